@@ -1,0 +1,3 @@
+module opendatahub.io/mpijob/hack/cluster/build/pause
+
+go 1.26.0
