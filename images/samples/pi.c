@@ -7,6 +7,7 @@
  * Every rank prints where it runs; rank 0 prints the result. Exit status: 0,
  * 1 when MPI fails, 2 when the argument is wrong.
  */
+#define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <math.h>
 #include <mpi.h>

@@ -95,7 +95,7 @@ func writeArchive(path string, tag name.Tag, config Config, layer func(io.Writer
 	if err != nil {
 		return fmt.Errorf("configuration of %s: %w", tag, err)
 	}
-	return writeAtomically(path, func(w io.Writer) error {
+	return WriteFile(path, func(w io.Writer) error {
 		if err := tarball.Write(tag, image, w); err != nil {
 			return fmt.Errorf("archive of %s: %w", tag, err)
 		}
@@ -119,9 +119,9 @@ func configFile(image v1.Image, config Config) *v1.ConfigFile {
 	return file
 }
 
-// writeAtomically gives path its content in one step: a reader, or a build
+// WriteFile gives path its content in one step: a reader, or a build
 // that was interrupted, never finds half a file.
-func writeAtomically(path string, content func(io.Writer) error) (err error) {
+func WriteFile(path string, content func(io.Writer) error) (err error) {
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)

@@ -1,0 +1,171 @@
+package sample
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"opendatahub.io/mpijob/hack/images/internal/steps"
+	"opendatahub.io/mpijob/hack/images/oci"
+)
+
+// sourceDate is the time that tools in the build see as that of the sources:
+// the day bookworm came out. Not 1970, which shadow(5) takes for "password
+// expired".
+const sourceDate = 1686355200
+
+// Builder makes sample images and keeps the finished ones.
+type Builder struct {
+	// Samples is the folder images/samples of a checkout.
+	Samples string
+	// Cache is the folder of finished images; it may be shared by checkouts
+	// and by builds that run at the same time.
+	Cache string
+	// Mirror is a Debian mirror; the public one when empty.
+	Mirror string
+	// Fresh builds again what the cache has, for newer packages.
+	Fresh bool
+	// Log gets the steps, Output what the tools print if they fail.
+	Log    *steps.Log
+	Output io.Writer
+}
+
+// DefaultCache is ${XDG_CACHE_HOME:-$HOME/.cache}/mpijob/images.
+func DefaultCache() (string, error) {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("cache folder: %w: set XDG_CACHE_HOME or HOME", err)
+	}
+	return filepath.Join(dir, "mpijob", "images"), nil
+}
+
+// Build writes the sample's archive to out, from the cache if it is there.
+func (b Builder) Build(ctx context.Context, s Sample, out string) error {
+	inputs, err := s.gather(os.DirFS(b.Samples))
+	if err != nil {
+		return err
+	}
+	packed, err := packInputs(inputs)
+	if err != nil {
+		return err
+	}
+	key, err := s.key(packed)
+	if err != nil {
+		return err
+	}
+	cached := filepath.Join(b.Cache, key+".tar")
+	if _, err := os.Stat(cached); err == nil && !b.Fresh {
+		b.Log.Step("%s is in the cache", s.Reference)
+	} else if err := b.make(ctx, s, packed, cached); err != nil {
+		return fmt.Errorf("sample %s: %w", s.Name, err)
+	}
+	size, err := copyAtomically(cached, out)
+	if err != nil {
+		return err
+	}
+	b.Log.Step("%s written to %s: %.0f MB", s.Reference, out, float64(size)/1e6)
+	return nil
+}
+
+// make builds the image and puts it into the cache, in one step at the end.
+func (b Builder) make(ctx context.Context, s Sample, packed []byte, cached string) (err error) {
+	if err := b.ensureMmdebstrap(ctx); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(b.Cache, 0o755); err != nil {
+		return fmt.Errorf("cache: %w", err)
+	}
+	work, err := os.MkdirTemp("", "mpijob-sample-")
+	if err != nil {
+		return fmt.Errorf("work folder: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	// A build without root runs under another user ID, which must read this.
+	if err := os.Chmod(work, 0o755); err != nil {
+		return fmt.Errorf("work folder: %w", err)
+	}
+	overlay, rootfs := filepath.Join(work, "inputs.tar"), filepath.Join(work, "rootfs.tar")
+	if err := os.WriteFile(overlay, packed, 0o644); err != nil {
+		return fmt.Errorf("inputs: %w", err)
+	}
+	b.Log.Step("install Debian %s with %s (a minute or two)", s.Release, strings.Join(s.Packages, ", "))
+	if err := b.run(ctx, "mmdebstrap", s.mmdebstrapArguments(rootfs, overlay, b.Mirror)...); err != nil {
+		return err
+	}
+	b.Log.Step("write %s", s.Reference)
+	return oci.RootFS{Reference: s.Reference, Tar: rootfs, Config: s.Config}.Write(cached)
+}
+
+// debianTools are what a build needs of the machine.
+var debianTools = []string{"mmdebstrap", "debian-archive-keyring"}
+
+// ensureMmdebstrap installs the tool where that can be done without asking.
+func (b Builder) ensureMmdebstrap(ctx context.Context) error {
+	if _, err := exec.LookPath("mmdebstrap"); err == nil {
+		return nil
+	}
+	_, aptErr := exec.LookPath("apt-get")
+	if err := missingTool(os.Geteuid() == 0, aptErr == nil); err != nil {
+		return err
+	}
+	b.Log.Step("install %s on this machine", strings.Join(debianTools, ", "))
+	if err := b.run(ctx, "apt-get", "update", "--quiet"); err != nil {
+		return err
+	}
+	return b.run(ctx, "apt-get", slices.Concat([]string{"install", "--yes", "--no-install-recommends"}, debianTools)...)
+}
+
+// missingTool says what to type when mmdebstrap cannot be installed from here,
+// and nil when it can.
+func missingTool(root, apt bool) error {
+	names := strings.Join(debianTools, " ")
+	switch {
+	case !apt:
+		return fmt.Errorf("mmdebstrap is not installed and this is not Debian or Ubuntu: install %s with your package manager, or build on Debian", names)
+	case !root:
+		return fmt.Errorf("mmdebstrap is not installed: run \"sudo apt-get install %s\"", names)
+	}
+	return nil
+}
+
+// run runs a tool and shows what it printed only if it failed.
+func (b Builder) run(ctx context.Context, name string, arguments ...string) error {
+	command := exec.CommandContext(ctx, name, arguments...)
+	command.Env = append(os.Environ(),
+		"DEBIAN_FRONTEND=noninteractive", "SOURCE_DATE_EPOCH="+strconv.Itoa(sourceDate))
+	// mmdebstrap has mounts to take down: ask it to stop, do not kill it.
+	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
+	command.WaitDelay = time.Minute
+	var output bytes.Buffer
+	command.Stdout, command.Stderr = &output, &output
+	if err := command.Run(); err != nil {
+		_, _ = b.Output.Write(output.Bytes())
+		return fmt.Errorf("%s failed (its output is above): %w", name, err)
+	}
+	return nil
+}
+
+// copyAtomically copies a finished archive, so that whoever changes the copy
+// leaves the cache as it was. It returns the size in bytes.
+func copyAtomically(source, target string) (size int64, err error) {
+	in, err := os.Open(source)
+	if err != nil {
+		return 0, fmt.Errorf("cached image: %w", err)
+	}
+	defer func() { err = errors.Join(err, in.Close()) }()
+	err = oci.WriteFile(target, func(w io.Writer) error {
+		size, err = io.Copy(w, in)
+		return err
+	})
+	return size, err
+}
