@@ -60,7 +60,7 @@ func main() {
 func kubectl() {
 	// As upstream's own main does: the verbosity must be known before cobra
 	// parses flags, for plug-in look-up and .kuberc.
-	_ = logs.GlogSetter(cmd.GetLogVerbosity(os.Args))
+	_, _ = logs.GlogSetter(cmd.GetLogVerbosity(os.Args))
 	if err := cli.RunNoErrOutput(cmd.NewDefaultKubectlCommand()); err != nil {
 		util.CheckErr(err)
 	}

@@ -1,0 +1,289 @@
+// Package binaries builds the cluster's programs from pinned Go modules and
+// keeps them in a cache that all clones on the machine share.
+package binaries
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"opendatahub.io/mpijob/hack/cluster/layout"
+	"opendatahub.io/mpijob/hack/cluster/progress"
+	"opendatahub.io/mpijob/hack/images/oci"
+)
+
+// Set is a folder with all programs under their usual names.
+type Set struct {
+	// Dir has etcd, kube-apiserver, kubectl and the others. It is fit to be
+	// KUBEBUILDER_ASSETS.
+	Dir string
+	// PauseArchive is the sandbox image as a docker-archive.
+	PauseArchive string
+}
+
+// Path returns the absolute path of a program.
+func (s Set) Path(program string) string { return filepath.Join(s.Dir, program) }
+
+// component is one program to build.
+type component struct {
+	name    string // also its folder below build
+	version string
+	ldflags string
+	links   []string // names the program is called by
+	warning string   // how long the first time takes
+}
+
+func components() []component {
+	return []component{
+		{
+			name: "kubernetes", version: layout.KubernetesVersion,
+			// Without its version Kubernetes says v0.0.0 and clients that
+			// check it refuse to work.
+			ldflags: "-X k8s.io/component-base/version.gitVersion=" + layout.KubernetesVersion +
+				" -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37",
+			links: []string{
+				"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet", "kubectl",
+			},
+			warning: "compiling, first time only, takes about 5-10 minutes",
+		},
+		{name: "etcd", version: layout.EtcdVersion, links: []string{"etcd"}, warning: "compiling, first time only"},
+		{name: "coredns", version: layout.CoreDNSVersion, links: []string{"coredns"}, warning: "compiling, first time only"},
+		{name: "pause", version: "v1", links: []string{"pause"}, warning: "compiling, first time only"},
+	}
+}
+
+// CacheDir is where built programs are kept.
+func CacheDir() (string, error) {
+	if dir := os.Getenv("XDG_CACHE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "mpijob"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("cache folder: %w; set XDG_CACHE_HOME", err)
+	}
+	return filepath.Join(home, ".cache", "mpijob"), nil
+}
+
+// Ensure returns the programs, built if need be from the sources below
+// repository. Two that build at once wait for one another.
+func Ensure(ctx context.Context, repository string, report *progress.Reporter) (Set, error) {
+	cache, err := CacheDir()
+	if err != nil {
+		return Set{}, err
+	}
+	goVersion, err := toolVersion(ctx)
+	if err != nil {
+		return Set{}, err
+	}
+	b := builder{
+		sources: filepath.Join(repository, "hack", "cluster", "build"), cache: cache, goVersion: goVersion, report: report,
+	}
+	all := sha256.New()
+	built := map[string]string{} // component → folder
+	for _, c := range components() {
+		key, err := b.key(c)
+		if err != nil {
+			return Set{}, err
+		}
+		fmt.Fprintln(all, key)
+		dir := filepath.Join(cache, key)
+		if err := b.once(ctx, dir, func(into string) error { return b.build(ctx, c, into) }); err != nil {
+			return Set{}, err
+		}
+		built[c.name] = dir
+	}
+	dir := filepath.Join(cache, "bin-"+layout.KubernetesVersion+"-"+shortHash(all))
+	err = b.once(ctx, dir, func(into string) error { return link(built, into) })
+	if err != nil {
+		return Set{}, err
+	}
+	return Set{Dir: dir, PauseArchive: filepath.Join(built["pause"], "pause.tar")}, nil
+}
+
+type builder struct {
+	sources, cache, goVersion string
+	report                    *progress.Reporter
+}
+
+// key names a build by all that goes into it.
+func (b builder) key(c component) (string, error) {
+	hash := sha256.New()
+	fmt.Fprintln(hash, b.goVersion, runtime.GOOS, runtime.GOARCH, c.ldflags, c.links, layout.PauseImage)
+	for _, name := range []string{"go.mod", "go.sum", "main.go"} {
+		content, err := os.ReadFile(filepath.Join(b.sources, c.name, name))
+		if errors.Is(err, fs.ErrNotExist) && name == "go.sum" {
+			continue // a module that requires none
+		}
+		if err != nil {
+			return "", fmt.Errorf("sources of %s: %w", c.name, err)
+		}
+		fmt.Fprintln(hash, name, len(content))
+		hash.Write(content)
+	}
+	return c.name + "-" + c.version + "-" + shortHash(hash), nil
+}
+
+func shortHash(hash interface{ Sum(b []byte) []byte }) string {
+	return hex.EncodeToString(hash.Sum(nil))[:12]
+}
+
+// once makes dir, complete or not at all, unless it is there.
+func (b builder) once(ctx context.Context, dir string, fill func(into string) error) (err error) {
+	if _, err := os.Stat(dir); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(b.cache, 0o755); err != nil {
+		return fmt.Errorf("cache: %w", err)
+	}
+	unlock, err := b.lock(ctx, dir+".lock")
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if _, err := os.Stat(dir); err == nil {
+		return nil // somebody else has just built it
+	}
+	temporary := dir + ".part"
+	if err := os.RemoveAll(temporary); err != nil { // of a build that was killed
+		return fmt.Errorf("cache: %w", err)
+	}
+	if err := os.Mkdir(temporary, 0o755); err != nil {
+		return fmt.Errorf("cache: %w", err)
+	}
+	if err := fill(temporary); err != nil {
+		return errors.Join(err, os.RemoveAll(temporary))
+	}
+	if err := os.Rename(temporary, dir); err != nil {
+		return fmt.Errorf("cache: %w", err)
+	}
+	return nil
+}
+
+// lock waits for its turn. The kernel gives the lock back when a holder dies.
+func (b builder) lock(ctx context.Context, path string) (unlock func(), err error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("cache: %w", err)
+	}
+	var waiting *progress.Step
+	for {
+		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), file.Close())
+		}
+		if waiting == nil {
+			waiting = b.report.Step("waiting for another build of the same programs")
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(waiting.End(ctx.Err()), file.Close())
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+	if waiting != nil {
+		waiting.Done("")
+	}
+	// The file stays: removed, one process could lock the old file and
+	// another a new one.
+	return func() { _ = file.Close() }, nil
+}
+
+func (b builder) build(ctx context.Context, c component, into string) error {
+	step := b.report.Step("%s %s", c.name, c.version)
+	step.Detail("%s", c.warning)
+	binary := filepath.Join(into, c.name)
+	command := exec.CommandContext(ctx, "go", "build", "-v", "-mod=readonly", "-trimpath", "-buildvcs=false",
+		"-ldflags", strings.TrimSpace("-s -w "+c.ldflags), "-o", binary, ".")
+	command.Dir = filepath.Join(b.sources, c.name)
+	// A static program runs in any image and needs no C compiler here. The
+	// caller's own Go settings must not leak into a shared cache.
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "GOOS=linux", "GOARCH="+runtime.GOARCH)
+	log := filepath.Join(b.cache, c.name+"-build.log")
+	packages, err := run(command, log, func(packages int64) {
+		step.Detail("%s, %d packages", c.warning, packages)
+	})
+	if err != nil {
+		return step.End(fmt.Errorf("build %s %s: %w", c.name, c.version, err))
+	}
+	if c.name == "pause" {
+		image := oci.Program{Reference: layout.PauseImage, Binary: binary}
+		if err := image.Write(filepath.Join(into, "pause.tar")); err != nil {
+			return step.End(fmt.Errorf("image of pause: %w", err))
+		}
+	}
+	step.Done("built, %d packages compiled", packages)
+	return nil
+}
+
+// run runs a "go build -v", which names each package it compiles on standard
+// error, and counts them.
+func run(command *exec.Cmd, log string, moved func(packages int64)) (int64, error) {
+	file, err := os.Create(log)
+	if err != nil {
+		return 0, fmt.Errorf("build log: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	reader, writer := io.Pipe()
+	command.Stdout, command.Stderr = writer, writer
+	var packages atomic.Int64
+	var tail []string
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for lines := bufio.NewScanner(reader); lines.Scan(); {
+			fmt.Fprintln(file, lines.Text())
+			if !strings.HasPrefix(lines.Text(), "go: ") {
+				moved(packages.Add(1))
+			}
+			tail = append(tail[max(0, len(tail)-9):], lines.Text())
+		}
+		_, _ = io.Copy(io.Discard, reader)
+	}()
+	err = command.Run()
+	_ = writer.Close()
+	<-done
+	if err != nil {
+		return 0, fmt.Errorf("go build: %w\nthe last lines of %s:\n    %s", err, log, strings.Join(tail, "\n    "))
+	}
+	return packages.Load(), nil
+}
+
+// link fills the folder of all programs. The links are relative, so that the
+// cache can be moved or copied.
+func link(built map[string]string, into string) error {
+	for _, c := range components() {
+		target := filepath.Join("..", filepath.Base(built[c.name]), c.name)
+		for _, name := range c.links {
+			if err := os.Symlink(target, filepath.Join(into, name)); err != nil {
+				return fmt.Errorf("cache: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+func toolVersion(ctx context.Context) (string, error) {
+	command := exec.CommandContext(ctx, "go", "env", "GOVERSION")
+	command.Env = append(os.Environ(), "GOWORK=off")
+	output, err := command.Output()
+	if err != nil {
+		return "", fmt.Errorf("go env GOVERSION: %w; install Go 1.26 or newer and put it on PATH", err)
+	}
+	return strings.TrimSpace(string(output)), nil
+}

@@ -1,0 +1,122 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"opendatahub.io/mpijob/hack/cluster/imagetar"
+	"opendatahub.io/mpijob/hack/cluster/layout"
+	"opendatahub.io/mpijob/hack/cluster/packages"
+)
+
+// Load imports image archives into every node, all nodes at once. An image
+// that a node has already under the same name is skipped.
+func (c *Cluster) Load(ctx context.Context, archives []string) error {
+	s, err := c.settings()
+	if errors.Is(err, errNoCluster) {
+		return fmt.Errorf("load: %w in %s; start it with: cluster up", err, c.Layout.State)
+	}
+	if err != nil {
+		return err
+	}
+	return forEach(ctx, c.nodes(s.Nodes), func(ctx context.Context, n layout.Node) error {
+		for _, archive := range archives {
+			if err := c.load(ctx, n, archive); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (c *Cluster) load(ctx context.Context, n layout.Node, archive string) error {
+	step := c.Report.Step("%s: load %s", n.Name(), filepath.Base(archive))
+	images, err := imagetar.Read(archive)
+	if err != nil {
+		return step.End(err)
+	}
+	present, err := c.images(ctx, n)
+	if err != nil {
+		return step.End(err)
+	}
+	if present.has(images) {
+		step.Done("there already")
+		return nil
+	}
+	if _, err := c.ctr(ctx, n, "images", "import", archive); err != nil {
+		return step.End(fmt.Errorf("load %s: %w", archive, err))
+	}
+	step.Done("%s", strings.Join(references(images), ", "))
+	return nil
+}
+
+func references(images []imagetar.Image) []string {
+	var all []string
+	for _, image := range images {
+		all = append(all, image.References...)
+	}
+	return all
+}
+
+// present is a node's images: the digest of what each name points to.
+type present map[string]string
+
+// has reports whether all images are there under all their names. Kubernetes'
+// side of containerd names each image once more by its configuration's
+// digest; a name is the same image if both point to the same.
+func (p present) has(images []imagetar.Image) bool {
+	for _, image := range images {
+		target, ok := p[image.ConfigDigest]
+		if !ok || len(image.References) == 0 {
+			return false
+		}
+		for _, reference := range image.References {
+			if p[imagetar.Normalize(reference)] != target {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (c *Cluster) images(ctx context.Context, n layout.Node) (present, error) {
+	output, err := c.ctr(ctx, n, "images", "list")
+	if err != nil {
+		return nil, fmt.Errorf("images of %s: %w", n.Name(), err)
+	}
+	return parseImages(output), nil
+}
+
+// parseImages reads the table of "ctr images list": REF TYPE DIGEST …
+func parseImages(table string) present {
+	images := present{}
+	for _, line := range strings.Split(table, "\n") {
+		if fields := strings.Fields(line); len(fields) >= 3 && strings.HasPrefix(fields[2], "sha256:") {
+			images[fields[0]] = fields[2]
+		}
+	}
+	return images
+}
+
+func (c *Cluster) ctr(ctx context.Context, n layout.Node, args ...string) (string, error) {
+	ctr, err := packages.Find("ctr")
+	if err != nil {
+		return "", err //nolint:wrapcheck // it says all
+	}
+	socket, err := c.containerdSocket(n)
+	if err != nil {
+		return "", err
+	}
+	var stdout, stderr bytes.Buffer
+	command := exec.CommandContext(ctx, ctr, append([]string{"--address", socket, "--namespace", "k8s.io"}, args...)...)
+	command.Stdout, command.Stderr = &stdout, &stderr
+	if err := command.Run(); err != nil {
+		return "", fmt.Errorf("ctr %s on %s: %w: %s", strings.Join(args, " "), n.Name(), err, strings.TrimSpace(stderr.String()))
+	}
+	return stdout.String(), nil
+}

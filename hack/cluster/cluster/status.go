@@ -1,0 +1,129 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"opendatahub.io/mpijob/hack/cluster/controlplane"
+	"opendatahub.io/mpijob/hack/cluster/dns"
+)
+
+// Status is what a look at the cluster finds.
+type Status struct {
+	// Exists is whether there is a state folder of a cluster.
+	Exists bool
+	// Foreign is the other cluster that the machine runs, if any.
+	Foreign    *ForeignError
+	Components []Component
+	Nodes      []NodeStatus
+}
+
+// Component is one process of the cluster.
+type Component struct {
+	Name string
+	// PID is 0 if it does not run.
+	PID   int
+	Since time.Time
+	// Problem says why it does not run or is not healthy; empty: it is.
+	Problem string
+}
+
+// NodeStatus is one node as the API server sees it.
+type NodeStatus struct {
+	Name string
+	// Problem says why it is not ready; empty: it is.
+	Problem string
+}
+
+// Up reports whether all components are healthy and all nodes are ready.
+func (s Status) Up() bool {
+	for _, component := range s.Components {
+		if component.Problem != "" {
+			return false
+		}
+	}
+	for _, node := range s.Nodes {
+		if node.Problem != "" {
+			return false
+		}
+	}
+	return s.Exists
+}
+
+// Running reports whether any component runs.
+func (s Status) Running() bool {
+	for _, component := range s.Components {
+		if component.PID != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Status looks at every component and node. It changes nothing and needs no
+// more rights than to read the state folder.
+func (c *Cluster) Status(ctx context.Context) (Status, error) {
+	var status Status
+	if _, err := c.owned(); err != nil && !errors.As(err, &status.Foreign) {
+		return Status{}, err
+	}
+	s, err := c.settings()
+	if errors.Is(err, errNoCluster) {
+		return status, nil
+	}
+	if err != nil {
+		return Status{}, err
+	}
+	status.Exists = true
+	nodes := c.nodes(s.Nodes)
+	names := []string{
+		controlplane.Etcd, controlplane.APIServer, controlplane.ControllerManager,
+		controlplane.Scheduler, controlplane.Proxy, dns.Name,
+	}
+	for _, n := range nodes {
+		names = append(names, n.Containerd(), n.Kubelet())
+	}
+	checks := c.checks(nodes)
+	status.Components = make([]Component, len(names))
+	status.Nodes = make([]NodeStatus, len(nodes))
+	var wait sync.WaitGroup
+	for i, name := range names {
+		wait.Go(func() { status.Components[i] = c.look(ctx, name, checks[name]) })
+	}
+	for i, n := range nodes {
+		wait.Go(func() {
+			status.Nodes[i].Name = n.Name()
+			client, err := c.client()
+			if err == nil {
+				err = ready(ctx, client, n, time.Time{})
+			}
+			if err != nil {
+				status.Nodes[i].Problem = err.Error()
+			}
+		})
+	}
+	wait.Wait()
+	return status, nil
+}
+
+func (c *Cluster) look(ctx context.Context, name string, check check) Component {
+	record, ok, err := c.Processes.Get(name)
+	switch {
+	case err != nil:
+		return Component{Name: name, Problem: err.Error()}
+	case !ok:
+		return Component{Name: name, Problem: "does not run"}
+	case !record.Alive():
+		return Component{Name: name, Problem: fmt.Sprintf("has ended; see %s", record.Log)}
+	}
+	component := Component{Name: name, PID: record.Identity.PID, Since: record.Started}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if err := check(ctx); err != nil {
+		component.Problem = err.Error()
+	}
+	return component
+}

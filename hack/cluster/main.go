@@ -1,0 +1,289 @@
+// Command cluster runs a real Kubernetes on this machine: etcd, the control
+// plane, DNS, and nodes of containerd and kubelet. See README.md.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"opendatahub.io/mpijob/hack/cluster/binaries"
+	"opendatahub.io/mpijob/hack/cluster/cluster"
+	"opendatahub.io/mpijob/hack/cluster/layout"
+	"opendatahub.io/mpijob/hack/cluster/process"
+	"opendatahub.io/mpijob/hack/cluster/progress"
+)
+
+// launch is the name of the hidden command that becomes a component.
+const launch = "launch"
+
+// errNotUp makes "status" end with a code that is not 0 after it has said
+// everything.
+var errNotUp = errors.New("not all is up")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := command().ExecuteContext(ctx)
+	stop()
+	if err != nil {
+		if !errors.Is(err, errNotUp) {
+			fmt.Fprintln(os.Stderr, "error:", err)
+		}
+		os.Exit(1)
+	}
+}
+
+func command() *cobra.Command {
+	var state string
+	root := &cobra.Command{
+		Use:           "cluster",
+		Short:         "A real Kubernetes on one machine",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.PersistentFlags().StringVar(&state, "state", "", "state folder (default: .cluster at the root of the clone)")
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.AddCommand(
+		upCommand(&state), downCommand(&state), statusCommand(&state), loadCommand(&state),
+		binariesCommand(), kubeconfigCommand(&state), stopNodeCommand(&state), startNodeCommand(&state),
+		&cobra.Command{
+			Use: launch, Hidden: true, Args: cobra.NoArgs,
+			RunE: func(*cobra.Command, []string) error { return process.Launch() },
+		},
+	)
+	return root
+}
+
+// open finds the cluster of the clone that the working directory is in. A
+// reporter, when wanted, must be closed.
+func open(state string, report *progress.Reporter) (*cluster.Cluster, error) {
+	repository, err := layout.FindRepository(".")
+	if err != nil && state == "" {
+		return nil, err
+	}
+	if state == "" {
+		state = filepath.Join(repository, ".cluster")
+	}
+	state, err = filepath.Abs(state)
+	if err != nil {
+		return nil, fmt.Errorf("state folder: %w", err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("own path: %w", err)
+	}
+	l := layout.Layout{State: state}
+	return &cluster.Cluster{
+		Layout: l, Repository: repository, Report: report,
+		Processes: process.Table{Dir: l.Run(), Launcher: []string{self, launch}},
+	}, nil
+}
+
+// reported runs a command that reports its progress on standard error.
+func reported(state string, work func(*cluster.Cluster) error) error {
+	report := progress.New(os.Stderr)
+	defer report.Close()
+	c, err := open(state, report)
+	if err != nil {
+		return err
+	}
+	return work(c)
+}
+
+func upCommand(state *string) *cobra.Command {
+	var options cluster.UpOptions
+	var gates, runtimeConfig map[string]string
+	command := &cobra.Command{
+		Use: "up", Short: "Start the cluster, or what is missing of it", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if cmd.Flags().Changed("nodes") && options.Nodes < 1 {
+				return fmt.Errorf("--nodes %d: a cluster has at least 1", options.Nodes)
+			}
+			if cmd.Flags().Changed("feature-gates") {
+				if options.FeatureGates, err = parseGates(gates); err != nil {
+					return err
+				}
+			}
+			if cmd.Flags().Changed("runtime-config") {
+				options.RuntimeConfig = runtimeConfig
+			}
+			return reported(*state, func(c *cluster.Cluster) error {
+				if err := c.Up(cmd.Context(), options); err != nil {
+					return err
+				}
+				c.Report.Say("up in %s; use it with: export KUBECONFIG=%s", progress.Elapsed(c.Report.Elapsed()), c.Layout.Kubeconfig())
+				return nil
+			})
+		},
+	}
+	flags := command.Flags()
+	flags.IntVar(&options.Nodes, "nodes", 0, "number of nodes (default: as it is, 2 for a new cluster)")
+	flags.StringToStringVar(&gates, "feature-gates", nil, "feature gates of Kubernetes, such as GenericWorkload=true; \"\" for none (default: as it is)")
+	flags.StringToStringVar(&runtimeConfig, "runtime-config", nil, "API versions to serve, such as scheduling.k8s.io/v1beta1=true; \"\" for none (default: as it is)")
+	return command
+}
+
+func parseGates(text map[string]string) (map[string]bool, error) {
+	gates := map[string]bool{}
+	for name, value := range text {
+		switch value {
+		case "true", "false":
+			gates[name] = value == "true"
+		default:
+			return nil, fmt.Errorf("--feature-gates %s=%s: the value must be true or false", name, value)
+		}
+	}
+	return gates, nil
+}
+
+func downCommand(state *string) *cobra.Command {
+	return &cobra.Command{
+		Use: "down", Short: "Stop the cluster and remove all of it", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return reported(*state, func(c *cluster.Cluster) error {
+				found, err := c.Down(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if found {
+					c.Report.Say("down in %s", progress.Elapsed(c.Report.Elapsed()))
+				} else {
+					c.Report.Say("nothing is up in %s", c.Layout.State)
+				}
+				return nil
+			})
+		},
+	}
+}
+
+func statusCommand(state *string) *cobra.Command {
+	return &cobra.Command{
+		Use: "status", Short: "Say what of the cluster is up; exit code 1 if not all is", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := open(*state, nil)
+			if err != nil {
+				return err
+			}
+			status, err := c.Status(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if err := printStatus(cmd, c, status); err != nil {
+				return err
+			}
+			if !status.Up() {
+				return errNotUp
+			}
+			return nil
+		},
+	}
+}
+
+func printStatus(cmd *cobra.Command, c *cluster.Cluster, status cluster.Status) error {
+	out := cmd.OutOrStdout()
+	if status.Foreign != nil {
+		fmt.Fprintln(out, status.Foreign)
+	}
+	if !status.Running() {
+		fmt.Fprintf(out, "nothing is up in %s; start it with: cluster up\n", c.Layout.State)
+		return nil
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "COMPONENT\tPID\tSINCE\tHEALTH")
+	for _, component := range status.Components {
+		pid, since, health := "-", "-", "ok"
+		if component.PID != 0 {
+			pid, since = fmt.Sprint(component.PID), component.Since.Format(time.DateTime)
+		}
+		if component.Problem != "" {
+			health = component.Problem
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", component.Name, pid, since, health)
+	}
+	for _, node := range status.Nodes {
+		health := "ready"
+		if node.Problem != "" {
+			health = "not ready: " + node.Problem
+		}
+		fmt.Fprintf(table, "%s\t\t\t%s\n", node.Name, health)
+	}
+	if err := table.Flush(); err != nil {
+		return fmt.Errorf("status: %w", err)
+	}
+	if status.Up() {
+		fmt.Fprintf(out, "all is up; KUBECONFIG=%s\n", c.Layout.Kubeconfig())
+	} else {
+		fmt.Fprintln(out, "not all is up; start what is missing with: cluster up")
+	}
+	return nil
+}
+
+func loadCommand(state *string) *cobra.Command {
+	return &cobra.Command{
+		Use: "load IMAGE.tar...", Short: "Import image archives into every node", Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, archives []string) error {
+			return reported(*state, func(c *cluster.Cluster) error { return c.Load(cmd.Context(), archives) })
+		},
+	}
+}
+
+func binariesCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "binaries", Args: cobra.NoArgs,
+		Short: "Build etcd, kube-apiserver, kubectl and the others if need be; print their folder",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return reported("", func(c *cluster.Cluster) error {
+				set, err := binaries.Ensure(cmd.Context(), c.Repository, c.Report)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintln(cmd.OutOrStdout(), set.Dir)
+				return nil
+			})
+		},
+	}
+}
+
+func kubeconfigCommand(state *string) *cobra.Command {
+	return &cobra.Command{
+		Use: "kubeconfig", Short: "Print the path of the administrator's kubeconfig", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := open(*state, nil)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), c.Layout.Kubeconfig())
+			return nil
+		},
+	}
+}
+
+func stopNodeCommand(state *string) *cobra.Command {
+	var kubeletOnly bool
+	command := &cobra.Command{
+		Use: "stop-node NAME", Short: "Stop a node as a power cut would", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return reported(*state, func(c *cluster.Cluster) error { return c.StopNode(cmd.Context(), args[0], kubeletOnly) })
+		},
+	}
+	command.Flags().BoolVar(&kubeletOnly, "kubelet-only", false, "leave the pods running, as if the node's network had failed")
+	return command
+}
+
+func startNodeCommand(state *string) *cobra.Command {
+	return &cobra.Command{
+		Use: "start-node NAME", Short: "Start a node that was stopped", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return reported(*state, func(c *cluster.Cluster) error { return c.StartNode(cmd.Context(), strings.TrimSpace(args[0])) })
+		},
+	}
+}

@@ -1,0 +1,124 @@
+package process
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"opendatahub.io/mpijob/hack/cluster/cgroup"
+)
+
+// launchVariable carries the order to the launched process. A variable and
+// not an argument, because "ps" shows arguments until the program runs.
+const launchVariable = "MPIJOB_CLUSTER_LAUNCH"
+
+// Mounts is a view of files of one's own, a mount namespace.
+//
+// A node has one: containerd and kubelet have paths built in (the shims'
+// sockets, the CNI cache, /var/log/containers) that two nodes must not share
+// and that must not stay on the machine. And what is mounted in it goes with
+// its last process, however that one ends.
+type Mounts struct {
+	// Binds are mounted in a namespace made for the component: the content of
+	// Source is seen at Target. Both must exist.
+	Binds []Bind `json:"binds"`
+	// JoinPID is a process whose namespace is joined instead, when not 0.
+	JoinPID int `json:"joinPID,omitempty"`
+}
+
+// Bind is one bind mount.
+type Bind struct {
+	Source string `json:"source"`
+	Target string `json:"target"`
+}
+
+func (m *Mounts) withoutNamespace() *Mounts {
+	if m == nil {
+		return nil
+	}
+	return &Mounts{Binds: m.Binds}
+}
+
+type launchOrder struct {
+	Args   []string `json:"args"`
+	Cgroup string   `json:"cgroup,omitempty"`
+	Mounts *Mounts  `json:"mounts,omitempty"`
+}
+
+// Launch becomes the program that the environment's order names, in its
+// cgroup and mount namespace. It returns only on failure. It is what the
+// launcher of a Table must end up in.
+func Launch() error {
+	var order launchOrder
+	if err := json.Unmarshal([]byte(os.Getenv(launchVariable)), &order); err != nil {
+		return fmt.Errorf("%s: %w", launchVariable, err)
+	}
+	if len(order.Args) == 0 {
+		return fmt.Errorf("%s names no program", launchVariable)
+	}
+	if order.Cgroup != "" {
+		if err := cgroup.Join(order.Cgroup, os.Getpid()); err != nil {
+			return err
+		}
+	}
+	// Namespaces belong to a thread; exec keeps the calling thread's.
+	runtime.LockOSThread()
+	if order.Mounts != nil {
+		if err := order.Mounts.enter(); err != nil {
+			return err
+		}
+	}
+	environment := slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, launchVariable+"=")
+	})
+	if err := syscall.Exec(order.Args[0], order.Args, environment); err != nil {
+		return fmt.Errorf("run %s: %w", order.Args[0], err)
+	}
+	return nil
+}
+
+func (m *Mounts) enter() error {
+	if m.JoinPID != 0 {
+		return joinMounts(m.JoinPID)
+	}
+	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+		return fmt.Errorf("new mount namespace: %w", err)
+	}
+	// Slave: what is mounted here never reaches the machine. Shared on top:
+	// pods may ask for propagation from the node.
+	for _, flag := range []uintptr{unix.MS_SLAVE, unix.MS_SHARED} {
+		if err := unix.Mount("", "/", "", unix.MS_REC|flag, ""); err != nil {
+			return fmt.Errorf("propagation of mounts: %w", err)
+		}
+	}
+	for _, bind := range m.Binds {
+		if err := unix.Mount(bind.Source, bind.Target, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+			return fmt.Errorf("mount %s on %s: %w", bind.Source, bind.Target, err)
+		}
+	}
+	return nil
+}
+
+func joinMounts(pid int) (err error) {
+	file, err := os.Open(fmt.Sprintf("/proc/%d/ns/mnt", pid))
+	if err != nil {
+		return fmt.Errorf("mount namespace of process %d: %w", pid, err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	// A thread that shares its root and working directory with others may
+	// not change its mount namespace.
+	if err := unix.Unshare(unix.CLONE_FS); err != nil {
+		return fmt.Errorf("unshare file system attributes: %w", err)
+	}
+	if err := unix.Setns(int(file.Fd()), unix.CLONE_NEWNS); err != nil {
+		return fmt.Errorf("join the mount namespace of process %d: %w", pid, err)
+	}
+	return nil
+}
