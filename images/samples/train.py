@@ -107,11 +107,11 @@ def parse_options(arguments: list[str]) -> Options:
         description="Data-parallel training over MPI; prints one JSON line per epoch.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    parser.add_argument("--epochs", type=positive_int, default=30, help="passes over the data")
+    parser.add_argument("--epochs", type=positive_int, default=20, help="passes over the data")
     parser.add_argument(
-        "--batch-size", type=positive_int, default=120, help="points per step, over all ranks"
+        "--batch-size", type=positive_int, default=300, help="points per step, over all ranks"
     )
-    parser.add_argument("--learning-rate", type=learning_rate, default=0.1, help="step length")
+    parser.add_argument("--learning-rate", type=learning_rate, default=0.2, help="step length")
     parser.add_argument("--seed", type=seed_number, default=1, help="of data, weights and order")
     parser.add_argument(
         "--checkpoint",

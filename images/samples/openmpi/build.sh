@@ -31,6 +31,11 @@ ln -s /usr/local/bin/sshd-user /usr/sbin/sshd
 # profile takes away; through shared memory it works everywhere.
 echo 'btl_vader_single_copy_mechanism = none' >>/etc/openmpi/openmpi-mca-params.conf
 
-apt-get purge --yes --autoremove -o APT::AutoRemove::RecommendsImportant=false \
+# A rank that waits gives its core away: a demonstration often has more ranks
+# than the machine has cores, and would otherwise crawl.
+echo 'mpi_yield_when_idle = 1' >>/etc/openmpi/openmpi-mca-params.conf
+
+apt-get purge --yes --autoremove \
+	-o APT::AutoRemove::RecommendsImportant=false -o APT::AutoRemove::SuggestsImportant=false \
 	gcc libc6-dev libopenmpi-dev
 rm -rf /var/log/* /var/cache/ldconfig /var/cache/debconf/*-old /var/lib/dpkg/*-old
