@@ -17,6 +17,10 @@ case $shell in
 '' | */nologin | */false)
 	# 65534: extrausers refuses small group numbers, and OpenSSH without
 	# privileges keeps the group it has.
+	if [ ! -w /var/lib/extrausers ]; then
+		echo "mpi-sample: this image cannot run as UID $uid, which has no login shell in /etc/passwd: set runAsUser: 1000" >&2
+		exit 1
+	fi
 	entry="mpi$uid:x:$uid:65534:MPI job:$home:/bin/sh"
 	printf '%s\n' "$entry" >"/var/lib/extrausers/.passwd.$$" &&
 		chmod 0644 "/var/lib/extrausers/.passwd.$$" &&

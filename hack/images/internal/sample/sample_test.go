@@ -1,0 +1,234 @@
+package sample
+
+import (
+	"bytes"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"opendatahub.io/mpijob/hack/images/internal/steps"
+)
+
+func sources() fstest.MapFS {
+	return fstest.MapFS{
+		"pi.c":                             {Data: []byte("int main(void) {}"), Mode: 0o644},
+		"train.py":                         {Data: []byte("pass"), Mode: 0o755},
+		"other":                            {Data: []byte("not asked for")},
+		"openmpi/build.sh":                 {Data: []byte("#!/bin/sh"), Mode: 0o775},
+		"openmpi/rootfs/etc/ssh/some.conf": {Data: []byte("Port 2222"), Mode: 0o664},
+	}
+}
+
+func openMPI(t *testing.T) Sample {
+	t.Helper()
+	s, err := Find("openmpi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func keyOf(t *testing.T, s Sample, samples fs.FS) string {
+	t.Helper()
+	inputs, err := s.gather(samples)
+	if err != nil {
+		t.Fatal(err)
+	}
+	packed, err := packInputs(inputs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := s.key(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+func TestGather(t *testing.T) {
+	t.Parallel()
+	inputs, err := openMPI(t).gather(sources())
+	if err != nil {
+		t.Fatal(err)
+	}
+	executable := map[string]bool{}
+	for name, file := range inputs {
+		executable[name] = file.executable
+	}
+	want := map[string]bool{
+		"build/build.sh": true, "build/pi.c": false,
+		"usr/local/bin/train.py": true, "etc/ssh/some.conf": false,
+	}
+	if diff := cmp.Diff(want, executable); diff != "" {
+		t.Errorf("inputs and whether they can be run (-want +got):\n%s", diff)
+	}
+}
+
+func TestGatherNamesWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	for _, missing := range []string{"pi.c", "train.py", "openmpi/build.sh"} {
+		t.Run(missing, func(t *testing.T) {
+			t.Parallel()
+			files := sources()
+			delete(files, missing)
+			_, err := openMPI(t).gather(files)
+			if err == nil || !strings.Contains(err.Error(), missing) {
+				t.Errorf("error %v does not name %s", err, missing)
+			}
+		})
+	}
+}
+
+func TestKeyChangesWithItsInputs(t *testing.T) {
+	t.Parallel()
+	changes := map[string]func(s *Sample, files fstest.MapFS){
+		"a package":       func(s *Sample, _ fstest.MapFS) { s.Packages = append(s.Packages, "git") },
+		"a build package": func(s *Sample, _ fstest.MapFS) { s.BuildPackages = nil },
+		"the release":     func(s *Sample, _ fstest.MapFS) { s.Release = "trixie" },
+		"the reference":   func(s *Sample, _ fstest.MapFS) { s.Reference = "odh/other:dev" },
+		"the user":        func(s *Sample, _ fstest.MapFS) { s.Config.User = "1:1" },
+		"a source":        func(_ *Sample, f fstest.MapFS) { f["pi.c"].Data = []byte("int x;") },
+		"a mode":          func(_ *Sample, f fstest.MapFS) { f["train.py"].Mode = 0o644 },
+		"one more file":   func(_ *Sample, f fstest.MapFS) { f["openmpi/rootfs/etc/new"] = &fstest.MapFile{} },
+	}
+	before := keyOf(t, openMPI(t), sources())
+	keys := []string{before}
+	for _, title := range slices.Sorted(maps.Keys(changes)) {
+		s, files := openMPI(t), sources()
+		changes[title](&s, files)
+		key := keyOf(t, s, files)
+		if slices.Contains(keys, key) {
+			t.Errorf("%s: the key is one that other inputs have", title)
+		}
+		keys = append(keys, key)
+	}
+}
+
+func TestKeyIgnoresTheCheckout(t *testing.T) {
+	t.Parallel()
+	changes := map[string]func(fstest.MapFS){
+		"nothing":          func(fstest.MapFS) {},
+		"another umask":    func(f fstest.MapFS) { f["train.py"].Mode = 0o700 },
+		"time of checkout": func(f fstest.MapFS) { f["pi.c"].ModTime = time.Unix(1e9, 0) },
+		"unrelated file":   func(f fstest.MapFS) { f["other"].Data = nil },
+	}
+	want := keyOf(t, openMPI(t), sources())
+	for title, change := range changes {
+		files := sources()
+		change(files)
+		if got := keyOf(t, openMPI(t), files); got != want {
+			t.Errorf("%s: the key changed", title)
+		}
+	}
+}
+
+func TestMmdebstrapArguments(t *testing.T) {
+	t.Parallel()
+	s := Sample{Release: "bookworm", Packages: []string{"z", "b"}, BuildPackages: []string{"gcc"}}
+	tests := map[string]struct {
+		mirror string
+		end    []string
+	}{
+		"public mirror": {"", []string{"bookworm", "/w/rootfs.tar"}},
+		"own mirror":    {"http://mirror/debian", []string{"bookworm", "/w/rootfs.tar", "http://mirror/debian"}},
+	}
+	for title, test := range tests {
+		t.Run(title, func(t *testing.T) {
+			t.Parallel()
+			got := s.mmdebstrapArguments("/w/rootfs.tar", "/w/inputs.tar", test.mirror)
+			if !slices.Contains(got, "--include=b,gcc,z") {
+				t.Errorf("no sorted list of packages in %q", got)
+			}
+			if end := got[len(got)-len(test.end):]; !slices.Equal(end, test.end) {
+				t.Errorf("ends with %q, want %q", end, test.end)
+			}
+		})
+	}
+}
+
+func TestMissingTool(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		root, apt bool
+		want      string
+	}{
+		"root on Debian":     {root: true, apt: true},
+		"user on Debian":     {root: false, apt: true, want: "sudo apt-get install mmdebstrap"},
+		"another system":     {root: true, apt: false, want: "not Debian"},
+		"user, other system": {root: false, apt: false, want: "not Debian"},
+	}
+	for title, test := range tests {
+		t.Run(title, func(t *testing.T) {
+			t.Parallel()
+			err := missingTool(test.root, test.apt)
+			if (err == nil) != (test.want == "") {
+				t.Fatalf("error %v, want one that says %q", err, test.want)
+			}
+			if err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error %q does not say %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestBuildTakesWhatTheCacheHas(t *testing.T) {
+	t.Parallel()
+	dir, cache := t.TempDir(), t.TempDir()
+	if err := os.CopyFS(dir, sources()); err != nil {
+		t.Fatal(err)
+	}
+	// The key of the copied files, since a copy may lose modes to the umask.
+	key := keyOf(t, openMPI(t), os.DirFS(dir))
+	if err := os.WriteFile(filepath.Join(cache, key+".tar"), []byte("finished"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	builder := Builder{Samples: dir, Cache: cache, Log: steps.New(&said, time.Now), Output: io.Discard}
+	out := filepath.Join(t.TempDir(), "openmpi.tar")
+	if err := builder.Build(t.Context(), openMPI(t), out); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(out); err != nil || string(got) != "finished" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if !strings.Contains(said.String(), "in the cache") {
+		t.Errorf("steps do not tell of the cache:\n%s", said.String())
+	}
+}
+
+// TestRealSources fails when a recipe names a file that the repository lacks,
+// or a script that would not be executable in the image.
+func TestRealSources(t *testing.T) {
+	t.Parallel()
+	for _, s := range All() {
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
+			inputs, err := s.gather(os.DirFS("../../../../images/samples"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, file := range inputs {
+				if script := bytes.HasPrefix(file.content, []byte("#!")); script != file.executable {
+					t.Errorf("%s: starts with #! is %v, executable is %v", name, script, file.executable)
+				}
+			}
+		})
+	}
+}
+
+func TestFindTellsWhatThereIs(t *testing.T) {
+	t.Parallel()
+	_, err := Find("intel")
+	if err == nil || !strings.Contains(err.Error(), "openmpi") {
+		t.Errorf("error %v does not name the samples", err)
+	}
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestCommandLine(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		arguments []string
+		err       error
+		says      string // in the error or on stdout
+	}{
+		"help":             {[]string{"help"}, nil, "images program"},
+		"list":             {[]string{"list"}, nil, "odh/mpi-sample-openmpi:dev"},
+		"flags of program": {[]string{"program", "-h"}, flag.ErrHelp, "-ldflags"},
+		"flags of sample":  {[]string{"sample", "--help"}, flag.ErrHelp, "-mirror"},
+		"nothing":          {nil, errUsage, "no command"},
+		"unknown command":  {[]string{"push"}, errUsage, `"push"`},
+		"unknown flag":     {[]string{"program", "--nonsense"}, errUsage, "nonsense"},
+		"all that lacks":   {[]string{"program"}, errUsage, "--name, --package, --out"},
+		"bad label":        {[]string{"program", "--label", "x"}, errUsage, `"x" is not KEY=value`},
+		"no sample":        {[]string{"sample", "--out", "x"}, errUsage, "no sample named"},
+		"unknown sample":   {[]string{"sample", "intel", "--out", "x"}, errUsage, `"intel"`},
+		"two samples":      {[]string{"sample", "openmpi", "--out", "x", "mpich"}, errUsage, "mpich"},
+		"nowhere to write": {[]string{"sample", "openmpi"}, errUsage, "--out"},
+	}
+	for title, test := range tests {
+		t.Run(title, func(t *testing.T) {
+			t.Parallel()
+			var stdout, stderr bytes.Buffer
+			err := run(t.Context(), test.arguments, &stdout, &stderr)
+			if !errors.Is(err, test.err) {
+				t.Fatalf("error %v, want %v", err, test.err)
+			}
+			said := stdout.String()
+			if err != nil {
+				said += err.Error()
+			}
+			if !strings.Contains(said, test.says) {
+				t.Errorf("%q does not say %q", said, test.says)
+			}
+		})
+	}
+}
+
+func TestFindSamples(t *testing.T) {
+	t.Parallel()
+	checkout := t.TempDir()
+	samples := filepath.Join(checkout, "images", "samples")
+	below := filepath.Join(checkout, "hack", "images")
+	if err := errors.Join(os.MkdirAll(samples, 0o755), os.MkdirAll(below, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	for _, start := range []string{checkout, below, samples} {
+		if got, err := findSamples(start); err != nil || got != samples {
+			t.Errorf("from %s: %q, %v", start, got, err)
+		}
+	}
+	if _, err := findSamples(t.TempDir()); err == nil || !strings.Contains(err.Error(), "--samples") {
+		t.Errorf("outside a checkout: error %v does not tell of --samples", err)
+	}
+}
+
+// TestContainerfilesPinTheirBase: a base image without a version would make
+// another image of the same sources.
+func TestContainerfilesPinTheirBase(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../../images/*/Containerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	more, err := filepath.Glob("../../images/*/*/Containerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = append(files, more...)
+	if len(files) < 2 {
+		t.Fatalf("found only %q", files)
+	}
+	pinned := regexp.MustCompile(`^registry\.access\.redhat\.com/\S+:\d+(\.\d+)+(-\d+)?( AS \w+)?$`)
+	numeric := regexp.MustCompile(`(?m)^USER \d+(:\d+)?$`)
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(content)) {
+			base, found := strings.CutPrefix(strings.TrimSpace(line), "FROM ")
+			if found && !pinned.MatchString(base) {
+				t.Errorf("%s: base %q is not a UBI image with a version", file, base)
+			}
+		}
+		if !numeric.Match(content) {
+			t.Errorf("%s: no numeric USER, which runAsNonRoot needs", file)
+		}
+	}
+}
