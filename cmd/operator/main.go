@@ -1,0 +1,56 @@
+// The operator runs MPIJobs.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"opendatahub.io/mpijob/internal/operator"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "operator:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	var options operator.Options
+	var namespaces string
+	var level slog.Level
+	flag.StringVar(&options.Namespace, "namespace", os.Getenv("POD_NAMESPACE"), "the operator's own namespace, for its lease and its webhook's certificate; by default $POD_NAMESPACE")
+	flag.StringVar(&namespaces, "watch-namespaces", "", "run jobs in these namespaces only, separated by commas; by default in all")
+	flag.StringVar(&options.ClusterDomain, "cluster-domain", "", "end host names in hostfiles with this domain, such as cluster.local; by default they end in .svc")
+	flag.BoolVar(&options.LeaderElection, "leader-elect", true, "let one of several replicas work at a time")
+	flag.StringVar(&options.HealthAddress, "health-address", ":8081", "serve /healthz and /readyz here; 0 turns them off")
+	flag.StringVar(&options.MetricsAddress, "metrics-address", ":8443", "serve /metrics over TLS here; 0 turns it off")
+	flag.IntVar(&options.WebhookPort, "webhook-port", 9443, "serve the admission webhooks on this port; 0 turns them off")
+	flag.TextVar(&level, "log-level", slog.LevelInfo, "debug, info, warn or error")
+	flag.Parse()
+	if flag.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q; every setting is a flag, see --help", flag.Arg(0))
+	}
+	if namespaces != "" {
+		options.WatchNamespaces = strings.Split(namespaces, ",")
+	}
+	if options.Namespace == "" && (options.LeaderElection || options.WebhookPort != 0) {
+		return fmt.Errorf("--namespace or $POD_NAMESPACE must name the operator's own namespace, unless both --leader-elect=false and --webhook-port=0 are given")
+	}
+	logger := logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger)
+
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("find the API server: %w", err)
+	}
+	return operator.Run(ctrl.SetupSignalHandler(), config, options)
+}

@@ -1,0 +1,208 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"golang.org/x/sync/errgroup"
+
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/plan"
+)
+
+// parallel is how many requests are under way at once for one job. The API server's own fairness keeps one
+// client from starving another; this keeps one job from filling our connection.
+const parallel = 48
+
+// unawaited marks a write that the cache does not show in the same form, so that no read can wait for it.
+const unawaited = client.DisableReadYourWritesConsistency
+
+// Apply makes a plan come true: what pods need first, then the pods, and what is to go. It returns the
+// objects that the API server will not take; it stops asking after the first of a kind of step, and the
+// next pass asks again. An error is one that another pass may not meet.
+//
+// Nothing is ever overwritten that is not the job's: a new object is created, never applied over what may be
+// there, and a change is applied to the very object that was observed.
+func (c *Cluster) Apply(ctx context.Context, job mpi.Job, p plan.Plan) ([]mpi.Refusal, error) {
+	refusals, err := c.each(ctx, job, p.Base)
+	if err != nil || len(refusals) > 0 {
+		return refusals, err
+	}
+	removed := make(chan error, 1)
+	go func() { removed <- c.remove(ctx, p.Delete) }()
+	refusals, err = c.each(ctx, job, p.Pods)
+	return refusals, errors.Join(err, <-removed)
+}
+
+// each creates or mends objects in parallel, in their order; after a refusal or an error no new one is begun.
+func (c *Cluster) each(ctx context.Context, job mpi.Job, objects []plan.Object) ([]mpi.Refusal, error) {
+	var (
+		mu       sync.Mutex
+		refusals []mpi.Refusal
+	)
+	refused := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(refusals) > 0
+	}
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(parallel)
+	for _, object := range objects {
+		if refused() || groupCtx.Err() != nil {
+			break
+		}
+		group.Go(func() error {
+			refusal, err := c.put(groupCtx, job, object)
+			if refusal != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				refusals = append(refusals, *refusal)
+			}
+			return err
+		})
+	}
+	err := group.Wait()
+	return refusals, err
+}
+
+// put creates an object, or mends it where it has a UID.
+func (c *Cluster) put(ctx context.Context, job mpi.Job, object plan.Object) (*mpi.Refusal, error) {
+	kind := object.GetObjectKind().GroupVersionKind().Kind
+	name := object.GetName()
+	var err error
+	if object.GetUID() == "" {
+		err = c.create(ctx, object)
+	} else {
+		err = c.mend(ctx, object)
+	}
+	switch {
+	case err == nil, apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		// In a namespace that is going the job is going too.
+		return nil, nil
+	case apierrors.IsAlreadyExists(err):
+		return c.taken(ctx, job, object)
+	case refusal(err):
+		return &mpi.Refusal{Kind: kind, Name: name, Message: err.Error()}, nil
+	}
+	return nil, fmt.Errorf("write %s %s: %w", kind, name, err)
+}
+
+func (c *Cluster) create(ctx context.Context, object plan.Object) error {
+	var opts []client.CreateOption
+	if _, secret := object.(*corev1.Secret); secret {
+		// Secrets are cached as metadata only; waiting for the whole object would start a cache of those.
+		opts = append(opts, unawaited)
+	}
+	return c.client.Create(ctx, object, opts...)
+}
+
+// mend applies the fields that a change holds, by force: they are the operator's.
+func (c *Cluster) mend(ctx context.Context, change plan.Object) error {
+	data, err := json.Marshal(change)
+	if err != nil {
+		return fmt.Errorf("encode: %w", err)
+	}
+	target := emptyOf(change.GetObjectKind().GroupVersionKind().Kind)
+	target.SetNamespace(change.GetNamespace())
+	target.SetName(change.GetName())
+	err = c.client.Patch(ctx, target, client.RawPatch(types.ApplyPatchType, data), client.ForceOwnership)
+	// Gone or replaced since it was observed: the watch brings the next pass.
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
+
+// taken finds out whose an object is that stood in the way of a new one.
+func (c *Cluster) taken(ctx context.Context, job mpi.Job, object plan.Object) (*mpi.Refusal, error) {
+	gvk := object.GetObjectKind().GroupVersionKind()
+	var there metav1.PartialObjectMetadata
+	there.SetGroupVersionKind(gvk)
+	if err := c.live.Get(ctx, client.ObjectKeyFromObject(object), &there); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	if job.Owns(&there) {
+		return nil, c.adopt(ctx, job, &there)
+	}
+	owner := metav1.GetControllerOfNoCopy(&there)
+	earlier := owner != nil && owner.Kind == job.Kind && owner.Name == job.Name
+	return &mpi.Refusal{Kind: gvk.Kind, Name: object.GetName(), Taken: true, Leaving: earlier || there.DeletionTimestamp != nil}, nil
+}
+
+// adopt labels an object of the job's that mpi-operator made, which labels only pods: without labels we do
+// not see it.
+func (c *Cluster) adopt(ctx context.Context, job mpi.Job, there *metav1.PartialObjectMetadata) error {
+	if there.Labels[mpi.LabelOperator] == mpi.OperatorName && there.Labels[mpi.LabelJob] == job.Name {
+		return nil
+	}
+	before := there.DeepCopy()
+	if there.Labels == nil {
+		there.Labels = map[string]string{}
+	}
+	for key, value := range job.Labels() {
+		there.Labels[key] = value
+	}
+	if err := c.client.Patch(ctx, there, client.MergeFrom(before), unawaited); err != nil {
+		return fmt.Errorf("adopt %s %s: %w", there.Kind, there.Name, err)
+	}
+	return nil
+}
+
+// remove deletes objects in parallel. One that is gone already, or replaced, is as good as deleted.
+func (c *Cluster) remove(ctx context.Context, refs []plan.Ref) error {
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(parallel)
+	for _, ref := range refs {
+		group.Go(func() error {
+			object := emptyOf(ref.Kind)
+			object.SetNamespace(ref.Namespace)
+			object.SetName(ref.Name)
+			err := c.client.Delete(groupCtx, object, client.Preconditions{UID: &ref.UID})
+			if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+				return nil
+			}
+			return fmt.Errorf("delete %s %s: %w", ref.Kind, ref.Name, err)
+		})
+	}
+	return group.Wait()
+}
+
+// emptyOf returns an empty object of one of the kinds that plans hold.
+func emptyOf(kind string) client.Object {
+	switch kind {
+	case "Service":
+		return &corev1.Service{}
+	case "ConfigMap":
+		return &corev1.ConfigMap{}
+	case "Job":
+		return &batchv1.Job{}
+	default:
+		return &corev1.Pod{}
+	}
+}
+
+// refusal tells whether an error is the API server's answer to what was asked, so that asking the same again
+// helps only when something else has changed: quota, policy, the job itself.
+func refusal(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	switch code := status.Status().Code; code {
+	case http.StatusUnauthorized, http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
+		return false
+	default:
+		return code >= 400 && code < 500
+	}
+}

@@ -1,0 +1,80 @@
+// Package cluster is the core path's way to the API server: it observes what exists of a job, and makes a plan
+// come true.
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// podsByJob is the index by which the pods of one job are found among those of a namespace.
+const podsByJob = "job"
+
+// CacheOptions restrict a cache to objects of jobs, and to those of their fields that anybody reads.
+// Objects come out of it without being copied: whoever reads them must not change them.
+func CacheOptions() cache.Options {
+	ours := labels.SelectorFromSet(labels.Set{mpi.LabelOperator: mpi.OperatorName})
+	only := func(transform func(any) (any, error)) cache.ByObject {
+		return cache.ByObject{Label: ours, Transform: transform, UnsafeDisableDeepCopy: ptr.To(true)}
+	}
+	return cache.Options{
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Pod{}:       only(trimPod),
+			&batchv1.Job{}:      only(trimLauncher),
+			&corev1.Service{}:   only(cache.TransformStripManagedFields()),
+			&corev1.ConfigMap{}: only(cache.TransformStripManagedFields()),
+			secretMeta():        only(cache.TransformStripManagedFields()),
+		},
+		DefaultTransform: cache.TransformStripManagedFields(),
+	}
+}
+
+// AddIndexes adds to a cache the indexes that Observe reads by. Call it once, before the cache starts.
+func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
+	byJob := func(object client.Object) []string { return []string{object.GetLabels()[mpi.LabelJob]} }
+	if err := indexer.IndexField(ctx, &corev1.Pod{}, podsByJob, byJob); err != nil {
+		return fmt.Errorf("index pods by job: %w", err)
+	}
+	return nil
+}
+
+// secretMeta stands for Secrets of which only the metadata is read: the keys stay out of the operator's memory.
+func secretMeta() *metav1.PartialObjectMetadata {
+	meta := &metav1.PartialObjectMetadata{}
+	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	return meta
+}
+
+// trimPod drops what nobody reads of a pod: with a thousand pods of a job in memory, its specification is
+// nine tenths of them.
+func trimPod(object any) (any, error) {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return object, nil
+	}
+	pod.ManagedFields, pod.Annotations = nil, nil
+	pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName}
+	pod.Status.PodIPs, pod.Status.HostIPs, pod.Status.EphemeralContainerStatuses = nil, nil, nil
+	return pod, nil
+}
+
+// trimLauncher drops the pod template of a launcher's Job.
+func trimLauncher(object any) (any, error) {
+	job, ok := object.(*batchv1.Job)
+	if !ok {
+		return object, nil
+	}
+	job.ManagedFields, job.Annotations = nil, nil
+	job.Spec = batchv1.JobSpec{Suspend: job.Spec.Suspend}
+	return job, nil
+}

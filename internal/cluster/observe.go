@@ -1,0 +1,105 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// Cluster reads jobs' objects from a cache and writes them to the API server.
+type Cluster struct {
+	client client.Client
+	live   client.Reader
+	clock  clock.PassiveClock
+}
+
+// New returns a Cluster. The client reads from a cache that sees the client's own writes (a manager's, with
+// CacheOptions and read-your-writes consistency); live reads from the API server itself.
+func New(cached client.Client, live client.Reader, clock clock.PassiveClock) *Cluster {
+	return &Cluster{client: cached, live: live, clock: clock}
+}
+
+// Observe reads what exists of a job. Objects of the same names that are not this job's are not there for it;
+// making its own will then be refused. Where the job has no keys yet, new ones come along.
+func (c *Cluster) Observe(ctx context.Context, job mpi.Job) (mpi.Observed, error) {
+	seen := mpi.Observed{Now: c.clock.Now()}
+	var err error
+	if seen.Service, err = owned(ctx, c, job, job.ServiceName(), &corev1.Service{}); err != nil {
+		return seen, err
+	}
+	if seen.Config, err = owned(ctx, c, job, job.ConfigName(), &corev1.ConfigMap{}); err != nil {
+		return seen, err
+	}
+	if seen.Secret, err = owned(ctx, c, job, job.SecretName(), secretMeta()); err != nil {
+		return seen, err
+	}
+	if seen.Launcher, err = owned(ctx, c, job, job.LauncherName(), &batchv1.Job{}); err != nil {
+		return seen, err
+	}
+	if err := c.observePods(ctx, job, &seen); err != nil {
+		return seen, err
+	}
+	if seen.Secret == nil && job.Past.Finish == nil {
+		seen.Keys, err = newKeys()
+	}
+	return seen, err
+}
+
+// owned reads an object of the job's; the zero T where there is none.
+func owned[T client.Object](ctx context.Context, c *Cluster, job mpi.Job, name string, into T) (T, error) {
+	var none T
+	key := client.ObjectKey{Namespace: job.Namespace, Name: name}
+	switch err := c.client.Get(ctx, key, into); {
+	case apierrors.IsNotFound(err):
+		return none, nil
+	case err != nil:
+		return none, fmt.Errorf("read %T %s: %w", into, key, err)
+	case !job.Owns(into):
+		return none, nil
+	}
+	return into, nil
+}
+
+func (c *Cluster) observePods(ctx context.Context, job mpi.Job, seen *mpi.Observed) error {
+	var pods corev1.PodList
+	if err := c.client.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingFields{podsByJob: job.Name}); err != nil {
+		return fmt.Errorf("list pods of %s: %w", job.Key(), err)
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if index, ok := workerIndex(job, pod); ok {
+			seen.Workers = append(seen.Workers, mpi.Worker{Index: index, Pod: pod})
+		} else if seen.Launcher != nil && metav1.IsControlledBy(pod, seen.Launcher) {
+			seen.LauncherPods = append(seen.LauncherPods, pod)
+		}
+	}
+	slices.SortFunc(seen.Workers, func(a, b mpi.Worker) int { return a.Index - b.Index })
+	slices.SortFunc(seen.LauncherPods, func(a, b *corev1.Pod) int {
+		if order := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); order != 0 {
+			return order
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return nil
+}
+
+// workerIndex reads a worker's index from its name, which cannot be edited as its labels can.
+func workerIndex(job mpi.Job, pod *corev1.Pod) (int, bool) {
+	digits, found := strings.CutPrefix(pod.Name, job.Name+"-worker-")
+	if !found || !job.Owns(pod) {
+		return 0, false
+	}
+	index, err := strconv.Atoi(digits)
+	return index, err == nil && index >= 0
+}

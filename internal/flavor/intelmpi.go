@@ -1,0 +1,21 @@
+package flavor
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// intelMPI is Intel MPI, whose launcher is a Hydra of its own
+// (Intel MPI Library Developer Reference, "Hydra Environment Variables").
+type intelMPI struct{}
+
+func (intelMPI) Hostfile(hosts []mpi.Host) string { return hydraHostfile(hosts) }
+
+func (intelMPI) LauncherEnv(job mpi.Job) []corev1.EnvVar {
+	return []corev1.EnvVar{
+		{Name: "I_MPI_HYDRA_HOST_FILE", Value: mpi.HostfilePath},
+		{Name: "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS", Value: connectionAttempts},
+		{Name: "I_MPI_PERHOST", Value: slots(job)},
+	}
+}

@@ -1,0 +1,157 @@
+package mpijob
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+var (
+	spec     = field.NewPath("spec")
+	policy   = spec.Child("runPolicy")
+	replicas = spec.Child("mpiReplicaSpecs")
+	launcher = replicas.Key(string(kubeflow.MPIReplicaTypeLauncher))
+	worker   = replicas.Key(string(kubeflow.MPIReplicaTypeWorker))
+
+	// fields are where an MPIJob's users write what a job is made of.
+	fields = mpi.Fields{
+		Name:             field.NewPath("metadata", "name"),
+		Slots:            spec.Child("slotsPerWorker"),
+		SSHMountPath:     spec.Child("sshAuthMountPath"),
+		LauncherTemplate: launcher.Child("template"),
+		WorkerCount:      worker.Child("replicas"),
+		WorkerTemplate:   worker.Child("template"),
+		TTL:              policy.Child("ttlSecondsAfterFinished"),
+		Deadline:         policy.Child("activeDeadlineSeconds"),
+		BackoffLimit:     policy.Child("backoffLimit"),
+	}
+)
+
+// Convert says what job an MPIJob describes. It reports the values that the API's types let pass although
+// they mean nothing: unknown words, a second launcher, replicas of a role that does not exist.
+func (Kind) Convert(object client.Object) (mpi.Job, field.ErrorList) {
+	from := object.(*kubeflow.MPIJob)
+	c := converter{job: mpi.New()}
+	c.identity(from)
+	c.sizes(&from.Spec)
+	c.runPolicy(&from.Spec.RunPolicy)
+	c.launcher(&from.Spec)
+	c.workers(&from.Spec)
+	c.job.Past = past(from)
+	return c.job, c.errs
+}
+
+type converter struct {
+	job  mpi.Job
+	errs field.ErrorList
+}
+
+func (c *converter) identity(from *kubeflow.MPIJob) {
+	c.job.APIVersion, c.job.Kind = kubeflow.SchemeGroupVersion.String(), kubeflow.Kind
+	c.job.Namespace, c.job.Name, c.job.UID = from.Namespace, from.Name, from.UID
+	c.job.Lifecycle.Deleting = from.DeletionTimestamp != nil
+	c.job.Fields = fields
+}
+
+func (c *converter) sizes(from *kubeflow.MPIJobSpec) {
+	c.job.Implementation = oneOf(c, spec.Child("mpiImplementation"), mpi.Implementation(from.MPIImplementation), mpi.Implementations)
+	c.job.SlotsPerWorker = ptr.Deref(from.SlotsPerWorker, c.job.SlotsPerWorker)
+	if from.SSHAuthMountPath != "" {
+		c.job.SSHMountPath = from.SSHAuthMountPath
+	}
+}
+
+func (c *converter) runPolicy(from *kubeflow.RunPolicy) {
+	life := &c.job.Lifecycle
+	life.Suspended = ptr.Deref(from.Suspend, false)
+	life.CleanPods = oneOf(c, policy.Child("cleanPodPolicy"), mpi.CleanPods(ptr.Deref(from.CleanPodPolicy, "")), mpi.CleanPolicies)
+	life.Deadline, life.BackoffLimit = from.ActiveDeadlineSeconds, from.BackoffLimit
+	if seconds := from.TTLSecondsAfterFinished; seconds != nil {
+		life.TTL = ptr.To(time.Duration(*seconds) * time.Second)
+	}
+	manager := oneOf(c, policy.Child("managedBy"), ptr.Deref(from.ManagedBy, ""),
+		[]string{kubeflow.KubeflowJobController, kubeflow.MultiKueueController})
+	if manager != kubeflow.KubeflowJobController {
+		c.job.ManagedBy = manager
+	}
+}
+
+func (c *converter) launcher(from *kubeflow.MPIJobSpec) {
+	c.job.Launcher.RunsRanks = ptr.Deref(from.RunLauncherAsWorker, false)
+	c.job.Launcher.AfterWorkers = kubeflow.LauncherCreationPolicyWaitForWorkersReady == oneOf(c, spec.Child("launcherCreationPolicy"),
+		from.LauncherCreationPolicy, []kubeflow.LauncherCreationPolicy{kubeflow.LauncherCreationPolicyAtStartup, kubeflow.LauncherCreationPolicyWaitForWorkersReady})
+	for _, kind := range slices.Sorted(maps.Keys(from.MPIReplicaSpecs)) {
+		if kind != kubeflow.MPIReplicaTypeLauncher && kind != kubeflow.MPIReplicaTypeWorker {
+			c.errs = append(c.errs, field.NotSupported(replicas, kind, []kubeflow.MPIReplicaType{kubeflow.MPIReplicaTypeLauncher, kubeflow.MPIReplicaTypeWorker}))
+		}
+	}
+	role := from.MPIReplicaSpecs[kubeflow.MPIReplicaTypeLauncher]
+	if role == nil {
+		c.errs = append(c.errs, field.Required(launcher, "must say which pod runs mpirun"))
+		return
+	}
+	if n := ptr.Deref(role.Replicas, 1); n != 1 {
+		c.errs = append(c.errs, field.Invalid(launcher.Child("replicas"), n, "must be 1: a job has one launcher"))
+	}
+	c.job.Launcher.Template = role.Template
+	c.job.Launcher.RestartPolicy = c.restartPolicy(launcher, role, c.job.Launcher.RestartPolicy)
+}
+
+func (c *converter) workers(from *kubeflow.MPIJobSpec) {
+	role := from.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker]
+	if role == nil {
+		return
+	}
+	c.job.Workers.Count = ptr.Deref(role.Replicas, 1)
+	if c.job.Workers.Count == 0 {
+		c.errs = append(c.errs, field.Invalid(worker.Child("replicas"), 0, "must be 1 or more; leave Worker out for a job of its launcher alone"))
+	}
+	c.job.Workers.Template = role.Template
+	c.job.Workers.RestartPolicy = c.restartPolicy(worker, role, c.job.Workers.RestartPolicy)
+}
+
+// restartPolicy takes the two policies that a batch Job's pods can have (mpi-operator: validation.go).
+func (c *converter) restartPolicy(at *field.Path, role *kubeflow.ReplicaSpec, unset corev1.RestartPolicy) corev1.RestartPolicy {
+	if role.RestartPolicy == "" {
+		return unset
+	}
+	return oneOf(c, at.Child("restartPolicy"), corev1.RestartPolicy(role.RestartPolicy),
+		[]corev1.RestartPolicy{corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure})
+}
+
+// oneOf returns the value, or the first of the allowed where none was given or it is not one of them; the
+// latter is an error.
+func oneOf[T ~string](c *converter, at *field.Path, value T, allowed []T) T {
+	switch {
+	case value == "":
+		return allowed[0]
+	case !slices.Contains(allowed, value):
+		c.errs = append(c.errs, field.NotSupported(at, value, allowed))
+		return allowed[0]
+	}
+	return value
+}
+
+// past reads what the status says already.
+func past(from *kubeflow.MPIJob) mpi.Past {
+	for _, kind := range []kubeflow.JobConditionType{kubeflow.JobSucceeded, kubeflow.JobFailed} {
+		c := condition(from.Status.Conditions, kind)
+		if c == nil || c.Status != corev1.ConditionTrue {
+			continue
+		}
+		at := c.LastTransitionTime.Time
+		if from.Status.CompletionTime != nil {
+			at = from.Status.CompletionTime.Time
+		}
+		return mpi.Past{Finish: &mpi.Finish{Succeeded: kind == kubeflow.JobSucceeded, Reason: c.Reason, Message: c.Message, At: at}}
+	}
+	return mpi.Past{}
+}

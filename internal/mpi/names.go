@@ -1,0 +1,106 @@
+package mpi
+
+import (
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Labels on everything that belongs to a job. The first four are mpi-operator's own
+// (pkg/apis/kubeflow/v2beta1/constants.go), because Kueue, dashboards and scripts select by them.
+const (
+	// LabelOperator marks an object as made by an MPIJob operator; its value is OperatorName.
+	LabelOperator = "training.kubeflow.org/operator-name"
+	// LabelJob holds the job's name.
+	LabelJob = "training.kubeflow.org/job-name"
+	// LabelRole holds RoleLauncher or RoleWorker, on pods only.
+	LabelRole = "training.kubeflow.org/job-role"
+	// LabelIndex holds a pod's place among the hosts with ranks, from 0, on pods only. With a launcher
+	// that runs ranks the launcher is 0 and the workers start at 1: topology-aware scheduling in Kueue
+	// needs the indices of all such pods to differ.
+	LabelIndex = "training.kubeflow.org/replica-index"
+	// LabelApp holds the job's name too; mpi-operator sets it on everything but pods.
+	LabelApp = "app"
+
+	// OperatorName is the value of LabelOperator.
+	OperatorName = "mpi-operator"
+)
+
+// Group is the API group of our own objects, labels and annotations.
+const Group = "mpi.opendatahub.io"
+
+// FieldManager is the name under which the operator writes fields.
+const FieldManager = "mpijob-operator"
+
+// EventSource is the component that a job's events come from. It is mpi-operator's, since tools compare it.
+const EventSource = "mpi-job-controller"
+
+// Role tells a job's pods apart.
+type Role string
+
+// The roles, as LabelRole and the variable EnvRole spell them.
+const (
+	RoleLauncher Role = "launcher"
+	RoleWorker   Role = "worker"
+)
+
+// EnvRole is the variable that tells a container which Role it has.
+const EnvRole = "K_MPI_JOB_ROLE"
+
+// Where a pod finds what the job needs, and the names of the volumes that bring it there.
+const (
+	ConfigMountPath   = "/etc/mpi"
+	HostfileKey       = "hostfile"
+	HostfilePath      = ConfigMountPath + "/" + HostfileKey
+	DiscoverHostsKey  = "discover_hosts.sh"
+	ConfigVolume      = "mpi-job-config"
+	SSHVolume         = "ssh-auth"
+	SSHPublicKey      = "ssh-publickey"
+	DefaultSSHPath    = "/root/.ssh"
+	SSHPrivateKeyFile = "id_rsa"
+)
+
+// ServiceName names the headless Service that gives every pod of the job its host name.
+func (j Job) ServiceName() string { return j.Name }
+
+// ConfigName names the ConfigMap with the hostfile and discover_hosts.sh.
+func (j Job) ConfigName() string { return j.Name + "-config" }
+
+// SecretName names the Secret with the job's SSH keys.
+func (j Job) SecretName() string { return j.Name + "-ssh" }
+
+// LauncherName names the batch Job of the launcher, and is its pod's host name.
+func (j Job) LauncherName() string { return j.Name + "-launcher" }
+
+// WorkerName names the pod of a worker, counted from 0; it is its host name too.
+func (j Job) WorkerName(index int) string { return j.Name + "-worker-" + strconv.Itoa(index) }
+
+// WorkerIndex is the value of LabelIndex for a worker, counted from 0.
+func (j Job) WorkerIndex(index int) string {
+	if j.Launcher.RunsRanks {
+		index++
+	}
+	return strconv.Itoa(index)
+}
+
+// Labels are on every object of the job.
+func (j Job) Labels() map[string]string {
+	return map[string]string{LabelApp: j.Name, LabelOperator: OperatorName, LabelJob: j.Name}
+}
+
+// Selector picks the job's pods, launcher and workers.
+func (j Job) Selector() map[string]string {
+	return map[string]string{LabelOperator: OperatorName, LabelJob: j.Name}
+}
+
+// PodLabels are on the job's pods of one role; LabelIndex comes on top where a pod runs ranks.
+func (j Job) PodLabels(role Role) map[string]string {
+	labels := j.Selector()
+	labels[LabelRole] = string(role)
+	return labels
+}
+
+// Key is the job's namespace and name.
+func (j Job) Key() types.NamespacedName {
+	return types.NamespacedName{Namespace: j.Namespace, Name: j.Name}
+}

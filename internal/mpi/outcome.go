@@ -1,0 +1,288 @@
+package mpi
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Phase is where a job is in its life. Every interface shows these words.
+type Phase string
+
+// The phases, in the order in which a job passes through them.
+const (
+	PhasePending      Phase = "Pending"
+	PhaseInitializing Phase = "Initializing"
+	PhaseRunning      Phase = "Running"
+	PhaseSuspended    Phase = "Suspended"
+	PhaseSucceeded    Phase = "Succeeded"
+	PhaseFailed       Phase = "Failed"
+)
+
+// Reasons of an Outcome, for programs. A failed launcher's reason is that of its batch Job.
+const (
+	ReasonInvalid          = "ValidationError"
+	ReasonNameTaken        = "ErrResourceExists"
+	ReasonRefused          = "ObjectRefused"
+	ReasonPodsStarting     = "PodsStarting"
+	ReasonWaitingForWorker = "WaitingForWorkers"
+	ReasonUnschedulable    = "Unschedulable"
+	ReasonImagePull        = "ImagePullFailed"
+	ReasonContainerCreate  = "ContainerCreateFailed"
+	ReasonCrashLoop        = "CrashLoop"
+	ReasonWorkerFailed     = "WorkerFailed"
+	ReasonRunning          = "Running"
+	ReasonSuspended        = "Suspended"
+	ReasonSucceeded        = "Succeeded"
+	ReasonFailed           = "Failed"
+)
+
+// Outcome is the judgement of a job: where it is, why, and what may happen next.
+type Outcome struct {
+	Phase Phase
+	// Reason is one word in CamelCase for programs; Message is a sentence or two for people.
+	Reason, Message string
+	// Trouble is set where somebody has to act: waiting alone will not help the job on.
+	Trouble bool
+
+	// Launcher is nil where there is no launcher.
+	Launcher *Tally
+	Workers  Tally
+	// LauncherMayStart is false while the launcher is withheld until the workers are ready.
+	LauncherMayStart bool
+	// Finish is set once the job has finished.
+	Finish *Finish
+}
+
+// Tally counts the pods of one role.
+type Tally struct {
+	// Wanted is how many the job asks for.
+	Wanted int32
+	// Active have running containers, those on their way out included: they still use their node.
+	Active int32
+	// Running is Active less those on their way out; Ready of them say that they can serve.
+	Running, Ready    int32
+	Succeeded, Failed int32
+}
+
+// Judge tells where a job is from what was observed of it.
+func Judge(j Job, o Observed) Outcome {
+	out := Outcome{Workers: tallyWorkers(j, o), Launcher: tallyLauncher(o)}
+	out.LauncherMayStart = !j.Launcher.AfterWorkers || out.Workers.Ready >= out.Workers.Wanted
+	switch finish := finished(j, o); {
+	case finish != nil:
+		out.finish(*finish)
+	case j.Lifecycle.Suspended:
+		out.Phase, out.Reason, out.Message = PhaseSuspended, ReasonSuspended, "The job is suspended; its pods are removed until it is resumed."
+	case launcherUp(o) && out.Workers.Running >= out.Workers.Wanted:
+		out.Phase, out.Reason, out.Message = PhaseRunning, ReasonRunning, fmt.Sprintf("The launcher and %s run.", count(out.Workers.Wanted, "worker"))
+	default:
+		out.wait(j, o)
+	}
+	return out
+}
+
+// Invalid is the outcome of a job that cannot be run as it is written.
+func Invalid(errs field.ErrorList) Outcome {
+	texts := make([]string, len(errs))
+	for i, err := range errs {
+		texts[i] = err.Error()
+	}
+	return Outcome{Phase: PhasePending, Reason: ReasonInvalid, Trouble: true,
+		Message: fmt.Sprintf("The job cannot run as it is written (%s): %s", count(int32(len(errs)), "error"), strings.Join(texts, "; "))}
+}
+
+// Refused is the outcome when the API server did not take some of what the job needs. A finished or
+// suspended job stays what it is.
+func (o Outcome) Refused(refusals []Refusal) Outcome {
+	if len(refusals) == 0 || o.Finish != nil || o.Phase == PhaseSuspended {
+		return o
+	}
+	first := refusals[0]
+	o.Trouble = true
+	switch {
+	case first.Taken && first.Leaving:
+		o.Reason, o.Trouble = ReasonNameTaken, false
+		o.Message = fmt.Sprintf("Waiting for %s %q of an earlier job to be gone.", first.Kind, first.Name)
+	case first.Taken:
+		o.Reason = ReasonNameTaken
+		o.Message = fmt.Sprintf("Resource %q of Kind %q already exists and is not managed by MPIJob. It was left as it is; "+
+			"delete or rename it, or give the job another name.", first.Name, first.Kind)
+	default:
+		o.Reason = ReasonRefused
+		o.Message = fmt.Sprintf("The API server refuses %s %q: %s", first.Kind, first.Name, first.Message)
+	}
+	if more := len(refusals) - 1; more > 0 {
+		o.Message += fmt.Sprintf(" (And %s more.)", count(int32(more), "object"))
+	}
+	return o
+}
+
+func (o *Outcome) finish(f Finish) {
+	o.Phase, o.Finish, o.Reason, o.Message = PhaseFailed, &f, f.Reason, f.Message
+	if f.Succeeded {
+		o.Phase = PhaseSucceeded
+	}
+	// What a finished job leaves running is waiting to be cleaned up, not working.
+	o.Workers = Tally{Wanted: o.Workers.Wanted}
+	if o.Launcher != nil {
+		o.Launcher.Active, o.Launcher.Running, o.Launcher.Ready = 0, 0, 0
+	}
+}
+
+// wait says what a job that has neither started nor finished is waiting for.
+func (o *Outcome) wait(j Job, seen Observed) {
+	o.Phase = PhaseInitializing
+	if len(seen.Workers) == 0 && len(seen.LauncherPods) == 0 {
+		o.Phase = PhasePending
+	}
+	if stuck := stuckPods(j, seen); stuck != nil {
+		o.Reason, o.Message, o.Trouble = stuck.reason, stuck.message, true
+		return
+	}
+	o.Reason = ReasonPodsStarting
+	o.Message = fmt.Sprintf("%d of %s run", o.Workers.Running, count(o.Workers.Wanted, "worker"))
+	switch {
+	case launcherUp(seen):
+		o.Message += "; the launcher runs."
+	case !o.LauncherMayStart && seen.Launcher == nil:
+		o.Reason = ReasonWaitingForWorker
+		o.Message += fmt.Sprintf(", %d of them ready; the launcher is started when all are.", o.Workers.Ready)
+	default:
+		o.Message += "; the launcher has not started."
+	}
+}
+
+// finished tells whether and how the job has ended: what its record says is final, then its launcher decides.
+func finished(j Job, o Observed) *Finish {
+	if j.Past.Finish != nil {
+		return j.Past.Finish
+	}
+	if o.Launcher == nil {
+		return nil
+	}
+	if done := jobCondition(o.Launcher, batchv1.JobComplete); done != nil {
+		at := done.LastTransitionTime.Time
+		if o.Launcher.Status.CompletionTime != nil {
+			at = o.Launcher.Status.CompletionTime.Time
+		}
+		return &Finish{Succeeded: true, Reason: ReasonSucceeded, At: orNow(at, o.Now),
+			Message: fmt.Sprintf("MPIJob %s/%s successfully completed.", j.Namespace, j.Name)}
+	}
+	if failed := jobCondition(o.Launcher, batchv1.JobFailed); failed != nil {
+		reason, message := launcherFailure(j, failed, o.LauncherPods)
+		return &Finish{Reason: reason, Message: message, At: orNow(failed.LastTransitionTime.Time, o.Now)}
+	}
+	return nil
+}
+
+// launcherFailure tells why the launcher failed, in mpi-operator's form: after the last try the failed
+// pod's own reason and message follow the Job's.
+func launcherFailure(j Job, failed *batchv1.JobCondition, tries []*corev1.Pod) (reason, message string) {
+	reason, message = failed.Reason, failed.Message
+	if reason == "" {
+		reason = ReasonFailed
+	}
+	if message == "" {
+		message = fmt.Sprintf("MPIJob %s/%s has failed", j.Namespace, j.Name)
+	}
+	var last *corev1.Pod
+	for _, pod := range tries {
+		if pod.Status.Phase == corev1.PodFailed {
+			last = pod
+		}
+	}
+	if last == nil {
+		return reason, message
+	}
+	if reason == batchv1.JobReasonBackoffLimitExceeded && last.Status.Reason != "" {
+		reason += "/" + last.Status.Reason
+	}
+	if last.Status.Message != "" {
+		message += ": " + last.Status.Message
+	}
+	if exit := lastExit(last); exit != "" {
+		message += ": the launcher " + exit
+	}
+	return reason, message
+}
+
+func tallyWorkers(j Job, o Observed) Tally {
+	tally := Tally{Wanted: j.Workers.Count}
+	for _, worker := range o.Workers {
+		tally.add(worker.Pod)
+	}
+	return tally
+}
+
+// tallyLauncher counts failures as the batch Job does: its pods may be gone.
+func tallyLauncher(o Observed) *Tally {
+	if o.Launcher == nil {
+		return nil
+	}
+	tally := Tally{Wanted: 1}
+	for _, pod := range o.LauncherPods {
+		tally.add(pod)
+	}
+	tally.Failed = o.Launcher.Status.Failed
+	tally.Succeeded = min(o.Launcher.Status.Succeeded, 1)
+	if jobCondition(o.Launcher, batchv1.JobComplete) != nil {
+		tally.Succeeded = 1
+	}
+	return &tally
+}
+
+func (t *Tally) add(pod *corev1.Pod) {
+	switch pod.Status.Phase {
+	case corev1.PodRunning:
+		t.Active++
+		if IsRunning(pod) {
+			t.Running++
+		}
+		if IsReady(pod) {
+			t.Ready++
+		}
+	case corev1.PodSucceeded:
+		t.Succeeded++
+	case corev1.PodFailed:
+		t.Failed++
+	}
+}
+
+// launcherUp tells whether the launcher runs, or has run to its end and its Job is about to say so.
+func launcherUp(o Observed) bool {
+	for _, pod := range o.LauncherPods {
+		if IsRunning(pod) || pod.Status.Phase == corev1.PodSucceeded {
+			return true
+		}
+	}
+	return false
+}
+
+func jobCondition(job *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobCondition {
+	for i := range job.Status.Conditions {
+		if c := &job.Status.Conditions[i]; c.Type == kind && c.Status == corev1.ConditionTrue {
+			return c
+		}
+	}
+	return nil
+}
+
+func orNow(at, now time.Time) time.Time {
+	if at.IsZero() {
+		return now
+	}
+	return at
+}
+
+// count says a number of things: "1 worker", "4 workers".
+func count(n int32, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

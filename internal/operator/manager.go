@@ -1,0 +1,158 @@
+package operator
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"time"
+
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"opendatahub.io/mpijob/internal/cluster"
+	"opendatahub.io/mpijob/internal/kinds"
+	"opendatahub.io/mpijob/internal/kinds/mpijob"
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/plan"
+)
+
+// Options configure an operator.
+type Options struct {
+	// Namespace is the one that the operator itself runs in: its lease and webhook certificate are kept there.
+	Namespace string
+	// WatchNamespaces restricts the operator to jobs in these namespaces; empty: all.
+	WatchNamespaces []string
+	// ClusterDomain ends the host names in hostfiles; empty leaves it out.
+	ClusterDomain string
+	// LeaderElection lets several replicas run of which one works.
+	LeaderElection bool
+	// HealthAddress serves /healthz and /readyz; MetricsAddress serves /metrics over TLS to those whom the API
+	// server authorizes for it. "0" turns one off.
+	HealthAddress, MetricsAddress string
+	// WebhookPort serves the admission webhooks; 0 turns them off.
+	WebhookPort int
+}
+
+// apiKinds are the APIs in which users write jobs.
+var apiKinds = []kinds.Kind{mpijob.Kind{}}
+
+// Run runs an operator until the context ends.
+func Run(ctx context.Context, config *rest.Config, options Options) error {
+	m, err := newManager(ctx, config, options)
+	if err != nil {
+		return err
+	}
+	if err := m.Start(ctx); err != nil {
+		return fmt.Errorf("run operator: %w", err)
+	}
+	return nil
+}
+
+func newManager(ctx context.Context, restConfig *rest.Config, options Options) (manager.Manager, error) {
+	// The API server's priority and fairness divides it among its clients; throttling ourselves below that
+	// would only make jobs start late.
+	restConfig = rest.CopyConfig(restConfig)
+	restConfig.QPS = -1
+
+	certificate := &certificate{}
+	m, err := manager.New(restConfig, manager.Options{
+		Scheme:                        scheme(),
+		Cache:                         cacheOptions(options),
+		Client:                        client.Options{FieldOwner: mpi.FieldManager, Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
+		Controller:                    config.Controller{EnableWarmup: ptr.To(true)},
+		LeaderElection:                options.LeaderElection,
+		LeaderElectionID:              "mpijob-operator",
+		LeaderElectionNamespace:       options.Namespace,
+		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 ptr.To(15 * time.Second),
+		RenewDeadline:                 ptr.To(10 * time.Second),
+		RetryPeriod:                   ptr.To(2 * time.Second),
+		HealthProbeBindAddress:        options.HealthAddress,
+		Metrics: metricsserver.Options{
+			BindAddress: options.MetricsAddress, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization,
+		},
+		WebhookServer: webhook.NewServer(webhook.Options{
+			Port:    options.WebhookPort,
+			TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = certificate.get }},
+		}),
+		GracefulShutdownTimeout: ptr.To(10 * time.Second),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set up operator: %w", err)
+	}
+	if err := cluster.AddIndexes(ctx, m.GetFieldIndexer()); err != nil {
+		return nil, err
+	}
+	for _, kind := range apiKinds {
+		r := &reconciler{
+			kind: kind, client: m.GetClient(), clock: clock.RealClock{},
+			cluster:  cluster.New(m.GetClient(), m.GetAPIReader(), clock.RealClock{}),
+			events:   m.GetEventRecorderFor(mpi.EventSource), //nolint:staticcheck // tools compare core/v1 events, which the new recorder does not write
+			settings: plan.Settings{ClusterDomain: options.ClusterDomain},
+		}
+		if err := r.register(m); err != nil {
+			return nil, err
+		}
+	}
+	if options.WebhookPort != 0 {
+		if err := addWebhooks(m, certificate, options.Namespace); err != nil {
+			return nil, err
+		}
+	}
+	return m, addChecks(m, certificate, options)
+}
+
+// addChecks says when the operator lives (it answers) and is ready (its caches are filled, its webhook has a
+// certificate).
+func addChecks(m manager.Manager, certificate *certificate, options Options) error {
+	if err := m.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return fmt.Errorf("add health check: %w", err)
+	}
+	ready := func(request *http.Request) error {
+		ctx, cancel := context.WithTimeout(request.Context(), time.Second)
+		defer cancel()
+		switch {
+		case !m.GetCache().WaitForCacheSync(ctx):
+			return fmt.Errorf("caches are being filled")
+		case options.WebhookPort != 0 && !certificate.ready():
+			return fmt.Errorf("webhook has no certificate yet")
+		}
+		return nil
+	}
+	if err := m.AddReadyzCheck("ready", ready); err != nil {
+		return fmt.Errorf("add readiness check: %w", err)
+	}
+	return nil
+}
+
+func cacheOptions(options Options) cache.Options {
+	caches := cluster.CacheOptions()
+	for _, namespace := range options.WatchNamespaces {
+		if caches.DefaultNamespaces == nil {
+			caches.DefaultNamespaces = map[string]cache.Config{}
+		}
+		caches.DefaultNamespaces[namespace] = cache.Config{}
+	}
+	return caches
+}
+
+func scheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(s))
+	utilruntime.Must(kubeflow.AddToScheme(s))
+	return s
+}

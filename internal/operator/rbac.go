@@ -1,0 +1,19 @@
+package operator
+
+// What the operator may do, from which `make generate` writes config/rbac. It is the least that works:
+// Secrets are listed and watched as metadata only, which RBAC cannot tell apart from whole ones.
+//
+// +kubebuilder:rbac:groups=kubeflow.org,resources=mpijobs,verbs=get;list;watch;delete
+// +kubebuilder:rbac:groups=kubeflow.org,resources=mpijobs/status,verbs=update
+// +kubebuilder:rbac:groups=kubeflow.org,resources=mpijobs/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=services;configmaps;secrets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,resourceNames=mpijob-validating,verbs=get;patch
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update,namespace=mpijob-system
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch,namespace=mpijob-system
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=create,namespace=mpijob-system
+// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=mpijob-webhook-certificate,verbs=get;update,namespace=mpijob-system

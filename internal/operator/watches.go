@@ -1,0 +1,114 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// concurrent is how many jobs are worked on at once: enough that a small job never waits for large ones, each
+// of which mostly waits for the API server.
+const concurrent = 32
+
+// register starts passes over jobs whenever they or their objects change in what a pass reads.
+func (r *reconciler) register(manager manager.Manager) error {
+	children := handler.EnqueueRequestsFromMapFunc(jobOf)
+	err := builder.ControllerManagedBy(manager).
+		Named("mpijob").
+		For(r.kind.New(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&corev1.Pod{}, children, builder.WithPredicates(updated(podChanged))).
+		Watches(&batchv1.Job{}, children, builder.WithPredicates(updated(launcherChanged))).
+		Watches(&corev1.Service{}, children, builder.WithPredicates(updated(changed))).
+		Watches(&corev1.ConfigMap{}, children, builder.WithPredicates(updated(changed))).
+		WatchesMetadata(&corev1.Secret{}, children, builder.WithPredicates(updated(changed))).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: concurrent,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, time.Minute),
+		}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("watch %ss: %w", r.kind.Name(), err)
+	}
+	return nil
+}
+
+// jobOf finds the job that an object belongs to by its label. The owner would do for the job's own objects, but
+// not for a launcher's pod, nor for the object of an earlier job whose going makes room for this one's.
+func jobOf(_ context.Context, object client.Object) []reconcile.Request {
+	name := object.GetLabels()[mpi.LabelJob]
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
+}
+
+// updated lets through every creation and deletion, and those updates that change something that is read.
+func updated[T client.Object](differs func(before, after T) bool) predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(T)
+		after, also := e.ObjectNew.(T)
+		return !ok || !also || differs(before, after)
+	}}
+}
+
+func changed(before, after client.Object) bool {
+	return before.GetResourceVersion() != after.GetResourceVersion()
+}
+
+func leaving(before, after metav1.Object) bool {
+	return before.GetDeletionTimestamp().IsZero() != after.GetDeletionTimestamp().IsZero()
+}
+
+// podChanged compares what Judge and the plan read of a pod. Addresses, start times and probe times are not.
+func podChanged(before, after *corev1.Pod) bool {
+	was, is := &before.Status, &after.Status
+	return leaving(before, after) || was.Phase != is.Phase || was.Reason != is.Reason ||
+		mpi.IsReady(before) != mpi.IsReady(after) || scheduling(was) != scheduling(is) ||
+		!sameContainers(was.InitContainerStatuses, is.InitContainerStatuses) ||
+		!sameContainers(was.ContainerStatuses, is.ContainerStatuses)
+}
+
+// scheduling is the scheduler's word on a pod that it finds no node for.
+func scheduling(status *corev1.PodStatus) string {
+	for _, c := range status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return c.Reason + c.Message
+		}
+	}
+	return ""
+}
+
+func sameContainers(before, after []corev1.ContainerStatus) bool {
+	if len(before) != len(after) {
+		return false
+	}
+	for i := range before {
+		was, is := before[i].State, after[i].State
+		if !equality.Semantic.DeepEqual(was.Waiting, is.Waiting) || (was.Terminated == nil) != (is.Terminated == nil) {
+			return false
+		}
+	}
+	return true
+}
+
+func launcherChanged(before, after *batchv1.Job) bool {
+	return leaving(before, after) || !equality.Semantic.DeepEqual(before.Status, after.Status) ||
+		!equality.Semantic.DeepEqual(before.Spec.Suspend, after.Spec.Suspend)
+}

@@ -1,0 +1,68 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"opendatahub.io/mpijob/internal/kinds"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// addWebhooks serves the admission of jobs. The webhooks fail open (config/webhook): the operator checks every
+// job again before it runs it, so that a job refused here and one refused there differ only in when it is told.
+func addWebhooks(m manager.Manager, served *certificate, namespace string) error {
+	keeper := &certificateKeeper{certificate: served, client: m.GetClient(), live: m.GetAPIReader(), namespace: namespace}
+	if err := m.Add(keeper); err != nil {
+		return fmt.Errorf("add certificate keeper: %w", err)
+	}
+	for _, kind := range apiKinds {
+		gvk, err := apiutil.GVKForObject(kind.New(), m.GetScheme())
+		if err != nil {
+			return fmt.Errorf("add webhook of %s: %w", kind.Name(), err)
+		}
+		path := "/validate-" + strings.ReplaceAll(gvk.Group, ".", "-") + "-" + gvk.Version + "-" + strings.ToLower(gvk.Kind)
+		m.GetWebhookServer().Register(path, &admission.Webhook{
+			Handler: &validator{kind: kind, decoder: admission.NewDecoder(m.GetScheme())},
+		})
+	}
+	return nil
+}
+
+// validator refuses jobs that could not run as they are written.
+type validator struct {
+	kind    kinds.Kind
+	decoder admission.Decoder
+}
+
+// Handle judges one creation or change of a job.
+func (v *validator) Handle(_ context.Context, request admission.Request) admission.Response {
+	object := v.kind.New()
+	if err := v.decoder.Decode(request, object); err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	if request.Operation == admissionv1.Update {
+		before := v.kind.New()
+		if err := v.decoder.DecodeRaw(request.OldObject, before); err != nil {
+			return admission.Errored(http.StatusBadRequest, err)
+		}
+		// Labels, finalizers and the like may change on any job, also on one from before the webhook.
+		if before.GetGeneration() == object.GetGeneration() {
+			return admission.Allowed("")
+		}
+	}
+	job, errs := v.kind.Convert(object)
+	errs = append(errs, mpi.Validate(job)...)
+	if len(errs) == 0 {
+		return admission.Allowed("")
+	}
+	status := apierrors.NewInvalid(object.GetObjectKind().GroupVersionKind().GroupKind(), object.GetName(), errs).Status()
+	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: false, Result: &status}}
+}

@@ -1,0 +1,49 @@
+package plan
+
+import (
+	"maps"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"opendatahub.io/mpijob/internal/flavor"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// config is the ConfigMap with the hostfile and discover_hosts.sh, nil if it is there as it should be.
+func config(job mpi.Job, seen mpi.Observed, settings Settings) Object {
+	data := map[string]string{
+		mpi.HostfileKey:      flavor.For(job.Implementation).Hostfile(job.Hosts(settings.ClusterDomain)),
+		mpi.DiscoverHostsKey: discoverHosts(job, seen, settings),
+	}
+	var uid types.UID
+	if have := seen.Config; have != nil {
+		if maps.Equal(have.Data, data) {
+			return nil
+		}
+		uid = have.UID
+	}
+	return &corev1.ConfigMap{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: meta(job, job.ConfigName(), uid),
+		Data:       data,
+	}
+}
+
+// discoverHosts is the script by which elastic programs (Elastic Horovod's --host-discovery-script) learn
+// which hosts there are now: those with running workers, by index.
+func discoverHosts(job mpi.Job, seen mpi.Observed, settings Settings) string {
+	var script strings.Builder
+	script.WriteString("#!/bin/sh\n")
+	if job.Launcher.RunsRanks {
+		script.WriteString("echo " + job.HostName(job.LauncherName(), settings.ClusterDomain) + "\n")
+	}
+	for _, worker := range seen.Workers {
+		if worker.Index < int(job.Workers.Count) && mpi.IsRunning(worker.Pod) {
+			script.WriteString("echo " + job.HostName(worker.Pod.Name, settings.ClusterDomain) + "\n")
+		}
+	}
+	return script.String()
+}

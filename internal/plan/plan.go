@@ -1,0 +1,83 @@
+// Package plan says what must exist for a job: For turns a job and what was observed of it into the objects to
+// make or mend and those to remove. It is pure, and runs without a cluster.
+package plan
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// Settings are the cluster's, the same for every job.
+type Settings struct {
+	// ClusterDomain ends the DNS names of Services, such as cluster.local; empty leaves it out of host names.
+	ClusterDomain string
+}
+
+// Object is anything the API server keeps.
+type Object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// Plan is what is to be done for a job. A zero Plan means that all is as it should be.
+//
+// An object without a UID is to be created. One with a UID is to be mended: it holds the fields that are
+// not as they should be, and is meant for that very object, never for a later one of the same name.
+type Plan struct {
+	// Base are the objects that pods need before they start: Service, ConfigMap, Secret.
+	Base []Object
+	// Pods are the launcher's Job and the worker pods.
+	Pods []Object
+	// Delete are objects that the job no longer needs.
+	Delete []Ref
+}
+
+// Ref names one object of a job, and no later one of the same name.
+type Ref struct {
+	Kind, Namespace, Name string
+	UID                   types.UID
+}
+
+// For plans a job from what was observed and judged of it.
+func For(job mpi.Job, seen mpi.Observed, out mpi.Outcome, settings Settings) Plan {
+	switch {
+	case job.Lifecycle.Deleting:
+		// The garbage collector removes what the job owns.
+		return Plan{}
+	case out.Finish != nil:
+		return Plan{Delete: finishedWorkers(job, seen)}
+	}
+	plan := Plan{
+		Base: wanted(service(job, seen), config(job, seen, settings), secret(job, seen)),
+		Pods: wanted(launcher(job, seen, out)),
+	}
+	workers := 0
+	if !job.Lifecycle.Suspended {
+		workers = int(job.Workers.Count)
+		plan.Pods = append(plan.Pods, missingWorkers(job, seen, settings)...)
+	}
+	plan.Delete = workersFrom(seen, workers)
+	return plan
+}
+
+// wanted leaves out what need not be changed.
+func wanted(objects ...Object) []Object {
+	var some []Object
+	for _, object := range objects {
+		if object != nil {
+			some = append(some, object)
+		}
+	}
+	return some
+}
+
+// meta is the metadata of an object of the job; uid is that of the object to mend, or empty for a new one.
+func meta(job mpi.Job, name string, uid types.UID) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name: name, Namespace: job.Namespace, UID: uid, Labels: job.Labels(),
+		OwnerReferences: []metav1.OwnerReference{job.Owner()},
+	}
+}

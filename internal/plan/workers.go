@@ -1,0 +1,115 @@
+package plan
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// missingWorkers are the pods of the workers that have none. A pod on its way out still holds its name; its
+// successor is planned when it is gone.
+func missingWorkers(job mpi.Job, seen mpi.Observed, settings Settings) []Object {
+	have := make(map[int]bool, len(seen.Workers))
+	for _, worker := range seen.Workers {
+		have[worker.Index] = true
+	}
+	var pods []Object
+	for index := range int(job.Workers.Count) {
+		if !have[index] {
+			pods = append(pods, worker(job, index, settings))
+		}
+	}
+	return pods
+}
+
+// workersFrom are the workers with an index of at least from, for deletion.
+func workersFrom(seen mpi.Observed, from int) []Ref {
+	return refs(seen, func(worker mpi.Worker) bool { return worker.Index >= from })
+}
+
+// finishedWorkers are those that the job's clean-up policy takes away once it has finished. A pending pod
+// counts as running, since it would be running soon.
+func finishedWorkers(job mpi.Job, seen mpi.Observed) []Ref {
+	return refs(seen, func(worker mpi.Worker) bool {
+		return job.Lifecycle.CleanPods == mpi.CleanAll ||
+			job.Lifecycle.CleanPods == mpi.CleanRunning && !mpi.HasEnded(worker.Pod)
+	})
+}
+
+func refs(seen mpi.Observed, which func(mpi.Worker) bool) []Ref {
+	var refs []Ref
+	for _, worker := range seen.Workers {
+		if worker.Pod.DeletionTimestamp == nil && which(worker) {
+			refs = append(refs, Ref{Kind: "Pod", Namespace: worker.Pod.Namespace, Name: worker.Pod.Name, UID: worker.Pod.UID})
+		}
+	}
+	return slices.Clip(refs)
+}
+
+// worker is the pod of one worker.
+func worker(job mpi.Job, index int, settings Settings) *corev1.Pod {
+	template := job.Workers.Template.DeepCopy()
+	labels := withLabels(template.Labels, job.PodLabels(mpi.RoleWorker))
+	labels[mpi.LabelIndex] = job.WorkerIndex(index)
+
+	spec := template.Spec
+	name := job.WorkerName(index)
+	setHost(job, &spec, name)
+	// MPICH's and Intel's launchers tell their workers to call back at the launcher's bare host name.
+	domain := settings.ClusterDomain
+	if domain == "" {
+		domain = "cluster.local"
+	}
+	if spec.DNSConfig == nil {
+		spec.DNSConfig = &corev1.PodDNSConfig{}
+	}
+	spec.DNSConfig.Searches = append(spec.DNSConfig.Searches, job.ServiceName()+"."+job.Namespace+".svc."+domain)
+	spec.RestartPolicy = job.Workers.RestartPolicy
+
+	main := &spec.Containers[0]
+	if len(main.Command) == 0 && len(main.Args) == 0 {
+		main.Command = []string{"/usr/sbin/sshd", "-De"}
+	}
+	addEnv(main, corev1.EnvVar{Name: mpi.EnvRole, Value: string(mpi.RoleWorker)})
+	mountKeys(job, &spec)
+
+	pod := &corev1.Pod{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: meta(job, name, ""),
+		Spec:       spec,
+	}
+	pod.Labels, pod.Annotations = labels, template.Annotations
+	return pod
+}
+
+// setHost gives a pod its DNS name under the job's Service.
+func setHost(job mpi.Job, spec *corev1.PodSpec, name string) {
+	spec.Hostname, spec.Subdomain = name, job.ServiceName()
+	if spec.HostNetwork {
+		// Without it a pod in its node's network could not look up names in the cluster.
+		spec.DNSPolicy = corev1.DNSClusterFirstWithHostNet
+	}
+}
+
+func withLabels(of, extra map[string]string) map[string]string {
+	labels := make(map[string]string, len(of)+len(extra)+1)
+	for key, value := range of {
+		labels[key] = value
+	}
+	for key, value := range extra {
+		labels[key] = value
+	}
+	return labels
+}
+
+// addEnv adds variables that the container does not set itself: what users write on purpose stands.
+func addEnv(container *corev1.Container, vars ...corev1.EnvVar) {
+	for _, v := range vars {
+		if !slices.ContainsFunc(container.Env, func(have corev1.EnvVar) bool { return have.Name == v.Name }) {
+			container.Env = append(container.Env, v)
+		}
+	}
+}
