@@ -111,7 +111,7 @@ def parse_options(arguments: list[str]) -> Options:
     parser.add_argument(
         "--batch-size", type=positive_int, default=300, help="points per step, over all ranks"
     )
-    parser.add_argument("--learning-rate", type=learning_rate, default=0.1, help="step length")
+    parser.add_argument("--learning-rate", type=learning_rate, default=0.05, help="step length")
     parser.add_argument("--seed", type=seed_number, default=1, help="of data, weights and order")
     parser.add_argument(
         "--checkpoint",
