@@ -38,9 +38,7 @@ func (r *run) startContainerd(ctx context.Context, n layout.Node) error {
 		return err
 	}
 	if spec.Mounts.JoinPID == 0 {
-		// A new namespace is to the node what a boot is to a machine: all
-		// that /run has of before is wrong.
-		if err := removeContent(filepath.Join(n.Dir(), "run-containerd")); err != nil {
+		if err := boot(ctx, n); err != nil {
 			return fmt.Errorf("%s: %w", n.Name(), err)
 		}
 	}
@@ -48,6 +46,23 @@ func (r *run) startContainerd(ctx context.Context, n layout.Node) error {
 		return err
 	}
 	return r.load(ctx, n, r.set.PauseArchive)
+}
+
+// boot makes a node without a mount namespace what a machine is after a boot:
+// nothing in /run and no control groups of pods. Stale groups would cost: the
+// kubelet asks containerd for the container of each, with many retries, before
+// it starts any pod.
+func boot(ctx context.Context, n layout.Node) error {
+	if err := cgroup.Kill(ctx, n.CgroupRoot()); err != nil {
+		return err //nolint:wrapcheck // the caller names the node
+	}
+	if err := cgroup.Remove(ctx, n.CgroupRoot()); err != nil {
+		return err //nolint:wrapcheck // the caller names the node
+	}
+	if err := cgroup.Create(n.RuntimeCgroup()); err != nil {
+		return err //nolint:wrapcheck // the caller names the node
+	}
+	return removeContent(filepath.Join(n.Dir(), "run-containerd"))
 }
 
 // namespace returns a process in the node's mount namespace, or 0 if there is
@@ -136,30 +151,30 @@ func ready(ctx context.Context, client *kubeapi.Client, n layout.Node, since tim
 			Taints []struct{ Key string }
 		}
 		Status struct {
-			Conditions []struct{ Type, Status, Message string }
+			Conditions []struct {
+				Type, Status, Message string
+				LastHeartbeatTime     time.Time
+			}
 		}
 	}
 	if err := client.Get(ctx, nodePath(n), &object); err != nil {
 		return fmt.Errorf("node: %w", err)
 	}
 	for _, condition := range object.Status.Conditions {
-		if condition.Type == "Ready" && condition.Status != "True" {
+		if condition.Type != "Ready" {
+			continue
+		}
+		if condition.Status != "True" {
 			return errors.New(condition.Message)
+		}
+		if condition.LastHeartbeatTime.Before(since) {
+			return fmt.Errorf("its last sign of life is of %s", condition.LastHeartbeatTime.Local().Format(time.TimeOnly))
 		}
 	}
 	for _, taint := range object.Spec.Taints {
 		if taint.Key == "node.kubernetes.io/not-ready" || taint.Key == "node.kubernetes.io/unreachable" {
 			return fmt.Errorf("it is tainted %s", taint.Key)
 		}
-	}
-	var lease struct {
-		Spec struct{ RenewTime time.Time }
-	}
-	if err := client.Get(ctx, "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/"+n.Name(), &lease); err != nil {
-		return fmt.Errorf("lease: %w", err)
-	}
-	if lease.Spec.RenewTime.Before(since) {
-		return fmt.Errorf("its last sign of life is of %s", lease.Spec.RenewTime.Local().Format(time.TimeOnly))
 	}
 	return nil
 }

@@ -246,7 +246,12 @@ func (c *Cluster) portsFree(ctx context.Context, nodes []layout.Node) error {
 		if ok && record.Alive() {
 			continue
 		}
-		if err := network.PortTaken(ctx, p.address, p.number); err != nil {
+		// A process that was killed just now still has its ports until the
+		// kernel has taken it apart.
+		brief, cancel := context.WithTimeout(ctx, 5*time.Second)
+		err = until(brief, 100*time.Millisecond, func() error { return network.PortTaken(ctx, p.address, p.number) })
+		cancel()
+		if err != nil {
 			return fmt.Errorf("%s: %w", p.component, err)
 		}
 	}

@@ -238,6 +238,8 @@ func (p Parts) ControllerManagerSpec() process.Spec {
 		"--use-service-account-credentials=true",
 		// Addresses of pods are the business of each node's CNI.
 		"--allocate-node-cidrs=false",
+		// Its default is a folder of the machine, which it makes.
+		"--flex-volume-plugin-dir=" + p.Layout.Config() + "/volume-plugins",
 		"--leader-elect=false",
 		"--node-monitor-period=2s",
 		"--node-monitor-grace-period=20s",
