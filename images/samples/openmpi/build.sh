@@ -27,6 +27,8 @@ rm -f /etc/ssh/ssh_host_*
 dpkg-divert --local --rename --add /usr/sbin/sshd
 ln -s /usr/local/bin/sshd-user /usr/sbin/sshd
 
+# Debian's file does not end its last line.
+echo >>/etc/openmpi/openmpi-mca-params.conf
 # Reading another rank's memory needs ptrace rights, which the default seccomp
 # profile takes away; through shared memory it works everywhere.
 echo 'btl_vader_single_copy_mechanism = none' >>/etc/openmpi/openmpi-mca-params.conf
