@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -101,7 +102,7 @@ func reported(state string, work func(*cluster.Cluster) error) error {
 
 func upCommand(state *string) *cobra.Command {
 	var options cluster.UpOptions
-	var gates, runtimeConfig map[string]string
+	var gates, runtimeConfig string
 	command := &cobra.Command{
 		Use: "up", Short: "Start the cluster, or what is missing of it", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
@@ -114,7 +115,9 @@ func upCommand(state *string) *cobra.Command {
 				}
 			}
 			if cmd.Flags().Changed("runtime-config") {
-				options.RuntimeConfig = runtimeConfig
+				if options.RuntimeConfig, err = parsePairs("runtime-config", runtimeConfig); err != nil {
+					return err
+				}
 			}
 			return reported(*state, func(c *cluster.Cluster) error {
 				if err := c.Up(cmd.Context(), options); err != nil {
@@ -127,20 +130,39 @@ func upCommand(state *string) *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.IntVar(&options.Nodes, "nodes", 0, "number of nodes (default: as it is, 2 for a new cluster)")
-	flags.StringToStringVar(&gates, "feature-gates", nil, "feature gates of Kubernetes, such as GenericWorkload=true; \"\" for none (default: as it is)")
-	flags.StringToStringVar(&runtimeConfig, "runtime-config", nil, "API versions to serve, such as scheduling.k8s.io/v1beta1=true; \"\" for none (default: as it is)")
+	flags.StringVar(&gates, "feature-gates", "", "feature gates of Kubernetes, such as GenericWorkload=true; \"\" for none (default: as it is)")
+	flags.StringVar(&runtimeConfig, "runtime-config", "", "API versions to serve, such as scheduling.k8s.io/v1beta1=true; \"\" for none (default: as it is)")
 	return command
 }
 
-func parseGates(text map[string]string) (map[string]bool, error) {
-	gates := map[string]bool{}
-	for name, value := range text {
-		switch value {
-		case "true", "false":
-			gates[name] = value == "true"
-		default:
-			return nil, fmt.Errorf("--feature-gates %s=%s: the value must be true or false", name, value)
+// parsePairs reads "name=value,name=value"; an empty text has no pairs.
+func parsePairs(flag, text string) (map[string]string, error) {
+	pairs := map[string]string{}
+	if text == "" {
+		return pairs, nil
+	}
+	for pair := range strings.SplitSeq(text, ",") {
+		name, value, ok := strings.Cut(strings.TrimSpace(pair), "=")
+		if !ok || name == "" || value == "" {
+			return nil, fmt.Errorf("--%s: %q is not of the form NAME=VALUE", flag, pair)
 		}
+		pairs[name] = value
+	}
+	return pairs, nil
+}
+
+func parseGates(text string) (map[string]bool, error) {
+	pairs, err := parsePairs("feature-gates", text)
+	if err != nil {
+		return nil, err
+	}
+	gates := map[string]bool{}
+	for name, value := range pairs {
+		on, err := strconv.ParseBool(value)
+		if err != nil {
+			return nil, fmt.Errorf("--feature-gates: %s=%s: the value must be true or false", name, value)
+		}
+		gates[name] = on
 	}
 	return gates, nil
 }

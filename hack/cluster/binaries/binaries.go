@@ -16,7 +16,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -214,8 +213,12 @@ func (b builder) build(ctx context.Context, c component, into string) error {
 	// A static program runs in any image and needs no C compiler here. The
 	// caller's own Go settings must not leak into a shared cache.
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "GOOS=linux", "GOARCH="+runtime.GOARCH)
-	log := filepath.Join(b.cache, c.name+"-build.log")
-	packages, err := run(command, log, func(packages int64) {
+	log := into + ".log"
+	packages, err := run(command, log, func(modules, packages int) {
+		if packages == 0 {
+			step.Detail("%s, %d modules fetched", c.warning, modules)
+			return
+		}
 		step.Detail("%s, %d packages", c.warning, packages)
 	})
 	if err != nil {
@@ -231,9 +234,9 @@ func (b builder) build(ctx context.Context, c component, into string) error {
 	return nil
 }
 
-// run runs a "go build -v", which names each package it compiles on standard
-// error, and counts them.
-func run(command *exec.Cmd, log string, moved func(packages int64)) (int64, error) {
+// run runs a "go build -v", which names on standard error each module that it
+// fetches and each package that it compiles, and counts them.
+func run(command *exec.Cmd, log string, moved func(modules, packages int)) (packages int, err error) {
 	file, err := os.Create(log)
 	if err != nil {
 		return 0, fmt.Errorf("build log: %w", err)
@@ -241,17 +244,21 @@ func run(command *exec.Cmd, log string, moved func(packages int64)) (int64, erro
 	defer func() { _ = file.Close() }()
 	reader, writer := io.Pipe()
 	command.Stdout, command.Stderr = writer, writer
-	var packages atomic.Int64
+	var modules int
 	var tail []string
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for lines := bufio.NewScanner(reader); lines.Scan(); {
-			fmt.Fprintln(file, lines.Text())
-			if !strings.HasPrefix(lines.Text(), "go: ") {
-				moved(packages.Add(1))
+			line := lines.Text()
+			fmt.Fprintln(file, line)
+			if strings.HasPrefix(line, "go: downloading ") {
+				modules++
+			} else {
+				packages++
 			}
-			tail = append(tail[max(0, len(tail)-9):], lines.Text())
+			moved(modules, packages)
+			tail = append(tail[max(0, len(tail)-9):], line)
 		}
 		_, _ = io.Copy(io.Discard, reader)
 	}()
@@ -261,7 +268,7 @@ func run(command *exec.Cmd, log string, moved func(packages int64)) (int64, erro
 	if err != nil {
 		return 0, fmt.Errorf("go build: %w\nthe last lines of %s:\n    %s", err, log, strings.Join(tail, "\n    "))
 	}
-	return packages.Load(), nil
+	return packages, nil
 }
 
 // link fills the folder of all programs. The links are relative, so that the

@@ -24,18 +24,21 @@ import (
 // its state folder. It also ends one whose folder is gone. It reports whether
 // there was anything.
 func (c *Cluster) Down(ctx context.Context) (found bool, err error) {
-	_, err = c.settings()
-	hasFolder := err == nil
-	if err != nil && !errors.Is(err, errNoCluster) {
-		return false, err
-	}
 	owned, err := c.owned()
 	var foreign *ForeignError
 	if err != nil && !errors.As(err, &foreign) {
 		return false, err
 	}
-	if !hasFolder && !owned {
-		return false, nil
+	// The machine's mark is as good as the folder's own: somebody may have
+	// removed most of the folder while the cluster ran.
+	if !owned {
+		_, err = c.settings()
+		if errors.Is(err, errNoCluster) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
 	}
 	if os.Geteuid() != 0 {
 		return false, errors.New("the cluster runs as root: run this as root, for instance with sudo -E env PATH=$PATH")

@@ -23,7 +23,11 @@ type check func(context.Context) error
 func (c *Cluster) checks(nodes []layout.Node) map[string]check {
 	ca := c.store().Cert(controlplane.CA)
 	all := map[string]check{
-		controlplane.Etcd: httpCheck("", fmt.Sprintf("http://127.0.0.1:%d/readyz", layout.EtcdMetricsPort)),
+		// Where clients go, not where metrics are: a member that after a loss
+		// of data waits for itself for ever says there that it is well.
+		controlplane.Etcd: func(ctx context.Context) error {
+			return controlplane.EtcdHealth(ctx, c.store())
+		},
 		controlplane.APIServer: func(ctx context.Context) error {
 			client, err := c.client()
 			if err != nil {

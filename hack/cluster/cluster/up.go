@@ -225,7 +225,6 @@ func (c *Cluster) portsFree(ctx context.Context, nodes []layout.Node) error {
 	ports := []port{
 		{controlplane.Etcd, local, layout.EtcdPort},
 		{controlplane.Etcd, local, layout.EtcdPeerPort},
-		{controlplane.Etcd, local, layout.EtcdMetricsPort},
 		{controlplane.APIServer, layout.ControlPlaneIP, layout.APIServerPort},
 		{controlplane.ControllerManager, local, layout.ControllerManagerPort},
 		{controlplane.Scheduler, local, layout.SchedulerPort},
@@ -346,29 +345,43 @@ func (r *run) start(ctx context.Context) error {
 	)
 }
 
-// startControlPlane starts etcd and then the API server. etcd does without
-// fsync, so a power cut can leave data that it refuses; then the cluster
-// begins anew, and says so.
+// startControlPlane starts etcd and then the API server.
 func (r *run) startControlPlane(ctx context.Context) error {
-	_, statErr := os.Stat(r.Layout.Etcd())
-	err := r.ensure(ctx, r.parts.EtcdSpec())
-	var ended *process.EndedError
-	if errors.As(err, &ended) && statErr == nil {
-		r.Report.Say("note   etcd does not accept its data, after a power cut probably; the cluster begins anew, without its objects")
-		if err := r.forgetData(ctx); err != nil {
-			return err
-		}
-		err = r.ensure(ctx, r.parts.EtcdSpec())
-	}
-	if err != nil {
+	if err := r.startEtcd(ctx); err != nil {
 		return err
 	}
 	return r.ensure(ctx, r.parts.APIServerSpec())
 }
 
+// startEtcd starts etcd. It does without fsync, so a power cut can leave data
+// that it refuses or that keeps it waiting for ever; then the cluster begins
+// anew, and says so.
+func (r *run) startEtcd(ctx context.Context) error {
+	_, statErr := os.Stat(r.Layout.Etcd())
+	runs, _, err := r.Processes.Running(r.parts.EtcdSpec())
+	if err != nil {
+		return fmt.Errorf("etcd: %w", err)
+	}
+	if statErr != nil || runs {
+		return r.ensure(ctx, r.parts.EtcdSpec())
+	}
+	const patience = 45 * time.Second
+	limited, cancel := context.WithTimeout(ctx, patience)
+	err = r.ensure(limited, r.parts.EtcdSpec())
+	cancel()
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	r.Report.Say("note   etcd cannot use its data, after a power cut probably; the cluster begins anew, without its objects")
+	if err := r.forgetData(ctx); err != nil {
+		return err
+	}
+	return r.ensure(ctx, r.parts.EtcdSpec())
+}
+
 // forgetData stops whatever remembers objects and removes etcd's data.
 func (r *run) forgetData(ctx context.Context) error {
-	names := []string{controlplane.APIServer, controlplane.ControllerManager, controlplane.Scheduler, controlplane.Proxy, dns.Name}
+	names := []string{controlplane.Etcd, controlplane.APIServer, controlplane.ControllerManager, controlplane.Scheduler, controlplane.Proxy, dns.Name}
 	for _, n := range r.nodes {
 		names = append(names, n.Kubelet())
 	}

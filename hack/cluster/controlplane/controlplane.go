@@ -151,7 +151,6 @@ func (p Parts) EtcdSpec() process.Spec {
 		"--listen-peer-urls=" + peer,
 		"--initial-advertise-peer-urls=" + peer,
 		"--initial-cluster=mpijob=" + peer,
-		fmt.Sprintf("--listen-metrics-urls=http://127.0.0.1:%d", layout.EtcdMetricsPort),
 		"--client-cert-auth=true",
 		"--trusted-ca-file=" + p.Store.Cert(etcdCA),
 		"--cert-file=" + p.Store.Cert(etcdServer),

@@ -1,6 +1,32 @@
 package controlplane
 
-import "opendatahub.io/mpijob/hack/cluster/kubeapi"
+import (
+	"context"
+	"fmt"
+
+	"opendatahub.io/mpijob/hack/cluster/certs"
+	"opendatahub.io/mpijob/hack/cluster/kubeapi"
+	"opendatahub.io/mpijob/hack/cluster/layout"
+)
+
+// EtcdHealth returns nil when etcd serves its clients.
+func EtcdHealth(ctx context.Context, store certs.Store) error {
+	client, err := kubeapi.New(fmt.Sprintf("https://127.0.0.1:%d", layout.EtcdPort),
+		store.Cert(etcdCA), store.Cert(etcdClient), store.Key(etcdClient))
+	if err != nil {
+		return fmt.Errorf("etcd: %w", err)
+	}
+	var health struct {
+		Health, Reason string
+	}
+	if err := client.Get(ctx, "/health", &health); err != nil {
+		return fmt.Errorf("etcd: %w", err)
+	}
+	if health.Health != "true" {
+		return fmt.Errorf("etcd: %s", health.Reason)
+	}
+	return nil
+}
 
 // Objects are the API objects that the control plane needs to work: that the
 // API server may ask kubelets for logs and exec. Kubernetes makes the role

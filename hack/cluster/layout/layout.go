@@ -40,7 +40,6 @@ const (
 	APIServerPort         = 26443
 	EtcdPort              = 26379
 	EtcdPeerPort          = 26380
-	EtcdMetricsPort       = 26381
 	ControllerManagerPort = 26257
 	SchedulerPort         = 26259
 	ProxyHealthPort       = 26256

@@ -243,7 +243,6 @@ func Kubelet(n layout.Node, l layout.Layout, binary, kubeconfig string, o Option
 			"--hostname-override=" + n.Name(),
 			"--node-ip=" + n.IP(),
 			"--node-labels=" + strings.Join(labels(n), ","),
-			"--v=1",
 		},
 		Log:    l.Log(n.Kubelet()),
 		Cgroup: n.RuntimeCgroup(),

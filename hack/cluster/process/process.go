@@ -130,7 +130,9 @@ func (t Table) Ensure(ctx context.Context, spec Spec) (started bool, err error) 
 		return false, nil
 	}
 	if alive {
-		if err := t.Stop(ctx, spec.Name, 10*time.Second); err != nil {
+		// Brief, because the API server spends what it gets on connections
+		// that stay open anyway.
+		if err := t.Stop(ctx, spec.Name, 3*time.Second); err != nil {
 			return false, err
 		}
 	}
