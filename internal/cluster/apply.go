@@ -5,17 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"golang.org/x/sync/errgroup"
 
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/plan"
@@ -150,9 +150,7 @@ func (c *Cluster) adopt(ctx context.Context, job mpi.Job, there *metav1.PartialO
 	if there.Labels == nil {
 		there.Labels = map[string]string{}
 	}
-	for key, value := range job.Labels() {
-		there.Labels[key] = value
-	}
+	maps.Copy(there.Labels, job.Labels())
 	if err := c.client.Patch(ctx, there, client.MergeFrom(before), unawaited); err != nil {
 		return fmt.Errorf("adopt %s %s: %w", there.Kind, there.Name, err)
 	}

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,7 +24,7 @@ const podsByJob = "job"
 func CacheOptions() cache.Options {
 	ours := labels.SelectorFromSet(labels.Set{mpi.LabelOperator: mpi.OperatorName})
 	only := func(transform func(any) (any, error)) cache.ByObject {
-		return cache.ByObject{Label: ours, Transform: transform, UnsafeDisableDeepCopy: ptr.To(true)}
+		return cache.ByObject{Label: ours, Transform: transform, UnsafeDisableDeepCopy: new(true)}
 	}
 	return cache.Options{
 		ByObject: map[client.Object]cache.ByObject{

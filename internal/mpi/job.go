@@ -7,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/utils/ptr"
 )
 
 // Job is one MPI job: a launcher that runs mpirun, and workers that its ranks run on.
@@ -132,7 +131,7 @@ func New() Job {
 func (j Job) Owner() metav1.OwnerReference {
 	return metav1.OwnerReference{
 		APIVersion: j.APIVersion, Kind: j.Kind, Name: j.Name, UID: j.UID,
-		Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
+		Controller: new(true), BlockOwnerDeletion: new(true),
 	}
 }
 

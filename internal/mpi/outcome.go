@@ -92,8 +92,10 @@ func Invalid(errs field.ErrorList) Outcome {
 	for i, err := range errs {
 		texts[i] = err.Error()
 	}
-	return Outcome{Phase: PhasePending, Reason: ReasonInvalid, Trouble: true,
-		Message: fmt.Sprintf("The job cannot run as it is written (%s): %s", count(int32(len(errs)), "error"), strings.Join(texts, "; "))}
+	return Outcome{
+		Phase: PhasePending, Reason: ReasonInvalid, Trouble: true,
+		Message: fmt.Sprintf("The job cannot run as it is written (%s): %s", count(int32(len(errs)), "error"), strings.Join(texts, "; ")),
+	}
 }
 
 // Refused is the outcome when the API server did not take some of what the job needs. A finished or
@@ -170,8 +172,10 @@ func finished(j Job, o Observed) *Finish {
 		if o.Launcher.Status.CompletionTime != nil {
 			at = o.Launcher.Status.CompletionTime.Time
 		}
-		return &Finish{Succeeded: true, Reason: ReasonSucceeded, At: orNow(at, o.Now),
-			Message: fmt.Sprintf("MPIJob %s/%s successfully completed.", j.Namespace, j.Name)}
+		return &Finish{
+			Succeeded: true, Reason: ReasonSucceeded, At: orNow(at, o.Now),
+			Message: fmt.Sprintf("MPIJob %s/%s successfully completed.", j.Namespace, j.Name),
+		}
 	}
 	if failed := jobCondition(o.Launcher, batchv1.JobFailed); failed != nil {
 		reason, message := launcherFailure(j, failed, o.LauncherPods)

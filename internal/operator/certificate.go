@@ -32,7 +32,9 @@ const renewBefore = 60 * 24 * time.Hour
 
 // certificate is the webhook's TLS certificate, in memory. It comes from a Secret that the replicas share, and
 // not from a mounted file: the kubelet takes up to a minute or two to show a changed Secret.
-type certificate struct{ current atomic.Pointer[tls.Certificate] }
+type certificate struct {
+	current atomic.Pointer[tls.Certificate]
+}
 
 var errNoCertificate = errors.New("the webhook has no certificate yet")
 
@@ -157,4 +159,3 @@ func fresh(chain []byte, now time.Time) bool {
 	leaf, err := x509.ParseCertificate(block.Bytes)
 	return err == nil && now.Add(renewBefore).Before(leaf.NotAfter)
 }
-

@@ -72,8 +72,8 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 	m, err := manager.New(restConfig, manager.Options{
 		Scheme:                        scheme(),
 		Cache:                         cacheOptions(options),
-		Client:                        client.Options{FieldOwner: mpi.FieldManager, Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
-		Controller:                    config.Controller{EnableWarmup: ptr.To(true)},
+		Client:                        client.Options{FieldOwner: mpi.FieldManager, Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
+		Controller:                    config.Controller{EnableWarmup: new(true)},
 		LeaderElection:                options.LeaderElection,
 		LeaderElectionID:              "mpijob-operator",
 		LeaderElectionNamespace:       options.Namespace,

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -96,7 +95,7 @@ func (r *reconciler) expire(ctx context.Context, object client.Object, job mpi.J
 	if left := out.Finish.At.Add(*job.Lifecycle.TTL).Sub(r.clock.Now()); left > 0 {
 		return reconcile.Result{RequeueAfter: left}, nil
 	}
-	err := r.client.Delete(ctx, object, client.Preconditions{UID: ptr.To(job.UID)}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	err := r.client.Delete(ctx, object, client.Preconditions{UID: new(job.UID)}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return reconcile.Result{}, fmt.Errorf("delete expired %s %s: %w", job.Kind, job.Key(), err)
 	}

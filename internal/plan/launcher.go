@@ -50,7 +50,7 @@ func newLauncher(job mpi.Job) *batchv1.Job {
 		},
 	}
 	if job.Lifecycle.Suspended {
-		object.Spec.Suspend = ptr.To(true)
+		object.Spec.Suspend = new(true)
 	}
 	return object
 }

@@ -18,7 +18,7 @@ func secret(job mpi.Job, seen mpi.Observed) Object {
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
 		ObjectMeta: meta(job, job.SecretName(), ""),
 		Type:       corev1.SecretTypeSSHAuth,
-		Immutable:  ptr.To(true),
+		Immutable:  new(true),
 		Data: map[string][]byte{
 			corev1.SSHAuthPrivateKey: seen.Keys.Private,
 			mpi.SSHPublicKey:         seen.Keys.Public,

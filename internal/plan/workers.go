@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -94,13 +95,13 @@ func setHost(job mpi.Job, spec *corev1.PodSpec, name string) {
 	}
 }
 
-func withLabels(of, extra map[string]string) map[string]string {
-	labels := make(map[string]string, len(of)+len(extra)+1)
-	for key, value := range of {
-		labels[key] = value
-	}
-	for key, value := range extra {
-		labels[key] = value
+// withLabels adds the operator's labels to a user's own.
+func withLabels(users, ours map[string]string) map[string]string {
+	labels := maps.Clone(ours)
+	for key, value := range users {
+		if _, taken := ours[key]; !taken {
+			labels[key] = value
+		}
 	}
 	return labels
 }

@@ -75,7 +75,7 @@ func (c *converter) runPolicy(from *kubeflow.RunPolicy) {
 	life.CleanPods = oneOf(c, policy.Child("cleanPodPolicy"), mpi.CleanPods(ptr.Deref(from.CleanPodPolicy, "")), mpi.CleanPolicies)
 	life.Deadline, life.BackoffLimit = from.ActiveDeadlineSeconds, from.BackoffLimit
 	if seconds := from.TTLSecondsAfterFinished; seconds != nil {
-		life.TTL = ptr.To(time.Duration(*seconds) * time.Second)
+		life.TTL = new(time.Duration(*seconds) * time.Second)
 	}
 	manager := oneOf(c, policy.Child("managedBy"), ptr.Deref(from.ManagedBy, ""),
 		[]string{kubeflow.KubeflowJobController, kubeflow.MultiKueueController})

@@ -2,6 +2,7 @@ package mpijob
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
@@ -143,7 +144,7 @@ func replicaStatus(t mpi.Tally) *kubeflow.ReplicaStatus {
 }
 
 // set writes a condition and tells whether its status or reason changed. Only a change of status is a
-// transition.
+// transition. What changed last stands last, as with mpi-operator.
 func (w *statusWriter) set(kind kubeflow.JobConditionType, status corev1.ConditionStatus, reason, message string) bool {
 	next := kubeflow.JobCondition{
 		Type: kind, Status: status, Reason: reason, Message: message,
@@ -161,7 +162,11 @@ func (w *statusWriter) set(kind kubeflow.JobConditionType, status corev1.Conditi
 	if have.Status == status {
 		next.LastTransitionTime = have.LastTransitionTime
 	}
-	*have = next
+	if changed {
+		w.job.Status.Conditions = append(slices.DeleteFunc(w.job.Status.Conditions, func(c kubeflow.JobCondition) bool { return c.Type == kind }), next)
+	} else {
+		*have = next
+	}
 	return changed
 }
 

@@ -1,0 +1,108 @@
+# Every command of this repository. `make` alone lists them.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+BIN := $(CURDIR)/bin
+DIST := $(CURDIR)/dist
+export PATH := $(BIN):$(PATH)
+
+# The image that `make deploy` runs, and that of `make run` and of the end-to-end tests.
+IMG ?= odh/mpijob-operator:dev
+SAMPLE_IMG ?= odh/mpi-sample-openmpi:dev
+NODES ?= 2
+# Which end-to-end tests to run, a regular expression over their names; empty: all.
+SUITE ?=
+# The folders with a go.mod of their own that are ours to test and lint.
+MODULES := . hack/cluster hack/images
+
+# With KUBECONFIG set that cluster is used, and none is made.
+ifdef KUBECONFIG
+export KUBECTL := kubectl
+else
+export KUBECTL := $(BIN)/kubectl --kubeconfig=$(CURDIR)/.cluster/kubeconfig
+endif
+
+.PHONY: help
+help: ## List these commands.
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {print "\n" substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@echo; echo "With KUBECONFIG set, run, deploy and e2e use that cluster; name images that it can pull in IMG and SAMPLE_IMG."
+
+##@ Use
+
+.PHONY: run
+run: deploy ## Run a real MPI job on a real Kubernetes, made on this machine.
+	@hack/run.sh $(SAMPLE_IMG)
+
+.PHONY: deploy
+deploy: $(if $(KUBECONFIG),,cluster-up load) ## Install the operator.
+	@hack/deploy.sh $(IMG) $(if $(KUBECONFIG),,$(DIST)/operator.tar)
+
+.PHONY: undeploy
+undeploy: ## Remove the operator, its CRD and with it every MPIJob.
+	$(KUBECTL) delete --ignore-not-found -k config/default
+
+.PHONY: cluster-up
+cluster-up: $(BIN)/cluster ## Start a real Kubernetes with NODES nodes on this machine.
+	@cluster up --nodes $(NODES)
+	@ln -sfn "$$(cluster binaries)/kubectl" $(BIN)/kubectl
+
+.PHONY: cluster-down
+cluster-down: $(BIN)/cluster ## Stop it and remove all of it.
+	@cluster down
+
+.PHONY: images
+images: $(BIN)/images ## Build the images, as archives in dist/.
+	@mkdir -p $(DIST)
+	@images program --name odh/mpijob-operator:dev --package ./cmd/operator --out $(DIST)/operator.tar
+	@images sample openmpi --out $(DIST)/openmpi.tar
+
+.PHONY: load
+load: images $(BIN)/cluster
+	@cluster load $(DIST)/operator.tar $(DIST)/openmpi.tar
+
+##@ Check
+
+.PHONY: test
+test: ## Test everything that this machine can test, and say what it cannot.
+	@hack/test.sh
+
+.PHONY: unit
+unit: $(BIN)/cluster ## Test the packages; those that need an API server get a real one.
+	@assets="$$(cluster binaries)"; for module in $(MODULES); do echo "== go test $$module"; \
+	  (cd $$module && KUBEBUILDER_ASSETS="$$assets" go test $$(go list ./... | grep -v /test/e2e)); done
+
+.PHONY: e2e
+e2e: $(if $(KUBECONFIG),,deploy) ## Test on a real cluster with real MPI; SUITE picks tests by name.
+	@KUBECONFIG="$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig}" SAMPLE_IMG=$(SAMPLE_IMG) \
+	  go test ./test/e2e -count=1 -v -timeout 30m $(if $(SUITE),-run '$(SUITE)')
+
+.PHONY: verify
+verify: generate fmt lint ## Generate, format, lint; fails if that changes anything, or if something is not committed.
+	@test -z "$$(git status --porcelain)" || { git status --short; git --no-pager diff | head -100; \
+	  echo "verify: the tree is not clean: commit what is listed above, or what generation and formatting changed"; exit 1; }
+
+.PHONY: generate
+generate: $(BIN)/controller-gen ## Write the generated files anew.
+	@controller-gen crd:generateEmbeddedObjectMeta=true paths=github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1 output:crd:dir=config/crd
+	@controller-gen rbac:roleName=mpijob-operator paths=./internal/operator/... output:rbac:dir=config/rbac
+
+.PHONY: fmt
+fmt: $(BIN)/golangci-lint ## Format the code.
+	@for module in $(MODULES); do (cd $$module && golangci-lint fmt --config $(CURDIR)/.golangci.yml); done
+
+.PHONY: lint
+lint: $(BIN)/golangci-lint ## Look for mistakes, and for imports that the architecture does not allow.
+	@for module in $(MODULES); do echo "== lint $$module"; (cd $$module && golangci-lint run --config $(CURDIR)/.golangci.yml ./...); done
+
+.PHONY: clean
+clean: ## Remove what the commands made, but for the cluster.
+	rm -rf $(BIN) $(DIST)
+
+# Go knows best whether these are up to date.
+.PHONY: $(BIN)/cluster $(BIN)/images $(BIN)/controller-gen $(BIN)/golangci-lint
+$(BIN)/cluster $(BIN)/images:
+	@cd hack/$(@F) && go build -o $@ .
+$(BIN)/controller-gen $(BIN)/golangci-lint:
+	@cd hack/tools/$(@F) && GOBIN=$(BIN) go install tool

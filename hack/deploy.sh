@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Installs the operator and waits until it serves: deploy.sh IMAGE [ARCHIVE]
+# The archive is the one that the image was loaded from; a changed one restarts the operator.
+set -euo pipefail
+image=$1 archive=${2:-}
+cd "$(dirname "$0")/.."
+read -ra kubectl <<<"${KUBECTL:-kubectl}"
+
+command -v "${kubectl[0]}" >/dev/null || { echo "deploy: kubectl is not there: install it, or unset KUBECONFIG to use a cluster on this machine" >&2; exit 1; }
+build=$(date +%s)
+[ -z "$archive" ] || build=$(sha256sum "$archive" | cut -c1-12)
+
+overlay=dist/deploy
+mkdir -p "$overlay"
+cat > "$overlay/kustomization.yaml" <<YAML
+resources: [../../config/default]
+images:
+- name: quay.io/opendatahub/mpijob-operator
+  newName: ${image%:*}
+  newTag: "${image##*:}"
+patches:
+- target: {kind: Deployment, name: mpijob-operator}
+  patch: |
+    - {op: add, path: /spec/template/metadata/annotations/mpi.opendatahub.io~1build, value: "$build"}
+YAML
+echo "deploy: installing the operator, $image"
+"${kubectl[@]}" apply --server-side --force-conflicts -k "$overlay" >/dev/null
+"${kubectl[@]}" wait --for=condition=Established crd/mpijobs.kubeflow.org --timeout=60s >/dev/null
+if ! "${kubectl[@]}" -n mpijob-system rollout status deployment/mpijob-operator --timeout=180s; then
+  "${kubectl[@]}" -n mpijob-system get pods -o wide >&2
+  "${kubectl[@]}" -n mpijob-system describe pods >&2 | tail -40 >&2
+  "${kubectl[@]}" -n mpijob-system logs deployment/mpijob-operator --tail=40 >&2 || true
+  echo "deploy: the operator did not come up; see above" >&2
+  exit 1
+fi
