@@ -12,8 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -53,6 +51,7 @@ func command() *cobra.Command {
 	}
 	root.PersistentFlags().StringVar(&state, "state", "", "state folder (default: .cluster at the root of the clone)")
 	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetOut(os.Stdout) // what cmd.Print writes to would else be standard error
 	root.AddCommand(
 		upCommand(&state), downCommand(&state), statusCommand(&state), loadCommand(&state),
 		binariesCommand(), kubeconfigCommand(&state), stopNodeCommand(&state), startNodeCommand(&state),
@@ -199,54 +198,13 @@ func statusCommand(state *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := printStatus(cmd, c, status); err != nil {
-				return err
-			}
+			cmd.Print(status.Text(c.Layout))
 			if !status.Up() {
 				return errNotUp
 			}
 			return nil
 		},
 	}
-}
-
-func printStatus(cmd *cobra.Command, c *cluster.Cluster, status cluster.Status) error {
-	out := cmd.OutOrStdout()
-	if status.Foreign != nil {
-		fmt.Fprintln(out, status.Foreign)
-	}
-	if !status.Running() {
-		fmt.Fprintf(out, "nothing is up in %s; start it with: cluster up\n", c.Layout.State)
-		return nil
-	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "COMPONENT\tPID\tSINCE\tHEALTH")
-	for _, component := range status.Components {
-		pid, since, health := "-", "-", "ok"
-		if component.PID != 0 {
-			pid, since = fmt.Sprint(component.PID), component.Since.Format(time.DateTime)
-		}
-		if component.Problem != "" {
-			health = component.Problem
-		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", component.Name, pid, since, health)
-	}
-	for _, node := range status.Nodes {
-		health := "ready"
-		if node.Problem != "" {
-			health = "not ready: " + node.Problem
-		}
-		fmt.Fprintf(table, "%s\t\t\t%s\n", node.Name, health)
-	}
-	if err := table.Flush(); err != nil {
-		return fmt.Errorf("status: %w", err)
-	}
-	if status.Up() {
-		fmt.Fprintf(out, "all is up; KUBECONFIG=%s\n", c.Layout.Kubeconfig())
-	} else {
-		fmt.Fprintln(out, "not all is up; start what is missing with: cluster up")
-	}
-	return nil
 }
 
 func loadCommand(state *string) *cobra.Command {
@@ -268,7 +226,7 @@ func binariesCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				fmt.Fprintln(cmd.OutOrStdout(), set.Dir)
+				cmd.Println(set.Dir)
 				return nil
 			})
 		},
@@ -283,7 +241,7 @@ func kubeconfigCommand(state *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintln(cmd.OutOrStdout(), c.Layout.Kubeconfig())
+			cmd.Println(c.Layout.Kubeconfig())
 			return nil
 		},
 	}

@@ -97,7 +97,7 @@ func Ensure(ctx context.Context, repository string, report *progress.Reporter) (
 		if err != nil {
 			return Set{}, err
 		}
-		fmt.Fprintln(all, key)
+		all.Write(fmt.Appendln(nil, key))
 		dir := filepath.Join(cache, key)
 		if err := b.once(ctx, dir, func(into string) error { return b.build(ctx, c, into) }); err != nil {
 			return Set{}, err
@@ -120,7 +120,7 @@ type builder struct {
 // key names a build by all that goes into it.
 func (b builder) key(c component) (string, error) {
 	hash := sha256.New()
-	fmt.Fprintln(hash, b.goVersion, runtime.GOOS, runtime.GOARCH, c.ldflags, c.links, layout.PauseImage)
+	hash.Write(fmt.Appendln(nil, b.goVersion, runtime.GOOS, runtime.GOARCH, c.ldflags, c.links, layout.PauseImage))
 	for _, name := range []string{"go.mod", "go.sum", "main.go"} {
 		content, err := os.ReadFile(filepath.Join(b.sources, c.name, name))
 		if errors.Is(err, fs.ErrNotExist) && name == "go.sum" {
@@ -129,7 +129,7 @@ func (b builder) key(c component) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("sources of %s: %w", c.name, err)
 		}
-		fmt.Fprintln(hash, name, len(content))
+		hash.Write(fmt.Appendln(nil, name, len(content)))
 		hash.Write(content)
 	}
 	return c.name + "-" + c.version + "-" + shortHash(hash), nil
@@ -251,7 +251,7 @@ func run(command *exec.Cmd, log string, moved func(modules, packages int)) (pack
 		defer close(done)
 		for lines := bufio.NewScanner(reader); lines.Scan(); {
 			line := lines.Text()
-			fmt.Fprintln(file, line)
+			_, _ = file.WriteString(line + "\n")
 			if strings.HasPrefix(line, "go: downloading ") {
 				modules++
 			} else {

@@ -73,7 +73,7 @@ func Processes(name string) ([]int, error) {
 			if err != nil {
 				return ignoreGone(err)
 			}
-			for _, field := range strings.Fields(string(content)) {
+			for field := range strings.FieldsSeq(string(content)) {
 				pid, err := strconv.Atoi(field)
 				if err != nil {
 					return fmt.Errorf("cgroup %s: %w", dir, err)
@@ -179,7 +179,7 @@ func removeTree(root string) error {
 	}
 	for _, dir := range slices.Backward(dirs) {
 		if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err //nolint:wrapcheck // a *PathError says it all
+			return err
 		}
 	}
 	return nil
@@ -211,7 +211,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return ctx.Err() //nolint:wrapcheck // wrapped by the caller
+		return ctx.Err()
 	case <-timer.C:
 		return nil
 	}
@@ -219,7 +219,7 @@ func pause(ctx context.Context, d time.Duration) error {
 
 func (h hierarchy) create(name string) error {
 	at := h.path
-	for _, part := range strings.Split(name, "/") {
+	for part := range strings.SplitSeq(name, "/") {
 		parent := at
 		at = filepath.Join(at, part)
 		if h.v2 {
@@ -245,7 +245,7 @@ func delegate(dir string) error {
 	if err != nil {
 		return fmt.Errorf("cgroup controllers: %w", err)
 	}
-	for _, controller := range strings.Fields(string(content)) {
+	for controller := range strings.FieldsSeq(string(content)) {
 		file := filepath.Join(dir, "cgroup.subtree_control")
 		if err := os.WriteFile(file, []byte("+"+controller), 0o644); err != nil {
 			// Some controllers cannot be delegated everywhere (cpu with

@@ -58,7 +58,7 @@ func (c *Cluster) containerdCheck(n layout.Node) check {
 		if err != nil {
 			return fmt.Errorf("containerd: %w", err)
 		}
-		return connection.Close() //nolint:wrapcheck // nothing to add
+		return connection.Close()
 	}
 }
 

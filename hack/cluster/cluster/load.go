@@ -95,7 +95,7 @@ func (c *Cluster) images(ctx context.Context, n layout.Node) (present, error) {
 // parseImages reads the table of "ctr images list": REF TYPE DIGEST …
 func parseImages(table string) present {
 	images := present{}
-	for _, line := range strings.Split(table, "\n") {
+	for line := range strings.SplitSeq(table, "\n") {
 		if fields := strings.Fields(line); len(fields) >= 3 && strings.HasPrefix(fields[2], "sha256:") {
 			images[fields[0]] = fields[2]
 		}
@@ -106,7 +106,7 @@ func parseImages(table string) present {
 func (c *Cluster) ctr(ctx context.Context, n layout.Node, args ...string) (string, error) {
 	ctr, err := packages.Find("ctr")
 	if err != nil {
-		return "", err //nolint:wrapcheck // it says all
+		return "", err
 	}
 	socket, err := c.containerdSocket(n)
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 func (r *run) startContainerd(ctx context.Context, n layout.Node) error {
 	binary, err := packages.Find("containerd")
 	if err != nil {
-		return err //nolint:wrapcheck // it says all
+		return err
 	}
 	spec := node.Containerd(n, r.Layout, binary)
 	for _, bind := range spec.Mounts.Binds {
@@ -54,13 +54,13 @@ func (r *run) startContainerd(ctx context.Context, n layout.Node) error {
 // it starts any pod.
 func boot(ctx context.Context, n layout.Node) error {
 	if err := cgroup.Kill(ctx, n.CgroupRoot()); err != nil {
-		return err //nolint:wrapcheck // the caller names the node
+		return err
 	}
 	if err := cgroup.Remove(ctx, n.CgroupRoot()); err != nil {
-		return err //nolint:wrapcheck // the caller names the node
+		return err
 	}
 	if err := cgroup.Create(n.RuntimeCgroup()); err != nil {
-		return err //nolint:wrapcheck // the caller names the node
+		return err
 	}
 	return removeContent(filepath.Join(n.Dir(), "run-containerd"))
 }

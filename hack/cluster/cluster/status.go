@@ -1,14 +1,19 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"sync"
+	"text/tabwriter"
 	"time"
 
 	"opendatahub.io/mpijob/hack/cluster/controlplane"
 	"opendatahub.io/mpijob/hack/cluster/dns"
+	"opendatahub.io/mpijob/hack/cluster/layout"
 )
 
 // Status is what a look at the cluster finds.
@@ -126,4 +131,40 @@ func (c *Cluster) look(ctx context.Context, name string, check check) Component 
 		component.Problem = err.Error()
 	}
 	return component
+}
+
+// Text is the status for people: a table and what to do next.
+func (s Status) Text(l layout.Layout) string {
+	var text strings.Builder
+	if s.Foreign != nil {
+		text.WriteString(s.Foreign.Error() + "\n")
+	}
+	if !s.Running() {
+		fmt.Fprintf(&text, "nothing is up in %s; start it with: cluster up\n", l.State)
+		return text.String()
+	}
+	rows := []byte("COMPONENT\tPID\tSINCE\tHEALTH\n")
+	for _, component := range s.Components {
+		pid, since := "-", "-"
+		if component.PID != 0 {
+			pid, since = strconv.Itoa(component.PID), component.Since.Format(time.DateTime)
+		}
+		rows = fmt.Appendf(rows, "%s\t%s\t%s\t%s\n", component.Name, pid, since, cmp.Or(component.Problem, "ok"))
+	}
+	for _, node := range s.Nodes {
+		health := "ready"
+		if node.Problem != "" {
+			health = "not ready: " + node.Problem
+		}
+		rows = fmt.Appendf(rows, "%s\t\t\t%s\n", node.Name, health)
+	}
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	_, _ = table.Write(rows) // into memory
+	_ = table.Flush()
+	if s.Up() {
+		fmt.Fprintf(&text, "all is up; KUBECONFIG=%s\n", l.Kubeconfig())
+	} else {
+		text.WriteString("not all is up; start what is missing with: cluster up\n")
+	}
+	return text.String()
 }

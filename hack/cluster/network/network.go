@@ -188,7 +188,7 @@ func nft(ctx context.Context, script string, args ...string) error {
 func run(ctx context.Context, program, input string, args ...string) error {
 	path, err := packages.Find(program)
 	if err != nil {
-		return err //nolint:wrapcheck // it names the program
+		return err
 	}
 	var output bytes.Buffer
 	command := exec.CommandContext(ctx, path, args...)

@@ -74,7 +74,7 @@ func (t Table) Get(name string) (record Record, ok bool, err error) {
 	if err := json.Unmarshal(content, &record); err != nil {
 		// A power cut can leave an empty file behind. A record that says
 		// nothing is no record; nothing that ran then runs now.
-		return Record{}, false, nil //nolint:nilerr // see above
+		return Record{}, false, nil
 	}
 	return record, true, nil
 }
@@ -156,7 +156,7 @@ func (t Table) start(spec Spec) error {
 	if err != nil {
 		return fmt.Errorf("start %s: %w", spec.Name, err)
 	}
-	command := exec.Command(t.Launcher[0], t.Launcher[1:]...) //nolint:noctx // it outlives this program on purpose
+	command := exec.Command(t.Launcher[0], t.Launcher[1:]...) // no context: it outlives this program on purpose
 	command.Env = append([]string{
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 		"HOME=/root",
@@ -355,7 +355,7 @@ func (s Spec) digest() (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("digest of %s: %w", s.Name, err)
 		}
-		fmt.Fprintf(hash, "%s %d\n", input, len(content))
+		hash.Write(fmt.Appendln(nil, input, len(content)))
 		hash.Write(content)
 	}
 	return hex.EncodeToString(hash.Sum(nil)), nil

@@ -69,7 +69,7 @@ func (r *Reporter) Say(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.clear()
-	fmt.Fprintf(r.out, format+"\n", args...)
+	r.print(format+"\n", args...)
 	r.draw()
 }
 
@@ -120,7 +120,7 @@ func (s *Step) end(mark, result string) {
 	if result != "" {
 		line += ": " + result
 	}
-	fmt.Fprintf(r.out, "%s (%s)\n", line, Elapsed(time.Since(s.start)))
+	r.print("%s (%s)\n", line, Elapsed(time.Since(s.start)))
 	r.draw()
 }
 
@@ -140,12 +140,17 @@ func (r *Reporter) run() {
 			r.mu.Lock()
 			r.draw()
 			if !r.terminal && time.Since(r.lastSay) >= say && len(r.active) > 0 {
-				fmt.Fprintln(r.out, r.line())
+				r.print("%s\n", r.line())
 				r.lastSay = time.Now()
 			}
 			r.mu.Unlock()
 		}
 	}
+}
+
+// print writes. That nobody can read the progress must not end the work.
+func (r *Reporter) print(format string, args ...any) {
+	_, _ = fmt.Fprintf(r.out, format, args...)
 }
 
 // line is the active steps on one line.
@@ -169,13 +174,13 @@ func (r *Reporter) draw() {
 	if width := terminalWidth(r.out); len(line) >= width {
 		line = append(line[:max(0, width-2)], '…')
 	}
-	fmt.Fprintf(r.out, "\r\x1b[K%s", string(line))
+	r.print("\r\x1b[K%s", string(line))
 	r.drawn = true
 }
 
 func (r *Reporter) clear() {
 	if r.drawn {
-		fmt.Fprint(r.out, "\r\x1b[K")
+		r.print("\r\x1b[K")
 		r.drawn = false
 	}
 	r.lastSay = time.Now()

@@ -189,7 +189,7 @@ func load(file string) (saved, error) {
 	}
 	var before saved
 	if err := json.Unmarshal(content, &before); err != nil {
-		return saved{}, nil //nolint:nilerr // half a file of a power cut: the boot it was of is over
+		return saved{}, nil // half a file of a power cut: the boot it was of is over
 	}
 	return before, nil
 }
