@@ -148,10 +148,13 @@ func Overlap() (string, error) {
 	return "", nil
 }
 
+// overlaps returns which of the cluster's networks an address lies in, or "".
+// A network that is wider than ours (10.0.0.0/8) is none of our business: our
+// routes are more specific.
 func overlaps(network *net.IPNet) string {
 	for _, cidr := range []string{layout.PodCIDR, layout.ServiceCIDR} {
 		_, ours, err := net.ParseCIDR(cidr)
-		if err == nil && (ours.Contains(network.IP) || network.Contains(ours.IP)) {
+		if err == nil && ours.Contains(network.IP) {
 			return cidr
 		}
 	}

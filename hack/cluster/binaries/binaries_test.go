@@ -1,0 +1,140 @@
+package binaries
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"opendatahub.io/mpijob/hack/cluster/layout"
+	"opendatahub.io/mpijob/hack/cluster/progress"
+)
+
+func newBuilder(t *testing.T) builder {
+	t.Helper()
+	report := progress.New(io.Discard)
+	t.Cleanup(report.Close)
+	return builder{sources: "../build", cache: t.TempDir(), goVersion: "go1.26.8", report: report}
+}
+
+func TestKeyChangesWithWhatGoesIn(t *testing.T) {
+	b := newBuilder(t)
+	b.sources = t.TempDir()
+	c := component{name: "etcd", version: "v3.6.16"}
+	write := func(name, content string) {
+		t.Helper()
+		path := filepath.Join(b.sources, c.name, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("go.mod", "module etcd")
+	write("main.go", "package main")
+	seen := map[string]string{}
+	check := func(what string) {
+		t.Helper()
+		key, err := b.key(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other, ok := seen[key]; ok {
+			t.Errorf("%s has the key of %s: %s", what, other, key)
+		}
+		seen[key] = what
+	}
+	check("the first")
+	write("go.sum", "sum")
+	check("another go.sum")
+	write("main.go", "package main // changed")
+	check("another main.go")
+	c.ldflags = "-X a=b"
+	check("other flags")
+	b.goVersion = "go1.27.0"
+	check("another Go")
+}
+
+func TestOnceBuildsOnce(t *testing.T) {
+	b := newBuilder(t)
+	dir := filepath.Join(b.cache, "etcd-v3.6.16-abc")
+	var built atomic.Int32
+	var wait sync.WaitGroup
+	for range 4 {
+		wait.Go(func() {
+			err := b.once(context.Background(), dir, func(into string) error {
+				built.Add(1)
+				return os.WriteFile(filepath.Join(into, "etcd"), nil, 0o755)
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	if built.Load() != 1 {
+		t.Errorf("built %d times, want once", built.Load())
+	}
+}
+
+func TestOnceLeavesNothingOfAFailedBuild(t *testing.T) {
+	b := newBuilder(t)
+	dir := filepath.Join(b.cache, "etcd-v3.6.16-abc")
+	failure := errors.New("no space left on device")
+	if err := b.once(t.Context(), dir, func(string) error { return failure }); !errors.Is(err, failure) {
+		t.Errorf("got %v, want %v", err, failure)
+	}
+	for _, path := range []string{dir, dir + ".part"} {
+		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is there", path)
+		}
+	}
+}
+
+func TestLinkHasTheNamesThatTestsAskFor(t *testing.T) {
+	cache := t.TempDir()
+	built := map[string]string{}
+	for _, c := range components() {
+		built[c.name] = filepath.Join(cache, c.name+"-1")
+		if err := os.MkdirAll(built[c.name], 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(built[c.name], c.name), nil, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	into := filepath.Join(cache, "bin")
+	if err := os.Mkdir(into, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := link(built, into); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"etcd", "kube-apiserver", "kubectl", "kubelet", "coredns"} {
+		if _, err := os.Stat(filepath.Join(into, name)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestVersionsAreThoseOfTheModules(t *testing.T) {
+	for folder, line := range map[string]string{
+		"kubernetes": "k8s.io/kubernetes " + layout.KubernetesVersion,
+		"etcd":       "go.etcd.io/etcd/server/v3 " + layout.EtcdVersion,
+		"coredns":    "github.com/coredns/coredns " + layout.CoreDNSVersion,
+	} {
+		content, err := os.ReadFile(filepath.Join("..", "build", folder, "go.mod"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(content), line) {
+			t.Errorf("build/%s/go.mod does not require %q", folder, line)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"opendatahub.io/mpijob/hack/cluster/imagetar"
+	"opendatahub.io/mpijob/hack/cluster/internal/golden"
+	"opendatahub.io/mpijob/hack/cluster/layout"
+)
+
+func TestMergeKeepsWhatIsNotAskedFor(t *testing.T) {
+	gates := map[string]bool{"A": true}
+	tests := map[string]struct {
+		now     settings
+		options UpOptions
+		want    settings
+	}{
+		"new cluster":            {want: settings{Nodes: 2}},
+		"new cluster, 3 nodes":   {options: UpOptions{Nodes: 3}, want: settings{Nodes: 3}},
+		"as it is":               {now: settings{Nodes: 3, FeatureGates: gates}, want: settings{Nodes: 3, FeatureGates: gates}},
+		"other number of nodes":  {now: settings{Nodes: 3, FeatureGates: gates}, options: UpOptions{Nodes: 1}, want: settings{Nodes: 1, FeatureGates: gates}},
+		"gates taken away again": {now: settings{Nodes: 2, FeatureGates: gates}, options: UpOptions{FeatureGates: map[string]bool{}}, want: settings{Nodes: 2, FeatureGates: map[string]bool{}}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := merge(test.now, test.options); !reflect.DeepEqual(got, test.want) {
+				t.Errorf("got %+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestSettingsRefuseAFolderOfSomebodyElse(t *testing.T) {
+	tests := map[string]struct {
+		file, content string
+		none          bool
+	}{
+		"empty folder":             {none: true},
+		"folder with other files":  {file: "thesis.txt", content: "x"},
+		"settings of another tool": {file: "settings.json", content: `{"kind":"editor"}`},
+		"settings cut off":         {file: "settings.json", content: `{"ki`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := &Cluster{Layout: layout.Layout{State: t.TempDir()}}
+			if test.file != "" {
+				if err := os.WriteFile(filepath.Join(c.Layout.State, test.file), []byte(test.content), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := c.settings(); err == nil || errors.Is(err, errNoCluster) != test.none {
+				t.Errorf("got error %v, want errNoCluster: %v", err, test.none)
+			}
+		})
+	}
+}
+
+func TestSettingsAreReadBack(t *testing.T) {
+	c := &Cluster{Layout: layout.Layout{State: filepath.Join(t.TempDir(), "new")}}
+	want := settings{Kind: settingsKind, Nodes: 3, RuntimeConfig: map[string]string{"a/v1": "true"}}
+	if err := c.saveSettings(want); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := c.settings(); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, %v; want %+v", got, err, want)
+	}
+}
+
+func TestPresentImages(t *testing.T) {
+	images := parseImages(`REF                          TYPE       DIGEST     SIZE      PLATFORMS   LABELS
+docker.io/odh/mpi:dev        application/vnd.docker.distribution.manifest.v2+json sha256:m1 350.0 MiB linux/amd64 -
+sha256:c1                    application/vnd.docker.distribution.manifest.v2+json sha256:m1 350.0 MiB linux/amd64 -
+docker.io/odh/old:dev        application/vnd.docker.distribution.manifest.v2+json sha256:m2 350.0 MiB linux/amd64 -
+`)
+	tests := map[string]struct {
+		image imagetar.Image
+		want  bool
+	}{
+		"same name, same content":  {imagetar.Image{References: []string{"odh/mpi:dev"}, ConfigDigest: "sha256:c1"}, true},
+		"same name, other content": {imagetar.Image{References: []string{"odh/mpi:dev"}, ConfigDigest: "sha256:c2"}, false},
+		"other name, same content": {imagetar.Image{References: []string{"odh/old:dev"}, ConfigDigest: "sha256:c1"}, false},
+		"new name, same content":   {imagetar.Image{References: []string{"odh/mpi:dev", "odh/mpi:2"}, ConfigDigest: "sha256:c1"}, false},
+		"no name":                  {imagetar.Image{ConfigDigest: "sha256:c1"}, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := images.has([]imagetar.Image{test.image}); got != test.want {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestStatusText(t *testing.T) {
+	since := time.Date(2026, 11, 21, 4, 14, 15, 0, time.UTC)
+	running := []Component{
+		{Name: "etcd", PID: 100, Since: since},
+		{Name: "kube-apiserver", PID: 2000, Since: since.Add(time.Second)},
+	}
+	tests := map[string]struct {
+		status Status
+		up     bool
+	}{
+		"nothing":      {status: Status{}},
+		"all-ended":    {status: Status{Exists: true, Components: []Component{{Name: "etcd", Problem: "does not run"}}}},
+		"foreign":      {status: Status{Foreign: &ForeignError{Owner: "/other/.cluster"}}},
+		"foreign-gone": {status: Status{Foreign: &ForeignError{Owner: "/other/.cluster", Gone: true}}},
+		"up":           {status: Status{Exists: true, Components: running, Nodes: []NodeStatus{{Name: "node-1"}}}, up: true},
+		"node-lost": {status: Status{
+			Exists:     true,
+			Components: append(running, Component{Name: "node-1-kubelet", Problem: "has ended; see /clone/.cluster/logs/node-1-kubelet.log"}),
+			Nodes:      []NodeStatus{{Name: "node-1", Problem: "Kubelet stopped posting node status."}},
+		}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			golden.Check(t, "status-"+name, test.status.Text(layout.Layout{State: "/clone/.cluster"}))
+			if got := test.status.Up(); got != test.up {
+				t.Errorf("up is %v, want %v", got, test.up)
+			}
+		})
+	}
+}
+
+func TestParallelReportsTheFirstFailureAlone(t *testing.T) {
+	cause := errors.New("etcd ended")
+	err := parallel(t.Context(),
+		func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+		func(context.Context) error { return cause },
+	)
+	if !errors.Is(err, cause) || strings.Contains(err.Error(), "canceled") {
+		t.Errorf("got %v, want %v", err, cause)
+	}
+}
+
+func TestUnescape(t *testing.T) {
+	if got := unescape(`/a\040b/c\134d`); got != `/a b/c\d` {
+		t.Errorf("got %q", got)
+	}
+}
