@@ -169,12 +169,33 @@ func (c *Cluster) prepareMachine(ctx context.Context, nodes []layout.Node) error
 	if err := network.ApplyRules(ctx); err != nil {
 		return step.End(err)
 	}
+	if err := c.endStrays(ctx, nodes); err != nil {
+		return step.End(err)
+	}
 	if err := c.portsFree(ctx, nodes); err != nil {
 		return step.End(err)
 	}
 	step.Done("")
 	if len(missing) > 0 {
 		c.Report.Say("note   this kernel lacks the settings %v: a pod may not reach a Service whose pod is on its own node", missing)
+	}
+	return nil
+}
+
+// endStrays ends components of ours that no record names.
+func (c *Cluster) endStrays(ctx context.Context, nodes []layout.Node) error {
+	groups := []string{layout.CgroupRoot + "/control-plane"}
+	for _, n := range nodes {
+		groups = append(groups, n.RuntimeCgroup())
+	}
+	for _, group := range groups {
+		pids, err := cgroup.Processes(group)
+		if err != nil {
+			return fmt.Errorf("strays: %w", err)
+		}
+		if err := c.Processes.EndStrays(ctx, pids); err != nil {
+			return fmt.Errorf("strays: %w", err)
+		}
 	}
 	return nil
 }

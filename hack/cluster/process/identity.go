@@ -29,18 +29,14 @@ func Identify(pid int) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	stat, err := readStat(pid)
 	if err != nil {
-		return Identity{}, fmt.Errorf("process %d: %w", pid, err)
+		return Identity{}, err
 	}
-	state, ticks, err := parseStat(string(stat))
-	if err != nil {
-		return Identity{}, fmt.Errorf("process %d: %w", pid, err)
-	}
-	if state == "Z" || state == "X" {
+	if stat.ended {
 		return Identity{}, fmt.Errorf("process %d has ended: %w", pid, os.ErrProcessDone)
 	}
-	return Identity{PID: pid, StartTicks: ticks, Boot: boot}, nil
+	return Identity{PID: pid, StartTicks: stat.startTicks, Boot: boot}, nil
 }
 
 // Alive reports whether this very process still runs. A zombie does not.
@@ -61,22 +57,50 @@ func BootID() (string, error) {
 	return strings.TrimSpace(string(id)), nil
 }
 
-// parseStat takes the state and the start time out of /proc/<pid>/stat. The
-// command's name may hold blanks and parentheses, so fields are counted from
-// the last one that closes.
-func parseStat(stat string) (state string, startTicks uint64, err error) {
-	end := strings.LastIndexByte(stat, ')')
-	if end < 0 {
-		return "", 0, errors.New("stat has no command name")
-	}
-	fields := strings.Fields(stat[end+1:]) // fields[0] is the third of the file
-	const startField = 22 - 3
-	if len(fields) <= startField {
-		return "", 0, fmt.Errorf("stat has %d fields, want more than %d", len(fields)+2, startField+3)
-	}
-	startTicks, err = strconv.ParseUint(fields[startField], 10, 64)
+// stat is what we read of /proc/<pid>/stat (proc(5)).
+type stat struct {
+	// ended is of a process of which only the entry is left.
+	ended      bool
+	session    int
+	startTicks uint64
+}
+
+func readStat(pid int) (stat, error) {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return "", 0, fmt.Errorf("start time: %w", err)
+		return stat{}, fmt.Errorf("process %d: %w", pid, err)
 	}
-	return fields[0], startTicks, nil
+	parsed, err := parseStat(string(content))
+	if err != nil {
+		return stat{}, fmt.Errorf("process %d: %w", pid, err)
+	}
+	return parsed, nil
+}
+
+// parseStat reads the text of the file. The command's name may hold blanks
+// and parentheses, so fields are counted from the last one that closes.
+func parseStat(text string) (stat, error) {
+	const state, session, threads, start = 3, 6, 20, 22
+	end := strings.LastIndexByte(text, ')')
+	if end < 0 {
+		return stat{}, errors.New("stat has no command name")
+	}
+	fields := strings.Fields(text[end+1:])
+	if len(fields) <= start-state {
+		return stat{}, fmt.Errorf("stat has %d fields, want at least %d", len(fields)+state-1, start)
+	}
+	field := func(n int) string { return fields[n-state] }
+	count, threadsErr := strconv.Atoi(field(threads))
+	leader, sessionErr := strconv.Atoi(field(session))
+	ticks, startErr := strconv.ParseUint(field(start), 10, 64)
+	if err := errors.Join(threadsErr, sessionErr, startErr); err != nil {
+		return stat{}, fmt.Errorf("stat: %w", err)
+	}
+	return stat{
+		// The state is the first thread's. It is a zombie, too, while another
+		// thread runs a new program or the rest still end; then the process
+		// is there.
+		ended:   strings.Contains("ZX", field(state)) && count <= 1,
+		session: leader, startTicks: ticks,
+	}, nil
 }

@@ -8,27 +8,29 @@ import (
 
 func TestParseStat(t *testing.T) {
 	tail := " S 1 10 10 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1000 20 18446744073709551615"
+	runs := stat{session: 10, startTicks: 98765}
+	ended := stat{session: 10, startTicks: 98765, ended: true}
 	tests := map[string]struct {
-		stat  string
-		state string
-		ticks uint64
+		text  string
+		want  stat
 		fails bool
 	}{
-		"plain":                     {stat: "10 (etcd)" + tail, state: "S", ticks: 98765},
-		"name with a blank":         {stat: "10 (tmux: server)" + tail, state: "S", ticks: 98765},
-		"name that looks like more": {stat: "10 (a) S 1 (b)" + tail, state: "S", ticks: 98765},
-		"zombie":                    {stat: "10 (etcd)" + strings.Replace(tail, "S", "Z", 1), state: "Z", ticks: 98765},
-		"cut off":                   {stat: "10 (etcd) S 1 10", fails: true},
-		"empty":                     {stat: "", fails: true},
+		"plain":                     {text: "10 (etcd)" + tail, want: runs},
+		"name with a blank":         {text: "10 (tmux: server)" + tail, want: runs},
+		"name that looks like more": {text: "10 (a) S 1 (b)" + tail, want: runs},
+		"zombie":                    {text: "10 (etcd)" + strings.Replace(tail, "S", "Z", 1), want: ended},
+		"zombie with a live thread": {text: "10 (etcd)" + strings.NewReplacer("S", "Z", " 20 0 1 ", " 20 0 2 ").Replace(tail), want: runs},
+		"cut off":                   {text: "10 (etcd) S 1 10", fails: true},
+		"empty":                     {text: "", fails: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			state, ticks, err := parseStat(test.stat)
+			got, err := parseStat(test.text)
 			if (err != nil) != test.fails {
 				t.Fatalf("error %v, want one: %v", err, test.fails)
 			}
-			if state != test.state || ticks != test.ticks {
-				t.Errorf("got %q, %d; want %q, %d", state, ticks, test.state, test.ticks)
+			if got != test.want {
+				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 		})
 	}

@@ -179,10 +179,40 @@ func (t Table) start(spec Spec) error {
 	if err != nil {
 		return &EndedError{Name: spec.Name, Log: spec.Log}
 	}
-	return t.put(Record{
+	err = t.put(Record{
 		Name: spec.Name, Identity: identity, Started: time.Now().Truncate(time.Second),
 		Digest: digest, Log: spec.Log,
 	})
+	if err != nil {
+		// What is not recorded must not run.
+		return errors.Join(err, command.Process.Kill())
+	}
+	return nil
+}
+
+// EndStrays ends those of the given processes that a Table has started and no
+// record names: a command that is killed between the start and the record
+// leaves one. Started ones lead a session; their children do not.
+func (t Table) EndStrays(ctx context.Context, pids []int) error {
+	records, err := t.List()
+	if err != nil {
+		return err
+	}
+	for _, pid := range pids {
+		identity, err := Identify(pid)
+		if err != nil {
+			continue // it has just ended
+		}
+		stat, err := readStat(pid)
+		recorded := slices.ContainsFunc(records, func(r Record) bool { return r.Identity == identity })
+		if err != nil || stat.session != pid || recorded {
+			continue
+		}
+		if err := End(ctx, identity, 0); err != nil {
+			return fmt.Errorf("stray process: %w", err)
+		}
+	}
+	return nil
 }
 
 // Stop ends the component: politely, and after the grace period by force. Its

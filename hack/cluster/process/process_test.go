@@ -169,3 +169,27 @@ func TestWaitHealthySaysWhatTheLogEndsWith(t *testing.T) {
 		t.Errorf("the error has neither the log's path nor its end: %s", text)
 	}
 }
+
+func TestEndStraysEndsWhatNoRecordNames(t *testing.T) {
+	table := newTable(t)
+	recorded, forgotten := sleeper(t, "1000"), sleeper(t, "1001")
+	forgotten.Name = "forgotten"
+	kept, _ := ensure(t, table, recorded)
+	stray, _ := ensure(t, table, forgotten)
+	lost, _, err := table.Get(forgotten.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(table.file(forgotten.Name)); err != nil {
+		t.Fatal(err)
+	}
+	if err := table.EndStrays(t.Context(), []int{kept, stray}); err != nil {
+		t.Fatal(err)
+	}
+	if lost.Alive() {
+		t.Error("the stray still runs")
+	}
+	if alive, _, err := table.Running(recorded); !alive || err != nil {
+		t.Errorf("the recorded one runs: %v, error %v", alive, err)
+	}
+}
