@@ -1,0 +1,27 @@
+package flavor_test
+
+import (
+	"testing"
+
+	"opendatahub.io/mpijob/internal/flavor"
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/mpitest"
+)
+
+func TestFlavors(t *testing.T) {
+	hosts := []mpi.Host{{Name: "a.pi.ns.svc", Slots: 2}, {Name: "b.pi.ns.svc", Slots: 1}}
+	tests := map[mpi.Implementation]string{
+		mpi.OpenMPI:  "a.pi.ns.svc slots=2\nb.pi.ns.svc slots=1\n",
+		mpi.IntelMPI: "a.pi.ns.svc:2\nb.pi.ns.svc:1\n",
+		mpi.MPICH:    "a.pi.ns.svc:2\nb.pi.ns.svc:1\n",
+	}
+	for implementation, want := range tests {
+		t.Run(string(implementation), func(t *testing.T) {
+			f := flavor.For(implementation)
+			if got := f.Hostfile(hosts); got != want {
+				t.Errorf("hostfile is %q, want %q", got, want)
+			}
+			mpitest.Golden(t, "launcher-env-"+string(implementation), f.LauncherEnv(mpitest.Job(2, func(j *mpi.Job) { j.SlotsPerWorker = 8 })))
+		})
+	}
+}

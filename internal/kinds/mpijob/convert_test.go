@@ -1,0 +1,107 @@
+package mpijob
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/mpitest"
+)
+
+func TestConvertDefaults(t *testing.T) {
+	object := mpitest.MPIJob("ns", 2)
+	object.UID = "uid-pi"
+	job, errs := Kind{}.Convert(object)
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	if errs := mpi.Validate(job); len(errs) > 0 {
+		t.Errorf("a job of defaults is refused: %v", errs)
+	}
+	job.Fields = mpi.Fields{}
+	if diff := cmp.Diff(mpitest.Job(2), job); diff != "" {
+		t.Errorf("defaults differ from the core's (-want +got):\n%s", diff)
+	}
+}
+
+func TestConvertEverything(t *testing.T) {
+	object := mpitest.MPIJob("ns", 3, func(o *kubeflow.MPIJob) {
+		o.DeletionTimestamp = &metav1.Time{Time: mpitest.Now}
+		o.Spec.SlotsPerWorker, o.Spec.RunLauncherAsWorker = new(int32(0)), new(true)
+		o.Spec.SSHAuthMountPath, o.Spec.MPIImplementation = "/keys", kubeflow.MPIImplementationMPICH
+		o.Spec.LauncherCreationPolicy = kubeflow.LauncherCreationPolicyWaitForWorkersReady
+		o.Spec.RunPolicy = kubeflow.RunPolicy{
+			CleanPodPolicy: new(kubeflow.CleanPodPolicyAll), TTLSecondsAfterFinished: new(int32(60)), ActiveDeadlineSeconds: new(int64(5)),
+			BackoffLimit: new(int32(1)), Suspend: new(true), ManagedBy: new(kubeflow.MultiKueueController),
+		}
+		o.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeLauncher].RestartPolicy = kubeflow.RestartPolicyNever
+		o.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].RestartPolicy = kubeflow.RestartPolicyOnFailure
+		o.Status.Conditions = []kubeflow.JobCondition{{Type: kubeflow.JobFailed, Status: corev1.ConditionTrue, Reason: "R", Message: "m", LastTransitionTime: metav1.NewTime(mpitest.Now)}}
+	})
+	job, errs := Kind{}.Convert(object)
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	if job.SlotsPerWorker != 0 || !job.Launcher.RunsRanks || job.SSHMountPath != "/keys" || job.Implementation != mpi.MPICH || !job.Launcher.AfterWorkers ||
+		job.Launcher.RestartPolicy != corev1.RestartPolicyNever || job.Workers.RestartPolicy != corev1.RestartPolicyOnFailure || job.ManagedBy != kubeflow.MultiKueueController {
+		t.Errorf("not all was taken over: %+v", job)
+	}
+	life := mpi.Lifecycle{Suspended: true, Deleting: true, CleanPods: mpi.CleanAll, TTL: new(time.Minute), Deadline: new(int64(5)), BackoffLimit: new(int32(1))}
+	if diff := cmp.Diff(life, job.Lifecycle); diff != "" {
+		t.Errorf("lifecycle differs (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(&mpi.Finish{Reason: "R", Message: "m", At: mpitest.Now}, job.Past.Finish); diff != "" {
+		t.Errorf("past differs (-want +got):\n%s", diff)
+	}
+}
+
+func TestConvertRefuses(t *testing.T) {
+	tests := map[string]struct {
+		change func(*kubeflow.MPIJob)
+		want   []string
+	}{
+		"unknown words, all at once": {func(o *kubeflow.MPIJob) {
+			o.Spec.MPIImplementation, o.Spec.LauncherCreationPolicy = "LAM", "Sometimes"
+			o.Spec.RunPolicy.CleanPodPolicy, o.Spec.RunPolicy.ManagedBy = new(kubeflow.CleanPodPolicy("Some")), new("me")
+			o.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].RestartPolicy = kubeflow.RestartPolicyExitCode
+			o.Spec.MPIReplicaSpecs["Master"] = &kubeflow.ReplicaSpec{}
+		}, []string{
+			`spec.mpiImplementation: Unsupported value: "LAM": supported values: "OpenMPI", "Intel", "MPICH"`,
+			`spec.runPolicy.cleanPodPolicy: Unsupported value: "Some": supported values: "None", "Running", "All"`,
+			`spec.runPolicy.managedBy: Unsupported value: "me": supported values: "kubeflow.org/mpi-operator", "kueue.x-k8s.io/multikueue"`,
+			`spec.launcherCreationPolicy: Unsupported value: "Sometimes": supported values: "AtStartup", "WaitForWorkersReady"`,
+			`spec.mpiReplicaSpecs: Unsupported value: "Master": supported values: "Launcher", "Worker"`,
+			`spec.mpiReplicaSpecs[Worker].restartPolicy: Unsupported value: "ExitCode": supported values: "Never", "OnFailure"`,
+		}},
+		"no launcher": {func(o *kubeflow.MPIJob) { delete(o.Spec.MPIReplicaSpecs, kubeflow.MPIReplicaTypeLauncher) }, []string{
+			"spec.mpiReplicaSpecs[Launcher]: Required value: must say which pod runs mpirun",
+		}},
+		"two launchers": {func(o *kubeflow.MPIJob) {
+			o.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeLauncher].Replicas = new(int32(2))
+		}, []string{
+			"spec.mpiReplicaSpecs[Launcher].replicas: Invalid value: 2: must be 1: a job has one launcher",
+		}},
+		"no workers of a kind": {func(o *kubeflow.MPIJob) {
+			o.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].Replicas = new(int32(0))
+		}, []string{
+			"spec.mpiReplicaSpecs[Worker].replicas: Invalid value: 0: must be 1 or more; leave Worker out for a job of its launcher alone",
+		}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, errs := Kind{}.Convert(mpitest.MPIJob("ns", 1, test.change))
+			var got []string
+			for _, err := range errs {
+				got = append(got, err.Error())
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("errors differ (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,178 @@
+package plan_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/mpitest"
+	"opendatahub.io/mpijob/internal/plan"
+)
+
+var keys = &mpi.Keys{Private: []byte("private"), Public: []byte("public")}
+
+// TestPlanObjects shows in golden files all that is made for jobs of which nothing exists.
+func TestPlanObjects(t *testing.T) {
+	tests := map[string]struct {
+		job      mpi.Job
+		settings plan.Settings
+	}{
+		"openmpi": {job: mpitest.Job(2)},
+		"intel": {job: mpitest.Job(2, func(j *mpi.Job) { j.Implementation, j.SlotsPerWorker = mpi.IntelMPI, 4 }),
+			settings: plan.Settings{ClusterDomain: "corp.example"}},
+		"mpich-launcher-runs-ranks": {job: mpitest.Job(1, func(j *mpi.Job) {
+			j.Implementation, j.Launcher.RunsRanks, j.Launcher.RestartPolicy = mpi.MPICH, true, corev1.RestartPolicyNever
+		})},
+		"what-users-write-stands": {job: mpitest.Job(1, func(j *mpi.Job) {
+			j.SSHMountPath = "/home/mpiuser/.ssh"
+			j.Lifecycle.Deadline, j.Lifecycle.BackoffLimit = new(int64(60)), new(int32(0))
+			j.Launcher.Template.Labels = map[string]string{"team": "a", mpi.LabelJob: "other"}
+			j.Launcher.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "OMPI_MCA_plm_rsh_args", Value: "-q"}, {Name: "NVIDIA_VISIBLE_DEVICES", Value: "all"}}
+			j.Workers.Template.Annotations = map[string]string{"k8s.v1.cni.cncf.io/networks": "rdma"}
+			j.Workers.Template.Spec.HostNetwork = true
+			j.Workers.Template.Spec.DNSConfig = &corev1.PodDNSConfig{Searches: []string{"corp.example"}}
+			j.Workers.Template.Spec.Containers[0].Command = []string{"sshd-user"}
+		})},
+		"launcher-alone": {job: mpitest.Job(0)},
+		"suspended":      {job: mpitest.Job(2, func(j *mpi.Job) { j.Lifecycle.Suspended = true })},
+		"launcher-waits": {job: mpitest.Job(1, func(j *mpi.Job) { j.Launcher.AfterWorkers = true })},
+		"being-deleted":  {job: mpitest.Job(1, func(j *mpi.Job) { j.Lifecycle.Deleting = true })},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			seen := mpi.Observed{Now: mpitest.Now, Keys: keys}
+			mpitest.Golden(t, name, plan.For(test.job, seen, mpi.Judge(test.job, seen), test.settings))
+		})
+	}
+}
+
+// settled is a job of which all exists as it should.
+func settled(t *testing.T, job mpi.Job) mpi.Observed {
+	t.Helper()
+	seen := mpi.Observed{Now: mpitest.Now, Keys: keys, Workers: mpitest.Workers(job, corev1.PodRunning)}
+	for _, object := range plan.For(job, seen, mpi.Judge(job, seen), plan.Settings{}).Base {
+		object.SetUID("uid-base")
+		switch object := object.(type) {
+		case *corev1.Service:
+			seen.Service = object
+		case *corev1.ConfigMap:
+			seen.Config = object
+		}
+	}
+	seen.Keys, seen.Secret = nil, &metav1.PartialObjectMetadata{}
+	seen.Launcher = mpitest.Launcher(job)
+	seen.LauncherPods = []*corev1.Pod{mpitest.LauncherPod(job, 0, corev1.PodRunning)}
+	return seen
+}
+
+func names(p plan.Plan) map[string][]string {
+	all := map[string][]string{}
+	for _, object := range append(p.Base, p.Pods...) {
+		verb := "create"
+		if object.GetUID() != "" {
+			verb = "mend"
+		}
+		all[verb] = append(all[verb], object.GetObjectKind().GroupVersionKind().Kind+"/"+object.GetName())
+	}
+	for _, ref := range p.Delete {
+		all["delete"] = append(all["delete"], ref.Kind+"/"+ref.Name+"/"+string(ref.UID))
+	}
+	return all
+}
+
+func TestPlanChanges(t *testing.T) {
+	tests := map[string]struct {
+		workers int32
+		job     func(*mpi.Job)
+		seen    func(*mpi.Job, *mpi.Observed)
+		want    map[string][]string
+	}{
+		"all is as it should be": {workers: 2, want: map[string][]string{}},
+		"everything is gone": {
+			workers: 2, seen: func(_ *mpi.Job, o *mpi.Observed) { *o = mpi.Observed{Keys: keys} },
+			want: map[string][]string{"create": {"Service/pi", "ConfigMap/pi-config", "Secret/pi-ssh", "Job/pi-launcher", "Pod/pi-worker-0", "Pod/pi-worker-1"}},
+		},
+		"a worker is gone": {
+			workers: 3, seen: func(_ *mpi.Job, o *mpi.Observed) { o.Workers = append(o.Workers[:1:1], o.Workers[2]) },
+			want: map[string][]string{"create": {"Pod/pi-worker-1"}, "mend": {"ConfigMap/pi-config"}},
+		},
+		"a worker is on its way out": {
+			workers: 2, seen: func(_ *mpi.Job, o *mpi.Observed) { mpitest.Leaving(o.Workers[1].Pod) },
+			want: map[string][]string{"mend": {"ConfigMap/pi-config"}},
+		},
+		"fewer workers are wanted: the survivors stay": {
+			workers: 4, job: func(j *mpi.Job) { j.Workers.Count = 2 },
+			want: map[string][]string{"mend": {"ConfigMap/pi-config"}, "delete": {"Pod/pi-worker-2/uid-pi-worker-2", "Pod/pi-worker-3/uid-pi-worker-3"}},
+		},
+		"more workers are wanted": {
+			workers: 1, job: func(j *mpi.Job) { j.Workers.Count = 3 },
+			want: map[string][]string{"mend": {"ConfigMap/pi-config"}, "create": {"Pod/pi-worker-1", "Pod/pi-worker-2"}},
+		},
+		"somebody changed the Service and the ConfigMap": {
+			workers: 1, seen: func(_ *mpi.Job, o *mpi.Observed) {
+				o.Service.Spec.Selector = map[string]string{"a": "b"}
+				o.Config.Data["hostfile"] = "elsewhere slots=1\n"
+			},
+			want: map[string][]string{"mend": {"Service/pi", "ConfigMap/pi-config"}},
+		},
+		"suspended": {
+			workers: 2, job: func(j *mpi.Job) { j.Lifecycle.Suspended = true },
+			want: map[string][]string{"mend": {"Job/pi-launcher"}, "delete": {"Pod/pi-worker-0/uid-pi-worker-0", "Pod/pi-worker-1/uid-pi-worker-1"}},
+		},
+		"resumed": {
+			workers: 1, seen: func(_ *mpi.Job, o *mpi.Observed) { o.Launcher.Spec.Suspend = new(true); o.Workers = nil },
+			want: map[string][]string{"mend": {"ConfigMap/pi-config", "Job/pi-launcher"}, "create": {"Pod/pi-worker-0"}},
+		},
+		"resumed, and the launcher waits for its workers": {
+			workers: 1, job: func(j *mpi.Job) { j.Launcher.AfterWorkers = true },
+			seen: func(_ *mpi.Job, o *mpi.Observed) { o.Launcher.Spec.Suspend = new(true); o.Workers = nil },
+			want: map[string][]string{"mend": {"ConfigMap/pi-config"}, "create": {"Pod/pi-worker-0"}},
+		},
+		"finished, pods are kept":    {workers: 2, seen: finished, want: map[string][]string{}},
+		"finished, pods are removed": {workers: 1, job: clean(mpi.CleanAll), seen: finished, want: map[string][]string{"delete": {"Pod/pi-worker-0/uid-pi-worker-0"}}},
+		"finished, running pods are removed, pending ones too": {
+			workers: 3, job: clean(mpi.CleanRunning),
+			seen: func(j *mpi.Job, o *mpi.Observed) {
+				finished(j, o)
+				o.Workers[0].Pod.Status.Phase = corev1.PodFailed
+				o.Workers[1].Pod.Status.Phase = corev1.PodPending
+			},
+			want: map[string][]string{"delete": {"Pod/pi-worker-1/uid-pi-worker-1", "Pod/pi-worker-2/uid-pi-worker-2"}},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			job := mpitest.Job(test.workers)
+			seen := settled(t, job)
+			if test.job != nil {
+				test.job(&job)
+			}
+			if test.seen != nil {
+				test.seen(&job, &seen)
+			}
+			if diff := cmp.Diff(test.want, names(plan.For(job, seen, mpi.Judge(job, seen), plan.Settings{}))); diff != "" {
+				t.Errorf("the plan differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func clean(policy mpi.CleanPods) func(*mpi.Job) {
+	return func(j *mpi.Job) { j.Lifecycle.CleanPods = policy }
+}
+
+func finished(j *mpi.Job, o *mpi.Observed) { o.Launcher = mpitest.Launcher(*j, batchv1.JobComplete) }
+
+// TestPlanLeavesItsInputAlone: templates and observations are shared with a cache.
+func TestPlanLeavesItsInputAlone(t *testing.T) {
+	job, same := mpitest.Job(2), mpitest.Job(2)
+	seen := mpi.Observed{Keys: keys}
+	plan.For(job, seen, mpi.Judge(job, seen), plan.Settings{})
+	if diff := cmp.Diff(same, job); diff != "" {
+		t.Errorf("the plan changed the job (-before +after):\n%s", diff)
+	}
+}
