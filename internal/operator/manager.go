@@ -73,7 +73,8 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 		Scheme:                        scheme(),
 		Cache:                         cacheOptions(options),
 		Client:                        client.Options{FieldOwner: mpi.FieldManager, Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
-		Controller:                    config.Controller{EnableWarmup: new(true)},
+		// Tests run several operators in one process, each on a namespace of its own.
+		Controller:                    config.Controller{EnableWarmup: new(true), SkipNameValidation: new(true)},
 		LeaderElection:                options.LeaderElection,
 		LeaderElectionID:              "mpijob-operator",
 		LeaderElectionNamespace:       options.Namespace,
