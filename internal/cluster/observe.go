@@ -78,10 +78,14 @@ func (c *Cluster) observePods(ctx context.Context, job mpi.Job, seen *mpi.Observ
 	}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		if index, ok := workerIndex(job, pod); ok {
+		index, worker := workerIndex(job, pod)
+		switch {
+		case worker && job.Owns(pod):
 			seen.Workers = append(seen.Workers, mpi.Worker{Index: index, Pod: pod})
-		} else if seen.Launcher != nil && metav1.IsControlledBy(pod, seen.Launcher) {
+		case seen.Launcher != nil && metav1.IsControlledBy(pod, seen.Launcher):
 			seen.LauncherPods = append(seen.LauncherPods, pod)
+		case earlier(job, pod):
+			seen.Earlier = append(seen.Earlier, pod)
 		}
 	}
 	slices.SortFunc(seen.Workers, func(a, b mpi.Worker) int { return a.Index - b.Index })
@@ -97,9 +101,16 @@ func (c *Cluster) observePods(ctx context.Context, job mpi.Job, seen *mpi.Observ
 // workerIndex reads a worker's index from its name, which cannot be edited as its labels can.
 func workerIndex(job mpi.Job, pod *corev1.Pod) (int, bool) {
 	digits, found := strings.CutPrefix(pod.Name, job.Name+"-worker-")
-	if !found || !job.Owns(pod) {
+	if !found {
 		return 0, false
 	}
 	index, err := strconv.Atoi(digits)
 	return index, err == nil && index >= 0
+}
+
+// earlier tells whether a pod that is not this job's was that of a job of the same name: its owner has the
+// name of this job or of its launcher. Pods of strangers that wear our labels are none of ours.
+func earlier(job mpi.Job, pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	return owner != nil && (owner.Kind == job.Kind && owner.Name == job.Name || owner.Kind == "Job" && owner.Name == job.LauncherName())
 }

@@ -25,6 +25,10 @@ type Observed struct {
 	// Workers are the worker pods by index; pods left from a larger job are among them.
 	Workers []Worker
 
+	// Earlier are pods that an earlier job of the same name has left. While they are there, this job's host names
+	// lead to them.
+	Earlier []*corev1.Pod
+
 	// Keys are what a Secret is to be made of; set only when there is none.
 	Keys *Keys
 }

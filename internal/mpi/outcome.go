@@ -30,6 +30,7 @@ const (
 	ReasonRefused          = "ObjectRefused"
 	ReasonPodsStarting     = "PodsStarting"
 	ReasonWaitingForWorker = "WaitingForWorkers"
+	ReasonEarlierJob       = "WaitingForEarlierJob"
 	ReasonUnschedulable    = "Unschedulable"
 	ReasonImagePull        = "ImagePullFailed"
 	ReasonContainerCreate  = "ContainerCreateFailed"
@@ -52,7 +53,11 @@ type Outcome struct {
 	// Launcher is nil where there is no launcher.
 	Launcher *Tally
 	Workers  Tally
-	// LauncherMayStart is false while the launcher is withheld until the workers are ready.
+	// PodsMayStart is false while pods of an earlier job of the same name are there.
+	PodsMayStart bool
+	// LauncherMayStart is false while the launcher is withheld: until the workers are ready where the job wants
+	// that, and while a worker's host name still leads to a pod on its way out. The launcher would try to reach
+	// that one and not its successor.
 	LauncherMayStart bool
 	// Finish is set once the job has finished.
 	Finish *Finish
@@ -72,7 +77,8 @@ type Tally struct {
 // Judge tells where a job is from what was observed of it.
 func Judge(j Job, o Observed) Outcome {
 	out := Outcome{Workers: tallyWorkers(j, o), Launcher: tallyLauncher(o)}
-	out.LauncherMayStart = !j.Launcher.AfterWorkers || out.Workers.Ready >= out.Workers.Wanted
+	out.PodsMayStart = len(o.Earlier) == 0
+	out.LauncherMayStart = out.PodsMayStart && !workerLeaving(j, o) && (!j.Launcher.AfterWorkers || out.Workers.Ready >= out.Workers.Wanted)
 	switch finish := finished(j, o); {
 	case finish != nil:
 		out.finish(*finish)
@@ -142,6 +148,19 @@ func (o *Outcome) wait(j Job, seen Observed) {
 	if len(seen.Workers) == 0 && len(seen.LauncherPods) == 0 {
 		o.Phase = PhasePending
 	}
+	if n := len(seen.Earlier); n > 0 {
+		first := seen.Earlier[0]
+		o.Reason = ReasonEarlierJob
+		o.Message = fmt.Sprintf("Waiting for %s of an earlier job of the same name to be gone: %s", count(int32(n), "pod"), first.Name)
+		if first.Spec.NodeName != "" {
+			o.Message += " on node " + first.Spec.NodeName
+		}
+		if n > 1 {
+			o.Message += " and others"
+		}
+		o.Message += "."
+		return
+	}
 	if stuck := stuckPods(j, seen); stuck != nil {
 		o.Reason, o.Message, o.Trouble = stuck.reason, stuck.message, true
 		return
@@ -151,7 +170,7 @@ func (o *Outcome) wait(j Job, seen Observed) {
 	switch {
 	case launcherUp(seen):
 		o.Message += "; the launcher runs."
-	case !o.LauncherMayStart && seen.Launcher == nil:
+	case j.Launcher.AfterWorkers && seen.Launcher == nil:
 		o.Reason = ReasonWaitingForWorker
 		o.Message += fmt.Sprintf(", %d of them ready; the launcher is started when all are.", o.Workers.Ready)
 	default:
@@ -261,6 +280,16 @@ func (t *Tally) add(pod *corev1.Pod) {
 func launcherUp(o Observed) bool {
 	for _, pod := range o.LauncherPods {
 		if IsRunning(pod) || pod.Status.Phase == corev1.PodSucceeded {
+			return true
+		}
+	}
+	return false
+}
+
+// workerLeaving tells whether a worker that the job wants is on its way out.
+func workerLeaving(j Job, o Observed) bool {
+	for _, worker := range o.Workers {
+		if worker.Index < int(j.Workers.Count) && worker.Pod.DeletionTimestamp != nil {
 			return true
 		}
 	}

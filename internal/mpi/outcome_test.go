@@ -104,6 +104,13 @@ func TestJudge(t *testing.T) {
 			seen:  mpi.Observed{Launcher: mpitest.Launcher(job, batchv1.JobComplete)},
 			phase: mpi.PhaseFailed, reason: "Why", message: "because",
 		},
+		"an earlier job's pods are there": {
+			job: job, seen: mpi.Observed{Earlier: []*corev1.Pod{
+				mpitest.Worker(job, 1, corev1.PodRunning, func(p *corev1.Pod) { p.Spec.NodeName = "node-7" }).Pod, mpitest.LauncherPod(job, 0, corev1.PodRunning),
+			}},
+			phase: mpi.PhasePending, reason: mpi.ReasonEarlierJob,
+			message: "Waiting for 2 pods of an earlier job of the same name to be gone: pi-worker-1 on node node-7 and others.",
+		},
 		"image cannot be pulled": {
 			job: job, seen: mpi.Observed{Workers: []mpi.Worker{
 				mpitest.Worker(job, 0, corev1.PodPending, mpitest.Waiting("ErrImagePull", "not found")),
@@ -203,6 +210,18 @@ func TestLauncherMayStart(t *testing.T) {
 	}
 	if !mpi.Judge(job, mpi.Observed{Workers: mpitest.Workers(job, corev1.PodRunning)}).LauncherMayStart {
 		t.Error("the launcher may not start although all workers are ready")
+	}
+	atOnce := mpitest.Job(2)
+	if !mpi.Judge(atOnce, mpi.Observed{}).LauncherMayStart {
+		t.Error("the launcher may not start although nothing is in its way")
+	}
+	leaving := mpi.Observed{Workers: []mpi.Worker{mpitest.Worker(atOnce, 0, corev1.PodRunning, mpitest.Leaving)}}
+	if mpi.Judge(atOnce, leaving).LauncherMayStart {
+		t.Error("the launcher may start although a worker's host name leads to a pod on its way out")
+	}
+	leaving.Workers[0].Index = 2
+	if !mpi.Judge(atOnce, leaving).LauncherMayStart {
+		t.Error("the launcher waits for a worker that the job no longer wants")
 	}
 }
 

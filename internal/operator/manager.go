@@ -70,9 +70,9 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 
 	certificate := &certificate{}
 	m, err := manager.New(restConfig, manager.Options{
-		Scheme:                        scheme(),
-		Cache:                         cacheOptions(options),
-		Client:                        client.Options{FieldOwner: mpi.FieldManager, Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
+		Scheme: scheme(),
+		Cache:  cacheOptions(options),
+		Client: client.Options{FieldOwner: mpi.FieldManager, Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
 		// Tests run several operators in one process, each on a namespace of its own.
 		Controller:                    config.Controller{EnableWarmup: new(true), SkipNameValidation: new(true)},
 		LeaderElection:                options.LeaderElection,

@@ -15,7 +15,8 @@ import (
 // nothing is to be done.
 func launcher(job mpi.Job, seen mpi.Observed, out mpi.Outcome) Object {
 	if seen.Launcher == nil {
-		if !out.LauncherMayStart {
+		// A suspended launcher has no pod: making it starts nothing.
+		if !out.LauncherMayStart && !(job.Lifecycle.Suspended && out.PodsMayStart) {
 			return nil
 		}
 		return newLauncher(job)

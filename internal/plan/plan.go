@@ -54,12 +54,14 @@ func For(job mpi.Job, seen mpi.Observed, out mpi.Outcome, settings Settings) Pla
 		Base: wanted(service(job, seen), config(job, seen, settings), secret(job, seen)),
 		Pods: wanted(launcher(job, seen, out)),
 	}
-	workers := 0
-	if !job.Lifecycle.Suspended {
-		workers = int(job.Workers.Count)
+	if job.Lifecycle.Suspended {
+		plan.Delete = workersFrom(seen, 0)
+		return plan
+	}
+	if out.PodsMayStart {
 		plan.Pods = append(plan.Pods, missingWorkers(job, seen, settings)...)
 	}
-	plan.Delete = workersFrom(seen, workers)
+	plan.Delete = workersFrom(seen, int(job.Workers.Count))
 	return plan
 }
 

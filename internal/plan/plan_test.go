@@ -100,6 +100,19 @@ func TestPlanChanges(t *testing.T) {
 			workers: 3, seen: func(_ *mpi.Job, o *mpi.Observed) { o.Workers = append(o.Workers[:1:1], o.Workers[2]) },
 			want: map[string][]string{"create": {"Pod/pi-worker-1"}, "mend": {"ConfigMap/pi-config"}},
 		},
+		"an earlier job's pods are there: only what is no pod is made": {
+			workers: 1, seen: func(_ *mpi.Job, o *mpi.Observed) {
+				*o = mpi.Observed{Keys: keys, Earlier: []*corev1.Pod{mpitest.LauncherPod(mpitest.Job(1), 0, corev1.PodRunning)}}
+			},
+			want: map[string][]string{"create": {"Service/pi", "ConfigMap/pi-config", "Secret/pi-ssh"}},
+		},
+		"resumed while the workers are on their way out": {
+			workers: 1, seen: func(_ *mpi.Job, o *mpi.Observed) {
+				o.Launcher.Spec.Suspend = new(true)
+				mpitest.Leaving(o.Workers[0].Pod)
+			},
+			want: map[string][]string{"mend": {"ConfigMap/pi-config"}},
+		},
 		"a worker is on its way out": {
 			workers: 2, seen: func(_ *mpi.Job, o *mpi.Observed) { mpitest.Leaving(o.Workers[1].Pod) },
 			want: map[string][]string{"mend": {"ConfigMap/pi-config"}},

@@ -9,7 +9,9 @@ import (
 )
 
 // secret holds the job's SSH keys, nil if it is there. It is made once and never changed: ranks may be
-// connecting with it.
+// connecting with it. It is not marked immutable all the same: a kubelet never asks again for an immutable Secret
+// while any pod on its node refers to it, and would give a new job's pods the keys of an earlier job of the same
+// name whose pods are still ending.
 func secret(job mpi.Job, seen mpi.Observed) Object {
 	if seen.Secret != nil || seen.Keys == nil {
 		return nil
@@ -18,7 +20,6 @@ func secret(job mpi.Job, seen mpi.Observed) Object {
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
 		ObjectMeta: meta(job, job.SecretName(), ""),
 		Type:       corev1.SecretTypeSSHAuth,
-		Immutable:  new(true),
 		Data: map[string][]byte{
 			corev1.SSHAuthPrivateKey: seen.Keys.Private,
 			mpi.SSHPublicKey:         seen.Keys.Public,

@@ -1,0 +1,249 @@
+// Package e2e tests the installed operator on a real cluster with real MPI. `make e2e` runs it.
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+var (
+	api  client.Client
+	logs kubernetes.Interface
+	// image is the sample's, in which the tests' ranks run.
+	image = "odh/mpi-sample-openmpi:dev"
+)
+
+func TestMain(m *testing.M) {
+	path := os.Getenv("KUBECONFIG")
+	if path == "" {
+		fmt.Println("SKIPPED test/e2e: KUBECONFIG names no cluster; `make e2e` makes one")
+		return
+	}
+	if from := os.Getenv("SAMPLE_IMG"); from != "" {
+		image = from
+	}
+	if err := connect(path); err != nil {
+		fmt.Fprintln(os.Stderr, "connect to the cluster:", err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+func connect(path string) error {
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		return err
+	}
+	config.QPS = -1
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), kubeflow.AddToScheme(scheme)); err != nil {
+		return err
+	}
+	if api, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+		return err
+	}
+	logs, err = kubernetes.NewForConfig(config)
+	return err
+}
+
+// newNamespace makes a namespace that lets only restricted pods in, and removes it at the end of the test.
+func newNamespace(t *testing.T) string {
+	t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: "e2e-", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
+	}}
+	if err := api.Create(t.Context(), namespace); err != nil {
+		t.Fatalf("create namespace: %v", err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			dump(t, namespace.Name)
+		}
+		_ = api.Delete(context.Background(), namespace)
+	})
+	return namespace.Name
+}
+
+// sample reads a job of config/samples.
+func sample(t *testing.T, name, namespace string, change ...func(*kubeflow.MPIJob)) *kubeflow.MPIJob {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "..", "config", "samples", name+".yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := &kubeflow.MPIJob{}
+	if err := yaml.UnmarshalStrict(data, job); err != nil {
+		t.Fatalf("read the sample %s: %v", name, err)
+	}
+	job.Namespace = namespace
+	for _, role := range job.Spec.MPIReplicaSpecs {
+		role.Template.Spec.Containers[0].Image = image
+	}
+	for _, c := range change {
+		c(job)
+	}
+	return job
+}
+
+func launcher(job *kubeflow.MPIJob) *corev1.Container {
+	return &job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeLauncher].Template.Spec.Containers[0]
+}
+
+func worker(job *kubeflow.MPIJob) *corev1.Container {
+	return &job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].Template.Spec.Containers[0]
+}
+
+func create(t *testing.T, object client.Object) {
+	t.Helper()
+	if err := api.Create(t.Context(), object); err != nil {
+		t.Fatalf("create %T %s: %v", object, object.GetName(), err)
+	}
+}
+
+// eventually waits until a check finds nothing wrong.
+func eventually(t *testing.T, what string, within time.Duration, check func() error) {
+	t.Helper()
+	deadline := time.Now().Add(within)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within %s: %v", what, within, err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// condition is a job's condition of a type, empty where it has none.
+func condition(job *kubeflow.MPIJob, kind kubeflow.JobConditionType) kubeflow.JobCondition {
+	for _, c := range job.Status.Conditions {
+		if c.Type == kind {
+			return c
+		}
+	}
+	return kubeflow.JobCondition{}
+}
+
+// waitFor waits until a job meets a check, and returns it. A job that fails against expectation ends the wait.
+func waitFor(t *testing.T, job *kubeflow.MPIJob, what string, check func(*kubeflow.MPIJob) error) *kubeflow.MPIJob {
+	t.Helper()
+	var now kubeflow.MPIJob
+	eventually(t, what, 3*time.Minute, func() error {
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(job), &now); err != nil {
+			return err
+		}
+		err := check(&now)
+		if failed := condition(&now, kubeflow.JobFailed); err != nil && failed.Status == corev1.ConditionTrue {
+			t.Fatalf("%s: the job has failed: %s", what, failed.Message)
+		}
+		return err
+	})
+	return &now
+}
+
+func succeeded(job *kubeflow.MPIJob) error {
+	if condition(job, kubeflow.JobSucceeded).Status == corev1.ConditionTrue {
+		return nil
+	}
+	return fmt.Errorf("conditions are %+v", job.Status.Conditions)
+}
+
+// output is all that the launcher has printed.
+func output(t *testing.T, job *kubeflow.MPIJob) string {
+	t.Helper()
+	pods := podsOf(t, job, mpi.RoleLauncher)
+	if len(pods) == 0 {
+		t.Fatal("the launcher has no pod")
+	}
+	stream, err := logs.CoreV1().Pods(job.Namespace).GetLogs(pods[0].Name, &corev1.PodLogOptions{}).Stream(t.Context())
+	if err != nil {
+		t.Fatalf("read the launcher's log: %v", err)
+	}
+	defer func() { _ = stream.Close() }()
+	data, err := io.ReadAll(stream)
+	if err != nil {
+		t.Fatalf("read the launcher's log: %v", err)
+	}
+	return string(data)
+}
+
+func podsOf(t *testing.T, job *kubeflow.MPIJob, role mpi.Role) []corev1.Pod {
+	t.Helper()
+	var pods corev1.PodList
+	err := api.List(t.Context(), &pods, client.InNamespace(job.Namespace), client.MatchingLabels{mpi.LabelJob: job.Name, mpi.LabelRole: string(role)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pods.Items
+}
+
+// children are all objects that an operator or a controller may have made for jobs of a namespace.
+func children(t *testing.T, namespace string) []string {
+	t.Helper()
+	var names []string
+	for _, list := range []client.ObjectList{&corev1.PodList{}, &corev1.ServiceList{}, &corev1.ConfigMapList{}, &corev1.SecretList{}, &batchv1.JobList{}} {
+		if err := api.List(t.Context(), list, client.InNamespace(namespace)); err != nil {
+			t.Fatal(err)
+		}
+		err := meta.EachListItem(list, func(item runtime.Object) error {
+			if name := item.(client.Object).GetName(); name != "kube-root-ca.crt" {
+				names = append(names, fmt.Sprintf("%T %s", item, name))
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return names
+}
+
+// dump prints what is left of a failed test.
+func dump(t *testing.T, namespace string) {
+	t.Helper()
+	ctx := context.Background()
+	var jobs kubeflow.MPIJobList
+	_ = api.List(ctx, &jobs, client.InNamespace(namespace))
+	for i := range jobs.Items {
+		status, _ := yaml.Marshal(jobs.Items[i].Status)
+		t.Logf("MPIJob %s\n%s", jobs.Items[i].Name, status)
+	}
+	var pods corev1.PodList
+	_ = api.List(ctx, &pods, client.InNamespace(namespace))
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		tail := int64(30)
+		text, _ := logs.CoreV1().Pods(namespace).GetLogs(pod.Name, &corev1.PodLogOptions{TailLines: &tail}).DoRaw(ctx)
+		status, _ := yaml.Marshal(pod.Status.ContainerStatuses)
+		t.Logf("Pod %s on %s: %s\n%s%s", pod.Name, pod.Spec.NodeName, pod.Status.Phase, status, text)
+	}
+	var events corev1.EventList
+	_ = api.List(ctx, &events, client.InNamespace(namespace))
+	for i := range events.Items {
+		e := &events.Items[i]
+		t.Logf("event %s %s/%s %s: %s", e.Type, e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Reason, strings.TrimSpace(e.Message))
+	}
+}
