@@ -80,9 +80,10 @@ func TestValidate(t *testing.T) {
 			`spec.launcher.spec.volumes[1].name: Invalid value: "ssh-auth": is the name of a volume that the operator adds; choose another`,
 			`spec.launcher.spec.containers[0].volumeMounts[0].mountPath: Invalid value: "/etc/mpi/": is where the operator mounts what the job needs; choose another`,
 		}},
-		"resources out of range": {workers: 1, change: resources(
-			list("cpu", "2", "memory", "-1Gi", "nvidia.com/gpu", "1", "amd.com/gpu", "1", "gpu", "1"),
-			list("cpu", "1", "nvidia.com/gpu", "2", "intel.com/gpu", "500m")),
+		"resources out of range": {
+			workers: 1, change: resources(
+				list("cpu", "2", "memory", "-1Gi", "nvidia.com/gpu", "1", "amd.com/gpu", "1", "gpu", "1"),
+				list("cpu", "1", "nvidia.com/gpu", "2", "intel.com/gpu", "500m")),
 			want: []string{
 				`spec.worker.spec.containers[0].resources.limits[intel.com/gpu]: Invalid value: "500m": must be a whole number: devices are not divided`,
 				`spec.worker.spec.containers[0].resources.requests[gpu]: Invalid value: "gpu": is no resource that a container can ask for: use cpu, memory, ephemeral-storage, hugepages-<size>, or a device such as nvidia.com/gpu`,
@@ -90,7 +91,8 @@ func TestValidate(t *testing.T) {
 				`spec.worker.spec.containers[0].resources.limits[amd.com/gpu]: Required value: must be 1 too: a device is requested and limited by the same number`,
 				`spec.worker.spec.containers[0].resources.requests[cpu]: Invalid value: "2": must be at most its limit, 1`,
 				`spec.worker.spec.containers[0].resources.requests[nvidia.com/gpu]: Invalid value: "1": must equal its limit, 2: devices are not shared`,
-			}},
+			},
+		},
 		"labels": {workers: 1, change: func(j *mpi.Job) { j.Workers.Template.Labels = map[string]string{"a b": "c"} }, want: []string{
 			`spec.worker.metadata.labels: Invalid value: "a b": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')`,
 		}},

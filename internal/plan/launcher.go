@@ -16,10 +16,10 @@ import (
 func launcher(job mpi.Job, seen mpi.Observed, out mpi.Outcome) Object {
 	if seen.Launcher == nil {
 		// A suspended launcher has no pod: making it starts nothing.
-		if !out.LauncherMayStart && !(job.Lifecycle.Suspended && out.PodsMayStart) {
-			return nil
+		if out.LauncherMayStart || out.PodsMayStart && job.Lifecycle.Suspended {
+			return newLauncher(job)
 		}
-		return newLauncher(job)
+		return nil
 	}
 	suspended := ptr.Deref(seen.Launcher.Spec.Suspend, false)
 	suspend := job.Lifecycle.Suspended || suspended && !out.LauncherMayStart

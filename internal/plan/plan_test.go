@@ -22,8 +22,10 @@ func TestPlanObjects(t *testing.T) {
 		settings plan.Settings
 	}{
 		"openmpi": {job: mpitest.Job(2)},
-		"intel": {job: mpitest.Job(2, func(j *mpi.Job) { j.Implementation, j.SlotsPerWorker = mpi.IntelMPI, 4 }),
-			settings: plan.Settings{ClusterDomain: "corp.example"}},
+		"intel": {
+			job:      mpitest.Job(2, func(j *mpi.Job) { j.Implementation, j.SlotsPerWorker = mpi.IntelMPI, 4 }),
+			settings: plan.Settings{ClusterDomain: "corp.example"},
+		},
 		"mpich-launcher-runs-ranks": {job: mpitest.Job(1, func(j *mpi.Job) {
 			j.Implementation, j.Launcher.RunsRanks, j.Launcher.RestartPolicy = mpi.MPICH, true, corev1.RestartPolicyNever
 		})},

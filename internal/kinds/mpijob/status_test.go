@@ -31,8 +31,10 @@ func ended(succeeded bool, reason string, after time.Duration) mpi.Outcome {
 	if succeeded {
 		phase = mpi.PhaseSucceeded
 	}
-	return mpi.Outcome{Phase: phase, Reason: reason, Message: "The end.", Launcher: &mpi.Tally{Succeeded: 1}, Workers: mpi.Tally{Wanted: 2},
-		Finish: &mpi.Finish{Succeeded: succeeded, Reason: reason, Message: "The end.", At: mpitest.Now.Add(after)}}
+	return mpi.Outcome{
+		Phase: phase, Reason: reason, Message: "The end.", Launcher: &mpi.Tally{Succeeded: 1}, Workers: mpi.Tally{Wanted: 2},
+		Finish: &mpi.Finish{Succeeded: succeeded, Reason: reason, Message: "The end.", At: mpitest.Now.Add(after)},
+	}
 }
 
 // TestStatus takes jobs through their lives; golden files show the status at the end and every event.
