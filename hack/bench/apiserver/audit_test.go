@@ -1,0 +1,49 @@
+package apiserver
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const auditOf = `{"kind":"Event","stage":"ResponseComplete","verb":"create","user":{"username":"ours"},"objectRef":{"resource":"pods","namespace":"a"}}
+{"kind":"Event","stage":"ResponseComplete","verb":"create","user":{"username":"ours"},"objectRef":{"resource":"pods","namespace":"b"}}
+{"kind":"Event","stage":"ResponseComplete","verb":"create","user":{"username":"theirs"},"objectRef":{"resource":"pods"}}
+{"kind":"Event","stage":"ResponseComplete","verb":"update","user":{"username":"ours"},"objectRef":{"resource":"mpijobs","subresource":"status"}}
+`
+
+func TestCountRequests(t *testing.T) {
+	tests := map[string]struct {
+		log  string
+		want Requests
+		fail bool
+	}{
+		"of one user only":                  {log: auditOf, want: Requests{"create pods": 2, "update mpijobs/status": 1}},
+		"nothing yet":                       {want: Requests{}},
+		"the last line is not complete yet": {log: auditOf + `{"kind":"Event","verb":"cre`, want: Requests{"create pods": 2, "update mpijobs/status": 1}},
+		"no audit log":                      {log: "hello", fail: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := countRequests(strings.NewReader(test.log), "ours")
+			if (err != nil) != test.fail {
+				t.Fatalf("got error %v, want one: %v", err, test.fail)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("the count differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRequestsSince(t *testing.T) {
+	earlier, later := Requests{"list pods": 1, "create pods": 2}, Requests{"list pods": 1, "create pods": 66, "get jobs": 3}
+	got := later.Since(earlier)
+	if diff := cmp.Diff(Requests{"create pods": 64, "get jobs": 3}, got); diff != "" {
+		t.Errorf("the difference is wrong (-want +got):\n%s", diff)
+	}
+	if got.Total() != 67 {
+		t.Errorf("total is %d, want 67", got.Total())
+	}
+}

@@ -1,0 +1,216 @@
+// Package cases knows what is measured, and how the contestants take turns.
+package cases
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"opendatahub.io/mpijob/hack/bench/report"
+)
+
+// Result is the name and the unit of one figure.
+type Result struct{ Name, Unit string }
+
+// Case is one thing that contestants do, and the figures it yields.
+type Case struct {
+	// Results are the figures; a run may lack some for a contestant that has none.
+	Results []Result
+	// PodsRun says that pods must run, and not only exist.
+	PodsRun bool
+	// Counts says that requests are counted.
+	Counts bool
+
+	measure func(context.Context, *arena) (map[string]report.Value, error)
+}
+
+// name is that of the first result; it stands for the case in progress lines and file names.
+func (c Case) name() string { return c.Results[0].Name }
+
+// MPIJob are the cases of the suite "mpijob", in the order in which they are run.
+func MPIJob() []Case {
+	var all []Case
+	for _, workers := range []int{1, 16, 64, 200, 1000} {
+		all = append(all, create(workers))
+	}
+	return append(all, idleSmall(), behindBig(), burst(100, 64), requests(64))
+}
+
+// Smallest is the one case that shows that the bench works.
+func Smallest() []Case { return []Case{create(1)} }
+
+// Matching are the cases of which a result's name matches.
+func Matching(all []Case, names *regexp.Regexp) []Case {
+	return slices.DeleteFunc(slices.Clone(all), func(c Case) bool {
+		return !slices.ContainsFunc(c.Results, func(r Result) bool { return names.MatchString(r.Name) })
+	})
+}
+
+// create measures from the creation of an MPIJob until its launcher Job and all its worker pods exist.
+func create(workers int) Case {
+	name := fmt.Sprintf("create/%d", workers)
+	return Case{
+		Results: []Result{{name, "s"}},
+		measure: func(ctx context.Context, a *arena) (map[string]report.Value, error) {
+			start := time.Now()
+			if err := a.runner.Submit(ctx, a.job("job", workers)); err != nil {
+				return nil, err
+			}
+			value, _, err := a.await(ctx, start, workers+1)
+			return map[string]report.Value{name: value}, err
+		},
+	}
+}
+
+// idleSmall is the yardstick for behindBig: the same small job, when the operator has nothing else to do.
+func idleSmall() Case {
+	return Case{
+		Results: []Result{{"idle-small", "s"}},
+		measure: func(ctx context.Context, a *arena) (map[string]report.Value, error) {
+			return a.small(ctx, "idle-small")
+		},
+	}
+}
+
+// behindBig measures a job of 1 worker, submitted as soon as the API server has taken one of 500 workers.
+func behindBig() Case {
+	return Case{
+		Results: []Result{{"behind-big", "s"}},
+		measure: func(ctx context.Context, a *arena) (map[string]report.Value, error) {
+			if err := a.runner.Submit(ctx, a.job("big", 500)); err != nil {
+				return nil, err
+			}
+			return a.small(ctx, "behind-big")
+		},
+	}
+}
+
+func (a *arena) small(ctx context.Context, name string) (map[string]report.Value, error) {
+	start := time.Now()
+	if err := a.runner.Submit(ctx, a.job("small", 1)); err != nil {
+		return nil, err
+	}
+	err := a.seen.Wait(ctx, "small", 1)
+	return map[string]report.Value{name: {Value: time.Since(start).Seconds()}}, err
+}
+
+// afterwards is how long an operator that has made all objects may go on working on them before its CPU time
+// is read.
+const afterwards = 3 * time.Second
+
+// burst submits many jobs at once, and measures until all have all their objects, and what that costs.
+func burst(jobs, workers int) Case {
+	name := fmt.Sprintf("burst/%dx%d", jobs, workers)
+	return Case{
+		Results: []Result{{name, "s"}, {"cpu/burst", "s"}, {"memory/burst", "MiB"}},
+		measure: func(ctx context.Context, a *arena) (map[string]report.Value, error) {
+			before, measured, err := a.runner.Usage()
+			if err != nil {
+				return nil, err
+			}
+			start := time.Now()
+			var submits errgroup.Group
+			submits.SetLimit(16)
+			for i := range jobs {
+				submits.Go(func() error { return a.runner.Submit(ctx, a.job(fmt.Sprintf("job-%d", i), workers)) })
+			}
+			if err := submits.Wait(); err != nil {
+				return nil, err
+			}
+			took, share, err := a.await(ctx, start, jobs*(workers+1))
+			if err != nil {
+				return nil, err
+			}
+			values := map[string]report.Value{name: took}
+			if !measured {
+				return values, nil
+			}
+			if !took.Extrapolated {
+				if err := pause(ctx, afterwards); err != nil {
+					return nil, err
+				}
+			}
+			after, _, err := a.runner.Usage()
+			if err != nil {
+				return nil, err
+			}
+			values["cpu/burst"] = report.Value{Value: (after.CPU - before.CPU).Seconds() / share, Extrapolated: took.Extrapolated}
+			values["memory/burst"] = report.Value{Value: float64(after.PeakMemory) / (1 << 20), AtLeast: took.Extrapolated}
+			return values, nil
+		},
+	}
+}
+
+// requests counts what an operator asks of the API server for one job, from its creation until after its end.
+func requests(workers int) Case {
+	name := fmt.Sprintf("requests/%d", workers)
+	return Case{
+		Results: []Result{{name, "requests"}},
+		PodsRun: true,
+		Counts:  true,
+		measure: func(ctx context.Context, a *arena) (map[string]report.Value, error) {
+			before, err := a.server.Requests(a.runner.User())
+			if err != nil {
+				return nil, err
+			}
+			job := a.job("job", workers)
+			if err := a.runner.Submit(ctx, job); err != nil {
+				return nil, err
+			}
+			if err := a.seen.Wait(ctx, job.Name, workers); err != nil {
+				return nil, err
+			}
+			if a.runner.RunsJobs() {
+				if err := a.succeeded(ctx, job); err != nil {
+					return nil, err
+				}
+			}
+			after, err := a.quiet(ctx)
+			if err != nil {
+				return nil, err
+			}
+			a.requests = after.Since(before)
+			return map[string]report.Value{name: {Value: float64(a.requests.Total())}}, nil
+		},
+	}
+}
+
+// succeeded waits until a job's status says so.
+func (a *arena) succeeded(ctx context.Context, job *kubeflow.MPIJob) error {
+	for {
+		var now kubeflow.MPIJob
+		if err := a.admin.Get(ctx, client.ObjectKeyFromObject(job), &now); err != nil {
+			return fmt.Errorf("wait for MPIJob %s to succeed: %w", job.Name, err)
+		}
+		for _, c := range now.Status.Conditions {
+			if c.Type == kubeflow.JobSucceeded && c.Status == "True" {
+				return nil
+			}
+		}
+		if err := pause(ctx, 100*time.Millisecond); err != nil {
+			return fmt.Errorf("wait for MPIJob %s to succeed: %w", job.Name, err)
+		}
+	}
+}
+
+// job is an MPIJob as small as they come, so that the operators are measured and not the user's template.
+func (a *arena) job(name string, workers int) *kubeflow.MPIJob {
+	count, one := int32(workers), int32(1)
+	return &kubeflow.MPIJob{
+		TypeMeta:   metav1.TypeMeta{APIVersion: kubeflow.SchemeGroupVersion.String(), Kind: kubeflow.Kind},
+		ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: name},
+		Spec: kubeflow.MPIJobSpec{
+			MPIReplicaSpecs: map[kubeflow.MPIReplicaType]*kubeflow.ReplicaSpec{
+				kubeflow.MPIReplicaTypeLauncher: {Replicas: &one, Template: pod("mpirun", "/bin/program")},
+				kubeflow.MPIReplicaTypeWorker:   {Replicas: &count, Template: pod()},
+			},
+		},
+	}
+}

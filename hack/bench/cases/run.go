@@ -1,0 +1,103 @@
+package cases
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"opendatahub.io/mpijob/hack/bench/apiserver"
+	"opendatahub.io/mpijob/hack/bench/contestant"
+	"opendatahub.io/mpijob/hack/bench/nodes"
+	"opendatahub.io/mpijob/hack/bench/report"
+)
+
+// Settings say how cases are run.
+type Settings struct {
+	// Assets is the folder with Kubernetes' programs, CRD the file with MPIJob's definition, KWOK its program.
+	Assets, CRD, KWOK string
+	// Logs is a folder for the logs of all that runs.
+	Logs string
+	// Runs is how often each contestant runs each case.
+	Runs int
+	// Limit is the time after which a run is cut short and extrapolated, where it can be; 0 is none.
+	Limit time.Duration
+	// Progress is told of every run.
+	Progress io.Writer
+}
+
+// Run runs the cases one after another, each on an API server of its own on which the contestants take turns.
+func Run(ctx context.Context, settings Settings, all []Case, contestants []contestant.Contestant) ([]report.Case, error) {
+	var lines []report.Case
+	for _, c := range all {
+		some, err := run(ctx, settings, c, contestants)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.name(), err)
+		}
+		lines = append(lines, some...)
+	}
+	return lines, nil
+}
+
+func run(ctx context.Context, settings Settings, c Case, contestants []contestant.Contestant) (lines []report.Case, err error) {
+	logs := filepath.Join(settings.Logs, strings.ReplaceAll(c.name(), "/", "-"))
+	if err := os.MkdirAll(logs, 0o755); err != nil {
+		return nil, fmt.Errorf("make folder for logs: %w", err)
+	}
+	server, err := apiserver.Start(apiserver.Options{Assets: settings.Assets, CRD: settings.CRD, Audit: c.Counts})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, server.Stop()) }()
+	if c.PodsRun {
+		fakes, err := nodes.Start(ctx, server, settings.Assets, settings.KWOK, logs)
+		if err != nil {
+			return nil, err
+		}
+		// Before the API server: with clients that watch it takes its time to stop.
+		defer func() { err = errors.Join(err, fakes.Stop()) }()
+	}
+	values := map[string]map[string][]report.Value{}
+	requests := map[string]map[string]int{}
+	for turn := range settings.Runs {
+		for at, who := range contestants {
+			namespace := fmt.Sprintf("run-%d-%d", turn, at)
+			log := filepath.Join(logs, fmt.Sprintf("%s-%d.log", who.Name(), turn+1))
+			measured, asked, err := measure(ctx, c, server, who, namespace, log, settings.Limit)
+			if err != nil {
+				return nil, fmt.Errorf("%s, run %d: %w", who.Name(), turn+1, err)
+			}
+			if c.Counts {
+				requests[who.Name()] = asked
+			}
+			for name, value := range measured {
+				if values[name] == nil {
+					values[name] = map[string][]report.Value{}
+				}
+				values[name][who.Name()] = append(values[name][who.Name()], value)
+			}
+			_, _ = fmt.Fprintf(settings.Progress, "%-13s run %d/%d  %-21s %s\n", c.name(), turn+1, settings.Runs, who.Name(), told(c.Results, measured))
+		}
+	}
+	for _, result := range c.Results {
+		line := report.NewCase(result.Name, result.Unit, contestant.Ours, values[result.Name])
+		line.Requests = requests
+		lines = append(lines, line)
+	}
+	return lines, nil
+}
+
+// told is what a run measured, for a progress line.
+func told(results []Result, measured map[string]report.Value) string {
+	var parts []string
+	for _, result := range results {
+		if value, ok := measured[result.Name]; ok {
+			parts = append(parts, value.String()+" "+result.Unit)
+		}
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,92 @@
+// Package contestant knows who is measured: our operator, mpi-operator in two settings, and the floor, which is
+// not an operator but a client that creates the same objects as fast as the API server takes them.
+package contestant
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"opendatahub.io/mpijob/hack/bench/apiserver"
+	"opendatahub.io/mpijob/hack/bench/process"
+	"opendatahub.io/mpijob/hack/bench/programs"
+)
+
+// Names of the contestants, as in the report.
+const (
+	Ours               = "ours"
+	MPIOperator        = "mpi-operator"
+	MPIOperatorQPS1000 = "mpi-operator-qps1000"
+	FloorName          = "floor"
+)
+
+// Contestant can be started against an API server, again and again.
+type Contestant interface {
+	// Name is one of the constants above.
+	Name() string
+	// Start gets it going; its log goes to the file log.
+	Start(ctx context.Context, server *apiserver.Server, log string) (Runner, error)
+}
+
+// Runner is a contestant that runs.
+type Runner interface {
+	// Submit has a job's objects made. It returns when the job is handed over, before they are.
+	Submit(ctx context.Context, job *kubeflow.MPIJob) error
+	// Failed reports once if the contestant cannot go on.
+	Failed() <-chan error
+	// User is who the contestant is to the API server.
+	User() string
+	// Usage is what its process has used so far; ok is false if it has no process of its own.
+	Usage() (usage process.Usage, ok bool, err error)
+	// RunsJobs is false if it makes a job's objects and then leaves the job alone.
+	RunsJobs() bool
+	// Stop ends it at once.
+	Stop() error
+}
+
+// All are the contestants, in the order in which they take turns. The root is our checkout's.
+func All(root string, built programs.Paths) []Contestant {
+	theirs := func(name string, args ...string) operator {
+		return operator{
+			name: name, program: built.MPIOperator,
+			// As in its manifests/base/deployment.yaml. It serves health checks on port 8080, whatever is asked.
+			args:      append([]string{"-alsologtostderr"}, args...),
+			namespace: "mpi-operator", account: "mpi-operator",
+			manifests: []string{
+				filepath.Join(built.MPIOperatorManifests, "cluster-role.yaml"),
+				filepath.Join(built.MPIOperatorManifests, "cluster-role-binding.yaml"),
+			},
+		}
+	}
+	return []Contestant{
+		operator{
+			name: Ours, program: built.Operator,
+			// As in config/operator/deployment.yaml, but that the ports are any that are free, and that there is no
+			// webhook, to which an API server outside of the cluster would find no way.
+			args:      []string{"--namespace=mpijob-system", "--webhook-port=0", "--health-address=127.0.0.1:0", "--metrics-address=127.0.0.1:0"},
+			env:       []string{"GOMEMLIMIT=450MiB"},
+			namespace: "mpijob-system", account: "mpijob-operator",
+			manifests: []string{filepath.Join(root, "config", "rbac", "role.yaml"), filepath.Join(root, "config", "rbac", "bindings.yaml")},
+		},
+		theirs(MPIOperator),
+		theirs(MPIOperatorQPS1000, "-kube-api-qps=1000", "-kube-api-burst=1000"),
+		floor{},
+	}
+}
+
+// newClient is a client that is not throttled and knows MPIJobs.
+func newClient(server *apiserver.Server) (client.Client, error) {
+	scheme := runtime.NewScheme()
+	if err := kubeflow.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("register MPIJob: %w", err)
+	}
+	c, err := client.New(server.Admin(), client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("connect to API server: %w", err)
+	}
+	return c, nil
+}

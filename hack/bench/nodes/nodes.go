@@ -1,0 +1,124 @@
+// Package nodes has pods seem to run: Kubernetes' own scheduler and Job controller, and nodes of KWOK, on which
+// a pod runs as soon as it is placed, and a launcher succeeds after a while.
+package nodes
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+
+	"opendatahub.io/mpijob/hack/bench/apiserver"
+	"opendatahub.io/mpijob/hack/bench/process"
+)
+
+// stages is how KWOK plays nodes and pods.
+//
+//go:embed stages.yaml
+var stages []byte
+
+// count nodes of 110 pods each hold a job of 64 workers several times over.
+const count = 10
+
+// Nodes are what makes pods run.
+type Nodes struct {
+	processes []*process.Process
+}
+
+// Start gets nodes going and returns when they are ready. The folder assets has kube-scheduler and
+// kube-controller-manager, kwok is KWOK's program; logs go to the folder logs.
+func Start(ctx context.Context, server *apiserver.Server, assets, kwok, logs string) (*Nodes, error) {
+	kubeconfig, err := server.AdminKubeconfig()
+	if err != nil {
+		return nil, err
+	}
+	config := filepath.Join(logs, "kwok.yaml")
+	if err := os.WriteFile(config, stages, 0o600); err != nil {
+		return nil, fmt.Errorf("start nodes: %w", err)
+	}
+	n := &Nodes{}
+	for _, program := range []struct {
+		name, path string
+		args       []string
+	}{
+		// Every port is off or any that is free: other clusters may be on this machine.
+		{"kube-scheduler", filepath.Join(assets, "kube-scheduler"), []string{"--kubeconfig=" + kubeconfig, "--leader-elect=false", "--secure-port=0"}},
+		{"kube-controller-manager", filepath.Join(assets, "kube-controller-manager"), []string{"--kubeconfig=" + kubeconfig, "--leader-elect=false", "--secure-port=0", "--controllers=job-controller"}},
+		{"kwok", kwok, []string{"--kubeconfig=" + kubeconfig, "--config=" + config, "--manage-all-nodes=true", "--server-address=127.0.0.1:0", "--node-lease-duration-seconds=0"}},
+	} {
+		started, err := process.Start(program.name, program.path, program.args, nil, filepath.Join(logs, program.name+".log"))
+		if err != nil {
+			return nil, errors.Join(err, n.Stop())
+		}
+		n.processes = append(n.processes, started)
+	}
+	if err := n.add(ctx, server); err != nil {
+		return nil, errors.Join(err, n.Stop())
+	}
+	return n, nil
+}
+
+// Stop ends what makes pods run.
+func (n *Nodes) Stop() error {
+	var errs []error
+	for _, p := range n.processes {
+		errs = append(errs, p.Kill())
+	}
+	return errors.Join(errs...)
+}
+
+func (n *Nodes) add(ctx context.Context, server *apiserver.Server) error {
+	clients, err := kubernetes.NewForConfig(server.Admin())
+	if err != nil {
+		return fmt.Errorf("add nodes: %w", err)
+	}
+	room := corev1.ResourceList{"cpu": resource.MustParse("64"), "memory": resource.MustParse("256Gi"), "pods": resource.MustParse("110")}
+	for i := range count {
+		node := &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("fake-%d", i)},
+			Status:     corev1.NodeStatus{Capacity: room, Allocatable: room},
+		}
+		if _, err := clients.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("add nodes: %w", err)
+		}
+	}
+	ready := func(ctx context.Context) (bool, error) {
+		for _, p := range n.processes {
+			select {
+			case <-p.Exited():
+				return false, p.Complaint()
+			default:
+			}
+		}
+		nodes, err := clients.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, err
+		}
+		return countReady(nodes.Items) == count, nil
+	}
+	if err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, ready); err != nil {
+		return fmt.Errorf("wait for %d nodes to be ready: %w", count, err)
+	}
+	return nil
+}
+
+func countReady(nodes []corev1.Node) int {
+	n := 0
+	for _, node := range nodes {
+		for _, c := range node.Status.Conditions {
+			if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
+				n++
+			}
+		}
+	}
+	return n
+}

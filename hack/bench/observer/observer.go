@@ -1,0 +1,132 @@
+// Package observer sees when the worker pods and launcher Jobs of MPIJobs come into being. It watches their
+// metadata only, so that observing costs the API server little, and the same for every contestant.
+package observer
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+)
+
+// Observer watches one namespace.
+type Observer struct {
+	cancel context.CancelFunc
+	failed chan error
+
+	mu sync.Mutex
+	// objects is how many objects there are of each job; arrivals is when each came, of all jobs.
+	objects  map[string]int
+	arrivals []time.Time
+	changed  chan struct{}
+}
+
+// Watch observes a namespace, which must be empty, until Stop.
+func Watch(ctx context.Context, config *rest.Config, namespace string) (*Observer, error) {
+	client, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("observe %s: %w", namespace, err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	o := &Observer{cancel: cancel, failed: make(chan error, 1), objects: map[string]int{}, changed: make(chan struct{}, 1)}
+	for resource, jobOf := range map[schema.GroupVersionResource]func(string) (string, bool){
+		{Version: "v1", Resource: "pods"}:                 jobOfWorker,
+		{Group: "batch", Version: "v1", Resource: "jobs"}: jobOfLauncher,
+	} {
+		events, err := client.Resource(resource).Namespace(namespace).Watch(ctx, metav1.ListOptions{})
+		if err != nil {
+			cancel()
+			return nil, fmt.Errorf("observe %s: %w", namespace, err)
+		}
+		go o.follow(ctx, events, jobOf)
+	}
+	return o, nil
+}
+
+// Stop ends the observation.
+func (o *Observer) Stop() { o.cancel() }
+
+func (o *Observer) follow(ctx context.Context, events watch.Interface, jobOf func(string) (string, bool)) {
+	defer events.Stop()
+	for event := range events.ResultChan() {
+		object, ok := event.Object.(*metav1.PartialObjectMetadata)
+		if !ok || event.Type != watch.Added {
+			continue
+		}
+		if job, ok := jobOf(object.Name); ok {
+			o.add(job, time.Now())
+		}
+	}
+	if ctx.Err() == nil {
+		select {
+		case o.failed <- fmt.Errorf("the API server ended a watch"):
+		default: // one is enough
+		}
+	}
+}
+
+func (o *Observer) add(job string, now time.Time) {
+	o.mu.Lock()
+	o.objects[job]++
+	o.arrivals = append(o.arrivals, now)
+	o.mu.Unlock()
+	select {
+	case o.changed <- struct{}{}:
+	default: // whoever waits looks again anyway
+	}
+}
+
+// Arrivals is when each object came so far.
+func (o *Observer) Arrivals() []time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return append([]time.Time(nil), o.arrivals...)
+}
+
+// Wait waits until a job has its launcher Job and all of its worker pods. One at a time may wait.
+func (o *Observer) Wait(ctx context.Context, job string, workers int) error {
+	return o.wait(ctx, func() bool { return o.objects[job] > workers })
+}
+
+// WaitForAll waits until there are so many objects, of all jobs together. One at a time may wait.
+func (o *Observer) WaitForAll(ctx context.Context, objects int) error {
+	return o.wait(ctx, func() bool { return len(o.arrivals) >= objects })
+}
+
+func (o *Observer) wait(ctx context.Context, done func() bool) error {
+	for {
+		o.mu.Lock()
+		ok := done()
+		o.mu.Unlock()
+		if ok {
+			return nil
+		}
+		select {
+		case <-o.changed:
+		case err := <-o.failed:
+			return err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// jobOfWorker finds the job in a worker pod's name. A pod of the launcher's is none.
+func jobOfWorker(pod string) (string, bool) {
+	at := strings.LastIndex(pod, "-worker-")
+	if at < 0 {
+		return "", false
+	}
+	_, err := strconv.ParseUint(pod[at+len("-worker-"):], 10, 32)
+	return pod[:at], err == nil
+}
+
+func jobOfLauncher(job string) (string, bool) { return strings.CutSuffix(job, "-launcher") }

@@ -1,0 +1,94 @@
+// Package programs builds what the bench runs: our operator from the checkout, and mpi-operator and KWOK as the
+// go.mod files beside this one pin them.
+package programs
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Paths are the built programs.
+type Paths struct {
+	// Operator is ours, MPIOperator is github.com/kubeflow/mpi-operator.
+	Operator, MPIOperator string
+	// MPIOperatorManifests is the folder of the manifests that mpi-operator ships.
+	MPIOperatorManifests string
+	// KWOK is empty unless it was asked for.
+	KWOK string
+}
+
+const mpiOperatorModule = "github.com/kubeflow/mpi-operator"
+
+// Build compiles the programs of the checkout at root into the folder dir, which may hold earlier ones: what is
+// up to date is not linked again. KWOK takes minutes the first time and is built only if wanted.
+func Build(ctx context.Context, root, dir string, kwok bool) (Paths, error) {
+	pins := filepath.Join(root, "hack", "bench", "programs")
+	built := Paths{Operator: filepath.Join(dir, "operator"), MPIOperator: filepath.Join(dir, "mpi-operator")}
+	if err := build(ctx, root, built.Operator, "./cmd/operator"); err != nil {
+		return Paths{}, err
+	}
+	pin := filepath.Join(pins, "mpi-operator")
+	if err := build(ctx, pin, built.MPIOperator, mpiOperatorModule+"/cmd/mpi-operator"); err != nil {
+		return Paths{}, err
+	}
+	source, err := run(ctx, pin, "list", "-m", "-f", "{{.Dir}}", mpiOperatorModule)
+	if err != nil {
+		return Paths{}, err
+	}
+	built.MPIOperatorManifests = filepath.Join(source, "manifests", "base")
+	if kwok {
+		built.KWOK = filepath.Join(dir, "kwok")
+		if err := build(ctx, filepath.Join(pins, "kwok"), built.KWOK, "sigs.k8s.io/kwok/cmd/kwok"); err != nil {
+			return Paths{}, err
+		}
+	}
+	return built, nil
+}
+
+func build(ctx context.Context, module, out, pkg string) error {
+	_, err := run(ctx, module, "build", "-o", out, pkg)
+	return err
+}
+
+// run runs the go command in a folder and returns what it printed, trimmed.
+func run(ctx context.Context, dir string, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, "go", args...)
+	command.Dir = dir
+	// As the images are built: static, and without symbols of no use here.
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	var complaints strings.Builder
+	command.Stderr = &complaints
+	out, err := command.Output()
+	if err != nil {
+		return "", fmt.Errorf("go %s in %s: %w\n%s", strings.Join(args, " "), dir, err, complaints.String())
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// Versions are those of what Build builds, and of Kubernetes' programs in the folder assets.
+func Versions(ctx context.Context, root, assets string) (map[string]string, error) {
+	pin := filepath.Join(root, "hack", "bench", "programs", "mpi-operator")
+	mpiOperator, err := run(ctx, pin, "list", "-m", "-f", "{{.Version}}", mpiOperatorModule)
+	if err != nil {
+		return nil, err
+	}
+	kubernetes, err := exec.CommandContext(ctx, filepath.Join(assets, "kube-apiserver"), "--version").Output()
+	if err != nil {
+		return nil, fmt.Errorf("ask kube-apiserver for its version: %w", err)
+	}
+	versions := map[string]string{
+		"mpi-operator": mpiOperator,
+		"kubernetes":   strings.TrimPrefix(strings.TrimSpace(string(kubernetes)), "Kubernetes "),
+		"ours":         "unknown",
+	}
+	// A checkout without git can be measured too.
+	git := exec.CommandContext(ctx, "git", "-C", root, "describe", "--always", "--dirty")
+	if commit, err := git.Output(); err == nil {
+		versions["ours"] = strings.TrimSpace(string(commit))
+	}
+	return versions, nil
+}
