@@ -107,8 +107,23 @@ func (c *Cluster) create(ctx context.Context, object plan.Object) error {
 	return c.client.Create(ctx, object, opts...)
 }
 
-// mend applies the fields that a change holds, by force: they are the operator's.
+// mend makes a change. An object that is gone or was replaced since it was observed is left: the watch brings
+// the next pass.
 func (c *Cluster) mend(ctx context.Context, change plan.Object) error {
+	var err error
+	if launcher, ok := change.(*batchv1.Job); ok {
+		err = c.mendLauncher(ctx, launcher)
+	} else {
+		err = c.applyFields(ctx, change)
+	}
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
+
+// applyFields applies the fields that a change holds, by force: they are the operator's.
+func (c *Cluster) applyFields(ctx context.Context, change plan.Object) error {
 	data, err := json.Marshal(change)
 	if err != nil {
 		return fmt.Errorf("encode: %w", err)
@@ -116,12 +131,45 @@ func (c *Cluster) mend(ctx context.Context, change plan.Object) error {
 	target := emptyOf(change.GetObjectKind().GroupVersionKind().Kind)
 	target.SetNamespace(change.GetNamespace())
 	target.SetName(change.GetName())
-	err = c.client.Patch(ctx, target, client.RawPatch(types.ApplyPatchType, data), client.ForceOwnership)
-	// Gone or replaced since it was observed: the watch brings the next pass.
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+	return c.client.Patch(ctx, target, client.RawPatch(types.ApplyPatchType, data), client.ForceOwnership)
+}
+
+// mendLauncher suspends or resumes a launcher. A resumed one takes over from the job what may be changed in a
+// suspended Job, down to what is no longer there, which an apply would leave.
+func (c *Cluster) mendLauncher(ctx context.Context, change *batchv1.Job) error {
+	var have batchv1.Job
+	if err := c.live.Get(ctx, client.ObjectKeyFromObject(change), &have); err != nil {
+		return err
+	}
+	if have.UID != change.UID {
 		return nil
 	}
-	return err
+	if resume := !*change.Spec.Suspend; resume {
+		if have.Status.StartTime != nil {
+			// The API server takes a Job with a start time for one that runs, whose template is fixed.
+			have.Status.StartTime = nil
+			if err := c.client.Status().Update(ctx, &have); err != nil {
+				return err
+			}
+		}
+		from, to := &change.Spec.Template, &have.Spec.Template
+		to.Labels, to.Annotations = withJobLabels(from.Labels, to.Labels), from.Annotations
+		to.Spec.NodeSelector, to.Spec.Affinity = from.Spec.NodeSelector, from.Spec.Affinity
+		to.Spec.Tolerations, to.Spec.SchedulingGates = from.Spec.Tolerations, from.Spec.SchedulingGates
+	}
+	have.Spec.Suspend = change.Spec.Suspend
+	return c.client.Update(ctx, &have)
+}
+
+// withJobLabels keeps the labels by which a batch Job finds its pods.
+func withJobLabels(wanted, have map[string]string) map[string]string {
+	labels := maps.Clone(wanted)
+	for _, key := range []string{batchv1.JobNameLabel, batchv1.ControllerUidLabel, "job-name", "controller-uid"} {
+		if value, ok := have[key]; ok {
+			labels[key] = value
+		}
+	}
+	return labels
 }
 
 // taken finds out whose an object is that stood in the way of a new one.
@@ -166,7 +214,7 @@ func (c *Cluster) remove(ctx context.Context, refs []plan.Ref) error {
 			object := emptyOf(ref.Kind)
 			object.SetNamespace(ref.Namespace)
 			object.SetName(ref.Name)
-			err := c.client.Delete(groupCtx, object, client.Preconditions{UID: &ref.UID})
+			err := c.client.Delete(groupCtx, object, client.Preconditions{UID: &ref.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 			if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 				return nil
 			}

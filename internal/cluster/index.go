@@ -5,6 +5,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -73,7 +74,8 @@ func trimLauncher(object any) (any, error) {
 	if !ok {
 		return object, nil
 	}
-	job.ManagedFields, job.Annotations = nil, nil
+	job.ManagedFields = nil
+	maps.DeleteFunc(job.Annotations, func(key, _ string) bool { return key != mpi.AnnotationTemplate })
 	job.Spec = batchv1.JobSpec{Suspend: job.Spec.Suspend}
 	return job, nil
 }

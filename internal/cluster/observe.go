@@ -21,13 +21,15 @@ import (
 type Cluster struct {
 	client client.Client
 	live   client.Reader
+	keys   *Keys
 	clock  clock.PassiveClock
 }
 
 // New returns a Cluster. The client reads from a cache that sees the client's own writes (a manager's, with
-// CacheOptions and read-your-writes consistency); live reads from the API server itself.
-func New(cached client.Client, live client.Reader, clock clock.PassiveClock) *Cluster {
-	return &Cluster{client: cached, live: live, clock: clock}
+// CacheOptions and read-your-writes consistency); live reads from the API server itself. New jobs get their
+// keys from keys.
+func New(cached client.Client, live client.Reader, keys *Keys, clock clock.PassiveClock) *Cluster {
+	return &Cluster{client: cached, live: live, keys: keys, clock: clock}
 }
 
 // Observe reads what exists of a job. Objects of the same names that are not this job's are not there for it;
@@ -51,7 +53,7 @@ func (c *Cluster) Observe(ctx context.Context, job mpi.Job) (mpi.Observed, error
 		return seen, err
 	}
 	if seen.Secret == nil && job.Past.Finish == nil {
-		seen.Keys, err = newKeys()
+		seen.Keys, err = c.keys.take()
 	}
 	return seen, err
 }

@@ -24,6 +24,8 @@ type Kind interface {
 	// Convert says what job an object describes, every default in place, and what in the object no job can
 	// be. A job that comes with errors must not be run.
 	Convert(object client.Object) (mpi.Job, field.ErrorList)
+	// Change says what in a change of an object is not allowed now, although the object would be a good one.
+	Change(before, after client.Object) field.ErrorList
 	// Status says what the object's status becomes with an outcome: a changed copy and the events that tell of
 	// the change, or nil where the status says all of it already.
 	Status(object client.Object, out mpi.Outcome, now time.Time) (client.Object, []Event)

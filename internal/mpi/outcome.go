@@ -36,6 +36,7 @@ const (
 	ReasonContainerCreate  = "ContainerCreateFailed"
 	ReasonCrashLoop        = "CrashLoop"
 	ReasonWorkerFailed     = "WorkerFailed"
+	ReasonEvicted          = "MPIJobEvicted"
 	ReasonRunning          = "Running"
 	ReasonSuspended        = "Suspended"
 	ReasonSucceeded        = "Succeeded"
@@ -178,11 +179,20 @@ func (o *Outcome) wait(j Job, seen Observed) {
 	}
 }
 
-// finished tells whether and how the job has ended: what its record says is final, then its launcher decides.
+// finished tells whether and how the job has ended: what its record says is final, then its launcher decides,
+// then workers that are lost for good.
 func finished(j Job, o Observed) *Finish {
 	if j.Past.Finish != nil {
 		return j.Past.Finish
 	}
+	if finish := launcherFinished(j, o); finish != nil || j.Lifecycle.Suspended {
+		return finish
+	}
+	return workersFailed(j, o)
+}
+
+// launcherFinished tells how the launcher's Job has ended, which decides on the job.
+func launcherFinished(j Job, o Observed) *Finish {
 	if o.Launcher == nil {
 		return nil
 	}
@@ -201,6 +211,65 @@ func finished(j Job, o Observed) *Finish {
 		return &Finish{Reason: reason, Message: message, At: orNow(failed.LastTransitionTime.Time, o.Now)}
 	}
 	return nil
+}
+
+// workersFailed ends a job whose workers are lost for good. One that was evicted ends it at once, as with
+// mpi-operator. Any other that failed ends it when the launcher has failed after it: the worker is not started
+// again, so that the launcher's further tries, minutes apart, could only fail as well. A launcher that goes on
+// without the worker, as elastic programs do, is left alone.
+func workersFailed(j Job, o Observed) *Finish {
+	evicted := 0
+	var lost *Worker
+	for i := range o.Workers {
+		worker := &o.Workers[i]
+		if worker.Index >= int(j.Workers.Count) || worker.Pod.DeletionTimestamp != nil || worker.Pod.Status.Phase != corev1.PodFailed {
+			continue
+		}
+		if worker.Pod.Status.Reason == "Evicted" {
+			evicted++
+		}
+		if lost == nil && launcherFailedSince(o, endedAt(worker.Pod)) {
+			lost = worker
+		}
+	}
+	switch {
+	case evicted > 0:
+		return &Finish{Reason: ReasonEvicted, At: o.Now, Message: fmt.Sprintf("%d/%d workers are evicted", evicted, j.Workers.Count)}
+	case lost != nil:
+		return &Finish{Reason: ReasonWorkerFailed, At: o.Now, Message: fmt.Sprintf("Worker %d %s Then the launcher failed too; "+
+			"trying again would not help, since a failed worker is not started again.", lost.Index, failedText(lost.Pod))}
+	}
+	return nil
+}
+
+// launcherFailedSince tells whether a try of the launcher has failed at or after a time.
+func launcherFailedSince(o Observed, since time.Time) bool {
+	for _, pod := range o.LauncherPods {
+		for _, c := range pod.Status.ContainerStatuses {
+			for _, ended := range []*corev1.ContainerStateTerminated{c.State.Terminated, c.LastTerminationState.Terminated} {
+				if ended != nil && ended.ExitCode != 0 && !ended.FinishedAt.Time.Before(since) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// endedAt is when the last container of a pod ended.
+func endedAt(pod *corev1.Pod) time.Time {
+	var last time.Time
+	for _, c := range pod.Status.ContainerStatuses {
+		if ended := c.State.Terminated; ended != nil && ended.FinishedAt.After(last) {
+			last = ended.FinishedAt.Time
+		}
+	}
+	return last
+}
+
+// HasFinished tells whether a launcher's Job has come to its end, well or not.
+func HasFinished(launcher *batchv1.Job) bool {
+	return jobCondition(launcher, batchv1.JobComplete) != nil || jobCondition(launcher, batchv1.JobFailed) != nil
 }
 
 // launcherFailure tells why the launcher failed, in mpi-operator's form: after the last try the failed

@@ -35,6 +35,23 @@ func Validate(j Job) field.ErrorList {
 	return errs
 }
 
+// Warnings are what in a job runs but is hardly what its user means.
+func Warnings(j Job) []string {
+	var warnings []string
+	for _, role := range []struct {
+		at       *field.Path
+		template corev1.PodTemplateSpec
+	}{{j.Fields.LauncherTemplate, j.Launcher.Template}, {j.Fields.WorkerTemplate, j.Workers.Template}} {
+		if policy := role.template.Spec.RestartPolicy; policy != "" {
+			warnings = append(warnings, fmt.Sprintf("%s: %q has no effect: the restartPolicy beside replicas decides", role.at.Child("spec", "restartPolicy"), policy))
+		}
+	}
+	if j.Ranks() == 0 && j.Workers.Count > 0 {
+		warnings = append(warnings, fmt.Sprintf("%s: 0 leaves mpirun no place for a rank", j.Fields.Slots))
+	}
+	return warnings
+}
+
 // validateName checks the longest host name that the job's name leads to: pods, the Service and the Job
 // are named after it.
 func validateName(j Job) field.ErrorList {

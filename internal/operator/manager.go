@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -38,6 +39,8 @@ type Options struct {
 	WatchNamespaces []string
 	// ClusterDomain ends the host names in hostfiles; empty leaves it out.
 	ClusterDomain string
+	// KeyType is the type of jobs' SSH keys; empty: cluster.KeyP521.
+	KeyType cluster.KeyType
 	// LeaderElection lets several replicas run of which one works.
 	LeaderElection bool
 	// HealthAddress serves /healthz and /readyz; MetricsAddress serves /metrics over TLS to those whom the API
@@ -98,10 +101,17 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 	if err := cluster.AddIndexes(ctx, m.GetFieldIndexer()); err != nil {
 		return nil, err
 	}
+	keys, err := cluster.NewKeys(cmp.Or(options.KeyType, cluster.KeyP521))
+	if err != nil {
+		return nil, err
+	}
+	if err := m.Add(keys); err != nil {
+		return nil, fmt.Errorf("add stock of SSH keys: %w", err)
+	}
 	for _, kind := range apiKinds {
 		r := &reconciler{
 			kind: kind, client: m.GetClient(), clock: clock.RealClock{},
-			cluster:  cluster.New(m.GetClient(), m.GetAPIReader(), clock.RealClock{}),
+			cluster:  cluster.New(m.GetClient(), m.GetAPIReader(), keys, clock.RealClock{}),
 			events:   m.GetEventRecorderFor(mpi.EventSource), //nolint:staticcheck // tools compare core/v1 events, which the new recorder does not write
 			settings: plan.Settings{ClusterDomain: options.ClusterDomain},
 		}

@@ -48,6 +48,8 @@ func (v *validator) Handle(_ context.Context, request admission.Request) admissi
 	if err := v.decoder.Decode(request, object); err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
+	job, errs := v.kind.Convert(object)
+	errs = append(errs, mpi.Validate(job)...)
 	if request.Operation == admissionv1.Update {
 		before := v.kind.New()
 		if err := v.decoder.DecodeRaw(request.OldObject, before); err != nil {
@@ -57,11 +59,10 @@ func (v *validator) Handle(_ context.Context, request admission.Request) admissi
 		if before.GetGeneration() == object.GetGeneration() {
 			return admission.Allowed("")
 		}
+		errs = append(errs, v.kind.Change(before, object)...)
 	}
-	job, errs := v.kind.Convert(object)
-	errs = append(errs, mpi.Validate(job)...)
 	if len(errs) == 0 {
-		return admission.Allowed("")
+		return admission.Allowed("").WithWarnings(mpi.Warnings(job)...)
 	}
 	status := apierrors.NewInvalid(object.GetObjectKind().GroupVersionKind().GroupKind(), object.GetName(), errs).Status()
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: false, Result: &status}}

@@ -1,10 +1,13 @@
 package plan
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 
 	"opendatahub.io/mpijob/internal/flavor"
@@ -23,16 +26,57 @@ func launcher(job mpi.Job, seen mpi.Observed, out mpi.Outcome) Object {
 	}
 	suspended := ptr.Deref(seen.Launcher.Spec.Suspend, false)
 	suspend := job.Lifecycle.Suspended || suspended && !out.LauncherMayStart
-	if suspend == suspended {
+	switch {
+	case suspend == suspended, launcherOutdated(job, seen):
+		return nil
+	case suspend:
+		return suspendLauncher(job, seen)
+	}
+	change := newLauncher(job)
+	change.UID, change.Spec.Suspend = seen.Launcher.UID, new(false)
+	return change
+}
+
+// suspendLauncher is the change that takes the launcher's pods away.
+func suspendLauncher(job mpi.Job, seen mpi.Observed) Object {
+	return &batchv1.Job{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: job.LauncherName(), UID: seen.Launcher.UID},
+		Spec:       batchv1.JobSpec{Suspend: new(true)},
+	}
+}
+
+// stopLauncher takes away the pods of a launcher whose job was judged failed before its own Job was.
+func stopLauncher(job mpi.Job, seen mpi.Observed) Object {
+	if seen.Launcher == nil || mpi.HasFinished(seen.Launcher) || ptr.Deref(seen.Launcher.Spec.Suspend, false) {
 		return nil
 	}
-	change := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"suspend": suspend}}}
-	change.SetAPIVersion("batch/v1")
-	change.SetKind("Job")
-	change.SetNamespace(job.Namespace)
-	change.SetName(job.LauncherName())
-	change.SetUID(seen.Launcher.UID)
-	return change
+	return suspendLauncher(job, seen)
+}
+
+// launcherOutdated tells whether a suspended launcher is to be made anew: the job was changed meanwhile in what
+// a batch Job cannot change.
+func launcherOutdated(job mpi.Job, seen mpi.Observed) bool {
+	if seen.Launcher == nil || !ptr.Deref(seen.Launcher.Spec.Suspend, false) || seen.Launcher.DeletionTimestamp != nil {
+		return false
+	}
+	was, known := seen.Launcher.Annotations[mpi.AnnotationTemplate]
+	return known && was != fixedPart(launcherTemplate(job))
+}
+
+// fixedPart is a digest of what a batch Job's pod template keeps for good. The rest may change while the Job is
+// suspended (KEP-2926): labels, annotations and what decides on the node.
+func fixedPart(template corev1.PodTemplateSpec) string {
+	template.Labels, template.Annotations = nil, nil
+	spec := &template.Spec
+	spec.NodeSelector, spec.Affinity, spec.Tolerations, spec.SchedulingGates = nil, nil, nil, nil
+	data, err := json.Marshal(template)
+	if err != nil {
+		// A template that came as JSON goes back to JSON.
+		panic(err)
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:8])
 }
 
 // newLauncher is the batch Job that runs the launcher's pod. The job's own TTL is not passed on: the operator
@@ -50,6 +94,7 @@ func newLauncher(job mpi.Job) *batchv1.Job {
 			Template:             launcherTemplate(job),
 		},
 	}
+	object.Annotations = map[string]string{mpi.AnnotationTemplate: fixedPart(object.Spec.Template)}
 	if job.Lifecycle.Suspended {
 		object.Spec.Suspend = new(true)
 	}

@@ -48,20 +48,23 @@ func For(job mpi.Job, seen mpi.Observed, out mpi.Outcome, settings Settings) Pla
 		// The garbage collector removes what the job owns.
 		return Plan{}
 	case out.Finish != nil:
-		return Plan{Delete: finishedWorkers(job, seen)}
+		return Plan{Pods: wanted(stopLauncher(job, seen)), Delete: finishedWorkers(job, seen)}
 	}
 	plan := Plan{
 		Base: wanted(service(job, seen), config(job, seen, settings), secret(job, seen)),
 		Pods: wanted(launcher(job, seen, out)),
 	}
+	if launcherOutdated(job, seen) {
+		plan.Delete = append(plan.Delete, Ref{Kind: "Job", Namespace: job.Namespace, Name: job.LauncherName(), UID: seen.Launcher.UID})
+	}
 	if job.Lifecycle.Suspended {
-		plan.Delete = workersFrom(seen, 0)
+		plan.Delete = append(plan.Delete, workersFrom(seen, 0)...)
 		return plan
 	}
 	if out.PodsMayStart {
 		plan.Pods = append(plan.Pods, missingWorkers(job, seen, settings)...)
 	}
-	plan.Delete = workersFrom(seen, int(job.Workers.Count))
+	plan.Delete = append(plan.Delete, workersFrom(seen, int(job.Workers.Count))...)
 	return plan
 }
 

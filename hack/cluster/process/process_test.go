@@ -161,8 +161,7 @@ func TestWaitHealthySaysWhatTheLogEndsWith(t *testing.T) {
 		t.Skip("it ended before it was looked at")
 	}
 	err := table.WaitHealthy(t.Context(), spec.Name, func(context.Context) error { return errors.New("not yet") })
-	var ended *EndedError
-	if !errors.As(err, &ended) {
+	if _, ok := errors.AsType[*EndedError](err); !ok {
 		t.Fatalf("got %v, want an EndedError", err)
 	}
 	if text := err.Error(); !strings.Contains(text, "not-a-number") || !strings.Contains(text, spec.Log) {

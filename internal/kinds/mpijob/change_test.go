@@ -1,0 +1,86 @@
+package mpijob
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	corev1 "k8s.io/api/core/v1"
+
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/mpitest"
+)
+
+func TestChange(t *testing.T) {
+	suspend := func(o *kubeflow.MPIJob) { o.Spec.RunPolicy.Suspend = new(true) }
+	newImage := func(o *kubeflow.MPIJob) {
+		o.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].Template.Spec.Containers[0].Image = "other"
+	}
+	both := func(a, b func(*kubeflow.MPIJob)) func(*kubeflow.MPIJob) {
+		return func(o *kubeflow.MPIJob) { a(o); b(o) }
+	}
+	nothing := func(*kubeflow.MPIJob) {}
+	tests := map[string]struct {
+		before, after func(*kubeflow.MPIJob)
+		want          []string
+	}{
+		"nothing":              {nothing, nothing, nil},
+		"defaults written out": {nothing, func(o *kubeflow.MPIJob) { kubeflow.SetDefaults_MPIJob(o); o.Spec.RunPolicy.Suspend = new(false) }, nil},
+		"more workers": {nothing, func(o *kubeflow.MPIJob) {
+			o.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].Replicas = new(int32(9))
+		}, nil},
+		"what is left of it": {nothing, func(o *kubeflow.MPIJob) {
+			o.Spec.RunPolicy.TTLSecondsAfterFinished, o.Spec.RunPolicy.CleanPodPolicy = new(int32(1)), new(kubeflow.CleanPodPolicyAll)
+		}, nil},
+		"suspension":               {nothing, suspend, nil},
+		"an image":                 {nothing, newImage, []string{"spec.mpiReplicaSpecs[Worker].template: Forbidden: " + fixed}},
+		"an image of a suspended":  {suspend, both(suspend, newImage), nil},
+		"an image with suspension": {nothing, both(suspend, newImage), nil},
+		"an image with resumption": {suspend, newImage, nil},
+		"an image, once it is over": {func(o *kubeflow.MPIJob) {
+			o.Status.Conditions = []kubeflow.JobCondition{{Type: kubeflow.JobFailed, Status: corev1.ConditionTrue}}
+		}, newImage, nil},
+		"an image of one that was wrong": {func(o *kubeflow.MPIJob) { o.Spec.MPIImplementation = "LAM" }, newImage, nil},
+		"the manager of a suspended": {suspend, both(suspend, func(o *kubeflow.MPIJob) { o.Spec.RunPolicy.ManagedBy = new(kubeflow.MultiKueueController) }), []string{
+			`spec.runPolicy.managedBy: Invalid value: "kueue.x-k8s.io/multikueue": field is immutable`,
+		}},
+		"everything": {nothing, func(o *kubeflow.MPIJob) {
+			o.Spec.SlotsPerWorker, o.Spec.RunLauncherAsWorker, o.Spec.SSHAuthMountPath = new(int32(2)), new(true), "/keys"
+			o.Spec.LauncherCreationPolicy, o.Spec.MPIImplementation = kubeflow.LauncherCreationPolicyWaitForWorkersReady, kubeflow.MPIImplementationIntel
+			o.Spec.RunPolicy.ActiveDeadlineSeconds, o.Spec.RunPolicy.BackoffLimit = new(int64(1)), new(int32(1))
+			o.Spec.RunPolicy.SchedulingPolicy = &kubeflow.SchedulingPolicy{Queue: "q"}
+			o.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeLauncher].RestartPolicy = kubeflow.RestartPolicyNever
+			delete(o.Spec.MPIReplicaSpecs, kubeflow.MPIReplicaTypeWorker)
+		}, []string{
+			"spec.slotsPerWorker: Forbidden: " + fixed, "spec.runLauncherAsWorker: Forbidden: " + fixed, "spec.sshAuthMountPath: Forbidden: " + fixed,
+			"spec.launcherCreationPolicy: Forbidden: " + fixed, "spec.mpiImplementation: Forbidden: " + fixed,
+			"spec.runPolicy.activeDeadlineSeconds: Forbidden: " + fixed, "spec.runPolicy.backoffLimit: Forbidden: " + fixed, "spec.runPolicy.schedulingPolicy: Forbidden: " + fixed,
+			"spec.mpiReplicaSpecs[Launcher].restartPolicy: Forbidden: " + fixed, "spec.mpiReplicaSpecs[Worker]: Forbidden: " + fixed,
+		}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, err := range (Kind{}).Change(mpitest.MPIJob("ns", 2, test.before), mpitest.MPIJob("ns", 2, test.after)) {
+				got = append(got, err.Error())
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("errors differ (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	job, _ := Kind{}.Convert(mpitest.MPIJob("ns", 2, func(o *kubeflow.MPIJob) {
+		o.Spec.SlotsPerWorker = new(int32(0))
+		o.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeLauncher].Template.Spec.RestartPolicy = corev1.RestartPolicyAlways
+	}))
+	want := []string{
+		`spec.mpiReplicaSpecs[Launcher].template.spec.restartPolicy: "Always" has no effect: the restartPolicy beside replicas decides`,
+		"spec.slotsPerWorker: 0 leaves mpirun no place for a rank",
+	}
+	if diff := cmp.Diff(want, mpi.Warnings(job)); diff != "" {
+		t.Errorf("warnings differ (-want +got):\n%s", diff)
+	}
+}
