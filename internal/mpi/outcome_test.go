@@ -143,6 +143,39 @@ func TestJudge(t *testing.T) {
 			phase: mpi.PhaseInitializing, reason: mpi.ReasonCrashLoop, trouble: true,
 			message: `The launcher does not stay up: its container "main" ended with code 139, that is by signal 11, and was started 3 times. Its log says why.`,
 		},
+		"a worker was evicted": {
+			job: job, seen: mpi.Observed{Launcher: mpitest.Launcher(job), LauncherPods: up, Workers: []mpi.Worker{
+				mpitest.Worker(job, 0, corev1.PodRunning), mpitest.Worker(job, 1, corev1.PodFailed, func(p *corev1.Pod) { p.Status.Reason = "Evicted" }),
+			}},
+			phase: mpi.PhaseFailed, reason: "MPIJobEvicted", message: "1/2 workers are evicted",
+		},
+		"a worker was evicted that the job no longer wants": {
+			job: mpitest.Job(1), seen: mpi.Observed{Launcher: mpitest.Launcher(job), LauncherPods: up, Workers: []mpi.Worker{
+				mpitest.Worker(job, 0, corev1.PodRunning), mpitest.Worker(job, 1, corev1.PodFailed, func(p *corev1.Pod) { p.Status.Reason = "Evicted" }),
+			}},
+			phase: mpi.PhaseRunning, reason: mpi.ReasonRunning, message: "The launcher and 1 worker run.",
+		},
+		"a worker ran out of memory and the launcher failed after it": {
+			job: job, seen: mpi.Observed{
+				Launcher:     mpitest.Launcher(job),
+				LauncherPods: []*corev1.Pod{mpitest.LauncherPod(job, 0, corev1.PodRunning, restarted(mpitest.Now))},
+				Workers: []mpi.Worker{
+					mpitest.Worker(job, 0, corev1.PodRunning), mpitest.Worker(job, 1, corev1.PodFailed, mpitest.Exited(137, "OOMKilled"), endedOn(mpitest.Now)),
+				},
+			},
+			phase: mpi.PhaseFailed, reason: mpi.ReasonWorkerFailed,
+			message: "Worker 1 failed: it was killed because it used more memory than its limit (OOMKilled). Then the launcher failed too; trying again would not help, since a failed worker is not started again.",
+		},
+		"a worker failed after the launcher's last failure": {
+			job: job, seen: mpi.Observed{
+				Launcher:     mpitest.Launcher(job),
+				LauncherPods: []*corev1.Pod{mpitest.LauncherPod(job, 0, corev1.PodRunning, restarted(mpitest.Now.Add(-time.Minute)))},
+				Workers: []mpi.Worker{
+					mpitest.Worker(job, 0, corev1.PodRunning), mpitest.Worker(job, 1, corev1.PodFailed, mpitest.Exited(1, "Error"), endedOn(mpitest.Now)),
+				},
+			},
+			phase: mpi.PhaseInitializing, reason: mpi.ReasonWorkerFailed, trouble: true, message: "Worker 1 failed: it ended with code 1.",
+		},
 		"a worker ran out of memory": {
 			job: job, seen: mpi.Observed{Launcher: mpitest.Launcher(job), LauncherPods: up, Workers: []mpi.Worker{
 				mpitest.Worker(job, 0, corev1.PodRunning), mpitest.Worker(job, 1, corev1.PodFailed, mpitest.Exited(137, "OOMKilled")),
@@ -164,6 +197,20 @@ func TestJudge(t *testing.T) {
 			}
 		})
 	}
+}
+
+// restarted makes a pod's container have failed at a time and run again.
+func restarted(at time.Time) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", LastTerminationState: corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, FinishedAt: metav1.NewTime(at)},
+		}}}
+	}
+}
+
+// endedOn sets the time at which a pod's container ended.
+func endedOn(at time.Time) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State.Terminated.FinishedAt = metav1.NewTime(at) }
 }
 
 func TestJudgeCounts(t *testing.T) {

@@ -106,10 +106,18 @@ func prepare(admin *rest.Config) error {
 // start runs an operator on one namespace, for tests run side by side; the returned function stops it.
 func start(t *testing.T, namespace string) (stop func()) {
 	t.Helper()
+	return startWith(t, namespace, func(*rest.Config) {})
+}
+
+// startWith is start with another way to the API server.
+func startWith(t *testing.T, namespace string, way func(*rest.Config)) (stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
+	config := rest.CopyConfig(restConfig)
+	way(config)
 	go func() {
-		done <- operator.Run(ctx, restConfig, operator.Options{
+		done <- operator.Run(ctx, config, operator.Options{
 			Namespace: "mpijob-system", WatchNamespaces: []string{namespace}, HealthAddress: "0", MetricsAddress: "0",
 		})
 	}()

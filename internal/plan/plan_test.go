@@ -147,6 +147,19 @@ func TestPlanChanges(t *testing.T) {
 			seen: func(_ *mpi.Job, o *mpi.Observed) { o.Launcher.Spec.Suspend = new(true); o.Workers = nil },
 			want: map[string][]string{"mend": {"ConfigMap/pi-config"}, "create": {"Pod/pi-worker-0"}},
 		},
+		"evicted: the launcher is stopped": {
+			workers: 2, seen: func(_ *mpi.Job, o *mpi.Observed) {
+				o.Workers[0].Pod.Status.Phase, o.Workers[0].Pod.Status.Reason = corev1.PodFailed, "Evicted"
+			},
+			want: map[string][]string{"mend": {"Job/pi-launcher"}},
+		},
+		"resumed with another image: the launcher is made anew": {
+			workers: 0, job: func(j *mpi.Job) { j.Launcher.Template.Spec.Containers[0].Image = "other" },
+			seen: func(_ *mpi.Job, o *mpi.Observed) {
+				o.Launcher.Spec.Suspend, o.Launcher.Annotations = new(true), map[string]string{mpi.AnnotationTemplate: "before"}
+			},
+			want: map[string][]string{"delete": {"Job/pi-launcher/uid-launcher"}},
+		},
 		"finished, pods are kept":    {workers: 2, seen: finished, want: map[string][]string{}},
 		"finished, pods are removed": {workers: 1, job: clean(mpi.CleanAll), seen: finished, want: map[string][]string{"delete": {"Pod/pi-worker-0/uid-pi-worker-0"}}},
 		"finished, running pods are removed, pending ones too": {
