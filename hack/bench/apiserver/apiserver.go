@@ -56,6 +56,8 @@ func Start(options Options) (*Server, error) {
 	flags.Append("disable-admission-plugins", "TaintNodesByCondition")
 	// Only the clean-up between runs deletes collections.
 	flags.Append("delete-collection-workers", "16")
+	s.environment.ControlPlane.Etcd = &envtest.Etcd{}
+	s.environment.ControlPlane.Etcd.Configure().Set("unsafe-no-fsync", "false")
 	if options.Audit {
 		policy := filepath.Join(folder, "audit.yaml")
 		if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {

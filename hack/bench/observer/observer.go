@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
@@ -17,7 +18,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Observer watches one namespace.
+// Observer watches one namespace. The API server drops a watcher that falls behind, as any may while thousands of
+// pods come at once; the observer then goes on where it was.
 type Observer struct {
 	cancel context.CancelFunc
 	failed chan error
@@ -41,37 +43,25 @@ func Watch(ctx context.Context, config *rest.Config, namespace string) (*Observe
 		{Version: "v1", Resource: "pods"}:                 jobOfWorker,
 		{Group: "batch", Version: "v1", Resource: "jobs"}: jobOfLauncher,
 	} {
-		events, err := client.Resource(resource).Namespace(namespace).Watch(ctx, metav1.ListOptions{})
-		if err != nil {
+		f := &follower{client: client.Resource(resource).Namespace(namespace), jobOf: jobOf, found: o.add}
+		if err := f.begin(ctx); err != nil {
 			cancel()
 			return nil, fmt.Errorf("observe %s: %w", namespace, err)
 		}
-		go o.follow(ctx, events, jobOf)
+		go func() {
+			if err := f.follow(ctx); err != nil && ctx.Err() == nil {
+				select {
+				case o.failed <- fmt.Errorf("observe %s: %w", namespace, err):
+				default: // one is enough
+				}
+			}
+		}()
 	}
 	return o, nil
 }
 
 // Stop ends the observation.
 func (o *Observer) Stop() { o.cancel() }
-
-func (o *Observer) follow(ctx context.Context, events watch.Interface, jobOf func(string) (string, bool)) {
-	defer events.Stop()
-	for event := range events.ResultChan() {
-		object, ok := event.Object.(*metav1.PartialObjectMetadata)
-		if !ok || event.Type != watch.Added {
-			continue
-		}
-		if job, ok := jobOf(object.Name); ok {
-			o.add(job, time.Now())
-		}
-	}
-	if ctx.Err() == nil {
-		select {
-		case o.failed <- fmt.Errorf("the API server ended a watch"):
-		default: // one is enough
-		}
-	}
-}
 
 func (o *Observer) add(job string, now time.Time) {
 	o.mu.Lock()
@@ -130,3 +120,49 @@ func jobOfWorker(pod string) (string, bool) {
 }
 
 func jobOfLauncher(job string) (string, bool) { return strings.CutSuffix(job, "-launcher") }
+
+// follower watches one resource.
+type follower struct {
+	client metadata.ResourceInterface
+	jobOf  func(name string) (job string, belongs bool)
+	found  func(job string, now time.Time)
+	events watch.Interface
+	// version is that of the last event.
+	version string
+}
+
+func (f *follower) begin(ctx context.Context) error {
+	list, err := f.client.List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return err
+	}
+	f.version = list.ResourceVersion
+	f.events, err = f.client.Watch(ctx, metav1.ListOptions{ResourceVersion: f.version})
+	return err
+}
+
+func (f *follower) follow(ctx context.Context) error {
+	for {
+		for event := range f.events.ResultChan() {
+			if event.Type == watch.Error {
+				return apierrors.FromObject(event.Object)
+			}
+			object, ok := event.Object.(*metav1.PartialObjectMetadata)
+			if !ok {
+				continue
+			}
+			f.version = object.ResourceVersion
+			if job, belongs := f.jobOf(object.Name); belongs && event.Type == watch.Added {
+				f.found(job, time.Now())
+			}
+		}
+		f.events.Stop()
+		if ctx.Err() != nil {
+			return nil
+		}
+		var err error
+		if f.events, err = f.client.Watch(ctx, metav1.ListOptions{ResourceVersion: f.version}); err != nil {
+			return err
+		}
+	}
+}
