@@ -151,28 +151,10 @@ func TestFailingProgram(t *testing.T) {
 		launcher(job).Command = []string{"mpirun", "-n", "4", "sh", "-c", "exit 13"}
 	})
 	create(t, job)
-	var now kubeflow.MPIJob
-	eventually(t, "the job fails", 2*time.Minute, func() error {
-		if err := api.Get(t.Context(), client.ObjectKeyFromObject(job), &now); err != nil {
-			return err
-		}
-		if c := condition(&now, kubeflow.JobFailed); c.Status != corev1.ConditionTrue {
-			return fmt.Errorf("conditions are %+v", now.Status.Conditions)
-		}
-		return nil
-	})
-	if c := condition(&now, kubeflow.JobFailed); c.Reason != "BackoffLimitExceeded" || !strings.Contains(c.Message, "the launcher ended with code 13") {
-		t.Errorf("it says %s: %s", c.Reason, c.Message)
+	if why := failedWith(t, job, 2*time.Minute); why.Reason != "BackoffLimitExceeded" || !strings.Contains(why.Message, "the launcher ended with code 13") {
+		t.Errorf("it says %s: %s", why.Reason, why.Message)
 	}
-	if now.Status.CompletionTime == nil {
-		t.Error("a failed job has no completion time")
-	}
-	eventually(t, "its workers are removed", time.Minute, func() error {
-		if n := len(podsOf(t, job, mpi.RoleWorker)); n > 0 {
-			return fmt.Errorf("%d are left", n)
-		}
-		return nil
-	})
+	noPods(t, job, mpi.RoleWorker)
 }
 
 // TestDeletedWhileStarting deletes jobs at several moments of their start; nothing of them is left.
