@@ -15,6 +15,10 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
 	"opendatahub.io/mpijob/test/conformance/controller"
 )
 
@@ -33,11 +37,7 @@ const (
 func TestUpstream(t *testing.T) {
 	assets := os.Getenv("KUBEBUILDER_ASSETS")
 	if assets == "" {
-		t.Skip("KUBEBUILDER_ASSETS names no folder with kube-apiserver and etcd")
-	}
-	assets, err := filepath.Abs(assets)
-	if err != nil {
-		t.Fatal(err)
+		t.Skip("KUBEBUILDER_ASSETS names no folder with kube-apiserver, etcd and kubectl")
 	}
 	work := t.TempDir()
 	operator := filepath.Join(work, "operator")
@@ -50,13 +50,54 @@ func TestUpstream(t *testing.T) {
 			t.Errorf("%s is listed as one that does not run, but mpi-operator has no such test", name)
 		}
 	}
+	forTests, forOperator := startAPIServer(t, work)
 
 	command := exec.CommandContext(t.Context(), "go", "test", "-json", "-count=1", "-trimpath", "-vet=off",
 		"-skip=^("+strings.Join(slices.Sorted(maps.Keys(notYet)), "|")+")$", tests)
 	command.Dir = module
-	command.Env = append(os.Environ(), "GOWORK=off", "TMPDIR="+work, "KUBEBUILDER_ASSETS="+assets, controller.OperatorVariable+"="+operator)
-	results := run(t, command)
-	report(t, declared, results)
+	command.Env = append(os.Environ(), "GOWORK=off", "USE_EXISTING_CLUSTER=true", "KUBECONFIG="+forTests,
+		controller.OperatorVariable+"="+operator, controller.KubeconfigVariable+"="+forOperator)
+	report(t, declared, run(t, command))
+}
+
+// startAPIServer starts the API server. mpi-operator's tests would start one themselves, but leave it behind if the
+// operator dies, and give the operator all rights; here it has those of config/rbac. The kubeconfig for the tests
+// is an administrator's.
+func startAPIServer(t *testing.T, folder string) (forTests, forOperator string) {
+	t.Helper()
+	const namespace, account = "mpijob-system", "mpijob-operator"
+	ctrl.SetLogger(logr.Discard())
+	environment := &envtest.Environment{UseExistingCluster: new(false)}
+	t.Cleanup(func() {
+		if err := environment.Stop(); err != nil {
+			t.Errorf("stop API server: %v", err)
+		}
+	})
+	if _, err := environment.Start(); err != nil {
+		t.Fatalf("start API server: %v", err)
+	}
+	kubeconfig := func(name string, groups ...string) string {
+		t.Helper()
+		user, err := environment.AddUser(envtest.User{Name: name, Groups: groups}, nil)
+		if err != nil {
+			t.Fatalf("add user %s: %v", name, err)
+		}
+		data, err := user.KubeConfig()
+		if err != nil {
+			t.Fatalf("add user %s: %v", name, err)
+		}
+		file := filepath.Join(folder, strings.ReplaceAll(name, ":", "-")+".kubeconfig")
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	forTests = kubeconfig("admin", "system:masters")
+	forOperator = kubeconfig("system:serviceaccount:"+namespace+":"+account, "system:serviceaccounts", "system:serviceaccounts:"+namespace)
+	kubectl := filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl")
+	output(t, ".", kubectl, "--kubeconfig="+forTests, "create", "namespace", namespace)
+	output(t, ".", kubectl, "--kubeconfig="+forTests, "create", "--namespace="+namespace, "-f="+root+"/config/rbac/role.yaml", "-f="+root+"/config/rbac/bindings.yaml")
+	return forTests, forOperator
 }
 
 // copyModule makes a copy of mpi-operator's module in which our package controller is in the place of its own.

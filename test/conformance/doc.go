@@ -8,7 +8,8 @@
 // and play kubelet and batch Job controller against a real API server. So its module is copied from the module
 // cache to a temporary folder, in the version whose types the operator is built with; there, package controller of
 // this folder takes the place of that one package; and the tests, which are not touched, thereby start the operator
-// as the program that is shipped. Nothing of mpi-operator is kept in this repository.
+// as the program that is shipped, with the rights that config/rbac gives it. Nothing of mpi-operator is kept in
+// this repository.
 //
 // Its unit tests do not apply: they test functions and fields that only that implementation has.
 package conformance

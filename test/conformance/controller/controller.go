@@ -8,20 +8,20 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"os/exec"
 	"sync"
 	"time"
 
 	"github.com/kubeflow/mpi-operator/cmd/mpi-operator/app/options"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 )
 
-// OperatorVariable names the environment variable with the path of the operator's program.
-const OperatorVariable = "CONFORMANCE_OPERATOR"
+// OperatorVariable names the environment variable with the path of the operator's program, KubeconfigVariable that
+// with the path of the operator's kubeconfig.
+const (
+	OperatorVariable   = "CONFORMANCE_OPERATOR"
+	KubeconfigVariable = "CONFORMANCE_KUBECONFIG"
+)
 
 // startTimeout is how long the operator may take until it is ready, on a machine that is busy with other tests.
 const startTimeout = 30 * time.Second
@@ -35,7 +35,6 @@ type MPIJobController struct {
 	// PodGroupCtrl is nil: the operator runs its own informers.
 	PodGroupCtrl PodGroupControl
 
-	proxy  *http.Server
 	kill   func() error
 	exited chan struct{}
 	// end is why it ended, once exited is closed.
@@ -47,15 +46,15 @@ type PodGroupControl interface {
 	StartInformerFactory(stop <-chan struct{})
 }
 
-// NewMPIJobController starts the operator against the API server that client speaks to, and returns when it is
-// ready, so that what a test does next it does to a running operator. The clients and informers between client and
-// options are for a controller within the process. Run must be called on what it returns.
-func NewMPIJobController(_ context.Context, client kubernetes.Interface, _, _, _, _, _, _, _, _, _, _ any, options *options.ServerOption) (*MPIJobController, error) {
+// NewMPIJobController starts the operator and returns when it is ready, so that what a test does next it does to a
+// running operator. All parameters but options are clients and informers for a controller within the process. Run
+// must be called on what it returns.
+func NewMPIJobController(_ context.Context, _, _, _, _, _, _, _, _, _, _, _ any, options *options.ServerOption) (*MPIJobController, error) {
 	if options.GangSchedulingName != "" {
 		return nil, fmt.Errorf("the operator has no gang scheduling by %s", options.GangSchedulingName)
 	}
 	alone.Lock()
-	c, err := start(client, options)
+	c, err := start(options)
 	if err != nil {
 		alone.Unlock()
 		return nil, fmt.Errorf("start operator: %w", err)
@@ -68,32 +67,28 @@ func (c *MPIJobController) Run(_ int, stop <-chan struct{}) error {
 	defer alone.Unlock()
 	select {
 	case <-c.exited:
-		return errors.Join(fmt.Errorf("the operator ended before its test: %w", c.end), c.proxy.Close())
+		return fmt.Errorf("the operator ended before its test: %w", c.end)
 	case <-stop:
 		err := c.kill()
 		<-c.exited
-		return errors.Join(err, c.proxy.Close())
+		return err
 	}
 }
 
-func start(client kubernetes.Interface, options *options.ServerOption) (*MPIJobController, error) {
-	proxy, kubeconfig, err := serve(client)
-	if err != nil {
-		return nil, err
-	}
+func start(options *options.ServerOption) (*MPIJobController, error) {
 	health, err := freeAddress()
 	if err != nil {
-		return nil, errors.Join(err, proxy.Close())
+		return nil, err
 	}
 	operator := exec.Command(os.Getenv(OperatorVariable),
 		"--watch-namespaces="+options.Namespace, "--cluster-domain="+options.ClusterDomain,
 		"--leader-elect=false", "--webhook-port=0", "--metrics-address=0", "--health-address="+health)
-	operator.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
+	operator.Env = append(os.Environ(), "KUBECONFIG="+os.Getenv(KubeconfigVariable))
 	operator.Stdout, operator.Stderr = os.Stderr, os.Stderr
 	if err := operator.Start(); err != nil {
-		return nil, errors.Join(err, proxy.Close())
+		return nil, err
 	}
-	c := &MPIJobController{proxy: proxy, kill: operator.Process.Kill, exited: make(chan struct{})}
+	c := &MPIJobController{kill: operator.Process.Kill, exited: make(chan struct{})}
 	go func() {
 		defer close(c.exited)
 		if c.end = operator.Wait(); c.end == nil {
@@ -101,48 +96,10 @@ func start(client kubernetes.Interface, options *options.ServerOption) (*MPIJobC
 		}
 	}()
 	if err := c.waitReady("http://" + health + "/readyz"); err != nil {
-		return nil, errors.Join(err, c.kill(), proxy.Close())
+		_ = c.kill()
+		return nil, err
 	}
 	return c, nil
-}
-
-// serve passes requests on to the API server that client speaks to, with the client's credentials, which it alone
-// knows. The kubeconfig it writes names the address.
-func serve(client kubernetes.Interface) (server *http.Server, kubeconfig string, err error) {
-	api, ok := client.CoreV1().RESTClient().(*rest.RESTClient)
-	if !ok {
-		return nil, "", fmt.Errorf("%T is no client of a real API server", client.CoreV1().RESTClient())
-	}
-	to := api.Get().URL()
-	to = &url.URL{Scheme: to.Scheme, Host: to.Host}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, "", err
-	}
-	server = &http.Server{
-		Handler: &httputil.ReverseProxy{
-			Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(to) },
-			Transport:     api.Client.Transport,
-			FlushInterval: -1, // A watch is a response without end.
-		},
-		ReadHeaderTimeout: startTimeout,
-	}
-	go func() { _ = server.Serve(listener) }()
-
-	file, err := os.CreateTemp("", "kubeconfig-")
-	if err != nil {
-		return nil, "", errors.Join(err, server.Close())
-	}
-	_, err = fmt.Fprintf(file, `apiVersion: v1
-kind: Config
-clusters: [{name: test, cluster: {server: "http://%s"}}]
-contexts: [{name: test, context: {cluster: test}}]
-current-context: test
-`, listener.Addr())
-	if err := errors.Join(err, file.Close()); err != nil {
-		return nil, "", errors.Join(err, server.Close())
-	}
-	return server, file.Name(), nil
 }
 
 // freeAddress finds an address on which nobody listens.
