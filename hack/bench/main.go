@@ -52,7 +52,7 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.suite, "suite", "", "which suite to run; empty: all (there is one, mpijob)")
 	flags.StringVar(&o.names, "cases", "", "run the cases whose names match this regular expression; empty: all")
 	flags.IntVar(&o.runs, "runs", 3, "how often each contestant runs each case")
-	flags.DurationVar(&o.limit, "limit", time.Minute, "cut create/* and burst/* short after this time, and extrapolate")
+	flags.DurationVar(&o.limit, "limit", 45*time.Second, "cut create/* and burst/* short after this time, and extrapolate")
 	flags.BoolVar(&o.full, "full", false, "cut nothing short, which takes an hour more")
 	flags.BoolVar(&o.smallest, "smallest", false, "run the smallest case once, without mpi-operator's second setting, to see that the bench works")
 	flags.StringVar(&o.out, "out", "", "the folder for results, logs and built programs; empty: .bench at the repository's root")

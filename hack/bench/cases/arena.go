@@ -32,10 +32,6 @@ type arena struct {
 	requests  apiserver.Requests
 }
 
-// settle is how long a contestant rests between its warm-up and the measurement: long enough for mpi-operator's
-// rate limiter (5 requests/s, bursts of 10) to be full again.
-const settle = 3 * time.Second
-
 // measure makes one run of a case: a fresh contestant warms up with a job of one worker, rests, is measured,
 // is stopped, and what it made is removed.
 func measure(ctx context.Context, c Case, server *apiserver.Server, who contestant.Contestant, namespace, log string, limit time.Duration) (values map[string]report.Value, requests apiserver.Requests, err error) {
@@ -87,7 +83,7 @@ func (a *arena) warmUp(ctx context.Context) error {
 	if err := a.clear(ctx); err != nil {
 		return err
 	}
-	return pause(ctx, settle)
+	return pause(ctx, a.runner.Rest())
 }
 
 // await waits for all of so many objects. If they take longer than the limit the value is extrapolated. The

@@ -63,8 +63,12 @@ func run(ctx context.Context, settings Settings, c Case, contestants []contestan
 	}
 	values := map[string]map[string][]report.Value{}
 	requests := map[string]map[string]int{}
-	for turn := range settings.Runs {
+	runs := settings.Runs * max(1, c.Often)
+	for turn := range runs {
 		for at, who := range contestants {
+			if c.OperatorsOnly && who.Name() == contestant.FloorName {
+				continue
+			}
 			namespace := fmt.Sprintf("run-%d-%d", turn, at)
 			log := filepath.Join(logs, fmt.Sprintf("%s-%d.log", who.Name(), turn+1))
 			measured, asked, err := measure(ctx, c, server, who, namespace, log, settings.Limit)
@@ -80,7 +84,7 @@ func run(ctx context.Context, settings Settings, c Case, contestants []contestan
 				}
 				values[name][who.Name()] = append(values[name][who.Name()], value)
 			}
-			_, _ = fmt.Fprintf(settings.Progress, "%-13s run %d/%d  %-21s %s\n", c.name(), turn+1, settings.Runs, who.Name(), told(c.Results, measured))
+			_, _ = fmt.Fprintf(settings.Progress, "%-13s run %d/%d  %-21s %s\n", c.name(), turn+1, runs, who.Name(), told(c.Results, measured))
 		}
 	}
 	for _, result := range c.Results {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -42,6 +43,8 @@ type Runner interface {
 	User() string
 	// Usage is what its process has used so far; ok is false if it has no process of its own.
 	Usage() (usage process.Usage, ok bool, err error)
+	// Rest is how long it must be left alone after its first job, until it is as fresh as before.
+	Rest() time.Duration
 	// RunsJobs is false if it makes a job's objects and then leaves the job alone.
 	RunsJobs() bool
 	// Stop ends it at once.
@@ -50,9 +53,9 @@ type Runner interface {
 
 // All are the contestants, in the order in which they take turns. The root is our checkout's.
 func All(root string, built programs.Paths) []Contestant {
-	theirs := func(name string, args ...string) operator {
+	theirs := func(name string, rest time.Duration, args ...string) operator {
 		return operator{
-			name: name, program: built.MPIOperator,
+			name: name, program: built.MPIOperator, rest: rest,
 			// As in its manifests/base/deployment.yaml. It serves health checks on port 8080, whatever is asked.
 			args:      append([]string{"-alsologtostderr"}, args...),
 			namespace: "mpi-operator", account: "mpi-operator",
@@ -64,7 +67,7 @@ func All(root string, built programs.Paths) []Contestant {
 	}
 	return []Contestant{
 		operator{
-			name: Ours, program: built.Operator,
+			name: Ours, program: built.Operator, rest: time.Second,
 			// As in config/operator/deployment.yaml, but that the ports are any that are free, and that there is no
 			// webhook, to which an API server outside of the cluster would find no way.
 			args:      []string{"--namespace=mpijob-system", "--webhook-port=0", "--health-address=127.0.0.1:0", "--metrics-address=127.0.0.1:0"},
@@ -72,8 +75,9 @@ func All(root string, built programs.Paths) []Contestant {
 			namespace: "mpijob-system", account: "mpijob-operator",
 			manifests: []string{filepath.Join(root, "config", "rbac", "role.yaml"), filepath.Join(root, "config", "rbac", "bindings.yaml")},
 		},
-		theirs(MPIOperator),
-		theirs(MPIOperatorQPS1000, "-kube-api-qps=1000", "-kube-api-burst=1000"),
+		// Its rate limiter grants 5 requests/s, and 10 at once after a rest of 2 s.
+		theirs(MPIOperator, 3*time.Second),
+		theirs(MPIOperatorQPS1000, time.Second, "-kube-api-qps=1000", "-kube-api-burst=1000"),
 		floor{},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -87,6 +88,8 @@ func (r *floorRunner) Failed() <-chan error { return r.failed }
 func (r *floorRunner) User() string { return r.user }
 
 func (r *floorRunner) Usage() (process.Usage, bool, error) { return process.Usage{}, false, nil }
+
+func (r *floorRunner) Rest() time.Duration { return 0 }
 
 func (r *floorRunner) RunsJobs() bool { return false }
 

@@ -3,6 +3,7 @@ package contestant
 import (
 	"context"
 	"fmt"
+	"time"
 
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -22,6 +23,7 @@ type operator struct {
 	args, env          []string
 	namespace, account string
 	manifests          []string
+	rest               time.Duration
 }
 
 // Name implements Contestant.
@@ -55,7 +57,7 @@ func (o operator) Start(ctx context.Context, server *apiserver.Server, log strin
 	if err != nil {
 		return nil, err
 	}
-	r := &operatorRunner{jobs: jobs, user: account.User, process: running, failed: make(chan error, 1), stopping: make(chan struct{})}
+	r := &operatorRunner{jobs: jobs, user: account.User, process: running, failed: make(chan error, 1), stopping: make(chan struct{}), rest: o.rest}
 	go r.watch()
 	return r, nil
 }
@@ -66,6 +68,7 @@ type operatorRunner struct {
 	process  *process.Process
 	failed   chan error
 	stopping chan struct{}
+	rest     time.Duration
 }
 
 func (r *operatorRunner) watch() {
@@ -91,6 +94,8 @@ func (r *operatorRunner) Usage() (process.Usage, bool, error) {
 	usage, err := r.process.Usage()
 	return usage, true, err
 }
+
+func (r *operatorRunner) Rest() time.Duration { return r.rest }
 
 func (r *operatorRunner) RunsJobs() bool { return true }
 
