@@ -61,8 +61,32 @@ func run(ctx context.Context, settings Settings, c Case, contestants []contestan
 		// Before the API server: with clients that watch it takes its time to stop.
 		defer func() { err = errors.Join(err, fakes.Stop()) }()
 	}
-	values := map[string]map[string][]report.Value{}
-	requests := map[string]map[string]int{}
+	results, err := takeTurns(ctx, settings, c, server, contestants, logs)
+	if err != nil {
+		return nil, err
+	}
+	for _, result := range c.Results {
+		line := report.NewCase(result.Name, result.Unit, contestant.Ours, results.values[result.Name])
+		line.Requests = results.requests
+		lines = append(lines, line)
+	}
+	return lines, nil
+}
+
+// results are what all runs of a case measured.
+type results struct {
+	// values are by the name of the result and by contestant.
+	values map[string]map[string][]report.Value
+	// requests are by contestant.
+	requests map[string]map[string]int
+}
+
+// takeTurns makes the runs of a case: each contestant one, and again.
+func takeTurns(ctx context.Context, settings Settings, c Case, server *apiserver.Server, contestants []contestant.Contestant, logs string) (results, error) {
+	all := results{values: map[string]map[string][]report.Value{}, requests: map[string]map[string]int{}}
+	for _, result := range c.Results {
+		all.values[result.Name] = map[string][]report.Value{}
+	}
 	runs := settings.Runs * max(1, c.Often)
 	for turn := range runs {
 		for at, who := range contestants {
@@ -71,28 +95,20 @@ func run(ctx context.Context, settings Settings, c Case, contestants []contestan
 			}
 			namespace := fmt.Sprintf("run-%d-%d", turn, at)
 			log := filepath.Join(logs, fmt.Sprintf("%s-%d.log", who.Name(), turn+1))
-			measured, asked, err := measure(ctx, c, server, who, namespace, log, settings.Limit)
+			measured, requests, err := measure(ctx, c, server, who, namespace, log, settings.Limit)
 			if err != nil {
-				return nil, fmt.Errorf("%s, run %d: %w", who.Name(), turn+1, err)
+				return results{}, fmt.Errorf("%s, run %d: %w", who.Name(), turn+1, err)
 			}
 			if c.Counts {
-				requests[who.Name()] = asked
+				all.requests[who.Name()] = requests
 			}
 			for name, value := range measured {
-				if values[name] == nil {
-					values[name] = map[string][]report.Value{}
-				}
-				values[name][who.Name()] = append(values[name][who.Name()], value)
+				all.values[name][who.Name()] = append(all.values[name][who.Name()], value)
 			}
 			_, _ = fmt.Fprintf(settings.Progress, "%-13s run %d/%d  %-21s %s\n", c.name(), turn+1, runs, who.Name(), told(c.Results, measured))
 		}
 	}
-	for _, result := range c.Results {
-		line := report.NewCase(result.Name, result.Unit, contestant.Ours, values[result.Name])
-		line.Requests = requests
-		lines = append(lines, line)
-	}
-	return lines, nil
+	return all, nil
 }
 
 // told is what a run measured, for a progress line.

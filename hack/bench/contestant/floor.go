@@ -136,7 +136,7 @@ func meta(job *kubeflow.MPIJob, name, role string) metav1.ObjectMeta {
 		Labels: map[string]string{kubeflow.OperatorNameLabel: kubeflow.OperatorName, kubeflow.JobNameLabel: job.Name, kubeflow.JobRoleLabel: role},
 		OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: kubeflow.SchemeGroupVersion.String(), Kind: kubeflow.Kind, Name: job.Name, UID: "00000000-0000-0000-0000-000000000000",
-			Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
+			Controller: new(true), BlockOwnerDeletion: new(true),
 		}},
 	}
 }

@@ -12,22 +12,27 @@ import (
 // Table writes the cases for people: one line each, ours first, then the peers in the order given, each with
 // how many times more (or less) than ours it takes. ~ marks what is extrapolated, ≥ what is a lower bound.
 func Table(out io.Writer, cases []Case, ours string, peers []string) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "case\tunit\t%s\t", ours)
+	heads := []string{"case", "unit", ours}
 	for _, peer := range peers {
-		fmt.Fprintf(w, "%s\t×\t", peer)
+		heads = append(heads, peer, "×")
 	}
-	fmt.Fprintln(w)
+	rows := [][]string{heads}
 	for _, c := range cases {
-		fmt.Fprintf(w, "%s\t%s\t%s\t", c.Name, c.Unit, cell(c.Details[ours]))
+		row := []string{c.Name, c.Unit, cell(c.Details[ours])}
 		for _, peer := range peers {
 			if summary, measured := c.Details[peer]; measured {
-				fmt.Fprintf(w, "%s\t%s\t", cell(summary), figures(c.Ratios[peer]))
+				row = append(row, cell(summary), figures(c.Ratios[peer]))
 			} else {
-				fmt.Fprint(w, "-\t-\t")
+				row = append(row, "-", "-")
 			}
 		}
-		fmt.Fprintln(w)
+		rows = append(rows, row)
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for _, row := range rows {
+		if _, err := fmt.Fprintln(w, strings.Join(row, "\t")+"\t"); err != nil {
+			return fmt.Errorf("write table: %w", err)
+		}
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("write table: %w", err)
