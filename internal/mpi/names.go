@@ -29,7 +29,7 @@ const (
 // Group is the API group of our own objects, labels and annotations.
 const Group = "mpi.opendatahub.io"
 
-// AnnotationTemplate, on a launcher's Job, is a digest of what cannot be changed in its pod template.
+// AnnotationTemplate stands on a launcher's Job: a digest of what cannot be changed in its pod template.
 const AnnotationTemplate = Group + "/launcher-template"
 
 // FieldManager is the name under which the operator writes fields.

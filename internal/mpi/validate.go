@@ -20,8 +20,8 @@ const configLimit = corev1.MaxSecretSize
 const domainAllowance = 64
 
 // Validate tells everything that keeps a job from running as it is written, each error at the user's own
-// field with the value, what is allowed and what to do. No error means that the plan made of the job holds
-// nothing that the API server refuses for its shape; quota and policy are another matter.
+// field with the value, what is allowed and what to do. What else is wrong with a pod template only the API
+// server knows; it is asked when a job is admitted, and again when its pods are made.
 func Validate(j Job) field.ErrorList {
 	var errs field.ErrorList
 	errs = append(errs, validateName(j)...)
@@ -97,6 +97,8 @@ func validateSSHMountPath(j Job) field.ErrorList {
 		return field.ErrorList{field.Invalid(j.Fields.SSHMountPath, j.SSHMountPath, "must be an absolute path, such as "+DefaultSSHPath)}
 	case strings.Contains(j.SSHMountPath, ":"):
 		return field.ErrorList{field.Invalid(j.Fields.SSHMountPath, j.SSHMountPath, "must not contain ':'")}
+	case path.Clean(j.SSHMountPath) == ConfigMountPath:
+		return field.ErrorList{field.Invalid(j.Fields.SSHMountPath, j.SSHMountPath, "is where the hostfile is mounted; choose another")}
 	}
 	return nil
 }

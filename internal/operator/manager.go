@@ -108,19 +108,19 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 	if err := m.Add(keys); err != nil {
 		return nil, fmt.Errorf("add stock of SSH keys: %w", err)
 	}
+	c := cluster.New(m.GetClient(), m.GetAPIReader(), keys, clock.RealClock{})
+	settings := plan.Settings{ClusterDomain: options.ClusterDomain}
 	for _, kind := range apiKinds {
 		r := &reconciler{
-			kind: kind, client: m.GetClient(), clock: clock.RealClock{},
-			cluster:  cluster.New(m.GetClient(), m.GetAPIReader(), keys, clock.RealClock{}),
-			events:   m.GetEventRecorderFor(mpi.EventSource), //nolint:staticcheck // tools compare core/v1 events, which the new recorder does not write
-			settings: plan.Settings{ClusterDomain: options.ClusterDomain},
+			kind: kind, client: m.GetClient(), cluster: c, clock: clock.RealClock{}, settings: settings,
+			events: m.GetEventRecorderFor(mpi.EventSource), //nolint:staticcheck // tools compare core/v1 events, which the new recorder does not write
 		}
 		if err := r.register(m); err != nil {
 			return nil, err
 		}
 	}
 	if options.WebhookPort != 0 {
-		if err := addWebhooks(m, certificate, options.Namespace); err != nil {
+		if err := addWebhooks(m, certificate, options.Namespace, c, settings); err != nil {
 			return nil, err
 		}
 	}

@@ -4,21 +4,25 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"opendatahub.io/mpijob/internal/cluster"
 	"opendatahub.io/mpijob/internal/kinds"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/plan"
 )
 
 // addWebhooks serves the admission of jobs. The webhooks fail open (config/webhook): the operator checks every
 // job again before it runs it, so that a job refused here and one refused there differ only in when it is told.
-func addWebhooks(m manager.Manager, served *certificate, namespace string) error {
+func addWebhooks(m manager.Manager, served *certificate, namespace string, c *cluster.Cluster, settings plan.Settings) error {
 	keeper := &certificateKeeper{certificate: served, client: m.GetClient(), live: m.GetAPIReader(), namespace: namespace}
 	if err := m.Add(keeper); err != nil {
 		return fmt.Errorf("add certificate keeper: %w", err)
@@ -30,7 +34,7 @@ func addWebhooks(m manager.Manager, served *certificate, namespace string) error
 		}
 		path := "/validate-" + strings.ReplaceAll(gvk.Group, ".", "-") + "-" + gvk.Version + "-" + strings.ToLower(gvk.Kind)
 		m.GetWebhookServer().Register(path, &admission.Webhook{
-			Handler: &validator{kind: kind, decoder: admission.NewDecoder(m.GetScheme())},
+			Handler: &validator{kind: kind, decoder: admission.NewDecoder(m.GetScheme()), cluster: c, settings: settings},
 		})
 	}
 	return nil
@@ -38,12 +42,14 @@ func addWebhooks(m manager.Manager, served *certificate, namespace string) error
 
 // validator refuses jobs that could not run as they are written.
 type validator struct {
-	kind    kinds.Kind
-	decoder admission.Decoder
+	kind     kinds.Kind
+	decoder  admission.Decoder
+	cluster  *cluster.Cluster
+	settings plan.Settings
 }
 
 // Handle judges one creation or change of a job.
-func (v *validator) Handle(_ context.Context, request admission.Request) admission.Response {
+func (v *validator) Handle(ctx context.Context, request admission.Request) admission.Response {
 	object := v.kind.New()
 	if err := v.decoder.Decode(request, object); err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
@@ -61,9 +67,20 @@ func (v *validator) Handle(_ context.Context, request admission.Request) admissi
 		}
 		errs = append(errs, v.kind.Change(before, object)...)
 	}
-	if len(errs) == 0 {
-		return admission.Allowed("").WithWarnings(mpi.Warnings(job)...)
+	more, warnings := v.cluster.Preflight(ctx, job, v.settings)
+	if errs = withoutRepeats(errs, more); len(errs) == 0 {
+		return admission.Allowed("").WithWarnings(append(mpi.Warnings(job), warnings...)...)
 	}
 	status := apierrors.NewInvalid(object.GetObjectKind().GroupVersionKind().GroupKind(), object.GetName(), errs).Status()
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: false, Result: &status}}
+}
+
+// withoutRepeats adds errors of fields that have none yet: what both of us find is told in our words.
+func withoutRepeats(ours, theirs field.ErrorList) field.ErrorList {
+	for _, err := range theirs {
+		if !slices.ContainsFunc(ours, func(have *field.Error) bool { return have.Field == err.Field }) {
+			ours = append(ours, err)
+		}
+	}
+	return ours
 }
