@@ -12,10 +12,12 @@ export PATH := $(BIN):$(PATH)
 IMG ?= odh/mpijob-operator:dev
 SAMPLE_IMG ?= odh/mpi-sample-openmpi:dev
 NODES ?= 2
-# Which end-to-end tests to run, a regular expression over their names; empty: all.
+# Which end-to-end tests to run, a regular expression over their names, or which suite of the benchmark; empty: all.
 SUITE ?=
+# Which cases of the benchmark, a regular expression over their names; empty: all.
+CASES ?=
 # The folders with a go.mod of their own that are ours to test and lint.
-MODULES := . hack/cluster hack/images
+MODULES := . hack/cluster hack/images hack/bench test/conformance
 
 # With KUBECONFIG set that cluster is used, and none is made.
 ifdef KUBECONFIG
@@ -78,6 +80,18 @@ e2e: $(if $(KUBECONFIG),,deploy) ## Test on a real cluster with real MPI; SUITE 
 	@KUBECONFIG="$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig}" SAMPLE_IMG=$(SAMPLE_IMG) \
 	  go test ./test/e2e -count=1 -v -timeout 30m $(if $(SUITE),-run '$(SUITE)')
 
+.PHONY: conformance
+conformance: $(BIN)/cluster ## Run mpi-operator's own integration tests against our operator.
+	@cd test/conformance && KUBEBUILDER_ASSETS="$$(cluster binaries)" go test -v -count=1 ./...
+
+.PHONY: bench
+bench: $(BIN)/cluster $(BIN)/bench ## Measure our operator beside mpi-operator; SUITE and CASES pick what.
+	@KUBEBUILDER_ASSETS="$$(cluster binaries)" bench $(if $(SUITE),--suite $(SUITE)) $(if $(CASES),--cases '$(CASES)')
+
+.PHONY: bench-smallest
+bench-smallest: $(BIN)/cluster $(BIN)/bench ## Does the benchmark itself still work? Its smallest case, once.
+	@KUBEBUILDER_ASSETS="$$(cluster binaries)" bench --smallest
+
 .PHONY: verify
 verify: generate fmt lint ## Generate, format, lint; fails if that changes anything, or if something is not committed.
 	@test -z "$$(git status --porcelain)" || { git status --short; git --no-pager diff | head -100; \
@@ -101,8 +115,8 @@ clean: ## Remove what the commands made, but for the cluster.
 	rm -rf $(BIN) $(DIST)
 
 # Go knows best whether these are up to date.
-.PHONY: $(BIN)/cluster $(BIN)/images $(BIN)/controller-gen $(BIN)/golangci-lint
-$(BIN)/cluster $(BIN)/images:
+.PHONY: $(BIN)/cluster $(BIN)/images $(BIN)/bench $(BIN)/controller-gen $(BIN)/golangci-lint
+$(BIN)/cluster $(BIN)/images $(BIN)/bench:
 	@cd hack/$(@F) && go build -o $@ .
 $(BIN)/controller-gen $(BIN)/golangci-lint:
 	@cd hack/tools/$(@F) && GOBIN=$(BIN) go install tool

@@ -23,6 +23,7 @@ if [ -z "$(git status --porcelain 2>/dev/null)" ]; then step verify make verify;
   skip verify "there are changes that are not committed; make verify compares with what is committed"
 fi
 step unit make unit
+step bench make bench-smallest
 
 if [ -n "${KUBECONFIG:-}" ]; then
   step e2e make e2e

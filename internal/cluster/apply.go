@@ -36,12 +36,11 @@ const unawaited = client.DisableReadYourWritesConsistency
 // there, and a change is applied to the very object that was observed.
 func (c *Cluster) Apply(ctx context.Context, job mpi.Job, p plan.Plan) ([]mpi.Refusal, error) {
 	refusals, err := c.each(ctx, job, p.Base)
-	if err != nil || len(refusals) > 0 {
-		return refusals, err
-	}
 	removed := make(chan error, 1)
 	go func() { removed <- c.remove(ctx, p.Delete) }()
-	refusals, err = c.each(ctx, job, p.Pods)
+	if err == nil && len(refusals) == 0 {
+		refusals, err = c.each(ctx, job, p.Pods)
+	}
 	return refusals, errors.Join(err, <-removed)
 }
 

@@ -75,12 +75,13 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: false, Result: &status}}
 }
 
-// withoutRepeats adds errors of fields that have none yet: what both of us find is told in our words.
+// withoutRepeats adds errors of fields in which we have found none: what both of us find is told in our words.
 func withoutRepeats(ours, theirs field.ErrorList) field.ErrorList {
+	all := ours
 	for _, err := range theirs {
-		if !slices.ContainsFunc(ours, func(have *field.Error) bool { return have.Field == err.Field }) {
-			ours = append(ours, err)
+		if !slices.ContainsFunc(ours, func(have *field.Error) bool { return strings.HasPrefix(have.Field, err.Field) }) {
+			all = append(all, err)
 		}
 	}
-	return ours
+	return all
 }

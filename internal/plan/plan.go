@@ -27,11 +27,12 @@ type Object interface {
 // An object without a UID is to be created. One with a UID is to be mended: it holds the fields that are
 // not as they should be, and is meant for that very object, never for a later one of the same name.
 type Plan struct {
-	// Base are the objects that pods need before they start: Service, ConfigMap, Secret.
+	// Base is what comes first: what pods need before they start, Service, ConfigMap and Secret, and a change of
+	// the launcher that is there.
 	Base []Object
-	// Pods are the launcher's Job and the worker pods.
+	// Pods are a new launcher's Job and the worker pods; they come when all of Base is done.
 	Pods []Object
-	// Delete are objects that the job no longer needs.
+	// Delete are objects that the job no longer needs; they go when Base was tried.
 	Delete []Ref
 }
 
@@ -48,11 +49,17 @@ func For(job mpi.Job, seen mpi.Observed, out mpi.Outcome, settings Settings) Pla
 		// The garbage collector removes what the job owns.
 		return Plan{}
 	case out.Finish != nil:
-		return Plan{Pods: wanted(stopLauncher(job, seen)), Delete: finishedWorkers(job, seen)}
+		return Plan{Base: wanted(stopLauncher(job, seen)), Delete: finishedWorkers(job, seen)}
 	}
-	plan := Plan{
-		Base: wanted(service(job, seen), config(job, seen, settings), secret(job, seen)),
-		Pods: wanted(launcher(job, seen, out)),
+	plan := Plan{Base: wanted(service(job, seen), config(job, seen, settings), secret(job, seen))}
+	switch launcher := launcher(job, seen, out); {
+	case launcher == nil:
+	case launcher.GetUID() != "":
+		// A launcher is suspended before its workers go, of whose loss it would else die, and resumed before they
+		// come: who sees the workers sees the launcher as it should be.
+		plan.Base = append(plan.Base, launcher)
+	default:
+		plan.Pods = append(plan.Pods, launcher)
 	}
 	if launcherOutdated(job, seen) {
 		plan.Delete = append(plan.Delete, Ref{Kind: "Job", Namespace: job.Namespace, Name: job.LauncherName(), UID: seen.Launcher.UID})
