@@ -10,14 +10,22 @@ command -v "${kubectl[0]}" >/dev/null || { echo "deploy: kubectl is not there: i
 build=$(date +%s)
 [ -z "$archive" ] || build=$(sha256sum "$archive" | cut -c1-12)
 
+# name:tag, name@digest, or a name alone, whose registry may have a port.
+last=${image##*/}
+case $last in
+*@*) name=${image%@*} version="digest: ${image##*@}" ;;
+*:*) name=${image%:*} version="newTag: \"${image##*:}\"" ;;
+*) name=$image version="newTag: latest" ;;
+esac
+
 overlay=dist/deploy
 mkdir -p "$overlay"
 cat > "$overlay/kustomization.yaml" <<YAML
 resources: [../../config/default]
 images:
 - name: quay.io/opendatahub/mpijob-operator
-  newName: ${image%:*}
-  newTag: "${image##*:}"
+  newName: $name
+  $version
 patches:
 - target: {kind: Deployment, name: mpijob-operator}
   patch: |

@@ -25,6 +25,8 @@ type Job struct {
 	SSHMountPath string
 
 	Lifecycle Lifecycle
+	// WantsGang is set where the job says how its pods are to be placed together. That is not done yet.
+	WantsGang bool
 	// ManagedBy names another controller that runs this job, such as MultiKueue; empty: it is ours.
 	ManagedBy string
 	// Past is what the job's own record says of earlier passes.
@@ -108,10 +110,9 @@ type Finish struct {
 // Fields are the paths, in the user's object, of the values of a Job. They differ from one kind of job to
 // another; errors name them, so that users find in their own text what is wrong.
 type Fields struct {
-	Name, Implementation, Slots, SSHMountPath   *field.Path
-	Launcher, LauncherTemplate                  *field.Path
-	Workers, WorkerCount, WorkerTemplate        *field.Path
-	TTL, Deadline, BackoffLimit, RunsRanksField *field.Path
+	Name, Slots, SSHMountPath                     *field.Path
+	LauncherTemplate, WorkerCount, WorkerTemplate *field.Path
+	TTL, Deadline, BackoffLimit, Gang             *field.Path
 }
 
 // New returns a job with every default in place. The defaults are those of mpi-operator v0.8.2

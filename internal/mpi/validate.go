@@ -49,6 +49,9 @@ func Warnings(j Job) []string {
 	if j.Ranks() == 0 && j.Workers.Count > 0 {
 		warnings = append(warnings, fmt.Sprintf("%s: 0 leaves mpirun no place for a rank", j.Fields.Slots))
 	}
+	if j.WantsGang {
+		warnings = append(warnings, fmt.Sprintf("%s: has no effect yet: the pods are scheduled one by one", j.Fields.Gang))
+	}
 	return warnings
 }
 

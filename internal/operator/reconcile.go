@@ -47,7 +47,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil
 	}
 	if errs = append(errs, mpi.Validate(job)...); len(errs) > 0 && job.Past.Finish == nil {
-		return again(r.tell(ctx, object, mpi.Invalid(errs)))
+		return again(nil, r.tell(ctx, object, mpi.Invalid(errs)))
 	}
 	seen, err := r.cluster.Observe(ctx, job)
 	if err != nil {
@@ -55,8 +55,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	out := mpi.Judge(job, seen)
 	refusals, err := r.cluster.Apply(ctx, job, plan.For(job, seen, out, r.settings))
-	if err := errors.Join(err, r.tell(ctx, object, out.Refused(refusals))); err != nil {
-		return again(err)
+	told := r.tell(ctx, object, out.Refused(refusals))
+	if err != nil || told != nil {
+		return again(err, told)
 	}
 	if len(refusals) > 0 {
 		return reconcile.Result{RequeueAfter: askAgain}, nil
@@ -64,12 +65,13 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return r.expire(ctx, object, job, out)
 }
 
-// again comes back after an error. That somebody else wrote the job meanwhile is none worth a line in the log.
-func again(err error) (reconcile.Result, error) {
-	if apierrors.IsConflict(err) {
+// again comes back after errors of applying and telling. That somebody else wrote the job meanwhile is none worth
+// a line in the log.
+func again(applied, told error) (reconcile.Result, error) {
+	if applied == nil && apierrors.IsConflict(told) {
 		return reconcile.Result{RequeueAfter: 10 * time.Millisecond}, nil
 	}
-	return reconcile.Result{}, err
+	return reconcile.Result{}, errors.Join(applied, told)
 }
 
 // tell writes an outcome to the job's status, if it says anything new, and then the events that go with it.

@@ -79,9 +79,15 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 func withoutRepeats(ours, theirs field.ErrorList) field.ErrorList {
 	all := ours
 	for _, err := range theirs {
-		if !slices.ContainsFunc(ours, func(have *field.Error) bool { return strings.HasPrefix(have.Field, err.Field) }) {
+		if !slices.ContainsFunc(ours, func(have *field.Error) bool { return have.Field == err.Field || within(have.Field, err.Field) }) {
 			all = append(all, err)
 		}
 	}
 	return all
+}
+
+// within tells whether a path leads further into another.
+func within(path, outer string) bool {
+	rest, found := strings.CutPrefix(path, outer)
+	return found && (strings.HasPrefix(rest, ".") || strings.HasPrefix(rest, "["))
 }

@@ -32,6 +32,7 @@ var (
 		TTL:              policy.Child("ttlSecondsAfterFinished"),
 		Deadline:         policy.Child("activeDeadlineSeconds"),
 		BackoffLimit:     policy.Child("backoffLimit"),
+		Gang:             policy.Child("schedulingPolicy"),
 	}
 )
 
@@ -73,6 +74,7 @@ func (c *converter) runPolicy(from *kubeflow.RunPolicy) {
 	life := &c.job.Lifecycle
 	life.Suspended = ptr.Deref(from.Suspend, false)
 	life.CleanPods = oneOf(c, policy.Child("cleanPodPolicy"), mpi.CleanPods(ptr.Deref(from.CleanPodPolicy, "")), mpi.CleanPolicies)
+	c.job.WantsGang = from.SchedulingPolicy != nil
 	life.Deadline, life.BackoffLimit = from.ActiveDeadlineSeconds, from.BackoffLimit
 	if seconds := from.TTLSecondsAfterFinished; seconds != nil {
 		life.TTL = new(time.Duration(*seconds) * time.Second)
