@@ -24,6 +24,9 @@ func launcher(job mpi.Job, seen mpi.Observed, out mpi.Outcome) Object {
 		}
 		return nil
 	}
+	if seen.Launcher.DeletionTimestamp != nil {
+		return nil
+	}
 	suspended := ptr.Deref(seen.Launcher.Spec.Suspend, false)
 	suspend := job.Lifecycle.Suspended || suspended && !out.LauncherMayStart
 	switch {

@@ -160,6 +160,12 @@ func TestPlanChanges(t *testing.T) {
 			},
 			want: map[string][]string{"delete": {"Job/pi-launcher/uid-launcher"}},
 		},
+		"resumed while the old launcher is going": {
+			workers: 0, seen: func(_ *mpi.Job, o *mpi.Observed) {
+				o.Launcher.Spec.Suspend, o.Launcher.DeletionTimestamp = new(true), &metav1.Time{Time: mpitest.Now}
+			},
+			want: map[string][]string{},
+		},
 		"finished, pods are kept":    {workers: 2, seen: finished, want: map[string][]string{}},
 		"finished, pods are removed": {workers: 1, job: clean(mpi.CleanAll), seen: finished, want: map[string][]string{"delete": {"Pod/pi-worker-0/uid-pi-worker-0"}}},
 		"finished, running pods are removed, pending ones too": {
