@@ -42,7 +42,7 @@ func main() {
 type options struct {
 	suite, names, out, assets string
 	runs                      int
-	limit                     time.Duration
+	limit, latency            time.Duration
 	full, smallest            bool
 }
 
@@ -53,6 +53,7 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.names, "cases", "", "run the cases whose names match this regular expression; empty: all")
 	flags.IntVar(&o.runs, "runs", 3, "how often each contestant runs each case")
 	flags.DurationVar(&o.limit, "limit", 45*time.Second, "cut create/* and burst/* short after this time, and extrapolate")
+	flags.DurationVar(&o.latency, "latency", 0, "have the API server's answers to the contestants take so much longer, as if it were far away")
 	flags.BoolVar(&o.full, "full", false, "cut nothing short, which takes an hour more")
 	flags.BoolVar(&o.smallest, "smallest", false, "run the smallest case once, without mpi-operator's second setting, to see that the bench works")
 	flags.StringVar(&o.out, "out", "", "the folder for results, logs and built programs; empty: .bench at the repository's root")
@@ -125,12 +126,12 @@ func bench(ctx context.Context, o options, root string, chosen []cases.Case) err
 	}
 	lines, err := cases.Run(ctx, cases.Settings{
 		Assets: o.assets, CRD: filepath.Join(root, "config", "crd", "kubeflow.org_mpijobs.yaml"), KWOK: built.KWOK,
-		Logs: filepath.Join(o.out, "logs"), Runs: o.runs, Limit: o.limit, Progress: os.Stdout,
+		Logs: filepath.Join(o.out, "logs"), Runs: o.runs, Limit: o.limit, Latency: o.latency, Progress: os.Stdout,
 	}, chosen, contestants)
 	if err != nil {
 		return err
 	}
-	result := report.Report{Suite: "mpijob", Date: begun.UTC().Truncate(time.Second), Machine: machine(), Version: versions, Cases: lines}
+	result := report.Report{Suite: "mpijob", Date: begun.UTC().Truncate(time.Second), Machine: machine(), Version: versions, Latency: o.latency.Seconds(), Cases: lines}
 	var peers []string
 	for _, c := range contestants {
 		if c.Name() != contestant.Ours {

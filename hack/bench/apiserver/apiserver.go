@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +21,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"opendatahub.io/mpijob/hack/bench/relay"
 )
 
 // Options say which API server to run.
@@ -29,6 +33,8 @@ type Options struct {
 	CRD string
 	// Audit writes down the requests of service accounts, for Requests. It costs the API server time.
 	Audit bool
+	// Latency is how much longer than on this machine every answer to a service account takes.
+	Latency time.Duration
 }
 
 // Server is an API server that runs.
@@ -37,6 +43,8 @@ type Server struct {
 	admin       *rest.Config
 	client      client.Client
 	folder      string
+	// far is how service accounts reach it; nil: like everybody.
+	far *relay.Relay
 }
 
 // Start starts an API server. Its flags are its own defaults, but for what has no counterpart here: no
@@ -69,6 +77,12 @@ func Start(options Options) (*Server, error) {
 		return nil, errors.Join(fmt.Errorf("start API server: %w", err), s.Stop())
 	}
 	s.admin.QPS = -1
+	if options.Latency > 0 {
+		serving := s.environment.ControlPlane.GetAPIServer().SecureServing
+		if s.far, err = relay.Start(net.JoinHostPort(serving.Address, serving.Port), options.Latency); err != nil {
+			return nil, errors.Join(err, s.Stop())
+		}
+	}
 	if s.client, err = client.New(s.admin, client.Options{}); err != nil {
 		return nil, errors.Join(fmt.Errorf("connect to API server: %w", err), s.Stop())
 	}
@@ -77,7 +91,11 @@ func Start(options Options) (*Server, error) {
 
 // Stop ends the API server and removes all it had.
 func (s *Server) Stop() error {
-	return errors.Join(s.environment.Stop(), os.RemoveAll(s.folder))
+	var err error
+	if s.far != nil {
+		err = s.far.Stop()
+	}
+	return errors.Join(err, s.environment.Stop(), os.RemoveAll(s.folder))
 }
 
 // Admin is how to reach the API server as its administrator, whose requests are never queued.
@@ -100,6 +118,9 @@ func (s *Server) Account(namespace, name string) (Account, error) {
 	authenticated, err := s.environment.AddUser(envtest.User{Name: user, Groups: groups}, &rest.Config{})
 	if err != nil {
 		return Account{}, fmt.Errorf("add %s: %w", user, err)
+	}
+	if s.far != nil {
+		authenticated.Config().Host = "https://" + s.far.Address()
 	}
 	kubeconfig, err := authenticated.KubeConfig()
 	if err != nil {

@@ -26,6 +26,8 @@ type Settings struct {
 	Runs int
 	// Limit is the time after which a run is cut short and extrapolated, where it can be; 0 is none.
 	Limit time.Duration
+	// Latency is how much farther than this machine the API server is for contestants.
+	Latency time.Duration
 	// Progress is told of every run.
 	Progress io.Writer
 }
@@ -48,7 +50,7 @@ func run(ctx context.Context, settings Settings, c Case, contestants []contestan
 	if err := os.MkdirAll(logs, 0o755); err != nil {
 		return nil, fmt.Errorf("make folder for logs: %w", err)
 	}
-	server, err := apiserver.Start(apiserver.Options{Assets: settings.Assets, CRD: settings.CRD, Audit: c.Counts})
+	server, err := apiserver.Start(apiserver.Options{Assets: settings.Assets, CRD: settings.CRD, Audit: c.Counts, Latency: settings.Latency})
 	if err != nil {
 		return nil, err
 	}

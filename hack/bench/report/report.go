@@ -89,7 +89,9 @@ type Report struct {
 	Date    time.Time         `json:"date"`
 	Machine Machine           `json:"machine"`
 	Version map[string]string `json:"versions"`
-	Cases   []Case            `json:"cases"`
+	// Latency is how many seconds were added to the API server's answers.
+	Latency float64 `json:"latency,omitempty"`
+	Cases   []Case  `json:"cases"`
 }
 
 // Machine is where it was measured.
