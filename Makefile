@@ -86,7 +86,7 @@ conformance: $(BIN)/cluster ## Run mpi-operator's own integration tests against 
 
 .PHONY: bench
 bench: $(BIN)/cluster $(BIN)/bench ## Measure our operator beside mpi-operator; SUITE and CASES pick what.
-	@KUBEBUILDER_ASSETS="$$(cluster binaries)" bench $(if $(SUITE),--suite $(SUITE)) $(if $(CASES),--cases '$(CASES)')
+	@KUBEBUILDER_ASSETS="$$(cluster binaries)" bench $(if $(SUITE),--suite $(SUITE)) $(if $(CASES),--cases '$(CASES)') $(if $(LATENCY),--latency $(LATENCY))
 
 .PHONY: bench-smallest
 bench-smallest: $(BIN)/cluster $(BIN)/bench ## Does the benchmark itself still work? Its smallest case, once.

@@ -21,10 +21,6 @@ import (
 	"opendatahub.io/mpijob/internal/plan"
 )
 
-// parallel is how many requests are under way at once for one job. The API server's own fairness keeps one
-// client from starving another; this keeps one job from filling our connection.
-const parallel = 48
-
 // unawaited marks a write that the cache does not show in the same form, so that no read can wait for it.
 const unawaited = client.DisableReadYourWritesConsistency
 
@@ -37,7 +33,7 @@ const unawaited = client.DisableReadYourWritesConsistency
 func (c *Cluster) Apply(ctx context.Context, job mpi.Job, p plan.Plan) ([]mpi.Refusal, error) {
 	refusals, err := c.each(ctx, job, p.Base)
 	removed := make(chan error, 1)
-	go func() { removed <- c.remove(ctx, p.Delete) }()
+	go func() { removed <- c.remove(ctx, job, p.Delete) }()
 	if err == nil && len(refusals) == 0 {
 		refusals, err = c.each(ctx, job, p.Pods)
 	}
@@ -56,7 +52,7 @@ func (c *Cluster) each(ctx context.Context, job mpi.Job, objects []plan.Object) 
 		return len(refusals) > 0
 	}
 	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(parallel)
+	group.SetLimit(inFlight)
 	for _, object := range objects {
 		if refused() || groupCtx.Err() != nil {
 			break
@@ -79,12 +75,16 @@ func (c *Cluster) each(ctx context.Context, job mpi.Job, objects []plan.Object) 
 func (c *Cluster) put(ctx context.Context, job mpi.Job, object plan.Object) (*mpi.Refusal, error) {
 	kind := object.GetObjectKind().GroupVersionKind().Kind
 	name := object.GetName()
-	var err error
+	err := c.gate.enter(ctx, job.UID)
+	if err != nil {
+		return nil, err
+	}
 	if object.GetUID() == "" {
 		err = c.create(ctx, object)
 	} else {
 		err = c.mend(ctx, object)
 	}
+	c.gate.leave(job.UID)
 	switch {
 	case err == nil, apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		// In a namespace that is going the job is going too.
@@ -205,11 +205,15 @@ func (c *Cluster) adopt(ctx context.Context, job mpi.Job, there *metav1.PartialO
 }
 
 // remove deletes objects in parallel. One that is gone already, or replaced, is as good as deleted.
-func (c *Cluster) remove(ctx context.Context, refs []plan.Ref) error {
+func (c *Cluster) remove(ctx context.Context, job mpi.Job, refs []plan.Ref) error {
 	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(parallel)
+	group.SetLimit(inFlight)
 	for _, ref := range refs {
 		group.Go(func() error {
+			if err := c.gate.enter(groupCtx, job.UID); err != nil {
+				return err
+			}
+			defer c.gate.leave(job.UID)
 			object := emptyOf(ref.Kind)
 			object.SetNamespace(ref.Namespace)
 			object.SetName(ref.Name)

@@ -24,7 +24,7 @@ import (
 )
 
 // concurrent is how many jobs are worked on at once: enough that a small job never waits for large ones, each
-// of which mostly waits for the API server.
+// of which mostly waits for the API server. Their writes share one gate (internal/cluster).
 const concurrent = 32
 
 // register starts passes over jobs whenever they or their objects change in what a pass reads.
