@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -116,7 +117,7 @@ func (r *reconciler) expire(ctx context.Context, object client.Object, job mpi.J
 func eventMessage(message string) string {
 	const most = 1024
 	if len(message) > most {
-		return message[:most-len("...")] + "..."
+		return strings.ToValidUTF8(message[:most-len("...")], "") + "..."
 	}
 	return message
 }
