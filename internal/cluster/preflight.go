@@ -3,9 +3,10 @@ package cluster
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
+	"sync"
 
-	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -25,9 +26,9 @@ import (
 func (c *Cluster) Preflight(ctx context.Context, job mpi.Job, settings plan.Settings) (field.ErrorList, []string) {
 	checks := probes(job, settings)
 	errs, warnings := make([]field.ErrorList, len(checks)), make([]string, len(checks))
-	var group errgroup.Group
+	var all sync.WaitGroup
 	for i, check := range checks {
-		group.Go(func() error {
+		all.Go(func() {
 			err := c.client.Create(ctx, check.object, client.DryRunAll, unawaited)
 			status, answered := errors.AsType[*apierrors.StatusError](err)
 			switch {
@@ -37,19 +38,10 @@ func (c *Cluster) Preflight(ctx context.Context, job mpi.Job, settings plan.Sett
 			case apierrors.IsForbidden(err):
 				warnings[i] = check.template.String() + ": as things are, the API server would refuse the pod: " + status.Status().Message
 			}
-			return nil
 		})
 	}
-	_ = group.Wait()
-	var all field.ErrorList
-	var told []string
-	for i := range checks {
-		all = append(all, errs[i]...)
-		if warnings[i] != "" {
-			told = append(told, warnings[i])
-		}
-	}
-	return all, told
+	all.Wait()
+	return slices.Concat(errs...), slices.DeleteFunc(warnings, func(warning string) bool { return warning == "" })
 }
 
 // probe is an object to ask about.

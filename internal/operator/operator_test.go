@@ -317,16 +317,7 @@ func TestJobRunsToItsEnd(t *testing.T) {
 	if job.Status.CompletionTime == nil {
 		t.Error("a finished job has no completion time")
 	}
-	eventually(t, "running workers are removed", func() error {
-		var pods corev1.PodList
-		if err := api.List(t.Context(), &pods, client.InNamespace(namespace), client.MatchingLabels{mpi.LabelRole: "worker"}); err != nil {
-			return err
-		}
-		if n := len(pods.Items); n > 0 {
-			return fmt.Errorf("%d are left", n)
-		}
-		return nil
-	})
+	workersAre(t, namespace)
 	events(t, namespace, "MPIJobCreated", "MPIJobRunning", "MPIJobSucceeded")
 }
 

@@ -54,8 +54,7 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 	if err := v.decoder.Decode(request, object); err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	job, errs := v.kind.Convert(object)
-	errs = append(errs, mpi.Validate(job)...)
+	var errs field.ErrorList
 	if request.Operation == admissionv1.Update {
 		before := v.kind.New()
 		if err := v.decoder.DecodeRaw(request.OldObject, before); err != nil {
@@ -65,8 +64,10 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 		if before.GetGeneration() == object.GetGeneration() {
 			return admission.Allowed("")
 		}
-		errs = append(errs, v.kind.Change(before, object)...)
+		errs = v.kind.Change(before, object)
 	}
+	job, wrong := v.kind.Convert(object)
+	errs = slices.Concat(wrong, mpi.Validate(job), errs)
 	more, warnings := v.cluster.Preflight(ctx, job, v.settings)
 	if errs = withoutRepeats(errs, more); len(errs) == 0 {
 		return admission.Allowed("").WithWarnings(append(mpi.Warnings(job), warnings...)...)
