@@ -20,6 +20,8 @@ const (
 	KeyFile   = KeyPath + "/ssh-privatekey"
 	// Run is where a launcher's agent keeps what is going on; any user of the pod may write there.
 	Run = Path + "/run"
+	// Hostfile is the job's list of hosts, as its MPI reads it.
+	Hostfile = "/etc/mpi/hostfile"
 
 	// Port is where a worker's agent takes SSH connections; StatusPort is where any agent serves
 	// /healthz, /status and /metrics, read only.
@@ -31,9 +33,10 @@ const (
 const (
 	// EnvWait is how long a launcher waits for a worker's host, as a Go duration.
 	EnvWait = "MPI_AGENT_WAIT"
-	// EnvHosts is how many hosts the hostfile has, and EnvSlots how many slots each of them has.
-	EnvHosts = "MPI_AGENT_HOSTS"
-	EnvSlots = "MPI_AGENT_SLOTS"
+	// EnvKey names another file with the job's private key than KeyFile.
+	EnvKey = "MPI_AGENT_KEY"
+	// EnvRun names another folder than Run.
+	EnvRun = "MPI_AGENT_RUN"
 )
 
 // Whose summary it is.

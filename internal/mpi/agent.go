@@ -6,7 +6,7 @@ import (
 	"opendatahub.io/mpijob/internal/launch"
 )
 
-// AnnotationLaunch, on a job, says who starts ranks on its workers: LaunchAgent or LaunchSSHD.
+// AnnotationLaunch says, on a job, who starts ranks on its workers: LaunchAgent or LaunchSSHD.
 const AnnotationLaunch = Group + "/launch"
 
 // Who starts ranks.

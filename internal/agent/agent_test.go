@@ -1,0 +1,450 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"opendatahub.io/mpijob/internal/launch"
+)
+
+// The tests run the agent as the program that it is: this test binary, under another name.
+func TestMain(m *testing.M) {
+	if os.Getenv("AGENT_TEST") != "" {
+		os.Exit(Main(os.Args))
+	}
+	os.Exit(m.Run())
+}
+
+// world is a job: a key, a folder for records, and a worker that serves.
+type world struct {
+	t         *testing.T
+	key, run  string
+	address   string
+	status    string
+	worker    *exec.Cmd
+	workerLog *lockedBuffer
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, key: writeKey(t), run: t.TempDir(), address: freeAddress(t), status: freeAddress(t), workerLog: &lockedBuffer{}}
+	return w
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+func writeKey(t *testing.T) string {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P521(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return writePEM(t, "EC PRIVATE KEY", der)
+}
+
+func writePEM(t *testing.T, kind string, der []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// agent is a command that runs the agent, under the name that it is called by.
+func (w *world) agent(args ...string) *exec.Cmd {
+	self, err := os.Executable()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	cmd := exec.CommandContext(w.t.Context(), self)
+	cmd.Args = args
+	cmd.Env = append(os.Environ(), "AGENT_TEST=1", launch.EnvKey+"="+w.key, launch.EnvRun+"="+w.run, launch.EnvWait+"=10s")
+	return cmd
+}
+
+// serve starts the worker and waits until it listens.
+func (w *world) serve() *world {
+	w.t.Helper()
+	w.worker = w.agent("mpi-agent", "serve", w.address, w.status)
+	w.worker.Stderr = w.workerLog
+	if err := w.worker.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		_ = w.worker.Process.Signal(os.Interrupt)
+		_ = w.worker.Wait()
+		if w.t.Failed() {
+			w.t.Log("worker:\n" + w.workerLog.String())
+		}
+	})
+	eventually(w.t, "the worker listens", func() bool { return strings.Contains(w.workerLog.String(), `"ready"`) })
+	return w
+}
+
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("timed out: %s", what)
+		}
+	}
+}
+
+// ssh is the shim's command line to the worker.
+func (w *world) ssh(args ...string) *exec.Cmd {
+	host, port, _ := net.SplitHostPort(w.address)
+	return w.agent(append([]string{"ssh", "-x", "-p", port, host}, args...)...)
+}
+
+func TestCommandRunsOnWorker(t *testing.T) {
+	w := newWorld(t).serve()
+	tests := map[string]struct {
+		command string
+		stdin   string
+		code    int
+		stdout  string
+		stderr  string
+	}{
+		"output":            {command: "echo out; echo err >&2", stdout: "out\n", stderr: "err\n"},
+		"exit code":         {command: "exit 42", code: 42},
+		"signal":            {command: "kill -SEGV $$", code: 128 + 11},
+		"input":             {command: "cat", stdin: "from here\n", stdout: "from here\n"},
+		"input ends":        {command: "cat; echo end", stdout: "end\n"},
+		"shell syntax":      {command: `a=1; test "$a" = 1 && echo yes | tr a-z A-Z`, stdout: "YES\n"},
+		"environment":       {command: `test -n "$PATH" && echo ${MPI_AGENT_SESSION:+marked}`, stdout: "marked\n"},
+		"daemon left alone": {command: "sleep 2 & echo started", stdout: "started\n"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			cmd := w.ssh(test.command)
+			var stdout, stderr strings.Builder
+			cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(test.stdin), &stdout, &stderr
+			_ = cmd.Run()
+			if code := cmd.ProcessState.ExitCode(); code != test.code || stdout.String() != test.stdout || stderr.String() != test.stderr {
+				t.Errorf("code %d, stdout %q, stderr %q; want %d, %q, %q", code, &stdout, &stderr, test.code, test.stdout, test.stderr)
+			}
+		})
+	}
+}
+
+func TestOutputIsIntact(t *testing.T) {
+	w := newWorld(t).serve()
+	const lines = 1 << 17
+	cmd := w.ssh(fmt.Sprintf("seq -f 'out %%09.0f' %d & seq -f 'err %%09.0f' %d >&2; wait", lines, lines))
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	for name, got := range map[string]*bytes.Buffer{"out": &stdout, "err": &stderr} {
+		text := strings.Split(strings.TrimSpace(got.String()), "\n")
+		if len(text) != lines {
+			t.Errorf("%d lines of %s arrived, want %d", len(text), name, lines)
+		}
+		for i, line := range text {
+			if want := fmt.Sprintf("%s %09d", name, i+1); line != want {
+				t.Fatalf("line %d of %s is %q, want %q", i, name, line, want)
+			}
+		}
+	}
+}
+
+func TestStockClient(t *testing.T) {
+	stock, err := exec.LookPath("ssh")
+	if err != nil {
+		t.Skip("no OpenSSH client here")
+	}
+	w := newWorld(t).serve()
+	host, port, _ := net.SplitHostPort(w.address)
+	cmd := exec.CommandContext(t.Context(), stock, "-F", "none", "-i", w.key, "-p", port, "-o", "BatchMode=yes",
+		"-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", host, "cat; exit 7")
+	cmd.Stdin = strings.NewReader("hello")
+	out, _ := cmd.Output()
+	if string(out) != "hello" || cmd.ProcessState.ExitCode() != 7 {
+		t.Errorf("stock ssh printed %q and ended with %d, want hello and 7", out, cmd.ProcessState.ExitCode())
+	}
+}
+
+func TestStockServer(t *testing.T) {
+	daemon := "/usr/sbin/sshd"
+	if _, err := os.Stat(daemon); err != nil {
+		t.Skip("no OpenSSH server here")
+	}
+	w := newWorld(t)
+	public := filepath.Join(t.TempDir(), "authorized")
+	out, err := exec.CommandContext(t.Context(), "ssh-keygen", "-y", "-f", w.key).Output()
+	if err != nil {
+		t.Skip("no ssh-keygen here")
+	}
+	if err := os.WriteFile(public, out, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_ = os.MkdirAll("/run/sshd", 0o755)
+	_, port, _ := net.SplitHostPort(w.address)
+	server := exec.CommandContext(t.Context(), daemon, "-D", "-e", "-f", "none", "-p", port, "-h", w.key, "-o", "AuthorizedKeysFile="+public, "-o", "StrictModes=no", "-o", "PidFile=none")
+	server.Stderr = w.workerLog
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
+	got, err := w.ssh("echo from sshd; exit 5").Output()
+	if string(got) != "from sshd\n" || !strings.Contains(fmt.Sprint(err), "exit status 5") {
+		t.Errorf("printed %q, %v\nsshd: %s", got, err, w.workerLog)
+	}
+}
+
+func TestRSAKey(t *testing.T) {
+	w := newWorld(t)
+	key, err := rsa.GenerateKey(rand.Reader, 4096)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.key = writePEM(t, "RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(key))
+	w.serve()
+	if out, err := w.ssh("echo in").CombinedOutput(); err != nil || string(out) != "in\n" {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+func TestLateWorkerIsWaitedFor(t *testing.T) {
+	w := newWorld(t)
+	cmd := w.ssh("echo in time")
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the wait is recorded", func() bool {
+		records := readRecords(w.run)
+		return len(records) == 1 && records[0].Trouble == launch.Unreachable
+	})
+	w.serve()
+	if err := cmd.Wait(); err != nil || out.String() != "in time\n" {
+		t.Errorf("%v: %s", err, &out)
+	}
+}
+
+func TestMissingWorkerIsNamed(t *testing.T) {
+	w := newWorld(t)
+	cmd := w.ssh("true")
+	cmd.Env = append(cmd.Env, launch.EnvWait+"=300ms")
+	out, _ := cmd.CombinedOutput()
+	if code := cmd.ProcessState.ExitCode(); code != sshFailed || !strings.Contains(string(out), "mpi-agent: host 127.0.0.1: given up after 0 s: nothing listens at "+w.address) {
+		t.Errorf("ended with %d: %s", code, out)
+	}
+	if r := readRecords(w.run); len(r) != 1 || !r[0].Over || r[0].Trouble != launch.Unreachable {
+		t.Errorf("records are %+v", r)
+	}
+}
+
+func TestStrangersAreRefused(t *testing.T) {
+	w := newWorld(t).serve()
+	stranger := *w
+	stranger.key = writeKey(t)
+	identity, err := readIdentity(stranger.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dial := func(any bool) *trouble {
+		host, port, _ := net.SplitHostPort(w.address)
+		to, err := parseSSH([]string{"-p", port, host})
+		if err != nil {
+			t.Fatal(err)
+		}
+		to.anyHostKey = any
+		d := dialer{identity: identity, disbelief: 50 * time.Millisecond, waiting: func(*trouble, time.Time) {}}
+		_, err = d.dial(t.Context(), to, 5*time.Second)
+		found, is := err.(*trouble) //nolint:errorlint // dial promises this very type
+		if !is {
+			t.Fatalf("error %v", err)
+		}
+		return found
+	}
+	if found := dial(false); found.code != launch.HostKeyMismatch {
+		t.Errorf("a worker with another host key gives %q: %s", found.code, found.why)
+	}
+	if found := dial(true); found.code != launch.KeyRefused {
+		t.Errorf("a client with another key gives %q: %s", found.code, found.why)
+	}
+	var summary launch.Summary
+	w.get("/status", &summary)
+	if summary.Refused == 0 || !strings.Contains(w.workerLog.String(), "did not prove that it belongs to this job") {
+		t.Errorf("the worker counts %d refused and logs: %s", summary.Refused, w.workerLog)
+	}
+}
+
+func (w *world) get(path string, into any) {
+	w.t.Helper()
+	request, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, "http://"+w.status+path, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if text, is := into.(*string); is {
+		*text = string(data)
+		return
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		w.t.Fatalf("%v in %s", err, data)
+	}
+}
+
+func TestHalfOpenConnectionsMakeRoom(t *testing.T) {
+	w := newWorld(t).serve()
+	for range 200 {
+		conn, err := net.Dial("tcp", w.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+	}
+	if out, err := w.ssh("echo through").CombinedOutput(); err != nil || string(out) != "through\n" {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+func TestClientGoneLeavesNothing(t *testing.T) {
+	w := newWorld(t).serve()
+	marker := filepath.Join(t.TempDir(), "alive")
+	// One that ignores TERM, in a session of its own, as MPI's daemons start ranks.
+	cmd := w.ssh(fmt.Sprintf(`setsid sh -c 'trap "" TERM; while :; do date +%%s%%N > %s; sleep 0.1; done' & wait`, marker))
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the command runs", func() bool { _, err := os.Stat(marker); return err == nil })
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for {
+		before, _ := os.ReadFile(marker)
+		select {
+		case <-time.After(500 * time.Millisecond):
+		case <-ctx.Done():
+			t.Fatal("the command still runs 10 s after its client has gone")
+		}
+		if after, _ := os.ReadFile(marker); bytes.Equal(before, after) {
+			return
+		}
+	}
+}
+
+func TestRanksAreAttributed(t *testing.T) {
+	w := newWorld(t).serve()
+	if out, err := w.ssh(`OMPI_COMM_WORLD_RANK=3 sh -c 'sleep 0.3; kill -SEGV $$' & OMPI_COMM_WORLD_RANK=2 sleep 0.5 & wait; exit 1`).CombinedOutput(); err == nil {
+		t.Fatalf("no error: %s", out)
+	}
+	records := readRecords(w.run)
+	if len(records) != 1 || records[0].Worker == nil || len(records[0].Worker.Ranks) != 1 {
+		t.Fatalf("records are %+v", records)
+	}
+	if rank := records[0].Worker.Ranks[0]; rank.Rank != 3 || rank.Signal != 11 || rank.ExitCode != 139 {
+		t.Errorf("rank is %+v, want 3 by signal 11", rank)
+	}
+	var metrics string
+	w.get("/metrics", &metrics)
+	for _, want := range []string{"mpi_agent_ranks_seen_total 2\n", "mpi_agent_ranks_failed_total 1\n", "mpi_agent_connections_total 1\n", "mpi_agent_ranks_running 0\n"} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("metrics lack %q:\n%s", want, metrics)
+		}
+	}
+}
+
+func TestLaunch(t *testing.T) {
+	tests := map[string]struct {
+		command []string
+		code    int
+		stdout  string
+		stderr  string
+	}{
+		"exit code":       {[]string{"sh", "-c", "echo out; exit 3"}, 3, "out\n", ""},
+		"signal":          {[]string{"sh", "-c", "kill -9 $$"}, 137, "", ""},
+		"program missing": {[]string{"mpirn", "-n", "2"}, 127, "", `The launcher's command "mpirn" is not in its image`},
+		"ssh in PATH":     {[]string{"sh", "-c", "echo $PATH | cut -d: -f1"}, 0, "/opt/mpi-agent/bin\n", ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			cmd := newWorld(t).agent(append([]string{"mpi-agent", "launch", "--"}, test.command...)...)
+			var stdout, stderr strings.Builder
+			cmd.Stdout, cmd.Stderr = &stdout, &stderr
+			_ = cmd.Run()
+			if code := cmd.ProcessState.ExitCode(); code != test.code || stdout.String() != test.stdout || !strings.Contains(stderr.String(), test.stderr) {
+				t.Errorf("code %d, stdout %q, stderr %q", code, &stdout, &stderr)
+			}
+		})
+	}
+}
+
+func TestInstall(t *testing.T) {
+	w := newWorld(t)
+	folder := t.TempDir()
+	for range 2 {
+		if out, err := w.agent("mpi-agent", "install", folder).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	cmd := w.agent("ssh", "-V")
+	cmd.Path = filepath.Join(folder, "bin", "ssh")
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "mpi-agent") {
+		t.Errorf("%v: %s", err, out)
+	}
+	if info, err := os.Stat(filepath.Join(folder, "run")); err != nil || info.Mode().Perm() != 0o777 {
+		t.Errorf("run is %v, %v", info, err)
+	}
+}

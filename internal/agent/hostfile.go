@@ -1,0 +1,45 @@
+package agent
+
+import (
+	"os"
+	"strconv"
+	"strings"
+)
+
+// hostfile is what a launcher expects of its job.
+type hostfile struct {
+	// others is how many hosts there are besides this pod, slots how many slots they have together.
+	others, slots int32
+	// ownSlots are this pod's, where it runs ranks as well.
+	ownSlots int32
+	// slotsOf are each host's, by its name without the domain.
+	slotsOf map[string]int32
+}
+
+// readHostfile reads a hostfile in the form of Open MPI, "host slots=4", or of Hydra, "host:4". Without one, or with
+// lines that say something else, it expects nothing.
+func readHostfile(path string) hostfile {
+	h := hostfile{slotsOf: map[string]int32{}}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return h
+	}
+	for line := range strings.Lines(string(data)) {
+		name, number, found := strings.Cut(strings.TrimSpace(line), " slots=")
+		if !found {
+			name, number, found = strings.Cut(name, ":")
+		}
+		slots, err := strconv.ParseInt(number, 10, 32)
+		if !found || err != nil {
+			continue
+		}
+		if isSelf(name) {
+			h.ownSlots = int32(slots)
+			continue
+		}
+		h.others++
+		h.slots += int32(slots)
+		h.slotsOf[short(name)] = int32(slots)
+	}
+	return h
+}

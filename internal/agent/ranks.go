@@ -1,0 +1,320 @@
+package agent
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"opendatahub.io/mpijob/internal/launch"
+)
+
+// rankVariables are those by which MPI launchers tell a process its rank, the most telling first: Open MPI's,
+// PMIx's (Open MPI 5) and PMI's (MPICH, Intel MPI).
+var rankVariables = []string{"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}
+
+// How often processes are looked at: soon after anything has changed, and ever less often while nothing does.
+const (
+	lookSoonest = 10 * time.Millisecond
+	lookLatest  = time.Second
+)
+
+// ranks knows the processes of the container that are ranks, and how they ended. They are no children of the agent's
+// but of MPI's own daemons, so that it has to look.
+type ranks struct {
+	log    *slog.Logger
+	cgroup string
+	news   chan struct{}
+
+	mu sync.Mutex
+	// processes are those that were seen, by process id.
+	processes map[int]*process
+	seen      int32
+	ended     []launch.RankEnd
+	bad       int
+	kills     int64
+}
+
+// process is one that was seen. A process id is given again to another process later: started tells them apart.
+type process struct {
+	started string
+	// rank is -1 for what is none.
+	rank int32
+	// looks counts how often it was looked at: a rank shows its variables when its program has been loaded.
+	looks int
+}
+
+// mostRankEnds is how many bad ends are kept: the first ones tell the cause, the rest follow from it.
+const mostRankEnds = 8
+
+func newRanks(log *slog.Logger, cgroup string) *ranks {
+	r := &ranks{log: log, cgroup: cgroup, news: make(chan struct{}, 1), processes: map[int]*process{}}
+	r.kills = readMemory(cgroup).kills
+	return r
+}
+
+// look makes ranks look at once: something was started or has ended.
+func (r *ranks) look() {
+	select {
+	case r.news <- struct{}{}:
+	default:
+	}
+}
+
+// watch looks until done is closed. While there are no processes but the agent it sleeps.
+func (r *ranks) watch(done <-chan struct{}) {
+	pause := lookSoonest
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-r.news:
+			pause = lookSoonest
+		case <-timer.C:
+		}
+		found, alone := r.scan()
+		pause = min(2*pause, lookLatest)
+		if found {
+			pause = lookSoonest
+		}
+		timer.Stop()
+		if !alone {
+			timer.Reset(pause)
+		}
+	}
+}
+
+// scan looks at every process once. It tells whether it found a new one, and whether the agent is alone.
+func (r *ranks) scan() (found, alone bool) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return false, true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	self, present := os.Getpid(), map[int]bool{}
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil || pid == self {
+			continue
+		}
+		state, ok := readStat(pid)
+		if !ok {
+			continue
+		}
+		present[pid] = true
+		known := r.processes[pid]
+		if known == nil || known.started != state.started {
+			known = &process{started: state.started, rank: -1}
+			r.processes[pid] = known
+			found = true
+		}
+		if known.rank < 0 && known.looks < 20 && state.state != 'Z' {
+			known.looks++
+			r.recognize(pid, state, known)
+		}
+	}
+	for pid := range r.processes {
+		if !present[pid] {
+			delete(r.processes, pid)
+		}
+	}
+	return found, len(present) == 0
+}
+
+// recognize takes note of a process that has become a rank. What a rank itself starts has its variables too, but is
+// none: only the uppermost process counts.
+func (r *ranks) recognize(pid int, state stat, known *process) {
+	env := readEnviron(pid)
+	rank, is := rankOf(env)
+	if !is {
+		return
+	}
+	if parent := r.processes[state.parent]; parent != nil && parent.rank >= 0 {
+		known.looks = 20
+		return
+	}
+	if above, is := rankOf(readEnviron(state.parent)); is && above == rank {
+		return
+	}
+	known.rank = rank
+	r.seen++
+	end := launch.RankEnd{Rank: rank, Program: programOf(pid)}
+	r.log.Info("rank started", "rank", rank, "pid", pid, "program", end.Program)
+	if file, err := openProcess(pid); err == nil {
+		go r.await(file, pid, end)
+	}
+}
+
+// await waits for the end of a rank and keeps it if it was a bad one.
+func (r *ranks) await(file *os.File, pid int, end launch.RankEnd) {
+	defer file.Close()
+	status, known := awaitEnd(file, pid)
+	switch {
+	case !known:
+		end.ExitCode = -1
+	case status.Signaled():
+		end.ExitCode, end.Signal = int32(128+int(status.Signal())), int32(status.Signal())
+	default:
+		end.ExitCode = int32(status.ExitStatus())
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	kills := readMemory(r.cgroup).kills
+	if kills > r.kills && (end.Signal == int32(unix.SIGKILL) || !known) {
+		// The kernel counts its own kills; one of them is this rank's.
+		r.kills, end.OOM = r.kills+1, true
+	}
+	r.log.Info("rank ended", "rank", end.Rank, "pid", pid, "exitCode", end.ExitCode, "signal", end.Signal, "outOfMemory", end.OOM)
+	if end.ExitCode > 0 || end.OOM {
+		r.bad++
+		if len(r.ended) < mostRankEnds {
+			r.ended = append(r.ended, end)
+		}
+	}
+}
+
+// tell writes what is known of ranks and memory into a summary. The bad ends are those after the first since.
+func (r *ranks) tell(summary *launch.Summary, since int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	summary.RanksSeen = r.seen
+	if since < len(r.ended) {
+		summary.Ranks = append(summary.Ranks, r.ended[since:]...)
+	}
+	m := readMemory(r.cgroup)
+	summary.OOMKills, summary.MemoryLimit, summary.MemoryPeak = m.kills, m.limit, m.peak
+}
+
+// badEnds is how many bad ends are kept by now.
+func (r *ranks) badEnds() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.ended)
+}
+
+// running is how many ranks run now.
+func (r *ranks) running() (count int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range r.processes {
+		if p.rank >= 0 {
+			count++
+		}
+	}
+	return count
+}
+
+func rankOf(env []string) (int32, bool) {
+	for _, name := range rankVariables {
+		if n, err := strconv.ParseInt(variable(env, name), 10, 32); err == nil && n >= 0 {
+			return int32(n), true
+		}
+	}
+	return 0, false
+}
+
+// programOf is what a process runs, without the folder.
+func programOf(pid int) string {
+	data, _ := os.ReadFile(procFile(pid, "cmdline"))
+	first, _, _ := bytes.Cut(data, []byte{0})
+	return filepath.Base(string(first))
+}
+
+func readEnviron(pid int) []string {
+	data, err := os.ReadFile(procFile(pid, "environ"))
+	if err != nil {
+		return nil
+	}
+	return strings.Split(string(data), "\x00")
+}
+
+// stat is some of /proc/PID/stat (proc_pid_stat(5)).
+type stat struct {
+	state   byte
+	parent  int
+	started string
+	// code is a wait status, of a zombie.
+	code int
+}
+
+func readStat(pid int) (stat, bool) {
+	data, err := os.ReadFile(procFile(pid, "stat"))
+	if err != nil {
+		return stat{}, false
+	}
+	// The name, in parentheses, may hold anything.
+	end := bytes.LastIndexByte(data, ')')
+	fields := strings.Fields(string(data[end+1:]))
+	if end < 0 || len(fields) < 50 {
+		return stat{}, false
+	}
+	parent, _ := strconv.Atoi(fields[1])
+	code, _ := strconv.Atoi(fields[49])
+	return stat{state: fields[0][0], parent: parent, started: fields[19], code: code}, true
+}
+
+func procFile(pid int, name string) string { return "/proc/" + strconv.Itoa(pid) + "/" + name }
+
+// openProcess gives a file that becomes readable when a process has ended.
+func openProcess(pid int) (*os.File, error) {
+	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), "process "+strconv.Itoa(pid)), nil
+}
+
+// awaitEnd waits until a process that is not a child has ended, and tells how, if that can be known: while its
+// parent has not asked for it, from /proc; afterwards from the kernel, if that is Linux 6.15 or newer.
+func awaitEnd(file *os.File, pid int) (unix.WaitStatus, bool) {
+	conn, err := file.SyscallConn()
+	if err != nil {
+		return 0, false
+	}
+	var status unix.WaitStatus
+	known := false
+	err = conn.Read(func(fd uintptr) bool {
+		poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		if n, err := unix.Poll(poll, 0); (err != nil || n == 0) && !errors.Is(err, unix.ESRCH) {
+			return false
+		}
+		if state, ok := readStat(pid); ok && state.state == 'Z' {
+			status, known = unix.WaitStatus(state.code), true
+			return true
+		}
+		status, known = endOf(fd)
+		return true
+	})
+	return status, known && err == nil
+}
+
+// pidfdInfo is struct pidfd_info of linux/pidfd.h in its first version.
+type pidfdInfo struct {
+	mask, cgroup uint64
+	ids          [11]uint32
+	exitCode     int32
+}
+
+// endOf asks the kernel how a process ended whose parent has already asked.
+func endOf(fd uintptr) (unix.WaitStatus, bool) {
+	const (
+		getInfo  = 0xC000FF0B | uintptr(infoSize)<<16 // _IOWR(PIDFS_IOCTL_MAGIC, 11, struct pidfd_info)
+		infoExit = 1 << 3                             // PIDFD_INFO_EXIT
+	)
+	info := pidfdInfo{mask: infoExit}
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, fd, getInfo, uintptr(unsafe.Pointer(&info)))
+	return unix.WaitStatus(info.exitCode), errno == 0 && info.mask&infoExit != 0
+}
+
+const infoSize = unsafe.Sizeof(pidfdInfo{})

@@ -1,0 +1,78 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"opendatahub.io/mpijob/internal/launch"
+)
+
+// record is what one rsh knows of its host. It is kept in a file, by which the launcher's agent and the rsh's that
+// MPI has started meet: they are processes of one container with nobody in between but mpirun.
+type record struct {
+	Host string `json:"host"`
+	// Since is when the first attempt was made; Reached is zero until one succeeded.
+	Since   time.Time `json:"since"`
+	Reached time.Time `json:"reached"`
+	// Trouble and Why are the last failure's, empty after success.
+	Trouble launch.Code `json:"trouble,omitempty"`
+	Why     string      `json:"why,omitempty"`
+	// Over is set when nothing more will come: the session has ended, or was given up.
+	Over bool `json:"over,omitempty"`
+	// Seconds is how long it took up to failing, or how long the session lasted.
+	Seconds int32 `json:"seconds,omitempty"`
+	// Worker is what the worker's agent said of the session.
+	Worker *launch.Summary `json:"worker,omitempty"`
+}
+
+// write keeps the record in a folder, under a name of its own. A folder that cannot be written to keeps none: the
+// image's own agent may run without a launcher's beside it.
+func (r record) write(folder string) {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return
+	}
+	name := filepath.Join(folder, fmt.Sprintf("%s.%d.json", filepath.Base(r.Host), os.Getpid()))
+	if os.WriteFile(name+".new", data, 0o644) == nil { //nolint:gosec // the pod's containers may run as different users
+		_ = os.Rename(name+".new", name)
+	}
+}
+
+// readRecords reads all records of a folder, by file name. A file that is being replaced, or no record, is left out.
+func readRecords(folder string) []record {
+	names, err := filepath.Glob(filepath.Join(folder, "*.json"))
+	if err != nil {
+		return nil
+	}
+	var records []record
+	for _, name := range names {
+		var r record
+		if data, err := os.ReadFile(name); err == nil && json.Unmarshal(data, &r) == nil {
+			records = append(records, r)
+		}
+	}
+	return records
+}
+
+// hosts puts records together by host, in the order of names: the latest record of a host counts, and a host that
+// was reached once was reached.
+func hosts(records []record) []record {
+	byHost := map[string]record{}
+	for _, r := range records {
+		have, known := byHost[r.Host]
+		if known && have.Since.After(r.Since) {
+			have, r = r, have
+		}
+		if r.Reached.IsZero() {
+			r.Reached = have.Reached
+		}
+		byHost[r.Host] = r
+	}
+	return slices.SortedFunc(maps.Values(byHost), func(a, b record) int { return strings.Compare(a.Host, b.Host) })
+}

@@ -1,0 +1,223 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"os/user"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/sys/unix"
+
+	"opendatahub.io/mpijob/internal/launch"
+)
+
+// envSupervised is set by the launcher's agent: it tells what is waited for, for all hosts together.
+const envSupervised = "MPI_AGENT_SUPERVISED"
+
+// sshFailed is ssh(1)'s exit code for its own failures, which MPI and others tell from the program's.
+const sshFailed = 255
+
+// sayEvery is how often a wait is told of.
+const sayEvery = 10 * time.Second
+
+// rsh runs a command on another host of the job: what MPI starts under the name of ssh.
+func rsh(args []string, stdin *os.File, stdout, stderr io.Writer) int {
+	t, err := parseSSH(args)
+	switch {
+	case err != nil:
+		fmt.Fprintln(stderr, "mpi-agent:", err)
+		return sshFailed
+	case t.version:
+		fmt.Fprintln(stderr, "OpenSSH_9.0 compatible, mpi-agent")
+		return 0
+	case t.command != "" && isSelf(t.host):
+		err := syscall.Exec("/bin/sh", []string{"/bin/sh", "-c", t.command}, os.Environ())
+		fmt.Fprintln(stderr, "mpi-agent: cannot start /bin/sh:", err)
+		return sshFailed
+	}
+	code, err := t.run(stdin, stdout, stderr)
+	if err != nil {
+		fmt.Fprintf(stderr, "mpi-agent: host %s: %v\n", t.host, err)
+		return sshFailed
+	}
+	return code
+}
+
+// isSelf tells whether a host is this very pod, which needs no connection.
+func isSelf(host string) bool {
+	self, err := os.Hostname()
+	if err != nil {
+		return false
+	}
+	first, _, _ := strings.Cut(host, ".")
+	return host == "localhost" || first == self || host == self
+}
+
+// user is the name to log in with. It matters to an sshd alone; a user without an entry in passwd is a number there.
+func (t target) user() string {
+	if me, err := user.Current(); err == nil {
+		return me.Username
+	}
+	return "mpi"
+}
+
+// run connects and runs the command; its exit code is the command's, 128 and the signal where a signal ended it.
+func (t target) run(stdin *os.File, stdout, stderr io.Writer) (int, error) {
+	key := setting(launch.EnvKey, launch.KeyFile)
+	if t.identity != "" {
+		key = t.identity
+	}
+	identity, err := readIdentity(key)
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	known := record{Host: t.host, Since: time.Now()}
+	client, err := t.connect(ctx, identity, &known, stderr)
+	if err != nil {
+		return 0, err
+	}
+	defer client.Close()
+	known.Reached, known.Trouble, known.Why = time.Now(), "", ""
+	known.write(setting(launch.EnvRun, launch.Run))
+	code, err := t.execute(client, stdin, stdout, stderr, &known)
+	known.Over, known.Seconds = true, int32(time.Since(known.Reached).Seconds())
+	known.write(setting(launch.EnvRun, launch.Run))
+	return code, err
+}
+
+// connect waits for the host, and tells of it.
+func (t target) connect(ctx context.Context, identity identity, known *record, stderr io.Writer) (*ssh.Client, error) {
+	said := time.Now()
+	supervised := os.Getenv(envSupervised) != ""
+	d := dialer{identity: identity, disbelief: disbelief, waiting: func(found *trouble, since time.Time) {
+		if known.Why != found.why {
+			known.Trouble, known.Why = found.code, found.why
+			known.write(setting(launch.EnvRun, launch.Run))
+		}
+		if !supervised && time.Since(said) >= sayEvery {
+			said = time.Now()
+			fmt.Fprintf(stderr, "mpi-agent: waiting for %s for %d s: %s\n", t.host, int(time.Since(since).Seconds()), found.why)
+		}
+	}}
+	client, err := d.dial(ctx, t, waitTime(t))
+	var found *trouble
+	if errors.As(err, &found) {
+		known.Trouble, known.Why, known.Over, known.Seconds = found.code, found.why, true, int32(time.Since(known.Since).Seconds())
+		known.write(setting(launch.EnvRun, launch.Run))
+		return nil, fmt.Errorf("given up after %d s: %w", known.Seconds, found)
+	}
+	return client, err
+}
+
+// waitTime is how long to wait for a host: what the job says, but what the command line says only if that is longer.
+// Tools set a ConnectTimeout of a few seconds to notice hosts that are down, not pods that are starting.
+func waitTime(t target) time.Duration {
+	wait, err := time.ParseDuration(os.Getenv(launch.EnvWait))
+	if err != nil || wait <= 0 {
+		wait = waitDefault
+	}
+	return max(wait, t.wait)
+}
+
+// execute runs the command over a connection.
+func (t target) execute(client *ssh.Client, stdin *os.File, stdout, stderr io.Writer, known *record) (int, error) {
+	channel, requests, err := client.OpenChannel("session", nil)
+	if err != nil {
+		return 0, fmt.Errorf("open a session: %w", err)
+	}
+	started := "shell"
+	payload := []byte(nil)
+	if t.command != "" {
+		started, payload = "exec", ssh.Marshal(struct{ Command string }{t.command})
+	}
+	if ok, err := channel.SendRequest(started, true, payload); err != nil || !ok {
+		return 0, errors.Join(errors.New("it cannot start a shell: is there a /bin/sh in its image?"), err)
+	}
+	stop := forwardSignals(channel)
+	defer stop()
+	if t.noInput {
+		_ = channel.CloseWrite()
+	} else {
+		go func() {
+			_, _ = io.Copy(channel, stdin)
+			_ = channel.CloseWrite()
+		}()
+	}
+	outputs := make(chan error, 2)
+	go func() { _, err := io.Copy(stdout, channel); outputs <- err }()
+	go func() { _, err := io.Copy(stderr, channel.Stderr()); outputs <- err }()
+	code, ended := exitOf(requests, known)
+	if err := errors.Join(<-outputs, <-outputs); err != nil && ended {
+		return 0, fmt.Errorf("pass on output: %w", err)
+	}
+	if !ended {
+		known.Trouble, known.Why = launch.ConnectionLost, "the connection to it was lost while its ranks ran: its pod ended or was deleted, its node failed, or the network was cut"
+		return 0, errors.New(known.Why)
+	}
+	return code, nil
+}
+
+// exitOf reads what the worker tells of the command, until the connection ends; false: it did not say how it ended.
+func exitOf(requests <-chan *ssh.Request, known *record) (code int, ended bool) {
+	for request := range requests {
+		if request.WantReply {
+			_ = request.Reply(false, nil)
+		}
+		switch request.Type {
+		case "exit-status":
+			var status struct{ Code uint32 }
+			if ssh.Unmarshal(request.Payload, &status) == nil {
+				code, ended = int(status.Code), true
+			}
+		case "exit-signal":
+			var status struct {
+				Signal      string
+				Core        bool
+				Error, Lang string
+			}
+			if ssh.Unmarshal(request.Payload, &status) == nil {
+				code, ended = 128+int(unix.SignalNum("SIG"+status.Signal)), true
+			}
+		case requestSummary:
+			var summary launch.Summary
+			if json.Unmarshal(request.Payload, &summary) == nil {
+				known.Worker = &summary
+			}
+		}
+	}
+	return code, ended
+}
+
+// forwardSignals passes signals on to the remote program. The second TERM or INT ends this program itself, and with
+// its connection what runs at the other end.
+func forwardSignals(channel ssh.Channel) (stop func()) {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2)
+	go func() {
+		asked := false
+		for received := range signals {
+			number, is := received.(syscall.Signal)
+			if !is {
+				continue
+			}
+			_, _ = channel.SendRequest("signal", false, ssh.Marshal(struct{ Name string }{strings.TrimPrefix(unix.SignalName(number), "SIG")}))
+			if number == unix.SIGTERM || number == unix.SIGINT || number == unix.SIGHUP {
+				if asked {
+					channel.Close()
+				}
+				asked = true
+			}
+		}
+	}()
+	return func() { signal.Stop(signals); close(signals) }
+}

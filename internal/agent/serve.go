@@ -1,0 +1,190 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/sys/unix"
+
+	"opendatahub.io/mpijob/internal/launch"
+)
+
+// Limits on who has not proved yet that it belongs to the job. Where there are too many, the one that has taken
+// longest goes: an honest client is through within milliseconds.
+const (
+	mostUnproven  = 64
+	proveWithin   = 15 * time.Second
+	serverVersion = "SSH-2.0-mpi-agent"
+)
+
+// server takes SSH connections of the job's own pods and runs what they ask for.
+type server struct {
+	log       *slog.Logger
+	identity  identity
+	processes *processes
+	ranks     *ranks
+	// env is what programs start with: the container's own.
+	env []string
+
+	unproven unproven
+	sessions sync.WaitGroup
+
+	// counts for the status.
+	accepted, refused, dropped, active, started atomic.Int64
+}
+
+// serve takes connections until the context ends; then it ends every program that it has started.
+func (s *server) serve(ctx context.Context, listener net.Listener) error {
+	config := &ssh.ServerConfig{
+		Config: algorithms(), ServerVersion: serverVersion, MaxAuthTries: 6, PublicKeyCallback: s.identity.checkClient,
+	}
+	config.AddHostKey(s.identity.host)
+	stop := context.AfterFunc(ctx, func() { listener.Close() })
+	defer stop()
+	for {
+		conn, err := listener.Accept()
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE), errors.Is(err, unix.ECONNABORTED):
+			s.log.Warn("cannot take a connection", "error", err)
+			time.Sleep(50 * time.Millisecond)
+		case err != nil:
+			return fmt.Errorf("take connections: %w", err)
+		default:
+			go s.connection(ctx, conn, config)
+		}
+	}
+}
+
+// connection serves one client.
+func (s *server) connection(ctx context.Context, conn net.Conn, config *ssh.ServerConfig) {
+	defer conn.Close()
+	s.dropped.Add(s.unproven.add(conn))
+	keepAlive(conn)
+	_ = conn.SetDeadline(time.Now().Add(proveWithin))
+	client, channels, requests, err := ssh.NewServerConn(conn, config)
+	dropped := s.unproven.remove(conn)
+	if err != nil {
+		s.refuse(conn, err, dropped)
+		return
+	}
+	_ = conn.SetDeadline(time.Time{})
+	s.accepted.Add(1)
+	stop := context.AfterFunc(ctx, func() { client.Close() })
+	defer stop()
+	go ssh.DiscardRequests(requests)
+	for channel := range channels {
+		if kind := channel.ChannelType(); kind != "session" {
+			_ = channel.Reject(ssh.UnknownChannelType, "this agent starts programs and does nothing else")
+			continue
+		}
+		accepted, requests, err := channel.Accept()
+		if err != nil {
+			continue
+		}
+		id := strconv.FormatInt(s.started.Add(1), 10)
+		session := &session{server: s, id: id, channel: accepted, log: s.log.With("session", id, "from", host(conn))}
+		s.active.Add(1)
+		s.sessions.Go(func() {
+			defer s.active.Add(-1)
+			session.serve(requests)
+		})
+	}
+}
+
+// refuse counts and tells of a client that is not the job's. Who says nothing, as a probe of the port does not, is
+// none of those.
+func (s *server) refuse(conn net.Conn, err error, dropped bool) {
+	switch {
+	case dropped, errors.Is(err, io.EOF), errors.Is(err, unix.ECONNRESET):
+		s.log.Debug("connection ended before it began", "from", host(conn))
+	default:
+		s.refused.Add(1)
+		s.log.Warn("connection refused: it did not prove that it belongs to this job", "from", host(conn), "error", err)
+	}
+}
+
+func host(conn net.Conn) string {
+	name, _, err := net.SplitHostPort(conn.RemoteAddr().String())
+	if err != nil {
+		return conn.RemoteAddr().String()
+	}
+	return name
+}
+
+// unproven are the connections that have not proved yet whose they are, the oldest first.
+type unproven struct {
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+// add takes one in and closes the oldest if there are too many; it tells how many it closed.
+func (u *unproven) add(conn net.Conn) (closed int64) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.conns = append(u.conns, conn)
+	for len(u.conns) > mostUnproven {
+		u.conns[0].Close()
+		u.conns = u.conns[1:]
+		closed++
+	}
+	return closed
+}
+
+// remove takes one out; it tells whether add had done so before.
+func (u *unproven) remove(conn net.Conn) (gone bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for i, have := range u.conns {
+		if have == conn {
+			u.conns = append(u.conns[:i:i], u.conns[i+1:]...)
+			return false
+		}
+	}
+	return true
+}
+
+// silence is how long a peer may not be heard of before a connection is given up: longer than a cut of the network
+// that passes, which MPI's own connections survive as well.
+const silence = 75 * time.Second
+
+// keepAlive lets the kernel find out that a peer has gone without a word.
+func keepAlive(conn net.Conn) {
+	tcp, ok := conn.(*net.TCPConn)
+	if !ok {
+		return
+	}
+	_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: silence / 5, Interval: silence / 5, Count: 4})
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = raw.Control(func(fd uintptr) {
+		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(silence.Milliseconds()))
+	})
+}
+
+// summary is what the server knows of its worker.
+func (s *server) summary() launch.Summary {
+	summary := launch.Summary{Role: launch.RoleWorker, Refused: s.refused.Load()}
+	s.ranks.tell(&summary, 0)
+	switch {
+	case summary.OOMKills > 0:
+		summary.Code = launch.OutOfMemory
+		summary.Message = outOfMemory(summary)
+	case len(summary.Ranks) > 0:
+		summary.Code = launch.RankFailed
+		summary.Message = rankEnded(summary.Ranks[0])
+	}
+	return summary
+}

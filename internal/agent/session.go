@@ -1,0 +1,228 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/sys/unix"
+
+	"opendatahub.io/mpijob/internal/launch"
+)
+
+// requestSummary carries a launch.Summary of what a session's ranks came to, as JSON, from a worker to the client,
+// before the exit status. Other clients leave unknown requests alone (RFC 4254, 6.10 and 5.4).
+const requestSummary = "summary@mpi.opendatahub.io"
+
+// session is one program that a client has started on this worker, a remote daemon of MPI as a rule (RFC 4254, 6).
+type session struct {
+	server  *server
+	log     *slog.Logger
+	id      string
+	channel ssh.Channel
+	// env is what the client asked to set.
+	env []string
+	// program is nil until it is started.
+	program *program
+}
+
+// serve answers the requests of a session's channel until its program has ended or the client has gone.
+func (s *session) serve(requests <-chan *ssh.Request) {
+	defer s.channel.Close()
+	ended := make(chan struct{})
+	for {
+		select {
+		case <-ended:
+			return
+		case request, open := <-requests:
+			if !open {
+				s.gone(ended)
+				return
+			}
+			ok := s.answer(request, ended)
+			if request.WantReply {
+				_ = request.Reply(ok, nil)
+			}
+		}
+	}
+}
+
+// gone ends what a client has left behind.
+func (s *session) gone(ended <-chan struct{}) {
+	if s.program == nil {
+		return
+	}
+	select {
+	case <-ended:
+		return
+	default:
+	}
+	s.log.Info("client gone, ending its processes")
+	if left := end(s.id); left > 0 {
+		s.log.Warn("processes do not end", "count", left)
+	}
+}
+
+func (s *session) answer(request *ssh.Request, ended chan<- struct{}) bool {
+	switch request.Type {
+	case "env":
+		var pair struct{ Name, Value string }
+		if s.program != nil || ssh.Unmarshal(request.Payload, &pair) != nil || strings.ContainsAny(pair.Name, "=\x00") || pair.Name == "" {
+			return false
+		}
+		s.env = setVariable(s.env, pair.Name, pair.Value)
+		return true
+	case "exec":
+		var line struct{ Command string }
+		if s.program != nil || ssh.Unmarshal(request.Payload, &line) != nil || strings.ContainsRune(line.Command, 0) {
+			return false
+		}
+		return s.run([]string{"/bin/sh", "-c", line.Command}, ended)
+	case "shell":
+		return s.program == nil && s.run([]string{"/bin/sh"}, ended)
+	case "signal":
+		var signal struct{ Name string }
+		if s.program == nil || ssh.Unmarshal(request.Payload, &signal) != nil {
+			return false
+		}
+		number := unix.SignalNum("SIG" + signal.Name)
+		return number != 0 && unix.Kill(-s.program.pid, number) == nil
+	}
+	// No terminals and no subsystems: ranks need none.
+	return false
+}
+
+// run starts a program whose input and output are the channel's.
+func (s *session) run(args []string, ended chan<- struct{}) bool {
+	since, start := s.server.ranks.badEnds(), time.Now()
+	var pipes pipes
+	program, err := pipes.start(s.server.processes, command{
+		args: args, env: setVariable(append(s.server.env[:len(s.server.env):len(s.server.env)], s.env...), envSession, s.id), ownSession: true,
+	})
+	if err != nil {
+		s.log.Error("cannot start a program for a client", "error", err)
+		return false
+	}
+	s.program = &program
+	s.server.ranks.look()
+	// Not what it runs: tools put their users' environment into the command, secrets included.
+	s.log.Info("started", "pid", program.pid)
+	go func() {
+		defer close(ended)
+		status := pipes.carry(s.channel, program.done)
+		s.log.Info("ended", "pid", program.pid, "exitCode", exitCode(status), "seconds", int(time.Since(start).Seconds()))
+		s.tellSummary(since)
+		s.tellExit(status)
+	}()
+	return true
+}
+
+func (s *session) tellSummary(since int) {
+	summary := launch.Summary{Role: launch.RoleWorker}
+	s.server.ranks.tell(&summary, since)
+	if len(summary.Ranks) == 0 && summary.OOMKills == 0 {
+		return
+	}
+	data, err := json.Marshal(summary)
+	if err == nil {
+		_, _ = s.channel.SendRequest(requestSummary, false, data)
+	}
+}
+
+func (s *session) tellExit(status unix.WaitStatus) {
+	if status.Signaled() {
+		_, _ = s.channel.SendRequest("exit-signal", false, ssh.Marshal(struct {
+			Signal      string
+			Core        bool
+			Error, Lang string
+		}{strings.TrimPrefix(unix.SignalName(status.Signal()), "SIG"), status.CoreDump(), "", ""}))
+		return
+	}
+	_, _ = s.channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Code uint32 }{uint32(status.ExitStatus())}))
+}
+
+// pipes connect a program with a channel.
+type pipes struct{ input, output, errors *os.File }
+
+// start starts a program at the other ends of the pipes.
+func (p *pipes) start(processes *processes, c command) (program, error) {
+	var theirs [3]*os.File
+	var errs [3]error
+	theirs[0], p.input, errs[0] = os.Pipe()
+	p.output, theirs[1], errs[1] = os.Pipe()
+	p.errors, theirs[2], errs[2] = os.Pipe()
+	err := errors.Join(errs[:]...)
+	c.files = theirs
+	var started program
+	if err == nil {
+		started, err = processes.start(c)
+	}
+	closeFiles(theirs[:]...)
+	if err != nil {
+		p.close()
+	}
+	return started, err
+}
+
+func (p *pipes) close() { closeFiles(p.input, p.output, p.errors) }
+
+func closeFiles(files ...*os.File) {
+	for _, file := range files {
+		if file != nil {
+			file.Close()
+		}
+	}
+}
+
+// idle is how long output may still come after a program has ended, from others that hold its pipes.
+const idle = 300 * time.Millisecond
+
+// carry carries bytes both ways until the program has ended and all of its output has gone.
+func (p *pipes) carry(channel ssh.Channel, done <-chan unix.WaitStatus) unix.WaitStatus {
+	defer p.close()
+	go func() {
+		_, _ = io.Copy(p.input, channel)
+		p.input.Close()
+	}()
+	finished := make(chan struct{})
+	var outputs sync.WaitGroup
+	outputs.Go(func() { drain(channel, p.output, finished) })
+	outputs.Go(func() { drain(channel.Stderr(), p.errors, finished) })
+	status := <-done
+	close(finished)
+	// Wakes those that wait for output right now.
+	soon := time.Now().Add(idle)
+	_ = p.output.SetReadDeadline(soon)
+	_ = p.errors.SetReadDeadline(soon)
+	outputs.Wait()
+	return status
+}
+
+// drain copies a program's output until its end. Once the program has finished, what holds the pipe may be a daemon
+// that it left behind, which need not ever close it: then silence is the end.
+func drain(to io.Writer, from *os.File, finished <-chan struct{}) {
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buffer)
+		if n > 0 {
+			if _, failed := to.Write(buffer[:n]); failed != nil {
+				// The client is gone; the program must not block until it is told so.
+				to = io.Discard
+			}
+			select {
+			case <-finished:
+				_ = from.SetReadDeadline(time.Now().Add(idle))
+			default:
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}

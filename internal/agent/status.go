@@ -1,0 +1,116 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	"opendatahub.io/mpijob/internal/launch"
+)
+
+// serveStatus serves what an agent knows, to be read by anyone who reaches the pod: it holds no secrets.
+func serveStatus(log *slog.Logger, address string, summary func() launch.Summary, counters ...func() []series) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(summary())
+	})
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+		all := summarySeries(summary())
+		for _, more := range counters {
+			all = append(all, more()...)
+		}
+		for _, s := range all {
+			s.write(w)
+		}
+	})
+	server := &http.Server{
+		Addr: address, Handler: mux,
+		ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 30 * time.Second, MaxHeaderBytes: 8 << 10,
+	}
+	// In its node's network another agent may have the port. Ranks run all the same.
+	log.Warn("status is not served", "error", server.ListenAndServe())
+}
+
+// series is one Prometheus time series. The client library would double the agent's size, for a dozen numbers.
+type series struct {
+	name, kind, help string
+	value            float64
+}
+
+func (s series) write(w io.Writer) {
+	fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n%s %g\n", s.name, s.help, s.name, s.kind, s.name, s.value)
+}
+
+func summarySeries(s launch.Summary) []series {
+	all := []series{
+		{"mpi_agent_ranks_seen_total", "counter", "Processes with a rank that were seen in this container.", float64(s.RanksSeen)},
+		{"mpi_agent_ranks_failed_total", "counter", "Ranks of this container that ended badly, the first 8 of them.", float64(len(s.Ranks))},
+		{"mpi_agent_oom_kills_total", "counter", "Processes of this container that the kernel killed for lack of memory.", float64(s.OOMKills)},
+		{"mpi_agent_memory_peak_bytes", "gauge", "Most memory that this container has used.", float64(s.MemoryPeak)},
+		{"mpi_agent_memory_limit_bytes", "gauge", "This container's memory limit, 0 for none.", float64(s.MemoryLimit)},
+	}
+	if s.Role == launch.RoleLauncher {
+		all = append(
+			all,
+			series{"mpi_agent_hosts_expected", "gauge", "Hosts of the hostfile.", float64(s.HostsExpected)},
+			series{"mpi_agent_hosts_reached", "gauge", "Hosts that the launcher has started something on.", float64(s.HostsReached)},
+			series{"mpi_agent_slots_expected", "gauge", "Slots of the hostfile.", float64(s.SlotsExpected)},
+			series{"mpi_agent_slots_found", "gauge", "Slots of the hosts that the launcher has started something on.", float64(s.SlotsFound)},
+		)
+	}
+	return all
+}
+
+func (s *server) series() []series {
+	return []series{
+		{"mpi_agent_connections_total", "counter", "Connections of this job's pods.", float64(s.accepted.Load())},
+		{"mpi_agent_connections_refused_total", "counter", "Connections that did not prove that they belong to this job.", float64(s.refused.Load())},
+		{"mpi_agent_connections_dropped_total", "counter", "Connections closed unproven to make room for others.", float64(s.dropped.Load())},
+		{"mpi_agent_sessions_active", "gauge", "Programs that clients have started and that run.", float64(s.active.Load())},
+		{"mpi_agent_ranks_running", "gauge", "Ranks that run in this container.", float64(s.ranks.running())},
+	}
+}
+
+// printStatus asks the agent of this pod, and prints what it says for people.
+func printStatus(stdout, stderr io.Writer) int {
+	client := &http.Client{Timeout: 5 * time.Second}
+	response, err := client.Get("http://127.0.0.1:" + strconv.Itoa(launch.StatusPort) + "/status")
+	if err != nil {
+		fmt.Fprintln(stderr, "mpi-agent: no agent answers in this pod:", err)
+		return 1
+	}
+	defer response.Body.Close()
+	var s launch.Summary
+	if err := json.NewDecoder(io.LimitReader(response.Body, 1<<20)).Decode(&s); err != nil {
+		fmt.Fprintln(stderr, "mpi-agent: the agent's answer cannot be read:", err)
+		return 1
+	}
+	fmt.Fprintf(stdout, "%s\n", s.Role)
+	if s.Role == launch.RoleLauncher {
+		fmt.Fprintf(stdout, "  hosts   %d of %d reached\n  slots   %d of %d found\n", s.HostsReached, s.HostsExpected, s.SlotsFound, s.SlotsExpected)
+	} else {
+		fmt.Fprintf(stdout, "  ranks   %d seen\n  refused %d connections\n", s.RanksSeen, s.Refused)
+	}
+	limit := "no limit"
+	if s.MemoryLimit > 0 {
+		limit = "of " + mebibytes(s.MemoryLimit)
+	}
+	fmt.Fprintf(stdout, "  memory  at most %s used, %s\n", mebibytes(s.MemoryPeak), limit)
+	for _, h := range s.Hosts {
+		fmt.Fprintf(stdout, "  host %s: %s\n", h.Host, h.Message)
+	}
+	for _, r := range s.Ranks {
+		fmt.Fprintf(stdout, "  %s\n", rankEnded(r))
+	}
+	if s.Message != "" {
+		fmt.Fprintf(stdout, "%s\n", s.Message)
+	}
+	return 0
+}

@@ -1,0 +1,74 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"opendatahub.io/mpijob/internal/launch"
+)
+
+// outOfMemory tells of processes that the kernel killed.
+func outOfMemory(s launch.Summary) string {
+	text := fmt.Sprintf("The kernel killed %d of this container's processes, which had no memory left", s.OOMKills)
+	if s.MemoryLimit > 0 {
+		text += " below the limit of " + mebibytes(s.MemoryLimit)
+	}
+	for _, rank := range s.Ranks {
+		if rank.OOM {
+			return fmt.Sprintf("%s; rank %d (%s) was one of them.", text, rank.Rank, rank.Program)
+		}
+	}
+	return text + "."
+}
+
+// rankEnded tells how a rank ended.
+func rankEnded(r launch.RankEnd) string {
+	who := fmt.Sprintf("Rank %d (%s) ", r.Rank, r.Program)
+	switch {
+	case r.OOM:
+		return who + "was killed by the kernel for lack of memory."
+	case r.Signal != 0:
+		return fmt.Sprintf("%sended by signal %d (%s).", who, r.Signal, unix.SignalName(unix.Signal(r.Signal)))
+	case r.ExitCode < 0:
+		return who + "ended."
+	}
+	return fmt.Sprintf("%sended with code %d.", who, r.ExitCode)
+}
+
+func mebibytes(bytes int64) string { return fmt.Sprintf("%d MiB", bytes>>20) }
+
+// mostMessage is what a termination message holds (k8s.io/kubernetes/pkg/kubelet/kuberuntime: 4096 bytes).
+const mostMessage = 4096
+
+// terminationMessage is a summary as Kubernetes keeps it, shortened until it fits.
+func terminationMessage(s launch.Summary) []byte {
+	for {
+		data, err := json.Marshal(s)
+		if err != nil {
+			return nil
+		}
+		switch {
+		case len(data) <= mostMessage:
+			return data
+		case len(s.Hosts) > 1:
+			s.Hosts = s.Hosts[:len(s.Hosts)/2]
+		case len(s.Ranks) > 1:
+			s.Ranks = s.Ranks[:len(s.Ranks)/2]
+		default:
+			s.Message, s.Hosts, s.Ranks = cut(s.Message, 1024), nil, nil
+		}
+	}
+}
+
+// cut shortens a text to some bytes, between characters.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	for most > 0 && text[most]&0xC0 == 0x80 {
+		most--
+	}
+	return text[:most]
+}
