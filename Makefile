@@ -8,8 +8,9 @@ BIN := $(CURDIR)/bin
 DIST := $(CURDIR)/dist
 export PATH := $(BIN):$(PATH)
 
-# The image that `make deploy` runs, and that of `make run` and of the end-to-end tests.
+# The images that `make deploy` runs, and that of `make run` and of the end-to-end tests.
 IMG ?= odh/mpijob-operator:dev
+AGENT_IMG ?= odh/mpijob-agent:dev
 SAMPLE_IMG ?= odh/mpi-sample-openmpi:dev
 NODES ?= 2
 # Which end-to-end tests to run, a regular expression over their names, or which suite of the benchmark; empty: all.
@@ -29,7 +30,7 @@ endif
 .PHONY: help
 help: ## List these commands.
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {print "\n" substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
-	@echo; echo "With KUBECONFIG set, run, deploy and e2e use that cluster; name images that it can pull in IMG and SAMPLE_IMG."
+	@echo; echo "With KUBECONFIG set, run, deploy and e2e use that cluster; name images that it can pull in IMG, AGENT_IMG and SAMPLE_IMG."
 
 ##@ Use
 
@@ -39,7 +40,7 @@ run: deploy ## Run a real MPI job on a real Kubernetes, made on this machine.
 
 .PHONY: deploy
 deploy: $(if $(KUBECONFIG),,cluster-up load) ## Install the operator.
-	@hack/deploy.sh $(IMG) $(if $(KUBECONFIG),,$(DIST)/operator.tar)
+	@hack/deploy.sh $(IMG) $(AGENT_IMG) $(if $(KUBECONFIG),,$(DIST)/operator.tar)
 
 .PHONY: undeploy
 undeploy: ## Remove the operator, its CRD and with it every MPIJob.

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs the operator and waits until it serves: deploy.sh IMAGE [ARCHIVE]
+# Installs the operator and waits until it serves: deploy.sh IMAGE AGENT_IMAGE [ARCHIVE]
 # The archive is the one that the image was loaded from; a changed one restarts the operator.
 set -euo pipefail
-image=$1 archive=${2:-}
+image=$1 agent=$2 archive=${3:-}
 cd "$(dirname "$0")/.."
 read -ra kubectl <<<"${KUBECTL:-kubectl}"
 
@@ -30,6 +30,12 @@ patches:
 - target: {kind: Deployment, name: mpijob-operator}
   patch: |
     - {op: add, path: /spec/template/metadata/annotations/mpi.opendatahub.io~1build, value: "$build"}
+- target: {kind: Deployment, name: mpijob-operator}
+  patch: |
+    apiVersion: apps/v1
+    kind: Deployment
+    metadata: {name: mpijob-operator}
+    spec: {template: {spec: {containers: [{name: operator, env: [{name: AGENT_IMAGE, value: "$agent"}]}]}}}
 YAML
 echo "deploy: installing the operator, $image"
 "${kubectl[@]}" apply --server-side --force-conflicts -k "$overlay" >/dev/null

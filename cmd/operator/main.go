@@ -29,6 +29,7 @@ func run() error {
 	flag.StringVar(&options.Namespace, "namespace", os.Getenv("POD_NAMESPACE"), "the operator's own namespace, for its lease and its webhook's certificate; by default $POD_NAMESPACE")
 	flag.StringVar(&namespaces, "watch-namespaces", "", "run jobs in these namespaces only, separated by commas; by default in all")
 	flag.StringVar(&options.ClusterDomain, "cluster-domain", "", "end host names in hostfiles with this domain, such as cluster.local; by default they end in .svc")
+	flag.StringVar(&options.AgentImage, "agent-image", os.Getenv("AGENT_IMAGE"), "the image that brings the agent into pods, which starts their ranks; by default $AGENT_IMAGE; empty: ranks are started by the images' own sshd")
 	flag.StringVar((*string)(&options.KeyType), "ssh-key-type", "p521", "the type of jobs' SSH keys: p521 (ECDSA) or rsa-4096")
 	flag.BoolVar(&options.LeaderElection, "leader-elect", true, "let one of several replicas work at a time")
 	flag.StringVar(&options.HealthAddress, "health-address", ":8081", "serve /healthz and /readyz here; 0 turns them off")

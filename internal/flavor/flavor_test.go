@@ -21,7 +21,10 @@ func TestFlavors(t *testing.T) {
 			if got := f.Hostfile(hosts); got != want {
 				t.Errorf("hostfile is %q, want %q", got, want)
 			}
-			mpitest.Golden(t, "launcher-env-"+string(implementation), f.LauncherEnv(mpitest.Job(2, func(j *mpi.Job) { j.SlotsPerWorker = 8 })))
+			for _, launch := range []string{mpi.LaunchAgent, mpi.LaunchSSHD} {
+				job := mpitest.Job(2, func(j *mpi.Job) { j.SlotsPerWorker, j.Launch = 8, launch })
+				mpitest.Golden(t, "launcher-env-"+string(implementation)+"-"+launch, f.LauncherEnv(job))
+			}
 		})
 	}
 }

@@ -3,6 +3,7 @@ package flavor
 import (
 	corev1 "k8s.io/api/core/v1"
 
+	"opendatahub.io/mpijob/internal/launch"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
@@ -13,9 +14,16 @@ type intelMPI struct{}
 func (intelMPI) Hostfile(hosts []mpi.Host) string { return hydraHostfile(hosts) }
 
 func (intelMPI) LauncherEnv(job mpi.Job) []corev1.EnvVar {
-	return []corev1.EnvVar{
+	env := []corev1.EnvVar{
 		{Name: "I_MPI_HYDRA_HOST_FILE", Value: mpi.HostfilePath},
-		{Name: "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS", Value: connectionAttempts},
 		{Name: "I_MPI_PERHOST", Value: slots(job)},
 	}
+	if !job.UsesAgent() {
+		return append(env, corev1.EnvVar{Name: "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS", Value: connectionAttempts})
+	}
+	return append(
+		env,
+		corev1.EnvVar{Name: "I_MPI_HYDRA_BOOTSTRAP", Value: "ssh"},
+		corev1.EnvVar{Name: "I_MPI_HYDRA_BOOTSTRAP_EXEC", Value: launch.Shim},
+	)
 }

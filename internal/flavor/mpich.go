@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"opendatahub.io/mpijob/internal/launch"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
@@ -14,7 +15,14 @@ type mpich struct{}
 
 func (mpich) Hostfile(hosts []mpi.Host) string { return hydraHostfile(hosts) }
 
-func (mpich) LauncherEnv(mpi.Job) []corev1.EnvVar {
+func (mpich) LauncherEnv(job mpi.Job) []corev1.EnvVar {
+	if job.UsesAgent() {
+		return []corev1.EnvVar{
+			{Name: "HYDRA_HOST_FILE", Value: mpi.HostfilePath},
+			{Name: "HYDRA_LAUNCHER", Value: "ssh"},
+			{Name: "HYDRA_LAUNCHER_EXEC", Value: launch.Shim},
+		}
+	}
 	return []corev1.EnvVar{
 		{Name: "HYDRA_HOST_FILE", Value: mpi.HostfilePath},
 		{Name: "HYDRA_LAUNCHER_EXTRA_ARGS", Value: connectionAttempts},

@@ -9,13 +9,25 @@ import (
 // AnnotationLaunch says, on a job, who starts ranks on its workers: LaunchAgent or LaunchSSHD.
 const AnnotationLaunch = Group + "/launch"
 
-// Who starts ranks.
+// Who starts ranks on workers.
 const (
 	// LaunchAgent is our own agent, in any image. It is the default where the worker names no command of its own.
 	LaunchAgent = "agent"
 	// LaunchSSHD is the image's own OpenSSH, as with mpi-operator.
 	LaunchSSHD = "sshd"
 )
+
+// UsesAgent tells whether the agent starts the job's ranks: where its user says so, and where the worker is given no
+// command. A worker with a command of its own runs that; its user may call the agent from there.
+func (j Job) UsesAgent() bool {
+	return j.Workers.Count > 0 && (j.Launch == LaunchAgent || j.Launch == "" && !j.Workers.HasCommand())
+}
+
+// HasCommand tells whether the worker's template says what to run.
+func (w Workers) HasCommand() bool {
+	containers := w.Template.Spec.Containers
+	return len(containers) > 0 && (len(containers[0].Command) > 0 || len(containers[0].Args) > 0)
+}
 
 // SummaryOf reads the agent's summary of a pod's first container, from its latest run that has ended; false where
 // there is none.

@@ -24,6 +24,8 @@ type Job struct {
 	// SSHMountPath is the folder in which pods find the job's keys, absolute.
 	SSHMountPath string
 
+	// Launch says who starts ranks, LaunchAgent or LaunchSSHD; empty leaves it to UsesAgent.
+	Launch    string
 	Lifecycle Lifecycle
 	// WantsGang is set where the job says how its pods are to be placed together. That is not done yet.
 	WantsGang bool
@@ -112,7 +114,7 @@ type Finish struct {
 type Fields struct {
 	Name, Slots, SSHMountPath                     *field.Path
 	LauncherTemplate, WorkerCount, WorkerTemplate *field.Path
-	TTL, Deadline, BackoffLimit, Gang             *field.Path
+	TTL, Deadline, BackoffLimit, Gang, Launch     *field.Path
 }
 
 // New returns a job with every default in place. The defaults are those of mpi-operator v0.8.2

@@ -4,6 +4,8 @@ import (
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"opendatahub.io/mpijob/internal/launch"
 )
 
 // Labels on everything that belongs to a job. The first four are mpi-operator's own
@@ -54,7 +56,7 @@ const EnvRole = "K_MPI_JOB_ROLE"
 const (
 	ConfigMountPath   = "/etc/mpi"
 	HostfileKey       = "hostfile"
-	HostfilePath      = ConfigMountPath + "/" + HostfileKey
+	HostfilePath      = launch.Hostfile
 	DiscoverHostsKey  = "discover_hosts.sh"
 	ConfigVolume      = "mpi-job-config"
 	SSHVolume         = "ssh-auth"

@@ -28,11 +28,21 @@ func Validate(j Job) field.ErrorList {
 	errs = append(errs, validateSize(j)...)
 	errs = append(errs, validateSSHMountPath(j)...)
 	errs = append(errs, validateLifecycle(j)...)
+	errs = append(errs, validateLaunch(j)...)
 	errs = append(errs, validateTemplate(j.Launcher.Template, j.Fields.LauncherTemplate, j.SSHMountPath, ConfigMountPath)...)
 	if j.Workers.Count > 0 {
 		errs = append(errs, validateTemplate(j.Workers.Template, j.Fields.WorkerTemplate, j.SSHMountPath)...)
 	}
 	return errs
+}
+
+// validateLaunch checks who is to start ranks.
+func validateLaunch(j Job) field.ErrorList {
+	switch j.Launch {
+	case "", LaunchAgent, LaunchSSHD:
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(j.Fields.Launch, j.Launch, []string{LaunchAgent, LaunchSSHD})}
 }
 
 // Warnings are what in a job runs but is hardly what its user means.

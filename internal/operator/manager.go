@@ -39,6 +39,8 @@ type Options struct {
 	WatchNamespaces []string
 	// ClusterDomain ends the host names in hostfiles; empty leaves it out.
 	ClusterDomain string
+	// AgentImage brings the agent into pods; empty: ranks are started by the images' own sshd.
+	AgentImage string
 	// KeyType is the type of jobs' SSH keys; empty: cluster.KeyP521.
 	KeyType cluster.KeyType
 	// LeaderElection lets several replicas run of which one works.
@@ -109,7 +111,7 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 		return nil, fmt.Errorf("add stock of SSH keys: %w", err)
 	}
 	c := cluster.New(m.GetClient(), m.GetAPIReader(), keys, clock.RealClock{})
-	settings := plan.Settings{ClusterDomain: options.ClusterDomain}
+	settings := plan.Settings{ClusterDomain: options.ClusterDomain, AgentImage: options.AgentImage}
 	for _, kind := range apiKinds {
 		r := &reconciler{
 			kind: kind, client: m.GetClient(), cluster: c, clock: clock.RealClock{}, settings: settings,

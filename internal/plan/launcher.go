@@ -16,11 +16,11 @@ import (
 
 // launcher is the launcher's Job to create, or the change that suspends or resumes the one there is; nil if
 // nothing is to be done.
-func launcher(job mpi.Job, seen mpi.Observed, out mpi.Outcome) Object {
+func launcher(job mpi.Job, seen mpi.Observed, out mpi.Outcome, settings Settings) Object {
 	if seen.Launcher == nil {
 		// A suspended launcher has no pod: making it starts nothing.
 		if out.LauncherMayStart || out.PodsMayStart && job.Lifecycle.Suspended {
-			return newLauncher(job)
+			return newLauncher(job, settings)
 		}
 		return nil
 	}
@@ -30,12 +30,12 @@ func launcher(job mpi.Job, seen mpi.Observed, out mpi.Outcome) Object {
 	suspended := ptr.Deref(seen.Launcher.Spec.Suspend, false)
 	suspend := job.Lifecycle.Suspended || suspended && !out.LauncherMayStart
 	switch {
-	case suspend == suspended, launcherOutdated(job, seen):
+	case suspend == suspended, launcherOutdated(job, seen, settings):
 		return nil
 	case suspend:
 		return suspendLauncher(job, seen)
 	}
-	change := newLauncher(job)
+	change := newLauncher(job, settings)
 	change.UID, change.Spec.Suspend = seen.Launcher.UID, new(false)
 	return change
 }
@@ -59,12 +59,12 @@ func stopLauncher(job mpi.Job, seen mpi.Observed) Object {
 
 // launcherOutdated tells whether a suspended launcher is to be made anew: the job was changed meanwhile in what
 // a batch Job cannot change.
-func launcherOutdated(job mpi.Job, seen mpi.Observed) bool {
+func launcherOutdated(job mpi.Job, seen mpi.Observed, settings Settings) bool {
 	if seen.Launcher == nil || !ptr.Deref(seen.Launcher.Spec.Suspend, false) || seen.Launcher.DeletionTimestamp != nil {
 		return false
 	}
 	was, known := seen.Launcher.Annotations[mpi.AnnotationTemplate]
-	return known && was != fixedPart(launcherTemplate(job))
+	return known && was != fixedPart(launcherTemplate(job, settings))
 }
 
 // fixedPart is a digest of what a batch Job's pod template keeps for good. The rest may change while the Job is
@@ -84,7 +84,7 @@ func fixedPart(template corev1.PodTemplateSpec) string {
 
 // newLauncher is the batch Job that runs the launcher's pod. The job's own TTL is not passed on: the operator
 // removes the whole job, not the launcher from under it.
-func newLauncher(job mpi.Job) *batchv1.Job {
+func newLauncher(job mpi.Job, settings Settings) *batchv1.Job {
 	object := &batchv1.Job{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
 		ObjectMeta: meta(job, job.LauncherName(), ""),
@@ -94,7 +94,7 @@ func newLauncher(job mpi.Job) *batchv1.Job {
 			// Two launchers at once would start the job's ranks twice: a new pod only when the old one has ended
 			// (github.com/kubernetes/kubernetes/issues/115844).
 			PodReplacementPolicy: ptr.To(batchv1.Failed),
-			Template:             launcherTemplate(job),
+			Template:             launcherTemplate(job, settings),
 		},
 	}
 	object.Annotations = map[string]string{mpi.AnnotationTemplate: fixedPart(object.Spec.Template)}
@@ -104,7 +104,7 @@ func newLauncher(job mpi.Job) *batchv1.Job {
 	return object
 }
 
-func launcherTemplate(job mpi.Job) corev1.PodTemplateSpec {
+func launcherTemplate(job mpi.Job, settings Settings) corev1.PodTemplateSpec {
 	template := *job.Launcher.Template.DeepCopy()
 	template.Labels = withLabels(template.Labels, job.PodLabels(mpi.RoleLauncher))
 	if job.Launcher.RunsRanks {
@@ -122,6 +122,10 @@ func launcherTemplate(job mpi.Job) corev1.PodTemplateSpec {
 	}
 	mountKeys(job, &template.Spec)
 	mountConfig(job, &template.Spec)
+	if job.UsesAgent() {
+		launchThrough(main)
+		addAgent(job, &template.Spec, settings)
+	}
 	return template
 }
 

@@ -14,6 +14,9 @@ import (
 type Settings struct {
 	// ClusterDomain ends the DNS names of Services, such as cluster.local; empty leaves it out of host names.
 	ClusterDomain string
+	// AgentImage is the image that brings the agent into pods. Without one there is no agent: ranks are started by
+	// the images' own sshd.
+	AgentImage string
 }
 
 // Object is anything the API server keeps.
@@ -44,6 +47,9 @@ type Ref struct {
 
 // For plans a job from what was observed and judged of it.
 func For(job mpi.Job, seen mpi.Observed, out mpi.Outcome, settings Settings) Plan {
+	if settings.AgentImage == "" {
+		job.Launch = mpi.LaunchSSHD
+	}
 	switch {
 	case job.Lifecycle.Deleting:
 		// The garbage collector removes what the job owns.
@@ -52,7 +58,7 @@ func For(job mpi.Job, seen mpi.Observed, out mpi.Outcome, settings Settings) Pla
 		return Plan{Base: wanted(stopLauncher(job, seen)), Delete: finishedWorkers(job, seen)}
 	}
 	plan := Plan{Base: wanted(service(job, seen), config(job, seen, settings), secret(job, seen))}
-	switch launcher := launcher(job, seen, out); {
+	switch launcher := launcher(job, seen, out, settings); {
 	case launcher == nil:
 	case launcher.GetUID() != "":
 		// A launcher is suspended before its workers go, of whose loss it would else die, and resumed before they
@@ -61,7 +67,7 @@ func For(job mpi.Job, seen mpi.Observed, out mpi.Outcome, settings Settings) Pla
 	default:
 		plan.Pods = append(plan.Pods, launcher)
 	}
-	if launcherOutdated(job, seen) {
+	if launcherOutdated(job, seen, settings) {
 		plan.Delete = append(plan.Delete, Ref{Kind: "Job", Namespace: job.Namespace, Name: job.LauncherName(), UID: seen.Launcher.UID})
 	}
 	if job.Lifecycle.Suspended {

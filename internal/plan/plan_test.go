@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"opendatahub.io/mpijob/internal/mpi"
@@ -39,6 +40,22 @@ func TestPlanObjects(t *testing.T) {
 			j.Workers.Template.Spec.DNSConfig = &corev1.PodDNSConfig{Searches: []string{"corp.example"}}
 			j.Workers.Template.Spec.Containers[0].Command = []string{"sshd-user"}
 		})},
+		"agent": {job: mpitest.Job(2, func(j *mpi.Job) {
+			j.Launcher.Template.Spec.Containers[0].Command = []string{"mpirun"}
+			j.Launcher.Template.Spec.Containers[0].Args = []string{"-n", "2", "pi"}
+			worker := &j.Workers.Template.Spec.Containers[0]
+			worker.Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("4Gi"), "nvidia.com/gpu": resource.MustParse("1")}
+			worker.SecurityContext = &corev1.SecurityContext{RunAsNonRoot: new(true), RunAsUser: new(int64(1000650000)), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
+		}), settings: plan.Settings{AgentImage: "agent:1"}},
+		"agent-beside-own-command": {job: mpitest.Job(1, func(j *mpi.Job) {
+			j.Launch = mpi.LaunchAgent
+			j.Workers.Template.Spec.InitContainers = []corev1.Container{{Name: "data", Image: "data"}}
+			j.Workers.Template.Spec.Containers[0].Command = []string{"sh", "-c", "prepare; exec /opt/mpi-agent/mpi-agent serve"}
+		}), settings: plan.Settings{AgentImage: "agent:1"}},
+		"agent-not-wanted": {
+			job:      mpitest.Job(1, func(j *mpi.Job) { j.Launch = mpi.LaunchSSHD }),
+			settings: plan.Settings{AgentImage: "agent:1"},
+		},
 		"launcher-alone": {job: mpitest.Job(0)},
 		"suspended":      {job: mpitest.Job(2, func(j *mpi.Job) { j.Lifecycle.Suspended = true })},
 		"launcher-waits": {job: mpitest.Job(1, func(j *mpi.Job) { j.Launcher.AfterWorkers = true })},

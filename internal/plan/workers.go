@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"opendatahub.io/mpijob/internal/launch"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
@@ -71,11 +72,18 @@ func worker(job mpi.Job, index int, settings Settings) *corev1.Pod {
 	spec.RestartPolicy = job.Workers.RestartPolicy
 
 	main := &spec.Containers[0]
-	if len(main.Command) == 0 && len(main.Args) == 0 {
+	switch {
+	case job.Workers.HasCommand():
+	case job.UsesAgent():
+		main.Command = []string{launch.Binary, "serve"}
+	default:
 		main.Command = []string{"/usr/sbin/sshd", "-De"}
 	}
 	addEnv(main, corev1.EnvVar{Name: mpi.EnvRole, Value: string(mpi.RoleWorker)})
 	mountKeys(job, &spec)
+	if job.UsesAgent() {
+		addAgent(job, &spec, settings)
+	}
 
 	pod := &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},

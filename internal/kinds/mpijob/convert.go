@@ -33,6 +33,7 @@ var (
 		Deadline:         policy.Child("activeDeadlineSeconds"),
 		BackoffLimit:     policy.Child("backoffLimit"),
 		Gang:             policy.Child("schedulingPolicy"),
+		Launch:           field.NewPath("metadata", "annotations").Key(mpi.AnnotationLaunch),
 	}
 )
 
@@ -60,6 +61,7 @@ func (c *converter) identity(from *kubeflow.MPIJob) {
 	c.job.Namespace, c.job.Name, c.job.UID = from.Namespace, from.Name, from.UID
 	c.job.Lifecycle.Deleting = from.DeletionTimestamp != nil
 	c.job.Fields = fields
+	c.job.Launch = from.Annotations[mpi.AnnotationLaunch]
 }
 
 func (c *converter) sizes(from *kubeflow.MPIJobSpec) {
