@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"slices"
@@ -78,6 +79,9 @@ func Launch() error {
 	environment := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, launchVariable+"=")
 	})
+	// Whoever called "up" may have had files open, a lock for instance, that
+	// would stay open as long as the cluster runs. An old kernel cannot do it.
+	_ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
 	if err := syscall.Exec(order.Args[0], order.Args, environment); err != nil {
 		return fmt.Errorf("run %s: %w", order.Args[0], err)
 	}
