@@ -13,6 +13,8 @@ IMG ?= odh/mpijob-operator:dev
 AGENT_IMG ?= odh/mpijob-agent:dev
 SAMPLE_IMG ?= odh/mpi-sample-openmpi:dev
 NODES ?= 2
+# What else the cluster has, such as trainer or trainer=v2.1.0, or none; empty: what it has.
+WITH ?=
 # Which end-to-end tests to run, a regular expression over their names, or which suite of the benchmark; empty: all.
 SUITE ?=
 # Which cases of the benchmark, a regular expression over their names; empty: all.
@@ -47,8 +49,8 @@ undeploy: ## Remove the operator, its CRD and with it every MPIJob.
 	$(KUBECTL) delete --ignore-not-found -k config/default
 
 .PHONY: cluster-up
-cluster-up: $(BIN)/cluster ## Start a real Kubernetes with NODES nodes on this machine.
-	@cluster up --nodes $(NODES)
+cluster-up: $(BIN)/cluster ## Start a real Kubernetes with NODES nodes on this machine; WITH=trainer: with Kubeflow Trainer.
+	@cluster up --nodes $(NODES) $(if $(WITH),--with '$(WITH)')
 	@ln -sfn "$$(cluster binaries)/kubectl" $(BIN)/kubectl
 
 .PHONY: cluster-down

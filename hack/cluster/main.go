@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"opendatahub.io/mpijob/hack/cluster/addon"
 	"opendatahub.io/mpijob/hack/cluster/binaries"
 	"opendatahub.io/mpijob/hack/cluster/cluster"
 	"opendatahub.io/mpijob/hack/cluster/layout"
@@ -101,22 +102,26 @@ func reported(state string, work func(*cluster.Cluster) error) error {
 
 func upCommand(state *string) *cobra.Command {
 	var options cluster.UpOptions
-	var gates, runtimeConfig string
+	var texts struct{ gates, runtimeConfig, with string }
 	command := &cobra.Command{
 		Use: "up", Short: "Start the cluster, or what is missing of it", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if cmd.Flags().Changed("nodes") && options.Nodes < 1 {
 				return fmt.Errorf("--nodes %d: a cluster has at least 1", options.Nodes)
 			}
-			if cmd.Flags().Changed("feature-gates") {
-				if options.FeatureGates, err = parseGates(gates); err != nil {
-					return err
-				}
+			// What is not given stays as it is, which an empty text does not say.
+			given := cmd.Flags().Changed
+			options.FeatureGates, err = parseIf(given("feature-gates"), texts.gates, parseGates)
+			if err != nil {
+				return err
 			}
-			if cmd.Flags().Changed("runtime-config") {
-				if options.RuntimeConfig, err = parsePairs("runtime-config", runtimeConfig); err != nil {
-					return err
-				}
+			options.RuntimeConfig, err = parseIf(given("runtime-config"), texts.runtimeConfig, parseRuntimeConfig)
+			if err != nil {
+				return err
+			}
+			options.With, err = parseIf(given("with"), texts.with, addon.Parse)
+			if err != nil {
+				return fmt.Errorf("--with: %w", err)
 			}
 			return reported(*state, func(c *cluster.Cluster) error {
 				if err := c.Up(cmd.Context(), options); err != nil {
@@ -129,9 +134,22 @@ func upCommand(state *string) *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.IntVar(&options.Nodes, "nodes", 0, "number of nodes (default: as it is, 2 for a new cluster)")
-	flags.StringVar(&gates, "feature-gates", "", "feature gates of Kubernetes, such as GenericWorkload=true; \"\" for none (default: as it is)")
-	flags.StringVar(&runtimeConfig, "runtime-config", "", "API versions to serve, such as scheduling.k8s.io/v1beta1=true; \"\" for none (default: as it is)")
+	flags.StringVar(&texts.gates, "feature-gates", "", "feature gates of Kubernetes, such as GenericWorkload=true; \"\" for none (default: as it is)")
+	flags.StringVar(&texts.runtimeConfig, "runtime-config", "", "API versions to serve, such as scheduling.k8s.io/v1beta1=true; \"\" for none (default: as it is)")
+	flags.StringVar(&texts.with, "with", "", "controllers to install: "+addon.Usage()+"; \""+addon.None+"\" removes them (default: as it is)")
 	return command
+}
+
+// parseIf returns what parse makes of text, or nil.
+func parseIf[V any](given bool, text string, parse func(string) (map[string]V, error)) (map[string]V, error) {
+	if !given {
+		return nil, nil
+	}
+	return parse(text)
+}
+
+func parseRuntimeConfig(text string) (map[string]string, error) {
+	return parsePairs("runtime-config", text)
 }
 
 // parsePairs reads "name=value,name=value"; an empty text has no pairs.

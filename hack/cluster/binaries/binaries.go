@@ -4,9 +4,11 @@ package binaries
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -38,12 +40,16 @@ func (s Set) Path(program string) string { return filepath.Join(s.Dir, program) 
 
 // component is one program to build.
 type component struct {
-	name    string // also its folder below build
+	name    string
 	version string
+	pkg     string // its main package, of a module that a folder below build only pins; empty: a main.go of our own
 	ldflags string
-	links   []string // names the program is called by
-	warning string   // how long the first time takes
+	links   []string     // names the program is called by
+	image   *oci.Program // the image to wrap it in, if it is to run in pods; the binary is filled in
+	warning string       // how long the first time takes
 }
+
+const firstTime = "compiling, first time only"
 
 func components() []component {
 	return []component{
@@ -56,11 +62,34 @@ func components() []component {
 			links: []string{
 				"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet", "kubectl",
 			},
-			warning: "compiling, first time only, takes about 5-10 minutes",
+			warning: firstTime + ", takes about 5-10 minutes",
 		},
-		{name: "etcd", version: layout.EtcdVersion, links: []string{"etcd"}, warning: "compiling, first time only"},
-		{name: "coredns", version: layout.CoreDNSVersion, links: []string{"coredns"}, warning: "compiling, first time only"},
-		{name: "pause", version: "v1", links: []string{"pause"}, warning: "compiling, first time only"},
+		{name: "etcd", version: layout.EtcdVersion, links: []string{"etcd"}, warning: firstTime},
+		{name: "coredns", version: layout.CoreDNSVersion, links: []string{"coredns"}, warning: firstTime},
+		{
+			name: "pause", version: "v1", links: []string{"pause"}, warning: firstTime,
+			image: &oci.Program{Reference: layout.PauseImage},
+		},
+	}
+}
+
+// Controller is a program that not every cluster has and that runs in pods:
+// the main package of a public module, which the folder NAME-VERSION below
+// build pins.
+type Controller struct {
+	Name, Version string
+	// Module is the module's path, Package that of its main package.
+	Module, Package string
+}
+
+// Image is the name of the controller's image on the nodes.
+func (c Controller) Image() string { return "localhost/mpijob-" + c.Name + ":" + c.Version }
+
+func (c Controller) component() component {
+	return component{
+		name: c.Name, version: c.Version, pkg: c.Package, warning: firstTime + ", takes minutes",
+		// Where the controllers' own images have it, and their manifests look for it.
+		image: &oci.Program{Reference: c.Image(), Path: "/manager"},
 	}
 }
 
@@ -76,55 +105,103 @@ func CacheDir() (string, error) {
 	return filepath.Join(home, ".cache", "mpijob"), nil
 }
 
-// Ensure returns the programs, built if need be from the sources below
-// repository. Two that build at once wait for one another.
+// Ensure returns the programs of every cluster, built if need be from the
+// sources below repository. Two that build at once wait for one another.
 func Ensure(ctx context.Context, repository string, report *progress.Reporter) (Set, error) {
-	cache, err := CacheDir()
+	b, err := NewBuilder(ctx, repository, report)
 	if err != nil {
 		return Set{}, err
-	}
-	goVersion, err := toolVersion(ctx)
-	if err != nil {
-		return Set{}, err
-	}
-	b := builder{
-		sources: filepath.Join(repository, "hack", "cluster", "build"), cache: cache, goVersion: goVersion, report: report,
 	}
 	all := sha256.New()
 	built := map[string]string{} // component → folder
 	for _, c := range components() {
-		key, err := b.key(c)
+		dir, err := b.ensure(ctx, c)
 		if err != nil {
 			return Set{}, err
 		}
-		all.Write(fmt.Appendln(nil, key))
-		dir := filepath.Join(cache, key)
-		if err := b.once(ctx, dir, func(into string) error { return b.build(ctx, c, into) }); err != nil {
-			return Set{}, err
-		}
+		all.Write(fmt.Appendln(nil, filepath.Base(dir)))
 		built[c.name] = dir
 	}
-	dir := filepath.Join(cache, "bin-"+layout.KubernetesVersion+"-"+shortHash(all))
-	err = b.once(ctx, dir, func(into string) error { return link(built, into) })
+	dir, err := b.Once(ctx, "bin-"+layout.KubernetesVersion+"-"+shortHash(all), func(into string) error { return link(built, into) })
 	if err != nil {
 		return Set{}, err
 	}
 	return Set{Dir: dir, PauseArchive: filepath.Join(built["pause"], "pause.tar")}, nil
 }
 
-type builder struct {
+// Builder fills the cache.
+type Builder struct {
 	sources, cache, goVersion string
 	report                    *progress.Reporter
 }
 
+// NewBuilder returns a builder from the sources below repository.
+func NewBuilder(ctx context.Context, repository string, report *progress.Reporter) (Builder, error) {
+	cache, err := CacheDir()
+	if err != nil {
+		return Builder{}, err
+	}
+	goVersion, err := toolVersion(ctx)
+	if err != nil {
+		return Builder{}, err
+	}
+	return Builder{
+		sources: filepath.Join(repository, "hack", "cluster", "build"), cache: cache, goVersion: goVersion, report: report,
+	}, nil
+}
+
+// Archive returns the controller's image as a docker-archive, built if need
+// be.
+func (b Builder) Archive(ctx context.Context, c Controller) (string, error) {
+	dir, err := b.ensure(ctx, c.component())
+	return filepath.Join(dir, c.Name+".tar"), err
+}
+
+// Source returns the folder of the controller's module as it was published,
+// fetched if need be.
+func (b Builder) Source(ctx context.Context, c Controller) (string, error) {
+	command := exec.CommandContext(ctx, "go", "mod", "download", "-json", c.Module)
+	command.Dir = b.folder(c.component())
+	command.Env = goEnvironment()
+	output, err := command.Output()
+	var module struct{ Dir, Error string }
+	if parseErr := json.Unmarshal(output, &module); err == nil {
+		err = parseErr
+	}
+	if err != nil {
+		return "", fmt.Errorf("source of %s %s: %w %s", c.Name, c.Version, err, module.Error)
+	}
+	return module.Dir, nil
+}
+
+// ensure returns the folder with a program, built if need be.
+func (b Builder) ensure(ctx context.Context, c component) (string, error) {
+	key, err := b.key(c)
+	if err != nil {
+		return "", err
+	}
+	return b.Once(ctx, key, func(into string) error { return b.build(ctx, c, into) })
+}
+
+// folder is the module that a program is built in.
+func (b Builder) folder(c component) string {
+	if c.pkg != "" {
+		return filepath.Join(b.sources, c.name+"-"+c.version)
+	}
+	return filepath.Join(b.sources, c.name)
+}
+
 // key names a build by all that goes into it.
-func (b builder) key(c component) (string, error) {
+func (b Builder) key(c component) (string, error) {
 	hash := sha256.New()
 	hash.Write(fmt.Appendln(nil, b.goVersion, runtime.GOOS, runtime.GOARCH, c.ldflags, c.links, layout.PauseImage))
+	if c.pkg != "" {
+		hash.Write(fmt.Appendln(nil, c.pkg, c.image.Reference, c.image.Path))
+	}
 	for _, name := range []string{"go.mod", "go.sum", "main.go"} {
-		content, err := os.ReadFile(filepath.Join(b.sources, c.name, name))
-		if errors.Is(err, fs.ErrNotExist) && name == "go.sum" {
-			continue // a module that requires none
+		content, err := os.ReadFile(filepath.Join(b.folder(c), name))
+		if errors.Is(err, fs.ErrNotExist) && (name == "go.sum" || name == "main.go" && c.pkg != "") {
+			continue // a module that requires none, and one that is only pinned
 		}
 		if err != nil {
 			return "", fmt.Errorf("sources of %s: %w", c.name, err)
@@ -139,8 +216,14 @@ func shortHash(hash interface{ Sum(b []byte) []byte }) string {
 	return hex.EncodeToString(hash.Sum(nil))[:12]
 }
 
-// once makes dir, complete or not at all, unless it is there.
-func (b builder) once(ctx context.Context, dir string, fill func(into string) error) (err error) {
+// Once returns the cache's folder of a name. Unless it is there fill makes
+// it, complete or not at all. The name must change with whatever goes in.
+func (b Builder) Once(ctx context.Context, name string, fill func(into string) error) (string, error) {
+	dir := filepath.Join(b.cache, name)
+	return dir, b.once(ctx, dir, fill)
+}
+
+func (b Builder) once(ctx context.Context, dir string, fill func(into string) error) (err error) {
 	if _, err := os.Stat(dir); err == nil {
 		return nil
 	}
@@ -172,7 +255,7 @@ func (b builder) once(ctx context.Context, dir string, fill func(into string) er
 }
 
 // lock waits for its turn. The kernel gives the lock back when a holder dies.
-func (b builder) lock(ctx context.Context, path string) (unlock func(), err error) {
+func (b Builder) lock(ctx context.Context, path string) (unlock func(), err error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("cache: %w", err)
@@ -203,16 +286,14 @@ func (b builder) lock(ctx context.Context, path string) (unlock func(), err erro
 	return func() { _ = file.Close() }, nil
 }
 
-func (b builder) build(ctx context.Context, c component, into string) error {
+func (b Builder) build(ctx context.Context, c component, into string) error {
 	step := b.report.Step("%s %s", c.name, c.version)
 	step.Detail("%s", c.warning)
 	binary := filepath.Join(into, c.name)
 	command := exec.CommandContext(ctx, "go", "build", "-v", "-mod=readonly", "-trimpath", "-buildvcs=false",
-		"-ldflags", strings.TrimSpace("-s -w "+c.ldflags), "-o", binary, ".")
-	command.Dir = filepath.Join(b.sources, c.name)
-	// A static program runs in any image and needs no C compiler here. The
-	// caller's own Go settings must not leak into a shared cache.
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "GOOS=linux", "GOARCH="+runtime.GOARCH)
+		"-ldflags", strings.TrimSpace("-s -w "+c.ldflags), "-o", binary, cmp.Or(c.pkg, "."))
+	command.Dir = b.folder(c)
+	command.Env = goEnvironment()
 	log := into + ".log"
 	packages, err := run(command, log, func(modules, packages int) {
 		if packages == 0 {
@@ -224,14 +305,22 @@ func (b builder) build(ctx context.Context, c component, into string) error {
 	if err != nil {
 		return step.End(fmt.Errorf("build %s %s: %w", c.name, c.version, err))
 	}
-	if c.name == "pause" {
-		image := oci.Program{Reference: layout.PauseImage, Binary: binary}
-		if err := image.Write(filepath.Join(into, "pause.tar")); err != nil {
-			return step.End(fmt.Errorf("image of pause: %w", err))
+	if c.image != nil {
+		image := *c.image
+		image.Binary = binary
+		if err := image.Write(binary + ".tar"); err != nil {
+			return step.End(fmt.Errorf("image of %s: %w", c.name, err))
 		}
 	}
 	step.Done("built, %d packages compiled", packages)
 	return nil
+}
+
+// goEnvironment is what the go command runs with. A static program runs in any
+// image and needs no C compiler here. The caller's own Go settings must not
+// leak into a shared cache.
+func goEnvironment() []string {
+	return append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "GOOS=linux", "GOARCH="+runtime.GOARCH)
 }
 
 // run runs a "go build -v", which names on standard error each module that it

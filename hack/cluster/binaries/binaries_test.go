@@ -15,11 +15,11 @@ import (
 	"opendatahub.io/mpijob/hack/cluster/progress"
 )
 
-func newBuilder(t *testing.T) builder {
+func newBuilder(t *testing.T) Builder {
 	t.Helper()
 	report := progress.New(io.Discard)
 	t.Cleanup(report.Close)
-	return builder{sources: "../build", cache: t.TempDir(), goVersion: "go1.26.8", report: report}
+	return Builder{sources: "../build", cache: t.TempDir(), goVersion: "go1.26.8", report: report}
 }
 
 func TestKeyChangesWithWhatGoesIn(t *testing.T) {

@@ -43,6 +43,8 @@ type settings struct {
 	Nodes         int               `json:"nodes"`
 	FeatureGates  map[string]bool   `json:"featureGates,omitempty"`
 	RuntimeConfig map[string]string `json:"runtimeConfig,omitempty"`
+	// With are the versions of the add-ons.
+	With map[string]string `json:"with,omitempty"`
 }
 
 const settingsKind = "one-machine cluster of opendatahub.io/mpijob"

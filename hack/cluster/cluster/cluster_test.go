@@ -26,6 +26,8 @@ func TestMergeKeepsWhatIsNotAskedFor(t *testing.T) {
 		"new cluster, 3 nodes":   {options: UpOptions{Nodes: 3}, want: settings{Nodes: 3}},
 		"as it is":               {now: settings{Nodes: 3, FeatureGates: gates}, want: settings{Nodes: 3, FeatureGates: gates}},
 		"other number of nodes":  {now: settings{Nodes: 3, FeatureGates: gates}, options: UpOptions{Nodes: 1}, want: settings{Nodes: 1, FeatureGates: gates}},
+		"add-ons stay":           {now: settings{Nodes: 2, With: map[string]string{"trainer": "v2.3.0"}}, options: UpOptions{Nodes: 1}, want: settings{Nodes: 1, With: map[string]string{"trainer": "v2.3.0"}}},
+		"add-ons taken away":     {now: settings{Nodes: 2, With: map[string]string{"trainer": "v2.3.0"}}, options: UpOptions{With: map[string]string{}}, want: settings{Nodes: 2, With: map[string]string{}}},
 		"gates taken away again": {now: settings{Nodes: 2, FeatureGates: gates}, options: UpOptions{FeatureGates: map[string]bool{}}, want: settings{Nodes: 2, FeatureGates: map[string]bool{}}},
 	}
 	for name, test := range tests {
@@ -113,6 +115,14 @@ func TestStatusText(t *testing.T) {
 		"foreign":      {status: Status{Foreign: &ForeignError{Owner: "/other/.cluster"}}},
 		"foreign-gone": {status: Status{Foreign: &ForeignError{Owner: "/other/.cluster", Gone: true}}},
 		"up":           {status: Status{Exists: true, Components: running, Nodes: []NodeStatus{{Name: "node-1"}}}, up: true},
+		"add-on": {status: Status{
+			Exists: true, Components: running, Nodes: []NodeStatus{{Name: "node-1"}},
+			AddOns: []AddOnStatus{{Name: "trainer", Version: "v2.3.0"}},
+		}, up: true},
+		"add-on-fails": {status: Status{
+			Exists: true, Components: running, Nodes: []NodeStatus{{Name: "node-1"}},
+			AddOns: []AddOnStatus{{Name: "trainer", Version: "v2.3.0", Problem: "jobset: no pod of it is available"}},
+		}},
 		"node-lost": {status: Status{
 			Exists:     true,
 			Components: append(running, Component{Name: "node-1-kubelet", Problem: "has ended; see /clone/.cluster/logs/node-1-kubelet.log"}),
@@ -144,4 +154,27 @@ func TestUnescape(t *testing.T) {
 	if got := unescape(`/a\040b/c\134d`); got != `/a b/c\d` {
 		t.Errorf("got %q", got)
 	}
+}
+
+func TestSameManifests(t *testing.T) {
+	folder, other := t.TempDir(), filepath.Join(t.TempDir(), "record")
+	write := func(dir, definitions, objects string) {
+		t.Helper()
+		err := writeFiles(dir, map[string]string{"definitions.yaml": definitions, "objects.yaml": objects})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(what string, want bool) {
+		t.Helper()
+		if got, err := sameManifests(folder, other); err != nil || got != want {
+			t.Errorf("%s: got %v, %v; want %v", what, got, err, want)
+		}
+	}
+	write(folder, "a", "b")
+	check("not installed", false)
+	write(other, "a", "old")
+	check("older ones installed", false)
+	write(other, "a", "b")
+	check("installed", true)
 }

@@ -24,7 +24,11 @@ func (c *Cluster) Load(ctx context.Context, archives []string) error {
 	if err != nil {
 		return err
 	}
-	return forEach(ctx, c.nodes(s.Nodes), func(ctx context.Context, n layout.Node) error {
+	return c.loadAll(ctx, c.nodes(s.Nodes), archives)
+}
+
+func (c *Cluster) loadAll(ctx context.Context, nodes []layout.Node, archives []string) error {
+	return forEach(ctx, nodes, func(ctx context.Context, n layout.Node) error {
 		for _, archive := range archives {
 			if err := c.load(ctx, n, archive); err != nil {
 				return err

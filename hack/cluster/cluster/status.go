@@ -5,12 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"text/tabwriter"
 	"time"
 
+	"opendatahub.io/mpijob/hack/cluster/addon"
 	"opendatahub.io/mpijob/hack/cluster/controlplane"
 	"opendatahub.io/mpijob/hack/cluster/dns"
 	"opendatahub.io/mpijob/hack/cluster/layout"
@@ -24,6 +27,7 @@ type Status struct {
 	Foreign    *ForeignError
 	Components []Component
 	Nodes      []NodeStatus
+	AddOns     []AddOnStatus
 }
 
 // Component is one process of the cluster.
@@ -43,7 +47,15 @@ type NodeStatus struct {
 	Problem string
 }
 
-// Up reports whether all components are healthy and all nodes are ready.
+// AddOnStatus is one add-on as its users see it.
+type AddOnStatus struct {
+	Name, Version string
+	// Problem says why it does not serve; empty: it does.
+	Problem string
+}
+
+// Up reports whether all components are healthy, all nodes are ready and all
+// add-ons serve.
 func (s Status) Up() bool {
 	for _, component := range s.Components {
 		if component.Problem != "" {
@@ -52,6 +64,11 @@ func (s Status) Up() bool {
 	}
 	for _, node := range s.Nodes {
 		if node.Problem != "" {
+			return false
+		}
+	}
+	for _, addOn := range s.AddOns {
+		if addOn.Problem != "" {
 			return false
 		}
 	}
@@ -68,7 +85,7 @@ func (s Status) Running() bool {
 	return false
 }
 
-// Status looks at every component and node. It changes nothing and needs no
+// Status looks at every component, node and add-on. It changes nothing and needs no
 // more rights than to read the state folder.
 func (c *Cluster) Status(ctx context.Context) (Status, error) {
 	var status Status
@@ -94,7 +111,11 @@ func (c *Cluster) Status(ctx context.Context) (Status, error) {
 	checks := c.checks(nodes)
 	status.Components = make([]Component, len(names))
 	status.Nodes = make([]NodeStatus, len(nodes))
+	status.AddOns = make([]AddOnStatus, len(s.With))
 	var wait sync.WaitGroup
+	for i, name := range slices.Sorted(maps.Keys(s.With)) {
+		wait.Go(func() { status.AddOns[i] = c.lookAddOn(ctx, name, s.With[name]) })
+	}
 	for i, name := range names {
 		wait.Go(func() { status.Components[i] = c.look(ctx, name, checks[name]) })
 	}
@@ -112,6 +133,23 @@ func (c *Cluster) Status(ctx context.Context) (Status, error) {
 	}
 	wait.Wait()
 	return status, nil
+}
+
+func (c *Cluster) lookAddOn(ctx context.Context, name, version string) AddOnStatus {
+	status := AddOnStatus{Name: name, Version: version}
+	found, err := addon.Find(name, version)
+	if err != nil {
+		status.Problem = err.Error()
+		return status
+	}
+	client, err := c.client()
+	if err == nil {
+		err = serves(ctx, client, found)
+	}
+	if err != nil {
+		status.Problem = err.Error()
+	}
+	return status
 }
 
 func (c *Cluster) look(ctx context.Context, name string, check check) Component {
@@ -157,6 +195,9 @@ func (s Status) Text(l layout.Layout) string {
 			health = "not ready: " + node.Problem
 		}
 		rows = fmt.Appendf(rows, "%s\t\t\t%s\n", node.Name, health)
+	}
+	for _, addOn := range s.AddOns {
+		rows = fmt.Appendf(rows, "%s %s\t\t\t%s\n", addOn.Name, addOn.Version, cmp.Or(addOn.Problem, "serves"))
 	}
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	_, _ = table.Write(rows) // into memory

@@ -30,6 +30,9 @@ type UpOptions struct {
 	// them, an empty map clears them.
 	FeatureGates  map[string]bool
 	RuntimeConfig map[string]string
+	// With are the add-ons to have, versions by name as addon.Parse returns
+	// them; nil keeps them, an empty map removes them.
+	With map[string]string
 }
 
 const defaultNodes = 2
@@ -76,7 +79,10 @@ func (c *Cluster) Up(ctx context.Context, options UpOptions) error {
 	if err := r.start(ctx); err != nil {
 		return err
 	}
-	return c.removeSurplus(ctx, wanted.Nodes)
+	if err := c.removeSurplus(ctx, wanted.Nodes); err != nil {
+		return err
+	}
+	return r.matchAddOns(ctx, wanted.With)
 }
 
 func (c *Cluster) newRun(ctx context.Context, wanted settings) (*run, error) {
@@ -102,6 +108,9 @@ func merge(now settings, options UpOptions) settings {
 	}
 	if options.RuntimeConfig != nil {
 		now.RuntimeConfig = options.RuntimeConfig
+	}
+	if options.With != nil {
+		now.With = options.With
 	}
 	return now
 }

@@ -61,6 +61,14 @@ func NotFound(err error) bool {
 	return errors.As(err, &status) && status.Code == http.StatusNotFound
 }
 
+// Denied reports whether err says that an admission webhook has answered, and
+// its answer is no.
+func Denied(err error) bool {
+	var status *StatusError
+	return errors.As(err, &status) && strings.HasPrefix(status.Message, "admission webhook ") &&
+		strings.Contains(status.Message, " denied the request")
+}
+
 // Ready returns nil when the server says that it is ready to serve.
 func (c *Client) Ready(ctx context.Context) error {
 	_, err := c.do(ctx, http.MethodGet, "/readyz", "", nil)
@@ -86,6 +94,17 @@ func (c *Client) Apply(ctx context.Context, path string, object any) error {
 		return fmt.Errorf("apply %s: %w", path, err)
 	}
 	_, err = c.do(ctx, http.MethodPatch, path+"?fieldManager=mpijob-cluster&force=true", "application/apply-patch+yaml", body)
+	return err
+}
+
+// DryRun asks whether an object could be created at the API path of its
+// kind. Nothing is stored.
+func (c *Client) DryRun(ctx context.Context, path string, object any) error {
+	body, err := json.Marshal(object)
+	if err != nil {
+		return fmt.Errorf("create at %s: %w", path, err)
+	}
+	_, err = c.do(ctx, http.MethodPost, path+"?dryRun=All", "application/json", body)
 	return err
 }
 

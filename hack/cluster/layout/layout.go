@@ -106,6 +106,14 @@ func (l Layout) Nodes() string { return filepath.Join(l.State, "nodes") }
 // Settings is the file with what "up" was last asked for.
 func (l Layout) Settings() string { return filepath.Join(l.State, "settings.json") }
 
+// AddOns is the folder that holds a folder for each add-on that is installed.
+func (l Layout) AddOns() string { return filepath.Join(l.State, "addons") }
+
+// AddOn is the folder with the manifests that an add-on is installed by.
+func (l Layout) AddOn(name, version string) string {
+	return filepath.Join(l.AddOns(), name+"-"+version)
+}
+
 // Sysctls is the file with the kernel settings to put back.
 func (l Layout) Sysctls() string { return filepath.Join(l.State, "sysctls.json") }
 

@@ -1,0 +1,231 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"opendatahub.io/mpijob/hack/cluster/addon"
+	"opendatahub.io/mpijob/hack/cluster/binaries"
+	"opendatahub.io/mpijob/hack/cluster/kubeapi"
+)
+
+// matchAddOns installs the add-ons that are wanted, versions by name, and
+// removes all others.
+func (r *run) matchAddOns(ctx context.Context, wanted map[string]string) error {
+	if err := r.removeAddOns(ctx, wanted); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		version, err := addon.Find(name, wanted[name])
+		if err != nil {
+			return err
+		}
+		if err := r.installAddOn(ctx, name, version); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// installAddOn leaves alone what is installed as it should be, and answers.
+func (r *run) installAddOn(ctx context.Context, name string, version addon.Version) error {
+	builder, err := binaries.NewBuilder(ctx, r.Repository, r.Report)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	archives := make([]string, len(version.Controllers))
+	for i, controller := range version.Controllers {
+		if archives[i], err = builder.Archive(ctx, controller.Controller); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	manifests, err := version.Render(ctx, builder, r.set.Path("kubectl"))
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if err := r.loadAll(ctx, r.nodes, archives); err != nil {
+		return err
+	}
+	client, err := r.client()
+	if err != nil {
+		return err
+	}
+	step := r.Report.Step("%s %s", name, version.Version)
+	record := r.Layout.AddOn(name, version.Version)
+	same, err := sameManifests(manifests, record)
+	if err != nil {
+		return step.End(err)
+	}
+	if same && serves(ctx, client, version) == nil {
+		step.Done("runs")
+		return nil
+	}
+	// The record goes first: what was begun can then be removed.
+	if err := os.MkdirAll(record, 0o755); err != nil {
+		return step.End(fmt.Errorf("record of %s: %w", name, err))
+	}
+	for _, file := range addon.Files() {
+		content, err := os.ReadFile(filepath.Join(manifests, file))
+		if err != nil {
+			return step.End(fmt.Errorf("manifests of %s: %w", name, err))
+		}
+		if err := writeFile(filepath.Join(record, file), string(content)); err != nil {
+			return step.End(err)
+		}
+		if err := r.kubectl(ctx, "apply", "--server-side", "--force-conflicts", "--field-manager=mpijob-cluster", "-f", filepath.Join(record, file)); err != nil {
+			return step.End(fmt.Errorf("install %s: %w", name, err))
+		}
+	}
+	if err := waitServes(ctx, client, version); err != nil {
+		return step.End(fmt.Errorf("%s does not serve: %w", name, err))
+	}
+	step.Done("installed")
+	return nil
+}
+
+// waitServes waits until an add-on serves.
+
+func waitServes(ctx context.Context, client *kubeapi.Client, version addon.Version) error {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	defer cancel()
+	return until(ctx, 500*time.Millisecond, func() error {
+		err := serves(ctx, client, version)
+		if err == nil {
+			return nil
+		}
+		for _, controller := range version.Controllers {
+			err = errors.Join(err, touchPods(ctx, client, controller.Namespace))
+		}
+		return err
+	})
+}
+
+// touchPods changes an annotation of a namespace's pods. A controller makes
+// its webhooks' certificate itself and waits for the Secret in its volume; the
+// kubelet looks after volumes once a minute, and whenever a pod changes.
+func touchPods(ctx context.Context, client *kubeapi.Client, namespace string) error {
+	path := "/api/v1/namespaces/" + namespace + "/pods"
+	var pods struct {
+		Items []struct{ Metadata struct{ Name string } }
+	}
+	if err := client.Get(ctx, path, &pods); err != nil {
+		return fmt.Errorf("pods: %w", err)
+	}
+	for _, pod := range pods.Items {
+		err := client.Apply(ctx, path+"/"+pod.Metadata.Name, map[string]any{
+			"apiVersion": "v1", "kind": "Pod",
+			"metadata": map[string]any{"annotations": map[string]string{"mpijob-cluster/touched": time.Now().Format(time.RFC3339Nano)}},
+		})
+		if err != nil {
+			return fmt.Errorf("touch a pod: %w", err)
+		}
+	}
+	return nil
+}
+
+// removeAddOns removes what is installed but not wanted, with all objects of
+// its kinds.
+func (r *run) removeAddOns(ctx context.Context, wanted map[string]string) error {
+	var keep []string
+	for name, version := range wanted {
+		keep = append(keep, r.Layout.AddOn(name, version))
+	}
+	records, err := os.ReadDir(r.Layout.AddOns())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("add-ons: %w", err)
+	}
+	for _, entry := range records {
+		record := filepath.Join(r.Layout.AddOns(), entry.Name())
+		if slices.Contains(keep, record) {
+			continue
+		}
+		step := r.Report.Step("remove %s", entry.Name())
+		if err := step.End(r.removeAddOn(ctx, record)); err != nil {
+			return fmt.Errorf("remove %s: %w", entry.Name(), err)
+		}
+	}
+	return nil
+}
+
+func (r *run) removeAddOn(ctx context.Context, record string) error {
+	for _, file := range addon.Files() {
+		err := r.kubectl(ctx, "delete", "--ignore-not-found", "--timeout=2m", "-f", filepath.Join(record, file))
+		if err != nil {
+			return err
+		}
+	}
+	return os.RemoveAll(record)
+}
+
+// serves returns nil if all controllers of an add-on are available and their
+// webhooks answer.
+func serves(ctx context.Context, client *kubeapi.Client, version addon.Version) error {
+	for _, controller := range version.Controllers {
+		if err := controllerServes(ctx, client, controller); err != nil {
+			return fmt.Errorf("%s: %w", controller.Name, err)
+		}
+	}
+	return nil
+}
+
+func controllerServes(ctx context.Context, client *kubeapi.Client, controller addon.Controller) error {
+	var deployment struct {
+		Metadata struct{ Generation int }
+		Status   struct{ ObservedGeneration, UpdatedReplicas, AvailableReplicas, Replicas int }
+	}
+	if err := client.Get(ctx, controller.DeploymentPath(), &deployment); err != nil {
+		return err
+	}
+	status := deployment.Status
+	if status.ObservedGeneration < deployment.Metadata.Generation || status.UpdatedReplicas < 1 ||
+		status.AvailableReplicas < status.Replicas || status.UpdatedReplicas < status.Replicas {
+		return fmt.Errorf("no pod of it is available; look at them with: kubectl -n %s get pods", controller.Namespace)
+	}
+	err := client.DryRun(ctx, controller.Probe.Path, controller.Probe.Object)
+	if err != nil && !kubeapi.Denied(err) {
+		return fmt.Errorf("webhook: %w", err)
+	}
+	return nil
+}
+
+func (r *run) kubectl(ctx context.Context, args ...string) error {
+	var stderr bytes.Buffer
+	command := exec.CommandContext(ctx, r.set.Path("kubectl"), append([]string{"--kubeconfig", r.Layout.Kubeconfig()}, args...)...)
+	command.Stderr = &stderr
+	if err := command.Run(); err != nil {
+		return fmt.Errorf("kubectl %s: %w: %s", args[0], err, strings.TrimSpace(stderr.String()))
+	}
+	return nil
+}
+
+// sameManifests reports whether two folders have equal manifests. The second
+// need not be there.
+func sameManifests(folder, other string) (bool, error) {
+	for _, file := range addon.Files() {
+		a, err := os.ReadFile(filepath.Join(folder, file))
+		if err != nil {
+			return false, fmt.Errorf("compare: %w", err)
+		}
+		b, err := os.ReadFile(filepath.Join(other, file))
+		if errors.Is(err, fs.ErrNotExist) {
+			return false, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("compare: %w", err)
+		}
+		if !bytes.Equal(a, b) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
