@@ -293,13 +293,13 @@ func TestStrangersAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dial := func(any bool) *trouble {
+	dial := func(anyHostKey bool) *trouble {
 		host, port, _ := net.SplitHostPort(w.address)
 		to, err := parseSSH([]string{"-p", port, host})
 		if err != nil {
 			t.Fatal(err)
 		}
-		to.anyHostKey = any
+		to.anyHostKey = anyHostKey
 		d := dialer{identity: identity, disbelief: 50 * time.Millisecond, waiting: func(*trouble, time.Time) {}}
 		_, err = d.dial(t.Context(), to, 5*time.Second)
 		found, is := err.(*trouble) //nolint:errorlint // dial promises this very type

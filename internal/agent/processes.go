@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -124,8 +125,8 @@ func lookPath(name string, env []string) (string, error) {
 
 // variable is the value of a variable in an environment; the last one counts.
 func variable(env []string, name string) string {
-	for i := len(env) - 1; i >= 0; i-- {
-		if value, found := strings.CutPrefix(env[i], name+"="); found {
+	for _, entry := range slices.Backward(env) {
+		if value, found := strings.CutPrefix(entry, name+"="); found {
 			return value
 		}
 	}

@@ -309,8 +309,8 @@ type pidfdInfo struct {
 // endOf asks the kernel how a process ended whose parent has already asked.
 func endOf(fd uintptr) (unix.WaitStatus, bool) {
 	const (
-		getInfo  = 0xC000FF0B | uintptr(infoSize)<<16 // _IOWR(PIDFS_IOCTL_MAGIC, 11, struct pidfd_info)
-		infoExit = 1 << 3                             // PIDFD_INFO_EXIT
+		getInfo  = 0xC000FF0B | infoSize<<16 // _IOWR(PIDFS_IOCTL_MAGIC, 11, struct pidfd_info)
+		infoExit = 1 << 3                    // PIDFD_INFO_EXIT
 	)
 	info := pidfdInfo{mask: infoExit}
 	_, _, errno := unix.Syscall(unix.SYS_IOCTL, fd, getInfo, uintptr(unsafe.Pointer(&info)))

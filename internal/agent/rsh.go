@@ -110,8 +110,7 @@ func (t target) connect(ctx context.Context, identity identity, known *record, s
 		}
 	}}
 	client, err := d.dial(ctx, t, waitTime(t))
-	var found *trouble
-	if errors.As(err, &found) {
+	if found, is := errors.AsType[*trouble](err); is {
 		known.Trouble, known.Why, known.Over, known.Seconds = found.code, found.why, true, int32(time.Since(known.Since).Seconds())
 		known.write(setting(launch.EnvRun, launch.Run))
 		return nil, fmt.Errorf("given up after %d s: %w", known.Seconds, found)

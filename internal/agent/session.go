@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -103,7 +104,7 @@ func (s *session) run(args []string, ended chan<- struct{}) bool {
 	since, start := s.server.ranks.badEnds(), time.Now()
 	var pipes pipes
 	program, err := pipes.start(s.server.processes, command{
-		args: args, env: setVariable(append(s.server.env[:len(s.server.env):len(s.server.env)], s.env...), envSession, s.id), ownSession: true,
+		args: args, env: setVariable(slices.Concat(s.server.env, s.env), envSession, s.id), ownSession: true,
 	})
 	if err != nil {
 		s.log.Error("cannot start a program for a client", "error", err)
