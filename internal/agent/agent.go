@@ -84,6 +84,9 @@ func serveWorker(log *slog.Logger, listen, status string) error {
 	if err != nil {
 		return err
 	}
+	if _, err := identity.job(); err != nil {
+		return err
+	}
 	ctx := untilTold()
 	s := &server{log: log, identity: identity, ranks: newRanks(log, cgroupRoot), env: temporaryFolder(os.Environ())}
 	if s.processes, err = newProcesses(s.ranks.look); err != nil {

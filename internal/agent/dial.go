@@ -50,9 +50,9 @@ func (d dialer) dial(ctx context.Context, t target, wait time.Duration) (*ssh.Cl
 	config := &ssh.ClientConfig{
 		// The user's name means nothing to an agent; a stock sshd wants the one that it runs as.
 		Config: algorithms(), User: t.user(), Timeout: attemptTime,
-		Auth:              []ssh.AuthMethod{ssh.PublicKeys(d.identity.client)},
+		Auth:              []ssh.AuthMethod{ssh.PublicKeysCallback(d.identity.signers)},
 		HostKeyCallback:   d.identity.checkHost,
-		HostKeyAlgorithms: d.identity.hostKeyAlgorithms(),
+		HostKeyAlgorithms: hostKeyAlgorithms,
 	}
 	if t.anyHostKey {
 		config.HostKeyCallback = ssh.InsecureIgnoreHostKey() //nolint:gosec // the user has asked for it by StrictHostKeyChecking=no

@@ -8,18 +8,24 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
+	"sync"
 
 	"golang.org/x/crypto/ssh"
 )
 
-// identity is what the pods of a job prove themselves with, launcher and workers alike: the key pair in the job's
-// Secret. A launcher shows the key itself; a worker shows a host key that is derived from it, so that who does not
-// have the Secret can stand in for neither.
+// identity is what the pods of a job prove themselves with, launcher and workers alike: the private key in the job's
+// Secret, and two keys that are derived from it. Who does not have the Secret can stand in for neither side.
+//
+// Agents know each other by the derived keys, which are made and used in a tenth of a millisecond; a P-521 key takes
+// several to be read and to sign with, and RSA more, for every host that a launcher reaches.
 type identity struct {
-	client ssh.Signer
-	host   ssh.Signer
+	// host is what a worker shows, client what a launcher does.
+	host, client ssh.Signer
+	// job is the key in the Secret itself, for peers that are no agents: OpenSSH on either side.
+	job func() (ssh.Signer, error)
 }
 
 // errHostKey is refused proof: something else than the job's worker answered.
@@ -32,38 +38,97 @@ func readIdentity(path string) (identity, error) {
 	if err != nil {
 		return identity{}, fmt.Errorf("read the job's key: %w", err)
 	}
-	client, err := ssh.ParsePrivateKey(data)
-	if err != nil {
-		return identity{}, fmt.Errorf("read the job's key %s: %w", path, err)
-	}
 	block, _ := pem.Decode(data)
-	// What stands in the label never changes: agents of different versions meet in one job.
-	seed, err := hkdf.Key(sha256.New, block.Bytes, nil, "mpi.opendatahub.io host key 1", ed25519.SeedSize)
-	if err != nil {
-		return identity{}, fmt.Errorf("derive the host key: %w", err)
+	if block == nil {
+		return identity{}, fmt.Errorf("read the job's key %s: it is not PEM", path)
 	}
-	host, err := ssh.NewSignerFromKey(ed25519.NewKeyFromSeed(seed))
-	if err != nil {
-		return identity{}, fmt.Errorf("derive the host key: %w", err)
+	id := identity{job: sync.OnceValues(func() (ssh.Signer, error) {
+		signer, err := ssh.ParsePrivateKey(data)
+		if err != nil {
+			return nil, fmt.Errorf("read the job's key %s: %w", path, err)
+		}
+		return signer, nil
+	})}
+	if id.host, err = derive(block.Bytes, "host"); err != nil {
+		return identity{}, err
 	}
-	return identity{client: client, host: host}, nil
+	id.client, err = derive(block.Bytes, "client")
+	return id, err
+}
+
+// derive makes a key of the job's secret, one for each purpose (RFC 5869). What stands in the purpose never changes:
+// agents of different versions meet in one job.
+func derive(secret []byte, purpose string) (ssh.Signer, error) {
+	seed, err := hkdf.Key(sha256.New, secret, nil, "mpi.opendatahub.io "+purpose+" key 1", ed25519.SeedSize)
+	if err != nil {
+		return nil, fmt.Errorf("derive the %s key: %w", purpose, err)
+	}
+	signer, err := ssh.NewSignerFromKey(ed25519.NewKeyFromSeed(seed))
+	if err != nil {
+		return nil, fmt.Errorf("derive the %s key: %w", purpose, err)
+	}
+	return signer, nil
 }
 
 // checkHost accepts an agent of the job, and an sshd that was given the job's key as its host key.
 func (id identity) checkHost(_ string, _ net.Addr, key ssh.PublicKey) error {
-	shown := key.Marshal()
-	if bytes.Equal(shown, id.host.PublicKey().Marshal()) || bytes.Equal(shown, id.client.PublicKey().Marshal()) {
+	if same(key, id.host) {
+		return nil
+	}
+	if job, err := id.job(); err == nil && same(key, job) {
 		return nil
 	}
 	return errHostKey
 }
 
-// checkClient admits the job's key.
+// checkClient admits agents of the job, and others that have its key.
 func (id identity) checkClient(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
-	if bytes.Equal(key.Marshal(), id.client.PublicKey().Marshal()) {
+	if same(key, id.client) {
+		return &ssh.Permissions{}, nil
+	}
+	if job, err := id.job(); err == nil && same(key, job) {
 		return &ssh.Permissions{}, nil
 	}
 	return nil, errors.New("the key is not this job's")
+}
+
+func same(key ssh.PublicKey, signer ssh.Signer) bool {
+	return bytes.Equal(key.Marshal(), signer.PublicKey().Marshal())
+}
+
+// signers are what a client offers, in this order. The job's own key is read when an agent's was refused.
+func (id identity) signers() ([]ssh.Signer, error) {
+	return []ssh.Signer{id.client, later{id.job, id.client}}, nil
+}
+
+// later is a signer that is read when it is needed. One that cannot be read is another's, which was refused already.
+type later struct {
+	get       func() (ssh.Signer, error)
+	otherwise ssh.Signer
+}
+
+func (l later) signer() ssh.Signer {
+	if signer, err := l.get(); err == nil {
+		return signer
+	}
+	return l.otherwise
+}
+
+// PublicKey implements ssh.Signer.
+func (l later) PublicKey() ssh.PublicKey { return l.signer().PublicKey() }
+
+// Sign implements ssh.Signer.
+func (l later) Sign(rand io.Reader, data []byte) (*ssh.Signature, error) {
+	return l.signer().Sign(rand, data)
+}
+
+// SignWithAlgorithm implements ssh.AlgorithmSigner, which RSA needs for anything but SHA-1.
+func (l later) SignWithAlgorithm(rand io.Reader, data []byte, algorithm string) (*ssh.Signature, error) {
+	signer, is := l.signer().(ssh.AlgorithmSigner)
+	if !is {
+		return l.Sign(rand, data)
+	}
+	return signer.SignWithAlgorithm(rand, data, algorithm)
 }
 
 // algorithms are those that FIPS 140-3 approves and that OpenSSH has too. The first of each kind is what two agents
@@ -76,13 +141,7 @@ func algorithms() ssh.Config {
 	}
 }
 
-// hostKeyAlgorithms are those of the keys that checkHost accepts.
-func (id identity) hostKeyAlgorithms() []string {
-	names := []string{ssh.KeyAlgoED25519}
-	if kind := id.client.PublicKey().Type(); kind == ssh.KeyAlgoRSA {
-		return append(names, ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256)
-	} else if kind != ssh.KeyAlgoED25519 {
-		names = append(names, kind)
-	}
-	return names
+// hostKeyAlgorithms are those of the keys that checkHost may accept, an agent's first.
+var hostKeyAlgorithms = []string{
+	ssh.KeyAlgoED25519, ssh.KeyAlgoECDSA521, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA256, ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256,
 }
