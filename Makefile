@@ -103,6 +103,7 @@ verify: generate fmt lint ## Generate, format, lint; fails if that changes anyth
 .PHONY: generate
 generate: $(BIN)/controller-gen ## Write the generated files anew.
 	@controller-gen crd:generateEmbeddedObjectMeta=true paths=github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1 output:crd:dir=config/crd
+	@controller-gen object crd paths=./api/... output:crd:dir=config/crd
 	@controller-gen rbac:roleName=mpijob-operator paths=./internal/operator/... output:rbac:dir=config/rbac
 
 .PHONY: fmt

@@ -1,0 +1,101 @@
+package mpi
+
+// Code names what is wrong with a job, for programs. Codes are part of our interfaces: metrics, reports and scripts
+// compare them. Agents' codes (launch.Code) are spelled the same.
+type Code string
+
+// The API server does not take the job or what it needs.
+const (
+	CodeInvalid         Code = "JobInvalid"
+	CodeNameTaken       Code = "NameTaken"
+	CodeEarlierJob      Code = "EarlierJobLeaving"
+	CodeQuotaExceeded   Code = "QuotaExceeded"
+	CodePodSecurity     Code = "PodSecurityDenied"
+	CodeSCCDenied       Code = "SecurityContextDenied"
+	CodeAdmissionDenied Code = "AdmissionDenied"
+	CodeRefused         Code = "ObjectRefused"
+	CodeKeysFailed      Code = "KeyGenerationFailed"
+)
+
+// Pods were taken away.
+const (
+	CodeEvicted         Code = "Evicted"
+	CodePreempted       Code = "Preempted"
+	CodeNodeLost        Code = "NodeLost"
+	CodeLauncherDeleted Code = "LauncherDeleted"
+	CodeDeadline        Code = "DeadlineExceeded"
+)
+
+// Pods find no node, or do not start.
+const (
+	CodeInsufficient     Code = "InsufficientResources"
+	CodeNoMatchingNode   Code = "NoMatchingNode"
+	CodeUnschedulable    Code = "Unschedulable"
+	CodeClaimPending     Code = "VolumeClaimPending"
+	CodeMountFailed      Code = "MountFailed"
+	CodeImageName        Code = "InvalidImageName"
+	CodeImagePull        Code = "ImagePullFailed"
+	CodeMissingReference Code = "MissingReference"
+	CodeContainerCreate  Code = "ContainerCreateFailed"
+	CodeCrashLoop        Code = "CrashLoop"
+	CodeSlowStart        Code = "SlowStart"
+	CodeSidecar          Code = "SidecarRunning"
+	CodeServiceMesh      Code = "ServiceMesh"
+	CodeClockSkew        Code = "ClockSkew"
+)
+
+// The launcher does not reach the workers.
+const (
+	CodeNameUnresolved     Code = "NameUnresolved"
+	CodeLauncherUnresolved Code = "LauncherNameUnresolved"
+	CodeConnectionRefused  Code = "ConnectionRefused"
+	CodeConnectionTimeout  Code = "ConnectionTimedOut"
+	CodeUnreachable        Code = "WorkerUnreachable"
+	CodeKeyRefused         Code = "KeyRefused"
+	CodeKeyUnprotected     Code = "KeyUnprotected"
+	CodeKeyModes           Code = "KeyFileModes"
+	CodeNoUser             Code = "NoUserEntry"
+	CodeNoHostKeys         Code = "NoHostKeys"
+	CodeSSHDOverloaded     Code = "SSHDOverloaded"
+	CodeHostKeyMismatch    Code = "HostKeyMismatch"
+	CodeShortHostNames     Code = "ShortHostNames"
+	CodeSSHFailed          Code = "SSHFailed"
+	CodeRemoteCommand      Code = "RemoteCommandFailed"
+	CodeDaemonsNotStarted  Code = "DaemonsNotStarted"
+	CodeDaemonUnroutable   Code = "DaemonUnroutable"
+	CodeConnectionLost     Code = "ConnectionLost"
+)
+
+// MPI and the libraries around it.
+const (
+	CodeNotEnoughSlots  Code = "NotEnoughSlots"
+	CodeHostfileIgnored Code = "HostfileIgnored"
+	CodeMixedMPI        Code = "MixedMPI"
+	CodeWrongInterface  Code = "WrongInterface"
+	CodeCountOverflow   Code = "CountOverflow"
+	CodeTypeUnsupported Code = "DataTypeUnsupported"
+	CodeMemlock         Code = "LockedMemoryLimit"
+	CodeNCCLTimeout     Code = "CollectiveTimeout"
+	CodeNCCLSystem      Code = "NCCLSystemError"
+	CodeRootRefused     Code = "RootRefused"
+)
+
+// Memory, and how programs end.
+const (
+	CodeOutOfMemory        Code = "OutOfMemory"
+	CodeGPUOutOfMemory     Code = "GPUOutOfMemory"
+	CodeNoGPU              Code = "NoGPUVisible"
+	CodeKilled             Code = "Killed"
+	CodeSegfault           Code = "SegmentationFault"
+	CodeBusError           Code = "BusError"
+	CodeIllegalInstruction Code = "IllegalInstruction"
+	CodeAborted            Code = "Aborted"
+	CodeTerminated         Code = "Terminated"
+	CodeProgramMissing     Code = "ProgramMissing"
+	CodeDaemonMissing      Code = "MPINotInPath"
+	CodeLibraryMissing     Code = "LibraryMissing"
+	CodeApplicationFailed  Code = "ApplicationFailed"
+	CodeRankFailed         Code = "RankFailed"
+	CodeNoOutput           Code = "NoOutput"
+	CodeUnknown            Code = "Unknown"
+)
