@@ -1,0 +1,177 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"opendatahub.io/mpijob/hack/bench/agent/host"
+	"opendatahub.io/mpijob/hack/bench/report"
+)
+
+// result is the name and the unit of one figure.
+type result struct{ name, unit string }
+
+// bout is one thing that contestants do on hosts of a stage, and the figures it yields.
+type bout struct {
+	results []result
+	workers int
+	// often is how many runs are made for each that is asked for: what takes milliseconds varies more.
+	often int
+	// between are the contestants' names.
+	between []string
+	measure func(context.Context, *arena) (map[string]float64, error)
+}
+
+func bouts() []bout {
+	var all []bout
+	for _, workers := range []int{2, 4, 8, 16, 32} {
+		all = append(all, mpirun(workers))
+	}
+	return append(all, execs(200), connect(mostWorkers), memory())
+}
+
+// mpirun measures a program of no length over so many workers, one rank on each.
+func mpirun(workers int) bout {
+	name := fmt.Sprintf("mpirun/%d", workers)
+	often := 1
+	if workers < 16 {
+		often = 3
+	}
+	return bout{
+		results: []result{{name, "s"}}, workers: workers, often: often, between: []string{Ours, OpenSSH, Floor},
+		measure: func(ctx context.Context, a *arena) (map[string]float64, error) {
+			command := append(slices.Clone(a.launch), "/usr/bin/mpirun", "--map-by", "node", "-n", fmt.Sprint(workers), "hostname")
+			reply, err := a.run(ctx, host.Request{Commands: [][]string{command}, Env: a.mpi()})
+			if err != nil {
+				return nil, err
+			}
+			if err := a.everyWorker(reply.Outputs[0], workers); err != nil {
+				return nil, err
+			}
+			return map[string]float64{name: reply.Took.Seconds()}, nil
+		},
+	}
+}
+
+// everyWorker checks that every worker ran one rank.
+func (a *arena) everyWorker(output string, workers int) error {
+	want := make([]string, workers)
+	for n := range want {
+		want[n] = "launcher"
+		if a.serve != nil {
+			want[n] = worker(n)
+		}
+	}
+	got := strings.Fields(output)
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		return fmt.Errorf("the ranks ran on %s, and not on %s", strings.Join(got, ", "), strings.Join(want, ", "))
+	}
+	return nil
+}
+
+// execs measures the time from starting a program that connects to a worker until it has ended, having run true
+// there, one after another.
+func execs(times int) bout {
+	return bout{
+		results: []result{{"exec/p50", "s"}, {"exec/p99", "s"}}, workers: 1, often: 1, between: []string{Ours, OpenSSH},
+		measure: func(ctx context.Context, a *arena) (map[string]float64, error) {
+			var took []time.Duration
+			for range times {
+				reply, err := a.reach(ctx, 1)
+				if err != nil {
+					return nil, err
+				}
+				took = append(took, reply.Took)
+			}
+			slices.Sort(took)
+			return map[string]float64{"exec/p50": took[times*50/100].Seconds(), "exec/p99": took[times*99/100].Seconds()}, nil
+		},
+	}
+}
+
+// connect measures the same with so many workers at once.
+func connect(workers int) bout {
+	name := fmt.Sprintf("connect-%d", workers)
+	return bout{
+		results: []result{{name, "s"}}, workers: workers, often: 3, between: []string{Ours, OpenSSH},
+		measure: func(ctx context.Context, a *arena) (map[string]float64, error) {
+			reply, err := a.reach(ctx, workers)
+			return map[string]float64{name: reply.Took.Seconds()}, err
+		},
+	}
+}
+
+// memory measures what a worker's server holds while nothing runs, and what a program holds that waits for its
+// command on a worker, of which a launcher has one for each worker.
+func memory() bout {
+	const idle, rsh, settled = "memory/idle", "memory/rsh", time.Second
+	return bout{
+		results: []result{{idle, "MiB"}, {rsh, "MiB"}}, workers: 1, often: 1, between: []string{Ours, OpenSSH},
+		measure: func(ctx context.Context, a *arena) (map[string]float64, error) {
+			select {
+			case <-time.After(settled):
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+			server, err := a.workers[0].Memory()
+			if err != nil {
+				return nil, err
+			}
+			reply, err := a.run(ctx, host.Request{Commands: [][]string{{a.rsh, worker(0), "sleep", "60"}}, Weigh: settled})
+			if err != nil {
+				return nil, err
+			}
+			return map[string]float64{idle: mebibytes(server.Resident), rsh: mebibytes(reply.Memory[0].Private)}, nil
+		},
+	}
+}
+
+func mebibytes(bytes int64) float64 { return float64(bytes) / (1 << 20) }
+
+// run makes the runs of a bout: each contestant one, and again.
+func (b bout) run(ctx context.Context, s stage, runs int, contestants []contestant, progress func(string)) ([]report.Case, error) {
+	values := map[string]map[string][]report.Value{}
+	for _, r := range b.results {
+		values[r.name] = map[string][]report.Value{}
+	}
+	for turn := range runs * b.often {
+		for _, c := range contestants {
+			if !slices.Contains(b.between, c.name) {
+				continue
+			}
+			measured, err := b.once(ctx, s, c)
+			if err != nil {
+				return nil, fmt.Errorf("%s, %s, run %d: %w", b.results[0].name, c.name, turn+1, err)
+			}
+			var told []string
+			for _, r := range b.results {
+				value := report.Value{Value: measured[r.name]}
+				values[r.name][c.name] = append(values[r.name][c.name], value)
+				told = append(told, value.String()+" "+r.unit)
+			}
+			progress(fmt.Sprintf("%-13s run %d/%d  %-13s %s", b.results[0].name, turn+1, runs*b.often, c.name, strings.Join(told, ", ")))
+		}
+	}
+	var lines []report.Case
+	for _, r := range b.results {
+		lines = append(lines, report.NewCase(r.name, r.unit, Ours, values[r.name]))
+	}
+	return lines, nil
+}
+
+func (b bout) once(ctx context.Context, s stage, c contestant) (measured map[string]float64, err error) {
+	a, err := s.open(ctx, c, b.workers)
+	if err != nil {
+		return nil, err
+	}
+	measured, err = b.measure(ctx, a)
+	if closed := a.close(); err == nil {
+		err = closed
+	}
+	return measured, err
+}

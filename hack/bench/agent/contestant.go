@@ -1,0 +1,154 @@
+package agent
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/pem"
+	"fmt"
+	"maps"
+	"path"
+	"strconv"
+
+	"opendatahub.io/mpijob/hack/bench/agent/host"
+)
+
+// Names of the contestants, as in the report.
+const (
+	Ours        = "ours"
+	OpenSSH     = "openssh"
+	Floor       = "floor"
+	MPIOperator = "mpi-operator"
+)
+
+// contestant is a way to start programs on hosts.
+type contestant struct {
+	name string
+	// rsh is what MPI starts with a host's name and a command.
+	rsh string
+	// launch comes before mpirun.
+	launch []string
+	// serve is what a worker runs at an address; nil: there are no workers.
+	serve func(address string) []string
+	// files and shared are on each host.
+	files  map[string]host.File
+	shared map[string]string
+}
+
+// agentFolder is where pods have the agent; see internal/launch.
+const agentFolder = "/opt/mpi-agent"
+
+// ours starts programs as in a job of our operator's.
+func ours(k key, installed string) contestant {
+	return contestant{
+		name: Ours, rsh: agentFolder + "/bin/ssh", launch: []string{agentFolder + "/mpi-agent", "launch", "--"},
+		serve: func(address string) []string {
+			return []string{agentFolder + "/mpi-agent", "serve", address + ":2222", address + ":2223"}
+		},
+		files:  map[string]host.File{"/etc/mpi-agent/ssh-privatekey": {Content: k.private, Mode: 0o444}},
+		shared: map[string]string{agentFolder: installed},
+	}
+}
+
+// openSSH starts programs by the OpenSSH of the sample image and with its settings. The image's script around ssh,
+// which waits for hosts that have no name yet, is left out: it costs time.
+func openSSH(k key) contestant {
+	const folder = "/root/.ssh/"
+	return contestant{
+		name: OpenSSH, rsh: "/usr/bin/ssh",
+		serve: func(address string) []string {
+			return []string{"/usr/local/bin/sshd-user", "-D", "-e", "-o", "ListenAddress=" + address}
+		},
+		files: map[string]host.File{
+			folder + "id_rsa":          {Content: k.private, Mode: 0o600},
+			folder + "id_rsa.pub":      {Content: k.public + "\n", Mode: 0o644},
+			folder + "authorized_keys": {Content: k.public + "\n", Mode: 0o644},
+			folder + "known_hosts":     {Content: "* " + k.public + "\n", Mode: 0o644},
+		},
+	}
+}
+
+// floor starts programs beside the launcher: what MPI itself costs. Daemons that shared a folder for temporary files
+// would stand in each other's way.
+func floor() contestant {
+	const script = `#!/bin/sh
+[ "$1" != -x ] || shift
+TMPDIR=/tmp/$1
+export TMPDIR
+shift
+exec /bin/sh -c "$*"
+`
+	files := map[string]host.File{"/usr/local/bin/floor": {Content: script, Mode: 0o755}}
+	for n := range mostWorkers {
+		files[path.Join("/tmp", worker(n), "here")] = host.File{Mode: 0o644}
+	}
+	return contestant{name: Floor, rsh: "/usr/local/bin/floor", files: files}
+}
+
+// worker and address are a host's.
+func worker(n int) string  { return "worker-" + strconv.Itoa(n) }
+func address(n int) string { return "127.0.1." + strconv.Itoa(n+1) }
+
+// environment is that of every host.
+var environment = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C.UTF-8"}
+
+// mpi is the environment of mpirun, as our operator gives it to launchers (internal/flavor); the same for all but the
+// program that reaches hosts.
+func (c contestant) mpi() []string {
+	return []string{
+		"OMPI_MCA_orte_keep_fqdn_hostnames=true",
+		"OMPI_MCA_orte_default_hostfile=" + hostfile,
+		"OMPI_MCA_orte_set_default_slots=1",
+		"OMPI_MCA_orte_leave_session_attached=true",
+		"OMPI_ALLOW_RUN_AS_ROOT=1",
+		"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+		"OMPI_MCA_plm_rsh_agent=" + c.rsh,
+	}
+}
+
+const hostfile = "/etc/mpi/hostfile"
+
+// hostFiles are the files of a host of a job of so many workers.
+func (c contestant) hostFiles(workers int) map[string]host.File {
+	names, hosts := "127.0.0.1 localhost launcher\n", ""
+	for n := range workers {
+		names += address(n) + " " + worker(n) + "\n"
+		hosts += worker(n) + " slots=1\n"
+	}
+	files := maps.Clone(c.files)
+	files["/etc/hosts"] = host.File{Content: names, Mode: 0o644}
+	files[hostfile] = host.File{Content: hosts, Mode: 0o644}
+	return files
+}
+
+// key is a job's, in the forms that OpenSSH reads.
+type key struct{ private, public string }
+
+// newKey makes a key of the kind that operators put into a job's Secret.
+func newKey() (key, error) {
+	pair, err := ecdsa.GenerateKey(elliptic.P521(), rand.Reader)
+	if err != nil {
+		return key{}, fmt.Errorf("make a key: %w", err)
+	}
+	private, err := x509.MarshalECPrivateKey(pair)
+	if err != nil {
+		return key{}, fmt.Errorf("make a key: %w", err)
+	}
+	point, err := pair.PublicKey.Bytes()
+	if err != nil {
+		return key{}, fmt.Errorf("make a key: %w", err)
+	}
+	// RFC 5656, 3.1: each part after its length.
+	const kind, curve = "ecdsa-sha2-nistp521", "nistp521"
+	var public []byte
+	for _, part := range [][]byte{[]byte(kind), []byte(curve), point} {
+		public = append(binary.BigEndian.AppendUint32(public, uint32(len(part))), part...)
+	}
+	return key{
+		private: string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private})),
+		public:  kind + " " + base64.StdEncoding.EncodeToString(public),
+	}, nil
+}
