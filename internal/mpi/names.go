@@ -34,6 +34,27 @@ const Group = "mpi.opendatahub.io"
 // AnnotationTemplate stands on a launcher's Job: a digest of what cannot be changed in its pod template.
 const AnnotationTemplate = Group + "/launcher-template"
 
+// Annotations that administrators put on a training runtime of Kubeflow Trainer; the first is what makes it one of
+// ours. All of them are about the TrainJobs that name the runtime.
+const (
+	// AnnotationImplementation names the MPI in the runtime's image, one of Implementations. It stands on the runtime
+	// and in its template's metadata, from where Trainer copies it to JobSets.
+	AnnotationImplementation = Group + "/mpi-implementation"
+	// AnnotationMaxWorkers is how many nodes a job may have at most.
+	AnnotationMaxWorkers = Group + "/max-workers"
+	// AnnotationMaxGPUs is how many GPUs a node of a job may ask for at most.
+	AnnotationMaxGPUs = Group + "/max-gpus-per-worker"
+	// AnnotationNodeLabels are labels that the nodes of a job's pods must have, as key=value, separated by commas.
+	AnnotationNodeLabels = Group + "/required-node-labels"
+)
+
+// AnnotationCreator stands on every job: the user who created it, as the API server knew him. Nobody can set it.
+const AnnotationCreator = Group + "/created-by"
+
+// IstioInject, as a label and as an annotation of a pod, with the value "false" keeps a service mesh's proxy out of
+// it: ranks talk to each other directly, and a job would not end while the proxy runs.
+const IstioInject = "sidecar.istio.io/inject"
+
 // FieldManager is the name under which the operator writes fields.
 const FieldManager = "mpijob-operator"
 

@@ -1,0 +1,185 @@
+package trainjob
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// Conditions of a TrainJob.
+const (
+	conditionComplete = "Complete"
+	conditionFailed   = "Failed"
+)
+
+var (
+	spec        = field.NewPath("spec")
+	trainerPath = spec.Child("trainer")
+	nodesPath   = trainerPath.Child("numNodes")
+	slotsPath   = trainerPath.Child("numProcPerNode")
+	sizePath    = trainerPath.Child("resourcesPerNode")
+
+	// fields are where a TrainJob's users write what a job is made of. The templates and the mount path are the
+	// runtime's.
+	fields = mpi.Fields{
+		Name:             field.NewPath("metadata", "name"),
+		Slots:            slotsPath,
+		SSHMountPath:     spec.Child("runtimeRef"),
+		LauncherTemplate: trainerPath,
+		WorkerCount:      nodesPath,
+		WorkerTemplate:   trainerPath,
+		Deadline:         spec.Child("activeDeadlineSeconds"),
+		BackoffLimit:     spec.Child("runtimeRef"),
+		Gang:             spec.Child("runtimeRef"),
+		Launch:           spec.Child("runtimeRef"),
+		TTL:              spec.Child("runtimeRef"),
+	}
+)
+
+// Convert says what job Trainer makes of a TrainJob with a runtime: by Trainer's rules, odd ones included. One of
+// another runtime than MPI's has no launcher, and its nodes are its workers. Its names are not mpi.Job's but JobSet's
+// (see Pods).
+func Convert(from TrainJob, used Runtime) mpi.Job {
+	job := mpi.New()
+	job.APIVersion, job.Kind = GroupVersion.String(), Kind
+	job.Namespace, job.Name, job.UID = from.Namespace, from.Name, from.UID
+	job.Fields = fields
+	job.Lifecycle.Deleting = from.DeletionTimestamp != nil
+	job.Lifecycle.Suspended = ptr.Deref(from.Spec.Suspend, false)
+	job.Lifecycle.Deadline = from.Spec.ActiveDeadlineSeconds
+	if by := ptr.Deref(from.Spec.ManagedBy, manager); by != manager {
+		job.ManagedBy = by
+	}
+	job.Past = past(from)
+	job.WantsGang = used.Spec.PodGroupPolicy != nil
+	job.SlotsPerWorker = slots(from, used)
+	if !used.IsMPI() {
+		job.Workers.Count, job.Workers.Template = nodes(from, used), template(from, used.trainer(), true)
+		return job
+	}
+	policy := used.mpiPolicy()
+	job.Implementation = used.implementation()
+	job.SSHMountPath = policy.SSHAuthMountPath
+	job.Launcher.RunsRanks = policy.RunLauncherAsNode
+	launcher, node := used.job(launcherName), used.job(nodeName)
+	job.Launcher.Template = template(from, launcher, true)
+	job.Workers.Template = template(from, node, policy.RunLauncherAsNode)
+	job.Workers.Count = workers(from, used)
+	job.Launcher.AfterWorkers = launcher != nil && len(launcher.DependsOn) > 0
+	job.Launch = mpi.LaunchSSHD
+	if hasAgent(node.pod().Spec) {
+		job.Launch = mpi.LaunchAgent
+	}
+	return job
+}
+
+// nodes is what numNodes comes to.
+func nodes(from TrainJob, used Runtime) int32 {
+	if n := from.trainer().NumNodes; n != nil {
+		return *n
+	}
+	if used.Spec.MLPolicy != nil {
+		return ptr.Deref(used.Spec.MLPolicy.NumNodes, 1)
+	}
+	return 1
+}
+
+// workers is how many pods Trainer makes in the job "node" of an MPI runtime (plugins/mpi, EnforceMLPolicy): those
+// that the TrainJob asks for, less the launcher where this runs ranks, but never none; where it asks for none, what
+// the template says.
+func workers(from TrainJob, used Runtime) int32 {
+	node := used.job(nodeName)
+	if node == nil {
+		return 0
+	}
+	asked := from.trainer().NumNodes
+	switch {
+	case asked == nil && node.isTrainer():
+		return nodes(from, used)
+	case asked == nil:
+		return ptr.Deref(node.Template.Spec.Parallelism, 1)
+	case used.mpiPolicy().RunLauncherAsNode:
+		return max(*asked-1, 1)
+	}
+	return *asked
+}
+
+// slots is what numProcPerNode comes to: the job's value, else the runtime's, and where that is 1 the number of GPUs.
+func slots(from TrainJob, used Runtime) int32 {
+	if n := from.trainer().NumProcPerNode; n != nil && n.Type == intstr.Int {
+		return n.IntVal
+	}
+	runtimes := ptr.Deref(used.mpiPolicy().NumProcPerNode, 1)
+	if !used.IsMPI() || runtimes != 1 {
+		return runtimes
+	}
+	return int32(max(gpus(size(from, used)), 1))
+}
+
+// size is what a node of the job asks for.
+func size(from TrainJob, used Runtime) corev1.ResourceRequirements {
+	if asked := from.trainer().ResourcesPerNode; asked != nil {
+		return *asked
+	}
+	pod := used.trainer().pod()
+	if main := container(&pod.Spec); main != nil {
+		return main.Resources
+	}
+	return corev1.ResourceRequirements{}
+}
+
+// gpus counts the GPUs as Trainer does: whatever has "gpu" in its name.
+func gpus(r corev1.ResourceRequirements) int64 {
+	for _, list := range []corev1.ResourceList{r.Limits, r.Requests} {
+		for name, quantity := range list {
+			if strings.Contains(strings.ToLower(string(name)), "gpu") {
+				return quantity.Value()
+			}
+		}
+	}
+	return 0
+}
+
+// template is the pod template of one of the runtime's jobs with what the TrainJob says of it. The TrainJob's image and
+// variables go to every pod (see Wire), its command to the launcher alone, its resources where Trainer puts them.
+func template(from TrainJob, of *ReplicatedJob, sized bool) corev1.PodTemplateSpec {
+	pod := *ptr.To(of.pod()).DeepCopy()
+	main := container(&pod.Spec)
+	if main == nil {
+		return pod
+	}
+	trainer := from.trainer()
+	main.Image = ptr.Deref(trainer.Image, main.Image)
+	main.Env = append(main.Env, trainer.Env...)
+	if sized && trainer.ResourcesPerNode != nil {
+		main.Resources = *trainer.ResourcesPerNode
+	}
+	if of.isTrainer() {
+		if trainer.Command != nil {
+			main.Command = trainer.Command
+		}
+		if trainer.Args != nil {
+			main.Args = trainer.Args
+		}
+	}
+	return pod
+}
+
+// past reads how the TrainJob ended.
+func past(from TrainJob) mpi.Past {
+	for _, kind := range []string{conditionComplete, conditionFailed} {
+		c := apimeta.FindStatusCondition(from.Status.Conditions, kind)
+		if c == nil || c.Status != metav1.ConditionTrue {
+			continue
+		}
+		return mpi.Past{Finish: &mpi.Finish{Succeeded: kind == conditionComplete, Reason: c.Reason, Message: c.Message, At: c.LastTransitionTime.Time}}
+	}
+	return mpi.Past{}
+}

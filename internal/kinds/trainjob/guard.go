@@ -1,0 +1,266 @@
+package trainjob
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+var (
+	annotations  = field.NewPath("metadata", "annotations")
+	templatePath = spec.Child("template")
+	jobsPath     = templatePath.Child("spec", "replicatedJobs")
+	policyPath   = spec.Child("mlPolicy")
+)
+
+// CheckRuntime tells what in an MPI runtime leads Trainer to run something else than the job that was asked for. Other
+// runtimes are not ours to judge.
+func CheckRuntime(r Runtime) field.ErrorList {
+	errs := checkAnnotations(r)
+	if !r.IsMPI() {
+		return errs
+	}
+	errs = append(errs, checkNumNodes(r)...)
+	if r.Spec.PodGroupPolicy != nil {
+		errs = append(errs, checkGang(r)...)
+	}
+	for _, name := range []string{launcherName, nodeName} {
+		errs = append(errs, checkWired(r, name)...)
+	}
+	return errs
+}
+
+// checkNumNodes: Trainer gives the runtime's numNodes to the job with the label, and the TrainJob's to "node" alone
+// (trainer/v2/pkg/runtime/core, newRuntimeInfo, and plugins/mpi).
+func checkNumNodes(r Runtime) field.ErrorList {
+	n := ptr.Deref(r.Spec.MLPolicy.NumNodes, 1)
+	trainer := r.trainer()
+	if n <= 1 || trainer == nil || trainer.Name != launcherName {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(policyPath.Child("numNodes"), n,
+		fmt.Sprintf("must be 1: Trainer would start %d launchers, since this number goes to the job %q; how many nodes there are each TrainJob says in %s", n, launcherName, nodesPath))}
+}
+
+// checkGang: a gang scheduler waits for all pods, and JobSet makes none of the launcher's before those that it depends
+// on are ready.
+func checkGang(r Runtime) field.ErrorList {
+	var errs field.ErrorList
+	for i, job := range r.Spec.Template.Spec.ReplicatedJobs {
+		if len(job.DependsOn) > 0 {
+			errs = append(errs, field.Invalid(jobsPath.Index(i).Child("dependsOn"), job.DependsOn[0].Name,
+				"must be left out where podGroupPolicy is set: all pods are scheduled together, and those of this job do not exist before the others run, so that none ever would; the agent waits for workers by itself"))
+		}
+	}
+	return errs
+}
+
+// checkWired: Trainer brings keys and hostfile only to containers of this name in jobs of these names.
+func checkWired(r Runtime, name string) field.ErrorList {
+	pod := r.job(name).pod()
+	switch {
+	case r.job(name) == nil:
+		return field.ErrorList{field.Required(jobsPath, fmt.Sprintf("must have a job named %q: Trainer brings keys and hostfile to the jobs %q and %q alone", name, launcherName, nodeName))}
+	case container(&pod.Spec) == nil:
+		return field.ErrorList{field.Required(jobsPath.Key(name), fmt.Sprintf("must have a container named %q: Trainer brings keys and hostfile to no other", nodeName))}
+	}
+	return nil
+}
+
+// checkAnnotations checks ours, which exist for MPI runtimes alone.
+func checkAnnotations(r Runtime) field.ErrorList {
+	var errs field.ErrorList
+	if name, ours := r.Annotations[mpi.AnnotationImplementation]; ours {
+		at := annotations.Key(mpi.AnnotationImplementation)
+		switch {
+		case !slices.Contains(mpi.Implementations, mpi.Implementation(name)):
+			errs = append(errs, field.NotSupported(at, mpi.Implementation(name), mpi.Implementations))
+		case !r.IsMPI():
+			errs = append(errs, field.Forbidden(at, fmt.Sprintf("is for runtimes with %s", policyPath.Child("mpi"))))
+		}
+	}
+	if have, want := r.Spec.Template.Metadata.Annotations[mpi.AnnotationImplementation], r.Annotations[mpi.AnnotationImplementation]; have != want {
+		errs = append(errs, field.Invalid(templatePath.Child("metadata", "annotations").Key(mpi.AnnotationImplementation), have,
+			fmt.Sprintf("must be %q as in %s: from here Trainer copies it to every JobSet, which is how jobs of this runtime are known", want, annotations)))
+	}
+	for _, name := range []string{mpi.AnnotationMaxWorkers, mpi.AnnotationMaxGPUs} {
+		if _, _, err := limit(r, name); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if _, err := requiredLabels(r); err != nil {
+		errs = append(errs, err)
+	}
+	return errs
+}
+
+// limit reads a number from a runtime's annotation; false where there is none.
+func limit(r Runtime, name string) (int64, bool, *field.Error) {
+	text, set := r.Annotations[name]
+	if !set {
+		return 0, false, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || n < 0 {
+		return 0, false, field.Invalid(annotations.Key(name), text, "must be a whole number, 0 or more")
+	}
+	return n, true, nil
+}
+
+// requiredLabels reads the labels that nodes must have from a runtime's annotation.
+func requiredLabels(r Runtime) (map[string]string, *field.Error) {
+	text := r.Annotations[mpi.AnnotationNodeLabels]
+	labels := map[string]string{}
+	for part := range strings.SplitSeq(text, ",") {
+		part = strings.TrimSpace(part)
+		if part == "" {
+			continue
+		}
+		key, value, found := strings.Cut(part, "=")
+		if !found || len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(value)) > 0 {
+			return nil, field.Invalid(annotations.Key(mpi.AnnotationNodeLabels), text, fmt.Sprintf("%q must be a label with its value, such as key=value", part))
+		}
+		labels[key] = value
+	}
+	return labels, nil
+}
+
+// Check tells what keeps a TrainJob from running as it is written with an MPI runtime: the limits of the runtime and
+// its faults, all of them at once. Warnings are what runs but is hardly what its user means. With other runtimes there
+// is nothing to tell.
+func Check(job TrainJob, used Runtime) (errs field.ErrorList, warnings []string) {
+	if !used.IsMPI() {
+		return nil, nil
+	}
+	for _, err := range append(checkNumNodes(used), gangFaults(used)...) {
+		errs = append(errs, field.Invalid(spec.Child("runtimeRef", "name"), job.Spec.RuntimeRef.Name,
+			fmt.Sprintf("cannot be used as it is, ask who maintains it: %s %s", err.Field, err.Detail)))
+	}
+	errs = append(errs, checkName(job, used)...)
+	errs = append(errs, checkLimits(job, used)...)
+	errs = append(errs, checkNodeLabels(job, used)...)
+	errs = append(errs, checkCommand(job, used)...)
+	return errs, warn(job, used)
+}
+
+func gangFaults(used Runtime) field.ErrorList {
+	if used.Spec.PodGroupPolicy == nil {
+		return nil
+	}
+	return checkGang(used)
+}
+
+// checkName: pods are named after the TrainJob, and their names are host names.
+func checkName(job TrainJob, used Runtime) field.ErrorList {
+	longest := max(len("-launcher-0-0"), len("-node-0-")+len(strconv.Itoa(int(max(workers(job, used)-1, 0)))))
+	if room := validation.DNS1123LabelMaxLength - longest; len(job.Name) > room {
+		return field.ErrorList{field.Invalid(fields.Name, job.Name,
+			fmt.Sprintf("must have at most %d characters, this has %d: the host names of its pods begin with it and have at most %d", room, len(job.Name), validation.DNS1123LabelMaxLength))}
+	}
+	return nil
+}
+
+func checkLimits(job TrainJob, used Runtime) field.ErrorList {
+	var errs field.ErrorList
+	if most, limited, _ := limit(used, mpi.AnnotationMaxWorkers); limited {
+		if n := nodes(job, used); int64(n) > most {
+			errs = append(errs, field.Invalid(nodesPath, n, fmt.Sprintf("must be at most %d with the runtime %s", most, used.Name)))
+		}
+	}
+	if most, limited, _ := limit(used, mpi.AnnotationMaxGPUs); limited {
+		if n := gpus(size(job, used)); n > most {
+			errs = append(errs, field.Invalid(sizePath, fmt.Sprintf("%d GPUs", n), fmt.Sprintf("must be at most %d GPUs with the runtime %s", most, used.Name)))
+		}
+	}
+	return errs
+}
+
+// checkNodeLabels: whatever a TrainJob changes, its pods ask for nodes with these labels.
+func checkNodeLabels(job TrainJob, used Runtime) field.ErrorList {
+	required, _ := requiredLabels(used)
+	var errs field.ErrorList
+	for _, name := range []string{launcherName, nodeName} {
+		of := used.job(name)
+		if of == nil {
+			continue
+		}
+		selector := job.nodeSelector(of)
+		for _, key := range slices.Sorted(maps.Keys(required)) {
+			if have, set := selector[key]; !set || have != required[key] {
+				errs = append(errs, field.Invalid(patchesPath(job), selector[key],
+					fmt.Sprintf("the nodeSelector of the job %q must have %s: %s, which the runtime %s requires", name, key, required[key], used.Name)))
+			}
+		}
+	}
+	return errs
+}
+
+// patchesPath is where this TrainJob changes its runtime.
+func patchesPath(job TrainJob) *field.Path {
+	if len(job.Spec.PodTemplateOverrides) > 0 {
+		return spec.Child("podTemplateOverrides")
+	}
+	return spec.Child("runtimePatches")
+}
+
+// checkCommand: a runtime of ours runs what the TrainJob says and nothing by itself.
+func checkCommand(job TrainJob, used Runtime) field.ErrorList {
+	pod := template(job, used.trainer(), false)
+	main := container(&pod.Spec)
+	if main == nil || used.trainer().Name != launcherName || !hasAgent(pod.Spec) || len(main.Args) > 0 {
+		return nil
+	}
+	if own := used.trainer().pod(); len(main.Command) > 0 && !slices.Equal(main.Command, container(&own.Spec).Command) {
+		return nil
+	}
+	return field.ErrorList{field.Required(trainerPath.Child("command"),
+		fmt.Sprintf("must say what the launcher runs, such as [mpirun, train]: the runtime %s runs nothing by itself", used.Name))}
+}
+
+// warn tells of what Trainer makes of some values without a word.
+func warn(job TrainJob, used Runtime) []string {
+	var warnings []string
+	trainer := job.trainer()
+	if policy := used.mpiPolicy(); policy.RunLauncherAsNode && nodes(job, used) <= 1 {
+		warnings = append(warnings, fmt.Sprintf("%s: %d makes 2 pods with ranks, the launcher and a worker: Trainer has no fewer where the launcher runs ranks (runLauncherAsNode)", nodesPath, nodes(job, used)))
+	} else if !policy.RunLauncherAsNode && trainer.ResourcesPerNode != nil {
+		warnings = append(warnings, fmt.Sprintf("%s: sizes the launcher alone with the runtime %s (runLauncherAsNode: false); its workers stay as the runtime has them", sizePath, used.Name))
+	}
+	if have, n := gpus(size(job, used)), slots(job, used); have > 0 && int64(n) != have {
+		warnings = append(warnings, fmt.Sprintf("%s: %d ranks on each node with %d GPUs; MPI programs for GPUs mostly want a rank for each GPU", slotsPath, n, have))
+	}
+	if used.Annotations[mpi.AnnotationImplementation] == "" {
+		if trainer.Image != nil || len(trainer.Env) > 0 && !used.mpiPolicy().RunLauncherAsNode {
+			warnings = append(warnings, fmt.Sprintf("%s: image and env reach the launcher alone with the runtime %s; with one that has the annotation %s they reach the workers too",
+				trainerPath, used.Name, mpi.AnnotationImplementation))
+		}
+	}
+	return warnings
+}
+
+// New errors of a change are those that the object did not have before: what was admitted once stays changeable, so
+// that a queue can still resume it.
+func newErrors(before, after field.ErrorList) field.ErrorList {
+	var added field.ErrorList
+	for _, err := range after {
+		if !slices.ContainsFunc(before, func(old *field.Error) bool { return old.Error() == err.Error() }) {
+			added = append(added, err)
+		}
+	}
+	return added
+}
+
+// CheckChange is Check for a TrainJob that is changed: it tells the errors that come with the change.
+func CheckChange(before, after TrainJob, used Runtime) (errs field.ErrorList, warnings []string) {
+	old, _ := Check(before, used)
+	errs, warnings = Check(after, used)
+	return newErrors(old, errs), warnings
+}

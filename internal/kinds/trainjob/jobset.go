@@ -1,0 +1,181 @@
+package trainjob
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"opendatahub.io/mpijob/internal/launch"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// tree is an object of JSON. What is not known here of a JobSet stays in it untouched.
+type tree = map[string]any
+
+// Wire completes the JobSet that Trainer makes of a TrainJob of ours, given as JSON:
+//
+//   - the TrainJob's image and variables go to the workers too (Trainer gives them to the launcher alone);
+//   - the launcher's command runs under the agent, which tells what became of it;
+//   - the job's key can be read by whatever user a pod runs as (Trainer mounts it for root and a group);
+//   - a service mesh keeps out of the pods.
+//
+// Neither the number of pods nor their size changes: Kueue has counted them by Trainer's own code.
+func Wire(jobSet tree, job TrainJob) error {
+	trainer := job.trainer()
+	for _, part := range parts(jobSet) {
+		for _, field := range []string{"labels", "annotations"} {
+			child(part.pod, "metadata", field)[mpi.IstioInject] = "false"
+		}
+		if !part.agent() {
+			continue
+		}
+		for _, item := range part.keyItems() {
+			item["mode"] = int64(0o444)
+		}
+		switch {
+		case part.container == nil:
+		case part.name == launcherName:
+			part.supervise()
+		case part.name == nodeName:
+			if trainer.Image != nil {
+				part.container["image"] = *trainer.Image
+			}
+			if err := part.addEnv(trainer); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Keep leaves in a changed JobSet what Wire has set, or has not, when it was made. JobSets cannot be changed in these
+// fields, and Trainer applies them as it made them whenever a suspended job is changed or resumed.
+func Keep(jobSet, before tree) {
+	old := parts(before)
+	for _, part := range parts(jobSet) {
+		i := slices.IndexFunc(old, func(p jobPart) bool { return p.name == part.name })
+		if i < 0 {
+			continue
+		}
+		was := old[i]
+		for _, field := range []string{"labels", "annotations"} {
+			copyField(child(part.pod, "metadata", field), child(was.pod, "metadata", field), mpi.IstioInject)
+		}
+		if part.container != nil && was.container != nil {
+			for _, field := range []string{"image", "env", "command"} {
+				copyField(part.container, was.container, field)
+			}
+		}
+		items, had := part.keyItems(), was.keyItems()
+		for j := range min(len(items), len(had)) {
+			copyField(items[j], had[j], "mode")
+		}
+	}
+}
+
+// jobPart is one of a JobSet's jobs.
+type jobPart struct {
+	name string
+	// pod is its pod template, container the container that Trainer wires, nil where there is none.
+	pod, container tree
+}
+
+// parts are a JobSet's jobs.
+func parts(jobSet tree) []jobPart {
+	var all []jobPart
+	for _, job := range list(child(jobSet, "spec"), "replicatedJobs") {
+		name, _ := job["name"].(string)
+		pod := child(job, "template", "spec", "template")
+		p := jobPart{name: name, pod: pod}
+		for _, c := range list(child(pod, "spec"), "containers") {
+			if c["name"] == nodeName {
+				p.container = c
+			}
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// agent tells whether the pods bring the agent along.
+func (p jobPart) agent() bool {
+	return slices.ContainsFunc(list(child(p.pod, "spec"), "initContainers"), func(c tree) bool { return c["name"] == launch.Container })
+}
+
+// keyItems are the files of the job's keys with their modes.
+func (p jobPart) keyItems() []tree {
+	for _, volume := range list(child(p.pod, "spec"), "volumes") {
+		if volume["name"] == keyVolume {
+			return list(child(volume, "secret"), "items")
+		}
+	}
+	return nil
+}
+
+// supervise has the agent run an explicit command. What only the image knows cannot be put after it.
+func (p jobPart) supervise() {
+	command, _ := p.container["command"].([]any)
+	if len(command) == 0 || command[0] == launch.Binary {
+		return
+	}
+	p.container["command"] = append([]any{launch.Binary, "launch", "--"}, command...)
+}
+
+// addEnv sets the TrainJob's variables, over the runtime's where these have the same names.
+func (p jobPart) addEnv(trainer Trainer) error {
+	env, _ := p.container["env"].([]any)
+	for i := range trainer.Env {
+		entry, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&trainer.Env[i])
+		if err != nil {
+			return fmt.Errorf("take over variable %s: %w", trainer.Env[i].Name, err)
+		}
+		same := func(have any) bool { is, _ := have.(tree); return is["name"] == trainer.Env[i].Name }
+		if at := slices.IndexFunc(env, same); at >= 0 {
+			env[at] = entry
+		} else {
+			env = append(env, entry)
+		}
+	}
+	if len(env) > 0 {
+		p.container["env"] = env
+	}
+	return nil
+}
+
+// child is the object at a path, which is made where it is missing.
+func child(of tree, path ...string) tree {
+	for _, name := range path {
+		next, ok := of[name].(tree)
+		if !ok {
+			next = tree{}
+			of[name] = next
+		}
+		of = next
+	}
+	return of
+}
+
+// list are the objects in a list.
+func list(of tree, name string) []tree {
+	entries, _ := of[name].([]any)
+	var all []tree
+	for _, entry := range entries {
+		if object, ok := entry.(tree); ok {
+			all = append(all, object)
+		}
+	}
+	return all
+}
+
+// copyField makes a field what it is elsewhere, missing or not.
+func copyField(to, from tree, name string) {
+	value, has := from[name]
+	switch {
+	case !has:
+		delete(to, name)
+	case !reflect.DeepEqual(to[name], value):
+		to[name] = value
+	}
+}

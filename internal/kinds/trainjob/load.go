@@ -1,0 +1,105 @@
+package trainjob
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+// New returns an empty TrainJob of the kind that clients read and watch.
+func New() *unstructured.Unstructured {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(GroupVersion.WithKind(Kind))
+	return object
+}
+
+// Load reads a TrainJob and the runtime that it runs with; nil where there is none. The runtime is Trainer's snapshot
+// where it has made one (v2.2 and later): a runtime that was changed since is not the job's.
+func Load(ctx context.Context, from client.Reader, key types.NamespacedName) (*TrainJob, *Runtime, error) {
+	object := New()
+	if err := from.Get(ctx, key, object); err != nil {
+		return nil, nil, absent(err, Kind, key)
+	}
+	var job TrainJob
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &job); err != nil {
+		return nil, nil, fmt.Errorf("read TrainJob %s: %w", key, err)
+	}
+	used, err := snapshot(ctx, from, job)
+	if err != nil || used != nil {
+		return &job, used, err
+	}
+	used, err = LoadRuntime(ctx, from, job)
+	return &job, used, err
+}
+
+// LoadRuntime reads the runtime that a TrainJob names, as it is now; nil where there is none.
+func LoadRuntime(ctx context.Context, from client.Reader, job TrainJob) (*Runtime, error) {
+	object := &unstructured.Unstructured{}
+	key := types.NamespacedName{Name: job.Spec.RuntimeRef.Name}
+	kind := ClusterRuntimeKind
+	if job.Spec.RuntimeRef.Kind == RuntimeKind {
+		kind, key.Namespace = RuntimeKind, job.Namespace
+	}
+	object.SetGroupVersionKind(GroupVersion.WithKind(kind))
+	if err := from.Get(ctx, key, object); err != nil {
+		return nil, absent(err, kind, key)
+	}
+	var found Runtime
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &found); err != nil {
+		return nil, fmt.Errorf("read %s %s: %w", kind, key, err)
+	}
+	return &found, nil
+}
+
+// snapshot is what Trainer has kept of the runtime for this very job (trainer/v2/pkg/runtime/core/snapshot.go); nil
+// where it has not.
+func snapshot(ctx context.Context, from client.Reader, job TrainJob) (*Runtime, error) {
+	key := types.NamespacedName{Namespace: job.Namespace, Name: job.Name + "-runtime-snapshot"}
+	var kept corev1.ConfigMap
+	if err := from.Get(ctx, key, &kept); err != nil {
+		return nil, absent(err, "ConfigMap", key)
+	}
+	if owner := metav1.GetControllerOf(&kept); owner == nil || owner.UID != job.UID {
+		return nil, nil
+	}
+	var found Runtime
+	if err := yaml.Unmarshal([]byte(kept.Data["runtime"]), &found); err != nil {
+		return nil, fmt.Errorf("read ConfigMap %s: %w", key, err)
+	}
+	return &found, nil
+}
+
+// absent turns "not found" into nothing.
+func absent(err error, kind string, key types.NamespacedName) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return fmt.Errorf("read %s %s: %w", kind, key, err)
+}
+
+// Decode reads a TrainJob as the API server sends it.
+func Decode(data []byte) (TrainJob, error) {
+	var job TrainJob
+	if err := json.Unmarshal(data, &job); err != nil {
+		return job, fmt.Errorf("read TrainJob: %w", err)
+	}
+	return job, nil
+}
+
+// DecodeRuntime reads a runtime of either kind as the API server sends it.
+func DecodeRuntime(data []byte) (Runtime, error) {
+	var found Runtime
+	if err := json.Unmarshal(data, &found); err != nil {
+		return found, fmt.Errorf("read runtime: %w", err)
+	}
+	return found, nil
+}

@@ -1,0 +1,77 @@
+package trainjob
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// Labels of a TrainJob's pods (jobset/api/jobset/v1alpha2, k8s.io/api/batch/v1).
+const (
+	// LabelJobSet holds the JobSet's name, which is the TrainJob's.
+	LabelJobSet = "jobset.sigs.k8s.io/jobset-name"
+
+	labelJob     = "jobset.sigs.k8s.io/replicatedjob-name"
+	labelJobPart = "jobset.sigs.k8s.io/job-index"
+	labelRestart = "jobset.sigs.k8s.io/restart-attempt"
+	labelIndex   = "batch.kubernetes.io/job-completion-index"
+)
+
+// Pods tells the pods of a TrainJob's JobSet apart: the tries of the launcher, the oldest first, and the workers by
+// index, where a worker that was made anew is seen once, as its latest pod. Pods of an earlier restart of the whole
+// JobSet are left out, and so are those of initializers.
+func Pods(used Runtime, pods []*corev1.Pod) (launchers []*corev1.Pod, workers []mpi.Worker) {
+	attempt := 0
+	for _, pod := range pods {
+		attempt = max(attempt, number(pod, labelRestart))
+	}
+	latest := map[int]*corev1.Pod{}
+	for _, pod := range pods {
+		if number(pod, labelRestart) != attempt {
+			continue
+		}
+		switch role(used, pod.Labels[labelJob]) {
+		case mpi.RoleLauncher:
+			launchers = append(launchers, pod)
+		case mpi.RoleWorker:
+			index := number(pod, labelIndex)
+			if index == 0 {
+				index = number(pod, labelJobPart)
+			}
+			if have := latest[index]; have == nil || older(have, pod) < 0 {
+				latest[index] = pod
+			}
+		}
+	}
+	slices.SortFunc(launchers, older)
+	for index, pod := range latest {
+		workers = append(workers, mpi.Worker{Index: index, Pod: pod})
+	}
+	slices.SortFunc(workers, func(a, b mpi.Worker) int { return cmp.Compare(a.Index, b.Index) })
+	return launchers, workers
+}
+
+// role is what the pods of one of the runtime's jobs do; empty for those that neither launch nor compute.
+func role(used Runtime, job string) mpi.Role {
+	trainer := used.trainer()
+	switch {
+	case used.IsMPI() && job == launcherName:
+		return mpi.RoleLauncher
+	case job == nodeName, trainer != nil && job == trainer.Name:
+		return mpi.RoleWorker
+	}
+	return ""
+}
+
+func older(a, b *corev1.Pod) int {
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+}
+
+func number(pod *corev1.Pod, label string) int {
+	n, _ := strconv.Atoi(pod.Labels[label])
+	return n
+}

@@ -1,0 +1,265 @@
+// Package trainjob is the kind TrainJob of trainer.kubeflow.org/v1alpha1, Kubeflow Trainer's API. Trainer runs these
+// jobs and nobody else; here they are read, judged before they are taken, and given in their JobSet what Trainer leaves
+// out. But for Load all of it is pure.
+//
+// The types are views: the fields that are read, in the forms of Trainer v2.1.0 and v2.3.0 alike. Objects are never
+// written from them.
+package trainjob
+
+import (
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"opendatahub.io/mpijob/internal/launch"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// GroupVersion is that of TrainJobs and of the runtimes they name.
+var GroupVersion = schema.GroupVersion{Group: "trainer.kubeflow.org", Version: "v1alpha1"}
+
+// Kinds of GroupVersion.
+const (
+	Kind               = "TrainJob"
+	RuntimeKind        = "TrainingRuntime"
+	ClusterRuntimeKind = "ClusterTrainingRuntime"
+)
+
+// What Trainer and JobSet call things (trainer/v2/pkg/constants, jobset/api/jobset/v1alpha2).
+const (
+	// nodeName names the JobSet's job of the workers, and in every job the container that Trainer wires.
+	nodeName     = "node"
+	launcherName = "launcher"
+	// labelAncestor, with the value ancestorTrainer, marks the job that gets what stands in a TrainJob's trainer.
+	labelAncestor   = "trainer.kubeflow.org/trainjob-ancestor-step"
+	ancestorTrainer = "trainer"
+	// keyVolume brings a job's keys into pods of the launcher and of the workers.
+	keyVolume = "mpi-ssh-auth"
+	// manager is the value of managedBy with which Trainer runs a job itself.
+	manager = "trainer.kubeflow.org/trainjob-controller"
+)
+
+// TrainJob is what is read of a TrainJob.
+type TrainJob struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Spec              Spec   `json:"spec,omitempty"`
+	Status            Status `json:"status,omitempty"`
+}
+
+// Spec is a TrainJob's.
+type Spec struct {
+	RuntimeRef            RuntimeRef `json:"runtimeRef,omitempty"`
+	Trainer               *Trainer   `json:"trainer,omitempty"`
+	Suspend               *bool      `json:"suspend,omitempty"`
+	ManagedBy             *string    `json:"managedBy,omitempty"`
+	ActiveDeadlineSeconds *int64     `json:"activeDeadlineSeconds,omitempty"`
+	// RuntimePatches are those of Trainer v2.2 and later, PodTemplateOverrides those of earlier versions.
+	RuntimePatches       []RuntimePatch        `json:"runtimePatches,omitempty"`
+	PodTemplateOverrides []PodTemplateOverride `json:"podTemplateOverrides,omitempty"`
+}
+
+// Status is a TrainJob's. Its conditions are Trainer's alone: SDKs take any for "does not run".
+type Status struct {
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// RuntimeRef names a runtime.
+type RuntimeRef struct {
+	Name string `json:"name,omitempty"`
+	Kind string `json:"kind,omitempty"`
+}
+
+// Trainer is what a TrainJob says of its pods.
+type Trainer struct {
+	Image            *string                      `json:"image,omitempty"`
+	Command          []string                     `json:"command,omitempty"`
+	Args             []string                     `json:"args,omitempty"`
+	Env              []corev1.EnvVar              `json:"env,omitempty"`
+	NumNodes         *int32                       `json:"numNodes,omitempty"`
+	ResourcesPerNode *corev1.ResourceRequirements `json:"resourcesPerNode,omitempty"`
+	// NumProcPerNode may be a word with other runtimes than MPI's.
+	NumProcPerNode *intstr.IntOrString `json:"numProcPerNode,omitempty"`
+}
+
+// RuntimePatch changes the runtime for one TrainJob.
+type RuntimePatch struct {
+	TrainingRuntimeSpec struct {
+		Template struct {
+			Spec struct {
+				ReplicatedJobs []struct {
+					Name     string `json:"name,omitempty"`
+					Template struct {
+						Spec struct {
+							Template PodPatch `json:"template,omitempty"`
+						} `json:"spec,omitempty"`
+					} `json:"template,omitempty"`
+				} `json:"replicatedJobs,omitempty"`
+			} `json:"spec,omitempty"`
+		} `json:"template,omitempty"`
+	} `json:"trainingRuntimeSpec,omitempty"`
+}
+
+// PodTemplateOverride changes the pods of some of the runtime's jobs for one TrainJob.
+type PodTemplateOverride struct {
+	TargetJobs []struct {
+		Name string `json:"name,omitempty"`
+	} `json:"targetJobs,omitempty"`
+	PodPatch `json:",inline"`
+}
+
+// PodPatch is what a patch or override changes in pods.
+type PodPatch struct {
+	Spec struct {
+		NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+	} `json:"spec,omitempty"`
+}
+
+// Runtime is what is read of a TrainingRuntime or ClusterTrainingRuntime.
+type Runtime struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Spec              RuntimeSpec `json:"spec,omitempty"`
+}
+
+// RuntimeSpec is a runtime's.
+type RuntimeSpec struct {
+	MLPolicy *MLPolicy `json:"mlPolicy,omitempty"`
+	// PodGroupPolicy is set where the pods of a job are scheduled as a gang.
+	PodGroupPolicy *struct{} `json:"podGroupPolicy,omitempty"`
+	Template       Template  `json:"template,omitempty"`
+}
+
+// MLPolicy says how a runtime's jobs are spread.
+type MLPolicy struct {
+	NumNodes *int32     `json:"numNodes,omitempty"`
+	MPI      *MPIPolicy `json:"mpi,omitempty"`
+}
+
+// MPIPolicy makes a runtime one of MPI jobs.
+type MPIPolicy struct {
+	NumProcPerNode    *int32 `json:"numProcPerNode,omitempty"`
+	SSHAuthMountPath  string `json:"sshAuthMountPath,omitempty"`
+	RunLauncherAsNode bool   `json:"runLauncherAsNode,omitempty"`
+}
+
+// Template is a runtime's JobSet.
+type Template struct {
+	Metadata metav1.ObjectMeta `json:"metadata,omitempty"`
+	Spec     struct {
+		ReplicatedJobs []ReplicatedJob `json:"replicatedJobs,omitempty"`
+	} `json:"spec,omitempty"`
+}
+
+// ReplicatedJob is one of the jobs of a JobSet.
+type ReplicatedJob struct {
+	Name      string                  `json:"name"`
+	DependsOn []Dependency            `json:"dependsOn,omitempty"`
+	Template  batchv1.JobTemplateSpec `json:"template"`
+}
+
+// Dependency is another job that a job waits for.
+type Dependency struct {
+	Name string `json:"name"`
+}
+
+// IsMPI tells whether Trainer runs a runtime's jobs as MPI jobs.
+func (r Runtime) IsMPI() bool { return r.Spec.MLPolicy != nil && r.Spec.MLPolicy.MPI != nil }
+
+// mpiPolicy is the runtime's, empty where it is not one of MPI.
+func (r Runtime) mpiPolicy() MPIPolicy {
+	if !r.IsMPI() {
+		return MPIPolicy{}
+	}
+	return *r.Spec.MLPolicy.MPI
+}
+
+// job is one of the runtime's jobs by its name; nil where there is none.
+func (r Runtime) job(name string) *ReplicatedJob {
+	for i := range r.Spec.Template.Spec.ReplicatedJobs {
+		if job := &r.Spec.Template.Spec.ReplicatedJobs[i]; job.Name == name {
+			return job
+		}
+	}
+	return nil
+}
+
+// trainer is the job that a TrainJob's trainer goes to; nil where there is none.
+func (r Runtime) trainer() *ReplicatedJob {
+	for i := range r.Spec.Template.Spec.ReplicatedJobs {
+		if job := &r.Spec.Template.Spec.ReplicatedJobs[i]; job.isTrainer() {
+			return job
+		}
+	}
+	return nil
+}
+
+func (j *ReplicatedJob) isTrainer() bool { return j.Template.Labels[labelAncestor] == ancestorTrainer }
+
+// pod is the pod template of a job, empty where there is no such job.
+func (j *ReplicatedJob) pod() corev1.PodTemplateSpec {
+	if j == nil {
+		return corev1.PodTemplateSpec{}
+	}
+	return j.Template.Spec.Template
+}
+
+// container is the one that Trainer wires; nil where there is none.
+func container(pod *corev1.PodSpec) *corev1.Container {
+	for i := range pod.Containers {
+		if pod.Containers[i].Name == nodeName {
+			return &pod.Containers[i]
+		}
+	}
+	return nil
+}
+
+// hasAgent tells whether pods bring the agent along.
+func hasAgent(pod corev1.PodSpec) bool {
+	for i := range pod.InitContainers {
+		if pod.InitContainers[i].Name == launch.Container {
+			return true
+		}
+	}
+	return false
+}
+
+// trainer is the TrainJob's, empty where it says nothing.
+func (j TrainJob) trainer() Trainer { return ptr.Deref(j.Spec.Trainer, Trainer{}) }
+
+// nodeSelector is that of the pods of one of the runtime's jobs, with what the TrainJob changes in it.
+func (j TrainJob) nodeSelector(of *ReplicatedJob) map[string]string {
+	selector := map[string]string{}
+	add := func(more map[string]string) {
+		for key, value := range more {
+			selector[key] = value
+		}
+	}
+	add(of.pod().Spec.NodeSelector)
+	for _, patch := range j.Spec.RuntimePatches {
+		for _, job := range patch.TrainingRuntimeSpec.Template.Spec.ReplicatedJobs {
+			if job.Name == of.Name {
+				add(job.Template.Spec.Template.Spec.NodeSelector)
+			}
+		}
+	}
+	for _, override := range j.Spec.PodTemplateOverrides {
+		for _, job := range override.TargetJobs {
+			if job.Name == of.Name {
+				add(override.Spec.NodeSelector)
+			}
+		}
+	}
+	return selector
+}
+
+// implementation is the MPI in a runtime's image. Upstream's CRD knows Open MPI alone, so an annotation says it.
+func (r Runtime) implementation() mpi.Implementation {
+	if name := r.Annotations[mpi.AnnotationImplementation]; name != "" {
+		return mpi.Implementation(name)
+	}
+	return mpi.OpenMPI
+}
