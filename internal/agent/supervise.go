@@ -51,7 +51,12 @@ func supervise(args []string, log *slog.Logger) int {
 			_ = os.Remove(path)
 		}
 	}
-	program, err := processes.start(command{args: args, env: launcherEnv(os.Environ()), files: [3]*os.File{os.Stdin, os.Stdout, os.Stderr}})
+	env, err := hydraEnv(launcherEnv(os.Environ()), launch.Hostfile)
+	if err != nil {
+		fmt.Fprintln(s.stderr, "mpi-agent:", err)
+		return ignoredCode
+	}
+	program, err := processes.start(command{args: args, env: env, files: [3]*os.File{os.Stdin, os.Stdout, os.Stderr}})
 	if err != nil {
 		return s.notStarted(args[0], err)
 	}

@@ -37,6 +37,9 @@ const (
 	EnvKey = "MPI_AGENT_KEY"
 	// EnvRun names another folder than Run.
 	EnvRun = "MPI_AGENT_RUN"
+	// EnvHostfileFormat, set to FormatHydra, has a launcher's agent give Hydra a list of hosts that it can read.
+	EnvHostfileFormat = "MPI_AGENT_HOSTFILE_FORMAT"
+	FormatHydra       = "hydra"
 )
 
 // Whose summary it is.
