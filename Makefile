@@ -12,6 +12,8 @@ export PATH := $(BIN):$(PATH)
 IMG ?= odh/mpijob-operator:dev
 AGENT_IMG ?= odh/mpijob-agent:dev
 SAMPLE_IMG ?= odh/mpi-sample-openmpi:dev
+# Which sample images to build and load; `make e2e` takes all of them.
+SAMPLES ?= openmpi
 NODES ?= 2
 # What else the cluster has, such as trainer or trainer=v2.1.0, or none; empty: what it has.
 WITH ?=
@@ -61,11 +63,12 @@ cluster-down: $(BIN)/cluster ## Stop it and remove all of it.
 images: $(BIN)/images ## Build the images, as archives in dist/.
 	@mkdir -p $(DIST)
 	@images program --name odh/mpijob-operator:dev --package ./cmd/operator --out $(DIST)/operator.tar
-	@images sample openmpi --out $(DIST)/openmpi.tar
+	@GOFIPS140=v1.0.0 images program --name odh/mpijob-agent:dev --package ./cmd/agent --path /mpi-agent --out $(DIST)/agent.tar
+	@printf '%s\n' $(SAMPLES) | xargs -P 2 -I {} images sample {} --out $(DIST)/{}.tar
 
 .PHONY: load
 load: images $(BIN)/cluster
-	@cluster load $(DIST)/operator.tar $(DIST)/openmpi.tar
+	@cluster load $(DIST)/operator.tar $(DIST)/agent.tar $(SAMPLES:%=$(DIST)/%.tar)
 
 ##@ Check
 
@@ -79,6 +82,7 @@ unit: $(BIN)/cluster ## Test the packages; those that need an API server get a r
 	  (cd $$module && KUBEBUILDER_ASSETS="$$assets" go test $$(go list ./... | grep -v /test/e2e)); done
 
 .PHONY: e2e
+e2e: SAMPLES := openmpi openmpi5 mpich intelmpi openmpi-sshd
 e2e: $(if $(KUBECONFIG),,deploy) ## Test on a real cluster with real MPI; SUITE picks tests by name.
 	@KUBECONFIG="$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig}" SAMPLE_IMG=$(SAMPLE_IMG) \
 	  go test ./test/e2e -count=1 -v -timeout 30m $(if $(SUITE),-run '$(SUITE)')

@@ -238,10 +238,11 @@ func TestWorkerEvicted(t *testing.T) {
 func TestWorkerOutOfMemory(t *testing.T) {
 	t.Parallel()
 	job := sleeping(t, newNamespace(t), 0, func(job *kubeflow.MPIJob) {
-		// The rank's own process replaces sshd as the one that is killed: the container ends with it.
+		// The container's own process is the one that is killed, and the container ends with it. The agent runs beside.
+		job.Annotations = map[string]string{mpi.AnnotationLaunch: mpi.LaunchAgent}
 		worker(job).Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}
 		worker(job).Command = []string{"sh", "-c", `
-			sshd-user & until [ -e /tmp/grow ]; do sleep 0.2; done
+			/opt/mpi-agent/mpi-agent serve & until [ -e /tmp/grow ]; do sleep 0.2; done
 			exec python3 -c 'x = []
 while True: x.append(bytearray(1 << 20))'`}
 		launcher(job).Command = []string{"mpirun", "-n", "2", "sh", "-c", `[ $OMPI_COMM_WORLD_RANK = 0 ] || touch /tmp/grow; sleep 600`}
@@ -255,19 +256,23 @@ while True: x.append(bytearray(1 << 20))'`}
 	noPods(t, job, mpi.RoleLauncher)
 }
 
-// TestRootImage runs the worker's default command, /usr/sbin/sshd -De, as root with keys under /root/.ssh.
+// TestRootImage runs ranks as root, by the agent and by the image's own sshd with keys under /root/.ssh.
 func TestRootImage(t *testing.T) {
-	t.Parallel()
-	job := sleeping(t, openNamespace(t), 0, func(job *kubeflow.MPIJob) {
-		job.Spec.SSHAuthMountPath = ""
-		worker(job).Command = nil
-		launcher(job).Command = []string{"mpirun", "--allow-run-as-root", "-n", "2", "pi"}
-		for _, container := range []*corev1.Container{launcher(job), worker(job)} {
-			container.SecurityContext = &corev1.SecurityContext{RunAsUser: new(int64(0))}
-		}
-	})
-	create(t, job)
-	waitFor(t, job, "it succeeds", succeeded)
+	for launch, image := range map[string]string{mpi.LaunchAgent: "openmpi", mpi.LaunchSSHD: "openmpi-sshd"} {
+		t.Run(launch, func(t *testing.T) {
+			t.Parallel()
+			job := sleeping(t, openNamespace(t), 0, func(job *kubeflow.MPIJob) {
+				job.Annotations = map[string]string{mpi.AnnotationLaunch: launch}
+				launcher(job).Command = []string{"mpirun", "--allow-run-as-root", "-n", "2", "pi"}
+				for _, container := range []*corev1.Container{launcher(job), worker(job)} {
+					container.Image = sampleImage(image)
+					container.SecurityContext = &corev1.SecurityContext{RunAsUser: new(int64(0))}
+				}
+			})
+			create(t, job)
+			waitFor(t, job, "it succeeds", succeeded)
+		})
+	}
 }
 
 // TestUpstreamExample runs mpi-operator's own example as it is published, but for the image, and for the CPUs, of
@@ -287,7 +292,7 @@ func TestUpstreamExample(t *testing.T) {
 	}
 	job.Namespace = openNamespace(t)
 	for _, container := range []*corev1.Container{launcher(job), worker(job)} {
-		container.Image = image
+		container.Image = sampleImage("openmpi-sshd")
 		container.Resources.Limits[corev1.ResourceCPU] = resource.MustParse("100m")
 	}
 	create(t, job)

@@ -3,11 +3,15 @@ package sample
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -98,12 +102,64 @@ func (b Builder) make(ctx context.Context, s Sample, packed []byte, cached strin
 	if err := os.WriteFile(overlay, packed, 0o644); err != nil {
 		return fmt.Errorf("inputs: %w", err)
 	}
+	if err := b.download(ctx, s.Downloads); err != nil {
+		return err
+	}
 	b.Log.Step("install Debian %s with %s (a minute or two)", s.Release, strings.Join(s.Packages, ", "))
-	if err := b.run(ctx, "mmdebstrap", s.mmdebstrapArguments(rootfs, overlay, b.Mirror)...); err != nil {
+	if err := b.run(ctx, "mmdebstrap", s.mmdebstrapArguments(rootfs, overlay, b.Mirror, b.downloads())...); err != nil {
 		return err
 	}
 	b.Log.Step("write %s", s.Reference)
 	return oci.RootFS{Reference: s.Reference, Tar: rootfs, Config: s.Config}.Write(cached)
+}
+
+// downloads is the folder of finished downloads, in the cache.
+func (b Builder) downloads() string { return filepath.Join(b.Cache, "downloads") }
+
+// download fetches what the cache does not have. A file is there whole and with the right content, or not at all.
+func (b Builder) download(ctx context.Context, files []Download) error {
+	for _, file := range files {
+		target := filepath.Join(b.downloads(), file.name())
+		if _, err := os.Stat(target); err == nil {
+			continue
+		}
+		b.Log.Step("download %s", file.name())
+		if err := os.MkdirAll(b.downloads(), 0o755); err != nil {
+			return fmt.Errorf("cache: %w", err)
+		}
+		if err := file.fetch(ctx, target); err != nil {
+			return fmt.Errorf("download %s: %w", file.URL, err)
+		}
+	}
+	return nil
+}
+
+// name is the file's, as build.sh finds it in /build.
+func (d Download) name() string { return path.Base(d.URL) }
+
+func (d Download) fetch(ctx context.Context, target string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, d.URL, nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("the server answers %s", response.Status)
+	}
+	return oci.WriteFile(target, func(w io.Writer) error {
+		sum := sha256.New()
+		if _, err := io.Copy(io.MultiWriter(w, sum), response.Body); err != nil {
+			return err
+		}
+		if got := hex.EncodeToString(sum.Sum(nil)); got != d.SHA256 {
+			return fmt.Errorf("its SHA-256 is %s and should be %s", got, d.SHA256)
+		}
+		return nil
+	})
 }
 
 // debianTools are what a build needs of the machine.

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -46,6 +47,9 @@ func (s Sample) gather(samples fs.FS) (map[string]input, error) {
 	}
 	root := path.Join(s.Folder, "rootfs")
 	err := fs.WalkDir(samples, root, func(file string, item fs.DirEntry, err error) error {
+		if file == root && errors.Is(err, fs.ErrNotExist) {
+			return fs.SkipAll
+		}
 		if err == nil && item.Type().IsRegular() {
 			sources[file[len(root)+1:]] = file
 		}

@@ -4,11 +4,19 @@ package sample
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"opendatahub.io/mpijob/hack/images/oci"
 )
+
+// A Download is a file that comes neither from here nor from Debian.
+type Download struct {
+	URL string
+	// SHA256 is what it must have, in hexadecimal.
+	SHA256 string
+}
 
 // builderVersion is part of every cache key. Raise it when this package makes
 // another image from the same inputs.
@@ -29,46 +37,107 @@ type Sample struct {
 	Packages      []string
 	BuildPackages []string
 	// Folder under images/samples has build.sh, which runs as root inside the
-	// image, and rootfs/, which is laid over it before.
+	// image, and maybe rootfs/, which is laid over it before.
 	Folder string
-	// Programs of images/samples go to /usr/local/bin, Sources to /build.
-	Programs []string
-	Sources  []string
-	Config   oci.Config
+	// Programs of images/samples go to /usr/local/bin, Sources and Downloads to /build.
+	Programs  []string
+	Sources   []string
+	Downloads []Download
+	Config    oci.Config
 }
 
-// All returns the samples in the order of a list.
+// All returns the samples in the order of a list. All but one have an MPI and no SSH: the agent starts their ranks.
 func All() []Sample {
-	return []Sample{{
-		Name:      "openmpi",
-		About:     "Open MPI 4.1, Python with mpi4py and numpy, OpenSSH, pi and train.py",
-		Reference: "odh/mpi-sample-openmpi:dev",
-		Release:   "bookworm",
-		Packages: []string{
-			"libnss-extrausers", "openmpi-bin", "openssh-client", "openssh-server",
-			"python3", "python3-mpi4py", "python3-numpy",
+	samples := []Sample{
+		{
+			Name:     "openmpi",
+			About:    "Open MPI 4.1, Python with mpi4py and numpy, pi, ranks and train.py",
+			Release:  "bookworm",
+			Packages: []string{"openmpi-bin", "python3", "python3-mpi4py", "python3-numpy"},
+			// The library's development files pull in a compiler.
+			BuildPackages: []string{"gcc", "libc6-dev", "libopenmpi-dev"},
+			Folder:        "mpi", Programs: []string{"train.py"}, Sources: []string{"pi.c", "ranks.c"},
 		},
-		BuildPackages: []string{"gcc", "libc6-dev", "libopenmpi-dev"},
-		Folder:        "openmpi",
-		Programs:      []string{"train.py"},
-		Sources:       []string{"pi.c"},
-		Config: oci.Config{
-			User: "1000:1000",
-			Env: []string{
-				"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-				"HOME=/home/mpiuser",
-				"LC_ALL=C.UTF-8",
+		{
+			Name:          "openmpi5",
+			About:         "Open MPI 5.0, pi and ranks",
+			Release:       "trixie",
+			Packages:      []string{"openmpi-bin"},
+			BuildPackages: []string{"gcc", "libc6-dev", "libopenmpi-dev"},
+			Folder:        "mpi", Sources: []string{"pi.c", "ranks.c"},
+		},
+		{
+			Name:          "mpich",
+			About:         "MPICH 4.0, pi and ranks",
+			Release:       "bookworm",
+			Packages:      []string{"mpich"},
+			BuildPackages: []string{"gcc", "libc6-dev", "libmpich-dev"},
+			Folder:        "mpi", Sources: []string{"pi.c", "ranks.c"},
+		},
+		{
+			Name:          "intelmpi",
+			About:         "Intel MPI 2021.19 from PyPI, for tests on this machine only, pi and ranks",
+			Release:       "trixie",
+			Packages:      []string{"libfabric1"},
+			BuildPackages: []string{"gcc", "libc6-dev", "libmpich-dev", "unzip"},
+			Folder:        "intelmpi", Sources: []string{"pi.c", "ranks.c"},
+			Downloads: []Download{{
+				URL:    "https://files.pythonhosted.org/packages/eb/53/7a1f1d0e1863a23fc48d0b628daf4d1e97f142c4cd16fe6ecf8be946e2c2/impi_rt-2021.19.0-py2.py3-none-manylinux_2_28_x86_64.whl",
+				SHA256: "708b4336c9d303a3d807b58054c502ed4f716dfb074dfa48904180b46d14bb40",
+			}},
+			Config: oci.Config{Env: []string{
+				"PATH=/opt/intel/mpi/bin:" + standardPath,
+				"LD_LIBRARY_PATH=/opt/intel/mpi/lib",
+				"I_MPI_ROOT=/opt/intel/mpi",
+				"I_MPI_FABRICS=shm:ofi",
+				"FI_PROVIDER=tcp",
+			}},
+		},
+		{
+			Name:    "openmpi-sshd",
+			About:   "Open MPI 4.1 with OpenSSH, as jobs for mpi-operator need it, Python, pi and train.py",
+			Release: "bookworm",
+			Packages: []string{
+				"libnss-extrausers", "openmpi-bin", "openssh-client", "openssh-server",
+				"python3", "python3-mpi4py", "python3-numpy",
 			},
-			Args:       []string{"/usr/local/bin/sshd-user"},
-			WorkingDir: "/home/mpiuser",
-			Ports:      []string{"2222/tcp"},
-			Labels: map[string]string{
-				"org.opencontainers.image.title":       "mpi-sample-openmpi",
-				"org.opencontainers.image.description": "Sample image for MPIJobs: Open MPI 4.1 on Debian bookworm",
-				"org.opencontainers.image.licenses":    "Apache-2.0",
+			BuildPackages: []string{"gcc", "libc6-dev", "libopenmpi-dev"},
+			Folder:        "openmpi-sshd", Programs: []string{"train.py"}, Sources: []string{"pi.c"},
+			Config: oci.Config{
+				User: "1000:1000",
+				Env:  []string{"PATH=" + standardPath, "HOME=/home/mpiuser"},
+				Args: []string{"/usr/local/bin/sshd-user"}, WorkingDir: "/home/mpiuser", Ports: []string{"2222/tcp"},
 			},
 		},
-	}}
+	}
+	for i := range samples {
+		samples[i].finish()
+	}
+	return samples
+}
+
+const standardPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// finish fills in what follows from the rest.
+func (s *Sample) finish() {
+	name := "mpi-sample-" + s.Name
+	s.Reference = "odh/" + name + ":dev"
+	if s.Config.User == "" {
+		// A number that is not root's, and that no file in the image knows.
+		s.Config.User = oci.DefaultUser
+	}
+	if s.Config.Env == nil {
+		s.Config.Env = []string{"PATH=" + standardPath}
+	}
+	if s.Config.Args == nil {
+		s.Config.Args = []string{"/bin/sh"}
+	}
+	s.Config.Env = append(s.Config.Env, "LC_ALL=C.UTF-8")
+	s.Config.Labels = map[string]string{
+		"org.opencontainers.image.title":       name,
+		"org.opencontainers.image.description": "Sample image for MPI jobs: " + s.About,
+		"org.opencontainers.image.licenses":    "Apache-2.0",
+	}
 }
 
 // Find returns the sample of that name; the error lists the names there are.
@@ -84,8 +153,8 @@ func Find(name string) (Sample, error) {
 }
 
 // mmdebstrapArguments are those that make target, a tar file, with the inputs
-// laid over it.
-func (s Sample) mmdebstrapArguments(target, inputs, mirror string) []string {
+// laid over it and the downloads, which lie in a folder, beside the sources.
+func (s Sample) mmdebstrapArguments(target, inputs, mirror, downloads string) []string {
 	packages := slices.Concat(s.Packages, s.BuildPackages)
 	slices.Sort(packages)
 	arguments := []string{
@@ -101,11 +170,17 @@ func (s Sample) mmdebstrapArguments(target, inputs, mirror string) []string {
 		"--dpkgopt=path-exclude=/usr/share/doc/*",
 		"--dpkgopt=path-include=/usr/share/doc/*/copyright",
 		"--customize-hook=tar-in " + inputs + " /",
+	}
+	for _, file := range s.Downloads {
+		arguments = append(arguments, "--customize-hook=copy-in "+filepath.Join(downloads, file.name())+" /build")
+	}
+	arguments = append(
+		arguments,
 		`--customize-hook=chroot "$1" /build/build.sh`,
 		`--customize-hook=rm -r "$1/build"`,
 		s.Release,
 		target,
-	}
+	)
 	if mirror != "" {
 		arguments = append(arguments, mirror)
 	}

@@ -20,17 +20,17 @@ import (
 
 func sources() fstest.MapFS {
 	return fstest.MapFS{
-		"pi.c":                             {Data: []byte("int main(void) {}"), Mode: 0o644},
-		"train.py":                         {Data: []byte("pass"), Mode: 0o755},
-		"other":                            {Data: []byte("not asked for")},
-		"openmpi/build.sh":                 {Data: []byte("#!/bin/sh"), Mode: 0o775},
-		"openmpi/rootfs/etc/ssh/some.conf": {Data: []byte("Port 2222"), Mode: 0o664},
+		"pi.c":                                  {Data: []byte("int main(void) {}"), Mode: 0o644},
+		"train.py":                              {Data: []byte("pass"), Mode: 0o755},
+		"other":                                 {Data: []byte("not asked for")},
+		"openmpi-sshd/build.sh":                 {Data: []byte("#!/bin/sh"), Mode: 0o775},
+		"openmpi-sshd/rootfs/etc/ssh/some.conf": {Data: []byte("Port 2222"), Mode: 0o664},
 	}
 }
 
 func openMPI(t *testing.T) Sample {
 	t.Helper()
-	s, err := Find("openmpi")
+	s, err := Find("openmpi-sshd")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestGather(t *testing.T) {
 
 func TestGatherNamesWhatIsMissing(t *testing.T) {
 	t.Parallel()
-	for _, missing := range []string{"pi.c", "train.py", "openmpi/build.sh"} {
+	for _, missing := range []string{"pi.c", "train.py", "openmpi-sshd/build.sh"} {
 		t.Run(missing, func(t *testing.T) {
 			t.Parallel()
 			files := sources()
@@ -98,7 +98,7 @@ func TestKeyChangesWithItsInputs(t *testing.T) {
 		"the user":        func(s *Sample, _ fstest.MapFS) { s.Config.User = "1:1" },
 		"a source":        func(_ *Sample, f fstest.MapFS) { f["pi.c"].Data = []byte("int x;") },
 		"a mode":          func(_ *Sample, f fstest.MapFS) { f["train.py"].Mode = 0o644 },
-		"one more file":   func(_ *Sample, f fstest.MapFS) { f["openmpi/rootfs/etc/new"] = &fstest.MapFile{} },
+		"one more file":   func(_ *Sample, f fstest.MapFS) { f["openmpi-sshd/rootfs/etc/new"] = &fstest.MapFile{} },
 	}
 	before := keyOf(t, openMPI(t), sources())
 	keys := []string{before}
@@ -144,7 +144,7 @@ func TestMmdebstrapArguments(t *testing.T) {
 	for title, test := range tests {
 		t.Run(title, func(t *testing.T) {
 			t.Parallel()
-			got := s.mmdebstrapArguments("/w/rootfs.tar", "/w/inputs.tar", test.mirror)
+			got := s.mmdebstrapArguments("/w/rootfs.tar", "/w/inputs.tar", test.mirror, "")
 			if !slices.Contains(got, "--include=b,gcc,z") {
 				t.Errorf("no sorted list of packages in %q", got)
 			}

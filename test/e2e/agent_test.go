@@ -1,0 +1,402 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"opendatahub.io/mpijob/internal/launch"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// implementations are the MPI libraries whose samples have no sshd, no ssh and no user of their own.
+var implementations = []struct {
+	sample         string
+	implementation kubeflow.MPIImplementation
+	mpirun         string
+}{
+	{"openmpi", kubeflow.MPIImplementationOpenMPI, "mpirun"},
+	{"openmpi5", kubeflow.MPIImplementationOpenMPI, "mpirun"},
+	{"mpich", kubeflow.MPIImplementationMPICH, "mpiexec"},
+	{"intelmpi", kubeflow.MPIImplementationIntel, "mpiexec"},
+}
+
+// sampleImage is another sample's image, beside the one under test.
+func sampleImage(name string) string { return strings.Replace(image, "openmpi", name, 1) }
+
+// restricted is what Pod Security's restricted profile demands, with the kind of user that OpenShift picks.
+func restricted() *corev1.SecurityContext {
+	return &corev1.SecurityContext{
+		RunAsNonRoot: new(true), RunAsUser: new(int64(1000650000)), AllowPrivilegeEscalation: new(false),
+		Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}
+}
+
+// agentJob is a job of two slots a worker whose image has an MPI and nothing else.
+func agentJob(namespace, name, sample string, implementation kubeflow.MPIImplementation, workers int32, command ...string) *kubeflow.MPIJob {
+	container := func(role string) corev1.Container {
+		return corev1.Container{
+			Name: role, Image: sampleImage(sample), ImagePullPolicy: corev1.PullIfNotPresent, SecurityContext: restricted(),
+			Resources: corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("20m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
+				Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("512Mi")},
+			},
+		}
+	}
+	job := &kubeflow.MPIJob{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: kubeflow.MPIJobSpec{
+			SlotsPerWorker: new(int32(2)), MPIImplementation: implementation,
+			RunPolicy: kubeflow.RunPolicy{BackoffLimit: new(int32(0))},
+			MPIReplicaSpecs: map[kubeflow.MPIReplicaType]*kubeflow.ReplicaSpec{
+				kubeflow.MPIReplicaTypeLauncher: {RestartPolicy: kubeflow.RestartPolicyNever, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{container("launcher")}}}},
+				kubeflow.MPIReplicaTypeWorker:   {Replicas: new(workers), Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{container("worker")}}}},
+			},
+		},
+	}
+	launcher(job).Command = command
+	return job
+}
+
+// openMPI is an agentJob with Open MPI 4.
+func openMPI(namespace string, workers int32, command ...string) *kubeflow.MPIJob {
+	return agentJob(namespace, "job", "openmpi", kubeflow.MPIImplementationOpenMPI, workers, command...)
+}
+
+// summary waits until a launcher's last pod has ended and returns what its agent says of it.
+func summary(t *testing.T, job *kubeflow.MPIJob) (told launch.Summary) {
+	t.Helper()
+	eventually(t, "the launcher tells how it ended", time.Minute, func() error {
+		pods := podsOf(t, job, mpi.RoleLauncher)
+		if len(pods) == 0 {
+			return fmt.Errorf("it has no pod")
+		}
+		found, has := mpi.SummaryOf(&pods[len(pods)-1])
+		if !has {
+			return fmt.Errorf("its pod is %s", pods[len(pods)-1].Status.Phase)
+		}
+		told = found
+		return nil
+	})
+	text, _ := json.Marshal(told)
+	t.Logf("the agent's summary: %s", text)
+	return told
+}
+
+var rankOn = regexp.MustCompile(`(?m)^rank (\d+) of (\d+) on (\S+)$`)
+
+// TestAnyMPIWithoutSSHD: every slot of every worker gets its rank, in a namespace that enforces restricted, as a
+// user without an entry in passwd.
+func TestAnyMPIWithoutSSHD(t *testing.T) {
+	for _, with := range implementations {
+		for _, workers := range []int32{2, 4} {
+			t.Run(fmt.Sprintf("%s on %d workers", with.sample, workers), func(t *testing.T) {
+				t.Parallel()
+				job := agentJob(newNamespace(t), "job", with.sample, with.implementation, workers, with.mpirun, "-n", fmt.Sprint(2*workers), "ranks")
+				start := time.Now()
+				create(t, job)
+				waitFor(t, job, "it succeeds", succeeded)
+				printed := output(t, job)
+				t.Logf("%s after %s", with.sample, time.Since(start).Round(100*time.Millisecond))
+				byPod, ranks := map[string]int{}, map[string]bool{}
+				for _, match := range rankOn.FindAllStringSubmatch(printed, -1) {
+					if match[2] != fmt.Sprint(2*workers) {
+						t.Errorf("%s is not one of %d ranks", match[0], 2*workers)
+					}
+					byPod[match[3]]++
+					ranks[match[1]] = true
+				}
+				for i := range workers {
+					if pod := fmt.Sprintf("job-worker-%d", i); byPod[pod] != 2 {
+						t.Errorf("%d ranks ran on %s, want 2", byPod[pod], pod)
+					}
+				}
+				n := 2 * int(workers)
+				if len(ranks) != n || !strings.Contains(printed, fmt.Sprintf("sum %d\n", n*(n-1)/2)) {
+					t.Errorf("it printed %q", printed)
+				}
+				if told := summary(t, job); told.Code != "" || told.HostsReached != workers || told.SlotsFound != 2*workers {
+					t.Errorf("the agent says %+v", told)
+				}
+			})
+		}
+	}
+}
+
+func TestExitCodeIsPassedOn(t *testing.T) {
+	t.Parallel()
+	job := openMPI(newNamespace(t), 2, "mpirun", "-n", "4", "ranks", "--exit", "2:42")
+	create(t, job)
+	if failed := failedWith(t, job, time.Minute); !strings.Contains(failed.Message, "code 42") {
+		t.Errorf("the job says %q", failed.Message)
+	}
+	told := summary(t, job)
+	if told.ExitCode == nil || *told.ExitCode != 42 {
+		t.Errorf("the agent says %+v", told)
+	}
+}
+
+// TestOutputIsWhole: a megabyte of each of four ranks, every line in its order.
+func TestOutputIsWhole(t *testing.T) {
+	t.Parallel()
+	const lines = 16384
+	job := openMPI(newNamespace(t), 2, "mpirun", "-n", "4", "ranks", "--lines", strconv.Itoa(lines))
+	create(t, job)
+	waitFor(t, job, "it succeeds", succeeded)
+	next := map[string]int{}
+	for line := range strings.Lines(output(t, job)) {
+		fields := strings.Fields(line)
+		if len(fields) < 3 || fields[0] != "out" {
+			continue
+		}
+		if number, err := strconv.Atoi(fields[2]); err != nil || number != next[fields[1]] || len(line) != 64 {
+			t.Fatalf("rank %s: %q, want line %d", fields[1], line, next[fields[1]])
+		}
+		next[fields[1]]++
+	}
+	for rank := range 4 {
+		if got := next[strconv.Itoa(rank)]; got != lines {
+			t.Errorf("%d lines of rank %d arrived, want %d", got, rank, lines)
+		}
+	}
+}
+
+// TestUsersOwnOptions: what the user tells mpirun stands, and ranks have the container's environment and no input.
+func TestUsersOwnOptions(t *testing.T) {
+	t.Parallel()
+	job := openMPI(newNamespace(t), 2, "mpirun", "--map-by", "node", "-n", "2", "-x", "GREETING=hi there", "sh", "-c",
+		`cat; echo "$OMPI_COMM_WORLD_RANK on $(hostname): $GREETING $TEAM"`)
+	worker(job).Env = []corev1.EnvVar{{Name: "TEAM", Value: "blue"}}
+	create(t, job)
+	waitFor(t, job, "it succeeds", succeeded)
+	printed := output(t, job)
+	for rank := range 2 {
+		if want := fmt.Sprintf("%d on job-worker-%d: hi there blue\n", rank, rank); !strings.Contains(printed, want) {
+			t.Errorf("it printed %q, want %q", printed, want)
+		}
+	}
+}
+
+// TestLateWorker: a worker that comes a minute after the launcher is waited for, and this is told.
+func TestLateWorker(t *testing.T) {
+	t.Parallel()
+	job := openMPI(newNamespace(t), 2, "mpirun", "-n", "4", "ranks")
+	job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].Template.Spec.InitContainers = []corev1.Container{{
+		Name: "late", Image: sampleImage("openmpi"), Command: []string{"sh", "-c", "case $HOSTNAME in *-1) sleep 60;; esac"}, SecurityContext: restricted(),
+	}}
+	create(t, job)
+	waitFor(t, job, "it succeeds", succeeded)
+	printed := output(t, job)
+	t.Logf("the launcher's log:\n%s", printed)
+	if !strings.Contains(printed, "mpi-agent: waiting for 1 of 2 hosts for ") || !strings.Contains(printed, "job-worker-1: nothing listens") {
+		t.Errorf("it printed %q", printed)
+	}
+}
+
+// TestRankOutOfMemory: the rank, its pod and the cause are named, although only the kernel has seen it.
+func TestRankOutOfMemory(t *testing.T) {
+	t.Parallel()
+	job := openMPI(newNamespace(t), 2, "mpirun", "-n", "4", "ranks", "--memory", "3:600", "--sleep", "1")
+	worker(job).Resources.Limits[corev1.ResourceMemory] = resource.MustParse("256Mi")
+	create(t, job)
+	failed := failedWith(t, job, 2*time.Minute)
+	t.Logf("the job says: %s", failed.Message)
+	// With cgroup v2 the kubelet has the kernel end the whole container, which Kubernetes itself then tells.
+	if strings.Contains(failed.Message, "OOMKilled") {
+		return
+	}
+	told := summary(t, job)
+	if told.Code != launch.OutOfMemory || len(told.Ranks) == 0 || told.Ranks[0].Rank != 3 || !told.Ranks[0].OOM {
+		t.Errorf("the agent says %+v", told)
+	}
+}
+
+func TestRankSegmentationFault(t *testing.T) {
+	t.Parallel()
+	job := openMPI(newNamespace(t), 2, "mpirun", "-n", "4", "ranks", "--segv", "1")
+	create(t, job)
+	t.Logf("the job says: %s", failedWith(t, job, time.Minute).Message)
+	if told := summary(t, job); told.Code != launch.RankFailed || len(told.Ranks) == 0 || told.Ranks[0].Rank != 1 || told.Ranks[0].Signal != 11 {
+		t.Errorf("the agent says %+v", told)
+	}
+}
+
+// metric reads one of a worker's agent's numbers, through the API server.
+func metric(t *testing.T, job *kubeflow.MPIJob, worker int, name string) (float64, error) {
+	t.Helper()
+	data, err := logs.CoreV1().RESTClient().Get().Namespace(job.Namespace).Resource("pods").
+		Name(fmt.Sprintf("%s-worker-%d:%d", job.Name, worker, launch.StatusPort)).SubResource("proxy").Suffix("metrics").DoRaw(t.Context())
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(data)) {
+		if value, found := strings.CutPrefix(line, name+" "); found {
+			return strconv.ParseFloat(strings.TrimSpace(value), 64)
+		}
+	}
+	return 0, fmt.Errorf("no %s in %s", name, data)
+}
+
+func metricIs(t *testing.T, job *kubeflow.MPIJob, worker int, name string, want float64, within time.Duration) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%s of worker %d is %g", name, worker, want), within, func() error {
+		if got, err := metric(t, job, worker, name); err != nil || got != want {
+			return fmt.Errorf("it is %g, %w", got, err)
+		}
+		return nil
+	})
+}
+
+// TestLauncherGoneLeavesNothing: a launcher that is taken away without a chance to say goodbye leaves no process.
+func TestLauncherGoneLeavesNothing(t *testing.T) {
+	t.Parallel()
+	job := openMPI(newNamespace(t), 2, "mpirun", "-n", "4", "ranks", "--sleep", "600")
+	job.Spec.RunPolicy.BackoffLimit = new(int32(3))
+	job.Spec.RunPolicy.Suspend = new(false)
+	create(t, job)
+	waitFor(t, job, "it runs", runs)
+	for i := range 2 {
+		metricIs(t, job, i, "mpi_agent_ranks_running", 2, time.Minute)
+	}
+	pod := podsOf(t, job, mpi.RoleLauncher)[0]
+	if err := logs.CoreV1().Pods(pod.Namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
+		t.Fatal(err)
+	}
+	// The batch Job starts another launcher, whose ranks come next: they are others.
+	for i := range 2 {
+		eventually(t, "the launcher's ranks are gone", 20*time.Second, func() error {
+			seen, err := metric(t, job, i, "mpi_agent_ranks_seen_total")
+			running, also := metric(t, job, i, "mpi_agent_ranks_running")
+			if err != nil || also != nil || running != 0 && (seen != 4 || running != 2) {
+				return fmt.Errorf("%g run, %g were seen, %w %w", running, seen, err, also)
+			}
+			return nil
+		})
+	}
+}
+
+// TestWorkerKilledWhileRanksRun: the job fails and says whom it lost.
+func TestWorkerKilledWhileRanksRun(t *testing.T) {
+	t.Parallel()
+	job := openMPI(newNamespace(t), 2, "mpirun", "-n", "4", "ranks", "--sleep", "600")
+	create(t, job)
+	waitFor(t, job, "it runs", runs)
+	metricIs(t, job, 1, "mpi_agent_ranks_running", 2, time.Minute)
+	if err := logs.CoreV1().Pods(job.Namespace).Delete(t.Context(), "job-worker-1", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
+		t.Fatal(err)
+	}
+	failedWith(t, job, 2*time.Minute)
+	told := summary(t, job)
+	if told.Code != launch.ConnectionLost || len(told.Hosts) == 0 || told.Hosts[0].Host != "job-worker-1" {
+		t.Errorf("the agent says %+v", told)
+	}
+}
+
+// TestStrangerIsRefused: a pod of another job in the same namespace gets nowhere, is told so, and is counted.
+func TestStrangerIsRefused(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	job := openMPI(namespace, 2, "mpirun", "-n", "4", "ranks", "--sleep", "600")
+	create(t, job)
+	waitFor(t, job, "it runs", runs)
+	metricIs(t, job, 0, "mpi_agent_ranks_running", 2, time.Minute)
+	stranger := agentJob(namespace, "stranger", "openmpi", kubeflow.MPIImplementationOpenMPI, 1,
+		"sh", "-c", "ssh job-worker-0.job true; echo strictly $?; ssh -o StrictHostKeyChecking=no job-worker-0.job true; echo loosely $?")
+	create(t, stranger)
+	waitFor(t, stranger, "it gives up", succeeded)
+	printed := output(t, stranger)
+	for _, want := range []string{"is not this job's worker", "strictly 255", "does not accept this job's key", "loosely 255"} {
+		if !strings.Contains(printed, want) {
+			t.Errorf("it printed %q, want %q", printed, want)
+		}
+	}
+	if refused, err := metric(t, job, 0, "mpi_agent_connections_refused_total"); err != nil || refused == 0 {
+		t.Errorf("%g connections were refused, %v", refused, err)
+	}
+}
+
+// TestAllRanksBesideTheLauncher: a green job whose ranks all ran on the launcher is no green job.
+func TestAllRanksBesideTheLauncher(t *testing.T) {
+	t.Parallel()
+	job := openMPI(newNamespace(t), 2, "mpirun", "--host", "localhost:4", "-n", "4", "ranks", "--sleep", "1")
+	create(t, job)
+	failedWith(t, job, time.Minute)
+	if told := summary(t, job); told.Code != launch.HostfileIgnored || told.RanksSeen != 4 || told.HostsReached != 0 {
+		t.Errorf("the agent says %+v", told)
+	}
+	if printed := output(t, job); !strings.Contains(printed, "none on the job's 2 workers") {
+		t.Errorf("it printed %q", printed)
+	}
+}
+
+// TestHorovodStyleLaunch: tools that call ssh by its name find the agent's.
+func TestHorovodStyleLaunch(t *testing.T) {
+	t.Parallel()
+	job := openMPI(newNamespace(t), 2, "sh", "-c",
+		`for h in $(cut -d' ' -f1 /etc/mpi/hostfile); do ssh -o PasswordAuthentication=no -o StrictHostKeyChecking=no "$h" "hostname; exit 0" || exit 1; done`)
+	create(t, job)
+	waitFor(t, job, "it succeeds", succeeded)
+	if printed := strings.Fields(output(t, job)); !slices.Equal(printed, []string{"job-worker-0", "job-worker-1"}) {
+		t.Errorf("it printed %q", printed)
+	}
+}
+
+// TestImagesOwnSSHD: who wants the image's sshd keeps it, by a command of the worker's or by the annotation.
+func TestImagesOwnSSHD(t *testing.T) {
+	t.Parallel()
+	job := agentJob(newNamespace(t), "job", "openmpi-sshd", kubeflow.MPIImplementationOpenMPI, 2, "mpirun", "-n", "4", "pi")
+	job.Annotations = map[string]string{mpi.AnnotationLaunch: mpi.LaunchSSHD}
+	job.Spec.SSHAuthMountPath = "/home/mpiuser/.ssh"
+	for _, container := range []*corev1.Container{launcher(job), worker(job)} {
+		container.SecurityContext.RunAsUser = new(int64(1000))
+	}
+	create(t, job)
+	waitFor(t, job, "it succeeds", succeeded)
+	for _, pod := range podsOf(t, job, mpi.RoleWorker) {
+		if len(pod.Spec.InitContainers) > 0 {
+			t.Errorf("%s has %s", pod.Name, pod.Spec.InitContainers[0].Name)
+		}
+	}
+}
+
+// TestNetworkCut: a cut of 20 s between two pods is survived, and ranks go on where they were.
+func TestNetworkCut(t *testing.T) {
+	if _, err := exec.LookPath("iptables"); err != nil {
+		t.Skip("SKIPPED: no iptables here to cut a network with")
+	}
+	t.Parallel()
+	job := openMPI(newNamespace(t), 2, "mpirun", "-n", "4", "ranks", "--sleep", "40")
+	create(t, job)
+	waitFor(t, job, "it runs", runs)
+	metricIs(t, job, 0, "mpi_agent_ranks_running", 2, time.Minute)
+	launcherIP := podsOf(t, job, mpi.RoleLauncher)[0].Status.PodIP
+	for _, pod := range podsOf(t, job, mpi.RoleWorker) {
+		cut(t, launcherIP, pod.Status.PodIP, 20*time.Second)
+	}
+	waitFor(t, job, "it succeeds all the same", succeeded)
+}
+
+// cut drops all packets between two addresses for a while. Those between pods of one node pass their bridge, not
+// iptables; the test wants at least one worker on another node.
+func cut(t *testing.T, a, b string, how time.Duration) {
+	t.Helper()
+	rules := [][]string{{"FORWARD", "-s", a, "-d", b, "-j", "DROP"}, {"FORWARD", "-s", b, "-d", a, "-j", "DROP"}}
+	for _, rule := range rules {
+		if out, err := exec.CommandContext(t.Context(), "iptables", append([]string{"-I"}, rule...)...).CombinedOutput(); err != nil {
+			t.Skipf("SKIPPED: iptables cannot be used here: %v: %s", err, out)
+		}
+		time.AfterFunc(how, func() { _ = exec.Command("iptables", append([]string{"-D"}, rule...)...).Run() }) //nolint:noctx // it has to come off after the test as well
+	}
+}
