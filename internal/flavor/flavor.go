@@ -16,6 +16,9 @@ type Flavor interface {
 	Hostfile(hosts []mpi.Host) string
 	// LauncherEnv tells the launcher where the hostfile is and how to start ranks.
 	LauncherEnv(job mpi.Job) []corev1.EnvVar
+	// Symptoms are the texts by which logs of this implementation, and of programs in it, show what is wrong. An
+	// earlier one outranks a later one.
+	Symptoms() []Symptom
 }
 
 // For returns the flavor of an implementation; anything unknown is taken for Open MPI, the default.

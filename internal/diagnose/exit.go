@@ -1,0 +1,266 @@
+package diagnose
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"opendatahub.io/mpijob/internal/launch"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+var exitTexts = map[mpi.Code]text{
+	mpi.CodeKilled: {
+		summary: "{who} was killed (signal 9){rankText}. Mostly the memory was used up; Kubernetes also ends programs like this when a pod is removed and its program takes too long to stop.",
+		remedies: []Remedy{
+			{Text: "Give each {role} more memory{limitText}, or use a smaller batch.", Action: "{field}.spec.containers[0].resources.limits.memory"},
+			{Text: "Look whether the pod was removed: the events of its node say so.", Action: "kubectl -n {namespace} get events --sort-by=.lastTimestamp"},
+		},
+	},
+	mpi.CodeSegfault: {
+		summary: "The program crashed{rankText}: it touched memory that is not its own (segmentation fault, signal 11).",
+		remedies: []Remedy{
+			{Text: "Look at the stack trace in the log.", Action: "kubectl -n {namespace} logs {pod}"},
+			{Text: "If it crashes as soon as it starts, the program or a Python package was built for another MPI or CUDA than the image's: build it anew in that image."},
+			{Text: "Let Python say where it was.", Action: "env: PYTHONFAULTHANDLER=1"},
+		},
+	},
+	mpi.CodeBusError: {
+		summary: "The program was stopped{rankText} by a bus error (signal 7): mostly the shared memory at /dev/shm is full, which is 64 MiB unless the pod says otherwise.",
+		remedies: []Remedy{
+			{Text: "Give the pods more shared memory.", Action: "volumes: [{name: shm, emptyDir: {medium: Memory, sizeLimit: 8Gi}}], mounted at /dev/shm"},
+			{Text: "Or use fewer data-loading processes.", Action: "DataLoader(num_workers=...)"},
+		},
+	},
+	mpi.CodeIllegalInstruction: {
+		summary: "The program was stopped{rankText} because it uses instructions that this machine's processor does not have (signal 4): it was built for a newer one.",
+		remedies: []Remedy{
+			{Text: "Build the program for a more common processor.", Action: "-march=x86-64-v3 in place of -march=native"},
+			{Text: "Or choose machines of the right kind.", Action: "{field}.spec.nodeSelector"},
+		},
+	},
+	mpi.CodeAborted: {
+		summary: "The program ended itself{rankText} because of an error that it found (abort, signal 6).",
+		remedies: []Remedy{
+			{Text: "Read the last lines before that in the log.", Action: "kubectl -n {namespace} logs {pod}"},
+		},
+	},
+	mpi.CodeTerminated: {
+		summary: "{who} was asked to stop from outside (signal 15) and did: its pod was removed or its time was over. The program itself made no error.",
+		remedies: []Remedy{
+			{Text: "Look who removed it: the events say whether it was a person, an eviction, or a scale-down.", Action: "kubectl -n {namespace} get events --sort-by=.lastTimestamp"},
+			{Text: "Start the job again, from the last checkpoint if there is one."},
+		},
+	},
+	mpi.CodeProgramMissing: {
+		summary: "The program {program|that mpirun was to start} is not there, in the image of {where|the launcher or a worker}.",
+		remedies: []Remedy{
+			{Text: "Check its name and folder, in the image of the workers too: ranks start there.", Action: "kubectl -n {namespace} exec {job}-worker-0 -- ls -l {program|PROGRAM}"},
+			{Text: "Use the same image for the launcher and the workers.", Action: "spec.mpiReplicaSpecs.{Launcher,Worker}.template.spec.containers[0].image"},
+		},
+	},
+	mpi.CodeDaemonMissing: {
+		summary: "A worker does not find MPI's own helper {program|program}: MPI is not in its image, or in a folder that is not in PATH for logins from outside.",
+		remedies: []Remedy{
+			{Text: "Use the same image for the launcher and the workers."},
+			{Text: "Tell mpirun in which folder MPI is.", Action: "mpirun --prefix /opt/openmpi"},
+			{Text: "Or set PATH in the image itself, not in a profile.", Action: "ENV PATH=/opt/openmpi/bin:$PATH"},
+		},
+	},
+	mpi.CodeLibraryMissing: {
+		summary: "The program does not start because the library {library|that it needs} is not found.",
+		remedies: []Remedy{
+			{Text: "Pass the folder on to all ranks.", Action: "mpirun -x LD_LIBRARY_PATH <program>"},
+			{Text: "Or install the library in the image of the workers, too.", Action: "kubectl -n {namespace} exec {job}-worker-0 -- ldconfig -p | grep {library|LIBRARY}"},
+		},
+	},
+	mpi.CodeApplicationFailed: {
+		summary: "The program ended with an error{rankText}{codeText}{errorText}. MPI then ends all other ranks.",
+		remedies: []Remedy{
+			{Text: "Read what that rank said before it ended; what other ranks say afterwards follows from it.", Action: "kubectl -n {namespace} logs {pod}"},
+			{Text: "Try the same command with one worker, to see whether it is the program or its being distributed.", Action: "spec.mpiReplicaSpecs.Worker.replicas: 1"},
+		},
+	},
+}
+
+// The last line of a Python traceback, with mpirun's tag of the rank before it or without.
+var exception = regexp.MustCompile(`^(?:\[[^\]]*\](?:<\w+>)?:?\s*)?((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Exit|Interrupt))(?:: (.*))?$`)
+
+// mpirunCode is where Open MPI says how the first process ended.
+var mpirunCode = regexp.MustCompile(`^\s*Exit code:\s+(\d+)`)
+
+// badEnds tells how the program ended: which rank first, by what, and its own last words.
+func badEnds(p *patient) []Finding {
+	var found []Finding
+	if f := p.rankEnd(); f != nil {
+		found = append(found, *f)
+	} else if f := p.programMissing(); f != nil {
+		found = append(found, *f)
+	}
+	if first := p.firstEnd(); first != nil {
+		if f := p.containerEnd(*first); f != nil {
+			found = append(found, *f)
+		}
+	}
+	return found
+}
+
+// firstEnd is the pod whose bad end says most: a worker's, since the launcher ends when a worker has; but not that of a
+// worker that was told to end.
+func (p *patient) firstEnd() *jobPod {
+	var told *jobPod
+	for i := range p.pods {
+		end := p.pods[i].end()
+		switch {
+		case end == nil || p.pods[i].role == mpi.RoleLauncher:
+		case end.ExitCode == 143:
+			told = cmp.Or(told, &p.pods[i])
+		default:
+			return &p.pods[i]
+		}
+	}
+	return cmp.Or(p.failedLauncher(), told)
+}
+
+// rankEnd tells of the first rank that an agent saw end badly.
+func (p *patient) rankEnd() *Finding {
+	var first *launch.RankEnd
+	var teller jobPod
+	for _, pod := range p.pods {
+		if pod.summary == nil {
+			continue
+		}
+		for i := range pod.summary.Ranks {
+			end := &pod.summary.Ranks[i]
+			// A rank that was told to end has followed another one.
+			if first == nil || first.Signal == 15 && end.Signal != 15 {
+				first, teller = end, pod
+			}
+		}
+	}
+	if first == nil || first.OOM {
+		return nil
+	}
+	figures := map[string]string{"rank": fmt.Sprint(first.Rank), "rankText": fmt.Sprintf(" in rank %d (%s)", first.Rank, first.Program)}
+	code := codeOfSignal(first.Signal)
+	if code == "" {
+		code = mpi.CodeApplicationFailed
+		if first.ExitCode > 0 {
+			figures["codeText"] = fmt.Sprintf(", code %d", first.ExitCode)
+		}
+	}
+	host := p.hostOf(first.Rank)
+	if host == nil {
+		host = &teller
+	}
+	evidence := []string{fmt.Sprintf("The agent says: rank %d (%s) ended first, with code %d.", first.Rank, first.Program, first.ExitCode)}
+	evidence = append(evidence, p.words(figures)...)
+	f := p.find(code, p.severity(), []jobPod{*host}, p.ended(*host, figures))
+	f.Evidence = evidence
+	if first.ExitCode > 0 {
+		f.ExitCode = &first.ExitCode
+	}
+	return &f
+}
+
+// programMissing tells that the launcher's own command is not there.
+func (p *patient) programMissing() *Finding {
+	s := p.launcherSummary()
+	if s == nil || s.Code != launch.ProgramMissing {
+		return nil
+	}
+	launcher := p.failedLauncher()
+	if launcher == nil {
+		launcher = p.launcher()
+	}
+	figures := map[string]string{"where": "the launcher"}
+	if name := regexp.MustCompile(`command ("[^"]+")`).FindStringSubmatch(s.Message); name != nil {
+		figures["program"] = name[1]
+	}
+	f := p.find(mpi.CodeProgramMissing, p.severity(), []jobPod{*launcher}, figures)
+	f.Evidence, f.ExitCode = []string{"The launcher's agent says: " + s.Message}, s.ExitCode
+	return &f
+}
+
+// containerEnd tells what a container's exit code means.
+func (p *patient) containerEnd(pod jobPod) *Finding {
+	end := pod.end()
+	if end == nil || pod.DeletionTimestamp != nil && end.ExitCode == 143 && !p.failed() {
+		return nil
+	}
+	figures := map[string]string{}
+	code := mpi.CodeApplicationFailed
+	switch {
+	case end.ExitCode == 127:
+		code = mpi.CodeProgramMissing
+		figures["where"] = strings.ToLower(pod.title())
+	case end.ExitCode == 255 && pod.role == mpi.RoleLauncher && !p.job.UsesAgent():
+		code = mpi.CodeSSHFailed
+	case codeOfSignal(end.ExitCode-128) != "":
+		code = codeOfSignal(end.ExitCode - 128)
+	default:
+		figures["codeText"] = fmt.Sprintf(", code %d", end.ExitCode)
+	}
+	evidence := []string{fmt.Sprintf("Pod %s: its container ended with code %d (%s).", pod.Name, end.ExitCode, endReason(end))}
+	evidence = append(evidence, p.words(figures)...)
+	if len(evidence) == 1 {
+		evidence = append(evidence, lastLines(pod, 3)...)
+	}
+	f := p.find(code, p.severity(), []jobPod{pod}, p.ended(pod, figures))
+	f.Evidence, f.ExitCode = evidence, &end.ExitCode
+	return &f
+}
+
+func endReason(end *corev1.ContainerStateTerminated) string {
+	if end.Reason == "" {
+		return "Error"
+	}
+	return end.Reason
+}
+
+// ended adds figures that tell of a pod's end.
+func (p *patient) ended(pod jobPod, figures map[string]string) map[string]string {
+	if bytes := limit(p.template(pod.role), corev1.ResourceMemory); bytes > 0 {
+		figures["limitText"] = ", more than " + bytesText(bytes)
+	}
+	return figures
+}
+
+// words are the program's own last words, from whichever log has them: the first exception that ended a rank.
+func (p *patient) words(figures map[string]string) []string {
+	for _, pod := range p.pods {
+		for _, line := range pod.log.Lines {
+			if code := mpirunCode.FindStringSubmatch(line); code != nil && figures["codeText"] == "" {
+				figures["codeText"] = ", code " + code[1]
+			}
+			said := exception.FindStringSubmatch(strings.TrimRight(line, " \r"))
+			if said == nil {
+				continue
+			}
+			figures["errorText"] = ": " + strings.TrimSuffix(cut(strings.TrimSuffix(said[1]+": "+said[2], ": "), 200), ".")
+			return []string{quoted(pod, line)}
+		}
+	}
+	return nil
+}
+
+func codeOfSignal(signal int32) mpi.Code {
+	switch signal {
+	case 4:
+		return mpi.CodeIllegalInstruction
+	case 6:
+		return mpi.CodeAborted
+	case 7:
+		return mpi.CodeBusError
+	case 9:
+		return mpi.CodeKilled
+	case 11:
+		return mpi.CodeSegfault
+	case 15:
+		return mpi.CodeTerminated
+	}
+	return ""
+}

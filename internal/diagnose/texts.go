@@ -1,0 +1,138 @@
+package diagnose
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// text is what is said of a code. Figures in braces are filled in; after a bar stands what is said without them.
+type text struct {
+	summary  string
+	remedies []Remedy
+}
+
+// texts are those of all topics.
+var texts = []map[mpi.Code]text{refusalTexts, disruptionTexts, memoryTexts, startupTexts, schedulingTexts, connectTexts, networkTexts, exitTexts, stallTexts}
+
+func textOf(code mpi.Code) text {
+	for _, topic := range texts {
+		if t, found := topic[code]; found {
+			return t
+		}
+	}
+	return text{summary: "Something is wrong: " + string(code) + "."}
+}
+
+// find makes a finding of a code about pods, from the code's text and some figures.
+func (p *patient) find(code mpi.Code, severity Severity, pods []jobPod, more map[string]string) Finding {
+	figures := p.figures(pods)
+	maps.Copy(figures, more)
+	said := textOf(code)
+	f := Finding{Code: code, Severity: severity, Summary: fill(said.summary, figures), Affected: names(pods)}
+	for _, r := range said.remedies {
+		f.Remedies = append(f.Remedies, Remedy{Text: fill(r.Text, figures), Action: fill(r.Action, figures)})
+	}
+	if len(pods) > 0 {
+		f.Pod = pods[0].Name
+	}
+	if rank, err := strconv.ParseInt(figures["rank"], 10, 32); err == nil {
+		f.Rank = new(int32(rank))
+	}
+	return f
+}
+
+// figures are those that every text may use.
+func (p *patient) figures(pods []jobPod) map[string]string {
+	role, name := mpi.RoleWorker, ""
+	if len(pods) > 0 {
+		role, name = pods[0].role, pods[0].Name
+	} else if launcher := p.launcher(); launcher != nil {
+		name = launcher.Name
+	}
+	figures := map[string]string{
+		"namespace": p.job.Namespace, "job": p.job.Name, "kind": p.job.Kind, "service": p.job.ServiceName(), "secret": p.job.SecretName(),
+		"pod": name, "role": string(role), "field": p.field(role), "who": "A pod", "hostPod": p.job.WorkerName(0), "image": image(p.template(role)), "launcherImage": image(p.template(mpi.RoleLauncher)),
+		"workers": strconv.Itoa(int(p.job.Workers.Count)), "perWorker": strconv.Itoa(int(p.job.SlotsPerWorker)), "ranks": strconv.FormatInt(p.job.Ranks(), 10),
+		"limit": bytesText(limit(p.template(role), corev1.ResourceMemory)),
+	}
+	if len(pods) > 0 {
+		figures["who"] = subject(pods)
+		figures["node"] = pods[0].Spec.NodeName
+	}
+	return figures
+}
+
+func image(spec corev1.PodSpec) string {
+	if len(spec.Containers) == 0 {
+		return ""
+	}
+	return spec.Containers[0].Image
+}
+
+// limit is what the first container may use at most of a resource, in units or bytes; 0 where there is no limit.
+func limit(spec corev1.PodSpec, name corev1.ResourceName) int64 {
+	if len(spec.Containers) == 0 {
+		return 0
+	}
+	quantity := spec.Containers[0].Resources.Limits[name]
+	return quantity.Value()
+}
+
+// asked is what all of a pod's containers request of a resource; a limit alone is a request, too.
+func asked(spec corev1.PodSpec, name corev1.ResourceName) resource.Quantity {
+	var sum resource.Quantity
+	for _, c := range spec.Containers {
+		quantity, found := c.Resources.Requests[name]
+		if !found {
+			quantity = c.Resources.Limits[name]
+		}
+		sum.Add(quantity)
+	}
+	return sum
+}
+
+// bytesText says bytes as people do; empty for 0.
+func bytesText(bytes int64) string {
+	switch {
+	case bytes <= 0:
+		return ""
+	case bytes < 1<<30:
+		return fmt.Sprintf("%d MiB", bytes>>20)
+	case bytes%(1<<30) == 0:
+		return fmt.Sprintf("%d GiB", bytes>>30)
+	}
+	return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
+}
+
+// amount says how much of a resource, with its unit.
+func amount(name corev1.ResourceName, q resource.Quantity) string {
+	switch name {
+	case corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
+		if text := bytesText(q.Value()); text != "" {
+			return text
+		}
+		return "0"
+	case corev1.ResourceCPU:
+		return strconv.FormatFloat(float64(q.MilliValue())/1000, 'f', -1, 64)
+	}
+	return q.String()
+}
+
+// thing is what people call a resource.
+func thing(name corev1.ResourceName) string {
+	switch name {
+	case corev1.ResourceCPU:
+		return "CPUs"
+	case corev1.ResourceMemory:
+		return "of memory"
+	case corev1.ResourceEphemeralStorage:
+		return "of local disk"
+	}
+	return string(name)
+}
