@@ -113,7 +113,7 @@ var connectTexts = map[mpi.Code]text{
 	mpi.CodeSSHFailed: {
 		summary: "MPI could not log in to {host|a worker}: ssh itself failed (code 255), not the program.",
 		remedies: []Remedy{
-			{Text: "Look for ssh's own words in the lines before: they say whether name, network or key was at fault.", Action: "kubectl -n {namespace} logs {pod}"},
+			{Text: "Look for ssh's own words in the lines before: they say whether name, network or key was at fault.", Action: "kubectl -n {namespace} logs {logPod}"},
 			{Text: "Or let the agent start the ranks in place of ssh.", Action: "metadata.annotations: {mpi.opendatahub.io/launch: agent}"},
 		},
 	},
@@ -127,7 +127,7 @@ var connectTexts = map[mpi.Code]text{
 	mpi.CodeDaemonsNotStarted: {
 		summary: "MPI could not start its helper on one or more workers; it does not say why. Either a worker was not reached, or the helper is not in the worker's image.",
 		remedies: []Remedy{
-			{Text: "Look at the first error before this message.", Action: "kubectl -n {namespace} logs {pod}"},
+			{Text: "Look at the first error before this message.", Action: "kubectl -n {namespace} logs {logPod}"},
 			{Text: "Use the same image for the launcher and the workers."},
 			{Text: "Let the agent start the ranks: it says of each worker what is wrong.", Action: "metadata.annotations: {mpi.opendatahub.io/launch: agent}"},
 		},
@@ -135,7 +135,7 @@ var connectTexts = map[mpi.Code]text{
 	mpi.CodeDaemonUnroutable: {
 		summary: "MPI's helper on a worker could not call back to the launcher. Mostly a login to that worker has failed before; else the launcher's name or network address is not known there.",
 		remedies: []Remedy{
-			{Text: "Look at the first error before this message.", Action: "kubectl -n {namespace} logs {pod}"},
+			{Text: "Look at the first error before this message.", Action: "kubectl -n {namespace} logs {logPod}"},
 			{Text: "If pods have more than one network, name the one to use.", Action: "mpirun --mca oob_tcp_if_include eth0"},
 		},
 	},
@@ -185,8 +185,30 @@ func (p *patient) hostTrouble(trouble launch.HostTrouble, s *launch.Summary) Fin
 
 // signFinding makes a finding of what logs show.
 func (p *patient) signFinding(s sign) Finding {
+	figures, pods := p.place(s)
+	var words []string
+	if s.Code == mpi.CodeApplicationFailed {
+		words = p.words(figures)
+	}
+	f := p.find(s.Code, p.severity(), pods, p.ended(pods[0], figures))
+	for _, pod := range s.pods {
+		if line, _, found := look(pod.log.Lines, s.Symptom); found {
+			f.Evidence = append(f.Evidence, quoted(pod, line))
+		}
+	}
+	f.Evidence = append(f.Evidence, words...)
+	return f
+}
+
+// place is where a sign is about, as far as its figures tell, and otherwise whose log it stands in; and the figures,
+// with what follows from them.
+func (p *patient) place(s sign) (map[string]string, []jobPod) {
 	figures := map[string]string{}
 	maps.Copy(figures, s.figures)
+	if endsRank[s.Code] && figures["rank"] == "" {
+		p.copyRank(figures)
+	}
+	pods := s.pods[:1]
 	if host := figures["host"]; host != "" {
 		figures["host"] = short(host)
 		figures["hostPod"] = short(host)
@@ -194,25 +216,32 @@ func (p *patient) signFinding(s sign) Finding {
 	if port := figures["port"]; port != "" {
 		figures["portText"] = " (port " + port + ")"
 	}
-	if rank := figures["rank"]; rank != "" {
-		figures["rankText"] = ", in rank " + rank
-	}
-	figures["whoLower"] = lower(subject(s.pods[:1]))
-	p.gpuFigures(s.pods, figures)
-	f := p.find(s.Code, p.severity(), s.pods[:1], figures)
-	for _, pod := range s.pods {
-		if line, _, found := look(pod.log.Lines, s.Symptom); found {
-			f.Evidence = append(f.Evidence, quoted(pod, line))
+	if rank, err := strconv.ParseInt(figures["rank"], 10, 32); err == nil {
+		figures["rankText"], figures["rankWho"] = fmt.Sprintf(" in rank %d", rank), fmt.Sprintf("Rank %d", rank)
+		if host := p.hostOf(int32(rank)); host != nil {
+			pods = []jobPod{*host}
 		}
 	}
-	if host := figures["host"]; host != "" && p.known(host) != nil {
-		f.Affected, f.Pod = []string{host}, host
-	} else if f.Rank != nil {
-		if host := p.hostOf(*f.Rank); host != nil {
-			f.Affected, f.Pod = []string{host.Name}, host.Name
+	if host := p.known(figures["host"]); host != nil {
+		pods = []jobPod{*host}
+	}
+	figures["whoLower"] = lower(subject(pods))
+	p.gpuFigures(pods, figures)
+	return figures, pods
+}
+
+// endsRank are the codes that tell how a rank ended. Some implementations say which one in another line.
+var endsRank = map[mpi.Code]bool{
+	mpi.CodeKilled: true, mpi.CodeSegfault: true, mpi.CodeBusError: true, mpi.CodeIllegalInstruction: true, mpi.CodeAborted: true,
+}
+
+func (p *patient) copyRank(figures map[string]string) {
+	for _, other := range p.signs {
+		if rank := other.figures["rank"]; rank != "" {
+			figures["rank"], figures["host"] = rank, other.figures["host"]
+			return
 		}
 	}
-	return f
 }
 
 // symptoms tells what logs show, but for what only sums up.

@@ -81,9 +81,10 @@ var checks = []func(*patient) []Finding{
 	mixedMPI,
 	clocks,
 	deadline,
-	badEnds,
-	summings,
 	crashes,
+	firstEnds,
+	summings,
+	lastEnds,
 	sidecars,
 	earlierJob,
 	waitingForHosts,
@@ -116,7 +117,8 @@ func Job(job mpi.Job, seen mpi.Observed, evidence mpi.Evidence, outcome mpi.Outc
 // consequences say nothing that their cause does not say better: beside one they are evidence of it.
 var consequences = map[mpi.Code]bool{
 	mpi.CodeApplicationFailed: true, mpi.CodeDaemonsNotStarted: true, mpi.CodeDaemonUnroutable: true,
-	mpi.CodeConnectionLost: true, mpi.CodeSSHFailed: true, mpi.CodeCrashLoop: true,
+	mpi.CodeConnectionLost: true, mpi.CodeSSHFailed: true,
+	mpi.CodeAborted: true, mpi.CodeTerminated: true, mpi.CodeKilled: true,
 }
 
 // order keeps one finding of each code, lets the first be the cause, and bounds all of them.
@@ -128,7 +130,7 @@ func (p *patient) order(found []Finding) []Finding {
 			continue
 		}
 		if len(kept) > 0 && consequences[f.Code] {
-			kept[0].absorb(Finding{Evidence: f.Evidence, Rank: f.Rank, ExitCode: f.ExitCode})
+			kept[0].absorb(Finding{Evidence: f.Evidence[:min(len(f.Evidence), 1)], Rank: f.Rank, ExitCode: f.ExitCode})
 			continue
 		}
 		kept = append(kept, f)

@@ -13,7 +13,7 @@ import (
 
 var disruptionTexts = map[mpi.Code]text{
 	mpi.CodeEvicted: {
-		summary: "{who} had to leave the machine{onNode}: {cause}. An MPI program does not survive the loss of a worker.",
+		summary: "{who} had to leave its machine{atNode}: {cause}. An MPI program does not survive the loss of a worker.",
 		remedies: []Remedy{
 			{Text: "{advice|Start the job again.}", Action: "{action}"},
 			{Text: "Let the program save checkpoints, so that the next start goes on from there."},
@@ -44,7 +44,7 @@ var disruptionTexts = map[mpi.Code]text{
 		summary: "The job was stopped since it was not done in time: it may take {deadline|a limited time}.",
 		remedies: []Remedy{
 			{Text: "If the program was still getting on, give the job more time.", Action: "spec.runPolicy.activeDeadlineSeconds"},
-			{Text: "If it hung, look at the last lines of its log: a rank that waits for another says nothing more.", Action: "kubectl -n {namespace} logs {pod} --tail=50"},
+			{Text: "If it hung, look at the last lines of its log: a rank that waits for another says nothing more.", Action: "kubectl -n {namespace} logs {logPod} --tail=50"},
 		},
 	},
 }
@@ -68,8 +68,9 @@ func takenAway(p *patient) []Finding {
 	for _, code := range order {
 		figures := map[string]string{"cause": causes[code], "whoLower": lower(subject(pods[code]))}
 		if node := pods[code][0].Spec.NodeName; node != "" {
-			figures["onNode"] = " " + node
+			figures["onNode"] = " on " + node
 		}
+		figures["atNode"] = strings.Replace(figures["onNode"], " on ", ", ", 1)
 		figures["advice"], figures["action"] = evictionAdvice(causes[code])
 		f := p.find(code, Error, pods[code], figures)
 		f.Evidence = evidence[code]

@@ -1,9 +1,9 @@
 package diagnose
 
 import (
-	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,7 +23,7 @@ var exitTexts = map[mpi.Code]text{
 	mpi.CodeSegfault: {
 		summary: "The program crashed{rankText}: it touched memory that is not its own (segmentation fault, signal 11).",
 		remedies: []Remedy{
-			{Text: "Look at the stack trace in the log.", Action: "kubectl -n {namespace} logs {pod}"},
+			{Text: "Look at the stack trace in the log.", Action: "kubectl -n {namespace} logs {logPod}"},
 			{Text: "If it crashes as soon as it starts, the program or a Python package was built for another MPI or CUDA than the image's: build it anew in that image."},
 			{Text: "Let Python say where it was.", Action: "env: PYTHONFAULTHANDLER=1"},
 		},
@@ -45,7 +45,7 @@ var exitTexts = map[mpi.Code]text{
 	mpi.CodeAborted: {
 		summary: "The program ended itself{rankText} because of an error that it found (abort, signal 6).",
 		remedies: []Remedy{
-			{Text: "Read the last lines before that in the log.", Action: "kubectl -n {namespace} logs {pod}"},
+			{Text: "Read the last lines before that in the log.", Action: "kubectl -n {namespace} logs {logPod}"},
 		},
 	},
 	mpi.CodeTerminated: {
@@ -80,7 +80,7 @@ var exitTexts = map[mpi.Code]text{
 	mpi.CodeApplicationFailed: {
 		summary: "The program ended with an error{rankText}{codeText}{errorText}. MPI then ends all other ranks.",
 		remedies: []Remedy{
-			{Text: "Read what that rank said before it ended; what other ranks say afterwards follows from it.", Action: "kubectl -n {namespace} logs {pod}"},
+			{Text: "Read what that rank said before it ended; what other ranks say afterwards follows from it.", Action: "kubectl -n {namespace} logs {logPod}"},
 			{Text: "Try the same command with one worker, to see whether it is the program or its being distributed.", Action: "spec.mpiReplicaSpecs.Worker.replicas: 1"},
 		},
 	},
@@ -92,38 +92,38 @@ var exception = regexp.MustCompile(`^(?:\[[^\]]*\](?:<\w+>)?:?\s*)?((?:[A-Za-z_]
 // mpirunCode is where Open MPI says how the first process ended.
 var mpirunCode = regexp.MustCompile(`^\s*Exit code:\s+(\d+)`)
 
-// badEnds tells how the program ended: which rank first, by what, and its own last words.
-func badEnds(p *patient) []Finding {
+// firstEnds tells what ended before the launcher did: a rank, or a worker's container.
+func firstEnds(p *patient) []Finding {
 	var found []Finding
 	if f := p.rankEnd(); f != nil {
 		found = append(found, *f)
 	} else if f := p.programMissing(); f != nil {
 		found = append(found, *f)
 	}
-	if first := p.firstEnd(); first != nil {
-		if f := p.containerEnd(*first); f != nil {
-			found = append(found, *f)
+	for i := range p.pods {
+		if end := p.pods[i].end(); end == nil || p.pods[i].role == mpi.RoleLauncher || end.ExitCode == toldToEnd {
+			continue
 		}
+		return append(found, p.containerEnd(p.pods[i]))
 	}
 	return found
 }
 
-// firstEnd is the pod whose bad end says most: a worker's, since the launcher ends when a worker has; but not that of a
-// worker that was told to end.
-func (p *patient) firstEnd() *jobPod {
-	var told *jobPod
+// lastEnds tells how the launcher ended, which says least: it ends because something else has. Workers that were told
+// to end come after it.
+func lastEnds(p *patient) []Finding {
 	for i := range p.pods {
 		end := p.pods[i].end()
-		switch {
-		case end == nil || p.pods[i].role == mpi.RoleLauncher:
-		case end.ExitCode == 143:
-			told = cmp.Or(told, &p.pods[i])
-		default:
-			return &p.pods[i]
+		if end == nil || p.pods[i].role == mpi.RoleWorker && (end.ExitCode != toldToEnd || !p.failed()) {
+			continue
 		}
+		return []Finding{p.containerEnd(p.pods[i])}
 	}
-	return cmp.Or(p.failedLauncher(), told)
+	return nil
 }
+
+// toldToEnd is the exit code of what ends by SIGTERM.
+const toldToEnd = 128 + 15
 
 // rankEnd tells of the first rank that an agent saw end badly.
 func (p *patient) rankEnd() *Finding {
@@ -141,7 +141,8 @@ func (p *patient) rankEnd() *Finding {
 			}
 		}
 	}
-	if first == nil || first.OOM {
+	// What was told to end, or was killed when a worker was lost, did not end by itself.
+	if first == nil || first.OOM || first.Signal == 15 || first.Signal == 9 && p.lostWorker() {
 		return nil
 	}
 	figures := map[string]string{"rank": fmt.Sprint(first.Rank), "rankText": fmt.Sprintf(" in rank %d (%s)", first.Rank, first.Program)}
@@ -166,6 +167,12 @@ func (p *patient) rankEnd() *Finding {
 	return &f
 }
 
+// lostWorker tells whether the launcher's agent lost a worker.
+func (p *patient) lostWorker() bool {
+	s := p.launcherSummary()
+	return s != nil && slices.ContainsFunc(s.Hosts, func(h launch.HostTrouble) bool { return h.Code == launch.ConnectionLost })
+}
+
 // programMissing tells that the launcher's own command is not there.
 func (p *patient) programMissing() *Finding {
 	s := p.launcherSummary()
@@ -185,12 +192,9 @@ func (p *patient) programMissing() *Finding {
 	return &f
 }
 
-// containerEnd tells what a container's exit code means.
-func (p *patient) containerEnd(pod jobPod) *Finding {
+// containerEnd tells what the exit code of a container that has ended means.
+func (p *patient) containerEnd(pod jobPod) Finding {
 	end := pod.end()
-	if end == nil || pod.DeletionTimestamp != nil && end.ExitCode == 143 && !p.failed() {
-		return nil
-	}
 	figures := map[string]string{}
 	code := mpi.CodeApplicationFailed
 	switch {
@@ -211,7 +215,7 @@ func (p *patient) containerEnd(pod jobPod) *Finding {
 	}
 	f := p.find(code, p.severity(), []jobPod{pod}, p.ended(pod, figures))
 	f.Evidence, f.ExitCode = evidence, &end.ExitCode
-	return &f
+	return f
 }
 
 func endReason(end *corev1.ContainerStateTerminated) string {
@@ -231,20 +235,21 @@ func (p *patient) ended(pod jobPod, figures map[string]string) map[string]string
 
 // words are the program's own last words, from whichever log has them: the first exception that ended a rank.
 func (p *patient) words(figures map[string]string) []string {
+	var words []string
 	for _, pod := range p.pods {
 		for _, line := range pod.log.Lines {
 			if code := mpirunCode.FindStringSubmatch(line); code != nil && figures["codeText"] == "" {
 				figures["codeText"] = ", code " + code[1]
 			}
 			said := exception.FindStringSubmatch(strings.TrimRight(line, " \r"))
-			if said == nil {
+			if said == nil || words != nil {
 				continue
 			}
 			figures["errorText"] = ": " + strings.TrimSuffix(cut(strings.TrimSuffix(said[1]+": "+said[2], ": "), 200), ".")
-			return []string{quoted(pod, line)}
+			words = []string{quoted(pod, line)}
 		}
 	}
-	return nil
+	return words
 }
 
 func codeOfSignal(signal int32) mpi.Code {

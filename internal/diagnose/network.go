@@ -62,9 +62,9 @@ var networkTexts = map[mpi.Code]text{
 		},
 	},
 	mpi.CodeNCCLTimeout: {
-		summary: "A rank waited for the others in a collective operation until its time was over{rankText}: at least one rank had hung, ended, or taken another path through the program.",
+		summary: "{rankWho|A rank} waited for the others in a collective operation until its time was over: at least one rank had hung, ended, or taken another path through the program.",
 		remedies: []Remedy{
-			{Text: "Find the rank that is not among those that complain: it is the one that hangs or has ended.", Action: "kubectl -n {namespace} logs {pod} | grep -o 'Rank [0-9]*' | sort | uniq -c"},
+			{Text: "Find the rank that is not among those that complain: it is the one that hangs or has ended.", Action: "kubectl -n {namespace} logs {logPod} | grep -o 'Rank [0-9]*' | sort | uniq -c"},
 			{Text: "Look for conditions in the program by which only some ranks take part in an exchange (saving, evaluating, uneven data)."},
 			{Text: "If a long step is normal, allow more time.", Action: "init_process_group(timeout=timedelta(minutes=60))"},
 		},

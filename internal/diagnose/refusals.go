@@ -66,7 +66,7 @@ var refusalTexts = map[mpi.Code]text{
 	mpi.CodeKeysFailed: {
 		summary: "The job's keys, by which its pods know each other, could not be made: {reason}",
 		remedies: []Remedy{
-			{Text: "Look at the operator's log; this is no fault of the job.", Action: "kubectl -n mpijob-operator logs deployment/mpijob-operator"},
+			{Text: "Look at the operator's log; this is no fault of the job.", Action: "kubectl -n mpijob-system logs deployment/mpijob-operator"},
 		},
 	},
 }
@@ -114,7 +114,7 @@ func (p *patient) refusal(r mpi.Refusal) Finding {
 	case strings.Contains(r.Message, "unable to validate against any security context constraint"):
 		code = mpi.CodeSCCDenied
 		_, rest, _ := strings.Cut(r.Message, "constraint: ")
-		figures["violations"] = strings.Trim(rest, "[]. ")
+		figures["violations"] = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(rest), "["), "]")
 	case webhook != nil:
 		code, figures["webhook"], figures["reason"] = mpi.CodeAdmissionDenied, webhook[1], sentence(webhook[2])
 	}
@@ -122,6 +122,9 @@ func (p *patient) refusal(r mpi.Refusal) Finding {
 	f.Affected = []string{r.Kind + " " + r.Name}
 	if r.Message != "" {
 		f.Evidence = []string{"Kubernetes says: " + r.Message}
+	}
+	if r.Taken {
+		f.Evidence = []string{fmt.Sprintf("There is a %s %s in namespace %s that does not belong to this job.", r.Kind, r.Name, p.job.Namespace)}
 	}
 	if code == mpi.CodeQuotaExceeded {
 		f.Evidence = append(f.Evidence, p.quotas()...)

@@ -16,7 +16,7 @@ import (
 
 var schedulingTexts = map[mpi.Code]text{
 	mpi.CodeInsufficient: {
-		summary: "{who} finds no machine with enough free: each asks for {want}, and {have|no machine has that free now}.",
+		summary: "{who} cannot be placed, since no machine has enough free: each asks for {want}, and {have|no machine has that free now}.",
 		remedies: []Remedy{
 			{Text: "{first|Wait until other work has ended, or ask for less in each pod.}", Action: "{field}.spec.containers[0].resources"},
 			{Text: "Or use fewer workers.", Action: "spec.mpiReplicaSpecs.Worker.replicas"},
@@ -31,7 +31,7 @@ var schedulingTexts = map[mpi.Code]text{
 		},
 	},
 	mpi.CodeUnschedulable: {
-		summary: "{who} finds no machine: {message}",
+		summary: "{who} cannot be placed on any machine: {message}",
 		remedies: []Remedy{
 			{Text: "Compare what the pod asks for with what the machines have.", Action: "kubectl describe nodes"},
 			{Text: "See all that Kubernetes says of the pod.", Action: "kubectl -n {namespace} describe pod {pod}"},
@@ -107,10 +107,11 @@ func (p *patient) placing(pods []jobPod, message string) Finding {
 
 // claimFigures tell which claim has no volume.
 func (p *patient) claimFigures(message string, figures map[string]string) []string {
+	figures["firstAction"] = "kubectl -n " + p.job.Namespace + " get pvc"
 	lines := p.claims(func(c mpi.Claim) bool { return c.Missing || c.Phase != corev1.ClaimBound })
 	if lost := lostClaim.FindStringSubmatch(message); lost != nil {
 		figures["claimText"] = fmt.Sprintf("the job names the volume claim %q, and there is none in the namespace %s", lost[1], p.job.Namespace)
-		figures["first"], figures["firstAction"] = "Create the claim, or correct its name in the job.", "kubectl -n "+p.job.Namespace+" get pvc"
+		figures["first"] = "Create the claim, or correct its name in the job."
 		return lines
 	}
 	for _, claim := range p.evidence.Claims {
@@ -134,7 +135,7 @@ func (p *patient) roomFigures(pod jobPod, short [][]string, figures map[string]s
 		ask := asked(p.template(pod.role), name)
 		want = append(want, amount(name, ask)+" "+thing(name))
 		if len(p.evidence.Nodes) == 0 {
-			have = append(have, fmt.Sprintf("%s machines have too little %s free", s[1], strings.TrimPrefix(thing(name), "of ")))
+			have = append(have, fmt.Sprintf("not enough %s is free on %s of the machines", strings.TrimPrefix(strings.TrimSuffix(thing(name), "s"), "of "), s[1]))
 			continue
 		}
 		room := p.room(name, ask)

@@ -19,7 +19,7 @@ var stallTexts = map[mpi.Code]text{
 		},
 	},
 	mpi.CodeSlowStart: {
-		summary: "{who} has not started for a long time, since {since}: {state}.",
+		summary: "{who} should have started since {since}: {state}.",
 		remedies: []Remedy{
 			{Text: "See what Kubernetes says of the pod.", Action: "kubectl -n {namespace} describe pod {pod}"},
 			{Text: "A large image takes minutes on a machine that has not had it before; the next start there is quicker."},

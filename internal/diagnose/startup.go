@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -48,7 +49,7 @@ var startupTexts = map[mpi.Code]text{
 	mpi.CodeClaimPending: {
 		summary: "{who} cannot start: {claimText|the pod's storage is not there yet}.",
 		remedies: []Remedy{
-			{Text: "{first|Look why the claim gets no volume.}", Action: "{firstAction|kubectl -n {namespace} get pvc}"},
+			{Text: "{first|Look why the claim gets no volume.}", Action: "{firstAction}"},
 			{Text: "Or name another claim in the job.", Action: "{field}.spec.volumes"},
 		},
 	},
@@ -117,6 +118,9 @@ func containersOf(p jobPod) []corev1.ContainerStatus {
 
 // steady cuts what the kubelet adds while it waits to try again, so that a finding stays the same.
 func steady(message string) string {
+	if strings.HasPrefix(message, "back-off ") {
+		return "it is started again, ever less often"
+	}
 	if strings.HasPrefix(message, "Back-off pulling image") {
 		if _, rest, found := strings.Cut(message, `": `); found {
 			message = strings.TrimPrefix(rest, "ErrImagePull: ")
@@ -137,7 +141,7 @@ func images(p *patient) []Finding {
 	if g == nil {
 		return found
 	}
-	figures := p.pullFigures(g.lines[0])
+	figures := p.pullFigures(g.pods[0].role, g.lines[0])
 	figures["imageNow"] = p.imageOf(g)
 	f := p.find(mpi.CodeImagePull, Error, g.pods, figures)
 	f.Evidence = g.lines
@@ -152,10 +156,10 @@ func (p *patient) imageOf(g *group) string {
 }
 
 // pullFigures tell from a registry's answer what is to be done.
-func (p *patient) pullFigures(message string) map[string]string {
+func (p *patient) pullFigures(role mpi.Role, message string) map[string]string {
 	const login = "kubectl -n %s create secret docker-registry NAME --docker-server=REGISTRY --docker-username=USER --docker-password=TOKEN"
 	figures := map[string]string{
-		"first": "Check the image's name and tag letter by letter.", "firstAction": "image:",
+		"first": "Check the image's name and tag letter by letter.", "firstAction": p.field(role) + ".spec.containers[0].image",
 		"second": "If the registry wants a login, give the namespace a pull secret and name it in the pod's template.", "secondAction": "imagePullSecrets: [{name: NAME}]",
 	}
 	lowered := strings.ToLower(message)
@@ -224,7 +228,7 @@ func containers(p *patient) []Finding {
 	case strings.Contains(message, "executable file not found"), strings.Contains(message, "no such file or directory"):
 		code = mpi.CodeProgramMissing
 		if program := regexp.MustCompile(`exec: "([^"]+)"`).FindStringSubmatch(message); program != nil {
-			figures["program"] = program[1]
+			figures["program"], figures["where"] = program[1], "the "+string(g.pods[0].role)
 		}
 	case strings.Contains(message, "runAsNonRoot"):
 		figures["first"] = "The image runs as root and the pod may not: name another user in the pod's template, or build the image with one."
@@ -278,10 +282,11 @@ func (p *patient) claims(which func(mpi.Claim) bool) []string {
 	return lines
 }
 
-// crashes tells which containers are started again and again.
+// crashes tells which workers are started again and again. A launcher's program is the user's own: how it ended says
+// more.
 func crashes(p *patient) []Finding {
 	g := p.waiting("CrashLoopBackOff")
-	if g == nil {
+	if g == nil || g.pods[0].role == mpi.RoleLauncher {
 		return nil
 	}
 	figures := map[string]string{"container": g.status.Name, "times": fmt.Sprint(g.status.RestartCount + 1), "code": "an unknown number"}
@@ -291,7 +296,7 @@ func crashes(p *patient) []Finding {
 	}
 	f := p.find(mpi.CodeCrashLoop, Error, g.pods, figures)
 	f.ExitCode = code
-	f.Evidence = lastLines(g.pods[0], 3)
+	f.Evidence = append(g.lines, lastLines(g.pods[0], 3)...)
 	return []Finding{f}
 }
 
@@ -351,7 +356,7 @@ func clock(at time.Time) string { return at.UTC().Format("15:04:05 on 2 January 
 func lastLines(p jobPod, most int) []string {
 	var lines []string
 	for _, line := range slices.Backward(p.log.Lines) {
-		if strings.TrimSpace(line) != "" && len(lines) < most {
+		if strings.ContainsFunc(line, unicode.IsLetter) && len(lines) < most {
 			lines = append(lines, quoted(p, line))
 		}
 	}

@@ -55,7 +55,13 @@ func (p *patient) figures(pods []jobPod) map[string]string {
 	} else if launcher := p.launcher(); launcher != nil {
 		name = launcher.Name
 	}
+	// Ranks' output comes through the launcher.
+	log := name
+	if launcher := p.launcher(); launcher != nil {
+		log = launcher.Name
+	}
 	figures := map[string]string{
+		"logPod":    log,
 		"namespace": p.job.Namespace, "job": p.job.Name, "kind": p.job.Kind, "service": p.job.ServiceName(), "secret": p.job.SecretName(),
 		"pod": name, "role": string(role), "field": p.field(role), "who": "A pod", "hostPod": p.job.WorkerName(0), "image": image(p.template(role)), "launcherImage": image(p.template(mpi.RoleLauncher)),
 		"workers": strconv.Itoa(int(p.job.Workers.Count)), "perWorker": strconv.Itoa(int(p.job.SlotsPerWorker)), "ranks": strconv.FormatInt(p.job.Ranks(), 10),

@@ -1,0 +1,229 @@
+package diagnose_test
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"opendatahub.io/mpijob/internal/diagnose"
+	"opendatahub.io/mpijob/internal/launch"
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/mpitest"
+)
+
+// scene is what a test diagnoses.
+type scene struct {
+	job      mpi.Job
+	seen     mpi.Observed
+	evidence mpi.Evidence
+}
+
+func (s scene) findings() []diagnose.Finding {
+	s.seen.Now = mpitest.Now
+	outcome := mpi.Judge(s.job, s.seen).Refused(s.evidence.Refusals)
+	return diagnose.Job(s.job, s.seen, s.evidence, outcome)
+}
+
+// with changes a scene.
+func (s scene) with(changes ...func(*scene)) scene {
+	for _, change := range changes {
+		change(&s)
+	}
+	return s
+}
+
+// running is a job of so many workers that is well.
+func running(workers int32, change ...func(*mpi.Job)) scene {
+	job := mpitest.Job(workers, append([]func(*mpi.Job){withResources}, change...)...)
+	return scene{job: job, seen: mpi.Observed{
+		Launcher:     mpitest.Launcher(job),
+		LauncherPods: []*corev1.Pod{mpitest.LauncherPod(job, 0, corev1.PodRunning)},
+		Workers:      mpitest.Workers(job, corev1.PodRunning),
+	}}
+}
+
+// failed is a job whose launcher has ended with a code, and said so.
+func failed(code int32, log string, change ...func(*mpi.Job)) scene {
+	s := running(4, change...)
+	s.seen.Launcher = mpitest.Launcher(s.job, batchv1.JobFailed)
+	s.seen.Launcher.Status.Conditions[0].Reason = batchv1.JobReasonBackoffLimitExceeded
+	s.seen.Launcher.Status.Conditions[0].Message = "Job has reached the specified backoff limit"
+	s.seen.LauncherPods = []*corev1.Pod{mpitest.LauncherPod(s.job, 0, corev1.PodFailed, mpitest.Exited(code, "Error"))}
+	s.evidence.Logs = map[string]mpi.Log{s.seen.LauncherPods[0].Name: {Lines: strings.Split(strings.TrimSpace(log), "\n"), LastAt: mpitest.Now.Add(-time.Minute)}}
+	return s
+}
+
+// starting is a job of so many workers whose pods wait.
+func starting(workers int32, change ...func(*corev1.Pod)) scene {
+	s := running(workers)
+	s.seen.Workers = nil
+	for i := range int(workers) {
+		s.seen.Workers = append(s.seen.Workers, mpitest.Worker(s.job, i, corev1.PodPending, change...))
+	}
+	return s
+}
+
+func withResources(j *mpi.Job) {
+	j.SlotsPerWorker = 2
+	specs := field.NewPath("spec", "mpiReplicaSpecs")
+	j.Fields.LauncherTemplate, j.Fields.WorkerTemplate = specs.Key("Launcher").Child("template"), specs.Key("Worker").Child("template")
+	resources := corev1.ResourceRequirements{Limits: corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("16Gi"), "nvidia.com/gpu": resource.MustParse("2"),
+	}}
+	j.Workers.Template.Spec.Containers[0].Resources = resources
+}
+
+func sshd(j *mpi.Job)     { j.Launch = mpi.LaunchSSHD }
+func mpich(j *mpi.Job)    { j.Implementation = mpi.MPICH }
+func intelMPI(j *mpi.Job) { j.Implementation = mpi.IntelMPI }
+
+// left is what an agent has left in a pod's container, which has ended.
+func left(s launch.Summary, code int32) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		message, _ := json.Marshal(s)
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+			Name:  "main",
+			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: "Error", Message: string(message)}},
+		}}
+	}
+}
+
+// launcherLeft lets the launcher's agent have left a summary.
+func launcherLeft(summary launch.Summary, code int32) func(*scene) {
+	summary.Role = launch.RoleLauncher
+	return func(s *scene) { left(summary, code)(s.seen.LauncherPods[0]) }
+}
+
+func worker(index int, phase corev1.PodPhase, change ...func(*corev1.Pod)) func(*scene) {
+	return func(s *scene) { s.seen.Workers[index] = mpitest.Worker(s.job, index, phase, change...) }
+}
+
+func event(kind, name, reason, message string) func(*scene) {
+	return func(s *scene) {
+		s.evidence.Events = append(s.evidence.Events, mpi.Event{Kind: kind, Name: name, Warning: true, Reason: reason, Message: message, Count: 3, Last: mpitest.Now})
+	}
+}
+
+func refusal(kind, name, message string) func(*scene) {
+	return func(s *scene) {
+		s.evidence.Refusals = append(s.evidence.Refusals, mpi.Refusal{Kind: kind, Name: name, Message: message})
+	}
+}
+
+func unschedulable(message string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: message}}
+	}
+}
+
+func disrupted(reason, message string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: reason, Message: message}}
+	}
+}
+
+func evicted(message string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { pod.Status.Reason, pod.Status.Message = "Evicted", message }
+}
+
+func onNode(name string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { pod.Spec.NodeName = name }
+}
+
+func created(ago time.Duration) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { pod.CreationTimestamp = metav1.NewTime(mpitest.Now.Add(-ago)) }
+}
+
+func node(name, cpu, freeCPU, gpu, freeGPU string, change ...func(*mpi.Node)) func(*scene) {
+	return func(s *scene) {
+		list := func(cpu, gpu string) corev1.ResourceList {
+			return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), "nvidia.com/gpu": resource.MustParse(gpu)}
+		}
+		n := mpi.Node{Name: name, Allocatable: list(cpu, gpu), Free: list(freeCPU, freeGPU), Ready: true}
+		for _, c := range change {
+			c(&n)
+		}
+		s.evidence.Nodes = append(s.evidence.Nodes, n)
+	}
+}
+
+// expect is a scene and the code of its first finding.
+type expect struct {
+	code mpi.Code
+	in   scene
+}
+
+// check runs a table: each row's first finding has its code, and all of its findings are as in the golden file.
+func check(t *testing.T, table map[string]expect) {
+	t.Helper()
+	for name, row := range table {
+		t.Run(name, func(t *testing.T) {
+			found := row.in.findings()
+			if len(found) == 0 || found[0].Code != row.code {
+				t.Errorf("the first finding is not %s: %+v", row.code, found)
+			}
+			for _, f := range found {
+				sound(t, f)
+			}
+			mpitest.Golden(t, name, found)
+		})
+	}
+}
+
+var unfilled = regexp.MustCompile(`\{[a-zA-Z]+(?:\|[^}]*)?\}`)
+
+// sound checks what holds for every finding.
+func sound(t *testing.T, f diagnose.Finding) {
+	t.Helper()
+	if f.Summary == "" || len(f.Evidence) == 0 || len(f.Remedies) == 0 || f.Severity == "" {
+		t.Errorf("finding %s lacks a summary, evidence, remedies or severity: %+v", f.Code, f)
+	}
+	if len(f.Summary) > diagnose.MaxText || len(f.Evidence) > diagnose.MaxEvidence || len(f.Remedies) > diagnose.MaxRemedies || len(f.Affected) > diagnose.MaxAffected+1 {
+		t.Errorf("finding %s is too large", f.Code)
+	}
+	for _, r := range f.Remedies {
+		if unfilled.MatchString(r.Text + r.Action) {
+			t.Errorf("finding %s has a remedy with a hole: %+v", f.Code, r)
+		}
+	}
+	for _, text := range append([]string{f.Summary}, f.Evidence...) {
+		if unfilled.MatchString(text) && text == f.Summary || strings.ContainsAny(text, "\n\r\x1b") {
+			t.Errorf("finding %s has an unclean text: %q", f.Code, text)
+		}
+	}
+}
+
+func TestHealthyJobsHaveNoFindings(t *testing.T) {
+	noisy := map[string]mpi.Log{"pi-launcher-0": {Lines: []string{"retrying: Connection refused", "Segmentation fault in a test, as expected", "epoch 3"}, LastAt: mpitest.Now}}
+	succeeded := running(2)
+	succeeded.seen.Launcher = mpitest.Launcher(succeeded.job, batchv1.JobComplete)
+	suspended := running(2, func(j *mpi.Job) { j.Lifecycle.Suspended = true })
+	started := starting(2, created(time.Minute))
+	tests := map[string]scene{
+		"running":   running(3).with(func(s *scene) { s.evidence.Logs = noisy }),
+		"succeeded": succeeded.with(func(s *scene) { s.evidence.Logs = noisy }),
+		"suspended": suspended,
+		"starting":  started,
+		"no pods":   {job: mpitest.Job(2)},
+		"resumed": running(2).with(event("Pod", "pi-launcher-xyz", "Killing", "Stopping container main"), func(s *scene) {
+			for _, w := range s.seen.Workers {
+				created(-time.Minute)(w.Pod)
+			}
+		}),
+	}
+	for name, s := range tests {
+		t.Run(name, func(t *testing.T) {
+			if found := s.findings(); len(found) > 0 {
+				t.Errorf("a job that is well has findings: %+v", found)
+			}
+		})
+	}
+}

@@ -1,0 +1,229 @@
+package diagnose_test
+
+import (
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"opendatahub.io/mpijob/internal/launch"
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/mpitest"
+)
+
+const unreliable = `
+--------------------------------------------------------------------------
+ORTE was unable to reliably start one or more daemons.
+This usually is caused by:
+
+* not finding the required libraries and/or binaries on
+  one or more nodes. Please check your PATH and LD_LIBRARY_PATH
+  settings, or configure OMPI with --enable-orterun-prefix-by-default
+--------------------------------------------------------------------------`
+
+// TestWhatLogsShow has a row for each text that MPI, ssh and programs are known to fail with.
+func TestWhatLogsShow(t *testing.T) {
+	check(t, map[string]expect{
+		"01-name-unresolved": {mpi.CodeNameUnresolved, failed(1, `ssh: Could not resolve hostname pi-worker-0.pi.ns.svc: Name or service not known`+unreliable, sshd)},
+		"02-launcher-unresolved": {mpi.CodeLauncherUnresolved, failed(1, `[proxy:0:0@pi-worker-0] HYDU_sock_connect (utils/sock/sock.c:145): unable to get host address for pi-launcher (1)
+[proxy:0:0@pi-worker-0] main (pm/pmiserv/pmip.c:183): unable to connect to server pi-launcher at port 41235 (check for firewalls!)`, mpich, sshd)},
+		"03-connection-refused": {mpi.CodeConnectionRefused, failed(1, `ssh: connect to host pi-worker-1.pi.ns.svc port 2222: Connection refused`+unreliable, sshd)},
+		"04-connection-timeout": {mpi.CodeConnectionTimeout, failed(1, `ssh: connect to host pi-worker-1.pi.ns.svc port 2222: Connection timed out`+unreliable, sshd)},
+		"05-key-refused": {mpi.CodeKeyRefused, failed(1, `Warning: Permanently added '[pi-worker-0.pi.ns.svc]:2222' (ECDSA) to the list of known hosts.
+mpiuser@pi-worker-0.pi.ns.svc: Permission denied (publickey,password).`+unreliable, sshd)},
+		"06-key-unprotected": {mpi.CodeKeyUnprotected, failed(1, `@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@
+@         WARNING: UNPROTECTED PRIVATE KEY FILE!          @
+@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@
+Permissions 0640 for '/root/.ssh/id_rsa' are too open.
+This private key will be ignored.
+Load key "/root/.ssh/id_rsa": bad permissions
+root@pi-worker-0.pi.ns.svc: Permission denied (publickey).
+ORTE does not know how to route a message to the specified daemon located on the indicated node:`, sshd)},
+		"07-key-modes": {mpi.CodeKeyModes, failed(1, `root@pi-worker-0.pi.ns.svc: Permission denied (publickey).`, sshd).with(func(s *scene) {
+			s.evidence.Logs["pi-worker-0"] = mpi.Log{Lines: []string{
+				"Server listening on 0.0.0.0 port 2222.",
+				"Authentication refused: bad ownership or modes for file /root/.ssh/authorized_keys",
+			}}
+		})},
+		"08-no-user": {mpi.CodeNoUser, failed(1, `No user exists for uid 1000650000`+unreliable, sshd)},
+		"09-no-host-keys": {mpi.CodeNoHostKeys, failed(1, `ssh: connect to host pi-worker-0.pi.ns.svc port 2222: Connection refused`, sshd).with(func(s *scene) {
+			worker(0, corev1.PodFailed, mpitest.Exited(1, "Error"))(s)
+			s.evidence.Logs["pi-worker-0"] = mpi.Log{Lines: []string{"Could not load host key: /etc/ssh/ssh_host_rsa_key", "sshd: no hostkeys available -- exiting."}}
+		})},
+		"10-sshd-overloaded": {mpi.CodeSSHDOverloaded, failed(1, `kex_exchange_identification: read: Connection reset by peer
+Connection reset by 10.244.1.17 port 2222`+unreliable, sshd)},
+		"11-host-key": {mpi.CodeHostKeyMismatch, failed(1, `No ECDSA host key is known for [pi-worker-0.pi.ns.svc]:2222 and you have requested strict checking.
+Host key verification failed.`+unreliable, sshd)},
+		"12-daemons-not-started": {mpi.CodeDaemonsNotStarted, failed(1, unreliable, sshd)},
+		"13-daemon-unroutable": {mpi.CodeDaemonUnroutable, failed(1, `--------------------------------------------------------------------------
+ORTE does not know how to route a message to the specified daemon
+located on the indicated node:
+
+  my node:   pi-launcher-0
+  target node:  pi-worker-1.pi.ns.svc`, sshd)},
+		"14-daemon-lost": {mpi.CodeConnectionLost, failed(1, `ORTE has lost communication with a remote daemon.
+
+  HNP daemon   : [[41212,0],0] on node pi-launcher-0
+  Remote daemon: [[41212,0],2] on node pi-worker-1`, sshd)},
+		"14-daemon-lost-with-cause": {mpi.CodeEvicted, failed(1, `ORTE has lost communication with a remote daemon.`, sshd).with(
+			worker(1, corev1.PodFailed, onNode("node-a"), evicted("The node was low on resource: ephemeral-storage. Threshold quantity: 10Gi, available: 9Gi.")))},
+		"15-not-enough-slots": {mpi.CodeNotEnoughSlots, failed(1, `--------------------------------------------------------------------------
+There are not enough slots available in the system to satisfy the 16
+slots that were requested by the application:
+
+  python
+
+Either request fewer procs for your application, or make more slots
+available for use.`)},
+		"16-rank-killed": {mpi.CodeKilled, failed(137, `--------------------------------------------------------------------------
+mpirun noticed that process rank 3 with PID 27 on node pi-worker-1 exited on signal 9 (Killed).`, sshd)},
+		"16-rank-killed-by-memory": {mpi.CodeOutOfMemory, failed(137, `prterun noticed that process rank 3 with PID 27 on node pi-worker-1 exited on signal 9 (Killed).`).with(
+			launcherLeft(launch.Summary{
+				Code: launch.OutOfMemory, Message: "Rank 3 (python) was killed by the kernel for lack of memory.", HostsExpected: 4, SlotsExpected: 8, HostsReached: 4, SlotsFound: 8,
+				Ranks: []launch.RankEnd{{Rank: 3, ExitCode: 137, Signal: 9, OOM: true, Program: "python"}}, OOMKills: 1,
+			}, 137),
+			worker(1, corev1.PodFailed, left(launch.Summary{
+				Role: launch.RoleWorker, Code: launch.OutOfMemory, OOMKills: 1, MemoryLimit: 16 << 30, MemoryPeak: 16 << 30,
+				Ranks: []launch.RankEnd{{Rank: 3, ExitCode: 137, Signal: 9, OOM: true, Program: "python"}},
+			}, 143)))},
+		"17-segmentation-fault": {mpi.CodeSegfault, failed(139, `[pi-worker-1:00027] *** Process received signal ***
+[pi-worker-1:00027] Signal: Segmentation fault (11)
+mpirun noticed that process rank 2 with PID 27 on node pi-worker-1 exited on signal 11 (Segmentation fault).`)},
+		"17-segmentation-fault-by-agent": {mpi.CodeSegfault, failed(139, `starting`).with(launcherLeft(launch.Summary{
+			Code: launch.RankFailed, Message: "Rank 2 (solver) ended by signal 11 (SIGSEGV).",
+			Ranks: []launch.RankEnd{{Rank: 0, ExitCode: 143, Signal: 15, Program: "solver"}, {Rank: 2, ExitCode: 139, Signal: 11, Program: "solver"}},
+		}, 139))},
+		"18-bus-error":           {mpi.CodeBusError, failed(135, `mpirun noticed that process rank 1 with PID 31 on node pi-worker-0 exited on signal 7 (Bus error).`)},
+		"18-shared-memory":       {mpi.CodeBusError, failed(1, `RuntimeError: DataLoader worker (pid 412) is killed by signal: Bus error. It is possible that dataloader's workers are out of shared memory. Please try to raise your shared memory limit.`)},
+		"19-illegal-instruction": {mpi.CodeIllegalInstruction, failed(132, `mpirun noticed that process rank 0 with PID 31 on node pi-worker-0 exited on signal 4 (Illegal instruction).`)},
+		"20-application-failed": {mpi.CodeApplicationFailed, failed(1, `Traceback (most recent call last):
+  File "/app/train.py", line 41, in <module>
+    loader = load("/data/train.csv")
+FileNotFoundError: [Errno 2] No such file or directory: '/data/train.csv'
+--------------------------------------------------------------------------
+mpirun detected that one or more processes exited with non-zero status, thus causing
+the job to be terminated. The first process to do so was:
+
+  Process name: [[43242,1],3]
+  Exit code:    1
+--------------------------------------------------------------------------`)},
+		"20-application-failed-by-agent": {mpi.CodeApplicationFailed, failed(3, `[1,5]<stderr>: ValueError: could not convert string to float: 'abc'`).with(launcherLeft(launch.Summary{
+			Code: launch.RankFailed, Message: "Rank 5 (python) ended with code 3.", Ranks: []launch.RankEnd{{Rank: 5, ExitCode: 3, Program: "python"}},
+		}, 3))},
+		"20-abort": {mpi.CodeApplicationFailed, failed(14, `MPI_ABORT was invoked on rank 2 in communicator MPI_COMM_WORLD
+with errorcode 14.`)},
+		"21-program-missing-on-workers": {mpi.CodeProgramMissing, failed(134, `--------------------------------------------------------------------------
+mpirun was unable to launch the specified application as it could not access
+or execute an executable:
+
+Executable: /app/solver
+Node: pi-worker-0
+
+while attempting to start process rank 0.`)},
+		"21-program-missing-hydra": {mpi.CodeProgramMissing, failed(255, `[proxy:0:1@pi-worker-1] HYDU_create_process (utils/launch/launch.c:74): execvp error on file /app/solver (No such file or directory)`, mpich)},
+		"21-launcher-command-missing": {mpi.CodeProgramMissing, failed(127, ``).with(launcherLeft(launch.Summary{
+			Code: launch.ProgramMissing, Message: `The launcher's command "mpirum" is not in its image: executable file not found in $PATH.`, ExitCode: new(int32(127)),
+		}, 127))},
+		"22-daemon-missing":   {mpi.CodeDaemonMissing, failed(1, `bash: line 1: orted: command not found`+unreliable)},
+		"22-daemon-missing-5": {mpi.CodeDaemonMissing, failed(1, `/bin/sh: 1: prted: not found`)},
+		"23-library-missing": {mpi.CodeLibraryMissing, failed(127, `/app/solver: error while loading shared libraries: libmpi.so.40: cannot open shared object file: No such file or directory
+mpirun detected that one or more processes exited with non-zero status, thus causing the job to be terminated.`)},
+		"24-root-refused": {mpi.CodeRootRefused, failed(1, `mpirun has detected an attempt to run as root.
+
+Running as root is *strongly* discouraged as any mistake (e.g., in
+defining TMPDIR) or bug can result in catastrophic damage to the OS
+file system, leaving your system in an unusable state.`, sshd)},
+		"25-hostfile-ignored": {mpi.CodeHostfileIgnored, failed(125, `rank 0 of 8 on pi-launcher-0`).with(launcherLeft(launch.Summary{
+			Code: launch.HostfileIgnored, Message: "The command ended well, but all of the 8 ranks that it started ran beside the launcher.", ExitCode: new(int32(125)),
+			HostsExpected: 4, SlotsExpected: 8, RanksSeen: 8,
+		}, 125))},
+		"26-mixed-mpi": {mpi.CodeMixedMPI, failed(0, "Hello from rank 0 of 1\nHello from rank 0 of 1\nHello from rank 0 of 1\nHello from rank 0 of 1").with(func(s *scene) {
+			s.seen.Launcher = mpitest.Launcher(s.job, batchv1.JobComplete)
+			s.seen.LauncherPods[0].Status.Phase = corev1.PodSucceeded
+		})},
+		"27-wrong-interface": {mpi.CodeWrongInterface, failed(1, `--------------------------------------------------------------------------
+WARNING: Open MPI failed to TCP connect to a peer MPI process.  This
+should not happen.
+
+Your Open MPI job may now hang or fail.
+
+  Local host: pi-worker-0
+  PID:        33
+  Message:    connect() to 192.168.122.1:1024 failed
+  Error:      Connection timed out (110)
+--------------------------------------------------------------------------`)},
+		"28-count-overflow": {mpi.CodeCountOverflow, failed(1, `[pi-worker-0:00031] *** An error occurred in MPI_Allreduce
+[pi-worker-0:00031] *** MPI_ERR_COUNT: invalid count argument`)},
+		"29-type-unsupported": {mpi.CodeTypeUnsupported, failed(1, "Traceback (most recent call last):\n  File \"/app/train.py\", line 12, in <module>\nIndexError: map::at")},
+		"30-bstrap-ssh": {mpi.CodeSSHFailed, failed(255, `[mpiexec@pi-launcher] check_exit_codes (../../../../../src/pm/i_hydra/libhydra/demux/hydra_demux_poll.c:117): unable to run bstrap_proxy on pi-worker-0.pi.ns.svc (pid 31, exit code 65280)
+[mpiexec@pi-launcher] poll_for_event (../../../../../src/pm/i_hydra/libhydra/demux/hydra_demux_poll.c:159): check exit codes error`, intelMPI, sshd)},
+		"31-bstrap-command": {mpi.CodeRemoteCommand, failed(255, `[mpiexec@pi-launcher] check_exit_codes (../../../../../src/pm/i_hydra/libhydra/demux/hydra_demux_poll.c:117): unable to run bstrap_proxy on pi-worker-0.pi.ns.svc (pid 31, exit code 256)`, intelMPI, sshd)},
+		"32-bad-termination": {mpi.CodeKilled, failed(9, `===================================================================================
+=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
+=   RANK 3 PID 27 RUNNING AT pi-worker-1
+=   KILLED BY SIGNAL: 9 (Killed)
+===================================================================================`, intelMPI)},
+		"33-proxy-lost": {mpi.CodeConnectionLost, failed(1, `[mpiexec@pi-launcher-0] control_cb (pm/pmiserv/pmiserv_cb.c:206): assert (!closed) failed
+[mpiexec@pi-launcher-0] HYDT_dmxu_poll_wait_for_event (tools/demux/demux_poll.c:76): callback returned error status`, mpich)},
+		"34-memlock":            {mpi.CodeMemlock, failed(1, `The RLIMIT_MEMLOCK too small, cannot register memory`)},
+		"35-collective-timeout": {mpi.CodeNCCLTimeout, failed(134, `[rank3]:[E1121 09:58:12.123 ProcessGroupNCCL.cpp:616] [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1204, OpType=ALLREDUCE, NumelIn=1048576, NumelOut=1048576, Timeout(ms)=600000) ran for 600044 milliseconds before timing out.`)},
+		"36-nccl-system":        {mpi.CodeNCCLSystem, failed(1, `RuntimeError: NCCL error in: ../torch/csrc/distributed/c10d/NCCLUtils.hpp:275, unhandled system error (run with NCCL_DEBUG=INFO for details), NCCL version 2.20.5`)},
+		"37-gpu-memory": {mpi.CodeGPUOutOfMemory, failed(1, `Traceback (most recent call last):
+torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of 79.15 GiB of which 1.31 GiB is free.`)},
+		"38-no-gpu":     {mpi.CodeNoGPU, failed(1, `RuntimeError: CUDA error: no CUDA-capable device is detected`)},
+		"39-horovodrun": {mpi.CodeShortHostNames, failed(1, "ssh not successful for hosts:\npi-worker-0\npi-worker-1", sshd)},
+		"40-killed-not-by-memory": {mpi.CodeKilled, failed(1, `epoch 3`, sshd).with(
+			worker(2, corev1.PodFailed, mpitest.Exited(137, "Error")))},
+		"41-terminated": {mpi.CodeTerminated, failed(143, `epoch 3`)},
+		"42-ssh-255":    {mpi.CodeSSHFailed, failed(255, `starting`, sshd)},
+	})
+}
+
+// TestAgentsTell has what an agent finds by itself.
+func TestAgentsTell(t *testing.T) {
+	trouble := func(code launch.Code, message string, seconds int32) func(*scene) {
+		return launcherLeft(launch.Summary{
+			Code: code, Message: "Host pi-worker-2 could not be used: " + message + ".", HostsExpected: 4, SlotsExpected: 8, HostsReached: 3, SlotsFound: 6,
+			Hosts: []launch.HostTrouble{{Host: "pi-worker-2", Code: code, Message: message, Seconds: seconds}},
+		}, 1)
+	}
+	check(t, map[string]expect{
+		"agent-unreachable": {mpi.CodeUnreachable, failed(1, unreliable).with(trouble(launch.Unreachable,
+			"10.244.1.9:2222 does not answer (connection timed out): a NetworkPolicy or a service mesh may drop the traffic, or its node is down", 120))},
+		"agent-unreachable-for-an-image": {mpi.CodeImagePull, failed(1, unreliable).with(
+			trouble(launch.Unreachable, "its name is not known (no such host): its pod has no address yet, or the job's Service is missing", 120),
+			worker(2, corev1.PodPending, mpitest.Waiting("ImagePullBackOff", `Back-off pulling image "quay.io/nobody/nothing:1": ErrImagePull: unauthorized: access to the requested resource is not authorized`)))},
+		"agent-key-refused": {mpi.CodeKeyRefused, failed(1, unreliable).with(trouble(launch.KeyRefused, "it does not accept this job's key (Permission denied): do both pods mount the same Secret?", 8))},
+		"agent-host-key":    {mpi.CodeHostKeyMismatch, failed(1, unreliable).with(trouble(launch.HostKeyMismatch, "what answers at 10.244.1.9:2222 is not this job's worker: host key differs", 8))},
+		"agent-worker-lost": {mpi.CodeConnectionLost, failed(1, `PRTE has lost communication with a remote daemon.`).with(trouble(launch.ConnectionLost,
+			"the connection to it was lost while its ranks ran: its pod ended or was deleted, its node failed, or the network was cut", 300))},
+		"agent-waits": {mpi.CodeUnreachable, running(4).with(func(s *scene) {
+			s.evidence.Logs = map[string]mpi.Log{"pi-launcher-0": {LastAt: mpitest.Now, Lines: []string{
+				"mpi-agent: waiting for 2 of 4 hosts for 90 s; pi-worker-0, pi-worker-3: connection timed out",
+			}}}
+		})},
+	})
+}
+
+// TestTime has what only time shows.
+func TestTime(t *testing.T) {
+	deadline := failed(143, `step 100 loss 0.4`, func(j *mpi.Job) { j.Lifecycle.Deadline = new(int64(600)) })
+	deadline.seen.Launcher.Status.Conditions[0].Reason = batchv1.JobReasonDeadlineExceeded
+	deadline.seen.Launcher.Status.Conditions[0].Message = "Job was active longer than specified deadline"
+	restarted := running(2)
+	restarted.seen.LauncherPods[0].Status.ContainerStatuses = []corev1.ContainerStatus{{
+		Name: "main", RestartCount: 1, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(mpitest.Now)}},
+		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error"}},
+	}}
+	check(t, map[string]expect{
+		"deadline": {mpi.CodeDeadline, deadline},
+		"hangs": {mpi.CodeNoOutput, running(2).with(func(s *scene) {
+			s.evidence.Logs = map[string]mpi.Log{"pi-launcher-0": {LastAt: mpitest.Now.Add(-time.Hour), Lines: []string{"step 41"}}}
+		})},
+		"launcher-restarted": {mpi.CodeApplicationFailed, restarted},
+		"unknown":            {mpi.CodeUnknown, scene{job: mpitest.Job(2), seen: mpi.Observed{Launcher: mpitest.Launcher(mpitest.Job(2), batchv1.JobFailed)}}},
+		"slow-start":         {mpi.CodeSlowStart, starting(2, created(10*time.Minute), onNode("node-a")).with(event("Pod", "pi-worker-0", "Pulling", `Pulling image "quay.io/team/huge:1"`))},
+	})
+}
