@@ -1,4 +1,4 @@
-// Command bench measures our operator beside mpi-operator. See README.md.
+// Command bench measures our operator beside mpi-operator, and our agent beside OpenSSH. See README.md.
 package main
 
 import (
@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -21,6 +22,8 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"opendatahub.io/mpijob/hack/bench/agent"
+	"opendatahub.io/mpijob/hack/bench/agent/host"
 	"opendatahub.io/mpijob/hack/bench/cases"
 	"opendatahub.io/mpijob/hack/bench/contestant"
 	"opendatahub.io/mpijob/hack/bench/programs"
@@ -28,6 +31,7 @@ import (
 )
 
 func main() {
+	host.Main()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, os.Args[1:]); err != nil {
@@ -39,6 +43,12 @@ func main() {
 	}
 }
 
+// Suites.
+const (
+	suiteMPIJob = "mpijob"
+	suiteAgent  = "agent"
+)
+
 type options struct {
 	suite, names, out, assets string
 	runs                      int
@@ -49,7 +59,7 @@ type options struct {
 func parse(args []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.StringVar(&o.suite, "suite", "", "which suite to run; empty: all (there is one, mpijob)")
+	flags.StringVar(&o.suite, "suite", "", "which suite to run, mpijob or agent; empty: both")
 	flags.StringVar(&o.names, "cases", "", "run the cases whose names match this regular expression; empty: all")
 	flags.IntVar(&o.runs, "runs", 3, "how often each contestant runs each case")
 	flags.DurationVar(&o.limit, "limit", 45*time.Second, "cut create/* and burst/* short after this time, and extrapolate")
@@ -64,18 +74,23 @@ func parse(args []string) (options, error) {
 	switch {
 	case flags.NArg() > 0:
 		return o, fmt.Errorf("unexpected argument %q; every setting is a flag, see --help", flags.Arg(0))
-	case o.suite != "" && o.suite != "mpijob":
-		return o, fmt.Errorf("there is no suite %q; there is mpijob", o.suite)
+	case o.suite != "" && o.suite != suiteMPIJob && o.suite != suiteAgent:
+		return o, fmt.Errorf("there is no suite %q; there are mpijob and agent", o.suite)
 	case o.runs < 1:
 		return o, fmt.Errorf("--runs is %d, and must be at least 1", o.runs)
-	case o.assets == "":
+	case o.wants(suiteMPIJob) && o.assets == "":
 		return o, fmt.Errorf("no kube-apiserver: set KUBEBUILDER_ASSETS=$(go run -C hack/cluster . binaries), or use `make bench`")
 	}
 	if o.full {
 		o.limit = 0
 	}
+	if o.smallest {
+		o.runs = 1
+	}
 	return o, nil
 }
+
+func (o options) wants(suite string) bool { return o.suite == "" || o.suite == suite }
 
 func run(ctx context.Context, args []string) error {
 	o, err := parse(args)
@@ -98,27 +113,45 @@ func run(ctx context.Context, args []string) error {
 	if o.out == "" {
 		o.out = filepath.Join(root, ".bench")
 	}
-	chosen := cases.Matching(cases.MPIJob(), names)
-	if o.smallest {
-		chosen, o.runs = cases.Smallest(), 1
+	matched := false
+	for _, suite := range []struct {
+		name string
+		run  func(context.Context, options, string, *regexp.Regexp) (bool, error)
+	}{{suiteMPIJob, bench}, {suiteAgent, benchAgent}} {
+		if !o.wants(suite.name) {
+			continue
+		}
+		some, err := suite.run(ctx, o, root, names)
+		if err != nil {
+			return err
+		}
+		matched = matched || some
 	}
-	if len(chosen) == 0 {
+	if !matched {
 		return fmt.Errorf("no case matches %q", o.names)
 	}
-	return bench(ctx, o, root, chosen)
+	return nil
 }
 
-func bench(ctx context.Context, o options, root string, chosen []cases.Case) error {
+// bench runs the suite mpijob; it tells whether any of its cases was asked for.
+func bench(ctx context.Context, o options, root string, names *regexp.Regexp) (bool, error) {
 	begun := time.Now()
+	chosen := cases.Matching(cases.MPIJob(), names)
+	if o.smallest {
+		chosen = cases.Smallest()
+	}
+	if len(chosen) == 0 {
+		return false, nil
+	}
 	fmt.Println("building the operators")
 	podsRun := slices.ContainsFunc(chosen, func(c cases.Case) bool { return c.PodsRun })
 	built, err := programs.Build(ctx, root, filepath.Join(o.out, "bin"), podsRun)
 	if err != nil {
-		return err
+		return true, err
 	}
 	versions, err := programs.Versions(ctx, root, o.assets)
 	if err != nil {
-		return err
+		return true, err
 	}
 	contestants := contestant.All(root, built)
 	if o.smallest {
@@ -129,18 +162,41 @@ func bench(ctx context.Context, o options, root string, chosen []cases.Case) err
 		Logs: filepath.Join(o.out, "logs"), Runs: o.runs, Limit: o.limit, Latency: o.latency, Progress: os.Stdout,
 	}, chosen, contestants)
 	if err != nil {
-		return err
+		return true, err
 	}
-	result := report.Report{Suite: "mpijob", Date: begun.UTC().Truncate(time.Second), Machine: machine(), Version: versions, Latency: o.latency.Seconds(), Cases: lines}
+	result := report.Report{Suite: suiteMPIJob, Version: versions, Latency: o.latency.Seconds(), Cases: lines}
 	var peers []string
 	for _, c := range contestants {
 		if c.Name() != contestant.Ours {
 			peers = append(peers, c.Name())
 		}
 	}
+	return true, finish(o, begun, result, contestant.Ours, peers)
+}
+
+// benchAgent runs the suite agent; it tells whether any of its cases was asked for.
+func benchAgent(ctx context.Context, o options, root string, names *regexp.Regexp) (bool, error) {
+	begun := time.Now()
+	if o.smallest {
+		names = agent.Smallest
+	}
+	results, err := agent.Run(ctx, agent.Settings{Root: root, Out: o.out, Names: names, Runs: o.runs, Progress: os.Stdout})
+	if err != nil || len(results.Cases)+len(results.Skipped) == 0 {
+		return false, err
+	}
+	result := report.Report{Suite: suiteAgent, Version: results.Versions, Cases: results.Cases, Skipped: results.Skipped}
+	return true, finish(o, begun, result, agent.Ours, agent.Peers)
+}
+
+// finish shows a report and writes it down.
+func finish(o options, begun time.Time, result report.Report, ours string, peers []string) error {
+	result.Date, result.Machine = begun.UTC().Truncate(time.Second), machine()
 	fmt.Println()
-	if err := report.Table(os.Stdout, lines, contestant.Ours, peers); err != nil {
+	if err := report.Table(os.Stdout, result.Cases, ours, peers); err != nil {
 		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(result.Skipped)) {
+		fmt.Printf("%s: skipped: %s\n", name, result.Skipped[name])
 	}
 	file, err := result.Write(o.out)
 	if err != nil {

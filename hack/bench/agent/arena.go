@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"opendatahub.io/mpijob/hack/bench/agent/host"
@@ -55,7 +56,9 @@ func (s stage) open(ctx context.Context, c contestant, workers int) (*arena, err
 		if a.launcher, err = s.network.StartLauncher(spec); err != nil {
 			return err
 		}
-		_, err = a.reach(ctx, workers)
+		if workers > 0 {
+			_, err = a.reach(ctx, workers)
+		}
 		return err
 	}()
 	if err != nil {
@@ -90,4 +93,24 @@ func (a *arena) reach(ctx context.Context, workers int) (host.Reply, error) {
 		request.Commands = append(request.Commands, []string{a.rsh, worker(n), "true"})
 	}
 	return a.run(ctx, request)
+}
+
+// versions are those of some packages of the image.
+func (s stage) versions(ctx context.Context, packages ...string) (versions map[string]string, err error) {
+	a, err := s.open(ctx, floor(), 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, a.close()) }()
+	command := append([]string{"/usr/bin/dpkg-query", "--show", "--showformat=${Package} ${Version}\\n"}, packages...)
+	reply, err := a.run(ctx, host.Request{Commands: [][]string{command}})
+	if err != nil {
+		return nil, err
+	}
+	versions = map[string]string{}
+	for line := range strings.Lines(reply.Outputs[0]) {
+		name, version, _ := strings.Cut(strings.TrimSpace(line), " ")
+		versions[name] = version
+	}
+	return versions, nil
 }

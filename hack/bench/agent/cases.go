@@ -113,10 +113,8 @@ func memory() bout {
 	return bout{
 		results: []result{{idle, "MiB"}, {rsh, "MiB"}}, workers: 1, often: 1, between: []string{Ours, OpenSSH},
 		measure: func(ctx context.Context, a *arena) (map[string]float64, error) {
-			select {
-			case <-time.After(settled):
-			case <-ctx.Done():
-				return nil, context.Cause(ctx)
+			if err := pause(ctx, settled); err != nil {
+				return nil, err
 			}
 			server, err := a.workers[0].Memory()
 			if err != nil {
@@ -148,13 +146,13 @@ func (b bout) run(ctx context.Context, s stage, runs int, contestants []contesta
 			if err != nil {
 				return nil, fmt.Errorf("%s, %s, run %d: %w", b.results[0].name, c.name, turn+1, err)
 			}
-			var told []string
+			var figures []string
 			for _, r := range b.results {
 				value := report.Value{Value: measured[r.name]}
 				values[r.name][c.name] = append(values[r.name][c.name], value)
-				told = append(told, value.String()+" "+r.unit)
+				figures = append(figures, value.String()+" "+r.unit)
 			}
-			progress(fmt.Sprintf("%-13s run %d/%d  %-13s %s", b.results[0].name, turn+1, runs*b.often, c.name, strings.Join(told, ", ")))
+			progress(told(b.results[0].name, turn+1, runs*b.often, c.name, strings.Join(figures, ", ")))
 		}
 	}
 	var lines []report.Case
@@ -162,6 +160,11 @@ func (b bout) run(ctx context.Context, s stage, runs int, contestants []contesta
 		lines = append(lines, report.NewCase(r.name, r.unit, Ours, values[r.name]))
 	}
 	return lines, nil
+}
+
+// told is a line about a run.
+func told(name string, run, runs int, contestant, figures string) string {
+	return fmt.Sprintf("%-13s run %d/%d  %-13s %s", name, run, runs, contestant, figures)
 }
 
 func (b bout) once(ctx context.Context, s stage, c contestant) (measured map[string]float64, err error) {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -56,10 +57,15 @@ func build(ctx context.Context, module, out, pkg string) error {
 
 // run runs the go command in a folder and returns what it printed, trimmed.
 func run(ctx context.Context, dir string, args ...string) (string, error) {
+	return runWith(ctx, nil, dir, args...)
+}
+
+// runWith is run with additional environment variables.
+func runWith(ctx context.Context, env []string, dir string, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, "go", args...)
 	command.Dir = dir
 	// As the images are built: static, and without symbols of no use here.
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	command.Env = slices.Concat(os.Environ(), []string{"CGO_ENABLED=0", "GOWORK=off"}, env)
 	var complaints strings.Builder
 	command.Stderr = &complaints
 	out, err := command.Output()
@@ -71,8 +77,7 @@ func run(ctx context.Context, dir string, args ...string) (string, error) {
 
 // Versions are those of what Build builds, and of Kubernetes' programs in the folder assets.
 func Versions(ctx context.Context, root, assets string) (map[string]string, error) {
-	pin := filepath.Join(root, "hack", "bench", "programs", "mpi-operator")
-	mpiOperator, err := run(ctx, pin, "list", "-m", "-f", "{{.Version}}", mpiOperatorModule)
+	mpiOperator, err := MPIOperatorVersion(ctx, root)
 	if err != nil {
 		return nil, err
 	}
@@ -80,15 +85,24 @@ func Versions(ctx context.Context, root, assets string) (map[string]string, erro
 	if err != nil {
 		return nil, fmt.Errorf("ask kube-apiserver for its version: %w", err)
 	}
-	versions := map[string]string{
+	return map[string]string{
 		"mpi-operator": mpiOperator,
 		"kubernetes":   strings.TrimPrefix(strings.TrimSpace(string(kubernetes)), "Kubernetes "),
-		"ours":         "unknown",
+		"ours":         Commit(ctx, root),
+	}, nil
+}
+
+// MPIOperatorVersion is that of the mpi-operator that Build builds.
+func MPIOperatorVersion(ctx context.Context, root string) (string, error) {
+	pin := filepath.Join(root, "hack", "bench", "programs", "mpi-operator")
+	return run(ctx, pin, "list", "-m", "-f", "{{.Version}}", mpiOperatorModule)
+}
+
+// Commit is that of the checkout at root. A checkout without git can be measured too: its commit is unknown.
+func Commit(ctx context.Context, root string) string {
+	commit, err := exec.CommandContext(ctx, "git", "-C", root, "describe", "--always", "--dirty").Output()
+	if err != nil {
+		return "unknown"
 	}
-	// A checkout without git can be measured too.
-	git := exec.CommandContext(ctx, "git", "-C", root, "describe", "--always", "--dirty")
-	if commit, err := git.Output(); err == nil {
-		versions["ours"] = strings.TrimSpace(string(commit))
-	}
-	return versions, nil
+	return strings.TrimSpace(string(commit))
 }

@@ -51,7 +51,7 @@ func Summarize(values []Value) Summary {
 // Case is one line of the report: less is better, always.
 type Case struct {
 	Name string `json:"name"`
-	// Unit is s, requests or MiB.
+	// Unit is s, requests, MiB or MB.
 	Unit string `json:"unit"`
 	// Ours and Peers are medians, in the unit.
 	Ours  float64            `json:"ours"`
@@ -92,6 +92,8 @@ type Report struct {
 	// Latency is how many seconds were added to the API server's answers.
 	Latency float64 `json:"latency,omitempty"`
 	Cases   []Case  `json:"cases"`
+	// Skipped is by the name of a case why it was not measured.
+	Skipped map[string]string `json:"skipped,omitempty"`
 }
 
 // Machine is where it was measured.

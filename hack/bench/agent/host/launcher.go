@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 )
@@ -106,7 +107,7 @@ func (r Request) run(env []string) (reply Reply) {
 	commands := make([]*exec.Cmd, len(r.Commands))
 	outputs := make([]struct{ out, errors bytes.Buffer }, len(r.Commands))
 	for i, args := range r.Commands {
-		commands[i] = &exec.Cmd{Path: args[0], Args: args, Env: append(env[:len(env):len(env)], r.Env...)}
+		commands[i] = &exec.Cmd{Path: args[0], Args: args, Env: slices.Concat(env, r.Env)}
 		commands[i].Stdout, commands[i].Stderr = &outputs[i].out, &outputs[i].errors
 	}
 	var errs []error
