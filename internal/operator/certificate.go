@@ -86,7 +86,8 @@ func (k *certificateKeeper) keep(ctx context.Context) error {
 		return fmt.Errorf("read certificate in Secret %s: %w", secret.Name, err)
 	}
 	k.certificate.current.Store(&pair)
-	return k.trust(ctx, authority(secret.Data[corev1.TLSCertKey]))
+	ca := authority(secret.Data[corev1.TLSCertKey])
+	return errors.Join(k.trust(ctx, ca), k.trustMutating(ctx, ca))
 }
 
 // secret returns the Secret with a certificate that is good for a while, making or renewing it if need be.

@@ -150,7 +150,8 @@ func gpus(r corev1.ResourceRequirements) int64 {
 // template is the pod template of one of the runtime's jobs with what the TrainJob says of it. The TrainJob's image and
 // variables go to every pod (see Wire), its command to the launcher alone, its resources where Trainer puts them.
 func template(from TrainJob, of *ReplicatedJob, sized bool) corev1.PodTemplateSpec {
-	pod := *ptr.To(of.pod()).DeepCopy()
+	runtimes := of.pod()
+	pod := *runtimes.DeepCopy()
 	main := container(&pod.Spec)
 	if main == nil {
 		return pod

@@ -25,20 +25,29 @@ func New() *unstructured.Unstructured {
 // Load reads a TrainJob and the runtime that it runs with; nil where there is none. The runtime is Trainer's snapshot
 // where it has made one (v2.2 and later): a runtime that was changed since is not the job's.
 func Load(ctx context.Context, from client.Reader, key types.NamespacedName) (*TrainJob, *Runtime, error) {
+	job, err := LoadJob(ctx, from, key)
+	if err != nil || job == nil {
+		return nil, nil, err
+	}
+	used, err := snapshot(ctx, from, *job)
+	if err != nil || used != nil {
+		return job, used, err
+	}
+	used, err = LoadRuntime(ctx, from, *job)
+	return job, used, err
+}
+
+// LoadJob reads a TrainJob; nil where there is none.
+func LoadJob(ctx context.Context, from client.Reader, key types.NamespacedName) (*TrainJob, error) {
 	object := New()
 	if err := from.Get(ctx, key, object); err != nil {
-		return nil, nil, absent(err, Kind, key)
+		return nil, absent(err, Kind, key)
 	}
 	var job TrainJob
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &job); err != nil {
-		return nil, nil, fmt.Errorf("read TrainJob %s: %w", key, err)
+		return nil, fmt.Errorf("read TrainJob %s: %w", key, err)
 	}
-	used, err := snapshot(ctx, from, job)
-	if err != nil || used != nil {
-		return &job, used, err
-	}
-	used, err = LoadRuntime(ctx, from, job)
-	return &job, used, err
+	return &job, nil
 }
 
 // LoadRuntime reads the runtime that a TrainJob names, as it is now; nil where there is none.

@@ -7,6 +7,8 @@
 package trainjob
 
 import (
+	"maps"
+
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,14 +47,14 @@ const (
 // TrainJob is what is read of a TrainJob.
 type TrainJob struct {
 	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
-	Spec              Spec   `json:"spec,omitempty"`
-	Status            Status `json:"status,omitempty"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              Spec   `json:"spec"`
+	Status            Status `json:"status"`
 }
 
 // Spec is a TrainJob's.
 type Spec struct {
-	RuntimeRef            RuntimeRef `json:"runtimeRef,omitempty"`
+	RuntimeRef            RuntimeRef `json:"runtimeRef"`
 	Trainer               *Trainer   `json:"trainer,omitempty"`
 	Suspend               *bool      `json:"suspend,omitempty"`
 	ManagedBy             *string    `json:"managedBy,omitempty"`
@@ -94,13 +96,13 @@ type RuntimePatch struct {
 					Name     string `json:"name,omitempty"`
 					Template struct {
 						Spec struct {
-							Template PodPatch `json:"template,omitempty"`
-						} `json:"spec,omitempty"`
-					} `json:"template,omitempty"`
+							Template PodPatch `json:"template"`
+						} `json:"spec"`
+					} `json:"template"`
 				} `json:"replicatedJobs,omitempty"`
-			} `json:"spec,omitempty"`
-		} `json:"template,omitempty"`
-	} `json:"trainingRuntimeSpec,omitempty"`
+			} `json:"spec"`
+		} `json:"template"`
+	} `json:"trainingRuntimeSpec"`
 }
 
 // PodTemplateOverride changes the pods of some of the runtime's jobs for one TrainJob.
@@ -115,14 +117,14 @@ type PodTemplateOverride struct {
 type PodPatch struct {
 	Spec struct {
 		NodeSelector map[string]string `json:"nodeSelector,omitempty"`
-	} `json:"spec,omitempty"`
+	} `json:"spec"`
 }
 
 // Runtime is what is read of a TrainingRuntime or ClusterTrainingRuntime.
 type Runtime struct {
 	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
-	Spec              RuntimeSpec `json:"spec,omitempty"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              RuntimeSpec `json:"spec"`
 }
 
 // RuntimeSpec is a runtime's.
@@ -130,7 +132,7 @@ type RuntimeSpec struct {
 	MLPolicy *MLPolicy `json:"mlPolicy,omitempty"`
 	// PodGroupPolicy is set where the pods of a job are scheduled as a gang.
 	PodGroupPolicy *struct{} `json:"podGroupPolicy,omitempty"`
-	Template       Template  `json:"template,omitempty"`
+	Template       Template  `json:"template"`
 }
 
 // MLPolicy says how a runtime's jobs are spread.
@@ -148,10 +150,10 @@ type MPIPolicy struct {
 
 // Template is a runtime's JobSet.
 type Template struct {
-	Metadata metav1.ObjectMeta `json:"metadata,omitempty"`
+	Metadata metav1.ObjectMeta `json:"metadata"`
 	Spec     struct {
 		ReplicatedJobs []ReplicatedJob `json:"replicatedJobs,omitempty"`
-	} `json:"spec,omitempty"`
+	} `json:"spec"`
 }
 
 // ReplicatedJob is one of the jobs of a JobSet.
@@ -233,11 +235,7 @@ func (j TrainJob) trainer() Trainer { return ptr.Deref(j.Spec.Trainer, Trainer{}
 // nodeSelector is that of the pods of one of the runtime's jobs, with what the TrainJob changes in it.
 func (j TrainJob) nodeSelector(of *ReplicatedJob) map[string]string {
 	selector := map[string]string{}
-	add := func(more map[string]string) {
-		for key, value := range more {
-			selector[key] = value
-		}
-	}
+	add := func(more map[string]string) { maps.Copy(selector, more) }
 	add(of.pod().Spec.NodeSelector)
 	for _, patch := range j.Spec.RuntimePatches {
 		for _, job := range patch.TrainingRuntimeSpec.Template.Spec.ReplicatedJobs {

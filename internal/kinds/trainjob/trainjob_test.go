@@ -1,0 +1,248 @@
+package trainjob_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	"opendatahub.io/mpijob/internal/kinds/trainjob"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// base is the runtime that all of ours are made from, as one of the openmpi kind.
+func base(t *testing.T, change ...string) trainjob.Runtime {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "..", "..", "config", "runtimes", "base", "runtime.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found trainjob.Runtime
+	if err := yaml.Unmarshal([]byte(strings.NewReplacer(change...).Replace(string(data))), &found); err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// job is a TrainJob named pi with a trainer, in YAML.
+func job(t *testing.T, trainer string, more ...string) trainjob.TrainJob {
+	t.Helper()
+	text := "metadata: {name: pi, namespace: ns, uid: u}\nspec:\n  runtimeRef: {name: mpi}\n  trainer: " + trainer + "\n" + strings.Join(more, "\n")
+	data, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoded, err := trainjob.Decode(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decoded
+}
+
+// wants compares errors with the beginnings they shall have.
+func wants(t *testing.T, errs field.ErrorList, want ...string) {
+	t.Helper()
+	for i, err := range errs {
+		t.Logf("%s", err)
+		if i < len(want) && !strings.Contains(err.Error(), want[i]) {
+			t.Errorf("error %d is %q, want %q in it", i, err, want[i])
+		}
+	}
+	if len(errs) != len(want) {
+		t.Errorf("%d errors, want %d", len(errs), len(want))
+	}
+}
+
+func TestCheckRuntime(t *testing.T) {
+	const annotation = "    mpi.opendatahub.io/mpi-implementation: OpenMPI\nspec:"
+	tests := map[string]struct {
+		change []string
+		want   []string
+	}{
+		"ours":                     {},
+		"4 nodes make 4 launchers": {change: []string{"numNodes: 1", "numNodes: 4"}, want: []string{"spec.mlPolicy.numNodes: Invalid value: 4: must be 1: Trainer would start 4 launchers"}},
+		"a gang with an order": {
+			change: []string{"  mlPolicy:", "  podGroupPolicy: {coscheduling: {}}\n  mlPolicy:", "- name: launcher", "- name: launcher\n        dependsOn: [{name: node, status: Ready}]"},
+			want:   []string{`spec.template.spec.replicatedJobs[1].dependsOn: Invalid value: "node": must be left out`},
+		},
+		"an order without a gang": {change: []string{"- name: launcher", "- name: launcher\n        dependsOn: [{name: node, status: Ready}]"}},
+		"no workers":              {change: []string{"      - name: node\n        template", "      - name: workers\n        template"}, want: []string{`must have a job named "node"`}},
+		"a container of another name": {
+			change: []string{"                - name: node\n", "                - name: main\n"},
+			want:   []string{"replicatedJobs[launcher]: Required", "replicatedJobs[node]: Required"},
+		},
+		"an unknown MPI": {
+			change: []string{"mpi-implementation: OpenMPI", "mpi-implementation: LAM"},
+			want:   []string{`Unsupported value: "LAM": supported values: "OpenMPI", "Intel", "MPICH"`},
+		},
+		"annotated above alone": {change: []string{annotation, "    mpi.opendatahub.io/mpi-implementation: MPICH\nspec:"}, want: []string{`must be "MPICH"`}},
+		"annotations all wrong at once": {
+			change: []string{annotation, "    mpi.opendatahub.io/mpi-implementation: OpenMPI\n    mpi.opendatahub.io/max-workers: many\n    mpi.opendatahub.io/max-gpus-per-worker: '-1'\n    mpi.opendatahub.io/required-node-labels: gpu\nspec:"},
+			want:   []string{"max-workers]: Invalid", "max-gpus-per-worker]: Invalid", "required-node-labels]: Invalid"},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			wants(t, trainjob.CheckRuntime(base(t, test.change...)), test.want...)
+		})
+	}
+}
+
+func TestCheck(t *testing.T) {
+	limits := []string{
+		"    mpi.opendatahub.io/mpi-implementation: OpenMPI\nspec:",
+		"    mpi.opendatahub.io/mpi-implementation: OpenMPI\n    mpi.opendatahub.io/max-workers: '4'\n    mpi.opendatahub.io/max-gpus-per-worker: '2'\n    mpi.opendatahub.io/required-node-labels: pool=mpi\nspec:",
+	}
+	pool := []string{"                securityContext: &user", "                nodeSelector: {pool: mpi}\n                securityContext: &user", "                securityContext: *user", "                nodeSelector: {pool: mpi}\n                securityContext: *user"}
+	tests := map[string]struct {
+		trainer  string
+		more     []string
+		change   []string
+		want     []string
+		warnings []string
+	}{
+		"good":                {trainer: "{numNodes: 4, command: [mpirun, pi]}"},
+		"args will do":        {trainer: "{numNodes: 4, args: [mpirun, pi]}"},
+		"nothing to run":      {trainer: "{numNodes: 4}", want: []string{"spec.trainer.command: Required"}},
+		"one node":            {trainer: "{numNodes: 1, command: [mpirun, pi]}", warnings: []string{"spec.trainer.numNodes: 1 makes 2 pods"}},
+		"no number of nodes":  {trainer: "{command: [mpirun, pi]}", warnings: []string{"spec.trainer.numNodes: 1 makes 2 pods"}},
+		"a runtime of faults": {trainer: "{numNodes: 4, command: [mpirun, pi]}", change: []string{"numNodes: 1", "numNodes: 4"}, want: []string{"spec.runtimeRef.name: Invalid value: \"mpi\": cannot be used"}},
+		"slots and GPUs": {
+			trainer: "{numNodes: 4, numProcPerNode: 2, command: [mpirun, pi], resourcesPerNode: {limits: {nvidia.com/gpu: 4}}}", warnings: []string{"2 ranks on each node with 4 GPUs"},
+		},
+		"as many slots as GPUs": {trainer: "{numNodes: 4, command: [mpirun, pi], resourcesPerNode: {limits: {nvidia.com/gpu: 4}}}"},
+		"size without runLauncherAsNode": {
+			trainer: "{numNodes: 4, command: [mpirun, pi], resourcesPerNode: {limits: {cpu: 4}}}", change: []string{"runLauncherAsNode: true", "runLauncherAsNode: false"},
+			warnings: []string{"sizes the launcher alone"},
+		},
+		"image in a runtime that is not ours": {
+			trainer: "{numNodes: 4, image: mine, command: [mpirun, pi]}", change: []string{"mpi.opendatahub.io/mpi-implementation: OpenMPI", "{}"},
+			warnings: []string{"image and env reach the launcher alone"},
+		},
+		"every limit at once": {
+			trainer: "{numNodes: 5, numProcPerNode: 3, command: [mpirun, pi], resourcesPerNode: {limits: {nvidia.com/gpu: 3}}}", change: limits,
+			want: []string{"numNodes: Invalid value: 5: must be at most 4", `"3 GPUs": must be at most 2 GPUs`, `job "launcher" must have pool: mpi`, `job "node" must have pool: mpi`},
+		},
+		"within limits": {trainer: "{numNodes: 4, command: [mpirun, pi]}", change: append(limits, pool...)},
+		"a patch against a limit": {
+			trainer: "{numNodes: 4, command: [mpirun, pi]}", change: append(limits, pool...),
+			more: []string{"  runtimePatches: [{manager: me, trainingRuntimeSpec: {template: {spec: {replicatedJobs: [{name: node, template: {spec: {template: {spec: {nodeSelector: {pool: other}}}}}}]}}}}]"},
+			want: []string{`spec.runtimePatches: Invalid value: "other": the nodeSelector of the job "node" must have pool: mpi`},
+		},
+		"an override against a limit": {
+			trainer: "{numNodes: 4, command: [mpirun, pi]}", change: append(limits, pool...),
+			more: []string{"  podTemplateOverrides: [{targetJobs: [{name: launcher}], spec: {nodeSelector: {pool: other}}}]"},
+			want: []string{`spec.podTemplateOverrides: Invalid value: "other": the nodeSelector of the job "launcher"`},
+		},
+		"a patch that heeds it": {
+			trainer: "{numNodes: 4, command: [mpirun, pi]}", change: limits,
+			more: []string{"  podTemplateOverrides: [{targetJobs: [{name: launcher}, {name: node}], spec: {nodeSelector: {pool: mpi}}}]"},
+		},
+		"no MPI": {trainer: "{numNodes: 9}", change: append([]string{"    mpi:\n", "    torch:\n"}, limits...)},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			errs, warnings := trainjob.Check(job(t, test.trainer, test.more...), base(t, test.change...))
+			wants(t, errs, test.want...)
+			if len(warnings) != len(test.warnings) {
+				t.Fatalf("warnings are %q, want %q", warnings, test.warnings)
+			}
+			for i, warning := range warnings {
+				if !strings.Contains(warning, test.warnings[i]) {
+					t.Errorf("warning is %q, want %q in it", warning, test.warnings[i])
+				}
+			}
+		})
+	}
+	t.Run("a long name", func(t *testing.T) {
+		long := job(t, "{numNodes: 4, command: [mpirun, pi]}")
+		long.Name = strings.Repeat("a", 52)
+		errs, _ := trainjob.Check(long, base(t))
+		wants(t, errs, "must have at most 50 characters, this has 52")
+	})
+}
+
+// TestCheckChange: what was wrong before does not keep a queue from resuming a job.
+func TestCheckChange(t *testing.T) {
+	before := job(t, "{numNodes: 4}", "  suspend: true")
+	errs, _ := trainjob.CheckChange(before, job(t, "{numNodes: 4}", "  suspend: false"), base(t))
+	wants(t, errs)
+	errs, _ = trainjob.CheckChange(job(t, "{numNodes: 4, command: [mpirun, pi]}"), before, base(t))
+	wants(t, errs, "spec.trainer.command")
+}
+
+func TestConvert(t *testing.T) {
+	tests := map[string]struct {
+		trainer        string
+		change         []string
+		workers, slots int32
+		runsRanks      bool
+	}{
+		"by default":           {trainer: "{}", workers: 1, slots: 1, runsRanks: true},
+		"4 nodes":              {trainer: "{numNodes: 4, numProcPerNode: 2}", workers: 3, slots: 2, runsRanks: true},
+		"1 node":               {trainer: "{numNodes: 1}", workers: 1, slots: 1, runsRanks: true},
+		"a launcher apart":     {trainer: "{numNodes: 4}", change: []string{"runLauncherAsNode: true", ""}, workers: 4, slots: 1},
+		"slots by GPUs":        {trainer: "{numNodes: 4, resourcesPerNode: {limits: {nvidia.com/gpu: 8}}}", workers: 3, slots: 8, runsRanks: true},
+		"slots of the runtime": {trainer: "{numNodes: 4, resourcesPerNode: {limits: {nvidia.com/gpu: 8}}}", change: []string{"numProcPerNode: 1", "numProcPerNode: 3"}, workers: 3, slots: 3, runsRanks: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := trainjob.Convert(job(t, test.trainer), base(t, test.change...))
+			if got.Workers.Count != test.workers || got.SlotsPerWorker != test.slots || got.Launcher.RunsRanks != test.runsRanks {
+				t.Errorf("workers %d, slots %d, launcher runs ranks %t", got.Workers.Count, got.SlotsPerWorker, got.Launcher.RunsRanks)
+			}
+			if !got.UsesAgent() || got.SSHMountPath != "/etc/mpi-agent" || got.Implementation != mpi.OpenMPI || got.ManagedBy != "" {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+	t.Run("another framework", func(t *testing.T) {
+		got := trainjob.Convert(job(t, "{numNodes: 4, numProcPerNode: auto}"), base(t, "    mpi:\n", "    torch:\n"))
+		if got.Workers.Count != 4 || got.SlotsPerWorker != 1 || len(got.Workers.Template.Spec.Containers) != 1 {
+			t.Errorf("got %+v", got)
+		}
+	})
+	t.Run("over", func(t *testing.T) {
+		from := job(t, "{}", "status: {conditions: [{type: Complete, status: 'True', reason: JobsCompleted, lastTransitionTime: '2026-01-02T03:04:05Z'}]}")
+		if past := trainjob.Convert(from, base(t)).Past; past.Finish == nil || !past.Finish.Succeeded || past.Finish.At.Year() != 2026 {
+			t.Errorf("past is %+v", past)
+		}
+	})
+}
+
+// TestRuntimes: those that we ship are good by our own rules, on every kind of cluster.
+func TestRuntimes(t *testing.T) {
+	assets := os.Getenv("KUBEBUILDER_ASSETS")
+	if assets == "" {
+		t.Skip("SKIPPED: KUBEBUILDER_ASSETS names no folder with kubectl, which puts the runtimes together; make unit does")
+	}
+	implementations := map[string]mpi.Implementation{
+		"mpi-openmpi": mpi.OpenMPI, "mpi-openmpi5": mpi.OpenMPI, "mpi-intel": mpi.IntelMPI, "mpi-mpich": mpi.MPICH, "mpi-horovod": mpi.OpenMPI, "mpi-deepspeed": mpi.OpenMPI,
+	}
+	for _, overlay := range []string{"openshift", "kubernetes"} {
+		text, err := exec.CommandContext(t.Context(), filepath.Join(assets, "kubectl"), "kustomize", "../../../config/runtimes/"+overlay).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := 0
+		for document := range strings.SplitSeq(string(text), "\n---\n") {
+			var found trainjob.Runtime
+			if err := yaml.Unmarshal([]byte(document), &found); err != nil {
+				t.Fatal(err)
+			}
+			seen++
+			wants(t, trainjob.CheckRuntime(found))
+			want, known := implementations[found.Name]
+			if got := trainjob.Convert(job(t, "{numNodes: 2}"), found); !known || got.Implementation != want || !got.UsesAgent() {
+				t.Errorf("%s is %s, want %s", found.Name, got.Implementation, want)
+			}
+		}
+		if seen != len(implementations) {
+			t.Errorf("%s has %d runtimes, want %d", overlay, seen, len(implementations))
+		}
+	}
+}

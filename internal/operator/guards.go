@@ -1,0 +1,124 @@
+package operator
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	registrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"opendatahub.io/mpijob/internal/kinds/trainjob"
+)
+
+// mutatingConfiguration names the webhooks that change objects, as config/webhook has them.
+const mutatingConfiguration = "mpijob-mutating"
+
+// addGuards serves what stands between users and Kubeflow Trainer, whether Trainer is there or not: without it the API
+// server has nothing to ask about. config/webhook says what happens while nobody answers.
+func addGuards(m manager.Manager) {
+	live := m.GetAPIReader()
+	for path, handler := range map[string]admission.Handler{
+		"/validate-runtime": admission.HandlerFunc(guardRuntime),
+		"/validate-trainjob": admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
+			return guardTrainJob(ctx, live, request)
+		}),
+		"/mutate-jobset": admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
+			return wireJobSet(ctx, live, request)
+		}),
+		"/mutate-creator": admission.HandlerFunc(recordCreator),
+	} {
+		m.GetWebhookServer().Register(path, &admission.Webhook{Handler: handler})
+	}
+}
+
+// guardRuntime refuses runtimes with which Trainer runs something else than what jobs ask for.
+func guardRuntime(_ context.Context, request admission.Request) admission.Response {
+	found, err := trainjob.DecodeRuntime(request.Object.Raw)
+	if err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	errs := trainjob.CheckRuntime(found)
+	if request.Operation == admissionv1.Update {
+		before, err := trainjob.DecodeRuntime(request.OldObject.Raw)
+		if err != nil {
+			return admission.Errored(http.StatusBadRequest, err)
+		}
+		if before.Generation == found.Generation && len(trainjob.CheckRuntime(before)) > 0 {
+			// One from before the webhook can have its labels and finalizers changed.
+			return admission.Allowed("")
+		}
+	}
+	return judged(request, errs, nil)
+}
+
+// guardTrainJob refuses TrainJobs that cannot run as they are written with the MPI runtime that they name. Trainer
+// itself refuses those that name none.
+func guardTrainJob(ctx context.Context, live client.Reader, request admission.Request) admission.Response {
+	job, err := trainjob.Decode(request.Object.Raw)
+	if err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	var before trainjob.TrainJob
+	if request.Operation == admissionv1.Update {
+		if before, err = trainjob.Decode(request.OldObject.Raw); err != nil {
+			return admission.Errored(http.StatusBadRequest, err)
+		}
+		if before.Generation == job.Generation {
+			return admission.Allowed("")
+		}
+	}
+	job.Namespace = request.Namespace
+	used, err := trainjob.LoadRuntime(ctx, live, job)
+	switch {
+	case err != nil:
+		return admission.Errored(http.StatusInternalServerError, err)
+	case used == nil:
+		return admission.Allowed("")
+	case request.Operation == admissionv1.Update:
+		errs, warnings := trainjob.CheckChange(before, job, *used)
+		return judged(request, errs, warnings)
+	}
+	errs, warnings := trainjob.Check(job, *used)
+	return judged(request, errs, warnings)
+}
+
+// judged is the answer to errors and warnings.
+func judged(request admission.Request, errs field.ErrorList, warnings []string) admission.Response {
+	if len(errs) == 0 {
+		return admission.Allowed("").WithWarnings(warnings...)
+	}
+	kind := schema.GroupKind{Group: request.Kind.Group, Kind: request.Kind.Kind}
+	status := apierrors.NewInvalid(kind, request.Name, errs).Status()
+	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: false, Result: &status}}.WithWarnings(warnings...)
+}
+
+// trustMutating has the API server accept the certificate's authority for webhooks that change objects.
+func (k *certificateKeeper) trustMutating(ctx context.Context, ca []byte) error {
+	have := &registrationv1.MutatingWebhookConfiguration{}
+	err := k.live.Get(ctx, client.ObjectKey{Name: mutatingConfiguration}, have)
+	if err != nil {
+		return fmt.Errorf("read MutatingWebhookConfiguration %s: %w", mutatingConfiguration, err)
+	}
+	want := have.DeepCopy()
+	same := true
+	for i := range want.Webhooks {
+		same = same && bytes.Equal(want.Webhooks[i].ClientConfig.CABundle, ca)
+		want.Webhooks[i].ClientConfig.CABundle = ca
+	}
+	if same {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(have, client.MergeFromWithOptimisticLock{})
+	if err := k.client.Patch(ctx, want, patch, client.DisableReadYourWritesConsistency); err != nil {
+		return fmt.Errorf("write MutatingWebhookConfiguration %s: %w", mutatingConfiguration, err)
+	}
+	return nil
+}
