@@ -1,0 +1,102 @@
+package logs_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"opendatahub.io/mpijob/internal/logs"
+)
+
+func TestTail(t *testing.T) {
+	long := strings.Repeat("ä", 10_000)
+	tests := map[string]struct {
+		log  string
+		most int
+		want []string
+	}{
+		"nothing":       {"", 3, nil},
+		"only ends":     {"\n\r\n", 3, nil},
+		"fewer":         {"a\nb\n", 3, []string{"a", "b"}},
+		"more":          {"a\nb\n\nc", 2, []string{"", "c"}},
+		"none wanted":   {"a", 0, nil},
+		"windows":       {"a\r\nb\r\n", 3, []string{"a", "b"}},
+		"progress bar":  {"10%\r50%\r100%\ndone\n", 3, []string{"100%", "done"}},
+		"colours":       {"\x1b[1;31merror:\x1b[0m it \x1b]8;;http://x\x07broke\x1b]8;;\x1b\\ down\x1b", 1, []string{"error: it broke down"}},
+		"binary":        {"a\x00b\xff\xfe\x7fc\u009b", 1, []string{"ab??c"}},
+		"tabs":          {"\ta\tb  ", 1, []string{" a b"}},
+		"long":          {long, 1, []string{long[:logs.MaxLine-4] + "…"}},
+		"no end at all": {strings.Repeat("x", 10<<20), 5, []string{strings.Repeat("x", logs.MaxLine-3) + "…"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, logs.Tail([]byte(test.log), test.most)); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func FuzzTail(f *testing.F) {
+	f.Add([]byte("a\r\nb\x1b[31m\xff"), 2)
+	f.Add([]byte("\x1b]\x1b\\\x1b[\x1b"), 1)
+	f.Fuzz(func(t *testing.T, log []byte, most int) {
+		lines := logs.Tail(log, most)
+		if len(lines) > max(most, 0) {
+			t.Errorf("%d lines, want at most %d", len(lines), most)
+		}
+		for _, line := range lines {
+			if len(line) > logs.MaxLine || !utf8.ValidString(line) || strings.ContainsAny(line, "\n\r\x1b\x00") {
+				t.Errorf("a line is not clean: %q", line)
+			}
+			if again := logs.Clean(line); again != line {
+				t.Errorf("cleaning again changes %q to %q", line, again)
+			}
+		}
+	})
+}
+
+func TestTraining(t *testing.T) {
+	tests := map[string]struct {
+		line string
+		want logs.Progress
+	}{
+		"json":             {`{"epoch": 3, "step": 1200, "loss": 0.1230, "accuracy": 0.97, "progress": "30%"}`, logs.Progress{Epoch: "3", Step: "1200", Loss: "0.1230", Accuracy: "0.97", Progress: "30%"}},
+		"json after words": {`INFO 2026-11-21 train: {"epoch": 3, "train_loss": 1e-3}`, logs.Progress{Epoch: "3", Loss: "1e-3"}},
+		"pairs":            {"epoch=3 step=1200 loss=0.123 acc=0.9", logs.Progress{Epoch: "3", Step: "1200", Loss: "0.123", Accuracy: "0.9"}},
+		"with commas":      {"Epoch: 3/10, Loss: 0.5, Accuracy: 97.5%", logs.Progress{Epoch: "3/10", Loss: "0.5", Accuracy: "97.5%"}},
+		"nan":              {"epoch=3 loss=nan", logs.Progress{Epoch: "3", Loss: "nan"}},
+		"rank 0":           {"[1,0]<stdout>: epoch=3 loss=0.5", logs.Progress{Epoch: "3", Loss: "0.5"}},
+		"another rank":     {"[1,3]<stdout>: epoch=3 loss=0.5", logs.Progress{}},
+		"step alone":       {"step=3 of the installation", logs.Progress{}},
+		"other words":      {"lossless=3 epochs=10", logs.Progress{}},
+		"no training":      {"ssh: connect to host a port 22: Connection refused", logs.Progress{}},
+		"half json":        {`{"epoch": 3, "loss": `, logs.Progress{}},
+		"long value":       {"epoch=" + strings.Repeat("1", 100), logs.Progress{}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, found := logs.Training(test.line)
+			if !found {
+				got = logs.Progress{}
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestLastTrainingKeepsTheLastOfEach(t *testing.T) {
+	var lines []string
+	for i := range 5 {
+		lines = append(lines, fmt.Sprintf("epoch=%d loss=0.%d", i, 9-i), "something else")
+	}
+	got, found := logs.LastTraining(append(lines, "eval accuracy=0.8"))
+	if want := (logs.Progress{Epoch: "4", Loss: "0.5", Accuracy: "0.8"}); !found || got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
