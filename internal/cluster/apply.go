@@ -210,21 +210,37 @@ func (c *Cluster) remove(ctx context.Context, job mpi.Job, refs []plan.Ref) erro
 	group.SetLimit(inFlight)
 	for _, ref := range refs {
 		group.Go(func() error {
-			if err := c.gate.enter(groupCtx, job.UID); err != nil {
-				return err
+			if err := c.removeOne(groupCtx, job, ref); err != nil {
+				return fmt.Errorf("delete %s %s: %w", ref.Kind, ref.Name, err)
 			}
-			defer c.gate.leave(job.UID)
-			object := emptyOf(ref.Kind)
-			object.SetNamespace(ref.Namespace)
-			object.SetName(ref.Name)
-			err := c.client.Delete(groupCtx, object, client.Preconditions{UID: &ref.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
-			if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-				return nil
-			}
-			return fmt.Errorf("delete %s %s: %w", ref.Kind, ref.Name, err)
+			return nil
 		})
 	}
 	return group.Wait()
+}
+
+func (c *Cluster) removeOne(ctx context.Context, job mpi.Job, ref plan.Ref) error {
+	object := emptyOf(ref.Kind)
+	// Lists do not wait for what we deleted before; this read does.
+	err := c.client.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, object)
+	if apierrors.IsNotFound(err) || err == nil && (object.GetUID() != ref.UID || object.GetDeletionTimestamp() != nil) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.gate.enter(ctx, job.UID); err != nil {
+		return err
+	}
+	defer c.gate.leave(job.UID)
+	doomed := emptyOf(ref.Kind)
+	doomed.SetNamespace(ref.Namespace)
+	doomed.SetName(ref.Name)
+	err = c.client.Delete(ctx, doomed, client.Preconditions{UID: &ref.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
 }
 
 // emptyOf returns an empty object of one of the kinds that plans hold.

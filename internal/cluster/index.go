@@ -11,14 +11,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// podsByJob is the index by which the pods of one job are found among those of a namespace.
-const podsByJob = "job"
+// Indexes by which pods of one job are found among those of a namespace: all of them, and those that are on their
+// way up.
+const (
+	podsByJob     = "job"
+	startingByJob = "starting"
+)
 
 // CacheOptions restrict a cache to objects of jobs, and to those of their fields that anybody reads.
 // Objects come out of it without being copied: whoever reads them must not change them.
@@ -45,7 +50,33 @@ func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	if err := indexer.IndexField(ctx, &corev1.Pod{}, podsByJob, byJob); err != nil {
 		return fmt.Errorf("index pods by job: %w", err)
 	}
+	startingOf := func(object client.Object) []string {
+		if pod, ok := object.(*corev1.Pod); ok && Starting(pod) {
+			return byJob(object)
+		}
+		return nil
+	}
+	if err := indexer.IndexField(ctx, &corev1.Pod{}, startingByJob, startingOf); err != nil {
+		return fmt.Errorf("index starting pods by job: %w", err)
+	}
 	return nil
+}
+
+// Starting tells whether a pod is on its way up: it neither runs and is ready, nor has ended, nor is being deleted.
+func Starting(pod *corev1.Pod) bool {
+	up := mpi.IsRunning(pod) && mpi.IsReady(pod)
+	return !up && !mpi.HasEnded(pod) && pod.DeletionTimestamp == nil
+}
+
+// AnyStarting tells whether any pod of a job is on its way up, as far as the cache knows. It is quick, also for jobs
+// of many pods.
+func (c *Cluster) AnyStarting(ctx context.Context, job types.NamespacedName) (bool, error) {
+	var one corev1.PodList
+	err := c.client.List(ctx, &one, client.InNamespace(job.Namespace), client.MatchingFields{startingByJob: job.Name}, client.Limit(1), unawaited)
+	if err != nil {
+		return false, fmt.Errorf("list starting pods of %s: %w", job, err)
+	}
+	return len(one.Items) > 0, nil
 }
 
 // secretMeta stands for Secrets of which only the metadata is read: the keys stay out of the operator's memory.

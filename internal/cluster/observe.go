@@ -74,13 +74,43 @@ func owned[T client.Object](ctx context.Context, c *Cluster, job mpi.Job, name s
 	return into, nil
 }
 
-func (c *Cluster) observePods(ctx context.Context, job mpi.Job, seen *mpi.Observed) error {
+// podsOf lists what pods there are of a job, and of an earlier one of its name. A list that waits for our own writes
+// waits for those of all jobs, and so a small job for a big one. Hence this list does not wait, and the workers that
+// it lacks are asked for by name. A finished job needs none.
+func (c *Cluster) podsOf(ctx context.Context, job mpi.Job) ([]corev1.Pod, error) {
 	var pods corev1.PodList
-	if err := c.client.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingFields{podsByJob: job.Name}); err != nil {
-		return fmt.Errorf("list pods of %s: %w", job.Key(), err)
+	if err := c.client.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingFields{podsByJob: job.Name}, unawaited); err != nil {
+		return nil, fmt.Errorf("list pods of %s: %w", job.Key(), err)
 	}
+	if job.Past.Finish != nil {
+		return pods.Items, nil
+	}
+	listed := make(map[string]bool, len(pods.Items))
 	for i := range pods.Items {
-		pod := &pods.Items[i]
+		listed[pods.Items[i].Name] = true
+	}
+	for index := range int(job.Workers.Count) {
+		name := job.WorkerName(index)
+		if listed[name] {
+			continue
+		}
+		switch pod, err := owned(ctx, c, job, name, &corev1.Pod{}); {
+		case err != nil:
+			return nil, err
+		case pod != nil:
+			pods.Items = append(pods.Items, *pod)
+		}
+	}
+	return pods.Items, nil
+}
+
+func (c *Cluster) observePods(ctx context.Context, job mpi.Job, seen *mpi.Observed) error {
+	pods, err := c.podsOf(ctx, job)
+	if err != nil {
+		return err
+	}
+	for i := range pods {
+		pod := &pods[i]
 		index, worker := workerIndex(job, pod)
 		switch {
 		case worker && job.Owns(pod):
