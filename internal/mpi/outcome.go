@@ -51,7 +51,8 @@ type Outcome struct {
 	// Trouble is set where somebody has to act: waiting alone will not help the job on.
 	Trouble bool
 
-	// Launcher is nil where there is no launcher.
+	// Launcher is nil where there is no launcher and none may be made yet. One that is about to be made counts, so
+	// that its coming is no news.
 	Launcher *Tally
 	Workers  Tally
 	// PodsMayStart is false while pods of an earlier job of the same name are there.
@@ -83,12 +84,17 @@ func Judge(j Job, o Observed) Outcome {
 	switch finish := finished(j, o); {
 	case finish != nil:
 		out.finish(*finish)
+		return out
 	case j.Lifecycle.Suspended:
 		out.Phase, out.Reason, out.Message = PhaseSuspended, ReasonSuspended, "The job is suspended; its pods are removed until it is resumed."
 	case launcherUp(o) && out.Workers.Running >= out.Workers.Wanted:
 		out.Phase, out.Reason, out.Message = PhaseRunning, ReasonRunning, fmt.Sprintf("The launcher and %s run.", count(out.Workers.Wanted, "worker"))
 	default:
 		out.wait(j, o)
+	}
+	// A suspended launcher is made at once: it has no pod.
+	if out.Launcher == nil && (out.LauncherMayStart || out.PodsMayStart && j.Lifecycle.Suspended) {
+		out.Launcher = &Tally{Wanted: 1}
 	}
 	return out
 }

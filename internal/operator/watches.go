@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"opendatahub.io/mpijob/internal/cluster"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
@@ -27,17 +28,21 @@ import (
 // of which mostly waits for the API server. Their writes share one gate (internal/cluster).
 const concurrent = 32
 
+// soon is how long news may wait that come one by one and say more together, such as the pods of a job that come up.
+// Each would else be a write of its own of the job's status and of discover_hosts.sh.
+const soon = 500 * time.Millisecond
+
 // register starts passes over jobs whenever they or their objects change in what a pass reads.
 func (r *reconciler) register(manager manager.Manager) error {
-	children := handler.EnqueueRequestsFromMapFunc(jobOf)
+	base := ownWritesSoon()
 	err := builder.ControllerManagedBy(manager).
 		Named("mpijob").
 		For(r.kind.New(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&corev1.Pod{}, children, builder.WithPredicates(updated(podChanged))).
-		Watches(&batchv1.Job{}, children, builder.WithPredicates(updated(launcherChanged))).
-		Watches(&corev1.Service{}, children, builder.WithPredicates(updated(changed))).
-		Watches(&corev1.ConfigMap{}, children, builder.WithPredicates(updated(changed))).
-		WatchesMetadata(&corev1.Secret{}, children, builder.WithPredicates(updated(changed))).
+		Watches(&corev1.Pod{}, r.podEvents(), builder.WithPredicates(updated(podChanged))).
+		Watches(&batchv1.Job{}, launcherEvents(), builder.WithPredicates(updated(launcherChanged))).
+		Watches(&corev1.Service{}, base, builder.WithPredicates(updated(changed))).
+		Watches(&corev1.ConfigMap{}, base, builder.WithPredicates(updated(changed))).
+		WatchesMetadata(&corev1.Secret{}, base, builder.WithPredicates(updated(changed))).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: concurrent,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, time.Minute),
@@ -49,9 +54,69 @@ func (r *reconciler) register(manager manager.Manager) error {
 	return nil
 }
 
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// ownWritesSoon has a pass follow at once when an object is gone, and soon when it came or was changed: nearly always
+// that was the operator itself, and there is nothing to do. The queue keeps the earliest time it was given, so that
+// a pass never waits longer than soon, however many events follow.
+func ownWritesSoon() handler.Funcs {
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { pass(q, soon, e.Object) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { pass(q, soon, e.ObjectOld, e.ObjectNew) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { pass(q, 0, e.Object) },
+	}
+}
+
+// launcherEvents are ownWritesSoon, but for changes: these come from the batch Job controller.
+func launcherEvents() handler.Funcs {
+	events := ownWritesSoon()
+	events.UpdateFunc = func(_ context.Context, e event.UpdateEvent, q queue) { pass(q, 0, e.ObjectOld, e.ObjectNew) }
+	return events
+}
+
+// podEvents has a pass follow at once, unless a pod is on its way up and others of its job are too.
+func (r *reconciler) podEvents() handler.Funcs {
+	events := launcherEvents()
+	events.UpdateFunc = func(ctx context.Context, e event.UpdateEvent, q queue) {
+		wait := time.Duration(0)
+		if r.oneOfManyStarting(ctx, e) {
+			wait = soon
+		}
+		pass(q, wait, e.ObjectOld, e.ObjectNew)
+	}
+	return events
+}
+
+func (r *reconciler) oneOfManyStarting(ctx context.Context, e event.UpdateEvent) bool {
+	before, ok := e.ObjectOld.(*corev1.Pod)
+	after, also := e.ObjectNew.(*corev1.Pod)
+	if !ok || !also || !cluster.Starting(before) || after.DeletionTimestamp != nil || mpi.HasEnded(after) {
+		return false
+	}
+	for _, job := range jobOf(after) {
+		if more, err := r.cluster.AnyStarting(ctx, job.NamespacedName); err == nil && more {
+			return true
+		}
+	}
+	return false
+}
+
+// pass asks for a pass over the job of an object, or over both where its label was changed.
+func pass(q queue, after time.Duration, objects ...client.Object) {
+	for _, object := range objects {
+		for _, job := range jobOf(object) {
+			if after == 0 {
+				q.Add(job)
+			} else {
+				q.AddAfter(job, after)
+			}
+		}
+	}
+}
+
 // jobOf finds the job that an object belongs to by its label. The owner would do for the job's own objects, but
 // not for a launcher's pod, nor for the object of an earlier job whose going makes room for this one's.
-func jobOf(_ context.Context, object client.Object) []reconcile.Request {
+func jobOf(object client.Object) []reconcile.Request {
 	name := object.GetLabels()[mpi.LabelJob]
 	if name == "" {
 		return nil
@@ -108,7 +173,11 @@ func sameContainers(before, after []corev1.ContainerStatus) bool {
 	return true
 }
 
+// launcherChanged compares what Judge and the plan read of a launcher's Job. How many of its pods are active and ready
+// they take from the pods.
 func launcherChanged(before, after *batchv1.Job) bool {
-	return leaving(before, after) || !equality.Semantic.DeepEqual(before.Status, after.Status) ||
+	was, is := &before.Status, &after.Status
+	return leaving(before, after) || was.Succeeded != is.Succeeded || was.Failed != is.Failed ||
+		!equality.Semantic.DeepEqual(was.Conditions, is.Conditions) || !equality.Semantic.DeepEqual(was.CompletionTime, is.CompletionTime) ||
 		!equality.Semantic.DeepEqual(before.Spec.Suspend, after.Spec.Suspend)
 }
