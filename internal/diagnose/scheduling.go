@@ -132,7 +132,7 @@ func (p *patient) roomFigures(pod jobPod, short [][]string, figures map[string]s
 	var want, have []string
 	for _, s := range short {
 		name := corev1.ResourceName(s[2])
-		ask := asked(p.template(pod.role), name)
+		ask := mpi.Requests(p.template(pod.role))[name]
 		want = append(want, amount(name, ask)+" "+thing(name))
 		if len(p.evidence.Nodes) == 0 {
 			have = append(have, fmt.Sprintf("not enough %s is free on %s of the machines", strings.TrimPrefix(strings.TrimSuffix(thing(name), "s"), "of "), s[1]))

@@ -90,19 +90,6 @@ func limit(spec corev1.PodSpec, name corev1.ResourceName) int64 {
 	return quantity.Value()
 }
 
-// asked is what all of a pod's containers request of a resource; a limit alone is a request, too.
-func asked(spec corev1.PodSpec, name corev1.ResourceName) resource.Quantity {
-	var sum resource.Quantity
-	for _, c := range spec.Containers {
-		quantity, found := c.Resources.Requests[name]
-		if !found {
-			quantity = c.Resources.Limits[name]
-		}
-		sum.Add(quantity)
-	}
-	return sum
-}
-
 // bytesText says bytes as people do; empty for 0.
 func bytesText(bytes int64) string {
 	switch {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"opendatahub.io/mpijob/internal/logs"
+	"opendatahub.io/mpijob/internal/mpi"
 )
 
 func TestTail(t *testing.T) {
@@ -62,26 +63,26 @@ func FuzzTail(f *testing.F) {
 func TestTraining(t *testing.T) {
 	tests := map[string]struct {
 		line string
-		want logs.Progress
+		want mpi.Training
 	}{
-		"json":             {`{"epoch": 3, "step": 1200, "loss": 0.1230, "accuracy": 0.97, "progress": "30%"}`, logs.Progress{Epoch: "3", Step: "1200", Loss: "0.1230", Accuracy: "0.97", Progress: "30%"}},
-		"json after words": {`INFO 2026-11-21 train: {"epoch": 3, "train_loss": 1e-3}`, logs.Progress{Epoch: "3", Loss: "1e-3"}},
-		"pairs":            {"epoch=3 step=1200 loss=0.123 acc=0.9", logs.Progress{Epoch: "3", Step: "1200", Loss: "0.123", Accuracy: "0.9"}},
-		"with commas":      {"Epoch: 3/10, Loss: 0.5, Accuracy: 97.5%", logs.Progress{Epoch: "3/10", Loss: "0.5", Accuracy: "97.5%"}},
-		"nan":              {"epoch=3 loss=nan", logs.Progress{Epoch: "3", Loss: "nan"}},
-		"rank 0":           {"[1,0]<stdout>: epoch=3 loss=0.5", logs.Progress{Epoch: "3", Loss: "0.5"}},
-		"another rank":     {"[1,3]<stdout>: epoch=3 loss=0.5", logs.Progress{}},
-		"step alone":       {"step=3 of the installation", logs.Progress{}},
-		"other words":      {"lossless=3 epochs=10", logs.Progress{}},
-		"no training":      {"ssh: connect to host a port 22: Connection refused", logs.Progress{}},
-		"half json":        {`{"epoch": 3, "loss": `, logs.Progress{}},
-		"long value":       {"epoch=" + strings.Repeat("1", 100), logs.Progress{}},
+		"json":             {`{"epoch": 3, "step": 1200, "loss": 0.1230, "accuracy": 0.97, "progress": "30%"}`, mpi.Training{Epoch: "3", Step: "1200", Loss: "0.1230", Accuracy: "0.97", Progress: "30%"}},
+		"json after words": {`INFO 2026-11-21 train: {"epoch": 3, "train_loss": 1e-3}`, mpi.Training{Epoch: "3", Loss: "1e-3"}},
+		"pairs":            {"epoch=3 step=1200 loss=0.123 acc=0.9", mpi.Training{Epoch: "3", Step: "1200", Loss: "0.123", Accuracy: "0.9"}},
+		"with commas":      {"Epoch: 3/10, Loss: 0.5, Accuracy: 97.5%", mpi.Training{Epoch: "3/10", Loss: "0.5", Accuracy: "97.5%"}},
+		"nan":              {"epoch=3 loss=nan", mpi.Training{Epoch: "3", Loss: "nan"}},
+		"rank 0":           {"[1,0]<stdout>: epoch=3 loss=0.5", mpi.Training{Epoch: "3", Loss: "0.5"}},
+		"another rank":     {"[1,3]<stdout>: epoch=3 loss=0.5", mpi.Training{}},
+		"step alone":       {"step=3 of the installation", mpi.Training{}},
+		"other words":      {"lossless=3 epochs=10", mpi.Training{}},
+		"no training":      {"ssh: connect to host a port 22: Connection refused", mpi.Training{}},
+		"half json":        {`{"epoch": 3, "loss": `, mpi.Training{}},
+		"long value":       {"epoch=" + strings.Repeat("1", 100), mpi.Training{}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			got, found := logs.Training(test.line)
 			if !found {
-				got = logs.Progress{}
+				got = mpi.Training{}
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
@@ -96,7 +97,7 @@ func TestLastTrainingKeepsTheLastOfEach(t *testing.T) {
 		lines = append(lines, fmt.Sprintf("epoch=%d loss=0.%d", i, 9-i), "something else")
 	}
 	got, found := logs.LastTraining(append(lines, "eval accuracy=0.8"))
-	if want := (logs.Progress{Epoch: "4", Loss: "0.5", Accuracy: "0.8"}); !found || got != want {
+	if want := (mpi.Training{Epoch: "4", Loss: "0.5", Accuracy: "0.8"}); !found || got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

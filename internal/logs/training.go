@@ -5,25 +5,21 @@ import (
 	"encoding/json"
 	"regexp"
 	"strings"
+
+	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// Progress is what a training program tells of itself in a line of its output. Values are as the program wrote them;
-// empty: not said.
-type Progress struct {
-	Epoch, Step, Loss, Accuracy, Progress string
-}
-
 // The names that programs use for them.
-var progressNames = map[string]func(*Progress) *string{
-	"epoch":       func(p *Progress) *string { return &p.Epoch },
-	"step":        func(p *Progress) *string { return &p.Step },
-	"global_step": func(p *Progress) *string { return &p.Step },
-	"iteration":   func(p *Progress) *string { return &p.Step },
-	"loss":        func(p *Progress) *string { return &p.Loss },
-	"train_loss":  func(p *Progress) *string { return &p.Loss },
-	"accuracy":    func(p *Progress) *string { return &p.Accuracy },
-	"acc":         func(p *Progress) *string { return &p.Accuracy },
-	"progress":    func(p *Progress) *string { return &p.Progress },
+var progressNames = map[string]func(*mpi.Training) *string{
+	"epoch":       func(p *mpi.Training) *string { return &p.Epoch },
+	"step":        func(p *mpi.Training) *string { return &p.Step },
+	"global_step": func(p *mpi.Training) *string { return &p.Step },
+	"iteration":   func(p *mpi.Training) *string { return &p.Step },
+	"loss":        func(p *mpi.Training) *string { return &p.Loss },
+	"train_loss":  func(p *mpi.Training) *string { return &p.Loss },
+	"accuracy":    func(p *mpi.Training) *string { return &p.Accuracy },
+	"acc":         func(p *mpi.Training) *string { return &p.Accuracy },
+	"progress":    func(p *mpi.Training) *string { return &p.Progress },
 }
 
 var (
@@ -34,40 +30,41 @@ var (
 
 // Training reads the progress that a line tells of, if it tells of any: a JSON object, or key=value pairs, with epoch,
 // step, loss, accuracy or progress. Of lines that mpirun has tagged with a rank only those of rank 0 count.
-func Training(line string) (Progress, bool) {
+func Training(line string) (mpi.Training, bool) {
 	line = strings.TrimSpace(line)
 	if tag := rankTag.FindStringSubmatch(line); tag != nil {
 		if tag[1] != "0" {
-			return Progress{}, false
+			return mpi.Training{}, false
 		}
 		line = line[len(tag[0]):]
 	}
-	var p Progress
-	if at := strings.IndexByte(line, '{'); at >= 0 && strings.HasSuffix(line, "}") && p.readJSON(line[at:]) {
-		return p, p.says()
+	var p mpi.Training
+	if at := strings.IndexByte(line, '{'); at >= 0 && strings.HasSuffix(line, "}") && readJSON(&p, line[at:]) {
+		return p, says(p)
 	}
-	p.readPairs(line)
-	return p, p.says()
+	readPairs(&p, line)
+	return p, says(p)
 }
 
-// LastTraining is the progress that lines tell of, each value the last one said, and whether any does.
-func LastTraining(lines []string) (Progress, bool) {
-	var last Progress
+// LastTraining is the progress that lines tell of, each value the last one said, and whether any does. When that was
+// the lines do not tell.
+func LastTraining(lines []string) (mpi.Training, bool) {
+	var last mpi.Training
 	for _, line := range lines {
 		if p, found := Training(line); found {
-			last.add(p)
+			add(&last, p)
 		}
 	}
-	return last, last != Progress{}
+	return last, last != mpi.Training{}
 }
 
 // says tells whether there is more than a number that could be about anything: a lone step or epoch is enough only
 // beside one of the others, or by its name epoch.
-func (p Progress) says() bool {
+func says(p mpi.Training) bool {
 	return p.Epoch != "" || p.Loss != "" || p.Accuracy != "" || p.Progress != ""
 }
 
-func (p *Progress) add(other Progress) {
+func add(p *mpi.Training, other mpi.Training) {
 	for _, values := range [][2]*string{
 		{&p.Epoch, &other.Epoch}, {&p.Step, &other.Step}, {&p.Loss, &other.Loss}, {&p.Accuracy, &other.Accuracy}, {&p.Progress, &other.Progress},
 	} {
@@ -77,7 +74,7 @@ func (p *Progress) add(other Progress) {
 	}
 }
 
-func (p *Progress) set(name, value string) {
+func set(p *mpi.Training, name, value string) {
 	const most = 32
 	field := progressNames[strings.ToLower(name)]
 	if field == nil || value == "" || len(value) > most {
@@ -88,7 +85,7 @@ func (p *Progress) set(name, value string) {
 	}
 }
 
-func (p *Progress) readJSON(text string) bool {
+func readJSON(p *mpi.Training, text string) bool {
 	var object map[string]any
 	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
 	decoder.UseNumber()
@@ -99,9 +96,9 @@ func (p *Progress) readJSON(text string) bool {
 	for _, name := range jsonNames {
 		switch value := object[name].(type) {
 		case json.Number:
-			p.set(name, value.String())
+			set(p, name, value.String())
 		case string:
-			p.set(name, strings.TrimSpace(Clean(value)))
+			set(p, name, strings.TrimSpace(Clean(value)))
 		}
 	}
 	return true
@@ -109,7 +106,7 @@ func (p *Progress) readJSON(text string) bool {
 
 var jsonNames = []string{"epoch", "step", "global_step", "iteration", "loss", "train_loss", "accuracy", "acc", "progress"}
 
-func (p *Progress) readPairs(line string) {
+func readPairs(p *mpi.Training, line string) {
 	const enough = 4 * MaxLine
 	if len(line) > enough {
 		line = line[:enough]
@@ -119,7 +116,7 @@ func (p *Progress) readPairs(line string) {
 		if at == nil {
 			return
 		}
-		p.set(line[at[2]:at[3]], strings.TrimRight(line[at[4]:at[5]], ",._"))
+		set(p, line[at[2]:at[3]], strings.TrimRight(line[at[4]:at[5]], ",._"))
 		// What ends one pair may begin the next one.
 		line = line[at[5]:]
 	}

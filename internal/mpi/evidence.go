@@ -23,6 +23,15 @@ type Evidence struct {
 	Claims []Claim
 	// Refusals are what the API server does not take of what the job needs.
 	Refusals []Refusal
+	// Training is the last that the program has told of its progress; zero where it tells nothing.
+	Training Training
+}
+
+// Training is what a program tells of its progress. Values are as it wrote them; empty: not said.
+type Training struct {
+	Epoch, Step, Loss, Accuracy, Progress string
+	// At is when it was written, or read where that is not known.
+	At time.Time
 }
 
 // How much evidence is gathered for a job.
