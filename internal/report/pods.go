@@ -1,0 +1,133 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// Phases of pods that Kubernetes has no word for.
+const (
+	terminating = "Terminating"
+	gone        = "Gone"
+)
+
+// allPods are the job's pods, the launcher's first.
+func (m maker) allPods() []*corev1.Pod {
+	pods := slices.Clone(m.seen.LauncherPods)
+	for _, worker := range m.seen.Workers {
+		pods = append(pods, worker.Pod)
+	}
+	return pods
+}
+
+// pods are the launcher's last tries and the workers. A finished job's that have been removed stay in its record.
+func (m maker) pods() []v1alpha1.PodStatus {
+	const mostTries = 3
+	var pods []v1alpha1.PodStatus
+	first := max(0, len(m.seen.LauncherPods)-mostTries)
+	for i, pod := range m.seen.LauncherPods[first:] {
+		pods = append(pods, m.pod(pod, mpi.RoleLauncher, first+i))
+	}
+	for _, worker := range m.seen.Workers {
+		pods = append(pods, m.pod(worker.Pod, mpi.RoleWorker, worker.Index))
+	}
+	if m.outcome.Finish == nil {
+		return pods
+	}
+	there := map[string]bool{}
+	for _, pod := range pods {
+		there[pod.Name] = true
+	}
+	for _, old := range m.before.Pods {
+		if there[old.Name] {
+			continue
+		}
+		if old.Phase == string(corev1.PodRunning) || old.Phase == string(corev1.PodPending) || old.Phase == terminating {
+			old.Phase, old.Ready = gone, false
+		}
+		pods = append(pods, old)
+	}
+	slices.SortStableFunc(pods, func(a, b v1alpha1.PodStatus) int {
+		if a.Role != b.Role {
+			return byRole(a.Role) - byRole(b.Role)
+		}
+		return int(a.Index - b.Index)
+	})
+	return pods
+}
+
+func byRole(role string) int {
+	if role == string(mpi.RoleLauncher) {
+		return 0
+	}
+	return 1
+}
+
+func (m maker) pod(pod *corev1.Pod, role mpi.Role, index int) v1alpha1.PodStatus {
+	status := v1alpha1.PodStatus{
+		Role: string(role), Index: int32(index), Name: pod.Name, Node: pod.Spec.NodeName,
+		Phase: string(pod.Status.Phase), Ready: mpi.IsReady(pod), Ranks: m.ranks(role, index),
+	}
+	if pod.DeletionTimestamp != nil && !mpi.HasEnded(pod) {
+		status.Phase = terminating
+	}
+	status.Reason = pod.Status.Reason
+	for _, c := range pod.Status.Conditions {
+		switch {
+		case status.Reason != "":
+		case c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue:
+			status.Reason = c.Reason
+		case c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse:
+			status.Reason = c.Reason
+		}
+	}
+	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for _, c := range list {
+			status.Restarts = max(status.Restarts, c.RestartCount)
+			readContainer(&status, c)
+		}
+	}
+	status.Reason = cut(status.Reason, maxPodReason)
+	return status
+}
+
+// readContainer adds what a container tells of its pod: why it waits, or how it ended.
+func readContainer(status *v1alpha1.PodStatus, c corev1.ContainerStatus) {
+	if waiting := c.State.Waiting; waiting != nil && status.Reason == "" && waiting.Reason != "ContainerCreating" && waiting.Reason != "PodInitializing" {
+		status.Reason = waiting.Reason
+	}
+	ended := c.State.Terminated
+	if ended == nil {
+		ended = c.LastTerminationState.Terminated
+	}
+	if ended == nil || ended.ExitCode == 0 || status.ExitCode != nil {
+		return
+	}
+	status.ExitCode = &ended.ExitCode
+	if status.Reason == "" && ended.Reason != "Error" {
+		status.Reason = ended.Reason
+	}
+}
+
+// ranks are those that have their slots on a pod, as MPI fills hosts one after another: "8-15", "3".
+func (m maker) ranks(role mpi.Role, index int) string {
+	slots := int64(m.job.SlotsPerWorker)
+	host := int64(index)
+	switch {
+	case slots <= 0 || role == mpi.RoleLauncher && !m.job.Launcher.RunsRanks || role == mpi.RoleWorker && index >= int(m.job.Workers.Count):
+		return ""
+	case role == mpi.RoleLauncher:
+		host = 0
+	case m.job.Launcher.RunsRanks:
+		host++
+	}
+	if slots == 1 {
+		return fmt.Sprint(host)
+	}
+	return fmt.Sprintf("%d-%d", host*slots, (host+1)*slots-1)
+}

@@ -1,0 +1,249 @@
+// Package report makes the record of a job, a JobReport, from what was observed and judged. It carries on what an
+// earlier record says: what has happened stays, though pods and operators come and go.
+package report
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/diagnose"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// Make returns a job's record. The previous one is nil the first time; it is not changed, and the new one keeps its
+// metadata, so that it can be written in its place. Findings are those of diagnose.Job for the same observation.
+func Make(job mpi.Job, seen mpi.Observed, evidence mpi.Evidence, outcome mpi.Outcome, findings []diagnose.Finding, previous *v1alpha1.JobReport) v1alpha1.JobReport {
+	m := maker{job: job, seen: seen, evidence: evidence, outcome: outcome, now: second(seen.Now)}
+	var report v1alpha1.JobReport
+	if previous != nil {
+		report = *previous.DeepCopy()
+		m.before = previous.Status
+	}
+	report.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "JobReport"}
+	report.Namespace, report.Name = job.Namespace, job.ReportName()
+	if report.Labels == nil {
+		report.Labels = map[string]string{}
+	}
+	report.Labels[mpi.LabelReportJob], report.Labels[mpi.LabelReportKind] = job.Name, job.Kind
+	report.Spec.JobRef = v1alpha1.JobReference{APIVersion: job.APIVersion, Kind: job.Kind, Name: job.Name, UID: job.UID}
+
+	status := &report.Status
+	status.Phase, status.Reason, status.Message = v1alpha1.Phase(outcome.Phase), cut(outcome.Reason, maxReason), cut(outcome.Message, maxMessage)
+	m.times(status)
+	status.MPI.Implementation, status.MPI.SlotsPerWorker, status.MPI.Ranks = string(job.Implementation), job.SlotsPerWorker, job.Ranks()
+	status.Workers = m.workers()
+	status.Pods, status.PodsOmitted = m.pods(), 0
+	status.Findings, status.Failure = m.findings(findings)
+	if len(status.Findings) > 0 && status.Findings[0].Code != string(mpi.CodeUnknown) && outcome.Phase != mpi.PhaseSucceeded {
+		// The cause says more than what Kubernetes makes of it.
+		status.Message = status.Findings[0].Summary
+	}
+	status.Timeline = m.timeline(*status)
+	status.Consumption = m.consumption()
+	status.Training = m.training()
+	fit(status)
+	return report
+}
+
+// Changed tells whether a record says more than the previous one, so that it is worth writing: anything but figures that
+// grow by themselves, and training's progress only twice a minute.
+func Changed(previous *v1alpha1.JobReport, next v1alpha1.JobReport) bool {
+	const often = 30 * time.Second
+	if previous == nil {
+		return true
+	}
+	old, now := previous.Status.DeepCopy(), next.Status.DeepCopy()
+	if advanced(old.Training, now.Training, often) {
+		return true
+	}
+	old.Consumption, old.Training, now.Consumption, now.Training = nil, nil, nil, nil
+	return !apiequality.Semantic.DeepEqual(old, now) || !apiequality.Semantic.DeepEqual(previous.Labels, next.Labels) || previous.Spec != next.Spec
+}
+
+// advanced tells whether training has told of something new, long enough after the last time.
+func advanced(old, now *v1alpha1.Training, often time.Duration) bool {
+	switch {
+	case now == nil:
+		return false
+	case old == nil:
+		return true
+	}
+	values := *now
+	values.At = old.At
+	return values != *old && now.At.Sub(old.At.Time) >= often
+}
+
+// Settled tells whether the record of a finished job is complete, so that no more evidence is needed: its cause is
+// known, with a log; or there has been time enough to find both.
+func Settled(previous *v1alpha1.JobReport, now time.Time) bool {
+	const patience = 2 * time.Minute
+	switch {
+	case previous == nil || previous.Status.CompletionTime == nil:
+		return false
+	case previous.Status.Phase != v1alpha1.Phase(mpi.PhaseFailed):
+		return true
+	}
+	failure := previous.Status.Failure
+	found := failure != nil && failure.Code != string(mpi.CodeUnknown) && len(failure.LogTail) > 0
+	return found || now.Sub(previous.Status.CompletionTime.Time) >= patience
+}
+
+// News are the entries of a record's timeline that the previous one does not have, to be told as events.
+func News(previous *v1alpha1.JobReport, next v1alpha1.JobReport) []v1alpha1.TimelineEntry {
+	if previous == nil {
+		return next.Status.Timeline
+	}
+	var news []v1alpha1.TimelineEntry
+	for _, entry := range next.Status.Timeline {
+		if !slices.ContainsFunc(previous.Status.Timeline, func(old v1alpha1.TimelineEntry) bool {
+			return old.Event == entry.Event && old.Time.Equal(&entry.Time) && old.Detail == entry.Detail
+		}) {
+			news = append(news, entry)
+		}
+	}
+	return news
+}
+
+// maker makes the parts of a record.
+type maker struct {
+	job      mpi.Job
+	seen     mpi.Observed
+	evidence mpi.Evidence
+	outcome  mpi.Outcome
+	// before is what the previous record says; empty where there is none.
+	before v1alpha1.JobReportStatus
+	now    time.Time
+}
+
+// times sets when the job came to its phases.
+func (m maker) times(status *v1alpha1.JobReportStatus) {
+	if status.StartTime == nil {
+		status.StartTime = at(m.began())
+	}
+	if status.RunningTime == nil && (m.outcome.Phase == mpi.PhaseRunning || m.outcome.Phase == mpi.PhaseSucceeded) {
+		status.RunningTime = at(m.ran())
+	}
+	if finish := m.outcome.Finish; finish != nil && status.CompletionTime == nil {
+		status.CompletionTime = at(later(finish.At, status.StartTime.Time))
+	}
+	status.PhaseTimes = m.phaseTimes()
+}
+
+// began is the earliest time that anything of the job is known from.
+func (m maker) began() time.Time {
+	first := m.now
+	if m.seen.Service != nil {
+		first = earlier(first, m.seen.Service.CreationTimestamp.Time)
+	}
+	for _, pod := range m.allPods() {
+		first = earlier(first, pod.CreationTimestamp.Time)
+	}
+	return first
+}
+
+// ran is when the launcher began to run, or now where that is not known.
+func (m maker) ran() time.Time {
+	if n := len(m.seen.LauncherPods); n > 0 {
+		for _, c := range m.seen.LauncherPods[n-1].Status.ContainerStatuses {
+			switch {
+			case c.State.Running != nil:
+				return earlier(m.now, c.State.Running.StartedAt.Time)
+			case c.State.Terminated != nil:
+				return earlier(m.now, c.State.Terminated.StartedAt.Time)
+			}
+		}
+	}
+	return m.now
+}
+
+func (m maker) phaseTimes() []v1alpha1.PhaseTime {
+	phase := v1alpha1.Phase(m.outcome.Phase)
+	times := slices.Clone(m.before.PhaseTimes)
+	if m.before.Phase == phase && len(times) > 0 {
+		return times
+	}
+	now := *at(m.now)
+	for i := range times {
+		if times[i].Phase == m.before.Phase {
+			times[i].Seconds += max(0, int64(now.Sub(times[i].Since.Time).Seconds()))
+		}
+	}
+	if i := slices.IndexFunc(times, func(t v1alpha1.PhaseTime) bool { return t.Phase == phase }); i >= 0 {
+		times[i].Since = now
+		return times
+	}
+	return append(times, v1alpha1.PhaseTime{Phase: phase, Since: now})
+}
+
+func (m maker) workers() v1alpha1.WorkersStatus {
+	tally := m.outcome.Workers
+	w := v1alpha1.WorkersStatus{Wanted: tally.Wanted, Ready: tally.Ready, Running: tally.Running, Succeeded: tally.Succeeded, Failed: tally.Failed}
+	if m.outcome.Finish != nil {
+		// A finished job's outcome counts no pods, and its pods may be gone.
+		for _, worker := range m.seen.Workers {
+			switch worker.Pod.Status.Phase {
+			case "Succeeded":
+				w.Succeeded++
+			case "Failed":
+				w.Failed++
+			}
+		}
+		w.Succeeded, w.Failed = max(w.Succeeded, m.before.Workers.Succeeded), max(w.Failed, m.before.Workers.Failed)
+	}
+	w.Summary = fmt.Sprintf("%d/%d", w.Ready, w.Wanted)
+	return w
+}
+
+func (m maker) training() *v1alpha1.Training {
+	told := m.evidence.Training
+	if told == (mpi.Training{}) {
+		return m.before.Training.DeepCopy()
+	}
+	training := v1alpha1.Training{}
+	if m.before.Training != nil {
+		training = *m.before.Training
+	}
+	for _, value := range []struct {
+		into *string
+		told string
+	}{
+		{&training.Epoch, told.Epoch},
+		{&training.Step, told.Step},
+		{&training.Loss, told.Loss},
+		{&training.Accuracy, told.Accuracy},
+		{&training.Progress, told.Progress},
+	} {
+		if value.told != "" {
+			*value.into = cut(value.told, maxValue)
+		}
+	}
+	if training.At = *at(told.At); told.At.IsZero() {
+		training.At = *at(m.now)
+	}
+	return &training
+}
+
+// second is a time as the API keeps it. Without that a record would differ from itself once it is read again.
+func second(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
+
+func at(t time.Time) *metav1.Time { return &metav1.Time{Time: second(t)} }
+
+// earlier is the earlier one of two times; one that is not set does not count.
+func earlier(a, b time.Time) time.Time {
+	if b.IsZero() || a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,354 @@
+package report_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/diagnose"
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/mpitest"
+	"opendatahub.io/mpijob/internal/report"
+)
+
+// history is a job that is reported on pass by pass. What a pass knows of earlier ones is what the API gives back.
+type history struct {
+	t    *testing.T
+	job  mpi.Job
+	last *v1alpha1.JobReport
+}
+
+func (h *history) pass(after time.Duration, seen mpi.Observed, evidence mpi.Evidence) *v1alpha1.JobReport {
+	h.t.Helper()
+	seen.Now = mpitest.Now.Add(after)
+	outcome := mpi.Judge(h.job, seen)
+	next := report.Make(h.job, seen, evidence, outcome, diagnose.Job(h.job, seen, evidence, outcome), h.last)
+	data, err := json.Marshal(next)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if len(data) > report.MaxSize {
+		h.t.Errorf("the report has %d bytes", len(data))
+	}
+	h.last = &v1alpha1.JobReport{}
+	if err := json.Unmarshal(data, h.last); err != nil {
+		h.t.Fatal(err)
+	}
+	return h.last
+}
+
+func (h *history) events() []string {
+	var events []string
+	for _, entry := range h.last.Status.Timeline {
+		events = append(events, fmt.Sprintf("%s %s", entry.Time.UTC().Format("04:05"), entry.Event))
+	}
+	return events
+}
+
+func job(workers int32, change ...func(*mpi.Job)) mpi.Job {
+	return mpitest.Job(workers, append([]func(*mpi.Job){func(j *mpi.Job) {
+		j.UID, j.SlotsPerWorker = "0123456789abcdef", 4
+		j.Workers.Template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi"), "nvidia.com/gpu": resource.MustParse("1"),
+		}
+		j.Launcher.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")}
+	}}, change...)...)
+}
+
+// pods are those of a job in a phase, all on nodes since a time after the start of the test.
+func pods(job mpi.Job, phase corev1.PodPhase, since time.Duration, change ...func(*corev1.Pod)) mpi.Observed {
+	started := metav1.NewTime(mpitest.Now.Add(since))
+	seen := mpi.Observed{Launcher: mpitest.Launcher(job), LauncherPods: []*corev1.Pod{mpitest.LauncherPod(job, 0, phase)}, Workers: mpitest.Workers(job, phase)}
+	for i, pod := range append([]*corev1.Pod{seen.LauncherPods[0]}, podsOf(seen.Workers)...) {
+		pod.CreationTimestamp, pod.Status.StartTime, pod.Spec.NodeName = started, &started, fmt.Sprintf("node-%d", i%2)
+		for _, c := range change {
+			c(pod)
+		}
+	}
+	return seen
+}
+
+func podsOf(workers []mpi.Worker) []*corev1.Pod {
+	var list []*corev1.Pod
+	for _, w := range workers {
+		list = append(list, w.Pod)
+	}
+	return list
+}
+
+func ended(seen mpi.Observed, job mpi.Job, how batchv1.JobConditionType, after time.Duration) mpi.Observed {
+	seen.Launcher = mpitest.Launcher(job, how)
+	seen.Launcher.Status.Conditions[0].LastTransitionTime = metav1.NewTime(mpitest.Now.Add(after))
+	return seen
+}
+
+func TestLifeOfAJob(t *testing.T) {
+	h := &history{t: t, job: job(2)}
+	h.pass(0, mpi.Observed{}, mpi.Evidence{})
+	h.pass(time.Second, pods(h.job, corev1.PodPending, time.Second), mpi.Evidence{})
+	h.pass(10*time.Second, pods(h.job, corev1.PodRunning, time.Second), mpi.Evidence{})
+	h.pass(60*time.Second, pods(h.job, corev1.PodRunning, time.Second), mpi.Evidence{Training: mpi.Training{Epoch: "3", Loss: "0.5"}})
+	h.pass(120*time.Second, ended(pods(h.job, corev1.PodRunning, time.Second), h.job, batchv1.JobComplete, 110*time.Second), mpi.Evidence{})
+	mpitest.Golden(t, "succeeded", h.last)
+
+	whole := h.last.DeepCopy()
+	h.pass(time.Hour, ended(mpi.Observed{}, h.job, batchv1.JobComplete, 110*time.Second), mpi.Evidence{})
+	if got := h.last.Status.Pods; len(got) != 3 || got[2].Phase != "Gone" || got[2].Node != "node-0" {
+		t.Errorf("pods that were removed do not stay in the record: %+v", got)
+	}
+	if diff := cmp.Diff(whole.Status.Timeline, h.last.Status.Timeline); diff != "" {
+		t.Errorf("the timeline of a finished job changed:\n%s", diff)
+	}
+}
+
+func TestFailureOutlivesPods(t *testing.T) {
+	h := &history{t: t, job: job(2)}
+	h.pass(0, pods(h.job, corev1.PodRunning, 0), mpi.Evidence{})
+	seen := ended(pods(h.job, corev1.PodRunning, 0), h.job, batchv1.JobFailed, time.Minute)
+	seen.LauncherPods[0].Status.Phase = corev1.PodFailed
+	mpitest.Exited(1, "Error")(seen.LauncherPods[0])
+	evidence := mpi.Evidence{Logs: map[string]mpi.Log{seen.LauncherPods[0].Name: {Lines: []string{"epoch=1", "", "ValueError: bad"}}}}
+	h.pass(time.Minute, seen, evidence)
+	mpitest.Golden(t, "failed", h.last)
+	if !report.Settled(h.last, mpitest.Now.Add(time.Minute)) {
+		t.Error("a failure with its cause and log is not settled")
+	}
+
+	before := h.last.DeepCopy()
+	h.pass(time.Hour, ended(mpi.Observed{}, h.job, batchv1.JobFailed, time.Minute), mpi.Evidence{})
+	if diff := cmp.Diff(before.Status.Findings, h.last.Status.Findings); diff != "" {
+		t.Errorf("findings changed when the pods went:\n%s", diff)
+	}
+	if diff := cmp.Diff(before.Status.Failure, h.last.Status.Failure); diff != "" {
+		t.Errorf("the failure changed when the pods went:\n%s", diff)
+	}
+}
+
+func TestACauseFoundLaterIsTaken(t *testing.T) {
+	h := &history{t: t, job: job(2)}
+	h.pass(0, ended(mpi.Observed{}, h.job, batchv1.JobFailed, 0), mpi.Evidence{})
+	if report.Settled(h.last, mpitest.Now.Add(time.Second)) || !report.Settled(h.last, mpitest.Now.Add(time.Hour)) {
+		t.Error("a failure of unknown cause is to be looked into for a while")
+	}
+	seen := ended(pods(h.job, corev1.PodRunning, 0), h.job, batchv1.JobFailed, 0)
+	mpitest.Exited(137, "OOMKilled")(seen.Workers[1].Pod)
+	h.pass(time.Second, seen, mpi.Evidence{})
+	if got := h.last.Status.Failure; got.Code != string(mpi.CodeOutOfMemory) || got.Pod != "pi-worker-1" {
+		t.Errorf("the failure is %+v", got)
+	}
+}
+
+func TestALostWorkerIsRemembered(t *testing.T) {
+	h := &history{t: t, job: job(2)}
+	evict := func(pod *corev1.Pod) {
+		mpitest.Leaving(pod)
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI"})
+	}
+	h.pass(0, pods(h.job, corev1.PodRunning, 0), mpi.Evidence{})
+	seen := pods(h.job, corev1.PodRunning, 0)
+	evict(seen.Workers[1].Pod)
+	h.pass(time.Minute, seen, mpi.Evidence{})
+	// The worker is made again, and all is well for a moment.
+	h.pass(time.Minute+5*time.Second, pods(h.job, corev1.PodRunning, 0), mpi.Evidence{})
+	if got := h.last.Status.Findings; len(got) != 1 || got[0].Code != string(mpi.CodeEvicted) || got[0].Severity != v1alpha1.SeverityWarning {
+		t.Fatalf("the eviction is not remembered: %+v", got)
+	}
+	failed := ended(pods(h.job, corev1.PodRunning, 0), h.job, batchv1.JobFailed, 70*time.Second)
+	mpitest.Exited(1, "Error")(failed.LauncherPods[0])
+	h.pass(70*time.Second, failed, mpi.Evidence{Logs: map[string]mpi.Log{"pi-launcher-0": {Lines: []string{"ORTE has lost communication with a remote daemon."}}}})
+	if got := h.last.Status.Findings; len(got) != 2 || got[0].Code != string(mpi.CodeEvicted) || got[0].Severity != v1alpha1.SeverityError || got[1].Severity != v1alpha1.SeverityInfo {
+		t.Errorf("the eviction is not the cause: %+v", got)
+	}
+	if got := h.last.Status.Failure; got.Code != string(mpi.CodeEvicted) || got.Pod != "pi-worker-1" {
+		t.Errorf("the failure is %+v", got)
+	}
+
+	other := &history{t: t, job: h.job}
+	other.pass(0, pods(h.job, corev1.PodRunning, 0), mpi.Evidence{})
+	other.pass(time.Minute, seen, mpi.Evidence{})
+	other.pass(time.Hour, pods(h.job, corev1.PodRunning, 0), mpi.Evidence{})
+	if got := other.last.Status.Findings; len(got) != 0 {
+		t.Errorf("the eviction is remembered for too long: %+v", got)
+	}
+}
+
+func TestEachTransitionStandsOnceOnTheTimeline(t *testing.T) {
+	h := &history{t: t, job: job(1)}
+	suspended := job(1, func(j *mpi.Job) { j.Lifecycle.Suspended = true })
+	running := func(after time.Duration) {
+		for range 3 {
+			h.pass(after, pods(h.job, corev1.PodRunning, after-time.Second), mpi.Evidence{})
+		}
+	}
+	running(time.Second)
+	h.job = suspended
+	h.pass(60*time.Second, mpi.Observed{}, mpi.Evidence{})
+	h.pass(61*time.Second, mpi.Observed{}, mpi.Evidence{})
+	h.job = job(1)
+	running(120 * time.Second)
+	restarted := pods(h.job, corev1.PodRunning, 119*time.Second)
+	restarted.LauncherPods = append([]*corev1.Pod{mpitest.LauncherPod(h.job, 0, corev1.PodFailed)}, mpitest.LauncherPod(h.job, 1, corev1.PodRunning))
+	h.pass(130*time.Second, restarted, mpi.Evidence{})
+	h.pass(131*time.Second, restarted, mpi.Evidence{})
+	// A clock that goes back does not turn the order.
+	h.pass(-time.Hour, ended(restarted, h.job, batchv1.JobComplete, -time.Hour), mpi.Evidence{})
+	want := []string{
+		"00:00 Created", "00:01 PodsStarting", "00:01 PodsPlaced", "00:01 WorkersReady", "00:01 LauncherStarted", "00:01 Running",
+		"01:00 Suspended", "02:00 Resumed", "02:00 PodsStarting", "02:00 PodsPlaced", "02:00 WorkersReady", "02:00 LauncherStarted", "02:00 Running",
+		"02:10 LauncherRestarted", "02:10 Succeeded",
+	}
+	if diff := cmp.Diff(want, h.events()); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	for _, times := range h.last.Status.PhaseTimes {
+		if times.Seconds < 0 {
+			t.Errorf("a phase took less than no time: %+v", times)
+		}
+	}
+}
+
+func TestTimelineIsBounded(t *testing.T) {
+	h := &history{t: t, job: job(1)}
+	for i := range 200 {
+		seen := pods(h.job, corev1.PodRunning, 0)
+		seen.LauncherPods[0].Status.ContainerStatuses = []corev1.ContainerStatus{{RestartCount: int32(i)}}
+		h.pass(time.Duration(i)*time.Second, seen, mpi.Evidence{})
+	}
+	events := h.events()
+	if len(events) != 64 || events[0] != "00:00 Created" || events[63] != "03:19 LauncherRestarted" {
+		t.Errorf("%d entries, from %s to %s", len(events), events[0], events[len(events)-1])
+	}
+}
+
+func TestConsumption(t *testing.T) {
+	h := &history{t: t, job: job(2)}
+	want := func(cpu, memory, gpu int64) {
+		t.Helper()
+		c := h.last.Status.Consumption
+		if c.CPUCoreSeconds != cpu || c.MemoryGiBSeconds != memory || c.GPUSeconds["nvidia.com/gpu"] != gpu {
+			t.Errorf("got %+v, want %d, %d, %d", c, cpu, memory, gpu)
+		}
+	}
+	h.pass(0, mpi.Observed{}, mpi.Evidence{})
+	want(0, 0, 0)
+	h.pass(100*time.Second, pods(h.job, corev1.PodRunning, 0), mpi.Evidence{})
+	want(450, 800, 200) // 100 s of 2 workers and a launcher
+	h.pass(100*time.Second, pods(h.job, corev1.PodRunning, 0), mpi.Evidence{})
+	want(450, 800, 200)
+	h.pass(50*time.Second, pods(h.job, corev1.PodRunning, 0), mpi.Evidence{})
+	want(450, 800, 200) // the clock went back
+	// One worker vanishes, the other ended in between.
+	seen := pods(h.job, corev1.PodRunning, 0)
+	seen.Workers = seen.Workers[:1]
+	mpitest.Exited(0, "Completed")(seen.Workers[0].Pod)
+	seen.Workers[0].Pod.Status.Phase = corev1.PodSucceeded
+	seen.Workers[0].Pod.Status.ContainerStatuses[0].State.Terminated.FinishedAt = metav1.NewTime(mpitest.Now.Add(150 * time.Second))
+	h.pass(200*time.Second, seen, mpi.Evidence{})
+	want(450+50+200+100, 800+400+200, 200+100+50)
+	h.pass(300*time.Second, seen, mpi.Evidence{})
+	want(450+50+200+100+50, 800+400+200, 200+100+50)
+}
+
+func TestWrittenOnlyOnChange(t *testing.T) {
+	h := &history{t: t, job: job(2)}
+	trained := func(epoch string) mpi.Evidence { return mpi.Evidence{Training: mpi.Training{Epoch: epoch}} }
+	next := func(after time.Duration, seen mpi.Observed, evidence mpi.Evidence) bool {
+		before := h.last
+		return report.Changed(before, *h.pass(after, seen, evidence))
+	}
+	running := pods(h.job, corev1.PodRunning, 0)
+	tests := []struct {
+		name    string
+		changed bool
+	}{
+		{"first", next(0, mpi.Observed{}, mpi.Evidence{})},
+		{"pods", next(time.Second, running, mpi.Evidence{})},
+		{"time passes", next(90*time.Second, running, mpi.Evidence{})},
+		{"training begins", next(100*time.Second, running, trained("1"))},
+	}
+	for i, want := range []bool{true, true, false, true} {
+		if tests[i].changed != want {
+			t.Errorf("%s: changed is %v", tests[i].name, tests[i].changed)
+		}
+	}
+	base := h.last
+	for _, test := range []struct {
+		after time.Duration
+		epoch string
+		want  bool
+	}{{110 * time.Second, "2", false}, {140 * time.Second, "2", true}, {140 * time.Second, "1", false}} {
+		h.last = base
+		if got := next(test.after, running, trained(test.epoch)); got != test.want {
+			t.Errorf("epoch %s at %s: changed is %v", test.epoch, test.after, got)
+		}
+	}
+}
+
+func TestNewsAreWhatIsNew(t *testing.T) {
+	h := &history{t: t, job: job(1)}
+	first := h.pass(0, mpi.Observed{}, mpi.Evidence{})
+	if news := report.News(nil, *first); len(news) != 1 || news[0].Event != report.EventCreated {
+		t.Errorf("the first news are %+v", news)
+	}
+	second := h.pass(time.Second, mpi.Observed{}, mpi.Evidence{})
+	if news := report.News(first, *second); len(news) != 0 {
+		t.Errorf("nothing has happened, and the news are %+v", news)
+	}
+}
+
+// A report of a job of 1,000 workers with names as long as they can be, in trouble all of them.
+func TestReportsAreBounded(t *testing.T) {
+	name, nodeName := strings.Repeat("j", 44), strings.Repeat("n", 253)
+	h := &history{t: t, job: job(1000, func(j *mpi.Job) { j.Name = name })}
+	seen := ended(pods(h.job, corev1.PodFailed, 0, mpitest.Exited(1, strings.Repeat("R", 200)), func(pod *corev1.Pod) {
+		pod.Spec.NodeName = nodeName
+	}), h.job, batchv1.JobFailed, time.Minute)
+	evidence := mpi.Evidence{Logs: map[string]mpi.Log{}}
+	for _, pod := range append(podsOf(seen.Workers[:8]), seen.LauncherPods...) {
+		lines := make([]string, mpi.MaxLogLines)
+		for i := range lines {
+			lines[i] = strings.Repeat("<&>", 1000)
+		}
+		evidence.Logs[pod.Name] = mpi.Log{Lines: append(lines, "ValueError: "+strings.Repeat("<", 1000))}
+	}
+	for range 100 {
+		evidence.Events = append(evidence.Events, mpi.Event{Kind: "Pod", Name: name, Warning: true, Reason: "x", Message: strings.Repeat("<", 2000), Count: 1})
+	}
+	r := h.pass(time.Minute, seen, evidence)
+	s := r.Status
+	if len(s.Pods) == 0 || int(s.PodsOmitted)+len(s.Pods) != 1001 || s.Pods[0].Role != "launcher" {
+		t.Errorf("%d pods and %d omitted", len(s.Pods), s.PodsOmitted)
+	}
+	if len(s.Failure.LogTail) == 0 {
+		t.Error("there is no log")
+	}
+
+	// With names as they usually are all pods have room.
+	h = &history{t: t, job: job(1000, func(j *mpi.Job) { j.Name = "train-llama-7b" })}
+	if s := h.pass(time.Minute, pods(h.job, corev1.PodRunning, 0, func(pod *corev1.Pod) { pod.Spec.NodeName = "ip-10-0-123-45.eu-west-1.compute.internal" }), mpi.Evidence{}).Status; s.PodsOmitted != 0 {
+		t.Errorf("%d pods are omitted", s.PodsOmitted)
+	}
+}
+
+func BenchmarkMake(b *testing.B) {
+	j := job(1000)
+	seen := pods(j, corev1.PodRunning, 0)
+	seen.Now = mpitest.Now.Add(time.Minute)
+	outcome := mpi.Judge(j, seen)
+	previous := report.Make(j, seen, mpi.Evidence{}, outcome, nil, nil)
+	for b.Loop() {
+		next := report.Make(j, seen, mpi.Evidence{}, outcome, nil, &previous)
+		if report.Changed(&previous, next) {
+			b.Fatal("nothing has changed")
+		}
+	}
+}
