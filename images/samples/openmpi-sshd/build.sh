@@ -1,11 +1,9 @@
 #!/bin/sh
-# Runs as root inside the new root file system, with no network: compiles,
-# sets up the user and SSH, then removes what only the build needed.
-# /build holds pi.c; the files of rootfs/ are in place already.
+# Runs as root inside the new root file system, with the files of rootfs/ in
+# place: does what the sample without SSH does, and sets up the user and SSH.
 set -eu
-export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8
 
-mpicc -std=c11 -O2 -Wall -Wextra -Werror -o /usr/local/bin/pi /build/pi.c -lm
+/build/mpi/build.sh
 
 # The user that upstream's samples expect. Group 0 may write its home, because
 # OpenShift's users are in that group. "*" = no password, yet not locked.
@@ -26,18 +24,3 @@ install -d -m 1777 /var/lib/extrausers
 rm -f /etc/ssh/ssh_host_*
 dpkg-divert --local --rename --add /usr/sbin/sshd
 ln -s /usr/local/bin/sshd-user /usr/sbin/sshd
-
-# Debian's file does not end its last line.
-echo >>/etc/openmpi/openmpi-mca-params.conf
-# Reading another rank's memory needs ptrace rights, which the default seccomp
-# profile takes away; through shared memory it works everywhere.
-echo 'btl_vader_single_copy_mechanism = none' >>/etc/openmpi/openmpi-mca-params.conf
-
-# A rank that waits gives its core away: a demonstration often has more ranks
-# than the machine has cores, and would otherwise crawl.
-echo 'mpi_yield_when_idle = 1' >>/etc/openmpi/openmpi-mca-params.conf
-
-apt-get purge --yes --autoremove \
-	-o APT::AutoRemove::RecommendsImportant=false -o APT::AutoRemove::SuggestsImportant=false \
-	gcc libc6-dev libopenmpi-dev
-rm -rf /var/log/* /var/cache/ldconfig /var/cache/debconf/*-old /var/lib/dpkg/*-old

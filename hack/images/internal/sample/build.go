@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"archive/tar"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -13,6 +14,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -109,8 +111,38 @@ func (b Builder) make(ctx context.Context, s Sample, packed []byte, cached strin
 	if err := b.run(ctx, "mmdebstrap", s.mmdebstrapArguments(rootfs, overlay, b.Mirror, b.downloads())...); err != nil {
 		return err
 	}
+	if !s.SSH {
+		if err := refuseSSH(rootfs); err != nil {
+			return err
+		}
+	}
 	b.Log.Step("write %s", s.Reference)
 	return oci.RootFS{Reference: s.Reference, Tar: rootfs, Config: s.Config}.Write(cached)
+}
+
+// sshFile matches what OpenSSH's packages bring: programs, and what dpkg notes of them.
+var sshFile = regexp.MustCompile(`^(usr/)?(local/)?s?bin/(sshd?|rsh)$|^var/lib/dpkg/info/openssh-`)
+
+// refuseSSH reads a root file system, a tar file. The agent takes the place of SSH: an image with another one would
+// not show that none is needed.
+func refuseSSH(rootfs string) (err error) {
+	file, err := os.Open(rootfs)
+	if err != nil {
+		return fmt.Errorf("root file system: %w", err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	for reader := tar.NewReader(file); ; {
+		header, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("root file system %s: %w", rootfs, err)
+		}
+		if name := path.Clean(header.Name); sshFile.MatchString(name) {
+			return fmt.Errorf("the image has an SSH of its own, /%s: name its package in Unneeded", name)
+		}
+	}
 }
 
 // downloads is the folder of finished downloads, in the cache.

@@ -20,7 +20,7 @@ type Download struct {
 
 // builderVersion is part of every cache key. Raise it when this package makes
 // another image from the same inputs.
-const builderVersion = 1
+const builderVersion = 2
 
 // A Sample is the recipe of one image. It is part of the cache key as a whole.
 type Sample struct {
@@ -36,6 +36,9 @@ type Sample struct {
 	// Packages stay in the image; BuildPackages are there while build.sh runs.
 	Packages      []string
 	BuildPackages []string
+	// Unneeded are packages that others depend on and no rank uses. They are
+	// removed by force, after which apt installs nothing more in the image.
+	Unneeded []string
 	// Folder under images/samples has build.sh, which runs as root inside the
 	// image, and maybe rootfs/, which is laid over it before.
 	Folder string
@@ -43,11 +46,21 @@ type Sample struct {
 	Programs  []string
 	Sources   []string
 	Downloads []Download
-	Config    oci.Config
+	// SSH says that OpenSSH is wanted. Otherwise an image that has it is an error.
+	SSH bool
+	// License is an SPDX expression for what is neither Debian's nor this
+	// repository's.
+	License string
+	Config  oci.Config
 }
 
 // All returns the samples in the order of a list. All but one have an MPI and no SSH: the agent starts their ranks.
 func All() []Sample {
+	// What no rank uses, and is large: hwloc's modules for GPUs and displays, what turned Debian's root into a merged
+	// one, and what UCX's module for AMD's GPUs needs.
+	hwloc := []string{"libhwloc-plugins", "libxml2"}
+	usrmerge := []string{"libfile-find-rule-perl", "libperl5.36", "perl", "perl-modules-5.36", "usrmerge"}
+	rocm := []string{"libamd-comgr2", "libamdhip64-5", "libhsa-runtime64-1", "libllvm17t64", "libz3-4", "libze1"}
 	samples := []Sample{
 		{
 			Name:     "openmpi",
@@ -56,6 +69,7 @@ func All() []Sample {
 			Packages: []string{"openmpi-bin", "python3", "python3-mpi4py", "python3-numpy"},
 			// The library's development files pull in a compiler.
 			BuildPackages: []string{"gcc", "libc6-dev", "libopenmpi-dev"},
+			Unneeded:      slices.Concat(hwloc, usrmerge, []string{"libicu72", "openssh-client"}),
 			Folder:        "mpi", Programs: []string{"train.py"}, Sources: []string{"pi.c", "ranks.c"},
 		},
 		{
@@ -64,6 +78,7 @@ func All() []Sample {
 			Release:       "trixie",
 			Packages:      []string{"openmpi-bin"},
 			BuildPackages: []string{"gcc", "libc6-dev", "libopenmpi-dev"},
+			Unneeded:      slices.Concat(hwloc, rocm, []string{"openssh-client"}),
 			Folder:        "mpi", Sources: []string{"pi.c", "ranks.c"},
 		},
 		{
@@ -72,6 +87,7 @@ func All() []Sample {
 			Release:       "bookworm",
 			Packages:      []string{"mpich"},
 			BuildPackages: []string{"gcc", "libc6-dev", "libmpich-dev"},
+			Unneeded:      usrmerge,
 			Folder:        "mpi", Sources: []string{"pi.c", "ranks.c"},
 		},
 		{
@@ -85,6 +101,7 @@ func All() []Sample {
 				URL:    "https://files.pythonhosted.org/packages/eb/53/7a1f1d0e1863a23fc48d0b628daf4d1e97f142c4cd16fe6ecf8be946e2c2/impi_rt-2021.19.0-py2.py3-none-manylinux_2_28_x86_64.whl",
 				SHA256: "708b4336c9d303a3d807b58054c502ed4f716dfb074dfa48904180b46d14bb40",
 			}},
+			License: "LicenseRef-Intel-Simplified-Software-License-2022-10",
 			Config: oci.Config{Env: []string{
 				"PATH=/opt/intel/mpi/bin:" + standardPath,
 				"LD_LIBRARY_PATH=/opt/intel/mpi/lib",
@@ -95,14 +112,16 @@ func All() []Sample {
 		},
 		{
 			Name:    "openmpi-sshd",
-			About:   "Open MPI 4.1 with OpenSSH, as jobs for mpi-operator need it, Python, pi and train.py",
+			About:   "Open MPI 4.1 with OpenSSH, as jobs for mpi-operator need it, Python, pi, ranks and train.py",
 			Release: "bookworm",
 			Packages: []string{
 				"libnss-extrausers", "openmpi-bin", "openssh-client", "openssh-server",
 				"python3", "python3-mpi4py", "python3-numpy",
 			},
 			BuildPackages: []string{"gcc", "libc6-dev", "libopenmpi-dev"},
-			Folder:        "openmpi-sshd", Programs: []string{"train.py"}, Sources: []string{"pi.c"},
+			Unneeded:      slices.Concat(hwloc, usrmerge, []string{"libicu72"}),
+			Folder:        "openmpi-sshd", Programs: []string{"train.py"}, Sources: []string{"mpi/build.sh", "pi.c", "ranks.c"},
+			SSH: true,
 			Config: oci.Config{
 				User: "1000:1000",
 				Env:  []string{"PATH=" + standardPath, "HOME=/home/mpiuser"},
@@ -133,10 +152,14 @@ func (s *Sample) finish() {
 		s.Config.Args = []string{"/bin/sh"}
 	}
 	s.Config.Env = append(s.Config.Env, "LC_ALL=C.UTF-8")
+	license := "Apache-2.0"
+	if s.License != "" {
+		license += " AND " + s.License
+	}
 	s.Config.Labels = map[string]string{
 		"org.opencontainers.image.title":       name,
 		"org.opencontainers.image.description": "Sample image for MPI jobs: " + s.About,
-		"org.opencontainers.image.licenses":    "Apache-2.0",
+		"org.opencontainers.image.licenses":    license,
 	}
 }
 
@@ -177,7 +200,15 @@ func (s Sample) mmdebstrapArguments(target, inputs, mirror, downloads string) []
 	arguments = append(
 		arguments,
 		`--customize-hook=chroot "$1" /build/build.sh`,
-		`--customize-hook=rm -r "$1/build"`,
+		`--customize-hook=chroot "$1" apt-get purge --yes --autoremove -o APT::AutoRemove::RecommendsImportant=false `+
+			`-o APT::AutoRemove::SuggestsImportant=false `+strings.Join(s.BuildPackages, " "),
+	)
+	if len(s.Unneeded) > 0 {
+		arguments = append(arguments, `--customize-hook=chroot "$1" dpkg --purge --force-depends `+strings.Join(s.Unneeded, " "))
+	}
+	arguments = append(
+		arguments,
+		`--customize-hook=cd "$1" && rm -rf build var/log/* var/cache/ldconfig var/cache/debconf/*-old var/lib/dpkg/*-old`,
 		s.Release,
 		target,
 	)

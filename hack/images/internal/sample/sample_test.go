@@ -5,6 +5,8 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,6 +23,8 @@ import (
 func sources() fstest.MapFS {
 	return fstest.MapFS{
 		"pi.c":                                  {Data: []byte("int main(void) {}"), Mode: 0o644},
+		"ranks.c":                               {Data: []byte("int main(void) {}"), Mode: 0o644},
+		"mpi/build.sh":                          {Data: []byte("#!/bin/sh"), Mode: 0o755},
 		"train.py":                              {Data: []byte("pass"), Mode: 0o755},
 		"other":                                 {Data: []byte("not asked for")},
 		"openmpi-sshd/build.sh":                 {Data: []byte("#!/bin/sh"), Mode: 0o775},
@@ -65,7 +69,7 @@ func TestGather(t *testing.T) {
 		executable[name] = file.executable
 	}
 	want := map[string]bool{
-		"build/build.sh": true, "build/pi.c": false,
+		"build/build.sh": true, "build/mpi/build.sh": true, "build/pi.c": false, "build/ranks.c": false,
 		"usr/local/bin/train.py": true, "etc/ssh/some.conf": false,
 	}
 	if diff := cmp.Diff(want, executable); diff != "" {
@@ -133,7 +137,10 @@ func TestKeyIgnoresTheCheckout(t *testing.T) {
 
 func TestMmdebstrapArguments(t *testing.T) {
 	t.Parallel()
-	s := Sample{Release: "bookworm", Packages: []string{"z", "b"}, BuildPackages: []string{"gcc"}}
+	s := Sample{
+		Release: "bookworm", Packages: []string{"z", "b"}, BuildPackages: []string{"gcc"}, Unneeded: []string{"perl"},
+		Downloads: []Download{{URL: "https://example.com/a/file.whl"}},
+	}
 	tests := map[string]struct {
 		mirror string
 		end    []string
@@ -144,9 +151,17 @@ func TestMmdebstrapArguments(t *testing.T) {
 	for title, test := range tests {
 		t.Run(title, func(t *testing.T) {
 			t.Parallel()
-			got := s.mmdebstrapArguments("/w/rootfs.tar", "/w/inputs.tar", test.mirror, "")
+			got := s.mmdebstrapArguments("/w/rootfs.tar", "/w/inputs.tar", test.mirror, "/cache")
 			if !slices.Contains(got, "--include=b,gcc,z") {
 				t.Errorf("no sorted list of packages in %q", got)
+			}
+			hooks := strings.Join(got, "\n")
+			for _, want := range []string{"copy-in /cache/file.whl /build", "build.sh", "apt-get purge", "gcc", "--force-depends perl"} {
+				_, after, found := strings.Cut(hooks, want)
+				if !found {
+					t.Errorf("no %q, or not in this order, in %q", want, got)
+				}
+				hooks = after
 			}
 			if end := got[len(got)-len(test.end):]; !slices.Equal(end, test.end) {
 				t.Errorf("ends with %q, want %q", end, test.end)
@@ -220,6 +235,86 @@ func TestRealSources(t *testing.T) {
 				if script := bytes.HasPrefix(file.content, []byte("#!")); script != file.executable {
 					t.Errorf("%s: starts with #! is %v, executable is %v", name, script, file.executable)
 				}
+			}
+		})
+	}
+}
+
+// TestOnlyOneSampleHasSSH: all others show that the agent is enough.
+func TestOnlyOneSampleHasSSH(t *testing.T) {
+	t.Parallel()
+	for _, s := range All() {
+		if want := s.Name == "openmpi-sshd"; s.SSH != want {
+			t.Errorf("%s: SSH is %v", s.Name, s.SSH)
+		}
+	}
+}
+
+func TestRefuseSSH(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		file string
+		fine bool
+	}{
+		"client":                  {file: "./usr/bin/ssh"},
+		"server":                  {file: "./usr/sbin/sshd"},
+		"a script of ours":        {file: "./usr/local/bin/ssh"},
+		"before /usr was merged":  {file: "./bin/ssh"},
+		"package":                 {file: "./var/lib/dpkg/info/openssh-client.list"},
+		"apt's way to fetch":      {file: "./usr/lib/apt/methods/ssh", fine: true},
+		"a library":               {file: "./usr/lib/x86_64-linux-gnu/libssh.so.4", fine: true},
+		"a folder of that name":   {file: "./usr/share/bash-completion/completions/ssh", fine: true},
+		"a program that is other": {file: "./usr/bin/sshow", fine: true},
+	}
+	for title, test := range tests {
+		t.Run(title, func(t *testing.T) {
+			t.Parallel()
+			packed, err := packInputs(map[string]input{test.file: {}, "./usr/bin/mpirun": {}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			rootfs := filepath.Join(t.TempDir(), "rootfs.tar")
+			if err := os.WriteFile(rootfs, packed, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			err = refuseSSH(rootfs)
+			if (err == nil) != test.fine || err != nil && !strings.Contains(err.Error(), test.file[1:]) {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
+
+func TestDownload(t *testing.T) {
+	t.Parallel()
+	const hello = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/file.whl" {
+			http.NotFound(w, r)
+			return
+		}
+		_, _ = io.WriteString(w, "hello")
+	}))
+	t.Cleanup(server.Close)
+	tests := map[string]struct{ path, sum, says string }{
+		"as it should be": {path: "/file.whl", sum: hello},
+		"another content": {path: "/file.whl", sum: strings.Repeat("0", 64), says: hello},
+		"not there":       {path: "/other.whl", sum: hello, says: "404"},
+	}
+	for title, test := range tests {
+		t.Run(title, func(t *testing.T) {
+			t.Parallel()
+			builder := Builder{Cache: t.TempDir(), Log: steps.New(io.Discard, time.Now)}
+			err := builder.download(t.Context(), []Download{{URL: server.URL + test.path, SHA256: test.sum}})
+			left, _ := filepath.Glob(filepath.Join(builder.downloads(), "*"))
+			if test.says == "" {
+				if err != nil || len(left) != 1 {
+					t.Errorf("error %v, files %q", err, left)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), test.says) || len(left) > 0 {
+				t.Errorf("error %v does not say %q, or files are left: %q", err, test.says, left)
 			}
 		})
 	}
