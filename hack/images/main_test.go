@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"opendatahub.io/mpijob/hack/images/internal/sample"
 )
 
 func TestCommandLine(t *testing.T) {
@@ -69,37 +71,43 @@ func TestFindSamples(t *testing.T) {
 	}
 }
 
-// TestContainerfilesPinTheirBase: a base image without a version would make
-// another image of the same sources.
-func TestContainerfilesPinTheirBase(t *testing.T) {
+// TestContainerfiles checks what can be without a registry: a base image without a version would make another image
+// of the same sources, and what is copied must be there.
+func TestContainerfiles(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("../../images/*/Containerfile")
-	if err != nil {
-		t.Fatal(err)
-	}
-	more, err := filepath.Glob("../../images/*/*/Containerfile")
-	if err != nil {
-		t.Fatal(err)
-	}
-	files = append(files, more...)
-	if len(files) < 2 {
-		t.Fatalf("found only %q", files)
+	const checkout = "../.."
+	files := []string{"images/operator/Containerfile", "images/agent/Containerfile"}
+	for _, s := range sample.All() {
+		files = append(files, "images/samples/"+s.Name+"/Containerfile")
 	}
 	pinned := regexp.MustCompile(`^registry\.access\.redhat\.com/\S+:\d+(\.\d+)+(-\d+)?( AS \w+)?$`)
 	numeric := regexp.MustCompile(`(?m)^USER \d+(:\d+)?$`)
 	for _, file := range files {
-		content, err := os.ReadFile(file)
+		content, err := os.ReadFile(filepath.Join(checkout, file))
 		if err != nil {
-			t.Fatal(err)
+			t.Error(err)
+			continue
 		}
 		for line := range strings.Lines(string(content)) {
+			words := strings.Fields(line)
 			base, found := strings.CutPrefix(strings.TrimSpace(line), "FROM ")
 			if found && !pinned.MatchString(base) {
 				t.Errorf("%s: base %q is not a UBI image with a version", file, base)
 			}
+			if len(words) == 0 || words[0] != "COPY" || strings.Contains(line, "--from=") {
+				continue
+			}
+			for _, source := range words[1 : len(words)-1] {
+				if _, err := os.Stat(filepath.Join(checkout, source)); err != nil && !strings.HasPrefix(source, "--") {
+					t.Errorf("%s: %v", file, err)
+				}
+			}
 		}
 		if !numeric.Match(content) {
 			t.Errorf("%s: no numeric USER, which runAsNonRoot needs", file)
+		}
+		if !strings.Contains(string(content), "podman build -f "+file+" ") {
+			t.Errorf("%s: does not say how it is built", file)
 		}
 	}
 }
