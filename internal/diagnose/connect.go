@@ -33,13 +33,13 @@ var connectTexts = map[mpi.Code]text{
 		remedies: []Remedy{
 			{Text: "Let the agent start the ranks: workers then need no sshd, and the launcher waits for them.", Action: "metadata.annotations: {mpi.opendatahub.io/launch: agent}"},
 			{Text: "With sshd: give the worker a readiness probe on its port, and start the launcher when workers are ready.", Action: "spec.launcherCreationPolicy: WaitForWorkersReady"},
-			{Text: "Look whether sshd runs.", Action: "kubectl -n {namespace} logs {job}-worker-0"},
+			{Text: "Look whether sshd runs.", Action: "kubectl -n {namespace} logs {worker}"},
 		},
 	},
 	mpi.CodeConnectionTimeout: {
 		summary: "The launcher could not reach {host|a worker}: its packets get no answer. Something on the way drops them, mostly a NetworkPolicy or a service mesh.",
 		remedies: []Remedy{
-			{Text: "Allow all traffic among the job's own pods.", Action: "NetworkPolicy with podSelector {training.kubeflow.org/job-name: {job}} for both ends"},
+			{Text: "Allow all traffic among the job's own pods.", Action: "NetworkPolicy for both ends with podSelector {selector}"},
 			{Text: "See which policies there are.", Action: "kubectl -n {namespace} get networkpolicy"},
 			{Text: "Keep a service mesh off the job's pods.", Action: "labels: {sidecar.istio.io/inject: \"false\"}"},
 		},
@@ -47,7 +47,7 @@ var connectTexts = map[mpi.Code]text{
 	mpi.CodeUnreachable: {
 		summary: "The launcher could not reach {hosts|its workers}{seconds}: {message|no answer came}",
 		remedies: []Remedy{
-			{Text: "Look how these workers are doing: they may not have started.", Action: "kubectl -n {namespace} get pods -l training.kubeflow.org/job-name={job} -o wide"},
+			{Text: "Look how these workers are doing: they may not have started.", Action: "kubectl -n {namespace} get pods -l {selector} -o wide"},
 			{Text: "If they run, allow all traffic among the job's own pods (NetworkPolicy, service mesh).", Action: "kubectl -n {namespace} get networkpolicy"},
 			{Text: "If they only start slowly, as with a large image, let the launcher wait for them.", Action: "spec.launcherCreationPolicy: WaitForWorkersReady"},
 		},

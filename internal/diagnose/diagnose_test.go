@@ -73,8 +73,10 @@ func starting(workers int32, change ...func(*corev1.Pod)) scene {
 
 func withResources(j *mpi.Job) {
 	j.SlotsPerWorker = 2
+	j.Fields.Slots, j.Fields.Deadline = field.NewPath("spec", "slotsPerWorker"), field.NewPath("spec", "runPolicy", "activeDeadlineSeconds")
 	specs := field.NewPath("spec", "mpiReplicaSpecs")
 	j.Fields.LauncherTemplate, j.Fields.WorkerTemplate = specs.Key("Launcher").Child("template"), specs.Key("Worker").Child("template")
+	j.Fields.WorkerCount = specs.Key("Worker").Child("replicas")
 	resources := corev1.ResourceRequirements{Limits: corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("16Gi"), "nvidia.com/gpu": resource.MustParse("2"),
 	}}

@@ -36,14 +36,14 @@ var disruptionTexts = map[mpi.Code]text{
 	mpi.CodeLauncherDeleted: {
 		summary: "The launcher, the pod that runs mpirun, was deleted while the job ran; nothing of the job did that. A new one begins from the start.",
 		remedies: []Remedy{
-			{Text: "Ask who has deleted it; to stop a job, suspend or delete the job itself.", Action: "kubectl -n {namespace} patch mpijob {job} --type merge -p '{\"spec\":{\"runPolicy\":{\"suspend\":true}}}'"},
+			{Text: "Ask who has deleted it; to stop a job, suspend or delete the job itself.", Action: "kubectl -n {namespace} patch {kindLower} {job} --type merge -p '{\"spec\":{\"runPolicy\":{\"suspend\":true}}}'"},
 			{Text: "If nobody has, look at the events: a node may have been emptied for maintenance.", Action: "kubectl -n {namespace} get events --sort-by=.lastTimestamp"},
 		},
 	},
 	mpi.CodeDeadline: {
 		summary: "The job was stopped since it was not done in time: it may take {deadline|a limited time}.",
 		remedies: []Remedy{
-			{Text: "If the program was still getting on, give the job more time.", Action: "spec.runPolicy.activeDeadlineSeconds"},
+			{Text: "If the program was still getting on, give the job more time.", Action: "{deadlineField}"},
 			{Text: "If it hung, look at the last lines of its log: a rank that waits for another says nothing more.", Action: "kubectl -n {namespace} logs {logPod} --tail=50"},
 		},
 	},

@@ -58,7 +58,7 @@ var exitTexts = map[mpi.Code]text{
 	mpi.CodeProgramMissing: {
 		summary: "The program {program|that mpirun was to start} is not there, in the image of {where|the launcher or a worker}.",
 		remedies: []Remedy{
-			{Text: "Check its name and folder, in the image of the workers too: ranks start there.", Action: "kubectl -n {namespace} exec {job}-worker-0 -- ls -l {program|PROGRAM}"},
+			{Text: "Check its name and folder, in the image of the workers too: ranks start there.", Action: "kubectl -n {namespace} exec {worker} -- ls -l {program|PROGRAM}"},
 			{Text: "Use the same image for the launcher and the workers.", Action: "spec.mpiReplicaSpecs.{Launcher,Worker}.template.spec.containers[0].image"},
 		},
 	},
@@ -74,14 +74,14 @@ var exitTexts = map[mpi.Code]text{
 		summary: "The program does not start because the library {library|that it needs} is not found.",
 		remedies: []Remedy{
 			{Text: "Pass the folder on to all ranks.", Action: "mpirun -x LD_LIBRARY_PATH <program>"},
-			{Text: "Or install the library in the image of the workers, too.", Action: "kubectl -n {namespace} exec {job}-worker-0 -- ldconfig -p | grep {library|LIBRARY}"},
+			{Text: "Or install the library in the image of the workers, too.", Action: "kubectl -n {namespace} exec {worker} -- ldconfig -p | grep {library|LIBRARY}"},
 		},
 	},
 	mpi.CodeApplicationFailed: {
 		summary: "The program ended with an error{rankText}{codeText}{errorText}. MPI then ends all other ranks.",
 		remedies: []Remedy{
 			{Text: "Read what that rank said before it ended; what other ranks say afterwards follows from it.", Action: "kubectl -n {namespace} logs {logPod}"},
-			{Text: "Try the same command with one worker, to see whether it is the program or its being distributed.", Action: "spec.mpiReplicaSpecs.Worker.replicas: 1"},
+			{Text: "Try the same command with one worker, to see whether it is the program or its being distributed.", Action: "{workersField}: 1"},
 		},
 	},
 }

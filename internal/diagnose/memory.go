@@ -16,7 +16,7 @@ var memoryTexts = map[mpi.Code]text{
 			"The kernel then ends the program at once, and with it the whole MPI job.",
 		remedies: []Remedy{
 			{Text: "Give each {role} more memory{more}.", Action: "{field}.spec.containers[0].resources.limits.memory"},
-			{Text: "Or use less: a smaller batch, fewer data-loading processes, or fewer ranks (processes of the program) in each worker.", Action: "spec.slotsPerWorker"},
+			{Text: "Or use less: a smaller batch, fewer data-loading processes, or fewer ranks (processes of the program) in each worker.", Action: "{slotsField}"},
 		},
 	},
 	mpi.CodeGPUOutOfMemory: {

@@ -14,7 +14,7 @@ var networkTexts = map[mpi.Code]text{
 		summary: "mpirun was asked for {slots|more} ranks (processes of the program) and the job has {ranks} slots for them: {workers} workers with {perWorker} each.",
 		remedies: []Remedy{
 			{Text: "Ask mpirun for {ranks} ranks, or leave -np out: it then fills every slot.", Action: "mpirun -np {ranks}"},
-			{Text: "Or give the job more slots: more workers, or more slots in each of them.", Action: "spec.slotsPerWorker"},
+			{Text: "Or give the job more slots: more workers, or more slots in each of them.", Action: "{slotsField}"},
 			{Text: "If the numbers fit, MPI did not read the job's list of hosts: take --host and --hostfile out of the command."},
 		},
 	},

@@ -31,7 +31,7 @@ var refusalTexts = map[mpi.Code]text{
 	mpi.CodeQuotaExceeded: {
 		summary: "The namespace's quota{quota} does not allow the pods that the job needs: {figures|it is used up}.",
 		remedies: []Remedy{
-			{Text: "Ask for less: fewer workers, or less for each of them.", Action: "spec.mpiReplicaSpecs.Worker.replicas"},
+			{Text: "Ask for less: fewer workers, or less for each of them.", Action: "{workersField}"},
 			{Text: "Or wait until other jobs of the namespace have ended; the rest of the pods is then made by itself."},
 			{Text: "Or ask whoever runs the cluster for more.", Action: "kubectl -n {namespace} describe resourcequota"},
 		},

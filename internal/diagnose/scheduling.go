@@ -19,7 +19,7 @@ var schedulingTexts = map[mpi.Code]text{
 		summary: "{who} cannot be placed, since no machine has enough free: each asks for {want}, and {have|no machine has that free now}.",
 		remedies: []Remedy{
 			{Text: "{first|Wait until other work has ended, or ask for less in each pod.}", Action: "{field}.spec.containers[0].resources"},
-			{Text: "Or use fewer workers.", Action: "spec.mpiReplicaSpecs.Worker.replicas"},
+			{Text: "Or use fewer workers.", Action: "{workersField}"},
 			{Text: "See what is free on the machines.", Action: "kubectl describe nodes | grep -A 10 'Allocated resources'"},
 		},
 	},

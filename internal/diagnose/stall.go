@@ -13,9 +13,9 @@ var stallTexts = map[mpi.Code]text{
 	mpi.CodeNoOutput: {
 		summary: "All pods run, but the program has said nothing since {since}. It may compute in silence; or a rank hangs, and the others wait for it.",
 		remedies: []Remedy{
-			{Text: "See whether the ranks still compute: one that hangs uses no processor, those that wait for it use all of theirs.", Action: "kubectl -n {namespace} top pods -l training.kubeflow.org/job-name={job}"},
-			{Text: "Look where a rank is.", Action: "kubectl -n {namespace} exec {job}-worker-0 -- py-spy dump --pid PID"},
-			{Text: "If it hangs, end it by a limit of time, so that it does not keep its machines.", Action: "spec.runPolicy.activeDeadlineSeconds"},
+			{Text: "See whether the ranks still compute: one that hangs uses no processor, those that wait for it use all of theirs.", Action: "kubectl -n {namespace} top pods -l {selector}"},
+			{Text: "Look where a rank is.", Action: "kubectl -n {namespace} exec {worker} -- py-spy dump --pid PID"},
+			{Text: "If it hangs, end it by a limit of time, so that it does not keep its machines.", Action: "{deadlineField}"},
 		},
 	},
 	mpi.CodeSlowStart: {
@@ -28,9 +28,9 @@ var stallTexts = map[mpi.Code]text{
 	mpi.CodeUnknown: {
 		summary: "{state} The cause is not one that is known here. {known}",
 		remedies: []Remedy{
-			{Text: "Read the launcher's log: the first error in it is mostly the cause.", Action: "kubectl -n {namespace} logs -l training.kubeflow.org/job-name={job},training.kubeflow.org/job-role=launcher --tail=200"},
+			{Text: "Read the launcher's log: the first error in it is mostly the cause.", Action: "kubectl -n {namespace} logs {launcherPods} --tail=200"},
 			{Text: "Then the events.", Action: "kubectl -n {namespace} get events --sort-by=.lastTimestamp"},
-			{Text: "Then the state of the pods.", Action: "kubectl -n {namespace} describe pods -l training.kubeflow.org/job-name={job}"},
+			{Text: "Then the state of the pods.", Action: "kubectl -n {namespace} describe pods -l {selector}"},
 		},
 	},
 }

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"opendatahub.io/mpijob/internal/mpi"
 )
@@ -61,9 +63,11 @@ func (p *patient) figures(pods []jobPod) map[string]string {
 		log = launcher.Name
 	}
 	figures := map[string]string{
-		"logPod":    log,
-		"namespace": p.job.Namespace, "job": p.job.Name, "kind": p.job.Kind, "service": p.job.ServiceName(), "secret": p.job.SecretName(),
-		"pod": name, "role": string(role), "field": p.field(role), "who": "A pod", "hostPod": p.job.WorkerName(0), "image": image(p.template(role)), "launcherImage": image(p.template(mpi.RoleLauncher)),
+		"logPod": log, "worker": p.firstWorker(), "hostPod": p.firstWorker(), "selector": p.selector(), "launcherPods": p.launcherPods(), "kindLower": strings.ToLower(p.job.Kind),
+		"slotsField": fieldText(p.job.Fields.Slots, "slots of a worker"), "workersField": fieldText(p.job.Fields.WorkerCount, "number of workers"),
+		"deadlineField": fieldText(p.job.Fields.Deadline, "activeDeadlineSeconds"),
+		"namespace":     p.job.Namespace, "job": p.job.Name, "kind": p.job.Kind, "service": p.job.ServiceName(), "secret": p.job.SecretName(),
+		"pod": name, "role": string(role), "field": p.field(role), "who": "A pod", "image": image(p.template(role)), "launcherImage": image(p.template(mpi.RoleLauncher)),
 		"workers": strconv.Itoa(int(p.job.Workers.Count)), "perWorker": strconv.Itoa(int(p.job.SlotsPerWorker)), "ranks": strconv.FormatInt(p.job.Ranks(), 10),
 		"limit": bytesText(limit(p.template(role), corev1.ResourceMemory)),
 	}
@@ -72,6 +76,40 @@ func (p *patient) figures(pods []jobPod) map[string]string {
 		figures["node"] = pods[0].Spec.NodeName
 	}
 	return figures
+}
+
+// fieldText is how users find a field of the job that they wrote.
+func fieldText(at *field.Path, otherwise string) string {
+	if at == nil {
+		return otherwise
+	}
+	return at.String()
+}
+
+// firstWorker is a worker's pod to look into.
+func (p *patient) firstWorker() string {
+	for _, pod := range p.pods {
+		if pod.role == mpi.RoleWorker {
+			return pod.Name
+		}
+	}
+	return p.job.WorkerName(0)
+}
+
+// selector picks the job's pods. Those of TrainJobs are JobSet's.
+func (p *patient) selector() string {
+	if p.job.Kind == "TrainJob" {
+		return "jobset.sigs.k8s.io/jobset-name=" + p.job.Name
+	}
+	return mpi.LabelJob + "=" + p.job.Name
+}
+
+// launcherPods picks the launcher's among them, as arguments of kubectl.
+func (p *patient) launcherPods() string {
+	if p.job.Kind == "TrainJob" {
+		return "-l " + p.selector() + ",jobset.sigs.k8s.io/replicatedjob-name=launcher"
+	}
+	return "-l " + p.selector() + "," + mpi.LabelRole + "=" + string(mpi.RoleLauncher)
 }
 
 func image(spec corev1.PodSpec) string {

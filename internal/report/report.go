@@ -57,12 +57,20 @@ func Changed(previous *v1alpha1.JobReport, next v1alpha1.JobReport) bool {
 	if previous == nil {
 		return true
 	}
-	old, now := previous.Status.DeepCopy(), next.Status.DeepCopy()
-	if advanced(old.Training, now.Training, often) {
+	old, now := previous.Status, next.Status
+	// A thousand pods are most of a record; reflection would take milliseconds for them, in every pass.
+	if advanced(old.Training, now.Training, often) || !slices.EqualFunc(old.Pods, now.Pods, samePod) {
 		return true
 	}
+	old.Pods, now.Pods = nil, nil
 	old.Consumption, old.Training, now.Consumption, now.Training = nil, nil, nil, nil
 	return !apiequality.Semantic.DeepEqual(old, now) || !apiequality.Semantic.DeepEqual(previous.Labels, next.Labels) || previous.Spec != next.Spec
+}
+
+func samePod(a, b v1alpha1.PodStatus) bool {
+	same := (a.ExitCode == nil) == (b.ExitCode == nil) && (a.ExitCode == nil || *a.ExitCode == *b.ExitCode)
+	a.ExitCode, b.ExitCode = nil, nil
+	return same && a == b
 }
 
 // advanced tells whether training has told of something new, long enough after the last time.
