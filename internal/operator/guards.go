@@ -22,8 +22,9 @@ import (
 const mutatingConfiguration = "mpijob-mutating"
 
 // addGuards serves what stands between users and Kubeflow Trainer, whether Trainer is there or not: without it the API
-// server has nothing to ask about. config/webhook says what happens while nobody answers.
-func addGuards(m manager.Manager) {
+// server has nothing to ask about. config/webhook says what happens while nobody answers. The domain is the cluster's, or
+// empty.
+func addGuards(m manager.Manager, domain string) {
 	live := m.GetAPIReader()
 	for path, handler := range map[string]admission.Handler{
 		"/validate-runtime": admission.HandlerFunc(guardRuntime),
@@ -31,7 +32,7 @@ func addGuards(m manager.Manager) {
 			return guardTrainJob(ctx, live, request)
 		}),
 		"/mutate-jobset": admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
-			return wireJobSet(ctx, live, request)
+			return wireJobSet(ctx, live, domain, request)
 		}),
 		"/mutate-creator": admission.HandlerFunc(recordCreator),
 	} {

@@ -17,7 +17,7 @@ import (
 
 // wireJobSet completes the JobSet that Trainer makes of a TrainJob with a runtime of ours, and keeps it so when Trainer
 // applies it again.
-func wireJobSet(ctx context.Context, live client.Reader, request admission.Request) admission.Response {
+func wireJobSet(ctx context.Context, live client.Reader, domain string, request admission.Request) admission.Response {
 	jobSet, err := decodeTree(request.Object.Raw)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
@@ -38,7 +38,7 @@ func wireJobSet(ctx context.Context, live client.Reader, request admission.Reque
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
-	if err := trainjob.Wire(jobSet.Object, job); err != nil {
+	if err := trainjob.Wire(jobSet.Object, job, domain); err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
 	return changedTo(request, jobSet)

@@ -37,7 +37,7 @@ func addWebhooks(m manager.Manager, served *certificate, namespace string, c *cl
 			Handler: &validator{kind: kind, decoder: admission.NewDecoder(m.GetScheme()), cluster: c, settings: settings},
 		})
 	}
-	addGuards(m)
+	addGuards(m, settings.ClusterDomain)
 	return nil
 }
 

@@ -1,8 +1,8 @@
 package trainjob
 
 import (
+	"cmp"
 	"fmt"
-	"reflect"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,10 +19,13 @@ type tree = map[string]any
 //   - the TrainJob's image and variables go to the workers too (Trainer gives them to the launcher alone);
 //   - the launcher's command runs under the agent, which tells what became of it;
 //   - the job's key can be read by whatever user a pod runs as (Trainer mounts it for root and a group);
+//   - workers find the launcher by its bare host name, at which MPICH's and Intel's have them call back;
 //   - a service mesh keeps out of the pods.
 //
+// The domain is the cluster's; empty stands for cluster.local.
+//
 // Neither the number of pods nor their size changes: Kueue has counted them by Trainer's own code.
-func Wire(jobSet tree, job TrainJob) error {
+func Wire(jobSet tree, job TrainJob, domain string) error {
 	trainer := job.trainer()
 	for _, part := range parts(jobSet) {
 		for _, field := range []string{"labels", "annotations"} {
@@ -34,6 +37,7 @@ func Wire(jobSet tree, job TrainJob) error {
 		for _, item := range part.keyItems() {
 			item["mode"] = int64(0o444)
 		}
+		part.search(job.Name + "." + job.Namespace + ".svc." + cmp.Or(domain, "cluster.local"))
 		switch {
 		case part.container == nil:
 		case part.name == launcherName:
@@ -61,8 +65,9 @@ func Keep(jobSet, before tree) {
 		}
 		was := old[i]
 		for _, field := range []string{"labels", "annotations"} {
-			copyField(child(part.pod, "metadata", field), child(was.pod, "metadata", field), mpi.IstioInject)
+			copyField(part.pod, was.pod, "metadata", field, mpi.IstioInject)
 		}
+		copyField(part.pod, was.pod, "spec", "dnsConfig")
 		if part.container != nil && was.container != nil {
 			for _, field := range []string{"image", "env", "command"} {
 				copyField(part.container, was.container, field)
@@ -85,11 +90,11 @@ type jobPart struct {
 // parts are a JobSet's jobs.
 func parts(jobSet tree) []jobPart {
 	var all []jobPart
-	for _, job := range list(child(jobSet, "spec"), "replicatedJobs") {
+	for _, job := range list(at(jobSet, "spec"), "replicatedJobs") {
 		name, _ := job["name"].(string)
 		pod := child(job, "template", "spec", "template")
 		p := jobPart{name: name, pod: pod}
-		for _, c := range list(child(pod, "spec"), "containers") {
+		for _, c := range list(at(pod, "spec"), "containers") {
 			if c["name"] == nodeName {
 				p.container = c
 			}
@@ -101,17 +106,24 @@ func parts(jobSet tree) []jobPart {
 
 // agent tells whether the pods bring the agent along.
 func (p jobPart) agent() bool {
-	return slices.ContainsFunc(list(child(p.pod, "spec"), "initContainers"), func(c tree) bool { return c["name"] == launch.Container })
+	return slices.ContainsFunc(list(at(p.pod, "spec"), "initContainers"), func(c tree) bool { return c["name"] == launch.Container })
 }
 
 // keyItems are the files of the job's keys with their modes.
 func (p jobPart) keyItems() []tree {
-	for _, volume := range list(child(p.pod, "spec"), "volumes") {
+	for _, volume := range list(at(p.pod, "spec"), "volumes") {
 		if volume["name"] == keyVolume {
-			return list(child(volume, "secret"), "items")
+			return list(at(volume, "secret"), "items")
 		}
 	}
 	return nil
+}
+
+// search has the pods look for names in one more domain.
+func (p jobPart) search(domain string) {
+	dns := child(p.pod, "spec", "dnsConfig")
+	searches, _ := dns["searches"].([]any)
+	dns["searches"] = append(searches, domain)
 }
 
 // supervise has the agent run an explicit command. What only the image knows cannot be put after it.
@@ -157,6 +169,14 @@ func child(of tree, path ...string) tree {
 	return of
 }
 
+// at is the object at a path, nil where it is missing.
+func at(of tree, path ...string) tree {
+	for _, name := range path {
+		of, _ = of[name].(tree)
+	}
+	return of
+}
+
 // list are the objects in a list.
 func list(of tree, name string) []tree {
 	entries, _ := of[name].([]any)
@@ -170,12 +190,11 @@ func list(of tree, name string) []tree {
 }
 
 // copyField makes a field what it is elsewhere, missing or not.
-func copyField(to, from tree, name string) {
-	value, has := from[name]
-	switch {
-	case !has:
-		delete(to, name)
-	case !reflect.DeepEqual(to[name], value):
-		to[name] = value
+func copyField(to, from tree, path ...string) {
+	last := len(path) - 1
+	if value, has := at(from, path[:last]...)[path[last]]; has {
+		child(to, path[:last]...)[path[last]] = value
+	} else {
+		delete(at(to, path[:last]...), path[last])
 	}
 }

@@ -1,0 +1,138 @@
+package trainjob_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"opendatahub.io/mpijob/internal/kinds/trainjob"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// made is a JobSet as Trainer makes it.
+const made = `
+metadata: {name: pi, namespace: ns}
+spec:
+  suspend: false
+  replicatedJobs:
+  - name: node
+    template: {spec: {template: {metadata: {labels: {a: b}}, spec: {
+      initContainers: [{name: mpi-agent}],
+      containers: [{name: node, image: runtimes, env: [{name: OURS, value: runtimes}, {name: BOTH, value: runtimes}], command: [serve]}, {name: other, image: others}],
+      volumes: [{name: mpi-ssh-auth, secret: {items: [{key: ssh-privatekey, mode: 416, path: id_rsa}]}}]}}}}
+  - name: launcher
+    template: {spec: {template: {spec: {
+      initContainers: [{name: mpi-agent}],
+      containers: [{name: node, image: jobs, command: [mpirun, pi], args: [--fast]}]}}}}
+  - name: dataset-initializer
+    template: {spec: {template: {spec: {containers: [{name: dataset-initializer, image: initializers}]}}}}
+`
+
+// wired is what it becomes.
+const wired = `
+metadata: {name: pi, namespace: ns}
+spec:
+  suspend: false
+  replicatedJobs:
+  - name: node
+    template: {spec: {template: {metadata: {labels: {a: b, sidecar.istio.io/inject: "false"}, annotations: {sidecar.istio.io/inject: "false"}}, spec: {
+      initContainers: [{name: mpi-agent}],
+      dnsConfig: {searches: [pi.ns.svc.cluster.local]},
+      containers: [{name: node, image: jobs, env: [{name: OURS, value: runtimes}, {name: BOTH, value: jobs}, {name: THEIRS, valueFrom: {secretKeyRef: {name: s, key: k}}}], command: [serve]}, {name: other, image: others}],
+      volumes: [{name: mpi-ssh-auth, secret: {items: [{key: ssh-privatekey, mode: 292, path: id_rsa}]}}]}}}}
+  - name: launcher
+    template: {spec: {template: {metadata: {labels: {sidecar.istio.io/inject: "false"}, annotations: {sidecar.istio.io/inject: "false"}}, spec: {
+      initContainers: [{name: mpi-agent}],
+      dnsConfig: {searches: [pi.ns.svc.cluster.local]},
+      containers: [{name: node, image: jobs, command: [/opt/mpi-agent/mpi-agent, launch, --, mpirun, pi], args: [--fast]}]}}}}
+  - name: dataset-initializer
+    template: {spec: {template: {metadata: {labels: {sidecar.istio.io/inject: "false"}, annotations: {sidecar.istio.io/inject: "false"}}, spec: {containers: [{name: dataset-initializer, image: initializers}]}}}}
+`
+
+func tree(t *testing.T, text string) map[string]any {
+	t.Helper()
+	var object map[string]any
+	if err := yaml.Unmarshal([]byte(text), &object); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+// text is an object as YAML, in which numbers are alike whatever their types.
+func text(t *testing.T, object map[string]any) string {
+	t.Helper()
+	data, err := yaml.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func TestWire(t *testing.T) {
+	jobSet := tree(t, made)
+	from := job(t, "{image: jobs, command: [mpirun, pi], env: [{name: BOTH, value: jobs}, {name: THEIRS, valueFrom: {secretKeyRef: {name: s, key: k}}}]}")
+	if err := trainjob.Wire(jobSet, from, ""); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(text(t, tree(t, wired)), text(t, jobSet)); diff != "" {
+		t.Errorf("want -, got +\n%s", diff)
+	}
+}
+
+// TestKeep: whatever Trainer applies later, the JobSet stays in these fields what it was made as, wired or, from before
+// the operator, not; and everything else changes.
+func TestKeep(t *testing.T) {
+	for name, before := range map[string]string{"wired": wired, "not wired": made} {
+		t.Run(name, func(t *testing.T) {
+			applied := tree(t, strings.Replace(made, "suspend: false", "suspend: true", 1))
+			trainjob.Keep(applied, tree(t, before))
+			if diff := cmp.Diff(text(t, tree(t, strings.Replace(before, "suspend: false", "suspend: true", 1))), text(t, applied)); diff != "" {
+				t.Errorf("want -, got +\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPods(t *testing.T) {
+	pod := func(name, job, index, restart string, second int) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Name: name, CreationTimestamp: metav1.Unix(int64(second), 0),
+			Labels: map[string]string{
+				"jobset.sigs.k8s.io/replicatedjob-name": job, "jobset.sigs.k8s.io/restart-attempt": restart,
+				"batch.kubernetes.io/job-completion-index": index, "jobset.sigs.k8s.io/job-index": "0",
+			},
+		}}
+	}
+	launchers, workers := trainjob.Pods(base(t), []*corev1.Pod{
+		pod("of-the-try-before", "node", "0", "0", 1),
+		pod("second", "launcher", "0", "1", 5),
+		pod("first", "launcher", "0", "1", 3),
+		pod("w10", "node", "10", "1", 2),
+		pod("w2", "node", "2", "1", 2),
+		pod("w2-anew", "node", "2", "1", 4),
+		pod("data", "dataset-initializer", "0", "1", 4),
+	})
+	if len(launchers) != 2 || launchers[0].Name != "first" {
+		t.Errorf("launchers are %v", launchers)
+	}
+	if diff := cmp.Diff([]string{"2 w2-anew", "10 w10"}, names(workers)); diff != "" {
+		t.Error(diff)
+	}
+	_, workers = trainjob.Pods(base(t, "    mpi:\n", "    torch:\n"), []*corev1.Pod{pod("t0", "node", "0", "0", 1), pod("t1", "node", "1", "0", 1)})
+	if len(workers) != 2 {
+		t.Errorf("workers are %v", names(workers))
+	}
+}
+
+func names(workers []mpi.Worker) []string {
+	var all []string
+	for _, w := range workers {
+		all = append(all, fmt.Sprint(w.Index, " ", w.Pod.Name))
+	}
+	return all
+}

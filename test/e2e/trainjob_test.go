@@ -1,0 +1,497 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"opendatahub.io/mpijob/internal/kinds/trainjob"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// runtimes are those of config/runtimes, by name, with this cluster's images.
+var runtimes = sync.OnceValues(func() (map[string]*unstructured.Unstructured, error) {
+	text, err := exec.Command("kubectl", "kustomize", "../../config/runtimes/kubernetes").Output() //nolint:noctx // it ends by itself
+	if err != nil {
+		return nil, fmt.Errorf("put runtimes together: %w", err)
+	}
+	agent := os.Getenv("AGENT_IMG")
+	if agent == "" {
+		agent = "odh/mpijob-agent:dev"
+	}
+	changed := strings.ReplaceAll(string(text), "quay.io/opendatahub/mpijob-agent:latest", agent)
+	changed = regexp.MustCompile(`quay\.io/opendatahub/mpi-sample-(\w+):latest`).ReplaceAllStringFunc(changed, func(name string) string {
+		name, _, _ = strings.Cut(strings.TrimPrefix(name, "quay.io/opendatahub/mpi-sample-"), ":")
+		return sampleImage(name)
+	})
+	found := map[string]*unstructured.Unstructured{}
+	for document := range strings.SplitSeq(changed, "\n---\n") {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
+			return nil, err
+		}
+		found[object.GetName()] = object
+	}
+	return found, nil
+})
+
+// needTrainer skips a test where Kubeflow Trainer is not installed.
+func needTrainer(t *testing.T) {
+	t.Helper()
+	if _, err := api.RESTMapper().RESTMapping(schema.GroupKind{Group: trainjob.GroupVersion.Group, Kind: trainjob.Kind}); err != nil {
+		if apimeta.IsNoMatchError(err) {
+			t.Skip("SKIPPED: Kubeflow Trainer is not installed here; make cluster-up WITH=trainer does that")
+		}
+		t.Fatal(err)
+	}
+}
+
+// runtimeIn puts one of our runtimes into a namespace, as a TrainingRuntime named mpi, changed in its text.
+func runtimeIn(t *testing.T, namespace, name string, change ...string) {
+	t.Helper()
+	if err := tryRuntime(t, api, namespace, name, change...); err != nil {
+		t.Fatalf("create runtime: %v", err)
+	}
+}
+
+func tryRuntime(t *testing.T, by client.Client, namespace, name string, change ...string) error {
+	t.Helper()
+	needTrainer(t)
+	all, err := runtimes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := yaml.Marshal(all[name].Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := &unstructured.Unstructured{}
+	for i := 0; i < len(change); i += 2 {
+		if !strings.Contains(string(text), change[i]) {
+			t.Fatalf("the runtime has no %q", change[i])
+		}
+	}
+	if err := yaml.Unmarshal([]byte(strings.NewReplacer(change...).Replace(string(text))), &object.Object); err != nil {
+		t.Fatal(err)
+	}
+	object.SetKind(trainjob.RuntimeKind)
+	object.SetNamespace(namespace)
+	object.SetName("mpi")
+	return by.Create(t.Context(), object)
+}
+
+// trainJob is a TrainJob named pi with the runtime mpi; what follows is its trainer and the rest of it, in YAML.
+func trainJob(t *testing.T, namespace, trainer string, rest ...string) *unstructured.Unstructured {
+	t.Helper()
+	text := "metadata: {name: pi}\nspec:\n  runtimeRef: {name: mpi, kind: TrainingRuntime}\n  trainer: " + trainer + "\n" + strings.Join(rest, "\n")
+	object := trainjob.New()
+	if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
+		t.Fatal(err)
+	}
+	object.SetGroupVersionKind(trainjob.GroupVersion.WithKind(trainjob.Kind))
+	object.SetNamespace(namespace)
+	return object
+}
+
+// trainerPods are the pods of a TrainJob with a role, by name, that are not being deleted.
+func trainerPods(t *testing.T, job client.Object, role string) []corev1.Pod {
+	t.Helper()
+	var pods corev1.PodList
+	err := api.List(t.Context(), &pods, client.InNamespace(job.GetNamespace()), client.MatchingLabels{trainjob.LabelJobSet: job.GetName(), "jobset.sigs.k8s.io/replicatedjob-name": role})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil })
+}
+
+// ends waits until a TrainJob has one of its two ends.
+func ends(t *testing.T, job *unstructured.Unstructured, how string) {
+	t.Helper()
+	eventually(t, "the TrainJob is "+how, 3*time.Minute, func() error {
+		now, err := trainjob.LoadJob(t.Context(), api, client.ObjectKeyFromObject(job))
+		if err != nil {
+			return err
+		}
+		for _, c := range now.Status.Conditions {
+			if c.Status == metav1.ConditionTrue && c.Type == how {
+				return nil
+			}
+			if c.Status == metav1.ConditionTrue && (c.Type == "Complete" || c.Type == "Failed") {
+				dumpTrainJob(t, job)
+				t.Fatalf("the TrainJob is %s: %s", c.Type, c.Message)
+			}
+		}
+		return fmt.Errorf("its conditions are %+v", now.Status.Conditions)
+	})
+}
+
+func dumpTrainJob(t *testing.T, job *unstructured.Unstructured) {
+	t.Helper()
+	jobSet := jobSetOf(job)
+	_ = api.Get(context.Background(), client.ObjectKeyFromObject(job), jobSet)
+	text, _ := yaml.Marshal(jobSet.Object)
+	t.Logf("%s", text)
+}
+
+func jobSetOf(job *unstructured.Unstructured) *unstructured.Unstructured {
+	jobSet := &unstructured.Unstructured{}
+	jobSet.SetGroupVersionKind(schema.GroupVersionKind{Group: "jobset.x-k8s.io", Version: "v1alpha2", Kind: "JobSet"})
+	jobSet.SetNamespace(job.GetNamespace())
+	jobSet.SetName(job.GetName())
+	return jobSet
+}
+
+// printed is what a TrainJob's launcher has printed.
+func printed(t *testing.T, job client.Object) string {
+	t.Helper()
+	pods := trainerPods(t, job, "launcher")
+	if len(pods) == 0 {
+		t.Fatal("the launcher has no pod")
+	}
+	text, err := logs.CoreV1().Pods(job.GetNamespace()).GetLogs(pods[0].Name, &corev1.PodLogOptions{}).DoRaw(t.Context())
+	if err != nil {
+		t.Fatalf("read the launcher's log: %v", err)
+	}
+	return string(text)
+}
+
+// ranksByPod counts the ranks that said where they are.
+func ranksByPod(text string) map[string]int {
+	found := map[string]int{}
+	for _, match := range rankOn.FindAllStringSubmatch(text, -1) {
+		found[match[3]]++
+	}
+	return found
+}
+
+// TestTrainJobAnyMPI: a TrainJob of 4 nodes has 2 ranks on each of its 4 pods, on more than one of the cluster's
+// nodes, in a namespace that enforces restricted.
+func TestTrainJobAnyMPI(t *testing.T) {
+	for _, with := range implementations {
+		t.Run(with.sample, func(t *testing.T) {
+			t.Parallel()
+			namespace := newNamespace(t)
+			runtimeIn(t, namespace, strings.Replace("mpi-"+with.sample, "intelmpi", "intel", 1))
+			job := trainJob(t, namespace, fmt.Sprintf("{numNodes: 4, numProcPerNode: 2, command: [%s, -n, '8', ranks, --sleep, '2']}", with.mpirun))
+			start := time.Now()
+			create(t, job)
+			nodes := map[string]bool{}
+			eventually(t, "it has a launcher and 3 workers", time.Minute, func() error {
+				pods := slices.Concat(trainerPods(t, job, "node"), trainerPods(t, job, "launcher"))
+				for i := range pods {
+					if pods[i].Spec.NodeName == "" {
+						return fmt.Errorf("%s is on no node", pods[i].Name)
+					}
+					nodes[pods[i].Spec.NodeName] = true
+					if pods[i].Annotations[mpi.IstioInject] != "false" || pods[i].Labels[mpi.IstioInject] != "false" {
+						t.Errorf("%s would get a mesh's proxy", pods[i].Name)
+					}
+				}
+				if len(pods) != 4 {
+					return fmt.Errorf("it has %d pods", len(pods))
+				}
+				return nil
+			})
+			ends(t, job, "Complete")
+			text := printed(t, job)
+			t.Logf("%s after %s", with.sample, time.Since(start).Round(100*time.Millisecond))
+			for _, pod := range []string{"pi-launcher-0-0", "pi-node-0-0", "pi-node-0-1", "pi-node-0-2"} {
+				if n := ranksByPod(text)[pod]; n != 2 {
+					t.Errorf("%d ranks ran on %s, want 2", n, pod)
+				}
+			}
+			if !strings.Contains(text, "sum 28\n") {
+				t.Errorf("it printed %q", text)
+			}
+			var all corev1.NodeList
+			if err := api.List(t.Context(), &all); err != nil {
+				t.Fatal(err)
+			}
+			if len(all.Items) > 1 && len(nodes) < 2 {
+				t.Errorf("all pods were on %v", nodes)
+			}
+		})
+	}
+}
+
+// TestTrainJobImageReachesWorkers: an image and variables of the TrainJob's own; the runtime names an image that does
+// not exist. With a runtime that is not ours they reach the launcher alone, as Trainer has it.
+func TestTrainJobImageReachesWorkers(t *testing.T) {
+	t.Parallel()
+	const missing = "registry.invalid/none:none"
+	for name, ours := range map[string]bool{"a runtime of ours": true, "another": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			namespace := newNamespace(t)
+			change := []string{"image: " + image, "image: " + missing, "runLauncherAsNode: true", "runLauncherAsNode: false"}
+			if !ours {
+				change = append(change, mpi.AnnotationImplementation, "example.com/was-ours")
+			}
+			runtimeIn(t, namespace, "mpi-openmpi", change...)
+			job := trainJob(t, namespace, "{numNodes: 2, image: '"+image+"', env: [{name: GREETING, value: hello}], command: [mpirun, -n, '2', sh, -c, 'echo $GREETING from $(hostname)']}")
+			create(t, job)
+			if ours {
+				ends(t, job, "Complete")
+				for _, want := range []string{"hello from pi-node-0-0", "hello from pi-node-0-1"} {
+					if text := printed(t, job); !strings.Contains(text, want) {
+						t.Errorf("it printed %q, want %q", text, want)
+					}
+				}
+				return
+			}
+			eventually(t, "it has workers", time.Minute, func() error {
+				if n := len(trainerPods(t, job, "node")); n != 2 {
+					return fmt.Errorf("it has %d", n)
+				}
+				return nil
+			})
+			worker := trainerPods(t, job, "node")[0].Spec.Containers[0]
+			if worker.Image != missing || slices.ContainsFunc(worker.Env, func(v corev1.EnvVar) bool { return v.Name == "GREETING" }) {
+				t.Errorf("the worker has image %s and variables %v: Trainer does by itself what we do in its place", worker.Image, worker.Env)
+			}
+		})
+	}
+}
+
+// TestTrainJobSuspendAndResume: with an image of its own, created suspended, resumed, suspended while it runs, resumed.
+func TestTrainJobSuspendAndResume(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	runtimeIn(t, namespace, "mpi-openmpi", "image: "+image, "image: registry.invalid/none:none")
+	job := trainJob(t, namespace, "{numNodes: 3, image: '"+image+"', command: [mpirun, -n, '3', ranks, --sleep, '8']}", "  suspend: true")
+	create(t, job)
+	eventually(t, "it is suspended", time.Minute, func() error {
+		now, err := trainjob.LoadJob(t.Context(), api, client.ObjectKeyFromObject(job))
+		if err == nil && !apimeta.IsStatusConditionTrue(now.Status.Conditions, "Suspended") {
+			err = fmt.Errorf("conditions are %+v", now.Status.Conditions)
+		}
+		return err
+	})
+	pods := func(want int) {
+		t.Helper()
+		eventually(t, fmt.Sprintf("%d pods run", want), 2*time.Minute, func() error {
+			running := 0
+			all := slices.Concat(trainerPods(t, job, "node"), trainerPods(t, job, "launcher"))
+			for i := range all {
+				if all[i].Status.Phase == corev1.PodRunning {
+					running++
+				}
+			}
+			if running != want || len(all) != want {
+				return fmt.Errorf("%d of %d pods run", running, len(all))
+			}
+			return nil
+		})
+	}
+	pods(0)
+	suspend(t, job, false)
+	pods(3)
+	suspend(t, job, true)
+	pods(0)
+	suspend(t, job, false)
+	ends(t, job, "Complete")
+	if found := ranksByPod(printed(t, job)); len(found) != 3 {
+		t.Errorf("ranks were on %v, want 3 pods", found)
+	}
+}
+
+func suspend(t *testing.T, job *unstructured.Unstructured, yes bool) {
+	t.Helper()
+	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"suspend":%t}}`, yes))
+	if err := api.Patch(t.Context(), job.DeepCopy(), patch); err != nil {
+		t.Fatalf("set suspend to %t: %v", yes, err)
+	}
+}
+
+// TestTrainJobDeleted: a running TrainJob that is deleted leaves nothing.
+func TestTrainJobDeleted(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	runtimeIn(t, namespace, "mpi-openmpi")
+	job := trainJob(t, namespace, "{numNodes: 3, command: [mpirun, -n, '3', ranks, --sleep, '600']}")
+	create(t, job)
+	eventually(t, "its ranks run", 2*time.Minute, func() error {
+		pods := trainerPods(t, job, "launcher")
+		if len(pods) == 1 && pods[0].Status.Phase == corev1.PodRunning && strings.Contains(printed(t, job), "rank 2 of 3") {
+			return nil
+		}
+		return fmt.Errorf("no rank has said anything")
+	})
+	if err := api.Delete(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "nothing is left", time.Minute, func() error {
+		if left := children(t, namespace); len(left) > 0 {
+			return fmt.Errorf("left are %v", left)
+		}
+		return nil
+	})
+}
+
+// TestTrainJobFails: the launcher's exit code is told, at once and after one try.
+func TestTrainJobFails(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	runtimeIn(t, namespace, "mpi-openmpi")
+	job := trainJob(t, namespace, "{numNodes: 2, command: [mpirun, -n, '2', sh, -c, 'exit 3']}")
+	create(t, job)
+	ends(t, job, "Failed")
+	pods := trainerPods(t, job, "launcher")
+	if len(pods) != 1 {
+		t.Fatalf("the launcher was tried %d times", len(pods))
+	}
+	if told, has := mpi.SummaryOf(&pods[0]); !has || told.ExitCode == nil || *told.ExitCode != 3 {
+		t.Errorf("the agent's summary is %+v", told)
+	}
+}
+
+// warnings collects what the API server warns of.
+type warnings struct{ texts []string }
+
+// HandleWarningHeader implements rest.WarningHandler.
+func (w *warnings) HandleWarningHeader(_ int, _, text string) { w.texts = append(w.texts, text) }
+
+// clientWith is a client that keeps the API server's warnings, and may act as somebody else.
+func clientWith(t *testing.T, w *warnings, change func(*rest.Config)) client.Client {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.WarningHandler = w
+	change(config)
+	made, err := client.New(config, client.Options{Scheme: api.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// TestTrainerFaultsAreRefused: the mistakes that Trainer runs as something else, in runtimes and in TrainJobs.
+func TestTrainerFaultsAreRefused(t *testing.T) {
+	t.Parallel()
+	limits := []string{
+		"  annotations:\n    mpi.opendatahub.io/mpi-implementation: OpenMPI\n  labels", "  annotations:\n    mpi.opendatahub.io/mpi-implementation: OpenMPI\n    mpi.opendatahub.io/max-workers: '4'\n" +
+			"    mpi.opendatahub.io/max-gpus-per-worker: '2'\n    mpi.opendatahub.io/required-node-labels: pool=mpi\n  labels",
+	}
+	tests := map[string]struct {
+		runtime []string
+		trainer string
+		// refused are parts of the one message; warned are parts of warnings.
+		runtimeRefused, refused, warned []string
+	}{
+		"4 launchers":     {runtime: []string{"numNodes: 1", "numNodes: 4"}, runtimeRefused: []string{"must be 1: Trainer would start 4 launchers"}},
+		"a gang in order": {runtime: []string{"spec:\n  mlPolicy", "spec:\n  podGroupPolicy: {coscheduling: {}}\n  mlPolicy", "name: launcher\n", "name: launcher\n        dependsOn: [{name: node, status: Ready}]\n"}, runtimeRefused: []string{"all pods are scheduled together"}},
+		"an unknown MPI":  {runtime: []string{"mpi-implementation: OpenMPI", "mpi-implementation: LAM"}, runtimeRefused: []string{`"LAM": supported values: "OpenMPI", "Intel", "MPICH"`}},
+		"no command":      {trainer: "{numNodes: 2}", refused: []string{"spec.trainer.command: Required value: must say what the launcher runs"}},
+		"every limit": {
+			runtime: limits, trainer: "{numNodes: 5, command: [ranks], resourcesPerNode: {limits: {nvidia.com/gpu: 3}}}",
+			refused: []string{"must be at most 4", "must be at most 2 GPUs", `job "launcher" must have pool: mpi`, `job "node" must have pool: mpi`},
+		},
+		"1 node":         {trainer: "{numNodes: 1, command: [ranks]}", warned: []string{"1 makes 2 pods with ranks"}},
+		"slots and GPUs": {trainer: "{numNodes: 2, numProcPerNode: 4, command: [ranks], resourcesPerNode: {limits: {nvidia.com/gpu: 2}}}", warned: []string{"4 ranks on each node with 2 GPUs"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			namespace := newNamespace(t)
+			heard := &warnings{}
+			by := clientWith(t, heard, func(*rest.Config) {})
+			err := tryRuntime(t, by, namespace, "mpi-openmpi", test.runtime...)
+			refusedWith(t, err, test.runtimeRefused)
+			if test.trainer == "" {
+				return
+			}
+			refusedWith(t, by.Create(t.Context(), trainJob(t, namespace, test.trainer, "  suspend: true")), test.refused)
+			for _, want := range test.warned {
+				if !strings.Contains(strings.Join(heard.texts, "\n"), want) {
+					t.Errorf("warnings are %q, want %q", heard.texts, want)
+				}
+			}
+		})
+	}
+}
+
+func refusedWith(t *testing.T, err error, parts []string) {
+	t.Helper()
+	if (err != nil) != (len(parts) > 0) {
+		t.Fatalf("the answer is %v, want %q", err, parts)
+	}
+	for _, part := range parts {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("the answer is %v, want %q", err, part)
+		}
+	}
+}
+
+// TestCreatorIsRecorded: jobs of both kinds name their creator, whatever they say themselves, for good.
+func TestCreatorIsRecorded(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	runtimeIn(t, namespace, "mpi-openmpi")
+	ada := clientWith(t, &warnings{}, func(config *rest.Config) {
+		config.Impersonate = rest.ImpersonationConfig{UserName: "ada", Groups: []string{"system:masters", "system:authenticated"}}
+	})
+	forged := map[string]string{mpi.AnnotationCreator: "somebody else"}
+	mpiJob := openMPI(namespace, 1, "true")
+	mpiJob.Spec.RunPolicy.Suspend = new(true)
+	for _, job := range []client.Object{trainJob(t, namespace, "{numNodes: 2, command: ['true']}", "  suspend: true"), mpiJob} {
+		job.SetAnnotations(forged)
+		if err := ada.Create(t.Context(), job); err != nil {
+			t.Fatal(err)
+		}
+		if creator := job.GetAnnotations()[mpi.AnnotationCreator]; creator != "ada" {
+			t.Errorf("%T names %q as its creator", job, creator)
+		}
+		for _, patch := range []string{`{"metadata":{"annotations":{"mpi.opendatahub.io/created-by":"bob"}}}`, `{"metadata":{"annotations":null}}`} {
+			if err := api.Patch(t.Context(), job, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
+				t.Fatal(err)
+			}
+			if creator := job.GetAnnotations()[mpi.AnnotationCreator]; creator != "ada" {
+				t.Errorf("%T names %q as its creator after %s", job, creator, patch)
+			}
+		}
+	}
+}
+
+// TestTrainJobBesideMPIJob measures how long a first rank takes, with 3 workers each, one after the other.
+func TestTrainJobBesideMPIJob(t *testing.T) {
+	namespace := newNamespace(t)
+	runtimeIn(t, namespace, "mpi-openmpi")
+	firstRank := func(job client.Object, pods func() []corev1.Pod) time.Duration {
+		start := time.Now()
+		create(t, job)
+		eventually(t, "a rank says where it is", time.Minute, func() error {
+			for _, pod := range pods() {
+				text, _ := logs.CoreV1().Pods(namespace).GetLogs(pod.Name, &corev1.PodLogOptions{}).DoRaw(t.Context())
+				if rankOn.Match(text) {
+					return nil
+				}
+			}
+			return fmt.Errorf("none has")
+		})
+		return time.Since(start).Round(100 * time.Millisecond)
+	}
+	mpiJob := agentJob(namespace, "job", "openmpi", kubeflow.MPIImplementationOpenMPI, 3, "mpirun", "-n", "6", "ranks")
+	took := firstRank(mpiJob, func() []corev1.Pod { return podsOf(t, mpiJob, mpi.RoleLauncher) })
+	train := trainJob(t, namespace, "{numNodes: 4, numProcPerNode: 2, command: [mpirun, -n, '8', ranks]}")
+	t.Logf("from create to the first rank's line: MPIJob %s, TrainJob %s", took, firstRank(train, func() []corev1.Pod { return trainerPods(t, train, "launcher") }))
+}
