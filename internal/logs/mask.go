@@ -14,7 +14,7 @@ const Masked = "****"
 // passwords given as key=value, in JSON or as flags, credentials in URLs, and the keys of clouds and services by their
 // form. It is made to hide rather too much than too little of what looks like a secret, and leaves all else as it is.
 // A Masker may be used by several goroutines.
-type Masker struct{ extra []*regexp.Regexp }
+type Masker struct{ extra []rule }
 
 // NewMasker returns a Masker that hides more patterns too (RE2): of a pattern with a group, what the first group
 // matches; otherwise what the pattern matches.
@@ -25,7 +25,7 @@ func NewMasker(patterns []string) (Masker, error) {
 		if err != nil {
 			return Masker{}, fmt.Errorf("pattern of secrets %q: %w", pattern, err)
 		}
-		m.extra = append(m.extra, compiled)
+		m.extra = append(m.extra, rule{pattern: compiled, hidden: []int{min(1, compiled.NumSubexp())}})
 	}
 	return m, nil
 }
@@ -33,129 +33,246 @@ func NewMasker(patterns []string) (Masker, error) {
 // Lines masks lines that follow each other: a private key reaches over several. The lines given are not changed. A
 // tail may begin within a key, whose end alone gives it away.
 func (m Masker) Lines(lines []string) []string {
-	masked := make([]string, len(lines))
-	inside := endsKey(lines)
-	for i, line := range lines {
-		begins, ends := keyBegin.MatchString(line), keyEnd.MatchString(line)
-		switch {
-		case begins && ends, begins, inside && ends:
-			masked[i] = Masked
-		case inside && keyBody.MatchString(line):
-			masked[i] = Masked
-		default:
-			// What does not look like a key's inside ends it: a key whose end is missing hides nothing else.
-			inside = false
-			masked[i] = m.Line(line)
-		}
-		switch {
-		case ends:
-			inside = false
-		case begins:
-			inside = true
-		}
+	masked := make([]string, 0, len(lines))
+	var key keyBlock
+	for _, line := range lines {
+		masked = key.add(masked, line, m.Line)
 	}
 	return masked
 }
 
-var (
-	keyBegin = regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----`)
-	keyEnd   = regexp.MustCompile(`-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----`)
-	// Base 64, with headers as in old PEM files, and whatever a logger puts before the line.
-	keyBody = regexp.MustCompile(`(?:^|[\s\]>:|"'])[A-Za-z0-9+/=]{16,}["',\\n\s]*$|^[A-Za-z0-9+/=]{1,76}$|^(?:Proc-Type|DEK-Info|Version|Comment): |^\s*$`)
-)
+// Line masks one line by itself.
+func (m Masker) Line(line string) string {
+	var key keyBlock
+	return key.add(nil, line, m.settings)[0]
+}
 
-// endsKey tells whether lines begin within a private key.
-func endsKey(lines []string) bool {
-	for _, line := range lines {
-		switch {
-		case keyEnd.MatchString(line) && !keyBegin.MatchString(line):
-			return true
-		case !keyBody.MatchString(line):
-			return false
+// settings masks all but private keys.
+func (m Masker) settings(line string) string {
+	lowered := strings.ToLower(line)
+	for _, r := range rules {
+		if r.hint(lowered) {
+			line = r.hide(line)
+		}
+	}
+	for _, r := range m.extra {
+		line = r.hide(line)
+	}
+	return line
+}
+
+// rule hides some groups of what a pattern matches.
+type rule struct {
+	// hint tells of a line in lower case whether it may match. That is quicker than the pattern.
+	hint    func(lowered string) bool
+	pattern *regexp.Regexp
+	hidden  []int
+	// spares tells of a match, its groups by number, that it is no secret; nil: all are. Of a group "name" at the
+	// beginning it gets what stands before in the same word, too: patterns that begin with any word are slow.
+	spares func(found []string) bool
+}
+
+// secretOf makes a rule that hides a pattern's groups whose names begin with "secret", or all that it matches where
+// there are none.
+func secretOf(hint func(string) bool, pattern string, spares func(found []string) bool) rule {
+	r := rule{hint: hint, pattern: regexp.MustCompile(pattern), spares: spares}
+	for i, name := range r.pattern.SubexpNames() {
+		if strings.HasPrefix(name, "secret") {
+			r.hidden = append(r.hidden, i)
+		}
+	}
+	if r.hidden == nil {
+		r.hidden = []int{0}
+	}
+	return r
+}
+
+func (r rule) hide(line string) string {
+	var masked strings.Builder
+	last := 0
+	for _, at := range r.pattern.FindAllStringSubmatchIndex(line, -1) {
+		if r.spares != nil && r.spares(r.groups(line, at)) {
+			continue
+		}
+		for _, i := range r.hidden {
+			if from, to := at[2*i], at[2*i+1]; from >= 0 && from < to {
+				masked.WriteString(line[last:from] + Masked)
+				last = to
+			}
+		}
+	}
+	return masked.String() + line[last:]
+}
+
+func (r rule) groups(line string, at []int) []string {
+	found := make([]string, len(at)/2)
+	for i := range found {
+		if at[2*i] >= 0 {
+			found[i] = line[at[2*i]:at[2*i+1]]
+		}
+	}
+	if r.pattern.SubexpIndex("name") == 1 {
+		const most = 64
+		from := at[2]
+		for from > max(0, at[2]-most) && isNameByte(line[from-1]) {
+			from--
+		}
+		found[1] = line[from:at[3]]
+	}
+	return found
+}
+
+func isNameByte(c byte) bool {
+	return c == '_' || c == '.' || c == '-' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
+}
+
+// has is the hint that one of some words is in a line.
+func has(words ...string) func(string) bool {
+	return func(lowered string) bool {
+		return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(lowered, word) })
+	}
+}
+
+// hasSetting is the hint that a word with which a secret's name may end is set to something. Some of these words mean
+// nothing by themselves.
+func hasSetting(lowered string) bool {
+	for i, word := range secretWords {
+		for at := 0; ; at += len(word) {
+			next := strings.Index(lowered[at:], word)
+			if next < 0 {
+				break
+			}
+			at += next
+			set := strings.TrimLeft(lowered[at+len(word):], "\\\"' \t")
+			isSet := set != "" && (set[0] == ':' || set[0] == '=')
+			if isSet && (i >= endings || at > 0 && isNameByte(lowered[at-1])) {
+				return true
+			}
 		}
 	}
 	return false
 }
 
-// Line masks one line by itself.
-func (m Masker) Line(line string) string {
-	lowered := strings.ToLower(line)
-	for _, rule := range rules {
-		if slices.ContainsFunc(rule.words, func(word string) bool { return strings.Contains(lowered, word) }) {
-			line = rule.pattern.ReplaceAllString(line, rule.with)
-		}
-	}
-	for _, pattern := range m.extra {
-		line = maskGroup(line, pattern)
-	}
-	return line
+// hasFlag is the hint that there is a flag, and a word with which a secret's name may end.
+func hasFlag(lowered string) bool {
+	return (strings.HasPrefix(lowered, "-") || has(" -", "\"-", "'-", "[-", ",-")(lowered)) && has(secretWords...)(lowered)
 }
 
-// rule replaces what a pattern matches.
-type rule struct {
-	// words: one of them is in the line, in lower case. Looking for them is quicker than the pattern.
-	words   []string
-	pattern *regexp.Regexp
-	with    string
-}
+const (
+	// secretName is what the names of settings end with that hold secrets. Words that go on after it, such as
+	// tokenizer, max_tokens or password_file, are others.
+	secretName = `(?:pass(?:word|wd|phrase|code)|pwd|(?:ssh|db|[_-])pass|secret|token|credentials?|auth(?:orization)?|sas|connection[_-]?string|` +
+		`(?:api|access|secret|private|account|storage|shared|encryption|signing|master|license|ssh|subscription|service|session|hmac|client|webhook|deploy|signature)[_.-]?(?:access[_.-]?)?key(?:[_.-]?id)?|secret[_-]?id)`
+	// secretValue is what is set: in quotes that belong to a text in quotes, in quotes, or up to a blank. What would
+	// end it elsewhere, such as a comma, may be part of a password. A quote that is not closed was cut.
+	secretValue = `(?:\\["'](?P<secret1>[^"'\\]*)|[bfru]?"(?P<secret2>(?:[^"\\]|\\.)*)|[bfru]?'(?P<secret3>(?:[^'\\]|\\.)*)|(?P<secret4>[^\s"'\\]\S*))`
+)
 
-// secretName are names of settings that hold secrets. Words that only contain one, such as tokenizer or max_tokens,
-// are not among them.
-const secretName = `(?:[\w.-]*[_.-])?(?:password|passwd|passphrase|secret|secret[_-]?(?:access[_-]?)?key|secret[_-]?id|client[_-]?secret|api[_-]?key|apikey|access[_-]?key|access[_-]?token|auth[_-]?token|refresh[_-]?token|id[_-]?token|private[_-]?key|encryption[_-]?key|account[_-]?key|token|credentials?)`
+// secretWords are what a secret's name ends with; the first ones, so many as endings, only after something else.
+var secretWords = []string{"key", "id", "word", "wd", "pass", "phrase", "passcode", "string", "secret", "token", "auth", "authorization", "credential", "credentials", "sas"}
+
+const endings = 8
 
 var rules = []rule{
-	// A key that is written on one line, with its line ends as \n.
-	{[]string{"private key"}, regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|$)`), Masked},
-	{[]string{"eyj"}, regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}(?:\.[A-Za-z0-9_-]*)?`), Masked},
-	{[]string{"bearer", "basic", "authorization"}, regexp.MustCompile(`(?i)\b((?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:(?:bearer|basic|digest|token|negotiate|aws4-hmac-sha256)\s+)?)[^\s"',]+[^"'\n]*`), "${1}" + Masked},
-	{[]string{"bearer"}, regexp.MustCompile(`(?i)\b(bearer\s+)[A-Za-z0-9._~+/=-]{8,}`), "${1}" + Masked},
-	{[]string{"://"}, regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^/\s"'@]*:[^/\s"']*@`), "${1}" + Masked + "@"},
-	{[]string{"://"}, regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[A-Za-z0-9_-]{20,}@`), "${1}" + Masked + "@"},
-	// What a service's URL is signed with.
-	{[]string{"sig=", "signature=", "credential=", "security-token="}, regexp.MustCompile(`(?i)([?&](?:sig|x-amz-signature|x-amz-credential|x-amz-security-token|x-goog-signature|signature)=)[^&\s"']+`), "${1}" + Masked},
-	// Keys that their form gives away: AWS, GitHub, GitLab, Hugging Face, OpenAI and its like, Google, Slack, npm, PyPI,
-	// Weights & Biases as wandb login prints it, OpenShift.
-	{[]string{"akia", "asia"}, regexp.MustCompile(`\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`), Masked},
-	{[]string{"gh", "github_pat_"}, regexp.MustCompile(`\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})`), Masked},
-	{[]string{"glpat-"}, regexp.MustCompile(`\bglpat-[A-Za-z0-9_-]{16,}`), Masked},
-	{[]string{"hf_", "api_org_"}, regexp.MustCompile(`\b(?:hf_|api_org_)[A-Za-z0-9]{20,}`), Masked},
-	{[]string{"sk-"}, regexp.MustCompile(`\bsk-(?:[a-z]+-)*[A-Za-z0-9_-]{20,}`), Masked},
-	{[]string{"aiza", "ya29."}, regexp.MustCompile(`\b(?:AIza[A-Za-z0-9_-]{30,}|ya29\.[A-Za-z0-9_-]{20,})`), Masked},
-	{[]string{"xox"}, regexp.MustCompile(`\bxox[abeoprs]-[A-Za-z0-9-]{10,}`), Masked},
-	{[]string{"npm_", "pypi-"}, regexp.MustCompile(`\b(?:npm_[A-Za-z0-9]{30,}|pypi-[A-Za-z0-9_-]{30,})`), Masked},
-	{[]string{"sha256~"}, regexp.MustCompile(`\bsha256~[A-Za-z0-9_-]{20,}`), Masked},
-	{[]string{"wandb"}, regexp.MustCompile(`(?i)(wandb[\w .:=/-]{0,40}?)\b[0-9a-f]{40}\b`), "${1}" + Masked},
-	// Settings: name: "value", name='value', name=value, --name value. A value in quotes may hold blanks, one without
-	// ends at a blank. A number alone is a count and no secret, unless the name is a password's; <pad> and [PAD] are a
-	// language model's.
-	{secretWords, regexp.MustCompile(`(?i)(["']?\b` + secretName + `["']?\s*(?:=>|[:=])\s*)"(?:[^"\\<\[]|\\.)(?:[^"\\]|\\.)*"`), `${1}"` + Masked + `"`},
-	{secretWords, regexp.MustCompile(`(?i)(["']?\b` + secretName + `["']?\s*(?:=>|[:=])\s*)'(?:[^'\\<\[]|\\.)(?:[^'\\]|\\.)*'`), "${1}'" + Masked + "'"},
-	{secretWords, regexp.MustCompile(`(?i)(\\"` + secretName + `\\"\s*:\s*\\")[^"\\]*(\\")`), "${1}" + Masked + "${2}"},
-	{secretWords, regexp.MustCompile(`(?i)(\b(?:[\w.-]*[_.-])?(?:password|passwd|passphrase)\s*(?:=>|=|: )\s*)[^\s"',;&}\])]+`), "${1}" + Masked},
-	// PWD=/folder is where a shell is.
-	{[]string{"pwd"}, regexp.MustCompile(`(?i)(\b(?:[\w.-]*[_.-])?pwd\s*(?:=>|=|: )\s*)[^\s"',;&}\])/][^\s"',;&}\])]*`), "${1}" + Masked},
-	{secretWords, regexp.MustCompile(`(?i)(\b` + secretName + `\s*(?:=>|=|: )\s*)[^\s"',;&}\])\[(<{]*[^\s"',;&}\])\[(<{0-9.][^\s"',;&}\])]*`), "${1}" + Masked},
-	{secretWords, regexp.MustCompile(`(?i)(^|\s)(--?` + secretName + `\s+)([^\s"'-][^\s"']*|"[^"]*"|'[^']*')`), "${1}${2}" + Masked},
-	// mysql -psecret, curl -u user:secret.
-	{[]string{"-u ", "--user "}, regexp.MustCompile(`(\s(?:-u|--user)\s+["']?[^\s:"']+:)[^\s"']+`), "${1}" + Masked},
+	secretOf(has("eyj"), `\beyJ[\w-]{6,}\.[\w-]{4,}(?:\.[\w-]*)*`, nil),
+	secretOf(has("authorization"), `(?i)\bauthorization\\?["']?\s*[:=]\s*\\?["']?(?:bearer|basic|token|negotiate|apikey)\s+(?P<secret>[^\s"'\\]+[^"'\\]*)`, nil),
+	// These name their parts, in quotes of their own.
+	secretOf(has("authorization"), `(?i)\bauthorization\\?["']?\s*[:=]\s*\\?["']?(?:digest|oauth|hawk|aws4-hmac-sha256)\s+(?P<secret>.+)`, nil),
+	secretOf(has("bearer"), `(?i)\bbearer\s+(?P<secret>[\w.~+/=-]{8,})`, func(found []string) bool { return isProse(found[1]) }),
+	secretOf(has("cookie"), `(?i)\bcookie2?\\?["']?:\s*(?P<secret>.+)`, nil),
+	// Credentials in URLs. A password with an unescaped slash is understood by databases' clients alone. What was cut
+	// may have lost its @.
+	secretOf(has("://"), `(?i)\b(?:postgres\w*|mysql|mariadb|mongodb|redis|rediss|amqps?)(?:\+\w+)?://(?P<secret>[^\s"'<>]+)@`, nil),
+	secretOf(has("://"), `(?i)\b[a-z][a-z0-9+.-]*://(?P<secret>[^/\s"'<>@]*:[^/\s"'<>]*)(?:@|…$)`, nil),
+	secretOf(has("://"), `(?i)\b(?:https?|git)://(?P<secret>[\w.~-]{20,})@`, nil),
+	// What the URL of a service is signed with.
+	secretOf(has("="), `(?i)[?&;](?:sig|signature|sas|x-(?:amz|goog)-(?:signature|credential|security-token))=(?P<secret>[^&\s"'#]+)`, nil),
+	secretOf(has("="), `(?i)[?&](?:key|code)=(?P<secret>[^&\s"'#]{16,})`, nil),
+	secretOf(has("hooks."), `(?i)\bhooks\.[\w.-]+/(?:services|workflows|triggers)/(?P<secret>[^\s"']+)`, nil),
+	// Keys that their form gives away: of clouds, code hosts, model hubs and services. What was cut is shorter.
+	secretOf(has("akia", "asia"), `\b(?:AKIA|ASIA)[A-Z0-9]{8,}`, nil),
+	secretOf(has("gh", "gl", "hf_", "sk", "rk_", "npm_", "pypi", "nvapi", "dckr", "dop_", "r8_", "api_org_"), `\b(?:gh[pousr]_|github_pat_|glpat-|hf_|api_org_|npm_|pypi-|nvapi-|dckr_[a-z]+_|dop_v1_|r8_|[sr]k_(?:live|test)_)(?:[\w-]{16,}|[\w-]*…$)`, nil),
+	secretOf(has("sk-"), `\bsk-[\w-]{20,}`, nil),
+	secretOf(has("aiza", "ya29.", "gocspx", "hvs.", "sg."), `\b(?:AIza[\w-]{20,}|ya29\.[\w.-]{20,}|GOCSPX-[\w-]{16,}|hv[sb]\.[\w-]{16,}|SG\.[\w-]{16,}\.[\w-]{16,})`, nil),
+	secretOf(has("xox", "xapp"), `\b(?:xox[abeoprs]|xapp)-[\w-]{10,}`, nil),
+	secretOf(has("dapi"), `\bdapi[0-9a-f]{32}`, nil),
+	secretOf(has("q~"), `[\w~.-]{3}\dQ~[\w~.-]{30,}`, nil),
+	secretOf(has("sha256~"), `\bsha256~[\w-]{20,}`, nil),
+	secretOf(has("wandb"), `(?i)\bwandb[\w .:=/-]{0,40}?\b(?P<secret>[0-9a-f]{40})\b`, nil),
+	// Settings: name=value, name: value, "name": "value"; --name value, "--name", "value"; ENV NAME value; name is value.
+	secretOf(hasSetting, `(?i)(?P<name>`+secretName+`)(?P<set>\\?["']?\s*(?:=>|:=|==?|:)\s*)`+secretValue, isNoSecret),
+	secretOf(hasFlag, `(?i)(?:^|[\s"'\[,])--?[\w.-]*?(?P<name>`+secretName+`)(?P<set>\\?["']?(?:\s*,\s*|\s+))`+secretValue, isNoArgument),
+	secretOf(has("env "), `(?i)(?:^|\s)ENV\s+[\w.-]*?(?P<name>`+secretName+`)(?P<set>\s+)`+secretValue, isNoSecret),
+	secretOf(has("d is", "d was", "phrase is", "phrase was", "secret is", "secret was", "token is", "token was", "key is", "key was"), `(?i)(?:password|passphrase|secret|token|key) (?:is|was):? ["'`+"`"+`]?(?P<secret>[^\s"'`+"`"+`]{4,})`, func(found []string) bool { return isProse(found[1]) || isNumber.MatchString(found[1]) }),
+	secretOf(has("passw"), `(?i)(?:^|\s)passw(?:ord|d)\s+(?P<secret>\S*\d\S*)`, nil),
+	// Programs with flags of their own.
+	secretOf(has("login"), `(?i)\blogin\s+\S+\s+password\s+(?P<secret>\S+)`, nil),
+	secretOf(has("login"), `\blogin\b.*?\s-p[\s=]*(?P<secret>\S+)`, nil),
+	secretOf(has("sshpass"), `\bsshpass\s+-p\s*(?P<secret>\S+)`, nil),
+	secretOf(has("mysql", "mariadb"), `\b(?:mysql|mariadb)\w*\s.*?-p(?P<secret>[^\s-]\S*)`, nil),
+	secretOf(has("-u", "--user"), `(?:^|\s)(?:-u|--user)(?:\s+|=)["']?[^:\s"']+:(?P<secret>[^\s"']+)`, func(found []string) bool { return isNumber.MatchString(found[1]) }),
 }
 
-var secretWords = []string{"passw", "passphrase", "secret", "key", "token", "credential"}
+var (
+	// Names of a language model's tokens, whose values are no secrets; and names of what is one only if it is long.
+	modelToken = regexp.MustCompile(`(?i)(?:^|[_.-])(?:bos|eos|pad|unk|mask|cls|sep|image|start|stop|end|special|next|first|last|prev|new|per)[_-]?token$`)
+	weakName   = regexp.MustCompile(`(?i)(?:auth|authorization|sas|credentials?|_pass|-pass)$`)
+	// Names of settings that hold the path of a file, or a number, just as well.
+	pathName   = regexp.MustCompile(`(?i)(?:token|credentials?|auth|(?:private|ssh|client|signing|api|license)[_.-]?key)$`)
+	numberName = regexp.MustCompile(`(?i)(?:token|credentials?|auth|sas|pass)$`)
+	isNumber   = regexp.MustCompile(`^[-+]?\d[\d.,_:]*(?:[eE][-+]?\d+)?[a-z%]{0,3}[,;)\]}]*$`)
+	isPath     = regexp.MustCompile(`^(?:~|\.{1,2})?(?:/[\w.-]+)+/?$`)
+	// isVariable is the name of where a value comes from.
+	isVariable = regexp.MustCompile(`^\$(?:\{[^}]*\}|\([\w.]+\)|[A-Z_][A-Z0-9_]*)$`)
+	// isMark is a language model's token, such as <pad>, </s>, [MASK] or <|endoftext|>.
+	isMark    = regexp.MustCompile(`^(?:<\|?/?[A-Za-z_]{0,16}\|?>|\[[A-Z_]{1,16}\])[,;)\]}]*$`)
+	wordsOnly = regexp.MustCompile(`^[A-Za-z]?[a-z-]*[.,;:!?)]*$`)
+)
 
-// maskGroup hides the first group of a pattern, or all of it.
-func maskGroup(line string, pattern *regexp.Regexp) string {
-	var masked strings.Builder
-	last := 0
-	for _, at := range pattern.FindAllStringSubmatchIndex(line, -1) {
-		from, to := at[0], at[1]
-		if len(at) > 3 && at[2] >= 0 {
-			from, to = at[2], at[3]
-		}
-		if from == to {
-			continue
-		}
-		masked.WriteString(line[last:from] + Masked)
-		last = to
+// nothing are values that say that there is none, or what is wrong with it.
+var nothing = []string{
+	"", "none", "null", "nil", "<nil>", "undefined", "unset", "empty", "true", "false", "yes", "no", "required", "missing", "invalid", "expired", "incorrect", "ok",
+	"redacted", "[redacted]", "<redacted>", "hidden",
+}
+
+// isNoSecret tells of a setting, found as name, what is between, and the value in one of the groups after, that it
+// holds no secret.
+func isNoSecret(found []string) bool {
+	return spared(found[1], found[2], strings.Join(found[3:], ""))
+}
+
+// isNoArgument tells the same of a flag and the argument after it, which may be the next flag.
+func isNoArgument(found []string) bool {
+	value := strings.Join(found[3:], "")
+	return strings.HasPrefix(value, "--") || spared(found[1], "=", value)
+}
+
+func spared(name, set, value string) bool {
+	bare := strings.TrimRight(value, `,;)}]"'`)
+	if strings.HasPrefix(value, Masked) || slices.Contains(nothing, strings.ToLower(bare)) || isVariable.MatchString(strings.TrimRight(value, ",;")) || isMark.MatchString(value) {
+		return true
 	}
-	return masked.String() + line[last:]
+	const short = 16
+	spoken := strings.Contains(set, ":") && strings.HasSuffix(set, " ") && !strings.ContainsAny(set, `"'`)
+	lowered := strings.ToLower(name)
+	switch {
+	case modelToken.MatchString(name):
+		return len(bare) <= short
+	case numberName.MatchString(name) && isNumber.MatchString(value):
+		return true
+	case strings.HasSuffix(lowered, "pwd"):
+		// PWD is the folder that a shell is in.
+		return strings.HasPrefix(value, "/")
+	case pathName.MatchString(name) && isPath.MatchString(bare):
+		return true
+	case weakName.MatchString(name) && len(bare) < short && wordsOnly.MatchString(bare):
+		return true
+	case strings.HasSuffix(lowered, "auth"), strings.HasSuffix(lowered, "sas"):
+		return len(bare) < short
+	}
+	// "unexpected token: identifier" is a sentence; so is "Secret: pi-ssh".
+	return spoken && !strings.Contains(lowered, "pass") && len(bare) < short && wordsOnly.MatchString(bare)
 }
+
+// isProse tells whether something is made of words, as people write them.
+func isProse(text string) bool { return len(text) < 40 && wordsOnly.MatchString(text) }

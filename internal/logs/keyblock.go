@@ -1,0 +1,86 @@
+package logs
+
+import (
+	"regexp"
+	"strings"
+)
+
+// keyBlock follows lines and hides private keys, which reach over many of them (RFC 7468, RFC 4880). Lines of other
+// ranks may come between those of a key.
+type keyBlock struct {
+	// left is how many more lines may belong to the key that has begun; 0 outside of one.
+	left int
+}
+
+// longestKey is more lines than any key has that is in use: RSA with 16,384 bits has 200.
+const longestKey = 400
+
+var (
+	keyBegin = regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----`)
+	keyEnd   = regexp.MustCompile(`-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----`)
+	// keyLine is a line of a key, with what MPI's launchers put before a rank's lines or without.
+	keyLine = regexp.MustCompile(`^\s*(?:\[[^\]]*\](?:<\w+>)?:?\s*)?(?:[A-Za-z0-9+/=]+|(?:Proc-Type|DEK-Info|Version|Comment): .*)\s*$`)
+	// keyPart is a part of a key within a line, as a logger or a program's text has it.
+	keyPart = regexp.MustCompile(`(?:[A-Za-z0-9+/]{32,}={0,2}|[A-Za-z0-9+/]{2,}={1,2}(?P<after>["'\\\s]|$))`)
+)
+
+// add appends a line to those before, with all that belongs to a key hidden, and the rest as another function masks it.
+// Where a key ends that was not seen to begin, as in the tail of a log, the lines before are hidden, too.
+func (k *keyBlock) add(before []string, line string, mask func(string) string) []string {
+	if k.left == 0 && !strings.Contains(line, "PRIVATE KEY") {
+		return append(before, mask(line))
+	}
+	var masked strings.Builder
+	for line != "" {
+		begin, end := keyBegin.FindStringIndex(line), keyEnd.FindStringIndex(line)
+		switch {
+		case k.left == 0 && end != nil && (begin == nil || end[0] < begin[0]):
+			hideKeyBefore(before)
+			masked.WriteString(hideKey(mask(line[:end[0]])) + Masked)
+			line = line[end[1]:]
+		case k.left == 0 && begin != nil:
+			masked.WriteString(mask(line[:begin[0]]) + Masked)
+			line, k.left = line[begin[1]:], longestKey
+		case k.left == 0:
+			masked.WriteString(mask(line))
+			line = ""
+		case end != nil:
+			if masked.Len() == 0 {
+				masked.WriteString(hideKey(mask(line[:end[0]])))
+			}
+			line, k.left = line[end[1]:], 0
+		default:
+			if masked.Len() == 0 {
+				masked.WriteString(hideKey(mask(line)))
+			}
+			line = ""
+			k.left--
+		}
+	}
+	return append(before, masked.String())
+}
+
+// hideKey hides what of a line may belong to a key.
+func hideKey(line string) string {
+	if keyLine.MatchString(line) {
+		return Masked
+	}
+	return keyPart.ReplaceAllString(line, Masked+"${after}")
+}
+
+// hideKeyBefore hides the lines of a key that ends after them. Of what is between them only that is hidden which looks
+// like nothing else: one line that does not ends the key, unless more of it comes before.
+func hideKeyBefore(lines []string) {
+	const others = 16
+	for i, strange := len(lines)-1, 0; i >= 0 && i >= len(lines)-longestKey && strange < others; i-- {
+		hidden := keyPart.ReplaceAllString(lines[i], Masked+"${after}")
+		if i == len(lines)-1 {
+			// The last line of a key is short.
+			hidden = hideKey(lines[i])
+		}
+		if hidden == lines[i] && lines[i] != Masked {
+			strange++
+		}
+		lines[i] = hidden
+	}
+}
