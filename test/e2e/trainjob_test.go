@@ -111,6 +111,24 @@ func trainJob(t *testing.T, namespace, trainer string, rest ...string) *unstruct
 	return object
 }
 
+// submit creates a job, and tries again while Trainer's own webhook has not heard of a runtime that was just made.
+func submit(t *testing.T, by client.Client, job client.Object) error {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+		err := by.Create(t.Context(), job)
+		if err == nil || time.Now().After(deadline) || !strings.Contains(err.Error(), "must be created before the TrainJob") {
+			return err
+		}
+	}
+}
+
+func createTrainJob(t *testing.T, job client.Object) {
+	t.Helper()
+	if err := submit(t, api, job); err != nil {
+		t.Fatalf("create TrainJob: %v", err)
+	}
+}
+
 // trainerPods are the pods of a TrainJob with a role, by name, that are not being deleted.
 func trainerPods(t *testing.T, job client.Object, role string) []corev1.Pod {
 	t.Helper()
@@ -192,7 +210,7 @@ func TestTrainJobAnyMPI(t *testing.T) {
 			runtimeIn(t, namespace, strings.Replace("mpi-"+with.sample, "intelmpi", "intel", 1))
 			job := trainJob(t, namespace, fmt.Sprintf("{numNodes: 4, numProcPerNode: 2, command: [%s, -n, '8', ranks, --sleep, '2']}", with.mpirun))
 			start := time.Now()
-			create(t, job)
+			createTrainJob(t, job)
 			nodes := map[string]bool{}
 			eventually(t, "it has a launcher and 3 workers", time.Minute, func() error {
 				pods := slices.Concat(trainerPods(t, job, "node"), trainerPods(t, job, "launcher"))
@@ -247,7 +265,7 @@ func TestTrainJobImageReachesWorkers(t *testing.T) {
 			}
 			runtimeIn(t, namespace, "mpi-openmpi", change...)
 			job := trainJob(t, namespace, "{numNodes: 2, image: '"+image+"', env: [{name: GREETING, value: hello}], command: [mpirun, -n, '2', sh, -c, 'echo $GREETING from $(hostname)']}")
-			create(t, job)
+			createTrainJob(t, job)
 			if ours {
 				ends(t, job, "Complete")
 				for _, want := range []string{"hello from pi-node-0-0", "hello from pi-node-0-1"} {
@@ -277,7 +295,7 @@ func TestTrainJobSuspendAndResume(t *testing.T) {
 	namespace := newNamespace(t)
 	runtimeIn(t, namespace, "mpi-openmpi", "image: "+image, "image: registry.invalid/none:none")
 	job := trainJob(t, namespace, "{numNodes: 3, image: '"+image+"', command: [mpirun, -n, '3', ranks, --sleep, '8']}", "  suspend: true")
-	create(t, job)
+	createTrainJob(t, job)
 	eventually(t, "it is suspended", time.Minute, func() error {
 		now, err := trainjob.LoadJob(t.Context(), api, client.ObjectKeyFromObject(job))
 		if err == nil && !apimeta.IsStatusConditionTrue(now.Status.Conditions, "Suspended") {
@@ -327,7 +345,7 @@ func TestTrainJobDeleted(t *testing.T) {
 	namespace := newNamespace(t)
 	runtimeIn(t, namespace, "mpi-openmpi")
 	job := trainJob(t, namespace, "{numNodes: 3, command: [mpirun, -n, '3', ranks, --sleep, '600']}")
-	create(t, job)
+	createTrainJob(t, job)
 	eventually(t, "its ranks run", 2*time.Minute, func() error {
 		pods := trainerPods(t, job, "launcher")
 		if len(pods) == 1 && pods[0].Status.Phase == corev1.PodRunning && strings.Contains(printed(t, job), "rank 2 of 3") {
@@ -352,7 +370,7 @@ func TestTrainJobFails(t *testing.T) {
 	namespace := newNamespace(t)
 	runtimeIn(t, namespace, "mpi-openmpi")
 	job := trainJob(t, namespace, "{numNodes: 2, command: [mpirun, -n, '2', sh, -c, 'exit 3']}")
-	create(t, job)
+	createTrainJob(t, job)
 	ends(t, job, "Failed")
 	pods := trainerPods(t, job, "launcher")
 	if len(pods) != 1 {
@@ -420,7 +438,7 @@ func TestTrainerFaultsAreRefused(t *testing.T) {
 			if test.trainer == "" {
 				return
 			}
-			refusedWith(t, by.Create(t.Context(), trainJob(t, namespace, test.trainer, "  suspend: true")), test.refused)
+			refusedWith(t, submit(t, by, trainJob(t, namespace, test.trainer, "  suspend: true")), test.refused)
 			for _, want := range test.warned {
 				if !strings.Contains(strings.Join(heard.texts, "\n"), want) {
 					t.Errorf("warnings are %q, want %q", heard.texts, want)
@@ -455,7 +473,7 @@ func TestCreatorIsRecorded(t *testing.T) {
 	mpiJob.Spec.RunPolicy.Suspend = new(true)
 	for _, job := range []client.Object{trainJob(t, namespace, "{numNodes: 2, command: ['true']}", "  suspend: true"), mpiJob} {
 		job.SetAnnotations(forged)
-		if err := ada.Create(t.Context(), job); err != nil {
+		if err := submit(t, ada, job); err != nil {
 			t.Fatal(err)
 		}
 		if creator := job.GetAnnotations()[mpi.AnnotationCreator]; creator != "ada" {
@@ -478,7 +496,7 @@ func TestTrainJobBesideMPIJob(t *testing.T) {
 	runtimeIn(t, namespace, "mpi-openmpi")
 	firstRank := func(job client.Object, pods func() []corev1.Pod) time.Duration {
 		start := time.Now()
-		create(t, job)
+		createTrainJob(t, job)
 		eventually(t, "a rank says where it is", time.Minute, func() error {
 			for _, pod := range pods() {
 				text, _ := logs.CoreV1().Pods(namespace).GetLogs(pod.Name, &corev1.PodLogOptions{}).DoRaw(t.Context())
