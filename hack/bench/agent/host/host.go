@@ -115,8 +115,8 @@ func (n *Network) command(spec Spec) (*exec.Cmd, error) {
 			Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC,
 			// With the first process of a host all others end.
 			Pdeathsig: unix.SIGKILL,
-			// Ctrl-C is the bench's to answer.
-			Setpgid: true,
+			// Ctrl-C is the bench's to answer, and the kernel shares out processors by session (sched(7)).
+			Setsid: true,
 		},
 	}, nil
 }
