@@ -39,8 +39,9 @@ type ranks struct {
 	processes map[int]*process
 	seen      int32
 	ended     []launch.RankEnd
-	bad       int
 	kills     int64
+	// bad is closed, and replaced, when a rank has ended badly.
+	bad chan struct{}
 }
 
 // process is one that was seen. A process id is given again to another process later: started tells them apart.
@@ -56,7 +57,7 @@ type process struct {
 const mostRankEnds = 8
 
 func newRanks(log *slog.Logger, cgroup string) *ranks {
-	r := &ranks{log: log, cgroup: cgroup, news: make(chan struct{}, 1), processes: map[int]*process{}}
+	r := &ranks{log: log, cgroup: cgroup, news: make(chan struct{}, 1), processes: map[int]*process{}, bad: make(chan struct{})}
 	r.kills = readMemory(cgroup).kills
 	return r
 }
@@ -177,10 +178,11 @@ func (r *ranks) await(file *os.File, pid int, end launch.RankEnd) {
 	}
 	r.log.Info("rank ended", "rank", end.Rank, "pid", pid, "exitCode", end.ExitCode, "signal", end.Signal, "outOfMemory", end.OOM)
 	if end.ExitCode > 0 || end.OOM {
-		r.bad++
 		if len(r.ended) < mostRankEnds {
 			r.ended = append(r.ended, end)
 		}
+		close(r.bad)
+		r.bad = make(chan struct{})
 	}
 }
 
@@ -201,6 +203,13 @@ func (r *ranks) badEnds() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.ended)
+}
+
+// nextBadEnd gives a channel that is closed when a further rank has ended badly.
+func (r *ranks) nextBadEnd() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.bad
 }
 
 // running is how many ranks run now.

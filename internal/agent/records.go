@@ -17,6 +17,8 @@ import (
 // MPI has started meet: they are processes of one container with nobody in between but mpirun.
 type record struct {
 	Host string `json:"host"`
+	// Process is the rsh's id.
+	Process int `json:"process"`
 	// Since is when the first attempt was made; Reached is zero until one succeeded.
 	Since   time.Time `json:"since"`
 	Reached time.Time `json:"reached"`
@@ -38,7 +40,7 @@ func (r record) write(folder string) {
 	if err != nil {
 		return
 	}
-	name := filepath.Join(folder, fmt.Sprintf("%s.%d.json", filepath.Base(r.Host), os.Getpid()))
+	name := filepath.Join(folder, fmt.Sprintf("%s.%d.json", filepath.Base(r.Host), r.Process))
 	if os.WriteFile(name+".new", data, 0o644) == nil { //nolint:gosec // the pod's containers may run as different users
 		_ = os.Rename(name+".new", name)
 	}

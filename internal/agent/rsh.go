@@ -81,7 +81,7 @@ func (t target) run(stdin *os.File, stdout, stderr io.Writer) (int, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	known := record{Host: t.host, Since: time.Now()}
+	known := record{Host: t.host, Process: os.Getpid(), Since: time.Now()}
 	client, err := t.connect(ctx, identity, &known, stderr)
 	if err != nil {
 		return 0, err
@@ -191,6 +191,7 @@ func exitOf(requests <-chan *ssh.Request, known *record) (code int, ended bool) 
 			var summary launch.Summary
 			if json.Unmarshal(request.Payload, &summary) == nil {
 				known.Worker = &summary
+				known.write(setting(launch.EnvRun, launch.Run))
 			}
 		}
 	}

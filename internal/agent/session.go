@@ -18,7 +18,7 @@ import (
 )
 
 // requestSummary carries a launch.Summary of what a session's ranks came to, as JSON, from a worker to the client,
-// before the exit status. Other clients leave unknown requests alone (RFC 4254, 6.10 and 5.4).
+// whenever there is news and before the exit status; the last one counts. Other clients leave unknown requests alone (RFC 4254, 6.10 and 5.4).
 const requestSummary = "summary@mpi.opendatahub.io"
 
 // session is one program that a client has started on this worker, a remote daemon of MPI as a rule (RFC 4254, 6).
@@ -114,14 +114,33 @@ func (s *session) run(args []string, ended chan<- struct{}) bool {
 	s.server.ranks.look()
 	// Not what it runs: tools put their users' environment into the command, secrets included.
 	s.log.Info("started", "pid", program.pid)
+	finished := make(chan struct{})
+	go s.tellBadEnds(since, finished)
 	go func() {
 		defer close(ended)
 		status := pipes.carry(s.channel, program.done)
+		close(finished)
 		s.log.Info("ended", "pid", program.pid, "exitCode", exitCode(status), "seconds", int(time.Since(start).Seconds()))
 		s.tellSummary(since)
 		s.tellExit(status)
 	}()
 	return true
+}
+
+// tellBadEnds tells of each rank that ends badly while the session lasts: when MPI hears of it, it may end the client
+// before the session is over.
+func (s *session) tellBadEnds(since int, finished <-chan struct{}) {
+	for {
+		next := s.server.ranks.nextBadEnd()
+		if s.server.ranks.badEnds() > since {
+			s.tellSummary(since)
+		}
+		select {
+		case <-next:
+		case <-finished:
+			return
+		}
+	}
 }
 
 func (s *session) tellSummary(since int) {

@@ -156,6 +156,9 @@ func short(host string) string {
 // finish judges the run, tells of it in the termination message, and gives the exit code.
 func (s *supervisor) finish(status unix.WaitStatus) int {
 	code := exitCode(status)
+	if code != 0 {
+		s.settle()
+	}
 	summary := s.summary()
 	if status.Signaled() {
 		summary.Signal = int32(status.Signal())
@@ -176,6 +179,19 @@ func (s *supervisor) finish(status unix.WaitStatus) int {
 	}
 	writeTermination(summary)
 	return code
+}
+
+// settle gives the rsh's that MPI has left behind the time to write down how their hosts ended.
+func (s *supervisor) settle() {
+	for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		open := slices.ContainsFunc(readRecords(s.folder), func(r record) bool {
+			state, runs := readStat(r.Process)
+			return !r.Over && runs && state.state != 'Z'
+		})
+		if !open {
+			return
+		}
+	}
 }
 
 // hostfileIgnored tells whether ranks ran, none on a worker, and more than a launcher that is a host itself takes.
@@ -210,26 +226,39 @@ func (s *supervisor) summary() launch.Summary {
 
 const mostHosts = 8
 
-// judge names the cause: memory before ranks, and both before connections, which a dead worker takes with it.
+// judge names the cause: memory first, then a rank that failed by itself, then a host, and last ranks that were told
+// to end, as MPI tells all others when one has failed.
 func (s *supervisor) judge(summary *launch.Summary, lost []record) {
-	slices.SortStableFunc(summary.Ranks, func(a, b launch.RankEnd) int { return order(b.OOM) - order(a.OOM) })
+	slices.SortStableFunc(summary.Ranks, func(a, b launch.RankEnd) int { return afterwards(a) - afterwards(b) })
+	first := 0
+	if len(summary.Ranks) > 0 {
+		first = afterwards(summary.Ranks[0])
+	}
 	switch {
 	case len(summary.Ranks) > 0 && summary.Ranks[0].OOM:
 		summary.Code, summary.Message = launch.OutOfMemory, rankEnded(summary.Ranks[0])
 	case len(lost) > 0 && lost[0].Reached.IsZero():
 		summary.Code, summary.Message = lost[0].Trouble, fmt.Sprintf("Host %s could not be used: %s.", short(lost[0].Host), lost[0].Why)
-	case len(summary.Ranks) > 0:
+	case len(summary.Ranks) > 0 && (first < toldToEnd || len(lost) == 0):
 		summary.Code, summary.Message = launch.RankFailed, rankEnded(summary.Ranks[0])
 	case len(lost) > 0:
 		summary.Code, summary.Message = lost[0].Trouble, fmt.Sprintf("Host %s was lost: %s.", short(lost[0].Host), lost[0].Why)
 	}
 }
 
-func order(yes bool) int {
-	if yes {
-		return 1
+// toldToEnd is the place of ranks that others have ended.
+const toldToEnd = 2
+
+// afterwards orders the ends of ranks, causes before consequences.
+func afterwards(r launch.RankEnd) int {
+	switch unix.Signal(r.Signal) {
+	case unix.SIGTERM, unix.SIGKILL, unix.SIGINT, unix.SIGHUP:
+		if r.OOM {
+			return 0
+		}
+		return toldToEnd
 	}
-	return 0
+	return 1
 }
 
 // launcherEnv is the environment of the launcher's command: with the shim first in PATH, for tools that look for an

@@ -148,28 +148,32 @@ func TestExitCodeIsPassedOn(t *testing.T) {
 	}
 }
 
-// TestOutputIsWhole: a megabyte of each of four ranks, every line in its order.
+var outLine = regexp.MustCompile(`out (\d) (\d{6,}) \.+`)
+
+// TestOutputIsWhole: a megabyte of each of four ranks, every byte of it, every rank's in its order. Where two ranks
+// write at once mpirun may put one's line into the middle of the other's; a few are therefore not found whole.
 func TestOutputIsWhole(t *testing.T) {
 	t.Parallel()
-	const lines = 16384
-	job := openMPI(newNamespace(t), 2, "mpirun", "-n", "4", "ranks", "--lines", strconv.Itoa(lines))
+	const lines, ranks = 16384, 4
+	job := openMPI(newNamespace(t), 2, "mpirun", "-n", strconv.Itoa(ranks), "ranks", "--lines", strconv.Itoa(lines))
 	create(t, job)
 	waitFor(t, job, "it succeeds", succeeded)
-	next := map[string]int{}
-	for line := range strings.Lines(output(t, job)) {
-		fields := strings.Fields(line)
-		if len(fields) < 3 || fields[0] != "out" {
-			continue
-		}
-		if number, err := strconv.Atoi(fields[2]); err != nil || number != next[fields[1]] || len(line) != 64 {
-			t.Fatalf("rank %s: %q, want line %d", fields[1], line, next[fields[1]])
-		}
-		next[fields[1]]++
+	printed := output(t, job)
+	// 64 bytes less "out R NNNNNN " and the end of the line are dots.
+	if got, want := strings.Count(printed, "."), ranks*lines*(64-13-1); got != want {
+		t.Errorf("%d dots arrived, want %d", got, want)
 	}
-	for rank := range 4 {
-		if got := next[strconv.Itoa(rank)]; got != lines {
-			t.Errorf("%d lines of rank %d arrived, want %d", got, rank, lines)
+	last, found := map[string]int{}, 0
+	for _, match := range outLine.FindAllStringSubmatch(printed, -1) {
+		number, err := strconv.Atoi(match[2])
+		if before, has := last[match[1]]; err != nil || has && number <= before {
+			t.Fatalf("rank %s: line %s after line %d", match[1], match[2], before)
 		}
+		last[match[1]] = number
+		found++
+	}
+	if found < ranks*lines*99/100 {
+		t.Errorf("%d whole lines were found, want nearly %d", found, ranks*lines)
 	}
 }
 

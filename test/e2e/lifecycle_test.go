@@ -167,6 +167,8 @@ func TestWorkerKilled(t *testing.T) {
 	job := sleeping(t, newNamespace(t), 600, secondTryEnds)
 	create(t, job)
 	running := waitFor(t, job, "it runs", runs)
+	// A worker that is lost before its rank has started is waited for, and nothing fails.
+	metricIs(t, job, 1, "mpi_agent_ranks_running", 1, time.Minute)
 	var victim corev1.Pod
 	for _, pod := range podsOf(t, running, mpi.RoleWorker) {
 		if pod.Name == "pi-worker-1" {
