@@ -148,7 +148,7 @@ func TestExitCodeIsPassedOn(t *testing.T) {
 	}
 }
 
-var outLine = regexp.MustCompile(`out (\d) (\d{6,}) \.+`)
+var outLine = regexp.MustCompile(`out (\d) (\d{6}) \.{50}\n`)
 
 // TestOutputIsWhole: a megabyte of each of four ranks, every byte of it, every rank's in its order. Where two ranks
 // write at once mpirun may put one's line into the middle of the other's; a few are therefore not found whole.
