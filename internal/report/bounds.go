@@ -62,6 +62,9 @@ func fit(status *v1alpha1.JobReportStatus) {
 		shrink()
 	}
 	status.Pods = podsWithin(pods, maxStatus-size(status))
+	if len(status.Pods) < len(pods) {
+		status.Pods = podsWithin(inBrief(pods), maxStatus-size(withoutPods(*status)))
+	}
 	status.PodsOmitted = int32(len(pods) - len(status.Pods))
 }
 
@@ -91,6 +94,23 @@ func podsWithin(pods []v1alpha1.PodStatus, bytes int) []v1alpha1.PodStatus {
 	return within
 }
 
+func withoutPods(status v1alpha1.JobReportStatus) v1alpha1.JobReportStatus {
+	status.Pods = nil
+	return status
+}
+
+// inBrief leaves out of pods that are well where they are, and their ranks, which follow from the index. With that
+// much less all pods of a large job have room, whatever names its nodes have.
+func inBrief(pods []v1alpha1.PodStatus) []v1alpha1.PodStatus {
+	brief := slices.Clone(pods)
+	for i := range brief {
+		if worth(brief[i]) == leastWorth {
+			brief[i].Node, brief[i].Ranks = "", ""
+		}
+	}
+	return brief
+}
+
 // podSize is how many bytes a pod takes as JSON, at most. Names need no escapes there; a reason may.
 func podSize(pod v1alpha1.PodStatus) int {
 	const fields = len(`{"role":"launcher","index":1234567890,"name":"","node":"","phase":"Terminating","ready":true,"reason":"","restarts":1234567890,"exitCode":-1234567890,"ranks":""},`)
@@ -108,6 +128,12 @@ func optional(pod v1alpha1.PodStatus) (bytes int) {
 	if pod.Reason == "" {
 		bytes += len(`"reason":"",`)
 	}
+	if pod.Node == "" {
+		bytes += len(`"node":"",`)
+	}
+	if pod.Ranks == "" {
+		bytes += len(`,"ranks":""`)
+	}
 	return bytes
 }
 
@@ -121,8 +147,10 @@ func worth(pod v1alpha1.PodStatus) int {
 	case pod.Reason != "":
 		return 2
 	}
-	return 3
+	return leastWorth
 }
+
+const leastWorth = 3
 
 // lastBytes are the last lines of a log that take so many bytes.
 func lastBytes(lines []string, bytes int) []string {

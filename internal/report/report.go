@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -26,10 +27,9 @@ func Make(job mpi.Job, seen mpi.Observed, evidence mpi.Evidence, outcome mpi.Out
 	}
 	report.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "JobReport"}
 	report.Namespace, report.Name = job.Namespace, job.ReportName()
-	if report.Labels == nil {
-		report.Labels = map[string]string{}
+	for name, value := range job.ReportLabels() {
+		metav1.SetMetaDataLabel(&report.ObjectMeta, name, value)
 	}
-	report.Labels[mpi.LabelReportJob], report.Labels[mpi.LabelReportKind] = job.Name, job.Kind
 	report.Spec.JobRef = v1alpha1.JobReference{APIVersion: job.APIVersion, Kind: job.Kind, Name: job.Name, UID: job.UID}
 
 	status := &report.Status
@@ -38,6 +38,7 @@ func Make(job mpi.Job, seen mpi.Observed, evidence mpi.Evidence, outcome mpi.Out
 	status.MPI.Implementation, status.MPI.SlotsPerWorker, status.MPI.Ranks = string(job.Implementation), job.SlotsPerWorker, job.Ranks()
 	status.Workers = m.workers()
 	status.Pods, status.PodsOmitted = m.pods(), 0
+	status.Scheduling = m.scheduling()
 	status.Findings, status.Failure = m.findings(findings)
 	if len(status.Findings) > 0 && status.Findings[0].Code != string(mpi.CodeUnknown) && outcome.Phase != mpi.PhaseSucceeded {
 		// The cause says more than what Kubernetes makes of it.
@@ -51,7 +52,7 @@ func Make(job mpi.Job, seen mpi.Observed, evidence mpi.Evidence, outcome mpi.Out
 }
 
 // Changed tells whether a record says more than the previous one, so that it is worth writing: anything but figures that
-// grow by themselves, and training's progress only twice a minute.
+// grow by themselves; training's progress, and that a wait goes on, only twice a minute.
 func Changed(previous *v1alpha1.JobReport, next v1alpha1.JobReport) bool {
 	const often = 30 * time.Second
 	if previous == nil {
@@ -61,6 +62,14 @@ func Changed(previous *v1alpha1.JobReport, next v1alpha1.JobReport) bool {
 	// A thousand pods are most of a record; reflection would take milliseconds for them, in every pass.
 	if advanced(old.Training, now.Training, often) || !slices.EqualFunc(old.Pods, now.Pods, samePod) {
 		return true
+	}
+	if old.Scheduling != nil && now.Scheduling != nil {
+		if now.Scheduling.ObservedAt.Sub(old.Scheduling.ObservedAt.Time) >= often {
+			return true
+		}
+		waits := *now.Scheduling
+		waits.ObservedAt = old.Scheduling.ObservedAt
+		now.Scheduling = &waits
 	}
 	old.Pods, now.Pods = nil, nil
 	old.Consumption, old.Training, now.Consumption, now.Training = nil, nil, nil, nil
@@ -139,7 +148,56 @@ func (m maker) times(status *v1alpha1.JobReportStatus) {
 	if finish := m.outcome.Finish; finish != nil && status.CompletionTime == nil {
 		status.CompletionTime = at(later(finish.At, status.StartTime.Time))
 	}
-	status.PhaseTimes = m.phaseTimes()
+	status.PhaseTimes = slices.Clone(m.before.PhaseTimes)
+	from := m.before.Phase
+	for _, entry := range m.entered(*status) {
+		status.PhaseTimes = enter(status.PhaseTimes, from, entry.phase, entry.at)
+		from = entry.phase
+	}
+}
+
+// entry is that a job came to a phase.
+type entry struct {
+	phase v1alpha1.Phase
+	at    time.Time
+}
+
+// entered are the phases that the job has come to since the last record, each when it did as far as that is known: the
+// operator may have been away. One that ran and ended between two passes has run all the same.
+func (m maker) entered(status v1alpha1.JobReportStatus) []entry {
+	running := v1alpha1.Phase(mpi.PhaseRunning)
+	var entries []entry
+	if m.before.RunningTime == nil && status.RunningTime != nil && status.Phase != running {
+		entries = append(entries, entry{running, status.RunningTime.Time})
+	}
+	if status.Phase == m.before.Phase {
+		return entries
+	}
+	when := m.now
+	switch {
+	case status.CompletionTime != nil:
+		when = status.CompletionTime.Time
+	case status.Phase == running:
+		when = m.ran()
+	}
+	return append(entries, entry{status.Phase, when})
+}
+
+// enter closes the phase that a job was in and opens the one that it comes to. A clock that went back makes none last
+// less than no time.
+func enter(times []v1alpha1.PhaseTime, from, to v1alpha1.Phase, when time.Time) []v1alpha1.PhaseTime {
+	place := func(phase v1alpha1.Phase) int {
+		return slices.IndexFunc(times, func(t v1alpha1.PhaseTime) bool { return t.Phase == phase })
+	}
+	if i := place(from); i >= 0 {
+		when = later(when, times[i].Since.Time)
+		times[i].Seconds += int64(when.Sub(times[i].Since.Time) / time.Second)
+	}
+	if i := place(to); i >= 0 {
+		times[i].Since = *at(when)
+		return times
+	}
+	return append(times, v1alpha1.PhaseTime{Phase: to, Since: *at(when)})
 }
 
 // began is the earliest time that anything of the job is known from.
@@ -154,38 +212,36 @@ func (m maker) began() time.Time {
 	return first
 }
 
-// ran is when the launcher began to run, or now where that is not known.
-func (m maker) ran() time.Time {
-	if n := len(m.seen.LauncherPods); n > 0 {
-		for _, c := range m.seen.LauncherPods[n-1].Status.ContainerStatuses {
-			switch {
-			case c.State.Running != nil:
-				return earlier(m.now, c.State.Running.StartedAt.Time)
-			case c.State.Terminated != nil:
-				return earlier(m.now, c.State.Terminated.StartedAt.Time)
-			}
-		}
+// ran is when the last of the launcher and the workers that are there began to run, or now where that is not known.
+func (m maker) ran() (when time.Time) {
+	for _, pod := range m.latestPods() {
+		when = later(when, started(pod))
 	}
-	return m.now
+	return earlier(m.now, when)
 }
 
-func (m maker) phaseTimes() []v1alpha1.PhaseTime {
-	phase := v1alpha1.Phase(m.outcome.Phase)
-	times := slices.Clone(m.before.PhaseTimes)
-	if m.before.Phase == phase && len(times) > 0 {
-		return times
-	}
-	now := *at(m.now)
-	for i := range times {
-		if times[i].Phase == m.before.Phase {
-			times[i].Seconds += max(0, int64(now.Sub(times[i].Since.Time).Seconds()))
+// latestPods are the launcher's latest try and the workers that the job wants.
+func (m maker) latestPods() []*corev1.Pod {
+	pods := slices.Clone(m.seen.LauncherPods[max(0, len(m.seen.LauncherPods)-1):])
+	for _, worker := range m.seen.Workers {
+		if worker.Index < int(m.job.Workers.Count) {
+			pods = append(pods, worker.Pod)
 		}
 	}
-	if i := slices.IndexFunc(times, func(t v1alpha1.PhaseTime) bool { return t.Phase == phase }); i >= 0 {
-		times[i].Since = now
-		return times
+	return pods
+}
+
+// started is when a pod's first container began its latest run; zero where that is not known.
+func started(pod *corev1.Pod) time.Time {
+	for _, c := range pod.Status.ContainerStatuses {
+		switch {
+		case c.State.Running != nil:
+			return c.State.Running.StartedAt.Time
+		case c.State.Terminated != nil:
+			return c.State.Terminated.StartedAt.Time
+		}
 	}
-	return append(times, v1alpha1.PhaseTime{Phase: phase, Since: now})
+	return time.Time{}
 }
 
 func (m maker) workers() v1alpha1.WorkersStatus {

@@ -202,7 +202,7 @@ func TestEachTransitionStandsOnceOnTheTimeline(t *testing.T) {
 	// A clock that goes back does not turn the order.
 	h.pass(-time.Hour, ended(restarted, h.job, batchv1.JobComplete, -time.Hour), mpi.Evidence{})
 	want := []string{
-		"00:00 Created", "00:01 PodsStarting", "00:01 PodsPlaced", "00:01 WorkersReady", "00:01 LauncherStarted", "00:01 Running",
+		"00:00 Created", "00:00 PodsStarting", "00:01 PodsPlaced", "00:01 WorkersReady", "00:01 LauncherStarted", "00:01 Running",
 		"01:00 Suspended", "02:00 Resumed", "02:00 PodsStarting", "02:00 PodsPlaced", "02:00 WorkersReady", "02:00 LauncherStarted", "02:00 Running",
 		"02:10 LauncherRestarted", "02:10 Succeeded",
 	}

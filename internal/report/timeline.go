@@ -26,6 +26,10 @@ const (
 // an operator that starts anew, since it stands in the record.
 func (m maker) timeline(status v1alpha1.JobReportStatus) []v1alpha1.TimelineEntry {
 	t := timeline{entries: slices.Clone(m.before.Timeline), now: m.now}
+	if status.CompletionTime != nil {
+		// What was not seen to happen happened before the end.
+		t.now = earlier(m.now, status.CompletionTime.Time)
+	}
 	if len(t.entries) == 0 {
 		t.add(status.StartTime.Time, EventCreated, fmt.Sprintf("%s %s with %d workers.", m.job.Kind, m.job.Name, m.job.Workers.Count))
 	}
@@ -40,16 +44,14 @@ func (m maker) timeline(status v1alpha1.JobReportStatus) []v1alpha1.TimelineEntr
 		m.starting(&t)
 	}
 	m.losses(&t, status.Findings)
-	if m.before.RunningTime == nil && status.RunningTime != nil && status.Phase != v1alpha1.Phase(mpi.PhaseRunning) {
-		// It ran and ended between two passes.
-		t.add(status.RunningTime.Time, string(mpi.PhaseRunning), "")
-	}
-	if status.Phase != m.before.Phase && tellsPhase[status.Phase] {
-		when := m.now
-		if status.CompletionTime != nil {
-			when = status.CompletionTime.Time
+	for _, entry := range m.entered(status) {
+		message := status.Message
+		if entry.phase != status.Phase {
+			message = ""
 		}
-		t.add(when, string(status.Phase), status.Message)
+		if tellsPhase[entry.phase] {
+			t.add(entry.at, string(entry.phase), message)
+		}
 	}
 	return t.entries
 }
@@ -61,13 +63,17 @@ var tellsPhase = map[v1alpha1.Phase]bool{
 	v1alpha1.Phase(mpi.PhaseSucceeded): true, v1alpha1.Phase(mpi.PhaseFailed): true,
 }
 
-// starting enters how far the pods have come, each step once in each start of the job.
+// starting enters how far the pods have come, each step once in each start of the job, at the time that they tell.
 func (m maker) starting(t *timeline) {
 	pods := m.allPods()
 	if len(pods) == 0 {
 		return
 	}
-	t.once(m.now, EventPodsStarting, fmt.Sprintf("%d pods are there.", len(pods)))
+	var made time.Time
+	for _, pod := range m.latestPods() {
+		made = earlier(pod.CreationTimestamp.Time, made)
+	}
+	t.once(made, EventPodsStarting, fmt.Sprintf("%d pods are there.", len(pods)))
 	placed := 0
 	for _, pod := range pods {
 		if pod.Spec.NodeName != "" {
@@ -76,15 +82,27 @@ func (m maker) starting(t *timeline) {
 	}
 	wanted := int(m.job.Workers.Count)
 	if placed >= wanted && placed == len(pods) {
-		t.once(m.now, EventPodsPlaced, fmt.Sprintf("All of %d pods have a machine.", placed))
+		t.once(m.latest(corev1.PodScheduled), EventPodsPlaced, fmt.Sprintf("All of %d pods have a machine.", placed))
 	}
 	if wanted > 0 && int(m.outcome.Workers.Ready) >= wanted {
-		t.once(m.now, EventWorkersReady, fmt.Sprintf("All of %d workers are ready.", wanted))
+		t.once(m.latest(corev1.PodReady), EventWorkersReady, fmt.Sprintf("All of %d workers are ready.", wanted))
 	}
 	if n := len(m.seen.LauncherPods); n > 0 && m.seen.LauncherPods[n-1].Status.Phase != corev1.PodPending {
-		t.once(m.ran(), EventLauncherStarted, m.seen.LauncherPods[n-1].Name)
+		t.once(started(m.seen.LauncherPods[n-1]), EventLauncherStarted, m.seen.LauncherPods[n-1].Name)
 	}
 	m.restarts(t)
+}
+
+// latest is when a condition came to hold for the last of the workers; zero where none tells.
+func (m maker) latest(kind corev1.PodConditionType) (when time.Time) {
+	for _, worker := range m.seen.Workers {
+		for _, c := range worker.Pod.Status.Conditions {
+			if c.Type == kind && c.Status == corev1.ConditionTrue {
+				when = later(when, c.LastTransitionTime.Time)
+			}
+		}
+	}
+	return when
 }
 
 // restarts enters that the launcher was started again: as a new pod, or in the same one.
@@ -125,7 +143,7 @@ type timeline struct {
 	now     time.Time
 }
 
-// add enters an event, not before the one before it: clocks differ.
+// add enters an event, not before the one before it: clocks differ. One whose time is not known happened now.
 func (t *timeline) add(when time.Time, event, detail string) {
 	when = earlier(t.now, when)
 	if n := len(t.entries); n > 0 {

@@ -1,0 +1,52 @@
+package report
+
+import (
+	"fmt"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// scheduling is how many of the job's pods have a place, as long as not all have; nil otherwise. Nodes count only where
+// all of the cluster's are known; labels and taints are not looked at.
+func (m maker) scheduling() *v1alpha1.SchedulingStatus {
+	if m.outcome.Finish != nil || m.outcome.Phase == mpi.PhaseRunning || m.outcome.Phase == mpi.PhaseSuspended || m.outcome.Reason == mpi.ReasonInvalid {
+		return nil
+	}
+	waits := v1alpha1.SchedulingStatus{Wanted: m.job.Workers.Count, ObservedAt: at(m.now)}
+	// A launcher that is held back until workers are ready waits for no place.
+	if m.seen.Launcher != nil || !m.job.Launcher.AfterWorkers {
+		waits.Wanted++
+	}
+	for _, pod := range m.latestPods() {
+		if pod.Spec.NodeName != "" && !mpi.HasEnded(pod) {
+			waits.Placed++
+		}
+	}
+	if waits.Placed >= waits.Wanted {
+		return nil
+	}
+	waits.Message = fmt.Sprintf("%d of %d pods have a machine.", waits.Placed, waits.Wanted)
+	if n := len(m.evidence.Nodes); n > 0 && m.evidence.NodesLeft == 0 {
+		fit := m.nodesThatFit()
+		waits.NodesFit = &fit
+		waits.Message += fmt.Sprintf(" %d of the cluster's %d machines have room for a worker now.", fit, n)
+	}
+	return &waits
+}
+
+// nodesThatFit is how many nodes have free what a worker asks for.
+func (m maker) nodesThatFit() (count int32) {
+	asked := mpi.Requests(m.job.Workers.Template.Spec)
+	for _, node := range m.evidence.Nodes {
+		fits := node.Ready && !node.Unschedulable
+		for name, quantity := range asked {
+			free := node.Free[name]
+			fits = fits && free.Cmp(quantity) >= 0
+		}
+		if fits {
+			count++
+		}
+	}
+	return count
+}

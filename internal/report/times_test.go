@@ -1,0 +1,187 @@
+package report_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/mpitest"
+	"opendatahub.io/mpijob/internal/report"
+)
+
+// since makes a pod have its node two seconds after it was made, and have run and been ready for as long as it says.
+func since(after time.Duration) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		started := metav1.NewTime(mpitest.Now.Add(after))
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: started}}}}
+		for i := range pod.Status.Conditions {
+			pod.Status.Conditions[i].LastTransitionTime = started
+		}
+		placed(pod)
+	}
+}
+
+func placed(pod *corev1.Pod) {
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+		Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(pod.CreationTimestamp.Add(2 * time.Second)),
+	})
+}
+
+// ran makes a pod's container have run from one time to another, and end well.
+func ran(from, to time.Duration) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+			StartedAt: metav1.NewTime(mpitest.Now.Add(from)), FinishedAt: metav1.NewTime(mpitest.Now.Add(to)),
+		}}}}
+	}
+}
+
+// The operator is not always there when something happens; the times are told all the same.
+func TestTimesAreThoseOfTheJobAndNotOfItsPasses(t *testing.T) {
+	tests := map[string]struct {
+		play   func(*history)
+		want   []string
+		phases map[string]int64
+	}{
+		"seen late": {
+			func(h *history) {
+				h.pass(0, mpi.Observed{}, mpi.Evidence{})
+				h.pass(time.Hour, pods(h.job, corev1.PodRunning, time.Second, since(9*time.Second)), mpi.Evidence{})
+			},
+			[]string{"00:00 Created", "00:01 PodsStarting", "00:03 PodsPlaced", "00:09 WorkersReady", "00:09 LauncherStarted", "00:09 Running"},
+			map[string]int64{"Pending": 9, "Running": 0},
+		},
+		"ran and ended meanwhile": {
+			func(h *history) {
+				h.pass(0, mpi.Observed{}, mpi.Evidence{})
+				seen := ended(pods(h.job, corev1.PodRunning, time.Second, since(9*time.Second)), h.job, batchv1.JobComplete, 49*time.Second)
+				ran(9*time.Second, 48*time.Second)(seen.LauncherPods[0])
+				h.pass(time.Hour, seen, mpi.Evidence{})
+			},
+			[]string{"00:00 Created", "00:01 PodsStarting", "00:03 PodsPlaced", "00:09 LauncherStarted", "00:09 Running", "00:49 Succeeded"},
+			map[string]int64{"Pending": 9, "Running": 40, "Succeeded": 0},
+		},
+		"first seen when it was over": {
+			func(h *history) {
+				seen := ended(pods(h.job, corev1.PodSucceeded, time.Second, ran(9*time.Second, 48*time.Second), placed), h.job, batchv1.JobComplete, 49*time.Second)
+				h.pass(time.Hour, seen, mpi.Evidence{})
+			},
+			[]string{"00:01 Created", "00:01 PodsStarting", "00:03 PodsPlaced", "00:09 LauncherStarted", "00:09 Running", "00:49 Succeeded"},
+			map[string]int64{"Running": 40, "Succeeded": 0},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			h := &history{t: t, job: job(2)}
+			test.play(h)
+			if diff := cmp.Diff(test.want, h.events()); diff != "" {
+				t.Errorf("timeline differs (-want +got)\n%s", diff)
+			}
+			phases := map[string]int64{}
+			for _, p := range h.last.Status.PhaseTimes {
+				phases[string(p.Phase)] = p.Seconds
+			}
+			if diff := cmp.Diff(test.phases, phases); diff != "" {
+				t.Errorf("phases differ (-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWaitForAPlace(t *testing.T) {
+	free := func(gpus string) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("16"), corev1.ResourceMemory: resource.MustParse("64Gi"), "nvidia.com/gpu": resource.MustParse(gpus)}
+	}
+	evidence := mpi.Evidence{Nodes: []mpi.Node{{Name: "a", Ready: true, Free: free("0")}, {Name: "b", Ready: true, Free: free("4")}, {Name: "c", Free: free("4")}}}
+	h := &history{t: t, job: job(2)}
+	seen := pods(h.job, corev1.PodPending, 0)
+	seen.Workers[1].Pod.Spec.NodeName = ""
+	first := h.pass(time.Second, seen, evidence)
+	mpitest.Golden(t, "waits", first.Status.Scheduling)
+	if soon := h.pass(20*time.Second, seen, evidence); report.Changed(first, *soon) {
+		t.Error("that a wait goes on is written after 19 s")
+	}
+	h.last = first
+	if later := h.pass(31*time.Second, seen, evidence); !report.Changed(first, *later) {
+		t.Error("that a wait goes on is not written after 30 s")
+	}
+	if placed := h.pass(40*time.Second, pods(h.job, corev1.PodPending, 0), mpi.Evidence{}); placed.Status.Scheduling != nil {
+		t.Errorf("all pods have a place, and the job waits for one: %+v", placed.Status.Scheduling)
+	}
+	held := &history{t: t, job: job(2, func(j *mpi.Job) { j.Launcher.AfterWorkers = true })}
+	seen = pods(held.job, corev1.PodPending, 0)
+	seen.Launcher, seen.LauncherPods = nil, nil
+	if r := held.pass(0, seen, mpi.Evidence{}); r.Status.Scheduling != nil {
+		t.Errorf("a launcher that is held back waits for a place: %+v", r.Status.Scheduling)
+	}
+}
+
+func TestRecordOfADeletedJobIsClosed(t *testing.T) {
+	h := &history{t: t, job: job(2)}
+	h.pass(0, pods(h.job, corev1.PodRunning, 0), mpi.Evidence{})
+	closed := report.Closed(*h.last, mpitest.Now.Add(30*time.Second))
+	mpitest.Golden(t, "deleted", closed)
+	again := report.Closed(closed, mpitest.Now.Add(time.Hour))
+	if report.Changed(&closed, again) {
+		t.Error("a record that is closed is closed again")
+	}
+	h.pass(40*time.Second, ended(pods(h.job, corev1.PodRunning, 0), h.job, batchv1.JobComplete, 35*time.Second), mpi.Evidence{})
+	if over := report.Closed(*h.last, mpitest.Now.Add(time.Hour)); over.Status.Phase != v1alpha1.Phase(mpi.PhaseSucceeded) {
+		t.Errorf("a job that had ended is %s when it is deleted", over.Status.Phase)
+	}
+}
+
+func TestNamesOfRecordsFit(t *testing.T) {
+	for name, want := range map[string]string{
+		"train":                                 "train-01234567",
+		strings.Repeat("a", 253):                strings.Repeat("a", 244) + "-01234567",
+		strings.Repeat("a", 243) + ".bcdefghij": strings.Repeat("a", 243) + "-01234567",
+	} {
+		h := &history{t: t, job: job(1, func(j *mpi.Job) { j.Name = name })}
+		r := h.pass(0, mpi.Observed{}, mpi.Evidence{})
+		if label := r.Labels[mpi.LabelReportJob]; r.Name != want || len(label) > 63 || !strings.HasPrefix(name, label) {
+			t.Errorf("the record is named %q, labelled %q", r.Name, label)
+		}
+	}
+}
+
+// A thousand pods have room whatever their nodes are called: those that are well are told of in brief.
+func TestLongNamesLeaveNoPodOut(t *testing.T) {
+	h := &history{t: t, job: job(1000, func(j *mpi.Job) { j.Name = strings.Repeat("j", 44) })}
+	seen := pods(h.job, corev1.PodRunning, 0, func(pod *corev1.Pod) { pod.Spec.NodeName = strings.Repeat("n", 253) })
+	lines := make([]string, mpi.MaxLogLines)
+	for i := range lines {
+		lines[i] = strings.Repeat("<&>", 1000)
+	}
+	logs := map[string]mpi.Log{seen.LauncherPods[0].Name: {Lines: lines}}
+	for i := range 8 {
+		seen.Workers[i].Pod.Status.Phase = corev1.PodFailed
+		mpitest.Exited(137, "OOMKilled")(seen.Workers[i].Pod)
+		logs[seen.Workers[i].Pod.Name] = mpi.Log{Lines: lines}
+	}
+	mpitest.Exited(1, "Error")(seen.LauncherPods[0])
+	r := h.pass(time.Minute, ended(seen, h.job, batchv1.JobFailed, time.Minute), mpi.Evidence{Logs: logs})
+	data, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Status.PodsOmitted > 0 || len(data) > report.MaxSize {
+		t.Errorf("%d pods are left out of %d bytes", r.Status.PodsOmitted, len(data))
+	}
+	if failed := r.Status.Pods[1]; failed.Node == "" || failed.Ranks == "" {
+		t.Errorf("a pod that failed is told of in brief: %s", fmt.Sprintf("%+v", failed))
+	}
+	if next := h.pass(time.Minute+time.Second, ended(seen, h.job, batchv1.JobFailed, time.Minute), mpi.Evidence{Logs: logs}); report.Changed(r, *next) {
+		t.Error("the record changed although nothing has happened")
+	}
+}
