@@ -11,7 +11,7 @@ import (
 // There is no status subresource: nobody but the operator writes any of it, and so it is one write.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:path=jobreports,singular=jobreport,categories=odh
+// +kubebuilder:resource:path=jobreports,singular=jobreport,shortName=jr,categories=odh
 // +kubebuilder:printcolumn:name="Job",type=string,JSONPath=`.spec.jobRef.name`,description="The job's name."
 // +kubebuilder:printcolumn:name="Kind",type=string,JSONPath=`.spec.jobRef.kind`,description="The job's kind."
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="Where the job is in its life."
