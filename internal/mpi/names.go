@@ -51,7 +51,7 @@ const (
 // AnnotationCreator stands on every job: the user who created it, as the API server knew him. Nobody can set it.
 const AnnotationCreator = Group + "/created-by"
 
-// IstioInject is a label and an annotation of pods: with the value "false" keeps a service mesh's proxy out of
+// IstioInject is a label and an annotation of pods: with the value "false" it keeps a service mesh's proxy out of
 // it: ranks talk to each other directly, and a job would not end while the proxy runs.
 const IstioInject = "sidecar.istio.io/inject"
 
