@@ -1,0 +1,433 @@
+package cluster
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"opendatahub.io/mpijob/internal/launch"
+	"opendatahub.io/mpijob/internal/logs"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+const (
+	// patience is how long evidence is waited for; what has not come by then is left out.
+	patience = 5 * time.Second
+	// page and pages bound lists of what is not the job's own.
+	page, pages = 500, 20
+	// nodesFor is how long the free room on nodes is taken as it was read: reading it means to read all pods.
+	nodesFor = 15 * time.Second
+)
+
+// Gatherer asks the API server for what a diagnosis rests on beyond what is cached.
+type Gatherer struct {
+	live   client.Reader
+	logs   typedcore.PodsGetter
+	masker logs.Masker
+	clock  clock.PassiveClock
+
+	mu        sync.Mutex
+	nodesAt   time.Time
+	nodes     []mpi.Node
+	nodesLeft int
+}
+
+// NewGatherer returns a Gatherer that reads objects and logs from the API server itself. The masker takes secrets out
+// of texts before anybody else sees them.
+func NewGatherer(live client.Reader, pods typedcore.PodsGetter, masker logs.Masker, clock clock.PassiveClock) *Gatherer {
+	return &Gatherer{live: live, logs: pods, masker: masker, clock: clock}
+}
+
+// Gather reads what may tell why a job does not get on, in parallel and within 5 s. What cannot be read is left out.
+func (g *Gatherer) Gather(ctx context.Context, job mpi.Job, seen mpi.Observed, refusals []mpi.Refusal) mpi.Evidence {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	evidence := mpi.Evidence{Refusals: refusals, Logs: map[string]mpi.Log{}}
+	var all sync.WaitGroup
+	all.Go(func() { evidence.Events = g.events(ctx, job, seen) })
+	var mu sync.Mutex
+	for _, source := range sources(job, seen) {
+		all.Go(func() {
+			if log := g.log(ctx, job.Namespace, source); len(log.Lines) > 0 {
+				mu.Lock()
+				defer mu.Unlock()
+				evidence.Logs[source.pod.Name] = log
+			}
+		})
+	}
+	unplaced, pending := waiting(seen)
+	if unplaced {
+		all.Go(func() { evidence.Nodes, evidence.NodesLeft = g.room(ctx) })
+	}
+	if pending {
+		all.Go(func() { evidence.Claims = g.claims(ctx, job) })
+	}
+	if slices.ContainsFunc(refusals, func(r mpi.Refusal) bool { return !r.Taken }) {
+		all.Go(func() { evidence.Quotas = g.quotas(ctx, job.Namespace) })
+	}
+	all.Wait()
+	if n := len(seen.LauncherPods); n > 0 {
+		log := evidence.Logs[seen.LauncherPods[n-1].Name]
+		if training, told := logs.LastTraining(log.Lines); told {
+			training.At = log.LastAt
+			evidence.Training = training
+		}
+	}
+	return evidence
+}
+
+// waiting tells whether pods find no node, and whether any have not started.
+func waiting(seen mpi.Observed) (unplaced, pending bool) {
+	for pod := range podsIn(seen) {
+		if pod.Status.Phase != corev1.PodPending {
+			continue
+		}
+		pending = true
+		for _, c := range pod.Status.Conditions {
+			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+				unplaced = true
+			}
+		}
+	}
+	return unplaced, pending
+}
+
+// podsIn are the launcher's tries, the latest first, and the workers.
+func podsIn(seen mpi.Observed) func(func(*corev1.Pod) bool) {
+	return func(yield func(*corev1.Pod) bool) {
+		for _, pod := range slices.Backward(seen.LauncherPods) {
+			if !yield(pod) {
+				return
+			}
+		}
+		for _, worker := range seen.Workers {
+			if !yield(worker.Pod) {
+				return
+			}
+		}
+	}
+}
+
+// EndedBadly tells whether a container of a pod has failed, in this run or the one before, and when the first did.
+func EndedBadly(pod *corev1.Pod) (time.Time, bool) {
+	at, bad := time.Time{}, pod.Status.Phase == corev1.PodFailed
+	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for _, c := range list {
+			for _, ended := range []*corev1.ContainerStateTerminated{c.State.Terminated, c.LastTerminationState.Terminated} {
+				if ended == nil || ended.ExitCode == 0 {
+					continue
+				}
+				if bad = true; at.IsZero() || ended.FinishedAt.Time.Before(at) {
+					at = ended.FinishedAt.Time
+				}
+			}
+		}
+	}
+	return at, bad
+}
+
+// source is a log to read.
+type source struct {
+	pod       *corev1.Pod
+	container string
+	// previous is set where the run before the present one has failed.
+	previous bool
+	// message is the termination message of the run.
+	message string
+}
+
+// sources are the logs worth reading: that of the launcher's latest try that failed, or of its latest, and then those
+// of workers that failed, the first first.
+func sources(job mpi.Job, seen mpi.Observed) []source {
+	var pods []*corev1.Pod
+	for _, try := range slices.Backward(seen.LauncherPods) {
+		if _, bad := EndedBadly(try); bad {
+			pods = append(pods, try)
+			break
+		}
+	}
+	if n := len(seen.LauncherPods); n > 0 && len(pods) == 0 {
+		pods = append(pods, seen.LauncherPods[n-1])
+	}
+	launchers := len(pods)
+	for _, worker := range seen.Workers {
+		if _, bad := EndedBadly(worker.Pod); bad {
+			pods = append(pods, worker.Pod)
+		}
+	}
+	slices.SortStableFunc(pods[launchers:], func(a, b *corev1.Pod) int {
+		first, _ := EndedBadly(a)
+		second, _ := EndedBadly(b)
+		return first.Compare(second)
+	})
+	var found []source
+	for i, pod := range pods[:min(len(pods), mpi.MaxLogPods)] {
+		containers := job.Workers.Template.Spec.Containers
+		if i < launchers {
+			containers = job.Launcher.Template.Spec.Containers
+		}
+		if len(containers) == 0 {
+			continue
+		}
+		if s, has := sourceOf(pod, containers[0].Name); has {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// sourceOf picks the run of a container whose log says most; false where it has not run.
+func sourceOf(pod *corev1.Pod, container string) (source, bool) {
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.Name != container {
+			continue
+		}
+		now, last := c.State.Terminated, c.LastTerminationState.Terminated
+		switch {
+		case now != nil && (now.ExitCode != 0 || last == nil || last.ExitCode == 0):
+			return source{pod: pod, container: container, message: now.Message}, true
+		case last != nil && last.ExitCode != 0:
+			return source{pod: pod, container: container, previous: true, message: last.Message}, true
+		}
+		return source{pod: pod, container: container}, c.State.Running != nil
+	}
+	return source{}, false
+}
+
+// log reads the end of a log, masked. Where it is gone, the termination message stands for it, if it is no agent's.
+func (g *Gatherer) log(ctx context.Context, namespace string, s source) mpi.Log {
+	stream, err := g.logs.Pods(namespace).GetLogs(s.pod.Name, &corev1.PodLogOptions{
+		Container: s.container, Previous: s.previous, TailLines: new(int64(mpi.MaxLogLines)), Timestamps: true,
+	}).Stream(ctx)
+	var text []byte
+	var last time.Time
+	if err == nil {
+		text, last = stripTimes(readEnd(stream))
+		_ = stream.Close()
+	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		if _, agents := launch.ParseSummary(s.message); agents {
+			return mpi.Log{}
+		}
+		text = []byte(s.message)
+	}
+	return mpi.Log{Lines: g.masker.Lines(logs.Tail(text, mpi.MaxLogLines)), LastAt: last}
+}
+
+// readEnd reads a stream and returns its end, from the beginning of a line. Lines may be of any length.
+func readEnd(stream io.Reader) []byte {
+	const keep, most = 1 << 20, 32 << 20
+	stream = io.LimitReader(stream, most)
+	var end []byte
+	cut := false
+	chunk := make([]byte, 64<<10)
+	for {
+		n, err := stream.Read(chunk)
+		end = append(end, chunk[:n]...)
+		if len(end) > 2*keep {
+			end, cut = append([]byte(nil), end[len(end)-keep:]...), true
+		}
+		if err != nil {
+			break
+		}
+	}
+	if _, whole, found := bytes.Cut(end, []byte("\n")); cut && found {
+		return whole
+	}
+	return end
+}
+
+// stripTimes takes from each line the time that the kubelet has put before it, and returns the last one.
+func stripTimes(log []byte) ([]byte, time.Time) {
+	var last time.Time
+	var text bytes.Buffer
+	for line := range bytes.Lines(log) {
+		stamp, rest, found := bytes.Cut(line, []byte(" "))
+		if at, err := time.Parse(time.RFC3339Nano, string(bytes.TrimSpace(stamp))); err == nil {
+			last, line = at, rest
+			if !found {
+				line = []byte("\n")
+			}
+		}
+		text.Write(line)
+	}
+	return text.Bytes(), last
+}
+
+// events reads what Kubernetes has said of the job's objects. What the operator itself has said is no evidence.
+func (g *Gatherer) events(ctx context.Context, job mpi.Job, seen mpi.Observed) []mpi.Event {
+	uids := map[string]types.UID{}
+	for pod := range podsIn(seen) {
+		uids["Pod/"+pod.Name] = pod.UID
+	}
+	uids[job.Kind+"/"+job.Name] = job.UID
+	launcher := client.MatchingFields{"involvedObject.kind": "Job", "involvedObject.name": job.LauncherName()}
+	if seen.Launcher != nil {
+		uids["Job/"+seen.Launcher.Name] = seen.Launcher.UID
+	}
+	var found []mpi.Event
+	for _, about := range []client.MatchingFields{{"involvedObject.kind": job.Kind, "involvedObject.name": job.Name}, launcher, {"involvedObject.kind": "Pod"}} {
+		list := corev1.EventList{}
+		for range pages {
+			next := list.Continue
+			list = corev1.EventList{}
+			if err := g.live.List(ctx, &list, client.InNamespace(job.Namespace), about, client.Limit(page), client.Continue(next)); err != nil {
+				break
+			}
+			for i := range list.Items {
+				e := &list.Items[i]
+				uid, ours := uids[e.InvolvedObject.Kind+"/"+e.InvolvedObject.Name]
+				if ours && uid == e.InvolvedObject.UID && e.Source.Component != mpi.EventSource {
+					found = append(found, g.event(e))
+				}
+			}
+			if list.Continue == "" {
+				break
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b mpi.Event) int {
+		return cmp.Or(a.Last.Compare(b.Last), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name),
+			strings.Compare(a.Reason, b.Reason), strings.Compare(a.Message, b.Message))
+	})
+	return found[max(0, len(found)-mpi.MaxEvents):]
+}
+
+func (g *Gatherer) event(e *corev1.Event) mpi.Event {
+	event := mpi.Event{
+		Kind: e.InvolvedObject.Kind, Name: e.InvolvedObject.Name, Warning: e.Type == corev1.EventTypeWarning,
+		Reason: e.Reason, Message: g.masker.Line(e.Message), Count: max(e.Count, 1), Last: e.LastTimestamp.Time,
+	}
+	if e.Series != nil {
+		event.Count, event.Last = max(e.Series.Count, event.Count), e.Series.LastObservedTime.Time
+	}
+	if event.Last.IsZero() {
+		event.Last = e.EventTime.Time
+	}
+	if event.Last.IsZero() {
+		event.Last = e.CreationTimestamp.Time
+	}
+	return event
+}
+
+// room reads the nodes and what is free on them; nothing where that cannot be read as a whole.
+func (g *Gatherer) room(ctx context.Context) ([]mpi.Node, int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.clock.Since(g.nodesAt) < nodesFor {
+		return g.nodes, g.nodesLeft
+	}
+	var list corev1.NodeList
+	if err := g.live.List(ctx, &list, client.Limit(mpi.MaxNodes)); err != nil {
+		return nil, 0
+	}
+	free := map[string]corev1.ResourceList{}
+	for i := range list.Items {
+		free[list.Items[i].Name] = list.Items[i].Status.Allocatable.DeepCopy()
+	}
+	if !g.take(ctx, free) {
+		return nil, 0
+	}
+	nodes := make([]mpi.Node, 0, len(list.Items))
+	for i := range list.Items {
+		node := &list.Items[i]
+		ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		})
+		nodes = append(nodes, mpi.Node{
+			Name: node.Name, Allocatable: node.Status.Allocatable, Free: free[node.Name], Ready: ready, Unschedulable: node.Spec.Unschedulable,
+		})
+	}
+	slices.SortFunc(nodes, func(a, b mpi.Node) int { return strings.Compare(a.Name, b.Name) })
+	g.nodes, g.nodesLeft, g.nodesAt = nodes, 0, g.clock.Now()
+	if list.RemainingItemCount != nil {
+		g.nodesLeft = int(*list.RemainingItemCount)
+	}
+	return g.nodes, g.nodesLeft
+}
+
+// take takes from what nodes have what pods on them have asked for; false where not all pods could be read.
+func (g *Gatherer) take(ctx context.Context, free map[string]corev1.ResourceList) bool {
+	next := ""
+	for range pages {
+		var pods corev1.PodList
+		if err := g.live.List(ctx, &pods, client.Limit(page), client.Continue(next)); err != nil {
+			return false
+		}
+		for i := range pods.Items {
+			pod := &pods.Items[i]
+			room := free[pod.Spec.NodeName]
+			if room == nil || mpi.HasEnded(pod) {
+				continue
+			}
+			asked := mpi.Requests(pod.Spec)
+			asked[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)
+			for name, quantity := range asked {
+				if left, has := room[name]; has {
+					left.Sub(quantity)
+					room[name] = left
+				}
+			}
+		}
+		if next = pods.Continue; next == "" {
+			return true
+		}
+	}
+	return false
+}
+
+func (g *Gatherer) quotas(ctx context.Context, namespace string) []mpi.Quota {
+	var list corev1.ResourceQuotaList
+	if err := g.live.List(ctx, &list, client.InNamespace(namespace), client.Limit(page)); err != nil {
+		return nil
+	}
+	var quotas []mpi.Quota
+	for _, q := range list.Items {
+		quotas = append(quotas, mpi.Quota{Name: q.Name, Hard: q.Status.Hard, Used: q.Status.Used})
+	}
+	slices.SortFunc(quotas, func(a, b mpi.Quota) int { return strings.Compare(a.Name, b.Name) })
+	return quotas
+}
+
+// claims reads the PersistentVolumeClaims that the job's templates name.
+func (g *Gatherer) claims(ctx context.Context, job mpi.Job) []mpi.Claim {
+	const most = 16
+	var names []string
+	for _, spec := range []corev1.PodSpec{job.Launcher.Template.Spec, job.Workers.Template.Spec} {
+		for _, volume := range spec.Volumes {
+			if volume.PersistentVolumeClaim != nil {
+				names = append(names, volume.PersistentVolumeClaim.ClaimName)
+			}
+		}
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	var claims []mpi.Claim
+	for _, name := range names[:min(len(names), most)] {
+		var claim corev1.PersistentVolumeClaim
+		switch err := g.live.Get(ctx, client.ObjectKey{Namespace: job.Namespace, Name: name}, &claim); {
+		case apierrors.IsNotFound(err):
+			claims = append(claims, mpi.Claim{Name: name, Missing: true})
+		case err == nil:
+			found := mpi.Claim{Name: name, Phase: claim.Status.Phase, AccessModes: claim.Spec.AccessModes}
+			if claim.Spec.StorageClassName != nil {
+				found.Class = *claim.Spec.StorageClassName
+			}
+			claims = append(claims, found)
+		}
+	}
+	return claims
+}
