@@ -79,6 +79,7 @@ var checks = []func(*patient) []Finding{
 	hostfileIgnored,
 	symptoms,
 	mixedMPI,
+	sharedGPUs,
 	clocks,
 	deadline,
 	crashes,

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,6 +26,14 @@ var memoryTexts = map[mpi.Code]text{
 			{Text: "Use a smaller batch on each GPU, or gradient accumulation in its place."},
 			{Text: "Or split the model over more GPUs (sharding, such as FSDP or ZeRO), or use mixed precision."},
 			{Text: "Or run on GPUs with more memory."},
+		},
+	},
+	mpi.CodeSharedGPUs: {
+		summary: "More ranks (processes of the program) run in each worker than it has GPUs: {perWorker} slots, {gpus|no} GPUs. Ranks then share a GPU and its memory, which NCCL refuses, or look for one that is not there.",
+		remedies: []Remedy{
+			{Text: "Set as many slots as each worker has GPUs.", Action: "{slotsField}: {gpus|GPUs}"},
+			{Text: "Or ask for a GPU for each slot.", Action: "{workerTemplate}.spec.containers[0].resources.limits[nvidia.com/gpu]: {perWorker}"},
+			{Text: "If the numbers fit, let each rank take the GPU of its own number in the pod.", Action: "torch.cuda.set_device(local_rank)"},
 		},
 	},
 	mpi.CodeNoGPU: {
@@ -136,18 +145,42 @@ func (p *patient) gpuFigures(pods []jobPod, figures map[string]string) {
 	if len(pods) == 0 {
 		return
 	}
-	gpus := 0
-	for _, c := range p.template(pods[0].role).Containers {
-		for name, quantity := range c.Resources.Limits {
-			if isGPU(string(name)) {
-				gpus += int(quantity.Value())
-			}
-		}
-	}
+	gpus := p.gpus(pods[0].role)
 	figures["gpuText"] = fmt.Sprintf(": the pod asks for %d", gpus)
 	if gpus == 0 {
 		figures["gpuText"] = ": the pod asks for none"
 	}
+}
+
+// gpus is how many GPUs each pod of a role asks for.
+func (p *patient) gpus(role mpi.Role) (count int64) {
+	for _, c := range p.template(role).Containers {
+		for name, quantity := range c.Resources.Limits {
+			if isGPU(string(name)) {
+				count += quantity.Value()
+			}
+		}
+	}
+	return count
+}
+
+// sharedGPUs tells that ranks have to share GPUs, where something is wrong that may come of it. By itself it may be
+// meant: some programs do with a part of a GPU.
+func sharedGPUs(p *patient) []Finding {
+	gpus := p.gpus(mpi.RoleWorker)
+	if gpus == 0 || int64(p.job.SlotsPerWorker) <= gpus || !slices.ContainsFunc(p.signs, func(s sign) bool { return comesOfSharing[s.Code] }) {
+		return nil
+	}
+	// What the logs show is another finding's; this one is about the workers, whose numbers do not fit.
+	workers := slices.DeleteFunc(slices.Clone(p.pods), func(pod jobPod) bool { return pod.role != mpi.RoleWorker })
+	f := p.find(mpi.CodeSharedGPUs, p.severity(), workers, nil)
+	f.Evidence = []string{fmt.Sprintf("The job has %d slots for each worker; each worker asks for %d GPUs.", p.job.SlotsPerWorker, gpus)}
+	return []Finding{f}
+}
+
+// comesOfSharing are the codes of what happens to ranks that share a GPU.
+var comesOfSharing = map[mpi.Code]bool{
+	mpi.CodeSharedGPUs: true, mpi.CodeGPUOutOfMemory: true, mpi.CodeNoGPU: true, mpi.CodeNCCLSystem: true, mpi.CodeNCCLTimeout: true,
 }
 
 // isGPU tells whether a resource is a GPU or a part of one.

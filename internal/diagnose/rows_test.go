@@ -172,8 +172,11 @@ Your Open MPI job may now hang or fail.
 		"36-nccl-system":        {mpi.CodeNCCLSystem, failed(1, `RuntimeError: NCCL error in: ../torch/csrc/distributed/c10d/NCCLUtils.hpp:275, unhandled system error (run with NCCL_DEBUG=INFO for details), NCCL version 2.20.5`)},
 		"37-gpu-memory": {mpi.CodeGPUOutOfMemory, failed(1, `Traceback (most recent call last):
 torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of 79.15 GiB of which 1.31 GiB is free.`)},
-		"38-no-gpu":     {mpi.CodeNoGPU, failed(1, `RuntimeError: CUDA error: no CUDA-capable device is detected`)},
-		"39-horovodrun": {mpi.CodeShortHostNames, failed(1, "ssh not successful for hosts:\npi-worker-0\npi-worker-1", sshd)},
+		"38-no-gpu": {mpi.CodeNoGPU, failed(1, `RuntimeError: CUDA error: no CUDA-capable device is detected`)},
+		"slots-over-gpus": {mpi.CodeSharedGPUs, failed(1, `[1,1]<stderr>:pi-worker-0:71:71 [0] init.cc:943 NCCL WARN Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 17000
+torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:2251, invalid usage`, func(j *mpi.Job) { j.SlotsPerWorker = 4 })},
+		"slots-over-gpus-fill-memory": {mpi.CodeGPUOutOfMemory, failed(1, `torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of 79.15 GiB of which 1.31 GiB is free.`, func(j *mpi.Job) { j.SlotsPerWorker = 4 })},
+		"39-horovodrun":               {mpi.CodeShortHostNames, failed(1, "ssh not successful for hosts:\npi-worker-0\npi-worker-1", sshd)},
 		"40-killed-not-by-memory": {mpi.CodeKilled, failed(1, `epoch 3`, sshd).with(
 			worker(2, corev1.PodFailed, mpitest.Exited(137, "Error")))},
 		"41-terminated": {mpi.CodeTerminated, failed(143, `epoch 3`)},

@@ -72,6 +72,8 @@ var program = []Symptom{
 	{Code: mpi.CodeNoGPU, Text: "no CUDA-capable device is detected"},
 	{Code: mpi.CodeNoGPU, Text: "No CUDA GPUs are available"},
 	{Code: mpi.CodeNoGPU, Text: "Found no NVIDIA driver on your system"},
+	{Code: mpi.CodeSharedGPUs, Text: "Duplicate GPU detected"},
+	{Code: mpi.CodeSharedGPUs, Text: "invalid device ordinal"},
 	{Code: mpi.CodeGPUOutOfMemory, Text: "CUDA out of memory", Pattern: regexp.MustCompile(`CUDA out of memory(?:.*?Tried to allocate (?P<size>[\d.]+ [KMGT]iB))?(?:.*?(?:capacity of (?P<total>[\d.]+ [KMGT]iB)|; (?P<total2>[\d.]+ [KMGT]iB) total capacity))?`)},
 	{Code: mpi.CodeGPUOutOfMemory, Text: "CUDA_ERROR_OUT_OF_MEMORY"},
 	{Code: mpi.CodeGPUOutOfMemory, Text: "HIP out of memory"},

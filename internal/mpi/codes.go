@@ -85,6 +85,7 @@ const (
 	CodeOutOfMemory        Code = "OutOfMemory"
 	CodeGPUOutOfMemory     Code = "GPUOutOfMemory"
 	CodeNoGPU              Code = "NoGPUVisible"
+	CodeSharedGPUs         Code = "MoreSlotsThanGPUs"
 	CodeKilled             Code = "Killed"
 	CodeSegfault           Code = "SegmentationFault"
 	CodeBusError           Code = "BusError"
