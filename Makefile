@@ -83,6 +83,7 @@ unit: $(BIN)/cluster ## Test the packages; those that need an API server get a r
 
 .PHONY: e2e
 e2e: SAMPLES := openmpi openmpi5 mpich intelmpi openmpi-sshd
+e2e: WITH := trainer
 e2e: $(if $(KUBECONFIG),,deploy) ## Test on a real cluster with real MPI; SUITE picks tests by name.
 	@KUBECONFIG="$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig}" SAMPLE_IMG=$(SAMPLE_IMG) AGENT_IMG=$(AGENT_IMG) \
 	  go test ./test/e2e -count=1 -v -timeout 30m $(if $(SUITE),-run '$(SUITE)')
