@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
@@ -34,6 +35,7 @@ func run() error {
 	flag.BoolVar(&options.LeaderElection, "leader-elect", true, "let one of several replicas work at a time")
 	flag.StringVar(&options.HealthAddress, "health-address", ":8081", "serve /healthz and /readyz here; 0 turns them off")
 	flag.StringVar(&options.MetricsAddress, "metrics-address", ":8443", "serve /metrics over TLS here; 0 turns it off")
+	flag.DurationVar(&options.ReportRetention, "report-retention", 30*24*time.Hour, "keep a job's report so long after the job's end, those of failed jobs for 24h at least; 0 keeps them for ever")
 	flag.IntVar(&options.WebhookPort, "webhook-port", 9443, "serve the admission webhooks on this port; 0 turns them off")
 	flag.TextVar(&level, "log-level", slog.LevelInfo, "debug, info, warn or error")
 	flag.Parse()

@@ -24,6 +24,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/cluster"
 	"opendatahub.io/mpijob/internal/kinds"
 	"opendatahub.io/mpijob/internal/kinds/mpijob"
@@ -48,6 +49,9 @@ type Options struct {
 	// HealthAddress serves /healthz and /readyz; MetricsAddress serves /metrics over TLS to those whom the API
 	// server authorizes for it. "0" turns one off.
 	HealthAddress, MetricsAddress string
+	// ReportRetention is how long a job's report is kept after its end, those of failed jobs for a day at least; 0: for
+	// ever.
+	ReportRetention time.Duration
 	// WebhookPort serves the admission webhooks; 0 turns them off.
 	WebhookPort int
 }
@@ -111,10 +115,14 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 		return nil, fmt.Errorf("add stock of SSH keys: %w", err)
 	}
 	c := cluster.New(m.GetClient(), m.GetAPIReader(), keys, clock.RealClock{})
+	reports, err := newReporter(ctx, m, options.ReportRetention)
+	if err != nil {
+		return nil, err
+	}
 	settings := plan.Settings{ClusterDomain: options.ClusterDomain, AgentImage: options.AgentImage}
 	for _, kind := range apiKinds {
 		r := &reconciler{
-			kind: kind, client: m.GetClient(), cluster: c, clock: clock.RealClock{}, settings: settings,
+			kind: kind, client: m.GetClient(), cluster: c, clock: clock.RealClock{}, settings: settings, reporter: reports,
 			events: m.GetEventRecorderFor(mpi.EventSource), //nolint:staticcheck // tools compare core/v1 events, which the new recorder does not write
 		}
 		if err := r.register(m); err != nil {
@@ -167,5 +175,6 @@ func scheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(s))
 	utilruntime.Must(kubeflow.AddToScheme(s))
+	utilruntime.Must(v1alpha1.AddToScheme(s))
 	return s
 }

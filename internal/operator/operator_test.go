@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
 	"opendatahub.io/mpijob/internal/operator"
@@ -48,7 +49,8 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(func() int {
 		ctrl.SetLogger(logr.FromSlogHandler(slog.DiscardHandler))
-		environment := &envtest.Environment{CRDDirectoryPaths: []string{filepath.Join("..", "..", "config", "crd", "kubeflow.org_mpijobs.yaml")}, ErrorIfCRDPathMissing: true}
+		crds := filepath.Join("..", "..", "config", "crd")
+		environment := &envtest.Environment{CRDDirectoryPaths: []string{filepath.Join(crds, "kubeflow.org_mpijobs.yaml"), filepath.Join(crds, "mpi.opendatahub.io_jobreports.yaml")}, ErrorIfCRDPathMissing: true}
 		admin, err := environment.Start()
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "start kube-apiserver and etcd:", err)
@@ -67,7 +69,7 @@ func TestMain(m *testing.M) {
 func prepare(admin *rest.Config) error {
 	admin.QPS = -1
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), kubeflow.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), kubeflow.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return err
 	}
 	var err error

@@ -35,9 +35,10 @@ type reconciler struct {
 	events   record.EventRecorder
 	clock    clock.PassiveClock
 	settings plan.Settings
+	reporter *reporter
 }
 
-// Reconcile makes one pass over one job: load, observe, judge, plan, apply, tell.
+// Reconcile makes one pass over one job: load, observe, judge, plan, apply, tell, report.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	object, err := r.kind.Load(ctx, r.client, request.NamespacedName)
 	if err != nil || object == nil {
@@ -48,7 +49,12 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil
 	}
 	if errs = append(errs, mpi.Validate(job)...); len(errs) > 0 && job.Past.Finish == nil {
-		return again(nil, r.tell(ctx, object, mpi.Invalid(errs)))
+		out := mpi.Invalid(errs)
+		if told := r.tell(ctx, object, out); told != nil {
+			return again(nil, told)
+		}
+		_, err := r.reporter.tell(ctx, job, mpi.Observed{Now: r.clock.Now()}, nil, out)
+		return again(nil, err)
 	}
 	seen, err := r.cluster.Observe(ctx, job)
 	if err != nil {
@@ -60,10 +66,16 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil || told != nil {
 		return again(err, told)
 	}
-	if len(refusals) > 0 {
-		return reconcile.Result{RequeueAfter: askAgain}, nil
+	next, reported := r.reporter.tell(ctx, job, seen, refusals, out.Refused(refusals))
+	result := reconcile.Result{RequeueAfter: askAgain}
+	if len(refusals) == 0 {
+		result, err = r.expire(ctx, object, job, out)
 	}
-	return r.expire(ctx, object, job, out)
+	if err != nil || reported != nil {
+		return again(err, reported)
+	}
+	result.RequeueAfter = sooner(result.RequeueAfter, next)
+	return result, nil
 }
 
 // again comes back after errors of applying and telling. That somebody else wrote the job meanwhile is none worth

@@ -1,0 +1,227 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/cluster"
+	"opendatahub.io/mpijob/internal/diagnose"
+	"opendatahub.io/mpijob/internal/logs"
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/report"
+)
+
+const (
+	// slowStart is how long pods may take to start before it is asked why.
+	slowStart = 5 * time.Minute
+	// unsettled is how long it takes until more evidence of a failure is looked for: logs and events come late.
+	unsettled = 30 * time.Second
+	// keepFailed is how long the report of a failed job is kept at least.
+	keepFailed = 24 * time.Hour
+)
+
+// reporter keeps the record of each job. Nil keeps none.
+type reporter struct {
+	client   client.Client
+	gatherer *cluster.Gatherer
+	clock    clock.PassiveClock
+	// retention is how long a report is kept after its job has ended.
+	retention time.Duration
+}
+
+// newReporter returns nil where the cluster has no JobReports.
+func newReporter(ctx context.Context, m manager.Manager, retention time.Duration) (*reporter, error) {
+	kind := v1alpha1.GroupVersion.WithKind("JobReport")
+	switch _, err := m.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version); {
+	case meta.IsNoMatchError(err):
+		log.Log.Info("the cluster has no JobReports: no records of jobs are kept; install config/crd and start the operator again")
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("look for JobReports: %w", err)
+	}
+	if _, err := m.GetCache().GetInformer(ctx, &v1alpha1.JobReport{}); err != nil {
+		return nil, fmt.Errorf("watch JobReports: %w", err)
+	}
+	core, err := v1.NewForConfigAndClient(m.GetConfig(), m.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("set up reading logs: %w", err)
+	}
+	gatherer := cluster.NewGatherer(m.GetAPIReader(), core, logs.Masker{}, clock.RealClock{})
+	r := &reporter{client: m.GetClient(), gatherer: gatherer, clock: clock.RealClock{}, retention: retention}
+	if err := m.Add(manager.RunnableFunc(r.sweepAlways)); err != nil {
+		return nil, fmt.Errorf("add retention of JobReports: %w", err)
+	}
+	return r, nil
+}
+
+// tell brings a job's record up to date, and says after what time that is to be done again even if nothing happens;
+// 0: never. A write that met another one's is an error of conflict.
+func (r *reporter) tell(ctx context.Context, job mpi.Job, seen mpi.Observed, refusals []mpi.Refusal, out mpi.Outcome) (time.Duration, error) {
+	if r == nil {
+		return 0, nil
+	}
+	var previous *v1alpha1.JobReport
+	var found v1alpha1.JobReport
+	switch err := r.client.Get(ctx, client.ObjectKey{Namespace: job.Namespace, Name: job.ReportName()}, &found); {
+	case err == nil:
+		previous = &found
+	case !apierrors.IsNotFound(err):
+		return 0, fmt.Errorf("read report of %s %s: %w", job.Kind, job.Key(), err)
+	case out.Finish != nil && r.expired(out.Finish.At, !out.Finish.Succeeded):
+		return 0, nil
+	}
+	evidence := mpi.Evidence{Refusals: refusals}
+	if wantsEvidence(seen, refusals, out, previous) {
+		evidence = r.gatherer.Gather(ctx, job, seen, refusals)
+	}
+	findings := diagnose.Job(job, seen, evidence, out)
+	if previous != nil && previous.Status.CompletionTime != nil && string(previous.Status.Phase) == string(out.Phase) {
+		// What the job's status kept of its end is in that status's own words.
+		out.Reason, out.Message = previous.Status.Reason, previous.Status.Message
+	}
+	next := report.Make(job, seen, evidence, out, findings, previous)
+	again := nextLook(seen, out, &next)
+	if !report.Changed(previous, next) {
+		return again, nil
+	}
+	var err error
+	if previous == nil {
+		err = r.client.Create(ctx, &next)
+	} else {
+		err = r.client.Update(ctx, &next)
+	}
+	switch {
+	case err == nil, apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return again, nil
+	case apierrors.IsInvalid(err):
+		// Another try would be refused as well.
+		log.FromContext(ctx).Error(err, "the job's report is not taken")
+		return again, nil
+	case apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
+		err = apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("jobreports").GroupResource(), next.Name, err)
+	}
+	return 0, fmt.Errorf("write report of %s %s: %w", job.Kind, job.Key(), err)
+}
+
+// wantsEvidence tells whether more is to be asked of the API server than a pass reads anyway: only where something
+// seems to be wrong.
+func wantsEvidence(seen mpi.Observed, refusals []mpi.Refusal, out mpi.Outcome, previous *v1alpha1.JobReport) bool {
+	switch {
+	case out.Finish != nil:
+		return !out.Finish.Succeeded && !report.Settled(previous, seen.Now)
+	case out.Phase == mpi.PhaseSuspended || out.Reason == mpi.ReasonInvalid:
+		return false
+	case out.Trouble || len(refusals) > 0:
+		return true
+	}
+	for _, pod := range podsOf(seen) {
+		_, bad := cluster.EndedBadly(pod)
+		if bad || pod.Status.Phase == corev1.PodPending && seen.Now.Sub(pod.CreationTimestamp.Time) >= slowStart {
+			return true
+		}
+	}
+	return false
+}
+
+// nextLook is how long a record may stay as it is if nothing happens; 0: for good.
+func nextLook(seen mpi.Observed, out mpi.Outcome, next *v1alpha1.JobReport) time.Duration {
+	if out.Finish != nil {
+		if !out.Finish.Succeeded && !report.Settled(next, seen.Now) {
+			return unsettled
+		}
+		return 0
+	}
+	if out.Phase == mpi.PhaseSuspended {
+		return 0
+	}
+	var soonest time.Duration
+	for _, pod := range podsOf(seen) {
+		if pod.Status.Phase != corev1.PodPending || pod.DeletionTimestamp != nil {
+			continue
+		}
+		left := slowStart - seen.Now.Sub(pod.CreationTimestamp.Time) + time.Second
+		if left <= 0 {
+			left = slowStart
+		}
+		if soonest == 0 || left < soonest {
+			soonest = left
+		}
+	}
+	return soonest
+}
+
+func podsOf(seen mpi.Observed) []*corev1.Pod {
+	pods := append([]*corev1.Pod(nil), seen.LauncherPods...)
+	for _, worker := range seen.Workers {
+		pods = append(pods, worker.Pod)
+	}
+	return pods
+}
+
+// sooner is the shorter one of two times to wait; 0 is no time.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// expired tells whether a job has ended so long ago that no report of it is kept.
+func (r *reporter) expired(end time.Time, failed bool) bool {
+	keep := r.retention
+	if failed {
+		keep = max(keep, keepFailed)
+	}
+	return r.retention > 0 && r.clock.Since(end) >= keep
+}
+
+// sweepAlways deletes old reports again and again, until the context ends.
+func (r *reporter) sweepAlways(ctx context.Context) error {
+	if r.retention <= 0 {
+		return nil
+	}
+	ticker := time.NewTicker(min(max(r.retention/24, time.Second), time.Hour))
+	defer ticker.Stop()
+	for {
+		if err := r.sweep(ctx); err != nil && ctx.Err() == nil {
+			log.Log.Error(err, "old reports are not deleted; this is tried again later")
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// sweep deletes the reports whose time is over.
+func (r *reporter) sweep(ctx context.Context) error {
+	var list v1alpha1.JobReportList
+	if err := r.client.List(ctx, &list); err != nil {
+		return fmt.Errorf("list reports: %w", err)
+	}
+	for i := range list.Items {
+		item := &list.Items[i]
+		if item.Status.CompletionTime == nil || !r.expired(item.Status.CompletionTime.Time, item.Status.Phase == v1alpha1.Phase(mpi.PhaseFailed)) {
+			continue
+		}
+		doomed := &v1alpha1.JobReport{}
+		doomed.Namespace, doomed.Name = item.Namespace, item.Name
+		err := r.client.Delete(ctx, doomed, client.Preconditions{UID: &item.UID})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			return fmt.Errorf("delete report %s/%s: %w", item.Namespace, item.Name, err)
+		}
+	}
+	return nil
+}
