@@ -41,8 +41,11 @@ type reconciler struct {
 // Reconcile makes one pass over one job: load, observe, judge, plan, apply, tell, report.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	object, err := r.kind.Load(ctx, r.client, request.NamespacedName)
-	if err != nil || object == nil {
+	if err != nil {
 		return reconcile.Result{}, err
+	}
+	if object == nil {
+		return again(nil, r.reporter.close(ctx, r.kind.Name(), request.NamespacedName, ""))
 	}
 	job, errs := r.kind.Convert(object)
 	if job.ManagedBy != "" || job.Lifecycle.Deleting {

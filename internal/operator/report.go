@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,6 +28,8 @@ const (
 	slowStart = 5 * time.Minute
 	// unsettled is how long it takes until more evidence of a failure is looked for: logs and events come late.
 	unsettled = 30 * time.Second
+	// waiting is how often the record of a job that waits for a place is brought up to date.
+	waiting = 30 * time.Second
 	// keepFailed is how long the report of a failed job is kept at least.
 	keepFailed = 24 * time.Hour
 )
@@ -80,6 +83,10 @@ func (r *reporter) tell(ctx context.Context, job mpi.Job, seen mpi.Observed, ref
 		return 0, fmt.Errorf("read report of %s %s: %w", job.Kind, job.Key(), err)
 	case out.Finish != nil && r.expired(out.Finish.At, !out.Finish.Succeeded):
 		return 0, nil
+	default:
+		if err := r.close(ctx, job.Kind, job.Key(), job.UID); err != nil {
+			return 0, err
+		}
 	}
 	evidence := mpi.Evidence{Refusals: refusals}
 	if wantsEvidence(seen, refusals, out, previous) {
@@ -114,6 +121,29 @@ func (r *reporter) tell(ctx context.Context, job mpi.Job, seen mpi.Observed, ref
 	return 0, fmt.Errorf("write report of %s %s: %w", job.Kind, job.Key(), err)
 }
 
+// close ends the records of jobs of a name that are gone: all of them, but that of the job with a UID.
+func (r *reporter) close(ctx context.Context, kind string, key types.NamespacedName, but types.UID) error {
+	if r == nil {
+		return nil
+	}
+	labels := mpi.Job{Kind: kind, Name: key.Name}.ReportLabels()
+	var list v1alpha1.JobReportList
+	if err := r.client.List(ctx, &list, client.InNamespace(key.Namespace), client.MatchingLabels(labels)); err != nil {
+		return fmt.Errorf("list reports of %s %s: %w", kind, key, err)
+	}
+	for i := range list.Items {
+		item := &list.Items[i]
+		if item.Status.CompletionTime != nil || item.Spec.JobRef.UID == but || item.Spec.JobRef.Name != key.Name {
+			continue
+		}
+		closed := report.Closed(*item, r.clock.Now())
+		if err := r.client.Update(ctx, &closed); err != nil && !apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+			return fmt.Errorf("end report of %s %s: %w", kind, key, err)
+		}
+	}
+	return nil
+}
+
 // wantsEvidence tells whether more is to be asked of the API server than a pass reads anyway: only where something
 // seems to be wrong.
 func wantsEvidence(seen mpi.Observed, refusals []mpi.Refusal, out mpi.Outcome, previous *v1alpha1.JobReport) bool {
@@ -146,6 +176,9 @@ func nextLook(seen mpi.Observed, out mpi.Outcome, next *v1alpha1.JobReport) time
 		return 0
 	}
 	var soonest time.Duration
+	if next.Status.Scheduling != nil {
+		soonest = waiting
+	}
 	for _, pod := range podsOf(seen) {
 		if pod.Status.Phase != corev1.PodPending || pod.DeletionTimestamp != nil {
 			continue

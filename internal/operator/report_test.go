@@ -105,6 +105,21 @@ func TestReportFollowsAJobThatSucceeds(t *testing.T) {
 	reported(t, namespace, "Succeeded")
 }
 
+// TestReportOfADeletedJobEnds: the record of a job that is deleted while it runs does not say for good that it runs.
+func TestReportOfADeletedJobEnds(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	start(t, namespace)
+	runs(t, namespace)
+	reported(t, namespace, "Running")
+	if err := api.Delete(t.Context(), get(t, namespace, "pi", &kubeflow.MPIJob{})); err != nil {
+		t.Fatal(err)
+	}
+	if report := reported(t, namespace, "Failed"); report.Status.Reason != "JobDeleted" || report.Status.CompletionTime == nil {
+		t.Errorf("it says %s: %s, ended %v", report.Status.Reason, report.Status.Message, report.Status.CompletionTime)
+	}
+}
+
 func TestReportSaysWhyAJobFailed(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
