@@ -78,6 +78,12 @@ func freeAddress(t *testing.T) string {
 
 func writeKey(t *testing.T) string {
 	t.Helper()
+	return writeKeyTo(t, t.TempDir())
+}
+
+// writeKeyTo makes a job's key in a folder.
+func writeKeyTo(t testing.TB, folder string) string {
+	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P521(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -86,12 +92,12 @@ func writeKey(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return writePEM(t, "EC PRIVATE KEY", der)
+	return writePEM(t, folder, "EC PRIVATE KEY", der)
 }
 
-func writePEM(t *testing.T, kind string, der []byte) string {
+func writePEM(t testing.TB, folder, kind string, der []byte) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "key")
+	path := filepath.Join(folder, "key")
 	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +253,7 @@ func TestRSAKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.key = writePEM(t, "RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(key))
+	w.key = writePEM(t, t.TempDir(), "RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(key))
 	w.serve()
 	if out, err := w.ssh("echo in").CombinedOutput(); err != nil || string(out) != "in\n" {
 		t.Errorf("%v: %s", err, out)

@@ -375,6 +375,24 @@ func TestImagesOwnSSHD(t *testing.T) {
 	}
 }
 
+// TestStockSSHDIsReached: the launcher's side works with an OpenSSH server that has the job's key, as images have it
+// that were made for mpi-operator.
+func TestStockSSHDIsReached(t *testing.T) {
+	t.Parallel()
+	job := agentJob(newNamespace(t), "job", "openmpi-sshd", kubeflow.MPIImplementationOpenMPI, 2, "mpirun", "-n", "4", "pi")
+	job.Annotations = map[string]string{mpi.AnnotationLaunch: mpi.LaunchAgent}
+	job.Spec.SSHAuthMountPath = "/home/mpiuser/.ssh"
+	worker(job).Command = []string{"sshd-user"}
+	for _, container := range []*corev1.Container{launcher(job), worker(job)} {
+		container.SecurityContext.RunAsUser = new(int64(1000))
+	}
+	create(t, job)
+	waitFor(t, job, "it succeeds", succeeded)
+	if told := summary(t, job); told.HostsReached != 2 {
+		t.Errorf("the agent says %+v", told)
+	}
+}
+
 // TestNetworkCut: a cut of 20 s between two pods is survived, and ranks go on where they were.
 func TestNetworkCut(t *testing.T) {
 	if _, err := exec.LookPath("iptables"); err != nil {
@@ -390,6 +408,38 @@ func TestNetworkCut(t *testing.T) {
 		cut(t, launcherIP, pod.Status.PodIP, 20*time.Second)
 	}
 	waitFor(t, job, "it succeeds all the same", succeeded)
+}
+
+// TestNetworkCutForGood: a worker that cannot be reached any more is given up after some time, and named.
+func TestNetworkCutForGood(t *testing.T) {
+	if _, err := exec.LookPath("iptables"); err != nil {
+		t.Skip("SKIPPED: no iptables here to cut a network with")
+	}
+	t.Parallel()
+	job := openMPI(newNamespace(t), 2, "mpirun", "-n", "4", "ranks", "--sleep", "600")
+	job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].Template.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+		MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.DoNotSchedule,
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{mpi.LabelJob: "job", mpi.LabelRole: string(mpi.RoleWorker)}},
+	}}
+	create(t, job)
+	waitFor(t, job, "it runs", runs)
+	metricIs(t, job, 0, "mpi_agent_ranks_running", 2, time.Minute)
+	metricIs(t, job, 1, "mpi_agent_ranks_running", 2, time.Minute)
+	from := podsOf(t, job, mpi.RoleLauncher)[0]
+	lost := ""
+	for _, pod := range podsOf(t, job, mpi.RoleWorker) {
+		if pod.Spec.NodeName != from.Spec.NodeName {
+			lost = pod.Name
+			cut(t, from.Status.PodIP, pod.Status.PodIP, 4*time.Minute)
+		}
+	}
+	if lost == "" {
+		t.Skip("SKIPPED: one node alone has no network to cut")
+	}
+	failedWith(t, job, 4*time.Minute)
+	if told := summary(t, job); told.Code != launch.ConnectionLost || len(told.Hosts) == 0 || told.Hosts[0].Host != lost {
+		t.Errorf("the agent says %+v", told)
+	}
 }
 
 // cut drops all packets between two addresses for a while. Those between pods of one node pass their bridge, not
