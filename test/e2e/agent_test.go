@@ -151,7 +151,8 @@ func TestExitCodeIsPassedOn(t *testing.T) {
 var outLine = regexp.MustCompile(`out (\d) (\d{6}) \.{50}\n`)
 
 // TestOutputIsWhole: a megabyte of each of four ranks, every byte of it, every rank's in its order. Where two ranks
-// write at once mpirun may put one's line into the middle of the other's; a few are therefore not found whole.
+// write at once mpirun may put one's piece into the middle of the other's line: such lines are not found, or seem to
+// be another's, and there are few of them.
 func TestOutputIsWhole(t *testing.T) {
 	t.Parallel()
 	const lines, ranks = 16384, 4
@@ -163,18 +164,32 @@ func TestOutputIsWhole(t *testing.T) {
 	if got, want := strings.Count(printed, "."), ranks*lines*(64-13-1); got != want {
 		t.Errorf("%d dots arrived, want %d", got, want)
 	}
-	last, found := map[string]int{}, 0
+	byRank, found := map[string][]string{}, 0
 	for _, match := range outLine.FindAllStringSubmatch(printed, -1) {
-		number, err := strconv.Atoi(match[2])
-		if before, has := last[match[1]]; err != nil || has && number <= before {
-			t.Fatalf("rank %s: line %s after line %d", match[1], match[2], before)
-		}
-		last[match[1]] = number
+		byRank[match[1]] = append(byRank[match[1]], match[2])
 		found++
 	}
-	if found < ranks*lines*3/4 {
-		t.Errorf("%d whole lines were found, want most of %d", found, ranks*lines)
+	inOrder := 0
+	for _, numbers := range byRank {
+		inOrder += longestRising(numbers)
 	}
+	if found < ranks*lines*3/4 || inOrder < found*99/100 {
+		t.Errorf("%d whole lines were found, %d of them in their order; want most of %d, and nearly all of these", found, inOrder, ranks*lines)
+	}
+}
+
+// longestRising is the length of the longest rising subsequence: how many are in order if the others are set aside.
+func longestRising(values []string) int {
+	var ends []string // the least end of a rising subsequence of each length
+	for _, value := range values {
+		at, _ := slices.BinarySearch(ends, value)
+		if at == len(ends) {
+			ends = append(ends, value)
+		} else {
+			ends[at] = value
+		}
+	}
+	return len(ends)
 }
 
 // TestUsersOwnOptions: what the user tells mpirun stands, and ranks have the container's environment and no input.
