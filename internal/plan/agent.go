@@ -43,6 +43,23 @@ func addAgent(job mpi.Job, pod *corev1.PodSpec, settings Settings) {
 	})
 }
 
+// annotationMain names the container that kubectl means where none is named. A pod with an init container would have
+// kubectl say at each call which one it has taken.
+const annotationMain = "kubectl.kubernetes.io/default-container"
+
+// withMain names a pod's first container as the one that people mean, unless they have named another.
+func withMain(annotations map[string]string, pod corev1.PodSpec) map[string]string {
+	if _, named := annotations[annotationMain]; named {
+		return annotations
+	}
+	named := maps.Clone(annotations)
+	if named == nil {
+		named = map[string]string{}
+	}
+	named[annotationMain] = pod.Containers[0].Name
+	return named
+}
+
 // resourcesLike are as much as the main container has, devices left out. The pod needs no more for it, since init
 // containers run before the others; it keeps its class of service; and quotas that want limits are content.
 func resourcesLike(main corev1.ResourceRequirements) corev1.ResourceRequirements {

@@ -124,6 +124,7 @@ func launcherTemplate(job mpi.Job, settings Settings) corev1.PodTemplateSpec {
 	mountConfig(job, &template.Spec)
 	if job.UsesAgent() {
 		launchThrough(main)
+		template.Annotations = withMain(template.Annotations, template.Spec)
 		addAgent(job, &template.Spec, settings)
 	}
 	return template

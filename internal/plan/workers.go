@@ -81,8 +81,10 @@ func worker(job mpi.Job, index int, settings Settings) *corev1.Pod {
 	}
 	addEnv(main, corev1.EnvVar{Name: mpi.EnvRole, Value: string(mpi.RoleWorker)})
 	mountKeys(job, &spec)
+	annotations := template.Annotations
 	if job.UsesAgent() {
 		addAgent(job, &spec, settings)
+		annotations = withMain(annotations, spec)
 	}
 
 	pod := &corev1.Pod{
@@ -90,7 +92,7 @@ func worker(job mpi.Job, index int, settings Settings) *corev1.Pod {
 		ObjectMeta: meta(job, name, ""),
 		Spec:       spec,
 	}
-	pod.Labels, pod.Annotations = labels, template.Annotations
+	pod.Labels, pod.Annotations = labels, annotations
 	return pod
 }
 
