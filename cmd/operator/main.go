@@ -36,6 +36,10 @@ func run() error {
 	flag.StringVar(&options.HealthAddress, "health-address", ":8081", "serve /healthz and /readyz here; 0 turns them off")
 	flag.StringVar(&options.MetricsAddress, "metrics-address", ":8443", "serve /metrics over TLS here; 0 turns it off")
 	flag.DurationVar(&options.ReportRetention, "report-retention", 30*24*time.Hour, "keep a job's report so long after the job's end, those of failed jobs for 24h at least; 0 keeps them for ever")
+	flag.Func("mask", "hide what this regular expression (RE2) matches, or its first group if it has one, in the logs and events that reports keep; for secrets in forms of your own, since the usual ones are hidden anyway; may be repeated", func(pattern string) error {
+		options.MaskPatterns = append(options.MaskPatterns, pattern)
+		return nil
+	})
 	flag.IntVar(&options.WebhookPort, "webhook-port", 9443, "serve the admission webhooks on this port; 0 turns them off")
 	flag.TextVar(&level, "log-level", slog.LevelInfo, "debug, info, warn or error")
 	flag.Parse()

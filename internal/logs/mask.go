@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -17,17 +18,23 @@ const Masked = "****"
 type Masker struct{ extra []rule }
 
 // NewMasker returns a Masker that hides more patterns too (RE2): of a pattern with a group, what the first group
-// matches; otherwise what the pattern matches.
+// matches; otherwise what the pattern matches. The error names every pattern that is none.
 func NewMasker(patterns []string) (Masker, error) {
 	var m Masker
+	var wrong []error
 	for _, pattern := range patterns {
 		compiled, err := regexp.Compile(pattern)
-		if err != nil {
-			return Masker{}, fmt.Errorf("pattern of secrets %q: %w", pattern, err)
+		switch {
+		case err != nil:
+			wrong = append(wrong, fmt.Errorf("%q is not a regular expression that Go knows (RE2): %w", pattern, err))
+		case compiled.MatchString(""):
+			// It hides less than it seems to: what it finds first may be the nothing before a secret.
+			wrong = append(wrong, fmt.Errorf("%q matches an empty text: write + instead of * and leave out ? where nothing else must be there", pattern))
+		default:
+			m.extra = append(m.extra, rule{pattern: compiled, hidden: []int{min(1, compiled.NumSubexp())}})
 		}
-		m.extra = append(m.extra, rule{pattern: compiled, hidden: []int{min(1, compiled.NumSubexp())}})
 	}
-	return m, nil
+	return m, errors.Join(wrong...)
 }
 
 // Lines masks lines that follow each other: a private key reaches over several. The lines given are not changed. A

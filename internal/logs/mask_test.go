@@ -182,8 +182,14 @@ func TestMaskWithPatternsOfOnesOwn(t *testing.T) {
 	if got, want := masker.Line("badge 4711 of INTERNAL-abc, badge 42"), "badge **** of ****, badge ****"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if _, err := logs.NewMasker([]string{"("}); err == nil || !strings.Contains(err.Error(), `"("`) {
-		t.Errorf("a pattern that is none gives %v", err)
+	_, err = logs.NewMasker([]string{"(", "fine", "[z-a]", "x*"})
+	for _, wrong := range []string{`"("`, `"[z-a]"`, `"x*"`} {
+		if err == nil || !strings.Contains(err.Error(), wrong) {
+			t.Errorf("the pattern %s, which is none, gives %v", wrong, err)
+		}
+	}
+	if err != nil && strings.Contains(err.Error(), "fine") {
+		t.Errorf("a pattern that is one gives %v", err)
 	}
 }
 

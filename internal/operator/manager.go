@@ -28,6 +28,7 @@ import (
 	"opendatahub.io/mpijob/internal/cluster"
 	"opendatahub.io/mpijob/internal/kinds"
 	"opendatahub.io/mpijob/internal/kinds/mpijob"
+	"opendatahub.io/mpijob/internal/logs"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/plan"
 )
@@ -52,6 +53,8 @@ type Options struct {
 	// ReportRetention is how long a job's report is kept after its end, those of failed jobs for a day at least; 0: for
 	// ever.
 	ReportRetention time.Duration
+	// MaskPatterns are regular expressions of what is hidden in reports beside what logs.Masker knows.
+	MaskPatterns []string
 	// WebhookPort serves the admission webhooks; 0 turns them off.
 	WebhookPort int
 }
@@ -72,6 +75,10 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 }
 
 func newManager(ctx context.Context, restConfig *rest.Config, options Options) (manager.Manager, error) {
+	masker, err := logs.NewMasker(options.MaskPatterns)
+	if err != nil {
+		return nil, fmt.Errorf("patterns to mask: %w", err)
+	}
 	// The API server's priority and fairness divides it among its clients; throttling ourselves below that
 	// would only make jobs start late.
 	restConfig = rest.CopyConfig(restConfig)
@@ -115,7 +122,7 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 		return nil, fmt.Errorf("add stock of SSH keys: %w", err)
 	}
 	c := cluster.New(m.GetClient(), m.GetAPIReader(), keys, clock.RealClock{})
-	reports, err := newReporter(ctx, m, options.ReportRetention)
+	reports, err := newReporter(ctx, m, masker, options.ReportRetention)
 	if err != nil {
 		return nil, err
 	}

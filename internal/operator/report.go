@@ -44,7 +44,7 @@ type reporter struct {
 }
 
 // newReporter returns nil where the cluster has no JobReports.
-func newReporter(ctx context.Context, m manager.Manager, retention time.Duration) (*reporter, error) {
+func newReporter(ctx context.Context, m manager.Manager, masker logs.Masker, retention time.Duration) (*reporter, error) {
 	kind := v1alpha1.GroupVersion.WithKind("JobReport")
 	switch _, err := m.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version); {
 	case meta.IsNoMatchError(err):
@@ -60,7 +60,7 @@ func newReporter(ctx context.Context, m manager.Manager, retention time.Duration
 	if err != nil {
 		return nil, fmt.Errorf("set up reading logs: %w", err)
 	}
-	gatherer := cluster.NewGatherer(m.GetAPIReader(), core, logs.Masker{}, clock.RealClock{})
+	gatherer := cluster.NewGatherer(m.GetAPIReader(), core, masker, clock.RealClock{})
 	r := &reporter{client: m.GetClient(), gatherer: gatherer, clock: clock.RealClock{}, retention: retention}
 	if err := m.Add(manager.RunnableFunc(r.sweepAlways)); err != nil {
 		return nil, fmt.Errorf("add retention of JobReports: %w", err)
