@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -163,7 +164,11 @@ func sources(job mpi.Job, seen mpi.Observed) []source {
 		pods = append(pods, seen.LauncherPods[n-1])
 	}
 	launchers := len(pods)
-	for _, worker := range seen.Workers {
+	if job.Launcher.None && len(seen.Workers) > 0 {
+		// Rank 0 speaks for a job without a launcher.
+		pods = append(pods, seen.Workers[0].Pod)
+	}
+	for _, worker := range seen.Workers[min(len(pods)-launchers, len(seen.Workers)):] {
 		if _, bad := EndedBadly(worker.Pod); bad {
 			pods = append(pods, worker.Pod)
 		}
@@ -274,12 +279,15 @@ func (g *Gatherer) events(ctx context.Context, job mpi.Job, seen mpi.Observed) [
 		uids["Pod/"+pod.Name] = pod.UID
 	}
 	uids[job.Kind+"/"+job.Name] = job.UID
-	launcher := client.MatchingFields{"involvedObject.kind": "Job", "involvedObject.name": job.LauncherName()}
-	if seen.Launcher != nil {
-		uids["Job/"+seen.Launcher.Name] = seen.Launcher.UID
+	about := []client.MatchingFields{{"involvedObject.kind": job.Kind, "involvedObject.name": job.Name}, {"involvedObject.kind": "Pod"}}
+	for _, made := range []*batchv1.Job{seen.Launcher, seen.WorkerJob} {
+		if made != nil {
+			uids["Job/"+made.Name] = made.UID
+			about = append(about, client.MatchingFields{"involvedObject.kind": "Job", "involvedObject.name": made.Name})
+		}
 	}
 	var found []mpi.Event
-	for _, about := range []client.MatchingFields{{"involvedObject.kind": job.Kind, "involvedObject.name": job.Name}, launcher, {"involvedObject.kind": "Pod"}} {
+	for _, about := range about {
 		list := corev1.EventList{}
 		for range pages {
 			next := list.Continue

@@ -10,8 +10,12 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -42,6 +46,38 @@ func CacheOptions() cache.Options {
 		},
 		DefaultTransform: cache.TransformStripManagedFields(),
 	}
+}
+
+// ByJobSet is the index by which what a JobSet has made is found by the JobSet's name.
+const ByJobSet = "jobset"
+
+// JobSetCacheOptions restrict a cache to what JobSets have made, which carries a label, and to those fields of it that
+// anybody reads; of JobSets to their metadata and status. As with CacheOptions, pods and Jobs come out of it uncopied.
+func JobSetCacheOptions(label string, jobSet schema.GroupVersionKind) cache.Options {
+	has, err := labels.NewRequirement(label, selection.Exists, nil)
+	utilruntime.Must(err)
+	theirs := labels.NewSelector().Add(*has)
+	of := &unstructured.Unstructured{}
+	of.SetGroupVersionKind(jobSet)
+	return cache.Options{
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Pod{}:  {Label: theirs, Transform: trimPod, UnsafeDisableDeepCopy: new(true)},
+			&batchv1.Job{}: {Label: theirs, Transform: trimLauncher, UnsafeDisableDeepCopy: new(true)},
+			of:             {Transform: trimJobSet},
+		},
+		DefaultTransform: cache.TransformStripManagedFields(),
+	}
+}
+
+// AddJobSetIndexes adds ByJobSet to a cache. Call it once, before the cache starts.
+func AddJobSetIndexes(ctx context.Context, indexer client.FieldIndexer, label string) error {
+	byLabel := func(object client.Object) []string { return []string{object.GetLabels()[label]} }
+	for _, object := range []client.Object{&corev1.Pod{}, &batchv1.Job{}} {
+		if err := indexer.IndexField(ctx, object, ByJobSet, byLabel); err != nil {
+			return fmt.Errorf("index %T by JobSet: %w", object, err)
+		}
+	}
+	return nil
 }
 
 // AddIndexes adds to a cache the indexes that Observe reads by. Call it once, before the cache starts.
@@ -97,6 +133,15 @@ func trimPod(object any) (any, error) {
 	pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName}
 	pod.Status.PodIPs, pod.Status.HostIPs, pod.Status.EphemeralContainerStatuses = nil, nil, nil
 	return pod, nil
+}
+
+// trimJobSet drops the pod templates of a JobSet.
+func trimJobSet(object any) (any, error) {
+	if jobSet, ok := object.(*unstructured.Unstructured); ok {
+		jobSet.SetManagedFields(nil)
+		delete(jobSet.Object, "spec")
+	}
+	return object, nil
 }
 
 // trimLauncher drops the pod template of a launcher's Job.

@@ -145,6 +145,9 @@ func (p *patient) order(found []Finding) []Finding {
 			kept[i].Severity = Info
 		}
 		kept[i].bound()
+		for j := range kept[i].Remedies {
+			kept[i].Remedies[j].Action = cut(p.inKind(kept[i].Remedies[j].Action), MaxLine)
+		}
 	}
 	return kept
 }

@@ -86,9 +86,14 @@ func refused(p *patient) []Finding {
 	for _, r := range p.evidence.Refusals {
 		found = append(found, p.refusal(r))
 	}
-	for _, event := range p.events("Job", func(e mpi.Event) bool { return e.Reason == "FailedCreate" && e.Name == p.job.LauncherName() }) {
-		if p.launcher() == nil {
-			f := p.refusal(mpi.Refusal{Kind: "Pod", Name: "of the launcher", Message: event.Message})
+	for _, event := range p.events("Job", func(e mpi.Event) bool { return e.Reason == "FailedCreate" }) {
+		role, missing := "launcher", p.launcher() == nil
+		if event.Name != p.job.LauncherName() {
+			// A TrainJob's workers are made by a Job, too.
+			role, missing = "workers", len(p.seen.Workers) < int(p.job.Workers.Count)
+		}
+		if missing {
+			f := p.refusal(mpi.Refusal{Kind: "Pod", Name: "of the " + role, Message: event.Message})
 			f.Evidence = []string{saying(event)}
 			found = append(found, f)
 		}

@@ -15,6 +15,8 @@ type Job struct {
 	// APIVersion, Kind, Namespace, Name and UID say which object the job was written as.
 	APIVersion, Kind, Namespace, Name string
 	UID                               types.UID
+	// Names are what the job's objects are called.
+	Names Names
 
 	Implementation Implementation
 	// SlotsPerWorker is how many ranks a host takes, 0 or more.
@@ -39,6 +41,8 @@ type Job struct {
 
 // Launcher is the pod that runs mpirun.
 type Launcher struct {
+	// None is set for a job without one: a TrainJob of another framework than MPI.
+	None          bool
 	Template      corev1.PodTemplateSpec
 	RestartPolicy corev1.RestartPolicy
 	// RunsRanks makes the launcher the first host of the job (MPIJob: runLauncherAsWorker).
@@ -121,6 +125,7 @@ type Fields struct {
 // (pkg/apis/kubeflow/v2beta1/default.go); a kind overwrites what its user has set.
 func New() Job {
 	return Job{
+		Names:          mpiJobNames,
 		Implementation: OpenMPI,
 		SlotsPerWorker: 1,
 		Launcher:       Launcher{RestartPolicy: corev1.RestartPolicyOnFailure},

@@ -89,17 +89,29 @@ const (
 // ServiceName names the headless Service that gives every pod of the job its host name.
 func (j Job) ServiceName() string { return j.Name }
 
+// Names end the names of a job's objects, which begin with the job's own.
+type Names struct {
+	// Config is the ConfigMap with the hostfile, Secret the Secret with the SSH keys, Launcher the launcher's batch Job.
+	Config, Secret, Launcher string
+	// Worker comes before a worker's number.
+	Worker string
+}
+
+// mpiJobNames are those that mpi-operator gives (pkg/controller/mpi_job_controller.go).
+var mpiJobNames = Names{Config: "-config", Secret: "-ssh", Launcher: "-launcher", Worker: "-worker-"}
+
 // ConfigName names the ConfigMap with the hostfile and discover_hosts.sh.
-func (j Job) ConfigName() string { return j.Name + "-config" }
+func (j Job) ConfigName() string { return j.Name + j.Names.Config }
 
 // SecretName names the Secret with the job's SSH keys.
-func (j Job) SecretName() string { return j.Name + "-ssh" }
+func (j Job) SecretName() string { return j.Name + j.Names.Secret }
 
-// LauncherName names the batch Job of the launcher, and is its pod's host name.
-func (j Job) LauncherName() string { return j.Name + "-launcher" }
+// LauncherName names the batch Job of the launcher. Of an MPIJob it is the host name of the launcher's pod.
+func (j Job) LauncherName() string { return j.Name + j.Names.Launcher }
 
-// WorkerName names the pod of a worker, counted from 0; it is its host name too.
-func (j Job) WorkerName(index int) string { return j.Name + "-worker-" + strconv.Itoa(index) }
+// WorkerName names the pod of a worker, counted from 0; it is its host name too. JobSet adds something to the names of
+// pods: of a TrainJob it is the host name alone.
+func (j Job) WorkerName(index int) string { return j.Name + j.Names.Worker + strconv.Itoa(index) }
 
 // WorkerIndex is the value of LabelIndex for a worker, counted from 0.
 func (j Job) WorkerIndex(index int) string {

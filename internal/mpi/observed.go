@@ -20,6 +20,8 @@ type Observed struct {
 	// Secret is the metadata alone: nobody but the job's pods needs the keys again.
 	Secret   *metav1.PartialObjectMetadata
 	Launcher *batchv1.Job
+	// WorkerJob is the batch Job that makes a TrainJob's workers; nil for MPIJobs.
+	WorkerJob *batchv1.Job
 	// LauncherPods are the launcher's tries, the oldest first.
 	LauncherPods []*corev1.Pod
 	// Workers are the worker pods by index; pods left from a larger job are among them.

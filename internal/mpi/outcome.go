@@ -77,23 +77,31 @@ type Tally struct {
 }
 
 // Judge tells where a job is from what was observed of it.
-func Judge(j Job, o Observed) Outcome {
+func Judge(j Job, o Observed) Outcome { return judge(j, o, finished(j, o)) }
+
+// Follow tells where a job is that another controller runs, Kubeflow Trainer. It has ended when its own record says so:
+// what pods and Jobs fail of may be tried again.
+func Follow(j Job, o Observed) Outcome { return judge(j, o, j.Past.Finish) }
+
+func judge(j Job, o Observed, finish *Finish) Outcome {
 	out := Outcome{Workers: tallyWorkers(j, o), Launcher: tallyLauncher(o)}
 	out.PodsMayStart = len(o.Earlier) == 0
 	out.LauncherMayStart = out.PodsMayStart && !workerLeaving(j, o) && (!j.Launcher.AfterWorkers || out.Workers.Ready >= out.Workers.Wanted)
-	switch finish := finished(j, o); {
+	switch {
 	case finish != nil:
 		out.finish(*finish)
 		return out
 	case j.Lifecycle.Suspended:
 		out.Phase, out.Reason, out.Message = PhaseSuspended, ReasonSuspended, "The job is suspended; its pods are removed until it is resumed."
-	case launcherUp(o) && out.Workers.Running >= out.Workers.Wanted:
+	case j.Launcher.None && out.Workers.Running > 0 && out.Workers.Running+out.Workers.Succeeded >= out.Workers.Wanted:
+		out.Phase, out.Reason, out.Message = PhaseRunning, ReasonRunning, fmt.Sprintf("%d of %s run.", out.Workers.Running, count(out.Workers.Wanted, "worker"))
+	case launcherUp(o) && out.Workers.Running >= out.Workers.Wanted, launcherDone(o):
 		out.Phase, out.Reason, out.Message = PhaseRunning, ReasonRunning, fmt.Sprintf("The launcher and %s run.", count(out.Workers.Wanted, "worker"))
 	default:
 		out.wait(j, o)
 	}
 	// A suspended launcher is made at once: it has no pod.
-	if out.Launcher == nil && (out.LauncherMayStart || out.PodsMayStart && j.Lifecycle.Suspended) {
+	if out.Launcher == nil && !j.Launcher.None && (out.LauncherMayStart || out.PodsMayStart && j.Lifecycle.Suspended) {
 		out.Launcher = &Tally{Wanted: 1}
 	}
 	return out
@@ -175,6 +183,8 @@ func (o *Outcome) wait(j Job, seen Observed) {
 	o.Reason = ReasonPodsStarting
 	o.Message = fmt.Sprintf("%d of %s run", o.Workers.Running, count(o.Workers.Wanted, "worker"))
 	switch {
+	case j.Launcher.None:
+		o.Message += "."
 	case launcherUp(seen):
 		o.Message += "; the launcher runs."
 	case j.Launcher.AfterWorkers && seen.Launcher == nil:
@@ -359,6 +369,12 @@ func launcherUp(o Observed) bool {
 		}
 	}
 	return false
+}
+
+// launcherDone tells whether the launcher's latest try has run to its end well. Workers may be gone by then.
+func launcherDone(o Observed) bool {
+	n := len(o.LauncherPods)
+	return n > 0 && o.LauncherPods[n-1].Status.Phase == corev1.PodSucceeded
 }
 
 // workerLeaving tells whether a worker that the job wants is on its way out.

@@ -1,7 +1,8 @@
 package operator
 
-// What the guards need beside rbac.go's: TrainJobs, which are somebody else's to run, and the runtimes they name are
-// read and nothing else.
+// What is needed beside rbac.go's where Kubeflow Trainer is: TrainJobs, which are somebody else's to run, the runtimes
+// they name and the JobSets made of them are read and nothing else.
 //
+// +kubebuilder:rbac:groups=jobset.x-k8s.io,resources=jobsets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=trainer.kubeflow.org,resources=trainjobs;trainingruntimes;clustertrainingruntimes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations,resourceNames=mpijob-mutating,verbs=get;patch

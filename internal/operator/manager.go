@@ -126,6 +126,9 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 	if err != nil {
 		return nil, err
 	}
+	if err := addTrainJobs(m, restConfig, options, reports); err != nil {
+		return nil, err
+	}
 	settings := plan.Settings{ClusterDomain: options.ClusterDomain, AgentImage: options.AgentImage}
 	for _, kind := range apiKinds {
 		r := &reconciler{
@@ -169,13 +172,18 @@ func addChecks(m manager.Manager, certificate *certificate, options Options) err
 
 func cacheOptions(options Options) cache.Options {
 	caches := cluster.CacheOptions()
+	inNamespaces(&caches, options)
+	return caches
+}
+
+// inNamespaces restricts a cache to the namespaces that the operator watches.
+func inNamespaces(caches *cache.Options, options Options) {
 	for _, namespace := range options.WatchNamespaces {
 		if caches.DefaultNamespaces == nil {
 			caches.DefaultNamespaces = map[string]cache.Config{}
 		}
 		caches.DefaultNamespaces[namespace] = cache.Config{}
 	}
-	return caches
 }
 
 func scheme() *runtime.Scheme {

@@ -1,6 +1,7 @@
 package trainjob
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,16 +42,18 @@ var (
 		Launch:           spec.Child("runtimeRef"),
 		TTL:              spec.Child("runtimeRef"),
 	}
+
+	// names are those that Trainer and JobSet give.
+	names = mpi.Names{Config: "-mpi-hostfile", Secret: "-mpi-ssh-auth", Launcher: "-" + launcherName + "-0", Worker: "-" + nodeName + "-0-"}
 )
 
 // Convert says what job Trainer makes of a TrainJob with a runtime: by Trainer's rules, odd ones included. One of
-// another runtime than MPI's has no launcher, and its nodes are its workers. Its names are not mpi.Job's but JobSet's
-// (see Pods).
+// another runtime than MPI's has no launcher, and its nodes are its workers.
 func Convert(from TrainJob, used Runtime) mpi.Job {
 	job := mpi.New()
 	job.APIVersion, job.Kind = GroupVersion.String(), Kind
 	job.Namespace, job.Name, job.UID = from.Namespace, from.Name, from.UID
-	job.Fields = fields
+	job.Fields, job.Names = fields, names
 	job.Lifecycle.Deleting = from.DeletionTimestamp != nil
 	job.Lifecycle.Suspended = ptr.Deref(from.Spec.Suspend, false)
 	job.Lifecycle.Deadline = from.Spec.ActiveDeadlineSeconds
@@ -61,6 +64,7 @@ func Convert(from TrainJob, used Runtime) mpi.Job {
 	job.WantsGang = used.Spec.PodGroupPolicy != nil
 	job.SlotsPerWorker = slots(from, used)
 	if !used.IsMPI() {
+		job.Launcher.None, job.Implementation = true, ""
 		job.Workers.Count, job.Workers.Template = nodes(from, used), template(from, used.trainer(), true)
 		return job
 	}
@@ -147,15 +151,19 @@ func gpus(r corev1.ResourceRequirements) int64 {
 	return 0
 }
 
-// template is the pod template of one of the runtime's jobs with what the TrainJob says of it. The TrainJob's image and
+// template is the pod template of one of the runtime's jobs with what the TrainJob says of it; the container that Trainer
+// wires comes first. The TrainJob's image and
 // variables go to every pod (see Wire), its command to the launcher alone, its resources where Trainer puts them.
 func template(from TrainJob, of *ReplicatedJob, sized bool) corev1.PodTemplateSpec {
 	runtimes := of.pod()
 	pod := *runtimes.DeepCopy()
-	main := container(&pod.Spec)
-	if main == nil {
+	containers := pod.Spec.Containers
+	at := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == nodeName })
+	if at < 0 {
 		return pod
 	}
+	main := containers[at]
+	copy(containers[1:at+1], containers[:at])
 	trainer := from.trainer()
 	main.Image = ptr.Deref(trainer.Image, main.Image)
 	main.Env = append(main.Env, trainer.Env...)
@@ -170,6 +178,7 @@ func template(from TrainJob, of *ReplicatedJob, sized bool) corev1.PodTemplateSp
 			main.Args = trainer.Args
 		}
 	}
+	containers[0] = main
 	return pod
 }
 

@@ -22,19 +22,13 @@ func New() *unstructured.Unstructured {
 	return object
 }
 
-// Load reads a TrainJob and the runtime that it runs with; nil where there is none. The runtime is Trainer's snapshot
-// where it has made one (v2.2 and later): a runtime that was changed since is not the job's.
-func Load(ctx context.Context, from client.Reader, key types.NamespacedName) (*TrainJob, *Runtime, error) {
-	job, err := LoadJob(ctx, from, key)
-	if err != nil || job == nil {
-		return nil, nil, err
+// RuntimeOf reads the runtime that a TrainJob runs with; nil where there is none. It is Trainer's snapshot where it has
+// made one (v2.2 and later): a runtime that was changed since is not the job's.
+func RuntimeOf(ctx context.Context, from client.Reader, job TrainJob) (*Runtime, error) {
+	if used, err := snapshot(ctx, from, job); err != nil || used != nil {
+		return used, err
 	}
-	used, err := snapshot(ctx, from, *job)
-	if err != nil || used != nil {
-		return job, used, err
-	}
-	used, err = LoadRuntime(ctx, from, *job)
-	return job, used, err
+	return LoadRuntime(ctx, from, job)
 }
 
 // LoadJob reads a TrainJob; nil where there is none.

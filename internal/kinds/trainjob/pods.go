@@ -4,8 +4,12 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"opendatahub.io/mpijob/internal/mpi"
 )
@@ -20,6 +24,48 @@ const (
 	labelRestart = "jobset.sigs.k8s.io/restart-attempt"
 	labelIndex   = "batch.kubernetes.io/job-completion-index"
 )
+
+// Observe sorts what was seen of a job that Convert made: its JobSet, nil where there is none, and whatever Jobs and pods
+// carry the JobSet's label. Those of an earlier TrainJob of the same name are left out. Objects are taken as they are.
+func Observe(used Runtime, jobSet metav1.Object, jobs []*batchv1.Job, pods []*corev1.Pod, now time.Time) mpi.Observed {
+	seen := mpi.Observed{Now: now}
+	if jobSet == nil {
+		return seen
+	}
+	mine := map[types.UID]bool{}
+	for _, job := range jobs {
+		if !metav1.IsControlledBy(job, jobSet) {
+			continue
+		}
+		mine[job.UID] = true
+		switch role(used, job.Labels[labelJob]) {
+		case mpi.RoleLauncher:
+			seen.Launcher = job
+		case mpi.RoleWorker:
+			seen.WorkerJob = job
+		}
+	}
+	pods = slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool {
+		owner := metav1.GetControllerOfNoCopy(pod)
+		return owner == nil || !mine[owner.UID]
+	})
+	seen.LauncherPods, seen.Workers = Pods(used, pods)
+	return seen
+}
+
+// Follow tells where a job is. Before Trainer has made its JobSet there is nothing of it but the TrainJob.
+func Follow(job mpi.Job, seen mpi.Observed, hasJobSet bool) mpi.Outcome {
+	out := mpi.Follow(job, seen)
+	if !hasJobSet && out.Phase == mpi.PhasePending {
+		out.Reason = ReasonNoJobSet
+		out.Message = "Waiting for Kubeflow Trainer to make the job's JobSet. If that takes longer than some seconds, Trainer's " +
+			"controller does not run, or is refused what it asks for: its log says which."
+	}
+	return out
+}
+
+// ReasonNoJobSet is that of a job for which Trainer has made nothing yet.
+const ReasonNoJobSet = "WaitingForJobSet"
 
 // Pods tells the pods of a TrainJob's JobSet apart: the tries of the launcher, the oldest first, and the workers by
 // index, where a worker that was made anew is seen once, as its latest pod. Pods of an earlier restart of the whole

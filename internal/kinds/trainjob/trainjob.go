@@ -1,6 +1,6 @@
 // Package trainjob is the kind TrainJob of trainer.kubeflow.org/v1alpha1, Kubeflow Trainer's API. Trainer runs these
 // jobs and nobody else; here they are read, judged before they are taken, and given in their JobSet what Trainer leaves
-// out. But for Load all of it is pure.
+// out. But for what load.go reads, all of it is pure.
 //
 // The types are views: the fields that are read, in the forms of Trainer v2.1.0 and v2.3.0 alike. Objects are never
 // written from them.
@@ -22,6 +22,9 @@ import (
 
 // GroupVersion is that of TrainJobs and of the runtimes they name.
 var GroupVersion = schema.GroupVersion{Group: "trainer.kubeflow.org", Version: "v1alpha1"}
+
+// JobSetKind is what Trainer makes of a TrainJob, under the same name.
+var JobSetKind = schema.GroupVersionKind{Group: "jobset.x-k8s.io", Version: "v1alpha2", Kind: "JobSet"}
 
 // Kinds of GroupVersion.
 const (

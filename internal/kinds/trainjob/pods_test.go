@@ -1,0 +1,121 @@
+package trainjob_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"opendatahub.io/mpijob/internal/kinds/trainjob"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+func jobSet(uid types.UID) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(trainjob.JobSetKind)
+	object.SetName("pi")
+	object.SetUID(uid)
+	return object
+}
+
+func ownedBy(kind, name string, uid types.UID) []metav1.OwnerReference {
+	return []metav1.OwnerReference{{Kind: kind, Name: name, UID: uid, Controller: new(true)}}
+}
+
+// jobOf is one of the JobSet's Jobs.
+func jobOf(set types.UID, name string) *batchv1.Job {
+	return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
+		Name: "pi-" + name + "-0", UID: set + types.UID(name), OwnerReferences: ownedBy("JobSet", "pi", set),
+		Labels: map[string]string{"jobset.sigs.k8s.io/replicatedjob-name": name},
+	}}
+}
+
+// podOf is a pod of one of the JobSet's Jobs, in a phase.
+func podOf(set types.UID, name string, index, attempt, age int, phase corev1.PodPhase) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: fmt.Sprintf("pi-%s-0-%d-%s%d", name, index, set, age), OwnerReferences: ownedBy("Job", "pi-"+name+"-0", set+types.UID(name)),
+			CreationTimestamp: metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 100-age, 0, time.UTC)),
+			Labels: map[string]string{
+				"jobset.sigs.k8s.io/replicatedjob-name": name, "jobset.sigs.k8s.io/restart-attempt": fmt.Sprint(attempt),
+				"batch.kubernetes.io/job-completion-index": fmt.Sprint(index),
+			},
+		},
+		Status: corev1.PodStatus{Phase: phase},
+	}
+}
+
+func TestObserve(t *testing.T) {
+	jobs := []*batchv1.Job{jobOf("new", "node"), jobOf("new", "launcher"), jobOf("old", "launcher")}
+	pods := []*corev1.Pod{
+		podOf("old", "launcher", 0, 0, 90, corev1.PodRunning),
+		podOf("new", "launcher", 0, 1, 10, corev1.PodRunning),
+		podOf("new", "launcher", 0, 1, 20, corev1.PodFailed),
+		podOf("new", "node", 1, 1, 5, corev1.PodPending),
+		podOf("new", "node", 0, 1, 5, corev1.PodRunning),
+		podOf("new", "node", 1, 1, 30, corev1.PodFailed),
+		podOf("new", "node", 2, 0, 60, corev1.PodFailed),
+	}
+	seen := trainjob.Observe(base(t), jobSet("new"), jobs, pods, time.Now())
+	if seen.Launcher != jobs[1] || seen.WorkerJob != jobs[0] {
+		t.Errorf("the launcher's Job is %v, the workers' is %v", seen.Launcher, seen.WorkerJob)
+	}
+	if len(seen.LauncherPods) != 2 || seen.LauncherPods[0] != pods[2] || seen.LauncherPods[1] != pods[1] {
+		t.Errorf("the launcher's tries are %v", seen.LauncherPods)
+	}
+	if len(seen.Workers) != 2 || seen.Workers[0].Pod != pods[4] || seen.Workers[1].Pod != pods[3] {
+		t.Errorf("the workers are %v", seen.Workers)
+	}
+	if nothing := trainjob.Observe(base(t), nil, jobs, pods, time.Now()); nothing.Launcher != nil || len(nothing.Workers) > 0 {
+		t.Errorf("without a JobSet there is %v", nothing)
+	}
+}
+
+func TestFollow(t *testing.T) {
+	const four = "{numNodes: 4}"
+	workers := func(phase corev1.PodPhase) []*corev1.Pod {
+		return []*corev1.Pod{podOf("u", "node", 0, 0, 5, phase), podOf("u", "node", 1, 0, 5, phase), podOf("u", "node", 2, 0, 5, phase)}
+	}
+	launcher := func(phase corev1.PodPhase) *corev1.Pod { return podOf("u", "launcher", 0, 0, 5, phase) }
+	failed := "status: {conditions: [{type: Failed, status: 'True', reason: FailedJobs, message: jobset failed, lastTransitionTime: '2026-01-02T03:04:05Z'}]}"
+	tests := map[string]struct {
+		job      trainjob.TrainJob
+		runtime  trainjob.Runtime
+		noJobSet bool
+		pods     []*corev1.Pod
+		phase    mpi.Phase
+		reason   string
+		finished bool
+	}{
+		"no JobSet yet":             {job: job(t, four), runtime: base(t), noJobSet: true, phase: mpi.PhasePending, reason: trainjob.ReasonNoJobSet},
+		"suspended":                 {job: job(t, four, "  suspend: true"), runtime: base(t), noJobSet: true, phase: mpi.PhaseSuspended, reason: mpi.ReasonSuspended},
+		"pods start":                {job: job(t, four), runtime: base(t), pods: workers(corev1.PodPending), phase: mpi.PhaseInitializing, reason: mpi.ReasonPodsStarting},
+		"runs":                      {job: job(t, four), runtime: base(t), pods: append(workers(corev1.PodRunning), launcher(corev1.PodRunning)), phase: mpi.PhaseRunning, reason: mpi.ReasonRunning},
+		"the launcher is done":      {job: job(t, four), runtime: base(t), pods: []*corev1.Pod{launcher(corev1.PodSucceeded)}, phase: mpi.PhaseRunning, reason: mpi.ReasonRunning},
+		"the launcher is tried":     {job: job(t, four), runtime: base(t), pods: append(workers(corev1.PodRunning), launcher(corev1.PodFailed)), phase: mpi.PhaseInitializing, reason: mpi.ReasonPodsStarting},
+		"failed":                    {job: job(t, four, failed), runtime: base(t), phase: mpi.PhaseFailed, reason: "FailedJobs", finished: true},
+		"another framework runs":    {job: job(t, "{numNodes: 3}"), runtime: base(t, "    mpi:\n", "    torch:\n"), pods: workers(corev1.PodRunning), phase: mpi.PhaseRunning, reason: mpi.ReasonRunning},
+		"another framework waits":   {job: job(t, four), runtime: base(t, "    mpi:\n", "    torch:\n"), pods: workers(corev1.PodRunning), phase: mpi.PhaseInitializing, reason: mpi.ReasonPodsStarting},
+		"one of its nodes is ready": {job: job(t, "{numNodes: 3}"), runtime: base(t, "    mpi:\n", "    torch:\n"), pods: append(workers(corev1.PodRunning)[:2], workers(corev1.PodSucceeded)[2]), phase: mpi.PhaseRunning, reason: mpi.ReasonRunning},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			converted := trainjob.Convert(test.job, test.runtime)
+			var set metav1.Object
+			if !test.noJobSet {
+				set = jobSet("u")
+			}
+			seen := trainjob.Observe(test.runtime, set, []*batchv1.Job{jobOf("u", "node"), jobOf("u", "launcher")}, test.pods, time.Now())
+			out := trainjob.Follow(converted, seen, !test.noJobSet)
+			t.Log(out.Message)
+			if out.Phase != test.phase || out.Reason != test.reason || (out.Finish != nil) != test.finished {
+				t.Errorf("it is %s (%s), finished %t", out.Phase, out.Reason, out.Finish != nil)
+			}
+		})
+	}
+}

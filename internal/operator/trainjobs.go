@@ -1,0 +1,271 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	runtimecluster "sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"opendatahub.io/mpijob/internal/cluster"
+	"opendatahub.io/mpijob/internal/kinds/trainjob"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// lookForTrainer is how often it is looked whether Kubeflow Trainer has been installed.
+const lookForTrainer = 30 * time.Second
+
+// trainJobs keeps the records of TrainJobs, those that Kubeflow Trainer runs. It never writes anything of theirs.
+type trainJobs struct {
+	// cached reads TrainJobs, and what JobSets have made, from a cache of their own: the operator's other one holds
+	// what MPIJobs have made. live reads what is read once for a job.
+	cached, live client.Reader
+	clock        clock.PassiveClock
+	reporter     *reporter
+
+	mu sync.Mutex
+	// runtimes are those that jobs run with, by the job's UID; they are dropped with the job.
+	runtimes map[types.NamespacedName]usedRuntime
+}
+
+// usedRuntime is the runtime that a job of a UID runs with.
+type usedRuntime struct {
+	job     types.UID
+	runtime trainjob.Runtime
+}
+
+// addTrainJobs has the records of TrainJobs kept from when Kubeflow Trainer is there, which may be later.
+func addTrainJobs(m manager.Manager, config *rest.Config, options Options, reports *reporter) error {
+	if reports == nil {
+		return nil
+	}
+	wait := func(ctx context.Context) error {
+		ticker := time.NewTicker(lookForTrainer)
+		defer ticker.Stop()
+		for !hasTrainer(ctx, m.GetRESTMapper()) {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-ticker.C:
+			}
+		}
+		return startTrainJobs(ctx, m, config, options, reports)
+	}
+	if err := m.Add(manager.RunnableFunc(wait)); err != nil {
+		return fmt.Errorf("add records of TrainJobs: %w", err)
+	}
+	return nil
+}
+
+// hasTrainer tells whether the cluster knows TrainJobs and JobSets. An API server that does not answer is asked again.
+func hasTrainer(ctx context.Context, mapper meta.RESTMapper) bool {
+	for _, kind := range []schema.GroupVersionKind{trainjob.GroupVersion.WithKind(trainjob.Kind), trainjob.JobSetKind} {
+		if _, err := mapper.RESTMapping(kind.GroupKind(), kind.Version); err != nil {
+			if !meta.IsNoMatchError(err) {
+				log.FromContext(ctx).Error(err, "it is not known whether Kubeflow Trainer is installed; this is asked again")
+			}
+			return false
+		}
+	}
+	return true
+}
+
+func startTrainJobs(ctx context.Context, m manager.Manager, config *rest.Config, options Options, reports *reporter) error {
+	theirs, err := runtimecluster.New(config, func(o *runtimecluster.Options) {
+		o.Scheme = m.GetScheme()
+		o.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return m.GetRESTMapper(), nil }
+		o.Cache = cluster.JobSetCacheOptions(trainjob.LabelJobSet, trainjob.JobSetKind)
+		inNamespaces(&o.Cache, options)
+		o.Client.Cache = &client.CacheOptions{Unstructured: true}
+	})
+	if err != nil {
+		return fmt.Errorf("set up reading TrainJobs: %w", err)
+	}
+	if err := cluster.AddJobSetIndexes(ctx, theirs.GetFieldIndexer(), trainjob.LabelJobSet); err != nil {
+		return err
+	}
+	if err := m.Add(theirs); err != nil {
+		return fmt.Errorf("add cache of TrainJobs: %w", err)
+	}
+	t := &trainJobs{
+		cached: theirs.GetClient(), live: m.GetAPIReader(), clock: clock.RealClock{}, reporter: reports,
+		runtimes: map[types.NamespacedName]usedRuntime{},
+	}
+	jobSet := &unstructured.Unstructured{}
+	jobSet.SetGroupVersionKind(trainjob.JobSetKind)
+	from := theirs.GetCache()
+	err = builder.ControllerManagedBy(m).
+		Named("trainjob").
+		WatchesRawSource(source.Kind[client.Object](from, trainjob.New(), ofTrainJob(sameName, 0), updated(trainJobChanged))).
+		WatchesRawSource(source.Kind[client.Object](from, jobSet, ofTrainJob(sameName, 0), updated(leavingOnly))).
+		WatchesRawSource(source.Kind[client.Object](from, &batchv1.Job{}, ofTrainJob(byJobSet, soon), updated(launcherChanged))).
+		WatchesRawSource(source.Kind[client.Object](from, &corev1.Pod{}, ofTrainJob(byJobSet, soon), updated(podChanged))).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: concurrent,
+			SkipNameValidation:      new(true),
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, time.Minute),
+		}).
+		Complete(t)
+	if err != nil {
+		return fmt.Errorf("watch TrainJobs: %w", err)
+	}
+	log.FromContext(ctx).Info("Kubeflow Trainer is installed: records of TrainJobs are kept")
+	return nil
+}
+
+// Reconcile brings one TrainJob's record up to date.
+func (t *trainJobs) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	job, err := trainjob.LoadJob(ctx, t.cached, request.NamespacedName)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if job == nil {
+		t.forget(request.NamespacedName)
+		return again(nil, t.reporter.close(ctx, trainjob.Kind, request.NamespacedName, ""))
+	}
+	if job.DeletionTimestamp != nil {
+		return reconcile.Result{}, nil
+	}
+	jobSet, jobs, pods, err := t.observe(ctx, *job)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	used, err := t.runtimeOf(ctx, *job, jobSet != nil)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	converted := trainjob.Convert(*job, used)
+	if converted.ManagedBy != "" {
+		return reconcile.Result{}, nil
+	}
+	var made client.Object
+	if jobSet != nil {
+		made = jobSet
+	}
+	seen := trainjob.Observe(used, made, jobs, pods, t.clock.Now())
+	next, err := t.reporter.tell(ctx, converted, seen, nil, trainjob.Follow(converted, seen, jobSet != nil))
+	if err != nil {
+		return again(nil, err)
+	}
+	return reconcile.Result{RequeueAfter: next}, nil
+}
+
+// observe reads what there is of a TrainJob: its JobSet, nil where there is none, and all that carries its label.
+func (t *trainJobs) observe(ctx context.Context, job trainjob.TrainJob) (*unstructured.Unstructured, []*batchv1.Job, []*corev1.Pod, error) {
+	jobSet := &unstructured.Unstructured{}
+	jobSet.SetGroupVersionKind(trainjob.JobSetKind)
+	key := types.NamespacedName{Namespace: job.Namespace, Name: job.Name}
+	switch err := t.cached.Get(ctx, key, jobSet); {
+	case client.IgnoreNotFound(err) != nil:
+		return nil, nil, nil, fmt.Errorf("read JobSet %s: %w", key, err)
+	case err != nil, !metav1.IsControlledBy(jobSet, &job):
+		return nil, nil, nil, nil
+	}
+	var jobs batchv1.JobList
+	var pods corev1.PodList
+	for _, list := range []client.ObjectList{&jobs, &pods} {
+		if err := t.cached.List(ctx, list, client.InNamespace(job.Namespace), client.MatchingFields{cluster.ByJobSet: job.Name}); err != nil {
+			return nil, nil, nil, fmt.Errorf("list %T of TrainJob %s: %w", list, key, err)
+		}
+	}
+	return jobSet, pointers(jobs.Items), pointers(pods.Items), nil
+}
+
+func pointers[T any](items []T) []*T {
+	all := make([]*T, len(items))
+	for i := range items {
+		all[i] = &items[i]
+	}
+	return all
+}
+
+// runtimeOf is the runtime that a job runs with. It is read until the job has a JobSet, and kept from then on: what is
+// changed in it later is not the job's.
+func (t *trainJobs) runtimeOf(ctx context.Context, job trainjob.TrainJob, made bool) (trainjob.Runtime, error) {
+	key := types.NamespacedName{Namespace: job.Namespace, Name: job.Name}
+	t.mu.Lock()
+	known, found := t.runtimes[key]
+	t.mu.Unlock()
+	if found && known.job == job.UID {
+		return known.runtime, nil
+	}
+	used, err := trainjob.RuntimeOf(ctx, t.live, job)
+	switch {
+	case err != nil:
+		return trainjob.Runtime{}, err
+	case used == nil:
+		// Trainer refuses jobs that name none; this one's was deleted since.
+		used = &trainjob.Runtime{}
+	}
+	if made {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.runtimes[key] = usedRuntime{job: job.UID, runtime: *used}
+	}
+	return *used, nil
+}
+
+func (t *trainJobs) forget(job types.NamespacedName) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.runtimes, job)
+}
+
+// ofTrainJob asks for a pass over the TrainJob of an object: after a while where more of its kind are likely to follow,
+// but at once where a pod has ended: it may be removed with its log in a moment.
+func ofTrainJob(name func(client.Object) string, wait time.Duration) handler.EventHandler {
+	add := func(q queue, object client.Object, wait time.Duration) {
+		if name := name(object); name != "" {
+			q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}, wait)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { add(q, e.Object, wait) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			if pod, ok := e.ObjectNew.(*corev1.Pod); ok && mpi.HasEnded(pod) {
+				add(q, pod, 0)
+				return
+			}
+			add(q, e.ObjectNew, wait)
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { add(q, e.Object, wait) },
+	}
+}
+
+// sameName is the TrainJob's name for itself and its JobSet.
+func sameName(object client.Object) string { return object.GetName() }
+
+// byJobSet is the TrainJob's name for what its JobSet has made.
+func byJobSet(object client.Object) string { return object.GetLabels()[trainjob.LabelJobSet] }
+
+// trainJobChanged compares what is read of a TrainJob. Trainer's counts in its status are not.
+func trainJobChanged(before, after *unstructured.Unstructured) bool {
+	was, _, _ := unstructured.NestedSlice(before.Object, "status", "conditions")
+	is, _, _ := unstructured.NestedSlice(after.Object, "status", "conditions")
+	return leaving(before, after) || before.GetGeneration() != after.GetGeneration() || !equality.Semantic.DeepEqual(was, is)
+}
+
+// leavingOnly takes from a JobSet no more than that it comes and goes.
+func leavingOnly(before, after client.Object) bool { return leaving(before, after) }
