@@ -143,6 +143,9 @@ func bench(ctx context.Context, o options, root string, names *regexp.Regexp) (b
 	if len(chosen) == 0 {
 		return false, nil
 	}
+	if err := contestant.Ready(); err != nil {
+		return true, err
+	}
 	fmt.Println("building the operators")
 	podsRun := slices.ContainsFunc(chosen, func(c cases.Case) bool { return c.PodsRun })
 	built, err := programs.Build(ctx, root, filepath.Join(o.out, "bin"), podsRun)
@@ -158,7 +161,8 @@ func bench(ctx context.Context, o options, root string, names *regexp.Regexp) (b
 		contestants = slices.DeleteFunc(contestants, func(c contestant.Contestant) bool { return c.Name() == contestant.MPIOperatorQPS1000 })
 	}
 	lines, err := cases.Run(ctx, cases.Settings{
-		Assets: o.assets, CRD: filepath.Join(root, "config", "crd", "kubeflow.org_mpijobs.yaml"), KWOK: built.KWOK,
+		Assets: o.assets, CRD: filepath.Join(root, "config", "crd", "kubeflow.org_mpijobs.yaml"),
+		ReportCRD: filepath.Join(root, "config", "crd", "mpi.opendatahub.io_jobreports.yaml"), KWOK: built.KWOK,
 		Logs: filepath.Join(o.out, "logs"), Runs: o.runs, Limit: o.limit, Latency: o.latency, Progress: os.Stdout,
 	}, chosen, contestants)
 	if err != nil {

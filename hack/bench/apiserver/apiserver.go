@@ -29,8 +29,8 @@ import (
 type Options struct {
 	// Assets is the folder with kube-apiserver and etcd.
 	Assets string
-	// CRD is the file of a CustomResourceDefinition to serve.
-	CRD string
+	// CRDs are the files of CustomResourceDefinitions to serve.
+	CRDs []string
 	// Audit writes down the requests of service accounts, for Requests. It costs the API server time.
 	Audit bool
 	// Latency is how much longer than on this machine every answer to a service account takes.
@@ -57,7 +57,7 @@ func Start(options Options) (*Server, error) {
 	}
 	s := &Server{folder: folder, environment: &envtest.Environment{
 		BinaryAssetsDirectory: options.Assets,
-		CRDDirectoryPaths:     []string{options.CRD},
+		CRDDirectoryPaths:     options.CRDs,
 		ErrorIfCRDPathMissing: true,
 	}}
 	flags := s.environment.ControlPlane.GetAPIServer().Configure()

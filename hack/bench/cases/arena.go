@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -128,9 +129,14 @@ func (a *arena) quiet(ctx context.Context) (apiserver.Requests, error) {
 	}
 }
 
+// jobReport is the kind of the records that our operator keeps of jobs.
+var jobReport = schema.GroupVersionKind{Group: "mpi.opendatahub.io", Version: "v1alpha1", Kind: "JobReport"}
+
 // clear removes what a run made: nobody else is there to do so.
 func (a *arena) clear(ctx context.Context) error {
-	for _, kind := range []client.Object{&kubeflow.MPIJob{}, &batchv1.Job{}, &corev1.Pod{}, &corev1.Service{}, &corev1.ConfigMap{}, &corev1.Secret{}} {
+	reports := &metav1.PartialObjectMetadata{}
+	reports.SetGroupVersionKind(jobReport)
+	for _, kind := range []client.Object{&kubeflow.MPIJob{}, &batchv1.Job{}, &corev1.Pod{}, &corev1.Service{}, &corev1.ConfigMap{}, &corev1.Secret{}, reports} {
 		err := a.admin.DeleteAllOf(ctx, kind, client.InNamespace(a.namespace), client.GracePeriodSeconds(0), client.PropagationPolicy(metav1.DeletePropagationBackground))
 		if err != nil {
 			return fmt.Errorf("clear %s: %w", a.namespace, err)

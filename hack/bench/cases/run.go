@@ -18,8 +18,9 @@ import (
 
 // Settings say how cases are run.
 type Settings struct {
-	// Assets is the folder with Kubernetes' programs, CRD the file with MPIJob's definition, KWOK its program.
-	Assets, CRD, KWOK string
+	// Assets is the folder with Kubernetes' programs, CRD the file with MPIJob's definition, ReportCRD that with
+	// JobReport's, KWOK its program.
+	Assets, CRD, ReportCRD, KWOK string
 	// Logs is a folder for the logs of all that runs.
 	Logs string
 	// Runs is how often each contestant runs each case.
@@ -50,7 +51,7 @@ func run(ctx context.Context, settings Settings, c Case, contestants []contestan
 	if err := os.MkdirAll(logs, 0o755); err != nil {
 		return nil, fmt.Errorf("make folder for logs: %w", err)
 	}
-	server, err := apiserver.Start(apiserver.Options{Assets: settings.Assets, CRD: settings.CRD, Audit: c.Counts, Latency: settings.Latency})
+	server, err := apiserver.Start(apiserver.Options{Assets: settings.Assets, CRDs: []string{settings.CRD, settings.ReportCRD}, Audit: c.Counts, Latency: settings.Latency})
 	if err != nil {
 		return nil, err
 	}
