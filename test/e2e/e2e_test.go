@@ -15,6 +15,7 @@ import (
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -22,8 +23,10 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
+	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
@@ -57,14 +60,88 @@ func connect(path string) error {
 	}
 	config.QPS = -1
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), kubeflow.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), kubeflow.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return err
 	}
-	if api, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+	plain, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	if err != nil {
 		return err
 	}
+	api = patient(plain)
 	logs, err = kubernetes.NewForConfig(config)
 	return err
+}
+
+// patient tries again what a machine was too busy for: an API server or a webhook that did not answer in time.
+func patient(plain client.WithWatch) client.Client {
+	try := func(ctx context.Context, call func() error) error {
+		for deadline := time.Now().Add(2 * time.Minute); ; {
+			err := call()
+			if err == nil || !passing(err) || time.Now().After(deadline) {
+				return err
+			}
+			select {
+			case <-ctx.Done():
+				return err
+			case <-time.After(time.Second):
+			}
+		}
+	}
+	return interceptor.NewClient(plain, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			return try(ctx, func() error { return c.Get(ctx, key, object, options...) })
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			return try(ctx, func() error { return c.List(ctx, list, options...) })
+		},
+		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			return try(ctx, func() error { return c.Create(ctx, object, options...) })
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+			return try(ctx, func() error { return c.Patch(ctx, object, patch, options...) })
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			return try(ctx, func() error { return c.Delete(ctx, object, options...) })
+		},
+	})
+}
+
+// passing tells whether an error is of a server that is too busy or starting, before it has done anything.
+func passing(err error) bool {
+	text := err.Error()
+	for _, part := range []string{"TLS handshake timeout", "connection refused", "failed calling webhook", "http2: client connection lost"} {
+		if strings.Contains(text, part) {
+			return true
+		}
+	}
+	return apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err)
+}
+
+// reportOf is the record of a job, found as people find it: by the job's kind and name; nil while there is none.
+func reportOf(t *testing.T, kind, namespace, name string) *v1alpha1.JobReport {
+	t.Helper()
+	var list v1alpha1.JobReportList
+	labels := mpi.Job{Kind: kind, Name: name}.ReportLabels()
+	if err := api.List(t.Context(), &list, client.InNamespace(namespace), client.MatchingLabels(labels)); err != nil {
+		t.Fatal(err)
+	}
+	if len(list.Items) == 0 {
+		return nil
+	}
+	return &list.Items[len(list.Items)-1]
+}
+
+// reported waits until a job's record meets a check, and returns it.
+func reported(t *testing.T, kind, namespace, name, what string, check func(v1alpha1.JobReportStatus) error) *v1alpha1.JobReport {
+	t.Helper()
+	var found *v1alpha1.JobReport
+	eventually(t, what, 3*time.Minute, func() error {
+		if found = reportOf(t, kind, namespace, name); found == nil {
+			return errors.New("there is no report")
+		}
+		return check(found.Status)
+	})
+	return found
 }
 
 // newNamespace makes a namespace that lets only restricted pods in, and removes it at the end of the test.
@@ -230,6 +307,12 @@ func dump(t *testing.T, namespace string) {
 	for i := range jobs.Items {
 		status, _ := yaml.Marshal(jobs.Items[i].Status)
 		t.Logf("MPIJob %s\n%s", jobs.Items[i].Name, status)
+	}
+	var reports v1alpha1.JobReportList
+	_ = api.List(ctx, &reports, client.InNamespace(namespace))
+	for i := range reports.Items {
+		status, _ := yaml.Marshal(reports.Items[i].Status)
+		t.Logf("JobReport %s\n%s", reports.Items[i].Name, status)
 	}
 	var pods corev1.PodList
 	_ = api.List(ctx, &pods, client.InNamespace(namespace))
