@@ -169,6 +169,20 @@ type MPIStatus struct {
 	// ranks is how many ranks fill every slot of the job.
 	// +optional
 	Ranks int64 `json:"ranks,omitempty"`
+	// slotsExpected is how many slots the workers have in the launcher's list of hosts. This and the following are what
+	// the launcher's agent has told at the end of the launcher's latest run.
+	// +optional
+	SlotsExpected int32 `json:"slotsExpected,omitempty"`
+	// slotsFound is how many slots those workers have that the launcher started anything on. A program that was started
+	// with fewer ranks than there are slots may not need all of them.
+	// +optional
+	SlotsFound int32 `json:"slotsFound,omitempty"`
+	// connectMilliseconds is how long it took from the first attempt to connect to a worker until all were reached.
+	// +optional
+	ConnectMilliseconds int64 `json:"connectMilliseconds,omitempty"`
+	// initMilliseconds is how long MPI took on the slowest worker from its first command there until a rank's process ran.
+	// +optional
+	InitMilliseconds int64 `json:"initMilliseconds,omitempty"`
 }
 
 // WorkersStatus counts worker pods.

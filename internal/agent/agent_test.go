@@ -12,6 +12,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -403,12 +404,29 @@ func TestRanksAreAttributed(t *testing.T) {
 	if rank := records[0].Worker.Ranks[0]; rank.Rank != 3 || rank.Signal != 11 || rank.ExitCode != 139 {
 		t.Errorf("rank is %+v, want 3 by signal 11", rank)
 	}
+	if records[0].Worker.InitSeconds <= 0 {
+		t.Errorf("it is not told how long the first rank took: %+v", records[0].Worker)
+	}
 	var metrics string
 	w.get("/metrics", &metrics)
 	for _, want := range []string{"mpi_agent_ranks_seen_total 2\n", "mpi_agent_ranks_failed_total 1\n", "mpi_agent_connections_total 1\n", "mpi_agent_ranks_running 0\n"} {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("metrics lack %q:\n%s", want, metrics)
 		}
+	}
+}
+
+func TestSummaryTellsHowLongConnectingTook(t *testing.T) {
+	start := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	s := &supervisor{ranks: newRanks(slog.New(slog.DiscardHandler), t.TempDir()), folder: t.TempDir(), expected: hostfile{slotsOf: map[string]int32{}}}
+	record{Host: "b", Process: 1, Since: start.Add(time.Second), Reached: start.Add(3500 * time.Millisecond), Worker: &launch.Summary{InitSeconds: 0.25}}.write(s.folder)
+	record{Host: "a", Process: 2, Since: start, Reached: start.Add(time.Second), Worker: &launch.Summary{InitSeconds: 0.5}}.write(s.folder)
+	if told := s.summary(); told.ConnectSeconds != 3.5 || told.InitSeconds != 0.5 || len(told.Ranks) > 0 {
+		t.Errorf("the summary is %+v, want 3.5 s to connect and 0.5 s to init", told)
+	}
+	record{Host: "c", Process: 3, Since: start}.write(s.folder)
+	if told := s.summary(); told.ConnectSeconds != 0 {
+		t.Errorf("connecting took %v s, although a host is not reached", told.ConnectSeconds)
 	}
 }
 

@@ -40,8 +40,8 @@ type ranks struct {
 	seen      int32
 	ended     []launch.RankEnd
 	kills     int64
-	// bad is closed, and replaced, when a rank has ended badly.
-	bad chan struct{}
+	// bad is closed, and replaced, when a rank has ended badly; begun when one was seen for the first time.
+	bad, begun chan struct{}
 }
 
 // process is one that was seen. A process id is given again to another process later: started tells them apart.
@@ -57,7 +57,7 @@ type process struct {
 const mostRankEnds = 8
 
 func newRanks(log *slog.Logger, cgroup string) *ranks {
-	r := &ranks{log: log, cgroup: cgroup, news: make(chan struct{}, 1), processes: map[int]*process{}, bad: make(chan struct{})}
+	r := &ranks{log: log, cgroup: cgroup, news: make(chan struct{}, 1), processes: map[int]*process{}, bad: make(chan struct{}), begun: make(chan struct{})}
 	r.kills = readMemory(cgroup).kills
 	return r
 }
@@ -150,6 +150,8 @@ func (r *ranks) recognize(pid int, state stat, known *process) {
 	}
 	known.rank = rank
 	r.seen++
+	close(r.begun)
+	r.begun = make(chan struct{})
 	end := launch.RankEnd{Rank: rank, Program: programOf(pid)}
 	r.log.Info("rank started", "rank", rank, "pid", pid, "program", end.Program)
 	if file, err := openProcess(pid); err == nil {
@@ -210,6 +212,13 @@ func (r *ranks) nextBadEnd() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.bad
+}
+
+// nextRank gives a channel that is closed when a further rank is seen.
+func (r *ranks) nextRank() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.begun
 }
 
 // running is how many ranks run now.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -31,6 +32,8 @@ type session struct {
 	env []string
 	// program is nil until it is started.
 	program *program
+	// init is how many nanoseconds after that the first rank was seen, 0 until then.
+	init atomic.Int64
 }
 
 // serve answers the requests of a session's channel until its program has ended or the client has gone.
@@ -101,7 +104,7 @@ func (s *session) answer(request *ssh.Request, ended chan<- struct{}) bool {
 
 // run starts a program whose input and output are the channel's.
 func (s *session) run(args []string, ended chan<- struct{}) bool {
-	since, start := s.server.ranks.badEnds(), time.Now()
+	since, firstRank, start := s.server.ranks.badEnds(), s.server.ranks.nextRank(), time.Now()
 	var pipes pipes
 	program, err := pipes.start(s.server.processes, command{
 		args: args, env: setVariable(slices.Concat(s.server.env, s.env), envSession, s.id), ownSession: true,
@@ -116,6 +119,14 @@ func (s *session) run(args []string, ended chan<- struct{}) bool {
 	s.log.Info("started", "pid", program.pid)
 	finished := make(chan struct{})
 	go s.tellBadEnds(since, finished)
+	go func() {
+		select {
+		case <-firstRank:
+			s.init.Store(int64(time.Since(start)))
+			s.tellSummary(since)
+		case <-finished:
+		}
+	}()
 	go func() {
 		defer close(ended)
 		status := pipes.carry(s.channel, program.done)
@@ -144,9 +155,9 @@ func (s *session) tellBadEnds(since int, finished <-chan struct{}) {
 }
 
 func (s *session) tellSummary(since int) {
-	summary := launch.Summary{Role: launch.RoleWorker}
+	summary := launch.Summary{Role: launch.RoleWorker, InitSeconds: seconds(time.Duration(s.init.Load()))}
 	s.server.ranks.tell(&summary, since)
-	if len(summary.Ranks) == 0 && summary.OOMKills == 0 {
+	if len(summary.Ranks) == 0 && summary.OOMKills == 0 && summary.InitSeconds == 0 {
 		return
 	}
 	data, err := json.Marshal(summary)

@@ -63,6 +63,8 @@ func summarySeries(s launch.Summary) []series {
 			series{"mpi_agent_hosts_reached", "gauge", "Hosts that the launcher has started something on.", float64(s.HostsReached)},
 			series{"mpi_agent_slots_expected", "gauge", "Slots of the hostfile.", float64(s.SlotsExpected)},
 			series{"mpi_agent_slots_found", "gauge", "Slots of the hosts that the launcher has started something on.", float64(s.SlotsFound)},
+			series{"mpi_agent_connect_seconds", "gauge", "Time from the first attempt to connect to a host until all were reached, 0 until then.", s.ConnectSeconds},
+			series{"mpi_agent_init_seconds", "gauge", "Time from a command's start on a worker until the first rank's process ran there, of the slowest worker, 0 until then.", s.InitSeconds},
 		)
 	}
 	return all

@@ -204,7 +204,9 @@ func (s *supervisor) summary() launch.Summary {
 	summary := launch.Summary{Role: launch.RoleLauncher, HostsExpected: s.expected.others, SlotsExpected: s.expected.slots}
 	s.ranks.tell(&summary, 0)
 	var found []record
-	for _, r := range hosts(readRecords(s.folder)) {
+	all := hosts(readRecords(s.folder))
+	summary.ConnectSeconds = seconds(connectTime(all))
+	for _, r := range all {
 		if !r.Reached.IsZero() {
 			summary.HostsReached++
 			summary.SlotsFound += s.expected.slotsOf[short(r.Host)]
@@ -216,6 +218,7 @@ func (s *supervisor) summary() launch.Summary {
 		if r.Worker != nil {
 			summary.Ranks = append(summary.Ranks, r.Worker.Ranks...)
 			summary.OOMKills += r.Worker.OOMKills
+			summary.InitSeconds = max(summary.InitSeconds, r.Worker.InitSeconds)
 		}
 	}
 	s.judge(&summary, found)
@@ -225,6 +228,31 @@ func (s *supervisor) summary() launch.Summary {
 }
 
 const mostHosts = 8
+
+// connectTime is how long it took to reach all hosts that were asked for; 0 where one was not reached.
+func connectTime(hosts []record) time.Duration {
+	var first, last time.Time
+	for _, r := range hosts {
+		if r.Reached.IsZero() {
+			return 0
+		}
+		if first.IsZero() || r.Since.Before(first) {
+			first = r.Since
+		}
+		if r.Reached.After(last) {
+			last = r.Reached
+		}
+	}
+	return last.Sub(first)
+}
+
+// seconds are those of a duration, to the millisecond and at least one, so that 0 stays for what is not known.
+func seconds(d time.Duration) float64 {
+	if d <= 0 {
+		return 0
+	}
+	return max(1, float64(d.Milliseconds())) / 1000
+}
 
 // judge names the cause: memory first, then a rank that failed by itself, then a host, and last ranks that were told
 // to end, as MPI tells all others when one has failed.

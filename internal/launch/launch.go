@@ -67,6 +67,12 @@ type Summary struct {
 	SlotsExpected int32 `json:"slotsExpected,omitempty"`
 	HostsReached  int32 `json:"hostsReached,omitempty"`
 	SlotsFound    int32 `json:"slotsFound,omitempty"`
+	// ConnectSeconds is how long it took from the first attempt to connect to a host until all were reached that MPI
+	// asked for; 0 where they were not. Launchers only.
+	ConnectSeconds float64 `json:"connectSeconds,omitempty"`
+	// InitSeconds is how long it took from a command's start on a worker until the first rank's process ran there; a
+	// launcher tells the slowest worker's. 0: none was seen.
+	InitSeconds float64 `json:"initSeconds,omitempty"`
 	// Hosts are those that were not reached, or were lost, at most 8.
 	Hosts []HostTrouble `json:"hosts,omitempty"`
 	// RanksSeen is how many processes with a rank were seen in this container. Short ones can be missed.

@@ -13,6 +13,7 @@ import (
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/diagnose"
+	"opendatahub.io/mpijob/internal/launch"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
@@ -36,6 +37,7 @@ func Make(job mpi.Job, seen mpi.Observed, evidence mpi.Evidence, outcome mpi.Out
 	status.Phase, status.Reason, status.Message = v1alpha1.Phase(outcome.Phase), cut(outcome.Reason, maxReason), cut(outcome.Message, maxMessage)
 	m.times(status)
 	status.MPI.Implementation, status.MPI.SlotsPerWorker, status.MPI.Ranks = string(job.Implementation), job.SlotsPerWorker, job.Ranks()
+	m.agentTold(&status.MPI)
 	status.Workers = m.workers()
 	status.Pods, status.PodsOmitted = m.pods(), 0
 	status.Scheduling = m.scheduling()
@@ -291,6 +293,29 @@ func (m maker) training() *v1alpha1.Training {
 	}
 	return &training
 }
+
+// agentTold takes from the latest run of the launcher that has ended what its agent has told of hosts. A run without
+// an agent leaves what is known.
+func (m maker) agentTold(status *v1alpha1.MPIStatus) {
+	for _, try := range slices.Backward(m.seen.LauncherPods) {
+		for _, c := range try.Status.ContainerStatuses {
+			for _, ended := range []*corev1.ContainerStateTerminated{c.State.Terminated, c.LastTerminationState.Terminated} {
+				if ended == nil {
+					continue
+				}
+				summary, is := launch.ParseSummary(ended.Message)
+				if !is || summary.Role != launch.RoleLauncher {
+					continue
+				}
+				status.SlotsExpected, status.SlotsFound = summary.SlotsExpected, summary.SlotsFound
+				status.ConnectMilliseconds, status.InitMilliseconds = milliseconds(summary.ConnectSeconds), milliseconds(summary.InitSeconds)
+				return
+			}
+		}
+	}
+}
+
+func milliseconds(seconds float64) int64 { return int64(seconds*1000 + 0.5) }
 
 // second is a time as the API keeps it. Without that a record would differ from itself once it is read again.
 func second(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }

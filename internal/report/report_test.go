@@ -258,6 +258,21 @@ func TestConsumption(t *testing.T) {
 	want(450+50+200+100+50, 800+400+200, 200+100+50)
 }
 
+func TestWhatTheLaunchersAgentToldIsKept(t *testing.T) {
+	h := &history{t: t, job: job(2)}
+	seen := pods(h.job, corev1.PodRunning, 0)
+	h.pass(0, seen, mpi.Evidence{})
+	mpitest.Exited(0, "Completed")(seen.LauncherPods[0])
+	seen.LauncherPods[0].Status.ContainerStatuses[0].State.Terminated.Message = `{"role":"launcher","slotsExpected":8,"slotsFound":4,"connectSeconds":1.25,"initSeconds":0.5}`
+	want := h.last.Status.MPI
+	want.SlotsExpected, want.SlotsFound, want.ConnectMilliseconds, want.InitMilliseconds = 8, 4, 1250, 500
+	for _, seen := range []mpi.Observed{seen, {}} {
+		if diff := cmp.Diff(want, h.pass(time.Minute, seen, mpi.Evidence{}).Status.MPI); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	}
+}
+
 func TestWrittenOnlyOnChange(t *testing.T) {
 	h := &history{t: t, job: job(2)}
 	trained := func(epoch string) mpi.Evidence { return mpi.Evidence{Training: mpi.Training{Epoch: epoch}} }
