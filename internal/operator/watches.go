@@ -29,8 +29,12 @@ import (
 const concurrent = 32
 
 // soon is how long news may wait that come one by one and say more together, such as the pods of a job that come up.
-// Each would else be a write of its own of the job's status and of discover_hosts.sh.
-const soon = 500 * time.Millisecond
+// Each would else be a write of its own of the job's status, of its report and of discover_hosts.sh.
+const soon = time.Second
+
+// launcherTold is how long the Job of a launcher that has succeeded may take to be complete, which is news of its own. The
+// batch Job controller takes about a second, and says before that it will be.
+const launcherTold = 2 * time.Second
 
 // register starts passes over jobs whenever they or their objects change in what a pass reads.
 func (r *reconciler) register(manager manager.Manager) error {
@@ -70,17 +74,48 @@ func ownWritesSoon() handler.Funcs {
 // launcherEvents are ownWritesSoon, but for changes: these come from the batch Job controller.
 func launcherEvents() handler.Funcs {
 	events := ownWritesSoon()
-	events.UpdateFunc = func(_ context.Context, e event.UpdateEvent, q queue) { pass(q, 0, e.ObjectOld, e.ObjectNew) }
+	events.UpdateFunc = func(_ context.Context, e event.UpdateEvent, q queue) {
+		wait := time.Duration(0)
+		if launcherSucceeds(e) {
+			wait = launcherTold
+		}
+		pass(q, wait, e.ObjectOld, e.ObjectNew)
+	}
 	return events
 }
 
-// podEvents has a pass follow at once, unless a pod is on its way up and others of its job are too.
+// launcherSucceeds tells of a launcher's Job that has succeeded and is not complete yet.
+func launcherSucceeds(e event.UpdateEvent) bool {
+	job, ok := e.ObjectNew.(*batchv1.Job)
+	if !ok || job.DeletionTimestamp != nil {
+		return false
+	}
+	succeeded := false
+	for _, c := range job.Status.Conditions {
+		if c.Status != corev1.ConditionTrue {
+			continue
+		}
+		switch c.Type {
+		case batchv1.JobComplete, batchv1.JobFailed:
+			return false
+		case batchv1.JobSuccessCriteriaMet:
+			succeeded = true
+		}
+	}
+	return succeeded
+}
+
+// podEvents has a pass follow at once, unless a pod is on its way up and others of its job are too, or it is a
+// launcher's that has succeeded.
 func (r *reconciler) podEvents() handler.Funcs {
 	events := launcherEvents()
 	events.UpdateFunc = func(ctx context.Context, e event.UpdateEvent, q queue) {
 		wait := time.Duration(0)
-		if r.oneOfManyStarting(ctx, e) {
+		switch {
+		case r.oneOfManyStarting(ctx, e):
 			wait = soon
+		case launcherSucceeded(e):
+			wait = launcherTold
 		}
 		pass(q, wait, e.ObjectOld, e.ObjectNew)
 	}
@@ -99,6 +134,11 @@ func (r *reconciler) oneOfManyStarting(ctx context.Context, e event.UpdateEvent)
 		}
 	}
 	return false
+}
+
+func launcherSucceeded(e event.UpdateEvent) bool {
+	after, ok := e.ObjectNew.(*corev1.Pod)
+	return ok && after.Status.Phase == corev1.PodSucceeded && after.DeletionTimestamp == nil && after.Labels[batchv1.JobNameLabel] != ""
 }
 
 // pass asks for a pass over the job of an object, or over both where its label was changed.
