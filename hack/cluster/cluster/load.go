@@ -5,9 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
 
 	"opendatahub.io/mpijob/hack/cluster/imagetar"
 	"opendatahub.io/mpijob/hack/cluster/layout"
@@ -28,35 +32,62 @@ func (c *Cluster) Load(ctx context.Context, archives []string) error {
 }
 
 func (c *Cluster) loadAll(ctx context.Context, nodes []layout.Node, archives []string) error {
-	return forEach(ctx, nodes, func(ctx context.Context, n layout.Node) error {
+	var imported atomic.Bool
+	err := forEach(ctx, nodes, func(ctx context.Context, n layout.Node) error {
 		for _, archive := range archives {
-			if err := c.load(ctx, n, archive); err != nil {
+			is, err := c.load(ctx, n, archive)
+			if err != nil {
 				return err
+			}
+			if is {
+				imported.Store(true)
 			}
 		}
 		return nil
 	})
+	if err != nil || !imported.Load() {
+		return err
+	}
+	return c.flush()
 }
 
-func (c *Cluster) load(ctx context.Context, n layout.Node, archive string) error {
+// flush waits until the disk has what was written. On a slow one that takes
+// minutes after gigabytes of images, in which etcd and all that log would wait
+// for it instead, and requests would time out.
+func (c *Cluster) flush() error {
+	step := c.Report.Step("write images to disk")
+	state, err := os.Open(c.Layout.State)
+	if err != nil {
+		return step.End(fmt.Errorf("flush: %w", err))
+	}
+	defer func() { _ = state.Close() }()
+	if err := unix.Syncfs(int(state.Fd())); err != nil {
+		return step.End(fmt.Errorf("flush: %w", err))
+	}
+	step.Done("")
+	return nil
+}
+
+// load imports an archive, unless the node has its images already.
+func (c *Cluster) load(ctx context.Context, n layout.Node, archive string) (imported bool, err error) {
 	step := c.Report.Step("%s: load %s", n.Name(), filepath.Base(archive))
 	images, err := imagetar.Read(archive)
 	if err != nil {
-		return step.End(err)
+		return false, step.End(err)
 	}
 	present, err := c.images(ctx, n)
 	if err != nil {
-		return step.End(err)
+		return false, step.End(err)
 	}
 	if present.has(images) {
 		step.Done("there already")
-		return nil
+		return false, nil
 	}
 	if _, err := c.ctr(ctx, n, "images", "import", archive); err != nil {
-		return step.End(fmt.Errorf("load %s: %w", archive, err))
+		return false, step.End(fmt.Errorf("load %s: %w", archive, err))
 	}
 	step.Done("%s", strings.Join(references(images), ", "))
-	return nil
+	return true, nil
 }
 
 func references(images []imagetar.Image) []string {

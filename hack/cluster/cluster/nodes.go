@@ -45,7 +45,8 @@ func (r *run) startContainerd(ctx context.Context, n layout.Node) error {
 	if err := r.ensure(ctx, spec); err != nil {
 		return err
 	}
-	return r.load(ctx, n, r.set.PauseArchive)
+	_, err = r.load(ctx, n, r.set.PauseArchive)
+	return err
 }
 
 // boot makes a node without a mount namespace what a machine is after a boot:
