@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -252,6 +253,8 @@ func emptyOf(kind string) client.Object {
 		return &corev1.ConfigMap{}
 	case "Job":
 		return &batchv1.Job{}
+	case "NetworkPolicy":
+		return &networkingv1.NetworkPolicy{}
 	default:
 		return &corev1.Pod{}
 	}

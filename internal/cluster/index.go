@@ -9,6 +9,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -43,6 +44,9 @@ func CacheOptions() cache.Options {
 			&corev1.Service{}:   only(cache.TransformStripManagedFields()),
 			&corev1.ConfigMap{}: only(cache.TransformStripManagedFields()),
 			secretMeta():        only(cache.TransformStripManagedFields()),
+
+			&networkingv1.NetworkPolicy{}: only(cache.TransformStripManagedFields()),
+			NamespaceMeta():               {Transform: trimNamespace, UnsafeDisableDeepCopy: new(true)},
 		},
 		DefaultTransform: cache.TransformStripManagedFields(),
 	}
@@ -120,6 +124,24 @@ func secretMeta() *metav1.PartialObjectMetadata {
 	meta := &metav1.PartialObjectMetadata{}
 	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	return meta
+}
+
+// NamespaceMeta stands for Namespaces of which only the metadata is read.
+func NamespaceMeta() *metav1.PartialObjectMetadata {
+	meta := &metav1.PartialObjectMetadata{}
+	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	return meta
+}
+
+// trimNamespace leaves the one annotation of a namespace that is read.
+func trimNamespace(object any) (any, error) {
+	namespace, ok := object.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return object, nil
+	}
+	namespace.ManagedFields, namespace.Labels = nil, nil
+	maps.DeleteFunc(namespace.Annotations, func(key, _ string) bool { return key != mpi.AnnotationAllowEgress })
+	return namespace, nil
 }
 
 // trimPod drops what nobody reads of a pod: with a thousand pods of a job in memory, its specification is

@@ -9,6 +9,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
@@ -50,6 +51,9 @@ func (c *Cluster) Observe(ctx context.Context, job mpi.Job) (mpi.Observed, error
 	if seen.Launcher, err = owned(ctx, c, job, job.LauncherName(), &batchv1.Job{}); err != nil {
 		return seen, err
 	}
+	if err := c.ObserveIsolation(ctx, job, &seen); err != nil {
+		return seen, err
+	}
 	if err := c.observePods(ctx, job, &seen); err != nil {
 		return seen, err
 	}
@@ -57,6 +61,25 @@ func (c *Cluster) Observe(ctx context.Context, job mpi.Job) (mpi.Observed, error
 		seen.Keys, err = c.keys.take()
 	}
 	return seen, err
+}
+
+// ObserveIsolation reads the NetworkPolicy of a job, and where its namespace lets pods connect to.
+func (c *Cluster) ObserveIsolation(ctx context.Context, job mpi.Job, seen *mpi.Observed) error {
+	var err error
+	if seen.Isolation, err = owned(ctx, c, job, job.PolicyName(), &networkingv1.NetworkPolicy{}); err != nil {
+		return err
+	}
+	seen.AllowEgress, err = c.AllowEgress(ctx, job.Namespace)
+	return err
+}
+
+// AllowEgress is where a namespace lets the pods of jobs connect to, empty where it does not say.
+func (c *Cluster) AllowEgress(ctx context.Context, namespace string) (string, error) {
+	meta := NamespaceMeta()
+	if err := c.client.Get(ctx, client.ObjectKey{Name: namespace}, meta); client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("read Namespace %s: %w", namespace, err)
+	}
+	return meta.Annotations[mpi.AnnotationAllowEgress], nil
 }
 
 // owned reads an object of the job's; the zero T where there is none.

@@ -33,6 +33,8 @@ type Job struct {
 	WantsGang bool
 	// ManagedBy names another controller that runs this job, such as MultiKueue; empty: it is ours.
 	ManagedBy string
+	// AllowEgress is where the job's runtime lets its pods connect to, as ParseEgress reads it.
+	AllowEgress string
 	// Past is what the job's own record says of earlier passes.
 	Past Past
 	// Fields tells where the user wrote each value.

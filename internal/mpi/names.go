@@ -95,6 +95,10 @@ type Names struct {
 	Config, Secret, Launcher string
 	// Worker comes before a worker's number.
 	Worker string
+	// Policy is the NetworkPolicy. A dot keeps it apart from those of other kinds of jobs: jobs' names have none.
+	Policy string
+	// PodLabel is the label of the job's pods that holds the job's name; empty: LabelJob, beside LabelOperator.
+	PodLabel string
 }
 
 // mpiJobNames are those that mpi-operator gives (pkg/controller/mpi_job_controller.go).
@@ -105,6 +109,9 @@ func (j Job) ConfigName() string { return j.Name + j.Names.Config }
 
 // SecretName names the Secret with the job's SSH keys.
 func (j Job) SecretName() string { return j.Name + j.Names.Secret }
+
+// PolicyName names the NetworkPolicy that isolates the job.
+func (j Job) PolicyName() string { return j.Name + j.Names.Policy }
 
 // LauncherName names the batch Job of the launcher. Of an MPIJob it is the host name of the launcher's pod.
 func (j Job) LauncherName() string { return j.Name + j.Names.Launcher }
@@ -123,11 +130,20 @@ func (j Job) WorkerIndex(index int) string {
 
 // Labels are on every object of the job.
 func (j Job) Labels() map[string]string {
+	if j.Names.PodLabel != "" {
+		// LabelJob is for MPIJobs: another kind's job may have the name of one.
+		labels := j.ReportLabels()
+		labels[LabelOperator] = OperatorName
+		return labels
+	}
 	return map[string]string{LabelApp: j.Name, LabelOperator: OperatorName, LabelJob: j.Name}
 }
 
 // Selector picks the job's pods, launcher and workers.
 func (j Job) Selector() map[string]string {
+	if j.Names.PodLabel != "" {
+		return map[string]string{j.Names.PodLabel: j.Name}
+	}
 	return map[string]string{LabelOperator: OperatorName, LabelJob: j.Name}
 }
 

@@ -5,6 +5,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -14,12 +15,13 @@ type Observed struct {
 	// Now is the time of the observation.
 	Now time.Time
 
-	// Service, Config, Secret and Launcher are nil where there is none of this job's.
+	// Service, Config, Secret, Isolation and Launcher are nil where there is none of this job's.
 	Service *corev1.Service
 	Config  *corev1.ConfigMap
 	// Secret is the metadata alone: nobody but the job's pods needs the keys again.
-	Secret   *metav1.PartialObjectMetadata
-	Launcher *batchv1.Job
+	Secret    *metav1.PartialObjectMetadata
+	Isolation *networkingv1.NetworkPolicy
+	Launcher  *batchv1.Job
 	// WorkerJob is the batch Job that makes a TrainJob's workers; nil for MPIJobs.
 	WorkerJob *batchv1.Job
 	// LauncherPods are the launcher's tries, the oldest first.
@@ -30,6 +32,9 @@ type Observed struct {
 	// Earlier are pods that an earlier job of the same name has left. While they are there, this job's host names
 	// lead to them.
 	Earlier []*corev1.Pod
+
+	// AllowEgress is where the job's namespace lets pods connect to (AnnotationAllowEgress).
+	AllowEgress string
 
 	// Keys are what a Secret is to be made of; set only when there is none.
 	Keys *Keys

@@ -15,6 +15,7 @@ import (
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -60,7 +61,7 @@ func settled(t *testing.T, namespace string) {
 	t.Helper()
 	eventually(t, "the job has all it needs", func() error {
 		for list, want := range map[client.ObjectList]int{
-			&corev1.PodList{}: 2, &corev1.ServiceList{}: 1, &corev1.ConfigMapList{}: 1, &corev1.SecretList{}: 1, &batchv1.JobList{}: 1,
+			&corev1.PodList{}: 2, &corev1.ServiceList{}: 1, &corev1.ConfigMapList{}: 1, &corev1.SecretList{}: 1, &batchv1.JobList{}: 1, &networkingv1.NetworkPolicyList{}: 1,
 		} {
 			if err := api.List(t.Context(), list, client.InNamespace(namespace)); err != nil {
 				return err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -43,6 +44,10 @@ type Options struct {
 	ClusterDomain string
 	// AgentImage brings the agent into pods; empty: ranks are started by the images' own sshd.
 	AgentImage string
+	// NetworkPolicies has every job isolated by a NetworkPolicy; without it those of before are removed.
+	NetworkPolicies bool
+	// AllowEgress is where pods of all jobs may connect to besides their own job, as mpi.ParseEgress reads it.
+	AllowEgress string
 	// KeyType is the type of jobs' SSH keys; empty: cluster.KeyP521.
 	KeyType cluster.KeyType
 	// LeaderElection lets several replicas run of which one works.
@@ -78,6 +83,9 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 	masker, err := logs.NewMasker(options.MaskPatterns)
 	if err != nil {
 		return nil, fmt.Errorf("patterns to mask: %w", err)
+	}
+	if _, errs := mpi.ParseEgress(options.AllowEgress); len(errs) > 0 {
+		return nil, fmt.Errorf("what all jobs' pods may connect to: %w", errors.Join(errs...))
 	}
 	// The API server's priority and fairness divides it among its clients; throttling ourselves below that
 	// would only make jobs start late.
@@ -130,6 +138,7 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 		return nil, err
 	}
 	settings := plan.Settings{ClusterDomain: options.ClusterDomain, AgentImage: options.AgentImage}
+	settings.NetworkPolicies, settings.OperatorNamespace, settings.AllowEgress = options.NetworkPolicies, options.Namespace, options.AllowEgress
 	for _, kind := range apiKinds {
 		r := &reconciler{
 			kind: kind, client: m.GetClient(), cluster: c, clock: clock.RealClock{}, settings: settings, reporter: reports,

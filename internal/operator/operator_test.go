@@ -16,6 +16,7 @@ import (
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -120,7 +121,7 @@ func startWith(t *testing.T, namespace string, way func(*rest.Config)) (stop fun
 	way(config)
 	go func() {
 		done <- operator.Run(ctx, config, operator.Options{
-			Namespace: "mpijob-system", WatchNamespaces: []string{namespace}, HealthAddress: "0", MetricsAddress: "0",
+			Namespace: "mpijob-system", WatchNamespaces: []string{namespace}, HealthAddress: "0", MetricsAddress: "0", NetworkPolicies: true,
 		})
 	}()
 	stopped := false
@@ -478,7 +479,7 @@ func TestRestartChangesNothing(t *testing.T) {
 
 	versions := func() map[string]string {
 		all := map[string]string{}
-		for _, list := range []client.ObjectList{&corev1.PodList{}, &corev1.ServiceList{}, &corev1.ConfigMapList{}, &corev1.SecretList{}, &batchv1.JobList{}, &kubeflow.MPIJobList{}, &corev1.EventList{}} {
+		for _, list := range []client.ObjectList{&corev1.PodList{}, &corev1.ServiceList{}, &corev1.ConfigMapList{}, &corev1.SecretList{}, &networkingv1.NetworkPolicyList{}, &batchv1.JobList{}, &kubeflow.MPIJobList{}, &corev1.EventList{}} {
 			if err := api.List(t.Context(), list, client.InNamespace(namespace)); err != nil {
 				t.Fatal(err)
 			}

@@ -129,7 +129,8 @@ func TestAPIServerTakesEveryPlan(t *testing.T) {
 	owner := mpitest.MPIJob(namespace, 1, func(o *kubeflow.MPIJob) { o.Spec.RunPolicy.ManagedBy = new(kubeflow.MultiKueueController) })
 	create(t, owner)
 	const tries = 600
-	asks, settings := cluster.New(api, api, nil, clock.RealClock{}), plan.Settings{ClusterDomain: "cluster.local"}
+	egress := names{"", "2049,514/udp", "192.0.2.0/24,[2001:db8::/32]:9000-9010", "192.0.2.7:1-65535/sctp,2001:db8::7,namespace/models", "10.0.0.1/8,0,namespace/A:1,[::]1"}
+	asks, settings := cluster.New(api, api, nil, clock.RealClock{}), plan.Settings{ClusterDomain: "cluster.local", NetworkPolicies: true, OperatorNamespace: "mpijob-system"}
 	valid := 0
 	for seed := range uint64(tries) {
 		object := dice{rand.New(rand.NewPCG(seed, 0))}.job(namespace)
@@ -147,7 +148,7 @@ func TestAPIServerTakesEveryPlan(t *testing.T) {
 			continue
 		}
 		valid++
-		seen := mpi.Observed{Keys: &mpi.Keys{Private: []byte("k"), Public: []byte("p")}}
+		seen := mpi.Observed{Keys: &mpi.Keys{Private: []byte("k"), Public: []byte("p")}, AllowEgress: pick(dice{rand.New(rand.NewPCG(seed, 1))}, egress...)}
 		p := plan.For(job, seen, mpi.Judge(job, seen), settings)
 		for _, wanted := range append(p.Base, p.Pods...) {
 			// The API server adds to what it is given; two jobs may not have one name.

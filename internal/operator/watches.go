@@ -7,6 +7,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -47,6 +49,8 @@ func (r *reconciler) register(manager manager.Manager) error {
 		Watches(&corev1.Service{}, base, builder.WithPredicates(updated(changed))).
 		Watches(&corev1.ConfigMap{}, base, builder.WithPredicates(updated(changed))).
 		WatchesMetadata(&corev1.Secret{}, base, builder.WithPredicates(updated(changed))).
+		Watches(&networkingv1.NetworkPolicy{}, base, builder.WithPredicates(updated(changed))).
+		WatchesMetadata(&corev1.Namespace{}, r.namespaceEvents()).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: concurrent,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, time.Minute),
@@ -120,6 +124,22 @@ func (r *reconciler) podEvents() handler.Funcs {
 		pass(q, wait, e.ObjectOld, e.ObjectNew)
 	}
 	return events
+}
+
+// namespaceEvents have a pass follow over all isolated jobs of a namespace that lets pods connect elsewhere from now on.
+func (r *reconciler) namespaceEvents() handler.Funcs {
+	return handler.Funcs{UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+		if e.ObjectOld.GetAnnotations()[mpi.AnnotationAllowEgress] == e.ObjectNew.GetAnnotations()[mpi.AnnotationAllowEgress] {
+			return
+		}
+		var policies networkingv1.NetworkPolicyList
+		if err := r.client.List(ctx, &policies, client.InNamespace(e.ObjectNew.GetName()), client.DisableReadYourWritesConsistency); err != nil {
+			log.FromContext(ctx).Error(err, "jobs do not learn what their namespace allows from now on; touch its annotation again", "namespace", e.ObjectNew.GetName())
+		}
+		for i := range policies.Items {
+			pass(q, 0, &policies.Items[i])
+		}
+	}}
 }
 
 func (r *reconciler) oneOfManyStarting(ctx context.Context, e event.UpdateEvent) bool {

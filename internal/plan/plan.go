@@ -17,6 +17,12 @@ type Settings struct {
 	// AgentImage is the image that brings the agent into pods. Without one there is no agent: ranks are started by
 	// the images' own sshd.
 	AgentImage string
+	// NetworkPolicies has jobs isolated from each other and from whatever else runs in the cluster.
+	NetworkPolicies bool
+	// OperatorNamespace is where the operator runs, which may read agents' status; empty: it may not.
+	OperatorNamespace string
+	// AllowEgress is where all jobs' pods may connect to, as mpi.ParseEgress reads it.
+	AllowEgress string
 }
 
 // Object is anything the API server keeps.
@@ -30,8 +36,8 @@ type Object interface {
 // An object without a UID is to be created. One with a UID is to be mended: it holds the fields that are
 // not as they should be, and is meant for that very object, never for a later one of the same name.
 type Plan struct {
-	// Base is what comes first: what pods need before they start, Service, ConfigMap and Secret, and a change of
-	// the launcher that is there.
+	// Base is what comes first: what pods need before they start, Service, ConfigMap, Secret and NetworkPolicy, and a
+	// change of the launcher that is there.
 	Base []Object
 	// Pods are a new launcher's Job and the worker pods; they come when all of Base is done.
 	Pods []Object
@@ -55,9 +61,15 @@ func For(job mpi.Job, seen mpi.Observed, out mpi.Outcome, settings Settings) Pla
 		// The garbage collector removes what the job owns.
 		return Plan{}
 	case out.Finish != nil:
-		return Plan{Base: wanted(stopLauncher(job, seen)), Delete: finishedWorkers(job, seen)}
+		return Plan{
+			Base:   wanted(stopLauncher(job, seen)),
+			Delete: append(finishedWorkers(job, seen), unwantedIsolation(job, seen, settings)...),
+		}
 	}
-	plan := Plan{Base: wanted(service(job, seen), config(job, seen, settings), secret(job, seen))}
+	plan := Plan{
+		Base:   wanted(service(job, seen), config(job, seen, settings), secret(job, seen), isolation(job, seen, settings)),
+		Delete: unwantedIsolation(job, seen, settings),
+	}
 	switch launcher := launcher(job, seen, out, settings); {
 	case launcher == nil:
 	case launcher.GetUID() != "":

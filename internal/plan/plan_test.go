@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -13,6 +14,9 @@ import (
 	"opendatahub.io/mpijob/internal/mpitest"
 	"opendatahub.io/mpijob/internal/plan"
 )
+
+// isolating are the settings of a cluster in which jobs are isolated, as they are by default.
+var isolating = plan.Settings{NetworkPolicies: true, OperatorNamespace: "mpijob-system"}
 
 var keys = &mpi.Keys{Private: []byte("private"), Public: []byte("public")}
 
@@ -64,6 +68,7 @@ func TestPlanObjects(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			seen := mpi.Observed{Now: mpitest.Now, Keys: keys}
+			test.settings.NetworkPolicies, test.settings.OperatorNamespace = isolating.NetworkPolicies, isolating.OperatorNamespace
 			mpitest.Golden(t, name, plan.For(test.job, seen, mpi.Judge(test.job, seen), test.settings))
 		})
 	}
@@ -73,13 +78,15 @@ func TestPlanObjects(t *testing.T) {
 func settled(t *testing.T, job mpi.Job) mpi.Observed {
 	t.Helper()
 	seen := mpi.Observed{Now: mpitest.Now, Keys: keys, Workers: mpitest.Workers(job, corev1.PodRunning)}
-	for _, object := range plan.For(job, seen, mpi.Judge(job, seen), plan.Settings{}).Base {
+	for _, object := range plan.For(job, seen, mpi.Judge(job, seen), isolating).Base {
 		object.SetUID("uid-base")
 		switch object := object.(type) {
 		case *corev1.Service:
 			seen.Service = object
 		case *corev1.ConfigMap:
 			seen.Config = object
+		case *networkingv1.NetworkPolicy:
+			seen.Isolation = object
 		}
 	}
 	seen.Keys, seen.Secret = nil, &metav1.PartialObjectMetadata{}
@@ -113,7 +120,7 @@ func TestPlanChanges(t *testing.T) {
 		"all is as it should be": {workers: 2, want: map[string][]string{}},
 		"everything is gone": {
 			workers: 2, seen: func(_ *mpi.Job, o *mpi.Observed) { *o = mpi.Observed{Keys: keys} },
-			want: map[string][]string{"create": {"Service/pi", "ConfigMap/pi-config", "Secret/pi-ssh", "Job/pi-launcher", "Pod/pi-worker-0", "Pod/pi-worker-1"}},
+			want: map[string][]string{"create": {"Service/pi", "ConfigMap/pi-config", "Secret/pi-ssh", "NetworkPolicy/pi", "Job/pi-launcher", "Pod/pi-worker-0", "Pod/pi-worker-1"}},
 		},
 		"a worker is gone": {
 			workers: 3, seen: func(_ *mpi.Job, o *mpi.Observed) { o.Workers = append(o.Workers[:1:1], o.Workers[2]) },
@@ -123,7 +130,7 @@ func TestPlanChanges(t *testing.T) {
 			workers: 1, seen: func(_ *mpi.Job, o *mpi.Observed) {
 				*o = mpi.Observed{Keys: keys, Earlier: []*corev1.Pod{mpitest.LauncherPod(mpitest.Job(1), 0, corev1.PodRunning)}}
 			},
-			want: map[string][]string{"create": {"Service/pi", "ConfigMap/pi-config", "Secret/pi-ssh"}},
+			want: map[string][]string{"create": {"Service/pi", "ConfigMap/pi-config", "Secret/pi-ssh", "NetworkPolicy/pi"}},
 		},
 		"resumed while the workers are on their way out": {
 			workers: 1, seen: func(_ *mpi.Job, o *mpi.Observed) {
@@ -144,12 +151,13 @@ func TestPlanChanges(t *testing.T) {
 			workers: 1, job: func(j *mpi.Job) { j.Workers.Count = 3 },
 			want: map[string][]string{"mend": {"ConfigMap/pi-config"}, "create": {"Pod/pi-worker-1", "Pod/pi-worker-2"}},
 		},
-		"somebody changed the Service and the ConfigMap": {
+		"somebody changed the Service, the ConfigMap and the NetworkPolicy": {
 			workers: 1, seen: func(_ *mpi.Job, o *mpi.Observed) {
+				o.Isolation.Spec.PodSelector = metav1.LabelSelector{}
 				o.Service.Spec.Selector = map[string]string{"a": "b"}
 				o.Config.Data["hostfile"] = "elsewhere slots=1\n"
 			},
-			want: map[string][]string{"mend": {"Service/pi", "ConfigMap/pi-config"}},
+			want: map[string][]string{"mend": {"Service/pi", "ConfigMap/pi-config", "NetworkPolicy/pi"}},
 		},
 		"suspended": {
 			workers: 2, job: func(j *mpi.Job) { j.Lifecycle.Suspended = true },
@@ -205,7 +213,7 @@ func TestPlanChanges(t *testing.T) {
 			if test.seen != nil {
 				test.seen(&job, &seen)
 			}
-			if diff := cmp.Diff(test.want, names(plan.For(job, seen, mpi.Judge(job, seen), plan.Settings{}))); diff != "" {
+			if diff := cmp.Diff(test.want, names(plan.For(job, seen, mpi.Judge(job, seen), isolating))); diff != "" {
 				t.Errorf("the plan differs (-want +got):\n%s", diff)
 			}
 		})
@@ -222,7 +230,7 @@ func finished(j *mpi.Job, o *mpi.Observed) { o.Launcher = mpitest.Launcher(*j, b
 func TestPlanLeavesItsInputAlone(t *testing.T) {
 	job, same := mpitest.Job(2), mpitest.Job(2)
 	seen := mpi.Observed{Keys: keys}
-	plan.For(job, seen, mpi.Judge(job, seen), plan.Settings{})
+	plan.For(job, seen, mpi.Judge(job, seen), isolating)
 	if diff := cmp.Diff(same, job); diff != "" {
 		t.Errorf("the plan changed the job (-before +after):\n%s", diff)
 	}
