@@ -56,6 +56,8 @@ func command() *cobra.Command {
 	root.AddCommand(
 		upCommand(&state), downCommand(&state), statusCommand(&state), loadCommand(&state),
 		binariesCommand(), kubeconfigCommand(&state), stopNodeCommand(&state), startNodeCommand(&state),
+		apiServerCommand(&state, "stop-apiserver", "Stop the API server alone; what runs goes on", (*cluster.Cluster).StopAPIServer),
+		apiServerCommand(&state, "start-apiserver", "Start the API server that was stopped", (*cluster.Cluster).StartAPIServer),
 		&cobra.Command{
 			Use: launch, Hidden: true, Args: cobra.NoArgs,
 			RunE: func(*cobra.Command, []string) error { return process.Launch() },
@@ -275,6 +277,15 @@ func stopNodeCommand(state *string) *cobra.Command {
 	}
 	command.Flags().BoolVar(&kubeletOnly, "kubelet-only", false, "leave the pods running, as if the node's network had failed")
 	return command
+}
+
+func apiServerCommand(state *string, name, short string, work func(*cluster.Cluster, context.Context) error) *cobra.Command {
+	return &cobra.Command{
+		Use: name, Short: short, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return reported(*state, func(c *cluster.Cluster) error { return work(c, cmd.Context()) })
+		},
+	}
 }
 
 func startNodeCommand(state *string) *cobra.Command {
