@@ -43,9 +43,12 @@ func TestWhatKubernetesSays(t *testing.T) {
 		"image-registry-away": {mpi.CodeImagePull, starting(1, mpitest.Waiting("ErrImagePull", `dial tcp: lookup registry.example.com: no such host`))},
 		"image-name-invalid":  {mpi.CodeImageName, starting(2, mpitest.Waiting("InvalidImageName", `Failed to apply default image tag "Quay.io/Team/Image": couldn't parse image name: invalid reference format: repository name must be lowercase`))},
 		"secret-missing":      {mpi.CodeMissingReference, starting(2, mpitest.Waiting("CreateContainerConfigError", `secret "s3-credentials" not found`))},
-		"secret-key-missing":  {mpi.CodeMissingReference, starting(2, mpitest.Waiting("CreateContainerConfigError", `couldn't find key AWS_KEY in Secret ns/s3-credentials`))},
-		"configmap-missing":   {mpi.CodeMissingReference, starting(2, mpitest.Waiting("CreateContainerConfigError", `configmap "settings" not found`))},
-		"runs-as-root":        {mpi.CodeContainerCreate, starting(2, mpitest.Waiting("CreateContainerConfigError", `container has runAsNonRoot and image will run as root (pod: "pi-worker-0_ns(uid)", container: main)`))},
+		"connection-missing": {mpi.CodeMissingReference, starting(2, mpitest.Waiting("CreateContainerConfigError", `secret "training-data" not found`)).with(func(s *scene) {
+			s.job.Connections = []string{"results", "training-data"}
+		})},
+		"secret-key-missing": {mpi.CodeMissingReference, starting(2, mpitest.Waiting("CreateContainerConfigError", `couldn't find key AWS_KEY in Secret ns/s3-credentials`))},
+		"configmap-missing":  {mpi.CodeMissingReference, starting(2, mpitest.Waiting("CreateContainerConfigError", `configmap "settings" not found`))},
+		"runs-as-root":       {mpi.CodeContainerCreate, starting(2, mpitest.Waiting("CreateContainerConfigError", `container has runAsNonRoot and image will run as root (pod: "pi-worker-0_ns(uid)", container: main)`))},
 		"command-missing": {mpi.CodeProgramMissing, starting(2, mpitest.Waiting("RunContainerError",
 			`failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: exec: "sshd": executable file not found in $PATH`))},
 		"oom-killed": {mpi.CodeOutOfMemory, failed(1, `ORTE has lost communication with a remote daemon.`, sshd).with(worker(1, corev1.PodFailed, mpitest.Exited(137, "OOMKilled")))},

@@ -29,7 +29,7 @@ var startupTexts = map[mpi.Code]text{
 		summary: "{who} cannot start: the pod refers to {missing|a Secret or ConfigMap} that is not in the namespace {namespace}.",
 		remedies: []Remedy{
 			{Text: "Create it, with that very name; the pods then start by themselves.", Action: "kubectl -n {namespace} get secrets,configmaps"},
-			{Text: "Or correct the name in the job.", Action: "{field}.spec"},
+			{Text: "Or correct the name in the job.", Action: "{reference}"},
 		},
 	},
 	mpi.CodeContainerCreate: {
@@ -225,6 +225,10 @@ func containers(p *patient) []Finding {
 	switch absent := missing(message); {
 	case absent != "":
 		code, figures["missing"] = mpi.CodeMissingReference, absent
+		if slices.ContainsFunc(p.job.Connections, func(name string) bool { return absent == fmt.Sprintf("a Secret %q", name) }) {
+			figures["missing"] = strings.Replace(absent, "a Secret", "the data connection", 1)
+			figures["reference"] = mpi.ConnectionsPath.String()
+		}
 	case strings.Contains(message, "executable file not found"), strings.Contains(message, "no such file or directory"):
 		code = mpi.CodeProgramMissing
 		if program := regexp.MustCompile(`exec: "([^"]+)"`).FindStringSubmatch(message); program != nil {

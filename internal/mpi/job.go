@@ -29,6 +29,9 @@ type Job struct {
 	// Launch says who starts ranks, LaunchAgent or LaunchSSHD; empty leaves it to UsesAgent.
 	Launch    string
 	Lifecycle Lifecycle
+	// Connections name the Secrets whose keys the main containers of launcher and workers get as variables; of two that
+	// have the same key the later one's counts.
+	Connections []string
 	// WantsGang is set where the job says how its pods are to be placed together. That is not done yet.
 	WantsGang bool
 	// ManagedBy names another controller that runs this job, such as MultiKueue; empty: it is ours.

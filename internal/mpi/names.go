@@ -51,6 +51,11 @@ const (
 // AnnotationCreator stands on every job: the user who created it, as the API server knew him. Nobody can set it.
 const AnnotationCreator = Group + "/created-by"
 
+// AnnotationConnections stands on a job of either kind and names its data connections: Secrets of the job's namespace,
+// separated by commas, whose keys every rank finds as variables. It is OpenShift AI's, as on workbenches (whose names
+// come with their namespace) and on inference services (whose names come without); either form is taken.
+const AnnotationConnections = "opendatahub.io/connections"
+
 // IstioInject is a label and an annotation of pods: with the value "false" it keeps a service mesh's proxy out of
 // it: ranks talk to each other directly, and a job would not end while the proxy runs.
 const IstioInject = "sidecar.istio.io/inject"

@@ -59,6 +59,9 @@ func Warnings(j Job) []string {
 	if j.Ranks() == 0 && j.Workers.Count > 0 {
 		warnings = append(warnings, fmt.Sprintf("%s: 0 leaves mpirun no place for a rank", j.Fields.Slots))
 	}
+	if len(j.Connections) > 0 && j.Workers.Count > 0 && !j.UsesAgent() {
+		warnings = append(warnings, ConnectionsNeedAgent)
+	}
 	if j.WantsGang {
 		warnings = append(warnings, fmt.Sprintf("%s: has no effect yet: the pods are scheduled one by one", j.Fields.Gang))
 	}

@@ -15,7 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"opendatahub.io/mpijob/internal/cluster"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
+	"opendatahub.io/mpijob/internal/mpi"
 )
 
 // mutatingConfiguration names the webhooks that change objects, as config/webhook has them.
@@ -72,7 +74,7 @@ func guardTrainJob(ctx context.Context, live client.Reader, request admission.Re
 		if before, err = trainjob.Decode(request.OldObject.Raw); err != nil {
 			return admission.Errored(http.StatusBadRequest, err)
 		}
-		if before.Generation == job.Generation {
+		if before.Generation == job.Generation && before.Annotations[mpi.AnnotationConnections] == job.Annotations[mpi.AnnotationConnections] {
 			return admission.Allowed("")
 		}
 	}
@@ -84,11 +86,14 @@ func guardTrainJob(ctx context.Context, live client.Reader, request admission.Re
 	case used == nil:
 		return admission.Allowed("")
 	case request.Operation == admissionv1.Update:
+		before.Namespace = request.Namespace
 		errs, warnings := trainjob.CheckChange(before, job, *used)
 		return judged(request, errs, warnings)
 	}
 	errs, warnings := trainjob.Check(job, *used)
-	return judged(request, errs, warnings)
+	names, _ := trainjob.Connections(job, *used)
+	clashes, missing := mpi.CheckConnections(job.Namespace, cluster.Connections(ctx, live, job.Namespace, names))
+	return judged(request, append(errs, clashes...), append(warnings, missing...))
 }
 
 // judged is the answer to errors and warnings.

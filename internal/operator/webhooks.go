@@ -10,6 +10,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -34,7 +35,7 @@ func addWebhooks(m manager.Manager, served *certificate, namespace string, c *cl
 		}
 		path := "/validate-" + strings.ReplaceAll(gvk.Group, ".", "-") + "-" + gvk.Version + "-" + strings.ToLower(gvk.Kind)
 		m.GetWebhookServer().Register(path, &admission.Webhook{
-			Handler: &validator{kind: kind, decoder: admission.NewDecoder(m.GetScheme()), cluster: c, settings: settings},
+			Handler: &validator{kind: kind, decoder: admission.NewDecoder(m.GetScheme()), cluster: c, live: m.GetAPIReader(), settings: settings},
 		})
 	}
 	addGuards(m, settings.ClusterDomain)
@@ -46,7 +47,14 @@ type validator struct {
 	kind     kinds.Kind
 	decoder  admission.Decoder
 	cluster  *cluster.Cluster
+	live     client.Reader
 	settings plan.Settings
+}
+
+// sameConnections tells whether two states of a job name the same connections. They are an annotation, which a change of
+// the specification is not told by.
+func sameConnections(before, after client.Object) bool {
+	return before.GetAnnotations()[mpi.AnnotationConnections] == after.GetAnnotations()[mpi.AnnotationConnections]
 }
 
 // Handle judges one creation or change of a job.
@@ -56,22 +64,30 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 		return admission.Errored(http.StatusBadRequest, err)
 	}
 	var errs field.ErrorList
+	chosen := true
 	if request.Operation == admissionv1.Update {
 		before := v.kind.New()
 		if err := v.decoder.DecodeRaw(request.OldObject, before); err != nil {
 			return admission.Errored(http.StatusBadRequest, err)
 		}
 		// Labels, finalizers and the like may change on any job, also on one from before the webhook.
-		if before.GetGeneration() == object.GetGeneration() {
+		if before.GetGeneration() == object.GetGeneration() && sameConnections(before, object) {
 			return admission.Allowed("")
 		}
-		errs = v.kind.Change(before, object)
+		errs, chosen = v.kind.Change(before, object), !sameConnections(before, object)
 	}
 	job, wrong := v.kind.Convert(object)
 	errs = slices.Concat(wrong, mpi.Validate(job), errs)
+	var missing []string
+	if chosen {
+		// Not with other changes: a queue is to resume a job whatever has become of the Secrets meanwhile.
+		var clashes field.ErrorList
+		clashes, missing = mpi.CheckConnections(job.Namespace, cluster.Connections(ctx, v.live, job.Namespace, job.Connections))
+		errs = append(errs, clashes...)
+	}
 	more, warnings := v.cluster.Preflight(ctx, job, v.settings)
 	if errs = withoutRepeats(errs, more); len(errs) == 0 {
-		return admission.Allowed("").WithWarnings(append(mpi.Warnings(job), warnings...)...)
+		return admission.Allowed("").WithWarnings(slices.Concat(mpi.Warnings(job), missing, warnings)...)
 	}
 	status := apierrors.NewInvalid(object.GetObjectKind().GroupVersionKind().GroupKind(), object.GetName(), errs).Status()
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: false, Result: &status}}

@@ -120,6 +120,7 @@ func launcherTemplate(job mpi.Job, settings Settings) corev1.PodTemplateSpec {
 		// The NVIDIA runtime shows every GPU of the node to a container that does not say which it wants.
 		addEnv(main, corev1.EnvVar{Name: "NVIDIA_VISIBLE_DEVICES"}, corev1.EnvVar{Name: "NVIDIA_DRIVER_CAPABILITIES"})
 	}
+	addConnections(job, main)
 	mountKeys(job, &template.Spec)
 	mountConfig(job, &template.Spec)
 	if job.UsesAgent() {

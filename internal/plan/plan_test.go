@@ -51,6 +51,16 @@ func TestPlanObjects(t *testing.T) {
 			worker.Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("4Gi"), "nvidia.com/gpu": resource.MustParse("1")}
 			worker.SecurityContext = &corev1.SecurityContext{RunAsNonRoot: new(true), RunAsUser: new(int64(1000650000)), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
 		}), settings: plan.Settings{AgentImage: "agent:1"}},
+		"connections-and-rdma": {job: mpitest.Job(1, func(j *mpi.Job) {
+			j.Connections = []string{"training-data", "results"}
+			for _, template := range []*corev1.PodTemplateSpec{&j.Launcher.Template, &j.Workers.Template} {
+				template.Annotations = map[string]string{"k8s.v1.cni.cncf.io/networks": "fabric/rdma"}
+				main := &template.Spec.Containers[0]
+				main.EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "mine"}}}}
+				main.Resources.Limits = corev1.ResourceList{"rdma/hca": resource.MustParse("1")}
+				main.SecurityContext = &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"IPC_LOCK"}}}
+			}
+		}), settings: plan.Settings{AgentImage: "agent:1"}},
 		"agent-beside-own-command": {job: mpitest.Job(1, func(j *mpi.Job) {
 			j.Launch = mpi.LaunchAgent
 			j.Workers.Template.Spec.InitContainers = []corev1.Container{{Name: "data", Image: "data"}}
@@ -182,6 +192,17 @@ func TestPlanChanges(t *testing.T) {
 			workers: 0, job: func(j *mpi.Job) { j.Launcher.Template.Spec.Containers[0].Image = "other" },
 			seen: func(_ *mpi.Job, o *mpi.Observed) {
 				o.Launcher.Spec.Suspend, o.Launcher.Annotations = new(true), map[string]string{mpi.AnnotationTemplate: "before"}
+			},
+			want: map[string][]string{"delete": {"Job/pi-launcher/uid-launcher"}},
+		},
+		"resumed with another connection: the launcher is made anew": {
+			workers: 0, job: func(j *mpi.Job) { j.Connections = []string{"other"} },
+			seen: func(j *mpi.Job, o *mpi.Observed) {
+				before := *j
+				before.Connections = []string{"data"}
+				first := mpi.Observed{Keys: keys}
+				launcher := plan.For(before, first, mpi.Judge(before, first), plan.Settings{}).Pods[0]
+				o.Launcher.Spec.Suspend, o.Launcher.Annotations = new(true), launcher.GetAnnotations()
 			},
 			want: map[string][]string{"delete": {"Job/pi-launcher/uid-launcher"}},
 		},

@@ -80,6 +80,7 @@ func worker(job mpi.Job, index int, settings Settings) *corev1.Pod {
 		main.Command = []string{"/usr/sbin/sshd", "-De"}
 	}
 	addEnv(main, corev1.EnvVar{Name: mpi.EnvRole, Value: string(mpi.RoleWorker)})
+	addConnections(job, main)
 	mountKeys(job, &spec)
 	annotations := template.Annotations
 	if job.UsesAgent() {

@@ -6,6 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"opendatahub.io/mpijob/internal/mpi"
 )
 
 // fixed tells why a field of a running job stays as it is, and what to do.
@@ -29,7 +31,8 @@ func (Kind) Change(before, after client.Object) field.ErrorList {
 	}
 	kubeflow.SetDefaults_MPIJob(was)
 	kubeflow.SetDefaults_MPIJob(is)
-	for _, f := range frozen(&was.Spec, &is.Spec) {
+	connections := pair{mpi.ConnectionsPath, was.Annotations[mpi.AnnotationConnections], is.Annotations[mpi.AnnotationConnections]}
+	for _, f := range append(frozen(&was.Spec, &is.Spec), connections) {
 		if !equality.Semantic.DeepEqual(f.was, f.is) {
 			errs = append(errs, field.Forbidden(f.at, fixed))
 		}

@@ -37,6 +37,10 @@ func TestChange(t *testing.T) {
 		"an image of a suspended":  {suspend, both(suspend, newImage), nil},
 		"an image with suspension": {nothing, both(suspend, newImage), nil},
 		"an image with resumption": {suspend, newImage, nil},
+		"a connection": {nothing, func(o *kubeflow.MPIJob) { o.Annotations = map[string]string{mpi.AnnotationConnections: "data"} }, []string{
+			"metadata.annotations[opendatahub.io/connections]: Forbidden: " + fixed,
+		}},
+		"a connection of a suspended": {suspend, both(suspend, func(o *kubeflow.MPIJob) { o.Annotations = map[string]string{mpi.AnnotationConnections: "data"} }), nil},
 		"an image, once it is over": {func(o *kubeflow.MPIJob) {
 			o.Status.Conditions = []kubeflow.JobCondition{{Type: kubeflow.JobFailed, Status: corev1.ConditionTrue}}
 		}, newImage, nil},

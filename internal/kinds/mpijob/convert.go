@@ -62,6 +62,8 @@ func (c *converter) identity(from *kubeflow.MPIJob) {
 	c.job.Lifecycle.Deleting = from.DeletionTimestamp != nil
 	c.job.Fields = fields
 	c.job.Launch = from.Annotations[mpi.AnnotationLaunch]
+	connections, errs := mpi.ConnectionNames(from.Namespace, from.Annotations)
+	c.job.Connections, c.errs = connections, append(c.errs, errs...)
 }
 
 func (c *converter) sizes(from *kubeflow.MPIJobSpec) {

@@ -63,6 +63,7 @@ func Convert(from TrainJob, used Runtime) mpi.Job {
 	job.Past = past(from)
 	job.WantsGang = used.Spec.PodGroupPolicy != nil
 	job.SlotsPerWorker = slots(from, used)
+	job.Connections, _ = Connections(from, used)
 	if !used.IsMPI() {
 		job.Launcher.None, job.Implementation = true, ""
 		job.Workers.Count, job.Workers.Template = nodes(from, used), template(from, used.trainer(), true)

@@ -135,10 +135,18 @@ func requiredLabels(r Runtime) (map[string]string, *field.Error) {
 
 // Check tells what keeps a TrainJob from running as it is written with an MPI runtime: the limits of the runtime and
 // its faults, all of them at once. Warnings are what runs but is hardly what its user means. With other runtimes there
-// is nothing to tell.
+// is nothing to tell, but that connections have no effect.
 func Check(job TrainJob, used Runtime) (errs field.ErrorList, warnings []string) {
+	names, errs := Connections(job, used)
+	if job.Annotations[mpi.AnnotationConnections] != "" && !used.ours() {
+		warnings = append(warnings, fmt.Sprintf("%s: has no effect with the runtime %s, which has not the annotation %s; give the job the Secret's keys as variables (trainer.env)",
+			mpi.ConnectionsPath, used.Name, mpi.AnnotationImplementation))
+	}
 	if !used.IsMPI() {
-		return nil, nil
+		return nil, warnings
+	}
+	if len(names) > 0 && !hasAgent(used.job(nodeName).pod().Spec) {
+		warnings = append(warnings, mpi.ConnectionsNeedAgent)
 	}
 	for _, err := range append(checkNumNodes(used), gangFaults(used)...) {
 		errs = append(errs, field.Invalid(spec.Child("runtimeRef", "name"), job.Spec.RuntimeRef.Name,
@@ -148,8 +156,19 @@ func Check(job TrainJob, used Runtime) (errs field.ErrorList, warnings []string)
 	errs = append(errs, checkLimits(job, used)...)
 	errs = append(errs, checkNodeLabels(job, used)...)
 	errs = append(errs, checkCommand(job, used)...)
-	return errs, warn(job, used)
+	return errs, append(warnings, warn(job, used)...)
 }
+
+// Connections names a TrainJob's data connections, none where its runtime is not one of ours.
+func Connections(job TrainJob, used Runtime) ([]string, field.ErrorList) {
+	if !used.ours() {
+		return nil, nil
+	}
+	return mpi.ConnectionNames(job.Namespace, job.Annotations)
+}
+
+// ours tells whether jobs of a runtime are given in their JobSets what Trainer leaves out.
+func (r Runtime) ours() bool { return r.IsMPI() && r.Annotations[mpi.AnnotationImplementation] != "" }
 
 func gangFaults(used Runtime) field.ErrorList {
 	if used.Spec.PodGroupPolicy == nil {
@@ -262,5 +281,9 @@ func newErrors(before, after field.ErrorList) field.ErrorList {
 func CheckChange(before, after TrainJob, used Runtime) (errs field.ErrorList, warnings []string) {
 	old, _ := Check(before, used)
 	errs, warnings = Check(after, used)
-	return newErrors(old, errs), warnings
+	errs = newErrors(old, errs)
+	if used.ours() && past(before).Finish == nil && before.Annotations[mpi.AnnotationConnections] != after.Annotations[mpi.AnnotationConnections] {
+		errs = append(errs, field.Forbidden(mpi.ConnectionsPath, "cannot change once the job is there: its pods were defined with it; delete the job and create it anew with the change"))
+	}
+	return errs, warnings
 }

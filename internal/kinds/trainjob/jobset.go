@@ -20,6 +20,7 @@ type tree = map[string]any
 //   - the launcher's command runs under the agent, which tells what became of it;
 //   - the job's key can be read by whatever user a pod runs as (Trainer mounts it for root and a group);
 //   - workers find the launcher by its bare host name, at which MPICH's and Intel's have them call back;
+//   - the keys of the TrainJob's data connections are variables of launcher and workers;
 //   - a service mesh keeps out of the pods.
 //
 // The domain is the cluster's; empty stands for cluster.local.
@@ -27,9 +28,16 @@ type tree = map[string]any
 // Neither the number of pods nor their size changes: Kueue has counted them by Trainer's own code.
 func Wire(jobSet tree, job TrainJob, domain string) error {
 	trainer := job.trainer()
+	connections, errs := mpi.ConnectionNames(job.Namespace, job.Annotations)
+	if len(errs) > 0 {
+		return errs.ToAggregate()
+	}
 	for _, part := range parts(jobSet) {
 		for _, field := range []string{"labels", "annotations"} {
 			child(part.pod, "metadata", field)[mpi.IstioInject] = "false"
+		}
+		if err := part.connect(connections); err != nil {
+			return err
 		}
 		if !part.agent() {
 			continue
@@ -69,7 +77,7 @@ func Keep(jobSet, before tree) {
 		}
 		copyField(part.pod, was.pod, "spec", "dnsConfig")
 		if part.container != nil && was.container != nil {
-			for _, field := range []string{"image", "env", "command"} {
+			for _, field := range []string{"image", "env", "envFrom", "command"} {
 				copyField(part.container, was.container, field)
 			}
 		}
@@ -152,6 +160,26 @@ func (p jobPart) addEnv(trainer Trainer) error {
 	}
 	if len(env) > 0 {
 		p.container["env"] = env
+	}
+	return nil
+}
+
+// connect gives launcher and workers the keys of data connections as variables, before what they take from elsewhere.
+func (p jobPart) connect(connections []string) error {
+	if p.container == nil || p.name != launcherName && p.name != nodeName {
+		return nil
+	}
+	var all []any
+	for _, source := range mpi.ConnectionSources(connections) {
+		entry, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&source)
+		if err != nil {
+			return fmt.Errorf("take over connection %s: %w", source.SecretRef.Name, err)
+		}
+		all = append(all, entry)
+	}
+	have, _ := p.container["envFrom"].([]any)
+	if all = append(all, have...); len(all) > 0 {
+		p.container["envFrom"] = all
 	}
 	return nil
 }

@@ -84,6 +84,47 @@ func TestWire(t *testing.T) {
 	}
 }
 
+// TestConnections: launcher and workers get them, before what the runtime gives; nobody else does; and they stay. What
+// RDMA needs, in the templates of the runtime or patched into the JobSet by Trainer, stays as it is.
+func TestConnections(t *testing.T) {
+	const fabric = `limits: {rdma/hca: "1"}`
+	const network = `annotations: {k8s.v1.cni.cncf.io/networks: fabric/rdma`
+	changed := strings.NewReplacer("name: node, image: runtimes", "name: node, resources: {"+fabric+"}, envFrom: [{configMapRef: {name: mine}}], image: runtimes",
+		"name: node, image: jobs", "name: node, resources: {"+fabric+"}, image: jobs",
+		"metadata: {labels: {a: b}}", "metadata: {labels: {a: b}, "+network+"}}",
+		"{spec: {template: {spec: {\n      initContainers", "{spec: {template: {metadata: {"+network+"}}, spec: {\n      initContainers").Replace(made)
+	jobSet := tree(t, changed)
+	from := job(t, "{command: [mpirun, pi]}")
+	from.Annotations = map[string]string{mpi.AnnotationConnections: "data, ns/results"}
+	if err := trainjob.Wire(jobSet, from, ""); err != nil {
+		t.Fatal(err)
+	}
+	got := text(t, jobSet)
+	const first = "envFrom:\n              - secretRef:\n                  name: data\n              - secretRef:\n                  name: results\n"
+	if n := strings.Count(got, first); n != 2 {
+		t.Errorf("%d containers have them, want launcher and worker:\n%s", n, got)
+	}
+	if !strings.Contains(got, first+"              - configMapRef:\n                  name: mine\n") {
+		t.Errorf("the runtime's own does not follow:\n%s", got)
+	}
+	if n := strings.Count(got, "rdma/hca: \"1\""); n != 2 {
+		t.Errorf("%d containers have the RDMA device, want launcher and worker:\n%s", n, got)
+	}
+	if n := strings.Count(got, "k8s.v1.cni.cncf.io/networks: fabric/rdma"); n != 2 {
+		t.Errorf("%d pods have the network, want launcher and worker:\n%s", n, got)
+	}
+	again := tree(t, changed)
+	trainjob.Keep(again, jobSet)
+	if diff := cmp.Diff(got, text(t, again)); diff != "" {
+		t.Errorf("they do not stay: want -, got +\n%s", diff)
+	}
+
+	from.Annotations[mpi.AnnotationConnections] = "other/data"
+	if err := trainjob.Wire(tree(t, made), from, ""); err == nil || !strings.Contains(err.Error(), "another namespace") {
+		t.Errorf("of another namespace: %v", err)
+	}
+}
+
 // TestKeep: whatever Trainer applies later, the JobSet stays in these fields what it was made as, wired or, from before
 // the operator, not; and everything else changes.
 func TestKeep(t *testing.T) {

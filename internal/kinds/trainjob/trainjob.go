@@ -33,6 +33,9 @@ const (
 	ClusterRuntimeKind = "ClusterTrainingRuntime"
 )
 
+// Container is the one that Trainer wires, in every pod of a runtime.
+const Container = nodeName
+
 // What Trainer and JobSet call things (trainer/v2/pkg/constants, jobset/api/jobset/v1alpha2).
 const (
 	// nodeName names the JobSet's job of the workers, and in every job the container that Trainer wires.

@@ -158,6 +158,19 @@ func TestCheck(t *testing.T) {
 			}
 		})
 	}
+	t.Run("connections", func(t *testing.T) {
+		with := job(t, "{numNodes: 4, command: [mpirun, pi]}")
+		with.Annotations = map[string]string{mpi.AnnotationConnections: "data,other/results,No"}
+		errs, _ := trainjob.Check(with, base(t))
+		wants(t, errs, `metadata.annotations[opendatahub.io/connections]: Invalid value: "other/results": is in another namespace`, `"No": is no name of a connection`)
+		for name, change := range map[string][]string{"no MPI": {"    mpi:\n", "    torch:\n"}, "not ours": {"mpi.opendatahub.io/mpi-implementation: OpenMPI", "{}"}} {
+			errs, warnings := trainjob.Check(with, base(t, change...))
+			wants(t, errs)
+			if len(warnings) != 1 || !strings.Contains(warnings[0], "has no effect with the runtime mpi") {
+				t.Errorf("%s: warnings are %q", name, warnings)
+			}
+		}
+	})
 	t.Run("a long name", func(t *testing.T) {
 		long := job(t, "{numNodes: 4, command: [mpirun, pi]}")
 		long.Name = strings.Repeat("a", 52)
@@ -173,6 +186,10 @@ func TestCheckChange(t *testing.T) {
 	wants(t, errs)
 	errs, _ = trainjob.CheckChange(job(t, "{numNodes: 4, command: [mpirun, pi]}"), before, base(t))
 	wants(t, errs, "spec.trainer.command")
+	after := job(t, "{numNodes: 4}", "  suspend: true")
+	after.Annotations = map[string]string{mpi.AnnotationConnections: "data"}
+	errs, _ = trainjob.CheckChange(before, after, base(t))
+	wants(t, errs, "metadata.annotations[opendatahub.io/connections]: Forbidden: cannot change once the job is there")
 }
 
 func TestConvert(t *testing.T) {
