@@ -56,22 +56,15 @@ func NewGatherer(live client.Reader, pods typedcore.PodsGetter, masker logs.Mask
 func (g *Gatherer) Gather(ctx context.Context, job mpi.Job, seen mpi.Observed, refusals []mpi.Refusal) mpi.Evidence {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	evidence := mpi.Evidence{Refusals: refusals, Logs: map[string]mpi.Log{}}
+	evidence := mpi.Evidence{Refusals: refusals}
 	var all sync.WaitGroup
 	all.Go(func() { evidence.Events = g.events(ctx, job, seen) })
-	var mu sync.Mutex
-	for _, source := range sources(job, seen) {
-		all.Go(func() {
-			if log := g.log(ctx, job.Namespace, source); len(log.Lines) > 0 {
-				mu.Lock()
-				defer mu.Unlock()
-				evidence.Logs[source.pod.Name] = log
-			}
-		})
-	}
+	all.Go(func() { evidence.Logs, evidence.Training = g.words(ctx, job, seen) })
 	unplaced, pending := waiting(seen)
 	if unplaced {
 		all.Go(func() { evidence.Nodes, evidence.NodesLeft = g.room(ctx) })
+	} else if names := doubtful(seen); len(names) > 0 {
+		all.Go(func() { evidence.Nodes = g.named(ctx, names) })
 	}
 	if pending {
 		all.Go(func() { evidence.Claims = g.claims(ctx, job) })
@@ -80,14 +73,84 @@ func (g *Gatherer) Gather(ctx context.Context, job mpi.Job, seen mpi.Observed, r
 		all.Go(func() { evidence.Quotas = g.quotas(ctx, job.Namespace) })
 	}
 	all.Wait()
+	return evidence
+}
+
+// Listen reads what a job that is well says, within 5 s, and nothing else.
+func (g *Gatherer) Listen(ctx context.Context, job mpi.Job, seen mpi.Observed) (evidence mpi.Evidence) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	evidence.Logs, evidence.Training = g.words(ctx, job, seen)
+	return evidence
+}
+
+// words are the ends of the logs worth reading, in parallel, and the progress that they tell of.
+func (g *Gatherer) words(ctx context.Context, job mpi.Job, seen mpi.Observed) (map[string]mpi.Log, mpi.Training) {
+	read := map[string]mpi.Log{}
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for _, source := range sources(job, seen) {
+		all.Go(func() {
+			log, err := g.log(ctx, job.Namespace, source)
+			if err != nil && len(log.Lines) == 0 {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			read[source.pod.Name] = log
+		})
+	}
+	all.Wait()
 	if n := len(seen.LauncherPods); n > 0 {
-		log := evidence.Logs[seen.LauncherPods[n-1].Name]
+		log := read[seen.LauncherPods[n-1].Name]
 		if training, told := logs.LastTraining(log.Lines); told {
 			training.At = log.LastAt
-			evidence.Training = training
+			return read, training
 		}
 	}
-	return evidence
+	return read, mpi.Training{}
+}
+
+// doubtful are the nodes of pods that run and yet are not ready: so Kubernetes marks them when a node does not answer.
+func doubtful(seen mpi.Observed) []string {
+	const most = 16
+	var names []string
+	for pod := range podsIn(seen) {
+		if Unready(pod) && pod.Spec.NodeName != "" && !slices.Contains(names, pod.Spec.NodeName) && len(names) < most {
+			names = append(names, pod.Spec.NodeName)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Unready tells whether a pod is said to run and not to be ready.
+func Unready(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodRunning && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionFalse
+	})
+}
+
+// named reads some nodes, without what is free on them. One that is gone does not answer either.
+func (g *Gatherer) named(ctx context.Context, names []string) []mpi.Node {
+	var nodes []mpi.Node
+	for _, name := range names {
+		var node corev1.Node
+		switch err := g.live.Get(ctx, client.ObjectKey{Name: name}, &node); {
+		case apierrors.IsNotFound(err):
+			nodes = append(nodes, mpi.Node{Name: name})
+		case err == nil:
+			nodes = append(nodes, nodeOf(&node, nil))
+		}
+	}
+	return nodes
+}
+
+func nodeOf(node *corev1.Node, free corev1.ResourceList) mpi.Node {
+	ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+	return mpi.Node{Name: node.Name, Allocatable: node.Status.Allocatable, Free: free, Ready: ready, Unschedulable: node.Spec.Unschedulable}
 }
 
 // waiting tells whether pods find no node, and whether any have not started.
@@ -212,8 +275,9 @@ func sourceOf(pod *corev1.Pod, container string) (source, bool) {
 	return source{}, false
 }
 
-// log reads the end of a log, masked. Where it is gone, the termination message stands for it, if it is no agent's.
-func (g *Gatherer) log(ctx context.Context, namespace string, s source) mpi.Log {
+// log reads the end of a log, masked. Where it is gone, the termination message stands for it, if it is no agent's. A
+// program that has said nothing has no lines, and no error.
+func (g *Gatherer) log(ctx context.Context, namespace string, s source) (mpi.Log, error) {
 	stream, err := g.logs.Pods(namespace).GetLogs(s.pod.Name, &corev1.PodLogOptions{
 		Container: s.container, Previous: s.previous, TailLines: new(int64(mpi.MaxLogLines)), Timestamps: true,
 	}).Stream(ctx)
@@ -225,11 +289,11 @@ func (g *Gatherer) log(ctx context.Context, namespace string, s source) mpi.Log 
 	}
 	if len(bytes.TrimSpace(text)) == 0 {
 		if _, agents := launch.ParseSummary(s.message); agents {
-			return mpi.Log{}
+			return mpi.Log{}, err
 		}
 		text = []byte(s.message)
 	}
-	return mpi.Log{Lines: g.masker.Lines(logs.Tail(text, mpi.MaxLogLines)), LastAt: last}
+	return mpi.Log{Lines: g.masker.Lines(logs.Tail(text, mpi.MaxLogLines)), LastAt: last}, err
 }
 
 // readEnd reads a stream and returns its end, from the beginning of a line. Lines may be of any length.
@@ -351,13 +415,7 @@ func (g *Gatherer) room(ctx context.Context) ([]mpi.Node, int) {
 	}
 	nodes := make([]mpi.Node, 0, len(list.Items))
 	for i := range list.Items {
-		node := &list.Items[i]
-		ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-		})
-		nodes = append(nodes, mpi.Node{
-			Name: node.Name, Allocatable: node.Status.Allocatable, Free: free[node.Name], Ready: ready, Unschedulable: node.Spec.Unschedulable,
-		})
+		nodes = append(nodes, nodeOf(&list.Items[i], free[list.Items[i].Name]))
 	}
 	slices.SortFunc(nodes, func(a, b mpi.Node) int { return strings.Compare(a.Name, b.Name) })
 	g.nodes, g.nodesLeft, g.nodesAt = nodes, 0, g.clock.Now()

@@ -37,7 +37,7 @@ var connectTexts = map[mpi.Code]text{
 		},
 	},
 	mpi.CodeConnectionTimeout: {
-		summary: "The launcher could not reach {host|a worker}: its packets get no answer. Something on the way drops them, mostly a NetworkPolicy or a service mesh.",
+		summary: "The launcher could not reach {host|a worker}{seconds}: its packets get no answer. Something on the way drops them, mostly a NetworkPolicy or a service mesh.",
 		remedies: []Remedy{
 			{Text: "Allow all traffic among the job's own pods.", Action: "NetworkPolicy for both ends with podSelector {selector}"},
 			{Text: "See which policies there are.", Action: "kubectl -n {namespace} get networkpolicy"},
@@ -175,8 +175,15 @@ func (p *patient) hostTrouble(trouble launch.HostTrouble, s *launch.Summary) Fin
 	if missing := s.HostsExpected - s.HostsReached; missing > 1 && s.HostsExpected > 0 {
 		figures["hosts"] = fmt.Sprintf("%d of its %d workers, such as %s", missing, s.HostsExpected, trouble.Host)
 	}
-	f := p.find(mpi.Code(trouble.Code), p.severity(), nil, figures)
-	f.Evidence = []string{fmt.Sprintf("The launcher's agent says of %s: %s", trouble.Host, trouble.Message)}
+	code := mpi.Code(trouble.Code)
+	evidence := []string{fmt.Sprintf("The launcher's agent says of %s: %s", trouble.Host, trouble.Message)}
+	if pod := p.known(trouble.Host); pod != nil && mpi.IsReady(pod.Pod) && strings.Contains(trouble.Message, "connection timed out") {
+		// What runs, is ready and does not answer is not to blame: something stands between.
+		code, figures["host"] = mpi.CodeConnectionTimeout, figures["hosts"]
+		evidence = append(evidence, fmt.Sprintf("Pod %s runs and is ready.", trouble.Host))
+	}
+	f := p.find(code, p.severity(), nil, figures)
+	f.Evidence = evidence
 	if trouble.Host != "" {
 		f.Affected, f.Pod = []string{trouble.Host}, trouble.Host
 	}

@@ -211,7 +211,7 @@ func (p *patient) containerEnd(pod jobPod) Finding {
 	evidence := []string{fmt.Sprintf("Pod %s: its container ended with code %d (%s).", pod.Name, end.ExitCode, endReason(end))}
 	evidence = append(evidence, p.words(figures)...)
 	if len(evidence) == 1 {
-		evidence = append(evidence, lastLines(pod, 3)...)
+		evidence = append(evidence, lastLines(pod)...)
 	}
 	f := p.find(code, p.severity(), []jobPod{pod}, p.ended(pod, figures))
 	f.Evidence, f.ExitCode = evidence, &end.ExitCode

@@ -194,6 +194,8 @@ func TestAgentsTell(t *testing.T) {
 	}
 	check(t, map[string]expect{
 		"agent-unreachable": {mpi.CodeUnreachable, failed(1, unreliable).with(trouble(launch.Unreachable,
+			"nothing listens at 10.244.1.9:2222 (connection refused): its container has not started, or ended", 120))},
+		"agent-blocked": {mpi.CodeConnectionTimeout, failed(1, unreliable).with(trouble(launch.Unreachable,
 			"10.244.1.9:2222 does not answer (connection timed out): a NetworkPolicy or a service mesh may drop the traffic, or its node is down", 120))},
 		"agent-unreachable-for-an-image": {mpi.CodeImagePull, failed(1, unreliable).with(
 			trouble(launch.Unreachable, "its name is not known (no such host): its pod has no address yet, or the job's Service is missing", 120),
@@ -224,6 +226,13 @@ func TestTime(t *testing.T) {
 		"deadline": {mpi.CodeDeadline, deadline},
 		"hangs": {mpi.CodeNoOutput, running(2).with(func(s *scene) {
 			s.evidence.Logs = map[string]mpi.Log{"pi-launcher-0": {LastAt: mpitest.Now.Add(-time.Hour), Lines: []string{"step 41"}}}
+		})},
+		"hangs-from-the-start": {mpi.CodeNoOutput, running(2).with(func(s *scene) {
+			s.job.Lifecycle.SilentAfter = time.Minute
+			s.evidence.Logs = map[string]mpi.Log{"pi-launcher-0": {}}
+			s.seen.LauncherPods[0].Status.ContainerStatuses = []corev1.ContainerStatus{{
+				Name: "main", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(mpitest.Now.Add(-2 * time.Minute))}},
+			}}
 		})},
 		"launcher-restarted": {mpi.CodeApplicationFailed, restarted},
 		"unknown":            {mpi.CodeUnknown, scene{job: mpitest.Job(2), seen: mpi.Observed{Launcher: mpitest.Launcher(mpitest.Job(2), batchv1.JobFailed)}}},

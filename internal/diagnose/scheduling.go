@@ -19,8 +19,8 @@ var schedulingTexts = map[mpi.Code]text{
 		summary: "{who} cannot be placed, since no machine has enough free: each asks for {want}, and {have|no machine has that free now}.",
 		remedies: []Remedy{
 			{Text: "{first|Wait until other work has ended, or ask for less in each pod.}", Action: "{field}.spec.containers[0].resources"},
-			{Text: "Or use fewer workers.", Action: "{workersField}"},
-			{Text: "See what is free on the machines.", Action: "kubectl describe nodes | grep -A 10 'Allocated resources'"},
+			{Text: "{second|Or use fewer workers.}", Action: "{secondAction}"},
+			{Text: "See what the machines have, and what is free.", Action: "kubectl describe nodes | grep -A 10 -E 'Allocatable|Allocated resources'"},
 		},
 	},
 	mpi.CodeNoMatchingNode: {
@@ -130,6 +130,7 @@ func (p *patient) claimFigures(message string, figures map[string]string) []stri
 // when it is empty.
 func (p *patient) roomFigures(pod jobPod, short [][]string, figures map[string]string) (lines []string, never bool) {
 	var want, have []string
+	figures["secondAction"] = fieldText(p.job.Fields.WorkerCount, "number of workers")
 	for _, s := range short {
 		name := corev1.ResourceName(s[2])
 		ask := mpi.Requests(p.template(pod.role))[name]
@@ -142,6 +143,9 @@ func (p *patient) roomFigures(pod jobPod, short [][]string, figures map[string]s
 		if room.with == 0 {
 			have = append(have, fmt.Sprintf("no machine that can be used has any %s", strings.TrimPrefix(thing(name), "of ")))
 			never = true
+			figures["first"] = fmt.Sprintf("Do not ask for it, or run the job on a cluster that has it: no machine here has any %s, so waiting does not help.", strings.TrimPrefix(thing(name), "of "))
+			figures["second"] = "If there should be such machines, ask whoever runs the cluster: they may be off, or the driver's device plugin, which counts what they have, does not run."
+			figures["secondAction"] = "kubectl get nodes"
 			continue
 		}
 		have = append(have, fmt.Sprintf("the most that is free on one machine is %s (%s)", amount(name, room.free), room.freest))
@@ -149,6 +153,8 @@ func (p *patient) roomFigures(pod jobPod, short [][]string, figures map[string]s
 		if room.total.Cmp(ask) < 0 {
 			never = true
 			figures["first"] = fmt.Sprintf("Ask for at most %s %s in each pod: no machine is larger, so waiting does not help.", amount(name, room.total), thing(name))
+			figures["second"] = "Or spread the same ranks (processes of the program) over more workers, each with fewer slots and a smaller share."
+			figures["secondAction"] = fieldText(p.job.Fields.Slots, "slots of a worker")
 		}
 	}
 	figures["want"], figures["have"] = strings.Join(want, ", "), strings.Join(have, "; ")

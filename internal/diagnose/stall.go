@@ -35,15 +35,27 @@ var stallTexts = map[mpi.Code]text{
 	},
 }
 
-// After so long a pod that has not started is worth a word, and a program that says nothing.
-const (
-	slowAfter   = 5 * time.Minute
-	silentAfter = 15 * time.Minute
-)
+// slowAfter is after how long a pod that has not started is worth a word.
+const slowAfter = 5 * time.Minute
 
-// quietSince tells whether a pod that runs has said nothing for long.
+// quietSince tells whether a pod that runs has said nothing for long, as far as its log was read.
 func (p *patient) quietSince(pod jobPod) bool {
-	return !pod.log.LastAt.IsZero() && mpi.IsRunning(pod.Pod) && p.seen.Now.Sub(pod.log.LastAt) >= silentAfter
+	last := p.lastWord(pod)
+	return !last.IsZero() && p.seen.Now.Sub(last) >= p.job.Lifecycle.SilentAfter
+}
+
+// lastWord is when a pod that runs has last said something, or began to run; zero where its log was not read.
+func (p *patient) lastWord(pod jobPod) time.Time {
+	if _, read := p.evidence.Logs[pod.Name]; !read || !mpi.IsRunning(pod.Pod) {
+		return time.Time{}
+	}
+	last := pod.log.LastAt
+	for _, c := range pod.Status.ContainerStatuses {
+		if running := c.State.Running; running != nil && running.StartedAt.After(last) {
+			last = running.StartedAt.Time
+		}
+	}
+	return last
 }
 
 // silent tells that a running job has not said anything for long. Ranks' output comes through the launcher.
@@ -53,12 +65,14 @@ func silent(p *patient) []Finding {
 		return nil
 	}
 	for _, pod := range p.pods {
-		if !pod.log.LastAt.IsZero() && !p.quietSince(pod) {
+		if !p.lastWord(pod).IsZero() && !p.quietSince(pod) {
 			return nil
 		}
 	}
-	f := p.find(mpi.CodeNoOutput, Warning, []jobPod{*launcher}, map[string]string{"since": clock(launcher.log.LastAt)})
-	f.Evidence = lastLines(*launcher, 1)
+	f := p.find(mpi.CodeNoOutput, Warning, []jobPod{*launcher}, map[string]string{"since": clock(p.lastWord(*launcher))})
+	if f.Evidence = lastLines(*launcher); len(f.Evidence) == 0 {
+		f.Evidence = []string{fmt.Sprintf("The log of %s is empty.", launcher.Name)}
+	}
 	return []Finding{f}
 }
 
@@ -110,7 +124,7 @@ func unknown(p *patient) []Finding {
 	f := p.find(mpi.CodeUnknown, p.severity(), pods, figures)
 	if len(pods) > 0 {
 		f.Evidence = append(f.Evidence, fmt.Sprintf("Pod %s is %s.", pods[0].Name, pods[0].Status.Phase))
-		f.Evidence = append(f.Evidence, lastLines(pods[0], 3)...)
+		f.Evidence = append(f.Evidence, lastLines(pods[0])...)
 	} else {
 		f.Evidence = append(f.Evidence, "There is no pod of the launcher any more, and so no log.")
 	}

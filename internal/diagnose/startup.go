@@ -300,7 +300,7 @@ func crashes(p *patient) []Finding {
 	}
 	f := p.find(mpi.CodeCrashLoop, Error, g.pods, figures)
 	f.ExitCode = code
-	f.Evidence = append(g.lines, lastLines(g.pods[0], 3)...)
+	f.Evidence = append(g.lines, lastLines(g.pods[0])...)
 	return []Finding{f}
 }
 
@@ -356,8 +356,9 @@ func clocks(p *patient) []Finding {
 
 func clock(at time.Time) string { return at.UTC().Format("15:04:05 on 2 January 2006") + " UTC" }
 
-// lastLines are the last lines of a pod's log that say something.
-func lastLines(p jobPod, most int) []string {
+// lastLines are the last few lines of a pod's log that say something.
+func lastLines(p jobPod) []string {
+	const most = 3
 	var lines []string
 	for _, line := range slices.Backward(p.log.Lines) {
 		if strings.ContainsFunc(line, unicode.IsLetter) && len(lines) < most {

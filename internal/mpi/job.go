@@ -103,6 +103,8 @@ type Lifecycle struct {
 	Deadline *int64
 	// BackoffLimit is how often a failed launcher is tried again; nil: batch Job's default, 6.
 	BackoffLimit *int32
+	// SilentAfter is how long the program of a running job may say nothing until that is worth a word.
+	SilentAfter time.Duration
 }
 
 // Past is what a job's record says already.
@@ -136,7 +138,7 @@ func New() Job {
 		Launcher:       Launcher{RestartPolicy: corev1.RestartPolicyOnFailure},
 		Workers:        Workers{RestartPolicy: corev1.RestartPolicyNever},
 		SSHMountPath:   DefaultSSHPath,
-		Lifecycle:      Lifecycle{CleanPods: CleanNone},
+		Lifecycle:      Lifecycle{CleanPods: CleanNone, SilentAfter: silentAfter},
 	}
 }
 

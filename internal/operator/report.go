@@ -25,9 +25,11 @@ import (
 
 const (
 	// slowStart is how long pods may take to start before it is asked why.
-	slowStart = 5 * time.Minute
+	slowStart = 30 * time.Second
 	// unsettled is how long it takes until more evidence of a failure is looked for: logs and events come late.
 	unsettled = 30 * time.Second
+	// listening is how often a job that runs is listened to, for its progress and for silence.
+	listening = time.Minute
 	// waiting is how often the record of a job that waits for a place is brought up to date.
 	waiting = 30 * time.Second
 	// keepFailed is how long the report of a failed job is kept at least.
@@ -89,8 +91,11 @@ func (r *reporter) tell(ctx context.Context, job mpi.Job, seen mpi.Observed, ref
 		}
 	}
 	evidence := mpi.Evidence{Refusals: refusals}
-	if wantsEvidence(seen, refusals, out, previous) {
+	switch {
+	case wantsEvidence(seen, refusals, out, previous):
 		evidence = r.gatherer.Gather(ctx, job, seen, refusals)
+	case out.Phase == mpi.PhaseRunning, out.Phase == mpi.PhaseSucceeded && !report.Settled(previous, seen.Now):
+		evidence = r.gatherer.Listen(ctx, job, seen)
 	}
 	findings := diagnose.Job(job, seen, evidence, out)
 	if previous != nil && previous.Status.CompletionTime != nil && string(previous.Status.Phase) == string(out.Phase) {
@@ -98,7 +103,7 @@ func (r *reporter) tell(ctx context.Context, job mpi.Job, seen mpi.Observed, ref
 		out.Reason, out.Message = previous.Status.Reason, previous.Status.Message
 	}
 	next := report.Make(job, seen, evidence, out, findings, previous)
-	again := nextLook(seen, out, &next)
+	again := nextLook(job, seen, out, &next)
 	if !report.Changed(previous, next) {
 		return again, nil
 	}
@@ -157,7 +162,7 @@ func wantsEvidence(seen mpi.Observed, refusals []mpi.Refusal, out mpi.Outcome, p
 	}
 	for _, pod := range podsOf(seen) {
 		_, bad := cluster.EndedBadly(pod)
-		if bad || pod.Status.Phase == corev1.PodPending && seen.Now.Sub(pod.CreationTimestamp.Time) >= slowStart {
+		if bad || (pod.Status.Phase == corev1.PodPending || cluster.Unready(pod)) && seen.Now.Sub(pod.CreationTimestamp.Time) >= slowStart {
 			return true
 		}
 	}
@@ -165,7 +170,7 @@ func wantsEvidence(seen mpi.Observed, refusals []mpi.Refusal, out mpi.Outcome, p
 }
 
 // nextLook is how long a record may stay as it is if nothing happens; 0: for good.
-func nextLook(seen mpi.Observed, out mpi.Outcome, next *v1alpha1.JobReport) time.Duration {
+func nextLook(job mpi.Job, seen mpi.Observed, out mpi.Outcome, next *v1alpha1.JobReport) time.Duration {
 	if out.Finish != nil {
 		if !out.Finish.Succeeded && !report.Settled(next, seen.Now) {
 			return unsettled
@@ -178,6 +183,9 @@ func nextLook(seen mpi.Observed, out mpi.Outcome, next *v1alpha1.JobReport) time
 	var soonest time.Duration
 	if next.Status.Scheduling != nil {
 		soonest = waiting
+	}
+	if out.Phase == mpi.PhaseRunning {
+		soonest = sooner(soonest, min(listening, job.Lifecycle.SilentAfter/2))
 	}
 	for _, pod := range podsOf(seen) {
 		if pod.Status.Phase != corev1.PodPending || pod.DeletionTimestamp != nil {

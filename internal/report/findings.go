@@ -41,12 +41,19 @@ func (m maker) findings(found []diagnose.Finding) ([]v1alpha1.Finding, *v1alpha1
 
 func (m maker) failed() bool { return m.outcome.Finish != nil && !m.outcome.Finish.Succeeded }
 
-// better tells whether findings know a cause where those before knew none.
+// better tells whether findings know a cause where those before knew none, or only what follows from one: that a
+// worker was lost is known at once, and what became of it a little later.
 func better(found []diagnose.Finding, before []v1alpha1.Finding) bool {
 	if len(found) == 0 {
 		return false
 	}
-	return len(before) == 0 || before[0].Code == string(mpi.CodeUnknown) && found[0].Code != mpi.CodeUnknown
+	return len(before) == 0 || mayFollow(before[0].Code) && !mayFollow(string(found[0].Code))
+}
+
+// mayFollow tells whether a code is mostly not where it began. A program's own error mostly is, if nothing else is known
+// by the time the job has failed.
+func mayFollow(code string) bool {
+	return follows[mpi.Code(code)] && mpi.Code(code) != mpi.CodeApplicationFailed
 }
 
 func convert(f diagnose.Finding) v1alpha1.Finding {

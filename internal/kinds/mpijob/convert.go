@@ -64,6 +64,8 @@ func (c *converter) identity(from *kubeflow.MPIJob) {
 	c.job.Launch = from.Annotations[mpi.AnnotationLaunch]
 	connections, errs := mpi.ConnectionNames(from.Namespace, from.Annotations)
 	c.job.Connections, c.errs = connections, append(c.errs, errs...)
+	silence, errs := mpi.Silence(from.Annotations)
+	c.job.Lifecycle.SilentAfter, c.errs = silence, append(c.errs, errs...)
 }
 
 func (c *converter) sizes(from *kubeflow.MPIJobSpec) {

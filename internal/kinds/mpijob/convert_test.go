@@ -32,6 +32,7 @@ func TestConvertDefaults(t *testing.T) {
 func TestConvertEverything(t *testing.T) {
 	object := mpitest.MPIJob("ns", 3, func(o *kubeflow.MPIJob) {
 		o.DeletionTimestamp = &metav1.Time{Time: mpitest.Now}
+		o.Annotations = map[string]string{mpi.AnnotationSilence: "90s"}
 		o.Spec.SlotsPerWorker, o.Spec.RunLauncherAsWorker = new(int32(0)), new(true)
 		o.Spec.SSHAuthMountPath, o.Spec.MPIImplementation = "/keys", kubeflow.MPIImplementationMPICH
 		o.Spec.LauncherCreationPolicy = kubeflow.LauncherCreationPolicyWaitForWorkersReady
@@ -51,7 +52,7 @@ func TestConvertEverything(t *testing.T) {
 		job.Launcher.RestartPolicy != corev1.RestartPolicyNever || job.Workers.RestartPolicy != corev1.RestartPolicyOnFailure || job.ManagedBy != kubeflow.MultiKueueController {
 		t.Errorf("not all was taken over: %+v", job)
 	}
-	life := mpi.Lifecycle{Suspended: true, Deleting: true, CleanPods: mpi.CleanAll, TTL: new(time.Minute), Deadline: new(int64(5)), BackoffLimit: new(int32(1))}
+	life := mpi.Lifecycle{Suspended: true, Deleting: true, CleanPods: mpi.CleanAll, TTL: new(time.Minute), Deadline: new(int64(5)), BackoffLimit: new(int32(1)), SilentAfter: 90 * time.Second}
 	if diff := cmp.Diff(life, job.Lifecycle); diff != "" {
 		t.Errorf("lifecycle differs (-want +got):\n%s", diff)
 	}
@@ -77,6 +78,9 @@ func TestConvertRefuses(t *testing.T) {
 			`spec.launcherCreationPolicy: Unsupported value: "Sometimes": supported values: "AtStartup", "WaitForWorkersReady"`,
 			`spec.mpiReplicaSpecs: Unsupported value: "Master": supported values: "Launcher", "Worker"`,
 			`spec.mpiReplicaSpecs[Worker].restartPolicy: Unsupported value: "ExitCode": supported values: "Never", "OnFailure"`,
+		}},
+		"a silence that is none": {func(o *kubeflow.MPIJob) { o.Annotations = map[string]string{mpi.AnnotationSilence: "soon"} }, []string{
+			`metadata.annotations[mpi.opendatahub.io/silent-after]: Invalid value: "soon": must be how long the program may say nothing until its report says so, such as 90s or 1h30m, at least 10s`,
 		}},
 		"no launcher": {func(o *kubeflow.MPIJob) { delete(o.Spec.MPIReplicaSpecs, kubeflow.MPIReplicaTypeLauncher) }, []string{
 			"spec.mpiReplicaSpecs[Launcher]: Required value: must say which pod runs mpirun",

@@ -57,6 +57,7 @@ func Convert(from TrainJob, used Runtime) mpi.Job {
 	job.Lifecycle.Deleting = from.DeletionTimestamp != nil
 	job.Lifecycle.Suspended = ptr.Deref(from.Spec.Suspend, false)
 	job.Lifecycle.Deadline = from.Spec.ActiveDeadlineSeconds
+	job.Lifecycle.SilentAfter, _ = mpi.Silence(from.Annotations)
 	if by := ptr.Deref(from.Spec.ManagedBy, manager); by != manager {
 		job.ManagedBy = by
 	}

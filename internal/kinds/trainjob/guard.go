@@ -156,6 +156,8 @@ func Check(job TrainJob, used Runtime) (errs field.ErrorList, warnings []string)
 	errs = append(errs, checkLimits(job, used)...)
 	errs = append(errs, checkNodeLabels(job, used)...)
 	errs = append(errs, checkCommand(job, used)...)
+	_, silence := mpi.Silence(job.Annotations)
+	errs = append(errs, silence...)
 	return errs, append(warnings, warn(job, used)...)
 }
 
