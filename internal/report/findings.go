@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -130,8 +131,32 @@ func (m maker) failure(found []diagnose.Finding) *v1alpha1.Failure {
 	if len(found) > 0 {
 		failure.Code, failure.Pod, failure.Rank, failure.ExitCode = string(found[0].Code), found[0].Pod, found[0].Rank, found[0].ExitCode
 	}
+	if at := m.podOf(failure.Rank); at != "" {
+		failure.Pod = at
+	}
 	failure.LogTail = m.logTail(failure.Pod)
 	return failure
+}
+
+// podOf is the pod that a rank had its slot on, also where that pod is gone; empty where it is not known.
+func (m maker) podOf(rank *int32) string {
+	if rank == nil {
+		return ""
+	}
+	name := ""
+	for _, pod := range m.pods() {
+		first, last, is := strings.Cut(pod.Ranks, "-")
+		if !is {
+			last = first
+		}
+		from, err := strconv.ParseInt(first, 10, 32)
+		to, also := strconv.ParseInt(last, 10, 32)
+		if err == nil && also == nil && int64(*rank) >= from && int64(*rank) <= to {
+			// Of the launcher's tries it is the last.
+			name = pod.Name
+		}
+	}
+	return name
 }
 
 // logTail are the ends of the logs: the launcher's, that of the pod where it began, and those of others that failed.

@@ -1,6 +1,7 @@
 package trainjob
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -191,7 +192,12 @@ func past(from TrainJob) mpi.Past {
 		if c == nil || c.Status != metav1.ConditionTrue {
 			continue
 		}
-		return mpi.Past{Finish: &mpi.Finish{Succeeded: kind == conditionComplete, Reason: c.Reason, Message: c.Message, At: c.LastTransitionTime.Time}}
+		finish := &mpi.Finish{Succeeded: kind == conditionComplete, Reason: c.Reason, Message: c.Message, At: c.LastTransitionTime.Time}
+		if finish.Succeeded {
+			// Trainer speaks of the JobSet, which users have not made.
+			finish.Message = fmt.Sprintf("TrainJob %s/%s successfully completed.", from.Namespace, from.Name)
+		}
+		return mpi.Past{Finish: finish}
 	}
 	return mpi.Past{}
 }
