@@ -51,7 +51,7 @@ func (c Controller) DeploymentPath() string {
 }
 
 // All are the add-ons.
-func All() []AddOn { return []AddOn{trainer()} }
+func All() []AddOn { return []AddOn{trainer(), kueue()} }
 
 // None is what a person writes who wants no add-on.
 const None = "none"

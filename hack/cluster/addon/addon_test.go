@@ -20,7 +20,7 @@ func TestParse(t *testing.T) {
 		"trainer=v2.1.0":   {want: map[string]string{"trainer": "v2.1.0"}},
 		" trainer=v2.3.0 ": {want: map[string]string{"trainer": "v2.3.0"}},
 		"trainer=v1":       {err: `there is no version "v1" of add-on trainer: write one of v2.3.0, v2.1.0`},
-		"slurm":            {err: `there is no add-on "slurm": write one of none, trainer`},
+		"slurm":            {err: `there is no add-on "slurm": write one of none, trainer, kueue`},
 		"trainer,none":     {err: `there is no add-on "none"`},
 		"":                 {err: `there is no add-on ""`},
 	}
