@@ -194,7 +194,7 @@ func cut(text string, most int) string {
 			return ' '
 		}
 		return r
-	}, strings.ToValidUTF8(text, "?"))
+	}, mpi.Printable(text))
 	text = strings.TrimSpace(text)
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most-len("…")], "") + "…"

@@ -173,7 +173,8 @@ func size(value any) int {
 
 // cut keeps a text to so many bytes, between characters.
 func cut(text string, most int) string {
-	text = strings.ToValidUTF8(text, "?")
+	// What is far beyond is not worth the time.
+	text = mpi.Printable(text[:min(len(text), 4*most)])
 	if len(text) <= most {
 		return text
 	}
