@@ -89,6 +89,9 @@ type JobReportStatus struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 
+	// observedGeneration is the generation of the job that this was made from.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// startTime is when the operator first saw the job.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`

@@ -15,6 +15,9 @@ type Job struct {
 	// APIVersion, Kind, Namespace, Name and UID say which object the job was written as.
 	APIVersion, Kind, Namespace, Name string
 	UID                               types.UID
+	// Generation counts the changes of its specification, and Authors are who made them.
+	Generation int64
+	Authors    Authors
 	// Names are what the job's objects are called.
 	Names Names
 

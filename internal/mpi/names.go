@@ -48,8 +48,15 @@ const (
 	AnnotationNodeLabels = Group + "/required-node-labels"
 )
 
-// AnnotationCreator stands on every job: the user who created it, as the API server knew him. Nobody can set it.
-const AnnotationCreator = Group + "/created-by"
+// Annotations on every job that name users, as the API server knew them. Nobody can set them; see Authored.
+const (
+	// AnnotationCreator is the user who created the job.
+	AnnotationCreator = Group + "/created-by"
+	// AnnotationSuspendSetBy is who suspended or resumed it last, as "GENERATION USER": the job's generation since.
+	AnnotationSuspendSetBy = Group + "/suspend-set-by"
+	// AnnotationChangedBy is who changed anything else of its specification last, in the same form.
+	AnnotationChangedBy = Group + "/changed-by"
+)
 
 // AnnotationConnections stands on a job of either kind and names its data connections: Secrets of the job's namespace,
 // separated by commas, whose keys every rank finds as variables. It is OpenShift AI's, as on workbenches (whose names

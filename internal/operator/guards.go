@@ -26,7 +26,7 @@ const mutatingConfiguration = "mpijob-mutating"
 // addGuards serves what stands between users and Kubeflow Trainer, whether Trainer is there or not: without it the API
 // server has nothing to ask about. config/webhook says what happens while nobody answers. The domain is the cluster's, or
 // empty.
-func addGuards(m manager.Manager, domain string) {
+func addGuards(m manager.Manager, domain string, reports *reporter) {
 	live := m.GetAPIReader()
 	for path, handler := range map[string]admission.Handler{
 		"/validate-runtime": admission.HandlerFunc(guardRuntime),
@@ -36,7 +36,8 @@ func addGuards(m manager.Manager, domain string) {
 		"/mutate-jobset": admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
 			return wireJobSet(ctx, live, domain, request)
 		}),
-		"/mutate-creator": admission.HandlerFunc(recordCreator),
+		"/mutate-authors":    admission.HandlerFunc(recordAuthors),
+		"/validate-deletion": deletions{client: m.GetClient(), live: live, reporter: reports},
 	} {
 		m.GetWebhookServer().Register(path, &admission.Webhook{Handler: handler})
 	}

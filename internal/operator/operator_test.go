@@ -321,7 +321,7 @@ func TestJobRunsToItsEnd(t *testing.T) {
 		t.Error("a finished job has no completion time")
 	}
 	workersAre(t, namespace)
-	events(t, namespace, "MPIJobCreated", "MPIJobRunning", "MPIJobSucceeded")
+	events(t, namespace, "MPIJobCreated", "PodsStarting", "WorkersReady", "LauncherStarted", "MPIJobRunning", "MPIJobSucceeded")
 }
 
 func TestWhatBelongsToSomebodyElseIsNotTouched(t *testing.T) {

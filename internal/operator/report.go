@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -41,6 +42,7 @@ type reporter struct {
 	client   client.Client
 	gatherer *cluster.Gatherer
 	clock    clock.PassiveClock
+	events   record.EventRecorder
 	// retention is how long a report is kept after its job has ended.
 	retention time.Duration
 }
@@ -64,6 +66,7 @@ func newReporter(ctx context.Context, m manager.Manager, masker logs.Masker, ret
 	}
 	gatherer := cluster.NewGatherer(m.GetAPIReader(), core, masker, clock.RealClock{})
 	r := &reporter{client: m.GetClient(), gatherer: gatherer, clock: clock.RealClock{}, retention: retention}
+	r.events = m.GetEventRecorderFor(mpi.EventSource) //nolint:staticcheck // as the reconciler's
 	if err := m.Add(manager.RunnableFunc(r.sweepAlways)); err != nil {
 		return nil, fmt.Errorf("add retention of JobReports: %w", err)
 	}
@@ -114,7 +117,10 @@ func (r *reporter) tell(ctx context.Context, job mpi.Job, seen mpi.Observed, ref
 		err = r.client.Update(ctx, &next)
 	}
 	switch {
-	case err == nil, apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+	case err == nil:
+		r.announce(job, previous, next)
+		return again, nil
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return again, nil
 	case apierrors.IsInvalid(err):
 		// Another try would be refused as well.
@@ -142,7 +148,11 @@ func (r *reporter) close(ctx context.Context, kind string, key types.NamespacedN
 			continue
 		}
 		closed := report.Closed(*item, r.clock.Now())
-		if err := r.client.Update(ctx, &closed); err != nil && !apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		switch err := r.client.Update(ctx, &closed); {
+		case err == nil:
+			ref := item.Spec.JobRef
+			r.announce(mpi.Job{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: key.Namespace, Name: ref.Name, UID: ref.UID}, item, closed)
+		case !apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 			return fmt.Errorf("end report of %s %s: %w", kind, key, err)
 		}
 	}

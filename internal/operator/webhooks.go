@@ -23,7 +23,7 @@ import (
 
 // addWebhooks serves the admission of jobs. The webhooks fail open (config/webhook): the operator checks every
 // job again before it runs it, so that a job refused here and one refused there differ only in when it is told.
-func addWebhooks(m manager.Manager, served *certificate, namespace string, c *cluster.Cluster, settings plan.Settings) error {
+func addWebhooks(m manager.Manager, served *certificate, namespace string, c *cluster.Cluster, settings plan.Settings, reports *reporter) error {
 	keeper := &certificateKeeper{certificate: served, client: m.GetClient(), live: m.GetAPIReader(), namespace: namespace}
 	if err := m.Add(keeper); err != nil {
 		return fmt.Errorf("add certificate keeper: %w", err)
@@ -38,7 +38,7 @@ func addWebhooks(m manager.Manager, served *certificate, namespace string, c *cl
 			Handler: &validator{kind: kind, decoder: admission.NewDecoder(m.GetScheme()), cluster: c, live: m.GetAPIReader(), settings: settings},
 		})
 	}
-	addGuards(m, settings.ClusterDomain)
+	addGuards(m, settings.ClusterDomain, reports)
 	return nil
 }
 

@@ -20,7 +20,12 @@ func Closed(previous v1alpha1.JobReport, now time.Time) v1alpha1.JobReport {
 		return report
 	}
 	m := maker{before: previous.Status, now: second(now), outcome: mpi.Outcome{Phase: mpi.PhaseFailed, Finish: &mpi.Finish{At: now}}}
-	status.Message = fmt.Sprintf("The job was deleted before it had ended. It was %s.", status.Phase)
+	t := timeline{entries: status.Timeline, now: m.now}
+	who := ""
+	if asked := t.last(EventDeletionRequested); asked != nil {
+		who = " by " + byUser(asked.Detail)
+	}
+	status.Message = cut(fmt.Sprintf("The job was deleted%s before it had ended. It was %s.", who, status.Phase), maxMessage)
 	status.Phase, status.Reason = v1alpha1.Phase(mpi.PhaseFailed), ReasonDeleted
 	m.times(status)
 	status.Findings, status.Scheduling = nil, nil
@@ -28,8 +33,25 @@ func Closed(previous v1alpha1.JobReport, now time.Time) v1alpha1.JobReport {
 	status.Workers = v1alpha1.WorkersStatus{
 		Summary: fmt.Sprintf("0/%d", status.Workers.Wanted), Wanted: status.Workers.Wanted, Succeeded: status.Workers.Succeeded, Failed: status.Workers.Failed,
 	}
-	t := timeline{entries: status.Timeline, now: m.now}
 	t.add(m.now, ReasonDeleted, status.Message)
 	status.Timeline = t.entries
 	return report
+}
+
+// DeletionRequested is what becomes of a job's record when a user asks for the job's deletion, and whether that is
+// worth a write: he may have asked before. He is named as the last who asked when the job is gone.
+func DeletionRequested(previous v1alpha1.JobReport, user string, now time.Time) (v1alpha1.JobReport, bool) {
+	report := *previous.DeepCopy()
+	status := &report.Status
+	t := timeline{entries: status.Timeline, now: second(now)}
+	detail := cut(by(user), maxDetail)
+	if n := len(t.entries); n > 0 && t.entries[n-1].Event == EventDeletionRequested && t.entries[n-1].Detail == detail {
+		return report, false
+	}
+	t.add(t.now, EventDeletionRequested, detail)
+	status.Timeline = t.entries
+	omitted := status.PodsOmitted
+	fit(status)
+	status.PodsOmitted += omitted
+	return report, true
 }

@@ -36,6 +36,7 @@ func Make(job mpi.Job, seen mpi.Observed, evidence mpi.Evidence, outcome mpi.Out
 	status := &report.Status
 	status.Phase, status.Reason, status.Message = v1alpha1.Phase(outcome.Phase), cut(outcome.Reason, maxReason), cut(outcome.Message, maxMessage)
 	m.times(status)
+	status.ObservedGeneration = job.Generation
 	status.MPI.Implementation, status.MPI.SlotsPerWorker, status.MPI.Ranks = string(job.Implementation), job.SlotsPerWorker, job.Ranks()
 	m.agentTold(&status.MPI)
 	status.Workers = m.workers()

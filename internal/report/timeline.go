@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +21,8 @@ const (
 	EventLauncherStarted   = "LauncherStarted"
 	EventLauncherRestarted = "LauncherRestarted"
 	EventResumed           = "Resumed"
+	EventChanged           = "Changed"
+	EventDeletionRequested = "DeletionRequested"
 )
 
 // timeline carries on what has happened. An entry is made when a thing is first seen to be so; it is not made again by
@@ -31,14 +34,17 @@ func (m maker) timeline(status v1alpha1.JobReportStatus) []v1alpha1.TimelineEntr
 		t.now = earlier(m.now, status.CompletionTime.Time)
 	}
 	if len(t.entries) == 0 {
-		t.add(status.StartTime.Time, EventCreated, fmt.Sprintf("%s %s with %d workers.", m.job.Kind, m.job.Name, m.job.Workers.Count))
+		t.add(status.StartTime.Time, EventCreated, sentences(fmt.Sprintf("%s %s with %d workers.", m.job.Kind, m.job.Name, m.job.Workers.Count), by(m.job.Authors.Creator)))
 	}
 	if m.before.CompletionTime != nil {
 		return t.entries
 	}
+	if change := m.job.Authors.Change; change.User != "" && change.Generation > m.before.ObservedGeneration {
+		t.add(m.now, EventChanged, by(change.User))
+	}
 	suspended := v1alpha1.Phase(mpi.PhaseSuspended)
 	if m.before.Phase == suspended && status.Phase != suspended {
-		t.add(m.now, EventResumed, "")
+		t.add(m.now, EventResumed, m.switchedBy())
 	}
 	if status.Phase != suspended {
 		m.starting(&t)
@@ -46,14 +52,46 @@ func (m maker) timeline(status v1alpha1.JobReportStatus) []v1alpha1.TimelineEntr
 	m.losses(&t, status.Findings)
 	for _, entry := range m.entered(status) {
 		message := status.Message
-		if entry.phase != status.Phase {
+		switch {
+		case entry.phase != status.Phase:
 			message = ""
+		case entry.phase == suspended:
+			message = sentences(m.switchedBy(), message)
 		}
 		if tellsPhase[entry.phase] {
 			t.add(entry.at, string(entry.phase), message)
 		}
 	}
 	return t.entries
+}
+
+// switchedBy says who suspended or resumed the job last; nothing where that is not known, or where the job was created
+// so.
+func (m maker) switchedBy() string { return by(m.job.Authors.Suspend.User) }
+
+// by says who did something; nothing where that is not known.
+func by(user string) string {
+	if user == "" {
+		return ""
+	}
+	return "By " + user + "."
+}
+
+// byUser is the user of whom by said it.
+func byUser(detail string) string { return strings.TrimSuffix(strings.TrimPrefix(detail, "By "), ".") }
+
+func sentences(first, second string) string {
+	return strings.TrimSpace(first + " " + second)
+}
+
+// IsTrouble tells of an entry whether somebody may have to act: all but the steps that a job takes when all is well.
+func IsTrouble(entry v1alpha1.TimelineEntry) bool {
+	switch entry.Event {
+	case EventCreated, EventPodsStarting, EventPodsPlaced, EventWorkersReady, EventLauncherStarted, EventResumed, EventChanged, EventDeletionRequested, ReasonDeleted:
+		return false
+	}
+	phase := v1alpha1.Phase(entry.Event)
+	return !tellsPhase[phase] || phase == v1alpha1.Phase(mpi.PhaseFailed)
 }
 
 // tellsPhase are the phases that are entered on a timeline; Pending and Initializing are told by what happens in them.

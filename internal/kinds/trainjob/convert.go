@@ -54,6 +54,7 @@ func Convert(from TrainJob, used Runtime) mpi.Job {
 	job := mpi.New()
 	job.APIVersion, job.Kind = GroupVersion.String(), Kind
 	job.Namespace, job.Name, job.UID = from.Namespace, from.Name, from.UID
+	job.Generation, job.Authors = from.Generation, mpi.AuthorsOf(&from)
 	job.Fields, job.Names = fields, names
 	job.Lifecycle.Deleting = from.DeletionTimestamp != nil
 	job.Lifecycle.Suspended = ptr.Deref(from.Spec.Suspend, false)

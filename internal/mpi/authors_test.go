@@ -1,0 +1,90 @@
+package mpi_test
+
+import (
+	"maps"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+type annotations = map[string]string
+
+func written(kind string, generation int64, spec map[string]any, has annotations) *unstructured.Unstructured {
+	job := &unstructured.Unstructured{Object: map[string]any{"kind": kind, "spec": spec}}
+	job.SetGeneration(generation)
+	job.SetAnnotations(has)
+	return job
+}
+
+func TestAuthored(t *testing.T) {
+	type object = map[string]any
+	mpiJob := func(suspend any, slots int64) object {
+		return object{"slotsPerWorker": slots, "runPolicy": object{"suspend": suspend, "backoffLimit": int64(1)}}
+	}
+	trainJob := func(suspend any, image string) object {
+		return object{"suspend": suspend, "trainer": object{"image": image}}
+	}
+	ada := annotations{mpi.AnnotationCreator: "ada"}
+	with := func(more annotations) annotations {
+		all := maps.Clone(ada)
+		maps.Copy(all, more)
+		return all
+	}
+	forged := annotations{mpi.AnnotationCreator: "eve", mpi.AnnotationSuspendSetBy: "5 eve", mpi.AnnotationChangedBy: "5 eve", "mine": "stays"}
+	tests := map[string]struct {
+		kind          string
+		before, after object
+		had           annotations
+		want          annotations
+	}{
+		"created":                 {"MPIJob", nil, mpiJob(true, 1), nil, annotations{mpi.AnnotationCreator: "bob"}},
+		"suspended":               {"MPIJob", mpiJob(false, 1), mpiJob(true, 1), ada, with(annotations{mpi.AnnotationSuspendSetBy: "5 bob"})},
+		"suspended, never before": {"MPIJob", object{}, object{"runPolicy": object{"suspend": true}}, ada, with(annotations{mpi.AnnotationSuspendSetBy: "5 bob", mpi.AnnotationChangedBy: "5 bob"})},
+		"resumed": {
+			"MPIJob", mpiJob(true, 1), mpiJob(false, 1), with(annotations{mpi.AnnotationSuspendSetBy: "2 ada", mpi.AnnotationChangedBy: "3 ada"}),
+			with(annotations{mpi.AnnotationSuspendSetBy: "5 bob", mpi.AnnotationChangedBy: "3 ada"}),
+		},
+		"changed":             {"MPIJob", mpiJob(true, 1), mpiJob(true, 2), ada, with(annotations{mpi.AnnotationChangedBy: "5 bob"})},
+		"resumed and changed": {"MPIJob", mpiJob(true, 1), mpiJob(false, 2), ada, with(annotations{mpi.AnnotationSuspendSetBy: "5 bob", mpi.AnnotationChangedBy: "5 bob"})},
+		"said what holds":     {"MPIJob", object{"runPolicy": object{}}, object{"runPolicy": object{"suspend": false}}, ada, with(annotations{mpi.AnnotationChangedBy: "5 bob"})},
+		"nothing changed":     {"MPIJob", mpiJob(true, 1), mpiJob(true, 1), with(annotations{mpi.AnnotationSuspendSetBy: "2 ada"}), with(annotations{mpi.AnnotationSuspendSetBy: "2 ada"})},
+		"creator not known":   {"MPIJob", mpiJob(true, 1), mpiJob(true, 1), nil, annotations{}},
+		"trainjob suspended":  {"TrainJob", trainJob(false, "a"), trainJob(true, "a"), ada, with(annotations{mpi.AnnotationSuspendSetBy: "5 bob"})},
+		"trainjob changed":    {"TrainJob", trainJob(true, "a"), trainJob(true, "b"), ada, with(annotations{mpi.AnnotationChangedBy: "5 bob"})},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var before *unstructured.Unstructured
+			if test.before != nil {
+				before = written(test.kind, 4, test.before, test.had)
+			}
+			if diff := cmp.Diff(test.want, mpi.Authored("bob", before, written(test.kind, 4, test.after, forged))); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAuthorsOf(t *testing.T) {
+	tests := map[string]struct {
+		has  annotations
+		want mpi.Authors
+	}{
+		"none":      {nil, mpi.Authors{}},
+		"all known": {annotations{mpi.AnnotationCreator: "ada", mpi.AnnotationSuspendSetBy: "4 bob", mpi.AnnotationChangedBy: "3 system:serviceaccount:a:b c"}, mpi.Authors{Creator: "ada", Suspend: mpi.Act{Generation: 4, User: "bob"}, Change: mpi.Act{Generation: 3, User: "system:serviceaccount:a:b c"}}},
+		"changed by one who was not recorded, who may have resumed and suspended it": {
+			annotations{mpi.AnnotationSuspendSetBy: "2 bob", mpi.AnnotationChangedBy: "3 bob"}, mpi.Authors{Change: mpi.Act{Generation: 3, User: "bob"}},
+		},
+		"no such form": {annotations{mpi.AnnotationSuspendSetBy: "bob", mpi.AnnotationChangedBy: "4 "}, mpi.Authors{}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, mpi.AuthorsOf(written("MPIJob", 4, nil, test.has))); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,91 @@
+package report_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/mpitest"
+	"opendatahub.io/mpijob/internal/report"
+)
+
+// said are a record's entries of some events, with their details.
+func (h *history) said(events ...string) []string {
+	var said []string
+	for _, entry := range h.last.Status.Timeline {
+		for _, event := range events {
+			if entry.Event == event {
+				said = append(said, strings.TrimSpace(event+" "+entry.Detail))
+			}
+		}
+	}
+	return said
+}
+
+func TestTimelineSaysWhoDidIt(t *testing.T) {
+	h := &history{t: t, job: job(1)}
+	h.job.Generation, h.job.Authors.Creator = 1, "ada"
+	h.pass(0, pods(h.job, corev1.PodRunning, 0), mpi.Evidence{})
+	h.job.Generation, h.job.Authors.Suspend = 2, mpi.Act{Generation: 2, User: "bob"}
+	h.job.Lifecycle.Suspended = true
+	h.pass(time.Minute, mpi.Observed{}, mpi.Evidence{})
+	h.job.Generation, h.job.Authors.Change = 3, mpi.Act{Generation: 3, User: "carol"}
+	h.pass(2*time.Minute, mpi.Observed{}, mpi.Evidence{})
+	h.pass(3*time.Minute, mpi.Observed{}, mpi.Evidence{})
+	h.job.Generation, h.job.Authors.Suspend = 4, mpi.Act{Generation: 4, User: "ada"}
+	h.job.Lifecycle.Suspended = false
+	h.pass(4*time.Minute, mpi.Observed{}, mpi.Evidence{})
+	// Nobody was recorded.
+	h.job.Generation, h.job.Authors.Suspend = 5, mpi.Act{}
+	h.job.Lifecycle.Suspended = true
+	h.pass(5*time.Minute, mpi.Observed{}, mpi.Evidence{})
+	const suspended = "The job is suspended; its pods are removed until it is resumed."
+	want := []string{
+		fmt.Sprintf("Created MPIJob %s with 1 workers. By ada.", h.job.Name), "Suspended By bob. " + suspended, "Changed By carol.", "Resumed By ada.", "Suspended " + suspended,
+	}
+	if diff := cmp.Diff(want, h.said("Created", "Suspended", "Changed", "Resumed")); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestRecordOfADeletedJobSaysWhoDeletedIt(t *testing.T) {
+	h := &history{t: t, job: job(1)}
+	last := *h.pass(0, pods(h.job, corev1.PodRunning, 0), mpi.Evidence{})
+	now := h.last.Status.StartTime.Time
+	for i, user := range []string{"eve", "eve", "bob"} {
+		next, news := report.DeletionRequested(last, user, now.Add(time.Duration(i)*time.Minute))
+		if news != (i != 1) {
+			t.Errorf("request %d is worth a write: %t", i, news)
+		}
+		last = next
+	}
+	closed := report.Closed(last, now.Add(time.Hour))
+	h.last = &closed
+	const message = "The job was deleted by bob before it had ended. It was Running."
+	if diff := cmp.Diff([]string{"DeletionRequested By eve.", "DeletionRequested By bob.", "JobDeleted " + message}, h.said("DeletionRequested", "JobDeleted")); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if closed.Status.Message != message {
+		t.Errorf("it says %q", closed.Status.Message)
+	}
+}
+
+// TestRequestsForDeletionAreBounded: names may be long, requests many, and the record full already.
+func TestRequestsForDeletionAreBounded(t *testing.T) {
+	h := &history{t: t, job: job(2000)}
+	last := *h.pass(0, pods(h.job, corev1.PodRunning, 0), mpi.Evidence{})
+	shown, omitted := len(last.Status.Pods), last.Status.PodsOmitted
+	for i := range 200 {
+		last, _ = report.DeletionRequested(last, fmt.Sprintf("%d-%s", i, strings.Repeat("é", 5000)), mpitest.Now)
+	}
+	last = report.Closed(last, mpitest.Now)
+	bounded(t, &last)
+	if got := len(last.Status.Pods) + int(last.Status.PodsOmitted); got != shown+int(omitted) {
+		t.Errorf("of %d pods %d are told of", shown+int(omitted), got)
+	}
+}
