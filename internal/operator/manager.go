@@ -130,7 +130,7 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 		return nil, fmt.Errorf("add stock of SSH keys: %w", err)
 	}
 	c := cluster.New(m.GetClient(), m.GetAPIReader(), keys, clock.RealClock{})
-	reports, err := newReporter(ctx, m, masker, options.ReportRetention)
+	reports, err := newReporter(ctx, m, masker, options)
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ import (
 	"opendatahub.io/mpijob/internal/cluster"
 	"opendatahub.io/mpijob/internal/diagnose"
 	"opendatahub.io/mpijob/internal/logs"
+	"opendatahub.io/mpijob/internal/metrics"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/report"
 )
@@ -33,6 +34,8 @@ const (
 	listening = time.Minute
 	// waiting is how often the record of a job that waits for a place is brought up to date.
 	waiting = 30 * time.Second
+	// holds is how often it is looked whether the record of a job that runs should tell what it has held so far.
+	holds = 15 * time.Minute
 	// keepFailed is how long the report of a failed job is kept at least.
 	keepFailed = 24 * time.Hour
 )
@@ -42,13 +45,14 @@ type reporter struct {
 	client   client.Client
 	gatherer *cluster.Gatherer
 	clock    clock.PassiveClock
+	metrics  *metrics.Metrics
 	events   record.EventRecorder
 	// retention is how long a report is kept after its job has ended.
 	retention time.Duration
 }
 
 // newReporter returns nil where the cluster has no JobReports.
-func newReporter(ctx context.Context, m manager.Manager, masker logs.Masker, retention time.Duration) (*reporter, error) {
+func newReporter(ctx context.Context, m manager.Manager, masker logs.Masker, options Options) (*reporter, error) {
 	kind := v1alpha1.GroupVersion.WithKind("JobReport")
 	switch _, err := m.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version); {
 	case meta.IsNoMatchError(err):
@@ -65,7 +69,11 @@ func newReporter(ctx context.Context, m manager.Manager, masker logs.Masker, ret
 		return nil, fmt.Errorf("set up reading logs: %w", err)
 	}
 	gatherer := cluster.NewGatherer(m.GetAPIReader(), core, masker, clock.RealClock{})
-	r := &reporter{client: m.GetClient(), gatherer: gatherer, clock: clock.RealClock{}, retention: retention}
+	jobs, err := newMetrics(m, options)
+	if err != nil {
+		return nil, err
+	}
+	r := &reporter{client: m.GetClient(), gatherer: gatherer, clock: clock.RealClock{}, metrics: jobs, retention: options.ReportRetention}
 	r.events = m.GetEventRecorderFor(mpi.EventSource) //nolint:staticcheck // as the reconciler's
 	if err := m.Add(manager.RunnableFunc(r.sweepAlways)); err != nil {
 		return nil, fmt.Errorf("add retention of JobReports: %w", err)
@@ -118,16 +126,20 @@ func (r *reporter) tell(ctx context.Context, job mpi.Job, seen mpi.Observed, ref
 	}
 	switch {
 	case err == nil:
+		r.metrics.Observe(previous, next)
 		r.announce(job, previous, next)
 		return again, nil
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return again, nil
 	case apierrors.IsInvalid(err):
+		r.metrics.ReportNotWritten()
 		// Another try would be refused as well.
 		log.FromContext(ctx).Error(err, "the job's report is not taken")
 		return again, nil
 	case apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
 		err = apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("jobreports").GroupResource(), next.Name, err)
+	case !apierrors.IsConflict(err):
+		r.metrics.ReportNotWritten()
 	}
 	return 0, fmt.Errorf("write report of %s %s: %w", job.Kind, job.Key(), err)
 }
@@ -150,9 +162,14 @@ func (r *reporter) close(ctx context.Context, kind string, key types.NamespacedN
 		closed := report.Closed(*item, r.clock.Now())
 		switch err := r.client.Update(ctx, &closed); {
 		case err == nil:
+			r.metrics.Observe(item, closed)
 			ref := item.Spec.JobRef
 			r.announce(mpi.Job{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: key.Namespace, Name: ref.Name, UID: ref.UID}, item, closed)
-		case !apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		default:
+			if !apierrors.IsConflict(err) {
+				r.metrics.ReportNotWritten()
+			}
 			return fmt.Errorf("end report of %s %s: %w", kind, key, err)
 		}
 	}
@@ -191,6 +208,9 @@ func nextLook(job mpi.Job, seen mpi.Observed, out mpi.Outcome, next *v1alpha1.Jo
 		return 0
 	}
 	var soonest time.Duration
+	if out.Phase == mpi.PhaseRunning {
+		soonest = holds
+	}
 	if next.Status.Scheduling != nil {
 		soonest = waiting
 	}

@@ -4,6 +4,7 @@ package report
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -55,7 +56,8 @@ func Make(job mpi.Job, seen mpi.Observed, evidence mpi.Evidence, outcome mpi.Out
 }
 
 // Changed tells whether a record says more than the previous one, so that it is worth writing: anything but figures that
-// grow by themselves; training's progress, and that a wait goes on, only twice a minute.
+// grow by themselves; training's progress, and that a wait goes on, only twice a minute; what an unfinished job holds once
+// an hour.
 func Changed(previous *v1alpha1.JobReport, next v1alpha1.JobReport) bool {
 	const often = 30 * time.Second
 	if previous == nil {
@@ -74,9 +76,24 @@ func Changed(previous *v1alpha1.JobReport, next v1alpha1.JobReport) bool {
 		waits.ObservedAt = old.Scheduling.ObservedAt
 		now.Scheduling = &waits
 	}
+	if now.CompletionTime == nil && grownFor(old.Consumption, now.Consumption) >= time.Hour {
+		return true
+	}
 	old.Pods, now.Pods = nil, nil
 	old.Consumption, old.Training, now.Consumption, now.Training = nil, nil, nil, nil
 	return !apiequality.Semantic.DeepEqual(old, now) || !apiequality.Semantic.DeepEqual(previous.Labels, next.Labels) || previous.Spec != next.Spec
+}
+
+// grownFor is for how long a job has held something since it was last told what; 0 where it holds nothing.
+func grownFor(old, now *v1alpha1.Consumption) time.Duration {
+	if old == nil || now == nil {
+		return 0
+	}
+	same := old.CPUCoreSeconds == now.CPUCoreSeconds && old.MemoryGiBSeconds == now.MemoryGiBSeconds && maps.Equal(old.GPUSeconds, now.GPUSeconds)
+	if same {
+		return 0
+	}
+	return now.Until.Sub(old.Until.Time)
 }
 
 func samePod(a, b v1alpha1.PodStatus) bool {

@@ -273,6 +273,18 @@ func TestWhatTheLaunchersAgentToldIsKept(t *testing.T) {
 	}
 }
 
+func TestWhatIsHeldIsToldHourly(t *testing.T) {
+	h := &history{t: t, job: job(2)}
+	running := pods(h.job, corev1.PodRunning, 0)
+	first := h.pass(time.Second, running, mpi.Evidence{})
+	for after, want := range map[time.Duration]bool{time.Hour: false, time.Hour + time.Second: true} {
+		h.last = first
+		if got := report.Changed(first, *h.pass(after, running, mpi.Evidence{})); got != want {
+			t.Errorf("changed after %s is %v", after, got)
+		}
+	}
+}
+
 func TestWrittenOnlyOnChange(t *testing.T) {
 	h := &history{t: t, job: job(2)}
 	trained := func(epoch string) mpi.Evidence { return mpi.Evidence{Training: mpi.Training{Epoch: epoch}} }

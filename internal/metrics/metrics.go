@@ -1,0 +1,241 @@
+// Package metrics makes Prometheus metrics of jobs from their records, the JobReports.
+//
+// Counters and histograms follow from what is new in a record that has just been written, compared with the one before:
+// Observe is called after each write. A write carries the version that was read, so that of two operators only one
+// succeeds, and no transition is counted twice, nor after a restart: then the record is there already. If the operator
+// is killed between the write and the next scrape, what it counted in between is lost; counters begin at 0 again, as
+// Prometheus expects. A job that had ended before the operator first saw it is history and is not counted.
+//
+// Gauges are computed from the cached records at each scrape. Only the operator that leads shows them, so that a sum
+// over all replicas is right.
+//
+// Metrics named training_operator_mpijob_* count MPIJobs alone, as the names say to those who know them from elsewhere;
+// those named mpijob_* are of all MPI jobs, TrainJobs included. A namespace of which there has been no record for an
+// hour is forgotten, with its counters.
+package metrics
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/report"
+)
+
+const (
+	// remembered is how long counters of a namespace without records are kept.
+	remembered = time.Hour
+	// undecided is how long the cause of a failure may become known, a little more than evidence is looked for.
+	undecided = 3 * time.Minute
+)
+
+const (
+	succeeded = v1alpha1.Phase(mpi.PhaseSucceeded)
+	failed    = v1alpha1.Phase(mpi.PhaseFailed)
+	running   = v1alpha1.Phase(mpi.PhaseRunning)
+)
+
+// Metrics is a collector of metrics of jobs, safe for use by many at once.
+type Metrics struct {
+	records func() []v1alpha1.JobReport
+	clock   clock.PassiveClock
+	since   time.Time
+
+	created, succeeded, failed, deleted *prometheus.CounterVec
+	duration                            *prometheus.HistogramVec
+	gangWait, start, connect, mpiInit   prometheus.Histogram
+	failures, cpu, memory, devices      *prometheus.CounterVec
+	notWritten                          prometheus.Counter
+	all                                 []prometheus.Collector
+
+	mu sync.Mutex
+	// seen is when there was last a record of a namespace.
+	seen map[string]time.Time
+	// unknown is since when jobs have failed of which no cause is known yet.
+	unknown map[types.UID]time.Time
+}
+
+// New returns a collector. The records are those of all jobs at the time of a scrape; they are read only. Where there
+// are none, as with a replica that does not lead, there are no gauges.
+func New(records func() []v1alpha1.JobReport, clock clock.PassiveClock) *Metrics {
+	m := &Metrics{records: records, clock: clock, since: clock.Now().Truncate(time.Second), seen: map[string]time.Time{}, unknown: map[types.UID]time.Time{}}
+	long := []float64{1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 3 * 3600, 12 * 3600}
+	quick := []float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300}
+
+	m.created = m.counter("training_operator_mpijob_created_total", "MPIJobs that the operator has seen for the first time.", "namespace")
+	m.succeeded = m.counter("training_operator_mpijob_succeeded_total", "MPIJobs that have succeeded.", "namespace")
+	m.failed = m.counter("training_operator_mpijob_failed_total", "MPIJobs that have failed; those that were deleted before their end are not among them.", "namespace")
+	m.deleted = m.counter("training_operator_mpijob_deleted_total", "MPIJobs that were deleted before their end.", "namespace")
+	m.duration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "training_operator_mpijob_duration_seconds", Help: "Time from an MPIJob's creation to its end, waiting included, by result: succeeded or failed.",
+		Buckets: []float64{10, 30, 60, 300, 600, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600, 24 * 3600, 3 * 24 * 3600, 7 * 24 * 3600},
+	}, []string{"result"})
+	m.all = append(m.all, m.duration)
+
+	m.gangWait = m.histogram("mpijob_gang_wait_seconds", "Time from a job's creation, or from when it was resumed, until all of its pods had a machine.", long)
+	m.start = m.histogram("mpijob_start_seconds", "Time from a job's creation, or from when it was resumed, until its launcher and all of its workers ran.", long)
+	m.connect = m.histogram("mpijob_connect_seconds", "Time from a launcher's first attempt to connect to a worker until it had reached all; told by the agent at the end of the launcher's run.", quick)
+	m.mpiInit = m.histogram("mpijob_mpi_init_seconds", "Time that MPI took on the slowest worker from its first command there until a rank's process ran; told by the agent at the end of the launcher's run.", quick)
+	m.failures = m.counter("mpijob_failures_total", "Jobs that have failed, by the code of the cause, which is that of the first finding in their JobReport.", "code")
+	m.cpu = m.counter("mpijob_cpu_core_seconds_total", "Requested CPU cores of jobs' pods times the seconds that they had them; a running job's share is added about once an hour.", "namespace")
+	m.memory = m.counter("mpijob_memory_gib_seconds_total", "Requested GiB of memory of jobs' pods times the seconds that they had them; a running job's share is added about once an hour.", "namespace")
+	m.devices = m.counter("mpijob_gpu_seconds_total", "Requested GPUs and other devices of jobs' pods times the seconds that they had them, by resource such as nvidia.com/gpu; a running job's share is added about once an hour.", "namespace", "resource")
+	m.notWritten = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "mpijob_report_write_errors_total", Help: "Writes of JobReports that have failed, but for those that another write came before; what they would have told is told by a later one.",
+	})
+	m.all = append(m.all, m.notWritten)
+	return m
+}
+
+func (m *Metrics) counter(name, help string, labels ...string) *prometheus.CounterVec {
+	vector := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	m.all = append(m.all, vector)
+	return vector
+}
+
+func (m *Metrics) histogram(name, help string, buckets []float64) prometheus.Histogram {
+	h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
+	m.all = append(m.all, h)
+	return h
+}
+
+// ReportNotWritten counts a write of a JobReport that has failed.
+func (m *Metrics) ReportNotWritten() { m.notWritten.Inc() }
+
+// Observe counts and measures what is new in a record that was written. The previous one is nil the first time.
+func (m *Metrics) Observe(previous *v1alpha1.JobReport, next v1alpha1.JobReport) {
+	var before v1alpha1.JobReportStatus
+	if previous != nil {
+		before = previous.Status
+	}
+	now := next.Status
+	ended := before.CompletionTime == nil && now.CompletionTime != nil
+	if previous == nil && ended && now.CompletionTime.Time.Before(m.since) {
+		return
+	}
+	m.seenNow(next.Namespace)
+	if next.Spec.JobRef.Kind == "MPIJob" {
+		m.begin(next.Namespace)
+		if previous == nil {
+			m.created.WithLabelValues(next.Namespace).Inc()
+		}
+		if ended {
+			m.end(next)
+		}
+	}
+	m.cause(before, next)
+	m.times(previous, next)
+	if now.MPI.ConnectMilliseconds > 0 && now.MPI.ConnectMilliseconds != before.MPI.ConnectMilliseconds {
+		m.connect.Observe(float64(now.MPI.ConnectMilliseconds) / 1000)
+	}
+	if now.MPI.InitMilliseconds > 0 && now.MPI.InitMilliseconds != before.MPI.InitMilliseconds {
+		m.mpiInit.Observe(float64(now.MPI.InitMilliseconds) / 1000)
+	}
+	m.consumed(next.Namespace, before.Consumption, now.Consumption)
+}
+
+// begin makes the counters of a namespace begin at 0, so that the first failure is seen as an increase.
+func (m *Metrics) begin(namespace string) {
+	for _, counter := range []*prometheus.CounterVec{m.created, m.succeeded, m.failed, m.deleted} {
+		counter.WithLabelValues(namespace)
+	}
+}
+
+// end counts that an MPIJob has ended.
+func (m *Metrics) end(job v1alpha1.JobReport) {
+	var seconds float64
+	if job.Status.StartTime != nil {
+		seconds = job.Status.CompletionTime.Sub(job.Status.StartTime.Time).Seconds()
+	}
+	switch {
+	case job.Status.Phase == succeeded:
+		m.succeeded.WithLabelValues(job.Namespace).Inc()
+		m.duration.WithLabelValues("succeeded").Observe(seconds)
+	case job.Status.Reason == report.ReasonDeleted:
+		m.deleted.WithLabelValues(job.Namespace).Inc()
+	default:
+		m.failed.WithLabelValues(job.Namespace).Inc()
+		m.duration.WithLabelValues("failed").Observe(seconds)
+	}
+}
+
+// cause counts a failure by its cause, once that is known: logs and events may come a little later than the end.
+func (m *Metrics) cause(before v1alpha1.JobReportStatus, next v1alpha1.JobReport) {
+	if next.Status.Phase != failed || next.Status.Reason == report.ReasonDeleted {
+		return
+	}
+	first := before.Phase != failed
+	code, known := codeOf(next.Status)
+	_, knew := codeOf(before)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case known && (first || !knew):
+		m.failures.WithLabelValues(code).Inc()
+		delete(m.unknown, next.Spec.JobRef.UID)
+	case first:
+		m.unknown[next.Spec.JobRef.UID] = m.clock.Now()
+	}
+}
+
+// codeOf is the code of a failure, and whether it says anything.
+func codeOf(status v1alpha1.JobReportStatus) (string, bool) {
+	if status.Failure == nil || status.Failure.Code == "" {
+		return string(mpi.CodeUnknown), false
+	}
+	return status.Failure.Code, status.Failure.Code != string(mpi.CodeUnknown)
+}
+
+// times measures how long the job took to where it has come since the previous record.
+func (m *Metrics) times(previous *v1alpha1.JobReport, next v1alpha1.JobReport) {
+	news := report.News(previous, next)
+	var began time.Time
+	ran := false
+	for _, entry := range next.Status.Timeline {
+		switch entry.Event {
+		case report.EventCreated, report.EventResumed:
+			began, ran = entry.Time.Time, false
+			continue
+		case report.EventPodsPlaced, string(mpi.PhaseRunning):
+		default:
+			continue
+		}
+		isNew := slices.Contains(news, entry) && !began.IsZero()
+		switch took := entry.Time.Sub(began).Seconds(); {
+		case entry.Event == report.EventPodsPlaced && isNew:
+			m.gangWait.Observe(took)
+		case entry.Event == string(mpi.PhaseRunning):
+			// Later ones are that it runs again after the loss of a pod.
+			if isNew && !ran {
+				m.start.Observe(took)
+			}
+			ran = true
+		}
+	}
+}
+
+func (m *Metrics) consumed(namespace string, before, now *v1alpha1.Consumption) {
+	if now == nil {
+		return
+	}
+	if before == nil {
+		before = &v1alpha1.Consumption{}
+	}
+	m.cpu.WithLabelValues(namespace).Add(float64(max(0, now.CPUCoreSeconds-before.CPUCoreSeconds)))
+	m.memory.WithLabelValues(namespace).Add(float64(max(0, now.MemoryGiBSeconds-before.MemoryGiBSeconds)))
+	for resource, seconds := range now.GPUSeconds {
+		m.devices.WithLabelValues(namespace, resource).Add(float64(max(0, seconds-before.GPUSeconds[resource])))
+	}
+}
+
+func (m *Metrics) seenNow(namespace string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.seen[namespace] = m.clock.Now()
+}

@@ -1,0 +1,346 @@
+package metrics_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	"github.com/prometheus/common/expfmt"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	testclock "k8s.io/utils/clock/testing"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/diagnose"
+	"opendatahub.io/mpijob/internal/metrics"
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/mpitest"
+	"opendatahub.io/mpijob/internal/report"
+)
+
+// world is an operator that writes records, pass by pass.
+type world struct {
+	clock   *testclock.FakeClock
+	metrics *metrics.Metrics
+	records map[string]v1alpha1.JobReport
+}
+
+func newWorld() *world {
+	w := &world{clock: testclock.NewFakeClock(mpitest.Now), records: map[string]v1alpha1.JobReport{}}
+	return w.restart()
+}
+
+// restart loses what the operator knew, but for the records.
+func (w *world) restart() *world {
+	w.metrics = metrics.New(func() []v1alpha1.JobReport {
+		list := []v1alpha1.JobReport{}
+		for _, record := range w.records {
+			list = append(list, record)
+		}
+		return list
+	}, w.clock)
+	return w
+}
+
+func job(name string, change ...func(*mpi.Job)) mpi.Job {
+	return mpitest.Job(2, append([]func(*mpi.Job){func(j *mpi.Job) {
+		j.Name, j.UID = name, types.UID("0123456789-"+name)
+		j.Workers.Template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi"), "nvidia.com/gpu": resource.MustParse("1"),
+		}
+	}}, change...)...)
+}
+
+// pass makes a pass over a job some time later, and writes its record if that says more.
+func (w *world) pass(after time.Duration, job mpi.Job, seen mpi.Observed) {
+	w.clock.Step(after)
+	seen.Now = w.clock.Now()
+	outcome := mpi.Judge(job, seen)
+	w.write(job.ReportName(), func(previous *v1alpha1.JobReport) v1alpha1.JobReport {
+		return report.Make(job, seen, mpi.Evidence{}, outcome, diagnose.Job(job, seen, mpi.Evidence{}, outcome), previous)
+	})
+}
+
+func (w *world) write(name string, change func(*v1alpha1.JobReport) v1alpha1.JobReport) {
+	var previous *v1alpha1.JobReport
+	if known, has := w.records[name]; has {
+		previous = &known
+	}
+	if next := change(previous); report.Changed(previous, next) {
+		w.records[name] = next
+		w.metrics.Observe(previous, next)
+	}
+}
+
+// pods are those of a job, each on a machine since a time, or on none.
+func pods(job mpi.Job, phase corev1.PodPhase, since time.Time) mpi.Observed {
+	seen := mpi.Observed{Launcher: mpitest.Launcher(job), LauncherPods: []*corev1.Pod{mpitest.LauncherPod(job, 0, phase)}, Workers: mpitest.Workers(job, phase)}
+	all := slices.Clone(seen.LauncherPods)
+	for _, worker := range seen.Workers {
+		all = append(all, worker.Pod)
+	}
+	for _, pod := range all {
+		pod.CreationTimestamp = metav1.NewTime(mpitest.Now)
+		pod.Spec.NodeName = ""
+		if phase == corev1.PodPending {
+			continue
+		}
+		pod.Spec.NodeName = "node"
+		pod.Status.StartTime = new(metav1.NewTime(since))
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(since)}, {Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(since.Add(3 * time.Second))}}
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(since.Add(5 * time.Second))}}}}
+	}
+	return seen
+}
+
+// ended are the objects of a job whose launcher has ended now.
+func (w *world) ended(job mpi.Job, code int32, since time.Time, message string) mpi.Observed {
+	seen := pods(job, corev1.PodRunning, since)
+	how := batchv1.JobComplete
+	seen.LauncherPods[0].Status.Phase = corev1.PodSucceeded
+	if code != 0 {
+		how = batchv1.JobFailed
+		seen.LauncherPods[0].Status.Phase = corev1.PodFailed
+	}
+	end := metav1.NewTime(w.clock.Now())
+	seen.Launcher = mpitest.Launcher(job, how)
+	seen.Launcher.Status.CompletionTime = &end
+	for i := range seen.Launcher.Status.Conditions {
+		seen.Launcher.Status.Conditions[i].LastTransitionTime = end
+	}
+	seen.LauncherPods[0].Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+		ExitCode: code, StartedAt: metav1.NewTime(since.Add(5 * time.Second)), FinishedAt: end, Message: message,
+	}}
+	return seen
+}
+
+// TestJobsAreCounted follows jobs of both kinds through all that can become of them.
+func TestJobsAreCounted(t *testing.T) {
+	w := newWorld()
+	good, bad, waits, gone := job("good"), job("bad"), job("waits"), job("gone")
+	train := job("train", func(j *mpi.Job) { j.Kind, j.Namespace = "TrainJob", "other" })
+	for _, j := range []mpi.Job{good, bad, waits, gone, train} {
+		w.pass(0, j, mpi.Observed{})
+	}
+	w.pass(10*time.Second, waits, pods(waits, corev1.PodPending, time.Time{}))
+	placed := w.clock.Now()
+	w.clock.Step(20 * time.Second)
+	for _, j := range []mpi.Job{good, bad, gone, train} {
+		w.pass(0, j, pods(j, corev1.PodRunning, placed))
+	}
+	w.clock.Step(100 * time.Second)
+	summary := `{"role":"launcher","slotsExpected":2,"slotsFound":%d,"connectSeconds":0.75,"initSeconds":0.3}`
+	w.pass(0, good, w.ended(good, 0, placed, fmt.Sprintf(summary, 2)))
+	w.pass(0, bad, w.ended(bad, 139, placed, ""))
+	w.write(gone.ReportName(), func(previous *v1alpha1.JobReport) v1alpha1.JobReport { return report.Closed(*previous, w.clock.Now()) })
+	w.pass(0, train, w.ended(train, 137, placed, fmt.Sprintf(summary, 1)))
+	w.metrics.ReportNotWritten()
+	golden(t, w.metrics, "counted")
+}
+
+// TestARestartCountsNothingAgain: nor does a pass over a job whose record is as it was.
+func TestARestartCountsNothingAgain(t *testing.T) {
+	w := newWorld()
+	good, runs := job("good"), job("runs")
+	placed := w.clock.Now()
+	w.pass(0, good, mpi.Observed{})
+	w.pass(0, runs, mpi.Observed{})
+	w.pass(time.Second, runs, pods(runs, corev1.PodRunning, placed))
+	w.clock.Step(time.Minute)
+	end := w.ended(good, 0, placed, "")
+	w.pass(0, good, end)
+	w.restart()
+	w.pass(time.Minute, good, end)
+	w.pass(0, runs, pods(runs, corev1.PodRunning, placed))
+	w.pass(2*time.Hour, runs, pods(runs, corev1.PodRunning, placed))
+	golden(t, w.metrics, "restart")
+}
+
+// TestHistoryIsNotCounted: jobs that had ended before there was an operator to see them.
+func TestHistoryIsNotCounted(t *testing.T) {
+	w := newWorld()
+	old := job("old")
+	end := w.ended(old, 1, w.clock.Now().Add(-time.Hour), "")
+	w.clock.Step(time.Hour)
+	w.restart().pass(0, old, end)
+	if n := testutil.CollectAndCount(w.metrics, "mpijob_failures_total", "training_operator_mpijob_duration_seconds", "mpijob_gpu_seconds_total"); n > 0 {
+		t.Errorf("there are %d series of what had ended before", n)
+	}
+}
+
+// TestAFailureIsCountedByItsCauseOnce: the cause may become known after the end, or never.
+func TestAFailureIsCountedByItsCauseOnce(t *testing.T) {
+	failure := func(uid string, phase mpi.Phase, code string) *v1alpha1.JobReport {
+		r := &v1alpha1.JobReport{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: uid}}
+		r.Spec.JobRef = v1alpha1.JobReference{Kind: "MPIJob", Name: uid, UID: types.UID(uid)}
+		r.Status.Phase = v1alpha1.Phase(phase)
+		if code != "" {
+			r.Status.Failure = &v1alpha1.Failure{Code: code}
+		}
+		return r
+	}
+	w := newWorld()
+	for _, uid := range []string{"late", "never"} {
+		w.metrics.Observe(failure(uid, mpi.PhaseRunning, ""), *failure(uid, mpi.PhaseFailed, ""))
+	}
+	w.metrics.Observe(failure("late", mpi.PhaseFailed, "Unknown"), *failure("late", mpi.PhaseFailed, "OutOfMemory"))
+	w.metrics.Observe(failure("late", mpi.PhaseFailed, "OutOfMemory"), *failure("late", mpi.PhaseFailed, "OutOfMemory"))
+	want := func(series ...string) {
+		t.Helper()
+		text := "# HELP mpijob_failures_total Jobs that have failed, by the code of the cause, which is that of the first finding in their JobReport.\n# TYPE mpijob_failures_total counter\n"
+		if err := testutil.CollectAndCompare(w.metrics, strings.NewReader(text+strings.Join(series, "\n")+"\n"), "mpijob_failures_total"); err != nil {
+			t.Error(err)
+		}
+	}
+	want(`mpijob_failures_total{code="OutOfMemory"} 1`)
+	w.clock.Step(5 * time.Minute)
+	want(`mpijob_failures_total{code="OutOfMemory"} 1`, `mpijob_failures_total{code="Unknown"} 1`)
+	want(`mpijob_failures_total{code="OutOfMemory"} 1`, `mpijob_failures_total{code="Unknown"} 1`)
+}
+
+// TestNamespacesAreForgotten: after an hour without records.
+func TestNamespacesAreForgotten(t *testing.T) {
+	w := newWorld()
+	w.pass(0, job("pi"), mpi.Observed{})
+	count := func() int { return testutil.CollectAndCount(w.metrics, "training_operator_mpijob_created_total") }
+	clear(w.records)
+	if count() != 1 {
+		t.Error("the namespace is forgotten at once")
+	}
+	w.clock.Step(time.Hour)
+	if count() != 0 {
+		t.Error("the namespace is not forgotten")
+	}
+}
+
+// TestInfoIsBounded: of many jobs those that ended first are left out; a name is there once.
+func TestInfoIsBounded(t *testing.T) {
+	w := many(600)
+	again := w.records["pi-0"]
+	again.Name = "pi-again"
+	w.records[again.Name] = again
+	if n := testutil.CollectAndCount(w.metrics, "mpijob_info"); n != 500 {
+		t.Errorf("%d jobs are shown, want 500", n)
+	}
+	if err := testutil.CollectAndCompare(w.metrics, strings.NewReader("# HELP mpijob_info_omitted Jobs that mpijob_info leaves out because it has too many, those that ended first.\n# TYPE mpijob_info_omitted gauge\nmpijob_info_omitted 100\n"), "mpijob_info_omitted"); err != nil {
+		t.Error(err)
+	}
+}
+
+// many are records of running jobs with 64 pods each.
+func many(jobs int) *world {
+	w := newWorld()
+	for i := range jobs {
+		r := v1alpha1.JobReport{ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprintf("ns-%d", i%20), Name: fmt.Sprintf("pi-%d", i)}}
+		r.Spec.JobRef = v1alpha1.JobReference{Kind: "MPIJob", Name: r.Name}
+		r.Status.Phase, r.Status.Pods = v1alpha1.Phase(mpi.PhaseRunning), make([]v1alpha1.PodStatus, 64)
+		w.records[r.Name] = r
+	}
+	return w
+}
+
+func BenchmarkScrapeOf1000Jobs(b *testing.B) {
+	w := many(1000)
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(w.metrics)
+	for b.Loop() {
+		if _, err := registry.Gather(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// golden compares all metrics with a file of testdata.
+func golden(t *testing.T, m *metrics.Metrics, file string) {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(m)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for _, family := range families {
+		if _, err := expfmt.MetricFamilyToText(&text, family); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mpitest.Golden(t, file, text.String())
+	problems, err := testutil.GatherAndLint(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, problem := range problems {
+		if !allowed(problem) {
+			t.Errorf("%s: %s", problem.Metric, problem.Text)
+		}
+	}
+}
+
+// allowed are names that are given.
+func allowed(problem promlint.Problem) bool {
+	return strings.HasSuffix(problem.Metric, "ing_total") || strings.HasSuffix(problem.Metric, "queued_total")
+}
+
+// TestDocs: docs/metrics.md tells of every metric, with its labels, and of no others; the alerts ask for none that is
+// not there.
+func TestDocs(t *testing.T) {
+	descs := make(chan *prometheus.Desc, 100)
+	newWorld().metrics.Describe(descs)
+	close(descs)
+	fields := regexp.MustCompile(`fqName: "([^"]+)", help: "([^"]+)", unit: "", constLabels: \{\}, variableLabels: \{([^}]*)\}`)
+	known := map[string]string{}
+	for desc := range descs {
+		parts := fields.FindStringSubmatch(desc.String())
+		if parts == nil {
+			t.Fatalf("%s has no help", desc)
+		}
+		known[parts[1]] = parts[3]
+	}
+	docs := read(t, "docs", "metrics.md")
+	row := regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| [a-z]+ \\| ([^|]*)\\| [^|]+ \\| .+ \\|$")
+	told := map[string]bool{}
+	for _, columns := range row.FindAllStringSubmatch(docs, -1) {
+		name, labels := columns[1], strings.TrimSpace(strings.ReplaceAll(strings.ReplaceAll(columns[2], "`", ""), ", ", ","))
+		told[name] = true
+		if want, is := known[name]; !is {
+			t.Errorf("docs/metrics.md tells of %s, which there is not", name)
+		} else if labels != want {
+			t.Errorf("docs/metrics.md says that %s has the labels %q, it has %q", name, labels, want)
+		}
+	}
+	for name := range known {
+		if !told[name] {
+			t.Errorf("docs/metrics.md has no row for %s", name)
+		}
+	}
+	used := regexp.MustCompile(`\b(?:training_operator_)?mpijob_[a-z_]+`)
+	suffix := regexp.MustCompile(`_(bucket|sum|count)$`)
+	for _, text := range []string{docs, read(t, "config", "monitoring", "alerts.yaml")} {
+		for _, name := range used.FindAllString(text, -1) {
+			if _, is := known[suffix.ReplaceAllString(name, "")]; !is && !strings.HasSuffix(name, "_") {
+				t.Errorf("%s is asked for, which there is not", name)
+			}
+		}
+	}
+}
+
+func read(t *testing.T, path ...string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(append([]string{"..", ".."}, path...)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
