@@ -46,6 +46,7 @@ func main() {
 // Suites.
 const (
 	suiteMPIJob = "mpijob"
+	suiteReport = "report"
 	suiteAgent  = "agent"
 )
 
@@ -59,7 +60,7 @@ type options struct {
 func parse(args []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.StringVar(&o.suite, "suite", "", "which suite to run, mpijob or agent; empty: both")
+	flags.StringVar(&o.suite, "suite", "", "which suite to run, mpijob, report or agent; empty: all")
 	flags.StringVar(&o.names, "cases", "", "run the cases whose names match this regular expression; empty: all")
 	flags.IntVar(&o.runs, "runs", 3, "how often each contestant runs each case")
 	flags.DurationVar(&o.limit, "limit", 45*time.Second, "cut create/* and burst/* short after this time, and extrapolate")
@@ -74,11 +75,11 @@ func parse(args []string) (options, error) {
 	switch {
 	case flags.NArg() > 0:
 		return o, fmt.Errorf("unexpected argument %q; every setting is a flag, see --help", flags.Arg(0))
-	case o.suite != "" && o.suite != suiteMPIJob && o.suite != suiteAgent:
-		return o, fmt.Errorf("there is no suite %q; there are mpijob and agent", o.suite)
+	case o.suite != "" && !slices.Contains([]string{suiteMPIJob, suiteReport, suiteAgent}, o.suite):
+		return o, fmt.Errorf("there is no suite %q; there are mpijob, report and agent", o.suite)
 	case o.runs < 1:
 		return o, fmt.Errorf("--runs is %d, and must be at least 1", o.runs)
-	case o.wants(suiteMPIJob) && o.assets == "":
+	case (o.wants(suiteMPIJob) || o.wants(suiteReport)) && o.assets == "":
 		return o, fmt.Errorf("no kube-apiserver: set KUBEBUILDER_ASSETS=$(go run -C hack/cluster . binaries), or use `make bench`")
 	}
 	if o.full {
@@ -117,7 +118,7 @@ func run(ctx context.Context, args []string) error {
 	for _, suite := range []struct {
 		name string
 		run  func(context.Context, options, string, *regexp.Regexp) (bool, error)
-	}{{suiteMPIJob, bench}, {suiteAgent, benchAgent}} {
+	}{{suiteMPIJob, benchMPIJob}, {suiteReport, benchReport}, {suiteAgent, benchAgent}} {
 		if !o.wants(suite.name) {
 			continue
 		}
@@ -133,9 +134,8 @@ func run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// bench runs the suite mpijob; it tells whether any of its cases was asked for.
-func bench(ctx context.Context, o options, root string, names *regexp.Regexp) (bool, error) {
-	begun := time.Now()
+// benchMPIJob runs the suite mpijob; it tells whether any of its cases was asked for.
+func benchMPIJob(ctx context.Context, o options, root string, names *regexp.Regexp) (bool, error) {
 	chosen := cases.Matching(cases.MPIJob(), names)
 	if o.smallest {
 		chosen = cases.Smallest()
@@ -146,36 +146,55 @@ func bench(ctx context.Context, o options, root string, names *regexp.Regexp) (b
 	if err := contestant.Ready(); err != nil {
 		return true, err
 	}
+	contestants := func(built programs.Paths) []contestant.Contestant {
+		all := contestant.All(root, built)
+		if o.smallest {
+			all = slices.DeleteFunc(all, func(c contestant.Contestant) bool { return c.Name() == contestant.MPIOperatorQPS1000 })
+		}
+		return all
+	}
+	return true, bench(ctx, o, root, suiteMPIJob, chosen, contestants)
+}
+
+// benchReport runs the suite report; it tells whether any of its cases was asked for.
+func benchReport(ctx context.Context, o options, root string, names *regexp.Regexp) (bool, error) {
+	chosen := cases.Matching(cases.Report(), names)
+	if o.smallest || len(chosen) == 0 {
+		return false, nil
+	}
+	return true, bench(ctx, o, root, suiteReport, chosen, func(built programs.Paths) []contestant.Contestant { return contestant.Reports(root, built) })
+}
+
+// bench runs cases of a suite whose contestants are operators.
+func bench(ctx context.Context, o options, root, suite string, chosen []cases.Case, between func(programs.Paths) []contestant.Contestant) error {
+	begun := time.Now()
 	fmt.Println("building the operators")
 	podsRun := slices.ContainsFunc(chosen, func(c cases.Case) bool { return c.PodsRun })
 	built, err := programs.Build(ctx, root, filepath.Join(o.out, "bin"), podsRun)
 	if err != nil {
-		return true, err
+		return err
 	}
 	versions, err := programs.Versions(ctx, root, o.assets)
 	if err != nil {
-		return true, err
+		return err
 	}
-	contestants := contestant.All(root, built)
-	if o.smallest {
-		contestants = slices.DeleteFunc(contestants, func(c contestant.Contestant) bool { return c.Name() == contestant.MPIOperatorQPS1000 })
-	}
+	contestants := between(built)
 	lines, err := cases.Run(ctx, cases.Settings{
 		Assets: o.assets, CRD: filepath.Join(root, "config", "crd", "kubeflow.org_mpijobs.yaml"),
 		ReportCRD: filepath.Join(root, "config", "crd", "mpi.opendatahub.io_jobreports.yaml"), KWOK: built.KWOK,
 		Logs: filepath.Join(o.out, "logs"), Runs: o.runs, Limit: o.limit, Latency: o.latency, Progress: os.Stdout,
 	}, chosen, contestants)
 	if err != nil {
-		return true, err
+		return err
 	}
-	result := report.Report{Suite: suiteMPIJob, Version: versions, Latency: o.latency.Seconds(), Cases: lines}
+	result := report.Report{Suite: suite, Version: versions, Latency: o.latency.Seconds(), Cases: lines}
 	var peers []string
 	for _, c := range contestants {
 		if c.Name() != contestant.Ours {
 			peers = append(peers, c.Name())
 		}
 	}
-	return true, finish(o, begun, result, contestant.Ours, peers)
+	return finish(o, begun, result, contestant.Ours, peers)
 }
 
 // benchAgent runs the suite agent; it tells whether any of its cases was asked for.
@@ -206,7 +225,11 @@ func finish(o options, begun time.Time, result report.Report, ours string, peers
 	if err != nil {
 		return err
 	}
-	fmt.Printf("\nMedians of %d runs; × is how many times as much as ours; ~ extrapolated, ≥ at least.\n%s, after %s\n", o.runs, file, time.Since(begun).Round(time.Second))
+	runs := fmt.Sprintf("Medians of %d runs", o.runs)
+	if result.Suite == suiteReport {
+		runs = "One run each"
+	}
+	fmt.Printf("\n%s; × is how many times as much as ours; ~ extrapolated, ≥ at least.\n%s, after %s\n", runs, file, time.Since(begun).Round(time.Second))
 	return nil
 }
 

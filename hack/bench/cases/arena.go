@@ -9,6 +9,7 @@ import (
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -47,7 +48,12 @@ func measure(ctx context.Context, c Case, server *apiserver.Server, who contesta
 	if a.runner, err = who.Start(ctx, server, log); err != nil {
 		return nil, nil, err
 	}
-	defer func() { err = errors.Join(err, a.runner.Stop(), a.clear(context.WithoutCancel(ctx))) }()
+	defer func() {
+		err = errors.Join(err, a.runner.Stop())
+		if !c.Once {
+			err = errors.Join(err, a.clear(context.WithoutCancel(ctx)))
+		}
+	}()
 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -138,7 +144,7 @@ func (a *arena) clear(ctx context.Context) error {
 	reports.SetGroupVersionKind(jobReport)
 	for _, kind := range []client.Object{&kubeflow.MPIJob{}, &batchv1.Job{}, &corev1.Pod{}, &corev1.Service{}, &corev1.ConfigMap{}, &corev1.Secret{}, reports} {
 		err := a.admin.DeleteAllOf(ctx, kind, client.InNamespace(a.namespace), client.GracePeriodSeconds(0), client.PropagationPolicy(metav1.DeletePropagationBackground))
-		if err != nil {
+		if err != nil && !meta.IsNoMatchError(err) {
 			return fmt.Errorf("clear %s: %w", a.namespace, err)
 		}
 	}

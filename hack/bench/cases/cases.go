@@ -32,6 +32,9 @@ type Case struct {
 	Often int
 	// OperatorsOnly leaves out the floor, which takes one job after another.
 	OperatorsOnly bool
+	// Once has every contestant make one run, on an API server of its own that goes with what the run made: removing
+	// thousands of pods takes as long as making them.
+	Once bool
 
 	measure func(context.Context, *arena) (map[string]report.Value, error)
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,29 +52,44 @@ func run(ctx context.Context, settings Settings, c Case, contestants []contestan
 	if err := os.MkdirAll(logs, 0o755); err != nil {
 		return nil, fmt.Errorf("make folder for logs: %w", err)
 	}
-	server, err := apiserver.Start(apiserver.Options{Assets: settings.Assets, CRDs: []string{settings.CRD, settings.ReportCRD}, Audit: c.Counts, Latency: settings.Latency})
+	sharing := [][]contestant.Contestant{contestants}
+	if c.Once {
+		sharing = slices.Collect(slices.Chunk(contestants, 1))
+	}
+	all := newResults(c)
+	for _, some := range sharing {
+		if err := together(ctx, settings, c, some, logs, all); err != nil {
+			return nil, err
+		}
+	}
+	for _, result := range c.Results {
+		line := report.NewCase(result.Name, result.Unit, contestant.Ours, all.values[result.Name])
+		line.Requests = all.requests
+		lines = append(lines, line)
+	}
+	return lines, nil
+}
+
+// together makes the runs of contestants that share an API server.
+func together(ctx context.Context, settings Settings, c Case, contestants []contestant.Contestant, logs string, all results) (err error) {
+	crds := []string{settings.CRD}
+	if contestants[0].Name() != contestant.WithoutReports {
+		crds = append(crds, settings.ReportCRD)
+	}
+	server, err := apiserver.Start(apiserver.Options{Assets: settings.Assets, CRDs: crds, Audit: c.Counts, Latency: settings.Latency})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, server.Stop()) }()
 	if c.PodsRun {
 		fakes, err := nodes.Start(ctx, server, settings.Assets, settings.KWOK, logs)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		// Before the API server: with clients that watch it takes its time to stop.
 		defer func() { err = errors.Join(err, fakes.Stop()) }()
 	}
-	results, err := takeTurns(ctx, settings, c, server, contestants, logs)
-	if err != nil {
-		return nil, err
-	}
-	for _, result := range c.Results {
-		line := report.NewCase(result.Name, result.Unit, contestant.Ours, results.values[result.Name])
-		line.Requests = results.requests
-		lines = append(lines, line)
-	}
-	return lines, nil
+	return takeTurns(ctx, settings, c, server, contestants, logs, all)
 }
 
 // results are what all runs of a case measured.
@@ -84,13 +100,20 @@ type results struct {
 	requests map[string]map[string]int
 }
 
-// takeTurns makes the runs of a case: each contestant one, and again.
-func takeTurns(ctx context.Context, settings Settings, c Case, server *apiserver.Server, contestants []contestant.Contestant, logs string) (results, error) {
+func newResults(c Case) results {
 	all := results{values: map[string]map[string][]report.Value{}, requests: map[string]map[string]int{}}
 	for _, result := range c.Results {
 		all.values[result.Name] = map[string][]report.Value{}
 	}
+	return all
+}
+
+// takeTurns makes the runs of a case: each contestant one, and again.
+func takeTurns(ctx context.Context, settings Settings, c Case, server *apiserver.Server, contestants []contestant.Contestant, logs string, all results) error {
 	runs := settings.Runs * max(1, c.Often)
+	if c.Once {
+		runs = 1
+	}
 	for turn := range runs {
 		for at, who := range contestants {
 			if c.OperatorsOnly && who.Name() == contestant.FloorName {
@@ -100,7 +123,7 @@ func takeTurns(ctx context.Context, settings Settings, c Case, server *apiserver
 			log := filepath.Join(logs, fmt.Sprintf("%s-%d.log", who.Name(), turn+1))
 			measured, requests, err := measure(ctx, c, server, who, namespace, log, settings.Limit)
 			if err != nil {
-				return results{}, fmt.Errorf("%s, run %d: %w", who.Name(), turn+1, err)
+				return fmt.Errorf("%s, run %d: %w", who.Name(), turn+1, err)
 			}
 			if c.Counts {
 				all.requests[who.Name()] = requests
@@ -111,7 +134,7 @@ func takeTurns(ctx context.Context, settings Settings, c Case, server *apiserver
 			_, _ = fmt.Fprintf(settings.Progress, "%-13s run %d/%d  %-21s %s\n", c.name(), turn+1, runs, who.Name(), told(c.Results, measured))
 		}
 	}
-	return all, nil
+	return nil
 }
 
 // told is what a run measured, for a progress line.

@@ -20,6 +20,7 @@ import (
 // Names of the contestants, as in the report.
 const (
 	Ours               = "ours"
+	WithoutReports     = "without-reports"
 	MPIOperator        = "mpi-operator"
 	MPIOperatorQPS1000 = "mpi-operator-qps1000"
 	FloorName          = "floor"
@@ -66,19 +67,29 @@ func All(root string, built programs.Paths) []Contestant {
 		}
 	}
 	return []Contestant{
-		operator{
-			name: Ours, program: built.Operator, rest: time.Second,
-			// As in config/operator/deployment.yaml, but that the ports are any that are free, and that there is no
-			// webhook, to which an API server outside of the cluster would find no way.
-			args:      []string{"--namespace=mpijob-system", "--webhook-port=0", "--health-address=127.0.0.1:0", "--metrics-address=127.0.0.1:0"},
-			env:       []string{"GOMEMLIMIT=450MiB"},
-			namespace: "mpijob-system", account: "mpijob-operator",
-			manifests: []string{filepath.Join(root, "config", "rbac", "role.yaml"), filepath.Join(root, "config", "rbac", "bindings.yaml")},
-		},
+		ours(root, built, Ours),
 		// Its rate limiter grants 5 requests/s, and 10 at once after a rest of 2 s.
 		theirs(MPIOperator, 3*time.Second),
 		theirs(MPIOperatorQPS1000, time.Second, "-kube-api-qps=1000", "-kube-api-burst=1000"),
 		floor{},
+	}
+}
+
+// Reports are our operator as it is, and where the cluster has no JobReports, as the API server is to be for the one
+// named WithoutReports.
+func Reports(root string, built programs.Paths) []Contestant {
+	return []Contestant{ours(root, built, Ours, process.GCTrace), ours(root, built, WithoutReports, process.GCTrace)}
+}
+
+func ours(root string, built programs.Paths, name string, env ...string) operator {
+	return operator{
+		name: name, program: built.Operator, rest: time.Second,
+		// As in config/operator/deployment.yaml, but that the ports are any that are free, and that there is no
+		// webhook, to which an API server outside of the cluster would find no way.
+		args:      []string{"--namespace=mpijob-system", "--webhook-port=0", "--health-address=127.0.0.1:0", "--metrics-address=127.0.0.1:0"},
+		env:       append([]string{"GOMEMLIMIT=450MiB"}, env...),
+		namespace: "mpijob-system", account: "mpijob-operator",
+		manifests: []string{filepath.Join(root, "config", "rbac", "role.yaml"), filepath.Join(root, "config", "rbac", "bindings.yaml")},
 	}
 }
 

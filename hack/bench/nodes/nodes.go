@@ -29,6 +29,12 @@ var stages []byte
 // count nodes of 110 pods each hold a job of 64 workers several times over.
 const count = 10
 
+// RunsOn is a label with which a launcher's pod does not succeed (see stages.yaml).
+const RunsOn = "bench-runs-on"
+
+// Name is that of a node; there is one for every number.
+func Name(number int) string { return fmt.Sprintf("fake-%d", number%count) }
+
 // Nodes are what makes pods run.
 type Nodes struct {
 	processes []*process.Process
@@ -52,7 +58,11 @@ func Start(ctx context.Context, server *apiserver.Server, assets, kwok, logs str
 	}{
 		// Every port is off or any that is free: other clusters may be on this machine.
 		{"kube-scheduler", filepath.Join(assets, "kube-scheduler"), []string{"--kubeconfig=" + kubeconfig, "--leader-elect=false", "--secure-port=0"}},
-		{"kube-controller-manager", filepath.Join(assets, "kube-controller-manager"), []string{"--kubeconfig=" + kubeconfig, "--leader-elect=false", "--secure-port=0", "--controllers=job-controller"}},
+		// Hundreds of launchers must not wait for its rate limiter.
+		{"kube-controller-manager", filepath.Join(assets, "kube-controller-manager"), []string{
+			"--kubeconfig=" + kubeconfig, "--leader-elect=false", "--secure-port=0", "--controllers=job-controller",
+			"--kube-api-qps=1000", "--kube-api-burst=1000", "--concurrent-job-syncs=20",
+		}},
 		{"kwok", kwok, []string{"--kubeconfig=" + kubeconfig, "--config=" + config, "--manage-all-nodes=true", "--server-address=127.0.0.1:0", "--node-lease-duration-seconds=0"}},
 	} {
 		started, err := process.Start(program.name, program.path, program.args, nil, filepath.Join(logs, program.name+".log"))
@@ -84,7 +94,7 @@ func (n *Nodes) add(ctx context.Context, server *apiserver.Server) error {
 	room := corev1.ResourceList{"cpu": resource.MustParse("64"), "memory": resource.MustParse("256Gi"), "pods": resource.MustParse("110")}
 	for i := range count {
 		node := &corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("fake-%d", i)},
+			ObjectMeta: metav1.ObjectMeta{Name: Name(i)},
 			Status:     corev1.NodeStatus{Capacity: room, Allocatable: room},
 		}
 		if _, err := clients.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {

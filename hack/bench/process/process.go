@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"syscall"
 	"time"
@@ -80,7 +81,13 @@ type Usage struct {
 	CPU time.Duration
 	// PeakMemory is the largest resident set, in bytes.
 	PeakMemory int64
+	// LiveHeap is what the last garbage collection left, in bytes. It is known, and not 0, of a Go program that runs
+	// with GCTrace.
+	LiveHeap int64
 }
+
+// GCTrace in the environment of a Go program has it log its garbage collections.
+const GCTrace = "GODEBUG=gctrace=1"
 
 // Usage reads what the program has used so far.
 func (p *Process) Usage() (Usage, error) {
@@ -101,7 +108,26 @@ func (p *Process) Usage() (Usage, error) {
 	if err != nil {
 		return Usage{}, fmt.Errorf("read usage of %s: %w", p.name, err)
 	}
-	return Usage{CPU: cpu, PeakMemory: peak}, nil
+	log, err := os.ReadFile(p.log)
+	if err != nil {
+		return Usage{}, fmt.Errorf("read usage of %s: %w", p.name, err)
+	}
+	return Usage{CPU: cpu, PeakMemory: peak, LiveHeap: parseLiveHeap(log)}, nil
+}
+
+// collection is a garbage collection's line: the heap before, after, and what of it lives (package runtime of Go).
+var collection = regexp.MustCompile(`(?m)^gc \d+ @.*, \d+->\d+->(\d+) MB, `)
+
+func parseLiveHeap(log []byte) int64 {
+	all := collection.FindAllSubmatch(log, -1)
+	if len(all) == 0 {
+		return 0
+	}
+	mib, err := strconv.ParseInt(string(all[len(all)-1][1]), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return mib << 20
 }
 
 // tick is the unit of times in /proc/PID/stat: USER_HZ is 100 on every architecture Go runs on.

@@ -46,3 +46,23 @@ func TestParsePeakMemory(t *testing.T) {
 		})
 	}
 }
+
+func TestParseLiveHeap(t *testing.T) {
+	const first = "gc 1 @0.013s 4%: 0.03+1.2+0.01 ms clock, 0.06+0.4/0.9/0+0.02 ms cpu, 4->5->3 MB, 4 MB goal, 0 MB stacks, 0 MB globals, 2 P\n"
+	const last = "gc 23 @61.2s 1%: 0.1+20+0.01 ms clock, 0.2+0.4/19/0+0.02 ms cpu, 71->74->38 MB, 76 MB goal, 1 MB stacks, 0 MB globals, 2 P (forced)\n"
+	tests := map[string]struct {
+		log  string
+		want int64
+	}{
+		"the last collection counts":  {log: first + "{\"msg\":\"Starting workers\"}\n" + last + "{\"msg\":\"job changed\"}\n", want: 38 << 20},
+		"a program that logs none":    {log: "{\"msg\":\"Starting workers\"}\n"},
+		"the last line is incomplete": {log: first + last[:40], want: 3 << 20},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := parseLiveHeap([]byte(test.log)); got != test.want {
+				t.Errorf("got %d, want %d", got, test.want)
+			}
+		})
+	}
+}
