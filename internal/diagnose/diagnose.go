@@ -75,11 +75,13 @@ var checks = []func(*patient) []Finding{
 	containers,
 	volumes,
 	unplaced,
+	networkMissing,
 	unreached,
 	hostfileIgnored,
 	symptoms,
 	mixedMPI,
 	sharedGPUs,
+	rdmaNotUsed,
 	clocks,
 	deadline,
 	crashes,
@@ -101,7 +103,7 @@ func Job(job mpi.Job, seen mpi.Observed, evidence mpi.Evidence, outcome mpi.Outc
 	var found []Finding
 	switch {
 	case p.succeeded():
-		found = append(hostfileIgnored(p), mixedMPI(p)...)
+		found = slices.Concat(hostfileIgnored(p), mixedMPI(p), rdmaNotUsed(p))
 	case outcome.Phase == mpi.PhaseSuspended:
 		return nil
 	default:

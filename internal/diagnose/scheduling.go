@@ -87,6 +87,10 @@ func (p *patient) placing(pods []jobPod, message string) Finding {
 		code, severity = mpi.CodeClaimPending, Error
 		more = p.claimFigures(message, figures)
 	case len(short) > 0:
+		if f, is := p.rdmaNotOffered(pods, short); is {
+			f.Evidence = append([]string{"The scheduler says: " + message}, f.Evidence...)
+			return f
+		}
 		code = mpi.CodeInsufficient
 		var never bool
 		more, never = p.roomFigures(pods[0], short, figures)

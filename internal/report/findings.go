@@ -34,10 +34,25 @@ func (m maker) findings(found []diagnose.Finding) ([]v1alpha1.Finding, *v1alpha1
 	if lost := m.lost(); lost != nil && (m.outcome.Finish == nil || m.failed()) {
 		findings, failure = m.recall(*lost, findings, failure)
 	}
+	findings = m.keep(findings)
 	if len(findings) > maxFindings {
 		findings = findings[:maxFindings]
 	}
 	return findings, failure
+}
+
+// keep adds what was found of how the job runs from lines that its log has left behind since.
+func (m maker) keep(findings []v1alpha1.Finding) []v1alpha1.Finding {
+	same := func(f v1alpha1.Finding) bool { return f.Code == string(mpi.CodeRDMANotUsed) }
+	before := slices.IndexFunc(m.before.Findings, same)
+	if before < 0 || slices.ContainsFunc(findings, same) {
+		return findings
+	}
+	kept := *m.before.Findings[before].DeepCopy()
+	if m.failed() {
+		kept.Severity = v1alpha1.SeverityInfo
+	}
+	return append(findings, kept)
 }
 
 func (m maker) failed() bool { return m.outcome.Finish != nil && !m.outcome.Finish.Succeeded }

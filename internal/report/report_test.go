@@ -181,6 +181,22 @@ func TestALostWorkerIsRemembered(t *testing.T) {
 	}
 }
 
+// TestRDMANotUsedIsRemembered: libraries say it once, when the program begins.
+func TestRDMANotUsedIsRemembered(t *testing.T) {
+	h := &history{t: t, job: job(2, func(j *mpi.Job) {
+		j.Workers.Template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"rdma/hca": resource.MustParse("1")}
+	})}
+	log := func(line string) mpi.Evidence {
+		return mpi.Evidence{Logs: map[string]mpi.Log{"pi-launcher-0": {Lines: []string{line}, LastAt: mpitest.Now}}}
+	}
+	h.pass(time.Second, pods(h.job, corev1.PodRunning, 0), log("NCCL INFO Using network Socket"))
+	h.pass(time.Hour, pods(h.job, corev1.PodRunning, 0), log("step 100000"))
+	h.pass(2*time.Hour, ended(pods(h.job, corev1.PodRunning, 0), h.job, batchv1.JobComplete, 2*time.Hour), log("done"))
+	if got := h.last.Status.Findings; len(got) != 1 || got[0].Code != string(mpi.CodeRDMANotUsed) || got[0].Severity != v1alpha1.SeverityWarning {
+		t.Errorf("findings are %+v", got)
+	}
+}
+
 func TestEachTransitionStandsOnceOnTheTimeline(t *testing.T) {
 	h := &history{t: t, job: job(1)}
 	suspended := job(1, func(j *mpi.Job) { j.Lifecycle.Suspended = true })
