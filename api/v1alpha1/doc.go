@@ -1,4 +1,5 @@
-// Package v1alpha1 is our own API, mpi.opendatahub.io/v1alpha1: the JobReport. Types and markers, no logic.
+// Package v1alpha1 is our own API, mpi.opendatahub.io/v1alpha1: JobReports and RuntimeTests. Types and markers, no
+// logic.
 //
 // +kubebuilder:object:generate=true
 // +groupName=mpi.opendatahub.io
@@ -15,7 +16,7 @@ var GroupVersion = schema.GroupVersion{Group: "mpi.opendatahub.io", Version: "v1
 
 // SchemeBuilder collects what AddToScheme adds.
 var SchemeBuilder = runtime.NewSchemeBuilder(func(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &JobReport{}, &JobReportList{})
+	scheme.AddKnownTypes(GroupVersion, &JobReport{}, &JobReportList{}, &RuntimeTest{}, &RuntimeTestList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 })

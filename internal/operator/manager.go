@@ -137,6 +137,9 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 	if err := addTrainJobs(m, restConfig, options, reports); err != nil {
 		return nil, err
 	}
+	if err := addRuntimeTests(m, reports); err != nil {
+		return nil, err
+	}
 	settings := plan.Settings{ClusterDomain: options.ClusterDomain, AgentImage: options.AgentImage}
 	settings.NetworkPolicies, settings.OperatorNamespace, settings.AllowEgress = options.NetworkPolicies, options.Namespace, options.AllowEgress
 	for _, kind := range apiKinds {
