@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // AnnotationAllowEgress says where the pods of jobs may connect to besides their own job, as ParseEgress reads it. It
@@ -45,6 +46,17 @@ func ParseEgress(text string) ([]Egress, []error) {
 		}
 	}
 	return all, errs
+}
+
+// CheckEgress tells what is wrong with the annotation by which an object allows egress, if it has it.
+func CheckEgress(annotations map[string]string) field.ErrorList {
+	text := annotations[AnnotationAllowEgress]
+	_, wrong := ParseEgress(text)
+	var errs field.ErrorList
+	for _, err := range wrong {
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "annotations").Key(AnnotationAllowEgress), text, err.Error()))
+	}
+	return errs
 }
 
 func parseEgress(entry string) (Egress, error) {

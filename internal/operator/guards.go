@@ -3,12 +3,14 @@ package operator
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	registrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,6 +35,7 @@ func addGuards(m manager.Manager, domain string, reports *reporter) {
 		"/validate-trainjob": admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
 			return guardTrainJob(ctx, live, request)
 		}),
+		"/validate-namespace": admission.HandlerFunc(guardNamespace),
 		"/mutate-jobset": admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
 			return wireJobSet(ctx, live, domain, request)
 		}),
@@ -95,6 +98,15 @@ func guardTrainJob(ctx context.Context, live client.Reader, request admission.Re
 	names, _ := trainjob.Connections(job, *used)
 	clashes, missing := mpi.CheckConnections(job.Namespace, cluster.Connections(ctx, live, job.Namespace, names))
 	return judged(request, append(errs, clashes...), append(warnings, missing...))
+}
+
+// guardNamespace refuses namespaces that say in words of their own where pods may connect to.
+func guardNamespace(_ context.Context, request admission.Request) admission.Response {
+	var namespace metav1.PartialObjectMetadata
+	if err := json.Unmarshal(request.Object.Raw, &namespace); err != nil {
+		return admission.Errored(http.StatusBadRequest, fmt.Errorf("read Namespace: %w", err))
+	}
+	return judged(request, mpi.CheckEgress(namespace.Annotations), nil)
 }
 
 // judged is the answer to errors and warnings.

@@ -25,11 +25,11 @@ func Isolate(job mpi.Job, seen mpi.Observed, out mpi.Outcome, settings Settings)
 }
 
 // isolation is the NetworkPolicy by which a job's pods reach each other and little else; nil if it is there as it
-// should be, or if none is to be.
+// should be, or if none is to be. Other frameworks' jobs are not judged: who they talk to is not known here.
 //
 // What runtimes allow is taken over once: a changed runtime is for new jobs.
 func isolation(job mpi.Job, seen mpi.Observed, settings Settings) Object {
-	if !isolated(job, settings) {
+	if !isolable(job, settings) || job.Launcher.None {
 		return nil
 	}
 	policy := &networkingv1.NetworkPolicy{
@@ -50,16 +50,16 @@ func isolation(job mpi.Job, seen mpi.Observed, settings Settings) Object {
 	return policy
 }
 
-// isolated tells whether a job is to have a NetworkPolicy. In its node's network a pod is beyond any policy, and known
-// to the others by an address that no policy can name: these could not reach it.
-func isolated(job mpi.Job, settings Settings) bool {
+// isolable tells whether a job can have a NetworkPolicy. In its node's network a pod is beyond any policy, and known to
+// the others by an address that no policy can name: these could not reach it.
+func isolable(job mpi.Job, settings Settings) bool {
 	return settings.NetworkPolicies && !job.Launcher.Template.Spec.HostNetwork &&
 		(job.Workers.Count == 0 || !job.Workers.Template.Spec.HostNetwork)
 }
 
 // unwantedIsolation are NetworkPolicies from before they were switched off.
 func unwantedIsolation(job mpi.Job, seen mpi.Observed, settings Settings) []Ref {
-	if seen.Isolation == nil || isolated(job, settings) || job.Lifecycle.Deleting {
+	if seen.Isolation == nil || isolable(job, settings) || job.Lifecycle.Deleting {
 		return nil
 	}
 	return []Ref{{Kind: "NetworkPolicy", Namespace: job.Namespace, Name: job.PolicyName(), UID: seen.Isolation.UID}}

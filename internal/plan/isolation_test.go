@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"net/netip"
+	"os"
 	"slices"
 	"testing"
 
@@ -12,7 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
 
+	"opendatahub.io/mpijob/internal/kinds/trainjob"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
 	"opendatahub.io/mpijob/internal/plan"
@@ -107,6 +110,21 @@ func isolationOf(job mpi.Job, seen mpi.Observed, settings plan.Settings) *networ
 	return nil
 }
 
+// trainJob is a TrainJob of the name of another job, with our runtime, which allows port 8080.
+func trainJob(t *testing.T, like mpi.Job) mpi.Job {
+	t.Helper()
+	data, err := os.ReadFile("../../config/runtimes/base/runtime.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var used trainjob.Runtime
+	if err := yaml.Unmarshal(data, &used); err != nil {
+		t.Fatal(err)
+	}
+	used.Annotations[mpi.AnnotationAllowEgress] = "8080"
+	return trainjob.Convert(trainjob.TrainJob{ObjectMeta: metav1.ObjectMeta{Namespace: like.Namespace, Name: like.Name, UID: "uid-trainjob"}}, used)
+}
+
 func TestWhoReachesWhom(t *testing.T) {
 	named := func(namespace, name string) mpi.Job {
 		return mpitest.Job(2, func(j *mpi.Job) { j.Namespace, j.Name, j.UID = namespace, name, types.UID(namespace+name) })
@@ -127,6 +145,10 @@ func TestWhoReachesWhom(t *testing.T) {
 	web := place{address: "203.0.113.7"}
 	storage := place{address: "192.0.2.7"}
 	webIPv6 := place{address: "2001:db8::7"}
+
+	trained := trainJob(t, job)
+	node := place{"ns", map[string]string{"jobset.sigs.k8s.io/jobset-name": "pi", "jobset.sigs.k8s.io/replicatedjob-name": "node"}, "10.128.0.16"}
+	both := place{"ns", map[string]string{"jobset.sigs.k8s.io/jobset-name": "pj"}, "10.128.0.17"}
 
 	const tcp, udp, sctp = corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP
 	open := mpi.Observed{AllowEgress: "192.0.2.0/24:2049, namespace/minio:9000-9010, wrong"}
@@ -178,6 +200,15 @@ func TestWhoReachesWhom(t *testing.T) {
 		"object storage":                             {worker, minio, tcp, 9005, false, true},
 		"another port of object storage":             {worker, minio, tcp, 9011, false, false},
 		"object storage comes in":                    {minio, worker, tcp, 9000, false, false},
+		"within a TrainJob":                          {node, node, tcp, 45678, true, true},
+		"operator to a TrainJob's status":            {operator, node, tcp, 2223, true, true},
+		"a TrainJob to the MPIJob of its name":       {node, worker, tcp, 2222, false, false},
+		"an MPIJob to the TrainJob of its name":      {launcher, node, tcp, 2222, false, false},
+		"another TrainJob":                           {both, node, tcp, 2222, false, false},
+		"a TrainJob's HTTPS":                         {node, web, tcp, 443, true, true},
+		"a TrainJob's NFS":                           {node, storage, tcp, 2049, false, true},
+		"what the runtime allows, to its TrainJobs":  {node, web, tcp, 8080, true, true},
+		"what the runtime allows, to MPIJobs":        {worker, web, tcp, 8080, false, false},
 		"strangers among themselves":                 {stranger, minio, tcp, 80, true, true},
 	}
 	for name, test := range tests {
@@ -187,7 +218,7 @@ func TestWhoReachesWhom(t *testing.T) {
 				want bool
 			}{"by default": {want: test.want}, "with more allowed": {open, test.open}} {
 				var all policies
-				for _, j := range []mpi.Job{job, neighbour, namesake} {
+				for _, j := range []mpi.Job{job, neighbour, namesake, trained} {
 					all = append(all, isolationOf(j, with.seen, isolating))
 				}
 				if got := all.let(t, test.from, test.to, test.protocol, test.port); got != with.want {
@@ -238,6 +269,9 @@ func TestIsolationChanges(t *testing.T) {
 		"they were switched off after its end": {job, there(func(o *mpi.Observed) { finished(&job, o) }), plan.Settings{}, map[string][]string{"delete": {"NetworkPolicy/pi/uid-base"}}},
 		"it is gone after the job's end":       {job, there(func(o *mpi.Observed) { finished(&job, o); o.Isolation = nil }), isolating, map[string][]string{}},
 		"the job is going":                     {mpitest.Job(1, func(j *mpi.Job) { j.Lifecycle.Deleting = true }), there(), plan.Settings{}, map[string][]string{}},
+		"a TrainJob whose runtime is gone": {
+			trainjob.Convert(trainjob.TrainJob{ObjectMeta: metav1.ObjectMeta{Name: "pi"}}, trainjob.Runtime{}), mpi.Observed{Isolation: there().Isolation}, isolating, map[string][]string{},
+		},
 		"its workers are in their nodes' network": {
 			mpitest.Job(1, func(j *mpi.Job) { j.Workers.Template.Spec.HostNetwork = true }), there(), isolating, map[string][]string{"delete": {"NetworkPolicy/pi/uid-base"}},
 		},
@@ -245,9 +279,12 @@ func TestIsolationChanges(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			out := mpi.Judge(test.job, test.seen)
-			for what, p := range map[string]plan.Plan{"Isolate": plan.Isolate(test.job, test.seen, out, test.settings), "For": plan.For(test.job, test.seen, out, test.settings)} {
-				if diff := cmp.Diff(test.want, names(p)); diff != "" {
-					t.Errorf("%s differs (-want +got):\n%s", what, diff)
+			if diff := cmp.Diff(test.want, names(plan.Isolate(test.job, test.seen, out, test.settings))); diff != "" {
+				t.Errorf("the plan differs (-want +got):\n%s", diff)
+			}
+			if test.job.Kind == "MPIJob" {
+				if diff := cmp.Diff(test.want, names(plan.For(test.job, test.seen, out, test.settings))); diff != "" {
+					t.Errorf("the plan of all differs (-want +got):\n%s", diff)
 				}
 			}
 		})
@@ -261,4 +298,5 @@ func TestIsolationAllows(t *testing.T) {
 	settings := isolating
 	settings.AllowEgress = "9000-9010"
 	mpitest.Golden(t, "isolation-allows-more", isolationOf(job, seen, settings))
+	mpitest.Golden(t, "isolation-trainjob", isolationOf(trainJob(t, job), mpi.Observed{}, isolating))
 }

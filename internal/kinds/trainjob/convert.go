@@ -45,7 +45,7 @@ var (
 	}
 
 	// names are those that Trainer and JobSet give.
-	names = mpi.Names{Config: "-mpi-hostfile", Secret: "-mpi-ssh-auth", Launcher: "-" + launcherName + "-0", Worker: "-" + nodeName + "-0-"}
+	names = mpi.Names{Config: "-mpi-hostfile", Secret: "-mpi-ssh-auth", Launcher: "-" + launcherName + "-0", Worker: "-" + nodeName + "-0-", Policy: ".trainjob", PodLabel: LabelJobSet}
 )
 
 // Convert says what job Trainer makes of a TrainJob with a runtime: by Trainer's rules, odd ones included. One of
@@ -73,6 +73,7 @@ func Convert(from TrainJob, used Runtime) mpi.Job {
 		return job
 	}
 	policy := used.mpiPolicy()
+	job.AllowEgress = used.Annotations[mpi.AnnotationAllowEgress]
 	job.Implementation = used.implementation()
 	job.SSHMountPath = policy.SSHAuthMountPath
 	job.Launcher.RunsRanks = policy.RunLauncherAsNode

@@ -99,7 +99,7 @@ func checkAnnotations(r Runtime) field.ErrorList {
 	if _, err := requiredLabels(r); err != nil {
 		errs = append(errs, err)
 	}
-	return errs
+	return append(errs, mpi.CheckEgress(r.Annotations)...)
 }
 
 // limit reads a number from a runtime's annotation; false where there is none.

@@ -75,6 +75,10 @@ func TestCheckRuntime(t *testing.T) {
 			change: []string{"                - name: node\n", "                - name: main\n"},
 			want:   []string{"replicatedJobs[launcher]: Required", "replicatedJobs[node]: Required"},
 		},
+		"connections out that are none": {
+			change: []string{"mpi-implementation: OpenMPI\nspec", "mpi-implementation: OpenMPI\n    mpi.opendatahub.io/allow-egress: 2049,nfs\nspec"},
+			want:   []string{`metadata.annotations[mpi.opendatahub.io/allow-egress]: Invalid value: "2049,nfs": "nfs": must have a port`},
+		},
 		"an unknown MPI": {
 			change: []string{"mpi-implementation: OpenMPI", "mpi-implementation: LAM"},
 			want:   []string{`Unsupported value: "LAM": supported values: "OpenMPI", "Intel", "MPICH"`},
