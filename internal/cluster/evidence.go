@@ -352,30 +352,35 @@ func (g *Gatherer) events(ctx context.Context, job mpi.Job, seen mpi.Observed) [
 	}
 	var found []mpi.Event
 	for _, about := range about {
-		list := corev1.EventList{}
-		for range pages {
-			next := list.Continue
-			list = corev1.EventList{}
-			if err := g.live.List(ctx, &list, client.InNamespace(job.Namespace), about, client.Limit(page), client.Continue(next)); err != nil {
-				break
+		g.eachEvent(ctx, job.Namespace, about, func(e *corev1.Event) {
+			uid, ours := uids[e.InvolvedObject.Kind+"/"+e.InvolvedObject.Name]
+			if ours && uid == e.InvolvedObject.UID && e.Source.Component != mpi.EventSource {
+				found = append(found, g.event(e))
 			}
-			for i := range list.Items {
-				e := &list.Items[i]
-				uid, ours := uids[e.InvolvedObject.Kind+"/"+e.InvolvedObject.Name]
-				if ours && uid == e.InvolvedObject.UID && e.Source.Component != mpi.EventSource {
-					found = append(found, g.event(e))
-				}
-			}
-			if list.Continue == "" {
-				break
-			}
-		}
+		})
 	}
 	slices.SortFunc(found, func(a, b mpi.Event) int {
 		return cmp.Or(a.Last.Compare(b.Last), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name),
 			strings.Compare(a.Reason, b.Reason), strings.Compare(a.Message, b.Message))
 	})
 	return found[max(0, len(found)-mpi.MaxEvents):]
+}
+
+// eachEvent reads events of a namespace page by page, as far as it gets.
+func (g *Gatherer) eachEvent(ctx context.Context, namespace string, about client.MatchingFields, use func(*corev1.Event)) {
+	next := ""
+	for range pages {
+		var list corev1.EventList
+		if err := g.live.List(ctx, &list, client.InNamespace(namespace), about, client.Limit(page), client.Continue(next)); err != nil {
+			return
+		}
+		for i := range list.Items {
+			use(&list.Items[i])
+		}
+		if next = list.Continue; next == "" {
+			return
+		}
+	}
 }
 
 func (g *Gatherer) event(e *corev1.Event) mpi.Event {

@@ -84,6 +84,30 @@ func AddJobSetIndexes(ctx context.Context, indexer client.FieldIndexer, label st
 	return nil
 }
 
+// ByOwner is the index by which objects are found by the UID of their controller.
+const ByOwner = "owner"
+
+// WorkloadCacheOptions restrict a cache to Workloads of Kueue's without their pod templates.
+func WorkloadCacheOptions(workload schema.GroupVersionKind) cache.Options {
+	of := &unstructured.Unstructured{}
+	of.SetGroupVersionKind(workload)
+	return cache.Options{ByObject: map[client.Object]cache.ByObject{of: {Transform: trimWorkload}}}
+}
+
+// AddOwnerIndex adds ByOwner to a cache for one kind. Call it once, before the cache starts.
+func AddOwnerIndex(ctx context.Context, indexer client.FieldIndexer, of client.Object) error {
+	byOwner := func(object client.Object) []string {
+		if owner := metav1.GetControllerOfNoCopy(object); owner != nil {
+			return []string{string(owner.UID)}
+		}
+		return nil
+	}
+	if err := indexer.IndexField(ctx, of, ByOwner, byOwner); err != nil {
+		return fmt.Errorf("index %s by owner: %w", of.GetObjectKind().GroupVersionKind().Kind, err)
+	}
+	return nil
+}
+
 // AddIndexes adds to a cache the indexes that Observe reads by. Call it once, before the cache starts.
 func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	byJob := func(object client.Object) []string { return []string{object.GetLabels()[mpi.LabelJob]} }
@@ -162,6 +186,15 @@ func trimJobSet(object any) (any, error) {
 	if jobSet, ok := object.(*unstructured.Unstructured); ok {
 		jobSet.SetManagedFields(nil)
 		delete(jobSet.Object, "spec")
+	}
+	return object, nil
+}
+
+// trimWorkload drops the pod templates of a Workload.
+func trimWorkload(object any) (any, error) {
+	if workload, ok := object.(*unstructured.Unstructured); ok {
+		workload.SetManagedFields(nil)
+		unstructured.RemoveNestedField(workload.Object, "spec", "podSets")
 	}
 	return object, nil
 }

@@ -106,6 +106,8 @@ func Job(job mpi.Job, seen mpi.Observed, evidence mpi.Evidence, outcome mpi.Outc
 		found = slices.Concat(hostfileIgnored(p), mixedMPI(p), rdmaNotUsed(p))
 	case outcome.Phase == mpi.PhaseSuspended:
 		return nil
+	case outcome.Phase == mpi.PhaseQueued:
+		found = queued(p)
 	default:
 		for _, check := range checks {
 			found = append(found, check(p)...)

@@ -17,6 +17,13 @@ const (
 	CodeKeysFailed      Code = "KeyGenerationFailed"
 )
 
+// A queue holds the job back.
+const (
+	CodeQueueNeverFits Code = "QueueNeverFits"
+	CodeQueueMissing   Code = "QueueUnusable"
+	CodeDeactivated    Code = "QueueGaveUp"
+)
+
 // Pods were taken away.
 const (
 	CodeEvicted         Code = "Evicted"

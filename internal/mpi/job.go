@@ -37,6 +37,8 @@ type Job struct {
 	Connections []string
 	// WantsGang is set where the job says how its pods are to be placed together. That is not done yet.
 	WantsGang bool
+	// Queue names the queue that the job is to wait in; empty: none.
+	Queue string
 	// ManagedBy names another controller that runs this job, such as MultiKueue; empty: it is ours.
 	ManagedBy string
 	// AllowEgress is where the job's runtime lets its pods connect to, as ParseEgress reads it.

@@ -29,6 +29,9 @@ type Observed struct {
 	// Workers are the worker pods by index; pods left from a larger job are among them.
 	Workers []Worker
 
+	// Queue is what the job's queue says of it; nil where it is in none.
+	Queue *QueueState
+
 	// Earlier are pods that an earlier job of the same name has left. While they are there, this job's host names
 	// lead to them.
 	Earlier []*corev1.Pod

@@ -16,6 +16,7 @@ type Phase string
 // The phases, in the order in which a job passes through them.
 const (
 	PhasePending      Phase = "Pending"
+	PhaseQueued       Phase = "Queued"
 	PhaseInitializing Phase = "Initializing"
 	PhaseRunning      Phase = "Running"
 	PhaseSuspended    Phase = "Suspended"
@@ -39,6 +40,7 @@ const (
 	ReasonEvicted          = "MPIJobEvicted"
 	ReasonRunning          = "Running"
 	ReasonSuspended        = "Suspended"
+	ReasonQueued           = "Queued"
 	ReasonSucceeded        = "Succeeded"
 	ReasonFailed           = "Failed"
 )
@@ -91,6 +93,8 @@ func judge(j Job, o Observed, finish *Finish) Outcome {
 	case finish != nil:
 		out.finish(*finish)
 		return out
+	case j.Lifecycle.Suspended && o.Queue != nil && !o.Queue.Admitted:
+		out.Phase, out.Reason, out.Message, out.Trouble = PhaseQueued, ReasonQueued, o.Queue.text(), o.Queue.Never
 	case j.Lifecycle.Suspended:
 		out.Phase, out.Reason, out.Message = PhaseSuspended, ReasonSuspended, "The job is suspended; its pods are removed until it is resumed."
 	case j.Launcher.None && out.Workers.Running > 0 && out.Workers.Running+out.Workers.Succeeded >= out.Workers.Wanted:
@@ -107,6 +111,9 @@ func judge(j Job, o Observed, finish *Finish) Outcome {
 	return out
 }
 
+// Suspended tells whether the job has no pods on purpose: its user suspends it, or a queue holds it back.
+func (o Outcome) Suspended() bool { return o.Phase == PhaseSuspended || o.Phase == PhaseQueued }
+
 // Invalid is the outcome of a job that cannot be run as it is written.
 func Invalid(errs field.ErrorList) Outcome {
 	texts := make([]string, len(errs))
@@ -122,7 +129,7 @@ func Invalid(errs field.ErrorList) Outcome {
 // Refused is the outcome when the API server did not take some of what the job needs. A finished or
 // suspended job stays what it is.
 func (o Outcome) Refused(refusals []Refusal) Outcome {
-	if len(refusals) == 0 || o.Finish != nil || o.Phase == PhaseSuspended {
+	if len(refusals) == 0 || o.Finish != nil || o.Suspended() {
 		return o
 	}
 	first := refusals[0]

@@ -29,6 +29,7 @@ import (
 	"opendatahub.io/mpijob/internal/cluster"
 	"opendatahub.io/mpijob/internal/kinds"
 	"opendatahub.io/mpijob/internal/kinds/mpijob"
+	"opendatahub.io/mpijob/internal/kinds/trainjob"
 	"opendatahub.io/mpijob/internal/logs"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/plan"
@@ -134,7 +135,11 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 	if err != nil {
 		return nil, err
 	}
-	if err := addTrainJobs(m, restConfig, options, reports); err != nil {
+	waiting, err := addQueues(m, restConfig, options, mpijob.Kind{}.Name(), trainjob.Kind)
+	if err != nil {
+		return nil, err
+	}
+	if err := addTrainJobs(m, restConfig, options, reports, waiting); err != nil {
 		return nil, err
 	}
 	if err := addRuntimeTests(m, reports); err != nil {
@@ -144,7 +149,7 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 	settings.NetworkPolicies, settings.OperatorNamespace, settings.AllowEgress = options.NetworkPolicies, options.Namespace, options.AllowEgress
 	for _, kind := range apiKinds {
 		r := &reconciler{
-			kind: kind, client: m.GetClient(), cluster: c, clock: clock.RealClock{}, settings: settings, reporter: reports,
+			kind: kind, client: m.GetClient(), cluster: c, clock: clock.RealClock{}, settings: settings, reporter: reports, queues: waiting,
 			events: m.GetEventRecorderFor(mpi.EventSource), //nolint:staticcheck // tools compare core/v1 events, which the new recorder does not write
 		}
 		if err := r.register(m); err != nil {

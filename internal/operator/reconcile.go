@@ -36,6 +36,7 @@ type reconciler struct {
 	clock    clock.PassiveClock
 	settings plan.Settings
 	reporter *reporter
+	queues   *queues
 }
 
 // Reconcile makes one pass over one job: load, observe, judge, plan, apply, tell, report.
@@ -61,6 +62,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	seen, err := r.cluster.Observe(ctx, job)
 	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if seen.Queue, err = r.queues.of(ctx, job, seen.Now); err != nil {
 		return reconcile.Result{}, err
 	}
 	out := mpi.Judge(job, seen)

@@ -182,7 +182,7 @@ func wantsEvidence(seen mpi.Observed, refusals []mpi.Refusal, out mpi.Outcome, p
 	switch {
 	case out.Finish != nil:
 		return !out.Finish.Succeeded && !report.Settled(previous, seen.Now)
-	case out.Phase == mpi.PhaseSuspended || out.Reason == mpi.ReasonInvalid:
+	case out.Suspended() || out.Reason == mpi.ReasonInvalid:
 		return false
 	case out.Trouble || len(refusals) > 0:
 		return true

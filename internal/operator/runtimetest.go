@@ -139,7 +139,7 @@ func (r *runtimeTests) proceed(ctx context.Context, test *v1alpha1.RuntimeTest) 
 	if test.Status.StartTime == nil {
 		if !hasTrainer(ctx, r.mapper) {
 			test.Status = runtimetest.Wait(test.Status, "Kubeflow Trainer is not installed on this cluster; the test begins when it is.")
-			return lookForTrainer, nil
+			return lookAgain, nil
 		}
 		test.Status = runtimetest.Start(test.Status, now)
 	}

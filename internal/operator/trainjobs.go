@@ -3,7 +3,6 @@ package operator
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"sync"
 	"time"
 
@@ -20,11 +19,9 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	runtimecluster "sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -34,9 +31,6 @@ import (
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// lookForTrainer is how often it is looked whether Kubeflow Trainer has been installed.
-const lookForTrainer = 30 * time.Second
-
 // trainJobs keeps the records of TrainJobs, those that Kubeflow Trainer runs. It never writes anything of theirs.
 type trainJobs struct {
 	// cached reads TrainJobs, and what JobSets have made, from a cache of their own: the operator's other one holds
@@ -44,6 +38,7 @@ type trainJobs struct {
 	cached, live client.Reader
 	clock        clock.PassiveClock
 	reporter     *reporter
+	queues       *queues
 
 	mu sync.Mutex
 	// runtimes are those that jobs run with, by the job's UID; they are dropped with the job.
@@ -57,51 +52,31 @@ type usedRuntime struct {
 }
 
 // addTrainJobs has the records of TrainJobs kept from when Kubeflow Trainer is there, which may be later.
-func addTrainJobs(m manager.Manager, config *rest.Config, options Options, reports *reporter) error {
+func addTrainJobs(m manager.Manager, config *rest.Config, options Options, reports *reporter, waiting *queues) error {
 	if reports == nil {
 		return nil
 	}
-	wait := func(ctx context.Context) error {
-		ticker := time.NewTicker(lookForTrainer)
-		defer ticker.Stop()
-		for !hasTrainer(ctx, m.GetRESTMapper()) {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-ticker.C:
-			}
-		}
-		return startTrainJobs(ctx, m, config, options, reports)
-	}
-	if err := m.Add(manager.RunnableFunc(wait)); err != nil {
+	err := m.Add(whenInstalled(m, "Kubeflow Trainer", trainerKinds, func(ctx context.Context) error {
+		return startTrainJobs(ctx, m, config, options, reports, waiting)
+	}))
+	if err != nil {
 		return fmt.Errorf("add records of TrainJobs: %w", err)
 	}
 	return nil
 }
 
-// hasTrainer tells whether the cluster knows TrainJobs and JobSets. An API server that does not answer is asked again.
+// trainerKinds are those without which there is no Kubeflow Trainer.
+var trainerKinds = []schema.GroupVersionKind{trainjob.GroupVersion.WithKind(trainjob.Kind), trainjob.JobSetKind}
+
+// hasTrainer tells whether Kubeflow Trainer is installed.
 func hasTrainer(ctx context.Context, mapper meta.RESTMapper) bool {
-	for _, kind := range []schema.GroupVersionKind{trainjob.GroupVersion.WithKind(trainjob.Kind), trainjob.JobSetKind} {
-		if _, err := mapper.RESTMapping(kind.GroupKind(), kind.Version); err != nil {
-			if !meta.IsNoMatchError(err) {
-				log.FromContext(ctx).Error(err, "it is not known whether Kubeflow Trainer is installed; this is asked again")
-			}
-			return false
-		}
-	}
-	return true
+	return installed(ctx, mapper, "Kubeflow Trainer", trainerKinds)
 }
 
-func startTrainJobs(ctx context.Context, m manager.Manager, config *rest.Config, options Options, reports *reporter) error {
-	theirs, err := runtimecluster.New(config, func(o *runtimecluster.Options) {
-		o.Scheme = m.GetScheme()
-		o.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return m.GetRESTMapper(), nil }
-		o.Cache = cluster.JobSetCacheOptions(trainjob.LabelJobSet, trainjob.JobSetKind)
-		inNamespaces(&o.Cache, options)
-		o.Client.Cache = &client.CacheOptions{Unstructured: true}
-	})
+func startTrainJobs(ctx context.Context, m manager.Manager, config *rest.Config, options Options, reports *reporter, waiting *queues) error {
+	theirs, err := cacheBeside(m, config, cluster.JobSetCacheOptions(trainjob.LabelJobSet, trainjob.JobSetKind), options)
 	if err != nil {
-		return fmt.Errorf("set up reading TrainJobs: %w", err)
+		return fmt.Errorf("read TrainJobs: %w", err)
 	}
 	if err := cluster.AddJobSetIndexes(ctx, theirs.GetFieldIndexer(), trainjob.LabelJobSet); err != nil {
 		return err
@@ -110,7 +85,7 @@ func startTrainJobs(ctx context.Context, m manager.Manager, config *rest.Config,
 		return fmt.Errorf("add cache of TrainJobs: %w", err)
 	}
 	t := &trainJobs{
-		cached: theirs.GetClient(), live: m.GetAPIReader(), clock: clock.RealClock{}, reporter: reports,
+		cached: theirs.GetClient(), live: m.GetAPIReader(), clock: clock.RealClock{}, reporter: reports, queues: waiting,
 		runtimes: map[types.NamespacedName]usedRuntime{},
 	}
 	jobSet := &unstructured.Unstructured{}
@@ -122,6 +97,7 @@ func startTrainJobs(ctx context.Context, m manager.Manager, config *rest.Config,
 		WatchesRawSource(source.Kind[client.Object](from, jobSet, ofTrainJob(sameName, 0), updated(leavingOnly))).
 		WatchesRawSource(source.Kind[client.Object](from, &batchv1.Job{}, ofTrainJob(byJobSet, soon), updated(launcherChanged))).
 		WatchesRawSource(source.Kind[client.Object](from, &corev1.Pod{}, ofTrainJob(byJobSet, soon), updated(podChanged))).
+		WatchesRawSource(waiting.source(trainjob.Kind)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: concurrent,
 			SkipNameValidation:      new(true),
@@ -131,7 +107,6 @@ func startTrainJobs(ctx context.Context, m manager.Manager, config *rest.Config,
 	if err != nil {
 		return fmt.Errorf("watch TrainJobs: %w", err)
 	}
-	log.FromContext(ctx).Info("Kubeflow Trainer is installed: records of TrainJobs are kept")
 	return nil
 }
 
@@ -165,6 +140,9 @@ func (t *trainJobs) Reconcile(ctx context.Context, request reconcile.Request) (r
 		made = jobSet
 	}
 	seen := trainjob.Observe(used, made, jobs, pods, t.clock.Now())
+	if seen.Queue, err = t.queues.of(ctx, converted, seen.Now); err != nil {
+		return reconcile.Result{}, err
+	}
 	next, err := t.reporter.tell(ctx, converted, seen, nil, trainjob.Follow(converted, seen, jobSet != nil))
 	if err != nil {
 		return again(nil, err)

@@ -51,6 +51,7 @@ func (r *reconciler) register(manager manager.Manager) error {
 		WatchesMetadata(&corev1.Secret{}, base, builder.WithPredicates(updated(changed))).
 		Watches(&networkingv1.NetworkPolicy{}, base, builder.WithPredicates(updated(changed))).
 		WatchesMetadata(&corev1.Namespace{}, r.namespaceEvents()).
+		WatchesRawSource(r.queues.source(r.kind.Name())).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: concurrent,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, time.Minute),

@@ -14,17 +14,19 @@ const MaxSize = 256 << 10
 
 // What is kept of each part; the numbers are those of the API's schema, or less.
 const (
-	maxReason    = 256
-	maxMessage   = 2000
-	maxCode      = 64
-	maxPodReason = 64
-	maxDetail    = 500
-	maxValue     = 32
-	maxLogLines  = 200
-	maxLogLine   = 1000
-	maxTimeline  = 64
-	maxFindings  = 8
-	maxPods      = 2048
+	maxReason  = 256
+	maxMessage = 2000
+	// maxQueueMessage is the schema's of what is said of a queue, with room for bytes that are more than one.
+	maxQueueMessage = 1000
+	maxCode         = 64
+	maxPodReason    = 64
+	maxDetail       = 500
+	maxValue        = 32
+	maxLogLines     = 200
+	maxLogLine      = 1000
+	maxTimeline     = 64
+	maxFindings     = 8
+	maxPods         = 2048
 
 	// maxStatus leaves room for metadata; maxTail is the share of the logs.
 	maxStatus = MaxSize - 8<<10

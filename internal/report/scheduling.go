@@ -10,6 +10,9 @@ import (
 // scheduling is how many of the job's pods have a place, as long as not all have; nil otherwise. Nodes count only where
 // all of the cluster's are known; labels and taints are not looked at.
 func (m maker) scheduling() *v1alpha1.SchedulingStatus {
+	if m.outcome.Phase == mpi.PhaseQueued {
+		return m.queued()
+	}
 	if m.outcome.Finish != nil || m.outcome.Phase == mpi.PhaseRunning || m.outcome.Phase == mpi.PhaseSuspended || m.outcome.Reason == mpi.ReasonInvalid {
 		return nil
 	}
@@ -31,6 +34,21 @@ func (m maker) scheduling() *v1alpha1.SchedulingStatus {
 		fit := m.nodesThatFit()
 		waits.NodesFit = &fit
 		waits.Message += fmt.Sprintf(" %d of the cluster's %d machines have room for a worker now.", fit, n)
+	}
+	return &waits
+}
+
+// queued is the job's place in its queue.
+func (m maker) queued() *v1alpha1.SchedulingStatus {
+	queue := m.seen.Queue
+	waits := v1alpha1.SchedulingStatus{
+		Backend: queue.Backend, Queue: queue.Name, Wanted: m.job.Workers.Count, Message: cut(m.outcome.Message, maxQueueMessage), ObservedAt: at(m.now),
+	}
+	if !m.job.Launcher.None {
+		waits.Wanted++
+	}
+	if queue.Position > 0 {
+		waits.Position, waits.PositionScope = new(queue.Position), "queue "+queue.Name+", approximate"
 	}
 	return &waits
 }

@@ -59,6 +59,7 @@ type converter struct {
 func (c *converter) identity(from *kubeflow.MPIJob) {
 	c.job.APIVersion, c.job.Kind = kubeflow.SchemeGroupVersion.String(), kubeflow.Kind
 	c.job.Namespace, c.job.Name, c.job.UID = from.Namespace, from.Name, from.UID
+	c.job.Queue = from.Labels[mpi.LabelQueue]
 	c.job.Generation, c.job.Authors = from.Generation, mpi.AuthorsOf(from)
 	c.job.Lifecycle.Deleting = from.DeletionTimestamp != nil
 	c.job.Fields = fields

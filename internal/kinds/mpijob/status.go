@@ -61,14 +61,14 @@ func (w *statusWriter) write(out mpi.Outcome) {
 		w.event(reasonCreated, w.text("MPIJob %s/%s is created."))
 	}
 	w.suspension(out)
-	if w.job.Status.StartTime == nil && out.Phase != mpi.PhaseSuspended {
+	if w.job.Status.StartTime == nil && !out.Suspended() {
 		w.job.Status.StartTime = &w.now
 	}
 	w.replicas(out)
 	switch out.Phase {
 	case mpi.PhaseSucceeded, mpi.PhaseFailed:
 		w.finished(out)
-	case mpi.PhaseSuspended:
+	case mpi.PhaseSuspended, mpi.PhaseQueued:
 		w.set(kubeflow.JobRunning, corev1.ConditionFalse, reasonSuspended, w.text("MPIJob %s/%s is suspended."))
 	case mpi.PhaseRunning:
 		if w.set(kubeflow.JobRunning, corev1.ConditionTrue, reasonRunning, w.text("MPIJob %s/%s is running.")) {
@@ -83,7 +83,7 @@ func (w *statusWriter) write(out mpi.Outcome) {
 func (w *statusWriter) suspension(out mpi.Outcome) {
 	was := condition(w.job.Status.Conditions, kubeflow.JobSuspended)
 	switch {
-	case out.Phase == mpi.PhaseSuspended:
+	case out.Suspended():
 		if w.set(kubeflow.JobSuspended, corev1.ConditionTrue, reasonSuspended, "MPIJob suspended") {
 			w.event(reasonSuspended, "MPIJob suspended")
 		}

@@ -56,6 +56,7 @@ func Convert(from TrainJob, used Runtime) mpi.Job {
 	job.Namespace, job.Name, job.UID = from.Namespace, from.Name, from.UID
 	job.Generation, job.Authors = from.Generation, mpi.AuthorsOf(&from)
 	job.Fields, job.Names = fields, names
+	job.Queue = from.Labels[mpi.LabelQueue]
 	job.Lifecycle.Deleting = from.DeletionTimestamp != nil
 	job.Lifecycle.Suspended = ptr.Deref(from.Spec.Suspend, false)
 	job.Lifecycle.Deadline = from.Spec.ActiveDeadlineSeconds

@@ -1,0 +1,68 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	runtimecluster "sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// lookAgain is how often it is looked whether something has been installed.
+const lookAgain = 30 * time.Second
+
+// whenInstalled starts what works with others' kinds once the cluster has all of them, which may be later.
+func whenInstalled(m manager.Manager, what string, kinds []schema.GroupVersionKind, start func(context.Context) error) manager.RunnableFunc {
+	return func(ctx context.Context) error {
+		ticker := time.NewTicker(lookAgain)
+		defer ticker.Stop()
+		for !installed(ctx, m.GetRESTMapper(), what, kinds) {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-ticker.C:
+			}
+		}
+		if err := start(ctx); err != nil {
+			return err
+		}
+		log.FromContext(ctx).Info(what + " is installed: what it says of jobs is read")
+		return nil
+	}
+}
+
+// installed tells whether the cluster knows kinds. An API server that does not answer is asked again.
+func installed(ctx context.Context, mapper meta.RESTMapper, what string, kinds []schema.GroupVersionKind) bool {
+	for _, kind := range kinds {
+		if _, err := mapper.RESTMapping(kind.GroupKind(), kind.Version); err != nil {
+			if !meta.IsNoMatchError(err) {
+				log.FromContext(ctx).Error(err, "it is not known whether "+what+" is installed; this is asked again")
+			}
+			return false
+		}
+	}
+	return true
+}
+
+// cacheBeside adds a cache of others' objects to a manager, whose own holds what MPIJobs have made.
+func cacheBeside(m manager.Manager, config *rest.Config, caches cache.Options, options Options) (runtimecluster.Cluster, error) {
+	inNamespaces(&caches, options)
+	beside, err := runtimecluster.New(config, func(o *runtimecluster.Options) {
+		o.Scheme = m.GetScheme()
+		o.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return m.GetRESTMapper(), nil }
+		o.Cache = caches
+		o.Client.Cache = &client.CacheOptions{Unstructured: true}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set up cache: %w", err)
+	}
+	return beside, nil
+}
