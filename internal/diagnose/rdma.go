@@ -105,7 +105,7 @@ type fallback struct {
 }
 
 var (
-	raiseMemlock = Remedy{Text: "Ask whoever runs the cluster to lift the limit of locked memory for containers on these machines, or allow it to the pods, if you may (IPC_LOCK).", Action: "LimitMEMLOCK=infinity for the container runtime"}
+	raiseMemlock = Remedy{Text: "Ask whoever runs the cluster to lift the limit of locked memory for containers on these machines. The capability IPC_LOCK helps programs that run as root alone.", Action: "LimitMEMLOCK=infinity for the container runtime"}
 	bringVerbs   = Remedy{Text: "Install in the image what RDMA needs: libibverbs with the drivers of the machines' network cards, and librdmacm.", Action: "dnf install libibverbs librdmacm rdma-core, or apt-get install ibverbs-providers librdmacm1"}
 	addNetwork   = Remedy{Text: "Where RDMA is on a network of its own, as with RoCE and SR-IOV, attach launcher and workers to it.", Action: "{field}.metadata.annotations[k8s.v1.cni.cncf.io/networks]"}
 	nameDevice   = Remedy{Text: "Let UCX choose the device, or name one that it lists as (ib).", Action: "env: UCX_NET_DEVICES=all"}
