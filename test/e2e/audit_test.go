@@ -1,0 +1,101 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/kinds/trainjob"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// TestWhoDidIt: people who may no more than edit in a namespace create, suspend, change, resume and delete jobs of both
+// kinds; the reports name them, and nobody whom they write down.
+func TestWhoDidIt(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	editors := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "editors"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
+	}
+	people := map[string]client.Client{}
+	for _, name := range []string{"ada", "bob", "carol"} {
+		editors.Subjects = append(editors.Subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name})
+		people[name] = clientWith(t, &warnings{}, func(config *rest.Config) {
+			config.Impersonate = rest.ImpersonationConfig{UserName: name, Groups: []string{"system:authenticated"}}
+		})
+	}
+	create(t, editors)
+	t.Run(kubeflow.Kind, func(t *testing.T) {
+		followed(t, people, openMPI(namespace, 1, "sleep", "600"), "runPolicy.suspend")
+	})
+	t.Run(trainjob.Kind, func(t *testing.T) {
+		// Trainer's roles let its own users write jobs; here that is whoever may do everything.
+		for name := range people {
+			people[name] = clientWith(t, &warnings{}, func(config *rest.Config) {
+				config.Impersonate = rest.ImpersonationConfig{UserName: name, Groups: []string{"system:masters", "system:authenticated"}}
+			})
+		}
+		runtimeIn(t, namespace, "mpi-openmpi")
+		followed(t, people, trainJob(t, namespace, "{numNodes: 2, command: [sleep, '600']}"), "suspend")
+	})
+}
+
+// followed has people act on a job, whose suspension is at a path of its specification, and reads what its report says.
+func followed(t *testing.T, people map[string]client.Client, job client.Object, path string) {
+	kind, namespace, name := kubeflow.Kind, job.GetNamespace(), job.GetName()
+	if job.GetObjectKind().GroupVersionKind().Kind == trainjob.Kind {
+		kind = trainjob.Kind
+	}
+	job.SetAnnotations(map[string]string{mpi.AnnotationCreator: "mallory"})
+	eventually(t, "ada may create a job", time.Minute, func() error { return submit(t, people["ada"], job) })
+	says := func(event, detail string) {
+		t.Helper()
+		reported(t, kind, namespace, name, event+": "+detail, func(status v1alpha1.JobReportStatus) error {
+			var said []string
+			for _, entry := range status.Timeline {
+				if entry.Event == event && strings.Contains(entry.Detail, detail) {
+					return nil
+				}
+				said = append(said, entry.Event+": "+entry.Detail)
+			}
+			return fmt.Errorf("it says %q", said)
+		})
+	}
+	patch := func(user, text string) {
+		t.Helper()
+		if err := people[user].Patch(t.Context(), job, client.RawPatch("application/merge-patch+json", []byte(text))); err != nil {
+			t.Fatalf("%s patches: %v", user, err)
+		}
+	}
+	suspended := func(value bool) string {
+		fields := strings.Split(path, ".")
+		return `{"` + strings.Join(fields, `":{"`) + fmt.Sprintf(`":%t`, value) + strings.Repeat("}", len(fields))
+	}
+	says("Created", "By ada.")
+	reported(t, kind, namespace, name, "it runs", inPhase(mpi.PhaseRunning))
+	patch("bob", `{"metadata":{"annotations":{"`+mpi.AnnotationSuspendSetBy+`":"2 mallory"}},"spec":`+suspended(true)+`}`)
+	says("Suspended", "By bob.")
+	patch("carol", `{"spec":`+suspended(false)+`}`)
+	says("Resumed", "By carol.")
+	if by := job.GetAnnotations()[mpi.AnnotationSuspendSetBy]; !strings.HasSuffix(by, " carol") {
+		t.Errorf("the job says that %q resumed it", by)
+	}
+	reported(t, kind, namespace, name, "it runs again", inPhase(mpi.PhaseRunning))
+	if err := people["bob"].Delete(t.Context(), job, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
+		t.Fatal(err)
+	}
+	says("DeletionRequested", "By bob.")
+	report := reported(t, kind, namespace, name, "it has ended", inPhase(mpi.PhaseFailed))
+	if want := "The job was deleted by bob before it had ended."; !strings.HasPrefix(report.Status.Message, want) {
+		t.Errorf("the report says %q, want %q", report.Status.Message, want)
+	}
+}
