@@ -1,0 +1,124 @@
+package e2e
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/kinds/trainjob"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// tested makes a test of the runtime mpi in a namespace, with an image of its own or none, waits until it is over, and
+// until nothing is left of its job.
+func tested(t *testing.T, namespace, image string) v1alpha1.RuntimeTestStatus {
+	t.Helper()
+	test := &v1alpha1.RuntimeTest{}
+	test.Namespace, test.Name = namespace, "mpi"
+	test.Spec = v1alpha1.RuntimeTestSpec{RuntimeRef: v1alpha1.RuntimeReference{Name: "mpi", Kind: trainjob.RuntimeKind}, Image: image}
+	create(t, test)
+	eventually(t, "the test is over", 4*time.Minute, func() error {
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(test), test); err != nil {
+			return err
+		}
+		if test.Status.CompletionTime == nil {
+			return fmt.Errorf("it is %s: %s", test.Status.Phase, test.Status.Message)
+		}
+		return nil
+	})
+	text, _ := yaml.Marshal(test.Status)
+	t.Logf("%s", text)
+	eventually(t, "nothing is left of its job", 3*time.Minute, func() error {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(trainjob.GroupVersion.WithKind(trainjob.Kind + "List"))
+		if err := api.List(t.Context(), list, client.InNamespace(namespace)); err != nil {
+			return err
+		}
+		if left := children(t, namespace); len(left)+len(list.Items) > 0 {
+			return fmt.Errorf("left are %v and %d TrainJobs", left, len(list.Items))
+		}
+		return nil
+	})
+	if got := test.Annotations[mpi.AnnotationCreator]; got == "" {
+		t.Error("nobody has created the test")
+	}
+	return test.Status
+}
+
+// results are those of a test's checks, in one line.
+func results(status v1alpha1.RuntimeTestStatus) string {
+	var all []string
+	for _, c := range status.Checks {
+		all = append(all, fmt.Sprintf("%s %s", c.Name, c.Result))
+	}
+	return strings.Join(all, ", ")
+}
+
+// TestRuntimeTestPasses: each of our runtimes passes its test, in a namespace that enforces restricted.
+func TestRuntimeTestPasses(t *testing.T) {
+	for _, with := range implementations {
+		t.Run(with.sample, func(t *testing.T) {
+			t.Parallel()
+			namespace := newNamespace(t)
+			runtimeIn(t, namespace, strings.Replace("mpi-"+with.sample, "intelmpi", "intel", 1))
+			status := tested(t, namespace, "")
+			const want = "ImagePull Pass, Keys Pass, Connection Pass, ProcessStart Pass, RanksDistinct Pass"
+			if got := results(status); status.Phase != v1alpha1.TestPassed || got != want {
+				t.Fatalf("it is %s: %s", status.Phase, got)
+			}
+			for _, pod := range []string{"-launcher-0-0", "-node-0-0", "-node-0-1"} {
+				if last := status.Checks[4].Message; !strings.Contains(last, status.JobRef.Name+pod) {
+					t.Errorf("it has no rank on %s: %s", pod, last)
+				}
+			}
+			if report := reportOf(t, trainjob.Kind, namespace, status.JobRef.Name); report == nil || report.Spec.JobRef.UID != status.JobRef.UID {
+				t.Errorf("the record of its job is %+v", report)
+			}
+			table, err := exec.CommandContext(t.Context(), "kubectl", "get", "rtt", "-n", namespace).CombinedOutput()
+			t.Logf("%s", table)
+			if err != nil || !strings.Contains(string(table), "Passed") {
+				t.Errorf("kubectl lists %q: %v", table, err)
+			}
+		})
+	}
+}
+
+// TestRuntimeTestFails: the first step that goes wrong is named, with its finding and what to do.
+func TestRuntimeTestFails(t *testing.T) {
+	for name, test := range map[string]struct {
+		image, want string
+		failed      int
+		code        mpi.Code
+	}{
+		"no such image": {
+			image: "registry.invalid/none:none", failed: 0, code: mpi.CodeImagePull,
+			want: "ImagePull Fail, Keys Unknown, Connection Unknown, ProcessStart Unknown, RanksDistinct Unknown",
+		},
+		"no mpirun in the image": {
+			image: cmp.Or(os.Getenv("AGENT_IMG"), "odh/mpijob-agent:dev"), failed: 3, code: mpi.CodeProgramMissing,
+			want: "ImagePull Pass, Keys Unknown, Connection Unknown, ProcessStart Fail, RanksDistinct Unknown",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			namespace := newNamespace(t)
+			runtimeIn(t, namespace, "mpi-openmpi")
+			status := tested(t, namespace, test.image)
+			if got := results(status); status.Phase != v1alpha1.TestFailed || got != test.want {
+				t.Fatalf("it is %s: %s; want %s", status.Phase, got, test.want)
+			}
+			if check := status.Checks[test.failed]; check.Finding != string(test.code) || len(check.Remedies) == 0 {
+				t.Errorf("the finding is %+v, want %s", check, test.code)
+			}
+		})
+	}
+}
