@@ -42,6 +42,7 @@ func run() error {
 		options.MaskPatterns = append(options.MaskPatterns, pattern)
 		return nil
 	})
+	flag.DurationVar(&options.TrainingProgress, "training-progress", 30*time.Second, "read the launcher's log of a running job for its progress (epoch, step, loss, accuracy) so often, a job that tells none less often; 0 turns it off")
 	flag.IntVar(&options.WebhookPort, "webhook-port", 9443, "serve the admission webhooks on this port; 0 turns them off")
 	flag.TextVar(&level, "log-level", slog.LevelInfo, "debug, info, warn or error")
 	flag.Parse()

@@ -59,7 +59,9 @@ func (g *Gatherer) Gather(ctx context.Context, job mpi.Job, seen mpi.Observed, r
 	evidence := mpi.Evidence{Refusals: refusals}
 	var all sync.WaitGroup
 	all.Go(func() { evidence.Events = g.events(ctx, job, seen) })
-	all.Go(func() { evidence.Logs, evidence.Training = g.words(ctx, job, seen) })
+	all.Go(func() {
+		evidence.Logs, evidence.Training = g.words(ctx, job, seen, amount{lines: mpi.MaxLogLines, bytes: 32 << 20})
+	})
 	unplaced, pending := waiting(seen)
 	if unplaced {
 		all.Go(func() { evidence.Nodes, evidence.NodesLeft = g.room(ctx) })
@@ -76,22 +78,25 @@ func (g *Gatherer) Gather(ctx context.Context, job mpi.Job, seen mpi.Observed, r
 	return evidence
 }
 
-// Listen reads what a job that is well says, within 5 s, and nothing else.
+// Listen reads the last that a job that is well says, within 5 s, and nothing else.
 func (g *Gatherer) Listen(ctx context.Context, job mpi.Job, seen mpi.Observed) (evidence mpi.Evidence) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	evidence.Logs, evidence.Training = g.words(ctx, job, seen)
+	evidence.Logs, evidence.Training = g.words(ctx, job, seen, amount{lines: 100, bytes: 4 << 20})
 	return evidence
 }
 
+// amount is how much of the end of a log is read at most.
+type amount struct{ lines, bytes int64 }
+
 // words are the ends of the logs worth reading, in parallel, and the progress that they tell of.
-func (g *Gatherer) words(ctx context.Context, job mpi.Job, seen mpi.Observed) (map[string]mpi.Log, mpi.Training) {
+func (g *Gatherer) words(ctx context.Context, job mpi.Job, seen mpi.Observed, most amount) (map[string]mpi.Log, mpi.Training) {
 	read := map[string]mpi.Log{}
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	for _, source := range sources(job, seen) {
 		all.Go(func() {
-			log, err := g.log(ctx, job.Namespace, source)
+			log, err := g.log(ctx, job.Namespace, source, most)
 			if err != nil && len(log.Lines) == 0 {
 				return
 			}
@@ -101,14 +106,26 @@ func (g *Gatherer) words(ctx context.Context, job mpi.Job, seen mpi.Observed) (m
 		})
 	}
 	all.Wait()
-	if n := len(seen.LauncherPods); n > 0 {
-		log := read[seen.LauncherPods[n-1].Name]
+	if speaker := speaker(job, seen); speaker != nil {
+		log := read[speaker.Name]
 		if training, told := logs.LastTraining(log.Lines); told {
 			training.At = log.LastAt
 			return read, training
 		}
 	}
 	return read, mpi.Training{}
+}
+
+// speaker is the pod whose output is the program's: the launcher's latest try, or rank 0's of a job without a launcher;
+// nil where there is none.
+func speaker(job mpi.Job, seen mpi.Observed) *corev1.Pod {
+	switch n := len(seen.LauncherPods); {
+	case n > 0:
+		return seen.LauncherPods[n-1]
+	case job.Launcher.None && len(seen.Workers) > 0:
+		return seen.Workers[0].Pod
+	}
+	return nil
 }
 
 // doubtful are the nodes of pods that run and yet are not ready: so Kubernetes marks them when a node does not answer.
@@ -277,14 +294,14 @@ func sourceOf(pod *corev1.Pod, container string) (source, bool) {
 
 // log reads the end of a log, masked. Where it is gone, the termination message stands for it, if it is no agent's. A
 // program that has said nothing has no lines, and no error.
-func (g *Gatherer) log(ctx context.Context, namespace string, s source) (mpi.Log, error) {
+func (g *Gatherer) log(ctx context.Context, namespace string, s source, most amount) (mpi.Log, error) {
 	stream, err := g.logs.Pods(namespace).GetLogs(s.pod.Name, &corev1.PodLogOptions{
-		Container: s.container, Previous: s.previous, TailLines: new(int64(mpi.MaxLogLines)), Timestamps: true,
+		Container: s.container, Previous: s.previous, TailLines: &most.lines, LimitBytes: &most.bytes, Timestamps: true,
 	}).Stream(ctx)
 	var text []byte
 	var last time.Time
 	if err == nil {
-		text, last = stripTimes(readEnd(stream))
+		text, last = stripTimes(readEnd(io.LimitReader(stream, most.bytes)))
 		_ = stream.Close()
 	}
 	if len(bytes.TrimSpace(text)) == 0 {
@@ -298,8 +315,7 @@ func (g *Gatherer) log(ctx context.Context, namespace string, s source) (mpi.Log
 
 // readEnd reads a stream and returns its end, from the beginning of a line. Lines may be of any length.
 func readEnd(stream io.Reader) []byte {
-	const keep, most = 1 << 20, 32 << 20
-	stream = io.LimitReader(stream, most)
+	const keep = 1 << 20
 	var end []byte
 	cut := false
 	chunk := make([]byte, 64<<10)

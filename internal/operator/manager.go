@@ -61,6 +61,8 @@ type Options struct {
 	ReportRetention time.Duration
 	// MaskPatterns are regular expressions of what is hidden in reports beside what logs.Masker knows.
 	MaskPatterns []string
+	// TrainingProgress is how often the log of a job that runs is read for its progress; 0: never.
+	TrainingProgress time.Duration
 	// WebhookPort serves the admission webhooks; 0 turns them off.
 	WebhookPort int
 }

@@ -30,7 +30,7 @@ const (
 	slowStart = 30 * time.Second
 	// unsettled is how long it takes until more evidence of a failure is looked for: logs and events come late.
 	unsettled = 30 * time.Second
-	// listening is how often a job that runs is listened to, for its progress and for silence.
+	// listening is how often a job that runs and is in trouble is looked at again.
 	listening = time.Minute
 	// waiting is how often the record of a job that waits for a place is brought up to date.
 	waiting = 30 * time.Second
@@ -46,6 +46,7 @@ type reporter struct {
 	gatherer *cluster.Gatherer
 	clock    clock.PassiveClock
 	metrics  *metrics.Metrics
+	listener *listener
 	events   record.EventRecorder
 	// retention is how long a report is kept after its job has ended.
 	retention time.Duration
@@ -74,6 +75,7 @@ func newReporter(ctx context.Context, m manager.Manager, masker logs.Masker, opt
 		return nil, err
 	}
 	r := &reporter{client: m.GetClient(), gatherer: gatherer, clock: clock.RealClock{}, metrics: jobs, retention: options.ReportRetention}
+	r.listener = newListener(gatherer.Listen, options.TrainingProgress)
 	r.events = m.GetEventRecorderFor(mpi.EventSource) //nolint:staticcheck // as the reconciler's
 	if err := m.Add(manager.RunnableFunc(r.sweepAlways)); err != nil {
 		return nil, fmt.Errorf("add retention of JobReports: %w", err)
@@ -101,20 +103,14 @@ func (r *reporter) tell(ctx context.Context, job mpi.Job, seen mpi.Observed, ref
 			return 0, err
 		}
 	}
-	evidence := mpi.Evidence{Refusals: refusals}
-	switch {
-	case wantsEvidence(seen, refusals, out, previous):
-		evidence = r.gatherer.Gather(ctx, job, seen, refusals)
-	case out.Phase == mpi.PhaseRunning, out.Phase == mpi.PhaseSucceeded && !report.Settled(previous, seen.Now):
-		evidence = r.gatherer.Listen(ctx, job, seen)
-	}
+	evidence, listenAgain := r.evidence(ctx, job, seen, refusals, out, previous)
 	findings := diagnose.Job(job, seen, evidence, out)
 	if previous != nil && previous.Status.CompletionTime != nil && string(previous.Status.Phase) == string(out.Phase) {
 		// What the job's status kept of its end is in that status's own words.
 		out.Reason, out.Message = previous.Status.Reason, previous.Status.Message
 	}
 	next := report.Make(job, seen, evidence, out, findings, previous)
-	again := nextLook(job, seen, out, &next)
+	again := sooner(nextLook(seen, out, &next), listenAgain)
 	if !report.Changed(previous, next) {
 		return again, nil
 	}
@@ -176,6 +172,26 @@ func (r *reporter) close(ctx context.Context, kind string, key types.NamespacedN
 	return nil
 }
 
+// evidence is what is known of a job beyond what a pass reads anyway, and for a job that runs after what time it is to be
+// looked at again.
+func (r *reporter) evidence(ctx context.Context, job mpi.Job, seen mpi.Observed, refusals []mpi.Refusal, out mpi.Outcome, previous *v1alpha1.JobReport) (mpi.Evidence, time.Duration) {
+	again := time.Duration(0)
+	if out.Phase != mpi.PhaseRunning {
+		r.listener.forget(job.UID)
+	} else {
+		again = min(listening, job.Lifecycle.SilentAfter/2)
+	}
+	switch {
+	case wantsEvidence(seen, refusals, out, previous):
+		return r.gatherer.Gather(ctx, job, seen, refusals), again
+	case out.Phase == mpi.PhaseRunning:
+		return r.listener.hear(ctx, job, seen)
+	case out.Phase == mpi.PhaseSucceeded && !report.Settled(previous, seen.Now):
+		return r.listener.last(ctx, job, seen), 0
+	}
+	return mpi.Evidence{Refusals: refusals}, 0
+}
+
 // wantsEvidence tells whether more is to be asked of the API server than a pass reads anyway: only where something
 // seems to be wrong.
 func wantsEvidence(seen mpi.Observed, refusals []mpi.Refusal, out mpi.Outcome, previous *v1alpha1.JobReport) bool {
@@ -197,7 +213,7 @@ func wantsEvidence(seen mpi.Observed, refusals []mpi.Refusal, out mpi.Outcome, p
 }
 
 // nextLook is how long a record may stay as it is if nothing happens; 0: for good.
-func nextLook(job mpi.Job, seen mpi.Observed, out mpi.Outcome, next *v1alpha1.JobReport) time.Duration {
+func nextLook(seen mpi.Observed, out mpi.Outcome, next *v1alpha1.JobReport) time.Duration {
 	if out.Finish != nil {
 		if !out.Finish.Succeeded && !report.Settled(next, seen.Now) {
 			return unsettled
@@ -213,9 +229,6 @@ func nextLook(job mpi.Job, seen mpi.Observed, out mpi.Outcome, next *v1alpha1.Jo
 	}
 	if next.Status.Scheduling != nil {
 		soonest = waiting
-	}
-	if out.Phase == mpi.PhaseRunning {
-		soonest = sooner(soonest, min(listening, job.Lifecycle.SilentAfter/2))
 	}
 	for _, pod := range podsOf(seen) {
 		if pod.Status.Phase != corev1.PodPending || pod.DeletionTimestamp != nil {
