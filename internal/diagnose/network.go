@@ -58,7 +58,7 @@ var networkTexts = map[mpi.Code]text{
 		summary: "The fast network (RDMA) needs more locked memory than the pods may have; MPI fails, or falls back to something slow.",
 		remedies: []Remedy{
 			{Text: "Ask whoever runs the cluster to raise the machines' limit for containers.", Action: "LimitMEMLOCK=infinity for the container runtime"},
-			{Text: "Or allow it to the pods, if you may.", Action: "securityContext: {capabilities: {add: [IPC_LOCK]}}"},
+			{Text: "Or allow it to the pods, if you may; it helps programs that run as root alone.", Action: "securityContext: {capabilities: {add: [IPC_LOCK]}}"},
 		},
 	},
 	mpi.CodeNCCLTimeout: {
