@@ -156,15 +156,20 @@ func unreached(p *patient) []Finding {
 	}
 	var found []Finding
 	for _, trouble := range s.Hosts {
-		if trouble.Code == launch.ConnectionLost {
+		if trouble.Code == launch.ConnectionLost || stillWaiting(trouble, s) {
 			continue
 		}
 		found = append(found, p.hostTrouble(trouble, s))
 	}
-	if len(found) == 0 && (s.Code == launch.Unreachable || s.Code == launch.KeyRefused || s.Code == launch.HostKeyMismatch) {
+	if len(s.Hosts) == 0 && (s.Code == launch.Unreachable || s.Code == launch.KeyRefused || s.Code == launch.HostKeyMismatch) {
 		found = append(found, p.hostTrouble(launch.HostTrouble{Code: s.Code, Message: s.Message}, s))
 	}
 	return found
+}
+
+// stillWaiting tells whether a host was yet waited for when mpirun gave up, because of something else.
+func stillWaiting(trouble launch.HostTrouble, s *launch.Summary) bool {
+	return trouble.Code == launch.Unreachable && trouble.Seconds == 0 && s.ExitCode != nil
 }
 
 func (p *patient) hostTrouble(trouble launch.HostTrouble, s *launch.Summary) Finding {
@@ -173,7 +178,7 @@ func (p *patient) hostTrouble(trouble launch.HostTrouble, s *launch.Summary) Fin
 		figures["seconds"] = fmt.Sprintf(" in %d seconds", trouble.Seconds)
 	}
 	if missing := s.HostsExpected - s.HostsReached; missing > 1 && s.HostsExpected > 0 {
-		figures["hosts"] = fmt.Sprintf("%d of its %d workers, such as %s", missing, s.HostsExpected, trouble.Host)
+		figures["hosts"] = fmt.Sprintf("%d of its %d workers, such as %s,", missing, s.HostsExpected, trouble.Host)
 	}
 	code := mpi.Code(trouble.Code)
 	evidence := []string{fmt.Sprintf("The launcher's agent says of %s: %s", trouble.Host, trouble.Message)}
@@ -212,10 +217,13 @@ func (p *patient) signFinding(s sign) Finding {
 func (p *patient) place(s sign) (map[string]string, []jobPod) {
 	figures := map[string]string{}
 	maps.Copy(figures, s.figures)
-	if endsRank[s.Code] && figures["rank"] == "" {
+	if (endsRank[s.Code] || ofProgram[s.Code]) && figures["rank"] == "" {
 		p.copyRank(figures)
 	}
 	pods := s.pods[:1]
+	if s.Code == mpi.CodeLauncherUnresolved && figures["host"] == "" {
+		figures["host"] = p.job.LauncherName()
+	}
 	if host := figures["host"]; host != "" {
 		figures["host"] = short(host)
 		figures["hostPod"] = short(host)
@@ -231,6 +239,7 @@ func (p *patient) place(s sign) (map[string]string, []jobPod) {
 	}
 	if host := p.known(figures["host"]); host != nil {
 		pods = []jobPod{*host}
+		figures["where"] = lower(host.title())
 	}
 	figures["whoLower"] = lower(subject(pods))
 	p.gpuFigures(pods, figures)
@@ -242,12 +251,21 @@ var endsRank = map[mpi.Code]bool{
 	mpi.CodeKilled: true, mpi.CodeSegfault: true, mpi.CodeBusError: true, mpi.CodeIllegalInstruction: true, mpi.CodeAborted: true,
 }
 
+// ofProgram are the codes of what a rank's program says before it ends.
+var ofProgram = map[mpi.Code]bool{
+	mpi.CodeLibraryMissing: true, mpi.CodeGPUOutOfMemory: true, mpi.CodeNoGPU: true, mpi.CodeTypeUnsupported: true, mpi.CodeCountOverflow: true,
+}
+
+// copyRank adds the rank that ended first: as a log says or, failing that, as an agent saw.
 func (p *patient) copyRank(figures map[string]string) {
 	for _, other := range p.signs {
 		if rank := other.figures["rank"]; rank != "" {
 			figures["rank"], figures["host"] = rank, other.figures["host"]
 			return
 		}
+	}
+	if first, _ := p.firstRank(); first != nil && first.Signal != 15 {
+		figures["rank"] = fmt.Sprint(first.Rank)
 	}
 }
 
@@ -267,7 +285,7 @@ func summings(p *patient) []Finding {
 	var found []Finding
 	if s := p.launcherSummary(); s != nil {
 		for _, trouble := range s.Hosts {
-			if trouble.Code == launch.ConnectionLost {
+			if trouble.Code == launch.ConnectionLost || stillWaiting(trouble, s) {
 				found = append(found, p.hostTrouble(trouble, s))
 			}
 		}

@@ -73,6 +73,7 @@ var checks = []func(*patient) []Finding{
 	outOfMemory,
 	images,
 	containers,
+	unstartable,
 	volumes,
 	unplaced,
 	networkMissing,
@@ -135,7 +136,7 @@ func (p *patient) order(found []Finding) []Finding {
 			continue
 		}
 		if len(kept) > 0 && consequences[f.Code] {
-			kept[0].absorb(Finding{Evidence: f.Evidence[:min(len(f.Evidence), 1)], Rank: f.Rank, ExitCode: f.ExitCode})
+			kept[0].absorb(Finding{Evidence: f.Evidence[:min(len(f.Evidence), 1)], Pod: f.Pod, Rank: f.Rank, ExitCode: f.ExitCode})
 			continue
 		}
 		kept = append(kept, f)
@@ -171,7 +172,8 @@ func (f *Finding) absorb(other Finding) {
 	if f.Rank == nil {
 		f.Rank = other.Rank
 	}
-	if f.ExitCode == nil {
+	// How another pod ended is another matter, but mpirun passes a rank's code on.
+	if f.ExitCode == nil && (f.Pod == "" || f.Pod == other.Pod || f.Rank != nil) {
 		f.ExitCode = other.ExitCode
 	}
 }

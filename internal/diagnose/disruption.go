@@ -34,7 +34,7 @@ var disruptionTexts = map[mpi.Code]text{
 		},
 	},
 	mpi.CodeLauncherDeleted: {
-		summary: "The launcher, the pod that runs mpirun, was deleted while the job ran; nothing of the job did that. A new one begins from the start.",
+		summary: "The launcher, the pod that runs mpirun, was deleted while the job ran; nothing of the job did that. Another try, if the job allows one, begins from the start.",
 		remedies: []Remedy{
 			{Text: "Ask who has deleted it; to stop a job, suspend or delete the job itself.", Action: "kubectl -n {namespace} patch {kindLower} {job} --type merge -p '{\"spec\":{\"runPolicy\":{\"suspend\":true}}}'"},
 			{Text: "If nobody has, look at the events: a node may have been emptied for maintenance.", Action: "kubectl -n {namespace} get events --sort-by=.lastTimestamp"},

@@ -58,7 +58,7 @@ var exitTexts = map[mpi.Code]text{
 	mpi.CodeProgramMissing: {
 		summary: "The program {program|that mpirun was to start} is not there, in the image of {where|the launcher or a worker}.",
 		remedies: []Remedy{
-			{Text: "Check its name and folder, in the image of the workers too: ranks start there.", Action: "kubectl -n {namespace} exec {worker} -- ls -l {program|PROGRAM}"},
+			{Text: "Check its name and folder, in the image of the workers too: ranks start there.", Action: "kubectl -n {namespace} exec {hostPod} -- ls -l {program|PROGRAM}"},
 			{Text: "Use the same image for the launcher and the workers.", Action: "spec.mpiReplicaSpecs.{Launcher,Worker}.template.spec.containers[0].image"},
 		},
 	},
@@ -127,20 +127,7 @@ const toldToEnd = 128 + 15
 
 // rankEnd tells of the first rank that an agent saw end badly.
 func (p *patient) rankEnd() *Finding {
-	var first *launch.RankEnd
-	var teller jobPod
-	for _, pod := range p.pods {
-		if pod.summary == nil {
-			continue
-		}
-		for i := range pod.summary.Ranks {
-			end := &pod.summary.Ranks[i]
-			// A rank that was told to end has followed another one.
-			if first == nil || first.Signal == 15 && end.Signal != 15 {
-				first, teller = end, pod
-			}
-		}
-	}
+	first, teller := p.firstRank()
 	// What was told to end, or was killed when a worker was lost, did not end by itself.
 	if first == nil || first.OOM || first.Signal == 15 || first.Signal == 9 && p.lostWorker() {
 		return nil
@@ -165,6 +152,23 @@ func (p *patient) rankEnd() *Finding {
 		f.ExitCode = &first.ExitCode
 	}
 	return &f
+}
+
+// firstRank is the first rank that an agent saw end badly, and whose agent did; nil where none has.
+func (p *patient) firstRank() (first *launch.RankEnd, teller jobPod) {
+	for _, pod := range p.pods {
+		if pod.summary == nil {
+			continue
+		}
+		for i := range pod.summary.Ranks {
+			end := &pod.summary.Ranks[i]
+			// A rank that was told to end has followed another one.
+			if first == nil || first.Signal == 15 && end.Signal != 15 {
+				first, teller = end, pod
+			}
+		}
+	}
+	return first, teller
 }
 
 // lostWorker tells whether the launcher's agent lost a worker.
@@ -198,17 +202,22 @@ func (p *patient) containerEnd(pod jobPod) Finding {
 	figures := map[string]string{}
 	code := mpi.CodeApplicationFailed
 	switch {
-	case end.ExitCode == 127:
+	case end.Reason == startError || end.Reason == "ContainerCannotRun":
+		code = p.notStarted(pod, end.Message, figures)
+	case end.ExitCode == 127 && !passedOn(pod):
 		code = mpi.CodeProgramMissing
-		figures["where"] = strings.ToLower(pod.title())
+		figures["where"] = lower(pod.title())
 	case end.ExitCode == 255 && pod.role == mpi.RoleLauncher && !p.job.UsesAgent():
 		code = mpi.CodeSSHFailed
-	case codeOfSignal(end.ExitCode-128) != "":
+	case codeOfSignal(end.ExitCode-128) != "" && !ownCode(pod, end.ExitCode):
 		code = codeOfSignal(end.ExitCode - 128)
 	default:
 		figures["codeText"] = fmt.Sprintf(", code %d", end.ExitCode)
 	}
 	evidence := []string{fmt.Sprintf("Pod %s: its container ended with code %d (%s).", pod.Name, end.ExitCode, endReason(end))}
+	if end.Reason == startError {
+		evidence = append(evidence, "Kubernetes says: "+end.Message)
+	}
 	evidence = append(evidence, p.words(figures)...)
 	if len(evidence) == 1 {
 		evidence = append(evidence, lastLines(pod)...)
@@ -217,6 +226,37 @@ func (p *patient) containerEnd(pod jobPod) Finding {
 	f.Evidence, f.ExitCode = evidence, &end.ExitCode
 	return f
 }
+
+// passedOn tells whether a launcher's code is a rank's: its own command was there.
+func passedOn(pod jobPod) bool {
+	s := pod.summary
+	return s != nil && s.Role == launch.RoleLauncher && s.Code == launch.RankFailed
+}
+
+// ownCode tells whether a code that looks like a signal's is the command's own: agents know. mpirun has such codes.
+func ownCode(pod jobPod, code int32) bool {
+	s := pod.summary
+	if s == nil || s.Role != launch.RoleLauncher || s.ExitCode == nil || s.Signal != 0 {
+		return false
+	}
+	return !slices.ContainsFunc(s.Ranks, func(end launch.RankEnd) bool { return end.Signal == code-128 })
+}
+
+// notStarted reads why the container runtime could not start a container's command (runc's words).
+func (p *patient) notStarted(pod jobPod, message string, figures map[string]string) mpi.Code {
+	if !anyIn(message, "executable file not found", "no such file or directory") {
+		figures["message"] = sentence(message)
+		return mpi.CodeContainerCreate
+	}
+	figures["where"] = lower(pod.title())
+	if program := execOf.FindStringSubmatch(message); program != nil {
+		figures["program"] = program[1]
+	}
+	return mpi.CodeProgramMissing
+}
+
+// execOf is where runc names the command that it could not start.
+var execOf = regexp.MustCompile(`exec: "([^"]+)"`)
 
 func endReason(end *corev1.ContainerStateTerminated) string {
 	if end.Reason == "" {

@@ -100,6 +100,8 @@ func TestWhatKubernetesSays(t *testing.T) {
 			})},
 		"volume-secret-missing": {mpi.CodeMissingReference, starting(2, onNode("node-a")).with(
 			event("Pod", "pi-worker-0", "FailedMount", `MountVolume.SetUp failed for volume "creds" : secret "s3-credentials" not found`))},
+		"volumes-late": {mpi.CodeImagePull, starting(2, onNode("node-a"), mpitest.Waiting("ImagePullBackOff", "not found")).with(
+			event("Pod", "pi-worker-0", "FailedMount", `MountVolume.SetUp failed for volume "mpi-agent-key" : failed to sync secret cache: timed out waiting for the condition`))},
 		"pod-security": {mpi.CodePodSecurity, running(2).with(refusal("Pod", "pi-worker-0",
 			`pods "pi-worker-0" is forbidden: violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false (container "main" must set securityContext.allowPrivilegeEscalation=false), runAsNonRoot != true`))},
 		"security-context": {mpi.CodeSCCDenied, running(2).with(refusal("Pod", "pi-worker-0",

@@ -13,7 +13,7 @@ import (
 
 var memoryTexts = map[mpi.Code]text{
 	mpi.CodeOutOfMemory: {
-		summary: "{who} ran out of memory{rankText}: {used|the program needed more than it may use} of {limit|what the pod may use}. " +
+		summary: "{who} ran out of memory{rankText}: {used|it needed more than it may use}{ofLimit}. " +
 			"The kernel then ends the program at once, and with it the whole MPI job.",
 		remedies: []Remedy{
 			{Text: "Give each {role} more memory{more}.", Action: "{field}.spec.containers[0].resources.limits.memory"},
@@ -96,6 +96,10 @@ func (p *patient) limitFigures(pods []jobPod, figures map[string]string) {
 	}
 	if limit > 0 {
 		figures["limit"] = bytesText(limit)
+		figures["ofLimit"] = ", " + figures["limit"]
+		if figures["used"] != "" {
+			figures["ofLimit"] = " of " + figures["limit"]
+		}
 		figures["more"] = fmt.Sprintf(", for a start %s in place of %s", bytesText(limit/2*3), bytesText(limit))
 	}
 }

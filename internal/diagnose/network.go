@@ -18,6 +18,13 @@ var networkTexts = map[mpi.Code]text{
 			{Text: "If the numbers fit, MPI did not read the job's list of hosts: take --host and --hostfile out of the command."},
 		},
 	},
+	mpi.CodeTooFewCores: {
+		summary: "mpirun wanted to give each of {slots|its} ranks (processes of the program) a processor core of its own, and there are fewer cores where they were to run.",
+		remedies: []Remedy{
+			{Text: "Let ranks share cores: in a container, the limit of CPUs divides them anyway.", Action: "mpirun --bind-to none"},
+			{Text: "Or have no more slots in each worker than machines have cores.", Action: "{slotsField}"},
+		},
+	},
 	mpi.CodeHostfileIgnored: {
 		summary: "All ranks ran beside the launcher and none on the job's {workers} workers: MPI found {found} of {expected} slots. The result would look right and be computed on one machine.",
 		remedies: []Remedy{

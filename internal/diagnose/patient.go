@@ -109,10 +109,19 @@ func (p *patient) readLogs() []sign {
 }
 
 func look(lines []string, symptom flavor.Symptom) (line string, figures map[string]string, found bool) {
-	for _, line := range lines {
-		if figures, found := symptom.Match(line); found {
-			return line, figures, true
+	const following = 12
+	for i, line := range lines {
+		figures, found := symptom.Match(line)
+		if !found {
+			continue
 		}
+		if figures == nil {
+			figures = map[string]string{}
+		}
+		for _, next := range lines[i+1 : min(len(lines), i+1+following)] {
+			symptom.Add(figures, next)
+		}
+		return line, figures, true
 	}
 	return "", nil, false
 }

@@ -1,8 +1,10 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"opendatahub.io/mpijob/internal/mpi"
@@ -39,7 +41,7 @@ var refusalTexts = map[mpi.Code]text{
 	mpi.CodePodSecurity: {
 		summary: "The namespace does not allow pods with the rights that this job's ask for (Pod Security level {level|of the namespace}): {violations|see the message}.",
 		remedies: []Remedy{
-			{Text: "Set what the message names in the pods' templates; the agent needs no rights at all.", Action: "securityContext: {allowPrivilegeEscalation: false, runAsNonRoot: true, capabilities: {drop: [ALL]}, seccompProfile: {type: RuntimeDefault}}"},
+			{Text: "Set what is named above in the pods' templates; the agent needs no rights at all.", Action: "securityContext: {allowPrivilegeEscalation: false, runAsNonRoot: true, capabilities: {drop: [ALL]}, seccompProfile: {type: RuntimeDefault}}"},
 			{Text: "Or run the job in a namespace that allows more."},
 		},
 	},
@@ -74,6 +76,7 @@ var refusalTexts = map[mpi.Code]text{
 var (
 	quotaMessage    = regexp.MustCompile(`exceeded quota: (\S+), requested: (\S+), used: (\S+), limited: (\S+)`)
 	securityMessage = regexp.MustCompile(`violates PodSecurity "([a-z]+):[^"]*": (.*)`)
+	inBrackets      = regexp.MustCompile(` \([^()]*\)`)
 	webhookMessage  = regexp.MustCompile(`admission webhook "([^"]+)" denied the request(?:: )?(.*)`)
 )
 
@@ -83,7 +86,11 @@ func refused(p *patient) []Finding {
 	if p.outcome.Reason == mpi.ReasonInvalid {
 		found = append(found, p.find(mpi.CodeInvalid, Error, nil, map[string]string{"message": p.outcome.Message}))
 	}
-	for _, r := range p.evidence.Refusals {
+	// They come in the order of answers.
+	refusals := slices.SortedStableFunc(slices.Values(p.evidence.Refusals), func(a, b mpi.Refusal) int {
+		return cmp.Or(strings.Compare(a.Kind, b.Kind), cmp.Compare(len(a.Name), len(b.Name)), strings.Compare(a.Name, b.Name))
+	})
+	for _, r := range refusals {
 		found = append(found, p.refusal(r))
 	}
 	for _, event := range p.events("Job", func(e mpi.Event) bool { return e.Reason == "FailedCreate" }) {
@@ -115,7 +122,7 @@ func (p *patient) refusal(r mpi.Refusal) Finding {
 	case strings.Contains(r.Message, "exceeded quota"):
 		code = mpi.CodeQuotaExceeded
 	case security != nil:
-		code, figures["level"], figures["violations"] = mpi.CodePodSecurity, security[1], strings.TrimSuffix(security[2], ".")
+		code, figures["level"], figures["violations"] = mpi.CodePodSecurity, security[1], strings.TrimSuffix(inBrackets.ReplaceAllString(security[2], ""), ".")
 	case strings.Contains(r.Message, "unable to validate against any security context constraint"):
 		code = mpi.CodeSCCDenied
 		_, rest, _ := strings.Cut(r.Message, "constraint: ")
@@ -143,6 +150,10 @@ func quotaText(requested, used, hard string) string {
 	var parts []string
 	for name := range strings.SplitSeq(requested, ",") {
 		name, value, _ := strings.Cut(name, "=")
+		if name == "pods" {
+			parts = append(parts, fmt.Sprintf("it may have %s pods, and %s of %s are in use", hardOf[name], usedOf[name], hardOf[name]))
+			continue
+		}
 		parts = append(parts, fmt.Sprintf("one more pod asks for %s %s, %s of %s are in use", value, strings.TrimPrefix(name, "requests."), usedOf[name], hardOf[name]))
 	}
 	return strings.Join(parts, "; ")

@@ -77,6 +77,18 @@ slots that were requested by the application:
 
 Either request fewer procs for your application, or make more slots
 available for use.`)},
+		"15-too-few-cores": {mpi.CodeTooFewCores, failed(213, `--------------------------------------------------------------------------
+A request was made to bind that would require binding
+processes to more cpus than are available in your allocation:
+
+   Application:     ranks
+   #processes:      4
+   Mapping policy:  BYCORE
+   Binding policy:  CORE
+
+You can override this protection by adding the "overload-allowed"
+option to your binding directive.
+--------------------------------------------------------------------------`)},
 		"16-rank-killed": {mpi.CodeKilled, failed(137, `--------------------------------------------------------------------------
 mpirun noticed that process rank 3 with PID 27 on node pi-worker-1 exited on signal 9 (Killed).`, sshd)},
 		"16-rank-killed-by-memory": {mpi.CodeOutOfMemory, failed(137, `prterun noticed that process rank 3 with PID 27 on node pi-worker-1 exited on signal 9 (Killed).`).with(
@@ -94,6 +106,11 @@ mpirun noticed that process rank 2 with PID 27 on node pi-worker-1 exited on sig
 		"17-segmentation-fault-by-agent": {mpi.CodeSegfault, failed(139, `starting`).with(launcherLeft(launch.Summary{
 			Code: launch.RankFailed, Message: "Rank 2 (solver) ended by signal 11 (SIGSEGV).",
 			Ranks: []launch.RankEnd{{Rank: 0, ExitCode: 143, Signal: 15, Program: "solver"}, {Rank: 2, ExitCode: 139, Signal: 11, Program: "solver"}},
+		}, 139))},
+		"17-segmentation-fault-in-two-lines": {mpi.CodeSegfault, failed(139, `[pi-worker-1:35   :0:35] Caught signal 11 (Segmentation fault: tkill(2) or tgkill(2) at address 0x3ba4b51000000023)
+prterun noticed that process rank 2 with PID 35 on node pi-worker-1 exited on
+signal 11 (Segmentation fault).`).with(launcherLeft(launch.Summary{
+			Code: launch.RankFailed, ExitCode: new(int32(139)), Ranks: []launch.RankEnd{{Rank: 2, ExitCode: 139, Signal: 11, Program: "solver"}},
 		}, 139))},
 		"18-bus-error":           {mpi.CodeBusError, failed(135, `mpirun noticed that process rank 1 with PID 31 on node pi-worker-0 exited on signal 7 (Bus error).`)},
 		"18-shared-memory":       {mpi.CodeBusError, failed(1, `RuntimeError: DataLoader worker (pid 412) is killed by signal: Bus error. It is possible that dataloader's workers are out of shared memory. Please try to raise your shared memory limit.`)},
@@ -126,10 +143,26 @@ while attempting to start process rank 0.`)},
 		"21-launcher-command-missing": {mpi.CodeProgramMissing, failed(127, ``).with(launcherLeft(launch.Summary{
 			Code: launch.ProgramMissing, Message: `The launcher's command "mpirum" is not in its image: executable file not found in $PATH.`, ExitCode: new(int32(127)),
 		}, 127))},
+		"21-program-missing-by-the-runtime": {mpi.CodeProgramMissing, failed(1, "ssh: connect to host pi-worker-0.pi.ns.svc port 2222: Connection refused", sshd).with(
+			worker(0, corev1.PodFailed, mpitest.Exited(128, "StartError"), func(pod *corev1.Pod) {
+				pod.Status.ContainerStatuses[0].State.Terminated.Message = `failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: exec: "/usr/sbin/sshd": stat /usr/sbin/sshd: no such file or directory: unknown`
+			}))},
+		"21-program-missing-own-code": {mpi.CodeProgramMissing, failed(132, `mpirun was unable to launch the specified application as it could not access
+or execute an executable:
+
+Executable: /data/train
+Node: pi-worker-1.pi.ns.svc
+
+while attempting to start process rank 0.
+4 total processes failed to start`).with(launcherLeft(launch.Summary{Code: launch.RankFailed, ExitCode: new(int32(132))}, 132))},
 		"22-daemon-missing":   {mpi.CodeDaemonMissing, failed(1, `bash: line 1: orted: command not found`+unreliable)},
 		"22-daemon-missing-5": {mpi.CodeDaemonMissing, failed(1, `/bin/sh: 1: prted: not found`)},
 		"23-library-missing": {mpi.CodeLibraryMissing, failed(127, `/app/solver: error while loading shared libraries: libmpi.so.40: cannot open shared object file: No such file or directory
 mpirun detected that one or more processes exited with non-zero status, thus causing the job to be terminated.`)},
+		"23-library-missing-by-agent": {mpi.CodeLibraryMissing, failed(127, `/app/solver: error while loading shared libraries: libcuda.so.1: cannot open shared object file: No such file or directory
+mpirun detected that one or more processes exited with non-zero status, thus causing the job to be terminated.`).with(launcherLeft(launch.Summary{
+			Code: launch.RankFailed, ExitCode: new(int32(127)), Ranks: []launch.RankEnd{{Rank: 2, ExitCode: 127, Program: "solver"}},
+		}, 127))},
 		"24-root-refused": {mpi.CodeRootRefused, failed(1, `mpirun has detected an attempt to run as root.
 
 Running as root is *strongly* discouraged as any mistake (e.g., in
@@ -200,6 +233,12 @@ func TestAgentsTell(t *testing.T) {
 		"agent-unreachable-for-an-image": {mpi.CodeImagePull, failed(1, unreliable).with(
 			trouble(launch.Unreachable, "its name is not known (no such host): its pod has no address yet, or the job's Service is missing", 120),
 			worker(2, corev1.PodPending, mpitest.Waiting("ImagePullBackOff", `Back-off pulling image "quay.io/nobody/nothing:1": ErrImagePull: unauthorized: access to the requested resource is not authorized`)))},
+		"agent-still-waiting": {mpi.CodeLauncherUnresolved, failed(255, `[mpiexec@pi-launcher] Error: Unable to run bstrap_proxy on pi-worker-1.pi.ns.svc (pid 16, exit code 768)
+[bstrap:0:1@pi-worker-1] HYD_sock_connect (../../../../../src/pm/i_hydra/libhydra/sock/hydra_sock_intel.c:209): getaddrinfo returned error -2 (Name or service not known)
+[bstrap:0:1@pi-worker-1] main (../../../../../src/pm/i_hydra/libhydra/bstrap/src/hydra_bstrap_proxy.c:532): unable to connect to server pi-launcher at port 34791 (check for firewalls!)`, intelMPI).with(launcherLeft(launch.Summary{
+			Code: launch.Unreachable, ExitCode: new(int32(255)), HostsExpected: 4, HostsReached: 3,
+			Hosts: []launch.HostTrouble{{Host: "pi-worker-0", Code: launch.Unreachable, Message: "its name is not known (no such host): its pod has no address yet, or the job's Service is missing"}},
+		}, 255))},
 		"agent-key-refused": {mpi.CodeKeyRefused, failed(1, unreliable).with(trouble(launch.KeyRefused, "it does not accept this job's key (Permission denied): do both pods mount the same Secret?", 8))},
 		"agent-host-key":    {mpi.CodeHostKeyMismatch, failed(1, unreliable).with(trouble(launch.HostKeyMismatch, "what answers at 10.244.1.9:2222 is not this job's worker: host key differs", 8))},
 		"agent-worker-lost": {mpi.CodeConnectionLost, failed(1, `PRTE has lost communication with a remote daemon.`).with(trouble(launch.ConnectionLost,

@@ -231,7 +231,7 @@ func containers(p *patient) []Finding {
 		}
 	case strings.Contains(message, "executable file not found"), strings.Contains(message, "no such file or directory"):
 		code = mpi.CodeProgramMissing
-		if program := regexp.MustCompile(`exec: "([^"]+)"`).FindStringSubmatch(message); program != nil {
+		if program := execOf.FindStringSubmatch(message); program != nil {
 			figures["program"], figures["where"] = program[1], "the "+string(g.pods[0].role)
 		}
 	case strings.Contains(message, "runAsNonRoot"):
@@ -249,7 +249,7 @@ func volumes(p *patient) []Finding {
 		return e.Reason == "FailedMount" || e.Reason == "FailedAttachVolume" || e.Reason == "FailedMapVolume"
 	}) {
 		pod := p.startingPod(event.Name)
-		if pod == nil || pod.Spec.NodeName == "" {
+		if pod == nil || pod.Spec.NodeName == "" || hasVolumes(*pod) || anyIn(event.Message, passing...) {
 			continue
 		}
 		code, figures := mpi.CodeMountFailed, map[string]string{"message": sentence(event.Message)}
@@ -265,6 +265,36 @@ func volumes(p *patient) []Finding {
 		found = append(found, f)
 	}
 	return found
+}
+
+// unstartable tells of containers whose command the container runtime could not start.
+func unstartable(p *patient) []Finding {
+	var pods []jobPod
+	for _, pod := range p.pods {
+		if end := pod.end(); end != nil && (end.Reason == startError || end.Reason == "ContainerCannotRun") {
+			pods = append(pods, pod)
+		}
+	}
+	if len(pods) == 0 {
+		return nil
+	}
+	f := p.containerEnd(pods[0])
+	f.Affected = names(pods)
+	return []Finding{f}
+}
+
+// startError is the kubelet's reason for a container that did not start.
+const startError = "StartError"
+
+// passing are what the kubelet says of volumes of a pod that it has just seen for the first time; it tries again.
+var passing = []string{"failed to sync secret cache", "failed to sync configmap cache", "no relationship found between node"}
+
+// hasVolumes tells whether a pod that starts has got its volumes: a container of it has got beyond them.
+func hasVolumes(pod jobPod) bool {
+	return slices.ContainsFunc(containersOf(pod), func(c corev1.ContainerStatus) bool {
+		return c.State.Running != nil || c.State.Terminated != nil ||
+			c.State.Waiting != nil && c.State.Waiting.Reason != "" && c.State.Waiting.Reason != "ContainerCreating" && c.State.Waiting.Reason != "PodInitializing"
+	})
 }
 
 // claims say how the job's volume claims are; which picks some.

@@ -16,6 +16,8 @@ type Symptom struct {
 	// Pattern, where there is one, matches the line too. Its named groups are figures for the finding: host, program,
 	// library, rank, code, signal, size, slots, uid, file, device.
 	Pattern *regexp.Regexp
+	// More are figures too, on the lines that follow: of texts that say them one by one.
+	More []*regexp.Regexp
 	// Umbrella is set where the text only sums up what has its cause elsewhere.
 	Umbrella bool
 }
@@ -33,12 +35,25 @@ func (s Symptom) Match(line string) (figures map[string]string, found bool) {
 		return nil, false
 	}
 	figures = map[string]string{}
-	for i, name := range s.Pattern.SubexpNames() {
-		if name != "" && groups[i] != "" {
+	add(figures, s.Pattern, groups)
+	return figures, true
+}
+
+// Add adds the figures that a line after the symptom's tells; those that are known stay.
+func (s Symptom) Add(figures map[string]string, line string) {
+	for _, pattern := range s.More {
+		if groups := pattern.FindStringSubmatch(line); groups != nil {
+			add(figures, pattern, groups)
+		}
+	}
+}
+
+func add(figures map[string]string, pattern *regexp.Regexp, groups []string) {
+	for i, name := range pattern.SubexpNames() {
+		if name != "" && groups[i] != "" && figures[name] == "" {
 			figures[name] = groups[i]
 		}
 	}
-	return figures, true
 }
 
 // known is the order in which causes outrank each other: the way to the workers, what an implementation says of

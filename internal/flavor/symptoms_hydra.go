@@ -14,6 +14,7 @@ func (intelMPI) Symptoms() []Symptom { return known(hydraOwn, hydraSummingUp) }
 
 var hydraOwn = []Symptom{
 	{Code: mpi.CodeLauncherUnresolved, Text: "unable to get host address for", Pattern: regexp.MustCompile(`unable to get host address for (?P<host>\S+)`)},
+	{Code: mpi.CodeLauncherUnresolved, Text: "getaddrinfo returned error"},
 	{Code: mpi.CodeSSHFailed, Text: "unable to run bstrap_proxy", Pattern: regexp.MustCompile(`unable to run bstrap_proxy on (?P<host>\S+) .*exit code 65280`)},
 	{Code: mpi.CodeRemoteCommand, Text: "unable to run bstrap_proxy", Pattern: regexp.MustCompile(`unable to run bstrap_proxy on (?P<host>\S+) .*exit code 256\b`)},
 	{Code: mpi.CodeDaemonMissing, Text: "not found", Pattern: regexp.MustCompile(`(?P<program>\b(?:hydra_pmi_proxy|hydra_bstrap_proxy)): (?:command )?not found`)},

@@ -79,6 +79,7 @@ const (
 const (
 	CodeNotEnoughSlots  Code = "NotEnoughSlots"
 	CodeHostfileIgnored Code = "HostfileIgnored"
+	CodeTooFewCores     Code = "TooFewCores"
 	CodeMixedMPI        Code = "MixedMPI"
 	CodeWrongInterface  Code = "WrongInterface"
 	CodeCountOverflow   Code = "CountOverflow"

@@ -131,9 +131,11 @@ func (m maker) recall(lost v1alpha1.Finding, findings []v1alpha1.Finding, failur
 	if failure != nil {
 		failure.Code = lost.Code
 		if len(lost.Affected) > 0 {
-			failure.Pod, failure.Rank = lost.Affected[0], nil
+			failure.Pod, failure.Rank, failure.ExitCode = lost.Affected[0], nil, nil
 		}
 	}
+	// That the cause is not known is not so.
+	findings = slices.DeleteFunc(findings, func(f v1alpha1.Finding) bool { return f.Code == string(mpi.CodeUnknown) })
 	return append([]v1alpha1.Finding{lost}, findings...), failure
 }
 
