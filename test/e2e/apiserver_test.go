@@ -1,0 +1,145 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// away is how long the API server is away: long enough that the operator's leader loses its lease and nodes miss theirs.
+const away = 30 * time.Second
+
+// machine returns what runs a command of the one-machine cluster. The test is skipped on any other cluster.
+func machine(t *testing.T) func(command string) error {
+	t.Helper()
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kubeconfig, err := filepath.Abs(os.Getenv("KUBECONFIG")); err != nil || kubeconfig != filepath.Join(root, ".cluster", "kubeconfig") {
+		t.Skip("SKIPPED: only the one-machine cluster's API server can be stopped")
+	}
+	return func(command string) error {
+		out, err := exec.Command(filepath.Join(root, "bin", "cluster"), command).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("cluster %s: %w\n%s", command, err, out)
+		}
+		return nil
+	}
+}
+
+// TestAPIServerRestarted takes the API server away while one job runs and another one has just come: the one that runs
+// is not disturbed, the other one starts when the API server is back, and so is the operator.
+func TestAPIServerRestarted(t *testing.T) {
+	cluster := machine(t)
+	namespace := newNamespace(t)
+	operator := &appsv1.Deployment{}
+	key := types.NamespacedName{Namespace: "mpijob-system", Name: "mpijob-operator"}
+	if err := api.Get(t.Context(), key, operator); err != nil {
+		t.Skipf("SKIPPED: the operator is not installed as %s: %v", key, err)
+	}
+	job := sleeping(t, namespace, 900, func(job *kubeflow.MPIJob) { job.Name = "before" })
+	create(t, job)
+	waitFor(t, job, "it runs", runs)
+	before := podsByName(t, job)
+
+	next := sleeping(t, namespace, 1, func(job *kubeflow.MPIJob) { job.Name = "just-come" })
+	create(t, next)
+	// Whatever fails from here on, other tests need the API server.
+	t.Cleanup(func() {
+		if err := cluster("start-apiserver"); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := cluster("stop-apiserver"); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(away) // It is the outage's length that matters, not what happens in it.
+	if err := cluster("start-apiserver"); err != nil {
+		t.Fatal(err)
+	}
+	back := time.Now()
+	waitFor(t, next, "the job that had just come succeeds", succeeded)
+	t.Logf("the job that had just come had succeeded %s after the API server was back", time.Since(back).Round(time.Second))
+	if pods := podsOf(t, next, mpi.RoleLauncher); len(pods) != 1 {
+		t.Errorf("its launcher has %d pods, want 1", len(pods))
+	}
+	eventually(t, "all replicas of the operator are back", 3*time.Minute, func() error {
+		if err := api.Get(t.Context(), key, operator); err != nil {
+			return err
+		}
+		if s := operator.Status; s.AvailableReplicas != *operator.Spec.Replicas {
+			return fmt.Errorf("%d of %d are available", s.AvailableReplicas, *operator.Spec.Replicas)
+		}
+		return nil
+	})
+	t.Logf("the operator's replicas were available %s after the API server was back", time.Since(back).Round(time.Second))
+	waitFor(t, job, "the job from before still runs, with all its pods ready", func(job *kubeflow.MPIJob) error {
+		for _, pod := range podsByName(t, job) {
+			if !mpi.IsReady(&pod) {
+				return fmt.Errorf("%s is not ready", pod.Name)
+			}
+		}
+		return runs(job)
+	})
+	after := podsByName(t, job)
+	if len(after) != len(before) {
+		t.Errorf("the job from before had %d pods, and now has %d", len(before), len(after))
+	}
+	for name, pod := range after {
+		if err := undisturbed(before[name], pod); err != nil {
+			text, _ := logs.CoreV1().Pods(namespace).GetLogs(name, &corev1.PodLogOptions{Previous: true}).DoRaw(t.Context())
+			t.Errorf("%s: %v; what it had printed before:\n%s", name, err, text)
+		}
+	}
+	reported(t, "MPIJob", namespace, next.Name, "its record tells of its end", inPhase(mpi.PhaseSucceeded))
+	var pods corev1.PodList
+	if err := api.List(t.Context(), &pods, client.InNamespace(key.Namespace)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range pods.Items {
+		for _, c := range pods.Items[i].Status.ContainerStatuses {
+			t.Logf("%s of %s has been restarted %d times", c.Name, pods.Items[i].Name, c.RestartCount)
+		}
+	}
+}
+
+// podsByName are all pods of a job.
+func podsByName(t *testing.T, job *kubeflow.MPIJob) map[string]corev1.Pod {
+	t.Helper()
+	found := map[string]corev1.Pod{}
+	for _, role := range []mpi.Role{mpi.RoleLauncher, mpi.RoleWorker} {
+		for _, pod := range podsOf(t, job, role) {
+			found[pod.Name] = pod
+		}
+	}
+	return found
+}
+
+// undisturbed tells what has become of a pod that should have run on.
+func undisturbed(before, after corev1.Pod) error {
+	if before.UID != after.UID {
+		return fmt.Errorf("its UID was %q and is %q", before.UID, after.UID)
+	}
+	if after.DeletionTimestamp != nil {
+		return errors.New("it is being deleted")
+	}
+	for i, c := range after.Status.ContainerStatuses {
+		if i < len(before.Status.ContainerStatuses) && c.RestartCount != before.Status.ContainerStatuses[i].RestartCount {
+			return fmt.Errorf("container %s was restarted", c.Name)
+		}
+	}
+	return nil
+}
