@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -98,4 +100,28 @@ func followed(t *testing.T, people map[string]client.Client, job client.Object, 
 	if want := "The job was deleted by bob before it had ended."; !strings.HasPrefix(report.Status.Message, want) {
 		t.Errorf("the report says %q, want %q", report.Status.Message, want)
 	}
+	wants := map[string]int32{"PodsStarting": 2, "DeletionRequested": 1, "JobDeleted": 1}
+	steps := map[string]int32{"Created": 1, "Suspended": 1, "Resumed": 1, "Running": 2}
+	for step, times := range steps {
+		if kind == kubeflow.Kind {
+			step = kind + step
+		}
+		wants[step] = times
+	}
+	eventually(t, "its events tell each step once", time.Minute, func() error {
+		var events corev1.EventList
+		if err := api.List(t.Context(), &events, client.InNamespace(namespace)); err != nil {
+			return err
+		}
+		got := map[string]int32{}
+		for _, event := range events.Items {
+			if _, wanted := wants[event.Reason]; wanted && event.InvolvedObject.UID == job.GetUID() {
+				got[event.Reason] += max(event.Count, 1)
+			}
+		}
+		if diff := cmp.Diff(wants, got); diff != "" {
+			return fmt.Errorf("(-want +got)\n%s", diff)
+		}
+		return nil
+	})
 }
