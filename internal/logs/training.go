@@ -25,11 +25,14 @@ var progressNames = map[string]func(*mpi.Training) *string{
 var (
 	// What mpirun puts before a line that it tags: [1,0]<stdout>: or [0] or [job,0]<stdout>.
 	rankTag = regexp.MustCompile(`^\[(?:[^\],]*,)?(?:MPI_COMM_WORLD,)?(\d+)\](?:<\w+>)?:? ?`)
-	pair    = regexp.MustCompile(`(?:^|[\s,;|(\[{])([A-Za-z_]+)\s?[=:]\s?([-+]?(?:\d[\d,._]*(?:[eE][-+]?\d+)?(?:/\d+)?%?|nan|NaN|inf|Infinity))(?:$|[\s,;|)\]}])`)
+	// A quote before and after the name is Python's way to print a dictionary, as Hugging Face's trainer does.
+	pair = regexp.MustCompile(`(?:^|[\s,;|(\[{])'?([A-Za-z_]+)'?\s?[=:]\s?([-+]?(?:\d[\d,._]*(?:[eE][-+]?\d+)?(?:/\d+)?%?|nan|NaN|inf|Infinity))(?:$|[\s,;|)\]}])`)
+	// In words, as Keras and PyTorch's examples have it: Epoch 3/10, Epoch: [3][10/500], Loss 0.25 (0.31).
+	inWords = regexp.MustCompile(`(?:^|[\s,;|(\[{])(?:([Ee]poch):?\s+\[?(\d+(?:/\d+)?)|([Ll]oss|[Aa]ccuracy|[Aa]cc)\s+(\d+\.\d+(?:[eE][-+]?\d+)?))(?:$|[\s,;|:)\]}])`)
 )
 
-// Training reads the progress that a line tells of, if it tells of any: a JSON object, or key=value pairs, with epoch,
-// step, loss, accuracy or progress. Of lines that mpirun has tagged with a rank only those of rank 0 count.
+// Training reads the progress that a line tells of, if it tells of any: a JSON object, key=value pairs, or the words
+// of common libraries, with epoch, step, loss, accuracy or progress. Of lines that mpirun has tagged with a rank only those of rank 0 count.
 func Training(line string) (mpi.Training, bool) {
 	line = strings.TrimSpace(line)
 	if tag := rankTag.FindStringSubmatch(line); tag != nil {
@@ -43,6 +46,7 @@ func Training(line string) (mpi.Training, bool) {
 		return p, says(p)
 	}
 	readPairs(&p, line)
+	readWords(&p, line)
 	return p, says(p)
 }
 
@@ -106,8 +110,16 @@ func readJSON(p *mpi.Training, text string) bool {
 
 var jsonNames = []string{"epoch", "step", "global_step", "iteration", "loss", "train_loss", "accuracy", "acc", "progress"}
 
+func readWords(p *mpi.Training, line string) {
+	for _, found := range inWords.FindAllStringSubmatch(line[:min(len(line), enough)], -1) {
+		set(p, found[1]+found[3], found[2]+found[4])
+	}
+}
+
+// enough is how much of a line is looked at.
+const enough = 4 * MaxLine
+
 func readPairs(p *mpi.Training, line string) {
-	const enough = 4 * MaxLine
 	if len(line) > enough {
 		line = line[:enough]
 	}
