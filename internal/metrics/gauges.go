@@ -56,6 +56,9 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	var shown []*v1alpha1.JobReport
 	for i := range records {
 		job := &records[i]
+		if !isMPI(job) {
+			continue
+		}
 		if sums[job.Namespace] == nil {
 			sums[job.Namespace] = &tally{}
 		}
@@ -91,7 +94,7 @@ type tally struct {
 }
 
 func (s *tally) add(job *v1alpha1.JobReport, current bool) {
-	if job.Spec.JobRef.Kind == "MPIJob" {
+	if isMPIJob(job) {
 		s.mpiJobs = true
 		switch {
 		case job.Status.Phase == running:
@@ -160,7 +163,7 @@ func (m *Metrics) tidy(records []v1alpha1.JobReport, now time.Time) {
 	for i := range records {
 		namespace := records[i].Namespace
 		m.seen[namespace] = now
-		if records[i].Spec.JobRef.Kind == "MPIJob" && !begun[namespace] {
+		if isMPIJob(&records[i]) && !begun[namespace] {
 			begun[namespace] = true
 			m.begin(namespace)
 		}

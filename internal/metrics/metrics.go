@@ -10,7 +10,8 @@
 // over all replicas is right.
 //
 // Metrics named training_operator_mpijob_* count MPIJobs alone, as the names say to those who know them from elsewhere;
-// those named mpijob_* are of all MPI jobs, TrainJobs included. A namespace of which there has been no record for an
+// those named mpijob_* are of all MPI jobs, TrainJobs included. TrainJobs of other frameworks have records, too, but are
+// not counted here. A namespace of which there has been no record for an
 // hour is forgotten, with its counters.
 package metrics
 
@@ -110,6 +111,9 @@ func (m *Metrics) ReportNotWritten() { m.notWritten.Inc() }
 
 // Observe counts and measures what is new in a record that was written. The previous one is nil the first time.
 func (m *Metrics) Observe(previous *v1alpha1.JobReport, next v1alpha1.JobReport) {
+	if !isMPI(&next) {
+		return
+	}
 	var before v1alpha1.JobReportStatus
 	if previous != nil {
 		before = previous.Status
@@ -120,7 +124,7 @@ func (m *Metrics) Observe(previous *v1alpha1.JobReport, next v1alpha1.JobReport)
 		return
 	}
 	m.seenNow(next.Namespace)
-	if next.Spec.JobRef.Kind == "MPIJob" {
+	if isMPIJob(&next) {
 		m.begin(next.Namespace)
 		if previous == nil {
 			m.created.WithLabelValues(next.Namespace).Inc()
@@ -139,6 +143,11 @@ func (m *Metrics) Observe(previous *v1alpha1.JobReport, next v1alpha1.JobReport)
 	}
 	m.consumed(next.Namespace, before.Consumption, now.Consumption)
 }
+
+func isMPIJob(job *v1alpha1.JobReport) bool { return job.Spec.JobRef.Kind == "MPIJob" }
+
+// isMPI tells whether a job runs MPI. An MPIJob does, whatever it says.
+func isMPI(job *v1alpha1.JobReport) bool { return isMPIJob(job) || job.Status.MPI.Implementation != "" }
 
 // begin makes the counters of a namespace begin at 0, so that the first failure is seen as an increase.
 func (m *Metrics) begin(namespace string) {

@@ -130,13 +130,14 @@ func TestJobsAreCounted(t *testing.T) {
 	w := newWorld()
 	good, bad, waits, gone := job("good"), job("bad"), job("waits"), job("gone")
 	train := job("train", func(j *mpi.Job) { j.Kind, j.Namespace = "TrainJob", "other" })
-	for _, j := range []mpi.Job{good, bad, waits, gone, train} {
+	torch := job("torch", func(j *mpi.Job) { j.Kind, j.Namespace, j.Implementation = "TrainJob", "third", "" })
+	for _, j := range []mpi.Job{good, bad, waits, gone, train, torch} {
 		w.pass(0, j, mpi.Observed{})
 	}
 	w.pass(10*time.Second, waits, pods(waits, corev1.PodPending, time.Time{}))
 	placed := w.clock.Now()
 	w.clock.Step(20 * time.Second)
-	for _, j := range []mpi.Job{good, bad, gone, train} {
+	for _, j := range []mpi.Job{good, bad, gone, train, torch} {
 		w.pass(0, j, pods(j, corev1.PodRunning, placed))
 	}
 	w.clock.Step(100 * time.Second)
