@@ -32,6 +32,11 @@ const unawaited = client.DisableReadYourWritesConsistency
 // Nothing is ever overwritten that is not the job's: a new object is created, never applied over what may be
 // there, and a change is applied to the very object that was observed.
 func (c *Cluster) Apply(ctx context.Context, job mpi.Job, p plan.Plan) ([]mpi.Refusal, error) {
+	if len(p.Base)+len(p.Pods)+len(p.Delete) == 0 {
+		return nil, nil
+	}
+	c.gate.begin()
+	defer c.gate.end()
 	refusals, err := c.each(ctx, job, p.Base)
 	removed := make(chan error, 1)
 	go func() { removed <- c.remove(ctx, job, p.Delete) }()

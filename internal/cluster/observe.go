@@ -31,7 +31,7 @@ type Cluster struct {
 // CacheOptions and read-your-writes consistency); live reads from the API server itself. New jobs get their
 // keys from keys.
 func New(cached client.Client, live client.Reader, keys *Keys, clock clock.PassiveClock) *Cluster {
-	return &Cluster{client: cached, live: live, keys: keys, gate: newGate(inFlight), clock: clock}
+	return &Cluster{client: cached, live: live, keys: keys, gate: newGate(inFlight, whileShared), clock: clock}
 }
 
 // Observe reads what exists of a job. Objects of the same names that are not this job's are not there for it;
