@@ -11,6 +11,7 @@ import (
 
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -141,14 +142,20 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 	if err != nil {
 		return nil, err
 	}
-	if err := addTrainJobs(m, restConfig, options, reports, waiting); err != nil {
+	settings := plan.Settings{
+		ClusterDomain: options.ClusterDomain, AgentImage: options.AgentImage,
+		NetworkPolicies: options.NetworkPolicies, OperatorNamespace: options.Namespace, AllowEgress: options.AllowEgress,
+	}
+	theirs := &trainJobs{
+		live: m.GetAPIReader(), clock: clock.RealClock{}, reporter: reports, queues: waiting, cluster: c, settings: settings,
+		runtimes: map[types.NamespacedName]usedRuntime{},
+	}
+	if err := addTrainJobs(m, restConfig, options, theirs); err != nil {
 		return nil, err
 	}
 	if err := addRuntimeTests(m, reports); err != nil {
 		return nil, err
 	}
-	settings := plan.Settings{ClusterDomain: options.ClusterDomain, AgentImage: options.AgentImage}
-	settings.NetworkPolicies, settings.OperatorNamespace, settings.AllowEgress = options.NetworkPolicies, options.Namespace, options.AllowEgress
 	for _, kind := range apiKinds {
 		r := &reconciler{
 			kind: kind, client: m.GetClient(), cluster: c, clock: clock.RealClock{}, settings: settings, reporter: reports, queues: waiting,

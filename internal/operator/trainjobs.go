@@ -8,6 +8,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,9 +30,11 @@ import (
 	"opendatahub.io/mpijob/internal/cluster"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/plan"
 )
 
-// trainJobs keeps the records of TrainJobs, those that Kubeflow Trainer runs. It never writes anything of theirs.
+// trainJobs keeps the records of TrainJobs, those that Kubeflow Trainer runs, and isolates those of MPI. It never writes
+// anything of theirs.
 type trainJobs struct {
 	// cached reads TrainJobs, and what JobSets have made, from a cache of their own: the operator's other one holds
 	// what MPIJobs have made. live reads what is read once for a job.
@@ -39,6 +42,9 @@ type trainJobs struct {
 	clock        clock.PassiveClock
 	reporter     *reporter
 	queues       *queues
+	// cluster writes NetworkPolicies.
+	cluster  *cluster.Cluster
+	settings plan.Settings
 
 	mu sync.Mutex
 	// runtimes are those that jobs run with, by the job's UID; they are dropped with the job.
@@ -51,13 +57,10 @@ type usedRuntime struct {
 	runtime trainjob.Runtime
 }
 
-// addTrainJobs has the records of TrainJobs kept from when Kubeflow Trainer is there, which may be later.
-func addTrainJobs(m manager.Manager, config *rest.Config, options Options, reports *reporter, waiting *queues) error {
-	if reports == nil {
-		return nil
-	}
+// addTrainJobs has TrainJobs isolated and their records kept from when Kubeflow Trainer is there, which may be later.
+func addTrainJobs(m manager.Manager, config *rest.Config, options Options, t *trainJobs) error {
 	err := m.Add(whenInstalled(m, "Kubeflow Trainer", trainerKinds, func(ctx context.Context) error {
-		return startTrainJobs(ctx, m, config, options, reports, waiting)
+		return t.start(ctx, m, config, options)
 	}))
 	if err != nil {
 		return fmt.Errorf("add records of TrainJobs: %w", err)
@@ -73,7 +76,8 @@ func hasTrainer(ctx context.Context, mapper meta.RESTMapper) bool {
 	return installed(ctx, mapper, "Kubeflow Trainer", trainerKinds)
 }
 
-func startTrainJobs(ctx context.Context, m manager.Manager, config *rest.Config, options Options, reports *reporter, waiting *queues) error {
+// start watches TrainJobs and what is made of them.
+func (t *trainJobs) start(ctx context.Context, m manager.Manager, config *rest.Config, options Options) error {
 	theirs, err := cacheBeside(m, config, cluster.JobSetCacheOptions(trainjob.LabelJobSet, trainjob.JobSetKind), options)
 	if err != nil {
 		return fmt.Errorf("read TrainJobs: %w", err)
@@ -84,10 +88,7 @@ func startTrainJobs(ctx context.Context, m manager.Manager, config *rest.Config,
 	if err := m.Add(theirs); err != nil {
 		return fmt.Errorf("add cache of TrainJobs: %w", err)
 	}
-	t := &trainJobs{
-		cached: theirs.GetClient(), live: m.GetAPIReader(), clock: clock.RealClock{}, reporter: reports, queues: waiting,
-		runtimes: map[types.NamespacedName]usedRuntime{},
-	}
+	t.cached = theirs.GetClient()
 	jobSet := &unstructured.Unstructured{}
 	jobSet.SetGroupVersionKind(trainjob.JobSetKind)
 	from := theirs.GetCache()
@@ -97,7 +98,9 @@ func startTrainJobs(ctx context.Context, m manager.Manager, config *rest.Config,
 		WatchesRawSource(source.Kind[client.Object](from, jobSet, ofTrainJob(sameName, 0), updated(leavingOnly))).
 		WatchesRawSource(source.Kind[client.Object](from, &batchv1.Job{}, ofTrainJob(byJobSet, soon), updated(launcherChanged))).
 		WatchesRawSource(source.Kind[client.Object](from, &corev1.Pod{}, ofTrainJob(byJobSet, soon), updated(podChanged))).
-		WatchesRawSource(waiting.source(trainjob.Kind)).
+		WatchesRawSource(t.queues.source(trainjob.Kind)).
+		Watches(&networkingv1.NetworkPolicy{}, ofTrainJob(isolated, soon), builder.WithPredicates(updated(changed))).
+		WatchesMetadata(&corev1.Namespace{}, namespaceEvents(m.GetClient(), requestFor(isolated))).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: concurrent,
 			SkipNameValidation:      new(true),
@@ -110,7 +113,7 @@ func startTrainJobs(ctx context.Context, m manager.Manager, config *rest.Config,
 	return nil
 }
 
-// Reconcile brings one TrainJob's record up to date.
+// Reconcile brings one TrainJob's NetworkPolicy and record up to date.
 func (t *trainJobs) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	job, err := trainjob.LoadJob(ctx, t.cached, request.NamespacedName)
 	if err != nil {
@@ -143,11 +146,27 @@ func (t *trainJobs) Reconcile(ctx context.Context, request reconcile.Request) (r
 	if seen.Queue, err = t.queues.of(ctx, converted, seen.Now); err != nil {
 		return reconcile.Result{}, err
 	}
-	next, err := t.reporter.tell(ctx, converted, seen, nil, trainjob.Follow(converted, seen, jobSet != nil))
+	out := trainjob.Follow(converted, seen, jobSet != nil)
+	refusals, err := t.isolate(ctx, converted, &seen, out)
+	if err != nil {
+		return again(err, nil)
+	}
+	next, err := t.reporter.tell(ctx, converted, seen, refusals, out)
 	if err != nil {
 		return again(nil, err)
 	}
+	if len(refusals) > 0 {
+		next = sooner(next, askAgain)
+	}
 	return reconcile.Result{RequeueAfter: next}, nil
+}
+
+// isolate gives a job the NetworkPolicy that it is to have, or takes it away. It returns what the API server refuses.
+func (t *trainJobs) isolate(ctx context.Context, job mpi.Job, seen *mpi.Observed, out mpi.Outcome) ([]mpi.Refusal, error) {
+	if err := t.cluster.ObserveIsolation(ctx, job, seen); err != nil {
+		return nil, err
+	}
+	return t.cluster.Apply(ctx, job, plan.Isolate(job, *seen, out, t.settings))
 }
 
 // observe reads what there is of a TrainJob: its JobSet, nil where there is none, and all that carries its label.
@@ -214,9 +233,10 @@ func (t *trainJobs) forget(job types.NamespacedName) {
 // ofTrainJob asks for a pass over the TrainJob of an object: after a while where more of its kind are likely to follow,
 // but at once where a pod has ended: it may be removed with its log in a moment.
 func ofTrainJob(name func(client.Object) string, wait time.Duration) handler.EventHandler {
+	request := requestFor(name)
 	add := func(q queue, object client.Object, wait time.Duration) {
-		if name := name(object); name != "" {
-			q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}, wait)
+		for _, job := range request(object) {
+			q.AddAfter(job, wait)
 		}
 	}
 	return handler.Funcs{
@@ -230,6 +250,24 @@ func ofTrainJob(name func(client.Object) string, wait time.Duration) handler.Eve
 		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { add(q, e.Object, wait) },
 	}
+}
+
+// requestFor asks for a pass over the TrainJob of an object, if it is one's.
+func requestFor(name func(client.Object) string) func(client.Object) []reconcile.Request {
+	return func(object client.Object) []reconcile.Request {
+		if name := name(object); name != "" {
+			return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
+		}
+		return nil
+	}
+}
+
+// isolated is the TrainJob's name for its NetworkPolicy; those of MPIJobs have none.
+func isolated(object client.Object) string {
+	if labels := object.GetLabels(); labels[mpi.LabelReportKind] == trainjob.Kind {
+		return labels[mpi.LabelReportJob]
+	}
+	return ""
 }
 
 // sameName is the TrainJob's name for itself and its JobSet.

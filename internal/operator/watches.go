@@ -50,7 +50,7 @@ func (r *reconciler) register(manager manager.Manager) error {
 		Watches(&corev1.ConfigMap{}, base, builder.WithPredicates(updated(changed))).
 		WatchesMetadata(&corev1.Secret{}, base, builder.WithPredicates(updated(changed))).
 		Watches(&networkingv1.NetworkPolicy{}, base, builder.WithPredicates(updated(changed))).
-		WatchesMetadata(&corev1.Namespace{}, r.namespaceEvents()).
+		WatchesMetadata(&corev1.Namespace{}, namespaceEvents(r.client, jobOf)).
 		WatchesRawSource(r.queues.source(r.kind.Name())).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: concurrent,
@@ -128,17 +128,19 @@ func (r *reconciler) podEvents() handler.Funcs {
 }
 
 // namespaceEvents have a pass follow over all isolated jobs of a namespace that lets pods connect elsewhere from now on.
-func (r *reconciler) namespaceEvents() handler.Funcs {
+func namespaceEvents(reader client.Reader, jobOf func(client.Object) []reconcile.Request) handler.Funcs {
 	return handler.Funcs{UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 		if e.ObjectOld.GetAnnotations()[mpi.AnnotationAllowEgress] == e.ObjectNew.GetAnnotations()[mpi.AnnotationAllowEgress] {
 			return
 		}
 		var policies networkingv1.NetworkPolicyList
-		if err := r.client.List(ctx, &policies, client.InNamespace(e.ObjectNew.GetName()), client.DisableReadYourWritesConsistency); err != nil {
+		if err := reader.List(ctx, &policies, client.InNamespace(e.ObjectNew.GetName()), client.DisableReadYourWritesConsistency); err != nil {
 			log.FromContext(ctx).Error(err, "jobs do not learn what their namespace allows from now on; touch its annotation again", "namespace", e.ObjectNew.GetName())
 		}
 		for i := range policies.Items {
-			pass(q, 0, &policies.Items[i])
+			for _, job := range jobOf(&policies.Items[i]) {
+				q.Add(job)
+			}
 		}
 	}}
 }

@@ -11,8 +11,10 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"opendatahub.io/mpijob/internal/kinds/trainjob"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
@@ -115,4 +117,47 @@ func TestNamespaceAllowsEgress(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestTrainJobIsIsolated: beside an MPIJob of the same name, and as its runtime was when it was made.
+func TestTrainJobIsIsolated(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	runtimeIn(t, namespace, "mpi-openmpi")
+	used := &unstructured.Unstructured{}
+	used.SetGroupVersionKind(trainjob.GroupVersion.WithKind(trainjob.RuntimeKind))
+	used.SetNamespace(namespace)
+	used.SetName("mpi")
+	if err := allow(t, used, "nfs"); err == nil || !strings.Contains(err.Error(), `"nfs": must have a port`) {
+		t.Errorf("an annotation that names no place is answered by %v", err)
+	}
+	if err := allow(t, used, "2049"); err != nil {
+		t.Fatal(err)
+	}
+	beside := sample(t, "pi", namespace)
+	beside.Spec.RunPolicy.Suspend = new(true)
+	create(t, beside)
+	isolation(t, namespace, "pi")
+
+	job := trainJob(t, namespace, "{numNodes: 2, command: [mpirun, -n, '2', ranks, --sleep, '10']}")
+	createTrainJob(t, job)
+	policy := isolation(t, namespace, "pi.trainjob")
+	if !opens(policy, 2049) {
+		t.Errorf("the runtime allows NFS, and the NetworkPolicy lets out %+v", policy.Spec.Egress)
+	}
+	if err := allow(t, used, "8080"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the job has its pods", 3*time.Minute, func() error {
+		if n := len(selected(t, policy)); n != 2 {
+			return fmt.Errorf("the NetworkPolicy is about %d pods", n)
+		}
+		return nil
+	})
+	ends(t, job, "Complete")
+	if now := isolation(t, namespace, "pi.trainjob"); now.UID != policy.UID || opens(now, 8080) || !opens(now, 2049) {
+		t.Errorf("after its runtime was changed the job's NetworkPolicy lets out %+v", now.Spec.Egress)
+	}
+	goes(t, job, policy)
+	isolation(t, namespace, "pi")
 }
