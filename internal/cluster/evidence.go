@@ -370,7 +370,7 @@ func (g *Gatherer) events(ctx context.Context, job mpi.Job, seen mpi.Observed) [
 	for _, about := range about {
 		g.eachEvent(ctx, job.Namespace, about, func(e *corev1.Event) {
 			uid, ours := uids[e.InvolvedObject.Kind+"/"+e.InvolvedObject.Name]
-			if ours && uid == e.InvolvedObject.UID && e.Source.Component != mpi.EventSource {
+			if ours && uid == e.InvolvedObject.UID && e.Source.Component != mpi.EventSource && e.Source.Component != mpi.StepSource {
 				found = append(found, g.event(e))
 			}
 		})

@@ -70,8 +70,13 @@ const IstioInject = "sidecar.istio.io/inject"
 // FieldManager is the name under which the operator writes fields.
 const FieldManager = "mpijob-operator"
 
-// EventSource is the component that a job's events come from. It is mpi-operator's, since tools compare it.
+// EventSource is the component that the events come from which mpi-operator tells, too. It is its own, since tools
+// compare it.
 const EventSource = "mpi-job-controller"
+
+// StepSource is the component that the events of a job's further steps come from. Clients tell 25 events of a source
+// about an object, and then one in five minutes: steps of a job that comes and goes must not cost it its last event.
+const StepSource = "mpijob-operator"
 
 // Role tells a job's pods apart.
 type Role string

@@ -76,7 +76,7 @@ func newReporter(ctx context.Context, m manager.Manager, masker logs.Masker, opt
 	}
 	r := &reporter{client: m.GetClient(), gatherer: gatherer, clock: clock.RealClock{}, metrics: jobs, retention: options.ReportRetention}
 	r.listener = newListener(gatherer.Listen, options.TrainingProgress)
-	r.events = m.GetEventRecorderFor(mpi.EventSource) //nolint:staticcheck // as the reconciler's
+	r.events = m.GetEventRecorderFor(mpi.StepSource) //nolint:staticcheck // as the reconciler's
 	if err := m.Add(manager.RunnableFunc(r.sweepAlways)); err != nil {
 		return nil, fmt.Errorf("add retention of JobReports: %w", err)
 	}
