@@ -213,7 +213,7 @@ func (j judge) fail(checks []v1alpha1.RuntimeCheck, cause *v1alpha1.Finding) str
 		case c.Name == name:
 			c.Result, c.Message, c.Milliseconds = v1alpha1.CheckFail, cut(message, 1024), 0
 			if cause != nil {
-				c.Finding, c.Remedies = cause.Code, cause.Remedies
+				c.Finding, c.Remedies = cause.Code, remedies(*cause)
 			}
 		case c.Result != v1alpha1.CheckPending:
 		case c.Name == v1alpha1.CheckImagePull && j.started() > 0 && name != v1alpha1.CheckImagePull:
@@ -231,6 +231,9 @@ func (j judge) fail(checks []v1alpha1.RuntimeCheck, cause *v1alpha1.Finding) str
 // blame finds the check that fails, and why; none where the job could not begin, with the cause if there is one.
 func (j judge) blame(cause *v1alpha1.Finding) (v1alpha1.CheckName, string) {
 	if cause != nil {
+		if mpi.Code(cause.Code) == mpi.CodeNotEnoughSlots {
+			return v1alpha1.CheckRanksDistinct, fmt.Sprintf("MPI did not read the job's list of hosts: it found no room for %d ranks, though there are %d pods for them.", j.Ranks, j.Ranks)
+		}
 		for _, name := range order {
 			if slices.Contains(failing[name], mpi.Code(cause.Code)) {
 				return name, cause.Summary
@@ -252,6 +255,24 @@ func (j judge) blame(cause *v1alpha1.Finding) (v1alpha1.CheckName, string) {
 		return v1alpha1.CheckProcessStart, "All pods run, but MPI has not started the processes (ranks), or they do not end. See the launcher's log of a job of your own, and its JobReport."
 	}
 	return "", ""
+}
+
+// remedies are those of a finding, but for one that means something else here: a test asks for as many ranks as there are
+// slots.
+func remedies(cause v1alpha1.Finding) []v1alpha1.Remedy {
+	if mpi.Code(cause.Code) != mpi.CodeNotEnoughSlots {
+		return cause.Remedies
+	}
+	return []v1alpha1.Remedy{
+		{
+			Text:   "Use the runtime that was made for the MPI in the image: Open MPI 4 and 5, MPICH and Intel MPI each read the list from another variable.",
+			Action: "spec.runtimeRef",
+		},
+		{
+			Text:   "In a runtime of your own have the launcher's variables name the list: OMPI_MCA_orte_default_hostfile for Open MPI 4, PRTE_MCA_prte_default_hostfile for 5, HYDRA_HOST_FILE for MPICH, I_MPI_HYDRA_HOST_FILE for Intel MPI.",
+			Action: "PRTE_MCA_prte_default_hostfile=/etc/mpi/hostfile",
+		},
+	}
 }
 
 // untold is what the job was last seen to do.

@@ -198,6 +198,7 @@ func TestJudge(t *testing.T) {
 		"one rank is silent":      {early, report(pods(running, running, corev1.PodSucceeded), ended(mpi.PhaseSucceeded, 9*time.Second), reached(2)), three[:2], v1alpha1.TestFailed, results{passed, passed, passed, broken, unknown}, "2 of 3 processes"},
 		"all on the launcher":     {early, report(pods(running, running, failed), ended(mpi.PhaseFailed, 9*time.Second), found(mpi.CodeHostfileIgnored, v1alpha1.SeverityError)), []string{"a", "a", "a"}, v1alpha1.TestFailed, results{passed, unknown, unknown, passed, broken}, "RanksDistinct: This is wrong."},
 		"all on one, unexplained": {early, report(pods(running, running, corev1.PodSucceeded), ended(mpi.PhaseSucceeded, 9*time.Second)), []string{"a", "a", "a"}, v1alpha1.TestFailed, results{passed, unknown, unknown, passed, broken}, "ran on 1 pods (a), not on 3"},
+		"list of hosts not read":  {early, report(pods(running, running, failed), ended(mpi.PhaseFailed, 9*time.Second), found(mpi.CodeNotEnoughSlots, v1alpha1.SeverityError)), nil, v1alpha1.TestFailed, results{passed, unknown, unknown, unknown, broken}, "RanksDistinct: MPI did not read the job's list of hosts"},
 		"image may still come":    {early, report(pods(corev1.PodPending), found(mpi.CodeImagePull, v1alpha1.SeverityError)), nil, v1alpha1.TestRunning, results{pending, pending, pending, pending, pending}, "Pods start."},
 		"no image":                {later, report(pods(corev1.PodPending), found(mpi.CodeImagePull, v1alpha1.SeverityError)), nil, v1alpha1.TestFailed, results{broken, unknown, unknown, unknown, unknown}, "ImagePull: This is wrong."},
 		"no image for some":       {later, report(pods(running, corev1.PodPending), found(mpi.CodeImagePull, v1alpha1.SeverityError)), nil, v1alpha1.TestFailed, results{broken, unknown, unknown, unknown, unknown}, "ImagePull: This is wrong."},
@@ -246,6 +247,8 @@ func TestJudgeTells(t *testing.T) {
 	mpitest.Golden(t, "passed", Judge(object, Seen{Now: began.Add(12 * time.Second), Ranks: 3, Report: well, Hosts: []string{"j-node-0-1", "j-launcher-0-0", "j-node-0-0"}}))
 	missing := report(pods(corev1.PodPending, corev1.PodRunning, corev1.PodFailed), ended(mpi.PhaseFailed, 9*time.Second), found(mpi.CodeProgramMissing, v1alpha1.SeverityError))
 	mpitest.Golden(t, "no-mpirun", Judge(object, Seen{Now: began.Add(12 * time.Second), Ranks: 3, Report: missing}))
+	unread := report(pods(corev1.PodRunning, corev1.PodRunning, corev1.PodFailed), ended(mpi.PhaseFailed, 9*time.Second), found(mpi.CodeNotEnoughSlots, v1alpha1.SeverityError))
+	mpitest.Golden(t, "hosts-not-read", Judge(object, Seen{Now: began.Add(12 * time.Second), Ranks: 3, Report: unread}))
 }
 
 // TestPassedStays: what has passed is not judged again when its pods are gone.

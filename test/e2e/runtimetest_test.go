@@ -94,30 +94,46 @@ func TestRuntimeTestPasses(t *testing.T) {
 
 // TestRuntimeTestFails: the first step that goes wrong is named, with its finding and what to do.
 func TestRuntimeTestFails(t *testing.T) {
+	const indent = "\n                  "
 	for name, test := range map[string]struct {
-		image, want string
-		failed      int
-		code        mpi.Code
+		runtime string
+		change  []string
+		image   string
+		failed  v1alpha1.CheckName
+		code    mpi.Code
+		want    string
 	}{
 		"no such image": {
-			image: "registry.invalid/none:none", failed: 0, code: mpi.CodeImagePull,
+			runtime: "mpi-openmpi", image: "registry.invalid/none:none", failed: v1alpha1.CheckImagePull, code: mpi.CodeImagePull,
 			want: "ImagePull Fail, Keys Unknown, Connection Unknown, ProcessStart Unknown, RanksDistinct Unknown",
 		},
 		"no mpirun in the image": {
-			image: cmp.Or(os.Getenv("AGENT_IMG"), "odh/mpijob-agent:dev"), failed: 3, code: mpi.CodeProgramMissing,
+			runtime: "mpi-openmpi", image: cmp.Or(os.Getenv("AGENT_IMG"), "odh/mpijob-agent:dev"), failed: v1alpha1.CheckProcessStart, code: mpi.CodeProgramMissing,
 			want: "ImagePull Pass, Keys Unknown, Connection Unknown, ProcessStart Fail, RanksDistinct Unknown",
+		},
+		"workers listen elsewhere": {
+			runtime: "mpi-openmpi", failed: v1alpha1.CheckConnection, code: mpi.CodeUnreachable,
+			change: []string{"- serve", "- serve" + indent + "- :2299", "- name: MPI_AGENT_KEY", "- {name: MPI_AGENT_WAIT, value: 20s}" + indent + "- name: MPI_AGENT_KEY"},
+			want:   "ImagePull Pass, Keys Unknown, Connection Fail, ProcessStart Unknown, RanksDistinct Unknown",
+		},
+		"the list of hosts is not read": {
+			runtime: "mpi-openmpi5", failed: v1alpha1.CheckRanksDistinct, code: mpi.CodeNotEnoughSlots,
+			change: []string{"PRTE_MCA_prte_default_hostfile", "IGNORED"},
+			want:   "ImagePull Pass, Keys Unknown, Connection Unknown, ProcessStart Unknown, RanksDistinct Fail",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			namespace := newNamespace(t)
-			runtimeIn(t, namespace, "mpi-openmpi")
+			runtimeIn(t, namespace, test.runtime, test.change...)
 			status := tested(t, namespace, test.image)
 			if got := results(status); status.Phase != v1alpha1.TestFailed || got != test.want {
 				t.Fatalf("it is %s: %s; want %s", status.Phase, got, test.want)
 			}
-			if check := status.Checks[test.failed]; check.Finding != string(test.code) || len(check.Remedies) == 0 {
-				t.Errorf("the finding is %+v, want %s", check, test.code)
+			for _, check := range status.Checks {
+				if check.Name == test.failed && (check.Finding != string(test.code) || len(check.Remedies) == 0) {
+					t.Errorf("the finding is %+v, want %s", check, test.code)
+				}
 			}
 		})
 	}
