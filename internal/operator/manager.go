@@ -73,6 +73,9 @@ var apiKinds = []kinds.Kind{mpijob.Kind{}}
 
 // Run runs an operator until the context ends.
 func Run(ctx context.Context, config *rest.Config, options Options) error {
+	if err := awaitServer(ctx, config, time.Second); err != nil || ctx.Err() != nil {
+		return err
+	}
 	m, err := newManager(ctx, config, options)
 	if err != nil {
 		return err
