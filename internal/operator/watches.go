@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -33,6 +34,9 @@ const concurrent = 32
 // soon is how long news may wait that come one by one and say more together, such as the pods of a job that come up.
 // Each would else be a write of its own of the job's status, of its report and of discover_hosts.sh.
 const soon = time.Second
+
+// later is how long news of pods that come up may wait at most, when they have been coming up for long.
+const later = 10 * time.Second
 
 // launcherTold is how long the Job of a launcher that has succeeded may take to be complete, which is news of its own. The
 // batch Job controller takes about a second, and says before that it will be.
@@ -119,6 +123,9 @@ func (r *reconciler) podEvents() handler.Funcs {
 		switch {
 		case r.oneOfManyStarting(ctx, e):
 			wait = soon
+			if !hindered(e.ObjectNew) {
+				wait = comingUp(r.clock.Since(e.ObjectNew.GetCreationTimestamp().Time))
+			}
 		case launcherSucceeded(e):
 			wait = launcherTold
 		}
@@ -143,6 +150,24 @@ func namespaceEvents(reader client.Reader, jobOf func(client.Object) []reconcile
 			}
 		}
 	}}
+}
+
+// comingUp is how long the news that one of many pods has come up may wait, by the pod's age. Half of it: so that people
+// learn early that there is progress, and pods that take minutes do not cost a write a second.
+func comingUp(age time.Duration) time.Duration { return min(max(soon, age/2), later) }
+
+// hindered tells of a pod that does not come up as it should, which people want to know soon.
+func hindered(object client.Object) bool {
+	pod, ok := object.(*corev1.Pod)
+	if !ok || scheduling(&pod.Status) != "" {
+		return ok
+	}
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if w := c.State.Waiting; w != nil && w.Reason != "" && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *reconciler) oneOfManyStarting(ctx context.Context, e event.UpdateEvent) bool {
