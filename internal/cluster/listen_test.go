@@ -1,0 +1,74 @@
+package cluster_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	"opendatahub.io/mpijob/internal/cluster"
+	"opendatahub.io/mpijob/internal/logs"
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/mpitest"
+)
+
+// TestListening reads the end of one log, that of the pod which speaks for the program, and no more than is asked for.
+func TestListening(t *testing.T) {
+	t.Parallel()
+	const line = `2026-11-21T10:00:01.5Z {"epoch": 3, "step": 12, "loss": 0.5}` + "\n"
+	want := mpi.Training{Epoch: "3", Step: "12", Loss: "0.5", At: mpitest.Now.Add(1500 * time.Millisecond)}
+	tests := map[string]struct {
+		text string
+		none bool
+		pod  string
+		want mpi.Training
+	}{
+		"a launcher":                  {text: line, pod: "pi-launcher-0", want: want},
+		"rank 0":                      {text: line, none: true, pod: "pi-worker-0", want: want},
+		"an enormous line before it":  {text: "2026-11-21T10:00:00Z " + strings.Repeat("x", 3<<20) + "\n" + line, pod: "pi-launcher-0", want: want},
+		"a server that does not stop": {text: strings.Repeat(strings.Repeat("y", 1<<20)+"\n", 64), pod: "pi-launcher-0"},
+		"silence":                     {pod: "pi-launcher-0"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var asked []string
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				asked = append(asked, r.URL.Path+"?"+r.URL.RawQuery)
+				_, _ = w.Write([]byte(test.text))
+			}))
+			t.Cleanup(server.Close)
+			core, err := typedcore.NewForConfig(&rest.Config{Host: server.URL})
+			if err != nil {
+				t.Fatal(err)
+			}
+			job := mpitest.Job(2, func(j *mpi.Job) { j.Launcher.None = test.none })
+			seen := mpi.Observed{Now: mpitest.Now, Workers: mpitest.Workers(job, corev1.PodRunning)}
+			if !test.none {
+				seen.LauncherPods = []*corev1.Pod{mpitest.LauncherPod(job, 0, corev1.PodRunning)}
+			}
+			for _, pod := range append([]*corev1.Pod{seen.Workers[0].Pod}, seen.LauncherPods...) {
+				pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+			}
+			evidence := cluster.NewGatherer(nil, core, logs.Masker{}, clock.RealClock{}).Listen(t.Context(), job, seen)
+			if diff := cmp.Diff(test.want, evidence.Training); diff != "" {
+				t.Errorf("training differs (-want +got):\n%s", diff)
+			}
+			request := fmt.Sprintf("[/api/v1/namespaces/ns/pods/%s/log?container=main&limitBytes=4194304&tailLines=100&timestamps=true]", test.pod)
+			if fmt.Sprint(asked) != request {
+				t.Errorf("it was asked for %v, want %s", asked, request)
+			}
+			if _, read := evidence.Logs[test.pod]; !read || len(evidence.Logs) != 1 {
+				t.Errorf("%d logs were read", len(evidence.Logs))
+			}
+		})
+	}
+}
