@@ -235,7 +235,8 @@ func nextLook(seen mpi.Observed, out mpi.Outcome, next *v1alpha1.JobReport) time
 			continue
 		}
 		left := slowStart - seen.Now.Sub(pod.CreationTimestamp.Time) + time.Second
-		if left <= 0 {
+		if left <= 0 || left > slowStart+time.Second {
+			// It takes longer; or the pod is from the future, since somebody set a clock.
 			left = slowStart
 		}
 		if soonest == 0 || left < soonest {
