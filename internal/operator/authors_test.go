@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -29,10 +30,15 @@ import (
 	"opendatahub.io/mpijob/internal/operator"
 )
 
+// guards is held by the test for which config/webhook is installed: its objects have fixed names.
+var guards sync.Mutex
+
 // guarded installs config/webhook for one namespace, other tests going on without, and runs an operator that answers;
 // the returned function stops it.
 func guarded(t *testing.T, namespace string) (stop func()) {
 	t.Helper()
+	guards.Lock()
+	t.Cleanup(guards.Unlock)
 	port := freePort(t)
 	own := &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": namespace}}
 	for _, object := range webhookObjects(t) {
