@@ -47,6 +47,7 @@ type reporter struct {
 	clock    clock.PassiveClock
 	metrics  *metrics.Metrics
 	listener *listener
+	words    *lastWords
 	events   record.EventRecorder
 	// retention is how long a report is kept after its job has ended.
 	retention time.Duration
@@ -75,7 +76,7 @@ func newReporter(ctx context.Context, m manager.Manager, masker logs.Masker, opt
 		return nil, err
 	}
 	r := &reporter{client: m.GetClient(), gatherer: gatherer, clock: clock.RealClock{}, metrics: jobs, retention: options.ReportRetention}
-	r.listener = newListener(gatherer.Listen, options.TrainingProgress)
+	r.listener, r.words = newListener(gatherer.Listen, options.TrainingProgress), newLastWords()
 	r.events = m.GetEventRecorderFor(mpi.StepSource) //nolint:staticcheck // as the reconciler's
 	if err := m.Add(manager.RunnableFunc(r.sweepAlways)); err != nil {
 		return nil, fmt.Errorf("add retention of JobReports: %w", err)
@@ -183,7 +184,9 @@ func (r *reporter) evidence(ctx context.Context, job mpi.Job, seen mpi.Observed,
 	}
 	switch {
 	case wantsEvidence(seen, refusals, out, previous):
-		return r.gatherer.Gather(ctx, job, seen, refusals), again
+		evidence := r.gatherer.Gather(ctx, job, seen, refusals)
+		r.words.complete(job.UID, seen, &evidence)
+		return evidence, again
 	case out.Phase == mpi.PhaseRunning:
 		return r.listener.hear(ctx, job, seen)
 	case out.Phase == mpi.PhaseSucceeded && !report.Settled(previous, seen.Now):
@@ -202,6 +205,11 @@ func wantsEvidence(seen mpi.Observed, refusals []mpi.Refusal, out mpi.Outcome, p
 		return false
 	case out.Trouble || len(refusals) > 0:
 		return true
+	}
+	for _, try := range seen.LauncherPods {
+		if try.DeletionTimestamp != nil {
+			return true
+		}
 	}
 	for _, pod := range podsOf(seen) {
 		_, bad := cluster.EndedBadly(pod)

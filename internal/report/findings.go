@@ -132,6 +132,7 @@ func (m maker) recall(lost v1alpha1.Finding, findings []v1alpha1.Finding, failur
 		failure.Code = lost.Code
 		if len(lost.Affected) > 0 {
 			failure.Pod, failure.Rank, failure.ExitCode = lost.Affected[0], nil, nil
+			failure.LogTail = m.logTail(failure.Pod)
 		}
 	}
 	// That the cause is not known is not so.
