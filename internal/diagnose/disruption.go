@@ -44,7 +44,7 @@ var disruptionTexts = map[mpi.Code]text{
 		summary: "The job was stopped since it was not done in time: it may take {deadline|a limited time}.",
 		remedies: []Remedy{
 			{Text: "If the program was still getting on, give the job more time.", Action: "{deadlineField}"},
-			{Text: "If it hung, look at the last lines of its log: a rank that waits for another says nothing more.", Action: "kubectl -n {namespace} logs {logPod} --tail=50"},
+			{Text: "If it hung, look at the last lines of its log, which are kept in this report: a rank that waits for another says nothing more.", Action: "kubectl -n {namespace} get jobreport {report} -o jsonpath='{.status.failure.logTail}'"},
 		},
 	},
 }
@@ -108,7 +108,7 @@ func (p *patient) whyTaken(pod jobPod) (code mpi.Code, cause, line string) {
 
 // nodeDown tells whether a pod that had not ended sits on a node that does not answer.
 func (p *patient) nodeDown(pod jobPod) bool {
-	if pod.Spec.NodeName == "" || mpi.HasEnded(pod.Pod) {
+	if pod.Spec.NodeName == "" || mpi.HasEnded(pod.Pod) || p.ranksEnded() {
 		return false
 	}
 	for _, node := range p.evidence.Nodes {
@@ -117,6 +117,13 @@ func (p *patient) nodeDown(pod jobPod) bool {
 		}
 	}
 	return false
+}
+
+// ranksEnded tells whether the launcher's agent saw a rank fail and lost no worker: a node that does not answer for a
+// while, since it is busy, then has nothing to do with it.
+func (p *patient) ranksEnded() bool {
+	s := p.launcherSummary()
+	return s != nil && len(s.Ranks) > 0 && len(s.Hosts) == 0
 }
 
 // shortage says what a node had too little of (k8s.io/kubernetes/pkg/kubelet/eviction/helpers.go).
@@ -211,19 +218,35 @@ func deadline(p *patient) []Finding {
 	}
 	f := p.find(mpi.CodeDeadline, Error, pods, figures)
 	f.Evidence = []string{"Kubernetes says: " + failed.Message}
-	if len(pods) > 0 && !pods[0].log.LastAt.IsZero() {
-		silent := failed.LastTransitionTime.Sub(pods[0].log.LastAt)
+	if len(pods) > 0 && pods[0].Status.Phase == corev1.PodPending {
+		f.Evidence = append(f.Evidence, "The launcher had not started by then.")
+	}
+	name := f.Pod
+	if name == "" {
+		// With the time being over its pod was removed. What it said may be known.
+		if name = p.launcherThatSpoke(); name != "" {
+			f.Pod, f.Affected = name, []string{name}
+		}
+	}
+	log := p.evidence.Logs[name]
+	if !log.LastAt.IsZero() {
+		silent := failed.LastTransitionTime.Sub(log.LastAt)
 		f.Evidence = append(f.Evidence, fmt.Sprintf("The launcher's last line of output was written %d s before it was stopped.", max(0, int(silent.Seconds()))))
 	}
-	if len(pods) > 0 {
-		if n := len(pods[0].log.Lines); n > 0 {
-			f.Evidence = append(f.Evidence, quoted(pods[0], pods[0].log.Lines[n-1]))
-		}
-		if pods[0].Status.Phase == corev1.PodPending {
-			f.Evidence = append(f.Evidence, "The launcher had not started by then.")
-		}
+	if n := len(log.Lines); n > 0 {
+		f.Evidence = append(f.Evidence, fmt.Sprintf("Log of %s: %s", name, strings.TrimSpace(log.Lines[n-1])))
 	}
 	return []Finding{f}
+}
+
+// launcherThatSpoke is the last of the launcher's pods, by name, of which there is a log; empty where there is none.
+func (p *patient) launcherThatSpoke() (name string) {
+	for spoke := range p.evidence.Logs {
+		if strings.HasPrefix(spoke, p.job.LauncherName()+"-") && spoke > name {
+			name = spoke
+		}
+	}
+	return name
 }
 
 func lower(text string) string { return strings.ToLower(text[:1]) + text[1:] }

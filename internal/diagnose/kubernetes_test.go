@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"opendatahub.io/mpijob/internal/launch"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
 )
@@ -64,7 +65,10 @@ func TestWhatKubernetesSays(t *testing.T) {
 		"evicted-by-api": {mpi.CodeEvicted, running(4).with(worker(2, corev1.PodRunning, onNode("node-a"), mpitest.Leaving, disrupted("EvictionByEvictionAPI", "Eviction API: evicting")))},
 		"preempted": {mpi.CodePreempted, running(4).with(worker(2, corev1.PodRunning, onNode("node-a"), mpitest.Leaving,
 			disrupted("PreemptionByScheduler", "default-scheduler: preempting to accommodate a higher priority pod")))},
-		"node-lost":         {mpi.CodeNodeLost, running(4).with(worker(2, corev1.PodRunning, onNode("node-b")), lost)},
+		"node-lost": {mpi.CodeNodeLost, running(4).with(worker(2, corev1.PodRunning, onNode("node-b")), lost)},
+		"node-busy": {mpi.CodeApplicationFailed, failed(42, "rank 2 of 4").with(worker(2, corev1.PodRunning, onNode("node-b")), lost, launcherLeft(launch.Summary{
+			Code: launch.RankFailed, ExitCode: new(int32(42)), Ranks: []launch.RankEnd{{Rank: 2, ExitCode: 42, Program: "solver"}},
+		}, 42))},
 		"node-lost-removed": {mpi.CodeNodeLost, running(4).with(worker(2, corev1.PodRunning, onNode("node-b"), mpitest.Leaving, disrupted("DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint")))},
 		"gpus-taken": {mpi.CodeInsufficient, starting(4, unschedulable(gpus)).with(
 			node("node-a", "16", "12", "4", "1"), node("node-b", "16", "16", "4", "0"))},

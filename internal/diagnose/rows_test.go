@@ -263,6 +263,9 @@ func TestTime(t *testing.T) {
 	}}
 	check(t, map[string]expect{
 		"deadline": {mpi.CodeDeadline, deadline},
+		"deadline-pod-removed": {mpi.CodeDeadline, deadline.with(func(s *scene) {
+			s.seen.LauncherPods = nil
+		})},
 		"hangs": {mpi.CodeNoOutput, running(2).with(func(s *scene) {
 			s.evidence.Logs = map[string]mpi.Log{"pi-launcher-0": {LastAt: mpitest.Now.Add(-time.Hour), Lines: []string{"step 41"}}}
 		})},

@@ -66,7 +66,7 @@ func (p *patient) figures(pods []jobPod) map[string]string {
 		"logPod": log, "worker": p.firstWorker(), "hostPod": p.firstWorker(), "selector": p.selector(), "launcherPods": p.launcherPods(), "kindLower": strings.ToLower(p.job.Kind),
 		"workerTemplate": p.field(mpi.RoleWorker), "slotsField": fieldText(p.job.Fields.Slots, "slots of a worker"), "workersField": fieldText(p.job.Fields.WorkerCount, "number of workers"),
 		"deadlineField": fieldText(p.job.Fields.Deadline, "activeDeadlineSeconds"),
-		"namespace":     p.job.Namespace, "job": p.job.Name, "kind": p.job.Kind, "service": p.job.ServiceName(), "secret": p.job.SecretName(),
+		"namespace":     p.job.Namespace, "job": p.job.Name, "kind": p.job.Kind, "service": p.job.ServiceName(), "report": p.job.ReportName(), "secret": p.job.SecretName(),
 		"pod": name, "role": string(role), "field": p.field(role), "reference": p.field(role) + ".spec", "who": "A pod", "image": image(p.template(role)), "launcherImage": image(p.template(mpi.RoleLauncher)),
 		"workers": strconv.Itoa(int(p.job.Workers.Count)), "perWorker": strconv.Itoa(int(p.job.SlotsPerWorker)), "ranks": strconv.FormatInt(p.job.Ranks(), 10),
 		"limit": bytesText(limit(p.template(role), corev1.ResourceMemory)),

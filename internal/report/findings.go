@@ -83,11 +83,12 @@ func convert(f diagnose.Finding) v1alpha1.Finding {
 	return finding
 }
 
-// lost is an earlier finding that a pod was taken away, from which what is found now may follow.
+// lost is an earlier finding that a pod was taken away, from which what is found now may follow; or that pods were
+// refused, which is not tried again once the launcher has given up waiting for them.
 func (m maker) lost() *v1alpha1.Finding {
 	for i := range m.before.Findings {
 		finding := &m.before.Findings[i]
-		if !takesPods[mpi.Code(finding.Code)] {
+		if code := mpi.Code(finding.Code); !takesPods[code] && (!keepsPods[code] || !m.failed()) {
 			continue
 		}
 		for _, entry := range slices.Backward(m.before.Timeline) {
@@ -105,6 +106,11 @@ func (m maker) lost() *v1alpha1.Finding {
 // takesPods are the codes of what takes pods away. The pod is then gone, and with it what this was known from.
 var takesPods = map[mpi.Code]bool{mpi.CodeEvicted: true, mpi.CodePreempted: true, mpi.CodeNodeLost: true, mpi.CodeLauncherDeleted: true}
 
+// keepsPods are the codes of what keeps pods from being made.
+var keepsPods = map[mpi.Code]bool{
+	mpi.CodeQuotaExceeded: true, mpi.CodePodSecurity: true, mpi.CodeSCCDenied: true, mpi.CodeAdmissionDenied: true, mpi.CodeRefused: true,
+}
+
 // follows are the codes of what the loss of a pod looks like to those that are left.
 var follows = map[mpi.Code]bool{
 	mpi.CodeConnectionLost: true, mpi.CodeUnreachable: true, mpi.CodeDaemonUnroutable: true, mpi.CodeDaemonsNotStarted: true,
@@ -119,6 +125,10 @@ func (m maker) recall(lost v1alpha1.Finding, findings []v1alpha1.Finding, failur
 		return findings, failure
 	}
 	if len(findings) > 0 && !follows[mpi.Code(findings[0].Code)] {
+		return findings, failure
+	}
+	if failure != nil && failure.Rank != nil && lost.Code == string(mpi.CodeNodeLost) {
+		// A node that is busy may not answer for a while; a rank that was seen to end did so all the same.
 		return findings, failure
 	}
 	lost.Severity = v1alpha1.SeverityWarning

@@ -181,6 +181,21 @@ func TestALostWorkerIsRemembered(t *testing.T) {
 	}
 }
 
+// TestRefusedPodsAreTheCause: nobody asks again for pods once the launcher has given up waiting for them.
+func TestRefusedPodsAreTheCause(t *testing.T) {
+	h := &history{t: t, job: job(2)}
+	seen := pods(h.job, corev1.PodRunning, 0)
+	seen.Workers = nil
+	refused := mpi.Evidence{Refusals: []mpi.Refusal{{Kind: "Pod", Name: "pi-worker-0", Message: `pods "pi-worker-0" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true`}}}
+	h.pass(0, seen, refused)
+	failed := ended(seen, h.job, batchv1.JobFailed, 2*time.Minute)
+	mpitest.Exited(255, "Error")(failed.LauncherPods[0])
+	h.pass(2*time.Minute, failed, mpi.Evidence{Logs: map[string]mpi.Log{"pi-launcher-0": {Lines: []string{"ORTE was unable to reliably start one or more daemons."}}}})
+	if got := h.last.Status.Findings; len(got) != 2 || got[0].Code != string(mpi.CodePodSecurity) || got[0].Severity != v1alpha1.SeverityError {
+		t.Errorf("the refusal is not the cause: %+v", got)
+	}
+}
+
 // TestRDMANotUsedIsRemembered: libraries say it once, when the program begins.
 func TestRDMANotUsedIsRemembered(t *testing.T) {
 	h := &history{t: t, job: job(2, func(j *mpi.Job) {
