@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/signal"
 	"os/user"
@@ -89,6 +90,7 @@ func (t target) run(stdin *os.File, stdout, stderr io.Writer) (int, error) {
 	defer client.Close()
 	known.Reached, known.Trouble, known.Why = time.Now(), "", ""
 	known.write(setting(launch.EnvRun, launch.Run))
+	t.awaitOwnName(ctx)
 	code, err := t.execute(client, stdin, stdout, stderr, &known)
 	known.Over, known.Seconds = true, int32(time.Since(known.Reached).Seconds())
 	known.write(setting(launch.EnvRun, launch.Run))
@@ -116,6 +118,30 @@ func (t target) connect(ctx context.Context, identity identity, known *record, s
 		return nil, fmt.Errorf("given up after %d s: %w", known.Seconds, found)
 	}
 	return client, err
+}
+
+// awaitOwnName waits until the cluster's DNS knows this pod's own name, where what is to be started asks for it: Hydra's
+// proxies call back to the launcher by its name, and give up at once. That entry comes a little after the pod.
+func (t target) awaitOwnName(ctx context.Context) {
+	const most, pause = 30 * time.Second, 200 * time.Millisecond
+	_, domain, found := strings.Cut(t.host, ".")
+	self, err := os.Hostname()
+	if err != nil || !found || net.ParseIP(t.host) != nil || !strings.Contains(t.command, "hydra_") {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	// With the hosts' own domain the name does not stand in /etc/hosts, where the short one does.
+	for {
+		if _, err := net.DefaultResolver.LookupHost(ctx, self+"."+domain); err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
 }
 
 // waitTime is how long to wait for a host: what the job says, but what the command line says only if that is longer.
