@@ -119,7 +119,7 @@ func TestNamespaceAllowsEgress(t *testing.T) {
 	})
 }
 
-// TestTrainJobIsIsolated: beside an MPIJob of the same name, and as its runtime was when it was made.
+// TestTrainJobIsIsolated: as its runtime was when it was made.
 func TestTrainJobIsIsolated(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
@@ -134,11 +134,6 @@ func TestTrainJobIsIsolated(t *testing.T) {
 	if err := allow(t, used, "2049"); err != nil {
 		t.Fatal(err)
 	}
-	beside := sample(t, "pi", namespace)
-	beside.Spec.RunPolicy.Suspend = new(true)
-	create(t, beside)
-	isolation(t, namespace, "pi")
-
 	job := trainJob(t, namespace, "{numNodes: 2, command: [mpirun, -n, '2', ranks, --sleep, '10']}")
 	createTrainJob(t, job)
 	policy := isolation(t, namespace, "pi.trainjob")
@@ -159,5 +154,4 @@ func TestTrainJobIsIsolated(t *testing.T) {
 		t.Errorf("after its runtime was changed the job's NetworkPolicy lets out %+v", now.Spec.Egress)
 	}
 	goes(t, job, policy)
-	isolation(t, namespace, "pi")
 }
