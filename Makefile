@@ -17,7 +17,7 @@ SAMPLES ?= openmpi
 NODES ?= 2
 # What else the cluster has, such as trainer or trainer=v2.1.0, or none; empty: what it has.
 WITH ?=
-# Which end-to-end tests to run, a regular expression over their names, or which suite of the benchmark; empty: all.
+# Which end-to-end tests to run, a regular expression over their names in any case (failures, TestPi), or which suite of the benchmark; empty: all.
 SUITE ?=
 # Which cases of the benchmark, a regular expression over their names; empty: all.
 CASES ?=
@@ -86,7 +86,7 @@ e2e: SAMPLES := openmpi openmpi5 mpich intelmpi openmpi-sshd
 e2e: WITH := trainer
 e2e: $(if $(KUBECONFIG),,deploy) ## Test on a real cluster with real MPI; SUITE picks tests by name.
 	@KUBECONFIG="$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig}" SAMPLE_IMG=$(SAMPLE_IMG) AGENT_IMG=$(AGENT_IMG) \
-	  go test ./test/e2e -count=1 -v -timeout 30m $(if $(SUITE),-run '$(SUITE)')
+	  go test ./test/e2e -count=1 -v -timeout 30m $(if $(SUITE),-run '(?i)$(SUITE)')
 
 .PHONY: conformance
 conformance: $(BIN)/cluster ## Run mpi-operator's own integration tests against our operator.

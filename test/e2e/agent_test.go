@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -466,6 +467,9 @@ func cut(t *testing.T, a, b string, how time.Duration) {
 		if out, err := exec.CommandContext(t.Context(), "iptables", append([]string{"-I"}, rule...)...).CombinedOutput(); err != nil {
 			t.Skipf("SKIPPED: iptables cannot be used here: %v: %s", err, out)
 		}
-		time.AfterFunc(how, func() { _ = exec.Command("iptables", append([]string{"-D"}, rule...)...).Run() }) //nolint:noctx // it has to come off after the test as well
+		// It has to come off with the test at the latest: addresses are given to other pods.
+		undo := sync.OnceFunc(func() { _ = exec.Command("iptables", append([]string{"-D"}, rule...)...).Run() }) //nolint:noctx // the test's context may have ended
+		time.AfterFunc(how, undo)
+		t.Cleanup(undo)
 	}
 }

@@ -1,0 +1,254 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// failure is a way for a job to fail, or not to get on, and what its report has to say of it.
+type failure struct {
+	name string
+	// provoke makes a job in a namespace that admits restricted pods only, and does to it what it is to suffer from.
+	provoke func(t *testing.T, namespace string) *kubeflow.MPIJob
+	want    explanation
+	// alone is set where other jobs would suffer too.
+	alone bool
+}
+
+// explanation is what the first finding of a report says, and where a job that failed did so.
+type explanation struct {
+	code mpi.Code
+	// pod is how the name of the pod begins in which it began; empty: there is none, or any will do.
+	pod string
+	// rank and exit are those of the first rank that failed; nil where there is none or any may be the first.
+	rank, exit *int32
+	// summary and remedy are parts of the summary and of the first remedy.
+	summary, remedy string
+	// fails is set where the job ends by it; otherwise it waits or goes on.
+	fails bool
+}
+
+// TestFailures has real failures of real jobs explained by their reports.
+func TestFailures(t *testing.T) {
+	const atOnce = 6
+	var outcome tally
+	var waiting sync.WaitGroup
+	room := make(chan struct{}, atOnce)
+	all := failures(t)
+	for _, f := range all {
+		if f.alone {
+			continue
+		}
+		waiting.Go(func() {
+			room <- struct{}{}
+			defer func() { <-room }()
+			t.Run(f.name, func(t *testing.T) { outcome.run(t, f) })
+		})
+	}
+	waiting.Wait()
+	for _, f := range all {
+		if f.alone {
+			t.Run(f.name, func(t *testing.T) { outcome.run(t, f) })
+		}
+	}
+	fmt.Printf("explained %d of %d\n", outcome.explained, outcome.tried)
+}
+
+// tally counts failures and those that were explained.
+type tally struct {
+	mu               sync.Mutex
+	tried, explained int
+}
+
+func (c *tally) run(t *testing.T, f failure) {
+	t.Cleanup(func() {
+		if t.Skipped() {
+			return
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.tried++
+		if !t.Failed() {
+			c.explained++
+		}
+	})
+	job := f.provoke(t, newNamespace(t))
+	f.want.await(t, job)
+}
+
+// await waits until a job's report explains what is wrong with it, and prints what it says. A failed job's cause is not
+// waited for longer than the operator looks for it.
+func (e explanation) await(t *testing.T, job *kubeflow.MPIJob) {
+	t.Helper()
+	const patience, late = 3 * time.Minute, time.Minute
+	start := time.Now()
+	var report *v1alpha1.JobReport
+	wrong := errors.New("there is no report")
+	for time.Since(start) < patience {
+		if now, err := record(t, job); err != nil {
+			wrong = err
+		} else {
+			report, wrong = now, e.differs(now)
+			if over := report.Status.CompletionTime; wrong == nil || over != nil && time.Since(over.Time) > late {
+				break
+			}
+		}
+		time.Sleep(250 * time.Millisecond)
+	}
+	t.Logf("after %s\n%s", time.Since(start).Round(100*time.Millisecond), told(report))
+	if wrong != nil {
+		t.Errorf("it is not explained: %v", wrong)
+	}
+}
+
+// record reads a job's report. A busy API server is asked again.
+func record(t *testing.T, job *kubeflow.MPIJob) (*v1alpha1.JobReport, error) {
+	found := &v1alpha1.JobReport{}
+	name := mpi.Job{Name: job.Name, UID: job.UID}.ReportName()
+	if err := api.Get(t.Context(), client.ObjectKey{Namespace: job.Namespace, Name: name}, found); err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+// differs tells what in a report is not as it should be.
+func (e explanation) differs(report *v1alpha1.JobReport) error {
+	status := &report.Status
+	if len(status.Findings) == 0 {
+		return fmt.Errorf("there is no finding; the job is %s: %s", status.Phase, status.Message)
+	}
+	root := status.Findings[0]
+	var wrong []error
+	expect := func(what, got, want string, right bool) {
+		if !right {
+			wrong = append(wrong, fmt.Errorf("the %s is %q, want %q", what, got, want))
+		}
+	}
+	expect("code", root.Code, string(e.code), root.Code == string(e.code))
+	expect("summary", root.Summary, e.summary, strings.Contains(root.Summary, e.summary))
+	remedy := ""
+	if len(root.Remedies) > 0 {
+		remedy = root.Remedies[0].Text
+	}
+	expect("first remedy", remedy, e.remedy, e.remedy != "" && strings.Contains(remedy, e.remedy))
+	if e.pod != "" {
+		expect("first pod affected", strings.Join(root.Affected, " "), e.pod, len(root.Affected) > 0 && strings.HasPrefix(root.Affected[0], e.pod))
+	}
+	switch failure := status.Failure; {
+	case !e.fails:
+	case failure == nil:
+		wrong = append(wrong, fmt.Errorf("the job has not failed: it is %s", status.Phase))
+	default:
+		expect("number of lines of logs", fmt.Sprint(len(failure.LogTail)), "more", len(failure.LogTail) > 0 || e.code == mpi.CodeLauncherDeleted)
+		expect("failure's code", failure.Code, string(e.code), failure.Code == string(e.code))
+		expect("failure's pod", failure.Pod, e.pod, strings.HasPrefix(failure.Pod, e.pod))
+		expect("rank", number(failure.Rank), number(e.rank), e.rank == nil || number(failure.Rank) == number(e.rank))
+		expect("exit code", number(failure.ExitCode), number(e.exit), e.exit == nil || number(failure.ExitCode) == number(e.exit))
+	}
+	return errors.Join(wrong...)
+}
+
+func number(n *int32) string {
+	if n == nil {
+		return "none"
+	}
+	return fmt.Sprint(*n)
+}
+
+// told is a report's findings as a person reads them.
+func told(report *v1alpha1.JobReport) string {
+	if report == nil {
+		return "there is no report"
+	}
+	var text strings.Builder
+	status := &report.Status
+	fmt.Fprintf(&text, "%s: %s\n", status.Phase, status.Message)
+	if f := status.Failure; f != nil {
+		fmt.Fprintf(&text, "failed: %s pod %s rank %s exit code %s, %d lines of logs\n", f.Code, f.Pod, number(f.Rank), number(f.ExitCode), len(f.LogTail))
+	}
+	for _, f := range status.Findings {
+		fmt.Fprintf(&text, "%s %s of %s\n  %s\n", f.Severity, f.Code, strings.Join(f.Affected, ", "), f.Summary)
+		for _, line := range f.Evidence {
+			fmt.Fprintf(&text, "  | %s\n", line)
+		}
+		for i, r := range f.Remedies {
+			fmt.Fprintf(&text, "  %d. %s [%s]\n", i+1, r.Text, r.Action)
+		}
+	}
+	return text.String()
+}
+
+// machines are the names of the cluster's ready nodes, at least two; the test is skipped where there are fewer.
+func machines(t *testing.T) []corev1.Node {
+	t.Helper()
+	var list corev1.NodeList
+	if err := api.List(t.Context(), &list); err != nil {
+		t.Fatal(err)
+	}
+	if len(list.Items) < 2 {
+		t.Skip("SKIPPED: it takes two nodes")
+	}
+	return list.Items
+}
+
+// on places a role's pods on a node.
+func on(job *kubeflow.MPIJob, role kubeflow.MPIReplicaType, node corev1.Node) {
+	job.Spec.MPIReplicaSpecs[role].Template.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node.Labels[corev1.LabelHostname]}
+}
+
+// ownCluster runs a command on the one-machine cluster; the test is skipped where the cluster is another one.
+func ownCluster(t *testing.T) func(arguments ...string) {
+	t.Helper()
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(root, "bin", "cluster")
+	if _, err := os.Stat(program); err != nil || os.Getenv("KUBECONFIG") != filepath.Join(root, ".cluster", "kubeconfig") {
+		t.Skip("SKIPPED: only of the one-machine cluster can nodes be stopped")
+	}
+	return func(arguments ...string) {
+		t.Helper()
+		// What was stopped has to be started again after the test's context has ended, too.
+		command := exec.CommandContext(context.Background(), program, arguments...)
+		command.Dir = root
+		if out, err := command.CombinedOutput(); err != nil {
+			t.Fatalf("cluster %v: %v: %s", arguments, err, out)
+		}
+	}
+}
+
+// isOurs tells whether the cluster's nodes share this machine's network.
+func isOurs() bool {
+	return strings.HasSuffix(os.Getenv("KUBECONFIG"), filepath.Join(".cluster", "kubeconfig"))
+}
+
+// ranksRun waits until the ranks of all of a job's workers run, two on each.
+func ranksRun(t *testing.T, job *kubeflow.MPIJob) {
+	t.Helper()
+	waitFor(t, job, "it runs", runs)
+	for i := range int(*job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].Replicas) {
+		metricIs(t, job, i, "mpi_agent_ranks_running", 2, time.Minute)
+	}
+}
+
+// configMap holds one file.
+func configMap(namespace, name, file, content string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string]string{file: content}}
+}
