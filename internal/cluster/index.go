@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"opendatahub.io/mpijob/internal/logs"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
@@ -31,15 +32,16 @@ const (
 )
 
 // CacheOptions restrict a cache to objects of jobs, and to those of their fields that anybody reads.
-// Objects come out of it without being copied: whoever reads them must not change them.
-func CacheOptions() cache.Options {
+// Objects come out of it without being copied: whoever reads them must not change them. The masker takes secrets out of
+// what pods' status says before it is kept.
+func CacheOptions(masker logs.Masker) cache.Options {
 	ours := labels.SelectorFromSet(labels.Set{mpi.LabelOperator: mpi.OperatorName})
 	only := func(transform func(any) (any, error)) cache.ByObject {
 		return cache.ByObject{Label: ours, Transform: transform, UnsafeDisableDeepCopy: new(true)}
 	}
 	return cache.Options{
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}:       only(trimPod),
+			&corev1.Pod{}:       only(masked(masker, trimPod)),
 			&batchv1.Job{}:      only(trimLauncher),
 			&corev1.Service{}:   only(cache.TransformStripManagedFields()),
 			&corev1.ConfigMap{}: only(cache.TransformStripManagedFields()),
@@ -57,7 +59,7 @@ const ByJobSet = "jobset"
 
 // JobSetCacheOptions restrict a cache to what JobSets have made, which carries a label, and to those fields of it that
 // anybody reads; of JobSets to their metadata and status. As with CacheOptions, pods and Jobs come out of it uncopied.
-func JobSetCacheOptions(label string, jobSet schema.GroupVersionKind) cache.Options {
+func JobSetCacheOptions(masker logs.Masker, label string, jobSet schema.GroupVersionKind) cache.Options {
 	has, err := labels.NewRequirement(label, selection.Exists, nil)
 	utilruntime.Must(err)
 	theirs := labels.NewSelector().Add(*has)
@@ -65,7 +67,7 @@ func JobSetCacheOptions(label string, jobSet schema.GroupVersionKind) cache.Opti
 	of.SetGroupVersionKind(jobSet)
 	return cache.Options{
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}:  {Label: theirs, Transform: trimPod, UnsafeDisableDeepCopy: new(true)},
+			&corev1.Pod{}:  {Label: theirs, Transform: masked(masker, trimPod), UnsafeDisableDeepCopy: new(true)},
 			&batchv1.Job{}: {Label: theirs, Transform: trimLauncher, UnsafeDisableDeepCopy: new(true)},
 			of:             {Transform: trimJobSet},
 		},

@@ -48,6 +48,14 @@ func (m Masker) Lines(lines []string) []string {
 	return masked
 }
 
+// Text masks a text that may have several lines.
+func (m Masker) Text(text string) string {
+	if text == "" {
+		return ""
+	}
+	return strings.Join(m.Lines(strings.Split(text, "\n")), "\n")
+}
+
 // Line masks one line by itself.
 func (m Masker) Line(line string) string {
 	var key keyBlock

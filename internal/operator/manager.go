@@ -102,7 +102,7 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 	certificate := &certificate{}
 	m, err := manager.New(restConfig, manager.Options{
 		Scheme: scheme(),
-		Cache:  cacheOptions(options),
+		Cache:  cacheOptions(masker, options),
 		Client: client.Options{FieldOwner: mpi.FieldManager, Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
 		// Tests run several operators in one process, each on a namespace of its own.
 		Controller:                    config.Controller{EnableWarmup: new(true), SkipNameValidation: new(true)},
@@ -199,8 +199,8 @@ func addChecks(m manager.Manager, certificate *certificate, options Options) err
 	return nil
 }
 
-func cacheOptions(options Options) cache.Options {
-	caches := cluster.CacheOptions()
+func cacheOptions(masker logs.Masker, options Options) cache.Options {
+	caches := cluster.CacheOptions(masker)
 	inNamespaces(&caches, options)
 	return caches
 }

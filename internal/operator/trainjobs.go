@@ -29,6 +29,7 @@ import (
 
 	"opendatahub.io/mpijob/internal/cluster"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
+	"opendatahub.io/mpijob/internal/logs"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/plan"
 )
@@ -78,7 +79,11 @@ func hasTrainer(ctx context.Context, mapper meta.RESTMapper) bool {
 
 // start watches TrainJobs and what is made of them.
 func (t *trainJobs) start(ctx context.Context, m manager.Manager, config *rest.Config, options Options) error {
-	theirs, err := cacheBeside(m, config, cluster.JobSetCacheOptions(trainjob.LabelJobSet, trainjob.JobSetKind), options)
+	masker, err := logs.NewMasker(options.MaskPatterns)
+	if err != nil {
+		return fmt.Errorf("patterns to mask: %w", err)
+	}
+	theirs, err := cacheBeside(m, config, cluster.JobSetCacheOptions(masker, trainjob.LabelJobSet, trainjob.JobSetKind), options)
 	if err != nil {
 		return fmt.Errorf("read TrainJobs: %w", err)
 	}
