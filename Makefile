@@ -86,7 +86,7 @@ e2e: SAMPLES := openmpi openmpi5 mpich intelmpi openmpi-sshd
 e2e: WITH := trainer
 e2e: $(if $(KUBECONFIG),,deploy) ## Test on a real cluster with real MPI; SUITE picks tests by name.
 	@KUBECONFIG="$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig}" SAMPLE_IMG=$(SAMPLE_IMG) AGENT_IMG=$(AGENT_IMG) \
-	  go test ./test/e2e -count=1 -v -timeout 30m $(if $(SUITE),-run '(?i)$(SUITE)')
+	  go test ./test/e2e -count=1 -v -timeout 60m $(if $(SUITE),-run '(?i)$(SUITE)')
 
 .PHONY: conformance
 conformance: $(BIN)/cluster ## Run mpi-operator's own integration tests against our operator.
