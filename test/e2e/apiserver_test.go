@@ -53,7 +53,7 @@ func TestAPIServerRestarted(t *testing.T) {
 	job := sleeping(t, namespace, 900, func(job *kubeflow.MPIJob) { job.Name = "before" })
 	create(t, job)
 	waitFor(t, job, "it runs", runs)
-	before := podsByName(t, job)
+	before, restartsBefore := podsByName(t, job), restarts(t, key.Namespace)
 
 	next := sleeping(t, namespace, 1, func(job *kubeflow.MPIJob) { job.Name = "just-come" })
 	create(t, next)
@@ -105,15 +105,29 @@ func TestAPIServerRestarted(t *testing.T) {
 		}
 	}
 	reported(t, "MPIJob", namespace, next.Name, "its record tells of its end", inPhase(mpi.PhaseSucceeded))
-	var pods corev1.PodList
-	if err := api.List(t.Context(), &pods, client.InNamespace(key.Namespace)); err != nil {
-		t.Fatal(err)
-	}
-	for i := range pods.Items {
-		for _, c := range pods.Items[i].Status.ContainerStatuses {
-			t.Logf("%s of %s has been restarted %d times", c.Name, pods.Items[i].Name, c.RestartCount)
+	for pod, n := range restarts(t, key.Namespace) {
+		if n -= restartsBefore[pod]; n > 0 {
+			lines := int64(3)
+			text, _ := logs.CoreV1().Pods(key.Namespace).GetLogs(pod, &corev1.PodLogOptions{Previous: true, TailLines: &lines}).DoRaw(t.Context())
+			t.Logf("%s was started again %d times; the last time it had ended with:\n%s", pod, n, text)
 		}
 	}
+}
+
+// restarts are how often the containers of a namespace's pods have been started again, by pod.
+func restarts(t *testing.T, namespace string) map[string]int32 {
+	t.Helper()
+	var pods corev1.PodList
+	if err := api.List(t.Context(), &pods, client.InNamespace(namespace)); err != nil {
+		t.Fatal(err)
+	}
+	counts := map[string]int32{}
+	for i := range pods.Items {
+		for _, c := range pods.Items[i].Status.ContainerStatuses {
+			counts[pods.Items[i].Name] += c.RestartCount
+		}
+	}
+	return counts
 }
 
 // podsByName are all pods of a job.
