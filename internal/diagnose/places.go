@@ -12,6 +12,8 @@ var trainJobPlaces = strings.NewReplacer(
 	"spec.trainer.metadata", "the runtime's pod templates: metadata",
 	"spec.runPolicy.schedulingPolicy.priorityClass", "the runtime's pod templates: spec.priorityClassName",
 	"spec.mpiImplementation: OpenMPI, Intel or MPICH", "the runtime's annotation mpi.opendatahub.io/mpi-implementation: OpenMPI, Intel or MPICH",
+	// With a runtime of ours the launcher waits by itself.
+	"spec.launcherCreationPolicy: WaitForWorkersReady", "",
 	`{"spec":{"runPolicy":{"suspend":true}}}`, `{"spec":{"suspend":true}}`,
 )
 
