@@ -9,6 +9,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	registrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -97,7 +98,31 @@ func guardTrainJob(ctx context.Context, live client.Reader, request admission.Re
 	errs, warnings := trainjob.Check(job, *used)
 	names, _ := trainjob.Connections(job, *used)
 	clashes, missing := mpi.CheckConnections(job.Namespace, cluster.Connections(ctx, live, job.Namespace, names))
-	return judged(request, append(errs, clashes...), append(warnings, missing...))
+	errs = append(errs, clashes...)
+	if taken := nameTaken(ctx, live, job); taken != nil {
+		errs = append(errs, taken)
+	}
+	return judged(request, errs, append(warnings, missing...))
+}
+
+// nameTaken refuses a TrainJob whose pods would be looked for under somebody else's Service: JobSet takes whatever
+// Service has its name, and that of an MPIJob leads to other pods. One of an earlier JobSet is on its way out. That the
+// API server does not answer is no reason to refuse anything.
+func nameTaken(ctx context.Context, live client.Reader, job trainjob.TrainJob) *field.Error {
+	service := &metav1.PartialObjectMetadata{}
+	service.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Service"))
+	if err := live.Get(ctx, client.ObjectKey{Namespace: job.Namespace, Name: job.Name}, service); err != nil {
+		return nil
+	}
+	owner := metav1.GetControllerOfNoCopy(service)
+	if owner != nil && owner.Kind == trainjob.JobSetKind.Kind || service.DeletionTimestamp != nil {
+		return nil
+	}
+	of := "somebody else"
+	if owner != nil {
+		of = owner.Kind + " " + owner.Name
+	}
+	return field.Invalid(field.NewPath("metadata", "name"), job.Name, fmt.Sprintf("the job's pods would be looked for under the Service %s, which is that of %s; give the job another name", job.Name, of))
 }
 
 // guardNamespace refuses namespaces that say in words of their own where pods may connect to.
