@@ -121,14 +121,16 @@ func within(ctx context.Context, limit time.Duration, f func(context.Context) er
 	return f(ctx)
 }
 
-// quiet waits until the contestant has asked nothing of the API server for a while, and counts its requests.
+// quiet waits until the contestant has written nothing for a while, and counts its requests. It may go on reading: the
+// logs of jobs that run are read for their progress as long as they do.
 func (a *arena) quiet(ctx context.Context) (apiserver.Requests, error) {
 	for last := -1; ; {
 		requests, err := a.server.Requests(a.runner.User())
-		if err != nil || requests.Total() == last {
+		writes, _ := countWrites(requests)
+		if err != nil || writes == last {
 			return requests, err
 		}
-		last = requests.Total()
+		last = writes
 		if err := pause(ctx, 2*time.Second); err != nil {
 			return nil, err
 		}
