@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -303,6 +304,9 @@ func (g *Gatherer) log(ctx context.Context, namespace string, s source, most amo
 	if err == nil {
 		text, last = stripTimes(readEnd(io.LimitReader(stream, most.bytes)))
 		_ = stream.Close()
+		if last.IsZero() && bytes.HasPrefix(text, []byte(logGone)) {
+			text, err = nil, errors.New(logGone+s.pod.Name)
+		}
 	}
 	if len(bytes.TrimSpace(text)) == 0 {
 		if _, agents := launch.ParseSummary(s.message); agents {
@@ -312,6 +316,10 @@ func (g *Gatherer) log(ctx context.Context, namespace string, s source, most amo
 	}
 	return mpi.Log{Lines: g.masker.Lines(logs.Tail(text, mpi.MaxLogLines)), LastAt: last}, err
 }
+
+// logGone begins what a kubelet answers in place of the log of a container that was removed, and as if it were one
+// (k8s.io/kubernetes/pkg/kubelet/kuberuntime/kuberuntime_container.go).
+const logGone = "unable to retrieve container logs for "
 
 // readEnd reads a stream and returns its end, from the beginning of a line. Lines may be of any length.
 func readEnd(stream io.Reader) []byte {

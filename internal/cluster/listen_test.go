@@ -72,3 +72,23 @@ func TestListening(t *testing.T) {
 		})
 	}
 }
+
+// TestLogOfARemovedContainerIsNone: what a kubelet says instead is no word of the program's.
+func TestLogOfARemovedContainerIsNone(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("unable to retrieve container logs for containerd://17d2387efde4"))
+	}))
+	t.Cleanup(server.Close)
+	core, err := typedcore.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := mpitest.Job(1)
+	launcher := mpitest.LauncherPod(job, 0, corev1.PodRunning)
+	launcher.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+	seen := mpi.Observed{Now: mpitest.Now, LauncherPods: []*corev1.Pod{launcher}}
+	if evidence := cluster.NewGatherer(nil, core, logs.Masker{}, clock.RealClock{}).Listen(t.Context(), job, seen); len(evidence.Logs) > 0 {
+		t.Errorf("it is taken for a log: %v", evidence.Logs)
+	}
+}

@@ -273,11 +273,18 @@ func (p *patient) copyRank(figures map[string]string) {
 func symptoms(p *patient) []Finding {
 	var found []Finding
 	for _, s := range p.signs {
-		if !s.Umbrella {
+		if !s.Umbrella && !p.endedAfterwards(s) {
 			found = append(found, p.signFinding(s))
 		}
 	}
 	return found
+}
+
+// endedAfterwards tells whether a log shows a rank that was killed because another had ended with a code of its own, as
+// the agent saw. Intel MPI kills the others and tells of them alone.
+func (p *patient) endedAfterwards(s sign) bool {
+	first, _ := p.firstRank()
+	return s.Code == mpi.CodeKilled && first != nil && first.Signal == 0 && first.ExitCode > 0 && s.figures["rank"] != fmt.Sprint(first.Rank)
 }
 
 // summings tells what logs sum up, and what the agent says of workers that it lost: consequences, as a rule.
@@ -291,7 +298,7 @@ func summings(p *patient) []Finding {
 		}
 	}
 	for _, s := range p.signs {
-		if s.Umbrella {
+		if s.Umbrella || p.endedAfterwards(s) {
 			found = append(found, p.signFinding(s))
 		}
 	}

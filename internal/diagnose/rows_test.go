@@ -198,6 +198,11 @@ Your Open MPI job may now hang or fail.
 =   RANK 3 PID 27 RUNNING AT pi-worker-1
 =   KILLED BY SIGNAL: 9 (Killed)
 ===================================================================================`, intelMPI)},
+		"32-killed-after-another-ended": {mpi.CodeApplicationFailed, failed(42, `=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
+=   RANK 3 PID 18 RUNNING AT pi-worker-1.pi.ns.svc
+=   KILLED BY SIGNAL: 9 (Killed)`, intelMPI).with(launcherLeft(launch.Summary{
+			Code: launch.RankFailed, ExitCode: new(int32(42)), Ranks: []launch.RankEnd{{Rank: 2, ExitCode: 42, Program: "ranks"}, {Rank: 3, ExitCode: 137, Signal: 9, Program: "ranks"}},
+		}, 42))},
 		"33-proxy-lost": {mpi.CodeConnectionLost, failed(1, `[mpiexec@pi-launcher-0] control_cb (pm/pmiserv/pmiserv_cb.c:206): assert (!closed) failed
 [mpiexec@pi-launcher-0] HYDT_dmxu_poll_wait_for_event (tools/demux/demux_poll.c:76): callback returned error status`, mpich)},
 		"34-memlock":            {mpi.CodeMemlock, failed(1, `The RLIMIT_MEMLOCK too small, cannot register memory`)},

@@ -155,6 +155,9 @@ func (e explanation) differs(report *v1alpha1.JobReport) error {
 	case failure == nil:
 		wrong = append(wrong, fmt.Errorf("the job has not failed: it is %s", status.Phase))
 	default:
+		for _, line := range failure.LogTail {
+			expect("log", line, "lines of a program", !strings.Contains(line, "unable to retrieve container logs"))
+		}
 		expect("number of lines of logs", fmt.Sprint(len(failure.LogTail)), "more", len(failure.LogTail) > 0 || e.code == mpi.CodeLauncherDeleted)
 		expect("failure's code", failure.Code, string(e.code), failure.Code == string(e.code))
 		expect("failure's pod", failure.Pod, e.pod, strings.HasPrefix(failure.Pod, e.pod))
