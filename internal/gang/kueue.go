@@ -4,6 +4,7 @@ package gang
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -53,6 +54,10 @@ const (
 	reasonMisconfigured = "Misconfigured"
 	reasonInadmissible  = "Inadmissible"
 )
+
+// tooMuch is how Kueue says what ExceedsMaxQuota means, where it does not give that reason: its finer reasons are
+// switched off by default (kueue/pkg/scheduler/flavorassigner).
+const tooMuch = "> maximum capacity ("
 
 // ReasonDeactivated is that of a job that Kueue has given up, or that somebody has stopped by its Workload.
 const ReasonDeactivated = "Deactivated"
@@ -122,7 +127,10 @@ func held(state *mpi.QueueState, conditions []metav1.Condition) {
 	if why.Message != "" {
 		state.Message = why.Message
 	}
-	switch why.Reason {
+	if strings.Contains(why.Message, tooMuch) {
+		state.Reason = reasonExceeds
+	}
+	switch state.Reason {
 	case reasonExceeds, reasonNoFlavor, reasonMisconfigured, reasonInadmissible:
 		state.Never = true
 	}

@@ -28,6 +28,11 @@ func TestFromKueue(t *testing.T) {
 			workload: "{status: {conditions: [{type: QuotaReserved, status: 'False', reason: ExceedsMaxQuota, message: too much}]}}",
 			want:     mpi.QueueState{Name: "team-a", Reason: "ExceedsMaxQuota", Message: "too much", Never: true},
 		},
+		"can never be let in, by Kueue's words": {
+			workload: "{status: {conditions: [{type: QuotaReserved, status: 'False', reason: Pending, message: 'insufficient quota for pods in flavor f, request > maximum capacity (5)'}]}}",
+			place:    &gang.Place{},
+			want:     mpi.QueueState{Name: "team-a", Reason: "ExceedsMaxQuota", Message: "insufficient quota for pods in flavor f, request > maximum capacity (5)", Never: true, Position: 1, Total: 1},
+		},
 		"no such queue": {
 			workload: "{status: {conditions: [{type: QuotaReserved, status: 'False', reason: Misconfigured, message: LocalQueue x doesn't exist}]}}",
 			want:     mpi.QueueState{Name: "team-a", Reason: "Misconfigured", Message: "LocalQueue x doesn't exist", Never: true},
