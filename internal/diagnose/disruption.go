@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -44,7 +45,7 @@ var disruptionTexts = map[mpi.Code]text{
 		summary: "The job was stopped since it was not done in time: it may take {deadline|a limited time}.",
 		remedies: []Remedy{
 			{Text: "If the program was still getting on, give the job more time.", Action: "{deadlineField}"},
-			{Text: "If it hung, look at the last lines of its log, which are kept in this report: a rank that waits for another says nothing more.", Action: "kubectl -n {namespace} get jobreport {report} -o jsonpath='{.status.failure.logTail}'"},
+			{Text: "If it hung, look at the last lines of its log, which this report has if they could still be read: a rank that waits for another says nothing more.", Action: "kubectl -n {namespace} get jobreport {report} -o jsonpath='{.status.failure.logTail}'"},
 		},
 	},
 }
@@ -223,8 +224,8 @@ func deadline(p *patient) []Finding {
 	}
 	name := f.Pod
 	if name == "" {
-		// With the time being over its pod was removed. What it said may be known.
-		if name = p.launcherThatSpoke(); name != "" {
+		// With the time being over its pod was removed. What it said may be known, or its name.
+		if name = cmp.Or(p.launcherThatSpoke(), p.launcherMade()); name != "" {
 			f.Pod, f.Affected = name, []string{name}
 		}
 	}
@@ -244,6 +245,16 @@ func (p *patient) launcherThatSpoke() (name string) {
 	for spoke := range p.evidence.Logs {
 		if strings.HasPrefix(spoke, p.job.LauncherName()+"-") && spoke > name {
 			name = spoke
+		}
+	}
+	return name
+}
+
+// launcherMade is the pod that the launcher's Job has made last, as its events say; empty where none does.
+func (p *patient) launcherMade() (name string) {
+	for _, event := range p.events("Job", func(e mpi.Event) bool { return e.Name == p.job.LauncherName() && e.Reason == "SuccessfulCreate" }) {
+		if _, made, found := strings.Cut(event.Message, "Created pod: "); found {
+			name = strings.TrimSpace(made)
 		}
 	}
 	return name

@@ -268,6 +268,9 @@ func TestTime(t *testing.T) {
 	}}
 	check(t, map[string]expect{
 		"deadline": {mpi.CodeDeadline, deadline},
+		"deadline-log-removed": {mpi.CodeDeadline, deadline.with(func(s *scene) {
+			s.seen.LauncherPods, s.evidence.Logs = nil, nil
+		}, event("Job", "pi-launcher", "SuccessfulCreate", "Created pod: pi-launcher-x2x4z"))},
 		"deadline-pod-removed": {mpi.CodeDeadline, deadline.with(func(s *scene) {
 			s.seen.LauncherPods = nil
 		})},

@@ -239,7 +239,7 @@ func programFailures() []failure {
 		},
 		{
 			name: "deadline exceeded", provoke: made(idle, func(_ *testing.T, job *kubeflow.MPIJob) { job.Spec.RunPolicy.ActiveDeadlineSeconds = new(int64(15)) }),
-			want: explanation{code: mpi.CodeDeadline, pod: "job-launcher-", summary: "it may take 15 seconds", remedy: "give the job more time", fails: true},
+			want: explanation{code: mpi.CodeDeadline, pod: "job-launcher-", summary: "it may take 15 seconds", remedy: "give the job more time", removed: true, fails: true},
 		},
 	}
 }
@@ -312,7 +312,7 @@ func lossFailures() []failure {
 			return job
 		}
 	}
-	launcherDeleted := explanation{code: mpi.CodeLauncherDeleted, pod: "job-launcher-", summary: "was deleted while the job ran", remedy: "Ask who has deleted it"}
+	launcherDeleted := explanation{code: mpi.CodeLauncherDeleted, pod: "job-launcher-", summary: "was deleted while the job ran", remedy: "Ask who has deleted it", removed: true}
 	forGood := launcherDeleted
 	forGood.fails = true
 	return []failure{

@@ -40,6 +40,8 @@ type explanation struct {
 	rank, exit *int32
 	// summary and remedy are parts of the summary and of the first remedy.
 	summary, remedy string
+	// removed is set where Kubernetes removes the pod and its log, mostly before anybody can read it.
+	removed bool
 	// fails is set where the job ends by it; otherwise it waits or goes on.
 	fails bool
 }
@@ -158,7 +160,7 @@ func (e explanation) differs(report *v1alpha1.JobReport) error {
 		for _, line := range failure.LogTail {
 			expect("log", line, "lines of a program", !strings.Contains(line, "unable to retrieve container logs"))
 		}
-		expect("number of lines of logs", fmt.Sprint(len(failure.LogTail)), "more", len(failure.LogTail) > 0 || e.code == mpi.CodeLauncherDeleted)
+		expect("number of lines of logs", fmt.Sprint(len(failure.LogTail)), "more", len(failure.LogTail) > 0 || e.removed)
 		expect("failure's code", failure.Code, string(e.code), failure.Code == string(e.code))
 		expect("failure's pod", failure.Pod, e.pod, strings.HasPrefix(failure.Pod, e.pod))
 		expect("rank", number(failure.Rank), number(e.rank), e.rank == nil || number(failure.Rank) == number(e.rank))
