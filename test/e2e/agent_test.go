@@ -458,12 +458,15 @@ func TestNetworkCutForGood(t *testing.T) {
 	}
 }
 
+// cutMark is on the rules of cut, by which those of a run that was killed are found: later pods get the addresses.
+const cutMark = "mpijob-e2e"
+
 // cut drops all packets between two addresses for a while. Those between pods of one node pass their bridge, not
 // iptables; the test wants at least one worker on another node.
 func cut(t *testing.T, a, b string, how time.Duration) {
 	t.Helper()
-	rules := [][]string{{"FORWARD", "-s", a, "-d", b, "-j", "DROP"}, {"FORWARD", "-s", b, "-d", a, "-j", "DROP"}}
-	for _, rule := range rules {
+	for _, way := range [][2]string{{a, b}, {b, a}} {
+		rule := []string{"FORWARD", "-s", way[0], "-d", way[1], "-m", "comment", "--comment", cutMark, "-j", "DROP"}
 		if out, err := exec.CommandContext(t.Context(), "iptables", append([]string{"-I"}, rule...)...).CombinedOutput(); err != nil {
 			t.Skipf("SKIPPED: iptables cannot be used here: %v: %s", err, out)
 		}
@@ -471,5 +474,20 @@ func cut(t *testing.T, a, b string, how time.Duration) {
 		undo := sync.OnceFunc(func() { _ = exec.Command("iptables", append([]string{"-D"}, rule...)...).Run() }) //nolint:noctx // the test's context may have ended
 		time.AfterFunc(how, undo)
 		t.Cleanup(undo)
+	}
+}
+
+// mend removes the rules of cut that runs have left which were killed.
+func mend() {
+	rules, err := exec.Command("iptables", "-S", "FORWARD").Output() //nolint:noctx // it ends by itself
+	if err != nil {
+		return
+	}
+	for line := range strings.Lines(string(rules)) {
+		fields := strings.Fields(line)
+		if len(fields) > 2 && strings.Contains(line, cutMark) {
+			fields[0] = "-D"
+			_ = exec.Command("iptables", fields...).Run() //nolint:noctx // it ends by itself
+		}
 	}
 }

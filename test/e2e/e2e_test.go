@@ -47,6 +47,7 @@ func TestMain(m *testing.M) {
 	if from := os.Getenv("SAMPLE_IMG"); from != "" {
 		image = from
 	}
+	mend()
 	if err := connect(path); err != nil {
 		fmt.Fprintln(os.Stderr, "connect to the cluster:", err)
 		os.Exit(1)
