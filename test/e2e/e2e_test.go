@@ -77,7 +77,7 @@ func connect(path string) error {
 // patient tries again what a machine was too busy for: an API server or a webhook that did not answer in time.
 func patient(plain client.WithWatch) client.Client {
 	try := func(ctx context.Context, call func() error) error {
-		for deadline := time.Now().Add(2 * time.Minute); ; {
+		for deadline := time.Now().Add(patience * time.Minute); ; {
 			err := call()
 			if err == nil || !passing(err) || time.Now().After(deadline) {
 				return err
@@ -200,9 +200,14 @@ func create(t *testing.T, object client.Object) {
 	}
 }
 
+// patience is how many times longer than on a quiet machine anything may take: a small one that is shared may have no
+// processor for minutes.
+const patience = 4
+
 // eventually waits until a check finds nothing wrong.
 func eventually(t *testing.T, what string, within time.Duration, check func() error) {
 	t.Helper()
+	within *= patience
 	deadline := time.Now().Add(within)
 	for {
 		err := check()
