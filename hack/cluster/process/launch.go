@@ -20,6 +20,9 @@ import (
 // not an argument, because "ps" shows arguments until the program runs.
 const launchVariable = "MPIJOB_CLUSTER_LAUNCH"
 
+// nice is the priority of components, from -20, the most urgent, to 19.
+const nice = -10
+
 // Mounts is a view of files of one's own, a mount namespace.
 //
 // A node has one: containerd and kubelet have paths built in (the shims'
@@ -64,6 +67,11 @@ func Launch() error {
 	if len(order.Args) == 0 {
 		return fmt.Errorf("%s names no program", launchVariable)
 	}
+	// Where a machine has few processors, and these are slow, ranks that wait for
+	// each other at full speed must not take them from an API server. Pods
+	// inherit this, but have what their control group has. Without the right to
+	// do so the cluster is only slower.
+	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, nice)
 	if order.Cgroup != "" {
 		if err := cgroup.Join(order.Cgroup, os.Getpid()); err != nil {
 			return err
