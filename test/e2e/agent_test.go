@@ -99,12 +99,11 @@ func summary(t *testing.T, job *kubeflow.MPIJob) (told launch.Summary) {
 var rankOn = regexp.MustCompile(`(?m)^rank (\d+) of (\d+) on (\S+)$`)
 
 // TestAnyMPIWithoutSSHD: every slot of every worker gets its rank, in a namespace that enforces restricted, as a
-// user without an entry in passwd.
+// user without an entry in passwd. One job at a time, as in TestTrainJobAnyMPI.
 func TestAnyMPIWithoutSSHD(t *testing.T) {
 	for _, with := range implementations {
 		for _, workers := range []int32{2, 4} {
 			t.Run(fmt.Sprintf("%s on %d workers", with.sample, workers), func(t *testing.T) {
-				t.Parallel()
 				job := agentJob(newNamespace(t), "job", with.sample, with.implementation, workers, with.mpirun, "-n", fmt.Sprint(2*workers), "ranks")
 				start := time.Now()
 				create(t, job)
