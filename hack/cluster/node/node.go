@@ -226,7 +226,9 @@ func Containerd(n layout.Node, l layout.Layout, binary string) process.Spec {
 		Log:    l.Log(n.Containerd()),
 		Cgroup: n.RuntimeCgroup(),
 		Mounts: Mounts(n),
-		Inputs: []string{n.Config("containerd.toml")},
+		// Shims and what they run descend from it.
+		StartsPods: true,
+		Inputs:     []string{n.Config("containerd.toml")},
 	}
 }
 

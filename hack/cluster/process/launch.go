@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -20,8 +21,11 @@ import (
 // not an argument, because "ps" shows arguments until the program runs.
 const launchVariable = "MPIJOB_CLUSTER_LAUNCH"
 
-// nice is the priority of components, from -20, the most urgent, to 19.
-const nice = -10
+// The priorities of components and of pods, from -20, the most urgent, to 19.
+const (
+	urgent = -10
+	usual  = 0
+)
 
 // Mounts is a view of files of one's own, a mount namespace.
 //
@@ -54,6 +58,8 @@ type launchOrder struct {
 	Args   []string `json:"args"`
 	Cgroup string   `json:"cgroup,omitempty"`
 	Mounts *Mounts  `json:"mounts,omitempty"`
+	// StartsPods is as in Spec.
+	StartsPods bool `json:"startsPods,omitempty"`
 }
 
 // Launch becomes the program that the environment's order names, in its
@@ -67,11 +73,7 @@ func Launch() error {
 	if len(order.Args) == 0 {
 		return fmt.Errorf("%s names no program", launchVariable)
 	}
-	// Where a machine has few processors, and these are slow, ranks that wait for
-	// each other at full speed must not take them from an API server. Pods
-	// inherit this, but have what their control group has. Without the right to
-	// do so the cluster is only slower.
-	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, nice)
+	order.hurry()
 	if order.Cgroup != "" {
 		if err := cgroup.Join(order.Cgroup, os.Getpid()); err != nil {
 			return err
@@ -94,6 +96,21 @@ func Launch() error {
 		return fmt.Errorf("run %s: %w", order.Args[0], err)
 	}
 	return nil
+}
+
+// hurry lets the program go before pods: where a machine has few processors,
+// ranks that wait for each other at full speed must not take them from an API
+// server. Without the right to do so the cluster is only slower.
+func (o launchOrder) hurry() {
+	priority := urgent
+	if o.StartsPods {
+		priority = usual
+	}
+	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, priority)
+	// Many kernels compare priorities within a session alone, and sessions by
+	// this (sched(7), "The autogroup feature"). Pods have sessions of their own,
+	// so that they do not inherit it. Other kernels do not have the file.
+	_ = os.WriteFile("/proc/self/autogroup", []byte(strconv.Itoa(urgent)), 0)
 }
 
 func (m *Mounts) enter() error {

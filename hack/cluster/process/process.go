@@ -34,6 +34,9 @@ type Spec struct {
 	Cgroup string
 	// Mounts is the private view of files the component has, or nil.
 	Mounts *Mounts
+	// StartsPods is whether pods descend from it. They would inherit the urgency
+	// that components have, so it has as much of it as they do not inherit.
+	StartsPods bool
 	// Inputs are files whose content matters: when one has changed since the
 	// start, the component is not up to date any more.
 	Inputs []string
@@ -152,7 +155,7 @@ func (t Table) start(spec Spec) error {
 		return fmt.Errorf("log of %s: %w", spec.Name, err)
 	}
 	defer func() { _ = log.Close() }() // the child has its own
-	order, err := json.Marshal(launchOrder{Args: spec.Args, Cgroup: spec.Cgroup, Mounts: spec.Mounts})
+	order, err := json.Marshal(launchOrder{Args: spec.Args, Cgroup: spec.Cgroup, Mounts: spec.Mounts, StartsPods: spec.StartsPods})
 	if err != nil {
 		return fmt.Errorf("start %s: %w", spec.Name, err)
 	}

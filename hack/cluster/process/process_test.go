@@ -3,12 +3,15 @@ package process
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestMain lets the test binary be the launcher of the tables under test.
@@ -115,6 +118,36 @@ func TestEnsureStartsAgain(t *testing.T) {
 				t.Errorf("started is %v, process %d became %d", started, first, second)
 			}
 		})
+	}
+}
+
+// TestPriority: what starts pods hands no urgency down to them.
+func TestPriority(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root may make a process more urgent")
+	}
+	for startsPods, want := range map[bool]int{false: urgent, true: usual} {
+		table, spec := newTable(t), sleeper(t, "1000")
+		spec.StartsPods = startsPods
+		pid, _ := ensure(t, table, spec)
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+			name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+			if err == nil && string(name) == "sleep\n" {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("it is still %q: %v", name, err)
+			}
+		}
+		// The system call counts from 40, the most urgent, to 1 (getpriority(2)).
+		got, err := unix.Getpriority(unix.PRIO_PROCESS, pid)
+		if err != nil || 20-got != want {
+			t.Errorf("with startsPods %v its priority is %d (%v), want %d", startsPods, 20-got, err, want)
+		}
+		session, err := os.ReadFile(fmt.Sprintf("/proc/%d/autogroup", pid))
+		if err == nil && !strings.HasSuffix(string(session), fmt.Sprintf(" nice %d\n", urgent)) {
+			t.Errorf("with startsPods %v its session has %q", startsPods, session)
+		}
 	}
 }
 
