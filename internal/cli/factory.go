@@ -1,0 +1,169 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	"golang.org/x/term"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/kinds/trainjob"
+)
+
+// Factory is what every command needs: where to read and write, which cluster and namespace, and what time it is.
+type Factory struct {
+	genericiooptions.IOStreams
+	// Now is the time.
+	Now func() time.Time
+
+	// name is how users call the program, such as "oc odh mpijob".
+	name  string
+	flags *genericclioptions.ConfigFlags
+
+	once   sync.Once
+	client client.WithWatch
+	err    error
+}
+
+// NewFactory returns one that takes the cluster from the usual flags and the kubeconfig.
+func NewFactory(streams genericiooptions.IOStreams, now func() time.Time) *Factory {
+	return &Factory{IOStreams: streams, Now: now, flags: genericclioptions.NewConfigFlags(true)}
+}
+
+// Name is how users call the program, such as "oc odh mpijob": for texts that tell what to run next.
+func (f *Factory) Name() string { return f.name }
+
+// Namespace is the one that the user names, else that of the kubeconfig.
+func (f *Factory) Namespace() (string, error) {
+	namespace, _, err := f.flags.ToRawKubeConfigLoader().Namespace()
+	return namespace, err
+}
+
+// RESTConfig is how the API server is reached. Warnings of the API server and its webhooks go to the user.
+func (f *Factory) RESTConfig() (*rest.Config, error) {
+	config, err := f.flags.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	config = rest.CopyConfig(config)
+	config.UserAgent = "kubectl-odh-mpijob"
+	config.QPS, config.Burst = 50, 300
+	config.WarningHandler = rest.NewWarningWriter(f.ErrOut, rest.WarningWriterOptions{Deduplicate: true, Color: f.colours(f.ErrOut)})
+	return config, nil
+}
+
+// Client reads and writes objects, straight from the API server. It knows Kubernetes' own types, MPIJobs, JobReports and
+// RuntimeTests; TrainJobs and other kinds go as unstructured objects.
+func (f *Factory) Client() (client.WithWatch, error) {
+	f.once.Do(func() {
+		config, err := f.RESTConfig()
+		if err != nil {
+			f.err = err
+			return
+		}
+		f.client, f.err = newClient(config)
+	})
+	return f.client, f.err
+}
+
+// Clientset is for what Client has not: logs, exec and port-forward.
+func (f *Factory) Clientset() (kubernetes.Interface, error) {
+	config, err := f.RESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	return kubernetes.NewForConfig(config)
+}
+
+func newClient(config *rest.Config) (client.WithWatch, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), kubeflow.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, fmt.Errorf("make scheme: %w", err)
+	}
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	others, err := apiutil.NewDynamicRESTMapper(config, httpClient)
+	if err != nil {
+		return nil, err
+	}
+	mapper := meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{knownKinds(), others}}
+	return client.NewWithWatch(config, client.Options{HTTPClient: httpClient, Scheme: scheme, Mapper: mapper, FieldOwner: "kubectl-odh-mpijob"})
+}
+
+// knownKinds spare every call of the program the question which kinds the cluster has: one that is not there answers
+// "not found" as clearly.
+func knownKinds() meta.RESTMapper {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	namespaced := []schema.GroupVersionKind{
+		kubeflow.SchemeGroupVersionKind,
+		trainjob.GroupVersion.WithKind(trainjob.Kind), trainjob.GroupVersion.WithKind(trainjob.RuntimeKind),
+		v1alpha1.GroupVersion.WithKind("JobReport"), v1alpha1.GroupVersion.WithKind("RuntimeTest"),
+		localQueues,
+	}
+	for _, kind := range []string{"Pod", "Event", "Secret", "ConfigMap", "ResourceQuota", "LimitRange", "Service"} {
+		namespaced = append(namespaced, corev1.SchemeGroupVersion.WithKind(kind))
+	}
+	for _, gvk := range namespaced {
+		mapper.Add(gvk, meta.RESTScopeNamespace)
+	}
+	mapper.Add(trainjob.GroupVersion.WithKind(trainjob.ClusterRuntimeKind), meta.RESTScopeRoot)
+	for _, kind := range []string{"Namespace", "Node"} {
+		mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeRoot)
+	}
+	return mapper
+}
+
+// localQueues are Kueue's, in which jobs wait.
+var localQueues = schema.GroupVersionKind{Group: "kueue.x-k8s.io", Version: "v1beta1", Kind: "LocalQueue"}
+
+// onTerminal tells whether a stream is a terminal.
+func onTerminal(stream any) bool {
+	file, is := stream.(*os.File)
+	return is && term.IsTerminal(int(file.Fd()))
+}
+
+// colours tells whether a stream may be coloured: a terminal, unless the user wants none (https://no-color.org).
+func (f *Factory) colours(stream any) bool {
+	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && onTerminal(stream)
+}
+
+// colour is how a text is to stand out.
+type colour string
+
+// The colours, as terminals know them (ECMA-48, SGR).
+const (
+	bold   colour = "1"
+	dim    colour = "2"
+	red    colour = "31"
+	green  colour = "32"
+	yellow colour = "33"
+	cyan   colour = "36"
+)
+
+// paint colours a text for standard output, where that is a terminal.
+func (f *Factory) paint(c colour, text string) string { return f.paintOn(f.Out, c, text) }
+
+// paintOn colours a text for a stream.
+func (f *Factory) paintOn(stream any, c colour, text string) string {
+	if text == "" || c == "" || !f.colours(stream) {
+		return text
+	}
+	return "\x1b[" + string(c) + "m" + text + "\x1b[0m"
+}
