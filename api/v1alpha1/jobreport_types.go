@@ -273,6 +273,24 @@ type SchedulingStatus struct {
 	// nodesNeeded is how many nodes the job needs.
 	// +optional
 	NodesNeeded *int32 `json:"nodesNeeded,omitempty"`
+	// nodesTotal is how many nodes the cluster has.
+	// +optional
+	NodesTotal *int32 `json:"nodesTotal,omitempty"`
+	// podsFit is how many of the pods that need a node would find one now.
+	// +optional
+	PodsFit *int32 `json:"podsFit,omitempty"`
+	// since is when the job came to wait here.
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
+	// attempts is how often the job was put back because not all of its pods found a place in time.
+	// +optional
+	Attempts int32 `json:"attempts,omitempty"`
+	// evictedAt is when that was last: pods from before are removed.
+	// +optional
+	EvictedAt *metav1.Time `json:"evictedAt,omitempty"`
+	// nextTry is until when the job rests after that.
+	// +optional
+	NextTry *metav1.Time `json:"nextTry,omitempty"`
 	// message says it in words.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional

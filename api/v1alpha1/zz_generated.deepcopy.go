@@ -508,6 +508,28 @@ func (in *SchedulingStatus) DeepCopyInto(out *SchedulingStatus) {
 		*out = new(int32)
 		**out = **in
 	}
+	if in.NodesTotal != nil {
+		in, out := &in.NodesTotal, &out.NodesTotal
+		*out = new(int32)
+		**out = **in
+	}
+	if in.PodsFit != nil {
+		in, out := &in.PodsFit, &out.PodsFit
+		*out = new(int32)
+		**out = **in
+	}
+	if in.Since != nil {
+		in, out := &in.Since, &out.Since
+		*out = (*in).DeepCopy()
+	}
+	if in.EvictedAt != nil {
+		in, out := &in.EvictedAt, &out.EvictedAt
+		*out = (*in).DeepCopy()
+	}
+	if in.NextTry != nil {
+		in, out := &in.NextTry, &out.NextTry
+		*out = (*in).DeepCopy()
+	}
 	if in.ObservedAt != nil {
 		in, out := &in.ObservedAt, &out.ObservedAt
 		*out = (*in).DeepCopy()

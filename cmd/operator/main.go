@@ -33,6 +33,7 @@ func run() error {
 	flag.StringVar(&options.AgentImage, "agent-image", os.Getenv("AGENT_IMAGE"), "the image that brings the agent into pods, which starts their ranks; by default $AGENT_IMAGE; empty: ranks are started by the images' own sshd")
 	flag.BoolVar(&options.NetworkPolicies, "network-policies", true, "isolate every job by a NetworkPolicy; without it those of before are removed")
 	flag.StringVar(&options.AllowEgress, "allow-egress", "", "let the pods of all jobs connect to these places besides DNS and HTTPS, such as 10.0.0.7:2049,namespace/minio:9000 (docs/isolation.md)")
+	flag.StringVar(&options.GangScheduling, "gang-scheduling", "auto", "what places all pods of a job or none (docs/gangs.md): podgroup (Kubernetes' own scheduler, from 1.37 on), volcano, embedded (the operator itself), none, or the name of a scheduler with coscheduling; auto: podgroup where the cluster has it, else embedded for the jobs that ask for it")
 	flag.StringVar((*string)(&options.KeyType), "ssh-key-type", "p521", "the type of jobs' SSH keys: p521 (ECDSA) or rsa-4096")
 	flag.BoolVar(&options.LeaderElection, "leader-elect", true, "let one of several replicas work at a time")
 	flag.StringVar(&options.HealthAddress, "health-address", ":8081", "serve /healthz and /readyz here; 0 turns them off")

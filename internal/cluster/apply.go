@@ -15,6 +15,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -105,8 +106,10 @@ func (c *Cluster) put(ctx context.Context, job mpi.Job, object plan.Object) (*mp
 
 func (c *Cluster) create(ctx context.Context, object plan.Object) error {
 	var opts []client.CreateOption
-	if _, secret := object.(*corev1.Secret); secret {
-		// Secrets are cached as metadata only; waiting for the whole object would start a cache of those.
+	switch object.(type) {
+	case *corev1.Secret, *unstructured.Unstructured:
+		// Secrets are cached as metadata only; waiting for the whole object would start a cache of those. PodGroups are
+		// in a cache of their own.
 		opts = append(opts, unawaited)
 	}
 	return c.client.Create(ctx, object, opts...)
@@ -133,10 +136,15 @@ func (c *Cluster) applyFields(ctx context.Context, change plan.Object) error {
 	if err != nil {
 		return fmt.Errorf("encode: %w", err)
 	}
-	target := emptyOf(change.GetObjectKind().GroupVersionKind().Kind)
+	version, kind := change.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
+	target := emptyOf(version, kind)
 	target.SetNamespace(change.GetNamespace())
 	target.SetName(change.GetName())
-	return c.client.Patch(ctx, target, client.RawPatch(types.ApplyPatchType, data), client.ForceOwnership)
+	opts := []client.PatchOption{client.ForceOwnership}
+	if kind == "PodGroup" {
+		opts = append(opts, unawaited)
+	}
+	return c.client.Patch(ctx, target, client.RawPatch(types.ApplyPatchType, data), opts...)
 }
 
 // mendLauncher suspends or resumes a launcher. A resumed one takes over from the job what may be changed in a
@@ -226,7 +234,7 @@ func (c *Cluster) remove(ctx context.Context, job mpi.Job, refs []plan.Ref) erro
 }
 
 func (c *Cluster) removeOne(ctx context.Context, job mpi.Job, ref plan.Ref) error {
-	object := emptyOf(ref.Kind)
+	object := emptyOf(ref.APIVersion, ref.Kind)
 	// Lists do not wait for what we deleted before; this read does.
 	err := c.client.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, object)
 	if apierrors.IsNotFound(err) || err == nil && (object.GetUID() != ref.UID || object.GetDeletionTimestamp() != nil) {
@@ -239,7 +247,7 @@ func (c *Cluster) removeOne(ctx context.Context, job mpi.Job, ref plan.Ref) erro
 		return err
 	}
 	defer c.gate.leave(job.UID)
-	doomed := emptyOf(ref.Kind)
+	doomed := emptyOf(ref.APIVersion, ref.Kind)
 	doomed.SetNamespace(ref.Namespace)
 	doomed.SetName(ref.Name)
 	err = c.client.Delete(ctx, doomed, client.Preconditions{UID: &ref.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
@@ -250,8 +258,13 @@ func (c *Cluster) removeOne(ctx context.Context, job mpi.Job, ref plan.Ref) erro
 }
 
 // emptyOf returns an empty object of one of the kinds that plans hold.
-func emptyOf(kind string) client.Object {
+func emptyOf(version, kind string) client.Object {
 	switch kind {
+	case "PodGroup":
+		podGroup := &unstructured.Unstructured{}
+		podGroup.SetAPIVersion(version)
+		podGroup.SetKind(kind)
+		return podGroup
 	case "Service":
 		return &corev1.Service{}
 	case "ConfigMap":

@@ -35,8 +35,8 @@ type Job struct {
 	// Connections name the Secrets whose keys the main containers of launcher and workers get as variables; of two that
 	// have the same key the later one's counts.
 	Connections []string
-	// WantsGang is set where the job says how its pods are to be placed together. That is not done yet.
-	WantsGang bool
+	// Gang is how the job's pods are to be placed together.
+	Gang Gang
 	// Queue names the queue that the job is to wait in; empty: none.
 	Queue string
 	// ManagedBy names another controller that runs this job, such as MultiKueue; empty: it is ours.
@@ -143,6 +143,7 @@ func New() Job {
 		Launcher:       Launcher{RestartPolicy: corev1.RestartPolicyOnFailure},
 		Workers:        Workers{RestartPolicy: corev1.RestartPolicyNever},
 		SSHMountPath:   DefaultSSHPath,
+		Gang:           Gang{Timeout: gangTimeout, Requeues: RequeueLimit},
 		Lifecycle:      Lifecycle{CleanPods: CleanNone, SilentAfter: silentAfter},
 	}
 }

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Observed is all that the judgement of a job rests on: what exists of it, and when this was seen. Objects
@@ -31,6 +32,12 @@ type Observed struct {
 
 	// Queue is what the job's queue says of it; nil where it is in none.
 	Queue *QueueState
+
+	// Gang is what the back end that places the job as a whole says of it; nil where none does.
+	Gang *GangState
+	// PodGroups are the job's own, by which schedulers know what pods to place together; of each API that there is one at
+	// most.
+	PodGroups []*unstructured.Unstructured
 
 	// Earlier are pods that an earlier job of the same name has left. While they are there, this job's host names
 	// lead to them.

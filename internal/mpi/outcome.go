@@ -15,13 +15,14 @@ type Phase string
 
 // The phases, in the order in which a job passes through them.
 const (
-	PhasePending      Phase = "Pending"
-	PhaseQueued       Phase = "Queued"
-	PhaseInitializing Phase = "Initializing"
-	PhaseRunning      Phase = "Running"
-	PhaseSuspended    Phase = "Suspended"
-	PhaseSucceeded    Phase = "Succeeded"
-	PhaseFailed       Phase = "Failed"
+	PhasePending        Phase = "Pending"
+	PhaseQueued         Phase = "Queued"
+	PhaseGangScheduling Phase = "GangScheduling"
+	PhaseInitializing   Phase = "Initializing"
+	PhaseRunning        Phase = "Running"
+	PhaseSuspended      Phase = "Suspended"
+	PhaseSucceeded      Phase = "Succeeded"
+	PhaseFailed         Phase = "Failed"
 )
 
 // Reasons of an Outcome, for programs. A failed launcher's reason is that of its batch Job.
@@ -41,6 +42,8 @@ const (
 	ReasonRunning          = "Running"
 	ReasonSuspended        = "Suspended"
 	ReasonQueued           = "Queued"
+	ReasonGang             = "WaitingForPlaces"
+	ReasonGangTimeout      = "GangTimeout"
 	ReasonSucceeded        = "Succeeded"
 	ReasonFailed           = "Failed"
 )
@@ -57,7 +60,8 @@ type Outcome struct {
 	// that its coming is no news.
 	Launcher *Tally
 	Workers  Tally
-	// PodsMayStart is false while pods of an earlier job of the same name are there.
+	// PodsMayStart is false while pods of an earlier job of the same name are there, and while the job waits for its turn
+	// to have all of its pods placed.
 	PodsMayStart bool
 	// LauncherMayStart is false while the launcher is withheld: until the workers are ready where the job wants
 	// that, and while a worker's host name still leads to a pod on its way out. The launcher would try to reach
@@ -87,7 +91,7 @@ func Follow(j Job, o Observed) Outcome { return judge(j, o, j.Past.Finish) }
 
 func judge(j Job, o Observed, finish *Finish) Outcome {
 	out := Outcome{Workers: tallyWorkers(j, o), Launcher: tallyLauncher(o)}
-	out.PodsMayStart = len(o.Earlier) == 0
+	out.PodsMayStart = len(o.Earlier) == 0 && (o.Gang == nil || !o.Gang.Hold && !o.Gang.Evict)
 	out.LauncherMayStart = out.PodsMayStart && !workerLeaving(j, o) && (!j.Launcher.AfterWorkers || out.Workers.Ready >= out.Workers.Wanted)
 	switch {
 	case finish != nil:
@@ -183,7 +187,12 @@ func (o *Outcome) wait(j Job, seen Observed) {
 		o.Message += "."
 		return
 	}
-	if stuck := stuckPods(j, seen); stuck != nil {
+	stuck := stuckPods(j, seen)
+	if seen.Gang.Waits() && !launcherUp(seen) && (stuck == nil || stuck.reason == ReasonUnschedulable) {
+		o.Phase, o.Reason, o.Message, o.Trouble = PhaseGangScheduling, ReasonGang, seen.Gang.text(), seen.Gang.Never
+		return
+	}
+	if stuck != nil {
 		o.Reason, o.Message, o.Trouble = stuck.reason, stuck.message, true
 		return
 	}
@@ -210,6 +219,9 @@ func finished(j Job, o Observed) *Finish {
 	}
 	if finish := launcherFinished(j, o); finish != nil || j.Lifecycle.Suspended {
 		return finish
+	}
+	if o.Gang != nil && o.Gang.GaveUp {
+		return &Finish{Reason: ReasonGangTimeout, Message: o.Gang.gaveUp(), At: o.Now}
 	}
 	return workersFailed(j, o)
 }

@@ -29,6 +29,7 @@ func Validate(j Job) field.ErrorList {
 	errs = append(errs, validateSSHMountPath(j)...)
 	errs = append(errs, validateLifecycle(j)...)
 	errs = append(errs, validateLaunch(j)...)
+	errs = append(errs, validateGang(j)...)
 	errs = append(errs, validateTemplate(j.Launcher.Template, j.Fields.LauncherTemplate, j.SSHMountPath, ConfigMountPath)...)
 	if j.Workers.Count > 0 {
 		errs = append(errs, validateTemplate(j.Workers.Template, j.Fields.WorkerTemplate, j.SSHMountPath)...)
@@ -62,8 +63,8 @@ func Warnings(j Job) []string {
 	if len(j.Connections) > 0 && j.Workers.Count > 0 && !j.UsesAgent() {
 		warnings = append(warnings, ConnectionsNeedAgent)
 	}
-	if j.WantsGang {
-		warnings = append(warnings, fmt.Sprintf("%s: has no effect yet: the pods are scheduled one by one", j.Fields.Gang))
+	if j.Gang.Wanted && j.Launcher.AfterWorkers && j.Workers.Count > 0 {
+		warnings = append(warnings, fmt.Sprintf("%s: the launcher is not among the %d pods that are placed together, since it is made when all workers are ready", j.Fields.Gang, j.GangSize()))
 	}
 	return warnings
 }

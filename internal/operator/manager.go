@@ -57,6 +57,9 @@ type Options struct {
 	// HealthAddress serves /healthz and /readyz; MetricsAddress serves /metrics over TLS to those whom the API
 	// server authorizes for it. "0" turns one off.
 	HealthAddress, MetricsAddress string
+	// GangScheduling is what places jobs as a whole, by the names of package gang; any other is a scheduler with
+	// coscheduling, and empty is gang.Auto.
+	GangScheduling string
 	// ReportRetention is how long a job's report is kept after its end, those of failed jobs for a day at least; 0: for
 	// ever.
 	ReportRetention time.Duration
@@ -145,6 +148,10 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 	if err != nil {
 		return nil, err
 	}
+	together, err := addGangs(ctx, m, restConfig, options, waiting, reports)
+	if err != nil {
+		return nil, err
+	}
 	settings := plan.Settings{
 		ClusterDomain: options.ClusterDomain, AgentImage: options.AgentImage,
 		NetworkPolicies: options.NetworkPolicies, OperatorNamespace: options.Namespace, AllowEgress: options.AllowEgress,
@@ -161,7 +168,7 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 	}
 	for _, kind := range apiKinds {
 		r := &reconciler{
-			kind: kind, client: m.GetClient(), cluster: c, clock: clock.RealClock{}, settings: settings, reporter: reports, queues: waiting,
+			kind: kind, client: m.GetClient(), cluster: c, clock: clock.RealClock{}, settings: settings, reporter: reports, queues: waiting, gangs: together,
 			events: m.GetEventRecorderFor(mpi.EventSource), //nolint:staticcheck // tools compare core/v1 events, which the new recorder does not write
 		}
 		if err := r.register(m); err != nil {

@@ -37,6 +37,7 @@ type reconciler struct {
 	settings plan.Settings
 	reporter *reporter
 	queues   *queues
+	gangs    *gangs
 }
 
 // Reconcile makes one pass over one job: load, observe, judge, plan, apply, tell, report.
@@ -46,6 +47,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	if object == nil {
+		r.gangs.forget(request.NamespacedName)
 		return again(nil, r.reporter.close(ctx, r.kind.Name(), request.NamespacedName, ""))
 	}
 	job, errs := r.kind.Convert(object)
@@ -67,6 +69,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if seen.Queue, err = r.queues.of(ctx, job, seen.Now); err != nil {
 		return reconcile.Result{}, err
 	}
+	if err := r.gangs.observe(ctx, job, &seen); err != nil {
+		return reconcile.Result{}, err
+	}
 	out := mpi.Judge(job, seen)
 	refusals, err := r.cluster.Apply(ctx, job, plan.For(job, seen, out, r.settings))
 	told := r.tell(ctx, object, out.Refused(refusals))
@@ -82,6 +87,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return again(err, reported)
 	}
 	result.RequeueAfter = sooner(result.RequeueAfter, next)
+	if seen.Gang != nil {
+		result.RequeueAfter = sooner(result.RequeueAfter, seen.Gang.Again)
+	}
 	return result, nil
 }
 

@@ -20,7 +20,7 @@ func launcher(job mpi.Job, seen mpi.Observed, out mpi.Outcome, settings Settings
 	if seen.Launcher == nil {
 		// A suspended launcher has no pod: making it starts nothing.
 		if out.LauncherMayStart || out.PodsMayStart && job.Lifecycle.Suspended {
-			return newLauncher(job, settings)
+			return newLauncher(job, seen, settings)
 		}
 		return nil
 	}
@@ -28,14 +28,15 @@ func launcher(job mpi.Job, seen mpi.Observed, out mpi.Outcome, settings Settings
 		return nil
 	}
 	suspended := ptr.Deref(seen.Launcher.Spec.Suspend, false)
-	suspend := job.Lifecycle.Suspended || suspended && !out.LauncherMayStart
+	evicted := seen.Gang != nil && seen.Gang.Evict && !mpi.HasFinished(seen.Launcher)
+	suspend := job.Lifecycle.Suspended || evicted || suspended && !out.LauncherMayStart
 	switch {
 	case suspend == suspended, launcherOutdated(job, seen, settings):
 		return nil
 	case suspend:
 		return suspendLauncher(job, seen)
 	}
-	change := newLauncher(job, settings)
+	change := newLauncher(job, seen, settings)
 	change.UID, change.Spec.Suspend = seen.Launcher.UID, new(false)
 	return change
 }
@@ -84,7 +85,7 @@ func fixedPart(template corev1.PodTemplateSpec) string {
 
 // newLauncher is the batch Job that runs the launcher's pod. The job's own TTL is not passed on: the operator
 // removes the whole job, not the launcher from under it.
-func newLauncher(job mpi.Job, settings Settings) *batchv1.Job {
+func newLauncher(job mpi.Job, seen mpi.Observed, settings Settings) *batchv1.Job {
 	object := &batchv1.Job{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
 		ObjectMeta: meta(job, job.LauncherName(), ""),
@@ -97,6 +98,8 @@ func newLauncher(job mpi.Job, settings Settings) *batchv1.Job {
 			Template:             launcherTemplate(job, settings),
 		},
 	}
+	// Not firmly: the template stays, and another try must be able to go elsewhere.
+	pinned(&object.Spec.Template.Spec, seen, job.LauncherName(), false)
 	object.Annotations = map[string]string{mpi.AnnotationTemplate: fixedPart(object.Spec.Template)}
 	if job.Lifecycle.Suspended {
 		object.Spec.Suspend = new(true)

@@ -3,6 +3,8 @@
 package plan
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -36,8 +38,8 @@ type Object interface {
 // An object without a UID is to be created. One with a UID is to be mended: it holds the fields that are
 // not as they should be, and is meant for that very object, never for a later one of the same name.
 type Plan struct {
-	// Base is what comes first: what pods need before they start, Service, ConfigMap, Secret and NetworkPolicy, and a
-	// change of the launcher that is there.
+	// Base is what comes first: what pods need before they start, Service, ConfigMap, Secret, NetworkPolicy and PodGroup,
+	// and a change of the launcher that is there.
 	Base []Object
 	// Pods are a new launcher's Job and the worker pods; they come when all of Base is done.
 	Pods []Object
@@ -47,6 +49,8 @@ type Plan struct {
 
 // Ref names one object of a job, and no later one of the same name.
 type Ref struct {
+	// APIVersion is set where the kind alone does not say what it is: of PodGroups.
+	APIVersion            string
 	Kind, Namespace, Name string
 	UID                   types.UID
 }
@@ -63,12 +67,13 @@ func For(job mpi.Job, seen mpi.Observed, out mpi.Outcome, settings Settings) Pla
 	case out.Finish != nil:
 		return Plan{
 			Base:   wanted(stopLauncher(job, seen)),
-			Delete: append(finishedWorkers(job, seen), unwantedIsolation(job, seen, settings)...),
+			Delete: slices.Concat(finishedWorkers(job, seen), unwantedIsolation(job, seen, settings), unwantedPodGroups(job, seen, out)),
 		}
 	}
+	job = bound(job, seen)
 	plan := Plan{
-		Base:   wanted(service(job, seen), config(job, seen, settings), secret(job, seen), isolation(job, seen, settings)),
-		Delete: unwantedIsolation(job, seen, settings),
+		Base:   wanted(service(job, seen), config(job, seen, settings), secret(job, seen), isolation(job, seen, settings), podGroup(job, seen)),
+		Delete: append(unwantedIsolation(job, seen, settings), unwantedPodGroups(job, seen, out)...),
 	}
 	switch launcher := launcher(job, seen, out, settings); {
 	case launcher == nil:
@@ -82,7 +87,7 @@ func For(job mpi.Job, seen mpi.Observed, out mpi.Outcome, settings Settings) Pla
 	if launcherOutdated(job, seen, settings) {
 		plan.Delete = append(plan.Delete, Ref{Kind: "Job", Namespace: job.Namespace, Name: job.LauncherName(), UID: seen.Launcher.UID})
 	}
-	if job.Lifecycle.Suspended {
+	if job.Lifecycle.Suspended || seen.Gang != nil && seen.Gang.Evict {
 		plan.Delete = append(plan.Delete, workersFrom(seen, 0)...)
 		return plan
 	}

@@ -21,7 +21,9 @@ func missingWorkers(job mpi.Job, seen mpi.Observed, settings Settings) []Object 
 	var pods []Object
 	for index := range int(job.Workers.Count) {
 		if !have[index] {
-			pods = append(pods, worker(job, index, settings))
+			pod := worker(job, index, settings)
+			pinned(&pod.Spec, seen, pod.Name, true)
+			pods = append(pods, pod)
 		}
 	}
 	return pods

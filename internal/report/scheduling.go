@@ -16,6 +16,9 @@ func (m maker) scheduling() *v1alpha1.SchedulingStatus {
 	if m.outcome.Finish != nil || m.outcome.Phase == mpi.PhaseRunning || m.outcome.Phase == mpi.PhaseSuspended || m.outcome.Reason == mpi.ReasonInvalid {
 		return nil
 	}
+	if m.seen.Gang != nil {
+		return m.gang(*m.seen.Gang)
+	}
 	waits := v1alpha1.SchedulingStatus{Wanted: m.job.Workers.Count, ObservedAt: at(m.now)}
 	// A launcher that is held back until workers are ready waits for no place.
 	if m.seen.Launcher != nil || !m.job.Launcher.AfterWorkers {
@@ -34,6 +37,25 @@ func (m maker) scheduling() *v1alpha1.SchedulingStatus {
 		fit := m.nodesThatFit()
 		waits.NodesFit = &fit
 		waits.Message += fmt.Sprintf(" %d of the cluster's %d machines have room for a worker now.", fit, n)
+	}
+	return &waits
+}
+
+// gang is how far the places of a job's pods have come that are placed together; nil once they have them.
+func (m maker) gang(gang mpi.GangState) *v1alpha1.SchedulingStatus {
+	if !gang.Waits() {
+		return nil
+	}
+	waits := v1alpha1.SchedulingStatus{
+		Backend: gang.Backend, Queue: m.job.Gang.Queue, Placed: gang.Placed, Wanted: gang.Wanted,
+		PodsFit: gang.PodsFit, NodesFit: gang.NodesFit, NodesTotal: gang.NodesTotal,
+		Attempts: gang.Attempts, Message: cut(m.outcome.Message, maxQueueMessage), ObservedAt: at(m.now),
+	}
+	if gang.Position > 0 {
+		waits.Position, waits.PositionScope = new(gang.Position), gang.Scope
+	}
+	if gang.Attempts > 0 {
+		waits.EvictedAt, waits.NextTry = at(gang.EvictedAt), at(gang.NextTry)
 	}
 	return &waits
 }

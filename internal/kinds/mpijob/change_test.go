@@ -78,13 +78,13 @@ func TestChange(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	job, _ := Kind{}.Convert(mpitest.MPIJob("ns", 2, func(o *kubeflow.MPIJob) {
 		o.Spec.SlotsPerWorker = new(int32(0))
-		o.Spec.RunPolicy.SchedulingPolicy = &kubeflow.SchedulingPolicy{Queue: "q"}
+		o.Spec.RunPolicy.SchedulingPolicy, o.Spec.LauncherCreationPolicy = &kubeflow.SchedulingPolicy{Queue: "q"}, kubeflow.LauncherCreationPolicyWaitForWorkersReady
 		o.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeLauncher].Template.Spec.RestartPolicy = corev1.RestartPolicyAlways
 	}))
 	want := []string{
 		`spec.mpiReplicaSpecs[Launcher].template.spec.restartPolicy: "Always" has no effect: the restartPolicy beside replicas decides`,
 		"spec.slotsPerWorker: 0 leaves mpirun no place for a rank",
-		"spec.runPolicy.schedulingPolicy: has no effect yet: the pods are scheduled one by one",
+		"spec.runPolicy.schedulingPolicy: the launcher is not among the 2 pods that are placed together, since it is made when all workers are ready",
 	}
 	if diff := cmp.Diff(want, mpi.Warnings(job)); diff != "" {
 		t.Errorf("warnings differ (-want +got):\n%s", diff)

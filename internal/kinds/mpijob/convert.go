@@ -66,6 +66,8 @@ func (c *converter) identity(from *kubeflow.MPIJob) {
 	c.job.Launch = from.Annotations[mpi.AnnotationLaunch]
 	connections, errs := mpi.ConnectionNames(from.Namespace, from.Annotations)
 	c.job.Connections, c.errs = connections, append(c.errs, errs...)
+	requeues, errs := mpi.Requeues(from.Annotations)
+	c.job.Gang.Requeues, c.errs = requeues, append(c.errs, errs...)
 	silence, errs := mpi.Silence(from.Annotations)
 	c.job.Lifecycle.SilentAfter, c.errs = silence, append(c.errs, errs...)
 }
@@ -82,7 +84,7 @@ func (c *converter) runPolicy(from *kubeflow.RunPolicy) {
 	life := &c.job.Lifecycle
 	life.Suspended = ptr.Deref(from.Suspend, false)
 	life.CleanPods = oneOf(c, policy.Child("cleanPodPolicy"), mpi.CleanPods(ptr.Deref(from.CleanPodPolicy, "")), mpi.CleanPolicies)
-	c.job.WantsGang = from.SchedulingPolicy != nil
+	c.gang(from.SchedulingPolicy)
 	life.Deadline, life.BackoffLimit = from.ActiveDeadlineSeconds, from.BackoffLimit
 	if seconds := from.TTLSecondsAfterFinished; seconds != nil {
 		life.TTL = new(time.Duration(*seconds) * time.Second)
@@ -91,6 +93,19 @@ func (c *converter) runPolicy(from *kubeflow.RunPolicy) {
 		[]string{kubeflow.KubeflowJobController, kubeflow.MultiKueueController})
 	if manager != kubeflow.KubeflowJobController {
 		c.job.ManagedBy = manager
+	}
+}
+
+// gang reads how the pods are to be placed together.
+func (c *converter) gang(from *kubeflow.SchedulingPolicy) {
+	if from == nil {
+		return
+	}
+	gang := &c.job.Gang
+	gang.Wanted, gang.MinAvailable, gang.Queue, gang.PriorityClass = true, from.MinAvailable, from.Queue, from.PriorityClass
+	gang.MinResources = ptr.Deref(from.MinResources, nil)
+	if seconds := ptr.Deref(from.ScheduleTimeoutSeconds, 0); seconds != 0 {
+		gang.Timeout, gang.TimeoutSet = time.Duration(seconds)*time.Second, true
 	}
 }
 

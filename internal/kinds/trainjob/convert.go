@@ -65,7 +65,7 @@ func Convert(from TrainJob, used Runtime) mpi.Job {
 		job.ManagedBy = by
 	}
 	job.Past = past(from)
-	job.WantsGang = used.Spec.PodGroupPolicy != nil
+	job.Gang.Wanted = used.Spec.PodGroupPolicy != nil
 	job.SlotsPerWorker = slots(from, used)
 	job.Connections, _ = Connections(from, used)
 	if !used.IsMPI() {

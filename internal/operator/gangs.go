@@ -1,0 +1,220 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/cluster"
+	"opendatahub.io/mpijob/internal/gang"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// placer is a back end that decides by itself which job's pods may be made, and where they go.
+type placer interface {
+	// of is where a job stands with it. The past is what the job's record says of its waiting so far; nil: nothing. A job
+	// that was put back is not asked about while it rests.
+	of(ctx context.Context, job mpi.Job, seen mpi.Observed, past *v1alpha1.SchedulingStatus) (*mpi.GangState, error)
+	// forget drops what is kept of a job that waits no longer, for whatever reason, or was put back.
+	forget(job types.NamespacedName)
+}
+
+// gangs tells what places jobs as a whole, and what that says of them.
+type gangs struct {
+	// setting is the operator's flag --gang-scheduling.
+	setting string
+	reports *reporter
+	// embedded is nil where the operator places no jobs itself.
+	embedded placer
+	// apis are those of PodGroups, one of each of gang.Backends.
+	apis []*podGroups
+}
+
+// podGroups are those of one API.
+type podGroups struct {
+	backend string
+	kind    schema.GroupVersionKind
+	// there is set from when the cluster has the API, which may be later; reader reads from a cache once that is filled.
+	there  atomic.Bool
+	reader atomic.Pointer[client.Reader]
+}
+
+// addGangs reads PodGroups from when the cluster has them.
+func addGangs(ctx context.Context, m manager.Manager, config *rest.Config, options Options, news *queues, reports *reporter) (*gangs, error) {
+	g := &gangs{setting: options.GangScheduling, reports: reports}
+	if g.setting == "" {
+		g.setting = gang.Auto
+	}
+	for _, backend := range gang.Backends {
+		of := &podGroups{backend: backend.Name(), kind: backend.Kind()}
+		g.apis = append(g.apis, of)
+		what := "PodGroup of " + of.kind.GroupVersion().String()
+		kinds := []schema.GroupVersionKind{of.kind}
+		// Known from the start, no job is started otherwise before it is seen.
+		of.there.Store(installed(ctx, m.GetRESTMapper(), what, kinds))
+		err := m.Add(whenInstalled(m, what, kinds, func(ctx context.Context) error {
+			of.there.Store(true)
+			return of.start(ctx, m, config, options, news)
+		}))
+		if err != nil {
+			return nil, fmt.Errorf("add reading of %s: %w", what, err)
+		}
+	}
+	return g, nil
+}
+
+// start watches the PodGroups of an API.
+func (p *podGroups) start(ctx context.Context, m manager.Manager, config *rest.Config, options Options, news *queues) error {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(p.kind)
+	theirs, err := cacheBeside(m, config, cache.Options{DefaultTransform: cache.TransformStripManagedFields()}, options)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", p.kind, err)
+	}
+	if err := cluster.AddOwnerIndex(ctx, theirs.GetFieldIndexer(), object); err != nil {
+		return err
+	}
+	if err := m.Add(theirs); err != nil {
+		return fmt.Errorf("add cache of %s: %w", p.kind, err)
+	}
+	informer, err := theirs.GetCache().GetInformer(ctx, object)
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", p.kind, err)
+	}
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { news.tell(ctx, object) },
+		UpdateFunc: func(_, object any) { news.tell(ctx, object) },
+		DeleteFunc: func(object any) {
+			if last, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+				object = last.Obj
+			}
+			news.tell(ctx, object)
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", p.kind, err)
+	}
+	if !theirs.GetCache().WaitForCacheSync(ctx) {
+		return nil
+	}
+	reader := client.Reader(theirs.GetClient())
+	p.reader.Store(&reader)
+	return nil
+}
+
+// of are the PodGroups of a job.
+func (p *podGroups) of(ctx context.Context, job mpi.Job) ([]*unstructured.Unstructured, error) {
+	if !p.there.Load() {
+		return nil, nil
+	}
+	reader := p.reader.Load()
+	if reader == nil {
+		return nil, fmt.Errorf("%s are not read yet", p.kind)
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(p.kind.GroupVersion().WithKind(p.kind.Kind + "List"))
+	if err := (*reader).List(ctx, list, client.InNamespace(job.Namespace), client.MatchingFields{cluster.ByOwner: string(job.UID)}); err != nil {
+		return nil, fmt.Errorf("list %s of %s %s: %w", p.kind, job.Kind, job.Key(), err)
+	}
+	return pointers(list.Items), nil
+}
+
+// observe adds to what was seen of a job what places it as a whole, if anything does.
+func (g *gangs) observe(ctx context.Context, job mpi.Job, seen *mpi.Observed) error {
+	for _, api := range g.apis {
+		found, err := api.of(ctx, job)
+		if err != nil {
+			return err
+		}
+		seen.PodGroups = append(seen.PodGroups, found...)
+	}
+	var choice gang.Choice
+	if job.Past.Finish == nil && !job.Lifecycle.Suspended {
+		choice = gang.Choose(g.setting, g.has, job)
+	}
+	if choice.Backend == "" || choice.Backend == gang.Embedded && g.embedded == nil {
+		g.forget(job.Key())
+		return nil
+	}
+	past, err := g.reports.scheduling(ctx, job)
+	if err != nil {
+		return err
+	}
+	state := gang.State(choice, job, *seen)
+	before := pastOf(past)
+	switch {
+	case choice.Backend != gang.Embedded:
+	case gang.Rests(job, *seen, before):
+		g.forget(job.Key())
+	default:
+		said, err := g.embedded.of(ctx, job, *seen, past)
+		if err != nil {
+			return err
+		}
+		if said != nil {
+			said.Backend, said.Placed, said.Wanted = state.Backend, state.Placed, state.Wanted
+			state = *said
+		}
+	}
+	state = gang.Clock(job, *seen, before, state)
+	seen.Gang = &state
+	return nil
+}
+
+// forget drops what is kept of a job that is gone, or waits no longer.
+func (g *gangs) forget(job types.NamespacedName) {
+	if g.embedded != nil {
+		g.embedded.forget(job)
+	}
+}
+
+// has tells whether the cluster has the API of a back end.
+func (g *gangs) has(backend string) bool {
+	for _, api := range g.apis {
+		if api.backend == backend {
+			return api.there.Load()
+		}
+	}
+	return false
+}
+
+// pastOf is what a job's record says of its waiting so far.
+func pastOf(record *v1alpha1.SchedulingStatus) gang.Past {
+	if record == nil {
+		return gang.Past{}
+	}
+	past := gang.Past{Attempts: record.Attempts}
+	if record.Since != nil {
+		past.Since = record.Since.Time
+	}
+	if record.EvictedAt != nil {
+		past.EvictedAt = record.EvictedAt.Time
+	}
+	if record.NextTry != nil {
+		past.NextTry = record.NextTry.Time
+	}
+	return past
+}
+
+// scheduling is what a job's record says of its waiting; nil where it says nothing, or is not kept.
+func (r *reporter) scheduling(ctx context.Context, job mpi.Job) (*v1alpha1.SchedulingStatus, error) {
+	if r == nil {
+		return nil, nil
+	}
+	var report v1alpha1.JobReport
+	err := r.client.Get(ctx, client.ObjectKey{Namespace: job.Namespace, Name: job.ReportName()}, &report)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read report of %s %s: %w", job.Kind, job.Key(), err)
+	}
+	return report.Status.Scheduling, nil
+}
