@@ -32,10 +32,16 @@ func Tail(log []byte, most int) []string {
 
 // Clean is a line as it would be read on a terminal, without colours: of what a carriage return has written over only
 // the last is left. What is no text becomes "?". A longer one than MaxLine is cut.
-func Clean(line string) string {
+func Clean(line string) string { return CleanWithin(line, MaxLine) }
+
+// CleanWithin is Clean for lines of another length, in bytes.
+func CleanWithin(line string, most int) string {
 	line = strings.TrimRight(line, "\r\n")
+	if len(line) <= most && isPlain(line) {
+		return strings.TrimRight(line, " ")
+	}
 	// More than this cannot matter: a colour takes a few bytes.
-	const enough = 8 * MaxLine
+	enough := 8 * most
 	if at := strings.LastIndexByte(line, '\r'); at >= 0 {
 		line = line[at+1:]
 	}
@@ -61,7 +67,17 @@ func Clean(line string) string {
 		}
 		i += size
 	}
-	return cut(strings.TrimRight(clean.String(), " "), MaxLine)
+	return cut(strings.TrimRight(clean.String(), " "), most)
+}
+
+// isPlain tells whether a text is of printable ASCII alone, as most lines are.
+func isPlain(text string) bool {
+	for i := range len(text) {
+		if text[i] < ' ' || text[i] > '~' {
+			return false
+		}
+	}
+	return true
 }
 
 // escape is the length of the terminal's control sequence that a text begins with (ECMA-48), 0 if it begins with none.

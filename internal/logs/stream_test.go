@@ -1,0 +1,134 @@
+package logs_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"opendatahub.io/mpijob/internal/logs"
+)
+
+func TestStreamMasksLineByLine(t *testing.T) {
+	full := strings.Repeat("MIIEpAIBAAKCAQEA", 4)
+	digest := strings.Repeat("0123456789abcdef", 4)
+	tests := map[string]struct {
+		middle bool
+		lines  []string
+		want   []string
+	}{
+		"a key from its beginning": {
+			lines: []string{"before", "-----BEGIN RSA PRIVATE KEY-----", full, "abc=", "-----END RSA PRIVATE KEY-----", "after"},
+			want:  []string{"before", "****", "****", "****", "", "after"},
+		},
+		"a key that had begun": {
+			middle: true,
+			lines:  []string{full, full, "abc=", "-----END RSA PRIVATE KEY-----", "after"},
+			want:   []string{"****", "****", "****", "****", "after"},
+		},
+		"a rank's": {
+			middle: true,
+			lines:  []string{"[1,0]<stdout>:" + full, "[1,0]<stdout>:abc="},
+			want:   []string{"****", "****"},
+		},
+		"no key, in the middle":    {middle: true, lines: []string{"abc=", digest, "epoch=1"}, want: []string{"abc=", digest, "epoch=1"}},
+		"no key, at the beginning": {lines: []string{full, "abc="}, want: []string{full, "abc="}},
+		"a password":               {lines: []string{"password=hunter22"}, want: []string{"password=****"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			stream := logs.Masker{}.Stream(!test.middle)
+			var got []string
+			for _, line := range test.lines {
+				got = append(got, stream.Line(line))
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRank(t *testing.T) {
+	tests := map[string]struct {
+		line string
+		rank int
+		text string
+	}{
+		"Open MPI 4":      {"[1,5]<stdout>:epoch 3", 5, "epoch 3"},
+		"Open MPI 4 err":  {"[1,12]<stderr>:Traceback", 12, "Traceback"},
+		"Open MPI 5":      {"[prterun-train-launcher-7@1,3]<stdout>: epoch 3", 3, "epoch 3"},
+		"MPICH":           {"[0] epoch 3", 0, "epoch 3"},
+		"MPICH, empty":    {"[3] ", 3, ""},
+		"PyTorch":         {"[rank7]: Traceback (most recent call last):", 7, "Traceback (most recent call last):"},
+		"horovodrun":      {"[2]<stderr>:  File", 2, "  File"},
+		"a list":          {"[1,2]", -1, "[1,2]"},
+		"a list of lists": {"[1, 2, 3]", -1, "[1, 2, 3]"},
+		"a host":          {"[node-1:00023] mca", -1, "[node-1:00023] mca"},
+		"a level":         {"[INFO] started", -1, "[INFO] started"},
+		"a time":          {"[2026-11-21 13:00:00] x", -1, "[2026-11-21 13:00:00] x"},
+		"an index":        {"[5]=3", -1, "[5]=3"},
+		"negative":        {"[-5] x", -1, "[-5] x"},
+		"signed":          {"[+5] x", -1, "[+5] x"},
+		"nothing":         {"[] x", -1, "[] x"},
+		"no end":          {"[1", -1, "[1"},
+		"empty":           {"", -1, ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			rank, text, tagged := logs.Rank(test.line)
+			if !tagged {
+				rank = -1
+			}
+			if rank != test.rank || text != test.text {
+				t.Errorf("rank %d of %q, want %d of %q", rank, text, test.rank, test.text)
+			}
+		})
+	}
+}
+
+func TestLevelOf(t *testing.T) {
+	tests := map[string]struct {
+		want  logs.Level
+		lines []string
+	}{
+		"none":    {logs.LevelNone, []string{"", "epoch 3 loss 0.2", "0 errors", "Errors: none", "level 3 of 5", "step 4 error_rate=0.3", "Information"}},
+		"debug":   {logs.LevelDebug, []string{"DEBUG:root:hi", `{"level":"debug","msg":"x"}`, "time=1 level=TRACE x"}},
+		"info":    {logs.LevelInfo, []string{"INFO:root:no ValueError here", "I1121 13:00:00.000000 1 a.go:1] x", `{"time":"x","level":"INFO","msg":"rank started"}`, "node-0:7:9 [0] NCCL INFO Bootstrap"}},
+		"warning": {logs.LevelWarning, []string{"WARNING: x", "2026-11-21 13:00:00,000 - train - WARNING - slow", "a.py:3: UserWarning: x; warning", "W1121 13:00:00.000000 1 a.go:1] x", "node-0:7:9 [0] NCCL WARN x"}},
+		"error": {logs.LevelError, []string{
+			"ERROR: x", "[ERROR] x", `{"severity": "ERROR"}`, "ValueError: bad", "torch.cuda.OutOfMemoryError: CUDA out of memory", "Traceback (most recent call last):", "E1121 13:00:00.000000 1 a.go:1] x",
+			"mpirun noticed that process rank 3 with PID 0 on node x exited on signal 9 (Killed).", "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES", "MPI_ABORT was invoked on rank 2", "ssh: connect to host x port 22: Connection refused", "bash: error: x", "lvl=fatal x",
+		}},
+	}
+	for name, test := range tests {
+		for _, line := range test.lines {
+			t.Run(name+"/"+line, func(t *testing.T) {
+				if got := logs.LevelOf(line); got != test.want {
+					t.Errorf("%q, want %q", got, test.want)
+				}
+			})
+		}
+	}
+}
+
+func TestParseLevel(t *testing.T) {
+	for name, want := range map[string]logs.Level{"error": logs.LevelError, "WARN": logs.LevelWarning, "Info": logs.LevelInfo, "debug": logs.LevelDebug} {
+		if got, err := logs.ParseLevel(name); got != want || err != nil {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+	if _, err := logs.ParseLevel("loud"); err == nil || !strings.Contains(err.Error(), "debug, info, warning or error") {
+		t.Errorf("loud: %v", err)
+	}
+}
+
+func TestCleanWithinKeepsLongLines(t *testing.T) {
+	long := strings.Repeat("x", 5000)
+	if got := logs.CleanWithin(long, 10000); got != long {
+		t.Errorf("%d bytes are left", len(got))
+	}
+	if got := logs.CleanWithin("\x1b[31mred\x1b[0m\tand  ", 100); got != "red and" {
+		t.Errorf("%q", got)
+	}
+}
