@@ -124,6 +124,9 @@ type JobReportStatus struct {
 	// scheduling is what the job waits for before its pods have a place.
 	// +optional
 	Scheduling *SchedulingStatus `json:"scheduling,omitempty"`
+	// waited is how long the job waited until it was let in for the first time.
+	// +optional
+	Waited *Waited `json:"waited,omitempty"`
 
 	// findings are what is wrong with the job: the cause first, then what follows from it or was seen besides. A job
 	// that is well has none.
@@ -252,7 +255,14 @@ type SchedulingStatus struct {
 	// positionScope says among which jobs the position counts.
 	// +optional
 	PositionScope string `json:"positionScope,omitempty"`
-	// waitP50 is how many seconds half of the comparable jobs have waited at most.
+	// since is when the job came to wait here.
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
+	// waitedSeconds is how long it has waited since, at the time of observedAt.
+	// +optional
+	WaitedSeconds int64 `json:"waitedSeconds,omitempty"`
+	// waitP50 is how many seconds half of the comparable jobs have waited at most: those of this queue with half to twice
+	// as many pods. It and waitP90 are not there where fewer than ten of them are known.
 	// +optional
 	WaitP50 *int64 `json:"waitP50,omitempty"`
 	// waitP90 is how many seconds nine in ten of the comparable jobs have waited at most.
@@ -279,9 +289,6 @@ type SchedulingStatus struct {
 	// podsFit is how many of the pods that need a node would find one now.
 	// +optional
 	PodsFit *int32 `json:"podsFit,omitempty"`
-	// since is when the job came to wait here.
-	// +optional
-	Since *metav1.Time `json:"since,omitempty"`
 	// attempts is how often the job was put back because not all of its pods found a place in time.
 	// +optional
 	Attempts int32 `json:"attempts,omitempty"`
@@ -298,6 +305,21 @@ type SchedulingStatus struct {
 	// observedAt is when this was so.
 	// +optional
 	ObservedAt *metav1.Time `json:"observedAt,omitempty"`
+}
+
+// Waited is how long a job waited until it was let in.
+type Waited struct {
+	// backend is what let it in: kueue, podgroup, coscheduling, volcano or embedded.
+	Backend string `json:"backend"`
+	// queue is the queue that it waited in.
+	// +optional
+	Queue string `json:"queue,omitempty"`
+	// pods is how many pods it had.
+	Pods int32 `json:"pods"`
+	// seconds is how long it waited.
+	Seconds int64 `json:"seconds"`
+	// until is when it was let in.
+	Until metav1.Time `json:"until"`
 }
 
 // Finding is something that is wrong with a job.

@@ -4,6 +4,7 @@ package gang
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -43,11 +44,15 @@ type Place struct {
 	InClusterQueue int32 `json:"positionInClusterQueue"`
 }
 
-// Conditions of a Workload, and reasons of QuotaReserved for which waiting does not help.
+// Conditions of a Workload, the reason of PodsReady until all pods have run for the first time, and reasons of
+// QuotaReserved for which waiting does not help.
 const (
 	admitted      = "Admitted"
 	quotaReserved = "QuotaReserved"
 	evicted       = "Evicted"
+	podsReady     = "PodsReady"
+
+	reasonWaitForStart = "WaitForStart"
 
 	reasonExceeds       = "ExceedsMaxQuota"
 	reasonNoFlavor      = "NoMatchingFlavor"
@@ -74,15 +79,22 @@ func FromKueue(queue string, workload *Workload, place *Place) mpi.QueueState {
 		state.Name = workload.Spec.QueueName
 	}
 	conditions := workload.Status.Conditions
-	if apimeta.IsStatusConditionTrue(conditions, admitted) {
+	active := workload.Spec.Active == nil || *workload.Spec.Active
+	if active && isAdmitted(workload) {
 		state.Admitted = true
+		return state
+	}
+	if rests, ours := restOf(workload); ours {
+		state.Reason, state.Requeues = ReasonTimeout, rests.count
+		state.Message = fmt.Sprintf("It was let in, but its pods did not all find a node in time (%s); it is tried again at %s",
+			often(rests.count), rests.until.UTC().Format(time.TimeOnly+" MST"))
 		return state
 	}
 	putOut(&state, workload)
 	if place != nil {
 		state.Position, state.Total = place.InQueue+1, place.InClusterQueue+1
 	}
-	if active := workload.Spec.Active; active != nil && !*active {
+	if !active {
 		state.Never, state.Reason, state.Message = true, ReasonDeactivated, "its Workload is not active"
 		if state.Evicted != "" {
 			state.Message, state.Evicted = state.Evicted, ""
@@ -91,6 +103,12 @@ func FromKueue(queue string, workload *Workload, place *Place) mpi.QueueState {
 	}
 	held(&state, conditions)
 	return state
+}
+
+// isAdmitted tells whether Kueue lets a job in. One that is put out stays admitted until its pods are gone.
+func isAdmitted(workload *Workload) bool {
+	conditions := workload.Status.Conditions
+	return apimeta.IsStatusConditionTrue(conditions, admitted) && !apimeta.IsStatusConditionTrue(conditions, evicted)
 }
 
 // putOut adds that a job had been let in before.
@@ -134,4 +152,103 @@ func held(state *mpi.QueueState, conditions []metav1.Condition) {
 	case reasonExceeds, reasonNoFlavor, reasonMisconfigured, reasonInadmissible:
 		state.Never = true
 	}
+}
+
+// AnnotationTimeouts stands on a Workload whose job's pods did not all find a node in time after Kueue had let it in: how
+// often that was and, while we have the Workload inactive because of it, until when, such as "2 2026-01-02T03:04:05Z".
+const AnnotationTimeouts = mpi.Group + "/gang-timeouts"
+
+// ReasonTimeout is that of a job that rests after such a time.
+const ReasonTimeout = "GangTimeout"
+
+// rest is how often a job was put out because its pods did not all find a node, and until when it rests.
+type rest struct {
+	count int32
+	until time.Time
+}
+
+// restOf reads AnnotationTimeouts. It is false for a Workload that is active, or that somebody else has stopped.
+func restOf(workload *Workload) (rest, bool) {
+	count, until, rests := strings.Cut(workload.Annotations[AnnotationTimeouts], " ")
+	n, err := strconv.ParseInt(count, 10, 32)
+	if err != nil {
+		return rest{}, false
+	}
+	r := rest{count: int32(n)}
+	if !rests || workload.Spec.Active == nil || *workload.Spec.Active {
+		return r, false
+	}
+	r.until, err = time.Parse(time.RFC3339, until)
+	return r, err == nil
+}
+
+// Turn is what is to become of a job's Workload.
+type Turn struct {
+	// Active is what spec.active is to become, and Timeouts what AnnotationTimeouts is; nil: nothing changes.
+	Active   *bool
+	Timeouts string
+	// Says is what its user is to be told, empty: nothing.
+	Says string
+	// GaveUp is set where the job was put out too often, Attempts is how often, and EvictedAt when it was last.
+	GaveUp    bool
+	Attempts  int32
+	EvictedAt time.Time
+	// Again is after what time this may change by itself; 0: not before something happens.
+	Again time.Duration
+}
+
+// TurnOf keeps the clock of a job that Kueue lets in and whose user bounds how long its pods may look for nodes
+// (schedulingPolicy.scheduleTimeoutSeconds). Kueue's own such clock, waitForPodsReady, is one for all jobs.
+//
+// A job is put out by its Workload's spec.active, which is Kueue's own word for that: a job that was merely suspended
+// would be let go on by Kueue at once. The Workload keeps the count, so that nothing is lost with the operator.
+func TurnOf(job mpi.Job, seen mpi.Observed, workload *Workload) Turn {
+	if workload == nil || job.Past.Finish != nil {
+		return Turn{}
+	}
+	now := seen.Now.UTC()
+	rests, ours := restOf(workload)
+	switch {
+	case ours && rests.count > job.Gang.Requeues:
+		// Its pods go first: one that found a node later would hold it for nothing.
+		gone := job.Lifecycle.Suspended && len(pods(job, seen)) == 0
+		return Turn{GaveUp: gone, Attempts: rests.count, EvictedAt: rests.until.Add(-Rest(rests.count))}
+	case ours && now.Before(rests.until):
+		return Turn{Again: rests.until.Sub(now)}
+	case ours:
+		return Turn{Active: new(true), Timeouts: strconv.Itoa(int(rests.count))}
+	case !job.Gang.TimeoutSet, workload.Spec.Active != nil && !*workload.Spec.Active, !isAdmitted(workload), startedOnce(workload):
+		return Turn{}
+	}
+	placed, wanted := placed(job, seen), job.GangSize()
+	if placed >= wanted {
+		return Turn{}
+	}
+	if left := apimeta.FindStatusCondition(workload.Status.Conditions, admitted).LastTransitionTime.Add(job.Gang.Timeout).Sub(now); left > 0 {
+		return Turn{Again: left}
+	}
+	count := rests.count + 1
+	until := now.Truncate(time.Second).Add(Rest(count))
+	says := fmt.Sprintf("%d of %d pods have found a node within the %d s of %s.", placed, wanted, job.Gang.Timeout/time.Second, job.Fields.Gang.Child("scheduleTimeoutSeconds"))
+	if count > job.Gang.Requeues {
+		says += fmt.Sprintf(" That was the case %s, and the job is given up.", often(count))
+	} else {
+		says += fmt.Sprintf(" The job gives back its quota and is tried again at %s. Once it was so %s it fails (%s: %d).",
+			until.Format(time.TimeOnly+" MST"), often(job.Gang.Requeues+1), mpi.AnnotationRequeues, job.Gang.Requeues)
+	}
+	return Turn{Active: new(false), Timeouts: fmt.Sprintf("%d %s", count, until.Format(time.RFC3339)), Says: says}
+}
+
+// startedOnce tells whether all pods have run since the job was let in: those that come later replace others.
+func startedOnce(workload *Workload) bool {
+	ready := apimeta.FindStatusCondition(workload.Status.Conditions, podsReady)
+	return ready != nil && (ready.Status == metav1.ConditionTrue || ready.Reason != reasonWaitForStart)
+}
+
+// often says how many times.
+func often(n int32) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
 }

@@ -3,11 +3,16 @@ package gang_test
 import (
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
 	"opendatahub.io/mpijob/internal/gang"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/mpitest"
 )
 
 func TestFromKueue(t *testing.T) {
@@ -49,6 +54,21 @@ func TestFromKueue(t *testing.T) {
 			workload: "{status: {requeueState: {count: 2, requeueAt: '2026-01-02T03:04:05Z'}, conditions: [{type: Evicted, status: 'True', reason: PodsReadyTimeout, message: no pods in time, lastTransitionTime: '2026-01-02T03:00:00Z'}]}}",
 			want:     mpi.QueueState{Name: "team-a", Message: "It is tried again at 03:04:05 UTC", Evicted: "no pods in time", Requeues: 2},
 		},
+		"is put out, and its pods go": {
+			workload: "{status: {conditions: [{type: QuotaReserved, status: 'True', message: reserved}, {type: Admitted, status: 'True'}, {type: Evicted, status: 'True', reason: Preempted, message: another is more important, lastTransitionTime: '2026-01-02T03:00:00Z'}]}}",
+			want:     mpi.QueueState{Name: "team-a", Evicted: "another is more important", Message: "Its quota is reserved, and it waits for admission checks"},
+		},
+		"rests, since its pods found no nodes": {
+			workload: "{metadata: {annotations: {mpi.opendatahub.io/gang-timeouts: '2 2026-01-02T03:04:05Z'}}, spec: {active: false}, status: {conditions: [{type: Admitted, status: 'True'}, {type: Evicted, status: 'True', reason: Deactivated, message: The workload is deactivated, lastTransitionTime: '2026-01-02T03:00:00Z'}]}}",
+			want: mpi.QueueState{
+				Name: "team-a", Reason: gang.ReasonTimeout, Requeues: 2,
+				Message: "It was let in, but its pods did not all find a node in time (2 times); it is tried again at 03:04:05 UTC",
+			},
+		},
+		"was stopped by somebody, after it had rested": {
+			workload: "{metadata: {annotations: {mpi.opendatahub.io/gang-timeouts: '2'}}, spec: {active: false}}",
+			want:     mpi.QueueState{Name: "team-a", Never: true, Reason: gang.ReasonDeactivated, Message: "its Workload is not active"},
+		},
 		"was given up": {
 			workload: "{spec: {active: false}, status: {conditions: [{type: Evicted, status: 'True', reason: Deactivated, message: requeued too often}]}}",
 			want:     mpi.QueueState{Name: "team-a", Never: true, Reason: gang.ReasonDeactivated, Message: "requeued too often"},
@@ -86,5 +106,70 @@ func TestQueuedJob(t *testing.T) {
 	}
 	if out := mpi.Judge(job, mpi.Observed{}); out.Phase != mpi.PhaseSuspended {
 		t.Errorf("without a queue it is %s", out.Phase)
+	}
+}
+
+// TestTurn: a job that was let in and whose pods do not all find a node in the time that its user gives them is put out,
+// rests, is let in again, and is given up at last.
+func TestTurn(t *testing.T) {
+	const (
+		letIn = "{type: Admitted, status: 'True', lastTransitionTime: '2026-01-02T03:00:00Z'}"
+		waits = "{type: PodsReady, status: 'False', reason: WaitForStart}"
+	)
+	active := func(conditions ...string) string {
+		return "{status: {conditions: [" + strings.Join(conditions, ", ") + "]}}"
+	}
+	rests := func(timeouts string) string {
+		return "{metadata: {annotations: {mpi.opendatahub.io/gang-timeouts: '" + timeouts + "'}}, spec: {active: false}, status: {conditions: [" + letIn + "]}}"
+	}
+	tests := map[string]struct {
+		workload  string
+		after     time.Duration
+		placed    int
+		unbounded bool
+		suspended bool
+		want      gang.Turn
+	}{
+		"not let in":                       {workload: "{}", after: time.Hour},
+		"still in time":                    {workload: active(letIn, waits), after: 20 * time.Second, placed: 3, want: gang.Turn{Again: 40 * time.Second}},
+		"all are placed":                   {workload: active(letIn, waits), after: time.Hour, placed: 5},
+		"all have run, and one comes back": {workload: active(letIn, "{type: PodsReady, status: 'False', reason: WaitForRecovery}"), after: time.Hour, placed: 4},
+		"no limit of its own":              {workload: active(letIn, waits), after: time.Hour, placed: 3, unbounded: true},
+		"is being put out by Kueue":        {workload: active(letIn, "{type: Evicted, status: 'True'}"), after: time.Hour, placed: 3},
+		"stopped by somebody":              {workload: "{spec: {active: false}, status: {conditions: [" + letIn + "]}}", after: time.Hour, placed: 3},
+		"too late": {
+			workload: active(letIn, waits), after: time.Minute, placed: 3,
+			want: gang.Turn{Active: new(false), Timeouts: "1 2026-01-02T03:01:30Z", Says: "3 of 5 pods have found a node within the 60 s of spec.runPolicy.schedulingPolicy.scheduleTimeoutSeconds. " +
+				"The job gives back its quota and is tried again at 03:01:30 UTC. Once it was so 3 times it fails (mpi.opendatahub.io/gang-requeues: 2)."},
+		},
+		"too late for the last time": {
+			workload: "{metadata: {annotations: {mpi.opendatahub.io/gang-timeouts: '2'}}, status: {conditions: [" + letIn + "]}}", after: time.Minute,
+			want: gang.Turn{Active: new(false), Timeouts: "3 2026-01-02T03:03:00Z", Says: "0 of 5 pods have found a node within the 60 s of spec.runPolicy.schedulingPolicy.scheduleTimeoutSeconds. " +
+				"That was the case 3 times, and the job is given up."},
+		},
+		"rests":                          {workload: rests("1 2026-01-02T03:01:30Z"), after: time.Minute, suspended: true, want: gang.Turn{Again: 30 * time.Second}},
+		"has rested":                     {workload: rests("1 2026-01-02T03:01:30Z"), after: 2 * time.Minute, suspended: true, want: gang.Turn{Active: new(true), Timeouts: "1"}},
+		"has rested, and has no limit":   {workload: rests("1 2026-01-02T03:01:30Z"), after: 2 * time.Minute, unbounded: true, want: gang.Turn{Active: new(true), Timeouts: "1"}},
+		"is stopped after it has rested": {workload: rests("1"), after: 2 * time.Minute},
+		"its pods go for the last time":  {workload: rests("3 2026-01-02T03:03:00Z"), after: time.Minute, placed: 1, suspended: true, want: gang.Turn{Attempts: 3, EvictedAt: day.Add(3*time.Hour + time.Minute)}},
+		"is given up":                    {workload: rests("3 2026-01-02T03:03:00Z"), after: time.Minute, suspended: true, want: gang.Turn{GaveUp: true, Attempts: 3, EvictedAt: day.Add(3*time.Hour + time.Minute)}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			job := mpitest.Job(4)
+			job.Gang.Timeout, job.Gang.TimeoutSet, job.Gang.Requeues = time.Minute, !test.unbounded, 2
+			job.Lifecycle.Suspended, job.Fields.Gang = test.suspended, field.NewPath("spec", "runPolicy", "schedulingPolicy")
+			seen := mpi.Observed{Now: day.Add(3*time.Hour + test.after)}
+			for i := range test.placed {
+				seen.Workers = append(seen.Workers, mpi.Worker{Index: i % 4, Pod: &corev1.Pod{Spec: corev1.PodSpec{NodeName: "a"}}})
+			}
+			workload := &gang.Workload{}
+			if err := yaml.Unmarshal([]byte(test.workload), workload); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, gang.TurnOf(job, seen, workload)); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
 	}
 }

@@ -25,6 +25,8 @@ type Evidence struct {
 	Refusals []Refusal
 	// Training is the last that the program has told of its progress; zero where it tells nothing.
 	Training Training
+	// Wait is how long others waited that compare with a job that waits; zero for any other.
+	Wait Wait
 }
 
 // Training is what a program tells of its progress. Values are as it wrote them; empty: not said.

@@ -217,11 +217,14 @@ func finished(j Job, o Observed) *Finish {
 	if j.Past.Finish != nil {
 		return j.Past.Finish
 	}
-	if finish := launcherFinished(j, o); finish != nil || j.Lifecycle.Suspended {
+	finish := launcherFinished(j, o)
+	switch {
+	case finish != nil:
 		return finish
-	}
-	if o.Gang != nil && o.Gang.GaveUp {
+	case o.Gang != nil && o.Gang.GaveUp:
 		return &Finish{Reason: ReasonGangTimeout, Message: o.Gang.gaveUp(), At: o.Now}
+	case j.Lifecycle.Suspended:
+		return nil
 	}
 	return workersFailed(j, o)
 }

@@ -46,3 +46,12 @@ func (q QueueState) text() string {
 	}
 	return text
 }
+
+// Wait is how long jobs waited that compare with one: in the same queue, of about as many pods.
+type Wait struct {
+	// Samples is how many such jobs were let in, of FewestPods to MostPods pods.
+	Samples, FewestPods, MostPods int32
+	// Known is set where they are enough to tell something: half of them waited P50 at most, and nine in ten P90.
+	Known    bool
+	P50, P90 time.Duration
+}

@@ -72,6 +72,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.gangs.observe(ctx, job, &seen); err != nil {
 		return reconcile.Result{}, err
 	}
+	turn, err := r.turn(ctx, object, job, &seen)
+	if err != nil {
+		return again(nil, err)
+	}
 	out := mpi.Judge(job, seen)
 	refusals, err := r.cluster.Apply(ctx, job, plan.For(job, seen, out, r.settings))
 	told := r.tell(ctx, object, out.Refused(refusals))
@@ -86,7 +90,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil || reported != nil {
 		return again(err, reported)
 	}
-	result.RequeueAfter = sooner(result.RequeueAfter, next)
+	result.RequeueAfter = sooner(sooner(result.RequeueAfter, next), turn)
 	if seen.Gang != nil {
 		result.RequeueAfter = sooner(result.RequeueAfter, seen.Gang.Again)
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -34,6 +35,9 @@ const (
 	listening = time.Minute
 	// waiting is how often the record of a job that waits for a place is brought up to date.
 	waiting = 30 * time.Second
+	// refreshes is how many records a second are written at most, of all jobs, that say nothing new but the time: with more
+	// than 600 jobs that wait they are written less often than every half a minute.
+	refreshes = 20
 	// holds is how often it is looked whether the record of a job that runs should tell what it has held so far.
 	holds = 15 * time.Minute
 	// keepFailed is how long the report of a failed job is kept at least.
@@ -49,6 +53,9 @@ type reporter struct {
 	listener *listener
 	words    *lastWords
 	events   record.EventRecorder
+	waits    *waits
+	// refreshes bounds the writes that tell nothing but that a job still waits.
+	refreshes flowcontrol.PassiveRateLimiter
 	// retention is how long a report is kept after its job has ended.
 	retention time.Duration
 }
@@ -63,7 +70,12 @@ func newReporter(ctx context.Context, m manager.Manager, masker logs.Masker, opt
 	case err != nil:
 		return nil, fmt.Errorf("look for JobReports: %w", err)
 	}
-	if _, err := m.GetCache().GetInformer(ctx, &v1alpha1.JobReport{}); err != nil {
+	records, err := m.GetCache().GetInformer(ctx, &v1alpha1.JobReport{})
+	if err != nil {
+		return nil, fmt.Errorf("watch JobReports: %w", err)
+	}
+	waited := &waits{}
+	if _, err := records.AddEventHandler(waited.listener()); err != nil {
 		return nil, fmt.Errorf("watch JobReports: %w", err)
 	}
 	core, err := v1.NewForConfigAndClient(m.GetConfig(), m.GetHTTPClient())
@@ -75,7 +87,8 @@ func newReporter(ctx context.Context, m manager.Manager, masker logs.Masker, opt
 	if err != nil {
 		return nil, err
 	}
-	r := &reporter{client: m.GetClient(), gatherer: gatherer, clock: clock.RealClock{}, metrics: jobs, retention: options.ReportRetention}
+	r := &reporter{client: m.GetClient(), gatherer: gatherer, clock: clock.RealClock{}, metrics: jobs, retention: options.ReportRetention, waits: waited}
+	r.refreshes = flowcontrol.NewTokenBucketRateLimiter(refreshes, refreshes)
 	r.listener, r.words = newListener(gatherer.Listen, options.TrainingProgress), newLastWords()
 	r.events = m.GetEventRecorderFor(mpi.StepSource) //nolint:staticcheck // as the reconciler's
 	if err := m.Add(manager.RunnableFunc(r.sweepAlways)); err != nil {
@@ -105,6 +118,7 @@ func (r *reporter) tell(ctx context.Context, job mpi.Job, seen mpi.Observed, ref
 		}
 	}
 	evidence, listenAgain := r.evidence(ctx, job, seen, refusals, out, previous)
+	evidence.Wait = r.waits.of(job, seen, out)
 	findings := diagnose.Job(job, seen, evidence, out)
 	if previous != nil && previous.Status.CompletionTime != nil && string(previous.Status.Phase) == string(out.Phase) {
 		// What the job's status kept of its end is in that status's own words.
@@ -112,7 +126,7 @@ func (r *reporter) tell(ctx context.Context, job mpi.Job, seen mpi.Observed, ref
 	}
 	next := report.Make(job, seen, evidence, out, findings, previous)
 	again := sooner(nextLook(seen, out, &next), listenAgain)
-	if !report.Changed(previous, next) {
+	if worth := report.Changed(previous, next) || report.Outdated(previous, next) && r.refreshes.TryAccept(); !worth {
 		return again, nil
 	}
 	var err error

@@ -43,6 +43,8 @@ func Make(job mpi.Job, seen mpi.Observed, evidence mpi.Evidence, outcome mpi.Out
 	status.Workers = m.workers()
 	status.Pods, status.PodsOmitted = m.pods(), 0
 	status.Scheduling = m.scheduling()
+	m.waits(status)
+	status.Waited = m.waited(*status)
 	status.Findings, status.Failure = m.findings(findings)
 	if len(status.Findings) > 0 && status.Findings[0].Code != string(mpi.CodeUnknown) && outcome.Phase != mpi.PhaseSucceeded {
 		// The cause says more than what Kubernetes makes of it.
@@ -55,11 +57,13 @@ func Make(job mpi.Job, seen mpi.Observed, evidence mpi.Evidence, outcome mpi.Out
 	return report
 }
 
+// often is how often figures are written that change all the time.
+const often = 30 * time.Second
+
 // Changed tells whether a record says more than the previous one, so that it is worth writing: anything but figures that
-// grow by themselves; training's progress, and that a wait goes on, only twice a minute; what an unfinished job holds once
-// an hour.
+// grow by themselves; training's progress only twice a minute; what an unfinished job holds once an hour; that a wait goes
+// on not at all, see Outdated.
 func Changed(previous *v1alpha1.JobReport, next v1alpha1.JobReport) bool {
-	const often = 30 * time.Second
 	if previous == nil {
 		return true
 	}
@@ -69,11 +73,8 @@ func Changed(previous *v1alpha1.JobReport, next v1alpha1.JobReport) bool {
 		return true
 	}
 	if old.Scheduling != nil && now.Scheduling != nil {
-		if now.Scheduling.ObservedAt.Sub(old.Scheduling.ObservedAt.Time) >= often {
-			return true
-		}
 		waits := *now.Scheduling
-		waits.ObservedAt = old.Scheduling.ObservedAt
+		waits.ObservedAt, waits.WaitedSeconds = old.Scheduling.ObservedAt, old.Scheduling.WaitedSeconds
 		now.Scheduling = &waits
 	}
 	if now.CompletionTime == nil && grownFor(old.Consumption, now.Consumption) >= time.Hour {
@@ -82,6 +83,13 @@ func Changed(previous *v1alpha1.JobReport, next v1alpha1.JobReport) bool {
 	old.Pods, now.Pods = nil, nil
 	old.Consumption, old.Training, now.Consumption, now.Training = nil, nil, nil, nil
 	return !apiequality.Semantic.DeepEqual(old, now) || !apiequality.Semantic.DeepEqual(previous.Labels, next.Labels) || previous.Spec != next.Spec
+}
+
+// Outdated tells whether a record that says nothing new was last written half a minute ago or more, though its job still
+// waits: readers want to know that this is still so.
+func Outdated(previous *v1alpha1.JobReport, next v1alpha1.JobReport) bool {
+	old, now := previous.Status.Scheduling, next.Status.Scheduling
+	return old != nil && now != nil && now.ObservedAt.Sub(old.ObservedAt.Time) >= often
 }
 
 // grownFor is for how long a job has held something since it was last told what; 0 where it holds nothing.

@@ -20,9 +20,9 @@ import (
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// queueIn makes a queue of Kueue's in a namespace that has room for so many pods. It returns the ClusterQueue, by which
-// the room can be changed.
-func queueIn(t *testing.T, namespace string, pods int) *unstructured.Unstructured {
+// queueIn makes a queue of Kueue's in a namespace that has room for so many pods; more lines of YAML say how it works. It
+// returns the ClusterQueue, by which the room can be changed.
+func queueIn(t *testing.T, namespace string, pods int, how ...string) *unstructured.Unstructured {
 	t.Helper()
 	if _, err := api.RESTMapper().RESTMapping(gang.WorkloadKind.GroupKind(), gang.WorkloadKind.Version); err != nil {
 		if apimeta.IsNoMatchError(err) {
@@ -53,7 +53,8 @@ spec:
       - {name: pods, nominalQuota: %[2]d}
       - {name: cpu, nominalQuota: 1k}
       - {name: memory, nominalQuota: 1Ti}
-`, namespace, pods)
+%[3]s
+`, namespace, pods, strings.Join(how, "\n"))
 	var last *unstructured.Unstructured
 	for text := range strings.SplitSeq(objects, "\n---\n") {
 		object := &unstructured.Unstructured{}
@@ -94,14 +95,34 @@ func waitsFor(t *testing.T, kind, namespace, name string, words ...string) v1alp
 	return report.Status
 }
 
+// hasNoPods tells that a job has none.
+func hasNoPods(t *testing.T, job *kubeflow.MPIJob) {
+	t.Helper()
+	for _, role := range []mpi.Role{mpi.RoleLauncher, mpi.RoleWorker} {
+		if pods := podsOf(t, job, role); len(pods) > 0 {
+			t.Errorf("%s has %d pods as %s, want none", job.Name, len(pods), role)
+		}
+	}
+}
+
 // TestQueuedAsAWhole: a job of 9 pods in a queue with room for 5 has none, says why and where it stands, and runs as
-// soon as there is room.
+// soon as there is room for just as many. Where the quota is lowered below what it asks for, it is told that it waits for
+// nothing.
 func TestQueuedAsAWhole(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
-	queue := queueIn(t, namespace, 5)
-	big := queuedJob(namespace, "big", 8)
+	queue := queueIn(t, namespace, 9)
+	first, big := queuedJob(namespace, "first", 3), queuedJob(namespace, "big", 8)
+	create(t, first)
+	reported(t, "MPIJob", namespace, "first", "the first runs", inPhase(mpi.PhaseRunning))
 	create(t, big)
+	waits := waitsFor(t, "MPIJob", namespace, "big", "4 more needed", "number 1 in it", "It waits since")
+	if s := waits.Scheduling; s.Since == nil || s.Wanted != 9 || s.WaitP50 != nil {
+		t.Errorf("it waits as %+v", s)
+	}
+	hasNoPods(t, big)
+
+	room(t, queue, 5)
 	never := reported(t, "MPIJob", namespace, "big", "it is told that it never fits", func(status v1alpha1.JobReportStatus) error {
 		if len(status.Findings) == 0 || status.Findings[0].Code != string(mpi.CodeQueueNeverFits) {
 			return fmt.Errorf("it is %s with %+v", status.Phase, status.Findings)
@@ -110,14 +131,157 @@ func TestQueuedAsAWhole(t *testing.T) {
 	})
 	text, _ := yaml.Marshal(never.Status.Findings)
 	t.Logf("%s", text)
-	var pods corev1.PodList
-	if err := api.List(t.Context(), &pods, client.InNamespace(namespace)); err != nil || len(pods.Items) > 0 {
-		t.Errorf("%d pods are there, want none: %v", len(pods.Items), err)
-	}
+	hasNoPods(t, big)
+
 	start := time.Now()
-	room(t, queue, 9)
-	reported(t, "MPIJob", namespace, "big", "it runs once there is room", inPhase(mpi.PhaseRunning))
+	room(t, queue, 4+9)
+	running := reported(t, "MPIJob", namespace, "big", "it runs once there is room", inPhase(mpi.PhaseRunning))
 	t.Logf("all 9 pods ran %s after there was room", time.Since(start).Round(100*time.Millisecond))
+	if waited := running.Status.Waited; waited == nil || waited.Queue != "team" || waited.Pods != 9 {
+		t.Errorf("its record says that it waited %+v", waited)
+	}
+	create(t, queuedJob(namespace, "one-more", 1))
+	waitsFor(t, "MPIJob", namespace, "one-more", "2 more needed")
+}
+
+// TestNoDeadlockInAQueue: of two jobs that half placed would wait for each other for ever, one runs after the other.
+func TestNoDeadlockInAQueue(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	queueIn(t, namespace, 8)
+	jobs := []*kubeflow.MPIJob{queuedJob(namespace, "one", 4), queuedJob(namespace, "other", 4)}
+	for _, job := range jobs {
+		launcher(job).Command = []string{"sleep", "5"}
+		create(t, job)
+	}
+	var reports []v1alpha1.JobReportStatus
+	for _, job := range jobs {
+		reports = append(reports, reported(t, "MPIJob", namespace, job.Name, job.Name+" succeeds", inPhase(mpi.PhaseSucceeded)).Status)
+	}
+	for i, r := range reports {
+		if r.RunningTime == nil {
+			t.Fatalf("%s is not said to have run: %+v", jobs[i].Name, r)
+		}
+	}
+	if after := func(a, b int) bool { return !reports[a].RunningTime.Before(reports[b].CompletionTime) }; !after(0, 1) && !after(1, 0) {
+		t.Errorf("both ran at once, from %s to %s and from %s to %s", reports[0].RunningTime, reports[0].CompletionTime, reports[1].RunningTime, reports[1].CompletionTime)
+	}
+}
+
+// TestSmallJobsBehindABigOne: in a strict queue they wait until it runs, though there is room for them; in any other they
+// go first, as its administrator has chosen.
+func TestSmallJobsBehindABigOne(t *testing.T) {
+	t.Parallel()
+	for strategy, overtakes := range map[string]bool{"StrictFIFO": false, "BestEffortFIFO": true} {
+		t.Run(strategy, func(t *testing.T) {
+			t.Parallel()
+			namespace := newNamespace(t)
+			queueIn(t, namespace, 5, "  queueingStrategy: "+strategy)
+			now, big, small := queuedJob(namespace, "now", 1), queuedJob(namespace, "big", 4), queuedJob(namespace, "small", 1)
+			create(t, now)
+			reported(t, "MPIJob", namespace, "now", "the one that is there runs", inPhase(mpi.PhaseRunning))
+			create(t, big)
+			waitsFor(t, "MPIJob", namespace, "big", "number 1 in it")
+			create(t, small)
+			if overtakes {
+				reported(t, "MPIJob", namespace, "small", "the small one runs", inPhase(mpi.PhaseRunning))
+				waitsFor(t, "MPIJob", namespace, "big")
+				return
+			}
+			waitsFor(t, "MPIJob", namespace, "small", "number 2 in it")
+			if err := api.Delete(t.Context(), now); err != nil {
+				t.Fatal(err)
+			}
+			reported(t, "MPIJob", namespace, "big", "the big one runs", inPhase(mpi.PhaseRunning))
+			waitsFor(t, "MPIJob", namespace, "small", "number 1 in it")
+			hasNoPods(t, small)
+		})
+	}
+}
+
+// TestPreemptedAsAWhole: a job makes room as a whole for a more important one, and comes back after that.
+func TestPreemptedAsAWhole(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	queueIn(t, namespace, 5, "  preemption: {withinClusterQueue: LowerPriority}")
+	for name, value := range map[string]int64{"-low": 1, "-high": 1000} {
+		class := &unstructured.Unstructured{Object: map[string]any{"value": value}}
+		class.SetGroupVersionKind(gang.WorkloadKind.GroupVersion().WithKind("WorkloadPriorityClass"))
+		class.SetName(namespace + name)
+		create(t, class)
+		t.Cleanup(func() { _ = api.Delete(context.Background(), class) })
+	}
+	low, high := queuedJob(namespace, "low", 3), queuedJob(namespace, "high", 3)
+	low.Labels["kueue.x-k8s.io/priority-class"], high.Labels["kueue.x-k8s.io/priority-class"] = namespace+"-low", namespace+"-high"
+	create(t, low)
+	before := reported(t, "MPIJob", namespace, "low", "the first runs", inPhase(mpi.PhaseRunning))
+	create(t, high)
+	reported(t, "MPIJob", namespace, "high", "the more important one runs", inPhase(mpi.PhaseRunning))
+	waitsFor(t, "MPIJob", namespace, "low", "put out again")
+	hasNoPods(t, low)
+	if err := api.Delete(t.Context(), high); err != nil {
+		t.Fatal(err)
+	}
+	after := reported(t, "MPIJob", namespace, "low", "it comes back", inPhase(mpi.PhaseRunning))
+	if len(after.Status.Pods) != 4 || *after.Status.Waited != *before.Status.Waited {
+		t.Errorf("it has %d pods and waited %+v, first %+v", len(after.Status.Pods), after.Status.Waited, before.Status.Waited)
+	}
+}
+
+// TestPodsThatFindNoNodeInTime: a job that was let in gives its quota back when its pods do not all find a node in the
+// time that it says, is tried again, and fails at last.
+func TestPodsThatFindNoNodeInTime(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	queueIn(t, namespace, 3)
+	job := queuedJob(namespace, "lost", 2)
+	job.Annotations = map[string]string{mpi.AnnotationRequeues: "1"}
+	job.Spec.RunPolicy.SchedulingPolicy = &kubeflow.SchedulingPolicy{ScheduleTimeoutSeconds: new(int32(8))}
+	job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].Template.Spec.NodeSelector = map[string]string{"e2e.example.com/no-node": "has-this"}
+	create(t, job)
+	waitsFor(t, "MPIJob", namespace, "lost", "did not all find a node in time (once)")
+	hasNoPods(t, job)
+	other := queuedJob(namespace, "other", 2)
+	launcher(other).Command = []string{"sleep", "1"}
+	create(t, other)
+	reported(t, "MPIJob", namespace, "other", "another has its quota meanwhile", inPhase(mpi.PhaseSucceeded))
+
+	failed := reported(t, "MPIJob", namespace, "lost", "it fails at last", inPhase(mpi.PhaseFailed))
+	if failed.Status.Reason != mpi.ReasonGangTimeout || len(failed.Status.Findings) == 0 || failed.Status.Findings[0].Code != "GangTimeout" {
+		t.Errorf("it failed with %s: %s\n%+v", failed.Status.Reason, failed.Status.Message, failed.Status.Findings)
+	}
+	text, _ := yaml.Marshal(failed.Status.Findings)
+	t.Logf("%s", text)
+	hasNoPods(t, job)
+}
+
+// TestOperatorKilledWhileJobsWait: nothing of a job that waits is lost with the operator, and nothing is made twice.
+func TestOperatorKilledWhileJobsWait(t *testing.T) {
+	namespace := newNamespace(t)
+	queueIn(t, namespace, 3)
+	first, second := queuedJob(namespace, "first", 2), queuedJob(namespace, "second", 2)
+	create(t, first)
+	reported(t, "MPIJob", namespace, "first", "the first runs", inPhase(mpi.PhaseRunning))
+	create(t, second)
+	waiting := waitsFor(t, "MPIJob", namespace, "second", "number 1 in it")
+	err := api.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace("mpijob-system"), client.GracePeriodSeconds(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := api.Delete(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	report := reported(t, "MPIJob", namespace, "second", "it runs when the operator is back", inPhase(mpi.PhaseRunning))
+	status, times := report.Status, map[string]int{}
+	for _, entry := range status.Timeline {
+		times[entry.Event]++
+	}
+	if len(status.Pods) != 3 || times["Created"] != 1 || times["Queued"] != 1 || times["Running"] != 1 || !status.StartTime.Equal(waiting.StartTime) {
+		t.Errorf("it has %d pods, began at %s and before the operator was killed at %s, and this happened: %v", len(status.Pods), status.StartTime, waiting.StartTime, times)
+	}
+	if since := waiting.Scheduling.Since; status.Waited == nil || status.Waited.Until.Sub(since.Time) < time.Duration(status.Waited.Seconds)*time.Second {
+		t.Errorf("it waited since %s, and that was %+v", since, status.Waited)
+	}
 }
 
 // TestQueuedInTurn: jobs of both kinds wait for each other, and their records say which is next.
@@ -166,9 +330,10 @@ func TestNoSuchQueue(t *testing.T) {
 	t.Logf("%s", report.Status.Message)
 }
 
-// queuedJob is a job of so many workers that runs until it is deleted, in the queue team.
+// queuedJob is a job of so many workers that holds them until it is deleted, in the queue team. It has no ranks: many of
+// them would keep the machine busy.
 func queuedJob(namespace, name string, workers int32) *kubeflow.MPIJob {
-	job := agentJob(namespace, name, "openmpi", kubeflow.MPIImplementationOpenMPI, workers, "mpirun", "ranks", "--sleep", "600")
+	job := agentJob(namespace, name, "openmpi", kubeflow.MPIImplementationOpenMPI, workers, "sleep", "600")
 	job.Labels = map[string]string{mpi.LabelQueue: "team"}
 	return job
 }

@@ -1,0 +1,99 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// waitsFor tells of the phases in which a job waits for others.
+var waitsFor = map[v1alpha1.Phase]bool{v1alpha1.Phase(mpi.PhaseQueued): true, v1alpha1.Phase(mpi.PhaseGangScheduling): true}
+
+// waits adds to what the job waits for since when it does, and how long others did.
+func (m maker) waits(status *v1alpha1.JobReportStatus) {
+	waits := status.Scheduling
+	if waits == nil || !waitsFor[status.Phase] {
+		return
+	}
+	text := ""
+	if i := slices.IndexFunc(status.PhaseTimes, func(t v1alpha1.PhaseTime) bool { return t.Phase == status.Phase }); i >= 0 && waits.Since == nil {
+		waits.Since = status.PhaseTimes[i].Since.DeepCopy()
+	}
+	if waits.Since != nil {
+		waits.WaitedSeconds = max(0, int64(m.now.Sub(waits.Since.Time)/time.Second))
+		text = fmt.Sprintf("It waits since %s UTC.", waits.Since.UTC().Format(time.DateTime))
+	}
+	if !m.never() {
+		wait := m.evidence.Wait
+		waits.Samples = wait.Samples
+		if wait.Known {
+			waits.WaitP50, waits.WaitP90 = new(int64(wait.P50/time.Second)), new(int64(wait.P90/time.Second))
+		}
+		text = sentences(text, othersWaited(wait, waits.Queue != ""))
+	}
+	// What the back end says may be long, and is what can be cut.
+	waits.Message = sentences(cut(waits.Message, maxQueueMessage-len(text)-1), text)
+}
+
+// never tells whether waiting does not help.
+func (m maker) never() bool {
+	return m.seen.Queue != nil && m.seen.Queue.Never || m.seen.Gang != nil && m.seen.Gang.Never
+}
+
+// othersWaited says how long comparable jobs waited.
+func othersWaited(wait mpi.Wait, inQueue bool) string {
+	where := "namespace"
+	if inQueue {
+		where = "queue"
+	}
+	who := fmt.Sprintf("jobs of %d to %d pods in this %s", wait.FewestPods, wait.MostPods, where)
+	switch {
+	case wait.MostPods == 0:
+		return ""
+	case !wait.Known:
+		return fmt.Sprintf("How long that takes is not known yet: of %s, %d were let in so far, which is too few to tell.", who, wait.Samples)
+	}
+	return fmt.Sprintf("Of %s, half were let in within %s and nine in ten within %s (the last %d).", who, lasting(wait.P50), lasting(wait.P90), wait.Samples)
+}
+
+// lasting says how long something took, to what matters to people who wait.
+func lasting(took time.Duration) string {
+	switch took = took.Round(time.Second); {
+	case took < time.Minute:
+		return fmt.Sprintf("%d s", took/time.Second)
+	case took < time.Hour:
+		return fmt.Sprintf("%d min", (took+time.Minute/2)/time.Minute)
+	case took < 48*time.Hour:
+		return fmt.Sprintf("%d h %d min", took/time.Hour, took%time.Hour/time.Minute)
+	}
+	return fmt.Sprintf("%d days", (took+12*time.Hour)/(24*time.Hour))
+}
+
+// waited is how long the job waited until it was let in for the first time; nil where it never was, or had nothing to
+// wait for. What it waits after it was put out again depends on others than those that wait at first.
+func (m maker) waited(status v1alpha1.JobReportStatus) *v1alpha1.Waited {
+	if m.before.Waited != nil {
+		return m.before.Waited
+	}
+	waited := v1alpha1.Waited{Pods: m.job.Pods(), Until: *at(m.now)}
+	var phase mpi.Phase
+	switch queue, gang := m.seen.Queue, m.seen.Gang; {
+	case m.outcome.Suspended() || m.outcome.Reason == mpi.ReasonInvalid:
+		return nil
+	case queue != nil && queue.Admitted:
+		waited.Backend, waited.Queue, phase = queue.Backend, queue.Name, mpi.PhaseQueued
+	case queue == nil && gang != nil && !gang.Waits():
+		waited.Backend, waited.Queue, phase = gang.Backend, m.job.Gang.Queue, mpi.PhaseGangScheduling
+	default:
+		return nil
+	}
+	for _, t := range status.PhaseTimes {
+		if t.Phase == v1alpha1.Phase(phase) {
+			waited.Seconds = t.Seconds
+		}
+	}
+	return &waited
+}
