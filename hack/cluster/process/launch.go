@@ -73,14 +73,15 @@ func Launch() error {
 	if len(order.Args) == 0 {
 		return fmt.Errorf("%s names no program", launchVariable)
 	}
+	// Priorities and namespaces belong to a thread; exec keeps the calling
+	// thread's.
+	runtime.LockOSThread()
 	order.hurry()
 	if order.Cgroup != "" {
 		if err := cgroup.Join(order.Cgroup, os.Getpid()); err != nil {
 			return err
 		}
 	}
-	// Namespaces belong to a thread; exec keeps the calling thread's.
-	runtime.LockOSThread()
 	if order.Mounts != nil {
 		if err := order.Mounts.enter(); err != nil {
 			return err
