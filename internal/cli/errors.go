@@ -29,6 +29,8 @@ const (
 type exitError struct {
 	code int
 	err  error
+	// more are lines to print below the error.
+	more []string
 }
 
 func (e *exitError) Error() string { return e.err.Error() }
@@ -64,7 +66,11 @@ func (f *Factory) exit(ctx context.Context, err error) int {
 	case !ours && apierrors.IsNotFound(err):
 		code = ExitNotFound
 	}
-	fmt.Fprintln(f.ErrOut, f.paintOn(f.ErrOut, red, "error:"), strings.Join(strings.Fields(f.words(err)), " "))
+	text := strings.Join(strings.Fields(f.words(err)), " ")
+	if ours && len(known.more) > 0 {
+		text += ":\n" + strings.Join(known.more, "\n")
+	}
+	fmt.Fprintln(f.ErrOut, f.paintOn(f.ErrOut, red, "error:"), text)
 	return code
 }
 

@@ -30,11 +30,25 @@ type group struct {
 }
 
 // commands are all of them.
-var commands = []group{
-	{"See jobs:", []func(*Factory) *cobra.Command{
-		newList,
-		newDescribe,
-	}},
+func commands() []group {
+	return []group{
+		{"Run jobs:", []func(*Factory) *cobra.Command{
+			newCreate,
+			newSuspend,
+			newResume,
+			newDelete,
+		}},
+		{"See jobs:", []func(*Factory) *cobra.Command{
+			newList,
+			newDescribe,
+			newEvents,
+			newTop,
+			newWait,
+		}},
+		{"The program itself:", []func(*Factory) *cobra.Command{
+			newCompletion,
+		}},
+	}
 }
 
 // Main runs the command line: argv is the program's name and its arguments. It returns the code to exit with. The context
@@ -56,6 +70,13 @@ func displayName(program string) string {
 		return "oc odh mpijob"
 	}
 	return "kubectl odh mpijob"
+}
+
+// call runs another command, with the same cluster and streams.
+func (f *Factory) call(ctx context.Context, args ...string) error {
+	root := newRoot(f, f.name)
+	root.SetArgs(args)
+	return root.ExecuteContext(ctx)
 }
 
 func newRoot(f *Factory, name string) *cobra.Command {
@@ -81,8 +102,8 @@ Exit codes: 0 done, 1 error, 2 wrong usage, 3 the job failed, 4 timed out, 5 not
 	root.CompletionOptions.DisableDefaultCmd = true
 	f.flags.AddFlags(root.PersistentFlags())
 
-	groups := make(templates.CommandGroups, 0, len(commands))
-	for _, g := range commands {
+	groups := make(templates.CommandGroups, 0, len(commands()))
+	for _, g := range commands() {
 		made := templates.CommandGroup{Message: g.title}
 		for _, construct := range g.commands {
 			made.Commands = append(made.Commands, construct(f))

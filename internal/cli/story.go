@@ -77,8 +77,8 @@ func headline(job Job, now time.Time) string {
 	case status.CompletionTime != nil:
 		text += fmt.Sprintf(" %s ago, without having run", since(*status.CompletionTime, now))
 	default:
-		if for_ := inPhase(status, now); for_ != "" {
-			text += " for " + for_
+		if long := inPhase(status, now); long != "" {
+			text += " for " + long
 		}
 	}
 	if job.Object == nil {
