@@ -73,7 +73,7 @@ func (g *Gatherer) Gather(ctx context.Context, job mpi.Job, seen mpi.Observed, r
 		all.Go(func() { evidence.Claims = g.claims(ctx, job) })
 	}
 	if slices.ContainsFunc(refusals, func(r mpi.Refusal) bool { return !r.Taken }) {
-		all.Go(func() { evidence.Quotas = g.quotas(ctx, job.Namespace) })
+		all.Go(func() { evidence.Quotas, _ = Quotas(ctx, g.live, job.Namespace) })
 	}
 	all.Wait()
 	return evidence
@@ -482,19 +482,6 @@ func (g *Gatherer) take(ctx context.Context, free map[string]corev1.ResourceList
 		}
 	}
 	return false
-}
-
-func (g *Gatherer) quotas(ctx context.Context, namespace string) []mpi.Quota {
-	var list corev1.ResourceQuotaList
-	if err := g.live.List(ctx, &list, client.InNamespace(namespace), client.Limit(page)); err != nil {
-		return nil
-	}
-	var quotas []mpi.Quota
-	for _, q := range list.Items {
-		quotas = append(quotas, mpi.Quota{Name: q.Name, Hard: q.Status.Hard, Used: q.Status.Used})
-	}
-	slices.SortFunc(quotas, func(a, b mpi.Quota) int { return strings.Compare(a.Name, b.Name) })
-	return quotas
 }
 
 // claims reads the PersistentVolumeClaims that the job's templates name.

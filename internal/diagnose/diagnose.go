@@ -66,6 +66,7 @@ const (
 // checks are in the order in which causes outrank each other: what was there before pods, what was done to pods, what
 // a pod has done to itself, and last what others say of that. A check that does not apply finds nothing.
 var checks = []func(*patient) []Finding{
+	shortOfQuota,
 	refused,
 	keys,
 	takenAway,
@@ -106,9 +107,9 @@ func Job(job mpi.Job, seen mpi.Observed, evidence mpi.Evidence, outcome mpi.Outc
 	case p.succeeded():
 		found = slices.Concat(hostfileIgnored(p), mixedMPI(p), rdmaNotUsed(p))
 	case outcome.Phase == mpi.PhaseSuspended:
-		return nil
+		found = shortOfQuota(p)
 	case outcome.Phase == mpi.PhaseQueued:
-		found = queued(p)
+		found = slices.Concat(queued(p), shortOfQuota(p))
 	default:
 		for _, check := range checks {
 			found = append(found, check(p)...)

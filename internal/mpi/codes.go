@@ -10,6 +10,8 @@ const (
 	CodeNameTaken       Code = "NameTaken"
 	CodeEarlierJob      Code = "EarlierJobLeaving"
 	CodeQuotaExceeded   Code = "QuotaExceeded"
+	CodeQuotaTooSmall   Code = "QuotaTooSmall"
+	CodeQuotaExhausted  Code = "QuotaExhausted"
 	CodePodSecurity     Code = "PodSecurityDenied"
 	CodeSCCDenied       Code = "SecurityContextDenied"
 	CodeAdmissionDenied Code = "AdmissionDenied"

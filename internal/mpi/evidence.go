@@ -81,6 +81,8 @@ type Node struct {
 type Quota struct {
 	Name       string
 	Hard, Used corev1.ResourceList
+	// Scopes have to match all for a pod to count; none: every pod does.
+	Scopes []corev1.ScopedResourceSelectorRequirement
 }
 
 // Claim is a PersistentVolumeClaim.

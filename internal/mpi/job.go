@@ -39,6 +39,10 @@ type Job struct {
 	Gang Gang
 	// Queue names the queue that the job is to wait in; empty: none.
 	Queue string
+	// WaitForQuota has the job wait where its namespace's quota has no room for all of its pods (see WaitsForQuota).
+	WaitForQuota bool
+	// Topology is where the pods are to be together.
+	Topology Topology
 	// ManagedBy names another controller that runs this job, such as MultiKueue; empty: it is ours.
 	ManagedBy string
 	// AllowEgress is where the job's runtime lets its pods connect to, as ParseEgress reads it.

@@ -39,6 +39,9 @@ type Observed struct {
 	// most.
 	PodGroups []*unstructured.Unstructured
 
+	// Shortages are what quotas of the namespace lack for a job that has no pods yet; empty where all fit, or nobody knows.
+	Shortages []Shortage
+
 	// Earlier are pods that an earlier job of the same name has left. While they are there, this job's host names
 	// lead to them.
 	Earlier []*corev1.Pod

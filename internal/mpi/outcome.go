@@ -42,6 +42,7 @@ const (
 	ReasonRunning          = "Running"
 	ReasonSuspended        = "Suspended"
 	ReasonQueued           = "Queued"
+	ReasonQuota            = "WaitingForQuota"
 	ReasonGang             = "WaitingForPlaces"
 	ReasonGangTimeout      = "GangTimeout"
 	ReasonSucceeded        = "Succeeded"
@@ -91,7 +92,7 @@ func Follow(j Job, o Observed) Outcome { return judge(j, o, j.Past.Finish) }
 
 func judge(j Job, o Observed, finish *Finish) Outcome {
 	out := Outcome{Workers: tallyWorkers(j, o), Launcher: tallyLauncher(o)}
-	out.PodsMayStart = len(o.Earlier) == 0 && (o.Gang == nil || !o.Gang.Hold && !o.Gang.Evict)
+	out.PodsMayStart = len(o.Earlier) == 0 && !j.heldByQuota(o) && (o.Gang == nil || !o.Gang.Hold && !o.Gang.Evict)
 	out.LauncherMayStart = out.PodsMayStart && !workerLeaving(j, o) && (!j.Launcher.AfterWorkers || out.Workers.Ready >= out.Workers.Wanted)
 	switch {
 	case finish != nil:
@@ -185,6 +186,10 @@ func (o *Outcome) wait(j Job, seen Observed) {
 			o.Message += " and others"
 		}
 		o.Message += "."
+		return
+	}
+	if j.heldByQuota(seen) {
+		o.Reason, o.Message, o.Trouble = ReasonQuota, quotaText(j, seen.Shortages), anyNever(seen.Shortages)
 		return
 	}
 	stuck := stuckPods(j, seen)

@@ -21,24 +21,24 @@ import (
 	"opendatahub.io/mpijob/internal/cluster"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/plan"
 )
 
 // mutatingConfiguration names the webhooks that change objects, as config/webhook has them.
 const mutatingConfiguration = "mpijob-mutating"
 
 // addGuards serves what stands between users and Kubeflow Trainer, whether Trainer is there or not: without it the API
-// server has nothing to ask about. config/webhook says what happens while nobody answers. The domain is the cluster's, or
-// empty.
-func addGuards(m manager.Manager, domain string, reports *reporter) {
+// server has nothing to ask about. config/webhook says what happens while nobody answers.
+func addGuards(m manager.Manager, c *cluster.Cluster, settings plan.Settings, reports *reporter) {
 	live := m.GetAPIReader()
 	for path, handler := range map[string]admission.Handler{
 		"/validate-runtime": admission.HandlerFunc(guardRuntime),
 		"/validate-trainjob": admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
-			return guardTrainJob(ctx, live, request)
+			return guardTrainJob(ctx, live, c, settings, request)
 		}),
 		"/validate-namespace": admission.HandlerFunc(guardNamespace),
 		"/mutate-jobset": admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
-			return wireJobSet(ctx, live, domain, request)
+			return wireJobSet(ctx, live, settings.ClusterDomain, request)
 		}),
 		"/mutate-authors":    admission.HandlerFunc(recordAuthors),
 		"/validate-deletion": deletions{client: m.GetClient(), live: live, reporter: reports},
@@ -69,7 +69,7 @@ func guardRuntime(_ context.Context, request admission.Request) admission.Respon
 
 // guardTrainJob refuses TrainJobs that cannot run as they are written with the MPI runtime that they name. Trainer
 // itself refuses those that name none.
-func guardTrainJob(ctx context.Context, live client.Reader, request admission.Request) admission.Response {
+func guardTrainJob(ctx context.Context, live client.Reader, c *cluster.Cluster, settings plan.Settings, request admission.Request) admission.Response {
 	job, err := trainjob.Decode(request.Object.Raw)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
@@ -102,7 +102,13 @@ func guardTrainJob(ctx context.Context, live client.Reader, request admission.Re
 	if taken := nameTaken(ctx, live, job); taken != nil {
 		errs = append(errs, taken)
 	}
-	return judged(request, errs, append(warnings, missing...))
+	warnings = append(warnings, missing...)
+	if !used.IsMPI() {
+		return judged(request, errs, warnings)
+	}
+	converted := trainjob.Convert(job, *used)
+	never, full, more := room(request.Operation, converted, c.PreflightTrainJob(ctx, converted, settings.NetworkPolicies), true)
+	return answer(request, append(errs, never...), full, append(warnings, more...))
 }
 
 // nameTaken refuses a TrainJob whose pods would be looked for under somebody else's Service: JobSet takes whatever

@@ -156,8 +156,13 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 		ClusterDomain: options.ClusterDomain, AgentImage: options.AgentImage,
 		NetworkPolicies: options.NetworkPolicies, OperatorNamespace: options.Namespace, AllowEgress: options.AllowEgress,
 	}
+	limits, err := addQuotas(ctx, m, c, settings)
+	if err != nil {
+		return nil, err
+	}
 	theirs := &trainJobs{
-		live: m.GetAPIReader(), clock: clock.RealClock{}, reporter: reports, queues: waiting, cluster: c, settings: settings,
+		quotas: limits,
+		live:   m.GetAPIReader(), clock: clock.RealClock{}, reporter: reports, queues: waiting, cluster: c, settings: settings,
 		runtimes: map[types.NamespacedName]usedRuntime{},
 	}
 	if err := addTrainJobs(m, restConfig, options, theirs); err != nil {
@@ -168,7 +173,7 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 	}
 	for _, kind := range apiKinds {
 		r := &reconciler{
-			kind: kind, client: m.GetClient(), cluster: c, clock: clock.RealClock{}, settings: settings, reporter: reports, queues: waiting, gangs: together,
+			kind: kind, client: m.GetClient(), cluster: c, clock: clock.RealClock{}, settings: settings, reporter: reports, queues: waiting, quotas: limits, gangs: together,
 			events: m.GetEventRecorderFor(mpi.EventSource), //nolint:staticcheck // tools compare core/v1 events, which the new recorder does not write
 		}
 		if err := r.register(m); err != nil {

@@ -139,7 +139,7 @@ func TestAPIServerTakesEveryPlan(t *testing.T) {
 		if errs = append(errs, mpi.Validate(job)...); len(errs) > 0 {
 			continue
 		}
-		if found, _ := asks.Preflight(t.Context(), job, settings); len(found) > 0 {
+		if found := asks.Preflight(t.Context(), job, settings).Errs; len(found) > 0 {
 			for _, err := range found {
 				if !strings.HasPrefix(err.Field, "spec.mpiReplicaSpecs[") {
 					t.Errorf("seed %d: an error names a field that the user has not written: %v", seed, err)

@@ -37,6 +37,7 @@ type reconciler struct {
 	settings plan.Settings
 	reporter *reporter
 	queues   *queues
+	quotas   *quotas
 	gangs    *gangs
 }
 
@@ -48,6 +49,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if object == nil {
 		r.gangs.forget(request.NamespacedName)
+		r.quotas.forgetJob(r.kind.Name(), request.NamespacedName)
 		return again(nil, r.reporter.close(ctx, r.kind.Name(), request.NamespacedName, ""))
 	}
 	job, errs := r.kind.Convert(object)
@@ -76,6 +78,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return again(nil, err)
 	}
+	seen.Shortages = r.quotas.of(ctx, job, seen)
 	out := mpi.Judge(job, seen)
 	refusals, err := r.cluster.Apply(ctx, job, plan.For(job, seen, out, r.settings))
 	told := r.tell(ctx, object, out.Refused(refusals))
@@ -91,6 +94,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return again(err, reported)
 	}
 	result.RequeueAfter = sooner(sooner(result.RequeueAfter, next), turn)
+	if len(seen.Shortages) > 0 && !job.Lifecycle.Suspended {
+		result.RequeueAfter = sooner(result.RequeueAfter, shortFor)
+	}
 	if seen.Gang != nil {
 		result.RequeueAfter = sooner(result.RequeueAfter, seen.Gang.Again)
 	}

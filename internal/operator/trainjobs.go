@@ -43,6 +43,7 @@ type trainJobs struct {
 	clock        clock.PassiveClock
 	reporter     *reporter
 	queues       *queues
+	quotas       *quotas
 	// cluster writes NetworkPolicies.
 	cluster  *cluster.Cluster
 	settings plan.Settings
@@ -104,6 +105,7 @@ func (t *trainJobs) start(ctx context.Context, m manager.Manager, config *rest.C
 		WatchesRawSource(source.Kind[client.Object](from, &batchv1.Job{}, ofTrainJob(byJobSet, soon), updated(launcherChanged))).
 		WatchesRawSource(source.Kind[client.Object](from, &corev1.Pod{}, ofTrainJob(byJobSet, soon), updated(podChanged))).
 		WatchesRawSource(t.queues.source(trainjob.Kind)).
+		Watches(&corev1.ResourceQuota{}, t.quotas.events(trainjob.Kind, t.inNamespace)).
 		Watches(&networkingv1.NetworkPolicy{}, ofTrainJob(isolated, soon), builder.WithPredicates(updated(changed))).
 		WatchesMetadata(&corev1.Namespace{}, namespaceEvents(m.GetClient(), requestFor(isolated))).
 		WithOptions(controller.Options{
@@ -126,6 +128,7 @@ func (t *trainJobs) Reconcile(ctx context.Context, request reconcile.Request) (r
 	}
 	if job == nil {
 		t.forget(request.NamespacedName)
+		t.quotas.forgetJob(trainjob.Kind, request.NamespacedName)
 		return again(nil, t.reporter.close(ctx, trainjob.Kind, request.NamespacedName, ""))
 	}
 	if job.DeletionTimestamp != nil {
@@ -151,6 +154,7 @@ func (t *trainJobs) Reconcile(ctx context.Context, request reconcile.Request) (r
 	if seen.Queue, err = t.queues.of(ctx, converted, seen.Now); err != nil {
 		return reconcile.Result{}, err
 	}
+	seen.Shortages = t.quotas.of(ctx, converted, seen)
 	out := trainjob.Follow(converted, seen, jobSet != nil)
 	refusals, err := t.isolate(ctx, converted, &seen, out)
 	if err != nil {
@@ -164,6 +168,20 @@ func (t *trainJobs) Reconcile(ctx context.Context, request reconcile.Request) (r
 		next = sooner(next, askAgain)
 	}
 	return reconcile.Result{RequeueAfter: next}, nil
+}
+
+// inNamespace asks for a pass over each TrainJob of a namespace.
+func (t *trainJobs) inNamespace(ctx context.Context, namespace string) ([]reconcile.Request, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(trainjob.GroupVersion.WithKind(trainjob.Kind + "List"))
+	if err := t.cached.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("list TrainJobs of namespace %s: %w", namespace, err)
+	}
+	requests := make([]reconcile.Request, len(list.Items))
+	for i := range list.Items {
+		requests[i].NamespacedName = client.ObjectKeyFromObject(&list.Items[i])
+	}
+	return requests, nil
 }
 
 // isolate gives a job the NetworkPolicy that it is to have, or takes it away. It returns what the API server refuses.

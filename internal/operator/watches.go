@@ -10,11 +10,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -55,6 +58,7 @@ func (r *reconciler) register(manager manager.Manager) error {
 		WatchesMetadata(&corev1.Secret{}, base, builder.WithPredicates(updated(changed))).
 		Watches(&networkingv1.NetworkPolicy{}, base, builder.WithPredicates(updated(changed))).
 		WatchesMetadata(&corev1.Namespace{}, namespaceEvents(r.client, jobOf)).
+		Watches(&corev1.ResourceQuota{}, r.quotas.events(r.kind.Name(), r.inNamespace)).
 		WatchesRawSource(r.queues.source(r.kind.Name())).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: concurrent,
@@ -65,6 +69,28 @@ func (r *reconciler) register(manager manager.Manager) error {
 		return fmt.Errorf("watch %ss: %w", r.kind.Name(), err)
 	}
 	return nil
+}
+
+// inNamespace asks for a pass over each job of a namespace.
+func (r *reconciler) inNamespace(ctx context.Context, namespace string) ([]reconcile.Request, error) {
+	gvk, err := apiutil.GVKForObject(r.kind.New(), r.client.Scheme())
+	if err != nil {
+		return nil, fmt.Errorf("list %ss: %w", r.kind.Name(), err)
+	}
+	object, err := r.client.Scheme().New(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	if err != nil {
+		return nil, fmt.Errorf("list %ss: %w", r.kind.Name(), err)
+	}
+	list := object.(client.ObjectList)
+	if err := r.client.List(ctx, list, client.InNamespace(namespace), client.DisableReadYourWritesConsistency); err != nil {
+		return nil, fmt.Errorf("list %ss of namespace %s: %w", r.kind.Name(), namespace, err)
+	}
+	var requests []reconcile.Request
+	err = apimeta.EachListItem(list, func(item runtime.Object) error {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(item.(client.Object))})
+		return nil
+	})
+	return requests, err
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]

@@ -9,6 +9,8 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -38,7 +40,7 @@ func addWebhooks(m manager.Manager, served *certificate, namespace string, c *cl
 			Handler: &validator{kind: kind, decoder: admission.NewDecoder(m.GetScheme()), cluster: c, live: m.GetAPIReader(), settings: settings},
 		})
 	}
-	addGuards(m, settings.ClusterDomain, reports)
+	addGuards(m, c, settings, reports)
 	return nil
 }
 
@@ -64,7 +66,7 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 		return admission.Errored(http.StatusBadRequest, err)
 	}
 	var errs field.ErrorList
-	chosen := true
+	chosen, empty := true, true
 	if request.Operation == admissionv1.Update {
 		before := v.kind.New()
 		if err := v.decoder.DecodeRaw(request.OldObject, before); err != nil {
@@ -75,6 +77,8 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 			return admission.Allowed("")
 		}
 		errs, chosen = v.kind.Change(before, object), !sameConnections(before, object)
+		was, _ := v.kind.Convert(before)
+		empty = was.Lifecycle.Suspended
 	}
 	job, wrong := v.kind.Convert(object)
 	errs = slices.Concat(wrong, mpi.Validate(job), errs)
@@ -85,12 +89,51 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 		clashes, missing = mpi.CheckConnections(job.Namespace, cluster.Connections(ctx, v.live, job.Namespace, job.Connections))
 		errs = append(errs, clashes...)
 	}
-	more, warnings := v.cluster.Preflight(ctx, job, v.settings)
-	if errs = withoutRepeats(errs, more); len(errs) == 0 {
-		return admission.Allowed("").WithWarnings(slices.Concat(mpi.Warnings(job), missing, warnings)...)
+	found := v.cluster.Preflight(ctx, job, v.settings)
+	request.Name = object.GetName()
+	errs = withoutRepeats(errs, found.Errs)
+	never, full, warnings := room(request.Operation, job, found, empty)
+	return answer(request, append(errs, never...), full, slices.Concat(mpi.Warnings(job), missing, warnings))
+}
+
+// room tells what the namespace as it is set up has no room for: never, and not now. What comes with a change is only
+// warned of, since a queue is to resume a job whatever has become of quotas meanwhile; and of quotas nothing is said
+// where they count pods of the job itself.
+func room(operation admissionv1.Operation, job mpi.Job, found cluster.Preflight, empty bool) (never, full field.ErrorList, warnings []string) {
+	switch {
+	case job.ManagedBy != "":
+		// It runs elsewhere.
+		return nil, nil, nil
+	case operation != admissionv1.Update:
+		never, full, warnings = mpi.CheckQuota(job, found.Short)
+		return slices.Concat(found.Refused, never), full, slices.Concat(found.Warnings, warnings)
 	}
-	status := apierrors.NewInvalid(object.GetObjectKind().GroupVersionKind().GroupKind(), object.GetName(), errs).Status()
-	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: false, Result: &status}}
+	for _, err := range found.Refused {
+		warnings = append(warnings, err.Error())
+	}
+	for _, text := range found.Warnings {
+		if !strings.Contains(text, "exceeded quota:") {
+			warnings = append(warnings, text)
+		}
+	}
+	if empty && len(found.Short) > 0 {
+		warnings = append(warnings, fmt.Sprintf("the quota of the namespace %s has no room for the job as it is: it asks for %s", job.Namespace, mpi.ShortageText(found.Short)))
+	}
+	return nil, nil, warnings
+}
+
+// answer refuses a request for what is wrong with it, and warns besides. Where nothing is wrong but that quotas are used
+// up now, it does so as the API server itself does then: clients know that they may try again.
+func answer(request admission.Request, errs, full field.ErrorList, warnings []string) admission.Response {
+	if len(errs) > 0 || len(full) == 0 {
+		return judged(request, append(errs, full...), warnings)
+	}
+	resource := schema.GroupResource{Group: request.Resource.Group, Resource: request.Resource.Resource}
+	status := apierrors.NewForbidden(resource, request.Name, full.ToAggregate()).Status()
+	for _, err := range full {
+		status.Details.Causes = append(status.Details.Causes, metav1.StatusCause{Type: metav1.CauseType(err.Type), Field: err.Field, Message: err.ErrorBody()})
+	}
+	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: false, Result: &status}}.WithWarnings(warnings...)
 }
 
 // withoutRepeats adds errors of fields in which we have found none: what both of us find is told in our words.

@@ -115,6 +115,7 @@ func launcherTemplate(job mpi.Job, settings Settings) corev1.PodTemplateSpec {
 	}
 	setHost(job, &template.Spec, job.LauncherName())
 	template.Spec.RestartPolicy = job.Launcher.RestartPolicy
+	template.Spec.Affinity = job.Together(template.Spec.Affinity, template.Annotations)
 
 	main := &template.Spec.Containers[0]
 	addEnv(main, corev1.EnvVar{Name: mpi.EnvRole, Value: string(mpi.RoleLauncher)})

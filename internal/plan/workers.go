@@ -72,6 +72,7 @@ func worker(job mpi.Job, index int, settings Settings) *corev1.Pod {
 	}
 	spec.DNSConfig.Searches = append(spec.DNSConfig.Searches, job.ServiceName()+"."+job.Namespace+".svc."+domain)
 	spec.RestartPolicy = job.Workers.RestartPolicy
+	spec.Affinity = job.Together(spec.Affinity, template.Annotations)
 
 	main := &spec.Containers[0]
 	switch {

@@ -68,6 +68,10 @@ func (c *converter) identity(from *kubeflow.MPIJob) {
 	c.job.Connections, c.errs = connections, append(c.errs, errs...)
 	requeues, errs := mpi.Requeues(from.Annotations)
 	c.job.Gang.Requeues, c.errs = requeues, append(c.errs, errs...)
+	wait, errs := mpi.WaitForQuota(from.Annotations)
+	c.job.WaitForQuota, c.errs = wait, append(c.errs, errs...)
+	topology, errs := mpi.TopologyOf(from.Annotations)
+	c.job.Topology, c.errs = topology, append(c.errs, errs...)
 	silence, errs := mpi.Silence(from.Annotations)
 	c.job.Lifecycle.SilentAfter, c.errs = silence, append(c.errs, errs...)
 }
@@ -126,7 +130,7 @@ func (c *converter) launcher(from *kubeflow.MPIJobSpec) {
 	if n := ptr.Deref(role.Replicas, 1); n != 1 {
 		c.errs = append(c.errs, field.Invalid(launcher.Child("replicas"), n, "must be 1: a job has one launcher"))
 	}
-	c.job.Launcher.Template = role.Template
+	c.job.Launcher.Template = c.prioritized(role.Template)
 	c.job.Launcher.RestartPolicy = c.restartPolicy(launcher, role, c.job.Launcher.RestartPolicy)
 }
 
@@ -139,8 +143,17 @@ func (c *converter) workers(from *kubeflow.MPIJobSpec) {
 	if c.job.Workers.Count == 0 {
 		c.errs = append(c.errs, field.Invalid(worker.Child("replicas"), 0, "must be 1 or more; leave Worker out for a job of its launcher alone"))
 	}
-	c.job.Workers.Template = role.Template
+	c.job.Workers.Template = c.prioritized(role.Template)
 	c.job.Workers.RestartPolicy = c.restartPolicy(worker, role, c.job.Workers.RestartPolicy)
+}
+
+// prioritized gives pods the priority class of the job as a whole, unless they have one of their own: pods of different
+// priorities are not placed together, and those of none may be put out by any other.
+func (c *converter) prioritized(template corev1.PodTemplateSpec) corev1.PodTemplateSpec {
+	if template.Spec.PriorityClassName == "" && template.Spec.Priority == nil {
+		template.Spec.PriorityClassName = c.job.Gang.PriorityClass
+	}
+	return template
 }
 
 // restartPolicy takes the two policies that a batch Job's pods can have (mpi-operator: validation.go).

@@ -61,6 +61,8 @@ func Convert(from TrainJob, used Runtime) mpi.Job {
 	job.Lifecycle.Suspended = ptr.Deref(from.Spec.Suspend, false)
 	job.Lifecycle.Deadline = from.Spec.ActiveDeadlineSeconds
 	job.Lifecycle.SilentAfter, _ = mpi.Silence(from.Annotations)
+	job.WaitForQuota, _ = mpi.WaitForQuota(from.Annotations)
+	job.Topology, _ = mpi.TopologyOf(from.Annotations)
 	if by := ptr.Deref(from.Spec.ManagedBy, manager); by != manager {
 		job.ManagedBy = by
 	}

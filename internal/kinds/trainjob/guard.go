@@ -157,7 +157,9 @@ func Check(job TrainJob, used Runtime) (errs field.ErrorList, warnings []string)
 	errs = append(errs, checkNodeLabels(job, used)...)
 	errs = append(errs, checkCommand(job, used)...)
 	_, silence := mpi.Silence(job.Annotations)
-	errs = append(errs, silence...)
+	_, waiting := mpi.WaitForQuota(job.Annotations)
+	_, topology := mpi.TopologyOf(job.Annotations)
+	errs = slices.Concat(errs, silence, waiting, topology)
 	return errs, append(warnings, warn(job, used)...)
 }
 
