@@ -23,10 +23,12 @@ func (f *Factory) newProgress() *progress {
 }
 
 // tell shows how a job is.
-func (p *progress) tell(job Job) {
-	text := stage(job)
+func (p *progress) tell(job Job) { p.show(phaseColour(job.Phase()), stage(job)) }
+
+// show shows a text.
+func (p *progress) show(c colour, text string) {
 	if p.terminal {
-		fmt.Fprintf(p.f.ErrOut, "\r\x1b[K%s, %s", p.f.paintOn(p.f.ErrOut, phaseColour(job.Phase()), text), stopwatch(p.f.Now().Sub(p.began)))
+		fmt.Fprintf(p.f.ErrOut, "\r\x1b[K%s, %s", p.f.paintOn(p.f.ErrOut, c, text), stopwatch(p.f.Now().Sub(p.began)))
 		p.shown = true
 		return
 	}

@@ -41,6 +41,7 @@ func commands() []group {
 		{"See jobs:", []func(*Factory) *cobra.Command{
 			newList,
 			newDescribe,
+			newLogs,
 			newEvents,
 			newTop,
 			newWait,

@@ -34,7 +34,7 @@ func (f Filter) reads(at Place) bool {
 		// Ranks speak through it.
 		return true
 	}
-	return f.Workers.Has(at.Index)
+	return at.Role == mpi.RoleWorker && f.Workers.Has(at.Index)
 }
 
 // wants tells whether a line is wanted; from is the pod in whose log it stands.
