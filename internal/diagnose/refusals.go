@@ -12,7 +12,7 @@ import (
 
 var refusalTexts = map[mpi.Code]text{
 	mpi.CodeInvalid: {
-		summary:  "The job cannot run as it is written. {message}",
+		summary:  "{message}",
 		remedies: []Remedy{{Text: "Correct the fields named above and create the job again."}},
 	},
 	mpi.CodeNameTaken: {

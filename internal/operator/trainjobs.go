@@ -155,7 +155,9 @@ func (t *trainJobs) Reconcile(ctx context.Context, request reconcile.Request) (r
 		return reconcile.Result{}, err
 	}
 	seen.Shortages = t.quotas.of(ctx, converted, seen)
-	out := trainjob.Follow(converted, seen, jobSet != nil)
+	// The webhook tells it when the job is created, unless no operator answered then.
+	_, wrong := trainjob.Connections(*job, used)
+	out := trainjob.Follow(converted, seen, jobSet != nil, wrong)
 	refusals, err := t.isolate(ctx, converted, &seen, out)
 	if err != nil {
 		return again(err, nil)

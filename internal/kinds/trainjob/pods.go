@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"opendatahub.io/mpijob/internal/mpi"
 )
@@ -53,10 +54,16 @@ func Observe(used Runtime, jobSet metav1.Object, jobs []*batchv1.Job, pods []*co
 	return seen
 }
 
-// Follow tells where a job is. Before Trainer has made its JobSet there is nothing of it but the TrainJob.
-func Follow(job mpi.Job, seen mpi.Observed, hasJobSet bool) mpi.Outcome {
+// Follow tells where a job is that Convert made. Before Trainer has made its JobSet there is nothing of it but the
+// TrainJob; wrong is for what Trainer's JobSet is refused (Wire), and is told meanwhile.
+func Follow(job mpi.Job, seen mpi.Observed, hasJobSet bool, wrong field.ErrorList) mpi.Outcome {
 	out := mpi.Follow(job, seen)
-	if !hasJobSet && out.Phase == mpi.PhasePending {
+	switch {
+	case hasJobSet || out.Phase != mpi.PhasePending:
+	case len(wrong) > 0:
+		invalid := mpi.Invalid(wrong)
+		out.Reason, out.Message, out.Trouble = invalid.Reason, invalid.Message, true
+	default:
 		out.Reason = ReasonNoJobSet
 		out.Message = "Waiting for Kubeflow Trainer to make the job's JobSet. If that takes longer than some seconds, Trainer's " +
 			"controller does not run, or is refused what it asks for: its log says which."

@@ -76,6 +76,11 @@ func TestObserve(t *testing.T) {
 	}
 }
 
+func connected(job trainjob.TrainJob, connections string) trainjob.TrainJob {
+	job.Annotations = map[string]string{mpi.AnnotationConnections: connections}
+	return job
+}
+
 func TestFollow(t *testing.T) {
 	const four = "{numNodes: 4}"
 	workers := func(phase corev1.PodPhase) []*corev1.Pod {
@@ -93,6 +98,7 @@ func TestFollow(t *testing.T) {
 		finished bool
 	}{
 		"no JobSet yet":             {job: job(t, four), runtime: base(t), noJobSet: true, phase: mpi.PhasePending, reason: trainjob.ReasonNoJobSet},
+		"no JobSet ever":            {job: connected(job(t, four), "elsewhere/data"), runtime: base(t), noJobSet: true, phase: mpi.PhasePending, reason: mpi.ReasonInvalid},
 		"suspended":                 {job: job(t, four, "  suspend: true"), runtime: base(t), noJobSet: true, phase: mpi.PhaseSuspended, reason: mpi.ReasonSuspended},
 		"pods start":                {job: job(t, four), runtime: base(t), pods: workers(corev1.PodPending), phase: mpi.PhaseInitializing, reason: mpi.ReasonPodsStarting},
 		"runs":                      {job: job(t, four), runtime: base(t), pods: append(workers(corev1.PodRunning), launcher(corev1.PodRunning)), phase: mpi.PhaseRunning, reason: mpi.ReasonRunning},
@@ -111,7 +117,8 @@ func TestFollow(t *testing.T) {
 				set = jobSet("u")
 			}
 			seen := trainjob.Observe(test.runtime, set, []*batchv1.Job{jobOf("u", "node"), jobOf("u", "launcher")}, test.pods, time.Now())
-			out := trainjob.Follow(converted, seen, !test.noJobSet)
+			_, wrong := trainjob.Connections(test.job, test.runtime)
+			out := trainjob.Follow(converted, seen, !test.noJobSet, wrong)
 			t.Log(out.Message)
 			if out.Phase != test.phase || out.Reason != test.reason || (out.Finish != nil) != test.finished {
 				t.Errorf("it is %s (%s), finished %t", out.Phase, out.Reason, out.Finish != nil)
