@@ -202,7 +202,11 @@ func (p *patient) signFinding(s sign) Finding {
 	if s.Code == mpi.CodeApplicationFailed {
 		words = p.words(figures)
 	}
-	f := p.find(s.Code, p.severity(), pods, p.ended(pods[0], figures))
+	said := textOf(s.Code)
+	if p.enoughSlots(s) {
+		said = hostsUnread
+	}
+	f := p.findAs(said, s.Code, p.severity(), pods, p.ended(pods[0], figures))
 	for _, pod := range s.pods {
 		if line, _, found := look(pod.log.Lines, s.Symptom); found {
 			f.Evidence = append(f.Evidence, quoted(pod, line))

@@ -105,7 +105,7 @@ func Job(job mpi.Job, seen mpi.Observed, evidence mpi.Evidence, outcome mpi.Outc
 	var found []Finding
 	switch {
 	case p.succeeded():
-		found = slices.Concat(hostfileIgnored(p), mixedMPI(p), rdmaNotUsed(p))
+		found = slices.Concat(hostfileIgnored(p), mixedMPI(p), unnoticed(p), rdmaNotUsed(p))
 	case outcome.Phase == mpi.PhaseSuspended:
 		found = shortOfQuota(p)
 	case outcome.Phase == mpi.PhaseQueued:

@@ -13,6 +13,14 @@ import (
 )
 
 var exitTexts = map[mpi.Code]text{
+	mpi.CodeRankFailed: {
+		summary: "The job counts as succeeded, but rank {rank} ({program}) failed with code {code}: the launcher's command ended with 0 all the same, and Kubernetes goes by that alone.",
+		remedies: []Remedy{
+			{Text: "Let the command end as mpirun does: call mpirun last, or have the shell stop at the first error.", Action: "sh -c 'set -e; mpirun ...; ...'"},
+			{Text: "If the command tries again by itself, see whether the last try went well.", Action: "kubectl -n {namespace} logs {logPod}"},
+			{Text: "MPICH 4.2's mpiexec now and then loses the code of a rank; another MPI does not."},
+		},
+	},
 	mpi.CodeKilled: {
 		summary: "{who} was killed (signal 9){rankText}. Mostly the memory was used up; Kubernetes also ends programs like this when a pod is removed and its program takes too long to stop.",
 		remedies: []Remedy{
@@ -152,6 +160,25 @@ func (p *patient) rankEnd() *Finding {
 		f.ExitCode = &first.ExitCode
 	}
 	return &f
+}
+
+// unnoticed tells of a rank that failed in a job that has succeeded. Kubernetes goes by how the launcher's command ended,
+// and that is mpirun's end only if the command lets it be.
+func unnoticed(p *patient) []Finding {
+	first, _ := p.firstRank()
+	if first == nil || !first.OOM && (first.Signal == 15 || first.Signal == 9) {
+		return nil
+	}
+	pods := p.pods[:1]
+	if host := p.hostOf(first.Rank); host != nil {
+		pods = []jobPod{*host}
+	}
+	f := p.find(mpi.CodeRankFailed, Warning, pods, map[string]string{
+		"rank": fmt.Sprint(first.Rank), "program": first.Program, "code": fmt.Sprint(first.ExitCode),
+	})
+	f.Evidence = []string{fmt.Sprintf("The agent says: rank %d (%s) ended first, with code %d; the launcher's command ended with 0.", first.Rank, first.Program, first.ExitCode)}
+	f.ExitCode = &first.ExitCode
+	return []Finding{f}
 }
 
 // firstRank is the first rank that an agent saw end badly, and whose agent did; nil where none has.

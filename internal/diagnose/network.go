@@ -93,6 +93,22 @@ var networkTexts = map[mpi.Code]text{
 	},
 }
 
+// hostsUnread is what "not enough slots" means where the job has enough of them.
+var hostsUnread = text{
+	summary: "MPI did not read the job's list of hosts, or the command chooses among them: it found no room for {slots} ranks (processes of the program), and the job has {ranks} slots: {workers} workers with {perWorker} each.",
+	remedies: []Remedy{
+		{Text: "Take --host, --hostfile, --map-by and settings of one's own for hosts out of the command and the image.", Action: "mpirun -np {slots} <program>"},
+		{Text: "If the command is to name a list of hosts, let it name the job's.", Action: "mpirun --hostfile /etc/mpi/hostfile"},
+		{Text: "Look whether something else sets the variables by which Open MPI 4 and 5 find the list.", Action: "env: OMPI_MCA_orte_default_hostfile, PRTE_MCA_prte_default_hostfile"},
+	},
+}
+
+// enoughSlots tells whether a job has the slots that MPI says it has not.
+func (p *patient) enoughSlots(s sign) bool {
+	asked, err := strconv.ParseInt(s.figures["slots"], 10, 64)
+	return s.Code == mpi.CodeNotEnoughSlots && err == nil && asked <= p.job.Ranks()
+}
+
 // hostfileIgnored tells that no rank ran on a worker.
 func hostfileIgnored(p *patient) []Finding {
 	s := p.launcherSummary()

@@ -61,23 +61,11 @@ func newPatient(job mpi.Job, seen mpi.Observed, evidence mpi.Evidence, outcome m
 }
 
 func (p *patient) pod(object *corev1.Pod, role mpi.Role, index int, latest bool) jobPod {
-	return jobPod{Pod: object, role: role, index: index, latest: latest, summary: summaryOf(object), log: p.evidence.Logs[object.Name]}
-}
-
-// summaryOf reads what an agent has left in whichever of a pod's containers it ran: the pod's specification, which
-// would tell, may have been dropped.
-func summaryOf(object *corev1.Pod) *launch.Summary {
-	for _, c := range object.Status.ContainerStatuses {
-		for _, ended := range []*corev1.ContainerStateTerminated{c.State.Terminated, c.LastTerminationState.Terminated} {
-			if ended == nil {
-				continue
-			}
-			if summary, is := launch.ParseSummary(ended.Message); is {
-				return &summary
-			}
-		}
+	found := jobPod{Pod: object, role: role, index: index, latest: latest, log: p.evidence.Logs[object.Name]}
+	if summary, is := mpi.SummaryOf(object); is {
+		found.summary = &summary
 	}
-	return nil
+	return found
 }
 
 // readLogs looks for symptoms in logs of pods in trouble: in a healthy program's output the same words mean nothing.

@@ -77,6 +77,8 @@ slots that were requested by the application:
 
 Either request fewer procs for your application, or make more slots
 available for use.`)},
+		"15-slots-enough": {mpi.CodeNotEnoughSlots, failed(1, `There are not enough slots available in the system to satisfy the 8
+slots that were requested by the application:`)},
 		"15-too-few-cores": {mpi.CodeTooFewCores, failed(213, `--------------------------------------------------------------------------
 A request was made to bind that would require binding
 processes to more cpus than are available in your allocation:
@@ -173,6 +175,13 @@ file system, leaving your system in an unusable state.`, sshd)},
 			HostsExpected: 4, SlotsExpected: 8, RanksSeen: 8,
 		}, 125))},
 		"26-mixed-mpi": {mpi.CodeMixedMPI, failed(0, "Hello from rank 0 of 1\nHello from rank 0 of 1\nHello from rank 0 of 1\nHello from rank 0 of 1").with(func(s *scene) {
+			s.seen.Launcher = mpitest.Launcher(s.job, batchv1.JobComplete)
+			s.seen.LauncherPods[0].Status.Phase = corev1.PodSucceeded
+		})},
+		"26-unnoticed": {mpi.CodeRankFailed, failed(0, "done").with(launcherLeft(launch.Summary{
+			ExitCode: new(int32(0)), HostsExpected: 4, SlotsExpected: 8, HostsReached: 4, SlotsFound: 8, RanksSeen: 8,
+			Ranks: []launch.RankEnd{{Rank: 3, ExitCode: 2, Program: "solver"}, {Rank: 0, ExitCode: 143, Signal: 15, Program: "solver"}},
+		}, 0), func(s *scene) {
 			s.seen.Launcher = mpitest.Launcher(s.job, batchv1.JobComplete)
 			s.seen.LauncherPods[0].Status.Phase = corev1.PodSucceeded
 		})},

@@ -33,9 +33,13 @@ func textOf(code mpi.Code) text {
 
 // find makes a finding of a code about pods, from the code's text and some figures.
 func (p *patient) find(code mpi.Code, severity Severity, pods []jobPod, more map[string]string) Finding {
+	return p.findAs(textOf(code), code, severity, pods, more)
+}
+
+// findAs is find with a text of its own.
+func (p *patient) findAs(said text, code mpi.Code, severity Severity, pods []jobPod, more map[string]string) Finding {
 	figures := p.figures(pods)
 	maps.Copy(figures, more)
-	said := textOf(code)
 	f := Finding{Code: code, Severity: severity, Summary: fill(said.summary, figures), Affected: names(pods)}
 	for _, r := range said.remedies {
 		f.Remedies = append(f.Remedies, Remedy{Text: fill(r.Text, figures), Action: fill(r.Action, figures)})

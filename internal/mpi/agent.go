@@ -29,21 +29,17 @@ func (w Workers) HasCommand() bool {
 	return len(containers) > 0 && (len(containers[0].Command) > 0 || len(containers[0].Args) > 0)
 }
 
-// SummaryOf reads the agent's summary of a pod's first container, from its latest run that has ended; false where
-// there is none.
+// SummaryOf reads what an agent has left in whichever of a pod's containers it ran, from the latest run that has ended;
+// false where there is none. It does not look into the pod's specification, which may have been dropped.
 func SummaryOf(pod *corev1.Pod) (launch.Summary, bool) {
-	if len(pod.Spec.Containers) == 0 {
-		return launch.Summary{}, false
-	}
 	for _, c := range pod.Status.ContainerStatuses {
-		if c.Name != pod.Spec.Containers[0].Name {
-			continue
-		}
 		for _, ended := range []*corev1.ContainerStateTerminated{c.State.Terminated, c.LastTerminationState.Terminated} {
 			if ended == nil {
 				continue
 			}
-			return launch.ParseSummary(ended.Message)
+			if summary, is := launch.ParseSummary(ended.Message); is {
+				return summary, true
+			}
 		}
 	}
 	return launch.Summary{}, false
