@@ -90,7 +90,7 @@ func (t target) run(stdin *os.File, stdout, stderr io.Writer) (int, error) {
 	defer client.Close()
 	known.Reached, known.Trouble, known.Why = time.Now(), "", ""
 	known.write(setting(launch.EnvRun, launch.Run))
-	t.awaitOwnName(ctx)
+	t.awaitOwnName(ctx, net.DefaultResolver.LookupHost)
 	code, err := t.execute(client, stdin, stdout, stderr, &known)
 	known.Over, known.Seconds = true, int32(time.Since(known.Reached).Seconds())
 	known.write(setting(launch.EnvRun, launch.Run))
@@ -122,7 +122,7 @@ func (t target) connect(ctx context.Context, identity identity, known *record, s
 
 // awaitOwnName waits until the cluster's DNS knows this pod's own name, where what is to be started asks for it: Hydra's
 // proxies call back to the launcher by its name, and give up at once. That entry comes a little after the pod.
-func (t target) awaitOwnName(ctx context.Context) {
+func (t target) awaitOwnName(ctx context.Context, lookup func(ctx context.Context, host string) ([]string, error)) {
 	const most, pause = 30 * time.Second, 200 * time.Millisecond
 	_, domain, found := strings.Cut(t.host, ".")
 	self, err := os.Hostname()
@@ -133,7 +133,7 @@ func (t target) awaitOwnName(ctx context.Context) {
 	defer cancel()
 	// With the hosts' own domain the name does not stand in /etc/hosts, where the short one does.
 	for {
-		if _, err := net.DefaultResolver.LookupHost(ctx, self+"."+domain); err == nil {
+		if _, err := lookup(ctx, self+"."+domain); err == nil {
 			return
 		}
 		select {
