@@ -56,7 +56,7 @@ func run() error {
 	if options.Namespace == "" && (options.LeaderElection || options.WebhookPort != 0) {
 		return fmt.Errorf("--namespace or $POD_NAMESPACE must name the operator's own namespace, unless both --leader-elect=false and --webhook-port=0 are given")
 	}
-	logger := logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	logger := logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level, ReplaceAttr: readable}))
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
 
@@ -65,4 +65,12 @@ func run() error {
 		return fmt.Errorf("find the API server: %w", err)
 	}
 	return operator.Run(ctrl.SetupSignalHandler(), config, options)
+}
+
+// readable has controllers log the names of what they watch: JSON cannot hold the objects themselves.
+func readable(_ []string, attr slog.Attr) slog.Attr {
+	if named, is := attr.Value.Any().(fmt.Stringer); is && attr.Key == "source" {
+		return slog.String(attr.Key, named.String())
+	}
+	return attr
 }
