@@ -61,6 +61,24 @@ func TestConvertEverything(t *testing.T) {
 	}
 }
 
+// TestConvertPriority: the job's priority class is that of all its pods, unless they have their own.
+func TestConvertPriority(t *testing.T) {
+	object := mpitest.MPIJob("ns", 1, func(o *kubeflow.MPIJob) {
+		o.Spec.RunPolicy.SchedulingPolicy = &kubeflow.SchedulingPolicy{PriorityClass: "high"}
+		o.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].Template.Spec.PriorityClassName = "low"
+	})
+	job, errs := Kind{}.Convert(object)
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	if launcher, worker := job.PriorityClass(mpi.RoleLauncher), job.PriorityClass(mpi.RoleWorker); launcher != "high" || worker != "low" {
+		t.Errorf("the launcher has %q, the workers %q", launcher, worker)
+	}
+	if object.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeLauncher].Template.Spec.PriorityClassName != "" {
+		t.Error("the object was changed")
+	}
+}
+
 func TestConvertRefuses(t *testing.T) {
 	tests := map[string]struct {
 		change func(*kubeflow.MPIJob)

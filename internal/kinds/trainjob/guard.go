@@ -142,6 +142,10 @@ func Check(job TrainJob, used Runtime) (errs field.ErrorList, warnings []string)
 		warnings = append(warnings, fmt.Sprintf("%s: has no effect with the runtime %s, which has not the annotation %s; give the job the Secret's keys as variables (trainer.env)",
 			mpi.ConnectionsPath, used.Name, mpi.AnnotationImplementation))
 	}
+	if topology, _ := mpi.TopologyOf(job.Annotations); topology.Key != "" && !used.ours() {
+		warnings = append(warnings, fmt.Sprintf("%s: has no effect with the runtime %s, which has not the annotation %s; have its pod templates say podAffinity",
+			annotations, used.Name, mpi.AnnotationImplementation))
+	}
 	if !used.IsMPI() {
 		return nil, warnings
 	}

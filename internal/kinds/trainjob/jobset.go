@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"opendatahub.io/mpijob/internal/launch"
@@ -21,6 +23,7 @@ type tree = map[string]any
 //   - the job's key can be read by whatever user a pod runs as (Trainer mounts it for root and a group);
 //   - workers find the launcher by its bare host name, at which MPICH's and Intel's have them call back;
 //   - the keys of the TrainJob's data connections are variables of launcher and workers;
+//   - launcher and workers run in one rack, zone or the like, where the TrainJob says so;
 //   - a service mesh keeps out of the pods.
 //
 // The domain is the cluster's; empty stands for cluster.local.
@@ -37,6 +40,9 @@ func Wire(jobSet tree, job TrainJob, domain string) error {
 			child(part.pod, "metadata", field)[mpi.IstioInject] = "false"
 		}
 		if err := part.connect(connections); err != nil {
+			return err
+		}
+		if err := part.gather(job); err != nil {
 			return err
 		}
 		if !part.agent() {
@@ -76,6 +82,7 @@ func Keep(jobSet, before tree) {
 			copyField(part.pod, was.pod, "metadata", field, mpi.IstioInject)
 		}
 		copyField(part.pod, was.pod, "spec", "dnsConfig")
+		copyField(part.pod, was.pod, "spec", "affinity")
 		if part.container != nil && was.container != nil {
 			for _, field := range []string{"image", "env", "envFrom", "command"} {
 				copyField(part.container, was.container, field)
@@ -181,6 +188,36 @@ func (p jobPart) connect(connections []string) error {
 	if all = append(all, have...); len(all) > 0 {
 		p.container["envFrom"] = all
 	}
+	return nil
+}
+
+// gather has launcher and workers run where the others do, if the job says so.
+func (p jobPart) gather(job TrainJob) error {
+	topology, errs := mpi.TopologyOf(job.Annotations)
+	if len(errs) > 0 {
+		return errs.ToAggregate()
+	}
+	if topology.Key == "" || p.name != launcherName && p.name != nodeName {
+		return nil
+	}
+	var pod struct {
+		Metadata metav1.ObjectMeta `json:"metadata"`
+		Spec     struct {
+			Affinity *corev1.Affinity `json:"affinity"`
+		} `json:"spec"`
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(p.pod, &pod); err != nil {
+		return fmt.Errorf("read pods of job %s: %w", p.name, err)
+	}
+	affinity := mpi.Job{Name: job.Name, Names: names, Topology: topology}.Together(pod.Spec.Affinity, pod.Metadata.Annotations)
+	if affinity == nil {
+		return nil
+	}
+	made, err := runtime.DefaultUnstructuredConverter.ToUnstructured(affinity)
+	if err != nil {
+		return fmt.Errorf("keep pods of job %s together: %w", p.name, err)
+	}
+	child(p.pod, "spec")["affinity"] = made
 	return nil
 }
 

@@ -73,6 +73,48 @@ func text(t *testing.T, object map[string]any) string {
 	return string(data)
 }
 
+// TestWireTopology: launcher and workers are kept together, besides the affinity that they have; initializers are not.
+func TestWireTopology(t *testing.T) {
+	jobSet := tree(t, `
+metadata: {name: pi, namespace: ns}
+spec:
+  replicatedJobs:
+  - name: node
+    template: {spec: {template: {spec: {affinity: {nodeAffinity: {}, podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: a}]}}, containers: [{name: node}]}}}}
+  - name: launcher
+    template: {spec: {template: {spec: {containers: [{name: node}]}}}}
+  - name: dataset-initializer
+    template: {spec: {template: {spec: {containers: [{name: node}]}}}}
+`)
+	from := job(t, "{}")
+	from.Annotations = map[string]string{mpi.AnnotationRequiredTopology: "topology.kubernetes.io/zone"}
+	if err := trainjob.Wire(jobSet, from, ""); err != nil {
+		t.Fatal(err)
+	}
+	have := map[string]string{}
+	for _, part := range jobSet["spec"].(map[string]any)["replicatedJobs"].([]any) {
+		pod := part.(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
+		data, err := yaml.Marshal(pod["affinity"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		have[part.(map[string]any)["name"].(string)] = string(data)
+	}
+	const term = `  - labelSelector:
+      matchLabels:
+        jobset.sigs.k8s.io/jobset-name: pi
+    topologyKey: topology.kubernetes.io/zone
+`
+	want := map[string]string{
+		"node":                "nodeAffinity: {}\npodAffinity:\n  requiredDuringSchedulingIgnoredDuringExecution:\n  - topologyKey: a\n" + term,
+		"launcher":            "podAffinity:\n  requiredDuringSchedulingIgnoredDuringExecution:\n" + term,
+		"dataset-initializer": "null\n",
+	}
+	if diff := cmp.Diff(want, have); diff != "" {
+		t.Errorf("affinities are (-want +got):\n%s", diff)
+	}
+}
+
 func TestWire(t *testing.T) {
 	jobSet := tree(t, made)
 	from := job(t, "{image: jobs, command: [mpirun, pi], env: [{name: BOTH, value: jobs}, {name: THEIRS, valueFrom: {secretKeyRef: {name: s, key: k}}}]}")
