@@ -17,6 +17,8 @@ SAMPLES ?= openmpi
 NODES ?= 2
 # What else the cluster has, such as trainer or trainer=v2.1.0, or none; empty: what it has.
 WITH ?=
+# native: the cluster's scheduler places gangs (Kubernetes' gate GenericWorkload); none: it does not; empty: as it is.
+GANGS ?=
 # Which end-to-end tests to run, a regular expression over their names in any case (failures, TestPi), or which suite of the benchmark; empty: all.
 SUITE ?=
 # Which cases of the benchmark, a regular expression over their names; empty: all.
@@ -52,7 +54,8 @@ undeploy: ## Remove the operator, its CRD and with it every MPIJob.
 
 .PHONY: cluster-up
 cluster-up: $(BIN)/cluster ## Start a real Kubernetes with NODES nodes on this machine; WITH=trainer: with Kubeflow Trainer.
-	@cluster up --nodes $(NODES) $(if $(WITH),--with '$(WITH)')
+	@cluster up --nodes $(NODES) $(if $(WITH),--with '$(WITH)') \
+	  $(if $(GANGS),--feature-gates '$(if $(filter native,$(GANGS)),GenericWorkload=true)' --runtime-config '$(if $(filter native,$(GANGS)),scheduling.k8s.io/v1beta1=true)')
 	@ln -sfn "$$(cluster binaries)/kubectl" $(BIN)/kubectl
 
 .PHONY: cluster-down

@@ -69,6 +69,7 @@ var checks = []func(*patient) []Finding{
 	shortOfQuota,
 	refused,
 	keys,
+	unplaceable,
 	takenAway,
 	launcherDeleted,
 	outOfMemory,

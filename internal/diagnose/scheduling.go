@@ -62,12 +62,12 @@ func unplaced(p *patient) []Finding {
 	if message == "" {
 		return nil
 	}
-	return []Finding{p.placing(pods, message)}
+	return []Finding{p.together(p.placing(pods, message))}
 }
 
 func unschedulable(p jobPod) string {
 	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable && !mpi.IsOfGang(c.Message) {
 			return c.Message
 		}
 	}

@@ -20,7 +20,7 @@ type text struct {
 }
 
 // texts are those of all topics.
-var texts = []map[mpi.Code]text{refusalTexts, disruptionTexts, memoryTexts, startupTexts, schedulingTexts, connectTexts, networkTexts, exitTexts, stallTexts, queueTexts, quotaTexts, rdmaTexts}
+var texts = []map[mpi.Code]text{refusalTexts, disruptionTexts, memoryTexts, startupTexts, schedulingTexts, connectTexts, networkTexts, exitTexts, stallTexts, queueTexts, gangTexts, quotaTexts, rdmaTexts}
 
 func textOf(code mpi.Code) text {
 	for _, topic := range texts {

@@ -177,7 +177,22 @@ func State(choice Choice, job mpi.Job, seen mpi.Observed) mpi.GangState {
 			}
 		}
 	}
+	if mpi.IsOfGang(state.Message) {
+		state.Message = lacks(job, seen)
+	}
 	return state
+}
+
+// lacks is what the scheduler says of the first pod that it finds no node for; empty where it says that of none.
+func lacks(job mpi.Job, seen mpi.Observed) string {
+	for _, pod := range pods(job, seen) {
+		for _, c := range pod.Status.Conditions {
+			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && !mpi.IsOfGang(c.Message) {
+				return c.Message
+			}
+		}
+	}
+	return ""
 }
 
 // ReasonImpossible is that of a job whose back end cannot place it as a whole.

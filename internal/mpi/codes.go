@@ -26,6 +26,13 @@ const (
 	CodeDeactivated    Code = "QueueGaveUp"
 )
 
+// The pods are to be placed together, and are not.
+const (
+	CodeGangTimeout    Code = "GangTimeout"
+	CodeGangImpossible Code = "GangImpossible"
+	CodeGangNeverFits  Code = "GangNeverFits"
+)
+
 // Pods were taken away.
 const (
 	CodeEvicted         Code = "Evicted"

@@ -193,6 +193,10 @@ func (g GangState) text() string {
 	return text
 }
 
+// IsOfGang tells of a scheduler's message whether it says no more than that others of the same gang find no place
+// (k8s.io/kubernetes/pkg/scheduler/framework/plugins/gangscheduling).
+func IsOfGang(message string) bool { return strings.Contains(message, "minCount (") }
+
 // gaveUp says why the job has failed.
 func (g GangState) gaveUp() string {
 	text := fmt.Sprintf("Not all of %s found a place in time, %s; the last time at %s.", count(g.Wanted, "pod"), times(g.Attempts), g.EvictedAt.UTC().Format(time.TimeOnly+" MST"))

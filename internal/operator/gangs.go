@@ -166,6 +166,11 @@ func (g *gangs) observe(ctx context.Context, job mpi.Job, seen *mpi.Observed) er
 			state = *said
 		}
 	}
+	if state.Waits() && !state.Never && state.PodsFit == nil {
+		if nodes := g.reports.nodes(ctx); len(nodes) > 0 {
+			gang.Fits(job, *seen, nodes, &state)
+		}
+	}
 	state = gang.Clock(job, *seen, before, state)
 	seen.Gang = &state
 	return nil
@@ -204,6 +209,14 @@ func pastOf(record *v1alpha1.SchedulingStatus) gang.Past {
 		past.NextTry = record.NextTry.Time
 	}
 	return past
+}
+
+// nodes are the cluster's; nil where they are not known.
+func (r *reporter) nodes(ctx context.Context) []mpi.Node {
+	if r == nil {
+		return nil
+	}
+	return r.gatherer.Nodes(ctx)
 }
 
 // scheduling is what a job's record says of its waiting; nil where it says nothing, or is not kept.

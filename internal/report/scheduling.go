@@ -51,6 +51,9 @@ func (m maker) gang(gang mpi.GangState) *v1alpha1.SchedulingStatus {
 		PodsFit: gang.PodsFit, NodesFit: gang.NodesFit, NodesTotal: gang.NodesTotal,
 		Attempts: gang.Attempts, Message: cut(m.outcome.Message, maxQueueMessage), ObservedAt: at(m.now),
 	}
+	if !gang.Since.IsZero() {
+		waits.Since = at(gang.Since)
+	}
 	if gang.Position > 0 {
 		waits.Position, waits.PositionScope = new(gang.Position), gang.Scope
 	}

@@ -20,6 +20,7 @@ const (
 	EventWorkersReady      = "WorkersReady"
 	EventLauncherStarted   = "LauncherStarted"
 	EventLauncherRestarted = "LauncherRestarted"
+	EventPutBack           = "PutBack"
 	EventResumed           = "Resumed"
 	EventChanged           = "Changed"
 	EventDeletionRequested = "DeletionRequested"
@@ -49,6 +50,7 @@ func (m maker) timeline(status v1alpha1.JobReportStatus) []v1alpha1.TimelineEntr
 	if status.Phase != suspended {
 		m.starting(&t)
 	}
+	m.putBack(&t, status.Scheduling)
 	m.losses(&t, status.Findings)
 	for _, entry := range m.entered(status) {
 		message := status.Message
@@ -129,6 +131,18 @@ func (m maker) starting(t *timeline) {
 		t.once(started(m.seen.LauncherPods[n-1]), EventLauncherStarted, m.seen.LauncherPods[n-1].Name)
 	}
 	m.restarts(t)
+}
+
+// putBack enters that not all pods found a place in time.
+func (m maker) putBack(t *timeline, waits *v1alpha1.SchedulingStatus) {
+	if waits == nil || waits.EvictedAt == nil || m.before.Scheduling != nil && m.before.Scheduling.Attempts >= waits.Attempts {
+		return
+	}
+	detail := fmt.Sprintf("%d of %d pods had a place. All are removed, so that others can have the places.", waits.Placed, waits.Wanted)
+	if waits.Attempts <= m.job.Gang.Requeues {
+		detail = sentences(detail, fmt.Sprintf("The job is tried again at %s (%d of %d times).", waits.NextTry.UTC().Format(time.TimeOnly+" MST"), waits.Attempts, m.job.Gang.Requeues))
+	}
+	t.add(waits.EvictedAt.Time, EventPutBack, detail)
 }
 
 // latest is when a condition came to hold for the last of the workers; zero where none tells.

@@ -1,0 +1,193 @@
+package gang_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	"opendatahub.io/mpijob/internal/gang"
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/mpitest"
+)
+
+func diff(want, got any) string { return cmp.Diff(want, got) }
+
+func TestChoose(t *testing.T) {
+	asks := func(j *mpi.Job) { j.Gang.Wanted = true }
+	later := func(j *mpi.Job) { j.Launcher.AfterWorkers = true }
+	odd := func(j *mpi.Job) { j.Launcher.Template.Spec.PriorityClassName = "high" }
+	own := func(j *mpi.Job) { j.Launcher.Template.Spec.SchedulerName = "mine" }
+	tests := map[string]struct {
+		setting string
+		has     string
+		change  []func(*mpi.Job)
+		workers int32
+		want    gang.Choice
+		wrong   bool
+	}{
+		"the cluster's own scheduler":                      {setting: gang.Auto, has: gang.PodGroup, workers: 2, want: gang.Choice{Backend: gang.PodGroup}},
+		"a job of one pod":                                 {setting: gang.Auto, has: gang.PodGroup},
+		"nothing":                                          {setting: gang.None, has: gang.PodGroup, workers: 2},
+		"launcher and workers differ":                      {setting: gang.Auto, has: gang.PodGroup, workers: 2, change: []func(*mpi.Job){odd}},
+		"launcher and workers differ, and it asks":         {setting: gang.Auto, has: gang.PodGroup, workers: 2, change: []func(*mpi.Job){odd, asks}, want: gang.Choice{Backend: gang.PodGroup}, wrong: true},
+		"schedulers differ, and it asks":                   {setting: gang.Auto, has: gang.PodGroup, workers: 2, change: []func(*mpi.Job){own, asks}, want: gang.Choice{Backend: gang.PodGroup}, wrong: true},
+		"the launcher comes later":                         {setting: gang.Auto, has: gang.PodGroup, workers: 2, change: []func(*mpi.Job){later}},
+		"the launcher comes later, and it asks":            {setting: gang.Auto, has: gang.PodGroup, workers: 2, change: []func(*mpi.Job){later, asks}, want: gang.Choice{Backend: gang.PodGroup}},
+		"no scheduler does it":                             {setting: gang.Auto, workers: 2},
+		"no scheduler does it, and it asks":                {setting: gang.Auto, workers: 2, change: []func(*mpi.Job){asks}, want: gang.Choice{Backend: gang.Embedded}},
+		"the operator itself":                              {setting: gang.Embedded, has: gang.PodGroup, workers: 2, want: gang.Choice{Backend: gang.Embedded}},
+		"named, and not there":                             {setting: gang.PodGroup, workers: 2, want: gang.Choice{Backend: gang.PodGroup}, wrong: true},
+		"Volcano":                                          {setting: gang.Volcano, has: gang.Volcano, workers: 2, want: gang.Choice{Backend: gang.Volcano, Scheduler: "volcano"}},
+		"Volcano takes pods of any priority":               {setting: gang.Volcano, has: gang.Volcano, workers: 2, change: []func(*mpi.Job){odd, asks}, want: gang.Choice{Backend: gang.Volcano, Scheduler: "volcano"}},
+		"a scheduler with coscheduling":                    {setting: "gangs", has: gang.Coscheduling, workers: 2, want: gang.Choice{Backend: gang.Coscheduling, Scheduler: "gangs"}},
+		"a scheduler with coscheduling, without PodGroups": {setting: "gangs", workers: 2, want: gang.Choice{Backend: gang.Coscheduling, Scheduler: "gangs"}, wrong: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			job := mpitest.Job(test.workers, test.change...)
+			job.Fields.Gang = field.NewPath("spec", "runPolicy", "schedulingPolicy")
+			got := gang.Choose(test.setting, func(backend string) bool { return backend == test.has }, job)
+			if (got.Wrong != "") != test.wrong {
+				t.Errorf("it is told %q", got.Wrong)
+			}
+			got.Wrong = ""
+			if got != test.want {
+				t.Errorf("it is %+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
+
+// TestBind shows in golden files what pods carry and what their PodGroup says.
+func TestBind(t *testing.T) {
+	sized := func(j *mpi.Job) {
+		j.Launcher.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("100m")}
+		j.Workers.Template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("2"), "nvidia.com/gpu": resource.MustParse("1")}
+		j.Workers.Template.Spec.PriorityClassName, j.Launcher.Template.Spec.PriorityClassName = "high", "high"
+	}
+	policy := func(j *mpi.Job) {
+		j.Gang = mpi.Gang{
+			Wanted: true, MinAvailable: new(int32(3)), Queue: "team", PriorityClass: "higher", Timeout: 15 * time.Minute, TimeoutSet: true,
+			MinResources: corev1.ResourceList{"cpu": resource.MustParse("7")},
+		}
+	}
+	for _, backend := range []string{gang.PodGroup, gang.Coscheduling, gang.Volcano, gang.Embedded} {
+		t.Run(backend, func(t *testing.T) {
+			state := &mpi.GangState{Backend: backend}
+			if backend == gang.Coscheduling {
+				state.Scheduler = "gangs"
+			}
+			got := map[string]gang.Binding{}
+			for name, job := range map[string]mpi.Job{
+				"plain": mpitest.Job(4), "sized": mpitest.Job(4, sized), "policy": mpitest.Job(4, sized, policy),
+				"launcher-later": mpitest.Job(4, sized, func(j *mpi.Job) { j.Launcher.AfterWorkers = true }),
+			} {
+				got[name] = gang.Bind(job, mpi.Observed{Gang: state})
+			}
+			job := mpitest.Job(4)
+			ended := mpi.Observed{Gang: state, Workers: []mpi.Worker{mpitest.Worker(job, 1, corev1.PodSucceeded)}}
+			got["worker-has-ended"] = gang.Bind(job, ended)
+			mpitest.Golden(t, "bind-"+backend, got)
+		})
+	}
+}
+
+// TestState: what PodGroups say of a job.
+func TestState(t *testing.T) {
+	tests := map[string]struct{ backend, podGroup, reason, message string }{
+		"nothing yet": {backend: gang.PodGroup, podGroup: "{apiVersion: scheduling.k8s.io/v1beta1, kind: PodGroup}"},
+		"no room": {
+			backend:  gang.PodGroup,
+			podGroup: "{apiVersion: scheduling.k8s.io/v1beta1, kind: PodGroup, status: {conditions: [{type: PodGroupInitiallyScheduled, status: 'False', reason: Unschedulable, message: 'minCount (3) cannot be satisfied: 1 scheduled'}]}}",
+			reason:   "Unschedulable", message: "0/2 nodes are available: 2 Insufficient cpu.",
+		},
+		"had room once": {
+			backend:  gang.PodGroup,
+			podGroup: "{apiVersion: scheduling.k8s.io/v1beta1, kind: PodGroup, status: {conditions: [{type: PodGroupInitiallyScheduled, status: 'True', reason: Scheduled}]}}",
+		},
+		"another scheduler's": {
+			backend:  gang.PodGroup,
+			podGroup: "{apiVersion: scheduling.volcano.sh/v1beta1, kind: PodGroup, status: {conditions: [{type: Unschedulable, status: 'True', reason: NotEnoughResources, message: no}]}}",
+		},
+		"Volcano has no room": {
+			backend:  gang.Volcano,
+			podGroup: "{apiVersion: scheduling.volcano.sh/v1beta1, kind: PodGroup, status: {conditions: [{type: Unschedulable, status: 'True', reason: NotEnoughResources, message: 3/3 tasks in gang unschedulable}]}}",
+			reason:   "NotEnoughResources", message: "3/3 tasks in gang unschedulable",
+		},
+		"coscheduling waits": {
+			backend:  gang.Coscheduling,
+			podGroup: "{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: PodGroup, status: {phase: Pending}}",
+			reason:   "Pending", message: "its scheduler has not found places for all of them yet",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			podGroup := &unstructured.Unstructured{}
+			if err := yaml.Unmarshal([]byte(test.podGroup), &podGroup.Object); err != nil {
+				t.Fatal(err)
+			}
+			said := func(message string) func(*corev1.Pod) {
+				return func(pod *corev1.Pod) {
+					pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: message}}
+				}
+			}
+			job := mpitest.Job(2)
+			seen := mpi.Observed{PodGroups: []*unstructured.Unstructured{podGroup}, Workers: []mpi.Worker{
+				mpitest.Worker(job, 0, corev1.PodPending, said("pod group is unschedulable, minCount (3) cannot be satisfied: 1 scheduled")),
+				mpitest.Worker(job, 1, corev1.PodPending, said("0/2 nodes are available: 2 Insufficient cpu.")),
+			}}
+			got := gang.State(gang.Choice{Backend: test.backend}, job, seen)
+			if got.Reason != test.reason || got.Message != test.message || got.Wanted != 3 {
+				t.Errorf("it is %+v", got)
+			}
+		})
+	}
+}
+
+// TestFits: the text that people read while a job waits.
+func TestFits(t *testing.T) {
+	seats := func(n int64) corev1.ResourceList {
+		return corev1.ResourceList{"pods": resource.MustParse("100"), "example.com/seat": *resource.NewQuantity(n, resource.DecimalSI)}
+	}
+	asks := func(j *mpi.Job) {
+		for _, template := range []*corev1.PodTemplateSpec{&j.Launcher.Template, &j.Workers.Template} {
+			template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"example.com/seat": resource.MustParse("1")}
+		}
+	}
+	tests := map[string]struct {
+		nodes []mpi.Node
+		seen  mpi.Observed
+		want  string
+	}{
+		"some": {
+			nodes: []mpi.Node{{Ready: true, Free: seats(3)}, {Ready: true, Free: seats(2)}},
+			want:  "needs 9 pods placed together, 5 fit on 2 of 2 nodes",
+		},
+		"cordoned and lost nodes do not count": {
+			nodes: []mpi.Node{{Ready: true, Free: seats(3), Unschedulable: true}, {Ready: true, Free: seats(2)}, {Free: seats(4)}},
+			want:  "needs 9 pods placed together, 2 fit on 1 of 3 nodes",
+		},
+		"none": {nodes: []mpi.Node{{Ready: true, Free: seats(0)}}, want: "needs 9 pods placed together, none fits on any of 1 node"},
+		"some have one": {
+			nodes: []mpi.Node{{Ready: true, Free: seats(1)}},
+			seen:  mpi.Observed{Workers: []mpi.Worker{mpitest.Worker(mpitest.Job(8), 0, corev1.PodPending, made(0, 0))}},
+			want:  "needs 9 pods placed together, 1 have a node, 1 more fit on 1 of 1 node",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			job := mpitest.Job(8, asks)
+			state := gang.State(gang.Choice{Backend: gang.PodGroup}, job, test.seen)
+			gang.Fits(job, test.seen, test.nodes, &state)
+			if got := state.Fits(); got != test.want {
+				t.Errorf("it says %q, want %q", got, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,198 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/gang"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// nativeGangs skips a test where the cluster's scheduler places no gangs.
+func nativeGangs(t *testing.T) {
+	t.Helper()
+	kind := schedulingv1beta1.SchemeGroupVersion.WithKind("PodGroup")
+	if _, err := api.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version); apimeta.IsNoMatchError(err) {
+		t.Skip("SKIPPED: the cluster's scheduler places no gangs; make cluster-up GANGS=native has it do that")
+	} else if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// seats gives the nodes of the cluster so many of a resource that a test makes up, of which each pod of its jobs takes
+// one: the first number to the first node, and so on.
+func seats(t *testing.T, name corev1.ResourceName, each ...int64) {
+	t.Helper()
+	var nodes corev1.NodeList
+	if err := api.List(t.Context(), &nodes); err != nil {
+		t.Fatal(err)
+	}
+	if len(nodes.Items) < len(each) {
+		t.Skipf("SKIPPED: the test needs %d nodes, and there are %d", len(each), len(nodes.Items))
+	}
+	slices.SortFunc(nodes.Items, func(a, b corev1.Node) int { return strings.Compare(a.Name, b.Name) })
+	for i, n := range each {
+		node := &nodes.Items[i]
+		patch := fmt.Sprintf(`{"status":{"capacity":{%[1]q:"%[2]d"},"allocatable":{%[1]q:"%[2]d"}}}`, name, n)
+		if err := api.Status().Patch(t.Context(), node, client.RawPatch("application/strategic-merge-patch+json", []byte(patch))); err != nil {
+			t.Fatalf("give node %s seats: %v", node.Name, err)
+		}
+	}
+	t.Cleanup(func() {
+		for i := range each {
+			patch := fmt.Sprintf(`{"status":{"capacity":{%[1]q:null},"allocatable":{%[1]q:null}}}`, name)
+			_ = api.Status().Patch(context.Background(), &nodes.Items[i], client.RawPatch("application/strategic-merge-patch+json", []byte(patch)))
+		}
+	})
+}
+
+// seated is a job whose pods sleep, each on one seat.
+func seated(namespace, name string, seat corev1.ResourceName, workers int32, seconds string) *kubeflow.MPIJob {
+	job := agentJob(namespace, name, "openmpi", kubeflow.MPIImplementationOpenMPI, workers, "sleep", seconds)
+	worker(job).Command = []string{"sleep", "600"}
+	for _, container := range []*corev1.Container{launcher(job), worker(job)} {
+		container.Resources = corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("5m"), corev1.ResourceMemory: resource.MustParse("8Mi")},
+			Limits:   corev1.ResourceList{seat: resource.MustParse("1")},
+		}
+		if seat == "" {
+			container.Resources.Limits = nil
+		}
+	}
+	// What sleeps does not hear that it is to end.
+	for _, role := range job.Spec.MPIReplicaSpecs {
+		role.Template.Spec.TerminationGracePeriodSeconds = new(int64(0))
+	}
+	job.Spec.RunPolicy.SchedulingPolicy = &kubeflow.SchedulingPolicy{}
+	job.Spec.RunPolicy.CleanPodPolicy = new(kubeflow.CleanPodPolicyAll)
+	return job
+}
+
+// placedPods are how many pods of a job have a node.
+func placedPods(t *testing.T, job *kubeflow.MPIJob) (n int) {
+	t.Helper()
+	for _, role := range []mpi.Role{mpi.RoleLauncher, mpi.RoleWorker} {
+		for _, pod := range podsOf(t, job, role) {
+			if pod.Spec.NodeName != "" {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// gangWaits waits until a job's record says that it waits for its places, in these words.
+func gangWaits(t *testing.T, job *kubeflow.MPIJob, words ...string) *v1alpha1.SchedulingStatus {
+	t.Helper()
+	report := reported(t, "MPIJob", job.Namespace, job.Name, job.Name+" waits for places", func(status v1alpha1.JobReportStatus) error {
+		if status.Phase != v1alpha1.Phase(mpi.PhaseGangScheduling) || status.Scheduling == nil {
+			return fmt.Errorf("it is %s: %s", status.Phase, status.Message)
+		}
+		for _, word := range words {
+			if !strings.Contains(status.Scheduling.Message, word) {
+				return fmt.Errorf("it says %q, want %q", status.Scheduling.Message, word)
+			}
+		}
+		return nil
+	})
+	t.Logf("%s: %s", job.Name, report.Status.Scheduling.Message)
+	return report.Status.Scheduling
+}
+
+// TestGangNative: a job of 9 pods with room for 5 has none placed, says so with the figures, and runs once there is room.
+func TestGangNative(t *testing.T) {
+	nativeGangs(t)
+	t.Parallel()
+	const seat = "example.com/seat-gang"
+	seats(t, seat, 3, 2)
+	job := seated(newNamespace(t), "nine", seat, 8, "600")
+	create(t, job)
+	told := gangWaits(t, job, "needs 9 pods placed together", "5 fit on 2 of 2 nodes")
+	if told.Backend != gang.PodGroup || told.Wanted != 9 || told.Placed != 0 {
+		t.Errorf("it is told as %+v", told)
+	}
+	if n := placedPods(t, job); n > 0 {
+		t.Errorf("%d of its pods are placed, want none", n)
+	}
+	start := time.Now()
+	seats(t, seat, 5, 4)
+	eventually(t, "all pods are placed", time.Minute, func() error {
+		if n := placedPods(t, job); n < 9 {
+			return fmt.Errorf("%d of 9 are", n)
+		}
+		return nil
+	})
+	t.Logf("all of 9 pods were placed %s after there was room", time.Since(start).Round(10*time.Millisecond))
+	reported(t, "MPIJob", job.Namespace, job.Name, "it runs once there is room", inPhase(mpi.PhaseRunning))
+}
+
+// TestGangsInTurn: two jobs of which each would have half of the room run one after the other, though the operator is
+// killed in between.
+func TestGangsInTurn(t *testing.T) {
+	nativeGangs(t)
+	t.Parallel()
+	const seat = "example.com/seat-turn"
+	seats(t, seat, 2, 2)
+	namespace := newNamespace(t)
+	jobs := []*kubeflow.MPIJob{seated(namespace, "first", seat, 2, "5"), seated(namespace, "second", seat, 2, "5")}
+	for _, job := range jobs {
+		create(t, job)
+	}
+	eventually(t, "one job has all of its places", time.Minute, func() error {
+		if a, b := placedPods(t, jobs[0]), placedPods(t, jobs[1]); a != 3 && b != 3 || a > 0 && b > 0 {
+			return fmt.Errorf("one has %d, the other %d", a, b)
+		}
+		return nil
+	})
+	for _, job := range jobs {
+		waitFor(t, job, job.Name+" succeeds", succeeded)
+	}
+}
+
+// TestGangTimeout: a job that does not find its places in time is put back, and fails in the end.
+func TestGangTimeout(t *testing.T) {
+	nativeGangs(t)
+	t.Parallel()
+	const seat = "example.com/seat-timeout"
+	seats(t, seat, 1, 1)
+	job := seated(newNamespace(t), "late", seat, 3, "600")
+	job.Spec.RunPolicy.SchedulingPolicy.ScheduleTimeoutSeconds = new(int32(5))
+	job.Annotations = map[string]string{mpi.AnnotationRequeues: "0"}
+	create(t, job)
+	report := reported(t, "MPIJob", job.Namespace, job.Name, "it fails", func(status v1alpha1.JobReportStatus) error {
+		if status.Phase != v1alpha1.Phase(mpi.PhaseFailed) {
+			return fmt.Errorf("it is %s: %s", status.Phase, status.Message)
+		}
+		return nil
+	})
+	if findings := report.Status.Findings; len(findings) == 0 || findings[0].Code != string(mpi.CodeGangTimeout) {
+		t.Errorf("its findings are %+v, want %s", findings, mpi.CodeGangTimeout)
+	}
+	t.Logf("%s", report.Status.Message)
+	eventually(t, "its pods and its PodGroup are gone", time.Minute, func() error {
+		if n := len(podsOf(t, job, mpi.RoleWorker)) + len(podsOf(t, job, mpi.RoleLauncher)); n > 0 {
+			return fmt.Errorf("%d pods are there", n)
+		}
+		var groups schedulingv1beta1.PodGroupList
+		if err := api.List(t.Context(), &groups, client.InNamespace(job.Namespace)); err != nil {
+			return err
+		}
+		if len(groups.Items) > 0 {
+			return errors.New("its PodGroup is there")
+		}
+		return nil
+	})
+}
