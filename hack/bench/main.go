@@ -47,6 +47,8 @@ func main() {
 const (
 	suiteMPIJob = "mpijob"
 	suiteReport = "report"
+	suiteQueue  = "queue"
+	suiteGang   = "gang"
 	suiteAgent  = "agent"
 )
 
@@ -60,7 +62,7 @@ type options struct {
 func parse(args []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.StringVar(&o.suite, "suite", "", "which suite to run, mpijob, report or agent; empty: all")
+	flags.StringVar(&o.suite, "suite", "", "which suite to run, mpijob, report, queue, gang or agent; empty: all")
 	flags.StringVar(&o.names, "cases", "", "run the cases whose names match this regular expression; empty: all")
 	flags.IntVar(&o.runs, "runs", 3, "how often each contestant runs each case")
 	flags.DurationVar(&o.limit, "limit", 45*time.Second, "cut create/* and burst/* short after this time, and extrapolate")
@@ -75,11 +77,11 @@ func parse(args []string) (options, error) {
 	switch {
 	case flags.NArg() > 0:
 		return o, fmt.Errorf("unexpected argument %q; every setting is a flag, see --help", flags.Arg(0))
-	case o.suite != "" && !slices.Contains([]string{suiteMPIJob, suiteReport, suiteAgent}, o.suite):
-		return o, fmt.Errorf("there is no suite %q; there are mpijob, report and agent", o.suite)
+	case o.suite != "" && !slices.Contains([]string{suiteMPIJob, suiteReport, suiteQueue, suiteGang, suiteAgent}, o.suite):
+		return o, fmt.Errorf("there is no suite %q; there are mpijob, report, queue, gang and agent", o.suite)
 	case o.runs < 1:
 		return o, fmt.Errorf("--runs is %d, and must be at least 1", o.runs)
-	case (o.wants(suiteMPIJob) || o.wants(suiteReport)) && o.assets == "":
+	case o.suite != suiteAgent && o.assets == "":
 		return o, fmt.Errorf("no kube-apiserver: set KUBEBUILDER_ASSETS=$(go run -C hack/cluster . binaries), or use `make bench`")
 	}
 	if o.full {
@@ -118,7 +120,7 @@ func run(ctx context.Context, args []string) error {
 	for _, suite := range []struct {
 		name string
 		run  func(context.Context, options, string, *regexp.Regexp) (bool, error)
-	}{{suiteMPIJob, benchMPIJob}, {suiteReport, benchReport}, {suiteAgent, benchAgent}} {
+	}{{suiteMPIJob, benchMPIJob}, {suiteReport, benchReport}, {suiteQueue, benchQueue}, {suiteGang, benchGang}, {suiteAgent, benchAgent}} {
 		if !o.wants(suite.name) {
 			continue
 		}
@@ -165,6 +167,24 @@ func benchReport(ctx context.Context, o options, root string, names *regexp.Rege
 	return true, bench(ctx, o, root, suiteReport, chosen, func(built programs.Paths) []contestant.Contestant { return contestant.Reports(root, built) })
 }
 
+// benchQueue runs the suite queue; it tells whether any of its cases was asked for.
+func benchQueue(ctx context.Context, o options, root string, names *regexp.Regexp) (bool, error) {
+	chosen := cases.Matching(cases.Queue(), names)
+	if o.smallest || len(chosen) == 0 {
+		return false, nil
+	}
+	return true, bench(ctx, o, root, suiteQueue, chosen, func(built programs.Paths) []contestant.Contestant { return contestant.Reports(root, built) })
+}
+
+// benchGang runs the suite gang; it tells whether any of its cases was asked for.
+func benchGang(ctx context.Context, o options, root string, names *regexp.Regexp) (bool, error) {
+	chosen := cases.Matching(cases.Gang(), names)
+	if o.smallest || len(chosen) == 0 {
+		return false, nil
+	}
+	return true, bench(ctx, o, root, suiteGang, chosen, func(built programs.Paths) []contestant.Contestant { return contestant.Gangs(root, built) })
+}
+
 // bench runs cases of a suite whose contestants are operators.
 func bench(ctx context.Context, o options, root, suite string, chosen []cases.Case, between func(programs.Paths) []contestant.Contestant) error {
 	begun := time.Now()
@@ -178,10 +198,14 @@ func bench(ctx context.Context, o options, root, suite string, chosen []cases.Ca
 	if err != nil {
 		return err
 	}
+	workload, err := programs.WorkloadCRD(ctx, root)
+	if err != nil {
+		return err
+	}
 	contestants := between(built)
 	lines, err := cases.Run(ctx, cases.Settings{
 		Assets: o.assets, CRD: filepath.Join(root, "config", "crd", "kubeflow.org_mpijobs.yaml"),
-		ReportCRD: filepath.Join(root, "config", "crd", "mpi.opendatahub.io_jobreports.yaml"), KWOK: built.KWOK,
+		ReportCRD: filepath.Join(root, "config", "crd", "mpi.opendatahub.io_jobreports.yaml"), WorkloadCRD: workload, KWOK: built.KWOK,
 		Logs: filepath.Join(o.out, "logs"), Runs: o.runs, Limit: o.limit, Latency: o.latency, Progress: os.Stdout,
 	}, chosen, contestants)
 	if err != nil {
@@ -226,7 +250,7 @@ func finish(o options, begun time.Time, result report.Report, ours string, peers
 		return err
 	}
 	runs := fmt.Sprintf("Medians of %d runs", o.runs)
-	if result.Suite == suiteReport {
+	if result.Suite == suiteReport || result.Suite == suiteQueue {
 		runs = "One run each"
 	}
 	fmt.Printf("\n%s; × is how many times as much as ours; ~ extrapolated, ≥ at least.\n%s, after %s\n", runs, file, time.Since(begun).Round(time.Second))

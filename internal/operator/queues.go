@@ -33,6 +33,8 @@ import (
 const (
 	// placesFor is how long places in a queue are taken as they were read: they are asked for per queue, not per job.
 	placesFor = 15 * time.Second
+	// placesAnew is how long they are taken so by a job that is not among them: it came since.
+	placesAnew = 2 * time.Second
 	// placesKept is how long they are kept though nobody asks.
 	placesKept = time.Hour
 	// placesWithin is how long Kueue may take to tell them; a job's place is then not known.
@@ -233,7 +235,8 @@ func (q *queues) place(ctx context.Context, queue types.NamespacedName, workload
 	known := q.placesOf(queue, now)
 	known.mu.Lock()
 	defer known.mu.Unlock()
-	if known.old(now) {
+	_, found := known.places[workload]
+	if known.old(now, found) {
 		ctx, cancel := context.WithTimeout(ctx, placesWithin)
 		defer cancel()
 		places, err := q.places(ctx, queue)
@@ -268,9 +271,10 @@ func (q *queues) placesOf(queue types.NamespacedName, now time.Time) *knownPlace
 	return known
 }
 
-// old tells whether places are to be asked for again.
-func (k *knownPlaces) old(now time.Time) bool {
-	return k.at.IsZero() || now.Sub(k.at) >= placesFor || now.Before(k.at)
+// old tells whether places are to be asked for again, by a job that is among them or is not.
+func (k *knownPlaces) old(now time.Time, found bool) bool {
+	age := now.Sub(k.at)
+	return k.at.IsZero() || age >= placesFor || age < 0 || !found && age >= placesAnew
 }
 
 // placesIn asks Kueue's visibility API for those that wait in a queue.

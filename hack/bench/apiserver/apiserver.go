@@ -33,9 +33,14 @@ type Options struct {
 	CRDs []string
 	// Audit writes down the requests of service accounts, for Requests. It costs the API server time.
 	Audit bool
+	// Gangs has it serve Kubernetes' own PodGroups.
+	Gangs bool
 	// Latency is how much longer than on this machine every answer to a service account takes.
 	Latency time.Duration
 }
+
+// GangGate is what Kubernetes' programs are told to place pods in groups.
+const GangGate = "GenericWorkload=true"
 
 // Server is an API server that runs.
 type Server struct {
@@ -64,6 +69,9 @@ func Start(options Options) (*Server, error) {
 	flags.Append("disable-admission-plugins", "TaintNodesByCondition")
 	// Only the clean-up between runs deletes collections.
 	flags.Append("delete-collection-workers", "16")
+	if options.Gangs {
+		flags.Append("feature-gates", GangGate).Append("runtime-config", "scheduling.k8s.io/v1beta1=true")
+	}
 	s.environment.ControlPlane.Etcd = &envtest.Etcd{}
 	s.environment.ControlPlane.Etcd.Configure().Set("unsafe-no-fsync", "false")
 	if options.Audit {

@@ -27,6 +27,10 @@ type Case struct {
 	PodsRun bool
 	// Counts says that requests are counted.
 	Counts bool
+	// Gangs says that Kubernetes' own scheduler places the pods of a PodGroup together; it goes with PodsRun.
+	Gangs bool
+	// Queued says that there is Kueue, or what stands in for it.
+	Queued bool
 	// Often is how many runs are made for each that is asked for, 0 being one: what takes milliseconds varies
 	// more from run to run.
 	Often int

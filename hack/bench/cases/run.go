@@ -20,8 +20,8 @@ import (
 // Settings say how cases are run.
 type Settings struct {
 	// Assets is the folder with Kubernetes' programs, CRD the file with MPIJob's definition, ReportCRD that with
-	// JobReport's, KWOK its program.
-	Assets, CRD, ReportCRD, KWOK string
+	// JobReport's, WorkloadCRD that with Kueue's Workload's, KWOK its program.
+	Assets, CRD, ReportCRD, WorkloadCRD, KWOK string
 	// Logs is a folder for the logs of all that runs.
 	Logs string
 	// Runs is how often each contestant runs each case.
@@ -76,13 +76,16 @@ func together(ctx context.Context, settings Settings, c Case, contestants []cont
 	if contestants[0].Name() != contestant.WithoutReports {
 		crds = append(crds, settings.ReportCRD)
 	}
-	server, err := apiserver.Start(apiserver.Options{Assets: settings.Assets, CRDs: crds, Audit: c.Counts, Latency: settings.Latency})
+	if c.Queued {
+		crds = append(crds, settings.WorkloadCRD)
+	}
+	server, err := apiserver.Start(apiserver.Options{Assets: settings.Assets, CRDs: crds, Audit: c.Counts, Gangs: c.Gangs, Latency: settings.Latency})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, server.Stop()) }()
 	if c.PodsRun {
-		fakes, err := nodes.Start(ctx, server, settings.Assets, settings.KWOK, logs)
+		fakes, err := nodes.Start(ctx, server, settings.Assets, settings.KWOK, logs, c.Gangs)
 		if err != nil {
 			return err
 		}

@@ -24,6 +24,8 @@ const (
 	MPIOperator        = "mpi-operator"
 	MPIOperatorQPS1000 = "mpi-operator-qps1000"
 	FloorName          = "floor"
+	PodGroup           = "podgroup"
+	Embedded           = "embedded"
 )
 
 // Contestant can be started against an API server, again and again.
@@ -79,6 +81,18 @@ func All(root string, built programs.Paths) []Contestant {
 // named WithoutReports.
 func Reports(root string, built programs.Paths) []Contestant {
 	return []Contestant{ours(root, built, Ours, process.GCTrace), ours(root, built, WithoutReports, process.GCTrace)}
+}
+
+// Gangs are our operator that leaves pods to the scheduler one by one, has Kubernetes' own PodGroups place them together,
+// and does so itself.
+func Gangs(root string, built programs.Paths) []Contestant {
+	var all []Contestant
+	for _, c := range []struct{ name, places string }{{Ours, "none"}, {PodGroup, PodGroup}, {Embedded, Embedded}} {
+		of := ours(root, built, c.name)
+		of.args = append(of.args, "--gang-scheduling="+c.places)
+		all = append(all, of)
+	}
+	return all
 }
 
 func ours(root string, built programs.Paths, name string, env ...string) operator {

@@ -41,8 +41,9 @@ type Nodes struct {
 }
 
 // Start gets nodes going and returns when they are ready. The folder assets has kube-scheduler and
-// kube-controller-manager, kwok is KWOK's program; logs go to the folder logs.
-func Start(ctx context.Context, server *apiserver.Server, assets, kwok, logs string) (*Nodes, error) {
+// kube-controller-manager, kwok is KWOK's program; logs go to the folder logs. With gangs the scheduler places the pods of
+// a PodGroup together.
+func Start(ctx context.Context, server *apiserver.Server, assets, kwok, logs string, gangs bool) (*Nodes, error) {
 	kubeconfig, err := server.AdminKubeconfig()
 	if err != nil {
 		return nil, err
@@ -52,12 +53,16 @@ func Start(ctx context.Context, server *apiserver.Server, assets, kwok, logs str
 		return nil, fmt.Errorf("start nodes: %w", err)
 	}
 	n := &Nodes{}
+	scheduler := []string{"--kubeconfig=" + kubeconfig, "--leader-elect=false", "--secure-port=0"}
+	if gangs {
+		scheduler = append(scheduler, "--feature-gates="+apiserver.GangGate)
+	}
 	for _, program := range []struct {
 		name, path string
 		args       []string
 	}{
 		// Every port is off or any that is free: other clusters may be on this machine.
-		{"kube-scheduler", filepath.Join(assets, "kube-scheduler"), []string{"--kubeconfig=" + kubeconfig, "--leader-elect=false", "--secure-port=0"}},
+		{"kube-scheduler", filepath.Join(assets, "kube-scheduler"), scheduler},
 		// Hundreds of launchers must not wait for its rate limiter.
 		{"kube-controller-manager", filepath.Join(assets, "kube-controller-manager"), []string{
 			"--kubeconfig=" + kubeconfig, "--leader-elect=false", "--secure-port=0", "--controllers=job-controller",

@@ -75,6 +75,15 @@ func runWith(ctx context.Context, env []string, dir string, args ...string) (str
 	return strings.TrimSpace(string(out)), nil
 }
 
+// WorkloadCRD is the file of the definition of Kueue's Workload, of the version that the one-machine cluster has.
+func WorkloadCRD(ctx context.Context, root string) (string, error) {
+	source, err := run(ctx, filepath.Join(root, "hack", "cluster", "build", "kueue-v0.19.2"), "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kueue")
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(source, "config", "components", "crd", "bases", "kueue.x-k8s.io_workloads.yaml"), nil
+}
+
 // Versions are those of what Build builds, and of Kubernetes' programs in the folder assets.
 func Versions(ctx context.Context, root, assets string) (map[string]string, error) {
 	mpiOperator, err := MPIOperatorVersion(ctx, root)

@@ -51,7 +51,7 @@ func Summarize(values []Value) Summary {
 // Case is one line of the report: less is better, always.
 type Case struct {
 	Name string `json:"name"`
-	// Unit is s, requests, writes, bytes, MiB or MB.
+	// Unit is s, requests, writes, writes/s, % (of a CPU), bytes, MiB or MB.
 	Unit string `json:"unit"`
 	// Ours and Peers are medians, in the unit.
 	Ours  float64            `json:"ours"`
