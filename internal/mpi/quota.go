@@ -119,7 +119,7 @@ func (s Shortage) workers(room resource.Quantity) (int64, bool) {
 
 // fitting says how many workers would fit into the room that there is of each: "use at most 16 workers, ", or nothing
 // where fewer workers alone do not help.
-func fitting(short []Shortage, room func(Shortage) resource.Quantity) string {
+func (j Job) fitting(short []Shortage, room func(Shortage) resource.Quantity) string {
 	most := int64(-1)
 	for _, s := range short {
 		n, workers := s.workers(room(s))
@@ -133,7 +133,20 @@ func fitting(short []Shortage, room func(Shortage) resource.Quantity) string {
 	if most <= 0 {
 		return ""
 	}
-	return "use at most " + count(int32(most), "worker") + ", "
+	n, thing := j.asWritten(int32(most))
+	return "use at most " + count(n, thing) + ", "
+}
+
+// asWritten is a number of workers as users write it, and what they call them: a TrainJob's launcher may be one of its
+// nodes.
+func (j Job) asWritten(workers int32) (int32, string) {
+	switch {
+	case j.Names.PodLabel == "":
+		return workers, "worker"
+	case j.Launcher.RunsRanks:
+		return workers + 1, "node"
+	}
+	return workers, "node"
 }
 
 // ShortageText says all that is short, in one sentence's middle.
@@ -164,7 +177,7 @@ func CheckQuota(j Job, short []Shortage) (never, full field.ErrorList, warnings 
 	impossible, now := SplitShortages(short)
 	if len(impossible) > 0 {
 		detail := fmt.Sprintf("the job could never run, since it asks for more than the namespace %s may have: %s; %sask for less in each pod, or ask whoever runs the cluster for a larger quota",
-			j.Namespace, ShortageText(impossible), fitting(impossible, func(s Shortage) resource.Quantity { return s.Hard }))
+			j.Namespace, ShortageText(impossible), j.fitting(impossible, func(s Shortage) resource.Quantity { return s.Hard }))
 		never = field.ErrorList{j.tooLarge(impossible, detail)}
 	}
 	if len(now) == 0 {
@@ -175,7 +188,7 @@ func CheckQuota(j Job, short []Shortage) (never, full field.ErrorList, warnings 
 	}
 	detail := fmt.Sprintf("exceeded quota: the job asks for %s; %sask for less in each pod, or wait until other work in the namespace %s has ended. "+
 		"To have the job wait by itself, give it the annotation %s: \"true\" or the label of a queue (%s)",
-		ShortageText(now), fitting(now, Shortage.Free), j.Namespace, AnnotationWaitForQuota, LabelQueue)
+		ShortageText(now), j.fitting(now, Shortage.Free), j.Namespace, AnnotationWaitForQuota, LabelQueue)
 	return never, field.ErrorList{j.tooLarge(now, detail)}, nil
 }
 
@@ -188,7 +201,8 @@ func (j Job) tooLarge(short []Shortage, detail string) *field.Error {
 	}
 	switch {
 	case asks(RoleWorker):
-		return field.Invalid(j.Fields.WorkerCount, j.Workers.Count, detail)
+		n, _ := j.asWritten(j.Workers.Count)
+		return field.Invalid(j.Fields.WorkerCount, n, detail)
 	case asks(RoleLauncher):
 		return field.Forbidden(j.Fields.LauncherTemplate, detail)
 	}

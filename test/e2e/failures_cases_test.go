@@ -11,7 +11,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/internal/launch"
 	"opendatahub.io/mpijob/internal/mpi"
@@ -132,18 +131,12 @@ func podFailures() []failure {
 	return []failure{
 		{
 			name: "quota hit at pod creation", provoke: func(t *testing.T, namespace string) *kubeflow.MPIJob {
-				quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "team"}, Spec: corev1.ResourceQuotaSpec{
-					Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("2")},
-				}}
-				create(t, quota)
-				eventually(t, "the quota counts", time.Minute, func() error {
-					if err := api.Get(t.Context(), client.ObjectKeyFromObject(quota), quota); err != nil || len(quota.Status.Hard) == 0 {
-						return fmt.Errorf("its status is %v, %w", quota.Status, err)
-					}
-					return nil
-				})
+				// A quota that is there is told when the job is created; this one comes later.
 				job := openMPI(namespace, 4, idle...)
+				job.Spec.RunPolicy.Suspend = new(true)
 				create(t, job)
+				quotaIn(t, namespace, "pods=2")
+				edit(t, job, func(job *kubeflow.MPIJob) { job.Spec.RunPolicy.Suspend = new(false) })
 				return job
 			},
 			want: explanation{code: mpi.CodeQuotaExceeded, summary: "2 of 2 are in use", remedy: "Ask for less: fewer workers"},

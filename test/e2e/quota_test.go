@@ -1,0 +1,136 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/kinds/trainjob"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// quotaIn gives a namespace the quota "team", such as "pods=3 requests.memory=1Gi", and waits until it counts.
+func quotaIn(t *testing.T, namespace, hard string) {
+	t.Helper()
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "team"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{}}}
+	for part := range strings.FieldsSeq(hard) {
+		name, value, _ := strings.Cut(part, "=")
+		quota.Spec.Hard[corev1.ResourceName(name)] = resource.MustParse(value)
+	}
+	create(t, quota)
+	eventually(t, "the quota counts", time.Minute, func() error {
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(quota), quota); err != nil || len(quota.Status.Hard) == 0 {
+			return fmt.Errorf("its status is %v, %w", quota.Status, err)
+		}
+		return nil
+	})
+}
+
+// refused waits until a job is refused as it should be, and prints the answer.
+func refused(t *testing.T, job client.Object, is func(error) bool, words ...string) {
+	t.Helper()
+	eventually(t, "the job is refused", time.Minute, func() error {
+		err := api.Create(t.Context(), job.DeepCopyObject().(client.Object), client.DryRunAll)
+		if err == nil {
+			return errors.New("it is taken")
+		}
+		for _, word := range words {
+			if !strings.Contains(err.Error(), word) {
+				return fmt.Errorf("the answer lacks %q: %w", word, err)
+			}
+		}
+		if !is(err) {
+			return fmt.Errorf("it is refused as something else: %w", err)
+		}
+		t.Log(err)
+		return nil
+	})
+}
+
+// finds waits until a job's record begins with a finding.
+func finds(t *testing.T, kind, namespace, name string, code mpi.Code) {
+	t.Helper()
+	report := reported(t, kind, namespace, name, name+" is told "+string(code), func(status v1alpha1.JobReportStatus) error {
+		if len(status.Findings) == 0 || status.Findings[0].Code != string(code) {
+			return fmt.Errorf("it is %s: %s: %+v", status.Phase, status.Message, status.Findings)
+		}
+		return nil
+	})
+	t.Logf("%s %s: %s", kind, name, report.Status.Findings[0].Summary)
+}
+
+// TestQuota: a job that fills a quota exactly, by sizes that a LimitRange gives it, runs; one of a pod more is refused with
+// the figures; a second one that says that it waits has no pod until the first has ended.
+func TestQuota(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	create(t, &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "sizes"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
+		Type:           corev1.LimitTypeContainer,
+		Default:        corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("512Mi")},
+		DefaultRequest: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")},
+	}}}})
+	quotaIn(t, namespace, "pods=3 requests.memory=192Mi count/jobs.batch=2")
+	sized := func(name string, workers int32) *kubeflow.MPIJob {
+		job := openMPI(namespace, workers, "sleep", "10")
+		job.Name = name
+		job.Spec.RunPolicy.CleanPodPolicy = new(kubeflow.CleanPodPolicyAll)
+		launcher(job).Resources, worker(job).Resources = corev1.ResourceRequirements{}, corev1.ResourceRequirements{}
+		return job
+	}
+	refused(t, sized("over", 3), apierrors.IsInvalid, "spec.mpiReplicaSpecs[Worker].replicas",
+		"4 pods (the launcher and 3 workers), and quota team allows 3 in all", "256Mi requests.memory (the launcher with 64Mi and 3 workers with 64Mi each), and quota team allows 192Mi in all")
+	first, second := sized("first", 2), sized("second", 2)
+	create(t, first)
+	waitFor(t, first, "the job that fills the quota runs", runs)
+	refused(t, second, apierrors.IsForbidden, "exceeded quota", "3 pods (the launcher and 2 workers), and of the 3 that quota team allows 3 are in use, 0 free", mpi.AnnotationWaitForQuota)
+	second.Annotations = map[string]string{mpi.AnnotationWaitForQuota: "true"}
+	create(t, second)
+	finds(t, kubeflow.Kind, namespace, "second", mpi.CodeQuotaExhausted)
+	if pods := append(podsOf(t, second, mpi.RoleLauncher), podsOf(t, second, mpi.RoleWorker)...); len(pods) > 0 {
+		t.Errorf("it has %d pods although it waits", len(pods))
+	}
+	waitFor(t, first, "the first ends", succeeded)
+	start := time.Now()
+	waitFor(t, second, "the second runs", runs)
+	t.Logf("the second ran %s after the first had ended", time.Since(start).Round(100*time.Millisecond))
+	waitFor(t, second, "the second ends", succeeded)
+}
+
+// TestQuotaOfTrainJob: the same for TrainJobs, whose pods Kubeflow Trainer makes.
+func TestQuotaOfTrainJob(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	runtimeIn(t, namespace, "mpi-openmpi")
+	quotaIn(t, namespace, "pods=3")
+	refused(t, trainJob(t, namespace, "{numNodes: 4, command: [mpirun, -n, '4', ranks]}"), apierrors.IsInvalid, "spec.trainer.numNodes: Invalid value: 4",
+		"4 pods (the launcher and 3 workers), and quota team allows 3 in all; use at most 3 nodes")
+	full := trainJob(t, namespace, "{numNodes: 3, command: [sleep, '5']}")
+	createTrainJob(t, full)
+	reported(t, trainjob.Kind, namespace, "pi", "the job that fills the quota runs", inPhase(mpi.PhaseRunning))
+	second := trainJob(t, namespace, "{numNodes: 3, command: [sleep, '5']}")
+	second.SetName("second")
+	refused(t, second, apierrors.IsForbidden, "exceeded quota", "3 pods (the launcher and 2 workers), and of the 3 that quota team allows 3 are in use, 0 free")
+	reported(t, trainjob.Kind, namespace, "pi", "it ends", inPhase(mpi.PhaseSucceeded))
+}
+
+// TestQuotaLowered: a quota that was lowered while a job is suspended is told at once.
+func TestQuotaLowered(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	job := openMPI(namespace, 2, "sleep", "1")
+	job.Spec.RunPolicy.Suspend = new(true)
+	create(t, job)
+	reported(t, kubeflow.Kind, namespace, job.Name, "it is suspended", inPhase(mpi.PhaseSuspended))
+	quotaIn(t, namespace, "pods=2")
+	finds(t, kubeflow.Kind, namespace, job.Name, mpi.CodeQuotaTooSmall)
+}
