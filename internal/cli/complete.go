@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -93,25 +94,16 @@ func (f *Factory) names(ctx context.Context, kind schema.GroupVersionKind) []str
 // completeFlags completes the flags that every command has.
 func (f *Factory) completeFlags(root *cobra.Command) {
 	_ = root.RegisterFlagCompletionFunc("namespace", f.completeObjects(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}))
-	contexts := func(each func(name, cluster, user string)) {
-		config, err := f.flags.ToRawKubeConfigLoader().RawConfig()
-		if err != nil {
-			return
-		}
-		for name, context := range config.Contexts {
-			each(name, context.Cluster, context.AuthInfo)
-		}
+	_ = root.RegisterFlagCompletionFunc("context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return f.contexts(), cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+// contexts are those of the kubeconfig.
+func (f *Factory) contexts() []string {
+	config, err := f.flags.ToRawKubeConfigLoader().RawConfig()
+	if err != nil {
+		return nil
 	}
-	for flag, pick := range map[string]func(name, cluster, user string) string{
-		"context": func(name, _, _ string) string { return name },
-		"cluster": func(_, cluster, _ string) string { return cluster },
-		"user":    func(_, _, user string) string { return user },
-	} {
-		_ = root.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			var names []string
-			contexts(func(name, cluster, user string) { names = append(names, pick(name, cluster, user)) })
-			slices.Sort(names)
-			return slices.Compact(names), cobra.ShellCompDirectiveNoFileComp
-		})
-	}
+	return slices.Sorted(maps.Keys(config.Contexts))
 }

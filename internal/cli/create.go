@@ -228,6 +228,9 @@ func (o *createOptions) refused(object *unstructured.Unstructured, err error) er
 	if apierrors.IsAlreadyExists(err) {
 		return exitf(ExitError, "there is a %s already: take another name, or %s delete %s first", name, o.Name(), object.GetName())
 	}
+	if _, unknown, found := strings.Cut(err.Error(), "strict decoding error: "); found {
+		return exitf(ExitError, "%s is not written right: %s", name, unknown)
+	}
 	status, is := errors.AsType[*apierrors.StatusError](err)
 	if !is || status.Status().Details == nil || len(status.Status().Details.Causes) < 2 || !apierrors.IsInvalid(err) {
 		return fmt.Errorf("create %s: %w", name, err)

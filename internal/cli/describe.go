@@ -95,32 +95,54 @@ func (o *describeOptions) tell(job Job) error {
 		s.pods(status)
 		s.timeline(status)
 	}
-	s.heading("RESOURCES")
-	o.resources(s, job)
+	s.fields("RESOURCES", o.resources(job))
 	return s.err
 }
 
-// resources writes what the job asks for, and what it has had.
-func (o *describeOptions) resources(s *story, job Job) {
-	status := statusOf(job)
-	if m := status.MPI; m.Implementation != "" {
-		s.field("MPI", fmt.Sprintf("%s, %d ranks: %d workers with %d slots each", strings.TrimSpace(m.Implementation+" "+m.Version), m.Ranks, status.Workers.Wanted, m.SlotsPerWorker))
-	}
-	asks := askedBy(job)
-	s.field("Image", asks.image)
-	s.field("Command", asks.command)
-	s.field("Each worker", asks.worker)
-	s.field("Runtime", asks.runtime)
+// resources are what the job asks for, and what it has had.
+func (o *describeOptions) resources(job Job) [][2]string {
+	status, asks := statusOf(job), askedBy(job)
+	var queue, connections, created, startUp string
 	if job.Object != nil {
-		s.field("Queue", job.Object.GetLabels()[mpi.LabelQueue])
-		s.field("Connections", job.Object.GetAnnotations()[mpi.AnnotationConnections])
-		s.field("Created", clock(job.Object.GetCreationTimestamp().Time, o.Now())+by(job.Object.GetAnnotations()[mpi.AnnotationCreator]))
+		queue, connections = job.Object.GetLabels()[mpi.LabelQueue], job.Object.GetAnnotations()[mpi.AnnotationConnections]
+		created = since(job.Object.GetCreationTimestamp(), o.Now()) + " ago" + by(job.Object.GetAnnotations()[mpi.AnnotationCreator])
 	}
-	s.field("Training", progressOf(status.Training))
-	s.field("Held so far", consumption(status.Consumption))
-	if status.MPI.ConnectMilliseconds > 0 {
-		s.field("Start-up", fmt.Sprintf("%d ms until all workers were reached, %d ms until ranks ran", status.MPI.ConnectMilliseconds, status.MPI.InitMilliseconds))
+	if m := status.MPI; m.ConnectMilliseconds > 0 {
+		startUp = fmt.Sprintf("%d ms until all workers were reached, %d ms until ranks ran", m.ConnectMilliseconds, m.InitMilliseconds)
 	}
+	return [][2]string{
+		{"MPI", ranksText(status)},
+		{"Image", asks.image},
+		{"Command", asks.command},
+		{"Each worker", asks.worker},
+		{"Runtime", asks.runtime},
+		{"Queue", queue},
+		{"Connections", connections},
+		{"Created", created},
+		{"Training", progressOf(status.Training)},
+		{"Held so far", consumption(status.Consumption)},
+		{"Start-up", startUp},
+	}
+}
+
+// ranksText says which MPI a job has, and where its ranks are; empty for one of another framework.
+func ranksText(status v1alpha1.JobReportStatus) string {
+	m, workers := status.MPI, int64(status.Workers.Wanted)
+	if m.Implementation == "" {
+		return ""
+	}
+	where := plural(workers, "worker")
+	if m.Ranks > workers*int64(m.SlotsPerWorker) {
+		where += " and the launcher"
+	}
+	return fmt.Sprintf("%s, %s: %d on each of %s", strings.TrimSpace(m.Implementation+" "+m.Version), plural(m.Ranks, "rank"), m.SlotsPerWorker, where)
+}
+
+func plural(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func by(user string) string {

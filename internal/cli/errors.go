@@ -79,6 +79,8 @@ func (f *Factory) words(err error) string {
 	switch {
 	case clientcmd.IsEmptyConfig(err):
 		return "no cluster is configured: log in (such as oc login), or name a kubeconfig in $KUBECONFIG or --kubeconfig"
+	case clientcmd.IsContextNotFound(err):
+		return fmt.Sprintf("the kubeconfig has no context %q%s", *f.flags.Context, meant(*f.flags.Context, f.contexts()))
 	case meta.IsNoMatchError(err), isNoSuchAPI(err):
 		return "this cluster does not know that kind of object: " + err.Error() + "; see " + f.name + " doctor"
 	case apierrors.IsUnauthorized(err):

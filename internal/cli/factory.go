@@ -131,7 +131,7 @@ func knownKinds() meta.RESTMapper {
 }
 
 // localQueues are Kueue's, in which jobs wait.
-var localQueues = schema.GroupVersionKind{Group: "kueue.x-k8s.io", Version: "v1beta1", Kind: "LocalQueue"}
+var localQueues = schema.GroupVersionKind{Group: "kueue.x-k8s.io", Version: "v1beta2", Kind: "LocalQueue"}
 
 // onTerminal tells whether a stream is a terminal.
 func onTerminal(stream any) bool {

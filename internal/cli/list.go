@@ -207,7 +207,11 @@ func (o *listOptions) row(job Job) []cell {
 		if status.Scheduling != nil && status.Scheduling.Queue != "" {
 			queue = status.Scheduling.Queue
 		}
-		row = append(row, plain(strconv.FormatInt(status.MPI.Ranks, 10), cmp.Or(status.MPI.Implementation, "-"), queue, cmp.Or(shortened(status.Message, 120), "-"))...)
+		ranks := "-"
+		if status.MPI.Ranks > 0 {
+			ranks = strconv.FormatInt(status.MPI.Ranks, 10)
+		}
+		row = append(row, plain(ranks, cmp.Or(status.MPI.Implementation, "-"), queue, cmp.Or(shortened(status.Message, 120), "-"))...)
 	}
 	return row
 }
@@ -267,7 +271,7 @@ func why(job Job) string {
 		return status.Findings[0].Code
 	}
 	if s := status.Scheduling; s != nil && s.Position != nil {
-		return fmt.Sprintf("Number%d", *s.Position)
+		return fmt.Sprintf("Position%d", *s.Position)
 	}
 	return cmp.Or(status.Reason, "-")
 }

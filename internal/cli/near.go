@@ -26,6 +26,9 @@ func nearest(written string, names []string) []string {
 	near = slices.CompactFunc(near, func(a, b candidate) bool { return a.name == b.name })
 	var found []string
 	for _, c := range near[:min(3, len(near))] {
+		if c.distance > near[0].distance && !strings.HasPrefix(c.name, written) {
+			break
+		}
 		found = append(found, c.name)
 	}
 	return found

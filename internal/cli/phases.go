@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"strings"
 
 	"opendatahub.io/mpijob/internal/mpi"
@@ -28,7 +29,7 @@ func parsePhases(text string) ([]mpi.Phase, error) {
 	for word := range strings.SplitSeq(text, ",") {
 		phase, known := parsePhase(word)
 		if !known {
-			return nil, usagef("there is no phase %q%s; they are %s", word, meant(word, phaseNames()), strings.Join(phaseNames(), ", "))
+			return nil, usagef("there is no phase %q%s", word, cmp.Or(meant(word, phaseNames()), "; they are "+strings.Join(phaseNames(), ", ")))
 		}
 		found = append(found, phase)
 	}

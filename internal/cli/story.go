@@ -67,7 +67,7 @@ func (s *story) width() int {
 // headline says how a job is, in a line.
 func headline(job Job, now time.Time) string {
 	if job.Report == nil {
-		return "There is no record of it yet: the operator writes one within seconds, if it runs"
+		return "No record of it yet: the operator writes one within seconds, if it runs"
 	}
 	status := job.Report.Status
 	text := string(status.Phase)
@@ -99,11 +99,14 @@ func inPhase(status v1alpha1.JobReportStatus, now time.Time) string {
 
 // findings writes what is wrong and what to do about it: the first finding in full, the others in brief.
 func (s *story) findings(status v1alpha1.JobReportStatus) {
-	if len(status.Findings) == 0 {
-		if status.Message != "" {
-			s.heading("WHY")
-			s.text("  ", status.Message)
-		}
+	well := status.Phase == v1alpha1.Phase(mpi.PhaseRunning) || status.Phase == v1alpha1.Phase(mpi.PhaseSucceeded)
+	switch {
+	case len(status.Findings) > 0:
+	case well || status.Message == "":
+		return
+	default:
+		s.heading("WHY")
+		s.text("  ", status.Message)
 		return
 	}
 	first := status.Findings[0]
@@ -223,10 +226,15 @@ func clock(at, now time.Time) string {
 	return at.Local().Format("Jan _2 " + time.TimeOnly)
 }
 
-// field writes a named value, if there is one.
-func (s *story) field(name, value string) {
-	if value != "" {
-		s.text(fmt.Sprintf("  %-14s", name), value)
+// fields writes those of some named values that there are.
+func (s *story) fields(title string, values [][2]string) {
+	values = slices.DeleteFunc(values, func(v [2]string) bool { return v[1] == "" })
+	if len(values) == 0 {
+		return
+	}
+	s.heading(title)
+	for _, v := range values {
+		s.text(fmt.Sprintf("  %-14s", v[0]), v[1])
 	}
 }
 

@@ -138,7 +138,7 @@ func (o *topOptions) pods(ctx context.Context, arg string) error {
 		}
 	}
 	if len(rows) == 0 {
-		say(o.ErrOut, "%s has no pods that run: %s", job, headline(job, o.Now()))
+		say(o.ErrOut, "%s has no pods that run. %s.", job, headline(job, o.Now()))
 		return nil
 	}
 	return o.print([]string{"POD", "RANKS", "NODE"}, rows)

@@ -120,15 +120,14 @@ func (f *Factory) seen(ctx context.Context, job Job, p *progress, done func(v1al
 	}()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	p.tell(job)
 	for job.Report == nil || !done(job.Report.Status) {
+		p.tell(job)
 		select {
 		case job.Report = <-changes:
 		case err := <-failed:
 			return job, err
 		case <-tick.C:
 		}
-		p.tell(job)
 	}
 	return job, nil
 }
@@ -179,7 +178,7 @@ func (o *waitOptions) gone(ctx context.Context, arg string) error {
 		return err
 	}
 	if job.Object == nil {
-		say(o.Out, "%s is deleted", job)
+		say(o.Out, "%s is gone", job)
 		return nil
 	}
 	return o.awaitDeletion(ctx, []Job{job}, o.timeout)
@@ -216,7 +215,7 @@ func (f *Factory) awaitDeletion(ctx context.Context, jobs []Job, timeout time.Du
 			case <-time.After(500 * time.Millisecond):
 			}
 		}
-		say(f.Out, "%s is deleted", job)
+		say(f.Out, "%s is gone", job)
 	}
 	return nil
 }
