@@ -34,6 +34,7 @@ func commands() []group {
 	return []group{
 		{"Run jobs:", []func(*Factory) *cobra.Command{
 			newCreate,
+			newClone,
 			newSuspend,
 			newResume,
 			newDelete,
@@ -45,6 +46,13 @@ func commands() []group {
 			newEvents,
 			newTop,
 			newWait,
+			newCompare,
+			newUsage,
+		}},
+		{"Prepare jobs:", []func(*Factory) *cobra.Command{
+			newPlan,
+			newRuntimes,
+			newMigrate,
 		}},
 		{"The program itself:", []func(*Factory) *cobra.Command{
 			newCompletion,
