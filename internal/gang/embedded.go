@@ -70,6 +70,8 @@ const (
 	ReasonBehind = "KeptForFirst"
 	// ReasonMakingRoom: gangs of a lower priority were told to go.
 	ReasonMakingRoom = "MakingRoom"
+	// ReasonPreempted: its pods have to go, to make room for a gang of a higher priority.
+	ReasonPreempted = "Preempted"
 )
 
 // keepers is how many of the first in line have room kept for them.
@@ -214,6 +216,9 @@ func (p *pass) asks(entry *Entry, f fit) string {
 	if entry.Request.Launcher != nil && f.launcher < 0 {
 		return ": there is no place for its launcher"
 	}
+	if entry.Request.Together != "" {
+		return fmt.Sprintf(": they are to be together on nodes with the same %s", entry.Request.Together)
+	}
 	for _, a := range entry.Request.workerRequests() {
 		if a.Resource == f.short {
 			name, amount := p.nodes.Resources.text(a.Resource, a.Quantity)
@@ -230,6 +235,9 @@ func (p *pass) shortage(entry *Entry, f fit) string {
 			return "There is no room for its launcher."
 		}
 		return ""
+	}
+	if entry.Request.Together != "" {
+		return fmt.Sprintf("Its pods are to be together on nodes with the same %s.", entry.Request.Together)
 	}
 	free := int64(0)
 	takes := p.nodes.takes(entry.Request.Worker, false)
@@ -520,7 +528,7 @@ func (r Request) key() string {
 		}
 		b.WriteByte('\n')
 	}
-	fmt.Fprintf(&b, "%d %d", r.Workers, r.Least)
+	fmt.Fprintf(&b, "%d %d %s %t", r.Workers, r.Least, r.Together, r.Firmly)
 	return b.String()
 }
 

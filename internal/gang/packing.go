@@ -3,6 +3,7 @@ package gang
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -280,6 +281,10 @@ type Request struct {
 	Workers          int
 	// Least is how many of the pods have to find room so that any is placed; 0: all.
 	Least int
+	// Together is a label of which all nodes of the pods have the same value, if possible, or else with Firmly none are
+	// placed; empty: they may be anywhere.
+	Together string
+	Firmly   bool
 }
 
 // Pods is how many pods there are to place.
@@ -315,16 +320,61 @@ func (f fit) ok() bool {
 	return f.pods >= f.request.least() && (f.request.Launcher == nil || f.launcher >= 0)
 }
 
-// fit finds room for a request. It is exact: workers are alike, so that each node takes as many as it can, and the
-// launcher goes where it displaces the fewest of them.
+// fit finds room for a request. Of several places in which all pods are together it takes the smallest.
 func (s *Snapshot) fit(free space, request Request, ever bool) fit {
+	if request.Together == "" {
+		return s.fitOn(free, request, ever, nil)
+	}
+	best := fit{request: request, launcher: -1, rooms: s.rooms(), short: -1}
+	size := 0
+	for _, place := range s.placesBy(request.Together) {
+		f := s.fitOn(free, request, ever, place)
+		total := 0
+		for _, n := range f.rooms {
+			total += n
+		}
+		if !best.ok() && f.pods > best.pods || f.ok() && best.ok() && total < size || f.ok() && !best.ok() {
+			best, f, size = f, best, total
+		}
+		s.drop(f)
+	}
+	if best.ok() || request.Firmly {
+		return best
+	}
+	s.drop(best)
+	return s.fitOn(free, request, ever, nil)
+}
+
+// placesBy are the nodes of each value of a label, in the order of the values.
+func (s *Snapshot) placesBy(label string) [][]bool {
+	places := map[string][]bool{}
+	for i := range s.Nodes {
+		value, has := s.Nodes[i].Labels[label]
+		if !has {
+			continue
+		}
+		if places[value] == nil {
+			places[value] = make([]bool, len(s.Nodes))
+		}
+		places[value][i] = true
+	}
+	all := make([][]bool, 0, len(places))
+	for _, value := range slices.Sorted(maps.Keys(places)) {
+		all = append(all, places[value])
+	}
+	return all
+}
+
+// fitOn finds room for a request on some of the nodes, or on all where that is nil. It is exact: workers are alike, so
+// that each node takes as many as it can, and the launcher goes where it displaces the fewest of them.
+func (s *Snapshot) fitOn(free space, request Request, ever bool, on []bool) fit {
 	f := fit{request: request, launcher: -1, rooms: s.rooms(), short: -1}
 	var shortOf counts
 	total := 0
 	if request.Worker != nil && request.Workers > 0 {
 		takes := s.takes(request.Worker, ever)
 		for i := range free {
-			if !takes[i] {
+			if !takes[i] || on != nil && !on[i] {
 				continue
 			}
 			room, short := free[i].roomFor(request.Worker.Requests, nil)
@@ -339,7 +389,7 @@ func (s *Snapshot) fit(free space, request Request, ever bool) fit {
 		}
 	}
 	if request.Launcher != nil {
-		total -= f.placeLauncher(s, free, ever)
+		total -= f.placeLauncher(s, free, ever, on)
 	}
 	if f.launcher >= 0 {
 		f.pods++
@@ -365,11 +415,11 @@ func (s *Snapshot) drop(f fit) { s.spare = append(s.spare, f.rooms) }
 
 // placeLauncher chooses the launcher's node, and tells how many workers have no room there because of it. Of nodes
 // alike it takes the one that is worth least to workers.
-func (f *fit) placeLauncher(s *Snapshot, free space, ever bool) (loss int) {
+func (f *fit) placeLauncher(s *Snapshot, free space, ever bool, on []bool) (loss int) {
 	takes := s.takes(f.request.Launcher, ever)
 	worth, left := 0, 0
 	for i := range free {
-		if !takes[i] {
+		if !takes[i] || on != nil && !on[i] {
 			continue
 		}
 		if n, _ := free[i].roomFor(f.request.Launcher.Requests, nil); n < 1 {
@@ -501,4 +551,11 @@ func (f fit) place(s *Snapshot, free space, before []int) Placement {
 type Hold struct {
 	Node   string
 	Amount Totals
+}
+
+// Take takes room of a node for a pod that is not there yet.
+func (s *Snapshot) Take(node string, amounts Amounts) {
+	if i := s.find(node); i >= 0 {
+		s.Nodes[i].Used = s.Nodes[i].Used.Plus(amounts)
+	}
 }

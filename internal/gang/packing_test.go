@@ -63,6 +63,13 @@ func onZone(zone string) func(*corev1.PodSpec) {
 	return func(spec *corev1.PodSpec) { spec.NodeSelector = map[string]string{"zone": zone} }
 }
 
+// zoned adds nodes with so many GPUs, two to a zone.
+func zoned(w *world, gpus ...int64) {
+	for i, n := range gpus {
+		w.node(n, 0, func(node *Node) { node.Labels["zone"] = fmt.Sprint(i / 2) })
+	}
+}
+
 func TestFitCountsPodsAndNodes(t *testing.T) {
 	t.Parallel()
 	tainted := func(n *Node) {
@@ -138,6 +145,22 @@ func TestFitCountsPodsAndNodes(t *testing.T) {
 		"not ready":    {nodes: func(w *world) { w.node(4, 0, func(n *Node) { n.Ready = false }) }, request: func(w *world) Request { return w.workers(1) }},
 		"cordoned":     {nodes: func(w *world) { w.node(4, 0, func(n *Node) { n.Unschedulable = true }) }, request: func(w *world) Request { return w.workers(1) }},
 		"no nodes":     {nodes: func(*world) {}, request: func(w *world) Request { return w.workers(1) }},
+		"together": {
+			nodes:   func(w *world) { zoned(w, 4, 3, 4, 3, 2, 9) },
+			request: func(w *world) Request { r := w.workers(7); r.Together, r.Firmly = "zone", true; return r }, fits: true, pods: 8, onNodes: 2,
+		},
+		"nowhere together": {
+			nodes:   func(w *world) { zoned(w, 4, 3, 4, 3) },
+			request: func(w *world) Request { r := w.workers(8); r.Together, r.Firmly = "zone", true; return r }, pods: 8, onNodes: 2,
+		},
+		"rather together": {
+			nodes:   func(w *world) { zoned(w, 4, 3, 4, 3) },
+			request: func(w *world) Request { r := w.workers(8); r.Together = "zone"; return r }, fits: true, pods: 9, onNodes: 4,
+		},
+		"together where no node has the label": {
+			nodes:   func(w *world) { w.node(4, 0) },
+			request: func(w *world) Request { r := w.workers(2); r.Together, r.Firmly = "zone", true; return r },
+		},
 		"fewer are enough": {
 			nodes:   func(w *world) { w.node(3, 0) },
 			request: func(w *world) Request { r := w.workers(8); r.Least = 3; return r }, fits: true, pods: 4, onNodes: 1,

@@ -160,6 +160,11 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 	if err != nil {
 		return nil, err
 	}
+	line, err := addEmbedded(m, restConfig, c, settings)
+	if err != nil {
+		return nil, err
+	}
+	together.embedded = line
 	theirs := &trainJobs{
 		quotas: limits,
 		live:   m.GetAPIReader(), clock: clock.RealClock{}, reporter: reports, queues: waiting, cluster: c, settings: settings,
@@ -173,7 +178,7 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 	}
 	for _, kind := range apiKinds {
 		r := &reconciler{
-			kind: kind, client: m.GetClient(), cluster: c, clock: clock.RealClock{}, settings: settings, reporter: reports, queues: waiting, quotas: limits, gangs: together,
+			kind: kind, client: m.GetClient(), cluster: c, clock: clock.RealClock{}, settings: settings, reporter: reports, queues: waiting, quotas: limits, gangs: together, line: line,
 			events: m.GetEventRecorderFor(mpi.EventSource), //nolint:staticcheck // tools compare core/v1 events, which the new recorder does not write
 		}
 		if err := r.register(m); err != nil {

@@ -39,6 +39,7 @@ type reconciler struct {
 	queues   *queues
 	quotas   *quotas
 	gangs    *gangs
+	line     *embedded
 }
 
 // Reconcile makes one pass over one job: load, observe, judge, plan, apply, tell, report.
@@ -71,6 +72,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if seen.Queue, err = r.queues.of(ctx, job, seen.Now); err != nil {
 		return reconcile.Result{}, err
 	}
+	seen.Shortages = r.quotas.of(ctx, job, seen)
 	if err := r.gangs.observe(ctx, job, &seen); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -78,7 +80,6 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return again(nil, err)
 	}
-	seen.Shortages = r.quotas.of(ctx, job, seen)
 	out := mpi.Judge(job, seen)
 	refusals, err := r.cluster.Apply(ctx, job, plan.For(job, seen, out, r.settings))
 	told := r.tell(ctx, object, out.Refused(refusals))

@@ -60,6 +60,7 @@ func (r *reconciler) register(manager manager.Manager) error {
 		WatchesMetadata(&corev1.Namespace{}, namespaceEvents(r.client, jobOf)).
 		Watches(&corev1.ResourceQuota{}, r.quotas.events(r.kind.Name(), r.inNamespace)).
 		WatchesRawSource(r.queues.source(r.kind.Name())).
+		WatchesRawSource(r.line.source()).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: concurrent,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, time.Minute),

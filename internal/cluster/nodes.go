@@ -1,0 +1,321 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"opendatahub.io/mpijob/internal/gang"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// Nodes knows what is free on each node of the cluster: it watches all nodes, and all pods that have not ended. Of a pod
+// it keeps what it asks for, where it is, and whose it is, which is a fraction of the pod.
+type Nodes struct {
+	// Resources numbers the resources that nodes have and pods ask for.
+	Resources *gang.Resources
+
+	core    rest.Interface
+	changed chan struct{}
+
+	mu    sync.Mutex
+	nodes map[string]gang.Node
+	// pods are those that hold something of a node, by UID; used and leaving are what they hold in all.
+	pods          map[types.UID]heldPod
+	used, leaving map[string]gang.Totals
+	// ours are the pods of our jobs.
+	ours map[types.NamespacedName]map[types.UID]heldPod
+	// listed tells which of the two lists were read as a whole.
+	listed map[string]bool
+}
+
+// heldPod is what is kept of a pod.
+type heldPod struct {
+	node    string
+	amounts gang.Amounts
+	leaving bool
+	// job, name and role are set for pods of our jobs.
+	job  types.NamespacedName
+	name string
+	role mpi.Role
+}
+
+func (p heldPod) same(other heldPod) bool {
+	return p.node == other.node && p.leaving == other.leaving && p.job == other.job && p.name == other.name && p.role == other.role &&
+		slices.Equal(p.amounts, other.amounts)
+}
+
+// GangPod is a pod of one of our jobs that has a node, or was pinned to one.
+type GangPod struct {
+	Name    string
+	Role    mpi.Role
+	Node    string
+	Amounts gang.Amounts
+	// Leaving is set while it is being deleted.
+	Leaving bool
+}
+
+// NewNodes returns what knows of no nodes yet: see Run.
+func NewNodes(core typedcore.CoreV1Interface) *Nodes {
+	return &Nodes{
+		Resources: gang.NewResources(), core: core.RESTClient(), changed: make(chan struct{}, 1),
+		nodes: map[string]gang.Node{}, pods: map[types.UID]heldPod{}, used: map[string]gang.Totals{}, leaving: map[string]gang.Totals{},
+		ours: map[types.NamespacedName]map[types.UID]heldPod{}, listed: map[string]bool{},
+	}
+}
+
+// Run keeps watching until the context ends.
+func (n *Nodes) Run(ctx context.Context) {
+	notEnded := fields.AndSelectors(
+		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)), fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)))
+	var both sync.WaitGroup
+	watch := func(resource string, example runtime.Object, selector fields.Selector, into toolscache.ReflectorStore) {
+		list := toolscache.ToListWatcherWithWatchListSemantics(toolscache.NewListWatchFromClient(n.core, resource, metav1.NamespaceAll, selector), n.core)
+		reflector := toolscache.NewReflectorWithOptions(list, example, into, toolscache.ReflectorOptions{Name: resource + " of the cluster"})
+		both.Go(func() { reflector.RunWithContext(ctx) })
+	}
+	watch("nodes", &corev1.Node{}, fields.Everything(), nodeStore{n})
+	watch("pods", &corev1.Pod{}, notEnded, podStore{n})
+	both.Wait()
+}
+
+// Changed is sent to when something has changed since it was received from last.
+func (n *Nodes) Changed() <-chan struct{} { return n.changed }
+
+func (n *Nodes) tell() {
+	select {
+	case n.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Snapshot is what nodes have and have left, and what pods of each of our jobs hold; false as long as that is not known.
+func (n *Nodes) Snapshot(now time.Time) (*gang.Snapshot, map[types.NamespacedName][]GangPod, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.listed["nodes"] || !n.listed["pods"] {
+		return nil, nil, false
+	}
+	snapshot := &gang.Snapshot{At: now, Resources: n.Resources, Nodes: make([]gang.Node, 0, len(n.nodes))}
+	for _, name := range slices.Sorted(maps.Keys(n.nodes)) {
+		node := n.nodes[name]
+		node.Used, node.Leaving = slices.Clone(n.used[name]), slices.Clone(n.leaving[name])
+		snapshot.Nodes = append(snapshot.Nodes, node)
+	}
+	ours := make(map[types.NamespacedName][]GangPod, len(n.ours))
+	for job, pods := range n.ours {
+		list := make([]GangPod, 0, len(pods))
+		for _, pod := range pods {
+			list = append(list, GangPod{Name: pod.name, Role: pod.role, Node: pod.node, Amounts: pod.amounts, Leaving: pod.leaving})
+		}
+		slices.SortFunc(list, func(a, b GangPod) int { return strings.Compare(a.Name, b.Name) })
+		ours[job] = list
+	}
+	return snapshot, ours, true
+}
+
+// nodeStore takes nodes over from a watch.
+type nodeStore struct{ *Nodes }
+
+func (s nodeStore) Add(object any) error {
+	node, ok := object.(*corev1.Node)
+	if !ok {
+		return fmt.Errorf("%T is no node", object)
+	}
+	ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+	now := gang.Node{
+		Name: node.Name, Labels: node.Labels, Taints: node.Spec.Taints, Ready: ready, Unschedulable: node.Spec.Unschedulable,
+		Allocatable: s.Resources.Totals(node.Status.Allocatable),
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// A node says twice a minute that it is well; that is no news.
+	if !equality.Semantic.DeepEqual(s.nodes[node.Name], now) {
+		s.nodes[node.Name] = now
+		s.tell()
+	}
+	return nil
+}
+
+func (s nodeStore) Update(object any) error { return s.Add(object) }
+
+func (s nodeStore) Delete(object any) error {
+	node, ok := object.(*corev1.Node)
+	if !ok {
+		return fmt.Errorf("%T is no node", object)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.nodes, node.Name)
+	s.tell()
+	return nil
+}
+
+func (s nodeStore) Replace(objects []any, _ string) error {
+	s.mu.Lock()
+	clear(s.nodes)
+	s.mu.Unlock()
+	for _, object := range objects {
+		if err := s.Add(object); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listed["nodes"] = true
+	s.tell()
+	return nil
+}
+
+func (nodeStore) Resync() error { return nil }
+
+// podStore takes pods over from a watch.
+type podStore struct{ *Nodes }
+
+// Transformer has no more of pods kept while they are listed than is read of them.
+func (podStore) Transformer() toolscache.TransformFunc {
+	return func(object any) (any, error) {
+		if pod, ok := object.(*corev1.Pod); ok {
+			pod.ManagedFields, pod.Annotations, pod.OwnerReferences = nil, nil, nil
+			pod.Spec.Volumes = nil
+			for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+				for i, c := range containers {
+					containers[i] = corev1.Container{Name: c.Name, Resources: c.Resources, RestartPolicy: c.RestartPolicy}
+				}
+			}
+		}
+		return object, nil
+	}
+}
+
+func (s podStore) Add(object any) error {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return fmt.Errorf("%T is no pod", object)
+	}
+	held := heldPod{node: pod.Spec.NodeName, leaving: pod.DeletionTimestamp != nil}
+	if job := pod.Labels[mpi.LabelJob]; job != "" && pod.Labels[mpi.LabelOperator] == mpi.OperatorName {
+		held.job, held.name = types.NamespacedName{Namespace: pod.Namespace, Name: job}, pod.Name
+		held.role = mpi.Role(pod.Labels[mpi.LabelRole])
+		if held.node == "" {
+			held.node = pinnedTo(pod.Spec.Affinity)
+		}
+	}
+	if mpi.HasEnded(pod) || held.node == "" && held.name == "" {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.drop(pod.UID)
+		return nil
+	}
+	held.amounts = s.Resources.Amounts(gang.PodRequests(pod))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if was, found := s.pods[pod.UID]; !found || !was.same(held) {
+		s.drop(pod.UID)
+		s.hold(pod.UID, held)
+	}
+	return nil
+}
+
+func (s podStore) Update(object any) error { return s.Add(object) }
+
+func (s podStore) Delete(object any) error {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return fmt.Errorf("%T is no pod", object)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drop(pod.UID)
+	return nil
+}
+
+func (s podStore) Replace(objects []any, _ string) error {
+	s.mu.Lock()
+	clear(s.pods)
+	clear(s.used)
+	clear(s.leaving)
+	clear(s.ours)
+	s.mu.Unlock()
+	for _, object := range objects {
+		if err := s.Add(object); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listed["pods"] = true
+	s.tell()
+	return nil
+}
+
+func (podStore) Resync() error { return nil }
+
+func (n *Nodes) hold(uid types.UID, pod heldPod) {
+	n.pods[uid] = pod
+	n.used[pod.node] = n.used[pod.node].Plus(pod.amounts)
+	if pod.leaving {
+		n.leaving[pod.node] = n.leaving[pod.node].Plus(pod.amounts)
+	}
+	if pod.name != "" {
+		if n.ours[pod.job] == nil {
+			n.ours[pod.job] = map[types.UID]heldPod{}
+		}
+		n.ours[pod.job][uid] = pod
+	}
+	n.tell()
+}
+
+func (n *Nodes) drop(uid types.UID) {
+	pod, found := n.pods[uid]
+	if !found {
+		return
+	}
+	delete(n.pods, uid)
+	n.used[pod.node] = n.used[pod.node].Minus(pod.amounts)
+	if pod.leaving {
+		n.leaving[pod.node] = n.leaving[pod.node].Minus(pod.amounts)
+	}
+	if delete(n.ours[pod.job], uid); len(n.ours[pod.job]) == 0 {
+		delete(n.ours, pod.job)
+	}
+	n.tell()
+}
+
+// pinnedTo is the node that a pod of ours is to go to that has none yet (plan: pinned); empty: any.
+func pinnedTo(affinity *corev1.Affinity) string {
+	if affinity == nil || affinity.NodeAffinity == nil {
+		return ""
+	}
+	var terms []corev1.NodeSelectorTerm
+	if required := affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution; required != nil {
+		terms = append(terms, required.NodeSelectorTerms...)
+	}
+	for _, preferred := range affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution {
+		terms = append(terms, preferred.Preference)
+	}
+	for _, term := range terms {
+		for _, field := range term.MatchFields {
+			if field.Key == metav1.ObjectNameField && field.Operator == corev1.NodeSelectorOpIn && len(field.Values) == 1 {
+				return field.Values[0]
+			}
+		}
+	}
+	return ""
+}
