@@ -50,9 +50,6 @@ type PodGroupControl interface {
 // running operator. All parameters but options are clients and informers for a controller within the process. Run
 // must be called on what it returns.
 func NewMPIJobController(_ context.Context, _, _, _, _, _, _, _, _, _, _, _ any, options *options.ServerOption) (*MPIJobController, error) {
-	if options.GangSchedulingName != "" {
-		return nil, fmt.Errorf("the operator has no gang scheduling by %s", options.GangSchedulingName)
-	}
 	alone.Lock()
 	c, err := start(options)
 	if err != nil {
@@ -80,9 +77,14 @@ func start(options *options.ServerOption) (*MPIJobController, error) {
 	if err != nil {
 		return nil, err
 	}
-	operator := exec.Command(os.Getenv(OperatorVariable),
-		"--watch-namespaces="+options.Namespace, "--cluster-domain="+options.ClusterDomain,
-		"--leader-elect=false", "--webhook-port=0", "--metrics-address=0", "--health-address="+health)
+	flags := []string{
+		"--watch-namespaces=" + options.Namespace, "--cluster-domain=" + options.ClusterDomain,
+		"--leader-elect=false", "--webhook-port=0", "--metrics-address=0", "--health-address=" + health,
+	}
+	if options.GangSchedulingName != "" {
+		flags = append(flags, "--gang-scheduling="+options.GangSchedulingName)
+	}
+	operator := exec.Command(os.Getenv(OperatorVariable), flags...)
 	operator.Env = append(os.Environ(), "KUBECONFIG="+os.Getenv(KubeconfigVariable))
 	operator.Stdout, operator.Stderr = os.Stderr, os.Stderr
 	if err := operator.Start(); err != nil {
