@@ -63,7 +63,7 @@ func (c *Cluster) Asked(ctx context.Context, job mpi.Job, launcher, worker corev
 	}
 	var pods []quota.Pods
 	if !job.Launcher.None {
-		pods = append(pods, quota.Pods{Role: mpi.RoleLauncher, Count: 1, Pod: quota.WithDefaults(launcher, ranges)})
+		pods = append(pods, quota.Counted(mpi.RoleLauncher, 1, quota.WithDefaults(launcher, ranges)))
 	}
-	return append(pods, quota.Pods{Role: mpi.RoleWorker, Count: int64(job.WorkersAtOnce()), Pod: quota.WithDefaults(worker, ranges)}), quotas, nil
+	return append(pods, quota.Counted(mpi.RoleWorker, int64(job.WorkersAtOnce()), quota.WithDefaults(worker, ranges))), quotas, nil
 }

@@ -32,6 +32,8 @@ const (
 	reservedFor = 20 * time.Second
 	// shortFor is how long a job that waits is told the same: figures of what others use change all the time.
 	shortFor = 30 * time.Second
+	// frontRow is how many jobs that wait in a namespace are told that others use less.
+	frontRow = 16
 )
 
 // quotas tells what the ResourceQuotas of namespaces lack for jobs that have no pods yet.
@@ -177,7 +179,8 @@ func (q *quotas) forgetJob(kind string, job types.NamespacedName) {
 	}
 }
 
-// waiting are the jobs of a kind in a namespace that quotas lack something for, those that came first before others.
+// waiting are the jobs of a kind in a namespace that quotas lack something for, those that came first before others. Of many only the first: it
+// is theirs to go next, and the others look for themselves now and then.
 func (q *quotas) waiting(kind, namespace string) []reconcile.Request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -188,6 +191,7 @@ func (q *quotas) waiting(kind, namespace string) []reconcile.Request {
 		}
 	}
 	slices.SortFunc(claims, (*claim).order)
+	claims = claims[:min(len(claims), frontRow)]
 	requests := make([]reconcile.Request, len(claims))
 	for i, c := range claims {
 		requests[i] = c.request

@@ -24,6 +24,21 @@ type Pods struct {
 	Count int64
 	// Pod is one of them as the API server would take it, or WithDefaults of what is asked of it.
 	Pod *corev1.Pod
+
+	// use is the Usage of the pod; nil where it was not computed yet.
+	use corev1.ResourceList
+}
+
+// Counted are pods that are held against quotas again and again.
+func Counted(role mpi.Role, count int64, pod *corev1.Pod) Pods {
+	return Pods{Role: role, Count: count, Pod: pod, use: Usage(pod)}
+}
+
+func (p Pods) usage() corev1.ResourceList {
+	if p.use != nil {
+		return p.use
+	}
+	return Usage(p.Pod)
 }
 
 // Objects counts objects of a job that are no pods, by the names of their resources as quotas have them, such as
@@ -42,7 +57,7 @@ func Objects(kinds ...schema.GroupVersionKind) map[string]int64 {
 func Shortages(pods []Pods, objects map[string]int64, quotas []mpi.Quota) []mpi.Shortage {
 	uses := make([]corev1.ResourceList, len(pods))
 	for i := range pods {
-		uses[i] = Usage(pods[i].Pod)
+		uses[i] = pods[i].usage()
 	}
 	var short []mpi.Shortage
 	for _, quota := range quotas {
@@ -196,7 +211,8 @@ func acrossNamespaces(affinity *corev1.Affinity) bool {
 
 // WithDefaults is a pod of a template with the sizes that the API server gives containers which name none: a limit counts
 // as a request, and then the namespace's LimitRanges fill in what is missing
-// (k8s.io/kubernetes/plugin/pkg/admission/limitranger). What webhooks and RuntimeClasses add only a dry run tells.
+// (k8s.io/kubernetes/plugin/pkg/admission/limitranger). What webhooks and RuntimeClasses add, and
+// what becomes of sizes that the pod as a whole has, only a dry run tells.
 func WithDefaults(template corev1.PodTemplateSpec, ranges []corev1.LimitRange) *corev1.Pod {
 	copied := template.DeepCopy()
 	pod := &corev1.Pod{ObjectMeta: copied.ObjectMeta, Spec: copied.Spec}
@@ -256,11 +272,14 @@ func sum(quota mpi.Quota, more []Pods) corev1.ResourceList {
 		if !counts(quota, p.Pod) {
 			continue
 		}
-		for name, each := range Usage(p.Pod) {
-			all := each.DeepCopy()
-			all.Mul(p.Count)
-			all.Add(used[name])
-			used[name] = all
+		use := p.usage()
+		for name := range quota.Hard {
+			if each, asks := use[name]; asks {
+				all := each.DeepCopy()
+				all.Mul(p.Count)
+				all.Add(used[name])
+				used[name] = all
+			}
 		}
 	}
 	return used

@@ -1,0 +1,63 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"opendatahub.io/mpijob/internal/cluster"
+	"opendatahub.io/mpijob/internal/mpitest"
+	"opendatahub.io/mpijob/internal/plan"
+)
+
+// TestPreflightFailsOpen: where quotas cannot be read, or not in time, nothing is said of them.
+func TestPreflightFailsOpen(t *testing.T) {
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "team"}, Spec: corev1.ResourceQuotaSpec{
+		Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("2")},
+	}}
+	tests := map[string]struct {
+		list  func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error
+		short int
+	}{
+		"quotas can be read": {short: 1},
+		"they cannot": {list: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			return errors.New("forbidden")
+		}},
+		"LimitRanges cannot": {list: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if _, is := list.(*corev1.LimitRangeList); is {
+				return errors.New("forbidden")
+			}
+			return c.List(ctx, list, options...)
+		}},
+		"nobody answers": {list: func(ctx context.Context, _ client.WithWatch, _ client.ObjectList, _ ...client.ListOption) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(quota.DeepCopy()).WithInterceptorFuncs(interceptor.Funcs{List: test.list}).Build()
+				start := time.Now()
+				found := cluster.New(api, api, nil, clock.RealClock{}).Preflight(t.Context(), mpitest.Job(2), plan.Settings{})
+				if len(found.Short) != test.short || len(found.Errs)+len(found.Refused)+len(found.Warnings) > 0 {
+					t.Errorf("it says %+v", found)
+				}
+				if took := time.Since(start); took >= 5*time.Second {
+					t.Errorf("it took %s, and the API server waits 5s", took)
+				}
+			})
+		})
+	}
+}
