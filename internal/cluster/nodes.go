@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -103,7 +102,7 @@ func (n *Nodes) tell() {
 	}
 }
 
-// Snapshot is what nodes have and have left, and what pods of each of our jobs hold; false as long as that is not known.
+// Snapshot is what nodes have and have left, and the pods of each of our jobs in no order; false as long as that is not known.
 func (n *Nodes) Snapshot(now time.Time) (*gang.Snapshot, map[types.NamespacedName][]GangPod, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -122,7 +121,6 @@ func (n *Nodes) Snapshot(now time.Time) (*gang.Snapshot, map[types.NamespacedNam
 		for _, pod := range pods {
 			list = append(list, GangPod{Name: pod.name, Role: pod.role, Node: pod.node, Amounts: pod.amounts, Leaving: pod.leaving})
 		}
-		slices.SortFunc(list, func(a, b GangPod) int { return strings.Compare(a.Name, b.Name) })
 		ours[job] = list
 	}
 	return snapshot, ours, true
