@@ -20,6 +20,8 @@ import (
 type logPrinter struct {
 	f                   *Factory
 	timestamps, colours bool
+	// follows is set while more may come.
+	follows bool
 	json                *json.Encoder
 	out                 *bufio.Writer
 	text                []byte
@@ -127,16 +129,16 @@ func (p *logPrinter) tick(ctx context.Context) {
 
 // tell says what is waited for, if anything is.
 func (p *logPrinter) tell() {
-	text := stage(p.job)
-	switch {
-	case p.written && p.waiting == "", hasEnded(p.job):
-		return
-	case p.written:
-		text = p.waiting
-	case p.waiting != "":
-		text += "; " + p.waiting
+	text := p.waiting
+	if p.follows && !p.written && (p.progress.terminal || p.job.Phase() != mpi.PhaseRunning) {
+		text = stage(p.job)
+		if p.waiting != "" {
+			text += "; " + p.waiting
+		}
 	}
-	p.progress.show(phaseColour(p.job.Phase()), text)
+	if text != "" && !hasEnded(p.job) {
+		p.progress.show(phaseColour(p.job.Phase()), text)
+	}
 }
 
 // end leaves the terminal as it should be, and returns the job as it was seen last.

@@ -140,10 +140,10 @@ func (o *logsOptions) options() (follow.Options, error) {
 	options := follow.Options{Container: o.container, Follow: o.follow, Previous: o.previous, Since: o.since, Levels: o.form == "json"}
 	filter := &options.Filter
 	filter.Launcher = o.launcher
-	var errs []error
+	var wrong []string
 	check := func(flag string, err error) {
 		if err != nil {
-			errs = append(errs, fmt.Errorf("--%s: %w", flag, err))
+			wrong = append(wrong, fmt.Sprintf("--%s: %v", flag, err))
 		}
 	}
 	var err error
@@ -185,8 +185,8 @@ func (o *logsOptions) options() (follow.Options, error) {
 	if o.form != "" && o.form != "json" {
 		check("output", fmt.Errorf("%q must be json", o.form))
 	}
-	if len(errs) > 0 {
-		return options, usagef("%w", errors.Join(errs...))
+	if len(wrong) > 0 {
+		return options, usagef("%s", strings.Join(wrong, "; "))
 	}
 	return options, nil
 }
@@ -206,7 +206,7 @@ func (o *logsOptions) read(ctx context.Context, job Job, options follow.Options)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if options.Follow {
+	if shown.follows = options.Follow; shown.follows {
 		over := make(chan struct{})
 		options.Over = over
 		go func() {

@@ -156,7 +156,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"), UpdateScripts: *update, RequireExplicitExec: true, RequireUniqueNames: true,
 		Setup: setup,
-		Cmds:  map[string]func(*testscript.TestScript, bool, []string){"report": makeReports, "status": setStatus},
+		Cmds:  map[string]func(*testscript.TestScript, bool, []string){"report": makeReports, "status": setStatus, "pod": makePod},
 	})
 }
 

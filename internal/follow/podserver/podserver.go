@@ -46,6 +46,13 @@ type event struct {
 // New starts a server, which ends with the test.
 func New(t testing.TB) *Server {
 	t.Helper()
+	s := Start()
+	t.Cleanup(s.Close)
+	return s
+}
+
+// Start starts a server, which ends with Close. As a kubelet, too, it serves logs: those of a Log named NAMESPACE/POD.
+func Start() *Server {
 	s := &Server{Mux: http.NewServeMux(), changed: make(chan struct{}), cut: make(chan struct{}), pods: map[types.UID]*corev1.Pod{}, logs: map[string]*Log{}}
 	s.Mux.HandleFunc("GET /version", answer(map[string]string{"major": "1", "minor": "37", "gitVersion": "v1.37.1"}))
 	s.Mux.HandleFunc("GET /api", answer(metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}}))
@@ -59,16 +66,21 @@ func New(t testing.TB) *Server {
 	}))
 	s.Mux.HandleFunc("GET /api/v1/namespaces/{namespace}/pods", s.list)
 	s.Mux.HandleFunc("GET /api/v1/namespaces/{namespace}/pods/{name}", s.get)
-	s.Mux.HandleFunc("GET /api/v1/namespaces/{namespace}/pods/{name}/log", s.log)
+	s.Mux.HandleFunc("GET /api/v1/namespaces/{namespace}/pods/{name}/log", s.podLog)
+	s.Mux.HandleFunc("GET /containerLogs/{namespace}/{name}/{container}", func(w http.ResponseWriter, r *http.Request) {
+		s.log(w, r, r.PathValue("namespace")+"/"+r.PathValue("name"))
+	})
 	s.http = httptest.NewUnstartedServer(s.Mux)
 	s.http.EnableHTTP2 = true
 	s.http.StartTLS()
-	t.Cleanup(func() {
-		s.Cut()
-		s.http.CloseClientConnections()
-		s.http.Close()
-	})
 	return s
+}
+
+// Close ends the server and what it serves.
+func (s *Server) Close() {
+	s.Cut()
+	s.http.CloseClientConnections()
+	s.http.Close()
 }
 
 // Serve answers with an object at a path. Of a list nothing changes to whoever watches it.
@@ -296,13 +308,17 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request) {
 	answer(pod)(w, r)
 }
 
-func (s *Server) log(w http.ResponseWriter, r *http.Request) {
-	query := r.URL.Query()
+func (s *Server) podLog(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	if s.find(r.PathValue("namespace"), name) == nil {
 		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("pods %q not found", name))
 		return
 	}
+	s.log(w, r, name)
+}
+
+func (s *Server) log(w http.ResponseWriter, r *http.Request, name string) {
+	query := r.URL.Query()
 	s.mu.Lock()
 	s.opened++
 	log := s.logOf(name, query.Get("previous") == "true")
