@@ -202,8 +202,8 @@ func (r *reconciler) turn(ctx context.Context, object client.Object, job mpi.Job
 	if err := r.queues.take(ctx, workload, turn); err != nil {
 		return 0, err
 	}
-	if turn.Says != "" {
-		r.events.Event(object, corev1.EventTypeWarning, gang.ReasonTimeout, turn.Says)
+	if turn.Says != "" && r.reporter != nil {
+		r.reporter.events.Event(object, corev1.EventTypeWarning, gang.ReasonTimeout, turn.Says)
 	}
 	return turn.Again, nil
 }

@@ -1,0 +1,124 @@
+package operator_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/gang"
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/mpitest"
+)
+
+// kueueSays plays Kueue: it writes a Workload's conditions.
+func kueueSays(t *testing.T, workload *unstructured.Unstructured, conditions string) {
+	t.Helper()
+	patch := `{"status":{"conditions":[` + strings.ReplaceAll(conditions, "NOW", time.Now().UTC().Format(time.RFC3339)) + `]}}`
+	if err := api.Status().Patch(t.Context(), workload, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// hold plays Kueue, too: it suspends a job, or has it go on.
+func hold(t *testing.T, job *kubeflow.MPIJob, yes bool) {
+	t.Helper()
+	patch := fmt.Sprintf(`{"spec":{"runPolicy":{"suspend":%v}}}`, yes)
+	if err := api.Patch(t.Context(), job, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// reportOf waits until a job's report meets a check.
+func reportOf(t *testing.T, namespace, job, what string, check func(v1alpha1.JobReportStatus) bool) v1alpha1.JobReportStatus {
+	t.Helper()
+	var found v1alpha1.JobReportStatus
+	eventually(t, what, func() error {
+		var list v1alpha1.JobReportList
+		if err := api.List(t.Context(), &list, client.InNamespace(namespace)); err != nil {
+			return err
+		}
+		for _, report := range list.Items {
+			if report.Spec.JobRef.Name == job {
+				if found = report.Status; check(found) {
+					return nil
+				}
+				return fmt.Errorf("it says %s: %s\n%+v", found.Phase, found.Message, found.Scheduling)
+			}
+		}
+		return fmt.Errorf("there is no report")
+	})
+	return found
+}
+
+// TestQueuedJobHasItsTurn: a job that waits says how long others did, also those from before the operator started. Let
+// in, it is put out by its Workload when its pods find no nodes in time, rests, is let in again and fails at last.
+func TestQueuedJobHasItsTurn(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	for i := range 10 {
+		create(t, &v1alpha1.JobReport{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprint("earlier-", i)},
+			Spec:       v1alpha1.JobReportSpec{JobRef: v1alpha1.JobReference{APIVersion: "v1", Kind: "MPIJob", Name: fmt.Sprint("earlier-", i), UID: types.UID(fmt.Sprint(i))}},
+			Status:     v1alpha1.JobReportStatus{Waited: &v1alpha1.Waited{Backend: gang.Kueue, Queue: "team", Pods: 3, Seconds: int64(i+1) * 60, Until: metav1.Now()}},
+		})
+	}
+	start(t, namespace)
+	job := mpitest.MPIJob(namespace, 2)
+	job.Labels, job.Annotations = map[string]string{mpi.LabelQueue: "team"}, map[string]string{mpi.AnnotationRequeues: "0"}
+	job.Spec.RunPolicy.Suspend, job.Spec.RunPolicy.SchedulingPolicy = new(true), &kubeflow.SchedulingPolicy{ScheduleTimeoutSeconds: new(int32(2))}
+	create(t, job)
+	workload := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"queueName": "team", "active": true}}}
+	workload.SetGroupVersionKind(gang.WorkloadKind)
+	workload.SetNamespace(namespace)
+	workload.SetName("pi")
+	workload.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(job, kubeflow.SchemeGroupVersion.WithKind(kubeflow.Kind))})
+	create(t, workload)
+	kueueSays(t, workload, `{"type":"QuotaReserved","status":"False","reason":"Pending","message":"2 more needed","lastTransitionTime":"NOW"}`)
+	waits := reportOf(t, namespace, "pi", "it says how long others waited", func(s v1alpha1.JobReportStatus) bool {
+		return s.Phase == "Queued" && s.Scheduling.Samples == 10 && strings.Contains(s.Scheduling.Message, "2 more needed")
+	})
+	if s := waits.Scheduling; *s.WaitP50 != 300 || *s.WaitP90 != 540 || s.Since == nil || !strings.Contains(s.Message, "half were let in within 5 min") {
+		t.Errorf("it waits as %+v", s)
+	}
+
+	const letIn = `{"type":"Admitted","status":"True","reason":"Admitted","message":"","lastTransitionTime":"NOW"}`
+	kueueSays(t, workload, letIn)
+	hold(t, job, false)
+	var timeouts string
+	eventually(t, "it is put out", func() error {
+		now := get(t, namespace, "pi", workload)
+		active, _, _ := unstructured.NestedBool(now.Object, "spec", "active")
+		if timeouts = now.GetAnnotations()[gang.AnnotationTimeouts]; active || !strings.HasPrefix(timeouts, "1 ") {
+			return fmt.Errorf("it is active: %v, and has timed out: %q", active, timeouts)
+		}
+		return nil
+	})
+	eventually(t, "an event tells it", func() error {
+		var list corev1.EventList
+		if err := api.List(t.Context(), &list, client.InNamespace(namespace)); err != nil {
+			return err
+		}
+		for _, e := range list.Items {
+			if e.Reason == gang.ReasonTimeout && e.Source.Component == mpi.StepSource && strings.HasPrefix(e.Message, "0 of 3 pods have found a node within the 2 s of spec.runPolicy") {
+				return nil
+			}
+		}
+		return fmt.Errorf("there are %d others", len(list.Items))
+	})
+	kueueSays(t, workload, letIn+`,{"type":"Evicted","status":"True","reason":"Deactivated","message":"The workload is deactivated","lastTransitionTime":"NOW"}`)
+	hold(t, job, true)
+	failed := reportOf(t, namespace, "pi", "it fails", func(s v1alpha1.JobReportStatus) bool { return s.Phase == "Failed" })
+	if failed.Reason != mpi.ReasonGangTimeout || failed.Waited == nil || failed.Waited.Pods != 3 {
+		t.Errorf("it failed with %s, and had waited %+v: %s", failed.Reason, failed.Waited, failed.Message)
+	}
+	says(t, namespace, "pi", kubeflow.JobFailed, corev1.ConditionTrue, mpi.ReasonGangTimeout)
+}
