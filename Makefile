@@ -23,6 +23,8 @@ GANGS ?=
 SUITE ?=
 # Which cases of the benchmark, a regular expression over their names; empty: all.
 CASES ?=
+# Where the command line goes.
+TO ?= $(HOME)/.local/bin
 # The folders with a go.mod of their own that are ours to test and lint.
 MODULES := . hack/cluster hack/images hack/bench test/conformance
 
@@ -52,6 +54,14 @@ deploy: $(if $(KUBECONFIG),,cluster-up load) ## Install the operator.
 undeploy: ## Remove the operator, its CRD and with it every MPIJob.
 	$(KUBECTL) delete --ignore-not-found -k config/default
 
+.PHONY: install-cli
+install-cli: ## Install kubectl odh mpijob and oc odh mpijob with their completion into TO.
+	@mkdir -p $(TO)
+	@go build -ldflags '-s -w' -o $(TO)/kubectl-odh-mpijob ./cmd/kubectl-odh-mpijob
+	@ln -sf kubectl-odh-mpijob $(TO)/oc-odh-mpijob
+	@for name in kubectl oc; do $(TO)/kubectl-odh-mpijob completion $$name >$(TO)/$${name}_complete-odh-mpijob; chmod +x $(TO)/$${name}_complete-odh-mpijob; done
+	@echo "kubectl odh mpijob is in $(TO)"; case ":$$PATH:" in *":$(TO):"*) ;; *) echo "which is not in your PATH yet";; esac
+
 .PHONY: cluster-up
 cluster-up: $(BIN)/cluster ## Start a real Kubernetes with NODES nodes on this machine; WITH=trainer: with Kubeflow Trainer.
 	@cluster up --nodes $(NODES) $(if $(WITH),--with '$(WITH)') \
@@ -68,6 +78,10 @@ images: $(BIN)/images ## Build the images, as archives in dist/.
 	@images program --name odh/mpijob-operator:dev --package ./cmd/operator --out $(DIST)/operator.tar
 	@GOFIPS140=v1.0.0 images program --name odh/mpijob-agent:dev --package ./cmd/agent --path /mpi-agent --out $(DIST)/agent.tar
 	@printf '%s\n' $(SAMPLES) | xargs -P 2 -I {} images sample {} --out $(DIST)/{}.tar
+
+.PHONY: krew
+krew: ## Pack the command line for VERSION and write its krew manifest; RELEASES is the address of the packages' folder.
+	@hack/krew.sh '$(VERSION)' '$(RELEASES)' $(PLATFORMS)
 
 .PHONY: load
 load: images $(BIN)/cluster
@@ -87,7 +101,7 @@ unit: $(BIN)/cluster ## Test the packages; those that need an API server get a r
 .PHONY: e2e
 e2e: SAMPLES := openmpi openmpi5 mpich intelmpi openmpi-sshd
 e2e: WITH := trainer
-e2e: $(if $(KUBECONFIG),,deploy) ## Test on a real cluster with real MPI; SUITE picks tests by name.
+e2e: $(if $(KUBECONFIG),,deploy) $(BIN)/kubectl-odh-mpijob ## Test on a real cluster with real MPI; SUITE picks tests by name.
 	@KUBECONFIG="$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig}" SAMPLE_IMG=$(SAMPLE_IMG) AGENT_IMG=$(AGENT_IMG) \
 	  go test ./test/e2e -count=1 -v -timeout 60m $(if $(SUITE),-run '(?i)$(SUITE)')
 
@@ -127,8 +141,10 @@ clean: ## Remove what the commands made, but for the cluster.
 	rm -rf $(BIN) $(DIST)
 
 # Go knows best whether these are up to date.
-.PHONY: $(BIN)/cluster $(BIN)/images $(BIN)/bench $(BIN)/controller-gen $(BIN)/golangci-lint
+.PHONY: $(BIN)/cluster $(BIN)/images $(BIN)/bench $(BIN)/kubectl-odh-mpijob $(BIN)/controller-gen $(BIN)/golangci-lint
 $(BIN)/cluster $(BIN)/images $(BIN)/bench:
 	@cd hack/$(@F) && go build -o $@ .
+$(BIN)/kubectl-odh-mpijob:
+	@$(MAKE) install-cli TO=$(BIN) >/dev/null
 $(BIN)/controller-gen $(BIN)/golangci-lint:
 	@cd hack/tools/$(@F) && GOBIN=$(BIN) go install tool
