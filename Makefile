@@ -26,7 +26,7 @@ CASES ?=
 # Where the command line goes.
 TO ?= $(HOME)/.local/bin
 # The folders with a go.mod of their own that are ours to test and lint.
-MODULES := . hack/cluster hack/images hack/bench test/conformance
+MODULES := . hack/cluster hack/images hack/bench test/conformance test/s3
 
 # With KUBECONFIG set that cluster is used, and none is made.
 ifdef KUBECONFIG

@@ -200,8 +200,8 @@ func claim(t *testing.T, namespace string) string {
 	return folder
 }
 
-// kept deletes a job, waits until it and its pods are gone, and compares the results that it has left.
-func kept(t *testing.T, job client.Object, folder string, hosts ...string) {
+// leaves deletes a job and waits until it and its pods are gone.
+func leaves(t *testing.T, job client.Object) {
 	t.Helper()
 	if err := api.Delete(t.Context(), job, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
 		t.Fatal(err)
@@ -216,6 +216,12 @@ func kept(t *testing.T, job client.Object, folder string, hosts ...string) {
 		}
 		return nil
 	})
+}
+
+// kept compares the results that a job has left when it is gone.
+func kept(t *testing.T, job client.Object, folder string, hosts ...string) {
+	t.Helper()
+	leaves(t, job)
 	var after corev1.PersistentVolumeClaim
 	if err := api.Get(t.Context(), client.ObjectKey{Namespace: job.GetNamespace(), Name: "data"}, &after); err != nil || after.Status.Phase != corev1.ClaimBound {
 		t.Errorf("the claim is %s: %v", after.Status.Phase, err)
@@ -235,14 +241,30 @@ func TestResultsOutliveJob(t *testing.T) {
 	namespace := newNamespace(t)
 	folder := claim(t, namespace)
 	job := openMPI(namespace, 2, "mpirun", "-n", "4", "sh", "-c", writeResult)
+	mountClaim(job)
+	create(t, job)
+	waitFor(t, job, "it succeeds", succeeded)
+	kept(t, job, folder, "job-worker-0", "job-worker-0", "job-worker-1", "job-worker-1")
+}
+
+// mountClaim has all pods of a job mount the claim data at /data.
+func mountClaim(job *kubeflow.MPIJob) {
 	for _, role := range []kubeflow.MPIReplicaType{kubeflow.MPIReplicaTypeLauncher, kubeflow.MPIReplicaTypeWorker} {
 		pod := &job.Spec.MPIReplicaSpecs[role].Template.Spec
 		pod.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
 		pod.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}
 	}
-	create(t, job)
-	waitFor(t, job, "it succeeds", succeeded)
-	kept(t, job, folder, "job-worker-0", "job-worker-0", "job-worker-1", "job-worker-1")
+}
+
+// claimMounted is what a TrainJob says to have the same, in the words of the cluster's Trainer.
+func claimMounted(t *testing.T) string {
+	t.Helper()
+	const pod = "spec: {volumes: [{name: data, persistentVolumeClaim: {claimName: data}}], containers: [{name: node, volumeMounts: [{name: data, mountPath: /data}]}]}"
+	if !takesPatches(t) {
+		return "  podTemplateOverrides: [{targetJobs: [{name: launcher}, {name: node}], " + pod + "}]"
+	}
+	const template = "template: {spec: {template: {" + pod + "}}}"
+	return "  runtimePatches: [{manager: example.com/me, trainingRuntimeSpec: {template: {spec: {replicatedJobs: [{name: launcher, " + template + "}, {name: node, " + template + "}]}}}}]"
 }
 
 // TestTrainJobsResultsOutliveJob: the same for a TrainJob, which brings the claim into its runtime's pods.
@@ -251,13 +273,7 @@ func TestTrainJobsResultsOutliveJob(t *testing.T) {
 	namespace := newNamespace(t)
 	runtimeIn(t, namespace, "mpi-openmpi", "runAsUser: 1000\n", "runAsUser: 1000650000\n")
 	folder := claim(t, namespace)
-	const pod = "spec: {volumes: [{name: data, persistentVolumeClaim: {claimName: data}}], containers: [{name: node, volumeMounts: [{name: data, mountPath: /data}]}]}"
-	patch := "  podTemplateOverrides: [{targetJobs: [{name: launcher}, {name: node}], " + pod + "}]"
-	if takesPatches(t) {
-		const template = "template: {spec: {template: {" + pod + "}}}"
-		patch = "  runtimePatches: [{manager: example.com/me, trainingRuntimeSpec: {template: {spec: {replicatedJobs: [{name: launcher, " + template + "}, {name: node, " + template + "}]}}}}]"
-	}
-	job := trainJob(t, namespace, "{numNodes: 3, command: [mpirun, -n, '3', sh, -c, '"+writeResult+"']}", patch)
+	job := trainJob(t, namespace, "{numNodes: 3, command: [mpirun, -n, '3', sh, -c, '"+writeResult+"']}", claimMounted(t))
 	createTrainJob(t, job)
 	ends(t, job, "Complete")
 	kept(t, job, folder, "pi-launcher-0-0", "pi-node-0-0", "pi-node-0-1")
