@@ -209,13 +209,14 @@ func (j Job) tooLarge(short []Shortage, detail string) *field.Error {
 	return field.Forbidden(j.Fields.Name, detail)
 }
 
-// WaitsForQuota tells whether a job that its namespace's quota has no room for waits, as a whole, until there is:
-// because it says so, or is to be placed as a whole in any case.
+// WaitsForQuota tells whether a job is taken although its namespace's quota has no room for it now: because it says so,
+// or waits for other things in any case.
 func (j Job) WaitsForQuota() bool { return j.WaitForQuota || j.Queue != "" || j.Gang.Wanted }
 
-// heldByQuota tells whether no pods of a job are made now since not all would be taken.
+// heldByQuota tells whether no pods of a job may be made now, since not all would be taken.
 func (j Job) heldByQuota(o Observed) bool {
-	return len(o.Shortages) > 0 && !j.Lifecycle.Suspended && j.WaitsForQuota()
+	// The pods of a TrainJob are made elsewhere.
+	return len(o.Shortages) > 0 && !j.Lifecycle.Suspended && j.Names.PodLabel == ""
 }
 
 func quotaText(j Job, short []Shortage) string {

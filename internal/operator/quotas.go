@@ -51,9 +51,9 @@ type claim struct {
 	kind    string
 	request reconcile.Request
 	pods    []quota.Pods
-	// since is when it was seen first; waits is set where it makes no pods before all of them fit.
+	// since is when it was seen first; ours is set where it has no pods before all of them fit.
 	since time.Time
-	waits bool
+	ours  bool
 	// until is when the room is no longer kept for it; zero while it waits.
 	until time.Time
 	// told is what it was told at a time.
@@ -120,7 +120,7 @@ func (q *quotas) claim(job mpi.Job, pods []quota.Pods, have []mpi.Quota, now tim
 		own = &claim{kind: job.Kind, request: reconcile.Request{NamespacedName: job.Key()}, since: now}
 		all[job.UID] = own
 	}
-	own.pods, own.waits = pods, job.WaitsForQuota()
+	own.pods, own.ours = pods, job.Names.PodLabel == ""
 	var ahead []quota.Pods
 	for uid, other := range all {
 		switch {
@@ -145,6 +145,15 @@ func (q *quotas) claim(job mpi.Job, pods []quota.Pods, have []mpi.Quota, now tim
 	return own.told
 }
 
+// leave gives back the room that a job was let into and does not use yet, since it waits for something else.
+func (q *quotas) leave(job mpi.Job) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if c := q.jobs[job.Namespace][job.UID]; c != nil {
+		c.until = time.Time{}
+	}
+}
+
 // alike tells whether two shortages differ in no more than what others use.
 func alike(a, b mpi.Shortage) bool {
 	return a.Quota == b.Quota && a.Resource == b.Resource && a.Hard.Cmp(b.Hard) == 0 && a.Asked.Cmp(b.Asked) == 0
@@ -153,7 +162,7 @@ func alike(a, b mpi.Shortage) bool {
 // before tells whether a job that waits has the first turn: it came earlier, and there will be room for it.
 func (c *claim) before(other *claim) bool {
 	never, _ := mpi.SplitShortages(c.told)
-	return c.waits && len(c.told) > 0 && len(never) == 0 && c.order(other) < 0
+	return c.ours && len(c.told) > 0 && len(never) == 0 && c.order(other) < 0
 }
 
 func (c *claim) order(other *claim) int {

@@ -218,7 +218,16 @@ func TestWaitsForQuota(t *testing.T) {
 	reported(t, namespace, "Suspended")
 	setQuota(t, namespace, "pods=3", "")
 	finding(mpi.CodeQuotaTooSmall, "4 pods (the launcher and 3 workers), and quota team allows 3 in all")
+	job = get(t, namespace, "pi", &kubeflow.MPIJob{})
+	if err := api.Patch(t.Context(), job, client.RawPatch("application/merge-patch+json", []byte(resume))); err != nil {
+		t.Fatal(err)
+	}
+	says(t, namespace, "pi", kubeflow.JobRunning, corev1.ConditionFalse, mpi.ReasonQuota)
+	if err := api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "pi-worker-0"}, &corev1.Pod{}); !apierrors.IsNotFound(err) {
+		t.Errorf("it has a worker although not all of its pods fit: %v", err)
+	}
 	setQuota(t, namespace, "pods=4", "")
+	exists(t, namespace, "pi-worker-2", &corev1.Pod{})
 	finding("")
 }
 

@@ -81,6 +81,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return again(nil, err)
 	}
 	out := mpi.Judge(job, seen)
+	if !out.PodsMayStart {
+		r.quotas.leave(job)
+	}
 	refusals, err := r.cluster.Apply(ctx, job, plan.For(job, seen, out, r.settings))
 	told := r.tell(ctx, object, out.Refused(refusals))
 	if err != nil || told != nil {

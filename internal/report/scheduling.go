@@ -32,6 +32,10 @@ func (m maker) scheduling() *v1alpha1.SchedulingStatus {
 	if waits.Placed >= waits.Wanted {
 		return nil
 	}
+	if m.outcome.Reason == mpi.ReasonQuota {
+		waits.Message = cut(m.outcome.Message, maxQueueMessage)
+		return &waits
+	}
 	waits.Message = fmt.Sprintf("%d of %d pods have a machine.", waits.Placed, waits.Wanted)
 	if n := len(m.evidence.Nodes); n > 0 && m.evidence.NodesLeft == 0 {
 		fit := m.nodesThatFit()

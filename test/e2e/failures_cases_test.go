@@ -131,12 +131,14 @@ func podFailures() []failure {
 	return []failure{
 		{
 			name: "quota hit at pod creation", provoke: func(t *testing.T, namespace string) *kubeflow.MPIJob {
-				// A quota that is there is told when the job is created; this one comes later.
-				job := openMPI(namespace, 4, idle...)
-				job.Spec.RunPolicy.Suspend = new(true)
+				// A job that does not fit has no pods; this one grows beyond its quota.
+				job := openMPI(namespace, 1, idle...)
 				create(t, job)
+				waitFor(t, job, "the job runs", runs)
 				quotaIn(t, namespace, "pods=2")
-				edit(t, job, func(job *kubeflow.MPIJob) { job.Spec.RunPolicy.Suspend = new(false) })
+				edit(t, job, func(job *kubeflow.MPIJob) {
+					job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].Replicas = new(int32(4))
+				})
 				return job
 			},
 			want: explanation{code: mpi.CodeQuotaExceeded, summary: "2 of 2 are in use", remedy: "Ask for less: fewer workers"},
