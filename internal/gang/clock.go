@@ -17,6 +17,8 @@ type Past struct {
 	// Attempts is how often the job was put back, EvictedAt when that was last, and NextTry until when it rests.
 	Attempts           int32
 	EvictedAt, NextTry time.Time
+	// Ran is set once all of the job's pods have run at a time.
+	Ran bool
 }
 
 const (
@@ -61,8 +63,9 @@ func Clock(job mpi.Job, seen mpi.Observed, past Past, state mpi.GangState) mpi.G
 		state.Again = past.NextTry.Sub(seen.Now)
 		return state
 	}
-	// A launcher that runs may do without the others, as elastic programs do. A queue has a clock of its own.
-	if !state.Waits() || state.Never || seen.Queue != nil || launcherRuns(seen) {
+	// A launcher that runs may do without some that were there, as elastic programs do; not without those that never were:
+	// it waits for them. A queue has a clock of its own.
+	if !state.Waits() || state.Never || seen.Queue != nil || past.Ran && launcherRuns(seen) {
 		return state
 	}
 	from, limit := later(state.Since, past.NextTry), job.Gang.Timeout

@@ -96,8 +96,16 @@ func TestClock(t *testing.T) {
 				seen := pending(made(time.Hour, time.Hour), made(time.Hour))
 				seen.LauncherPods = []*corev1.Pod{mpitest.LauncherPod(job, 0, corev1.PodRunning, made(time.Hour, time.Hour))}
 				return seen
-			}(), past: gang.Past{Since: ago(time.Hour)},
+			}(), past: gang.Past{Since: ago(time.Hour), Ran: true},
 			want: mpi.GangState{Placed: 2, Since: ago(time.Hour)},
+		},
+		"a launcher that runs waits for workers that never were there": {
+			job: job, seen: func() mpi.Observed {
+				seen := pending(made(5*time.Minute, 5*time.Minute), made(5*time.Minute))
+				seen.LauncherPods = []*corev1.Pod{mpitest.LauncherPod(job, 0, corev1.PodRunning, made(5*time.Minute, 5*time.Minute))}
+				return seen
+			}(), past: gang.Past{Since: ago(time.Hour)},
+			want: mpi.GangState{Placed: 2, Since: ago(time.Hour), Again: 5 * time.Minute},
 		},
 		"a queue has its own clock": {
 			job: job, seen: func() mpi.Observed {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -541,6 +542,13 @@ func BenchmarkDecide(b *testing.B) {
 		},
 	} {
 		b.Run(name, func(b *testing.B) {
+			heap := func() uint64 {
+				runtime.GC()
+				var m runtime.MemStats
+				runtime.ReadMemStats(&m)
+				return m.HeapAlloc
+			}
+			before := heap()
 			w := newWorld()
 			var running []Entry
 			for range 1000 {
@@ -556,6 +564,7 @@ func BenchmarkDecide(b *testing.B) {
 				request := gangs(w, i)
 				waiting = append(waiting, entry(fmt.Sprint("ns-", i%20), fmt.Sprint("job-", i), request, i%60+1))
 			}
+			after := heap()
 			b.ReportAllocs()
 			for b.Loop() {
 				d := Decide(begin, w.snapshot(), waiting, running, Usage{})
@@ -563,6 +572,7 @@ func BenchmarkDecide(b *testing.B) {
 					b.Fatalf("%d wait and %d are let in", len(d.Held), len(d.Admit))
 				}
 			}
+			b.ReportMetric(float64(after-before)/(1<<20), "MiB")
 		})
 	}
 }
