@@ -145,13 +145,20 @@ func (q *quotas) claim(job mpi.Job, pods []quota.Pods, have []mpi.Quota, now tim
 	return own.told
 }
 
-// leave gives back the room that a job was let into and does not use yet, since it waits for something else.
-func (q *quotas) leave(job mpi.Job) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if c := q.jobs[job.Namespace][job.UID]; c != nil {
-		c.until = time.Time{}
+// settle gives back the room that a job was let into and does not use yet, since it waits for something else. It says
+// after what time to look again; 0: not before something happens.
+func (q *quotas) settle(job mpi.Job, seen mpi.Observed, out mpi.Outcome) time.Duration {
+	if !out.PodsMayStart {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if c := q.jobs[job.Namespace][job.UID]; c != nil {
+			c.until = time.Time{}
+		}
 	}
+	if len(seen.Shortages) > 0 && !job.Lifecycle.Suspended {
+		return shortFor
+	}
+	return 0
 }
 
 // alike tells whether two shortages differ in no more than what others use.

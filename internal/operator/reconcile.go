@@ -81,9 +81,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return again(nil, err)
 	}
 	out := mpi.Judge(job, seen)
-	if !out.PodsMayStart {
-		r.quotas.leave(job)
-	}
+	look := r.quotas.settle(job, seen, out)
 	refusals, err := r.cluster.Apply(ctx, job, plan.For(job, seen, out, r.settings))
 	told := r.tell(ctx, object, out.Refused(refusals))
 	if err != nil || told != nil {
@@ -97,10 +95,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil || reported != nil {
 		return again(err, reported)
 	}
-	result.RequeueAfter = sooner(sooner(result.RequeueAfter, next), turn)
-	if len(seen.Shortages) > 0 && !job.Lifecycle.Suspended {
-		result.RequeueAfter = sooner(result.RequeueAfter, shortFor)
-	}
+	result.RequeueAfter = sooner(sooner(sooner(result.RequeueAfter, next), turn), look)
 	if seen.Gang != nil {
 		result.RequeueAfter = sooner(result.RequeueAfter, seen.Gang.Again)
 	}
