@@ -199,7 +199,11 @@ func IsOfGang(message string) bool { return strings.Contains(message, "minCount 
 
 // gaveUp says why the job has failed.
 func (g GangState) gaveUp() string {
-	text := fmt.Sprintf("Not all of %s found a place in time, %s; the last time at %s.", count(g.Wanted, "pod"), times(g.Attempts), g.EvictedAt.UTC().Format(time.TimeOnly+" MST"))
+	text := fmt.Sprintf("Not all of %s had found a place in time at %s", count(g.Wanted, "pod"), g.EvictedAt.UTC().Format(time.TimeOnly+" MST"))
+	if before := g.Attempts - 1; before > 0 {
+		text += fmt.Sprintf(", after the job had been put back %s", times(before))
+	}
+	text += "."
 	if g.Message != "" {
 		text += " " + sentence(g.Message)
 	}

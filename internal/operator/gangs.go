@@ -166,14 +166,42 @@ func (g *gangs) observe(ctx context.Context, job mpi.Job, seen *mpi.Observed) er
 			state = *said
 		}
 	}
-	if state.Waits() && !state.Never && state.PodsFit == nil {
-		if nodes := g.reports.nodes(ctx); len(nodes) > 0 {
-			gang.Fits(job, *seen, nodes, &state)
-		}
-	}
+	g.room(ctx, job, *seen, &state)
 	state = gang.Clock(job, *seen, before, state)
 	seen.Gang = &state
 	return nil
+}
+
+// follow adds to what was seen of a job that another controller runs what its PodGroup says, if it has one.
+func (g *gangs) follow(ctx context.Context, job mpi.Job, seen *mpi.Observed) error {
+	if job.Past.Finish != nil || job.Lifecycle.Suspended {
+		return nil
+	}
+	for _, api := range g.apis {
+		found, err := api.of(ctx, job)
+		if err != nil {
+			return err
+		}
+		if len(found) == 0 {
+			continue
+		}
+		seen.PodGroups = found
+		state := gang.State(gang.Choice{Backend: api.backend}, job, *seen)
+		g.room(ctx, job, *seen, &state)
+		seen.Gang = &state
+		return nil
+	}
+	return nil
+}
+
+// room adds to the state of a job that waits how much room there is, where its back end does not say.
+func (g *gangs) room(ctx context.Context, job mpi.Job, seen mpi.Observed, state *mpi.GangState) {
+	if !state.Waits() || state.Never || state.PodsFit != nil {
+		return
+	}
+	if nodes := g.reports.nodes(ctx); len(nodes) > 0 {
+		gang.Fits(job, seen, nodes, state)
+	}
 }
 
 // forget drops what is kept of a job that is gone, or waits no longer.

@@ -167,7 +167,7 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 	together.embedded = line
 	theirs := &trainJobs{
 		quotas: limits,
-		live:   m.GetAPIReader(), clock: clock.RealClock{}, reporter: reports, queues: waiting, cluster: c, settings: settings,
+		live:   m.GetAPIReader(), clock: clock.RealClock{}, reporter: reports, queues: waiting, gangs: together, cluster: c, settings: settings,
 		runtimes: map[types.NamespacedName]usedRuntime{},
 	}
 	if err := addTrainJobs(m, restConfig, options, theirs); err != nil {

@@ -43,6 +43,7 @@ type trainJobs struct {
 	clock        clock.PassiveClock
 	reporter     *reporter
 	queues       *queues
+	gangs        *gangs
 	quotas       *quotas
 	// cluster writes NetworkPolicies.
 	cluster  *cluster.Cluster
@@ -157,6 +158,9 @@ func (t *trainJobs) Reconcile(ctx context.Context, request reconcile.Request) (r
 	seen.Shortages = t.quotas.of(ctx, converted, seen)
 	// The webhook tells it when the job is created, unless no operator answered then.
 	_, wrong := trainjob.Connections(*job, used)
+	if err := t.gangs.follow(ctx, converted, &seen); err != nil {
+		return reconcile.Result{}, err
+	}
 	out := trainjob.Follow(converted, seen, jobSet != nil, wrong)
 	refusals, err := t.isolate(ctx, converted, &seen, out)
 	if err != nil {

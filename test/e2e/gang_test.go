@@ -157,8 +157,37 @@ func TestGangsInTurn(t *testing.T) {
 		}
 		return nil
 	})
+	if err := api.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace("mpijob-system"), client.GracePeriodSeconds(0)); err != nil {
+		t.Fatal(err)
+	}
 	for _, job := range jobs {
 		waitFor(t, job, job.Name+" succeeds", succeeded)
+	}
+}
+
+// TestGangPutBack: a job that does not find its places in time gives up those it may have had, and is tried again.
+func TestGangPutBack(t *testing.T) {
+	nativeGangs(t)
+	t.Parallel()
+	const seat = "example.com/seat-back"
+	seats(t, seat, 1, 1)
+	job := seated(newNamespace(t), "again", seat, 3, "600")
+	job.Spec.RunPolicy.SchedulingPolicy.ScheduleTimeoutSeconds = new(int32(10))
+	create(t, job)
+	told := gangWaits(t, job, "put back once")
+	if told.Attempts != 1 || told.NextTry == nil {
+		t.Errorf("it is told as %+v", told)
+	}
+	eventually(t, "its pods are gone", time.Minute, func() error {
+		if n := len(podsOf(t, job, mpi.RoleWorker)) + len(podsOf(t, job, mpi.RoleLauncher)); n > 0 {
+			return fmt.Errorf("%d pods are there", n)
+		}
+		return nil
+	})
+	seats(t, seat, 2, 2)
+	report := reported(t, "MPIJob", job.Namespace, job.Name, "it runs in the end", inPhase(mpi.PhaseRunning))
+	for _, entry := range report.Status.Timeline {
+		t.Logf("%s %s %s", entry.Time.UTC().Format(time.TimeOnly), entry.Event, entry.Detail)
 	}
 }
 
