@@ -105,7 +105,7 @@ func (o *cloneOptions) run(ctx context.Context, args []string) error {
 	}
 	before := asWritten(job.Object)
 	after := before.DeepCopy()
-	unstructured.RemoveNestedField(after.Object, suspendField(after.GetKind())...)
+	notSuspended(after)
 	for _, text := range o.changes() {
 		if err := change(after, text); err != nil {
 			return err
@@ -124,6 +124,15 @@ func (o *cloneOptions) run(ctx context.Context, args []string) error {
 		fmt.Fprint(o.ErrOut, text)
 	}
 	return o.make(ctx, after)
+}
+
+// notSuspended takes out that a job is suspended, and what was there for that alone.
+func notSuspended(object *unstructured.Unstructured) {
+	path := suspendField(object.GetKind())
+	unstructured.RemoveNestedField(object.Object, path...)
+	if parent, found, _ := unstructured.NestedMap(object.Object, path[:len(path)-1]...); found && len(parent) == 0 {
+		unstructured.RemoveNestedField(object.Object, path[:len(path)-1]...)
+	}
 }
 
 // make creates the clone, or says what it would be.

@@ -64,35 +64,55 @@ func (o *compareOptions) run(ctx context.Context, args []string) error {
 	t := &comparison{table: table{header: []string{"", a.String(), b.String()}}}
 	fields, note := fieldRows(a, b)
 	if note == "" {
-		t.part("Fields", fields, o.all)
+		t.part("FIELDS", fields, o.all)
 	} else {
 		say(o.ErrOut, "note: %s", note)
 	}
-	t.part("How it did", runRows(a, b, o.Now()), true)
-	t.part("Used", useRows(a, b, rates), true)
-	t.part("Findings", findingRows(a, b), true)
-	return t.write(o.Factory, o.Out, "", true)
+	t.part("HOW IT DID", runRows(a, b, o.Now()), true)
+	t.part("USED", useRows(a, b, rates), true)
+	t.part("FINDINGS", findingRows(a, b), true)
+	return t.print(o.Factory)
 }
 
-// comparison is a table of two jobs.
-type comparison struct{ table }
+// comparison is a table of two jobs, in parts.
+type comparison struct {
+	table
+	titles []string
+	// ends are how many rows there are up to the end of each part.
+	ends []int
+}
 
 // part adds rows under a title: those that say anything and, unless all are wanted, differ.
 func (t *comparison) part(title string, rows [][3]string, all bool) {
 	rows = slices.DeleteFunc(rows, func(row [3]string) bool { return row[1] == "" && row[2] == "" || row[1] == row[2] && !all })
-	if len(rows) == 0 {
-		none := map[bool]string{true: "none", false: "no difference"}[all]
-		t.rows = append(t.rows, []cell{{text: title, colour: bold}, {text: none}, {}})
-		return
-	}
-	t.rows = append(t.rows, []cell{{text: title, colour: bold}, {}, {}})
 	for _, row := range rows {
-		cells := plain("  "+row[0], cmp.Or(row[1], "-"), cmp.Or(row[2], "-"))
+		cells := plain(row[0], cmp.Or(row[1], "-"), cmp.Or(row[2], "-"))
 		if row[1] != row[2] {
 			cells[1].colour, cells[2].colour = yellow, yellow
 		}
 		t.rows = append(t.rows, cells)
 	}
+	if len(rows) == 0 {
+		title += ": " + map[bool]string{true: "none", false: "no difference"}[all]
+	}
+	t.titles, t.ends = append(t.titles, title), append(t.ends, len(t.rows))
+}
+
+func (t *comparison) print(f *Factory) error {
+	const indent = "  "
+	widths := t.widths()
+	if err := writeRows(f, f.Out, indent, widths, [][]cell{plain(t.header...)}); err != nil {
+		return err
+	}
+	from := 0
+	for i, title := range t.titles {
+		say(f.Out, "%s", f.paint(bold, title))
+		if err := writeRows(f, f.Out, indent, widths, t.rows[from:t.ends[i]]); err != nil {
+			return err
+		}
+		from = t.ends[i]
+	}
+	return nil
 }
 
 // fieldRows are the fields of both jobs as users write them. The note says why they cannot be compared.
@@ -160,8 +180,9 @@ func flattenList(list []any, at string, into map[string]string) {
 			continue
 		}
 		key := strconv.Itoa(i)
-		if name, is := one["name"].(string); is {
-			key = name
+		if name, is := one["name"].(string); is && len(one) > 1 {
+			key, one = name, maps.Clone(one)
+			delete(one, "name")
 		}
 		flatten(one, at+"["+key+"]", into)
 	}

@@ -20,7 +20,9 @@ func asWritten(object *unstructured.Unstructured) *unstructured.Unstructured {
 	for _, name := range []string{"kubectl.kubernetes.io/last-applied-configuration", mpi.AnnotationCreator, mpi.AnnotationSuspendSetBy, mpi.AnnotationChangedBy} {
 		delete(annotations, name)
 	}
-	written.SetAnnotations(annotations)
+	if len(annotations) > 0 {
+		written.SetAnnotations(annotations)
+	}
 	if spec, found := object.DeepCopy().Object["spec"]; found {
 		written.Object["spec"] = spec
 	}

@@ -51,6 +51,7 @@ func commands() []group {
 		}},
 		{"Prepare jobs:", []func(*Factory) *cobra.Command{
 			newPlan,
+			newTemplates,
 			newRuntimes,
 			newMigrate,
 		}},

@@ -261,7 +261,11 @@ func (o *runtimesShowOptions) run(ctx context.Context, name string) error {
 		return o.output.print(o.Factory, one.object)
 	}
 	s := &story{Factory: o.Factory, to: o.Out}
-	named := func(name, value string) { s.line("  %-14s %s", name, oneLine(value)) }
+	named := func(name, value string) {
+		if value != "" {
+			s.line("  %-14s %s", name, oneLine(value))
+		}
+	}
 	s.line("%s, a %s (of the %s)", o.paint(bold, one.Name), one.Kind, one.of())
 	named("MPI", one.implementation())
 	if !one.IsMPI() {

@@ -69,9 +69,13 @@ func isTrainJob(object *unstructured.Unstructured) bool { return object.GetKind(
 
 func setNumber(mpiJob, trainJob []string) func(*unstructured.Unstructured, string) error {
 	return func(object *unstructured.Unstructured, value string) error {
-		n, err := strconv.ParseInt(value, 10, 32)
-		if err != nil || n < 0 {
-			return fmt.Errorf("%q must be a whole number, 0 or more", value)
+		var n any = value // of a template, which has a parameter there
+		if !parameter.MatchString(value) {
+			whole, err := strconv.ParseInt(value, 10, 32)
+			if err != nil || whole < 0 {
+				return fmt.Errorf("%q must be a whole number, 0 or more", value)
+			}
+			n = whole
 		}
 		path := mpiJob
 		if isTrainJob(object) {
@@ -141,7 +145,7 @@ func setCommand(object *unstructured.Unstructured, value string) error {
 // setSize changes what each worker has of a resource: of CPU and memory what is written of it already, a limit otherwise.
 func setSize(name string) func(*unstructured.Unstructured, string) error {
 	return func(object *unstructured.Unstructured, value string) error {
-		if _, err := resource.ParseQuantity(value); err != nil {
+		if _, err := resource.ParseQuantity(value); err != nil && !parameter.MatchString(value) {
 			return fmt.Errorf("%q must be a quantity, such as 4, 500m or 16Gi", value)
 		}
 		if isTrainJob(object) {

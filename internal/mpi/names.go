@@ -63,6 +63,9 @@ const (
 // come with their namespace) and on inference services (whose names come without); either form is taken.
 const AnnotationConnections = "opendatahub.io/connections"
 
+// LabelTemplate stands on ConfigMaps that keep a job as a template, for the command line; its value is "job".
+const LabelTemplate = Group + "/template"
+
 // IstioInject is a label and an annotation of pods: with the value "false" it keeps a service mesh's proxy out of
 // it: ranks talk to each other directly, and a job would not end while the proxy runs.
 const IstioInject = "sidecar.istio.io/inject"
