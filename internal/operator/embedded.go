@@ -64,8 +64,8 @@ type embedded struct {
 	usage gang.Usage
 	// decided are jobs that are to be told of a decision.
 	decided []types.NamespacedName
-	// known is when all nodes and pods were known first, next is when the next pass may be.
-	known, next time.Time
+	// next is when the next pass may be.
+	next time.Time
 }
 
 // candidate is a job as the queue sees it.
@@ -133,6 +133,9 @@ func (e *embedded) source() source.Source {
 
 // run decides whenever something has changed, until the context ends.
 func (e *embedded) run(ctx context.Context) error {
+	e.mu.Lock()
+	e.next = e.clock.Now().Add(settling)
+	e.mu.Unlock()
 	select {
 	case <-ctx.Done():
 		return nil
@@ -372,14 +375,6 @@ func (e *embedded) decide() {
 	}
 	snapshot, pods, known := e.nodes.Snapshot(now)
 	if !known {
-		return
-	}
-	if e.known.IsZero() {
-		e.known = now
-	}
-	if left := e.known.Add(settling).Sub(now); left > 0 {
-		e.next = now.Add(left)
-		e.wake()
 		return
 	}
 	var waiting, running []gang.Entry
