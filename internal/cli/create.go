@@ -88,6 +88,7 @@ that; --dry-run=client prints what would be created and asks nothing.`,
 	flags.StringArrayVar(&o.labels, "label", nil, "A label of the job, as NAME=VALUE; may be repeated")
 	flags.StringVar(&o.runtime, "runtime", "", "Make a TrainJob with this runtime of Kubeflow Trainer")
 	flags.Int64Var(&o.user, "run-as-user", 0, "Run the pods as the user of this number; the image's own otherwise")
+	flags.Int32Var(&o.retries, "retries", 0, "How often to try the command again when it fails")
 	flags.DurationVar(&o.deadline, "deadline", 0, "End the job after so long, such as 4h; 0: never")
 	flags.BoolVar(&o.suspend, "suspend", false, "Create it suspended")
 	flags.StringVar(&o.dryRun, "dry-run", "none", "client: print what would be created; server: also ask the API server whether it would take it")

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
@@ -73,9 +74,13 @@ func (o *listOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if len(phases) > 0 {
-		jobs = slices.DeleteFunc(jobs, func(job Job) bool { return !slices.Contains(phases, job.Phase()) })
+	said := map[types.UID]string{}
+	for _, job := range jobs {
+		said[job.UID] = told(job)
 	}
+	jobs = slices.DeleteFunc(jobs, func(job Job) bool {
+		return len(phases) > 0 && !slices.Contains(phases, job.Phase()) || len(args) == 0 && !o.gone && job.Object == nil
+	})
 	if o.output.objects() {
 		return o.printObjects(jobs, len(args) == 1)
 	}
@@ -87,7 +92,13 @@ func (o *listOptions) run(ctx context.Context, args []string) error {
 	if err := t.write(o.Factory, o.Out, "", !o.noHeaders); err != nil || !o.watch {
 		return err
 	}
-	return o.follow(ctx, args, phases, t.widths())
+	return o.follow(ctx, args, phases, t.widths(), said)
+}
+
+// told is what of a job is worth a line when it changes; durations grow by themselves.
+func told(job Job) string {
+	status := statusOf(job)
+	return strings.Join([]string{string(status.Phase), why(job), status.Workers.Summary}, " ")
 }
 
 // jobs are those that are named, or all that the flags pick.
@@ -110,7 +121,7 @@ func (o *listOptions) jobs(ctx context.Context, args []string) ([]Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	selection.Gone = o.gone
+	selection.Gone = o.gone || o.watch // what is told of them is no news
 	jobs, notes, err := o.Jobs(ctx, selection)
 	for _, note := range notes {
 		say(o.ErrOut, "note: %s", note)
@@ -216,33 +227,23 @@ func (o *listOptions) row(job Job) []cell {
 	return row
 }
 
-// follow prints a line for each change of a record.
-func (o *listOptions) follow(ctx context.Context, args []string, phases []mpi.Phase, widths []int) error {
+// follow prints a line for each record that says something else than what was said of its job.
+func (o *listOptions) follow(ctx context.Context, args []string, phases []mpi.Phase, widths []int, said map[types.UID]string) error {
 	selection, err := o.selection(o.everywhere, o.selector)
 	if err != nil {
 		return err
 	}
-	said := map[string]string{}
 	return o.watchReports(ctx, selection.Namespace, nil, func(report *v1alpha1.JobReport) (bool, error) {
 		job := goneJob(report)
 		named := len(args) == 0 || slices.Contains(args, job.Name) || slices.Contains(args, job.String())
 		if !named || len(phases) > 0 && !slices.Contains(phases, job.Phase()) {
 			return false, nil
 		}
-		row := o.row(job)
-		var texts []string
-		for _, c := range row[:len(row)-2] { // durations grow by themselves
-			texts = append(texts, c.text)
+		if said[job.UID] == told(job) {
+			return false, nil
 		}
-		key := string(report.UID)
-		if line := strings.Join(texts, "\n"); said[key] != line {
-			_, before := said[key]
-			said[key] = line
-			if before || report.CreationTimestamp.After(o.Now().Add(-time.Minute)) {
-				return false, writeRows(o.Factory, o.Out, "", widths, [][]cell{row})
-			}
-		}
-		return false, nil
+		said[job.UID] = told(job)
+		return false, writeRows(o.Factory, o.Out, "", widths, [][]cell{o.row(job)})
 	})
 }
 

@@ -38,7 +38,7 @@ const labelPriority = "kueue.x-k8s.io/priority-class"
 // wish is a job as its user describes it with flags.
 type wish struct {
 	job                            string
-	workers, gpus, slots           int32
+	workers, gpus, slots, retries  int32
 	gpuName, cpu, memory           string
 	image, command, implementation string
 	queue, priority, runtime       string
@@ -56,7 +56,7 @@ type wish struct {
 
 // wishFlags describe a job; they do not go with a file, which does.
 var wishFlags = []string{
-	"workers", "gpu", "gpu-resource", "cpu", "memory", "image", "command", "slots", "implementation", "queue", "priority", "connection", "env", "label", "runtime", "run-as-user", "deadline", "suspend",
+	"workers", "gpu", "gpu-resource", "cpu", "memory", "image", "command", "slots", "implementation", "queue", "priority", "connection", "env", "label", "runtime", "run-as-user", "retries", "deadline", "suspend",
 }
 
 // complete checks what the flags say, and works out what follows from it. Everything that is wrong is told at once.
@@ -122,6 +122,9 @@ func (w *wish) numbers() []string {
 	if w.slots < 0 || w.slots == 0 && w.changed("slots") {
 		note("--slots %d: must be 1 or more", w.slots)
 	}
+	if w.retries < 0 {
+		note("--retries %d: must be 0 or more", w.retries)
+	}
 	if w.deadline < 0 || w.deadline%time.Second != 0 {
 		note("--deadline %s: must be whole seconds, 1 or more", w.deadline)
 	}
@@ -139,6 +142,9 @@ func (w *wish) notWithRuntime() []string {
 	}
 	if w.changed("run-as-user") {
 		wrong = append(wrong, "--run-as-user: the runtime says as whom its pods run")
+	}
+	if w.changed("retries") {
+		wrong = append(wrong, "--retries: the runtime says how often its jobs are tried again")
 	}
 	if w.priority != "" && w.queue == "" {
 		wrong = append(wrong, "--priority: a TrainJob has one in a queue alone; add --queue, or take a runtime whose pods have one")
@@ -254,13 +260,15 @@ func (w *wish) mpiJob(ctx context.Context, f *Factory, namespace string) (*unstr
 		Spec: kubeflow.MPIJobSpec{
 			SlotsPerWorker:    &slots,
 			MPIImplementation: kubeflow.MPIImplementation(w.implementation),
-			RunPolicy:         kubeflow.RunPolicy{CleanPodPolicy: new(kubeflow.CleanPodPolicyRunning)},
+			RunPolicy:         kubeflow.RunPolicy{CleanPodPolicy: new(kubeflow.CleanPodPolicyRunning), BackoffLimit: &w.retries},
 			MPIReplicaSpecs: map[kubeflow.MPIReplicaType]*kubeflow.ReplicaSpec{
 				kubeflow.MPIReplicaTypeLauncher: role(launcher, nil),
 				kubeflow.MPIReplicaTypeWorker:   role(worker, &w.workers),
 			},
 		},
 	}
+	// A launcher that is started again in its pod has its log written over.
+	job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeLauncher].RestartPolicy = kubeflow.RestartPolicyNever
 	if w.deadline > 0 {
 		job.Spec.RunPolicy.ActiveDeadlineSeconds = new(int64(w.deadline / time.Second))
 	}
