@@ -38,6 +38,12 @@ func TestWhatKubernetesSays(t *testing.T) {
 	}
 
 	check(t, map[string]expect{
+		"quota-exhausted": {mpi.CodeQuotaExhausted, without(20, short("32", "24"))},
+		"quota-exhausted-behind-others": {mpi.CodeQuotaExhausted, without(20, short("64", "24"), func(s *scene) {
+			s.seen.Shortages[0].Ahead = resource.MustParse("30")
+		})},
+		"quota-too-small":           {mpi.CodeQuotaTooSmall, without(20, short("32", "24"), asked("40"))},
+		"quota-too-small-suspended": {mpi.CodeQuotaTooSmall, without(20, short("32", "0"), asked("40"), func(s *scene) { s.job.Lifecycle.Suspended = true })},
 		"image-not-found": {mpi.CodeImagePull, starting(2, mpitest.Waiting("ErrImagePull", `failed to pull and unpack image "quay.io/nobody/nothing:1": failed to resolve reference "quay.io/nobody/nothing:1": quay.io/nobody/nothing:1: not found`))},
 		"image-unauthorized": {mpi.CodeImagePull, starting(3, mpitest.Waiting("ImagePullBackOff",
 			`Back-off pulling image "quay.io/nobody/nothing:1": ErrImagePull: failed to authorize: failed to fetch anonymous token: unexpected status: 401 Unauthorized`))},
@@ -138,4 +144,28 @@ func TestWhatKubernetesSays(t *testing.T) {
 			s.seen.Launcher.Status.Conditions[0].Reason = batchv1.JobReasonDeadlineExceeded
 		})},
 	})
+}
+
+// without is a job of so many workers that has no pods yet.
+func without(workers int32, change ...func(*scene)) scene {
+	s := running(workers)
+	s.seen = mpi.Observed{}
+	return s.with(change...)
+}
+
+// short has a quota lack GPUs for a job of 20 workers with one each.
+func short(hard, used string) func(*scene) {
+	return func(s *scene) {
+		s.seen.Shortages = []mpi.Shortage{{
+			Quota: "team-a", Resource: "requests.nvidia.com/gpu", Asked: resource.MustParse("20"), Hard: resource.MustParse(hard), Used: resource.MustParse(used),
+			By: []mpi.Share{{Role: mpi.RoleWorker, Count: 20, Each: resource.MustParse("1")}},
+		}}
+	}
+}
+
+// asked has the workers ask for two each, so much in all.
+func asked(all string) func(*scene) {
+	return func(s *scene) {
+		s.seen.Shortages[0].Asked, s.seen.Shortages[0].By[0].Each = resource.MustParse(all), resource.MustParse("2")
+	}
 }
