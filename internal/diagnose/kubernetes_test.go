@@ -44,7 +44,7 @@ func TestWhatKubernetesSays(t *testing.T) {
 		})},
 		"quota-too-small":           {mpi.CodeQuotaTooSmall, without(20, short("32", "24"), asked("40"))},
 		"quota-too-small-suspended": {mpi.CodeQuotaTooSmall, without(20, short("32", "0"), asked("40"), func(s *scene) { s.job.Lifecycle.Suspended = true })},
-		"image-not-found": {mpi.CodeImagePull, starting(2, mpitest.Waiting("ErrImagePull", `failed to pull and unpack image "quay.io/nobody/nothing:1": failed to resolve reference "quay.io/nobody/nothing:1": quay.io/nobody/nothing:1: not found`))},
+		"image-not-found":           {mpi.CodeImagePull, starting(2, mpitest.Waiting("ErrImagePull", `failed to pull and unpack image "quay.io/nobody/nothing:1": failed to resolve reference "quay.io/nobody/nothing:1": quay.io/nobody/nothing:1: not found`))},
 		"image-unauthorized": {mpi.CodeImagePull, starting(3, mpitest.Waiting("ImagePullBackOff",
 			`Back-off pulling image "quay.io/nobody/nothing:1": ErrImagePull: failed to authorize: failed to fetch anonymous token: unexpected status: 401 Unauthorized`))},
 		"image-registry-away": {mpi.CodeImagePull, starting(1, mpitest.Waiting("ErrImagePull", `dial tcp: lookup registry.example.com: no such host`))},
