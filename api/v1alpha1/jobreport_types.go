@@ -15,6 +15,7 @@ import (
 // +kubebuilder:printcolumn:name="Job",type=string,JSONPath=`.spec.jobRef.name`,description="The job's name."
 // +kubebuilder:printcolumn:name="Kind",type=string,JSONPath=`.spec.jobRef.kind`,description="The job's kind."
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="Where the job is in its life."
+// +kubebuilder:printcolumn:name="Why",type=string,JSONPath=`.status.findings[0].code`,description="What is wrong with the job, in one word; empty where nothing is."
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.workers.summary`,description="How many workers are ready, of those wanted."
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.message`,description="Why it is there, in words."
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
