@@ -264,3 +264,30 @@ func FuzzConversions(f *testing.F) {
 		}
 	})
 }
+
+// TestDocumentedExamples: what docs/migration.md shows side by side is what comes out.
+func TestDocumentedExamples(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "migration.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var jobs []map[string]any
+	for i, part := range strings.Split(string(text), "```") {
+		if block, is := strings.CutPrefix(part, "yaml\n"); is && i%2 == 1 {
+			jobs = append(jobs, read(t, []byte(block)))
+		}
+	}
+	if len(jobs) != 4 {
+		t.Fatalf("there are %d jobs, want 2 pairs", len(jobs))
+	}
+	for i := 0; i < len(jobs); i += 2 {
+		result, errs := ToTrainJob(jobs[i], Options{})
+		if len(errs) > 0 {
+			t.Fatal(errs.ToAggregate())
+		}
+		if diff := cmp.Diff(jobs[i+1], result.Object); diff != "" {
+			t.Errorf("pair %d (-docs +converted)\n%s", i/2, diff)
+		}
+	}
+}
