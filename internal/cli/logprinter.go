@@ -22,9 +22,9 @@ type logPrinter struct {
 	timestamps, colours bool
 	// follows is set while more may come.
 	follows bool
-	json                *json.Encoder
-	out                 *bufio.Writer
-	text                []byte
+	json    *json.Encoder
+	out     *bufio.Writer
+	text    []byte
 
 	mu       sync.Mutex
 	job      Job

@@ -43,6 +43,8 @@ func commands() []group {
 			newList,
 			newDescribe,
 			newLogs,
+			newExplain,
+			newDoctor,
 			newEvents,
 			newTop,
 			newWait,
@@ -73,11 +75,14 @@ func Main(ctx context.Context, argv []string, streams genericiooptions.IOStreams
 	return f.exit(ctx, root.ExecuteContext(ctx))
 }
 
-// displayName is how users call a binary: one that is named as a plug-in of oc is called by it.
+// displayName is how users call a binary: one that is named as a plug-in of oc is called by it. krew makes one word of a
+// plug-in's name.
 func displayName(program string) string {
-	program = strings.TrimSuffix(filepath.Base(program), ".exe")
-	if strings.HasPrefix(program, "oc-") {
+	switch program = strings.TrimSuffix(filepath.Base(program), ".exe"); {
+	case strings.HasPrefix(program, "oc-"):
 		return "oc odh mpijob"
+	case program == "kubectl-odh_mpijob":
+		return "kubectl odh-mpijob"
 	}
 	return "kubectl odh mpijob"
 }

@@ -216,7 +216,7 @@ func quoted(command []string) string {
 	words := make([]string, len(command))
 	for i, word := range command {
 		words[i] = word
-		if word == "" || strings.ContainsAny(word, " \t\n'\"|&;<>()$`*?~\\") {
+		if word == "" || strings.ContainsAny(word, " \t\n'\"|&;<>()[]{}$`*?~\\") {
 			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 		}
 	}
