@@ -265,7 +265,7 @@ func (p priceList) notes(lines []usageLine) []string {
 
 // sum adds jobs up to lines.
 func sum(jobs []Job, prices priceList, by string) []usageLine {
-	var lines []usageLine
+	lines := []usageLine{} // none is [] as JSON
 	for _, job := range jobs {
 		line := usageLine{Namespace: job.Namespace, Jobs: 1, use: cost.Consumed(statusOf(job).Consumption)}
 		if by == "job" {
