@@ -133,7 +133,7 @@ func automatic(native bool, job mpi.Job) Choice {
 	case odd == "":
 		return Choice{Backend: PodGroup}
 	case asks:
-		return Choice{Backend: PodGroup, Wrong: odd}
+		return Choice{Backend: PodGroup, Wrong: fmt.Sprintf("%s Or leave out %s.", odd, job.Fields.Gang)}
 	}
 	return Choice{}
 }
@@ -153,7 +153,7 @@ func unlike(job mpi.Job) string {
 		return ""
 	}
 	return fmt.Sprintf("The pods cannot be placed together: the launcher's %s is %q and the workers' is %q, and the scheduler takes only pods of which it is the same. "+
-		"Give both the same, or leave out %s.", field, is, other, job.Fields.Gang)
+		"Give both the same.", field, is, other)
 }
 
 func schedulerOf(spec corev1.PodSpec) string {

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -201,6 +202,19 @@ func (g *gangs) room(ctx context.Context, job mpi.Job, seen mpi.Observed, state 
 	}
 	if nodes := g.reports.nodes(ctx); len(nodes) > 0 {
 		gang.Fits(job, seen, nodes, state)
+	}
+}
+
+// check tells why the pods of a new job cannot be placed together, as an error where its user can mend that, else as a
+// warning.
+func (g *gangs) check(job mpi.Job) (field.ErrorList, []string) {
+	switch choice := gang.Choose(g.setting, g.has, job); {
+	case choice.Wrong == "":
+		return nil, nil
+	case !g.has(choice.Backend):
+		return nil, []string{choice.Wrong}
+	default:
+		return field.ErrorList{field.Forbidden(job.Fields.Gang, choice.Wrong)}, nil
 	}
 }
 

@@ -186,7 +186,7 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 		}
 	}
 	if options.WebhookPort != 0 {
-		if err := addWebhooks(m, certificate, options.Namespace, c, settings, reports); err != nil {
+		if err := addWebhooks(m, certificate, options.Namespace, c, settings, reports, together); err != nil {
 			return nil, err
 		}
 	}

@@ -25,7 +25,7 @@ import (
 
 // addWebhooks serves the admission of jobs. The webhooks fail open (config/webhook): the operator checks every
 // job again before it runs it, so that a job refused here and one refused there differ only in when it is told.
-func addWebhooks(m manager.Manager, served *certificate, namespace string, c *cluster.Cluster, settings plan.Settings, reports *reporter) error {
+func addWebhooks(m manager.Manager, served *certificate, namespace string, c *cluster.Cluster, settings plan.Settings, reports *reporter, together *gangs) error {
 	keeper := &certificateKeeper{certificate: served, client: m.GetClient(), live: m.GetAPIReader(), namespace: namespace}
 	if err := m.Add(keeper); err != nil {
 		return fmt.Errorf("add certificate keeper: %w", err)
@@ -37,7 +37,7 @@ func addWebhooks(m manager.Manager, served *certificate, namespace string, c *cl
 		}
 		path := "/validate-" + strings.ReplaceAll(gvk.Group, ".", "-") + "-" + gvk.Version + "-" + strings.ToLower(gvk.Kind)
 		m.GetWebhookServer().Register(path, &admission.Webhook{
-			Handler: &validator{kind: kind, decoder: admission.NewDecoder(m.GetScheme()), cluster: c, live: m.GetAPIReader(), settings: settings},
+			Handler: &validator{kind: kind, decoder: admission.NewDecoder(m.GetScheme()), cluster: c, live: m.GetAPIReader(), settings: settings, gangs: together},
 		})
 	}
 	addGuards(m, c, settings, reports)
@@ -51,6 +51,7 @@ type validator struct {
 	cluster  *cluster.Cluster
 	live     client.Reader
 	settings plan.Settings
+	gangs    *gangs
 }
 
 // sameConnections tells whether two states of a job name the same connections. They are an annotation, which a change of
@@ -88,6 +89,10 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 		var clashes field.ErrorList
 		clashes, missing = mpi.CheckConnections(job.Namespace, cluster.Connections(ctx, v.live, job.Namespace, job.Connections))
 		errs = append(errs, clashes...)
+	}
+	if request.Operation == admissionv1.Create {
+		apart, warned := v.gangs.check(job)
+		errs, missing = append(errs, apart...), append(missing, warned...)
 	}
 	found := v.cluster.Preflight(ctx, job, v.settings)
 	request.Name = object.GetName()

@@ -191,6 +191,18 @@ func TestGangPutBack(t *testing.T) {
 	}
 }
 
+// TestGangUnlike: a job that asks for what its scheduler cannot do is refused, and says what to change.
+func TestGangUnlike(t *testing.T) {
+	nativeGangs(t)
+	job := seated(newNamespace(t), "unlike", "", 2, "600")
+	job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeLauncher].Template.Spec.SchedulerName = "another"
+	err := api.Create(t.Context(), job)
+	if err == nil || !strings.Contains(err.Error(), "schedulerName") {
+		t.Errorf("it is taken: %v", err)
+	}
+	t.Logf("%v", err)
+}
+
 // TestGangTimeout: a job that does not find its places in time is put back, and fails in the end.
 func TestGangTimeout(t *testing.T) {
 	nativeGangs(t)
