@@ -34,6 +34,8 @@ else
   was_up=yes; bin/cluster status >/dev/null 2>&1 || was_up=no
   step run make run
   step e2e make e2e
+  # By themselves: with Kueue every new pod waits for its webhook, also those of all other tests.
+  step queues make e2e SUITE=Queue WITH=kueue,trainer
   # Kubernetes' gate for gangs changes how every job is placed, so that the other tests run without it.
   step gangs make e2e SUITE='^TestGang' SAMPLES=openmpi GANGS=native
   make cluster-up GANGS=none || failed=1

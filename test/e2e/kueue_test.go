@@ -26,7 +26,7 @@ func queueIn(t *testing.T, namespace string, pods int, how ...string) *unstructu
 	t.Helper()
 	if _, err := api.RESTMapper().RESTMapping(gang.WorkloadKind.GroupKind(), gang.WorkloadKind.Version); err != nil {
 		if apimeta.IsNoMatchError(err) {
-			t.Skip("SKIPPED: Kueue is not installed here; make cluster-up WITH=kueue,trainer does that")
+			t.Skip("SKIPPED: Kueue is not installed here; make e2e SUITE=Queue WITH=kueue,trainer runs this")
 		}
 		t.Fatal(err)
 	}
@@ -170,9 +170,9 @@ func TestNoDeadlockInAQueue(t *testing.T) {
 	}
 }
 
-// TestSmallJobsBehindABigOne: in a strict queue they wait until it runs, though there is room for them; in any other they
+// TestQueueOfSmallJobsBehindABigOne: in a strict queue they wait until it runs, though there is room for them; in any other they
 // go first, as its administrator has chosen.
-func TestSmallJobsBehindABigOne(t *testing.T) {
+func TestQueueOfSmallJobsBehindABigOne(t *testing.T) {
 	t.Parallel()
 	for strategy, overtakes := range map[string]bool{"StrictFIFO": false, "BestEffortFIFO": true} {
 		t.Run(strategy, func(t *testing.T) {
@@ -201,8 +201,8 @@ func TestSmallJobsBehindABigOne(t *testing.T) {
 	}
 }
 
-// TestPreemptedAsAWhole: a job makes room as a whole for a more important one, and comes back after that.
-func TestPreemptedAsAWhole(t *testing.T) {
+// TestQueuePreemptsAsAWhole: a job makes room as a whole for a more important one, and comes back after that.
+func TestQueuePreemptsAsAWhole(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
 	queueIn(t, namespace, 5, "  preemption: {withinClusterQueue: LowerPriority}")
@@ -230,9 +230,9 @@ func TestPreemptedAsAWhole(t *testing.T) {
 	}
 }
 
-// TestPodsThatFindNoNodeInTime: a job that was let in gives its quota back when its pods do not all find a node in the
+// TestQueueTakesBackWhatFindsNoNodes: a job that was let in gives its quota back when its pods do not all find a node in the
 // time that it says, is tried again, and fails at last.
-func TestPodsThatFindNoNodeInTime(t *testing.T) {
+func TestQueueTakesBackWhatFindsNoNodes(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
 	queueIn(t, namespace, 3)
@@ -257,8 +257,8 @@ func TestPodsThatFindNoNodeInTime(t *testing.T) {
 	hasNoPods(t, job)
 }
 
-// TestOperatorKilledWhileJobsWait: nothing of a job that waits is lost with the operator, and nothing is made twice.
-func TestOperatorKilledWhileJobsWait(t *testing.T) {
+// TestQueueOutlivesTheOperator: nothing of a job that waits is lost with the operator, and nothing is made twice.
+func TestQueueOutlivesTheOperator(t *testing.T) {
 	namespace := newNamespace(t)
 	queueIn(t, namespace, 3)
 	first, second := queuedJob(namespace, "first", 2), queuedJob(namespace, "second", 2)
