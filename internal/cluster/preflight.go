@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -100,6 +101,9 @@ func (c *Cluster) preflight(ctx context.Context, job mpi.Job, probes []probe, ob
 			}
 		}
 		found.Short = quota.Shortages(pods, objects, quotas)
+		if slices.ContainsFunc(found.Short, func(s mpi.Shortage) bool { return !s.Never() }) {
+			found.Short = quota.Shortages(pods, objects, quota.Without(quotas, c.leaving(ctx, job)))
+		}
 	}
 	for _, answer := range answers {
 		found.Errs = append(found.Errs, answer.Errs...)
@@ -111,6 +115,24 @@ func (c *Cluster) preflight(ctx context.Context, job mpi.Job, probes []probe, ob
 		return slices.ContainsFunc(found.Short, func(s mpi.Shortage) bool { return strings.Contains(text, "exceeded quota: "+s.Quota+",") })
 	})
 	return found
+}
+
+// leaving are the pods of a namespace that will be gone in a moment and still use its quotas: those that are being
+// deleted, and those of an earlier job of a new one's name, which has to wait for them in any case. With very many pods
+// not all are looked at.
+func (c *Cluster) leaving(ctx context.Context, job mpi.Job) []*corev1.Pod {
+	var list corev1.PodList
+	if err := c.live.List(ctx, &list, client.InNamespace(job.Namespace), client.Limit(page)); err != nil {
+		return nil
+	}
+	own := labels.SelectorFromSet(job.Selector())
+	var leaving []*corev1.Pod
+	for i := range list.Items {
+		if pod := &list.Items[i]; pod.DeletionTimestamp != nil || own.Matches(labels.Set(pod.Labels)) {
+			leaving = append(leaving, pod)
+		}
+	}
+	return leaving
 }
 
 // probe is a pod to ask about.

@@ -75,6 +75,7 @@ func TestQuotaPreflight(t *testing.T) {
 		change           func(*kubeflow.MPIJob)
 		hard, used       string
 		limits           []corev1.LimitRangeItem
+		there            map[string]string
 		taken, forbidden bool
 		says             []string
 	}{
@@ -92,6 +93,14 @@ func TestQuotaPreflight(t *testing.T) {
 			says: []string{"exceeded quota", "8 requests.nvidia.com/gpu (4 workers with 2 each), and of the 32 that quota team allows 25 are in use, 7 free", "use at most 3 workers", mpi.AnnotationWaitForQuota},
 		},
 		{name: "nothing is free", workers: 1, change: gpus, hard: "requests.nvidia.com/gpu=32", used: "requests.nvidia.com/gpu=32", forbidden: true, says: []string{"2 requests.nvidia.com/gpu (1 worker with 2)", "0 free; ask for less"}},
+		{
+			name: "what is left of an earlier job of its name goes", workers: 4, hard: "pods=5", used: "pods=1", taken: true,
+			there: map[string]string{mpi.LabelJob: "pi", mpi.LabelOperator: mpi.OperatorName},
+		},
+		{
+			name: "others stay", workers: 4, hard: "pods=5", used: "pods=1", forbidden: true, says: []string{"1 are in use"},
+			there: map[string]string{mpi.LabelJob: "e", mpi.LabelOperator: mpi.OperatorName},
+		},
 		{name: "it waits", workers: 4, change: annotated(mpi.AnnotationWaitForQuota, "true"), hard: "pods=5", used: "pods=3", taken: true},
 		{name: "it waits in a queue", workers: 4, change: func(o *kubeflow.MPIJob) { o.Labels = map[string]string{mpi.LabelQueue: "team"} }, hard: "pods=5", used: "pods=3", taken: true},
 		{name: "it would wait for ever", workers: 5, change: annotated(mpi.AnnotationWaitForQuota, "true"), hard: "pods=5", says: []string{"6 pods"}},
@@ -132,6 +141,12 @@ func TestQuotaPreflight(t *testing.T) {
 				limits := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "team"}, Spec: corev1.LimitRangeSpec{Limits: test.limits}}
 				create(t, limits)
 				defer func() { _ = api.Delete(t.Context(), limits) }()
+			}
+			if test.there != nil {
+				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "there", Labels: test.there}, Spec: mpitest.Template().Spec}
+				eventually(t, "a pod is there", func() error { return api.Create(t.Context(), pod) })
+				defer func() { _ = api.Delete(t.Context(), pod, client.GracePeriodSeconds(0)) }()
+				setQuota(t, namespace, test.hard, test.used)
 			}
 			job := mpitest.MPIJob(namespace, test.workers)
 			if test.change != nil {

@@ -264,6 +264,21 @@ func ShortagesAfter(ahead, pods []Pods, quotas []mpi.Quota) []mpi.Shortage {
 	return short
 }
 
+// Without are quotas as they are when some pods that use them are gone.
+func Without(quotas []mpi.Quota, gone []*corev1.Pod) []mpi.Quota {
+	var less []Pods
+	for _, pod := range gone {
+		if !mpi.HasEnded(pod) {
+			less = append(less, Counted("", -1, pod))
+		}
+	}
+	all := slices.Clone(quotas)
+	for i := range all {
+		all[i].Used = sum(all[i], less)
+	}
+	return all
+}
+
 // sum is what of a quota is used when some more pods are there.
 func sum(quota mpi.Quota, more []Pods) corev1.ResourceList {
 	used := corev1.ResourceList{}
