@@ -57,7 +57,7 @@ undeploy: ## Remove the operator, its CRD and with it every MPIJob.
 .PHONY: install-cli
 install-cli: ## Install kubectl odh mpijob and oc odh mpijob with their completion into TO.
 	@mkdir -p $(TO)
-	@go build -ldflags '-s -w' -o $(TO)/kubectl-odh-mpijob ./cmd/kubectl-odh-mpijob
+	@CGO_ENABLED=0 go build -ldflags '-s -w' -o $(TO)/kubectl-odh-mpijob ./cmd/kubectl-odh-mpijob
 	@ln -sf kubectl-odh-mpijob $(TO)/oc-odh-mpijob
 	@for name in kubectl oc; do $(TO)/kubectl-odh-mpijob completion $$name >$(TO)/$${name}_complete-odh-mpijob; chmod +x $(TO)/$${name}_complete-odh-mpijob; done
 	@echo "kubectl odh mpijob is in $(TO)"; case ":$$PATH:" in *":$(TO):"*) ;; *) echo "which is not in your PATH yet";; esac

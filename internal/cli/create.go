@@ -136,7 +136,7 @@ func (o *createOptions) run(ctx context.Context) error {
 	job := newJob(objects[0])
 	if o.logs {
 		if err := o.call(ctx, "logs", job.String(), "--namespace", job.Namespace, "--follow"); err != nil || ctx.Err() != nil {
-			return cmp.Or(o.left(ctx, job), err)
+			return cmp.Or(err, o.left(ctx, job))
 		}
 	}
 	if o.wait || o.logs {
