@@ -48,6 +48,8 @@ func commands() []group {
 			newEvents,
 			newTop,
 			newWait,
+			newExec,
+			newPortForward,
 			newCompare,
 			newUsage,
 		}},

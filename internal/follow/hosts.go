@@ -19,8 +19,8 @@ type Hosts struct {
 	LauncherRuns bool
 }
 
-// place is where a rank is if MPI fills one host after another, as it does unless it is told otherwise.
-func (h Hosts) place(rank int) (Place, bool) {
+// Place is where a rank is if MPI fills one host after another, as it does unless it is told otherwise.
+func (h Hosts) Place(rank int) (Place, bool) {
 	if h.Slots <= 0 {
 		return Place{}, false
 	}
@@ -79,7 +79,7 @@ func (a *atlas) place(rank int, otherwise Place) Place {
 	if at, seen := a.seen[rank]; seen {
 		return at
 	}
-	if at, known := a.hosts.place(rank); known {
+	if at, known := a.hosts.Place(rank); known {
 		return at
 	}
 	return otherwise

@@ -128,3 +128,9 @@ func containerOf(pod *corev1.Pod, named string) string {
 	}
 	return ""
 }
+
+// Reason is why a pod's main container does not run, in a word.
+func Reason(pod *corev1.Pod) string { return reason(pod, containerOf(pod, "")) }
+
+// Container is the container of a pod that is meant by a name; by none, the main one.
+func Container(pod *corev1.Pod, named string) string { return containerOf(pod, named) }

@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/portforward"
+	"k8s.io/client-go/transport/spdy"
+	"k8s.io/streaming/pkg/httpstream"
+)
+
+type portForwardOptions struct {
+	*Factory
+	target    *target
+	addresses []string
+}
+
+func newPortForward(f *Factory) *cobra.Command {
+	o := &portForwardOptions{Factory: f}
+	c := &cobra.Command{
+		Use:   "port-forward NAME [LOCAL:]REMOTE...",
+		Short: "Reach ports of the launcher, of a worker, or of where a rank runs",
+		Long: `Make ports of the launcher's pod reachable on this machine, or those of a worker, or of the pod where a rank has its slot,
+until Ctrl-C. Without LOCAL the port is the same here; with nothing before the colon it is any free one.`,
+		Example: `# TensorBoard in the launcher
+{{name}} port-forward train 6006
+
+# What the agent of worker 2 knows: http://localhost:8080/status
+{{name}} port-forward train --worker 2 8080:2223`,
+		Args:              cobra.MinimumNArgs(2),
+		ValidArgsFunction: f.completeJobs(1),
+		RunE:              func(c *cobra.Command, args []string) error { return o.run(c.Context(), args[0], args[1:]) },
+	}
+	o.target = addTarget(c)
+	c.Flags().StringSliceVar(&o.addresses, "address", []string{"localhost"}, "Addresses of this machine to listen on, separated by commas")
+	return c
+}
+
+func (o *portForwardOptions) run(ctx context.Context, arg string, ports []string) error {
+	job, err := o.Find(ctx, arg)
+	if err != nil {
+		return err
+	}
+	at, err := o.target.place(job)
+	if err != nil {
+		return err
+	}
+	config, err := o.RESTConfig()
+	if err != nil {
+		return err
+	}
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	pod, err := o.pod(ctx, clients, job, at)
+	if err != nil {
+		return err
+	}
+	request := clients.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("portforward")
+	forwarder, err := o.forwarder(ctx, config, request, ports)
+	if err != nil {
+		return err
+	}
+	if err := forwarder.ForwardPorts(); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("forward ports of pod %s: %w", pod.Name, err)
+	}
+	if ctx.Err() != nil {
+		return silently(ExitDetached)
+	}
+	return nil
+}
+
+// forwarder forwards ports to where a request goes, over a websocket or, with older API servers, SPDY, until the context
+// ends.
+func (o *portForwardOptions) forwarder(ctx context.Context, config *rest.Config, request *rest.Request, ports []string) (*portforward.PortForwarder, error) {
+	transport, upgrader, err := spdy.RoundTripperFor(config)
+	if err != nil {
+		return nil, err
+	}
+	older := spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, request.URL())
+	newer, err := portforward.NewSPDYOverWebsocketDialerForStreaming(request.URL(), config)
+	if err != nil {
+		return nil, err
+	}
+	either := portforward.NewFallbackDialerForStreaming(newer, older, func(err error) bool {
+		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+	})
+	forwarder, err := portforward.NewOnAddressesForStreaming(either, o.addresses, ports, ctx.Done(), make(chan struct{}), o.Out, o.ErrOut)
+	if err != nil {
+		return nil, usagef("%s: %v; write ports as 6006, or 8080:6006", strings.Join(ports, " "), err)
+	}
+	return forwarder, nil
+}
