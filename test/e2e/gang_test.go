@@ -11,9 +11,11 @@ import (
 
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
@@ -188,6 +190,53 @@ func TestGangPutBack(t *testing.T) {
 	report := reported(t, "MPIJob", job.Namespace, job.Name, "it runs in the end", inPhase(mpi.PhaseRunning))
 	for _, entry := range report.Status.Timeline {
 		t.Logf("%s %s %s", entry.Time.UTC().Format(time.TimeOnly), entry.Event, entry.Detail)
+	}
+}
+
+// TestGangOverhead: placing pods together takes little longer than placing them one by one.
+func TestGangOverhead(t *testing.T) {
+	nativeGangs(t)
+	const runs, most = 3, 30 * time.Second
+	namespace := newNamespace(t)
+	// The scheduler takes no pods of two classes together, so that the operator leaves such jobs to be placed one by one.
+	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: namespace}, Value: 0}
+	create(t, class)
+	t.Cleanup(func() { _ = api.Delete(context.Background(), class) })
+	took := map[string][]time.Duration{}
+	for i := range runs {
+		for _, how := range []string{"together", "apart"} {
+			job := seated(namespace, fmt.Sprintf("%s-%d", how, i), "", 8, "600")
+			if how == "apart" {
+				job.Spec.RunPolicy.SchedulingPolicy = nil
+				job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeLauncher].Template.Spec.PriorityClassName = class.Name
+			}
+			start := time.Now()
+			create(t, job)
+			eventually(t, "all pods are placed", time.Minute, func() error {
+				if n := placedPods(t, job); n < 9 {
+					return fmt.Errorf("%d of 9 are", n)
+				}
+				return nil
+			})
+			took[how] = append(took[how], time.Since(start))
+			if err := api.Delete(t.Context(), job); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the job is gone", time.Minute, func() error {
+				if n := len(podsOf(t, job, mpi.RoleWorker)) + len(podsOf(t, job, mpi.RoleLauncher)); n > 0 {
+					return fmt.Errorf("%d pods are there", n)
+				}
+				return nil
+			})
+		}
+	}
+	for _, times := range took {
+		slices.Sort(times)
+	}
+	together, apart := took["together"][runs/2], took["apart"][runs/2]
+	t.Logf("9 pods were placed within %s together, within %s one by one: %v", together.Round(time.Millisecond), apart.Round(time.Millisecond), took)
+	if together-apart > most {
+		t.Errorf("it takes %s longer", together-apart)
 	}
 }
 

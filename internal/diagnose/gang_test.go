@@ -1,0 +1,56 @@
+package diagnose_test
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"opendatahub.io/mpijob/internal/diagnose"
+	"opendatahub.io/mpijob/internal/gang"
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/mpitest"
+)
+
+// TestGangs: what is said of pods that are to be placed together and are not.
+func TestGangs(t *testing.T) {
+	said := func(message string) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: message}}
+		}
+	}
+	job := mpitest.Job(2)
+	others := mpitest.Worker(job, 0, corev1.PodPending, said("pod group is unschedulable, minCount (3) cannot be satisfied: 2 scheduled, 0 remaining, pod group preemption: No preemption victims found for incoming preemptor"))
+	short := mpitest.Worker(job, 1, corev1.PodPending, said("0/2 nodes are available: 2 Insufficient cpu."))
+	fit := int32(2)
+	tests := map[string]struct {
+		state   mpi.GangState
+		workers []mpi.Worker
+		code    mpi.Code
+		says    string
+	}{
+		"it simply waits":        {state: mpi.GangState{Wanted: 3}},
+		"others find no place":   {state: mpi.GangState{Wanted: 3}, workers: []mpi.Worker{others}},
+		"a pod finds no place":   {state: mpi.GangState{Wanted: 3, PodsFit: &fit, NodesFit: &fit, NodesTotal: &fit}, workers: []mpi.Worker{others, short}, code: mpi.CodeInsufficient, says: "needs 3 pods placed together, 2 fit on 2 of 2 nodes"},
+		"there will be no place": {state: mpi.GangState{Wanted: 3, Hold: true, Never: true, Message: "the nodes have 4 CPUs in all"}, code: mpi.CodeGangNeverFits, says: "4 CPUs in all"},
+		"it cannot be placed":    {state: mpi.GangState{Wanted: 3, Hold: true, Never: true, Reason: gang.ReasonImpossible, Message: "priorities differ"}, code: mpi.CodeGangImpossible, says: "priorities differ"},
+		"it was put back for good": {
+			state: mpi.GangState{Wanted: 3, Hold: true, GaveUp: true, Attempts: 6, EvictedAt: mpitest.Now}, code: mpi.CodeGangTimeout, says: "after the job had been put back 5 times",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			seen := mpi.Observed{Now: mpitest.Now, Gang: &test.state, Workers: test.workers}
+			found := diagnose.Job(job, seen, mpi.Evidence{}, mpi.Judge(job, seen))
+			if test.code == "" {
+				if len(found) > 0 {
+					t.Errorf("it finds %+v", found)
+				}
+				return
+			}
+			if len(found) != 1 || found[0].Code != test.code || !strings.Contains(found[0].Summary, test.says) {
+				t.Errorf("it finds %+v", found)
+			}
+		})
+	}
+}

@@ -1,0 +1,46 @@
+package report_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/mpitest"
+)
+
+// TestGangInReport: a job waits for its places, is put back, waits again, and gives up.
+func TestGangInReport(t *testing.T) {
+	h := &history{t: t, job: job(2)}
+	pods := func(after time.Duration, state mpi.GangState, workers ...mpi.Worker) mpi.Observed {
+		state.Backend, state.Wanted = "podgroup", 3
+		return mpi.Observed{Now: mpitest.Now.Add(after), Gang: &state, Workers: workers}
+	}
+	fit, nodes := int32(2), int32(2)
+	waits := h.pass(0, pods(0, mpi.GangState{PodsFit: &fit, NodesFit: &nodes, NodesTotal: &nodes, Since: mpitest.Now}, mpitest.Worker(h.job, 0, corev1.PodPending)), mpi.Evidence{})
+	told := waits.Status.Scheduling
+	if told == nil || told.Backend != "podgroup" || told.Wanted != 3 || *told.PodsFit != 2 || *told.NodesTotal != 2 || !strings.Contains(told.Message, "2 fit on 2 of 2 nodes") || told.Attempts != 0 || told.EvictedAt != nil {
+		t.Errorf("it waits as %+v", told)
+	}
+
+	at := mpitest.Now.Add(10 * time.Minute)
+	back := mpi.GangState{Hold: true, Since: mpitest.Now, Attempts: 1, EvictedAt: at, NextTry: at.Add(30 * time.Second), Placed: 1}
+	h.pass(10*time.Minute, pods(0, back), mpi.Evidence{})
+	h.pass(10*time.Minute+time.Second, pods(0, back), mpi.Evidence{})
+	told = h.last.Status.Scheduling
+	if told.Attempts != 1 || !told.EvictedAt.Time.Equal(at) || !told.NextTry.Time.Equal(at.Add(30*time.Second)) {
+		t.Errorf("it is put back as %+v", told)
+	}
+	back.GaveUp = true
+	h.pass(20*time.Minute, pods(0, back), mpi.Evidence{})
+	if h.last.Status.Phase != "Failed" || h.last.Status.Scheduling != nil || h.last.Status.Failure.Code != string(mpi.CodeGangTimeout) {
+		t.Errorf("it has ended as %+v", h.last.Status)
+	}
+	want := []string{"00:00 Created", "00:00 PodsStarting", "00:00 GangScheduling", "10:00 PutBack", "20:00 GangTimeout", "20:00 Failed"}
+	if got := h.events(); !slices.Equal(got, want) {
+		t.Errorf("its timeline is %v, want %v", got, want)
+	}
+}
