@@ -499,11 +499,20 @@ func (c *candidate) state(job mpi.Job) *mpi.GangState {
 		state.Hold, state.Never, state.Reason, state.Message = true, held.Never, held.Reason, held.Message
 		state.PodsFit, state.NodesFit, state.NodesTotal = new(min(held.PodsFit, job.Pods())), new(held.NodesFit), new(held.NodesTotal)
 		if held.Position > 0 {
-			state.Position, state.Scope = held.Position, fmt.Sprintf("of %d that wait for room on the cluster (approximate)", held.Of)
+			state.Position, state.Scope = about(held.Position), "of those that wait for room on the cluster (approximate)"
 		}
 		if c.told != "" {
 			state.Message = c.told + " " + state.Message
 		}
 	}
 	return state
+}
+
+// about is a place in line, far behind to the next ten: it changes with each job that is let in, and has to be written
+// for all.
+func about(position int32) int32 {
+	if position > 100 {
+		return (position + 9) / 10 * 10
+	}
+	return position
 }

@@ -28,12 +28,14 @@ type seats struct {
 	name      corev1.ResourceName
 	namespace string
 	nodes     []string
+	// unbound is a pod that finds no node whatever is free.
+	unbound string
 }
 
 // newSeats makes nodes with so many seats, and plays kube-scheduler, kubelets and the Job controller in a namespace.
 func newSeats(t *testing.T, namespace string, counts ...int64) *seats {
 	t.Helper()
-	s := &seats{name: corev1.ResourceName("example.com/seat-" + namespace), namespace: namespace}
+	s := &seats{name: corev1.ResourceName("example.com/seat-" + namespace), namespace: namespace, unbound: "stuck-worker-1"}
 	for i, n := range counts {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", namespace, i)}}
 		create(t, node)
@@ -90,6 +92,7 @@ func (s *seats) play(ctx context.Context) {
 		switch {
 		case pod.DeletionTimestamp != nil:
 			_ = api.Delete(ctx, pod, client.GracePeriodSeconds(0))
+		case pod.Name == s.unbound:
 		case pod.Spec.NodeName == "" && pinOf(pod) != "":
 			_ = api.SubResource("binding").Create(ctx, pod, &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: pinOf(pod)}})
 		case pod.Spec.NodeName != "" && pod.Status.Phase == corev1.PodPending:
@@ -250,7 +253,7 @@ func TestEmbeddedPlacesOneAfterTheOther(t *testing.T) {
 		}
 		return fmt.Errorf("one has %v, two has %v", s.pods(t, "one"), s.pods(t, "two"))
 	})
-	t.Log(s.waits(t, second, "needs 4 pods placed together, 2 fit on", "number 1 of 1 that wait", "ask for 3 of"))
+	t.Log(s.waits(t, second, "needs 4 pods placed together, 2 fit on", "number 1 of those that wait", "ask for 3 of"))
 	s.runs(t, first, 4)
 	finish(t, get(t, namespace, first+"-launcher", &batchv1.Job{}))
 	says(t, namespace, first, kubeflow.JobSucceeded, corev1.ConditionTrue, "MPIJobSucceeded")
@@ -323,4 +326,28 @@ func TestEmbeddedGoesOnAfterARestart(t *testing.T) {
 	if runs, other := s.pods(t, "runs"), s.pods(t, "waits"); runs[s.nodes[0]]+other[s.nodes[0]] != 6 || runs[s.nodes[1]]+other[s.nodes[1]] != 4 {
 		t.Errorf("pods are on %v and %v", runs, other)
 	}
+}
+
+// TestEmbeddedPutsBackWhatIsNotPlaced: where a pod finds no node after all, the others go too, though their launcher runs;
+// and their room is others'.
+func TestEmbeddedPutsBackWhatIsNotPlaced(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	s := newSeats(t, namespace, 2, 2)
+	placing(t, namespace)
+	create(t, s.job("stuck", 3, func(job *kubeflow.MPIJob) {
+		job.Annotations = map[string]string{mpi.AnnotationRequeues: "0"}
+		job.Spec.RunPolicy.SchedulingPolicy = &kubeflow.SchedulingPolicy{ScheduleTimeoutSeconds: new(int32(10))}
+	}))
+	eventually(t, "all but one of its pods have a node", func() error {
+		if have := s.pods(t, "stuck"); have["all"] != 4 || have[""] != 1 {
+			return fmt.Errorf("its pods are on %v", have)
+		}
+		return nil
+	})
+	create(t, s.job("next", 2))
+	s.waits(t, "next", "needs 3 pods placed together")
+	job := says(t, namespace, "stuck", kubeflow.JobFailed, corev1.ConditionTrue, "GangTimeout")
+	t.Log(message(job, kubeflow.JobFailed))
+	s.runs(t, "next", 3)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -48,7 +49,11 @@ type podGroups struct {
 	// there is set from when the cluster has the API, which may be later; reader reads from a cache once that is filled.
 	there  atomic.Bool
 	reader atomic.Pointer[client.Reader]
+	filled chan struct{}
 }
+
+// filling is how long a pass waits for a cache of PodGroups that is being filled: some milliseconds are usual.
+const filling = 10 * time.Second
 
 // addGangs reads PodGroups from when the cluster has them.
 func addGangs(ctx context.Context, m manager.Manager, config *rest.Config, options Options, news *queues, reports *reporter) (*gangs, error) {
@@ -57,7 +62,7 @@ func addGangs(ctx context.Context, m manager.Manager, config *rest.Config, optio
 		g.setting = gang.Auto
 	}
 	for _, backend := range gang.Backends {
-		of := &podGroups{backend: backend.Name(), kind: backend.Kind()}
+		of := &podGroups{backend: backend.Name(), kind: backend.Kind(), filled: make(chan struct{})}
 		g.apis = append(g.apis, of)
 		what := "PodGroup of " + of.kind.GroupVersion().String()
 		kinds := []schema.GroupVersionKind{of.kind}
@@ -110,6 +115,7 @@ func (p *podGroups) start(ctx context.Context, m manager.Manager, config *rest.C
 	}
 	reader := client.Reader(theirs.GetClient())
 	p.reader.Store(&reader)
+	close(p.filled)
 	return nil
 }
 
@@ -118,10 +124,14 @@ func (p *podGroups) of(ctx context.Context, job mpi.Job) ([]*unstructured.Unstru
 	if !p.there.Load() {
 		return nil, nil
 	}
-	reader := p.reader.Load()
-	if reader == nil {
+	select {
+	case <-p.filled:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(filling):
 		return nil, fmt.Errorf("%s are not read yet", p.kind)
 	}
+	reader := p.reader.Load()
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(p.kind.GroupVersion().WithKind(p.kind.Kind + "List"))
 	if err := (*reader).List(ctx, list, client.InNamespace(job.Namespace), client.MatchingFields{cluster.ByOwner: string(job.UID)}); err != nil {
@@ -147,12 +157,13 @@ func (g *gangs) observe(ctx context.Context, job mpi.Job, seen *mpi.Observed) er
 		g.forget(job.Key())
 		return nil
 	}
-	past, err := g.reports.scheduling(ctx, job)
+	past, ran, err := g.reports.scheduling(ctx, job)
 	if err != nil {
 		return err
 	}
 	state := gang.State(choice, job, *seen)
 	before := pastOf(past)
+	before.Ran = ran
 	switch {
 	case choice.Backend != gang.Embedded:
 	case gang.Rests(job, *seen, before):
@@ -261,15 +272,16 @@ func (r *reporter) nodes(ctx context.Context) []mpi.Node {
 	return r.gatherer.Nodes(ctx)
 }
 
-// scheduling is what a job's record says of its waiting; nil where it says nothing, or is not kept.
-func (r *reporter) scheduling(ctx context.Context, job mpi.Job) (*v1alpha1.SchedulingStatus, error) {
+// scheduling is what a job's record says of its waiting, and whether all of its pods have run at a time; nil where it says
+// nothing, or is not kept.
+func (r *reporter) scheduling(ctx context.Context, job mpi.Job) (waits *v1alpha1.SchedulingStatus, ran bool, err error) {
 	if r == nil {
-		return nil, nil
+		return nil, false, nil
 	}
 	var report v1alpha1.JobReport
-	err := r.client.Get(ctx, client.ObjectKey{Namespace: job.Namespace, Name: job.ReportName()}, &report)
+	err = r.client.Get(ctx, client.ObjectKey{Namespace: job.Namespace, Name: job.ReportName()}, &report)
 	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("read report of %s %s: %w", job.Kind, job.Key(), err)
+		return nil, false, fmt.Errorf("read report of %s %s: %w", job.Kind, job.Key(), err)
 	}
-	return report.Status.Scheduling, nil
+	return report.Status.Scheduling, report.Status.RunningTime != nil, nil
 }
