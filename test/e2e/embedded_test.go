@@ -1,0 +1,209 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/gang"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// embeddedGangs skips a test where it is not the operator itself that places gangs.
+func embeddedGangs(t *testing.T) {
+	t.Helper()
+	kind := schedulingv1beta1.SchemeGroupVersion.WithKind("PodGroup")
+	if _, err := api.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version); err == nil {
+		t.Skip("SKIPPED: the cluster's own scheduler places gangs; make cluster-up GANGS=none has the operator do that")
+	} else if !apimeta.IsNoMatchError(err) {
+		t.Fatal(err)
+	}
+}
+
+// placed waits until all pods of a job have a node, and returns how long that took.
+func placed(t *testing.T, job *kubeflow.MPIJob, pods int) time.Duration {
+	t.Helper()
+	start := time.Now()
+	eventually(t, "all pods of "+job.Name+" are placed", time.Minute, func() error {
+		if n := placedPods(t, job); n != pods {
+			return fmt.Errorf("%d of %d are", n, pods)
+		}
+		return nil
+	})
+	return time.Since(start).Round(10 * time.Millisecond)
+}
+
+// podless checks that a job has no pods at all.
+func podless(t *testing.T, job *kubeflow.MPIJob) {
+	t.Helper()
+	if n := len(podsOf(t, job, mpi.RoleLauncher)) + len(podsOf(t, job, mpi.RoleWorker)); n > 0 {
+		t.Errorf("%s has %d pods, want none", job.Name, n)
+	}
+}
+
+// TestEmbedded: a job of 9 pods with room for 5 has none, says so with the figures, and runs once there is room, though
+// the operator is killed while it waits.
+func TestEmbedded(t *testing.T) {
+	embeddedGangs(t)
+	t.Parallel()
+	const seat = "example.com/seat-embedded"
+	seats(t, seat, 3, 2)
+	job := seated(newNamespace(t), "nine", seat, 8, "600")
+	create(t, job)
+	told := gangWaits(t, job, "needs 9 pods placed together", "5 fit on 2 of 2 nodes")
+	if told.Backend != gang.Embedded || told.Wanted != 9 || told.Placed != 0 {
+		t.Errorf("it is told as %+v", told)
+	}
+	podless(t, job)
+	err := api.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace("mpijob-system"), client.MatchingLabels{"app.kubernetes.io/name": "mpijob-operator"}, client.GracePeriodSeconds(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seats(t, seat, 4, 4)
+	gangWaits(t, job, "8 fit on 2 of 2 nodes")
+	podless(t, job)
+	seats(t, seat, 5, 4)
+	t.Logf("all of 9 pods were placed %s after there was room", placed(t, job, 9))
+	reported(t, "MPIJob", job.Namespace, job.Name, "it runs once there is room", inPhase(mpi.PhaseRunning))
+}
+
+// TestEmbeddedInTurn: two jobs of which each would have half of the room run one after the other.
+func TestEmbeddedInTurn(t *testing.T) {
+	embeddedGangs(t)
+	t.Parallel()
+	const seat = "example.com/seat-embedded-turn"
+	seats(t, seat, 2, 2)
+	namespace := newNamespace(t)
+	first, second := seated(namespace, "first", seat, 2, "5"), seated(namespace, "second", seat, 2, "5")
+	create(t, first)
+	create(t, second)
+	eventually(t, "both succeed, and never have pods at once", 2*time.Minute, func() error {
+		if a, b := placedPods(t, first), placedPods(t, second); a > 0 && b > 0 && a+b > 4 {
+			t.Fatalf("the first has %d pods with a node, the second %d, and there is room for 4", a, b)
+		}
+		for _, job := range []*kubeflow.MPIJob{first, second} {
+			var now kubeflow.MPIJob
+			if err := api.Get(t.Context(), client.ObjectKeyFromObject(job), &now); err != nil {
+				return err
+			}
+			if err := succeeded(&now); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// TestEmbeddedLargeOne: small jobs, of which there are always some that would fit, do not keep a large one from starting.
+func TestEmbeddedLargeOne(t *testing.T) {
+	embeddedGangs(t)
+	t.Parallel()
+	const seat = "example.com/seat-embedded-large"
+	seats(t, seat, 3, 3)
+	namespace := newNamespace(t)
+	next := 0
+	small := func() {
+		next++
+		create(t, seated(namespace, fmt.Sprintf("small-%d", next), seat, 1, "4"))
+	}
+	for range 3 {
+		small()
+	}
+	eventually(t, "small jobs have all of the room", time.Minute, func() error {
+		pods := 0
+		for i := range next {
+			pods += placedPods(t, seated(namespace, fmt.Sprintf("small-%d", i+1), seat, 1, ""))
+		}
+		if pods < 4 {
+			return fmt.Errorf("they have %d pods with a node", pods)
+		}
+		return nil
+	})
+	large := seated(namespace, "large", seat, 5, "5")
+	create(t, large)
+	start := time.Now()
+	last := start
+	eventually(t, "the large one is placed", 2*time.Minute, func() error {
+		if time.Since(last) > 3*time.Second && next < 12 {
+			last = time.Now()
+			small()
+		}
+		if n := placedPods(t, large); n != 6 {
+			return fmt.Errorf("%d of 6 are", n)
+		}
+		return nil
+	})
+	t.Logf("the large one was placed %s after it came, among %d small ones", time.Since(start).Round(100*time.Millisecond), next)
+	waitFor(t, large, "it succeeds", succeeded)
+}
+
+// TestEmbeddedPreemption: a job of a higher priority has a whole job of a lower one stopped, which comes back after it.
+func TestEmbeddedPreemption(t *testing.T) {
+	embeddedGangs(t)
+	t.Parallel()
+	const seat = "example.com/seat-embedded-urgent"
+	seats(t, seat, 2, 2)
+	namespace := newNamespace(t)
+	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "urgent-" + namespace}, Value: 1000}
+	create(t, class)
+	t.Cleanup(func() { _ = api.Delete(context.Background(), class) })
+	low := seated(namespace, "low", seat, 3, "600")
+	create(t, low)
+	placed(t, low, 4)
+	urgent := seated(namespace, "urgent", seat, 2, "8")
+	for _, role := range urgent.Spec.MPIReplicaSpecs {
+		role.Template.Spec.PriorityClassName = class.Name
+	}
+	create(t, urgent)
+	t.Logf("the urgent one was placed after %s", placed(t, urgent, 3))
+	gangWaits(t, low, "to make room for a job of a higher priority", "needs 4 pods placed together")
+	waitFor(t, urgent, "the urgent one succeeds", succeeded)
+	placed(t, low, 4)
+	reported(t, "MPIJob", namespace, low.Name, "the other runs again", inPhase(mpi.PhaseRunning))
+}
+
+// TestEmbeddedRace: a job for whose pods there is room, but that cannot all be placed all the same (by rules that the
+// operator does not know), is put back, and fails in the end.
+func TestEmbeddedRace(t *testing.T) {
+	embeddedGangs(t)
+	t.Parallel()
+	const seat = "example.com/seat-embedded-race"
+	seats(t, seat, 4, 0)
+	job := seated(newNamespace(t), "apart", seat, 2, "600")
+	job.Spec.RunPolicy.SchedulingPolicy.ScheduleTimeoutSeconds = new(int32(5))
+	job.Annotations = map[string]string{mpi.AnnotationRequeues: "0"}
+	job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].Template.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+			TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{mpi.LabelJob: job.Name, mpi.LabelRole: string(mpi.RoleWorker)}},
+		}},
+	}}
+	create(t, job)
+	report := reported(t, "MPIJob", job.Namespace, job.Name, "it fails", func(status v1alpha1.JobReportStatus) error {
+		if status.Phase != v1alpha1.Phase(mpi.PhaseFailed) {
+			return fmt.Errorf("it is %s: %s", status.Phase, status.Message)
+		}
+		return nil
+	})
+	t.Logf("%s", report.Status.Message)
+	// Another finding may stand before it: a webhook that did not know the launcher's Job yet, say.
+	if findings := report.Status.Findings; !slices.ContainsFunc(findings, func(f v1alpha1.Finding) bool { return f.Code == string(mpi.CodeGangTimeout) }) {
+		t.Errorf("its findings are %+v, want %s", findings, mpi.CodeGangTimeout)
+	}
+	eventually(t, "its pods are gone", time.Minute, func() error {
+		if n := len(podsOf(t, job, mpi.RoleWorker)) + len(podsOf(t, job, mpi.RoleLauncher)); n > 0 {
+			return fmt.Errorf("%d pods are there", n)
+		}
+		return nil
+	})
+}
