@@ -41,6 +41,11 @@ func TestTrainJobReport(t *testing.T) {
 	}
 	ends(t, job, "Complete")
 	reported(t, trainjob.Kind, namespace, "pi", "its record says that it has succeeded", inPhase(mpi.PhaseSucceeded))
+	// Trainer's own column is its last condition: one of ours would stand there.
+	columns, err := exec.CommandContext(t.Context(), "kubectl", "get", "trainjobs", "-n", namespace).CombinedOutput()
+	if words := strings.Fields(string(columns)); err != nil || len(words) != 6 || words[1] != "STATE" || words[4] != "Complete" {
+		t.Errorf("kubectl lists TrainJobs as %q: %v", columns, err)
+	}
 	if err := api.Delete(t.Context(), job); err != nil {
 		t.Fatal(err)
 	}
