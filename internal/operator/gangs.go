@@ -46,9 +46,10 @@ type gangs struct {
 type podGroups struct {
 	backend string
 	kind    schema.GroupVersionKind
-	// there is set from when the cluster has the API, which may be later; reader reads from a cache once that is filled.
-	there  atomic.Bool
-	reader atomic.Pointer[client.Reader]
+	// there is set from when the cluster has the API, which may be later.
+	there atomic.Bool
+	// reader reads from a cache; it is there once filled is closed.
+	reader client.Reader
 	filled chan struct{}
 }
 
@@ -113,8 +114,7 @@ func (p *podGroups) start(ctx context.Context, m manager.Manager, config *rest.C
 	if !theirs.GetCache().WaitForCacheSync(ctx) {
 		return nil
 	}
-	reader := client.Reader(theirs.GetClient())
-	p.reader.Store(&reader)
+	p.reader = theirs.GetClient()
 	close(p.filled)
 	return nil
 }
@@ -131,10 +131,9 @@ func (p *podGroups) of(ctx context.Context, job mpi.Job) ([]*unstructured.Unstru
 	case <-time.After(filling):
 		return nil, fmt.Errorf("%s are not read yet", p.kind)
 	}
-	reader := p.reader.Load()
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(p.kind.GroupVersion().WithKind(p.kind.Kind + "List"))
-	if err := (*reader).List(ctx, list, client.InNamespace(job.Namespace), client.MatchingFields{cluster.ByOwner: string(job.UID)}); err != nil {
+	if err := p.reader.List(ctx, list, client.InNamespace(job.Namespace), client.MatchingFields{cluster.ByOwner: string(job.UID)}); err != nil {
 		return nil, fmt.Errorf("list %s of %s %s: %w", p.kind, job.Kind, job.Key(), err)
 	}
 	return pointers(list.Items), nil
