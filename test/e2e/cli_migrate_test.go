@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"os"
 	"os/exec"
@@ -82,7 +83,7 @@ func TestMigratedJobRuns(t *testing.T) {
 	}
 }
 
-// TestRuntimeTestedFromTerminal: a runtime that works passes every step, one with a wrong image fails with code 3.
+// TestRuntimeTestedFromTerminal: a runtime that works passes every step, one with an image without MPI fails with code 3.
 func TestRuntimeTestedFromTerminal(t *testing.T) {
 	needTrainer(t)
 	namespace := newNamespace(t)
@@ -91,8 +92,8 @@ func TestRuntimeTestedFromTerminal(t *testing.T) {
 	if code != 0 || strings.Count(out, "Pass  ") != 5 || !strings.Contains(out, "Passed: The runtime works") {
 		t.Error("it does not pass")
 	}
-	code, out, said := plugin(t, namespace, "", "runtimes", "test", "trainingruntime/mpi", "--image", "registry.invalid/none:none")
-	if code != 3 || !strings.Contains(out, "Fail     ImagePull") || !strings.Contains(out, "Failed: ") || !strings.Contains(said, "describe trainjob/rtt-") {
+	code, out, said := plugin(t, namespace, "", "runtimes", "test", "trainingruntime/mpi", "--image", cmp.Or(os.Getenv("AGENT_IMG"), "odh/mpijob-agent:dev"))
+	if code != 3 || !strings.Contains(out, "Fail     ProcessStart") || !strings.Contains(out, "Failed: ") || !strings.Contains(said, "describe trainjob/rtt-") {
 		t.Error("it does not fail as it should")
 	}
 }
