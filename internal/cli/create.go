@@ -233,12 +233,12 @@ func (o *createOptions) refused(object *unstructured.Unstructured, err error) er
 		return exitf(ExitError, "%s is not written right: %s", name, unknown)
 	}
 	status, is := errors.AsType[*apierrors.StatusError](err)
-	if !is || status.Status().Details == nil || len(status.Status().Details.Causes) < 2 || !apierrors.IsInvalid(err) {
+	if !is || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 || !apierrors.IsInvalid(err) {
 		return fmt.Errorf("create %s: %w", name, err)
 	}
 	var lines []string
 	for _, cause := range status.Status().Details.Causes {
-		lines = append(lines, fmt.Sprintf("  - %s: %s", cause.Field, cause.Message))
+		lines = append(lines, fmt.Sprintf("  - %s: %s", cause.Field, oneLine(cause.Message)))
 	}
 	return &exitError{code: ExitError, err: fmt.Errorf("%s cannot run as it is written", name), more: slices.Compact(lines)}
 }

@@ -42,7 +42,7 @@ With -o json or yaml the job's JobReport is printed.`,
 		ValidArgsFunction: f.completeJobs(-1),
 		RunE:              func(c *cobra.Command, args []string) error { return o.run(c.Context(), args) },
 	}
-	c.Flags().IntVar(&o.lines, "lines", 10, "How many of the log's last lines to show of a job that failed")
+	c.Flags().IntVar(&o.lines, "lines", 20, "How many of the log's last lines to show of a job that failed")
 	o.output = addOutput(c)
 	return c
 }
@@ -170,7 +170,7 @@ func askedBy(job Job) asked {
 			if t.Image != nil {
 				asks.image = *t.Image
 			}
-			asks.command = strings.Join(append(slices.Clone(t.Command), t.Args...), " ")
+			asks.command = quoted(append(slices.Clone(t.Command), t.Args...))
 			if t.ResourcesPerNode != nil {
 				asks.worker = resourceText(*t.ResourcesPerNode)
 			}
@@ -183,7 +183,7 @@ func askedBy(job Job) asked {
 	}
 	var asks asked
 	if main := mainContainer(from.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeLauncher]); main != nil {
-		asks.image, asks.command = main.Image, strings.Join(append(slices.Clone(main.Command), main.Args...), " ")
+		asks.image, asks.command = main.Image, quoted(append(slices.Clone(main.Command), main.Args...))
 	}
 	if main := mainContainer(from.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker]); main != nil {
 		asks.image, asks.worker = cmp.Or(main.Image, asks.image), resourceText(main.Resources)

@@ -166,7 +166,7 @@ func goneJob(report *v1alpha1.JobReport) Job {
 
 // noSuchJob says that there is no job of a name, and which were near. A cluster that knows none of the kinds is told of.
 func (f *Factory) noSuchJob(ctx context.Context, arg string, kinds []schema.GroupVersionKind, namespace string) error {
-	jobs, _, err := f.Jobs(ctx, Selection{Namespace: namespace, Kinds: kinds, NoReports: true})
+	jobs, _, err := f.Jobs(ctx, Selection{Namespace: namespace, Kinds: kinds, Gone: true})
 	if err != nil && ctx.Err() == nil && !apierrors.IsForbidden(err) {
 		return err
 	}
