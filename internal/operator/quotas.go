@@ -56,9 +56,10 @@ type claim struct {
 	ours  bool
 	// until is when the room is no longer kept for it; zero while it waits.
 	until time.Time
-	// told is what it was told at a time.
-	told []mpi.Shortage
-	at   time.Time
+	// told is what it was told at a time; never is set where waiting does not help it.
+	told  []mpi.Shortage
+	never bool
+	at    time.Time
 }
 
 // addQuotas keeps the quotas of namespaces at hand.
@@ -142,6 +143,7 @@ func (q *quotas) claim(job mpi.Job, pods []quota.Pods, have []mpi.Quota, now tim
 			own.told, own.at = short, now
 		}
 	}
+	own.never = slices.ContainsFunc(own.told, mpi.Shortage.Never)
 	return own.told
 }
 
@@ -168,12 +170,14 @@ func alike(a, b mpi.Shortage) bool {
 
 // before tells whether a job that waits has the first turn: it came earlier, and there will be room for it.
 func (c *claim) before(other *claim) bool {
-	never, _ := mpi.SplitShortages(c.told)
-	return c.ours && len(c.told) > 0 && len(never) == 0 && c.order(other) < 0
+	return c.ours && len(c.told) > 0 && !c.never && c.order(other) < 0
 }
 
 func (c *claim) order(other *claim) int {
-	return cmp.Or(c.since.Compare(other.since), strings.Compare(c.request.String(), other.request.String()), strings.Compare(c.kind, other.kind))
+	if earlier := c.since.Compare(other.since); earlier != 0 {
+		return earlier
+	}
+	return cmp.Or(strings.Compare(c.request.String(), other.request.String()), strings.Compare(c.kind, other.kind))
 }
 
 func (q *quotas) forget(namespace string, job types.UID) {

@@ -279,23 +279,22 @@ func Without(quotas []mpi.Quota, gone []*corev1.Pod) []mpi.Quota {
 	return all
 }
 
-// sum is what of a quota is used when some more pods are there.
+// sum is what of a quota is used when some more pods are there, which may be many.
 func sum(quota mpi.Quota, more []Pods) corev1.ResourceList {
-	used := corev1.ResourceList{}
-	maps.Copy(used, quota.Used)
-	for _, p := range more {
-		if !counts(quota, p.Pod) {
-			continue
-		}
-		use := p.usage()
-		for name := range quota.Hard {
-			if each, asks := use[name]; asks {
-				all := each.DeepCopy()
-				all.Mul(p.Count)
-				all.Add(used[name])
-				used[name] = all
+	if len(quota.Scopes) > 0 {
+		more = slices.DeleteFunc(slices.Clone(more), func(p Pods) bool { return !counts(quota, p.Pod) })
+	}
+	used := make(corev1.ResourceList, len(quota.Hard))
+	for name := range quota.Hard {
+		total := quota.Used[name].DeepCopy()
+		for _, p := range more {
+			if each, asks := p.usage()[name]; asks {
+				each = each.DeepCopy()
+				each.Mul(p.Count)
+				total.Add(each)
 			}
 		}
+		used[name] = total
 	}
 	return used
 }
