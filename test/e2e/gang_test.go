@@ -195,6 +195,7 @@ func TestGangPutBack(t *testing.T) {
 
 // TestGangOverhead: placing pods together takes little longer than placing them one by one.
 func TestGangOverhead(t *testing.T) {
+	whenAsked(t, "GangOverhead")
 	nativeGangs(t)
 	const runs, most = 3, 30 * time.Second
 	namespace := newNamespace(t)
