@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/kubernetes"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -226,9 +227,15 @@ func (f *Factory) podLogs(namespace string) (typedcore.PodInterface, error) {
 		return nil, err
 	}
 	config.QPS = -1
+	// A connection of its own: what follows holds from its beginning.
+	config.NextProtos = []string{"h2", "http/1.1"}
 	config.Wrap(func(transport http.RoundTripper) http.RoundTripper {
+		inner := transport
+		for wrapper, is := inner.(utilnet.RoundTripperWrapper); is; wrapper, is = inner.(utilnet.RoundTripperWrapper) {
+			inner = wrapper.WrappedRoundTripper()
+		}
 		// Of each log so much may be on its way while nobody reads it; by default that is 4 MiB.
-		if t, is := transport.(*http.Transport); is {
+		if t, is := inner.(*http.Transport); is {
 			t.HTTP2 = &http.HTTP2Config{MaxReceiveBufferPerStream: 512 << 10}
 		}
 		return transport
