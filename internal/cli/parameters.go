@@ -84,6 +84,11 @@ func fill(object map[string]any, values map[string]string) (map[string]any, erro
 	return filled.(map[string]any), nil
 }
 
+// escaped is a text without parameters: fill makes of it what it was.
+func escaped(text string) string {
+	return parameter.ReplaceAllStringFunc(text, func(found string) string { return "$" + found })
+}
+
 // scalar is a value as YAML reads it, where that is a number or true or false.
 func scalar(text string) any {
 	data, err := yaml.YAMLToJSON([]byte(text))

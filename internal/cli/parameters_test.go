@@ -41,3 +41,13 @@ func TestFill(t *testing.T) {
 		t.Errorf("two defaults: %v", err)
 	}
 }
+
+func TestEscaped(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"plain", "${A}", "$${A}", "$$${A:-x}", "${A:0:3} ${B%.x} $(C) $D ${}", "${A:-${B}}"} {
+		filled, err := fill(map[string]any{"a": escaped(text)}, nil)
+		if err != nil || filled["a"] != text {
+			t.Errorf("%q comes back as %q: %v", text, filled["a"], err)
+		}
+	}
+}

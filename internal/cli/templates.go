@@ -169,7 +169,7 @@ func (o *templatesSaveOptions) run(ctx context.Context, name string) error {
 	written := asWritten(object)
 	if o.from != "" {
 		// What looks like a parameter there is a shell's variable.
-		written.Object = eachText(written.Object, func(text string) any { return strings.ReplaceAll(text, "${", "$${") }).(map[string]any)
+		written.Object = eachText(written.Object, func(text string) any { return escaped(text) }).(map[string]any)
 	}
 	unstructured.RemoveNestedField(written.Object, "metadata", "name")
 	unstructured.RemoveNestedField(written.Object, "metadata", "namespace")
