@@ -66,10 +66,10 @@ const (
 // checks are in the order in which causes outrank each other: what was there before pods, what was done to pods, what
 // a pod has done to itself, and last what others say of that. A check that does not apply finds nothing.
 var checks = []func(*patient) []Finding{
+	unplaceable,
 	shortOfQuota,
 	refused,
 	keys,
-	unplaceable,
 	takenAway,
 	launcherDeleted,
 	outOfMemory,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,6 +24,9 @@ import (
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
+// known is done once the operator knows of PodGroups.
+var known sync.Once
+
 // nativeGangs skips a test where the cluster's scheduler places no gangs.
 func nativeGangs(t *testing.T) {
 	t.Helper()
@@ -32,6 +36,17 @@ func nativeGangs(t *testing.T) {
 	} else if err != nil {
 		t.Fatal(err)
 	}
+	known.Do(func() {
+		// The operator looks every half a minute whether the cluster has what it had not before.
+		probe := seated(newNamespace(t), "probe", "example.com/nobody-has-it", 1, "600")
+		create(t, probe)
+		reported(t, "MPIJob", probe.Namespace, probe.Name, "the operator knows of PodGroups", func(status v1alpha1.JobReportStatus) error {
+			if status.Scheduling == nil || status.Scheduling.Backend != gang.PodGroup {
+				return fmt.Errorf("it waits as %+v", status.Scheduling)
+			}
+			return nil
+		})
+	})
 }
 
 // seats gives the nodes of the cluster so many of a resource that a test makes up, of which each pod of its jobs takes
