@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
@@ -36,14 +37,17 @@ func plugin(t *testing.T, namespace, stdin string, args ...string) (code int, ou
 }
 
 // TestMigratedJobRuns: an MPIJob of the cluster becomes a TrainJob that comes to the same result, with as many ranks on
-// as many pods.
+// as many pods, each with the workers' volume.
 func TestMigratedJobRuns(t *testing.T) {
 	needTrainer(t)
 	namespace := newNamespace(t)
 	runtimeIn(t, namespace, "mpi-openmpi")
 	job := sample(t, "pi", namespace, func(job *kubeflow.MPIJob) {
 		*job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].Replicas = 2
-		launcher(job).Command = []string{"mpirun", "-n", "2", "pi"}
+		launcher(job).Command = []string{"mpirun", "-n", "2", "sh", "-c", "touch /scratch/here && pi"}
+		pod := &job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].Template.Spec
+		pod.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+		worker(job).VolumeMounts = []corev1.VolumeMount{{Name: "scratch", MountPath: "/scratch"}}
 	})
 	create(t, job)
 	waitFor(t, job, "it succeeds", succeeded)
