@@ -155,6 +155,10 @@ func launcherDeleted(p *patient) []Finding {
 	if p.failed() && p.condition() != nil || p.job.Lifecycle.Deleting {
 		return nil
 	}
+	if gang := p.seen.Gang; gang != nil && (gang.Hold || gang.Evict) {
+		// Putting the job back did that.
+		return nil
+	}
 	var gone []mpi.Event
 	for _, event := range p.events("Pod", func(e mpi.Event) bool { return e.Reason == "Killing" }) {
 		if !strings.HasPrefix(event.Name, p.job.LauncherName()+"-") || !p.workersSince(event.Last) {

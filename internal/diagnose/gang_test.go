@@ -30,6 +30,7 @@ func TestGangs(t *testing.T) {
 		says    string
 	}{
 		"it simply waits":        {state: mpi.GangState{Wanted: 3}},
+		"it is put back":         {state: mpi.GangState{Wanted: 3, Hold: true, Evict: true, Attempts: 1}},
 		"others find no place":   {state: mpi.GangState{Wanted: 3}, workers: []mpi.Worker{others}},
 		"a pod finds no place":   {state: mpi.GangState{Wanted: 3, PodsFit: &fit, NodesFit: &fit, NodesTotal: &fit}, workers: []mpi.Worker{others, short}, code: mpi.CodeInsufficient, says: "needs 3 pods placed together, 2 fit on 2 of 2 nodes"},
 		"there will be no place": {state: mpi.GangState{Wanted: 3, Hold: true, Never: true, Message: "the nodes have 4 CPUs in all"}, code: mpi.CodeGangNeverFits, says: "4 CPUs in all"},
@@ -41,6 +42,9 @@ func TestGangs(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			seen := mpi.Observed{Now: mpitest.Now, Gang: &test.state, Workers: test.workers}
+			if test.state.Evict {
+				seen.Launcher, seen.LauncherPods = mpitest.Launcher(job), []*corev1.Pod{mpitest.LauncherPod(job, 0, corev1.PodPending, mpitest.Leaving)}
+			}
 			found := diagnose.Job(job, seen, mpi.Evidence{}, mpi.Judge(job, seen))
 			if test.code == "" {
 				if len(found) > 0 {
