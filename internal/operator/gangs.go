@@ -3,17 +3,22 @@ package operator
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
@@ -62,6 +67,10 @@ func addGangs(ctx context.Context, m manager.Manager, config *rest.Config, optio
 	if g.setting == "" {
 		g.setting = gang.Auto
 	}
+	served, err := discovery.NewDiscoveryClientForConfigAndClient(config, m.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("set up asking what the cluster has: %w", err)
+	}
 	for _, backend := range gang.Backends {
 		of := &podGroups{backend: backend.Name(), kind: backend.Kind(), filled: make(chan struct{})}
 		g.apis = append(g.apis, of)
@@ -71,6 +80,9 @@ func addGangs(ctx context.Context, m manager.Manager, config *rest.Config, optio
 		of.there.Store(installed(ctx, m.GetRESTMapper(), what, kinds))
 		err := m.Add(whenInstalled(m, what, kinds, func(ctx context.Context) error {
 			of.there.Store(true)
+			if err := m.Add(manager.RunnableFunc(func(ctx context.Context) error { return of.keepTrack(ctx, served) })); err != nil {
+				return err
+			}
 			return of.start(ctx, m, config, options, news)
 		}))
 		if err != nil {
@@ -78,6 +90,32 @@ func addGangs(ctx context.Context, m manager.Manager, config *rest.Config, optio
 		}
 	}
 	return g, nil
+}
+
+// lookWhetherGone is how often it is looked whether an API that the cluster had is still there.
+const lookWhetherGone = 10 * time.Second
+
+// keepTrack notices that an API has gone, with a feature gate or with its CRD, and that it has come back: jobs whose
+// PodGroups can be neither read nor written would else be stuck.
+func (p *podGroups) keepTrack(ctx context.Context, served discovery.ServerResourcesInterface) error {
+	ticker := time.NewTicker(lookWhetherGone)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		list, err := served.ServerResourcesForGroupVersion(p.kind.GroupVersion().String())
+		if err != nil && !apierrors.IsNotFound(err) {
+			// An API server that does not answer has lost nothing.
+			continue
+		}
+		there := err == nil && slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Kind == p.kind.Kind })
+		if was := p.there.Swap(there); was != there {
+			log.FromContext(ctx).Info("PodGroups of an API came or went", "api", p.kind.GroupVersion().String(), "there", there)
+		}
+	}
 }
 
 // start watches the PodGroups of an API.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -26,35 +27,48 @@ import (
 // coscheduling installs what of coscheduling's API the operator uses. The whole of it, and that of Volcano, are part of
 // test/conformance.
 var coscheduling = sync.OnceValue(func() error {
+	return install(podGroups("scheduling.x-k8s.io", "v1alpha1"))
+})
+
+// podGroups is a definition of PodGroups that may say anything.
+func podGroups(group, version string) *unstructured.Unstructured {
 	crd := &unstructured.Unstructured{}
-	err := yaml.Unmarshal([]byte(`
+	err := yaml.Unmarshal(fmt.Appendf(nil, `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata:
-  name: podgroups.scheduling.x-k8s.io
+  name: podgroups.%[1]s
   annotations: {api-approved.kubernetes.io: "https://github.com/kubernetes-sigs/scheduler-plugins/pull/50"}
 spec:
-  group: scheduling.x-k8s.io
+  group: %[1]s
   names: {kind: PodGroup, plural: podgroups}
   scope: Namespaced
   versions:
-  - name: v1alpha1
+  - name: %[2]s
     served: true
     storage: true
     subresources: {status: {}}
     schema:
       openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}
-`), &crd.Object)
+`, group, version), &crd.Object)
 	if err != nil {
-		return err
+		panic(err)
 	}
+	return crd
+}
+
+// install creates a definition and waits until its objects can be listed.
+func install(crd *unstructured.Unstructured) error {
 	ctx := context.Background()
 	if err := api.Create(ctx, crd); err != nil {
 		return err
 	}
+	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
 	list := &unstructured.UnstructuredList{}
-	list.SetAPIVersion("scheduling.x-k8s.io/v1alpha1")
+	list.SetAPIVersion(fmt.Sprintf("%s/%s", group, versions[0].(map[string]any)["name"]))
 	list.SetKind("PodGroupList")
+	var err error
 	for range 100 {
 		if err = api.List(ctx, list); err == nil {
 			return nil
@@ -62,7 +76,7 @@ spec:
 		time.Sleep(100 * time.Millisecond)
 	}
 	return err
-})
+}
 
 // gangsBy runs an operator on one namespace that places jobs by a back end; the returned function stops it.
 func gangsBy(t *testing.T, namespace, backend string) (stop func()) {
@@ -191,4 +205,50 @@ func TestGangIsPutBack(t *testing.T) {
 	if err := api.List(t.Context(), &pods, client.InNamespace(namespace)); err != nil || len(pods.Items) > 0 {
 		t.Errorf("%d pods are there, want none: %v", len(pods.Items), err)
 	}
+}
+
+// TestPodGroupsGo: when a cluster loses the API of PodGroups, jobs say so instead of failing to be written, and go on when
+// it is back.
+func TestPodGroupsGo(t *testing.T) {
+	t.Parallel()
+	volcano := podGroups("scheduling.volcano.sh", "v1beta1")
+	if err := install(volcano.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = api.Delete(context.Background(), volcano) })
+	namespace := newNamespace(t)
+	gangsBy(t, namespace, gang.Volcano)
+	create(t, mpitest.MPIJob(namespace, 1))
+	exists(t, namespace, "pi-worker-0", &corev1.Pod{})
+
+	if err := api.Delete(t.Context(), volcano.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	const lacks = "whose PodGroups this cluster does not have"
+	waitsFor := func(what string, lacking bool) {
+		t.Helper()
+		eventually(t, what, func() error {
+			if text := message(says(t, namespace, "pi", kubeflow.JobRunning, corev1.ConditionFalse, mpi.ReasonGang), kubeflow.JobRunning); strings.Contains(text, lacks) != lacking {
+				return errors.New(text)
+			}
+			return nil
+		})
+	}
+	waitsFor("the job saying that they are gone", true)
+	eventually(t, "the definition gone", func() error {
+		err := api.Get(t.Context(), client.ObjectKeyFromObject(volcano), volcano.DeepCopy())
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("it is there: %w", err)
+	})
+	if err := install(volcano.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	waitsFor("the job waiting for places again", false)
+	eventually(t, "its PodGroup made anew", func() error {
+		again := podGroup()
+		again.SetAPIVersion("scheduling.volcano.sh/v1beta1")
+		return api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "pi"}, again)
+	})
 }
