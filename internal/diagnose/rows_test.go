@@ -128,6 +128,14 @@ the job to be terminated. The first process to do so was:
   Process name: [[43242,1],3]
   Exit code:    1
 --------------------------------------------------------------------------`)},
+		"20-application-failed-in-plain-words": {mpi.CodeApplicationFailed, failed(3, `loading shard 7
+no such data: /data/shard-7
+--------------------------------------------------------------------------
+Primary job  terminated normally, but 1 process returned
+a non-zero exit code. Per user-direction, the job has been aborted.
+--------------------------------------------------------------------------`).with(launcherLeft(launch.Summary{
+			Code: launch.RankFailed, Message: "Rank 1 (solver) ended with code 3.", Ranks: []launch.RankEnd{{Rank: 1, ExitCode: 3, Program: "solver"}},
+		}, 3))},
 		"20-application-failed-by-agent": {mpi.CodeApplicationFailed, failed(3, `[1,5]<stderr>: ValueError: could not convert string to float: 'abc'`).with(launcherLeft(launch.Summary{
 			Code: launch.RankFailed, Message: "Rank 5 (python) ended with code 3.", Ranks: []launch.RankEnd{{Rank: 5, ExitCode: 3, Program: "python"}},
 		}, 3))},

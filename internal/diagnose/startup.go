@@ -386,11 +386,18 @@ func clocks(p *patient) []Finding {
 
 func clock(at time.Time) string { return at.UTC().Format("15:04:05 on 2 January 2006") + " UTC" }
 
-// lastLines are the last few lines of a pod's log that say something.
+// banner begins what an MPI launcher says by itself when a rank has ended: Open MPI, then MPICH and Intel MPI.
+var banner = regexp.MustCompile(`^\s*(-{20,}|={20,}|Primary job +terminated|(mpirun|prterun) detected|=\s+BAD TERMINATION)`)
+
+// lastLines are the last few lines of a pod's log that say something: those of the program, where MPI's own follow them.
 func lastLines(p jobPod) []string {
 	const most = 3
+	theirs := p.log.Lines
+	if i := slices.IndexFunc(theirs, banner.MatchString); i > 0 {
+		theirs = theirs[:i]
+	}
 	var lines []string
-	for _, line := range slices.Backward(p.log.Lines) {
+	for _, line := range slices.Backward(theirs) {
 		if strings.ContainsFunc(line, unicode.IsLetter) && len(lines) < most {
 			lines = append(lines, quoted(p, line))
 		}
