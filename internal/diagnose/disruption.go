@@ -152,22 +152,10 @@ func evictionAdvice(cause string) (text, action string) {
 
 // launcherDeleted tells that a launcher's pod was ended from outside, while the job was not to end.
 func launcherDeleted(p *patient) []Finding {
-	if p.failed() && p.condition() != nil || p.job.Lifecycle.Deleting {
+	if p.failed() && p.condition() != nil || p.job.Lifecycle.Deleting || p.putBack() {
 		return nil
 	}
-	if gang := p.seen.Gang; gang != nil && (gang.Hold || gang.Evict) {
-		// Putting the job back did that.
-		return nil
-	}
-	var gone []mpi.Event
-	for _, event := range p.events("Pod", func(e mpi.Event) bool { return e.Reason == "Killing" }) {
-		if !strings.HasPrefix(event.Name, p.job.LauncherName()+"-") || !p.workersSince(event.Last) {
-			continue
-		}
-		if at := p.known(event.Name); at == nil || at.DeletionTimestamp != nil && at.end() == nil {
-			gone = append(gone, event)
-		}
-	}
+	gone := p.launchersKilled()
 	if len(gone) == 0 {
 		if launcher := p.launcher(); launcher == nil || launcher.DeletionTimestamp == nil || mpi.HasEnded(launcher.Pod) {
 			return nil
@@ -185,6 +173,26 @@ func launcherDeleted(p *patient) []Finding {
 		f.Evidence = []string{fmt.Sprintf("Pod %s is being deleted.", launcher.Name)}
 	}
 	return []Finding{f}
+}
+
+// putBack tells whether the operator itself takes the job's pods away, since not all of them found a place.
+func (p *patient) putBack() bool {
+	gang := p.seen.Gang
+	return gang != nil && (gang.Hold || gang.Evict)
+}
+
+// launchersKilled are the events of launchers' pods that were ended while the workers stayed.
+func (p *patient) launchersKilled() []mpi.Event {
+	var gone []mpi.Event
+	for _, event := range p.events("Pod", func(e mpi.Event) bool { return e.Reason == "Killing" }) {
+		if !strings.HasPrefix(event.Name, p.job.LauncherName()+"-") || !p.workersSince(event.Last) {
+			continue
+		}
+		if at := p.known(event.Name); at == nil || at.DeletionTimestamp != nil && at.end() == nil {
+			gone = append(gone, event)
+		}
+	}
+	return gone
 }
 
 // workersSince tells whether a worker was there already at a time: one that was made later belongs to a new start, as
