@@ -199,10 +199,8 @@ func (o *createOptions) objects(ctx context.Context, namespace string) ([]*unstr
 
 // create makes one object, or asks whether it could be made.
 func (o *createOptions) create(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	for _, warning := range warningsOf(object) {
-		say(o.ErrOut, "%s %s", o.paintOn(o.ErrOut, yellow, "warning:"), warning)
-	}
 	if o.dryRun == "client" {
+		o.warnOffline(object)
 		return object, checkOffline(object)
 	}
 	o.preview(ctx, object)
@@ -240,6 +238,8 @@ func (o *createOptions) refused(object *unstructured.Unstructured, err error) er
 	for _, cause := range status.Status().Details.Causes {
 		lines = append(lines, fmt.Sprintf("  - %s: %s", cause.Field, oneLine(cause.Message)))
 	}
+	// The API server names them in any order.
+	slices.Sort(lines)
 	return &exitError{code: ExitError, err: fmt.Errorf("%s cannot run as it is written", name), more: slices.Compact(lines)}
 }
 

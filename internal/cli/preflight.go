@@ -118,34 +118,19 @@ func checkOffline(object *unstructured.Unstructured) error {
 	return &exitError{code: ExitError, err: fmt.Errorf("mpijob/%s cannot run as it is written", object.GetName()), more: lines}
 }
 
-// warningsOf are what in an MPIJob runs but is hardly what its user means, and the operator does not say. Of a TrainJob
-// the operator says all of it.
-func warningsOf(object *unstructured.Unstructured) []string {
+// warnOffline tells what in an MPIJob runs but is hardly what its user means, without asking the operator.
+func (o *createOptions) warnOffline(object *unstructured.Unstructured) {
 	from, is := asMPIJob(object)
 	if !is {
-		return nil
+		return
 	}
 	job, errs := mpijob.Kind{}.Convert(from)
-	if len(errs) > 0 || len(job.Workers.Template.Spec.Containers) == 0 {
-		return nil
+	if len(errs) > 0 {
+		return
 	}
-	gpus := devices(job.Workers.Template.Spec.Containers[0].Resources)
-	if gpus == 0 || int64(job.SlotsPerWorker) == gpus {
-		return nil
+	for _, warning := range mpi.Warnings(job) {
+		say(o.ErrOut, "%s %s", o.paintOn(o.ErrOut, yellow, "warning:"), warning)
 	}
-	return []string{fmt.Sprintf("%s: %d ranks on each worker with %d GPUs; MPI programs for GPUs mostly want a rank for each GPU", job.Fields.Slots, job.SlotsPerWorker, gpus)}
-}
-
-// devices counts the GPUs that a container asks for: whatever has "gpu" in its name.
-func devices(r corev1.ResourceRequirements) int64 {
-	for _, list := range []corev1.ResourceList{r.Limits, r.Requests} {
-		for name, quantity := range list {
-			if strings.Contains(strings.ToLower(string(name)), "gpu") {
-				return quantity.Value()
-			}
-		}
-	}
-	return 0
 }
 
 // preview says what an hour of the job costs, where somebody has written prices down.

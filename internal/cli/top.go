@@ -234,7 +234,7 @@ func (o *topOptions) loads(ctx context.Context, namespace string, labels ...clie
 		asked := mpi.Requests(pod.Spec)
 		l.cpuAsked, l.memoryAsked = *asked.Cpu(), *asked.Memory()
 		for _, container := range pod.Spec.Containers {
-			l.gpus += devices(container.Resources)
+			l.gpus += mpi.GPUs(container.Resources)
 		}
 		loads[pod.Namespace+"/"+pod.Name] = l
 	}

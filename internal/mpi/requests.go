@@ -1,6 +1,8 @@
 package mpi
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
@@ -20,6 +22,18 @@ func Requests(spec corev1.PodSpec) corev1.ResourceList {
 		}
 	}
 	return sum
+}
+
+// GPUs counts those that a container asks for: whatever has "gpu" in its name, as Kubeflow Trainer counts them.
+func GPUs(r corev1.ResourceRequirements) int64 {
+	for _, list := range []corev1.ResourceList{r.Limits, r.Requests} {
+		for name, quantity := range list {
+			if strings.Contains(strings.ToLower(string(name)), "gpu") {
+				return quantity.Value()
+			}
+		}
+	}
+	return 0
 }
 
 func add(sum corev1.ResourceList, name corev1.ResourceName, quantity resource.Quantity) {

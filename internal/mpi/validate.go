@@ -60,6 +60,11 @@ func Warnings(j Job) []string {
 	if j.Ranks() == 0 && j.Workers.Count > 0 {
 		warnings = append(warnings, fmt.Sprintf("%s: 0 leaves mpirun no place for a rank", j.Fields.Slots))
 	}
+	if containers := j.Workers.Template.Spec.Containers; len(containers) > 0 && j.Ranks() > 0 {
+		if gpus := GPUs(containers[0].Resources); gpus > 0 && int64(j.SlotsPerWorker) != gpus {
+			warnings = append(warnings, fmt.Sprintf("%s: %s on each worker with %s; MPI programs for GPUs mostly want a rank for each GPU", j.Fields.Slots, count(j.SlotsPerWorker, "rank"), count(int32(gpus), "GPU")))
+		}
+	}
 	if len(j.Connections) > 0 && j.Workers.Count > 0 && !j.UsesAgent() {
 		warnings = append(warnings, ConnectionsNeedAgent)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
@@ -87,6 +88,15 @@ func TestWarnings(t *testing.T) {
 		"spec.runPolicy.schedulingPolicy: the launcher is not among the 2 pods that are placed together, since it is made when all workers are ready",
 	}
 	if diff := cmp.Diff(want, mpi.Warnings(job)); diff != "" {
+		t.Errorf("warnings differ (-want +got):\n%s", diff)
+	}
+
+	shared, _ := Kind{}.Convert(mpitest.MPIJob("ns", 2, func(o *kubeflow.MPIJob) {
+		o.Spec.SlotsPerWorker = new(int32(4))
+		o.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].Template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("2")}
+	}))
+	want = []string{"spec.slotsPerWorker: 4 ranks on each worker with 2 GPUs; MPI programs for GPUs mostly want a rank for each GPU"}
+	if diff := cmp.Diff(want, mpi.Warnings(shared)); diff != "" {
 		t.Errorf("warnings differ (-want +got):\n%s", diff)
 	}
 }

@@ -3,7 +3,6 @@ package trainjob
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -132,7 +131,7 @@ func slots(from TrainJob, used Runtime) int32 {
 	if !used.IsMPI() || runtimes != 1 {
 		return runtimes
 	}
-	return int32(max(gpus(size(from, used)), 1))
+	return int32(max(mpi.GPUs(size(from, used)), 1))
 }
 
 // size is what a node of the job asks for.
@@ -145,18 +144,6 @@ func size(from TrainJob, used Runtime) corev1.ResourceRequirements {
 		return main.Resources
 	}
 	return corev1.ResourceRequirements{}
-}
-
-// gpus counts the GPUs as Trainer does: whatever has "gpu" in its name.
-func gpus(r corev1.ResourceRequirements) int64 {
-	for _, list := range []corev1.ResourceList{r.Limits, r.Requests} {
-		for name, quantity := range list {
-			if strings.Contains(strings.ToLower(string(name)), "gpu") {
-				return quantity.Value()
-			}
-		}
-	}
-	return 0
 }
 
 // template is the pod template of one of the runtime's jobs with what the TrainJob says of it; the container that Trainer

@@ -203,7 +203,7 @@ func checkLimits(job TrainJob, used Runtime) field.ErrorList {
 		}
 	}
 	if most, limited, _ := limit(used, mpi.AnnotationMaxGPUs); limited {
-		if n := gpus(size(job, used)); n > most {
+		if n := mpi.GPUs(size(job, used)); n > most {
 			errs = append(errs, field.Invalid(sizePath, fmt.Sprintf("%d GPUs", n), fmt.Sprintf("must be at most %d GPUs with the runtime %s", most, used.Name)))
 		}
 	}
@@ -261,7 +261,7 @@ func warn(job TrainJob, used Runtime) []string {
 	} else if !policy.RunLauncherAsNode && trainer.ResourcesPerNode != nil {
 		warnings = append(warnings, fmt.Sprintf("%s: sizes the launcher alone with the runtime %s (runLauncherAsNode: false); its workers stay as the runtime has them", sizePath, used.Name))
 	}
-	if have, n := gpus(size(job, used)), slots(job, used); have > 0 && int64(n) != have {
+	if have, n := mpi.GPUs(size(job, used)), slots(job, used); have > 0 && int64(n) != have {
 		warnings = append(warnings, fmt.Sprintf("%s: %d ranks on each node with %d GPUs; MPI programs for GPUs mostly want a rank for each GPU", slotsPath, n, have))
 	}
 	if used.Annotations[mpi.AnnotationImplementation] == "" {
