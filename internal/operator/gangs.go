@@ -51,7 +51,9 @@ type gangs struct {
 type podGroups struct {
 	backend string
 	kind    schema.GroupVersionKind
-	// there is set from when the cluster has the API, which may be later.
+	// served is set while the cluster has the API, as each replica finds out for itself: all of them answer webhooks.
+	served atomic.Bool
+	// there is set from when the replica that works reads it, which may be later.
 	there atomic.Bool
 	// reader reads from a cache; it is there once filled is closed.
 	reader client.Reader
@@ -78,11 +80,12 @@ func addGangs(ctx context.Context, m manager.Manager, config *rest.Config, optio
 		kinds := []schema.GroupVersionKind{of.kind}
 		// Known from the start, no job is started otherwise before it is seen.
 		of.there.Store(installed(ctx, m.GetRESTMapper(), what, kinds))
+		of.served.Store(of.there.Load())
+		if err := m.Add(tracker{podGroups: of, discovery: served}); err != nil {
+			return nil, fmt.Errorf("add tracking of %s: %w", what, err)
+		}
 		err := m.Add(whenInstalled(m, what, kinds, func(ctx context.Context) error {
 			of.there.Store(true)
-			if err := m.Add(manager.RunnableFunc(func(ctx context.Context) error { return of.keepTrack(ctx, served) })); err != nil {
-				return err
-			}
 			return of.start(ctx, m, config, options, news)
 		}))
 		if err != nil {
@@ -92,13 +95,22 @@ func addGangs(ctx context.Context, m manager.Manager, config *rest.Config, optio
 	return g, nil
 }
 
-// lookWhetherGone is how often it is looked whether an API that the cluster had is still there.
-const lookWhetherGone = 10 * time.Second
+// lookForAPI is how often it is looked whether the cluster has an API.
+const lookForAPI = 10 * time.Second
 
-// keepTrack notices that an API has gone, with a feature gate or with its CRD, and that it has come back: jobs whose
-// PodGroups can be neither read nor written would else be stuck.
-func (p *podGroups) keepTrack(ctx context.Context, served discovery.ServerResourcesInterface) error {
-	ticker := time.NewTicker(lookWhetherGone)
+// tracker notices that an API has come, or has gone with its feature gate or its definition: jobs whose PodGroups can be
+// neither read nor written would else be stuck. It works in every replica.
+type tracker struct {
+	*podGroups
+	discovery discovery.ServerResourcesInterface
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (tracker) NeedLeaderElection() bool { return false }
+
+// Start implements manager.Runnable.
+func (t tracker) Start(ctx context.Context) error {
+	ticker := time.NewTicker(lookForAPI)
 	defer ticker.Stop()
 	for {
 		select {
@@ -106,15 +118,28 @@ func (p *podGroups) keepTrack(ctx context.Context, served discovery.ServerResour
 			return nil
 		case <-ticker.C:
 		}
-		list, err := served.ServerResourcesForGroupVersion(p.kind.GroupVersion().String())
+		list, err := t.discovery.ServerResourcesForGroupVersion(t.kind.GroupVersion().String())
 		if err != nil && !apierrors.IsNotFound(err) {
 			// An API server that does not answer has lost nothing.
 			continue
 		}
-		there := err == nil && slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Kind == p.kind.Kind })
-		if was := p.there.Swap(there); was != there {
-			log.FromContext(ctx).Info("PodGroups of an API came or went", "api", p.kind.GroupVersion().String(), "there", there)
+		served := err == nil && slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Kind == t.kind.Kind })
+		if was := t.served.Swap(served); was != served {
+			log.FromContext(ctx).Info("an API of PodGroups came or went", "api", t.kind.GroupVersion().String(), "there", served)
 		}
+		if !served || t.isRead() {
+			t.there.Store(served)
+		}
+	}
+}
+
+// isRead tells whether the cache of an API has been filled.
+func (p *podGroups) isRead() bool {
+	select {
+	case <-p.filled:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -256,10 +281,10 @@ func (g *gangs) room(ctx context.Context, job mpi.Job, seen mpi.Observed, state 
 // check tells why the pods of a new job cannot be placed together, as an error where its user can mend that, else as a
 // warning.
 func (g *gangs) check(job mpi.Job) (field.ErrorList, []string) {
-	switch choice := gang.Choose(g.setting, g.has, job); {
+	switch choice := gang.Choose(g.setting, g.serves, job); {
 	case choice.Wrong == "":
 		return nil, nil
-	case !g.has(choice.Backend):
+	case !g.serves(choice.Backend):
 		return nil, []string{choice.Wrong}
 	default:
 		return field.ErrorList{field.Forbidden(job.Fields.Gang, choice.Wrong)}, nil
@@ -273,14 +298,14 @@ func (g *gangs) forget(job types.NamespacedName) {
 	}
 }
 
-// has tells whether the cluster has the API of a back end.
+// has tells whether the API of a back end is read.
 func (g *gangs) has(backend string) bool {
-	for _, api := range g.apis {
-		if api.backend == backend {
-			return api.there.Load()
-		}
-	}
-	return false
+	return slices.ContainsFunc(g.apis, func(p *podGroups) bool { return p.backend == backend && p.there.Load() })
+}
+
+// serves tells whether the cluster has the API of a back end, though this replica may not work.
+func (g *gangs) serves(backend string) bool {
+	return slices.ContainsFunc(g.apis, func(p *podGroups) bool { return p.backend == backend && p.served.Load() })
 }
 
 // pastOf is what a job's record says of its waiting so far.

@@ -208,6 +208,32 @@ func TestGangPutBack(t *testing.T) {
 	}
 }
 
+// TestGangPreemption: a job of a higher priority takes the places of another one as a whole, which comes back afterwards.
+func TestGangPreemption(t *testing.T) {
+	nativeGangs(t)
+	t.Parallel()
+	const seat = "example.com/seat-urgent"
+	seats(t, seat, 2, 2)
+	namespace := newNamespace(t)
+	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "urgent-gang-" + namespace}, Value: 1000}
+	create(t, class)
+	t.Cleanup(func() { _ = api.Delete(context.Background(), class) })
+	low := seated(namespace, "low", seat, 3, "600")
+	create(t, low)
+	placed(t, low, 4)
+	urgent := seated(namespace, "urgent", seat, 2, "8")
+	urgent.Spec.RunPolicy.SchedulingPolicy.PriorityClass = class.Name
+	create(t, urgent)
+	t.Logf("the urgent one was placed after %s", placed(t, urgent, 3))
+	gangWaits(t, low, "needs 4 pods placed together")
+	if n := placedPods(t, low); n > 0 {
+		t.Errorf("%d pods of the other are placed still, want none", n)
+	}
+	waitFor(t, urgent, "the urgent one succeeds", succeeded)
+	placed(t, low, 4)
+	reported(t, "MPIJob", namespace, low.Name, "the other runs again", inPhase(mpi.PhaseRunning))
+}
+
 // TestGangOverhead: placing pods together takes little longer than placing them one by one.
 func TestGangOverhead(t *testing.T) {
 	whenAsked(t, "GangOverhead")
@@ -261,11 +287,15 @@ func TestGangUnlike(t *testing.T) {
 	nativeGangs(t)
 	job := seated(newNamespace(t), "unlike", "", 2, "600")
 	job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeLauncher].Template.Spec.SchedulerName = "another"
-	err := api.Create(t.Context(), job)
-	if err == nil || !strings.Contains(err.Error(), "schedulerName") {
-		t.Errorf("it is taken: %v", err)
-	}
-	t.Logf("%v", err)
+	// Whichever replica answers has to have seen by then that the cluster places gangs.
+	eventually(t, "it is refused", time.Minute, func() error {
+		err := api.Create(t.Context(), job.DeepCopy(), client.DryRunAll)
+		if err == nil || !strings.Contains(err.Error(), "schedulerName") {
+			return fmt.Errorf("it is taken: %w", err)
+		}
+		t.Logf("%v", err)
+		return nil
+	})
 }
 
 // TestGangTimeout: a job that does not find its places in time is put back, and fails in the end.
