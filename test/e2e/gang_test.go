@@ -98,12 +98,12 @@ func seated(namespace, name string, seat corev1.ResourceName, workers int32, sec
 	return job
 }
 
-// placedPods are how many pods of a job have a node.
+// placedPods are how many pods of a job have a node, and are to keep it.
 func placedPods(t *testing.T, job *kubeflow.MPIJob) (n int) {
 	t.Helper()
 	for _, role := range []mpi.Role{mpi.RoleLauncher, mpi.RoleWorker} {
 		for _, pod := range podsOf(t, job, role) {
-			if pod.Spec.NodeName != "" {
+			if pod.Spec.NodeName != "" && pod.DeletionTimestamp == nil {
 				n++
 			}
 		}
@@ -219,6 +219,8 @@ func TestGangPreemption(t *testing.T) {
 	create(t, class)
 	t.Cleanup(func() { _ = api.Delete(context.Background(), class) })
 	low := seated(namespace, "low", seat, 3, "600")
+	// That its launcher was taken counts as one of its tries.
+	low.Spec.RunPolicy.BackoffLimit = new(int32(3))
 	create(t, low)
 	placed(t, low, 4)
 	urgent := seated(namespace, "urgent", seat, 2, "8")
