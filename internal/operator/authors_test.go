@@ -60,26 +60,7 @@ func guarded(t *testing.T, namespace string) (stop func()) {
 		create(t, object)
 		t.Cleanup(func() { _ = api.Delete(context.Background(), object) })
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() {
-		done <- operator.Run(ctx, rest.CopyConfig(restConfig), operator.Options{
-			Namespace: "mpijob-system", WatchNamespaces: []string{namespace}, HealthAddress: "0", MetricsAddress: "0", WebhookPort: port,
-		})
-	}()
-	stopped := false
-	stop = func() {
-		if stopped {
-			return
-		}
-		stopped = true
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("operator: %v", err)
-		}
-	}
-	t.Cleanup(stop)
-	return stop
+	return operate(t, rest.CopyConfig(restConfig), operator.Options{WatchNamespaces: []string{namespace}, WebhookPort: port})
 }
 
 func freePort(t *testing.T) int {

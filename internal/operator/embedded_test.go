@@ -198,26 +198,7 @@ func (s *seats) waits(t *testing.T, job string, words ...string) string {
 // placing starts an operator that places all jobs itself.
 func placing(t *testing.T, namespace string) (stop func()) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() {
-		done <- operator.Run(ctx, rest.CopyConfig(restConfig), operator.Options{
-			Namespace: "mpijob-system", WatchNamespaces: []string{namespace}, HealthAddress: "0", MetricsAddress: "0", GangScheduling: gang.Embedded,
-		})
-	}()
-	stopped := false
-	stop = func() {
-		if stopped {
-			return
-		}
-		stopped = true
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("operator: %v", err)
-		}
-	}
-	t.Cleanup(stop)
-	return stop
+	return operate(t, rest.CopyConfig(restConfig), operator.Options{WatchNamespaces: []string{namespace}, GangScheduling: gang.Embedded})
 }
 
 func TestEmbeddedMakesAllPodsOrNone(t *testing.T) {

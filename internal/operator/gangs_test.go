@@ -81,21 +81,7 @@ func install(crd *unstructured.Unstructured) error {
 // gangsBy runs an operator on one namespace that places jobs by a back end; the returned function stops it.
 func gangsBy(t *testing.T, namespace, backend string) (stop func()) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() {
-		done <- operator.Run(ctx, rest.CopyConfig(restConfig), operator.Options{
-			Namespace: "mpijob-system", WatchNamespaces: []string{namespace}, HealthAddress: "0", MetricsAddress: "0", GangScheduling: backend,
-		})
-	}()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("operator: %v", err)
-		}
-	})
-	t.Cleanup(stop)
-	return stop
+	return operate(t, rest.CopyConfig(restConfig), operator.Options{WatchNamespaces: []string{namespace}, GangScheduling: backend})
 }
 
 func podGroup() *unstructured.Unstructured {

@@ -1,7 +1,6 @@
 package operator_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -107,19 +106,7 @@ func TestNetworkPoliciesSwitchedOff(t *testing.T) {
 	create(t, &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "somebodys"}})
 	stop()
 
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() {
-		done <- operator.Run(ctx, rest.CopyConfig(restConfig), operator.Options{
-			Namespace: "mpijob-system", WatchNamespaces: []string{namespace}, HealthAddress: "0", MetricsAddress: "0",
-		})
-	}()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("operator: %v", err)
-		}
-	})
+	operate(t, rest.CopyConfig(restConfig), operator.Options{WatchNamespaces: []string{namespace}})
 	eventually(t, "the NetworkPolicy is gone", func() error {
 		err := api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "pi"}, &networkingv1.NetworkPolicy{})
 		if apierrors.IsNotFound(err) {

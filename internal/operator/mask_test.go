@@ -1,7 +1,6 @@
 package operator_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -15,19 +14,7 @@ import (
 func TestMaskPatternsReachReports(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() {
-		done <- operator.Run(ctx, rest.CopyConfig(restConfig), operator.Options{
-			Namespace: "mpijob-system", WatchNamespaces: []string{namespace}, HealthAddress: "0", MetricsAddress: "0", MaskPatterns: []string{`such (\w+)`},
-		})
-	}()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("operator: %v", err)
-		}
-	})
+	operate(t, rest.CopyConfig(restConfig), operator.Options{WatchNamespaces: []string{namespace}, MaskPatterns: []string{`such (\w+)`}})
 	launcher, pod := runs(t, namespace)
 	fails(t, launcher, pod)
 	status := fmt.Sprintf("%+v", reported(t, namespace, "Failed").Status)

@@ -1,7 +1,6 @@
 package operator_test
 
 import (
-	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -31,19 +30,7 @@ func TestMetricsAreServed(t *testing.T) {
 	}
 	address := listener.Addr().String()
 	listener.Close()
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() {
-		done <- operator.Run(ctx, rest.CopyConfig(restConfig), operator.Options{
-			Namespace: "mpijob-system", WatchNamespaces: []string{namespace}, HealthAddress: "0", MetricsAddress: address,
-		})
-	}()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("operator: %v", err)
-		}
-	})
+	operate(t, rest.CopyConfig(restConfig), operator.Options{WatchNamespaces: []string{namespace}, MetricsAddress: address})
 	serves := func(series ...string) {
 		t.Helper()
 		eventually(t, "/metrics says "+strings.Join(series, ", "), func() error {

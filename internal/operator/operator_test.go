@@ -2,6 +2,7 @@ package operator_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -115,26 +117,26 @@ func start(t *testing.T, namespace string) (stop func()) {
 // startWith is start with another way to the API server.
 func startWith(t *testing.T, namespace string, way func(*rest.Config)) (stop func()) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
 	config := rest.CopyConfig(restConfig)
 	way(config)
-	go func() {
-		done <- operator.Run(ctx, config, operator.Options{
-			Namespace: "mpijob-system", WatchNamespaces: []string{namespace}, HealthAddress: "0", MetricsAddress: "0", NetworkPolicies: true,
-		})
-	}()
-	stopped := false
-	stop = func() {
-		if stopped {
-			return
-		}
-		stopped = true
+	return operate(t, config, operator.Options{WatchNamespaces: []string{namespace}, NetworkPolicies: true})
+}
+
+// operate runs an operator, which serves nothing but what its options say; the returned function stops it, as the end of
+// the test does.
+func operate(t *testing.T, config *rest.Config, options operator.Options) (stop func()) {
+	t.Helper()
+	options.Namespace, options.HealthAddress = "mpijob-system", "0"
+	options.MetricsAddress = cmp.Or(options.MetricsAddress, "0")
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- operator.Run(ctx, config, options) }()
+	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("operator: %v", err)
 		}
-	}
+	})
 	t.Cleanup(stop)
 	return stop
 }

@@ -1,7 +1,6 @@
 package operator_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -157,19 +156,7 @@ func TestReportsOfTheInvalidAndTheRefused(t *testing.T) {
 func TestOldReportsAreDeleted(t *testing.T) {
 	t.Parallel()
 	good, bad := newNamespace(t), newNamespace(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() {
-		done <- operator.Run(ctx, rest.CopyConfig(restConfig), operator.Options{
-			Namespace: "mpijob-system", WatchNamespaces: []string{good, bad}, HealthAddress: "0", MetricsAddress: "0", ReportRetention: 3 * time.Second,
-		})
-	}()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("operator: %v", err)
-		}
-	})
+	operate(t, rest.CopyConfig(restConfig), operator.Options{WatchNamespaces: []string{good, bad}, ReportRetention: 3 * time.Second})
 	launcher, pod := runs(t, bad)
 	fails(t, launcher, pod)
 	launcher, _ = runs(t, good)
