@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
-	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -53,8 +52,8 @@ type podGroups struct {
 	kind    schema.GroupVersionKind
 	// served is set while the cluster has the API, as each replica finds out for itself: all of them answer webhooks.
 	served atomic.Bool
-	// there is set from when the replica that works reads it, which may be later.
-	there atomic.Bool
+	// known is set where it was served from the start: no job is then started otherwise before it is read.
+	known bool
 	// reader reads from a cache; it is there once filled is closed.
 	reader client.Reader
 	filled chan struct{}
@@ -78,14 +77,13 @@ func addGangs(ctx context.Context, m manager.Manager, config *rest.Config, optio
 		g.apis = append(g.apis, of)
 		what := "PodGroup of " + of.kind.GroupVersion().String()
 		kinds := []schema.GroupVersionKind{of.kind}
-		// Known from the start, no job is started otherwise before it is seen.
-		of.there.Store(installed(ctx, m.GetRESTMapper(), what, kinds))
-		of.served.Store(of.there.Load())
+		of.known = installed(ctx, m.GetRESTMapper(), what, kinds)
+		of.served.Store(of.known)
 		if err := m.Add(tracker{podGroups: of, discovery: served}); err != nil {
 			return nil, fmt.Errorf("add tracking of %s: %w", what, err)
 		}
 		err := m.Add(whenInstalled(m, what, kinds, func(ctx context.Context) error {
-			of.there.Store(true)
+			of.served.Store(true)
 			return of.start(ctx, m, config, options, news)
 		}))
 		if err != nil {
@@ -127,64 +125,33 @@ func (t tracker) Start(ctx context.Context) error {
 		if was := t.served.Swap(served); was != served {
 			log.FromContext(ctx).Info("an API of PodGroups came or went", "api", t.kind.GroupVersion().String(), "there", served)
 		}
-		if !served || t.isRead() {
-			t.there.Store(served)
-		}
 	}
 }
 
-// isRead tells whether the cache of an API has been filled.
-func (p *podGroups) isRead() bool {
+// there tells whether passes over jobs go by the API: as long as the cluster has it, once it is read.
+func (p *podGroups) there() bool {
 	select {
 	case <-p.filled:
-		return true
+		return p.served.Load()
 	default:
-		return false
+		return p.known && p.served.Load()
 	}
 }
 
 // start watches the PodGroups of an API.
 func (p *podGroups) start(ctx context.Context, m manager.Manager, config *rest.Config, options Options, news *queues) error {
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(p.kind)
-	theirs, err := cacheBeside(m, config, cache.Options{DefaultTransform: cache.TransformStripManagedFields()}, options)
-	if err != nil {
-		return fmt.Errorf("read %s: %w", p.kind, err)
-	}
-	if err := cluster.AddOwnerIndex(ctx, theirs.GetFieldIndexer(), object); err != nil {
+	reader, err := follow(ctx, m, config, p.kind, cache.Options{DefaultTransform: cache.TransformStripManagedFields()}, options, news.tell)
+	if reader == nil || err != nil {
 		return err
 	}
-	if err := m.Add(theirs); err != nil {
-		return fmt.Errorf("add cache of %s: %w", p.kind, err)
-	}
-	informer, err := theirs.GetCache().GetInformer(ctx, object)
-	if err != nil {
-		return fmt.Errorf("watch %s: %w", p.kind, err)
-	}
-	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { news.tell(ctx, object) },
-		UpdateFunc: func(_, object any) { news.tell(ctx, object) },
-		DeleteFunc: func(object any) {
-			if last, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
-				object = last.Obj
-			}
-			news.tell(ctx, object)
-		},
-	})
-	if err != nil {
-		return fmt.Errorf("watch %s: %w", p.kind, err)
-	}
-	if !theirs.GetCache().WaitForCacheSync(ctx) {
-		return nil
-	}
-	p.reader = theirs.GetClient()
+	p.reader = reader
 	close(p.filled)
 	return nil
 }
 
 // of are the PodGroups of a job.
 func (p *podGroups) of(ctx context.Context, job mpi.Job) ([]*unstructured.Unstructured, error) {
-	if !p.there.Load() {
+	if !p.there() {
 		return nil, nil
 	}
 	select {
@@ -300,7 +267,7 @@ func (g *gangs) forget(job types.NamespacedName) {
 
 // has tells whether the API of a back end is read.
 func (g *gangs) has(backend string) bool {
-	return slices.ContainsFunc(g.apis, func(p *podGroups) bool { return p.backend == backend && p.there.Load() })
+	return slices.ContainsFunc(g.apis, func(p *podGroups) bool { return p.backend == backend && p.there() })
 }
 
 // serves tells whether the cluster has the API of a back end, though this replica may not work.

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
-	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -86,39 +85,10 @@ func addQueues(m manager.Manager, config *rest.Config, options Options, kinds ..
 }
 
 func (q *queues) start(ctx context.Context, m manager.Manager, config *rest.Config, options Options) error {
-	workload := &unstructured.Unstructured{}
-	workload.SetGroupVersionKind(gang.WorkloadKind)
-	theirs, err := cacheBeside(m, config, cluster.WorkloadCacheOptions(gang.WorkloadKind), options)
-	if err != nil {
-		return fmt.Errorf("read Workloads: %w", err)
-	}
-	if err := cluster.AddOwnerIndex(ctx, theirs.GetFieldIndexer(), workload); err != nil {
+	reader, err := follow(ctx, m, config, gang.WorkloadKind, cluster.WorkloadCacheOptions(gang.WorkloadKind), options, q.tell)
+	if reader == nil || err != nil {
 		return err
 	}
-	if err := m.Add(theirs); err != nil {
-		return fmt.Errorf("add cache of Workloads: %w", err)
-	}
-	informer, err := theirs.GetCache().GetInformer(ctx, workload)
-	if err != nil {
-		return fmt.Errorf("watch Workloads: %w", err)
-	}
-	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { q.tell(ctx, object) },
-		UpdateFunc: func(_, object any) { q.tell(ctx, object) },
-		DeleteFunc: func(object any) {
-			if last, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
-				object = last.Obj
-			}
-			q.tell(ctx, object)
-		},
-	})
-	if err != nil {
-		return fmt.Errorf("watch Workloads: %w", err)
-	}
-	if !theirs.GetCache().WaitForCacheSync(ctx) {
-		return nil
-	}
-	reader := client.Reader(theirs.GetClient())
 	q.workloads.Store(&reader)
 	return nil
 }
