@@ -130,6 +130,12 @@ func (n *Nodes) Snapshot(now time.Time) (*gang.Snapshot, map[types.NamespacedNam
 type nodeStore struct{ *Nodes }
 
 func (s nodeStore) Add(object any) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.add(object)
+}
+
+func (s nodeStore) add(object any) error {
 	node, ok := object.(*corev1.Node)
 	if !ok {
 		return fmt.Errorf("%T is no node", object)
@@ -141,8 +147,6 @@ func (s nodeStore) Add(object any) error {
 		Name: node.Name, Labels: node.Labels, Taints: node.Spec.Taints, Ready: ready, Unschedulable: node.Spec.Unschedulable,
 		Allocatable: s.Resources.Totals(node.Status.Allocatable),
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	// A node says twice a minute that it is well; that is no news.
 	if !equality.Semantic.DeepEqual(s.nodes[node.Name], now) {
 		s.nodes[node.Name] = now
@@ -166,19 +170,7 @@ func (s nodeStore) Delete(object any) error {
 }
 
 func (s nodeStore) Replace(objects []any, _ string) error {
-	s.mu.Lock()
-	clear(s.nodes)
-	s.mu.Unlock()
-	for _, object := range objects {
-		if err := s.Add(object); err != nil {
-			return err
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.listed["nodes"] = true
-	s.tell()
-	return nil
+	return s.replace("nodes", objects, func() { clear(s.nodes) }, s.add)
 }
 
 func (nodeStore) Resync() error { return nil }
@@ -203,6 +195,12 @@ func (podStore) Transformer() toolscache.TransformFunc {
 }
 
 func (s podStore) Add(object any) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.add(object)
+}
+
+func (s podStore) add(object any) error {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
 		return fmt.Errorf("%T is no pod", object)
@@ -216,14 +214,10 @@ func (s podStore) Add(object any) error {
 		}
 	}
 	if mpi.HasEnded(pod) || held.node == "" && held.name == "" {
-		s.mu.Lock()
-		defer s.mu.Unlock()
 		s.drop(pod.UID)
 		return nil
 	}
 	held.amounts = s.Resources.Amounts(gang.PodRequests(pod))
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if was, found := s.pods[pod.UID]; !found || !was.same(held) {
 		s.drop(pod.UID)
 		s.hold(pod.UID, held)
@@ -245,25 +239,32 @@ func (s podStore) Delete(object any) error {
 }
 
 func (s podStore) Replace(objects []any, _ string) error {
-	s.mu.Lock()
-	clear(s.pods)
-	clear(s.used)
-	clear(s.leaving)
-	clear(s.ours)
-	s.mu.Unlock()
-	for _, object := range objects {
-		if err := s.Add(object); err != nil {
-			return err
-		}
+	empty := func() {
+		clear(s.pods)
+		clear(s.used)
+		clear(s.leaving)
+		clear(s.ours)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.listed["pods"] = true
-	s.tell()
-	return nil
+	return s.replace("pods", objects, empty, s.add)
 }
 
 func (podStore) Resync() error { return nil }
+
+// replace takes over a list that was read as a whole. No snapshot is made in between: a cluster with some of its pods would
+// look as if it had room.
+func (n *Nodes) replace(resource string, objects []any, empty func(), add func(object any) error) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	empty()
+	for _, object := range objects {
+		if err := add(object); err != nil {
+			return err
+		}
+	}
+	n.listed[resource] = true
+	n.tell()
+	return nil
+}
 
 func (n *Nodes) hold(uid types.UID, pod heldPod) {
 	n.pods[uid] = pod

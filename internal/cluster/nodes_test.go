@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -121,6 +122,47 @@ func TestNodesFollowWhatChanges(t *testing.T) {
 	// After a watch was lost all of it comes again.
 	do(pods.Replace([]any{aPod("w-2", "b")}, ""))
 	knows(t, n, map[string]int64{"b": 1}, nil, []string{"w-2 on b"})
+}
+
+// TestRelistIsTakenOverAtOnce: who looks while the lists are read anew sees no node that is missing, and none that is free.
+func TestRelistIsTakenOverAtOnce(t *testing.T) {
+	t.Parallel()
+	const many = 200
+	n := NewNodes(&typedcore.CoreV1Client{})
+	var nodes, pods []any
+	for i := range many {
+		name := fmt.Sprintf("node-%d", i)
+		nodes, pods = append(nodes, aNode(name, 1)), append(pods, aPod("on-"+name, name))
+	}
+	relist := func() error {
+		return errors.Join(nodeStore{n}.Replace(nodes, ""), podStore{n}.Replace(pods, ""))
+	}
+	if err := relist(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		for range 50 {
+			err = errors.Join(err, relist())
+		}
+		done <- err
+	}()
+	for {
+		seen, _, known := n.Snapshot(time.Time{})
+		free := slices.ContainsFunc(seen.Nodes, func(node gang.Node) bool { return len(node.Used) == 0 })
+		if !known || len(seen.Nodes) != many || free {
+			t.Fatalf("%d of %d nodes are seen, some of them free: %t", len(seen.Nodes), many, free)
+		}
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Fatal(err)
+			}
+			return
+		default:
+		}
+	}
 }
 
 func TestNodesTellOfNewsAlone(t *testing.T) {
