@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/remotecommand"
@@ -57,23 +56,7 @@ sh, on this terminal. The exit code is the command's.`,
 }
 
 func (o *execOptions) run(ctx context.Context, arg string, command []string) error {
-	job, err := o.Find(ctx, arg)
-	if err != nil {
-		return err
-	}
-	at, err := o.target.place(job)
-	if err != nil {
-		return err
-	}
-	config, err := o.RESTConfig()
-	if err != nil {
-		return err
-	}
-	clients, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return err
-	}
-	pod, err := o.pod(ctx, clients, job, at)
+	pod, config, request, err := o.target.reach(ctx, o.Factory, arg, "exec")
 	if err != nil {
 		return err
 	}
@@ -83,8 +66,7 @@ func (o *execOptions) run(ctx context.Context, arg string, command []string) err
 	}
 	container := follow.Container(pod, o.container)
 	tty := o.tty && o.stdin && onTerminal(o.In)
-	request := clients.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("exec").
-		VersionedParams(&corev1.PodExecOptions{Container: container, Command: command, Stdin: o.stdin, Stdout: true, Stderr: !tty, TTY: tty}, scheme.ParameterCodec)
+	request = request.VersionedParams(&corev1.PodExecOptions{Container: container, Command: command, Stdin: o.stdin, Stdout: true, Stderr: !tty, TTY: tty}, scheme.ParameterCodec)
 	executor, err := executorOf(config, request)
 	if err != nil {
 		return err

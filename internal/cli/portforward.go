@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
@@ -42,27 +41,10 @@ until Ctrl-C. Without LOCAL the port is the same here; with nothing before the c
 }
 
 func (o *portForwardOptions) run(ctx context.Context, arg string, ports []string) error {
-	job, err := o.Find(ctx, arg)
+	pod, config, request, err := o.target.reach(ctx, o.Factory, arg, "portforward")
 	if err != nil {
 		return err
 	}
-	at, err := o.target.place(job)
-	if err != nil {
-		return err
-	}
-	config, err := o.RESTConfig()
-	if err != nil {
-		return err
-	}
-	clients, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return err
-	}
-	pod, err := o.pod(ctx, clients, job, at)
-	if err != nil {
-		return err
-	}
-	request := clients.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("portforward")
 	forwarder, err := o.forwarder(ctx, config, request, ports)
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"opendatahub.io/mpijob/internal/follow"
 	"opendatahub.io/mpijob/internal/mpi"
@@ -50,6 +51,31 @@ func (t *target) place(job Job) (follow.Place, error) {
 		return at, usagef("--rank %d: %s has the ranks 0 to %d", t.rank, job, hosts.Ranks-1)
 	}
 	return at, nil
+}
+
+// reach finds the pod that is meant of a job by the job's name, and begins a request to a subresource of it.
+func (t *target) reach(ctx context.Context, f *Factory, name, subresource string) (*corev1.Pod, *rest.Config, *rest.Request, error) {
+	job, err := f.Find(ctx, name)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	at, err := t.place(job)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	config, err := f.RESTConfig()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	pod, err := f.pod(ctx, clients, job, at)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return pod, config, clients.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource(subresource), nil
 }
 
 // pod finds a running pod at a place of a job, the latest of several.
