@@ -66,10 +66,7 @@ func TestEmbedded(t *testing.T) {
 		t.Errorf("it is told as %+v", told)
 	}
 	podless(t, job)
-	err := api.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace("mpijob-system"), client.MatchingLabels{"app.kubernetes.io/name": "mpijob-operator"}, client.GracePeriodSeconds(0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	killOperators(t)
 	seats(t, seat, 4, 4)
 	gangWaits(t, job, "8 fit on 2 of 2 nodes")
 	podless(t, job)
@@ -200,10 +197,5 @@ func TestEmbeddedRace(t *testing.T) {
 	if findings := report.Status.Findings; !slices.ContainsFunc(findings, func(f v1alpha1.Finding) bool { return f.Code == string(mpi.CodeGangTimeout) }) {
 		t.Errorf("its findings are %+v, want %s", findings, mpi.CodeGangTimeout)
 	}
-	eventually(t, "its pods are gone", time.Minute, func() error {
-		if n := len(podsOf(t, job, mpi.RoleWorker)) + len(podsOf(t, job, mpi.RoleLauncher)); n > 0 {
-			return fmt.Errorf("%d pods are there", n)
-		}
-		return nil
-	})
+	podsGone(t, job)
 }

@@ -98,12 +98,12 @@ func seated(namespace, name string, seat corev1.ResourceName, workers int32, sec
 	return job
 }
 
-// placedPods are how many pods of a job have a node, and are to keep it.
+// placedPods are how many pods of a job have a node.
 func placedPods(t *testing.T, job *kubeflow.MPIJob) (n int) {
 	t.Helper()
 	for _, role := range []mpi.Role{mpi.RoleLauncher, mpi.RoleWorker} {
 		for _, pod := range podsOf(t, job, role) {
-			if pod.Spec.NodeName != "" && pod.DeletionTimestamp == nil {
+			if pod.Spec.NodeName != "" {
 				n++
 			}
 		}
@@ -114,8 +114,14 @@ func placedPods(t *testing.T, job *kubeflow.MPIJob) (n int) {
 // gangWaits waits until a job's record says that it waits for its places, in these words.
 func gangWaits(t *testing.T, job *kubeflow.MPIJob, words ...string) *v1alpha1.SchedulingStatus {
 	t.Helper()
-	report := reported(t, "MPIJob", job.Namespace, job.Name, job.Name+" waits for places", func(status v1alpha1.JobReportStatus) error {
-		if status.Phase != v1alpha1.Phase(mpi.PhaseGangScheduling) || status.Scheduling == nil {
+	return waits(t, "MPIJob", job.Namespace, job.Name, mpi.PhaseGangScheduling, words...).Scheduling
+}
+
+// waits waits until a job's record says that it waits in a phase, in these words.
+func waits(t *testing.T, kind, namespace, name string, in mpi.Phase, words ...string) v1alpha1.JobReportStatus {
+	t.Helper()
+	report := reported(t, kind, namespace, name, name+" waits as "+string(in), func(status v1alpha1.JobReportStatus) error {
+		if status.Phase != v1alpha1.Phase(in) || status.Scheduling == nil {
 			return fmt.Errorf("it is %s: %s", status.Phase, status.Message)
 		}
 		for _, word := range words {
@@ -125,8 +131,27 @@ func gangWaits(t *testing.T, job *kubeflow.MPIJob, words ...string) *v1alpha1.Sc
 		}
 		return nil
 	})
-	t.Logf("%s: %s", job.Name, report.Status.Scheduling.Message)
-	return report.Status.Scheduling
+	t.Logf("%s %s: %s", kind, name, report.Status.Scheduling.Message)
+	return report.Status
+}
+
+// podsGone waits until a job has no pods at all.
+func podsGone(t *testing.T, job *kubeflow.MPIJob) {
+	t.Helper()
+	eventually(t, "the pods of "+job.Name+" are gone", time.Minute, func() error {
+		if n := len(podsOf(t, job, mpi.RoleWorker)) + len(podsOf(t, job, mpi.RoleLauncher)); n > 0 {
+			return fmt.Errorf("%d pods are there", n)
+		}
+		return nil
+	})
+}
+
+// killOperators ends the operator's pods without a word; their Deployment makes others.
+func killOperators(t *testing.T) {
+	t.Helper()
+	if err := api.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace("mpijob-system"), client.GracePeriodSeconds(0)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestGangNative: a job of 9 pods with room for 5 has none placed, says so with the figures, and runs once there is room.
@@ -144,15 +169,8 @@ func TestGangNative(t *testing.T) {
 	if n := placedPods(t, job); n > 0 {
 		t.Errorf("%d of its pods are placed, want none", n)
 	}
-	start := time.Now()
 	seats(t, seat, 5, 4)
-	eventually(t, "all pods are placed", time.Minute, func() error {
-		if n := placedPods(t, job); n < 9 {
-			return fmt.Errorf("%d of 9 are", n)
-		}
-		return nil
-	})
-	t.Logf("all of 9 pods were placed %s after there was room", time.Since(start).Round(10*time.Millisecond))
+	t.Logf("all of 9 pods were placed %s after there was room", placed(t, job, 9))
 	reported(t, "MPIJob", job.Namespace, job.Name, "it runs once there is room", inPhase(mpi.PhaseRunning))
 }
 
@@ -174,9 +192,7 @@ func TestGangsInTurn(t *testing.T) {
 		}
 		return nil
 	})
-	if err := api.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace("mpijob-system"), client.GracePeriodSeconds(0)); err != nil {
-		t.Fatal(err)
-	}
+	killOperators(t)
 	for _, job := range jobs {
 		waitFor(t, job, job.Name+" succeeds", succeeded)
 	}
@@ -195,12 +211,7 @@ func TestGangPutBack(t *testing.T) {
 	if told.Attempts != 1 || told.NextTry == nil {
 		t.Errorf("it is told as %+v", told)
 	}
-	eventually(t, "its pods are gone", time.Minute, func() error {
-		if n := len(podsOf(t, job, mpi.RoleWorker)) + len(podsOf(t, job, mpi.RoleLauncher)); n > 0 {
-			return fmt.Errorf("%d pods are there", n)
-		}
-		return nil
-	})
+	podsGone(t, job)
 	seats(t, seat, 2, 2)
 	report := reported(t, "MPIJob", job.Namespace, job.Name, "it runs in the end", inPhase(mpi.PhaseRunning))
 	for _, entry := range report.Status.Timeline {
@@ -228,8 +239,10 @@ func TestGangPreemption(t *testing.T) {
 	create(t, urgent)
 	t.Logf("the urgent one was placed after %s", placed(t, urgent, 3))
 	gangWaits(t, low, "needs 4 pods placed together")
-	if n := placedPods(t, low); n > 0 {
-		t.Errorf("%d pods of the other are placed still, want none", n)
+	for _, pod := range slices.Concat(podsOf(t, low, mpi.RoleLauncher), podsOf(t, low, mpi.RoleWorker)) {
+		if pod.Spec.NodeName != "" && pod.DeletionTimestamp == nil {
+			t.Errorf("pod %s of the other keeps its place", pod.Name)
+		}
 	}
 	waitFor(t, urgent, "the urgent one succeeds", succeeded)
 	placed(t, low, 4)
@@ -256,22 +269,12 @@ func TestGangOverhead(t *testing.T) {
 			}
 			start := time.Now()
 			create(t, job)
-			eventually(t, "all pods are placed", time.Minute, func() error {
-				if n := placedPods(t, job); n < 9 {
-					return fmt.Errorf("%d of 9 are", n)
-				}
-				return nil
-			})
+			placed(t, job, 9)
 			took[how] = append(took[how], time.Since(start))
 			if err := api.Delete(t.Context(), job); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the job is gone", time.Minute, func() error {
-				if n := len(podsOf(t, job, mpi.RoleWorker)) + len(podsOf(t, job, mpi.RoleLauncher)); n > 0 {
-					return fmt.Errorf("%d pods are there", n)
-				}
-				return nil
-			})
+			podsGone(t, job)
 		}
 	}
 	for _, times := range took {
@@ -292,8 +295,11 @@ func TestGangUnlike(t *testing.T) {
 	// Whichever replica answers has to have seen by then that the cluster places gangs.
 	eventually(t, "it is refused", time.Minute, func() error {
 		err := api.Create(t.Context(), job.DeepCopy(), client.DryRunAll)
-		if err == nil || !strings.Contains(err.Error(), "schedulerName") {
-			return fmt.Errorf("it is taken: %w", err)
+		if err == nil {
+			return errors.New("it is taken")
+		}
+		if !strings.Contains(err.Error(), "schedulerName") {
+			return fmt.Errorf("it is refused for something else: %w", err)
 		}
 		t.Logf("%v", err)
 		return nil
@@ -320,10 +326,8 @@ func TestGangTimeout(t *testing.T) {
 		t.Errorf("its findings are %+v, want %s", findings, mpi.CodeGangTimeout)
 	}
 	t.Logf("%s", report.Status.Message)
-	eventually(t, "its pods and its PodGroup are gone", time.Minute, func() error {
-		if n := len(podsOf(t, job, mpi.RoleWorker)) + len(podsOf(t, job, mpi.RoleLauncher)); n > 0 {
-			return fmt.Errorf("%d pods are there", n)
-		}
+	podsGone(t, job)
+	eventually(t, "its PodGroup is gone", time.Minute, func() error {
 		var groups schedulingv1beta1.PodGroupList
 		if err := api.List(t.Context(), &groups, client.InNamespace(job.Namespace)); err != nil {
 			return err

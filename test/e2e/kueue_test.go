@@ -8,7 +8,6 @@ import (
 	"time"
 
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
-	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -80,19 +79,7 @@ func room(t *testing.T, queue *unstructured.Unstructured, pods int) {
 // waitsFor waits until a job's record says that it waits in its queue, and with what words.
 func waitsFor(t *testing.T, kind, namespace, name string, words ...string) v1alpha1.JobReportStatus {
 	t.Helper()
-	report := reported(t, kind, namespace, name, name+" waits in its queue", func(status v1alpha1.JobReportStatus) error {
-		if status.Phase != v1alpha1.Phase(mpi.PhaseQueued) || status.Scheduling == nil {
-			return fmt.Errorf("it is %s: %s", status.Phase, status.Message)
-		}
-		for _, word := range words {
-			if !strings.Contains(status.Scheduling.Message, word) {
-				return fmt.Errorf("it says %q, want %q", status.Scheduling.Message, word)
-			}
-		}
-		return nil
-	})
-	t.Logf("%s %s: %s", kind, name, report.Status.Scheduling.Message)
-	return report.Status
+	return waits(t, kind, namespace, name, mpi.PhaseQueued, words...)
 }
 
 // hasNoPods tells that a job has none, but such as are going.
@@ -266,10 +253,7 @@ func TestQueueOutlivesTheOperator(t *testing.T) {
 	reported(t, "MPIJob", namespace, "first", "the first runs", inPhase(mpi.PhaseRunning))
 	create(t, second)
 	waiting := waitsFor(t, "MPIJob", namespace, "second", "number 1 in it")
-	err := api.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace("mpijob-system"), client.GracePeriodSeconds(0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	killOperators(t)
 	if err := api.Delete(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
