@@ -168,7 +168,10 @@ func nodeOf(node *corev1.Node, free corev1.ResourceList) mpi.Node {
 	ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
-	return mpi.Node{Name: node.Name, Allocatable: node.Status.Allocatable, Free: free, Ready: ready, Unschedulable: node.Spec.Unschedulable}
+	return mpi.Node{
+		Name: node.Name, Allocatable: node.Status.Allocatable, Free: free, Labels: node.Labels, Taints: node.Spec.Taints,
+		Ready: ready, Unschedulable: node.Spec.Unschedulable,
+	}
 }
 
 // waiting tells whether pods find no node, and whether any have not started.

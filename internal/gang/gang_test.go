@@ -161,9 +161,10 @@ func TestFits(t *testing.T) {
 		}
 	}
 	tests := map[string]struct {
-		nodes []mpi.Node
-		seen  mpi.Observed
-		want  string
+		nodes  []mpi.Node
+		seen   mpi.Observed
+		change func(*mpi.Job)
+		want   string
 	}{
 		"some": {
 			nodes: []mpi.Node{{Ready: true, Free: seats(3)}, {Ready: true, Free: seats(2)}},
@@ -174,6 +175,37 @@ func TestFits(t *testing.T) {
 			want:  "needs 9 pods placed together, 2 fit on 1 of 3 nodes",
 		},
 		"none": {nodes: []mpi.Node{{Ready: true, Free: seats(0)}}, want: "needs 9 pods placed together, none fits on any of 1 node"},
+		"some may not go there": {
+			nodes: []mpi.Node{
+				{Name: "a", Ready: true, Free: seats(3), Taints: []corev1.Taint{{Key: "team", Value: "b", Effect: corev1.TaintEffectNoSchedule}}},
+				{Name: "b", Ready: true, Free: seats(4)},
+			},
+			want: "needs 9 pods placed together, 4 fit on 1 of 2 nodes",
+		},
+		"labels": {
+			nodes: []mpi.Node{
+				{Name: "a", Ready: true, Free: seats(3), Labels: map[string]string{"zone": "x"}},
+				{Name: "b", Ready: true, Free: seats(4)},
+			},
+			change: func(j *mpi.Job) { j.Workers.Template.Spec.NodeSelector = map[string]string{"zone": "x"} },
+			want:   "needs 9 pods placed together, 4 fit on 2 of 2 nodes",
+		},
+		"all in one zone": {
+			nodes: []mpi.Node{
+				{Name: "a", Ready: true, Free: seats(6), Labels: map[string]string{"zone": "x"}},
+				{Name: "b", Ready: true, Free: seats(7), Labels: map[string]string{"zone": "y"}},
+			},
+			change: func(j *mpi.Job) { j.Topology.Key, j.Topology.Required = "zone", true },
+			want:   "needs 9 pods placed together, 7 fit on 1 of 2 nodes",
+		},
+		"a pod has what the API server added": {
+			nodes: []mpi.Node{{Ready: true, Free: seats(4)}},
+			seen: mpi.Observed{Workers: []mpi.Worker{mpitest.Worker(mpitest.Job(8, asks), 0, corev1.PodPending, func(pod *corev1.Pod) {
+				pod.Spec = mpi.PodOf(mpitest.Job(8, asks).Workers.Template).Spec
+				pod.Spec.Overhead = corev1.ResourceList{"example.com/seat": resource.MustParse("1")}
+			})}},
+			want: "needs 9 pods placed together, 2 fit on 1 of 1 node",
+		},
 		"some have one": {
 			nodes: []mpi.Node{{Ready: true, Free: seats(1)}},
 			seen:  mpi.Observed{Workers: []mpi.Worker{mpitest.Worker(mpitest.Job(8), 0, corev1.PodPending, made(0, 0))}},
@@ -183,6 +215,9 @@ func TestFits(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			job := mpitest.Job(8, asks)
+			if test.change != nil {
+				test.change(&job)
+			}
 			state := gang.State(gang.Choice{Backend: gang.PodGroup}, job, test.seen)
 			gang.Fits(job, test.seen, test.nodes, &state)
 			if got := state.Fits(); got != test.want {

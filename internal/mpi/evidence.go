@@ -72,6 +72,8 @@ type Node struct {
 	Name string
 	// Allocatable is what pods can have of it, Free what no pod has asked for.
 	Allocatable, Free corev1.ResourceList
+	Labels            map[string]string
+	Taints            []corev1.Taint
 	Ready             bool
 	// Unschedulable is set where an administrator lets no new pods onto the node (cordon).
 	Unschedulable bool

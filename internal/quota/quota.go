@@ -214,35 +214,20 @@ func acrossNamespaces(affinity *corev1.Affinity) bool {
 // (k8s.io/kubernetes/plugin/pkg/admission/limitranger). What webhooks and RuntimeClasses add, and
 // what becomes of sizes that the pod as a whole has, only a dry run tells.
 func WithDefaults(template corev1.PodTemplateSpec, ranges []corev1.LimitRange) *corev1.Pod {
-	copied := template.DeepCopy()
-	pod := &corev1.Pod{ObjectMeta: copied.ObjectMeta, Spec: copied.Spec}
+	pod := mpi.PodOf(template)
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
 			size := &list[i].Resources
-			size.Requests = filled(size.Requests, size.Limits)
 			for _, of := range ranges {
 				for _, item := range of.Spec.Limits {
 					if item.Type == corev1.LimitTypeContainer {
-						size.Limits, size.Requests = filled(size.Limits, item.Default), filled(size.Requests, item.DefaultRequest)
+						size.Limits, size.Requests = mpi.FillIn(size.Limits, item.Default), mpi.FillIn(size.Requests, item.DefaultRequest)
 					}
 				}
 			}
 		}
 	}
 	return pod
-}
-
-// filled adds to a list what is missing in it.
-func filled(list, from corev1.ResourceList) corev1.ResourceList {
-	for name, quantity := range from {
-		if _, set := list[name]; !set {
-			if list == nil {
-				list = corev1.ResourceList{}
-			}
-			list[name] = quantity
-		}
-	}
-	return list
 }
 
 // ShortagesAfter are the shortages of some pods when others that are not there yet come first.
