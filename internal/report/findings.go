@@ -119,13 +119,23 @@ var follows = map[mpi.Code]bool{
 	mpi.CodeApplicationFailed: true, mpi.CodeUnknown: true,
 }
 
+// noRoom are the codes of pods that find no node.
+var noRoom = map[mpi.Code]bool{mpi.CodeInsufficient: true, mpi.CodeNoMatchingNode: true, mpi.CodeUnschedulable: true}
+
 // recall puts the loss of a pod before what follows from it. A cause of another kind stays the cause.
 func (m maker) recall(lost v1alpha1.Finding, findings []v1alpha1.Finding, failure *v1alpha1.Failure) ([]v1alpha1.Finding, *v1alpha1.Failure) {
 	if slices.ContainsFunc(findings, func(f v1alpha1.Finding) bool { return f.Code == lost.Code }) {
 		return findings, failure
 	}
 	if len(findings) > 0 && !follows[mpi.Code(findings[0].Code)] {
-		return findings, failure
+		if !takesPods[mpi.Code(lost.Code)] || !noRoom[mpi.Code(findings[0].Code)] {
+			return findings, failure
+		}
+		if !m.failed() {
+			// That pods which had to go find no room when they come back is what keeps the job now.
+			lost.Severity = v1alpha1.SeverityWarning
+			return append(findings, lost), failure
+		}
 	}
 	if failure != nil && failure.Rank != nil && lost.Code == string(mpi.CodeNodeLost) {
 		// A node that is busy may not answer for a while; a rank that was seen to end did so all the same.

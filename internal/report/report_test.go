@@ -181,6 +181,39 @@ func TestALostWorkerIsRemembered(t *testing.T) {
 	}
 }
 
+// TestPreemptionIsTheCause: pods that had to make room find none when they come back. That keeps the job, and is not what
+// failed it.
+func TestPreemptionIsTheCause(t *testing.T) {
+	h := &history{t: t, job: job(2)}
+	h.pass(0, pods(h.job, corev1.PodRunning, 0), mpi.Evidence{})
+	seen := pods(h.job, corev1.PodRunning, 0)
+	for _, worker := range seen.Workers {
+		mpitest.Leaving(worker.Pod)
+		worker.Pod.Status.Conditions = append(worker.Pod.Status.Conditions, corev1.PodCondition{
+			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "PreemptionByScheduler", Message: "preempted by a pod of higher priority",
+		})
+	}
+	h.pass(time.Minute, seen, mpi.Evidence{})
+	short := pods(h.job, corev1.PodPending, time.Minute)
+	for _, worker := range short.Workers {
+		worker.Pod.Status.Conditions = []corev1.PodCondition{{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/2 nodes are available: 2 Insufficient cpu.",
+		}}
+	}
+	h.pass(time.Minute+5*time.Second, short, mpi.Evidence{})
+	if got := h.last.Status.Findings; len(got) == 0 || got[0].Code != string(mpi.CodeInsufficient) {
+		t.Fatalf("what keeps the job is not what it is told first: %+v", got)
+	}
+	failed := ended(short, h.job, batchv1.JobFailed, 70*time.Second)
+	h.pass(70*time.Second, failed, mpi.Evidence{})
+	if got := h.last.Status.Failure; got.Code != string(mpi.CodePreempted) || got.Pod != "pi-worker-0" {
+		t.Errorf("the failure is %+v", got)
+	}
+	if got := h.last.Status.Findings; len(got) != 2 || got[0].Code != string(mpi.CodePreempted) || got[1].Severity != v1alpha1.SeverityInfo {
+		t.Errorf("the preemption is not the cause: %+v", got)
+	}
+}
+
 // TestRefusedPodsAreTheCause: nobody asks again for pods once the launcher has given up waiting for them.
 func TestRefusedPodsAreTheCause(t *testing.T) {
 	h := &history{t: t, job: job(2)}
