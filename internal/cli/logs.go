@@ -319,23 +319,32 @@ func selectorOf(job Job) string {
 	return labels.Set{mpi.LabelOperator: mpi.OperatorName, mpi.LabelJob: job.Name}.String()
 }
 
-// placeOf says which of a job's pods one is.
+// placeOf says which of a job's pods one is. Pods of an earlier job of the same name, which may be on their way out, are
+// none of its.
 func placeOf(job Job) func(*corev1.Pod) (follow.Place, bool) {
+	at := placeOfMPIJob
 	if job.Kind == trainjob.Kind {
-		return func(pod *corev1.Pod) (follow.Place, bool) {
-			role, index := trainjob.Place(pod)
-			return follow.Place{Role: role, Index: index}, true
-		}
+		at = placeOfTrainJob
 	}
 	return func(pod *corev1.Pod) (follow.Place, bool) {
-		place := follow.Place{Role: mpi.Role(pod.Labels[mpi.LabelRole])}
-		if place.Role == mpi.RoleWorker {
-			var err error
-			place.Index, err = strconv.Atoi(pod.Name[strings.LastIndexByte(pod.Name, '-')+1:])
-			return place, err == nil
-		}
-		return place, place.Role == mpi.RoleLauncher
+		place, is := at(pod)
+		return place, is && (job.Object == nil || !pod.CreationTimestamp.Time.Before(job.Object.GetCreationTimestamp().Time))
 	}
+}
+
+func placeOfTrainJob(pod *corev1.Pod) (follow.Place, bool) {
+	role, index := trainjob.Place(pod)
+	return follow.Place{Role: role, Index: index}, true
+}
+
+func placeOfMPIJob(pod *corev1.Pod) (follow.Place, bool) {
+	place := follow.Place{Role: mpi.Role(pod.Labels[mpi.LabelRole])}
+	if place.Role == mpi.RoleWorker {
+		var err error
+		place.Index, err = strconv.Atoi(pod.Name[strings.LastIndexByte(pod.Name, '-')+1:])
+		return place, err == nil
+	}
+	return place, place.Role == mpi.RoleLauncher
 }
 
 // hostsOf says how a job's ranks are spread, as its record tells; of an MPIJob without one, as it is written.
