@@ -22,9 +22,10 @@ import (
 
 // Names of what the webhook needs, as config/webhook has them.
 const (
-	webhookService       = "mpijob-webhook"
-	webhookSecret        = "mpijob-webhook-certificate"
-	webhookConfiguration = "mpijob-validating"
+	webhookService     = "mpijob-webhook"
+	webhookSecret      = "mpijob-webhook-certificate"
+	validatingWebhooks = "mpijob-validating"
+	mutatingWebhooks   = "mpijob-mutating"
 )
 
 // renewBefore is how long before its end a certificate is replaced. One lives for a year.
@@ -87,7 +88,10 @@ func (k *certificateKeeper) keep(ctx context.Context) error {
 	}
 	k.certificate.current.Store(&pair)
 	ca := authority(secret.Data[corev1.TLSCertKey])
-	return errors.Join(k.trust(ctx, ca), k.trustMutating(ctx, ca))
+	return errors.Join(
+		trust(ctx, k, validatingWebhooks, &admissionv1.ValidatingWebhookConfiguration{}, ca),
+		trust(ctx, k, mutatingWebhooks, &admissionv1.MutatingWebhookConfiguration{}, ca),
+	)
 }
 
 // secret returns the Secret with a certificate that is good for a while, making or renewing it if need be.
@@ -120,26 +124,46 @@ func (k *certificateKeeper) secret(ctx context.Context) (*corev1.Secret, error) 
 	return secret, nil
 }
 
-// trust has the API server accept the certificate's authority.
-func (k *certificateKeeper) trust(ctx context.Context, ca []byte) error {
-	have := &admissionv1.ValidatingWebhookConfiguration{}
-	if err := k.live.Get(ctx, client.ObjectKey{Name: webhookConfiguration}, have); err != nil {
-		return fmt.Errorf("read ValidatingWebhookConfiguration %s: %w", webhookConfiguration, err)
+// copied is an object whose copy is of its own type.
+type copied[T any] interface {
+	client.Object
+	DeepCopy() T
+}
+
+// trust has the API server accept the certificate's authority for all webhooks of a configuration, which is read into an
+// empty one.
+func trust[T copied[T]](ctx context.Context, k *certificateKeeper, name string, have T, ca []byte) error {
+	if err := k.live.Get(ctx, client.ObjectKey{Name: name}, have); err != nil {
+		return fmt.Errorf("read %T %s: %w", have, name, err)
 	}
-	want := have.DeepCopy()
-	same := true
-	for i := range want.Webhooks {
-		same = same && bytes.Equal(want.Webhooks[i].ClientConfig.CABundle, ca)
-		want.Webhooks[i].ClientConfig.CABundle = ca
+	want, same := have.DeepCopy(), true
+	for _, webhook := range webhooksOf(want) {
+		same = same && bytes.Equal(webhook.CABundle, ca)
+		webhook.CABundle = ca
 	}
 	if same {
 		return nil
 	}
 	patch := client.MergeFromWithOptions(have, client.MergeFromWithOptimisticLock{})
 	if err := k.client.Patch(ctx, want, patch, client.DisableReadYourWritesConsistency); err != nil {
-		return fmt.Errorf("write ValidatingWebhookConfiguration %s: %w", webhookConfiguration, err)
+		return fmt.Errorf("write %T %s: %w", have, name, err)
 	}
 	return nil
+}
+
+// webhooksOf are how the webhooks of a configuration of either kind are called.
+func webhooksOf(configuration client.Object) (all []*admissionv1.WebhookClientConfig) {
+	switch c := configuration.(type) {
+	case *admissionv1.ValidatingWebhookConfiguration:
+		for i := range c.Webhooks {
+			all = append(all, &c.Webhooks[i].ClientConfig)
+		}
+	case *admissionv1.MutatingWebhookConfiguration:
+		for i := range c.Webhooks {
+			all = append(all, &c.Webhooks[i].ClientConfig)
+		}
+	}
+	return all
 }
 
 // authority is the last certificate of a chain, the one that signed the others.

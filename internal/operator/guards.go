@@ -1,14 +1,12 @@
 package operator
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	registrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,9 +21,6 @@ import (
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/plan"
 )
-
-// mutatingConfiguration names the webhooks that change objects, as config/webhook has them.
-const mutatingConfiguration = "mpijob-mutating"
 
 // addGuards serves what stands between users and Kubeflow Trainer, whether Trainer is there or not: without it the API
 // server has nothing to ask about. config/webhook says what happens while nobody answers.
@@ -148,27 +143,4 @@ func judged(request admission.Request, errs field.ErrorList, warnings []string) 
 	kind := schema.GroupKind{Group: request.Kind.Group, Kind: request.Kind.Kind}
 	status := apierrors.NewInvalid(kind, request.Name, errs).Status()
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: false, Result: &status}}.WithWarnings(warnings...)
-}
-
-// trustMutating has the API server accept the certificate's authority for webhooks that change objects.
-func (k *certificateKeeper) trustMutating(ctx context.Context, ca []byte) error {
-	have := &registrationv1.MutatingWebhookConfiguration{}
-	err := k.live.Get(ctx, client.ObjectKey{Name: mutatingConfiguration}, have)
-	if err != nil {
-		return fmt.Errorf("read MutatingWebhookConfiguration %s: %w", mutatingConfiguration, err)
-	}
-	want := have.DeepCopy()
-	same := true
-	for i := range want.Webhooks {
-		same = same && bytes.Equal(want.Webhooks[i].ClientConfig.CABundle, ca)
-		want.Webhooks[i].ClientConfig.CABundle = ca
-	}
-	if same {
-		return nil
-	}
-	patch := client.MergeFromWithOptions(have, client.MergeFromWithOptimisticLock{})
-	if err := k.client.Patch(ctx, want, patch, client.DisableReadYourWritesConsistency); err != nil {
-		return fmt.Errorf("write MutatingWebhookConfiguration %s: %w", mutatingConfiguration, err)
-	}
-	return nil
 }
