@@ -97,7 +97,8 @@ func TestWhatKubernetesSays(t *testing.T) {
 				}}
 			})},
 		"quota-of-launcher": {mpi.CodeQuotaExceeded, running(2).with(func(s *scene) { s.seen.LauncherPods = nil },
-			event("Job", "pi-launcher", "FailedCreate", `Error creating: pods "pi-launcher-x2x4z" is forbidden: exceeded quota: team, requested: pods=1, used: pods=10, limited: pods=10`))},
+			event("Job", "pi-launcher", "FailedCreate", noQuota))},
+		"webhook-of-launcher": {mpi.CodeAdmissionDenied, running(2).with(func(s *scene) { s.seen.LauncherPods = nil }, made(60), denied(30))},
 		"volume-pending": {mpi.CodeClaimPending, starting(2, unschedulable("0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: not eligible due to unbound PVCs.")).with(func(s *scene) {
 			s.evidence.Claims = []mpi.Claim{{Name: "data", Phase: corev1.ClaimPending, Class: "nfs-fast", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}}}
 		})},

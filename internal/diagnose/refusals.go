@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/utils/ptr"
+
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
@@ -93,19 +96,41 @@ func refused(p *patient) []Finding {
 	for _, r := range refusals {
 		found = append(found, p.refusal(r))
 	}
-	for _, event := range p.events("Job", func(e mpi.Event) bool { return e.Reason == "FailedCreate" }) {
-		role, missing := "launcher", p.launcher() == nil
-		if event.Name != p.job.LauncherName() {
-			// A TrainJob's workers are made by a Job, too.
-			role, missing = "workers", len(p.seen.Workers) < int(p.job.Workers.Count)
-		}
-		if missing {
-			f := p.refusal(mpi.Refusal{Kind: "Pod", Name: "of the " + role, Message: event.Message})
-			f.Evidence = []string{saying(event)}
-			found = append(found, f)
-		}
+	if event, is := p.podRefused(p.seen.Launcher); is && p.launcher() == nil {
+		found = append(found, p.podRefusal(event, "launcher"))
+	}
+	// A TrainJob's workers are made by a Job, too.
+	if event, is := p.podRefused(p.seen.WorkerJob); is && len(p.seen.Workers) < int(p.job.Workers.Count) {
+		found = append(found, p.podRefusal(event, "workers"))
 	}
 	return found
+}
+
+// podRefused is the latest event of a Job whose pod was refused; false where that is past: it is to have no pods now, was
+// started anew since, or has made one since.
+func (p *patient) podRefused(of *batchv1.Job) (last mpi.Event, is bool) {
+	if of == nil || ptr.Deref(of.Spec.Suspend, false) || !p.failed() && !p.outcome.PodsMayStart {
+		return mpi.Event{}, false
+	}
+	for _, event := range p.events("Job", func(e mpi.Event) bool { return e.Name == of.Name }) {
+		switch event.Reason {
+		case "FailedCreate":
+			last, is = event, of.Status.StartTime == nil || !event.Last.Before(of.Status.StartTime.Time)
+		case "SuccessfulCreate":
+			// Events tell seconds. Of many pods some are made in the second in which others are refused; of one it is another
+			// try that went well.
+			if event.Last.After(last.Last) || of == p.seen.Launcher {
+				is = false
+			}
+		}
+	}
+	return last, is
+}
+
+func (p *patient) podRefusal(event mpi.Event, role string) Finding {
+	f := p.refusal(mpi.Refusal{Kind: "Pod", Name: "of the " + role, Message: event.Message})
+	f.Evidence = []string{saying(event)}
+	return f
 }
 
 func (p *patient) refusal(r mpi.Refusal) Finding {

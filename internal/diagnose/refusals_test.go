@@ -1,0 +1,118 @@
+package diagnose_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/mpitest"
+)
+
+// What Kubernetes says of Jobs whose pods are made late, or not at all.
+const (
+	// unknownYet is Kueue's word on a pod whose Job it has not read yet.
+	unknownYet = `Error creating: admission webhook "mpod.kb.io" denied the request: workload owner not found` + "\n" + `Job.batch "pi-launcher" not found`
+	noQuota    = `Error creating: pods "pi-launcher-x2x4z" is forbidden: exceeded quota: team, requested: pods=1, used: pods=10, limited: pods=10`
+)
+
+// toldOf adds an event of one of the job's Jobs, so many seconds old.
+func toldOf(name string, ago time.Duration, reason, message string) func(*scene) {
+	return func(s *scene) {
+		s.evidence.Events = append(s.evidence.Events, mpi.Event{
+			Kind: "Job", Name: name, Warning: reason == "FailedCreate", Reason: reason, Message: message, Count: 1, Last: mpitest.Now.Add(-ago * time.Second),
+		})
+	}
+}
+
+func denied(ago time.Duration) func(*scene) {
+	return toldOf("pi-launcher", ago, "FailedCreate", unknownYet)
+}
+
+func made(ago time.Duration) func(*scene) {
+	return toldOf("pi-launcher", ago, "SuccessfulCreate", "Created pod: pi-launcher-x2x4z")
+}
+
+// startedAgo says when the launcher's Job was started, or last resumed.
+func startedAgo(ago time.Duration) func(*scene) {
+	return func(s *scene) {
+		s.seen.Launcher.Status.StartTime = &metav1.Time{Time: mpitest.Now.Add(-ago * time.Second)}
+	}
+}
+
+func suspendedLauncher(s *scene) { s.seen.Launcher.Spec.Suspend = new(true) }
+
+// workerJob is the Job that makes the workers of a TrainJob, of which so many are there.
+func workerJob(there int) func(*scene) {
+	return func(s *scene) {
+		s.seen.WorkerJob = &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pi-node-0", UID: "uid-node"}}
+		s.seen.WorkerJob.Status.StartTime = &metav1.Time{Time: mpitest.Now.Add(-time.Minute)}
+		s.seen.Workers = s.seen.Workers[:there]
+	}
+}
+
+// TestRefusedPods: that a Job's pod was refused is told while that keeps the pod from being made, and not after.
+func TestRefusedPods(t *testing.T) {
+	// The launcher's pod is missing: its Job was started a minute ago.
+	waits := func(changes ...func(*scene)) scene {
+		s := running(4).with(func(s *scene) { s.seen.LauncherPods = nil }, startedAgo(60))
+		return s.with(changes...)
+	}
+	ofWorkers := func(ago time.Duration, reason string) func(*scene) { return toldOf("pi-node-0", ago, reason, noQuota) }
+	placing := func(state mpi.GangState) func(*scene) { return func(s *scene) { s.seen.Gang = &state } }
+	failed := func(s *scene) {
+		s.seen.Launcher = mpitest.Launcher(s.job, batchv1.JobFailed)
+		s.seen.Launcher.Status.Conditions[0].Reason = batchv1.JobReasonDeadlineExceeded
+		startedAgo(60)(s)
+	}
+	tests := map[string]struct {
+		in scene
+		// codes are of all findings.
+		codes []mpi.Code
+	}{
+		"denied":                                {waits(denied(60)), []mpi.Code{mpi.CodeAdmissionDenied}},
+		"denied twice":                          {waits(denied(60), denied(30)), []mpi.Code{mpi.CodeAdmissionDenied}},
+		"denied first, then short of quota":     {waits(denied(60), toldOf("pi-launcher", 30, "FailedCreate", noQuota)), []mpi.Code{mpi.CodeQuotaExceeded}},
+		"denied, then made":                     {waits(denied(60), made(59)), nil},
+		"denied, then made in the same second":  {waits(denied(60), made(60)), nil},
+		"made, then denied":                     {waits(made(60), denied(20)), []mpi.Code{mpi.CodeAdmissionDenied}},
+		"denied, made, denied again":            {waits(denied(60), made(59), denied(20)), []mpi.Code{mpi.CodeAdmissionDenied}},
+		"denied before it was resumed":          {waits(startedAgo(20), denied(60)), nil},
+		"denied after it was resumed":           {waits(startedAgo(20), denied(60), denied(19)), []mpi.Code{mpi.CodeAdmissionDenied}},
+		"denied as it was started":              {waits(startedAgo(20), denied(20)), []mpi.Code{mpi.CodeAdmissionDenied}},
+		"denied, not known when it was started": {waits(denied(60), func(s *scene) { s.seen.Launcher.Status.StartTime = nil }), []mpi.Code{mpi.CodeAdmissionDenied}},
+		"denied, and the launcher is suspended": {waits(denied(60), suspendedLauncher), nil},
+		"denied, and the launcher is not there": {waits(denied(60), func(s *scene) { s.seen.Launcher = nil }), nil},
+		"denied, and held by a gang":            {waits(denied(60), placing(mpi.GangState{Wanted: 5, Placed: 4, Hold: true})), nil},
+		"denied, and evicted by a gang":         {waits(denied(60), placing(mpi.GangState{Wanted: 5, Placed: 4, Evict: true})), nil},
+		"denied, and placed as a gang":          {waits(denied(60), placing(mpi.GangState{Wanted: 5, Placed: 4})), []mpi.Code{mpi.CodeAdmissionDenied}},
+		"denied, and pods of an earlier job left": {waits(denied(60), func(s *scene) {
+			s.seen.Earlier = []*corev1.Pod{mpitest.Worker(s.job, 0, corev1.PodRunning, mpitest.Leaving).Pod}
+		}), []mpi.Code{mpi.CodeEarlierJob}},
+		"denied until the deadline":      {waits(failed, denied(60)), []mpi.Code{mpi.CodeAdmissionDenied, mpi.CodeDeadline}},
+		"denied, made, and failed since": {waits(failed, denied(60), made(59)), []mpi.Code{mpi.CodeDeadline}},
+
+		"workers denied": {running(4).with(workerJob(0), ofWorkers(60, "FailedCreate")), []mpi.Code{mpi.CodeQuotaExceeded}},
+		"workers denied that others left no room for":    {running(4).with(workerJob(2), ofWorkers(60, "FailedCreate"), ofWorkers(60, "SuccessfulCreate")), []mpi.Code{mpi.CodeQuotaExceeded}},
+		"workers denied, and made a second later":        {running(4).with(workerJob(2), ofWorkers(60, "FailedCreate"), ofWorkers(59, "SuccessfulCreate")), nil},
+		"workers denied, of which none is missing":       {running(4).with(workerJob(4), ofWorkers(60, "FailedCreate")), nil},
+		"workers denied in an earlier try of the JobSet": {running(4).with(workerJob(2), ofWorkers(90, "FailedCreate")), nil},
+		"workers denied, launchers made":                 {running(4).with(workerJob(2), ofWorkers(60, "FailedCreate"), made(30)), []mpi.Code{mpi.CodeQuotaExceeded}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			found := test.in.findings()
+			var codes []mpi.Code
+			for _, f := range found {
+				codes = append(codes, f.Code)
+			}
+			if !slices.Equal(codes, test.codes) || len(found) > 0 && len(found[0].Evidence) > 1 {
+				t.Errorf("it finds %+v, want %v and what was said last", found, test.codes)
+			}
+		})
+	}
+}
