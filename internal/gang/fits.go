@@ -35,7 +35,8 @@ func missing(job mpi.Job, seen mpi.Observed, resources *Resources) Request {
 	worker, launcher := mpi.PodOf(job.Workers.Template), mpi.PodOf(job.Launcher.Template)
 	placesLauncher := !job.Launcher.None && !job.Launcher.AfterWorkers
 	for _, pod := range pods(job, seen) {
-		launches := pod.Labels[mpi.LabelRole] == string(mpi.RoleLauncher)
+		// Pods of TrainJobs have other labels.
+		launches := slices.Contains(seen.LauncherPods, pod)
 		switch placed := pod.Spec.NodeName != ""; {
 		case placed && launches:
 			placesLauncher = false

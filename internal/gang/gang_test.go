@@ -211,6 +211,15 @@ func TestFits(t *testing.T) {
 			seen:  mpi.Observed{Workers: []mpi.Worker{mpitest.Worker(mpitest.Job(8), 0, corev1.PodPending, made(0, 0))}},
 			want:  "needs 9 pods placed together, 1 have a node, 1 more fit on 1 of 1 node",
 		},
+		"the launcher of a TrainJob has one": {
+			nodes: []mpi.Node{{Ready: true, Free: seats(3)}},
+			seen:  mpi.Observed{LauncherPods: []*corev1.Pod{mpitest.LauncherPod(mpitest.Job(8), 0, corev1.PodPending, made(0, 0), func(pod *corev1.Pod) { pod.Labels = nil })}},
+			// Each worker takes two.
+			change: func(j *mpi.Job) {
+				j.Workers.Template.Spec.Containers[0].Resources.Limits["example.com/seat"] = resource.MustParse("2")
+			},
+			want: "needs 9 pods placed together, 1 have a node, 1 more fit on 1 of 1 node",
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
