@@ -28,31 +28,26 @@ func snapshotOf(nodes []mpi.Node) *Snapshot {
 	return s
 }
 
-// missing is what the pods without a node ask for. Of a pod that was made it is known what the API server added; of
-// others, what the job says.
+// missing is what the pods without a node ask for, as the job says: what the API server has added to those that were made
+// is not kept.
 func missing(job mpi.Job, seen mpi.Observed, resources *Resources) Request {
 	request := Request{Workers: int(job.Workers.Count), Together: job.Topology.Key, Firmly: job.Topology.Required}
-	worker, launcher := mpi.PodOf(job.Workers.Template), mpi.PodOf(job.Launcher.Template)
 	placesLauncher := !job.Launcher.None && !job.Launcher.AfterWorkers
 	for _, pod := range pods(job, seen) {
+		switch {
+		case pod.Spec.NodeName == "":
 		// Pods of TrainJobs have other labels.
-		launches := slices.Contains(seen.LauncherPods, pod)
-		switch placed := pod.Spec.NodeName != ""; {
-		case placed && launches:
+		case slices.Contains(seen.LauncherPods, pod):
 			placesLauncher = false
-		case placed:
-			request.Workers--
-		case launches:
-			launcher = pod
 		default:
-			worker = pod
+			request.Workers--
 		}
 	}
 	if placesLauncher {
-		request.Launcher = new(resources.ShapeOf(launcher))
+		request.Launcher = new(resources.ShapeOf(mpi.PodOf(job.Launcher.Template)))
 	}
 	if request.Workers > 0 {
-		request.Worker = new(resources.ShapeOf(worker))
+		request.Worker = new(resources.ShapeOf(mpi.PodOf(job.Workers.Template)))
 	}
 	return request
 }

@@ -198,13 +198,13 @@ func TestFits(t *testing.T) {
 			change: func(j *mpi.Job) { j.Topology.Key, j.Topology.Required = "zone", true },
 			want:   "needs 9 pods placed together, 7 fit on 1 of 2 nodes",
 		},
-		"a pod has what the API server added": {
+		"pods wait, of which the cache keeps next to nothing": {
 			nodes: []mpi.Node{{Ready: true, Free: seats(4)}},
-			seen: mpi.Observed{Workers: []mpi.Worker{mpitest.Worker(mpitest.Job(8, asks), 0, corev1.PodPending, func(pod *corev1.Pod) {
-				pod.Spec = mpi.PodOf(mpitest.Job(8, asks).Workers.Template).Spec
-				pod.Spec.Overhead = corev1.ResourceList{"example.com/seat": resource.MustParse("1")}
-			})}},
-			want: "needs 9 pods placed together, 2 fit on 1 of 1 node",
+			seen: mpi.Observed{
+				LauncherPods: []*corev1.Pod{mpitest.LauncherPod(mpitest.Job(8), 0, corev1.PodPending)},
+				Workers:      mpitest.Workers(mpitest.Job(8), corev1.PodPending),
+			},
+			want: "needs 9 pods placed together, 4 fit on 1 of 1 node",
 		},
 		"some have one": {
 			nodes: []mpi.Node{{Ready: true, Free: seats(1)}},
