@@ -27,7 +27,7 @@ import (
 // coscheduling installs what of coscheduling's API the operator uses. The whole of it, and that of Volcano, are part of
 // test/conformance.
 var coscheduling = sync.OnceValue(func() error {
-	return install(podGroups("scheduling.x-k8s.io", "v1alpha1"))
+	return install(api, podGroups("scheduling.x-k8s.io", "v1alpha1"))
 })
 
 // podGroups is a definition of PodGroups that may say anything.
@@ -58,7 +58,7 @@ spec:
 }
 
 // install creates a definition and waits until its objects can be listed.
-func install(crd *unstructured.Unstructured) error {
+func install(api client.Client, crd *unstructured.Unstructured) error {
 	ctx := context.Background()
 	if err := api.Create(ctx, crd); err != nil {
 		return err
@@ -198,7 +198,7 @@ func TestGangIsPutBack(t *testing.T) {
 func TestPodGroupsGo(t *testing.T) {
 	t.Parallel()
 	volcano := podGroups("scheduling.volcano.sh", "v1beta1")
-	if err := install(volcano.DeepCopy()); err != nil {
+	if err := install(api, volcano.DeepCopy()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = api.Delete(context.Background(), volcano) })
@@ -228,7 +228,7 @@ func TestPodGroupsGo(t *testing.T) {
 		}
 		return fmt.Errorf("it is there: %w", err)
 	})
-	if err := install(volcano.DeepCopy()); err != nil {
+	if err := install(api, volcano.DeepCopy()); err != nil {
 		t.Fatal(err)
 	}
 	waitsFor("the job waiting for places again", false)
