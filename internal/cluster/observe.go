@@ -139,7 +139,9 @@ func (c *Cluster) observePods(ctx context.Context, job mpi.Job, seen *mpi.Observ
 		case worker && job.Owns(pod):
 			seen.Workers = append(seen.Workers, mpi.Worker{Index: index, Pod: pod})
 		case seen.Launcher != nil && metav1.IsControlledBy(pod, seen.Launcher):
-			seen.LauncherPods = append(seen.LauncherPods, pod)
+			if !mpi.IsStopped(seen.Launcher, pod) {
+				seen.LauncherPods = append(seen.LauncherPods, pod)
+			}
 		case earlier(job, pod):
 			seen.Earlier = append(seen.Earlier, pod)
 		}

@@ -215,6 +215,19 @@ func TestHealthyJobsHaveNoFindings(t *testing.T) {
 		"suspended": suspended,
 		"starting":  started,
 		"no pods":   {job: mpitest.Job(2)},
+		"resumed while all pods from before are on their way out": running(2).with(event("Pod", "pi-launcher-xyz", "Killing", "Stopping container main"), func(s *scene) {
+			mpitest.Leaving(s.seen.LauncherPods[0])
+			for _, w := range s.seen.Workers {
+				created(time.Hour)(w.Pod)
+				mpitest.Leaving(w.Pod)
+			}
+		}),
+		"resumed with new workers while the launcher from before is on its way out": running(2).with(func(s *scene) {
+			mpitest.Leaving(s.seen.LauncherPods[0])
+			for _, w := range s.seen.Workers {
+				created(-time.Minute)(w.Pod)
+			}
+		}),
 		"resumed": running(2).with(event("Pod", "pi-launcher-xyz", "Killing", "Stopping container main"), func(s *scene) {
 			for _, w := range s.seen.Workers {
 				created(-time.Minute)(w.Pod)

@@ -8,6 +8,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"opendatahub.io/mpijob/internal/mpi"
 )
@@ -157,7 +158,8 @@ func launcherDeleted(p *patient) []Finding {
 	}
 	gone := p.launchersKilled()
 	if len(gone) == 0 {
-		if launcher := p.launcher(); launcher == nil || launcher.DeletionTimestamp == nil || mpi.HasEnded(launcher.Pod) {
+		launcher := p.launcher()
+		if launcher == nil || launcher.DeletionTimestamp == nil || mpi.HasEnded(launcher.Pod) || p.job.Workers.Count > 0 && !p.workersSince(askedToGo(launcher.Pod)) {
 			return nil
 		} else if code, _, _ := p.whyTaken(*launcher); code != "" {
 			return nil
@@ -195,15 +197,21 @@ func (p *patient) launchersKilled() []mpi.Event {
 	return gone
 }
 
-// workersSince tells whether a worker was there already at a time: one that was made later belongs to a new start, as
-// after a suspension, which ends launchers too.
+// workersSince tells whether a worker was there already at a time, and stays: one that was made later belongs to a new
+// start, as after a suspension, which ends launchers and workers alike.
 func (p *patient) workersSince(at time.Time) bool {
 	for _, pod := range p.pods {
-		if pod.role == mpi.RoleWorker && pod.CreationTimestamp.Time.Before(at) {
+		if pod.role == mpi.RoleWorker && pod.DeletionTimestamp == nil && pod.CreationTimestamp.Time.Before(at) {
 			return true
 		}
 	}
 	return false
+}
+
+// askedToGo is when a pod that is on its way out was asked to go: its deletion is due when its time for that is over.
+func askedToGo(pod *corev1.Pod) time.Time {
+	grace := ptr.Deref(pod.DeletionGracePeriodSeconds, 0)
+	return pod.DeletionTimestamp.Add(-time.Duration(grace) * time.Second)
 }
 
 func (p *patient) known(name string) *jobPod {

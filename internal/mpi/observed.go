@@ -8,6 +8,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 )
 
 // Observed is all that the judgement of a job rests on: what exists of it, and when this was seen. Objects
@@ -25,9 +26,9 @@ type Observed struct {
 	Launcher  *batchv1.Job
 	// WorkerJob is the batch Job that makes a TrainJob's workers; nil for MPIJobs.
 	WorkerJob *batchv1.Job
-	// LauncherPods are the launcher's tries, the oldest first.
+	// LauncherPods are the launcher's tries, the oldest first, without those that are stopped (IsStopped).
 	LauncherPods []*corev1.Pod
-	// Workers are the worker pods by index; pods left from a larger job are among them.
+	// Workers are the worker pods by index, without those that are stopped; pods left from a larger job are among them.
 	Workers []Worker
 
 	// Queue is what the job's queue says of it; nil where it is in none.
@@ -99,4 +100,10 @@ func IsReady(pod *corev1.Pod) bool {
 // HasEnded tells whether a pod has run to its end, well or not.
 func HasEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// IsStopped tells of a pod of a batch Job that runs whether the Job is suspended, so that the pod is about to be deleted. It
+// may be gone already: Jobs and pods are heard of by different ways.
+func IsStopped(job *batchv1.Job, pod *corev1.Pod) bool {
+	return ptr.Deref(job.Spec.Suspend, false) && pod.DeletionTimestamp == nil && !HasEnded(pod)
 }

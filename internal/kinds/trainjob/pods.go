@@ -27,18 +27,19 @@ const (
 )
 
 // Observe sorts what was seen of a job that Convert made: its JobSet, nil where there is none, and whatever Jobs and pods
-// carry the JobSet's label. Those of an earlier TrainJob of the same name are left out. Objects are taken as they are.
+// carry the JobSet's label. Those of an earlier TrainJob of the same name are left out, and pods that are stopped. Objects are
+// taken as they are.
 func Observe(used Runtime, jobSet metav1.Object, jobs []*batchv1.Job, pods []*corev1.Pod, now time.Time) mpi.Observed {
 	seen := mpi.Observed{Now: now}
 	if jobSet == nil {
 		return seen
 	}
-	mine := map[types.UID]bool{}
+	mine := map[types.UID]*batchv1.Job{}
 	for _, job := range jobs {
 		if !metav1.IsControlledBy(job, jobSet) {
 			continue
 		}
-		mine[job.UID] = true
+		mine[job.UID] = job
 		switch role(used, job.Labels[labelJob]) {
 		case mpi.RoleLauncher:
 			seen.Launcher = job
@@ -48,7 +49,7 @@ func Observe(used Runtime, jobSet metav1.Object, jobs []*batchv1.Job, pods []*co
 	}
 	pods = slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool {
 		owner := metav1.GetControllerOfNoCopy(pod)
-		return owner == nil || !mine[owner.UID]
+		return owner == nil || mine[owner.UID] == nil || mpi.IsStopped(mine[owner.UID], pod)
 	})
 	seen.LauncherPods, seen.Workers = Pods(used, pods)
 	return seen

@@ -71,6 +71,14 @@ func TestObserve(t *testing.T) {
 	if len(seen.Workers) != 2 || seen.Workers[0].Pod != pods[4] || seen.Workers[1].Pod != pods[3] {
 		t.Errorf("the workers are %v", seen.Workers)
 	}
+	workers := jobs[0].DeepCopy()
+	workers.Spec.Suspend = new(true)
+	leaving := pods[3].DeepCopy()
+	leaving.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+	seen = trainjob.Observe(base(t), jobSet("new"), []*batchv1.Job{workers, jobs[1]}, append(pods[:3:3], leaving, pods[4]), time.Now())
+	if len(seen.LauncherPods) != 2 || len(seen.Workers) != 1 || seen.Workers[0].Pod != leaving {
+		t.Errorf("while the workers' Job is suspended the workers are %v, the launcher's tries %v", seen.Workers, seen.LauncherPods)
+	}
 	if nothing := trainjob.Observe(base(t), nil, jobs, pods, time.Now()); nothing.Launcher != nil || len(nothing.Workers) > 0 {
 		t.Errorf("without a JobSet there is %v", nothing)
 	}
