@@ -15,15 +15,15 @@ import (
 	"opendatahub.io/mpijob/hack/cluster/binaries"
 )
 
+// Files of rendered manifests: the kinds, and all else.
 const (
-	definitionsFile = "definitions.yaml"
-	objectsFile     = "objects.yaml"
+	DefinitionsFile = "definitions.yaml"
+	ObjectsFile     = "objects.yaml"
 )
 
 // Files are the names of the files of rendered manifests, in the order in
-// which they are to be applied, and deleted too: custom resources must go
-// while the controllers still run that take finalizers off them.
-func Files() []string { return []string{definitionsFile, objectsFile} }
+// which they are to be applied.
+func Files() []string { return []string{DefinitionsFile, ObjectsFile} }
 
 // Kustomization makes of the controllers' own manifests, each in a folder of
 // the controller's name, those of a cluster that has no registry and in which
@@ -96,7 +96,7 @@ func (v Version) Render(ctx context.Context, builder binaries.Builder, kubectl s
 			return err
 		}
 		definitions, objects := split(rendered)
-		for name, content := range map[string]string{definitionsFile: definitions, objectsFile: objects} {
+		for name, content := range map[string]string{DefinitionsFile: definitions, ObjectsFile: objects} {
 			if err := os.WriteFile(filepath.Join(into, name), []byte(content), 0o644); err != nil {
 				return fmt.Errorf("manifests: %w", err)
 			}

@@ -82,7 +82,7 @@ func (r *run) installAddOn(ctx context.Context, name string, version addon.Versi
 		if err := writeFile(filepath.Join(record, file), string(content)); err != nil {
 			return step.End(err)
 		}
-		if err := r.kubectl(ctx, "apply", "--server-side", "--force-conflicts", "--field-manager=mpijob-cluster", "-f", filepath.Join(record, file)); err != nil {
+		if _, err := r.kubectl(ctx, "apply", "--server-side", "--force-conflicts", "--field-manager=mpijob-cluster", "-f", filepath.Join(record, file)); err != nil {
 			return step.End(fmt.Errorf("install %s: %w", name, err))
 		}
 	}
@@ -157,14 +157,51 @@ func (r *run) removeAddOns(ctx context.Context, wanted map[string]string) error 
 	return nil
 }
 
+// removeAddOn removes the controllers first, and then takes the finalizers off what they leave behind: a controller that
+// is started anew while its kinds go, as after a change of the control plane, never comes to it.
 func (r *run) removeAddOn(ctx context.Context, record string) error {
-	for _, file := range addon.Files() {
-		err := r.kubectl(ctx, "delete", "--ignore-not-found", "--timeout=2m", "-f", filepath.Join(record, file))
-		if err != nil {
+	definitions := filepath.Join(record, addon.DefinitionsFile)
+	steps := [][]string{
+		{"delete", "--ignore-not-found", "--timeout=2m", "-f", filepath.Join(record, addon.ObjectsFile)},
+		{"delete", "--ignore-not-found", "--wait=false", "-f", definitions},
+	}
+	for _, step := range steps {
+		if _, err := r.kubectl(ctx, step...); err != nil {
 			return err
 		}
 	}
+	kinds, err := r.kubectl(ctx, "get", "--ignore-not-found", "-f", definitions, "-o", `jsonpath={range .items[*]}{.metadata.name}{"\n"}{end}`)
+	if err != nil {
+		return err
+	}
+	for kind := range strings.FieldsSeq(kinds) {
+		if err := r.releaseAll(ctx, kind); err != nil {
+			return err
+		}
+	}
+	if _, err := r.kubectl(ctx, "wait", "--for=delete", "--timeout=2m", "-f", definitions); err != nil {
+		return err
+	}
 	return os.RemoveAll(record)
+}
+
+// releaseAll takes the finalizers off all objects of a kind.
+func (r *run) releaseAll(ctx context.Context, kind string) error {
+	list, err := r.kubectl(ctx, "get", kind, "--all-namespaces", "--ignore-not-found", "-o", `jsonpath={range .items[*]}{.metadata.name} {.metadata.namespace}{"\n"}{end}`)
+	if err != nil {
+		if strings.Contains(err.Error(), "doesn't have a resource type") {
+			return nil
+		}
+		return err
+	}
+	for line := range strings.Lines(list) {
+		name, namespace, _ := strings.Cut(strings.TrimSpace(line), " ")
+		_, err := r.kubectl(ctx, "patch", kind, name, "--namespace", namespace, "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+		if err != nil && !strings.Contains(err.Error(), "NotFound") {
+			return err
+		}
+	}
+	return nil
 }
 
 // serves returns nil if all controllers of an add-on are available and their
@@ -198,14 +235,14 @@ func controllerServes(ctx context.Context, client *kubeapi.Client, controller ad
 	return nil
 }
 
-func (r *run) kubectl(ctx context.Context, args ...string) error {
-	var stderr bytes.Buffer
+func (r *run) kubectl(ctx context.Context, args ...string) (stdout string, err error) {
+	var out, stderr bytes.Buffer
 	command := exec.CommandContext(ctx, r.set.Path("kubectl"), append([]string{"--kubeconfig", r.Layout.Kubeconfig()}, args...)...)
-	command.Stderr = &stderr
+	command.Stdout, command.Stderr = &out, &stderr
 	if err := command.Run(); err != nil {
-		return fmt.Errorf("kubectl %s: %w: %s", args[0], err, strings.TrimSpace(stderr.String()))
+		return "", fmt.Errorf("kubectl %s: %w: %s", args[0], err, strings.TrimSpace(stderr.String()))
 	}
-	return nil
+	return out.String(), nil
 }
 
 // sameManifests reports whether two folders have equal manifests. The second
