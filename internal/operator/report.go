@@ -1,10 +1,12 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -13,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -125,7 +128,7 @@ func (r *reporter) tell(ctx context.Context, job mpi.Job, seen mpi.Observed, ref
 		out.Reason, out.Message = previous.Status.Reason, previous.Status.Message
 	}
 	next := report.Make(job, seen, evidence, out, findings, previous)
-	again := sooner(nextLook(seen, out, &next), listenAgain)
+	again := sooner(nextLook(job, seen, out, &next), listenAgain)
 	if worth := report.Changed(previous, next) || report.Outdated(previous, next) && r.refreshes.TryAccept(); !worth {
 		return again, nil
 	}
@@ -197,7 +200,7 @@ func (r *reporter) evidence(ctx context.Context, job mpi.Job, seen mpi.Observed,
 		again = min(listening, job.Lifecycle.SilentAfter/2)
 	}
 	switch {
-	case wantsEvidence(seen, refusals, out, previous):
+	case wantsEvidence(job, seen, refusals, out, previous):
 		evidence := r.gatherer.Gather(ctx, job, seen, refusals)
 		r.words.complete(job.UID, seen, &evidence)
 		return evidence, again
@@ -211,7 +214,7 @@ func (r *reporter) evidence(ctx context.Context, job mpi.Job, seen mpi.Observed,
 
 // wantsEvidence tells whether more is to be asked of the API server than a pass reads anyway: only where something
 // seems to be wrong.
-func wantsEvidence(seen mpi.Observed, refusals []mpi.Refusal, out mpi.Outcome, previous *v1alpha1.JobReport) bool {
+func wantsEvidence(job mpi.Job, seen mpi.Observed, refusals []mpi.Refusal, out mpi.Outcome, previous *v1alpha1.JobReport) bool {
 	switch {
 	case out.Finish != nil:
 		return !out.Finish.Succeeded && !report.Settled(previous, seen.Now)
@@ -225,6 +228,11 @@ func wantsEvidence(seen mpi.Observed, refusals []mpi.Refusal, out mpi.Outcome, p
 			return true
 		}
 	}
+	for _, started := range lacking(job, seen) {
+		if seen.Now.Sub(started) >= slowStart {
+			return true
+		}
+	}
 	for _, pod := range podsOf(seen) {
 		_, bad := cluster.EndedBadly(pod)
 		if bad || (pod.Status.Phase == corev1.PodPending || cluster.Unready(pod)) && seen.Now.Sub(pod.CreationTimestamp.Time) >= slowStart {
@@ -235,7 +243,7 @@ func wantsEvidence(seen mpi.Observed, refusals []mpi.Refusal, out mpi.Outcome, p
 }
 
 // nextLook is how long a record may stay as it is if nothing happens; 0: for good.
-func nextLook(seen mpi.Observed, out mpi.Outcome, next *v1alpha1.JobReport) time.Duration {
+func nextLook(job mpi.Job, seen mpi.Observed, out mpi.Outcome, next *v1alpha1.JobReport) time.Duration {
 	if out.Finish != nil {
 		if !out.Finish.Succeeded && !report.Settled(next, seen.Now) {
 			return unsettled
@@ -252,13 +260,16 @@ func nextLook(seen mpi.Observed, out mpi.Outcome, next *v1alpha1.JobReport) time
 	if next.Status.Scheduling != nil {
 		soonest = waiting
 	}
+	since := lacking(job, seen)
 	for _, pod := range podsOf(seen) {
-		if pod.Status.Phase != corev1.PodPending || pod.DeletionTimestamp != nil {
-			continue
+		if pod.Status.Phase == corev1.PodPending && pod.DeletionTimestamp == nil {
+			since = append(since, pod.CreationTimestamp.Time)
 		}
-		left := slowStart - seen.Now.Sub(pod.CreationTimestamp.Time) + time.Second
+	}
+	for _, since := range since {
+		left := slowStart - seen.Now.Sub(since) + time.Second
 		if left <= 0 || left > slowStart+time.Second {
-			// It takes longer; or the pod is from the future, since somebody set a clock.
+			// It takes longer; or it is from the future, since somebody set a clock.
 			left = slowStart
 		}
 		if soonest == 0 || left < soonest {
@@ -266,6 +277,18 @@ func nextLook(seen mpi.Observed, out mpi.Outcome, next *v1alpha1.JobReport) time
 		}
 	}
 	return soonest
+}
+
+// lacking are the times at which Jobs were started that have not all of their pods: those may have been refused.
+func lacking(job mpi.Job, seen mpi.Observed) (started []time.Time) {
+	add := func(of *batchv1.Job, pods, wanted int) {
+		if of != nil && pods < wanted && !ptr.Deref(of.Spec.Suspend, false) && !mpi.HasFinished(of) {
+			started = append(started, cmp.Or(of.Status.StartTime, &of.CreationTimestamp).Time)
+		}
+	}
+	add(seen.Launcher, len(seen.LauncherPods), 1)
+	add(seen.WorkerJob, len(seen.Workers), int(job.Workers.Count))
+	return started
 }
 
 func podsOf(seen mpi.Observed) []*corev1.Pod {
