@@ -21,8 +21,8 @@ var queueTexts = map[mpi.Code]text{
 	mpi.CodeDeactivated: {
 		summary: "The queue {queue} has given the job up: {said}",
 		remedies: []Remedy{
-			{Text: "Look why its pods did not start the last times, then delete the job and create it again.", Action: "kubectl -n {namespace} get workloads"},
-			{Text: "Or have the queue try once more.", Action: "kubectl -n {namespace} patch workload NAME --type merge -p '{\"spec\":{\"active\":true}}'"},
+			{Text: "See what happened to it there. If its pods did not start in time, look why.", Action: "kubectl -n {namespace} describe workload {workload}"},
+			{Text: "Start the job again, as a new one: Kueue does not let this one in any more."},
 		},
 	},
 }
@@ -44,7 +44,7 @@ func queued(p *patient) []Finding {
 	if !known {
 		code = mpi.CodeQueueMissing
 	}
-	f := p.find(code, Error, nil, map[string]string{"queue": queue.Name, "said": sentence(queue.Message)})
+	f := p.find(code, Error, nil, map[string]string{"queue": queue.Name, "workload": queue.Object, "said": sentence(queue.Message)})
 	f.Evidence = []string{"The queue says " + queue.Reason + ": " + queue.Message}
 	return []Finding{f}
 }

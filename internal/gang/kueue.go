@@ -3,6 +3,7 @@
 package gang
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -20,6 +21,9 @@ const Kueue = "kueue"
 
 // WorkloadKind is what Kueue makes of each job that it queues.
 var WorkloadKind = schema.GroupVersionKind{Group: "kueue.x-k8s.io", Version: "v1beta2", Kind: "Workload"}
+
+// LabelJobUID is, on a Workload, the UID of its job.
+const LabelJobUID = "kueue.x-k8s.io/job-uid"
 
 // Workload is what is read of a Workload (kueue/apis/kueue/v1beta2/workload_types.go).
 type Workload struct {
@@ -64,8 +68,55 @@ const (
 // switched off by default (kueue/pkg/scheduler/flavorassigner).
 const tooMuch = "> maximum capacity ("
 
-// ReasonDeactivated is that of a job that Kueue has given up, or that somebody has stopped by its Workload.
+// ReasonDeactivated is that of a job whose Workload is not active: Kueue has given it up, or somebody has stopped it.
 const ReasonDeactivated = "Deactivated"
+
+// gaveUp is how the reason of Evicted begins where Kueue itself has made a Workload inactive; its cause follows. Where
+// somebody else has, the reason is ReasonDeactivated alone, or that for which the job was out already.
+const gaveUp = ReasonDeactivated + "DueTo"
+
+// deactivationTarget is the condition of a Workload that Kueue is about to make inactive.
+const deactivationTarget = "DeactivationTarget"
+
+// Standing says whether a job's Workload is active, and if not, who keeps it out of its queue.
+type Standing int
+
+const (
+	// Active is that of a job that is let in when its turn comes, or is in.
+	Active Standing = iota
+	// Resting is that of one that we keep out for a while, since its pods did not all find a node in time.
+	Resting
+	// GivenUp is that of one that Kueue keeps out for good.
+	GivenUp
+	// Stopped is that of one that a user keeps out, until one lets it wait again.
+	Stopped
+)
+
+// Standing is the Workload's.
+func (w *Workload) Standing() Standing {
+	out := apimeta.FindStatusCondition(w.Status.Conditions, evicted)
+	if w.Spec.Active == nil || *w.Spec.Active {
+		return Active
+	}
+	switch _, ours := restOf(w); {
+	case ours:
+		return Resting
+	case apimeta.IsStatusConditionTrue(w.Status.Conditions, deactivationTarget),
+		out != nil && out.Status == metav1.ConditionTrue && strings.HasPrefix(out.Reason, gaveUp):
+		return GivenUp
+	}
+	return Stopped
+}
+
+// Switch is the change by which a user stops a Workload, or makes it active again: a merge patch, for the very Workload
+// that was read. The operator then wakes it no more, if it rests; how often it did is kept.
+func (w *Workload) Switch(active bool) map[string]any {
+	metadata := map[string]any{"uid": w.UID, "resourceVersion": w.ResourceVersion}
+	if count, _, rests := strings.Cut(w.Annotations[AnnotationTimeouts], " "); rests {
+		metadata["annotations"] = map[string]any{AnnotationTimeouts: count}
+	}
+	return map[string]any{"metadata": metadata, "spec": map[string]any{"active": active}}
+}
 
 // FromKueue says where a job is in its queue. The Workload is nil before Kueue has made one, the place where it is not
 // known.
@@ -75,33 +126,34 @@ func FromKueue(queue string, workload *Workload, place *Place) mpi.QueueState {
 		state.Message = "Kueue has not taken the job up yet"
 		return state
 	}
+	state.Object = workload.Name
 	if workload.Spec.QueueName != "" {
 		state.Name = workload.Spec.QueueName
 	}
-	conditions := workload.Status.Conditions
-	active := workload.Spec.Active == nil || *workload.Spec.Active
-	if active && isAdmitted(workload) {
+	standing := workload.Standing()
+	switch {
+	case standing == Active && isAdmitted(workload):
 		state.Admitted = true
 		return state
-	}
-	if rests, ours := restOf(workload); ours {
+	case standing == Resting:
+		rests, _ := restOf(workload)
 		state.Reason, state.Requeues = ReasonTimeout, rests.count
 		state.Message = fmt.Sprintf("It was let in, but its pods did not all find a node in time (%s); it is tried again at %s",
 			often(rests.count), rests.until.UTC().Format(time.TimeOnly+" MST"))
 		return state
+	case standing == Stopped:
+		state.Never, state.Stopped, state.Reason, state.Message = true, true, ReasonDeactivated, "its Workload is not active"
+		return state
 	}
 	putOut(&state, workload)
+	if standing == GivenUp {
+		state.Never, state.Reason, state.Message, state.Evicted = true, ReasonDeactivated, cmp.Or(state.Evicted, "its Workload is not active"), ""
+		return state
+	}
 	if place != nil {
 		state.Position, state.Total = place.InQueue+1, place.InClusterQueue+1
 	}
-	if !active {
-		state.Never, state.Reason, state.Message = true, ReasonDeactivated, "its Workload is not active"
-		if state.Evicted != "" {
-			state.Message, state.Evicted = state.Evicted, ""
-		}
-		return state
-	}
-	held(&state, conditions)
+	held(&state, workload.Status.Conditions)
 	return state
 }
 
@@ -111,9 +163,9 @@ func isAdmitted(workload *Workload) bool {
 	return apimeta.IsStatusConditionTrue(conditions, admitted) && !apimeta.IsStatusConditionTrue(conditions, evicted)
 }
 
-// putOut adds that a job had been let in before.
+// putOut adds that a job had been let in before. That a user had kept it out says nothing of it.
 func putOut(state *mpi.QueueState, workload *Workload) {
-	if out := apimeta.FindStatusCondition(workload.Status.Conditions, evicted); out != nil && out.Status == metav1.ConditionTrue {
+	if out := apimeta.FindStatusCondition(workload.Status.Conditions, evicted); out != nil && out.Status == metav1.ConditionTrue && out.Reason != ReasonDeactivated {
 		state.Evicted, state.EvictedAt = out.Message, out.LastTransitionTime.Time
 	}
 	requeue := workload.Status.RequeueState

@@ -7,9 +7,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
+	"opendatahub.io/mpijob/internal/diagnose"
 	"opendatahub.io/mpijob/internal/gang"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
@@ -66,11 +68,31 @@ func TestFromKueue(t *testing.T) {
 			},
 		},
 		"was stopped by somebody, after it had rested": {
-			workload: "{metadata: {annotations: {mpi.opendatahub.io/gang-timeouts: '2'}}, spec: {active: false}}",
+			workload: "{metadata: {name: mpijob-pi, annotations: {mpi.opendatahub.io/gang-timeouts: '2'}}, spec: {active: false}}",
+			want:     mpi.QueueState{Name: "team-a", Object: "mpijob-pi", Never: true, Stopped: true, Reason: gang.ReasonDeactivated, Message: "its Workload is not active"},
+		},
+		"was stopped by somebody while it ran": {
+			workload: "{spec: {active: false}, status: {conditions: [{type: Evicted, status: 'True', reason: Deactivated, message: The workload is deactivated}]}}",
+			want:     mpi.QueueState{Name: "team-a", Never: true, Stopped: true, Reason: gang.ReasonDeactivated, Message: "its Workload is not active"},
+		},
+		"was stopped by somebody when it had made room": {
+			workload: "{spec: {active: false}, status: {conditions: [{type: Evicted, status: 'True', reason: Preempted, message: another is more important}]}}",
+			want:     mpi.QueueState{Name: "team-a", Never: true, Stopped: true, Reason: gang.ReasonDeactivated, Message: "its Workload is not active"},
+		},
+		"was stopped by somebody, let in since it had been given up": {
+			workload: "{spec: {active: false}, status: {conditions: [{type: Evicted, status: 'False', reason: DeactivatedDueToAdmissionCheck}]}}",
+			want:     mpi.QueueState{Name: "team-a", Never: true, Stopped: true, Reason: gang.ReasonDeactivated, Message: "its Workload is not active"},
+		},
+		"waits again that somebody had stopped": {
+			workload: "{status: {conditions: [{type: Evicted, status: 'True', reason: Deactivated, message: The workload is deactivated}, {type: QuotaReserved, status: 'False', reason: WaitingForQuota, message: too little}]}}",
+			want:     mpi.QueueState{Name: "team-a", Reason: "WaitingForQuota", Message: "too little"},
+		},
+		"is being given up": {
+			workload: "{spec: {active: false}, status: {conditions: [{type: DeactivationTarget, status: 'True', reason: RequeuingLimitExceeded}]}}",
 			want:     mpi.QueueState{Name: "team-a", Never: true, Reason: gang.ReasonDeactivated, Message: "its Workload is not active"},
 		},
 		"was given up": {
-			workload: "{spec: {active: false}, status: {conditions: [{type: Evicted, status: 'True', reason: Deactivated, message: requeued too often}]}}",
+			workload: "{spec: {active: false}, status: {conditions: [{type: Evicted, status: 'True', reason: DeactivatedDueToRequeuingLimitExceeded, message: requeued too often}]}}",
 			want:     mpi.QueueState{Name: "team-a", Never: true, Reason: gang.ReasonDeactivated, Message: "requeued too often"},
 		},
 	}
@@ -106,6 +128,52 @@ func TestQueuedJob(t *testing.T) {
 	}
 	if out := mpi.Judge(job, mpi.Observed{}); out.Phase != mpi.PhaseSuspended {
 		t.Errorf("without a queue it is %s", out.Phase)
+	}
+}
+
+// TestSuspendedInAQueue: a job that a user keeps out of its queue is suspended, as any other is, and says how it gets back.
+func TestSuspendedInAQueue(t *testing.T) {
+	job := mpi.New()
+	job.Name, job.Queue, job.Lifecycle.Suspended = "pi", "team-a", true
+	workload := &gang.Workload{}
+	workload.Name, workload.Spec.Active = "mpijob-pi-1a2b3", new(false)
+	state := gang.FromKueue("team-a", workload, nil)
+	out := mpi.Judge(job, mpi.Observed{Queue: &state})
+	const want = "The job is suspended: a user keeps it out of the queue team-a (spec.active of its Workload mpijob-pi-1a2b3 is false). " +
+		"Its pods are removed. kubectl odh mpijob resume pi lets it wait there again."
+	if out.Phase != mpi.PhaseSuspended || out.Reason != mpi.ReasonSuspended || out.Trouble || out.Message != want {
+		t.Errorf("it is %s for %s, trouble: %v\ngot  %s\nwant %s", out.Phase, out.Reason, out.Trouble, out.Message, want)
+	}
+	if found := diagnose.Job(job, mpi.Observed{Queue: &state}, mpi.Evidence{}, out); len(found) > 0 {
+		t.Errorf("something is wrong with it: %+v", found)
+	}
+	job.Lifecycle.Suspended = false
+	if out := mpi.Judge(job, mpi.Observed{Queue: &state}); out.Phase != mpi.PhasePending {
+		t.Errorf("until Kueue has suspended it it is %s", out.Phase)
+	}
+}
+
+// TestSwitch: what a user changes of a Workload is for the very one that was read, and ends our clock of it.
+func TestSwitch(t *testing.T) {
+	const timeouts = gang.AnnotationTimeouts
+	read := map[string]any{"uid": types.UID("u"), "resourceVersion": "7"}
+	counted := map[string]any{"uid": types.UID("u"), "resourceVersion": "7", "annotations": map[string]any{timeouts: "2"}}
+	for name, test := range map[string]struct {
+		annotations map[string]string
+		want        map[string]any
+	}{
+		"as most are": {nil, read},
+		"rests":       {map[string]string{timeouts: "2 2026-01-02T03:04:05Z"}, counted},
+		"has rested":  {map[string]string{timeouts: "2"}, read},
+	} {
+		workload := &gang.Workload{}
+		workload.UID, workload.ResourceVersion, workload.Annotations = "u", "7", test.annotations
+		for _, active := range []bool{false, true} {
+			want := map[string]any{"metadata": test.want, "spec": map[string]any{"active": active}}
+			if diff := cmp.Diff(want, workload.Switch(active)); diff != "" {
+				t.Errorf("%s: -want +got\n%s", name, diff)
+			}
+		}
 	}
 }
 

@@ -98,6 +98,8 @@ func judge(j Job, o Observed, finish *Finish) Outcome {
 	case finish != nil:
 		out.finish(*finish)
 		return out
+	case j.Lifecycle.Suspended && o.Queue != nil && o.Queue.Stopped:
+		out.Phase, out.Reason, out.Message = PhaseSuspended, ReasonSuspended, o.Queue.stopped(j.Name)
 	case j.Lifecycle.Suspended && o.Queue != nil && !o.Queue.Admitted:
 		out.Phase, out.Reason, out.Message, out.Trouble = PhaseQueued, ReasonQueued, o.Queue.text(), o.Queue.Never
 	case j.Lifecycle.Suspended:

@@ -10,12 +10,15 @@ const LabelQueue = "kueue.x-k8s.io/queue-name"
 
 // QueueState is what a queue that lets whole jobs in says of one.
 type QueueState struct {
-	// Backend is whose queue it is, such as kueue; Name is the queue that the user named.
-	Backend, Name string
+	// Backend is whose queue it is, such as kueue; Name is the queue that the user named. Object is the name of what the
+	// queue keeps of the job, such as its Workload; empty where there is nothing yet.
+	Backend, Name, Object string
 	// Admitted is set while the job is let in.
 	Admitted bool
 	// Never is set where waiting does not help: somebody has to change the job or the queue.
 	Never bool
+	// Stopped is set, besides Never, where a user keeps the job out of the queue until one lets it wait there again.
+	Stopped bool
 	// Reason is the queue's one word for why the job is not let in, and Message its sentence; empty where it says none.
 	Reason, Message string
 	// Position is the job's place among those that wait in the queue, and Total its place among all that wait for the
@@ -45,6 +48,12 @@ func (q QueueState) text() string {
 		text += " It had been let in, and was put out again: " + sentence(q.Evicted)
 	}
 	return text
+}
+
+// stopped says how a job is let wait again that a user keeps out.
+func (q QueueState) stopped(job string) string {
+	return fmt.Sprintf("The job is suspended: a user keeps it out of the queue %s (spec.active of its Workload %s is false). "+
+		"Its pods are removed. kubectl odh mpijob resume %s lets it wait there again.", q.Name, q.Object, job)
 }
 
 // Wait is how long jobs waited that compare with one: in the same queue, of about as many pods.

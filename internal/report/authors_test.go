@@ -53,6 +53,28 @@ func TestTimelineSaysWhoDidIt(t *testing.T) {
 	}
 }
 
+// TestTimelineInAQueue: the queue switches a job's own field, also for whoever keeps the job out of it or lets it in again.
+func TestTimelineInAQueue(t *testing.T) {
+	kept, waits, in := mpi.QueueState{Name: "team", Object: "mpijob-1", Never: true, Stopped: true}, mpi.QueueState{Name: "team"}, mpi.QueueState{Name: "team", Admitted: true}
+	h := &history{t: t, job: job(1)}
+	h.job.Queue, h.job.Generation, h.job.Authors.Suspend = "team", 2, mpi.Act{Generation: 2, User: "kueue"}
+	h.job.Lifecycle.Suspended = true
+	h.pass(0, mpi.Observed{Queue: &kept}, mpi.Evidence{})
+	h.pass(time.Minute, mpi.Observed{Queue: &waits}, mpi.Evidence{})
+	h.job.Lifecycle.Suspended = false
+	running := pods(h.job, corev1.PodRunning, 0)
+	running.Queue = &in
+	h.pass(2*time.Minute, running, mpi.Evidence{})
+	want := []string{
+		"Suspended The job is suspended: a user keeps it out of the queue team (spec.active of its Workload mpijob-1 is false). " +
+			"Its pods are removed. kubectl odh mpijob resume " + h.job.Name + " lets it wait there again.",
+		"Resumed", "Queued Waiting in the queue team.",
+	}
+	if diff := cmp.Diff(want, h.said("Suspended", "Resumed", "Queued")); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
 func TestRecordOfADeletedJobSaysWhoDeletedIt(t *testing.T) {
 	h := &history{t: t, job: job(1)}
 	last := *h.pass(0, pods(h.job, corev1.PodRunning, 0), mpi.Evidence{})

@@ -68,8 +68,14 @@ func (m maker) timeline(status v1alpha1.JobReportStatus) []v1alpha1.TimelineEntr
 }
 
 // switchedBy says who suspended or resumed the job last; nothing where that is not known, or where the job was created
-// so.
-func (m maker) switchedBy() string { return by(m.job.Authors.Suspend.User) }
+// so. A job that is kept out of a queue, or waits there, has its own field switched by the queue; whoever stopped its
+// Workload or made it active again is not known.
+func (m maker) switchedBy() string {
+	if m.seen.Queue != nil && !m.seen.Queue.Admitted {
+		return ""
+	}
+	return by(m.job.Authors.Suspend.User)
+}
 
 // by says who did something; nothing where that is not known.
 func by(user string) string {
