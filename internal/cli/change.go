@@ -3,7 +3,6 @@ package cli
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,12 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"opendatahub.io/mpijob/internal/kinds/trainjob"
-	"opendatahub.io/mpijob/internal/mpi"
 )
 
 // changeOptions are those of a command that does the same with one job or many.
@@ -28,12 +22,20 @@ type changeOptions struct {
 	selector   string
 	all, yes   bool
 	dryRun     string
-	// done tells of a job that nothing has to be done; nil where there always is.
-	done func(Job) string
-	// do does it.
-	do func(context.Context, client.Client, Job, bool) error
+	// task finds out what there is to do with a job.
+	task func(context.Context, client.Client, Job) (task, error)
 	// after follows when it is done; nil: nothing.
 	after func(context.Context, []Job) error
+}
+
+// task is what there is to do with one job.
+type task struct {
+	// nothing says of the job why nothing has to be done; empty where something has.
+	nothing string
+	// do does it, or asks the API server whether it may be done.
+	do func(ctx context.Context, dryRun bool) error
+	// then says what follows of it; may be empty.
+	then string
 }
 
 func (o *changeOptions) command(c *cobra.Command) *cobra.Command {
@@ -83,18 +85,20 @@ func (o *changeOptions) run(ctx context.Context, args []string) error {
 
 // change does it to one job, and says so.
 func (o *changeOptions) change(ctx context.Context, c client.Client, job Job) error {
-	if o.done != nil {
-		if text := o.done(job); text != "" {
-			say(o.Out, "%s %s", job, text)
-			return nil
-		}
+	next, err := o.task(ctx, c, job)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s %s: %w", o.verb, job, err)
+	case next.nothing != "":
+		say(o.Out, "%s %s", job, next.nothing)
+		return nil
 	}
 	if o.dryRun != "client" {
-		if err := o.do(ctx, c, job, o.dryRun == "server"); err != nil {
+		if err := next.do(ctx, o.dryRun == "server"); err != nil {
 			return fmt.Errorf("%s %s: %w", o.verb, job, err)
 		}
 	}
-	say(o.Out, "%s %s%s", job, o.past, dryRunMark(o.dryRun))
+	say(o.Out, "%s %s%s%s", job, o.past, dryRunMark(o.dryRun), next.then)
 	return nil
 }
 
@@ -173,102 +177,11 @@ func (o *changeOptions) ask(jobs []Job) error {
 	return exitf(ExitError, "nothing was %s", o.past)
 }
 
-func newSuspend(f *Factory) *cobra.Command {
-	o := &changeOptions{Factory: f, verb: "suspend", past: "suspended", do: setSuspend(true)}
-	o.done = func(job Job) string {
-		switch {
-		case finished(job):
-			return "has ended: there is nothing to suspend"
-		case suspended(job):
-			return "is suspended already"
-		}
-		o.warnOfQueue(job, "it suspends and resumes the job by itself, and may start it again")
-		return ""
-	}
-	return o.command(&cobra.Command{
-		Use:   "suspend (NAME... | -l LABELS | --all)",
-		Short: "Stop jobs so that they can be resumed",
-		Long:  `Stop jobs: their pods are removed, the jobs stay. A program that writes checkpoints goes on from there when resumed.`,
-		Example: `{{name}} suspend pi
-{{name}} suspend -l team=a --yes`,
-	})
-}
-
-func newResume(f *Factory) *cobra.Command {
-	o := &changeOptions{Factory: f, verb: "resume", past: "resumed", do: setSuspend(false)}
-	o.done = func(job Job) string {
-		switch {
-		case finished(job):
-			return fmt.Sprintf("has ended: run it again with %s clone %s", o.name, job.Name)
-		case !suspended(job):
-			return "is not suspended"
-		}
-		o.warnOfQueue(job, "it resumes the job when there is room for it, and suspends it until then")
-		return ""
-	}
-	return o.command(&cobra.Command{
-		Use:   "resume (NAME... | -l LABELS | --all)",
-		Short: "Start suspended jobs again",
-		Example: `{{name}} resume pi
-{{name}} resume -l team=a --yes`,
-	})
-}
-
-// warnOfQueue says of a job that waits in a queue that the queue decides.
-func (o *changeOptions) warnOfQueue(job Job, what string) {
-	if queue := job.Object.GetLabels()[mpi.LabelQueue]; queue != "" {
-		say(o.ErrOut, "note: %s is in the queue %s: %s", job, queue, what)
-	}
-}
-
-// suspendField is where a kind's users say that a job is suspended.
-func suspendField(kind string) []string {
-	if kind == trainjob.Kind {
-		return []string{"spec", "suspend"}
-	}
-	return []string{"spec", "runPolicy", "suspend"}
-}
-
-func suspended(job Job) bool {
-	is, _, _ := unstructured.NestedBool(job.Object.Object, suspendField(job.Kind)...)
-	return is
-}
-
-// finished tells by its own conditions whether a job of either kind is over.
-func finished(job Job) bool {
-	conditions, _, _ := unstructured.NestedSlice(job.Object.Object, "status", "conditions")
-	for _, c := range conditions {
-		if c, is := c.(map[string]any); is && c["status"] == "True" {
-			switch c["type"] {
-			case "Succeeded", "Failed", "Complete":
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// setSuspend writes nothing but that one field, of this very job.
-func setSuspend(to bool) func(context.Context, client.Client, Job, bool) error {
-	return func(ctx context.Context, c client.Client, job Job, dryRun bool) error {
-		change := map[string]any{"metadata": map[string]any{"uid": string(job.UID)}}
-		if err := unstructured.SetNestedField(change, to, suspendField(job.Kind)...); err != nil {
-			return err
-		}
-		data, err := json.Marshal(change)
-		if err != nil {
-			return err
-		}
-		var options []client.PatchOption
-		if dryRun {
-			options = append(options, client.DryRunAll)
-		}
-		return c.Patch(ctx, job.Object.DeepCopy(), client.RawPatch(types.MergePatchType, data), options...)
-	}
-}
-
 func newDelete(f *Factory) *cobra.Command {
-	o := &changeOptions{Factory: f, verb: "delete", past: "deleted", do: deleteJob}
+	o := &changeOptions{Factory: f, verb: "delete", past: "deleted"}
+	o.task = func(_ context.Context, c client.Client, job Job) (task, error) {
+		return task{do: func(ctx context.Context, dryRun bool) error { return deleteJob(ctx, c, job, dryRun) }}, nil
+	}
 	var wait bool
 	var timeout time.Duration
 	c := o.command(&cobra.Command{

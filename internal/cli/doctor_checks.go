@@ -405,7 +405,7 @@ func (e *examination) may(ctx context.Context, check string, otherwise verdict, 
 	case len(errs) > 0:
 		return e.unknown(check, errors.Join(errs...))
 	case len(missing) > 0:
-		return checked{check, otherwise, "you may not " + strings.Join(missing, ", ") + " in " + e.namespace, "Ask whoever runs the cluster for " + roleFor(needed[0].verb) + " in this namespace."}
+		return checked{check, otherwise, "you may not " + strings.Join(missing, ", ") + " in " + e.namespace, "Ask whoever runs the cluster for " + roleFor(needed[0].verb, needed[0].group) + " in this namespace."}
 	}
 	return checked{Check: check, Verdict: verdictOK, Found: "you may"}
 }

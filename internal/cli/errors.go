@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"opendatahub.io/mpijob/internal/gang"
 )
 
 // Exit codes. Scripts rely on them: docs/cli.md.
@@ -148,14 +150,21 @@ func (f *Factory) forbidden(err error) string {
 	if namespace != "" {
 		place = "in the namespace " + namespace
 	}
-	return fmt.Sprintf("you (%s) may not %s %s %s: the right is missing; ask whoever runs the cluster for %s", user, verb, resource, place, roleFor(verb))
+	return fmt.Sprintf("you (%s) may not %s %s %s: the right is missing; ask whoever runs the cluster for %s", user, verb, resource, place, roleFor(verb, apiGroup))
 }
 
-// roleFor names the least of our roles (config/rbac/users.yaml) that brings a right.
-func roleFor(verb string) string {
+// roleFor names the least of our roles (config/rbac/users.yaml), or of Kueue's for its own objects, that brings a right.
+func roleFor(verb, apiGroup string) string {
+	kueue := apiGroup == gang.WorkloadKind.Group
 	switch verb {
 	case "get", "list", "watch":
+		if kueue {
+			return "the role view (or Kueue's kueue-batch-user-role)"
+		}
 		return "the role view (or mpijob-viewer)"
+	}
+	if kueue {
+		return "Kueue's role kueue-workload-editor-role"
 	}
 	return "the role edit (or mpijob-user)"
 }

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/gang"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
 )
 
@@ -115,7 +116,7 @@ func knownKinds() meta.RESTMapper {
 		kubeflow.SchemeGroupVersionKind,
 		trainjob.GroupVersion.WithKind(trainjob.Kind), trainjob.GroupVersion.WithKind(trainjob.RuntimeKind),
 		v1alpha1.GroupVersion.WithKind("JobReport"), v1alpha1.GroupVersion.WithKind("RuntimeTest"),
-		localQueues,
+		localQueues, gang.WorkloadKind,
 	}
 	for _, kind := range []string{"Pod", "Event", "Secret", "ConfigMap", "ResourceQuota", "LimitRange", "Service"} {
 		namespaced = append(namespaced, corev1.SchemeGroupVersion.WithKind(kind))

@@ -38,6 +38,7 @@ import (
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/cli"
+	"opendatahub.io/mpijob/internal/gang"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
 	"opendatahub.io/mpijob/internal/mpi"
 )
@@ -156,7 +157,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"), UpdateScripts: *update, RequireExplicitExec: true, RequireUniqueNames: true,
 		Setup: setup,
-		Cmds:  map[string]func(*testscript.TestScript, bool, []string){"report": makeReports, "status": setStatus, "pod": makePod},
+		Cmds:  map[string]func(*testscript.TestScript, bool, []string){"report": makeReports, "status": setStatus, "pod": makePod, "workload": makeWorkload},
 	})
 }
 
@@ -232,6 +233,24 @@ func makeReports(ts *testscript.TestScript, neg bool, args []string) {
 	}))
 }
 
+// makeWorkload is the script command workload: it makes what Kueue makes of an MPIJob that it queues, with the job's name.
+func makeWorkload(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: workload JOB")
+	}
+	ctx, key := context.Background(), types.NamespacedName{Namespace: ts.Getenv("NAMESPACE"), Name: args[0]}
+	var job kubeflow.MPIJob
+	ts.Check(api.Get(ctx, key, &job))
+	workload := &unstructured.Unstructured{}
+	workload.SetGroupVersionKind(gang.WorkloadKind)
+	workload.SetNamespace(key.Namespace)
+	workload.SetName(key.Name)
+	workload.SetLabels(map[string]string{gang.LabelJobUID: string(job.UID)})
+	workload.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(&job, kubeflow.SchemeGroupVersionKind)})
+	ts.Check(unstructured.SetNestedField(workload.Object, job.Labels[mpi.LabelQueue], "spec", "queueName"))
+	ts.Check(api.Create(ctx, workload))
+}
+
 // setStatus is the script command status: KIND NAME JSON merges a status into an object, as controllers do.
 func setStatus(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
@@ -245,6 +264,8 @@ func setStatus(ts *testscript.TestScript, neg bool, args []string) {
 		object.SetGroupVersionKind(trainjob.GroupVersion.WithKind(trainjob.Kind))
 	case "pod":
 		object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
+	case "workload":
+		object.SetGroupVersionKind(gang.WorkloadKind)
 	default:
 		ts.Fatalf("no such kind: %s", args[0])
 	}
