@@ -84,7 +84,7 @@ func (n *Nodes) Run(ctx context.Context) {
 	var both sync.WaitGroup
 	watch := func(resource string, example runtime.Object, selector fields.Selector, into toolscache.ReflectorStore) {
 		list := toolscache.ToListWatcherWithWatchListSemantics(toolscache.NewListWatchFromClient(n.core, resource, metav1.NamespaceAll, selector), n.core)
-		reflector := toolscache.NewReflectorWithOptions(list, example, into, toolscache.ReflectorOptions{Name: resource + " of the cluster"})
+		reflector := toolscache.NewReflectorWithOptions(Steady(list), example, into, toolscache.ReflectorOptions{Name: resource + " of the cluster"})
 		both.Go(func() { reflector.RunWithContext(ctx) })
 	}
 	watch("nodes", &corev1.Node{}, fields.Everything(), nodeStore{n})

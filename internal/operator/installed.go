@@ -58,7 +58,7 @@ func installed(ctx context.Context, mapper meta.RESTMapper, what string, kinds [
 
 // cacheBeside adds a cache of others' objects to a manager, whose own holds what MPIJobs have made.
 func cacheBeside(m manager.Manager, config *rest.Config, caches cache.Options, options Options) (runtimecluster.Cluster, error) {
-	inNamespaces(&caches, options)
+	suit(&caches, options)
 	beside, err := runtimecluster.New(config, func(o *runtimecluster.Options) {
 		o.Scheme = m.GetScheme()
 		o.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return m.GetRESTMapper(), nil }

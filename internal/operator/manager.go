@@ -218,12 +218,13 @@ func addChecks(m manager.Manager, certificate *certificate, options Options) err
 
 func cacheOptions(masker logs.Masker, options Options) cache.Options {
 	caches := cluster.CacheOptions(masker)
-	inNamespaces(&caches, options)
+	suit(&caches, options)
 	return caches
 }
 
-// inNamespaces restricts a cache to the namespaces that the operator watches.
-func inNamespaces(caches *cache.Options, options Options) {
+// suit restricts a cache to the namespaces that the operator watches, and has it catch up soon when the API server was away.
+func suit(caches *cache.Options, options Options) {
+	caches.NewInformer = cluster.NewInformer
 	for _, namespace := range options.WatchNamespaces {
 		if caches.DefaultNamespaces == nil {
 			caches.DefaultNamespaces = map[string]cache.Config{}
