@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -493,7 +494,8 @@ func (c *candidate) state(job mpi.Job) *mpi.GangState {
 	case c.lacks.none():
 		state.Nodes = maps.Clone(c.pins)
 	case c.held == nil:
-		state.Hold, state.Message = true, "The operator is about to see what room the cluster has."
+		// That its pods were stopped is news, and would else be told too late for the job's timeline.
+		state.Hold, state.Message = true, cmp.Or(c.told, "The operator is about to see what room the cluster has.")
 	default:
 		held := c.held
 		state.Hold, state.Never, state.Reason, state.Message = true, held.Never, held.Reason, held.Message

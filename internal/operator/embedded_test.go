@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/gang"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
@@ -259,6 +260,7 @@ func TestEmbeddedPreemptsWholeJobs(t *testing.T) {
 	placing(t, namespace)
 	create(t, s.job("low", 5))
 	s.runs(t, "low", 6)
+	says(t, namespace, "low", kubeflow.JobRunning, corev1.ConditionTrue, "MPIJobRunning")
 	create(t, s.job("urgent", 3, func(job *kubeflow.MPIJob) {
 		for _, role := range job.Spec.MPIReplicaSpecs {
 			role.Template.Spec.PriorityClassName = high.Name
@@ -267,7 +269,19 @@ func TestEmbeddedPreemptsWholeJobs(t *testing.T) {
 	start := time.Now()
 	s.runs(t, "urgent", 4)
 	t.Logf("the other's pods had a node after %s", time.Since(start).Round(10*time.Millisecond))
-	t.Log(s.waits(t, "low", "Its pods were stopped at", "to make room for a job of a higher priority (100, over 0)", "needs 6 pods placed together"))
+	const why = "to make room for a job of a higher priority (100, over 0)"
+	t.Log(s.waits(t, "low", "Its pods were stopped at", why, "needs 6 pods placed together"))
+	eventually(t, "its timeline says so", func() error {
+		var reports v1alpha1.JobReportList
+		if err := api.List(t.Context(), &reports, client.InNamespace(namespace), client.MatchingLabels(mpi.Job{Kind: "MPIJob", Name: "low"}.ReportLabels())); err != nil {
+			return err
+		}
+		story := reports.Items[0].Status.Timeline
+		if last := story[len(story)-1]; last.Event != string(mpi.PhaseGangScheduling) || !strings.Contains(last.Detail, why) {
+			return fmt.Errorf("its last entry is %s: %s", last.Event, last.Detail)
+		}
+		return nil
+	})
 	if err := api.Delete(t.Context(), get(t, namespace, "urgent", &kubeflow.MPIJob{})); err != nil {
 		t.Fatal(err)
 	}

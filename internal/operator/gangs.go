@@ -195,9 +195,12 @@ func (g *gangs) observe(ctx context.Context, job mpi.Job, seen *mpi.Observed) er
 	before.Ran = ran
 	switch {
 	case choice.Backend != gang.Embedded:
+		g.room(ctx, job, *seen, &state)
 	case gang.Rests(job, *seen, before):
 		g.forget(job.Key())
+		g.room(ctx, job, *seen, &state)
 	default:
+		// What room there is it says itself, once it has looked.
 		said, err := g.embedded.of(ctx, job, *seen, past)
 		if err != nil {
 			return err
@@ -207,7 +210,6 @@ func (g *gangs) observe(ctx context.Context, job mpi.Job, seen *mpi.Observed) er
 			state = *said
 		}
 	}
-	g.room(ctx, job, *seen, &state)
 	state = gang.Clock(job, *seen, before, state)
 	seen.Gang = &state
 	return nil
