@@ -1,15 +1,14 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	corev1 "k8s.io/api/core/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -145,29 +144,31 @@ func TestEmbeddedLargeOne(t *testing.T) {
 	waitFor(t, large, "it succeeds", succeeded)
 }
 
-// TestEmbeddedPreemption: a job of a higher priority has a whole job of a lower one stopped, which comes back after it.
+// TestEmbeddedPreemption: a job of a higher priority has a whole job of a lower one stopped, which comes back after it, and
+// whose report tells the story.
 func TestEmbeddedPreemption(t *testing.T) {
 	embeddedGangs(t)
 	t.Parallel()
-	const seat = "example.com/seat-embedded-urgent"
-	seats(t, seat, 2, 2)
-	namespace := newNamespace(t)
-	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "urgent-" + namespace}, Value: 1000}
-	create(t, class)
-	t.Cleanup(func() { _ = api.Delete(context.Background(), class) })
-	low := seated(namespace, "low", seat, 3, "600")
-	create(t, low)
-	placed(t, low, 4)
-	urgent := seated(namespace, "urgent", seat, 2, "8")
-	for _, role := range urgent.Spec.MPIReplicaSpecs {
-		role.Template.Spec.PriorityClassName = class.Name
+	const why = "to make room for a job of a higher priority (1000, over 0)"
+	report := preemption(t, "example.com/seat-embedded-urgent", why, "needs 4 pods placed together")
+	var story []string
+	for _, entry := range report.Status.Timeline {
+		event := entry.Event
+		if strings.Contains(entry.Detail, why) {
+			event = "Preempted"
+		}
+		story = append(story, event)
 	}
-	create(t, urgent)
-	t.Logf("the urgent one was placed after %s", placed(t, urgent, 3))
-	gangWaits(t, low, "to make room for a job of a higher priority", "needs 4 pods placed together")
-	waitFor(t, urgent, "the urgent one succeeds", succeeded)
-	placed(t, low, 4)
-	reported(t, "MPIJob", namespace, low.Name, "the other runs again", inPhase(mpi.PhaseRunning))
+	// How it begins comes in any order, and it may have to wait for a moment.
+	began := slices.DeleteFunc(slices.Clone(story[:slices.Index(story, "Running")]), func(event string) bool { return event == "GangScheduling" })
+	slices.Sort(began)
+	want := []string{"Created", "LauncherStarted", "PodsPlaced", "PodsStarting", "WorkersReady", "Running", "Preempted", "Running", "Succeeded"}
+	if got := append(began, story[slices.Index(story, "Running"):]...); !slices.Equal(got, want) {
+		t.Errorf("its timeline tells %v, want %v", got, want)
+	}
+	if findings := report.Status.Findings; len(findings) > 0 || report.Status.Scheduling != nil {
+		t.Errorf("it has succeeded and tells of %+v, waits as %+v", findings, report.Status.Scheduling)
+	}
 }
 
 // TestEmbeddedRace: a job for whose pods there is room, but that cannot all be placed all the same (by rules that the
@@ -193,8 +194,7 @@ func TestEmbeddedRace(t *testing.T) {
 		return nil
 	})
 	t.Logf("%s", report.Status.Message)
-	// Another finding may stand before it: a webhook that did not know the launcher's Job yet, say.
-	if findings := report.Status.Findings; !slices.ContainsFunc(findings, func(f v1alpha1.Finding) bool { return f.Code == string(mpi.CodeGangTimeout) }) {
+	if findings := report.Status.Findings; len(findings) == 0 || findings[0].Code != string(mpi.CodeGangTimeout) {
 		t.Errorf("its findings are %+v, want %s", findings, mpi.CodeGangTimeout)
 	}
 	podsGone(t, job)

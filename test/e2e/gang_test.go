@@ -223,30 +223,41 @@ func TestGangPutBack(t *testing.T) {
 func TestGangPreemption(t *testing.T) {
 	nativeGangs(t)
 	t.Parallel()
-	const seat = "example.com/seat-urgent"
+	preemption(t, "example.com/seat-urgent", "needs 4 pods placed together")
+}
+
+// preemption has a job of a higher priority take the places of another one as a whole, which waits in some words, and
+// succeeds when the urgent one has ended. It returns the report of that other.
+func preemption(t *testing.T, seat corev1.ResourceName, words ...string) *v1alpha1.JobReport {
+	t.Helper()
 	seats(t, seat, 2, 2)
 	namespace := newNamespace(t)
-	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "urgent-gang-" + namespace}, Value: 1000}
+	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "urgent-" + namespace}, Value: 1000}
 	create(t, class)
 	t.Cleanup(func() { _ = api.Delete(context.Background(), class) })
-	low := seated(namespace, "low", seat, 3, "600")
-	// That its launcher was taken counts as one of its tries.
+	low := seated(namespace, "low", seat, 3, "20")
+	// That Kubernetes' scheduler takes its launcher counts as one of its tries.
 	low.Spec.RunPolicy.BackoffLimit = new(int32(3))
 	create(t, low)
-	placed(t, low, 4)
+	reported(t, "MPIJob", namespace, low.Name, "it runs", inPhase(mpi.PhaseRunning))
 	urgent := seated(namespace, "urgent", seat, 2, "8")
 	urgent.Spec.RunPolicy.SchedulingPolicy.PriorityClass = class.Name
 	create(t, urgent)
 	t.Logf("the urgent one was placed after %s", placed(t, urgent, 3))
-	gangWaits(t, low, "needs 4 pods placed together")
+	gangWaits(t, low, words...)
 	for _, pod := range slices.Concat(podsOf(t, low, mpi.RoleLauncher), podsOf(t, low, mpi.RoleWorker)) {
 		if pod.Spec.NodeName != "" && pod.DeletionTimestamp == nil {
 			t.Errorf("pod %s of the other keeps its place", pod.Name)
 		}
 	}
 	waitFor(t, urgent, "the urgent one succeeds", succeeded)
-	placed(t, low, 4)
-	reported(t, "MPIJob", namespace, low.Name, "the other runs again", inPhase(mpi.PhaseRunning))
+	t.Logf("the other was placed again %s after that", placed(t, low, 4))
+	waitFor(t, low, "the other succeeds", succeeded)
+	report := reported(t, "MPIJob", namespace, low.Name, "it succeeds", inPhase(mpi.PhaseSucceeded))
+	for _, entry := range report.Status.Timeline {
+		t.Logf("%s %s %s", entry.Time.UTC().Format(time.TimeOnly), entry.Event, entry.Detail)
+	}
+	return report
 }
 
 // TestGangOverhead: placing pods together takes little longer than placing them one by one.
