@@ -258,6 +258,13 @@ func TestEachTransitionStandsOnceOnTheTimeline(t *testing.T) {
 	h.pass(60*time.Second, mpi.Observed{}, mpi.Evidence{})
 	h.pass(61*time.Second, mpi.Observed{}, mpi.Evidence{})
 	h.job = job(1)
+	before := pods(h.job, corev1.PodRunning, 0)
+	mpitest.Leaving(before.LauncherPods[0])
+	mpitest.Leaving(before.Workers[0].Pod)
+	h.pass(62*time.Second, before, mpi.Evidence{})
+	both := pods(h.job, corev1.PodPending, 62*time.Second)
+	both.LauncherPods = append([]*corev1.Pod{before.LauncherPods[0]}, both.LauncherPods...)
+	h.pass(63*time.Second, both, mpi.Evidence{})
 	running(120 * time.Second)
 	restarted := pods(h.job, corev1.PodRunning, 119*time.Second)
 	restarted.LauncherPods = append([]*corev1.Pod{mpitest.LauncherPod(h.job, 0, corev1.PodFailed)}, mpitest.LauncherPod(h.job, 1, corev1.PodRunning))
@@ -267,7 +274,7 @@ func TestEachTransitionStandsOnceOnTheTimeline(t *testing.T) {
 	h.pass(-time.Hour, ended(restarted, h.job, batchv1.JobComplete, -time.Hour), mpi.Evidence{})
 	want := []string{
 		"00:00 Created", "00:00 PodsStarting", "00:01 PodsPlaced", "00:01 WorkersReady", "00:01 LauncherStarted", "00:01 Running",
-		"01:00 Suspended", "02:00 Resumed", "02:00 PodsStarting", "02:00 PodsPlaced", "02:00 WorkersReady", "02:00 LauncherStarted", "02:00 Running",
+		"01:00 Suspended", "01:02 Resumed", "01:02 PodsStarting", "01:03 PodsPlaced", "02:00 WorkersReady", "02:00 LauncherStarted", "02:00 Running",
 		"02:10 LauncherRestarted", "02:10 Succeeded",
 	}
 	if diff := cmp.Diff(want, h.events()); diff != "" {

@@ -109,14 +109,15 @@ var tellsPhase = map[v1alpha1.Phase]bool{
 	v1alpha1.Phase(mpi.PhaseSucceeded): true, v1alpha1.Phase(mpi.PhaseFailed): true,
 }
 
-// starting enters how far the pods have come, each step once in each start of the job, at the time that they tell.
+// starting enters how far the pods have come, each step once in each start of the job, at the time that they tell. Those
+// on their way out may be of the start before.
 func (m maker) starting(t *timeline) {
-	pods := m.allPods()
+	pods := staying(m.allPods())
 	if len(pods) == 0 {
 		return
 	}
 	var made time.Time
-	for _, pod := range m.latestPods() {
+	for _, pod := range staying(m.latestPods()) {
 		made = earlier(pod.CreationTimestamp.Time, made)
 	}
 	t.once(made, EventPodsStarting, fmt.Sprintf("%d pods are there.", len(pods)))
@@ -133,10 +134,17 @@ func (m maker) starting(t *timeline) {
 	if wanted > 0 && int(m.outcome.Workers.Ready) >= wanted {
 		t.once(m.latest(corev1.PodReady), EventWorkersReady, fmt.Sprintf("All of %d workers are ready.", wanted))
 	}
-	if n := len(m.seen.LauncherPods); n > 0 && m.seen.LauncherPods[n-1].Status.Phase != corev1.PodPending {
-		t.once(started(m.seen.LauncherPods[n-1]), EventLauncherStarted, m.seen.LauncherPods[n-1].Name)
+	if tries := staying(m.seen.LauncherPods); len(tries) > 0 {
+		if latest := tries[len(tries)-1]; latest.Status.Phase != corev1.PodPending {
+			t.once(started(latest), EventLauncherStarted, latest.Name)
+		}
 	}
 	m.restarts(t)
+}
+
+// staying are the pods that are not on their way out.
+func staying(pods []*corev1.Pod) []*corev1.Pod {
+	return slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil })
 }
 
 // putBack enters that not all pods found a place in time.
@@ -165,8 +173,9 @@ func (m maker) latest(kind corev1.PodConditionType) (when time.Time) {
 
 // restarts enters that the launcher was started again: as a new pod, or in the same one.
 func (m maker) restarts(t *timeline) {
-	tries := len(m.seen.LauncherPods) - 1
-	for _, pod := range m.seen.LauncherPods {
+	pods := staying(m.seen.LauncherPods)
+	tries := len(pods) - 1
+	for _, pod := range pods {
 		for _, c := range pod.Status.ContainerStatuses {
 			tries += int(c.RestartCount)
 		}
