@@ -3,6 +3,7 @@ package operator_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -260,7 +261,6 @@ func TestEmbeddedPreemptsWholeJobs(t *testing.T) {
 	placing(t, namespace)
 	create(t, s.job("low", 5))
 	s.runs(t, "low", 6)
-	says(t, namespace, "low", kubeflow.JobRunning, corev1.ConditionTrue, "MPIJobRunning")
 	create(t, s.job("urgent", 3, func(job *kubeflow.MPIJob) {
 		for _, role := range job.Spec.MPIReplicaSpecs {
 			role.Template.Spec.PriorityClassName = high.Name
@@ -276,9 +276,9 @@ func TestEmbeddedPreemptsWholeJobs(t *testing.T) {
 		if err := api.List(t.Context(), &reports, client.InNamespace(namespace), client.MatchingLabels(mpi.Job{Kind: "MPIJob", Name: "low"}.ReportLabels())); err != nil {
 			return err
 		}
-		story := reports.Items[0].Status.Timeline
-		if last := story[len(story)-1]; last.Event != string(mpi.PhaseGangScheduling) || !strings.Contains(last.Detail, why) {
-			return fmt.Errorf("its last entry is %s: %s", last.Event, last.Detail)
+		told := slices.DeleteFunc(reports.Items[0].Status.Timeline, func(entry v1alpha1.TimelineEntry) bool { return entry.Event != string(mpi.CodePreempted) })
+		if len(told) != 1 || !strings.Contains(told[0].Detail, why) {
+			return fmt.Errorf("it tells of %+v", told)
 		}
 		return nil
 	})

@@ -44,3 +44,30 @@ func TestGangInReport(t *testing.T) {
 		t.Errorf("its timeline is %v, want %v", got, want)
 	}
 }
+
+// TestPreemptionByTheOperator: each time that a job's pods are stopped to make room stands once on the timeline.
+func TestPreemptionByTheOperator(t *testing.T) {
+	h := &history{t: t, job: job(1)}
+	runs := func(after time.Duration, gang mpi.GangState) mpi.Observed {
+		seen := pods(h.job, corev1.PodRunning, after)
+		gang.Backend, gang.Wanted, gang.Placed = "embedded", 2, 2
+		seen.Gang = &gang
+		return seen
+	}
+	h.pass(0, runs(0, mpi.GangState{}), mpi.Evidence{})
+	for _, at := range []time.Duration{10 * time.Second, 40 * time.Second} {
+		stopped := mpi.GangState{Hold: true, Evict: true, Reason: "Preempted", Message: "Its pods were stopped " + at.String() + " later."}
+		h.pass(at, runs(0, stopped), mpi.Evidence{})
+		h.pass(at+time.Second, runs(0, stopped), mpi.Evidence{})
+		stopped.Backend, stopped.Wanted, stopped.Evict, stopped.Reason = "embedded", 2, false, "NoRoom"
+		h.pass(at+2*time.Second, mpi.Observed{Gang: &stopped}, mpi.Evidence{})
+		h.pass(at+20*time.Second, runs(at+20*time.Second, mpi.GangState{}), mpi.Evidence{})
+	}
+	want := []string{
+		"00:00 Created", "00:00 PodsStarting", "00:00 PodsPlaced", "00:00 WorkersReady", "00:00 LauncherStarted", "00:00 Running",
+		"00:10 Preempted", "00:12 GangScheduling", "00:30 Running", "00:40 Preempted", "00:42 GangScheduling", "01:00 Running",
+	}
+	if got := h.events(); !slices.Equal(got, want) {
+		t.Errorf("its timeline is %v, want %v", got, want)
+	}
+}

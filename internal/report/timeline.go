@@ -51,6 +51,7 @@ func (m maker) timeline(status v1alpha1.JobReportStatus) []v1alpha1.TimelineEntr
 		m.starting(&t)
 	}
 	m.putBack(&t, status.Scheduling)
+	m.preempted(&t)
 	m.losses(&t, status.Findings)
 	for _, entry := range m.entered(status) {
 		message := status.Message
@@ -157,6 +158,17 @@ func (m maker) putBack(t *timeline, waits *v1alpha1.SchedulingStatus) {
 		detail = sentences(detail, fmt.Sprintf("The job is tried again at %s (%d of %d times).", waits.NextTry.UTC().Format(time.TimeOnly+" MST"), waits.Attempts, m.job.Gang.Requeues))
 	}
 	t.add(waits.EvictedAt.Time, EventPutBack, detail)
+}
+
+// preempted enters that the back end itself has the pods stopped, to make room for another job (gang.ReasonPreempted).
+func (m maker) preempted(t *timeline) {
+	const event = string(mpi.CodePreempted)
+	if gang := m.seen.Gang; gang == nil || !gang.Evict || gang.Reason != event {
+		return
+	}
+	if last := t.last(event); last == nil || last.Detail != cut(m.seen.Gang.Message, maxDetail) {
+		t.add(m.now, event, m.seen.Gang.Message)
+	}
 }
 
 // latest is when a condition came to hold for the last of the workers; zero where none tells.

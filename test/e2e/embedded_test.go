@@ -153,16 +153,15 @@ func TestEmbeddedPreemption(t *testing.T) {
 	report := preemption(t, "example.com/seat-embedded-urgent", why, "needs 4 pods placed together")
 	var story []string
 	for _, entry := range report.Status.Timeline {
-		event := entry.Event
-		if strings.Contains(entry.Detail, why) {
-			event = "Preempted"
+		story = append(story, entry.Event)
+		if entry.Event == "Preempted" && !strings.Contains(entry.Detail, why) {
+			t.Errorf("that it was stopped is told as %q", entry.Detail)
 		}
-		story = append(story, event)
 	}
 	// How it begins comes in any order, and it may have to wait for a moment.
 	began := slices.DeleteFunc(slices.Clone(story[:slices.Index(story, "Running")]), func(event string) bool { return event == "GangScheduling" })
 	slices.Sort(began)
-	want := []string{"Created", "LauncherStarted", "PodsPlaced", "PodsStarting", "WorkersReady", "Running", "Preempted", "Running", "Succeeded"}
+	want := []string{"Created", "LauncherStarted", "PodsPlaced", "PodsStarting", "WorkersReady", "Running", "Preempted", "GangScheduling", "Running", "Succeeded"}
 	if got := append(began, story[slices.Index(story, "Running"):]...); !slices.Equal(got, want) {
 		t.Errorf("its timeline tells %v, want %v", got, want)
 	}
