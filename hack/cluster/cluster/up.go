@@ -358,8 +358,6 @@ func (r *run) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	corefile := r.Layout.Config() + "/Corefile"
-	dnsConfig := r.parts.Kubeconfig(controlplane.DNS)
 	return parallel(ctx,
 		func(ctx context.Context) error { return r.ensure(ctx, r.parts.ControllerManagerSpec()) },
 		func(ctx context.Context) error { return r.ensure(ctx, r.parts.SchedulerSpec()) },
@@ -368,11 +366,15 @@ func (r *run) start(ctx context.Context) error {
 			if err := r.applyObjects(ctx); err != nil {
 				return err
 			}
-			return r.ensure(ctx, dns.Spec(r.Layout, r.set.Path("coredns"), corefile, dnsConfig))
+			return r.ensure(ctx, r.dnsSpec())
 		},
 		func(ctx context.Context) error { return forEach(ctx, r.nodes, r.startKubelet) },
 		r.waitServiceAccount,
 	)
+}
+
+func (r *run) dnsSpec() process.Spec {
+	return dns.Spec(r.Layout, r.set.Path("coredns"), r.Layout.Config()+"/Corefile", r.parts.Kubeconfig(controlplane.DNS))
 }
 
 // startControlPlane starts etcd and then the API server.
