@@ -101,7 +101,7 @@ func (o *changeOptions) resume(ctx context.Context, c client.Client, job Job) (t
 		return task{nothing: fmt.Sprintf("waits in the queue %s: nobody has suspended it. %s", queue.Name, queue.Message)}, nil
 	case gang.GivenUp:
 		// Kueue 0.19 puts it out again at once.
-		return task{nothing: fmt.Sprintf("is not suspended: the queue %s has given it up and does not let it in again; run it as a new job with %s clone %s", queue.Name, o.name, job.Name)}, nil
+		return task{nothing: fmt.Sprintf("is not suspended: the queue %s has given it up and does not let it in again; see %s explain %s", queue.Name, o.name, job.Name)}, nil
 	}
 	return task{
 		do:   func(ctx context.Context, dryRun bool) error { return setActive(ctx, c, job, workload, true, dryRun) },

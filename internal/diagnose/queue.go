@@ -22,7 +22,8 @@ var queueTexts = map[mpi.Code]text{
 		summary: "The queue {queue} has given the job up: {said}",
 		remedies: []Remedy{
 			{Text: "See what happened to it there. If its pods did not start in time, look why.", Action: "kubectl -n {namespace} describe workload {workload}"},
-			{Text: "Start the job again, as a new one: Kueue does not let this one in any more."},
+			{Text: "Start the job again, as a new one: to make its Workload active again does not help."},
+			{Text: "Or delete its Workload: Kueue makes another one, and the job waits for its turn again.", Action: "kubectl -n {namespace} delete workload {workload}"},
 		},
 	},
 }
