@@ -21,6 +21,8 @@ WITH ?=
 GANGS ?=
 # Which end-to-end tests to run, a regular expression over their names in any case (failures, TestPi), or which suite of the benchmark; empty: all.
 SUITE ?=
+# How many end-to-end tests run at once. They wait more than they compute; what computes, ranks, they count themselves.
+PARALLEL ?= $(shell echo $$((3 * $$(getconf _NPROCESSORS_ONLN))))
 # Which cases of the benchmark, a regular expression over their names; empty: all.
 CASES ?=
 # Where the command line goes.
@@ -103,7 +105,7 @@ e2e: SAMPLES := openmpi openmpi5 mpich intelmpi openmpi-sshd
 e2e: WITH := trainer
 e2e: $(if $(KUBECONFIG),,deploy) $(BIN)/kubectl-odh-mpijob ## Test on a real cluster with real MPI; SUITE picks tests by name.
 	@KUBECONFIG="$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig}" SAMPLE_IMG=$(SAMPLE_IMG) AGENT_IMG=$(AGENT_IMG) \
-	  go test ./test/e2e -count=1 -v -timeout 60m $(if $(SUITE),-run '(?i)$(SUITE)')
+	  go test ./test/e2e -count=1 -v -timeout 60m -parallel $(PARALLEL) $(if $(SUITE),-run '(?i)$(SUITE)')
 
 .PHONY: conformance
 conformance: $(BIN)/cluster ## Run mpi-operator's own integration tests against our operator.

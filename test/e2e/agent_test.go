@@ -99,11 +99,13 @@ func summary(t *testing.T, job *kubeflow.MPIJob) (told launch.Summary) {
 var rankOn = regexp.MustCompile(`(?m)^rank (\d+) of (\d+) on (\S+)$`)
 
 // TestAnyMPIWithoutSSHD: every slot of every worker gets its rank, in a namespace that enforces restricted, as a
-// user without an entry in passwd. One job at a time, as in TestTrainJobAnyMPI.
+// user without an entry in passwd.
 func TestAnyMPIWithoutSSHD(t *testing.T) {
+	t.Parallel()
 	for _, with := range implementations {
 		for _, workers := range []int32{2, 4} {
 			t.Run(fmt.Sprintf("%s on %d workers", with.sample, workers), func(t *testing.T) {
+				parallel(t, int64(2*workers))
 				job := agentJob(newNamespace(t), "job", with.sample, with.implementation, workers, with.mpirun, "-n", fmt.Sprint(2*workers), "ranks")
 				start := time.Now()
 				create(t, job)
@@ -136,7 +138,7 @@ func TestAnyMPIWithoutSSHD(t *testing.T) {
 }
 
 func TestExitCodeIsPassedOn(t *testing.T) {
-	t.Parallel()
+	parallel(t, 4)
 	job := openMPI(newNamespace(t), 2, "mpirun", "-n", "4", "ranks", "--exit", "2:42")
 	create(t, job)
 	if failed := failedWith(t, job, time.Minute); !strings.Contains(failed.Message, "code 42") {
@@ -154,7 +156,7 @@ var outLine = regexp.MustCompile(`out (\d) (\d{6}) \.{50}\n`)
 // write at once mpirun may put one's piece into the middle of the other's line: such lines are not found, or seem to
 // be another's, and there are few of them.
 func TestOutputIsWhole(t *testing.T) {
-	t.Parallel()
+	parallel(t, 4)
 	const lines, ranks = 16384, 4
 	job := openMPI(newNamespace(t), 2, "mpirun", "-n", strconv.Itoa(ranks), "ranks", "--lines", strconv.Itoa(lines))
 	create(t, job)
@@ -208,12 +210,12 @@ func TestUsersOwnOptions(t *testing.T) {
 	}
 }
 
-// TestLateWorker: a worker that comes a minute after the launcher is waited for, and this is told.
+// TestLateWorker: a worker that comes half a minute after the launcher is waited for, and this is told.
 func TestLateWorker(t *testing.T) {
-	t.Parallel()
+	parallel(t, 4)
 	job := openMPI(newNamespace(t), 2, "mpirun", "-n", "4", "ranks")
 	job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].Template.Spec.InitContainers = []corev1.Container{{
-		Name: "late", Image: sampleImage("openmpi"), Command: []string{"sh", "-c", "case $HOSTNAME in *-1) sleep 60;; esac"}, SecurityContext: restricted(),
+		Name: "late", Image: sampleImage("openmpi"), Command: []string{"sh", "-c", "case $HOSTNAME in *-1) sleep 30;; esac"}, SecurityContext: restricted(),
 	}}
 	create(t, job)
 	waitFor(t, job, "it succeeds", succeeded)
@@ -226,7 +228,7 @@ func TestLateWorker(t *testing.T) {
 
 // TestRankOutOfMemory: the rank, its pod and the cause are named, although only the kernel has seen it.
 func TestRankOutOfMemory(t *testing.T) {
-	t.Parallel()
+	parallel(t, 4)
 	job := openMPI(newNamespace(t), 2, "mpirun", "-n", "4", "ranks", "--memory", "3:600", "--sleep", "1")
 	worker(job).Resources.Limits[corev1.ResourceMemory] = resource.MustParse("256Mi")
 	create(t, job)
@@ -243,7 +245,7 @@ func TestRankOutOfMemory(t *testing.T) {
 }
 
 func TestRankSegmentationFault(t *testing.T) {
-	t.Parallel()
+	parallel(t, 4)
 	job := openMPI(newNamespace(t), 2, "mpirun", "-n", "4", "ranks", "--segv", "1")
 	create(t, job)
 	t.Logf("the job says: %s", failedWith(t, job, time.Minute).Message)
@@ -280,7 +282,7 @@ func metricIs(t *testing.T, job *kubeflow.MPIJob, worker int, name string, want 
 
 // TestLauncherGoneLeavesNothing: a launcher that is taken away without a chance to say goodbye leaves no process.
 func TestLauncherGoneLeavesNothing(t *testing.T) {
-	t.Parallel()
+	parallel(t, 4)
 	job := openMPI(newNamespace(t), 2, "mpirun", "-n", "4", "ranks", "--sleep", "600")
 	job.Spec.RunPolicy.BackoffLimit = new(int32(3))
 	job.Spec.RunPolicy.Suspend = new(false)
@@ -308,7 +310,7 @@ func TestLauncherGoneLeavesNothing(t *testing.T) {
 
 // TestWorkerKilledWhileRanksRun: the job fails and says whom it lost.
 func TestWorkerKilledWhileRanksRun(t *testing.T) {
-	t.Parallel()
+	parallel(t, 4)
 	job := openMPI(newNamespace(t), 2, "mpirun", "-n", "4", "ranks", "--sleep", "600")
 	create(t, job)
 	waitFor(t, job, "it runs", runs)
@@ -325,12 +327,13 @@ func TestWorkerKilledWhileRanksRun(t *testing.T) {
 
 // TestStrangerIsRefused: a pod of another job in the same namespace gets nowhere, is told so, and is counted.
 func TestStrangerIsRefused(t *testing.T) {
-	t.Parallel()
+	leave := parallel(t, 4)
 	namespace := newNamespace(t)
 	job := openMPI(namespace, 2, "mpirun", "-n", "4", "ranks", "--sleep", "600")
 	create(t, job)
 	waitFor(t, job, "it runs", runs)
 	metricIs(t, job, 0, "mpi_agent_ranks_running", 2, time.Minute)
+	leave()
 	stranger := agentJob(namespace, "stranger", "openmpi", kubeflow.MPIImplementationOpenMPI, 1,
 		"sh", "-c", "ssh job-worker-0.job true; echo strictly $?; ssh -o StrictHostKeyChecking=no job-worker-0.job true; echo loosely $?")
 	create(t, stranger)
@@ -348,7 +351,7 @@ func TestStrangerIsRefused(t *testing.T) {
 
 // TestAllRanksBesideTheLauncher: a green job whose ranks all ran on the launcher is no green job.
 func TestAllRanksBesideTheLauncher(t *testing.T) {
-	t.Parallel()
+	parallel(t, 4)
 	job := openMPI(newNamespace(t), 2, "mpirun", "--host", "localhost:4", "-n", "4", "ranks", "--sleep", "1")
 	create(t, job)
 	failedWith(t, job, time.Minute)
@@ -367,14 +370,16 @@ func TestHorovodStyleLaunch(t *testing.T) {
 		`for h in $(cut -d' ' -f1 /etc/mpi/hostfile); do ssh -o PasswordAuthentication=no -o StrictHostKeyChecking=no "$h" "hostname; exit 0" || exit 1; done`)
 	create(t, job)
 	waitFor(t, job, "it succeeds", succeeded)
-	if printed := strings.Fields(output(t, job)); !slices.Equal(printed, []string{"job-worker-0", "job-worker-1"}) {
+	// Who waits long for a worker says so.
+	printed := regexp.MustCompile(`(?m)^mpi-agent: waiting.*\n`).ReplaceAllString(output(t, job), "")
+	if hosts := strings.Fields(printed); !slices.Equal(hosts, []string{"job-worker-0", "job-worker-1"}) {
 		t.Errorf("it printed %q", printed)
 	}
 }
 
 // TestImagesOwnSSHD: who wants the image's sshd keeps it, by a command of the worker's or by the annotation.
 func TestImagesOwnSSHD(t *testing.T) {
-	t.Parallel()
+	parallel(t, 4)
 	job := agentJob(newNamespace(t), "job", "openmpi-sshd", kubeflow.MPIImplementationOpenMPI, 2, "mpirun", "-n", "4", "pi")
 	job.Annotations = map[string]string{mpi.AnnotationLaunch: mpi.LaunchSSHD}
 	job.Spec.SSHAuthMountPath = "/home/mpiuser/.ssh"
@@ -393,7 +398,7 @@ func TestImagesOwnSSHD(t *testing.T) {
 // TestStockSSHDIsReached: the launcher's side works with an OpenSSH server that has the job's key, as images have it
 // that were made for mpi-operator.
 func TestStockSSHDIsReached(t *testing.T) {
-	t.Parallel()
+	parallel(t, 4)
 	job := agentJob(newNamespace(t), "job", "openmpi-sshd", kubeflow.MPIImplementationOpenMPI, 2, "mpirun", "-n", "4", "pi")
 	job.Annotations = map[string]string{mpi.AnnotationLaunch: mpi.LaunchAgent}
 	job.Spec.SSHAuthMountPath = "/home/mpiuser/.ssh"
@@ -413,11 +418,12 @@ func TestNetworkCut(t *testing.T) {
 	if _, err := exec.LookPath("iptables"); err != nil {
 		t.Skip("SKIPPED: no iptables here to cut a network with")
 	}
-	t.Parallel()
+	leave := parallel(t, 4)
 	job := openMPI(newNamespace(t), 2, "mpirun", "-n", "4", "ranks", "--sleep", "40")
 	create(t, job)
 	waitFor(t, job, "it runs", runs)
 	metricIs(t, job, 0, "mpi_agent_ranks_running", 2, time.Minute)
+	leave()
 	launcherIP := podsOf(t, job, mpi.RoleLauncher)[0].Status.PodIP
 	for _, pod := range podsOf(t, job, mpi.RoleWorker) {
 		cut(t, launcherIP, pod.Status.PodIP, 20*time.Second)
@@ -430,7 +436,7 @@ func TestNetworkCutForGood(t *testing.T) {
 	if _, err := exec.LookPath("iptables"); err != nil {
 		t.Skip("SKIPPED: no iptables here to cut a network with")
 	}
-	t.Parallel()
+	leave := parallel(t, 4)
 	job := openMPI(newNamespace(t), 2, "mpirun", "-n", "4", "ranks", "--sleep", "600")
 	job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].Template.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
 		MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.DoNotSchedule,
@@ -440,6 +446,7 @@ func TestNetworkCutForGood(t *testing.T) {
 	waitFor(t, job, "it runs", runs)
 	metricIs(t, job, 0, "mpi_agent_ranks_running", 2, time.Minute)
 	metricIs(t, job, 1, "mpi_agent_ranks_running", 2, time.Minute)
+	leave()
 	from := podsOf(t, job, mpi.RoleLauncher)[0]
 	lost := ""
 	for _, pod := range podsOf(t, job, mpi.RoleWorker) {

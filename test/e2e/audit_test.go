@@ -86,6 +86,13 @@ func followed(t *testing.T, people map[string]client.Client, job client.Object, 
 	reported(t, kind, namespace, name, "it runs", inPhase(mpi.PhaseRunning))
 	patch("bob", `{"metadata":{"annotations":{"`+mpi.AnnotationSuspendSetBy+`":"2 mallory"}},"spec":`+suspended(true)+`}`)
 	says("Suspended", "By bob.")
+	eventually(t, "its pods are gone", time.Minute, func() error {
+		var pods corev1.PodList
+		if err := api.List(t.Context(), &pods, client.InNamespace(namespace)); err != nil || len(pods.Items) > 0 {
+			return fmt.Errorf("%d pods are there: %w", len(pods.Items), err)
+		}
+		return nil
+	})
 	patch("carol", `{"spec":`+suspended(false)+`}`)
 	says("Resumed", "By carol.")
 	if by := job.GetAnnotations()[mpi.AnnotationSuspendSetBy]; !strings.HasSuffix(by, " carol") {

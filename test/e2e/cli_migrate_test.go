@@ -39,6 +39,7 @@ func plugin(t *testing.T, namespace, stdin string, args ...string) (code int, ou
 // TestMigratedJobRuns: an MPIJob of the cluster becomes a TrainJob that comes to the same result, with as many ranks on
 // as many pods, each with the workers' volume.
 func TestMigratedJobRuns(t *testing.T) {
+	parallel(t, 2)
 	needTrainer(t)
 	namespace := newNamespace(t)
 	runtimeIn(t, namespace, "mpi-openmpi")
@@ -89,6 +90,7 @@ func TestMigratedJobRuns(t *testing.T) {
 
 // TestRuntimeTestedFromTerminal: a runtime that works passes every step, one with an image without MPI fails with code 3.
 func TestRuntimeTestedFromTerminal(t *testing.T) {
+	t.Parallel()
 	needTrainer(t)
 	namespace := newNamespace(t)
 	runtimeIn(t, namespace, "mpi-openmpi")

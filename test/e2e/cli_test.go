@@ -3,13 +3,19 @@ package e2e
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // TestCommandLine runs, watches and repairs jobs as a user does, through kubectl.
 func TestCommandLine(t *testing.T) {
+	parallel(t, 2)
 	if _, err := exec.LookPath("kubectl-odh-mpijob"); err != nil {
 		t.Skip("SKIPPED: kubectl-odh-mpijob is not in PATH; make e2e puts it there")
 	}
@@ -50,6 +56,14 @@ func TestCommandLine(t *testing.T) {
 	call(0, []string{"pi is approximately 3.14159"}, nil, "logs", "pi")
 	call(0, []string{"Succeeded", "OpenMPI"}, nil, "list", "-o", "wide")
 	call(0, []string{"Succeeded", "TIMELINE", "LauncherStarted", "2 ranks: 1 on each of 2 workers"}, nil, "describe", "pi")
+	// Events come a little after what they tell of.
+	eventually(t, "its end is an event", time.Minute, func() error {
+		var events corev1.EventList
+		if err := api.List(t.Context(), &events, client.InNamespace(namespace), client.MatchingFields{"involvedObject.name": "pi", "reason": "MPIJobSucceeded"}); err != nil || len(events.Items) == 0 {
+			return fmt.Errorf("there is none: %w", err)
+		}
+		return nil
+	})
 	call(0, []string{"MPIJobSucceeded"}, nil, "events", "pi")
 
 	call(0, []string{"mpijob/bad created"}, nil, create("bad", "--", "sh", "-c", "echo no such data >&2; exit 3")...)

@@ -8,11 +8,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	goruntime "runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	"golang.org/x/sync/semaphore"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -146,6 +149,27 @@ func reported(t *testing.T, kind, namespace, name, what string, check func(v1alp
 	return found
 }
 
+// rankRoom is for so many ranks at once. Ranks that wait for each other take all of a processor: with many more of them than
+// these come to a halt together, and so does everything else on the machine.
+var rankRoom = semaphore.NewWeighted(ranksAtOnce)
+
+var ranksAtOnce = int64(4 * goruntime.NumCPU())
+
+// parallel runs a test beside others once there is room for its ranks, as many as compute or wait for each other at a
+// time; what they start that knows nothing of MPI, such as sleep, does not count. They have the room until the test's end,
+// or until what parallel returns is called: when they sleep, say.
+func parallel(t *testing.T, ranks int64) (leave func()) {
+	t.Helper()
+	t.Parallel()
+	ranks = min(ranks, ranksAtOnce)
+	if err := rankRoom.Acquire(t.Context(), ranks); err != nil {
+		t.Fatalf("wait for room for %d ranks: %v", ranks, err)
+	}
+	leave = sync.OnceFunc(func() { rankRoom.Release(ranks) })
+	t.Cleanup(leave)
+	return leave
+}
+
 // newNamespace makes a namespace that lets only restricted pods in, and removes it at the end of the test.
 func newNamespace(t *testing.T) string {
 	t.Helper()
@@ -204,6 +228,9 @@ func create(t *testing.T, object client.Object) {
 // processor for minutes.
 const patience = 4
 
+// pause is between two looks at what is waited for. Looking is a good part of what the API server has to do in these tests.
+const pause = 250 * time.Millisecond
+
 // eventually waits until a check finds nothing wrong.
 func eventually(t *testing.T, what string, within time.Duration, check func() error) {
 	t.Helper()
@@ -217,7 +244,7 @@ func eventually(t *testing.T, what string, within time.Duration, check func() er
 		if time.Now().After(deadline) {
 			t.Fatalf("%s: not within %s: %v", what, within, err)
 		}
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(pause)
 	}
 }
 

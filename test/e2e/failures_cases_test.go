@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"os/exec"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,14 +17,9 @@ import (
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// failures are all of them.
-func failures(t *testing.T) []failure {
-	t.Helper()
-	var all []failure
-	for _, some := range [][]failure{imageFailures(), placeFailures(), podFailures(), programFailures(), mpiFailures(), lossFailures()} {
-		all = append(all, some...)
-	}
-	return all
+// failures are all of them but nodes'.
+func failures() []failure {
+	return slices.Concat(imageFailures(), placeFailures(), podFailures(), programFailures(), mpiFailures(), lossFailures())
 }
 
 // made creates a job of two workers that runs a command, changed as given.
@@ -198,17 +194,17 @@ func programFailures() []failure {
 	segfault := explanation{code: mpi.CodeSegfault, pod: "job-worker-0", rank: new(int32(1)), exit: new(int32(139)), summary: "rank 1", remedy: "stack trace", fails: true}
 	exit := explanation{code: mpi.CodeApplicationFailed, pod: "job-worker-1", rank: new(int32(2)), exit: new(int32(42)), summary: "code 42", remedy: "Read what that rank said", fails: true}
 	return []failure{
-		{name: "worker out of memory", provoke: made(mpirun("ranks", "--memory", "3:600", "--sleep", "1"), memory), want: outOfMemory},
-		{name: "worker out of memory, Intel MPI", provoke: made([]string{"mpiexec", "-n", "4", "ranks", "--memory", "3:600", "--sleep", "1"}, memory, with("intelmpi", kubeflow.MPIImplementationIntel)), want: outOfMemory},
-		{name: "rank segfault", provoke: made(mpirun("ranks", "--segv", "1")), want: segfault},
-		{name: "rank segfault, MPICH", provoke: made([]string{"mpiexec", "-n", "4", "ranks", "--segv", "1"}, with("mpich", kubeflow.MPIImplementationMPICH)), want: segfault},
-		{name: "rank segfault, Open MPI 5", provoke: made(mpirun("ranks", "--segv", "1"), with("openmpi5", kubeflow.MPIImplementationOpenMPI)), want: segfault},
+		{name: "worker out of memory", ranks: 4, provoke: made(mpirun("ranks", "--memory", "3:600", "--sleep", "1"), memory), want: outOfMemory},
+		{name: "worker out of memory, Intel MPI", ranks: 4, provoke: made([]string{"mpiexec", "-n", "4", "ranks", "--memory", "3:600", "--sleep", "1"}, memory, with("intelmpi", kubeflow.MPIImplementationIntel)), want: outOfMemory},
+		{name: "rank segfault", ranks: 4, provoke: made(mpirun("ranks", "--segv", "1")), want: segfault},
+		{name: "rank segfault, MPICH", ranks: 4, provoke: made([]string{"mpiexec", "-n", "4", "ranks", "--segv", "1"}, with("mpich", kubeflow.MPIImplementationMPICH)), want: segfault},
+		{name: "rank segfault, Open MPI 5", ranks: 4, provoke: made(mpirun("ranks", "--segv", "1"), with("openmpi5", kubeflow.MPIImplementationOpenMPI)), want: segfault},
 		{
-			name: "exception on one rank", provoke: made(mpirun("python3", "-m", "mpi4py", "-c", python)),
+			name: "exception on one rank", ranks: 4, provoke: made(mpirun("python3", "-m", "mpi4py", "-c", python)),
 			want: explanation{code: mpi.CodeApplicationFailed, pod: "job-worker-1", rank: new(int32(2)), exit: new(int32(1)), summary: "ValueError: shard 2 has no rows", remedy: "Read what that rank said", fails: true},
 		},
-		{name: "exit code", provoke: made(mpirun("ranks", "--exit", "2:42")), want: exit},
-		{name: "exit code, Intel MPI", provoke: made([]string{"mpiexec", "-n", "4", "ranks", "--exit", "2:42"}, with("intelmpi", kubeflow.MPIImplementationIntel)), want: exit},
+		{name: "exit code", ranks: 4, provoke: made(mpirun("ranks", "--exit", "2:42")), want: exit},
+		{name: "exit code, Intel MPI", ranks: 4, provoke: made([]string{"mpiexec", "-n", "4", "ranks", "--exit", "2:42"}, with("intelmpi", kubeflow.MPIImplementationIntel)), want: exit},
 		{
 			name: "program missing on workers", provoke: func(t *testing.T, namespace string) *kubeflow.MPIJob {
 				create(t, configMap(namespace, "program", "train", "#!/bin/sh\nexec ranks\n"))
@@ -248,8 +244,8 @@ func mpiFailures() []failure {
 	return []failure{
 		{name: "too many slots asked", provoke: made([]string{"mpirun", "-n", "8", "ranks"}), want: slots},
 		{name: "too many slots asked, Open MPI 5", provoke: made([]string{"mpirun", "-n", "8", "ranks"}, five), want: slots},
-		{name: "hostfile ignored", provoke: made(alone), want: ignored},
-		{name: "hostfile ignored, Open MPI 5", provoke: made([]string{"mpirun", "--host", "localhost:4", "--bind-to", "none", "-n", "4", "ranks", "--sleep", "1"}, five), want: ignored},
+		{name: "hostfile ignored", ranks: 4, provoke: made(alone), want: ignored},
+		{name: "hostfile ignored, Open MPI 5", ranks: 4, provoke: made([]string{"mpirun", "--host", "localhost:4", "--bind-to", "none", "-n", "4", "ranks", "--sleep", "1"}, five), want: ignored},
 		{
 			name: "connection blocked", provoke: provokeBlocked,
 			want: explanation{code: mpi.CodeConnectionTimeout, pod: "job-worker-", summary: "its packets get no answer", remedy: "Allow all traffic among the job's own pods", fails: true},
@@ -311,10 +307,10 @@ func lossFailures() []failure {
 	forGood := launcherDeleted
 	forGood.fails = true
 	return []failure{
-		{name: "launcher deleted", provoke: deleted(3), want: launcherDeleted},
-		{name: "launcher deleted, no more tries", provoke: deleted(0), want: forGood},
+		{name: "launcher deleted", ranks: 4, provoke: deleted(3), want: launcherDeleted},
+		{name: "launcher deleted, no more tries", ranks: 4, provoke: deleted(0), want: forGood},
 		{
-			name: "worker evicted", provoke: func(t *testing.T, namespace string) *kubeflow.MPIJob {
+			name: "worker evicted", ranks: 4, provoke: func(t *testing.T, namespace string) *kubeflow.MPIJob {
 				job := made(idle)(t, namespace)
 				ranksRun(t, job)
 				err := logs.CoreV1().Pods(namespace).EvictV1(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "job-worker-1"}})
@@ -325,11 +321,15 @@ func lossFailures() []failure {
 			},
 			want: explanation{code: mpi.CodeEvicted, pod: "job-worker-1", summary: "had to leave its machine", remedy: "Start the job again", fails: true},
 		},
-		{
-			name: "node lost", alone: true, provoke: provokeNodeLost,
-			want: explanation{code: mpi.CodeNodeLost, pod: "job-worker-", summary: "was lost", remedy: "Start the job again", fails: true},
-		},
 	}
+}
+
+// nodeFailures take a node away from everybody.
+func nodeFailures() []failure {
+	return []failure{{
+		name: "node lost", provoke: provokeNodeLost,
+		want: explanation{code: mpi.CodeNodeLost, pod: "job-worker-", summary: "was lost", remedy: "Start the job again", fails: true},
+	}}
 }
 
 // provokeNodeLost stops the workers' node as a power cut would, and starts it again after the test.

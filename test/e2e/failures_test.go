@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -28,8 +27,8 @@ type failure struct {
 	// provoke makes a job in a namespace that admits restricted pods only, and does to it what it is to suffer from.
 	provoke func(t *testing.T, namespace string) *kubeflow.MPIJob
 	want    explanation
-	// alone is set where other jobs would suffer too.
-	alone bool
+	// ranks are how many of its ranks wait for each other at once, as parallel takes them; 0: none starts, or they sleep.
+	ranks int64
 }
 
 // explanation is what the first finding of a report says, and where a job that failed did so.
@@ -49,27 +48,22 @@ type explanation struct {
 
 // TestFailures has real failures of real jobs explained by their reports.
 func TestFailures(t *testing.T) {
-	// Ranks that wait for each other take all of a processor: more jobs than there are of these come to a halt together.
-	atOnce := runtime.NumCPU()
+	t.Parallel()
 	var outcome tally
-	var waiting sync.WaitGroup
-	room := make(chan struct{}, atOnce)
-	all := failures(t)
-	for _, f := range all {
-		if f.alone {
-			continue
-		}
-		waiting.Go(func() {
-			room <- struct{}{}
-			defer func() { <-room }()
-			t.Run(f.name, func(t *testing.T) { outcome.run(t, f) })
+	t.Cleanup(func() { fmt.Printf("explained %d of %d\n", outcome.explained, outcome.tried) })
+	for _, f := range failures() {
+		t.Run(f.name, func(t *testing.T) {
+			parallel(t, f.ranks)
+			outcome.run(t, f)
 		})
 	}
-	waiting.Wait()
-	for _, f := range all {
-		if f.alone {
-			t.Run(f.name, func(t *testing.T) { outcome.run(t, f) })
-		}
+}
+
+// TestFailuresOfNodes is the same for those of which other jobs would suffer too.
+func TestFailuresOfNodes(t *testing.T) {
+	var outcome tally
+	for _, f := range nodeFailures() {
+		t.Run(f.name, func(t *testing.T) { outcome.run(t, f) })
 	}
 	fmt.Printf("explained %d of %d\n", outcome.explained, outcome.tried)
 }

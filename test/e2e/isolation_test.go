@@ -78,7 +78,7 @@ func TestNetworkEnforcesPolicies(t *testing.T) {
 }
 
 func TestMPIJobIsIsolated(t *testing.T) {
-	t.Parallel()
+	parallel(t, 4)
 	namespace := newNamespace(t)
 	job := sample(t, "pi", namespace)
 	create(t, job)
@@ -121,7 +121,7 @@ func TestNamespaceAllowsEgress(t *testing.T) {
 
 // TestTrainJobIsIsolated: as its runtime was when it was made.
 func TestTrainJobIsIsolated(t *testing.T) {
-	t.Parallel()
+	parallel(t, 2)
 	namespace := newNamespace(t)
 	runtimeIn(t, namespace, "mpi-openmpi")
 	used := &unstructured.Unstructured{}

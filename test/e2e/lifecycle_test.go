@@ -84,7 +84,7 @@ func noPods(t *testing.T, job *kubeflow.MPIJob, roles ...mpi.Role) {
 }
 
 func TestSuspendAndResume(t *testing.T) {
-	t.Parallel()
+	parallel(t, 2)
 	job := sleeping(t, newNamespace(t), 600)
 	create(t, job)
 	waitFor(t, job, "it runs", runs)
@@ -163,7 +163,7 @@ func secondTryEnds(job *kubeflow.MPIJob) {
 
 // TestWorkerKilled: a worker that is deleted under the ranks comes back, and the launcher's next try succeeds.
 func TestWorkerKilled(t *testing.T) {
-	t.Parallel()
+	parallel(t, 2)
 	job := sleeping(t, newNamespace(t), 600, secondTryEnds)
 	create(t, job)
 	running := waitFor(t, job, "it runs", runs)
@@ -222,10 +222,12 @@ func TestTTL(t *testing.T) {
 
 // TestWorkerEvicted uses the eviction API, as a drained node does: the pod is deleted, and comes back.
 func TestWorkerEvicted(t *testing.T) {
-	t.Parallel()
+	parallel(t, 2)
 	job := sleeping(t, newNamespace(t), 600, secondTryEnds)
 	create(t, job)
 	waitFor(t, job, "it runs", runs)
+	// As in TestWorkerKilled.
+	metricIs(t, job, 1, "mpi_agent_ranks_running", 1, time.Minute)
 	err := logs.CoreV1().Pods(job.Namespace).EvictV1(t.Context(), &policyv1.Eviction{
 		ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: "pi-worker-1"}, DeleteOptions: &metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))},
 	})
@@ -260,9 +262,10 @@ while True: x.append(bytearray(1 << 20))'`}
 
 // TestRootImage runs ranks as root, by the agent and by the image's own sshd with keys under /root/.ssh.
 func TestRootImage(t *testing.T) {
+	t.Parallel()
 	for launch, image := range map[string]string{mpi.LaunchAgent: "openmpi", mpi.LaunchSSHD: "openmpi-sshd"} {
 		t.Run(launch, func(t *testing.T) {
-			t.Parallel()
+			parallel(t, 2)
 			job := sleeping(t, openNamespace(t), 0, func(job *kubeflow.MPIJob) {
 				job.Annotations = map[string]string{mpi.AnnotationLaunch: launch}
 				launcher(job).Command = []string{"mpirun", "--allow-run-as-root", "-n", "2", "pi"}
@@ -280,6 +283,7 @@ func TestRootImage(t *testing.T) {
 // TestUpstreamExample runs mpi-operator's own example as it is published, but for the image, and for the CPUs, of
 // which it asks for more than a small machine has.
 func TestUpstreamExample(t *testing.T) {
+	parallel(t, 2)
 	folder, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/kubeflow/mpi-operator").Output()
 	if err != nil {
 		t.Fatalf("find mpi-operator's module: %v", err)

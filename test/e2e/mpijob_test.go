@@ -30,7 +30,7 @@ var (
 
 // TestPi runs 4 ranks on 4 workers on 2 nodes.
 func TestPi(t *testing.T) {
-	t.Parallel()
+	parallel(t, 4)
 	job := sample(t, "pi", newNamespace(t), func(job *kubeflow.MPIJob) {
 		spread := job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].Template.Spec.TopologySpreadConstraints
 		spread[0].WhenUnsatisfiable = corev1.DoNotSchedule
@@ -75,7 +75,7 @@ func TestPi(t *testing.T) {
 
 // TestTraining trains a network over 4 ranks and reads the loss that it prints for each epoch.
 func TestTraining(t *testing.T) {
-	t.Parallel()
+	parallel(t, 4)
 	job := sample(t, "train", newNamespace(t))
 	create(t, job)
 	waitFor(t, job, "the job succeeds", succeeded)
@@ -106,7 +106,7 @@ func TestTraining(t *testing.T) {
 
 // TestWrongImage: the job says which image cannot be pulled, and goes on once it is deleted and created right.
 func TestWrongImage(t *testing.T) {
-	t.Parallel()
+	parallel(t, 4)
 	namespace := newNamespace(t)
 	wrong := func(job *kubeflow.MPIJob) { worker(job).Image = "registry.invalid/nobody/nothing:1" }
 	job := sample(t, "pi", namespace, wrong)
@@ -245,7 +245,7 @@ func TestBadInputIsRefused(t *testing.T) {
 // TestStrangersServiceIsLeftAlone: a Service that has the job's name already stays what it is, and the job waits
 // for it to go.
 func TestStrangersServiceIsLeftAlone(t *testing.T) {
-	t.Parallel()
+	parallel(t, 4)
 	namespace := newNamespace(t)
 	stranger := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pi"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
 	create(t, stranger)

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"os/exec"
 	"strconv"
 	"testing"
 
@@ -15,7 +16,7 @@ func TestProgressIsReported(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
 	job := openMPI(namespace, 1, "mpirun", "-n", "1", "sh", "-c",
-		`i=0; while [ $i -lt 150 ]; do i=$((i+1)); echo "{\"epoch\": 1, \"step\": $i, \"loss\": 0.$i}"; sleep 1; done; echo '{"epoch": 2, "step": 999999, "loss": 0.01, "accuracy": 0.99}'`)
+		`i=0; until [ -e /tmp/enough ]; do i=$((i+1)); echo "{\"epoch\": 1, \"step\": $i, \"loss\": 0.$i}"; sleep 1; done; echo '{"epoch": 2, "step": 999999, "loss": 0.01, "accuracy": 0.99}'`)
 	create(t, job)
 	step := func(status v1alpha1.JobReportStatus) int {
 		if status.Phase != v1alpha1.Phase(mpi.PhaseRunning) || status.Training == nil {
@@ -37,6 +38,9 @@ func TestProgressIsReported(t *testing.T) {
 		}
 		return fmt.Errorf("it is %s, its training %+v, after step %d", status.Phase, status.Training, first)
 	})
+	if out, err := exec.CommandContext(t.Context(), "kubectl", "exec", "-n", namespace, "job-worker-0", "--", "touch", "/tmp/enough").CombinedOutput(); err != nil {
+		t.Fatalf("have the program end: %v: %s", err, out)
+	}
 	waitFor(t, job, "the job succeeds", succeeded)
 	reported(t, "MPIJob", namespace, job.Name, "the report has the last word", func(status v1alpha1.JobReportStatus) error {
 		if status.Training != nil && status.Training.Step == "999999" && status.Training.Accuracy == "0.99" {

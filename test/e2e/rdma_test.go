@@ -46,6 +46,7 @@ func offer(t *testing.T, device string) {
 // TestRDMA: devices and networks reach launcher and workers of both kinds as they are written; and a job that has the
 // device and does without is warned, although it succeeds.
 func TestRDMA(t *testing.T) {
+	t.Parallel()
 	const device = "rdma/e2e"
 	offer(t, device)
 	namespace := newNamespace(t)

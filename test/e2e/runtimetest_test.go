@@ -65,6 +65,7 @@ func results(status v1alpha1.RuntimeTestStatus) string {
 
 // TestRuntimeTestPasses: each of our runtimes passes its test, in a namespace that enforces restricted.
 func TestRuntimeTestPasses(t *testing.T) {
+	t.Parallel()
 	for _, with := range implementations {
 		t.Run(with.sample, func(t *testing.T) {
 			t.Parallel()
@@ -94,6 +95,7 @@ func TestRuntimeTestPasses(t *testing.T) {
 
 // TestRuntimeTestFails: the first step that goes wrong is named, with its finding and what to do.
 func TestRuntimeTestFails(t *testing.T) {
+	t.Parallel()
 	const indent = "\n                  "
 	for name, test := range map[string]struct {
 		runtime string

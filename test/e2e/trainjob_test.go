@@ -201,11 +201,12 @@ func ranksByPod(text string) map[string]int {
 }
 
 // TestTrainJobAnyMPI: a TrainJob of 4 nodes has 2 ranks on each of its 4 pods, on more than one of the cluster's
-// nodes, in a namespace that enforces restricted. One job at a time: 8 ranks that wait for each other at full speed are
-// enough for two processors.
+// nodes, in a namespace that enforces restricted.
 func TestTrainJobAnyMPI(t *testing.T) {
+	t.Parallel()
 	for _, with := range implementations {
 		t.Run(with.sample, func(t *testing.T) {
+			parallel(t, 8)
 			namespace := newNamespace(t)
 			runtimeIn(t, namespace, strings.Replace("mpi-"+with.sample, "intelmpi", "intel", 1))
 			job := trainJob(t, namespace, fmt.Sprintf("{numNodes: 4, numProcPerNode: 2, command: [%s, -n, '8', ranks, --sleep, '2']}", with.mpirun))
@@ -291,7 +292,7 @@ func TestTrainJobImageReachesWorkers(t *testing.T) {
 
 // TestTrainJobSuspendAndResume: with an image of its own, created suspended, resumed, suspended while it runs, resumed.
 func TestTrainJobSuspendAndResume(t *testing.T) {
-	t.Parallel()
+	parallel(t, 3)
 	namespace := newNamespace(t)
 	runtimeIn(t, namespace, "mpi-openmpi", "image: "+image, "image: registry.invalid/none:none")
 	job := trainJob(t, namespace, "{numNodes: 3, image: '"+image+"', command: [mpirun, -n, '3', ranks, --sleep, '8']}", "  suspend: true")
@@ -341,7 +342,7 @@ func suspend(t *testing.T, job *unstructured.Unstructured, yes bool) {
 
 // TestTrainJobDeleted: a running TrainJob that is deleted leaves nothing.
 func TestTrainJobDeleted(t *testing.T) {
-	t.Parallel()
+	parallel(t, 3)
 	namespace := newNamespace(t)
 	runtimeIn(t, namespace, "mpi-openmpi")
 	job := trainJob(t, namespace, "{numNodes: 3, command: [mpirun, -n, '3', ranks, --sleep, '600']}")
@@ -492,6 +493,7 @@ func TestCreatorIsRecorded(t *testing.T) {
 
 // TestTrainJobBesideMPIJob measures how long a first rank takes, with 3 workers each, one after the other.
 func TestTrainJobBesideMPIJob(t *testing.T) {
+	parallel(t, 8)
 	namespace := newNamespace(t)
 	runtimeIn(t, namespace, "mpi-openmpi")
 	firstRank := func(job client.Object, pods func() []corev1.Pod) time.Duration {

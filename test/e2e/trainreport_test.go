@@ -30,7 +30,7 @@ func inPhase(phase mpi.Phase) func(v1alpha1.JobReportStatus) error {
 
 // TestTrainJobReport: a TrainJob's record follows it, and outlasts it.
 func TestTrainJobReport(t *testing.T) {
-	t.Parallel()
+	parallel(t, 6)
 	namespace := newNamespace(t)
 	runtimeIn(t, namespace, "mpi-openmpi")
 	job := trainJob(t, namespace, "{numNodes: 3, numProcPerNode: 2, command: [mpirun, -n, '6', ranks, --sleep, '5']}")
@@ -70,13 +70,15 @@ func TestTrainJobReport(t *testing.T) {
 func TestTrainJobExplained(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		trainer, runtimeImage string
-		code                  mpi.Code
-		pod                   string
-		rank                  int32
-		says                  string
+		trainer string
+		ranks   int64
+		code    mpi.Code
+		pod     string
+		rank    int32
+		says    string
 	}{
 		"a rank crashes": {
+			ranks:   4,
 			trainer: "{numNodes: 2, numProcPerNode: 2, command: [mpirun, -n, '4', ranks, --segv, '3']}",
 			code:    mpi.CodeSegfault, pod: "pi-node-0-0-", rank: 3, says: "signal 11",
 		},
@@ -91,7 +93,7 @@ func TestTrainJobExplained(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+			parallel(t, test.ranks)
 			namespace := newNamespace(t)
 			runtimeIn(t, namespace, "mpi-openmpi")
 			job := trainJob(t, namespace, test.trainer)
@@ -191,12 +193,13 @@ spec:
 
 // TestChangedRuntime: a runtime that is changed touches the jobs that come after, and none that is there.
 func TestChangedRuntime(t *testing.T) {
-	t.Parallel()
+	leave := parallel(t, 2)
 	namespace := newNamespace(t)
 	runtimeIn(t, namespace, "mpi-openmpi")
 	first := trainJob(t, namespace, "{numNodes: 2, command: [mpirun, -n, '2', ranks, --sleep, '600']}")
 	createTrainJob(t, first)
 	reported(t, trainjob.Kind, namespace, "pi", "the first job runs", inPhase(mpi.PhaseRunning))
+	leave()
 	before := uids(t, first)
 
 	const missing = "registry.invalid/none:none"
