@@ -185,7 +185,8 @@ while not waiting.Test():
     time.sleep(0.5)`
 
 // otherLibrary is a shell's command that runs ranks with one of its libraries called by another name, of the same length.
-const otherLibrary = `train=/tmp/train.$OMPI_COMM_WORLD_RANK; sed s/libmpi.so.40/libcuda.so.1/ "$(command -v ranks)" > $train; chmod +x $train; exec $train`
+// It takes so long that the agent, which looks once a second, has seen the rank.
+const otherLibrary = `train=/tmp/train.$OMPI_COMM_WORLD_RANK; sed s/libmpi.so.40/libcuda.so.1/ "$(command -v ranks)" > $train; chmod +x $train; sleep 2; exec $train`
 
 // programFailures are those of the program itself.
 func programFailures() []failure {
