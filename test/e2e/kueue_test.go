@@ -2,7 +2,10 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +13,7 @@ import (
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -244,6 +248,134 @@ func TestQueueTakesBackWhatFindsNoNodes(t *testing.T) {
 	hasNoPods(t, job)
 }
 
+// TestQueueKeepsSuspendedJobsOut: a job that its user suspends, while it runs or waits, has no pods though its queue has room
+// and lets others in, and says how it is resumed. Then it waits for its turn, runs and succeeds.
+func TestQueueKeepsSuspendedJobsOut(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	queueIn(t, namespace, 3)
+	jobs := []*kubeflow.MPIJob{queuedJob(namespace, "first", 2), queuedJob(namespace, "second", 2)}
+	for _, job := range jobs {
+		launcher(job).Command = []string{"sleep", "30"}
+		create(t, job)
+		if job == jobs[0] {
+			reported(t, "MPIJob", namespace, "first", "the first runs", inPhase(mpi.PhaseRunning))
+		}
+	}
+	waitsFor(t, "MPIJob", namespace, "second", "number 1 in it")
+	odh(t, namespace, "suspend", "first", "second")
+	for _, job := range jobs {
+		podsGone(t, job)
+		suspended := reported(t, "MPIJob", namespace, job.Name, job.Name+" is told to be suspended", inPhase(mpi.PhaseSuspended)).Status
+		if !strings.Contains(suspended.Message, "kubectl odh mpijob resume "+job.Name) || len(suspended.Findings) > 0 {
+			t.Errorf("%s says %q and %+v", job.Name, suspended.Message, suspended.Findings)
+		}
+	}
+
+	other := queuedJob(namespace, "other", 2)
+	launcher(other).Command = []string{"sleep", "5"}
+	create(t, other)
+	reported(t, "MPIJob", namespace, "other", "another has their quota meanwhile", inPhase(mpi.PhaseSucceeded))
+	for _, job := range jobs {
+		hasNoPods(t, job)
+		if status := reportOf(t, "MPIJob", namespace, job.Name).Status; status.Phase != v1alpha1.Phase(mpi.PhaseSuspended) {
+			t.Errorf("%s has become %s: %s", job.Name, status.Phase, status.Message)
+		}
+		if said := odh(t, namespace, "list", job.Name); !strings.Contains(said, "Suspended") {
+			t.Errorf("the list says\n%s", said)
+		}
+	}
+	odh(t, namespace, "explain", "first")
+	odh(t, namespace, "describe", "first")
+
+	odh(t, namespace, "resume", "first")
+	reported(t, "MPIJob", namespace, "first", "the first runs again", inPhase(mpi.PhaseRunning))
+	if said := odh(t, namespace, "resume", "second"); !strings.Contains(said, "mpijob/second resumed: it waits in the queue team for its turn") {
+		t.Errorf("resume says %q", said)
+	}
+	if said := waitsFor(t, "MPIJob", namespace, "second", "number 1 in it").Message; strings.Contains(said, "put out") {
+		t.Errorf("it was never in, and says %q", said)
+	}
+	for _, job := range jobs {
+		reported(t, "MPIJob", namespace, job.Name, job.Name+" succeeds", inPhase(mpi.PhaseSucceeded))
+	}
+}
+
+// TestQueueGivesUp: a job that Kueue itself stops is told so. The queue takes it back only with another Workload.
+func TestQueueGivesUp(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	queueIn(t, namespace, 2)
+	job := queuedJob(namespace, "long", 1)
+	job.Labels["kueue.x-k8s.io/max-exec-time-seconds"] = "1"
+	create(t, job)
+	gaveUp := func(status v1alpha1.JobReportStatus) error {
+		if len(status.Findings) == 0 || status.Findings[0].Code != string(mpi.CodeDeactivated) || status.Phase != v1alpha1.Phase(mpi.PhaseQueued) {
+			return fmt.Errorf("it is %s with %+v", status.Phase, status.Findings)
+		}
+		return nil
+	}
+	status := reported(t, "MPIJob", namespace, "long", "it is told that it was given up", gaveUp).Status
+	text, _ := yaml.Marshal(status.Findings)
+	t.Logf("%s", text)
+	podsGone(t, job)
+
+	workload := workloadIn(t, namespace)
+	if err := api.Patch(t.Context(), workload, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"active":true}}`))); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "Kueue puts it out again", time.Minute, func() error {
+		if active, _, _ := unstructured.NestedBool(workloadIn(t, namespace).Object, "spec", "active"); active {
+			return errors.New("it is active")
+		}
+		return nil
+	})
+	if err := gaveUp(reportOf(t, "MPIJob", namespace, "long").Status); err != nil {
+		t.Error(err)
+	}
+	hasNoPods(t, job)
+
+	if err := api.Delete(t.Context(), workload); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "Kueue makes another Workload and lets it in", time.Minute, func() error {
+		other := workloadIn(t, namespace)
+		was, _, _ := unstructured.NestedSlice(other.Object, "status", "conditions")
+		if other.GetUID() == workload.GetUID() || !slices.ContainsFunc(was, func(c any) bool { return c.(map[string]any)["type"] == "Admitted" }) {
+			return fmt.Errorf("it is %s with %v", other.GetUID(), was)
+		}
+		return nil
+	})
+}
+
+// workloadIn is the only Workload of a namespace; empty where there is none.
+func workloadIn(t *testing.T, namespace string) *unstructured.Unstructured {
+	t.Helper()
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(gang.WorkloadKind.GroupVersion().WithKind("WorkloadList"))
+	if err := api.List(t.Context(), list, client.InNamespace(namespace)); err != nil || len(list.Items) > 1 {
+		t.Fatalf("there are %d Workloads: %v", len(list.Items), err)
+	}
+	if len(list.Items) == 0 {
+		return &unstructured.Unstructured{}
+	}
+	return &list.Items[0]
+}
+
+// odh runs a command of the plug-in, which has to go well, and returns what it says.
+func odh(t *testing.T, namespace string, args ...string) string {
+	t.Helper()
+	if _, err := exec.LookPath("kubectl-odh-mpijob"); err != nil {
+		t.Skip("SKIPPED: kubectl-odh-mpijob is not in PATH; make e2e puts it there")
+	}
+	out, err := exec.CommandContext(t.Context(), "kubectl", append([]string{"odh", "mpijob", args[0], "-n", namespace}, args[1:]...)...).CombinedOutput()
+	t.Logf("$ kubectl odh mpijob %s\n%s", strings.Join(args, " "), out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
 // TestQueueOutlivesTheOperator: nothing of a job that waits is lost with the operator, and nothing is made twice.
 func TestQueueOutlivesTheOperator(t *testing.T) {
 	namespace := newNamespace(t)
@@ -270,7 +402,7 @@ func TestQueueOutlivesTheOperator(t *testing.T) {
 	}
 }
 
-// TestQueuedInTurn: jobs of both kinds wait for each other, and their records say which is next.
+// TestQueuedInTurn: jobs of both kinds wait for each other, and their records say which is next, or that it is kept out.
 func TestQueuedInTurn(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
@@ -289,6 +421,10 @@ func TestQueuedInTurn(t *testing.T) {
 	if status.Scheduling.Queue != "team" || status.Scheduling.Backend != gang.Kueue || status.Scheduling.Wanted != 2 {
 		t.Errorf("it waits as %+v", status.Scheduling)
 	}
+	odh(t, namespace, "suspend", "trainjob/pi")
+	reported(t, trainjob.Kind, namespace, "pi", "it is kept out", inPhase(mpi.PhaseSuspended))
+	odh(t, namespace, "resume", "trainjob/pi")
+	waitsFor(t, trainjob.Kind, namespace, "pi", "number")
 	if err := api.Delete(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
