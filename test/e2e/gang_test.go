@@ -235,7 +235,13 @@ func preemption(t *testing.T, seat corev1.ResourceName, words ...string) *v1alph
 	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "urgent-" + namespace}, Value: 1000}
 	create(t, class)
 	t.Cleanup(func() { _ = api.Delete(context.Background(), class) })
-	low := seated(namespace, "low", seat, 3, "20")
+	low := seated(namespace, "low", seat, 3, "")
+	// It runs for as long as it takes to stop it, and not for long once there is this ConfigMap.
+	brief := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "brief"}, Data: map[string]string{"seconds": "5"}}
+	launcher(low).Command = []string{"sh", "-c", "exec sleep ${SECONDS_LEFT:-600}"}
+	launcher(low).Env = append(launcher(low).Env, corev1.EnvVar{Name: "SECONDS_LEFT", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
+		LocalObjectReference: corev1.LocalObjectReference{Name: brief.Name}, Key: "seconds", Optional: new(true),
+	}}})
 	// That Kubernetes' scheduler takes its launcher counts as one of its tries.
 	low.Spec.RunPolicy.BackoffLimit = new(int32(3))
 	create(t, low)
@@ -250,6 +256,7 @@ func preemption(t *testing.T, seat corev1.ResourceName, words ...string) *v1alph
 			t.Errorf("pod %s of the other keeps its place", pod.Name)
 		}
 	}
+	create(t, brief)
 	waitFor(t, urgent, "the urgent one succeeds", succeeded)
 	t.Logf("the other was placed again %s after that", placed(t, low, 4))
 	waitFor(t, low, "the other succeeds", succeeded)
