@@ -21,10 +21,16 @@ func awaitServer(ctx context.Context, config *rest.Config, every time.Duration) 
 	if err != nil {
 		return fmt.Errorf("connect to the API server: %w", err)
 	}
+	refused := 0
 	for told := false; ; told = true {
 		err := client.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
-		if !away(err) {
+		if err == nil {
 			return nil
+		}
+		if !away(err) {
+			if refused++; refused == mostRefusals {
+				return nil
+			}
 		}
 		if !told {
 			log.Log.Info("the API server is not ready; waiting for it", "address", config.Host, "error", err.Error())
@@ -36,6 +42,10 @@ func awaitServer(ctx context.Context, config *rest.Config, every time.Duration) 
 		}
 	}
 }
+
+// mostRefusals is how often an API server may say that we may not ask until we believe it. One that has just started says
+// so to everybody until it has read who may do what.
+const mostRefusals = 20
 
 // away tells whether an error is that of an API server that is not there, or not ready. Any other answer, such as that
 // we may not ask, is one.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,9 +14,10 @@ import (
 
 func TestOperatorWaitsForTheAPIServer(t *testing.T) {
 	tests := map[string][]int{
-		"ready":             {http.StatusOK},
-		"starting":          {http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusOK},
-		"we may not ask it": {http.StatusServiceUnavailable, http.StatusForbidden},
+		"ready":                            {http.StatusOK},
+		"starting":                         {http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusOK},
+		"it does not know yet who may ask": {http.StatusServiceUnavailable, http.StatusForbidden, http.StatusForbidden, http.StatusOK},
+		"we may not ask it":                append([]int{http.StatusServiceUnavailable}, slices.Repeat([]int{http.StatusForbidden}, mostRefusals)...),
 	}
 	for name, answers := range tests {
 		t.Run(name, func(t *testing.T) {
