@@ -33,7 +33,7 @@ func (r *run) startContainerd(ctx context.Context, n layout.Node) error {
 			return fmt.Errorf("%s: %w", n.Name(), err)
 		}
 	}
-	spec.Mounts.JoinPID, err = r.namespace(n)
+	spec.Mounts.JoinPID, err = r.namespace(n, n.Containerd())
 	if err != nil {
 		return err
 	}
@@ -68,9 +68,14 @@ func boot(ctx context.Context, n layout.Node) error {
 
 // namespace returns a process in the node's mount namespace, or 0 if there is
 // none. Containerd may have died while the kubelet or pods still live; a new
-// one must see what they see.
-func (c *Cluster) namespace(n layout.Node) (int, error) {
+// one must see what they see. Any other is better than the one that is to be
+// started: that may run already, and be stopped first.
+func (c *Cluster) namespace(n layout.Node, starts string) (found int, err error) {
 	pids, err := cgroup.Processes(n.RuntimeCgroup())
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", n.Name(), err)
+	}
+	before, _, err := c.Processes.Get(starts)
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", n.Name(), err)
 	}
@@ -80,11 +85,14 @@ func (c *Cluster) namespace(n layout.Node) (int, error) {
 	}
 	for _, pid := range pids {
 		theirs, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", pid))
-		if err == nil && theirs != own {
-			return pid, nil
+		if err != nil || theirs == own {
+			continue
+		}
+		if found = pid; pid != before.Identity.PID {
+			break
 		}
 	}
-	return 0, nil
+	return found, nil
 }
 
 // startKubelet starts a node's kubelet and waits until the node is ready.
@@ -95,7 +103,7 @@ func (r *run) startKubelet(ctx context.Context, n layout.Node) error {
 	}
 	kubeconfig := r.parts.Kubeconfig(n.Name())
 	spec := node.Kubelet(n, r.Layout, r.set.Path("kubelet"), kubeconfig, options)
-	spec.Mounts.JoinPID, err = r.namespace(n)
+	spec.Mounts.JoinPID, err = r.namespace(n, n.Kubelet())
 	if err != nil {
 		return err
 	}
