@@ -38,8 +38,8 @@ else
   step queues make e2e SUITE=Queue WITH=kueue,trainer
   # Kubernetes' gate for gangs changes how every job is placed, so that the other tests run without it.
   step gangs make e2e SUITE='^TestGang' SAMPLES=openmpi GANGS=native
-  make cluster-up GANGS=none || failed=1
-  if [ "$was_up" = no ] && [ -z "${KEEP_CLUSTER:-}" ]; then step cluster-down make cluster-down; fi
+  if [ "$was_up" = no ] && [ -z "${KEEP_CLUSTER:-}" ]; then step cluster-down make cluster-down
+  else step gangs-off make cluster-up GANGS=none; fi
 fi
 
 echo; echo "Summary"; printf '  %s\n' "${summary[@]}"
