@@ -112,6 +112,27 @@ func TestSuspendAndResume(t *testing.T) {
 	}
 }
 
+// TestResumedAtOnce: a job starts again while its pods from before are on their way out. Nobody has deleted its launcher.
+func TestResumedAtOnce(t *testing.T) {
+	parallel(t, 2)
+	job := sleeping(t, newNamespace(t), 600)
+	create(t, job)
+	waitFor(t, job, "it runs", runs)
+	edit(t, job, func(job *kubeflow.MPIJob) { job.Spec.RunPolicy.Suspend = new(true) })
+	reported(t, kubeflow.Kind, job.Namespace, job.Name, "it is suspended", inPhase(mpi.PhaseSuspended))
+	edit(t, job, func(job *kubeflow.MPIJob) {
+		launcher(job).Command = []string{"mpirun", "-n", "2", "pi"}
+		job.Spec.RunPolicy.Suspend = new(false)
+	})
+	waitFor(t, job, "it succeeds after it was resumed", succeeded)
+	report := reported(t, kubeflow.Kind, job.Namespace, job.Name, "its record tells of its end", inPhase(mpi.PhaseSucceeded))
+	for _, entry := range report.Status.Timeline {
+		if entry.Event == string(mpi.CodeLauncherDeleted) || entry.Event == "LauncherRestarted" {
+			t.Errorf("the timeline tells of what did not happen: %s: %s", entry.Event, entry.Detail)
+		}
+	}
+}
+
 // TestScaleUnderARunningProgram: an elastic program sees workers come and go, and those that stay are not touched.
 func TestScaleUnderARunningProgram(t *testing.T) {
 	t.Parallel()
