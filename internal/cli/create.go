@@ -199,6 +199,9 @@ func (o *createOptions) objects(ctx context.Context, namespace string) ([]*unstr
 
 // create makes one object, or asks whether it could be made.
 func (o *createOptions) create(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if job := newJob(object); suspended(job) {
+		o.noteOfQueue(job)
+	}
 	if o.dryRun == "client" {
 		o.warnOffline(object)
 		return object, checkOffline(object)
@@ -219,6 +222,13 @@ func (o *createOptions) create(ctx context.Context, object *unstructured.Unstruc
 		return nil, o.refused(object, err)
 	}
 	return object, nil
+}
+
+// noteOfQueue says of a job that is created suspended, in a queue, that the queue is not bound by that.
+func (o *createOptions) noteOfQueue(job Job) {
+	if queue := job.Object.GetLabels()[mpi.LabelQueue]; queue != "" {
+		say(o.ErrOut, "note: the queue %s starts the job when it has room for it, though it is created suspended; once it is there, %s suspend %s -n %s keeps it out", queue, o.name, job.Name, job.Namespace)
+	}
 }
 
 // refused says why the API server does not take a job: each reason in a line of its own.
