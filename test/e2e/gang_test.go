@@ -227,7 +227,7 @@ func TestGangPreemption(t *testing.T) {
 }
 
 // preemption has a job of a higher priority take the places of another one as a whole, which waits in some words, and
-// succeeds when the urgent one has ended. It returns the report of that other.
+// succeeds when the urgent one is gone. It returns the report of that other.
 func preemption(t *testing.T, seat corev1.ResourceName, words ...string) *v1alpha1.JobReport {
 	t.Helper()
 	seats(t, seat, 2, 2)
@@ -246,7 +246,7 @@ func preemption(t *testing.T, seat corev1.ResourceName, words ...string) *v1alph
 	low.Spec.RunPolicy.BackoffLimit = new(int32(3))
 	create(t, low)
 	reported(t, "MPIJob", namespace, low.Name, "it runs", inPhase(mpi.PhaseRunning))
-	urgent := seated(namespace, "urgent", seat, 2, "8")
+	urgent := seated(namespace, "urgent", seat, 2, "600")
 	urgent.Spec.RunPolicy.SchedulingPolicy.PriorityClass = class.Name
 	create(t, urgent)
 	t.Logf("the urgent one was placed after %s", placed(t, urgent, 3))
@@ -257,7 +257,9 @@ func preemption(t *testing.T, seat corev1.ResourceName, words ...string) *v1alph
 		}
 	}
 	create(t, brief)
-	waitFor(t, urgent, "the urgent one succeeds", succeeded)
+	if err := api.Delete(t.Context(), urgent); err != nil {
+		t.Fatal(err)
+	}
 	t.Logf("the other was placed again %s after that", placed(t, low, 4))
 	waitFor(t, low, "the other succeeds", succeeded)
 	report := reported(t, "MPIJob", namespace, low.Name, "it succeeds", inPhase(mpi.PhaseSucceeded))
