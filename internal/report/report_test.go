@@ -204,6 +204,12 @@ func TestPreemptionIsTheCause(t *testing.T) {
 	if got := h.last.Status.Findings; len(got) == 0 || got[0].Code != string(mpi.CodeInsufficient) {
 		t.Fatalf("what keeps the job is not what it is told first: %+v", got)
 	}
+	again := *h
+	again.last = h.last.DeepCopy()
+	again.pass(90*time.Second, pods(h.job, corev1.PodRunning, 80*time.Second), mpi.Evidence{})
+	if line := again.last.Status.Timeline; line[len(line)-1].Event != "Running" || line[len(line)-1].Detail != "The launcher and 2 workers run." {
+		t.Errorf("that it runs again is told as %+v", line[len(line)-1])
+	}
 	failed := ended(short, h.job, batchv1.JobFailed, 70*time.Second)
 	h.pass(70*time.Second, failed, mpi.Evidence{})
 	if got := h.last.Status.Failure; got.Code != string(mpi.CodePreempted) || got.Pod != "pi-worker-0" {

@@ -60,6 +60,9 @@ func (m maker) timeline(status v1alpha1.JobReportStatus) []v1alpha1.TimelineEntr
 			message = ""
 		case entry.phase == suspended:
 			message = sentences(m.switchedBy(), message)
+		case m.outcome.Finish == nil:
+			// What is wrong besides has entries of its own.
+			message = m.outcome.Message
 		}
 		if tellsPhase[entry.phase] {
 			t.add(entry.at, string(entry.phase), message)
