@@ -22,7 +22,7 @@ GANGS ?=
 # Which end-to-end tests to run, a regular expression over their names in any case (failures, TestPi), or which suite of the benchmark; empty: all.
 SUITE ?=
 # How many end-to-end tests run at once. They wait more than they compute; what computes, ranks, they count themselves.
-PARALLEL ?= $(shell echo $$((3 * $$(getconf _NPROCESSORS_ONLN))))
+PARALLEL ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 # Which cases of the benchmark, a regular expression over their names; empty: all.
 CASES ?=
 # Where the command line goes.
