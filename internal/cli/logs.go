@@ -303,12 +303,7 @@ func hasEnded(job Job) bool {
 	if job.Report != nil {
 		return job.Report.Status.CompletionTime != nil
 	}
-	conditions, _, _ := unstructured.NestedSlice(job.Object.Object, "status", "conditions")
-	return slices.ContainsFunc(conditions, func(c any) bool {
-		condition, _ := c.(map[string]any)
-		kind, _ := condition["type"].(string)
-		return slices.Contains([]string{"Succeeded", "Failed", "Complete"}, kind) && condition["status"] == "True"
-	})
+	return finished(job)
 }
 
 // selectorOf picks a job's pods.
