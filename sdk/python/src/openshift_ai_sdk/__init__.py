@@ -1,0 +1,1 @@
+"""Work with OpenShift AI from Python."""

@@ -1,0 +1,409 @@
+"""Changes of a job's manifest, by the words that ``kubectl odh mpijob clone --set`` takes, too."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from openshift_ai_sdk.training import _quantity
+from openshift_ai_sdk.training._spec import (
+    LABEL_QUEUE,
+    LABEL_VALUE,
+    OBJECT_NAME_RULE,
+    TRAIN_JOB,
+    is_command,
+    is_object_name,
+    nearest,
+    parse_duration,
+    problem_of_image,
+    problems_of_env,
+    problems_of_labels,
+    whole,
+    without_empty,
+    words_of,
+)
+from openshift_ai_sdk.training._transport import Json
+from openshift_ai_sdk.training.errors import Problem
+from openshift_ai_sdk.training.models import Remedy
+
+NUMBERED = re.compile(r"(.*)-([1-9][0-9]{0,5})")
+STEP = re.compile(r"\[([^\]]+)\]|([^.\[\]]+)")
+PATH = re.compile(r"[^.\[\]]+(\.[^.\[\]]+|\[[^\]]+\])*")
+
+# Annotations that the API server or the operator has set.
+NOT_WRITTEN = (
+    "kubectl.kubernetes.io/last-applied-configuration",
+    "mpi.opendatahub.io/created-by",
+    "mpi.opendatahub.io/suspend-set-by",
+    "mpi.opendatahub.io/changed-by",
+)
+BOTH_ROLES = ("Launcher", "Worker")
+# What the path of any other field begins with.
+PATHS = ("spec.", "metadata.labels", "metadata.annotations")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A change that has a name of its own.
+
+    Attributes:
+        check: Returns what is wrong with a value, whatever the job; the text is empty if nothing is.
+        write: Makes the change in a manifest.
+    """
+
+    check: Callable[[Any], str | list[Problem]]
+    write: Callable[[Json, Any], None]
+
+
+# Fields that a setting of one word changes, too.
+WORDS = {
+    "spec.mpiReplicaSpecs.Worker.replicas": "workers",
+    "spec.trainer.numNodes": "workers",
+    "spec.slotsPerWorker": "slots_per_worker",
+    "spec.trainer.numProcPerNode": "slots_per_worker",
+}
+
+
+class ChangeError(ValueError):
+    """A change does not fit the job; the text says what is allowed."""
+
+
+def problems_of(changes: Mapping[str, Any]) -> list[Problem]:
+    """Return what is wrong with changes whatever the job, so that it is found before the job is read."""
+    problems = []
+    for name, value in changes.items():
+        setting = SETTINGS.get(name)
+        if setting is not None:
+            found = setting.check(value)
+            problems += [Problem(name, found)] if isinstance(found, str) and found else list(found or ())
+        elif not name.startswith(PATHS):
+            allowed = f"use {', '.join(SETTINGS)}, or a path such as 'spec.slotsPerWorker'"
+            problems.append(Problem(name, f"cannot be changed{nearest(name, SETTINGS)}; {allowed}"))
+        elif not PATH.fullmatch(name):
+            problems.append(Problem(name, "is no path; use one such as 'spec.slotsPerWorker'"))
+    return problems
+
+
+def apply(manifest: Json, changes: Mapping[str, Any]) -> list[Problem]:
+    """Make changes in a manifest, and return what is wrong with them."""
+    problems = problems_of(changes)
+    if problems:
+        return problems
+    for name, value in changes.items():
+        try:
+            if name in SETTINGS:
+                SETTINGS[name].write(manifest, value)
+            else:
+                set_path(manifest, name, value)
+        except ChangeError as error:
+            problems.append(Problem(name, str(error)))
+    return problems
+
+
+def is_train_job(manifest: Json) -> bool:
+    """Return whether a manifest is a TrainJob's."""
+    return bool(manifest["kind"] == TRAIN_JOB.kind)
+
+
+def number(mpi_path: str, train_path: str) -> Setting:
+    """Return a change of a number from 1 on."""
+
+    def check(value: object) -> str:
+        count = whole(value)
+        if count is None:
+            return f"{value!r} is not allowed; use a whole number, 1 or more"
+        return "" if count >= 1 else f"{value!r} is not allowed; use 1 or more"
+
+    def write(manifest: Json, value: object) -> None:
+        path = train_path if is_train_job(manifest) else mpi_path
+        if path.endswith("Worker.replicas") and "Worker" not in manifest["spec"]["mpiReplicaSpecs"]:
+            raise ChangeError("the job has no workers, only a launcher")
+        set_path(manifest, path, value)
+
+    return Setting(check, write)
+
+
+def size(resource: str, of: Callable[[object], str]) -> Setting:
+    """Return a change of what each worker has of a resource: of what is written of it already, a limit otherwise."""
+
+    def write(manifest: Json, value: object) -> None:
+        if is_train_job(manifest):
+            targets = [manifest["spec"].setdefault("trainer", {}).setdefault("resourcesPerNode", {})]
+        else:
+            roles = BOTH_ROLES if manifest["spec"].get("runLauncherAsWorker") else ("Worker",)
+            targets = [each.setdefault("resources", {}) for each in main_containers(manifest, roles)]
+        for target in targets:
+            written = [part for part in ("requests", "limits") if resource in (target.get(part) or {})]
+            for part in written or ["limits"]:
+                target.setdefault(part, {})[resource] = str(value)
+
+    return Setting(of, write)
+
+
+def main_containers(manifest: Json, roles: Iterable[str]) -> Iterable[Json]:
+    """Yield the main container of some roles of an MPIJob."""
+    for role in roles:
+        spec = manifest["spec"]["mpiReplicaSpecs"].get(role)
+        if spec is not None:
+            yield spec["template"]["spec"]["containers"][0]
+
+
+def check_image(value: object) -> str:
+    """Check the name of an image."""
+    return problem_of_image(value) or ""
+
+
+def set_image(manifest: Json, value: object) -> None:
+    """Change the image of launcher and workers."""
+    if is_train_job(manifest):
+        set_path(manifest, "spec.trainer.image", value)
+        return
+    for container in main_containers(manifest, BOTH_ROLES):
+        container["image"] = value
+
+
+def check_command(value: Any) -> str:
+    """Check a command."""
+    try:
+        words = words_of(value) if value and is_command(value) else []
+    except ValueError as error:
+        return f"{value!r} cannot be read: {error}"
+    return "" if words else f"{value!r} is not allowed; use a command such as 'mpirun python train.py'"
+
+
+def set_command(manifest: Json, value: Any) -> None:
+    """Change what the launcher runs, mpirun included."""
+    targets = (
+        [manifest["spec"].setdefault("trainer", {})]
+        if is_train_job(manifest)
+        else list(main_containers(manifest, ["Launcher"]))
+    )
+    for target in targets:
+        target["command"] = words_of(value)
+        target.pop("args", None)
+
+
+def check_queue(value: object) -> str:
+    """Check the name of a queue; None takes the job out of its queue."""
+    if value is None or (is_object_name(value) and LABEL_VALUE.fullmatch(str(value))):
+        return ""
+    return f"{value!r} is not the name of a LocalQueue; {OBJECT_NAME_RULE}"
+
+
+def set_queue(manifest: Json, value: object) -> None:
+    """Change the queue that the job waits in."""
+    set_labels(manifest, {LABEL_QUEUE: value})
+
+
+def set_labels(manifest: Json, value: Any) -> None:
+    """Change labels; None takes one out."""
+    labels = manifest["metadata"].setdefault("labels", {})
+    labels.update(value)
+    manifest["metadata"]["labels"] = {name: item for name, item in labels.items() if item is not None}
+
+
+def set_env(manifest: Json, value: Any) -> None:
+    """Change variables of every rank; None takes one out."""
+    targets = (
+        [manifest["spec"].setdefault("trainer", {})]
+        if is_train_job(manifest)
+        else list(main_containers(manifest, BOTH_ROLES))
+    )
+    for target in targets:
+        kept = [entry for entry in target.get("env") or [] if entry["name"] not in value]
+        target["env"] = kept + [{"name": name, "value": item} for name, item in value.items() if item is not None]
+
+
+def check_runtime(value: object) -> str:
+    """Check the name of a runtime."""
+    return "" if is_object_name(value) else f"{value!r} is not the name of a runtime; {OBJECT_NAME_RULE}"
+
+
+def set_runtime(manifest: Json, value: object) -> None:
+    """Change the runtime of a TrainJob."""
+    if not is_train_job(manifest):
+        raise ChangeError("an MPIJob has no runtime")
+    set_path(manifest, "spec.runtimeRef.name", value)
+
+
+def check_deadline(value: Any) -> str:
+    """Check the longest time that the job may take; None is no limit."""
+    try:
+        if value is None or parse_duration(value) >= 1:
+            return ""
+    except ValueError:
+        pass
+    return f"{value!r} is not allowed; use 1 second or more, such as '4h' or 3600"
+
+
+def set_deadline(manifest: Json, value: Any) -> None:
+    """Change the longest time that the job may take."""
+    path = "spec.activeDeadlineSeconds" if is_train_job(manifest) else "spec.runPolicy.activeDeadlineSeconds"
+    set_path(manifest, path, None if value is None else math.ceil(parse_duration(value)))
+
+
+def check_suspend(value: object) -> str:
+    """Check whether the job is created suspended."""
+    return "" if isinstance(value, bool) else f"{value!r} is not allowed; use True or False"
+
+
+def set_suspend(manifest: Json, value: object) -> None:
+    """Change whether the job is created suspended."""
+    set_path(manifest, suspend_path(manifest["kind"]), value)
+
+
+def check_amount(resource: str) -> Callable[[object], str]:
+    """Return the check of an amount of a resource."""
+    return lambda value: _quantity.problem_of(resource, value) or ""
+
+
+SETTINGS: dict[str, Setting] = {
+    "workers": number("spec.mpiReplicaSpecs.Worker.replicas", "spec.trainer.numNodes"),
+    "slots_per_worker": number("spec.slotsPerWorker", "spec.trainer.numProcPerNode"),
+    "image": Setting(check_image, set_image),
+    "command": Setting(check_command, set_command),
+    "cpu": size("cpu", check_amount("cpu")),
+    "memory": size("memory", check_amount("memory")),
+    "gpu": size("nvidia.com/gpu", check_amount("nvidia.com/gpu")),
+    "env": Setting(lambda value: problems_of_env(value, removes=True), set_env),
+    "labels": Setting(lambda value: problems_of_labels("labels", value, removes=True), set_labels),
+    "queue": Setting(check_queue, set_queue),
+    "runtime": Setting(check_runtime, set_runtime),
+    "deadline": Setting(check_deadline, set_deadline),
+    "suspend": Setting(check_suspend, set_suspend),
+}
+
+
+def set_path(manifest: Json, path: str, value: Any) -> None:
+    """Set the field at a path such as ``spec.mpiReplicaSpecs.Worker.template.spec.containers[0].image``.
+
+    What is in brackets is an entry of a list, or a name with dots. None takes the field out.
+    """
+    steps = [bracketed or plain for bracketed, plain in STEP.findall(path)]
+    at: Any = manifest
+    for step in steps[:-1]:
+        at = entry(at, step, path) if isinstance(at, list) else at.setdefault(step, {})
+        if not isinstance(at, dict | list):
+            raise ChangeError(f"{path}: {step} is a value and no object")
+    last = steps[-1]
+    if isinstance(at, list):
+        entry(at, last, path)
+        at[int(last)] = value
+    elif value is None:
+        at.pop(last, None)
+    else:
+        at[last] = value
+
+
+def entry(items: list[Any], step: str, path: str) -> Any:
+    """Return an entry of a list by its number."""
+    if not step.isdigit() or int(step) >= len(items):
+        raise ChangeError(f"{path}: there is no entry {step}; the list has {len(items)}")
+    return items[int(step)]
+
+
+def suspend_path(kind: str) -> str:
+    """Return where a kind says that a job is suspended."""
+    return "spec.suspend" if kind == TRAIN_JOB.kind else "spec.runPolicy.suspend"
+
+
+def suspension(kind: str, to: bool) -> Json:
+    """Return the change that suspends or resumes a job."""
+    change: Json = {}
+    set_path(change, suspend_path(kind), to)
+    return change
+
+
+def is_suspended(job: Json) -> bool:
+    """Return whether a job's own field says that it is suspended."""
+    spec = job["spec"] if job["kind"] == TRAIN_JOB.kind else job["spec"].get("runPolicy") or {}
+    return bool(spec.get("suspend"))
+
+
+def as_written(job: Json) -> Json:
+    """Return a job as its user wrote it: without its status, and not suspended."""
+    meta = job["metadata"]
+    annotations = {key: value for key, value in (meta.get("annotations") or {}).items() if key not in NOT_WRITTEN}
+    kept = {
+        "name": meta["name"],
+        "namespace": meta["namespace"],
+        "labels": meta.get("labels"),
+        "annotations": annotations,
+    }
+    manifest: Json = {
+        "apiVersion": job["apiVersion"],
+        "kind": job["kind"],
+        "metadata": without_empty(kept),
+        "spec": deepcopy(job["spec"]),
+    }
+    holder = manifest["spec"] if is_train_job(manifest) else manifest["spec"].get("runPolicy") or {}
+    holder.pop("suspend", None)
+    without_queue(manifest["spec"])
+    return manifest
+
+
+def written_again(job: Json) -> Json:
+    """Return a job that was read from the cluster as it can be created anew."""
+    manifest = as_written(job)
+    if is_suspended(job):
+        set_path(manifest, suspend_path(job["kind"]), True)
+    return manifest
+
+
+def without_queue(spec: Json) -> None:
+    """Remove what Kueue wrote into a TrainJob when it admitted the job."""
+    patches = spec.pop("runtimePatches", None) or []
+    kept = [patch for patch in patches if not str(patch.get("manager", "")).startswith("kueue.x-k8s.io/")]
+    for patch in kept:
+        patch.pop("time", None)
+    if kept:
+        spec["runtimePatches"] = kept
+
+
+def next_name(name: str, taken: Iterable[str]) -> str:
+    """Return a name with the number after the highest that a name of the same stem has.
+
+    Example:
+        >>> next_name("train", ["train", "train-2"])
+        'train-3'
+    """
+    found = NUMBERED.fullmatch(name)
+    stem = found[1] if found else name
+    highest = 1
+    for other in taken:
+        parts = NUMBERED.fullmatch(other)
+        if parts and parts[1] == stem:
+            highest = max(highest, int(parts[2]))
+    return f"{stem.rstrip('-') or name}-{highest + 1}"
+
+
+def of_remedy(remedy: Remedy, job: Json | None) -> dict[str, Any] | None:
+    """Return the changes of a job that apply a remedy; None if it is only a text, or if its changes do not fit the job.
+
+    No changes mean that the job has to be run again as it is.
+    """
+    if job is None or not remedy.rerun:
+        return None
+    changes: dict[str, Any] = {}
+    for change in remedy.changes:
+        if change.field.startswith("env."):
+            changes.setdefault("env", {})[change.field.removeprefix("env.")] = change.value
+        else:
+            path = ".".join(bracketed or plain for bracketed, plain in STEP.findall(change.field))
+            changes[WORDS.get(path, change.field)] = yaml.safe_load(change.value)
+    if replaces_resources(job, changes) or apply(as_written(job), changes):
+        return None
+    return changes
+
+
+def replaces_resources(job: Json, changes: Mapping[str, Any]) -> bool:
+    """Return whether changes give a TrainJob resources of its own: they replace all of its runtime, GPUs included."""
+    if job["kind"] != TRAIN_JOB.kind or (job["spec"].get("trainer") or {}).get("resourcesPerNode"):
+        return False
+    return any(field.startswith("spec.trainer.resourcesPerNode") for field in changes)

@@ -1,0 +1,497 @@
+"""Models of JobReport mpi.opendatahub.io/v1alpha1, from config/crd/mpi.opendatahub.io_jobreports.yaml.
+
+Run `make sdk-generate` to update this file; do not edit it.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import Field
+
+from openshift_ai_sdk.training._generated._base import OpenEnum, Received
+
+__all__ = [
+    "Change",
+    "Consumption",
+    "Failure",
+    "Finding",
+    "JobReference",
+    "JobReport",
+    "JobReportSpec",
+    "JobReportStatus",
+    "MPIStatus",
+    "Name",
+    "Phase",
+    "PhaseTime",
+    "PodStatus",
+    "Remedy",
+    "SchedulingStatus",
+    "Severity",
+    "Startup",
+    "Step",
+    "TimelineEntry",
+    "Training",
+    "Waited",
+    "WorkersStatus",
+]
+
+
+class JobReference(Received):
+    """JobRef identifies the job, which may have been deleted.
+
+    A later job of the same name has another uid and its own report.
+    """
+
+    api_version: str = Field(alias="apiVersion")
+    """ApiVersion of the job, such as kubeflow.org/v2beta1."""
+    kind: str
+    """Kind of the job: MPIJob or TrainJob."""
+    name: str
+    """Name of the job.
+
+    It is in the namespace of the report.
+    """
+    uid: str
+    """Uid of the job."""
+
+
+class JobReportSpec(Received):
+    """Spec identifies the job."""
+
+    job_ref: JobReference = Field(alias="jobRef")
+    """JobRef identifies the job, which may have been deleted.
+
+    A later job of the same name has another uid and its own report.
+    """
+
+
+class Consumption(Received):
+    """Consumption is the resources that the job's pods have reserved so far."""
+
+    cpu_core_seconds: int = Field(alias="cpuCoreSeconds")
+    """CpuCoreSeconds is the requested CPU cores multiplied by seconds."""
+    gpu_seconds: dict[str, int] | None = Field(default=None, alias="gpuSeconds")
+    """GpuSeconds is the requested devices multiplied by seconds, for each resource such as nvidia.com/gpu."""
+    memory_gib_seconds: int = Field(alias="memoryGiBSeconds")
+    """MemoryGiBSeconds is the requested memory in GiB multiplied by seconds."""
+    until: datetime
+    """Until is the time up to which consumption is counted."""
+
+
+class Failure(Received):
+    """Failure describes where and how the job failed, with the end of its log."""
+
+    code: str
+    """Code is the code of the first finding."""
+    exit_code: int | None = Field(default=None, alias="exitCode")
+    """ExitCode is the exit code of the program in that pod.
+
+    Values over 128 are 128 plus the number of a signal.
+    """
+    log_tail: list[str] = Field(default_factory=list, alias="logTail")
+    """LogTail contains the last log lines of the launcher and of the failed pods, with secrets masked.
+
+    Each line starts with the name of its pod in brackets.
+    """
+    pod: str | None = None
+    """Pod is the pod that failed first."""
+    rank: int | None = None
+    """Rank is the rank that failed first."""
+
+
+class Change(Received):
+    """FieldChange sets a field of a job."""
+
+    field: str
+    """Field is the path of the field, with the index of a list entry or a name with dots in brackets, such as
+    spec.trainer.resourcesPerNode.limits[nvidia.com/gpu]; or env.NAME for a variable of every rank."""
+    value: str
+    """Value is the new value: that of a path in YAML, that of a variable as it is."""
+
+
+class Remedy(Received):
+    """Remedy is a suggested fix."""
+
+    action: str | None = None
+    """Action is a command to run, or a field of the job and its new value, if there is one."""
+    changes: list[Change] = Field(default_factory=list)
+    """Changes are fields of the job to set in the copy, in this order."""
+    rerun: bool | None = None
+    """Rerun is whether clients can apply the fix: by a copy of the job, with the changes below if there are any."""
+    text: str
+    """Text describes the fix to users."""
+
+
+class Severity(OpenEnum):
+    """Severity is Error (the job failed because of it, or cannot continue), Warning (it may resolve without action) or
+    Info (a consequence of another finding)."""
+
+    ERROR = "Error"
+    WARNING = "Warning"
+    INFO = "Info"
+
+
+class Finding(Received):
+    """Finding is a problem of a job."""
+
+    affected: list[str] = Field(default_factory=list)
+    """Affected lists the names of the pods or objects that have the problem."""
+    code: str
+    """Code identifies the kind of problem for programs, such as OutOfMemory."""
+    evidence: list[str] = Field(default_factory=list)
+    """Evidence lists the observations that the finding is based on: log lines, events, figures."""
+    exit_code: int | None = Field(default=None, alias="exitCode")
+    """ExitCode is the exit code of the program in that pod.
+
+    Values over 128 are 128 plus the number of a signal.
+    """
+    pod: str | None = None
+    """Pod is the pod in which the problem began, if it is known."""
+    rank: int | None = None
+    """Rank is the rank in which the problem began, if it is known."""
+    remedies: list[Remedy] = Field(default_factory=list)
+    """Remedies are suggested fixes, the most likely first."""
+    severity: Severity
+    """Severity is Error (the job failed because of it, or cannot continue), Warning (it may resolve without action) or
+    Info (a consequence of another finding)."""
+    summary: str
+    """Summary describes the problem in one or two sentences."""
+
+
+class MPIStatus(Received):
+    """Mpi describes the MPI library of the job, its slots, and its startup times."""
+
+    connect_milliseconds: int | None = Field(default=None, alias="connectMilliseconds")
+    """ConnectMilliseconds is the time from the first attempt to connect to a worker until all workers were connected."""
+    implementation: str | None = None
+    """Implementation is OpenMPI, Intel or MPICH."""
+    init_milliseconds: int | None = Field(default=None, alias="initMilliseconds")
+    """InitMilliseconds is the time from the first command on a worker until a rank's process started there, for the
+    slowest worker."""
+    ranks: int | None = None
+    """Ranks is the number of ranks if every slot of the job is used."""
+    slots_expected: int | None = Field(default=None, alias="slotsExpected")
+    """SlotsExpected is the number of slots of the workers in the hostfile.
+
+    This field and the following ones are reported by the agent at the end of the launcher's latest run.
+    """
+    slots_found: int | None = Field(default=None, alias="slotsFound")
+    """SlotsFound is the number of slots of the workers on which the launcher started processes.
+
+    A program with fewer ranks than slots may not need all workers.
+    """
+    slots_per_worker: int | None = Field(default=None, alias="slotsPerWorker")
+    """SlotsPerWorker is the number of ranks (processes of the program) per worker."""
+    version: str | None = None
+    """Version of the implementation, if known."""
+
+
+class Phase(OpenEnum):
+    """Phase is the step of its life that the job is in: Pending (nothing started), Queued (waits in a queue),
+    GangScheduling (waits until all pods fit), Initializing (pods start), Running, Suspended, Succeeded or Failed."""
+
+    PENDING = "Pending"
+    QUEUED = "Queued"
+    GANG_SCHEDULING = "GangScheduling"
+    INITIALIZING = "Initializing"
+    RUNNING = "Running"
+    SUSPENDED = "Suspended"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+
+
+class PhaseTime(Received):
+    """PhaseTime is the time that a job spent in a phase."""
+
+    phase: Phase
+    """Phase is the name of the phase."""
+    seconds: int
+    """Seconds is how long the job was in the phase.
+
+    For the current phase, add the time since it was entered.
+    """
+    since: datetime
+    """Since is when the job last entered the phase."""
+
+
+class PodStatus(Received):
+    """PodStatus describes one pod of a job."""
+
+    exit_code: int | None = Field(default=None, alias="exitCode")
+    """ExitCode is the exit code of the first container that failed."""
+    index: int
+    """Index is the number of the worker, from 0, or of the launcher's attempt."""
+    name: str
+    """Name of the pod."""
+    node: str | None = None
+    """Node is the node that the pod is bound to."""
+    phase: str | None = None
+    """Phase is Pending, Running, Succeeded, Failed or Unknown; Terminating while the pod is being deleted; or Gone if
+    the pod of a finished job was deleted."""
+    ranks: str | None = None
+    """Ranks are the ranks that run in the pod, such as 8-15."""
+    ready: bool | None = None
+    """Ready is whether the pod is ready."""
+    reason: str | None = None
+    """Reason is the cause of the phase, such as ImagePullBackOff or OOMKilled."""
+    restarts: int | None = None
+    """Restarts is how often containers of the pod were restarted."""
+    role: str
+    """Role is launcher or worker."""
+
+
+class SchedulingStatus(Received):
+    """Scheduling describes what the job waits for before its pods can be placed.
+
+    It is unset when the job does not wait.
+    """
+
+    attempts: int | None = None
+    """Attempts is how often the job was requeued because not all of its pods could be placed in time."""
+    backend: str | None = None
+    """Backend is what admits or schedules the job: kueue, podgroup, coscheduling, volcano or embedded."""
+    evicted_at: datetime | None = Field(default=None, alias="evictedAt")
+    """EvictedAt is when the job was last requeued.
+
+    Pods created before are deleted.
+    """
+    message: str | None = None
+    """Message explains to users what the job waits for."""
+    next_try: datetime | None = Field(default=None, alias="nextTry")
+    """NextTry is when the job is retried after it was requeued."""
+    nodes_fit: int | None = Field(default=None, alias="nodesFit")
+    """NodesFit is the number of nodes that have room for a pod of this job now."""
+    nodes_needed: int | None = Field(default=None, alias="nodesNeeded")
+    """NodesNeeded is the number of nodes that the job needs."""
+    nodes_total: int | None = Field(default=None, alias="nodesTotal")
+    """NodesTotal is the number of nodes of the cluster."""
+    observed_at: datetime | None = Field(default=None, alias="observedAt")
+    """ObservedAt is when these values were observed."""
+    placed: int | None = None
+    """Placed is the number of pods that are bound to a node."""
+    pods_fit: int | None = Field(default=None, alias="podsFit")
+    """PodsFit is how many of the pods that need a node could be placed now."""
+    position: int | None = None
+    """Position is the position of the job in the queue.
+
+    The next job has position 1.
+    """
+    position_scope: str | None = Field(default=None, alias="positionScope")
+    """PositionScope names the queue or the set of jobs that position counts."""
+    queue: str | None = None
+    """Queue is the queue that the job waits in."""
+    samples: int | None = None
+    """Samples is the number of jobs that waitP50 and waitP90 are based on."""
+    since: datetime | None = None
+    """Since is when the job started to wait."""
+    wait_p50: int | None = Field(default=None, alias="waitP50")
+    """WaitP50 is the median wait in seconds of comparable jobs: those of the same queue with half to twice as many
+    pods.
+
+    WaitP50 and waitP90 are unset if fewer than ten such jobs are known.
+    """
+    wait_p90: int | None = Field(default=None, alias="waitP90")
+    """WaitP90 is the 90th percentile of the wait in seconds of comparable jobs."""
+    waited_seconds: int | None = Field(default=None, alias="waitedSeconds")
+    """WaitedSeconds is how long the job had waited at observedAt."""
+    wanted: int | None = None
+    """Wanted is the number of pods that need a node."""
+
+
+class Name(OpenEnum):
+    """Name is the part."""
+
+    ADMISSION = "Admission"
+    PODS_CREATED = "PodsCreated"
+    SCHEDULED = "Scheduled"
+    VOLUMES = "Volumes"
+    INIT_CONTAINERS = "InitContainers"
+    CONTAINERS = "Containers"
+    READY = "Ready"
+    CONNECTED = "Connected"
+    MPI_INIT = "MPIInit"
+    FIRST_LINE = "FirstLine"
+
+
+class Step(Received):
+    """StartupStep is how long a part of a start took."""
+
+    median_milliseconds: int | None = Field(default=None, alias="medianMilliseconds")
+    """MedianMilliseconds is the median of all pods.
+
+    It is unset if the step is not one of each pod.
+    """
+    milliseconds: int
+    """Milliseconds is how long it took, in the slowest pod."""
+    name: Name
+    """Name is the part."""
+    node: str | None = None
+    pod: str | None = None
+    """Pod is the slowest pod, and node is where it runs.
+
+    They are unset if the step is not one of a pod.
+    """
+
+
+class Startup(Received):
+    """Startup is how long the parts of the job's latest start took.
+
+    It is set when all pods have started.
+    """
+
+    milliseconds: int
+    """Milliseconds is the time from then until the containers of all pods had started, or until the first line of
+    output if that is known."""
+    since: datetime
+    """Since is when the first of the pods was created."""
+    steps: list[Step] = Field(default_factory=list)
+    """Steps are the parts, in the order in which they happen.
+
+    Unknown parts are left out. Steps of different pods overlap.
+    """
+
+
+class TimelineEntry(Received):
+    """TimelineEntry is an event of a job."""
+
+    detail: str | None = None
+    """Detail describes the event."""
+    event: str
+    """Event identifies the event, such as Created, PodsStarting, Running, LauncherRestarted or Failed."""
+    time: datetime
+    """Time is when the event happened, or when the operator observed it."""
+
+
+class Training(Received):
+    """Training is the last progress that the program printed, as JSON or key=value lines."""
+
+    accuracy: str | None = None
+    """Accuracy is the latest accuracy."""
+    at: datetime
+    """At is when the line was written, or when it was read if that is unknown."""
+    epoch: str | None = None
+    """Epoch is the current epoch."""
+    loss: str | None = None
+    """Loss is the latest loss."""
+    progress: str | None = None
+    """Progress is the completed share of the work, as printed."""
+    step: str | None = None
+    """Step is the current step."""
+
+
+class Waited(Received):
+    """Waited is how long the job waited until it was first admitted."""
+
+    backend: str
+    """Backend is what admitted the job: kueue, podgroup, coscheduling, volcano or embedded."""
+    pods: int
+    """Pods is the number of pods of the job."""
+    queue: str | None = None
+    """Queue is the queue that the job waited in."""
+    seconds: int
+    """Seconds is how long the job waited."""
+    until: datetime
+    """Until is when the job was admitted."""
+
+
+class WorkersStatus(Received):
+    """Workers counts the job's worker pods."""
+
+    failed: int
+    """Failed is the number of workers whose pod failed."""
+    ready: int
+    """Ready is the number of workers whose pod is ready."""
+    running: int
+    """Running is the number of workers whose pod is running, ready or not."""
+    succeeded: int
+    """Succeeded is the number of workers whose pod succeeded."""
+    summary: str | None = None
+    """Summary is the ready and the wanted number of workers, such as 7/8."""
+    wanted: int
+    """Wanted is the number of workers in the job's specification."""
+
+
+class JobReportStatus(Received):
+    """Status is the state of the job as the operator observed it."""
+
+    completion_time: datetime | None = Field(default=None, alias="completionTime")
+    """CompletionTime is when the job succeeded or failed."""
+    consumption: Consumption | None = None
+    """Consumption is the resources that the job's pods have reserved so far."""
+    failure: Failure | None = None
+    """Failure describes where and how the job failed, with the end of its log."""
+    findings: list[Finding] = Field(default_factory=list)
+    """Findings are the problems of the job: first the cause, then its consequences and other problems.
+
+    A healthy job has none.
+    """
+    message: str | None = None
+    """Message explains the phase to users."""
+    mpi: MPIStatus | None = None
+    """Mpi describes the MPI library of the job, its slots, and its startup times."""
+    observed_generation: int | None = Field(default=None, alias="observedGeneration")
+    """ObservedGeneration is the generation of the job that the report describes."""
+    phase: Phase | None = None
+    """Phase is the step of its life that the job is in: Pending (nothing started), Queued (waits in a queue),
+    GangScheduling (waits until all pods fit), Initializing (pods start), Running, Suspended, Succeeded or Failed."""
+    phase_times: list[PhaseTime] = Field(default_factory=list, alias="phaseTimes")
+    """PhaseTimes are the times that the job spent in each phase, in the order in which it first entered them."""
+    pods: list[PodStatus] = Field(default_factory=list)
+    """Pods are the latest attempts of the launcher, and the workers.
+
+    If there are too many, those with problems are listed first.
+    """
+    pods_omitted: int | None = Field(default=None, alias="podsOmitted")
+    """PodsOmitted is the number of pods that are not listed in pods."""
+    reason: str | None = None
+    """Reason is the cause of the phase as an identifier for programs."""
+    running_time: datetime | None = Field(default=None, alias="runningTime")
+    """RunningTime is when the launcher and all workers were running for the first time."""
+    scheduling: SchedulingStatus | None = None
+    """Scheduling describes what the job waits for before its pods can be placed.
+
+    It is unset when the job does not wait.
+    """
+    start_time: datetime | None = Field(default=None, alias="startTime")
+    """StartTime is when the operator first saw the job."""
+    startup: Startup | None = None
+    """Startup is how long the parts of the job's latest start took.
+
+    It is set when all pods have started.
+    """
+    timeline: list[TimelineEntry] = Field(default_factory=list)
+    """Timeline lists the events of the job, oldest first."""
+    training: Training | None = None
+    """Training is the last progress that the program printed, as JSON or key=value lines."""
+    waited: Waited | None = None
+    """Waited is how long the job waited until it was first admitted."""
+    workers: WorkersStatus | None = None
+    """Workers counts the job's worker pods."""
+
+
+class JobReport(Received):
+    """JobReport reports the state of one MPI job: its phase, its pods, its problems and how to fix them.
+
+    The operator writes it. The job does not own it: it is kept after the job is deleted, until its retention expires.
+    It has no status subresource: only the operator writes it, and writes metadata, spec and status in one request.
+    """
+
+    api_version: str | None = Field(default=None, alias="apiVersion")
+    """APIVersion defines the versioned schema of this representation of an object.
+
+    Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More
+    info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources
+    """
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents.
+
+    Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info:
+    https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds
+    """
+    metadata: dict[str, Any] | None = None
+    spec: JobReportSpec
+    """Spec identifies the job."""
+    status: JobReportStatus | None = None
+    """Status is the state of the job as the operator observed it."""

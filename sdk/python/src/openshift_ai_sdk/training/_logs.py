@@ -1,0 +1,607 @@
+"""Reads the logs of a job's pods: by rank, worker and time, and follows them without loss or repetition."""
+
+from __future__ import annotations
+
+import heapq
+import re
+import warnings
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta, timezone
+
+from openshift_ai_sdk.training._api import Change, error_of, lines_of, opened
+from openshift_ai_sdk.training._core import POD, Core, Found, detachable, found_again, is_finished, selector_of
+from openshift_ai_sdk.training._mask import Masker
+from openshift_ai_sdk.training._spec import TRAIN_JOB, parse_duration, whole
+from openshift_ai_sdk.training._transport import ConnectionLostError, Driver, Json, Request, SilenceError, Tasks
+from openshift_ai_sdk.training.errors import (
+    APIError,
+    ClusterUnreachableError,
+    JobNotFoundError,
+    JobRefusedError,
+    Problem,
+)
+from openshift_ai_sdk.training.models import JobStatus, LogLine
+
+LONGEST_LINE = 256 << 10
+# A stream that brings nothing for so many seconds is opened again, since a dead connection looks the same.
+SILENCE = 20.0
+# How often the rest of a log that has ended is asked for when that fails.
+MOST_FAILURES = 6
+# What a kubelet answers in place of the log of a container that was removed, as if it were one.
+LOG_GONE = b"unable to retrieve container logs for "
+
+RankSet = int | str | Sequence[int]
+
+# Tags that MPI's launchers and training libraries put before a rank's line:
+#   [1,5]<stdout>: text        mpirun --tag-output (Open MPI 4), horovodrun
+#   [1,5]<stdout>: text        mpirun --tag-output or --output tag (Open MPI 5); some versions write [prterun-x@1,5]
+#   [5] text                   mpirun -prepend-rank (Intel MPI, MPICH)
+#   [rank5]: text              PyTorch
+TAGGED = re.compile(r"\[(?P<host>[^\]@,]*@)?(?:[^\],]*,)?(?P<rank>\d+)\]<std\w+>:?(?P<text>.*)", re.DOTALL)
+NUMBERED = re.compile(r"\[(?P<named>rank)?(?P<rank>\d+)\](?P<colon>:?)(?: (?P<text>.*))?", re.DOTALL)
+# A log line of a worker's agent about a rank.
+AGENT = re.compile(r'\{"time":.*?,"rank":(?P<rank>\d+)')
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which lines are wanted.
+
+    Attributes:
+        ranks: Lines of these ranks alone; None takes all.
+        worker: Lines of this worker and of its ranks; None takes the launcher's log.
+        all_pods: Lines of all pods.
+        pattern: Lines that it is found in; None takes all.
+        since: The time of the first line; None takes all.
+        tail: How many last lines of each log are read; None reads all.
+    """
+
+    ranks: frozenset[int] | None = None
+    worker: int | None = None
+    all_pods: bool = False
+    pattern: re.Pattern[str] | None = None
+    since: datetime | None = None
+    tail: int | None = None
+
+    def reads(self, place: Place) -> bool:
+        """Return whether the log of a pod may have selected lines. Most ranks write through the launcher."""
+        if place.role == "launcher":
+            return True
+        return place.role == "worker" and (self.all_pods or self.ranks is not None or self.worker == place.index)
+
+    def takes(self, source: Place, line: LogLine) -> bool:
+        """Return whether a line in the log of a pod is selected."""
+        if self.ranks is not None and line.rank not in self.ranks:
+            return False
+        if self.worker is not None:
+            return line.role == "worker" and line.index == self.worker and self._matches(line)
+        if not self.all_pods and self.ranks is None and source.role != "launcher":
+            return False
+        return self._matches(line)
+
+    def _matches(self, line: LogLine) -> bool:
+        return self.pattern is None or self.pattern.search(line.text) is not None
+
+
+@dataclass(frozen=True)
+class Place:
+    """A pod of a job: its role, and its number from 0."""
+
+    role: str
+    index: int = 0
+
+
+@dataclass
+class Hosts:
+    """How a job's ranks are spread over its pods, where MPI fills one host after another.
+
+    The ranks that the agents report take precedence.
+    """
+
+    slots: int = 0
+    ranks: int = 0
+    launcher_runs: bool = False
+    seen: dict[int, Place] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, found: Found) -> Hosts:
+        """Return the layout in a job's report, or without a report that of its specification."""
+        status = found.status
+        if status.mpi and status.mpi.ranks and status.mpi.slots_per_worker and status.workers:
+            slots, ranks = status.mpi.slots_per_worker, status.mpi.ranks
+            return cls(slots, ranks, ranks == slots * (status.workers.wanted + 1))
+        if found.object is None or found.ref.kind == TRAIN_JOB.kind:
+            return cls()
+        spec = found.object["spec"]
+        slots, runs = spec.get("slotsPerWorker", 1), bool(spec.get("runLauncherAsWorker"))
+        pods = (spec["mpiReplicaSpecs"].get("Worker") or {}).get("replicas") or 0
+        return cls(slots, slots * (pods + runs), runs)
+
+    def place(self, rank: int, otherwise: Place) -> Place:
+        """Return where a rank runs."""
+        if rank in self.seen:
+            return self.seen[rank]
+        if not self.slots:
+            return otherwise
+        host = rank // self.slots - self.launcher_runs
+        return Place("launcher") if host < 0 else Place("worker", host)
+
+    def only_rank(self, place: Place) -> int | None:
+        """Return the rank of a pod that has room for one alone."""
+        rank = place.index + self.launcher_runs
+        return rank if self.slots == 1 and place.role == "worker" and rank < self.ranks else None
+
+    def read(self, source: Place, pod: str, text: str, time: datetime | None) -> LogLine:
+        """Return a line in the log of a pod with the rank that wrote it, and where."""
+        rank, rest = rank_of(text)
+        if rank is not None and (not self.ranks or rank < self.ranks):
+            place = self.place(rank, source)
+            return LogLine(rest, pod, place.role, place.index, rank, time)
+        rank = None
+        if source.role == "worker":
+            found = AGENT.match(text)
+            rank = int(found["rank"]) if found else self.only_rank(source)
+            if found and rank is not None and '"msg":"rank started"' in text:
+                self.seen[rank] = source
+        return LogLine(text, pod, source.role, source.index, rank, time)
+
+
+def rank_of(line: str) -> tuple[int | None, str]:
+    """Return the rank in a line's tag, and the line without the tag; None if it has no tag.
+
+    Example:
+        >>> rank_of("[1,5]<stdout>:epoch 1")
+        (5, 'epoch 1')
+    """
+    if not line.startswith("["):
+        return None, line
+    tagged = TAGGED.match(line)
+    if tagged:
+        text = tagged["text"]
+        # Open MPI 5 adds a blank, version 4 does not. Programs indent by an even number of blanks.
+        blanks = len(text) - len(text.lstrip(" "))
+        return int(tagged["rank"]), text.removeprefix(" ") if tagged["host"] or blanks % 2 else text
+    numbered = NUMBERED.fullmatch(line)
+    if numbered and (numbered["named"] or not numbered["colon"]):
+        return int(numbered["rank"]), numbered["text"] or ""
+    return None, line
+
+
+@dataclass
+class Resume:
+    """Knows how far a log was read, so that it can be read on after a cut: no line twice, and none lost.
+
+    The API takes whole seconds to read from, lines may have the same time, and a program that writes to two pipes has
+    its lines a little out of order. So the last two seconds are asked for again, and as many lines are skipped.
+    """
+
+    middle: bool = False
+    first: datetime | None = None
+    newest: datetime | None = None
+    second: datetime | None = None
+    last: int = 0
+    before: int = 0
+    skip: int = 0
+    skipped: int = 0
+
+    @property
+    def since(self) -> datetime | None:
+        """Where to read on; None at the beginning."""
+        return None if self.second is None else self.second - timedelta(seconds=1)
+
+    def again(self) -> None:
+        """Prepare to read what there is since then."""
+        self.skip, self.skipped = self.last + self.before, 0
+
+    def is_new(self, time: datetime) -> bool:
+        """Take note of a line by its time, and return whether it was not read before."""
+        if self.skip and self.newest is not None:
+            if self.middle and self.first is not None and time < self.first:
+                return False
+            if time <= self.newest:
+                self.skip -= 1
+                self.skipped += 1
+                return False
+            # The log was restarted meanwhile, without the lines that were read.
+            self.skip, self.last, self.before = 0, 0, self.skipped
+        second = time.replace(microsecond=0)
+        if second == self.second:
+            self.last += 1
+        elif self.second is not None and second == self.second + timedelta(seconds=1):
+            self.second, self.last, self.before = second, 1, self.last
+        elif self.second is None or second > self.second:
+            self.second, self.last, self.before = second, 1, 0
+        elif second == self.since:
+            self.before += 1
+        self.first = self.first or time
+        self.newest = time if self.newest is None else max(self.newest, time)
+        return True
+
+
+@dataclass
+class Run:
+    """One run of a container, from its start to its end. A container that is started again has another one."""
+
+    pod: str
+    container: str
+    place: Place
+    previous: bool = False
+    # Set by the task that watches the pods, read by the task that reads the log.
+    ended: bool = False
+    resume: Resume = field(default_factory=Resume)
+    masker: Masker = field(default_factory=Masker)
+
+
+@dataclass
+class Done:
+    """Marks the end of a log."""
+
+    run: Run
+
+
+Item = list[LogLine] | Change | Done
+Take = Callable[[Iterable[LogLine]], None]
+Flush = Callable[[], Awaitable[None]]
+
+
+class Reader:
+    """Reads the logs of one job."""
+
+    def __init__(self, core: Core, found: Found, selection: Selection) -> None:
+        self.core = core
+        self.ref = found.ref
+        self.created = str(((found.object or {}).get("metadata") or {}).get("creationTimestamp", ""))
+        self.status = found.status
+        self.selection = selection
+        self.hosts = Hosts.of(found)
+        self.over = found.object is None or is_finished(found.object) or self.status.is_finished
+        self.runs: dict[str, Run] = {}
+        self.launchers: dict[str, int] = {}
+
+    async def read(self) -> list[LogLine]:
+        """Return what there is, in the order of time; when the pods are gone, what the report has kept."""
+        self.over = True
+        pods, _ = await self.core.api.list(POD, self.ref.namespace, selector_of(self.ref))
+        logs = []
+        for pod in sorted(pods, key=lambda pod: (pod["metadata"]["creationTimestamp"], pod["metadata"]["name"])):
+            for run in self.new_runs(pod):
+                run.ended = True
+                lines: list[LogLine] = []
+                await self._follow(self.core.api.driver, run, lines.extend)
+                logs.append(lines)
+        if not logs and self.status.is_finished:
+            return self.recall()
+        earliest = datetime.min.replace(tzinfo=timezone.utc)
+        return list(heapq.merge(*logs, key=lambda line: line.time or earliest))
+
+    def recall(self) -> list[LogLine]:
+        """Return the ends of logs that the report of a failed job has kept."""
+        places = {pod.name: Place(pod.role, pod.index) for pod in self.status.pods}
+        # Of the little that is left all is shown, unless some of it was asked for.
+        selection = replace(self.selection, all_pods=self.selection.worker is None)
+        kept = self.status.failure.log_tail if self.status.failure else []
+        lines = []
+        for entry in kept:
+            pod, _, text = entry.removeprefix("[").partition("]")
+            source = places.get(pod, Place("launcher"))
+            line = self.hosts.read(source, pod, text.removeprefix(" "), None)
+            if selection.takes(source, line):
+                lines.append(line)
+        return lines
+
+    async def follow(self) -> AsyncGenerator[LogLine, None]:
+        """Yield lines as they come, until the job has ended and all is read.
+
+        Watches and readers run side by side and hand over what they find here, where all decisions are made.
+        """
+        if self.over:
+            for line in await self.read():
+                yield line
+            return
+        again = f"follow again with {found_again(self.ref)}.get_logs(follow=True)"
+        with detachable(f"{self.ref} keeps running", again):
+            async with aclosing(self._follow_pods()) as lines:
+                async for line in lines:
+                    yield line
+
+    async def _follow_pods(self) -> AsyncGenerator[LogLine, None]:
+        async with self.core.api.driver.tasks() as tasks:
+            core = self.core.through(tasks.driver)
+            tasks.start(forward(tasks, core.api.watch(POD, self.ref.namespace, selector_of(self.ref))))
+            tasks.start(forward(tasks, core.watch_reports(self.ref)))
+            open_: set[int] = set()
+            async with aclosing(tasks.items()) as items:
+                async for item in items:
+                    if isinstance(item, list):
+                        for line in item:
+                            yield line
+                        continue
+                    if isinstance(item, Done):
+                        open_.discard(id(item.run))
+                    elif isinstance(item, Change) and item.type != "SYNCED":
+                        started = await self._note(core, item)
+                        for run in started:
+                            open_.add(id(run))
+                            tasks.start(self._hand_over(tasks, run))
+                    if self.over and not open_:
+                        return
+
+    async def _note(self, core: Core, change: Change) -> list[Run]:
+        """Take note of a change of a pod or of the report, and return the runs that have begun."""
+        item = change.object
+        if item["kind"] == POD.kind:
+            if change.type == "DELETED":
+                self._end_runs(item["metadata"]["uid"])
+                return []
+            return self.new_runs(item)
+        if self.over or not self.ref.is_meant(item) or not JobStatus.from_report(item).is_finished:
+            return []
+        # What has begun since the last that was heard of the pods.
+        self.over = True
+        pods, _ = await core.api.list(POD, self.ref.namespace, selector_of(self.ref))
+        started = [run for pod in pods for run in self.new_runs(pod)]
+        for uid in {key.partition("/")[0] for key in self.runs} - {pod["metadata"]["uid"] for pod in pods}:
+            self._end_runs(uid)
+        return started
+
+    def _end_runs(self, uid: str) -> None:
+        for key, run in self.runs.items():
+            if key.startswith(f"{uid}/"):
+                run.ended = True
+
+    async def _hand_over(self, tasks: Tasks[Item], run: Run) -> None:
+        """Read a run's log and hand its lines over."""
+        lines: list[LogLine] = []
+
+        def take(more: Iterable[LogLine]) -> None:
+            lines.extend(more)
+
+        async def flush() -> None:
+            if lines:
+                await tasks.put(lines.copy())
+                lines.clear()
+
+        await self._follow(tasks.driver, run, take, flush)
+        await tasks.put(Done(run))
+
+    def new_runs(self, pod: Json) -> list[Run]:
+        """Return the runs of a pod's main container that were not seen before, and take note of those that ended."""
+        place = self.place_of(pod)
+        if place is None or not self.selection.reads(place):
+            return []
+        now, before, ended = runs_of(pod)
+        started = []
+        # If the next run has not started, the previous one shows what happened.
+        for key, previous in ((now, False), (before if now is None else None, True)):
+            if key is None:
+                continue
+            run = self.runs.get(key)
+            if run is None:
+                run = Run(pod["metadata"]["name"], main_container(pod), place, previous)
+                run.resume.middle = self.selection.since is not None or self.selection.tail is not None
+                run.masker = Masker.of(whole=not run.resume.middle)
+                self.runs[key] = run
+                started.append(run)
+            run.ended = run.ended or previous or ended
+        uid = pod["metadata"]["uid"]
+        for key, run in self.runs.items():
+            if key.startswith(f"{uid}/") and key != now:
+                run.ended = True
+                run.previous = key == before
+        return started
+
+    def place_of(self, pod: Json) -> Place | None:
+        """Return which of the job's pods one is; None for one of an earlier job of the same name."""
+        meta = pod["metadata"]
+        labels = meta.get("labels") or {}
+        if str(meta["creationTimestamp"]) < self.created:
+            return None
+        if self.ref.kind == TRAIN_JOB.kind:
+            role = labels.get("jobset.sigs.k8s.io/replicatedjob-name", "")
+            index = labels.get("batch.kubernetes.io/job-completion-index") or "0"
+            role = "worker" if role != "launcher" and not role.endswith("-initializer") else role
+        else:
+            role, index = labels.get("training.kubeflow.org/job-role", ""), meta["name"].rpartition("-")[2]
+        if role == "launcher":
+            return Place(role, self.launchers.setdefault(meta["uid"], len(self.launchers)))
+        return Place(role, int(index)) if index.isdigit() else None
+
+    async def _follow(self, driver: Driver, run: Run, take: Take, flush: Flush | None = None) -> None:
+        """Read a run's log to its end, however often the connection breaks."""
+        pauses, failures = self.core.api.retry.pauses(), 0
+        while True:
+            follow = not run.ended and not self.over
+            before = run.resume.newest
+            try:
+                if await self._read_once(driver, run, follow, take, flush):
+                    if not follow:
+                        return
+                else:
+                    failures += 1
+            except (JobNotFoundError, _LogGoneError, JobRefusedError):
+                return
+            except (ClusterUnreachableError, ConnectionLostError, APIError):
+                failures += 1
+            finally:
+                if flush is not None:
+                    await flush()
+            if run.resume.newest != before:
+                pauses, failures = self.core.api.retry.pauses(), 0
+            if not follow and failures >= MOST_FAILURES:
+                warnings.warn(f"the log of pod {run.pod} could not be read to its end", stacklevel=2)
+                return
+            if not (follow and (run.ended or self.over)):
+                await driver.sleep(next(pauses))
+
+    async def _read_once(self, driver: Driver, run: Run, follow: bool, take: Take, flush: Flush | None) -> bool:
+        """Read a log from where it was left, and return whether it was read up to where the server has ended it."""
+        resume, selection = run.resume, self.selection
+        resume.again()
+        query: dict[str, str | int | None] = {
+            "container": run.container,
+            "timestamps": "true",
+            "follow": "true" if follow else None,
+            "previous": "true" if run.previous else None,
+        }
+        since = resume.since or selection.since
+        if since is not None:
+            query["sinceTime"] = since.strftime("%Y-%m-%dT%H:%M:%SZ")
+        if resume.since is None:
+            query["tailLines"] = selection.tail
+        request = Request("GET", f"{POD.path(self.ref.namespace, run.pod)}/log", query)
+        async with opened(driver, request, SILENCE) as stream:
+            if stream.status >= 400:
+                text = b"".join([chunk async for chunk in stream.chunks()]).decode(errors="replace")
+                raise error_of(stream.status, {"message": text, "details": {"name": run.pod}}, request, "")
+            try:
+                async with aclosing(lines_of(stream.chunks(), LONGEST_LINE)) as lines:
+                    async for raw in lines:
+                        # A followed log that ends within a line was cut; it is read again.
+                        if raw.endswith(b"\n") or not follow:
+                            self._take(run, raw.rstrip(b"\r\n"), take)
+                        if flush is not None:
+                            await flush()
+            except SilenceError:
+                return False
+        return True
+
+    def _take(self, run: Run, raw: bytes, take: Take) -> None:
+        stamp, _, text = raw.partition(b" ")
+        time = parse_time(stamp.decode(errors="replace"))
+        if time is None:
+            if raw.startswith(LOG_GONE):
+                raise _LogGoneError
+            time, text = run.resume.newest, raw
+        elif not run.resume.is_new(time) or (self.selection.since is not None and time < self.selection.since):
+            return
+        line = self.hosts.read(run.place, run.pod, run.masker.line(text.decode(errors="replace")), time)
+        if self.selection.takes(run.place, line):
+            take([line])
+
+
+class _LogGoneError(Exception):
+    """The kubelet has removed the log."""
+
+
+async def forward(tasks: Tasks[Item], watched: AsyncGenerator[Change, None]) -> None:
+    """Hand over what a watch yields."""
+    async with aclosing(watched) as changes:
+        async for change in changes:
+            await tasks.put(change)
+
+
+def runs_of(pod: Json) -> tuple[str | None, str | None, bool]:
+    """Return the keys of a main container's present run and of the one before, and whether the first has ended."""
+    uid, phase = pod["metadata"]["uid"], (pod.get("status") or {}).get("phase")
+    now = before = None
+    ended = phase in ("Failed", "Succeeded")
+    for status in (pod.get("status") or {}).get("containerStatuses") or []:
+        if status["name"] != main_container(pod):
+            continue
+        state, restarts = status.get("state") or {}, status.get("restartCount", 0)
+        terminated = state.get("terminated")
+        if "running" in state:
+            now = f"{uid}/{restarts}"
+        elif terminated and (terminated.get("containerID") or terminated.get("startedAt")):
+            now, ended = f"{uid}/{restarts}", True
+        if (status.get("lastState") or {}).get("terminated"):
+            before = f"{uid}/{restarts - 1}"
+    return now, before, ended
+
+
+def main_container(pod: Mapping[str, Json]) -> str:
+    """Return the name of a pod's main container."""
+    named = (pod["metadata"].get("annotations") or {}).get("kubectl.kubernetes.io/default-container")
+    return str(named or pod["spec"]["containers"][0]["name"])
+
+
+def parse_time(text: str) -> datetime | None:
+    """Return a time as kubelets write it, with nanoseconds; None if it is none."""
+    found = re.fullmatch(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)", text)
+    if found is None:
+        return None
+    micro = (found[2] or "0").ljust(6, "0")[:6]
+    zone = "+00:00" if found[3] == "Z" else found[3]
+    return datetime.fromisoformat(f"{found[1]}.{micro}{zone}").astimezone(timezone.utc)
+
+
+def problems_of(
+    ranks: object, worker_index: object, all_pods: object, since: object, tail: object, pattern: object
+) -> list[Problem]:
+    """Return what is wrong with the arguments of ``get_logs``."""
+    problems = []
+    try:
+        if ranks is not None:
+            parse_ranks(ranks)  # type: ignore[arg-type] # what they are not is an error
+    except ValueError as error:
+        problems.append(Problem("ranks", str(error)))
+    for name, value in (("worker_index", worker_index), ("tail", tail)):
+        number = whole(value)
+        if value is not None and (number is None or number < 0):
+            problems.append(Problem(name, f"{value!r} is not allowed; use 0 or more"))
+    if worker_index is not None and all_pods:
+        problems.append(Problem("all_pods", "cannot be combined with worker_index; use one of them"))
+    try:
+        if since is not None and not isinstance(since, datetime):
+            parse_duration(since)  # type: ignore[arg-type]
+    except ValueError:
+        text = f"{since!r} is not allowed; use seconds, text such as '10m', or a datetime"
+        problems.append(Problem("since", text))
+    try:
+        if pattern is not None:
+            re.compile(pattern)  # type: ignore[call-overload]
+    except (TypeError, re.error) as error:
+        problems.append(Problem("pattern", f"{pattern!r} is not a regular expression: {error}"))
+    return problems
+
+
+def select(
+    now: datetime,
+    ranks: RankSet | None = None,
+    worker_index: int | None = None,
+    all_pods: bool = False,
+    since: str | float | timedelta | datetime | None = None,
+    tail: int | None = None,
+    pattern: str | None = None,
+) -> Selection:
+    """Return the selection of some arguments of ``get_logs``, which were checked."""
+    begin: datetime | None = None
+    if isinstance(since, datetime):
+        begin = since.astimezone(timezone.utc)
+    elif since is not None:
+        begin = now - timedelta(seconds=parse_duration(since))
+    return Selection(
+        ranks=None if ranks is None else parse_ranks(ranks),
+        worker=worker_index,
+        all_pods=all_pods,
+        pattern=None if pattern is None else re.compile(pattern),
+        since=begin,
+        tail=tail,
+    )
+
+
+def parse_ranks(ranks: RankSet) -> frozenset[int]:
+    """Return ranks: a number, a list of numbers, or text such as ``0,4-7``.
+
+    Example:
+        >>> sorted(parse_ranks("0,4-7"))
+        [0, 4, 5, 6, 7]
+    """
+    problem = ValueError(f"{ranks!r} is not allowed; use numbers from 0, such as 3, [0, 4] or '0,4-7'")
+    if isinstance(ranks, str):
+        found: set[int] = set()
+        for part in ranks.split(","):
+            bounds = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
+            if bounds is None or int(bounds[2] or bounds[1]) < int(bounds[1]):
+                raise problem
+            found.update(range(int(bounds[1]), int(bounds[2] or bounds[1]) + 1))
+        return frozenset(found)
+    try:
+        numbers = [ranks] if isinstance(ranks, int) else list(ranks)
+    except TypeError:
+        raise problem from None
+    if not numbers or any(whole(number) is None or number < 0 for number in numbers):
+        raise problem
+    return frozenset(numbers)

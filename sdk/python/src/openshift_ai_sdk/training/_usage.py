@@ -1,0 +1,49 @@
+"""What the pods of a job use at the moment, by the cluster's metrics server."""
+
+from __future__ import annotations
+
+from openshift_ai_sdk.training._api import Resource
+from openshift_ai_sdk.training._core import POD, Core, JobRef, selector_of
+from openshift_ai_sdk.training._quantity import number
+from openshift_ai_sdk.training._transport import Json
+from openshift_ai_sdk.training.errors import NotSupportedError
+from openshift_ai_sdk.training.models import PodUsage
+
+POD_METRICS = Resource("metrics.k8s.io/v1beta1", "PodMetrics", "pods")
+
+
+async def usage(core: Core, ref: JobRef) -> list[PodUsage]:
+    """Return what the running pods of a job use, by their names.
+
+    Raises:
+        NotSupportedError: The cluster has no metrics server.
+    """
+    pods, _ = await core.api.list(POD, ref.namespace, selector_of(ref))
+    try:
+        metrics, _ = await core.api.list(POD_METRICS, ref.namespace, selector_of(ref))
+    except NotSupportedError as error:
+        raise NotSupportedError(
+            "the cluster has no metrics server (metrics.k8s.io); ask an administrator of the cluster to install one"
+        ) from error
+    used = {item["metadata"]["name"]: item["containers"] for item in metrics}
+    return [
+        PodUsage(
+            name,
+            cpu=total([container["usage"] for container in used[name]], "cpu"),
+            cpu_requested=total(requests_of(pod), "cpu"),
+            memory=total([container["usage"] for container in used[name]], "memory"),
+            memory_requested=total(requests_of(pod), "memory"),
+        )
+        for name, pod in sorted((pod["metadata"]["name"], pod) for pod in pods)
+        if name in used
+    ]
+
+
+def requests_of(pod: Json) -> list[Json]:
+    """Return what the containers of a pod request."""
+    return [(container.get("resources") or {}).get("requests") or {} for container in pod["spec"]["containers"]]
+
+
+def total(lists: list[Json], name: str) -> float:
+    """Return the sum of a resource in lists of quantities."""
+    return sum(number(each[name]) or 0.0 for each in lists if name in each)

@@ -1,0 +1,1123 @@
+"""Run MPI jobs: the synchronous face, made from aio.py.
+
+Run `make sdk-generate` to update this file; do not edit it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+
+from openshift_ai_sdk.training import (
+    _changes,
+    _credentials,
+    _html,
+    _links,
+    _logs,
+    _program,
+    _templates,
+    _training,
+    _usage,
+    _validate,
+)
+from openshift_ai_sdk.training._api import Api, RetryPolicy
+from openshift_ai_sdk.training._blocking import BlockingDriver, iterate, run, shared
+from openshift_ai_sdk.training._core import (
+    Core,
+    Found,
+    JobRef,
+    Observer,
+    PhaseCallback,
+    parse_phases,
+    problems_of_phases,
+)
+from openshift_ai_sdk.training._explain import Explanation, explain
+from openshift_ai_sdk.training._logs import RankSet
+from openshift_ai_sdk.training._plot import Plot, plot
+from openshift_ai_sdk.training._progress import bar
+from openshift_ai_sdk.training._registry import Model, register
+from openshift_ai_sdk.training._spec import Command, Duration, JobSpec
+from openshift_ai_sdk.training._templates import Template
+from openshift_ai_sdk.training._transport import Json
+from openshift_ai_sdk.training.errors import (
+    InvalidJobError,
+    JobTimeoutError,
+    MPIJobFailed,
+    NotSupportedError,
+    call_of,
+)
+from openshift_ai_sdk.training.models import (
+    Event,
+    JobStatus,
+    LogLine,
+    Logs,
+    Phase,
+    PodUsage,
+    ResourceRequirements,
+    TrainingHistory,
+)
+
+if TYPE_CHECKING:
+    from model_registry import ModelRegistry
+    from model_registry.types import RegisteredModel
+    from typing_extensions import Self
+
+__all__ = ["JobList", "MPIJob", "TrainingClient", "train"]
+
+Resources = ResourceRequirements | Mapping[str, int | float | str]
+Since = str | float | timedelta | datetime
+T = TypeVar("T")
+
+
+class TrainingClient:
+    """Works with the training jobs of a cluster.
+
+    Credentials come from the given kubeconfig or configuration, else from ``$KUBECONFIG``, ``~/.kube/config`` (where
+    ``oc login`` writes them) or the service account of the notebook's pod. They are read again when they expire.
+
+    Args:
+        namespace: The namespace of jobs for which no other is named; by default that of the kubeconfig's context, or
+            of the notebook's pod.
+        kubeconfig: Path of a kubeconfig file.
+        context: The context in it; by default the current one.
+        configuration: A ``kubernetes.client.Configuration`` to use as it is.
+        retry: How long and how often to try while the API server is away.
+
+    Raises:
+        InvalidJobError: An argument is wrong.
+        NotLoggedInError: No credentials were found.
+
+    Example:
+        >>> with TrainingClient(namespace="my-project") as client:
+        ...     job = client.get_job("train")
+    """
+
+    def __init__(
+        self,
+        namespace: str | None = None,
+        *,
+        kubeconfig: str | PathLike[str] | None = None,
+        context: str | None = None,
+        configuration: object = None,
+        retry: RetryPolicy | None = None,
+    ) -> None:
+        _validate.check(_validate.of_client(namespace, kubeconfig, context))
+        credentials = _credentials.load(kubeconfig, context, configuration)
+        self._driver = BlockingDriver(credentials)
+        self._core = Core(Api(self._driver, retry or RetryPolicy(), credentials.host), credentials.namespace)
+        self._core.namespace = namespace or credentials.namespace
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of jobs for which no other is named."""
+        return self._core.namespace
+
+    @property
+    def host(self) -> str:
+        """The address of the API server."""
+        return self._core.api.host
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections."""
+        run(self._driver.close())
+
+    def create_job(
+        self,
+        name: str,
+        *,
+        job_kind: str = "MPIJob",
+        num_workers: int = 1,
+        resources_per_worker: Resources | None = None,
+        container_image: str | None = None,
+        command: Command | None = None,
+        env: Mapping[str, str] | None = None,
+        num_procs_per_worker: int | None = None,
+        runtime: str | None = None,
+        namespace: str | None = None,
+        dry_run: Literal["client", "server"] | None = None,
+        after: MPIJob | Sequence[MPIJob] = (),
+        **options: Any,
+    ) -> MPIJob:
+        """Create a job.
+
+        Args:
+            name: The job's name: lower-case letters, digits and ``-``.
+            job_kind: ``MPIJob``, or ``TrainJob``, which needs a runtime.
+            num_workers: How many pods run ranks, 1 or more.
+            resources_per_worker: What each worker asks for, such as
+                ``{"cpu": "16", "memory": "64Gi", "nvidia.com/gpu": "2"}``.
+            container_image: The image of launcher and workers.
+            command: What each rank runs. mpirun is put before it unless it starts ranks by itself.
+            env: Variables of every rank.
+            num_procs_per_worker: How many ranks a worker takes; by default one for each GPU, or one.
+            runtime: A runtime of Kubeflow Trainer; the job is a TrainJob then.
+            namespace: By default that of the client.
+            dry_run: ``client`` only checks and builds the job, ``server`` also asks the cluster.
+            after: Jobs that must succeed first; this waits for them.
+            options: Further options of MPIJob, such as ``queue`` or ``deadline``.
+
+        Raises:
+            InvalidJobError: The job is invalid; nothing was sent.
+            JobRefusedError: The cluster rejects the job.
+            JobExistsError: A job of that name exists.
+
+        Example:
+            >>> job = client.create_job(
+            ...     name="protein-folding",
+            ...     job_kind="MPIJob",
+            ...     num_workers=32,
+            ...     resources_per_worker={"cpu": "16", "memory": "64Gi", "nvidia.com/gpu": "2"},
+            ...     container_image="quay.io/me/molecular-dynamics",
+            ...     command=["mpirun", "-np", "64", "python", "simulate.py"],
+            ...     env={"SIMULATION_STEPS": "10000000"},
+            ... )
+        """
+        problems = [
+            *_validate.of_options(job_kind, runtime, options),
+            *_validate.of_dry_run(dry_run),
+            *_validate.of_jobs(after, MPIJob, "after"),
+        ]
+        try:
+            job = MPIJob(
+                name,
+                namespace,
+                workers=num_workers,
+                image=container_image,
+                command=command,
+                resources=resources_per_worker,
+                env=env,
+                slots_per_worker=num_procs_per_worker,
+                runtime=runtime,
+                client=self,
+                **{option: value for option, value in options.items() if option in _validate.OPTIONS},
+            )
+        except InvalidJobError as error:
+            problems += map(_validate.in_create_job, error.problems)
+        _validate.check(problems)
+        return job.create(dry_run=dry_run, after=after)
+
+    def create_jobs(self, jobs: Sequence[MPIJob]) -> JobList:
+        """Create many jobs, several at a time.
+
+        Raises:
+            TrainingError: The first error of any job; jobs that were created by then stay.
+
+        Example:
+            >>> jobs = [MPIJob(f"seed-{n}", image=image, command=f"train.py --seed {n}") for n in range(10)]
+            >>> client.create_jobs(jobs)
+        """
+        _validate.check(_validate.of_jobs(jobs, MPIJob, "jobs"))
+        manifests = [job._manifest_in(job._namespace or self.namespace) for job in jobs]
+        created = run(self._core.create_all(manifests))
+        for job, object_ in zip(jobs, created, strict=True):
+            job._adopt(self, Found(JobRef(job.kind, *_placed(object_)), object_, None, self.host))
+        return JobList(jobs)
+
+    def get_job(self, name: str, namespace: str | None = None, *, job_kind: str | None = None) -> MPIJob:
+        """Return a job by its name. A deleted job is found as long as its report is kept.
+
+        Raises:
+            JobNotFoundError: There is no such job; the text suggests similar names.
+
+        Example:
+            >>> job = client.get_job("train")
+        """
+        _validate.check(_validate.of_name(name), _validate.of_namespace(namespace), _validate.of_kind(job_kind))
+        return MPIJob._found(self, run(self._core.find(name, namespace or self.namespace, job_kind)))
+
+    def list_jobs(
+        self,
+        namespace: str | None = None,
+        *,
+        all_namespaces: bool = False,
+        labels: str = "",
+        job_kind: str | None = None,
+        phase: Phase | str | None = None,
+        deleted: bool = False,
+    ) -> JobList:
+        """Return jobs, by namespace and name.
+
+        Args:
+            namespace: By default that of the client.
+            all_namespaces: Return the jobs of all namespaces.
+            labels: A label selector, such as ``team=a``.
+            job_kind: ``MPIJob`` or ``TrainJob``; by default both.
+            phase: Return jobs in this phase only.
+            deleted: Also return deleted jobs whose reports are kept.
+
+        Example:
+            >>> [job.name for job in client.list_jobs(phase="Running")]
+            ['train']
+        """
+        where = None if all_namespaces else namespace or self.namespace
+        _validate.check(
+            _validate.of_namespace(namespace),
+            _validate.of_selector(labels),
+            _validate.of_kind(job_kind),
+            problems_of_phases([phase], "phase") if phase is not None else (),
+        )
+        wanted = parse_phases([phase])[0] if phase is not None else None
+        found = run(self._core.list(where, labels, job_kind, wanted, deleted))
+        return JobList([MPIJob._found(self, each) for each in found])
+
+    def update_job(
+        self, name: str, new_name: str | None = None, *, namespace: str | None = None, **changes: Any
+    ) -> MPIJob:
+        """Create a changed copy of a job. A running job cannot be changed.
+
+        Args:
+            name: The job to start from.
+            new_name: By default the name with the next free number.
+            namespace: By default that of the client.
+            changes: See ``MPIJob.clone``.
+
+        Example:
+            >>> client.update_job("train", workers=8, memory="64Gi")
+        """
+        _validate.check(
+            _validate.of_name(name),
+            _validate.of_new_name(new_name),
+            _validate.of_namespace(namespace),
+            _validate.of_dry_run(changes.get("dry_run")),
+            _changes.problems_of({field: value for field, value in changes.items() if field != "dry_run"}),
+        )
+        job = self.get_job(name, namespace)
+        return job.clone(new_name, **changes)
+
+    def wait_for_job(
+        self,
+        name: str,
+        namespace: str | None = None,
+        *,
+        until: str | Sequence[str] = "Succeeded",
+        timeout: Duration | None = None,
+        on_phase: PhaseCallback | None = None,
+        webhook: str | None = None,
+        progress: bool = False,
+    ) -> JobStatus:
+        """Wait until a job has succeeded, or has reached another phase; see ``MPIJob.wait_for_completion``.
+
+        Example:
+            >>> status = client.wait_for_job("train", timeout="4h")
+        """
+        _validate.check(
+            _validate.of_name(name),
+            _validate.of_namespace(namespace),
+            _validate.of_waiting(until, timeout, on_phase, webhook),
+        )
+        job = self.get_job(name, namespace)
+        return job.wait_for_phase(until, timeout=timeout, on_phase=on_phase, webhook=webhook, progress=progress)
+
+    def wait_for_jobs(
+        self,
+        jobs: Sequence[MPIJob],
+        *,
+        timeout: Duration | None = None,
+        on_phase: PhaseCallback | None = None,
+        webhook: str | None = None,
+    ) -> list[JobStatus]:
+        """Wait until jobs have ended, whether they succeed or fail, and return their statuses in the order of the jobs.
+
+        One connection serves all jobs of a namespace.
+
+        Raises:
+            JobTimeoutError: The timeout has passed before all jobs have ended.
+
+        Example:
+            >>> failed = [status.name for status in client.wait_for_jobs(jobs) if status.is_failed]
+        """
+        _validate.check(
+            _validate.of_jobs(jobs, MPIJob, "jobs"),
+            _validate.of_waiting(timeout=timeout, on_phase=on_phase, webhook=webhook),
+        )
+        jobs = [jobs] if isinstance(jobs, MPIJob) else jobs
+        observer = Observer(on_phase=on_phase, webhook=webhook)
+        refs = [job._ref for job in jobs]
+        ended = {}
+        for status in iterate(self._core.wait_all(refs, _validate.seconds(timeout), observer)):
+            ended[status.kind, status.namespace, status.name] = status
+        return [ended[job._ref.kind, job._ref.namespace, job._ref.name] for job in jobs]
+
+    def get_job_logs(
+        self,
+        name: str,
+        namespace: str | None = None,
+        *,
+        ranks: RankSet | None = None,
+        worker_index: int | None = None,
+        all_pods: bool = False,
+        since: Since | None = None,
+        tail: int | None = None,
+        pattern: str | None = None,
+    ) -> Logs:
+        """Return lines of a job's logs; see ``MPIJob.get_logs``.
+
+        Example:
+            >>> print(client.get_job_logs("train", ranks="0"))
+        """
+        _validate.check(
+            _validate.of_name(name),
+            _validate.of_namespace(namespace),
+            _logs.problems_of(ranks, worker_index, all_pods, since, tail, pattern),
+        )
+        job = self.get_job(name, namespace)
+        return job.get_logs(
+            ranks=ranks, worker_index=worker_index, all_pods=all_pods, since=since, tail=tail, pattern=pattern
+        )
+
+    def delete_job(self, name: str, namespace: str | None = None, *, job_kind: str | None = None) -> None:
+        """Delete a job and all that belongs to it. Its report is retained.
+
+        Example:
+            >>> client.delete_job("train")
+        """
+        job = self.get_job(name, namespace, job_kind=job_kind)
+        job.delete()
+
+    def delete_jobs(self, jobs: Sequence[MPIJob]) -> None:
+        """Delete many jobs.
+
+        Example:
+            >>> client.delete_jobs(client.list_jobs(phase="Failed"))
+        """
+        _validate.check(_validate.of_jobs(jobs, MPIJob, "jobs"))
+        for job in [jobs] if isinstance(jobs, MPIJob) else jobs:
+            job.delete()
+
+    def save_template(
+        self, name: str, job: MPIJob, *, description: str = "", replace: bool = False, namespace: str | None = None
+    ) -> Template:
+        """Keep a job as a template, for all users who can read the namespace's ConfigMaps.
+
+        Texts in the job may have parameters: ``${NAME}``, or ``${NAME:-default}``.
+
+        Example:
+            >>> job = MPIJob("train", image="${IMAGE:-quay.io/me/train}", command="train.py")
+            >>> client.save_template("train", job, description="Trains the model")
+        """
+        _validate.check(
+            _validate.of_name(name),
+            _validate.of_jobs([job], MPIJob, "job"),
+            _validate.of_namespace(namespace),
+        )
+        where = namespace or self.namespace
+        manifest = job._manifest_in(where)
+        return run(_templates.save(self._core, where, name, manifest, description, replace))
+
+    def list_templates(self, namespace: str | None = None) -> list[Template]:
+        """Return the templates of a namespace, by name.
+
+        Example:
+            >>> [template.name for template in client.list_templates()]
+            ['train']
+        """
+        _validate.check(_validate.of_namespace(namespace))
+        return run(_templates.all_of(self._core, namespace or self.namespace))
+
+    def create_from_template(
+        self,
+        template: str,
+        name: str | None = None,
+        *,
+        namespace: str | None = None,
+        changes: Mapping[str, object] | None = None,
+        **parameters: object,
+    ) -> MPIJob:
+        """Create a job from a template.
+
+        Args:
+            template: The template's name.
+            name: The job's name; by default that in the template.
+            namespace: By default that of the client.
+            changes: Further changes; see ``MPIJob.clone``.
+            parameters: Values of the template's parameters.
+
+        Example:
+            >>> client.create_from_template("train", "train-7", IMAGE="quay.io/me/train:7")
+        """
+        _validate.check(
+            _validate.of_name(template, "template"),
+            _validate.of_new_name(name, "name"),
+            _validate.of_namespace(namespace),
+            _changes.problems_of(changes or {}),
+        )
+        where = namespace or self.namespace
+        manifest = _templates.fill(run(_templates.get(self._core, where, template)), parameters)
+        manifest["metadata"]["name"] = name or manifest["metadata"]["name"]
+        manifest["metadata"]["namespace"] = where
+        _validate.changes(manifest, changes or {})
+        return MPIJob._of_manifest(manifest, self).create()
+
+    def delete_template(self, name: str, namespace: str | None = None) -> None:
+        """Delete a template.
+
+        Example:
+            >>> client.delete_template("train")
+        """
+        _validate.check(_validate.of_name(name), _validate.of_namespace(namespace))
+        run(_templates.delete(self._core, namespace or self.namespace, name))
+
+
+def default_client() -> TrainingClient:
+    """Return the client of jobs for which no other is named."""
+    return shared(TrainingClient)
+
+
+class MPIJob:
+    """A training job: an MPIJob, or with a runtime a TrainJob.
+
+    Args:
+        name: The job's name: lower-case letters, digits and ``-``.
+        namespace: By default that of the client.
+        workers: How many pods run ranks, 1 or more.
+        image: The image of launcher and workers; with a runtime it replaces the runtime's.
+        command: What each rank runs, as text or as a list of words. mpirun is put before it, with as many ranks as
+            there are slots, unless the command starts ranks by itself.
+        resources: What each worker asks for: ResourceRequirements, or a mapping as Kubernetes writes it.
+        env: Variables of every rank.
+        slots_per_worker: How many ranks a worker takes; by default one for each GPU, or one.
+        mpi_implementation: The MPI in the image: ``OpenMPI`` (the default), ``Intel`` or ``MPICH``.
+        runtime: A runtime of Kubeflow Trainer; the job is a TrainJob then.
+        queue: The queue (Kueue's LocalQueue) to wait in.
+        priority: The PriorityClass of the pods; of a TrainJob the queue's WorkloadPriorityClass.
+        connections: Data connections (Secrets) whose keys every rank has as variables.
+        volumes: Volumes of the workers, as Kubernetes writes them.
+        volume_mounts: Where they are mounted. A name that no volume has means the PersistentVolumeClaim of that name.
+        node_selector: Labels that the nodes must have.
+        launcher_resources: What the launcher asks for; by default 100m of a CPU, and 128 MiB of memory with a limit of
+            1 GiB.
+        labels: Labels of the job.
+        annotations: Annotations of the job.
+        run_as_user: The number of the user that the pods run as; by default the image's own.
+        retries: How often the command is tried again when it fails; by default never.
+        deadline: The longest time that the job may take, in seconds or such as ``"4h"``.
+        suspend: Create the job suspended.
+        mlflow_tracking_uri: Where ranks log to MLflow: the variable MLFLOW_TRACKING_URI.
+        client: The cluster; by default that of the notebook.
+
+    Raises:
+        InvalidJobError: The job is invalid. The error lists all problems, and nothing was sent.
+
+    Example:
+        >>> job = MPIJob(
+        ...     "train",
+        ...     workers=4,
+        ...     image="quay.io/me/train",
+        ...     command="python train.py --epochs 10",
+        ...     resources=ResourceRequirements(cpu=8, memory="64Gi", gpu=1),
+        ... )
+        >>> job.create()
+        >>> job.wait_for_completion(timeout="4h")
+        >>> print(job.get_logs())
+    """
+
+    def __init__(
+        self,
+        name: str,
+        namespace: str | None = None,
+        *,
+        workers: int = 1,
+        image: str | None = None,
+        command: Command | None = None,
+        resources: Resources | None = None,
+        env: Mapping[str, str] | None = None,
+        slots_per_worker: int | None = None,
+        mpi_implementation: str | None = None,
+        runtime: str | None = None,
+        queue: str | None = None,
+        priority: str | None = None,
+        connections: Sequence[str] = (),
+        volumes: Sequence[Mapping[str, Any]] = (),
+        volume_mounts: Sequence[Mapping[str, Any]] = (),
+        node_selector: Mapping[str, str] | None = None,
+        launcher_resources: Resources | None = None,
+        labels: Mapping[str, str] | None = None,
+        annotations: Mapping[str, str] | None = None,
+        run_as_user: int | None = None,
+        retries: int | None = None,
+        deadline: Duration | None = None,
+        suspend: bool = False,
+        mlflow_tracking_uri: str | None = None,
+        client: TrainingClient | None = None,
+    ) -> None:
+        spec = JobSpec(
+            name=name,
+            workers=workers,
+            image=image,
+            command=command,
+            resources=resources,
+            env=env or {},
+            slots_per_worker=slots_per_worker,
+            mpi_implementation=mpi_implementation,
+            runtime=runtime,
+            queue=queue,
+            priority=priority,
+            connections=connections,
+            volumes=volumes,
+            volume_mounts=volume_mounts,
+            node_selector=node_selector or {},
+            launcher_resources=launcher_resources,
+            labels=labels or {},
+            annotations=annotations or {},
+            run_as_user=run_as_user,
+            retries=retries,
+            deadline=deadline,
+            suspend=suspend,
+            mlflow_tracking_uri=mlflow_tracking_uri,
+        )
+        self._init(spec.manifest(namespace), client)
+
+    def _init(self, manifest: Json, client: TrainingClient | None) -> None:
+        self._manifest = manifest
+        self._namespace: str | None = manifest["metadata"].get("namespace")
+        self._given = client
+        self._uid = ""
+        self._seen: JobStatus | None = None
+
+    @classmethod
+    def _of_manifest(cls, manifest: Json, client: TrainingClient | None) -> Self:
+        job = cls.__new__(cls)
+        job._init(manifest, client)
+        return job
+
+    @classmethod
+    def _found(cls, client: TrainingClient, found: Found) -> Self:
+        ref = found.ref
+        manifest = found.object or {
+            "apiVersion": ref.resource.api_version,
+            "kind": ref.kind,
+            "metadata": {"name": ref.name, "namespace": ref.namespace},
+        }
+        job = cls._of_manifest(manifest, client)
+        job._adopt(client, found)
+        return job
+
+    def _adopt(self, client: TrainingClient, found: Found) -> None:
+        """Update this object from the cluster."""
+        self._given = client
+        self._manifest = found.object or self._manifest
+        self._namespace, self._uid, self._seen = found.ref.namespace, found.ref.uid, found.status
+
+    def _manifest_in(self, namespace: str) -> Json:
+        manifest = self._manifest
+        if "uid" in manifest["metadata"]:
+            manifest = _changes.written_again(manifest)
+        return {**manifest, "metadata": {**manifest["metadata"], "namespace": namespace}}
+
+    @property
+    def _client(self) -> TrainingClient:
+        if self._given is None:
+            self._given = default_client()
+        return self._given
+
+    @property
+    def _core(self) -> Core:
+        return self._client._core
+
+    @property
+    def _ref(self) -> JobRef:
+        return JobRef(self.kind, self.namespace, self.name, self._uid)
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+        return str(self._manifest["metadata"]["name"])
+
+    @property
+    def namespace(self) -> str:
+        """The job's namespace."""
+        return self._namespace or self._client.namespace
+
+    @property
+    def kind(self) -> str:
+        """MPIJob or TrainJob."""
+        return str(self._manifest["kind"])
+
+    @property
+    def manifest(self) -> Json:
+        """The job's object: as it will be sent, or as the cluster had it when it was read last."""
+        return self._manifest
+
+    def __repr__(self) -> str:
+        state = f": {self._seen}" if self._seen else ""
+        return f"<{self.kind} {self._namespace or '-'}/{self.name}{state}>"
+
+    def _repr_html_(self) -> str:
+        if self._seen is None:
+            cluster = self._given.host if self._given else ""
+            status = JobStatus(kind=self.kind, name=self.name, namespace=self._namespace or "", cluster=cluster)
+            return _html.not_created(status)
+        job = self._manifest if "uid" in self._manifest["metadata"] else None
+        calls = [call_of(_changes.of_remedy(remedy, job)) for remedy in self._seen.remedies]
+        return _html.status(self._seen, calls)
+
+    @classmethod
+    def get(cls, name: str, namespace: str | None = None, *, client: TrainingClient | None = None) -> Self:
+        """Return a job that exists.
+
+        Raises:
+            JobNotFoundError: There is no such job; the text suggests similar names.
+
+        Example:
+            >>> job = MPIJob.get("train")
+        """
+        _validate.check(_validate.of_name(name), _validate.of_namespace(namespace))
+        used = client or default_client()
+        return cls._found(used, run(used._core.find(name, namespace or used.namespace)))
+
+    @classmethod
+    def from_yaml(cls, source: str | Path, *, client: TrainingClient | None = None) -> Self:
+        """Return the job in a YAML text or file.
+
+        Args:
+            source: The text, or the path of a file.
+            client: The cluster; by default that of the notebook.
+
+        Raises:
+            InvalidJobError: It is no job, or has fields that do not exist.
+
+        Example:
+            >>> job = MPIJob.from_yaml(Path("job.yaml"))
+        """
+        return cls._of_manifest(_validate.document(source), client)
+
+    def to_yaml(self) -> str:
+        """Return the job as YAML, as ``oc apply -f`` takes it.
+
+        The command of a TrainJob that is not created yet is shown without mpirun: the runtime determines whether it is
+        needed.
+
+        Example:
+            >>> print(job.to_yaml())
+        """
+        return _validate.to_yaml(self._manifest)
+
+    def create(
+        self,
+        *,
+        dry_run: Literal["client", "server"] | None = None,
+        after: MPIJob | Sequence[MPIJob] = (),
+    ) -> Self:
+        """Create the job, and return it.
+
+        In a notebook, a Python shell or a terminal this prints the command that describes the job, and the URL of its
+        page in the dashboard if that is known.
+
+        Args:
+            dry_run: ``client`` sends nothing, ``server`` only asks the cluster whether it would accept the job.
+            after: Jobs that must succeed first; this waits for them.
+
+        Raises:
+            JobRefusedError: The cluster rejects the job; the error has all reasons.
+            JobExistsError: A job of that name exists.
+            MPIJobFailed: A job that must succeed first has failed.
+
+        Example:
+            >>> job.create()
+            >>> MPIJob("evaluate", image=image, command="evaluate.py").create(after=job)
+        """
+        _validate.check(_validate.of_dry_run(dry_run), _validate.of_jobs(after, MPIJob, "after"))
+        if dry_run == "client":
+            return self
+        before = [after] if isinstance(after, MPIJob) else after
+        refs = [job._ref for job in before]
+        object_ = run(self._core.create(self._manifest_in(self.namespace), dry_run == "server", refs))
+        if dry_run is None:
+            self._adopt(self._client, Found(JobRef(self.kind, *_placed(object_)), object_, None, self._client.host))
+            if _links.is_interactive():
+                print(_links.announcement(self._ref, run(_links.dashboard(self._core))))
+        return self
+
+    def get_dashboard_url(self) -> str | None:
+        """Return the URL of the job's page in the dashboard; None if the dashboard is unknown.
+
+        The dashboard's URL is that of the entry ``mpijob-dashboard`` in OpenShift's application menu, or
+        ``$MPIJOB_DASHBOARD_URL``.
+
+        Example:
+            >>> job.get_dashboard_url()
+            'https://mpijob-dashboard.apps.example.com/projects/my-project/mpijob/train'
+        """
+        url = run(_links.dashboard(self._core))
+        return _links.page(url, self._ref) if url else None
+
+    def get_status(self) -> JobStatus:
+        """Return the job's status, with causes and remedies.
+
+        Raises:
+            JobNotFoundError: There is no such job.
+
+        Example:
+            >>> status = job.get_status()
+            >>> print(status)
+            Running: epoch 3, loss 0.21
+        """
+        self._seen = run(self._core.status(self._ref))
+        return self._seen
+
+    def wait_for_completion(
+        self,
+        timeout: Duration | None = None,
+        *,
+        on_phase: PhaseCallback | None = None,
+        webhook: str | None = None,
+        progress: bool = False,
+    ) -> JobStatus:
+        """Wait until the job has succeeded, and return its status. Ctrl-C ends the waiting and never the job.
+
+        Args:
+            timeout: Give up after this time, in seconds or such as ``"4h"``; by default never.
+            on_phase: Called with the status when the phase changes.
+            webhook: URL that gets the status as JSON when the phase changes.
+            progress: Show a progress bar of the training (needs the extra ``notebook``).
+
+        Raises:
+            MPIJobFailed: The job has failed; the error has the cause, the place and remedies.
+            JobNotFoundError: The job was deleted before the operator recorded anything about it.
+            JobTimeoutError: The timeout has passed; the job keeps running.
+
+        Example:
+            >>> status = job.wait_for_completion(timeout="4h")
+        """
+        return self.wait_for_phase(
+            "Succeeded", timeout=timeout, on_phase=on_phase, webhook=webhook, progress=progress
+        )
+
+    def wait_for_phase(
+        self,
+        until: str | Sequence[str],
+        *,
+        timeout: Duration | None = None,
+        on_phase: PhaseCallback | None = None,
+        webhook: str | None = None,
+        progress: bool = False,
+    ) -> JobStatus:
+        """Wait until the job has reached a phase. A phase that it has passed counts.
+
+        Args:
+            until: A phase or several, such as ``"Running"``.
+            timeout: Give up after this time, in seconds or such as ``"10m"``; by default never.
+            on_phase: Called with the status when the phase changes.
+            webhook: URL that gets the status as JSON when the phase changes.
+            progress: Show a progress bar of the training (needs the extra ``notebook``).
+
+        Raises:
+            MPIJobFailed: The job has failed instead.
+            JobNotFoundError: The job was deleted before the operator recorded anything about it.
+            JobTimeoutError: The timeout has passed; the job keeps running.
+
+        Example:
+            >>> job.wait_for_phase("Running", timeout="10m")
+        """
+        _validate.check(_validate.of_waiting(until, timeout, on_phase, webhook))
+        with bar(self.name, progress) as show:
+            observer = Observer(show, on_phase, webhook)
+            try:
+                self._seen = run(
+                    self._core.wait(self._ref, parse_phases(until), _validate.seconds(timeout), observer)
+                )
+            except (JobTimeoutError, MPIJobFailed) as error:
+                self._seen = error.status
+                raise
+        return self._seen
+
+    @overload
+    def get_logs(
+        self,
+        *,
+        ranks: RankSet | None = None,
+        worker_index: int | None = None,
+        all_pods: bool = False,
+        since: Since | None = None,
+        tail: int | None = None,
+        pattern: str | None = None,
+        follow: Literal[False] = False,
+    ) -> Logs: ...
+
+    @overload
+    def get_logs(
+        self,
+        *,
+        ranks: RankSet | None = None,
+        worker_index: int | None = None,
+        all_pods: bool = False,
+        since: Since | None = None,
+        tail: int | None = None,
+        pattern: str | None = None,
+        follow: Literal[True],
+    ) -> Iterator[LogLine]: ...
+
+    def get_logs(
+        self,
+        *,
+        ranks: RankSet | None = None,
+        worker_index: int | None = None,
+        all_pods: bool = False,
+        since: Since | None = None,
+        tail: int | None = None,
+        pattern: str | None = None,
+        follow: bool = False,
+    ) -> Logs | Iterator[LogLine]:
+        """Return lines of the job's logs: of the launcher, through which most ranks write, or of some ranks or pods.
+
+        The rank of a line is known if mpirun tags it (Open MPI: ``--tag-output``, or
+        ``--output tag`` with version 5; Intel MPI and MPICH: ``-prepend-rank``). When the pods are gone, the report of
+        a failed job still has the last lines of their logs. Secrets are masked as on the command line.
+
+        Args:
+            ranks: Lines of these ranks alone: a number, a list, or text such as ``"0,4-7"``.
+            worker_index: Lines of this worker and of its ranks, from 0.
+            all_pods: Lines of the launcher and of all workers.
+            since: Lines of the last seconds, or of a time such as ``"10m"``, or a time.
+            tail: Read at most this many last lines of each log.
+            pattern: Lines in which this regular expression is found.
+            follow: Return an iterator that goes on until the job has ended. No line is lost or repeated, even if
+                connections are cut or containers restart.
+
+        Raises:
+            InvalidJobError: An argument is wrong.
+
+        Example:
+            >>> print(job.get_logs(ranks="0", tail=20))
+            >>> for line in job.get_logs(follow=True):
+            ...     print(line.rank, line.text)
+        """
+        _validate.check(_logs.problems_of(ranks, worker_index, all_pods, since, tail, pattern))
+        selection = _logs.select(self._driver_now(), ranks, worker_index, all_pods, since, tail, pattern)
+        found = run(self._core.find(self.name, self.namespace, self.kind))
+        reader = _logs.Reader(self._core, found, selection)
+        if follow:
+            return iterate(reader.follow())
+        return Logs(run(reader.read()))
+
+    def _driver_now(self) -> datetime:
+        return self._core.api.driver.now()
+
+    def stream_events(self, *, follow: bool = True) -> Iterator[Event]:
+        """Yield the past and the future events of the job until it has ended, each once and in order.
+
+        Args:
+            follow: With False only the past events.
+
+        Example:
+            >>> for event in job.stream_events():
+            ...     print(event)
+            09:30:00 Created: MPIJob train with 4 workers.
+        """
+        return iterate(self._core.events(self._ref, follow))
+
+    def get_training_history(self) -> TrainingHistory:
+        """Return the epochs, losses and accuracies in the job's log, one entry for each line that has any.
+
+        Lines are read as the operator reads them: JSON, ``name=value``, and what Keras, PyTorch, Lightning, Horovod and
+        Hugging Face's Trainer print. Of lines with a rank only those of rank 0 count.
+
+        Example:
+            >>> history = job.get_training_history()
+            >>> history[-1].loss
+            0.21
+        """
+        return _training.history(self.get_logs())
+
+    def get_usage(self) -> list[PodUsage]:
+        """Return the CPUs and the memory that each pod of the job uses at the moment, and requests.
+
+        Raises:
+            NotSupportedError: The cluster has no metrics server.
+
+        Example:
+            >>> [(pod.pod, pod.cpu) for pod in job.get_usage()]
+            [('train-launcher-x7k2p', 0.02), ('train-worker-0', 7.9), ('train-worker-1', 7.8)]
+        """
+        return run(_usage.usage(self._core, self._ref))
+
+    def plot(self) -> Plot:
+        """Plot loss and accuracy, and while the job runs the CPUs and the memory that its pods use.
+
+        It needs the extra ``plot``. A cluster without a metrics server shows no use.
+
+        Raises:
+            NotSupportedError: matplotlib is not installed.
+
+        Example:
+            >>> (job.plot()).save("training.png")
+        """
+        try:
+            usage = self.get_usage()
+        except NotSupportedError:
+            usage = []
+        return plot(self.name, self.get_training_history(), usage)
+
+    def register_model(
+        self,
+        name: str,
+        *,
+        uri: str,
+        version: str,
+        registry: ModelRegistry | str,
+        format_name: str = "",
+        format_version: str = "",
+        description: str | None = None,
+        metadata: Mapping[str, str | int | float | bool] | None = None,
+    ) -> RegisteredModel:
+        """Register the model that the job has trained in Model Registry, once the job has succeeded.
+
+        The version records the job, its ranks, and the last epoch, loss and accuracy. It needs the extra ``registry``.
+
+        Args:
+            name: The name of the registered model, which is created if it does not exist.
+            uri: Where the job has stored the model, such as ``s3://models/fraud/1``.
+            version: The new version.
+            registry: A ``model_registry.ModelRegistry``, or its URL, at which you are logged in with the token of
+                the cluster.
+            format_name: The format of the files, such as ``onnx``.
+            format_version: The format's version.
+            description: Describes the version.
+            metadata: What else to record with the version.
+
+        Raises:
+            InvalidJobError: An argument is missing.
+            TrainingError: The job has not succeeded, or the registry rejects the model.
+            NotSupportedError: model-registry is not installed.
+
+        Example:
+            >>> job.register_model("fraud", uri="s3://models/fraud/1", version="1", registry="https://registry")
+        """
+        model = Model(name, uri, version, (format_name, format_version), description, metadata or {})
+        model.check()
+        status = self.get_status()
+        credentials = self._client._driver.credentials
+        return run(self._client._driver.call(lambda: register(registry, credentials, status, model)))
+
+    def explain(self) -> Explanation:
+        """Return why the job fails or waits, and the remedies.
+
+        Example:
+            >>> print(job.explain())
+        """
+        found = run(self._core.find(self.name, self.namespace, self.kind))
+        self._seen = found.status
+        return explain(found)
+
+    def suspend(self) -> None:
+        """Suspend the job: its pods are deleted, and it can be resumed.
+
+        Example:
+            >>> job.suspend()
+        """
+        run(self._core.set_suspended(self._ref, True))
+
+    def resume(self) -> None:
+        """Resume the suspended job; in a queue it waits for its turn.
+
+        Example:
+            >>> job.resume()
+        """
+        run(self._core.set_suspended(self._ref, False))
+
+    def cancel(self, *, grace_period: Duration | None = None) -> None:
+        """End the job: delete it with its pods. Its report is retained and names the user who deleted it.
+
+        Args:
+            grace_period: How long the programs have to end after SIGTERM, in seconds or such as ``"2m"``; by default
+                the pods' own grace period, usually 30 s.
+
+        Example:
+            >>> job.cancel(grace_period="2m")
+        """
+        _validate.check(_validate.of_duration(grace_period, "grace_period"))
+        run(self._core.cancel(self._ref, _validate.seconds(grace_period)))
+
+    def delete(self, *, wait: bool = False, timeout: Duration | None = None) -> None:
+        """Delete the job and all that belongs to it. Its report is retained.
+
+        Args:
+            wait: Return when the job is gone.
+            timeout: Give up waiting after this time, in seconds or such as ``"1m"``.
+
+        Example:
+            >>> job.delete(wait=True)
+        """
+        _validate.check(_validate.of_duration(timeout))
+        run(self._core.delete(self._ref))
+        if wait:
+            run(self._core.await_deletion(self._ref, _validate.seconds(timeout)))
+
+    def clone(
+        self, new_name: str | None = None, *, dry_run: Literal["client", "server"] | None = None, **changes: Any
+    ) -> Self:
+        """Create a changed copy of the job and return it. A clone is never suspended.
+
+        Args:
+            new_name: By default the name with the next free number.
+            dry_run: ``client`` only makes the copy, ``server`` also asks the cluster whether it would accept it.
+            changes: ``workers``, ``slots_per_worker``, ``image``, ``command``, ``cpu``, ``memory``, ``gpu``, ``env``,
+                ``labels``, ``queue``, ``runtime``, ``deadline``, ``suspend``, or the path of any field:
+                ``**{"spec.runPolicy.cleanPodPolicy": "All"}``. None takes a field out.
+
+        Raises:
+            InvalidJobError: A change does not fit the job.
+
+        Example:
+            >>> again = job.clone(workers=8, memory="64Gi", env={"NCCL_DEBUG": "INFO"})
+        """
+        _validate.check(_validate.of_new_name(new_name), _validate.of_dry_run(dry_run), _changes.problems_of(changes))
+        object_ = run(self._core.clone(self._ref, new_name, changes, dry_run))
+        return self._found(self._client, Found(JobRef(self.kind, *_placed(object_)), object_, None, self._client.host))
+
+
+class JobList(list[MPIJob]):
+    """Jobs; a notebook shows them as a table."""
+
+    def _repr_html_(self) -> str:
+        return _html.jobs(
+            [job._seen or JobStatus(kind=job.kind, name=job.name, namespace=job._namespace or "") for job in self]
+        )
+
+
+def train(
+    func: Callable[..., object],
+    arguments: Mapping[str, Any] | None = None,
+    *,
+    name: str,
+    **options: Any,
+) -> MPIJob:
+    """Run a Python function in every rank of a new job, and return the job.
+
+    The function's source is sent, and nothing around it: it has to import what it uses. The image needs ``python3``.
+
+    Args:
+        func: A function that is defined with ``def``.
+        arguments: What it is called with, by name; values that JSON can hold.
+        name: The job's name.
+        options: Options of MPIJob, such as ``image`` and ``workers``.
+
+    Raises:
+        InvalidJobError: The function cannot be sent, or something is wrong with the job; nothing was sent.
+
+    Example:
+        >>> def hello(greeting):
+        ...     from mpi4py import MPI
+        ...
+        ...     print(greeting, "from rank", MPI.COMM_WORLD.rank)
+        >>> job = train(hello, {"greeting": "Hello"}, name="hello", image="quay.io/me/mpi4py", workers=2)
+    """
+    return MPIJob(name, command=_program.command_of(func, arguments), **options).create()
+
+
+def _placed(object_: Json) -> tuple[str, str, str]:
+    """Return namespace, name and uid of an object."""
+    meta = object_["metadata"]
+    return meta["namespace"], meta["name"], meta.get("uid", "")

@@ -1,0 +1,93 @@
+"""A component for pipelines (KFP v2) that runs an MPIJob and waits for it. It needs the extra ``kfp``.
+
+KFP reads annotations as objects, so that this module has no ``from __future__ import annotations``.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from openshift_ai_sdk.training.errors import NotSupportedError
+
+try:
+    from kfp import dsl
+except ImportError as error:
+    raise NotSupportedError("pipelines need kfp: pip install 'openshift-ai-sdk[kfp]'") from error
+
+__all__ = ["mpijob_component", "run_mpijob"]
+
+
+def run_mpijob(
+    name: str,
+    image: str,
+    command: str,
+    workers: int = 1,
+    cpu: str = "",
+    memory: str = "",
+    gpu: int = 0,
+    env: dict = {},  # type: ignore[type-arg]  # noqa: B006 - KFP reads the annotations and defaults
+    runtime: str = "",
+    queue: str = "",
+    namespace: str = "",
+    timeout: str = "",
+) -> NamedTuple("Outputs", [("job", str), ("accuracy", float), ("loss", float)]):  # type: ignore[valid-type]
+    """Run an MPIJob, or with a runtime a TrainJob, and wait until it has succeeded.
+
+    Args:
+        name: The job's name; in a pipeline that runs more than once it must differ in each run.
+        image: The image of launcher and workers; with a runtime it may be empty.
+        command: What each rank runs.
+        workers: How many pods run ranks.
+        cpu: Cores of each worker, such as ``4``; empty requests none.
+        memory: Memory of each worker, such as ``16Gi``; empty requests none.
+        gpu: GPUs of each worker.
+        env: Variables of every rank.
+        runtime: A runtime of Kubeflow Trainer.
+        queue: The queue to wait in.
+        namespace: By default that of the pipeline.
+        timeout: Give up after this time, such as ``4h``; empty waits without a limit.
+
+    Returns:
+        The job's name, and the last accuracy and loss that the program reported; NaN if it reported none.
+    """
+    from openshift_ai_sdk.training import MPIJob, ResourceRequirements
+
+    job = MPIJob(
+        name,
+        namespace or None,
+        workers=workers,
+        image=image or None,
+        command=command,
+        resources=ResourceRequirements(cpu=cpu or None, memory=memory or None, gpu=gpu),
+        env=env,
+        runtime=runtime or None,
+        queue=queue or None,
+    ).create()
+    status = job.wait_for_completion(timeout=timeout or None, on_phase=print)
+
+    def number(text: str | None) -> float:
+        try:
+            return float(text or "nan")
+        except ValueError:
+            return float("nan")
+
+    training = status.training
+    return job.name, number(training.accuracy if training else None), number(training.loss if training else None)
+
+
+def mpijob_component(base_image: str, packages_to_install: Sequence[str] = ()) -> dsl.base_component.BaseComponent:
+    """Return a component that runs an MPIJob with the arguments of ``run_mpijob``.
+
+    The pipeline's service account needs the role ``edit`` (or ``mpijob-user``) in the job's namespace.
+
+    Args:
+        base_image: An image with Python 3.10 or later.
+        packages_to_install: Packages that the image lacks, such as this one; pip installs them when the step starts.
+
+    Example:
+        >>> from kfp import dsl
+        >>> run = mpijob_component("quay.io/me/sdk")
+        >>> @dsl.pipeline
+        ... def pipeline(epochs: int = 10):
+        ...     run(name="train", image="quay.io/me/train", command="python train.py", workers=4)
+    """
+    return dsl.component(base_image=base_image, packages_to_install=list(packages_to_install))(run_mpijob)

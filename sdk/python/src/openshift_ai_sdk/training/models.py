@@ -1,0 +1,372 @@
+"""Models of what is read about jobs: status, findings, events and log lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, overload
+
+from openshift_ai_sdk.training import _html
+from openshift_ai_sdk.training._generated.jobreport import (
+    Consumption,
+    Failure,
+    Finding,
+    JobReportStatus,
+    Phase,
+    PodStatus,
+    Remedy,
+    SchedulingStatus,
+    Severity,
+    TimelineEntry,
+    Training,
+)
+
+__all__ = [
+    "Consumption",
+    "Event",
+    "Failure",
+    "Finding",
+    "JobStatus",
+    "LogLine",
+    "Logs",
+    "Phase",
+    "PodStatus",
+    "PodUsage",
+    "Remedy",
+    "ResourceRequirements",
+    "SchedulingStatus",
+    "Severity",
+    "Training",
+    "TrainingHistory",
+    "TrainingPoint",
+]
+
+
+@dataclass(frozen=True)
+class ResourceRequirements:
+    """What each worker asks for.
+
+    CPUs are a request. Memory and devices are a request and a limit: a pod that uses more memory is killed alone,
+    rather than others on its node with it.
+
+    Attributes:
+        cpu: Cores, such as ``4``, ``0.5`` or ``"500m"``; None asks for none.
+        memory: Bytes with a unit, such as ``"16Gi"``; None asks for none.
+        gpu: GPUs, 0 or more.
+        gpu_resource: The name of a GPU in the cluster.
+        other: Further resources by name, such as ``{"rdma/hca": 1}``.
+
+    Example:
+        >>> ResourceRequirements(cpu=8, memory="64Gi", gpu=1)
+        ResourceRequirements(cpu=8, memory='64Gi', gpu=1, gpu_resource='nvidia.com/gpu', other={})
+    """
+
+    cpu: int | float | str | None = None
+    memory: str | None = None
+    gpu: int = 0
+    gpu_resource: str = "nvidia.com/gpu"
+    other: Mapping[str, int | str] = field(default_factory=dict)
+
+    @classmethod
+    def from_mapping(cls, resources: Mapping[str, int | float | str]) -> ResourceRequirements:
+        """Return the resources of a mapping as Kubernetes writes it.
+
+        Example:
+            >>> ResourceRequirements.from_mapping({"cpu": "16", "memory": "64Gi", "nvidia.com/gpu": "2"}).gpu
+            2
+        """
+        rest = dict(resources)
+        cpu, memory = rest.pop("cpu", None), rest.pop("memory", None)
+        gpu_resource = next((name for name in rest if name == "gpu" or name.endswith("/gpu")), None)
+        gpu = rest.pop(gpu_resource) if gpu_resource else 0
+        return cls(
+            cpu=cpu,
+            memory=memory,  # type: ignore[arg-type] # bytes without a unit are an error
+            gpu=int(gpu) if str(gpu).isdigit() else gpu,  # type: ignore[arg-type] # what it is not is an error
+            gpu_resource=gpu_resource if gpu_resource and "/" in gpu_resource else "nvidia.com/gpu",
+            other=rest,  # type: ignore[arg-type] # what it is not is an error
+        )
+
+
+class JobStatus(JobReportStatus):
+    """The status of a job, as recorded by the operator.
+
+    All fields of the JobReport's status are attributes, among them ``phase``, ``reason``, ``message``, ``workers``,
+    ``pods``, ``scheduling``, ``findings``, ``failure``, ``timeline``, ``consumption`` and ``training``. Times are in
+    UTC. Before the operator has seen the job ``phase`` is None.
+
+    Example:
+        >>> status = job.get_status()
+        >>> status.phase, status.workers.summary
+        (<Phase.RUNNING: 'Running'>, '4/4')
+    """
+
+    kind: str
+    """MPIJob or TrainJob."""
+    name: str
+    """The job's name."""
+    namespace: str
+    """The job's namespace."""
+    uid: str = ""
+    """Distinguishes the job from earlier jobs of the same name."""
+    cluster: str = ""
+    """The address of the cluster's API server; empty if unknown."""
+
+    @classmethod
+    def from_report(cls, report: Mapping[str, Any], cluster: str = "") -> JobStatus:
+        """Return the status in a JobReport object of a cluster."""
+        ref = report["spec"]["jobRef"]
+        return cls.model_validate(
+            {
+                **(report.get("status") or {}),
+                "kind": ref["kind"],
+                "name": ref["name"],
+                "uid": ref["uid"],
+                "namespace": report["metadata"]["namespace"],
+                "cluster": cluster,
+            }
+        )
+
+    @property
+    def job(self) -> str:
+        """The job with its kind, such as ``mpijob/train``."""
+        return f"{self.kind.lower()}/{self.name}"
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the job has ended, well or not."""
+        return self.completion_time is not None
+
+    @property
+    def is_failed(self) -> bool:
+        """Whether the job has failed."""
+        return self.phase == Phase.FAILED
+
+    @property
+    def cause(self) -> Finding | None:
+        """The first finding: what is wrong with the job; None if nothing is."""
+        return self.findings[0] if self.findings else None
+
+    @property
+    def remedies(self) -> list[Remedy]:
+        """What to do about the cause, the most promising first."""
+        return list(self.cause.remedies) if self.cause else []
+
+    @property
+    def launcher(self) -> PodStatus | None:
+        """The launcher's latest pod; None before it exists."""
+        return self.attempts[-1] if self.attempts else None
+
+    @property
+    def attempts(self) -> list[PodStatus]:
+        """The launcher's pods, one for each try, the oldest first."""
+        return sorted((pod for pod in self.pods if pod.role == "launcher"), key=lambda pod: pod.index)
+
+    @property
+    def progress(self) -> float | None:
+        """How much of the training is done, from 0 to 1, where the program reports it."""
+        return fraction(self.training.progress) if self.training else None
+
+    def has_been(self, phase: Phase | str) -> bool:
+        """Return whether the job is in a phase or has been in it."""
+        return self.phase == phase or any(time.phase == phase for time in self.phase_times)
+
+    def __str__(self) -> str:
+        if self.phase is None:
+            return "Waiting for the operator to see the job"
+        text = str(self.phase)
+        waits = self.scheduling
+        if self.phase == Phase.QUEUED and waits:
+            text += f" in {waits.queue}" if waits.queue else ""
+            text += f", number {waits.position}" if waits.position is not None else ""
+        elif self.phase in (Phase.GANG_SCHEDULING, Phase.PENDING) and waits and waits.wanted:
+            text += f" {waits.placed or 0}/{waits.wanted} pods placed"
+        elif self.phase == Phase.INITIALIZING and self.workers:
+            text += f" {self.workers.summary} workers ready"
+        elif self.phase == Phase.RUNNING and self.training:
+            values = self.training.model_dump(include={"epoch", "step", "loss", "accuracy", "progress"})
+            shown = [
+                f"{name} {values[name]}" for name in ("epoch", "step", "loss", "accuracy", "progress") if values[name]
+            ]
+            text += ": " + ", ".join(shown) if shown else ""
+        return text + (f" ({self.cause.code})" if self.cause else "")
+
+    def __repr__(self) -> str:
+        return f"<JobStatus of {self.job}: {self}>"
+
+    def _repr_html_(self) -> str:
+        return _html.status(self)
+
+
+def fraction(text: str | None) -> float | None:
+    """Return progress as a number from 0 to 1: programs write 0.4, 40%, 40 or 4/10."""
+    if not text:
+        return None
+    try:
+        if "/" in text:
+            done, whole = text.split("/", 1)
+            value = float(done) / float(whole)
+        elif text.rstrip().endswith("%"):
+            value = float(text.rstrip().rstrip("%")) / 100
+        else:
+            value = float(text)
+            value = value / 100 if value > 1 else value
+    except (ValueError, ZeroDivisionError):
+        return None
+    return min(max(value, 0.0), 1.0)
+
+
+@dataclass(frozen=True)
+class Event:
+    """An event of a job.
+
+    Attributes:
+        time: When it happened, or when the operator saw it, in UTC.
+        name: The event in one word, such as ``Created``, ``Running`` or ``Failed``.
+        detail: Details; may be empty.
+    """
+
+    time: datetime
+    name: str
+    detail: str = ""
+
+    @classmethod
+    def from_entry(cls, entry: TimelineEntry) -> Event:
+        """Return an entry of a JobReport's timeline as an event."""
+        return cls(entry.time, entry.event, entry.detail or "")
+
+    def __str__(self) -> str:
+        return f"{self.time:%H:%M:%S} {self.name}" + (f": {self.detail}" if self.detail else "")
+
+
+@dataclass(frozen=True)
+class LogLine:
+    """A line of a pod's log.
+
+    Attributes:
+        text: The line without its rank's tag.
+        pod: The pod in whose log it is.
+        role: ``launcher`` or ``worker``: where it was written. A rank's line in the launcher's log was usually written
+            by a worker.
+        index: The worker's number, or the launcher's try, from 0.
+        rank: The rank that wrote it; None if unknown.
+        time: When it was written, by the clock of the pod's node; None for lines that only the record has kept.
+    """
+
+    text: str
+    pod: str
+    role: str
+    index: int = 0
+    rank: int | None = None
+    time: datetime | None = None
+
+    def __str__(self) -> str:
+        place = f"worker-{self.index}" if self.role == "worker" else self.role
+        if self.role == "launcher" and self.index:
+            place += f"#{self.index + 1}"
+        return f"[{place}{'' if self.rank is None else f' r{self.rank}'}] {self.text}"
+
+
+class Logs(Sequence[LogLine]):
+    """Lines of a job's logs. Printed, they are the text; each is a LogLine with the pod, rank and time.
+
+    Example:
+        >>> logs = job.get_logs(ranks="0")
+        >>> print(logs)
+        epoch 1 loss 0.42
+        >>> logs[0].rank
+        0
+    """
+
+    def __init__(self, lines: Sequence[LogLine]) -> None:
+        self._lines = tuple(lines)
+
+    @overload
+    def __getitem__(self, index: int) -> LogLine: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Logs: ...
+
+    def __getitem__(self, index: int | slice) -> LogLine | Logs:
+        return Logs(self._lines[index]) if isinstance(index, slice) else self._lines[index]
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def __iter__(self) -> Iterator[LogLine]:
+        return iter(self._lines)
+
+    def __str__(self) -> str:
+        return "\n".join(line.text for line in self._lines)
+
+    def __repr__(self) -> str:
+        return f"<Logs: {len(self)} lines>"
+
+    def _repr_html_(self) -> str:
+        return _html.logs(self._lines)
+
+
+@dataclass(frozen=True)
+class TrainingPoint:
+    """What a training reported in one line of its log.
+
+    Attributes:
+        time: When the line was written, in UTC; None if unknown.
+        epoch: The epoch, from the program's own first number on.
+        step: The step or iteration.
+        loss: The loss.
+        accuracy: The accuracy as the program prints it; ``97%`` is 0.97.
+        progress: How much of the training is done, from 0 to 1.
+    """
+
+    time: datetime | None = None
+    epoch: float | None = None
+    step: float | None = None
+    loss: float | None = None
+    accuracy: float | None = None
+    progress: float | None = None
+
+
+class TrainingHistory(list[TrainingPoint]):
+    """What a training has reported, line by line. A notebook shows it as a table.
+
+    Example:
+        >>> history = job.get_training_history()
+        >>> [point.loss for point in history]
+        [0.92, 0.41, 0.23]
+    """
+
+    def __repr__(self) -> str:
+        return f"<TrainingHistory: {len(self)} entries>"
+
+    def _repr_html_(self) -> str:
+        return _html.history(self)
+
+
+@dataclass(frozen=True)
+class PodUsage:
+    """What a pod uses at the moment, and what it requests.
+
+    Attributes:
+        pod: The pod's name.
+        cpu: Cores in use.
+        cpu_requested: Cores that are requested; 0 if none are.
+        memory: Memory in use, in bytes.
+        memory_requested: Memory that is requested, in bytes; 0 if none is.
+    """
+
+    pod: str
+    cpu: float
+    cpu_requested: float
+    memory: float
+    memory_requested: float
+
+
+def status_of(
+    report: Mapping[str, Any] | None, kind: str, name: str, namespace: str, uid: str, cluster: str
+) -> JobStatus:
+    """Return the status in a job's report, or an empty one before there is a report."""
+    if report is None:
+        return JobStatus(kind=kind, name=name, namespace=namespace, uid=uid, cluster=cluster)
+    return JobStatus.from_report(report, cluster)

@@ -1,0 +1,36 @@
+"""Secrets are masked as the command line masks them."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+from openshift_ai_sdk.training._mask import MASKED, Masker
+
+GOLDEN = Path(__file__).resolve().parents[4] / "internal" / "logs" / "testdata" / "mask.json"
+
+
+def test_logs_are_masked_as_by_the_command_line() -> None:
+    wrong = []
+    for log in json.loads(GOLDEN.read_text()):
+        masker = Masker.of(log["whole"])
+        for line, want in zip(log["lines"], log["masked"], strict=True):
+            got = masker.line(line)
+            if got != want:
+                wrong.append((line, want, got))
+    assert wrong == []
+
+
+def test_long_lines_take_no_time_and_are_masked_to_their_end() -> None:
+    for filler in ("a-", "login x ", "mysql x ", "--a", "password=", "[1,0]", "a:", "/a.b", "key "):
+        line = filler * ((64 << 10) // len(filler)) + " password=hunter2"
+        began = time.process_time()
+        masked = Masker().line(line)
+        assert time.process_time() - began < 3, filler
+        assert "hunter2" not in masked and MASKED in masked
+
+
+def test_a_secret_that_is_longer_than_a_part_is_masked_whole() -> None:
+    masked = Masker().line("x " * 5000 + "password=" + "S3cret" * 5000 + " epoch=1")
+    assert "S3cret" not in masked and masked.endswith(" epoch=1")

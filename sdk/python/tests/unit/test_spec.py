@@ -1,0 +1,785 @@
+"""From options to manifests: what is refused, and that manifests are the command line's."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import kubernetes.client
+import pytest
+
+from openshift_ai_sdk.training import (
+    InvalidJobError,
+    MPIJob,
+    Phase,
+    ResourceRequirements,
+    RetryPolicy,
+    _spec,
+    _validate,
+    aio,
+)
+
+ROOT = Path(__file__).resolve().parents[4]
+GOOD: dict[str, Any] = {"image": "quay.io/me/train", "command": "train.py"}
+
+
+@pytest.fixture(scope="session")
+def command_line(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The command line of this repository, built for the comparison."""
+    if shutil.which("go") is None:
+        pytest.skip("go is not installed, which builds the command line")
+    built = tmp_path_factory.mktemp("bin") / "kubectl-odh-mpijob"
+    subprocess.run(["go", "build", "-o", built, "./cmd/kubectl-odh-mpijob"], cwd=ROOT, check=True)
+    return built
+
+
+SAME = {
+    "least": (["--command", "train.py"], {"command": "train.py"}),
+    "words": (["--command", "train.py --x 'a b'"], {"command": "train.py --x 'a b'"}),
+    "a list": (["--", "train.py", "a b", "$x"], {"command": ["train.py", "a b", "$x"]}),
+    "a shell": (["--command", "cd /data && train.py"], {"command": "cd /data && train.py"}),
+    "mpirun": (["--command", "mpirun -n 3 train.py | tee x"], {"command": "mpirun -n 3 train.py | tee x"}),
+    "all": (
+        [
+            "--workers",
+            "4",
+            "--gpu",
+            "2",
+            "--cpu",
+            "4",
+            "--memory",
+            "16Gi",
+            "--queue",
+            "q",
+            "--priority",
+            "high",
+            "--connection",
+            "s3,other",
+            "-e",
+            "A=b",
+            "--label",
+            "team=a",
+            "--retries",
+            "2",
+            "--deadline",
+            "1h30m",
+            "--suspend",
+            "--run-as-user",
+            "1000",
+            "--implementation",
+            "intel",
+            "--command",
+            "train.py",
+        ],
+        {
+            "command": "train.py",
+            "workers": 4,
+            "resources": ResourceRequirements(cpu=4, memory="16Gi", gpu=2),
+            "queue": "q",
+            "priority": "high",
+            "connections": ["s3", "other"],
+            "env": {"A": "b"},
+            "labels": {"team": "a"},
+            "retries": 2,
+            "deadline": "1h30m",
+            "suspend": True,
+            "run_as_user": 1000,
+            "mpi_implementation": "intel",
+        },
+    ),
+    "slots": (
+        ["--workers", "2", "--slots", "3", "--command", "x"],
+        {"command": "x", "workers": 2, "slots_per_worker": 3},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_the_manifest_is_that_of_the_command_line(name: str, command_line: Path) -> None:
+    flags, options = SAME[name]
+    run = subprocess.run(
+        [
+            command_line,
+            "create",
+            "train",
+            "--image",
+            "quay.io/me/train",
+            "-n",
+            "ns",
+            "--dry-run=client",
+            "-o",
+            "json",
+            *flags,
+        ],
+        check=True,
+        capture_output=True,
+        env={**os.environ, "KUBECONFIG": "/nonexistent"},
+    )
+    assert MPIJob("train", "ns", image="quay.io/me/train", **options).manifest == json.loads(run.stdout)
+
+
+WRONG = {
+    "workers": ({"workers": 0}, "workers: 0 is not allowed; use 1 or more"),
+    "no workers": ({"workers": None}, "workers: None is not allowed; use a whole number, 1 or more"),
+    "workers as text": ({"workers": "4"}, "workers: '4' is not allowed; use a whole number, 1 or more"),
+    "slots": ({"slots_per_worker": 0}, "slots_per_worker: 0 is not allowed; use 1 or more"),
+    "retries": ({"retries": -1}, "retries: -1 is not allowed; use 0 or more"),
+    "user": ({"run_as_user": 0}, "run_as_user: 0 is not allowed; use 1 or more"),
+    "deadline": (
+        {"deadline": "4 hours"},
+        "deadline: '4 hours' is not allowed; use 1 second or more, such as '4h' or 3600",
+    ),
+    "image": ({"image": None}, "image: is missing; name an image, or a runtime, which brings one"),
+    "command": ({"command": []}, "command: is missing; use 'python train.py' or ['python', 'train.py']"),
+    "blank command": ({"command": "  "}, "command: is missing; use 'python train.py' or ['python', 'train.py']"),
+    "quote": ({"command": "echo 'a"}, 'command: "echo \'a" cannot be read: No closing quotation'),
+    "implementation": (
+        {"mpi_implementation": "MyMPI"},
+        "mpi_implementation: 'MyMPI' is not allowed; use one of OpenMPI, Intel, MPICH",
+    ),
+    "memory": (
+        {"resources": ResourceRequirements(memory="16 GB")},
+        "resources.memory: '16 GB' is not allowed; use a quantity above 0 such as '16Gi'",
+    ),
+    "memory in bytes": (
+        {"resources": ResourceRequirements(memory=64)},
+        "resources.memory: 64 is 64 bytes; use a unit, such as '16Gi'",
+    ),
+    "memory in bytes as text": (
+        {"resources": {"memory": "64"}},
+        "resources.memory: '64' is 64 bytes; use a unit, such as '16Gi'",
+    ),
+    "memory in thousandths of bytes": (
+        {"resources": {"memory": "400m"}},
+        "resources.memory: '400m' is 0.4 bytes; use a unit, such as '16Gi'",
+    ),
+    "storage in bytes": (
+        {"resources": {"ephemeral-storage": 10}},
+        "resources.ephemeral-storage: 10 is 10 bytes; use a unit, such as '16Gi'",
+    ),
+    "memory as CPUs": (
+        {"resources": {"cpu": "16Gi"}},
+        "resources.cpu: '16Gi' is 1.71799e+10 CPUs; use CPUs, such as 4 or '500m'",
+    ),
+    "half a device": (
+        {"resources": {"rdma/hca": 0.5}},
+        "resources.rdma/hca: 0.5 is not allowed; devices are whole, such as 1",
+    ),
+    "other resources as list": (
+        {"resources": ResourceRequirements(other=["rdma/hca"])},  # type: ignore[arg-type]
+        "resources.other: ['rdma/hca'] is not allowed; use a mapping, such as {'rdma/hca': 1}",
+    ),
+    "name of a GPU": (
+        {"resources": ResourceRequirements(gpu=1, gpu_resource="nvidia")},
+        "resources.gpu_resource: 'nvidia' is not the name of a device; use one such as 'nvidia.com/gpu'",
+    ),
+    "resource that is none": (
+        {"resources": {"cpus": 4}},
+        "resources: 'cpus' is not the name of a resource; use cpu, memory, gpu, ephemeral-storage, or a name with a "
+        "domain, such as 'nvidia.com/gpu'",
+    ),
+    "requests": (
+        {"resources": {"requests": {"cpu": 4}}},
+        "resources: 'requests' is not the name of a resource; use cpu, memory, gpu, ephemeral-storage, or a name with "
+        "a domain, such as 'nvidia.com/gpu'",
+    ),
+    "number of a resource": (
+        {"resources": {4: "cpu"}},
+        "resources: 4 is not the name of a resource; use cpu, memory, gpu, ephemeral-storage, or a name with a domain, "
+        "such as 'nvidia.com/gpu'",
+    ),
+    "gpu": ({"resources": {"nvidia.com/gpu": "1.5"}}, "resources.gpu: '1.5' is not allowed; use 0 or more"),
+    "env": ({"env": {"SEED": 7}}, "env['SEED']: 7 is not allowed; use text, such as '7'"),
+    "variable": (
+        {"env": {"a b": "7"}},
+        "env: 'a b' is not the name of a variable; use letters, digits, '_', '-' and '.'",
+    ),
+    "mount": (
+        {"volume_mounts": [{"name": "data"}]},
+        "volume_mounts[0]: mountPath missing; use {'name': 'data', 'mountPath': '/data'}",
+    ),
+    "name": (
+        {"name": "Train_1"},
+        "name: 'Train_1' is not allowed; use lower-case letters, digits and '-', with a letter first and no '-' at the "
+        "end",
+    ),
+    "image with a blank": (
+        {"image": "quay.io/me train"},
+        "image: 'quay.io/me train' is not allowed; use a name such as 'quay.io/me/train:1'",
+    ),
+    "image with a scheme": (
+        {"image": "https://quay.io/me/train"},
+        "image: 'https://quay.io/me/train' is not allowed; use a name such as 'quay.io/me/train'",
+    ),
+    "image in upper case": (
+        {"image": "quay.io/Me/train"},
+        "image: 'quay.io/Me/train' is not allowed; use a name such as 'quay.io/me/train'",
+    ),
+    "image without a tag behind the colon": (
+        {"image": "quay.io/me/train:"},
+        "image: 'quay.io/me/train:' is not allowed; use a name such as 'quay.io/me/train:1'",
+    ),
+    "image with a short digest": (
+        {"image": "quay.io/me/train@sha256:123"},
+        "image: 'quay.io/me/train@sha256:123' is not allowed; use a name such as 'quay.io/me/train:1'",
+    ),
+    "image of another kind": (
+        {"image": 7},
+        "image: 7 is not allowed; use a name such as 'quay.io/me/train:1'",
+    ),
+    "command of another kind": (
+        {"command": {"python": "train.py"}},
+        "command: {'python': 'train.py'} is not allowed; use text, or a list of text, such as ['python', 'train.py']",
+    ),
+    "deadline as truth": (
+        {"deadline": True},
+        "deadline: True is not allowed; use 1 second or more, such as '4h' or 3600",
+    ),
+    "resources": (
+        {"resources": "4"},
+        "resources: '4' is not allowed; use ResourceRequirements(cpu=4), or a mapping such as {'cpu': 4}",
+    ),
+    "launcher": (
+        {"launcher_resources": {"cpu": "-1"}},
+        "launcher_resources.cpu: '-1' is not allowed; use a quantity above 0 such as 4 or '500m'",
+    ),
+    "env as list": (
+        {"env": ["A=1"]},
+        "env: ['A=1'] is not allowed; use a mapping, such as {'NAME': 'value'}",
+    ),
+    "label": (
+        {"labels": {"team": "a b"}},
+        "labels['team']: 'a b' is not allowed; use up to 63 letters, digits, '-', '_' and '.', with a letter or digit "
+        "at both ends",
+    ),
+    "name of a label": (
+        {"labels": {"my label": "a"}},
+        "labels: 'my label' is not the name of a label; use up to 63 letters, digits, '-', '_' and '.', if needed "
+        "behind a domain and '/'",
+    ),
+    "annotation as number": (
+        {"annotations": {"note": 1}},
+        "annotations['note']: 1 is not allowed; use text, such as '1'",
+    ),
+    "long annotation": (
+        {"annotations": {"note": "x" * (256 << 10)}},
+        "annotations: 262148 bytes are not allowed; use 262144 or less in all",
+    ),
+    "annotation": (
+        {"annotations": {"my note": "x"}},
+        "annotations: 'my note' is not the name of an annotation; use up to 63 letters, digits, '-', '_' and '.', if "
+        "needed behind a domain and '/'",
+    ),
+    "node": (
+        {"node_selector": {"gpu": True}},
+        "node_selector['gpu']: True is not allowed; use text, such as 'True'",
+    ),
+    "volumes": (
+        {"volumes": [{"emptyDir": {}}]},
+        "volumes[0]: name missing; use {'name': 'data', 'emptyDir': {}}",
+    ),
+    "volume of an unknown source": (
+        {"volumes": [{"name": "data", "emptydir": {}}]},
+        "volumes[0].emptydir: is not the source of a volume; did you mean emptyDir?; use one such as emptyDir, "
+        "persistentVolumeClaim, configMap, secret, nfs, csi, ephemeral, projected",
+    ),
+    "volume without a source": (
+        {"volumes": [{"name": "data"}]},
+        "volumes[0]: has no source; use {'name': 'data', 'emptyDir': {}}",
+    ),
+    "volume of two sources": (
+        {"volumes": [{"name": "data", "emptyDir": {}, "configMap": {"name": "c"}}]},
+        "volumes[0]: has 2 sources (emptyDir, configMap); use one",
+    ),
+    "field of a volume": (
+        {"volumes": [{"name": "data", "persistentVolumeClaim": {"claim": "data"}}]},
+        "2 problems:\n  - volumes[0].persistentVolumeClaim.claimName: is missing\n"
+        "  - volumes[0].persistentVolumeClaim.claim: unknown field",
+    ),
+    "name of a volume": (
+        {"volumes": [{"name": "my_data", "emptyDir": {}}]},
+        "volumes[0].name: 'my_data' is not allowed; use up to 63 lower-case letters, digits and '-', with a letter or "
+        "digit at both ends",
+    ),
+    "volume twice": (
+        {"volumes": [{"name": "data", "emptyDir": {}}, {"name": "data", "emptyDir": {}}]},
+        "volumes[1].name: 'data' is used twice",
+    ),
+    "path of a mount": (
+        {"volume_mounts": [{"name": "data", "mountPath": "data"}]},
+        "volume_mounts[0].mountPath: 'data' is not allowed; use a path that begins with '/' and has no ':', such as "
+        "'/data'",
+    ),
+    "field of a mount": (
+        {"volume_mounts": [{"name": "data", "mountPath": "/data", "readonly": True}]},
+        "volume_mounts[0].readonly: unknown field",
+    ),
+    "volumes as mapping": (
+        {"volumes": {"name": "data"}},
+        "volumes: {'name': 'data'} is not allowed; use a list, such as [{'name': 'data', 'emptyDir': {}}]",
+    ),
+    "queue": (
+        {"queue": "My Queue"},
+        "queue: 'My Queue' is not the name of a LocalQueue; use lower-case letters, digits, '-' and '.', with a letter "
+        "or digit at both ends",
+    ),
+    "priority class": (
+        {"priority": 7},
+        "priority: 7 is not the name of a PriorityClass; use lower-case letters, digits, '-' and '.', with a letter or "
+        "digit at both ends",
+    ),
+    "connections": (
+        {"connections": "s3"},
+        "connections: 's3' is not allowed; use a list, such as ['my-connection']",
+    ),
+    "connection": (
+        {"connections": ["s3", "a/b"]},
+        "connections[1]: 'a/b' is not the name of a data connection; use lower-case letters, digits, '-' and '.', with "
+        "a letter or digit at both ends",
+    ),
+    "suspend": ({"suspend": "yes"}, "suspend: 'yes' is not allowed; use True or False"),
+    "mlflow": (
+        {"mlflow_tracking_uri": ""},
+        "mlflow_tracking_uri: '' is not allowed; use a URL, such as 'https://mlflow.example.com'",
+    ),
+    "name of a runtime": (
+        {"runtime": "my runtime"},
+        "runtime: 'my runtime' is not the name of a runtime; use lower-case letters, digits, '-' and '.', with a "
+        "letter or digit at both ends",
+    ),
+    "runtime": (
+        {"runtime": "mpi", "retries": 3},
+        "retries: cannot be combined with runtime; the runtime determines how often its jobs are tried again",
+    ),
+    "priority": (
+        {"runtime": "mpi", "priority": "high"},
+        "priority: needs a queue: a TrainJob has a priority in a queue alone",
+    ),
+}
+
+
+@pytest.mark.parametrize("job_class", [MPIJob, aio.MPIJob])
+@pytest.mark.parametrize("name", WRONG)
+def test_bad_input_raises_before_any_request(name: str, job_class: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", "/nonexistent")
+    options, message = WRONG[name]
+    with pytest.raises(InvalidJobError) as invalid:
+        job_class(**{"name": "train", **GOOD, **options})
+    assert str(invalid.value) == message
+
+
+def client_of(face: Any) -> Any:
+    """A client whose API server nobody may ask."""
+    configuration = kubernetes.client.Configuration(host="http://127.0.0.1:1")
+    client = face.TrainingClient("ns", configuration=configuration)
+    driver = face.client_driver(client)
+
+    async def fail(*arguments: Any, **options: Any) -> Any:
+        raise AssertionError("a request was sent")
+
+    driver.request = driver.stream = driver.post = fail
+    return client
+
+
+def job_of(client: Any, face: Any) -> Any:
+    return face.MPIJob("train", "ns", client=client, **GOOD)
+
+
+DURATION = "use 0 or more seconds, or text such as '30s', '4h' or '1h30m'"
+OBJECT_NAME = "use lower-case letters, digits, '-' and '.', with a letter or digit at both ends"
+NAMESPACE = "use up to 63 lower-case letters, digits and '-', with a letter or digit at both ends"
+WEBHOOK = "use a URL with http or https, such as 'https://example.com/hook'"
+NO_JOBS = "use a job, such as client.get_job('train') returns, or a list of jobs"
+PHASES = ", ".join(phase.value for phase in Phase)
+# Calls of a client, or of a job, and what is raised.
+WRONG_CALLS: dict[str, tuple[str, str, tuple[Any, ...], dict[str, Any], str]] = {
+    "timeout as truth": (
+        "job",
+        "wait_for_completion",
+        (),
+        {"timeout": True},
+        f"timeout: True is not allowed; {DURATION}",
+    ),
+    "timeout in words": (
+        "job",
+        "wait_for_completion",
+        ("4 hours",),
+        {},
+        f"timeout: '4 hours' is not allowed; {DURATION}",
+    ),
+    "timeout below 0": ("job", "wait_for_completion", (-1,), {}, f"timeout: -1 is not allowed; {DURATION}"),
+    "timeout that is none": (
+        "job",
+        "wait_for_completion",
+        (float("nan"),),
+        {},
+        f"timeout: nan is not allowed; {DURATION}",
+    ),
+    "timeout as list": ("job", "wait_for_completion", ([1],), {}, f"timeout: [1] is not allowed; {DURATION}"),
+    "callback": (
+        "job",
+        "wait_for_completion",
+        (),
+        {"on_phase": "print"},
+        "on_phase: 'print' cannot be called; use a function that takes a JobStatus, such as print",
+    ),
+    "webhook without a scheme": (
+        "job",
+        "wait_for_completion",
+        (),
+        {"webhook": "example.com/hook"},
+        f"webhook: 'example.com/hook' is not allowed; {WEBHOOK}",
+    ),
+    "webhook of another scheme": (
+        "job",
+        "wait_for_completion",
+        (),
+        {"webhook": "ftp://example.com"},
+        f"webhook: 'ftp://example.com' is not allowed; {WEBHOOK}",
+    ),
+    "webhook with a bad port": (
+        "job",
+        "wait_for_completion",
+        (),
+        {"webhook": "http://example.com:99999/"},
+        f"webhook: 'http://example.com:99999/' is not allowed; {WEBHOOK}",
+    ),
+    "webhook of another kind": (
+        "job",
+        "wait_for_completion",
+        (),
+        {"webhook": 7},
+        f"webhook: 7 is not allowed; {WEBHOOK}",
+    ),
+    "all that is wrong with waiting": (
+        "client",
+        "wait_for_job",
+        ("A B", "N S"),
+        {"until": "Done", "timeout": True, "on_phase": 1, "webhook": "x"},
+        f"6 problems:\n  - name: 'A B' is not allowed; {OBJECT_NAME}\n"
+        f"  - namespace: 'N S' is not allowed; {NAMESPACE}\n"
+        f"  - until: 'Done' is not a phase; use {PHASES}\n  - timeout: True is not allowed; {DURATION}\n"
+        "  - on_phase: 1 cannot be called; use a function that takes a JobStatus, such as print\n"
+        f"  - webhook: 'x' is not allowed; {WEBHOOK}",
+    ),
+    "phase": ("job", "wait_for_phase", ([],), {}, f"until: [] is not a phase; use {PHASES}"),
+    "jobs to wait for": ("client", "wait_for_jobs", (["train"],), {}, f"jobs: ['train'] is not allowed; {NO_JOBS}"),
+    "webhook of many": (
+        "client",
+        "wait_for_jobs",
+        ([],),
+        {"webhook": "x"},
+        f"webhook: 'x' is not allowed; {WEBHOOK}",
+    ),
+    "jobs to create": ("client", "create_jobs", ("train",), {}, f"jobs: 'train' is not allowed; {NO_JOBS}"),
+    "jobs to delete": ("client", "delete_jobs", ([None],), {}, f"jobs: [None] is not allowed; {NO_JOBS}"),
+    "job to save": ("client", "save_template", ("t", "train"), {}, f"job: ['train'] is not allowed; {NO_JOBS}"),
+    "job to create": (
+        "client",
+        "create_job",
+        ("Train_1",),
+        {
+            "job_kind": "PyTorchJob",
+            "num_workers": 0,
+            "container_image": "quay.io/me/Train",
+            "resources_per_worker": {"memory": 64},
+            "workers": 3,
+            "que": "q",
+            "dry_run": "yes",
+            "after": "other",
+        },
+        "10 problems:\n  - job_kind: 'PyTorchJob' is not allowed; use one of MPIJob, TrainJob\n"
+        "  - workers: is not an option; use num_workers\n"
+        "  - que: is not an option; did you mean queue?; use annotations, command, connections, deadline, env, labels, "
+        "launcher_resources, mlflow_tracking_uri, mpi_implementation, node_selector, priority, queue, retries, "
+        "run_as_user, runtime, suspend, volume_mounts, volumes\n"
+        "  - dry_run: 'yes' is not allowed; use 'client', 'server' or None\n"
+        f"  - after: 'other' is not allowed; {NO_JOBS}\n"
+        "  - name: 'Train_1' is not allowed; use lower-case letters, digits and '-', with a letter first and no '-' at "
+        "the end\n"
+        "  - num_workers: 0 is not allowed; use 1 or more\n"
+        "  - container_image: 'quay.io/me/Train' is not allowed; use a name such as 'quay.io/me/train'\n"
+        "  - command: is missing; use 'python train.py' or ['python', 'train.py']\n"
+        "  - resources_per_worker.memory: 64 is 64 bytes; use a unit, such as '16Gi'",
+    ),
+    "namespace": ("client", "get_job", ("train", "../other"), {}, f"namespace: '../other' is not allowed; {NAMESPACE}"),
+    "namespace of a list": ("client", "list_jobs", ("a/b",), {}, f"namespace: 'a/b' is not allowed; {NAMESPACE}"),
+    "labels as mapping": (
+        "client",
+        "list_jobs",
+        (),
+        {"labels": {"team": "a", "tier": "x"}},
+        "labels: {'team': 'a', 'tier': 'x'} is not allowed; use text, such as 'team=a,tier=x'",
+    ),
+    "label selector": (
+        "client",
+        "list_jobs",
+        (),
+        {"labels": "team in (a,b),x y"},
+        "labels: 'x y' is not part of a label selector; use text such as 'team=a,tier in (x,y)'",
+    ),
+    "phase of a list": ("client", "list_jobs", (), {"phase": "Done"}, f"phase: 'Done' is not a phase; use {PHASES}"),
+    "kind": (
+        "client",
+        "delete_job",
+        ("train",),
+        {"job_kind": "Job"},
+        "job_kind: 'Job' is not allowed; use one of MPIJob, TrainJob",
+    ),
+    "template": ("client", "create_from_template", ("T 1",), {}, f"template: 'T 1' is not allowed; {OBJECT_NAME}"),
+    "changes of a template": (
+        "client",
+        "create_from_template",
+        ("t",),
+        {"changes": {"workers": 0}},
+        "workers: 0 is not allowed; use 1 or more",
+    ),
+    "all that is wrong with a clone": (
+        "job",
+        "clone",
+        ("A B",),
+        {
+            "queue": "A B",
+            "image": "quay.io/me/Train",
+            "memory": 64,
+            "cpu": "16Gi",
+            "gpu": 0.5,
+            "env": {"a b": "1"},
+            "labels": {"team": "a b"},
+            "deadline": True,
+            "suspend": "no",
+            "runtime": 7,
+            "command": "echo 'a",
+            "worker": 3,
+            "spec.": 1,
+        },
+        "14 problems:\n"
+        "  - new_name: 'A B' is not allowed; use lower-case letters, digits and '-', with a letter first and no '-' at "
+        "the end\n"
+        f"  - queue: 'A B' is not the name of a LocalQueue; {OBJECT_NAME}\n"
+        "  - image: 'quay.io/me/Train' is not allowed; use a name such as 'quay.io/me/train'\n"
+        "  - memory: 64 is 64 bytes; use a unit, such as '16Gi'\n"
+        "  - cpu: '16Gi' is 1.71799e+10 CPUs; use CPUs, such as 4 or '500m'\n"
+        "  - gpu: 0.5 is not allowed; devices are whole, such as 1\n"
+        "  - env: 'a b' is not the name of a variable; use letters, digits, '_', '-' and '.'\n"
+        "  - labels['team']: 'a b' is not allowed; use up to 63 letters, digits, '-', '_' and '.', with a letter or "
+        "digit at both ends\n"
+        "  - deadline: True is not allowed; use 1 second or more, such as '4h' or 3600\n"
+        "  - suspend: 'no' is not allowed; use True or False\n"
+        f"  - runtime: 7 is not the name of a runtime; {OBJECT_NAME}\n"
+        '  - command: "echo \'a" cannot be read: No closing quotation\n'
+        "  - worker: cannot be changed; did you mean workers?; use workers, slots_per_worker, image, command, cpu, "
+        "memory, gpu, env, labels, queue, runtime, deadline, suspend, or a path such as 'spec.slotsPerWorker'\n"
+        "  - spec.: is no path; use one such as 'spec.slotsPerWorker'",
+    ),
+    "update": (
+        "client",
+        "update_job",
+        ("train", "B_1"),
+        {"queue": 7, "dry_run": "yes"},
+        "3 problems:\n  - new_name: 'B_1' is not allowed; use lower-case letters, digits and '-', with a letter first "
+        "and no '-' at the end\n  - dry_run: 'yes' is not allowed; use 'client', 'server' or None\n"
+        f"  - queue: 7 is not the name of a LocalQueue; {OBJECT_NAME}",
+    ),
+    "all that is wrong with logs": (
+        "client",
+        "get_job_logs",
+        ("train",),
+        {"ranks": "4-1", "worker_index": -1, "all_pods": True, "since": True, "tail": 1.5, "pattern": "("},
+        "6 problems:\n  - ranks: '4-1' is not allowed; use numbers from 0, such as 3, [0, 4] or '0,4-7'\n"
+        "  - worker_index: -1 is not allowed; use 0 or more\n  - tail: 1.5 is not allowed; use 0 or more\n"
+        "  - all_pods: cannot be combined with worker_index; use one of them\n"
+        "  - since: True is not allowed; use seconds, text such as '10m', or a datetime\n"
+        "  - pattern: '(' is not a regular expression: missing ), unterminated subpattern at position 0",
+    ),
+    "grace period": (
+        "job",
+        "cancel",
+        (),
+        {"grace_period": "2 min"},
+        f"grace_period: '2 min' is not allowed; {DURATION}",
+    ),
+    "timeout of a deletion": (
+        "job",
+        "delete",
+        (),
+        {"wait": True, "timeout": True},
+        f"timeout: True is not allowed; {DURATION}",
+    ),
+    "dry run": ("job", "create", (), {"dry_run": True}, "dry_run: True is not allowed; use 'client', 'server' or None"),
+    "job to wait for": ("job", "create", (), {"after": 3}, f"after: 3 is not allowed; {NO_JOBS}"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_CALLS)
+def test_bad_calls_raise_before_any_request(name: str, face: Any) -> None:
+    on, method, arguments, options, message = WRONG_CALLS[name]
+    client = client_of(face)
+    target = client if on == "client" else job_of(client, face)
+    with pytest.raises(InvalidJobError) as invalid:
+        getattr(target, method)(*arguments, **options)
+    assert str(invalid.value) == message
+    client.close()
+
+
+@pytest.mark.parametrize("ranks", ["", "4-1", "a", [-1], [True], "1,,2", 1.5, []])
+def test_bad_ranks_are_told(ranks: Any, face: Any) -> None:
+    client = client_of(face)
+    with pytest.raises(InvalidJobError, match=r"ranks: .* is not allowed; use numbers from 0"):
+        job_of(client, face).get_logs(ranks=ranks)
+    client.close()
+
+
+WRONG_CLIENTS: dict[str, tuple[dict[str, Any], str]] = {
+    "namespace": ({"namespace": "My Project"}, f"namespace: 'My Project' is not allowed; {NAMESPACE}"),
+    "kubeconfig": ({"kubeconfig": 7}, "kubeconfig: 7 is not allowed; use the path of a file"),
+    "context": ({"context": 7}, "context: 7 is not allowed; use the name of a context"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_CLIENTS)
+def test_bad_clients_raise(name: str, face: Any) -> None:
+    options, message = WRONG_CLIENTS[name]
+    with pytest.raises(InvalidJobError) as invalid:
+        face.TrainingClient(**options)
+    assert str(invalid.value) == message
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"patience": "5m"}, "retry.patience: '5m' is not allowed; use seconds, 0 or more"),
+        ({"patience": -1}, "retry.patience: -1 is not allowed; use seconds, 0 or more"),
+        ({"initial": 0}, "retry.initial: 0 is not allowed; use seconds, above 0"),
+        ({"maximum": True}, "retry.maximum: True is not allowed; use seconds, above 0"),
+    ],
+)
+def test_bad_retry_policies_are_told(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidJobError) as invalid:
+        RetryPolicy(**options)
+    assert str(invalid.value) == message
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        "train",
+        "quay.io/me/train",
+        "quay.io/me/train:1.0_a-b",
+        "localhost:5000/a__b/c---d",
+        "[::1]:5000/train",
+        "image-registry.openshift-image-registry.svc:5000/ns/train:latest",
+        "quay.io/me/train@sha256:" + "0a" * 32,
+        "quay.io/me/train:1@sha256:" + "0a" * 32,
+        "${IMAGE:-quay.io/me/train}",
+    ],
+)
+def test_images_of_all_forms_are_taken(image: str) -> None:
+    MPIJob("train", image=image, command="x")
+
+
+@pytest.mark.parametrize(
+    "labels", ["", "a", "!a", "a=b", "a==b", "a!=b", "x.org/a=b, c", "a in (b, c),d notin (e)", "a in (b)", "a="]
+)
+def test_label_selectors_of_all_forms_are_taken(labels: str) -> None:
+    assert _validate.of_selector(labels) == []
+
+
+def test_yaml_that_cannot_be_read_is_told() -> None:
+    for source in ("/nonexistent.yaml", Path("/nonexistent")):
+        with pytest.raises(InvalidJobError, match=r"source: the file /nonexistent.* cannot be read"):
+            MPIJob.from_yaml(source)
+    with pytest.raises(InvalidJobError, match="source: 7 is not allowed"):
+        MPIJob.from_yaml(7)  # type: ignore[arg-type]
+
+
+def test_every_option_has_a_bad_input_that_names_it() -> None:
+    named = {message.partition(":")[0].partition("[")[0].partition(".")[0] for _, message in WRONG.values()}
+    named = {name for name in named if not name.endswith(" problems")}
+    assert named == set(_spec.JobSpec.__dataclass_fields__)
+
+
+def test_all_problems_are_told_at_once() -> None:
+    with pytest.raises(InvalidJobError) as invalid:
+        MPIJob("Train_1", workers=0)
+    assert [problem.field for problem in invalid.value.problems] == ["name", "workers", "image", "command"]
+
+
+@pytest.mark.parametrize("namespace", ["", "My Project", "a/b", 7])
+def test_a_namespace_that_none_can_have_is_told(namespace: Any) -> None:
+    with pytest.raises(InvalidJobError, match=r"namespace: .* is not allowed; use up to 63 lower-case letters"):
+        MPIJob("train", namespace, **GOOD)
+
+
+def test_resources_of_all_kinds_are_taken() -> None:
+    resources = {"cpu": 4, "gpu": 1, "ephemeral-storage": "1Gi", "hugepages-2Mi": "64Mi", "rdma/hca": 1}
+    MPIJob("train", resources=resources, **GOOD)
+
+
+def test_a_name_has_room_for_its_workers() -> None:
+    MPIJob("a" * 54, workers=1, **GOOD)
+    with pytest.raises(InvalidJobError, match="with 11 workers at most 53 are allowed"):
+        MPIJob("a" * 54, workers=11, **GOOD)
+
+
+def test_a_mount_without_a_volume_is_a_claim() -> None:
+    job = MPIJob(
+        "train",
+        volume_mounts=[{"name": "training-data", "mountPath": "/data"}],
+        volumes=[{"name": "scratch", "emptyDir": {}}],
+        **GOOD,
+    )
+    pod = job.manifest["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]
+    assert pod["volumes"] == [
+        {"name": "scratch", "emptyDir": {}},
+        {"name": "training-data", "persistentVolumeClaim": {"claimName": "training-data"}},
+    ]
+    assert pod["containers"][0]["volumeMounts"] == [{"name": "training-data", "mountPath": "/data"}]
+
+
+def test_durations_of_all_forms() -> None:
+    for deadline in ("1h30m", 5400, timedelta(minutes=90)):
+        job = MPIJob("train", deadline=deadline, **GOOD)
+        assert job.manifest["spec"]["runPolicy"]["activeDeadlineSeconds"] == 5400
+
+
+def test_mlflow_is_a_variable_of_every_rank() -> None:
+    job = MPIJob("train", mlflow_tracking_uri="http://mlflow", **GOOD)
+    for role in job.manifest["spec"]["mpiReplicaSpecs"].values():
+        assert role["template"]["spec"]["containers"][0]["env"] == [
+            {"name": "MLFLOW_TRACKING_URI", "value": "http://mlflow"}
+        ]
+
+
+def test_yaml_with_unknown_fields_is_refused_with_all_of_them() -> None:
+    with pytest.raises(InvalidJobError) as invalid:
+        MPIJob.from_yaml("""
+apiVersion: kubeflow.org/v2beta1
+kind: MPIJob
+metadata: {name: train}
+spec:
+  slotsPerWorkr: 2
+  mpiReplicaSpecs:
+    Launcher: {template: {spec: {containers: [{name: a, imag: b}]}}}
+""")
+    assert [str(problem) for problem in invalid.value.problems] == [
+        "spec.mpiReplicaSpecs.Launcher.template.spec.containers[0].imag: unknown field",
+        "spec.slotsPerWorkr: unknown field",
+    ]
+
+
+@pytest.mark.parametrize("rest", ["", "metadata: [train]", "metadata: {name: train}"])
+@pytest.mark.parametrize("kind", [_spec.MPI_JOB, _spec.TRAIN_JOB])
+def test_yaml_without_a_name_or_a_specification_is_refused(kind: Any, rest: str) -> None:
+    with pytest.raises(InvalidJobError, match="is missing"):
+        MPIJob.from_yaml(f"apiVersion: {kind.api_version}\nkind: {kind.kind}\n{rest}\n")
+
+
+def test_the_samples_are_read() -> None:
+    for sample in ("pi", "train"):
+        assert MPIJob.from_yaml(ROOT / "config" / "samples" / f"{sample}.yaml").name == sample
