@@ -1,0 +1,74 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"opendatahub.io/mpijob/internal/jobs"
+	"opendatahub.io/mpijob/internal/version"
+)
+
+// bearer matches tokens (RFC 6750).
+var bearer = regexp.MustCompile(`^[A-Za-z0-9._~+/=-]+$`)
+
+// maxToken is the length of a token that fits a cookie.
+const maxToken = 3800
+
+// logIn keeps a token in a cookie that no script can read, if the API server accepts the token.
+func (s *Server) logIn(w http.ResponseWriter, r *http.Request) {
+	var login Login
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 8<<10)).Decode(&login); err != nil {
+		writeProblem(w, http.StatusUnprocessableEntity, Problem{Code: "Invalid", Message: "the request is not a login"})
+		return
+	}
+	token := strings.TrimSpace(login.Token)
+	if len(token) > maxToken || !bearer.MatchString(token) {
+		writeProblem(w, http.StatusUnprocessableEntity, Problem{Code: "Invalid", Message: "this is not a token; copy the whole output of oc whoami --show-token"})
+		return
+	}
+	user, err := s.users.find(token)
+	if err == nil {
+		_, err = user.identify(r.Context())
+	}
+	switch {
+	case apierrors.IsUnauthorized(err):
+		writeProblem(w, http.StatusUnauthorized, Problem{Code: "Unauthorized", Message: "the cluster does not accept this token; it may have expired"})
+		return
+	case err != nil:
+		writeError(w, r, err)
+		return
+	}
+	http.SetCookie(w, loginCookie(token))
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// logOut removes the cookie.
+func (s *Server) logOut(w http.ResponseWriter, _ *http.Request) {
+	cookie := loginCookie("")
+	cookie.MaxAge = -1
+	http.SetCookie(w, cookie)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func loginCookie(token string) *http.Cookie {
+	return &http.Cookie{Name: cookieName, Value: token, Path: "/", HttpOnly: true, Secure: true, SameSite: http.SameSiteStrictMode}
+}
+
+// me returns who is logged in.
+func (s *Server) me(c *call) (any, error) {
+	name, err := c.identify(c.ctx)
+	if err != nil {
+		return nil, err
+	}
+	everywhere, err := c.may(c.ctx, "create", resourceOf(jobs.Kinds()[0]).GroupResource(), "")
+	if err != nil {
+		return nil, fmt.Errorf("read rights: %w", err)
+	}
+	credential, _ := credentialOf(c.Request, s.options.TrustProxy)
+	return Me{Name: name, Version: version.Get().Version, Program: s.options.Program, CanLogOut: credential.ours, CreateAnywhere: everywhere}, nil
+}

@@ -1,0 +1,208 @@
+package dashboard
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"opendatahub.io/mpijob/internal/jobs"
+)
+
+const (
+	// maxSamples is the number of samples of a line in a chart, metricsStep the shortest time between two.
+	maxSamples  = 240
+	metricsStep = 15 * time.Second
+	// maxMetrics limits what is read of a response of Prometheus, in bytes.
+	maxMetrics = 8 << 20
+)
+
+// prometheus asks Prometheus, or Thanos, with the token of the user.
+type prometheus struct {
+	address string
+	client  *http.Client
+}
+
+// newPrometheus returns the client of a Prometheus; nil without an address. The file with certificates may be empty.
+func newPrometheus(address, caFile string) (*prometheus, error) {
+	if address == "" {
+		return nil, nil //nolint:nilnil // no Prometheus is not an error
+	}
+	if parsed, err := url.Parse(address); err != nil || parsed.Host == "" {
+		return nil, fmt.Errorf("--prometheus: %s is not a URL; use a value such as https://thanos-querier.openshift-monitoring.svc:9092", address)
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is one
+	if caFile != "" {
+		pem, err := os.ReadFile(caFile) //nolint:gosec // the administrator names the file
+		if err != nil {
+			return nil, fmt.Errorf("--prometheus-ca: %w", err)
+		}
+		roots := x509.NewCertPool()
+		if !roots.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("--prometheus-ca: %s contains no certificate", caFile)
+		}
+		transport.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	}
+	return &prometheus{strings.TrimSuffix(address, "/"), &http.Client{Transport: transport, Timeout: 15 * time.Second}}, nil
+}
+
+// metricQueries are the charts of a job. %s is the selector of its pods.
+var metricQueries = []struct{ title, unit, query string }{
+	{"CPU", "cores", `sum by (pod) (rate(container_cpu_usage_seconds_total{%s,container!="",container!="POD"}[2m]))`},
+	{"Memory", "bytes", `sum by (pod) (container_memory_working_set_bytes{%s,container!="",container!="POD"})`},
+	{"GPU utilization", "percent", `avg by (pod) (DCGM_FI_DEV_GPU_UTIL{%s})`},
+	{"GPU memory", "bytes", `sum by (pod) (DCGM_FI_DEV_FB_USED{%s}) * 1048576`},
+	{"Network, sent", "bytes/s", `sum by (pod) (rate(container_network_transmit_bytes_total{%s}[2m]))`},
+	{"Network, received", "bytes/s", `sum by (pod) (rate(container_network_receive_bytes_total{%s}[2m]))`},
+}
+
+// metrics returns charts of what a job's pods use: from Prometheus, else as it is now from the metrics API, else why not.
+func (s *Server) metrics(c *call) (any, error) {
+	job, err := c.findOrUID()
+	if err != nil {
+		return nil, err
+	}
+	listed, err := s.pods(c)
+	if err != nil {
+		return nil, err
+	}
+	found, _ := listed.(Pods)
+	reason := "The dashboard has no Prometheus (flag --prometheus)"
+	if s.prometheus != nil {
+		credential, _ := credentialOf(c.Request, s.options.TrustProxy)
+		charts, err := s.prometheus.charts(c.ctx, credential.token, job, found.Pods, s.now())
+		if err == nil {
+			return Metrics{Source: "Prometheus", Charts: charts}, nil
+		}
+		reason = err.Error()
+	}
+	if found.NoUsage == "" && job.Object != nil && !job.Ended() {
+		if charts := currentCharts(found.Pods, s.now()); len(charts) > 0 {
+			return Metrics{Source: "metrics.k8s.io", Reason: reason + ". The current usage is shown, from when this page was opened.", Charts: charts}, nil
+		}
+		found.NoUsage = "The metrics API (metrics.k8s.io) has no figures for these pods yet."
+	}
+	if found.NoUsage == "" {
+		found.NoUsage = "The metrics API only has figures while pods run."
+	}
+	return Metrics{Reason: reason + ". " + found.NoUsage, Charts: []Chart{}}, nil
+}
+
+// currentCharts returns charts with one sample per pod.
+func currentCharts(pods []Pod, now time.Time) []Chart {
+	cpu, memory := Chart{Title: "CPU", Unit: "cores"}, Chart{Title: "Memory", Unit: "bytes"}
+	for _, pod := range pods {
+		if pod.CPU != nil && pod.Memory != nil {
+			cpu.Lines = append(cpu.Lines, ChartLine{pod.Name, []Sample{{now.Unix(), *pod.CPU}}})
+			memory.Lines = append(memory.Lines, ChartLine{pod.Name, []Sample{{now.Unix(), float64(*pod.Memory)}}})
+		}
+	}
+	if len(cpu.Lines) == 0 {
+		return nil
+	}
+	return []Chart{cpu, memory}
+}
+
+// charts returns the charts of a job that have samples.
+func (p *prometheus) charts(ctx context.Context, token string, job jobs.Job, pods []Pod, now time.Time) ([]Chart, error) {
+	names := make([]string, 0, len(pods))
+	for _, pod := range pods {
+		names = append(names, regexp.QuoteMeta(pod.Name))
+	}
+	if len(names) == 0 {
+		return []Chart{}, nil
+	}
+	start, end := spanOf(job, now)
+	selector := fmt.Sprintf("namespace=%s,pod=~%s", strconv.Quote(job.Namespace), strconv.Quote(strings.Join(names, "|")))
+	charts := []Chart{}
+	for _, metric := range metricQueries {
+		lines, err := p.query(ctx, token, job.Namespace, fmt.Sprintf(metric.query, selector), start, end)
+		if err != nil {
+			return nil, err
+		}
+		if len(lines) > 0 {
+			charts = append(charts, Chart{Title: metric.title, Unit: metric.unit, Lines: lines})
+		}
+	}
+	return charts, nil
+}
+
+// spanOf returns from when to when a job has run.
+func spanOf(job jobs.Job, now time.Time) (start, end time.Time) {
+	status := job.Status()
+	end = now
+	if status.CompletionTime != nil {
+		end = status.CompletionTime.Time
+	}
+	start = end.Add(-time.Hour)
+	switch {
+	case status.StartTime != nil:
+		start = status.StartTime.Time
+	case job.Object != nil:
+		start = job.Object.GetCreationTimestamp().Time
+	}
+	return start, end
+}
+
+// query returns the lines of a query over a time. Thanos on OpenShift requires the namespace as a parameter.
+func (p *prometheus) query(ctx context.Context, token, namespace, query string, start, end time.Time) ([]ChartLine, error) {
+	step := max(metricsStep, end.Sub(start)/maxSamples).Round(time.Second)
+	form := url.Values{
+		"query": {query}, "namespace": {namespace}, "step": {strconv.Itoa(int(step.Seconds()))},
+		"start": {strconv.FormatInt(start.Unix(), 10)}, "end": {strconv.FormatInt(end.Unix(), 10)},
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.address+"/api/v1/query_range?namespace="+url.QueryEscape(namespace), strings.NewReader(form.Encode()))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	response, err := p.client.Do(request)
+	if err != nil {
+		return nil, errors.New("Prometheus does not answer") //nolint:staticcheck // the name of a program
+	}
+	defer func() { _ = response.Body.Close() }()
+	switch {
+	case response.StatusCode == http.StatusForbidden || response.StatusCode == http.StatusUnauthorized:
+		return nil, errors.New("you may not read the metrics of this namespace in Prometheus")
+	case response.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("Prometheus answered with status %d", response.StatusCode) //nolint:staticcheck // the name of a program
+	}
+	var answer struct {
+		Data struct {
+			Result []struct {
+				Metric map[string]string `json:"metric"`
+				Values [][2]any          `json:"values"`
+			} `json:"result"`
+		} `json:"data"`
+	}
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxMetrics)).Decode(&answer); err != nil {
+		return nil, errors.New("the response of Prometheus is not valid or too large")
+	}
+	var lines []ChartLine
+	for _, result := range answer.Data.Result {
+		line := ChartLine{Name: result.Metric["pod"], Samples: []Sample{}}
+		for _, pair := range result.Values {
+			at, _ := pair[0].(float64)
+			text, _ := pair[1].(string)
+			// NaN is not a number that a chart shows.
+			if value, err := strconv.ParseFloat(text, 64); err == nil && value == value && value < 1e300 && value > -1e300 { //nolint:gocritic // false for NaN
+				line.Samples = append(line.Samples, Sample{int64(at), value})
+			}
+		}
+		lines = append(lines, line)
+	}
+	slices.SortFunc(lines, func(a, b ChartLine) int { return strings.Compare(a.Name, b.Name) })
+	return lines, nil
+}

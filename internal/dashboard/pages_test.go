@@ -1,0 +1,333 @@
+package dashboard_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	neturl "net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/dashboard"
+	"opendatahub.io/mpijob/web"
+)
+
+// TestPages runs the journeys of web/test/browser.mjs in Chromium. `make dashboard-test` runs it; the variables SCREENSHOTS and
+// JOURNEY select a folder for screenshots, and journeys by their names.
+func TestPages(t *testing.T) {
+	needsServer(t)
+	browser := os.Getenv("CHROMIUM")
+	if browser == "" {
+		t.Skip("SKIPPED: CHROMIUM names no browser; `make dashboard-test` does")
+	}
+	if status, body := (caller{t, ""}).send("GET", "me", nil); status != 401 {
+		t.Fatalf("the server does not answer: status %d: %s", status, body)
+	}
+	tokens := namespace(t, "ml-team", "user", "viewer", "nobody")
+	// The pages list the runtimes of the cluster, as on a cluster with Kubeflow Trainer.
+	must(t, api.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "runtimes"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"trainer.kubeflow.org"}, Resources: []string{"clustertrainingruntimes"}, Verbs: []string{"get", "list"}},
+		{APIGroups: []string{"scheduling.k8s.io"}, Resources: []string{"priorityclasses"}, Verbs: []string{"list"}},
+		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list", "get"}},
+	}}))
+	must(t, api.Create(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "runtimes"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "runtimes"}, Subjects: []rbacv1.Subject{
+		{Kind: "ServiceAccount", Namespace: "ml-team", Name: "user"}, {Kind: "ServiceAccount", Namespace: "ml-team", Name: "viewer"},
+	}}))
+	tokens["admin"] = administrator(t, "ml-team")
+	tokens["other"] = namespace(t, "other-team", "user")["user"]
+	mpiJob(t, "other-team", "other-team-job", nil)
+	tokens["limited"] = namespace(t, "full-team", "user")["user"]
+	refuseJobs(t)
+	fillMLTeam(t)
+	hostileJob(t)
+
+	list, err := json.Marshal(tokens)
+	must(t, err)
+	command := exec.CommandContext(t.Context(), "node", "test/browser.mjs")
+	command.Dir = "../../web"
+	url, control := behindSwitch(t)
+	command.Env = append(os.Environ(), "DASHBOARD_URL="+url, "DASHBOARD_TOKENS="+string(list), "API_CONTROL="+control)
+	command.Stdout, command.Stderr = t.Output(), t.Output()
+	must(t, command.Run())
+}
+
+// behindSwitch starts a server that reaches the API server through a connection that POST /cut and POST /restore of the address
+// control switch.
+func behindSwitch(t *testing.T) (url, control string) {
+	t.Helper()
+	api, err := neturl.Parse(config.Host)
+	must(t, err)
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	must(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	var mu sync.Mutex
+	isCut, open := false, map[net.Conn]bool{}
+	go func() {
+		for {
+			from, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			to, err := net.Dial("tcp", api.Host)
+			mu.Lock()
+			if err != nil || isCut {
+				_ = from.Close()
+				if err == nil {
+					_ = to.Close()
+				}
+				mu.Unlock()
+				continue
+			}
+			open[from], open[to] = true, true
+			mu.Unlock()
+			for a, b := range map[net.Conn]net.Conn{from: to, to: from} {
+				go func() {
+					_, _ = io.Copy(a, b)
+					_ = a.Close()
+					_ = b.Close()
+					mu.Lock()
+					defer mu.Unlock()
+					delete(open, a)
+				}()
+			}
+		}
+	}()
+	own := rest.AnonymousClientConfig(config)
+	own.BearerToken, own.Host = ownToken, "https://"+listener.Addr().String()
+	server, err := dashboard.New(own, dashboard.Options{Assets: web.Assets()}, time.Now)
+	must(t, err)
+	server.Watch(t.Context())
+	pages := httptest.NewServer(server.Handler())
+	t.Cleanup(pages.Close)
+	switches := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		isCut = r.URL.Path == "/cut"
+		for connection := range open {
+			if isCut {
+				_ = connection.Close()
+			}
+		}
+	}))
+	t.Cleanup(switches.Close)
+	return pages.URL, switches.URL
+}
+
+// refuseJobs lets the API server refuse jobs: all in full-team, whose quota is used up, and one by its name in ml-team.
+func refuseJobs(t *testing.T) {
+	t.Helper()
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "full-team", Name: "jobs"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/mpijobs.kubeflow.org": resource.MustParse("0")}}}
+	must(t, api.Create(t.Context(), quota))
+	// The controller of quotas does not run here.
+	quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: corev1.ResourceList{"count/mpijobs.kubeflow.org": resource.MustParse("0")}}
+	must(t, api.Status().Update(t.Context(), quota))
+	for _, text := range []string{
+		`{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: refused}, spec: {matchConstraints: {resourceRules: [{apiGroups: [kubeflow.org], apiVersions: ["*"], operations: [CREATE], resources: [mpijobs]}]}, validations: [{expression: "object.metadata.name != 'refused'", message: "jobs of this name are not allowed here"}]}}`,
+		`{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicyBinding, metadata: {name: refused}, spec: {policyName: refused, validationActions: [Deny]}}`,
+	} {
+		var object unstructured.Unstructured
+		must(t, yaml.Unmarshal([]byte(text), &object.Object))
+		must(t, api.Create(t.Context(), &object))
+	}
+}
+
+// hostile is a text that runs a script where a page takes it for HTML, and writes on a terminal that takes its escapes.
+const hostile = `</script><script>window.hacked=1</script><img src=x onerror="window.hacked=1">` + "\x1b[31mred\x1b[0m\x1b]0;title\x07\u202e\r\b"
+
+// hostileJob creates a failed job with hostile texts wherever users, programs and images can put them.
+func hostileJob(t *testing.T) {
+	t.Helper()
+	job := mpiJob(t, "ml-team", "hostile", func(job *kubeflow.MPIJob) {
+		job.Annotations = map[string]string{"mpi.opendatahub.io/created-by": hostile, "openshift.io/description": hostile, "openshift.io/display-name": hostile, "example.com/link": "javascript:window.hacked=1"}
+		container := &job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeLauncher].Template.Spec.Containers[0]
+		container.Image, container.Command = "quay.io/"+hostile, []string{"sh", "-c", hostile}
+		container.Env = []corev1.EnvVar{{Name: "HOSTILE", Value: hostile}}
+	})
+	now := metav1.Now()
+	report(t, job, v1alpha1.JobReportStatus{
+		Phase: v1alpha1.PhaseFailed, Message: hostile, StartTime: &now, CompletionTime: &now, MPI: v1alpha1.MPIStatus{Implementation: "OpenMPI", Version: hostile, SlotsPerWorker: 1},
+		Pods:     []v1alpha1.PodStatus{{Role: "launcher", Name: "hostile-launcher", Node: hostile, Phase: "Failed", Reason: "<img src=x onerror=window.hacked=1>\x1b[31m"}},
+		Failure:  &v1alpha1.Failure{Code: "ProgramFailed", Pod: "hostile-launcher", LogTail: []string{"[hostile-launcher] " + hostile, "[hostile-launcher] loss=0.5 " + hostile}},
+		Training: &v1alpha1.Training{Loss: "<b>0.5</b>", Progress: "<i>5%</i>", At: now},
+		Findings: []v1alpha1.Finding{{
+			Code: "ProgramFailed", Severity: v1alpha1.SeverityError, Summary: hostile, Evidence: []string{hostile}, Affected: []string{hostile},
+			Remedies: []v1alpha1.Remedy{{Text: hostile, Action: hostile, Changes: []v1alpha1.FieldChange{{Field: "spec.slotsPerWorker", Value: hostile}}, Rerun: true}},
+		}},
+		Timeline: []v1alpha1.TimelineEntry{{Time: now, Event: "<img src=x onerror=window.hacked=1>\x1b[31m", Detail: hostile}},
+	})
+	must(t, api.Create(t.Context(), &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ml-team", GenerateName: "hostile-"}, Reason: "Hostile", Message: hostile, Type: "Warning",
+		InvolvedObject: corev1.ObjectReference{Kind: "MPIJob", Namespace: "ml-team", Name: "hostile"}, FirstTimestamp: metav1.Time{Time: now.Add(time.Minute)}, LastTimestamp: metav1.Time{Time: now.Add(time.Minute)},
+	}))
+}
+
+// fillMLTeam creates jobs in all states, as the operator reports them.
+func fillMLTeam(t *testing.T) {
+	t.Helper()
+	now := time.Now()
+	at := func(ago time.Duration) *metav1.Time { return &metav1.Time{Time: now.Add(-ago).Truncate(time.Second)} }
+	large := func(workers int32, memory, gpus string) func(*kubeflow.MPIJob) {
+		return func(job *kubeflow.MPIJob) {
+			worker := job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker]
+			worker.Replicas = new(workers)
+			worker.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{"cpu": resource.MustParse("8"), "memory": resource.MustParse(memory)},
+				Limits:   corev1.ResourceList{"memory": resource.MustParse(memory), "nvidia.com/gpu": resource.MustParse(gpus)},
+			}
+			job.Labels = map[string]string{"kueue.x-k8s.io/queue-name": "gpu-queue"}
+			job.Annotations = map[string]string{"mpi.opendatahub.io/created-by": "ada", "openshift.io/description": "Pre-training on the September data"}
+		}
+	}
+	pods := func(name string, workers int32, phase, reason string) []v1alpha1.PodStatus {
+		all := []v1alpha1.PodStatus{{Role: "launcher", Name: name + "-launcher-x7k2p", Node: "gpu-node-1", Phase: phase, Ready: phase == "Running"}}
+		for i := range workers {
+			pod := v1alpha1.PodStatus{Role: "worker", Index: i, Name: fmt.Sprintf("%s-worker-%d", name, i), Node: fmt.Sprintf("gpu-node-%d", i/2+1), Phase: phase, Ready: phase == "Running", Ranks: fmt.Sprintf("%d-%d", 2*i, 2*i+1)}
+			if reason != "" && i == workers-1 {
+				pod.Phase, pod.Ready, pod.Reason, pod.ExitCode = "Failed", false, reason, new(int32(137))
+			}
+			all = append(all, pod)
+		}
+		return all
+	}
+	mpi := v1alpha1.MPIStatus{Implementation: "OpenMPI", Version: "5.0.6", SlotsPerWorker: 2, Ranks: 8, SlotsExpected: 8, SlotsFound: 8, ConnectMilliseconds: 840}
+	used := &v1alpha1.Consumption{Until: *at(0), CPUCoreSeconds: 320_000, MemoryGiBSeconds: 1_200_000, GPUSeconds: map[string]int64{"nvidia.com/gpu": 80_000}}
+
+	report(t, mpiJob(t, "ml-team", "bert-large", large(4, "64Gi", "2")), v1alpha1.JobReportStatus{
+		Phase: v1alpha1.PhaseRunning, Message: "4 of 4 workers running, launcher running.", MPI: mpi, Workers: v1alpha1.WorkersStatus{Summary: "4/4", Wanted: 4, Ready: 4, Running: 4},
+		StartTime: at(3 * time.Hour), RunningTime: at(170 * time.Minute), Pods: pods("bert-large", 4, "Running", ""), Consumption: used,
+		PhaseTimes: []v1alpha1.PhaseTime{{Phase: "Pending", Since: *at(3 * time.Hour), Seconds: 1}, {Phase: "Queued", Since: *at(179 * time.Minute), Seconds: 420}, {Phase: "Initializing", Since: *at(171 * time.Minute), Seconds: 38}, {Phase: "Running", Since: *at(170 * time.Minute)}},
+		Training:   &v1alpha1.Training{Epoch: "7", Step: "41200", Loss: "1.8342", Progress: "62%", At: *at(time.Minute)},
+		Waited:     &v1alpha1.Waited{Backend: "kueue", Queue: "gpu-queue", Pods: 5, Seconds: 420, Until: *at(171 * time.Minute)},
+		Timeline:   []v1alpha1.TimelineEntry{{Time: *at(3 * time.Hour), Event: "Created", Detail: "by ada"}, {Time: *at(179 * time.Minute), Event: "Queued", Detail: "in gpu-queue, position 3"}, {Time: *at(171 * time.Minute), Event: "Admitted"}, {Time: *at(170 * time.Minute), Event: "Running", Detail: "launcher and 4 workers"}},
+	})
+	const memory = "spec.mpiReplicaSpecs.Worker.template.spec.containers[0].resources.limits.memory"
+	report(t, mpiJob(t, "ml-team", "resnet-horovod", large(4, "4Gi", "1")), v1alpha1.JobReportStatus{
+		Phase: v1alpha1.PhaseFailed, Message: "Worker 3 used more than its limit of 4 GiB.", MPI: mpi, Workers: v1alpha1.WorkersStatus{Summary: "0/4", Wanted: 4, Failed: 1},
+		StartTime: at(50 * time.Minute), RunningTime: at(48 * time.Minute), CompletionTime: at(3 * time.Minute), Pods: pods("resnet-horovod", 4, "Gone", "OOMKilled"), Consumption: used,
+		PhaseTimes: []v1alpha1.PhaseTime{{Phase: "Pending", Since: *at(50 * time.Minute), Seconds: 1}, {Phase: "Initializing", Since: *at(49 * time.Minute), Seconds: 94}, {Phase: "Running", Since: *at(48 * time.Minute), Seconds: 2700}, {Phase: "Failed", Since: *at(3 * time.Minute)}},
+		Failure:    &v1alpha1.Failure{Code: "OutOfMemory", Pod: "resnet-horovod-worker-3", Rank: new(int32(6)), ExitCode: new(int32(137))},
+		Findings: []v1alpha1.Finding{
+			{
+				Code: "OutOfMemory", Severity: v1alpha1.SeverityError, Summary: "Worker 3 used more than its limit of 4 GiB and was ended by the kernel 45 minutes after the start.",
+				Evidence: []string{"Container worker of resnet-horovod-worker-3: OOMKilled, exit code 137", "[resnet-horovod-launcher] mpirun noticed that process rank 6 with PID 0 on node worker-3 exited on signal 9 (Killed)"}, Affected: []string{"resnet-horovod-worker-3"},
+				Remedies: []v1alpha1.Remedy{{Text: "Raise the memory limit of the workers; for a start 8 GiB.", Action: memory + ": 8Gi", Rerun: true, Changes: []v1alpha1.FieldChange{{Field: memory, Value: "8Gi"}}}, {Text: "Use a smaller batch, such as 64 instead of 128."}, {Text: "See how memory grew.", Action: "kubectl -n ml-team top pod"}},
+			},
+			{Code: "LauncherFailed", Severity: v1alpha1.SeverityInfo, Summary: "mpirun ended all ranks because one had ended."},
+		},
+		Timeline: []v1alpha1.TimelineEntry{{Time: *at(50 * time.Minute), Event: "Created", Detail: "by ada"}, {Time: *at(48 * time.Minute), Event: "Running"}, {Time: *at(4 * time.Minute), Event: "WorkerFailed", Detail: "worker 3: OOMKilled"}, {Time: *at(3 * time.Minute), Event: "Failed", Detail: "OutOfMemory"}},
+	})
+	report(t, mpiJob(t, "ml-team", "gpt-finetune", large(8, "128Gi", "4")), v1alpha1.JobReportStatus{
+		Phase: v1alpha1.PhaseQueued, Message: "Waits in gpu-queue at position 2.", MPI: mpi, Workers: v1alpha1.WorkersStatus{Summary: "0/8", Wanted: 8}, StartTime: at(12 * time.Minute),
+		PhaseTimes: []v1alpha1.PhaseTime{{Phase: "Queued", Since: *at(12 * time.Minute)}},
+		Scheduling: &v1alpha1.SchedulingStatus{Backend: "kueue", Queue: "gpu-queue", Position: new(int32(2)), Message: "32 GPUs requested, 4 of 12 free in gpu-queue.", WaitP50: new(int64(600)), WaitP90: new(int64(2400)), Samples: 14},
+	})
+	image := mpiJob(t, "ml-team", "typo", nil)
+	report(t, image, v1alpha1.JobReportStatus{
+		Phase: v1alpha1.PhaseInitializing, Message: "The image quay.io/team/trian:1.2 cannot be pulled.", MPI: mpi, Workers: v1alpha1.WorkersStatus{Summary: "0/4", Wanted: 4}, StartTime: at(4 * time.Minute),
+		PhaseTimes: []v1alpha1.PhaseTime{{Phase: "Initializing", Since: *at(4 * time.Minute)}}, Pods: pods("typo", 4, "Pending", ""),
+		Findings: []v1alpha1.Finding{{Code: "ImagePullFailed", Severity: v1alpha1.SeverityError, Summary: "The image quay.io/team/trian:1.2 does not exist.", Remedies: []v1alpha1.Remedy{{Text: "Correct the image."}}}},
+	})
+	report(t, mpiJob(t, "ml-team", "pi", nil), v1alpha1.JobReportStatus{
+		Phase: v1alpha1.PhaseSucceeded, Message: "The launcher succeeded.", MPI: mpi, Workers: v1alpha1.WorkersStatus{Summary: "0/4", Wanted: 4, Succeeded: 4}, StartTime: at(26 * time.Hour), RunningTime: at(26 * time.Hour), CompletionTime: at(25 * time.Hour),
+		PhaseTimes: []v1alpha1.PhaseTime{{Phase: "Running", Since: *at(26 * time.Hour), Seconds: 3600}}, Pods: pods("pi", 4, "Gone", ""), Consumption: used,
+	})
+	gone := mpiJob(t, "ml-team", "deleted-job", nil)
+	report(t, gone, v1alpha1.JobReportStatus{
+		Phase: v1alpha1.PhaseFailed, MPI: mpi, StartTime: at(9 * time.Hour), CompletionTime: at(8 * time.Hour), Pods: pods("deleted-job", 2, "Gone", ""),
+		Failure: &v1alpha1.Failure{Code: "OutOfGPUMemory", Pod: "deleted-job-worker-1", LogTail: []string{
+			"[deleted-job-launcher-x7k2p] [1,0]<stdout>:epoch 1, loss 2.31", "[deleted-job-launcher-x7k2p] [1,3]<stderr>:RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB", "[deleted-job-launcher-x7k2p] <img src=x onerror=window.hacked=1> \x1b[31mred\x1b[0m",
+		}},
+		Findings: []v1alpha1.Finding{{Code: "OutOfGPUMemory", Severity: v1alpha1.SeverityError, Summary: "Rank 3 ran out of GPU memory."}},
+	})
+	must(t, api.Delete(t.Context(), gone))
+	must(t, api.Create(t.Context(), &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "ml-team", Name: "team"}}))
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "ml-team", Name: "compute"}}
+	must(t, api.Create(t.Context(), quota))
+	quota.Status = corev1.ResourceQuotaStatus{
+		Hard: corev1.ResourceList{"requests.cpu": resource.MustParse("128"), "requests.memory": resource.MustParse("1Ti"), "requests.nvidia.com/gpu": resource.MustParse("12"), "pods": resource.MustParse("50")},
+		Used: corev1.ResourceList{"requests.cpu": resource.MustParse("64"), "requests.memory": resource.MustParse("512Gi"), "requests.nvidia.com/gpu": resource.MustParse("8"), "pods": resource.MustParse("10")},
+	}
+	must(t, api.Status().Update(t.Context(), quota))
+	for _, event := range []corev1.Event{
+		{Reason: "PodsStarting", Message: "0 of 4 workers running, launcher not started.", Type: "Normal", InvolvedObject: corev1.ObjectReference{Kind: "MPIJob", Namespace: "ml-team", Name: "bert-large"}},
+		{Reason: "BackOff", Message: "Back-off pulling image", Type: "Warning", InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "ml-team", Name: "bert-large-worker-2"}, Count: 3},
+	} {
+		event.Namespace, event.GenerateName = "ml-team", "event-"
+		event.FirstTimestamp, event.LastTimestamp = metav1.Time{Time: now.Add(time.Minute)}, metav1.Time{Time: now.Add(time.Minute)}
+		must(t, api.Create(t.Context(), &event))
+	}
+	for _, text := range []string{
+		`{apiVersion: trainer.kubeflow.org/v1alpha1, kind: ClusterTrainingRuntime, metadata: {name: torch-distributed, labels: {trainer.kubeflow.org/framework: torch}}, spec: {mlPolicy: {numNodes: 1, torch: {}}, template: {spec: {replicatedJobs: []}}}}`,
+		`{apiVersion: trainer.kubeflow.org/v1alpha1, kind: ClusterTrainingRuntime, metadata: {name: mpi-openmpi, annotations: {mpi.opendatahub.io/max-workers: "16", mpi.opendatahub.io/max-gpus-per-worker: "8"}}, spec: {mlPolicy: {numNodes: 2, mpi: {numProcPerNode: 1, mpiImplementation: OpenMPI, sshAuthMountPath: /home/mpi/.ssh, runLauncherAsNode: false}}, template: {spec: {replicatedJobs: [{name: launcher, template: {spec: {template: {spec: {containers: [{name: node, image: "quay.io/opendatahub/mpi-openmpi:5"}]}}}}}, {name: node, template: {spec: {template: {spec: {containers: [{name: node, image: "quay.io/opendatahub/mpi-openmpi:5"}]}}}}}]}}}}`,
+		`{apiVersion: trainer.kubeflow.org/v1alpha1, kind: TrainJob, metadata: {name: llama-sft, namespace: ml-team}, spec: {runtimeRef: {name: torch-distributed}, trainer: {numNodes: 2}}}`,
+		`{apiVersion: kueue.x-k8s.io/v1beta2, kind: LocalQueue, metadata: {name: gpu-queue, namespace: ml-team}, spec: {clusterQueue: gpus}}`,
+	} {
+		var object unstructured.Unstructured
+		must(t, yaml.Unmarshal([]byte(text), &object.Object))
+		must(t, api.Create(t.Context(), &object))
+	}
+	test := &v1alpha1.RuntimeTest{ObjectMeta: metav1.ObjectMeta{Namespace: "ml-team", Name: "mpi-openmpi-1"}, Spec: v1alpha1.RuntimeTestSpec{RuntimeRef: v1alpha1.RuntimeReference{Name: "mpi-openmpi", Kind: "ClusterTrainingRuntime"}}}
+	must(t, api.Create(t.Context(), test))
+	test.Status = v1alpha1.RuntimeTestStatus{Phase: v1alpha1.TestPassed, Message: "All checks passed in 7 s.", Checks: []v1alpha1.RuntimeCheck{
+		{Name: v1alpha1.CheckImagePull, Result: v1alpha1.CheckPass, Milliseconds: 2100},
+		{Name: v1alpha1.CheckKeys, Result: v1alpha1.CheckPass},
+		{Name: v1alpha1.CheckConnection, Result: v1alpha1.CheckPass, Milliseconds: 310},
+		{Name: v1alpha1.CheckProcessStart, Result: v1alpha1.CheckPass, Milliseconds: 640},
+		{Name: v1alpha1.CheckRanksDistinct, Result: v1alpha1.CheckPass},
+	}}
+	must(t, api.Status().Update(t.Context(), test))
+	user := caller{t, ownToken}
+	eventually(t, "the server lists the jobs", func() bool {
+		status, _ := user.send("GET", "jobs", nil)
+		return status == 200
+	})
+}
+
+// TestStreamReportsAnOutage reads the stream of the list while the API server is away.
+func TestStreamReportsAnOutage(t *testing.T) {
+	needsServer(t)
+	token := namespace(t, "outage", "user")["user"]
+	mpiJob(t, "outage", "before", nil)
+	url, control := behindSwitch(t)
+	turn := func(to string) {
+		response, err := http.Post(control+"/"+to, "", nil)
+		must(t, err)
+		must(t, response.Body.Close())
+	}
+	eventually(t, "the server is ready", func() bool {
+		response, err := http.Get(url + "/readyz")
+		must(t, err)
+		must(t, response.Body.Close())
+		return response.StatusCode == http.StatusOK
+	})
+	events := openStreamAt(t, url, token, "jobs/stream", "")
+	if first := events.next(); first.name != "reset" {
+		t.Fatalf("the first event is %q", first.name)
+	}
+	turn("cut")
+	if event := events.next(); !strings.Contains(event.data, `"stale":"The API server does not answer`) {
+		t.Errorf("while the API server is away: %+v", event)
+	}
+	mpiJob(t, "outage", "meanwhile", nil)
+	turn("restore")
+	if event := events.next(); !strings.Contains(event.data, "meanwhile") && strings.Contains(event.data, "stale") {
+		t.Errorf("when it answers again: %+v", event)
+	}
+}

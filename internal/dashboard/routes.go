@@ -1,0 +1,40 @@
+package dashboard
+
+import "opendatahub.io/mpijob/internal/jobs"
+
+const jobPath = "/namespaces/{namespace}/jobs/{kind}/{name}"
+
+// routes returns the operations of the API.
+func (s *Server) routes() []route {
+	return []route{
+		{method: "GET", path: "/me", summary: "Who is logged in", out: Me{}, handle: s.me},
+		{method: "GET", path: "/jobs", summary: "A page of the jobs that the user may see", out: List{}, handle: s.list},
+		{method: "GET", path: "/jobs/stream", summary: "Changes of jobs, as server-sent events", out: Changes{}, stream: s.streamList},
+		{method: "POST", path: "/jobs", summary: "Create or check a job", in: SpecRequest{}, out: Draft{}, handle: s.create},
+		{method: "GET", path: jobPath, summary: "A job with its report", out: Detail{}, handle: s.detail},
+		{method: "DELETE", path: jobPath, summary: "Delete a job", out: ActionResult{}, handle: s.remove},
+		{method: "POST", path: jobPath + "/cancel", summary: "End a job that has not ended", in: CancelRequest{}, out: ActionResult{}, handle: s.cancel},
+		{method: "POST", path: jobPath + "/suspend", summary: "Suspend a job", in: struct{}{}, out: ActionResult{}, handle: s.suspend},
+		{method: "POST", path: jobPath + "/resume", summary: "Resume a job", in: struct{}{}, out: ActionResult{}, handle: s.resume},
+		{method: "POST", path: jobPath + "/clone", summary: "Run a job again with changes", in: CloneRequest{}, out: Draft{}, handle: s.clone},
+		{method: "GET", path: jobPath + "/pods", summary: "The pods of a job", out: Pods{}, handle: s.pods},
+		{method: "GET", path: jobPath + "/events", summary: "The Kubernetes events of a job", out: Events{}, handle: s.events},
+		{method: "GET", path: jobPath + "/curves", summary: "The loss and the accuracy that a job printed", out: Curves{}, handle: s.curves},
+		{method: "GET", path: jobPath + "/metrics", summary: "What the pods of a job use", out: Metrics{}, handle: s.metrics},
+		{method: "GET", path: jobPath + "/yaml", summary: "The YAML of a job", out: Manifest{}, handle: s.manifest},
+		{method: "GET", path: jobPath + "/logs", summary: "The logs of a job, as server-sent events", out: LogEvent{}, stream: s.streamLogs},
+		{method: "GET", path: "/namespaces/{namespace}/compare", summary: "Two jobs side by side", out: Comparison{}, handle: s.compare},
+		{method: "GET", path: "/namespaces", summary: "The namespaces that the user can select", out: Namespaces{}, handle: s.namespaces},
+		{method: "GET", path: "/namespaces/{namespace}/options", summary: "What a new job can use", out: Choices{}, handle: s.choices},
+		{method: "GET", path: "/namespaces/{namespace}/templates", summary: "The templates of a namespace", out: Templates{}, handle: s.templates},
+		{method: "POST", path: "/namespaces/{namespace}/templates", summary: "Save a job as a template", in: TemplateRequest{}, out: TemplateResult{}, handle: s.saveTemplate},
+		{method: "DELETE", path: "/namespaces/{namespace}/templates/{name}", summary: "Delete a template", out: ActionResult{}, handle: s.removeTemplate},
+		{method: "GET", path: "/glossary", summary: "The words that pages use", out: Glossary{}, handle: s.glossary},
+		{method: "GET", path: "/quotas", summary: "Queues and quotas", out: Quotas{}, handle: s.quotasPage},
+		{method: "GET", path: "/runtimes", summary: "Runtimes and their tests", out: Runtimes{}, handle: s.runtimesPage},
+		{method: "POST", path: "/runtimes", summary: "Create a runtime of the cluster from another", in: RuntimeCopy{}, out: ActionResult{}, handle: s.copyRuntime},
+		{method: "PUT", path: "/runtimes/{name}", summary: "Change a runtime of the cluster", in: jobs.RuntimeSettings{}, out: ActionResult{}, handle: s.changeRuntime},
+		{method: "POST", path: "/runtimetests", summary: "Test a runtime", in: TestRequest{}, out: ActionResult{}, handle: s.test},
+		{method: "GET", path: "/usage", summary: "What jobs have held", out: Usage{}, handle: s.usage},
+	}
+}

@@ -1,0 +1,225 @@
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/jobs"
+	"opendatahub.io/mpijob/internal/logs"
+	"opendatahub.io/mpijob/internal/logstream"
+)
+
+const (
+	// maxPoints is the maximum number of points of a curve. Of a longer one, evenly distributed points are shown.
+	maxPoints = 2000
+	// curveTimeout limits how long the log is read for the curves.
+	curveTimeout = 20 * time.Second
+)
+
+// curves returns what the program of a job printed about its training: the loss and the accuracy by step or epoch.
+func (s *Server) curves(c *call) (any, error) {
+	job, err := c.findOrUID()
+	if err != nil {
+		return nil, err
+	}
+	found := Curves{Points: []CurvePoint{}}
+	points := &sampler{stride: 1}
+	read := func(lines []logstream.Line) error {
+		for _, line := range lines {
+			points.line(line)
+		}
+		return nil
+	}
+	options := logstream.Options{Selector: labels.Set(job.PodLabels()).String(), Place: job.Place, Hosts: job.Hosts()}
+	if job.Status().MPI.Implementation == "" {
+		// Without a launcher, the first worker prints for all.
+		if options.Filter.Workers, err = logstream.ParseSet("0"); err != nil {
+			return nil, err
+		}
+	}
+	if job.Object != nil {
+		if allowed, err := c.may(c.ctx, "get", corev1.Resource("pods/log"), job.Namespace); err != nil || !allowed {
+			return found.because("You may not read the logs of pods in this namespace; ask for the role view."), err
+		}
+		ctx, cancel := context.WithTimeout(c.ctx, curveTimeout)
+		defer cancel()
+		_, err := logstream.Run(ctx, c.clientset.CoreV1().Pods(job.Namespace), options, read)
+		switch {
+		case errors.Is(err, context.DeadlineExceeded) && c.ctx.Err() == nil:
+			found.Note = "The log is long: only its first part was read."
+		case err != nil:
+			return nil, err
+		}
+	}
+	if len(points.all) == 0 {
+		if err := read(recall(job, options)); err != nil {
+			return nil, err
+		}
+		if len(points.all) > 0 {
+			found.Note = "The pods are deleted. These are the figures in the last log lines of the job's report."
+		}
+	}
+	found.Points, found.Skipped = orEmpty(points.points()), points.skipped()
+	if len(found.Points) == 0 {
+		return found.because("The program printed no loss and no accuracy. Lines such as these are read: epoch=3 step=1200 loss=0.41 accuracy=0.87, or a JSON object with these names."), nil
+	}
+	return found, nil
+}
+
+// because returns curves without points and the reason.
+func (c Curves) because(reason string) Curves {
+	c.Reason = reason
+	return c
+}
+
+// sampler keeps evenly distributed points of a curve of unknown length, and always the last one.
+type sampler struct {
+	all    []CurvePoint
+	last   CurvePoint
+	seen   int
+	stride int
+	epoch  *float64
+}
+
+func (s *sampler) line(line logstream.Line) {
+	if line.Rank > 0 {
+		return // each rank prints the same figures
+	}
+	training, found := logs.ParseTraining(line.Text)
+	if !found {
+		return
+	}
+	point := curvePoint(training)
+	s.epoch = cmp.Or(point.Epoch, s.epoch)
+	if point.Loss == nil && point.Accuracy == nil && !point.NotANumber {
+		return
+	}
+	point.Epoch = s.epoch
+	if !line.Time.IsZero() {
+		point.Time = line.Time.UTC().Format(time.RFC3339)
+	}
+	s.last = point
+	if s.seen%s.stride == 0 {
+		if len(s.all) == maxPoints {
+			s.stride *= 2
+			for i := range maxPoints / 2 {
+				s.all[i] = s.all[2*i]
+			}
+			s.all = s.all[:maxPoints/2]
+		}
+		if s.seen%s.stride == 0 {
+			s.all = append(s.all, point)
+		}
+	}
+	s.seen++
+}
+
+func (s *sampler) points() []CurvePoint {
+	if s.seen > 0 && (s.seen-1)%s.stride != 0 {
+		return append(slices.Clone(s.all), s.last)
+	}
+	return s.all
+}
+
+// skipped returns how many points are not shown.
+func (s *sampler) skipped() int { return s.seen - len(s.points()) }
+
+// curvePoint returns the numbers of what a program printed. Epochs such as 3/10 count by their first number.
+func curvePoint(t v1alpha1.Training) CurvePoint {
+	var p CurvePoint
+	number := func(text string) *float64 {
+		text, isShare := strings.CutSuffix(strings.ReplaceAll(text, ",", ""), "%")
+		text, _, _ = strings.Cut(text, "/")
+		value, err := strconv.ParseFloat(text, 64)
+		if err != nil || text == "" {
+			return nil
+		}
+		if math.IsNaN(value) || math.IsInf(value, 0) {
+			p.NotANumber = true
+			return nil
+		}
+		if isShare {
+			value /= 100
+		}
+		return &value
+	}
+	p.Step, p.Epoch, p.Loss, p.Accuracy = number(t.Step), number(t.Epoch), number(t.Loss), number(t.Accuracy)
+	return p
+}
+
+// templates returns the templates of a namespace, which its users share with the command line and the SDK.
+func (s *Server) templates(c *call) (any, error) {
+	all, err := c.jobs.Templates(c.ctx, c.namespace())
+	if err != nil {
+		return nil, err
+	}
+	found := Templates{Templates: []Template{}}
+	for _, template := range all {
+		shown := Template{Name: template.Name, Description: template.Description, Created: template.Created.UTC(), Parameters: []TemplateParameter{}}
+		if template.Err != nil {
+			shown.Error = template.Err.Error()
+		} else {
+			shown.Kind = template.Job.GetKind()
+		}
+		for _, name := range keys(template.Parameters) {
+			value := template.Parameters[name]
+			parameter := TemplateParameter{Name: name, Required: value == nil}
+			if value != nil {
+				parameter.Default = *value
+			}
+			shown.Parameters = append(shown.Parameters, parameter)
+		}
+		found.Templates = append(found.Templates, shown)
+	}
+	return found, nil
+}
+
+// saveTemplate stores the job of a request as a template of its namespace.
+func (s *Server) saveTemplate(c *call) (any, error) {
+	request, err := body[TemplateRequest](c)
+	if err != nil {
+		return nil, err
+	}
+	object, problem, err := c.build(&request.Job)
+	switch {
+	case err != nil:
+		return nil, err
+	case problem != nil:
+		return TemplateResult{Problem: problem}, nil
+	}
+	template, err := jobs.NewTemplate(request.Name, request.Description, object, request.Job.YAML == "")
+	if err != nil {
+		return TemplateResult{Problem: invalid(err)}, nil
+	}
+	replaced, err := c.jobs.SaveTemplate(c.ctx, c.namespace(), template, request.Replace)
+	if _, exists := errors.AsType[*jobs.ExistsError](err); exists {
+		return TemplateResult{Problem: invalid(err)}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	text := "The template " + template.Name + " is saved in project " + c.namespace() + "."
+	if replaced {
+		text = "The template " + template.Name + " is replaced."
+	}
+	return TemplateResult{Message: text}, nil
+}
+
+// removeTemplate deletes a template.
+func (s *Server) removeTemplate(c *call) (any, error) {
+	name := c.PathValue("name")
+	if err := c.jobs.DeleteTemplate(c.ctx, c.namespace(), name); err != nil {
+		return nil, err
+	}
+	return ActionResult{"Deleted", "The template " + name + " is deleted. Jobs that were created from it stay."}, nil
+}

@@ -1,0 +1,132 @@
+package dashboard
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"opendatahub.io/mpijob/internal/logstream"
+)
+
+func TestCurvePoints(t *testing.T) {
+	at := time.Date(2026, 11, 21, 13, 0, 0, 0, time.UTC)
+	for name, test := range map[string]struct {
+		lines []logstream.Line
+		want  []CurvePoint
+	}{
+		"pairs": {
+			[]logstream.Line{{Time: at, Rank: 0, Text: "epoch=1 step=100 loss=2.5"}, {Rank: logstream.NoRank, Text: "starting"}, {Rank: logstream.NoRank, Text: "epoch=2 step=200 loss=1.25 accuracy=50%"}},
+			[]CurvePoint{
+				{Time: "2026-11-21T13:00:00Z", Epoch: new(1.0), Step: new(100.0), Loss: new(2.5)},
+				{Epoch: new(2.0), Step: new(200.0), Loss: new(1.25), Accuracy: new(0.5)},
+			},
+		},
+		"other ranks print the same": {
+			[]logstream.Line{{Rank: 0, Text: "step=1 loss=2"}, {Rank: 1, Text: "step=1 loss=2"}},
+			[]CurvePoint{{Step: new(1.0), Loss: new(2.0)}},
+		},
+		"an epoch on a line of its own": {
+			[]logstream.Line{{Rank: logstream.NoRank, Text: "Epoch 3/10"}, {Rank: logstream.NoRank, Text: "loss: 0.5 - step: 1,200"}},
+			[]CurvePoint{{Epoch: new(3.0), Step: nil, Loss: new(0.5)}},
+		},
+		"not a number": {
+			[]logstream.Line{{Rank: logstream.NoRank, Text: "step=7 loss=nan"}},
+			[]CurvePoint{{Step: new(7.0), NotANumber: true}},
+		},
+		"no figures": {[]logstream.Line{{Text: "hello"}}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &sampler{stride: 1}
+			for _, line := range test.lines {
+				s.line(line)
+			}
+			got := s.points()
+			if name == "an epoch on a line of its own" && len(got) == 1 {
+				got[0].Step = nil
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("points (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestLongCurvesAreSampled(t *testing.T) {
+	s := &sampler{stride: 1}
+	const n = 100_000
+	for i := range n {
+		s.line(logstream.Line{Rank: logstream.NoRank, Text: fmt.Sprintf("step=%d loss=%d", i, i)})
+	}
+	points := s.points()
+	if len(points) > maxPoints+1 || len(points) < maxPoints/2 {
+		t.Fatalf("%d points", len(points))
+	}
+	if *points[0].Step != 0 || *points[len(points)-1].Step != n-1 {
+		t.Errorf("the curve is from %v to %v", *points[0].Step, *points[len(points)-1].Step)
+	}
+	distance := *points[1].Step - *points[0].Step
+	for i := 2; i < len(points)-1; i++ {
+		if *points[i].Step-*points[i-1].Step != distance {
+			t.Fatalf("point %d is at %v after %v, others are %v apart", i, *points[i].Step, *points[i-1].Step, distance)
+		}
+	}
+	if s.skipped() != n-len(points) {
+		t.Errorf("%d are skipped", s.skipped())
+	}
+}
+
+func TestAmountsReadAsPeopleWriteThem(t *testing.T) {
+	for _, test := range []struct {
+		resource     corev1.ResourceName
+		amount, want string
+	}{
+		{"cpu", "8100m", "8.1"},
+		{"cpu", "50m", "0.05"},
+		{"cpu", "16", "16"},
+		{"memory", "16512Mi", "16.1 GiB"},
+		{"memory", "128Mi", "128 MiB"},
+		{"memory", "2Ti", "2 TiB"},
+		{"memory", "512", "512 B"},
+		{"nvidia.com/gpu", "32", "32"},
+	} {
+		if got := amountText(test.resource, resource.MustParse(test.amount)); got != test.want {
+			t.Errorf("%s of %s is %q, want %q", test.amount, test.resource, got, test.want)
+		}
+	}
+}
+
+func TestWaitEstimate(t *testing.T) {
+	for name, test := range map[string]struct {
+		waits    []int64
+		p50, p90 int64
+	}{
+		"none": {nil, 0, 0},
+		"one":  {[]int64{7}, 7, 7},
+		"ten":  {[]int64{10, 9, 8, 7, 6, 5, 4, 3, 2, 1}, 5, 9},
+	} {
+		var queue Queue
+		queue.estimate(test.waits)
+		if queue.WaitP50 != test.p50 || queue.WaitP90 != test.p90 || queue.Samples != len(test.waits) {
+			t.Errorf("%s: %+v", name, queue)
+		}
+	}
+}
+
+func TestTermsOfATextAreFound(t *testing.T) {
+	var names []string
+	for _, term := range termsIn("Worker 3 was evicted: 2 ranks lost; raise the memory limits or priority class", "the queues") {
+		names = append(names, term.Name)
+	}
+	if diff := cmp.Diff([]string{"Limit", "Priority class", "Queue", "Rank", "Worker"}, names); diff != "" {
+		t.Errorf("terms (-want +got):\n%s", diff)
+	}
+	for i := 1; i < len(terms); i++ {
+		if terms[i].Name <= terms[i-1].Name && terms[i-1].Name != "Rank" {
+			t.Errorf("%s is listed after %s", terms[i].Name, terms[i-1].Name)
+		}
+	}
+}

@@ -1,0 +1,284 @@
+package dashboard
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/jobs"
+)
+
+const (
+	// reviewTTL is how long the result of an access review is used.
+	reviewTTL = 10 * time.Second
+	// nameTTL is how long a token counts as valid after the API server accepted it.
+	nameTTL = 30 * time.Second
+	// idleTTL is how long the clients of a user are kept.
+	idleTTL = 10 * time.Minute
+	// parallelReviews is the maximum number of access reviews of a request that run at once.
+	parallelReviews = 16
+)
+
+// resourceOf returns the resource of a kind.
+func resourceOf(kind schema.GroupVersionKind) schema.GroupVersionResource {
+	return kind.GroupVersion().WithResource(strings.ToLower(kind.Kind) + "s")
+}
+
+// users holds the clients of the users of the last minutes. There is no other state: a user is whom the API server takes a
+// token for.
+type users struct {
+	// anonymous reaches the API server without credentials.
+	anonymous *rest.Config
+	mapper    meta.RESTMapper
+	scheme    *runtime.Scheme
+	now       func() time.Time
+
+	mu     sync.Mutex
+	byHash map[[sha256.Size]byte]*user
+}
+
+func newUsers(config *rest.Config, mapper meta.RESTMapper, now func() time.Time) (*users, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), kubeflow.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, fmt.Errorf("make scheme: %w", err)
+	}
+	anonymous := rest.AnonymousClientConfig(config)
+	anonymous.UserAgent = "mpijob-dashboard"
+	anonymous.QPS = -1
+	anonymous.WarningHandlerWithContext = warnings{}
+	return &users{anonymous: anonymous, mapper: mapper, scheme: scheme, now: now, byHash: map[[sha256.Size]byte]*user{}}, nil
+}
+
+// user is a token and the clients that act with it.
+type user struct {
+	api       client.WithWatch
+	clientset kubernetes.Interface
+	jobs      *jobs.Client
+	now       func() time.Time
+
+	mu       sync.Mutex
+	lastUsed time.Time
+	name     string
+	named    time.Time
+	reviews  map[review]verdict
+}
+
+// review is a question to the API server.
+type review struct{ verb, group, resource, namespace string }
+
+type verdict struct {
+	allowed bool
+	at      time.Time
+}
+
+// find returns the user of a token, without asking the API server.
+func (u *users) find(token string) (*user, error) {
+	hash := sha256.Sum256([]byte(token))
+	now := u.now()
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for key, other := range u.byHash {
+		if other.idleSince(now) > idleTTL {
+			delete(u.byHash, key)
+		}
+	}
+	if found, known := u.byHash[hash]; known {
+		found.touch(now)
+		return found, nil
+	}
+	config := rest.CopyConfig(u.anonymous)
+	config.BearerToken = token
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("make HTTP client: %w", err)
+	}
+	api, err := client.NewWithWatch(config, client.Options{HTTPClient: httpClient, Scheme: u.scheme, Mapper: u.mapper, FieldOwner: "mpijob-dashboard"})
+	if err != nil {
+		return nil, fmt.Errorf("make client: %w", err)
+	}
+	clientset, err := kubernetes.NewForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("make client: %w", err)
+	}
+	found := &user{api: api, clientset: clientset, jobs: jobs.NewClient(api, clientset.Discovery(), u.now), now: u.now, lastUsed: now, reviews: map[review]verdict{}}
+	u.byHash[hash] = found
+	return found, nil
+}
+
+func (u *user) idleSince(now time.Time) time.Duration {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return now.Sub(u.lastUsed)
+}
+
+func (u *user) touch(now time.Time) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.lastUsed = now
+}
+
+// identify returns the name of the user. It fails if the API server does not accept the token.
+func (u *user) identify(ctx context.Context) (string, error) {
+	u.mu.Lock()
+	name, age := u.name, u.now().Sub(u.named)
+	u.mu.Unlock()
+	if name != "" && age < nameTTL {
+		return name, nil
+	}
+	self, err := u.clientset.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("identify user: %w", err)
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.name, u.named = self.Status.UserInfo.Username, u.now()
+	return u.name, nil
+}
+
+// may reports whether the user has a right in a namespace; in all namespaces if it is empty.
+func (u *user) may(ctx context.Context, verb string, resource schema.GroupResource, namespace string) (bool, error) {
+	r := review{verb, resource.Group, resource.Resource, namespace}
+	u.mu.Lock()
+	known, found := u.reviews[r]
+	u.mu.Unlock()
+	if found && u.now().Sub(known.at) < reviewTTL {
+		return known.allowed, nil
+	}
+	name, sub, _ := strings.Cut(resource.Resource, "/")
+	answer, err := u.clientset.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: namespace, Verb: verb, Group: resource.Group, Resource: name, Subresource: sub,
+		}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return false, fmt.Errorf("review access: %w", err)
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	now := u.now()
+	if len(u.reviews) > 4096 {
+		for old, v := range u.reviews {
+			if now.Sub(v.at) >= reviewTTL {
+				delete(u.reviews, old)
+			}
+		}
+	}
+	u.reviews[r] = verdict{answer.Status.Allowed, now}
+	return answer.Status.Allowed, nil
+}
+
+// view says which rows a user sees.
+type view struct {
+	// allowed are the rights to list, by resource and namespace; the empty namespace stands for all.
+	allowed map[review]bool
+	// partial is set if the user sees jobs without their reports.
+	partial bool
+}
+
+var reportResource = resourceOf(v1alpha1.GroupVersion.WithKind("JobReport")).GroupResource()
+
+// view returns what the user sees of jobs of some namespaces.
+func (u *user) view(ctx context.Context, namespaces []string) (*view, error) {
+	resources := []schema.GroupResource{reportResource}
+	for _, kind := range jobs.Kinds() {
+		resources = append(resources, resourceOf(kind).GroupResource())
+	}
+	v := &view{allowed: map[review]bool{}}
+	var mu sync.Mutex
+	ask := func(questions []review) error {
+		errs := make([]error, len(questions))
+		var all sync.WaitGroup
+		gate := make(chan struct{}, parallelReviews)
+		for i, r := range questions {
+			all.Go(func() {
+				gate <- struct{}{}
+				defer func() { <-gate }()
+				allowed, err := u.may(ctx, r.verb, schema.GroupResource{Group: r.group, Resource: r.resource}, r.namespace)
+				mu.Lock()
+				defer mu.Unlock()
+				v.allowed[r], errs[i] = allowed, err
+			})
+		}
+		all.Wait()
+		return errors.Join(slices.Compact(slices.DeleteFunc(errs, func(err error) bool { return err == nil }))...)
+	}
+	var everywhere, here []review
+	for _, resource := range resources {
+		everywhere = append(everywhere, review{"list", resource.Group, resource.Resource, ""})
+	}
+	if err := ask(everywhere); err != nil {
+		return nil, err
+	}
+	for _, r := range everywhere {
+		if v.allowed[r] {
+			continue
+		}
+		for _, namespace := range namespaces {
+			here = append(here, review{r.verb, r.group, r.resource, namespace})
+		}
+	}
+	if err := ask(here); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+func (v *view) lists(resource schema.GroupResource, namespace string) bool {
+	return v.allowed[review{"list", resource.Group, resource.Resource, ""}] || v.allowed[review{"list", resource.Group, resource.Resource, namespace}]
+}
+
+// row returns which of the rows of a job the user sees; nil for none.
+func (v *view) row(kind, namespace string, full, bare *Row) *Row {
+	gvk, known := jobs.ParseKind(kind)
+	if !known || !v.lists(resourceOf(gvk).GroupResource(), namespace) {
+		return nil
+	}
+	if v.lists(reportResource, namespace) {
+		return full
+	}
+	v.partial = true
+	return bare
+}
+
+// credential is the token of a request and where it comes from.
+type credential struct {
+	token string
+	// ours is set for a login with the dashboard's own cookie.
+	ours bool
+}
+
+// cookieName has a prefix with which browsers only accept a secure cookie of exactly this host (RFC 6265bis).
+const cookieName = "__Host-mpijob-login"
+
+// credentialOf returns the token of a request; false if there is none. A header of a proxy only counts if one is trusted.
+func credentialOf(r *http.Request, trustProxy bool) (credential, bool) {
+	if token, found := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); found && token != "" {
+		return credential{token: token}, true
+	}
+	if token := r.Header.Get("X-Forwarded-Access-Token"); trustProxy && token != "" {
+		return credential{token: token}, true
+	}
+	if cookie, err := r.Cookie(cookieName); err == nil && cookie.Value != "" {
+		return credential{token: cookie.Value, ours: true}, true
+	}
+	return credential{}, false
+}

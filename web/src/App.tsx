@@ -1,0 +1,236 @@
+import {
+  Alert,
+  AlertActionCloseButton,
+  AlertGroup,
+  Banner,
+  Bullseye,
+  Dropdown,
+  DropdownItem,
+  DropdownList,
+  Masthead,
+  MastheadBrand,
+  MastheadContent,
+  MastheadLogo,
+  MastheadMain,
+  MastheadToggle,
+  MenuToggle,
+  Nav,
+  NavItem,
+  NavList,
+  Page,
+  PageSidebar,
+  PageSidebarBody,
+  PageToggleButton,
+  SkipToContent,
+  Spinner,
+  ToggleGroup,
+  ToggleGroupItem,
+  Toolbar,
+  ToolbarContent,
+  ToolbarGroup,
+  ToolbarItem,
+} from '@patternfly/react-core';
+import {useQueryClient} from '@tanstack/react-query';
+import {type ReactElement, useEffect, useState} from 'react';
+import {NavLink, Outlet, useLocation} from 'react-router';
+import {ApiError, apiURL, send} from './api/client';
+import {useMe} from './api/queries';
+import {ErrorState} from './components/States';
+import {Login} from './components/Login';
+import {Logo} from './components/Logo';
+import {dismiss, useStale, useToasts} from './lib/notices';
+import {DesktopIcon, ExclamationTriangleIcon, MoonIcon, SunIcon, UserIcon} from './lib/icons';
+import {type Theme, selectTheme, selectedTheme} from './lib/theme';
+import {Watcher} from './components/Watcher';
+
+const sections = [
+  {to: '/', text: 'Training jobs', isActive: (path: string) => path === '/' || path.startsWith('/projects') || path === '/create'},
+  {to: '/runtimes', text: 'Runtimes', isActive: (path: string) => path === '/runtimes'},
+  {to: '/quotas', text: 'Queues and quotas', isActive: (path: string) => path === '/quotas'},
+  {to: '/usage', text: 'Usage', isActive: (path: string) => path === '/usage'},
+  {to: '/glossary', text: 'Glossary', isActive: (path: string) => path === '/glossary'},
+];
+
+function ThemeToggle(): ReactElement {
+  const [theme, setTheme] = useState(selectedTheme());
+  const choices: [Theme, string, ReactElement][] = [
+    ['light', 'Light theme', <SunIcon key="light" />],
+    ['system', 'Theme of the system', <DesktopIcon key="system" />],
+    ['dark', 'Dark theme', <MoonIcon key="dark" />],
+  ];
+  return (
+    <ToggleGroup isCompact aria-label="Theme">
+      {choices.map(([value, label, icon]) => (
+        <ToggleGroupItem
+          key={value}
+          icon={icon}
+          aria-label={label}
+          isSelected={theme === value}
+          onChange={() => {
+            selectTheme(value);
+            setTheme(value);
+          }}
+        />
+      ))}
+    </ToggleGroup>
+  );
+}
+
+function UserMenu(): ReactElement | null {
+  const {data: me} = useMe();
+  const [isOpen, setOpen] = useState(false);
+  const queries = useQueryClient();
+  if (!me) return null;
+  const logOut = async (): Promise<void> => {
+    await send('POST', apiURL('logout'), {});
+    queries.clear();
+    await queries.invalidateQueries({queryKey: ['me']});
+    location.assign(document.baseURI);
+  };
+  return (
+    <Dropdown
+      isOpen={isOpen}
+      onOpenChange={setOpen}
+      popperProps={{position: 'end'}}
+      toggle={(ref) => (
+        <MenuToggle ref={ref} isExpanded={isOpen} onClick={() => setOpen(!isOpen)} icon={<UserIcon />} aria-label={`User ${me.name}`} variant="plainText">
+          <span className="mpi-user">{me.name}</span>
+        </MenuToggle>
+      )}
+    >
+      <DropdownList>
+        <DropdownItem key="name" isAriaDisabled description={`Dashboard ${me.version}`}>
+          {me.name}
+        </DropdownItem>
+        {me.canLogOut ? (
+          <DropdownItem key="logout" onClick={() => void logOut()}>
+            Log out
+          </DropdownItem>
+        ) : null}
+      </DropdownList>
+    </Dropdown>
+  );
+}
+
+const header = (
+  <Masthead>
+    <MastheadMain>
+      <MastheadToggle>
+        <PageToggleButton isHamburgerButton aria-label="Navigation" id="nav-toggle" />
+      </MastheadToggle>
+      <MastheadBrand>
+        <MastheadLogo component={(props) => <NavLink {...props} to="/" />} className="mpi-brand">
+          <Logo />
+          <span>Distributed training</span>
+        </MastheadLogo>
+      </MastheadBrand>
+    </MastheadMain>
+    <MastheadContent>
+      <Toolbar isStatic>
+        <ToolbarContent>
+          <ToolbarGroup align={{default: 'alignEnd'}} gap={{default: 'gapMd'}}>
+            <ToolbarItem>
+              <ThemeToggle />
+            </ToolbarItem>
+            <ToolbarItem>
+              <UserMenu />
+            </ToolbarItem>
+          </ToolbarGroup>
+        </ToolbarContent>
+      </Toolbar>
+    </MastheadContent>
+  </Masthead>
+);
+
+function Navigation(): ReactElement {
+  const {pathname} = useLocation();
+  return (
+    <PageSidebar>
+      <PageSidebarBody>
+        <Nav aria-label="Pages">
+          <NavList>
+            {sections.map(({to, text, isActive}) => (
+              <NavItem key={to} itemId={to} isActive={isActive(pathname)}>
+                <NavLink to={to}>{text}</NavLink>
+              </NavItem>
+            ))}
+          </NavList>
+        </Nav>
+      </PageSidebarBody>
+    </PageSidebar>
+  );
+}
+
+function Toasts(): ReactElement {
+  const toasts = useToasts();
+  return (
+    <AlertGroup isToast isLiveRegion aria-label="Notifications">
+      {toasts.map((toast) => (
+        <Alert
+          key={toast.id}
+          variant={toast.variant}
+          title={toast.title}
+          timeout={toast.variant === 'danger' ? false : 8000}
+          onTimeout={() => dismiss(toast.id)}
+          actionClose={<AlertActionCloseButton title={toast.title} onClose={() => dismiss(toast.id)} />}
+          actionLinks={toast.to ? <NavLink to={toast.to} onClick={() => dismiss(toast.id)}>{toast.link}</NavLink> : undefined}
+        >
+          {toast.text}
+        </Alert>
+      ))}
+    </AlertGroup>
+  );
+}
+
+function StaleBanner(): ReactElement | null {
+  const stale = useStale();
+  if (!stale) return null;
+  return (
+    <Banner status="warning" screenReaderText="Warning:" role="status">
+      <ExclamationTriangleIcon /> {stale}
+    </Banner>
+  );
+}
+
+/** App is the frame around all pages: header, navigation, notifications; and the login if nobody is logged in. */
+export function App(): ReactElement {
+  const me = useMe();
+  const {pathname} = useLocation();
+  useEffect(() => {
+    // A screen reader continues at the top of the new page.
+    document.getElementById('main')?.focus({preventScroll: true});
+    document.getElementById('main')?.scrollTo(0, 0);
+  }, [pathname]);
+  if (me.error instanceof ApiError && me.error.status === 401) return <Login />;
+  let body: ReactElement;
+  if (me.data) body = <Outlet />;
+  else if (me.error) {
+    body = <ErrorState error={me.error} retry={() => void me.refetch()} what="The dashboard cannot be loaded" />;
+  } else {
+    body = (
+      <Bullseye>
+        <Spinner aria-label="Loading" />
+      </Bullseye>
+    );
+  }
+  return (
+    <Page
+      masthead={header}
+      sidebar={<Navigation />}
+      isManagedSidebar
+      mainContainerId="main"
+      mainAriaLabel="Content"
+      skipToContent={<SkipToContent href="#main" onClick={(event) => {
+        event.preventDefault();
+        document.getElementById('main')?.focus();
+      }}>Skip to content</SkipToContent>}
+      banner={<StaleBanner />}
+      isContentFilled
+    >
+      <Toasts />
+      {me.data ? <Watcher /> : null}
+      {body}
+    </Page>
+  );
+}
+

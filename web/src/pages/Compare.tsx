@@ -1,0 +1,68 @@
+import {Breadcrumb, BreadcrumbItem, Card, CardBody, CardTitle, PageSection, Switch} from '@patternfly/react-core';
+import {Table, Tbody, Td, Th, Thead, Tr} from '@patternfly/react-table';
+import {type ReactElement, useState} from 'react';
+import {Link, useParams, useSearchParams} from 'react-router';
+import {useCompare} from '../api/queries';
+import {PageHead, Snippets} from '../components/Common';
+import {Loaded} from '../components/States';
+
+/** Two jobs side by side: how they ran, what was found, what they used, and their fields. */
+export function Compare(): ReactElement {
+  const {namespace = ''} = useParams();
+  const [params] = useSearchParams();
+  const [a, b] = [params.get('a') ?? '', params.get('b') ?? ''];
+  const comparison = useCompare(namespace, a, b);
+  const [onlyDifferent, setOnlyDifferent] = useState(false);
+  const link = (reference: string): ReactElement => <Link to={`/projects/${encodeURIComponent(namespace)}/${reference}`}>{reference.split('/')[1]}</Link>;
+  return (
+    <>
+      <PageSection hasBodyWrapper={false} type="breadcrumb">
+        <Breadcrumb>
+          <BreadcrumbItem>
+            <Link to="/">Training jobs</Link>
+          </BreadcrumbItem>
+          <BreadcrumbItem isActive>Compare</BreadcrumbItem>
+        </Breadcrumb>
+      </PageSection>
+      <PageHead title={`Compare ${a.split('/')[1] ?? ''} and ${b.split('/')[1] ?? ''}`} text={`In project ${namespace}`} actions={<Switch label="Only differences" isChecked={onlyDifferent} onChange={(_, on) => setOnlyDifferent(on)} />} />
+      <PageSection hasBodyWrapper={false} isFilled>
+        <Loaded query={comparison} what="The jobs cannot be compared">
+          {(data) => (
+            <div className="mpi-stack">
+              {data.note ? <p>{data.note}</p> : null}
+              {data.sections.map((section) => {
+                const rows = section.rows.filter((row) => !onlyDifferent || row.a !== row.b);
+                return rows.length === 0 ? null : (
+                  <Card key={section.title} component="section">
+                    <CardTitle component="h2">{section.title}</CardTitle>
+                    <CardBody>
+                      <Table aria-label={section.title} variant="compact" gridBreakPoint="grid-md">
+                        <Thead>
+                          <Tr>
+                            <Th>Property</Th>
+                            <Th>{link(a)}</Th>
+                            <Th>{link(b)}</Th>
+                          </Tr>
+                        </Thead>
+                        <Tbody>
+                          {rows.map((row) => (
+                            <Tr key={row.name} className={row.a === row.b ? '' : 'is-different'}>
+                              <Td dataLabel="Property" className="mpi-wrap">{row.name}</Td>
+                              <Td dataLabel={a} className="mpi-wrap">{row.a || '–'}</Td>
+                              <Td dataLabel={b} className="mpi-wrap">{row.a === row.b ? row.b || '–' : <strong>{row.b || '–'}</strong>}</Td>
+                            </Tr>
+                          ))}
+                        </Tbody>
+                      </Table>
+                    </CardBody>
+                  </Card>
+                );
+              })}
+              <Snippets items={data.commands} title="The same on the command line" />
+            </div>
+          )}
+        </Loaded>
+      </PageSection>
+    </>
+  );
+}

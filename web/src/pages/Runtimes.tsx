@@ -1,0 +1,395 @@
+import {
+  Alert,
+  Button,
+  EmptyState,
+  EmptyStateBody,
+  Form,
+  FormGroup,
+  FormHelperText,
+  FormSelect,
+  FormSelectOption,
+  HelperText,
+  HelperTextItem,
+  Label,
+  Modal,
+  ModalBody,
+  ModalFooter,
+  ModalHeader,
+  PageSection,
+  ProgressStep,
+  ProgressStepper,
+  Switch,
+  TextInput,
+} from '@patternfly/react-core';
+import {ExpandableRowContent, Table, Tbody, Td, Th, Thead, Tr} from '@patternfly/react-table';
+import {useMutation, useQueryClient} from '@tanstack/react-query';
+import {type ReactElement, useState} from 'react';
+import {useSearchParams} from 'react-router';
+import {ApiError, errorText, path, post, put} from '../api/client';
+import {useMe, useNamespaces, useRuntimes} from '../api/queries';
+import type {ActionResult, Runtime, RuntimeCopy, RuntimeSettings, RuntimeTest, TestRequest} from '../api/types';
+import {Age, PageHead, Snippets} from '../components/Common';
+import {ProjectSelect} from '../components/ProjectSelect';
+import {Loaded} from '../components/States';
+import {BugIcon, CheckCircleIcon, CubesIcon, ExclamationCircleIcon, InProgressIcon, PencilAltIcon, PendingIcon, PlusCircleIcon} from '../lib/icons';
+import {notify} from '../lib/notices';
+
+const checkNames: Record<string, string> = {ImagePull: 'Image pulled', Keys: 'Keys accepted', Connection: 'Workers connected', ProcessStart: 'Ranks started', RanksDistinct: 'Ranks on different workers'};
+const checkLooks = {Pass: 'success', Fail: 'danger', Pending: 'pending', Unknown: 'warning'} as const;
+
+function TestLabel({test}: {test: RuntimeTest | undefined}): ReactElement {
+  if (!test) return <span className="mpi-subtle">Never tested</span>;
+  const looks = {
+    Passed: {color: 'teal', icon: <CheckCircleIcon />},
+    Failed: {color: 'red', icon: <ExclamationCircleIcon />},
+    Running: {color: 'green', icon: <InProgressIcon />},
+    Pending: {color: 'blue', icon: <PendingIcon />},
+  } as const;
+  const look = test.phase in looks ? looks[test.phase as keyof typeof looks] : looks.Pending;
+  return (
+    <Label color={look.color} icon={look.icon} isCompact>
+      {test.phase}
+    </Label>
+  );
+}
+
+function TestResult({test}: {test: RuntimeTest}): ReactElement {
+  return (
+    <div className="mpi-stack">
+      <p>
+        <TestLabel test={test} /> <strong>{test.name}</strong> in {test.namespace}, <Age at={test.created} /> ago. {test.message}
+      </p>
+      {test.checks.length > 0 ? (
+        <ProgressStepper aria-label={`Checks of ${test.name}`} isCenterAligned>
+          {test.checks.map((check) => (
+            <ProgressStep
+              key={check.name}
+              id={`${test.name}-${check.name}`}
+              titleId={`${test.name}-${check.name}-title`}
+              variant={check.result in checkLooks ? checkLooks[check.result as keyof typeof checkLooks] : 'pending'}
+              aria-label={`${checkNames[check.name] ?? check.name}: ${check.result}`}
+              description={check.milliseconds ? `${check.milliseconds} ms` : undefined}
+            >
+              {checkNames[check.name] ?? check.name}
+            </ProgressStep>
+          ))}
+        </ProgressStepper>
+      ) : null}
+      {test.checks
+        .filter((check) => check.result === 'Fail')
+        .map((check) => (
+          <Alert key={check.name} isInline variant="danger" component="p" title={`${checkNames[check.name] ?? check.name}: ${check.message ?? check.finding ?? 'failed'}`}>
+            {check.remedies ? (
+              <ul className="mpi-words">
+                {check.remedies.map((remedy) => (
+                  <li key={remedy.text} className="mpi-wrap">{remedy.text}</li>
+                ))}
+              </ul>
+            ) : null}
+          </Alert>
+        ))}
+    </div>
+  );
+}
+
+function TestDialog({runtime, project, close}: {runtime: Runtime; project: string; close: () => void}): ReactElement {
+  const queries = useQueryClient();
+  const {data: namespaces} = useNamespaces();
+  const {data: me} = useMe();
+  const creatable = (namespaces?.namespaces ?? []).filter(({canCreate}) => canCreate);
+  const [namespace, setNamespace] = useState(runtime.namespace ?? project);
+  const [isSmall, setSmall] = useState(true);
+  const [image, setImage] = useState('');
+  const request: TestRequest = {namespace, kind: runtime.kind, name: runtime.name, image, ...(isSmall ? {cpu: '200m', memory: '256Mi', gpu: '0'} : {})};
+  const test = useMutation({
+    mutationFn: () => post<ActionResult>('runtimetests', request),
+    onSuccess: (result) => {
+      notify({variant: 'info', title: result.message});
+      void queries.invalidateQueries({queryKey: ['runtimes']});
+      close();
+    },
+  });
+  const command = `${me?.program ?? 'oc odh mpijob'} runtimes test ${runtime.name} -n ${namespace || 'PROJECT'}${isSmall ? ' --cpu 200m --memory 256Mi --gpu 0' : ''}${image ? ` --image ${image}` : ''}`;
+  return (
+    <Modal variant="medium" isOpen onClose={close} aria-labelledby="test-title">
+      <ModalHeader title={`Test ${runtime.name}`} labelId="test-title" description="A small job, a launcher and two workers, runs in a project and is deleted afterwards. Each step of its start is reported." />
+      <ModalBody>
+        <Form
+          onSubmit={(event) => {
+            event.preventDefault();
+            test.mutate();
+          }}
+        >
+          <FormGroup label="Project" isRequired fieldId="test-namespace">
+            <FormSelect id="test-namespace" value={namespace} onChange={(_, value) => setNamespace(value)} isDisabled={runtime.namespace !== undefined}>
+              <FormSelectOption value="" label="Select a project" isPlaceholder />
+              {(runtime.namespace ? [{name: runtime.namespace}] : creatable).map(({name}) => (
+                <FormSelectOption key={name} value={name} label={name} />
+              ))}
+            </FormSelect>
+          </FormGroup>
+          <Switch label="Small pods without GPUs (200m CPUs, 256Mi of memory)" isChecked={isSmall} onChange={(_, on) => setSmall(on)} />
+          <FormGroup label="Image" fieldId="test-image">
+            <TextInput id="test-image" value={image} onChange={(_, value) => setImage(value)} aria-describedby="test-image-help" />
+            <FormHelperText>
+              <HelperText id="test-image-help">
+                <HelperTextItem>Empty for the image of the runtime{runtime.image ? `: ${runtime.image}` : ''}.</HelperTextItem>
+              </HelperText>
+            </FormHelperText>
+          </FormGroup>
+          {test.error ? <Alert isInline variant="danger" title={errorText(test.error)} component="p" /> : null}
+        </Form>
+        <Snippets items={[{title: 'Command line', language: 'sh', text: command}]} title="The same on the command line" />
+      </ModalBody>
+      <ModalFooter>
+        <Button onClick={() => test.mutate()} isDisabled={namespace === '' || test.isPending} isLoading={test.isPending}>
+          Start test
+        </Button>
+        <Button variant="link" onClick={close}>
+          Close
+        </Button>
+      </ModalFooter>
+    </Modal>
+  );
+}
+
+interface RuntimeForm {
+  from: string;
+  name: string;
+  image: string;
+  slots: string;
+  maxWorkers: string;
+  maxGPUs: string;
+}
+
+const formOf = (runtime: Runtime, name: string): RuntimeForm => ({from: runtime.name, name, image: runtime.image ?? '', slots: runtime.slots ?? '', maxWorkers: runtime.maxWorkers ?? '', maxGPUs: runtime.maxGPUs ?? ''});
+
+/** The fields of a form that are numbers. */
+const amounts = ['slots', 'maxWorkers', 'maxGPUs'] as const;
+const isAmount = (text: string): boolean => text === '' || (/^-?\d+$/.test(text) && Math.abs(Number(text)) < 2 ** 31);
+
+function settingsOf(form: RuntimeForm): RuntimeSettings {
+  const settings: RuntimeSettings = {image: form.image.trim()};
+  for (const field of amounts) if (form[field] !== '') settings[field] = Number(form[field]);
+  return settings;
+}
+
+/** Creates a runtime of the cluster from another, or changes one. */
+function RuntimeDialog({runtimes, changed, close}: {runtimes: Runtime[]; changed: Runtime | undefined; close: () => void}): ReactElement {
+  const queries = useQueryClient();
+  const first = changed ?? runtimes[0];
+  const [form, setForm] = useState<RuntimeForm>(first ? formOf(first, '') : {from: '', name: '', image: '', slots: '', maxWorkers: '', maxGPUs: ''});
+  const save = useMutation({
+    mutationFn: () => {
+      const settings = settingsOf(form);
+      return changed ? put<ActionResult>(path('runtimes', changed.name), settings) : post<ActionResult>('runtimes', {from: form.from, name: form.name, settings} satisfies RuntimeCopy);
+    },
+    onSuccess: (result) => {
+      notify({variant: 'success', title: result.message});
+      void queries.invalidateQueries({queryKey: ['runtimes']});
+      close();
+    },
+  });
+  const set = (change: Partial<RuntimeForm>): void => {
+    setForm({...form, ...change});
+    save.reset();
+  };
+  const refused = new Map((save.error instanceof ApiError ? (save.error.problem.fields ?? []) : []).map(({field, value, reason}) => [field, `${value ? `${value} ` : ''}${reason}`]));
+  const errorOf = (field: keyof RuntimeForm): string | undefined =>
+    refused.get(field) ?? (amounts.some((each) => each === field) && !isAmount(form[field]) ? `${form[field]} is not a whole number` : undefined);
+  const isIncomplete = amounts.some((field) => !isAmount(form[field])) || (!changed && (form.name === '' || form.from === ''));
+  const fields: {field: keyof RuntimeForm; label: string; hint: string}[] = [
+    {field: 'image', label: 'Image', hint: 'Of the workers, and of the launcher if it has the same.'},
+    {field: 'slots', label: 'Slots per worker', hint: 'Ranks on each worker, unless the job sets it.'},
+    {field: 'maxWorkers', label: 'Workers of a job, at most', hint: 'Empty for no limit.'},
+    {field: 'maxGPUs', label: 'GPUs of a worker, at most', hint: 'Empty for no limit.'},
+  ];
+  const text = ({field, label, hint, isRequired = false}: {field: keyof RuntimeForm; label: string; hint: string; isRequired?: boolean}): ReactElement => {
+    const error = errorOf(field);
+    return (
+      <FormGroup key={field} label={label} fieldId={`runtime-${field}`} isRequired={isRequired}>
+        <TextInput id={`runtime-${field}`} value={form[field]} isRequired={isRequired} autoComplete="off" validated={error ? 'error' : 'default'} aria-describedby={`runtime-${field}-help`} onChange={(_, value) => set({[field]: value})} />
+        <FormHelperText>
+          <HelperText id={`runtime-${field}-help`} isLiveRegion={error !== undefined}>
+            {error ? <HelperTextItem variant="error" icon={<ExclamationCircleIcon />}>{error}</HelperTextItem> : <HelperTextItem>{hint}</HelperTextItem>}
+          </HelperText>
+        </FormHelperText>
+      </FormGroup>
+    );
+  };
+  return (
+    <Modal variant="medium" isOpen onClose={close} aria-labelledby="runtime-title">
+      <ModalHeader
+        title={changed ? `Edit ${changed.name}` : 'Create runtime'}
+        labelId="runtime-title"
+        description={changed ? 'New jobs get the new settings. A job above a limit is refused when it is created.' : 'A new runtime of the cluster has all settings of an existing one but these.'}
+      />
+      <ModalBody>
+        <Form
+          id="runtime-form"
+          onSubmit={(event) => {
+            event.preventDefault();
+            if (!isIncomplete) save.mutate();
+          }}
+        >
+          {changed ? null : (
+            <FormGroup label="Start from" isRequired fieldId="runtime-from">
+              <FormSelect
+                id="runtime-from"
+                value={form.from}
+                onChange={(_, name) => {
+                  const chosen = runtimes.find((each) => each.name === name);
+                  if (chosen) set(formOf(chosen, form.name));
+                }}
+              >
+                {runtimes.map(({name}) => (
+                  <FormSelectOption key={name} value={name} label={name} />
+                ))}
+              </FormSelect>
+            </FormGroup>
+          )}
+          {changed ? null : text({field: 'name', label: 'Name', hint: 'Such as mpi-a100. It cannot be changed later.', isRequired: true})}
+          {fields.map(text)}
+          {save.error && refused.size === 0 ? <Alert isInline variant="danger" title={errorText(save.error)} component="p" /> : null}
+        </Form>
+      </ModalBody>
+      <ModalFooter>
+        <Button type="submit" form="runtime-form" isDisabled={isIncomplete || save.isPending} isLoading={save.isPending}>
+          {changed ? 'Save runtime' : 'Create'}
+        </Button>
+        <Button variant="link" onClick={close}>
+          Close
+        </Button>
+      </ModalFooter>
+    </Modal>
+  );
+}
+
+/** The runtimes of Kubeflow Trainer, their limits and their tests. */
+export function Runtimes(): ReactElement {
+  const [params, setParams] = useSearchParams();
+  const project = params.get('namespace') ?? '';
+  const runtimes = useRuntimes(project);
+  const {data: me} = useMe();
+  const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
+  const [tested, setTested] = useState<Runtime | undefined>();
+  // The runtime that is changed; null for one that is created.
+  const [edited, setEdited] = useState<Runtime | null | undefined>();
+  const ofCluster = (runtimes.data?.runtimes ?? []).filter(({mpi, namespace}) => mpi && namespace === undefined);
+  const canManage = (runtimes.data?.canManage ?? false) && ofCluster.length > 0;
+  return (
+    <>
+      <PageHead
+        title="Runtimes"
+        text="Runtimes have the image, the MPI and the limits that an administrator has set for TrainJobs. A test starts a small job and reports each step."
+        actions={
+          <>
+            <ProjectSelect value={project} onChange={(value) => setParams(value ? {namespace: value} : {}, {replace: true})} />
+            {canManage ? <Button icon={<PlusCircleIcon />} onClick={() => setEdited(null)}>Create runtime</Button> : null}
+          </>
+        }
+      />
+      <PageSection hasBodyWrapper={false} isFilled>
+        <Loaded query={runtimes} what="The runtimes cannot be listed">
+          {(data) =>
+            data.runtimes.length === 0 ? (
+              <EmptyState icon={CubesIcon} titleText={data.installed ? 'No runtimes' : 'The cluster has no Kubeflow Trainer'} headingLevel="h2">
+                <EmptyStateBody>
+                  {data.missing.includes('runtimes')
+                    ? 'You may not list the runtimes of the cluster. Select a project to see those of the project.'
+                    : data.installed
+                      ? 'An administrator creates runtimes as ClusterTrainingRuntimes; examples are in config/runtimes.'
+                      : 'Runtimes belong to Kubeflow Trainer. MPIJobs need neither.'}
+                </EmptyStateBody>
+              </EmptyState>
+            ) : (
+              <Table aria-label="Runtimes" gridBreakPoint="grid-lg">
+                <Thead>
+                  <Tr>
+                    <Th screenReaderText="Details" />
+                    {['Name', 'Framework', 'Limits', 'Image', 'Last test'].map((title) => (
+                      <Th key={title} modifier="nowrap">{title}</Th>
+                    ))}
+                    <Th screenReaderText="Actions" />
+                  </Tr>
+                </Thead>
+                {data.runtimes.map((runtime, i) => {
+                  const key = `${runtime.kind}/${runtime.namespace ?? ''}/${runtime.name}`;
+                  const isOpen = open.has(key);
+                  const latest = runtime.tests[0];
+                  return (
+                    <Tbody key={key} isExpanded={isOpen}>
+                      <Tr>
+                        <Td
+                          expand={{
+                            rowIndex: i,
+                            isExpanded: isOpen,
+                            expandId: 'runtime',
+                            onToggle: () => {
+                              const next = new Set(open);
+                              if (!next.delete(key)) next.add(key);
+                              setOpen(next);
+                            },
+                          }}
+                        />
+                        <Td dataLabel="Name" className="mpi-name">
+                          {runtime.name}
+                          <div className="mpi-subtle">{runtime.namespace ?? 'of the cluster'}</div>
+                          {runtime.errors.length > 0 ? <Label color="red" isCompact icon={<ExclamationCircleIcon />}>invalid</Label> : null}
+                        </Td>
+                        <Td dataLabel="Framework">
+                          {runtime.framework ?? '–'}
+                          <div className="mpi-subtle">{runtime.implementation}</div>
+                        </Td>
+                        <Td dataLabel="Limits" className="mpi-wrap">
+                          {[runtime.maxWorkers ? `${runtime.maxWorkers} workers` : '', runtime.maxGPUs ? `${runtime.maxGPUs} GPUs per worker` : '', runtime.nodeLabels ? `nodes with ${runtime.nodeLabels}` : ''].filter(Boolean).join(', ') || 'None'}
+                        </Td>
+                        <Td dataLabel="Image" className="mpi-wrap mpi-mono">{runtime.image ?? '–'}</Td>
+                        <Td dataLabel="Last test">
+                          <TestLabel test={latest} />
+                          {latest ? (
+                            <div className="mpi-subtle">
+                              <Age at={latest.created} /> ago
+                            </div>
+                          ) : null}
+                        </Td>
+                        <Td isActionCell>
+                          <div className="mpi-actions">
+                            {runtime.mpi ? (
+                              <Button variant="secondary" size="sm" icon={<BugIcon />} onClick={() => setTested(runtime)} aria-label={`Test runtime ${runtime.name}`}>
+                                Test runtime
+                              </Button>
+                            ) : null}
+                            {canManage && runtime.mpi && runtime.namespace === undefined ? (
+                              <Button variant="secondary" size="sm" icon={<PencilAltIcon />} onClick={() => setEdited(runtime)} aria-label={`Edit runtime ${runtime.name}`}>
+                                Edit
+                              </Button>
+                            ) : null}
+                          </div>
+                        </Td>
+                      </Tr>
+                      <Tr isExpanded={isOpen}>
+                        <Td colSpan={7} noPadding={false}>
+                          <ExpandableRowContent>
+                            <div className="mpi-stack">
+                              {runtime.errors.map((error) => <Alert key={error} isInline variant="danger" title={error} component="p" />)}
+                              {runtime.mpi ? <p>{runtime.slots} {runtime.slots === '1' ? 'slot' : 'slots'} per worker unless the job sets it.</p> : <p>This is not a runtime for MPI; the dashboard lists its jobs.</p>}
+                              {runtime.tests.length === 0 ? <p className="mpi-subtle">No test is kept. Tests are kept for a day.</p> : runtime.tests.slice(0, 5).map((test) => <TestResult key={test.namespace + test.name} test={test} />)}
+                            </div>
+                          </ExpandableRowContent>
+                        </Td>
+                      </Tr>
+                    </Tbody>
+                  );
+                })}
+              </Table>
+            )
+          }
+        </Loaded>
+        {me ? <Snippets items={[{title: 'Command line', language: 'sh', text: `${me.program} runtimes list${project ? ` -n ${project}` : ''}`}]} title="The same on the command line" /> : null}
+      </PageSection>
+      {edited !== undefined ? <RuntimeDialog runtimes={ofCluster} changed={edited ?? undefined} close={() => setEdited(undefined)} /> : null}
+      {tested ? <TestDialog runtime={tested} project={project} close={() => setTested(undefined)} /> : null}
+    </>
+  );
+}

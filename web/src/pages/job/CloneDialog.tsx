@@ -1,0 +1,148 @@
+import {Alert, Button, Form, FormGroup, FormHelperText, HelperText, HelperTextItem, Modal, ModalBody, ModalFooter, ModalHeader, TextInput} from '@patternfly/react-core';
+import {keepPreviousData, useMutation, useQuery} from '@tanstack/react-query';
+import {type ReactElement, useState} from 'react';
+import {useNavigate} from 'react-router';
+import {errorText, post} from '../../api/client';
+import {jobPath, type JobKey} from '../../api/queries';
+import type {Detail, Draft} from '../../api/types';
+import {Snippets} from '../../components/Common';
+import {Diff} from '../../components/Diff';
+import {ProblemAlert} from '../../components/Problem';
+import {Busy} from '../../components/States';
+import {jobURL} from '../../components/Watcher';
+import {notify} from '../../lib/notices';
+import {PlusCircleIcon, TrashIcon} from '../../lib/icons';
+
+interface Change {
+  field: string;
+  value: string;
+}
+
+const parse = (text: string): Change => {
+  const at = text.indexOf('=');
+  return {field: text.slice(0, at), value: text.slice(at + 1)};
+};
+
+const usual = ['workers', 'slots', 'memory', 'cpu', 'gpu', 'image', 'command', 'queue'];
+
+/** Runs a job again under a new name, with changes, and shows what changes before. */
+export function CloneDialog({job, detail, changes: initial, close}: {job: JobKey; detail: Detail; changes: string[]; close: () => void}): ReactElement {
+  const navigate = useNavigate();
+  const [name, setName] = useState('');
+  const [changes, setChanges] = useState<Change[]>(initial.length > 0 ? initial.map(parse) : []);
+  const texts = changes.filter(({field}) => field !== '').map(({field, value}) => `${field}=${value}`);
+  const request = {name, changes: texts};
+  const preview = useQuery({
+    queryKey: ['clone', job, request],
+    placeholderData: keepPreviousData,
+    retry: false,
+    queryFn: async ({signal}) => {
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      signal.throwIfAborted();
+      return post<Draft>(jobPath(job, 'clone'), {...request, dryRun: true}, signal);
+    },
+  });
+  const creation = useMutation({
+    mutationFn: () => post<Draft>(jobPath(job, 'clone'), {...request, name: name || (preview.data?.name ?? '')}),
+    onSuccess: (draft) => {
+      if (!draft.created) return;
+      const url = jobURL({namespace: draft.namespace ?? '', kind: draft.kind ?? '', name: draft.name ?? ''});
+      notify({variant: 'success', title: `${draft.name ?? 'The job'} is created`, to: url, link: 'Open the job'});
+      close();
+      void navigate(url);
+    },
+  });
+  const edit = (i: number, change: Partial<Change>): void => setChanges((all) => all.map((each, at) => (at === i ? {...each, ...change} : each)));
+  const draft = preview.data;
+  return (
+    <Modal variant="large" isOpen onClose={close} aria-labelledby="clone-title">
+      <ModalHeader title={`Clone ${detail.row.name} and modify`} labelId="clone-title" description="A job that has run cannot be changed. Its clone runs under a new name; the original stays for comparison." />
+      <ModalBody tabIndex={0} aria-label="Changes of the clone">
+        <Form
+          onSubmit={(event) => {
+            event.preventDefault();
+            creation.mutate();
+          }}
+        >
+          <FormGroup label="Name" fieldId="clone-name">
+            <TextInput id="clone-name" value={name} placeholder={draft?.name ?? ''} onChange={(_, value) => setName(value)} aria-describedby="clone-name-help" />
+            <FormHelperText>
+              <HelperText id="clone-name-help">
+                <HelperTextItem>Empty for the next free number{draft?.name && name === '' ? `: ${draft.name}` : ''}.</HelperTextItem>
+              </HelperText>
+            </FormHelperText>
+          </FormGroup>
+          <FormGroup label="Changes" role="group" fieldId="clone-changes">
+            <div className="mpi-stack" id="clone-changes">
+              {changes.map((change, i) => (
+                <div className="mpi-pair" key={i}>
+                  <TextInput aria-label={`Field of change ${i + 1}`} placeholder="memory" list="clone-fields" value={change.field} onChange={(_, field) => edit(i, {field})} />
+                  <TextInput aria-label={`Value of change ${i + 1}`} value={change.value} onChange={(_, value) => edit(i, {value})} />
+                  <Button variant="plain" aria-label={`Remove change ${i + 1}`} icon={<TrashIcon />} onClick={() => setChanges((all) => all.filter((_, at) => at !== i))} />
+                </div>
+              ))}
+              <datalist id="clone-fields">
+                {usual.map((field) => (
+                  <option key={field} value={field} />
+                ))}
+                <option value="env.NAME" />
+              </datalist>
+              <div className="mpi-actions">
+                {usual
+                  .filter((field) => !changes.some((change) => change.field === field))
+                  .slice(0, 6)
+                  .map((field) => (
+                    <Button key={field} variant="link" size="sm" isInline icon={<PlusCircleIcon />} onClick={() => setChanges((all) => [...all, {field, value: valueOf(field, detail)}])}>
+                      {field}
+                    </Button>
+                  ))}
+                <Button variant="link" size="sm" isInline icon={<PlusCircleIcon />} onClick={() => setChanges((all) => [...all, {field: '', value: ''}])}>
+                  another field
+                </Button>
+              </div>
+            </div>
+          </FormGroup>
+          {preview.error ? <Alert isInline variant="danger" title={errorText(preview.error)} component="p" /> : null}
+          {creation.error ? <Alert isInline variant="danger" title={errorText(creation.error)} component="p" /> : null}
+          <ProblemAlert problem={creation.data?.problem ?? draft?.problem} />
+          {draft?.warnings?.map((warning) => <Alert key={warning} isInline variant="warning" title={warning} component="p" />)}
+          <FormGroup label="What changes" role="group" fieldId="clone-diff">
+            {draft?.diff ? <Diff text={draft.diff} /> : preview.isFetching ? <Busy what="Checking" /> : <p className="mpi-subtle">Only the name.</p>}
+          </FormGroup>
+        </Form>
+        {draft?.commands ? <Snippets items={draft.commands} title="The same on the command line" /> : null}
+      </ModalBody>
+      <ModalFooter>
+        <Button isLoading={creation.isPending} isDisabled={creation.isPending || draft === undefined || preview.isError} onClick={() => creation.mutate()}>
+          Create clone
+        </Button>
+        <Button variant="link" onClick={close}>
+          Close
+        </Button>
+      </ModalFooter>
+    </Modal>
+  );
+}
+
+/** The present value of a field, to start from. */
+function valueOf(field: string, detail: Detail): string {
+  switch (field) {
+    case 'workers':
+      return String(detail.row.workers);
+    case 'slots':
+      return String(detail.status?.mpi?.slotsPerWorker ?? 1);
+    case 'image':
+      return detail.image ?? '';
+    case 'command':
+      return detail.command ?? '';
+    case 'queue':
+      return detail.row.queue ?? '';
+    case 'memory':
+    case 'cpu':
+      return new RegExp(`\\b${field} (\\S+)`).exec(detail.resources ?? '')?.[1]?.replace(/,$/, '') ?? '';
+    case 'gpu':
+      return /nvidia\.com\/gpu (\d+)/.exec(detail.resources ?? '')?.[1] ?? '';
+    default:
+      return '';
+  }
+}

@@ -1,0 +1,125 @@
+import {Button, Card, CardBody, CardHeader, CardTitle, DescriptionList, DescriptionListDescription, DescriptionListGroup, DescriptionListTerm, ExpandableSection, Label, Title} from '@patternfly/react-core';
+import {type ReactElement, useState} from 'react';
+import {useSearchParams} from 'react-router';
+import type {Detail, Finding, Remedy} from '../../api/types';
+import {Code} from '../../components/Common';
+import {ExclamationCircleIcon, ExclamationTriangleIcon, InfoCircleIcon, WrenchIcon} from '../../lib/icons';
+
+const severities = {
+  Error: {icon: ExclamationCircleIcon, className: 'is-error', color: 'red'},
+  Warning: {icon: ExclamationTriangleIcon, className: 'is-warning', color: 'orange'},
+  Info: {icon: InfoCircleIcon, className: 'is-info', color: 'blue'},
+} as const;
+
+const lookOf = (severity: string): (typeof severities)[keyof typeof severities] => (severity in severities ? severities[severity as keyof typeof severities] : severities.Info);
+
+function RemedyItem({remedy, canClone, onApply}: {remedy: Remedy; canClone: boolean; onApply: (changes: string[]) => void}): ReactElement {
+  return (
+    <li>
+      <div>
+        <div className="mpi-wrap">{remedy.text}</div>
+        {remedy.action && !remedy.command && !remedy.applicable ? <code className="mpi-mono">{remedy.action}</code> : null}
+      </div>
+      <div>
+        {remedy.applicable && canClone ? (
+          <Button variant="secondary" size="sm" icon={<WrenchIcon />} onClick={() => onApply(remedy.changes ?? [])}>
+            {(remedy.changes ?? []).length > 0 ? 'Clone with this change' : 'Run it again'}
+          </Button>
+        ) : null}
+        {remedy.command ? (
+          <ExpandableSection toggleText="As a command" displaySize="default">
+            <Code text={remedy.command} label="Command of the remedy" />
+          </ExpandableSection>
+        ) : null}
+      </div>
+    </li>
+  );
+}
+
+/** Says why a job has failed or does not progress, what that is known from, and what to do. */
+export function Diagnosis({detail, onApply}: {detail: Detail; onApply: (changes: string[]) => void}): ReactElement | null {
+  const [, setParams] = useSearchParams();
+  const [first, ...others] = detail.findings;
+  const [showAll, setShowAll] = useState(false);
+  if (!first) return null;
+  const look = lookOf(first.severity);
+  const Icon = look.icon;
+  const openLogs = (): void =>
+    setParams((current) => {
+      const next = new URLSearchParams(current);
+      next.set('tab', 'logs');
+      next.set('level', 'warning');
+      return next;
+    });
+  return (
+    <Card className={`mpi-diagnosis ${look.className}`} component="section" aria-labelledby="diagnosis">
+      <CardHeader actions={{actions: <Button variant="link" onClick={openLogs}>See the log lines</Button>, hasNoOffset: true}}>
+        <CardTitle component="h2" id="diagnosis">
+          <span className="mpi-inline">
+            {detail.row.phase === 'Failed' ? 'Why it failed' : detail.row.phase === 'Running' ? 'What needs attention' : 'Why it waits'}{' '}
+            <Label color={look.color} icon={<Icon />}>{first.code}</Label>
+          </span>
+        </CardTitle>
+      </CardHeader>
+      <CardBody>
+        <div className="mpi-stack">
+          <div>
+            <p className="mpi-cause">{first.summary}</p>
+            {detail.failure ? <p className="mpi-subtle mpi-wrap">{detail.failure}</p> : null}
+            {first.affected.length > 0 ? <p className="mpi-subtle mpi-wrap">Affected: {first.affected.join(', ')}</p> : null}
+          </div>
+          {first.remedies.length > 0 ? (
+            <div>
+              <Title headingLevel="h3" size="md">What to do, the most likely first</Title>
+              <ol className="mpi-remedies">
+                {first.remedies.map((remedy) => (
+                  <RemedyItem key={remedy.text} remedy={remedy} canClone={detail.can.clone} onApply={onApply} />
+                ))}
+              </ol>
+            </div>
+          ) : null}
+          {first.evidence.length > 0 ? (
+            <ExpandableSection toggleText={`Evidence (${first.evidence.length})`}>
+              <ul className="mpi-evidence">
+                {first.evidence.map((line, i) => (
+                  <li key={i}>
+                    <code>{line}</code>
+                  </li>
+                ))}
+              </ul>
+            </ExpandableSection>
+          ) : null}
+          {detail.terms.length > 0 ? (
+            <ExpandableSection toggleText={`Terms explained (${detail.terms.length})`}>
+              <DescriptionList isCompact isHorizontal>
+                {detail.terms.map(({name, meaning}) => (
+                  <DescriptionListGroup key={name}>
+                    <DescriptionListTerm>{name}</DescriptionListTerm>
+                    <DescriptionListDescription>{meaning}</DescriptionListDescription>
+                  </DescriptionListGroup>
+                ))}
+              </DescriptionList>
+            </ExpandableSection>
+          ) : null}
+          {others.length > 0 ? (
+            <ExpandableSection toggleText={`Other findings (${others.length})`} isExpanded={showAll} onToggle={(_, value) => setShowAll(value)}>
+              {others.map((finding) => (
+                <Other key={finding.code + finding.summary} finding={finding} />
+              ))}
+            </ExpandableSection>
+          ) : null}
+        </div>
+      </CardBody>
+    </Card>
+  );
+}
+
+function Other({finding}: {finding: Finding}): ReactElement {
+  const look = lookOf(finding.severity);
+  const Icon = look.icon;
+  return (
+    <p className="mpi-wrap">
+      <Label color={look.color} icon={<Icon />} isCompact>{finding.code}</Label> {finding.summary}
+    </p>
+  );
+}

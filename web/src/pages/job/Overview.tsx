@@ -1,0 +1,161 @@
+import {Card, CardBody, CardTitle, DescriptionList, DescriptionListDescription, DescriptionListGroup, DescriptionListTerm, Label, LabelGroup, Progress} from '@patternfly/react-core';
+import type {ReactElement, ReactNode} from 'react';
+import {Link} from 'react-router';
+import type {JobKey} from '../../api/queries';
+import type {Detail} from '../../api/types';
+import {Age, count, Elapsed} from '../../components/Common';
+import {jobURL} from '../../components/Watcher';
+import {CheckCircleIcon, ExclamationCircleIcon, PendingIcon, UnknownIcon} from '../../lib/icons';
+import {PhaseLabel} from '../../lib/phase';
+import {moment, timeOfDay} from '../../lib/time';
+
+function Entry({term, children}: {term: string; children: ReactNode}): ReactElement | null {
+  if (children === undefined || children === null || children === '') return null;
+  return (
+    <DescriptionListGroup>
+      <DescriptionListTerm>{term}</DescriptionListTerm>
+      <DescriptionListDescription className="mpi-wrap">{children}</DescriptionListDescription>
+    </DescriptionListGroup>
+  );
+}
+
+/** The share of the work that is done: as the program printed it. */
+function progressOf(detail: Detail): number | undefined {
+  const text = detail.status?.training?.progress;
+  if (!text) return undefined;
+  const number = Number.parseFloat(text);
+  if (Number.isNaN(number)) return undefined;
+  return Math.min(100, text.includes('%') || number > 1 ? number : number * 100);
+}
+
+const results = {
+  pass: {icon: <CheckCircleIcon color="var(--pf-t--global--icon--color--status--success--default)" />, text: 'yes'},
+  fail: {icon: <ExclamationCircleIcon color="var(--pf-t--global--icon--color--status--danger--default)" />, text: 'no'},
+  pending: {icon: <PendingIcon />, text: 'not yet'},
+  unknown: {icon: <UnknownIcon />, text: 'known when it ends'},
+};
+
+export default function Overview({detail}: {job: JobKey; detail: Detail}): ReactElement {
+  const {row, status} = detail;
+  const done = progressOf(detail);
+  const expected = done !== undefined && done > 2 && row.running && !row.ended ? new Date(Date.parse(row.running) + ((Date.parse(detail.now) - Date.parse(row.running)) / done) * 100).toISOString() : undefined;
+  const scheduling = status?.scheduling;
+  return (
+    <div className="mpi-stack">
+      <div className="mpi-grid">
+        <Card component="section">
+          <CardTitle component="h2">Status</CardTitle>
+          <CardBody>
+            <DescriptionList isHorizontal isCompact>
+              <Entry term="Status">{status?.message ?? detail.headline}</Entry>
+              <Entry term="Workers">{row.ended ? count(row.workers, 'worker') : `${row.ready} of ${row.workers} ready`}</Entry>
+              <Entry term="Created">
+                {moment(row.created)} (<Age at={row.created} /> ago){row.user ? ` by ${row.user}` : ''}
+              </Entry>
+              <Entry term="Started">{row.running ? moment(row.running) : null}</Entry>
+              <Entry term="Duration">{row.running ? <Elapsed from={row.running} to={row.ended} /> : null}</Entry>
+              <Entry term="Estimated end">{expected ? `${moment(expected)}, by the progress so far` : null}</Entry>
+              <Entry term="Training">{detail.training}</Entry>
+              <Entry term="Queue">{row.queue ? `${row.queue}${row.position ? `, position ${row.position}` : ''}` : null}</Entry>
+              <Entry term="Waits for">{row.ended ? null : scheduling?.message}</Entry>
+              <Entry term="Usual wait">{scheduling?.waitP50 !== undefined && !row.running ? `${scheduling.waitP50} s for half of comparable jobs, at most ${scheduling.waitP90 ?? scheduling.waitP50} s for nine of ten` : null}</Entry>
+            </DescriptionList>
+            {done !== undefined ? <Progress value={done} title="Progress, as the program printed it" aria-label="Progress" /> : null}
+          </CardBody>
+        </Card>
+        <Card component="section">
+          <CardTitle component="h2">Resources</CardTitle>
+          <CardBody>
+            <DescriptionList isHorizontal isCompact>
+              <Entry term="Ranks">{detail.ranks}</Entry>
+              <Entry term="Each worker">{detail.resources}</Entry>
+              <Entry term="GPUs">{row.gpus > 0 ? `${row.gpus} in all` : null}</Entry>
+              <Entry term="Held so far">{detail.used}</Entry>
+              <Entry term="Cost">{detail.cost ? `${detail.cost} per hour` : null}</Entry>
+              <Entry term="Image">{detail.image ? <span className="mpi-mono">{detail.image}</span> : null}</Entry>
+              <Entry term="Runtime">{row.runtime}</Entry>
+              <Entry term="Command">{detail.command ? <code className="mpi-mono">{detail.command}</code> : null}</Entry>
+            </DescriptionList>
+            {detail.labels && Object.keys(detail.labels).length > 0 ? (
+              <LabelGroup categoryName="Labels" numLabels={6}>
+                {Object.entries(detail.labels).map(([name, value]) => (
+                  <Label key={name} variant="outline" isCompact>
+                    {name}={value}
+                  </Label>
+                ))}
+              </LabelGroup>
+            ) : null}
+          </CardBody>
+        </Card>
+        {detail.checklist.length > 0 ? (
+          <Card component="section">
+            <CardTitle component="h2">Start of the job</CardTitle>
+            <CardBody>
+              <ul className="mpi-checks">
+                {detail.checklist.map((check) => {
+                  const result = check.result in results ? results[check.result as keyof typeof results] : results.unknown;
+                  return (
+                    <li key={check.text}>
+                      <span aria-hidden="true">{result.icon}</span>
+                      <span>
+                        {check.text}
+                        <span className="pf-v6-screen-reader">: {result.text}</span>
+                      </span>
+                    </li>
+                  );
+                })}
+              </ul>
+            </CardBody>
+          </Card>
+        ) : null}
+        {status?.timeline && status.timeline.length > 0 ? (
+          <Card component="section">
+            <CardTitle component="h2">Timeline</CardTitle>
+            <CardBody>
+              <ol className="mpi-timeline">
+                {status.timeline.map((entry, i) => (
+                  <li key={i} className={/fail|evict|kill|lost|exceed/i.test(entry.event) ? 'is-failed' : /succeed|running|admitted/i.test(entry.event) ? 'is-good' : ''}>
+                    <strong>{entry.event}</strong>{' '}
+                    <time className="mpi-subtle mpi-numbers" dateTime={entry.time} title={moment(entry.time)}>
+                      {timeOfDay(entry.time)}
+                    </time>
+                    {entry.detail ? <div className="mpi-wrap">{entry.detail}</div> : null}
+                  </li>
+                ))}
+              </ol>
+            </CardBody>
+          </Card>
+        ) : null}
+        {detail.attempts.length > 1 ? (
+          <Card component="section">
+            <CardTitle component="h2">Attempts</CardTitle>
+            <CardBody>
+              <ul className="mpi-checks">
+                {detail.attempts.slice(0, 12).map((attempt) => (
+                  <li key={attempt.id}>
+                    <PhaseLabel phase={attempt.phase} isCompact />
+                    <span className="mpi-wrap">
+                      {attempt.id === row.id ? <strong>{attempt.name} (this job)</strong> : <Link to={jobURL({...attempt, namespace: row.namespace, deleted: attempt.deleted ?? false})}>{attempt.name}</Link>}{' '}
+                      <span className="mpi-subtle">
+                        {attempt.reason} {moment(attempt.created)}
+                        {attempt.deleted ? ', deleted' : ''}
+                      </span>
+                      {attempt.id !== row.id && !attempt.deleted && !row.deleted ? (
+                        <>
+                          {' '}
+                          <Link to={`/projects/${encodeURIComponent(row.namespace)}/compare?a=${attempt.kind.toLowerCase()}/${attempt.name}&b=${row.kind.toLowerCase()}/${row.name}`} aria-label={`Compare with ${attempt.name}`}>
+                            Compare
+                          </Link>
+                        </>
+                      ) : null}
+                    </span>
+                  </li>
+                ))}
+              </ul>
+            </CardBody>
+          </Card>
+        ) : null}
+      </div>
+    </div>
+  );
+}

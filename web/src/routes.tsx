@@ -1,0 +1,35 @@
+import {createBrowserRouter} from 'react-router';
+import {App} from './App';
+import {NotFound, RouteError} from './components/States';
+
+/** Returns the routes under the base path of the page. Pages are loaded when they are opened. */
+export function createRouter(): ReturnType<typeof createBrowserRouter> {
+  const basename = new URL(document.baseURI).pathname.replace(/\/$/, '') || '/';
+  return createBrowserRouter(
+    [
+      {
+        path: '/',
+        element: <App />,
+        errorElement: <RouteError />,
+        hydrateFallbackElement: <></>,
+        children: [
+          {
+            errorElement: <RouteError />,
+            children: [
+              {index: true, lazy: async () => ({Component: (await import('./pages/Jobs')).Jobs})},
+              {path: 'create', lazy: async () => ({Component: (await import('./pages/Create')).Create})},
+              {path: 'projects/:namespace/compare', lazy: async () => ({Component: (await import('./pages/Compare')).Compare})},
+              {path: 'projects/:namespace/:kind/:name', lazy: async () => ({Component: (await import('./pages/Job')).Job})},
+              {path: 'runtimes', lazy: async () => ({Component: (await import('./pages/Runtimes')).Runtimes})},
+              {path: 'quotas', lazy: async () => ({Component: (await import('./pages/Quotas')).Quotas})},
+              {path: 'usage', lazy: async () => ({Component: (await import('./pages/Usage')).Usage})},
+              {path: 'glossary', lazy: async () => ({Component: (await import('./pages/Glossary')).Glossary})},
+              {path: '*', element: <NotFound />},
+            ],
+          },
+        ],
+      },
+    ],
+    {basename},
+  );
+}

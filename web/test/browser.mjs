@@ -1,0 +1,530 @@
+// Runs journeys through the pages in a real browser, against the server that TestPages (internal/dashboard) starts with its
+// data.
+import assert from 'node:assert/strict';
+import {connection, start} from './harness.mjs';
+
+const {DASHBOARD_URL: server, DASHBOARD_TOKENS: tokensJSON, API_CONTROL: control} = process.env;
+const tokens = JSON.parse(tokensJSON);
+const {base, relay, cut, close} = await connection(() => server);
+const {open, logIn, inspect, run} = await start({base, relay, tokens, timeout: 60_000});
+
+/** Sends a request with the login of a page; its response must be good. */
+async function request(page, method, path, data) {
+  const response = await page.request.fetch(`${base}/api/v1/${path}`, {method, ...(data ? {data} : {})});
+  assert.equal(response.status(), 200, await response.text());
+}
+
+const journeys = {
+  async 'log in with a wrong token, then with a right one'() {
+    const page = await open('');
+    await page.getByRole('heading', {level: 1}).waitFor();
+    await page.getByLabel('Token', {exact: false}).first().fill('wrong');
+    await page.getByRole('button', {name: 'Log in'}).click();
+    await page.getByText('does not accept this token').waitFor();
+    await inspect(page, 'login');
+    await logIn(page, 'user');
+    const cookies = await page.context().cookies();
+    assert.ok(cookies.every((cookie) => cookie.httpOnly && cookie.secure && cookie.sameSite === 'Strict'), 'the cookie is protected');
+    assert.equal(await page.evaluate((token) => document.cookie.includes(token) || JSON.stringify(localStorage).includes(token) || location.href.includes(token), tokens.user), false, 'no script reads the token');
+    await page.getByRole('button', {name: /^User/}).click();
+    await page.getByRole('menuitem', {name: 'Log out'}).click();
+    await page.getByRole('heading', {level: 1, name: /Log in/}).waitFor();
+  },
+
+  async 'find a job in the list'() {
+    const page = await open('user');
+    await page.getByRole('link', {name: 'bert-large', exact: true}).waitFor();
+    await inspect(page, 'jobs');
+    await page.reload();
+    await page.getByRole('link', {name: 'bert-large', exact: true}).waitFor();
+    await page.locator('.pf-v6-c-toolbar').getByRole('button', {name: 'Status'}).click();
+    await page.getByRole('checkbox', {name: /Failed/}).click();
+    await page.waitForURL(/phase=Failed/);
+    await page.keyboard.press('Escape');
+    await page.getByRole('link', {name: 'bert-large', exact: true}).waitFor({state: 'detached'});
+    await page.getByLabel('Search by name, project or reason').fill('no such job');
+    await page.getByText('No job matches').waitFor();
+    await inspect(page, 'jobs-none');
+    await page.getByRole('button', {name: 'Clear filters'}).last().click();
+    await page.getByRole('link', {name: 'bert-large', exact: true}).waitFor();
+    assert.equal(await page.getByText('other-team-job').count(), 0, 'jobs of others are not shown');
+  },
+
+  async 'a failed job says why, and its clone applies the remedy'() {
+    const page = await open('user', '/projects/ml-team/mpijob/resnet-horovod');
+    await page.getByRole('heading', {name: /Why it failed/}).waitFor();
+    await page.locator('.mpi-cause').waitFor();
+    await inspect(page, 'job-failed');
+    await page.getByRole('button', {name: 'Clone with this change'}).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText(/memory: 8Gi/).waitFor();
+    await inspect(page, 'clone');
+    await dialog.getByRole('button', {name: 'Create clone'}).click();
+    await page.waitForURL(/resnet-horovod-2/);
+    await page.getByRole('heading', {level: 1, name: /resnet-horovod-2/}).waitFor();
+  },
+
+  async 'every part of a job'() {
+    const page = await open('user', '/projects/ml-team/mpijob/bert-large');
+    await page.getByRole('heading', {level: 1, name: /bert-large/}).waitFor();
+    await page.getByText('4 of 4 ready').waitFor();
+    await inspect(page, 'job-overview');
+    await page.getByRole('tab', {name: 'Topology'}).click();
+    await page.getByRole('button', {name: /^launcher/}).click();
+    await inspect(page, 'job-topology');
+    await page.getByRole('button', {name: /^launcher/}).press('ArrowRight');
+    assert.match(await page.evaluate(() => document.activeElement?.textContent ?? ''), /worker-0/, 'arrow keys move between pods');
+    for (const [tab, text] of [['Pods', 'bert-large-worker-3'], ['Events', 'PodsStarting'], ['YAML', 'mpiReplicaSpecs']]) {
+      await page.getByRole('tab', {name: tab, exact: true}).click();
+      await page.getByText(text).first().waitFor();
+      await inspect(page, `job-${tab.toLowerCase()}`);
+    }
+    await page.goto(`${base}/projects/ml-team/mpijob/deleted-job?tab=logs`);
+    await page.getByText('CUDA out of memory').first().waitFor();
+    assert.equal(await page.evaluate(() => window.hacked), undefined, 'log lines run no script');
+    await inspect(page, 'job-logs');
+    await page.goto(`${base}/projects/ml-team/mpijob/bert-lage`);
+    await page.getByText('Did you mean bert-large?', {exact: true}).waitFor();
+    await inspect(page, 'job-missing');
+  },
+
+  async 'the first job, by the wizard and with the keyboard only'() {
+    const page = await open('user');
+    await page.getByRole('button', {name: 'Create training job'}).focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', {name: 'What do you want to run?'}).waitFor();
+    await inspect(page, 'create-type');
+    const next = async () => {
+      await page.getByRole('button', {name: 'Next'}).focus();
+      await page.waitForFunction(() => document.activeElement?.hasAttribute('disabled') === false);
+      await page.keyboard.press('Enter');
+    };
+    const type = async (label, text) => {
+      await page.getByRole('textbox', {name: label}).or(page.getByRole('combobox', {name: label})).first().focus();
+      await page.keyboard.press('ControlOrMeta+a');
+      await page.keyboard.type(text);
+    };
+    await next();
+    await page.getByRole('heading', {name: 'Basics'}).waitFor();
+    await type('Name', 'Not_Allowed');
+    await type('Project', 'ml-team');
+    await page.getByText('use lower-case letters').waitFor();
+    await inspect(page, 'create-basics');
+    await type('Name', 'first-job');
+    await page.getByText('use lower-case letters').waitFor({state: 'detached'});
+    await page.waitForFunction(() => ![...document.querySelectorAll('button')].find((button) => button.textContent === 'Next')?.disabled);
+    await next();
+    await page.getByRole('heading', {name: 'Image and command'}).waitFor();
+    await type('Image', 'quay.io/me/train:1');
+    await type('Command', 'python train.py --epochs 3');
+    await page.waitForFunction(() => ![...document.querySelectorAll('button')].find((button) => button.textContent === 'Next')?.disabled);
+    await inspect(page, 'create-program');
+    await next();
+    await page.getByRole('heading', {name: 'Workers and resources'}).waitFor();
+    await page.getByText(/requested, .* of .* free/).first().waitFor();
+    await inspect(page, 'create-resources');
+    await next();
+    await page.getByRole('heading', {name: 'Advanced'}).waitFor();
+    await inspect(page, 'create-advanced');
+    await next();
+    await page.getByText('The API server accepts this job').waitFor();
+    await page.getByText('The job first-job runs 4 workers in namespace ml-team').waitFor();
+    assert.match(await page.locator('.pf-v6-c-wizard__toggle').textContent(), /^6\s*Review/, 'steps that are left out are not counted');
+    await inspect(page, 'create-review');
+    await page.getByRole('button', {name: 'Create job'}).focus();
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/projects\/ml-team\/mpijob\/first-job/);
+    await page.getByRole('heading', {level: 1, name: /first-job/}).waitFor();
+    await page.goto(`${base}/`);
+    await page.getByRole('link', {name: 'first-job', exact: true}).waitFor();
+  },
+
+  async 'a change in the cluster is shown without a reload'() {
+    const page = await open('user', '/?q=live-');
+    await page.getByText('No job matches').waitFor();
+    const began = Date.now();
+    const response = await page.request.post(`${base}/api/v1/namespaces/ml-team/jobs/mpijob/bert-large/clone`, {data: {name: 'live-clone', changes: []}});
+    assert.equal(response.status(), 200);
+    await page.getByRole('link', {name: 'live-clone', exact: true}).waitFor();
+    const took = Date.now() - began;
+    console.log(`   a new job is shown after ${took} ms`);
+    assert.ok(took < 10_000);
+    await page.goto(`${base}/projects/ml-team/mpijob/live-clone`);
+    await page.getByRole('button', {name: 'Suspend'}).click();
+    await page.getByText('mpijob/live-clone is suspended').first().waitFor();
+    await page.getByRole('button', {name: 'Cancel job'}).click();
+    await page.getByRole('dialog').getByRole('button', {name: 'Keep the job'}).click();
+    await page.getByRole('button', {name: 'Actions'}).click();
+    await page.getByRole('menuitem', {name: 'Delete job'}).click();
+    await page.getByRole('dialog').getByRole('button', {name: 'Delete job'}).click();
+    await page.waitForURL((url) => url.pathname === '/');
+  },
+
+  async 'runtimes, queues, usage and a comparison'() {
+    const page = await open('user', '/runtimes?namespace=ml-team');
+    await page.getByRole('button', {name: 'Test runtime mpi-openmpi'}).waitFor();
+    await page.getByRole('button', {name: 'Details'}).first().click();
+    await inspect(page, 'runtimes');
+    await page.getByRole('button', {name: 'Test runtime mpi-openmpi'}).click();
+    await page.getByRole('dialog').getByLabel('Project').selectOption('ml-team');
+    await inspect(page, 'runtime-test');
+    await page.getByRole('dialog').getByRole('button', {name: 'Start test'}).click();
+    await page.getByText(/The test mpi-openmpi-\w+ of mpi-openmpi runs/).waitFor();
+    await page.goto(`${base}/quotas`);
+    await page.getByText('of 12 used').first().waitFor();
+    await inspect(page, 'quotas');
+    await page.goto(`${base}/usage`);
+    await page.locator('td', {hasText: 'ml-team'}).first().waitFor();
+    await inspect(page, 'usage');
+    await page.goto(`${base}/projects/ml-team/compare?a=mpijob/bert-large&b=mpijob/resnet-horovod`);
+    await page.getByRole('heading', {name: 'Findings'}).waitFor();
+    await inspect(page, 'compare');
+    await page.goto(`${base}/no/such/page`);
+    await page.getByText('This page does not exist').waitFor();
+    await inspect(page, 'no-page');
+  },
+
+  async 'an administrator creates and changes a runtime'() {
+    const page = await open('admin', '/runtimes');
+    await page.getByRole('button', {name: 'Create runtime'}).click();
+    const dialog = page.getByRole('dialog');
+    const field = (name) => dialog.getByRole('textbox', {name});
+    await dialog.getByLabel('Start from').selectOption('mpi-openmpi');
+    await field('Workers of a job, at most').fill('many');
+    await dialog.getByText('many is not a whole number').waitFor();
+    await dialog.getByRole('button', {name: 'Create'}).and(page.locator('[disabled]')).waitFor();
+    await field('Workers of a job, at most').fill('0');
+    await field('Name').fill('Not_Allowed');
+    await dialog.getByRole('button', {name: 'Create'}).click();
+    await dialog.getByText('use at most 63 lower-case letters').waitFor();
+    await dialog.getByText('0 is not allowed; use 1 or more').waitFor();
+    await inspect(page, 'runtime-create');
+    await field('Name').fill('mpi-large');
+    await field('Workers of a job, at most').fill('4');
+    await field('Image').fill('quay.io/team/mpi:2');
+    await dialog.getByRole('button', {name: 'Create'}).click();
+    const row = page.getByRole('row', {name: /mpi-large/});
+    await row.getByText('4 workers, 8 GPUs per worker').waitFor();
+    await row.getByText('quay.io/team/mpi:2').waitFor();
+    await page.getByRole('button', {name: 'Edit runtime mpi-large'}).click();
+    await field('GPUs of a worker, at most').fill('');
+    await inspect(page, 'runtime-edit');
+    await dialog.getByRole('button', {name: 'Save runtime'}).click();
+    await row.getByText('4 workers', {exact: true}).waitFor();
+    const user = await open('user', '/runtimes');
+    await user.getByRole('button', {name: 'Test runtime mpi-large'}).waitFor();
+    for (const name of ['Create runtime', 'Edit runtime mpi-large']) assert.equal(await user.getByRole('button', {name}).count(), 0, name);
+  },
+
+  async 'a page whose files are missing is loaded again, once'() {
+    const page = await open('user');
+    await page.getByRole('heading', {level: 1, name: 'Training jobs'}).waitFor();
+    let loads = 0;
+    let isBroken = false;
+    page.on('request', (request) => {
+      if (request.resourceType() === 'document') loads++;
+    });
+    // A page consists of scripts and styles; until it is loaded again, they are away.
+    await page.route(/assets\/(Usage|Glossary)-/, (route) => (isBroken || loads === 0 ? route.abort() : route.continue()));
+    await page.getByRole('link', {name: 'Usage'}).click();
+    await page.getByRole('heading', {level: 1, name: 'Usage'}).waitFor();
+    assert.equal(loads, 1, 'the page is loaded again');
+    isBroken = true;
+    await page.getByRole('link', {name: 'Glossary'}).click();
+    await page.getByRole('heading', {name: 'This page cannot be shown'}).waitFor();
+    await inspect(page, 'page-broken');
+    assert.equal(loads, 1, 'it is not loaded for ever');
+    isBroken = false;
+    await page.getByRole('button', {name: 'Load again'}).click();
+    await page.getByRole('heading', {level: 1, name: 'Glossary'}).waitFor();
+  },
+
+  async 'a viewer sees, and may change nothing'() {
+    const page = await open('viewer', '/projects/ml-team/mpijob/resnet-horovod');
+    await page.getByRole('heading', {name: /Why it failed/}).waitFor();
+    for (const name of ['Suspend', 'Cancel job', 'Clone and modify', 'Clone with this change']) assert.equal(await page.getByRole('button', {name}).count(), 0, name);
+    await page.getByRole('button', {name: 'Actions'}).click();
+    assert.equal(await page.getByRole('menuitem', {name: /delete/i}).count(), 0);
+    await page.goto(`${base}/`);
+    await page.getByRole('button', {name: 'Create training job'}).and(page.locator('[aria-disabled=true]')).waitFor();
+    const nobody = await open('nobody');
+    await nobody.getByText('No training jobs yet').waitFor();
+    await inspect(nobody, 'jobs-empty');
+  },
+
+  async 'the dashboard goes away and comes back'() {
+    const page = await open('user');
+    await page.getByRole('link', {name: 'bert-large', exact: true}).waitFor();
+    cut(true);
+    await page.getByText('as it was last known').waitFor();
+    assert.equal(await page.getByRole('link', {name: 'bert-large', exact: true}).count(), 1, 'the last data stays');
+    await inspect(page, 'offline');
+    cut(false);
+    await page.getByText('as it was last known').waitFor({state: 'detached', timeout: 30_000});
+    await page.context().clearCookies();
+    await page.goto(`${base}/usage`);
+    await page.getByRole('heading', {level: 1, name: /Log in/}).waitFor();
+  },
+
+  async 'the API server goes away and comes back'() {
+    const page = await open('user');
+    await page.getByRole('link', {name: 'bert-large', exact: true}).waitFor();
+    const job = await open('user', '/projects/ml-team/mpijob/bert-large');
+    await job.getByText('4 of 4 ready').waitFor();
+    await fetch(`${control}/cut`, {method: 'POST'});
+    try {
+      for (const each of [page, job]) await each.getByText('The API server does not answer').waitFor();
+      assert.equal(await page.getByRole('link', {name: 'bert-large', exact: true}).count(), 1, 'the last data stays');
+      assert.equal(await job.getByText('4 of 4 ready').count(), 1, 'the last data stays');
+      await inspect(page, 'api-away');
+      await job.getByRole('tab', {name: 'YAML'}).click();
+    } finally {
+      await fetch(`${control}/restore`, {method: 'POST'});
+    }
+    for (const each of [page, job]) await each.getByText('The API server does not answer').waitFor({state: 'detached', timeout: 30_000});
+    // What is asked again by itself is shown, and the list is live again.
+    await job.getByText('mpiReplicaSpecs').first().waitFor();
+    await request(page, 'POST', 'namespaces/ml-team/jobs/mpijob/pi/clone', {name: 'after-outage', changes: []});
+    await page.getByRole('link', {name: 'after-outage', exact: true}).waitFor();
+  },
+
+  async 'a login expires while a page is open'() {
+    const page = await open('user', '/projects/ml-team/mpijob/bert-large?tab=events');
+    await page.getByRole('heading', {level: 1, name: /bert-large/}).waitFor();
+    await page.context().clearCookies();
+    await page.getByRole('heading', {level: 1, name: /Log in/}).waitFor({timeout: 30_000});
+    await page.getByLabel('Token', {exact: false}).first().fill(tokens.user);
+    await page.getByRole('button', {name: 'Log in'}).click();
+    // The same page continues.
+    await page.getByRole('heading', {level: 1, name: /bert-large/}).waitFor();
+    assert.match(page.url(), /tab=events/);
+  },
+
+  async 'a job is deleted while its page is open'() {
+    const page = await open('user');
+    await request(page, 'POST', 'namespaces/ml-team/jobs/mpijob/pi/clone', {name: 'short-lived', changes: []});
+    await page.goto(`${base}/projects/ml-team/mpijob/short-lived`);
+    await page.getByRole('heading', {level: 1, name: /short-lived/}).waitFor();
+    await request(page, 'DELETE', 'namespaces/ml-team/jobs/mpijob/short-lived');
+    await page.getByText('The job was deleted while this page was open').waitFor();
+    assert.equal(await page.getByRole('heading', {level: 1, name: /short-lived/}).count(), 1, 'the last data stays');
+    await inspect(page, 'job-deleted-meanwhile');
+  },
+
+  async 'two users on one server see nothing of each other'() {
+    const [one, other] = [await open('user'), await open('other')];
+    await one.getByRole('link', {name: 'bert-large', exact: true}).waitFor();
+    await other.getByRole('link', {name: 'other-team-job', exact: true}).waitFor();
+    await request(other, 'POST', 'namespaces/other-team/jobs/mpijob/other-team-job/clone', {name: 'other-secret', changes: []});
+    await request(one, 'POST', 'namespaces/ml-team/jobs/mpijob/pi/clone', {name: 'own-secret', changes: []});
+    await other.getByRole('link', {name: 'other-secret', exact: true}).waitFor();
+    await one.getByRole('link', {name: 'own-secret', exact: true}).waitFor();
+    assert.equal(await one.getByText(/^other-/).count(), 0, 'the jobs of the other project are not shown');
+    assert.equal(await other.getByText(/ml-team|own-secret|bert-large/).count(), 0, 'the jobs of the other project are not shown');
+    await other.goto(`${base}/projects/ml-team/mpijob/bert-large`);
+    await other.getByText('You may not see this').waitFor();
+    await inspect(other, 'job-forbidden');
+  },
+
+  async 'hostile texts run no script and show no escape'() {
+    const page = await open('user', '/?q=hostile');
+    await page.getByRole('link', {name: 'hostile', exact: true}).waitFor();
+    const check = async (where) => {
+      const found = await page.evaluate(() => ({
+        hacked: window.hacked,
+        title: document.title,
+        elements: document.querySelectorAll('#main script, #main img, #main a[href^=javascript], [onerror]').length,
+        control: /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/.exec(document.body.innerText + [...document.querySelectorAll('input, textarea')].map(({value}) => value).join(''))?.[0].codePointAt(0),
+      }));
+      assert.deepEqual(found, {hacked: undefined, title: found.title, elements: 0, control: undefined}, where);
+      assert.doesNotMatch(found.title, /<|hacked/, where);
+    };
+    await check('the list');
+    await page.getByRole('link', {name: 'hostile', exact: true}).click();
+    await page.locator('.mpi-cause', {hasText: '<img src=x'}).waitFor();
+    for (const name of [/^Evidence/, /^As a command/]) for (const toggle of await page.getByRole('button', {name}).all()) await toggle.click();
+    await check('the diagnosis');
+    await inspect(page, 'job-hostile');
+    for (const [tab, text] of [['Topology', 'launcher'], ['Pods', 'hostile-launcher'], ['Events', '<img'], ['YAML', '<img'], ['Training', ''], ['Metrics', ''], ['Logs', '']]) {
+      await page.getByRole('tab', {name: tab, exact: true}).click();
+      const panel = page.locator('.pf-v6-c-tab-content:not([hidden])');
+      await panel.getByText(text).first().waitFor();
+      if (tab === 'Topology') await panel.getByRole('button', {name: /^launcher/}).click();
+      await check(tab);
+    }
+    await page.getByRole('button', {name: 'Clone and modify'}).click();
+    await page.getByRole('dialog').getByText('Clone hostile and modify').waitFor();
+    await check('the dialog');
+    await page.goto(`${base}/projects/ml-team/compare?a=mpijob/bert-large&b=mpijob/hostile`);
+    await page.getByRole('heading', {name: 'Findings'}).waitFor();
+    await check('the comparison');
+    await page.goto(`${base}/?q=${encodeURIComponent('"><img src=x onerror=window.hacked=1>')}`);
+    await page.getByText('No job matches').waitFor();
+    await check('a search from the URL');
+    // A job without pods has the lines of its report.
+    await request(page, 'DELETE', 'namespaces/ml-team/jobs/mpijob/hostile');
+    await page.goto(`${base}/?q=hostile&deleted=true`);
+    await page.getByRole('link', {name: 'hostile', exact: true}).click();
+    await page.getByText('This job is deleted. Its report is kept').waitFor();
+    await page.getByRole('tab', {name: 'Logs'}).click();
+    await page.locator('.mpi-log-line', {hasText: '<img src=x'}).first().waitFor();
+    await check('the log of a deleted job');
+  },
+
+  async 'the wizard names the error of each field'() {
+    const page = await open('user', '/create?namespace=ml-team');
+    const field = (name) => page.getByRole('textbox', {name, exact: true}).or(page.getByRole('combobox', {name, exact: true})).or(page.getByRole('spinbutton', {name, exact: true})).first();
+    const next = page.getByRole('button', {name: 'Next'});
+    const goOn = async () => {
+      await page.waitForFunction(() => ![...document.querySelectorAll('.pf-v6-c-wizard__footer button')].find((button) => button.textContent === 'Next')?.disabled);
+      await next.click();
+    };
+    /** Enters a value that is refused, and then one that is accepted. */
+    const refuse = async (name, bad, error, good, blocks = true) => {
+      await field(name).fill(bad);
+      await page.getByText(error).first().waitFor();
+      if (blocks) await page.waitForFunction(() => [...document.querySelectorAll('.pf-v6-c-wizard__footer button')].find((button) => button.textContent === 'Next')?.disabled);
+      await field(name).fill(good);
+      await page.getByText(error).first().waitFor({state: 'detached'});
+    };
+    await goOn();
+    await refuse('Name', 'Not_Allowed', 'use lower-case letters', 'checked');
+    await refuse('Name', `${'long-'.repeat(14)}name`, 'use lower-case letters', 'checked');
+    await refuse('Project', 'no-such-project', 'no-such-project does not exist', 'ml-team');
+    await refuse('Project', 'other-team', 'You may not create jobs in other-team', 'ml-team');
+    await goOn();
+    await field('Image').fill('x');
+    await refuse('Image', '', 'is required', 'quay.io/me/train:1');
+    await refuse('Command', 'python "train.py', /unterminated|quote/, 'python train.py');
+    await page.getByRole('button', {name: 'Add variable'}).click();
+    await page.getByRole('textbox', {name: 'Name of variable 1'}).fill('NOT=ALLOWED');
+    await page.getByText('NOT=ALLOWED is not the name of a variable').waitFor();
+    await page.getByRole('button', {name: 'Remove variable 1'}).click();
+    await goOn();
+    await refuse('Number of workers', '0', 'is not allowed', '4');
+    await refuse('CPUs per worker', 'many', 'many is not a quantity', '2');
+    await refuse('Memory per worker', '-1Gi', '-1Gi is not a quantity', '4Gi');
+    await refuse('Slots per worker', '0', 'is not allowed', '');
+    await refuse('Slots per worker', '1.5', 'is not a whole number', '');
+    await inspect(page, 'create-resources-checked');
+    await goOn();
+    await refuse('Time limit in hours', '-1', 'is not allowed', '', false);
+    await refuse('User ID', '0', 'is not allowed', '', false);
+    await goOn();
+    await page.getByText('The API server accepts this job').waitFor();
+  },
+
+  async 'the wizard shows all errors at once, and what the API server refuses'() {
+    const page = await open('user', '/create?namespace=ml-team');
+    const steps = async (name) => {
+      await page.getByRole('navigation', {name: 'Steps'}).getByRole('button', {name}).click();
+    };
+    const fill = async (name, value) => page.getByRole('textbox', {name, exact: true}).or(page.getByRole('combobox', {name, exact: true})).first().fill(value);
+    // Everything is missing or wrong: the review lists it all.
+    await steps('Basics');
+    await fill('Name', 'Not_Allowed');
+    await steps('Workers and resources');
+    await fill('CPUs per worker', 'many');
+    await fill('Memory per worker', 'much');
+    await steps('Review');
+    for (const text of [/^name Not_Allowed/, /^cpu many/, /^memory much/, /^image .*required/]) await page.getByRole('listitem').getByText(text).waitFor();
+    await page.getByRole('button', {name: 'Create job'}).and(page.locator('[disabled]')).waitFor();
+    await inspect(page, 'create-all-errors');
+    await steps('Workers and resources');
+    await fill('CPUs per worker', '2');
+    await fill('Memory per worker', '4Gi');
+    await steps('Image and command');
+    await fill('Image', 'quay.io/me/train:1');
+    await fill('Command', 'python train.py');
+    // A name that is taken, one that a policy of the cluster refuses, and a namespace whose quota is used up.
+    for (const [name, text] of [['bert-large', 'already exists'], ['refused', 'jobs of this name are not allowed here']]) {
+      await steps('Basics');
+      await fill('Name', name);
+      await steps('Review');
+      await page.getByText(text).first().waitFor();
+      await page.getByRole('button', {name: 'Create job'}).and(page.locator('[disabled]')).waitFor();
+      await inspect(page, `create-${name}`);
+    }
+    const limited = await open('limited', '/create?namespace=full-team');
+    await limited.getByRole('navigation', {name: 'Steps'}).getByRole('button', {name: 'Basics'}).click();
+    await limited.getByRole('textbox', {name: 'Name', exact: true}).fill('too-many');
+    await limited.getByRole('navigation', {name: 'Steps'}).getByRole('button', {name: 'Image and command'}).click();
+    await limited.getByRole('combobox', {name: 'Image', exact: true}).fill('quay.io/me/train:1');
+    await limited.getByRole('textbox', {name: 'Command', exact: true}).fill('python train.py');
+    await limited.getByRole('navigation', {name: 'Steps'}).getByRole('button', {name: 'Review'}).click();
+    await limited.getByText(/exceeded quota/).first().waitFor();
+    await inspect(limited, 'create-quota-exceeded');
+    // A viewer is told before the form is filled in.
+    const viewer = await open('viewer', '/create?namespace=ml-team');
+    await viewer.getByRole('navigation', {name: 'Steps'}).getByRole('button', {name: 'Basics'}).click();
+    await viewer.getByText('You may not create jobs in ml-team').waitFor();
+  },
+
+  async 'YAML is imported, also a large one'() {
+    const page = await open('user', '/create?namespace=ml-team');
+    await page.locator('label[for=way-input-yaml]').click();
+    await page.getByRole('button', {name: 'Next'}).click();
+    await page.getByRole('button', {name: 'Next'}).click();
+    const area = page.getByRole('textbox', {name: 'Job as YAML or JSON'});
+    for (const [text, error] of [
+      ['a: [', /yaml|did not find/i],
+      ['kind: Pod\napiVersion: v1\nmetadata: {name: x}', 'is not a job; use kind MPIJob'],
+      ['kind: MPIJob\napiVersion: kubeflow.org/v2beta1', 'metadata.name'],
+    ]) {
+      await area.fill(text);
+      await page.locator('#yaml-help').getByText(error).waitFor();
+    }
+    const job = (name, padding) => {
+      const comment = `# ${'comment '.repeat(15)}\n`;
+      const pod = (container) => `{template: {spec: {containers: [{name: ${container}, image: quay.io/me/train:1}]}}}`;
+      return Buffer.from(`${comment.repeat(Math.ceil(padding / comment.length))}apiVersion: kubeflow.org/v2beta1\nkind: MPIJob\nmetadata: {name: ${name}}\nspec:\n  mpiReplicaSpecs:\n    Launcher: ${pod('launcher')}\n    Worker: ${pod('worker')}\n`);
+    };
+    await page.locator('#yaml-file').setInputFiles({name: 'huge.yaml', mimeType: 'text/yaml', buffer: job('huge', 1.2 * 2 ** 20)});
+    await page.getByText('huge.yaml is larger than 1 MiB').first().waitFor();
+    await page.locator('#yaml-file').setInputFiles({name: 'large.yaml', mimeType: 'text/yaml', buffer: job('large', 2 ** 20 - 2000)});
+    await page.getByRole('button', {name: 'Next'}).click();
+    await page.getByText('The API server accepts this job').waitFor();
+    await page.getByRole('button', {name: 'Create job'}).click();
+    await page.waitForURL(/mpijob\/large/);
+    await page.getByRole('heading', {level: 1, name: /large/}).waitFor();
+  },
+
+  async 'a job is saved as a template, which others use'() {
+    const page = await open('user', '/create?namespace=ml-team');
+    const next = async () => {
+      await page.waitForFunction(() => ![...document.querySelectorAll('button')].find((button) => button.textContent === 'Next')?.disabled);
+      await page.getByRole('button', {name: 'Next'}).click();
+    };
+    await next();
+    await page.getByRole('textbox', {name: 'Name'}).fill('for-template');
+    await next();
+    await page.getByRole('combobox', {name: 'Image', exact: true}).fill('quay.io/me/train:1');
+    await page.getByRole('textbox', {name: 'Command'}).fill('python train.py');
+    await next();
+    await page.getByText('8.1 CPUs, 16.1 GiB of memory').waitFor();
+    await next();
+    await next();
+    await page.getByText('The API server accepts this job').waitFor();
+    await page.getByText('each with 2 CPUs, 4 GiB of memory').waitFor();
+    await page.getByRole('button', {name: 'Save as a template'}).click();
+    await page.getByRole('textbox', {name: 'Name of the template'}).fill('nightly');
+    await inspect(page, 'create-save-template');
+    await page.getByRole('button', {name: 'Save template'}).click();
+    await page.getByText('The template nightly is saved').first().waitFor();
+    await page.goto(`${base}/create?namespace=ml-team`);
+    await page.locator('label[for=way-input-template]').click();
+    await next();
+    await page.getByRole('textbox', {name: 'Name'}).fill('from-template');
+    await next();
+    await page.getByRole('combobox', {name: 'Template'}).selectOption('nightly');
+    await inspect(page, 'create-template');
+    await next();
+    await page.getByText('from the template nightly').waitFor();
+    await page.getByRole('button', {name: 'Create job'}).click();
+    await page.waitForURL(/mpijob\/from-template/);
+  },
+};
+
+const code = await run([journeys]);
+close();
+process.exit(code);
