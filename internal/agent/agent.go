@@ -1,17 +1,20 @@
-// Package agent starts MPI's ranks on a job's pods, in place of OpenSSH: any image that has an MPI runs with it, as
-// any user. A worker serves the SSH protocol; a launcher reaches it under the name of ssh; both know each other by
-// the job's key. Along the way the agent sees what becomes of hosts and ranks, and tells it.
+// Package agent starts MPI's ranks on a job's pods, instead of OpenSSH: any image that has an MPI runs with it, as
+// any user. A worker serves the SSH protocol; a launcher calls the agent under the name ssh; both authenticate with the
+// job's key. The agent also records the state of hosts and ranks, and reports it.
 package agent
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
-	"opendatahub.io/mpijob/internal/launch"
+	"opendatahub.io/mpijob/internal/agentapi"
+	"opendatahub.io/mpijob/internal/version"
 )
 
 // cgroupRoot is where a container sees its own cgroup.
@@ -19,14 +22,15 @@ const cgroupRoot = "/sys/fs/cgroup"
 
 const usage = `mpi-agent starts the ranks of an MPI job.
 
-  mpi-agent serve [ADDRESS [STATUS]] on a worker: take connections of this job, start what they ask for;
-                                     at :2222 and, for the status, at :2223 unless told otherwise
+  mpi-agent serve [ADDRESS [STATUS]] on a worker: accept connections of this job, run their commands;
+                                     by default at :2222 and, for the status, at :2223
   mpi-agent launch -- COMMAND...     on the launcher: run COMMAND, watch over hosts and ranks
   mpi-agent rsh [options] HOST CMD   what MPI runs to reach a worker; the same as calling it under the name ssh
   mpi-agent install FOLDER           copy the agent into a folder, for the pod's other containers
-  mpi-agent status                   what the agent of this pod knows
+  mpi-agent status                   print the state that the agent of this pod has
+  mpi-agent version                  print the version
 
-The job's key is read from ` + launch.KeyFile + `, or from the file that ` + launch.EnvKey + ` names.
+The job's key is read from ` + agentapi.KeyFile + `, or from the file that ` + agentapi.EnvKey + ` names.
 `
 
 // Main runs the agent with a program's arguments, its name first, and returns its exit code.
@@ -42,13 +46,16 @@ func Main(args []string) int {
 	case verb == "rsh":
 		return rsh(rest, os.Stdin, os.Stdout, os.Stderr)
 	case verb == "serve" && len(rest) <= 2:
-		return exit(serveWorker(logger(), address(rest, 0, launch.Port), address(rest, 1, launch.StatusPort)))
+		return exit(serveWorker(logger(), address(rest, 0, agentapi.Port), address(rest, 1, agentapi.StatusPort)))
 	case verb == "launch" && len(rest) > 1 && rest[0] == "--":
 		return supervise(rest[1:], slog.New(slog.DiscardHandler))
 	case verb == "install" && len(rest) == 1:
 		return exit(install(rest[0]))
 	case verb == "status" && len(rest) == 0:
 		return printStatus(os.Stdout, os.Stderr)
+	case verb == "version" && len(rest) == 0:
+		fmt.Println(version.Get())
+		return 0
 	case verb == "help", verb == "--help", verb == "-h":
 		fmt.Print(usage)
 		return 0
@@ -73,14 +80,14 @@ func exit(err error) int {
 	return 0
 }
 
-// logger writes lines of JSON to standard error: a worker's log holds nothing else.
+// logger writes lines of JSON to standard error. Package logs recognizes them by the field logger.
 func logger() *slog.Logger {
-	return slog.New(slog.NewJSONHandler(os.Stderr, nil))
+	return slog.New(slog.NewJSONHandler(os.Stderr, nil)).With("logger", agentapi.Logger)
 }
 
 // serveWorker serves until the pod is to end, then ends what runs and leaves a summary.
 func serveWorker(log *slog.Logger, listen, status string) error {
-	identity, err := readIdentity(setting(launch.EnvKey, launch.KeyFile))
+	identity, err := readIdentity(setting(agentapi.EnvKey, agentapi.KeyFile))
 	if err != nil {
 		return err
 	}
@@ -96,13 +103,25 @@ func serveWorker(log *slog.Logger, listen, status string) error {
 	if err != nil {
 		return fmt.Errorf("take connections: %w", err)
 	}
-	go s.ranks.watch(ctx.Done())
+	// Connections stay open while ranks use their grace period: without them, MPI takes the host for lost.
+	connected, disconnect := context.WithCancel(context.Background())
+	defer disconnect()
+	go s.ranks.watch(connected.Done())
 	go serveStatus(log, status, s.summary, s.series)
 	log.Info("ready", "address", listener.Addr().String())
-	err = s.serve(ctx, listener)
+	err = s.serve(ctx, connected, listener)
 	log.Info("ending")
-	end("")
-	s.sessions.Wait()
+	s.endingSince.Store(time.Now().UnixMilli())
+	s.end("")
+	ended := make(chan struct{})
+	go func() { s.sessions.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(time.Second):
+		// Clients that have started nothing, or do not read.
+		disconnect()
+		<-ended
+	}
 	writeTermination(s.summary())
 	return err
 }

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -18,17 +19,22 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
-	"opendatahub.io/mpijob/internal/launch"
+	"opendatahub.io/mpijob/internal/agentapi"
 )
 
 // The tests run the agent as the program that it is: this test binary, under another name.
 func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == "mpiexec" {
+		os.Exit(loseFailure(os.Args[1:]))
+	}
 	if os.Getenv("AGENT_TEST") != "" {
 		os.Exit(Main(os.Args))
 	}
@@ -37,11 +43,13 @@ func TestMain(m *testing.M) {
 
 // world is a job: a key, a folder for records, and a worker that serves.
 type world struct {
-	t         *testing.T
-	key, run  string
-	address   string
-	status    string
-	worker    *exec.Cmd
+	t        *testing.T
+	key, run string
+	address  string
+	status   string
+	worker   *exec.Cmd
+	// grace is the pod's grace period, "4s" if empty.
+	grace     string
 	workerLog *lockedBuffer
 }
 
@@ -114,7 +122,7 @@ func (w *world) agent(args ...string) *exec.Cmd {
 	}
 	cmd := exec.CommandContext(w.t.Context(), self)
 	cmd.Args = args
-	cmd.Env = append(os.Environ(), "AGENT_TEST=1", launch.EnvKey+"="+w.key, launch.EnvRun+"="+w.run, launch.EnvWait+"=10s")
+	cmd.Env = append(os.Environ(), "AGENT_TEST=1", agentapi.EnvKey+"="+w.key, agentapi.EnvRun+"="+w.run, agentapi.EnvWait+"=10s", agentapi.EnvGrace+"="+cmp.Or(w.grace, "4s"))
 	return cmd
 }
 
@@ -272,7 +280,7 @@ func TestLateWorkerIsWaitedFor(t *testing.T) {
 	}
 	eventually(t, "the wait is recorded", func() bool {
 		records := readRecords(w.run)
-		return len(records) == 1 && records[0].Trouble == launch.Unreachable
+		return len(records) == 1 && records[0].Trouble == agentapi.Unreachable
 	})
 	w.serve()
 	if err := cmd.Wait(); err != nil || out.String() != "in time\n" {
@@ -283,12 +291,12 @@ func TestLateWorkerIsWaitedFor(t *testing.T) {
 func TestMissingWorkerIsNamed(t *testing.T) {
 	w := newWorld(t)
 	cmd := w.ssh("true")
-	cmd.Env = append(cmd.Env, launch.EnvWait+"=300ms")
+	cmd.Env = append(cmd.Env, agentapi.EnvWait+"=300ms")
 	out, _ := cmd.CombinedOutput()
 	if code := cmd.ProcessState.ExitCode(); code != sshFailed || !strings.Contains(string(out), "mpi-agent: host 127.0.0.1: given up after 0 s: nothing listens at "+w.address) {
 		t.Errorf("ended with %d: %s", code, out)
 	}
-	if r := readRecords(w.run); len(r) != 1 || !r[0].Over || r[0].Trouble != launch.Unreachable {
+	if r := readRecords(w.run); len(r) != 1 || !r[0].Over || r[0].Trouble != agentapi.Unreachable {
 		t.Errorf("records are %+v", r)
 	}
 }
@@ -301,14 +309,14 @@ func TestStrangersAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dial := func(anyHostKey bool) *trouble {
+	dial := func(anyHostKey bool, foreign func(string) bool) *trouble {
 		host, port, _ := net.SplitHostPort(w.address)
 		to, err := parseSSH([]string{"-p", port, host})
 		if err != nil {
 			t.Fatal(err)
 		}
 		to.anyHostKey = anyHostKey
-		d := dialer{identity: identity, disbelief: 50 * time.Millisecond, waiting: func(*trouble, time.Time) {}}
+		d := dialer{identity: identity, disbelief: 50 * time.Millisecond, names: &names{}, foreign: foreign, waiting: func(*trouble, time.Time) {}}
 		_, err = d.dial(t.Context(), to, 5*time.Second)
 		found, is := err.(*trouble) //nolint:errorlint // dial promises this very type
 		if !is {
@@ -316,13 +324,25 @@ func TestStrangersAreRefused(t *testing.T) {
 		}
 		return found
 	}
-	if found := dial(false); found.code != launch.HostKeyMismatch {
+	if found := dial(false, nil); found.code != agentapi.HostKeyMismatch {
 		t.Errorf("a worker with another host key gives %q: %s", found.code, found.why)
 	}
-	if found := dial(true); found.code != launch.KeyRefused {
+	ofJob := hostfile{slotsOf: map[string]int32{"127.0.0.1": 1, "127": 1}}
+	t.Setenv(agentapi.EnvForeign, "true")
+	for name, foreign := range map[string]func(string) bool{"no opt-in": nil, "a host of the job": foreignHosts(ofJob)} {
+		if found := dial(true, foreign); found.code != agentapi.HostKeyMismatch {
+			t.Errorf("%s: with StrictHostKeyChecking=no a worker with another host key gives %q: %s", name, found.code, found.why)
+		}
+	}
+	t.Setenv(agentapi.EnvForeign, "")
+	if foreignHosts(hostfile{})("elsewhere.example.com") {
+		t.Error("foreign hosts are not checked although the user does not allow it")
+	}
+	t.Setenv(agentapi.EnvForeign, "true")
+	if found := dial(true, foreignHosts(hostfile{})); found.code != agentapi.KeyRefused {
 		t.Errorf("a client with another key gives %q: %s", found.code, found.why)
 	}
-	var summary launch.Summary
+	var summary agentapi.Summary
 	w.get("/status", &summary)
 	if summary.Refused == 0 || !strings.Contains(w.workerLog.String(), "did not prove that it belongs to this job") {
 		t.Errorf("the worker counts %d refused and logs: %s", summary.Refused, w.workerLog)
@@ -393,6 +413,69 @@ func TestClientGoneLeavesNothing(t *testing.T) {
 	}
 }
 
+// TestRanksHaveTheGracePeriod: a rank that handles TERM has the pod's grace period, whether its client has gone, its pod ends,
+// or the launcher gets TERM; the daemon above it gets TERM only afterwards, since it would kill it.
+func TestRanksHaveTheGracePeriod(t *testing.T) {
+	for name, stop := range map[string]func(w *world, client *exec.Cmd){
+		"client gone":      func(_ *world, client *exec.Cmd) { _ = client.Process.Kill() },
+		"worker's pod":     func(w *world, _ *exec.Cmd) { _ = w.worker.Process.Signal(syscall.SIGTERM) },
+		"client gets TERM": func(_ *world, client *exec.Cmd) { _ = client.Process.Signal(syscall.SIGTERM) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.grace = "20s"
+			w.serve()
+			folder := t.TempDir()
+			t.Setenv("FOLDER", folder)
+			const rank = `PMI_RANK=0 sh -c 'trap "sleep 7; echo written > $FOLDER/checkpoint; exit 0" TERM; echo > $FOLDER/ready; while :; do sleep 0.1; done' & child=$!`
+			const daemon = `trap "kill -KILL $child; exit 1" TERM; while kill -0 $child 2>/dev/null; do sleep 0.1; done`
+			client := w.ssh("FOLDER=" + folder + "; export FOLDER; " + rank + "; " + daemon)
+			if err := client.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = client.Wait() }()
+			eventually(t, "the rank is seen", func() bool {
+				_, err := os.Stat(folder + "/ready")
+				return err == nil && strings.Contains(w.workerLog.String(), "rank started")
+			})
+			stop(w, client)
+			eventually(t, "the checkpoint is written", func() bool { _, err := os.Stat(folder + "/checkpoint"); return err == nil })
+			if records := readRecords(w.run); name == "worker's pod" && records[0].Over {
+				t.Errorf("the host was lost meanwhile: %+v", records[0])
+			}
+		})
+	}
+}
+
+// TestEndOfAPodIsNoFailure: ranks that end because their pod ends have not failed. Their host is lost.
+func TestEndOfAPodIsNoFailure(t *testing.T) {
+	w := newWorld(t).serve()
+	client := w.ssh(`OMPI_COMM_WORLD_RANK=3 sleep 600; true`)
+	if err := client.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the rank is seen", func() bool { return strings.Contains(w.workerLog.String(), "rank started") })
+	if err := w.worker.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_ = client.Wait()
+	records := readRecords(w.run)
+	if len(records) != 1 || records[0].Trouble != agentapi.ConnectionLost || records[0].Worker == nil || !records[0].Worker.Ending || len(records[0].Worker.Ranks) > 0 {
+		t.Fatalf("records are %+v", records)
+	}
+	s := &supervisor{folder: w.run, ranks: newRanks(slog.New(slog.DiscardHandler), t.TempDir())}
+	if got := s.summary(); got.Code != agentapi.ConnectionLost || len(got.Hosts) != 1 || len(got.Ranks) > 0 {
+		t.Errorf("the launcher's summary is %+v", got)
+	}
+}
+
+func TestEndedBefore(t *testing.T) {
+	ranks := []agentapi.RankEnd{{Rank: 1, At: 999}, {Rank: 2, At: 1000}, {Rank: 3, At: 2000, OOM: true}}
+	if got, want := endedBefore(ranks, 1000), []agentapi.RankEnd{ranks[0], ranks[2]}; !slices.Equal(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
 func TestRanksAreAttributed(t *testing.T) {
 	w := newWorld(t).serve()
 	if out, err := w.ssh(`OMPI_COMM_WORLD_RANK=3 sh -c 'sleep 0.3; kill -SEGV $$' & OMPI_COMM_WORLD_RANK=2 sleep 0.5 & wait; exit 1`).CombinedOutput(); err == nil {
@@ -439,8 +522,8 @@ func value(t *testing.T, metrics, name string) int {
 func TestSummaryTellsHowLongConnectingTook(t *testing.T) {
 	start := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	s := &supervisor{ranks: newRanks(slog.New(slog.DiscardHandler), t.TempDir()), folder: t.TempDir(), expected: hostfile{slotsOf: map[string]int32{}}}
-	record{Host: "b", Process: 1, Since: start.Add(time.Second), Reached: start.Add(3500 * time.Millisecond), Worker: &launch.Summary{InitSeconds: 0.25}}.write(s.folder)
-	record{Host: "a", Process: 2, Since: start, Reached: start.Add(time.Second), Worker: &launch.Summary{InitSeconds: 0.5}}.write(s.folder)
+	record{Host: "b", Process: 1, Since: start.Add(time.Second), Reached: start.Add(3500 * time.Millisecond), Worker: &agentapi.Summary{InitSeconds: 0.25}}.write(s.folder)
+	record{Host: "a", Process: 2, Since: start, Reached: start.Add(time.Second), Worker: &agentapi.Summary{InitSeconds: 0.5}}.write(s.folder)
 	if told := s.summary(); told.ConnectSeconds != 3.5 || told.InitSeconds != 0.5 || len(told.Ranks) > 0 {
 		t.Errorf("the summary is %+v, want 3.5 s to connect and 0.5 s to init", told)
 	}
@@ -451,6 +534,13 @@ func TestSummaryTellsHowLongConnectingTook(t *testing.T) {
 }
 
 func TestLaunch(t *testing.T) {
+	script := func(text string, mode os.FileMode) string {
+		path := filepath.Join(t.TempDir(), "run.sh")
+		if err := os.WriteFile(path, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
 	tests := map[string]struct {
 		command []string
 		code    int
@@ -460,7 +550,12 @@ func TestLaunch(t *testing.T) {
 		"exit code":       {[]string{"sh", "-c", "echo out; exit 3"}, 3, "out\n", ""},
 		"signal":          {[]string{"sh", "-c", "kill -9 $$"}, 137, "", ""},
 		"program missing": {[]string{"mpirn", "-n", "2"}, 127, "", `The launcher's command "mpirn" is not in its image`},
-		"ssh in PATH":     {[]string{"sh", "-c", "echo $PATH | cut -d: -f1"}, 0, "/opt/mpi-agent/bin\n", ""},
+		"Windows line ends": {
+			[]string{script("#!/bin/sh\r\necho\r\n", 0o700)}, 126, "", "the first line, which names the interpreter /bin/sh, ends with a carriage return",
+		},
+		"interpreter missing": {[]string{script("#! /opt/no/sh -e\necho\n", 0o700)}, 126, "", "its interpreter /opt/no/sh is not in the image"},
+		"no interpreter":      {[]string{script("echo\n", 0o700)}, 126, "", "cannot be started: it is a script whose first line names no interpreter"},
+		"ssh in PATH":         {[]string{"sh", "-c", "echo $PATH | cut -d: -f1"}, 0, "/opt/mpi-agent/bin\n", ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

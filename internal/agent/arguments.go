@@ -62,7 +62,7 @@ func parseSSH(args []string) (target, error) {
 	return t, nil
 }
 
-// flags reads a word of flags such as xnp2222; it tells how many of the words after it belong to it.
+// flags reads a word of flags such as xnp2222, and returns how many of the following words are its values.
 func (t *target) flags(word string, rest []string) (taken int, err error) {
 	for i, flag := range word {
 		switch {

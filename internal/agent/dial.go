@@ -14,22 +14,27 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/sys/unix"
 
-	"opendatahub.io/mpijob/internal/launch"
+	"opendatahub.io/mpijob/internal/agentapi"
 )
 
 const (
 	// waitDefault is how long a worker may take to come up: a pod that has its node, image and volumes still to get.
-	waitDefault  = 2 * time.Minute
-	disbelief    = 15 * time.Second
+	waitDefault = 2 * time.Minute
+	disbelief   = 15 * time.Second
+	// An attempt is made as soon as a worker may listen: the pauses are about a fifth of the time that has passed, and
+	// bounded, because jobs have hundreds of hosts.
 	firstPause   = 20 * time.Millisecond
-	longestPause = time.Second
+	longestPause = 500 * time.Millisecond
+	// Where a network drops packets to a pod that it does not know yet, the kernel repeats the first packet of a
+	// connection after 1, 3 and 7 s. New attempts are made sooner.
+	shortestDial = 250 * time.Millisecond
 	attemptTime  = 5 * time.Second
 )
 
-// trouble is why a host could not be used, in words for people.
+// trouble is the reason why a host cannot be used, as text for users.
 type trouble struct {
-	code launch.Code
-	// why follows the host's name: "its name is not known".
+	code agentapi.Code
+	// why is the text after the host's name, such as "its name cannot be resolved".
 	why string
 }
 
@@ -41,8 +46,12 @@ type dialer struct {
 	// disbelief is how long a wrong key is not believed: the address may be that of a pod which is gone, given to
 	// another job's since, until the name leads to the right one.
 	disbelief time.Duration
-	// waiting is told of each failed attempt.
+	names     *names
+	// waiting is called after each failed attempt.
 	waiting func(t *trouble, since time.Time)
+	// foreign reports whether a host is none of the job's and may be connected to without a proof; nil: none may. Tools such
+	// as horovodrun always pass StrictHostKeyChecking=no, and must not reach another pod than the job's worker.
+	foreign func(host string) bool
 }
 
 // dial connects to a host, and tries again until it has succeeded or the time is over. The error is a *trouble.
@@ -54,24 +63,24 @@ func (d dialer) dial(ctx context.Context, t target, wait time.Duration) (*ssh.Cl
 		HostKeyCallback:   d.identity.checkHost,
 		HostKeyAlgorithms: hostKeyAlgorithms,
 	}
-	if t.anyHostKey {
-		config.HostKeyCallback = ssh.InsecureIgnoreHostKey() //nolint:gosec // the user has asked for it by StrictHostKeyChecking=no
-		config.HostKeyAlgorithms = nil
+	if t.anyHostKey && d.foreign != nil && d.foreign(t.host) {
+		config.HostKeyCallback = ssh.InsecureIgnoreHostKey() //nolint:gosec // the user has asked for it twice
 	}
 	port := t.port
 	if port == 0 {
-		port = launch.Port
+		port = agentapi.Port
 	}
 	address := net.JoinHostPort(t.host, strconv.Itoa(port))
 	start, pause := time.Now(), firstPause
 	for {
-		client, err := connect(ctx, address, config)
+		timeout := min(max(shortestDial, time.Since(start)/2), attemptTime)
+		client, err := d.connect(ctx, t.host, port, timeout, config)
 		if err == nil {
 			return client, nil
 		}
 		found := explain(err, address)
 		tried := time.Since(start)
-		final := tried > d.disbelief && (found.code == launch.KeyRefused || found.code == launch.HostKeyMismatch)
+		final := tried > d.disbelief && (found.code == agentapi.KeyRefused || found.code == agentapi.HostKeyMismatch)
 		if final || tried+pause > wait || ctx.Err() != nil {
 			return nil, found
 		}
@@ -81,13 +90,17 @@ func (d dialer) dial(ctx context.Context, t target, wait time.Duration) (*ssh.Cl
 		case <-time.After(pause/2 + rand.N(pause)):
 		case <-ctx.Done():
 		}
-		pause = min(pause*3/2, longestPause)
+		pause = min(pause*5/4, longestPause)
 	}
 }
 
-// connect makes one attempt.
-func connect(ctx context.Context, address string, config *ssh.ClientConfig) (*ssh.Client, error) {
-	conn, err := (&net.Dialer{Timeout: attemptTime}).DialContext(ctx, "tcp", address)
+// connect makes one attempt. The timeout is that of the network's connection.
+func (d dialer) connect(ctx context.Context, host string, port int, timeout time.Duration, config *ssh.ClientConfig) (*ssh.Client, error) {
+	name, err := d.names.check(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := (&net.Dialer{Timeout: timeout}).DialContext(ctx, "tcp", net.JoinHostPort(name, strconv.Itoa(port)))
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +108,7 @@ func connect(ctx context.Context, address string, config *ssh.ClientConfig) (*ss
 	_ = conn.SetDeadline(time.Now().Add(attemptTime))
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
-	client, channels, requests, err := ssh.NewClientConn(conn, address, config)
+	client, channels, requests, err := ssh.NewClientConn(conn, net.JoinHostPort(host, strconv.Itoa(port)), config)
 	if err != nil {
 		conn.Close()
 		return nil, err
@@ -110,21 +123,21 @@ func explain(err error, address string) *trouble {
 	var timeout net.Error
 	switch {
 	case errors.As(err, &dns) && dns.IsNotFound:
-		return &trouble{launch.Unreachable, "its name is not known (no such host): its pod has no address yet, or the job's Service is missing"}
+		return &trouble{agentapi.Unreachable, "its name cannot be resolved (no such host): its pod has no address yet, or the job's Service is missing"}
 	case errors.As(err, &dns):
-		return &trouble{launch.Unreachable, "its name cannot be looked up: " + dns.Err}
+		return &trouble{agentapi.Unreachable, "its name cannot be looked up: " + dns.Err}
 	case errors.Is(err, errHostKey):
-		return &trouble{launch.HostKeyMismatch, "what answers at " + address + " is not this job's worker: " + errHostKey.Error()}
+		return &trouble{agentapi.HostKeyMismatch, "what answers at " + address + " is not this job's worker: " + errHostKey.Error()}
 	case strings.Contains(err.Error(), "unable to authenticate"):
-		return &trouble{launch.KeyRefused, "it does not accept this job's key (Permission denied): do both pods mount the same Secret?"}
+		return &trouble{agentapi.KeyRefused, "it does not accept this job's key (Permission denied): do both pods mount the same Secret?"}
 	case errors.Is(err, unix.ECONNREFUSED):
-		return &trouble{launch.Unreachable, "nothing listens at " + address + " (connection refused): its container has not started, or ended"}
+		return &trouble{agentapi.Unreachable, "nothing listens at " + address + " (connection refused): its container has not started, or ended"}
 	case errors.Is(err, unix.EHOSTUNREACH), errors.Is(err, unix.ENETUNREACH):
-		return &trouble{launch.Unreachable, "there is no way to " + address + " (no route to host): its pod is starting or gone"}
+		return &trouble{agentapi.Unreachable, "there is no way to " + address + " (no route to host): its pod is starting or gone"}
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return &trouble{launch.Unreachable, address + " does not answer (connection timed out): a NetworkPolicy or a service mesh may drop the traffic, or its node is down"}
+		return &trouble{agentapi.Unreachable, address + " does not answer (connection timed out): a NetworkPolicy or a service mesh may drop the traffic, or its node is down"}
 	case errors.Is(err, io.EOF), errors.Is(err, unix.ECONNRESET), errors.Is(err, unix.EPIPE):
-		return &trouble{launch.Unreachable, "it closed the connection at once: it is starting or ending, or a service mesh stands between"}
+		return &trouble{agentapi.Unreachable, "it closed the connection at once: it is starting or ending, or a service mesh stands between"}
 	}
-	return &trouble{launch.Unreachable, fmt.Sprintf("connecting to %s failed: %v", address, err)}
+	return &trouble{agentapi.Unreachable, fmt.Sprintf("connecting to %s failed: %v", address, err)}
 }

@@ -6,21 +6,22 @@ import (
 	"path/filepath"
 	"strings"
 
-	"opendatahub.io/mpijob/internal/launch"
+	"opendatahub.io/mpijob/internal/agentapi"
 )
 
-// hydraEnv is the environment in which Hydra, MPICH's launcher and Intel MPI's, finds the job's hosts, where the
-// pod says that its MPI is one (launch.EnvHostfileFormat). Kubeflow Trainer writes lists for Open MPI alone,
-// "host slots=4"; a copy in Hydra's form, "host:4", goes to the agent's own folder. What the user has set stands.
+// hydraEnv returns the environment in which Hydra, the launcher of MPICH and Intel MPI, finds the job's hosts, if the
+// pod's MPI uses Hydra (agentapi.EnvHostfileFormat). Kubeflow Trainer writes the list for Open MPI only,
+// "host slots=4"; a copy in Hydra's format, "host:4", is written to the agent's own folder. The user's variables take
+// precedence.
 func hydraEnv(env []string, list string) ([]string, error) {
-	if variable(env, launch.EnvHostfileFormat) != launch.FormatHydra {
+	if variable(env, agentapi.EnvHostfileFormat) != agentapi.FormatHydra {
 		return env, nil
 	}
 	data, err := os.ReadFile(list)
 	if err != nil {
 		return nil, fmt.Errorf("read the job's hosts: %w", err)
 	}
-	path := filepath.Join(setting(launch.EnvRun, launch.Run), "hostfile")
+	path := filepath.Join(setting(agentapi.EnvRun, agentapi.Run), "hostfile")
 	text, slots := hydraHostfile(string(data))
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // whoever runs in the pod reads it
 		return nil, fmt.Errorf("write the job's hosts for Hydra: %w", err)

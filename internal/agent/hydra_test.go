@@ -6,18 +6,18 @@ import (
 	"slices"
 	"testing"
 
-	"opendatahub.io/mpijob/internal/launch"
+	"opendatahub.io/mpijob/internal/agentapi"
 )
 
 func TestHydraEnv(t *testing.T) {
 	folder := t.TempDir()
-	t.Setenv(launch.EnvRun, folder)
+	t.Setenv(agentapi.EnvRun, folder)
 	list := filepath.Join(folder, "from-trainer")
 	if err := os.WriteFile(list, []byte("a-node-0-0.a slots=2\na-node-0-1.a slots=2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	written := filepath.Join(folder, "hostfile")
-	format := launch.EnvHostfileFormat + "=" + launch.FormatHydra
+	format := agentapi.EnvHostfileFormat + "=" + agentapi.FormatHydra
 	tests := map[string]struct{ env, want []string }{
 		"another MPI":         {env: []string{"A=1"}, want: []string{"A=1"}},
 		"Hydra":               {env: []string{format}, want: []string{format, "HYDRA_HOST_FILE=" + written, "I_MPI_HYDRA_HOST_FILE=" + written, "I_MPI_PERHOST=2"}},

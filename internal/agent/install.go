@@ -6,18 +6,18 @@ import (
 	"os"
 	"path/filepath"
 
-	"opendatahub.io/mpijob/internal/launch"
+	"opendatahub.io/mpijob/internal/agentapi"
 )
 
 // install copies this program into a folder that a pod's containers share: as itself and under the name of ssh, with
 // a folder in which any user of the pod may write.
 func install(folder string) error {
-	binary := filepath.Join(folder, filepath.Base(launch.Binary))
+	binary := filepath.Join(folder, filepath.Base(agentapi.Binary))
 	if err := copySelf(binary); err != nil {
 		return fmt.Errorf("install the agent in %s: %w", folder, err)
 	}
-	bin := filepath.Join(folder, filepath.Base(filepath.Dir(launch.Shim)))
-	run := filepath.Join(folder, filepath.Base(launch.Run))
+	bin := filepath.Join(folder, filepath.Base(filepath.Dir(agentapi.Shim)))
+	run := filepath.Join(folder, filepath.Base(agentapi.Run))
 	for path, mode := range map[string]os.FileMode{bin: 0o755, run: 0o777 | os.ModeSticky} {
 		if err := os.MkdirAll(path, 0o755); err != nil {
 			return fmt.Errorf("install the agent: %w", err)
@@ -27,7 +27,7 @@ func install(folder string) error {
 			return fmt.Errorf("install the agent: %w", err)
 		}
 	}
-	shim := filepath.Join(bin, filepath.Base(launch.Shim))
+	shim := filepath.Join(bin, filepath.Base(agentapi.Shim))
 	// The init container runs again where the pod's sandbox was lost.
 	_ = os.Remove(shim)
 	if err := os.Symlink(filepath.Join("..", filepath.Base(binary)), shim); err != nil {

@@ -16,11 +16,12 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// identity is what the pods of a job prove themselves with, launcher and workers alike: the private key in the job's
-// Secret, and two keys that are derived from it. Who does not have the Secret can stand in for neither side.
+// identity holds the keys with which launcher and workers of a job authenticate: the private key in the job's Secret,
+// and two keys derived from it. Without the Secret neither side can be impersonated.
 //
-// Agents know each other by the derived keys, which are made and used in a tenth of a millisecond; a P-521 key takes
-// several to be read and to sign with, and RSA more, for every host that a launcher reaches.
+// Agents authenticate with the derived keys, which take a tenth of a millisecond to create and use; a P-521 key takes
+// several milliseconds to parse and sign with, for every host that a launcher connects to. An RSA key is used itself: the
+// administrator chose it for a site that requires RSA (--ssh-key-type).
 type identity struct {
 	// host is what a worker shows, client what a launcher does.
 	host, client ssh.Signer
@@ -49,6 +50,13 @@ func readIdentity(path string) (identity, error) {
 		}
 		return signer, nil
 	})}
+	if block.Type == rsaBlock {
+		if id.host, err = id.job(); err != nil {
+			return identity{}, err
+		}
+		id.client = id.host
+		return id, nil
+	}
 	if id.host, err = derive(block.Bytes, "host"); err != nil {
 		return identity{}, err
 	}
@@ -56,8 +64,11 @@ func readIdentity(path string) (identity, error) {
 	return id, err
 }
 
-// derive makes a key of the job's secret, one for each purpose (RFC 5869). What stands in the purpose never changes:
-// agents of different versions meet in one job.
+// rsaBlock is the type of PEM in which the operator writes RSA keys.
+const rsaBlock = "RSA PRIVATE KEY"
+
+// derive makes a key of the job's secret, one for each purpose (RFC 5869). The texts of purposes must never change:
+// agents of different versions can be part of one job.
 func derive(secret []byte, purpose string) (ssh.Signer, error) {
 	seed, err := hkdf.Key(sha256.New, secret, nil, "mpi.opendatahub.io "+purpose+" key 1", ed25519.SeedSize)
 	if err != nil {
@@ -98,6 +109,9 @@ func same(key ssh.PublicKey, signer ssh.Signer) bool {
 
 // signers are what a client offers, in this order. The job's own key is read when an agent's was refused.
 func (id identity) signers() ([]ssh.Signer, error) {
+	if id.client == id.host {
+		return []ssh.Signer{id.client}, nil
+	}
 	return []ssh.Signer{id.client, later{id.job, id.client}}, nil
 }
 

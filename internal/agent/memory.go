@@ -59,3 +59,17 @@ func counter(path, name string) int64 {
 	}
 	return 0
 }
+
+// readCPU returns the CPU time of the container's cgroup, and the time for which the kernel stopped its processes because
+// of the CPU limit, in seconds. Both are 0 if they are unknown.
+func readCPU(root string) (used, throttled float64) {
+	if stat := filepath.Join(root, "cpu.stat"); counter(stat, "usage_usec") > 0 {
+		return float64(counter(stat, "usage_usec")) / 1e6, float64(counter(stat, "throttled_usec")) / 1e6
+	}
+	for _, folder := range []string{"cpu,cpuacct", "cpu"} {
+		if usage := number(filepath.Join(root, folder, "cpuacct.usage")); usage > 0 {
+			return float64(usage) / 1e9, float64(counter(filepath.Join(root, folder, "cpu.stat"), "throttled_time")) / 1e9
+		}
+	}
+	return 0, 0
+}

@@ -21,7 +21,7 @@ type processes struct {
 	mu sync.Mutex
 	// waiting has a place for each program that was started here, by process id.
 	waiting map[int]chan unix.WaitStatus
-	// changed is told of every end, of any process.
+	// changed is called after the end of any process.
 	changed func()
 }
 
@@ -144,7 +144,7 @@ func setVariable(env []string, name, value string) []string {
 	return append(set, name+"="+value)
 }
 
-// exitCode is a status as a shell tells it: the code, or 128 and the signal.
+// exitCode is a status as a shell returns it: the code, or 128 plus the signal.
 func exitCode(status unix.WaitStatus) int {
 	if status.Signaled() {
 		return 128 + int(status.Signal())

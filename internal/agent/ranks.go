@@ -14,10 +14,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"opendatahub.io/mpijob/internal/launch"
+	"opendatahub.io/mpijob/internal/agentapi"
 )
 
-// rankVariables are those by which MPI launchers tell a process its rank, the most telling first: Open MPI's,
+// rankVariables are those in which MPI launchers pass a process its rank, the most reliable first: Open MPI's,
 // PMIx's (Open MPI 5) and PMI's (MPICH, Intel MPI).
 var rankVariables = []string{"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}
 
@@ -27,8 +27,8 @@ const (
 	lookLatest  = time.Second
 )
 
-// ranks knows the processes of the container that are ranks, and how they ended. They are no children of the agent's
-// but of MPI's own daemons, so that it has to look.
+// ranks holds the processes of the container that are ranks, and how they ended. They are not children of the agent
+// but of MPI's own daemons, so the agent has to look for them.
 type ranks struct {
 	log    *slog.Logger
 	cgroup string
@@ -38,8 +38,13 @@ type ranks struct {
 	// processes are those that were seen, by process id.
 	processes map[int]*process
 	seen      int32
-	ended     []launch.RankEnd
+	ended     []agentapi.RankEnd
 	kills     int64
+	activity  activity
+	// launchers are the MPI launchers that were seen, oldest first.
+	launchers []*mpiLauncher
+	// awaited are the processes whose ends are awaited.
+	awaited map[int]bool
 	// bad is closed, and replaced, when a rank has ended badly; begun when one was seen for the first time.
 	bad, begun chan struct{}
 }
@@ -53,11 +58,14 @@ type process struct {
 	looks int
 }
 
+// mostLooks is how often a process is looked at.
+const mostLooks = 20
+
 // mostRankEnds is how many bad ends are kept: the first ones tell the cause, the rest follow from it.
 const mostRankEnds = 8
 
 func newRanks(log *slog.Logger, cgroup string) *ranks {
-	r := &ranks{log: log, cgroup: cgroup, news: make(chan struct{}, 1), processes: map[int]*process{}, bad: make(chan struct{}), begun: make(chan struct{})}
+	r := &ranks{log: log, cgroup: cgroup, news: make(chan struct{}, 1), processes: map[int]*process{}, awaited: map[int]bool{}, bad: make(chan struct{}), begun: make(chan struct{})}
 	r.kills = readMemory(cgroup).kills
 	return r
 }
@@ -95,7 +103,7 @@ func (r *ranks) watch(done <-chan struct{}) {
 	}
 }
 
-// scan looks at every process once. It tells whether it found a new one, and whether the agent is alone.
+// scan looks at every process once. It reports whether it found a new one, and whether the agent is alone.
 func (r *ranks) scan() (found, alone bool) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -120,7 +128,7 @@ func (r *ranks) scan() (found, alone bool) {
 			r.processes[pid] = known
 			found = true
 		}
-		if known.rank < 0 && known.looks < 20 && state.state != 'Z' {
+		if known.rank < 0 && known.looks < mostLooks && state.state != 'Z' {
 			known.looks++
 			r.recognize(pid, state, known)
 		}
@@ -136,13 +144,16 @@ func (r *ranks) scan() (found, alone bool) {
 // recognize takes note of a process that has become a rank. What a rank itself starts has its variables too, but is
 // none: only the uppermost process counts.
 func (r *ranks) recognize(pid int, state stat, known *process) {
+	if r.recognizeLauncher(pid, state, known) {
+		return
+	}
 	env := readEnviron(pid)
 	rank, is := rankOf(env)
-	if !is {
+	if !is || !isOwn(ancestorsOf(pid)) {
 		return
 	}
 	if parent := r.processes[state.parent]; parent != nil && parent.rank >= 0 {
-		known.looks = 20
+		known.looks = mostLooks
 		return
 	}
 	if above, is := rankOf(readEnviron(state.parent)); is && above == rank {
@@ -152,17 +163,19 @@ func (r *ranks) recognize(pid int, state stat, known *process) {
 	r.seen++
 	close(r.begun)
 	r.begun = make(chan struct{})
-	end := launch.RankEnd{Rank: rank, Program: programOf(pid)}
+	end := agentapi.RankEnd{Rank: rank, Program: programOf(pid)}
 	r.log.Info("rank started", "rank", rank, "pid", pid, "program", end.Program)
 	if file, err := openProcess(pid); err == nil {
+		r.awaited[pid] = true
 		go r.await(file, pid, end)
 	}
 }
 
 // await waits for the end of a rank and keeps it if it was a bad one.
-func (r *ranks) await(file *os.File, pid int, end launch.RankEnd) {
+func (r *ranks) await(file *os.File, pid int, end agentapi.RankEnd) {
 	defer file.Close()
 	status, known := awaitEnd(file, pid)
+	end.At = time.Now().UnixMilli()
 	switch {
 	case !known:
 		end.ExitCode = -1
@@ -173,8 +186,9 @@ func (r *ranks) await(file *os.File, pid int, end launch.RankEnd) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	delete(r.awaited, pid)
 	kills := readMemory(r.cgroup).kills
-	if kills > r.kills && (end.Signal == int32(unix.SIGKILL) || !known) {
+	if kills > r.kills && mayBeKilled(end) {
 		// The kernel counts its own kills; one of them is this rank's.
 		r.kills, end.OOM = r.kills+1, true
 	}
@@ -188,8 +202,31 @@ func (r *ranks) await(file *os.File, pid int, end launch.RankEnd) {
 	}
 }
 
+// mayBeKilled reports whether the end of a rank may be that of a process which the kernel killed: its own, that of the program
+// that it ran as a shell, which exits with 128 and the signal, or an unknown one.
+func mayBeKilled(end agentapi.RankEnd) bool {
+	return end.Signal == int32(unix.SIGKILL) || end.ExitCode == 128+int32(unix.SIGKILL) || end.ExitCode < 0
+}
+
+// settle waits until the ends of all processes that have ended are known, at most a second: what ends with a rank may be
+// noticed first.
+func (r *ranks) settle() {
+	for deadline := time.Now().Add(time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		r.mu.Lock()
+		open := false
+		for pid := range r.awaited {
+			state, runs := readStat(pid)
+			open = open || !runs || state.state == 'Z'
+		}
+		r.mu.Unlock()
+		if !open {
+			return
+		}
+	}
+}
+
 // tell writes what is known of ranks and memory into a summary. The bad ends are those after the first since.
-func (r *ranks) tell(summary *launch.Summary, since int) {
+func (r *ranks) tell(summary *agentapi.Summary, since int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	summary.RanksSeen = r.seen
@@ -198,6 +235,44 @@ func (r *ranks) tell(summary *launch.Summary, since int) {
 	}
 	m := readMemory(r.cgroup)
 	summary.OOMKills, summary.MemoryLimit, summary.MemoryPeak = m.kills, m.limit, m.peak
+	summary.CPUSeconds, summary.ThrottledSeconds = readCPU(r.cgroup)
+	if !r.activity.at.IsZero() {
+		latest := r.activity.latest
+		summary.Activity = &latest
+	}
+}
+
+// sampleActivity samples what the ranks do.
+func (r *ranks) sampleActivity(now time.Time) agentapi.Activity {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	running := map[int]int32{}
+	for pid, p := range r.processes {
+		if p.rank >= 0 {
+			running[pid] = p.rank
+		}
+	}
+	return r.activity.sample(now, running)
+}
+
+// areRunning reports whether ranks run in this container.
+func (r *ranks) areRunning() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range r.processes {
+		if p.rank >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// isRank reports whether a process is a rank.
+func (r *ranks) isRank(pid int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.processes[pid]
+	return p != nil && p.rank >= 0
 }
 
 // badEnds is how many bad ends are kept by now.
@@ -293,8 +368,8 @@ func openProcess(pid int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "process "+strconv.Itoa(pid)), nil
 }
 
-// awaitEnd waits until a process that is not a child has ended, and tells how, if that can be known: while its
-// parent has not asked for it, from /proc; afterwards from the kernel, if that is Linux 6.15 or newer.
+// awaitEnd waits until a process that is not a child has ended, and returns its status, if that is available: until its
+// parent reaps it, from /proc; afterwards from the kernel, if that is Linux 6.15 or newer.
 func awaitEnd(file *os.File, pid int) (unix.WaitStatus, bool) {
 	conn, err := file.SyscallConn()
 	if err != nil {

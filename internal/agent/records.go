@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"opendatahub.io/mpijob/internal/launch"
+	"opendatahub.io/mpijob/internal/agentapi"
 )
 
 // record is what one rsh knows of its host. It is kept in a file, by which the launcher's agent and the rsh's that
@@ -19,22 +19,24 @@ type record struct {
 	Host string `json:"host"`
 	// Process is the rsh's id.
 	Process int `json:"process"`
+	// Ancestors are the processes above the rsh, nearest first: MPI's launcher is one of them.
+	Ancestors []int `json:"ancestors,omitempty"`
 	// Since is when the first attempt was made; Reached is zero until one succeeded.
 	Since   time.Time `json:"since"`
 	Reached time.Time `json:"reached"`
 	// Trouble and Why are the last failure's, empty after success.
-	Trouble launch.Code `json:"trouble,omitempty"`
-	Why     string      `json:"why,omitempty"`
+	Trouble agentapi.Code `json:"trouble,omitempty"`
+	Why     string        `json:"why,omitempty"`
 	// Over is set when nothing more will come: the session has ended, or was given up.
 	Over bool `json:"over,omitempty"`
 	// Seconds is how long it took up to failing, or how long the session lasted.
 	Seconds int32 `json:"seconds,omitempty"`
-	// Worker is what the worker's agent said of the session.
-	Worker *launch.Summary `json:"worker,omitempty"`
+	// Worker is the worker's summary of the session.
+	Worker *agentapi.Summary `json:"worker,omitempty"`
 }
 
 // write keeps the record in a folder, under a name of its own. A folder that cannot be written to keeps none: the
-// image's own agent may run without a launcher's beside it.
+// image's own agent may run without a launcher's agent.
 func (r record) write(folder string) {
 	data, err := json.Marshal(r)
 	if err != nil {

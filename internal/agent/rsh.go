@@ -17,16 +17,16 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/sys/unix"
 
-	"opendatahub.io/mpijob/internal/launch"
+	"opendatahub.io/mpijob/internal/agentapi"
 )
 
-// envSupervised is set by the launcher's agent: it tells what is waited for, for all hosts together.
+// envSupervised is set by the launcher's agent if it reports the waits for all hosts together.
 const envSupervised = "MPI_AGENT_SUPERVISED"
 
 // sshFailed is ssh(1)'s exit code for its own failures, which MPI and others tell from the program's.
 const sshFailed = 255
 
-// sayEvery is how often a wait is told of.
+// sayEvery is how often a wait is reported.
 const sayEvery = 10 * time.Second
 
 // rsh runs a command on another host of the job: what MPI starts under the name of ssh.
@@ -52,7 +52,7 @@ func rsh(args []string, stdin *os.File, stdout, stderr io.Writer) int {
 	return code
 }
 
-// isSelf tells whether a host is this very pod, which needs no connection.
+// isSelf reports whether a host is this pod, which needs no connection.
 func isSelf(host string) bool {
 	self, err := os.Hostname()
 	if err != nil {
@@ -72,7 +72,7 @@ func (t target) user() string {
 
 // run connects and runs the command; its exit code is the command's, 128 and the signal where a signal ended it.
 func (t target) run(stdin *os.File, stdout, stderr io.Writer) (int, error) {
-	key := setting(launch.EnvKey, launch.KeyFile)
+	key := setting(agentapi.EnvKey, agentapi.KeyFile)
 	if t.identity != "" {
 		key = t.identity
 	}
@@ -82,29 +82,30 @@ func (t target) run(stdin *os.File, stdout, stderr io.Writer) (int, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	known := record{Host: t.host, Process: os.Getpid(), Since: time.Now()}
-	client, err := t.connect(ctx, identity, &known, stderr)
+	known := record{Host: t.host, Process: os.Getpid(), Ancestors: ancestorsOf(os.Getpid()), Since: time.Now()}
+	names := newNames(resolvConf)
+	client, err := t.connect(ctx, identity, names, &known, stderr)
 	if err != nil {
 		return 0, err
 	}
 	defer client.Close()
 	known.Reached, known.Trouble, known.Why = time.Now(), "", ""
-	known.write(setting(launch.EnvRun, launch.Run))
-	t.awaitOwnName(ctx, net.DefaultResolver.LookupHost)
+	known.write(setting(agentapi.EnvRun, agentapi.Run))
+	t.awaitOwnName(ctx, names.lookup)
 	code, err := t.execute(client, stdin, stdout, stderr, &known)
 	known.Over, known.Seconds = true, int32(time.Since(known.Reached).Seconds())
-	known.write(setting(launch.EnvRun, launch.Run))
+	known.write(setting(agentapi.EnvRun, agentapi.Run))
 	return code, err
 }
 
-// connect waits for the host, and tells of it.
-func (t target) connect(ctx context.Context, identity identity, known *record, stderr io.Writer) (*ssh.Client, error) {
+// connect waits for the host, and reports the wait.
+func (t target) connect(ctx context.Context, identity identity, names *names, known *record, stderr io.Writer) (*ssh.Client, error) {
 	said := time.Now()
 	supervised := os.Getenv(envSupervised) != ""
-	d := dialer{identity: identity, disbelief: disbelief, waiting: func(found *trouble, since time.Time) {
+	d := dialer{identity: identity, disbelief: disbelief, names: names, foreign: foreignHosts(readHostfile(agentapi.Hostfile)), waiting: func(found *trouble, since time.Time) {
 		if known.Why != found.why {
 			known.Trouble, known.Why = found.code, found.why
-			known.write(setting(launch.EnvRun, launch.Run))
+			known.write(setting(agentapi.EnvRun, agentapi.Run))
 		}
 		if !supervised && time.Since(said) >= sayEvery {
 			said = time.Now()
@@ -114,16 +115,26 @@ func (t target) connect(ctx context.Context, identity identity, known *record, s
 	client, err := d.dial(ctx, t, waitTime(t))
 	if found, is := errors.AsType[*trouble](err); is {
 		known.Trouble, known.Why, known.Over, known.Seconds = found.code, found.why, true, int32(time.Since(known.Since).Seconds())
-		known.write(setting(launch.EnvRun, launch.Run))
+		known.write(setting(agentapi.EnvRun, agentapi.Run))
 		return nil, fmt.Errorf("given up after %d s: %w", known.Seconds, found)
 	}
 	return client, err
 }
 
+// foreignHosts returns which hosts may be connected to without a proof: if the user allows foreign hosts
+// (agentapi.EnvForeign), those that the job's hostfile does not list.
+func foreignHosts(job hostfile) func(host string) bool {
+	allowed := strings.EqualFold(os.Getenv(agentapi.EnvForeign), "true")
+	return func(host string) bool {
+		_, own := job.slotsOf[short(host)]
+		return allowed && !own
+	}
+}
+
 // awaitOwnName waits until the cluster's DNS knows this pod's own name, where what is to be started asks for it: Hydra's
 // proxies call back to the launcher by its name, and give up at once. That entry comes a little after the pod.
 func (t target) awaitOwnName(ctx context.Context, lookup func(ctx context.Context, host string) ([]string, error)) {
-	const most, pause = 30 * time.Second, 200 * time.Millisecond
+	const most, pause = 30 * time.Second, 100 * time.Millisecond
 	_, domain, found := strings.Cut(t.host, ".")
 	self, err := os.Hostname()
 	if err != nil || !found || net.ParseIP(t.host) != nil || !strings.Contains(t.command, "hydra_") {
@@ -131,7 +142,7 @@ func (t target) awaitOwnName(ctx context.Context, lookup func(ctx context.Contex
 	}
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	// With the hosts' own domain the name does not stand in /etc/hosts, where the short one does.
+	// The name with the hosts' own domain is not in /etc/hosts; the short one is.
 	for {
 		if _, err := lookup(ctx, self+"."+domain); err == nil {
 			return
@@ -144,10 +155,10 @@ func (t target) awaitOwnName(ctx context.Context, lookup func(ctx context.Contex
 	}
 }
 
-// waitTime is how long to wait for a host: what the job says, but what the command line says only if that is longer.
+// waitTime is how long to wait for a host: the job's setting, or that of the command line if it is longer.
 // Tools set a ConnectTimeout of a few seconds to notice hosts that are down, not pods that are starting.
 func waitTime(t target) time.Duration {
-	wait, err := time.ParseDuration(os.Getenv(launch.EnvWait))
+	wait, err := time.ParseDuration(os.Getenv(agentapi.EnvWait))
 	if err != nil || wait <= 0 {
 		wait = waitDefault
 	}
@@ -186,13 +197,13 @@ func (t target) execute(client *ssh.Client, stdin *os.File, stdout, stderr io.Wr
 		return 0, fmt.Errorf("pass on output: %w", err)
 	}
 	if !ended {
-		known.Trouble, known.Why = launch.ConnectionLost, "the connection to it was lost while its ranks ran: its pod ended or was deleted, its node failed, or the network was cut"
+		known.Trouble, known.Why = agentapi.ConnectionLost, "the connection to it was lost while its ranks ran: its pod ended or was deleted, its node failed, or the network was cut"
 		return 0, errors.New(known.Why)
 	}
 	return code, nil
 }
 
-// exitOf reads what the worker tells of the command, until the connection ends; false: it did not say how it ended.
+// exitOf reads the worker's messages about the command until the connection ends; false if there was no exit status.
 func exitOf(requests <-chan *ssh.Request, known *record) (code int, ended bool) {
 	for request := range requests {
 		if request.WantReply {
@@ -214,10 +225,13 @@ func exitOf(requests <-chan *ssh.Request, known *record) (code int, ended bool) 
 				code, ended = 128+int(unix.SignalNum("SIG"+status.Signal)), true
 			}
 		case requestSummary:
-			var summary launch.Summary
+			var summary agentapi.Summary
 			if json.Unmarshal(request.Payload, &summary) == nil {
 				known.Worker = &summary
-				known.write(setting(launch.EnvRun, launch.Run))
+				if summary.Ending {
+					known.Trouble, known.Why = agentapi.ConnectionLost, "its pod was deleted or evicted while its ranks ran"
+				}
+				known.write(setting(agentapi.EnvRun, agentapi.Run))
 			}
 		}
 	}

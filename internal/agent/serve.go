@@ -15,7 +15,7 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/sys/unix"
 
-	"opendatahub.io/mpijob/internal/launch"
+	"opendatahub.io/mpijob/internal/agentapi"
 )
 
 // Limits on who has not proved yet that it belongs to the job. Where there are too many, the one that has taken
@@ -26,7 +26,7 @@ const (
 	serverVersion = "SSH-2.0-mpi-agent"
 )
 
-// server takes SSH connections of the job's own pods and runs what they ask for.
+// server accepts SSH connections of the job's own pods and runs their commands.
 type server struct {
 	log       *slog.Logger
 	identity  identity
@@ -38,12 +38,20 @@ type server struct {
 	unproven unproven
 	sessions sync.WaitGroup
 
+	// sampling guards the samples of what ranks do, which all sessions share.
+	sampling  sync.Mutex
+	sampledAt time.Time
+	sampled   agentapi.Activity
+
+	// endingSince is when the end of the pod was requested, in milliseconds since 1970; 0 if it has not been.
+	endingSince atomic.Int64
+
 	// counts for the status.
 	accepted, refused, dropped, active, started atomic.Int64
 }
 
-// serve takes connections until the context ends; then it ends every program that it has started.
-func (s *server) serve(ctx context.Context, listener net.Listener) error {
+// serve takes connections until the first context ends, and closes them when the second one does.
+func (s *server) serve(ctx, connected context.Context, listener net.Listener) error {
 	config := &ssh.ServerConfig{
 		Config: algorithms(), ServerVersion: serverVersion, MaxAuthTries: 6, PublicKeyCallback: s.identity.checkClient,
 	}
@@ -61,7 +69,7 @@ func (s *server) serve(ctx context.Context, listener net.Listener) error {
 		case err != nil:
 			return fmt.Errorf("take connections: %w", err)
 		default:
-			go s.connection(ctx, conn, config)
+			go s.connection(connected, conn, config)
 		}
 	}
 }
@@ -102,8 +110,8 @@ func (s *server) connection(ctx context.Context, conn net.Conn, config *ssh.Serv
 	}
 }
 
-// refuse counts and tells of a client that is not the job's. Who says nothing, as a probe of the port does not, is
-// none of those.
+// refuse counts and reports a client that is not the job's. A client that sends nothing, such as a probe of the port, is
+// not counted.
 func (s *server) refuse(conn net.Conn, err error, dropped bool) {
 	switch {
 	case dropped, errors.Is(err, io.EOF), errors.Is(err, unix.ECONNRESET):
@@ -128,7 +136,7 @@ type unproven struct {
 	conns []net.Conn
 }
 
-// add takes one in and closes the oldest if there are too many; it tells how many it closed.
+// add adds a connection and closes the oldest ones if there are too many; it returns how many it closed.
 func (u *unproven) add(conn net.Conn) (closed int64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -141,7 +149,7 @@ func (u *unproven) add(conn net.Conn) (closed int64) {
 	return closed
 }
 
-// remove takes one out; it tells whether add had done so before.
+// remove takes one out; it reports whether add had done so before.
 func (u *unproven) remove(conn net.Conn) (gone bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -174,16 +182,26 @@ func keepAlive(conn net.Conn) {
 	})
 }
 
+// activityAt returns what the ranks do. It samples them at most once in half a period, however many sessions ask.
+func (s *server) activityAt(now time.Time) agentapi.Activity {
+	s.sampling.Lock()
+	defer s.sampling.Unlock()
+	if now.Sub(s.sampledAt) > samplePeriod/2 {
+		s.sampledAt, s.sampled = now, s.ranks.sampleActivity(now)
+	}
+	return s.sampled
+}
+
 // summary is what the server knows of its worker.
-func (s *server) summary() launch.Summary {
-	summary := launch.Summary{Role: launch.RoleWorker, Refused: s.refused.Load()}
+func (s *server) summary() agentapi.Summary {
+	summary := agentapi.Summary{Role: agentapi.RoleWorker, Refused: s.refused.Load()}
 	s.ranks.tell(&summary, 0)
 	switch {
 	case summary.OOMKills > 0:
-		summary.Code = launch.OutOfMemory
+		summary.Code = agentapi.OutOfMemory
 		summary.Message = outOfMemory(summary)
 	case len(summary.Ranks) > 0:
-		summary.Code = launch.RankFailed
+		summary.Code = agentapi.RankFailed
 		summary.Message = rankEnded(summary.Ranks[0])
 	}
 	return summary

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -15,11 +16,11 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/sys/unix"
 
-	"opendatahub.io/mpijob/internal/launch"
+	"opendatahub.io/mpijob/internal/agentapi"
 )
 
-// requestSummary carries a launch.Summary of what a session's ranks came to, as JSON, from a worker to the client,
-// whenever there is news and before the exit status; the last one counts. Other clients leave unknown requests alone (RFC 4254, 6.10 and 5.4).
+// requestSummary carries an agentapi.Summary of a session's ranks, as JSON, from a worker to the client, after each
+// change and before the exit status; the last one counts. Other clients leave unknown requests alone (RFC 4254, 6.10 and 5.4).
 const requestSummary = "summary@mpi.opendatahub.io"
 
 // session is one program that a client has started on this worker, a remote daemon of MPI as a rule (RFC 4254, 6).
@@ -68,7 +69,7 @@ func (s *session) gone(ended <-chan struct{}) {
 	default:
 	}
 	s.log.Info("client gone, ending its processes")
-	if left := end(s.id); left > 0 {
+	if left := s.server.end(s.id); left > 0 {
 		s.log.Warn("processes do not end", "count", left)
 	}
 }
@@ -96,6 +97,13 @@ func (s *session) answer(request *ssh.Request, ended chan<- struct{}) bool {
 			return false
 		}
 		number := unix.SignalNum("SIG" + signal.Name)
+		if ranks := s.server.rankProcesses(s.id); number == unix.SIGTERM && len(ranks) > 0 {
+			// MPI's daemon would kill its ranks soon after; it ends when they have ended.
+			for _, pid := range ranks {
+				_ = unix.Kill(pid, number)
+			}
+			return true
+		}
 		return number != 0 && unix.Kill(-s.program.pid, number) == nil
 	}
 	// No terminals and no subsystems: ranks need none.
@@ -107,7 +115,7 @@ func (s *session) run(args []string, ended chan<- struct{}) bool {
 	since, firstRank, start := s.server.ranks.badEnds(), s.server.ranks.nextRank(), time.Now()
 	var pipes pipes
 	program, err := pipes.start(s.server.processes, command{
-		args: args, env: setVariable(slices.Concat(s.server.env, s.env), envSession, s.id), ownSession: true,
+		args: args, env: setVariable(slices.Concat(s.server.env, s.env), envSession, sessionMark(s.id)), ownSession: true,
 	})
 	if err != nil {
 		s.log.Error("cannot start a program for a client", "error", err)
@@ -119,6 +127,7 @@ func (s *session) run(args []string, ended chan<- struct{}) bool {
 	s.log.Info("started", "pid", program.pid)
 	finished := make(chan struct{})
 	go s.tellBadEnds(since, finished)
+	go s.tellActivity(since, finished)
 	go func() {
 		select {
 		case <-firstRank:
@@ -131,6 +140,7 @@ func (s *session) run(args []string, ended chan<- struct{}) bool {
 		defer close(ended)
 		status := pipes.carry(s.channel, program.done)
 		close(finished)
+		s.server.ranks.settle()
 		s.log.Info("ended", "pid", program.pid, "exitCode", exitCode(status), "seconds", int(time.Since(start).Seconds()))
 		s.tellSummary(since)
 		s.tellExit(status)
@@ -138,8 +148,8 @@ func (s *session) run(args []string, ended chan<- struct{}) bool {
 	return true
 }
 
-// tellBadEnds tells of each rank that ends badly while the session lasts: when MPI hears of it, it may end the client
-// before the session is over.
+// tellBadEnds reports each rank that fails during the session: when MPI notices it, it may end the client before the
+// session is over.
 func (s *session) tellBadEnds(since int, finished <-chan struct{}) {
 	for {
 		next := s.server.ranks.nextBadEnd()
@@ -154,16 +164,44 @@ func (s *session) tellBadEnds(since int, finished <-chan struct{}) {
 	}
 }
 
+// tellActivity reports each change of what the ranks do during the session.
+func (s *session) tellActivity(since int, finished <-chan struct{}) {
+	ticker := time.NewTicker(samplePeriod)
+	defer ticker.Stop()
+	var told agentapi.Activity
+	for {
+		select {
+		case <-finished:
+			return
+		case now := <-ticker.C:
+			activity := s.server.activityAt(now)
+			if !reflect.DeepEqual(activity, told) {
+				told = activity
+				s.tellSummary(since)
+			}
+		}
+	}
+}
+
 func (s *session) tellSummary(since int) {
-	summary := launch.Summary{Role: launch.RoleWorker, InitSeconds: seconds(time.Duration(s.init.Load()))}
+	summary := agentapi.Summary{Role: agentapi.RoleWorker, InitSeconds: seconds(time.Duration(s.init.Load()))}
 	s.server.ranks.tell(&summary, since)
-	if len(summary.Ranks) == 0 && summary.OOMKills == 0 && summary.InitSeconds == 0 {
+	if ending := s.server.endingSince.Load(); ending > 0 {
+		summary.Ending, summary.Ranks = true, endedBefore(summary.Ranks, ending)
+	}
+	if len(summary.Ranks) == 0 && summary.OOMKills == 0 && summary.InitSeconds == 0 && summary.Activity == nil && !summary.Ending {
 		return
 	}
 	data, err := json.Marshal(summary)
 	if err == nil {
 		_, _ = s.channel.SendRequest(requestSummary, false, data)
 	}
+}
+
+// endedBefore returns the ranks that ended before a time in milliseconds since 1970, or were killed for lack of memory:
+// others did so because their pod ends.
+func endedBefore(ranks []agentapi.RankEnd, at int64) []agentapi.RankEnd {
+	return slices.DeleteFunc(slices.Clone(ranks), func(end agentapi.RankEnd) bool { return end.At >= at && !end.OOM })
 }
 
 func (s *session) tellExit(status unix.WaitStatus) {
@@ -243,7 +281,7 @@ func drain(to io.Writer, from *os.File, finished <-chan struct{}) {
 		n, err := from.Read(buffer)
 		if n > 0 {
 			if _, failed := to.Write(buffer[:n]); failed != nil {
-				// The client is gone; the program must not block until it is told so.
+				// The client is gone; discard the output so that the program does not block on it.
 				to = io.Discard
 			}
 			select {

@@ -9,11 +9,11 @@ import (
 	"strconv"
 	"time"
 
-	"opendatahub.io/mpijob/internal/launch"
+	"opendatahub.io/mpijob/internal/agentapi"
 )
 
-// serveStatus serves what an agent knows, to be read by anyone who reaches the pod: it holds no secrets.
-func serveStatus(log *slog.Logger, address string, summary func() launch.Summary, counters ...func() []series) {
+// serveStatus serves the state of an agent to every client that reaches the pod: it contains no secrets.
+func serveStatus(log *slog.Logger, address string, summary func() agentapi.Summary, counters ...func() []series) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
@@ -34,7 +34,7 @@ func serveStatus(log *slog.Logger, address string, summary func() launch.Summary
 		Addr: address, Handler: mux,
 		ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 30 * time.Second, MaxHeaderBytes: 8 << 10,
 	}
-	// In its node's network another agent may have the port. Ranks run all the same.
+	// With hostNetwork another agent may use the port. Ranks run without the status.
 	log.Warn("status is not served", "error", server.ListenAndServe())
 }
 
@@ -48,7 +48,7 @@ func (s series) write(w io.Writer) {
 	fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n%s %g\n", s.name, s.help, s.name, s.kind, s.name, s.value)
 }
 
-func summarySeries(s launch.Summary) []series {
+func summarySeries(s agentapi.Summary) []series {
 	all := []series{
 		{"mpi_agent_ranks_seen_total", "counter", "Processes with a rank that were seen in this container.", float64(s.RanksSeen)},
 		{"mpi_agent_ranks_failed_total", "counter", "Ranks of this container that ended badly, the first 8 of them.", float64(len(s.Ranks))},
@@ -56,7 +56,7 @@ func summarySeries(s launch.Summary) []series {
 		{"mpi_agent_memory_peak_bytes", "gauge", "Most memory that this container has used.", float64(s.MemoryPeak)},
 		{"mpi_agent_memory_limit_bytes", "gauge", "This container's memory limit, 0 for none.", float64(s.MemoryLimit)},
 	}
-	if s.Role == launch.RoleLauncher {
+	if s.Role == agentapi.RoleLauncher {
 		all = append(
 			all,
 			series{"mpi_agent_hosts_expected", "gauge", "Hosts of the hostfile.", float64(s.HostsExpected)},
@@ -80,22 +80,22 @@ func (s *server) series() []series {
 	}
 }
 
-// printStatus asks the agent of this pod, and prints what it says for people.
+// printStatus gets the status of this pod's agent, and prints it for users.
 func printStatus(stdout, stderr io.Writer) int {
 	client := &http.Client{Timeout: 5 * time.Second}
-	response, err := client.Get("http://127.0.0.1:" + strconv.Itoa(launch.StatusPort) + "/status")
+	response, err := client.Get("http://127.0.0.1:" + strconv.Itoa(agentapi.StatusPort) + "/status")
 	if err != nil {
 		fmt.Fprintln(stderr, "mpi-agent: no agent answers in this pod:", err)
 		return 1
 	}
 	defer response.Body.Close()
-	var s launch.Summary
+	var s agentapi.Summary
 	if err := json.NewDecoder(io.LimitReader(response.Body, 1<<20)).Decode(&s); err != nil {
 		fmt.Fprintln(stderr, "mpi-agent: the agent's answer cannot be read:", err)
 		return 1
 	}
 	fmt.Fprintf(stdout, "%s\n", s.Role)
-	if s.Role == launch.RoleLauncher {
+	if s.Role == agentapi.RoleLauncher {
 		fmt.Fprintf(stdout, "  hosts   %d of %d reached\n  slots   %d of %d found\n", s.HostsReached, s.HostsExpected, s.SlotsFound, s.SlotsExpected)
 	} else {
 		fmt.Fprintf(stdout, "  ranks   %d seen\n  refused %d connections\n", s.RanksSeen, s.Refused)

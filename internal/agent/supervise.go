@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,32 +13,37 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"opendatahub.io/mpijob/internal/launch"
+	"opendatahub.io/mpijob/internal/agentapi"
 )
 
-// ignoredCode is the exit code of a launcher whose command ended well although every rank ran beside it: a result
-// that looks right and is not what was asked for.
+// ignoredCode is the exit code of a launcher whose command succeeded although every rank ran on the launcher: the
+// result looks right, but the job did not use its workers.
 const ignoredCode = 125
 
-// supervisor runs the launcher's own command and watches over what MPI makes of the job.
+// supervisor runs the launcher's own command and watches the job's hosts and ranks.
 type supervisor struct {
 	ranks  *ranks
 	stderr io.Writer
 	// folder is where the rsh's leave their records.
 	folder string
 	// expected is the hostfile's.
-	expected hostfile
+	expected    hostfile
+	launchWatch launchWatch
+	// killed is set if the agent killed the command, because the container was to end.
+	killed atomic.Bool
 }
 
 // supervise runs a command with everything that MPI needs to find the workers, and ends as it ends.
 func supervise(args []string, log *slog.Logger) int {
 	s := &supervisor{
-		ranks: newRanks(log, cgroupRoot), stderr: os.Stderr, folder: setting(launch.EnvRun, launch.Run), expected: readHostfile(launch.Hostfile),
+		ranks: newRanks(log, cgroupRoot), stderr: os.Stderr, folder: setting(agentapi.EnvRun, agentapi.Run), expected: readHostfile(agentapi.Hostfile),
+		launchWatch: launchWatch{failedAt: map[string]time.Time{}, ended: map[string]time.Time{}, killed: map[string]bool{}},
 	}
 	processes, err := newProcesses(s.ranks.look)
 	if err != nil {
@@ -51,7 +57,7 @@ func supervise(args []string, log *slog.Logger) int {
 			_ = os.Remove(path)
 		}
 	}
-	env, err := hydraEnv(launcherEnv(os.Environ()), launch.Hostfile)
+	env, err := hydraEnv(launcherEnv(os.Environ()), agentapi.Hostfile)
 	if err != nil {
 		fmt.Fprintln(s.stderr, "mpi-agent:", err)
 		return ignoredCode
@@ -63,21 +69,34 @@ func supervise(args []string, log *slog.Logger) int {
 	done := make(chan struct{})
 	go s.ranks.watch(done)
 	s.ranks.look()
-	go serveStatus(log, address(nil, 0, launch.StatusPort), s.summary)
-	stop := passSignals(program.pid)
+	go serveStatus(log, address(nil, 0, agentapi.StatusPort), s.summary)
+	stop := s.passSignals(program.pid)
 	defer stop()
 	status := s.wait(program)
 	close(done)
-	return s.finish(status)
+	return s.finish(program.pid, status)
 }
 
-// notStarted tells why the launcher's command could not be started, with a shell's exit codes.
+// notStarted reports why the launcher's command could not be started, and returns a shell's exit code.
 func (s *supervisor) notStarted(name string, err error) int {
-	code, summary := 126, launch.Summary{Role: launch.RoleLauncher, Code: launch.ProgramMissing}
-	summary.Message = fmt.Sprintf("The launcher's command %q cannot be started: %v.", name, err)
-	if errors.Is(err, exec.ErrNotFound) {
+	code, summary := 126, agentapi.Summary{Role: agentapi.RoleLauncher, Code: agentapi.ProgramMissing}
+	interpreter, found := interpreterOf(name)
+	because := err.Error()
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
 		code = 127
 		summary.Message = fmt.Sprintf("The launcher's command %q is not in its image: %v.", name, err)
+	case errors.Is(err, unix.ENOENT) && strings.HasSuffix(interpreter, "\r"):
+		summary.Code, because = agentapi.WindowsLineEnds, fmt.Sprintf("the first line, which names the interpreter %s, ends with a carriage return", strings.TrimSuffix(interpreter, "\r"))
+	case errors.Is(err, unix.ENOENT) && found:
+		because = fmt.Sprintf("its interpreter %s is not in the image", interpreter)
+	case errors.Is(err, unix.EACCES):
+		because = "the file is not executable"
+	case errors.Is(err, unix.ENOEXEC):
+		because = "it is a script whose first line names no interpreter, or a program for another CPU architecture"
+	}
+	if summary.Message == "" {
+		summary.Message = fmt.Sprintf("The launcher's command %q cannot be started: %s.", name, because)
 	}
 	summary.ExitCode = new(int32(code))
 	fmt.Fprintln(s.stderr, "mpi-agent:", summary.Message)
@@ -85,20 +104,78 @@ func (s *supervisor) notStarted(name string, err error) int {
 	return code
 }
 
-// wait waits for the command, and meanwhile tells now and then which hosts are being waited for.
+// interpreterOf returns the interpreter that the first line of a script names, as the kernel reads it: up to a space, with the
+// carriage return of Windows' line ends.
+func interpreterOf(script string) (interpreter string, found bool) {
+	const most = 256
+	file, err := os.Open(script)
+	if err != nil {
+		return "", false
+	}
+	defer file.Close()
+	head := make([]byte, most)
+	n, _ := io.ReadFull(file, head)
+	line, _, _ := strings.Cut(string(head[:n]), "\n")
+	line, found = strings.CutPrefix(line, "#!")
+	line, _, _ = strings.Cut(strings.Trim(line, " \t"), " ")
+	return line, found && line != ""
+}
+
+// wait waits for the command, and periodically reports the hosts that are not reachable yet.
 func (s *supervisor) wait(program program) unix.WaitStatus {
 	ticker := time.NewTicker(sayEvery)
 	defer ticker.Stop()
+	sample := time.NewTicker(samplePeriod)
+	defer sample.Stop()
+	check := time.NewTicker(checkEvery)
+	defer check.Stop()
+	var watch stallWatch
 	for {
 		select {
 		case status := <-program.done:
 			return status
-		case <-ticker.C:
-			if text := s.waitingText(time.Now()); text != "" {
+		case now := <-check.C:
+			s.endOverdue(now)
+		case now := <-ticker.C:
+			if text := s.waitingText(now); text != "" {
 				fmt.Fprintln(s.stderr, "mpi-agent:", text)
+			}
+		case now := <-sample.C:
+			if text := watch.next(s.stallAt(now, &watch)); text != "" {
+				fmt.Fprintln(s.stderr, agentapi.StallPrefix+text)
 			}
 		}
 	}
+}
+
+// stallWatch remembers what was reported of ranks that make no progress.
+type stallWatch struct {
+	reported string
+	// failedAt is when a failed rank was first observed.
+	failedAt time.Time
+}
+
+// next returns the line to write after a judgment, or "".
+func (w *stallWatch) next(judged stall) string {
+	was := w.reported
+	w.reported = judged.text
+	switch judged.text {
+	case was:
+		return ""
+	case "":
+		return agentapi.StallOver
+	}
+	return judged.text
+}
+
+// stallAt judges what the ranks do.
+func (s *supervisor) stallAt(now time.Time, watch *stallWatch) stall {
+	all := hosts(readRecords(s.folder))
+	summary := s.summary()
+	if len(summary.Ranks) > 0 && watch.failedAt.IsZero() {
+		watch.failedAt = now
+	}
+	return judgeStall(all, s.ranks.sampleActivity(now), summary.Ranks, watch.failedAt, now)
 }
 
 // waitingText says which hosts are waited for and why, those that share a reason together; empty: none.
@@ -153,11 +230,26 @@ func short(host string) string {
 	return first
 }
 
-// finish judges the run, tells of it in the termination message, and gives the exit code.
-func (s *supervisor) finish(status unix.WaitStatus) int {
+// finish judges the run, writes the termination message, and returns the exit code.
+func (s *supervisor) finish(command int, status unix.WaitStatus) int {
+	if s.killed.Load() && status.Signaled() {
+		status = unix.WaitStatus(unix.SIGTERM)
+	}
 	code := exitCode(status)
 	if code != 0 {
 		s.settle()
+	}
+	s.ranks.settle()
+	all := s.ranks.launches(readRecords(s.folder))
+	for _, l := range all {
+		if !s.launchWatch.wasEnded(l) {
+			continue
+		}
+		l.endSessions()
+		if end, failed := l.cause(); failed && code != 0 && l.pid == command {
+			// The launcher's own code only shows that the agent ended it.
+			code, status = int(end.ExitCode), 0
+		}
 	}
 	summary := s.summary()
 	if status.Signaled() {
@@ -166,11 +258,14 @@ func (s *supervisor) finish(status unix.WaitStatus) int {
 	if code == 0 {
 		// What did not matter to the program is no finding.
 		summary.Code, summary.Message = "", ""
-		if s.hostfileIgnored(summary) {
-			code, summary.Code = ignoredCode, launch.HostfileIgnored
-			summary.Message = fmt.Sprintf("The command ended well, but all of the %d ranks that it started ran beside the launcher and none on the job's %d workers. "+
+		if l, end, lost := lostFailure(all, command); lost {
+			code, summary.Code = int(end.ExitCode), agentapi.RankFailed
+			summary.Message = fmt.Sprintf("%s %s did not notice, and reported success. The job is failed so that its result is not used.", rankEnded(end), l.name)
+		} else if s.hostfileIgnored(summary) {
+			code, summary.Code = ignoredCode, agentapi.HostfileIgnored
+			summary.Message = fmt.Sprintf("The command succeeded, but all of the %d ranks that it started ran on the launcher and none on the job's %d workers. "+
 				"The MPI in this image did not read the job's list of hosts (%s): is it the implementation that the job names, and does the command not name "+
-				"hosts of its own? The job is failed so that this is not taken for a result.", summary.RanksSeen, s.expected.others, launch.Hostfile)
+				"hosts of its own? The job is failed so that this is not taken for a result.", summary.RanksSeen, s.expected.others, agentapi.Hostfile)
 		}
 	}
 	summary.ExitCode = new(int32(code))
@@ -194,14 +289,14 @@ func (s *supervisor) settle() {
 	}
 }
 
-// hostfileIgnored tells whether ranks ran, none on a worker, and more than a launcher that is a host itself takes.
-func (s *supervisor) hostfileIgnored(summary launch.Summary) bool {
+// hostfileIgnored reports whether ranks ran, none on a worker, and more than a launcher that is a host itself takes.
+func (s *supervisor) hostfileIgnored(summary agentapi.Summary) bool {
 	return s.expected.others > 0 && summary.HostsReached == 0 && summary.RanksSeen > s.expected.ownSlots
 }
 
 // summary is what is known of the run so far.
-func (s *supervisor) summary() launch.Summary {
-	summary := launch.Summary{Role: launch.RoleLauncher, HostsExpected: s.expected.others, SlotsExpected: s.expected.slots}
+func (s *supervisor) summary() agentapi.Summary {
+	summary := agentapi.Summary{Role: agentapi.RoleLauncher, HostsExpected: s.expected.others, SlotsExpected: s.expected.slots}
 	s.ranks.tell(&summary, 0)
 	var found []record
 	all := hosts(readRecords(s.folder))
@@ -211,13 +306,15 @@ func (s *supervisor) summary() launch.Summary {
 			summary.HostsReached++
 			summary.SlotsFound += s.expected.slotsOf[short(r.Host)]
 		}
-		if r.Trouble != "" && (r.Over || r.Reached.IsZero()) {
-			summary.Hosts = append(summary.Hosts, launch.HostTrouble{Host: short(r.Host), Code: r.Trouble, Message: r.Why, Seconds: r.Seconds})
+		if isEnding := r.Worker != nil && r.Worker.Ending; r.Trouble != "" && (r.Over || isEnding || r.Reached.IsZero()) {
+			summary.Hosts = append(summary.Hosts, agentapi.HostTrouble{Host: short(r.Host), Code: r.Trouble, Message: r.Why, Seconds: r.Seconds})
 			found = append(found, r)
 		}
 		if r.Worker != nil {
 			summary.Ranks = append(summary.Ranks, r.Worker.Ranks...)
 			summary.OOMKills += r.Worker.OOMKills
+			summary.CPUSeconds += r.Worker.CPUSeconds
+			summary.ThrottledSeconds += r.Worker.ThrottledSeconds
 			summary.InitSeconds = max(summary.InitSeconds, r.Worker.InitSeconds)
 		}
 	}
@@ -226,6 +323,9 @@ func (s *supervisor) summary() launch.Summary {
 	summary.Ranks = summary.Ranks[:min(len(summary.Ranks), mostRankEnds)]
 	return summary
 }
+
+// checkEvery is how often the agent checks whether a launcher is overdue.
+const checkEvery = 2 * time.Second
 
 const mostHosts = 8
 
@@ -246,7 +346,7 @@ func connectTime(hosts []record) time.Duration {
 	return last.Sub(first)
 }
 
-// seconds are those of a duration, to the millisecond and at least one, so that 0 stays for what is not known.
+// seconds returns a duration in seconds, rounded to milliseconds and at least 0.001, because 0 means unknown.
 func seconds(d time.Duration) float64 {
 	if d <= 0 {
 		return 0
@@ -254,33 +354,68 @@ func seconds(d time.Duration) float64 {
 	return max(1, float64(d.Milliseconds())) / 1000
 }
 
-// judge names the cause: memory first, then a rank that failed by itself, then a host, and last ranks that were told
-// to end, as MPI tells all others when one has failed.
-func (s *supervisor) judge(summary *launch.Summary, lost []record) {
-	slices.SortStableFunc(summary.Ranks, func(a, b launch.RankEnd) int { return afterwards(a) - afterwards(b) })
+// judge names the cause: memory first, then a rank that failed by itself, then a host, and last ranks that were
+// terminated, as MPI terminates all others when one has failed.
+func (s *supervisor) judge(summary *agentapi.Summary, lost []record) {
+	sortByCause(summary.Ranks)
 	first := 0
 	if len(summary.Ranks) > 0 {
 		first = afterwards(summary.Ranks[0])
 	}
 	switch {
 	case len(summary.Ranks) > 0 && summary.Ranks[0].OOM:
-		summary.Code, summary.Message = launch.OutOfMemory, rankEnded(summary.Ranks[0])
+		summary.Code, summary.Message = agentapi.OutOfMemory, rankEnded(summary.Ranks[0])
 	case len(lost) > 0 && lost[0].Reached.IsZero():
 		summary.Code, summary.Message = lost[0].Trouble, fmt.Sprintf("Host %s could not be used: %s.", short(lost[0].Host), lost[0].Why)
 	case len(summary.Ranks) > 0 && (first < toldToEnd || len(lost) == 0):
-		summary.Code, summary.Message = launch.RankFailed, rankEnded(summary.Ranks[0])
+		summary.Code, summary.Message = agentapi.RankFailed, rankEnded(summary.Ranks[0])
 	case len(lost) > 0:
-		summary.Code, summary.Message = lost[0].Trouble, fmt.Sprintf("Host %s was lost: %s.", short(lost[0].Host), lost[0].Why)
+		summary.Code, summary.Message = lost[0].Trouble, hostLost(lost[0])
 	}
+}
+
+// hostLost says how the connection to a host was lost.
+func hostLost(r record) string { return fmt.Sprintf("Host %s was lost: %s.", short(r.Host), r.Why) }
+
+// sortByCause orders the ends of ranks: causes before consequences, and of the same kind the first one. Others often crash when
+// the connection to a rank that has failed is closed.
+//
+// The kernel closes the connections of a rank that crashes before the rank has ended, so that on a busy machine the end of
+// another rank, to which MPI reported the lost connection, may be seen first.
+func sortByCause(ends []agentapi.RankEnd) {
+	const together = 2000
+	slices.SortStableFunc(ends, func(a, b agentapi.RankEnd) int {
+		return cmp.Or(afterwards(a)-afterwards(b), cmp.Compare(a.At, b.At))
+	})
+	if len(ends) == 0 || !lostPeer(ends[0]) {
+		return
+	}
+	crash := slices.IndexFunc(ends, crashed)
+	if crash > 0 && ends[crash].At-ends[0].At <= together {
+		end := ends[crash]
+		copy(ends[1:], ends[:crash])
+		ends[0] = end
+	}
+}
+
+// lostPeer reports whether a rank ended as Open MPI ends ranks that lost a connection: its default error handler exits with the
+// class of the error, MPI_ERR_UNKNOWN, MPI_ERR_OTHER or MPI_ERR_INTERN (ompi/include/mpi.h.in).
+func lostPeer(end agentapi.RankEnd) bool {
+	return end.Signal == 0 && slices.Contains([]int32{14, 16, 17}, end.ExitCode)
+}
+
+// crashed reports whether a fault of its own ended a rank.
+func crashed(end agentapi.RankEnd) bool {
+	return slices.Contains([]unix.Signal{unix.SIGSEGV, unix.SIGBUS, unix.SIGILL, unix.SIGFPE, unix.SIGABRT}, unix.Signal(end.Signal))
 }
 
 // toldToEnd is the place of ranks that others have ended.
 const toldToEnd = 2
 
 // afterwards orders the ends of ranks, causes before consequences.
-func afterwards(r launch.RankEnd) int {
+func afterwards(r agentapi.RankEnd) int {
 	switch unix.Signal(r.Signal) {
-	case unix.SIGTERM, unix.SIGKILL, unix.SIGINT, unix.SIGHUP:
+	case unix.SIGTERM, unix.SIGKILL, unix.SIGINT, unix.SIGHUP, unix.SIGPIPE:
 		if r.OOM {
 			return 0
 		}
@@ -296,7 +431,7 @@ func launcherEnv(env []string) []string {
 	if path == "" {
 		path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 	}
-	env = setVariable(env, "PATH", filepath.Dir(launch.Shim)+":"+path)
+	env = setVariable(env, "PATH", filepath.Dir(agentapi.Shim)+":"+path)
 	env = setVariable(env, envSupervised, "1")
 	if variable(env, "SHELL") == "" {
 		shell := "/bin/sh"
@@ -314,21 +449,83 @@ func temporaryFolder(env []string) []string {
 	if variable(env, "TMPDIR") != "" || unix.Access("/tmp", unix.W_OK) == nil {
 		return env
 	}
-	return setVariable(env, "TMPDIR", setting(launch.EnvRun, launch.Run))
+	return setVariable(env, "TMPDIR", setting(agentapi.EnvRun, agentapi.Run))
 }
 
-// passSignals passes what the container is told on to its command.
-func passSignals(pid int) (stop func()) {
+// passSignals passes the container's signals on to its command. If that is an MPI launcher with ranks on other hosts, TERM goes
+// to the ranks, and to the launcher only when they have ended or their grace period is over: it would kill them within a
+// second. A second TERM goes to the launcher at once.
+func (s *supervisor) passSignals(pid int) (stop func()) {
+	held := false
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGCONT, unix.SIGWINCH)
 	go func() {
 		for received := range signals {
-			if number, is := received.(syscall.Signal); is {
-				_ = unix.Kill(pid, number)
+			number, is := received.(syscall.Signal)
+			if !is {
+				continue
 			}
+			if sessions := s.sessionsOf(pid); number == unix.SIGTERM && !held && len(sessions) > 0 {
+				held = true
+				for _, session := range sessions {
+					_ = unix.Kill(session, number)
+				}
+				go s.endAfterRanks(pid)
+				continue
+			}
+			_ = unix.Kill(pid, number)
 		}
 	}()
 	return func() { signal.Stop(signals); close(signals) }
+}
+
+// endAfterRanks ends an MPI launcher when its ranks have ended or their grace period is over.
+func (s *supervisor) endAfterRanks(pid int) {
+	number := unix.SIGTERM
+	if s.awaitRanks(pid) {
+		// TERM crashes an mpirun of Open MPI 4 that ends its ranks already.
+		number = unix.SIGKILL
+	}
+	if _, runs := readStat(pid); runs {
+		s.killed.Store(number == unix.SIGKILL)
+		_ = unix.Kill(pid, number)
+	}
+}
+
+// ranksEndWithin is how long ranks that do not handle TERM take to end, and their launcher to end by itself afterwards.
+const ranksEndWithin = 2 * time.Second
+
+// awaitRanks waits until no rank of an MPI launcher is known to run, at most for the ranks' grace period. It returns false if
+// ranks still run. The launcher may not notice that they have ended if they had just started.
+func (s *supervisor) awaitRanks(pid int) bool {
+	for deadline := time.Now().Add(podGrace()); time.Now().Before(deadline); {
+		time.Sleep(min(ranksEndWithin, time.Until(deadline)))
+		if !s.haveRanks(pid) {
+			return true
+		}
+	}
+	return false
+}
+
+// haveRanks reports whether ranks of an MPI launcher are known to run, here or on the hosts of its sessions.
+func (s *supervisor) haveRanks(pid int) bool {
+	if s.ranks.areRunning() {
+		return true
+	}
+	return slices.ContainsFunc(readRecords(s.folder), func(r record) bool {
+		return !r.Over && slices.Contains(r.Ancestors, pid) && r.Worker != nil && int(r.Worker.RanksSeen) > len(r.Worker.Ranks)
+	})
+}
+
+// sessionsOf returns the rsh's of a process that is an MPI launcher. Ranks may run there although none was seen yet.
+func (s *supervisor) sessionsOf(pid int) []int {
+	s.ranks.scan()
+	for _, l := range s.ranks.launches(readRecords(s.folder)) {
+		if l.pid == pid && !l.over {
+			return l.sessions
+		}
+	}
+	return nil
 }
 
 // setting is a variable's value, or what holds without it.
@@ -341,7 +538,7 @@ func setting(name, otherwise string) string {
 
 // writeTermination leaves a summary where the kubelet picks it up. Where the file cannot be written the summary is
 // lost, and nothing else.
-func writeTermination(summary launch.Summary) {
+func writeTermination(summary agentapi.Summary) {
 	_ = os.WriteFile("/dev/termination-log", terminationMessage(summary), 0o644) //nolint:gosec // the kubelet reads it
 }
 

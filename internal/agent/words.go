@@ -6,11 +6,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"opendatahub.io/mpijob/internal/launch"
+	"opendatahub.io/mpijob/internal/agentapi"
 )
 
-// outOfMemory tells of processes that the kernel killed.
-func outOfMemory(s launch.Summary) string {
+// outOfMemory describes processes that the kernel killed.
+func outOfMemory(s agentapi.Summary) string {
 	text := fmt.Sprintf("The kernel killed %d of this container's processes, which had no memory left", s.OOMKills)
 	if s.MemoryLimit > 0 {
 		text += " below the limit of " + mebibytes(s.MemoryLimit)
@@ -23,8 +23,8 @@ func outOfMemory(s launch.Summary) string {
 	return text + "."
 }
 
-// rankEnded tells how a rank ended.
-func rankEnded(r launch.RankEnd) string {
+// rankEnded describes how a rank ended.
+func rankEnded(r agentapi.RankEnd) string {
 	who := fmt.Sprintf("Rank %d (%s) ", r.Rank, r.Program)
 	switch {
 	case r.OOM:
@@ -43,7 +43,8 @@ func mebibytes(bytes int64) string { return fmt.Sprintf("%d MiB", bytes>>20) }
 const mostMessage = 4096
 
 // terminationMessage is a summary as Kubernetes keeps it, shortened until it fits.
-func terminationMessage(s launch.Summary) []byte {
+func terminationMessage(s agentapi.Summary) []byte {
+	s.Activity = nil
 	for {
 		data, err := json.Marshal(s)
 		if err != nil {

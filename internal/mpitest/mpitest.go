@@ -17,18 +17,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// Now is the time at which tests happen.
+// Now is the current time in tests.
 var Now = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
-// Template is a pod template with one container.
+// Template returns a pod template with one container.
 func Template() corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "mpi"}}}}
 }
 
-// Job is a valid job named "pi" in the namespace "ns", with so many workers.
+// Job returns a valid job named "pi" in namespace "ns" with a number of workers.
 func Job(workers int32, change ...func(*mpi.Job)) mpi.Job {
 	job := mpi.New()
 	job.APIVersion, job.Kind, job.Namespace, job.Name, job.UID = "kubeflow.org/v2beta1", "MPIJob", "ns", "pi", "uid-pi"
@@ -39,7 +40,7 @@ func Job(workers int32, change ...func(*mpi.Job)) mpi.Job {
 	return job
 }
 
-// MPIJob is a valid MPIJob named "pi" with so many workers.
+// MPIJob returns a valid MPIJob named "pi" with a number of workers.
 func MPIJob(namespace string, workers int32, change ...func(*kubeflow.MPIJob)) *kubeflow.MPIJob {
 	object := &kubeflow.MPIJob{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pi"},
@@ -54,25 +55,25 @@ func MPIJob(namespace string, workers int32, change ...func(*kubeflow.MPIJob)) *
 	return object
 }
 
-// Worker is the pod of a worker in a phase; a running one is ready.
-func Worker(job mpi.Job, index int, phase corev1.PodPhase, change ...func(*corev1.Pod)) mpi.Worker {
+// Worker returns the pod of a worker in a phase. A running pod is ready.
+func Worker(job mpi.Job, index int, phase corev1.PodPhase, change ...func(*corev1.Pod)) jobstate.Worker {
 	pod := pod(job, job.WorkerName(index), mpi.RoleWorker, phase, job.Owner())
 	for _, c := range change {
 		c(pod)
 	}
-	return mpi.Worker{Index: index, Pod: pod}
+	return jobstate.Worker{Index: index, Pod: pod}
 }
 
-// Workers are all pods of a job's workers in a phase.
-func Workers(job mpi.Job, phase corev1.PodPhase) []mpi.Worker {
-	workers := make([]mpi.Worker, job.Workers.Count)
+// Workers returns the pods of all workers of a job in a phase.
+func Workers(job mpi.Job, phase corev1.PodPhase) []jobstate.Worker {
+	workers := make([]jobstate.Worker, job.Workers.Count)
 	for i := range workers {
 		workers[i] = Worker(job, i, phase)
 	}
 	return workers
 }
 
-// Launcher is the launcher's batch Job, with conditions that are true.
+// Launcher returns the launcher's batch Job with conditions that are true.
 func Launcher(job mpi.Job, conditions ...batchv1.JobConditionType) *batchv1.Job {
 	launcher := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
 		Namespace: job.Namespace, Name: job.LauncherName(), UID: "uid-launcher", OwnerReferences: []metav1.OwnerReference{job.Owner()},
@@ -85,7 +86,7 @@ func Launcher(job mpi.Job, conditions ...batchv1.JobConditionType) *batchv1.Job 
 	return launcher
 }
 
-// LauncherPod is a try of the launcher in a phase.
+// LauncherPod returns the pod of an attempt of the launcher in a phase.
 func LauncherPod(job mpi.Job, try int, phase corev1.PodPhase, change ...func(*corev1.Pod)) *corev1.Pod {
 	owner := metav1.OwnerReference{APIVersion: "batch/v1", Kind: "Job", Name: job.LauncherName(), UID: "uid-launcher", Controller: new(true)}
 	pod := pod(job, fmt.Sprintf("%s-%d", job.LauncherName(), try), mpi.RoleLauncher, phase, owner)
@@ -110,7 +111,7 @@ func pod(job mpi.Job, name string, role mpi.Role, phase corev1.PodPhase, owner m
 	return pod
 }
 
-// Waiting makes a pod's container wait for a reason that the kubelet gives.
+// Waiting sets the waiting state of a pod's container.
 func Waiting(reason, message string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
@@ -120,7 +121,7 @@ func Waiting(reason, message string) func(*corev1.Pod) {
 	}
 }
 
-// Exited makes a pod's container have ended.
+// Exited sets the terminated state of a pod's container.
 func Exited(code int32, reason string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
@@ -129,15 +130,15 @@ func Exited(code int32, reason string) func(*corev1.Pod) {
 	}
 }
 
-// Leaving makes a pod be on its way out.
+// Leaving sets a pod's deletion timestamp.
 func Leaving(pod *corev1.Pod) {
 	at := metav1.NewTime(Now)
 	pod.DeletionTimestamp = &at
 }
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files")
 
-// Golden compares a value, as YAML, with testdata/<name>.yaml; go test -update writes the file.
+// Golden compares a value, as YAML, with testdata/<name>.yaml. go test -update writes the file.
 func Golden(t *testing.T, name string, got any) {
 	t.Helper()
 	data, err := yaml.Marshal(got)
@@ -158,6 +159,6 @@ func Golden(t *testing.T, name string, got any) {
 		t.Fatalf("%v; go test -update writes it", err)
 	}
 	if diff := cmp.Diff(string(want), string(data)); diff != "" {
-		t.Errorf("%s differs (-want +got); if that is right, go test -update:\n%s", path, diff)
+		t.Errorf("%s differs (-want +got); if the change is right, run go test -update:\n%s", path, diff)
 	}
 }

@@ -12,7 +12,7 @@ rm -rf bin/IMB-* bin/mpitune_fast opt/mpi/tune_fast lib/*_abi* lib/*ilp64* lib/*
 cp -r . "$root"
 chmod -R a+rX "$root"
 chmod a+x "$root"/bin/*
-# A wheel holds no links: the same library lies there under each of its names.
+# Wheels cannot contain links, so the wheel has a copy of the library under each of its names.
 for name in libmpi.so libmpi.so.12.0 libmpi.so.12.0.0 libmpicxx.so libmpicxx.so.12.0 libmpicxx.so.12.0.0; do
 	ln -sf "${name%%.so*}.so.12" "$root/lib/$name"
 done

@@ -1,7 +1,7 @@
-# Sourced by ssh and sshd-user: gives OpenSSH the three things it insists on
-# and a pod does not give: a passwd entry for its UID, a private key that
-# nobody else can read, and a host key. Needs no privilege; may run at the
-# same time in several processes.
+# Sourced by ssh and sshd-user: provides the three things that OpenSSH
+# requires and a pod lacks: a passwd entry for its UID, a private key that only
+# this UID can read, and a host key. Needs no privilege and can run in several
+# processes at the same time.
 #
 # Sets: ssh_dir    where the job's keys are mounted, empty when nowhere
 #       ssh_state  a folder of this user, with id_rsa (mode 0600), known_hosts
@@ -52,8 +52,8 @@ install_private() {
 
 if [ -n "$ssh_dir" ]; then
 	install_private id_rsa <"$ssh_dir/id_rsa"
-	# Workers show the job's own key as their host key, so that a launcher
-	# knows them without having met: only the job's pods hold it.
+	# Workers use the job's key as their host key, so that the launcher can
+	# verify them: only the job's pods have it.
 	if [ -r "$ssh_dir/id_rsa.pub" ]; then
 		printf '* %s\n' "$(cat "$ssh_dir/id_rsa.pub")" | install_private known_hosts
 	else

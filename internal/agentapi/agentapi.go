@@ -1,0 +1,212 @@
+// Package agentapi defines the interface between the operator and the agent: paths, ports, environment variables, and
+// the summary that the agent reports. It is pure and small, because it is the only package of the operator that the
+// agent contains.
+package agentapi
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+)
+
+// Paths and ports of the agent in a pod.
+const (
+	Container = "mpi-agent"
+	// Logger marks the agent's lines in the logs of pods.
+	Logger    = "mpi-agent"
+	Volume    = "mpi-agent"
+	RunVolume = "mpi-agent-run"
+	Path      = "/opt/mpi-agent"
+	Binary    = Path + "/mpi-agent"
+	// Shim is the agent under the name ssh, which MPI libraries and tools call to start processes on another host.
+	Shim      = Path + "/bin/ssh"
+	KeyVolume = "mpi-agent-key"
+	KeyPath   = "/etc/mpi-agent"
+	KeyFile   = KeyPath + "/ssh-privatekey"
+	// Run is the folder in which the launcher's agent keeps its records. Any user of the pod can write to it.
+	Run = Path + "/run"
+	// Hostfile is the job's hostfile, in the format of its MPI library.
+	Hostfile = "/etc/mpi/hostfile"
+
+	// Port is the port of a worker's agent for SSH connections. StatusPort is the port of every agent for /healthz,
+	// /status and /metrics, read-only.
+	Port       = 2222
+	StatusPort = 2223
+)
+
+// Environment variables by which the operator configures the agent.
+const (
+	// EnvWait is how long a launcher waits until a worker's host is reachable, as a Go duration.
+	EnvWait = "MPI_AGENT_WAIT"
+	// EnvKey is a file with the job's private key, instead of KeyFile.
+	EnvKey = "MPI_AGENT_KEY"
+	// EnvRun is a folder, instead of Run.
+	EnvRun = "MPI_AGENT_RUN"
+	// EnvEndAfter is how long, as a Go duration, MPI's launcher may run after a rank failed whom others wait for, or after a
+	// host was lost, until the launcher's agent ends it; "never" disables it.
+	EnvEndAfter = "MPI_AGENT_END_AFTER"
+	// EnvGrace is the pod's grace period, as a Go duration: how long ranks may continue after SIGTERM. DefaultGrace is that of
+	// Kubernetes, and the value if it is not set.
+	EnvGrace = "MPI_AGENT_GRACE"
+	// EnvHostfileFormat with the value FormatHydra makes the launcher's agent write a hostfile in the format of
+	// Hydra.
+	EnvHostfileFormat = "MPI_AGENT_HOSTFILE_FORMAT"
+	FormatHydra       = "hydra"
+	// EnvForeign with the value true lets ssh -o StrictHostKeyChecking=no connect to hosts that are not in the job's
+	// hostfile without checking their host keys. Hosts of the job are always checked.
+	EnvForeign = "MPI_AGENT_FOREIGN_HOSTS"
+)
+
+// DefaultGrace is the grace period of pods that set none.
+const DefaultGrace = 30 * time.Second
+
+// Values of Summary.Role.
+const (
+	RoleLauncher = "launcher"
+	RoleWorker   = "worker"
+)
+
+// Summary is the agent's report about a run of its container. It is written to the termination message as one line of
+// JSON. Kubernetes limits termination messages to 4096 bytes; lists are shortened to fit.
+type Summary struct {
+	// Role is RoleLauncher or RoleWorker.
+	Role string `json:"role"`
+	// Code identifies the problem that the agent found for programs, or is empty. Message explains it to users.
+	Code    Code   `json:"code,omitempty"`
+	Message string `json:"message,omitempty"`
+	// ExitCode is the exit code of the launcher's command; nil for a worker, or if the command has not ended. Signal
+	// is the signal that ended it, or 0.
+	ExitCode *int32 `json:"exitCode,omitempty"`
+	Signal   int32  `json:"signal,omitempty"`
+	// HostsExpected and SlotsExpected are those of the hostfile. HostsReached is the number of its hosts on which the
+	// launcher started a process, and SlotsFound is the number of their slots. Only launchers report them.
+	HostsExpected int32 `json:"hostsExpected,omitempty"`
+	SlotsExpected int32 `json:"slotsExpected,omitempty"`
+	HostsReached  int32 `json:"hostsReached,omitempty"`
+	SlotsFound    int32 `json:"slotsFound,omitempty"`
+	// ConnectSeconds is the time from the first attempt to connect to a host until all hosts that MPI uses were
+	// connected; 0 if they never were. Only launchers report it.
+	ConnectSeconds float64 `json:"connectSeconds,omitempty"`
+	// InitSeconds is the time from the start of a command on a worker until the first process of a rank ran there. A
+	// launcher reports that of the slowest worker. 0 means that no rank was observed.
+	InitSeconds float64 `json:"initSeconds,omitempty"`
+	// Hosts are the hosts that could not be connected or were lost, at most 8.
+	Hosts []HostTrouble `json:"hosts,omitempty"`
+	// RanksSeen is the number of processes of ranks that were observed in this container. Short-lived processes can
+	// be missed.
+	RanksSeen int32 `json:"ranksSeen,omitempty"`
+	// Ranks are the ranks that failed, in order of time, at most 8.
+	Ranks []RankEnd `json:"ranks,omitempty"`
+	// OOMKills is the number of processes of this container that the kernel killed because of lack of memory.
+	// MemoryLimit and MemoryPeak are in bytes, 0 if unknown or unlimited.
+	OOMKills    int64 `json:"oomKills,omitempty"`
+	MemoryLimit int64 `json:"memoryLimit,omitempty"`
+	MemoryPeak  int64 `json:"memoryPeak,omitempty"`
+	// CPUSeconds is the CPU time of the containers with ranks, and ThrottledSeconds the time for which the kernel stopped
+	// them because of their CPU limit. Launchers report the sums over all hosts.
+	CPUSeconds       float64 `json:"cpuSeconds,omitempty"`
+	ThrottledSeconds float64 `json:"throttledSeconds,omitempty"`
+	// Activity is what the ranks of a worker do, while they run. It is not part of termination messages.
+	Activity *Activity `json:"activity,omitempty"`
+	// Refused is the number of connections that were not authenticated with the job's key. Only workers report it.
+	Refused int64 `json:"refused,omitempty"`
+	// Ending is set if the worker's pod is about to end. Ranks then does not contain those that ended because of it.
+	// It is not part of termination messages.
+	Ending bool `json:"ending,omitempty"`
+}
+
+// Activity is what the ranks of a container do.
+type Activity struct {
+	// Ranks are those that run, by number.
+	Ranks []RankActivity `json:"ranks"`
+	// QuietSince is the time, in seconds since 1970, since which no rank has computed or transferred data; 0 if one does.
+	QuietSince int64 `json:"quietSince,omitempty"`
+}
+
+// RankActivity is what a rank does.
+type RankActivity struct {
+	Rank  int32 `json:"rank"`
+	Doing Doing `json:"doing"`
+}
+
+// Doing is what a process does.
+type Doing string
+
+// The values of Doing. A process that uses a GPU is busy, whatever it waits for.
+const (
+	// Busy means that the process computes or transfers data.
+	Busy Doing = "busy"
+	// Polling means that the process looks for messages in a loop.
+	Polling Doing = "polling"
+	// Blocked means that the process sleeps in the kernel until something happens.
+	Blocked Doing = "blocked"
+	// Sleeping means that the process sleeps for a time that it has chosen.
+	Sleeping Doing = "sleeping"
+)
+
+// StallPrefix begins the lines of a launcher's agent about ranks that make no progress. Such a line is
+// StallPrefix + "all 4 ranks wait, since 10:00:00 UTC; sleeping: 1; polling: 0, 2, 3", or
+// StallPrefix + "Rank 1 (train) ended by signal 11 (SIGSEGV), but 3 other ranks still run, since 10:00:00 UTC". When they
+// continue it is StallPrefix + StallOver.
+const (
+	StallPrefix = "mpi-agent: no progress: "
+	StallOver   = "over"
+)
+
+// Code identifies a problem that an agent found.
+type Code string
+
+// The codes of agents.
+const (
+	// HostfileIgnored means that all ranks ran in the launcher's pod and none on the workers.
+	HostfileIgnored Code = "HostfileIgnored"
+	// Unreachable means that a worker could not be connected in time, because of its name, address or port.
+	Unreachable Code = "WorkerUnreachable"
+	// KeyRefused means that a worker did not accept this job's key.
+	KeyRefused Code = "KeyRefused"
+	// HostKeyMismatch means that the host at a worker's address is not a worker of this job.
+	HostKeyMismatch Code = "HostKeyMismatch"
+	// ConnectionLost means that the connection to a worker was lost.
+	ConnectionLost Code = "ConnectionLost"
+	// OutOfMemory means that the kernel killed a process of this container because of lack of memory.
+	OutOfMemory Code = "OutOfMemory"
+	// RankFailed means that a rank exited with an error or was ended by a signal.
+	RankFailed Code = "RankFailed"
+	// ProgramMissing means that the launcher's command is not in the image, or cannot be started.
+	ProgramMissing Code = "ProgramMissing"
+	// WindowsLineEnds means that the launcher's command is a script whose interpreter was not found because of them.
+	WindowsLineEnds Code = "WindowsLineEnds"
+)
+
+// HostTrouble describes a host that the launcher could not use.
+type HostTrouble struct {
+	Host string `json:"host"`
+	Code Code   `json:"code"`
+	// Message is the last error, such as "connection refused".
+	Message string `json:"message,omitempty"`
+	// Seconds is how long the launcher tried to connect, or how long the connection lasted.
+	Seconds int32 `json:"seconds,omitempty"`
+}
+
+// RankEnd describes how a rank's process ended.
+type RankEnd struct {
+	Rank int32 `json:"rank"`
+	// ExitCode is -1 if unknown. Signal is the signal that ended the process, or 0.
+	ExitCode int32 `json:"exitCode"`
+	Signal   int32 `json:"signal,omitempty"`
+	// At is when the agent observed the end, in milliseconds since 1970, by the clock of its node; 0 if unknown.
+	At int64 `json:"at,omitempty"`
+	// OOM is whether the kernel killed the process because of lack of memory.
+	OOM     bool   `json:"oom,omitempty"`
+	Program string `json:"program,omitempty"`
+}
+
+// ParseSummary parses a termination message. It returns false if an agent did not write it.
+func ParseSummary(message string) (Summary, bool) {
+	message = strings.TrimSpace(message)
+	var summary Summary
+	if !strings.HasPrefix(message, `{"role":`) || json.Unmarshal([]byte(message), &summary) != nil {
+		return Summary{}, false
+	}
+	return summary, true
+}
