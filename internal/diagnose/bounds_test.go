@@ -8,7 +8,9 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"opendatahub.io/mpijob/internal/flavor"
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/implementation"
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
 )
@@ -24,8 +26,8 @@ func TestFindingsAreBounded(t *testing.T) {
 		event("Pod", fmt.Sprintf("pi-worker-%d", i%1000), "FailedMount", strings.Repeat("z", 1000))(&s)
 	}
 	found := s.findings()
-	if len(found) == 0 || found[0].Code != mpi.CodeImagePull {
-		t.Fatalf("the first finding is not %s", mpi.CodeImagePull)
+	if len(found) == 0 || found[0].Code != codes.ImagePullFailed {
+		t.Fatalf("the first finding is not %s", codes.ImagePullFailed)
 	}
 	if n := len(found[0].Affected); n != 17 || found[0].Affected[16] != "and 984 more" {
 		t.Errorf("%d are affected, the last %q", n, found[0].Affected[n-1])
@@ -45,15 +47,15 @@ func TestOneFindingOfEachCode(t *testing.T) {
 
 // What texts are there for is what the flavors' symptoms can show: none may go without words.
 func TestEverySymptomHasWords(t *testing.T) {
-	for _, implementation := range mpi.Implementations {
-		for _, symptom := range flavor.For(implementation).Symptoms() {
-			s := failed(1, "nothing", func(j *mpi.Job) { j.Implementation = implementation })
+	for _, name := range mpi.Implementations {
+		for _, symptom := range implementation.For(name).Symptoms() {
+			s := failed(1, "nothing", func(j *mpi.Job) { j.Implementation = name })
 			if symptom.Pattern == nil {
-				s = failed(1, symptom.Text, func(j *mpi.Job) { j.Implementation = implementation })
+				s = failed(1, symptom.Text, func(j *mpi.Job) { j.Implementation = name })
 			}
 			for _, f := range s.findings() {
 				if strings.HasPrefix(f.Summary, "Something is wrong") {
-					t.Errorf("%s: code %s has no text", implementation, f.Code)
+					t.Errorf("%s: code %s has no text", name, f.Code)
 				}
 			}
 		}
@@ -87,7 +89,7 @@ func FuzzJob(f *testing.F) {
 func BenchmarkJob(b *testing.B) {
 	s := failed(1, strings.Repeat("[1,3]<stdout>: epoch 3 step 1234 loss 0.123 accuracy 0.9 throughput 1234.5 images/s\n", 200))
 	for i := range 4 {
-		s.evidence.Logs[fmt.Sprintf("pi-worker-%d", i)] = mpi.Log{Lines: s.evidence.Logs["pi-launcher-0"].Lines}
+		s.evidence.Logs[fmt.Sprintf("pi-worker-%d", i)] = jobstate.Log{Lines: s.evidence.Logs["pi-launcher-0"].Lines}
 	}
 	for b.Loop() {
 		s.findings()

@@ -13,8 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"opendatahub.io/mpijob/internal/agentapi"
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose"
-	"opendatahub.io/mpijob/internal/launch"
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
 )
@@ -22,13 +24,13 @@ import (
 // scene is what a test diagnoses.
 type scene struct {
 	job      mpi.Job
-	seen     mpi.Observed
-	evidence mpi.Evidence
+	seen     jobstate.Observed
+	evidence jobstate.Evidence
 }
 
 func (s scene) findings() []diagnose.Finding {
 	s.seen.Now = mpitest.Now
-	outcome := mpi.Judge(s.job, s.seen).Refused(s.evidence.Refusals)
+	outcome := jobstate.Judge(s.job, s.seen).Refused(s.job, s.evidence.Refusals)
 	return diagnose.Job(s.job, s.seen, s.evidence, outcome)
 }
 
@@ -43,7 +45,7 @@ func (s scene) with(changes ...func(*scene)) scene {
 // running is a job of so many workers that is well.
 func running(workers int32, change ...func(*mpi.Job)) scene {
 	job := mpitest.Job(workers, append([]func(*mpi.Job){withResources}, change...)...)
-	return scene{job: job, seen: mpi.Observed{
+	return scene{job: job, seen: jobstate.Observed{
 		Launcher:     mpitest.Launcher(job),
 		LauncherPods: []*corev1.Pod{mpitest.LauncherPod(job, 0, corev1.PodRunning)},
 		Workers:      mpitest.Workers(job, corev1.PodRunning),
@@ -57,7 +59,7 @@ func failed(code int32, log string, change ...func(*mpi.Job)) scene {
 	s.seen.Launcher.Status.Conditions[0].Reason = batchv1.JobReasonBackoffLimitExceeded
 	s.seen.Launcher.Status.Conditions[0].Message = "Job has reached the specified backoff limit"
 	s.seen.LauncherPods = []*corev1.Pod{mpitest.LauncherPod(s.job, 0, corev1.PodFailed, mpitest.Exited(code, "Error"))}
-	s.evidence.Logs = map[string]mpi.Log{s.seen.LauncherPods[0].Name: {Lines: strings.Split(strings.TrimSpace(log), "\n"), LastAt: mpitest.Now.Add(-time.Minute)}}
+	s.evidence.Logs = map[string]jobstate.Log{s.seen.LauncherPods[0].Name: {Lines: strings.Split(strings.TrimSpace(log), "\n"), LastAt: mpitest.Now.Add(-time.Minute)}}
 	return s
 }
 
@@ -88,7 +90,7 @@ func mpich(j *mpi.Job)    { j.Implementation = mpi.MPICH }
 func intelMPI(j *mpi.Job) { j.Implementation = mpi.IntelMPI }
 
 // left is what an agent has left in a pod's container, which has ended.
-func left(s launch.Summary, code int32) func(*corev1.Pod) {
+func left(s agentapi.Summary, code int32) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		message, _ := json.Marshal(s)
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
@@ -99,8 +101,8 @@ func left(s launch.Summary, code int32) func(*corev1.Pod) {
 }
 
 // launcherLeft lets the launcher's agent have left a summary.
-func launcherLeft(summary launch.Summary, code int32) func(*scene) {
-	summary.Role = launch.RoleLauncher
+func launcherLeft(summary agentapi.Summary, code int32) func(*scene) {
+	summary.Role = agentapi.RoleLauncher
 	return func(s *scene) { left(summary, code)(s.seen.LauncherPods[0]) }
 }
 
@@ -110,13 +112,13 @@ func worker(index int, phase corev1.PodPhase, change ...func(*corev1.Pod)) func(
 
 func event(kind, name, reason, message string) func(*scene) {
 	return func(s *scene) {
-		s.evidence.Events = append(s.evidence.Events, mpi.Event{Kind: kind, Name: name, Warning: true, Reason: reason, Message: message, Count: 3, Last: mpitest.Now})
+		s.evidence.Events = append(s.evidence.Events, jobstate.Event{Kind: kind, Name: name, Warning: true, Reason: reason, Message: message, Count: 3, Last: mpitest.Now})
 	}
 }
 
 func refusal(kind, name, message string) func(*scene) {
 	return func(s *scene) {
-		s.evidence.Refusals = append(s.evidence.Refusals, mpi.Refusal{Kind: kind, Name: name, Message: message})
+		s.evidence.Refusals = append(s.evidence.Refusals, jobstate.Refusal{Kind: kind, Name: name, Message: message})
 	}
 }
 
@@ -144,12 +146,12 @@ func created(ago time.Duration) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.CreationTimestamp = metav1.NewTime(mpitest.Now.Add(-ago)) }
 }
 
-func node(name, cpu, freeCPU, gpu, freeGPU string, change ...func(*mpi.Node)) func(*scene) {
+func node(name, cpu, freeCPU, gpu, freeGPU string, change ...func(*jobstate.Node)) func(*scene) {
 	return func(s *scene) {
 		list := func(cpu, gpu string) corev1.ResourceList {
 			return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), "nvidia.com/gpu": resource.MustParse(gpu)}
 		}
-		n := mpi.Node{Name: name, Allocatable: list(cpu, gpu), Free: list(freeCPU, freeGPU), Ready: true}
+		n := jobstate.Node{Name: name, Allocatable: list(cpu, gpu), Free: list(freeCPU, freeGPU), Ready: true}
 		for _, c := range change {
 			c(&n)
 		}
@@ -159,7 +161,7 @@ func node(name, cpu, freeCPU, gpu, freeGPU string, change ...func(*mpi.Node)) fu
 
 // expect is a scene and the code of its first finding.
 type expect struct {
-	code mpi.Code
+	code codes.Code
 	in   scene
 }
 
@@ -204,17 +206,18 @@ func sound(t *testing.T, f diagnose.Finding) {
 }
 
 func TestHealthyJobsHaveNoFindings(t *testing.T) {
-	noisy := map[string]mpi.Log{"pi-launcher-0": {Lines: []string{"retrying: Connection refused", "Segmentation fault in a test, as expected", "epoch 3"}, LastAt: mpitest.Now}}
+	noisy := map[string]jobstate.Log{"pi-launcher-0": {Lines: []string{"retrying: Connection refused", "Segmentation fault in a test, as expected", "epoch 3"}, LastAt: mpitest.Now}}
 	succeeded := running(2)
 	succeeded.seen.Launcher = mpitest.Launcher(succeeded.job, batchv1.JobComplete)
 	suspended := running(2, func(j *mpi.Job) { j.Lifecycle.Suspended = true })
 	started := starting(2, created(time.Minute))
 	tests := map[string]scene{
-		"running":   running(3).with(func(s *scene) { s.evidence.Logs = noisy }),
-		"succeeded": succeeded.with(func(s *scene) { s.evidence.Logs = noisy }),
-		"suspended": suspended,
-		"starting":  started,
-		"no pods":   {job: mpitest.Job(2)},
+		"running":                          running(3).with(func(s *scene) { s.evidence.Logs = noisy }),
+		"ranks continue after they waited": hanging("mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; polling: 0, 1, 2, 3", "mpi-agent: no progress: over", "step 42"),
+		"succeeded":                        succeeded.with(func(s *scene) { s.evidence.Logs = noisy }),
+		"suspended":                        suspended,
+		"starting":                         started,
+		"no pods":                          {job: mpitest.Job(2)},
 		"resumed while all pods from before are on their way out": running(2).with(event("Pod", "pi-launcher-xyz", "Killing", "Stopping container main"), func(s *scene) {
 			mpitest.Leaving(s.seen.LauncherPods[0])
 			for _, w := range s.seen.Workers {

@@ -3,6 +3,7 @@ package diagnose
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,51 +11,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
+	"opendatahub.io/mpijob/internal/agentapi"
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/podstatus"
 )
 
-var disruptionTexts = map[mpi.Code]text{
-	mpi.CodeEvicted: {
-		summary: "{who} had to leave its machine{atNode}: {cause}. An MPI program does not survive the loss of a worker.",
-		remedies: []Remedy{
-			{Text: "{advice|Start the job again.}", Action: "{action}"},
-			{Text: "Let the program save checkpoints, so that the next start goes on from there."},
-		},
-	},
-	mpi.CodePreempted: {
-		summary: "{who} had to make room for pods of higher priority{onNode}.",
-		remedies: []Remedy{
-			{Text: "Start the job again when there is more room; let it save checkpoints, so that it goes on from there."},
-			{Text: "Or give the job a higher priority, if you may.", Action: "spec.runPolicy.schedulingPolicy.priorityClass"},
-		},
-	},
-	mpi.CodeNodeLost: {
-		summary: "The machine of {whoLower} was lost: {node|its node} does not answer or is being taken out of service. This is no fault of the job.",
-		remedies: []Remedy{
-			{Text: "Start the job again; it is placed on other machines."},
-			{Text: "Tell whoever runs the cluster about the node.", Action: "kubectl describe node {node}"},
-		},
-	},
-	mpi.CodeLauncherDeleted: {
-		summary: "The launcher, the pod that runs mpirun, was deleted while the job ran; nothing of the job did that. Another try, if the job allows one, begins from the start.",
-		remedies: []Remedy{
-			{Text: "Ask who has deleted it; to stop a job, suspend or delete the job itself.", Action: "kubectl -n {namespace} patch {kindLower} {job} --type merge -p '{\"spec\":{\"runPolicy\":{\"suspend\":true}}}'"},
-			{Text: "If nobody has, look at the events: a node may have been emptied for maintenance.", Action: "kubectl -n {namespace} get events --sort-by=.lastTimestamp"},
-		},
-	},
-	mpi.CodeDeadline: {
-		summary: "The job was stopped since it was not done in time: it may take {deadline|a limited time}.",
-		remedies: []Remedy{
-			{Text: "If the program was still getting on, give the job more time.", Action: "{deadlineField}"},
-			{Text: "If it hung, look at the last lines of its log, which this report has if they could still be read: a rank that waits for another says nothing more.", Action: "kubectl -n {namespace} get jobreport {report} -o jsonpath='{.status.failure.logTail}'"},
-		},
-	},
-}
-
-// takenAway tells which pods Kubernetes has taken away, and why.
-func takenAway(p *patient) []Finding {
-	var order []mpi.Code
-	pods, evidence, causes := map[mpi.Code][]jobPod{}, map[mpi.Code][]string{}, map[mpi.Code]string{}
+// takenAway returns findings for pods that Kubernetes removed.
+func takenAway(p *input) []Finding {
+	var order []codes.Code
+	pods, evidence, causes := map[codes.Code][]jobPod{}, map[codes.Code][]string{}, map[codes.Code]string{}
 	for _, pod := range p.pods {
 		code, cause, line := p.whyTaken(pod)
 		if code == "" {
@@ -72,9 +39,8 @@ func takenAway(p *patient) []Finding {
 		if node := pods[code][0].Spec.NodeName; node != "" {
 			figures["onNode"] = " on " + node
 		}
-		figures["atNode"] = strings.Replace(figures["onNode"], " on ", ", ", 1)
 		figures["advice"], figures["action"] = evictionAdvice(causes[code])
-		f := p.find(code, Error, pods[code], figures)
+		f := p.find(code, pods[code], figures)
 		f.Evidence = evidence[code]
 		f.ExitCode = pods[code][0].exitCode()
 		found = append(found, f)
@@ -82,20 +48,28 @@ func takenAway(p *patient) []Finding {
 	return found
 }
 
-func (p *patient) whyTaken(pod jobPod) (code mpi.Code, cause, line string) {
+func (p *input) whyTaken(pod jobPod) (code codes.Code, cause, line string) {
 	reason, message := pod.disruption()
 	switch {
 	case reason == "PreemptionByScheduler" || pod.Status.Reason == "Preempting" || strings.HasPrefix(pod.Status.Reason, "Preempt"):
-		code = mpi.CodePreempted
+		code = codes.Preempted
 	case reason == "DeletionByTaintManager" || reason == "DeletionByPodGC" || pod.Status.Reason == "NodeLost" || p.nodeDown(pod):
-		code = mpi.CodeNodeLost
+		code = codes.NodeLost
+		missing := p.nodeMissing(pod)
+		if name := p.template(pod.role).NodeName; name != "" && name == pod.Spec.NodeName && len(pod.Status.ContainerStatuses) == 0 && (missing || reason == "DeletionByPodGC") {
+			// No kubelet ever reported the pod.
+			code = codes.NodeMissing
+		}
+		if message == "" && missing {
+			message = "node " + pod.Spec.NodeName + " does not exist"
+		}
 	case reason == "EvictionByEvictionAPI":
-		return mpi.CodeEvicted, "it was asked to go, as when a node is emptied for maintenance", fmt.Sprintf("Pod %s: %s", pod.Name, sentence(message))
+		return codes.Evicted, "requested through the eviction API, for example by a node drain", fmt.Sprintf("Pod %s: %s", pod.Name, sentence(message))
 	case reason == "TerminationByKubelet" || pod.Status.Reason == "Evicted":
 		if message = pod.Status.Message; message == "" {
 			_, message = pod.disruption()
 		}
-		return mpi.CodeEvicted, strings.TrimSuffix(shortage(message), "."), fmt.Sprintf("Pod %s: %s", pod.Name, sentence(message))
+		return codes.Evicted, strings.TrimSuffix(shortage(message), "."), fmt.Sprintf("Pod %s: %s", pod.Name, sentence(message))
 	default:
 		return "", "", ""
 	}
@@ -108,9 +82,9 @@ func (p *patient) whyTaken(pod jobPod) (code mpi.Code, cause, line string) {
 	return code, "", fmt.Sprintf("Pod %s: %s", pod.Name, sentence(message))
 }
 
-// nodeDown tells whether a pod that had not ended sits on a node that does not answer.
-func (p *patient) nodeDown(pod jobPod) bool {
-	if pod.Spec.NodeName == "" || mpi.HasEnded(pod.Pod) || p.ranksEnded() {
+// nodeDown reports whether a pod that had not ended sits on a node that does not answer.
+func (p *input) nodeDown(pod jobPod) bool {
+	if pod.Spec.NodeName == "" || podstatus.HasEnded(pod.Pod) || p.ranksEnded() {
 		return false
 	}
 	for _, node := range p.evidence.Nodes {
@@ -121,9 +95,14 @@ func (p *patient) nodeDown(pod jobPod) bool {
 	return false
 }
 
-// ranksEnded tells whether the launcher's agent saw a rank fail and lost no worker: a node that does not answer for a
+// nodeMissing reports whether the node that a pod is to run on does not exist.
+func (p *input) nodeMissing(pod jobPod) bool {
+	return slices.ContainsFunc(p.evidence.Nodes, func(node jobstate.Node) bool { return node.Missing && node.Name == pod.Spec.NodeName })
+}
+
+// ranksEnded reports whether the launcher's agent saw a rank fail and lost no worker: a node that does not answer for a
 // while, since it is busy, then has nothing to do with it.
-func (p *patient) ranksEnded() bool {
+func (p *input) ranksEnded() bool {
 	s := p.launcherSummary()
 	return s != nil && len(s.Ranks) > 0 && len(s.Hosts) == 0
 }
@@ -132,61 +111,128 @@ func (p *patient) ranksEnded() bool {
 func shortage(message string) string {
 	switch {
 	case strings.Contains(message, "ephemeral-storage"), strings.Contains(message, "ephemeral local storage"), strings.Contains(message, "DiskPressure"), strings.Contains(message, "emptyDir"):
-		return "it or its neighbours had filled the local disk"
+		return "the node's local disk was full"
 	case strings.Contains(message, "memory"), strings.Contains(message, "MemoryPressure"):
-		return "the machine had run out of memory"
+		return "the node was out of memory"
 	case strings.Contains(message, "pids"):
-		return "the machine had too many processes"
+		return "the node had too many processes"
 	}
-	return "the machine had run short of something"
+	return "the node was short of a resource"
 }
 
 func evictionAdvice(cause string) (text, action string) {
 	switch {
 	case strings.Contains(cause, "disk"):
-		return "Write less to local disk, or ask for the space that the pods need; keep data and checkpoints on a volume.", "resources.requests.ephemeral-storage"
+		return "Write less to local disk, or request ephemeral storage. Keep data and checkpoints on a volume.", "resources.requests.ephemeral-storage"
 	case strings.Contains(cause, "memory"):
-		return "Request as much memory as the pods really use: those that use more than they requested have to go first.", "resources.requests.memory = resources.limits.memory"
+		return "Request as much memory as the pods use: pods above their request are evicted first.", "resources.requests.memory = resources.limits.memory"
 	}
-	return "Start the job again; it is placed on other machines.", ""
+	return "Start the job again. It runs on other nodes.", ""
 }
 
-// launcherDeleted tells that a launcher's pod was ended from outside, while the job was not to end.
-func launcherDeleted(p *patient) []Finding {
-	if p.failed() && p.condition() != nil || p.job.Lifecycle.Deleting || p.putBack() {
+// launcherDeleted reports that something else deleted a launcher's pod while its job was not to end. A pod that ends after it
+// was deleted, well or by a crash, has ended because of that.
+func launcherDeleted(p *input) []Finding {
+	launcher := p.launcher()
+	if launcher != nil && !launcher.deleted {
+		launcher = nil
+	}
+	var gone []jobstate.Event
+	switch {
+	case launcher == nil && p.failed() && jobstate.LauncherHasFinished(p.job, p.seen), p.job.Lifecycle.Deleting, p.putBack(), p.stoppedByJob():
+	default:
+		gone = p.launchersKilled()
+	}
+	if launcher == nil && len(gone) == 0 {
 		return nil
 	}
-	gone := p.launchersKilled()
-	if len(gone) == 0 {
-		launcher := p.launcher()
-		if launcher == nil || launcher.DeletionTimestamp == nil || mpi.HasEnded(launcher.Pod) || p.job.Workers.Count > 0 && !p.workersSince(askedToGo(launcher.Pod)) {
-			return nil
-		} else if code, _, _ := p.whyTaken(*launcher); code != "" {
-			return nil
-		}
-	}
-	f := p.find(mpi.CodeLauncherDeleted, Warning, nil, nil)
+	f := p.find(codes.LauncherDeleted, nil, nil)
 	for _, event := range gone {
 		f.Evidence, f.Affected = append(f.Evidence, saying(event)), append(f.Affected, event.Name)
 		f.Pod = event.Name
 	}
-	if launcher := p.launcher(); len(gone) == 0 && launcher != nil {
-		f.Affected, f.Pod = []string{launcher.Name}, launcher.Name
-		f.Evidence = []string{fmt.Sprintf("Pod %s is being deleted.", launcher.Name)}
+	if launcher == nil {
+		return []Finding{f}
+	}
+	line := fmt.Sprintf("Pod %s is being deleted.", launcher.Name)
+	for _, c := range launcher.Status.ContainerStatuses {
+		if end := c.State.Terminated; end != nil {
+			line = fmt.Sprintf("Pod %s was deleted at %s; its container then ended with exit code %d.", launcher.Name, clock(deletedAt(launcher.Pod)), end.ExitCode)
+		}
+	}
+	if f.Evidence = append(f.Evidence, line); f.Pod != launcher.Name {
+		f.Affected, f.Pod = append(f.Affected, launcher.Name), launcher.Name
 	}
 	return []Finding{f}
 }
 
-// putBack tells whether the operator itself takes the job's pods away, since not all of them found a place.
-func (p *patient) putBack() bool {
+// ignoreDeleted marks the latest launcher if something else deleted it while it ran. What happens in it afterwards, such as
+// a crash of mpirun while it cleans up, is a consequence: only ranks that had ended before count.
+func (p *input) ignoreDeleted() {
+	launcher := p.launcher()
+	if launcher == nil || launcher.DeletionTimestamp == nil || p.job.Lifecycle.Deleting || p.putBack() || p.stoppedByJob() {
+		return
+	}
+	at := deletedAt(launcher.Pod)
+	if end := podstatus.EndedAt(launcher.Pod); podstatus.HasEnded(launcher.Pod) && end.IsZero() || !end.IsZero() && end.Before(at) {
+		return
+	}
+	if code, _, _ := p.whyTaken(*launcher); code != "" || p.job.Workers.Count > 0 && !p.workersSince(at) {
+		return
+	}
+	launcher.deleted = true
+	if launcher.summary == nil {
+		return
+	}
+	before := *launcher.summary
+	before.Code, before.Message, before.Hosts = "", "", nil
+	before.Ranks = slices.DeleteFunc(slices.Clone(before.Ranks), func(end agentapi.RankEnd) bool { return end.At == 0 || end.At >= at.UnixMilli() })
+	launcher.summary = &before
+}
+
+// stoppedByJob reports whether the Job controller deletes the launcher's pod, as it does when the Job has ended
+// (k8s.io/kubernetes/pkg/controller/job): of its own accord, or because the pod's containers were restarted too often.
+// The conditions are written after the pod is deleted.
+func (p *input) stoppedByJob() bool {
+	job := p.seen.Launcher
+	if job == nil {
+		return false
+	}
+	for _, c := range job.Status.Conditions {
+		switch {
+		case c.Status != corev1.ConditionTrue:
+		case c.Type == batchv1.JobComplete || c.Type == batchv1.JobSuccessCriteriaMet:
+			return true
+		case c.Type == batchv1.JobFailed || c.Type == batchv1.JobFailureTarget:
+			// A pod that was deleted counts as failed: then it was not the Job that deleted it.
+			launcher := p.launcher()
+			return c.Reason != batchv1.JobReasonBackoffLimitExceeded || launcher == nil || restarts(launcher.Pod) > 0
+		}
+	}
+	launcher := p.launcher()
+	return launcher != nil && restarts(launcher.Pod) > 0 && jobstate.CountAttempts(p.job, p.seen).Exhausted()
+}
+
+// restarts returns how often containers of a pod were started again.
+func restarts(pod *corev1.Pod) (count int32) {
+	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for _, c := range list {
+			count += c.RestartCount
+		}
+	}
+	return count
+}
+
+// putBack reports whether the operator itself takes the job's pods away, since not all of them found a place.
+func (p *input) putBack() bool {
 	gang := p.seen.Gang
 	return gang != nil && (gang.Hold || gang.Evict)
 }
 
 // launchersKilled are the events of launchers' pods that were ended while the workers stayed.
-func (p *patient) launchersKilled() []mpi.Event {
-	var gone []mpi.Event
-	for _, event := range p.events("Pod", func(e mpi.Event) bool { return e.Reason == "Killing" }) {
+func (p *input) launchersKilled() []jobstate.Event {
+	var gone []jobstate.Event
+	for _, event := range p.events("Pod", func(e jobstate.Event) bool { return e.Reason == "Killing" }) {
 		if !strings.HasPrefix(event.Name, p.job.LauncherName()+"-") || !p.workersSince(event.Last) {
 			continue
 		}
@@ -197,9 +243,9 @@ func (p *patient) launchersKilled() []mpi.Event {
 	return gone
 }
 
-// workersSince tells whether a worker was there already at a time, and stays: one that was made later belongs to a new
+// workersSince reports whether a worker was there already at a time, and stays: one that was made later belongs to a new
 // start, as after a suspension, which ends launchers and workers alike.
-func (p *patient) workersSince(at time.Time) bool {
+func (p *input) workersSince(at time.Time) bool {
 	for _, pod := range p.pods {
 		if pod.role == mpi.RoleWorker && pod.DeletionTimestamp == nil && pod.CreationTimestamp.Time.Before(at) {
 			return true
@@ -208,13 +254,13 @@ func (p *patient) workersSince(at time.Time) bool {
 	return false
 }
 
-// askedToGo is when a pod that is on its way out was asked to go: its deletion is due when its time for that is over.
-func askedToGo(pod *corev1.Pod) time.Time {
+// deletedAt returns when the deletion of a pod was requested. Its deletion timestamp is when its grace period is over.
+func deletedAt(pod *corev1.Pod) time.Time {
 	grace := ptr.Deref(pod.DeletionGracePeriodSeconds, 0)
 	return pod.DeletionTimestamp.Add(-time.Duration(grace) * time.Second)
 }
 
-func (p *patient) known(name string) *jobPod {
+func (p *input) known(name string) *jobPod {
 	for i := range p.pods {
 		if p.pods[i].Name == name {
 			return &p.pods[i]
@@ -223,8 +269,8 @@ func (p *patient) known(name string) *jobPod {
 	return nil
 }
 
-// deadline tells that the job had its time.
-func deadline(p *patient) []Finding {
+// deadline reports that the job exceeded its deadline.
+func deadline(p *input) []Finding {
 	failed := p.condition()
 	if !p.failed() || failed == nil || failed.Reason != batchv1.JobReasonDeadlineExceeded {
 		return nil
@@ -237,10 +283,10 @@ func deadline(p *patient) []Finding {
 	if launcher := p.launcher(); launcher != nil {
 		pods = []jobPod{*launcher}
 	}
-	f := p.find(mpi.CodeDeadline, Error, pods, figures)
-	f.Evidence = []string{"Kubernetes says: " + failed.Message}
+	f := p.find(codes.DeadlineExceeded, pods, figures)
+	f.Evidence = []string{"Kubernetes: " + failed.Message}
 	if len(pods) > 0 && pods[0].Status.Phase == corev1.PodPending {
-		f.Evidence = append(f.Evidence, "The launcher had not started by then.")
+		f.Evidence = append(f.Evidence, "The launcher had not started.")
 	}
 	name := f.Pod
 	if name == "" {
@@ -252,7 +298,7 @@ func deadline(p *patient) []Finding {
 	log := p.evidence.Logs[name]
 	if !log.LastAt.IsZero() {
 		silent := failed.LastTransitionTime.Sub(log.LastAt)
-		f.Evidence = append(f.Evidence, fmt.Sprintf("The launcher's last line of output was written %d s before it was stopped.", max(0, int(silent.Seconds()))))
+		f.Evidence = append(f.Evidence, fmt.Sprintf("Last output of the launcher: %d s before it was stopped.", max(0, int(silent.Seconds()))))
 	}
 	if n := len(log.Lines); n > 0 {
 		f.Evidence = append(f.Evidence, fmt.Sprintf("Log of %s: %s", name, strings.TrimSpace(log.Lines[n-1])))
@@ -261,7 +307,7 @@ func deadline(p *patient) []Finding {
 }
 
 // launcherThatSpoke is the last of the launcher's pods, by name, of which there is a log; empty where there is none.
-func (p *patient) launcherThatSpoke() (name string) {
+func (p *input) launcherThatSpoke() (name string) {
 	for spoke := range p.evidence.Logs {
 		if strings.HasPrefix(spoke, p.job.LauncherName()+"-") && spoke > name {
 			name = spoke
@@ -271,8 +317,8 @@ func (p *patient) launcherThatSpoke() (name string) {
 }
 
 // launcherMade is the pod that the launcher's Job has made last, as its events say; empty where none does.
-func (p *patient) launcherMade() (name string) {
-	for _, event := range p.events("Job", func(e mpi.Event) bool { return e.Name == p.job.LauncherName() && e.Reason == "SuccessfulCreate" }) {
+func (p *input) launcherMade() (name string) {
+	for _, event := range p.events("Job", func(e jobstate.Event) bool { return e.Name == p.job.LauncherName() && e.Reason == "SuccessfulCreate" }) {
 		if _, made, found := strings.Cut(event.Message, "Created pod: "); found {
 			name = strings.TrimSpace(made)
 		}

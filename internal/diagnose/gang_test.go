@@ -6,9 +6,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose"
-	"opendatahub.io/mpijob/internal/gang"
-	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpitest"
 )
 
@@ -24,28 +24,28 @@ func TestGangs(t *testing.T) {
 	short := mpitest.Worker(job, 1, corev1.PodPending, said("0/2 nodes are available: 2 Insufficient cpu."))
 	fit := int32(2)
 	tests := map[string]struct {
-		state   mpi.GangState
-		workers []mpi.Worker
-		code    mpi.Code
+		state   jobstate.GangState
+		workers []jobstate.Worker
+		code    codes.Code
 		says    string
 	}{
-		"it simply waits":        {state: mpi.GangState{Wanted: 3}},
-		"it is put back":         {state: mpi.GangState{Wanted: 3, Hold: true, Evict: true, Attempts: 1}},
-		"others find no place":   {state: mpi.GangState{Wanted: 3}, workers: []mpi.Worker{others}},
-		"a pod finds no place":   {state: mpi.GangState{Wanted: 3, PodsFit: &fit, NodesFit: &fit, NodesTotal: &fit}, workers: []mpi.Worker{others, short}, code: mpi.CodeInsufficient, says: "needs 3 pods placed together, 2 fit on 2 of 2 nodes"},
-		"there will be no place": {state: mpi.GangState{Wanted: 3, Hold: true, Never: true, Message: "the nodes have 4 CPUs in all"}, code: mpi.CodeGangNeverFits, says: "4 CPUs in all"},
-		"it cannot be placed":    {state: mpi.GangState{Wanted: 3, Hold: true, Never: true, Reason: gang.ReasonImpossible, Message: "priorities differ"}, code: mpi.CodeGangImpossible, says: "priorities differ"},
+		"it simply waits":        {state: jobstate.GangState{Wanted: 3}},
+		"it is put back":         {state: jobstate.GangState{Wanted: 3, Hold: true, Evict: true, Attempts: 1}},
+		"others find no place":   {state: jobstate.GangState{Wanted: 3}, workers: []jobstate.Worker{others}},
+		"a pod finds no place":   {state: jobstate.GangState{Wanted: 3, PodsFit: &fit, NodesFit: &fit, NodesTotal: &fit}, workers: []jobstate.Worker{others, short}, code: codes.InsufficientResources, says: "3 pods requested, 2 fit on 2 of 2 nodes"},
+		"there will be no place": {state: jobstate.GangState{Wanted: 3, Hold: true, Never: true, Message: "the nodes have 4 CPUs in all"}, code: codes.GangNeverFits, says: "4 CPUs in all"},
+		"it cannot be placed":    {state: jobstate.GangState{Wanted: 3, Hold: true, Never: true, Reason: codes.GangImpossible, Message: "priorities differ"}, code: codes.GangImpossible, says: "priorities differ"},
 		"it was put back for good": {
-			state: mpi.GangState{Wanted: 3, Hold: true, GaveUp: true, Attempts: 6, EvictedAt: mpitest.Now}, code: mpi.CodeGangTimeout, says: "after the job had been put back 5 times",
+			state: jobstate.GangState{Wanted: 3, Hold: true, GaveUp: true, Attempts: 6, EvictedAt: mpitest.Now}, code: codes.GangTimeout, says: "requeued 5 times before",
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			seen := mpi.Observed{Now: mpitest.Now, Gang: &test.state, Workers: test.workers}
+			seen := jobstate.Observed{Now: mpitest.Now, Gang: &test.state, Workers: test.workers}
 			if test.state.Evict {
 				seen.Launcher, seen.LauncherPods = mpitest.Launcher(job), []*corev1.Pod{mpitest.LauncherPod(job, 0, corev1.PodPending, mpitest.Leaving)}
 			}
-			found := diagnose.Job(job, seen, mpi.Evidence{}, mpi.Judge(job, seen))
+			found := diagnose.Job(job, seen, jobstate.Evidence{}, jobstate.Judge(job, seen))
 			if test.code == "" {
 				if len(found) > 0 {
 					t.Errorf("it finds %+v", found)

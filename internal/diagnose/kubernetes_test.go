@@ -9,9 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"opendatahub.io/mpijob/internal/launch"
+	"opendatahub.io/mpijob/internal/agentapi"
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
+	"opendatahub.io/mpijob/internal/quota"
 )
 
 // TestWhatKubernetesSays has a row for each way in which Kubernetes keeps a job from running.
@@ -28,9 +31,9 @@ func TestWhatKubernetesSays(t *testing.T) {
 		Name: "main", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(mpitest.Now.Add(time.Hour))}},
 	}}
 	lost := func(s *scene) {
-		s.evidence.Nodes = []mpi.Node{{Name: "node-a", Ready: true}, {Name: "node-b"}}
+		s.evidence.Nodes = []jobstate.Node{{Name: "node-a", Ready: true}, {Name: "node-b"}}
 	}
-	cordoned := func(n *mpi.Node) { n.Unschedulable = true }
+	cordoned := func(n *jobstate.Node) { n.Unschedulable = true }
 	deleted := running(2).with(event("Pod", "pi-launcher-abcde", "Killing", "Stopping container main"))
 	deleted.seen.Launcher, deleted.seen.LauncherPods = nil, nil
 	for _, w := range deleted.seen.Workers {
@@ -38,135 +41,229 @@ func TestWhatKubernetesSays(t *testing.T) {
 	}
 
 	check(t, map[string]expect{
-		"quota-exhausted": {mpi.CodeQuotaExhausted, without(20, short("32", "24"))},
-		"quota-exhausted-behind-others": {mpi.CodeQuotaExhausted, without(20, short("64", "24"), func(s *scene) {
+		"quota-exhausted": {codes.QuotaExhausted, without(20, short("32", "24"))},
+		"quota-exhausted-behind-others": {codes.QuotaExhausted, without(20, short("64", "24"), func(s *scene) {
 			s.seen.Shortages[0].Ahead = resource.MustParse("30")
 		})},
-		"quota-too-small":           {mpi.CodeQuotaTooSmall, without(20, short("32", "24"), asked("40"))},
-		"quota-too-small-suspended": {mpi.CodeQuotaTooSmall, without(20, short("32", "0"), asked("40"), func(s *scene) { s.job.Lifecycle.Suspended = true })},
-		"image-not-found":           {mpi.CodeImagePull, starting(2, mpitest.Waiting("ErrImagePull", `failed to pull and unpack image "quay.io/nobody/nothing:1": failed to resolve reference "quay.io/nobody/nothing:1": quay.io/nobody/nothing:1: not found`))},
-		"image-unauthorized": {mpi.CodeImagePull, starting(3, mpitest.Waiting("ImagePullBackOff",
+		"quota-too-small":           {codes.QuotaTooSmall, without(20, short("32", "24"), asked("40"))},
+		"quota-too-small-suspended": {codes.QuotaTooSmall, without(20, short("32", "0"), asked("40"), func(s *scene) { s.job.Lifecycle.Suspended = true })},
+		"image-not-found":           {codes.ImagePullFailed, starting(2, mpitest.Waiting("ErrImagePull", `failed to pull and unpack image "quay.io/nobody/nothing:1": failed to resolve reference "quay.io/nobody/nothing:1": quay.io/nobody/nothing:1: not found`))},
+		"image-unauthorized": {codes.ImagePullFailed, starting(3, mpitest.Waiting("ImagePullBackOff",
 			`Back-off pulling image "quay.io/nobody/nothing:1": ErrImagePull: failed to authorize: failed to fetch anonymous token: unexpected status: 401 Unauthorized`))},
-		"image-registry-away": {mpi.CodeImagePull, starting(1, mpitest.Waiting("ErrImagePull", `dial tcp: lookup registry.example.com: no such host`))},
-		"image-name-invalid":  {mpi.CodeImageName, starting(2, mpitest.Waiting("InvalidImageName", `Failed to apply default image tag "Quay.io/Team/Image": couldn't parse image name: invalid reference format: repository name must be lowercase`))},
-		"secret-missing":      {mpi.CodeMissingReference, starting(2, mpitest.Waiting("CreateContainerConfigError", `secret "s3-credentials" not found`))},
-		"connection-missing": {mpi.CodeMissingReference, starting(2, mpitest.Waiting("CreateContainerConfigError", `secret "training-data" not found`)).with(func(s *scene) {
+		"image-registry-away": {codes.ImagePullFailed, starting(1, mpitest.Waiting("ErrImagePull", `dial tcp: lookup registry.example.com: no such host`))},
+		"image-never-pulled":  {codes.ImagePullFailed, starting(1, mpitest.Waiting("ErrImageNeverPull", `Container image "quay.io/team/train:1" is not present with pull policy of Never`))},
+		"image-name-invalid":  {codes.InvalidImageName, starting(2, mpitest.Waiting("InvalidImageName", `Failed to apply default image tag "Quay.io/Team/Image": couldn't parse image name: invalid reference format: repository name must be lowercase`))},
+		"secret-missing":      {codes.MissingReference, starting(2, mpitest.Waiting("CreateContainerConfigError", `secret "s3-credentials" not found`))},
+		"connection-missing": {codes.MissingReference, starting(2, mpitest.Waiting("CreateContainerConfigError", `secret "training-data" not found`)).with(func(s *scene) {
 			s.job.Connections = []string{"results", "training-data"}
 		})},
-		"secret-key-missing": {mpi.CodeMissingReference, starting(2, mpitest.Waiting("CreateContainerConfigError", `couldn't find key AWS_KEY in Secret ns/s3-credentials`))},
-		"configmap-missing":  {mpi.CodeMissingReference, starting(2, mpitest.Waiting("CreateContainerConfigError", `configmap "settings" not found`))},
-		"runs-as-root":       {mpi.CodeContainerCreate, starting(2, mpitest.Waiting("CreateContainerConfigError", `container has runAsNonRoot and image will run as root (pod: "pi-worker-0_ns(uid)", container: main)`))},
-		"command-missing": {mpi.CodeProgramMissing, starting(2, mpitest.Waiting("RunContainerError",
+		"secret-key-missing": {codes.MissingReference, starting(2, mpitest.Waiting("CreateContainerConfigError", `couldn't find key AWS_KEY in Secret ns/s3-credentials`))},
+		"configmap-missing":  {codes.MissingReference, starting(2, mpitest.Waiting("CreateContainerConfigError", `configmap "settings" not found`))},
+		"runs-as-root":       {codes.ContainerCreateFailed, starting(2, mpitest.Waiting("CreateContainerConfigError", `container has runAsNonRoot and image will run as root (pod: "pi-worker-0_ns(uid)", container: main)`))},
+		"command-missing": {codes.ProgramMissing, starting(2, mpitest.Waiting("RunContainerError",
 			`failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: exec: "sshd": executable file not found in $PATH`))},
-		"oom-killed": {mpi.CodeOutOfMemory, failed(1, `ORTE has lost communication with a remote daemon.`, sshd).with(worker(1, corev1.PodFailed, mpitest.Exited(137, "OOMKilled")))},
-		"oom-killed-and-restarted": {mpi.CodeOutOfMemory, running(2).with(worker(1, corev1.PodRunning, func(pod *corev1.Pod) {
+		"oom-killed": {codes.OutOfMemory, failed(1, `ORTE has lost communication with a remote daemon.`, sshd).with(worker(1, corev1.PodFailed, mpitest.Exited(137, "OOMKilled")))},
+		"oom-killed-and-restarted": {codes.OutOfMemory, running(2).with(worker(1, corev1.PodRunning, func(pod *corev1.Pod) {
 			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
 				Name: "main", RestartCount: 1, LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}},
 			}}
 		}))},
-		"evicted-for-disk": {mpi.CodeEvicted, running(4).with(
+		"evicted-for-disk": {codes.Evicted, running(4).with(
 			worker(2, corev1.PodFailed, onNode("node-a"), evicted("The node was low on resource: ephemeral-storage. Threshold quantity: 10Gi, available: 9Gi.")))},
-		"evicted-for-memory": {mpi.CodeEvicted, running(4).with(
+		"evicted-for-memory": {codes.Evicted, running(4).with(
 			worker(2, corev1.PodFailed, onNode("node-a"), evicted("The node was low on resource: memory. Threshold quantity: 100Mi, available: 80Mi. Container main was using 3Gi, request is 1Gi.")))},
-		"evicted-by-api": {mpi.CodeEvicted, running(4).with(worker(2, corev1.PodRunning, onNode("node-a"), mpitest.Leaving, disrupted("EvictionByEvictionAPI", "Eviction API: evicting")))},
-		"preempted": {mpi.CodePreempted, running(4).with(worker(2, corev1.PodRunning, onNode("node-a"), mpitest.Leaving,
+		"evicted-by-api": {codes.Evicted, running(4).with(worker(2, corev1.PodRunning, onNode("node-a"), mpitest.Leaving, disrupted("EvictionByEvictionAPI", "Eviction API: evicting")))},
+		"preempted": {codes.Preempted, running(4).with(worker(2, corev1.PodRunning, onNode("node-a"), mpitest.Leaving,
 			disrupted("PreemptionByScheduler", "default-scheduler: preempting to accommodate a higher priority pod")))},
-		"node-lost": {mpi.CodeNodeLost, running(4).with(worker(2, corev1.PodRunning, onNode("node-b")), lost)},
-		"node-busy": {mpi.CodeApplicationFailed, failed(42, "rank 2 of 4").with(worker(2, corev1.PodRunning, onNode("node-b")), lost, launcherLeft(launch.Summary{
-			Code: launch.RankFailed, ExitCode: new(int32(42)), Ranks: []launch.RankEnd{{Rank: 2, ExitCode: 42, Program: "solver"}},
+		"node-missing":                  {codes.NodeMissing, running(4, func(j *mpi.Job) { j.Workers.Template.Spec.NodeName = "node-x" }).with(worker(2, corev1.PodFailed, onNode("node-x"), neverReported, mpitest.Leaving, disrupted("DeletionByPodGC", "PodGC: node no longer exists")))},
+		"node-missing-yet":              {codes.NodeMissing, starting(2, onNode("node-x")).with(workersOn("node-x"), nodes(jobstate.Node{Name: "node-x", Missing: true}))},
+		"node-silent-since-before":      {codes.NodeLost, starting(2, onNode("node-x")).with(workersOn("node-x"), nodes(jobstate.Node{Name: "node-x"}))},
+		"node-removed-before-the-start": {codes.NodeLost, starting(2, onNode("node-x")).with(nodes(jobstate.Node{Name: "node-x", Missing: true}))},
+		"node-lost":                     {codes.NodeLost, running(4).with(worker(2, corev1.PodRunning, onNode("node-b")), lost)},
+		"node-busy": {codes.ApplicationFailed, failed(42, "rank 2 of 4").with(worker(2, corev1.PodRunning, onNode("node-b")), lost, launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, ExitCode: new(int32(42)), Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 42, Program: "solver"}},
 		}, 42))},
-		"node-lost-removed": {mpi.CodeNodeLost, running(4).with(worker(2, corev1.PodRunning, onNode("node-b"), mpitest.Leaving, disrupted("DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint")))},
-		"gpus-taken": {mpi.CodeInsufficient, starting(4, unschedulable(gpus)).with(
+		"node-lost-removed": {codes.NodeLost, running(4).with(worker(2, corev1.PodRunning, onNode("node-b"), mpitest.Leaving, disrupted("DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint")))},
+		"gpus-taken": {codes.InsufficientResources, starting(4, unschedulable(gpus)).with(
 			node("node-a", "16", "12", "4", "1"), node("node-b", "16", "16", "4", "0"))},
-		"gpus-too-many": {mpi.CodeInsufficient, starting(2, unschedulable(gpus)).with(func(s *scene) {
+		"gpus-too-many": {codes.InsufficientResources, starting(2, unschedulable(gpus)).with(func(s *scene) {
 			s.job.Workers.Template.Spec.Containers[0].Resources.Limits["nvidia.com/gpu"] = resource.MustParse("8")
 		}, node("node-a", "16", "12", "4", "4"), node("node-b", "16", "16", "4", "4", cordoned))},
-		"gpus-none": {mpi.CodeInsufficient, starting(2, unschedulable("0/2 nodes are available: 2 Insufficient nvidia.com/gpu.")).with(
+		"gpus-none": {codes.InsufficientResources, starting(2, unschedulable("0/2 nodes are available: 2 Insufficient nvidia.com/gpu.")).with(
 			node("node-a", "16", "12", "0", "0"), node("node-b", "16", "16", "0", "0"))},
-		"cpus-too-few":    {mpi.CodeInsufficient, starting(6, unschedulable("0/2 nodes are available: 2 Insufficient cpu, 1 Insufficient memory."))},
-		"no-labels-match": {mpi.CodeNoMatchingNode, starting(2, unschedulable("0/5 nodes are available: 5 node(s) didn't match Pod's node affinity/selector."))},
-		"tainted":         {mpi.CodeNoMatchingNode, starting(2, unschedulable("0/5 nodes are available: 5 node(s) had untolerated taint {gpu: true}."))},
-		"unschedulable":   {mpi.CodeUnschedulable, starting(2, unschedulable("0/5 nodes are available: 5 node(s) didn't have free ports for the requested pod ports."))},
-		"quota": {mpi.CodeQuotaExceeded, running(2).with(
+		"cpus-too-few":    {codes.InsufficientResources, starting(6, unschedulable("0/2 nodes are available: 2 Insufficient cpu, 1 Insufficient memory."))},
+		"no-labels-match": {codes.NoMatchingNode, starting(2, unschedulable("0/5 nodes are available: 5 node(s) didn't match Pod's node affinity/selector."))},
+		"tainted":         {codes.NoMatchingNode, starting(2, unschedulable("0/5 nodes are available: 5 node(s) had untolerated taint {gpu: true}."))},
+		"unschedulable":   {codes.Unschedulable, starting(2, unschedulable("0/5 nodes are available: 5 node(s) didn't have free ports for the requested pod ports."))},
+		"quota": {codes.QuotaExceeded, running(2).with(
 			refusal("Pod", "pi-worker-1", `pods "pi-worker-1" is forbidden: exceeded quota: team, requested: requests.nvidia.com/gpu=2, used: requests.nvidia.com/gpu=7, limited: requests.nvidia.com/gpu=8`),
 			func(s *scene) {
 				s.seen.Workers = s.seen.Workers[:1]
-				s.evidence.Quotas = []mpi.Quota{{
+				s.evidence.Quotas = []quota.Quota{{
 					Name: "team", Hard: corev1.ResourceList{"requests.nvidia.com/gpu": resource.MustParse("8"), "pods": resource.MustParse("100")},
 					Used: corev1.ResourceList{"requests.nvidia.com/gpu": resource.MustParse("7"), "pods": resource.MustParse("3")},
 				}}
 			})},
-		"quota-of-launcher": {mpi.CodeQuotaExceeded, running(2).with(func(s *scene) { s.seen.LauncherPods = nil },
+		"quota-of-launcher": {codes.QuotaExceeded, running(2).with(func(s *scene) { s.seen.LauncherPods = nil },
 			event("Job", "pi-launcher", "FailedCreate", noQuota))},
-		"webhook-of-launcher": {mpi.CodeAdmissionDenied, running(2).with(func(s *scene) { s.seen.LauncherPods = nil }, made(60), denied(30))},
-		"volume-pending": {mpi.CodeClaimPending, starting(2, unschedulable("0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: not eligible due to unbound PVCs.")).with(func(s *scene) {
-			s.evidence.Claims = []mpi.Claim{{Name: "data", Phase: corev1.ClaimPending, Class: "nfs-fast", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}}}
+		"webhook-of-launcher": {codes.AdmissionDenied, running(2).with(func(s *scene) { s.seen.LauncherPods = nil }, made(60), denied(30))},
+		"volume-pending": {codes.VolumeClaimPending, starting(2, unschedulable("0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: not eligible due to unbound PVCs.")).with(func(s *scene) {
+			s.evidence.Claims = []jobstate.Claim{{Name: "data", Phase: corev1.ClaimPending, Class: "nfs-fast", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}}}
 		})},
-		"volume-missing": {mpi.CodeClaimPending, starting(2, unschedulable(`0/2 nodes are available: persistentvolumeclaim "data" not found.`)).with(func(s *scene) {
-			s.evidence.Claims = []mpi.Claim{{Name: "data", Missing: true}}
+		"volume-missing": {codes.VolumeClaimPending, starting(2, unschedulable(`0/2 nodes are available: persistentvolumeclaim "data" not found.`)).with(func(s *scene) {
+			s.evidence.Claims = []jobstate.Claim{{Name: "data", Missing: true}}
 		})},
-		"volume-elsewhere": {mpi.CodeMountFailed, starting(2, onNode("node-a")).with(
+		"volume-elsewhere": {codes.MountFailed, starting(2, onNode("node-a")).with(
 			event("Pod", "pi-worker-1", "FailedAttachVolume", `Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) pi-worker-0`), func(s *scene) {
-				s.evidence.Claims = []mpi.Claim{{Name: "data", Phase: corev1.ClaimBound, Class: "block", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}}}
+				s.evidence.Claims = []jobstate.Claim{{Name: "data", Phase: corev1.ClaimBound, Class: "block", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}}}
 			})},
-		"volume-secret-missing": {mpi.CodeMissingReference, starting(2, onNode("node-a")).with(
+		"host-path-missing": {codes.MountFailed, starting(2, onNode("node-a")).with(
+			event("Pod", "pi-worker-0", "FailedMount", `MountVolume.SetUp failed for volume "data" : hostPath type check failed: /mnt/data is not a directory`))},
+		"volume-secret-missing": {codes.MissingReference, starting(2, onNode("node-a")).with(
 			event("Pod", "pi-worker-0", "FailedMount", `MountVolume.SetUp failed for volume "creds" : secret "s3-credentials" not found`))},
-		"volumes-late": {mpi.CodeImagePull, starting(2, onNode("node-a"), mpitest.Waiting("ImagePullBackOff", "not found")).with(
+		"volumes-late": {codes.ImagePullFailed, starting(2, onNode("node-a"), mpitest.Waiting("ImagePullBackOff", "not found")).with(
 			event("Pod", "pi-worker-0", "FailedMount", `MountVolume.SetUp failed for volume "mpi-agent-key" : failed to sync secret cache: timed out waiting for the condition`))},
-		"pod-security": {mpi.CodePodSecurity, running(2).with(refusal("Pod", "pi-worker-0",
+		"pod-security": {codes.PodSecurityDenied, running(2).with(refusal("Pod", "pi-worker-0",
 			`pods "pi-worker-0" is forbidden: violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false (container "main" must set securityContext.allowPrivilegeEscalation=false), runAsNonRoot != true`))},
-		"security-context": {mpi.CodeSCCDenied, running(2).with(refusal("Pod", "pi-worker-0",
+		"pod-security-host-path": {codes.PodSecurityDenied, running(2).with(refusal("Pod", "pi-worker-0",
+			`pods "pi-worker-0" is forbidden: violates PodSecurity "restricted:latest": restricted volume types (volume "data" uses restricted volume type "hostPath")`))},
+		"pod-security-host-path-and-more": {codes.PodSecurityDenied, running(2).with(refusal("Pod", "pi-worker-0",
+			`pods "pi-worker-0" is forbidden: violates PodSecurity "restricted:latest": restricted volume types (volume "data" uses restricted volume type "hostPath"), runAsNonRoot != true (pod or container "main" must set securityContext.runAsNonRoot=true)`))},
+		"security-context": {codes.SecurityContextDenied, running(2).with(refusal("Pod", "pi-worker-0",
 			`pods "pi-worker-0" is forbidden: unable to validate against any security context constraint: [provider "anyuid": Forbidden: not usable by user or serviceaccount, .spec.containers[0].securityContext.runAsUser: Invalid value: 0: must be in the ranges: [1000650000, 1000659999]]`))},
-		"webhook": {mpi.CodeAdmissionDenied, running(2).with(refusal("Pod", "pi-worker-0",
+		"webhook": {codes.AdmissionDenied, running(2).with(refusal("Pod", "pi-worker-0",
 			`admission webhook "validation.gatekeeper.sh" denied the request: [owner-label] every pod needs the label "owner"`))},
-		"refused": {mpi.CodeRefused, running(2).with(refusal("Pod", "pi-worker-0", `pods "pi-worker-0" is forbidden: error looking up service account ns/trainer: serviceaccount "trainer" not found`))},
-		"name-taken": {mpi.CodeNameTaken, running(2).with(func(s *scene) {
-			s.evidence.Refusals = []mpi.Refusal{{Kind: "ConfigMap", Name: "pi-config", Taken: true}}
+		"refused": {codes.ObjectRefused, running(2).with(refusal("Pod", "pi-worker-0", `pods "pi-worker-0" is forbidden: error looking up service account ns/trainer: serviceaccount "trainer" not found`))},
+		"name-taken": {codes.NameTaken, running(2).with(func(s *scene) {
+			s.evidence.Refusals = []jobstate.Refusal{{Kind: "ConfigMap", Name: "pi-config", Taken: true}}
 		})},
-		"launcher-deleted":       {mpi.CodeLauncherDeleted, deleted},
-		"launcher-being-deleted": {mpi.CodeLauncherDeleted, running(2).with(func(s *scene) { mpitest.Leaving(s.seen.LauncherPods[0]) })},
-		"keys-failed":            {mpi.CodeKeysFailed, running(2).with(event("MPIJob", "pi", "MPIJobFailed", "generate SSH keys: no entropy"))},
-		"sidecar":                {mpi.CodeSidecar, sidecar},
-		"mesh":                   {mpi.CodeServiceMesh, failed(1, `upstream connect error or disconnect/reset before headers. reset reason: connection failure`)},
-		"clock-ahead":            {mpi.CodeClockSkew, skewed},
-		"clock-certificate":      {mpi.CodeClockSkew, failed(1, `x509: certificate has expired or is not yet valid: current time 2026-11-21T09:00:00Z is before 2026-11-21T10:00:00Z`)},
-		"crash-loop": {mpi.CodeCrashLoop, running(2).with(worker(0, corev1.PodRunning, mpitest.Waiting("CrashLoopBackOff", "back-off 40s restarting failed container"), func(pod *corev1.Pod) {
+		"launcher-deleted":         {codes.LauncherDeleted, deleted},
+		"launcher-being-deleted":   {codes.LauncherDeleted, running(2).with(func(s *scene) { mpitest.Leaving(s.seen.LauncherPods[0]) })},
+		"launcher-deleted-crashes": {codes.LauncherDeleted, crashing(mpitest.Leaving)},
+		"launcher-deleted-crashes-finally": {codes.LauncherDeleted, crashing(mpitest.Leaving).with(func(s *scene) {
+			s.seen.Launcher = mpitest.Launcher(s.job, batchv1.JobFailed)
+			s.seen.Launcher.Status.Conditions[0].Reason = batchv1.JobReasonBackoffLimitExceeded
+		})},
+		"launcher-deleted-later": {codes.SegmentationFault, crashing(deletedAfterItsEnd)},
+		"keys-failed":            {codes.KeyGenerationFailed, running(2).with(event("MPIJob", "pi", "MPIJobFailed", "generate SSH keys: no entropy"))},
+		"sidecar":                {codes.SidecarRunning, sidecar},
+		"mesh":                   {codes.ServiceMesh, failed(1, `upstream connect error or disconnect/reset before headers. reset reason: connection failure`)},
+		"clock-ahead":            {codes.ClockSkew, skewed},
+		"clock-certificate":      {codes.ClockSkew, failed(1, `x509: certificate has expired or is not yet valid: current time 2026-11-21T09:00:00Z is before 2026-11-21T10:00:00Z`)},
+		"crash-loop": {codes.CrashLoop, running(2).with(worker(0, corev1.PodRunning, mpitest.Waiting("CrashLoopBackOff", "back-off 40s restarting failed container"), func(pod *corev1.Pod) {
 			pod.Status.Conditions = nil
 			pod.Status.ContainerStatuses[0].RestartCount = 3
 			pod.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 2, Reason: "Error"}
 		}))},
-		"earlier-job": {mpi.CodeEarlierJob, scene{job: mpitest.Job(1), seen: mpi.Observed{Earlier: []*corev1.Pod{mpitest.Worker(mpitest.Job(1), 0, corev1.PodRunning, mpitest.Leaving, onNode("node-a")).Pod}}}},
-		"launcher-often-failed": {mpi.CodeApplicationFailed, failed(1, `ModuleNotFoundError: No module named 'torch'`).with(func(s *scene) {
+		"init-container-failed": {codes.ApplicationFailed, running(2).with(worker(1, corev1.PodFailed, failedInit(corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{ExitCode: 3, Reason: "Error"},
+		})))},
+		"init-container-crashes": {codes.CrashLoop, running(2).with(worker(1, corev1.PodPending, failedInit(corev1.ContainerState{
+			Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off 40s restarting failed container=fetch-data"},
+		})))},
+		"earlier-job": {codes.EarlierJobLeaving, scene{job: mpitest.Job(1), seen: jobstate.Observed{Earlier: []*corev1.Pod{mpitest.Worker(mpitest.Job(1), 0, corev1.PodRunning, mpitest.Leaving, onNode("node-a")).Pod}}}},
+		"earlier-job-kept": {codes.EarlierJobLeaving, scene{job: mpitest.Job(1), seen: jobstate.Observed{Earlier: []*corev1.Pod{mpitest.Worker(mpitest.Job(1), 0, corev1.PodFailed, mpitest.Leaving, onNode("node-a"), func(pod *corev1.Pod) {
+			pod.Finalizers = []string{"example.com/accounting"}
+		}).Pod}}}},
+		"launcher-often-failed": {codes.ApplicationFailed, failed(1, `ModuleNotFoundError: No module named 'torch'`).with(func(s *scene) {
 			s.seen.Launcher.Status.Failed = 7
 			s.seen.LauncherPods[0].Status.ContainerStatuses[0].RestartCount = 6
 		})},
-		"deadline-for-lack-of-room": {mpi.CodeInsufficient, starting(2, unschedulable("0/2 nodes are available: 2 Insufficient cpu.")).with(func(s *scene) {
+		"deadline-for-lack-of-room": {codes.InsufficientResources, starting(2, unschedulable("0/2 nodes are available: 2 Insufficient cpu.")).with(func(s *scene) {
 			s.seen.Launcher = mpitest.Launcher(s.job, batchv1.JobFailed)
 			s.seen.Launcher.Status.Conditions[0].Reason = batchv1.JobReasonDeadlineExceeded
 		})},
 	})
 }
 
+// workersOn has the job's workers run on a node.
+func workersOn(name string) func(*scene) {
+	return func(s *scene) { s.job.Workers.Template.Spec.NodeName = name }
+}
+
+// nodes are those that the cluster is known to have, or not to have.
+func nodes(list ...jobstate.Node) func(*scene) {
+	return func(s *scene) { s.evidence.Nodes = list }
+}
+
 // without is a job of so many workers that has no pods yet.
 func without(workers int32, change ...func(*scene)) scene {
 	s := running(workers)
-	s.seen = mpi.Observed{}
+	s.seen = jobstate.Observed{}
 	return s.with(change...)
 }
 
 // short has a quota lack GPUs for a job of 20 workers with one each.
 func short(hard, used string) func(*scene) {
 	return func(s *scene) {
-		s.seen.Shortages = []mpi.Shortage{{
+		s.seen.Shortages = []quota.Shortage{{
 			Quota: "team-a", Resource: "requests.nvidia.com/gpu", Asked: resource.MustParse("20"), Hard: resource.MustParse(hard), Used: resource.MustParse(used),
-			By: []mpi.Share{{Role: mpi.RoleWorker, Count: 20, Each: resource.MustParse("1")}},
+			By: []quota.Share{{Role: mpi.RoleWorker, Count: 20, Each: resource.MustParse("1")}},
 		}}
 	}
 }
+
+// neverReported is a pod that no kubelet has taken.
+func neverReported(pod *corev1.Pod) { pod.Status.ContainerStatuses = nil }
 
 // asked has the workers ask for two each, so much in all.
 func asked(all string) func(*scene) {
 	return func(s *scene) {
 		s.seen.Shortages[0].Asked, s.seen.Shortages[0].By[0].Each = resource.MustParse(all), resource.MustParse("2")
+	}
+}
+
+// crashing is a job without further attempts whose launcher's pod was changed, and whose mpirun has ended by a segmentation fault.
+func crashing(change func(*corev1.Pod)) scene {
+	const said = `rank 0 of 8 on pi-worker-0
+[pi-launcher:00017] *** Process received signal ***
+[pi-launcher:00017] Signal: Segmentation fault (11)
+[pi-launcher:00017] Signal code: Address not mapped (1)`
+	s := failed(139, said)
+	s.seen.Launcher = mpitest.Launcher(s.job)
+	s.seen.Launcher.Spec.BackoffLimit = new(int32(0))
+	s.job.Lifecycle.BackoffLimit = new(int32(0))
+	pod := s.seen.LauncherPods[0]
+	left(agentapi.Summary{
+		Role: agentapi.RoleLauncher, Code: agentapi.RankFailed, Message: "The command ended by signal 11 (SIGSEGV).", ExitCode: new(int32(139)), Signal: 11,
+		Ranks: []agentapi.RankEnd{{Rank: 1, ExitCode: 139, Signal: 11, Program: "ranks", At: mpitest.Now.UnixMilli() + 300}},
+	}, 139)(pod)
+	pod.Status.ContainerStatuses[0].State.Terminated.FinishedAt = metav1.NewTime(mpitest.Now)
+	change(pod)
+	for _, w := range s.seen.Workers {
+		created(time.Hour)(w.Pod)
+	}
+	return s
+}
+
+// deletedAfterItsEnd is a pod that was deleted a minute after its container had ended.
+func deletedAfterItsEnd(pod *corev1.Pod) {
+	mpitest.Leaving(pod)
+	pod.Status.ContainerStatuses[0].State.Terminated.FinishedAt = metav1.NewTime(mpitest.Now.Add(-time.Minute))
+}
+
+// TestRanksThatFailedBeforeTheirLauncherWasDeleted: a deletion does not hide what had happened before.
+func TestRanksThatFailedBeforeTheirLauncherWasDeleted(t *testing.T) {
+	s := crashing(func(pod *corev1.Pod) {
+		left(agentapi.Summary{
+			Role: agentapi.RoleLauncher, Code: agentapi.RankFailed, ExitCode: new(int32(139)),
+			Ranks: []agentapi.RankEnd{{Rank: 3, ExitCode: 139, Signal: 11, Program: "ranks", At: mpitest.Now.Add(-20 * time.Second).UnixMilli()}},
+		}, 139)(pod)
+		pod.Status.ContainerStatuses[0].State.Terminated.FinishedAt = metav1.NewTime(mpitest.Now)
+		mpitest.Leaving(pod)
+	})
+	found := s.findings()
+	if len(found) < 2 || found[1].Code != codes.SegmentationFault || found[1].Rank == nil || *found[1].Rank != 3 {
+		t.Errorf("the fault of rank 3 is not among the findings: %+v", found)
+	}
+}
+
+// failedInit is a pod whose init container ended with code 3 and is now in a state; the other has not started.
+func failedInit(state corev1.ContainerState) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{
+			Name: "fetch-data", State: state, RestartCount: 2, LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3, Reason: "Error"}},
+		}}
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}}}}
 	}
 }

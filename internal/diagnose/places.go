@@ -1,26 +1,63 @@
 package diagnose
 
-import "strings"
+import (
+	"slices"
+	"strings"
 
-// Remedies name fields as MPIJobs have them. Users of TrainJobs have written some of these elsewhere, and others have
-// been written for them by whoever made the runtime.
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/phrase"
+)
+
+// Remedies name the fields of MPIJobs. In TrainJobs some of these have other names, and others are part of the runtime.
 var trainJobPlaces = strings.NewReplacer(
 	"spec.trainer.spec.containers[0].resources", "spec.trainer.resourcesPerNode",
 	"spec.trainer.spec.containers[0].image", "spec.trainer.image",
+	"spec.trainer.spec.containers[0].command", "spec.trainer.command",
 	"spec.mpiReplicaSpecs.{Launcher,Worker}.template.spec.containers[0].image", "spec.trainer.image",
 	"spec.trainer.spec", "the runtime's pod templates: spec",
 	"spec.trainer.metadata", "the runtime's pod templates: metadata",
 	"spec.runPolicy.schedulingPolicy.priorityClass", "the runtime's pod templates: spec.priorityClassName",
 	"spec.mpiImplementation: OpenMPI, Intel or MPICH", "the runtime's annotation mpi.opendatahub.io/mpi-implementation: OpenMPI, Intel or MPICH",
-	// With a runtime of ours the launcher waits by itself.
+	// With this project's runtimes, the launcher waits by itself.
 	"spec.launcherCreationPolicy: WaitForWorkersReady", "",
 	`{"spec":{"runPolicy":{"suspend":true}}}`, `{"spec":{"suspend":true}}`,
 )
 
-// inKind makes a remedy's action one for the job's own kind.
-func (p *patient) inKind(action string) string {
+// useAgent is the change of a job that lets the agent start its ranks.
+var useAgent = v1alpha1.FieldChange{Field: "metadata.annotations[" + mpi.AnnotationLaunch + "]", Value: mpi.LaunchAgent}
+
+// adaptRemedy names the fields of a remedy as users of the job's kind write them. A change of a field that a user cannot set
+// leaves only the text.
+func (p *input) adaptRemedy(remedy *v1alpha1.Remedy) {
+	rename := func(text string) string { return text }
 	if p.job.Kind == "TrainJob" {
-		return trainJobPlaces.Replace(action)
+		rename = trainJobPlaces.Replace
 	}
-	return action
+	remedy.Action = phrase.Cut(phrase.OneLine(rename(remedy.Action)), MaxLine)
+	for i, change := range remedy.Changes {
+		change.Field = rename(change.Field)
+		if !p.isField(change.Field) {
+			remedy.Rerun, remedy.Changes = false, nil
+			return
+		}
+		remedy.Changes[i] = change
+	}
+	if slices.Contains(remedy.Changes, useAgent) && p.job.Workers.HasCommand() {
+		// A worker with a command of its own runs that, and not the agent.
+		remedy.Action += ", and no command or args in the workers' container"
+		for _, name := range []string{"command", "args"} {
+			remedy.Changes = append(remedy.Changes, v1alpha1.FieldChange{Field: p.field(mpi.RoleWorker) + ".spec.containers[0]." + name, Value: "null"})
+		}
+	}
+	// An action that is no change is for users, and so is the decision to run the job again.
+	remedy.Rerun = remedy.Rerun && (len(remedy.Changes) > 0 || remedy.Action == "")
+}
+
+// isField reports whether users can set a field in the job's own kind: a path, or the variable of a name.
+func (p *input) isField(name string) bool {
+	if p.job.Kind == "TrainJob" {
+		return strings.HasPrefix(name, "spec.trainer.") || strings.HasPrefix(name, "env.")
+	}
+	return strings.HasPrefix(name, "spec.") || strings.HasPrefix(name, "metadata.") || strings.HasPrefix(name, "env.")
 }

@@ -3,8 +3,9 @@ package diagnose_test
 import (
 	"testing"
 
-	"opendatahub.io/mpijob/internal/gang"
-	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/kueue"
 	"opendatahub.io/mpijob/internal/mpitest"
 )
 
@@ -14,13 +15,13 @@ func TestQueues(t *testing.T) {
 	in := func(reason, message string) scene {
 		job := mpitest.Job(2)
 		job.Queue, job.Lifecycle.Suspended = "team-a", true
-		return scene{job: job, seen: mpi.Observed{Now: mpitest.Now, Queue: &mpi.QueueState{
-			Backend: gang.Kueue, Name: "team-a", Object: "mpijob-pi-1a2b3", Never: true, Reason: reason, Message: message,
+		return scene{job: job, seen: jobstate.Observed{Now: mpitest.Now, Queue: &jobstate.QueueState{
+			Backend: kueue.Kueue, Name: "team-a", Object: "mpijob-pi-1a2b3", Never: true, Reason: reason, Message: message,
 		}}}
 	}
 	check(t, map[string]expect{
-		"queue-too-small": {mpi.CodeQueueNeverFits, in("ExceedsMaxQuota", "insufficient quota for pods in flavor f, request > maximum capacity (5)")},
-		"queue-missing":   {mpi.CodeQueueMissing, in("Inadmissible", "LocalQueue team-a doesn't exist")},
-		"queue-gave-up":   {mpi.CodeDeactivated, in(gang.ReasonDeactivated, "The workload is deactivated due to exceeding the maximum number of re-queuing retries")},
+		"queue-too-small": {codes.QueueNeverFits, in("ExceedsMaxQuota", "insufficient quota for pods in flavor f, request > maximum capacity (5)")},
+		"queue-missing":   {codes.QueueUnusable, in("Inadmissible", "LocalQueue team-a doesn't exist")},
+		"queue-gave-up":   {codes.QueueGaveUp, in(kueue.ReasonDeactivated, "The workload is deactivated due to exceeding the maximum number of re-queuing retries")},
 	})
 }

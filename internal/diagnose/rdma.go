@@ -8,38 +8,15 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/podspec"
 )
 
-var rdmaTexts = map[mpi.Code]text{
-	mpi.CodeRDMANotOffered: {
-		summary: "{who} cannot be placed: each asks for {want}, and no machine that can be used has any{offer}.",
-		remedies: []Remedy{
-			{Text: "{first|Leave it out: the job then runs over TCP, more slowly.}", Action: "{field}.spec.containers[0].resources.limits[{resource}]"},
-			{Text: "If machines have RDMA, ask whoever runs the cluster for the device plugin that offers it (of the NVIDIA Network Operator, or of SR-IOV), and for the name under which it does.", Action: "kubectl get nodes -o yaml | grep -i rdma"},
-		},
-	},
-	mpi.CodeRDMANotUsed: {
-		summary: "RDMA was asked for ({resource}) and {is|is not used}: {how}. {expect|Expect the job to be slower.}",
-		remedies: []Remedy{
-			{Text: "{first}", Action: "{firstAction}"},
-			{Text: "{second}", Action: "{secondAction}"},
-			{Text: "See that the pods have the network's device and may lock memory; the last should say unlimited.", Action: "kubectl -n {namespace} exec {worker} -- sh -c 'ls /dev/infiniband; ulimit -l'"},
-			{Text: "Have MPI fail where it cannot use RDMA, in place of being slow.", Action: "{insist}"},
-			{Text: "If TCP is fast enough, do not ask for RDMA: its devices are then free for others.", Action: "{workerTemplate}.spec.containers[0].resources.limits[{resource}]"},
-		},
-	},
-	mpi.CodeNetworkMissing: {
-		summary: "{who} cannot start: its annotation k8s.v1.cni.cncf.io/networks names the network {network}, and there is none of that name in the namespace {in}.",
-		remedies: []Remedy{
-			{Text: "See which networks there are, and correct the name; one of another namespace is written as namespace/name.", Action: "kubectl get network-attachment-definitions -A"},
-			{Text: "The annotation stands here.", Action: "{field}.metadata.annotations"},
-		},
-	},
-}
-
-// isRDMA tells whether a resource is a device for RDMA, or a network that has it: names that device plugins and clouds
-// give them. Administrators choose names of their own as well, which nobody can know.
+// isRDMA reports whether a resource is a device for RDMA, or a network that has it, by the names of device plugins and
+// clouds. Other names that administrators choose are unknown.
 func isRDMA(name corev1.ResourceName) bool {
 	lowered := strings.ToLower(string(name))
 	if !strings.Contains(lowered, "/") {
@@ -50,7 +27,7 @@ func isRDMA(name corev1.ResourceName) bool {
 
 // rdma is the first RDMA resource that a pod asks for; empty where it asks for none.
 func rdma(pod corev1.PodSpec) corev1.ResourceName {
-	for _, name := range sortedNames(mpi.Requests(pod)) {
+	for _, name := range sortedNames(podspec.Requests(pod)) {
 		if isRDMA(name) {
 			return name
 		}
@@ -58,29 +35,29 @@ func rdma(pod corev1.PodSpec) corev1.ResourceName {
 	return ""
 }
 
-// rdmaNotOffered tells that pods wait for an RDMA device of a name that no machine has; false where it is not so.
-func (p *patient) rdmaNotOffered(pods []jobPod, short [][]string) (Finding, bool) {
+// rdmaNotOffered reports that pods wait for an RDMA device that no node provides; otherwise it returns false.
+func (p *input) rdmaNotOffered(pods []jobPod, short [][]string) (Finding, bool) {
 	name := rdma(p.template(pods[0].role))
 	if name == "" || len(p.evidence.Nodes) == 0 || !slices.ContainsFunc(short, func(s []string) bool { return s[2] == string(name) }) {
 		return Finding{}, false
 	}
-	asked := mpi.Requests(p.template(pods[0].role))[name]
+	asked := podspec.Requests(p.template(pods[0].role))[name]
 	if p.room(name, asked).with > 0 {
 		return Finding{}, false
 	}
 	figures := map[string]string{"resource": string(name), "want": amount(name, asked) + " " + string(name)}
 	offers := p.rdmaOffers()
 	if len(offers) > 0 {
-		figures["offer"] = "; they offer " + strings.Join(offers, ", ")
-		figures["first"] = "Ask for what the machines offer."
+		figures["offer"] = " (available: " + strings.Join(offers, ", ") + ")"
+		figures["first"] = "Request a resource that the nodes provide."
 	}
-	f := p.find(mpi.CodeRDMANotOffered, Error, pods, figures)
-	f.Evidence = []string{fmt.Sprintf("%s: 0 of %d machines have any.", name, len(p.evidence.Nodes))}
+	f := p.find(codes.RDMANotOffered, pods, figures)
+	f.Evidence = []string{fmt.Sprintf("0 of %d nodes provide %s.", len(p.evidence.Nodes), name)}
 	return f, true
 }
 
 // rdmaOffers are the RDMA resources that machines have, each with how many.
-func (p *patient) rdmaOffers() []string {
+func (p *input) rdmaOffers() []string {
 	all := corev1.ResourceList{}
 	for _, node := range p.evidence.Nodes {
 		for name, quantity := range node.Allocatable {
@@ -91,24 +68,27 @@ func (p *patient) rdmaOffers() []string {
 	}
 	var offers []string
 	for _, name := range sortedNames(all) {
-		offers = append(offers, fmt.Sprintf("%s (%d machines)", name, p.room(name, all[name]).with))
+		offers = append(offers, fmt.Sprintf("%s (%d nodes)", name, p.room(name, all[name]).with))
 	}
 	return offers
 }
 
-// fallback is a text by which a library tells that it does without RDMA.
+// fallback is a text that a library prints if it does not use RDMA.
 type fallback struct {
 	text    *regexp.Regexp
 	how     string
-	remedy  Remedy
+	remedy  v1alpha1.Remedy
 	perhaps bool
 }
 
 var (
-	raiseMemlock = Remedy{Text: "Ask whoever runs the cluster to lift the limit of locked memory for containers on these machines. The capability IPC_LOCK helps programs that run as root alone.", Action: "LimitMEMLOCK=infinity for the container runtime"}
-	bringVerbs   = Remedy{Text: "Install in the image what RDMA needs: libibverbs with the drivers of the machines' network cards, and librdmacm.", Action: "dnf install libibverbs librdmacm rdma-core, or apt-get install ibverbs-providers librdmacm1"}
-	addNetwork   = Remedy{Text: "Where RDMA is on a network of its own, as with RoCE and SR-IOV, attach launcher and workers to it.", Action: "{field}.metadata.annotations[k8s.v1.cni.cncf.io/networks]"}
-	nameDevice   = Remedy{Text: "Let UCX choose the device, or name one that it lists as (ib).", Action: "env: UCX_NET_DEVICES=all"}
+	raiseMemlock = v1alpha1.Remedy{Text: "Ask the cluster administrator to raise the limit of locked memory for containers on these nodes. The capability IPC_LOCK helps programs that run as root alone.", Action: "LimitMEMLOCK=infinity for the container runtime"}
+	bringVerbs   = v1alpha1.Remedy{Text: "Install in the image what RDMA needs: libibverbs with the drivers of the machines' network cards, and librdmacm.", Action: "dnf install libibverbs librdmacm rdma-core, or apt-get install ibverbs-providers librdmacm1"}
+	addNetwork   = v1alpha1.Remedy{Text: "Where RDMA is on a network of its own, as with RoCE and SR-IOV, attach launcher and workers to it.", Action: "{field}.metadata.annotations[k8s.v1.cni.cncf.io/networks]"}
+	nameDevice   = v1alpha1.Remedy{
+		Text: "Let UCX choose the device, or select one that it lists with the type (ib).", Action: "env: UCX_NET_DEVICES=all", Rerun: true,
+		Changes: []v1alpha1.FieldChange{{Field: "env.UCX_NET_DEVICES", Value: "all"}},
+	}
 )
 
 // fallbacks are the texts of UCX, libibverbs, NCCL, Intel MPI and Open MPI, those first that name a cause. Some come from
@@ -126,9 +106,9 @@ var fallbacks = []fallback{
 // rdmaInUse is what NCCL says where it uses RDMA, by its own means or by a plug-in's.
 var rdmaInUse = regexp.MustCompile(`NCCL INFO Using network (?:IB|AWS Libfabric|Libfabric|UCX|RoCE|SHARP|IBext)|via NET/(?:IB|IBext\w*|AWS Libfabric|Libfabric)/|MPI startup\(\): libfabric provider: (?:mlx|verbs|psm|efa)`)
 
-// rdmaNotUsed tells that a job which has RDMA devices does without: it runs, or has run, and is only slower than it
-// need be. Ranks' output comes through the launcher.
-func rdmaNotUsed(p *patient) []Finding {
+// rdmaNotUsed reports that a job with RDMA devices does not use them, and is slower than necessary. The launcher's log
+// contains the output of the ranks.
+func rdmaNotUsed(p *input) []Finding {
 	name := rdma(p.template(mpi.RoleWorker))
 	if name == "" {
 		name = rdma(p.template(mpi.RoleLauncher))
@@ -146,41 +126,52 @@ func rdmaNotUsed(p *patient) []Finding {
 	return nil
 }
 
-func (p *patient) withoutRDMA(name corev1.ResourceName, sign fallback, pod jobPod, line string) Finding {
-	second, severity, is, expect := addNetwork, Warning, "", ""
+func (p *input) withoutRDMA(name corev1.ResourceName, sign fallback, pod jobPod, line string) Finding {
+	second, is, expect := addNetwork, "", ""
 	switch {
 	case sign.perhaps:
-		second, severity, is, expect = bringVerbs, Info, "may not be used", "Then the job is slower."
-	case sign.remedy == nameDevice:
+		second, is, expect = bringVerbs, "may not be used", "The job is then slower."
+	case sign.remedy.Text == nameDevice.Text:
 		second = bringVerbs
 	}
-	insist := "env: NCCL_NET=IB"
+	insist, require := "env: NCCL_NET=IB", []v1alpha1.FieldChange{{Field: "env.NCCL_NET", Value: "IB"}}
 	switch {
 	case p.job.Implementation == mpi.IntelMPI:
-		insist = "env: FI_PROVIDER=mlx"
+		insist, require = "env: FI_PROVIDER=mlx", []v1alpha1.FieldChange{{Field: "env.FI_PROVIDER", Value: "mlx"}}
 	case !strings.Contains(line, "NCCL"):
-		insist = "mpirun --mca pml ucx, with env: UCX_TLS=rc,self,sm"
+		insist, require = "mpirun --mca pml ucx, with env: UCX_TLS=rc,self,sm", nil
 	}
 	figures := map[string]string{"field": p.field(mpi.RoleWorker)}
-	f := p.find(mpi.CodeRDMANotUsed, severity, []jobPod{pod}, map[string]string{
+	f := p.find(codes.RDMANotUsed, []jobPod{pod}, map[string]string{
 		"resource": string(name), "how": sign.how, "is": is, "expect": expect, "insist": insist,
-		"first": sign.remedy.Text, "firstAction": fill(sign.remedy.Action, figures), "second": second.Text, "secondAction": fill(second.Action, figures),
+		"first": sign.remedy.Text, "firstAction": codes.Fill(sign.remedy.Action, figures), "second": second.Text, "secondAction": codes.Fill(second.Action, figures),
 	})
+	for i := range f.Remedies {
+		switch remedy := &f.Remedies[i]; remedy.Action {
+		case sign.remedy.Action:
+			remedy.Rerun, remedy.Changes = sign.remedy.Rerun, slices.Clone(sign.remedy.Changes)
+		case insist:
+			remedy.Rerun, remedy.Changes = require != nil, require
+		}
+	}
+	if sign.perhaps {
+		f.Severity = v1alpha1.SeverityInfo
+	}
 	f.Evidence = []string{quoted(pod, line)}
 	return f
 }
 
 var noNetwork = regexp.MustCompile(`cannot find a network-attachment-definition \(([^)]+)\) in namespace \(([^)]+)\)`)
 
-// networkMissing tells that a pod names a network of Multus that is not there.
-func networkMissing(p *patient) []Finding {
-	for _, event := range p.events("Pod", func(e mpi.Event) bool { return noNetwork.MatchString(e.Message) }) {
+// networkMissing reports that a pod names a network of Multus that does not exist.
+func networkMissing(p *input) []Finding {
+	for _, event := range p.events("Pod", func(e jobstate.Event) bool { return noNetwork.MatchString(e.Message) }) {
 		pod := p.startingPod(event.Name)
 		if pod == nil {
 			continue
 		}
 		names := noNetwork.FindStringSubmatch(event.Message)
-		f := p.find(mpi.CodeNetworkMissing, p.severity(), []jobPod{*pod}, map[string]string{"network": names[1], "in": names[2]})
+		f := p.find(codes.NetworkMissing, []jobPod{*pod}, map[string]string{"network": names[1], "in": names[2]})
 		f.Evidence = []string{saying(event)}
 		return []Finding{f}
 	}

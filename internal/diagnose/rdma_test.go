@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpitest"
 )
 
@@ -23,13 +24,13 @@ func asking(device corev1.ResourceName) func(*scene) {
 // says is what the launcher has printed so far.
 func says(lines ...string) func(*scene) {
 	return func(s *scene) {
-		s.evidence.Logs = map[string]mpi.Log{s.seen.LauncherPods[0].Name: {Lines: lines, LastAt: mpitest.Now}}
+		s.evidence.Logs = map[string]jobstate.Log{s.seen.LauncherPods[0].Name: {Lines: lines, LastAt: mpitest.Now}}
 	}
 }
 
 func having(name string, devices ...corev1.ResourceName) func(*scene) {
 	return func(s *scene) {
-		node(name, "16", "16", "2", "2", func(n *mpi.Node) {
+		node(name, "16", "16", "2", "2", func(n *jobstate.Node) {
 			for _, device := range devices {
 				n.Allocatable[device], n.Free[device] = resource.MustParse("64"), resource.MustParse("64")
 			}
@@ -62,23 +63,23 @@ func TestRDMA(t *testing.T) {
 		s.job.Fields.LauncherTemplate, s.job.Fields.WorkerTemplate = field.NewPath("spec", "trainer"), field.NewPath("spec", "trainer")
 	}
 	check(t, map[string]expect{
-		"rdma-none":             {mpi.CodeRDMANotOffered, starting(4, none).with(asking(device), having("node-a"), having("node-b"))},
-		"rdma-of-another-name":  {mpi.CodeRDMANotOffered, starting(4, none).with(asking(device), having("node-a", "rdma/hca_shared_devices_a"), having("node-b", "rdma/hca_shared_devices_a"))},
-		"rdma-none-of-trainjob": {mpi.CodeRDMANotOffered, starting(4, none).with(asking(device), having("node-a"), ofTrainJob)},
-		"rdma-taken": {mpi.CodeInsufficient, starting(4, none).with(asking(device), having("node-a", device), func(s *scene) {
+		"rdma-none":             {codes.RDMANotOffered, starting(4, none).with(asking(device), having("node-a"), having("node-b"))},
+		"rdma-of-another-name":  {codes.RDMANotOffered, starting(4, none).with(asking(device), having("node-a", "rdma/hca_shared_devices_a"), having("node-b", "rdma/hca_shared_devices_a"))},
+		"rdma-none-of-trainjob": {codes.RDMANotOffered, starting(4, none).with(asking(device), having("node-a"), ofTrainJob)},
+		"rdma-taken": {codes.InsufficientResources, starting(4, none).with(asking(device), having("node-a", device), func(s *scene) {
 			s.evidence.Nodes[0].Free[device] = resource.MustParse("0")
 		})},
-		"rdma-nccl-finds-none":      {mpi.CodeRDMANotUsed, running(2).with(asking(device), says(ncclNoDevice, ncclSocket, "epoch 1"))},
-		"rdma-nccl-over-tcp":        {mpi.CodeRDMANotUsed, running(2).with(over, asking("openshift.io/mlx5_rdma_vf"), says(ncclSocket, "done"))},
-		"rdma-memlock":              {mpi.CodeRDMANotUsed, running(2).with(asking(device), says(ucxMemlock, openib))},
-		"rdma-ucx-finds-none":       {mpi.CodeRDMANotUsed, running(2).with(asking(device), says(ucxNoDevice))},
-		"rdma-driver-missing":       {mpi.CodeRDMANotUsed, running(2).with(asking(device), says(verbs, openib))},
-		"rdma-openib":               {mpi.CodeRDMANotUsed, running(2).with(over, asking(device), says(openib, "used on a specific port.  As such, the openib BTL (OpenFabrics"))},
-		"rdma-intel-over-tcp":       {mpi.CodeRDMANotUsed, running(2, intelMPI).with(asking(device), says(intelTCP))},
-		"rdma-not-used-by-trainjob": {mpi.CodeRDMANotUsed, running(2).with(asking(device), says(ncclSocket), ofTrainJob)},
-		"rdma-beside-a-failure": {mpi.CodeGPUOutOfMemory, failed(1, ncclNoDevice+"\n"+ncclSocket+"\n"+
+		"rdma-nccl-finds-none":      {codes.RDMANotUsed, running(2).with(asking(device), says(ncclNoDevice, ncclSocket, "epoch 1"))},
+		"rdma-nccl-over-tcp":        {codes.RDMANotUsed, running(2).with(over, asking("openshift.io/mlx5_rdma_vf"), says(ncclSocket, "done"))},
+		"rdma-memlock":              {codes.RDMANotUsed, running(2).with(asking(device), says(ucxMemlock, openib))},
+		"rdma-ucx-finds-none":       {codes.RDMANotUsed, running(2).with(asking(device), says(ucxNoDevice))},
+		"rdma-driver-missing":       {codes.RDMANotUsed, running(2).with(asking(device), says(verbs, openib))},
+		"rdma-openib":               {codes.RDMANotUsed, running(2).with(over, asking(device), says(openib, "used on a specific port.  As such, the openib BTL (OpenFabrics"))},
+		"rdma-intel-over-tcp":       {codes.RDMANotUsed, running(2, intelMPI).with(asking(device), says(intelTCP))},
+		"rdma-not-used-by-trainjob": {codes.RDMANotUsed, running(2).with(asking(device), says(ncclSocket), ofTrainJob)},
+		"rdma-beside-a-failure": {codes.GPUOutOfMemory, failed(1, ncclNoDevice+"\n"+ncclSocket+"\n"+
 			"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of 79.15 GiB of which 1.31 GiB is free.").with(asking(device))},
-		"network-missing": {mpi.CodeNetworkMissing, starting(2, onNode("node-a")).with(event("Pod", "pi-worker-1", "NoNetworkFound",
+		"network-missing": {codes.NetworkMissing, starting(2, onNode("node-a")).with(event("Pod", "pi-worker-1", "NoNetworkFound",
 			`cannot find a network-attachment-definition (rdma) in namespace (ns): network-attachment-definitions.k8s.cni.cncf.io "rdma" not found`))},
 	})
 }

@@ -9,7 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpitest"
 )
 
@@ -23,7 +24,7 @@ const (
 // toldOf adds an event of one of the job's Jobs, so many seconds old.
 func toldOf(name string, ago time.Duration, reason, message string) func(*scene) {
 	return func(s *scene) {
-		s.evidence.Events = append(s.evidence.Events, mpi.Event{
+		s.evidence.Events = append(s.evidence.Events, jobstate.Event{
 			Kind: "Job", Name: name, Warning: reason == "FailedCreate", Reason: reason, Message: message, Count: 1, Last: mpitest.Now.Add(-ago * time.Second),
 		})
 	}
@@ -63,7 +64,7 @@ func TestRefusedPods(t *testing.T) {
 		return s.with(changes...)
 	}
 	ofWorkers := func(ago time.Duration, reason string) func(*scene) { return toldOf("pi-node-0", ago, reason, noQuota) }
-	placing := func(state mpi.GangState) func(*scene) { return func(s *scene) { s.seen.Gang = &state } }
+	placing := func(state jobstate.GangState) func(*scene) { return func(s *scene) { s.seen.Gang = &state } }
 	failed := func(s *scene) {
 		s.seen.Launcher = mpitest.Launcher(s.job, batchv1.JobFailed)
 		s.seen.Launcher.Status.Conditions[0].Reason = batchv1.JobReasonDeadlineExceeded
@@ -72,41 +73,41 @@ func TestRefusedPods(t *testing.T) {
 	tests := map[string]struct {
 		in scene
 		// codes are of all findings.
-		codes []mpi.Code
+		codes []codes.Code
 	}{
-		"denied":                                {waits(denied(60)), []mpi.Code{mpi.CodeAdmissionDenied}},
-		"denied twice":                          {waits(denied(60), denied(30)), []mpi.Code{mpi.CodeAdmissionDenied}},
-		"denied first, then short of quota":     {waits(denied(60), toldOf("pi-launcher", 30, "FailedCreate", noQuota)), []mpi.Code{mpi.CodeQuotaExceeded}},
+		"denied":                                {waits(denied(60)), []codes.Code{codes.AdmissionDenied}},
+		"denied twice":                          {waits(denied(60), denied(30)), []codes.Code{codes.AdmissionDenied}},
+		"denied first, then short of quota":     {waits(denied(60), toldOf("pi-launcher", 30, "FailedCreate", noQuota)), []codes.Code{codes.QuotaExceeded}},
 		"denied, then made":                     {waits(denied(60), made(59)), nil},
 		"denied, then made in the same second":  {waits(denied(60), made(60)), nil},
-		"made, then denied":                     {waits(made(60), denied(20)), []mpi.Code{mpi.CodeAdmissionDenied}},
-		"denied, made, denied again":            {waits(denied(60), made(59), denied(20)), []mpi.Code{mpi.CodeAdmissionDenied}},
+		"made, then denied":                     {waits(made(60), denied(20)), []codes.Code{codes.AdmissionDenied}},
+		"denied, made, denied again":            {waits(denied(60), made(59), denied(20)), []codes.Code{codes.AdmissionDenied}},
 		"denied before it was resumed":          {waits(startedAgo(20), denied(60)), nil},
-		"denied after it was resumed":           {waits(startedAgo(20), denied(60), denied(19)), []mpi.Code{mpi.CodeAdmissionDenied}},
-		"denied as it was started":              {waits(startedAgo(20), denied(20)), []mpi.Code{mpi.CodeAdmissionDenied}},
-		"denied, not known when it was started": {waits(denied(60), func(s *scene) { s.seen.Launcher.Status.StartTime = nil }), []mpi.Code{mpi.CodeAdmissionDenied}},
+		"denied after it was resumed":           {waits(startedAgo(20), denied(60), denied(19)), []codes.Code{codes.AdmissionDenied}},
+		"denied as it was started":              {waits(startedAgo(20), denied(20)), []codes.Code{codes.AdmissionDenied}},
+		"denied, not known when it was started": {waits(denied(60), func(s *scene) { s.seen.Launcher.Status.StartTime = nil }), []codes.Code{codes.AdmissionDenied}},
 		"denied, and the launcher is suspended": {waits(denied(60), suspendedLauncher), nil},
 		"denied, and the launcher is not there": {waits(denied(60), func(s *scene) { s.seen.Launcher = nil }), nil},
-		"denied, and held by a gang":            {waits(denied(60), placing(mpi.GangState{Wanted: 5, Placed: 4, Hold: true})), nil},
-		"denied, and evicted by a gang":         {waits(denied(60), placing(mpi.GangState{Wanted: 5, Placed: 4, Evict: true})), nil},
-		"denied, and placed as a gang":          {waits(denied(60), placing(mpi.GangState{Wanted: 5, Placed: 4})), []mpi.Code{mpi.CodeAdmissionDenied}},
+		"denied, and held by a gang":            {waits(denied(60), placing(jobstate.GangState{Wanted: 5, Placed: 4, Hold: true})), nil},
+		"denied, and evicted by a gang":         {waits(denied(60), placing(jobstate.GangState{Wanted: 5, Placed: 4, Evict: true})), nil},
+		"denied, and placed as a gang":          {waits(denied(60), placing(jobstate.GangState{Wanted: 5, Placed: 4})), []codes.Code{codes.AdmissionDenied}},
 		"denied, and pods of an earlier job left": {waits(denied(60), func(s *scene) {
 			s.seen.Earlier = []*corev1.Pod{mpitest.Worker(s.job, 0, corev1.PodRunning, mpitest.Leaving).Pod}
-		}), []mpi.Code{mpi.CodeEarlierJob}},
-		"denied until the deadline":      {waits(failed, denied(60)), []mpi.Code{mpi.CodeAdmissionDenied, mpi.CodeDeadline}},
-		"denied, made, and failed since": {waits(failed, denied(60), made(59)), []mpi.Code{mpi.CodeDeadline}},
+		}), []codes.Code{codes.EarlierJobLeaving}},
+		"denied until the deadline":      {waits(failed, denied(60)), []codes.Code{codes.AdmissionDenied, codes.DeadlineExceeded}},
+		"denied, made, and failed since": {waits(failed, denied(60), made(59)), []codes.Code{codes.DeadlineExceeded}},
 
-		"workers denied": {running(4).with(workerJob(0), ofWorkers(60, "FailedCreate")), []mpi.Code{mpi.CodeQuotaExceeded}},
-		"workers denied that others left no room for":    {running(4).with(workerJob(2), ofWorkers(60, "FailedCreate"), ofWorkers(60, "SuccessfulCreate")), []mpi.Code{mpi.CodeQuotaExceeded}},
+		"workers denied": {running(4).with(workerJob(0), ofWorkers(60, "FailedCreate")), []codes.Code{codes.QuotaExceeded}},
+		"workers denied that others left no room for":    {running(4).with(workerJob(2), ofWorkers(60, "FailedCreate"), ofWorkers(60, "SuccessfulCreate")), []codes.Code{codes.QuotaExceeded}},
 		"workers denied, and made a second later":        {running(4).with(workerJob(2), ofWorkers(60, "FailedCreate"), ofWorkers(59, "SuccessfulCreate")), nil},
 		"workers denied, of which none is missing":       {running(4).with(workerJob(4), ofWorkers(60, "FailedCreate")), nil},
 		"workers denied in an earlier try of the JobSet": {running(4).with(workerJob(2), ofWorkers(90, "FailedCreate")), nil},
-		"workers denied, launchers made":                 {running(4).with(workerJob(2), ofWorkers(60, "FailedCreate"), made(30)), []mpi.Code{mpi.CodeQuotaExceeded}},
+		"workers denied, launchers made":                 {running(4).with(workerJob(2), ofWorkers(60, "FailedCreate"), made(30)), []codes.Code{codes.QuotaExceeded}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			found := test.in.findings()
-			var codes []mpi.Code
+			var codes []codes.Code
 			for _, f := range found {
 				codes = append(codes, f.Code)
 			}

@@ -8,7 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"opendatahub.io/mpijob/internal/launch"
+	"opendatahub.io/mpijob/internal/agentapi"
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
 )
@@ -26,14 +28,14 @@ This usually is caused by:
 // TestWhatLogsShow has a row for each text that MPI, ssh and programs are known to fail with.
 func TestWhatLogsShow(t *testing.T) {
 	check(t, map[string]expect{
-		"01-name-unresolved": {mpi.CodeNameUnresolved, failed(1, `ssh: Could not resolve hostname pi-worker-0.pi.ns.svc: Name or service not known`+unreliable, sshd)},
-		"02-launcher-unresolved": {mpi.CodeLauncherUnresolved, failed(1, `[proxy:0:0@pi-worker-0] HYDU_sock_connect (utils/sock/sock.c:145): unable to get host address for pi-launcher (1)
+		"01-name-unresolved": {codes.NameUnresolved, failed(1, `ssh: Could not resolve hostname pi-worker-0.pi.ns.svc: Name or service not known`+unreliable, sshd)},
+		"02-launcher-unresolved": {codes.LauncherNameUnresolved, failed(1, `[proxy:0:0@pi-worker-0] HYDU_sock_connect (utils/sock/sock.c:145): unable to get host address for pi-launcher (1)
 [proxy:0:0@pi-worker-0] main (pm/pmiserv/pmip.c:183): unable to connect to server pi-launcher at port 41235 (check for firewalls!)`, mpich, sshd)},
-		"03-connection-refused": {mpi.CodeConnectionRefused, failed(1, `ssh: connect to host pi-worker-1.pi.ns.svc port 2222: Connection refused`+unreliable, sshd)},
-		"04-connection-timeout": {mpi.CodeConnectionTimeout, failed(1, `ssh: connect to host pi-worker-1.pi.ns.svc port 2222: Connection timed out`+unreliable, sshd)},
-		"05-key-refused": {mpi.CodeKeyRefused, failed(1, `Warning: Permanently added '[pi-worker-0.pi.ns.svc]:2222' (ECDSA) to the list of known hosts.
+		"03-connection-refused": {codes.ConnectionRefused, failed(1, `ssh: connect to host pi-worker-1.pi.ns.svc port 2222: Connection refused`+unreliable, sshd)},
+		"04-connection-timeout": {codes.ConnectionTimedOut, failed(1, `ssh: connect to host pi-worker-1.pi.ns.svc port 2222: Connection timed out`+unreliable, sshd)},
+		"05-key-refused": {codes.KeyRefused, failed(1, `Warning: Permanently added '[pi-worker-0.pi.ns.svc]:2222' (ECDSA) to the list of known hosts.
 mpiuser@pi-worker-0.pi.ns.svc: Permission denied (publickey,password).`+unreliable, sshd)},
-		"06-key-unprotected": {mpi.CodeKeyUnprotected, failed(1, `@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@
+		"06-key-unprotected": {codes.KeyUnprotected, failed(1, `@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@
 @         WARNING: UNPROTECTED PRIVATE KEY FILE!          @
 @@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@
 Permissions 0640 for '/root/.ssh/id_rsa' are too open.
@@ -41,35 +43,47 @@ This private key will be ignored.
 Load key "/root/.ssh/id_rsa": bad permissions
 root@pi-worker-0.pi.ns.svc: Permission denied (publickey).
 ORTE does not know how to route a message to the specified daemon located on the indicated node:`, sshd)},
-		"07-key-modes": {mpi.CodeKeyModes, failed(1, `root@pi-worker-0.pi.ns.svc: Permission denied (publickey).`, sshd).with(func(s *scene) {
-			s.evidence.Logs["pi-worker-0"] = mpi.Log{Lines: []string{
+		"07-key-modes": {codes.KeyFileModes, failed(1, `root@pi-worker-0.pi.ns.svc: Permission denied (publickey).`, sshd).with(func(s *scene) {
+			s.evidence.Logs["pi-worker-0"] = jobstate.Log{Lines: []string{
 				"Server listening on 0.0.0.0 port 2222.",
 				"Authentication refused: bad ownership or modes for file /root/.ssh/authorized_keys",
 			}}
 		})},
-		"08-no-user": {mpi.CodeNoUser, failed(1, `No user exists for uid 1000650000`+unreliable, sshd)},
-		"09-no-host-keys": {mpi.CodeNoHostKeys, failed(1, `ssh: connect to host pi-worker-0.pi.ns.svc port 2222: Connection refused`, sshd).with(func(s *scene) {
+		"08-no-user": {codes.NoUserEntry, failed(1, `No user exists for uid 1000650000`+unreliable, sshd)},
+		"09-no-host-keys": {codes.NoHostKeys, failed(1, `ssh: connect to host pi-worker-0.pi.ns.svc port 2222: Connection refused`, sshd).with(func(s *scene) {
 			worker(0, corev1.PodFailed, mpitest.Exited(1, "Error"))(s)
-			s.evidence.Logs["pi-worker-0"] = mpi.Log{Lines: []string{"Could not load host key: /etc/ssh/ssh_host_rsa_key", "sshd: no hostkeys available -- exiting."}}
+			s.evidence.Logs["pi-worker-0"] = jobstate.Log{Lines: []string{"Could not load host key: /etc/ssh/ssh_host_rsa_key", "sshd: no hostkeys available -- exiting."}}
 		})},
-		"10-sshd-overloaded": {mpi.CodeSSHDOverloaded, failed(1, `kex_exchange_identification: read: Connection reset by peer
+		"10-sshd-overloaded": {codes.SSHDOverloaded, failed(1, `kex_exchange_identification: read: Connection reset by peer
 Connection reset by 10.244.1.17 port 2222`+unreliable, sshd)},
-		"11-host-key": {mpi.CodeHostKeyMismatch, failed(1, `No ECDSA host key is known for [pi-worker-0.pi.ns.svc]:2222 and you have requested strict checking.
+		"11-host-key": {codes.HostKeyMismatch, failed(1, `No ECDSA host key is known for [pi-worker-0.pi.ns.svc]:2222 and you have requested strict checking.
 Host key verification failed.`+unreliable, sshd)},
-		"12-daemons-not-started": {mpi.CodeDaemonsNotStarted, failed(1, unreliable, sshd)},
-		"13-daemon-unroutable": {mpi.CodeDaemonUnroutable, failed(1, `--------------------------------------------------------------------------
+		"12-daemons-not-started": {codes.DaemonsNotStarted, failed(1, unreliable, sshd)},
+		"13-daemon-unroutable": {codes.DaemonUnroutable, failed(1, `--------------------------------------------------------------------------
 ORTE does not know how to route a message to the specified daemon
 located on the indicated node:
 
   my node:   pi-launcher-0
   target node:  pi-worker-1.pi.ns.svc`, sshd)},
-		"14-daemon-lost": {mpi.CodeConnectionLost, failed(1, `ORTE has lost communication with a remote daemon.
+		"14-daemon-lost": {codes.ConnectionLost, failed(1, `ORTE has lost communication with a remote daemon.
 
   HNP daemon   : [[41212,0],0] on node pi-launcher-0
   Remote daemon: [[41212,0],2] on node pi-worker-1`, sshd)},
-		"14-daemon-lost-with-cause": {mpi.CodeEvicted, failed(1, `ORTE has lost communication with a remote daemon.`, sshd).with(
+		"14-daemon-lost-with-cause": {codes.Evicted, failed(1, `ORTE has lost communication with a remote daemon.`, sshd).with(
 			worker(1, corev1.PodFailed, onNode("node-a"), evicted("The node was low on resource: ephemeral-storage. Threshold quantity: 10Gi, available: 9Gi.")))},
-		"15-not-enough-slots": {mpi.CodeNotEnoughSlots, failed(1, `--------------------------------------------------------------------------
+		"15-hostfile-missing": {codes.HostfileMissing, failed(1, `--------------------------------------------------------------------------
+Open RTE was unable to open the hostfile:
+    /home/me/hosts
+Check to make sure the path and filename are correct.
+--------------------------------------------------------------------------
+[pi-launcher:00001] [[5115,0],0] ORTE_ERROR_LOG: Not found in file base/ras_base_allocate.c at line 294`)},
+		"20-mpi-error": {codes.ApplicationFailed, failed(15, `[pi-worker-0:00042] *** An error occurred in MPI_Recv
+[pi-worker-0:00042] *** reported by process [3141599233,1]
+[pi-worker-0:00042] *** on communicator MPI_COMM_WORLD
+[pi-worker-0:00042] *** MPI_ERR_TRUNCATE: message truncated
+[pi-worker-0:00042] *** MPI_ERRORS_ARE_FATAL (processes in this communicator will now abort,`)},
+		"23-launcher-library-missing": {codes.LibraryMissing, failed(127, `lmp: error while loading shared libraries: libfftw3.so.3: cannot open shared object file: No such file or directory`)},
+		"15-not-enough-slots": {codes.NotEnoughSlots, failed(1, `--------------------------------------------------------------------------
 There are not enough slots available in the system to satisfy the 16
 slots that were requested by the application:
 
@@ -77,9 +91,9 @@ slots that were requested by the application:
 
 Either request fewer procs for your application, or make more slots
 available for use.`)},
-		"15-slots-enough": {mpi.CodeNotEnoughSlots, failed(1, `There are not enough slots available in the system to satisfy the 8
+		"15-slots-enough": {codes.NotEnoughSlots, failed(1, `There are not enough slots available in the system to satisfy the 8
 slots that were requested by the application:`)},
-		"15-too-few-cores": {mpi.CodeTooFewCores, failed(213, `--------------------------------------------------------------------------
+		"15-too-few-cores": {codes.TooFewCores, failed(213, `--------------------------------------------------------------------------
 A request was made to bind that would require binding
 processes to more cpus than are available in your allocation:
 
@@ -91,33 +105,33 @@ processes to more cpus than are available in your allocation:
 You can override this protection by adding the "overload-allowed"
 option to your binding directive.
 --------------------------------------------------------------------------`)},
-		"16-rank-killed": {mpi.CodeKilled, failed(137, `--------------------------------------------------------------------------
+		"16-rank-killed": {codes.Killed, failed(137, `--------------------------------------------------------------------------
 mpirun noticed that process rank 3 with PID 27 on node pi-worker-1 exited on signal 9 (Killed).`, sshd)},
-		"16-rank-killed-by-memory": {mpi.CodeOutOfMemory, failed(137, `prterun noticed that process rank 3 with PID 27 on node pi-worker-1 exited on signal 9 (Killed).`).with(
-			launcherLeft(launch.Summary{
-				Code: launch.OutOfMemory, Message: "Rank 3 (python) was killed by the kernel for lack of memory.", HostsExpected: 4, SlotsExpected: 8, HostsReached: 4, SlotsFound: 8,
-				Ranks: []launch.RankEnd{{Rank: 3, ExitCode: 137, Signal: 9, OOM: true, Program: "python"}}, OOMKills: 1,
+		"16-rank-killed-by-memory": {codes.OutOfMemory, failed(137, `prterun noticed that process rank 3 with PID 27 on node pi-worker-1 exited on signal 9 (Killed).`).with(
+			launcherLeft(agentapi.Summary{
+				Code: agentapi.OutOfMemory, Message: "Rank 3 (python) was killed by the kernel for lack of memory.", HostsExpected: 4, SlotsExpected: 8, HostsReached: 4, SlotsFound: 8,
+				Ranks: []agentapi.RankEnd{{Rank: 3, ExitCode: 137, Signal: 9, OOM: true, Program: "python"}}, OOMKills: 1,
 			}, 137),
-			worker(1, corev1.PodFailed, left(launch.Summary{
-				Role: launch.RoleWorker, Code: launch.OutOfMemory, OOMKills: 1, MemoryLimit: 16 << 30, MemoryPeak: 16 << 30,
-				Ranks: []launch.RankEnd{{Rank: 3, ExitCode: 137, Signal: 9, OOM: true, Program: "python"}},
+			worker(1, corev1.PodFailed, left(agentapi.Summary{
+				Role: agentapi.RoleWorker, Code: agentapi.OutOfMemory, OOMKills: 1, MemoryLimit: 16 << 30, MemoryPeak: 16 << 30,
+				Ranks: []agentapi.RankEnd{{Rank: 3, ExitCode: 137, Signal: 9, OOM: true, Program: "python"}},
 			}, 143)))},
-		"17-segmentation-fault": {mpi.CodeSegfault, failed(139, `[pi-worker-1:00027] *** Process received signal ***
+		"17-segmentation-fault": {codes.SegmentationFault, failed(139, `[pi-worker-1:00027] *** Process received signal ***
 [pi-worker-1:00027] Signal: Segmentation fault (11)
 mpirun noticed that process rank 2 with PID 27 on node pi-worker-1 exited on signal 11 (Segmentation fault).`)},
-		"17-segmentation-fault-by-agent": {mpi.CodeSegfault, failed(139, `starting`).with(launcherLeft(launch.Summary{
-			Code: launch.RankFailed, Message: "Rank 2 (solver) ended by signal 11 (SIGSEGV).",
-			Ranks: []launch.RankEnd{{Rank: 0, ExitCode: 143, Signal: 15, Program: "solver"}, {Rank: 2, ExitCode: 139, Signal: 11, Program: "solver"}},
+		"17-segmentation-fault-by-agent": {codes.SegmentationFault, failed(139, `starting`).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, Message: "Rank 2 (solver) ended by signal 11 (SIGSEGV).",
+			Ranks: []agentapi.RankEnd{{Rank: 0, ExitCode: 143, Signal: 15, Program: "solver"}, {Rank: 2, ExitCode: 139, Signal: 11, Program: "solver"}},
 		}, 139))},
-		"17-segmentation-fault-in-two-lines": {mpi.CodeSegfault, failed(139, `[pi-worker-1:35   :0:35] Caught signal 11 (Segmentation fault: tkill(2) or tgkill(2) at address 0x3ba4b51000000023)
+		"17-segmentation-fault-in-two-lines": {codes.SegmentationFault, failed(139, `[pi-worker-1:35   :0:35] Caught signal 11 (Segmentation fault: tkill(2) or tgkill(2) at address 0x3ba4b51000000023)
 prterun noticed that process rank 2 with PID 35 on node pi-worker-1 exited on
-signal 11 (Segmentation fault).`).with(launcherLeft(launch.Summary{
-			Code: launch.RankFailed, ExitCode: new(int32(139)), Ranks: []launch.RankEnd{{Rank: 2, ExitCode: 139, Signal: 11, Program: "solver"}},
+signal 11 (Segmentation fault).`).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, ExitCode: new(int32(139)), Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 139, Signal: 11, Program: "solver"}},
 		}, 139))},
-		"18-bus-error":           {mpi.CodeBusError, failed(135, `mpirun noticed that process rank 1 with PID 31 on node pi-worker-0 exited on signal 7 (Bus error).`)},
-		"18-shared-memory":       {mpi.CodeBusError, failed(1, `RuntimeError: DataLoader worker (pid 412) is killed by signal: Bus error. It is possible that dataloader's workers are out of shared memory. Please try to raise your shared memory limit.`)},
-		"19-illegal-instruction": {mpi.CodeIllegalInstruction, failed(132, `mpirun noticed that process rank 0 with PID 31 on node pi-worker-0 exited on signal 4 (Illegal instruction).`)},
-		"20-application-failed": {mpi.CodeApplicationFailed, failed(1, `Traceback (most recent call last):
+		"18-bus-error":           {codes.BusError, failed(135, `mpirun noticed that process rank 1 with PID 31 on node pi-worker-0 exited on signal 7 (Bus error).`)},
+		"18-shared-memory":       {codes.BusError, failed(1, `RuntimeError: DataLoader worker (pid 412) is killed by signal: Bus error. It is possible that dataloader's workers are out of shared memory. Please try to raise your shared memory limit.`)},
+		"19-illegal-instruction": {codes.IllegalInstruction, failed(132, `mpirun noticed that process rank 0 with PID 31 on node pi-worker-0 exited on signal 4 (Illegal instruction).`)},
+		"20-application-failed": {codes.ApplicationFailed, failed(1, `Traceback (most recent call last):
   File "/app/train.py", line 41, in <module>
     loader = load("/data/train.csv")
 FileNotFoundError: [Errno 2] No such file or directory: '/data/train.csv'
@@ -128,20 +142,20 @@ the job to be terminated. The first process to do so was:
   Process name: [[43242,1],3]
   Exit code:    1
 --------------------------------------------------------------------------`)},
-		"20-application-failed-in-plain-words": {mpi.CodeApplicationFailed, failed(3, `loading shard 7
+		"20-application-failed-in-plain-words": {codes.ApplicationFailed, failed(3, `loading shard 7
 no such data: /data/shard-7
 --------------------------------------------------------------------------
 Primary job  terminated normally, but 1 process returned
 a non-zero exit code. Per user-direction, the job has been aborted.
---------------------------------------------------------------------------`).with(launcherLeft(launch.Summary{
-			Code: launch.RankFailed, Message: "Rank 1 (solver) ended with code 3.", Ranks: []launch.RankEnd{{Rank: 1, ExitCode: 3, Program: "solver"}},
+--------------------------------------------------------------------------`).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, Message: "Rank 1 (solver) ended with code 3.", Ranks: []agentapi.RankEnd{{Rank: 1, ExitCode: 3, Program: "solver"}},
 		}, 3))},
-		"20-application-failed-by-agent": {mpi.CodeApplicationFailed, failed(3, `[1,5]<stderr>: ValueError: could not convert string to float: 'abc'`).with(launcherLeft(launch.Summary{
-			Code: launch.RankFailed, Message: "Rank 5 (python) ended with code 3.", Ranks: []launch.RankEnd{{Rank: 5, ExitCode: 3, Program: "python"}},
+		"20-application-failed-by-agent": {codes.ApplicationFailed, failed(3, `[1,5]<stderr>: ValueError: could not convert string to float: 'abc'`).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, Message: "Rank 5 (python) ended with code 3.", Ranks: []agentapi.RankEnd{{Rank: 5, ExitCode: 3, Program: "python"}},
 		}, 3))},
-		"20-abort": {mpi.CodeApplicationFailed, failed(14, `MPI_ABORT was invoked on rank 2 in communicator MPI_COMM_WORLD
+		"20-abort": {codes.ApplicationFailed, failed(14, `MPI_ABORT was invoked on rank 2 in communicator MPI_COMM_WORLD
 with errorcode 14.`)},
-		"21-program-missing-on-workers": {mpi.CodeProgramMissing, failed(134, `--------------------------------------------------------------------------
+		"21-program-missing-on-workers": {codes.ProgramMissing, failed(134, `--------------------------------------------------------------------------
 mpirun was unable to launch the specified application as it could not access
 or execute an executable:
 
@@ -149,51 +163,89 @@ Executable: /app/solver
 Node: pi-worker-0
 
 while attempting to start process rank 0.`)},
-		"21-program-missing-hydra": {mpi.CodeProgramMissing, failed(255, `[proxy:0:1@pi-worker-1] HYDU_create_process (utils/launch/launch.c:74): execvp error on file /app/solver (No such file or directory)`, mpich)},
-		"21-launcher-command-missing": {mpi.CodeProgramMissing, failed(127, ``).with(launcherLeft(launch.Summary{
-			Code: launch.ProgramMissing, Message: `The launcher's command "mpirum" is not in its image: executable file not found in $PATH.`, ExitCode: new(int32(127)),
+		"21-program-missing-hydra": {codes.ProgramMissing, failed(255, `[proxy:0:1@pi-worker-1] HYDU_create_process (utils/launch/launch.c:74): execvp error on file /app/solver (No such file or directory)`, mpich)},
+		"21-launcher-command-missing": {codes.ProgramMissing, failed(127, ``).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.ProgramMissing, Message: `The launcher's command "mpirum" is not in its image: executable file not found in $PATH.`, ExitCode: new(int32(127)),
 		}, 127))},
-		"21-program-missing-by-the-runtime": {mpi.CodeProgramMissing, failed(1, "ssh: connect to host pi-worker-0.pi.ns.svc port 2222: Connection refused", sshd).with(
+		"21-launcher-command-in-one-word": {codes.ProgramMissing, failed(127, ``).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.ProgramMissing, Message: `The launcher's command "mpirun -n 4 python train.py" is not in its image: executable file not found in $PATH.`, ExitCode: new(int32(127)),
+		}, 127))},
+		"21-launcher-script-in-one-word": {codes.ProgramMissing, failed(127, ``).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.ProgramMissing, Message: `The launcher's command "cd /app && mpirun -n $RANKS python -c \"import train\"" is not in its image: no such file or directory.`, ExitCode: new(int32(127)),
+		}, 127))},
+		"21-program-missing-by-the-runtime": {codes.ProgramMissing, failed(1, "ssh: connect to host pi-worker-0.pi.ns.svc port 2222: Connection refused", sshd).with(
 			worker(0, corev1.PodFailed, mpitest.Exited(128, "StartError"), func(pod *corev1.Pod) {
 				pod.Status.ContainerStatuses[0].State.Terminated.Message = `failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: exec: "/usr/sbin/sshd": stat /usr/sbin/sshd: no such file or directory: unknown`
 			}))},
-		"21-program-missing-own-code": {mpi.CodeProgramMissing, failed(132, `mpirun was unable to launch the specified application as it could not access
+		"21-windows-line-ends": {codes.WindowsLineEnds, failed(127, "/usr/bin/env: \u2018bash\\r\u2019: No such file or directory\n/usr/bin/env: use -[v]S to pass options in shebang lines")},
+		"21-windows-line-ends-in-a-rank": {codes.WindowsLineEnds, failed(127, `[1,2]<stderr>:/usr/bin/env: 'python3\r': No such file or directory`).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, ExitCode: new(int32(127)), Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 127, Program: "env"}},
+		}, 127))},
+		"21-windows-line-ends-of-bash":         {codes.WindowsLineEnds, failed(126, `bash: ./train.sh: /bin/bash^M: bad interpreter: No such file or directory`)},
+		"21-windows-line-ends-within-a-script": {codes.WindowsLineEnds, failed(127, `/data/train.sh: line 2: $'mpirun\r': command not found`)},
+		"21-windows-line-ends-of-dash":         {codes.WindowsLineEnds, failed(127, `: not found`)},
+		"21-windows-line-ends-by-agent": {codes.WindowsLineEnds, failed(126, ``).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.WindowsLineEnds, ExitCode: new(int32(126)),
+			Message: `The launcher's command "/data/run.sh" cannot be started: the first line, which names the interpreter /bin/bash, ends with a carriage return.`,
+		}, 126))},
+		"21-interpreter-missing": {codes.ProgramMissing, failed(126, `bash: ./train.py: /opt/conda/bin/python: bad interpreter: No such file or directory`)},
+		"21-launcher-command-not-executable": {codes.ProgramMissing, failed(126, ``).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.ProgramMissing, Message: `The launcher's command "/data/run.sh" cannot be started: the file is not executable.`, ExitCode: new(int32(126)),
+		}, 126))},
+		"21-program-missing-own-code": {codes.ProgramMissing, failed(132, `mpirun was unable to launch the specified application as it could not access
 or execute an executable:
 
 Executable: /data/train
 Node: pi-worker-1.pi.ns.svc
 
 while attempting to start process rank 0.
-4 total processes failed to start`).with(launcherLeft(launch.Summary{Code: launch.RankFailed, ExitCode: new(int32(132))}, 132))},
-		"22-daemon-missing":   {mpi.CodeDaemonMissing, failed(1, `bash: line 1: orted: command not found`+unreliable)},
-		"22-daemon-missing-5": {mpi.CodeDaemonMissing, failed(1, `/bin/sh: 1: prted: not found`)},
-		"23-library-missing": {mpi.CodeLibraryMissing, failed(127, `/app/solver: error while loading shared libraries: libmpi.so.40: cannot open shared object file: No such file or directory
+4 total processes failed to start`).with(launcherLeft(agentapi.Summary{Code: agentapi.RankFailed, ExitCode: new(int32(132))}, 132))},
+		"22-daemon-missing":   {codes.MPINotInPath, failed(1, `bash: line 1: orted: command not found`+unreliable)},
+		"22-daemon-missing-5": {codes.MPINotInPath, failed(1, `/bin/sh: 1: prted: not found`)},
+		"23-library-missing": {codes.LibraryMissing, failed(127, `/app/solver: error while loading shared libraries: libmpi.so.40: cannot open shared object file: No such file or directory
 mpirun detected that one or more processes exited with non-zero status, thus causing the job to be terminated.`)},
-		"23-library-missing-by-agent": {mpi.CodeLibraryMissing, failed(127, `/app/solver: error while loading shared libraries: libcuda.so.1: cannot open shared object file: No such file or directory
-mpirun detected that one or more processes exited with non-zero status, thus causing the job to be terminated.`).with(launcherLeft(launch.Summary{
-			Code: launch.RankFailed, ExitCode: new(int32(127)), Ranks: []launch.RankEnd{{Rank: 2, ExitCode: 127, Program: "solver"}},
+		"23-library-missing-in-python": {codes.LibraryMissing, failed(1, `Traceback (most recent call last):
+  File "/app/train.py", line 3, in <module>
+    solver = ctypes.CDLL("libsolver.so.2")
+OSError: libsolver.so.2: cannot open shared object file: No such file or directory`).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, ExitCode: new(int32(1)), Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 1, Program: "python3"}},
+		}, 1))},
+		"23-library-optional": {codes.ApplicationFailed, failed(1, `W tensorflow/stream_executor/platform/default/dso_loader.cc:64] Could not load dynamic library 'libcudart.so.11.0'; dlerror: libcudart.so.11.0: cannot open shared object file: No such file or directory
+ValueError: shard 2 has no rows`)},
+		"23-library-too-old": {codes.ApplicationFailed, failed(1, "/app/solver: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.38' not found (required by /app/solver)")},
+		"23-library-missing-by-agent": {codes.LibraryMissing, failed(127, `/app/solver: error while loading shared libraries: libcuda.so.1: cannot open shared object file: No such file or directory
+mpirun detected that one or more processes exited with non-zero status, thus causing the job to be terminated.`).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, ExitCode: new(int32(127)), Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 127, Program: "solver"}},
 		}, 127))},
-		"24-root-refused": {mpi.CodeRootRefused, failed(1, `mpirun has detected an attempt to run as root.
+		"24-root-refused": {codes.RootRefused, failed(1, `mpirun has detected an attempt to run as root.
 
 Running as root is *strongly* discouraged as any mistake (e.g., in
 defining TMPDIR) or bug can result in catastrophic damage to the OS
 file system, leaving your system in an unusable state.`, sshd)},
-		"25-hostfile-ignored": {mpi.CodeHostfileIgnored, failed(125, `rank 0 of 8 on pi-launcher-0`).with(launcherLeft(launch.Summary{
-			Code: launch.HostfileIgnored, Message: "The command ended well, but all of the 8 ranks that it started ran beside the launcher.", ExitCode: new(int32(125)),
+		"25-hostfile-ignored": {codes.HostfileIgnored, failed(125, `rank 0 of 8 on pi-launcher-0`).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.HostfileIgnored, Message: "The command ended well, but all of the 8 ranks that it started ran beside the launcher.", ExitCode: new(int32(125)),
 			HostsExpected: 4, SlotsExpected: 8, RanksSeen: 8,
 		}, 125))},
-		"26-mixed-mpi": {mpi.CodeMixedMPI, failed(0, "Hello from rank 0 of 1\nHello from rank 0 of 1\nHello from rank 0 of 1\nHello from rank 0 of 1").with(func(s *scene) {
+		"26-mixed-mpi": {codes.MixedMPI, failed(0, "Hello from rank 0 of 1\nHello from rank 0 of 1\nHello from rank 0 of 1\nHello from rank 0 of 1").with(func(s *scene) {
 			s.seen.Launcher = mpitest.Launcher(s.job, batchv1.JobComplete)
 			s.seen.LauncherPods[0].Status.Phase = corev1.PodSucceeded
 		})},
-		"26-unnoticed": {mpi.CodeRankFailed, failed(0, "done").with(launcherLeft(launch.Summary{
+		"25-hostfile-of-another-mpi": {codes.HostfileIgnored, failed(125, `rank 0 of 8 on pi-launcher-0`, func(j *mpi.Job) {
+			j.Launcher.Template.Spec.Containers[0].Command = []string{"mpiexec", "-n", "8", "ranks"}
+		}).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.HostfileIgnored, Message: "The command ended well, but all of the 8 ranks that it started ran beside the launcher.", ExitCode: new(int32(125)),
+			HostsExpected: 4, SlotsExpected: 8, RanksSeen: 8,
+		}, 125))},
+		"25-unknown-option":       {codes.ApplicationFailed, failed(1, "mpirun: Error: unknown option \"--alow-run-as-root\"\nType 'mpirun --help' for usage.")},
+		"25-unknown-option-hydra": {codes.ApplicationFailed, failed(255, "[mpiexec@pi-launcher] match_arg (lib/utils/args.c:166): unrecognized argument alow-run\n[mpiexec@pi-launcher] HYDU_parse_array (lib/utils/args.c:181): argument matching returned error", mpich)},
+		"26-unnoticed": {codes.RankFailed, failed(0, "done").with(launcherLeft(agentapi.Summary{
 			ExitCode: new(int32(0)), HostsExpected: 4, SlotsExpected: 8, HostsReached: 4, SlotsFound: 8, RanksSeen: 8,
-			Ranks: []launch.RankEnd{{Rank: 3, ExitCode: 2, Program: "solver"}, {Rank: 0, ExitCode: 143, Signal: 15, Program: "solver"}},
+			Ranks: []agentapi.RankEnd{{Rank: 3, ExitCode: 2, Program: "solver"}, {Rank: 0, ExitCode: 143, Signal: 15, Program: "solver"}},
 		}, 0), func(s *scene) {
 			s.seen.Launcher = mpitest.Launcher(s.job, batchv1.JobComplete)
 			s.seen.LauncherPods[0].Status.Phase = corev1.PodSucceeded
 		})},
-		"27-wrong-interface": {mpi.CodeWrongInterface, failed(1, `--------------------------------------------------------------------------
+		"27-wrong-interface": {codes.WrongInterface, failed(1, `--------------------------------------------------------------------------
 WARNING: Open MPI failed to TCP connect to a peer MPI process.  This
 should not happen.
 
@@ -204,69 +256,117 @@ Your Open MPI job may now hang or fail.
   Message:    connect() to 192.168.122.1:1024 failed
   Error:      Connection timed out (110)
 --------------------------------------------------------------------------`)},
-		"28-count-overflow": {mpi.CodeCountOverflow, failed(1, `[pi-worker-0:00031] *** An error occurred in MPI_Allreduce
+		"28-count-overflow": {codes.CountOverflow, failed(1, `[pi-worker-0:00031] *** An error occurred in MPI_Allreduce
 [pi-worker-0:00031] *** MPI_ERR_COUNT: invalid count argument`)},
-		"29-type-unsupported": {mpi.CodeTypeUnsupported, failed(1, "Traceback (most recent call last):\n  File \"/app/train.py\", line 12, in <module>\nIndexError: map::at")},
-		"30-bstrap-ssh": {mpi.CodeSSHFailed, failed(255, `[mpiexec@pi-launcher] check_exit_codes (../../../../../src/pm/i_hydra/libhydra/demux/hydra_demux_poll.c:117): unable to run bstrap_proxy on pi-worker-0.pi.ns.svc (pid 31, exit code 65280)
+		"29-type-unsupported": {codes.DataTypeUnsupported, failed(1, "Traceback (most recent call last):\n  File \"/app/train.py\", line 12, in <module>\nIndexError: map::at")},
+		"30-bstrap-ssh": {codes.SSHFailed, failed(255, `[mpiexec@pi-launcher] check_exit_codes (../../../../../src/pm/i_hydra/libhydra/demux/hydra_demux_poll.c:117): unable to run bstrap_proxy on pi-worker-0.pi.ns.svc (pid 31, exit code 65280)
 [mpiexec@pi-launcher] poll_for_event (../../../../../src/pm/i_hydra/libhydra/demux/hydra_demux_poll.c:159): check exit codes error`, intelMPI, sshd)},
-		"31-bstrap-command": {mpi.CodeRemoteCommand, failed(255, `[mpiexec@pi-launcher] check_exit_codes (../../../../../src/pm/i_hydra/libhydra/demux/hydra_demux_poll.c:117): unable to run bstrap_proxy on pi-worker-0.pi.ns.svc (pid 31, exit code 256)`, intelMPI, sshd)},
-		"32-bad-termination": {mpi.CodeKilled, failed(9, `===================================================================================
+		"31-bstrap-command": {codes.RemoteCommandFailed, failed(255, `[mpiexec@pi-launcher] check_exit_codes (../../../../../src/pm/i_hydra/libhydra/demux/hydra_demux_poll.c:117): unable to run bstrap_proxy on pi-worker-0.pi.ns.svc (pid 31, exit code 256)`, intelMPI, sshd)},
+		"32-bad-termination": {codes.Killed, failed(9, `===================================================================================
 =   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
 =   RANK 3 PID 27 RUNNING AT pi-worker-1
 =   KILLED BY SIGNAL: 9 (Killed)
 ===================================================================================`, intelMPI)},
-		"32-killed-after-another-ended": {mpi.CodeApplicationFailed, failed(42, `=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
+		"32-killed-after-another-ended": {codes.ApplicationFailed, failed(42, `=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
 =   RANK 3 PID 18 RUNNING AT pi-worker-1.pi.ns.svc
-=   KILLED BY SIGNAL: 9 (Killed)`, intelMPI).with(launcherLeft(launch.Summary{
-			Code: launch.RankFailed, ExitCode: new(int32(42)), Ranks: []launch.RankEnd{{Rank: 2, ExitCode: 42, Program: "ranks"}, {Rank: 3, ExitCode: 137, Signal: 9, Program: "ranks"}},
+=   KILLED BY SIGNAL: 9 (Killed)`, intelMPI).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, ExitCode: new(int32(42)), Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 42, Program: "ranks"}, {Rank: 3, ExitCode: 137, Signal: 9, Program: "ranks"}},
 		}, 42))},
-		"33-proxy-lost": {mpi.CodeConnectionLost, failed(1, `[mpiexec@pi-launcher-0] control_cb (pm/pmiserv/pmiserv_cb.c:206): assert (!closed) failed
+		"33-proxy-lost": {codes.ConnectionLost, failed(1, `[mpiexec@pi-launcher-0] control_cb (pm/pmiserv/pmiserv_cb.c:206): assert (!closed) failed
 [mpiexec@pi-launcher-0] HYDT_dmxu_poll_wait_for_event (tools/demux/demux_poll.c:76): callback returned error status`, mpich)},
-		"34-memlock":            {mpi.CodeMemlock, failed(1, `The RLIMIT_MEMLOCK too small, cannot register memory`)},
-		"35-collective-timeout": {mpi.CodeNCCLTimeout, failed(134, `[rank3]:[E1121 09:58:12.123 ProcessGroupNCCL.cpp:616] [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1204, OpType=ALLREDUCE, NumelIn=1048576, NumelOut=1048576, Timeout(ms)=600000) ran for 600044 milliseconds before timing out.`)},
-		"36-nccl-system":        {mpi.CodeNCCLSystem, failed(1, `RuntimeError: NCCL error in: ../torch/csrc/distributed/c10d/NCCLUtils.hpp:275, unhandled system error (run with NCCL_DEBUG=INFO for details), NCCL version 2.20.5`)},
-		"37-gpu-memory": {mpi.CodeGPUOutOfMemory, failed(1, `Traceback (most recent call last):
+		"34-memlock":            {codes.LockedMemoryLimit, failed(1, `The RLIMIT_MEMLOCK too small, cannot register memory`)},
+		"35-collective-timeout": {codes.CollectiveTimeout, failed(134, `[rank3]:[E1121 09:58:12.123 ProcessGroupNCCL.cpp:616] [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1204, OpType=ALLREDUCE, NumelIn=1048576, NumelOut=1048576, Timeout(ms)=600000) ran for 600044 milliseconds before timing out.`)},
+		"36-nccl-system":        {codes.NCCLSystemError, failed(1, `RuntimeError: NCCL error in: ../torch/csrc/distributed/c10d/NCCLUtils.hpp:275, unhandled system error (run with NCCL_DEBUG=INFO for details), NCCL version 2.20.5`)},
+		"37-gpu-memory": {codes.GPUOutOfMemory, failed(1, `Traceback (most recent call last):
 torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of 79.15 GiB of which 1.31 GiB is free.`)},
-		"38-no-gpu": {mpi.CodeNoGPU, failed(1, `RuntimeError: CUDA error: no CUDA-capable device is detected`)},
-		"slots-over-gpus": {mpi.CodeSharedGPUs, failed(1, `[1,1]<stderr>:pi-worker-0:71:71 [0] init.cc:943 NCCL WARN Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 17000
+		"38-no-gpu": {codes.NoGPUVisible, failed(1, `RuntimeError: CUDA error: no CUDA-capable device is detected`)},
+		"slots-over-gpus": {codes.MoreSlotsThanGPUs, failed(1, `[1,1]<stderr>:pi-worker-0:71:71 [0] init.cc:943 NCCL WARN Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 17000
 torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:2251, invalid usage`, func(j *mpi.Job) { j.SlotsPerWorker = 4 })},
-		"slots-over-gpus-fill-memory": {mpi.CodeGPUOutOfMemory, failed(1, `torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of 79.15 GiB of which 1.31 GiB is free.`, func(j *mpi.Job) { j.SlotsPerWorker = 4 })},
-		"39-horovodrun":               {mpi.CodeShortHostNames, failed(1, "ssh not successful for hosts:\npi-worker-0\npi-worker-1", sshd)},
-		"40-killed-not-by-memory": {mpi.CodeKilled, failed(1, `epoch 3`, sshd).with(
+		"slots-over-gpus-fill-memory": {codes.GPUOutOfMemory, failed(1, `torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of 79.15 GiB of which 1.31 GiB is free.`, func(j *mpi.Job) { j.SlotsPerWorker = 4 })},
+		"39-horovodrun":               {codes.ShortHostNames, failed(1, "ssh not successful for hosts:\npi-worker-0\npi-worker-1", sshd)},
+		"40-killed-not-by-memory": {codes.Killed, failed(1, `epoch 3`, sshd).with(
 			worker(2, corev1.PodFailed, mpitest.Exited(137, "Error")))},
-		"41-terminated": {mpi.CodeTerminated, failed(143, `epoch 3`)},
-		"42-ssh-255":    {mpi.CodeSSHFailed, failed(255, `starting`, sshd)},
+		"41-terminated": {codes.Terminated, failed(143, `epoch 3`)},
+		"44-port-in-use": {codes.PortInUse, running(4, func(j *mpi.Job) { j.Workers.Template.Spec.HostNetwork = true }).with(worker(1, corev1.PodFailed, mpitest.Exited(1, "Error")), func(s *scene) {
+			s.evidence.Logs = map[string]jobstate.Log{"pi-worker-1": {Lines: []string{"mpi-agent: take connections: listen tcp :2222: bind: address already in use"}}}
+		})},
+		"44-port-in-use-sshd": {codes.PortInUse, running(4, sshd).with(worker(1, corev1.PodFailed, mpitest.Exited(255, "Error")), func(s *scene) {
+			s.evidence.Logs = map[string]jobstate.Log{"pi-worker-1": {Lines: []string{"error: Bind to port 22 on 0.0.0.0 failed: Address already in use.", "fatal: Cannot bind any address."}}}
+		})},
+		"45-cpu-throttled": {codes.CPUThrottled, failed(0, "done").with(launcherLeft(agentapi.Summary{
+			ExitCode: new(int32(0)), HostsExpected: 4, SlotsExpected: 8, HostsReached: 4, SlotsFound: 8, RanksSeen: 8, CPUSeconds: 60, ThrottledSeconds: 40,
+		}, 0), succeededLauncher)},
+		"43-no-ssh": {codes.SSHMissing, failed(243, `--------------------------------------------------------------------------
+The value of the MCA parameter "plm_rsh_agent" was set to a path
+that could not be found:
+
+  plm_rsh_agent: ssh : rsh
+
+Please either unset the parameter, or check that the path is correct
+--------------------------------------------------------------------------`, sshd)},
+		"43-no-ssh-mpich": {codes.SSHMissing, failed(255, `[mpiexec@pi-launcher] HYDU_create_process (lib/utils/launch.c:24): execvp error on file /usr/bin/ssh (No such file or directory)`, mpich, sshd)},
+		"42-ssh-255":      {codes.SSHFailed, failed(255, `starting`, sshd)},
 	})
+}
+
+// succeededLauncher lets a job's launcher succeed.
+func succeededLauncher(s *scene) {
+	s.seen.Launcher = mpitest.Launcher(s.job, batchv1.JobComplete)
+	s.seen.LauncherPods[0].Status.Phase = corev1.PodSucceeded
+}
+
+// TestThrottlingIsWorthAFinding: a CPU limit that stops the ranks for less than a fifth of the time, or a few seconds, is none.
+func TestThrottlingIsWorthAFinding(t *testing.T) {
+	for name, test := range map[string]struct {
+		used, throttled float64
+		want            bool
+	}{
+		"a fifth":              {80, 20, true},
+		"most of it":           {10, 90, true},
+		"less than a fifth":    {82, 18, false},
+		"only for a moment":    {1, 4.9, false},
+		"no limit":             {100, 0, false},
+		"nothing was measured": {0, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found := failed(0, "done").with(launcherLeft(agentapi.Summary{
+				ExitCode: new(int32(0)), HostsExpected: 4, SlotsExpected: 8, HostsReached: 4, SlotsFound: 8, CPUSeconds: test.used, ThrottledSeconds: test.throttled,
+			}, 0), succeededLauncher).findings()
+			if got := len(found) > 0 && found[0].Code == codes.CPUThrottled; got != test.want {
+				t.Errorf("%v, want %v: %+v", got, test.want, found)
+			}
+		})
+	}
 }
 
 // TestAgentsTell has what an agent finds by itself.
 func TestAgentsTell(t *testing.T) {
-	trouble := func(code launch.Code, message string, seconds int32) func(*scene) {
-		return launcherLeft(launch.Summary{
+	trouble := func(code agentapi.Code, message string, seconds int32) func(*scene) {
+		return launcherLeft(agentapi.Summary{
 			Code: code, Message: "Host pi-worker-2 could not be used: " + message + ".", HostsExpected: 4, SlotsExpected: 8, HostsReached: 3, SlotsFound: 6,
-			Hosts: []launch.HostTrouble{{Host: "pi-worker-2", Code: code, Message: message, Seconds: seconds}},
+			Hosts: []agentapi.HostTrouble{{Host: "pi-worker-2", Code: code, Message: message, Seconds: seconds}},
 		}, 1)
 	}
 	check(t, map[string]expect{
-		"agent-unreachable": {mpi.CodeUnreachable, failed(1, unreliable).with(trouble(launch.Unreachable,
+		"agent-unreachable": {codes.WorkerUnreachable, failed(1, unreliable).with(trouble(agentapi.Unreachable,
 			"nothing listens at 10.244.1.9:2222 (connection refused): its container has not started, or ended", 120))},
-		"agent-blocked": {mpi.CodeConnectionTimeout, failed(1, unreliable).with(trouble(launch.Unreachable,
+		"agent-blocked": {codes.ConnectionTimedOut, failed(1, unreliable).with(trouble(agentapi.Unreachable,
 			"10.244.1.9:2222 does not answer (connection timed out): a NetworkPolicy or a service mesh may drop the traffic, or its node is down", 120))},
-		"agent-unreachable-for-an-image": {mpi.CodeImagePull, failed(1, unreliable).with(
-			trouble(launch.Unreachable, "its name is not known (no such host): its pod has no address yet, or the job's Service is missing", 120),
+		"agent-unreachable-for-an-image": {codes.ImagePullFailed, failed(1, unreliable).with(
+			trouble(agentapi.Unreachable, "its name cannot be resolved (no such host): its pod has no address yet, or the job's Service is missing", 120),
 			worker(2, corev1.PodPending, mpitest.Waiting("ImagePullBackOff", `Back-off pulling image "quay.io/nobody/nothing:1": ErrImagePull: unauthorized: access to the requested resource is not authorized`)))},
-		"agent-still-waiting": {mpi.CodeLauncherUnresolved, failed(255, `[mpiexec@pi-launcher] Error: Unable to run bstrap_proxy on pi-worker-1.pi.ns.svc (pid 16, exit code 768)
+		"agent-still-waiting": {codes.LauncherNameUnresolved, failed(255, `[mpiexec@pi-launcher] Error: Unable to run bstrap_proxy on pi-worker-1.pi.ns.svc (pid 16, exit code 768)
 [bstrap:0:1@pi-worker-1] HYD_sock_connect (../../../../../src/pm/i_hydra/libhydra/sock/hydra_sock_intel.c:209): getaddrinfo returned error -2 (Name or service not known)
-[bstrap:0:1@pi-worker-1] main (../../../../../src/pm/i_hydra/libhydra/bstrap/src/hydra_bstrap_proxy.c:532): unable to connect to server pi-launcher at port 34791 (check for firewalls!)`, intelMPI).with(launcherLeft(launch.Summary{
-			Code: launch.Unreachable, ExitCode: new(int32(255)), HostsExpected: 4, HostsReached: 3,
-			Hosts: []launch.HostTrouble{{Host: "pi-worker-0", Code: launch.Unreachable, Message: "its name is not known (no such host): its pod has no address yet, or the job's Service is missing"}},
+[bstrap:0:1@pi-worker-1] main (../../../../../src/pm/i_hydra/libhydra/bstrap/src/hydra_bstrap_proxy.c:532): unable to connect to server pi-launcher at port 34791 (check for firewalls!)`, intelMPI).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.Unreachable, ExitCode: new(int32(255)), HostsExpected: 4, HostsReached: 3,
+			Hosts: []agentapi.HostTrouble{{Host: "pi-worker-0", Code: agentapi.Unreachable, Message: "its name cannot be resolved (no such host): its pod has no address yet, or the job's Service is missing"}},
 		}, 255))},
-		"agent-key-refused": {mpi.CodeKeyRefused, failed(1, unreliable).with(trouble(launch.KeyRefused, "it does not accept this job's key (Permission denied): do both pods mount the same Secret?", 8))},
-		"agent-host-key":    {mpi.CodeHostKeyMismatch, failed(1, unreliable).with(trouble(launch.HostKeyMismatch, "what answers at 10.244.1.9:2222 is not this job's worker: host key differs", 8))},
-		"agent-worker-lost": {mpi.CodeConnectionLost, failed(1, `PRTE has lost communication with a remote daemon.`).with(trouble(launch.ConnectionLost,
+		"agent-key-refused": {codes.KeyRefused, failed(1, unreliable).with(trouble(agentapi.KeyRefused, "it does not accept this job's key (Permission denied): do both pods mount the same Secret?", 8))},
+		"agent-host-key":    {codes.HostKeyMismatch, failed(1, unreliable).with(trouble(agentapi.HostKeyMismatch, "what answers at 10.244.1.9:2222 is not this job's worker: host key differs", 8))},
+		"agent-worker-lost": {codes.ConnectionLost, failed(1, `PRTE has lost communication with a remote daemon.`).with(trouble(agentapi.ConnectionLost,
 			"the connection to it was lost while its ranks ran: its pod ended or was deleted, its node failed, or the network was cut", 300))},
-		"agent-waits": {mpi.CodeUnreachable, running(4).with(func(s *scene) {
-			s.evidence.Logs = map[string]mpi.Log{"pi-launcher-0": {LastAt: mpitest.Now, Lines: []string{
+		"agent-waits": {codes.WorkerUnreachable, running(4).with(func(s *scene) {
+			s.evidence.Logs = map[string]jobstate.Log{"pi-launcher-0": {LastAt: mpitest.Now, Lines: []string{
 				"mpi-agent: waiting for 2 of 4 hosts for 90 s; pi-worker-0, pi-worker-3: connection timed out",
 			}}}
 		})},
@@ -284,25 +384,36 @@ func TestTime(t *testing.T) {
 		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error"}},
 	}}
 	check(t, map[string]expect{
-		"deadline": {mpi.CodeDeadline, deadline},
-		"deadline-log-removed": {mpi.CodeDeadline, deadline.with(func(s *scene) {
+		"deadline": {codes.DeadlineExceeded, deadline},
+		"deadline-log-removed": {codes.DeadlineExceeded, deadline.with(func(s *scene) {
 			s.seen.LauncherPods, s.evidence.Logs = nil, nil
 		}, event("Job", "pi-launcher", "SuccessfulCreate", "Created pod: pi-launcher-x2x4z"))},
-		"deadline-pod-removed": {mpi.CodeDeadline, deadline.with(func(s *scene) {
+		"deadline-pod-removed": {codes.DeadlineExceeded, deadline.with(func(s *scene) {
 			s.seen.LauncherPods = nil
 		})},
-		"hangs": {mpi.CodeNoOutput, running(2).with(func(s *scene) {
-			s.evidence.Logs = map[string]mpi.Log{"pi-launcher-0": {LastAt: mpitest.Now.Add(-time.Hour), Lines: []string{"step 41"}}}
+		"hangs": {codes.NoOutput, running(2).with(func(s *scene) {
+			s.evidence.Logs = map[string]jobstate.Log{"pi-launcher-0": {LastAt: mpitest.Now.Add(-time.Hour), Lines: []string{"step 41"}}}
 		})},
-		"hangs-from-the-start": {mpi.CodeNoOutput, running(2).with(func(s *scene) {
+		"hangs-from-the-start": {codes.NoOutput, running(2).with(func(s *scene) {
 			s.job.Lifecycle.SilentAfter = time.Minute
-			s.evidence.Logs = map[string]mpi.Log{"pi-launcher-0": {}}
+			s.evidence.Logs = map[string]jobstate.Log{"pi-launcher-0": {}}
 			s.seen.LauncherPods[0].Status.ContainerStatuses = []corev1.ContainerStatus{{
 				Name: "main", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(mpitest.Now.Add(-2 * time.Minute))}},
 			}}
 		})},
-		"launcher-restarted": {mpi.CodeApplicationFailed, restarted},
-		"unknown":            {mpi.CodeUnknown, scene{job: mpitest.Job(2), seen: mpi.Observed{Launcher: mpitest.Launcher(mpitest.Job(2), batchv1.JobFailed)}}},
-		"slow-start":         {mpi.CodeSlowStart, starting(2, created(10*time.Minute), onNode("node-a")).with(event("Pod", "pi-worker-0", "Pulling", `Pulling image "quay.io/team/huge:1"`))},
+		"ranks-wait": {codes.RanksWaiting, hanging("step 41", "mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; sleeping: 1; polling: 0, 2, 3")},
+		"rank-gone":  {codes.RankGone, hanging("mpi-agent: no progress: Rank 1 (train) ended by signal 11 (SIGSEGV), but 3 other ranks still run, since 10:00:00 UTC")},
+		"rank-gone-by-an-exception": {codes.RankGone, hanging(`Traceback (most recent call last):`, `  File "train.py", line 3, in <module>`, `KeyError: 'lr'`,
+			"mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; polling: 0, 1, 2, 3")},
+		"launcher-restarted": {codes.ApplicationFailed, restarted},
+		"unknown":            {codes.Unknown, scene{job: mpitest.Job(2), seen: jobstate.Observed{Launcher: mpitest.Launcher(mpitest.Job(2), batchv1.JobFailed)}}},
+		"slow-start":         {codes.SlowStart, starting(2, created(10*time.Minute), onNode("node-a")).with(event("Pod", "pi-worker-0", "Pulling", `Pulling image "quay.io/team/huge:1"`))},
+	})
+}
+
+// hanging is a job that runs, with a launcher's log.
+func hanging(lines ...string) scene {
+	return running(2).with(func(s *scene) {
+		s.evidence.Logs = map[string]jobstate.Log{"pi-launcher-0": {LastAt: mpitest.Now, Lines: lines}}
 	})
 }

@@ -11,33 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/podspec"
+	"opendatahub.io/mpijob/internal/podstatus"
 )
-
-var schedulingTexts = map[mpi.Code]text{
-	mpi.CodeInsufficient: {
-		summary: "{who} cannot be placed, since no machine has enough free: each asks for {want}, and {have|no machine has that free now}.",
-		remedies: []Remedy{
-			{Text: "{first|Wait until other work has ended, or ask for less in each pod.}", Action: "{field}.spec.containers[0].resources"},
-			{Text: "{second|Or use fewer workers.}", Action: "{secondAction}"},
-			{Text: "See what the machines have, and what is free.", Action: "kubectl describe nodes | grep -A 10 -E 'Allocatable|Allocated resources'"},
-		},
-	},
-	mpi.CodeNoMatchingNode: {
-		summary: "{who} may run on none of the cluster's {nodes|machines}: {why}.",
-		remedies: []Remedy{
-			{Text: "{first|Check the pod's nodeSelector, affinity and tolerations against the nodes' labels and taints.}", Action: "{field}.spec.nodeSelector"},
-			{Text: "See the labels and taints that there are.", Action: "kubectl get nodes --show-labels"},
-		},
-	},
-	mpi.CodeUnschedulable: {
-		summary: "{who} cannot be placed on any machine: {message}",
-		remedies: []Remedy{
-			{Text: "Compare what the pod asks for with what the machines have.", Action: "kubectl describe nodes"},
-			{Text: "See all that Kubernetes says of the pod.", Action: "kubectl -n {namespace} describe pod {pod}"},
-		},
-	},
-}
 
 var (
 	insufficient = regexp.MustCompile(`(\d+) Insufficient ([\w./-]+\w)`)
@@ -45,8 +24,8 @@ var (
 	lostClaim    = regexp.MustCompile(`persistentvolumeclaim "([^"]+)" not found`)
 )
 
-// unplaced tells why pods have no node. Pods that say the same are one finding.
-func unplaced(p *patient) []Finding {
+// unplaced returns findings for pods without a node, one for each reason.
+func unplaced(p *input) []Finding {
 	var pods []jobPod
 	var message string
 	for _, pod := range p.pods {
@@ -66,55 +45,49 @@ func unplaced(p *patient) []Finding {
 }
 
 func unschedulable(p jobPod) string {
-	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable && !mpi.IsOfGang(c.Message) {
-			return c.Message
-		}
+	if message, is := podstatus.Unschedulable(p.Pod); is && !jobstate.IsOfGang(message) {
+		return message
 	}
 	return ""
 }
 
 // placing reads the scheduler's words (k8s.io/kubernetes/pkg/scheduler/framework/types.go).
-func (p *patient) placing(pods []jobPod, message string) Finding {
-	code, figures := mpi.CodeUnschedulable, map[string]string{"message": sentence(message)}
-	severity := Warning
-	if p.failed() {
-		severity = Error
-	}
+func (p *input) placing(pods []jobPod, message string) Finding {
+	code, figures := codes.Unschedulable, map[string]string{"message": sentence(message)}
 	var more []string
+	never := false
 	switch short := insufficient.FindAllStringSubmatch(message, -1); {
 	case strings.Contains(message, "unbound immediate PersistentVolumeClaims"), lostClaim.MatchString(message):
-		code, severity = mpi.CodeClaimPending, Error
+		code = codes.VolumeClaimPending
 		more = p.claimFigures(message, figures)
 	case len(short) > 0:
 		if f, is := p.rdmaNotOffered(pods, short); is {
-			f.Evidence = append([]string{"The scheduler says: " + message}, f.Evidence...)
+			f.Evidence = append([]string{"Scheduler: " + message}, f.Evidence...)
 			return f
 		}
-		code = mpi.CodeInsufficient
-		var never bool
+		code = codes.InsufficientResources
 		more, never = p.roomFigures(pods[0], short, figures)
-		if never {
-			severity = Error
-		}
 	case anyIn(message, "didn't match", "untolerated taint", "volume node affinity", "node(s) were unschedulable", "No preemption victims"):
-		code, severity = mpi.CodeNoMatchingNode, Error
+		code = codes.NoMatchingNode
 		matchFigures(message, figures)
 	}
 	if count := nodeCount.FindStringSubmatch(message); count != nil {
-		figures["nodes"] = count[2] + " machines"
+		figures["nodes"] = count[2] + " nodes"
 	}
-	f := p.find(code, severity, pods, figures)
-	f.Evidence = append([]string{"The scheduler says: " + message}, more...)
+	f := p.find(code, pods, figures)
+	if never {
+		f.Severity = v1alpha1.SeverityError
+	}
+	f.Evidence = append([]string{"Scheduler: " + message}, more...)
 	return f
 }
 
-// claimFigures tell which claim has no volume.
-func (p *patient) claimFigures(message string, figures map[string]string) []string {
+// claimFigures returns the figures of a claim without a volume.
+func (p *input) claimFigures(message string, figures map[string]string) []string {
 	figures["firstAction"] = "kubectl -n " + p.job.Namespace + " get pvc"
-	lines := p.claims(func(c mpi.Claim) bool { return c.Missing || c.Phase != corev1.ClaimBound })
+	lines := p.claims(func(c jobstate.Claim) bool { return c.Missing || c.Phase != corev1.ClaimBound })
 	if lost := lostClaim.FindStringSubmatch(message); lost != nil {
-		figures["claimText"] = fmt.Sprintf("the job names the volume claim %q, and there is none in the namespace %s", lost[1], p.job.Namespace)
+		figures["claimText"] = fmt.Sprintf("PersistentVolumeClaim %q does not exist in namespace %s", lost[1], p.job.Namespace)
 		figures["first"] = "Create the claim, or correct its name in the job."
 		return lines
 	}
@@ -122,42 +95,42 @@ func (p *patient) claimFigures(message string, figures map[string]string) []stri
 		if claim.Missing || claim.Phase == corev1.ClaimBound {
 			continue
 		}
-		figures["claimText"] = fmt.Sprintf("the volume claim %q is not bound to any storage yet", claim.Name)
-		figures["first"] = fmt.Sprintf("Look why the claim gets no volume; its storage class is %s.", cmp.Or(claim.Class, "not set, and the cluster has no default"))
+		figures["claimText"] = fmt.Sprintf("PersistentVolumeClaim %q is not bound", claim.Name)
+		figures["first"] = fmt.Sprintf("Find out why the claim is not bound. Its storage class is %s.", cmp.Or(claim.Class, "not set, and the cluster has no default"))
 		figures["firstAction"] = fmt.Sprintf("kubectl -n %s describe pvc %s", p.job.Namespace, claim.Name)
 		break
 	}
 	return lines
 }
 
-// roomFigures set what a pod asks for beside what the machines have. They tell whether no machine is large enough even
-// when it is empty.
-func (p *patient) roomFigures(pod jobPod, short [][]string, figures map[string]string) (lines []string, never bool) {
+// roomFigures compares the requests of a pod with the nodes, and returns whether no node is large enough even when it
+// is empty.
+func (p *input) roomFigures(pod jobPod, short [][]string, figures map[string]string) (lines []string, never bool) {
 	var want, have []string
 	figures["secondAction"] = fieldText(p.job.Fields.WorkerCount, "number of workers")
 	for _, s := range short {
 		name := corev1.ResourceName(s[2])
-		ask := mpi.Requests(p.template(pod.role))[name]
+		ask := podspec.Requests(p.template(pod.role))[name]
 		want = append(want, amount(name, ask)+" "+thing(name))
 		if len(p.evidence.Nodes) == 0 {
-			have = append(have, fmt.Sprintf("not enough %s is free on %s of the machines", strings.TrimPrefix(strings.TrimSuffix(thing(name), "s"), "of "), s[1]))
+			have = append(have, fmt.Sprintf("insufficient %s on %s nodes", strings.TrimPrefix(strings.TrimSuffix(thing(name), "s"), "of "), s[1]))
 			continue
 		}
 		room := p.room(name, ask)
 		if room.with == 0 {
-			have = append(have, fmt.Sprintf("no machine that can be used has any %s", strings.TrimPrefix(thing(name), "of ")))
+			have = append(have, fmt.Sprintf("no usable node has any %s", strings.TrimPrefix(thing(name), "of ")))
 			never = true
-			figures["first"] = fmt.Sprintf("Do not ask for it, or run the job on a cluster that has it: no machine here has any %s, so waiting does not help.", strings.TrimPrefix(thing(name), "of "))
-			figures["second"] = "If there should be such machines, ask whoever runs the cluster: they may be off, or the driver's device plugin, which counts what they have, does not run."
+			figures["first"] = fmt.Sprintf("Remove the request, or use another cluster: no node here has any %s, so waiting does not help.", strings.TrimPrefix(thing(name), "of "))
+			figures["second"] = "If such nodes should exist, ask the cluster administrator: they may be down, or the device plugin is not running."
 			figures["secondAction"] = "kubectl get nodes"
 			continue
 		}
-		have = append(have, fmt.Sprintf("the most that is free on one machine is %s (%s)", amount(name, room.free), room.freest))
-		lines = append(lines, fmt.Sprintf("%s: %d of %d machines have %s free; the largest machine has %s in all (%s).", name, room.enough, room.with, amount(name, ask), amount(name, room.total), room.largest))
+		have = append(have, fmt.Sprintf("at most %s %s free on one node (%s)", amount(name, room.free), thing(name), room.freest))
+		lines = append(lines, fmt.Sprintf("%s: %d of %d nodes have %s free; the largest node has %s (%s).", name, room.enough, room.with, amount(name, ask), amount(name, room.total), room.largest))
 		if room.total.Cmp(ask) < 0 {
 			never = true
-			figures["first"] = fmt.Sprintf("Ask for at most %s %s in each pod: no machine is larger, so waiting does not help.", amount(name, room.total), thing(name))
-			figures["second"] = "Or spread the same ranks (processes of the program) over more workers, each with fewer slots and a smaller share."
+			figures["first"] = fmt.Sprintf("Request at most %s %s per pod: no node is larger, so waiting does not help.", amount(name, room.total), thing(name))
+			figures["second"] = "Or use more workers with fewer slots and fewer resources each."
 			figures["secondAction"] = fieldText(p.job.Fields.Slots, "slots of a worker")
 		}
 	}
@@ -174,7 +147,7 @@ type room struct {
 	freest, largest string
 }
 
-func (p *patient) room(name corev1.ResourceName, ask resource.Quantity) room {
+func (p *input) room(name corev1.ResourceName, ask resource.Quantity) room {
 	var r room
 	for _, node := range p.evidence.Nodes {
 		free, total := node.Free[name], node.Allocatable[name]
@@ -198,24 +171,24 @@ func (p *patient) room(name corev1.ResourceName, ask resource.Quantity) room {
 func matchFigures(message string, figures map[string]string) {
 	var why []string
 	if strings.Contains(message, "node affinity/selector") {
-		why = append(why, "none has the labels that the pod asks for (nodeSelector or affinity)")
+		why = append(why, "no node has the labels that the pod requires (nodeSelector or affinity)")
 	}
 	if strings.Contains(message, "untolerated taint") {
-		why = append(why, "machines are kept for other work (taints that the pod does not tolerate)")
-		figures["first"] = "If the job may use such machines, add a toleration for the taint named in the scheduler's message."
+		why = append(why, "nodes have taints that the pod does not tolerate")
+		figures["first"] = "If the job may use these nodes, add a toleration for the taint in the scheduler's message."
 	}
 	if strings.Contains(message, "volume node affinity") {
-		why = append(why, "the pod's volume is in another zone or on another machine")
+		why = append(why, "the pod's volume is in another zone or on another node")
 	}
 	if strings.Contains(message, "were unschedulable") {
-		why = append(why, "machines are closed for new pods (cordoned)")
+		why = append(why, "nodes are cordoned")
 	}
 	if anyIn(message, "anti-affinity", "pod affinity", "topology spread") {
-		why = append(why, "the pod's rules about its neighbours cannot be met (affinity or topology spread)")
+		why = append(why, "the pod's affinity or topology spread constraints cannot be satisfied")
 	}
 	figures["why"] = strings.Join(why, "; ")
 	if len(why) == 0 {
-		figures["why"] = "none fits"
+		figures["why"] = "no reason given"
 	}
 }
 

@@ -10,77 +10,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 )
-
-var startupTexts = map[mpi.Code]text{
-	mpi.CodeImageName: {
-		summary:  "{who} cannot start: {imageNow} is no valid name of an image.",
-		remedies: []Remedy{{Text: "Correct the name: registry/folder/name:tag, in lower case.", Action: "{field}.spec.containers[0].image"}},
-	},
-	mpi.CodeImagePull: {
-		summary: "{who} cannot start: the image {imageNow} cannot be fetched{why}.",
-		remedies: []Remedy{
-			{Text: "{first}", Action: "{firstAction}"},
-			{Text: "{second}", Action: "{secondAction}"},
-		},
-	},
-	mpi.CodeMissingReference: {
-		summary: "{who} cannot start: the pod refers to {missing|a Secret or ConfigMap} that is not in the namespace {namespace}.",
-		remedies: []Remedy{
-			{Text: "Create it, with that very name; the pods then start by themselves.", Action: "kubectl -n {namespace} get secrets,configmaps"},
-			{Text: "Or correct the name in the job.", Action: "{reference}"},
-		},
-	},
-	mpi.CodeContainerCreate: {
-		summary: "{who} cannot start: the container cannot be created: {message}",
-		remedies: []Remedy{
-			{Text: "{first|Correct what the message names: the command, a mount or the user of the container.}", Action: "{field}.spec.containers[0]"},
-			{Text: "See all that Kubernetes says of the pod.", Action: "kubectl -n {namespace} describe pod {pod}"},
-		},
-	},
-	mpi.CodeMountFailed: {
-		summary: "{who} cannot start: a volume cannot be attached: {message}",
-		remedies: []Remedy{
-			{Text: "{first|Look at the volume named in the message, and at its claim.}", Action: "kubectl -n {namespace} describe pod {pod}"},
-			{Text: "Pods on several machines can share a volume only if it can be written from many (access mode ReadWriteMany).", Action: "kubectl -n {namespace} get pvc"},
-		},
-	},
-	mpi.CodeClaimPending: {
-		summary: "{who} cannot start: {claimText|the pod's storage is not there yet}.",
-		remedies: []Remedy{
-			{Text: "{first|Look why the claim gets no volume.}", Action: "{firstAction}"},
-			{Text: "Or name another claim in the job.", Action: "{field}.spec.volumes"},
-		},
-	},
-	mpi.CodeCrashLoop: {
-		summary: "{who} does not stay up: its container {container} ended with code {code} and was started {times} times.",
-		remedies: []Remedy{
-			{Text: "Read what it said before it ended.", Action: "kubectl -n {namespace} logs {pod} --previous"},
-			{Text: "A worker has to stay up and wait: give it no command of its own, and the agent does that.", Action: "{field}.spec.containers[0].command"},
-		},
-	},
-	mpi.CodeSidecar: {
-		summary: "The launcher's program has ended, but its pod goes on because of another container in it: {container}. The job ends only when that has ended too.",
-		remedies: []Remedy{
-			{Text: "Keep the container off the job's pods.", Action: "{sidecarAction|Take it out of the pod's template}"},
-			{Text: "Or make it a sidecar that Kubernetes ends by itself: an init container that is always restarted.", Action: "initContainers[].restartPolicy: Always"},
-		},
-	},
-	mpi.CodeServiceMesh: {
-		summary: "A service mesh (Istio) stands between the job's pods, and does not pass MPI's own connections on.",
-		remedies: []Remedy{
-			{Text: "Keep the mesh off the job's pods.", Action: "{field}.metadata.labels: {sidecar.istio.io/inject: \"false\"}"},
-		},
-	},
-	mpi.CodeClockSkew: {
-		summary: "The machines' clocks differ: a certificate or token is taken for not valid yet, or for expired.",
-		remedies: []Remedy{
-			{Text: "Tell whoever runs the cluster: the clock of the node has to be set (NTP).", Action: "kubectl get nodes"},
-			{Text: "If all clocks are right, a certificate that the program uses has really expired; renew it."},
-		},
-	},
-}
 
 // group gathers the pods that share a trouble.
 type group struct {
@@ -91,7 +25,7 @@ type group struct {
 
 // waiting gathers pods whose container waits for one of some reasons (k8s.io/kubernetes/pkg/kubelet/images/types.go,
 // kuberuntime/kuberuntime_container.go); nil where there are none.
-func (p *patient) waiting(reasons ...string) *group {
+func (p *input) waiting(reasons ...string) *group {
 	var g *group
 	for _, pod := range p.pods {
 		if pod.DeletionTimestamp != nil || !pod.latest {
@@ -119,7 +53,7 @@ func containersOf(p jobPod) []corev1.ContainerStatus {
 // steady cuts what the kubelet adds while it waits to try again, so that a finding stays the same.
 func steady(message string) string {
 	if strings.HasPrefix(message, "back-off ") {
-		return "it is started again, ever less often"
+		return "restarted with increasing delay"
 	}
 	if strings.HasPrefix(message, "Back-off pulling image") {
 		if _, rest, found := strings.Cut(message, `": `); found {
@@ -129,11 +63,11 @@ func steady(message string) string {
 	return message
 }
 
-// images tells why an image is not there.
-func images(p *patient) []Finding {
+// images reports why an image cannot be pulled.
+func images(p *input) []Finding {
 	var found []Finding
 	if g := p.waiting("InvalidImageName"); g != nil {
-		f := p.find(mpi.CodeImageName, Error, g.pods, map[string]string{"imageNow": p.imageOf(g)})
+		f := p.find(codes.InvalidImageName, g.pods, map[string]string{"imageNow": p.imageOf(g)})
 		f.Evidence = g.lines
 		found = append(found, f)
 	}
@@ -143,12 +77,12 @@ func images(p *patient) []Finding {
 	}
 	figures := p.pullFigures(g.pods[0].role, g.lines[0])
 	figures["imageNow"] = p.imageOf(g)
-	f := p.find(mpi.CodeImagePull, Error, g.pods, figures)
+	f := p.find(codes.ImagePullFailed, g.pods, figures)
 	f.Evidence = g.lines
 	return append(found, f)
 }
 
-func (p *patient) imageOf(g *group) string {
+func (p *input) imageOf(g *group) string {
 	if g.status.Image != "" {
 		return fmt.Sprintf("%q", g.status.Image)
 	}
@@ -156,29 +90,33 @@ func (p *patient) imageOf(g *group) string {
 }
 
 // pullFigures tell from a registry's answer what is to be done.
-func (p *patient) pullFigures(role mpi.Role, message string) map[string]string {
+func (p *input) pullFigures(role mpi.Role, message string) map[string]string {
 	const login = "kubectl -n %s create secret docker-registry NAME --docker-server=REGISTRY --docker-username=USER --docker-password=TOKEN"
 	figures := map[string]string{
-		"first": "Check the image's name and tag letter by letter.", "firstAction": p.field(role) + ".spec.containers[0].image",
-		"second": "If the registry wants a login, give the namespace a pull secret and name it in the pod's template.", "secondAction": "imagePullSecrets: [{name: NAME}]",
+		"first": "Check the image name and tag.", "firstAction": p.field(role) + ".spec.containers[0].image",
+		"second": "If the registry requires authentication, create a pull secret and reference it in the pod template.", "secondAction": "imagePullSecrets: [{name: NAME}]",
 	}
 	lowered := strings.ToLower(message)
 	switch {
 	case anyIn(lowered, "unauthorized", "authentication required", "401", "no basic auth", "denied", "403 forbidden"):
-		figures["why"] = ": the registry wants a login, or there is no such image"
-		figures["first"], figures["firstAction"] = "Give the namespace a pull secret for the registry, and name it in the pods' templates.", fmt.Sprintf(login, p.job.Namespace)
-		figures["second"], figures["secondAction"] = "Check the image's name: many registries answer like this for an image that they do not have.", "imagePullSecrets: [{name: NAME}]"
+		figures["why"] = ": authentication required, or no such image"
+		figures["first"], figures["firstAction"] = "Create a pull secret for the registry, and reference it in the pod templates.", fmt.Sprintf(login, p.job.Namespace)
+		figures["second"], figures["secondAction"] = "Check the image name: many registries respond like this for an image that does not exist.", "imagePullSecrets: [{name: NAME}]"
+	case strings.Contains(lowered, "pull policy of never"):
+		figures["why"] = ": it is not on the node, and its imagePullPolicy is Never"
+		figures["first"], figures["firstAction"] = "Set imagePullPolicy to IfNotPresent, so that nodes pull the image.", p.field(role)+".spec.containers[0].imagePullPolicy: IfNotPresent"
+		figures["second"], figures["secondAction"] = "Or check the image name and tag.", p.field(role)+".spec.containers[0].image"
 	case anyIn(lowered, "not found", "manifest unknown", "404", "not present with pull policy"):
-		figures["why"] = ": the registry has no image of that name and tag"
+		figures["why"] = ": no image with this name and tag in the registry"
 	case anyIn(lowered, "no such host", "i/o timeout", "connection refused", "dial tcp", "no route to host", "tls handshake", "registryunavailable"):
-		figures["why"] = ": the registry cannot be reached from the machine"
-		figures["first"] = "Check the registry's part of the name; then ask whoever runs the cluster whether machines may reach it (proxy, mirror)."
+		figures["why"] = ": the registry is not reachable from the node"
+		figures["first"] = "Check the registry's host name, and ask the cluster administrator whether nodes can reach it (proxy, mirror)."
 	case anyIn(lowered, "toomanyrequests", "rate limit"):
-		figures["why"] = ": the registry has had too many requests for now"
-		figures["first"], figures["firstAction"] = "Wait, or pull with a login of your own: name a pull secret in the pods' templates.", "imagePullSecrets: [{name: NAME}]"
+		figures["why"] = ": the registry's rate limit is exceeded"
+		figures["first"], figures["firstAction"] = "Wait, or authenticate: reference a pull secret in the pod templates.", "imagePullSecrets: [{name: NAME}]"
 	case anyIn(lowered, "no match for platform", "exec format"):
-		figures["why"] = ": there is none for this machine's processor"
-		figures["first"] = "Build the image for the processor of the cluster's machines, or choose machines that it is for."
+		figures["why"] = ": no variant for the node's CPU architecture"
+		figures["first"] = "Build the image for the nodes' CPU architecture, or select suitable nodes."
 	}
 	return figures
 }
@@ -194,7 +132,7 @@ func anyIn(text string, words ...string) bool {
 
 var missingObject = regexp.MustCompile(`(?:(secret|configmap) "([^"]+)" not found|couldn't find key (\S+) in (Secret|ConfigMap) (\S+))`)
 
-// missing names the Secret or ConfigMap that a message says is not there; empty if it says no such thing.
+// missing returns the Secret or ConfigMap that does not exist according to a message, or "".
 func missing(message string) string {
 	m := missingObject.FindStringSubmatch(message)
 	switch {
@@ -205,70 +143,78 @@ func missing(message string) string {
 		if m[1] == "configmap" {
 			kind = "ConfigMap"
 		}
-		return fmt.Sprintf("a %s %q", kind, m[2])
+		return fmt.Sprintf("%s %q", kind, m[2])
 	}
 	_, name, _ := strings.Cut(m[5], "/")
 	if name == "" {
 		name = m[5]
 	}
-	return fmt.Sprintf("a key %q of %s %q", m[3], m[4], name)
+	return fmt.Sprintf("key %q of %s %q", m[3], m[4], name)
 }
 
-// containers tells why containers cannot be created.
-func containers(p *patient) []Finding {
+// containers reports why containers cannot be created.
+func containers(p *input) []Finding {
 	g := p.waiting("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "PreCreateHookError", "PostStartHookError")
 	if g == nil {
 		return nil
 	}
 	message := g.status.State.Waiting.Message
-	code, figures := mpi.CodeContainerCreate, map[string]string{"message": sentence(message)}
+	code, figures := codes.ContainerCreateFailed, map[string]string{"message": sentence(message)}
 	switch absent := missing(message); {
 	case absent != "":
-		code, figures["missing"] = mpi.CodeMissingReference, absent
-		if slices.ContainsFunc(p.job.Connections, func(name string) bool { return absent == fmt.Sprintf("a Secret %q", name) }) {
-			figures["missing"] = strings.Replace(absent, "a Secret", "the data connection", 1)
+		code, figures["missing"] = codes.MissingReference, absent
+		if slices.ContainsFunc(p.job.Connections, func(name string) bool { return absent == fmt.Sprintf("Secret %q", name) }) {
+			figures["missing"] = strings.Replace(absent, "Secret", "data connection", 1)
 			figures["reference"] = mpi.ConnectionsPath.String()
 		}
 	case strings.Contains(message, "executable file not found"), strings.Contains(message, "no such file or directory"):
-		code = mpi.CodeProgramMissing
+		code = codes.ProgramMissing
 		if program := execOf.FindStringSubmatch(message); program != nil {
 			figures["program"], figures["where"] = program[1], "the "+string(g.pods[0].role)
 		}
 	case strings.Contains(message, "runAsNonRoot"):
-		figures["first"] = "The image runs as root and the pod may not: name another user in the pod's template, or build the image with one."
+		figures["first"] = "The image runs as root, which the pod must not. Set another user in the pod template or in the image."
 	}
-	f := p.find(code, Error, g.pods, figures)
-	f.Evidence = g.lines
+	f := p.find(code, g.pods, figures)
+	f.Severity, f.Evidence = v1alpha1.SeverityError, g.lines
 	return []Finding{f}
 }
 
-// volumes tells why volumes are not there, from events: the pod itself only says that its container is being created.
-func volumes(p *patient) []Finding {
+// volumes reports why volumes cannot be mounted, from events: the pod's status only shows that its container is being
+// created.
+func volumes(p *input) []Finding {
 	var found []Finding
-	for _, event := range p.events("Pod", func(e mpi.Event) bool {
+	for _, event := range p.events("Pod", func(e jobstate.Event) bool {
 		return e.Reason == "FailedMount" || e.Reason == "FailedAttachVolume" || e.Reason == "FailedMapVolume"
 	}) {
 		pod := p.startingPod(event.Name)
 		if pod == nil || pod.Spec.NodeName == "" || hasVolumes(*pod) || anyIn(event.Message, passing...) {
 			continue
 		}
-		code, figures := mpi.CodeMountFailed, map[string]string{"message": sentence(event.Message)}
+		entry, figures := codes.Lookup(codes.MountFailed), map[string]string{"message": sentence(event.Message)}
 		switch absent := missing(event.Message); {
 		case absent != "":
-			code, figures["missing"] = mpi.CodeMissingReference, absent
+			entry, figures["missing"] = codes.Lookup(codes.MissingReference), absent
 		case strings.Contains(event.Message, "Multi-Attach"):
-			figures["message"] = "the volume can be used on one machine at a time, and another one uses it."
-			figures["first"] = "Use a claim with access mode ReadWriteMany, or keep all pods on one machine."
+			figures["message"] = "it can be used on one node at a time, and another node uses it."
+			figures["first"] = "Use a claim with access mode ReadWriteMany, or keep all pods on one node."
+		case strings.Contains(event.Message, hostPathCheck):
+			_, path, _ := strings.Cut(event.Message, hostPathCheck)
+			figures["message"] = strings.TrimSuffix(strings.TrimSpace(path), ".")
+			entry = codes.HostPathMissing
 		}
-		f := p.find(code, p.severity(), []jobPod{*pod}, figures)
+		f := p.findAs(entry, []jobPod{*pod}, figures)
 		f.Evidence = append([]string{saying(event)}, p.claims(nil)...)
 		found = append(found, f)
 	}
 	return found
 }
 
-// unstartable tells of containers whose command the container runtime could not start.
-func unstartable(p *patient) []Finding {
+// hostPathCheck begins the kubelet's message about a hostPath that does not exist or is of another type.
+const hostPathCheck = "hostPath type check failed:"
+
+// unstartable reports containers whose command the container runtime could not start.
+func unstartable(p *input) []Finding {
 	var pods []jobPod
 	for _, pod := range p.pods {
 		if end := pod.end(); end != nil && (end.Reason == startError || end.Reason == "ContainerCannotRun") {
@@ -286,10 +232,10 @@ func unstartable(p *patient) []Finding {
 // startError is the kubelet's reason for a container that did not start.
 const startError = "StartError"
 
-// passing are what the kubelet says of volumes of a pod that it has just seen for the first time; it tries again.
+// passing are messages of the kubelet about volumes of new pods; it retries.
 var passing = []string{"failed to sync secret cache", "failed to sync configmap cache", "no relationship found between node"}
 
-// hasVolumes tells whether a pod that starts has got its volumes: a container of it has got beyond them.
+// hasVolumes reports whether a pod that starts has got its volumes: a container of it has got beyond them.
 func hasVolumes(pod jobPod) bool {
 	return slices.ContainsFunc(containersOf(pod), func(c corev1.ContainerStatus) bool {
 		return c.State.Running != nil || c.State.Terminated != nil ||
@@ -298,44 +244,52 @@ func hasVolumes(pod jobPod) bool {
 }
 
 // claims say how the job's volume claims are; which picks some.
-func (p *patient) claims(which func(mpi.Claim) bool) []string {
+func (p *input) claims(which func(jobstate.Claim) bool) []string {
 	var lines []string
 	for _, claim := range p.evidence.Claims {
 		switch {
 		case which != nil && !which(claim):
 		case claim.Missing:
-			lines = append(lines, fmt.Sprintf("There is no claim %s in namespace %s.", claim.Name, p.job.Namespace))
+			lines = append(lines, fmt.Sprintf("PersistentVolumeClaim %s does not exist in namespace %s.", claim.Name, p.job.Namespace))
 		default:
 			class := claim.Class
 			if class == "" {
 				class = "none"
 			}
-			lines = append(lines, fmt.Sprintf("Claim %s is %s; storage class %s, access modes %v.", claim.Name, claim.Phase, class, claim.AccessModes))
+			lines = append(lines, fmt.Sprintf("PersistentVolumeClaim %s is %s; storage class %s, access modes %v.", claim.Name, claim.Phase, class, claim.AccessModes))
 		}
 	}
 	return lines
 }
 
-// crashes tells which workers are started again and again. A launcher's program is the user's own: how it ended says
-// more.
-func crashes(p *patient) []Finding {
+// crashes reports workers in a crash loop. For a launcher, how its program ended is a better cause.
+func crashes(p *input) []Finding {
 	g := p.waiting("CrashLoopBackOff")
 	if g == nil || g.pods[0].role == mpi.RoleLauncher {
 		return nil
 	}
-	figures := map[string]string{"container": g.status.Name, "times": fmt.Sprint(g.status.RestartCount + 1), "code": "an unknown number"}
+	figures := map[string]string{"container": g.status.Name, "times": fmt.Sprint(g.status.RestartCount + 1), "code": "unknown"}
 	var code *int32
 	if last := g.status.LastTerminationState.Terminated; last != nil {
 		figures["code"], code = fmt.Sprint(last.ExitCode), &last.ExitCode
 	}
-	f := p.find(mpi.CodeCrashLoop, Error, g.pods, figures)
+	entry := codes.Lookup(codes.CrashLoop)
+	if isInit(g.pods[0], g.status.Name) {
+		entry = codes.InitContainerCrashes
+	}
+	f := p.findAs(entry, g.pods, figures)
 	f.ExitCode = code
 	f.Evidence = append(g.lines, lastLines(g.pods[0])...)
 	return []Finding{f}
 }
 
-// sidecars tells of containers that keep a launcher's pod up after its program has ended.
-func sidecars(p *patient) []Finding {
+// isInit reports whether a container of a pod is an init container.
+func isInit(pod jobPod, container string) bool {
+	return slices.ContainsFunc(pod.Status.InitContainerStatuses, func(c corev1.ContainerStatus) bool { return c.Name == container })
+}
+
+// sidecars reports containers that keep a launcher's pod running after its program has ended.
+func sidecars(p *input) []Finding {
 	launcher := p.launcher()
 	spec := p.template(mpi.RoleLauncher)
 	if launcher == nil || p.failed() || launcher.Status.Phase != corev1.PodRunning || len(spec.Containers) == 0 {
@@ -359,14 +313,14 @@ func sidecars(p *patient) []Finding {
 	if slices.Contains(running, "istio-proxy") {
 		figures["sidecarAction"] = p.field(mpi.RoleLauncher) + `.metadata.labels: {sidecar.istio.io/inject: "false"}`
 	}
-	f := p.find(mpi.CodeSidecar, Warning, []jobPod{*launcher}, figures)
-	f.Evidence = []string{fmt.Sprintf("Container %s ended with code %d at %s; %s still runs.", spec.Containers[0].Name, main.ExitCode, clock(main.FinishedAt.Time), figures["container"])}
+	f := p.find(codes.SidecarRunning, []jobPod{*launcher}, figures)
+	f.Evidence = []string{fmt.Sprintf("Container %s ended with exit code %d at %s; %s is still running.", spec.Containers[0].Name, main.ExitCode, clock(main.FinishedAt.Time), figures["container"])}
 	f.ExitCode = &main.ExitCode
 	return []Finding{f}
 }
 
-// clocks tells of a node whose clock is ahead: what happened there is later than now.
-func clocks(p *patient) []Finding {
+// clocks reports a node whose clock is ahead: what happened there is in the future.
+func clocks(p *input) []Finding {
 	const tolerated = 2 * time.Minute
 	for _, pod := range p.pods {
 		for _, c := range containersOf(pod) {
@@ -375,8 +329,9 @@ func clocks(p *patient) []Finding {
 				started = c.State.Running.StartedAt.Time
 			}
 			if ahead := started.Sub(p.seen.Now); !started.IsZero() && ahead > tolerated {
-				f := p.find(mpi.CodeClockSkew, Warning, []jobPod{pod}, nil)
-				f.Evidence = []string{fmt.Sprintf("Container %s of %s on node %s says that it started at %s, which is yet to come.", c.Name, pod.Name, pod.Spec.NodeName, clock(started))}
+				f := p.find(codes.ClockSkew, []jobPod{pod}, nil)
+				f.Severity = v1alpha1.SeverityWarning
+				f.Evidence = []string{fmt.Sprintf("Container %s of %s on node %s reports a start time in the future: %s.", c.Name, pod.Name, pod.Spec.NodeName, clock(started))}
 				return []Finding{f}
 			}
 		}
@@ -386,7 +341,7 @@ func clocks(p *patient) []Finding {
 
 func clock(at time.Time) string { return at.UTC().Format("15:04:05 on 2 January 2006") + " UTC" }
 
-// banner begins what an MPI launcher says by itself when a rank has ended: Open MPI, then MPICH and Intel MPI.
+// banner matches the first line of what MPI launchers print when a rank has ended: Open MPI, then MPICH and Intel MPI.
 var banner = regexp.MustCompile(`^\s*(-{20,}|={20,}|Primary job +terminated|(mpirun|prterun) detected|=\s+BAD TERMINATION)`)
 
 // lastLines are the last few lines of a pod's log that say something: those of the program, where MPI's own follow them.

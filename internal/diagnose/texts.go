@@ -10,51 +10,38 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// text is what is said of a code. Figures in braces are filled in; after a bar stands what is said without them.
-type text struct {
-	summary  string
-	remedies []Remedy
+// find returns the finding of a code about pods, with values filled into its texts.
+func (p *input) find(code codes.Code, pods []jobPod, more map[string]string) Finding {
+	return p.findAs(codes.Lookup(code), pods, more)
 }
 
-// texts are those of all topics.
-var texts = []map[mpi.Code]text{refusalTexts, disruptionTexts, memoryTexts, startupTexts, schedulingTexts, connectTexts, networkTexts, exitTexts, stallTexts, queueTexts, gangTexts, quotaTexts, rdmaTexts}
-
-func textOf(code mpi.Code) text {
-	for _, topic := range texts {
-		if t, found := topic[code]; found {
-			return t
+// findAs is find for a definition other than the code's own.
+func (p *input) findAs(entry codes.Entry, pods []jobPod, more map[string]string) Finding {
+	values := p.figures(pods)
+	maps.Copy(values, more)
+	f := Finding{Code: entry.Code, Severity: p.severityOf(entry), Summary: codes.Fill(entry.Summary, values), Affected: names(pods)}
+	sameImage := p.job.Workers.Count > 0 && image(p.template(mpi.RoleWorker)) == image(p.template(mpi.RoleLauncher))
+	for _, r := range entry.Remedies {
+		if r.Action == codes.BothImages && sameImage {
+			continue
 		}
-	}
-	return text{summary: "Something is wrong: " + string(code) + "."}
-}
-
-// find makes a finding of a code about pods, from the code's text and some figures.
-func (p *patient) find(code mpi.Code, severity Severity, pods []jobPod, more map[string]string) Finding {
-	return p.findAs(textOf(code), code, severity, pods, more)
-}
-
-// findAs is find with a text of its own.
-func (p *patient) findAs(said text, code mpi.Code, severity Severity, pods []jobPod, more map[string]string) Finding {
-	figures := p.figures(pods)
-	maps.Copy(figures, more)
-	f := Finding{Code: code, Severity: severity, Summary: fill(said.summary, figures), Affected: names(pods)}
-	for _, r := range said.remedies {
-		f.Remedies = append(f.Remedies, Remedy{Text: fill(r.Text, figures), Action: fill(r.Action, figures)})
+		f.Remedies = append(f.Remedies, codes.FillRemedy(r, values))
 	}
 	if len(pods) > 0 {
 		f.Pod = pods[0].Name
 	}
-	if rank, err := strconv.ParseInt(figures["rank"], 10, 32); err == nil {
+	if rank, err := strconv.ParseInt(values["rank"], 10, 32); err == nil {
 		f.Rank = new(int32(rank))
 	}
 	return f
 }
 
 // figures are those that every text may use.
-func (p *patient) figures(pods []jobPod) map[string]string {
+func (p *input) figures(pods []jobPod) map[string]string {
 	role, name := mpi.RoleWorker, ""
 	if len(pods) > 0 {
 		role, name = pods[0].role, pods[0].Name
@@ -68,7 +55,7 @@ func (p *patient) figures(pods []jobPod) map[string]string {
 	}
 	figures := map[string]string{
 		"logPod": log, "worker": p.firstWorker(), "hostPod": p.firstWorker(), "selector": p.selector(), "launcherPods": p.launcherPods(), "kindLower": strings.ToLower(p.job.Kind),
-		"workerTemplate": p.field(mpi.RoleWorker), "slotsField": fieldText(p.job.Fields.Slots, "slots of a worker"), "workersField": fieldText(p.job.Fields.WorkerCount, "number of workers"),
+		"workerTemplate": p.field(mpi.RoleWorker), "launcherTemplate": p.field(mpi.RoleLauncher), "slotsField": fieldText(p.job.Fields.Slots, "slots of a worker"), "workersField": fieldText(p.job.Fields.WorkerCount, "number of workers"),
 		"deadlineField": fieldText(p.job.Fields.Deadline, "activeDeadlineSeconds"),
 		"namespace":     p.job.Namespace, "job": p.job.Name, "kind": p.job.Kind, "service": p.job.ServiceName(), "report": p.job.ReportName(), "secret": p.job.SecretName(),
 		"pod": name, "role": string(role), "field": p.field(role), "reference": p.field(role) + ".spec", "who": "A pod", "image": image(p.template(role)), "launcherImage": image(p.template(mpi.RoleLauncher)),
@@ -94,7 +81,7 @@ func fieldText(at *field.Path, otherwise string) string {
 }
 
 // firstWorker is a worker's pod to look into.
-func (p *patient) firstWorker() string {
+func (p *input) firstWorker() string {
 	for _, pod := range p.pods {
 		if pod.role == mpi.RoleWorker {
 			return pod.Name
@@ -104,7 +91,7 @@ func (p *patient) firstWorker() string {
 }
 
 // selector picks the job's pods. Those of TrainJobs are JobSet's.
-func (p *patient) selector() string {
+func (p *input) selector() string {
 	if p.job.Kind == "TrainJob" {
 		return "jobset.sigs.k8s.io/jobset-name=" + p.job.Name
 	}
@@ -112,7 +99,7 @@ func (p *patient) selector() string {
 }
 
 // launcherPods picks the launcher's among them, as arguments of kubectl.
-func (p *patient) launcherPods() string {
+func (p *input) launcherPods() string {
 	if p.job.Kind == "TrainJob" {
 		return "-l " + p.selector() + ",jobset.sigs.k8s.io/replicatedjob-name=launcher"
 	}

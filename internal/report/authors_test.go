@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
 	"opendatahub.io/mpijob/internal/report"
@@ -30,23 +31,23 @@ func (h *history) said(events ...string) []string {
 func TestTimelineSaysWhoDidIt(t *testing.T) {
 	h := &history{t: t, job: job(1)}
 	h.job.Generation, h.job.Authors.Creator = 1, "ada"
-	h.pass(0, pods(h.job, corev1.PodRunning, 0), mpi.Evidence{})
-	h.job.Generation, h.job.Authors.Suspend = 2, mpi.Act{Generation: 2, User: "bob"}
+	h.pass(0, pods(h.job, corev1.PodRunning, 0), jobstate.Evidence{})
+	h.job.Generation, h.job.Authors.Suspend = 2, mpi.Change{Generation: 2, User: "bob"}
 	h.job.Lifecycle.Suspended = true
-	h.pass(time.Minute, mpi.Observed{}, mpi.Evidence{})
-	h.job.Generation, h.job.Authors.Change = 3, mpi.Act{Generation: 3, User: "carol"}
-	h.pass(2*time.Minute, mpi.Observed{}, mpi.Evidence{})
-	h.pass(3*time.Minute, mpi.Observed{}, mpi.Evidence{})
-	h.job.Generation, h.job.Authors.Suspend = 4, mpi.Act{Generation: 4, User: "ada"}
+	h.pass(time.Minute, jobstate.Observed{}, jobstate.Evidence{})
+	h.job.Generation, h.job.Authors.Change = 3, mpi.Change{Generation: 3, User: "carol"}
+	h.pass(2*time.Minute, jobstate.Observed{}, jobstate.Evidence{})
+	h.pass(3*time.Minute, jobstate.Observed{}, jobstate.Evidence{})
+	h.job.Generation, h.job.Authors.Suspend = 4, mpi.Change{Generation: 4, User: "ada"}
 	h.job.Lifecycle.Suspended = false
-	h.pass(4*time.Minute, mpi.Observed{}, mpi.Evidence{})
+	h.pass(4*time.Minute, jobstate.Observed{}, jobstate.Evidence{})
 	// Nobody was recorded.
-	h.job.Generation, h.job.Authors.Suspend = 5, mpi.Act{}
+	h.job.Generation, h.job.Authors.Suspend = 5, mpi.Change{}
 	h.job.Lifecycle.Suspended = true
-	h.pass(5*time.Minute, mpi.Observed{}, mpi.Evidence{})
-	const suspended = "The job is suspended; its pods are removed until it is resumed."
+	h.pass(5*time.Minute, jobstate.Observed{}, jobstate.Evidence{})
+	const suspended = "Suspended. Pods are deleted until the job is resumed."
 	want := []string{
-		fmt.Sprintf("Created MPIJob %s with 1 workers. By ada.", h.job.Name), "Suspended By bob. " + suspended, "Changed By carol.", "Resumed By ada.", "Suspended " + suspended,
+		fmt.Sprintf("Created MPIJob %s with 1 worker. By ada.", h.job.Name), "Suspended By bob. " + suspended, "Changed By carol.", "Resumed By ada.", "Suspended " + suspended,
 	}
 	if diff := cmp.Diff(want, h.said("Created", "Suspended", "Changed", "Resumed")); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -55,20 +56,19 @@ func TestTimelineSaysWhoDidIt(t *testing.T) {
 
 // TestTimelineInAQueue: the queue switches a job's own field, also for whoever keeps the job out of it or lets it in again.
 func TestTimelineInAQueue(t *testing.T) {
-	kept, waits, in := mpi.QueueState{Name: "team", Object: "mpijob-1", Never: true, Stopped: true}, mpi.QueueState{Name: "team"}, mpi.QueueState{Name: "team", Admitted: true}
+	kept, waits, in := jobstate.QueueState{Name: "team", Object: "mpijob-1", Never: true, Stopped: true}, jobstate.QueueState{Name: "team"}, jobstate.QueueState{Name: "team", Admitted: true}
 	h := &history{t: t, job: job(1)}
-	h.job.Queue, h.job.Generation, h.job.Authors.Suspend = "team", 2, mpi.Act{Generation: 2, User: "kueue"}
+	h.job.Queue, h.job.Generation, h.job.Authors.Suspend = "team", 2, mpi.Change{Generation: 2, User: "kueue"}
 	h.job.Lifecycle.Suspended = true
-	h.pass(0, mpi.Observed{Queue: &kept}, mpi.Evidence{})
-	h.pass(time.Minute, mpi.Observed{Queue: &waits}, mpi.Evidence{})
+	h.pass(0, jobstate.Observed{Queue: &kept}, jobstate.Evidence{})
+	h.pass(time.Minute, jobstate.Observed{Queue: &waits}, jobstate.Evidence{})
 	h.job.Lifecycle.Suspended = false
 	running := pods(h.job, corev1.PodRunning, 0)
 	running.Queue = &in
-	h.pass(2*time.Minute, running, mpi.Evidence{})
+	h.pass(2*time.Minute, running, jobstate.Evidence{})
 	want := []string{
-		"Suspended The job is suspended: a user keeps it out of the queue team (spec.active of its Workload mpijob-1 is false). " +
-			"Its pods are removed. kubectl odh mpijob resume " + h.job.Name + " lets it wait there again.",
-		"Resumed", "Queued Waiting in the queue team.",
+		"Suspended Suspended: a user deactivated Workload mpijob-1. To wait in queue team again, run kubectl odh mpijob resume " + h.job.Name + ".",
+		"Resumed", "Queued Waiting in queue team.",
 	}
 	if diff := cmp.Diff(want, h.said("Suspended", "Resumed", "Queued")); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -77,7 +77,7 @@ func TestTimelineInAQueue(t *testing.T) {
 
 func TestRecordOfADeletedJobSaysWhoDeletedIt(t *testing.T) {
 	h := &history{t: t, job: job(1)}
-	last := *h.pass(0, pods(h.job, corev1.PodRunning, 0), mpi.Evidence{})
+	last := *h.pass(0, pods(h.job, corev1.PodRunning, 0), jobstate.Evidence{})
 	now := h.last.Status.StartTime.Time
 	for i, user := range []string{"eve", "eve", "bob"} {
 		next, news := report.DeletionRequested(last, user, now.Add(time.Duration(i)*time.Minute))
@@ -88,7 +88,7 @@ func TestRecordOfADeletedJobSaysWhoDeletedIt(t *testing.T) {
 	}
 	closed := report.Closed(last, now.Add(time.Hour))
 	h.last = &closed
-	const message = "The job was deleted by bob before it had ended. It was Running."
+	const message = "The job was deleted by bob before it ended (phase Running)."
 	if diff := cmp.Diff([]string{"DeletionRequested By eve.", "DeletionRequested By bob.", "JobDeleted " + message}, h.said("DeletionRequested", "JobDeleted")); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -100,7 +100,7 @@ func TestRecordOfADeletedJobSaysWhoDeletedIt(t *testing.T) {
 // TestRequestsForDeletionAreBounded: names may be long, requests many, and the record full already.
 func TestRequestsForDeletionAreBounded(t *testing.T) {
 	h := &history{t: t, job: job(2000)}
-	last := *h.pass(0, pods(h.job, corev1.PodRunning, 0), mpi.Evidence{})
+	last := *h.pass(0, pods(h.job, corev1.PodRunning, 0), jobstate.Evidence{})
 	shown, omitted := len(last.Status.Pods), last.Status.PodsOmitted
 	for i := range 200 {
 		last, _ = report.DeletionRequested(last, fmt.Sprintf("%d-%s", i, strings.Repeat("é", 5000)), mpitest.Now)

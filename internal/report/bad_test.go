@@ -13,8 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/logs"
-	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
 	"opendatahub.io/mpijob/internal/report"
 )
@@ -59,12 +59,12 @@ func TestBadInputGivesAGoodReport(t *testing.T) {
 	}
 	writes := func(text string) func(*history) {
 		return func(h *history) {
-			h.pass(0, pods(h.job, corev1.PodRunning, 0), mpi.Evidence{})
+			h.pass(0, pods(h.job, corev1.PodRunning, 0), jobstate.Evidence{})
 			seen := ended(pods(h.job, corev1.PodRunning, 0), h.job, batchv1.JobFailed, time.Minute)
 			seen.LauncherPods[0].Status.Phase = corev1.PodFailed
 			mpitest.Exited(1, "Error")(seen.LauncherPods[0])
-			lines := logs.Masker{}.Lines(logs.Tail([]byte(text), mpi.MaxLogLines))
-			evidence := mpi.Evidence{Logs: map[string]mpi.Log{seen.LauncherPods[0].Name: {Lines: lines, LastAt: mpitest.Now}}}
+			lines := logs.Masker{}.Lines(logs.Tail([]byte(text), jobstate.MaxLogLines))
+			evidence := jobstate.Evidence{Logs: map[string]jobstate.Log{seen.LauncherPods[0].Name: {Lines: lines, LastAt: mpitest.Now}}}
 			if told, found := logs.LastTraining(lines); found {
 				evidence.Training = told
 			}
@@ -74,7 +74,7 @@ func TestBadInputGivesAGoodReport(t *testing.T) {
 	tests := map[string]func(*history){
 		"no pods ever": func(h *history) {
 			for hour := range 100 {
-				h.pass(time.Duration(hour)*time.Hour, mpi.Observed{}, mpi.Evidence{})
+				h.pass(time.Duration(hour)*time.Hour, jobstate.Observed{}, jobstate.Evidence{})
 			}
 		},
 		"clock goes back and forth": func(h *history) {
@@ -83,9 +83,9 @@ func TestBadInputGivesAGoodReport(t *testing.T) {
 				if i%2 == 1 {
 					phase = corev1.PodRunning
 				}
-				h.pass(after, pods(h.job, phase, after/2), mpi.Evidence{})
+				h.pass(after, pods(h.job, phase, after/2), jobstate.Evidence{})
 			}
-			h.pass(0, ended(pods(h.job, corev1.PodRunning, time.Hour), h.job, batchv1.JobFailed, -time.Hour), mpi.Evidence{})
+			h.pass(0, ended(pods(h.job, corev1.PodRunning, time.Hour), h.job, batchv1.JobFailed, -time.Hour), jobstate.Evidence{})
 		},
 		"a line of 10 MB":         writes(strings.Repeat("x", 10<<20)),
 		"a line of 10 MB of é":    writes("a" + strings.Repeat("é", 5<<20)),
@@ -99,15 +99,15 @@ func TestBadInputGivesAGoodReport(t *testing.T) {
 		"figures that are none":   writes(`{"loss": NaN, "epoch": 1e999, "step": {"a":` + strings.Repeat("[", 1<<20) + "\nloss=" + strings.Repeat("9", 1<<20)),
 		"flood of events": func(h *history) {
 			seen := pods(h.job, corev1.PodPending, 0)
-			var events []mpi.Event
+			var events []jobstate.Event
 			for i := range 10000 {
 				pod := seen.Workers[i%len(seen.Workers)].Pod
-				events = append(events, mpi.Event{
+				events = append(events, jobstate.Event{
 					Kind: "Pod", Name: pod.Name, Warning: i%2 == 0, Reason: "FailedScheduling", Count: int32(i), Last: mpitest.Now,
 					Message: fmt.Sprintf("%d\xff\x1b[31m %s", i, strings.Repeat("no room ", 200)),
 				})
 			}
-			h.pass(10*time.Minute, seen, mpi.Evidence{Events: events})
+			h.pass(10*time.Minute, seen, jobstate.Evidence{Events: events})
 		},
 		"reasons that no one gives": func(h *history) {
 			long := strings.Repeat("\xff\x1b[31m\u009b31m\u202e\"<é", 10000)
@@ -117,7 +117,7 @@ func TestBadInputGivesAGoodReport(t *testing.T) {
 				worker.Pod.Status.Phase = []corev1.PodPhase{corev1.PodFailed, corev1.PodPending}[i%2]
 				mpitest.Waiting(long, long)(worker.Pod)
 			}
-			h.pass(0, seen, mpi.Evidence{Refusals: []mpi.Refusal{{Kind: "Pod", Name: "x", Message: long}}})
+			h.pass(0, seen, jobstate.Evidence{Refusals: []jobstate.Refusal{{Kind: "Pod", Name: "x", Message: long}}})
 		},
 	}
 	for name, play := range tests {

@@ -3,7 +3,6 @@ package report
 import (
 	"encoding/json"
 	"slices"
-	"strings"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/mpi"
@@ -16,7 +15,8 @@ const MaxSize = 256 << 10
 const (
 	maxReason  = 256
 	maxMessage = 2000
-	// maxQueueMessage is the schema's of what is said of a queue, with room for bytes that are more than one.
+	// maxQueueMessage is the schema's limit of messages about a queue, which counts characters, with room for long
+	// ones.
 	maxQueueMessage = 1000
 	maxCode         = 64
 	maxPodReason    = 64
@@ -171,14 +171,4 @@ func size(value any) int {
 		return 0
 	}
 	return len(data)
-}
-
-// cut keeps a text to so many bytes, between characters.
-func cut(text string, most int) string {
-	// What is far beyond is not worth the time.
-	text = mpi.Printable(text[:min(len(text), 4*most)])
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most-len("…")], "") + "…"
 }

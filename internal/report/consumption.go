@@ -9,6 +9,9 @@ import (
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/podspec"
+	"opendatahub.io/mpijob/internal/podstatus"
+	"opendatahub.io/mpijob/internal/times"
 )
 
 // consumption adds to what was counted before what pods have held since. A pod that has vanished since held it until
@@ -26,7 +29,7 @@ func (m maker) consumption() *v1alpha1.Consumption {
 		// The clock went back: what was counted stays.
 		return &total
 	}
-	launcher, worker := held{requests: mpi.Requests(m.job.Launcher.Template.Spec)}, held{requests: mpi.Requests(m.job.Workers.Template.Spec)}
+	launcher, worker := held{requests: podspec.Requests(m.job.Launcher.Template.Spec)}, held{requests: podspec.Requests(m.job.Workers.Template.Spec)}
 	there := map[string]bool{}
 	for _, pod := range m.seen.LauncherPods {
 		there[pod.Name] = true
@@ -60,15 +63,24 @@ type held struct {
 
 func (h held) addTo(total *v1alpha1.Consumption) {
 	const most = 16
-	total.CPUCoreSeconds += int64(h.requests.Cpu().AsApproximateFloat64()*h.seconds + 0.5)
-	total.MemoryGiBSeconds += int64(h.requests.Memory().AsApproximateFloat64()/(1<<30)*h.seconds + 0.5)
+	total.CPUCoreSeconds = plus(total.CPUCoreSeconds, h.requests.Cpu().AsApproximateFloat64()*h.seconds)
+	total.MemoryGiBSeconds = plus(total.MemoryGiBSeconds, h.requests.Memory().AsApproximateFloat64()/(1<<30)*h.seconds)
 	for _, name := range devices(h.requests) {
 		if _, known := total.GPUSeconds[name]; !known && len(total.GPUSeconds) >= most {
 			continue
 		}
 		quantity := h.requests[corev1.ResourceName(name)]
-		total.GPUSeconds[name] += int64(quantity.AsApproximateFloat64()*h.seconds + 0.5)
+		total.GPUSeconds[name] = plus(total.GPUSeconds[name], quantity.AsApproximateFloat64()*h.seconds)
 	}
+}
+
+// plus adds an amount, rounded, to a total. Totals stop growing at 2^60.
+func plus(total int64, amount float64) int64 {
+	const most = 1 << 60
+	if !(amount < most) { // or NaN
+		return most
+	}
+	return min(total+int64(max(0, amount)+0.5), most)
 }
 
 // devices are the resources that are no part of every machine, by name, such as nvidia.com/gpu.
@@ -88,15 +100,15 @@ func (m maker) ranFor(pod *corev1.Pod, since time.Time) float64 {
 	if pod.Status.StartTime == nil {
 		return 0
 	}
-	from, until := later(pod.Status.StartTime.Time, since), m.now
-	if mpi.HasEnded(pod) {
+	from, until := times.Later(pod.Status.StartTime.Time, since), m.now
+	if podstatus.HasEnded(pod) {
 		until = from
 		for _, c := range pod.Status.ContainerStatuses {
 			if c.State.Terminated != nil {
-				until = later(until, c.State.Terminated.FinishedAt.Time)
+				until = times.Later(until, c.State.Terminated.FinishedAt.Time)
 			}
 		}
 	}
-	until = earlier(m.now, until)
+	until = times.Earlier(m.now, until)
 	return max(0, until.Sub(from).Seconds())
 }

@@ -2,22 +2,29 @@ package report
 
 import (
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/phrase"
+	"opendatahub.io/mpijob/internal/podstatus"
 )
 
-// remembered is how long the loss of a pod stays a finding although the pod was replaced: what the program makes of it
-// comes a little later.
+// remembered is how long the loss of a pod stays a finding although the pod was replaced: the program fails a little
+// later.
 const remembered = 10 * time.Minute
 
-// findings are what is wrong now, and where it failed. Of a job that had finished before they stay as they were: its
-// pods and logs go, and with them what its cause was known from.
+// findings returns the findings of a record, and where its job failed. What disappeared with pods and logs stays: the
+// findings of a finished job, the loss of a pod, and the cause that ended the last attempt (see codes.Strength).
 func (m maker) findings(found []diagnose.Finding) ([]v1alpha1.Finding, *v1alpha1.Failure) {
 	if m.before.CompletionTime != nil && !better(found, m.before.Findings) {
 		failure := m.before.Failure.DeepCopy()
@@ -28,9 +35,10 @@ func (m maker) findings(found []diagnose.Finding) ([]v1alpha1.Finding, *v1alpha1
 	}
 	findings := make([]v1alpha1.Finding, 0, len(found))
 	for _, f := range found {
-		findings = append(findings, convert(f))
+		findings = append(findings, *f.DeepCopy())
 	}
-	failure := m.failure(found)
+	findings = m.keepCause(findings)
+	failure := m.failure(findings)
 	if lost := m.lost(); lost != nil && (m.outcome.Finish == nil || m.failed()) {
 		findings, failure = m.recall(*lost, findings, failure)
 	}
@@ -41,9 +49,70 @@ func (m maker) findings(found []diagnose.Finding) ([]v1alpha1.Finding, *v1alpha1
 	return findings, failure
 }
 
+// keepCause puts the cause of an attempt's end, as the record has it, before findings that explain less, or as much and
+// later. It is over once another attempt runs and nothing is wrong.
+func (m maker) keepCause(findings []v1alpha1.Finding) []v1alpha1.Finding {
+	if len(m.before.Findings) == 0 || !m.failed() && (m.outcome.Finish != nil || m.outcome.Suspended()) {
+		return findings
+	}
+	if endings := len(findings) > 0 && codes.Has(findings[0].Code, codes.EndsAttempt); !m.failed() && !endings && !m.attemptEnded() {
+		return findings
+	}
+	cause := m.before.Findings[0].DeepCopy()
+	if !codes.Has(cause.Code, codes.EndsAttempt) || cause.Severity == v1alpha1.SeverityInfo {
+		return findings
+	}
+	if i := slices.IndexFunc(findings, func(f v1alpha1.Finding) bool { return f.Code == cause.Code }); i >= 0 {
+		// Logs arrive late, and that of a run may be replaced by that of the next one.
+		if now := findings[i]; (cause.Rank == nil || now.Rank != nil) && len(now.Summary) >= len(cause.Summary) {
+			cause = now.DeepCopy()
+		}
+		findings = slices.Delete(findings, i, i+1)
+	} else if len(findings) > 0 && m.explainsMore(findings[0], *cause) {
+		return findings
+	}
+	cause.Severity = v1alpha1.SeverityError
+	findings = slices.DeleteFunc(findings, func(f v1alpha1.Finding) bool { return codes.StrengthOf(f.Code) >= codes.Ending })
+	for i := range findings {
+		if m.failed() {
+			findings[i].Severity = v1alpha1.SeverityInfo
+		}
+	}
+	return append([]v1alpha1.Finding{*cause}, findings...)
+}
+
+// explainsMore reports whether a finding explains more than the cause that is known; if both are causes, whether it is
+// that of a later attempt.
+func (m maker) explainsMore(finding, known v1alpha1.Finding) bool {
+	now, before := codes.StrengthOf(finding.Code), codes.StrengthOf(known.Code)
+	if codes.Has(finding.Code, codes.RemovesPods) && codes.Has(known.Code, codes.FollowsPodLoss) {
+		return true
+	}
+	return now < before || now == codes.Cause && before == codes.Cause && m.restartedSince(known.Code)
+}
+
+// restartedSince reports whether the launcher was started again after a finding was entered on the timeline.
+func (m maker) restartedSince(code string) bool {
+	for _, entry := range slices.Backward(m.before.Timeline) {
+		switch entry.Event {
+		case codes.LauncherRestarted:
+			return true
+		case code:
+			return false
+		}
+	}
+	return false
+}
+
+// attemptEnded reports whether the launcher has made an attempt and none runs now.
+func (m maker) attemptEnded() bool {
+	return m.seen.Launcher != nil && m.before.RunningTime != nil &&
+		!slices.ContainsFunc(m.seen.LauncherPods, func(pod *corev1.Pod) bool { return podstatus.IsRunning(pod) && !started(pod).IsZero() })
+}
+
 // keep adds what was found of how the job runs from lines that its log has left behind since.
 func (m maker) keep(findings []v1alpha1.Finding) []v1alpha1.Finding {
-	same := func(f v1alpha1.Finding) bool { return f.Code == string(mpi.CodeRDMANotUsed) }
+	same := func(f v1alpha1.Finding) bool { return f.Code == codes.RDMANotUsed }
 	before := slices.IndexFunc(m.before.Findings, same)
 	if before < 0 || slices.ContainsFunc(findings, same) {
 		return findings
@@ -57,30 +126,22 @@ func (m maker) keep(findings []v1alpha1.Finding) []v1alpha1.Finding {
 
 func (m maker) failed() bool { return m.outcome.Finish != nil && !m.outcome.Finish.Succeeded }
 
-// better tells whether findings know a cause where those before knew none, or only what follows from one: that a
-// worker was lost is known at once, and what became of it a little later.
+// better reports whether findings contain a cause, and those before did not, or only a consequence: that a worker was
+// lost is known at once, and why a little later.
 func better(found []diagnose.Finding, before []v1alpha1.Finding) bool {
 	if len(found) == 0 {
 		return false
 	}
-	return len(before) == 0 || mayFollow(before[0].Code) && !mayFollow(string(found[0].Code))
+	if len(before) == 0 || codes.StrengthOf(found[0].Code) < codes.StrengthOf(before[0].Code) {
+		return true
+	}
+	return mayFollow(before[0].Code) && !mayFollow(found[0].Code) && codes.StrengthOf(found[0].Code) == codes.StrengthOf(before[0].Code)
 }
 
-// mayFollow tells whether a code is mostly not where it began. A program's own error mostly is, if nothing else is known
+// mayFollow reports whether a code is mostly not where it began. A program's own error mostly is, if nothing else is known
 // by the time the job has failed.
 func mayFollow(code string) bool {
-	return follows[mpi.Code(code)] && mpi.Code(code) != mpi.CodeApplicationFailed
-}
-
-func convert(f diagnose.Finding) v1alpha1.Finding {
-	finding := v1alpha1.Finding{
-		Code: string(f.Code), Severity: v1alpha1.Severity(f.Severity), Summary: f.Summary,
-		Evidence: slices.Clone(f.Evidence), Affected: slices.Clone(f.Affected),
-	}
-	for _, r := range f.Remedies {
-		finding.Remedies = append(finding.Remedies, v1alpha1.Remedy(r))
-	}
-	return finding
+	return codes.Has(code, codes.FollowsPodLoss) && code != codes.ApplicationFailed
 }
 
 // lost is an earlier finding that a pod was taken away, from which what is found now may follow; or that pods were
@@ -88,7 +149,7 @@ func convert(f diagnose.Finding) v1alpha1.Finding {
 func (m maker) lost() *v1alpha1.Finding {
 	for i := range m.before.Findings {
 		finding := &m.before.Findings[i]
-		if code := mpi.Code(finding.Code); !takesPods[code] && (!keepsPods[code] || !m.failed()) {
+		if code := finding.Code; !codes.Has(code, codes.RemovesPods) && (!codes.Has(code, codes.BlocksPods) || !m.failed()) {
 			continue
 		}
 		for _, entry := range slices.Backward(m.before.Timeline) {
@@ -103,32 +164,13 @@ func (m maker) lost() *v1alpha1.Finding {
 	return nil
 }
 
-// takesPods are the codes of what takes pods away. The pod is then gone, and with it what this was known from.
-var takesPods = map[mpi.Code]bool{mpi.CodeEvicted: true, mpi.CodePreempted: true, mpi.CodeNodeLost: true, mpi.CodeLauncherDeleted: true}
-
-// keepsPods are the codes of what keeps pods from being made.
-var keepsPods = map[mpi.Code]bool{
-	mpi.CodeQuotaExceeded: true, mpi.CodePodSecurity: true, mpi.CodeSCCDenied: true, mpi.CodeAdmissionDenied: true, mpi.CodeRefused: true,
-}
-
-// follows are the codes of what the loss of a pod looks like to those that are left.
-var follows = map[mpi.Code]bool{
-	mpi.CodeConnectionLost: true, mpi.CodeUnreachable: true, mpi.CodeDaemonUnroutable: true, mpi.CodeDaemonsNotStarted: true,
-	mpi.CodeNameUnresolved: true, mpi.CodeConnectionRefused: true, mpi.CodeConnectionTimeout: true, mpi.CodeSSHFailed: true,
-	mpi.CodeKilled: true, mpi.CodeTerminated: true, mpi.CodeNCCLTimeout: true, mpi.CodeNCCLSystem: true, mpi.CodeWrongInterface: true,
-	mpi.CodeApplicationFailed: true, mpi.CodeUnknown: true,
-}
-
-// noRoom are the codes of pods that find no node.
-var noRoom = map[mpi.Code]bool{mpi.CodeInsufficient: true, mpi.CodeNoMatchingNode: true, mpi.CodeUnschedulable: true}
-
 // recall puts the loss of a pod before what follows from it. A cause of another kind stays the cause.
 func (m maker) recall(lost v1alpha1.Finding, findings []v1alpha1.Finding, failure *v1alpha1.Failure) ([]v1alpha1.Finding, *v1alpha1.Failure) {
 	if slices.ContainsFunc(findings, func(f v1alpha1.Finding) bool { return f.Code == lost.Code }) {
 		return findings, failure
 	}
-	if len(findings) > 0 && !follows[mpi.Code(findings[0].Code)] {
-		if !takesPods[mpi.Code(lost.Code)] || !noRoom[mpi.Code(findings[0].Code)] {
+	if len(findings) > 0 && !codes.Has(findings[0].Code, codes.FollowsPodLoss) {
+		if !codes.Has(lost.Code, codes.RemovesPods) || !codes.Has(findings[0].Code, codes.BlocksScheduling) {
 			return findings, failure
 		}
 		if !m.failed() {
@@ -137,8 +179,8 @@ func (m maker) recall(lost v1alpha1.Finding, findings []v1alpha1.Finding, failur
 			return append(findings, lost), failure
 		}
 	}
-	if failure != nil && failure.Rank != nil && lost.Code == string(mpi.CodeNodeLost) {
-		// A node that is busy may not answer for a while; a rank that was seen to end did so all the same.
+	if failure != nil && failure.Rank != nil && lost.Code == codes.NodeLost {
+		// A busy node may not respond for a while. That does not explain a rank that failed.
 		return findings, failure
 	}
 	lost.Severity = v1alpha1.SeverityWarning
@@ -155,28 +197,46 @@ func (m maker) recall(lost v1alpha1.Finding, findings []v1alpha1.Finding, failur
 			failure.LogTail = m.logTail(failure.Pod)
 		}
 	}
-	// That the cause is not known is not so.
-	findings = slices.DeleteFunc(findings, func(f v1alpha1.Finding) bool { return f.Code == string(mpi.CodeUnknown) })
+	// A cause is known.
+	findings = slices.DeleteFunc(findings, func(f v1alpha1.Finding) bool { return f.Code == codes.Unknown })
 	return append([]v1alpha1.Finding{lost}, findings...), failure
 }
 
 // failure is where a job that failed did so; nil where it has not.
-func (m maker) failure(found []diagnose.Finding) *v1alpha1.Failure {
+func (m maker) failure(found []v1alpha1.Finding) *v1alpha1.Failure {
 	if !m.failed() {
 		return nil
 	}
-	failure := &v1alpha1.Failure{Code: string(mpi.CodeUnknown)}
+	failure := &v1alpha1.Failure{Code: codes.Unknown}
 	if len(found) > 0 {
-		failure.Code, failure.Pod, failure.Rank, failure.ExitCode = string(found[0].Code), found[0].Pod, found[0].Rank, found[0].ExitCode
+		failure.Code, failure.Pod, failure.Rank, failure.ExitCode = found[0].Code, found[0].Pod, found[0].Rank, found[0].ExitCode
 	}
 	if at := m.podOf(failure.Rank); at != "" {
 		failure.Pod = at
 	}
-	failure.LogTail = m.logTail(failure.Pod)
+	if failure.LogTail = m.logTail(failure.Pod); len(failure.LogTail) == 0 {
+		failure.LogTail = quotedLines(found)
+	}
 	return failure
 }
 
-// podOf is the pod that a rank had its slot on, also where that pod is gone; empty where it is not known.
+// quotedLine matches a line of a log in evidence (diagnose.quoted).
+var quotedLine = regexp.MustCompile(`^Log of ([^\s,:]+)(?:, rank \d+)?: (.*)$`)
+
+// quotedLines returns the lines of logs that findings quote: the record has them, although the pod is gone with its log, and so is
+// the leader that had read it.
+func quotedLines(found []v1alpha1.Finding) (lines []string) {
+	for _, finding := range found {
+		for _, evidence := range finding.Evidence {
+			if quoted := quotedLine.FindStringSubmatch(evidence); quoted != nil {
+				lines = append(lines, phrase.Limit(fmt.Sprintf("[%s] %s", quoted[1], quoted[2]), maxLogLine))
+			}
+		}
+	}
+	return lines
+}
+
+// podOf returns the pod with the slot of a rank, even if that pod is gone, or "" if it is unknown.
 func (m maker) podOf(rank *int32) string {
 	if rank == nil {
 		return ""
@@ -201,8 +261,16 @@ func (m maker) podOf(rank *int32) string {
 // Each gets its share of the lines.
 func (m maker) logTail(first string) []string {
 	var names []string
-	for _, pod := range slices.Backward(m.seen.LauncherPods) {
-		names = append(names, pod.Name)
+	for _, pod := range slices.Backward(m.pods()) {
+		if pod.Role == string(mpi.RoleLauncher) {
+			names = append(names, pod.Name)
+		}
+	}
+	// A pod that went before the job ended is not among them.
+	for _, name := range slices.Backward(slices.Sorted(maps.Keys(m.evidence.Logs))) {
+		if strings.HasPrefix(name, m.job.LauncherName()+"-") {
+			names = append(names, name)
+		}
 	}
 	names = append(names, first)
 	for _, worker := range m.seen.Workers {
@@ -226,7 +294,7 @@ func (m maker) logTail(first string) []string {
 		}
 		lines := slices.DeleteFunc(slices.Clone(m.evidence.Logs[name].Lines), func(line string) bool { return strings.TrimSpace(line) == "" })
 		for _, line := range lines[max(0, len(lines)-share):] {
-			tail = append(tail, cut(fmt.Sprintf("[%s] %s", name, line), maxLogLine))
+			tail = append(tail, phrase.Limit(fmt.Sprintf("[%s] %s", name, line), maxLogLine))
 		}
 	}
 	return tail

@@ -8,6 +8,8 @@ import (
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/phrase"
+	"opendatahub.io/mpijob/internal/podstatus"
 )
 
 // Phases of pods that Kubernetes has no word for.
@@ -15,15 +17,6 @@ const (
 	terminating = "Terminating"
 	gone        = "Gone"
 )
-
-// allPods are the job's pods, the launcher's first.
-func (m maker) allPods() []*corev1.Pod {
-	pods := slices.Clone(m.seen.LauncherPods)
-	for _, worker := range m.seen.Workers {
-		pods = append(pods, worker.Pod)
-	}
-	return pods
-}
 
 // pods are the launcher's last tries and the workers. A finished job's that have been removed stay in its record.
 func (m maker) pods() []v1alpha1.PodStatus {
@@ -61,6 +54,20 @@ func (m maker) pods() []v1alpha1.PodStatus {
 	return pods
 }
 
+// existing returns the names of the pods that exist.
+func (m maker) existing() map[string]bool {
+	names := map[string]bool{}
+	for _, pod := range m.seen.LauncherPods {
+		names[pod.Name] = true
+	}
+	for _, worker := range m.seen.Workers {
+		if worker.Pod != nil {
+			names[worker.Pod.Name] = true
+		}
+	}
+	return names
+}
+
 func byRole(role string) int {
 	if role == string(mpi.RoleLauncher) {
 		return 0
@@ -71,9 +78,9 @@ func byRole(role string) int {
 func (m maker) pod(pod *corev1.Pod, role mpi.Role, index int) v1alpha1.PodStatus {
 	status := v1alpha1.PodStatus{
 		Role: string(role), Index: int32(index), Name: pod.Name, Node: pod.Spec.NodeName,
-		Phase: string(pod.Status.Phase), Ready: mpi.IsReady(pod), Ranks: m.ranks(role, index),
+		Phase: string(pod.Status.Phase), Ready: podstatus.IsReady(pod), Ranks: m.ranks(role, index),
 	}
-	if pod.DeletionTimestamp != nil && !mpi.HasEnded(pod) {
+	if pod.DeletionTimestamp != nil && !podstatus.HasEnded(pod) {
 		status.Phase = terminating
 	}
 	status.Reason = pod.Status.Reason
@@ -92,11 +99,11 @@ func (m maker) pod(pod *corev1.Pod, role mpi.Role, index int) v1alpha1.PodStatus
 			readContainer(&status, c)
 		}
 	}
-	status.Reason = cut(status.Reason, maxPodReason)
+	status.Reason = phrase.Limit(status.Reason, maxPodReason)
 	return status
 }
 
-// readContainer adds what a container tells of its pod: why it waits, or how it ended.
+// readContainer adds why a container of a pod waits, or how it ended.
 func readContainer(status *v1alpha1.PodStatus, c corev1.ContainerStatus) {
 	if waiting := c.State.Waiting; waiting != nil && status.Reason == "" && waiting.Reason != "ContainerCreating" && waiting.Reason != "PodInitializing" {
 		status.Reason = waiting.Reason

@@ -1,5 +1,5 @@
-// Package report makes the record of a job, a JobReport, from what was observed and judged. It carries on what an
-// earlier record says: what has happened stays, though pods and operators come and go.
+// Package report creates the record of a job, a JobReport, from what was observed and judged. It keeps what an earlier
+// record contains, although pods and operators are replaced.
 package report
 
 import (
@@ -13,15 +13,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/agentapi"
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose"
-	"opendatahub.io/mpijob/internal/launch"
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/phrase"
+	"opendatahub.io/mpijob/internal/startup"
+	"opendatahub.io/mpijob/internal/times"
 )
 
 // Make returns a job's record. The previous one is nil the first time; it is not changed, and the new one keeps its
 // metadata, so that it can be written in its place. Findings are those of diagnose.Job for the same observation.
-func Make(job mpi.Job, seen mpi.Observed, evidence mpi.Evidence, outcome mpi.Outcome, findings []diagnose.Finding, previous *v1alpha1.JobReport) v1alpha1.JobReport {
-	m := maker{job: job, seen: seen, evidence: evidence, outcome: outcome, now: second(seen.Now)}
+func Make(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, outcome jobstate.Outcome, findings []diagnose.Finding, previous *v1alpha1.JobReport) v1alpha1.JobReport {
+	m := maker{job: job, seen: seen, evidence: evidence, outcome: outcome, found: findings, now: second(seen.Now)}
 	var report v1alpha1.JobReport
 	if previous != nil {
 		report = *previous.DeepCopy()
@@ -35,22 +40,28 @@ func Make(job mpi.Job, seen mpi.Observed, evidence mpi.Evidence, outcome mpi.Out
 	report.Spec.JobRef = v1alpha1.JobReference{APIVersion: job.APIVersion, Kind: job.Kind, Name: job.Name, UID: job.UID}
 
 	status := &report.Status
-	status.Phase, status.Reason, status.Message = v1alpha1.Phase(outcome.Phase), cut(outcome.Reason, maxReason), cut(outcome.Message, maxMessage)
+	status.Phase, status.Reason, status.Message = outcome.Phase, phrase.Limit(outcome.Reason, maxReason), phrase.Limit(outcome.Message, maxMessage)
 	m.times(status)
 	status.ObservedGeneration = job.Generation
 	status.MPI.Implementation, status.MPI.SlotsPerWorker, status.MPI.Ranks = string(job.Implementation), job.SlotsPerWorker, job.Ranks()
-	m.agentTold(&status.MPI)
+	m.setHosts(&status.MPI)
+	status.Startup = m.startup(*status)
 	status.Workers = m.workers()
 	status.Pods, status.PodsOmitted = m.pods(), 0
 	status.Scheduling = m.scheduling()
 	m.waits(status)
 	status.Waited = m.waited(*status)
 	status.Findings, status.Failure = m.findings(findings)
-	if len(status.Findings) > 0 && status.Findings[0].Code != string(mpi.CodeUnknown) && outcome.Phase != mpi.PhaseSucceeded {
-		// The cause says more than what Kubernetes makes of it.
+	if len(status.Findings) > 0 && status.Findings[0].Code != codes.Unknown && outcome.Phase != v1alpha1.PhaseSucceeded {
+		// The cause is more specific than the reason that Kubernetes gives.
 		status.Message = status.Findings[0].Summary
 	}
 	status.Timeline = m.timeline(*status)
+	if finding, slow := startup.Finding(job.Namespace, status.Startup); slow && (outcome.Phase == v1alpha1.PhaseRunning || outcome.Phase == v1alpha1.PhaseSucceeded) {
+		// After the timeline: the job is healthy.
+		status.Findings = append(status.Findings, finding)
+	}
+	adaptRemedies(&report, m.existing())
 	status.Consumption = m.consumption()
 	status.Training = m.training()
 	fit(status)
@@ -60,15 +71,15 @@ func Make(job mpi.Job, seen mpi.Observed, evidence mpi.Evidence, outcome mpi.Out
 // often is how often figures are written that change all the time.
 const often = 30 * time.Second
 
-// Changed tells whether a record says more than the previous one, so that it is worth writing: anything but figures that
-// grow by themselves; training's progress only twice a minute; what an unfinished job holds once an hour; that a wait goes
-// on not at all, see Outdated.
+// Changed reports whether a record differs from the previous one so that it must be written: in anything but figures
+// that grow by themselves. Progress of training counts twice a minute, the usage of an unfinished job once an hour, and
+// the duration of a wait not at all (see Outdated).
 func Changed(previous *v1alpha1.JobReport, next v1alpha1.JobReport) bool {
 	if previous == nil {
 		return true
 	}
 	old, now := previous.Status, next.Status
-	// A thousand pods are most of a record; reflection would take milliseconds for them, in every pass.
+	// A thousand pods are most of a record; reflection would take milliseconds for them, in every reconcile.
 	if advanced(old.Training, now.Training, often) || !slices.EqualFunc(old.Pods, now.Pods, samePod) {
 		return true
 	}
@@ -85,8 +96,8 @@ func Changed(previous *v1alpha1.JobReport, next v1alpha1.JobReport) bool {
 	return !apiequality.Semantic.DeepEqual(old, now) || !apiequality.Semantic.DeepEqual(previous.Labels, next.Labels) || previous.Spec != next.Spec
 }
 
-// Outdated tells whether a record that says nothing new was last written half a minute ago or more, though its job still
-// waits: readers want to know that this is still so.
+// Outdated reports whether an unchanged record of a waiting job was written half a minute ago or more: readers need to
+// know that it is current.
 func Outdated(previous *v1alpha1.JobReport, next v1alpha1.JobReport) bool {
 	old, now := previous.Status.Scheduling, next.Status.Scheduling
 	return old != nil && now != nil && now.ObservedAt.Sub(old.ObservedAt.Time) >= often
@@ -110,7 +121,7 @@ func samePod(a, b v1alpha1.PodStatus) bool {
 	return same && a == b
 }
 
-// advanced tells whether training has told of something new, long enough after the last time.
+// advanced reports whether training printed new progress, long enough after the last time.
 func advanced(old, now *v1alpha1.Training, often time.Duration) bool {
 	switch {
 	case now == nil:
@@ -123,14 +134,14 @@ func advanced(old, now *v1alpha1.Training, often time.Duration) bool {
 	return values != *old && now.At.Sub(old.At.Time) >= often
 }
 
-// Settled tells whether the record of a finished job is complete, so that no more evidence is needed: its cause is
+// Settled reports whether the record of a finished job is complete, so that no more evidence is needed: its cause is
 // known, with a log; or there has been time enough to find both.
 func Settled(previous *v1alpha1.JobReport, now time.Time) bool {
 	const patience = 2 * time.Minute
 	switch {
 	case previous == nil || previous.Status.CompletionTime == nil:
 		return false
-	case previous.Status.Phase != v1alpha1.Phase(mpi.PhaseFailed):
+	case previous.Status.Phase != v1alpha1.PhaseFailed:
 		return true
 	}
 	failure := previous.Status.Failure
@@ -138,8 +149,8 @@ func Settled(previous *v1alpha1.JobReport, now time.Time) bool {
 	return found || now.Sub(previous.Status.CompletionTime.Time) >= patience
 }
 
-// News are the entries of a record's timeline that the previous one does not have, to be told as events.
-func News(previous *v1alpha1.JobReport, next v1alpha1.JobReport) []v1alpha1.TimelineEntry {
+// NewEntries returns the entries of a record's timeline that the previous record does not contain. They become events.
+func NewEntries(previous *v1alpha1.JobReport, next v1alpha1.JobReport) []v1alpha1.TimelineEntry {
 	if previous == nil {
 		return next.Status.Timeline
 	}
@@ -157,10 +168,12 @@ func News(previous *v1alpha1.JobReport, next v1alpha1.JobReport) []v1alpha1.Time
 // maker makes the parts of a record.
 type maker struct {
 	job      mpi.Job
-	seen     mpi.Observed
-	evidence mpi.Evidence
-	outcome  mpi.Outcome
-	// before is what the previous record says; empty where there is none.
+	seen     jobstate.Observed
+	evidence jobstate.Evidence
+	outcome  jobstate.Outcome
+	// found are the findings of this observation alone.
+	found []diagnose.Finding
+	// before is the status of the previous record, empty if there is none.
 	before v1alpha1.JobReportStatus
 	now    time.Time
 }
@@ -170,11 +183,11 @@ func (m maker) times(status *v1alpha1.JobReportStatus) {
 	if status.StartTime == nil {
 		status.StartTime = at(m.began())
 	}
-	if status.RunningTime == nil && (m.outcome.Phase == mpi.PhaseRunning || m.outcome.Phase == mpi.PhaseSucceeded) {
+	if status.RunningTime == nil && (m.outcome.Phase == v1alpha1.PhaseRunning || m.outcome.Phase == v1alpha1.PhaseSucceeded) {
 		status.RunningTime = at(m.ran())
 	}
 	if finish := m.outcome.Finish; finish != nil && status.CompletionTime == nil {
-		status.CompletionTime = at(later(finish.At, status.StartTime.Time))
+		status.CompletionTime = at(times.Later(finish.At, status.StartTime.Time))
 	}
 	status.PhaseTimes = slices.Clone(m.before.PhaseTimes)
 	from := m.before.Phase
@@ -190,13 +203,12 @@ type entry struct {
 	at    time.Time
 }
 
-// entered are the phases that the job has come to since the last record, each when it did as far as that is known: the
-// operator may have been away. One that ran and ended between two passes has run all the same.
+// entered returns the phases that the job entered since the last record, with their times as far as they are known: the
+// operator may have been stopped. A job that ran and ended between two reconciles was running, too.
 func (m maker) entered(status v1alpha1.JobReportStatus) []entry {
-	running := v1alpha1.Phase(mpi.PhaseRunning)
 	var entries []entry
-	if m.before.RunningTime == nil && status.RunningTime != nil && status.Phase != running {
-		entries = append(entries, entry{running, status.RunningTime.Time})
+	if m.before.RunningTime == nil && status.RunningTime != nil && status.Phase != v1alpha1.PhaseRunning {
+		entries = append(entries, entry{v1alpha1.PhaseRunning, status.RunningTime.Time})
 	}
 	if status.Phase == m.before.Phase {
 		return entries
@@ -205,7 +217,7 @@ func (m maker) entered(status v1alpha1.JobReportStatus) []entry {
 	switch {
 	case status.CompletionTime != nil:
 		when = status.CompletionTime.Time
-	case status.Phase == running:
+	case status.Phase == v1alpha1.PhaseRunning:
 		when = m.ran()
 	}
 	return append(entries, entry{status.Phase, when})
@@ -213,53 +225,42 @@ func (m maker) entered(status v1alpha1.JobReportStatus) []entry {
 
 // enter closes the phase that a job was in and opens the one that it comes to. A clock that went back makes none last
 // less than no time.
-func enter(times []v1alpha1.PhaseTime, from, to v1alpha1.Phase, when time.Time) []v1alpha1.PhaseTime {
+func enter(phases []v1alpha1.PhaseTime, from, to v1alpha1.Phase, when time.Time) []v1alpha1.PhaseTime {
 	place := func(phase v1alpha1.Phase) int {
-		return slices.IndexFunc(times, func(t v1alpha1.PhaseTime) bool { return t.Phase == phase })
+		return slices.IndexFunc(phases, func(t v1alpha1.PhaseTime) bool { return t.Phase == phase })
 	}
 	if i := place(from); i >= 0 {
-		when = later(when, times[i].Since.Time)
-		times[i].Seconds += int64(when.Sub(times[i].Since.Time) / time.Second)
+		when = times.Later(when, phases[i].Since.Time)
+		phases[i].Seconds += int64(when.Sub(phases[i].Since.Time) / time.Second)
 	}
 	if i := place(to); i >= 0 {
-		times[i].Since = *at(when)
-		return times
+		phases[i].Since = *at(when)
+		return phases
 	}
-	return append(times, v1alpha1.PhaseTime{Phase: to, Since: *at(when)})
+	return append(phases, v1alpha1.PhaseTime{Phase: to, Since: *at(when)})
 }
 
 // began is the earliest time that anything of the job is known from.
 func (m maker) began() time.Time {
 	first := m.now
 	if m.seen.Service != nil {
-		first = earlier(first, m.seen.Service.CreationTimestamp.Time)
+		first = times.Earlier(first, m.seen.Service.CreationTimestamp.Time)
 	}
-	for _, pod := range m.allPods() {
-		first = earlier(first, pod.CreationTimestamp.Time)
+	for _, pod := range m.seen.AllPods() {
+		first = times.Earlier(first, pod.CreationTimestamp.Time)
 	}
 	return first
 }
 
-// ran is when the last of the launcher and the workers that are there began to run, or now where that is not known.
+// ran returns when the last of the launcher and the existing workers started to run, or now if that is unknown.
 func (m maker) ran() (when time.Time) {
-	for _, pod := range m.latestPods() {
-		when = later(when, started(pod))
+	for _, pod := range m.seen.CurrentPods(m.job.Workers.Count) {
+		when = times.Later(when, started(pod))
 	}
-	return earlier(m.now, when)
+	return times.Earlier(m.now, when)
 }
 
-// latestPods are the launcher's latest try and the workers that the job wants.
-func (m maker) latestPods() []*corev1.Pod {
-	pods := slices.Clone(m.seen.LauncherPods[max(0, len(m.seen.LauncherPods)-1):])
-	for _, worker := range m.seen.Workers {
-		if worker.Index < int(m.job.Workers.Count) {
-			pods = append(pods, worker.Pod)
-		}
-	}
-	return pods
-}
-
-// started is when a pod's first container began its latest run; zero where that is not known.
+// started returns when a pod's first container began its latest run, or zero if that is unknown.
 func started(pod *corev1.Pod) time.Time {
 	for _, c := range pod.Status.ContainerStatuses {
 		switch {
@@ -293,7 +294,7 @@ func (m maker) workers() v1alpha1.WorkersStatus {
 
 func (m maker) training() *v1alpha1.Training {
 	told := m.evidence.Training
-	if told == (mpi.Training{}) {
+	if told == (v1alpha1.Training{}) {
 		return m.before.Training.DeepCopy()
 	}
 	training := v1alpha1.Training{}
@@ -311,26 +312,26 @@ func (m maker) training() *v1alpha1.Training {
 		{&training.Progress, told.Progress},
 	} {
 		if value.told != "" {
-			*value.into = cut(value.told, maxValue)
+			*value.into = phrase.Limit(value.told, maxValue)
 		}
 	}
-	if training.At = *at(told.At); told.At.IsZero() {
+	if training.At = *at(told.At.Time); told.At.IsZero() {
 		training.At = *at(m.now)
 	}
 	return &training
 }
 
-// agentTold takes from the latest run of the launcher that has ended what its agent has told of hosts. A run without
-// an agent leaves what is known.
-func (m maker) agentTold(status *v1alpha1.MPIStatus) {
+// setHosts sets what the launcher's agent reported about hosts at the end of its latest run. A run without an agent
+// changes nothing.
+func (m maker) setHosts(status *v1alpha1.MPIStatus) {
 	for _, try := range slices.Backward(m.seen.LauncherPods) {
 		for _, c := range try.Status.ContainerStatuses {
 			for _, ended := range []*corev1.ContainerStateTerminated{c.State.Terminated, c.LastTerminationState.Terminated} {
 				if ended == nil {
 					continue
 				}
-				summary, is := launch.ParseSummary(ended.Message)
-				if !is || summary.Role != launch.RoleLauncher {
+				summary, is := agentapi.ParseSummary(ended.Message)
+				if !is || summary.Role != agentapi.RoleLauncher {
 					continue
 				}
 				status.SlotsExpected, status.SlotsFound = summary.SlotsExpected, summary.SlotsFound
@@ -341,24 +342,21 @@ func (m maker) agentTold(status *v1alpha1.MPIStatus) {
 	}
 }
 
+// startup returns the parts of the job's start, as far as they are known by now.
+func (m maker) startup(status v1alpha1.JobReportStatus) *v1alpha1.Startup {
+	if m.outcome.Suspended() {
+		return m.before.Startup
+	}
+	var created time.Time
+	if m.before.Startup == nil && !slices.ContainsFunc(status.PhaseTimes, func(t v1alpha1.PhaseTime) bool { return t.Phase == v1alpha1.PhaseSuspended }) {
+		created = status.StartTime.Time
+	}
+	return startup.Merge(m.before.Startup, startup.Measure(m.job, m.seen, m.evidence, status.MPI, created))
+}
+
 func milliseconds(seconds float64) int64 { return int64(seconds*1000 + 0.5) }
 
 // second is a time as the API keeps it. Without that a record would differ from itself once it is read again.
 func second(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
 func at(t time.Time) *metav1.Time { return &metav1.Time{Time: second(t)} }
-
-// earlier is the earlier one of two times; one that is not set does not count.
-func earlier(a, b time.Time) time.Time {
-	if b.IsZero() || a.Before(b) {
-		return a
-	}
-	return b
-}
-
-func later(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
-}

@@ -14,7 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose"
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
 	"opendatahub.io/mpijob/internal/report"
@@ -27,10 +29,10 @@ type history struct {
 	last *v1alpha1.JobReport
 }
 
-func (h *history) pass(after time.Duration, seen mpi.Observed, evidence mpi.Evidence) *v1alpha1.JobReport {
+func (h *history) pass(after time.Duration, seen jobstate.Observed, evidence jobstate.Evidence) *v1alpha1.JobReport {
 	h.t.Helper()
 	seen.Now = mpitest.Now.Add(after)
-	outcome := mpi.Judge(h.job, seen)
+	outcome := jobstate.Judge(h.job, seen)
 	next := report.Make(h.job, seen, evidence, outcome, diagnose.Job(h.job, seen, evidence, outcome), h.last)
 	data, err := json.Marshal(next)
 	if err != nil {
@@ -65,9 +67,9 @@ func job(workers int32, change ...func(*mpi.Job)) mpi.Job {
 }
 
 // pods are those of a job in a phase, all on nodes since a time after the start of the test.
-func pods(job mpi.Job, phase corev1.PodPhase, since time.Duration, change ...func(*corev1.Pod)) mpi.Observed {
+func pods(job mpi.Job, phase corev1.PodPhase, since time.Duration, change ...func(*corev1.Pod)) jobstate.Observed {
 	started := metav1.NewTime(mpitest.Now.Add(since))
-	seen := mpi.Observed{Launcher: mpitest.Launcher(job), LauncherPods: []*corev1.Pod{mpitest.LauncherPod(job, 0, phase)}, Workers: mpitest.Workers(job, phase)}
+	seen := jobstate.Observed{Launcher: mpitest.Launcher(job), LauncherPods: []*corev1.Pod{mpitest.LauncherPod(job, 0, phase)}, Workers: mpitest.Workers(job, phase)}
 	for i, pod := range append([]*corev1.Pod{seen.LauncherPods[0]}, podsOf(seen.Workers)...) {
 		pod.CreationTimestamp, pod.Status.StartTime, pod.Spec.NodeName = started, &started, fmt.Sprintf("node-%d", i%2)
 		for _, c := range change {
@@ -77,7 +79,7 @@ func pods(job mpi.Job, phase corev1.PodPhase, since time.Duration, change ...fun
 	return seen
 }
 
-func podsOf(workers []mpi.Worker) []*corev1.Pod {
+func podsOf(workers []jobstate.Worker) []*corev1.Pod {
 	var list []*corev1.Pod
 	for _, w := range workers {
 		list = append(list, w.Pod)
@@ -85,7 +87,7 @@ func podsOf(workers []mpi.Worker) []*corev1.Pod {
 	return list
 }
 
-func ended(seen mpi.Observed, job mpi.Job, how batchv1.JobConditionType, after time.Duration) mpi.Observed {
+func ended(seen jobstate.Observed, job mpi.Job, how batchv1.JobConditionType, after time.Duration) jobstate.Observed {
 	seen.Launcher = mpitest.Launcher(job, how)
 	seen.Launcher.Status.Conditions[0].LastTransitionTime = metav1.NewTime(mpitest.Now.Add(after))
 	return seen
@@ -93,15 +95,15 @@ func ended(seen mpi.Observed, job mpi.Job, how batchv1.JobConditionType, after t
 
 func TestLifeOfAJob(t *testing.T) {
 	h := &history{t: t, job: job(2)}
-	h.pass(0, mpi.Observed{}, mpi.Evidence{})
-	h.pass(time.Second, pods(h.job, corev1.PodPending, time.Second), mpi.Evidence{})
-	h.pass(10*time.Second, pods(h.job, corev1.PodRunning, time.Second), mpi.Evidence{})
-	h.pass(60*time.Second, pods(h.job, corev1.PodRunning, time.Second), mpi.Evidence{Training: mpi.Training{Epoch: "3", Loss: "0.5"}})
-	h.pass(120*time.Second, ended(pods(h.job, corev1.PodRunning, time.Second), h.job, batchv1.JobComplete, 110*time.Second), mpi.Evidence{})
+	h.pass(0, jobstate.Observed{}, jobstate.Evidence{})
+	h.pass(time.Second, pods(h.job, corev1.PodPending, time.Second), jobstate.Evidence{})
+	h.pass(10*time.Second, pods(h.job, corev1.PodRunning, time.Second), jobstate.Evidence{})
+	h.pass(60*time.Second, pods(h.job, corev1.PodRunning, time.Second), jobstate.Evidence{Training: v1alpha1.Training{Epoch: "3", Loss: "0.5"}})
+	h.pass(120*time.Second, ended(pods(h.job, corev1.PodRunning, time.Second), h.job, batchv1.JobComplete, 110*time.Second), jobstate.Evidence{})
 	mpitest.Golden(t, "succeeded", h.last)
 
 	whole := h.last.DeepCopy()
-	h.pass(time.Hour, ended(mpi.Observed{}, h.job, batchv1.JobComplete, 110*time.Second), mpi.Evidence{})
+	h.pass(time.Hour, ended(jobstate.Observed{}, h.job, batchv1.JobComplete, 110*time.Second), jobstate.Evidence{})
 	if got := h.last.Status.Pods; len(got) != 3 || got[2].Phase != "Gone" || got[2].Node != "node-0" {
 		t.Errorf("pods that were removed do not stay in the record: %+v", got)
 	}
@@ -112,11 +114,11 @@ func TestLifeOfAJob(t *testing.T) {
 
 func TestFailureOutlivesPods(t *testing.T) {
 	h := &history{t: t, job: job(2)}
-	h.pass(0, pods(h.job, corev1.PodRunning, 0), mpi.Evidence{})
+	h.pass(0, pods(h.job, corev1.PodRunning, 0), jobstate.Evidence{})
 	seen := ended(pods(h.job, corev1.PodRunning, 0), h.job, batchv1.JobFailed, time.Minute)
 	seen.LauncherPods[0].Status.Phase = corev1.PodFailed
 	mpitest.Exited(1, "Error")(seen.LauncherPods[0])
-	evidence := mpi.Evidence{Logs: map[string]mpi.Log{seen.LauncherPods[0].Name: {Lines: []string{"epoch=1", "", "ValueError: bad"}}}}
+	evidence := jobstate.Evidence{Logs: map[string]jobstate.Log{seen.LauncherPods[0].Name: {Lines: []string{"epoch=1", "", "ValueError: bad"}}}}
 	h.pass(time.Minute, seen, evidence)
 	mpitest.Golden(t, "failed", h.last)
 	if !report.Settled(h.last, mpitest.Now.Add(time.Minute)) {
@@ -124,7 +126,9 @@ func TestFailureOutlivesPods(t *testing.T) {
 	}
 
 	before := h.last.DeepCopy()
-	h.pass(time.Hour, ended(mpi.Observed{}, h.job, batchv1.JobFailed, time.Minute), mpi.Evidence{})
+	h.pass(time.Hour, ended(jobstate.Observed{}, h.job, batchv1.JobFailed, time.Minute), jobstate.Evidence{})
+	// Only the log in the report is left.
+	before.Status.Findings[0].Remedies[0].Action = "kubectl odh mpijob logs mpijob/pi -n ns"
 	if diff := cmp.Diff(before.Status.Findings, h.last.Status.Findings); diff != "" {
 		t.Errorf("findings changed when the pods went:\n%s", diff)
 	}
@@ -135,14 +139,14 @@ func TestFailureOutlivesPods(t *testing.T) {
 
 func TestACauseFoundLaterIsTaken(t *testing.T) {
 	h := &history{t: t, job: job(2)}
-	h.pass(0, ended(mpi.Observed{}, h.job, batchv1.JobFailed, 0), mpi.Evidence{})
+	h.pass(0, ended(jobstate.Observed{}, h.job, batchv1.JobFailed, 0), jobstate.Evidence{})
 	if report.Settled(h.last, mpitest.Now.Add(time.Second)) || !report.Settled(h.last, mpitest.Now.Add(time.Hour)) {
 		t.Error("a failure of unknown cause is to be looked into for a while")
 	}
 	seen := ended(pods(h.job, corev1.PodRunning, 0), h.job, batchv1.JobFailed, 0)
 	mpitest.Exited(137, "OOMKilled")(seen.Workers[1].Pod)
-	h.pass(time.Second, seen, mpi.Evidence{})
-	if got := h.last.Status.Failure; got.Code != string(mpi.CodeOutOfMemory) || got.Pod != "pi-worker-1" {
+	h.pass(time.Second, seen, jobstate.Evidence{})
+	if got := h.last.Status.Failure; got.Code != codes.OutOfMemory || got.Pod != "pi-worker-1" {
 		t.Errorf("the failure is %+v", got)
 	}
 }
@@ -153,29 +157,29 @@ func TestALostWorkerIsRemembered(t *testing.T) {
 		mpitest.Leaving(pod)
 		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI"})
 	}
-	h.pass(0, pods(h.job, corev1.PodRunning, 0), mpi.Evidence{})
+	h.pass(0, pods(h.job, corev1.PodRunning, 0), jobstate.Evidence{})
 	seen := pods(h.job, corev1.PodRunning, 0)
 	evict(seen.Workers[1].Pod)
-	h.pass(time.Minute, seen, mpi.Evidence{})
+	h.pass(time.Minute, seen, jobstate.Evidence{})
 	// The worker is made again, and all is well for a moment.
-	h.pass(time.Minute+5*time.Second, pods(h.job, corev1.PodRunning, 0), mpi.Evidence{})
-	if got := h.last.Status.Findings; len(got) != 1 || got[0].Code != string(mpi.CodeEvicted) || got[0].Severity != v1alpha1.SeverityWarning {
+	h.pass(time.Minute+5*time.Second, pods(h.job, corev1.PodRunning, 0), jobstate.Evidence{})
+	if got := h.last.Status.Findings; len(got) != 1 || got[0].Code != codes.Evicted || got[0].Severity != v1alpha1.SeverityWarning {
 		t.Fatalf("the eviction is not remembered: %+v", got)
 	}
 	failed := ended(pods(h.job, corev1.PodRunning, 0), h.job, batchv1.JobFailed, 70*time.Second)
 	mpitest.Exited(1, "Error")(failed.LauncherPods[0])
-	h.pass(70*time.Second, failed, mpi.Evidence{Logs: map[string]mpi.Log{"pi-launcher-0": {Lines: []string{"ORTE has lost communication with a remote daemon."}}}})
-	if got := h.last.Status.Findings; len(got) != 2 || got[0].Code != string(mpi.CodeEvicted) || got[0].Severity != v1alpha1.SeverityError || got[1].Severity != v1alpha1.SeverityInfo {
+	h.pass(70*time.Second, failed, jobstate.Evidence{Logs: map[string]jobstate.Log{"pi-launcher-0": {Lines: []string{"ORTE has lost communication with a remote daemon."}}}})
+	if got := h.last.Status.Findings; len(got) != 2 || got[0].Code != codes.Evicted || got[0].Severity != v1alpha1.SeverityError || got[1].Severity != v1alpha1.SeverityInfo {
 		t.Errorf("the eviction is not the cause: %+v", got)
 	}
-	if got := h.last.Status.Failure; got.Code != string(mpi.CodeEvicted) || got.Pod != "pi-worker-1" {
+	if got := h.last.Status.Failure; got.Code != codes.Evicted || got.Pod != "pi-worker-1" {
 		t.Errorf("the failure is %+v", got)
 	}
 
 	other := &history{t: t, job: h.job}
-	other.pass(0, pods(h.job, corev1.PodRunning, 0), mpi.Evidence{})
-	other.pass(time.Minute, seen, mpi.Evidence{})
-	other.pass(time.Hour, pods(h.job, corev1.PodRunning, 0), mpi.Evidence{})
+	other.pass(0, pods(h.job, corev1.PodRunning, 0), jobstate.Evidence{})
+	other.pass(time.Minute, seen, jobstate.Evidence{})
+	other.pass(time.Hour, pods(h.job, corev1.PodRunning, 0), jobstate.Evidence{})
 	if got := other.last.Status.Findings; len(got) != 0 {
 		t.Errorf("the eviction is remembered for too long: %+v", got)
 	}
@@ -185,7 +189,7 @@ func TestALostWorkerIsRemembered(t *testing.T) {
 // failed it.
 func TestPreemptionIsTheCause(t *testing.T) {
 	h := &history{t: t, job: job(2)}
-	h.pass(0, pods(h.job, corev1.PodRunning, 0), mpi.Evidence{})
+	h.pass(0, pods(h.job, corev1.PodRunning, 0), jobstate.Evidence{})
 	seen := pods(h.job, corev1.PodRunning, 0)
 	for _, worker := range seen.Workers {
 		mpitest.Leaving(worker.Pod)
@@ -193,29 +197,29 @@ func TestPreemptionIsTheCause(t *testing.T) {
 			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "PreemptionByScheduler", Message: "preempted by a pod of higher priority",
 		})
 	}
-	h.pass(time.Minute, seen, mpi.Evidence{})
+	h.pass(time.Minute, seen, jobstate.Evidence{})
 	short := pods(h.job, corev1.PodPending, time.Minute)
 	for _, worker := range short.Workers {
 		worker.Pod.Status.Conditions = []corev1.PodCondition{{
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/2 nodes are available: 2 Insufficient cpu.",
 		}}
 	}
-	h.pass(time.Minute+5*time.Second, short, mpi.Evidence{})
-	if got := h.last.Status.Findings; len(got) == 0 || got[0].Code != string(mpi.CodeInsufficient) {
+	h.pass(time.Minute+5*time.Second, short, jobstate.Evidence{})
+	if got := h.last.Status.Findings; len(got) == 0 || got[0].Code != codes.InsufficientResources {
 		t.Fatalf("what keeps the job is not what it is told first: %+v", got)
 	}
 	again := *h
 	again.last = h.last.DeepCopy()
-	again.pass(90*time.Second, pods(h.job, corev1.PodRunning, 80*time.Second), mpi.Evidence{})
-	if line := again.last.Status.Timeline; line[len(line)-1].Event != "Running" || line[len(line)-1].Detail != "The launcher and 2 workers run." {
+	again.pass(90*time.Second, pods(h.job, corev1.PodRunning, 80*time.Second), jobstate.Evidence{})
+	if line := again.last.Status.Timeline; line[len(line)-1].Event != "Running" || line[len(line)-1].Detail != "Launcher and 2 workers running." {
 		t.Errorf("that it runs again is told as %+v", line[len(line)-1])
 	}
 	failed := ended(short, h.job, batchv1.JobFailed, 70*time.Second)
-	h.pass(70*time.Second, failed, mpi.Evidence{})
-	if got := h.last.Status.Failure; got.Code != string(mpi.CodePreempted) || got.Pod != "pi-worker-0" {
+	h.pass(70*time.Second, failed, jobstate.Evidence{})
+	if got := h.last.Status.Failure; got.Code != codes.Preempted || got.Pod != "pi-worker-0" {
 		t.Errorf("the failure is %+v", got)
 	}
-	if got := h.last.Status.Findings; len(got) != 2 || got[0].Code != string(mpi.CodePreempted) || got[1].Severity != v1alpha1.SeverityInfo {
+	if got := h.last.Status.Findings; len(got) != 2 || got[0].Code != codes.Preempted || got[1].Severity != v1alpha1.SeverityInfo {
 		t.Errorf("the preemption is not the cause: %+v", got)
 	}
 }
@@ -225,12 +229,12 @@ func TestRefusedPodsAreTheCause(t *testing.T) {
 	h := &history{t: t, job: job(2)}
 	seen := pods(h.job, corev1.PodRunning, 0)
 	seen.Workers = nil
-	refused := mpi.Evidence{Refusals: []mpi.Refusal{{Kind: "Pod", Name: "pi-worker-0", Message: `pods "pi-worker-0" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true`}}}
+	refused := jobstate.Evidence{Refusals: []jobstate.Refusal{{Kind: "Pod", Name: "pi-worker-0", Message: `pods "pi-worker-0" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true`}}}
 	h.pass(0, seen, refused)
 	failed := ended(seen, h.job, batchv1.JobFailed, 2*time.Minute)
 	mpitest.Exited(255, "Error")(failed.LauncherPods[0])
-	h.pass(2*time.Minute, failed, mpi.Evidence{Logs: map[string]mpi.Log{"pi-launcher-0": {Lines: []string{"ORTE was unable to reliably start one or more daemons."}}}})
-	if got := h.last.Status.Findings; len(got) != 2 || got[0].Code != string(mpi.CodePodSecurity) || got[0].Severity != v1alpha1.SeverityError {
+	h.pass(2*time.Minute, failed, jobstate.Evidence{Logs: map[string]jobstate.Log{"pi-launcher-0": {Lines: []string{"ORTE was unable to reliably start one or more daemons."}}}})
+	if got := h.last.Status.Findings; len(got) != 2 || got[0].Code != codes.PodSecurityDenied || got[0].Severity != v1alpha1.SeverityError {
 		t.Errorf("the refusal is not the cause: %+v", got)
 	}
 }
@@ -240,13 +244,13 @@ func TestRDMANotUsedIsRemembered(t *testing.T) {
 	h := &history{t: t, job: job(2, func(j *mpi.Job) {
 		j.Workers.Template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"rdma/hca": resource.MustParse("1")}
 	})}
-	log := func(line string) mpi.Evidence {
-		return mpi.Evidence{Logs: map[string]mpi.Log{"pi-launcher-0": {Lines: []string{line}, LastAt: mpitest.Now}}}
+	log := func(line string) jobstate.Evidence {
+		return jobstate.Evidence{Logs: map[string]jobstate.Log{"pi-launcher-0": {Lines: []string{line}, LastAt: mpitest.Now}}}
 	}
 	h.pass(time.Second, pods(h.job, corev1.PodRunning, 0), log("NCCL INFO Using network Socket"))
 	h.pass(time.Hour, pods(h.job, corev1.PodRunning, 0), log("step 100000"))
 	h.pass(2*time.Hour, ended(pods(h.job, corev1.PodRunning, 0), h.job, batchv1.JobComplete, 2*time.Hour), log("done"))
-	if got := h.last.Status.Findings; len(got) != 1 || got[0].Code != string(mpi.CodeRDMANotUsed) || got[0].Severity != v1alpha1.SeverityWarning {
+	if got := h.last.Status.Findings; len(got) != 1 || got[0].Code != codes.RDMANotUsed || got[0].Severity != v1alpha1.SeverityWarning {
 		t.Errorf("findings are %+v", got)
 	}
 }
@@ -256,28 +260,28 @@ func TestEachTransitionStandsOnceOnTheTimeline(t *testing.T) {
 	suspended := job(1, func(j *mpi.Job) { j.Lifecycle.Suspended = true })
 	running := func(after time.Duration) {
 		for range 3 {
-			h.pass(after, pods(h.job, corev1.PodRunning, after-time.Second), mpi.Evidence{})
+			h.pass(after, pods(h.job, corev1.PodRunning, after-time.Second), jobstate.Evidence{})
 		}
 	}
 	running(time.Second)
 	h.job = suspended
-	h.pass(60*time.Second, mpi.Observed{}, mpi.Evidence{})
-	h.pass(61*time.Second, mpi.Observed{}, mpi.Evidence{})
+	h.pass(60*time.Second, jobstate.Observed{}, jobstate.Evidence{})
+	h.pass(61*time.Second, jobstate.Observed{}, jobstate.Evidence{})
 	h.job = job(1)
 	before := pods(h.job, corev1.PodRunning, 0)
 	mpitest.Leaving(before.LauncherPods[0])
 	mpitest.Leaving(before.Workers[0].Pod)
-	h.pass(62*time.Second, before, mpi.Evidence{})
+	h.pass(62*time.Second, before, jobstate.Evidence{})
 	both := pods(h.job, corev1.PodPending, 62*time.Second)
 	both.LauncherPods = append([]*corev1.Pod{before.LauncherPods[0]}, both.LauncherPods...)
-	h.pass(63*time.Second, both, mpi.Evidence{})
+	h.pass(63*time.Second, both, jobstate.Evidence{})
 	running(120 * time.Second)
 	restarted := pods(h.job, corev1.PodRunning, 119*time.Second)
 	restarted.LauncherPods = append([]*corev1.Pod{mpitest.LauncherPod(h.job, 0, corev1.PodFailed)}, mpitest.LauncherPod(h.job, 1, corev1.PodRunning))
-	h.pass(130*time.Second, restarted, mpi.Evidence{})
-	h.pass(131*time.Second, restarted, mpi.Evidence{})
+	h.pass(130*time.Second, restarted, jobstate.Evidence{})
+	h.pass(131*time.Second, restarted, jobstate.Evidence{})
 	// A clock that goes back does not turn the order.
-	h.pass(-time.Hour, ended(restarted, h.job, batchv1.JobComplete, -time.Hour), mpi.Evidence{})
+	h.pass(-time.Hour, ended(restarted, h.job, batchv1.JobComplete, -time.Hour), jobstate.Evidence{})
 	want := []string{
 		"00:00 Created", "00:00 PodsStarting", "00:01 PodsPlaced", "00:01 WorkersReady", "00:01 LauncherStarted", "00:01 Running",
 		"01:00 Suspended", "01:02 Resumed", "01:02 PodsStarting", "01:03 PodsPlaced", "02:00 WorkersReady", "02:00 LauncherStarted", "02:00 Running",
@@ -293,12 +297,31 @@ func TestEachTransitionStandsOnceOnTheTimeline(t *testing.T) {
 	}
 }
 
+// TestConsumptionDoesNotOverflow: requests that no node can meet are refused, but a record must not turn negative by them.
+func TestConsumptionDoesNotOverflow(t *testing.T) {
+	for _, amount := range []string{"1e18", "1e400", "9223372036854775807"} {
+		h := &history{t: t, job: job(2, func(j *mpi.Job) {
+			j.Workers.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(amount), corev1.ResourceMemory: resource.MustParse(amount)}
+		})}
+		h.pass(0, pods(h.job, corev1.PodRunning, 0), jobstate.Evidence{})
+		last := int64(0)
+		for i := range 3 {
+			h.pass(time.Duration(i+1)*time.Hour, pods(h.job, corev1.PodRunning, 0), jobstate.Evidence{})
+			if got := h.last.Status.Consumption.CPUCoreSeconds; got <= 0 || got < last {
+				t.Errorf("%s CPUs for %d hours are %d core seconds", amount, i+1, got)
+			} else {
+				last = got
+			}
+		}
+	}
+}
+
 func TestTimelineIsBounded(t *testing.T) {
-	h := &history{t: t, job: job(1)}
+	h := &history{t: t, job: job(1, func(j *mpi.Job) { j.Lifecycle.BackoffLimit = new(int32(1000)) })}
 	for i := range 200 {
 		seen := pods(h.job, corev1.PodRunning, 0)
 		seen.LauncherPods[0].Status.ContainerStatuses = []corev1.ContainerStatus{{RestartCount: int32(i)}}
-		h.pass(time.Duration(i)*time.Second, seen, mpi.Evidence{})
+		h.pass(time.Duration(i)*time.Second, seen, jobstate.Evidence{})
 	}
 	events := h.events()
 	if len(events) != 64 || events[0] != "00:00 Created" || events[63] != "03:19 LauncherRestarted" {
@@ -315,13 +338,13 @@ func TestConsumption(t *testing.T) {
 			t.Errorf("got %+v, want %d, %d, %d", c, cpu, memory, gpu)
 		}
 	}
-	h.pass(0, mpi.Observed{}, mpi.Evidence{})
+	h.pass(0, jobstate.Observed{}, jobstate.Evidence{})
 	want(0, 0, 0)
-	h.pass(100*time.Second, pods(h.job, corev1.PodRunning, 0), mpi.Evidence{})
+	h.pass(100*time.Second, pods(h.job, corev1.PodRunning, 0), jobstate.Evidence{})
 	want(450, 800, 200) // 100 s of 2 workers and a launcher
-	h.pass(100*time.Second, pods(h.job, corev1.PodRunning, 0), mpi.Evidence{})
+	h.pass(100*time.Second, pods(h.job, corev1.PodRunning, 0), jobstate.Evidence{})
 	want(450, 800, 200)
-	h.pass(50*time.Second, pods(h.job, corev1.PodRunning, 0), mpi.Evidence{})
+	h.pass(50*time.Second, pods(h.job, corev1.PodRunning, 0), jobstate.Evidence{})
 	want(450, 800, 200) // the clock went back
 	// One worker vanishes, the other ended in between.
 	seen := pods(h.job, corev1.PodRunning, 0)
@@ -329,34 +352,67 @@ func TestConsumption(t *testing.T) {
 	mpitest.Exited(0, "Completed")(seen.Workers[0].Pod)
 	seen.Workers[0].Pod.Status.Phase = corev1.PodSucceeded
 	seen.Workers[0].Pod.Status.ContainerStatuses[0].State.Terminated.FinishedAt = metav1.NewTime(mpitest.Now.Add(150 * time.Second))
-	h.pass(200*time.Second, seen, mpi.Evidence{})
+	h.pass(200*time.Second, seen, jobstate.Evidence{})
 	want(450+50+200+100, 800+400+200, 200+100+50)
-	h.pass(300*time.Second, seen, mpi.Evidence{})
+	h.pass(300*time.Second, seen, jobstate.Evidence{})
 	want(450+50+200+100+50, 800+400+200, 200+100+50)
 }
 
 func TestWhatTheLaunchersAgentToldIsKept(t *testing.T) {
 	h := &history{t: t, job: job(2)}
 	seen := pods(h.job, corev1.PodRunning, 0)
-	h.pass(0, seen, mpi.Evidence{})
+	h.pass(0, seen, jobstate.Evidence{})
 	mpitest.Exited(0, "Completed")(seen.LauncherPods[0])
 	seen.LauncherPods[0].Status.ContainerStatuses[0].State.Terminated.Message = `{"role":"launcher","slotsExpected":8,"slotsFound":4,"connectSeconds":1.25,"initSeconds":0.5}`
 	want := h.last.Status.MPI
 	want.SlotsExpected, want.SlotsFound, want.ConnectMilliseconds, want.InitMilliseconds = 8, 4, 1250, 500
-	for _, seen := range []mpi.Observed{seen, {}} {
-		if diff := cmp.Diff(want, h.pass(time.Minute, seen, mpi.Evidence{}).Status.MPI); diff != "" {
+	for _, seen := range []jobstate.Observed{seen, {}} {
+		if diff := cmp.Diff(want, h.pass(time.Minute, seen, jobstate.Evidence{}).Status.MPI); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
+	}
+}
+
+// TestStartup: the parts of a start are written once all pods have started, and stay when the pods end.
+func TestStartup(t *testing.T) {
+	h := &history{t: t, job: job(2)}
+	timed := func(pod *corev1.Pod, scheduledAfter, startedAfter time.Duration) {
+		made := pod.CreationTimestamp.Time
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+			Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(made.Add(scheduledAfter)),
+		})
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{
+			Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(made.Add(startedAfter))},
+		}}}
+	}
+	starting := pods(h.job, corev1.PodPending, 0)
+	if s := h.pass(time.Second, starting, jobstate.Evidence{}).Status.Startup; s != nil {
+		t.Errorf("a job whose pods start has %+v", s)
+	}
+	running := pods(h.job, corev1.PodRunning, 0)
+	timed(running.LauncherPods[0], time.Second, 3*time.Second)
+	timed(running.Workers[0].Pod, time.Second, 3*time.Second)
+	timed(running.Workers[1].Pod, 5*time.Minute, 5*time.Minute)
+	status := h.pass(6*time.Minute, running, jobstate.Evidence{}).Status
+	if status.Startup == nil || len(status.Findings) != 1 || status.Findings[0].Code != codes.SlowStartupStep || status.Phase != v1alpha1.PhaseRunning {
+		t.Fatalf("a job that started slowly has %+v and findings %+v", status.Startup, status.Findings)
+	}
+	if strings.Contains(status.Message, "slow") {
+		t.Errorf("the message of a healthy job is %q", status.Message)
+	}
+	gone := h.pass(7*time.Minute, jobstate.Observed{Launcher: running.Launcher}, jobstate.Evidence{}).Status
+	if diff := cmp.Diff(status.Startup, gone.Startup); diff != "" {
+		t.Errorf("it changes when the pods are gone (-want +got):\n%s", diff)
 	}
 }
 
 func TestWhatIsHeldIsToldHourly(t *testing.T) {
 	h := &history{t: t, job: job(2)}
 	running := pods(h.job, corev1.PodRunning, 0)
-	first := h.pass(time.Second, running, mpi.Evidence{})
+	first := h.pass(time.Second, running, jobstate.Evidence{})
 	for after, want := range map[time.Duration]bool{time.Hour: false, time.Hour + time.Second: true} {
 		h.last = first
-		if got := report.Changed(first, *h.pass(after, running, mpi.Evidence{})); got != want {
+		if got := report.Changed(first, *h.pass(after, running, jobstate.Evidence{})); got != want {
 			t.Errorf("changed after %s is %v", after, got)
 		}
 	}
@@ -364,8 +420,10 @@ func TestWhatIsHeldIsToldHourly(t *testing.T) {
 
 func TestWrittenOnlyOnChange(t *testing.T) {
 	h := &history{t: t, job: job(2)}
-	trained := func(epoch string) mpi.Evidence { return mpi.Evidence{Training: mpi.Training{Epoch: epoch}} }
-	next := func(after time.Duration, seen mpi.Observed, evidence mpi.Evidence) bool {
+	trained := func(epoch string) jobstate.Evidence {
+		return jobstate.Evidence{Training: v1alpha1.Training{Epoch: epoch}}
+	}
+	next := func(after time.Duration, seen jobstate.Observed, evidence jobstate.Evidence) bool {
 		before := h.last
 		return report.Changed(before, *h.pass(after, seen, evidence))
 	}
@@ -374,9 +432,9 @@ func TestWrittenOnlyOnChange(t *testing.T) {
 		name    string
 		changed bool
 	}{
-		{"first", next(0, mpi.Observed{}, mpi.Evidence{})},
-		{"pods", next(time.Second, running, mpi.Evidence{})},
-		{"time passes", next(90*time.Second, running, mpi.Evidence{})},
+		{"first", next(0, jobstate.Observed{}, jobstate.Evidence{})},
+		{"pods", next(time.Second, running, jobstate.Evidence{})},
+		{"time passes", next(90*time.Second, running, jobstate.Evidence{})},
 		{"training begins", next(100*time.Second, running, trained("1"))},
 	}
 	for i, want := range []bool{true, true, false, true} {
@@ -399,12 +457,12 @@ func TestWrittenOnlyOnChange(t *testing.T) {
 
 func TestNewsAreWhatIsNew(t *testing.T) {
 	h := &history{t: t, job: job(1)}
-	first := h.pass(0, mpi.Observed{}, mpi.Evidence{})
-	if news := report.News(nil, *first); len(news) != 1 || news[0].Event != report.EventCreated {
+	first := h.pass(0, jobstate.Observed{}, jobstate.Evidence{})
+	if news := report.NewEntries(nil, *first); len(news) != 1 || news[0].Event != codes.Created {
 		t.Errorf("the first news are %+v", news)
 	}
-	second := h.pass(time.Second, mpi.Observed{}, mpi.Evidence{})
-	if news := report.News(first, *second); len(news) != 0 {
+	second := h.pass(time.Second, jobstate.Observed{}, jobstate.Evidence{})
+	if news := report.NewEntries(first, *second); len(news) != 0 {
 		t.Errorf("nothing has happened, and the news are %+v", news)
 	}
 }
@@ -416,16 +474,16 @@ func TestReportsAreBounded(t *testing.T) {
 	seen := ended(pods(h.job, corev1.PodFailed, 0, mpitest.Exited(1, strings.Repeat("R", 200)), func(pod *corev1.Pod) {
 		pod.Spec.NodeName = nodeName
 	}), h.job, batchv1.JobFailed, time.Minute)
-	evidence := mpi.Evidence{Logs: map[string]mpi.Log{}}
+	evidence := jobstate.Evidence{Logs: map[string]jobstate.Log{}}
 	for _, pod := range append(podsOf(seen.Workers[:8]), seen.LauncherPods...) {
-		lines := make([]string, mpi.MaxLogLines)
+		lines := make([]string, jobstate.MaxLogLines)
 		for i := range lines {
 			lines[i] = strings.Repeat("<&>", 1000)
 		}
-		evidence.Logs[pod.Name] = mpi.Log{Lines: append(lines, "ValueError: "+strings.Repeat("<", 1000))}
+		evidence.Logs[pod.Name] = jobstate.Log{Lines: append(lines, "ValueError: "+strings.Repeat("<", 1000))}
 	}
 	for range 100 {
-		evidence.Events = append(evidence.Events, mpi.Event{Kind: "Pod", Name: name, Warning: true, Reason: "x", Message: strings.Repeat("<", 2000), Count: 1})
+		evidence.Events = append(evidence.Events, jobstate.Event{Kind: "Pod", Name: name, Warning: true, Reason: "x", Message: strings.Repeat("<", 2000), Count: 1})
 	}
 	r := h.pass(time.Minute, seen, evidence)
 	s := r.Status
@@ -438,7 +496,7 @@ func TestReportsAreBounded(t *testing.T) {
 
 	// With names as they usually are all pods have room.
 	h = &history{t: t, job: job(1000, func(j *mpi.Job) { j.Name = "train-llama-7b" })}
-	if s := h.pass(time.Minute, pods(h.job, corev1.PodRunning, 0, func(pod *corev1.Pod) { pod.Spec.NodeName = "ip-10-0-123-45.eu-west-1.compute.internal" }), mpi.Evidence{}).Status; s.PodsOmitted != 0 {
+	if s := h.pass(time.Minute, pods(h.job, corev1.PodRunning, 0, func(pod *corev1.Pod) { pod.Spec.NodeName = "ip-10-0-123-45.eu-west-1.compute.internal" }), jobstate.Evidence{}).Status; s.PodsOmitted != 0 {
 		t.Errorf("%d pods are omitted", s.PodsOmitted)
 	}
 }
@@ -447,10 +505,10 @@ func BenchmarkMake(b *testing.B) {
 	j := job(1000)
 	seen := pods(j, corev1.PodRunning, 0)
 	seen.Now = mpitest.Now.Add(time.Minute)
-	outcome := mpi.Judge(j, seen)
-	previous := report.Make(j, seen, mpi.Evidence{}, outcome, nil, nil)
+	outcome := jobstate.Judge(j, seen)
+	previous := report.Make(j, seen, jobstate.Evidence{}, outcome, nil, nil)
 	for b.Loop() {
-		next := report.Make(j, seen, mpi.Evidence{}, outcome, nil, &previous)
+		next := report.Make(j, seen, jobstate.Evidence{}, outcome, nil, &previous)
 		if report.Changed(&previous, next) {
 			b.Fatal("nothing has changed")
 		}

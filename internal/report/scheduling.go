@@ -4,16 +4,20 @@ import (
 	"fmt"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
-	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/phrase"
+	"opendatahub.io/mpijob/internal/podspec"
+	"opendatahub.io/mpijob/internal/podstatus"
 )
 
 // scheduling is how many of the job's pods have a place, as long as not all have; nil otherwise. Nodes count only where
 // all of the cluster's are known; labels and taints are not looked at.
 func (m maker) scheduling() *v1alpha1.SchedulingStatus {
-	if m.outcome.Phase == mpi.PhaseQueued {
+	if m.outcome.Phase == v1alpha1.PhaseQueued {
 		return m.queued()
 	}
-	if m.outcome.Finish != nil || m.outcome.Phase == mpi.PhaseRunning || m.outcome.Phase == mpi.PhaseSuspended || m.outcome.Reason == mpi.ReasonInvalid {
+	if m.outcome.Finish != nil || m.outcome.Phase == v1alpha1.PhaseRunning || m.outcome.Phase == v1alpha1.PhaseSuspended || m.outcome.Reason == codes.ValidationError {
 		return nil
 	}
 	if m.seen.Gang != nil {
@@ -24,36 +28,36 @@ func (m maker) scheduling() *v1alpha1.SchedulingStatus {
 	if m.seen.Launcher != nil || !m.job.Launcher.AfterWorkers {
 		waits.Wanted++
 	}
-	for _, pod := range m.latestPods() {
-		if pod.Spec.NodeName != "" && !mpi.HasEnded(pod) {
+	for _, pod := range m.seen.CurrentPods(m.job.Workers.Count) {
+		if pod.Spec.NodeName != "" && !podstatus.HasEnded(pod) {
 			waits.Placed++
 		}
 	}
 	if waits.Placed >= waits.Wanted {
 		return nil
 	}
-	if m.outcome.Reason == mpi.ReasonQuota {
-		waits.Message = cut(m.outcome.Message, maxQueueMessage)
+	if m.outcome.Reason == codes.WaitingForQuota {
+		waits.Message = phrase.Limit(m.outcome.Message, maxQueueMessage)
 		return &waits
 	}
-	waits.Message = fmt.Sprintf("%d of %d pods have a machine.", waits.Placed, waits.Wanted)
+	waits.Message = fmt.Sprintf("%d of %d pods scheduled.", waits.Placed, waits.Wanted)
 	if n := len(m.evidence.Nodes); n > 0 && m.evidence.NodesLeft == 0 {
 		fit := m.nodesThatFit()
 		waits.NodesFit = &fit
-		waits.Message += fmt.Sprintf(" %d of the cluster's %d machines have room for a worker now.", fit, n)
+		waits.Message += fmt.Sprintf(" %d of %d nodes have free capacity for a worker.", fit, n)
 	}
 	return &waits
 }
 
 // gang is how far the places of a job's pods have come that are placed together; nil once they have them.
-func (m maker) gang(gang mpi.GangState) *v1alpha1.SchedulingStatus {
+func (m maker) gang(gang jobstate.GangState) *v1alpha1.SchedulingStatus {
 	if !gang.Waits() {
 		return nil
 	}
 	waits := v1alpha1.SchedulingStatus{
 		Backend: gang.Backend, Queue: m.job.Gang.Queue, Placed: gang.Placed, Wanted: gang.Wanted,
 		PodsFit: gang.PodsFit, NodesFit: gang.NodesFit, NodesTotal: gang.NodesTotal,
-		Attempts: gang.Attempts, Message: cut(m.outcome.Message, maxQueueMessage), ObservedAt: at(m.now),
+		Attempts: gang.Attempts, Message: phrase.Limit(m.outcome.Message, maxQueueMessage), ObservedAt: at(m.now),
 	}
 	if !gang.Since.IsZero() {
 		waits.Since = at(gang.Since)
@@ -71,7 +75,7 @@ func (m maker) gang(gang mpi.GangState) *v1alpha1.SchedulingStatus {
 func (m maker) queued() *v1alpha1.SchedulingStatus {
 	queue := m.seen.Queue
 	waits := v1alpha1.SchedulingStatus{
-		Backend: queue.Backend, Queue: queue.Name, Wanted: m.job.Workers.Count, Message: cut(m.outcome.Message, maxQueueMessage), ObservedAt: at(m.now),
+		Backend: queue.Backend, Queue: queue.Name, Wanted: m.job.Workers.Count, Message: phrase.Limit(m.outcome.Message, maxQueueMessage), ObservedAt: at(m.now),
 	}
 	if !m.job.Launcher.None {
 		waits.Wanted++
@@ -84,7 +88,7 @@ func (m maker) queued() *v1alpha1.SchedulingStatus {
 
 // nodesThatFit is how many nodes have free what a worker asks for.
 func (m maker) nodesThatFit() (count int32) {
-	asked := mpi.Requests(m.job.Workers.Template.Spec)
+	asked := podspec.Requests(m.job.Workers.Template.Spec)
 	for _, node := range m.evidence.Nodes {
 		fits := node.Ready && !node.Unschedulable
 		for name, quantity := range asked {

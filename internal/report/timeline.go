@@ -3,49 +3,42 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
-	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/phrase"
+	"opendatahub.io/mpijob/internal/podstatus"
+	"opendatahub.io/mpijob/internal/times"
 )
 
-// Events of a timeline. Phases stand there by their own names, and findings by their codes.
-const (
-	EventCreated           = "Created"
-	EventPodsStarting      = "PodsStarting"
-	EventPodsPlaced        = "PodsPlaced"
-	EventWorkersReady      = "WorkersReady"
-	EventLauncherStarted   = "LauncherStarted"
-	EventLauncherRestarted = "LauncherRestarted"
-	EventPutBack           = "PutBack"
-	EventResumed           = "Resumed"
-	EventChanged           = "Changed"
-	EventDeletionRequested = "DeletionRequested"
-)
-
-// timeline carries on what has happened. An entry is made when a thing is first seen to be so; it is not made again by
-// an operator that starts anew, since it stands in the record.
+// timeline adds what happened since the last record. An entry is added when a fact is observed for the first time. An
+// operator that restarts does not add it again, because the record contains it.
 func (m maker) timeline(status v1alpha1.JobReportStatus) []v1alpha1.TimelineEntry {
 	t := timeline{entries: slices.Clone(m.before.Timeline), now: m.now}
 	if status.CompletionTime != nil {
-		// What was not seen to happen happened before the end.
-		t.now = earlier(m.now, status.CompletionTime.Time)
+		// What was not observed happened before the end.
+		t.now = times.Earlier(m.now, status.CompletionTime.Time)
 	}
 	if len(t.entries) == 0 {
-		t.add(status.StartTime.Time, EventCreated, sentences(fmt.Sprintf("%s %s with %d workers.", m.job.Kind, m.job.Name, m.job.Workers.Count), by(m.job.Authors.Creator)))
+		t.enter(status.StartTime.Time, codes.Created, map[string]string{
+			"kind": m.job.Kind, "job": m.job.Name, "workers": phrase.Count(m.job.Workers.Count, "worker"), "by": by(m.job.Authors.Creator),
+		})
 	}
 	if m.before.CompletionTime != nil {
 		return t.entries
 	}
 	if change := m.job.Authors.Change; change.User != "" && change.Generation > m.before.ObservedGeneration {
-		t.add(m.now, EventChanged, by(change.User))
+		t.enter(m.now, codes.Changed, map[string]string{"by": by(change.User)})
 	}
-	suspended := v1alpha1.Phase(mpi.PhaseSuspended)
+	const suspended = v1alpha1.PhaseSuspended
 	if m.before.Phase == suspended && status.Phase != suspended {
-		t.add(m.now, EventResumed, m.switchedBy())
+		t.enter(m.now, codes.Resumed, map[string]string{"by": m.switchedBy()})
 	}
 	if status.Phase != suspended {
 		m.starting(&t)
@@ -64,16 +57,16 @@ func (m maker) timeline(status v1alpha1.JobReportStatus) []v1alpha1.TimelineEntr
 			// What is wrong besides has entries of its own.
 			message = m.outcome.Message
 		}
-		if tellsPhase[entry.phase] {
+		if isPhaseEntered[entry.phase] {
 			t.add(entry.at, string(entry.phase), message)
 		}
 	}
 	return t.entries
 }
 
-// switchedBy says who suspended or resumed the job last; nothing where that is not known, or where the job was created
-// so. A job that is kept out of a queue, or waits there, has its own field switched by the queue; whoever stopped its
-// Workload or made it active again is not known.
+// switchedBy returns who last suspended or resumed the job, or "" if that is unknown or the job was created in this
+// state. While a job waits in a queue, the queue sets its field; the user who deactivated or activated its Workload is
+// unknown.
 func (m maker) switchedBy() string {
 	if m.seen.Queue != nil && !m.seen.Queue.Admitted {
 		return ""
@@ -81,7 +74,7 @@ func (m maker) switchedBy() string {
 	return by(m.job.Authors.Suspend.User)
 }
 
-// by says who did something; nothing where that is not known.
+// by returns who did something, or "" if the user is unknown.
 func by(user string) string {
 	if user == "" {
 		return ""
@@ -96,35 +89,44 @@ func sentences(first, second string) string {
 	return strings.TrimSpace(first + " " + second)
 }
 
-// IsTrouble tells of an entry whether somebody may have to act: all but the steps that a job takes when all is well.
-func IsTrouble(entry v1alpha1.TimelineEntry) bool {
+// NeedsAction reports whether a user may have to act because of an entry: all except the steps of a healthy job.
+func NeedsAction(entry v1alpha1.TimelineEntry) bool {
 	switch entry.Event {
-	case EventCreated, EventPodsStarting, EventPodsPlaced, EventWorkersReady, EventLauncherStarted, EventResumed, EventChanged, EventDeletionRequested, ReasonDeleted:
+	case codes.Created, codes.PodsStarting, codes.PodsPlaced, codes.WorkersReady, codes.LauncherStarted, codes.Resumed, codes.Changed, codes.DeletionRequested, codes.JobDeleted:
 		return false
 	}
 	phase := v1alpha1.Phase(entry.Event)
-	return !tellsPhase[phase] || phase == v1alpha1.Phase(mpi.PhaseFailed)
+	return !isPhaseEntered[phase] || phase == v1alpha1.PhaseFailed
 }
 
-// tellsPhase are the phases that are entered on a timeline; Pending and Initializing are told by what happens in them.
-var tellsPhase = map[v1alpha1.Phase]bool{
-	"Queued": true, "GangScheduling": true,
-	v1alpha1.Phase(mpi.PhaseRunning): true, v1alpha1.Phase(mpi.PhaseSuspended): true,
-	v1alpha1.Phase(mpi.PhaseSucceeded): true, v1alpha1.Phase(mpi.PhaseFailed): true,
+// isPhaseEntered contains the phases that are entered on a timeline. For Pending and Initializing, their steps are
+// entered.
+var isPhaseEntered = map[v1alpha1.Phase]bool{
+	v1alpha1.PhaseQueued: true, v1alpha1.PhaseGangScheduling: true,
+	v1alpha1.PhaseRunning: true, v1alpha1.PhaseSuspended: true,
+	v1alpha1.PhaseSucceeded: true, v1alpha1.PhaseFailed: true,
+}
+
+// all returns all of a number of things, such as "All 3 pods", or "1 pod".
+func all(n int, thing string) string {
+	if n == 1 {
+		return phrase.Count(n, thing)
+	}
+	return "All " + phrase.Count(n, thing)
 }
 
 // starting enters how far the pods have come, each step once in each start of the job, at the time that they tell. Those
 // on their way out may be of the start before.
 func (m maker) starting(t *timeline) {
-	pods := staying(m.allPods())
+	pods := staying(m.seen.AllPods())
 	if len(pods) == 0 {
 		return
 	}
 	var made time.Time
-	for _, pod := range staying(m.latestPods()) {
-		made = earlier(pod.CreationTimestamp.Time, made)
+	for _, pod := range staying(m.seen.CurrentPods(m.job.Workers.Count)) {
+		made = times.Earlier(pod.CreationTimestamp.Time, made)
 	}
-	t.once(made, EventPodsStarting, fmt.Sprintf("%d pods are there.", len(pods)))
+	t.once(made, codes.PodsStarting, phrase.Count(len(pods), "pod")+" created.")
 	placed := 0
 	for _, pod := range pods {
 		if pod.Spec.NodeName != "" {
@@ -133,14 +135,14 @@ func (m maker) starting(t *timeline) {
 	}
 	wanted := int(m.job.Workers.Count)
 	if placed >= wanted && placed == len(pods) {
-		t.once(m.latest(corev1.PodScheduled), EventPodsPlaced, fmt.Sprintf("All of %d pods have a machine.", placed))
+		t.once(m.latest(podstatus.ScheduledAt), codes.PodsPlaced, detail(codes.PodsPlaced, map[string]string{"pods": all(placed, "pod")}))
 	}
 	if wanted > 0 && int(m.outcome.Workers.Ready) >= wanted {
-		t.once(m.latest(corev1.PodReady), EventWorkersReady, fmt.Sprintf("All of %d workers are ready.", wanted))
+		t.once(m.latest(podstatus.ReadyAt), codes.WorkersReady, detail(codes.WorkersReady, map[string]string{"workers": all(wanted, "worker")}))
 	}
 	if tries := staying(m.seen.LauncherPods); len(tries) > 0 {
 		if latest := tries[len(tries)-1]; latest.Status.Phase != corev1.PodPending {
-			t.once(started(latest), EventLauncherStarted, latest.Name)
+			t.once(started(latest), codes.LauncherStarted, detail(codes.LauncherStarted, map[string]string{"pod": latest.Name}))
 		}
 	}
 	m.restarts(t)
@@ -156,52 +158,54 @@ func (m maker) putBack(t *timeline, waits *v1alpha1.SchedulingStatus) {
 	if waits == nil || waits.EvictedAt == nil || m.before.Scheduling != nil && m.before.Scheduling.Attempts >= waits.Attempts {
 		return
 	}
-	detail := fmt.Sprintf("%d of %d pods had a place. All are removed, so that others can have the places.", waits.Placed, waits.Wanted)
+	values := map[string]string{"running": strconv.Itoa(int(waits.Placed)), "pods": strconv.Itoa(int(waits.Wanted))}
 	if waits.Attempts <= m.job.Gang.Requeues {
-		detail = sentences(detail, fmt.Sprintf("The job is tried again at %s (%d of %d times).", waits.NextTry.UTC().Format(time.TimeOnly+" MST"), waits.Attempts, m.job.Gang.Requeues))
+		values["message"] = fmt.Sprintf("Next attempt at %s (retry %d of %d).", waits.NextTry.UTC().Format(time.TimeOnly+" MST"), waits.Attempts, m.job.Gang.Requeues)
 	}
-	t.add(waits.EvictedAt.Time, EventPutBack, detail)
+	t.enter(waits.EvictedAt.Time, codes.PutBack, values)
 }
 
-// preempted enters that the back end itself has the pods stopped, to make room for another job (gang.ReasonPreempted).
+// preempted enters that the back end itself has the pods stopped, to make room for another job.
 func (m maker) preempted(t *timeline) {
-	const event = string(mpi.CodePreempted)
+	const event = codes.Preempted
 	if gang := m.seen.Gang; gang == nil || !gang.Evict || gang.Reason != event {
 		return
 	}
-	if last := t.last(event); last == nil || last.Detail != cut(m.seen.Gang.Message, maxDetail) {
+	if last := t.last(event); last == nil || last.Detail != phrase.Limit(m.seen.Gang.Message, maxDetail) {
 		t.add(m.now, event, m.seen.Gang.Message)
 	}
 }
 
-// latest is when a condition came to hold for the last of the workers; zero where none tells.
-func (m maker) latest(kind corev1.PodConditionType) (when time.Time) {
+// latest returns the latest of a time of each worker, zero if none is known.
+func (m maker) latest(timeOf func(*corev1.Pod) time.Time) (when time.Time) {
 	for _, worker := range m.seen.Workers {
-		for _, c := range worker.Pod.Status.Conditions {
-			if c.Type == kind && c.Status == corev1.ConditionTrue {
-				when = later(when, c.LastTransitionTime.Time)
-			}
-		}
+		when = times.Later(when, timeOf(worker.Pod))
 	}
 	return when
 }
 
-// restarts enters that the launcher was started again: as a new pod, or in the same one.
+// restarts enters that the launcher was started again, as a new pod or in the same one, and why the attempt before ended.
 func (m maker) restarts(t *timeline) {
-	pods := staying(m.seen.LauncherPods)
-	tries := len(pods) - 1
-	for _, pod := range pods {
-		for _, c := range pod.Status.ContainerStatuses {
-			tries += int(c.RestartCount)
-		}
-	}
-	if tries <= 0 {
+	seen := m.seen
+	seen.LauncherPods = staying(seen.LauncherPods)
+	attempts := jobstate.CountAttempts(m.job, seen)
+	if attempts.Number <= 1 || attempts.Exhausted() {
 		return
 	}
-	detail := fmt.Sprintf("Start %d.", tries+1)
-	if last := t.last(EventLauncherRestarted); last == nil || last.Detail != detail {
-		t.add(m.now, EventLauncherRestarted, detail)
+	values := map[string]string{"attempt": phrase.Capital(attempts.String())}
+	if last := t.last(codes.LauncherRestarted); last != nil && strings.HasPrefix(last.Detail, values["attempt"]+".") {
+		return
 	}
+	for _, cause := range slices.Concat(m.found[:min(1, len(m.found))], m.before.Findings[:min(1, len(m.before.Findings))]) {
+		if codes.Has(cause.Code, codes.EndsAttempt) || codes.Has(cause.Code, codes.RemovesPods) {
+			values["cause"] = "The previous one ended: " + cause.Code + "."
+			if cause.ExitCode != nil {
+				values["cause"] = fmt.Sprintf("The previous one ended: %s, exit code %d.", cause.Code, *cause.ExitCode)
+			}
+			break
+		}
+	}
+	t.enter(m.now, codes.LauncherRestarted, values)
 }
 
 // losses enters each trouble when it becomes the first of the findings, and each loss of a pod.
@@ -210,10 +214,10 @@ func (m maker) losses(t *timeline, findings []v1alpha1.Finding) {
 		known := slices.ContainsFunc(m.before.Findings, func(old v1alpha1.Finding) bool {
 			return old.Code == finding.Code && old.Summary == finding.Summary
 		})
-		if known || i > 0 && !takesPods[mpi.Code(finding.Code)] {
+		if known || i > 0 && !codes.Has(finding.Code, codes.RemovesPods) {
 			continue
 		}
-		if last := t.last(finding.Code); last == nil || last.Detail != cut(finding.Summary, maxDetail) {
+		if last := t.last(finding.Code); last == nil || last.Detail != phrase.Limit(finding.Summary, maxDetail) {
 			t.add(m.now, finding.Code, finding.Summary)
 		}
 	}
@@ -225,26 +229,36 @@ type timeline struct {
 	now     time.Time
 }
 
-// add enters an event, not before the one before it: clocks differ. One whose time is not known happened now.
+// enter adds an event with the text of its code.
+func (t *timeline) enter(when time.Time, event codes.Code, values map[string]string) {
+	t.add(when, event, detail(event, values))
+}
+
+// detail returns the text of an event.
+func detail(event codes.Code, values map[string]string) string {
+	return strings.TrimSpace(codes.Status(event, values))
+}
+
+// add enters an event, not before the previous one: clocks differ. An event of unknown time happened now.
 func (t *timeline) add(when time.Time, event, detail string) {
-	when = earlier(t.now, when)
+	when = times.Earlier(t.now, when)
 	if n := len(t.entries); n > 0 {
-		when = later(when, t.entries[n-1].Time.Time)
+		when = times.Later(when, t.entries[n-1].Time.Time)
 	}
 	if n := len(t.entries); n >= maxTimeline {
 		// How it began and what happened last are worth more than what is between.
 		t.entries = slices.Delete(t.entries, maxTimeline/4, maxTimeline/4+1)
 	}
-	t.entries = append(t.entries, v1alpha1.TimelineEntry{Time: *at(when), Event: cut(event, maxCode), Detail: cut(detail, maxDetail)})
+	t.entries = append(t.entries, v1alpha1.TimelineEntry{Time: *at(when), Event: phrase.Limit(event, maxCode), Detail: phrase.Limit(detail, maxDetail)})
 }
 
-// once enters an event unless it stands there since the job was last started or resumed.
+// once enters an event unless it was entered since the job was last started or resumed.
 func (t *timeline) once(when time.Time, event, detail string) {
 	for _, entry := range slices.Backward(t.entries) {
 		if entry.Event == event {
 			return
 		}
-		if entry.Event == EventResumed {
+		if entry.Event == codes.Resumed {
 			break
 		}
 	}

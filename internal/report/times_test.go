@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
 	"opendatahub.io/mpijob/internal/report"
@@ -55,18 +56,18 @@ func TestTimesAreThoseOfTheJobAndNotOfItsPasses(t *testing.T) {
 	}{
 		"seen late": {
 			func(h *history) {
-				h.pass(0, mpi.Observed{}, mpi.Evidence{})
-				h.pass(time.Hour, pods(h.job, corev1.PodRunning, time.Second, since(9*time.Second)), mpi.Evidence{})
+				h.pass(0, jobstate.Observed{}, jobstate.Evidence{})
+				h.pass(time.Hour, pods(h.job, corev1.PodRunning, time.Second, since(9*time.Second)), jobstate.Evidence{})
 			},
 			[]string{"00:00 Created", "00:01 PodsStarting", "00:03 PodsPlaced", "00:09 WorkersReady", "00:09 LauncherStarted", "00:09 Running"},
 			map[string]int64{"Pending": 9, "Running": 0},
 		},
 		"ran and ended meanwhile": {
 			func(h *history) {
-				h.pass(0, mpi.Observed{}, mpi.Evidence{})
+				h.pass(0, jobstate.Observed{}, jobstate.Evidence{})
 				seen := ended(pods(h.job, corev1.PodRunning, time.Second, since(9*time.Second)), h.job, batchv1.JobComplete, 49*time.Second)
 				ran(9*time.Second, 48*time.Second)(seen.LauncherPods[0])
-				h.pass(time.Hour, seen, mpi.Evidence{})
+				h.pass(time.Hour, seen, jobstate.Evidence{})
 			},
 			[]string{"00:00 Created", "00:01 PodsStarting", "00:03 PodsPlaced", "00:09 LauncherStarted", "00:09 Running", "00:49 Succeeded"},
 			map[string]int64{"Pending": 9, "Running": 40, "Succeeded": 0},
@@ -74,7 +75,7 @@ func TestTimesAreThoseOfTheJobAndNotOfItsPasses(t *testing.T) {
 		"first seen when it was over": {
 			func(h *history) {
 				seen := ended(pods(h.job, corev1.PodSucceeded, time.Second, ran(9*time.Second, 48*time.Second), placed), h.job, batchv1.JobComplete, 49*time.Second)
-				h.pass(time.Hour, seen, mpi.Evidence{})
+				h.pass(time.Hour, seen, jobstate.Evidence{})
 			},
 			[]string{"00:01 Created", "00:01 PodsStarting", "00:03 PodsPlaced", "00:09 LauncherStarted", "00:09 Running", "00:49 Succeeded"},
 			map[string]int64{"Running": 40, "Succeeded": 0},
@@ -102,7 +103,7 @@ func TestWaitForAPlace(t *testing.T) {
 	free := func(gpus string) corev1.ResourceList {
 		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("16"), corev1.ResourceMemory: resource.MustParse("64Gi"), "nvidia.com/gpu": resource.MustParse(gpus)}
 	}
-	evidence := mpi.Evidence{Nodes: []mpi.Node{{Name: "a", Ready: true, Free: free("0")}, {Name: "b", Ready: true, Free: free("4")}, {Name: "c", Free: free("4")}}}
+	evidence := jobstate.Evidence{Nodes: []jobstate.Node{{Name: "a", Ready: true, Free: free("0")}, {Name: "b", Ready: true, Free: free("4")}, {Name: "c", Free: free("4")}}}
 	h := &history{t: t, job: job(2)}
 	seen := pods(h.job, corev1.PodPending, 0)
 	seen.Workers[1].Pod.Spec.NodeName = ""
@@ -115,28 +116,28 @@ func TestWaitForAPlace(t *testing.T) {
 	if later := h.pass(31*time.Second, seen, evidence); report.Changed(first, *later) || !report.Outdated(first, *later) {
 		t.Error("that a wait goes on is not written after 30 s, or is taken for news")
 	}
-	if placed := h.pass(40*time.Second, pods(h.job, corev1.PodPending, 0), mpi.Evidence{}); placed.Status.Scheduling != nil {
+	if placed := h.pass(40*time.Second, pods(h.job, corev1.PodPending, 0), jobstate.Evidence{}); placed.Status.Scheduling != nil {
 		t.Errorf("all pods have a place, and the job waits for one: %+v", placed.Status.Scheduling)
 	}
 	held := &history{t: t, job: job(2, func(j *mpi.Job) { j.Launcher.AfterWorkers = true })}
 	seen = pods(held.job, corev1.PodPending, 0)
 	seen.Launcher, seen.LauncherPods = nil, nil
-	if r := held.pass(0, seen, mpi.Evidence{}); r.Status.Scheduling != nil {
+	if r := held.pass(0, seen, jobstate.Evidence{}); r.Status.Scheduling != nil {
 		t.Errorf("a launcher that is held back waits for a place: %+v", r.Status.Scheduling)
 	}
 }
 
 func TestRecordOfADeletedJobIsClosed(t *testing.T) {
 	h := &history{t: t, job: job(2)}
-	h.pass(0, pods(h.job, corev1.PodRunning, 0), mpi.Evidence{})
+	h.pass(0, pods(h.job, corev1.PodRunning, 0), jobstate.Evidence{})
 	closed := report.Closed(*h.last, mpitest.Now.Add(30*time.Second))
 	mpitest.Golden(t, "deleted", closed)
 	again := report.Closed(closed, mpitest.Now.Add(time.Hour))
 	if report.Changed(&closed, again) {
 		t.Error("a record that is closed is closed again")
 	}
-	h.pass(40*time.Second, ended(pods(h.job, corev1.PodRunning, 0), h.job, batchv1.JobComplete, 35*time.Second), mpi.Evidence{})
-	if over := report.Closed(*h.last, mpitest.Now.Add(time.Hour)); over.Status.Phase != v1alpha1.Phase(mpi.PhaseSucceeded) {
+	h.pass(40*time.Second, ended(pods(h.job, corev1.PodRunning, 0), h.job, batchv1.JobComplete, 35*time.Second), jobstate.Evidence{})
+	if over := report.Closed(*h.last, mpitest.Now.Add(time.Hour)); over.Status.Phase != v1alpha1.PhaseSucceeded {
 		t.Errorf("a job that had ended is %s when it is deleted", over.Status.Phase)
 	}
 }
@@ -148,7 +149,7 @@ func TestNamesOfRecordsFit(t *testing.T) {
 		strings.Repeat("a", 243) + ".bcdefghij": strings.Repeat("a", 243) + "-01234567",
 	} {
 		h := &history{t: t, job: job(1, func(j *mpi.Job) { j.Name = name })}
-		r := h.pass(0, mpi.Observed{}, mpi.Evidence{})
+		r := h.pass(0, jobstate.Observed{}, jobstate.Evidence{})
 		if label := r.Labels[mpi.LabelReportJob]; r.Name != want || len(label) > 63 || !strings.HasPrefix(name, label) {
 			t.Errorf("the record is named %q, labelled %q", r.Name, label)
 		}
@@ -159,18 +160,18 @@ func TestNamesOfRecordsFit(t *testing.T) {
 func TestLongNamesLeaveNoPodOut(t *testing.T) {
 	h := &history{t: t, job: job(1000, func(j *mpi.Job) { j.Name = strings.Repeat("j", 44) })}
 	seen := pods(h.job, corev1.PodRunning, 0, func(pod *corev1.Pod) { pod.Spec.NodeName = strings.Repeat("n", 253) })
-	lines := make([]string, mpi.MaxLogLines)
+	lines := make([]string, jobstate.MaxLogLines)
 	for i := range lines {
 		lines[i] = strings.Repeat("<&>", 1000)
 	}
-	logs := map[string]mpi.Log{seen.LauncherPods[0].Name: {Lines: lines}}
+	logs := map[string]jobstate.Log{seen.LauncherPods[0].Name: {Lines: lines}}
 	for i := range 8 {
 		seen.Workers[i].Pod.Status.Phase = corev1.PodFailed
 		mpitest.Exited(137, "OOMKilled")(seen.Workers[i].Pod)
-		logs[seen.Workers[i].Pod.Name] = mpi.Log{Lines: lines}
+		logs[seen.Workers[i].Pod.Name] = jobstate.Log{Lines: lines}
 	}
 	mpitest.Exited(1, "Error")(seen.LauncherPods[0])
-	r := h.pass(time.Minute, ended(seen, h.job, batchv1.JobFailed, time.Minute), mpi.Evidence{Logs: logs})
+	r := h.pass(time.Minute, ended(seen, h.job, batchv1.JobFailed, time.Minute), jobstate.Evidence{Logs: logs})
 	data, err := json.Marshal(r)
 	if err != nil {
 		t.Fatal(err)
@@ -181,7 +182,7 @@ func TestLongNamesLeaveNoPodOut(t *testing.T) {
 	if failed := r.Status.Pods[1]; failed.Node == "" || failed.Ranks == "" {
 		t.Errorf("a pod that failed is told of in brief: %s", fmt.Sprintf("%+v", failed))
 	}
-	if next := h.pass(time.Minute+time.Second, ended(seen, h.job, batchv1.JobFailed, time.Minute), mpi.Evidence{Logs: logs}); report.Changed(r, *next) {
+	if next := h.pass(time.Minute+time.Second, ended(seen, h.job, batchv1.JobFailed, time.Minute), jobstate.Evidence{Logs: logs}); report.Changed(r, *next) {
 		t.Error("the record changed although nothing has happened")
 	}
 }

@@ -6,11 +6,13 @@ import (
 	"time"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
-	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/phrase"
 )
 
-// waitsFor tells of the phases in which a job waits for others.
-var waitsFor = map[v1alpha1.Phase]bool{v1alpha1.Phase(mpi.PhaseQueued): true, v1alpha1.Phase(mpi.PhaseGangScheduling): true}
+// waitsFor contains the phases in which a job waits for others.
+var waitsFor = map[v1alpha1.Phase]bool{v1alpha1.PhaseQueued: true, v1alpha1.PhaseGangScheduling: true}
 
 // waits adds to what the job waits for since when it does, and how long others did.
 func (m maker) waits(status *v1alpha1.JobReportStatus) {
@@ -24,7 +26,7 @@ func (m maker) waits(status *v1alpha1.JobReportStatus) {
 	}
 	if waits.Since != nil {
 		waits.WaitedSeconds = max(0, int64(m.now.Sub(waits.Since.Time)/time.Second))
-		text = fmt.Sprintf("It waits since %s UTC.", waits.Since.UTC().Format(time.DateTime))
+		text = fmt.Sprintf("Waiting since %s UTC.", waits.Since.UTC().Format(time.DateTime))
 	}
 	if !m.never() {
 		wait := m.evidence.Wait
@@ -35,31 +37,31 @@ func (m maker) waits(status *v1alpha1.JobReportStatus) {
 		text = sentences(text, othersWaited(wait, waits.Queue != ""))
 	}
 	// What the back end says may be long, and is what can be cut.
-	waits.Message = sentences(cut(waits.Message, maxQueueMessage-len(text)-1), text)
+	waits.Message = sentences(phrase.Limit(waits.Message, maxQueueMessage-len(text)-1), text)
 }
 
-// never tells whether waiting does not help.
+// never reports whether waiting does not help.
 func (m maker) never() bool {
 	return m.seen.Queue != nil && m.seen.Queue.Never || m.seen.Gang != nil && m.seen.Gang.Never
 }
 
-// othersWaited says how long comparable jobs waited.
-func othersWaited(wait mpi.Wait, inQueue bool) string {
+// othersWaited describes how long comparable jobs waited.
+func othersWaited(wait jobstate.Wait, inQueue bool) string {
 	where := "namespace"
 	if inQueue {
 		where = "queue"
 	}
-	who := fmt.Sprintf("jobs of %d to %d pods in this %s", wait.FewestPods, wait.MostPods, where)
+	size := fmt.Sprintf("of %d to %d pods in this %s", wait.FewestPods, wait.MostPods, where)
 	switch {
 	case wait.MostPods == 0:
 		return ""
 	case !wait.Known:
-		return fmt.Sprintf("How long that takes is not known yet: of %s, %d were let in so far, which is too few to tell.", who, wait.Samples)
+		return fmt.Sprintf("No estimate yet: only %s %s admitted.", phrase.Count(wait.Samples, "job"), size)
 	}
-	return fmt.Sprintf("Of %s, half were let in within %s and nine in ten within %s (the last %d).", who, lasting(wait.P50), lasting(wait.P90), wait.Samples)
+	return fmt.Sprintf("Wait of jobs %s: median %s, 90th percentile %s (last %d).", size, lasting(wait.P50), lasting(wait.P90), wait.Samples)
 }
 
-// lasting says how long something took, to what matters to people who wait.
+// lasting formats a duration with the precision that matters to waiting users.
 func lasting(took time.Duration) string {
 	switch took = took.Round(time.Second); {
 	case took < time.Minute:
@@ -79,19 +81,19 @@ func (m maker) waited(status v1alpha1.JobReportStatus) *v1alpha1.Waited {
 		return m.before.Waited
 	}
 	waited := v1alpha1.Waited{Pods: m.job.Pods(), Until: *at(m.now)}
-	var phase mpi.Phase
+	var phase v1alpha1.Phase
 	switch queue, gang := m.seen.Queue, m.seen.Gang; {
-	case m.outcome.Suspended() || m.outcome.Reason == mpi.ReasonInvalid:
+	case m.outcome.Suspended() || m.outcome.Reason == codes.ValidationError:
 		return nil
 	case queue != nil && queue.Admitted:
-		waited.Backend, waited.Queue, phase = queue.Backend, queue.Name, mpi.PhaseQueued
+		waited.Backend, waited.Queue, phase = queue.Backend, queue.Name, v1alpha1.PhaseQueued
 	case queue == nil && gang != nil && !gang.Waits():
-		waited.Backend, waited.Queue, phase = gang.Backend, m.job.Gang.Queue, mpi.PhaseGangScheduling
+		waited.Backend, waited.Queue, phase = gang.Backend, m.job.Gang.Queue, v1alpha1.PhaseGangScheduling
 	default:
 		return nil
 	}
 	for _, t := range status.PhaseTimes {
-		if t.Phase == v1alpha1.Phase(phase) {
+		if t.Phase == phase {
 			waited.Seconds = t.Seconds
 		}
 	}

@@ -2,24 +2,27 @@ package diagnose
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"opendatahub.io/mpijob/internal/flavor"
-	"opendatahub.io/mpijob/internal/launch"
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/agentapi"
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/implementation"
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// patient is a job with all that is known of it.
-type patient struct {
+// input is a job with all that is known of it.
+type input struct {
 	job      mpi.Job
-	seen     mpi.Observed
-	evidence mpi.Evidence
-	outcome  mpi.Outcome
+	seen     jobstate.Observed
+	evidence jobstate.Evidence
+	outcome  jobstate.Outcome
 	// pods are the launcher's tries, the latest first, then the workers by index.
 	pods []jobPod
 	// signs are what the logs show, in the order in which causes outrank each other.
@@ -33,43 +36,52 @@ type jobPod struct {
 	index int
 	// latest is set for workers, and for the launcher's last try.
 	latest bool
+	// stopped is set for a launcher that its batch Job stops: how its present run ends does not count.
+	stopped bool
+	// deleted is set for a launcher that something else deleted while it ran: how it ends does not count.
+	deleted bool
 	// summary is what the pod's agent has left; nil where there is none.
-	summary *launch.Summary
-	log     mpi.Log
+	summary *agentapi.Summary
+	log     jobstate.Log
 }
 
 // sign is a symptom that a log shows.
 type sign struct {
-	flavor.Symptom
+	implementation.Symptom
 	pods    []jobPod
 	line    string
 	figures map[string]string
 }
 
-func newPatient(job mpi.Job, seen mpi.Observed, evidence mpi.Evidence, outcome mpi.Outcome) *patient {
-	p := &patient{job: job, seen: seen, evidence: evidence, outcome: outcome}
+func newInput(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, outcome jobstate.Outcome) *input {
+	p := &input{job: job, seen: seen, evidence: evidence, outcome: outcome}
 	for i, try := range slices.Backward(seen.LauncherPods) {
 		p.pods = append(p.pods, p.pod(try, mpi.RoleLauncher, i, i == len(seen.LauncherPods)-1))
+	}
+	if launcher := p.launcher(); launcher != nil && launcher.DeletionTimestamp != nil && p.stoppedByJob() {
+		launcher.stopped = true
+		launcher.summary = launcher.lastSummary()
 	}
 	for _, worker := range seen.Workers {
 		if worker.Index < int(job.Workers.Count) {
 			p.pods = append(p.pods, p.pod(worker.Pod, mpi.RoleWorker, worker.Index, true))
 		}
 	}
+	p.ignoreDeleted()
 	p.signs = p.readLogs()
 	return p
 }
 
-func (p *patient) pod(object *corev1.Pod, role mpi.Role, index int, latest bool) jobPod {
+func (p *input) pod(object *corev1.Pod, role mpi.Role, index int, latest bool) jobPod {
 	found := jobPod{Pod: object, role: role, index: index, latest: latest, log: p.evidence.Logs[object.Name]}
-	if summary, is := mpi.SummaryOf(object); is {
+	if summary, is := mpi.AgentSummary(object); is {
 		found.summary = &summary
 	}
 	return found
 }
 
 // readLogs looks for symptoms in logs of pods in trouble: in a healthy program's output the same words mean nothing.
-func (p *patient) readLogs() []sign {
+func (p *input) readLogs() []sign {
 	var troubled []jobPod
 	for _, pod := range p.pods {
 		if len(pod.log.Lines) > 0 && (p.failed() || pod.end() != nil || p.quietSince(pod)) {
@@ -77,26 +89,37 @@ func (p *patient) readLogs() []sign {
 		}
 	}
 	var signs []sign
-	for _, symptom := range flavor.For(p.job.Implementation).Symptoms() {
-		found := sign{Symptom: symptom}
-		for _, pod := range troubled {
-			line, figures, is := look(pod.log.Lines, symptom)
-			if !is {
-				continue
-			}
-			if found.line == "" {
-				found.line, found.figures = line, figures
-			}
-			found.pods = append(found.pods, pod)
-		}
-		if found.line != "" {
+	for _, symptom := range implementation.For(p.job.Implementation).Symptoms() {
+		found := findSign(symptom, troubled)
+		// A line shows one problem: the first symptom that matches it is the most specific.
+		if found.line != "" && !slices.ContainsFunc(signs, func(s sign) bool { return s.line == found.line && s.Code != found.Code }) {
 			signs = append(signs, found)
 		}
 	}
 	return signs
 }
 
-func look(lines []string, symptom flavor.Symptom) (line string, figures map[string]string, found bool) {
+// findSign looks for a symptom in the logs of pods; the sign has no line if none shows it.
+func findSign(symptom implementation.Symptom, pods []jobPod) sign {
+	found := sign{Symptom: symptom}
+	for _, pod := range pods {
+		if pod.deleted && codes.Has(symptom.Code, codes.EndsRank) {
+			// mpirun may crash while it cleans up, and reports ranks that it killed.
+			continue
+		}
+		line, figures, is := look(pod.log.Lines, symptom)
+		if !is {
+			continue
+		}
+		if found.line == "" {
+			found.line, found.figures = line, figures
+		}
+		found.pods = append(found.pods, pod)
+	}
+	return found
+}
+
+func look(lines []string, symptom implementation.Symptom) (line string, figures map[string]string, found bool) {
 	const following = 12
 	for i, line := range lines {
 		figures, found := symptom.Match(line)
@@ -114,19 +137,24 @@ func look(lines []string, symptom flavor.Symptom) (line string, figures map[stri
 	return "", nil, false
 }
 
-func (p *patient) failed() bool    { return p.outcome.Finish != nil && !p.outcome.Finish.Succeeded }
-func (p *patient) succeeded() bool { return p.outcome.Finish != nil && p.outcome.Finish.Succeeded }
+func (p *input) failed() bool    { return p.outcome.Finish != nil && !p.outcome.Finish.Succeeded }
+func (p *input) succeeded() bool { return p.outcome.Finish != nil && p.outcome.Finish.Succeeded }
 
-// severity of what keeps a job from going on.
-func (p *patient) severity() Severity {
-	if p.failed() || p.outcome.Trouble {
-		return Error
+// severityOf returns the severity of a code's findings: the code's own, if it has one and the job has not failed.
+func (p *input) severityOf(entry codes.Entry) v1alpha1.Severity {
+	switch {
+	case p.failed():
+		return v1alpha1.SeverityError
+	case entry.Severity != "":
+		return entry.Severity
+	case p.outcome.NeedsAction:
+		return v1alpha1.SeverityError
 	}
-	return Warning
+	return v1alpha1.SeverityWarning
 }
 
 // launcher is the launcher's latest try, nil where there is none.
-func (p *patient) launcher() *jobPod {
+func (p *input) launcher() *jobPod {
 	if len(p.pods) > 0 && p.pods[0].role == mpi.RoleLauncher {
 		return &p.pods[0]
 	}
@@ -134,7 +162,7 @@ func (p *patient) launcher() *jobPod {
 }
 
 // failedLauncher is the latest try of the launcher that ended badly, nil where there is none.
-func (p *patient) failedLauncher() *jobPod {
+func (p *input) failedLauncher() *jobPod {
 	for i := range p.pods {
 		if pod := &p.pods[i]; pod.role == mpi.RoleLauncher && pod.end() != nil {
 			return pod
@@ -143,8 +171,8 @@ func (p *patient) failedLauncher() *jobPod {
 	return nil
 }
 
-// launcherSummary is what the agent of the launcher says of its latest run that ended.
-func (p *patient) launcherSummary() *launch.Summary {
+// launcherSummary returns the summary of the launcher's agent for its latest run that ended.
+func (p *input) launcherSummary() *agentapi.Summary {
 	for i := range p.pods {
 		if s := p.pods[i].summary; s != nil && p.pods[i].role == mpi.RoleLauncher {
 			return s
@@ -154,7 +182,7 @@ func (p *patient) launcherSummary() *launch.Summary {
 }
 
 // condition is why the launcher's Job failed, nil where it has not.
-func (p *patient) condition() *batchv1.JobCondition {
+func (p *input) condition() *batchv1.JobCondition {
 	if p.seen.Launcher == nil {
 		return nil
 	}
@@ -167,8 +195,9 @@ func (p *patient) condition() *batchv1.JobCondition {
 	return nil
 }
 
-// hostOf is the pod that a rank has its slot in, as MPI fills hosts one after another; nil where that cannot be told.
-func (p *patient) hostOf(rank int32) *jobPod {
+// hostOf returns the pod with the slot of a rank: MPI fills hosts one after another. It returns nil if the pod is
+// unknown.
+func (p *input) hostOf(rank int32) *jobPod {
 	if p.job.SlotsPerWorker <= 0 || rank < 0 {
 		return nil
 	}
@@ -187,9 +216,18 @@ func (p *patient) hostOf(rank int32) *jobPod {
 	return nil
 }
 
+// hostOfText is hostOf for a rank that was read from a text.
+func (p *input) hostOfText(rank string) *jobPod {
+	number, err := strconv.ParseInt(rank, 10, 32)
+	if err != nil {
+		return nil
+	}
+	return p.hostOf(int32(number))
+}
+
 // events are some of those about a kind of object.
-func (p *patient) events(kind string, match func(mpi.Event) bool) []mpi.Event {
-	var found []mpi.Event
+func (p *input) events(kind string, match func(jobstate.Event) bool) []jobstate.Event {
+	var found []jobstate.Event
 	for _, event := range p.evidence.Events {
 		if event.Kind == kind && match(event) {
 			found = append(found, event)
@@ -199,7 +237,7 @@ func (p *patient) events(kind string, match func(mpi.Event) bool) []mpi.Event {
 }
 
 // startingPod is a pod that has not got beyond starting; nil where the name is another's.
-func (p *patient) startingPod(name string) *jobPod {
+func (p *input) startingPod(name string) *jobPod {
 	for i := range p.pods {
 		if p.pods[i].Name == name && p.pods[i].Status.Phase == corev1.PodPending {
 			return &p.pods[i]
@@ -209,7 +247,7 @@ func (p *patient) startingPod(name string) *jobPod {
 }
 
 // template is the pod template of a role.
-func (p *patient) template(role mpi.Role) corev1.PodSpec {
+func (p *input) template(role mpi.Role) corev1.PodSpec {
 	if role == mpi.RoleLauncher {
 		return p.job.Launcher.Template.Spec
 	}
@@ -217,7 +255,7 @@ func (p *patient) template(role mpi.Role) corev1.PodSpec {
 }
 
 // field is how users find a pod's container in the job that they wrote.
-func (p *patient) field(role mpi.Role) string {
+func (p *input) field(role mpi.Role) string {
 	at := p.job.Fields.WorkerTemplate
 	if role == mpi.RoleLauncher {
 		at = p.job.Fields.LauncherTemplate
@@ -228,7 +266,8 @@ func (p *patient) field(role mpi.Role) string {
 	return at.String()
 }
 
-// end is how the first container that ended badly has ended, in its present run or the one before; nil where none did.
+// end is how the first container that ended badly has ended, in its present run or the one before; nil where none did. The
+// end of a run whose pod was deleted before does not count.
 func (p jobPod) end() *corev1.ContainerStateTerminated {
 	for _, previous := range []bool{false, true} {
 		for _, list := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
@@ -237,13 +276,42 @@ func (p jobPod) end() *corev1.ContainerStateTerminated {
 				if previous {
 					ended = c.LastTerminationState.Terminated
 				}
-				if ended != nil && ended.ExitCode != 0 {
+				if ended != nil && ended.ExitCode != 0 && (previous || p.counts(c)) {
 					return ended
 				}
 			}
 		}
 	}
 	return nil
+}
+
+// failedInit is the name of the init container that failed, so that the pod's other containers did not start; "" if none did.
+func (p jobPod) failedInit() string {
+	for _, c := range p.Status.InitContainerStatuses {
+		for _, ended := range []*corev1.ContainerStateTerminated{c.State.Terminated, c.LastTerminationState.Terminated} {
+			if ended != nil && ended.ExitCode != 0 && !c.Ready {
+				return c.Name
+			}
+		}
+	}
+	return ""
+}
+
+// counts reports whether it matters how the present run of a container ends.
+func (p jobPod) counts(c corev1.ContainerStatus) bool {
+	return !p.deleted && (!p.stopped || c.LastTerminationState.Terminated == nil)
+}
+
+// lastSummary is what the agent of the pod's previous run has left, or of its present one where that is the first.
+func (p jobPod) lastSummary() *agentapi.Summary {
+	for _, c := range p.Status.ContainerStatuses {
+		if last := c.LastTerminationState.Terminated; last != nil {
+			if summary, is := agentapi.ParseSummary(last.Message); is {
+				return &summary
+			}
+		}
+	}
+	return p.summary
 }
 
 // exitCode is that of end; nil where there is none.
@@ -309,7 +377,7 @@ func names(pods []jobPod) []string {
 }
 
 // saying is an event as evidence.
-func saying(e mpi.Event) string {
+func saying(e jobstate.Event) string {
 	text := fmt.Sprintf("Event %s of %s %s: %s", e.Reason, strings.ToLower(e.Kind), e.Name, strings.TrimSpace(e.Message))
 	if e.Count > 1 {
 		text += fmt.Sprintf(" (%d times)", e.Count)
@@ -319,19 +387,9 @@ func saying(e mpi.Event) string {
 
 // quoted is a line of a pod's log as evidence.
 func quoted(p jobPod, line string) string {
-	return fmt.Sprintf("Log of %s: %s", p.Name, strings.TrimSpace(line))
-}
-
-// placeholder is {name} or {name|what stands for it}.
-var placeholder = regexp.MustCompile(`\{([a-zA-Z]+)(?:\|([^{}]*))?\}`)
-
-// fill puts figures into a text.
-func fill(text string, figures map[string]string) string {
-	return placeholder.ReplaceAllStringFunc(text, func(hole string) string {
-		parts := placeholder.FindStringSubmatch(hole)
-		if figures[parts[1]] != "" {
-			return figures[parts[1]]
-		}
-		return parts[2]
-	})
+	name := p.Name
+	if tag := tagged.FindStringSubmatch(line); tag != nil {
+		name, line = name+", rank "+tag[1], line[len(tag[0]):]
+	}
+	return fmt.Sprintf("Log of %s: %s", name, strings.TrimSpace(line))
 }

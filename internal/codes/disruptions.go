@@ -1,0 +1,55 @@
+package codes
+
+import "opendatahub.io/mpijob/api/v1alpha1"
+
+var disruptions = []Entry{
+	{
+		Code: Evicted, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityError, Traits: RemovesPods,
+		Summary: "{who} evicted{onNode}: {cause}. An MPI program ends when it loses a worker.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "{advice|Start the job again.}", Action: "{action}", Rerun: true},
+			{Text: "Save checkpoints, so that the next run resumes from there."},
+		},
+	},
+	{
+		Code: Preempted, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityError, Traits: RemovesPods,
+		Status:  "Its pods were stopped at {time} to make room for a job of a higher priority ({want}, over {have}).",
+		Summary: "{who} preempted{onNode} by pods with a higher priority.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Start the job again when there is more capacity. Save checkpoints, so that it resumes from there.", Rerun: true},
+			{Text: "Or use a higher priority class, if permitted.", Action: "spec.runPolicy.schedulingPolicy.priorityClass"},
+		},
+	},
+	{
+		Code: NodeLost, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityError, Traits: RemovesPods,
+		Summary: "{who} lost with {node|the node}, which does not respond or is being removed. The job is not the cause.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Start the job again. It runs on other nodes.", Rerun: true},
+			{Text: "Report the node to the cluster administrator.", Action: "kubectl describe node {node}"},
+		},
+	},
+	{
+		Code: NodeMissing, Phase: v1alpha1.PhaseInitializing, Severity: v1alpha1.SeverityError, Traits: RemovesPods,
+		Summary: "{who} cannot start: there is no node named {node}, which the job's nodeName requires.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Remove nodeName. The scheduler then selects a node.", Action: "{field}.spec.nodeName", Rerun: true, Changes: set("{field}.spec.nodeName", "null")},
+			{Text: "Or correct the name. See the nodes.", Action: "kubectl get nodes"},
+		},
+	},
+	{
+		Code: LauncherDeleted, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning, Traits: RemovesPods,
+		Summary: "The launcher pod was deleted by something else while the job was running. A retry starts from the beginning.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Find out who deleted it. To stop a job, suspend or delete the job itself.", Action: "kubectl -n {namespace} patch {kindLower} {job} --type merge -p '{\"spec\":{\"runPolicy\":{\"suspend\":true}}}'"},
+			{Text: "If no one did, check the events: a node may have been drained for maintenance.", Action: listEvents},
+		},
+	},
+	{
+		Code: DeadlineExceeded, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityError,
+		Summary: "The job exceeded its deadline of {deadline|activeDeadlineSeconds} and was stopped.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "If the program was making progress, increase the deadline.", Action: "{deadlineField}"},
+			{Text: "If it was stuck, check the end of the log in this report: a rank that waits for another prints nothing.", Action: "kubectl -n {namespace} get jobreport {report} -o jsonpath='{.status.failure.logTail}'"},
+		},
+	},
+}

@@ -1,0 +1,132 @@
+package codes
+
+import "opendatahub.io/mpijob/api/v1alpha1"
+
+var libraries = []Entry{
+	{
+		Code: NotEnoughSlots, Phase: v1alpha1.PhaseRunning,
+		Summary: "mpirun requested {slots|more} ranks, but the job has {ranks} slots: {workers} workers with {perWorker} each.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Request {ranks} ranks, or omit -np to use every slot.", Action: "mpirun -np {ranks}"},
+			{Text: "Or give the job more slots: more workers, or more slots per worker.", Action: "{slotsField}"},
+			{Text: "If the numbers match, MPI did not read the job's hostfile: remove --host and --hostfile from the command."},
+		},
+	},
+	{
+		Code: TooFewCores, Phase: v1alpha1.PhaseRunning,
+		Summary: "mpirun could not bind each of {slots|its} ranks to a core of its own: the node has too few cores.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Do not bind ranks to cores. The container's CPU limit applies anyway.", Action: "mpirun --bind-to none"},
+			{Text: "Or use no more slots per worker than nodes have cores.", Action: "{slotsField}"},
+		},
+	},
+	{
+		Code: HostfileIgnored, Phase: v1alpha1.PhaseFailed, Severity: v1alpha1.SeverityError,
+		Summary: "MPI used {found} of {expected} slots: all ranks ran on the launcher, none on the job's {workers} workers.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Remove --host, --hostfile and other host settings from the command and the image.", Action: "mpirun <program>"},
+			{Text: "Set the MPI implementation that the image contains.", Action: "spec.mpiImplementation: OpenMPI, Intel or MPICH"},
+			{Text: "If the command needs a hostfile, use the job's.", Action: "mpirun --hostfile /etc/mpi/hostfile"},
+		},
+	},
+	{
+		Code: HostfileMissing, Phase: v1alpha1.PhaseRunning,
+		Summary: "mpirun could not open the hostfile {file|of its command}.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Remove --hostfile from the command: MPI reads the job's hostfile by itself.", Action: "mpirun <program>"},
+			{Text: "Or use the job's hostfile.", Action: "mpirun --hostfile /etc/mpi/hostfile"},
+		},
+	},
+	{
+		Code: MixedMPI, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning,
+		Summary: "Every process ran as rank 0 of 1, {times} times the same work: the program uses another MPI than mpirun.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Check which MPI the program is linked to, and which mpirun is called.", Action: "ldd <program> | grep mpi; mpirun --version"},
+			{Text: "Build the program, or mpi4py, with the image's MPI.", Action: "pip install --no-binary=mpi4py --force-reinstall mpi4py"},
+		},
+	},
+	{
+		Code: WrongInterface, Phase: v1alpha1.PhaseRunning, Traits: FollowsPodLoss,
+		Summary: "Ranks could not connect to each other{hostText}: MPI chose a wrong network, or a policy drops the connections.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Select the pod network.", Action: "mpirun --mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0"},
+			{Text: "Allow all traffic between the job's own pods, on every port.", Action: listPolicies},
+		},
+	},
+	{
+		Code: CountOverflow, Phase: v1alpha1.PhaseRunning, Traits: FromProgram,
+		Summary: "An MPI call exceeded the limit of 2,147,483,647 elements.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Use a smaller bucket or fusion size.", Action: "HOROVOD_FUSION_THRESHOLD, or DeepSpeed's reduce_bucket_size"},
+			{Text: "Or split the array in the program."},
+		},
+	},
+	{
+		Code: DataTypeUnsupported, Phase: v1alpha1.PhaseRunning, Traits: FromProgram,
+		Summary: "PyTorch's MPI backend does not support the data type of the tensors, usually fp16 or bf16.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "On GPUs use the NCCL backend, and MPI only to start the ranks.", Action: "torch.distributed.init_process_group(backend=\"nccl\")"},
+			{Text: "Or convert tensors to float32 before communication."},
+		},
+	},
+	{
+		Code: LockedMemoryLimit, Phase: v1alpha1.PhaseRunning,
+		Summary: "The locked-memory limit (RLIMIT_MEMLOCK) of the pods is too small for RDMA. MPI fails or uses a slower network.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Ask the cluster administrator to raise the limit for containers.", Action: "LimitMEMLOCK=infinity for the container runtime"},
+			{Text: "Or add the capability to the pods, if permitted. It only helps programs that run as root.", Action: "securityContext: {capabilities: {add: [IPC_LOCK]}}"},
+		},
+	},
+	{
+		Code: RDMANotUsed, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning,
+		Summary: "RDMA ({resource}) {is|is not used}: {how}. {expect|The job is slower.}",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "{first}", Action: "{firstAction}"},
+			{Text: "{second}", Action: "{secondAction}"},
+			{Text: "Check that the pods have the device and may lock memory (unlimited).", Action: "kubectl -n {namespace} exec {worker} -- sh -c 'ls /dev/infiniband; ulimit -l'"},
+			{Text: "Let MPI fail if RDMA is not available.", Action: "{insist}"},
+			{Text: "If TCP is fast enough, remove the request, so that other jobs can use the device.", Action: "{workerTemplate}.spec.containers[0].resources.limits[{resource}]"},
+		},
+	},
+	{
+		Code: CollectiveTimeout, Phase: v1alpha1.PhaseRunning, Traits: FollowsPodLoss | FromSharedGPU,
+		Summary: "{rankWho|A rank} timed out in a collective operation: another rank is stuck, has ended, or skipped the operation.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Find the rank that reports no timeout: it is stuck or has ended.", Action: launcherLog + " | grep -o 'Rank [0-9]*' | sort | uniq -c"},
+			{Text: "Check the program for conditions under which only some ranks call a collective (saving, evaluation, uneven data)."},
+			{Text: "If long steps are expected, increase the timeout.", Action: "init_process_group(timeout=timedelta(minutes=60))"},
+		},
+	},
+	{
+		Code: NCCLSystemError, Phase: v1alpha1.PhaseRunning, Traits: FollowsPodLoss | FromSharedGPU,
+		Summary: "NCCL reported a system error, usually a wrong network interface or too little shared memory.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Enable NCCL's log, and check its first warning.", Action: "env: NCCL_DEBUG=INFO", Rerun: true, Changes: set("env.NCCL_DEBUG", "INFO")},
+			{Text: "Select the pod network.", Action: "env: NCCL_SOCKET_IFNAME=eth0", Rerun: true, Changes: set("env.NCCL_SOCKET_IFNAME", "eth0")},
+			{Text: "Give the pods more shared memory.", Action: largerShm},
+		},
+	},
+	{
+		Code: RootRefused, Phase: v1alpha1.PhaseRunning,
+		Summary: "mpirun refuses to run as root.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Run the pods as another user.", Action: "securityContext: {runAsUser: 1000}"},
+			{
+				Text: "Or allow root, which is no additional risk in a container.", Action: "env: OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", Rerun: true,
+				Changes: set("env.OMPI_ALLOW_RUN_AS_ROOT", "1", "env.OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
+			},
+		},
+	},
+}
+
+// HostfileNotRead is the definition of NotEnoughSlots for a job that has enough slots.
+var HostfileNotRead = Entry{
+	Code: NotEnoughSlots, Phase: v1alpha1.PhaseRunning,
+	Summary: "MPI did not read the job's hostfile, or the command restricts it: no room for {slots} ranks, but the job has {ranks} slots " +
+		"({workers} workers with {perWorker} each).",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Remove --host, --hostfile, --map-by and other host settings from the command and the image.", Action: "mpirun -np {slots} <program>"},
+		{Text: "If the command needs a hostfile, use the job's.", Action: "mpirun --hostfile /etc/mpi/hostfile"},
+		{Text: "Check whether something overwrites the variables that Open MPI 4 and 5 read.", Action: "env: OMPI_MCA_orte_default_hostfile, PRTE_MCA_prte_default_hostfile"},
+	},
+}

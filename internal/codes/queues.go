@@ -1,0 +1,59 @@
+package codes
+
+import "opendatahub.io/mpijob/api/v1alpha1"
+
+var queues = []Entry{
+	{
+		Code: QueueNeverFits, Phase: v1alpha1.PhaseQueued, Severity: v1alpha1.SeverityError,
+		Summary: "The job exceeds the maximum capacity of queue {queue}, so waiting does not help: {said}",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Request fewer workers, or fewer resources per worker.", Action: "{workersField}"},
+			{Text: "Use a queue with a larger quota.", Action: "kubectl -n {namespace} get localqueues"},
+			{Text: "Ask the cluster administrator to raise the quota of the queue.", Action: "kubectl -n {namespace} describe localqueue {queue}"},
+		},
+	},
+	{
+		Code: QueueUnusable, Phase: v1alpha1.PhaseQueued, Severity: v1alpha1.SeverityError,
+		Summary: "Queue {queue} cannot admit the job: {said}",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Use a queue that exists in the namespace and is active.", Action: "kubectl -n {namespace} get localqueues"},
+			{Text: "Ask the cluster administrator whether the queue is stopped or misconfigured.", Action: "kubectl -n {namespace} describe localqueue {queue}"},
+		},
+	},
+	{
+		Code: QueueGaveUp, Phase: v1alpha1.PhaseQueued, Severity: v1alpha1.SeverityError,
+		Summary: "Queue {queue} deactivated the job's Workload: {said}",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Check the Workload's conditions. If the pods did not start in time, find out why.", Action: "kubectl -n {namespace} describe workload {workload}"},
+			{Text: "Create the job again. Reactivating the Workload does not help."},
+			{Text: "Or delete the Workload: Kueue creates another one, and the job is queued again.", Action: "kubectl -n {namespace} delete workload {workload}"},
+		},
+	},
+}
+
+var gangs = []Entry{
+	{
+		Code: GangTimeout, Phase: v1alpha1.PhaseGangScheduling, Severity: v1alpha1.SeverityError,
+		Summary: "The job failed: its {pods} pods could not be scheduled together in time. {said}",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Request fewer workers, or fewer resources per worker.", Action: "{workersField}"},
+			{Text: "Allow a longer timeout, or more retries.", Action: "{gangField}.scheduleTimeoutSeconds, mpi.opendatahub.io/gang-requeues"},
+			{Text: "See what uses the nodes.", Action: nodeResources},
+		},
+	},
+	{
+		Code: GangImpossible, Phase: v1alpha1.PhaseGangScheduling, Severity: v1alpha1.SeverityError,
+		Summary:  "The pods cannot be scheduled together, and none is created: {said}",
+		Remedies: []v1alpha1.Remedy{{Text: "Correct the setting in the message.", Action: "{gangField}"}},
+	},
+	{
+		Code: GangNeverFits, Phase: v1alpha1.PhaseGangScheduling, Severity: v1alpha1.SeverityError,
+		Status:  "Only {have} of {pods} fit on the cluster's {nodes}, even if it is empty{why}. Use fewer or smaller workers, or add nodes.",
+		Summary: "The job can never start on this cluster. {said}",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Request fewer workers, or fewer resources per worker.", Action: "{workersField}"},
+			{Text: "See the capacity of the nodes.", Action: "kubectl describe nodes | grep -A 6 Allocatable"},
+			{Text: "Or ask the cluster administrator for larger or additional nodes."},
+		},
+	},
+}

@@ -1,0 +1,171 @@
+package codes
+
+import (
+	"regexp"
+	"slices"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+)
+
+// Entry is the definition of a code. Texts may contain placeholders: {name}, or {name|text if the value is unknown}.
+type Entry struct {
+	Code Code
+	// Phase is the phase in which the problem occurs.
+	Phase v1alpha1.Phase
+	// Severity is the severity of a finding while its job has not failed. If empty, it is Error if the job needs action,
+	// and Warning otherwise.
+	Severity v1alpha1.Severity
+	// Strength is how much the code explains.
+	Strength Strength
+	// Traits are what else programs need to know about the code.
+	Traits Traits
+	// Status is the message of the job's status while the code is its reason, or the reason for which its gang waits; empty
+	// if it never is.
+	Status string
+	// Summary and Remedies are the texts of a finding; empty for codes that are only reasons.
+	Summary  string
+	Remedies []v1alpha1.Remedy
+}
+
+// IsFinding reports whether the code can be that of a finding, and not only a reason of the status.
+func (e Entry) IsFinding() bool { return e.Summary != "" }
+
+// Strength is how much a code explains. The lower the value, the stronger the code.
+//
+// The rule of findings, within one observation and from one to the next: the strongest is the cause, and of equally
+// strong ones the first. A weaker or later finding never replaces a cause that is known: logs, statuses and pods
+// disappear, but not what they have shown. See docs/architecture.md.
+type Strength int
+
+const (
+	// Cause explains the failure.
+	Cause Strength = iota
+	// Consequence has its cause elsewhere. Next to another finding it is only evidence of it.
+	Consequence
+	// Ending states how a process ended, and not why. It is a consequence of everything else.
+	Ending
+	// Unexplained states that no cause is known.
+	Unexplained
+)
+
+// Traits is a set of properties of a code.
+type Traits uint
+
+const (
+	// FollowsPodLoss marks what the remaining pods report after a pod was lost.
+	FollowsPodLoss Traits = 1 << iota
+	// RemovesPods marks the removal of pods. The evidence disappears with them.
+	RemovesPods
+	// BlocksPods marks that the API server rejects pods.
+	BlocksPods
+	// BlocksScheduling marks that pods cannot be scheduled.
+	BlocksScheduling
+	// EndsRank marks how a rank's process ended. Some implementations print its number on another line.
+	EndsRank
+	// FromProgram marks what a rank's program printed before it ended.
+	FromProgram
+	// FromSharedGPU marks how ranks that share a GPU can fail.
+	FromSharedGPU
+	// EndsAttempt marks how an attempt of the launcher can end. It stays true when the attempt's pod is gone.
+	EndsAttempt
+)
+
+// Entries returns all definitions, grouped by topic.
+func Entries() []Entry {
+	return slices.Concat(refusals, queues, gangs, disruptions, scheduling, startup, connections, libraries, memory, exits, stalls, statuses, gangWaits, events)
+}
+
+var table = byCode()
+
+// byCode returns the definitions by their codes. What ends connections and programs ends an attempt, unless it is only a
+// warning.
+func byCode() map[Code]Entry {
+	entries := map[Code]Entry{}
+	for _, e := range Entries() {
+		entries[e.Code] = e
+	}
+	for _, e := range slices.Concat(connections, libraries, memory, exits) {
+		if e.Severity != v1alpha1.SeverityWarning {
+			e.Traits |= EndsAttempt
+			entries[e.Code] = e
+		}
+	}
+	return entries
+}
+
+// Lookup returns the definition of a code. For an unknown code, its Summary names the code.
+func Lookup(code Code) Entry {
+	if e, found := table[code]; found {
+		return e
+	}
+	return Entry{Code: code, Summary: "Unknown problem: " + code + "."}
+}
+
+// Has reports whether a code has all of the traits.
+func Has(code Code, traits Traits) bool { return table[code].Traits&traits == traits }
+
+// StrengthOf returns how much a code explains.
+func StrengthOf(code Code) Strength { return table[code].Strength }
+
+// Status returns the status message of a reason, with values filled in.
+func Status(reason Code, values map[string]string) string { return Fill(table[reason].Status, values) }
+
+var placeholder = regexp.MustCompile(`\{([a-zA-Z]+)(?:\|([^{}]*))?\}`)
+
+// Fill replaces the placeholders of a text. One without a value becomes the text after its bar, or nothing.
+func Fill(text string, values map[string]string) string {
+	return placeholder.ReplaceAllStringFunc(text, func(match string) string {
+		parts := placeholder.FindStringSubmatch(match)
+		if value := values[parts[1]]; value != "" {
+			return value
+		}
+		return parts[2]
+	})
+}
+
+// BothImages is the action of remedies that demand the same image for launcher and workers.
+const BothImages = "spec.mpiReplicaSpecs.{Launcher,Worker}.template.spec.containers[0].image"
+
+// Actions that several remedies share.
+const (
+	useAgent      = "metadata.annotations: {mpi.opendatahub.io/launch: agent}"
+	waitForReady  = "spec.launcherCreationPolicy: WaitForWorkersReady"
+	launcherLog   = "kubectl -n {namespace} logs {logPod}"
+	listEvents    = "kubectl -n {namespace} get events --sort-by=.lastTimestamp"
+	listPolicies  = "kubectl -n {namespace} get networkpolicy"
+	describePod   = "kubectl -n {namespace} describe pod {pod}"
+	describeQuota = "kubectl -n {namespace} describe resourcequota"
+	nodeResources = "kubectl describe nodes | grep -A 10 -E 'Allocatable|Allocated resources'"
+	memoryLimit   = "{field}.spec.containers[0].resources.limits.memory"
+	largerShm     = "volumes: [{name: shm, emptyDir: {medium: Memory, sizeLimit: 8Gi}}], mounted at /dev/shm"
+)
+
+// Changes of the job that several remedies share.
+var (
+	setAgent        = set("metadata.annotations[mpi.opendatahub.io/launch]", "agent")
+	setWaitForReady = set("spec.launcherCreationPolicy", "WaitForWorkersReady")
+	setMemory       = set(memoryLimit, "{moreMemory}")
+)
+
+// set returns changes of fields, from pairs of a field and its value.
+func set(pairs ...string) []v1alpha1.FieldChange {
+	var changes []v1alpha1.FieldChange
+	for i := 0; i < len(pairs); i += 2 {
+		changes = append(changes, v1alpha1.FieldChange{Field: pairs[i], Value: pairs[i+1]})
+	}
+	return changes
+}
+
+// FillRemedy replaces the placeholders of a remedy. If the value of a change is unknown, the remedy is only a text.
+func FillRemedy(remedy v1alpha1.Remedy, values map[string]string) v1alpha1.Remedy {
+	filled := v1alpha1.Remedy{Text: Fill(remedy.Text, values), Action: Fill(remedy.Action, values), Rerun: remedy.Rerun}
+	for _, change := range remedy.Changes {
+		change = v1alpha1.FieldChange{Field: Fill(change.Field, values), Value: Fill(change.Value, values)}
+		if change.Field == "" || change.Value == "" {
+			filled.Rerun, filled.Changes = false, nil
+			return filled
+		}
+		filled.Changes = append(filled.Changes, change)
+	}
+	return filled
+}

@@ -1,0 +1,184 @@
+package diagnose
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"opendatahub.io/mpijob/internal/phrase"
+)
+
+// errorLine is a form in which a runtime reports the error that ends a program.
+type errorLine struct {
+	// text is part of every such line. It is searched before the pattern, which is slow.
+	text string
+	// pattern matches the line without its tag. Group error is the message, and rank the rank that reports it.
+	pattern *regexp.Regexp
+	// next takes the message from the next line that is not empty.
+	next bool
+}
+
+// errorLines are the forms of runtimes, the most specific first. Generic ones are last.
+var errorLines = []errorLine{
+	// Python: the last line of a traceback (Lib/traceback.py).
+	{text: "", pattern: regexp.MustCompile(`^(?P<error>(?:[A-Za-z_]\w*\.)*(?:[A-Za-z_]\w*(?:Error|Exception|Exit|Interrupt)|Exception)(?:: .*)?)$`)},
+	// Open MPI: ompi/errhandler/errhandler_predefined.c.
+	{text: "*** MPI_ERR_", pattern: regexp.MustCompile(`\*\*\* (?P<error>MPI_ERR_\w+(?:: .*)?)$`)},
+	// MPICH and Intel MPI: src/mpi/errhan/errutil.c.
+	{text: "Fatal error in ", pattern: regexp.MustCompile(`(?:\(rank (?P<rank>\d+) in comm \d+\): )?Fatal error in (?P<error>\w+: .*?)(?:, error stack:)?$`)},
+	// LAMMPS: src/error.cpp.
+	{text: "ERROR", pattern: regexp.MustCompile(`^ERROR(?: on proc (?P<rank>\d+))?: (?P<error>.+)$`)},
+	// GROMACS: src/gromacs/utility/fatalerror.cpp.
+	{text: "rror", pattern: regexp.MustCompile(`^(?:Fatal error|Error in user input|Inconsistency in user input|File input/output error|Software inconsistency error):$`), next: true},
+	// Fortran: libgfortran and Intel's runtime.
+	{text: "Fortran runtime error", pattern: regexp.MustCompile(`(?P<error>Fortran runtime error: .+)$`)},
+	{text: "forrtl: ", pattern: regexp.MustCompile(`(?P<error>forrtl: (?:severe|error) .+)$`)},
+	// C++ and glibc.
+	{text: "what():", pattern: regexp.MustCompile(`^\s*what\(\): +(?P<error>.+)$`)},
+	{text: "terminate called after throwing", pattern: regexp.MustCompile(`(?P<error>terminate called after throwing .+)$`)},
+	{text: "Assertion ", pattern: regexp.MustCompile("(?P<error>\\S+: .*Assertion [`'].*' failed\\.?)$")},
+	{text: "*** ", pattern: regexp.MustCompile(`\*\*\* (?P<error>(?:stack smashing|buffer overflow) detected) \*\*\*`)},
+	{text: "(): ", pattern: regexp.MustCompile(`(?P<error>\b(?:malloc|free|realloc|munmap_chunk|calloc)\(\): .+)$`)},
+	{text: "double free or corruption", pattern: regexp.MustCompile(`(?P<error>double free or corruption.*)$`)},
+	{text: "corrupted", pattern: regexp.MustCompile(`^(?P<error>corrupted (?:size|double-linked|unsorted).*)$`)},
+	{text: "' not found (required by ", pattern: regexp.MustCompile("(?P<error>\\S+: version [`']\\S+' not found \\(required by .+\\))$")},
+	{text: "symbol lookup error", pattern: regexp.MustCompile(`(?P<error>\S+: symbol lookup error: .+)$`)},
+	// MPI's launchers, of their own command.
+	{text: "unknown option", pattern: regexp.MustCompile(`^\w+: Error: (?P<error>unknown option .+)$`)},
+	{text: "unrecognized argument", pattern: regexp.MustCompile(`^\[mpiexec@\S+\] .*(?P<error>unrecognized argument .+)$`)},
+	// NCCL: src/debug.cc.
+	{text: "NCCL WARN ", pattern: regexp.MustCompile(`NCCL WARN (?P<error>.*(?i:error|fail|refused|timed out|abort).*)$`)},
+	// Files.
+	{text: "No such file or directory", pattern: regexp.MustCompile(`^(?P<error>.*\S: No such file or directory.*)$`)},
+	{text: "ermission denied", pattern: regexp.MustCompile(`^(?P<error>.*\S: [Pp]ermission denied)$`)},
+	{text: "No space left on device", pattern: regexp.MustCompile(`^(?P<error>.*No space left on device.*)$`)},
+	// What most programs write.
+	{text: "", pattern: regexp.MustCompile(`^(?i:fatal error|fatal|error)\b(?: in [^:]+)?: ?(?P<error>\S.*)$`)},
+	{text: ": error: ", pattern: regexp.MustCompile(`^(?P<error>[\w./-]+: error: .+)$`)},
+	// Shells, of a script, which mostly continues after an error.
+	{text: "sh: ", pattern: regexp.MustCompile(`^(?:/\S*/)?(?:ba|da|k|z)?sh: (?:-c: )?(?:line )?\d+: (?P<error>.+)$`)},
+}
+
+// tagged matches the tag before a line that names the rank of its writer: mpirun --tag-output of Open MPI ("[1,3]<stderr>:"),
+// mpiexec -prepend-rank of Hydra ("[3] "), and PyTorch ("[rank3]: ").
+var tagged = regexp.MustCompile(`^\[(?:\d+,|rank ?)?(\d+)\](?:<\w+>)?:? ?`)
+
+// otherTag matches other tags, such as time and host.
+var otherTag = regexp.MustCompile(`^\[[^\]]*\](?:<\w+>)?:?\s*`)
+
+// reporter is where Open MPI names the process that reported the error before.
+var reporter = regexp.MustCompile(`reported by process \[\d+,(\d+)\]`)
+
+// launcherWords begin lines of MPI's launchers and of the agent about the program. They are not the program's own words.
+var launcherWords = regexp.MustCompile(`^(?:mpi-agent:|mpirun|mpiexec|prterun|prted|orted|ORTE|PRTE|Open RTE|\[mpiexec@|\[proxy:)|^\s*Process name:|errors? (?:was|were) suppressed|(?:orted|prted|hydra_\w+): `)
+
+// usage is what launchers write about their own options.
+var usage = regexp.MustCompile(`unknown option|unrecognized argument`)
+
+// spoken is an error line of a program.
+type spoken struct {
+	// line is the line of the log, and message its error.
+	line, message string
+	// rank is the rank that wrote it, or "".
+	rank string
+}
+
+// firstError returns the first error line of the most specific form in a log, or nil.
+func firstError(lines []string) *spoken {
+	for _, form := range errorLines {
+		for i, line := range lines {
+			if found := form.match(lines, i, line); found != nil {
+				return found
+			}
+		}
+	}
+	return nil
+}
+
+func (e errorLine) match(lines []string, i int, line string) *spoken {
+	if !strings.Contains(line, e.text) {
+		return nil
+	}
+	line = strings.TrimRight(line, " \r")
+	found := spoken{line: line}
+	text := line
+	if tag := tagged.FindStringSubmatch(text); tag != nil {
+		found.rank, text = tag[1], text[len(tag[0]):]
+	} else if launcherWords.MatchString(text) && !usage.MatchString(text) {
+		return nil
+	}
+	groups := e.pattern.FindStringSubmatch(text)
+	if groups == nil {
+		if text = otherTag.ReplaceAllString(text, ""); text == line || launcherWords.MatchString(text) {
+			return nil
+		}
+		if groups = e.pattern.FindStringSubmatch(text); groups == nil {
+			return nil
+		}
+	}
+	for i, name := range e.pattern.SubexpNames() {
+		switch {
+		case name == "error":
+			found.message = groups[i]
+		case name == "rank" && groups[i] != "":
+			found.rank = groups[i]
+		}
+	}
+	if e.next {
+		found.message = nextLine(lines[i+1:])
+	}
+	if found.message == "" {
+		return nil
+	}
+	if found.rank == "" {
+		found.rank = reportedBy(lines[max(0, i-4):i])
+	}
+	return &found
+}
+
+// nextLine returns the first line that is not empty.
+func nextLine(lines []string) string {
+	for _, line := range lines {
+		if line = strings.TrimSpace(line); line != "" {
+			return line
+		}
+	}
+	return ""
+}
+
+// reportedBy returns the rank that Open MPI names before an error, or "".
+func reportedBy(lines []string) string {
+	for _, line := range lines {
+		if found := reporter.FindStringSubmatch(line); found != nil {
+			return found[1]
+		}
+	}
+	return ""
+}
+
+// words adds the program's own error line to the figures of a finding, with the rank that wrote it if no other is known,
+// and mpirun's exit code. It returns the line as evidence.
+func (p *input) words(figures map[string]string) []string {
+	const most = 200
+	var evidence []string
+	for _, pod := range p.pods {
+		for _, line := range pod.log.Lines {
+			if code := mpirunCode.FindStringSubmatch(line); code != nil && figures["codeText"] == "" {
+				figures["codeText"] = " with exit code " + code[1]
+			}
+		}
+		if evidence != nil {
+			continue
+		}
+		found := firstError(pod.log.Lines)
+		if found == nil {
+			continue
+		}
+		figures["errorText"] = ": " + strings.TrimSuffix(phrase.Cut(phrase.OneLine(found.message), most), ".")
+		if figures["rank"] == "" && found.rank != "" {
+			figures["rank"], figures["rankText"] = found.rank, fmt.Sprintf(" in rank %s", found.rank)
+		}
+		evidence = []string{quoted(pod, found.line)}
+	}
+	return evidence
+}

@@ -1,0 +1,91 @@
+package jobstate
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/quota"
+)
+
+// Evidence is what a diagnosis uses besides Observed. It is only gathered for jobs that need action or have ended,
+// because it is read from the API server. All of it is optional: what could not be read is omitted. The order of lists
+// is stable. The bounds below limit what is gathered.
+type Evidence struct {
+	// Events are about the job's objects, the latest last, at most MaxEvents.
+	Events []Event
+	// Logs are the ends of pods' logs, by the name of the pod.
+	Logs map[string]Log
+	// Nodes are the cluster's nodes, by name, at most MaxNodes; NodesLeft is how many there are beyond.
+	Nodes     []Node
+	NodesLeft int
+	// Quotas are the ResourceQuotas of the job's namespace.
+	Quotas []quota.Quota
+	// Claims are the PersistentVolumeClaims that the job's pods use.
+	Claims []Claim
+	// Refusals are the objects of the job that the API server refused.
+	Refusals []Refusal
+	// Training is the latest progress that the program printed; zero if it prints none.
+	Training v1alpha1.Training
+	// Wait is how long others waited that compare with a job that waits; zero for any other.
+	Wait Wait
+}
+
+// How much evidence is gathered for a job.
+const (
+	MaxEvents   = 200
+	MaxNodes    = 1000
+	MaxLogLines = 200
+	// MaxLogPods is how many pods' logs are read: the launcher's, then those of workers that failed, the first first.
+	MaxLogPods = 9
+)
+
+// Event is a Kubernetes event.
+type Event struct {
+	// Kind and Name say what it is about, such as Pod and train-worker-3.
+	Kind, Name string
+	Warning    bool
+	// Reason is one word, such as FailedMount; Message is a sentence.
+	Reason, Message string
+	// Count is how often it happened, 1 or more; Last is when it did last.
+	Count int32
+	Last  time.Time
+}
+
+// Log is the end of the log of a pod's first container: of its latest run that failed, where one did, and of the run
+// that goes on otherwise.
+type Log struct {
+	// Lines are the last ones, at most MaxLogLines; they come cleaned and with secrets masked. Where a log is gone they
+	// are the container's termination message, if that is not an agent's.
+	Lines []string
+	// LastAt is when the last line was written, or zero if that is unknown.
+	LastAt time.Time
+	// FirstAt is when the first line was written, zero if that is unknown because only the end of the log was read.
+	FirstAt time.Time
+}
+
+// Node is a machine of the cluster.
+type Node struct {
+	Name string
+	// Allocatable is what pods can have of it, Free what no pod has asked for.
+	Allocatable, Free corev1.ResourceList
+	Labels            map[string]string
+	Taints            []corev1.Taint
+	Ready             bool
+	// Missing is set where the cluster has no node of this name; the rest is then empty.
+	Missing bool
+	// Unschedulable is set where an administrator lets no new pods onto the node (cordon).
+	Unschedulable bool
+}
+
+// Claim is a PersistentVolumeClaim.
+type Claim struct {
+	Name string
+	// Missing is set where there is none of this name; the rest is then empty.
+	Missing     bool
+	Phase       corev1.PersistentVolumeClaimPhase
+	AccessModes []corev1.PersistentVolumeAccessMode
+	// Class is the storage class; empty where the claim names none and the cluster has no default.
+	Class string
+}

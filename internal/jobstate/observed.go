@@ -1,0 +1,93 @@
+package jobstate
+
+import (
+	"slices"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"opendatahub.io/mpijob/internal/quota"
+)
+
+// Observed is all that the judgement of a job rests on: what exists of it, and when this was seen. Objects
+// are shared with a cache: read them, never change them.
+type Observed struct {
+	// Now is the time of the observation.
+	Now time.Time
+
+	// Service, Config, Secret, Isolation and Launcher are nil where there is none of this job's.
+	Service *corev1.Service
+	Config  *corev1.ConfigMap
+	// Secret is the metadata alone: nobody but the job's pods needs the keys again.
+	Secret    *metav1.PartialObjectMetadata
+	Isolation *networkingv1.NetworkPolicy
+	Launcher  *batchv1.Job
+	// WorkerJob is the batch Job that makes a TrainJob's workers; nil for MPIJobs.
+	WorkerJob *batchv1.Job
+	// LauncherPods are the launcher's tries, the oldest first, without those that are stopped (IsStopped).
+	LauncherPods []*corev1.Pod
+	// Workers are the worker pods by index, without those that are stopped; pods left from a larger job are among them.
+	Workers []Worker
+
+	// Queue is the state of the job in its queue; nil if it is in none.
+	Queue *QueueState
+
+	// Gang is the state of the job in the back end that places its pods together; nil if there is none.
+	Gang *GangState
+	// PodGroups are the job's own, at most one of each API. They define which pods are scheduled together.
+	PodGroups []*unstructured.Unstructured
+
+	// Shortages are what quotas of the namespace lack for a job that has no pods yet; empty if all fit, or if that is
+	// unknown.
+	Shortages []quota.Shortage
+
+	// Earlier are pods that an earlier job of the same name has left. While they are there, this job's host names
+	// lead to them.
+	Earlier []*corev1.Pod
+
+	// AllowEgress is where the job's namespace lets pods connect to (AnnotationAllowEgress).
+	AllowEgress string
+}
+
+// Worker is a worker's pod with its place.
+type Worker struct {
+	// Index counts from 0, as in the pod's name.
+	Index int
+	Pod   *corev1.Pod
+}
+
+// Refusal is the API server's no to an object that the job needs.
+type Refusal struct {
+	// Kind and Name say which object.
+	Kind, Name string
+	// Taken is set if an object of that name exists and belongs to another owner.
+	Taken bool
+	// Leaving is set with Taken where that object is being deleted, so that waiting is enough.
+	Leaving bool
+	// Message is the API server's own, empty with Taken.
+	Message string
+}
+
+// AllPods returns the launcher's pods, the oldest first, and the workers by index.
+func (o Observed) AllPods() []*corev1.Pod {
+	pods := slices.Clone(o.LauncherPods)
+	for _, worker := range o.Workers {
+		pods = append(pods, worker.Pod)
+	}
+	return pods
+}
+
+// CurrentPods returns the launcher's latest pod and the workers that a job of so many workers has.
+func (o Observed) CurrentPods(workers int32) []*corev1.Pod {
+	pods := slices.Clone(o.LauncherPods[max(0, len(o.LauncherPods)-1):])
+	for _, worker := range o.Workers {
+		if worker.Index < int(workers) {
+			pods = append(pods, worker.Pod)
+		}
+	}
+	return pods
+}

@@ -1,0 +1,64 @@
+package jobstate
+
+import (
+	"fmt"
+	"time"
+
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/phrase"
+)
+
+// QueueState is the state of a job in a queue that admits whole jobs.
+type QueueState struct {
+	// Backend is whose queue it is, such as kueue; Name is the queue that the user named. Object is the name of what the
+	// queue keeps of the job, such as its Workload; empty where there is nothing yet.
+	Backend, Name, Object string
+	// Admitted is set while the job is admitted.
+	Admitted bool
+	// Never is set if waiting does not help: the job or the queue must be changed.
+	Never bool
+	// Stopped is set, besides Never, where a user keeps the job out of the queue until one lets it wait there again.
+	Stopped bool
+	// Reason and Message are the queue's own, about why the job is not admitted; empty if there are none.
+	Reason, Message string
+	// Position is the job's place among the jobs that wait in the queue, and Total its place among all that wait for
+	// the same quota, 1 for the next one; 0 if unknown.
+	Position, Total int32
+	// Evicted is why the job was put out again after it had been let in, empty where it was not; EvictedAt is when, and
+	// Requeues is how often it was.
+	Evicted   string
+	EvictedAt time.Time
+	Requeues  int32
+}
+
+// text describes what a job that is not admitted waits for.
+func (q QueueState) text() string {
+	values := map[string]string{"queue": q.Name}
+	switch {
+	case q.Position > 0 && q.Total > 0:
+		values["position"] = fmt.Sprintf(": position %d, about %d among all queues that share its quota", q.Position, q.Total)
+	case q.Position > 0:
+		values["position"] = fmt.Sprintf(": position %d", q.Position)
+	}
+	if q.Message != "" {
+		values["message"] = " " + phrase.Sentence(q.Message)
+	}
+	if q.Evicted != "" {
+		values["message"] += " Evicted after admission: " + phrase.Sentence(q.Evicted)
+	}
+	return codes.Status(codes.Queued, values)
+}
+
+// stopped explains how to queue a job again that a user has stopped.
+func (q QueueState) stopped(job string) string {
+	return fmt.Sprintf("Suspended: a user deactivated Workload %s. To wait in queue %s again, run kubectl odh mpijob resume %s.", q.Object, q.Name, job)
+}
+
+// Wait is how long jobs waited that compare with one: in the same queue, of about as many pods.
+type Wait struct {
+	// Samples is how many such jobs were admitted, of FewestPods to MostPods pods.
+	Samples, FewestPods, MostPods int32
+	// Known is set if they are enough for an estimate: half of them waited P50 at most, and nine in ten P90.
+	Known    bool
+	P50, P90 time.Duration
+}

@@ -1,0 +1,224 @@
+package report_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/agentapi"
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/mpitest"
+)
+
+// restarted is a launcher's container that ended and was started again in the same pod.
+func restarted(times, code int32, message string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+			Name: "main", RestartCount: times,
+			State:                corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(mpitest.Now)}},
+			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: "Error", Message: message}},
+		}}
+	}
+}
+
+// stopped is the same container after the Job controller deleted its pod.
+func stopped(times, code int32, message string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		restarted(times, code, message)(pod)
+		mpitest.Leaving(pod)
+		pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 143, Reason: "Error"}}
+	}
+}
+
+func said(t *testing.T, summary agentapi.Summary) string {
+	t.Helper()
+	data, err := json.Marshal(summary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// TestAKnownCauseIsKept plays what Kubernetes does to launchers that fail, by restart policy and backoff limit. In each
+// case the pod is gone before the job has failed.
+func TestAKnownCauseIsKept(t *testing.T) {
+	segfault := said(t, agentapi.Summary{
+		Role: agentapi.RoleLauncher, Code: agentapi.RankFailed, ExitCode: new(int32(139)),
+		Ranks: []agentapi.RankEnd{{Rank: 6, ExitCode: 139, Signal: 11, Program: "train"}},
+	})
+	lost := said(t, agentapi.Summary{
+		Role: agentapi.RoleLauncher, Code: agentapi.ConnectionLost, ExitCode: new(int32(205)),
+		Hosts: []agentapi.HostTrouble{{Host: "pi-worker-1", Code: agentapi.ConnectionLost, Message: "connection reset"}},
+	})
+	type step func(pod *corev1.Pod)
+	tests := map[string]struct {
+		limit int32
+		steps []step
+		code  string
+		rank  int32
+		exit  int32
+	}{
+		"segmentation fault, restarted in place": {
+			limit: 1, steps: []step{restarted(1, 139, segfault), stopped(1, 139, segfault)}, code: codes.SegmentationFault, rank: 6, exit: 139,
+		},
+		"no more attempts": {
+			limit: 0, steps: []step{restarted(1, 139, segfault), stopped(1, 139, segfault)}, code: codes.SegmentationFault, rank: 6, exit: 139,
+		},
+		"seen only on its way out": {
+			limit: 0, steps: []step{stopped(1, 139, segfault)}, code: codes.SegmentationFault, rank: 6, exit: 139,
+		},
+		"many attempts": {
+			limit: 6, steps: []step{restarted(1, 139, segfault), restarted(5, 139, segfault), stopped(6, 139, segfault)}, code: codes.SegmentationFault, rank: 6, exit: 139,
+		},
+		"the command's own exit code": {
+			limit: 1, steps: []step{restarted(1, 7, ""), stopped(1, 7, "")}, code: codes.ApplicationFailed, rank: -1, exit: 7,
+		},
+		"a lost worker, then any exit code": {
+			limit: 6, steps: []step{restarted(1, 205, lost), restarted(2, 1, ""), stopped(6, 1, "")}, code: codes.ConnectionLost, rank: -1,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			h := &history{t: t, job: job(2, func(j *mpi.Job) { j.Lifecycle.BackoffLimit = &test.limit })}
+			observe := func(conditions ...batchv1.JobConditionType) jobstate.Observed {
+				seen := pods(h.job, corev1.PodRunning, 0)
+				seen.Launcher = mpitest.Launcher(h.job, conditions...)
+				seen.Launcher.Spec.BackoffLimit = &test.limit
+				for i := range seen.Launcher.Status.Conditions {
+					seen.Launcher.Status.Conditions[i].Reason = batchv1.JobReasonBackoffLimitExceeded
+				}
+				return seen
+			}
+			running := observe()
+			restarted(0, 0, "")(running.LauncherPods[0])
+			running.LauncherPods[0].Status.ContainerStatuses[0].LastTerminationState = corev1.ContainerState{}
+			h.pass(time.Second, running, jobstate.Evidence{})
+			for i, change := range test.steps {
+				seen := observe()
+				change(seen.LauncherPods[0])
+				h.pass(time.Duration(i+2)*time.Second, seen, jobstate.Evidence{})
+				if got := h.last.Status.Findings; len(got) == 0 || got[0].Code != test.code {
+					t.Fatalf("step %d: findings are %+v", i, got)
+				}
+			}
+			gone := func(after time.Duration, conditions ...batchv1.JobConditionType) {
+				t.Helper()
+				seen := observe(conditions...)
+				seen.LauncherPods = nil
+				killing := jobstate.Event{Kind: "Pod", Name: "pi-launcher-0", Reason: "Killing", Message: "Stopping container main", Last: mpitest.Now.Add(3 * time.Second), Count: 1}
+				// The operator has kept the log of the run that ended badly.
+				logs := map[string]jobstate.Log{"pi-launcher-0": {Lines: []string{"the last words"}}}
+				h.pass(after, seen, jobstate.Evidence{Events: []jobstate.Event{killing}, Logs: logs})
+				if got := h.last.Status.Findings; len(got) == 0 || got[0].Code != test.code {
+					t.Errorf("the cause was lost with the pod: %+v", got)
+				}
+			}
+			gone(10*time.Second, batchv1.JobFailureTarget)
+			gone(11*time.Second, batchv1.JobFailureTarget, batchv1.JobFailed)
+			gone(12*time.Second, batchv1.JobFailureTarget, batchv1.JobFailed)
+			got := h.last.Status.Failure
+			if got == nil || got.Code != test.code || got.Pod == "" || test.exit != 0 && (got.ExitCode == nil || *got.ExitCode != test.exit) {
+				t.Errorf("the failure is %+v", got)
+			}
+			if len(got.LogTail) != 1 {
+				t.Errorf("the log is %q", got.LogTail)
+			}
+			if test.rank >= 0 && (got.Rank == nil || *got.Rank != test.rank) {
+				t.Errorf("the rank is lost: %+v", got)
+			}
+			if wrong := slices.IndexFunc(h.last.Status.Timeline, func(e v1alpha1.TimelineEntry) bool {
+				return e.Event == codes.LauncherDeleted || e.Event == codes.Unknown
+			}); wrong >= 0 {
+				t.Errorf("the timeline has %+v", h.last.Status.Timeline[wrong])
+			}
+		})
+	}
+}
+
+// TestACauseIsOverWhenTheNextAttemptRuns: what an earlier attempt failed of is not what is wrong now.
+func TestACauseIsOverWhenTheNextAttemptRuns(t *testing.T) {
+	h := &history{t: t, job: job(2)}
+	failed := pods(h.job, corev1.PodRunning, 0)
+	mpitest.Exited(1, "Error")(failed.LauncherPods[0])
+	h.pass(time.Second, pods(h.job, corev1.PodRunning, 0), jobstate.Evidence{})
+	h.pass(2*time.Second, failed, jobstate.Evidence{})
+	next := pods(h.job, corev1.PodRunning, 0)
+	next.LauncherPods = []*corev1.Pod{mpitest.LauncherPod(h.job, 1, corev1.PodRunning)}
+	next.LauncherPods[0].Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(mpitest.Now)}}}}
+	h.pass(3*time.Second, next, jobstate.Evidence{})
+	if got := h.last.Status.Findings; len(got) != 0 {
+		t.Errorf("findings are %+v", got)
+	}
+}
+
+// TestTheErrorLineIsKept: the run that the Job controller stops at once has a log of its own, without the program's error.
+func TestTheErrorLineIsKept(t *testing.T) {
+	limit := int32(1)
+	h := &history{t: t, job: job(2, func(j *mpi.Job) { j.Lifecycle.BackoffLimit = &limit })}
+	h.pass(time.Second, pods(h.job, corev1.PodRunning, 0), jobstate.Evidence{})
+	log := func(line string) jobstate.Evidence {
+		return jobstate.Evidence{Logs: map[string]jobstate.Log{"pi-launcher-0": {Lines: []string{line}}}}
+	}
+	seen := pods(h.job, corev1.PodRunning, 0)
+	restarted(1, 1, "")(seen.LauncherPods[0])
+	h.pass(2*time.Second, seen, log("ValueError: shard 2 has no rows"))
+	seen = pods(h.job, corev1.PodRunning, 0)
+	stopped(1, 1, "")(seen.LauncherPods[0])
+	h.pass(3*time.Second, seen, log("This is usually caused by a firewall on the remote host."))
+	if got := h.last.Status.Findings[0].Summary; !strings.Contains(got, "ValueError: shard 2 has no rows") {
+		t.Errorf("the summary is %q", got)
+	}
+}
+
+// TestAttemptsStandOnTheTimeline: each with the cause of the one before.
+func TestAttemptsStandOnTheTimeline(t *testing.T) {
+	h := &history{t: t, job: job(2)}
+	h.pass(time.Second, pods(h.job, corev1.PodRunning, 0), jobstate.Evidence{})
+	for i := range 3 {
+		seen := pods(h.job, corev1.PodRunning, 0)
+		restarted(int32(i+1), int32(139-2*i), "")(seen.LauncherPods[0])
+		h.pass(time.Duration(i+2)*time.Second, seen, jobstate.Evidence{})
+		h.pass(time.Duration(i+2)*time.Second, seen, jobstate.Evidence{})
+	}
+	var got []string
+	for _, e := range h.last.Status.Timeline {
+		if e.Event == codes.LauncherRestarted {
+			got = append(got, e.Detail)
+		}
+	}
+	want := []string{
+		"Attempt 2 of 6. The previous one ended: SegmentationFault, exit code 139.",
+		"Attempt 3 of 6. The previous one ended: Killed, exit code 137.",
+		"Attempt 4 of 6. The previous one ended: BusError, exit code 135.",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// TestLinesOfALogThatIsGone: a leader that ended had read the log of a launcher whose pod is gone. Its lines are those of the
+// findings.
+func TestLinesOfALogThatIsGone(t *testing.T) {
+	h := &history{t: t, job: job(2, func(j *mpi.Job) { j.Lifecycle.BackoffLimit = new(int32(0)) })}
+	seen := pods(h.job, corev1.PodRunning, 0)
+	h.pass(time.Second, seen, jobstate.Evidence{})
+	restarted(1, 1, "")(seen.LauncherPods[0])
+	h.pass(2*time.Second, seen, jobstate.Evidence{Logs: map[string]jobstate.Log{"pi-launcher-0": {Lines: []string{"[1,5]<stderr>:KeyError: 'lr'"}}}})
+	seen = pods(h.job, corev1.PodRunning, 0)
+	seen.Launcher, seen.LauncherPods = mpitest.Launcher(h.job, batchv1.JobFailed), nil
+	h.pass(3*time.Second, seen, jobstate.Evidence{})
+	failure := h.last.Status.Failure
+	if failure == nil || len(failure.LogTail) == 0 || failure.LogTail[0] != "[pi-launcher-0] KeyError: 'lr'" {
+		t.Errorf("the failure is %+v", failure)
+	}
+}

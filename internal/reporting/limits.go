@@ -1,0 +1,211 @@
+package reporting
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/times"
+)
+
+// Limits bound the reports of finished jobs in each namespace, since every job leaves one that its user cannot delete, and
+// the operator caches them.
+type Limits struct {
+	// Reports is the number of reports and Bytes their approximate size; 0: no limit.
+	Reports int
+	Bytes   int
+}
+
+// exceededBy reports whether reports are more than the limits allow.
+func (l Limits) exceededBy(sum reportSum) bool {
+	return l.Reports > 0 && sum.reports > l.Reports || l.Bytes > 0 && sum.bytes > l.Bytes
+}
+
+// reportSum is the number and the size of reports.
+type reportSum struct{ reports, bytes int }
+
+func (s reportSum) minus(o reportSum) reportSum {
+	return reportSum{s.reports - o.reports, s.bytes - o.bytes}
+}
+
+func (s reportSum) plus(o reportSum) reportSum {
+	return reportSum{s.reports + o.reports, s.bytes + o.bytes}
+}
+
+// sumOf counts a report; nothing if its job has not finished.
+func sumOf(r *v1alpha1.JobReport) reportSum {
+	if r.Status.CompletionTime == nil {
+		return reportSum{}
+	}
+	// Log tails are most of what can be large.
+	const rest = 4 << 10
+	bytes := rest
+	if failure := r.Status.Failure; failure != nil {
+		for _, line := range failure.LogTail {
+			bytes += len(line) + 16
+		}
+	}
+	return reportSum{1, bytes}
+}
+
+// surplus returns the reports of a namespace to delete: those of jobs that succeeded before those that failed, and the oldest
+// first, until a tenth less than the limits is left.
+func (l Limits) surplus(reports []v1alpha1.JobReport) []*v1alpha1.JobReport {
+	var finished []*v1alpha1.JobReport
+	var sum reportSum
+	for i := range reports {
+		if of := sumOf(&reports[i]); of.reports > 0 {
+			finished, sum = append(finished, &reports[i]), sum.plus(of)
+		}
+	}
+	if !l.exceededBy(sum) {
+		return nil
+	}
+	slices.SortFunc(finished, func(a, b *v1alpha1.JobReport) int {
+		return cmp.Or(
+			cmp.Compare(failedLast(a), failedLast(b)),
+			a.Status.CompletionTime.Compare(b.Status.CompletionTime.Time),
+			cmp.Compare(a.Name, b.Name),
+		)
+	})
+	less := Limits{Reports: l.Reports - l.Reports/10, Bytes: l.Bytes - l.Bytes/10}
+	n := 0
+	for ; n < len(finished) && less.exceededBy(sum); n++ {
+		sum = sum.minus(sumOf(finished[n]))
+	}
+	return finished[:n]
+}
+
+func failedLast(r *v1alpha1.JobReport) int {
+	if r.Status.Phase == v1alpha1.PhaseFailed {
+		return 1
+	}
+	return 0
+}
+
+// reportLimiter deletes the surplus reports of namespaces.
+type reportLimiter struct {
+	limits Limits
+	client client.Client
+	full   chan struct{}
+
+	mu sync.Mutex
+	// sums are those of each namespace, of is what each report counts, and over are the namespaces above the limits.
+	sums map[string]reportSum
+	of   map[types.NamespacedName]reportSum
+	over map[string]bool
+	// pruned are, for each namespace, the ends of the latest jobs whose reports were deleted: [0] of those that succeeded,
+	// [1] of those that failed.
+	pruned map[string][2]time.Time
+}
+
+func newReportLimiter(limits Limits, c client.Client) *reportLimiter {
+	return &reportLimiter{
+		limits: limits, client: c, full: make(chan struct{}, 1),
+		sums: map[string]reportSum{}, of: map[types.NamespacedName]reportSum{}, over: map[string]bool{}, pruned: map[string][2]time.Time{},
+	}
+}
+
+// eventHandler counts reports as they come and go.
+func (l *reportLimiter) eventHandler() toolscache.ResourceEventHandler {
+	set := func(object any) {
+		if r, is := object.(*v1alpha1.JobReport); is {
+			l.set(client.ObjectKeyFromObject(r), sumOf(r))
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc: set, UpdateFunc: func(_, object any) { set(object) },
+		DeleteFunc: func(object any) {
+			if gone, is := object.(toolscache.DeletedFinalStateUnknown); is {
+				object = gone.Obj
+			}
+			if r, is := object.(*v1alpha1.JobReport); is {
+				l.set(client.ObjectKeyFromObject(r), reportSum{})
+			}
+		},
+	}
+}
+
+func (l *reportLimiter) set(key types.NamespacedName, now reportSum) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	sum := l.sums[key.Namespace].minus(l.of[key]).plus(now)
+	if l.sums[key.Namespace] = sum; sum == (reportSum{}) {
+		delete(l.sums, key.Namespace)
+	}
+	if l.of[key] = now; now == (reportSum{}) {
+		delete(l.of, key)
+	}
+	if l.limits.exceededBy(sum) {
+		l.over[key.Namespace] = true
+		select {
+		case l.full <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// isSurplus reports whether the report of a job that has ended would be deleted at once: later ones were. The job itself may
+// still exist, and its report is not written again then.
+func (l *reportLimiter) isSurplus(namespace string, end time.Time, failed bool) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	latest := l.pruned[namespace][0]
+	if failed {
+		latest = l.pruned[namespace][1]
+	}
+	return !end.After(latest)
+}
+
+// run deletes surplus reports until the context ends.
+func (l *reportLimiter) run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-l.full:
+		}
+		l.mu.Lock()
+		over := l.over
+		l.over = map[string]bool{}
+		l.mu.Unlock()
+		for namespace := range over {
+			if err := l.prune(ctx, namespace); err != nil && ctx.Err() == nil {
+				// The next report of the namespace starts another try.
+				log.FromContext(ctx).Error(err, "surplus reports are not deleted", "namespace", namespace)
+			}
+		}
+	}
+}
+
+// prune deletes the surplus reports of a namespace.
+func (l *reportLimiter) prune(ctx context.Context, namespace string) error {
+	var list v1alpha1.JobReportList
+	if err := l.client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list reports of namespace %s: %w", namespace, err)
+	}
+	for _, item := range l.limits.surplus(list.Items) {
+		l.mu.Lock()
+		latest := l.pruned[namespace]
+		latest[failedLast(item)] = times.Later(latest[failedLast(item)], item.Status.CompletionTime.Time)
+		l.pruned[namespace] = latest
+		l.mu.Unlock()
+		doomed := &v1alpha1.JobReport{}
+		doomed.Namespace, doomed.Name = item.Namespace, item.Name
+		err := l.client.Delete(ctx, doomed, client.Preconditions{UID: &item.UID})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			return fmt.Errorf("delete report %s/%s: %w", item.Namespace, item.Name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+package reporting
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+)
+
+func finishedReport(namespace string, i int, phase v1alpha1.Phase, lines ...string) *v1alpha1.JobReport {
+	r := &v1alpha1.JobReport{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("job-%06d", i)}}
+	r.Status.Phase = phase
+	r.Status.CompletionTime = new(metav1.NewTime(time.Unix(int64(i), 0)))
+	if len(lines) > 0 {
+		r.Status.Failure = &v1alpha1.Failure{LogTail: lines}
+	}
+	return r
+}
+
+func TestSurplus(t *testing.T) {
+	succeeded, failed := v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed
+	running := finishedReport("ns", 0, v1alpha1.PhaseRunning)
+	running.Status.CompletionTime = nil
+	big := strings.Repeat("x", 100<<10)
+	tests := map[string]struct {
+		limits  Limits
+		reports []*v1alpha1.JobReport
+		want    []int
+	}{
+		"at the limit":                 {Limits{Reports: 2}, []*v1alpha1.JobReport{finishedReport("ns", 1, succeeded), finishedReport("ns", 2, succeeded)}, nil},
+		"unfinished jobs do not count": {Limits{Reports: 1}, []*v1alpha1.JobReport{finishedReport("ns", 1, succeeded), running}, nil},
+		"the oldest go first":          {Limits{Reports: 2}, []*v1alpha1.JobReport{finishedReport("ns", 3, succeeded), finishedReport("ns", 1, succeeded), finishedReport("ns", 2, succeeded)}, []int{1}},
+		"failed jobs go last":          {Limits{Reports: 1}, []*v1alpha1.JobReport{finishedReport("ns", 1, failed), finishedReport("ns", 2, succeeded), finishedReport("ns", 3, succeeded)}, []int{2, 3}},
+		"bytes":                        {Limits{Bytes: 150 << 10}, []*v1alpha1.JobReport{finishedReport("ns", 1, succeeded, big), finishedReport("ns", 2, succeeded, big)}, []int{1}},
+		"no limits":                    {Limits{}, []*v1alpha1.JobReport{finishedReport("ns", 1, succeeded, big), finishedReport("ns", 2, succeeded, big)}, nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var reports []v1alpha1.JobReport
+			for _, r := range test.reports {
+				reports = append(reports, *r)
+			}
+			var got []string
+			for _, r := range test.limits.surplus(reports) {
+				got = append(got, r.Name)
+			}
+			var want []string
+			for _, i := range test.want {
+				want = append(want, fmt.Sprintf("job-%06d", i))
+			}
+			if fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Errorf("%v are deleted, want %v", got, want)
+			}
+		})
+	}
+}
+
+// TestReportFlood: a user who creates and deletes jobs in a loop leaves a bounded number of reports, and takes a bounded
+// amount of memory.
+func TestReportFlood(t *testing.T) {
+	scheme := apiruntime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	api := fake.NewClientBuilder().WithScheme(scheme).Build()
+	limits := Limits{Reports: 50, Bytes: 2 << 20}
+	l := newReportLimiter(limits, api)
+	handler := l.eventHandler()
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	const flood = 400
+	most := 0
+	for i := range flood {
+		lines := make([]string, 50)
+		for n := range lines {
+			lines[n] = strings.Repeat("x", 1000)
+		}
+		r := finishedReport("attacker", i, v1alpha1.PhaseSucceeded, lines...)
+		if i%7 == 0 {
+			r.Namespace = "victim"
+			if i > 7*10 {
+				continue
+			}
+		}
+		if err := api.Create(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		handler.OnAdd(r, false)
+		select {
+		case <-l.full:
+		default:
+			continue
+		}
+		var list v1alpha1.JobReportList
+		if err := api.List(t.Context(), &list, client.InNamespace("attacker")); err != nil {
+			t.Fatal(err)
+		}
+		doomed := limits.surplus(list.Items)
+		most = max(most, len(list.Items))
+		if err := l.prune(t.Context(), "attacker"); err != nil {
+			t.Fatal(err)
+		}
+		for _, gone := range doomed {
+			handler.OnDelete(gone)
+		}
+	}
+	if !l.isSurplus("attacker", time.Unix(1, 0), false) || l.isSurplus("attacker", time.Unix(flood, 0), false) || l.isSurplus("attacker", time.Unix(1, 0), true) {
+		t.Error("reports that were deleted would be written again, or new ones not")
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	used := (int64(after.HeapAlloc) - int64(before.HeapAlloc)) >> 10
+	t.Logf("%d reports of 50 KB created: at most %d at a time, %d KiB of heap", flood, most, used)
+	if most > limits.Reports+1 || l.sums["attacker"].bytes > limits.Bytes {
+		t.Errorf("at most %d reports at a time, %+v are left", most, l.sums["attacker"])
+	}
+	if used > 20<<10 {
+		t.Errorf("%d KiB of heap are used", used)
+	}
+	if l.sums["victim"].reports != 11 {
+		t.Errorf("another namespace has %d reports, want 11", l.sums["victim"].reports)
+	}
+}

@@ -1,0 +1,187 @@
+package reporting
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/diagnose"
+	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+const (
+	// maxReaders is how many jobs' logs are read at once: kubelets serve them, and some answer slowly.
+	maxReaders = 4
+	// discoveryPeriod is how long the log of a job without progress is read as often as that of a job with progress, before it
+	// is only read every slowInterval.
+	discoveryPeriod = 5 * time.Minute
+	slowInterval    = time.Minute
+	// quietInterval is how often the log of a job with an agent is read that has printed nothing for quietAfter: its ranks
+	// may wait for each other, which the agent writes into the log after 30 to 35 s. It is reported within a minute.
+	quietInterval = 20 * time.Second
+	quietAfter    = 15 * time.Second
+	// keepUnused is how long the state of a job is kept without being used.
+	keepUnused = 15 * time.Minute
+)
+
+// logReader reads the logs of running jobs periodically, for their progress and for silence. Between two reads the last
+// result applies. It is safe for concurrent use, each for another job.
+type logReader struct {
+	gather func(context.Context, mpi.Job, jobstate.Observed) jobstate.Evidence
+	// every is how often jobs are listened to that tell their progress; 0: progress is not taken note of.
+	every time.Duration
+	slots chan struct{}
+
+	mu   sync.Mutex
+	jobs map[types.UID]logState
+}
+
+// logState is what a job has said.
+type logState struct {
+	evidence jobstate.Evidence
+	// first is when it was first listened to, due when it is next; told is set once it has told progress.
+	first, due  time.Time
+	hasProgress bool
+}
+
+func newLogReader(listen func(context.Context, mpi.Job, jobstate.Observed) jobstate.Evidence, every time.Duration) *logReader {
+	return &logReader{gather: listen, every: every, slots: make(chan struct{}, maxReaders), jobs: map[types.UID]logState{}}
+}
+
+// readIfDue is what a job that runs has said, and after what time it is to be asked again. It does not wait for its turn: if
+// many jobs are being listened to, this one is a little later.
+func (l *logReader) readIfDue(ctx context.Context, job mpi.Job, seen jobstate.Observed) (jobstate.Evidence, time.Duration) {
+	h := l.stateFor(job.UID, seen.Now)
+	if left := h.due.Sub(seen.Now); left > 0 {
+		return h.evidence, left
+	}
+	select {
+	case l.slots <- struct{}{}:
+	default:
+		const soon = time.Second
+		return h.evidence, soon + rand.N(soon)
+	}
+	defer func() { <-l.slots }()
+	h.evidence = l.read(ctx, job, seen)
+	h.hasProgress = h.hasProgress || h.evidence.Training != v1alpha1.Training{}
+	pause := max(slowInterval, l.every)
+	if l.every > 0 && (h.hasProgress || seen.Now.Sub(h.first) < discoveryPeriod) {
+		pause = l.every
+	}
+	pause = min(pause, job.Lifecycle.SilentAfter/2)
+	if job.UsesAgent() && seen.Now.Sub(lastOutput(seen, h.evidence)) >= quietAfter {
+		pause = min(pause, quietInterval)
+	}
+	answer := h.evidence
+	if left := lastOutput(seen, h.evidence).Add(job.Lifecycle.SilentAfter).Sub(seen.Now); left > 0 {
+		// Silence is reported from its first second, and only for a log that was read then.
+		pause = min(pause, left+time.Second)
+		h.evidence.Logs = withoutLines(h.evidence.Logs)
+	}
+	h.due = seen.Now.Add(pause)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.jobs[job.UID] = h
+	return answer, pause
+}
+
+// readLast is all that a job has said that has just ended.
+func (l *logReader) readLast(ctx context.Context, job mpi.Job, seen jobstate.Observed) jobstate.Evidence {
+	l.forget(job.UID)
+	return l.read(ctx, job, seen)
+}
+
+func (l *logReader) read(ctx context.Context, job mpi.Job, seen jobstate.Observed) jobstate.Evidence {
+	evidence := l.gather(ctx, job, seen)
+	if l.every <= 0 {
+		evidence.Training = v1alpha1.Training{}
+	}
+	return evidence
+}
+
+// stateFor is what is known of a job. With a new one those are dropped that are gone.
+func (l *logReader) stateFor(job types.UID, now time.Time) logState {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	h, is := l.jobs[job]
+	if is {
+		return h
+	}
+	for uid, other := range l.jobs {
+		if now.Sub(other.due) > keepUnused {
+			delete(l.jobs, uid)
+		}
+	}
+	h = logState{first: now, due: now}
+	l.jobs[job] = h
+	return h
+}
+
+// forget drops what a job has said that does not run any more.
+func (l *logReader) forget(job types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.jobs, job)
+}
+
+// lastOutput is when the pods whose logs were read have last said something or begun to run.
+func lastOutput(seen jobstate.Observed, evidence jobstate.Evidence) (last time.Time) {
+	later := func(at time.Time) {
+		if at.After(last) {
+			last = at
+		}
+	}
+	for _, pod := range seen.AllPods() {
+		log, read := evidence.Logs[pod.Name]
+		if !read {
+			continue
+		}
+		later(log.LastAt)
+		for _, c := range pod.Status.ContainerStatuses {
+			later(startOf(c))
+		}
+	}
+	return last
+}
+
+func startOf(c corev1.ContainerStatus) time.Time {
+	if c.State.Running == nil {
+		return time.Time{}
+	}
+	return c.State.Running.StartedAt.Time
+}
+
+// withoutLines keeps of logs only when the first and the last line were written. The lines of a program that is not silent are not used,
+// and those of a thousand jobs need much memory.
+func withoutLines(logs map[string]jobstate.Log) map[string]jobstate.Log {
+	short := make(map[string]jobstate.Log, len(logs))
+	for name, log := range logs {
+		if stall := lastStall(log.Lines); stall != nil {
+			// The finding rests on this line until the log is read again.
+			log.Lines = stall
+			short[name] = log
+			continue
+		}
+		short[name] = jobstate.Log{LastAt: log.LastAt, FirstAt: log.FirstAt}
+	}
+	return short
+}
+
+// lastStall returns the last line in which an agent reports that ranks make no progress; nil if there is none. The line is
+// copied: it must not keep the others in memory.
+func lastStall(lines []string) []string {
+	for i, line := range slices.Backward(lines) {
+		if diagnose.LastStall(lines[i:i+1]) != "" {
+			return []string{strings.Clone(line)}
+		}
+	}
+	return nil
+}

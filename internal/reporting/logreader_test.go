@@ -1,0 +1,154 @@
+package reporting
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/mpitest"
+)
+
+// program is a job that runs, and what its launcher says.
+type program struct {
+	job   mpi.Job
+	seen  jobstate.Observed
+	says  v1alpha1.Training
+	last  time.Time
+	reads []string
+	// speaks is set if it prints a line at all times.
+	speaks bool
+}
+
+func newProgram(silent time.Duration) *program {
+	p := &program{job: mpitest.Job(1), last: mpitest.Now}
+	p.job.Lifecycle.SilentAfter, p.job.Launch = silent, mpi.LaunchSSHD
+	pod := mpitest.LauncherPod(p.job, 0, corev1.PodRunning)
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(mpitest.Now)}}}}
+	p.seen.LauncherPods = []*corev1.Pod{pod}
+	return p
+}
+
+func (p *program) listen(_ context.Context, _ mpi.Job, seen jobstate.Observed) jobstate.Evidence {
+	p.reads = append(p.reads, seen.Now.Sub(mpitest.Now).String())
+	if p.speaks {
+		p.last = seen.Now
+	}
+	return jobstate.Evidence{Logs: map[string]jobstate.Log{p.seen.LauncherPods[0].Name: {Lines: []string{"a line"}, LastAt: p.last}}, Training: p.says}
+}
+
+// passes makes a pass whenever it is due, until some time after the start.
+func (p *program) passes(ctx context.Context, l *logReader, until time.Duration) (last jobstate.Evidence) {
+	for after := time.Duration(0); after <= until; {
+		p.seen.Now = mpitest.Now.Add(after)
+		evidence, next := l.readIfDue(ctx, p.job, p.seen)
+		last, after = evidence, after+next
+	}
+	return last
+}
+
+func TestJobsAreListenedTo(t *testing.T) {
+	t.Parallel()
+	step := v1alpha1.Training{Step: "1", Loss: "0.5"}
+	tests := map[string]struct {
+		every, silent, until time.Duration
+		says                 v1alpha1.Training
+		want                 string
+	}{
+		"one that tells":                {30 * time.Second, time.Hour, 6*time.Minute + 10*time.Second, step, "[0s 30s 1m0s 1m30s 2m0s 2m30s 3m0s 3m30s 4m0s 4m30s 5m0s 5m30s 6m0s]"},
+		"one that tells nothing":        {2 * time.Minute, time.Hour, 15 * time.Minute, v1alpha1.Training{}, "[0s 2m0s 4m0s 6m0s 8m0s 10m0s 12m0s 14m0s]"},
+		"one that tells nothing, later": {30 * time.Second, time.Hour, 8 * time.Minute, v1alpha1.Training{}, "[0s 30s 1m0s 1m30s 2m0s 2m30s 3m0s 3m30s 4m0s 4m30s 5m0s 6m0s 7m0s 8m0s]"},
+		"when silence is worth a word":  {2 * time.Minute, 15 * time.Minute, 20 * time.Minute, v1alpha1.Training{}, "[0s 2m0s 4m0s 6m0s 8m0s 10m0s 12m0s 14m0s 15m1s 17m1s 19m1s]"},
+		"whose silence is short":        {30 * time.Second, 20 * time.Second, 40 * time.Second, v1alpha1.Training{}, "[0s 10s 20s 30s 40s]"},
+		"whose progress nobody asks of": {0, time.Hour, 3 * time.Minute, step, "[0s 1m0s 2m0s 3m0s]"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			p := newProgram(test.silent)
+			p.says = test.says
+			last := p.passes(t.Context(), newLogReader(p.listen, test.every), test.until)
+			if fmt.Sprint(p.reads) != test.want {
+				t.Errorf("it was listened to at %v, want %s", p.reads, test.want)
+			}
+			if want := test.says; test.every > 0 && last.Training != want || test.every == 0 && last.Training != (v1alpha1.Training{}) {
+				t.Errorf("its progress is %+v", last.Training)
+			}
+		})
+	}
+}
+
+// TestQuietJobsAreReadMoreOften: the agent of a job that prints nothing may have reported that its ranks wait.
+func TestQuietJobsAreReadMoreOften(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		speaks bool
+		launch string
+		want   string
+	}{
+		"quiet":               {false, mpi.LaunchAgent, "[0s 30s 50s 1m10s 1m30s]"},
+		"prints":              {true, mpi.LaunchAgent, "[0s 30s 1m0s 1m30s]"},
+		"quiet, has no agent": {false, mpi.LaunchSSHD, "[0s 30s 1m0s 1m30s]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newProgram(time.Hour)
+			p.speaks, p.job.Launch = test.speaks, test.launch
+			if p.passes(t.Context(), newLogReader(p.listen, 30*time.Second), 90*time.Second); fmt.Sprint(p.reads) != test.want {
+				t.Errorf("its log was read at %v, want %s", p.reads, test.want)
+			}
+		})
+	}
+}
+
+// TestPassesInBetweenReadNothing: they know what was heard, though not the lines of a program that speaks.
+func TestPassesInBetweenReadNothing(t *testing.T) {
+	t.Parallel()
+	p := newProgram(time.Hour)
+	p.says = v1alpha1.Training{Step: "1", Loss: "0.5"}
+	l := newLogReader(p.listen, 30*time.Second)
+	p.passes(t.Context(), l, 0)
+	p.seen.Now = mpitest.Now.Add(10 * time.Second)
+	evidence, next := l.readIfDue(t.Context(), p.job, p.seen)
+	log := evidence.Logs[p.seen.LauncherPods[0].Name]
+	if len(p.reads) != 1 || next != 20*time.Second || evidence.Training != p.says || !log.LastAt.Equal(p.last) || len(log.Lines) > 0 {
+		t.Errorf("after %d reads it is known %+v, and asked again after %s", len(p.reads), evidence, next)
+	}
+	if l.readLast(t.Context(), p.job, p.seen).Training != p.says || len(p.reads) != 2 || len(l.jobs) != 0 {
+		t.Errorf("at its end it was listened to %d times, and %d jobs are kept", len(p.reads), len(l.jobs))
+	}
+}
+
+// TestFewAreListenedToAtOnce: the others do not wait, but come again soon.
+func TestFewAreListenedToAtOnce(t *testing.T) {
+	t.Parallel()
+	p := newProgram(time.Hour)
+	inside, release, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	l := newLogReader(func(context.Context, mpi.Job, jobstate.Observed) jobstate.Evidence {
+		inside <- struct{}{}
+		<-release
+		return jobstate.Evidence{}
+	}, time.Second)
+	hear := func(i int) time.Duration {
+		job := p.job
+		job.UID = types.UID(fmt.Sprint(i))
+		_, next := l.readIfDue(t.Context(), job, jobstate.Observed{Now: mpitest.Now})
+		return next
+	}
+	for i := range maxReaders {
+		go func() { hear(i); done <- struct{}{} }()
+		<-inside
+	}
+	if next := hear(maxReaders); next < time.Second || next > 2*time.Second {
+		t.Errorf("one too many is to come again after %s", next)
+	}
+	close(release)
+	for range maxReaders {
+		<-done
+	}
+}

@@ -1,0 +1,101 @@
+package reporting
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/metrics"
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/mpitest"
+)
+
+// TestReportsOfDeletedJobsAreClosed: a job that is deleted while no replica leads has its report closed by the next leader.
+func TestReportsOfDeletedJobsAreClosed(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, kubeflow.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reportFor := func(name string, uid types.UID) *v1alpha1.JobReport {
+		job := mpi.Job{Kind: "MPIJob", Name: name, UID: uid}
+		return &v1alpha1.JobReport{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: job.ReportName(), Labels: job.ReportLabels()},
+			Spec:       v1alpha1.JobReportSpec{JobRef: v1alpha1.JobReference{APIVersion: "kubeflow.org/v2beta1", Kind: "MPIJob", Name: name, UID: uid}},
+			Status:     v1alpha1.JobReportStatus{Phase: v1alpha1.PhaseRunning},
+		}
+	}
+	there := &kubeflow.MPIJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "there", UID: "uid-there"}}
+	reports := map[string]*v1alpha1.JobReport{"there": reportFor("there", "uid-there"), "gone": reportFor("gone", "uid-gone"), "replaced": reportFor("there", "uid-before")}
+	trainJob := reportFor("train", "uid-train")
+	trainJob.Spec.JobRef.APIVersion, trainJob.Spec.JobRef.Kind = "trainer.kubeflow.org/v1alpha1", "TrainJob"
+	reports["of a kind that the cluster does not have"] = trainJob
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(there)
+	for _, report := range reports {
+		builder = builder.WithObjects(report)
+	}
+	api := builder.Build()
+	now := clocktesting.NewFakePassiveClock(mpitest.Now)
+	none := metrics.New(func() []v1alpha1.JobReport { return nil }, now)
+	r := &Reporter{client: api, clock: now, metrics: none, Events: record.NewFakeRecorder(10)}
+	if err := r.closeOrphans(t.Context(), api); err != nil {
+		t.Fatal(err)
+	}
+	for name, report := range reports {
+		var now v1alpha1.JobReport
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(report), &now); err != nil {
+			t.Fatal(err)
+		}
+		closed := now.Status.CompletionTime != nil
+		if want := name == "gone" || name == "replaced"; closed != want {
+			t.Errorf("the report of a job that is %s is closed: %v", name, closed)
+		}
+	}
+}
+
+// TestClosedReportsAreFinal: closing writes the report of a job that runs, once, and never that of a finished job.
+func TestClosedReportsAreFinal(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	reportFor := func(uid types.UID) *v1alpha1.JobReport {
+		job := mpi.Job{Kind: "MPIJob", Name: "pi", UID: uid}
+		return &v1alpha1.JobReport{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: job.ReportName(), Labels: job.ReportLabels()},
+			Spec:       v1alpha1.JobReportSpec{JobRef: v1alpha1.JobReference{Kind: "MPIJob", Name: "pi", UID: uid}},
+			Status:     v1alpha1.JobReportStatus{Phase: v1alpha1.PhaseRunning},
+		}
+	}
+	running, finished := reportFor("running"), reportFor("finished")
+	finished.Status.Phase, finished.Status.CompletionTime = v1alpha1.PhaseSucceeded, new(metav1.NewTime(mpitest.Now))
+	var written []string
+	api := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(running, finished).Build(), interceptor.Funcs{
+		Update: func(ctx context.Context, api client.WithWatch, object client.Object, options ...client.UpdateOption) error {
+			written = append(written, object.GetName())
+			return api.Update(ctx, object, options...)
+		},
+	})
+	now := clocktesting.NewFakePassiveClock(mpitest.Now)
+	r := &Reporter{client: api, clock: now, metrics: metrics.New(func() []v1alpha1.JobReport { return nil }, now), Events: record.NewFakeRecorder(10)}
+	for range 2 {
+		if err := r.Close(t.Context(), "MPIJob", types.NamespacedName{Namespace: "ns", Name: "pi"}, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(written, []string{running.Name}) {
+		t.Errorf("written are %v, want %s once", written, running.Name)
+	}
+}

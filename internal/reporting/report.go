@@ -1,0 +1,367 @@
+// Package reporting writes the JobReport of each job, and the events and metrics that follow from it.
+package reporting
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	v1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/cluster"
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/diagnose"
+	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/logs"
+	"opendatahub.io/mpijob/internal/metrics"
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/report"
+)
+
+const (
+	// slowStart is how long pods may take to start before it is asked why.
+	slowStart = 30 * time.Second
+	// lateEvidenceRetry is how long it takes until more evidence of a failure is looked for: logs and events come late.
+	lateEvidenceRetry = 30 * time.Second
+	// runningRefresh is how often a job that runs and is in trouble is looked at again.
+	runningRefresh = time.Minute
+	// waitingRefresh is how often the record of a job that waits for a place is brought up to date.
+	waitingRefresh = 30 * time.Second
+	// refreshesPerSecond is how many records a second are written at most, of all jobs, that say nothing new but the time: with more
+	// than 600 jobs that wait they are written less often than every half a minute.
+	refreshesPerSecond = 20
+	// usageRefresh is how often the report of a running job is updated with the resources used so far.
+	usageRefresh = 15 * time.Minute
+)
+
+// Reporter keeps the record of each job. Nil keeps none.
+type Reporter struct {
+	client    client.Client
+	gatherer  *cluster.Gatherer
+	clock     clock.PassiveClock
+	metrics   *metrics.Metrics
+	listener  *logReader
+	lastLogs  *lastLogs
+	limiter   *reportLimiter
+	Events    record.EventRecorder
+	waitTimes *waitTimes
+	// refreshLimit bounds the writes whose only change is that a job still waits.
+	refreshLimit flowcontrol.PassiveRateLimiter
+	// retention is how long a report is kept after its job has ended.
+	retention time.Duration
+}
+
+// Options configure a reporter.
+type Options struct {
+	// Masker hides secrets in logs and messages before they are recorded.
+	Masker logs.Masker
+	// Retention is how long a report is kept after its job has ended, reports of failed jobs for at least 24 h; 0 keeps
+	// reports forever.
+	Retention time.Duration
+	// Limits bound the reports in each namespace.
+	Limits Limits
+	// TrainingProgress is how often the log of a running job is read for its progress; 0 never reads it.
+	TrainingProgress time.Duration
+	// ServeMetrics serves the metrics of jobs with the operator's own.
+	ServeMetrics bool
+}
+
+// New returns nil where the cluster has no JobReports.
+func New(ctx context.Context, m manager.Manager, options Options) (*Reporter, error) {
+	kind := v1alpha1.GroupVersion.WithKind("JobReport")
+	switch _, err := m.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version); {
+	case meta.IsNoMatchError(err):
+		log.Log.Info("the cluster has no JobReports: no records of jobs are kept; install config/crd and start the operator again")
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("look for JobReports: %w", err)
+	}
+	records, err := m.GetCache().GetInformer(ctx, &v1alpha1.JobReport{})
+	if err != nil {
+		return nil, fmt.Errorf("watch JobReports: %w", err)
+	}
+	waited := &waitTimes{}
+	if _, err := records.AddEventHandler(waited.eventHandler()); err != nil {
+		return nil, fmt.Errorf("watch JobReports: %w", err)
+	}
+	core, err := v1.NewForConfigAndClient(m.GetConfig(), m.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("set up reading logs: %w", err)
+	}
+	gatherer := cluster.NewGatherer(m.GetAPIReader(), core, options.Masker, clock.RealClock{})
+	jobs, err := newMetrics(m, options.ServeMetrics)
+	if err != nil {
+		return nil, err
+	}
+	r := &Reporter{client: m.GetClient(), gatherer: gatherer, clock: clock.RealClock{}, metrics: jobs, retention: options.Retention, waitTimes: waited}
+	r.refreshLimit = flowcontrol.NewTokenBucketRateLimiter(refreshesPerSecond, refreshesPerSecond)
+	r.listener, r.lastLogs = newLogReader(gatherer.Listen, options.TrainingProgress), newLastLogs()
+	r.Events = m.GetEventRecorderFor(mpi.StepSource) //nolint:staticcheck // as the reconciler's
+	r.limiter = newReportLimiter(options.Limits, m.GetClient())
+	if _, err := records.AddEventHandler(r.limiter.eventHandler()); err != nil {
+		return nil, fmt.Errorf("watch JobReports: %w", err)
+	}
+	if err := m.Add(manager.RunnableFunc(r.limiter.run)); err != nil {
+		return nil, fmt.Errorf("add limits of JobReports: %w", err)
+	}
+	if err := m.Add(manager.RunnableFunc(r.deleteExpiredPeriodically)); err != nil {
+		return nil, fmt.Errorf("add retention of JobReports: %w", err)
+	}
+	live := m.GetAPIReader()
+	if err := m.Add(manager.RunnableFunc(func(ctx context.Context) error { return r.closeOrphansOnce(ctx, live) })); err != nil {
+		return nil, fmt.Errorf("add closing of JobReports: %w", err)
+	}
+	return r, nil
+}
+
+// Update writes a job's report if it contains more than the previous one, nil for none, and returns after what time to
+// update it again even if nothing changes; 0: never. A concurrent write is an error of conflict.
+func (r *Reporter) Update(ctx context.Context, job mpi.Job, seen jobstate.Observed, refusals []jobstate.Refusal, out jobstate.Outcome, previous *v1alpha1.JobReport) (time.Duration, error) {
+	if r == nil {
+		return 0, nil
+	}
+	switch {
+	case previous != nil:
+	case out.Finish != nil && (r.isExpired(out.Finish.At, !out.Finish.Succeeded) || r.limiter.isSurplus(job.Namespace, out.Finish.At, !out.Finish.Succeeded)):
+		return 0, nil
+	default:
+		if err := r.Close(ctx, job.Kind, job.Key(), job.UID); err != nil {
+			return 0, err
+		}
+	}
+	evidence, listenAgain := r.gatherEvidence(ctx, job, seen, refusals, out, previous)
+	evidence.Wait = r.waitTimes.waitFor(job, seen, out)
+	findings := diagnose.Job(job, seen, evidence, out)
+	if previous != nil && previous.Status.CompletionTime != nil && previous.Status.Phase == out.Phase {
+		// What the job's status kept of its end is in that status's own words.
+		out.Reason, out.Message = previous.Status.Reason, previous.Status.Message
+	}
+	next := report.Make(job, seen, evidence, out, findings, previous)
+	again := nextUpdate(job, seen, out, &next, listenAgain)
+	if worth := report.Changed(previous, next) || report.Outdated(previous, next) && r.refreshLimit.TryAccept(); !worth {
+		return again, nil
+	}
+	var err error
+	if previous == nil {
+		err = r.client.Create(ctx, &next)
+	} else {
+		err = r.client.Update(ctx, &next)
+	}
+	switch {
+	case err == nil:
+		r.metrics.Observe(previous, next)
+		r.emitEvents(job, previous, next)
+		return again, nil
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return again, nil
+	case apierrors.IsInvalid(err):
+		r.metrics.ReportNotWritten()
+		// Another try would be refused as well.
+		log.FromContext(ctx).Error(err, "the job's report is not taken")
+		return again, nil
+	case apierrors.IsAlreadyExists(err):
+		if failed := r.deleteForeign(ctx, job); failed != nil {
+			return 0, failed
+		}
+		fallthrough
+	case apierrors.IsNotFound(err):
+		err = apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("jobreports").GroupResource(), next.Name, err)
+	case !apierrors.IsConflict(err):
+		r.metrics.ReportNotWritten()
+	}
+	return 0, fmt.Errorf("write report of %s %s: %w", job.Kind, job.Key(), err)
+}
+
+// Close ends the records of jobs of a name that are gone: all of them, but that of the job with a UID.
+func (r *Reporter) Close(ctx context.Context, kind string, key types.NamespacedName, but types.UID) error {
+	if r == nil {
+		return nil
+	}
+	labels := mpi.Job{Kind: kind, Name: key.Name}.ReportLabels()
+	var list v1alpha1.JobReportList
+	if err := r.client.List(ctx, &list, client.InNamespace(key.Namespace), client.MatchingLabels(labels)); err != nil {
+		return fmt.Errorf("list reports of %s %s: %w", kind, key, err)
+	}
+	for i := range list.Items {
+		item := &list.Items[i]
+		if item.Spec.JobRef.UID == but || item.Spec.JobRef.Name != key.Name {
+			continue
+		}
+		closed := report.Closed(*item, r.clock.Now())
+		if item.Status.CompletionTime != nil && !report.Changed(item, closed) {
+			continue
+		}
+		switch err := r.client.Update(ctx, &closed); {
+		case err == nil:
+			r.metrics.Observe(item, closed)
+			ref := item.Spec.JobRef
+			r.emitEvents(mpi.Job{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: key.Namespace, Name: ref.Name, UID: ref.UID}, item, closed)
+		case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		default:
+			if !apierrors.IsConflict(err) {
+				r.metrics.ReportNotWritten()
+			}
+			return fmt.Errorf("end report of %s %s: %w", kind, key, err)
+		}
+	}
+	return nil
+}
+
+// gatherEvidence is what is known of a job beyond what a pass reads anyway, and for a job that runs after what time it is to be
+// looked at again.
+func (r *Reporter) gatherEvidence(ctx context.Context, job mpi.Job, seen jobstate.Observed, refusals []jobstate.Refusal, out jobstate.Outcome, previous *v1alpha1.JobReport) (jobstate.Evidence, time.Duration) {
+	again := time.Duration(0)
+	if out.Phase != v1alpha1.PhaseRunning {
+		r.listener.forget(job.UID)
+	} else {
+		again = min(runningRefresh, job.Lifecycle.SilentAfter/2)
+	}
+	switch {
+	case needsEvidence(job, seen, refusals, out, previous):
+		evidence := r.gatherer.Gather(ctx, job, seen, refusals)
+		r.lastLogs.complete(job, seen, &evidence)
+		return evidence, again
+	case out.Phase == v1alpha1.PhaseRunning:
+		return r.listener.readIfDue(ctx, job, seen)
+	case out.Phase == v1alpha1.PhaseSucceeded && !report.Settled(previous, seen.Now):
+		return r.listener.readLast(ctx, job, seen), 0
+	}
+	return jobstate.Evidence{Refusals: refusals}, 0
+}
+
+// needsEvidence reports whether more is to be asked of the API server than a pass reads anyway: only where something
+// seems to be wrong.
+func needsEvidence(job mpi.Job, seen jobstate.Observed, refusals []jobstate.Refusal, out jobstate.Outcome, previous *v1alpha1.JobReport) bool {
+	switch {
+	case out.Finish != nil:
+		return !out.Finish.Succeeded && !report.Settled(previous, seen.Now)
+	case out.Suspended() || out.Reason == codes.ValidationError:
+		return false
+	case out.NeedsAction || len(refusals) > 0:
+		return true
+	}
+	for _, try := range seen.LauncherPods {
+		if try.DeletionTimestamp != nil {
+			return true
+		}
+	}
+	for _, started := range startsOfIncompleteJobs(job, seen) {
+		if seen.Now.Sub(started) >= slowStart {
+			return true
+		}
+	}
+	for _, pod := range seen.AllPods() {
+		_, bad := cluster.EndedBadly(pod)
+		if bad || (pod.Status.Phase == corev1.PodPending || cluster.Unready(pod)) && seen.Now.Sub(pod.CreationTimestamp.Time) >= slowStart {
+			return true
+		}
+	}
+	return false
+}
+
+// nextUpdate is how long a record may stay as it is if nothing happens; 0: for good.
+func nextUpdate(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, next *v1alpha1.JobReport, listenAgain time.Duration) time.Duration {
+	if out.Finish != nil {
+		if !out.Finish.Succeeded && !report.Settled(next, seen.Now) {
+			return lateEvidenceRetry
+		}
+		return 0
+	}
+	if out.Phase == v1alpha1.PhaseSuspended {
+		return 0
+	}
+	soonest := listenAgain
+	atMost := func(wait time.Duration) {
+		if soonest == 0 || wait < soonest {
+			soonest = wait
+		}
+	}
+	if out.Phase == v1alpha1.PhaseRunning {
+		atMost(usageRefresh)
+	}
+	if next.Status.Scheduling != nil {
+		atMost(waitingRefresh)
+	}
+	since := startsOfIncompleteJobs(job, seen)
+	for _, pod := range seen.AllPods() {
+		if pod.Status.Phase == corev1.PodPending && pod.DeletionTimestamp == nil {
+			since = append(since, pod.CreationTimestamp.Time)
+		}
+	}
+	for _, since := range since {
+		left := slowStart - seen.Now.Sub(since) + time.Second
+		if left <= 0 || left > slowStart+time.Second {
+			// It takes longer; or it is in the future, because a clock was set.
+			left = slowStart
+		}
+		atMost(left)
+	}
+	return soonest
+}
+
+// startsOfIncompleteJobs are the times at which Jobs were started that have not all of their pods: those may have been refused.
+func startsOfIncompleteJobs(job mpi.Job, seen jobstate.Observed) (started []time.Time) {
+	add := func(of *batchv1.Job, pods, wanted int) {
+		if of != nil && pods < wanted && !ptr.Deref(of.Spec.Suspend, false) && !jobstate.HasFinished(of) {
+			started = append(started, cmp.Or(of.Status.StartTime, &of.CreationTimestamp).Time)
+		}
+	}
+	add(seen.Launcher, len(seen.LauncherPods), 1)
+	add(seen.WorkerJob, len(seen.Workers), int(job.Workers.Count))
+	return started
+}
+
+// Nodes returns the nodes of the cluster; nil if they are unknown.
+func (r *Reporter) Nodes(ctx context.Context) []jobstate.Node {
+	if r == nil {
+		return nil
+	}
+	return r.gatherer.Nodes(ctx)
+}
+
+// deleteForeign deletes a report that has the name of a job's report and is of another job. Only this job's report may have the
+// name, which contains its UID: another user created it.
+func (r *Reporter) deleteForeign(ctx context.Context, job mpi.Job) error {
+	var found v1alpha1.JobReport
+	err := r.client.Get(ctx, client.ObjectKey{Namespace: job.Namespace, Name: job.ReportName()}, &found)
+	if err == nil && found.Spec.JobRef.UID != job.UID {
+		log.FromContext(ctx).Info("deleting a JobReport of another creator", "name", found.Name)
+		err = r.client.Delete(ctx, &found, client.Preconditions{UID: &found.UID, ResourceVersion: &found.ResourceVersion})
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("replace report of %s %s: %w", job.Kind, job.Key(), err)
+	}
+	return nil
+}
+
+// Report returns the report of a job; nil if there is none, none is kept, or another user created what has its name.
+func (r *Reporter) Report(ctx context.Context, job mpi.Job) (*v1alpha1.JobReport, error) {
+	if r == nil {
+		return nil, nil
+	}
+	var found v1alpha1.JobReport
+	switch err := r.client.Get(ctx, client.ObjectKey{Namespace: job.Namespace, Name: job.ReportName()}, &found); {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read report of %s %s: %w", job.Kind, job.Key(), err)
+	}
+	if found.Spec.JobRef.UID != job.UID {
+		return nil, nil
+	}
+	return &found, nil
+}
