@@ -3,217 +3,224 @@ package cli
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"opendatahub.io/mpijob/internal/jobs"
 )
 
 // changeOptions are those of a command that does the same with one job or many.
 type changeOptions struct {
 	*Factory
-	// verb is what is done, such as suspend, and past how it is told, such as suspended.
+	// verb and past are the verb in texts, such as suspend and suspended.
 	verb, past string
-	selector   string
-	all, yes   bool
-	dryRun     string
-	// task finds out what there is to do with a job.
-	task func(context.Context, client.Client, Job) (task, error)
-	// after follows when it is done; nil: nothing.
-	after func(context.Context, []Job) error
-}
-
-// task is what there is to do with one job.
-type task struct {
-	// nothing says of the job why nothing has to be done; empty where something has.
-	nothing string
-	// do does it, or asks the API server whether it may be done.
-	do func(ctx context.Context, dryRun bool) error
-	// then says what follows of it; may be empty.
-	then string
+	selectFlags
+	yes    bool
+	dryRun jobs.DryRun
+	// change changes a job and returns what to print after the job's name.
+	change func(context.Context, *jobs.Client, jobs.Job) (string, error)
+	// after runs after all jobs were changed; may be nil.
+	after func(context.Context, *jobs.Client, []jobs.Job) error
 }
 
 func (o *changeOptions) command(c *cobra.Command) *cobra.Command {
 	c.Args = cobra.ArbitraryArgs
 	c.ValidArgsFunction = o.completeJobs(-1)
 	c.RunE = func(c *cobra.Command, args []string) error { return o.run(c.Context(), args) }
-	flags := c.Flags()
-	flags.StringVarP(&o.selector, "selector", "l", "", "All jobs with these labels, such as team=a")
-	flags.BoolVar(&o.all, "all", false, "All jobs of the namespace")
-	flags.BoolVarP(&o.yes, "yes", "y", false, "Do not ask before it is done to several jobs")
-	flags.StringVar(&o.dryRun, "dry-run", "none", "client: only say what would be done; server: also ask the API server whether it may be")
-	_ = c.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions([]string{"none", "client", "server"}, cobra.ShellCompDirectiveNoFileComp))
+	o.add(c)
+	c.Flags().BoolVarP(&o.yes, "yes", "y", false, "Do not ask for confirmation")
+	addDryRun(c, &o.dryRun)
 	return c
 }
 
+// addDryRun adds the flag --dry-run.
+func addDryRun(c *cobra.Command, into *jobs.DryRun) {
+	c.Flags().StringVar((*string)(into), "dry-run", string(jobs.DryRunNone), "Change nothing: print only (client), or let the API server validate the request (server)")
+	_ = c.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions(dryRuns, cobra.ShellCompDirectiveNoFileComp))
+}
+
+var dryRuns = []string{string(jobs.DryRunNone), string(jobs.DryRunClient), string(jobs.DryRunServer)}
+
 func (o *changeOptions) run(ctx context.Context, args []string) error {
-	if err := oneOf("--dry-run", o.dryRun, "none", "client", "server"); err != nil {
+	if err := oneOf("--dry-run", string(o.dryRun), dryRuns...); err != nil {
 		return err
 	}
-	jobs, err := o.pick(ctx, args)
+	selected, err := o.pick(ctx, o.Factory, args)
 	if err != nil {
 		return err
 	}
-	if len(jobs) == 0 {
-		say(o.ErrOut, "no such jobs: nothing was %s", o.past)
+	if len(selected) == 0 {
+		say(o.ErrOut, "no jobs match; nothing was %s", o.past)
 		return nil
 	}
-	if len(args) == 0 && o.dryRun == "none" && !o.yes {
-		if err := o.ask(jobs); err != nil {
+	if len(args) == 0 && o.dryRun == jobs.DryRunNone && !o.yes {
+		if err := o.confirm(selected); err != nil {
 			return err
 		}
 	}
-	c, err := o.Client()
+	c, err := o.Jobs()
 	if err != nil {
 		return err
 	}
-	for _, job := range jobs {
-		if err := o.change(ctx, c, job); err != nil {
-			return err
+	for _, job := range selected {
+		text, err := o.change(ctx, c, job)
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", o.verb, o.reference(job), err)
 		}
+		say(o.Out, "%s %s", o.reference(job), text)
 	}
-	if o.after != nil && o.dryRun == "none" {
-		return o.after(ctx, jobs)
+	if o.after != nil && o.dryRun == jobs.DryRunNone {
+		return o.after(ctx, c, selected)
 	}
 	return nil
 }
 
-// change does it to one job, and says so.
-func (o *changeOptions) change(ctx context.Context, c client.Client, job Job) error {
-	next, err := o.task(ctx, c, job)
-	switch {
-	case err != nil:
-		return fmt.Errorf("%s %s: %w", o.verb, job, err)
-	case next.nothing != "":
-		say(o.Out, "%s %s", job, next.nothing)
-		return nil
-	}
-	if o.dryRun != "client" {
-		if err := next.do(ctx, o.dryRun == "server"); err != nil {
-			return fmt.Errorf("%s %s: %w", o.verb, job, err)
-		}
-	}
-	say(o.Out, "%s %s%s%s", job, o.past, dryRunMark(o.dryRun), next.then)
-	return nil
-}
-
-// oneOf checks a flag's value against those that it may have.
+// oneOf checks the value of a flag.
 func oneOf(flag, value string, allowed ...string) error {
 	if slices.Contains(allowed, value) {
 		return nil
 	}
-	return usagef("%s %s: must be one of %s", flag, value, strings.Join(allowed, ", "))
+	return usagef("%s: %s is not allowed; use %s", flag, value, strings.Join(allowed, ", "))
 }
 
-func dryRunMark(how string) string {
-	if how == "none" {
+func dryRunMark(dryRun jobs.DryRun) string {
+	if dryRun == jobs.DryRunNone {
 		return ""
 	}
-	return " (dry run: " + how + ")"
+	return " (" + string(dryRun) + " dry run)"
 }
 
-// pick are the jobs that are named, or those that the flags pick. Only such that exist can be changed.
-func (o *changeOptions) pick(ctx context.Context, args []string) ([]Job, error) {
-	switch {
-	case len(args) > 0 && (o.selector != "" || o.all), o.selector != "" && o.all:
-		return nil, usagef("%s takes names of jobs, -l or --all: one of these", o.verb)
-	case len(args) == 0 && o.selector == "" && !o.all:
-		return nil, usagef("name the jobs to %s, or pick them with -l or --all", o.verb)
-	case len(args) == 0:
-		selection, err := o.selection(false, o.selector)
-		if err != nil {
-			return nil, err
-		}
-		selection.NoReports = true
-		jobs, notes, err := o.Jobs(ctx, selection)
-		for _, note := range notes {
-			say(o.ErrOut, "note: %s", note)
-		}
-		return jobs, err
-	}
-	var jobs []Job
-	for _, arg := range args {
-		job, err := o.Find(ctx, arg)
-		if err != nil {
-			return nil, err
-		}
-		if job.Object == nil {
-			return nil, exitf(ExitNotFound, "%s is deleted already; only its record is left: %s describe %s", job, o.name, job.Name)
-		}
-		jobs = append(jobs, job)
-	}
-	return jobs, nil
-}
-
-// ask asks whether the user means all these jobs. Where nobody can answer, --yes has to be given.
-func (o *changeOptions) ask(jobs []Job) error {
+// confirm asks for confirmation. Without a terminal or an answer it fails.
+func (o *changeOptions) confirm(selected []jobs.Job) error {
 	const most = 20
-	for i, job := range jobs {
+	for i, job := range selected {
 		if i == most {
-			say(o.ErrOut, "  and %d more", len(jobs)-most)
+			say(o.ErrOut, "  and %d more", len(selected)-most)
 			break
 		}
-		say(o.ErrOut, "  %s", job)
+		say(o.ErrOut, "  %s", o.reference(job))
 	}
-	question := fmt.Sprintf("%s%s these %d jobs? [y/N] ", strings.ToUpper(o.verb[:1]), o.verb[1:], len(jobs))
-	if len(jobs) == 1 {
-		question = fmt.Sprintf("%s%s this job? [y/N] ", strings.ToUpper(o.verb[:1]), o.verb[1:])
-	}
-	fmt.Fprint(o.ErrOut, question)
-	answer, err := bufio.NewReader(o.In).ReadString('\n')
+	return o.ask(fmt.Sprintf("%s%s %s?", strings.ToUpper(o.verb[:1]), o.verb[1:], countText(selected)), "nothing was "+o.past)
+}
+
+// ask asks a question. It fails with a refusal unless the answer is yes.
+func (f *Factory) ask(question, refusal string) error {
+	fmt.Fprintf(f.ErrOut, "%s [y/N] ", question)
+	answer, err := bufio.NewReader(f.In).ReadString('\n')
 	if err != nil && answer == "" {
-		say(o.ErrOut, "")
-		return usagef("nobody has answered; with --yes it is done without asking")
+		say(f.ErrOut, "")
+		return usagef("no answer; use --yes to skip the confirmation")
 	}
 	switch strings.ToLower(strings.TrimSpace(answer)) {
 	case "y", "yes":
 		return nil
 	}
-	return exitf(ExitError, "nothing was %s", o.past)
+	return exitf(ExitError, "%s", refusal)
 }
 
-func newDelete(f *Factory) *cobra.Command {
-	o := &changeOptions{Factory: f, verb: "delete", past: "deleted"}
-	o.task = func(_ context.Context, c client.Client, job Job) (task, error) {
-		return task{do: func(ctx context.Context, dryRun bool) error { return deleteJob(ctx, c, job, dryRun) }}, nil
-	}
-	var wait bool
-	var timeout time.Duration
-	c := o.command(&cobra.Command{
-		Use:     "delete (NAME... | -l LABELS | --all)",
-		Aliases: []string{"rm"},
-		Short:   "Remove jobs with their pods; their records stay",
-		Long: `Remove jobs with their pods. What is known of them stays in their records for as long as the cluster keeps these: describe
-and list --gone still tell of them.`,
-		Example: `{{name}} delete pi
+// grace is the value of --grace-period: seconds, as in kubectl, or a duration.
+type grace struct{ period *time.Duration }
 
-# All jobs with a label, without being asked
-{{name}} delete -l stage=test --yes`,
-	})
-	c.Flags().BoolVar(&wait, "wait", false, "Return when the jobs are gone, not at once")
-	c.Flags().DurationVar(&timeout, "timeout", 0, "With --wait: give up after so long; 0 waits for as long as it takes")
-	o.after = func(ctx context.Context, jobs []Job) error {
-		if !wait {
+// String returns the duration; empty if none is set.
+func (g *grace) String() string {
+	if g.period == nil {
+		return ""
+	}
+	return g.period.String()
+}
+
+// Set reads seconds or a duration.
+func (g *grace) Set(text string) error {
+	period, err := time.ParseDuration(text)
+	if seconds, notSeconds := strconv.Atoi(text); notSeconds == nil {
+		period, err = time.Duration(seconds)*time.Second, nil
+	}
+	if err != nil || period < 0 || period%time.Second != 0 {
+		return fmt.Errorf("%s is not allowed; use seconds, or a duration such as 2m", text)
+	}
+	g.period = &period
+	return nil
+}
+
+// Type returns the name of the type in help.
+func (g *grace) Type() string { return "duration" }
+
+// endOptions are those of commands that end jobs and can wait until they are gone.
+type endOptions struct {
+	changeOptions
+	grace   grace
+	wait    bool
+	timeout time.Duration
+}
+
+func (o *endOptions) command(c *cobra.Command) *cobra.Command {
+	c = o.changeOptions.command(c)
+	c.Flags().Var(&o.grace, "grace-period", "Time that programs have to end after SIGTERM, such as 30 or 2m (default: that of the pods)")
+	c.Flags().BoolVar(&o.wait, "wait", false, "Wait until the jobs are deleted")
+	c.Flags().DurationVar(&o.timeout, "timeout", 0, "With --wait: maximum time to wait, such as 30s (0 for no limit)")
+	o.after = func(ctx context.Context, c *jobs.Client, ended []jobs.Job) error {
+		if !o.wait {
 			return nil
 		}
-		return o.awaitDeletion(ctx, jobs, timeout)
+		return o.awaitDeletion(ctx, c, ended, o.timeout)
 	}
 	return c
 }
 
-// deleteJob deletes this very job, not a later one of its name.
-func deleteJob(ctx context.Context, c client.Client, job Job, dryRun bool) error {
-	options := []client.DeleteOption{client.Preconditions{UID: &job.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground)}
-	if dryRun {
-		options = append(options, client.DryRunAll)
+func newDelete(f *Factory) *cobra.Command {
+	o := &endOptions{changeOptions: changeOptions{Factory: f, verb: "delete", past: "deleted"}}
+	o.change = func(ctx context.Context, c *jobs.Client, job jobs.Job) (string, error) {
+		return o.past + dryRunMark(o.dryRun), c.DeleteWithGrace(ctx, job, o.grace.period, o.dryRun)
 	}
-	if err := c.Delete(ctx, job.Object, options...); err != nil && !apierrors.IsNotFound(err) {
-		return err
+	return o.command(&cobra.Command{
+		Use:     "delete (NAME... | -l SELECTOR | --phase PHASE | --all)",
+		Aliases: []string{"rm"},
+		Short:   "Delete jobs and their pods",
+		Long: `Delete jobs and their pods. The reports of deleted jobs stay until their retention period ends: describe and list
+--gone still show them.`,
+		Example: `# Delete a job
+{{name}} pi
+
+# Delete all jobs with a label without confirmation
+{{name}} -l stage=test --yes
+
+# Delete all failed jobs of the namespace
+{{name}} --phase Failed
+
+# Give the programs two minutes to write a checkpoint
+{{name}} train --grace-period 2m`,
+	})
+}
+
+func newCancel(f *Factory) *cobra.Command {
+	o := &endOptions{changeOptions: changeOptions{Factory: f, verb: "cancel", past: "cancelled"}}
+	o.change = func(ctx context.Context, c *jobs.Client, job jobs.Job) (string, error) {
+		err := c.Cancel(ctx, job, o.grace.period, o.dryRun)
+		if _, ended := errors.AsType[*jobs.EndedError](err); ended {
+			return "has ended; it was not changed", nil
+		}
+		return o.past + dryRunMark(o.dryRun), err
 	}
-	return nil
+	return o.command(&cobra.Command{
+		Use:   "cancel (NAME... | -l SELECTOR | --phase PHASE | --all)",
+		Short: "End jobs that run or wait",
+		Long: `End jobs that run or wait: their programs receive SIGTERM and have the grace period to write a checkpoint. Then the jobs
+are deleted, also from their queues. Their reports stay, and name you as the user who ended them.
+
+Jobs that have ended are not changed; use delete for these. To run a job later, use suspend instead.`,
+		Example: `# End a job
+{{name}} train
+
+# Give the programs two minutes to write a checkpoint, and wait until they have ended
+{{name}} train --grace-period 2m --wait
+
+# End all jobs that wait in a queue
+{{name}} --phase Queued`,
+	})
 }

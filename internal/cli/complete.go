@@ -11,17 +11,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"opendatahub.io/mpijob/internal/jobs"
 )
 
-// completion is a function that says what may follow on the command line.
+// completion returns the possible next words of a command line.
 type completion = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
 
-// patience is how long a completion may ask the cluster: whoever presses Tab waits.
-const patience = 3 * time.Second
+// completionTimeout limits the requests of a completion.
+const completionTimeout = 3 * time.Second
 
-// completeJobs offers the names of jobs, for so many arguments at most; -1 for any number.
+// completeJobs completes the names of jobs, for at most a number of arguments (-1 for any number).
 func (f *Factory) completeJobs(most int) completion {
-	return func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return func(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if most >= 0 && len(args) >= most {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
@@ -29,16 +31,21 @@ func (f *Factory) completeJobs(most int) completion {
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		ctx, cancel := context.WithTimeout(c.Context(), patience)
+		ctx, cancel := context.WithTimeout(command.Context(), completionTimeout)
 		defer cancel()
-		jobs, _, err := f.Jobs(ctx, Selection{Namespace: namespace, NoReports: true})
+		c, err := f.Jobs()
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
+		list, err := c.List(ctx, jobs.Selection{Namespace: namespace, WithoutReports: true})
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		all := list.Jobs
 		var names []string
-		for i, job := range jobs {
+		for i, job := range all {
 			name := job.Name
-			if i > 0 && jobs[i-1].Name == name || i+1 < len(jobs) && jobs[i+1].Name == name {
+			if i > 0 && all[i-1].Name == name || i+1 < len(all) && all[i+1].Name == name {
 				name = job.String()
 			}
 			if !slices.Contains(args, name) {
@@ -49,10 +56,10 @@ func (f *Factory) completeJobs(most int) completion {
 	}
 }
 
-// completeObjects offers the names of objects: of the namespace, or of the cluster where the kind has none.
+// completeObjects completes the names of objects of the namespace, or of the cluster if the kind is cluster-scoped.
 func (f *Factory) completeObjects(kinds ...schema.GroupVersionKind) completion {
 	return func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		ctx, cancel := context.WithTimeout(c.Context(), patience)
+		ctx, cancel := context.WithTimeout(c.Context(), completionTimeout)
 		defer cancel()
 		var names []string
 		for _, kind := range kinds {
@@ -62,7 +69,7 @@ func (f *Factory) completeObjects(kinds ...schema.GroupVersionKind) completion {
 	}
 }
 
-// names are those of the objects of a kind; none where they cannot be listed.
+// names returns the names of the objects of a kind; none if they cannot be listed.
 func (f *Factory) names(ctx context.Context, kind schema.GroupVersionKind) []string {
 	c, err := f.Client()
 	if err != nil {

@@ -2,24 +2,28 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
-	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
+
+	"opendatahub.io/mpijob/internal/jobs"
 )
 
-// document is an object of any kind in a file.
+// document is an object of any kind from a file.
 type document struct {
-	// where is the file, and which of its documents it is where there are several.
+	// where is the file.
 	where  string
 	object map[string]any
 }
 
-// readDocuments reads objects of YAML or JSON; - is standard input. What kubectl prints as a list are several.
+// readDocuments reads YAML or JSON objects, and the objects of lists; - is standard input.
 func (f *Factory) readDocuments(file string) ([]document, error) {
 	in := f.In
 	if file != "-" {
@@ -42,7 +46,7 @@ func (f *Factory) readDocuments(file string) ([]document, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", file, err)
 		}
-		objects, err := decode(text)
+		objects, err := jobs.Decode(text)
 		if err != nil {
 			return nil, exitf(ExitError, "%s, document %d: %v", file, i, err)
 		}
@@ -51,33 +55,25 @@ func (f *Factory) readDocuments(file string) ([]document, error) {
 		}
 	}
 	if len(found) == 0 {
-		return nil, exitf(ExitError, "%s has nothing in it", file)
+		return nil, exitf(ExitError, "%s contains no objects", file)
 	}
 	return found, nil
 }
 
-// decode reads one document, which may be empty, or a list.
-func decode(text []byte) ([]map[string]any, error) {
-	data, err := yaml.YAMLToJSON(text)
-	if err != nil {
-		return nil, err
+// printInvalid prints every error in the job of a document.
+func printInvalid(to io.Writer, from document, problem string, errs field.ErrorList) {
+	say(to, "%s %s: %s %s:", paintOn(to, red, "error:"), from.where, nameIn(from.object), problem)
+	for _, err := range errs {
+		say(to, "  - %s", oneLine(err.Error()))
 	}
-	var object map[string]any
-	if err := json.Unmarshal(data, &object); err != nil {
-		return nil, errors.New("it is neither an object of YAML nor one of JSON")
+}
+
+// nameIn returns the name of a job, of Kubernetes or of SageMaker.
+func nameIn(object map[string]any) string {
+	u := unstructured.Unstructured{Object: object}
+	kind := strings.ToLower(u.GetKind())
+	if name, is := object["TrainingJobName"].(string); is {
+		return "training job " + oneLine(name)
 	}
-	items, isList := object["items"].([]any)
-	if object == nil || !isList {
-		if object == nil {
-			return nil, nil
-		}
-		return []map[string]any{object}, nil
-	}
-	var all []map[string]any
-	for _, item := range items {
-		if one, is := item.(map[string]any); is {
-			all = append(all, one)
-		}
-	}
-	return all, nil
+	return fmt.Sprintf("%s/%s (%s)", kind, cmp.Or(oneLine(u.GetName()), "?"), oneLine(u.GetAPIVersion()))
 }

@@ -4,16 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
+	"io/fs"
 	"regexp"
 	"strings"
+	"unicode"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"opendatahub.io/mpijob/internal/gang"
+	"opendatahub.io/mpijob/internal/jobs"
+	"opendatahub.io/mpijob/internal/kueue"
+	"opendatahub.io/mpijob/internal/roles"
 )
 
 // Exit codes. Scripts rely on them: docs/cli.md.
@@ -27,93 +28,168 @@ const (
 	ExitDetached  = 130
 )
 
-// exitError is an error with the code to exit with.
+// exitError is an error with an exit code. A nil error ends the program without a message.
 type exitError struct {
 	code int
 	err  error
-	// more are lines to print below the error.
-	more []string
 }
 
 func (e *exitError) Error() string { return e.err.Error() }
 func (e *exitError) Unwrap() error { return e.err }
 
-// exitf is an error that ends the program with a code.
+// exitf returns an error with an exit code.
 func exitf(code int, format string, args ...any) error {
 	return &exitError{code: code, err: fmt.Errorf(format, args...)}
 }
 
-// usagef is an error in how a command was called.
+// usagef returns an error about the command line.
 func usagef(format string, args ...any) error { return exitf(ExitUsage, format, args...) }
 
-// silently ends the program with a code when all has been said already.
+// silently returns an error that ends the program without a message.
 func silently(code int) error { return &exitError{code: code} }
 
-// exit says an error in one line, and returns the code to exit with.
+// exit prints an error in one line and returns the exit code.
 func (f *Factory) exit(ctx context.Context, err error) int {
 	if err == nil {
 		return ExitDone
 	}
-	code := ExitError
 	known, ours := errors.AsType[*exitError](err)
-	if ours {
-		code = known.code
-	}
 	switch {
 	case ours && known.err == nil:
-		return code
+		return known.code
 	case !ours && ctx.Err() != nil:
 		fmt.Fprintln(f.ErrOut, "interrupted")
 		return ExitDetached
-	case !ours && apierrors.IsNotFound(err):
-		code = ExitNotFound
 	}
-	text := strings.Join(strings.Fields(f.words(err)), " ")
-	if ours && len(known.more) > 0 {
-		text += ":\n" + strings.Join(known.more, "\n")
+	text := strings.Join(strings.Fields(f.describeError(err)), " ")
+	if lines := reasonsOf(err); len(lines) > 0 {
+		text += ":\n" + strings.Join(lines, "\n")
 	}
-	fmt.Fprintln(f.ErrOut, f.paintOn(f.ErrOut, red, "error:"), text)
-	return code
+	fmt.Fprintln(f.ErrOut, paintOn(f.ErrOut, red, "error:"), text)
+	return exitCode(err)
 }
 
-// words says an error of the API server, or of the way to it, so that a user knows what to do.
-func (f *Factory) words(err error) string {
+// exitCode returns the exit code for an error.
+func exitCode(err error) int {
+	if known, ours := errors.AsType[*exitError](err); ours {
+		return known.code
+	}
+	_, invalid := errors.AsType[*jobs.InvalidError](err)
+	_, ambiguous := errors.AsType[*jobs.AmbiguousError](err)
+	_, missing := errors.AsType[*jobs.NotFoundError](err)
+	_, deleted := errors.AsType[*jobs.DeletedError](err)
+	switch {
+	case invalid, ambiguous:
+		return ExitUsage
+	case missing, deleted, apierrors.IsNotFound(err):
+		return ExitNotFound
+	}
+	return ExitError
+}
+
+// reasonsOf returns the lines below the error about a job that is not valid.
+func reasonsOf(err error) []string {
+	rejected, is := errors.AsType[*jobs.RejectedError](err)
+	if !is {
+		return nil
+	}
+	lines := make([]string, len(rejected.Reasons))
+	for i, reason := range rejected.Reasons {
+		lines[i] = "  - " + oneLine(reason)
+	}
+	return lines
+}
+
+// describeError returns the text of an error with the user's next step.
+func (f *Factory) describeError(err error) string {
+	if text := f.describeJobError(err); text != "" {
+		return text
+	}
 	switch {
 	case clientcmd.IsEmptyConfig(err):
-		return "no cluster is configured: log in (such as oc login), or name a kubeconfig in $KUBECONFIG or --kubeconfig"
-	case clientcmd.IsContextNotFound(err):
-		return fmt.Sprintf("the kubeconfig has no context %q%s", *f.flags.Context, meant(*f.flags.Context, f.contexts()))
-	case meta.IsNoMatchError(err), isNoSuchAPI(err):
-		return "this cluster does not know that kind of object: " + err.Error() + "; see " + f.name + " doctor"
+		return "no cluster is configured; log in (for example with oc login), or set $KUBECONFIG or --kubeconfig"
+	case clientcmd.IsContextNotFound(err) || missingContext.MatchString(err.Error()):
+		return fmt.Sprintf("context %q not found in the kubeconfig%s", *f.flags.Context, didYouMean(*f.flags.Context, f.contexts()))
+	case jobs.IsNotInstalled(err):
+		return "the cluster does not have this kind of object: " + err.Error() + "; run " + f.name + " doctor"
 	case apierrors.IsUnauthorized(err):
-		return fmt.Sprintf("the cluster%s does not accept your login (401 Unauthorized): it has expired or was revoked; log in again, such as oc login", f.where())
-	case apierrors.IsForbidden(err):
+		return fmt.Sprintf("the cluster%s rejected your credentials (401 Unauthorized); log in again, for example with oc login", f.where())
+	case apierrors.IsForbidden(err), denied.MatchString(err.Error()): // a refused connection to a pod has no status
 		return f.forbidden(err)
 	}
-	if unreachable(err) {
-		return fmt.Sprintf("the cluster%s cannot be reached: %v; is it up, and is it the one you mean (kubectl config current-context)?", f.where(), innermost(err))
+	if _, isFile := errors.AsType[*fs.PathError](err); isFile {
+		return err.Error()
+	}
+	if jobs.IsUnreachable(err) {
+		return fmt.Sprintf("cannot reach the cluster%s: %v; check that it is running, and that kubectl config current-context is the right one", f.where(), innermost(err))
 	}
 	return err.Error()
 }
 
-// isNoSuchAPI tells of "not found" whether it is the kind of object that the API server does not know.
-func isNoSuchAPI(err error) bool {
-	status, is := errors.AsType[*apierrors.StatusError](err)
-	if !is || !apierrors.IsNotFound(err) {
-		return false
+// describeJobError returns the text of an error of package jobs with the user's next step; empty for others.
+func (f *Factory) describeJobError(err error) string {
+	if invalid, is := errors.AsType[*jobs.InvalidError](err); is {
+		texts := make([]string, len(invalid.Fields))
+		for i, field := range invalid.Fields {
+			texts[i] = field.Text(flagName(field.Field))
+		}
+		return strings.Join(texts, "; ")
 	}
-	details := status.Status().Details
-	return details == nil || details.Name == "" || strings.Contains(err.Error(), "could not find the requested resource")
+	if missing, is := errors.AsType[*jobs.NotFoundError](err); is {
+		return missing.Error() + f.nextStep(missing)
+	}
+	if deleted, is := errors.AsType[*jobs.DeletedError](err); is {
+		return fmt.Sprintf("%v; run %s describe %s to see the report", deleted, f.name, deleted.Job.Name)
+	}
+	if exists, is := errors.AsType[*jobs.ExistsError](err); is {
+		return exists.Error() + "; use another name, or delete it first"
+	}
+	if rejected, is := errors.AsType[*jobs.RejectedError](err); is {
+		return rejected.Name + " is not valid"
+	}
+	if noMetrics, is := errors.AsType[*jobs.NoMetricsError](err); is {
+		return noMetrics.Error() + "; ask a cluster administrator to install one"
+	}
+	if queue, is := errors.AsType[*jobs.QueueForbiddenError](err); is {
+		return f.forbidden(queue.Err) + "; the job was not changed, because Kueue restarts a job that is only suspended by its own field"
+	}
+	return ""
 }
 
-// unreachable tells whether an error is that of a connection.
-func unreachable(err error) bool {
-	_, isURL := errors.AsType[*url.Error](err)
-	_, isNet := errors.AsType[net.Error](err)
-	return isURL || isNet
+// nextStep returns what to do about a missing object without similar names.
+func (f *Factory) nextStep(missing *jobs.NotFoundError) string {
+	switch {
+	case len(missing.Similar) > 0:
+		return ""
+	case missing.What == "runtime" && len(missing.Names) == 0:
+		return "; the cluster has no runtimes; use --image to create an MPIJob, which needs none"
+	case missing.What == "runtime":
+		return "; existing runtimes: " + strings.Join(missing.Names, ", ")
+	case missing.What == "template":
+		return "; run " + f.name + " templates list to list templates"
+	}
+	return fmt.Sprintf("; run %s list -n %s to list jobs", f.name, missing.Namespace)
 }
 
-// innermost is the error that others wrap.
+// flagName returns the flag for a field of a request, or NAME for a job's name.
+func flagName(field string) string {
+	switch field {
+	case "":
+		return ""
+	case "name":
+		return "NAME"
+	}
+	var b strings.Builder
+	for _, r := range field {
+		if unicode.IsUpper(r) {
+			b.WriteByte('-')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return "--" + b.String()
+}
+
+// innermost returns the error that others wrap.
 func innermost(err error) error {
 	for {
 		next := errors.Unwrap(err)
@@ -124,7 +200,7 @@ func innermost(err error) error {
 	}
 }
 
-// where names the API server, where one is configured.
+// where returns the address of the API server, if one is configured.
 func (f *Factory) where() string {
 	config, err := f.flags.ToRESTConfig()
 	if err != nil || config.Host == "" {
@@ -133,47 +209,35 @@ func (f *Factory) where() string {
 	return " at " + config.Host
 }
 
-// denied are the parts of what the API server says when RBAC does not allow something.
+// missingContext matches the error of a kubeconfig without the context that --context names, which has no type.
+var missingContext = regexp.MustCompile(`^context ".*" does not exist$`)
+
+// denied matches the API server's message about a right that RBAC does not grant.
 var denied = regexp.MustCompile(`User "([^"]*)" cannot (\S+) resource "([^"]*)" in API group "([^"]*)"(?: in the namespace "([^"]*)")?`)
 
-// forbidden says which right is missing. What else is forbidden, by quota or by a webhook, is said by who forbids it.
+// forbidden returns which right is missing. Refusals by a quota or a webhook explain themselves.
 func (f *Factory) forbidden(err error) string {
 	parts := denied.FindStringSubmatch(err.Error())
 	if parts == nil {
 		return err.Error()
 	}
-	user, verb, resource, apiGroup, namespace := parts[1], parts[2], parts[3], parts[4], parts[5]
-	if apiGroup != "" {
-		resource += "." + apiGroup
-	}
-	place := "in the whole cluster"
+	user, right, namespace := parts[1], roles.Right{Verb: parts[2], Resource: parts[3], Group: parts[4]}, parts[5]
+	place := "in the cluster"
 	if namespace != "" {
-		place = "in the namespace " + namespace
+		place = "in namespace " + namespace
 	}
-	return fmt.Sprintf("you (%s) may not %s %s %s: the right is missing; ask whoever runs the cluster for %s", user, verb, resource, place, roleFor(verb, apiGroup))
+	return fmt.Sprintf("user %s is not allowed to %s %s; ask a cluster administrator for %s", user, right, place, roleWith(right))
 }
 
-// roleFor names the least of our roles (config/rbac/users.yaml), or of Kueue's for its own objects, that brings a right.
-func roleFor(verb, apiGroup string) string {
-	kueue := apiGroup == gang.WorkloadKind.Group
-	switch verb {
-	case "get", "list", "watch":
-		if kueue {
-			return "the role view (or Kueue's kueue-batch-user-role)"
-		}
-		return "the role view (or mpijob-viewer)"
-	}
-	if kueue {
+// roleWith names the smallest role for users that grants a right, or Kueue's role for changes of its objects.
+func roleWith(right roles.Right) string {
+	if _, found := roles.SmallestWith(right); !found && right.Group == kueue.WorkloadKind.Group {
 		return "Kueue's role kueue-workload-editor-role"
 	}
-	return "the role edit (or mpijob-user)"
+	return roles.With(right)
 }
 
-// meant suggests names near one that does not exist.
-func meant(name string, names []string) string {
-	near := nearest(name, names)
-	if len(near) == 0 {
-		return ""
-	}
-	return "; did you mean " + strings.Join(near, " or ") + "?"
+// didYouMean returns "; did you mean A or B?" for a name that does not exist, or nothing.
+func didYouMean(name string, names []string) string {
+	return jobs.DidYouMean(jobs.Similar(name, names))
 }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/kubectl/pkg/util/term"
 	"k8s.io/streaming/pkg/httpstream"
 
-	"opendatahub.io/mpijob/internal/follow"
+	"opendatahub.io/mpijob/internal/logstream"
 )
 
 type execOptions struct {
@@ -27,31 +27,31 @@ func newExec(f *Factory) *cobra.Command {
 	o := &execOptions{Factory: f}
 	c := &cobra.Command{
 		Use:   "exec NAME [--worker N | --rank R] [-it] [-- COMMAND...]",
-		Short: "Run a command in the launcher, in a worker, or where a rank runs",
-		Long: `Run a command in the launcher's pod, in a worker's, or in that where a rank has its slot. Without a command it is a shell,
-sh, on this terminal. The exit code is the command's.`,
-		Example: `# What do the GPUs of rank 5 do?
-{{name}} exec train --rank 5 -- nvidia-smi
+		Short: "Run a command in a pod of a job",
+		Long: `Run a command in the launcher's pod, in a worker's pod, or in the pod of a rank. Without a command, sh is run on this
+terminal. The exit code is that of the command.`,
+		Example: `# Show the GPUs of rank 5
+{{name}} train --rank 5 -- nvidia-smi
 
-# A shell on worker 2
-{{name}} exec train --worker 2 -it -- bash
+# Open a shell in worker 2
+{{name}} train --worker 2 -it -- bash
 
-# What does the agent know?
-{{name}} exec train -- /opt/mpi-agent/mpi-agent status`,
+# Show the state of the agent
+{{name}} train -- /opt/mpi-agent/mpi-agent status`,
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: f.completeJobs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if dash := c.ArgsLenAtDash(); dash >= 0 && dash != 1 || dash < 0 && len(args) > 1 {
-				return usagef("the command comes behind --, such as exec %s -- ls", args[0])
+				return usagef("write the command after --, such as exec %s -- ls", args[0])
 			}
 			return o.run(c.Context(), args[0], args[1:])
 		},
 	}
 	o.target = addTarget(c)
 	flags := c.Flags()
-	flags.BoolVarP(&o.stdin, "stdin", "i", false, "Pass standard input on")
-	flags.BoolVarP(&o.tty, "tty", "t", false, "Standard input is a terminal")
-	flags.StringVarP(&o.container, "container", "c", "", "Run it in this container rather than the main one")
+	flags.BoolVarP(&o.stdin, "stdin", "i", false, "Pass standard input to the command")
+	flags.BoolVarP(&o.tty, "tty", "t", false, "Allocate a terminal")
+	flags.StringVarP(&o.container, "container", "c", "", "Container to use (default: the main container)")
 	return c
 }
 
@@ -64,7 +64,7 @@ func (o *execOptions) run(ctx context.Context, arg string, command []string) err
 		command = []string{"sh"}
 		o.stdin, o.tty = true, onTerminal(o.In)
 	}
-	container := follow.Container(pod, o.container)
+	container := logstream.Container(pod, o.container)
 	tty := o.tty && o.stdin && onTerminal(o.In)
 	request = request.VersionedParams(&corev1.PodExecOptions{Container: container, Command: command, Stdin: o.stdin, Stdout: true, Stderr: !tty, TTY: tty}, scheme.ParameterCodec)
 	executor, err := executorOf(config, request)

@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -11,72 +9,104 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
-	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/jobs"
 )
 
 type explainOptions struct {
 	*Factory
-	apply int
-	yes   bool
-	form  string
+	file   string
+	apply  int
+	yes    bool
+	output valueOutput
 }
 
 func newExplain(f *Factory) *cobra.Command {
 	o := &explainOptions{Factory: f}
 	c := &cobra.Command{
-		Use:     "explain NAME",
+		Use:     "explain (NAME | -f REPORT)",
 		Aliases: []string{"why"},
-		Short:   "Say why a job fails or waits, and what to do about it",
-		Long: `Say why a job fails or waits, what that is known from, and what to do about it, the most promising first. No knowledge of
-MPI is needed: words of the field are explained at the end.
+		Short:   "Explain why a job fails or waits, and what to do",
+		Long: `Explain why a job fails or waits: the cause, the evidence, and remedies, the most promising first. MPI terms are explained
+at the end.
 
-Where a remedy is a change of the job, the command is printed that runs the job again with it; --apply N does that, after
-showing what changes and asking. Everything else is only said.`,
-		Example: `# Why does it not run?
-{{name}} explain train
+If a remedy is a change of the job, the command that runs the job again with the change is shown. --apply N runs that
+command, after showing the changes and asking for confirmation. Other remedies are only shown.
 
-# Do what the second remedy says
-{{name}} explain train --apply 2
+-f explains a saved JobReport without a cluster, such as one that describe -o yaml has printed.`,
+		Example: `# Show the cause and the remedies
+{{name}} train
 
-# For a program
-{{name}} explain train -o json`,
-		Args:              cobra.ExactArgs(1),
+# Apply the second remedy
+{{name}} train --apply 2
+
+# Print the findings as JSON
+{{name}} train -o json
+
+# Explain a saved report
+{{name}} -f report.yaml`,
+		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: f.completeJobs(1),
-		RunE:              func(c *cobra.Command, args []string) error { return o.run(c.Context(), args[0]) },
+		RunE:              func(c *cobra.Command, args []string) error { return o.run(c.Context(), args) },
 	}
 	flags := c.Flags()
-	flags.IntVar(&o.apply, "apply", 0, "Run the job again with the change of this remedy")
-	flags.BoolVarP(&o.yes, "yes", "y", false, "With --apply: do not ask")
-	flags.StringVarP(&o.form, "output", "o", "", "json: the findings for a program")
-	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json"}, cobra.ShellCompDirectiveNoFileComp))
+	flags.IntVar(&o.apply, "apply", 0, "Number of the remedy to apply; runs the job again with its change")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "With --apply: do not ask for confirmation")
+	flags.StringVarP(&o.file, "filename", "f", "", "File with a JobReport to explain, as YAML or JSON (- for standard input)")
+	o.output.add(c)
 	return c
 }
 
-func (o *explainOptions) run(ctx context.Context, arg string) error {
-	switch {
-	case o.form != "" && o.form != "json":
-		return usagef("-o %s: must be json", o.form)
-	case o.apply < 0:
-		return usagef("--apply %d: must be the number of a remedy, from 1", o.apply)
-	case o.yes && o.apply == 0:
-		return usagef("--yes goes with --apply")
+func (o *explainOptions) run(ctx context.Context, args []string) error {
+	if err := o.output.validate(); err != nil {
+		return err
 	}
-	job, err := o.Find(ctx, arg)
+	switch {
+	case (o.file == "") == (len(args) == 0):
+		return usagef("set either NAME or -f FILE")
+	case o.file != "" && o.apply > 0:
+		return usagef("--apply requires NAME: a report does not contain the job's fields")
+	case o.apply < 0:
+		return usagef("--apply: %d is not allowed; use the number of a remedy, 1 or more", o.apply)
+	case o.yes && o.apply == 0:
+		return usagef("--yes requires --apply")
+	}
+	job, err := o.job(ctx, args)
 	if err != nil {
 		return err
 	}
 	switch {
 	case o.apply > 0:
 		return o.applyRemedy(ctx, job)
-	case o.form == "json":
-		return o.print(job)
+	case o.output.structured():
+		return o.printValue(job)
 	}
-	return o.tell(job)
+	return o.printText(job)
 }
 
-// explanation is what -o json prints.
+// job returns the job that is named, or that of a saved report.
+func (o *explainOptions) job(ctx context.Context, args []string) (jobs.Job, error) {
+	if o.file == "" {
+		return o.Find(ctx, args[0])
+	}
+	documents, err := o.readDocuments(o.file)
+	if err != nil {
+		return jobs.Job{}, err
+	}
+	object := unstructured.Unstructured{Object: documents[0].object}
+	if len(documents) != 1 || object.GetKind() != "JobReport" {
+		return jobs.Job{}, exitf(ExitError, "%s must contain one JobReport; run %s describe NAME -o yaml to print one", documents[0].where, o.name)
+	}
+	var report v1alpha1.JobReport
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &report); err != nil {
+		return jobs.Job{}, exitf(ExitError, "%s: %v", documents[0].where, err)
+	}
+	return jobs.FromReport(&report), nil
+}
+
+// explanation is the output of -o json.
 type explanation struct {
 	Job       string             `json:"job"`
 	Namespace string             `json:"namespace"`
@@ -88,12 +118,12 @@ type explanation struct {
 
 type explainedFinding struct {
 	v1alpha1.Finding
-	// Commands apply the remedies, in their order; empty where one has none that is safe.
+	// Commands apply the remedies, in the same order; empty for a remedy that cannot be applied automatically.
 	Commands []string `json:"commands,omitempty"`
 }
 
-func (o *explainOptions) print(job Job) error {
-	status := statusOf(job)
+func (o *explainOptions) printValue(job jobs.Job) error {
+	status := job.Status()
 	e := explanation{Job: job.String(), Namespace: job.Namespace, Phase: string(status.Phase), Message: status.Message, Failure: status.Failure, Findings: []explainedFinding{}}
 	for _, finding := range status.Findings {
 		with := explainedFinding{Finding: finding}
@@ -102,74 +132,48 @@ func (o *explainOptions) print(job Job) error {
 		}
 		e.Findings = append(e.Findings, with)
 	}
-	out := json.NewEncoder(o.Out)
-	out.SetEscapeHTML(false)
-	out.SetIndent("", "  ")
-	return out.Encode(e)
+	return o.output.print(o.Out, e)
 }
 
-// tell writes the explanation for people.
-func (o *explainOptions) tell(job Job) error {
-	s := &story{Factory: o.Factory, to: o.Out}
-	s.line("%s: %s", o.paint(bold, job.String()), o.paint(phaseColour(job.Phase()), headline(job, o.Now())))
-	status := statusOf(job)
+// printText prints the explanation as text.
+func (o *explainOptions) printText(job jobs.Job) error {
+	s := newDescribePrinter(o.Factory, o.Out)
+	s.cells("", cell{job.String(), bold}, cell{text: ": "}, cell{job.Headline(o.Now()), phaseColour(job.Phase())})
+	status := job.Status()
 	if len(status.Findings) == 0 {
-		o.well(s, job)
+		o.noFindings(s, job)
 		return s.err
 	}
 	first := status.Findings[0]
 	s.heading("WHY")
-	s.text("  ", o.paint(severityColour(first.Severity), first.Code)+": "+first.Summary)
-	if where := whereOf(status); where != "" {
+	s.cells("  ", cell{first.Code, severityColour(first.Severity)}, cell{text: ": " + first.Summary})
+	if where := jobs.FailureText(status); where != "" {
 		s.text("  ", where)
 	}
 	if len(first.Affected) > 0 {
-		s.text("  ", "It is about "+strings.Join(first.Affected, ", ")+".")
+		s.text("  ", "Affected: "+strings.Join(first.Affected, ", "))
 	}
 	if len(first.Evidence) > 0 {
-		s.heading("HOW THIS IS KNOWN")
+		s.heading("EVIDENCE")
 		for _, evidence := range first.Evidence {
 			s.text("  - ", evidence)
 		}
 	}
 	o.remedies(s, job, first.Remedies)
 	if len(status.Findings) > 1 {
-		s.heading("ALSO SEEN")
+		s.heading("OTHER FINDINGS")
 		for _, finding := range status.Findings[1:] {
 			s.text("  - ", finding.Code+": "+finding.Summary)
 		}
 	}
-	o.words(s, status.Findings)
+	o.glossary(s, status.Findings)
 	s.line("")
-	s.line("%s logs %s -n %s shows what it wrote, and %s describe %s -n %s all that is known.", o.name, job.Name, job.Namespace, o.name, job.Name, job.Namespace)
+	s.line("For details, run %s describe %s -n %s; for its output, %s logs %s -n %s.", o.name, job.Name, job.Namespace, o.name, job.Name, job.Namespace)
 	return s.err
 }
 
-// whereOf says where a job failed.
-func whereOf(status v1alpha1.JobReportStatus) string {
-	failure := status.Failure
-	if failure == nil || failure.Pod == "" {
-		return ""
-	}
-	text := "It began in pod " + failure.Pod
-	if failure.Rank != nil {
-		text += fmt.Sprintf(", with rank %d", *failure.Rank)
-	}
-	at := slices.IndexFunc(status.Pods, func(pod v1alpha1.PodStatus) bool { return pod.Name == failure.Pod && pod.Node != "" })
-	if at >= 0 {
-		text += ", on node " + status.Pods[at].Node
-	}
-	if failure.ExitCode != nil {
-		text += fmt.Sprintf("; it ended with code %d", *failure.ExitCode)
-		if signal := *failure.ExitCode - 128; signal > 0 && signal < 64 {
-			text += fmt.Sprintf(", which is signal %d", signal)
-		}
-	}
-	return text + "."
-}
-
-// remedies writes what to do, and with what command.
-func (o *explainOptions) remedies(s *story, job Job, remedies []v1alpha1.Remedy) {
+// remedies prints the remedies with their commands.
+func (o *explainOptions) remedies(s *describePrinter, job jobs.Job, remedies []v1alpha1.Remedy) {
 	if len(remedies) == 0 {
 		return
 	}
@@ -190,57 +194,62 @@ func (o *explainOptions) remedies(s *story, job Job, remedies []v1alpha1.Remedy)
 	}
 	if applicable > 0 {
 		s.line("")
-		s.text("  ", fmt.Sprintf("A job that has begun cannot be changed: clone runs it again under a new name, with the change. --apply N of %s explain %s does that for you.", o.name, job.Name))
+		s.text("  ", fmt.Sprintf("A running job cannot be changed: clone runs it again under a new name, with the change. To apply remedy N, run %s explain %s --apply N.", o.name, job.Name))
 	}
 }
 
-// well says of a job in which nothing is wrong what it does or waits for.
-func (o *explainOptions) well(s *story, job Job) {
-	status := statusOf(job)
+// noFindings prints what a job without findings does or waits for.
+func (o *explainOptions) noFindings(s *describePrinter, job jobs.Job) {
+	status := job.Status()
 	s.line("")
 	switch job.Phase() {
 	case "":
-		s.text("", fmt.Sprintf("Whether anything is wrong is not known. If this stays so, the operator does not run, or does not see this namespace: %s doctor says which.", o.name))
-	case mpi.PhaseSucceeded:
-		s.text("", "It went well. There is nothing to explain.")
-	case mpi.PhaseRunning:
-		s.text("", fmt.Sprintf("Nothing seems wrong: %s workers are ready.", status.Workers.Summary))
-		if training := progressOf(status.Training); training != "" {
-			s.text("", "It tells of its training: "+training+".")
+		s.text("", fmt.Sprintf("The job has no report yet. If it stays like this, the operator is not running or does not watch this namespace; run %s doctor.", o.name))
+	case v1alpha1.PhaseSucceeded:
+		s.text("", "The job succeeded.")
+	case v1alpha1.PhaseRunning:
+		s.text("", fmt.Sprintf("No problems found: %s workers are ready.", status.Workers.Summary))
+		if training := jobs.TrainingText(status.Training); training != "" {
+			s.text("", "Training: "+training+".")
 		}
 	default:
-		s.text("", stage(job)+".")
+		if progress := job.Progress() + "."; !strings.HasPrefix(status.Message, progress) {
+			s.text("", progress)
+		}
 		if status.Message != "" {
 			s.text("", status.Message)
 		}
 		if w := status.Scheduling; w != nil && w.Message != "" && w.Message != status.Message {
 			s.text("", w.Message)
 		}
+		if status.Phase == v1alpha1.PhaseSuspended {
+			s.text("", fmt.Sprintf("To run it, run %s resume %s -n %s.", o.name, job.Name, job.Namespace))
+		}
 	}
 }
 
-// glossary are words of the field, in the order in which they build on each other, and what they mean.
+// glossary has MPI terms, in the order in which they build on each other.
 var glossary = []struct {
 	word    *regexp.Regexp
 	name    string
 	meaning string
 }{
-	{regexp.MustCompile(`(?i)\branks?\b`), "rank", "one process of your program, with a number from 0. An MPI program runs as many at once, which exchange messages."},
-	{regexp.MustCompile(`(?i)\bworkers?\b`), "worker", "a pod in which ranks run."},
-	{regexp.MustCompile(`(?i)\blauncher('s)?\b`), "launcher", "the pod that runs mpirun, which starts the ranks on the workers and collects what they print."},
-	{regexp.MustCompile(`(?i)\bslots?\b`), "slot", "room for one rank. A worker has as many slots as it can run ranks, mostly one for each GPU."},
-	{regexp.MustCompile(`(?i)\bhost ?file\b|list of hosts`), "hostfile", "the list of workers with their slots, from which mpirun knows where to start ranks."},
-	{regexp.MustCompile(`\bmpirun\b`), "mpirun", "the program that starts the ranks; it comes with MPI in your image."},
-	{regexp.MustCompile(`(?i)\bsshd?\b`), "ssh", "how mpirun reaches the workers to start ranks there."},
-	{regexp.MustCompile(`(?i)\bthe agent\b`), "agent", "what the operator puts into the pods to start ranks without ssh in the image."},
-	{regexp.MustCompile(`\bNCCL\b`), "NCCL", "the library by which GPUs exchange data among each other."},
-	{regexp.MustCompile(`\bRDMA\b`), "RDMA", "a fast way between machines that goes around the processor; needs special network cards."},
-	{regexp.MustCompile(`(?i)\bquota\b`), "quota", "how much a namespace or a queue may use at once."},
-	{regexp.MustCompile(`(?i)\bqueues?\b`), "queue", "where jobs wait until there is room for all of their pods."},
+	{regexp.MustCompile(`(?i)\branks?\b`), "rank", "a process of your program, numbered from 0. The ranks of an MPI program exchange messages."},
+	{regexp.MustCompile(`(?i)\bworkers?\b`), "worker", "a pod that runs ranks."},
+	{regexp.MustCompile(`(?i)\blauncher('s)?\b`), "launcher", "the pod that runs mpirun, which starts the ranks on the workers and collects their output."},
+	{regexp.MustCompile(`(?i)\bslots?\b`), "slot", "a place for one rank. A worker usually has one slot per GPU."},
+	{regexp.MustCompile(`(?i)\bhost ?file\b|list of hosts`), "hostfile", "the list of workers and their slots; mpirun starts ranks on these."},
+	{regexp.MustCompile(`\bmpirun\b`), "mpirun", "the program that starts the ranks; it is part of MPI in your image."},
+	{regexp.MustCompile(`(?i)\bsshd?\b`), "ssh", "the protocol by which mpirun starts ranks on workers."},
+	{regexp.MustCompile(`(?i)\bthe agent\b`), "agent", "the operator's program in each pod, which starts ranks without sshd in the image."},
+	{regexp.MustCompile(`\bNCCL\b`), "NCCL", "the library by which GPUs exchange data."},
+	{regexp.MustCompile(`\bRDMA\b`), "RDMA", "fast communication between nodes that bypasses the CPU; requires special network adapters."},
+	{regexp.MustCompile(`(?i)\bquota\b`), "quota", "the resources that a namespace or a queue may use at once."},
+	{regexp.MustCompile(`(?i)\bqueues?\b`), "queue", "where jobs wait until there is capacity for all of their pods."},
 }
 
-// words explains those that occur.
-func (o *explainOptions) words(s *story, findings []v1alpha1.Finding) {
+// glossary explains the terms that occur in findings.
+func (o *explainOptions) glossary(s *describePrinter, findings []v1alpha1.Finding) {
 	var text strings.Builder
 	for _, finding := range findings {
 		text.WriteString(finding.Summary + "\n")
@@ -248,111 +257,55 @@ func (o *explainOptions) words(s *story, findings []v1alpha1.Finding) {
 			text.WriteString(remedy.Text + "\n" + remedy.Action + "\n")
 		}
 	}
-	var said [][2]string
+	var terms [][2]string
 	for _, entry := range glossary {
 		if entry.word.MatchString(text.String()) {
-			said = append(said, [2]string{entry.name, entry.meaning})
+			terms = append(terms, [2]string{entry.name, entry.meaning})
 		}
 	}
-	s.fields("WORDS", said)
+	s.fields("GLOSSARY", terms)
 }
 
-// command is what runs a job again with a remedy's change; empty where the remedy is no change of the job that is certain
-// to apply.
-func (o *explainOptions) command(job Job, remedy v1alpha1.Remedy) string {
-	sets, can := changesOf(job, remedy)
+// command returns the command that runs a job again with a remedy's change; empty if the remedy is not a change of the job.
+func (o *explainOptions) command(job jobs.Job, remedy v1alpha1.Remedy) string {
+	changes, can := jobs.RemedyChanges(job, remedy)
 	if !can {
 		return ""
 	}
 	words := []string{"clone", job.Name, "-n", job.Namespace}
-	for _, set := range sets {
-		words = append(words, "--set", set)
+	for _, change := range changes {
+		words = append(words, "--set", change.String())
 	}
-	return o.name + " " + quoted(words)
+	return o.name + " " + jobs.QuoteCommand(words)
 }
 
-// applyRemedy runs a job again with the change of a remedy, if the user wants that once he has seen it.
-func (o *explainOptions) applyRemedy(ctx context.Context, job Job) error {
-	findings := statusOf(job).Findings
+// applyRemedy runs a job again with the change of a remedy, after confirmation.
+func (o *explainOptions) applyRemedy(ctx context.Context, job jobs.Job) error {
+	findings := job.Status().Findings
 	if len(findings) == 0 {
-		return exitf(ExitError, "nothing is known to be wrong with %s: there is no remedy to apply", job)
+		return exitf(ExitError, "%s has no findings, so there is no remedy to apply", job)
 	}
 	remedies := findings[0].Remedies
 	if o.apply > len(remedies) {
-		return usagef("--apply %d: %s has %d remedies", o.apply, job, len(remedies))
+		return usagef("--apply: %d is not allowed; %s has %d remedies", o.apply, job, len(remedies))
 	}
 	remedy := remedies[o.apply-1]
-	sets, can := changesOf(job, remedy)
+	changes, can := jobs.RemedyChanges(job, remedy)
 	if !can {
-		return exitf(ExitError, "remedy %d is nothing that can be done for you: %s %s", o.apply, remedy.Text, remedy.Action)
+		return exitf(ExitError, "remedy %d cannot be applied automatically: %s %s", o.apply, remedy.Text, remedy.Action)
 	}
 	args := []string{"clone", job.String(), "--namespace", job.Namespace}
-	for _, set := range sets {
-		args = append(args, "--set", set)
+	for _, change := range changes {
+		args = append(args, "--set", change.String())
 	}
 	say(o.ErrOut, "%d. %s\n%s", o.apply, remedy.Text, o.command(job, remedy))
 	if !o.yes {
 		if err := o.call(ctx, append(slices.Clone(args), "--dry-run=server")...); err != nil {
 			return err
 		}
-		fmt.Fprint(o.ErrOut, "Do that? [y/N] ")
-		answer, _ := bufio.NewReader(o.In).ReadString('\n')
-		if word := strings.ToLower(strings.TrimSpace(answer)); word != "y" && word != "yes" {
-			return exitf(ExitError, "nothing was done; with --yes it is done without asking")
+		if err := o.ask("Apply?", "nothing was changed; use --yes to skip the confirmation"); err != nil {
+			return err
 		}
 	}
 	return o.call(ctx, args...)
-}
-
-var (
-	// fieldAndValue is an action that names a field of the job and what to set it to. Other words than these stand for what
-	// the user has to know.
-	fieldAndValue = regexp.MustCompile(`^(spec[\w.\[\]/-]*): (\d+|true|false|WaitForWorkersReady)$`)
-	// annotation is one that sets an annotation or a label.
-	annotation = regexp.MustCompile(`^(metadata\.(?:annotations|labels)): \{([\w./-]+): "?([\w./-]+)"?\}$`)
-	variable   = regexp.MustCompile(`^([A-Z][A-Z0-9_]*)=([\w.,:/-]+)$`)
-	// memoryField is an action that names a limit of memory, and goodStart the figure in its text.
-	memoryField = regexp.MustCompile(`^spec\S*\.memory$`)
-	goodStart   = regexp.MustCompile(`for a start (\d+(?:\.\d+)?) ([GM]iB)`)
-)
-
-// changesOf are the changes of a job that a remedy comes to, as clone takes them; false where it comes to none, or where
-// one does not fit this job.
-func changesOf(job Job, remedy v1alpha1.Remedy) (sets []string, can bool) {
-	if job.Object == nil {
-		return nil, false
-	}
-	action := strings.TrimSpace(remedy.Action)
-	switch found := annotation.FindStringSubmatch(action); {
-	case action == "":
-		return nil, strings.HasPrefix(remedy.Text, "Start the job again")
-	case found != nil:
-		sets = []string{found[1] + "[" + found[2] + "]=" + found[3]}
-	case memoryField.MatchString(action):
-		figure := goodStart.FindStringSubmatch(remedy.Text)
-		if figure == nil {
-			return nil, false
-		}
-		sets = []string{action + "=" + figure[1] + strings.TrimSuffix(figure[2], "B")}
-	case strings.HasPrefix(action, "env: "):
-		for part := range strings.SplitSeq(strings.TrimPrefix(action, "env: "), " and ") {
-			if !variable.MatchString(part) {
-				return nil, false
-			}
-			sets = append(sets, "env."+part)
-		}
-	default:
-		pair := fieldAndValue.FindStringSubmatch(action)
-		if pair == nil {
-			return nil, false
-		}
-		sets = []string{pair[1] + "=" + pair[2]}
-	}
-	copied := &unstructured.Unstructured{Object: job.Object.DeepCopy().Object}
-	for _, set := range sets {
-		if change(copied, set) != nil {
-			return nil, false
-		}
-	}
-	return sets, true
 }

@@ -9,7 +9,11 @@ import (
 
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	"golang.org/x/term"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,8 +26,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
-	"opendatahub.io/mpijob/internal/gang"
+	"opendatahub.io/mpijob/internal/jobs"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
+	"opendatahub.io/mpijob/internal/kueue"
 )
 
 // Factory is what every command needs: where to read and write, which cluster and namespace, and what time it is.
@@ -46,7 +51,7 @@ func NewFactory(streams genericiooptions.IOStreams, now func() time.Time) *Facto
 	return &Factory{IOStreams: streams, Now: now, flags: genericclioptions.NewConfigFlags(true)}
 }
 
-// Name is how users call the program, such as "oc odh mpijob": for texts that tell what to run next.
+// Name is how users call the program, such as "oc odh mpijob": for texts that contain the next command.
 func (f *Factory) Name() string { return f.name }
 
 // Namespace is the one that the user names, else that of the kubeconfig.
@@ -64,11 +69,11 @@ func (f *Factory) RESTConfig() (*rest.Config, error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent = "kubectl-odh-mpijob"
 	config.QPS, config.Burst = 50, 300
-	config.WarningHandler = rest.NewWarningWriter(f.ErrOut, rest.WarningWriterOptions{Deduplicate: true, Color: f.colours(f.ErrOut)})
+	config.WarningHandler = rest.NewWarningWriter(f.ErrOut, rest.WarningWriterOptions{Deduplicate: true, Color: isColoured(f.ErrOut)})
 	return config, nil
 }
 
-// Client reads and writes objects, straight from the API server. It knows Kubernetes' own types, MPIJobs, JobReports and
+// Client reads and writes objects, straight from the API server. Its scheme has Kubernetes' own types, MPIJobs, JobReports and
 // RuntimeTests; TrainJobs and other kinds go as unstructured objects.
 func (f *Factory) Client() (client.WithWatch, error) {
 	f.once.Do(func() {
@@ -96,6 +101,8 @@ func newClient(config *rest.Config) (client.WithWatch, error) {
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), kubeflow.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("make scheme: %w", err)
 	}
+	config = rest.CopyConfig(config)
+	shareConnection(config)
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, err
@@ -108,40 +115,45 @@ func newClient(config *rest.Config) (client.WithWatch, error) {
 	return client.NewWithWatch(config, client.Options{HTTPClient: httpClient, Scheme: scheme, Mapper: mapper, FieldOwner: "kubectl-odh-mpijob"})
 }
 
-// knownKinds spare every call of the program the question which kinds the cluster has: one that is not there answers
-// "not found" as clearly.
+// knownKinds maps kinds to resources without discovery, which saves a request per call of the program. The API server
+// responds with "not found" for a kind that is not installed.
 func knownKinds() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	namespaced := []schema.GroupVersionKind{
 		kubeflow.SchemeGroupVersionKind,
 		trainjob.GroupVersion.WithKind(trainjob.Kind), trainjob.GroupVersion.WithKind(trainjob.RuntimeKind),
 		v1alpha1.GroupVersion.WithKind("JobReport"), v1alpha1.GroupVersion.WithKind("RuntimeTest"),
-		localQueues, gang.WorkloadKind,
+		localQueues, kueue.WorkloadKind,
 	}
 	for _, kind := range []string{"Pod", "Event", "Secret", "ConfigMap", "ResourceQuota", "LimitRange", "Service"} {
 		namespaced = append(namespaced, corev1.SchemeGroupVersion.WithKind(kind))
 	}
+	namespaced = append(namespaced, appsv1.SchemeGroupVersion.WithKind("Deployment"), discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"))
 	for _, gvk := range namespaced {
 		mapper.Add(gvk, meta.RESTScopeNamespace)
 	}
+	metrics := jobs.PodMetrics.GroupVersion()
+	mapper.AddSpecific(jobs.PodMetrics, metrics.WithResource("pods"), metrics.WithResource("pod"), meta.RESTScopeNamespace)
 	mapper.Add(trainjob.GroupVersion.WithKind(trainjob.ClusterRuntimeKind), meta.RESTScopeRoot)
 	for _, kind := range []string{"Namespace", "Node"} {
 		mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeRoot)
 	}
+	mapper.Add(authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"), meta.RESTScopeRoot)
+	mapper.Add(admissionv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"), meta.RESTScopeRoot)
 	return mapper
 }
 
 // localQueues are Kueue's, in which jobs wait.
 var localQueues = schema.GroupVersionKind{Group: "kueue.x-k8s.io", Version: "v1beta2", Kind: "LocalQueue"}
 
-// onTerminal tells whether a stream is a terminal.
+// onTerminal reports whether a stream is a terminal.
 func onTerminal(stream any) bool {
 	file, is := stream.(*os.File)
 	return is && term.IsTerminal(int(file.Fd()))
 }
 
-// colours tells whether a stream may be coloured: a terminal, unless the user wants none (https://no-color.org).
-func (f *Factory) colours(stream any) bool {
+// isColoured reports whether a stream may be coloured: a terminal, unless the user wants none (https://no-color.org).
+func isColoured(stream any) bool {
 	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && onTerminal(stream)
 }
 
@@ -159,11 +171,11 @@ const (
 )
 
 // paint colours a text for standard output, where that is a terminal.
-func (f *Factory) paint(c colour, text string) string { return f.paintOn(f.Out, c, text) }
+func (f *Factory) paint(c colour, text string) string { return paintOn(f.Out, c, text) }
 
-// paintOn colours a text for a stream.
-func (f *Factory) paintOn(stream any, c colour, text string) string {
-	if text == "" || c == "" || !f.colours(stream) {
+// paintOn colours a text for a stream, where that is a terminal.
+func paintOn(stream any, c colour, text string) string {
+	if text == "" || c == "" || !isColoured(stream) {
 		return text
 	}
 	return "\x1b[" + string(c) + "m" + text + "\x1b[0m"

@@ -2,94 +2,76 @@ package cli
 
 import (
 	"context"
-	"fmt"
+	"strconv"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"github.com/spf13/cobra"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/jobs"
 )
 
-// watchReports calls a function with each record of a namespace (empty: of all) that has these labels, as it is now and
-// whenever it changes, until that says that it is done, fails, or the context ends. A connection that is lost is made
-// again, for a minute after the last answer: an API server that is upgraded must not end a wait of hours.
-func (f *Factory) watchReports(ctx context.Context, namespace string, labels client.MatchingLabels, each func(*v1alpha1.JobReport) (done bool, err error)) error {
-	c, err := f.Client()
-	if err != nil {
+// followFlags are those of commands that create a job and can wait for its end.
+type followFlags struct {
+	wait, logs bool
+	timeout    time.Duration
+}
+
+func (o *followFlags) add(c *cobra.Command) {
+	flags := c.Flags()
+	flags.BoolVar(&o.wait, "wait", false, "Wait until the job ends; Ctrl-C does not stop the job")
+	flags.BoolVar(&o.logs, "logs", false, "Show the job's output until it ends; Ctrl-C does not stop the job")
+	flags.DurationVar(&o.timeout, "timeout", 0, "With --wait or --logs: maximum time to wait, such as 4h (0 for no limit)")
+}
+
+// follow shows the output of a new job and waits for its end, as the flags request.
+func (o *followFlags) follow(ctx context.Context, f *Factory, job jobs.Job) error {
+	switch {
+	case o.logs:
+		// The end of the output is the end of the job; logs prints its result.
+		limited, cancel := withTimeout(ctx, o.timeout)
+		defer cancel()
+		err := f.call(limited, "logs", job.String(), "--namespace", job.Namespace, "--follow")
+		if limited.Err() != nil && ctx.Err() == nil {
+			return exitf(ExitTimeout, "%s has not ended after %s", job, o.timeout)
+		}
 		return err
+	case o.wait:
+		return f.await(ctx, job, []v1alpha1.Phase{v1alpha1.PhaseSucceeded}, o.timeout)
 	}
-	options := []client.ListOption{client.InNamespace(namespace)}
-	if len(labels) > 0 {
-		options = append(options, labels)
-	}
-	const patience, pause = time.Minute, time.Second
-	answered := f.Now()
-	for {
-		done, err := watchOnce(ctx, c, options, each, func() { answered = f.Now() })
-		switch {
-		case done, ctx.Err() != nil:
-			return ctx.Err()
-		case err != nil && !passing(err), err != nil && f.Now().Sub(answered) > patience:
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(pause):
-		}
-	}
+	return nil
 }
 
-// passing tells whether an error may be gone in a moment.
-func passing(err error) bool {
-	return unreachable(err) || apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err) ||
-		apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
-}
+func newAttach(f *Factory) *cobra.Command {
+	var tail int64
+	c := &cobra.Command{
+		Use:   "attach NAME",
+		Short: "Show the output of a running job until it ends",
+		Long: `Show the output of a job from now on until it ends, and then its result: after Ctrl-C, or from another terminal. It starts
+with the last lines of each pod. The exit code is 3 if the job failed. Ctrl-C does not stop the job.
 
-// watchOnce lists the records and watches them until the API server ends that, as it does every few minutes.
-func watchOnce(ctx context.Context, c client.WithWatch, options []client.ListOption, each func(*v1alpha1.JobReport) (bool, error), answered func()) (bool, error) {
-	var list v1alpha1.JobReportList
-	if err := c.List(ctx, &list, options...); err != nil {
-		return false, fmt.Errorf("list JobReports: %w", err)
-	}
-	answered()
-	for i := range list.Items {
-		if done, err := each(&list.Items[i]); done || err != nil {
-			return done, err
-		}
-	}
-	version := list.ResourceVersion
-	watcher, err := c.Watch(ctx, &v1alpha1.JobReportList{}, append(options, fromVersion(version))...)
-	if err != nil {
-		return false, fmt.Errorf("watch JobReports: %w", err)
-	}
-	defer watcher.Stop()
-	for event := range watcher.ResultChan() {
-		answered()
-		switch event.Type {
-		case watch.Error:
-			return false, apierrors.FromObject(event.Object)
-		case watch.Added, watch.Modified:
-			if report, is := event.Object.(*v1alpha1.JobReport); is {
-				if done, err := each(report); done || err != nil {
-					return done, err
-				}
+A job that has not started yet is waited for. Use logs for the output so far, and for filters.`,
+		Example: `# Continue to watch a job
+{{name}} train
+
+# Start with the last 100 lines of each pod
+{{name}} train --tail 100`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: f.completeJobs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if tail < 0 {
+				return usagef("--tail: %d is not allowed; use 0 or more", tail)
 			}
-		}
+			job, err := f.Find(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if job.Object == nil {
+				return &jobs.DeletedError{Job: job}
+			}
+			return f.call(c.Context(), "logs", job.String(), "--namespace", job.Namespace, "--follow", "--tail", strconv.FormatInt(tail, 10))
+		},
 	}
-	return false, nil
-}
-
-// fromVersion is the option of a watch to begin after a list.
-type fromVersion string
-
-// ApplyToList implements client.ListOption.
-func (v fromVersion) ApplyToList(options *client.ListOptions) {
-	if options.Raw == nil {
-		options.Raw = &metav1.ListOptions{}
-	}
-	options.Raw.ResourceVersion = string(v)
+	c.Flags().Int64Var(&tail, "tail", 10, "Number of last lines of each pod to start with")
+	return c
 }

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"opendatahub.io/mpijob/internal/follow/podserver"
+	"opendatahub.io/mpijob/internal/logstream/podserver"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 

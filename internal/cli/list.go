@@ -1,29 +1,23 @@
 package cli
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
-	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/jobs"
+	"opendatahub.io/mpijob/internal/kinds/trainjob"
 )
 
 type listOptions struct {
 	*Factory
 	everywhere, watch, gone, records, noHeaders bool
-	selector, phase                             string
+	selector, phase, kind, runtime, sort, since string
 	output                                      *output
 }
 
@@ -32,297 +26,164 @@ func newList(f *Factory) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "list [NAME...]",
 		Aliases: []string{"get", "ls"},
-		Short:   "List jobs and how they are doing",
-		Long: `List jobs of both kinds and how they are doing.
+		Short:   "List jobs and their state",
+		Long: `List jobs of all kinds and their state.
 
-WHY is one word for what is wrong, or for what a job waits for; describe and explain say more. DURATION is how long a job
-has run, or ran. With -o json or yaml the jobs themselves are printed, with --records their JobReports.`,
-		Example: `# The jobs of this namespace
-{{name}} list
+REASON is one word for what is wrong, or for what a job waits for; run describe or explain for details. DURATION is how long
+a job has run, or ran. With -o json or yaml, the jobs are printed, and with --records their JobReports.`,
+		Example: `# The jobs of the namespace
+{{name}}
 
-# Those of every namespace that have failed, with why
-{{name}} list -A --phase Failed -o wide
+# Failed jobs of all namespaces, with the reason
+{{name}} -A --phase Failed -o wide
 
-# Go on showing changes
-{{name}} list --watch
+# TrainJobs of a runtime that ran in the last day, the longest first
+{{name}} --kind trainjob --runtime mpi-openmpi --since 1d --sort-by duration
+
+# Print a line for each change
+{{name}} --watch
 
 # One job as YAML
-{{name}} get pi -o yaml`,
+{{name}} pi -o yaml`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: f.completeJobs(-1),
 		RunE:              func(c *cobra.Command, args []string) error { return o.run(c.Context(), args) },
 	}
 	flags := c.Flags()
-	flags.BoolVarP(&o.everywhere, "all-namespaces", "A", false, "List the jobs of every namespace")
-	flags.StringVarP(&o.selector, "selector", "l", "", "List jobs with these labels, such as team=a,stage!=test")
-	flags.StringVar(&o.phase, "phase", "", "List jobs in these phases, such as Failed or Queued,Running")
-	flags.BoolVarP(&o.watch, "watch", "w", false, "After listing, go on with a line for each change")
-	flags.BoolVar(&o.gone, "gone", false, "Also list jobs that were deleted, as long as their records are kept")
-	flags.BoolVar(&o.records, "records", false, "Print the jobs' JobReports rather than the jobs, with -o json, yaml and the like")
-	flags.BoolVar(&o.noHeaders, "no-headers", false, "Leave the headings out")
-	_ = c.RegisterFlagCompletionFunc("phase", cobra.FixedCompletions(phaseNames(), cobra.ShellCompDirectiveNoFileComp))
+	flags.BoolVarP(&o.everywhere, "all-namespaces", "A", false, "List the jobs of all namespaces")
+	flags.StringVarP(&o.selector, "selector", "l", "", "Label selector of the jobs, such as team=a,stage!=test")
+	flags.StringVar(&o.phase, "phase", "", "Only list jobs in these phases, such as Failed or Queued,Running")
+	flags.StringVar(&o.kind, "kind", "", "Only list jobs of this kind (mpijob, trainjob)")
+	flags.StringVar(&o.runtime, "runtime", "", "Only list TrainJobs of this runtime")
+	flags.StringVar(&o.since, "since", "", "Only list jobs that waited or ran since a duration ago, such as 12h or 30d, or since a day, such as 2026-11-01")
+	flags.StringVar(&o.sort, "sort-by", "", "Sort by "+strings.Join(jobs.ListSorts(), ", ")+" (default: namespace and name)")
+	flags.BoolVarP(&o.watch, "watch", "w", false, "After listing, print a line for each change")
+	flags.BoolVar(&o.gone, "gone", false, "Also list deleted jobs whose reports are retained")
+	flags.BoolVar(&o.records, "records", false, "With -o json, yaml and similar: print the JobReports instead of the jobs")
+	flags.BoolVar(&o.noHeaders, "no-headers", false, "Do not print headers")
+	_ = c.RegisterFlagCompletionFunc("phase", cobra.FixedCompletions(jobs.PhaseNames(), cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]string{"mpijob", "trainjob"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("sort-by", cobra.FixedCompletions(jobs.ListSorts(), cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("runtime", f.completeObjects(trainjob.GroupVersion.WithKind(trainjob.ClusterRuntimeKind), trainjob.GroupVersion.WithKind(trainjob.RuntimeKind)))
 	o.output = addOutput(c, "wide")
 	return c
 }
 
 func (o *listOptions) run(ctx context.Context, args []string) error {
-	phases, err := parsePhases(o.phase)
+	phases, err := jobs.ParsePhases(o.phase)
 	if err != nil {
 		return err
 	}
-	jobs, err := o.jobs(ctx, args)
+	if o.sort != "" && !slices.Contains(jobs.ListSorts(), o.sort) {
+		return usagef("--sort-by: %s is not allowed; use %s", o.sort, strings.Join(jobs.ListSorts(), ", "))
+	}
+	selected, selection, err := o.pick(ctx, args)
 	if err != nil {
 		return err
 	}
-	said := map[types.UID]string{}
-	for _, job := range jobs {
-		said[job.UID] = told(job)
+	jobs.Sort(selected, o.sort, o.Now())
+	printed := map[types.UID]string{}
+	for _, job := range selected {
+		printed[job.UID] = stateOf(job)
 	}
-	jobs = slices.DeleteFunc(jobs, func(job Job) bool {
+	selected = slices.DeleteFunc(selected, func(job jobs.Job) bool {
 		return len(phases) > 0 && !slices.Contains(phases, job.Phase()) || len(args) == 0 && !o.gone && job.Object == nil
 	})
-	if o.output.objects() {
-		return o.printObjects(jobs, len(args) == 1)
-	}
-	if len(jobs) == 0 && !o.watch {
+	p := &listPrinter{to: o.Out, output: o.output, now: o.Now, namespaces: o.everywhere, records: o.records}
+	switch {
+	case o.output.objects() && o.watch:
+		for _, job := range selected {
+			if err := p.printChange(job); err != nil {
+				return err
+			}
+		}
+	case o.output.objects():
+		return p.printObjects(selected, len(args) == 1)
+	case len(selected) == 0 && !o.watch:
 		say(o.ErrOut, "%s", o.none())
 		return nil
-	}
-	t := o.table(jobs)
-	if err := t.write(o.Factory, o.Out, "", !o.noHeaders); err != nil || !o.watch {
-		return err
-	}
-	return o.follow(ctx, args, phases, t.widths(), said)
-}
-
-// told is what of a job is worth a line when it changes; durations grow by themselves.
-func told(job Job) string {
-	status := statusOf(job)
-	return strings.Join([]string{string(status.Phase), why(job), status.Workers.Summary}, " ")
-}
-
-// jobs are those that are named, or all that the flags pick.
-func (o *listOptions) jobs(ctx context.Context, args []string) ([]Job, error) {
-	if len(args) > 0 {
-		if o.everywhere || o.selector != "" {
-			return nil, usagef("names of jobs go with neither -A nor -l")
+	default:
+		if err := p.printTable(selected, !o.noHeaders); err != nil || !o.watch {
+			return err
 		}
-		var jobs []Job
+	}
+	return o.follow(ctx, args, selection, phases, p, printed)
+}
+
+// stateOf returns the part of a job's row that is worth a new line when it changes, which durations are not.
+func stateOf(job jobs.Job) string {
+	status := job.Status()
+	return strings.Join([]string{string(status.Phase), job.Reason(), status.Workers.Summary}, " ")
+}
+
+// pick returns the jobs that are named, or selected by flags.
+func (o *listOptions) pick(ctx context.Context, args []string) ([]jobs.Job, jobs.Selection, error) {
+	selection, err := o.selection(o.everywhere, o.selector)
+	if err != nil {
+		return nil, selection, err
+	}
+	if len(args) > 0 {
+		if o.everywhere || o.selector != "" || o.kind != "" || o.runtime != "" || o.since != "" {
+			return nil, selection, usagef("NAME cannot be combined with -A, -l, --kind, --runtime or --since")
+		}
+		var named []jobs.Job
 		for _, arg := range args {
 			job, err := o.Find(ctx, arg)
 			if err != nil {
-				return nil, err
+				return nil, selection, err
 			}
-			jobs = append(jobs, job)
+			named = append(named, job)
 		}
-		return jobs, nil
+		return named, selection, nil
 	}
-	selection, err := o.selection(o.everywhere, o.selector)
-	if err != nil {
-		return nil, err
+	if o.kind != "" {
+		kind, known := jobs.ParseKind(o.kind)
+		if !known {
+			return nil, selection, usagef("--kind: %s is not allowed; use mpijob or trainjob", o.kind)
+		}
+		selection.Kinds = []schema.GroupVersionKind{kind}
 	}
-	selection.Gone = o.gone || o.watch // what is told of them is no news
-	jobs, notes, err := o.Jobs(ctx, selection)
-	for _, note := range notes {
-		say(o.ErrOut, "note: %s", note)
+	selection.Runtime = o.runtime
+	if selection.Since, err = jobs.ParseSince(o.since, o.Now()); err != nil {
+		return nil, selection, err
 	}
-	return jobs, err
+	selection.Deleted = o.gone || o.watch // a watch starts with the reports of deleted jobs, which are not changes
+	selected, err := o.List(ctx, selection)
+	return selected, selection, err
 }
 
-// selection is what -A and -l pick.
-func (f *Factory) selection(everywhere bool, selector string) (Selection, error) {
-	var s Selection
-	if !everywhere {
-		namespace, err := f.Namespace()
-		if err != nil {
-			return s, err
-		}
-		s.Namespace = namespace
-	}
-	if selector != "" {
-		parsed, err := labels.Parse(selector)
-		if err != nil {
-			return s, usagef("-l %s: %v", selector, err)
-		}
-		s.Labels = parsed
-	}
-	return s, nil
-}
-
-// none says that there is nothing to list, and where.
+// none returns the message about an empty list.
 func (o *listOptions) none() string {
 	text := "no jobs"
-	if o.selector != "" || o.phase != "" {
-		text = "no such jobs"
+	if o.selector != "" || o.phase != "" || o.kind != "" || o.runtime != "" || o.since != "" {
+		text = "no matching jobs"
 	}
 	if namespace, err := o.Namespace(); err == nil && !o.everywhere {
-		text += " in the namespace " + namespace
+		text += " in namespace " + namespace
 	}
 	return text
 }
 
-// printObjects prints the jobs, or their records, as they are in the cluster.
-func (o *listOptions) printObjects(jobs []Job, single bool) error {
-	var objects []unstructured.Unstructured
-	for _, job := range jobs {
-		object := job.Object
-		if o.records && job.Report != nil {
-			job.Report.APIVersion, job.Report.Kind = v1alpha1.GroupVersion.String(), "JobReport"
-			record, err := asUnstructured(job.Report)
-			if err != nil {
-				return err
-			}
-			object = record
-		}
-		if object != nil {
-			objects = append(objects, *object)
-		}
-	}
-	if single && len(objects) == 1 {
-		return o.output.print(o.Factory, &objects[0])
-	}
-	return o.output.print(o.Factory, listOf(objects))
-}
-
-func (o *listOptions) table(jobs []Job) table {
-	t := table{header: []string{"NAME", "KIND", "PHASE", "WHY", "WORKERS", "DURATION", "AGE"}}
-	if o.everywhere {
-		t.header = append([]string{"NAMESPACE"}, t.header...)
-	}
-	if o.output.form == "wide" {
-		t.header = append(t.header, "RANKS", "MPI", "QUEUE", "MESSAGE")
-	}
-	for _, job := range jobs {
-		t.rows = append(t.rows, o.row(job))
-	}
-	return t
-}
-
-func (o *listOptions) row(job Job) []cell {
-	status := statusOf(job)
-	now := o.Now()
-	row := []cell{
-		{text: job.Name},
-		{text: job.Kind},
-		{text: cmp.Or(string(status.Phase), "-"), colour: phaseColour(mpi.Phase(status.Phase))},
-		{text: why(job)},
-		{text: cmp.Or(status.Workers.Summary, "-")},
-		{text: cmp.Or(ranFor(status, now), "-")},
-		{text: age(job, now)},
-	}
-	if o.everywhere {
-		row = append(plain(job.Namespace), row...)
-	}
-	if o.output.form == "wide" {
-		queue := "-"
-		if status.Scheduling != nil && status.Scheduling.Queue != "" {
-			queue = status.Scheduling.Queue
-		}
-		ranks := "-"
-		if status.MPI.Ranks > 0 {
-			ranks = strconv.FormatInt(status.MPI.Ranks, 10)
-		}
-		row = append(row, plain(ranks, cmp.Or(status.MPI.Implementation, "-"), queue, cmp.Or(shortened(status.Message, 120), "-"))...)
-	}
-	return row
-}
-
-// follow prints a line for each record that says something else than what was said of its job.
-func (o *listOptions) follow(ctx context.Context, args []string, phases []mpi.Phase, widths []int, said map[types.UID]string) error {
-	selection, err := o.selection(o.everywhere, o.selector)
+// follow prints each change of a selected job's state.
+func (o *listOptions) follow(ctx context.Context, args []string, selection jobs.Selection, phases []v1alpha1.Phase, p *listPrinter, printed map[types.UID]string) error {
+	c, err := o.Jobs()
 	if err != nil {
 		return err
 	}
-	return o.watchReports(ctx, selection.Namespace, nil, func(report *v1alpha1.JobReport) (bool, error) {
-		job := goneJob(report)
+	return c.WatchReports(ctx, selection.Namespace, func(report *v1alpha1.JobReport) (bool, error) {
+		job := jobs.FromReport(report)
 		named := len(args) == 0 || slices.Contains(args, job.Name) || slices.Contains(args, job.String())
-		if !named || len(phases) > 0 && !slices.Contains(phases, job.Phase()) {
+		if !named || len(phases) > 0 && !slices.Contains(phases, job.Phase()) || printed[job.UID] == stateOf(job) {
 			return false, nil
 		}
-		if said[job.UID] == told(job) {
+		// What reports do not contain is read from the job.
+		if existing, err := c.Find(ctx, job.Namespace, job.String()); err == nil && existing.UID == job.UID {
+			job.Object = existing.Object
+		}
+		if !selection.Matches(job) {
 			return false, nil
 		}
-		said[job.UID] = told(job)
-		return false, writeRows(o.Factory, o.Out, "", widths, [][]cell{o.row(job)})
+		printed[job.UID] = stateOf(job)
+		return false, p.printChange(job)
 	})
-}
-
-// statusOf is what a job's record says; empty where there is none.
-func statusOf(job Job) v1alpha1.JobReportStatus {
-	if job.Report == nil {
-		return v1alpha1.JobReportStatus{}
-	}
-	return job.Report.Status
-}
-
-// why is one word for what is wrong with a job, or what it waits for; "-" for one that is well.
-func why(job Job) string {
-	if job.Report == nil {
-		return "NoRecord"
-	}
-	status := job.Report.Status
-	switch mpi.Phase(status.Phase) {
-	case mpi.PhaseRunning, mpi.PhaseSucceeded:
-		if len(status.Findings) > 0 && status.Findings[0].Severity != v1alpha1.SeverityInfo {
-			return status.Findings[0].Code
-		}
-		return "-"
-	}
-	if len(status.Findings) > 0 && status.Findings[0].Code != string(mpi.CodeUnknown) {
-		return status.Findings[0].Code
-	}
-	if s := status.Scheduling; s != nil && s.Position != nil {
-		return fmt.Sprintf("Position%d", *s.Position)
-	}
-	return cmp.Or(status.Reason, "-")
-}
-
-// ranFor is how long a job has run or ran; empty for one that has not.
-func ranFor(status v1alpha1.JobReportStatus, now time.Time) string {
-	if status.RunningTime == nil {
-		return ""
-	}
-	until := now
-	if status.CompletionTime != nil {
-		until = status.CompletionTime.Time
-	}
-	return duration.HumanDuration(max(0, until.Sub(status.RunningTime.Time)))
-}
-
-// age is how long ago a job was made.
-func age(job Job, now time.Time) string {
-	switch {
-	case job.Object != nil:
-		return since(job.Object.GetCreationTimestamp(), now)
-	case job.Report != nil && job.Report.Status.StartTime != nil:
-		return since(*job.Report.Status.StartTime, now)
-	}
-	return "-"
-}
-
-func since(then metav1.Time, now time.Time) string {
-	return duration.HumanDuration(max(0, now.Sub(then.Time)))
-}
-
-// shortened is a text of at most so many letters.
-func shortened(text string, most int) string {
-	letters := []rune(oneLine(text))
-	if len(letters) <= most {
-		return string(letters)
-	}
-	return string(letters[:most-1]) + "…"
-}
-
-func phaseColour(phase mpi.Phase) colour {
-	switch phase {
-	case mpi.PhaseSucceeded:
-		return green
-	case mpi.PhaseFailed:
-		return red
-	case mpi.PhaseRunning:
-		return cyan
-	case "":
-		return dim
-	}
-	return yellow
 }

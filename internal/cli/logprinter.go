@@ -5,37 +5,39 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
-	"opendatahub.io/mpijob/internal/follow"
+	"opendatahub.io/mpijob/internal/jobs"
+	"opendatahub.io/mpijob/internal/logstream"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// logPrinter writes lines of logs to standard output, and to standard error what is waited for: on a terminal in a line
-// that goes when the next line of a log comes.
+// logPrinter prints log lines to standard output, and progress to standard error: on a terminal in a line that is cleared
+// before the next log line.
 type logPrinter struct {
 	f                   *Factory
 	timestamps, colours bool
-	// follows is set while more may come.
+	// follows is set while the job may write more.
 	follows bool
 	json    *json.Encoder
 	out     *bufio.Writer
 	text    []byte
 
 	mu       sync.Mutex
-	job      Job
+	job      jobs.Job
 	progress *progress
 	waiting  string
-	// written is set once a line was: from then on only pods that have not started are told of.
+	// written is set after the first line. From then on only pods that have not started are shown as progress.
 	written bool
 }
 
-// print writes lines. It fails when nobody reads them any more.
-func (p *logPrinter) print(lines []follow.Line) error {
+// print prints lines. It fails if the output is closed.
+func (p *logPrinter) print(lines []logstream.Line) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(lines) > 0 {
@@ -50,7 +52,7 @@ func (p *logPrinter) print(lines []follow.Line) error {
 	return p.out.Flush()
 }
 
-func (p *logPrinter) write(line follow.Line) error {
+func (p *logPrinter) write(line logstream.Line) error {
 	if p.json != nil {
 		return p.json.Encode(asLogLine(line))
 	}
@@ -58,58 +60,71 @@ func (p *logPrinter) write(line follow.Line) error {
 	if p.timestamps && !line.Time.IsZero() {
 		b = line.Time.UTC().AppendFormat(b, "2006-01-02T15:04:05.000Z ")
 	}
-	before, after := "[", "] "
+	before, after := "", " "
 	if p.colours {
-		before, after = speaker(line)+"[", "]\x1b[0m "
+		before, after = rankColour(line), "\x1b[0m "
 	}
-	b = append(append(b, before...), line.Place.String()...)
-	if line.Rank != follow.NoRank {
-		b = strconv.AppendInt(append(b, " r"...), int64(line.Rank), 10)
-	}
+	b = appendOrigin(append(b, before...), line)
 	p.text = append(append(append(b, after...), line.Text...), '\n')
 	_, err := p.out.Write(p.text)
 	return err
 }
 
-// speakers are colours that are told apart on dark and on light terminals (ECMA-48, SGR).
-var speakers = []string{"\x1b[36m", "\x1b[35m", "\x1b[33m", "\x1b[34m", "\x1b[32m", "\x1b[31m", "\x1b[1;36m", "\x1b[1;35m", "\x1b[1;33m", "\x1b[1;34m", "\x1b[1;32m", "\x1b[1;31m"}
+// appendOrigin appends where a line was printed, such as [worker-2 r5].
+func appendOrigin(b []byte, line logstream.Line) []byte {
+	b = append(append(b, '['), line.Place.String()...)
+	if line.Rank != logstream.NoRank {
+		b = strconv.AppendInt(append(b, " r"...), int64(line.Rank), 10)
+	}
+	return append(b, ']')
+}
 
-// speaker is the colour of whoever says a line: the same rank has the same each time.
-func speaker(line follow.Line) string {
+// rankColours are readable on dark and light terminals (ECMA-48, SGR).
+var rankColours = []string{"\x1b[36m", "\x1b[35m", "\x1b[33m", "\x1b[34m", "\x1b[32m", "\x1b[31m", "\x1b[1;36m", "\x1b[1;35m", "\x1b[1;33m", "\x1b[1;34m", "\x1b[1;32m", "\x1b[1;31m"}
+
+// rankColour returns the colour of a line's rank, worker or launcher.
+func rankColour(line logstream.Line) string {
 	switch {
-	case line.Rank != follow.NoRank:
-		return speakers[line.Rank%len(speakers)]
+	case line.Rank != logstream.NoRank:
+		return rankColours[line.Rank%len(rankColours)]
 	case line.Place.Role == mpi.RoleWorker:
-		return speakers[line.Place.Index%len(speakers)]
+		return rankColours[line.Place.Index%len(rankColours)]
 	}
 	return "\x1b[1m"
 }
 
-// note tells something that is no line of a log.
+// note prints a note about the logs.
 func (p *logPrinter) note(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.progress.end()
-	say(p.f.ErrOut, "%s", p.f.paintOn(p.f.ErrOut, dim, "note: "+text))
+	say(p.f.ErrOut, "%s", paintOn(p.f.ErrOut, dim, "note: "+text))
 }
 
-// waits takes note of the pods that have not started.
-func (p *logPrinter) waits(pods []follow.Waiting) {
+// usualWaits are reasons for which every pod waits before it starts.
+var usualWaits = []string{"ContainerCreating", "PodInitializing", "Pending"}
+
+// waits sets the pods that have not started.
+func (p *logPrinter) waits(pods []logstream.Waiting) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if !p.progress.terminal {
+		// Elsewhere each change is a line, and a job of many pods has many changes.
+		pods = slices.DeleteFunc(slices.Clone(pods), func(pod logstream.Waiting) bool { return slices.Contains(usualWaits, pod.Reason) })
+	}
 	p.waiting = waitingText(pods)
-	p.tell()
+	p.showProgress()
 }
 
-// seen takes note of what the job's record says.
+// seen sets the job's report.
 func (p *logPrinter) seen(report *v1alpha1.JobReport) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.job.Report = report
-	p.tell()
+	p.showProgress()
 }
 
-// tick shows what is waited for every second, until the context ends.
+// tick shows the progress every second until the context ends.
 func (p *logPrinter) tick(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -120,37 +135,37 @@ func (p *logPrinter) tick(ctx context.Context) {
 		case <-tick.C:
 			p.mu.Lock()
 			if p.progress.terminal && ctx.Err() == nil {
-				p.tell()
+				p.showProgress()
 			}
 			p.mu.Unlock()
 		}
 	}
 }
 
-// tell says what is waited for, if anything is.
-func (p *logPrinter) tell() {
+// showProgress shows what the job waits for, if anything.
+func (p *logPrinter) showProgress() {
 	text := p.waiting
-	if p.follows && !p.written && (p.progress.terminal || p.job.Phase() != mpi.PhaseRunning) {
-		text = stage(p.job)
+	if p.follows && !p.written && (p.progress.terminal || p.job.Phase() != v1alpha1.PhaseRunning) {
+		text = p.job.Progress()
 		if p.waiting != "" {
 			text += "; " + p.waiting
 		}
 	}
-	if text != "" && !hasEnded(p.job) {
+	if text != "" && !p.job.Ended() {
 		p.progress.show(phaseColour(p.job.Phase()), text)
 	}
 }
 
-// end leaves the terminal as it should be, and returns the job as it was seen last.
-func (p *logPrinter) end() Job {
+// end clears the progress and returns the job with its last report.
+func (p *logPrinter) end() jobs.Job {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.progress.end()
 	return p.job
 }
 
-// waitingText names the pods that have not started, those with the same reason together.
-func waitingText(pods []follow.Waiting) string {
+// waitingText returns the pods that have not started, grouped by reason.
+func waitingText(pods []logstream.Waiting) string {
 	const most = 4
 	var reasons []string
 	names := map[string][]string{}

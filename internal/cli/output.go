@@ -32,7 +32,7 @@ func addOutput(c *cobra.Command, words ...string) *output {
 		_ = c.Flags().MarkHidden(rare)
 	}
 	flag := c.Flags().Lookup("output")
-	flag.Usage = fmt.Sprintf("How to print, one of: (%s)", strings.Join(o.forms(), ", "))
+	flag.Usage = "Output format: " + strings.Join(o.forms(), ", ")
 	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(o.forms(), cobra.ShellCompDirectiveNoFileComp))
 	return o
 }
@@ -41,7 +41,7 @@ func (o *output) forms() []string {
 	return append(append([]string{}, o.words...), "json", "yaml", "name", "jsonpath=", "jsonpath-file=", "go-template=", "go-template-file=", "custom-columns=")
 }
 
-// objects tells whether objects are to be printed as they are, rather than in a form of the command's own.
+// objects reports whether objects are to be printed as they are, rather than in a form of the command's own.
 func (o *output) objects() bool {
 	for _, word := range append(o.words, "") {
 		if o.form == word && (o.flags.TemplatePrinterFlags.TemplateArgument == nil || *o.flags.TemplatePrinterFlags.TemplateArgument == "") {
@@ -52,15 +52,15 @@ func (o *output) objects() bool {
 }
 
 // print prints an object, or a list of them, in the form that the user wants.
-func (o *output) print(f *Factory, object runtime.Object) error {
+func (o *output) print(to io.Writer, object runtime.Object) error {
 	if columns, wanted := strings.CutPrefix(o.form, "custom-columns="); wanted {
-		return printColumns(f, columns, object)
+		return printColumns(to, columns, object)
 	}
 	printer, err := o.flags.ToPrinter()
 	if err != nil {
 		return usagef("-o %s: must be one of %s", o.form, strings.Join(o.forms(), ", "))
 	}
-	return printer.PrintObj(object, f.Out)
+	return printer.PrintObj(object, to)
 }
 
 // listOf puts objects into a list of the kind that kubectl prints.
@@ -74,7 +74,7 @@ func listOf(objects []unstructured.Unstructured) *unstructured.UnstructuredList 
 var bracketed = regexp.MustCompile(`^\{?\.?([^{}]+)\}?$`)
 
 // printColumns prints objects in columns that are given as HEADING:PATH, separated by commas.
-func printColumns(f *Factory, spec string, object runtime.Object) error {
+func printColumns(to io.Writer, spec string, object runtime.Object) error {
 	var t table
 	var paths []*jsonpath.JSONPath
 	for column := range strings.SplitSeq(spec, ",") {
@@ -97,7 +97,7 @@ func printColumns(f *Factory, spec string, object runtime.Object) error {
 		}
 		t.rows = append(t.rows, row)
 	}
-	return t.write(f, f.Out, "", true)
+	return t.write(to, "", true)
 }
 
 func itemsOf(object runtime.Object) []map[string]any {

@@ -1,28 +1,19 @@
 package cli
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strconv"
-	"strings"
 
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	"github.com/spf13/cobra"
-	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"opendatahub.io/mpijob/internal/kinds/mpijob"
+	"opendatahub.io/mpijob/internal/jobs"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
-	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/plan"
+	"opendatahub.io/mpijob/internal/preview"
 )
 
 // defaultAgent is the agent's image, where nobody names another.
@@ -39,46 +30,42 @@ func newPlan(f *Factory) *cobra.Command {
 	o := &planOptions{Factory: f}
 	c := &cobra.Command{
 		Use:   "plan -f FILE",
-		Short: "Say what would be created for a job, without a cluster",
-		Long: `Say what would be created for the jobs of a file, and what is wrong with them, without a cluster.
+		Short: "Show the objects a job would create, without a cluster",
+		Long: `Show the objects that the jobs of a file would create, and any errors, without a cluster.
 
-Of an MPIJob these are the objects that the operator makes; -o yaml prints them. The keys of its Secret are left out: they
-are made once, in the cluster. What depends on the cluster (quotas, other objects' names) create --dry-run=server tells.
+For an MPIJob, these are the objects that the operator creates; -o yaml prints them, without the keys of the Secret. What
+depends on the cluster (quotas, names of existing objects) is checked by create --dry-run=server. With --agent-delivery=auto,
+the operator mounts the agent's image where nodes support it (image-volume), and copies the agent otherwise (init-container).
 
-Of a TrainJob these are what Kubeflow Trainer and JobSet make, as far as is known here. Its runtime is read from
---runtime-file, else from the cluster.`,
-		Example: `{{name}} plan -f job.yaml
-{{name}} plan -f job.yaml -o yaml
-{{name}} plan -f trainjob.yaml --runtime-file runtime.yaml`,
+For a TrainJob, these are the objects that Kubeflow Trainer and JobSet create, as far as they are known. The runtime is read
+from --runtime-file, otherwise from the cluster.`,
+		Example: `# List the objects
+{{name}} -f job.yaml
+
+# Print the objects
+{{name}} -f job.yaml -o yaml
+
+# With the runtime of a TrainJob
+{{name}} -f trainjob.yaml --runtime-file runtime.yaml`,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.Context()) },
 	}
 	flags := c.Flags()
-	flags.StringVarP(&o.file, "filename", "f", "", "Read jobs from this file; - is standard input")
-	flags.StringVar(&o.runtimeFile, "runtime-file", "", "Read the runtimes of TrainJobs from this file")
-	flags.StringVar(&o.settings.AgentImage, "agent-image", defaultAgent, "The operator's setting: the image of the agent; empty: ranks are started by the images' own sshd")
-	flags.StringVar(&o.settings.ClusterDomain, "cluster-domain", "", "The operator's setting: what names of hosts end in")
-	flags.BoolVar(&o.settings.NetworkPolicies, "network-policies", true, "The operator's setting: keep jobs apart")
+	flags.StringVarP(&o.file, "filename", "f", "", "File with jobs (- for standard input)")
+	flags.StringVar(&o.runtimeFile, "runtime-file", "", "File with the runtimes of TrainJobs")
+	flags.StringVar(&o.settings.AgentImage, "agent-image", defaultAgent, "Operator setting: image of the agent (empty to start ranks with the images' sshd)")
+	flags.StringVar((*string)(&o.settings.Delivery), "agent-delivery", string(plan.InitContainer), "Operator setting: how the agent gets into pods (init-container, image-volume)")
+	flags.StringVar(&o.settings.ClusterDomain, "cluster-domain", "", "Operator setting: cluster domain of host names")
+	flags.BoolVar(&o.settings.NetworkPolicies, "network-policies", true, "Operator setting: create a NetworkPolicy for every job")
 	o.output = addOutput(c)
 	return c
 }
 
-// planned is what is created for a job.
-type planned struct {
-	job mpi.Job
-	// by is who makes the pods.
-	by      string
-	objects []planObject
-	notes   []string
-}
-
-type planObject struct {
-	kind, name, by, about string
-	object                runtime.Object
-}
-
 func (o *planOptions) run(ctx context.Context) error {
 	if o.file == "" {
-		return usagef("say which file by -f; - is standard input")
+		return usagef("-f is required; use -f FILE, or -f - for standard input")
+	}
+	if d := o.settings.Delivery; d != plan.InitContainer && d != plan.ImageVolume {
+		return usagef("--agent-delivery: %q is not allowed; use %s or %s, since auto depends on the cluster", d, plan.InitContainer, plan.ImageVolume)
 	}
 	documents, err := o.readDocuments(o.file)
 	if err != nil {
@@ -91,21 +78,18 @@ func (o *planOptions) run(ctx context.Context) error {
 		}
 	}
 	failed := false
-	var all []planned
+	var all []preview.Preview
 	for _, one := range documents {
-		p, errs, err := o.plan(ctx, one, runtimes)
+		p, errs, err := o.preview(ctx, one, runtimes)
 		if err != nil {
 			return err
 		}
 		if len(errs) > 0 {
 			failed = true
-			say(o.ErrOut, "%s %s: %s cannot run as it is written:", o.paintOn(o.ErrOut, red, "error:"), one.where, nameIn(one.object))
-			for _, err := range errs {
-				say(o.ErrOut, "  - %s", oneLine(err.Error()))
-			}
+			printInvalid(o.ErrOut, one, "is not valid", errs)
 			continue
 		}
-		for _, note := range p.notes {
+		for _, note := range p.Notes {
 			say(o.ErrOut, "note: %s", note)
 		}
 		all = append(all, p)
@@ -116,294 +100,82 @@ func (o *planOptions) run(ctx context.Context) error {
 	return o.print(all)
 }
 
-// print prints plans as tables, or the objects of all of them.
-func (o *planOptions) print(all []planned) error {
+// print prints what jobs create as tables, or the objects of all of them.
+func (o *planOptions) print(all []preview.Preview) error {
+	if !o.output.objects() {
+		return printPreviews(o.Out, all)
+	}
 	var objects []unstructured.Unstructured
-	for i, p := range all {
-		if !o.output.objects() {
-			if i > 0 {
-				say(o.Out, "")
-			}
-			if err := o.show(p); err != nil {
-				return err
-			}
-			continue
-		}
-		made, err := asObjects(p)
+	for _, p := range all {
+		known, err := p.Known()
 		if err != nil {
 			return err
 		}
-		objects = append(objects, made...)
+		objects = append(objects, known...)
 	}
-	switch {
-	case !o.output.objects():
-		return nil
-	case o.output.form == "yaml":
+	if o.output.form == "yaml" {
 		return printYAML(o.Out, objects)
 	}
-	return o.output.print(o.Factory, listOf(objects))
+	return o.output.print(o.Out, listOf(objects))
 }
 
-// plan says what is created for the job of a document, or what is wrong with it.
-func (o *planOptions) plan(ctx context.Context, from document, runtimes []document) (planned, field.ErrorList, error) {
+// preview returns what the job of a document creates, or the errors in it.
+func (o *planOptions) preview(ctx context.Context, from document, runtimes []document) (preview.Preview, field.ErrorList, error) {
 	object := (&unstructured.Unstructured{Object: from.object}).DeepCopy()
 	if object.GetNamespace() == "" {
 		namespace, err := o.Namespace()
 		if err != nil {
-			return planned{}, nil, err
+			return preview.Preview{}, nil, err
 		}
 		object.SetNamespace(namespace)
 	}
 	switch kind := object.GroupVersionKind(); kind {
 	case kubeflow.SchemeGroupVersionKind:
-		p, errs := o.planMPIJob(object)
+		p, errs := preview.MPIJob(object, o.settings)
 		return p, errs, nil
 	case trainjob.GroupVersion.WithKind(trainjob.Kind):
-		return o.planTrainJob(ctx, from, object, runtimes)
+		job, errs := preview.DecodeTrainJob(object)
+		if len(errs) > 0 {
+			return preview.Preview{}, errs, nil
+		}
+		used, err := o.runtimeOf(ctx, from, job, runtimes)
+		if err != nil {
+			return preview.Preview{}, nil, err
+		}
+		p, errs := preview.TrainJob(job, *used, o.settings)
+		return p, errs, nil
 	default:
-		return planned{}, nil, exitf(ExitError, "%s: apiVersion %q, kind %q: only MPIJobs (%s) and TrainJobs (%s) can be planned; %s migrate converts others", from.where,
+		return preview.Preview{}, nil, exitf(ExitError, "%s: apiVersion %q, kind %q is not supported; use an MPIJob (%s) or a TrainJob (%s), or run %s migrate to convert it", from.where,
 			object.GetAPIVersion(), object.GetKind(), kubeflow.SchemeGroupVersion, trainjob.GroupVersion, o.name)
 	}
 }
 
-func (o *planOptions) planMPIJob(object *unstructured.Unstructured) (planned, field.ErrorList) {
-	var typed kubeflow.MPIJob
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, &typed, true); err != nil {
-		return planned{}, field.ErrorList{field.Invalid(field.NewPath("spec"), "", "cannot be read: "+err.Error())}
-	}
-	job, errs := mpijob.Kind{}.Convert(&typed)
-	if errs = append(errs, mpi.Validate(job)...); len(errs) > 0 {
-		return planned{}, errs
-	}
-	p := planned{job: job, by: "the operator", notes: mpi.Warnings(job)}
-	if job.Lifecycle.Suspended {
-		p.notes = append(p.notes, "the job is suspended: its pods are made when it is resumed")
-		job.Lifecycle.Suspended = false
-	}
-	if job.Launcher.AfterWorkers {
-		p.notes = append(p.notes, "the launcher is made when all workers are ready (launcherCreationPolicy)")
-		job.Launcher.AfterWorkers = false
-	}
-	seen := mpi.Observed{Keys: &mpi.Keys{}}
-	made := plan.For(job, seen, mpi.Judge(job, seen), o.settings)
-	for _, made := range append(made.Base, made.Pods...) {
-		p.objects = append(p.objects, planObject{
-			kind: made.GetObjectKind().GroupVersionKind().Kind, name: made.GetName(), by: p.by, about: about(job, made), object: made,
-		})
-	}
-	return p, nil
-}
-
-// about says what an object of an MPIJob is for.
-func about(job mpi.Job, object plan.Object) string {
-	switch object := object.(type) {
-	case *corev1.Service:
-		return "gives pods their host names"
-	case *corev1.ConfigMap:
-		return "the list of hosts, with " + counted(int(job.Ranks()), "slot") + " in all"
-	case *corev1.Secret:
-		return "the job's own keys"
-	case *batchv1.Job:
-		return "the launcher: " + sizeText(mpi.Requests(object.Spec.Template.Spec))
-	case *corev1.Pod:
-		return rankText(true, job.SlotsPerWorker, "a worker") + ": " + sizeText(mpi.Requests(object.Spec))
-	}
-	return "keeps others out"
-}
-
-// sizeText is what a pod asks for.
-func sizeText(list corev1.ResourceList) string {
-	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(list)) {
-		quantity := list[name]
-		parts = append(parts, fmt.Sprintf("%s %s", name, quantity.String()))
-	}
-	return cmp.Or(strings.Join(parts, ", "), "asks for nothing")
-}
-
-func (o *planOptions) planTrainJob(ctx context.Context, from document, object *unstructured.Unstructured, runtimes []document) (planned, field.ErrorList, error) {
-	var typed trainjob.TrainJob
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &typed); err != nil {
-		return planned{}, field.ErrorList{field.Invalid(field.NewPath("spec"), "", "cannot be read: "+err.Error())}, nil
-	}
-	used, err := o.runtimeOf(ctx, from, typed, runtimes)
-	if err != nil {
-		return planned{}, nil, err
-	}
-	errs := trainjob.CheckRuntime(*used)
-	more, warnings := trainjob.Check(typed, *used)
-	if errs = append(errs, more...); len(errs) > 0 {
-		return planned{}, errs, nil
-	}
-	job := trainjob.Convert(typed, *used)
-	p := planned{job: job, by: "JobSet", notes: warnings}
-	if job.Lifecycle.Suspended {
-		p.notes = append(p.notes, "the job is suspended: its pods are made when it is resumed")
-	}
-	add := func(kind, name, by, about string, object runtime.Object) {
-		p.objects = append(p.objects, planObject{kind: kind, name: name, by: by, about: about, object: object})
-	}
-	add("JobSet", job.Name, "Trainer", "of the runtime "+used.Name, nil)
-	if used.IsMPI() {
-		add("Secret", job.SecretName(), "Trainer", "the job's own keys", nil)
-		add("ConfigMap", job.ConfigName(), "Trainer", "the list of hosts, with "+counted(int(job.Ranks()), "slot")+" in all", nil)
-	}
-	add("Service", job.Name, "JobSet", "gives pods their host names", nil)
-	if !job.Launcher.None {
-		launcher := podOf(job, job.LauncherName()+"-0", mpi.RoleLauncher, job.Launcher.Template)
-		add("Pod", launcher.Name, "JobSet", rankText(job.Launcher.RunsRanks, job.SlotsPerWorker, "the launcher")+": "+sizeText(mpi.Requests(launcher.Spec)), launcher)
-	}
-	for i := range int(job.Workers.Count) {
-		worker := podOf(job, job.WorkerName(i), mpi.RoleWorker, job.Workers.Template)
-		add("Pod", worker.Name, "JobSet", rankText(true, job.SlotsPerWorker, "a worker")+": "+sizeText(mpi.Requests(worker.Spec)), worker)
-	}
-	seen := mpi.Observed{}
-	isolated := plan.Isolate(job, seen, mpi.Follow(job, seen), o.settings)
-	for _, made := range isolated.Base {
-		add(made.GetObjectKind().GroupVersionKind().Kind, made.GetName(), "the operator", "keeps others out", made)
-	}
-	return p, nil, nil
-}
-
-func rankText(runsRanks bool, slots int32, what string) string {
-	if !runsRanks {
-		return what
-	}
-	return what + ", " + counted(int(slots), "slot")
-}
-
-// podOf is a pod of a TrainJob as far as it is known. JobSet adds letters to its name, the job's part of which is its
-// host name.
-func podOf(job mpi.Job, name string, role mpi.Role, template corev1.PodTemplateSpec) *corev1.Pod {
-	pod := &corev1.Pod{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: name, Labels: maps.Clone(template.Labels), Annotations: template.Annotations},
-		Spec:       *template.Spec.DeepCopy(),
-	}
-	if pod.Labels == nil {
-		pod.Labels = map[string]string{}
-	}
-	maps.Copy(pod.Labels, map[string]string{trainjob.LabelJobSet: job.Name, mpi.LabelRole: string(role)})
-	return pod
-}
-
-// runtimeOf is a TrainJob's runtime, from the file or the cluster.
+// runtimeOf returns the runtime of a TrainJob, from the file or the cluster.
 func (o *planOptions) runtimeOf(ctx context.Context, from document, job trainjob.TrainJob, runtimes []document) (*trainjob.Runtime, error) {
-	name := job.Spec.RuntimeRef.Name
-	for _, one := range runtimes {
-		object := unstructured.Unstructured{Object: one.object}
-		if object.GetName() != name || object.GetKind() != trainjob.ClusterRuntimeKind && object.GetKind() != trainjob.RuntimeKind {
-			continue
-		}
-		var found trainjob.Runtime
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(one.object, &found); err != nil {
-			return nil, exitf(ExitError, "%s: runtime %s: %v", o.runtimeFile, name, err)
-		}
-		return &found, nil
-	}
 	if o.runtimeFile != "" {
-		return nil, exitf(ExitNotFound, "%s has no runtime %q, which %s names", o.runtimeFile, name, nameIn(from.object))
+		objects := make([]map[string]any, len(runtimes))
+		for i, one := range runtimes {
+			objects[i] = one.object
+		}
+		found, err := preview.FindRuntime(job, objects)
+		if err != nil {
+			return nil, exitf(ExitError, "%s: %v", o.runtimeFile, err)
+		}
+		if found == nil {
+			return nil, exitf(ExitNotFound, "%s does not contain runtime %q of %s", o.runtimeFile, job.Spec.RuntimeRef.Name, nameIn(from.object))
+		}
+		return found, nil
 	}
-	c, err := o.Client()
+	c, err := o.Jobs()
 	if err != nil {
 		return nil, err
 	}
-	found, err := trainjob.LoadRuntime(ctx, c, job)
-	if err != nil {
-		return nil, fmt.Errorf("%w; without a cluster, name a file with the runtime by --runtime-file", err)
+	found, err := c.RuntimeOf(ctx, job)
+	if missing, is := errors.AsType[*jobs.NotFoundError](err); is {
+		return nil, exitf(ExitNotFound, "%v; set --runtime-file to a file that contains it", missing)
 	}
-	if found == nil {
-		return nil, exitf(ExitNotFound, "there is no runtime %q%s", name, meant(name, o.names(ctx, trainjob.GroupVersion.WithKind(trainjob.ClusterRuntimeKind))))
+	if err != nil {
+		return nil, fmt.Errorf("%w; without a cluster, use --runtime-file", err)
 	}
 	return found, nil
-}
-
-// show prints a plan as a table, with what it comes to.
-func (o *planOptions) show(p planned) error {
-	t := table{header: []string{"KIND", "NAME", "MADE BY", "WHAT FOR"}}
-	for _, object := range folded(p.objects) {
-		t.rows = append(t.rows, plain(object.kind, object.name, object.by, object.about))
-	}
-	s := &story{Factory: o.Factory, to: o.Out}
-	s.line("%s", o.paint(bold, strings.ToLower(p.job.Kind)+"/"+p.job.Name))
-	if err := t.write(o.Factory, o.Out, "  ", true); err != nil {
-		return err
-	}
-	pods, total := totals(p)
-	s.line("  In all %s, %s: %s", counted(pods, "pod"), counted(int(p.job.Ranks()), "rank"), sizeText(total))
-	return s.err
-}
-
-// folded are objects with those that differ in their number alone as one.
-func folded(objects []planObject) []planObject {
-	var all []planObject
-	for i := 0; i < len(objects); {
-		first := objects[i]
-		next := i + 1
-		for next < len(objects) && objects[next].kind == "Pod" && objects[next].about == first.about && first.kind == "Pod" {
-			next++
-		}
-		if n := next - i; n > 2 {
-			first.name += " to " + objects[next-1].name[strings.LastIndex(objects[next-1].name, "-"):]
-			first.about = strconv.Itoa(n) + " workers" + strings.TrimPrefix(first.about, "a worker")
-		}
-		all = append(all, first)
-		if n := next - i; n == 2 {
-			all = append(all, objects[i+1])
-		}
-		i = next
-	}
-	return all
-}
-
-// totals are how many pods a job has, and what they ask for together.
-func totals(p planned) (int, corev1.ResourceList) {
-	pods := int(p.job.Workers.Count)
-	sum := corev1.ResourceList{}
-	add := func(template corev1.PodTemplateSpec, times int64) {
-		for name, quantity := range mpi.Requests(template.Spec) {
-			have := sum[name]
-			quantity.Mul(times)
-			have.Add(quantity)
-			sum[name] = have
-		}
-	}
-	add(p.job.Workers.Template, int64(p.job.Workers.Count))
-	if !p.job.Launcher.None {
-		pods++
-		add(p.job.Launcher.Template, 1)
-	}
-	for name, quantity := range sum {
-		sum[name] = resource.MustParse(quantity.String())
-	}
-	return pods, sum
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-// asObjects are the objects of a plan that are known in full, as they are printed.
-func asObjects(p planned) ([]unstructured.Unstructured, error) {
-	var all []unstructured.Unstructured
-	for _, one := range p.objects {
-		if one.object == nil {
-			continue
-		}
-		object, err := asUnstructured(one.object)
-		if err != nil {
-			return nil, err
-		}
-		for _, path := range [][]string{{"status"}, {"metadata", "creationTimestamp"}, {"metadata", "ownerReferences"}, {"spec", "template", "metadata", "creationTimestamp"}, {"data", corev1.SSHAuthPrivateKey}, {"data", mpi.SSHPublicKey}} {
-			if object.GetKind() != "Secret" && path[0] == "data" {
-				continue
-			}
-			unstructured.RemoveNestedField(object.Object, path...)
-		}
-		all = append(all, *object)
-	}
-	return all, nil
 }

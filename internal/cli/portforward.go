@@ -23,20 +23,20 @@ func newPortForward(f *Factory) *cobra.Command {
 	o := &portForwardOptions{Factory: f}
 	c := &cobra.Command{
 		Use:   "port-forward NAME [LOCAL:]REMOTE...",
-		Short: "Reach ports of the launcher, of a worker, or of where a rank runs",
-		Long: `Make ports of the launcher's pod reachable on this machine, or those of a worker, or of the pod where a rank has its slot,
-until Ctrl-C. Without LOCAL the port is the same here; with nothing before the colon it is any free one.`,
+		Short: "Forward local ports to a pod of a job",
+		Long: `Forward local ports to the launcher's pod, to a worker's pod, or to the pod of a rank, until Ctrl-C. With REMOTE alone,
+the local port has the same number; with :REMOTE, it is any free port.`,
 		Example: `# TensorBoard in the launcher
-{{name}} port-forward train 6006
+{{name}} train 6006
 
-# What the agent of worker 2 knows: http://localhost:8080/status
-{{name}} port-forward train --worker 2 8080:2223`,
+# The agent of worker 2, at http://localhost:8080/status
+{{name}} train --worker 2 8080:2223`,
 		Args:              cobra.MinimumNArgs(2),
 		ValidArgsFunction: f.completeJobs(1),
 		RunE:              func(c *cobra.Command, args []string) error { return o.run(c.Context(), args[0], args[1:]) },
 	}
 	o.target = addTarget(c)
-	c.Flags().StringSliceVar(&o.addresses, "address", []string{"localhost"}, "Addresses of this machine to listen on, separated by commas")
+	c.Flags().StringSliceVar(&o.addresses, "address", []string{"localhost"}, "Local addresses to listen on, separated by commas")
 	return c
 }
 
@@ -75,7 +75,7 @@ func (o *portForwardOptions) forwarder(ctx context.Context, config *rest.Config,
 	})
 	forwarder, err := portforward.NewOnAddressesForStreaming(either, o.addresses, ports, ctx.Done(), make(chan struct{}), o.Out, o.ErrOut)
 	if err != nil {
-		return nil, usagef("%s: %v; write ports as 6006, or 8080:6006", strings.Join(ports, " "), err)
+		return nil, usagef("%s: %v; use ports such as 6006 or 8080:6006", strings.Join(ports, " "), err)
 	}
 	return forwarder, nil
 }

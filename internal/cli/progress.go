@@ -2,43 +2,46 @@ package cli
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
-	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/jobs"
 )
 
-// progress tells on standard error what is waited for: on a terminal in one line that is written over every second,
-// elsewhere with a line for each change.
+// progress shows on standard error what a command waits for: on a terminal in one line that is overwritten, elsewhere in a
+// line for each change.
 type progress struct {
 	f        *Factory
-	began    time.Time
+	started  time.Time
 	terminal bool
-	said     string
+	last     string
 	shown    bool
 }
 
 func (f *Factory) newProgress() *progress {
-	return &progress{f: f, began: f.Now(), terminal: onTerminal(f.ErrOut)}
+	return &progress{f: f, started: f.Now(), terminal: onTerminal(f.ErrOut)}
 }
 
-// tell shows how a job is.
-func (p *progress) tell(job Job) { p.show(phaseColour(job.Phase()), stage(job)) }
+// showJob shows the progress of a job.
+func (p *progress) showJob(job jobs.Job) { p.show(phaseColour(job.Phase()), job.Progress()) }
 
 // show shows a text.
 func (p *progress) show(c colour, text string) {
 	if p.terminal {
-		fmt.Fprintf(p.f.ErrOut, "\r\x1b[K%s, %s", p.f.paintOn(p.f.ErrOut, c, text), stopwatch(p.f.Now().Sub(p.began)))
+		elapsed := ", " + stopwatch(p.f.Now().Sub(p.started))
+		if width := terminalWidth(p.f.ErrOut); width > 0 {
+			text = shortened(text, max(1, width-1-len(elapsed))) // a line that wraps cannot be overwritten
+		}
+		fmt.Fprintf(p.f.ErrOut, "\r\x1b[K%s%s", paintOn(p.f.ErrOut, c, text), elapsed)
 		p.shown = true
 		return
 	}
-	if text != p.said {
-		p.said = text
+	if text != p.last {
+		p.last = text
 		say(p.f.ErrOut, "%s", text)
 	}
 }
 
-// end leaves the line, so that what follows stands alone.
+// end clears the line.
 func (p *progress) end() {
 	if p.shown {
 		fmt.Fprint(p.f.ErrOut, "\r\x1b[K")
@@ -46,43 +49,7 @@ func (p *progress) end() {
 	}
 }
 
-// stage says in few words what a job does or waits for.
-func stage(job Job) string {
-	if job.Report == nil {
-		return "Waiting for the operator to see the job"
-	}
-	status := job.Report.Status
-	text := string(status.Phase)
-	waits := status.Scheduling
-	switch mpi.Phase(status.Phase) {
-	case mpi.PhaseQueued:
-		if waits != nil && waits.Queue != "" {
-			text += " in " + waits.Queue
-		}
-		if waits != nil && waits.Position != nil {
-			text += fmt.Sprintf(", number %d", *waits.Position)
-		}
-	case "GangScheduling", mpi.PhasePending:
-		if waits != nil && waits.Wanted > 0 {
-			text += fmt.Sprintf(" %d/%d pods placed", waits.Placed, waits.Wanted)
-		}
-	case mpi.PhaseInitializing:
-		if waits != nil && waits.Wanted > 0 {
-			text += fmt.Sprintf(" %d/%d pods placed,", waits.Placed, waits.Wanted)
-		}
-		text += " " + status.Workers.Summary + " workers ready"
-	case mpi.PhaseRunning:
-		if training := progressOf(status.Training); training != "" {
-			text += ": " + training
-		}
-	}
-	if word := why(job); word != "-" && len(status.Findings) > 0 {
-		text += " (" + word + ")"
-	}
-	return strings.TrimSpace(text)
-}
-
-// stopwatch is a time as minutes and seconds, such as 0:42 or 1:02:03.
+// stopwatch returns a duration as minutes and seconds, such as 0:42 or 1:02:03.
 func stopwatch(d time.Duration) string {
 	s := int(max(0, d) / time.Second)
 	if s >= 3600 {

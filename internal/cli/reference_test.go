@@ -19,7 +19,7 @@ func TestReference(t *testing.T) {
 	streams, _, _, _ := genericiooptions.NewTestIOStreams()
 	root := newRoot(NewFactory(streams, time.Now), "kubectl odh mpijob")
 	var b strings.Builder
-	b.WriteString("# Commands\n\nWhat `--help` says of each command of `kubectl odh mpijob` ([cli.md](cli.md)). This file is generated: `go test ./internal/cli -run TestReference -update`.\n")
+	b.WriteString("# Commands\n\nThe help of each command of `kubectl odh mpijob` ([cli.md](cli.md)). This file is generated: `go test ./internal/cli -run TestReference -update`.\n")
 	for _, group := range commands() {
 		fmt.Fprintf(&b, "\n## %s\n", strings.TrimSuffix(group.title, ":"))
 		for _, construct := range group.commands {
@@ -64,7 +64,7 @@ func describeCommand(b *strings.Builder, c *cobra.Command) {
 	}
 	b.WriteString("```\n")
 	if flags := flagTable(c); flags != "" {
-		b.WriteString("\n| flag | what it does |\n|---|---|\n" + flags)
+		b.WriteString("\n| flag | description |\n|---|---|\n" + flags)
 	}
 	for _, below := range c.Commands() {
 		if below.IsAvailableCommand() {

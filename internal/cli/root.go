@@ -1,9 +1,9 @@
-// Package cli is the command line: kubectl odh mpijob, and oc odh mpijob. What it says of a job is what the job's
-// JobReport says; it finds no phase and no cause by itself.
+// Package cli is the command line: kubectl odh mpijob, and oc odh mpijob. It parses flags and prints; package jobs does the
+// work.
 //
-// A command is a file: a function that makes the cobra command, with its flags and help, and an options type with a
-// method run that does the work. It is one line in commands below. What all of them share stands in factory.go (clients
-// and streams), find.go (jobs by name), errors.go (exit codes) and story.go (what is said of a job).
+// Each command is a file with a function that makes the cobra command, and an options type with a method run. It is listed
+// in commands below. Commands share factory.go (clients and streams), find.go (jobs by name), errors.go (texts of errors and
+// exit codes), table.go and describe_printer.go (reports as text).
 package cli
 
 import (
@@ -21,28 +21,33 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 	kubectlterm "k8s.io/kubectl/pkg/util/term"
 	crlog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"opendatahub.io/mpijob/internal/phrase"
 )
 
-// group is a heading of the help and the commands below it, in their order.
+// group is a heading of the help and its commands, in order.
 type group struct {
 	title    string
 	commands []func(*Factory) *cobra.Command
 }
 
-// commands are all of them.
+// commands returns all commands by group.
 func commands() []group {
 	return []group{
 		{"Run jobs:", []func(*Factory) *cobra.Command{
 			newCreate,
 			newClone,
+			newUpdate,
 			newSuspend,
 			newResume,
+			newCancel,
 			newDelete,
 		}},
-		{"See jobs:", []func(*Factory) *cobra.Command{
+		{"View jobs:", []func(*Factory) *cobra.Command{
 			newList,
 			newDescribe,
 			newLogs,
+			newAttach,
 			newExplain,
 			newDoctor,
 			newEvents,
@@ -59,16 +64,17 @@ func commands() []group {
 			newRuntimes,
 			newMigrate,
 		}},
-		{"The program itself:", []func(*Factory) *cobra.Command{
+		{"Other commands:", []func(*Factory) *cobra.Command{
 			newCompletion,
+			newVersion,
 		}},
 	}
 }
 
-// Main runs the command line: argv is the program's name and its arguments. It returns the code to exit with. The context
-// ends when the user interrupts the program.
+// Main runs the command line of argv (program name and arguments) and returns the exit code. The context ends when the user
+// interrupts the program.
 func Main(ctx context.Context, argv []string, streams genericiooptions.IOStreams, now func() time.Time) int {
-	// What clients log of their work is said again, in words for people, by the errors that they return.
+	// Errors that clients log are also returned.
 	klog.SetLogger(logr.Discard())
 	crlog.SetLogger(logr.Discard())
 	f := NewFactory(streams, now)
@@ -77,8 +83,8 @@ func Main(ctx context.Context, argv []string, streams genericiooptions.IOStreams
 	return f.exit(ctx, root.ExecuteContext(ctx))
 }
 
-// displayName is how users call a binary: one that is named as a plug-in of oc is called by it. krew makes one word of a
-// plug-in's name.
+// displayName returns how users call a binary: through oc if it is named as a plug-in of oc, else through kubectl. krew
+// installs the plug-in under another name.
 func displayName(program string) string {
 	switch program = strings.TrimSuffix(filepath.Base(program), ".exe"); {
 	case strings.HasPrefix(program, "oc-"):
@@ -89,7 +95,7 @@ func displayName(program string) string {
 	return "kubectl odh mpijob"
 }
 
-// call runs another command, with the same cluster and streams.
+// call runs another command with the same cluster and streams.
 func (f *Factory) call(ctx context.Context, args ...string) error {
 	root := newRoot(f, f.name)
 	root.SetArgs(args)
@@ -101,13 +107,24 @@ func newRoot(f *Factory, name string) *cobra.Command {
 	root := &cobra.Command{
 		Use:         "mpijob",
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: name},
-		Short:       "Run MPI jobs, see how they are doing, and repair them",
-		Long: `Run MPI jobs, see how they are doing, and repair them.
+		Short:       "Run, observe and repair MPI jobs",
+		Long: `Run, observe and repair MPI jobs.
 
-The jobs are MPIJobs (kubeflow.org) and TrainJobs (trainer.kubeflow.org) alike. A NAME may be either's; where both kinds
-have a job of that name, write mpijob/NAME or trainjob/NAME.
+Jobs are MPIJobs (kubeflow.org) and TrainJobs (trainer.kubeflow.org). NAME refers to a job of either kind; if both have a
+job of that name, use mpijob/NAME or trainjob/NAME.
 
-Exit codes: 0 done, 1 error, 2 wrong usage, 3 the job failed, 4 timed out, 5 not found, 130 interrupted.`,
+Exit codes: 0 success, 1 error, 2 wrong usage, 3 the job failed, 4 timeout, 5 not found, 130 interrupted.`,
+		Example: templates.Examples(strings.ReplaceAll(`# Check that jobs can run in the namespace
+{{name}} doctor
+
+# Run a program in 2 workers, and show its output until it ends
+{{name}} create train --image quay.io/me/train --workers 2 --command "python train.py" --logs
+
+# Find out why it waits or has failed, and what to do
+{{name}} explain train
+
+# Run it again with a change
+{{name}} clone train --set workers=4 --logs`, "{{name}}", name)),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          f.unknownCommand,
@@ -132,12 +149,12 @@ Exit codes: 0 done, 1 error, 2 wrong usage, 3 the job failed, 4 timed out, 5 not
 	templates.ActsAsRootCommand(root, []string{"options", "help"}, groups...)
 	callByName(root, name)
 	prepare(root)
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usagef("%v; see %s --help", err, c.CommandPath()) })
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usagef("%v; run %s --help", err, c.CommandPath()) })
 	f.completeFlags(root)
 	return root
 }
 
-// callByName puts the whole name of the program where kubectl's templates, which know programs of one word, have a part.
+// callByName prints the full name of the program in help, where kubectl's templates only print its last word.
 func callByName(root *cobra.Command, name string) {
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {
@@ -150,11 +167,11 @@ func callByName(root *cobra.Command, name string) {
 	})
 }
 
-// newOptions lists the flags of every command; the help of each refers to it.
+// newOptions lists the flags of all commands; the help of each command refers to it.
 func newOptions() *cobra.Command {
 	c := &cobra.Command{
 		Use:                   "options",
-		Short:                 "List the flags that every command takes",
+		Short:                 "List the flags of all commands",
 		DisableFlagsInUseLine: true,
 		RunE:                  func(c *cobra.Command, _ []string) error { return c.Usage() },
 	}
@@ -162,28 +179,32 @@ func newOptions() *cobra.Command {
 	return c
 }
 
-// prepare gives all commands below one what is the same for each: texts in the form of kubectl's, and wrong numbers of
-// arguments as errors of usage.
+// prepare sets what all commands below one share: the format of help texts, {{name}} in examples, which is the command with
+// its parents, and usage errors for wrong numbers of arguments.
 func prepare(parent *cobra.Command) {
 	for _, c := range parent.Commands() {
 		prepare(c)
 		c.DisableFlagsInUseLine = true
 		c.Long = strings.TrimSpace(c.Long)
-		c.Example = templates.Examples(strings.ReplaceAll(c.Example, "{{name}}", c.Root().CommandPath()))
+		c.Example = templates.Examples(strings.ReplaceAll(c.Example, "{{name}}", c.CommandPath()))
 		check := c.Args
 		if check == nil {
 			check = cobra.NoArgs
 		}
 		c.Args = func(c *cobra.Command, args []string) error {
 			if err := check(c, args); err != nil {
-				return usagef("%v; usage: %s", err, c.UseLine())
+				text := err.Error()
+				if strings.Contains(text, "arg(s)") {
+					text = "got " + phrase.Count(len(args), "argument")
+				}
+				return usagef("%s; usage: %s", text, c.UseLine())
 			}
 			return nil
 		}
 	}
 }
 
-// unknownCommand takes no arguments of the root: what is none of its commands comes here.
+// unknownCommand returns an error for arguments of the root, which are not commands.
 func (f *Factory) unknownCommand(root *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -194,5 +215,5 @@ func (f *Factory) unknownCommand(root *cobra.Command, args []string) error {
 			names = append(names, c.Name())
 		}
 	}
-	return usagef("there is no command %q%s", args[0], cmp.Or(meant(args[0], names), "; see "+f.name+" --help"))
+	return usagef("unknown command %q%s", args[0], cmp.Or(didYouMean(args[0], names), "; run "+f.name+" --help"))
 }

@@ -38,8 +38,8 @@ import (
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/cli"
-	"opendatahub.io/mpijob/internal/gang"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
+	"opendatahub.io/mpijob/internal/kueue"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
@@ -242,10 +242,10 @@ func makeWorkload(ts *testscript.TestScript, neg bool, args []string) {
 	var job kubeflow.MPIJob
 	ts.Check(api.Get(ctx, key, &job))
 	workload := &unstructured.Unstructured{}
-	workload.SetGroupVersionKind(gang.WorkloadKind)
+	workload.SetGroupVersionKind(kueue.WorkloadKind)
 	workload.SetNamespace(key.Namespace)
 	workload.SetName(key.Name)
-	workload.SetLabels(map[string]string{gang.LabelJobUID: string(job.UID)})
+	workload.SetLabels(map[string]string{kueue.LabelJobUID: string(job.UID)})
 	workload.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(&job, kubeflow.SchemeGroupVersionKind)})
 	ts.Check(unstructured.SetNestedField(workload.Object, job.Labels[mpi.LabelQueue], "spec", "queueName"))
 	ts.Check(api.Create(ctx, workload))
@@ -264,8 +264,10 @@ func setStatus(ts *testscript.TestScript, neg bool, args []string) {
 		object.SetGroupVersionKind(trainjob.GroupVersion.WithKind(trainjob.Kind))
 	case "pod":
 		object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
+	case "quota":
+		object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ResourceQuota"))
 	case "workload":
-		object.SetGroupVersionKind(gang.WorkloadKind)
+		object.SetGroupVersionKind(kueue.WorkloadKind)
 	default:
 		ts.Fatalf("no such kind: %s", args[0])
 	}

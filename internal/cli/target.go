@@ -9,14 +9,16 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"opendatahub.io/mpijob/internal/follow"
+	"opendatahub.io/mpijob/internal/jobs"
+	"opendatahub.io/mpijob/internal/logstream"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// target is the flags that pick one of a job's pods: the launcher, unless they say otherwise.
+// target has the flags that select one of a job's pods, by default the launcher.
 type target struct {
 	worker, rank int
 	c            *cobra.Command
@@ -24,36 +26,36 @@ type target struct {
 
 func addTarget(c *cobra.Command) *target {
 	t := &target{c: c}
-	c.Flags().IntVarP(&t.worker, "worker", "w", 0, "The worker of this number, rather than the launcher")
-	c.Flags().IntVarP(&t.rank, "rank", "r", 0, "The pod that this rank runs on, rather than the launcher")
+	c.Flags().IntVarP(&t.worker, "worker", "w", 0, "Index of a worker (default: the launcher)")
+	c.Flags().IntVarP(&t.rank, "rank", "r", 0, "Rank whose pod is used (default: the launcher)")
 	return t
 }
 
-// place is the pod that is meant.
-func (t *target) place(job Job) (follow.Place, error) {
+// place returns the place of the selected pod.
+func (t *target) place(job jobs.Job) (logstream.Place, error) {
 	worker, rank := t.c.Flags().Changed("worker"), t.c.Flags().Changed("rank")
 	switch {
 	case worker && rank:
-		return follow.Place{}, usagef("--worker and --rank both name a pod: choose one")
+		return logstream.Place{}, usagef("--worker and --rank cannot be combined")
 	case worker && t.worker < 0:
-		return follow.Place{}, usagef("--worker %d: must be 0 or more", t.worker)
+		return logstream.Place{}, usagef("--worker: %d is not allowed; use 0 or more", t.worker)
 	case worker:
-		return follow.Place{Role: mpi.RoleWorker, Index: t.worker}, nil
+		return logstream.Place{Role: mpi.RoleWorker, Index: t.worker}, nil
 	case !rank:
-		return follow.Place{Role: mpi.RoleLauncher}, nil
+		return logstream.Place{Role: mpi.RoleLauncher}, nil
 	}
-	hosts := hostsOf(job)
+	hosts := job.Hosts()
 	at, known := hosts.Place(t.rank)
 	switch {
 	case !known:
-		return at, exitf(ExitError, "it is not known on which pod of %s rank %d is: name a worker with --worker", job, t.rank)
+		return at, exitf(ExitError, "the pod of rank %d of %s is unknown; use --worker instead", t.rank, job)
 	case t.rank < 0 || t.rank >= hosts.Ranks:
-		return at, usagef("--rank %d: %s has the ranks 0 to %d", t.rank, job, hosts.Ranks-1)
+		return at, usagef("--rank: %d is not allowed; %s has ranks 0 to %d", t.rank, job, hosts.Ranks-1)
 	}
 	return at, nil
 }
 
-// reach finds the pod that is meant of a job by the job's name, and begins a request to a subresource of it.
+// reach returns the selected pod of a job and a request to a subresource of the pod.
 func (t *target) reach(ctx context.Context, f *Factory, name, subresource string) (*corev1.Pod, *rest.Config, *rest.Request, error) {
 	job, err := f.Find(ctx, name)
 	if err != nil {
@@ -78,28 +80,27 @@ func (t *target) reach(ctx context.Context, f *Factory, name, subresource string
 	return pod, config, clients.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource(subresource), nil
 }
 
-// pod finds a running pod at a place of a job, the latest of several.
-func (f *Factory) pod(ctx context.Context, clients kubernetes.Interface, job Job, at follow.Place) (*corev1.Pod, error) {
+// pod returns the running pod at a place of a job, the latest of several.
+func (f *Factory) pod(ctx context.Context, clients kubernetes.Interface, job jobs.Job, at logstream.Place) (*corev1.Pod, error) {
 	if job.Object == nil {
-		return nil, exitf(ExitNotFound, "%s is deleted, and its pods with it", job)
+		return nil, exitf(ExitNotFound, "%s and its pods are deleted", job)
 	}
-	list, err := clients.CoreV1().Pods(job.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selectorOf(job)})
+	list, err := clients.CoreV1().Pods(job.Namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.Set(job.PodLabels()).String()})
 	if err != nil {
 		return nil, fmt.Errorf("list the pods of %s: %w", job, err)
 	}
-	of := placeOf(job)
 	pods := slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool {
-		place, ours := of(&pod)
+		place, ours := job.Place(&pod)
 		return !ours || place != at
 	})
 	if len(pods) == 0 {
-		return nil, exitf(ExitNotFound, "%s has no %s: %s describe %s -n %s shows its pods", job, at, f.name, job.Name, job.Namespace)
+		return nil, exitf(ExitNotFound, "%s has no %s; run %s describe %s -n %s to see its pods", job, at, f.name, job.Name, job.Namespace)
 	}
 	pod := slices.MaxFunc(pods, func(a, b corev1.Pod) int {
 		return cmp.Or(isRunning(a)-isRunning(b), a.CreationTimestamp.Compare(b.CreationTimestamp.Time))
 	})
 	if isRunning(pod) == 0 {
-		return nil, exitf(ExitError, "the %s of %s (pod %s) does not run: it is %s; %s explain %s -n %s may say why", at, job, pod.Name, follow.Reason(&pod), f.name, job.Name, job.Namespace)
+		return nil, exitf(ExitError, "the %s of %s (pod %s) is not running: %s; run %s explain %s -n %s", at, job, pod.Name, logstream.Reason(&pod), f.name, job.Name, job.Namespace)
 	}
 	return &pod, nil
 }

@@ -1,5 +1,5 @@
-// Package logs makes of what containers write what may be kept and shown: lines that are whole, clean, short and free
-// of secrets, and the figures of a training's progress among them.
+// Package logs turns the output of containers into lines that may be stored and shown: complete, printable, short and free
+// of secrets. It also reads the progress of trainings from them.
 //
-// What is here is pure: bytes in, values out. Whoever reads the stream does that elsewhere.
+// The package is pure: bytes in, values out. Reading streams is the task of package logstream.
 package logs

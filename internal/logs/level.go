@@ -28,11 +28,11 @@ func ParseLevel(name string) (Level, error) {
 	if level, known := declaredLevels[strings.ToLower(name)]; known {
 		return level, nil
 	}
-	return LevelNone, fmt.Errorf("level %q is not known: choose debug, info, warning or error", name)
+	return LevelNone, fmt.Errorf("%q is not allowed; use debug, info, warning or error", name)
 }
 
-// LevelOf reads what a line says of itself: a level that a logger has put there, in any of the usual forms, or else words
-// by which programs and MPI tell that something went wrong.
+// LevelOf returns the level of a line: the one that a logger wrote, in any of the usual forms, or else that of words with
+// which programs and MPI report errors.
 func LevelOf(line string) Level {
 	if len(line) > 5 && strings.IndexByte("IWEF", line[0]) >= 0 && klogHead.MatchString(line) {
 		return map[byte]Level{'I': LevelInfo, 'W': LevelWarning, 'E': LevelError, 'F': LevelError}[line[0]]
@@ -60,7 +60,7 @@ var (
 		"TRACE": LevelDebug, "DEBUG": LevelDebug, "INFO": LevelInfo, "NOTICE": LevelInfo, "WARN": LevelWarning, "WARNING": LevelWarning,
 		"ERROR": LevelError, "FATAL": LevelError, "CRITICAL": LevelError, "SEVERE": LevelError,
 	}
-	// signs are words that stand in a line of that level without being its tag.
+	// signs are words that mark a line of a level without being its tag.
 	signs = map[string]Level{
 		"Warning": LevelWarning, "warning": LevelWarning, "Error": LevelError, "Exception": LevelError, "Traceback": LevelError, "fatal": LevelError, "Fatal": LevelError, "panic": LevelError,
 		"TERMINATION": LevelError, "ABORT": LevelError, "MPI_ABORT": LevelError, "SIGSEGV": LevelError, "SIGABRT": LevelError, "SIGKILL": LevelError, "SIGBUS": LevelError, "SIGILL": LevelError, "Segmentation": LevelError,

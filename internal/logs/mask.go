@@ -64,9 +64,10 @@ func (m Masker) Line(line string) string {
 
 // settings masks all but private keys.
 func (m Masker) settings(line string) string {
-	lowered := strings.ToLower(line)
-	for _, r := range rules {
-		if r.hint(lowered) {
+	var lowered lowered
+	lowered.set(line)
+	for i := range rules {
+		if r := &rules[i]; r.hint.matches(&lowered) {
 			line = r.hide(line)
 		}
 	}
@@ -78,18 +79,17 @@ func (m Masker) settings(line string) string {
 
 // rule hides some groups of what a pattern matches.
 type rule struct {
-	// hint tells of a line in lower case whether it may match. That is quicker than the pattern.
-	hint    func(lowered string) bool
+	hint    hint
 	pattern *regexp.Regexp
 	hidden  []int
-	// spares tells of a match, its groups by number, that it is no secret; nil: all are. Of a group "name" at the
-	// beginning it gets what stands before in the same word, too: patterns that begin with any word are slow.
+	// spares reports whether a match, its groups by number, is not a secret; nil if all matches are. A group "name" at the
+	// beginning also contains the text before it in the same word: patterns that begin with any word are slow.
 	spares func(found []string) bool
 }
 
 // secretOf makes a rule that hides a pattern's groups whose names begin with "secret", or all that it matches where
 // there are none.
-func secretOf(hint func(string) bool, pattern string, spares func(found []string) bool) rule {
+func secretOf(hint hint, pattern string, spares func(found []string) bool) rule {
 	r := rule{hint: hint, pattern: regexp.MustCompile(pattern), spares: spares}
 	for i, name := range r.pattern.SubexpNames() {
 		if strings.HasPrefix(name, "secret") {
@@ -141,52 +141,15 @@ func isNameByte(c byte) bool {
 	return c == '_' || c == '.' || c == '-' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
 }
 
-// has is the hint that one of some words is in a line.
-func has(words ...string) func(string) bool {
-	return func(lowered string) bool {
-		return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(lowered, word) })
-	}
-}
-
-// hasSetting is the hint that a word with which a secret's name may end is set to something. Some of these words mean
-// nothing by themselves.
-func hasSetting(lowered string) bool {
-	for i, word := range secretWords {
-		for at := 0; ; at += len(word) {
-			next := strings.Index(lowered[at:], word)
-			if next < 0 {
-				break
-			}
-			at += next
-			set := strings.TrimLeft(lowered[at+len(word):], "\\\"' \t")
-			isSet := set != "" && (set[0] == ':' || set[0] == '=')
-			if isSet && (i >= endings || at > 0 && isNameByte(lowered[at-1])) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// hasFlag is the hint that there is a flag, and a word with which a secret's name may end.
-func hasFlag(lowered string) bool {
-	return (strings.HasPrefix(lowered, "-") || has(" -", "\"-", "'-", "[-", ",-")(lowered)) && has(secretWords...)(lowered)
-}
-
 const (
-	// secretName is what the names of settings end with that hold secrets. Words that go on after it, such as
-	// tokenizer, max_tokens or password_file, are others.
+	// secretName matches the end of the names of settings that contain secrets. Words that continue after it, such as
+	// tokenizer, max_tokens or password_file, do not match.
 	secretName = `(?:pass(?:word|wd|phrase|code)|pwd|(?:ssh|db|[_-])pass|secret|token|credentials?|auth(?:orization)?|sas|connection[_-]?string|` +
 		`(?:api|access|secret|private|account|storage|shared|encryption|signing|master|license|ssh|subscription|service|session|hmac|client|webhook|deploy|signature)[_.-]?(?:access[_.-]?)?key(?:[_.-]?id)?|secret[_-]?id)`
 	// secretValue is what is set: in quotes that belong to a text in quotes, in quotes, or up to a blank. What would
 	// end it elsewhere, such as a comma, may be part of a password. A quote that is not closed was cut.
 	secretValue = `(?:\\["'](?P<secret1>[^"'\\]*)|[bfru]?"(?P<secret2>(?:[^"\\]|\\.)*)|[bfru]?'(?P<secret3>(?:[^'\\]|\\.)*)|(?P<secret4>[^\s"'\\]\S*))`
 )
-
-// secretWords are what a secret's name ends with; the first ones, so many as endings, only after something else.
-var secretWords = []string{"key", "id", "word", "wd", "pass", "phrase", "passcode", "string", "secret", "token", "auth", "authorization", "credential", "credentials", "sas"}
-
-const endings = 8
 
 var rules = []rule{
 	secretOf(has("eyj"), `\beyJ[\w-]{6,}\.[\w-]{4,}(?:\.[\w-]*)*`, nil),
@@ -201,12 +164,12 @@ var rules = []rule{
 	secretOf(has("://"), `(?i)\b[a-z][a-z0-9+.-]*://(?P<secret>[^/\s"'<>@]*:[^/\s"'<>]*)(?:@|…$)`, nil),
 	secretOf(has("://"), `(?i)\b(?:https?|git)://(?P<secret>[\w.~-]{20,})@`, nil),
 	// What the URL of a service is signed with.
-	secretOf(has("="), `(?i)[?&;](?:sig|signature|sas|x-(?:amz|goog)-(?:signature|credential|security-token))=(?P<secret>[^&\s"'#]+)`, nil),
-	secretOf(has("="), `(?i)[?&](?:key|code)=(?P<secret>[^&\s"'#]{16,})`, nil),
+	secretOf(has("sig=", "signature=", "sas=", "credential=", "security-token="), `(?i)[?&;](?:sig|signature|sas|x-(?:amz|goog)-(?:signature|credential|security-token))=(?P<secret>[^&\s"'#]+)`, nil),
+	secretOf(has("?key=", "&key=", "?code=", "&code="), `(?i)[?&](?:key|code)=(?P<secret>[^&\s"'#]{16,})`, nil),
 	secretOf(has("hooks."), `(?i)\bhooks\.[\w.-]+/(?:services|workflows|triggers)/(?P<secret>[^\s"']+)`, nil),
 	// Keys that their form gives away: of clouds, code hosts, model hubs and services. What was cut is shorter.
 	secretOf(has("akia", "asia"), `\b(?:AKIA|ASIA)[A-Z0-9]{8,}`, nil),
-	secretOf(has("gh", "gl", "hf_", "sk", "rk_", "npm_", "pypi", "nvapi", "dckr", "dop_", "r8_", "api_org_"), `\b(?:gh[pousr]_|github_pat_|glpat-|hf_|api_org_|npm_|pypi-|nvapi-|dckr_[a-z]+_|dop_v1_|r8_|[sr]k_(?:live|test)_)(?:[\w-]{16,}|[\w-]*…$)`, nil),
+	secretOf(has("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "hf_", "sk_", "rk_", "npm_", "pypi-", "nvapi-", "dckr_", "dop_v1_", "r8_", "api_org_"), `\b(?:gh[pousr]_|github_pat_|glpat-|hf_|api_org_|npm_|pypi-|nvapi-|dckr_[a-z]+_|dop_v1_|r8_|[sr]k_(?:live|test)_)(?:[\w-]{16,}|[\w-]*…$)`, nil),
 	secretOf(has("sk-"), `\bsk-[\w-]{20,}`, nil),
 	secretOf(has("aiza", "ya29.", "gocspx", "hvs.", "sg."), `\b(?:AIza[\w-]{20,}|ya29\.[\w.-]{20,}|GOCSPX-[\w-]{16,}|hv[sb]\.[\w-]{16,}|SG\.[\w-]{16,}\.[\w-]{16,})`, nil),
 	secretOf(has("xox", "xapp"), `\b(?:xox[abeoprs]|xapp)-[\w-]{10,}`, nil),
@@ -215,14 +178,16 @@ var rules = []rule{
 	secretOf(has("sha256~"), `\bsha256~[\w-]{20,}`, nil),
 	secretOf(has("wandb"), `(?i)\bwandb[\w .:=/-]{0,40}?\b(?P<secret>[0-9a-f]{40})\b`, nil),
 	// Settings: name=value, name: value, "name": "value"; --name value, "--name", "value"; ENV NAME value; name is value.
-	secretOf(hasSetting, `(?i)(?P<name>`+secretName+`)(?P<set>\\?["']?\s*(?:=>|:=|==?|:)\s*)`+secretValue, isNoSecret),
-	secretOf(hasFlag, `(?i)(?:^|[\s"'\[,])--?[\w.-]*?(?P<name>`+secretName+`)(?P<set>\\?["']?(?:\s*,\s*|\s+))`+secretValue, isNoArgument),
+	secretOf(hasSetting(), `(?i)(?P<name>`+secretName+`)(?P<set>\\?["']?\s*(?:=>|:=|==?|:)\s*)`+secretValue, isNoSecret),
+	secretOf(hasFlag(), `(?i)(?:^|[\s"'\[,])--?[\w.-]*?(?P<name>`+secretName+`)(?P<set>\\?["']?(?:\s*,\s*|\s+))`+secretValue, isNoArgument),
 	secretOf(has("env "), `(?i)(?:^|\s)ENV\s+[\w.-]*?(?P<name>`+secretName+`)(?P<set>\s+)`+secretValue, isNoSecret),
 	secretOf(has("d is", "d was", "phrase is", "phrase was", "secret is", "secret was", "token is", "token was", "key is", "key was"), `(?i)(?:password|passphrase|secret|token|key) (?:is|was):? ["'`+"`"+`]?(?P<secret>[^\s"'`+"`"+`]{4,})`, func(found []string) bool { return isProse(found[1]) || isNumber.MatchString(found[1]) }),
 	secretOf(has("passw"), `(?i)(?:^|\s)passw(?:ord|d)\s+(?P<secret>\S*\d\S*)`, nil),
 	// Programs with flags of their own.
 	secretOf(has("login"), `(?i)\blogin\s+\S+\s+password\s+(?P<secret>\S+)`, nil),
 	secretOf(has("login"), `\blogin\b.*?\s-p[\s=]*(?P<secret>\S+)`, nil),
+	secretOf(has("configure"), `\baws\b.*?\bconfigure\s+set\s+\S*(?:secret|token|key|password)\S*\s+["']?(?P<secret>[^\s"']+)`, nil),
+	secretOf(has("</"), `(?i)<(?:[\w.-]+:)?[\w.-]*(?:password|passwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credential)[\w.-]*(?:\s[^<>]*)?>(?P<secret>[^<>]+)</`, nil),
 	secretOf(has("sshpass"), `\bsshpass\s+-p\s*(?P<secret>\S+)`, nil),
 	secretOf(has("mysql", "mariadb"), `\b(?:mysql|mariadb)\w*\s.*?-p(?P<secret>[^\s-]\S*)`, nil),
 	secretOf(has("-u", "--user"), `(?:^|\s)(?:-u|--user)(?:\s+|=)["']?[^:\s"']+:(?P<secret>[^\s"']+)`, func(found []string) bool { return isNumber.MatchString(found[1]) }),
@@ -250,8 +215,8 @@ var nothing = []string{
 	"redacted", "[redacted]", "<redacted>", "hidden",
 }
 
-// isNoSecret tells of a setting, found as name, what is between, and the value in one of the groups after, that it
-// holds no secret.
+// isNoSecret reports whether a setting contains no secret. It is found as its name, the text between, and the value in one
+// of the groups after it.
 func isNoSecret(found []string) bool {
 	return spared(found[1], found[2], strings.Join(found[3:], ""))
 }
@@ -289,5 +254,5 @@ func spared(name, set, value string) bool {
 	return spoken && !strings.Contains(lowered, "pass") && len(bare) < short && wordsOnly.MatchString(bare)
 }
 
-// isProse tells whether something is made of words, as people write them.
+// isProse reports whether something is made of words, as people write them.
 func isProse(text string) bool { return len(text) < 40 && wordsOnly.MatchString(text) }

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// Rank reads the tag that MPI's launchers and training libraries put before a rank's line where they are asked to, and
+// Rank reads the tag that MPI's launchers and training libraries can put before a rank's line, and
 // returns the line without it:
 //
 //	[1,5]<stdout>: text        mpirun --tag-output (Open MPI 4), horovodrun
-//	[prterun-x@1,5]<stdout>: … mpirun --output tag (Open MPI 5)
+//	[1,5]<stdout>: text        mpirun --tag-output or --output tag (Open MPI 5); some versions write [prterun-x@1,5]
 //	[5] text                   mpirun -prepend-rank (Intel MPI, MPICH)
 //	[rank5]: text              PyTorch
 //
-// A program may mean something else by the third; whoever knows how many ranks there are should check.
+// A program may use the third form for something else; compare the rank with the number of ranks.
 func Rank(line string) (rank int, text string, tagged bool) {
 	const longest = 96
 	if !strings.HasPrefix(line, "[") {
@@ -41,8 +41,12 @@ func Rank(line string) (rank int, text string, tagged bool) {
 	}
 	switch {
 	case stream != "" && !strings.Contains(line[:end], "@"):
-		// No blank is the tag's.
-		return rank, strings.TrimPrefix(rest, ":"), true
+		// Open MPI 5 adds a blank, version 4 does not. Programs indent by an even number of blanks.
+		rest = strings.TrimPrefix(rest, ":")
+		if blanks := len(rest) - len(strings.TrimLeft(rest, " ")); blanks%2 == 1 {
+			rest = rest[1:]
+		}
+		return rank, rest, true
 	case stream != "", byName:
 		rest = strings.TrimPrefix(rest, ":")
 	case rest != "" && rest[0] != ' ':

@@ -4,14 +4,16 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"opendatahub.io/mpijob/internal/phrase"
 )
 
 // MaxLine is how many bytes of a line are kept.
 const MaxLine = 1000
 
-// Tail returns the last lines of a log, cleaned: at most so many, each at most MaxLine bytes of valid text on one line.
-// The log may be anything: binary, a terminal's colours and progress bars, lines without an end. What it costs is
-// proportional to the log's length; read no more than is needed.
+// Tail returns a number of lines from the end of a log, or fewer. Each is printable text of at most MaxLine bytes. The log
+// may contain anything: binary data, a terminal's colours and progress bars, lines without an end. The cost is proportional
+// to the log's length; read no more than is needed.
 func Tail(log []byte, most int) []string {
 	text := strings.TrimRight(string(log), "\r\n")
 	if text == "" || most <= 0 {
@@ -67,10 +69,10 @@ func CleanWithin(line string, most int) string {
 		}
 		i += size
 	}
-	return cut(strings.TrimRight(clean.String(), " "), most)
+	return phrase.Cut(strings.TrimRight(clean.String(), " "), most)
 }
 
-// isPlain tells whether a text is of printable ASCII alone, as most lines are.
+// isPlain reports whether a text is of printable ASCII alone, as most lines are.
 func isPlain(text string) bool {
 	for i := range len(text) {
 		if text[i] < ' ' || text[i] > '~' {
@@ -118,16 +120,4 @@ func untilTerminated(text string) int {
 		}
 	}
 	return len(text)
-}
-
-// cut keeps a text to so many bytes, between characters.
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	end := most - len("…")
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + "…"
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/logs"
-	"opendatahub.io/mpijob/internal/mpi"
 )
 
 func TestTail(t *testing.T) {
@@ -63,33 +63,36 @@ func FuzzTail(f *testing.F) {
 func TestTraining(t *testing.T) {
 	tests := map[string]struct {
 		line string
-		want mpi.Training
+		want v1alpha1.Training
 	}{
-		"json":             {`{"epoch": 3, "step": 1200, "loss": 0.1230, "accuracy": 0.97, "progress": "30%"}`, mpi.Training{Epoch: "3", Step: "1200", Loss: "0.1230", Accuracy: "0.97", Progress: "30%"}},
-		"json after words": {`INFO 2026-11-21 train: {"epoch": 3, "train_loss": 1e-3}`, mpi.Training{Epoch: "3", Loss: "1e-3"}},
-		"pairs":            {"epoch=3 step=1200 loss=0.123 acc=0.9", mpi.Training{Epoch: "3", Step: "1200", Loss: "0.123", Accuracy: "0.9"}},
-		"with commas":      {"Epoch: 3/10, Loss: 0.5, Accuracy: 97.5%", mpi.Training{Epoch: "3/10", Loss: "0.5", Accuracy: "97.5%"}},
-		"nan":              {"epoch=3 loss=nan", mpi.Training{Epoch: "3", Loss: "nan"}},
-		"rank 0":           {"[1,0]<stdout>: epoch=3 loss=0.5", mpi.Training{Epoch: "3", Loss: "0.5"}},
-		"another rank":     {"[1,3]<stdout>: epoch=3 loss=0.5", mpi.Training{}},
-		"step alone":       {"step=3 of the installation", mpi.Training{}},
-		"hugging face":     {`{'loss': 0.3912, 'grad_norm': 2.1, 'learning_rate': 4e-05, 'epoch': 1.25}`, mpi.Training{Epoch: "1.25", Loss: "0.3912"}},
-		"keras's epoch":    {"Epoch 3/10", mpi.Training{Epoch: "3/10"}},
-		"keras's step":     {"118/469 [=====>......] - ETA: 1s - loss: 0.2561 - accuracy: 0.9251", mpi.Training{Loss: "0.2561", Accuracy: "0.9251"}},
-		"pytorch's":        {"Epoch: [3][ 10/500]\tTime 0.12 (0.15)\tLoss 2.5e-01 (3.1e-01)\tAcc@1 75.00 (70.1)", mpi.Training{Epoch: "3", Loss: "2.5e-01"}},
-		"horovod's":        {"Train Epoch: 3 [640/60000 (1%)]\tLoss: 0.512300", mpi.Training{Epoch: "3", Loss: "0.512300"}},
-		"lightning's":      {"Epoch 2:  45%|####5     | 45/100 [00:03<00:04, 12.50it/s, loss=0.251, v_num=0]", mpi.Training{Epoch: "2", Loss: "0.251"}},
-		"loss of packets":  {"4 packets, loss 3 of them", mpi.Training{}},
-		"other words":      {"lossless=3 epochs=10", mpi.Training{}},
-		"no training":      {"ssh: connect to host a port 22: Connection refused", mpi.Training{}},
-		"half json":        {`{"epoch": 3, "loss": `, mpi.Training{}},
-		"long value":       {"epoch=" + strings.Repeat("1", 100), mpi.Training{}},
+		"json":             {`{"epoch": 3, "step": 1200, "loss": 0.1230, "accuracy": 0.97, "progress": "30%"}`, v1alpha1.Training{Epoch: "3", Step: "1200", Loss: "0.1230", Accuracy: "0.97", Progress: "30%"}},
+		"json after words": {`INFO 2026-11-21 train: {"epoch": 3, "train_loss": 1e-3}`, v1alpha1.Training{Epoch: "3", Loss: "1e-3"}},
+		"pairs":            {"epoch=3 step=1200 loss=0.123 acc=0.9", v1alpha1.Training{Epoch: "3", Step: "1200", Loss: "0.123", Accuracy: "0.9"}},
+		"with commas":      {"Epoch: 3/10, Loss: 0.5, Accuracy: 97.5%", v1alpha1.Training{Epoch: "3/10", Loss: "0.5", Accuracy: "97.5%"}},
+		"nan":              {"epoch=3 loss=nan", v1alpha1.Training{Epoch: "3", Loss: "nan"}},
+		"rank 0":           {"[1,0]<stdout>: epoch=3 loss=0.5", v1alpha1.Training{Epoch: "3", Loss: "0.5"}},
+		"another rank":     {"[1,3]<stdout>: epoch=3 loss=0.5", v1alpha1.Training{}},
+		"step alone":       {"step=3 of the installation", v1alpha1.Training{}},
+		"hugging face":     {`{'loss': 0.3912, 'grad_norm': 2.1, 'learning_rate': 4e-05, 'epoch': 1.25}`, v1alpha1.Training{Epoch: "1.25", Loss: "0.3912"}},
+		"keras's epoch":    {"Epoch 3/10", v1alpha1.Training{Epoch: "3/10"}},
+		"keras's step":     {"118/469 [=====>......] - ETA: 1s - loss: 0.2561 - accuracy: 0.9251", v1alpha1.Training{Loss: "0.2561", Accuracy: "0.9251"}},
+		"pytorch's":        {"Epoch: [3][ 10/500]\tTime 0.12 (0.15)\tLoss 2.5e-01 (3.1e-01)\tAcc@1 75.00 (70.1)", v1alpha1.Training{Epoch: "3", Loss: "2.5e-01"}},
+		"horovod's":        {"Train Epoch: 3 [640/60000 (1%)]\tLoss: 0.512300", v1alpha1.Training{Epoch: "3", Loss: "0.512300"}},
+		"lightning's":      {"Epoch 2:  45%|####5     | 45/100 [00:03<00:04, 12.50it/s, loss=0.251, v_num=0]", v1alpha1.Training{Epoch: "2", Loss: "0.251"}},
+		"words only":       {"epoch 1 loss 2.31", v1alpha1.Training{Epoch: "1", Loss: "2.31"}},
+		"three words":      {"[1,0]<stdout>:Epoch 4/9 loss 1e3 Loss 0.25 acc 0.91", v1alpha1.Training{Epoch: "4/9", Loss: "0.25", Accuracy: "0.91"}},
+		"words and pairs":  {"epoch 2 step=40 loss 0.5 accuracy=0.9", v1alpha1.Training{Epoch: "2", Step: "40", Loss: "0.5", Accuracy: "0.9"}},
+		"loss of packets":  {"4 packets, loss 3 of them", v1alpha1.Training{}},
+		"other words":      {"lossless=3 epochs=10", v1alpha1.Training{}},
+		"no training":      {"ssh: connect to host a port 22: Connection refused", v1alpha1.Training{}},
+		"half json":        {`{"epoch": 3, "loss": `, v1alpha1.Training{}},
+		"long value":       {"epoch=" + strings.Repeat("1", 100), v1alpha1.Training{}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, found := logs.Training(test.line)
+			got, found := logs.ParseTraining(test.line)
 			if !found {
-				got = mpi.Training{}
+				got = v1alpha1.Training{}
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
@@ -104,7 +107,7 @@ func TestLastTrainingKeepsTheLastOfEach(t *testing.T) {
 		lines = append(lines, fmt.Sprintf("epoch=%d loss=0.%d", i, 9-i), "something else")
 	}
 	got, found := logs.LastTraining(append(lines, "eval accuracy=0.8"))
-	if want := (mpi.Training{Epoch: "4", Loss: "0.5", Accuracy: "0.8"}); !found || got != want {
+	if want := (v1alpha1.Training{Epoch: "4", Loss: "0.5", Accuracy: "0.8"}); !found || got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

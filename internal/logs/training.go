@@ -6,20 +6,20 @@ import (
 	"regexp"
 	"strings"
 
-	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/api/v1alpha1"
 )
 
 // The names that programs use for them.
-var progressNames = map[string]func(*mpi.Training) *string{
-	"epoch":       func(p *mpi.Training) *string { return &p.Epoch },
-	"step":        func(p *mpi.Training) *string { return &p.Step },
-	"global_step": func(p *mpi.Training) *string { return &p.Step },
-	"iteration":   func(p *mpi.Training) *string { return &p.Step },
-	"loss":        func(p *mpi.Training) *string { return &p.Loss },
-	"train_loss":  func(p *mpi.Training) *string { return &p.Loss },
-	"accuracy":    func(p *mpi.Training) *string { return &p.Accuracy },
-	"acc":         func(p *mpi.Training) *string { return &p.Accuracy },
-	"progress":    func(p *mpi.Training) *string { return &p.Progress },
+var progressNames = map[string]func(*v1alpha1.Training) *string{
+	"epoch":       func(p *v1alpha1.Training) *string { return &p.Epoch },
+	"step":        func(p *v1alpha1.Training) *string { return &p.Step },
+	"global_step": func(p *v1alpha1.Training) *string { return &p.Step },
+	"iteration":   func(p *v1alpha1.Training) *string { return &p.Step },
+	"loss":        func(p *v1alpha1.Training) *string { return &p.Loss },
+	"train_loss":  func(p *v1alpha1.Training) *string { return &p.Loss },
+	"accuracy":    func(p *v1alpha1.Training) *string { return &p.Accuracy },
+	"acc":         func(p *v1alpha1.Training) *string { return &p.Accuracy },
+	"progress":    func(p *v1alpha1.Training) *string { return &p.Progress },
 }
 
 var (
@@ -27,21 +27,21 @@ var (
 	rankTag = regexp.MustCompile(`^\[(?:[^\],]*,)?(?:MPI_COMM_WORLD,)?(\d+)\](?:<\w+>)?:? ?`)
 	// A quote before and after the name is Python's way to print a dictionary, as Hugging Face's trainer does.
 	pair = regexp.MustCompile(`(?:^|[\s,;|(\[{])'?([A-Za-z_]+)'?\s?[=:]\s?([-+]?(?:\d[\d,._]*(?:[eE][-+]?\d+)?(?:/\d+)?%?|nan|NaN|inf|Infinity))(?:$|[\s,;|)\]}])`)
-	// In words, as Keras and PyTorch's examples have it: Epoch 3/10, Epoch: [3][10/500], Loss 0.25 (0.31).
+	// As text, as in the examples of Keras and PyTorch: Epoch 3/10, Epoch: [3][10/500], Loss 0.25 (0.31).
 	inWords = regexp.MustCompile(`(?:^|[\s,;|(\[{])(?:([Ee]poch):?\s+\[?(\d+(?:/\d+)?)|([Ll]oss|[Aa]ccuracy|[Aa]cc)\s+(\d+\.\d+(?:[eE][-+]?\d+)?))(?:$|[\s,;|:)\]}])`)
 )
 
-// Training reads the progress that a line tells of, if it tells of any: a JSON object, key=value pairs, or the words
-// of common libraries, with epoch, step, loss, accuracy or progress. Of lines that mpirun has tagged with a rank only those of rank 0 count.
-func Training(line string) (mpi.Training, bool) {
+// ParseTraining reads the progress in a line, if there is any: a JSON object, key=value pairs, or the words of common
+// libraries, with epoch, step, loss, accuracy or progress. Lines that mpirun tagged with a rank count only for rank 0.
+func ParseTraining(line string) (v1alpha1.Training, bool) {
 	line = strings.TrimSpace(line)
 	if tag := rankTag.FindStringSubmatch(line); tag != nil {
 		if tag[1] != "0" {
-			return mpi.Training{}, false
+			return v1alpha1.Training{}, false
 		}
 		line = line[len(tag[0]):]
 	}
-	var p mpi.Training
+	var p v1alpha1.Training
 	if at := strings.IndexByte(line, '{'); at >= 0 && strings.HasSuffix(line, "}") && readJSON(&p, line[at:]) {
 		return p, says(p)
 	}
@@ -50,25 +50,24 @@ func Training(line string) (mpi.Training, bool) {
 	return p, says(p)
 }
 
-// LastTraining is the progress that lines tell of, each value the last one said, and whether any does. When that was
-// the lines do not tell.
-func LastTraining(lines []string) (mpi.Training, bool) {
-	var last mpi.Training
+// LastTraining returns the last value of each figure in the lines, and whether there is any. Its time is not set.
+func LastTraining(lines []string) (v1alpha1.Training, bool) {
+	var last v1alpha1.Training
 	for _, line := range lines {
-		if p, found := Training(line); found {
+		if p, found := ParseTraining(line); found {
 			add(&last, p)
 		}
 	}
-	return last, last != mpi.Training{}
+	return last, last != v1alpha1.Training{}
 }
 
-// says tells whether there is more than a number that could be about anything: a lone step or epoch is enough only
-// beside one of the others, or by its name epoch.
-func says(p mpi.Training) bool {
+// says reports whether there is more than an ambiguous number: a step counts only together with another figure, an epoch
+// also by its name.
+func says(p v1alpha1.Training) bool {
 	return p.Epoch != "" || p.Loss != "" || p.Accuracy != "" || p.Progress != ""
 }
 
-func add(p *mpi.Training, other mpi.Training) {
+func add(p *v1alpha1.Training, other v1alpha1.Training) {
 	for _, values := range [][2]*string{
 		{&p.Epoch, &other.Epoch}, {&p.Step, &other.Step}, {&p.Loss, &other.Loss}, {&p.Accuracy, &other.Accuracy}, {&p.Progress, &other.Progress},
 	} {
@@ -78,7 +77,7 @@ func add(p *mpi.Training, other mpi.Training) {
 	}
 }
 
-func set(p *mpi.Training, name, value string) {
+func set(p *v1alpha1.Training, name, value string) {
 	const most = 32
 	field := progressNames[strings.ToLower(name)]
 	if field == nil || value == "" || len(value) > most {
@@ -89,7 +88,7 @@ func set(p *mpi.Training, name, value string) {
 	}
 }
 
-func readJSON(p *mpi.Training, text string) bool {
+func readJSON(p *v1alpha1.Training, text string) bool {
 	var object map[string]any
 	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
 	decoder.UseNumber()
@@ -110,16 +109,28 @@ func readJSON(p *mpi.Training, text string) bool {
 
 var jsonNames = []string{"epoch", "step", "global_step", "iteration", "loss", "train_loss", "accuracy", "acc", "progress"}
 
-func readWords(p *mpi.Training, line string) {
-	for _, found := range inWords.FindAllStringSubmatch(line[:min(len(line), enough)], -1) {
-		set(p, found[1]+found[3], found[2]+found[4])
+func readWords(p *v1alpha1.Training, line string) {
+	line = line[:min(len(line), enough)]
+	for {
+		found := inWords.FindStringSubmatchIndex(line)
+		if found == nil {
+			return
+		}
+		// One of the two alternatives matches: an epoch, or a figure.
+		name, value := found[2:4], found[4:6]
+		if name[0] < 0 {
+			name, value = found[6:8], found[8:10]
+		}
+		set(p, line[name[0]:name[1]], line[value[0]:value[1]])
+		// What ends one figure may begin the next one.
+		line = line[value[1]:]
 	}
 }
 
 // enough is how much of a line is looked at.
 const enough = 4 * MaxLine
 
-func readPairs(p *mpi.Training, line string) {
+func readPairs(p *v1alpha1.Training, line string) {
 	if len(line) > enough {
 		line = line[:enough]
 	}

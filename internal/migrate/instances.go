@@ -7,9 +7,9 @@ import (
 
 // Instance is the size of a machine.
 type Instance struct {
-	// CPUs are its virtual CPUs, MemoryGiB its memory, Devices how many accelerators it has of Device.
+	// CPUs are its virtual CPUs, MemoryGiB its memory, and Devices the number of its accelerators.
 	CPUs, MemoryGiB, Devices int64
-	// Device is their resource, such as nvidia.com/gpu.
+	// Device is the resource of the accelerators, such as nvidia.com/gpu.
 	Device string
 }
 
@@ -74,7 +74,7 @@ var families = map[string]struct {
 	}},
 }
 
-// instance is the size of an instance type by its family and size.
+// instance returns the size of an instance type by its family and size; false if it is unknown.
 func instance(family, size string) (Instance, bool) {
 	of, known := families[family]
 	has, found := of.sizes[size]
@@ -84,5 +84,5 @@ func instance(family, size string) (Instance, bool) {
 	return Instance{CPUs: has[0], MemoryGiB: has[1], Devices: has[2], Device: of.device}, true
 }
 
-// knownFamilies are their names, sorted.
+// knownFamilies returns the names of the families, sorted.
 func knownFamilies() []string { return slices.Sorted(maps.Keys(families)) }

@@ -19,8 +19,8 @@ import (
 // (pkg/apis/kubeflow/{v1alpha1,v1alpha2,v1}) and of training-operator v1.9 (pkg/apis/kubeflow.org/v1).
 var oldVersions = []string{"v1", "v1alpha2", "v1alpha1"}
 
-// ToV2beta1 turns an MPIJob of an earlier version into one of v2beta1. All of what cannot be converted, or could not run
-// then, is told at once.
+// ToV2beta1 converts an MPIJob of an earlier version to v2beta1. The errors list everything that cannot be converted or
+// could not run.
 func ToV2beta1(from map[string]any, options Options) (Result, field.ErrorList) {
 	c := &toV2beta1{conversion: conversion{left: clone(from).(tree)}}
 	version, _ := c.text("apiVersion")
@@ -44,17 +44,17 @@ func ToV2beta1(from map[string]any, options Options) (Result, field.ErrorList) {
 		c.replicated()
 	}
 	c.policy()
-	c.tell(Changed, "", "", "ranks are started by the agent, over a connection of its own, and no more by \"kubectl exec\": the launcher needs no rights for that, and no kubectl")
+	c.tell(Changed, "", "", "the agent starts the ranks instead of \"kubectl exec\"; the launcher needs no kubectl and no rights for it")
 	if len(c.errs) > 0 {
 		return Result{}, c.errs
 	}
 	if errs := runnable(c.object); len(errs) > 0 {
 		return Result{}, errs
 	}
-	return c.result(c.object, func(string) string { return "MPIJobs of v2beta1 have nothing like it" }), nil
+	return c.result(c.object, func(string) string { return "MPIJobs of v2beta1 have no such field" }), nil
 }
 
-// runnable tells what keeps an MPIJob of v2beta1 from running.
+// runnable returns the errors because of which an MPIJob of v2beta1 cannot run.
 func runnable(object tree) field.ErrorList {
 	var typed kubeflow.MPIJob
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, &typed); err != nil {
@@ -70,7 +70,7 @@ type toV2beta1 struct {
 	object, spec tree
 }
 
-// implementations are as v1alpha2 spells them.
+// implementations are the MPI implementations by their names in v1alpha2.
 var implementations = map[string]mpi.Implementation{"open_mpi": mpi.OpenMPI, "intel_mpi": mpi.IntelMPI, "mpich": mpi.MPICH}
 
 // replicated converts v1 and v1alpha2, which have launcher and workers already.
@@ -101,24 +101,27 @@ func (c *toV2beta1) replicated() {
 		c.fail(field.NotSupported(field.NewPath("spec", "mpiReplicaSpecs"), name, []string{"Launcher", "Worker"}))
 	}
 	if main != "" {
-		c.tell(Changed, "spec.mainContainer", "", "the first container is the one that ranks run in; %s was put first", main)
+		c.tell(Changed, "spec.mainContainer", "", "ranks run in the first container; %s is now the first", main)
 	}
 	c.spec["mpiReplicaSpecs"] = converted
 }
 
-// replica converts launcher or workers; nil where there are none.
+// replica converts launcher or workers; nil if there are none.
 func (c *toV2beta1) replica(name string, of tree, main string) tree {
 	at := fmt.Sprintf("%s[%s]", replicas, name)
 	replica := tree{"template": object(of, "template")}
 	n, found := take(of, "replicas")
 	switch {
-	case name == "Worker" && (!found || same(n, 0)):
-		c.tell(Changed, at, "", "is left out: it has no replicas, and without that number there were none, where v2beta1 means one")
+	case name == "Worker" && !found:
+		c.tell(Changed, at, "", "removed: replicas are not set, which meant 0 workers; the default in v2beta1 is 1")
+		return nil
+	case name == "Worker" && same(n, 0):
+		c.tell(Changed, at, "", "removed: the job has 0 workers")
 		return nil
 	case found:
 		replica["replicas"] = n
 	}
-	replica["restartPolicy"] = c.restartPolicy(of, at)
+	replica["restartPolicy"] = c.restartPolicy(name, of, at)
 	template := object(replica, "template")
 	first(look(template, "spec"), main)
 	c.kubectl(template, at+".template")
@@ -128,23 +131,25 @@ func (c *toV2beta1) replica(name string, of tree, main string) tree {
 	return replica
 }
 
-// restartPolicy is one of the two that v2beta1 has. Without any it was Never.
-func (c *toV2beta1) restartPolicy(of tree, at string) string {
+// restartPolicy returns one of the two policies of v2beta1. The default of the earlier versions was Never.
+func (c *toV2beta1) restartPolicy(name string, of tree, at string) string {
 	policy, _ := take(of, "restartPolicy")
 	text, _ := policy.(string)
 	here := at + ".restartPolicy"
 	switch corev1.RestartPolicy(text) {
 	case "":
-		c.tell(Changed, here, here, "is written down: without it the default was Never; in v2beta1 it is OnFailure for the launcher")
+		if name == "Launcher" {
+			c.tell(Changed, here, here, "set to Never, the default of the old version; the default in v2beta1 is OnFailure")
+		}
 		return string(corev1.RestartPolicyNever)
 	case corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure:
 		return text
 	}
-	c.tell(Changed, here, here, "%s is now OnFailure, which starts a container again after any failure; v2beta1 has that and Never", text)
+	c.tell(Changed, here, here, "%s is replaced by OnFailure, which restarts a container after any failure; v2beta1 supports only Never and OnFailure", text)
 	return string(corev1.RestartPolicyOnFailure)
 }
 
-// first puts a container in the first place.
+// first moves a container to the first position.
 func first(pod tree, name string) {
 	containers, _ := pod["containers"].([]any)
 	i := slices.IndexFunc(containers, func(c any) bool { one, is := c.(tree); return is && one["name"] == name })
@@ -154,14 +159,14 @@ func first(pod tree, name string) {
 	}
 }
 
-// kubectl takes what was there for "kubectl exec" out of a pod.
+// kubectl removes what a pod needed for "kubectl exec".
 func (c *toV2beta1) kubectl(template tree, at string) {
 	pod := look(template, "spec")
 	if inits, is := pod["initContainers"].([]any); is {
 		inits = slices.DeleteFunc(inits, func(entry any) bool {
 			one, is := entry.(tree)
 			if is && one["name"] == "kubectl-delivery" {
-				c.tell(Changed, at+".spec.initContainers[kubectl-delivery]", "", "is left out: nothing needs kubectl")
+				c.tell(Changed, at+".spec.initContainers[kubectl-delivery]", "", "removed: kubectl is not needed")
 				return true
 			}
 			return false
@@ -176,19 +181,19 @@ func (c *toV2beta1) kubectl(template tree, at string) {
 				one, is := entry.(tree)
 				value, _ := one["value"].(string)
 				if is && strings.Contains(value, "kubexec") {
-					c.tell(Changed, fmt.Sprintf("%s.env[%v]", here, one["name"]), "", "is left out: MPI is told to use the agent")
+					c.tell(Changed, fmt.Sprintf("%s.env[%v]", here, one["name"]), "", "removed: mpirun starts ranks through the agent")
 					return true
 				}
 				return false
 			})
 		}
 		if text := strings.Join(words(texts(container["command"]), texts(container["args"])), " "); strings.Contains(text, "kubexec") {
-			c.tell(Todo, here+".command", "", "names kubexec.sh, which does not exist any more: leave it out, MPI is told to use the agent")
+			c.tell(Todo, here+".command", "", "contains kubexec.sh, which no longer exists: remove it; mpirun starts ranks through the agent")
 		}
 	}
 }
 
-// idle takes a worker's command away if that did nothing but wait for "kubectl exec". Without one the agent runs.
+// idle removes a worker's command that only waits for "kubectl exec". Without a command, the agent runs.
 func (c *toV2beta1) idle(template tree, at string) {
 	containers := entries(look(template, "spec")["containers"])
 	if len(containers) == 0 {
@@ -199,13 +204,13 @@ func (c *toV2beta1) idle(template tree, at string) {
 	case said == "":
 	case strings.Contains(said, "sleep") || strings.Contains(said, "tail -f"):
 		drop(containers[0], "command", "args")
-		c.tell(Changed, at+firstOf+".command", "", "%q is left out: it waited to be called by \"kubectl exec\"; the agent runs in its place", said)
+		c.tell(Changed, at+firstOf+".command", "", "%q is removed: it only kept the pod running for \"kubectl exec\"; the worker runs the agent instead", said)
 	default:
-		c.tell(Todo, at+firstOf+".command", "", "a worker with a command of its own runs that, and not the agent, so that no rank could be started there: leave it out, or start sshd in it and set the annotation %s: %s", mpi.AnnotationLaunch, mpi.LaunchSSHD)
+		c.tell(Todo, at+firstOf+".command", "", "the command replaces the agent, so that no ranks can be started on the workers: remove it, or start sshd in it and set the annotation %s: %s", mpi.AnnotationLaunch, mpi.LaunchSSHD)
 	}
 }
 
-// policy gathers what stood beside runPolicy, and says what is in it no more.
+// policy moves the fields next to runPolicy into it, and reports the fields that no longer exist.
 func (c *toV2beta1) policy() {
 	policy, _ := taken[tree](&c.conversion, "spec", "runPolicy")
 	if policy == nil {
@@ -217,7 +222,7 @@ func (c *toV2beta1) policy() {
 			continue
 		}
 		if _, have := policy[name]; have {
-			c.tell(Changed, "spec."+name, "", "is left out: spec.runPolicy.%s was the one that counted", name)
+			c.tell(Changed, "spec."+name, "", "removed: spec.runPolicy.%s takes precedence", name)
 			continue
 		}
 		policy[name] = value
@@ -225,10 +230,10 @@ func (c *toV2beta1) policy() {
 	}
 	if by, found := policy["managedBy"].(string); found && by != kubeflow.MultiKueueController {
 		delete(policy, "managedBy")
-		c.tell(Changed, "spec.runPolicy.managedBy", "", "is left out: %q does not run MPIJobs of v2beta1", by)
+		c.tell(Changed, "spec.runPolicy.managedBy", "", "removed: %q does not run MPIJobs of v2beta1", by)
 	}
 	if policy["schedulingPolicy"] != nil {
-		c.tell(Todo, "spec.runPolicy.schedulingPolicy", "spec.runPolicy.schedulingPolicy", "is kept; whether it has an effect depends on how the cluster places jobs. A queue of Kueue is named by the label %s", mpi.LabelQueue)
+		c.tell(Todo, "spec.runPolicy.schedulingPolicy", "spec.runPolicy.schedulingPolicy", "kept; whether it has an effect depends on the gang scheduler of the cluster. To use a queue of Kueue, set the label %s", mpi.LabelQueue)
 	}
 	set(c.spec, "runPolicy", policy)
 }
@@ -258,7 +263,7 @@ func (c *toV2beta1) alpha1() {
 	slots, found := c.number("spec", "slotsPerWorker")
 	if !found {
 		slots = max(units, 1)
-		c.tell(Changed, "", "spec.slotsPerWorker", "%d is written down: without it there were as many slots as processing units", slots)
+		c.tell(Changed, "", "spec.slotsPerWorker", "set to %d, the number of processing units of a worker, which was the default", slots)
 	}
 	c.spec["slotsPerWorker"] = slots
 	c.spec["mpiReplicaSpecs"] = tree{
@@ -266,10 +271,10 @@ func (c *toV2beta1) alpha1() {
 		"Worker":   tree{"replicas": workers, "restartPolicy": string(corev1.RestartPolicyNever), "template": worker},
 	}
 	c.moved("spec.template", launcherPod+" and "+workerPod)
-	c.tell(Changed, "spec.template", "", "the launcher has the template with its command and without its resources, the workers have it without its command: as both were before, but each can be changed by itself now")
+	c.tell(Changed, "spec.template", "", "the launcher has the template without resources, and the workers have it without the command, as before")
 }
 
-// units are how many workers there are, and how many devices of which kind each has, by v1alpha1's own rules
+// units returns the number of workers, and the devices of each, by the rules of v1alpha1
 // (mpi-operator, pkg/controllers/v1alpha1, allocateProcessingUnits).
 func (c *toV2beta1) units(template tree) (workers, units int64, device string) {
 	device, _ = c.text("spec", "processingResourceType")
@@ -295,7 +300,7 @@ func (c *toV2beta1) units(template tree) (workers, units int64, device string) {
 		_, _ = fmt.Sscan(fmt.Sprint(limit), &units)
 		return count, units, device
 	case !hasGPUs && !hasUnits:
-		c.fail(field.Required(spec.Child("replicas"), "must say how many workers there are (or gpus, or processingUnits)"))
+		c.fail(field.Required(spec.Child("replicas"), "set replicas, gpus or processingUnits"))
 	case total < 1:
 		c.fail(field.Invalid(spec.Child(from), total, "must be 1 or more"))
 	default:
@@ -304,11 +309,11 @@ func (c *toV2beta1) units(template tree) (workers, units int64, device string) {
 	return 0, 0, device
 }
 
-// divided are devices in equal parts on workers.
+// divided returns the number of workers and the devices of each for a total number of devices.
 func (c *toV2beta1) divided(from string, total, perNode int64, named bool, device string) (workers, units int64, of string) {
 	if !named {
 		perNode = 1
-		c.tell(Todo, "spec."+from, workerSpec+".replicas", "how many %s a node has is not in the job: 1, unless the old operator was told otherwise by a flag (--gpus-per-node, --processing-units-per-node); see that %d workers with one each are meant", device, total)
+		c.tell(Todo, "spec."+from, workerSpec+".replicas", "the number of %s per node is not set; 1 is assumed, the default of the old operator's flags --gpus-per-node and --processing-units-per-node: check that %d workers with 1 each are correct", device, total)
 	}
 	switch {
 	case perNode < 1:
@@ -317,16 +322,16 @@ func (c *toV2beta1) divided(from string, total, perNode int64, named bool, devic
 	case total < perNode:
 		workers, units = 1, total
 	case total%perNode != 0:
-		c.fail(field.Invalid(field.NewPath("spec", from), total, fmt.Sprintf("must be a multiple of how many a node has, %d", perNode)))
+		c.fail(field.Invalid(field.NewPath("spec", from), total, fmt.Sprintf("must be a multiple of the number per node, %d", perNode)))
 		return 0, 0, device
 	default:
 		workers, units = total/perNode, perNode
 	}
-	c.tell(Changed, "spec."+from, workerSpec+".replicas", "%d of %s are %d workers with %d each", total, device, workers, units)
+	c.tell(Changed, "spec."+from, workerSpec+".replicas", "%d of %s become %d workers with %d each", total, device, workers, units)
 	return workers, units, device
 }
 
-// onMaster has a launcher run where the cluster itself does.
+// onMaster places the launcher on a node of the control plane.
 func (c *toV2beta1) onMaster(launcher tree) {
 	wanted, _ := taken[bool](&c.conversion, "spec", "launcherOnMaster")
 	if !wanted {
@@ -337,5 +342,5 @@ func (c *toV2beta1) onMaster(launcher tree) {
 	object(pod, "nodeSelector")[label] = ""
 	tolerations, _ := pod["tolerations"].([]any)
 	pod["tolerations"] = append(tolerations, tree{"key": label, "operator": "Exists", "effect": "NoSchedule"})
-	c.tell(Changed, "spec.launcherOnMaster", launcherPod+".spec", "the launcher asks for a node with the label %s, as such nodes are called today, and tolerates their taint", label)
+	c.tell(Changed, "spec.launcherOnMaster", launcherPod+".spec", "replaced by a nodeSelector and a toleration for %s", label)
 }

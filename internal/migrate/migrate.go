@@ -1,9 +1,8 @@
-// Package migrate turns jobs of other APIs into ours, and says in words what becomes of every part of them: MPIJobs into
-// TrainJobs, MPIJobs of earlier versions into kubeflow.org/v2beta1, and training jobs of SageMaker into either. All of it
-// is pure.
+// Package migrate converts jobs of other APIs, and describes what happens to every field: MPIJobs to TrainJobs, MPIJobs of
+// earlier versions to kubeflow.org/v2beta1, and training jobs of SageMaker to either. The package is pure.
 //
-// An object is read by taking its fields out. What nobody took in the end has no place in the new one, and is told: no
-// field is lost without a word.
+// The conversion takes fields out of the old object. Fields that are left at the end have no place in the new object and
+// are reported: no field is lost silently.
 package migrate
 
 import (
@@ -11,23 +10,24 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
 )
 
-// Effect is what becomes of a part of a job.
+// Effect is what happens to a field of a job.
 type Effect string
 
-// The effects, in the order in which they are told.
+// The effects, in the order in which they are printed.
 const (
-	// Moved: the same, at another place.
+	// Moved: the value is unchanged, in another field.
 	Moved Effect = "moved"
-	// Changed: it works in another way.
+	// Changed: the new job behaves differently.
 	Changed Effect = "changed"
-	// Lost: it has no place in the new job.
+	// Lost: the new job has no such field.
 	Lost Effect = "lost"
-	// Todo: somebody has to see to it.
+	// Todo: the user has to do something.
 	Todo Effect = "todo"
 )
 
@@ -37,7 +37,7 @@ type Change struct {
 	// From is the field that it was written in, To the one that it is in now; either may be empty.
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
-	// Text says it in words, and what to do. It is empty where From and To say all.
+	// Text describes the change, and what to do. It is empty if From and To are enough.
 	Text string `json:"text,omitempty"`
 }
 
@@ -45,41 +45,41 @@ type Change struct {
 type Result struct {
 	// Object is the job in its new form, as JSON is decoded.
 	Object map[string]any
-	// Changes are what became of the old one, by effect and then in the order of its fields.
+	// Changes describes what happened to the old object, by effect and then in the order of its fields.
 	Changes []Change
 }
 
-// Options are what the old job does not say.
+// Options are what the old job does not contain.
 type Options struct {
-	// Name is the new job's; empty: the old one's.
+	// Name is the name of the new job; empty: the old job's name.
 	Name string
-	// Runtime is the runtime of a TrainJob; empty: the one of ours for the job's MPI.
+	// Runtime is the runtime of a TrainJob; if empty, the one of this project for the job's MPI.
 	Runtime trainjob.RuntimeRef
-	// Overrides has changes of the runtime written as podTemplateOverrides, as Trainer v2.1 has them, and not as
+	// Overrides writes changes of the runtime to podTemplateOverrides, the field of Trainer v2.1, instead of
 	// runtimePatches.
 	Overrides bool
-	// Used is the runtime where it is known: it may tell more of what is wrong.
+	// Used is the runtime of a new TrainJob, whose limits are checked; nil if it is unknown.
 	Used *trainjob.Runtime
 	// Connection names the data connection for a SageMaker job's bucket; empty: the bucket's own name.
 	Connection string
-	// Instance is the size of a SageMaker instance whose type is not known here.
+	// Instance is the size of a SageMaker instance whose type is not in the built-in list.
 	Instance *Instance
 }
 
-// Of says which kind of thing an object is that was read from a file: the conversions begin with it.
+// Of is the kind of an object that can be converted.
 type Of string
 
-// The kinds of things that can be converted.
+// The kinds of objects that can be converted.
 const (
 	// OfMPIJob is an MPIJob of kubeflow.org/v2beta1.
 	OfMPIJob Of = "MPIJob"
 	// OfOldMPIJob is an MPIJob of an earlier version.
 	OfOldMPIJob Of = "old MPIJob"
-	// OfSageMaker is a request for, or the description of, a training job of SageMaker.
+	// OfSageMaker is a request for a SageMaker training job, or the description of one.
 	OfSageMaker Of = "SageMaker training job"
 )
 
-// Recognize tells what an object is, or why nothing can be done with it.
+// Recognize returns what an object is, or an error if it cannot be converted.
 func Recognize(object map[string]any) (Of, error) {
 	apiVersion, _ := object["apiVersion"].(string)
 	kind, _ := object["kind"].(string)
@@ -88,20 +88,20 @@ func Recognize(object map[string]any) (Of, error) {
 	case object["AlgorithmSpecification"] != nil || object["ResourceConfig"] != nil || object["TrainingJobName"] != nil:
 		return OfSageMaker, nil
 	case kind == trainjob.Kind:
-		return "", fmt.Errorf("it is a %s already", kind)
+		return "", fmt.Errorf("it is already a %s", kind)
 	case kind != "MPIJob" || group != "kubeflow.org":
-		return "", fmt.Errorf("it is neither an MPIJob nor a training job of SageMaker, but apiVersion %q, kind %q", apiVersion, kind)
+		return "", fmt.Errorf("apiVersion %q, kind %q is neither an MPIJob nor a SageMaker training job", apiVersion, kind)
 	case version == "v2beta1":
 		return OfMPIJob, nil
 	case slices.Contains(oldVersions, version):
 		return OfOldMPIJob, nil
 	}
-	return "", fmt.Errorf("MPIJobs of version %q are not known; those of v2beta1, %s are", version, strings.Join(oldVersions, ", "))
+	return "", fmt.Errorf("the version %q of MPIJobs is not supported; use v2beta1, %s", version, strings.Join(oldVersions, ", "))
 }
 
 // conversion is one job being converted.
 type conversion struct {
-	// left is what was not read yet of the old job.
+	// left is the part of the old job that was not read yet.
 	left    tree
 	changes []Change
 	errs    field.ErrorList
@@ -120,7 +120,7 @@ func (c *conversion) take(path ...string) (any, bool)    { return take(c.left, p
 func (c *conversion) drop(paths ...string)               { drop(c.left, paths...) }
 func (c *conversion) text(path ...string) (string, bool) { return taken[string](c, path...) }
 
-// taken reads a field of a type; what is there in another type is an error.
+// taken reads a field of type T; a value of another type is an error.
 func taken[T any](c *conversion, path ...string) (T, bool) {
 	var zero T
 	value, found := c.take(path...)
@@ -174,7 +174,24 @@ func at(path ...string) *field.Path {
 	return where
 }
 
-// result is the new job with what is left of the old one told as lost.
+// checkLimits checks a TrainJob against the limits of its runtime; nil if that is unknown.
+func (c *conversion) checkLimits(object tree, used *trainjob.Runtime) {
+	if used == nil || len(c.errs) > 0 {
+		return
+	}
+	var job trainjob.TrainJob
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, &job); err != nil {
+		c.fail(field.InternalError(field.NewPath("spec"), err))
+		return
+	}
+	errs, warnings := trainjob.Check(job, *used)
+	c.errs = append(c.errs, errs...)
+	for _, warning := range warnings {
+		c.tell(Todo, "", "", warning)
+	}
+}
+
+// result returns the new job. The fields of the old job that were not read are reported as lost.
 func (c *conversion) result(object tree, why func(path string) string) Result {
 	for _, path := range leaves(c.left, "") {
 		c.tell(Lost, path, "", why(path))
@@ -184,12 +201,16 @@ func (c *conversion) result(object tree, why func(path string) string) Result {
 	return Result{Object: object, Changes: c.changes}
 }
 
-// titles are what stands above the changes of an effect.
+// titles are the headings of the changes by effect.
 var titles = map[Effect]string{
-	Moved: "The same, at another place:", Changed: "Works in another way:", Lost: "Has no place in the new job:", Todo: "Left to do:",
+	Moved: "Moved:", Changed: "Changed:", Lost: "Not converted:", Todo: "To do:",
 }
 
-// Explain says changes in words, a line each. Fields of which the same is to be said share one.
+// Item begins each line of Explain that describes a change.
+const Item = "  - "
+
+// Explain describes changes as text, a line each under a heading for each effect. Fields with the same description share a
+// line.
 func Explain(changes []Change) string {
 	var b strings.Builder
 	var last Effect
@@ -206,17 +227,17 @@ func Explain(changes []Change) string {
 			}
 		}
 		parts := slices.DeleteFunc([]string{strings.Join(where, ", "), first.Text}, func(part string) bool { return part == "" })
-		fmt.Fprintf(&b, "  %s\n", strings.Join(parts, ": "))
+		fmt.Fprintf(&b, "%s%s\n", Item, strings.Join(parts, ": "))
 	}
 	return b.String()
 }
 
-// alike tells whether a change is the first of a line, or says the same as the line's first one does.
+// alike reports whether a change is the first one of a line, or has the same text as the first one.
 func alike(first, next Change, before int) bool {
 	return before == 0 || next.Effect == first.Effect && next.Text == first.Text && next.Text != "" && first.To == "" && next.To == ""
 }
 
-// where is the field before and after. The templates of an MPIJob are named by their roles alone.
+// where returns the field before and after the change. The templates of an MPIJob are shortened to their roles.
 func (c Change) where() string {
 	where := c.From
 	switch {

@@ -161,15 +161,15 @@ func TestBadInput(t *testing.T) {
 		options  Options
 		want     []string
 	}{
-		"not an object of ours":  {text: "{apiVersion: v1, kind: Pod}", want: []string{`neither an MPIJob nor a training job of SageMaker, but apiVersion "v1", kind "Pod"`}},
-		"a TrainJob":             {text: "{apiVersion: trainer.kubeflow.org/v1alpha1, kind: TrainJob}", want: []string{"it is a TrainJob already"}},
-		"an unknown version":     {text: "{apiVersion: kubeflow.org/v3, kind: MPIJob}", want: []string{`version "v3" are not known`}},
+		"not an object of ours":  {text: "{apiVersion: v1, kind: Pod}", want: []string{`apiVersion "v1", kind "Pod" is neither an MPIJob nor a SageMaker training job`}},
+		"a TrainJob":             {text: "{apiVersion: trainer.kubeflow.org/v1alpha1, kind: TrainJob}", want: []string{"it is already a TrainJob"}},
+		"an unknown version":     {text: "{apiVersion: kubeflow.org/v3, kind: MPIJob}", want: []string{`version "v3" of MPIJobs is not supported`}},
 		"an MPIJob without much": {text: "{apiVersion: kubeflow.org/v2beta1, kind: MPIJob, metadata: {name: Pi}, spec: {slotsPerWorker: -1, mpiImplementation: LAM}}", want: []string{"spec.mpiReplicaSpecs[Launcher]: Required", "spec.slotsPerWorker", `"LAM"`, "metadata.name"}},
 		"an MPIJob that is none": {text: "{apiVersion: kubeflow.org/v2beta1, kind: MPIJob, metadata: {name: pi}, spec: {mpiReplicaSpecs: [1]}}", want: []string{"cannot be read as an MPIJob"}},
-		"without workers":        {text: "{apiVersion: kubeflow.org/v2beta1, kind: MPIJob, metadata: {name: pi}, spec: {mpiReplicaSpecs: {Launcher: " + template + "}}}", want: []string{"a job of its launcher alone stays an MPIJob"}},
+		"without workers":        {text: "{apiVersion: kubeflow.org/v2beta1, kind: MPIJob, metadata: {name: pi}, spec: {mpiReplicaSpecs: {Launcher: " + template + "}}}", want: []string{"keep a job that has only a launcher as an MPIJob"}},
 		"without a command": {
 			text: "{apiVersion: kubeflow.org/v2beta1, kind: MPIJob, metadata: {name: pi}, spec: {mpiReplicaSpecs: {Launcher: {template: {spec: {containers: [{name: a, image: b}]}}}, Worker: " + template + "}}}",
-			want: []string{"containers[0].command: Required value: must say what the launcher runs"},
+			want: []string{"containers[0].command: Required value: set the command of the launcher"},
 		},
 		"beyond the runtime": {
 			text:    "{apiVersion: kubeflow.org/v2beta1, kind: MPIJob, metadata: {name: pi}, spec: {mpiReplicaSpecs: {Launcher: " + template + ", Worker: {replicas: 9, template: {spec: {containers: [{name: main, image: solver}]}}}}}}",
@@ -182,19 +182,19 @@ func TestBadInput(t *testing.T) {
 		"v1 without a launcher":   {text: "{apiVersion: kubeflow.org/v1, kind: MPIJob, metadata: {name: pi}, spec: {mpiReplicaSpecs: {Worker: {replicas: 2, template: {}}}}}", want: []string{"spec.mpiReplicaSpecs[Launcher]", "spec.mpiReplicaSpecs[Worker].template.spec.containers"}},
 		"v1alpha1 with too much":  {text: "{apiVersion: kubeflow.org/v1alpha1, kind: MPIJob, metadata: {name: pi}, spec: {gpus: 4, replicas: 2, template: {spec: {containers: [{name: a, image: b}]}}}}", want: []string{"only one of gpus, processingUnits and replicas"}},
 		"v1alpha1 with too few":   {text: "{apiVersion: kubeflow.org/v1alpha1, kind: MPIJob, metadata: {name: pi}, spec: {template: {spec: {containers: [{name: a, image: b}]}}}}", want: []string{"spec.replicas: Required"}},
-		"v1alpha1, an odd number": {text: "{apiVersion: kubeflow.org/v1alpha1, kind: MPIJob, metadata: {name: pi}, spec: {gpus: 10, gpusPerNode: 4, template: {spec: {containers: [{name: a, image: b}]}}}}", want: []string{"spec.gpus: Invalid value: 10: must be a multiple of how many a node has, 4"}},
+		"v1alpha1, an odd number": {text: "{apiVersion: kubeflow.org/v1alpha1, kind: MPIJob, metadata: {name: pi}, spec: {gpus: 10, gpusPerNode: 4, template: {spec: {containers: [{name: a, image: b}]}}}}", want: []string{"spec.gpus: Invalid value: 10: must be a multiple of the number per node, 4"}},
 		"v1alpha1 without a pod":  {text: "{apiVersion: kubeflow.org/v1alpha1, kind: MPIJob, metadata: {name: pi}, spec: {gpus: 10}}", want: []string{"spec.template.spec.containers: Required"}},
 		"SageMaker, all wrong": {
 			text: `{"TrainingJobName": "-job", "HyperParameters": {"sagemaker_mpi_num_of_processes_per_host": "many", "sagemaker_mpi_num_processes": "0", "n": 1}, "ResourceConfig": {"InstanceType": "ml.p9.huge", "InstanceCount": 0},
 			  "InputDataConfig": [{"ChannelName": "a", "DataSource": {"S3DataSource": {"S3Uri": "http://x"}}}, {}]}`,
 			want: []string{
 				`TrainingJobName: Invalid value: "-job"`, "HyperParameters[n]: Invalid value: 1: must be text", "HyperParameters[sagemaker_mpi_enabled]", `"many": must be a whole number`, `"0": must be a whole number`, "ResourceConfig.InstanceCount: Invalid value: 0",
-				`"ml.p9.huge": is not known here`, "AlgorithmSpecification.TrainingImage: Required", "HyperParameters[sagemaker_program]: Required", "S3Uri: Invalid value", "InputDataConfig[1].ChannelName: Required",
+				`"ml.p9.huge": is not in the built-in list`, "AlgorithmSpecification.TrainingImage: Required", "HyperParameters[sagemaker_program]: Required", "S3Uri: Invalid value", "InputDataConfig[1].ChannelName: Required",
 			},
 		},
 		"SageMaker, one instance as TrainJob": {
 			text: `{"TrainingJobName": "one", "HyperParameters": {"sagemaker_mpi_enabled": "true", "sagemaker_program": "a.py"}, "ResourceConfig": {"InstanceType": "ml.m5.large", "InstanceCount": 1}, "AlgorithmSpecification": {"TrainingImage": "a"}}`,
-			want: []string{"2 pods at least", "--to v2beta1"},
+			want: []string{"at least 2 pods", "--to v2beta1"},
 		},
 		"SageMaker, mixed instances": {
 			text: `{"TrainingJobName": "one", "HyperParameters": {"sagemaker_mpi_enabled": "true", "sagemaker_program": "a.py"}, "ResourceConfig": {"InstanceGroups": [{"InstanceType": "ml.m5.large", "InstanceCount": 1}]}, "AlgorithmSpecification": {"TrainingImage": "a"}}`,

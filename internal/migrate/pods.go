@@ -10,22 +10,22 @@ import (
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// patchable are the fields of pods that a TrainJob may change in its runtime, and whether Trainer v2.1 has them already.
+// patchable are the fields of pods that a TrainJob may change in its runtime; true if Trainer v2.1 supports them.
 var patchable = map[string]bool{
 	"serviceAccountName": true, "volumes": true, "imagePullSecrets": true, "nodeSelector": true, "affinity": true, "tolerations": true,
 	"schedulingGates": true, "securityContext": false, "terminationGracePeriodSeconds": false,
 }
 
-// scheduling are those of them that say where a pod goes.
+// scheduling are those of them that select a pod's node.
 var scheduling = []string{"nodeSelector", "affinity", "tolerations", "schedulingGates"}
 
-// patchableInContainer are the same of the container that Trainer wires.
+// patchableInContainer are the same for the container that runs the program.
 var patchableInContainer = map[string]bool{"volumeMounts": true, "securityContext": false}
 
 // role is one of the two pod templates of an MPIJob.
 type role struct {
 	at string
-	// template, spec and main (its first container) are what was not read yet of it.
+	// template, spec and main (its first container) are the parts that were not read yet.
 	template, spec, main tree
 }
 
@@ -38,8 +38,8 @@ func (c *toTrainJob) role(name, at string) role {
 	return r
 }
 
-// pods makes of both templates what a TrainJob says of its pods: image, variables and size of them all, and what it
-// changes in its runtime.
+// pods converts both templates to the fields of a TrainJob for its pods: image, variables and size of all pods, and the
+// changes to its runtime.
 func (c *toTrainJob) pods() {
 	if c.job.Workers.Count == 0 {
 		return
@@ -68,11 +68,11 @@ func (c *toTrainJob) image(launcher, worker role) {
 	c.trainer()["image"] = image
 	c.moved(worker.at+firstOf+".image", imageField)
 	if launchers != image {
-		c.tell(Changed, launcher.at+firstOf+".image", imageField, "launcher and workers have one image, and it is the workers', since that has the program: see that mpirun and what the launcher's command names are in it (before: %v)", launchers)
+		c.tell(Changed, launcher.at+firstOf+".image", imageField, "all pods use the image of the workers instead of %v; check that it contains mpirun and the programs in the launcher's command", launchers)
 	}
 }
 
-// env gives every node the variables of both.
+// env sets the variables of both templates on all nodes.
 func (c *toTrainJob) env(launcher, worker role) {
 	launchers, _ := take(launcher.main, "env")
 	workers, _ := take(worker.main, "env")
@@ -83,17 +83,17 @@ func (c *toTrainJob) env(launcher, worker role) {
 		case i < 0:
 			all = append(all, entry)
 		case !same(all[i], entry):
-			c.tell(Changed, launcher.at+firstOf+".env["+fmt.Sprint(entry["name"])+"]", envField, "launcher and workers have the same variables, and had different values of this one: the workers' is kept")
+			c.tell(Changed, launcher.at+firstOf+".env["+fmt.Sprint(entry["name"])+"]", envField, "all nodes have the same variables; the value of the workers replaces that of the launcher")
 		}
 	}
 	if len(all) > 0 {
 		c.trainer()["env"] = anys(all)
-		c.tell(Moved, launcherPod+firstOf+".env and of Worker", envField, "")
+		c.tell(Moved, inBoth(".env"), envField, "")
 	}
 	c.connections(launcher, worker)
 }
 
-// connections are Secrets whose keys are all variables.
+// connections converts Secrets whose keys are all variables to data connections.
 func (c *toTrainJob) connections(launcher, worker role) {
 	annotations := look(c.object, "metadata", "annotations")
 	written, _ := annotations[mpi.AnnotationConnections].(string)
@@ -105,7 +105,7 @@ func (c *toTrainJob) connections(launcher, worker role) {
 			here := fmt.Sprintf("%s%s.envFrom[%d]", r.at, firstOf, i)
 			switch {
 			case name == "" || source["prefix"] != nil && source["prefix"] != "":
-				c.tell(Lost, here, "", "%s: name the keys that the job needs as variables (%s: valueFrom: configMapKeyRef or secretKeyRef)", sourceName(source), envField)
+				c.tell(Lost, here, "", "TrainJobs cannot use %s as a whole; add each key as a variable in %s (valueFrom: configMapKeyRef or secretKeyRef)", sourceName(source), envField)
 			case !slices.Contains(names, name):
 				names = append(names, name)
 				c.moved(here, connections)
@@ -134,14 +134,14 @@ func (c *toTrainJob) resources(launcher, worker role) {
 		c.trainer()["resourcesPerNode"] = size
 		c.moved(worker.at+firstOf+".resources", sizeField)
 	} else {
-		c.tell(Todo, worker.at+firstOf+".resources", sizeField, "the workers do not say what they need: every node gets the runtime's, in ours cpu 100m and memory 128Mi; say what they need")
+		c.tell(Todo, worker.at+firstOf+".resources", sizeField, "the workers have no resources, so that each node has those of the runtime (cpu 100m, memory 128Mi in the runtimes of this project): set them")
 	}
 	if !same(launchers, workers) {
-		c.tell(Changed, launcher.at+firstOf+".resources", sizeField, "the launcher runs ranks, and is as large as every other node")
+		c.tell(Changed, launcher.at+firstOf+".resources", sizeField, "the launcher runs ranks, and has the same resources as the other nodes")
 	}
 }
 
-// user tells that our runtimes have pods run as somebody.
+// user reports that the runtimes of this project set the user of pods.
 func (c *toTrainJob) user(worker role) {
 	for _, of := range []tree{worker.spec, worker.main} {
 		context := look(of, "securityContext")
@@ -149,14 +149,14 @@ func (c *toTrainJob) user(worker role) {
 			return
 		}
 	}
-	c.tell(Todo, worker.at+firstOf+".image", "", "pods of our runtimes run as another user than root, without a capability, which the image must allow; it needs mpirun, and neither sshd nor keys")
+	c.tell(Todo, worker.at+firstOf+".image", "", "pods run as a non-root user without capabilities: check that the image supports this and contains mpirun; sshd and SSH keys are not needed")
 }
 
-// patches are what the TrainJob changes in its runtime's pods.
+// patches sets what the TrainJob changes in the pods of its runtime.
 func (c *toTrainJob) patches(launcher, worker role) {
 	for _, name := range scheduling {
 		if own, found := launcher.spec[name]; found && !same(own, worker.spec[name]) {
-			c.tell(Changed, launcher.at+".spec."+name, "", "the launcher runs ranks, and goes where the workers go")
+			c.tell(Changed, launcher.at+".spec."+name, "", "the launcher runs ranks, and is scheduled like the workers")
 			delete(launcher.spec, name)
 		}
 	}
@@ -197,7 +197,7 @@ type target struct {
 	patch tree
 }
 
-// targets are the overrides that make these patches, one where they are the same.
+// targets returns the overrides for these patches; one if they are equal.
 func targets(launchers, workers tree) []target {
 	launcher, node := tree{"name": "launcher"}, tree{"name": trainjob.Container}
 	if same(launchers, workers) {
@@ -212,7 +212,7 @@ func targets(launchers, workers tree) []target {
 	return all
 }
 
-// patch takes what can be changed of a runtime's pods out of a template.
+// patch moves what a TrainJob can change in the pods of its runtime from a template to a patch.
 func (c *toTrainJob) patch(r role) tree {
 	to := patchesField
 	if c.options.Overrides {
@@ -253,7 +253,7 @@ func (c *toTrainJob) patch(r role) tree {
 	return patch
 }
 
-// inherit gives the launcher, which runs ranks, what the workers have and it has not.
+// inherit adds the settings of the workers to the launcher, because it runs ranks. The launcher's own settings remain.
 func inherit(launchers, workers tree) {
 	for _, name := range []string{"labels", "annotations"} {
 		for key, value := range look(workers, "metadata", name) {
@@ -283,7 +283,7 @@ func inherit(launchers, workers tree) {
 	}
 }
 
-// union are the entries of a list and those of another that it has none like.
+// union returns the entries of a list, and those of another list whose key is not among them.
 func union(own, more any, key string) []any {
 	all := entries(own)
 	for _, entry := range entries(more) {
@@ -294,7 +294,7 @@ func union(own, more any, key string) []any {
 	return anys(all)
 }
 
-// rest tells what of a template only a runtime can say, a line for each field of the pod or its container.
+// rest reports the fields of a template that only a runtime can set, a line for each field of the pod or its container.
 func (c *toTrainJob) rest(r role) {
 	told := func(of tree, at string, skip ...string) {
 		for _, name := range slices.Sorted(maps.Keys(of)) {
@@ -306,11 +306,11 @@ func (c *toTrainJob) rest(r role) {
 	told(r.spec, r.at+".spec", "containers", "initContainers")
 	told(r.main, r.at+firstOf)
 	for i, first := range entries(r.spec["initContainers"]) {
-		c.tell(Lost, fmt.Sprintf("%s.spec.initContainers[%d]", r.at, i), "", "the container %v: %s", first["name"], c.inRuntime())
+		c.tell(Lost, fmt.Sprintf("%s.spec.initContainers[%d]", r.at, i), "", "container %v: %s", first["name"], c.inRuntime())
 	}
 	for i, other := range entries(r.spec["containers"]) {
 		if i > 0 {
-			c.tell(Lost, fmt.Sprintf("%s.spec.containers[%d]", r.at, i), "", "the container %v: %s", other["name"], c.inRuntime())
+			c.tell(Lost, fmt.Sprintf("%s.spec.containers[%d]", r.at, i), "", "container %v: %s", other["name"], c.inRuntime())
 		}
 	}
 }

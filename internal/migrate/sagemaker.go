@@ -18,8 +18,7 @@ import (
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// What SageMaker's training toolkit reads (github.com/aws/sagemaker-training-toolkit, params.py, mpi.py), and where it
-// has files.
+// Hyperparameters and paths of SageMaker's training toolkit (github.com/aws/sagemaker-training-toolkit, params.py, mpi.py).
 const (
 	toolkitPrefix = "sagemaker_"
 	mpiEnabled    = "sagemaker_mpi_enabled"
@@ -32,14 +31,13 @@ const (
 	workFolder  = "/opt/ml"
 	workVolume  = "opt-ml"
 	modelFolder = workFolder + "/model"
-	// share is how much of an instance's CPU and memory a pod asks for, in percent: the rest of a node is its kubelet's,
-	// and that of pods that run on every node.
+	// share is the percentage of an instance's CPU and memory that a pod requests: the rest is for the kubelet and for pods
+	// that run on every node.
 	share = 90
 )
 
-// FromSageMaker turns a training job of SageMaker into a TrainJob or, where asked, an MPIJob: the request that
-// CreateTrainingJob takes, or what DescribeTrainingJob answers. It must be one that its toolkit runs by MPI. All that is
-// wrong with it is told at once.
+// FromSageMaker converts a training job of SageMaker to a TrainJob or an MPIJob: the request of CreateTrainingJob, or the
+// answer of DescribeTrainingJob. SageMaker's toolkit must run the job by MPI. The errors list all problems.
 func FromSageMaker(from map[string]any, asMPIJob bool, options Options) (Result, field.ErrorList) {
 	c := &fromSageMaker{conversion: conversion{left: clone(from).(tree)}, options: options, asMPIJob: asMPIJob}
 	c.drop(answered...)
@@ -61,11 +59,14 @@ func FromSageMaker(from map[string]any, asMPIJob bool, options Options) (Result,
 		}
 	} else {
 		object = c.trainJob()
+		if c.checkLimits(object, options.Used); len(c.errs) > 0 {
+			return Result{}, c.errs
+		}
 	}
-	return c.result(object, func(string) string { return "there is nothing like it here" }), nil
+	return c.result(object, func(string) string { return "there is no equivalent" }), nil
 }
 
-// answered are the fields that DescribeTrainingJob adds, none of which says what the job is.
+// answered are the fields that DescribeTrainingJob adds, which do not describe the job.
 var answered = []string{
 	"TrainingJobArn", "TuningJobArn", "LabelingJobArn", "AutoMLJobArn", "ModelArtifacts", "TrainingJobStatus", "SecondaryStatus", "FailureReason",
 	"CreationTime", "TrainingStartTime", "TrainingEndTime", "LastModifiedTime", "SecondaryStatusTransitions", "FinalMetricDataList", "TrainingTimeInSeconds",
@@ -88,7 +89,7 @@ type fromSageMaker struct {
 	hasConnection bool
 }
 
-// where is a field of the new job: of a TrainJob, or of the templates of an MPIJob.
+// where returns the field of the new job: of a TrainJob, or of an MPIJob.
 func (c *fromSageMaker) where(trainJob, mpiJob string) string {
 	if c.asMPIJob {
 		return mpiJob
@@ -97,7 +98,7 @@ func (c *fromSageMaker) where(trainJob, mpiJob string) string {
 }
 
 func (c *fromSageMaker) imageField() string {
-	return c.where(imageField, launcherPod+firstOf+".image and Worker")
+	return c.where(imageField, inBoth(".image"))
 }
 
 func (c *fromSageMaker) identity() {
@@ -109,20 +110,20 @@ func (c *fromSageMaker) identity() {
 	}
 	switch {
 	case c.name == "":
-		c.fail(field.Required(field.NewPath(at), "must be there; or say --name"))
+		c.fail(field.Required(field.NewPath(at), "set it, or use --name"))
 		return
 	case c.name != name:
-		c.tell(Changed, at, "metadata.name", "%s is now %s", name, c.name)
+		c.tell(Changed, at, "metadata.name", "renamed from %s to %s", name, c.name)
 	default:
 		c.moved(at, "metadata.name")
 	}
 	const most = validation.DNS1123LabelMaxLength - len("-launcher-0-0")
 	if problems := validation.IsDNS1035Label(c.name); len(problems) > 0 || len(c.name) > most {
-		c.fail(field.Invalid(field.NewPath(at), c.name, fmt.Sprintf("is no name of a job here: at most %d letters, digits and dashes, a letter first; say another by --name", most)))
+		c.fail(field.Invalid(field.NewPath(at), c.name, fmt.Sprintf("must have at most %d lowercase letters, digits and dashes, and start with a letter; set another name with --name", most)))
 	}
 }
 
-// hyperparameters are texts, most of which hold JSON: so the SDK writes them.
+// hyperparameters reads the hyperparameters. Their values are strings, most of which contain JSON, as the SDK writes them.
 func (c *fromSageMaker) hyperparameters() {
 	c.hyper = map[string]string{}
 	all, _ := taken[tree](&c.conversion, "HyperParameters")
@@ -136,11 +137,11 @@ func (c *fromSageMaker) hyperparameters() {
 	}
 	if !strings.EqualFold(c.hyper[mpiEnabled], "true") {
 		c.fail(field.Invalid(field.NewPath("HyperParameters").Key(mpiEnabled), c.hyper[mpiEnabled],
-			"must be \"true\": only jobs that SageMaker runs by MPI can be converted (distribution={\"mpi\": {\"enabled\": True}} of an estimator). If the image starts MPI by itself, set it all the same"))
+			"must be \"true\": only MPI jobs can be converted (distribution={\"mpi\": {\"enabled\": True}} of an estimator); set it also if the image itself starts MPI"))
 	}
 }
 
-// pythons is how Python writes a value that is JSON, as the toolkit puts it on a command line. What is no JSON stays.
+// pythons formats a JSON value as Python does, as the toolkit writes it to a command line. Other text is returned unchanged.
 func pythons(text string) string {
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.UseNumber()
@@ -170,7 +171,7 @@ func pythons(text string) string {
 func (c *fromSageMaker) machines() {
 	const at = "ResourceConfig"
 	if groups, _ := c.take(at, "InstanceGroups"); groups != nil && len(leaves(groups, "x")) > 0 {
-		c.fail(field.Forbidden(field.NewPath(at, "InstanceGroups"), "all nodes of a job are of one size here: give it one InstanceType and InstanceCount"))
+		c.fail(field.Forbidden(field.NewPath(at, "InstanceGroups"), "all nodes of a job must have the same size; set one InstanceType and InstanceCount"))
 	}
 	c.take(at, "KeepAlivePeriodInSeconds")
 	c.nodes, _ = c.number(at, "InstanceCount")
@@ -188,20 +189,20 @@ func (c *fromSageMaker) machines() {
 	case c.nodes < 1:
 		c.fail(field.Invalid(count, c.nodes, "must be 1 or more"))
 	case c.nodes == 1 && c.asMPIJob:
-		c.tell(Changed, at+".InstanceCount", launcherSpec, "one instance is a launcher without workers, which runs all ranks itself")
+		c.tell(Changed, at+".InstanceCount", launcherSpec, "1 instance becomes a launcher that runs all ranks, without workers")
 	case c.nodes == 1:
-		c.fail(field.Invalid(count, c.nodes, "a TrainJob of an MPI runtime has 2 pods at least: have an MPIJob of its launcher alone made (--to v2beta1), or use 2 instances"))
+		c.fail(field.Invalid(count, c.nodes, "a TrainJob of an MPI runtime has at least 2 pods: use 2 instances, or convert it to an MPIJob that has only a launcher (--to v2beta1)"))
 	default:
-		c.tell(Moved, at+".InstanceCount", c.where(nodesField, workerSpec+".replicas, and the launcher"), "")
+		c.tell(Moved, at+".InstanceCount", c.where(nodesField, workerSpec+".replicas (plus the launcher)"), "")
 	}
 	c.size()
 	if volume, found := c.number(at, "VolumeSizeInGB"); found && volume > 0 {
-		c.tell(Todo, at+".VolumeSizeInGB", "", "%d GB for %s: the job has the nodes' own disks there (an emptyDir); have a PersistentVolumeClaim mounted in its place if that is not enough", volume, workFolder)
+		c.tell(Todo, at+".VolumeSizeInGB", "", "%s (%d GB) becomes an emptyDir on the disk of the node: mount a PersistentVolumeClaim there if this is too small", workFolder, volume)
 	}
 	c.take(at, "VolumeKmsKeyId")
 }
 
-// size is what a pod asks for in place of an instance.
+// size sets the requests of a pod from the instance type.
 func (c *fromSageMaker) size() {
 	path := field.NewPath("ResourceConfig", "InstanceType")
 	name, _ := c.text("ResourceConfig", "InstanceType")
@@ -215,10 +216,10 @@ func (c *fromSageMaker) size() {
 	case c.options.Instance != nil:
 		of = *c.options.Instance
 	case name == "":
-		c.fail(field.Required(path, "must be there, such as ml.p4d.24xlarge"))
+		c.fail(field.Required(path, "set an instance type, such as ml.p4d.24xlarge"))
 		return
 	case !known:
-		c.fail(field.Invalid(path, name, fmt.Sprintf("is not known here (families: %s): say what a node has by --cpu, --memory and --gpu", strings.Join(knownFamilies(), ", "))))
+		c.fail(field.Invalid(path, name, fmt.Sprintf("is not in the built-in list (families: %s): set the size of a node with --cpu, --memory and --gpu", strings.Join(knownFamilies(), ", "))))
 		return
 	}
 	cpus, memory := max(of.CPUs*share/100, 1), max(of.MemoryGiB*share/100, 1)
@@ -233,11 +234,11 @@ func (c *fromSageMaker) size() {
 		devices = fmt.Sprintf(" and %d of %s", of.Devices, device)
 		c.addEnv("SM_NUM_GPUS", strconv.FormatInt(of.Devices, 10))
 		if of.Devices != c.slots {
-			c.tell(Todo, "HyperParameters["+perHost+"]", "", "%d ranks on each node with %d devices; MPI programs for GPUs mostly want a rank for each GPU", c.slots, of.Devices)
+			c.tell(Todo, "HyperParameters["+perHost+"]", "", "%d ranks per node with %d devices; most MPI programs for GPUs need one rank per GPU", c.slots, of.Devices)
 		}
 	}
-	c.tell(Changed, path.String(), c.where(sizeField, launcherPod+firstOf+".resources and Worker"),
-		"%s has %d vCPUs, %d GiB%s; a pod asks for %d%% of CPU and memory, %d and %d GiB, so that it fits on a node of that size", cmp.Or(name, "the instance"), of.CPUs, of.MemoryGiB, devices, share, cpus, memory)
+	c.tell(Changed, path.String(), c.where(sizeField, inBoth(".resources")),
+		"%s has %d vCPUs, %d GiB of memory%s; each pod requests %d%% of CPU and memory (cpu %d, memory %dGi), so that it fits on a node of this size", cmp.Or(name, "the instance"), of.CPUs, of.MemoryGiB, devices, share, cpus, memory)
 }
 
 func (c *fromSageMaker) addEnv(name, value string) {
@@ -246,18 +247,18 @@ func (c *fromSageMaker) addEnv(name, value string) {
 	}
 }
 
-// program is what mpirun starts, put together as the toolkit does it.
+// program sets the command of the launcher, as the toolkit does.
 func (c *fromSageMaker) program() {
 	const at = "AlgorithmSpecification"
 	c.image, _ = c.text(at, "TrainingImage")
 	if c.image == "" {
-		c.fail(field.Required(field.NewPath(at, "TrainingImage"), "must name the image; algorithms of SageMaker's marketplace (AlgorithmName) run nowhere else"))
+		c.fail(field.Required(field.NewPath(at, "TrainingImage"), "set the image; algorithms of the SageMaker marketplace (AlgorithmName) run only in SageMaker"))
 	} else {
 		c.moved(at+".TrainingImage", c.imageField())
 		if strings.Contains(c.image, ".dkr.ecr.") {
-			c.tell(Todo, at+".TrainingImage", "", "the image is in a registry of Amazon's that asks who you are: copy it to yours, or make a pull secret and link it to the service account of the pods")
+			c.tell(Todo, at+".TrainingImage", "", "the image is in a private registry of AWS: copy it to your registry, or link a pull secret to the service account of the pods")
 		}
-		c.tell(Todo, at+".TrainingImage", "", "pods run as another user than root: the image must allow that; it needs mpirun of Open MPI, and neither sshd nor SageMaker's toolkit")
+		c.tell(Todo, at+".TrainingImage", "", "pods run as a non-root user: check that the image supports this and contains mpirun of Open MPI; sshd and SageMaker's toolkit are not needed")
 	}
 	for _, name := range []string{"TrainingInputMode", "EnableSageMakerMetricsTimeSeries", "MetricDefinitions"} {
 		c.take(at, name)
@@ -277,7 +278,7 @@ func (c *fromSageMaker) program() {
 	c.command = append(c.command, append(started, arguments...)...)
 	c.command = append(c.command, c.arguments(len(entry) == 0)...)
 	to := c.where(commandField, launcherPod+firstOf+".command")
-	c.tell(Changed, "HyperParameters", to, "mpirun starts the program with what the hyperparameters say as its arguments, sorted by name, as SageMaker's toolkit does")
+	c.tell(Changed, "HyperParameters", to, "hyperparameters become arguments of the program, sorted by name, as in SageMaker")
 	c.variables()
 }
 
@@ -286,7 +287,7 @@ func (c *fromSageMaker) list(path ...string) []string {
 	return texts(list)
 }
 
-// customOptions are those that the user has for mpirun. The toolkit takes one of them for itself.
+// customOptions returns the user's options of mpirun. One of them, --NCCL_DEBUG, is an option of the toolkit.
 func (c *fromSageMaker) customOptions() []string {
 	words := strings.Fields(c.hyper[mpiOptions])
 	if len(words) == 0 {
@@ -306,12 +307,12 @@ func (c *fromSageMaker) customOptions() []string {
 	}
 	c.moved("HyperParameters["+mpiOptions+"]", c.where(commandField, launcherPod+firstOf+".command"))
 	if strings.Contains(c.hyper[mpiOptions], "if_include") {
-		c.tell(Todo, "HyperParameters["+mpiOptions+"]", "", "names a network interface: pods mostly have eth0 alone")
+		c.tell(Todo, "HyperParameters["+mpiOptions+"]", "", "the options select a network interface: most pods have only eth0")
 	}
 	return kept
 }
 
-// started is the program itself.
+// started returns the program that mpirun starts.
 func (c *fromSageMaker) started(entry []string) []string {
 	if len(entry) > 0 {
 		c.moved("AlgorithmSpecification.ContainerEntrypoint", c.where(commandField, launcherPod+firstOf+".command"))
@@ -320,19 +321,19 @@ func (c *fromSageMaker) started(entry []string) []string {
 	script := c.hyper[program]
 	path := "HyperParameters[" + program + "]"
 	if script == "" {
-		c.fail(field.Required(field.NewPath("HyperParameters").Key(program), "must name the program that each rank runs, such as \"train.py\"; or AlgorithmSpecification.ContainerEntrypoint does"))
+		c.fail(field.Required(field.NewPath("HyperParameters").Key(program), "set the program that each rank runs, such as \"train.py\", or set AlgorithmSpecification.ContainerEntrypoint"))
 		return nil
 	}
-	source := cmp.Or(c.hyper[submitted], "the folder that SageMaker got")
-	c.tell(Todo, path, "", "put %s from %s into the image, in its working folder, or on a volume: nothing unpacks it here", script, source)
+	source := cmp.Or(c.hyper[submitted], "the source directory")
+	c.tell(Todo, path, "", "copy %s from %s to the working directory of the image, or to a volume: it is not downloaded automatically", script, source)
 	if strings.HasSuffix(script, ".py") {
-		c.tell(Changed, path, "", "Python runs it by mpi4py, as in SageMaker, so that an exception in one rank ends all: the image needs mpi4py, or leave \"-m mpi4py\" out")
+		c.tell(Changed, path, "", "runs with \"python -m mpi4py\", as in SageMaker, so that an exception in one rank ends all ranks; if the image has no mpi4py, remove \"-m mpi4py\"")
 		return []string{"python", "-m", "mpi4py", script}
 	}
 	return []string{"/bin/sh", script}
 }
 
-// arguments are the hyperparameters that are not the toolkit's own.
+// arguments returns the hyperparameters that are not for the toolkit as arguments.
 func (c *fromSageMaker) arguments(forToolkit bool) []string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(c.hyper)) {
@@ -342,7 +343,7 @@ func (c *fromSageMaker) arguments(forToolkit bool) []string {
 		case strings.HasPrefix(name, toolkitPrefix):
 			c.toolkits(name, value)
 		case !forToolkit:
-			c.tell(Todo, "HyperParameters["+name+"]", "", "is in no file %s/input/config/hyperparameters.json here, where the image may read it: it is given as an argument", workFolder)
+			c.tell(Todo, "HyperParameters["+name+"]", "", "becomes an argument; the file %s/input/config/hyperparameters.json does not exist here", workFolder)
 			fallthrough
 		default:
 			dashes := "--"
@@ -355,35 +356,35 @@ func (c *fromSageMaker) arguments(forToolkit bool) []string {
 	return all
 }
 
-// toolkits is a hyperparameter for SageMaker's toolkit, or for one of its libraries.
+// toolkits converts a hyperparameter for SageMaker's toolkit, or for one of its libraries.
 func (c *fromSageMaker) toolkits(name, value string) {
 	switch {
 	case slices.Contains([]string{mpiEnabled, perHost, inAll, mpiOptions, program, submitted}, name):
 	case slices.Contains([]string{"sagemaker_job_name", "sagemaker_region", "sagemaker_container_log_level", "sagemaker_enable_cloudwatch_metrics", "sagemaker_s3_output"}, name):
 	case strings.Contains(name, "distributed") && strings.EqualFold(value, "true"), name == "sagemaker_parameter_server_enabled" && strings.EqualFold(value, "true"):
-		c.tell(Lost, "HyperParameters["+name+"]", "", "SageMaker's own library works nowhere else: have the program use Horovod, or torch.distributed with NCCL or MPI")
+		c.tell(Lost, "HyperParameters["+name+"]", "", "this library runs only in SageMaker: use Horovod, or torch.distributed with NCCL or MPI")
 	default:
-		c.tell(Lost, "HyperParameters["+name+"]", "", "is for SageMaker's toolkit alone")
+		c.tell(Lost, "HyperParameters["+name+"]", "", "only SageMaker's toolkit uses this")
 	}
 }
 
-// variables are the job's own, and those that programs know from the toolkit.
+// variables sets the job's own variables, and those that the toolkit sets for programs.
 func (c *fromSageMaker) variables() {
 	own, _ := taken[tree](&c.conversion, "Environment")
 	for _, name := range slices.Sorted(maps.Keys(own)) {
 		c.addEnv(name, fmt.Sprint(own[name]))
 	}
 	if len(own) > 0 {
-		c.moved("Environment", c.where(envField, launcherPod+firstOf+".env and Worker"))
+		c.moved("Environment", c.where(envField, inBoth(".env")))
 	}
 	c.addEnv("SM_MODEL_DIR", modelFolder)
 	c.addEnv("SM_OUTPUT_DATA_DIR", workFolder+"/output/data")
-	c.tell(Todo, "", c.where(envField, launcherPod+firstOf+".env and Worker"), "SM_MODEL_DIR, SM_OUTPUT_DATA_DIR, SM_NUM_GPUS and SM_CHANNEL_<name> are set as SageMaker's toolkit does; a program that reads others, such as SM_HOSTS or SM_CURRENT_HOST, asks MPI in their stead")
+	c.tell(Todo, "", c.where(envField, inBoth(".env")), "SM_MODEL_DIR, SM_OUTPUT_DATA_DIR, SM_NUM_GPUS and SM_CHANNEL_<name> are set as in SageMaker: if the program reads others, such as SM_HOSTS or SM_CURRENT_HOST, replace them with MPI calls")
 }
 
 var bucketURI = regexp.MustCompile(`^s3://([^/]+)/?(.*)$`)
 
-// inputs are the channels: a data connection brings the credentials, and somebody the data.
+// inputs converts the channels: a data connection provides the credentials; the user has to provide the data.
 func (c *fromSageMaker) inputs() {
 	channels, _ := taken[[]any](&c.conversion, "InputDataConfig")
 	for i, channel := range entries(channels) {
@@ -391,7 +392,7 @@ func (c *fromSageMaker) inputs() {
 		here := fmt.Sprintf("InputDataConfig[%s]", cmp.Or(name, strconv.Itoa(i)))
 		folder := workFolder + "/input/data/" + name
 		if name == "" {
-			c.fail(field.Required(field.NewPath("InputDataConfig").Index(i).Child("ChannelName"), "must be there"))
+			c.fail(field.Required(field.NewPath("InputDataConfig").Index(i).Child("ChannelName"), "set the name of the channel"))
 			continue
 		}
 		c.addEnv("SM_CHANNEL_"+strings.ToUpper(name), folder)
@@ -402,50 +403,50 @@ func (c *fromSageMaker) inputs() {
 				c.fail(field.Invalid(field.NewPath("InputDataConfig").Index(i).Child("DataSource", "S3DataSource", "S3Uri"), uri, "must be s3://bucket/prefix"))
 				continue
 			}
-			c.tell(Todo, here, "", "mount what the channel has at %s of every pod, from a PersistentVolumeClaim", folder)
+			c.tell(Todo, here, "", "mount the data of the channel at %s in all pods, from a PersistentVolumeClaim", folder)
 			continue
 		}
 		c.connect(here, parts[1])
-		ways := "have each node fetch s3://" + parts[1] + "/" + parts[2] + " to " + folder + " before the program starts, or read it in place"
+		text := "download s3://" + parts[1] + "/" + parts[2] + " to " + folder + " on each node before the program starts, or read it from S3"
 		if kind, _ := look(channel, "DataSource", "S3DataSource")["S3DataDistributionType"].(string); kind == "ShardedByS3Key" {
-			ways += "; SageMaker gave each host a part of it (ShardedByS3Key): let each rank take its own part"
+			text += "; SageMaker gave each host a part of the data (ShardedByS3Key): select the part of each rank in the program"
 		}
-		c.tell(Todo, here, "", ways)
+		c.tell(Todo, here, "", text)
 	}
 }
 
-// connect names the data connection for a bucket. A job has one with the usual variables.
+// connect sets the data connection for a bucket. Only one data connection of a job can set the usual variables.
 func (c *fromSageMaker) connect(at, bucket string) {
 	name := cmp.Or(c.options.Connection, bucket)
 	switch {
 	case !c.hasConnection:
 		c.connection, c.hasConnection = name, true
-		c.tell(Changed, at, connections, "the data connection %s brings AWS_S3_BUCKET, AWS_S3_ENDPOINT and the keys to every rank, in place of the job's role: make that Secret for the bucket %s", name, bucket)
+		c.tell(Changed, at, connections, "the data connection %s sets AWS_S3_BUCKET, AWS_S3_ENDPOINT and the credentials of each rank, instead of the job's role; create this Secret for the bucket %s", name, bucket)
 	case c.connection != name:
-		c.tell(Todo, at, c.where(envField, launcherPod+firstOf+".env and Worker"), "the bucket %s is another one, and a rank has one AWS_S3_BUCKET: give the job its keys under other names (valueFrom: secretKeyRef)", bucket)
+		c.tell(Todo, at, c.where(envField, inBoth(".env")), "AWS_S3_BUCKET names another bucket: add the credentials for the bucket %s as other variables (valueFrom: secretKeyRef)", bucket)
 	}
 }
 
-// outputs go nowhere by themselves.
+// outputs reports that outputs and checkpoints are not uploaded.
 func (c *fromSageMaker) outputs() {
 	c.take("OutputDataConfig", "KmsKeyId")
 	c.take("OutputDataConfig", "CompressionType")
 	if uri, _ := c.text("OutputDataConfig", "S3OutputPath"); uri != "" {
-		c.tell(Todo, "OutputDataConfig.S3OutputPath", "", "nothing uploads %s to %s: let rank 0 do that at its end, or write to a PersistentVolumeClaim", modelFolder, uri)
+		c.tell(Todo, "OutputDataConfig.S3OutputPath", "", "%s is not uploaded to %s automatically: upload it from rank 0 at the end, or write to a PersistentVolumeClaim", modelFolder, uri)
 	}
 	if uri, _ := c.text("CheckpointConfig", "S3Uri"); uri != "" {
-		c.tell(Todo, "CheckpointConfig.S3Uri", "", "nothing copies checkpoints to %s: let the program write them there, or to a PersistentVolumeClaim that all nodes mount", uri)
+		c.tell(Todo, "CheckpointConfig.S3Uri", "", "checkpoints are not copied to %s automatically: write them there from the program, or to a PersistentVolumeClaim that all nodes mount", uri)
 	}
 	if folder, _ := c.text("CheckpointConfig", "LocalPath"); folder != "" && !strings.HasPrefix(folder, workFolder) {
-		c.tell(Todo, "CheckpointConfig.LocalPath", "", "%s must be a folder that the program may write to", folder)
+		c.tell(Todo, "CheckpointConfig.LocalPath", "", "check that the program can write to %s; mount a volume there if it cannot", folder)
 	}
 }
 
-// limits are how long the job may run, and who it is.
+// limits converts the limits of the run time, and reports services that only SageMaker has.
 func (c *fromSageMaker) limits() {
 	if seconds, found := c.number("StoppingCondition", "MaxRuntimeInSeconds"); found && seconds > 0 {
 		if c.options.Overrides && !c.asMPIJob {
-			c.tell(Lost, "StoppingCondition.MaxRuntimeInSeconds", "", "TrainJobs have it from Trainer v2.2 on")
+			c.tell(Lost, "StoppingCondition.MaxRuntimeInSeconds", "", "requires Trainer v2.2 or later")
 		} else {
 			c.deadline = seconds
 			c.moved("StoppingCondition.MaxRuntimeInSeconds", c.where("spec.activeDeadlineSeconds", "spec.runPolicy.activeDeadlineSeconds"))
@@ -453,14 +454,14 @@ func (c *fromSageMaker) limits() {
 	}
 	const quiet = ""
 	for _, gone := range []struct{ name, text string }{
-		{"RoleArn", "the data connection brings credentials; what else the role allowed, a service account has to"},
-		{"VpcConfig", "pods are in the cluster's network, and a NetworkPolicy keeps jobs apart"},
-		{"EnableNetworkIsolation", "a NetworkPolicy lets pods reach each other, DNS and HTTPS alone"},
-		{"EnableInterContainerTrafficEncryption", "ranks' own connections are not encrypted; those that start them are"},
-		{"EnableManagedSpotTraining", "name nodes that may go away by nodeSelector and tolerations, and write checkpoints"},
-		{"RetryStrategy", "a job is tried as often as its runtime or its backoffLimit says"},
-		{"Tags", "write labels for what matters"},
-		{"StoppingCondition", "waiting for machines has no limit here but that of a queue"},
+		{"RoleArn", "the data connection provides credentials for S3; grant other rights of the role to the service account of the pods"},
+		{"VpcConfig", "pods use the network of the cluster; a NetworkPolicy isolates jobs from each other"},
+		{"EnableNetworkIsolation", "a NetworkPolicy restricts pods to each other, DNS and HTTPS"},
+		{"EnableInterContainerTrafficEncryption", "connections between ranks are not encrypted; those that start ranks are"},
+		{"EnableManagedSpotTraining", "select spot nodes with nodeSelector and tolerations, and write checkpoints"},
+		{"RetryStrategy", "retries are set by the runtime of a TrainJob, or by the backoffLimit of an MPIJob"},
+		{"Tags", "use labels"},
+		{"StoppingCondition", "the time that a job waits for nodes is not limited"},
 		{"DebugHookConfig", quiet},
 		{"DebugRuleConfigurations", quiet},
 		{"ProfilerConfig", quiet},
@@ -475,7 +476,7 @@ func (c *fromSageMaker) limits() {
 		if !found || value == false || len(leaves(value, "x")) == 0 {
 			continue
 		}
-		c.tell(Lost, gone.name, "", cmp.Or(gone.text, "it is a service of SageMaker's"))
+		c.tell(Lost, gone.name, "", cmp.Or(gone.text, "only SageMaker has this service"))
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// Where MPIJobs have what they are made of.
+// Fields of MPIJobs and TrainJobs.
 const (
 	replicas     = "spec.mpiReplicaSpecs"
 	launcherSpec = replicas + "[Launcher]"
@@ -36,14 +36,19 @@ const (
 	connections    = "metadata.annotations[" + mpi.AnnotationConnections + "]"
 )
 
-// patchManager says in runtimePatches who wrote them.
+// inBoth returns a field of the first container of launcher and workers, such as .env.
+func inBoth(field string) string {
+	return launcherPod + firstOf + field + ", " + workerPod + firstOf + field
+}
+
+// patchManager is the author of runtimePatches.
 const patchManager = mpi.Group + "/migrate"
 
-// runtimes are ours, by implementation.
+// runtimes are the runtimes of this project by implementation.
 var runtimes = map[mpi.Implementation]string{mpi.OpenMPI: "mpi-openmpi", mpi.IntelMPI: "mpi-intel", mpi.MPICH: "mpi-mpich"}
 
-// ToTrainJob turns an MPIJob of v2beta1 into a TrainJob with one of our runtimes. What in the MPIJob cannot run, or has
-// no like among TrainJobs, is told as errors, all at once.
+// ToTrainJob converts an MPIJob of v2beta1 to a TrainJob with a runtime of this project. The errors list everything that
+// cannot run, or that TrainJobs do not have.
 func ToTrainJob(from map[string]any, options Options) (Result, field.ErrorList) {
 	c := &toTrainJob{conversion: conversion{left: clone(from).(tree)}, options: options}
 	var typed kubeflow.MPIJob
@@ -62,7 +67,7 @@ func ToTrainJob(from map[string]any, options Options) (Result, field.ErrorList) 
 	c.command()
 	c.pods()
 	c.policy()
-	c.check()
+	c.checkLimits(c.object, c.options.Used)
 	if len(c.errs) > 0 {
 		return Result{}, c.errs
 	}
@@ -78,7 +83,7 @@ type toTrainJob struct {
 
 func (c *toTrainJob) trainer() tree { return object(c.object, "spec", "trainer") }
 
-// metadata takes over what users write there.
+// metadata keeps the metadata that users set.
 func (c *toTrainJob) metadata() {
 	c.drop("apiVersion", "kind", "status")
 	old, _ := taken[tree](&c.conversion, "metadata")
@@ -86,22 +91,22 @@ func (c *toTrainJob) metadata() {
 	name := c.job.Name
 	if c.options.Name != "" && c.options.Name != name {
 		name = c.options.Name
-		c.tell(Changed, "metadata.name", "metadata.name", "%s is now %s", c.job.Name, name)
+		c.tell(Changed, "metadata.name", "metadata.name", "renamed from %s to %s", c.job.Name, name)
 	} else {
-		c.tell(Todo, "metadata.name", "", "an MPIJob and a TrainJob of the same name do not run beside each other in a namespace, since both need the Service %s: delete the MPIJob first, or give the TrainJob another name (--name)", name)
+		c.tell(Todo, "metadata.name", "", "the MPIJob and the TrainJob both need the Service %s: delete the MPIJob first, or use another name (--name)", name)
 	}
 	set(kept, "name", name)
 	set(kept, "namespace", c.job.Namespace)
 	set(kept, "labels", old["labels"])
 	annotations := usersAnnotations(look(old, "annotations"))
 	if launch := annotations[mpi.AnnotationLaunch]; launch == mpi.LaunchSSHD {
-		c.tell(Changed, "metadata.annotations["+mpi.AnnotationLaunch+"]", "", "ranks are started by the agent, and not by the image's own sshd")
+		c.tell(Changed, "metadata.annotations["+mpi.AnnotationLaunch+"]", "", "the agent starts the ranks instead of the image's sshd")
 	}
 	delete(annotations, mpi.AnnotationLaunch)
 	set(kept, "annotations", annotations)
 }
 
-// usersAnnotations leaves out those that programs have written.
+// usersAnnotations returns the annotations without those that programs wrote.
 func usersAnnotations(all tree) tree {
 	kept := maps.Clone(all)
 	for _, name := range []string{"kubectl.kubernetes.io/last-applied-configuration", mpi.AnnotationCreator, mpi.AnnotationSuspendSetBy, mpi.AnnotationChangedBy} {
@@ -135,16 +140,16 @@ func (c *toTrainJob) runtime() {
 	}
 	path, _ := c.text("spec", "sshAuthMountPath")
 	if path != "" && path != mpi.DefaultSSHPath {
-		c.tell(Changed, "spec.sshAuthMountPath", "", "the runtime says where keys are (/etc/mpi-agent in ours), and the agent uses them")
+		c.tell(Changed, "spec.sshAuthMountPath", "", "the runtime sets the directory of the SSH keys (/etc/mpi-agent in the runtimes of this project)")
 	}
 	if creation, found := c.text("spec", "launcherCreationPolicy"); found && creation != string(kubeflow.LauncherCreationPolicyAtStartup) {
-		c.tell(Changed, "spec.launcherCreationPolicy", "", "the launcher starts at once, and its agent waits until every worker is there")
+		c.tell(Changed, "spec.launcherCreationPolicy", "", "the launcher starts immediately, and its agent waits for the workers")
 	}
 }
 
 func words(lists ...[]string) []string { return slices.Concat(lists...) }
 
-// size is how many nodes there are, and how many ranks on each.
+// size converts the number of workers and the slots of each.
 func (c *toTrainJob) size() {
 	_, _ = c.take("spec", "runLauncherAsWorker")
 	c.take("spec", "slotsPerWorker")
@@ -153,7 +158,7 @@ func (c *toTrainJob) size() {
 	workers, slots := int64(c.job.Workers.Count), int64(c.job.SlotsPerWorker)
 	if workers == 0 {
 		c.fail(field.Required(field.NewPath("spec", "mpiReplicaSpecs").Key("Worker"),
-			"must be there: a TrainJob of an MPI runtime has 2 pods at least, so a job of its launcher alone stays an MPIJob"))
+			"a TrainJob of an MPI runtime has at least 2 pods; keep a job that has only a launcher as an MPIJob"))
 		return
 	}
 	nodes := workers
@@ -161,11 +166,11 @@ func (c *toTrainJob) size() {
 	switch {
 	case c.job.Launcher.RunsRanks:
 		nodes++
-		c.tell(Changed, from, to, "%d nodes: the launcher, which runs ranks as before, counts as one", nodes)
+		c.tell(Changed, from, to, "%d nodes, including the launcher, which still runs ranks", nodes)
 	case workers == 1:
-		c.tell(Changed, from, to, "Trainer makes 2 pods with %d slots each where this was a worker with %d and a launcher without any: have mpirun start as many ranks as before (-n %d), or twice as many", slots, slots, slots)
+		c.tell(Changed, from, to, "a TrainJob of an MPI runtime has at least 2 nodes, so that the number of slots doubles from %d to %d; to start as many ranks as before, use \"mpirun -n %d\"", slots, 2*slots, slots)
 	default:
-		c.tell(Changed, from, to, "%d workers and a launcher without ranks become %d pods with ranks, the first of which is the launcher: one pod less, and as many ranks as before, %d", workers, nodes, workers*slots)
+		c.tell(Changed, from, to, "%d workers and a launcher without ranks become %d nodes, the first of which is the launcher; the job still has %d ranks, in one pod fewer", workers, nodes, workers*slots)
 	}
 	c.trainer()["numNodes"] = nodes
 	c.trainer()["numProcPerNode"] = slots
@@ -184,28 +189,28 @@ func (c *toTrainJob) command() {
 		}
 	case len(launcher.Args) > 0:
 		c.trainer()["command"] = anys(launcher.Args)
-		c.tell(Changed, at+".args", commandField, "is run as the command itself: the image's own entrypoint is not run before it; put it in front where it is needed")
+		c.tell(Changed, at+".args", commandField, "the arguments become the command, and the image's entrypoint is not run; add it to the command if the program needs it")
 	default:
 		c.fail(field.Required(field.NewPath("spec", "mpiReplicaSpecs").Key("Launcher").Child("template", "spec", "containers").Index(0).Child("command"),
-			"must say what the launcher runs, such as [mpirun, train]: a TrainJob cannot leave that to the image"))
+			"set the command of the launcher, such as [mpirun, train]; a TrainJob cannot use the default command of the image"))
 	}
 	text := strings.Join(words(launcher.Command, launcher.Args), " ")
 	for _, part := range []struct{ has, do string }{
-		{c.job.Name + "-worker-", "names workers' pods, which are called otherwise now, such as <name>-node-0-0: leave hosts to the list of hosts, /etc/mpi/hostfile, which mpirun reads by itself"},
-		{mpi.DiscoverHostsKey, "reads " + mpi.DiscoverHostsKey + ", which TrainJobs do not have: their number of nodes is fixed; use /etc/mpi/hostfile"},
-		{"kubexec.sh", "uses kubexec.sh of an earlier MPIJob: leave it out, mpirun finds the agent by itself"},
-		{c.job.SSHMountPath + "/", "reads the job's keys, which are elsewhere: leave that to the agent"},
+		{c.job.Name + "-worker-", "contains names of worker pods, which differ in a TrainJob, such as <name>-node-0-0: remove them; mpirun reads the hosts from /etc/mpi/hostfile"},
+		{mpi.DiscoverHostsKey, "uses " + mpi.DiscoverHostsKey + ", which TrainJobs do not have, because their number of nodes is fixed: use /etc/mpi/hostfile"},
+		{"kubexec.sh", "uses kubexec.sh, which no longer exists: remove it; mpirun starts ranks through the agent"},
+		{c.job.SSHMountPath + "/", "uses the job's SSH keys, which have another path in a TrainJob: remove the options for them; mpirun starts ranks through the agent"},
 	} {
 		if strings.Contains(text, part.has) {
 			c.tell(Todo, commandField, "", part.do)
 		}
 	}
 	if worker := c.job.Workers; worker.HasCommand() {
-		c.tell(Changed, workerPod+firstOf+".command", "", "workers run the agent, which starts ranks without sshd or anything else in the image")
+		c.tell(Changed, workerPod+firstOf+".command", "", "workers run the agent, which starts ranks without sshd")
 	}
 }
 
-// policy is how long a job lives, and what is left of it.
+// policy converts the fields of runPolicy.
 func (c *toTrainJob) policy() {
 	spec := object(c.object, "spec")
 	policy := look(c.left, "spec", "runPolicy")
@@ -218,20 +223,19 @@ func (c *toTrainJob) policy() {
 		c.moved("spec.runPolicy.managedBy", "spec.managedBy")
 	}
 	c.deadline(policy)
-	const template = " of the runtime's JobSet says that: set it in a copy of the runtime"
 	if _, found := take(policy, "ttlSecondsAfterFinished"); found {
-		c.tell(Lost, "spec.runPolicy.ttlSecondsAfterFinished", "", "ttlSecondsAfterFinished"+template+"; TrainJobs themselves stay until somebody deletes them")
+		c.tell(Lost, "spec.runPolicy.ttlSecondsAfterFinished", "", "TrainJobs have no TTL and remain until they are deleted; to delete only their pods, set ttlSecondsAfterFinished of the JobSet in a copy of the runtime")
 	}
-	tries := "the launcher is tried once, where an MPIJob's is tried again 6 times"
+	retries := "6, the default"
 	if n, found := take(policy, "backoffLimit"); found {
-		tries = fmt.Sprintf("the launcher is tried once, where it was tried again %v times", n)
+		retries = fmt.Sprint(n)
 	}
-	c.tell(Changed, "spec.runPolicy.backoffLimit", "", "%s; failurePolicy.maxRestarts%s to have the whole job started anew", tries, template)
+	c.tell(Changed, "spec.runPolicy.backoffLimit", "", "a failed launcher is not retried (before: backoffLimit %s); to restart the whole job, set failurePolicy.maxRestarts of the JobSet in a copy of the runtime", retries)
 	if clean, found := take(policy, "cleanPodPolicy"); !found || clean != string(kubeflow.CleanPodPolicyAll) {
-		c.tell(Changed, "spec.runPolicy.cleanPodPolicy", "", "worker pods go when the launcher has succeeded; the job's report keeps the last lines of their logs")
+		c.tell(Changed, "spec.runPolicy.cleanPodPolicy", "", "worker pods are deleted when the launcher succeeds; the JobReport keeps the last lines of their logs")
 	}
 	if _, found := take(policy, "schedulingPolicy"); found {
-		c.tell(Lost, "spec.runPolicy.schedulingPolicy", "", "the runtime says how pods are placed together (podGroupPolicy), or a queue does (label %s)", mpi.LabelQueue)
+		c.tell(Lost, "spec.runPolicy.schedulingPolicy", "", "configure gang scheduling in the runtime (podGroupPolicy), or use a queue (label %s)", mpi.LabelQueue)
 	}
 	for _, role := range []string{"Launcher", "Worker"} {
 		take(look(c.left, "spec", "mpiReplicaSpecs"), role, "restartPolicy")
@@ -243,38 +247,21 @@ func (c *toTrainJob) deadline(policy tree) {
 	switch {
 	case !found:
 	case c.options.Overrides:
-		c.tell(Lost, "spec.runPolicy.activeDeadlineSeconds", "", "TrainJobs have it from Trainer v2.2 on; set activeDeadlineSeconds of both jobs in a copy of the runtime")
+		c.tell(Lost, "spec.runPolicy.activeDeadlineSeconds", "", "requires Trainer v2.2 or later; with v2.1, set activeDeadlineSeconds of the jobs launcher and node in a copy of the runtime")
 	default:
 		object(c.object, "spec")["activeDeadlineSeconds"] = deadline
-		c.tell(Changed, "spec.runPolicy.activeDeadlineSeconds", "spec.activeDeadlineSeconds", "counts from the start of the job; before, from the start of the launcher")
+		c.tell(Changed, "spec.runPolicy.activeDeadlineSeconds", "spec.activeDeadlineSeconds", "the time starts with the job, not with its launcher")
 	}
 }
 
-// check asks the runtime, where it is known.
-func (c *toTrainJob) check() {
-	if c.options.Used == nil || len(c.errs) > 0 {
-		return
-	}
-	var job trainjob.TrainJob
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(c.object, &job); err != nil {
-		c.fail(field.InternalError(field.NewPath("spec"), err))
-		return
-	}
-	errs, warnings := trainjob.Check(job, *c.options.Used)
-	c.errs = append(c.errs, errs...)
-	for _, warning := range warnings {
-		c.tell(Todo, "", "", warning)
-	}
-}
-
-// why says what to do about a field that has no place in a TrainJob.
+// why returns what to do about a field that TrainJobs do not have.
 func (c *toTrainJob) why(path string) string {
 	if strings.HasPrefix(path, replicas) || strings.HasPrefix(path, "spec.mpiReplicaSpecs") {
 		return c.inRuntime()
 	}
-	return "TrainJobs have nothing like it"
+	return "TrainJobs have no such field"
 }
 
 func (c *toTrainJob) inRuntime() string {
-	return fmt.Sprintf("only the runtime says that: set it in a copy of the runtime %s, in its jobs launcher and node", c.options.Runtime.Name)
+	return fmt.Sprintf("only a runtime can set this; set it in the jobs launcher and node of a copy of runtime %s", c.options.Runtime.Name)
 }

@@ -10,7 +10,7 @@ import (
 // tree is an object of JSON.
 type tree = map[string]any
 
-// take removes what is at a path, and returns it.
+// take removes the value at a path, and returns it.
 func take(from tree, path ...string) (any, bool) {
 	parent, last := from, path[len(path)-1]
 	for _, name := range path[:len(path)-1] {
@@ -25,14 +25,14 @@ func take(from tree, path ...string) (any, bool) {
 	return value, found
 }
 
-// drop removes fields of an object that need no word.
+// drop removes fields of an object that need no description.
 func drop(from tree, names ...string) {
 	for _, name := range names {
 		delete(from, name)
 	}
 }
 
-// object is what is at a path, which is made where it is missing.
+// object returns the object at a path, which is created if necessary.
 func object(of tree, path ...string) tree {
 	for _, name := range path {
 		next, is := of[name].(tree)
@@ -45,7 +45,7 @@ func object(of tree, path ...string) tree {
 	return of
 }
 
-// look is the object at a path, an empty one where there is none.
+// look returns the object at a path, or an empty one.
 func look(of tree, path ...string) tree {
 	for _, name := range path {
 		next, is := of[name].(tree)
@@ -57,7 +57,7 @@ func look(of tree, path ...string) tree {
 	return of
 }
 
-// entries are the objects in a list.
+// entries returns the objects in a list.
 func entries(list any) []tree {
 	all, _ := list.([]any)
 	var found []tree
@@ -69,7 +69,7 @@ func entries(list any) []tree {
 	return found
 }
 
-// texts are the strings in a list.
+// texts returns the strings in a list.
 func texts(list any) []string {
 	all, _ := list.([]any)
 	var found []string
@@ -89,7 +89,7 @@ func anys[T any](list []T) []any {
 	return all
 }
 
-// set writes a value where there is something to write.
+// set sets a field, unless the value is empty.
 func set(in tree, name string, value any) {
 	switch v := value.(type) {
 	case nil:
@@ -110,7 +110,7 @@ func set(in tree, name string, value any) {
 	in[name] = value
 }
 
-// leaves are the paths of what an object holds, sorted, as users write fields. What is empty is nothing.
+// leaves returns the paths of all non-empty values, sorted, as users write fields.
 func leaves(value any, at string) []string {
 	switch v := value.(type) {
 	case tree:
@@ -135,7 +135,7 @@ func leaves(value any, at string) []string {
 	return []string{at}
 }
 
-// clone is a copy that shares nothing.
+// clone returns a deep copy.
 func clone(value any) any {
 	switch v := value.(type) {
 	case tree:
@@ -154,5 +154,5 @@ func clone(value any) any {
 	return value
 }
 
-// same tells whether two values are written alike.
+// same reports whether two values have the same text.
 func same(a, b any) bool { return fmt.Sprint(a) == fmt.Sprint(b) }

@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"cmp"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"opendatahub.io/mpijob/internal/cost"
+	"opendatahub.io/mpijob/internal/jobs"
+)
+
+// usageColumns are the columns of the table of usage.
+type usageColumns struct {
+	namespaces, jobs, users, wide bool
+	// priced and devices are set by printUsage, from the lines.
+	priced  bool
+	devices []string
+}
+
+func (u usageColumns) header() []string {
+	var header []string
+	if u.namespaces {
+		header = append(header, "NAMESPACE")
+	}
+	switch {
+	case u.jobs:
+		header = append(header, "JOB", "KIND", "PHASE")
+	case u.users:
+		header = append(header, "USER", "JOBS")
+	default:
+		header = append(header, "JOBS")
+	}
+	header = append(header, "GPU-HOURS", "CORE-HOURS", "GIB-HOURS")
+	if u.wide {
+		header = append(header, u.devices...)
+		if u.jobs {
+			header = append(header, "BY")
+		}
+	}
+	if u.priced {
+		header = append(header, "COST")
+	}
+	return header
+}
+
+func (u usageColumns) row(l jobs.UsageLine) []cell {
+	var words []string
+	if u.namespaces {
+		words = append(words, l.Namespace)
+	}
+	switch {
+	case u.jobs:
+		words = append(words, l.Job, l.Kind, cmp.Or(l.Phase, "-"))
+	case u.users:
+		words = append(words, cmp.Or(l.CreatedBy, "-"), strconv.Itoa(l.Jobs))
+	default:
+		words = append(words, strconv.Itoa(l.Jobs))
+	}
+	words = append(words, jobs.HoursText(l.GPUHours), jobs.HoursText(l.CoreHours), jobs.HoursText(l.GiBHours))
+	if u.wide {
+		for _, name := range u.devices {
+			words = append(words, jobs.HoursText(l.DeviceHours[name]))
+		}
+		if u.jobs {
+			words = append(words, cmp.Or(l.CreatedBy, "-"))
+		}
+	}
+	if u.priced {
+		words = append(words, costText(l))
+	}
+	return plain(words...)
+}
+
+// printUsage prints a row for each line, and the total of several lines unless headers are not wanted.
+func printUsage(to io.Writer, lines []jobs.UsageLine, columns usageColumns, headers bool) error {
+	columns.devices = devicesOf(lines)
+	currencies := map[string]bool{}
+	all := jobs.UsageLine{}
+	for _, line := range lines {
+		all = all.Plus(line)
+		if line.Cost != nil {
+			currencies[line.Currency] = true
+		}
+	}
+	columns.priced = len(currencies) > 0
+	t := table{header: columns.header()}
+	for _, line := range lines {
+		t.rows = append(t.rows, columns.row(line))
+	}
+	if len(lines) > 1 && headers {
+		if len(currencies) > 1 {
+			all.Cost = nil // a sum of several currencies has no meaning
+		}
+		all.Namespace, all.Job, all.CreatedBy, all.Kind = "all", "all", map[bool]string{true: "all", false: ""}[columns.users], fmt.Sprintf("%d jobs", all.Jobs)
+		cells := columns.row(all)
+		for i := range cells {
+			cells[i].colour = bold
+		}
+		t.rows = append(t.rows, cells)
+	}
+	return t.write(to, "", headers)
+}
+
+// devicesOf returns the names of all devices, sorted.
+func devicesOf(lines []jobs.UsageLine) []string {
+	var names []string
+	for _, line := range lines {
+		names = append(names, slices.Collect(maps.Keys(line.DeviceHours))...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func costText(l jobs.UsageLine) string {
+	if l.Cost == nil {
+		return "-"
+	}
+	return cost.Prices{Currency: l.Currency}.Amount(*l.Cost)
+}
+
+// printUsageCSV prints a record for each line, with the values of users escaped for spreadsheets.
+func printUsageCSV(to io.Writer, lines []jobs.UsageLine, headers bool) error {
+	devices := devicesOf(lines)
+	w := csv.NewWriter(to)
+	if headers {
+		header := append([]string{"namespace", "job", "kind", "phase", "createdBy", "jobs", "gpuHours", "coreHours", "gibHours"}, devices...)
+		if err := w.Write(append(header, "cost", "currency")); err != nil {
+			return err
+		}
+	}
+	figure := func(f float64) string { return strconv.FormatFloat(f, 'f', 4, 64) }
+	for _, l := range lines {
+		record := []string{l.Namespace, l.Job, l.Kind, l.Phase, escapeFormula(l.CreatedBy), strconv.Itoa(l.Jobs), figure(l.GPUHours), figure(l.CoreHours), figure(l.GiBHours)}
+		for _, name := range devices {
+			record = append(record, figure(l.DeviceHours[name]))
+		}
+		amount := ""
+		if l.Cost != nil {
+			amount = figure(*l.Cost)
+		}
+		if err := w.Write(append(record, amount, l.Currency)); err != nil {
+			return err
+		}
+	}
+	w.Flush()
+	return w.Error()
+}
+
+// escapeFormula prevents spreadsheets from reading a text as a formula.
+func escapeFormula(text string) string {
+	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
+		return "'" + text
+	}
+	return text
+}

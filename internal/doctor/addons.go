@@ -1,0 +1,155 @@
+package doctor
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/kinds/trainjob"
+)
+
+var localQueues = schema.GroupVersionKind{Group: "kueue.x-k8s.io", Version: "v1beta2", Kind: "LocalQueue"}
+
+// serves reports whether the API server has a kind of object.
+func (c Cluster) serves(group schema.GroupVersion, resource string) (bool, error) {
+	list, err := c.Discovery.ServerResourcesForGroupVersion(group.String())
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource }), nil
+}
+
+// servesAny reports whether the API server has a kind of object in any version.
+func (c Cluster) servesAny(group, resource string) bool {
+	groups, err := c.Discovery.ServerGroups()
+	if err != nil {
+		return false
+	}
+	for _, g := range groups.Groups {
+		if g.Name != group {
+			continue
+		}
+		for _, version := range g.Versions {
+			if is, err := c.serves(schema.GroupVersion{Group: group, Version: version.Version}, resource); err == nil && is {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// kinds checks the operator's own kinds of objects.
+func (c Cluster) kinds(context.Context) []Result {
+	result := Result{Check: "Kinds of objects", Verdict: OK, Found: "MPIJob, JobReport and RuntimeTest are installed"}
+	var missing []string
+	for _, kind := range []struct {
+		group    schema.GroupVersion
+		resource string
+	}{
+		{kubeflow.SchemeGroupVersion, "mpijobs"}, {v1alpha1.GroupVersion, "jobreports"}, {v1alpha1.GroupVersion, "runtimetests"},
+	} {
+		is, err := c.serves(kind.group, kind.resource)
+		if err != nil {
+			return unknown(result.Check, err)
+		}
+		if !is {
+			missing = append(missing, kind.resource+"."+kind.group.String())
+		}
+	}
+	if len(missing) > 0 {
+		result.Verdict, result.Found, result.Remedy = Fail, "not installed: "+strings.Join(missing, ", "), install
+	}
+	return []Result{result}
+}
+
+// trainer checks Kubeflow Trainer, which runs TrainJobs, and JobSet, which Trainer requires.
+func (c Cluster) trainer(ctx context.Context) []Result {
+	const check = "Kubeflow Trainer"
+	is, err := c.serves(trainjob.GroupVersion, "trainjobs")
+	switch {
+	case err != nil:
+		return unknown(check, err)
+	case !is:
+		return []Result{{Check: check, Verdict: None, Found: "not installed: only MPIJobs can run, no TrainJobs"}}
+	}
+	result := c.addOn(ctx, check, "trainer", "kubeflow-trainer-controller-manager")
+	jobSets, err := c.serves(schema.GroupVersion{Group: "jobset.x-k8s.io", Version: "v1alpha2"}, "jobsets")
+	if err == nil && !jobSets {
+		return []Result{result, {
+			Check: "JobSet", Verdict: Warn, Found: "not installed: Kubeflow Trainer requires it for TrainJobs; MPIJobs run",
+			Remedy: "Install JobSet; it is part of Trainer's manifests.",
+		}}
+	}
+	return []Result{result, c.addOn(ctx, "JobSet", "jobset", "jobset-controller-manager")}
+}
+
+// kueue checks Kueue, and lists the namespace's queues.
+func (c Cluster) kueue(ctx context.Context) []Result {
+	const check = "Kueue"
+	if !c.servesAny(localQueues.Group, "localqueues") {
+		return []Result{{Check: check, Verdict: None, Found: "not installed: no queues"}}
+	}
+	result := c.addOn(ctx, check, "kueue", "kueue-controller-manager")
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(localQueues.GroupVersion().WithKind(localQueues.Kind + "List"))
+	var queues []string
+	if err := c.API.List(ctx, list, client.InNamespace(c.Namespace)); err == nil {
+		for _, item := range list.Items {
+			queues = append(queues, item.Name)
+		}
+	}
+	slices.Sort(queues)
+	if len(queues) > 0 {
+		result.Found += "; queues of " + c.Namespace + ": " + strings.Join(queues, ", ")
+	} else {
+		result.Found += "; " + c.Namespace + " has no queue"
+	}
+	return []Result{result}
+}
+
+// addOn checks the Deployment of a component of other projects, if the user may read it.
+func (c Cluster) addOn(ctx context.Context, check, name, deployment string) Result {
+	var list appsv1.DeploymentList
+	if err := c.API.List(ctx, &list); err != nil {
+		return Result{Check: check, Verdict: OK, Found: "installed"}
+	}
+	return judgeAddOn(check, name, deployment, list.Items)
+}
+
+// judgeAddOn judges the Deployment of a component, found by its own name or by the component's.
+func judgeAddOn(check, name, deployment string, all []appsv1.Deployment) Result {
+	for _, d := range all {
+		if d.Name == deployment || d.Labels[labelApp] == name && strings.HasSuffix(d.Name, "controller-manager") {
+			return judgeDeployment(check, d)
+		}
+	}
+	return Result{Check: check, Verdict: Warn, Found: "installed, but no Deployment found", Remedy: "Check that " + deployment + " is running."}
+}
+
+// gangs lists the schedulers that can place all pods of a job or none.
+func (c Cluster) gangs(context.Context) []Result {
+	var found []string
+	for _, backEnd := range []struct{ group, name string }{
+		{"scheduling.k8s.io", "Kubernetes' PodGroups"}, {"scheduling.x-k8s.io", "coscheduling"}, {"scheduling.volcano.sh", "Volcano"},
+	} {
+		if c.servesAny(backEnd.group, "podgroups") {
+			found = append(found, backEnd.name)
+		}
+	}
+	text := "gang scheduling by the operator, if a job requests it"
+	if len(found) > 0 {
+		text = "gang scheduling by " + strings.Join(found, ", ") + " or the operator"
+	}
+	return []Result{{Check: "Gang scheduling", Verdict: OK, Found: text}}
+}

@@ -1,0 +1,353 @@
+package doctor
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
+	fakediscovery "k8s.io/client-go/discovery/fake"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	clienttesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+var now = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+
+// newCluster returns a cluster that serves some resources, such as trainer.kubeflow.org/v1alpha1/trainjobs, and rejects invalid
+// jobs. The user may do everything that refuse, which gets the verb and the resource, returns no error for.
+func newCluster(t *testing.T, serves []string, refuse func(verb, resource string) error, objects ...client.Object) Cluster {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), kubeflow.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	scheme.AddKnownTypeWithName(localQueues.GroupVersion().WithKind("LocalQueue"), &metav1.PartialObjectMetadata{})
+	scheme.AddKnownTypeWithName(localQueues.GroupVersion().WithKind("LocalQueueList"), &metav1.PartialObjectMetadataList{})
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(_ context.Context, _ client.WithWatch, object client.Object, _ ...client.CreateOption) error {
+			switch object := object.(type) {
+			case *authorizationv1.SelfSubjectAccessReview:
+				asked := object.Spec.ResourceAttributes
+				object.Status.Allowed = refuse(asked.Verb, strings.TrimSuffix(asked.Resource+"/"+asked.Subresource, "/")) == nil
+				return nil
+			case *kubeflow.MPIJob:
+				return refuse("create", "invalid job")
+			}
+			return errors.New("unexpected object")
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if err := refuse("list", kindOf(list)); err != nil {
+				return err
+			}
+			return c.List(ctx, list, options...)
+		},
+	}).Build()
+	served := &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{}, FakedServerVersion: &version.Info{GitVersion: "v1.36.0"}}
+	lists := map[string]*metav1.APIResourceList{}
+	for _, text := range serves {
+		i := strings.LastIndex(text, "/")
+		if lists[text[:i]] == nil {
+			lists[text[:i]] = &metav1.APIResourceList{GroupVersion: text[:i]}
+			served.Resources = append(served.Resources, lists[text[:i]])
+		}
+		lists[text[:i]].APIResources = append(lists[text[:i]].APIResources, metav1.APIResource{Name: text[i+1:]})
+	}
+	return Cluster{API: api, Discovery: served, Namespace: "ns", Now: now}
+}
+
+// kindOf returns the kind of the items of a list.
+func kindOf(list client.ObjectList) string {
+	switch list.(type) {
+	case *appsv1.DeploymentList:
+		return "Deployment"
+	case *corev1.ResourceQuotaList:
+		return "ResourceQuota"
+	case *discoveryv1.EndpointSliceList:
+		return "EndpointSlice"
+	}
+	return "LocalQueue"
+}
+
+func forbidden(what string) error {
+	return apierrors.NewForbidden(schema.GroupResource{Resource: what}, "", errors.New("no right"))
+}
+
+// summary returns the verdicts with the checks.
+func summary(results []Result) []string {
+	texts := make([]string, len(results))
+	for i, r := range results {
+		texts[i] = string(r.Verdict) + " " + r.Check + ": " + r.Found
+		if r.Err != nil {
+			texts[i] += "unknown"
+		}
+	}
+	return texts
+}
+
+func deployment(namespace, name, app string, ready, wanted int32, env ...corev1.EnvVar) *appsv1.Deployment {
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{labelApp: app}},
+		Spec:       appsv1.DeploymentSpec{Replicas: &wanted, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: name + ":v1", Env: env}}}}},
+		Status:     appsv1.DeploymentStatus{ReadyReplicas: ready},
+	}
+}
+
+var (
+	ourKinds    = []string{"kubeflow.org/v2beta1/mpijobs", "mpi.opendatahub.io/v1alpha1/jobreports"}
+	allKinds    = append(ourKinds, "trainer.kubeflow.org/v1alpha1/trainjobs", "jobset.x-k8s.io/v1alpha2/jobsets", "kueue.x-k8s.io/v1beta2/localqueues", "scheduling.k8s.io/v1alpha2/podgroups", "scheduling.volcano.sh/v1beta1/podgroups")
+	errRejected = errors.New(`admission webhook "mpijob.mpi.opendatahub.io" denied the request`)
+)
+
+// complete returns what a cluster contains in which everything works.
+func complete(t *testing.T) []client.Object {
+	queue := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "team"}}
+	queue.SetGroupVersionKind(localQueues)
+	return []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "baseline"}}},
+		deployment("mpijob-system", "mpijob-operator", operatorApp, 2, 2, corev1.EnvVar{Name: "AGENT_IMAGE", Value: "agent:v1"}),
+		deployment("kubeflow", "kubeflow-trainer-controller-manager", "", 1, 1), deployment("jobset", "x-controller-manager", "jobset", 1, 1), deployment("kueue", "kueue-controller-manager", "", 1, 1),
+		&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhookConfiguration}, Webhooks: []admissionv1.ValidatingWebhook{{Name: webhook, ClientConfig: admissionv1.WebhookClientConfig{CABundle: authority(t, now.AddDate(1, 0, 0))}}}},
+		&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-dns", Name: "dns", Labels: map[string]string{discoveryv1.LabelServiceName: "dns-default"}}, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}}, {Addresses: []string{"10.0.0.2"}, Conditions: discoveryv1.EndpointConditions{Ready: new(false)}}}},
+		queue,
+	}
+}
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		serves  []string
+		refuse  func(verb, resource string) error
+		objects []client.Object
+		want    []string
+	}{
+		"everything works": {
+			serves:  append(allKinds, "mpi.opendatahub.io/v1alpha1/runtimetests"),
+			objects: complete(t),
+			refuse: func(_, resource string) error {
+				if resource == "invalid job" {
+					return errRejected
+				}
+				return nil
+			},
+			want: []string{
+				"ok API server: Kubernetes v1.36.0",
+				"ok Kinds of objects: MPIJob, JobReport and RuntimeTest are installed",
+				"ok Operator: 2 of 2 replicas of mpijob-system/mpijob-operator are ready, mpijob-operator:v1",
+				"ok Agent: agent:v1",
+				"ok Admission: invalid jobs are rejected",
+				"ok Certificate: the webhook's certificate is valid until 2027-11-21",
+				"ok Kubeflow Trainer: 1 of 1 replicas of kubeflow/kubeflow-trainer-controller-manager are ready, kubeflow-trainer-controller-manager:v1",
+				"ok JobSet: 1 of 1 replicas of jobset/x-controller-manager are ready, x-controller-manager:v1",
+				"ok Kueue: 1 of 1 replicas of kueue/kueue-controller-manager are ready, kueue-controller-manager:v1; queues of ns: team",
+				"ok Gang scheduling: gang scheduling by Kubernetes' PodGroups, Volcano or the operator",
+				"ok DNS: 1 endpoints of service openshift-dns/dns-default are ready",
+				"ok Namespace: ns, Pod Security baseline: no host network, no host paths",
+				"ok Quota: no quotas in ns",
+				"ok See jobs: allowed", "ok Run jobs: allowed", "ok Read logs: allowed", "ok Read events: allowed", "ok Enter pods: allowed",
+			},
+		},
+		"an empty cluster": {
+			refuse: func(string, string) error { return nil },
+			want: []string{
+				"ok API server: Kubernetes v1.36.0",
+				"fail Kinds of objects: not installed: mpijobs.kubeflow.org/v2beta1, jobreports.mpi.opendatahub.io/v1alpha1, runtimetests.mpi.opendatahub.io/v1alpha1",
+				"fail Operator: no Deployment found",
+				"warn Admission: the operator's webhook does not respond: jobs are not validated, and fail later",
+				"- Kubeflow Trainer: not installed: only MPIJobs can run, no TrainJobs",
+				"- Kueue: not installed: no queues",
+				"ok Gang scheduling: gang scheduling by the operator, if a job requests it",
+				"- DNS: unknown: no service kube-system/kube-dns or openshift-dns/dns-default found",
+				"fail Namespace: namespace ns not found",
+				"ok Quota: no quotas in ns",
+				"ok See jobs: allowed", "ok Run jobs: allowed", "ok Read logs: allowed", "ok Read events: allowed", "ok Enter pods: allowed",
+			},
+		},
+		"a user without rights": {
+			serves:  append(ourKinds, "trainer.kubeflow.org/v1alpha1/trainjobs", "kueue.x-k8s.io/v1beta2/localqueues"),
+			objects: complete(t),
+			refuse:  func(_, resource string) error { return forbidden(resource) },
+			want: []string{
+				"ok API server: Kubernetes v1.36.0",
+				"fail Kinds of objects: not installed: runtimetests.mpi.opendatahub.io/v1alpha1",
+				"- Operator: unknown", "- Admission: unknown",
+				"ok Certificate: the webhook's certificate is valid until 2027-11-21",
+				"ok Kubeflow Trainer: installed",
+				"warn JobSet: not installed: Kubeflow Trainer requires it for TrainJobs; MPIJobs run",
+				"ok Kueue: installed; ns has no queue",
+				"ok Gang scheduling: gang scheduling by the operator, if a job requests it",
+				"- DNS: unknown",
+				"ok Namespace: ns, Pod Security baseline: no host network, no host paths",
+				"- Quota: unknown",
+				"fail See jobs: not allowed in ns: list mpijobs.kubeflow.org, list jobreports.mpi.opendatahub.io, watch jobreports.mpi.opendatahub.io",
+				"fail Run jobs: not allowed in ns: create mpijobs.kubeflow.org, patch mpijobs.kubeflow.org, delete mpijobs.kubeflow.org",
+				"fail Read logs: not allowed in ns: list pods, watch pods, get pods/log",
+				"warn Read events: not allowed in ns: list events",
+				"warn Enter pods: not allowed in ns: create pods/exec, create pods/portforward",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			results, err := newCluster(t, test.serves, test.refuse, test.objects...).Check(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, summary(results)); diff != "" {
+				t.Errorf("results (-want +got)\n%s", diff)
+			}
+		})
+	}
+	c := newCluster(t, nil, func(string, string) error { return nil })
+	c.Discovery.(*fakediscovery.FakeDiscovery).PrependReactor("*", "version", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, errors.New("connection refused")
+	})
+	if _, err := c.Check(t.Context()); err == nil {
+		t.Error("an API server that does not respond is no error")
+	}
+}
+
+// authority returns a CA certificate in PEM that is valid until a time.
+func authority(t *testing.T, until time.Time) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: until}, &x509.Certificate{SerialNumber: big.NewInt(1)}, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: data})
+}
+
+func TestJudgeCertificate(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		bundle []byte
+		want   Verdict
+		found  string
+	}{
+		"valid":        {authority(t, now.AddDate(0, 0, 31)), OK, "valid until 2026-12-22"},
+		"not renewed":  {authority(t, now.AddDate(0, 0, 29)), Warn, "valid until 2026-12-20"},
+		"expired":      {authority(t, now.Add(-time.Hour)), Fail, "expired on 2026-11-21"},
+		"none":         {nil, Fail, "has no CA certificate"},
+		"not readable": {pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")}), Fail, "is not valid"},
+	} {
+		if got := judgeCertificate(test.bundle, now); got.Verdict != test.want || !strings.Contains(got.Found, test.found) || (got.Remedy == "") != (test.want == OK) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	service := client.ObjectKey{Namespace: "kube-system", Name: "kube-dns"}
+	quota := func(used string) corev1.ResourceQuota {
+		return corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "team"}, Status: corev1.ResourceQuotaStatus{
+			Hard: corev1.ResourceList{"pods": resource.MustParse("4"), "requests.cpu": resource.MustParse("8")}, Used: corev1.ResourceList{"pods": resource.MustParse(used)},
+		}}
+	}
+	namespace := func(level string) corev1.Namespace {
+		return corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Labels: map[string]string{"pod-security.kubernetes.io/enforce": level}}}
+	}
+	gone := namespace("")
+	gone.DeletionTimestamp = &metav1.Time{Time: now}
+	for name, test := range map[string]struct {
+		got  Result
+		want string
+		// remedy is a part of it; empty for none.
+		remedy string
+	}{
+		"all replicas":          {judgeDeployment("c", *deployment("n", "d", "", 2, 2)), "ok c: 2 of 2 replicas of n/d are ready, d:v1", ""},
+		"no standby":            {judgeDeployment("c", *deployment("n", "d", "", 1, 2)), "warn c: 1 of 2 replicas of n/d are ready, d:v1", "no standby"},
+		"no replica":            {judgeDeployment("c", *deployment("n", "d", "", 0, 2)), "fail c: 0 of 2 replicas of n/d are ready, d:v1", "kubectl -n n logs deployment/d"},
+		"another's deployment":  {judgeAddOn("c", "kueue", "kueue-controller-manager", []appsv1.Deployment{*deployment("n", "web", "kueue", 1, 1)}), "warn c: installed, but no Deployment found", "kueue-controller-manager"},
+		"no DNS":                {judgeDNS("c", service, []discoveryv1.EndpointSlice{{}}), "fail c: no endpoint of service kube-system/kube-dns is ready: host names of workers cannot be resolved", "kube-system get pods"},
+		"quota left":            {judgeQuota("c", quota("3")), "ok c: team: used 3 of 4 pods, 0 of 8 requests.cpu", ""},
+		"quota used up":         {judgeQuota("c", quota("4")), "warn c: team: used 4 of 4 pods, 0 of 8 requests.cpu", "The quota for pods is exhausted"},
+		"restricted":            {judgeNamespace("c", namespace("restricted")), "ok c: ns, Pod Security restricted: pods must run unprivileged as non-root; the agent does, sshd in images mostly does not", ""},
+		"privileged by default": {judgeNamespace("c", namespace("")), "ok c: ns, Pod Security privileged: all pods are allowed", ""},
+		"being deleted":         {judgeNamespace("c", gone), "fail c: ns is being deleted and does not accept new objects", "-n"},
+		"a missing right":       {purposes()[2].judge(purposes()[2].rights[2:], "ns"), "fail Read logs: not allowed in ns: get pods/log", "the role view (or mpijob-viewer) in this namespace"},
+	} {
+		if text := summary([]Result{test.got})[0]; text != test.want {
+			t.Errorf("%s: %s, want %s", name, text, test.want)
+		}
+		if (test.got.Remedy == "") != (test.remedy == "") || !strings.Contains(test.got.Remedy, test.remedy) {
+			t.Errorf("%s: remedy %q, want %q", name, test.got.Remedy, test.remedy)
+		}
+	}
+}
+
+func TestFindOperator(t *testing.T) {
+	t.Parallel()
+	withFlag := deployment("mpijob-system", "mpijob-operator", operatorApp, 1, 1)
+	withFlag.Labels[labelVersion] = "v2"
+	withFlag.Spec.Template.Spec.Containers[0].Args = []string{"--agent-image=agent:v3"}
+	for name, test := range map[string]struct {
+		deployment *appsv1.Deployment
+		want       [4]string
+	}{
+		"by its label and flag":    {withFlag, [4]string{"v2", "mpijob-operator:v1", "agent:v3", "v3"}},
+		"by its image, no agent":   {deployment("mpijob-system", "mpijob-operator", operatorApp, 1, 1), [4]string{"v1", "mpijob-operator:v1", "", ""}},
+		"by a variable":            {deployment("mpijob-system", "mpijob-operator", operatorApp, 1, 1, corev1.EnvVar{Name: "AGENT_IMAGE", Value: "agent"}), [4]string{"v1", "mpijob-operator:v1", "agent", ""}},
+		"with an agent left empty": {deployment("mpijob-system", "mpijob-operator", operatorApp, 1, 1, corev1.EnvVar{Name: "AGENT_IMAGE"}), [4]string{"v1", "mpijob-operator:v1", "", ""}},
+	} {
+		// The user may only list the operator's own namespace.
+		refused := false
+		c := newCluster(t, nil, func(verb, kind string) error {
+			if verb == "list" && !refused {
+				refused = true
+				return forbidden(kind)
+			}
+			return nil
+		}, test.deployment)
+		found, err := FindOperator(t.Context(), c.API)
+		if got := [4]string{found.Version, found.Image, found.AgentImage, found.AgentVersion}; err != nil || got != test.want || found.Namespace != "mpijob-system" {
+			t.Errorf("%s: %v, %v, want %v", name, got, err, test.want)
+		}
+	}
+	_, err := FindOperator(t.Context(), newCluster(t, nil, func(string, string) error { return nil }).API)
+	if want := "no Deployment has the label app.kubernetes.io/name=mpijob-operator; the operator is not installed"; err == nil || err.Error() != want {
+		t.Errorf("without an operator: %v", err)
+	}
+}
+
+func TestImageTag(t *testing.T) {
+	for image, want := range map[string]string{
+		"quay.io/org/operator:v1.2.3":                "v1.2.3",
+		"operator:dev":                               "dev",
+		"registry:5000/org/operator":                 "",
+		"registry:5000/operator:v1":                  "v1",
+		"quay.io/org/operator@sha256:0123":           "",
+		"quay.io/org/operator:v1.2.3@sha256:0123abc": "v1.2.3",
+		"": "",
+	} {
+		if got := imageTag(image); got != want {
+			t.Errorf("imageTag(%q) = %q, want %q", image, got, want)
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/roles"
+)
+
+// dns checks that the cluster resolves host names, which ranks need to find each other.
+func (c Cluster) dns(ctx context.Context) []Result {
+	const check = "DNS"
+	for _, service := range []client.ObjectKey{{Namespace: "kube-system", Name: "kube-dns"}, {Namespace: "openshift-dns", Name: "dns-default"}} {
+		var list discoveryv1.EndpointSliceList
+		err := c.API.List(ctx, &list, client.InNamespace(service.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: service.Name})
+		if err != nil {
+			return unknown(check, err)
+		}
+		if len(list.Items) > 0 {
+			return []Result{judgeDNS(check, service, list.Items)}
+		}
+	}
+	return []Result{{Check: check, Verdict: None, Found: "unknown: no service kube-system/kube-dns or openshift-dns/dns-default found"}}
+}
+
+// judgeDNS judges by the endpoints that are ready.
+func judgeDNS(check string, service client.ObjectKey, endpoints []discoveryv1.EndpointSlice) Result {
+	ready := 0
+	for _, slice := range endpoints {
+		for _, endpoint := range slice.Endpoints {
+			if endpoint.Conditions.Ready == nil || *endpoint.Conditions.Ready {
+				ready += len(endpoint.Addresses)
+			}
+		}
+	}
+	if ready == 0 {
+		return Result{
+			Check: check, Verdict: Fail, Found: fmt.Sprintf("no endpoint of service %s is ready: host names of workers cannot be resolved", service),
+			Remedy: "Find out why its pods are not ready: kubectl -n " + service.Namespace + " get pods",
+		}
+	}
+	return Result{Check: check, Verdict: OK, Found: fmt.Sprintf("%d endpoints of service %s are ready", ready, service)}
+}
+
+// namespace checks that the namespace exists, and which pods it admits.
+func (c Cluster) namespace(ctx context.Context) []Result {
+	const check = "Namespace"
+	var namespace corev1.Namespace
+	err := c.API.Get(ctx, client.ObjectKey{Name: c.Namespace}, &namespace)
+	switch {
+	case apierrors.IsNotFound(err):
+		return []Result{{Check: check, Verdict: Fail, Found: "namespace " + c.Namespace + " not found", Remedy: "Use -n, or create it: kubectl create namespace " + c.Namespace}}
+	case err != nil:
+		return unknown(check, err)
+	}
+	return []Result{judgeNamespace(check, namespace)}
+}
+
+func judgeNamespace(check string, namespace corev1.Namespace) Result {
+	if namespace.DeletionTimestamp != nil {
+		return Result{Check: check, Verdict: Fail, Found: namespace.Name + " is being deleted and does not accept new objects", Remedy: "Use another one with -n."}
+	}
+	level := cmp.Or(namespace.Labels["pod-security.kubernetes.io/enforce"], "privileged")
+	note := "all pods are allowed"
+	switch level {
+	case "restricted":
+		note = "pods must run unprivileged as non-root; the agent does, sshd in images mostly does not"
+	case "baseline":
+		note = "no host network, no host paths"
+	}
+	return Result{Check: check, Verdict: OK, Found: fmt.Sprintf("%s, Pod Security %s: %s", namespace.Name, level, note)}
+}
+
+// quotas reports the use of the namespace's quotas.
+func (c Cluster) quotas(ctx context.Context) []Result {
+	const check = "Quota"
+	var list corev1.ResourceQuotaList
+	if err := c.API.List(ctx, &list, client.InNamespace(c.Namespace)); err != nil {
+		return unknown(check, err)
+	}
+	if len(list.Items) == 0 {
+		return []Result{{Check: check, Verdict: OK, Found: "no quotas in " + c.Namespace}}
+	}
+	var results []Result
+	for _, quota := range list.Items {
+		results = append(results, judgeQuota(check, quota))
+	}
+	return results
+}
+
+// judgeQuota judges by the resources that are used up.
+func judgeQuota(check string, quota corev1.ResourceQuota) Result {
+	var parts, full []string
+	for _, name := range slices.Sorted(maps.Keys(quota.Status.Hard)) {
+		hard, used := quota.Status.Hard[name], quota.Status.Used[name]
+		parts = append(parts, fmt.Sprintf("%s of %s %s", used.String(), hard.String(), name))
+		if used.Cmp(hard) >= 0 {
+			full = append(full, string(name))
+		}
+	}
+	result := Result{Check: check, Verdict: OK, Found: quota.Name + ": used " + strings.Join(parts, ", ")}
+	if len(full) > 0 {
+		result.Verdict = Warn
+		result.Remedy = "The quota for " + strings.Join(full, ", ") + " is exhausted: new jobs that request it wait until others end. Ask a cluster administrator for more, or see what uses it: kubectl -n " + quota.Namespace + " get pods"
+	}
+	return result
+}
+
+// purpose is something that a user wants to do, with the rights that it needs.
+type purpose struct {
+	check string
+	// otherwise is the verdict if a right is missing.
+	otherwise Verdict
+	rights    []roles.Right
+}
+
+func purposes() []purpose {
+	jobs, reports := kubeflow.SchemeGroupVersion.Group, mpi.Group
+	return []purpose{
+		{"See jobs", Fail, []roles.Right{{Verb: "list", Group: jobs, Resource: "mpijobs"}, {Verb: "list", Group: reports, Resource: "jobreports"}, {Verb: "watch", Group: reports, Resource: "jobreports"}}},
+		{"Run jobs", Fail, []roles.Right{{Verb: "create", Group: jobs, Resource: "mpijobs"}, {Verb: "patch", Group: jobs, Resource: "mpijobs"}, {Verb: "delete", Group: jobs, Resource: "mpijobs"}}},
+		{"Read logs", Fail, []roles.Right{{Verb: "list", Resource: "pods"}, {Verb: "watch", Resource: "pods"}, {Verb: "get", Resource: "pods/log"}}},
+		{"Read events", Warn, []roles.Right{{Verb: "list", Resource: "events"}}},
+		{"Enter pods", Warn, []roles.Right{{Verb: "create", Resource: "pods/exec"}, {Verb: "create", Resource: "pods/portforward"}}},
+	}
+}
+
+// rights checks what the user may do in the namespace.
+func (c Cluster) rights(ctx context.Context) []Result {
+	var results []Result
+	for _, p := range purposes() {
+		var missing []roles.Right
+		var errs []error
+		for _, right := range p.rights {
+			allowed, err := c.may(ctx, right)
+			if errs = append(errs, err); err == nil && !allowed {
+				missing = append(missing, right)
+			}
+		}
+		if err := errors.Join(errs...); err != nil {
+			results = append(results, unknown(p.check, err)...)
+			continue
+		}
+		results = append(results, p.judge(missing, c.Namespace))
+	}
+	return results
+}
+
+// may reports whether the user has a right in the namespace.
+func (c Cluster) may(ctx context.Context, right roles.Right) (bool, error) {
+	resource, subresource, _ := strings.Cut(right.Resource, "/")
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+		Namespace: c.Namespace, Verb: right.Verb, Group: right.Group, Resource: resource, Subresource: subresource,
+	}}}
+	err := c.API.Create(ctx, review)
+	return review.Status.Allowed, err
+}
+
+// judge judges by the rights that are missing.
+func (p purpose) judge(missing []roles.Right, namespace string) Result {
+	if len(missing) == 0 {
+		return Result{Check: p.check, Verdict: OK, Found: "allowed"}
+	}
+	texts := make([]string, len(missing))
+	for i, right := range missing {
+		texts[i] = right.String()
+	}
+	return Result{
+		Check: p.check, Verdict: p.otherwise, Found: "not allowed in " + namespace + ": " + strings.Join(texts, ", "),
+		Remedy: "Ask a cluster administrator for " + roles.With(p.rights[0]) + " in this namespace.",
+	}
+}

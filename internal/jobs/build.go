@@ -1,0 +1,325 @@
+package jobs
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/discovery"
+
+	"opendatahub.io/mpijob/internal/implementation"
+	"opendatahub.io/mpijob/internal/kinds/trainjob"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// labelPriority is Kueue's label with the WorkloadPriorityClass of a job.
+const labelPriority = "kueue.x-k8s.io/priority-class"
+
+// Built is a job that is made from a specification.
+type Built struct {
+	Job *unstructured.Unstructured
+	// Command is the launcher's command if mpirun was added to it; nil otherwise.
+	Command []string
+}
+
+// Build makes the job of a specification, without creating it. It reads the runtime, or the pod security level of the
+// namespace. It fails with InvalidError, NotFoundError (the runtime) or RejectedError.
+func (c *Client) Build(ctx context.Context, s Spec) (Built, error) {
+	if errs := s.Validate(); len(errs) > 0 {
+		return Built{}, Invalid(errs...)
+	}
+	if s.Output != nil && s.Output.SubPath == "" {
+		output := *s.Output
+		output.SubPath = s.Name
+		s.Output = &output
+	}
+	if s.Runtime == "" {
+		return s.mpiJob(c.isRestricted(ctx, s.Namespace))
+	}
+	kind, found, err := c.runtime(ctx, s.Namespace, s.Runtime)
+	if err != nil {
+		return Built{}, err
+	}
+	built, err := s.trainJob(kind, *found)
+	if patch := s.podPatch(); err == nil && len(patch) > 0 {
+		err = c.patchRuntime(ctx, built.Job, *found, patch)
+	}
+	return built, err
+}
+
+// isRestricted reports whether a namespace only admits pods of Pod Security's level restricted; false if unknown.
+func (c *Client) isRestricted(ctx context.Context, name string) bool {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	var namespace corev1.Namespace
+	err := c.api.Get(ctx, types.NamespacedName{Name: name}, &namespace)
+	return err == nil && namespace.Labels["pod-security.kubernetes.io/enforce"] == "restricted"
+}
+
+// runtime finds a runtime of the namespace, else of the cluster.
+func (c *Client) runtime(ctx context.Context, namespace, name string) (kind string, found *trainjob.Runtime, err error) {
+	for _, kind := range []string{trainjob.RuntimeKind, trainjob.ClusterRuntimeKind} {
+		job := trainjob.TrainJob{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}, Spec: trainjob.Spec{RuntimeRef: trainjob.RuntimeRef{Name: name, Kind: kind}}}
+		found, err = trainjob.LoadRuntime(ctx, c.api, job)
+		if found != nil {
+			return kind, found, nil
+		}
+		if err != nil && kind == trainjob.ClusterRuntimeKind {
+			return "", nil, err
+		}
+	}
+	return "", nil, c.noRuntime(ctx, namespace, name)
+}
+
+func (s Spec) slotsPerWorker() int32 {
+	if s.Slots != nil {
+		return *s.Slots
+	}
+	return cmp.Or(s.GPU, 1)
+}
+
+// launchCommand returns the command with mpirun, or nil if the command starts ranks itself. Each line of output is tagged with
+// its rank, which logs removes again.
+func (s Spec) launchCommand(name mpi.Implementation, ranks int64) []string {
+	if StartsRanks(s.Command) {
+		return nil
+	}
+	return slices.Concat([]string{"mpirun"}, implementation.For(name).TagFlags(), []string{"-n", strconv.FormatInt(ranks, 10)}, s.Command)
+}
+
+func (s Spec) meta() metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name, Labels: s.labels(), Annotations: s.annotations()}
+}
+
+func (s Spec) mpiJob(restricted bool) (Built, error) {
+	slots := s.slotsPerWorker()
+	name, _ := s.implementation()
+	added := s.launchCommand(name, int64(slots)*int64(s.Workers))
+	container := func(name string) corev1.Container {
+		_, mounts := s.volumes()
+		return corev1.Container{Name: name, Image: s.Image, Env: s.env(), WorkingDir: s.WorkDir, VolumeMounts: mounts, SecurityContext: s.securityContext(restricted)}
+	}
+	launcher, worker := container("launcher"), container("worker")
+	launcher.Command = s.Command
+	if added != nil {
+		launcher.Command = added
+	}
+	launcher.Resources = s.launcherResources()
+	worker.Resources = s.resources()
+	role := func(c corev1.Container, replicas *int32) *kubeflow.ReplicaSpec {
+		spec := s.podSpec()
+		spec.PriorityClassName, spec.Containers = s.Priority, []corev1.Container{c}
+		return &kubeflow.ReplicaSpec{Replicas: replicas, Template: corev1.PodTemplateSpec{Spec: spec}}
+	}
+	retries := int32(0)
+	if s.Retries != nil {
+		retries = *s.Retries
+	}
+	job := kubeflow.MPIJob{
+		TypeMeta:   metav1.TypeMeta{APIVersion: kubeflow.SchemeGroupVersion.String(), Kind: kubeflow.Kind},
+		ObjectMeta: s.meta(),
+		Spec: kubeflow.MPIJobSpec{
+			SlotsPerWorker:    &slots,
+			MPIImplementation: kubeflow.MPIImplementation(name),
+			RunPolicy:         kubeflow.RunPolicy{CleanPodPolicy: new(kubeflow.CleanPodPolicyRunning), BackoffLimit: &retries, ActiveDeadlineSeconds: s.deadlineSeconds()},
+			MPIReplicaSpecs: map[kubeflow.MPIReplicaType]*kubeflow.ReplicaSpec{
+				kubeflow.MPIReplicaTypeLauncher: role(launcher, nil),
+				kubeflow.MPIReplicaTypeWorker:   role(worker, &s.Workers),
+			},
+		},
+	}
+	// A container that is restarted in its pod overwrites its log.
+	job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeLauncher].RestartPolicy = kubeflow.RestartPolicyNever
+	if s.Suspend {
+		job.Spec.RunPolicy.Suspend = new(true)
+	}
+	if s.GangTimeout > 0 {
+		job.Spec.RunPolicy.SchedulingPolicy = &kubeflow.SchedulingPolicy{ScheduleTimeoutSeconds: new(int32(s.GangTimeout / time.Second))}
+	}
+	object, err := withoutEmptyFields(job)
+	return Built{Job: object, Command: added}, err
+}
+
+// securityContext drops all rights: with the agent, ranks need none.
+func (s Spec) securityContext(restricted bool) *corev1.SecurityContext {
+	security := &corev1.SecurityContext{
+		AllowPrivilegeEscalation: new(false),
+		Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		SeccompProfile:           &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		RunAsUser:                s.RunAsUser,
+	}
+	if restricted || s.RunAsUser != nil {
+		security.RunAsNonRoot = new(true)
+	}
+	return security
+}
+
+func (s Spec) deadlineSeconds() *int64 {
+	if s.Deadline == 0 {
+		return nil
+	}
+	return new(int64(s.Deadline / time.Second))
+}
+
+func (s Spec) trainJob(runtimeKind string, used trainjob.Runtime) (Built, error) {
+	job := trainjob.TrainJob{
+		TypeMeta:   metav1.TypeMeta{APIVersion: trainjob.GroupVersion.String(), Kind: trainjob.Kind},
+		ObjectMeta: s.meta(),
+	}
+	if s.Priority != "" {
+		job.Labels[labelPriority] = s.Priority
+	}
+	trainer := &trainjob.Trainer{NumNodes: &s.Workers, Env: s.env(), Command: s.Command}
+	if s.Image != "" {
+		trainer.Image = &s.Image
+	}
+	if s.Slots != nil {
+		trainer.NumProcPerNode = new(intstr.FromInt32(*s.Slots))
+	}
+	if resources := s.resources(); len(resources.Requests) > 0 {
+		trainer.ResourcesPerNode = &resources
+	}
+	job.Spec = trainjob.Spec{RuntimeRef: trainjob.RuntimeRef{Name: s.Runtime, Kind: runtimeKind}, Trainer: trainer, ActiveDeadlineSeconds: s.deadlineSeconds()}
+	if s.Suspend {
+		job.Spec.Suspend = new(true)
+	}
+	var added []string
+	if used.IsMPI() {
+		converted := trainjob.Convert(job, used)
+		if added = s.launchCommand(converted.Implementation, converted.Ranks()); added != nil {
+			trainer.Command = added
+		}
+	}
+	if errs, _ := trainjob.Check(job, used); len(errs) > 0 {
+		rejected := &RejectedError{Name: "trainjob/" + s.Name}
+		for _, err := range errs {
+			rejected.Reasons = append(rejected.Reasons, err.Error())
+		}
+		return Built{}, rejected
+	}
+	object, err := withoutEmptyFields(job)
+	return Built{Job: object, Command: added}, err
+}
+
+// withoutEmptyFields returns a typed object as users write it: without a status, nulls and empty objects.
+func withoutEmptyFields(job any) (*unstructured.Unstructured, error) {
+	data, err := json.Marshal(job)
+	if err != nil {
+		return nil, fmt.Errorf("encode job: %w", err)
+	}
+	var object unstructured.Unstructured
+	if err := json.Unmarshal(data, &object.Object); err != nil {
+		return nil, fmt.Errorf("encode job: %w", err)
+	}
+	delete(object.Object, "status")
+	removeEmpty(object.Object)
+	return &object, nil
+}
+
+func removeEmpty(fields map[string]any) {
+	for name, value := range fields {
+		switch value := value.(type) {
+		case nil:
+			delete(fields, name)
+		case map[string]any:
+			if removeEmpty(value); len(value) == 0 {
+				delete(fields, name)
+			}
+		case []any:
+			for _, item := range value {
+				if item, is := item.(map[string]any); is {
+					removeEmpty(item)
+				}
+			}
+		}
+	}
+}
+
+// runtimePatcher names the command line and the dashboard as the authors of a runtime patch.
+const runtimePatcher = mpi.Group + "/jobs"
+
+// podPatch returns what a job changes in the pods of its runtime; nil for nothing.
+func (s Spec) podPatch() map[string]any {
+	spec := s.podSpec()
+	if _, mounts := s.volumes(); len(mounts) > 0 {
+		spec.Containers = []corev1.Container{{Name: trainjob.Container, VolumeMounts: mounts}}
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&spec)
+	if err != nil {
+		panic(err) // a pod always converts
+	}
+	removeEmpty(fields)
+	if len(fields) == 0 {
+		return nil
+	}
+	return map[string]any{"spec": fields}
+}
+
+// patchRuntime writes changes of the runtime's pods into a TrainJob, as the cluster's version of Trainer has them: those of
+// v2.1 are podTemplateOverrides.
+func (c *Client) patchRuntime(ctx context.Context, job *unstructured.Unstructured, used trainjob.Runtime, patch map[string]any) error {
+	overrides, err := c.HasPodTemplateOverrides(ctx)
+	if err != nil {
+		return fmt.Errorf("read which fields TrainJobs have: %w", err)
+	}
+	var names []string
+	for _, replicated := range used.Spec.Template.Spec.ReplicatedJobs {
+		if slices.ContainsFunc(replicated.Template.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return c.Name == trainjob.Container }) {
+			names = append(names, replicated.Name)
+		}
+	}
+	if overrides {
+		if _, set := patch["spec"].(map[string]any)["terminationGracePeriodSeconds"]; set {
+			return Invalid(FieldError{Field: "gracePeriod", Reason: "cannot be set with a runtime in this cluster; it requires Kubeflow Trainer v2.2"})
+		}
+		var targets []any
+		for _, name := range names {
+			targets = append(targets, map[string]any{"name": name})
+		}
+		override := runtime.DeepCopyJSON(patch)
+		override["targetJobs"] = targets
+		return unstructured.SetNestedSlice(job.Object, []any{override}, "spec", "podTemplateOverrides")
+	}
+	var jobs []any
+	for _, name := range names {
+		jobs = append(jobs, map[string]any{"name": name, "template": map[string]any{"spec": map[string]any{"template": runtime.DeepCopyJSON(patch)}}})
+	}
+	return unstructured.SetNestedSlice(job.Object, []any{map[string]any{
+		"manager":             runtimePatcher,
+		"trainingRuntimeSpec": map[string]any{"template": map[string]any{"spec": map[string]any{"replicatedJobs": jobs}}},
+	}}, "spec", "runtimePatches")
+}
+
+// HasPodTemplateOverrides reports whether the cluster's TrainJobs change pods by podTemplateOverrides (Trainer v2.1), and not
+// by runtimePatches. Without discovery it assumes a later version.
+func (c *Client) HasPodTemplateOverrides(ctx context.Context) (bool, error) {
+	asked, can := c.discovery.(discovery.OpenAPIV3SchemaInterface)
+	if !can {
+		return false, nil
+	}
+	paths, err := asked.OpenAPIV3().Paths()
+	if err != nil {
+		return false, err
+	}
+	api, served := paths["apis/"+trainjob.GroupVersion.String()]
+	if !served || ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	text, err := api.Schema("application/json")
+	if err != nil {
+		return false, err
+	}
+	return !strings.Contains(string(text), `"runtimePatches"`), nil
+}

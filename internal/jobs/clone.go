@@ -1,0 +1,100 @@
+package jobs
+
+import (
+	"cmp"
+	"context"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// Clone is a new job that is made from another.
+type Clone struct {
+	// Original is the original job's user fields, and Job the new job, which is not created yet.
+	Original, Job *unstructured.Unstructured
+}
+
+// Clone returns a job with the fields of another and some changes. It is not suspended. An empty name is replaced by the
+// original's name with the next free number. It fails with DeletedError or InvalidError.
+func (c *Client) Clone(ctx context.Context, job Job, name string, changes ...Change) (Clone, error) {
+	if job.Object == nil {
+		return Clone{}, &DeletedError{Job: job}
+	}
+	original := UserFields(job.Object)
+	clone := original.DeepCopy()
+	removeSuspend(clone)
+	if err := Apply(clone, changes...); err != nil {
+		return Clone{}, err
+	}
+	if name == "" {
+		var err error
+		if name, err = c.nextName(ctx, job.Namespace, clone.GetName()); err != nil {
+			return Clone{}, err
+		}
+	}
+	clone.SetName(name)
+	return Clone{Original: original, Job: clone}, nil
+}
+
+// UserFields returns a copy of a job without the fields that the API server, controllers and the operator have added.
+func UserFields(job *unstructured.Unstructured) *unstructured.Unstructured {
+	clean := &unstructured.Unstructured{Object: map[string]any{"apiVersion": job.GetAPIVersion(), "kind": job.GetKind()}}
+	clean.SetName(job.GetName())
+	clean.SetNamespace(job.GetNamespace())
+	clean.SetLabels(job.GetLabels())
+	annotations := job.GetAnnotations()
+	for _, name := range []string{"kubectl.kubernetes.io/last-applied-configuration", mpi.AnnotationCreator, mpi.AnnotationSuspendSetBy, mpi.AnnotationChangedBy} {
+		delete(annotations, name)
+	}
+	if len(annotations) > 0 {
+		clean.SetAnnotations(annotations)
+	}
+	if spec, found := job.DeepCopy().Object["spec"]; found {
+		clean.Object["spec"] = spec
+	}
+	editorFor(job.GetKind()).RemoveAssignments(clean)
+	return clean
+}
+
+// removeSuspend removes the field that suspends a job, and its parent if that becomes empty.
+func removeSuspend(job *unstructured.Unstructured) {
+	path := editorFor(job.GetKind()).SuspendPath()
+	unstructured.RemoveNestedField(job.Object, path...)
+	if parent, found, _ := unstructured.NestedMap(job.Object, path[:len(path)-1]...); found && len(parent) == 0 {
+		unstructured.RemoveNestedField(job.Object, path[:len(path)-1]...)
+	}
+}
+
+// nextName returns a name with the next number that neither a job nor a report has.
+func (c *Client) nextName(ctx context.Context, namespace, name string) (string, error) {
+	list, err := c.List(ctx, Selection{Namespace: namespace, Deleted: true})
+	if err != nil {
+		return "", err
+	}
+	return nextNumber(name, namesOf(list.Jobs)), nil
+}
+
+var numbered = regexp.MustCompile(`^(.*)-([1-9][0-9]{0,5})$`)
+
+// nextNumber returns a name with the number after the highest that is taken.
+func nextNumber(name string, taken []string) string {
+	stem := name
+	if parts := numbered.FindStringSubmatch(name); parts != nil {
+		stem = parts[1]
+	}
+	highest := 1
+	for _, other := range taken {
+		parts := numbered.FindStringSubmatch(other)
+		if parts == nil || parts[1] != stem {
+			continue
+		}
+		if n, err := strconv.Atoi(parts[2]); err == nil {
+			highest = max(highest, n)
+		}
+	}
+	return cmp.Or(strings.TrimSuffix(stem, "-"), name) + "-" + strconv.Itoa(highest+1)
+}

@@ -1,0 +1,87 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"opendatahub.io/mpijob/internal/podspec"
+)
+
+// QuotaUse is a resource of a ResourceQuota that a job requests.
+type QuotaUse struct {
+	// Quota is the name of the ResourceQuota, and Resource its name of the resource, such as requests.nvidia.com/gpu.
+	Quota, Resource string
+	// Used is in use without the job, Requested what the job requests, and Hard the limit.
+	Used, Requested, Hard resource.Quantity
+}
+
+// String returns the use with the job, such as "8 of 12 requests.nvidia.com/gpu of quota team".
+func (u QuotaUse) String() string {
+	sum := u.Used.DeepCopy()
+	sum.Add(u.Requested)
+	return fmt.Sprintf("%s of %s %s of quota %s", sum.String(), u.Hard.String(), u.Resource, u.Quota)
+}
+
+// QuotaUse returns what a job that does not exist yet uses of the quotas of its namespace: of GPUs and other devices, or of
+// CPU and memory if it requests no devices. It returns nothing if there are no quotas for these, the job's size is unknown,
+// or the user may not read quotas. Quotas for some pods only (scopes) are left out.
+func (c *Client) QuotaUse(ctx context.Context, job *unstructured.Unstructured) ([]QuotaUse, error) {
+	size, known := editorFor(job.GetKind()).Size(job)
+	if !known {
+		return nil, nil
+	}
+	var quotas corev1.ResourceQuotaList
+	if err := c.api.List(ctx, &quotas, client.InNamespace(job.GetNamespace())); err != nil {
+		if apierrors.IsForbidden(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("list quotas: %w", err)
+	}
+	worker, launcher := podspec.Requests(size.Worker), podspec.Requests(size.Launcher)
+	requested := corev1.ResourceList{}
+	for name, quantity := range worker {
+		quantity.Mul(int64(size.Workers))
+		requested[name] = quantity
+	}
+	for name, quantity := range launcher {
+		sum := requested[name]
+		sum.Add(quantity)
+		requested[name] = sum
+	}
+	return quotaUses(requested, quotas.Items), nil
+}
+
+// quotaUses returns what a request uses of quotas, sorted by quota and resource.
+func quotaUses(requested corev1.ResourceList, quotas []corev1.ResourceQuota) []QuotaUse {
+	isCommon := func(name corev1.ResourceName) bool {
+		return name == corev1.ResourceCPU || name == corev1.ResourceMemory
+	}
+	devices := false
+	for name, quantity := range requested {
+		devices = devices || !isCommon(name) && !quantity.IsZero()
+	}
+	var uses []QuotaUse
+	for _, quota := range quotas {
+		if len(quota.Spec.Scopes) > 0 || quota.Spec.ScopeSelector != nil {
+			continue
+		}
+		for name, hard := range quota.Status.Hard {
+			of := corev1.ResourceName(strings.TrimPrefix(string(name), corev1.DefaultResourceRequestsPrefix))
+			quantity, asked := requested[of]
+			if !asked || quantity.IsZero() || devices && isCommon(of) {
+				continue
+			}
+			uses = append(uses, QuotaUse{Quota: quota.Name, Resource: string(name), Used: quota.Status.Used[name], Requested: quantity, Hard: hard})
+		}
+	}
+	slices.SortFunc(uses, func(a, b QuotaUse) int { return strings.Compare(a.Quota+"/"+a.Resource, b.Quota+"/"+b.Resource) })
+	return uses
+}

@@ -1,0 +1,61 @@
+package jobs
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+)
+
+func TestQuotaUse(t *testing.T) {
+	t.Parallel()
+	quota := func(text string) *corev1.ResourceQuota {
+		var q corev1.ResourceQuota
+		if err := yaml.UnmarshalStrict([]byte(text), &q); err != nil {
+			t.Fatal(err)
+		}
+		q.Namespace = "ns"
+		return &q
+	}
+	elsewhere := quota("{metadata: {name: elsewhere}, status: {hard: {cpu: 1}}}")
+	elsewhere.Namespace = "other"
+	c, s := newServer(t,
+		quota("{metadata: {name: team}, status: {hard: {requests.cpu: 10, requests.memory: 64Gi, requests.nvidia.com/gpu: 12, pods: 9}, used: {requests.cpu: 2, requests.nvidia.com/gpu: 4}}}"),
+		quota("{metadata: {name: all}, status: {hard: {cpu: 100, limits.cpu: 3}}}"),
+		quota("{metadata: {name: long}, spec: {scopes: [Terminating]}, status: {hard: {cpu: 1}}}"),
+		quota("{metadata: {name: high}, spec: {scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: Exists}]}}, status: {hard: {cpu: 1}}}"), elsewhere)
+	job := func(resources string) string {
+		return `{apiVersion: kubeflow.org/v2beta1, kind: MPIJob, metadata: {name: pi}, spec: {mpiReplicaSpecs: {
+			Launcher: {template: {spec: {containers: [{name: a, image: i, resources: {requests: {cpu: 1}}}]}}},
+			Worker: {replicas: 2, template: {spec: {containers: [{name: a, image: i, resources: {limits: ` + resources + `}}]}}}}}}`
+	}
+	for name, test := range map[string]struct {
+		job  string
+		want []string
+	}{
+		"cores and memory": {job("{cpu: 3, memory: 8Gi}"), []string{"7 of 100 cpu of quota all", "9 of 10 requests.cpu of quota team", "16Gi of 64Gi requests.memory of quota team"}},
+		"devices only":     {job("{cpu: 3, nvidia.com/gpu: 2}"), []string{"8 of 12 requests.nvidia.com/gpu of quota team"}},
+		"no devices":       {job("{nvidia.com/gpu: 0}"), []string{"1 of 100 cpu of quota all", "3 of 10 requests.cpu of quota team"}},
+		"an unknown size":  {trainJobText, nil},
+	} {
+		uses, err := c.QuotaUse(t.Context(), object(t, test.job))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, use := range uses {
+			got = append(got, use.String())
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", name, diff)
+		}
+	}
+	for want, refused := range map[bool]error{false: forbidden("resourcequotas"), true: errors.New("broken")} {
+		s.refuse = func(string, string) error { return refused }
+		if uses, err := c.QuotaUse(t.Context(), object(t, job("{cpu: 1}"))); uses != nil || (err != nil) != want {
+			t.Errorf("%v: %v, %v", refused, uses, err)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package jobs
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+func TestRuntimeSettings(t *testing.T) {
+	t.Parallel()
+	const pods = `{spec: {template: {spec: {initContainers: [{name: agent, image: old}], containers: [{name: node, image: old}, {name: log, image: logger}]}}}}`
+	read := func(annotations, spec string) Runtime {
+		object := clusterRuntime(t, "mpi", spec)
+		object.SetResourceVersion("7")
+		object.SetUID("1")
+		object.SetLabels(map[string]string{"trainer.kubeflow.org/framework": "mpi"})
+		object.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}", mpi.AnnotationMaxWorkers: annotations})
+		return describeRuntime(object)
+	}
+	from := read("8", `{mlPolicy: {mpi: {numProcPerNode: 1, runLauncherAsNode: true}}, template: {spec: {replicatedJobs: [{name: launcher, template: `+pods+`}, {name: node, template: `+pods+`}]}}}`)
+	for name, test := range map[string]struct {
+		settings RuntimeSettings
+		// want are the limits, slots and image afterwards.
+		want Runtime
+	}{
+		"nothing but limits": {RuntimeSettings{MaxWorkers: new(int32(4)), MaxGPUs: new(int32(0))}, Runtime{MaxWorkers: "4", MaxGPUs: "0", Slots: 1, Image: "old"}},
+		"no limit":           {RuntimeSettings{}, Runtime{Slots: 1, Image: "old"}},
+		"image and slots":    {RuntimeSettings{Image: "new", Slots: 8}, Runtime{Slots: 8, Image: "new"}},
+	} {
+		changed, err := from.with(test.settings)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		got := describeRuntime(changed)
+		if diff := cmp.Diff(test.want, Runtime{MaxWorkers: got.MaxWorkers, MaxGPUs: got.MaxGPUs, Slots: got.Slots, Image: got.Image}); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", name, diff)
+		}
+		for _, container := range got.Containers {
+			if want := map[bool]string{true: "logger", false: test.want.Image}[container.Image == "logger"]; container.Image != want {
+				t.Errorf("%s: a container of %s has the image %s", name, container.Job, container.Image)
+			}
+		}
+		if changed.GetResourceVersion() != "7" {
+			t.Errorf("%s: a change that was made meanwhile is overwritten", name)
+		}
+	}
+	copied, err := from.copyAs("mpi-2", RuntimeSettings{Image: "new"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]any{"name": "mpi-2", "labels": map[string]any{"trainer.kubeflow.org/framework": "mpi"}}, copied.Object["metadata"]); diff != "" {
+		t.Errorf("the copy's metadata (-want +got)\n%s", diff)
+	}
+	if text := describeRuntime(copied).Image; text != "new" || from.Image != "old" || from.Object.GetName() != "mpi" {
+		t.Errorf("the copy has the image %s, the original %s", text, from.Image)
+	}
+	agent, _ := copied.MarshalJSON()
+	if strings.Count(string(agent), `"old"`) != 2 {
+		t.Errorf("the init containers lost their image: %s", agent)
+	}
+}
+
+func TestRuntimeSettingsAreChecked(t *testing.T) {
+	t.Parallel()
+	from := describeRuntime(clusterRuntime(t, "mpi", `{mlPolicy: {mpi: {}}, template: {spec: {replicatedJobs: []}}}`))
+	_, err := from.copyAs("Not_Allowed", RuntimeSettings{Image: "two words", Slots: -1, MaxWorkers: new(int32(0)), MaxGPUs: new(int32(-1))})
+	invalid, is := errors.AsType[*InvalidError](err)
+	if !is {
+		t.Fatalf("the error is %v", err)
+	}
+	var fields []string
+	for _, field := range invalid.Fields {
+		fields = append(fields, field.Field)
+	}
+	if diff := cmp.Diff([]string{"image", "slots", "maxWorkers", "maxGPUs", "name"}, fields); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	torch := describeRuntime(clusterRuntime(t, "torch", `{mlPolicy: {torch: {}}, template: {spec: {replicatedJobs: []}}}`))
+	if _, err := torch.with(RuntimeSettings{}); err == nil || !strings.Contains(err.Error(), "torch is not an MPI runtime of the cluster") {
+		t.Errorf("the error is %v", err)
+	}
+	if _, err := from.copyAs("", RuntimeSettings{}); err == nil || !strings.Contains(err.Error(), "name: is required") {
+		t.Errorf("the error is %v", err)
+	}
+}

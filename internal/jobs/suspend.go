@@ -1,0 +1,242 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"opendatahub.io/mpijob/internal/kueue"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// SuspendResult is the result of suspending or resuming a job.
+type SuspendResult string
+
+// The results.
+const (
+	// Suspended and Resumed: the job was changed.
+	Suspended SuspendResult = "Suspended"
+	Resumed   SuspendResult = "Resumed"
+	// AlreadySuspended and NotSuspended: there was nothing to do.
+	AlreadySuspended SuspendResult = "AlreadySuspended"
+	NotSuspended     SuspendResult = "NotSuspended"
+	// AlreadyEnded: the job is over.
+	AlreadyEnded SuspendResult = "AlreadyEnded"
+	// WaitsInQueue: the job is not suspended; it waits for quota.
+	WaitsInQueue SuspendResult = "WaitsInQueue"
+	// QueueGaveUp: the queue has deactivated the job's Workload, and deactivates it again if it is activated.
+	QueueGaveUp SuspendResult = "QueueGaveUp"
+)
+
+// QueueNote says why a job in a queue is suspended or resumed by its own field only.
+type QueueNote string
+
+// The notes.
+const (
+	// NoKueue: the cluster does not have Kueue's Workloads.
+	NoKueue QueueNote = "NoKueue"
+	// WorkloadsForbidden: the user may not read Workloads.
+	WorkloadsForbidden QueueNote = "WorkloadsForbidden"
+	// NoWorkload: Kueue has not created a Workload for the job yet.
+	NoWorkload QueueNote = "NoWorkload"
+)
+
+// SuspendReport is what Suspend and Resume did.
+type SuspendReport struct {
+	Result SuspendResult
+	// Queue is the job's queue, and QueueMessage why the job waits there; both may be empty.
+	Queue, QueueMessage string
+	// ByWorkload is set if the job's Workload was changed, and not the job's own field.
+	ByWorkload bool
+	// Note is set if the job is in a queue whose Workload cannot be used; Err is the reason if reading it is forbidden. Kueue
+	// then starts a job again that is suspended.
+	Note QueueNote
+	Err  error
+}
+
+// QueueForbiddenError is a job that was not suspended because the user may not change its Workload: Kueue would start it
+// again at once.
+type QueueForbiddenError struct{ Err error }
+
+func (e *QueueForbiddenError) Error() string { return e.Err.Error() }
+func (e *QueueForbiddenError) Unwrap() error { return e.Err }
+
+// Suspend stops a job and keeps it. A job with a Workload is suspended by deactivating that, because Kueue starts a job
+// again that is suspended by its own field only.
+func (c *Client) Suspend(ctx context.Context, job Job, dryRun DryRun) (SuspendReport, error) {
+	report, err := c.setSuspended(ctx, job, true, dryRun)
+	if report.ByWorkload && apierrors.IsForbidden(err) {
+		err = &QueueForbiddenError{err}
+	}
+	return report, err
+}
+
+// Resume lets a suspended job run. A job in a queue waits there until it is admitted.
+func (c *Client) Resume(ctx context.Context, job Job, dryRun DryRun) (SuspendReport, error) {
+	return c.setSuspended(ctx, job, false, dryRun)
+}
+
+// setSuspended suspends or resumes a job, unless there is nothing to do.
+func (c *Client) setSuspended(ctx context.Context, job Job, suspend bool, dryRun DryRun) (SuspendReport, error) {
+	if job.Ended() || job.HasFinalCondition() {
+		return SuspendReport{Result: AlreadyEnded}, nil
+	}
+	workload, report, err := c.workloadFor(ctx, job)
+	if err != nil {
+		return report, err
+	}
+	if suspend {
+		report.Result = suspendResult(job, workload)
+	} else {
+		report.Result = resumeResult(job, workload)
+		if workload != nil {
+			queue := kueue.FromKueue(job.Object.GetLabels()[mpi.LabelQueue], workload, nil)
+			report.Queue = queue.Name
+			if workload.Standing() == kueue.Resting {
+				report.QueueMessage = queue.Message
+			}
+		}
+	}
+	switch {
+	case report.Result != Suspended && report.Result != Resumed:
+		return report, nil
+	case workload == nil:
+		return report, c.setSuspend(ctx, job, suspend, dryRun)
+	}
+	report.ByWorkload = true
+	return report, c.setActive(ctx, job, workload, !suspend, dryRun)
+}
+
+// suspendResult decides what suspending a job does; the Workload is nil if the job's own field is used.
+func suspendResult(job Job, workload *kueue.Workload) SuspendResult {
+	switch {
+	case workload == nil && job.Suspended():
+		return AlreadySuspended
+	case workload == nil:
+		return Suspended
+	}
+	switch workload.Standing() {
+	case kueue.Stopped:
+		return AlreadySuspended
+	case kueue.GivenUp:
+		return QueueGaveUp
+	}
+	return Suspended
+}
+
+// resumeResult decides what resuming a job does; the Workload is nil if the job's own field is used.
+func resumeResult(job Job, workload *kueue.Workload) SuspendResult {
+	switch {
+	case workload == nil && !job.Suspended():
+		return NotSuspended
+	case workload == nil:
+		return Resumed
+	}
+	switch workload.Standing() {
+	case kueue.Active:
+		if !job.Suspended() {
+			return NotSuspended
+		}
+		return WaitsInQueue
+	case kueue.Resting:
+		return WaitsInQueue
+	case kueue.GivenUp: // Kueue 0.19 deactivates it again at once
+		return QueueGaveUp
+	}
+	return Resumed
+}
+
+// workloadFor returns the job's Workload, or nil and a note why the job's own field has to be used.
+func (c *Client) workloadFor(ctx context.Context, job Job) (*kueue.Workload, SuspendReport, error) {
+	report := SuspendReport{Queue: job.Object.GetLabels()[mpi.LabelQueue]}
+	if report.Queue == "" {
+		return nil, report, nil
+	}
+	workload, err := c.readWorkload(ctx, job)
+	switch {
+	case IsNotInstalled(err):
+		report.Note = NoKueue
+	case apierrors.IsForbidden(err):
+		report.Note, report.Err = WorkloadsForbidden, err
+	case err == nil && workload == nil:
+		report.Note = NoWorkload
+	default:
+		return workload, report, err
+	}
+	return nil, report, nil
+}
+
+// readWorkload reads the Workload whose controller is the job; nil if there is none.
+func (c *Client) readWorkload(ctx context.Context, job Job) (*kueue.Workload, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kueue.WorkloadKind.GroupVersion().WithKind(kueue.WorkloadKind.Kind + "List"))
+	if err := c.api.List(ctx, list, client.InNamespace(job.Namespace), client.MatchingLabels{kueue.LabelJobUID: string(job.UID)}); err != nil {
+		return nil, err
+	}
+	for i := range list.Items {
+		if owner := metav1.GetControllerOfNoCopy(&list.Items[i]); owner == nil || owner.UID != job.UID {
+			continue
+		}
+		workload := &kueue.Workload{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, workload); err != nil {
+			return nil, fmt.Errorf("read Workload %s: %w", list.Items[i].GetName(), err)
+		}
+		return workload, nil
+	}
+	return nil, nil
+}
+
+// setActive patches whether a Workload is active. After a conflict it reads the Workload again.
+func (c *Client) setActive(ctx context.Context, job Job, workload *kueue.Workload, active bool, dryRun DryRun) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if workload == nil {
+			var err error
+			if workload, err = c.readWorkload(ctx, job); err != nil {
+				return err
+			}
+			if workload == nil {
+				return errors.New("the job's Workload was deleted meanwhile; try again")
+			}
+		}
+		object := &unstructured.Unstructured{}
+		object.SetGroupVersionKind(kueue.WorkloadKind)
+		object.SetNamespace(workload.Namespace)
+		object.SetName(workload.Name)
+		patch := workload.Switch(active)
+		workload = nil
+		return c.mergePatch(ctx, object, patch, dryRun)
+	})
+}
+
+// setSuspend patches the job's own field, with its UID: a new job of the same name is not changed.
+func (c *Client) setSuspend(ctx context.Context, job Job, suspend bool, dryRun DryRun) error {
+	patch := map[string]any{"metadata": map[string]any{"uid": string(job.UID)}}
+	if err := unstructured.SetNestedField(patch, suspend, editorFor(job.Kind).SuspendPath()...); err != nil {
+		return err
+	}
+	return c.mergePatch(ctx, job.Object.DeepCopy(), patch, dryRun)
+}
+
+func (c *Client) mergePatch(ctx context.Context, object client.Object, patch map[string]any, dryRun DryRun) error {
+	if dryRun == DryRunClient {
+		return nil
+	}
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return err
+	}
+	var options []client.PatchOption
+	if dryRun == DryRunServer {
+		options = append(options, client.DryRunAll)
+	}
+	return c.api.Patch(ctx, object, client.RawPatch(types.MergePatchType, data), options...)
+}

@@ -1,0 +1,163 @@
+package jobs
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// queued returns an MPIJob in a queue and its Workload with a specification and conditions.
+func queued(t *testing.T, suspended bool, spec, conditions string) (*unstructured.Unstructured, *unstructured.Unstructured) {
+	t.Helper()
+	job := object(t, fmt.Sprintf(`{apiVersion: kubeflow.org/v2beta1, kind: MPIJob, metadata: {name: q, labels: {kueue.x-k8s.io/queue-name: team}}, spec: {runPolicy: {suspend: %t}}}`, suspended))
+	workload := object(t, `{apiVersion: kueue.x-k8s.io/v1beta2, kind: Workload, metadata: {name: w, labels: {kueue.x-k8s.io/job-uid: q-uid}, ownerReferences: [{apiVersion: kubeflow.org/v2beta1, kind: MPIJob, name: q, uid: q-uid, controller: true}]}, spec: `+spec+`, status: {conditions: `+conditions+`}}`)
+	return job, workload
+}
+
+func TestSuspendAndResume(t *testing.T) {
+	t.Parallel()
+	const givenUp = `[{type: Evicted, status: "True", reason: DeactivatedDueToRequeuingLimitExceeded, message: x}]`
+	for name, test := range map[string]struct {
+		suspended        bool
+		spec, conditions string
+		// suspend and resume are the results.
+		suspend, resume SuspendResult
+		// patched is what is patched by each; empty for nothing.
+		suspendPatch, resumePatch string
+	}{
+		"admitted":            {spec: "{queueName: team}", conditions: `[{type: Admitted, status: "True", reason: x}]`, suspend: Suspended, resume: NotSuspended, suspendPatch: `"active":false`},
+		"waiting":             {suspended: true, spec: "{queueName: team}", conditions: "[]", suspend: Suspended, resume: WaitsInQueue, suspendPatch: `"active":false`},
+		"stopped by a user":   {suspended: true, spec: "{queueName: team, active: false}", conditions: "[]", suspend: AlreadySuspended, resume: Resumed, resumePatch: `"active":true`},
+		"given up by Kueue":   {suspended: true, spec: "{queueName: team, active: false}", conditions: givenUp, suspend: QueueGaveUp, resume: QueueGaveUp},
+		"no Workload":         {suspend: Suspended, resume: NotSuspended, suspendPatch: `"suspend":true`},
+		"no Workload, paused": {suspended: true, suspend: AlreadySuspended, resume: Resumed, resumePatch: `"suspend":false`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			object, workload := queued(t, test.suspended, test.spec, test.conditions)
+			objects := []client.Object{object}
+			if test.spec != "" {
+				objects = append(objects, workload)
+			}
+			for _, resume := range []bool{false, true} {
+				c, s := newServer(t, objects...)
+				call, result, patch := c.Suspend, test.suspend, test.suspendPatch
+				if resume {
+					call, result, patch = c.Resume, test.resume, test.resumePatch
+				}
+				report, err := call(t.Context(), FromObject(object), DryRunNone)
+				if err != nil || report.Result != result || report.Queue != "team" {
+					t.Errorf("resume %t: %+v, %v; want %s", resume, report, err, result)
+				}
+				if test.spec == "" && report.Note != NoWorkload {
+					t.Errorf("resume %t: the note is %q", resume, report.Note)
+				}
+				if patch == "" {
+					if len(s.patches) > 0 {
+						t.Errorf("resume %t: patched %v", resume, s.patches)
+					}
+					continue
+				}
+				kind := "MPIJob"
+				if report.ByWorkload {
+					kind = "Workload"
+				}
+				if len(s.patches) != 1 || !strings.HasPrefix(s.patches[0], kind+" ") || !strings.Contains(s.patches[0], patch) || !strings.Contains(s.patches[0], `"uid"`) {
+					t.Errorf("resume %t: patched %v, want %s in a %s with its UID", resume, s.patches, patch, kind)
+				}
+			}
+		})
+	}
+}
+
+func TestSuspendOutsideQueues(t *testing.T) {
+	t.Parallel()
+	ended := object(t, `{apiVersion: kubeflow.org/v2beta1, kind: MPIJob, metadata: {name: a}, status: {conditions: [{type: Failed, status: "True"}]}}`)
+	train := object(t, trainJobText)
+	c, s := newServer(t, ended, train)
+	for _, call := range []func() (SuspendReport, error){
+		func() (SuspendReport, error) { return c.Suspend(t.Context(), FromObject(ended), DryRunNone) },
+		func() (SuspendReport, error) { return c.Resume(t.Context(), FromObject(ended), DryRunNone) },
+	} {
+		if report, err := call(); err != nil || report.Result != AlreadyEnded {
+			t.Errorf("an ended job: %+v, %v", report, err)
+		}
+	}
+	if report, err := c.Suspend(t.Context(), FromObject(train), DryRunClient); err != nil || report.Result != Suspended || len(s.patches) > 0 {
+		t.Errorf("client dry run: %+v, %v, patched %v", report, err, s.patches)
+	}
+	if report, err := c.Suspend(t.Context(), FromObject(train), DryRunServer); err != nil || report.Result != Suspended || report.ByWorkload || report.Note != "" {
+		t.Errorf("a TrainJob: %+v, %v", report, err)
+	}
+	var patch struct {
+		Spec     struct{ Suspend bool }
+		Metadata struct{ UID string }
+	}
+	if err := json.Unmarshal([]byte(strings.TrimPrefix(s.patches[0], "TrainJob ")), &patch); err != nil || !patch.Spec.Suspend || patch.Metadata.UID != "pi-uid" {
+		t.Errorf("the patch is %s: %v", s.patches[0], err)
+	}
+}
+
+func TestSuspendWithoutRights(t *testing.T) {
+	t.Parallel()
+	job, workload := queued(t, false, "{queueName: team}", "[]")
+	for name, test := range map[string]struct {
+		refuse func(verb, kind string) error
+		note   QueueNote
+		patch  string
+		fails  bool
+	}{
+		"no Kueue":                    {func(_, kind string) error { return map[string]error{"WorkloadList": missing("Workload")}[kind] }, NoKueue, "MPIJob", false},
+		"Workloads cannot be read":    {func(_, kind string) error { return map[string]error{"WorkloadList": forbidden("workloads")}[kind] }, WorkloadsForbidden, "MPIJob", false},
+		"Workloads cannot be changed": {func(verb, _ string) error { return map[string]error{"patch": forbidden("workloads")}[verb] }, "", "Workload", true},
+		"a broken API":                {func(_, kind string) error { return map[string]error{"WorkloadList": errors.New("broken")}[kind] }, "", "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, s := newServer(t, job.DeepCopy(), workload.DeepCopy())
+			s.refuse = test.refuse
+			report, err := c.Suspend(t.Context(), FromObject(job), DryRunNone)
+			if report.Note != test.note || (err != nil) != test.fails {
+				t.Errorf("%+v, %v", report, err)
+			}
+			if len(s.patches) != min(1, len(test.patch)) || len(s.patches) == 1 && !strings.HasPrefix(s.patches[0], test.patch+" ") {
+				t.Errorf("patched %v", s.patches)
+			}
+			if _, is := errors.AsType[*QueueForbiddenError](err); is != (test.patch == "Workload") {
+				t.Errorf("the error is %T", err)
+			}
+		})
+	}
+}
+
+// TestSuspendAfterConflict: the Workload is read again, once it was changed meanwhile.
+func TestSuspendAfterConflict(t *testing.T) {
+	t.Parallel()
+	job, workload := queued(t, false, "{queueName: team}", "[]")
+	c, s := newServer(t, job, workload)
+	conflicts := 1
+	s.refuse = func(verb, _ string) error {
+		if verb == "patch" && conflicts > 0 {
+			conflicts--
+			return apierrors.NewConflict(schema.GroupResource{Resource: "workloads"}, "w", errors.New("changed"))
+		}
+		return nil
+	}
+	if report, err := c.Suspend(t.Context(), FromObject(job), DryRunNone); err != nil || report.Result != Suspended || len(s.patches) != 2 {
+		t.Errorf("%+v, %v, %d patches", report, err, len(s.patches))
+	}
+	conflicts = 1
+	if err := s.api.Delete(t.Context(), workload); err != nil {
+		t.Fatal(err)
+	}
+	if report, err := c.Suspend(t.Context(), FromObject(job), DryRunNone); err != nil && !strings.Contains(err.Error(), "changed") || report.Note != NoWorkload {
+		t.Errorf("without its Workload: %+v, %v", report, err)
+	}
+}

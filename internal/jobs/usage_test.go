@@ -1,0 +1,229 @@
+package jobs
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/cost"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// TestPricesOfNodes: a job goes by the prices of a label that all of its nodes have.
+func TestPricesOfNodes(t *testing.T) {
+	t.Parallel()
+	prices := priceList{
+		byNamespace: map[string]cost.Prices{"ns": {
+			Currency: "EUR", Rates: cost.Rates{CoreHour: 1},
+			Nodes: []cost.NodePrices{{Label: "pool=fast", Rates: cost.Rates{CoreHour: 10}}},
+		}},
+		nodes: map[string]map[string]string{"a": {"pool": "fast", "zone": "1"}, "b": {"pool": "fast", "zone": "2"}, "c": {"pool": "slow"}},
+	}
+	for name, test := range map[string]struct {
+		nodes []string
+		want  float64
+	}{
+		"all fast":                        {[]string{"a", "b"}, 10},
+		"one slow":                        {[]string{"a", "c"}, 1},
+		"one that is gone":                {[]string{"a", "z"}, 1},
+		"no pods":                         {nil, 1},
+		"a pod that never had a node too": {[]string{"", "b"}, 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			job := Job{Namespace: "ns", Name: "pi", Report: &v1alpha1.JobReport{Status: v1alpha1.JobReportStatus{Consumption: &v1alpha1.Consumption{CPUCoreSeconds: 3600}}}}
+			for _, node := range test.nodes {
+				job.Report.Status.Pods = append(job.Report.Status.Pods, v1alpha1.PodStatus{Node: node})
+			}
+			if lines := sumUsage([]Job{job}, prices, nil); *lines[0].Cost != test.want {
+				t.Errorf("it costs %v, want %v", *lines[0].Cost, test.want)
+			}
+		})
+	}
+}
+
+func TestSince(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	for text, want := range map[string]string{"": "0001-01-01T00:00:00Z", "90m": "2026-11-21T08:30:00Z", "30d": "2026-10-22T10:00:00Z", "2026-11-01": "2026-11-01T00:00:00Z"} {
+		got, err := ParseSince(text, now)
+		if err != nil || got.Format(time.RFC3339) != want {
+			t.Errorf("%q is %s, want %s: %v", text, got.Format(time.RFC3339), want, err)
+		}
+	}
+	for _, text := range []string{"-1h", "0d", "d", "1y", "2026-13-01"} {
+		if _, err := ParseSince(text, now); err == nil {
+			t.Errorf("%q is taken", text)
+		}
+	}
+}
+
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	used := func(cores, gpus int) string {
+		return fmt.Sprintf("consumption: {until: 2026-11-21T09:00:00Z, cpuCoreSeconds: %d, memoryGiBSeconds: 3600, gpuSeconds: {nvidia.com/gpu: %d}}", cores*3600, gpus*3600)
+	}
+	job := object(t, mpiJobText)
+	job.SetAnnotations(map[string]string{mpi.AnnotationCreator: "alice"})
+	elsewhere := reportFor("MPIJob", "far", "far", statusOf(t, "{phase: Running, "+used(8, 0)+"}"))
+	elsewhere.Namespace = "other"
+	objects := []client.Object{
+		job,
+		reportFor("MPIJob", "pi", "pi-uid", statusOf(t, "{phase: Running, "+used(2, 1)+"}")),
+		reportFor("TrainJob", "gone", "gone", statusOf(t, "{phase: Succeeded, completionTime: 2026-11-20T09:00:00Z, timeline: [{time: 2026-11-20T08:00:00Z, event: Created, detail: TrainJob gone with 2 workers. By bob.}], "+used(1, 4)+"}")),
+		elsewhere,
+		pricesIn("ns", "{currency: EUR, coreHour: 1}"),
+	}
+	for name, test := range map[string]struct {
+		query UsageQuery
+		want  []string
+	}{
+		"jobs, GPUs first": {UsageQuery{}, []string{"ns/gone TrainJob bob 1x 1c 4g 1.00", "ns/pi MPIJob alice 1x 2c 1g 2.00", "other/far MPIJob  1x 8c 0g -"}},
+		"by cost":          {UsageQuery{Sort: "cost"}, []string{"ns/pi MPIJob alice 1x 2c 1g 2.00", "ns/gone TrainJob bob 1x 1c 4g 1.00", "other/far MPIJob  1x 8c 0g -"}},
+		"by cores":         {UsageQuery{Sort: "cores"}, []string{"other/far MPIJob  1x 8c 0g -", "ns/pi MPIJob alice 1x 2c 1g 2.00", "ns/gone TrainJob bob 1x 1c 4g 1.00"}},
+		"by memory":        {UsageQuery{Sort: "memory"}, []string{"ns/gone TrainJob bob 1x 1c 4g 1.00", "ns/pi MPIJob alice 1x 2c 1g 2.00", "other/far MPIJob  1x 8c 0g -"}},
+		"by name":          {UsageQuery{Sort: "name", Namespaces: []string{"ns"}}, []string{"ns/gone TrainJob bob 1x 1c 4g 1.00", "ns/pi MPIJob alice 1x 2c 1g 2.00"}},
+		"since yesterday":  {UsageQuery{Since: now.Add(-20 * time.Hour)}, []string{"ns/pi MPIJob alice 1x 2c 1g 2.00", "other/far MPIJob  1x 8c 0g -"}},
+		"namespaces":       {UsageQuery{PerNamespace: true, Sort: "jobs"}, []string{"ns/   2x 3c 5g 3.00", "other/   1x 8c 0g -"}},
+		"users":            {UsageQuery{PerUser: true, Sort: "cores"}, []string{"/   1x 8c 0g -", "/  alice 1x 2c 1g 2.00", "/  bob 1x 1c 4g 1.00"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, _ := newServer(t, objects...)
+			if test.query.Namespaces == nil {
+				test.query.Namespaces = []string{""}
+			}
+			usage, err := c.Usage(t.Context(), test.query)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, line := range usage.Lines {
+				amount := "-"
+				if line.Cost != nil {
+					amount = fmt.Sprintf("%.2f", *line.Cost)
+				}
+				got = append(got, fmt.Sprintf("%s/%s %s %s %dx %gc %gg %s", line.Namespace, line.Job, line.Kind, line.CreatedBy, line.Jobs, line.CoreHours, line.GPUHours, amount))
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+			if test.query.Namespaces[0] == "ns" && !slices.Equal(usage.Unpriced, []string{"nvidia.com/gpu"}) {
+				t.Errorf("without a price are %v", usage.Unpriced)
+			}
+		})
+	}
+	if !slices.Contains(UsageSorts(), "memory") || len(UsageSorts()) != 6 {
+		t.Errorf("of %v only some are tested", UsageSorts())
+	}
+}
+
+// TestUsageWithoutRights: prices of nodes need the right to list them; without it jobs cost the general prices.
+func TestUsageWithoutRights(t *testing.T) {
+	t.Parallel()
+	report := reportFor("MPIJob", "pi", "pi-uid", statusOf(t, "{phase: Running, pods: [{name: a, node: n1}], consumption: {until: 2026-11-21T09:00:00Z, cpuCoreSeconds: 3600, memoryGiBSeconds: 0}}"))
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"pool": "fast"}}}
+	for name, test := range map[string]struct {
+		refuse  string
+		err     error
+		want    float64
+		omitted []string
+		fails   bool
+	}{
+		"all rights":       {want: 10},
+		"no nodes":         {refuse: "NodeList", err: forbidden("nodes"), want: 1, omitted: []string{"Node"}},
+		"no TrainJobs":     {refuse: "TrainJobList", err: forbidden("trainjobs"), want: 10, omitted: []string{"TrainJob"}},
+		"broken prices":    {refuse: "ConfigMap", err: errors.New("broken"), fails: true},
+		"unreadable lists": {refuse: "JobReportList", err: errors.New("broken"), fails: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, s := newServer(t, report.DeepCopy(), node.DeepCopy(), pricesIn("ns", "{currency: EUR, coreHour: 1, nodes: [{label: pool=fast, coreHour: 10}]}"))
+			s.refuse = func(_, kind string) error {
+				if kind == test.refuse {
+					return test.err
+				}
+				return nil
+			}
+			usage, err := c.Usage(t.Context(), UsageQuery{Namespaces: []string{"ns"}})
+			if test.fails {
+				if err == nil {
+					t.Error("it does not fail")
+				}
+				return
+			}
+			if err != nil || len(usage.Lines) != 1 || *usage.Lines[0].Cost != test.want {
+				t.Fatalf("%+v, %v", usage, err)
+			}
+			var omitted []string
+			for _, o := range usage.Omitted {
+				omitted = append(omitted, o.Kind)
+			}
+			if !slices.Equal(omitted, test.omitted) {
+				t.Errorf("omitted are %v, want %v", omitted, test.omitted)
+			}
+		})
+	}
+}
+
+// TestSumOfUsage: lines with and without a cost.
+func TestSumOfUsage(t *testing.T) {
+	t.Parallel()
+	line := func(amount *float64) UsageLine {
+		return UsageLine{Jobs: 1, Cost: amount, Currency: "EUR", use: cost.Use{CoreHours: 2}}
+	}
+	for name, test := range map[string]struct {
+		a, b *float64
+		want *float64
+	}{
+		"both": {new(1.5), new(2.0), new(3.5)}, "the first": {new(1.5), nil, new(1.5)}, "the second": {nil, new(2.0), new(2.0)}, "none": {},
+	} {
+		sum := line(test.a).Plus(line(test.b))
+		if sum.Jobs != 2 || sum.CoreHours != 4 || !cmp.Equal(sum.Cost, test.want) {
+			t.Errorf("%s: %+v", name, sum)
+		}
+	}
+}
+
+// TestUsageOfUsers: the jobs of a user in several namespaces are summed up, but not costs of different currencies.
+func TestUsageOfUsers(t *testing.T) {
+	t.Parallel()
+	ran := func(namespace, name, user string) (client.Object, client.Object) {
+		job := object(t, "{apiVersion: kubeflow.org/v2beta1, kind: MPIJob, metadata: {name: "+name+", annotations: {"+mpi.AnnotationCreator+": "+user+"}}}")
+		report := reportFor("MPIJob", name, name+"-uid", v1alpha1.JobReportStatus{Phase: v1alpha1.PhaseRunning, Consumption: &v1alpha1.Consumption{CPUCoreSeconds: 3600}})
+		job.SetNamespace(namespace)
+		report.SetNamespace(namespace)
+		return job, report
+	}
+	prices := func(namespace, currency string) client.Object {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mpijob-prices"}, Data: map[string]string{"prices.yaml": "currency: " + currency + "\ncoreHour: 2\n"}}
+	}
+	var objects []client.Object
+	for _, job := range [][3]string{{"euro", "a", "ann"}, {"euro", "b", "ann"}, {"dollar", "c", "ann"}, {"dollar", "d", "bob"}, {"other", "e", "bob"}} {
+		object, report := ran(job[0], job[1], job[2])
+		objects = append(objects, object, report)
+	}
+	c, _ := newServer(t, append(objects, prices("euro", "EUR"), prices("dollar", "USD"))...)
+	usage, err := c.Usage(t.Context(), UsageQuery{Namespaces: []string{"euro", "dollar"}, PerUser: true, Sort: "jobs"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, line := range usage.Lines {
+		got = append(got, fmt.Sprintf("%s %d jobs %g hours %g %s", line.CreatedBy, line.Jobs, line.CoreHours, *line.Cost, line.Currency))
+	}
+	if diff := cmp.Diff([]string{"ann 2 jobs 2 hours 4 EUR", "ann 1 jobs 1 hours 2 USD", "bob 1 jobs 1 hours 2 USD"}, got); diff != "" {
+		t.Errorf("usage (-want +got)\n%s", diff)
+	}
+	if usage, err := c.Usage(t.Context(), UsageQuery{PerUser: true}); err != nil || len(usage.Lines) != 0 {
+		t.Errorf("no namespaces have usage: %+v, %v", usage, err)
+	}
+}
