@@ -1,5 +1,5 @@
-// Package v1alpha1 is our own API, mpi.opendatahub.io/v1alpha1: JobReports and RuntimeTests. Types and markers, no
-// logic.
+// Package v1alpha1 contains the types of the API group mpi.opendatahub.io/v1alpha1: JobReport and RuntimeTest. It
+// contains no logic.
 //
 // +kubebuilder:object:generate=true
 // +groupName=mpi.opendatahub.io
@@ -14,12 +14,12 @@ import (
 // GroupVersion is the group and version of this package's types.
 var GroupVersion = schema.GroupVersion{Group: "mpi.opendatahub.io", Version: "v1alpha1"}
 
-// SchemeBuilder collects what AddToScheme adds.
+// SchemeBuilder registers the types of this package in a scheme.
 var SchemeBuilder = runtime.NewSchemeBuilder(func(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion, &JobReport{}, &JobReportList{}, &RuntimeTest{}, &RuntimeTestList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 })
 
-// AddToScheme makes a scheme know this package's types.
+// AddToScheme adds the types of this package to a scheme.
 var AddToScheme = SchemeBuilder.AddToScheme

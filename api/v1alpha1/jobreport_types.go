@@ -5,27 +5,27 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// JobReport tells how one MPI job is doing: its phase and why, its pods, what is wrong with it and what to do about
-// that. The operator writes it; it stays when the job is gone, until its retention is over. It is not owned by the job.
+// JobReport reports the state of one MPI job: its phase, its pods, its problems and how to fix them. The operator
+// writes it. The job does not own it: it is kept after the job is deleted, until its retention expires.
 //
-// There is no status subresource: nobody but the operator writes any of it, and so it is one write.
+// It has no status subresource: only the operator writes it, and writes metadata, spec and status in one request.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=jobreports,singular=jobreport,shortName=jr,categories=odh
 // +kubebuilder:printcolumn:name="Job",type=string,JSONPath=`.spec.jobRef.name`,description="The job's name."
 // +kubebuilder:printcolumn:name="Kind",type=string,JSONPath=`.spec.jobRef.kind`,description="The job's kind."
-// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="Where the job is in its life."
-// +kubebuilder:printcolumn:name="Why",type=string,JSONPath=`.status.findings[0].code`,description="What is wrong with the job, in one word; empty where nothing is."
-// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.workers.summary`,description="How many workers are ready, of those wanted."
-// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.message`,description="Why it is there, in words."
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="The phase of the job."
+// +kubebuilder:printcolumn:name="Why",type=string,JSONPath=`.status.findings[0].code`,description="The code of the job's first finding; empty if there is none."
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.workers.summary`,description="The ready and the wanted number of workers."
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.message`,description="The explanation of the phase."
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type JobReport struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says which job this is about.
+	// spec identifies the job.
 	Spec JobReportSpec `json:"spec"`
-	// status is what the operator knows of the job.
+	// status is the state of the job as the operator observed it.
 	// +optional
 	Status JobReportStatus `json:"status,omitempty"`
 }
@@ -39,345 +39,447 @@ type JobReportList struct {
 	Items           []JobReport `json:"items"`
 }
 
-// JobReportSpec says which job a report is about.
+// JobReportSpec identifies the job of a report.
 type JobReportSpec struct {
-	// jobRef is the job. It may be gone; a later job of the same name has another uid, and a report of its own.
+	// jobRef identifies the job, which may have been deleted. A later job of the same name has another uid and its
+	// own report.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="jobRef is immutable: it identifies the job of this report"
 	JobRef JobReference `json:"jobRef"`
 }
 
-// JobReference names one very job.
+// JobReference identifies a job by name and uid.
 type JobReference struct {
 	// apiVersion of the job, such as kubeflow.org/v2beta1.
 	APIVersion string `json:"apiVersion"`
-	// kind of the job, such as MPIJob.
+	// kind of the job: MPIJob or TrainJob.
 	Kind string `json:"kind"`
-	// name of the job; its namespace is the report's.
+	// name of the job. It is in the namespace of the report.
 	Name string `json:"name"`
 	// uid of the job.
 	UID types.UID `json:"uid"`
 }
 
-// Phase is where a job is in its life.
+// Phase is the step of its life that a job is in.
 // +kubebuilder:validation:Enum=Pending;Queued;GangScheduling;Initializing;Running;Suspended;Succeeded;Failed
 type Phase string
 
-// Severity is how much a finding matters.
+// The phases, in the order in which a job passes through them.
+const (
+	PhasePending        Phase = "Pending"
+	PhaseQueued         Phase = "Queued"
+	PhaseGangScheduling Phase = "GangScheduling"
+	PhaseInitializing   Phase = "Initializing"
+	PhaseRunning        Phase = "Running"
+	PhaseSuspended      Phase = "Suspended"
+	PhaseSucceeded      Phase = "Succeeded"
+	PhaseFailed         Phase = "Failed"
+)
+
+// Severity is how serious a finding is.
 // +kubebuilder:validation:Enum=Error;Warning;Info
 type Severity string
 
 // The severities.
 const (
-	// SeverityError: the job failed because of it, or cannot go on until somebody acts.
+	// SeverityError means that the job failed because of the problem, or cannot continue until a user acts.
 	SeverityError Severity = "Error"
-	// SeverityWarning: the job may still go on by itself, or runs worse than it could.
+	// SeverityWarning means that the job may continue without action, or is slower than it could be.
 	SeverityWarning Severity = "Warning"
-	// SeverityInfo: follows from another finding, or is worth knowing.
+	// SeverityInfo means that the finding is a consequence of another one, or only informs.
 	SeverityInfo Severity = "Info"
 )
 
-// JobReportStatus is what is known of a job. Lists are bounded, so that a report is at most 256 KiB.
+// JobReportStatus is the state of a job. All lists are bounded, so that a report has at most 256 KiB.
 type JobReportStatus struct {
-	// phase is where the job is in its life: Pending (nothing started), Queued (a queue holds it back), GangScheduling
-	// (waiting until all pods find a place), Initializing (pods start), Running, Suspended, Succeeded or Failed.
+	// phase is the step of its life that the job is in: Pending (nothing started), Queued (waits in a queue),
+	// GangScheduling (waits until all pods fit), Initializing (pods start), Running, Suspended, Succeeded or Failed.
 	// +optional
 	Phase Phase `json:"phase,omitempty"`
-	// reason is why it is there, as one word for programs.
+	// reason is the cause of the phase as an identifier for programs.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// message is why it is there, in words.
+	// message explains the phase to users.
 	// +kubebuilder:validation:MaxLength=2048
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// observedGeneration is the generation of the job that this was made from.
+	// observedGeneration is the generation of the job that the report describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// startTime is when the operator first saw the job.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
-	// runningTime is when the launcher and all workers ran for the first time.
+	// runningTime is when the launcher and all workers were running for the first time.
 	// +optional
 	RunningTime *metav1.Time `json:"runningTime,omitempty"`
-	// completionTime is when the job ended, well or not.
+	// completionTime is when the job succeeded or failed.
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
-	// phaseTimes tell how long the job has been in each of its phases, in the order in which it first came to them.
+	// phaseTimes are the times that the job spent in each phase, in the order in which it first entered them.
 	// +kubebuilder:validation:MaxItems=8
 	// +listType=atomic
 	// +optional
 	PhaseTimes []PhaseTime `json:"phaseTimes,omitempty"`
 
-	// mpi is how MPI runs in this job.
+	// mpi describes the MPI library of the job, its slots, and its startup times.
 	// +optional
 	MPI MPIStatus `json:"mpi,omitempty"`
+	// startup is how long the parts of the job's latest start took. It is set when all pods have started.
+	// +optional
+	Startup *Startup `json:"startup,omitempty"`
 	// workers counts the job's worker pods.
 	// +optional
 	Workers WorkersStatus `json:"workers,omitempty"`
-	// pods are the launcher's latest tries and the workers. Those in trouble come first where not all have room.
+	// pods are the latest attempts of the launcher, and the workers. If there are too many, those with problems are
+	// listed first.
 	// +kubebuilder:validation:MaxItems=2048
 	// +listType=atomic
 	// +optional
 	Pods []PodStatus `json:"pods,omitempty"`
-	// podsOmitted is how many pods had no room in pods.
+	// podsOmitted is the number of pods that are not listed in pods.
 	// +optional
 	PodsOmitted int32 `json:"podsOmitted,omitempty"`
-	// scheduling is what the job waits for before its pods have a place.
+	// scheduling describes what the job waits for before its pods can be placed. It is unset when the job does not
+	// wait.
 	// +optional
 	Scheduling *SchedulingStatus `json:"scheduling,omitempty"`
-	// waited is how long the job waited until it was let in for the first time.
+	// waited is how long the job waited until it was first admitted.
 	// +optional
 	Waited *Waited `json:"waited,omitempty"`
 
-	// findings are what is wrong with the job: the cause first, then what follows from it or was seen besides. A job
-	// that is well has none.
+	// findings are the problems of the job: first the cause, then its consequences and other problems. A healthy job
+	// has none.
 	// +kubebuilder:validation:MaxItems=8
 	// +listType=atomic
 	// +optional
 	Findings []Finding `json:"findings,omitempty"`
-	// failure is where and how the job failed, with the end of the log.
+	// failure describes where and how the job failed, with the end of its log.
 	// +optional
 	Failure *Failure `json:"failure,omitempty"`
-	// timeline is what has happened to the job, the oldest first.
+	// timeline lists the events of the job, oldest first.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
 	// +optional
 	Timeline []TimelineEntry `json:"timeline,omitempty"`
 
-	// consumption is what the job's pods have held so far.
+	// consumption is the resources that the job's pods have reserved so far.
 	// +optional
 	Consumption *Consumption `json:"consumption,omitempty"`
-	// training is the last that the program has told of its progress, as JSON or key=value lines in its output.
+	// training is the last progress that the program printed, as JSON or key=value lines.
 	// +optional
 	Training *Training `json:"training,omitempty"`
 }
 
-// PhaseTime is a phase that a job has been in.
+// PhaseTime is the time that a job spent in a phase.
 type PhaseTime struct {
-	// phase is its name.
+	// phase is the name of the phase.
 	Phase Phase `json:"phase"`
-	// since is when the job last came to it.
+	// since is when the job last entered the phase.
 	Since metav1.Time `json:"since"`
-	// seconds is how long the job was in it, less the time since it last came to the phase it is in now.
+	// seconds is how long the job was in the phase. For the current phase, add the time since it was entered.
 	Seconds int64 `json:"seconds"`
 }
 
-// MPIStatus is how MPI runs in a job.
+// MPIStatus describes the MPI library of a job, its slots, and its startup times.
 type MPIStatus struct {
 	// implementation is OpenMPI, Intel or MPICH.
 	// +optional
 	Implementation string `json:"implementation,omitempty"`
-	// version of the implementation, where it is known.
+	// version of the implementation, if known.
 	// +optional
 	Version string `json:"version,omitempty"`
-	// slotsPerWorker is how many ranks (processes of the program) a worker takes.
+	// slotsPerWorker is the number of ranks (processes of the program) per worker.
 	// +optional
 	SlotsPerWorker int32 `json:"slotsPerWorker,omitempty"`
-	// ranks is how many ranks fill every slot of the job.
+	// ranks is the number of ranks if every slot of the job is used.
 	// +optional
 	Ranks int64 `json:"ranks,omitempty"`
-	// slotsExpected is how many slots the workers have in the launcher's list of hosts. This and the following are what
-	// the launcher's agent has told at the end of the launcher's latest run.
+	// slotsExpected is the number of slots of the workers in the hostfile. This field and the following ones are
+	// reported by the agent at the end of the launcher's latest run.
 	// +optional
 	SlotsExpected int32 `json:"slotsExpected,omitempty"`
-	// slotsFound is how many slots those workers have that the launcher started anything on. A program that was started
-	// with fewer ranks than there are slots may not need all of them.
+	// slotsFound is the number of slots of the workers on which the launcher started processes. A program with fewer
+	// ranks than slots may not need all workers.
 	// +optional
 	SlotsFound int32 `json:"slotsFound,omitempty"`
-	// connectMilliseconds is how long it took from the first attempt to connect to a worker until all were reached.
+	// connectMilliseconds is the time from the first attempt to connect to a worker until all workers were connected.
 	// +optional
 	ConnectMilliseconds int64 `json:"connectMilliseconds,omitempty"`
-	// initMilliseconds is how long MPI took on the slowest worker from its first command there until a rank's process ran.
+	// initMilliseconds is the time from the first command on a worker until a rank's process started there, for the
+	// slowest worker.
 	// +optional
 	InitMilliseconds int64 `json:"initMilliseconds,omitempty"`
 }
 
-// WorkersStatus counts worker pods.
+// Startup is how long the parts of a start took. Kubernetes reports the times of pods in whole seconds.
+type Startup struct {
+	// since is when the first of the pods was created.
+	Since metav1.Time `json:"since"`
+	// milliseconds is the time from then until the containers of all pods had started, or until the first line of output if
+	// that is known.
+	Milliseconds int64 `json:"milliseconds"`
+	// steps are the parts, in the order in which they happen. Unknown parts are left out. Steps of different
+	// pods overlap.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	// +optional
+	Steps []StartupStep `json:"steps,omitempty"`
+}
+
+// StartupStep is how long a part of a start took.
+type StartupStep struct {
+	// name is the part.
+	Name StartupStepName `json:"name"`
+	// milliseconds is how long it took, in the slowest pod.
+	Milliseconds int64 `json:"milliseconds"`
+	// medianMilliseconds is the median of all pods. It is unset if the step is not one of each pod.
+	// +optional
+	MedianMilliseconds int64 `json:"medianMilliseconds,omitempty"`
+	// pod is the slowest pod, and node is where it runs. They are unset if the step is not one of a pod.
+	// +optional
+	Pod string `json:"pod,omitempty"`
+	// +optional
+	Node string `json:"node,omitempty"`
+}
+
+// StartupStepName is a part of a start. Admission lasts until the first pod was created, and PodsCreated until the last one
+// was. Steps of each pod are Scheduled (until it has a node), Volumes (until its volumes are mounted and its network is set
+// up), InitContainers, Containers (until images are pulled and the main container has started), and Ready. Connected lasts
+// until the launcher is connected to all workers, and MPIInit until the first rank runs on the slowest worker. FirstLine is
+// the time from the start of the launcher's container until its first line of output.
+// +kubebuilder:validation:Enum=Admission;PodsCreated;Scheduled;Volumes;InitContainers;Containers;Ready;Connected;MPIInit;FirstLine
+type StartupStepName string
+
+// The parts of a start.
+const (
+	StepAdmission      StartupStepName = "Admission"
+	StepPodsCreated    StartupStepName = "PodsCreated"
+	StepScheduled      StartupStepName = "Scheduled"
+	StepVolumes        StartupStepName = "Volumes"
+	StepInitContainers StartupStepName = "InitContainers"
+	StepContainers     StartupStepName = "Containers"
+	StepReady          StartupStepName = "Ready"
+	StepConnected      StartupStepName = "Connected"
+	StepMPIInit        StartupStepName = "MPIInit"
+	StepFirstLine      StartupStepName = "FirstLine"
+)
+
+// WorkersStatus counts the worker pods of a job.
 type WorkersStatus struct {
-	// summary is ready of wanted, such as 7/8.
+	// summary is the ready and the wanted number of workers, such as 7/8.
 	// +optional
 	Summary string `json:"summary,omitempty"`
-	// wanted is how many workers the job asks for.
+	// wanted is the number of workers in the job's specification.
 	Wanted int32 `json:"wanted"`
-	// ready is how many can serve.
+	// ready is the number of workers whose pod is ready.
 	Ready int32 `json:"ready"`
-	// running is how many run, ready or not.
+	// running is the number of workers whose pod is running, ready or not.
 	Running int32 `json:"running"`
-	// succeeded is how many have ended well.
+	// succeeded is the number of workers whose pod succeeded.
 	Succeeded int32 `json:"succeeded"`
-	// failed is how many have ended badly.
+	// failed is the number of workers whose pod failed.
 	Failed int32 `json:"failed"`
 }
 
-// PodStatus is one pod of a job.
+// PodStatus describes one pod of a job.
 type PodStatus struct {
 	// role is launcher or worker.
 	Role string `json:"role"`
-	// index is the worker's number, from 0, or the launcher's try.
+	// index is the number of the worker, from 0, or of the launcher's attempt.
 	Index int32 `json:"index"`
 	// name of the pod.
 	Name string `json:"name"`
-	// node is the machine that the pod is on.
+	// node is the node that the pod is bound to.
 	// +optional
 	Node string `json:"node,omitempty"`
-	// phase is Pending, Running, Succeeded, Failed, Unknown, or Terminating while it is being deleted; Gone where a
-	// finished job's pod was removed.
+	// phase is Pending, Running, Succeeded, Failed or Unknown; Terminating while the pod is being deleted; or Gone if
+	// the pod of a finished job was deleted.
 	// +optional
 	Phase string `json:"phase,omitempty"`
-	// ready tells whether it can serve.
+	// ready is whether the pod is ready.
 	// +optional
 	Ready bool `json:"ready,omitempty"`
-	// reason is why it is in that phase, such as ImagePullBackOff or OOMKilled.
+	// reason is the cause of the phase, such as ImagePullBackOff or OOMKilled.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// restarts is how often its containers were started again.
+	// restarts is how often containers of the pod were restarted.
 	// +optional
 	Restarts int32 `json:"restarts,omitempty"`
-	// exitCode is how its first container that failed ended.
+	// exitCode is the exit code of the first container that failed.
 	// +optional
 	ExitCode *int32 `json:"exitCode,omitempty"`
-	// ranks are the ranks that have their slots there, such as 8-15.
+	// ranks are the ranks that run in the pod, such as 8-15.
 	// +optional
 	Ranks string `json:"ranks,omitempty"`
 }
 
-// SchedulingStatus is what a job waits for before its pods have a place.
+// SchedulingStatus describes what a job waits for before its pods can be placed.
 type SchedulingStatus struct {
-	// backend is what places the job: kueue, podgroup, coscheduling, volcano or embedded.
+	// backend is what admits or schedules the job: kueue, podgroup, coscheduling, volcano or embedded.
 	// +optional
 	Backend string `json:"backend,omitempty"`
 	// queue is the queue that the job waits in.
 	// +optional
 	Queue string `json:"queue,omitempty"`
-	// position is the job's place in the queue; 1 is next.
+	// position is the position of the job in the queue. The next job has position 1.
 	// +optional
 	Position *int32 `json:"position,omitempty"`
-	// positionScope says among which jobs the position counts.
+	// positionScope names the queue or the set of jobs that position counts.
 	// +optional
 	PositionScope string `json:"positionScope,omitempty"`
-	// since is when the job came to wait here.
+	// since is when the job started to wait.
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
-	// waitedSeconds is how long it has waited since, at the time of observedAt.
+	// waitedSeconds is how long the job had waited at observedAt.
 	// +optional
 	WaitedSeconds int64 `json:"waitedSeconds,omitempty"`
-	// waitP50 is how many seconds half of the comparable jobs have waited at most: those of this queue with half to twice
-	// as many pods. It and waitP90 are not there where fewer than ten of them are known.
+	// waitP50 is the median wait in seconds of comparable jobs: those of the same queue with half to twice as many
+	// pods. waitP50 and waitP90 are unset if fewer than ten such jobs are known.
 	// +optional
 	WaitP50 *int64 `json:"waitP50,omitempty"`
-	// waitP90 is how many seconds nine in ten of the comparable jobs have waited at most.
+	// waitP90 is the 90th percentile of the wait in seconds of comparable jobs.
 	// +optional
 	WaitP90 *int64 `json:"waitP90,omitempty"`
-	// samples is how many jobs waitP50 and waitP90 rest on.
+	// samples is the number of jobs that waitP50 and waitP90 are based on.
 	// +optional
 	Samples int32 `json:"samples,omitempty"`
-	// placed is how many pods have a node.
+	// placed is the number of pods that are bound to a node.
 	// +optional
 	Placed int32 `json:"placed,omitempty"`
-	// wanted is how many pods need one.
+	// wanted is the number of pods that need a node.
 	// +optional
 	Wanted int32 `json:"wanted,omitempty"`
-	// nodesFit is how many nodes could take a pod of this job now.
+	// nodesFit is the number of nodes that have room for a pod of this job now.
 	// +optional
 	NodesFit *int32 `json:"nodesFit,omitempty"`
-	// nodesNeeded is how many nodes the job needs.
+	// nodesNeeded is the number of nodes that the job needs.
 	// +optional
 	NodesNeeded *int32 `json:"nodesNeeded,omitempty"`
-	// nodesTotal is how many nodes the cluster has.
+	// nodesTotal is the number of nodes of the cluster.
 	// +optional
 	NodesTotal *int32 `json:"nodesTotal,omitempty"`
-	// podsFit is how many of the pods that need a node would find one now.
+	// podsFit is how many of the pods that need a node could be placed now.
 	// +optional
 	PodsFit *int32 `json:"podsFit,omitempty"`
-	// attempts is how often the job was put back because not all of its pods found a place in time.
+	// attempts is how often the job was requeued because not all of its pods could be placed in time.
 	// +optional
 	Attempts int32 `json:"attempts,omitempty"`
-	// evictedAt is when that was last: pods from before are removed.
+	// evictedAt is when the job was last requeued. Pods created before are deleted.
 	// +optional
 	EvictedAt *metav1.Time `json:"evictedAt,omitempty"`
-	// nextTry is until when the job rests after that.
+	// nextTry is when the job is retried after it was requeued.
 	// +optional
 	NextTry *metav1.Time `json:"nextTry,omitempty"`
-	// message says it in words.
+	// message explains to users what the job waits for.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Message string `json:"message,omitempty"`
-	// observedAt is when this was so.
+	// observedAt is when these values were observed.
 	// +optional
 	ObservedAt *metav1.Time `json:"observedAt,omitempty"`
 }
 
-// Waited is how long a job waited until it was let in.
+// Waited is how long a job waited until it was admitted.
 type Waited struct {
-	// backend is what let it in: kueue, podgroup, coscheduling, volcano or embedded.
+	// backend is what admitted the job: kueue, podgroup, coscheduling, volcano or embedded.
 	Backend string `json:"backend"`
-	// queue is the queue that it waited in.
+	// queue is the queue that the job waited in.
 	// +optional
 	Queue string `json:"queue,omitempty"`
-	// pods is how many pods it had.
+	// pods is the number of pods of the job.
 	Pods int32 `json:"pods"`
-	// seconds is how long it waited.
+	// seconds is how long the job waited.
 	Seconds int64 `json:"seconds"`
-	// until is when it was let in.
+	// until is when the job was admitted.
 	Until metav1.Time `json:"until"`
 }
 
-// Finding is something that is wrong with a job.
+// Finding is a problem of a job.
 type Finding struct {
-	// code names it for programs, such as OutOfMemory.
+	// code identifies the kind of problem for programs, such as OutOfMemory.
 	// +kubebuilder:validation:MaxLength=64
 	Code string `json:"code"`
-	// severity is Error (the job failed of it or cannot go on), Warning (it may pass) or Info (it follows from another).
+	// severity is Error (the job failed because of it, or cannot continue), Warning (it may resolve without action)
+	// or Info (a consequence of another finding).
 	Severity Severity `json:"severity"`
-	// summary says what is wrong in a sentence or two.
+	// summary describes the problem in one or two sentences.
 	// +kubebuilder:validation:MaxLength=1024
 	Summary string `json:"summary"`
-	// evidence is what the finding rests on: lines of logs, events, figures.
+	// evidence lists the observations that the finding is based on: log lines, events, figures.
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:items:MaxLength=512
 	// +listType=atomic
 	// +optional
 	Evidence []string `json:"evidence,omitempty"`
-	// affected are the pods or objects that it is about.
+	// pod is the pod in which the problem began, if it is known.
+	// +optional
+	Pod string `json:"pod,omitempty"`
+	// rank is the rank in which the problem began, if it is known.
+	// +optional
+	Rank *int32 `json:"rank,omitempty"`
+	// exitCode is the exit code of the program in that pod. Values over 128 are 128 plus the number of a signal.
+	// +optional
+	ExitCode *int32 `json:"exitCode,omitempty"`
+	// affected lists the names of the pods or objects that have the problem.
 	// +kubebuilder:validation:MaxItems=17
 	// +listType=atomic
 	// +optional
 	Affected []string `json:"affected,omitempty"`
-	// remedies are what to do, the most promising first.
+	// remedies are suggested fixes, the most likely first.
 	// +kubebuilder:validation:MaxItems=5
 	// +listType=atomic
 	// +optional
 	Remedies []Remedy `json:"remedies,omitempty"`
 }
 
-// Remedy is something that may help.
+// Remedy is a suggested fix.
 type Remedy struct {
-	// text says it for people.
+	// text describes the fix to users.
 	// +kubebuilder:validation:MaxLength=512
 	Text string `json:"text"`
-	// action is a command to run, or a field of the job and what to set it to, where there is one.
+	// action is a command to run, or a field of the job and its new value, if there is one.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	Action string `json:"action,omitempty"`
+	// rerun is whether clients can apply the fix: by a copy of the job, with the changes below if there are any.
+	// +optional
+	Rerun bool `json:"rerun,omitempty"`
+	// changes are fields of the job to set in the copy, in this order.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	// +optional
+	Changes []FieldChange `json:"changes,omitempty"`
 }
 
-// Failure is where and how a job failed.
+// FieldChange sets a field of a job.
+type FieldChange struct {
+	// field is the path of the field, with the index of a list entry or a name with dots in brackets, such as
+	// spec.trainer.resourcesPerNode.limits[nvidia.com/gpu]; or env.NAME for a variable of every rank.
+	// +kubebuilder:validation:MaxLength=512
+	Field string `json:"field"`
+	// value is the new value: that of a path in YAML, that of a variable as it is.
+	// +kubebuilder:validation:MaxLength=512
+	Value string `json:"value"`
+}
+
+// Failure describes where and how a job failed.
 type Failure struct {
-	// code is that of the first finding.
+	// code is the code of the first finding.
 	// +kubebuilder:validation:MaxLength=64
 	Code string `json:"code"`
-	// pod is where it began.
+	// pod is the pod that failed first.
 	// +optional
 	Pod string `json:"pod,omitempty"`
-	// rank is the rank that it began with.
+	// rank is the rank that failed first.
 	// +optional
 	Rank *int32 `json:"rank,omitempty"`
-	// exitCode is how the program ended there; more than 128 is a signal.
+	// exitCode is the exit code of the program in that pod. Values over 128 are 128 plus the number of a signal.
 	// +optional
 	ExitCode *int32 `json:"exitCode,omitempty"`
-	// logTail are the last lines of the logs of the launcher and of the pods that failed, with secrets masked; each
-	// begins with its pod's name in brackets.
+	// logTail contains the last log lines of the launcher and of the failed pods, with secrets masked. Each line
+	// starts with the name of its pod in brackets.
 	// +kubebuilder:validation:MaxItems=200
 	// +kubebuilder:validation:items:MaxLength=1024
 	// +listType=atomic
@@ -385,55 +487,55 @@ type Failure struct {
 	LogTail []string `json:"logTail,omitempty"`
 }
 
-// TimelineEntry is something that has happened to a job.
+// TimelineEntry is an event of a job.
 type TimelineEntry struct {
-	// time is when it happened, or when the operator saw it.
+	// time is when the event happened, or when the operator observed it.
 	Time metav1.Time `json:"time"`
-	// event names it, such as Created, PodsStarting, Running, LauncherRestarted, Failed.
+	// event identifies the event, such as Created, PodsStarting, Running, LauncherRestarted or Failed.
 	// +kubebuilder:validation:MaxLength=64
 	Event string `json:"event"`
-	// detail says more.
+	// detail describes the event.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	Detail string `json:"detail,omitempty"`
 }
 
-// Consumption is what a job's pods have asked for, times how long they had it.
+// Consumption is the resources that a job's pods requested, multiplied by the time that they held them.
 type Consumption struct {
-	// until is the time up to which this is counted.
+	// until is the time up to which consumption is counted.
 	Until metav1.Time `json:"until"`
-	// cpuCoreSeconds are requested cores times seconds.
+	// cpuCoreSeconds is the requested CPU cores multiplied by seconds.
 	CPUCoreSeconds int64 `json:"cpuCoreSeconds"`
-	// memoryGiBSeconds are requested GiB of memory times seconds.
+	// memoryGiBSeconds is the requested memory in GiB multiplied by seconds.
 	MemoryGiBSeconds int64 `json:"memoryGiBSeconds"`
-	// gpuSeconds are requested devices times seconds, by resource such as nvidia.com/gpu.
+	// gpuSeconds is the requested devices multiplied by seconds, for each resource such as nvidia.com/gpu.
 	// +kubebuilder:validation:MaxProperties=16
 	// +optional
 	GPUSeconds map[string]int64 `json:"gpuSeconds,omitempty"`
 }
 
-// Training is what the program tells of its progress. Numbers are text, as in the program's output.
+// Training is the progress that the program printed. Numbers are kept as text, as printed.
 type Training struct {
-	// epoch is the pass over the data that it is in.
+	// epoch is the current epoch.
 	// +kubebuilder:validation:MaxLength=32
 	// +optional
 	Epoch string `json:"epoch,omitempty"`
-	// step is the step that it is at.
+	// step is the current step.
 	// +kubebuilder:validation:MaxLength=32
 	// +optional
 	Step string `json:"step,omitempty"`
-	// loss is the last loss.
+	// loss is the latest loss.
 	// +kubebuilder:validation:MaxLength=32
 	// +optional
 	Loss string `json:"loss,omitempty"`
-	// accuracy is the last accuracy.
+	// accuracy is the latest accuracy.
 	// +kubebuilder:validation:MaxLength=32
 	// +optional
 	Accuracy string `json:"accuracy,omitempty"`
-	// progress is how much is done, as the program says it.
+	// progress is the completed share of the work, as printed.
 	// +kubebuilder:validation:MaxLength=32
 	// +optional
 	Progress string `json:"progress,omitempty"`
-	// at is when the line was written, or read where that is not known.
+	// at is when the line was written, or when it was read if that is unknown.
 	At metav1.Time `json:"at"`
 }

@@ -5,25 +5,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// RuntimeTest tries an MPI runtime of Kubeflow Trainer: the operator runs a TrainJob of 3 pods with it that does nothing
-// but tell where its ranks are, says of each step whether it went well, and removes the job. A test runs once; make
-// another to try again.
+// RuntimeTest tests an MPI runtime of Kubeflow Trainer. The operator runs a TrainJob of 3 pods that only prints where
+// its ranks run, reports the result of each step, and deletes the TrainJob. A test runs once; create another one to
+// repeat it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=runtimetests,singular=runtimetest,shortName=rtt,categories=odh
-// +kubebuilder:printcolumn:name="Runtime",type=string,JSONPath=`.spec.runtimeRef.name`,description="The runtime that is tested."
-// +kubebuilder:printcolumn:name="Result",type=string,JSONPath=`.status.phase`,description="How the test stands: Pending, Running, Passed or Failed."
-// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.message`,description="What was found, in words."
+// +kubebuilder:printcolumn:name="Runtime",type=string,JSONPath=`.spec.runtimeRef.name`,description="The tested runtime."
+// +kubebuilder:printcolumn:name="Result",type=string,JSONPath=`.status.phase`,description="The result: Pending, Running, Passed or Failed."
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.message`,description="The summary of the result."
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type RuntimeTest struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says what to test. It cannot be changed.
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a test cannot be changed: create another one"
+	// spec defines what to test. It is immutable.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec is immutable; create another RuntimeTest"
 	Spec RuntimeTestSpec `json:"spec"`
-	// status is what the test has shown.
+	// status is the result of the test.
 	// +optional
 	Status RuntimeTestStatus `json:"status,omitempty"`
 }
@@ -37,80 +37,81 @@ type RuntimeTestList struct {
 	Items           []RuntimeTest `json:"items"`
 }
 
-// RuntimeTestSpec says what to test.
+// RuntimeTestSpec defines what to test.
 type RuntimeTestSpec struct {
-	// runtimeRef is the runtime.
+	// runtimeRef is the runtime to test.
 	RuntimeRef RuntimeReference `json:"runtimeRef"`
-	// image replaces the runtime's in all pods, as a TrainJob's does.
+	// image replaces the runtime's image in all pods, as in a TrainJob.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Image string `json:"image,omitempty"`
-	// resourcesPerNode replaces what the runtime's pods ask for, as a TrainJob's does: a runtime for GPUs can be tested
-	// without any.
+	// resourcesPerNode replaces the resources of the runtime's pods, as in a TrainJob, for example to test a runtime
+	// for GPUs without GPUs.
 	// +optional
 	ResourcesPerNode *corev1.ResourceRequirements `json:"resourcesPerNode,omitempty"`
-	// timeoutSeconds is how long the test may take before it has failed.
+	// timeoutSeconds is how long the test may run before it fails.
 	// +kubebuilder:default=300
 	// +kubebuilder:validation:Minimum=10
 	// +kubebuilder:validation:Maximum=3600
 	// +optional
 	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty"`
-	// ttlSecondsAfterFinished is how long the test itself is kept after its end; unset: until somebody deletes it. Its
-	// job is removed at once.
+	// ttlSecondsAfterFinished is how long the test is kept after it finishes. If unset, it is kept until it is
+	// deleted. Its TrainJob is always deleted immediately.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 }
 
-// RuntimeReference names a runtime of Kubeflow Trainer.
+// RuntimeReference identifies a runtime of Kubeflow Trainer.
 type RuntimeReference struct {
 	// name of the runtime.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// kind of the runtime. A TrainingRuntime is one of the test's namespace.
+	// kind of the runtime. A TrainingRuntime must be in the namespace of the test.
 	// +kubebuilder:validation:Enum=ClusterTrainingRuntime;TrainingRuntime
 	// +kubebuilder:default=ClusterTrainingRuntime
 	// +optional
 	Kind string `json:"kind,omitempty"`
 }
 
-// TestPhase is how a test stands.
+// TestPhase is the state of a test.
 // +kubebuilder:validation:Enum=Pending;Running;Passed;Failed
 type TestPhase string
 
 // The phases of a test.
 const (
-	// TestPending: nothing has been started.
+	// TestPending means that the test has not started.
 	TestPending TestPhase = "Pending"
-	// TestRunning: the test's job is made or runs.
+	// TestRunning means that the TrainJob of the test was created.
 	TestRunning TestPhase = "Running"
-	// TestPassed: every check has passed.
+	// TestPassed means that all checks passed.
 	TestPassed TestPhase = "Passed"
-	// TestFailed: a check has failed, or could not be made.
+	// TestFailed means that a check failed or could not be completed.
 	TestFailed TestPhase = "Failed"
 )
 
-// RuntimeTestStatus is what a test has shown.
+// RuntimeTestStatus is the result of a test.
 type RuntimeTestStatus struct {
-	// phase is Pending (nothing started), Running, Passed (every check has passed) or Failed.
+	// phase is Pending (not started), Running, Passed (all checks passed) or Failed.
 	// +optional
 	Phase TestPhase `json:"phase,omitempty"`
-	// message is what was found, in words.
+	// message summarizes the result for users.
 	// +kubebuilder:validation:MaxLength=2048
 	// +optional
 	Message string `json:"message,omitempty"`
-	// startTime is when the test began.
+	// startTime is when the test started.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
-	// completionTime is when it was over.
+	// completionTime is when the test finished.
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
-	// jobRef is the test's TrainJob. It is deleted at the end; its JobReport stays and knows more.
+	// jobRef is the TrainJob of the test. It is deleted when the test finishes; its JobReport is kept and has more
+	// details.
 	// +optional
 	JobRef *JobReference `json:"jobRef,omitempty"`
-	// checks are the steps that every MPI job goes through, in their order.
+	// checks are the results of the startup steps of an MPI job, in order.
 	// +kubebuilder:validation:MaxItems=8
 	// +listType=map
 	// +listMapKey=name
@@ -118,61 +119,62 @@ type RuntimeTestStatus struct {
 	Checks []RuntimeCheck `json:"checks,omitempty"`
 }
 
-// CheckName names a check.
+// CheckName identifies a check.
 // +kubebuilder:validation:Enum=ImagePull;Keys;Connection;ProcessStart;RanksDistinct
 type CheckName string
 
-// The checks, in the order in which a job gets to them.
+// The checks, in the order in which a job passes them.
 const (
-	// CheckImagePull: all pods got the runtime's image, and started.
+	// CheckImagePull passes if all pods pulled the runtime's image and started.
 	CheckImagePull CheckName = "ImagePull"
-	// CheckKeys: the workers took the job's key, and the launcher theirs.
+	// CheckKeys passes if the launcher and the workers accepted each other's keys.
 	CheckKeys CheckName = "Keys"
-	// CheckConnection: the launcher reached every worker.
+	// CheckConnection passes if the launcher connected to every worker.
 	CheckConnection CheckName = "Connection"
-	// CheckProcessStart: MPI started every rank.
+	// CheckProcessStart passes if MPI started every rank.
 	CheckProcessStart CheckName = "ProcessStart"
-	// CheckRanksDistinct: each rank ran on a pod of its own.
+	// CheckRanksDistinct passes if each rank ran in a different pod.
 	CheckRanksDistinct CheckName = "RanksDistinct"
 )
 
-// CheckResult is how a check went.
+// CheckResult is the result of a check.
 // +kubebuilder:validation:Enum=Pending;Pass;Fail;Unknown
 type CheckResult string
 
-// The results.
+// The results of a check.
 const (
-	// CheckPending: the test has not got there yet.
+	// CheckPending means that the test has not reached the check.
 	CheckPending CheckResult = "Pending"
-	// CheckPass: it went well.
+	// CheckPass means that the check passed.
 	CheckPass CheckResult = "Pass"
-	// CheckFail: it did not.
+	// CheckFail means that the check failed.
 	CheckFail CheckResult = "Fail"
-	// CheckUnknown: the test ended before this could be told.
+	// CheckUnknown means that the test ended before the check had a result.
 	CheckUnknown CheckResult = "Unknown"
 )
 
-// RuntimeCheck is one step and how it went.
+// RuntimeCheck is a check and its result.
 type RuntimeCheck struct {
-	// name is ImagePull (all pods got the image), Keys (pods know each other), Connection (the launcher reached the
-	// workers), ProcessStart (MPI started every rank) or RanksDistinct (each on a pod of its own).
+	// name is ImagePull (all pods pulled the image), Keys (the pods accepted each other's keys), Connection (the
+	// launcher connected to all workers), ProcessStart (MPI started every rank) or RanksDistinct (each rank ran in a
+	// different pod).
 	Name CheckName `json:"name"`
-	// result is Pending, Pass, Fail, or Unknown where the test ended before this could be told.
+	// result is Pending, Pass, Fail, or Unknown if the test ended before the check had a result.
 	Result CheckResult `json:"result"`
-	// message says it in words.
+	// message explains the result to users.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Message string `json:"message,omitempty"`
-	// finding is the code of what is wrong, such as ImagePullFailed, as in JobReports.
+	// finding is the code of the problem, such as ImagePullFailed, as in JobReports.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Finding string `json:"finding,omitempty"`
-	// remedies are what to do, the most promising first.
+	// remedies are suggested fixes, the most likely first.
 	// +kubebuilder:validation:MaxItems=5
 	// +listType=atomic
 	// +optional
 	Remedies []Remedy `json:"remedies,omitempty"`
-	// milliseconds is how long the step took, where that was measured.
+	// milliseconds is how long the step took, if it was measured.
 	// +optional
 	Milliseconds int64 `json:"milliseconds,omitempty"`
 }

@@ -19,39 +19,41 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/plan"
 )
 
-// unawaited marks a write that the cache does not show in the same form, so that no read can wait for it.
-const unawaited = client.DisableReadYourWritesConsistency
+// withoutReadYourWrites marks a write of an object that the cache keeps in another form, so that no read can wait for
+// it.
+const withoutReadYourWrites = client.DisableReadYourWritesConsistency
 
-// Apply makes a plan come true: what pods need first, then the pods, and what is to go. It returns the
-// objects that the API server will not take; it stops asking after the first of a kind of step, and the
-// next pass asks again. An error is one that another pass may not meet.
+// Apply applies a plan: first the objects that pods need, then pods, then deletions. It returns the objects that the
+// API server refused. After a refusal or an error it starts no further writes of the same step; the next reconcile
+// continues. An error is one that may not occur again.
 //
-// Nothing is ever overwritten that is not the job's: a new object is created, never applied over what may be
-// there, and a change is applied to the very object that was observed.
-func (c *Cluster) Apply(ctx context.Context, job mpi.Job, p plan.Plan) ([]mpi.Refusal, error) {
+// It never overwrites objects of others: new objects are created, not applied, and changes apply to the UID that was
+// observed.
+func (c *Cluster) Apply(ctx context.Context, job mpi.Job, p plan.Plan) ([]jobstate.Refusal, error) {
 	if len(p.Base)+len(p.Pods)+len(p.Delete) == 0 {
 		return nil, nil
 	}
 	c.gate.begin()
 	defer c.gate.end()
-	refusals, err := c.each(ctx, job, p.Base)
+	refusals, err := c.writeAll(ctx, job, p.Base)
 	removed := make(chan error, 1)
 	go func() { removed <- c.remove(ctx, job, p.Delete) }()
 	if err == nil && len(refusals) == 0 {
-		refusals, err = c.each(ctx, job, p.Pods)
+		refusals, err = c.writeAll(ctx, job, p.Pods)
 	}
 	return refusals, errors.Join(err, <-removed)
 }
 
-// each creates or mends objects in parallel, in their order; after a refusal or an error no new one is begun.
-func (c *Cluster) each(ctx context.Context, job mpi.Job, objects []plan.Object) ([]mpi.Refusal, error) {
+// writeAll creates or changes objects in parallel, in order. After a refusal or an error it starts no further writes.
+func (c *Cluster) writeAll(ctx context.Context, job mpi.Job, objects []plan.Object) ([]jobstate.Refusal, error) {
 	var (
 		mu       sync.Mutex
-		refusals []mpi.Refusal
+		refusals []jobstate.Refusal
 	)
 	refused := func() bool {
 		mu.Lock()
@@ -59,13 +61,13 @@ func (c *Cluster) each(ctx context.Context, job mpi.Job, objects []plan.Object) 
 		return len(refusals) > 0
 	}
 	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(inFlight)
+	group.SetLimit(maxWrites)
 	for _, object := range objects {
 		if refused() || groupCtx.Err() != nil {
 			break
 		}
 		group.Go(func() error {
-			refusal, err := c.put(groupCtx, job, object)
+			refusal, err := c.write(groupCtx, job, object)
 			if refusal != nil {
 				mu.Lock()
 				defer mu.Unlock()
@@ -78,10 +80,15 @@ func (c *Cluster) each(ctx context.Context, job mpi.Job, objects []plan.Object) 
 	return refusals, err
 }
 
-// put creates an object, or mends it where it has a UID.
-func (c *Cluster) put(ctx context.Context, job mpi.Job, object plan.Object) (*mpi.Refusal, error) {
+// write creates an object, or changes it if it has a UID. The Secret of a job gets its keys.
+func (c *Cluster) write(ctx context.Context, job mpi.Job, object plan.Object) (*jobstate.Refusal, error) {
 	kind := object.GetObjectKind().GroupVersionKind().Kind
 	name := object.GetName()
+	if secret, is := object.(*corev1.Secret); is {
+		if err := c.keys.fill(secret); err != nil {
+			return nil, fmt.Errorf("write Secret %s: %w", name, err)
+		}
+	}
 	err := c.gate.enter(ctx, job.UID)
 	if err != nil {
 		return nil, err
@@ -89,17 +96,17 @@ func (c *Cluster) put(ctx context.Context, job mpi.Job, object plan.Object) (*mp
 	if object.GetUID() == "" {
 		err = c.create(ctx, object)
 	} else {
-		err = c.mend(ctx, object)
+		err = c.patch(ctx, object)
 	}
 	c.gate.leave(job.UID)
 	switch {
 	case err == nil, apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		// In a namespace that is going the job is going too.
+		// The job is being deleted with its namespace.
 		return nil, nil
 	case apierrors.IsAlreadyExists(err):
-		return c.taken(ctx, job, object)
-	case refusal(err):
-		return &mpi.Refusal{Kind: kind, Name: name, Message: err.Error()}, nil
+		return c.resolveConflict(ctx, job, object)
+	case isRefusal(err):
+		return &jobstate.Refusal{Kind: kind, Name: name, Message: err.Error()}, nil
 	}
 	return nil, fmt.Errorf("write %s %s: %w", kind, name, err)
 }
@@ -108,19 +115,19 @@ func (c *Cluster) create(ctx context.Context, object plan.Object) error {
 	var opts []client.CreateOption
 	switch object.(type) {
 	case *corev1.Secret, *unstructured.Unstructured:
-		// Secrets are cached as metadata only; waiting for the whole object would start a cache of those. PodGroups are
-		// in a cache of their own.
-		opts = append(opts, unawaited)
+		// Secrets are cached as metadata only; waiting for the whole object would start another cache. PodGroups have
+		// their own cache.
+		opts = append(opts, withoutReadYourWrites)
 	}
 	return c.client.Create(ctx, object, opts...)
 }
 
-// mend makes a change. An object that is gone or was replaced since it was observed is left: the watch brings
-// the next pass.
-func (c *Cluster) mend(ctx context.Context, change plan.Object) error {
+// patch changes an object. It ignores an object that was deleted or replaced since it was observed: the watch
+// triggers the next reconcile.
+func (c *Cluster) patch(ctx context.Context, change plan.Object) error {
 	var err error
 	if launcher, ok := change.(*batchv1.Job); ok {
-		err = c.mendLauncher(ctx, launcher)
+		err = c.patchLauncher(ctx, launcher)
 	} else {
 		err = c.applyFields(ctx, change)
 	}
@@ -130,26 +137,26 @@ func (c *Cluster) mend(ctx context.Context, change plan.Object) error {
 	return err
 }
 
-// applyFields applies the fields that a change holds, by force: they are the operator's.
+// applyFields applies the fields of a change with force, because the operator owns them.
 func (c *Cluster) applyFields(ctx context.Context, change plan.Object) error {
 	data, err := json.Marshal(change)
 	if err != nil {
 		return fmt.Errorf("encode: %w", err)
 	}
 	version, kind := change.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
-	target := emptyOf(version, kind)
+	target := emptyObject(version, kind)
 	target.SetNamespace(change.GetNamespace())
 	target.SetName(change.GetName())
 	opts := []client.PatchOption{client.ForceOwnership}
 	if kind == "PodGroup" {
-		opts = append(opts, unawaited)
+		opts = append(opts, withoutReadYourWrites)
 	}
 	return c.client.Patch(ctx, target, client.RawPatch(types.ApplyPatchType, data), opts...)
 }
 
-// mendLauncher suspends or resumes a launcher. A resumed one takes over from the job what may be changed in a
-// suspended Job, down to what is no longer there, which an apply would leave.
-func (c *Cluster) mendLauncher(ctx context.Context, change *batchv1.Job) error {
+// patchLauncher suspends or resumes a launcher. A resumed launcher gets all mutable fields of the job's template,
+// including removals, which server-side apply would not remove.
+func (c *Cluster) patchLauncher(ctx context.Context, change *batchv1.Job) error {
 	var have batchv1.Job
 	if err := c.live.Get(ctx, client.ObjectKeyFromObject(change), &have); err != nil {
 		return err
@@ -159,7 +166,7 @@ func (c *Cluster) mendLauncher(ctx context.Context, change *batchv1.Job) error {
 	}
 	if resume := !*change.Spec.Suspend; resume {
 		if have.Status.StartTime != nil {
-			// The API server takes a Job with a start time for one that runs, whose template is fixed.
+			// The API server treats a Job with a start time as running, so that its template is immutable.
 			have.Status.StartTime = nil
 			if err := c.client.Status().Update(ctx, &have); err != nil {
 				return err
@@ -174,7 +181,7 @@ func (c *Cluster) mendLauncher(ctx context.Context, change *batchv1.Job) error {
 	return c.client.Update(ctx, &have)
 }
 
-// withJobLabels keeps the labels by which a batch Job finds its pods.
+// withJobLabels keeps the labels by which a batch Job selects its pods.
 func withJobLabels(wanted, have map[string]string) map[string]string {
 	labels := maps.Clone(wanted)
 	for _, key := range []string{batchv1.JobNameLabel, batchv1.ControllerUidLabel, "job-name", "controller-uid"} {
@@ -185,8 +192,8 @@ func withJobLabels(wanted, have map[string]string) map[string]string {
 	return labels
 }
 
-// taken finds out whose an object is that stood in the way of a new one.
-func (c *Cluster) taken(ctx context.Context, job mpi.Job, object plan.Object) (*mpi.Refusal, error) {
+// resolveConflict determines the owner of an existing object that prevented the creation of a new one.
+func (c *Cluster) resolveConflict(ctx context.Context, job mpi.Job, object plan.Object) (*jobstate.Refusal, error) {
 	gvk := object.GetObjectKind().GroupVersionKind()
 	var there metav1.PartialObjectMetadata
 	there.SetGroupVersionKind(gvk)
@@ -198,11 +205,11 @@ func (c *Cluster) taken(ctx context.Context, job mpi.Job, object plan.Object) (*
 	}
 	owner := metav1.GetControllerOfNoCopy(&there)
 	earlier := owner != nil && owner.Kind == job.Kind && owner.Name == job.Name
-	return &mpi.Refusal{Kind: gvk.Kind, Name: object.GetName(), Taken: true, Leaving: earlier || there.DeletionTimestamp != nil}, nil
+	return &jobstate.Refusal{Kind: gvk.Kind, Name: object.GetName(), Taken: true, Leaving: earlier || there.DeletionTimestamp != nil}, nil
 }
 
-// adopt labels an object of the job's that mpi-operator made, which labels only pods: without labels we do
-// not see it.
+// adopt labels an object of the job that mpi-operator created, which only labels pods: the cache only contains
+// labeled objects.
 func (c *Cluster) adopt(ctx context.Context, job mpi.Job, there *metav1.PartialObjectMetadata) error {
 	if there.Labels[mpi.LabelOperator] == mpi.OperatorName && there.Labels[mpi.LabelJob] == job.Name {
 		return nil
@@ -212,16 +219,16 @@ func (c *Cluster) adopt(ctx context.Context, job mpi.Job, there *metav1.PartialO
 		there.Labels = map[string]string{}
 	}
 	maps.Copy(there.Labels, job.Labels())
-	if err := c.client.Patch(ctx, there, client.MergeFrom(before), unawaited); err != nil {
+	if err := c.client.Patch(ctx, there, client.MergeFrom(before), withoutReadYourWrites); err != nil {
 		return fmt.Errorf("adopt %s %s: %w", there.Kind, there.Name, err)
 	}
 	return nil
 }
 
-// remove deletes objects in parallel. One that is gone already, or replaced, is as good as deleted.
+// remove deletes objects in parallel. It ignores objects that were already deleted or replaced.
 func (c *Cluster) remove(ctx context.Context, job mpi.Job, refs []plan.Ref) error {
 	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(inFlight)
+	group.SetLimit(maxWrites)
 	for _, ref := range refs {
 		group.Go(func() error {
 			if err := c.removeOne(groupCtx, job, ref); err != nil {
@@ -234,8 +241,8 @@ func (c *Cluster) remove(ctx context.Context, job mpi.Job, refs []plan.Ref) erro
 }
 
 func (c *Cluster) removeOne(ctx context.Context, job mpi.Job, ref plan.Ref) error {
-	object := emptyOf(ref.APIVersion, ref.Kind)
-	// Lists do not wait for what we deleted before; this read does.
+	object := emptyObject(ref.APIVersion, ref.Kind)
+	// Lists do not wait for our deletions; this read does.
 	err := c.client.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, object)
 	if apierrors.IsNotFound(err) || err == nil && (object.GetUID() != ref.UID || object.GetDeletionTimestamp() != nil) {
 		return nil
@@ -247,7 +254,7 @@ func (c *Cluster) removeOne(ctx context.Context, job mpi.Job, ref plan.Ref) erro
 		return err
 	}
 	defer c.gate.leave(job.UID)
-	doomed := emptyOf(ref.APIVersion, ref.Kind)
+	doomed := emptyObject(ref.APIVersion, ref.Kind)
 	doomed.SetNamespace(ref.Namespace)
 	doomed.SetName(ref.Name)
 	err = c.client.Delete(ctx, doomed, client.Preconditions{UID: &ref.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
@@ -257,8 +264,8 @@ func (c *Cluster) removeOne(ctx context.Context, job mpi.Job, ref plan.Ref) erro
 	return err
 }
 
-// emptyOf returns an empty object of one of the kinds that plans hold.
-func emptyOf(version, kind string) client.Object {
+// emptyObject returns an empty object of a kind that plans contain.
+func emptyObject(version, kind string) client.Object {
 	switch kind {
 	case "PodGroup":
 		podGroup := &unstructured.Unstructured{}
@@ -278,9 +285,9 @@ func emptyOf(version, kind string) client.Object {
 	}
 }
 
-// refusal tells whether an error is the API server's answer to what was asked, so that asking the same again
-// helps only when something else has changed: quota, policy, the job itself.
-func refusal(err error) bool {
+// isRefusal reports whether an error is a refusal of the request by the API server, so that a retry only succeeds
+// after something else changed: quota, policy, or the job.
+func isRefusal(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return false

@@ -12,8 +12,8 @@ import (
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// Connections reads what is known of the Secrets that a job names as its connections, in the job's order: the names of
-// their keys, of which the values are dropped at once. Live reads past any cache. What cannot be read now is left out.
+// Connections returns what is known about the Secrets that a job lists as its connections, in order: the names of
+// their keys. Values are dropped immediately. live reads without cache. Secrets that cannot be read are left out.
 func Connections(ctx context.Context, live client.Reader, namespace string, names []string) []mpi.Connection {
 	var found []mpi.Connection
 	for _, name := range names {

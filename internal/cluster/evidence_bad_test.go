@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"opendatahub.io/mpijob/internal/cluster"
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/logs"
-	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
 )
 
@@ -71,7 +71,7 @@ func TestLogsOfAnyKindAreReadInBounds(t *testing.T) {
 			job := mpitest.Job(1)
 			pod := mpitest.LauncherPod(job, 0, corev1.PodFailed)
 			mpitest.Exited(1, "Error")(pod)
-			seen := mpi.Observed{LauncherPods: []*corev1.Pod{pod}, Now: mpitest.Now}
+			seen := jobstate.Observed{LauncherPods: []*corev1.Pod{pod}, Now: mpitest.Now}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			evidence := cluster.NewGatherer(fake.NewClientBuilder().Build(), pods, logs.Masker{}, clock.RealClock{}).Gather(ctx, job, seen, nil)
@@ -80,7 +80,7 @@ func TestLogsOfAnyKindAreReadInBounds(t *testing.T) {
 			}
 			lines := evidence.Logs[pod.Name].Lines
 			text := strings.Join(lines, "\n")
-			if len(lines) > mpi.MaxLogLines || len(text) > mpi.MaxLogLines<<10 {
+			if len(lines) > jobstate.MaxLogLines || len(text) > jobstate.MaxLogLines<<10 {
 				t.Errorf("%d lines with %d bytes are kept", len(lines), len(text))
 			}
 			if !utf8.ValidString(text) || strings.ContainsAny(text, "\x1b\x07\r\x00") {

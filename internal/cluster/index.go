@@ -1,5 +1,4 @@
-// Package cluster is the core path's way to the API server: it observes what exists of a job, and makes a plan
-// come true.
+// Package cluster reads the objects of jobs from the API server, and applies plans.
 package cluster
 
 import (
@@ -21,21 +20,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"opendatahub.io/mpijob/internal/gang"
 	"opendatahub.io/mpijob/internal/logs"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/podstatus"
 )
 
-// Indexes by which pods of one job are found among those of a namespace: all of them, and those that are on their
-// way up.
+// Indexes of the pods of a job: all pods, and those that are starting.
 const (
 	podsByJob     = "job"
 	startingByJob = "starting"
 )
 
-// CacheOptions restrict a cache to objects of jobs, and to those of their fields that anybody reads.
-// Objects come out of it without being copied: whoever reads them must not change them. The masker takes secrets out of
-// what pods' status says before it is kept.
+// CacheOptions limit a cache to objects of jobs, and to the fields that are read. Reads return objects without
+// copying; callers must not change them. The masker removes secrets from the status of pods before they are cached.
 func CacheOptions(masker logs.Masker) cache.Options {
 	ours := labels.SelectorFromSet(labels.Set{mpi.LabelOperator: mpi.OperatorName})
 	only := func(transform func(any) (any, error)) cache.ByObject {
@@ -51,55 +48,67 @@ func CacheOptions(masker logs.Masker) cache.Options {
 
 			&networkingv1.NetworkPolicy{}: only(cache.TransformStripManagedFields()),
 			NamespaceMeta():               {Transform: trimNamespace, UnsafeDisableDeepCopy: new(true)},
+			&corev1.Node{}:                {Transform: trimNode, UnsafeDisableDeepCopy: new(true)},
 		},
 		DefaultTransform: cache.TransformStripManagedFields(),
 	}
 }
 
-// ByJobSet is the index by which what a JobSet has made is found by the JobSet's name.
-const ByJobSet = "jobset"
+// RestrictTo restricts a cache to namespaces, unless there are none, and makes its watches reconnect quickly after the
+// API server was away.
+func RestrictTo(caches *cache.Options, namespaces []string) {
+	caches.NewInformer = NewInformer
+	for _, namespace := range namespaces {
+		if caches.DefaultNamespaces == nil {
+			caches.DefaultNamespaces = map[string]cache.Config{}
+		}
+		caches.DefaultNamespaces[namespace] = cache.Config{}
+	}
+}
 
-// JobSetCacheOptions restrict a cache to what JobSets have made, which carries a label, and to those fields of it that
-// anybody reads; of JobSets to their metadata and status. As with CacheOptions, pods and Jobs come out of it uncopied.
-func JobSetCacheOptions(masker logs.Masker, label string, jobSet schema.GroupVersionKind) cache.Options {
+// RunnerCacheOptions limit a cache to the Jobs and pods with a label, which another controller created for jobs, and to the
+// fields that are read. The object that it created for a job as a whole, of kind created, only has metadata and status. As
+// with CacheOptions, pods and Jobs are not copied.
+func RunnerCacheOptions(masker logs.Masker, label string, created schema.GroupVersionKind) cache.Options {
 	has, err := labels.NewRequirement(label, selection.Exists, nil)
 	utilruntime.Must(err)
 	theirs := labels.NewSelector().Add(*has)
 	of := &unstructured.Unstructured{}
-	of.SetGroupVersionKind(jobSet)
+	of.SetGroupVersionKind(created)
 	return cache.Options{
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Pod{}:  {Label: theirs, Transform: masked(masker, trimPod), UnsafeDisableDeepCopy: new(true)},
 			&batchv1.Job{}: {Label: theirs, Transform: trimLauncher, UnsafeDisableDeepCopy: new(true)},
-			of:             {Transform: trimJobSet},
+			of:             {Transform: trimSpec},
 		},
 		DefaultTransform: cache.TransformStripManagedFields(),
 	}
 }
 
-// AddJobSetIndexes adds ByJobSet to a cache. Call it once, before the cache starts.
-func AddJobSetIndexes(ctx context.Context, indexer client.FieldIndexer, label string) error {
+// AddLabelIndexes adds an index of pods and Jobs by a label to a cache. The index has the name of the label. Call it once
+// before the cache starts.
+func AddLabelIndexes(ctx context.Context, indexer client.FieldIndexer, label string) error {
 	byLabel := func(object client.Object) []string { return []string{object.GetLabels()[label]} }
 	for _, object := range []client.Object{&corev1.Pod{}, &batchv1.Job{}} {
-		if err := indexer.IndexField(ctx, object, ByJobSet, byLabel); err != nil {
-			return fmt.Errorf("index %T by JobSet: %w", object, err)
+		if err := indexer.IndexField(ctx, object, label, byLabel); err != nil {
+			return fmt.Errorf("index %T by label %s: %w", object, label, err)
 		}
 	}
 	return nil
 }
 
-// ByOwner is the index by which objects are found by the UID of their controller.
+// ByOwner is the index of objects by the UID of their controller.
 const ByOwner = "owner"
 
-// WorkloadCacheOptions restrict a cache to Workloads of Kueue's, to what is read of them. As with CacheOptions, they come
-// out of it uncopied: thousands of them are read twice a minute.
+// WorkloadCacheOptions limit a cache to Kueue's Workloads, and to the fields that are read. As with CacheOptions,
+// they are not copied: thousands are read twice a minute.
 func WorkloadCacheOptions(workload schema.GroupVersionKind) cache.Options {
 	of := &unstructured.Unstructured{}
 	of.SetGroupVersionKind(workload)
 	return cache.Options{ByObject: map[client.Object]cache.ByObject{of: {Transform: trimWorkload, UnsafeDisableDeepCopy: new(true)}}}
 }
 
-// AddOwnerIndex adds ByOwner to a cache for one kind. Call it once, before the cache starts.
+// AddOwnerIndex adds ByOwner to a cache for one kind. Call it once before the cache starts.
 func AddOwnerIndex(ctx context.Context, indexer client.FieldIndexer, of client.Object) error {
 	byOwner := func(object client.Object) []string {
 		if owner := metav1.GetControllerOfNoCopy(object); owner != nil {
@@ -113,7 +122,7 @@ func AddOwnerIndex(ctx context.Context, indexer client.FieldIndexer, of client.O
 	return nil
 }
 
-// AddIndexes adds to a cache the indexes that Observe reads by. Call it once, before the cache starts.
+// AddIndexes adds the indexes that Observe uses to a cache. Call it once before the cache starts.
 func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	byJob := func(object client.Object) []string { return []string{object.GetLabels()[mpi.LabelJob]} }
 	if err := indexer.IndexField(ctx, &corev1.Pod{}, podsByJob, byJob); err != nil {
@@ -131,38 +140,38 @@ func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-// Starting tells whether a pod is on its way up: it neither runs and is ready, nor has ended, nor is being deleted.
+// Starting reports whether a pod is starting: it is not ready yet, has not ended, and is not being deleted.
 func Starting(pod *corev1.Pod) bool {
-	up := mpi.IsRunning(pod) && mpi.IsReady(pod)
-	return !up && !mpi.HasEnded(pod) && pod.DeletionTimestamp == nil
+	up := podstatus.IsRunning(pod) && podstatus.IsReady(pod)
+	return !up && !podstatus.HasEnded(pod) && pod.DeletionTimestamp == nil
 }
 
-// AnyStarting tells whether any pod of a job is on its way up, as far as the cache knows. It is quick, also for jobs
-// of many pods.
+// AnyStarting reports whether any pod of a job is starting, according to the cache. It is fast even for jobs with
+// many pods.
 func (c *Cluster) AnyStarting(ctx context.Context, job types.NamespacedName) (bool, error) {
 	var one corev1.PodList
-	err := c.client.List(ctx, &one, client.InNamespace(job.Namespace), client.MatchingFields{startingByJob: job.Name}, client.Limit(1), unawaited)
+	err := c.client.List(ctx, &one, client.InNamespace(job.Namespace), client.MatchingFields{startingByJob: job.Name}, client.Limit(1), withoutReadYourWrites)
 	if err != nil {
 		return false, fmt.Errorf("list starting pods of %s: %w", job, err)
 	}
 	return len(one.Items) > 0, nil
 }
 
-// secretMeta stands for Secrets of which only the metadata is read: the keys stay out of the operator's memory.
+// secretMeta is the type of Secrets whose metadata is read only: keys are not kept in the operator's memory.
 func secretMeta() *metav1.PartialObjectMetadata {
 	meta := &metav1.PartialObjectMetadata{}
 	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	return meta
 }
 
-// NamespaceMeta stands for Namespaces of which only the metadata is read.
+// NamespaceMeta is the type of Namespaces whose metadata is read only.
 func NamespaceMeta() *metav1.PartialObjectMetadata {
 	meta := &metav1.PartialObjectMetadata{}
 	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	return meta
 }
 
-// trimNamespace leaves the one annotation of a namespace that is read.
+// trimNamespace keeps the one annotation of a namespace that is read.
 func trimNamespace(object any) (any, error) {
 	namespace, ok := object.(*metav1.PartialObjectMetadata)
 	if !ok {
@@ -173,29 +182,43 @@ func trimNamespace(object any) (any, error) {
 	return namespace, nil
 }
 
-// trimPod drops what nobody reads of a pod: with a thousand pods of a job in memory, its specification is
-// nine tenths of them.
+// trimPod drops the fields of a pod that are not read: the specification is nine tenths of the memory of cached pods. It
+// sets the phase that follows from the containers' statuses, so that a pod has ended when its containers have.
 func trimPod(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
 		return object, nil
 	}
 	pod.ManagedFields, pod.Annotations = nil, nil
+	pod.Status.Phase = podstatus.EffectivePhase(pod)
 	pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName}
 	pod.Status.PodIPs, pod.Status.HostIPs, pod.Status.EphemeralContainerStatuses = nil, nil, nil
 	return pod, nil
 }
 
-// trimJobSet drops the pod templates of a JobSet.
-func trimJobSet(object any) (any, error) {
-	if jobSet, ok := object.(*unstructured.Unstructured); ok {
-		jobSet.SetManagedFields(nil)
-		delete(jobSet.Object, "spec")
+// trimNode leaves of a node what decides on which pods it takes, how large they may be, and what runs them.
+func trimNode(object any) (any, error) {
+	node, ok := object.(*corev1.Node)
+	if !ok {
+		return object, nil
+	}
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels},
+		Spec:       corev1.NodeSpec{Taints: node.Spec.Taints},
+		Status:     corev1.NodeStatus{Allocatable: node.Status.Allocatable, NodeInfo: corev1.NodeSystemInfo{KubeletVersion: node.Status.NodeInfo.KubeletVersion, ContainerRuntimeVersion: node.Status.NodeInfo.ContainerRuntimeVersion}},
+	}, nil
+}
+
+// trimSpec drops the specification of an object, such as the pod templates of a JobSet.
+func trimSpec(object any) (any, error) {
+	if of, ok := object.(*unstructured.Unstructured); ok {
+		of.SetManagedFields(nil)
+		delete(of.Object, "spec")
 	}
 	return object, nil
 }
 
-// trimWorkload leaves of a Workload what is read (gang.Workload).
+// trimWorkload keeps the fields of a Workload that are read (kueue.Workload).
 func trimWorkload(object any) (any, error) {
 	workload, ok := object.(*unstructured.Unstructured)
 	if !ok {
@@ -203,8 +226,8 @@ func trimWorkload(object any) (any, error) {
 	}
 	workload.SetManagedFields(nil)
 	workload.SetLabels(nil)
-	if timeouts, set := workload.GetAnnotations()[gang.AnnotationTimeouts]; set {
-		workload.SetAnnotations(map[string]string{gang.AnnotationTimeouts: timeouts})
+	if timeouts, set := workload.GetAnnotations()[mpi.AnnotationGangTimeouts]; set {
+		workload.SetAnnotations(map[string]string{mpi.AnnotationGangTimeouts: timeouts})
 	} else {
 		workload.SetAnnotations(nil)
 	}
@@ -224,6 +247,6 @@ func trimLauncher(object any) (any, error) {
 	}
 	job.ManagedFields = nil
 	maps.DeleteFunc(job.Annotations, func(key, _ string) bool { return key != mpi.AnnotationTemplate })
-	job.Spec = batchv1.JobSpec{Suspend: job.Spec.Suspend}
+	job.Spec = batchv1.JobSpec{Suspend: job.Spec.Suspend, BackoffLimit: job.Spec.BackoffLimit, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: job.Spec.Template.Spec.RestartPolicy}}}
 	return job, nil
 }

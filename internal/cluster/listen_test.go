@@ -10,11 +10,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
+	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/cluster"
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/logs"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
@@ -24,12 +27,12 @@ import (
 func TestListening(t *testing.T) {
 	t.Parallel()
 	const line = `2026-11-21T10:00:01.5Z {"epoch": 3, "step": 12, "loss": 0.5}` + "\n"
-	want := mpi.Training{Epoch: "3", Step: "12", Loss: "0.5", At: mpitest.Now.Add(1500 * time.Millisecond)}
+	want := v1alpha1.Training{Epoch: "3", Step: "12", Loss: "0.5", At: metav1.NewTime(mpitest.Now.Add(1500 * time.Millisecond))}
 	tests := map[string]struct {
 		text string
 		none bool
 		pod  string
-		want mpi.Training
+		want v1alpha1.Training
 	}{
 		"a launcher":                  {text: line, pod: "pi-launcher-0", want: want},
 		"rank 0":                      {text: line, none: true, pod: "pi-worker-0", want: want},
@@ -51,7 +54,7 @@ func TestListening(t *testing.T) {
 				t.Fatal(err)
 			}
 			job := mpitest.Job(2, func(j *mpi.Job) { j.Launcher.None = test.none })
-			seen := mpi.Observed{Now: mpitest.Now, Workers: mpitest.Workers(job, corev1.PodRunning)}
+			seen := jobstate.Observed{Now: mpitest.Now, Workers: mpitest.Workers(job, corev1.PodRunning)}
 			if !test.none {
 				seen.LauncherPods = []*corev1.Pod{mpitest.LauncherPod(job, 0, corev1.PodRunning)}
 			}
@@ -87,7 +90,7 @@ func TestLogOfARemovedContainerIsNone(t *testing.T) {
 	job := mpitest.Job(1)
 	launcher := mpitest.LauncherPod(job, 0, corev1.PodRunning)
 	launcher.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
-	seen := mpi.Observed{Now: mpitest.Now, LauncherPods: []*corev1.Pod{launcher}}
+	seen := jobstate.Observed{Now: mpitest.Now, LauncherPods: []*corev1.Pod{launcher}}
 	if evidence := cluster.NewGatherer(nil, core, logs.Masker{}, clock.RealClock{}).Listen(t.Context(), job, seen); len(evidence.Logs) > 0 {
 		t.Errorf("it is taken for a log: %v", evidence.Logs)
 	}

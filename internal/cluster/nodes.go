@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,12 +21,13 @@ import (
 
 	"opendatahub.io/mpijob/internal/gang"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/podstatus"
 )
 
-// Nodes knows what is free on each node of the cluster: it watches all nodes, and all pods that have not ended. Of a pod
-// it keeps what it asks for, where it is, and whose it is, which is a fraction of the pod.
+// Nodes tracks the free capacity of each node of the cluster. It watches all nodes, and all pods that have not ended,
+// of which it only keeps requests, node and owner.
 type Nodes struct {
-	// Resources numbers the resources that nodes have and pods ask for.
+	// Resources assigns indexes to the resources of nodes and pods.
 	Resources *gang.Resources
 
 	core    rest.Interface
@@ -33,42 +35,45 @@ type Nodes struct {
 
 	mu    sync.Mutex
 	nodes map[string]gang.Node
-	// pods are those that hold something of a node, by UID; used and leaving are what they hold in all.
+	// pods are the pods that are bound to a node, and those of jobs that are not, by UID. used and leaving are the sums of their requests.
 	pods          map[types.UID]heldPod
 	used, leaving map[string]gang.Totals
-	// ours are the pods of our jobs.
+	// ours are the pods of this operator's jobs.
 	ours map[types.NamespacedName]map[types.UID]heldPod
-	// listed tells which of the two lists were read as a whole.
+	// listed records which of the two lists were read completely.
 	listed map[string]bool
 }
 
-// heldPod is what is kept of a pod.
+// heldPod is the part of a pod that is kept.
 type heldPod struct {
-	node    string
-	amounts gang.Amounts
-	leaving bool
-	// job, name and role are set for pods of our jobs.
+	// node is where the pod is bound; empty if it is not. Only there does it count as used. assigned is the node that a pod of
+	// a job asks for that is not bound: anybody can create such a pod, so that it uses nothing by itself.
+	node, assigned string
+	amounts        gang.Amounts
+	leaving        bool
+	// job, name and role are set for pods of this operator's jobs.
 	job  types.NamespacedName
 	name string
 	role mpi.Role
 }
 
 func (p heldPod) same(other heldPod) bool {
-	return p.node == other.node && p.leaving == other.leaving && p.job == other.job && p.name == other.name && p.role == other.role &&
+	return p.node == other.node && p.assigned == other.assigned && p.leaving == other.leaving && p.job == other.job && p.name == other.name && p.role == other.role &&
 		slices.Equal(p.amounts, other.amounts)
 }
 
-// GangPod is a pod of one of our jobs that has a node, or was pinned to one.
+// GangPod is a pod with the labels of a job, which anybody can set.
 type GangPod struct {
-	Name    string
-	Role    mpi.Role
-	Node    string
-	Amounts gang.Amounts
-	// Leaving is set while it is being deleted.
+	Name string
+	Role mpi.Role
+	// Node is where it is bound; empty if it is not. Assigned is the node that a pod without one asks for, if it asks for one.
+	Node, Assigned string
+	Amounts        gang.Amounts
+	// Leaving is whether the pod is being deleted.
 	Leaving bool
 }
 
-// NewNodes returns what knows of no nodes yet: see Run.
+// NewNodes returns Nodes without nodes; Run fills it.
 func NewNodes(core typedcore.CoreV1Interface) *Nodes {
 	return &Nodes{
 		Resources: gang.NewResources(), core: core.RESTClient(), changed: make(chan struct{}, 1),
@@ -77,7 +82,19 @@ func NewNodes(core typedcore.CoreV1Interface) *Nodes {
 	}
 }
 
-// Run keeps watching until the context ends.
+// MayRead reports whether the operator may list the nodes and pods of the whole cluster. Only a refusal counts: other errors
+// are tried again when they are watched.
+func (n *Nodes) MayRead(ctx context.Context) bool {
+	for _, resource := range []string{"nodes", "pods"} {
+		err := n.core.Get().Resource(resource).VersionedParams(&metav1.ListOptions{Limit: 1}, metav1.ParameterCodec).Do(ctx).Error()
+		if apierrors.IsForbidden(err) {
+			return false
+		}
+	}
+	return true
+}
+
+// Run watches until the context ends.
 func (n *Nodes) Run(ctx context.Context) {
 	notEnded := fields.AndSelectors(
 		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)), fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)))
@@ -92,7 +109,7 @@ func (n *Nodes) Run(ctx context.Context) {
 	both.Wait()
 }
 
-// Changed is sent to when something has changed since it was received from last.
+// Changed returns a channel that receives a value when something changed since the last receive.
 func (n *Nodes) Changed() <-chan struct{} { return n.changed }
 
 func (n *Nodes) tell() {
@@ -102,7 +119,8 @@ func (n *Nodes) tell() {
 	}
 }
 
-// Snapshot is what nodes have and have left, and the pods of each of our jobs in no order; false as long as that is not known.
+// Snapshot returns the capacity and free capacity of nodes, and the pods of each job in no order; false until both
+// lists were read.
 func (n *Nodes) Snapshot(now time.Time) (*gang.Snapshot, map[types.NamespacedName][]GangPod, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -119,14 +137,14 @@ func (n *Nodes) Snapshot(now time.Time) (*gang.Snapshot, map[types.NamespacedNam
 	for job, pods := range n.ours {
 		list := make([]GangPod, 0, len(pods))
 		for _, pod := range pods {
-			list = append(list, GangPod{Name: pod.name, Role: pod.role, Node: pod.node, Amounts: pod.amounts, Leaving: pod.leaving})
+			list = append(list, GangPod{Name: pod.name, Role: pod.role, Node: pod.node, Assigned: pod.assigned, Amounts: pod.amounts, Leaving: pod.leaving})
 		}
 		ours[job] = list
 	}
 	return snapshot, ours, true
 }
 
-// nodeStore takes nodes over from a watch.
+// nodeStore receives nodes from a watch.
 type nodeStore struct{ *Nodes }
 
 func (s nodeStore) Add(object any) error {
@@ -147,7 +165,7 @@ func (s nodeStore) add(object any) error {
 		Name: node.Name, Labels: node.Labels, Taints: node.Spec.Taints, Ready: ready, Unschedulable: node.Spec.Unschedulable,
 		Allocatable: s.Resources.Totals(node.Status.Allocatable),
 	}
-	// A node says twice a minute that it is well; that is no news.
+	// Heartbeats of nodes, twice a minute, change nothing here.
 	if !equality.Semantic.DeepEqual(s.nodes[node.Name], now) {
 		s.nodes[node.Name] = now
 		s.tell()
@@ -175,10 +193,10 @@ func (s nodeStore) Replace(objects []any, _ string) error {
 
 func (nodeStore) Resync() error { return nil }
 
-// podStore takes pods over from a watch.
+// podStore receives pods from a watch.
 type podStore struct{ *Nodes }
 
-// Transformer has no more of pods kept while they are listed than is read of them.
+// Transformer trims pods while they are listed.
 func (podStore) Transformer() toolscache.TransformFunc {
 	return func(object any) (any, error) {
 		if pod, ok := object.(*corev1.Pod); ok {
@@ -210,10 +228,10 @@ func (s podStore) add(object any) error {
 		held.job, held.name = types.NamespacedName{Namespace: pod.Namespace, Name: job}, pod.Name
 		held.role = mpi.Role(pod.Labels[mpi.LabelRole])
 		if held.node == "" {
-			held.node = pinnedTo(pod.Spec.Affinity)
+			held.assigned = pinnedNode(pod.Spec.Affinity)
 		}
 	}
-	if mpi.HasEnded(pod) || held.node == "" && held.name == "" {
+	if podstatus.HasEnded(pod) || held.node == "" && held.name == "" {
 		s.drop(pod.UID)
 		return nil
 	}
@@ -250,8 +268,8 @@ func (s podStore) Replace(objects []any, _ string) error {
 
 func (podStore) Resync() error { return nil }
 
-// replace takes over a list that was read as a whole. No snapshot is made in between: a cluster with some of its pods would
-// look as if it had room.
+// replace replaces everything with a complete list. Snapshots wait meanwhile: with only some of its pods, the cluster
+// would appear to have free capacity.
 func (n *Nodes) replace(resource string, objects []any, empty func(), add func(object any) error) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -268,8 +286,10 @@ func (n *Nodes) replace(resource string, objects []any, empty func(), add func(o
 
 func (n *Nodes) hold(uid types.UID, pod heldPod) {
 	n.pods[uid] = pod
-	n.used[pod.node] = n.used[pod.node].Plus(pod.amounts)
-	if pod.leaving {
+	if pod.node != "" {
+		n.used[pod.node] = n.used[pod.node].Plus(pod.amounts)
+	}
+	if pod.node != "" && pod.leaving {
 		n.leaving[pod.node] = n.leaving[pod.node].Plus(pod.amounts)
 	}
 	if pod.name != "" {
@@ -287,8 +307,10 @@ func (n *Nodes) drop(uid types.UID) {
 		return
 	}
 	delete(n.pods, uid)
-	n.used[pod.node] = n.used[pod.node].Minus(pod.amounts)
-	if pod.leaving {
+	if pod.node != "" {
+		n.used[pod.node] = n.used[pod.node].Minus(pod.amounts)
+	}
+	if pod.node != "" && pod.leaving {
 		n.leaving[pod.node] = n.leaving[pod.node].Minus(pod.amounts)
 	}
 	if delete(n.ours[pod.job], uid); len(n.ours[pod.job]) == 0 {
@@ -297,8 +319,8 @@ func (n *Nodes) drop(uid types.UID) {
 	n.tell()
 }
 
-// pinnedTo is the node that a pod of ours is to go to that has none yet (plan: pinned); empty: any.
-func pinnedTo(affinity *corev1.Affinity) string {
+// pinnedNode returns the node that was assigned to a pod of a job that has no node yet (plan: pinned), or "".
+func pinnedNode(affinity *corev1.Affinity) string {
 	if affinity == nil || affinity.NodeAffinity == nil {
 		return ""
 	}

@@ -77,7 +77,11 @@ func knows(t *testing.T, n *Nodes, used map[string]int64, leaving map[string]int
 	}
 	var names []string
 	for _, pod := range pods[types.NamespacedName{Namespace: "ns", Name: "pi"}] {
-		names = append(names, fmt.Sprintf("%s on %s", pod.Name, pod.Node))
+		name := fmt.Sprintf("%s on %s", pod.Name, pod.Node)
+		if pod.Node == "" {
+			name = fmt.Sprintf("%s for %s", pod.Name, pod.Assigned)
+		}
+		names = append(names, name)
 	}
 	slices.Sort(names)
 	if leaving == nil {
@@ -103,7 +107,7 @@ func TestNodesFollowWhatChanges(t *testing.T) {
 		t.Error("room is known before pods are")
 	}
 	do(pods.Replace([]any{aPod("w-0", "a"), aPod("other", "b", stranger), aPod("w-1", "", pinned("b")), aPod("nowhere", "", stranger)}, ""))
-	knows(t, n, map[string]int64{"a": 1, "b": 2}, nil, []string{"w-0 on a", "w-1 on b"})
+	knows(t, n, map[string]int64{"a": 1, "b": 1}, nil, []string{"w-0 on a", "w-1 for b"})
 
 	// The scheduler binds one elsewhere, one is deleted, and one ends.
 	do(pods.Update(aPod("w-1", "a", pinned("b"))))
@@ -122,6 +126,24 @@ func TestNodesFollowWhatChanges(t *testing.T) {
 	// After a watch was lost all of it comes again.
 	do(pods.Replace([]any{aPod("w-2", "b")}, ""))
 	knows(t, n, map[string]int64{"b": 1}, nil, []string{"w-2 on b"})
+}
+
+// TestUnboundPodsUseNothing: anybody can create pods with the labels of a job that ask for a node and are never bound.
+func TestUnboundPodsUseNothing(t *testing.T) {
+	t.Parallel()
+	n := NewNodes(&typedcore.CoreV1Client{})
+	leaving := func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }
+	if err := errors.Join(
+		nodeStore{n}.Replace([]any{aNode("a", 4)}, ""),
+		podStore{n}.Replace([]any{aPod("forged", "", pinned("a")), aPod("leaving", "", pinned("a"), leaving)}, ""),
+	); err != nil {
+		t.Fatal(err)
+	}
+	knows(t, n, map[string]int64{}, nil, []string{"forged for a", "leaving for a"})
+	if err := (podStore{n}).Delete(aPod("forged", "")); err != nil {
+		t.Fatal(err)
+	}
+	knows(t, n, map[string]int64{}, nil, []string{"leaving for a"})
 }
 
 // TestRelistIsTakenOverAtOnce: who looks while the lists are read anew sees no node that is missing, and none that is free.

@@ -15,10 +15,12 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/podstatus"
 )
 
-// Cluster reads jobs' objects from a cache and writes them to the API server.
+// Cluster reads the objects of jobs from a cache, and writes them to the API server.
 type Cluster struct {
 	client client.Client
 	live   client.Reader
@@ -27,17 +29,20 @@ type Cluster struct {
 	clock  clock.PassiveClock
 }
 
-// New returns a Cluster. The client reads from a cache that sees the client's own writes (a manager's, with
-// CacheOptions and read-your-writes consistency); live reads from the API server itself. New jobs get their
-// keys from keys.
+// New returns a Cluster. The cached client must see its own writes (that of a manager with CacheOptions and
+// read-your-writes consistency). live reads from the API server. keys creates the SSH keys of new jobs.
 func New(cached client.Client, live client.Reader, keys *Keys, clock clock.PassiveClock) *Cluster {
-	return &Cluster{client: cached, live: live, keys: keys, gate: newGate(inFlight, whileShared), clock: clock}
+	return &Cluster{client: cached, live: live, keys: keys, gate: newGate(maxWrites, maxSharedWrites), clock: clock}
 }
 
-// Observe reads what exists of a job. Objects of the same names that are not this job's are not there for it;
-// making its own will then be refused. Where the job has no keys yet, new ones come along.
-func (c *Cluster) Observe(ctx context.Context, job mpi.Job) (mpi.Observed, error) {
-	seen := mpi.Observed{Now: c.clock.Now()}
+// Observe reads the objects that the operator creates for a job. It ignores objects of the same names that belong to
+// others; creating the job's own is then refused. The operator creates only the NetworkPolicy of a job that another
+// controller runs.
+func (c *Cluster) Observe(ctx context.Context, job mpi.Job) (jobstate.Observed, error) {
+	seen := jobstate.Observed{Now: c.clock.Now()}
+	if err := c.observeIsolation(ctx, job, &seen); err != nil || job.External {
+		return seen, err
+	}
 	var err error
 	if seen.Service, err = owned(ctx, c, job, job.ServiceName(), &corev1.Service{}); err != nil {
 		return seen, err
@@ -51,20 +56,11 @@ func (c *Cluster) Observe(ctx context.Context, job mpi.Job) (mpi.Observed, error
 	if seen.Launcher, err = owned(ctx, c, job, job.LauncherName(), &batchv1.Job{}); err != nil {
 		return seen, err
 	}
-	if err := c.ObserveIsolation(ctx, job, &seen); err != nil {
-		return seen, err
-	}
-	if err := c.observePods(ctx, job, &seen); err != nil {
-		return seen, err
-	}
-	if seen.Secret == nil && job.Past.Finish == nil {
-		seen.Keys, err = c.keys.take()
-	}
-	return seen, err
+	return seen, c.observePods(ctx, job, &seen)
 }
 
-// ObserveIsolation reads the NetworkPolicy of a job, and where its namespace lets pods connect to.
-func (c *Cluster) ObserveIsolation(ctx context.Context, job mpi.Job, seen *mpi.Observed) error {
+// observeIsolation reads the NetworkPolicy of a job, and the destinations that its namespace allows.
+func (c *Cluster) observeIsolation(ctx context.Context, job mpi.Job, seen *jobstate.Observed) error {
 	var err error
 	if seen.Isolation, err = owned(ctx, c, job, job.PolicyName(), &networkingv1.NetworkPolicy{}); err != nil {
 		return err
@@ -73,7 +69,7 @@ func (c *Cluster) ObserveIsolation(ctx context.Context, job mpi.Job, seen *mpi.O
 	return err
 }
 
-// AllowEgress is where a namespace lets the pods of jobs connect to, empty where it does not say.
+// AllowEgress returns the destinations that a namespace allows for the pods of jobs, or "".
 func (c *Cluster) AllowEgress(ctx context.Context, namespace string) (string, error) {
 	meta := NamespaceMeta()
 	if err := c.client.Get(ctx, client.ObjectKey{Name: namespace}, meta); client.IgnoreNotFound(err) != nil {
@@ -82,7 +78,7 @@ func (c *Cluster) AllowEgress(ctx context.Context, namespace string) (string, er
 	return meta.Annotations[mpi.AnnotationAllowEgress], nil
 }
 
-// owned reads an object of the job's; the zero T where there is none.
+// owned reads an object of the job. It returns the zero T if the object does not exist.
 func owned[T client.Object](ctx context.Context, c *Cluster, job mpi.Job, name string, into T) (T, error) {
 	var none T
 	key := client.ObjectKey{Namespace: job.Namespace, Name: name}
@@ -97,15 +93,15 @@ func owned[T client.Object](ctx context.Context, c *Cluster, job mpi.Job, name s
 	return into, nil
 }
 
-// podsOf lists what pods there are of a job, and of an earlier one of its name. A list that waits for our own writes
-// waits for those of all jobs, and so a small job for a big one. Hence this list does not wait, and the workers that
-// it lacks are asked for by name. A finished job needs none.
+// podsOf lists the pods of a job, and of an earlier job of the same name. A list that waits for our own writes waits
+// for those of all jobs, so that a small job would wait for a large one. This list does not wait; missing workers are
+// read by name. A finished job needs none.
 func (c *Cluster) podsOf(ctx context.Context, job mpi.Job) ([]corev1.Pod, error) {
 	var pods corev1.PodList
-	if err := c.client.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingFields{podsByJob: job.Name}, unawaited); err != nil {
+	if err := c.client.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingFields{podsByJob: job.Name}, withoutReadYourWrites); err != nil {
 		return nil, fmt.Errorf("list pods of %s: %w", job.Key(), err)
 	}
-	if job.Past.Finish != nil {
+	if job.Recorded.Finish != nil {
 		return pods.Items, nil
 	}
 	listed := make(map[string]bool, len(pods.Items))
@@ -127,7 +123,7 @@ func (c *Cluster) podsOf(ctx context.Context, job mpi.Job) ([]corev1.Pod, error)
 	return pods.Items, nil
 }
 
-func (c *Cluster) observePods(ctx context.Context, job mpi.Job, seen *mpi.Observed) error {
+func (c *Cluster) observePods(ctx context.Context, job mpi.Job, seen *jobstate.Observed) error {
 	pods, err := c.podsOf(ctx, job)
 	if err != nil {
 		return err
@@ -137,16 +133,16 @@ func (c *Cluster) observePods(ctx context.Context, job mpi.Job, seen *mpi.Observ
 		index, worker := workerIndex(job, pod)
 		switch {
 		case worker && job.Owns(pod):
-			seen.Workers = append(seen.Workers, mpi.Worker{Index: index, Pod: pod})
+			seen.Workers = append(seen.Workers, jobstate.Worker{Index: index, Pod: pod})
 		case seen.Launcher != nil && metav1.IsControlledBy(pod, seen.Launcher):
-			if !mpi.IsStopped(seen.Launcher, pod) {
+			if !podstatus.IsStopped(seen.Launcher, pod) {
 				seen.LauncherPods = append(seen.LauncherPods, pod)
 			}
-		case earlier(job, pod):
+		case isOfEarlierJob(job, pod):
 			seen.Earlier = append(seen.Earlier, pod)
 		}
 	}
-	slices.SortFunc(seen.Workers, func(a, b mpi.Worker) int { return a.Index - b.Index })
+	slices.SortFunc(seen.Workers, func(a, b jobstate.Worker) int { return a.Index - b.Index })
 	slices.SortFunc(seen.LauncherPods, func(a, b *corev1.Pod) int {
 		if order := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); order != 0 {
 			return order
@@ -156,7 +152,7 @@ func (c *Cluster) observePods(ctx context.Context, job mpi.Job, seen *mpi.Observ
 	return nil
 }
 
-// workerIndex reads a worker's index from its name, which cannot be edited as its labels can.
+// workerIndex returns a worker's index from its name, which cannot be edited, unlike its labels.
 func workerIndex(job mpi.Job, pod *corev1.Pod) (int, bool) {
 	digits, found := strings.CutPrefix(pod.Name, job.Name+"-worker-")
 	if !found {
@@ -166,9 +162,9 @@ func workerIndex(job mpi.Job, pod *corev1.Pod) (int, bool) {
 	return index, err == nil && index >= 0
 }
 
-// earlier tells whether a pod that is not this job's was that of a job of the same name: its owner has the
-// name of this job or of its launcher. Pods of strangers that wear our labels are none of ours.
-func earlier(job mpi.Job, pod *corev1.Pod) bool {
+// isOfEarlierJob reports whether a pod of another owner belonged to an earlier job of the same name: its owner has
+// the name of this job or of its launcher. Other pods with the job's labels are ignored.
+func isOfEarlierJob(job mpi.Job, pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	return owner != nil && (owner.Kind == job.Kind && owner.Name == job.Name || owner.Kind == "Job" && owner.Name == job.LauncherName())
 }

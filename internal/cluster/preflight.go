@@ -19,53 +19,57 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/plan"
 	"opendatahub.io/mpijob/internal/quota"
 )
 
-// preflightFor is how long the API server is asked about a job before it is made: users wait for the answer, and the
-// webhook's own time is 5 s.
-const preflightFor = 4 * time.Second
+// preflightTimeout limits the preflight requests: users wait for the response, and the webhook times out after 5 s.
+const preflightTimeout = 4 * time.Second
 
-// Preflight is what the API server says of a job before anything of it is made. What it was not asked, or did not answer,
-// is not there.
+// Preflight is the API server's response to a job before it is created. Requests that failed leave fields empty.
 type Preflight struct {
-	// Errs are what no pod can be, at the fields where the job's user wrote it.
+	// Errs are invalid fields of pods, at the paths of the user's fields.
 	Errs field.ErrorList
-	// Refused is what the namespace or the cluster as they are set up never take: sizes beyond a LimitRange, a priority
-	// class that there is not.
+	// Refused are violations of the namespace's or cluster's limits: sizes outside of a LimitRange, an unknown
+	// priority class.
 	Refused field.ErrorList
-	// Warnings are what is refused now but may be taken later: Pod Security, another admission webhook.
+	// Warnings are refusals that may be temporary: Pod Security, another admission webhook.
 	Warnings []string
-	// Short is what quotas lack for the job as a whole.
-	Short []mpi.Shortage
+	// Short are the quotas that the whole job exceeds.
+	Short []quota.Shortage
+	// TooLarge are the pods that no node of the cluster can hold, even if nothing else runs. Unmatched are warnings about
+	// pods that none of today's nodes can run.
+	TooLarge  field.ErrorList
+	Unmatched []string
 }
 
-// Preflight asks the API server, without making anything, whether it would take a launcher and a worker of an MPIJob, and
-// adds up whether quotas have room for all of them.
+// Preflight asks the API server, by dry run, whether it accepts a launcher and a worker of an MPIJob, and checks
+// whether quotas have room for all pods.
 //
-// The job may be one that mpi.Validate finds fault with, so that users are told everything at once.
+// The job may be invalid according to mpi.Validate, so that users see all errors at once.
 func (c *Cluster) Preflight(ctx context.Context, job mpi.Job, settings plan.Settings) Preflight {
 	probes, objects := probesOf(job, settings)
 	return c.preflight(ctx, job, probes, objects)
 }
 
-// PreflightTrainJob is Preflight for a TrainJob. Its pods get more from Kubeflow Trainer than is known here, so that
-// nothing is said of what is wrong with them otherwise.
+// PreflightTrainJob is Preflight for a TrainJob. It only checks limits: Kubeflow Trainer adds more to its pods than
+// is known here.
 func (c *Cluster) PreflightTrainJob(ctx context.Context, job mpi.Job, isolated bool) Preflight {
 	at := job.Fields.WorkerTemplate
 	probes := []probe{
 		newProbe(mpi.RoleLauncher, 1, *job.Launcher.Template.DeepCopy(), at),
-		newProbe(mpi.RoleWorker, job.WorkersAtOnce(), *job.Workers.Template.DeepCopy(), at),
+		newProbe(mpi.RoleWorker, job.MinWorkers(), *job.Workers.Template.DeepCopy(), at),
 	}
 	for i := range probes {
-		probes[i].containers, probes[i].class = at.Child("resourcesPerNode"), job.Fields.Launch.Child("name")
+		probes[i].containers, probes[i].class, probes[i].isPerNode = at.Child("resourcesPerNode"), job.Fields.Launch.Child("name"), true
 		if spec := &probes[i].template.Spec; spec.RestartPolicy == "" {
 			spec.RestartPolicy = corev1.RestartPolicyNever
 		}
 	}
-	// JobSet makes the Service and a Job for each role, Trainer the others (trainer/v2/pkg/runtime/framework/plugins).
+	// JobSet creates the Service and a Job for each role, Trainer the other objects
+	// (trainer/v2/pkg/runtime/framework/plugins).
 	objects := map[string]int64{"jobsets.jobset.x-k8s.io": 1, "jobs.batch": 2, "services": 1, "configmaps": 1, "secrets": 1}
 	if isolated {
 		objects["networkpolicies.networking.k8s.io"] = 1
@@ -76,32 +80,41 @@ func (c *Cluster) PreflightTrainJob(ctx context.Context, job mpi.Job, isolated b
 }
 
 func (c *Cluster) preflight(ctx context.Context, job mpi.Job, probes []probe, objects map[string]int64) Preflight {
-	ctx, cancel := context.WithTimeout(ctx, preflightFor)
+	ctx, cancel := context.WithTimeout(ctx, preflightTimeout)
 	defer cancel()
 	answers := make([]Preflight, len(probes))
 	taken := make([]*corev1.Pod, len(probes))
-	var quotas []mpi.Quota
+	var quotas []quota.Quota
 	var ranges []corev1.LimitRange
+	var nodes []corev1.Node
 	var quotasErr, rangesErr error
 	var all sync.WaitGroup
 	for i, probe := range probes {
-		all.Go(func() { answers[i], taken[i] = c.try(ctx, job, probe) })
+		all.Go(func() { answers[i], taken[i] = c.dryRun(ctx, job, probe) })
 	}
 	all.Go(func() { quotas, quotasErr = Quotas(ctx, c.live, job.Namespace) })
 	all.Go(func() { ranges, rangesErr = limitRanges(ctx, c.live, job.Namespace) })
+	all.Go(func() { nodes = c.nodes(ctx) })
 	all.Wait()
 
 	var found Preflight
-	if quotasErr == nil && rangesErr == nil && len(quotas) > 0 && len(probes) > 0 {
-		pods := make([]quota.Pods, len(probes))
-		for i, probe := range probes {
-			pods[i] = quota.Pods{Role: probe.role, Count: probe.count, Pod: taken[i]}
-			if taken[i] == nil {
-				pods[i].Pod = quota.WithDefaults(probe.template, ranges)
-			}
+	pods := make([]quota.Pods, len(probes))
+	for i, probe := range probes {
+		pods[i] = quota.Pods{Role: probe.role, Count: probe.count, Pod: taken[i]}
+		if taken[i] == nil {
+			pods[i].Pod = quota.WithDefaults(probe.template, ranges)
 		}
+		tooLarge, unmatched := probe.oversized(pods[i].Pod, nodes)
+		if tooLarge != nil {
+			found.TooLarge = append(found.TooLarge, tooLarge)
+		}
+		if unmatched != "" && !slices.Contains(found.Unmatched, unmatched) {
+			found.Unmatched = append(found.Unmatched, unmatched)
+		}
+	}
+	if quotasErr == nil && rangesErr == nil && len(quotas) > 0 && len(probes) > 0 {
 		found.Short = quota.Shortages(pods, objects, quotas)
-		if slices.ContainsFunc(found.Short, func(s mpi.Shortage) bool { return !s.Never() }) {
+		if slices.ContainsFunc(found.Short, func(s quota.Shortage) bool { return !s.Never() }) {
 			found.Short = quota.Shortages(pods, objects, quota.Without(quotas, c.leaving(ctx, job)))
 		}
 	}
@@ -111,18 +124,18 @@ func (c *Cluster) preflight(ctx context.Context, job mpi.Job, probes []probe, ob
 		found.Warnings = append(found.Warnings, answer.Warnings...)
 	}
 	found.Warnings = slices.DeleteFunc(found.Warnings, func(text string) bool {
-		// The sum has it with the figures of the whole job.
-		return slices.ContainsFunc(found.Short, func(s mpi.Shortage) bool { return strings.Contains(text, "exceeded quota: "+s.Quota+",") })
+		// The shortage of the whole job includes it.
+		return slices.ContainsFunc(found.Short, func(s quota.Shortage) bool { return strings.Contains(text, "exceeded quota: "+s.Quota+",") })
 	})
 	return found
 }
 
-// leaving are the pods of a namespace that will be gone in a moment and still use its quotas: those that are being
-// deleted, and those of an earlier job of a new one's name, which has to wait for them in any case. With very many pods
-// not all are looked at.
+// leaving returns the pods of a namespace that will soon be deleted but still count in its quotas: terminating pods,
+// and those of an earlier job of the same name, which the new job waits for. In large namespaces, not all pods are
+// checked.
 func (c *Cluster) leaving(ctx context.Context, job mpi.Job) []*corev1.Pod {
 	var list corev1.PodList
-	if err := c.live.List(ctx, &list, client.InNamespace(job.Namespace), client.Limit(page)); err != nil {
+	if err := c.live.List(ctx, &list, client.InNamespace(job.Namespace), client.Limit(pageSize)); err != nil {
 		return nil
 	}
 	own := labels.SelectorFromSet(job.Selector())
@@ -135,70 +148,85 @@ func (c *Cluster) leaving(ctx context.Context, job mpi.Job) []*corev1.Pod {
 	return leaving
 }
 
-// probe is a pod to ask about.
+// probe is a pod for a dry run.
 type probe struct {
 	role     mpi.Role
 	count    int64
 	template corev1.PodTemplateSpec
-	// at is where the user wrote the template, containers what says how large its containers are, and class the priority
+	// at is the path of the user's template, containers that of the containers' sizes, and class that of the priority
 	// class.
 	at, containers, class *field.Path
+	// isPerNode is whether containers is the path of a list of resources, not of containers.
+	isPerNode bool
 }
 
-// try creates a pod as a dry run. It returns the pod as the API server would keep it, nil where it takes none.
-func (c *Cluster) try(ctx context.Context, job mpi.Job, of probe) (Preflight, *corev1.Pod) {
-	copied := of.template.DeepCopy()
-	pod := &corev1.Pod{ObjectMeta: copied.ObjectMeta, Spec: copied.Spec}
-	pod.Namespace = job.Namespace
-	if pod.Name == "" {
-		pod.GenerateName = "preflight-"
-	}
-	err := c.client.Create(ctx, pod, client.DryRunAll, unawaited)
+// dryRun creates a pod as a dry run. It returns the pod with the API server's defaults, or nil if it was refused.
+func (c *Cluster) dryRun(ctx context.Context, job mpi.Job, of probe) (Preflight, *corev1.Pod) {
+	pod, err := c.tryPod(ctx, job, of.template)
 	status, answered := errors.AsType[*apierrors.StatusError](err)
 	switch {
 	case err == nil:
 		return Preflight{}, pod
 	case !answered:
 	case apierrors.IsInvalid(err):
-		return Preflight{Errs: translate(status.Status().Details, of.at)}, nil
+		return Preflight{Errs: podErrors(status.Status().Details, of.at)}, nil
 	case apierrors.IsForbidden(err):
-		if refused := of.refused(job, status.Status().Message); refused != nil {
+		if refused := of.permanentRefusal(job, status.Status().Message); refused != nil {
 			return Preflight{Refused: field.ErrorList{refused}}, nil
 		}
-		return Preflight{Warnings: []string{of.at.String() + ": as things are, the API server would refuse the pod: " + status.Status().Message}}, nil
+		return Preflight{Warnings: []string{of.at.String() + ": the API server currently refuses the pod: " + status.Status().Message}}, nil
 	}
 	return Preflight{}, nil
 }
 
-// What the API server's admission says of pods that waiting does not help
-// (k8s.io/kubernetes/plugin/pkg/admission/{priority,limitranger}, k8s.io/apiserver/pkg/admission/plugin/resourcequota).
+// tryPod creates a pod of a template as a dry run, and returns it with the API server's defaults.
+func (c *Cluster) tryPod(ctx context.Context, job mpi.Job, template corev1.PodTemplateSpec) (*corev1.Pod, error) {
+	copied := template.DeepCopy()
+	pod := &corev1.Pod{ObjectMeta: copied.ObjectMeta, Spec: copied.Spec}
+	pod.Namespace = job.Namespace
+	if pod.Name == "" {
+		pod.GenerateName = "preflight-"
+	}
+	if err := c.client.Create(ctx, pod, client.DryRunAll, withoutReadYourWrites); err != nil {
+		return nil, err //nolint:wrapcheck // callers look at the API server's status
+	}
+	return pod, nil
+}
+
+// Messages of the API server's admission about problems that waiting does not solve
+// (k8s.io/kubernetes/plugin/pkg/admission/{priority,limitranger},
+// k8s.io/apiserver/pkg/admission/plugin/resourcequota).
 var (
 	unknownClass = regexp.MustCompile(`no PriorityClass with name (\S+) was found`)
 	outOfRange   = regexp.MustCompile(`(?:(?:minimum|maximum) \S+ usage|\S+ max limit to request ratio) per (?:Container|Pod) is .*`)
 	unsized      = regexp.MustCompile(`failed quota: (\S+): must specify (.*)`)
+	priority     = regexp.MustCompile(`the integer value of priority \((-?\d+)\) must not be provided in pod spec`)
 )
 
-// refused is what the API server forbids for good; nil for what may pass.
-func (p probe) refused(job mpi.Job, message string) *field.Error {
+// permanentRefusal returns the error for a permanent refusal; nil if it may be temporary.
+func (p probe) permanentRefusal(job mpi.Job, message string) *field.Error {
+	if given := priority.FindStringSubmatch(message); given != nil {
+		return field.Invalid(p.at.Child("spec", "priority"), given[1], "is computed from the priority class; remove it and set priorityClassName")
+	}
 	switch class, size, quota := unknownClass.FindStringSubmatch(message), outOfRange.FindString(message), unsized.FindStringSubmatch(message); {
 	case class != nil:
 		at := p.class
 		if job.Gang.PriorityClass == class[1] {
 			at = job.Fields.Gang.Child("priorityClass")
 		}
-		return field.Invalid(at, class[1], "the cluster has no priority class of this name: kubectl get priorityclasses lists those there are")
+		return field.Invalid(at, class[1], "priority class does not exist; list the existing ones with kubectl get priorityclasses")
 	case size != "":
-		return field.Forbidden(p.containers, fmt.Sprintf("a LimitRange of the namespace %s does not allow pods of this size: %s; ask for what it allows (kubectl -n %s describe limitrange)",
+		return field.Forbidden(p.containers, fmt.Sprintf("a LimitRange of the namespace %s does not allow pods of this size: %s; set sizes that it allows (kubectl -n %s describe limitrange)",
 			job.Namespace, strings.Trim(size, "[]"), job.Namespace))
 	case quota != nil:
-		return field.Required(p.containers, fmt.Sprintf("the quota %s of the namespace %s takes only pods in which every container says how much it asks for, which is missing: %s",
+		return field.Required(p.containers, fmt.Sprintf("the quota %s of the namespace %s only accepts pods in which every container sets its requests or limits; missing: %s",
 			quota[1], job.Namespace, quota[2]))
 	}
 	return nil
 }
 
-// probesOf are the launcher and the first worker of a job in which all but the templates is good, and what other objects
-// the job will have.
+// probesOf returns the launcher and the first worker of a job whose other fields are valid, and the counts of its
+// other objects.
 func probesOf(job mpi.Job, settings plan.Settings) ([]probe, map[string]int64) {
 	workers := min(max(job.Workers.Count, 0), 1)
 	if len(job.Launcher.Template.Spec.Containers) == 0 || workers > 0 && len(job.Workers.Template.Spec.Containers) == 0 {
@@ -213,8 +241,8 @@ func probesOf(job mpi.Job, settings plan.Settings) ([]probe, map[string]int64) {
 	sound.Launcher.Template, sound.Launcher.RestartPolicy = job.Launcher.Template, job.Launcher.RestartPolicy
 	sound.Workers = mpi.Workers{Count: workers, Template: job.Workers.Template, RestartPolicy: job.Workers.RestartPolicy}
 
-	seen := mpi.Observed{Keys: &mpi.Keys{}}
-	planned := plan.For(sound, seen, mpi.Judge(sound, seen), settings)
+	seen := jobstate.Observed{}
+	planned := plan.For(sound, seen, jobstate.Judge(sound, seen), settings)
 	var kinds []schema.GroupVersionKind
 	for _, object := range slices.Concat(planned.Base, planned.Pods) {
 		if _, pod := object.(*corev1.Pod); !pod {
@@ -224,7 +252,7 @@ func probesOf(job mpi.Job, settings plan.Settings) ([]probe, map[string]int64) {
 	launcher, worker := plan.Templates(sound, settings)
 	probes := []probe{newProbe(mpi.RoleLauncher, 1, launcher, job.Fields.LauncherTemplate)}
 	if workers > 0 {
-		probes = append(probes, newProbe(mpi.RoleWorker, job.WorkersAtOnce(), worker, job.Fields.WorkerTemplate))
+		probes = append(probes, newProbe(mpi.RoleWorker, job.MinWorkers(), worker, job.Fields.WorkerTemplate))
 	}
 	return probes, quota.Objects(kinds...)
 }
@@ -236,8 +264,8 @@ func newProbe(role mpi.Role, count int32, template corev1.PodTemplateSpec, at *f
 	}
 }
 
-// translate turns what the API server finds wrong in a pod into errors in the user's template.
-func translate(details *metav1.StatusDetails, template *field.Path) field.ErrorList {
+// podErrors converts the API server's errors about a pod to errors in the user's template.
+func podErrors(details *metav1.StatusDetails, template *field.Path) field.ErrorList {
 	if details == nil {
 		return nil
 	}

@@ -13,23 +13,23 @@ import (
 	"opendatahub.io/mpijob/internal/quota"
 )
 
-// Quotas are the ResourceQuotas of a namespace, by name.
-func Quotas(ctx context.Context, from client.Reader, namespace string) ([]mpi.Quota, error) {
+// Quotas returns the ResourceQuotas of a namespace, by name.
+func Quotas(ctx context.Context, from client.Reader, namespace string) ([]quota.Quota, error) {
 	var list corev1.ResourceQuotaList
 	if err := from.List(ctx, &list, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("list quotas of namespace %s: %w", namespace, err)
 	}
-	var quotas []mpi.Quota
+	var quotas []quota.Quota
 	for i := range list.Items {
 		quotas = append(quotas, quotaOf(&list.Items[i]))
 	}
-	slices.SortFunc(quotas, func(a, b mpi.Quota) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(quotas, func(a, b quota.Quota) int { return strings.Compare(a.Name, b.Name) })
 	return quotas, nil
 }
 
-func quotaOf(of *corev1.ResourceQuota) mpi.Quota {
-	// The specification counts: the status follows it in a moment.
-	found := mpi.Quota{Name: of.Name, Hard: of.Spec.Hard, Used: of.Status.Used}
+func quotaOf(of *corev1.ResourceQuota) quota.Quota {
+	// The specification, because the status is updated later.
+	found := quota.Quota{Name: of.Name, Hard: of.Spec.Hard, Used: of.Status.Used}
 	for _, scope := range of.Spec.Scopes {
 		found.Scopes = append(found.Scopes, corev1.ScopedResourceSelectorRequirement{ScopeName: scope, Operator: corev1.ScopeSelectorOpExists})
 	}
@@ -39,7 +39,7 @@ func quotaOf(of *corev1.ResourceQuota) mpi.Quota {
 	return found
 }
 
-// limitRanges are those of a namespace, by name.
+// limitRanges returns the LimitRanges of a namespace, by name.
 func limitRanges(ctx context.Context, from client.Reader, namespace string) ([]corev1.LimitRange, error) {
 	var list corev1.LimitRangeList
 	if err := from.List(ctx, &list, client.InNamespace(namespace)); err != nil {
@@ -49,10 +49,10 @@ func limitRanges(ctx context.Context, from client.Reader, namespace string) ([]c
 	return list.Items, nil
 }
 
-// Asked is what a job without pods asks for, and the quotas of its namespace, from the cache; nothing where there are no
-// quotas. Templates are those of its launcher and of its workers. What webhooks and RuntimeClasses add to pods is not
-// known here.
-func (c *Cluster) Asked(ctx context.Context, job mpi.Job, launcher, worker corev1.PodTemplateSpec) ([]quota.Pods, []mpi.Quota, error) {
+// Asked returns the requests of a job without pods, and the quotas of its namespace, from the cache; nothing if there
+// are no quotas. It takes the templates of the launcher and the workers. It ignores what webhooks and RuntimeClasses
+// add to pods.
+func (c *Cluster) Asked(ctx context.Context, job mpi.Job, launcher, worker corev1.PodTemplateSpec) ([]quota.Pods, []quota.Quota, error) {
 	quotas, err := Quotas(ctx, c.client, job.Namespace)
 	if err != nil || len(quotas) == 0 {
 		return nil, nil, err
@@ -65,5 +65,5 @@ func (c *Cluster) Asked(ctx context.Context, job mpi.Job, launcher, worker corev
 	if !job.Launcher.None {
 		pods = append(pods, quota.Counted(mpi.RoleLauncher, 1, quota.WithDefaults(launcher, ranges)))
 	}
-	return append(pods, quota.Counted(mpi.RoleWorker, int64(job.WorkersAtOnce()), quota.WithDefaults(worker, ranges))), quotas, nil
+	return append(pods, quota.Counted(mpi.RoleWorker, int64(job.MinWorkers()), quota.WithDefaults(worker, ranges))), quotas, nil
 }

@@ -12,46 +12,53 @@ import (
 	"fmt"
 
 	"golang.org/x/crypto/ssh"
+	corev1 "k8s.io/api/core/v1"
 
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// KeyType is a kind of SSH key that jobs can have.
+// KeyType is a type of SSH key.
 type KeyType string
 
 // The types of keys.
 const (
-	// KeyP521 is ECDSA on P-521 (FIPS 186-5), as mpi-operator and Kubeflow Trainer make it: a few milliseconds each.
+	// KeyP521 is ECDSA on P-521 (FIPS 186-5), as in mpi-operator and Kubeflow Trainer. Generating one takes a few
+	// milliseconds.
 	KeyP521 KeyType = "p521"
-	// KeyRSA4096 is for sites that demand it; each takes seconds to make, so that a stock is kept.
+	// KeyRSA4096 is for sites that require RSA. Generating one takes seconds, so that some are generated in advance.
 	KeyRSA4096 KeyType = "rsa-4096"
 )
 
-// stock is how many keys are kept ready of a type that is slow to make: as many as jobs that start at once
-// without waiting for theirs.
-const stock = 32
+// stockSize is the number of keys generated in advance: as many jobs can start at once without waiting.
+const stockSize = 32
 
-// Keys makes jobs' SSH keys.
+// Keys generates the SSH keys of jobs.
 type Keys struct {
-	make  func() (*mpi.Keys, error)
-	ready chan *mpi.Keys
+	make  func() (keyPair, error)
+	ready chan keyPair
 }
 
-// NewKeys returns a maker of keys of a type; an error tells of an unknown one.
+// keyPair is the SSH keys of one job.
+type keyPair struct {
+	// private is PEM; public is a line of an authorized_keys file.
+	private, public []byte
+}
+
+// NewKeys returns a generator of keys of a type, or an error for an unknown type.
 func NewKeys(kind KeyType) (*Keys, error) {
 	switch kind {
 	case KeyP521:
 		return &Keys{make: newP521}, nil
 	case KeyRSA4096:
-		return &Keys{make: newRSA, ready: make(chan *mpi.Keys, stock)}, nil
+		return &Keys{make: newRSA, ready: make(chan keyPair, stockSize)}, nil
 	}
 	return nil, fmt.Errorf("unknown type of SSH key %q: use %s or %s", kind, KeyP521, KeyRSA4096)
 }
 
-// NeedLeaderElection is true: only the replica that works needs a stock.
+// NeedLeaderElection returns true: only the leader needs keys.
 func (k *Keys) NeedLeaderElection() bool { return true }
 
-// Start keeps the stock filled until the context ends. Types that are quickly made have none.
+// Start generates keys in advance until the context ends, for types that are slow to generate.
 func (k *Keys) Start(ctx context.Context) error {
 	for k.ready != nil {
 		keys, err := k.make()
@@ -68,8 +75,18 @@ func (k *Keys) Start(ctx context.Context) error {
 	return nil
 }
 
-// take returns keys that no other job has, from the stock if there are any.
-func (k *Keys) take() (*mpi.Keys, error) {
+// fill sets new keys in the Secret of a job.
+func (k *Keys) fill(secret *corev1.Secret) error {
+	pair, err := k.take()
+	if err != nil {
+		return err
+	}
+	secret.Data[corev1.SSHAuthPrivateKey], secret.Data[mpi.SSHPublicKey] = pair.private, pair.public
+	return nil
+}
+
+// take returns new keys, generated in advance if available.
+func (k *Keys) take() (keyPair, error) {
 	select {
 	case keys := <-k.ready:
 		return keys, nil
@@ -79,33 +96,33 @@ func (k *Keys) take() (*mpi.Keys, error) {
 }
 
 // newP521 encodes keys as mpi-operator does.
-func newP521() (*mpi.Keys, error) {
+func newP521() (keyPair, error) {
 	private, err := ecdsa.GenerateKey(elliptic.P521(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("generate SSH key: %w", err)
+		return keyPair{}, fmt.Errorf("generate SSH key: %w", err)
 	}
 	der, err := x509.MarshalECPrivateKey(private)
 	if err != nil {
-		return nil, fmt.Errorf("encode private SSH key: %w", err)
+		return keyPair{}, fmt.Errorf("encode private SSH key: %w", err)
 	}
 	return encode("EC PRIVATE KEY", der, private)
 }
 
-func newRSA() (*mpi.Keys, error) {
+func newRSA() (keyPair, error) {
 	private, err := rsa.GenerateKey(rand.Reader, 4096)
 	if err != nil {
-		return nil, fmt.Errorf("generate SSH key: %w", err)
+		return keyPair{}, fmt.Errorf("generate SSH key: %w", err)
 	}
 	return encode("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(private), private)
 }
 
-func encode(block string, der []byte, private crypto.Signer) (*mpi.Keys, error) {
+func encode(block string, der []byte, private crypto.Signer) (keyPair, error) {
 	public, err := ssh.NewPublicKey(private.Public())
 	if err != nil {
-		return nil, fmt.Errorf("encode public SSH key: %w", err)
+		return keyPair{}, fmt.Errorf("encode public SSH key: %w", err)
 	}
-	return &mpi.Keys{
-		Private: pem.EncodeToMemory(&pem.Block{Type: block, Bytes: der}),
-		Public:  ssh.MarshalAuthorizedKey(public),
+	return keyPair{
+		private: pem.EncodeToMemory(&pem.Block{Type: block, Bytes: der}),
+		public:  ssh.MarshalAuthorizedKey(public),
 	}, nil
 }

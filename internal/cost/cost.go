@@ -1,5 +1,5 @@
-// Package cost says what jobs cost by the prices that an administrator has written down: a job that is about to be
-// created, and what a job has held so far. All of it is pure.
+// Package cost calculates what jobs cost by the prices that an administrator configured, before they are created and
+// while they run. It is pure.
 package cost
 
 import (
@@ -16,52 +16,53 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/podspec"
 )
 
-// Key is the key of the ConfigMap's data that holds the prices.
+// Key is the key of the prices in the data of their ConfigMap.
 const Key = "prices.yaml"
 
-// Prices are what an hour of each resource costs. The zero value has none.
+// Prices are the prices of resources per hour. The zero value has no prices.
 type Prices struct {
-	// Currency is shown behind amounts, such as EUR.
+	// Currency is shown after amounts, such as EUR.
 	Currency string `json:"currency"`
 	Rates    `json:",inline"`
-	// Nodes are prices on nodes with a label. Of several that match the first counts.
+	// Nodes are the prices on nodes with a label. The first match applies.
 	Nodes []NodePrices `json:"nodes,omitempty"`
 }
 
-// Rates are prices for an hour each.
+// Rates are prices per hour.
 type Rates struct {
-	// CoreHour is for one core of CPU.
+	// CoreHour is the price of one CPU core.
 	CoreHour float64 `json:"coreHour,omitempty"`
-	// GiBHour is for one GiB of memory.
+	// GiBHour is the price of one GiB of memory.
 	GiBHour float64 `json:"gibHour,omitempty"`
-	// DeviceHours are for one device, by resource such as nvidia.com/gpu.
+	// DeviceHours are the prices of one device, by resource such as nvidia.com/gpu.
 	DeviceHours map[string]float64 `json:"deviceHours,omitempty"`
 }
 
-// NodePrices are the prices on some nodes. What they leave out costs what it costs elsewhere.
+// NodePrices are the prices on some nodes. Missing prices are those of other nodes.
 type NodePrices struct {
-	// Label is what these nodes have, as key=value.
+	// Label is the label of these nodes, as key=value.
 	Label string `json:"label"`
 	Rates `json:",inline"`
 }
 
-// Use is what was held, in hours of one core, one GiB and one device.
+// Use is an amount of reserved resources, in core hours, GiB hours and device hours.
 type Use struct {
 	CoreHours, GiBHours float64
-	// DeviceHours are by resource; empty where there are no devices.
+	// DeviceHours is by resource; it is empty if no devices were used.
 	DeviceHours map[string]float64
 }
 
-// currency is a word that a column can have as its title.
+// currency matches a word that fits into the title of a column.
 var currency = regexp.MustCompile(`^\p{L}{1,8}$|^\p{Sc}$`)
 
-// Parse reads prices from the data of a ConfigMap, with all that is wrong in one error.
+// Parse reads prices from the data of a ConfigMap. The error lists all problems.
 func Parse(data map[string]string) (Prices, error) {
 	text, found := data[Key]
 	if !found {
-		return Prices{}, fmt.Errorf("there is no key %s; it holds prices such as \"currency: EUR\" and \"coreHour: 0.03\"", Key)
+		return Prices{}, fmt.Errorf("key %s is missing; it holds prices such as \"currency: EUR\" and \"coreHour: 0.03\"", Key)
 	}
 	var p Prices
 	if err := yaml.UnmarshalStrict([]byte(text), &p); err != nil {
@@ -104,8 +105,8 @@ func check(r Rates, at string) []error {
 	return errs
 }
 
-// On are the rates on nodes with labels. Labels are those of the nodes, or those that a pod asks for by its
-// nodeSelector; nil where they are not known.
+// On returns the rates on nodes with labels. The labels are those of a node or of a pod's nodeSelector; nil if
+// unknown.
 func (p Prices) On(labels map[string]string) Rates {
 	rates := Rates{CoreHour: p.CoreHour, GiBHour: p.GiBHour, DeviceHours: maps.Clone(p.DeviceHours)}
 	for _, node := range p.Nodes {
@@ -124,7 +125,7 @@ func (p Prices) On(labels map[string]string) Rates {
 	return rates
 }
 
-// Of is what a use costs. Devices without a price cost nothing; Unpriced names them.
+// Of returns the price of a use. Devices without a price are free; Unpriced lists them.
 func (r Rates) Of(use Use) float64 {
 	sum := use.CoreHours*r.CoreHour + use.GiBHours*r.GiBHour
 	for _, name := range slices.Sorted(maps.Keys(use.DeviceHours)) {
@@ -133,7 +134,7 @@ func (r Rates) Of(use Use) float64 {
 	return sum
 }
 
-// Unpriced are the devices of a use that have no price, sorted.
+// Unpriced returns the devices of a use that have no price, sorted.
 func (r Rates) Unpriced(use Use) []string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(use.DeviceHours)) {
@@ -144,7 +145,7 @@ func (r Rates) Unpriced(use Use) []string {
 	return names
 }
 
-// ForHours is what so many pods with the same requests use in so many hours.
+// ForHours returns the use of a number of pods with the same requests in a number of hours.
 func ForHours(requests corev1.ResourceList, pods, hours float64) Use {
 	use := Use{
 		CoreHours: requests.Cpu().AsApproximateFloat64() * pods * hours,
@@ -158,7 +159,7 @@ func ForHours(requests corev1.ResourceList, pods, hours float64) Use {
 	return use
 }
 
-// Consumed is what a job has held so far by its report; nil is nothing.
+// Consumed returns the use in a job's report; nil is an empty use.
 func Consumed(c *v1alpha1.Consumption) Use {
 	if c == nil {
 		return Use{}
@@ -171,7 +172,7 @@ func Consumed(c *v1alpha1.Consumption) Use {
 	return use
 }
 
-// Plus is both uses together.
+// Plus returns the sum of two uses.
 func (u Use) Plus(other Use) Use {
 	sum := Use{CoreHours: u.CoreHours + other.CoreHours, GiBHours: u.GiBHours + other.GiBHours}
 	for _, from := range []Use{u, other} {
@@ -189,18 +190,18 @@ func (u *Use) addDevice(name string, hours float64) {
 	u.DeviceHours[name] += hours
 }
 
-// GPUHours are the hours of all GPUs. A device counts as one if "gpu" is in its name, as Kubeflow Trainer counts them.
+// GPUHours returns the hours of all GPUs (podspec.IsGPU).
 func (u Use) GPUHours() float64 {
 	var sum float64
 	for _, name := range slices.Sorted(maps.Keys(u.DeviceHours)) {
-		if strings.Contains(strings.ToLower(name), "gpu") {
+		if podspec.IsGPU(corev1.ResourceName(name)) {
 			sum += u.DeviceHours[name]
 		}
 	}
 	return sum
 }
 
-// Amount is a sum of money with its currency, such as "12.50 EUR".
+// Amount formats an amount with its currency, such as "12.50 EUR".
 func (p Prices) Amount(sum float64) string {
 	return fmt.Sprintf("%.2f %s", sum, p.Currency)
 }

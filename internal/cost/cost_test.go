@@ -78,7 +78,7 @@ func TestParseTellsAllErrors(t *testing.T) {
 		data map[string]string
 		want []string
 	}{
-		"no key":           {data: map[string]string{"prices": good}, want: []string{"no key prices.yaml"}},
+		"no key":           {data: map[string]string{"prices": good}, want: []string{"key prices.yaml is missing"}},
 		"no YAML":          {data: map[string]string{Key: "currency: ["}, want: []string{"prices.yaml: "}},
 		"a mistyped field": {data: map[string]string{Key: "currency: EUR\ncpuHour: 1"}, want: []string{`"cpuHour"`}},
 		"no number":        {data: map[string]string{Key: "currency: EUR\ncoreHour: cheap"}, want: []string{"coreHour"}},

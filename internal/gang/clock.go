@@ -7,12 +7,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/podstatus"
+	"opendatahub.io/mpijob/internal/times"
 )
 
-// Past is what a job's record says of its waiting so far.
+// Past is how a job has waited so far, as its JobReport records it.
 type Past struct {
-	// Since is when it began; zero: it is not known to wait.
+	// Since is when the wait began; zero if the job does not wait.
 	Since time.Time
 	// Attempts is how often the job was put back, EvictedAt when that was last, and NextTry until when it rests.
 	Attempts           int32
@@ -37,17 +40,17 @@ func Rest(attempts int32) time.Duration {
 	return rest
 }
 
-// Rests tells whether a job that was put back rests, or has pods left that have to go: it is nobody's turn then.
-func Rests(job mpi.Job, seen mpi.Observed, past Past) bool {
+// Rests reports whether a job that was put back rests, or has pods left that have to go: it is nobody's turn then.
+func Rests(job mpi.Job, seen jobstate.Observed, past Past) bool {
 	return past.Attempts > 0 && (seen.Now.Before(past.NextTry) || past.Attempts > job.Gang.Requeues || leftover(seen, past.EvictedAt))
 }
 
-// Clock adds to a state since when the job waits, and puts the job back if that takes too long.
+// Clock adds to a state the time at which the wait began, and puts the job back into the queue if the wait is too long.
 //
-// Two times are measured. While no pod has a place nothing is held, and the job may wait for as long as its user lets it.
-// While some have a place and others none, the job keeps others from running: that is bounded. What is decided is first
-// kept in the job's record and done in the next pass, so that an operator that starts anew in between goes on with it.
-func Clock(job mpi.Job, seen mpi.Observed, past Past, state mpi.GangState) mpi.GangState {
+// Two times are measured. While no pod has a node the job holds nothing, and may wait as long as its user allows. While
+// some pods have a node and others do not, the job keeps others from running: this time is bounded. A decision is first
+// written to the JobReport and carried out in the next reconcile, so that it survives a restart of the operator.
+func Clock(job mpi.Job, seen jobstate.Observed, past Past, state jobstate.GangState) jobstate.GangState {
 	now := seen.Now.UTC().Truncate(time.Second)
 	if past.Attempts == 0 && !state.Waits() {
 		return state
@@ -68,15 +71,15 @@ func Clock(job mpi.Job, seen mpi.Observed, past Past, state mpi.GangState) mpi.G
 	if !state.Waits() || state.Never || seen.Queue != nil || past.Ran && launcherRuns(seen) {
 		return state
 	}
-	from, limit := later(state.Since, past.NextTry), job.Gang.Timeout
+	from, limit := times.Later(state.Since, past.NextTry), job.Gang.Timeout
 	switch first := firstPlaced(job, seen); {
 	case !first.IsZero():
-		from = later(from, first)
+		from = times.Later(from, first)
 	case !job.Gang.TimeoutSet:
 		return state
 	}
 	if left := from.Add(limit).Sub(seen.Now); left > 0 {
-		state.Again = soonest(state.Again, left)
+		state.Again = times.Shortest(state.Again, left)
 		return state
 	}
 	state.Attempts++
@@ -85,17 +88,43 @@ func Clock(job mpi.Job, seen mpi.Observed, past Past, state mpi.GangState) mpi.G
 	return state
 }
 
+// bindTime is how long the scheduler may take to bind the pods of a job that were created together.
+const bindTime = 15 * time.Second
+
+// Settle sets whether a job that is placed as a whole by default is only starting: its pods are made, and each of them has a
+// node or is new. A pod that does not exist now, such as a launcher between two tries, is no reason to wait.
+func Settle(job mpi.Job, seen jobstate.Observed, state *jobstate.GangState) {
+	if state.Hold || state.Evict {
+		return
+	}
+	state.Starting = true
+	limit := bindTime
+	if state.Free {
+		// The conditions of its pods explain more than their number.
+		limit = job.Gang.Timeout
+	}
+	for _, pod := range PodsOf(job, seen) {
+		if pod.Spec.NodeName != "" || podstatus.HasEnded(pod) {
+			continue
+		}
+		left := pod.CreationTimestamp.Add(limit).Sub(seen.Now)
+		if left <= 0 {
+			state.Starting = false
+			return
+		}
+		state.Again = times.Shortest(state.Again, left)
+	}
+}
+
 // firstPlaced is when the first of the pods that have a place got it; zero where none has one.
-func firstPlaced(job mpi.Job, seen mpi.Observed) (first time.Time) {
-	for _, pod := range pods(job, seen) {
+func firstPlaced(job mpi.Job, seen jobstate.Observed) (first time.Time) {
+	for _, pod := range PodsOf(job, seen) {
 		if pod.Spec.NodeName == "" {
 			continue
 		}
-		at := pod.CreationTimestamp.Time
-		for _, c := range pod.Status.Conditions {
-			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
-				at = c.LastTransitionTime.Time
-			}
+		at := podstatus.ScheduledAt(pod)
+		if at.IsZero() {
+			at = pod.CreationTimestamp.Time
 		}
 		if first.IsZero() || at.Before(first) {
 			first = at
@@ -104,13 +133,13 @@ func firstPlaced(job mpi.Job, seen mpi.Observed) (first time.Time) {
 	return first
 }
 
-// leftover tells whether there is a pod from before a job was put back that nobody has deleted yet.
-func leftover(seen mpi.Observed, evicted time.Time) bool {
+// leftover reports whether a pod from before the job was put back still exists and is not being deleted.
+func leftover(seen jobstate.Observed, evicted time.Time) bool {
 	old := func(pod *corev1.Pod) bool {
 		return pod.DeletionTimestamp == nil && !pod.CreationTimestamp.After(evicted)
 	}
 	for _, pod := range seen.LauncherPods {
-		if old(pod) && !mpi.HasEnded(pod) {
+		if old(pod) && !podstatus.HasEnded(pod) {
 			return true
 		}
 	}
@@ -122,26 +151,11 @@ func leftover(seen mpi.Observed, evicted time.Time) bool {
 	return false
 }
 
-// launcherOn tells whether the launcher's Job may make a pod.
-func launcherOn(seen mpi.Observed) bool {
-	return seen.Launcher != nil && !mpi.HasFinished(seen.Launcher) && !ptr.Deref(seen.Launcher.Spec.Suspend, false)
+// launcherOn reports whether the launcher's Job may make a pod.
+func launcherOn(seen jobstate.Observed) bool {
+	return seen.Launcher != nil && !jobstate.HasFinished(seen.Launcher) && !ptr.Deref(seen.Launcher.Spec.Suspend, false)
 }
 
-func launcherRuns(seen mpi.Observed) bool {
-	return slices.ContainsFunc(seen.LauncherPods, mpi.IsRunning)
-}
-
-func later(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
-}
-
-// soonest is the shorter one of two times; 0 is none.
-func soonest(a, b time.Duration) time.Duration {
-	if a == 0 || b > 0 && b < a {
-		return b
-	}
-	return a
+func launcherRuns(seen jobstate.Observed) bool {
+	return slices.ContainsFunc(seen.LauncherPods, podstatus.IsRunning)
 }

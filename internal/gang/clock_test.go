@@ -8,7 +8,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/gang"
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
 )
@@ -31,8 +34,8 @@ func TestClock(t *testing.T) {
 	const wait = 10 * time.Minute
 	job := mpitest.Job(2)
 	named := mpitest.Job(2, func(j *mpi.Job) { j.Gang.Timeout, j.Gang.TimeoutSet = time.Minute, true })
-	pending := func(changes ...func(*corev1.Pod)) mpi.Observed {
-		seen := mpi.Observed{Now: mpitest.Now, Launcher: mpitest.Launcher(job)}
+	pending := func(changes ...func(*corev1.Pod)) jobstate.Observed {
+		seen := jobstate.Observed{Now: mpitest.Now, Launcher: mpitest.Launcher(job)}
 		for i, change := range changes {
 			seen.Workers = append(seen.Workers, mpitest.Worker(job, i, corev1.PodPending, change))
 		}
@@ -42,86 +45,86 @@ func TestClock(t *testing.T) {
 	suspended.Spec.Suspend = new(true)
 	tests := map[string]struct {
 		job  mpi.Job
-		seen mpi.Observed
+		seen jobstate.Observed
 		past gang.Past
-		want mpi.GangState
+		want jobstate.GangState
 	}{
-		"it begins to wait": {job: job, seen: pending(), want: mpi.GangState{Since: mpitest.Now}},
+		"it begins to wait": {job: job, seen: pending(), want: jobstate.GangState{Since: mpitest.Now}},
 		"while no pod has a place it may wait": {
 			job: job, seen: pending(made(24*time.Hour), made(24*time.Hour)), past: gang.Past{Since: ago(24 * time.Hour)},
-			want: mpi.GangState{Since: ago(24 * time.Hour)},
+			want: jobstate.GangState{Since: ago(24 * time.Hour)},
 		},
 		"as long as its user lets it": {
 			job: named, seen: pending(made(50 * time.Second)), past: gang.Past{Since: ago(50 * time.Second)},
-			want: mpi.GangState{Since: ago(50 * time.Second), Again: 10 * time.Second},
+			want: jobstate.GangState{Since: ago(50 * time.Second), Again: 10 * time.Second},
 		},
 		"and then is put back": {
 			job: named, seen: pending(made(time.Hour)), past: gang.Past{Since: ago(time.Hour)},
-			want: mpi.GangState{Since: ago(time.Hour), Hold: true, Attempts: 1, EvictedAt: mpitest.Now, NextTry: mpitest.Now.Add(30 * time.Second), Again: time.Millisecond},
+			want: jobstate.GangState{Since: ago(time.Hour), Hold: true, Attempts: 1, EvictedAt: mpitest.Now, NextTry: mpitest.Now.Add(30 * time.Second), Again: time.Millisecond},
 		},
 		"while some have a place it may wait for ten minutes": {
 			job: job, seen: pending(made(time.Hour, 4*time.Minute), made(time.Hour)), past: gang.Past{Since: ago(time.Hour)},
-			want: mpi.GangState{Placed: 1, Since: ago(time.Hour), Again: 6 * time.Minute},
+			want: jobstate.GangState{Placed: 1, Since: ago(time.Hour), Again: 6 * time.Minute},
 		},
 		"and then is put back, each time for longer": {
 			job: job, seen: pending(made(time.Hour, wait), made(time.Hour)), past: gang.Past{Since: ago(time.Hour), Attempts: 2, EvictedAt: ago(2 * time.Hour), NextTry: ago(time.Hour)},
-			want: mpi.GangState{Placed: 1, Since: ago(time.Hour), Hold: true, Attempts: 3, EvictedAt: mpitest.Now, NextTry: mpitest.Now.Add(2 * time.Minute), Again: time.Millisecond},
+			want: jobstate.GangState{Placed: 1, Since: ago(time.Hour), Hold: true, Attempts: 3, EvictedAt: mpitest.Now, NextTry: mpitest.Now.Add(2 * time.Minute), Again: time.Millisecond},
 		},
 		"its pods have to go": {
 			job: job, seen: pending(made(time.Hour, wait), made(time.Hour)), past: gang.Past{Since: ago(time.Hour), Attempts: 1, EvictedAt: ago(time.Second), NextTry: ago(-29 * time.Second)},
-			want: mpi.GangState{Placed: 1, Since: ago(time.Hour), Hold: true, Evict: true, Attempts: 1, EvictedAt: ago(time.Second), NextTry: ago(-29 * time.Second), Again: 29 * time.Second},
+			want: jobstate.GangState{Placed: 1, Since: ago(time.Hour), Hold: true, Evict: true, Attempts: 1, EvictedAt: ago(time.Second), NextTry: ago(-29 * time.Second), Again: 29 * time.Second},
 		},
 		"an operator that was away removes them later": {
 			job: job, seen: pending(made(2 * time.Hour)), past: gang.Past{Since: ago(2 * time.Hour), Attempts: 1, EvictedAt: ago(time.Hour), NextTry: ago(59 * time.Minute)},
-			want: mpi.GangState{Since: ago(2 * time.Hour), Hold: true, Evict: true, Attempts: 1, EvictedAt: ago(time.Hour), NextTry: ago(59 * time.Minute), Again: -59 * time.Minute},
+			want: jobstate.GangState{Since: ago(2 * time.Hour), Hold: true, Evict: true, Attempts: 1, EvictedAt: ago(time.Hour), NextTry: ago(59 * time.Minute), Again: -59 * time.Minute},
 		},
 		"it rests": {
-			job: job, seen: mpi.Observed{Now: mpitest.Now, Launcher: suspended}, past: gang.Past{Since: ago(time.Hour), Attempts: 1, EvictedAt: ago(20 * time.Second), NextTry: ago(-10 * time.Second)},
-			want: mpi.GangState{Since: ago(time.Hour), Hold: true, Attempts: 1, EvictedAt: ago(20 * time.Second), NextTry: ago(-10 * time.Second), Again: 10 * time.Second},
+			job: job, seen: jobstate.Observed{Now: mpitest.Now, Launcher: suspended}, past: gang.Past{Since: ago(time.Hour), Attempts: 1, EvictedAt: ago(20 * time.Second), NextTry: ago(-10 * time.Second)},
+			want: jobstate.GangState{Since: ago(time.Hour), Hold: true, Attempts: 1, EvictedAt: ago(20 * time.Second), NextTry: ago(-10 * time.Second), Again: 10 * time.Second},
 		},
 		"and is tried again": {
 			job: named, seen: pending(made(10*time.Second), made(10*time.Second)), past: gang.Past{Since: ago(time.Hour), Attempts: 1, EvictedAt: ago(time.Minute), NextTry: ago(30 * time.Second)},
-			want: mpi.GangState{Since: ago(time.Hour), Attempts: 1, EvictedAt: ago(time.Minute), NextTry: ago(30 * time.Second), Again: 30 * time.Second},
+			want: jobstate.GangState{Since: ago(time.Hour), Attempts: 1, EvictedAt: ago(time.Minute), NextTry: ago(30 * time.Second), Again: 30 * time.Second},
 		},
 		"once too often: its pods have to go first": {
 			job: job, seen: pending(made(time.Hour)), past: gang.Past{Since: ago(time.Hour), Attempts: 6, EvictedAt: ago(time.Second), NextTry: ago(-time.Hour)},
-			want: mpi.GangState{Since: ago(time.Hour), Hold: true, Evict: true, Attempts: 6, EvictedAt: ago(time.Second), NextTry: ago(-time.Hour), Again: time.Hour},
+			want: jobstate.GangState{Since: ago(time.Hour), Hold: true, Evict: true, Attempts: 6, EvictedAt: ago(time.Second), NextTry: ago(-time.Hour), Again: time.Hour},
 		},
 		"and then it fails": {
-			job: job, seen: mpi.Observed{Now: mpitest.Now, Launcher: suspended}, past: gang.Past{Since: ago(time.Hour), Attempts: 6, EvictedAt: ago(time.Second), NextTry: ago(-time.Hour)},
-			want: mpi.GangState{Since: ago(time.Hour), Hold: true, GaveUp: true, Attempts: 6, EvictedAt: ago(time.Second), NextTry: ago(-time.Hour), Again: time.Hour},
+			job: job, seen: jobstate.Observed{Now: mpitest.Now, Launcher: suspended}, past: gang.Past{Since: ago(time.Hour), Attempts: 6, EvictedAt: ago(time.Second), NextTry: ago(-time.Hour)},
+			want: jobstate.GangState{Since: ago(time.Hour), Hold: true, GaveUp: true, Attempts: 6, EvictedAt: ago(time.Second), NextTry: ago(-time.Hour), Again: time.Hour},
 		},
 		"a launcher that runs may do without a worker": {
-			job: job, seen: func() mpi.Observed {
+			job: job, seen: func() jobstate.Observed {
 				seen := pending(made(time.Hour, time.Hour), made(time.Hour))
 				seen.LauncherPods = []*corev1.Pod{mpitest.LauncherPod(job, 0, corev1.PodRunning, made(time.Hour, time.Hour))}
 				return seen
 			}(), past: gang.Past{Since: ago(time.Hour), Ran: true},
-			want: mpi.GangState{Placed: 2, Since: ago(time.Hour)},
+			want: jobstate.GangState{Placed: 2, Since: ago(time.Hour)},
 		},
 		"a launcher that runs waits for workers that never were there": {
-			job: job, seen: func() mpi.Observed {
+			job: job, seen: func() jobstate.Observed {
 				seen := pending(made(5*time.Minute, 5*time.Minute), made(5*time.Minute))
 				seen.LauncherPods = []*corev1.Pod{mpitest.LauncherPod(job, 0, corev1.PodRunning, made(5*time.Minute, 5*time.Minute))}
 				return seen
 			}(), past: gang.Past{Since: ago(time.Hour)},
-			want: mpi.GangState{Placed: 2, Since: ago(time.Hour), Again: 5 * time.Minute},
+			want: jobstate.GangState{Placed: 2, Since: ago(time.Hour), Again: 5 * time.Minute},
 		},
 		"a queue has its own clock": {
-			job: job, seen: func() mpi.Observed {
+			job: job, seen: func() jobstate.Observed {
 				seen := pending(made(time.Hour, time.Hour), made(time.Hour))
-				seen.Queue = &mpi.QueueState{Admitted: true}
+				seen.Queue = &jobstate.QueueState{Admitted: true}
 				return seen
 			}(), past: gang.Past{Since: ago(time.Hour)},
-			want: mpi.GangState{Placed: 1, Since: ago(time.Hour)},
+			want: jobstate.GangState{Placed: 1, Since: ago(time.Hour)},
 		},
 		"all have a place": {
-			job: job, seen: func() mpi.Observed {
+			job: job, seen: func() jobstate.Observed {
 				seen := pending(made(time.Hour, time.Hour), made(time.Hour, time.Hour))
 				seen.LauncherPods = []*corev1.Pod{mpitest.LauncherPod(job, 0, corev1.PodPending, made(time.Hour, time.Hour))}
 				return seen
 			}(), past: gang.Past{Since: ago(time.Hour)},
-			want: mpi.GangState{Placed: 3},
+			want: jobstate.GangState{Placed: 3},
 		},
 	}
 	for name, test := range tests {
@@ -147,13 +150,13 @@ func TestRest(t *testing.T) {
 // TestGaveUp: a job that was put back too often has failed.
 func TestGaveUp(t *testing.T) {
 	job := mpitest.Job(2)
-	seen := mpi.Observed{Now: mpitest.Now, Gang: &mpi.GangState{Hold: true, GaveUp: true, Wanted: 3, Attempts: 6, EvictedAt: mpitest.Now}}
-	out := mpi.Judge(job, seen)
-	if out.Phase != mpi.PhaseFailed || out.Reason != mpi.ReasonGangTimeout {
+	seen := jobstate.Observed{Now: mpitest.Now, Gang: &jobstate.GangState{Hold: true, GaveUp: true, Wanted: 3, Attempts: 6, EvictedAt: mpitest.Now}}
+	out := jobstate.Judge(job, seen)
+	if out.Phase != v1alpha1.PhaseFailed || out.Reason != codes.GangTimeout {
 		t.Errorf("it is %s of %s: %s", out.Phase, out.Reason, out.Message)
 	}
 	seen.Launcher = mpitest.Launcher(job, batchv1.JobComplete)
-	if out := mpi.Judge(job, seen); out.Phase != mpi.PhaseSucceeded {
+	if out := jobstate.Judge(job, seen); out.Phase != v1alpha1.PhaseSucceeded {
 		t.Errorf("one that has succeeded is %s", out.Phase)
 	}
 }

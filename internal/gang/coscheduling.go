@@ -4,6 +4,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
@@ -33,11 +35,11 @@ func (coscheduling) bind(job mpi.Job, size int32) Binding {
 }
 
 // read takes the phase alone: there are no reasons.
-func (coscheduling) read(podGroup *unstructured.Unstructured, state *mpi.GangState) {
+func (coscheduling) read(podGroup *unstructured.Unstructured, state *jobstate.GangState) {
 	switch phase, _, _ := unstructured.NestedString(podGroup.Object, "status", "phase"); phase {
 	case "Pending":
-		state.Reason, state.Message = phase, "its scheduler has not found places for all of them yet"
+		state.Reason, state.Message = codes.PodGroupPending, codes.Status(codes.PodGroupPending, nil)
 	case "Unknown":
-		state.Reason, state.Message = phase, "its scheduler has placed some of them and finds no places for the others"
+		state.Reason, state.Message = codes.PodGroupIncomplete, codes.Status(codes.PodGroupIncomplete, nil)
 	}
 }

@@ -7,10 +7,14 @@ import (
 	"math"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/phrase"
 )
 
 // Entry is a gang as the embedded queue sees it.
@@ -26,13 +30,13 @@ type Entry struct {
 	Since time.Time
 	// Holds are what the pods of a gang that runs have, those on their way out not counted.
 	Holds []Hold
-	// Leaving is set where a gang that runs was told to go, Passed where it was let in while others were before it.
+	// Leaving is set if a running gang is evicted, Passed if a gang was admitted ahead of others.
 	Leaving, Passed bool
 }
 
 func (e *Entry) key() string { return e.Namespace + "/" + e.Name }
 
-// Decision is what one pass over the queue has come to.
+// Decision is the result of one scheduling cycle.
 type Decision struct {
 	// Admit are the gangs whose pods are to be made, and where. Among them are gangs that run and have lost pods.
 	Admit map[types.UID]Placement
@@ -58,21 +62,10 @@ type Held struct {
 	PodsFit, NodesFit, NodesTotal int32
 	// Never is set where it has no room even on an empty cluster.
 	Never bool
-	// Reason is one of the words below, and Message a sentence.
-	Reason, Message string
+	// Reason is why it waits, and Message that reason's text; empty if the lacking resource is unknown.
+	Reason  codes.Code
+	Message string
 }
-
-// Why a gang waits.
-const (
-	ReasonNoRoom    = "NoRoom"
-	ReasonNeverFits = "NeverFits"
-	// ReasonBehind: it has room, which is kept for the gang that is first in line.
-	ReasonBehind = "KeptForFirst"
-	// ReasonMakingRoom: gangs of a lower priority were told to go.
-	ReasonMakingRoom = "MakingRoom"
-	// ReasonPreempted: its pods have to go, to make room for a gang of a higher priority.
-	ReasonPreempted = "Preempted"
-)
 
 // keepers is how many of the first in line have room kept for them.
 const keepers = 8
@@ -115,9 +108,9 @@ type pass struct {
 	// free is what is left, empty what there would be if nothing ran, and total what the cluster has in all.
 	free, empty space
 	total       Totals
-	// keep are the gangs that room is kept for, and beside is what is left for others beside that room.
-	keep   []*Entry
-	beside space
+	// keep are the gangs that room is reserved for, and spare is the room that is left for others.
+	keep  []*Entry
+	spare space
 	// line is how many are in line so far.
 	line int32
 	// ever remembers which requests an empty cluster has room for.
@@ -148,41 +141,41 @@ func (p *pass) try(entry *Entry) {
 		p.decision.Held[entry.UID] = p.impossible(entry, f, empty)
 		return
 	}
-	held := p.held(f, ReasonNoRoom)
-	held.Message = p.shortage(entry, f)
+	held := p.held(f)
+	held.Reason, held.Message = p.shortage(entry, f)
 	if len(p.keep) < keepers && p.keepFor(entry) {
-		held.Reason, held.Message = ReasonMakingRoom, "It waits for pods to go that were told to make room for it."
+		held.Reason, held.Message = codes.Preempting, codes.Status(codes.Preempting, nil)
 	}
 	p.decision.Held[entry.UID] = held
 }
 
 // pass lets a gang in that has room, if that is not kept for others.
 func (p *pass) pass(entry *Entry, now fit) {
-	f := p.nodes.fit(p.beside, entry.Request, false)
+	f := p.nodes.fit(p.spare, entry.Request, false)
 	defer p.nodes.drop(f)
 	if f.ok() {
-		placed := f.place(p.nodes, p.beside, nil)
+		placed := f.place(p.nodes, p.spare, nil)
 		placed.Passed = true
 		p.free.take(p.nodes, entry.Request, placed)
 		p.decision.Admit[entry.UID] = placed
 		return
 	}
-	held, first := p.held(now, ReasonBehind), p.keep[0]
-	held.Message = fmt.Sprintf("There is room for it, but that is kept for those before it in line; the first is %s, which needs %s at once.",
-		named(first, entry), podCount(first.Request.Pods()))
+	held, first := p.held(now), p.keep[0]
+	held.Reason = codes.CapacityReserved
+	held.Message = codes.Status(held.Reason, map[string]string{"first": named(first, entry), "pods": phrase.Count(first.Request.Pods(), "pod")})
 	p.decision.Held[entry.UID] = held
 }
 
 // held puts a gang in line.
-func (p *pass) held(f fit, reason string) Held {
+func (p *pass) held(f fit) Held {
 	p.line++
 	return Held{
-		Position: p.line, Reason: reason,
-		PodsFit: int32(f.pods), NodesFit: int32(f.nodes), NodesTotal: int32(len(p.nodes.Nodes)),
+		Position: p.line,
+		PodsFit:  int32(f.pods), NodesFit: int32(f.nodes), NodesTotal: int32(len(p.nodes.Nodes)),
 	}
 }
 
-// never tells whether a request has no room even if nothing ran, and what room there would be then.
+// never reports whether a request has no room even if nothing ran, and what room there would be then.
 func (p *pass) never(entry *Entry, now fit) (bool, fit) {
 	key := entry.Request.key()
 	if fits, known := p.ever[key]; known && fits {
@@ -195,49 +188,49 @@ func (p *pass) never(entry *Entry, now fit) (bool, fit) {
 }
 
 func (p *pass) impossible(entry *Entry, f, empty fit) Held {
-	held := Held{
-		Never: true, Reason: ReasonNeverFits,
-		PodsFit: int32(f.pods), NodesFit: int32(f.nodes), NodesTotal: int32(len(p.nodes.Nodes)),
-	}
+	nodes := len(p.nodes.Nodes)
+	held := Held{Never: true, PodsFit: int32(f.pods), NodesFit: int32(f.nodes), NodesTotal: int32(nodes)}
 	switch {
-	case len(p.nodes.Nodes) == 0:
-		held.Message = "The cluster has no nodes."
+	case nodes == 0:
+		held.Reason = codes.NoNodes
 	case empty.pods == 0 && empty.short < 0:
-		held.Message = "No node of the cluster takes its pods: compare their nodeSelector, affinity and tolerations with the nodes' labels and taints."
+		held.Reason = codes.NoMatchingNode
 	default:
-		held.Message = fmt.Sprintf("Only %d of its %s would fit on the cluster's %s even if nothing else ran there%s. Use fewer or smaller workers, or have nodes added.",
-			empty.pods, podCount(entry.Request.Pods()), count(len(p.nodes.Nodes), "node"), p.asks(entry, empty))
+		held.Reason = codes.GangNeverFits
 	}
+	held.Message = codes.Status(held.Reason, map[string]string{
+		"have": strconv.Itoa(empty.pods), "pods": phrase.Count(entry.Request.Pods(), "pod"), "nodes": phrase.Count(nodes, "node"), "why": p.asks(entry, empty),
+	})
 	return held
 }
 
 // asks says how much of the scarcest resource each worker asks for.
 func (p *pass) asks(entry *Entry, f fit) string {
 	if entry.Request.Launcher != nil && f.launcher < 0 {
-		return ": there is no place for its launcher"
+		return ": the launcher does not fit"
 	}
 	if entry.Request.Together != "" {
-		return fmt.Sprintf(": they are to be together on nodes with the same %s", entry.Request.Together)
+		return fmt.Sprintf(": all pods must run on nodes with the same %s", entry.Request.Together)
 	}
 	for _, a := range entry.Request.workerRequests() {
 		if a.Resource == f.short {
 			name, amount := p.nodes.Resources.text(a.Resource, a.Quantity)
-			return fmt.Sprintf(": each worker asks for %s of %s", amount, name)
+			return fmt.Sprintf(": each worker requests %s of %s", amount, name)
 		}
 	}
 	return ""
 }
 
-// shortage says what there is too little of.
-func (p *pass) shortage(entry *Entry, f fit) string {
+// shortage says what there is too little of. The message is empty if that is unknown.
+func (p *pass) shortage(entry *Entry, f fit) (reason codes.Code, message string) {
 	if f.short < 0 {
 		if entry.Request.Launcher != nil && f.launcher < 0 {
-			return "There is no room for its launcher."
+			return codes.LauncherUnplaced, codes.Status(codes.LauncherUnplaced, nil)
 		}
-		return ""
+		return codes.InsufficientCapacity, ""
 	}
 	if entry.Request.Together != "" {
-		return fmt.Sprintf("Its pods are to be together on nodes with the same %s.", entry.Request.Together)
+		return codes.TopologyFull, codes.Status(codes.TopologyFull, map[string]string{"resource": entry.Request.Together})
 	}
 	free := int64(0)
 	takes := p.nodes.takes(entry.Request.Worker, false)
@@ -250,10 +243,10 @@ func (p *pass) shortage(entry *Entry, f fit) string {
 		if a.Resource == f.short {
 			name, all := p.nodes.Resources.text(a.Resource, a.Quantity*int64(entry.Request.Workers))
 			_, left := p.nodes.Resources.text(a.Resource, free)
-			return fmt.Sprintf("Its workers ask for %s of %s in all, and %s is free on nodes that they may run on.", all, name, left)
+			return codes.InsufficientCapacity, codes.Status(codes.InsufficientCapacity, map[string]string{"want": all, "resource": name, "have": left})
 		}
 	}
-	return ""
+	return codes.InsufficientCapacity, ""
 }
 
 // named names a gang to another: by its name to those of its own namespace only.
@@ -264,7 +257,7 @@ func named(entry, to *Entry) string {
 	return "a job of another namespace"
 }
 
-// keepFor keeps room for a gang, and tells whether pods are on their way out for it. It counts on those that go anyway;
+// keepFor keeps room for a gang, and reports whether pods are on their way out for it. It counts on those that go anyway;
 // then on gangs of a lower priority, which are evicted for the first in line; then on all gangs but those that have
 // passed it; and then on all. What is kept comes from the first of these that is enough; where none is, others than
 // gangs are in the way, and nothing is kept.
@@ -309,16 +302,16 @@ func (p *pass) keepOf(entry *Entry, later space) bool {
 	}
 	now := p.nodes.fit(p.free, entry.Request, false)
 	f.place(p.nodes, later, now.rooms)
-	if p.beside == nil {
-		p.beside = p.free.clone()
+	if p.spare == nil {
+		p.spare = p.free.clone()
 	}
-	for i := range p.beside {
-		for r := range p.beside[i] {
+	for i := range p.spare {
+		for r := range p.spare[i] {
 			left := int64(0)
 			if r < len(later[i]) {
 				left = later[i][r]
 			}
-			p.beside[i][r] = min(p.beside[i][r], left)
+			p.spare[i][r] = min(p.spare[i][r], left)
 		}
 	}
 	p.keep = append(p.keep, entry)
@@ -472,8 +465,8 @@ func (u Usage) with(total Totals, running []Entry) map[string]float64 {
 	return all
 }
 
-// hour is what an hour of waiting weighs: as much as all of the cluster. So nobody waits for ever because others of the
-// same priority have used less.
+// hour is the weight of one hour of waiting: as much as the use of the whole cluster. So no job waits indefinitely because
+// others of the same priority have used less.
 const hour = 1.0
 
 // inOrder puts gangs into the order in which they are tried: by priority; then by how little their namespace has used,
@@ -530,13 +523,4 @@ func (r Request) key() string {
 	}
 	fmt.Fprintf(&b, "%d %d %s %t", r.Workers, r.Least, r.Together, r.Firmly)
 	return b.String()
-}
-
-func podCount(n int) string { return count(n, "pod") }
-
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"opendatahub.io/mpijob/internal/codes"
 )
 
 var begin = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
@@ -59,8 +61,8 @@ func TestAllPodsOrNone(t *testing.T) {
 	job := entry("a", "big", Request{Launcher: w.shape(1, 0), Worker: w.shape(1, 0), Workers: 8}, 1)
 	held := Decide(begin, w.snapshot(), []Entry{job}, nil, Usage{})
 	want := Held{
-		PodsFit: 5, NodesFit: 2, NodesTotal: 2, Of: 0, Never: true, Reason: ReasonNeverFits,
-		Message: "Only 5 of its 9 pods would fit on the cluster's 2 nodes even if nothing else ran there: each worker asks for 1 of example.com/gpu. Use fewer or smaller workers, or have nodes added.",
+		PodsFit: 5, NodesFit: 2, NodesTotal: 2, Of: 0, Never: true, Reason: codes.GangNeverFits,
+		Message: "Only 5 of 9 pods fit on the cluster's 2 nodes, even if it is empty: each worker requests 1 of example.com/gpu. Use fewer or smaller workers, or add nodes.",
 	}
 	if diff := cmp.Diff(want, held.Held["a/big"]); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -87,22 +89,22 @@ func TestTextsOfThoseThatWait(t *testing.T) {
 		"no room now": {
 			running: full, request: func(w *world) Request { return w.workers(3) },
 			want: Held{
-				Position: 1, Of: 1, PodsFit: 2, NodesFit: 2, NodesTotal: 2, Reason: ReasonNoRoom,
-				Message: "Its workers ask for 3 of example.com/gpu in all, and 1 is free on nodes that they may run on.",
+				Position: 1, Of: 1, PodsFit: 2, NodesFit: 2, NodesTotal: 2, Reason: codes.InsufficientCapacity,
+				Message: "Workers request 3 of example.com/gpu in total, 1 is free on matching nodes.",
 			},
 		},
 		"labels that no node has": {
 			request: func(w *world) Request { return Request{Worker: w.shape(1, 0, onZone("x")), Workers: 1} },
 			want: Held{
-				NodesTotal: 2, Never: true, Reason: ReasonNeverFits,
-				Message: "No node of the cluster takes its pods: compare their nodeSelector, affinity and tolerations with the nodes' labels and taints.",
+				NodesTotal: 2, Never: true, Reason: codes.NoMatchingNode,
+				Message: "No node matches its pods: compare their nodeSelector, affinity and tolerations with the nodes' labels and taints.",
 			},
 		},
 		"a launcher that is too large": {
 			request: func(w *world) Request { return Request{Launcher: w.shape(9, 0), Worker: w.shape(1, 0), Workers: 1} },
 			want: Held{
-				PodsFit: 1, NodesFit: 2, NodesTotal: 2, Never: true, Reason: ReasonNeverFits,
-				Message: "Only 1 of its 2 pods would fit on the cluster's 2 nodes even if nothing else ran there: there is no place for its launcher. Use fewer or smaller workers, or have nodes added.",
+				PodsFit: 1, NodesFit: 2, NodesTotal: 2, Never: true, Reason: codes.GangNeverFits,
+				Message: "Only 1 of 2 pods fit on the cluster's 2 nodes, even if it is empty: the launcher does not fit. Use fewer or smaller workers, or add nodes.",
 			},
 		},
 	}
@@ -172,7 +174,7 @@ func TestSmallJobsPassOnlyWhereTheyDoNotDelayTheFirst(t *testing.T) {
 	if len(d.Admit) != 0 {
 		t.Errorf("%v pass, and the room is kept for the first: %+v", letIn(d), d.Held["b/first"])
 	}
-	if got := d.Held["c/small-0"]; got.Reason != ReasonBehind || got.Message != "There is room for it, but that is kept for those before it in line; the first is a job of another namespace, which needs 9 pods at once." {
+	if got := d.Held["c/small-0"]; got.Reason != codes.CapacityReserved || got.Message != "The free capacity is reserved for jobs ahead in the queue; the first is a job of another namespace, which needs 9 pods." {
 		t.Errorf("the second in line waits as %+v", got)
 	}
 	// With a fourth node there is room beside what is kept: that is the third, the fourth, and two of the first.
@@ -212,53 +214,53 @@ func TestPreemption(t *testing.T) {
 			running: func(w *world) []Entry {
 				return []Entry{w.on(entry("a", "low", Request{}, 60, priority(1)), 2, 2), w.on(entry("a", "middle", Request{}, 50, priority(2)), 2, 2)}
 			},
-			job: func(w *world) Entry { return entry("b", "high", w.workers(3), 1, priority(9)) }, evicted: "[a/low]", reason: ReasonMakingRoom,
+			job: func(w *world) Entry { return entry("b", "high", w.workers(3), 1, priority(9)) }, evicted: "[a/low]", reason: codes.Preempting,
 		},
 		"the youngest of a priority goes": {
 			running: func(w *world) []Entry {
 				return []Entry{w.on(entry("a", "old", Request{}, 60), 4, 0), w.on(entry("a", "young", Request{}, 50), 0, 4)}
 			},
-			job: func(w *world) Entry { return entry("b", "high", w.workers(3), 1, priority(9)) }, evicted: "[a/young]", reason: ReasonMakingRoom,
+			job: func(w *world) Entry { return entry("b", "high", w.workers(3), 1, priority(9)) }, evicted: "[a/young]", reason: codes.Preempting,
 		},
 		"no more than needed": {
 			running: func(w *world) []Entry {
 				return []Entry{w.on(entry("a", "large", Request{}, 60), 4, 0), w.on(entry("a", "small", Request{}, 50), 0, 1), w.on(entry("a", "smaller", Request{}, 40), 0, 1)}
 			},
-			job: func(w *world) Entry { return entry("b", "high", w.workers(4), 1, priority(9)) }, evicted: "[a/small a/smaller]", reason: ReasonMakingRoom,
+			job: func(w *world) Entry { return entry("b", "high", w.workers(4), 1, priority(9)) }, evicted: "[a/small a/smaller]", reason: codes.Preempting,
 		},
 		"all of them where that is needed": {
 			running: func(w *world) []Entry {
 				return []Entry{w.on(entry("a", "x", Request{}, 60), 4, 0), w.on(entry("a", "y", Request{}, 50), 0, 4)}
 			},
-			job: func(w *world) Entry { return entry("b", "high", w.workers(8), 1, priority(9)) }, evicted: "[a/x a/y]", reason: ReasonMakingRoom,
+			job: func(w *world) Entry { return entry("b", "high", w.workers(8), 1, priority(9)) }, evicted: "[a/x a/y]", reason: codes.Preempting,
 		},
 		"the same priority stays": {
 			running: func(w *world) []Entry { return []Entry{w.on(entry("a", "x", Request{}, 60, priority(9)), 4, 4)} },
-			job:     func(w *world) Entry { return entry("b", "high", w.workers(3), 1, priority(9)) }, evicted: "[]", reason: ReasonNoRoom,
+			job:     func(w *world) Entry { return entry("b", "high", w.workers(3), 1, priority(9)) }, evicted: "[]", reason: codes.InsufficientCapacity,
 		},
 		"one that does not preempt waits": {
 			running: func(w *world) []Entry { return []Entry{w.on(entry("a", "x", Request{}, 60), 4, 4)} },
-			job:     func(w *world) Entry { return entry("b", "high", w.workers(3), 1, priority(9), never) }, evicted: "[]", reason: ReasonNoRoom,
+			job:     func(w *world) Entry { return entry("b", "high", w.workers(3), 1, priority(9), never) }, evicted: "[]", reason: codes.InsufficientCapacity,
 		},
 		"what goes already is enough": {
 			running: func(w *world) []Entry {
 				return []Entry{w.on(entry("a", "gone", Request{}, 60, leaving), 4, 0), w.on(entry("a", "stays", Request{}, 50), 0, 4)}
 			},
-			job: func(w *world) Entry { return entry("b", "high", w.workers(4), 1, priority(9)) }, evicted: "[]", reason: ReasonMakingRoom,
+			job: func(w *world) Entry { return entry("b", "high", w.workers(4), 1, priority(9)) }, evicted: "[]", reason: codes.Preempting,
 		},
 		"pods on their way out are enough": {
 			running: func(w *world) []Entry {
 				w.nodes[0].Used, w.nodes[0].Leaving = w.resources.Totals(list(4, 0, 4)), w.resources.Totals(list(4, 0, 4))
 				return []Entry{w.on(entry("a", "stays", Request{}, 50), 0, 4)}
 			},
-			job: func(w *world) Entry { return entry("b", "high", w.workers(4), 1, priority(9)) }, evicted: "[]", reason: ReasonMakingRoom,
+			job: func(w *world) Entry { return entry("b", "high", w.workers(4), 1, priority(9)) }, evicted: "[]", reason: codes.Preempting,
 		},
 		"nobody goes in vain": {
 			running: func(w *world) []Entry {
 				w.nodes[1].Used = w.resources.Totals(list(4, 0, 4))
 				return []Entry{w.on(entry("a", "x", Request{}, 60), 4, 0)}
 			},
-			job: func(w *world) Entry { return entry("b", "high", w.workers(8), 1, priority(9)) }, evicted: "[]", reason: ReasonNoRoom,
+			job: func(w *world) Entry { return entry("b", "high", w.workers(8), 1, priority(9)) }, evicted: "[]", reason: codes.InsufficientCapacity,
 		},
 	}
 	for name, test := range tests {

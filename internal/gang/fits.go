@@ -4,19 +4,21 @@ import (
 	"slices"
 	"strings"
 
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/podspec"
 )
 
 // Fits adds to a state how many of the pods without a node would find room now, and on how many nodes: of those that the
 // pods may go to by their labels and taints, what is free there against what the pods ask for.
-func Fits(job mpi.Job, seen mpi.Observed, nodes []mpi.Node, state *mpi.GangState) {
+func Fits(job mpi.Job, seen jobstate.Observed, nodes []jobstate.Node, state *jobstate.GangState) {
 	snapshot := snapshotOf(nodes)
 	f := snapshot.fit(snapshot.free(), missing(job, seen, snapshot.Resources), false)
 	state.PodsFit, state.NodesFit, state.NodesTotal = new(int32(f.pods)), new(int32(f.nodes)), new(int32(len(nodes)))
 }
 
 // snapshotOf has of the nodes what is free on them.
-func snapshotOf(nodes []mpi.Node) *Snapshot {
+func snapshotOf(nodes []jobstate.Node) *Snapshot {
 	s := &Snapshot{Resources: NewResources(), Nodes: make([]Node, len(nodes))}
 	for i, node := range nodes {
 		s.Nodes[i] = Node{
@@ -28,12 +30,12 @@ func snapshotOf(nodes []mpi.Node) *Snapshot {
 	return s
 }
 
-// missing is what the pods without a node ask for, as the job says: what the API server has added to those that were made
-// is not kept.
-func missing(job mpi.Job, seen mpi.Observed, resources *Resources) Request {
+// missing sums the requests of the pods without a node, as the job's templates have them: changes that the API server made
+// to created pods are not kept.
+func missing(job mpi.Job, seen jobstate.Observed, resources *Resources) Request {
 	request := Request{Workers: int(job.Workers.Count), Together: job.Topology.Key, Firmly: job.Topology.Required}
 	placesLauncher := !job.Launcher.None && !job.Launcher.AfterWorkers
-	for _, pod := range pods(job, seen) {
+	for _, pod := range PodsOf(job, seen) {
 		switch {
 		case pod.Spec.NodeName == "":
 		// Pods of TrainJobs have other labels.
@@ -44,10 +46,10 @@ func missing(job mpi.Job, seen mpi.Observed, resources *Resources) Request {
 		}
 	}
 	if placesLauncher {
-		request.Launcher = new(resources.ShapeOf(mpi.PodOf(job.Launcher.Template)))
+		request.Launcher = new(resources.ShapeOf(podspec.PodOf(job.Launcher.Template)))
 	}
 	if request.Workers > 0 {
-		request.Worker = new(resources.ShapeOf(mpi.PodOf(job.Workers.Template)))
+		request.Worker = new(resources.ShapeOf(podspec.PodOf(job.Workers.Template)))
 	}
 	return request
 }

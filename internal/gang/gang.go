@@ -1,3 +1,5 @@
+// Package gang places all pods of a job together or none: the back ends, the choice among them, and the embedded
+// scheduler's decisions.
 package gang
 
 import (
@@ -10,7 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/podspec"
+	"opendatahub.io/mpijob/internal/podstatus"
 )
 
 // The names of the back ends, as reports and the operator's flag --gang-scheduling spell them. Any other word of the flag
@@ -21,12 +27,14 @@ const (
 	Volcano      = "volcano"
 	Embedded     = "embedded"
 
-	// Auto leaves the choice to Choose, None places no job as a whole.
-	Auto = "auto"
-	None = "none"
+	// Auto leaves the choice to Choose. Requested is Auto, but the embedded scheduler only places jobs that ask for it.
+	// None places no job as a whole.
+	Auto      = "auto"
+	Requested = "requested"
+	None      = "none"
 )
 
-// Backend is a scheduler that knows by an object, the job's PodGroup, which pods to place together.
+// Backend is a scheduler that reads from an object, the job's PodGroup, which pods to place together.
 type Backend interface {
 	// Name is one of the names above.
 	Name() string
@@ -35,7 +43,7 @@ type Backend interface {
 	// bind says what the pods of a job carry, so many of which are to be placed at once, and what its PodGroup says.
 	bind(job mpi.Job, size int32) Binding
 	// read adds to a state what the PodGroup says.
-	read(podGroup *unstructured.Unstructured, state *mpi.GangState)
+	read(podGroup *unstructured.Unstructured, state *jobstate.GangState)
 }
 
 // Backends are all of them. Coscheduling is here without the name of a scheduler.
@@ -53,7 +61,7 @@ type Binding struct {
 }
 
 // Bind says how the pods of a job are bound by the back end that its state names; not at all where that has no objects.
-func Bind(job mpi.Job, seen mpi.Observed) Binding {
+func Bind(job mpi.Job, seen jobstate.Observed) Binding {
 	if seen.Gang == nil {
 		return Binding{}
 	}
@@ -71,12 +79,12 @@ func Bind(job mpi.Job, seen mpi.Observed) Binding {
 	return Binding{}
 }
 
-// size is how many of a job's pods have to have a place at once. Workers that have ended are not counted by schedulers:
-// a launcher's next try would wait for them for ever.
-func size(job mpi.Job, seen mpi.Observed) int32 {
+// size is the number of a job's pods that must be placed together. Schedulers do not count workers that have ended: a
+// launcher's next try would wait for them indefinitely.
+func size(job mpi.Job, seen jobstate.Observed) int32 {
 	ended := int32(0)
 	for _, worker := range seen.Workers {
-		if worker.Index < int(job.Workers.Count) && mpi.HasEnded(worker.Pod) {
+		if worker.Index < int(job.Workers.Count) && podstatus.HasEnded(worker.Pod) {
 			ended++
 		}
 	}
@@ -87,6 +95,8 @@ func size(job mpi.Job, seen mpi.Observed) int32 {
 type Choice struct {
 	// Backend is empty where nothing does.
 	Backend, Scheduler string
+	// ByDefault is set if the embedded scheduler places a job that did not ask for it (see Decision).
+	ByDefault bool
 	// Wrong is why it cannot, with what to do; the job is then not to be started. Empty: it can.
 	Wrong string
 }
@@ -97,8 +107,8 @@ func Choose(setting string, installed func(backend string) bool, job mpi.Job) Ch
 		return Choice{}
 	}
 	switch setting {
-	case Auto:
-		return automatic(installed(PodGroup), job)
+	case Auto, Requested:
+		return automatic(installed(PodGroup), setting == Auto, job)
 	case Embedded:
 		return Choice{Backend: Embedded}
 	case PodGroup:
@@ -115,31 +125,34 @@ func Choose(setting string, installed func(backend string) bool, job mpi.Job) Ch
 		choice.Backend, choice.Scheduler = Coscheduling, setting
 	}
 	if !installed(choice.Backend) {
-		choice.Wrong = fmt.Sprintf("The operator is told to have jobs placed by %s (--gang-scheduling=%s), whose PodGroups this cluster does not have. "+
-			"Ask whoever runs the cluster to install it, or to choose another back end.", choice.Backend, setting)
+		choice.Wrong = fmt.Sprintf("The operator uses %s (--gang-scheduling=%s), whose PodGroup API is not installed on this cluster. "+
+			"Ask the cluster administrator to install it, or to use another back end.", choice.Backend, setting)
 	}
 	return choice
 }
 
-// automatic prefers the cluster's own scheduler, and where that cannot place gangs does so only for jobs that ask: pods
-// that are not made have no cluster autoscaler add nodes.
-func automatic(native bool, job mpi.Job) Choice {
+// automatic prefers the cluster's own scheduler. Where that cannot place gangs, the embedded one does for jobs that ask, and
+// with all also for jobs that nothing else places together: Kueue admits a job in one of its queues as a whole, and another
+// scheduler may have rules of its own.
+func automatic(native, all bool, job mpi.Job) Choice {
 	asks := job.Gang.Wanted
 	switch odd := unlike(job); {
 	case !native && asks:
 		return Choice{Backend: Embedded}
+	case !native && all && job.Queue == "" && isDefaultScheduler(job):
+		return Choice{Backend: Embedded, ByDefault: true}
 	case !native, job.Launcher.AfterWorkers && !asks:
 		return Choice{}
 	case odd == "":
 		return Choice{Backend: PodGroup}
 	case asks:
-		return Choice{Backend: PodGroup, Wrong: fmt.Sprintf("%s Or leave out %s.", odd, job.Fields.Gang)}
+		return Choice{Backend: PodGroup, Wrong: fmt.Sprintf("%s Or remove %s.", odd, job.Fields.Gang)}
 	}
 	return Choice{}
 }
 
-// unlike says in what the launcher's pod and the workers' differ that Kubernetes' scheduler wants to be the same in all
-// pods of a gang (k8s.io/kubernetes/pkg/scheduler/schedule_one_podgroup.go); empty: in nothing.
+// unlike names the field in which the pods of launcher and workers differ although kube-scheduler requires it to be equal
+// in all pods of a gang (k8s.io/kubernetes/pkg/scheduler/schedule_one_podgroup.go); empty if there is none.
 func unlike(job mpi.Job) string {
 	if job.Workers.Count == 0 || job.Launcher.AfterWorkers && job.GangSize() <= job.Workers.Count && !job.Gang.Wanted {
 		return ""
@@ -152,8 +165,13 @@ func unlike(job mpi.Job) string {
 	if is == other {
 		return ""
 	}
-	return fmt.Sprintf("The pods cannot be placed together: the launcher's %s is %q and the workers' is %q, and the scheduler takes only pods of which it is the same. "+
-		"Give both the same.", field, is, other)
+	return fmt.Sprintf("The %s of launcher (%q) and workers (%q) differ, but the scheduler requires the same for all pods of a gang. "+
+		"Use the same for both.", field, is, other)
+}
+
+// isDefaultScheduler reports whether all pods of a job go to the cluster's default scheduler.
+func isDefaultScheduler(job mpi.Job) bool {
+	return schedulerOf(job.Launcher.Template.Spec) == corev1.DefaultSchedulerName && schedulerOf(job.Workers.Template.Spec) == corev1.DefaultSchedulerName
 }
 
 func schedulerOf(spec corev1.PodSpec) string {
@@ -163,11 +181,11 @@ func schedulerOf(spec corev1.PodSpec) string {
 	return spec.SchedulerName
 }
 
-// State is how far the pods of a job have come whose back end was chosen, and what its PodGroup says of it.
-func State(choice Choice, job mpi.Job, seen mpi.Observed) mpi.GangState {
-	state := mpi.GangState{Backend: choice.Backend, Scheduler: choice.Scheduler, Wanted: job.GangSize(), Placed: placed(job, seen)}
+// State counts the placed pods of a job whose back end was chosen, and adds the state of its PodGroup.
+func State(choice Choice, job mpi.Job, seen jobstate.Observed) jobstate.GangState {
+	state := jobstate.GangState{Backend: choice.Backend, Scheduler: choice.Scheduler, Wanted: job.GangSize(), Placed: CountPlaced(job, seen)}
 	if choice.Wrong != "" {
-		state.Hold, state.Never, state.Reason, state.Message = true, true, ReasonImpossible, choice.Wrong
+		state.Hold, state.Never, state.Reason, state.Message = true, true, codes.GangImpossible, choice.Wrong
 		return state
 	}
 	for _, b := range Backends {
@@ -177,30 +195,25 @@ func State(choice Choice, job mpi.Job, seen mpi.Observed) mpi.GangState {
 			}
 		}
 	}
-	if mpi.IsOfGang(state.Message) {
+	if jobstate.IsOfGang(state.Message) {
 		state.Message = lacks(job, seen)
 	}
 	return state
 }
 
-// lacks is what the scheduler says of the first pod that it finds no node for; empty where it says that of none.
-func lacks(job mpi.Job, seen mpi.Observed) string {
-	for _, pod := range pods(job, seen) {
-		for _, c := range pod.Status.Conditions {
-			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && !mpi.IsOfGang(c.Message) {
-				return c.Message
-			}
+// lacks is the scheduler's message for the first pod that it finds no node for; empty if there is no such pod.
+func lacks(job mpi.Job, seen jobstate.Observed) string {
+	for _, pod := range PodsOf(job, seen) {
+		if c := podstatus.NotScheduled(pod); c != nil && !jobstate.IsOfGang(c.Message) {
+			return c.Message
 		}
 	}
 	return ""
 }
 
-// ReasonImpossible is that of a job whose back end cannot place it as a whole.
-const ReasonImpossible = "GangImpossible"
-
-// placed is how many pods have a node: of the launcher the latest try.
-func placed(job mpi.Job, seen mpi.Observed) (n int32) {
-	for _, pod := range pods(job, seen) {
+// CountPlaced is how many pods have a node: of the launcher the latest try.
+func CountPlaced(job mpi.Job, seen jobstate.Observed) (n int32) {
+	for _, pod := range PodsOf(job, seen) {
 		if pod.Spec.NodeName != "" {
 			n++
 		}
@@ -208,15 +221,9 @@ func placed(job mpi.Job, seen mpi.Observed) (n int32) {
 	return n
 }
 
-// pods are the launcher's latest try and the workers that the job wants, but for those that are being deleted.
-func pods(job mpi.Job, seen mpi.Observed) []*corev1.Pod {
-	all := slices.Clone(seen.LauncherPods[max(0, len(seen.LauncherPods)-1):])
-	for _, worker := range seen.Workers {
-		if worker.Index < int(job.Workers.Count) {
-			all = append(all, worker.Pod)
-		}
-	}
-	return slices.DeleteFunc(all, func(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil })
+// PodsOf returns the launcher's latest try and the job's workers, without those that are being deleted.
+func PodsOf(job mpi.Job, seen jobstate.Observed) []*corev1.Pod {
+	return slices.DeleteFunc(seen.CurrentPods(job.Workers.Count), func(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil })
 }
 
 // conditions are those of a PodGroup's status.
@@ -241,9 +248,9 @@ func least(job mpi.Job, size int32) map[string]any {
 		launcher := int32(0)
 		if !job.Launcher.None && !job.Launcher.AfterWorkers {
 			launcher = 1
-			add(sum, mpi.Requests(job.Launcher.Template.Spec), 1)
+			add(sum, podspec.Requests(job.Launcher.Template.Spec), 1)
 		}
-		add(sum, mpi.Requests(job.Workers.Template.Spec), int64(min(size-launcher, job.Workers.Count)))
+		add(sum, podspec.Requests(job.Workers.Template.Spec), int64(min(size-launcher, job.Workers.Count)))
 	}
 	text := make(map[string]any, len(sum))
 	for name, quantity := range sum {

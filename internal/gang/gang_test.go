@@ -11,7 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/gang"
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
 )
@@ -31,22 +33,29 @@ func TestChoose(t *testing.T) {
 		want    gang.Choice
 		wrong   bool
 	}{
-		"the cluster's own scheduler":                      {setting: gang.Auto, has: gang.PodGroup, workers: 2, want: gang.Choice{Backend: gang.PodGroup}},
-		"a job of one pod":                                 {setting: gang.Auto, has: gang.PodGroup},
-		"nothing":                                          {setting: gang.None, has: gang.PodGroup, workers: 2},
-		"launcher and workers differ":                      {setting: gang.Auto, has: gang.PodGroup, workers: 2, change: []func(*mpi.Job){odd}},
-		"launcher and workers differ, and it asks":         {setting: gang.Auto, has: gang.PodGroup, workers: 2, change: []func(*mpi.Job){odd, asks}, want: gang.Choice{Backend: gang.PodGroup}, wrong: true},
-		"schedulers differ, and it asks":                   {setting: gang.Auto, has: gang.PodGroup, workers: 2, change: []func(*mpi.Job){own, asks}, want: gang.Choice{Backend: gang.PodGroup}, wrong: true},
-		"the launcher comes later":                         {setting: gang.Auto, has: gang.PodGroup, workers: 2, change: []func(*mpi.Job){later}},
-		"the launcher comes later, and it asks":            {setting: gang.Auto, has: gang.PodGroup, workers: 2, change: []func(*mpi.Job){later, asks}, want: gang.Choice{Backend: gang.PodGroup}},
-		"no scheduler does it":                             {setting: gang.Auto, workers: 2},
-		"no scheduler does it, and it asks":                {setting: gang.Auto, workers: 2, change: []func(*mpi.Job){asks}, want: gang.Choice{Backend: gang.Embedded}},
-		"the operator itself":                              {setting: gang.Embedded, has: gang.PodGroup, workers: 2, want: gang.Choice{Backend: gang.Embedded}},
-		"named, and not there":                             {setting: gang.PodGroup, workers: 2, want: gang.Choice{Backend: gang.PodGroup}, wrong: true},
-		"Volcano":                                          {setting: gang.Volcano, has: gang.Volcano, workers: 2, want: gang.Choice{Backend: gang.Volcano, Scheduler: "volcano"}},
-		"Volcano takes pods of any priority":               {setting: gang.Volcano, has: gang.Volcano, workers: 2, change: []func(*mpi.Job){odd, asks}, want: gang.Choice{Backend: gang.Volcano, Scheduler: "volcano"}},
-		"a scheduler with coscheduling":                    {setting: "gangs", has: gang.Coscheduling, workers: 2, want: gang.Choice{Backend: gang.Coscheduling, Scheduler: "gangs"}},
-		"a scheduler with coscheduling, without PodGroups": {setting: "gangs", workers: 2, want: gang.Choice{Backend: gang.Coscheduling, Scheduler: "gangs"}, wrong: true},
+		"the cluster's own scheduler":                       {setting: gang.Auto, has: gang.PodGroup, workers: 2, want: gang.Choice{Backend: gang.PodGroup}},
+		"a job of one pod":                                  {setting: gang.Auto, has: gang.PodGroup},
+		"nothing":                                           {setting: gang.None, has: gang.PodGroup, workers: 2},
+		"launcher and workers differ":                       {setting: gang.Auto, has: gang.PodGroup, workers: 2, change: []func(*mpi.Job){odd}},
+		"launcher and workers differ, and it asks":          {setting: gang.Auto, has: gang.PodGroup, workers: 2, change: []func(*mpi.Job){odd, asks}, want: gang.Choice{Backend: gang.PodGroup}, wrong: true},
+		"schedulers differ, and it asks":                    {setting: gang.Auto, has: gang.PodGroup, workers: 2, change: []func(*mpi.Job){own, asks}, want: gang.Choice{Backend: gang.PodGroup}, wrong: true},
+		"the launcher comes later":                          {setting: gang.Auto, has: gang.PodGroup, workers: 2, change: []func(*mpi.Job){later}},
+		"the launcher comes later, and it asks":             {setting: gang.Auto, has: gang.PodGroup, workers: 2, change: []func(*mpi.Job){later, asks}, want: gang.Choice{Backend: gang.PodGroup}},
+		"only jobs that ask":                                {setting: gang.Requested, workers: 2},
+		"only jobs that ask, and it asks":                   {setting: gang.Requested, workers: 2, change: []func(*mpi.Job){asks}, want: gang.Choice{Backend: gang.Embedded}},
+		"only jobs that ask, and the cluster's own":         {setting: gang.Requested, has: gang.PodGroup, workers: 2, want: gang.Choice{Backend: gang.PodGroup}},
+		"no scheduler does it":                              {setting: gang.Auto, workers: 2, want: gang.Choice{Backend: gang.Embedded, ByDefault: true}},
+		"no scheduler does it, launcher and workers differ": {setting: gang.Auto, workers: 2, change: []func(*mpi.Job){odd}, want: gang.Choice{Backend: gang.Embedded, ByDefault: true}},
+		"no scheduler does it, the launcher comes later":    {setting: gang.Auto, workers: 2, change: []func(*mpi.Job){later}, want: gang.Choice{Backend: gang.Embedded, ByDefault: true}},
+		"a queue of Kueue admits it":                        {setting: gang.Auto, workers: 2, change: []func(*mpi.Job){func(j *mpi.Job) { j.Queue = "team" }}},
+		"a scheduler of its own":                            {setting: gang.Auto, workers: 2, change: []func(*mpi.Job){own}},
+		"no scheduler does it, and it asks":                 {setting: gang.Auto, workers: 2, change: []func(*mpi.Job){asks}, want: gang.Choice{Backend: gang.Embedded}},
+		"the operator itself":                               {setting: gang.Embedded, has: gang.PodGroup, workers: 2, want: gang.Choice{Backend: gang.Embedded}},
+		"named, and not there":                              {setting: gang.PodGroup, workers: 2, want: gang.Choice{Backend: gang.PodGroup}, wrong: true},
+		"Volcano":                                           {setting: gang.Volcano, has: gang.Volcano, workers: 2, want: gang.Choice{Backend: gang.Volcano, Scheduler: "volcano"}},
+		"Volcano takes pods of any priority":                {setting: gang.Volcano, has: gang.Volcano, workers: 2, change: []func(*mpi.Job){odd, asks}, want: gang.Choice{Backend: gang.Volcano, Scheduler: "volcano"}},
+		"a scheduler with coscheduling":                     {setting: "gangs", has: gang.Coscheduling, workers: 2, want: gang.Choice{Backend: gang.Coscheduling, Scheduler: "gangs"}},
+		"a scheduler with coscheduling, without PodGroups":  {setting: "gangs", workers: 2, want: gang.Choice{Backend: gang.Coscheduling, Scheduler: "gangs"}, wrong: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -79,7 +88,7 @@ func TestBind(t *testing.T) {
 	}
 	for _, backend := range []string{gang.PodGroup, gang.Coscheduling, gang.Volcano, gang.Embedded} {
 		t.Run(backend, func(t *testing.T) {
-			state := &mpi.GangState{Backend: backend}
+			state := &jobstate.GangState{Backend: backend}
 			if backend == gang.Coscheduling {
 				state.Scheduler = "gangs"
 			}
@@ -88,10 +97,10 @@ func TestBind(t *testing.T) {
 				"plain": mpitest.Job(4), "sized": mpitest.Job(4, sized), "policy": mpitest.Job(4, sized, policy),
 				"launcher-later": mpitest.Job(4, sized, func(j *mpi.Job) { j.Launcher.AfterWorkers = true }),
 			} {
-				got[name] = gang.Bind(job, mpi.Observed{Gang: state})
+				got[name] = gang.Bind(job, jobstate.Observed{Gang: state})
 			}
 			job := mpitest.Job(4)
-			ended := mpi.Observed{Gang: state, Workers: []mpi.Worker{mpitest.Worker(job, 1, corev1.PodSucceeded)}}
+			ended := jobstate.Observed{Gang: state, Workers: []jobstate.Worker{mpitest.Worker(job, 1, corev1.PodSucceeded)}}
 			got["worker-has-ended"] = gang.Bind(job, ended)
 			mpitest.Golden(t, "bind-"+backend, got)
 		})
@@ -123,7 +132,7 @@ func TestState(t *testing.T) {
 		"coscheduling waits": {
 			backend:  gang.Coscheduling,
 			podGroup: "{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: PodGroup, status: {phase: Pending}}",
-			reason:   "Pending", message: "its scheduler has not found places for all of them yet",
+			reason:   codes.PodGroupPending, message: "The scheduler has not placed all pods yet.",
 		},
 	}
 	for name, test := range tests {
@@ -138,7 +147,7 @@ func TestState(t *testing.T) {
 				}
 			}
 			job := mpitest.Job(2)
-			seen := mpi.Observed{PodGroups: []*unstructured.Unstructured{podGroup}, Workers: []mpi.Worker{
+			seen := jobstate.Observed{PodGroups: []*unstructured.Unstructured{podGroup}, Workers: []jobstate.Worker{
 				mpitest.Worker(job, 0, corev1.PodPending, said("pod group is unschedulable, minCount (3) cannot be satisfied: 1 scheduled")),
 				mpitest.Worker(job, 1, corev1.PodPending, said("0/2 nodes are available: 2 Insufficient cpu.")),
 			}}
@@ -161,64 +170,64 @@ func TestFits(t *testing.T) {
 		}
 	}
 	tests := map[string]struct {
-		nodes  []mpi.Node
-		seen   mpi.Observed
+		nodes  []jobstate.Node
+		seen   jobstate.Observed
 		change func(*mpi.Job)
 		want   string
 	}{
 		"some": {
-			nodes: []mpi.Node{{Ready: true, Free: seats(3)}, {Ready: true, Free: seats(2)}},
-			want:  "needs 9 pods placed together, 5 fit on 2 of 2 nodes",
+			nodes: []jobstate.Node{{Ready: true, Free: seats(3)}, {Ready: true, Free: seats(2)}},
+			want:  "9 pods requested, 5 fit on 2 of 2 nodes",
 		},
 		"cordoned and lost nodes do not count": {
-			nodes: []mpi.Node{{Ready: true, Free: seats(3), Unschedulable: true}, {Ready: true, Free: seats(2)}, {Free: seats(4)}},
-			want:  "needs 9 pods placed together, 2 fit on 1 of 3 nodes",
+			nodes: []jobstate.Node{{Ready: true, Free: seats(3), Unschedulable: true}, {Ready: true, Free: seats(2)}, {Free: seats(4)}},
+			want:  "9 pods requested, 2 fit on 1 of 3 nodes",
 		},
-		"none": {nodes: []mpi.Node{{Ready: true, Free: seats(0)}}, want: "needs 9 pods placed together, none fits on any of 1 node"},
+		"none": {nodes: []jobstate.Node{{Ready: true, Free: seats(0)}}, want: "9 pods requested, 0 fit on 0 of 1 node"},
 		"some may not go there": {
-			nodes: []mpi.Node{
+			nodes: []jobstate.Node{
 				{Name: "a", Ready: true, Free: seats(3), Taints: []corev1.Taint{{Key: "team", Value: "b", Effect: corev1.TaintEffectNoSchedule}}},
 				{Name: "b", Ready: true, Free: seats(4)},
 			},
-			want: "needs 9 pods placed together, 4 fit on 1 of 2 nodes",
+			want: "9 pods requested, 4 fit on 1 of 2 nodes",
 		},
 		"labels": {
-			nodes: []mpi.Node{
+			nodes: []jobstate.Node{
 				{Name: "a", Ready: true, Free: seats(3), Labels: map[string]string{"zone": "x"}},
 				{Name: "b", Ready: true, Free: seats(4)},
 			},
 			change: func(j *mpi.Job) { j.Workers.Template.Spec.NodeSelector = map[string]string{"zone": "x"} },
-			want:   "needs 9 pods placed together, 4 fit on 2 of 2 nodes",
+			want:   "9 pods requested, 4 fit on 2 of 2 nodes",
 		},
 		"all in one zone": {
-			nodes: []mpi.Node{
+			nodes: []jobstate.Node{
 				{Name: "a", Ready: true, Free: seats(6), Labels: map[string]string{"zone": "x"}},
 				{Name: "b", Ready: true, Free: seats(7), Labels: map[string]string{"zone": "y"}},
 			},
 			change: func(j *mpi.Job) { j.Topology.Key, j.Topology.Required = "zone", true },
-			want:   "needs 9 pods placed together, 7 fit on 1 of 2 nodes",
+			want:   "9 pods requested, 7 fit on 1 of 2 nodes",
 		},
 		"pods wait, of which the cache keeps next to nothing": {
-			nodes: []mpi.Node{{Ready: true, Free: seats(4)}},
-			seen: mpi.Observed{
+			nodes: []jobstate.Node{{Ready: true, Free: seats(4)}},
+			seen: jobstate.Observed{
 				LauncherPods: []*corev1.Pod{mpitest.LauncherPod(mpitest.Job(8), 0, corev1.PodPending)},
 				Workers:      mpitest.Workers(mpitest.Job(8), corev1.PodPending),
 			},
-			want: "needs 9 pods placed together, 4 fit on 1 of 1 node",
+			want: "9 pods requested, 4 fit on 1 of 1 node",
 		},
 		"some have one": {
-			nodes: []mpi.Node{{Ready: true, Free: seats(1)}},
-			seen:  mpi.Observed{Workers: []mpi.Worker{mpitest.Worker(mpitest.Job(8), 0, corev1.PodPending, made(0, 0))}},
-			want:  "needs 9 pods placed together, 1 have a node, 1 more fit on 1 of 1 node",
+			nodes: []jobstate.Node{{Ready: true, Free: seats(1)}},
+			seen:  jobstate.Observed{Workers: []jobstate.Worker{mpitest.Worker(mpitest.Job(8), 0, corev1.PodPending, made(0, 0))}},
+			want:  "9 pods requested, 1 scheduled, 1 more fit on 1 of 1 node",
 		},
 		"the launcher of a TrainJob has one": {
-			nodes: []mpi.Node{{Ready: true, Free: seats(3)}},
-			seen:  mpi.Observed{LauncherPods: []*corev1.Pod{mpitest.LauncherPod(mpitest.Job(8), 0, corev1.PodPending, made(0, 0), func(pod *corev1.Pod) { pod.Labels = nil })}},
+			nodes: []jobstate.Node{{Ready: true, Free: seats(3)}},
+			seen:  jobstate.Observed{LauncherPods: []*corev1.Pod{mpitest.LauncherPod(mpitest.Job(8), 0, corev1.PodPending, made(0, 0), func(pod *corev1.Pod) { pod.Labels = nil })}},
 			// Each worker takes two.
 			change: func(j *mpi.Job) {
 				j.Workers.Template.Spec.Containers[0].Resources.Limits["example.com/seat"] = resource.MustParse("2")
 			},
-			want: "needs 9 pods placed together, 1 have a node, 1 more fit on 1 of 1 node",
+			want: "9 pods requested, 1 scheduled, 1 more fit on 1 of 1 node",
 		},
 	}
 	for name, test := range tests {

@@ -37,10 +37,10 @@ type Amount struct {
 	Quantity int64
 }
 
-// Amounts are what a pod asks for, by the number of the resource; nothing is asked of what is not listed.
+// Amounts are the requests of a pod, by the number of the resource. A resource that is not listed is not requested.
 type Amounts []Amount
 
-// Totals are how much there is of each resource, in the place of its number; what is beyond the end is 0.
+// Totals are the amounts of all resources, indexed by the number of the resource; beyond the end they are 0.
 type Totals []int64
 
 // Amounts turns a list of resources into amounts.
@@ -133,10 +133,10 @@ func PodRequests(pod *corev1.Pod) corev1.ResourceList {
 	return list
 }
 
-// Shape is what a pod asks of its node. Two pods of one key ask the same.
+// Shape is what a pod requires of its node. Two pods with the same key have equal requirements.
 type Shape struct {
 	Requests Amounts
-	// where is what the pod says of nodes, as text: pods of one where may go to the same nodes.
+	// where is the text of the pod's node constraints: pods with the same text may run on the same nodes.
 	where       string
 	affinity    nodeaffinity.RequiredNodeAffinity
 	tolerations []corev1.Toleration
@@ -175,7 +175,7 @@ type Node struct {
 	Allocatable, Used, Leaving Totals
 }
 
-// takes tells whether pods of a shape may go to the node, whatever is free there. With ever it does not count what may
+// takes reports whether pods of a shape may go to the node, whatever is free there. With ever it does not count what may
 // pass by itself: that the node is not ready, cordoned, or short of something.
 func (n *Node) takes(s *Shape, ever bool) bool {
 	counts := func(taint *corev1.Taint) bool {
@@ -205,7 +205,7 @@ type Snapshot struct {
 	// Nodes are all of the cluster's, by name.
 	Nodes []Node
 
-	// matches are the nodes that take pods of a shape, by what the shape says of nodes.
+	// matches are the nodes that take pods of a shape, by the node constraints of the shape.
 	matches map[match][]bool
 	spare   [][]int
 }
@@ -308,7 +308,7 @@ type fit struct {
 	request Request
 	// launcher is the node for the launcher, -1 where it has none or is not asked for.
 	launcher int
-	// rooms are how many workers each node can take beside the launcher.
+	// rooms are how many workers each node can take next to the launcher.
 	rooms []int
 	// pods is how many of the pods have room; nodes is how many nodes have room for one.
 	pods, nodes int
@@ -413,8 +413,8 @@ func (s *Snapshot) rooms() []int {
 // drop gives back what a fit has, which is not to be used any more.
 func (s *Snapshot) drop(f fit) { s.spare = append(s.spare, f.rooms) }
 
-// placeLauncher chooses the launcher's node, and tells how many workers have no room there because of it. Of nodes
-// alike it takes the one that is worth least to workers.
+// placeLauncher chooses the launcher's node, and returns how many workers have no room there because of it. Among equal
+// nodes it takes the one that is worth least to workers.
 func (f *fit) placeLauncher(s *Snapshot, free space, ever bool, on []bool) (loss int) {
 	takes := s.takes(f.request.Launcher, ever)
 	worth, left := 0, 0
@@ -547,15 +547,34 @@ func (f fit) place(s *Snapshot, free space, before []int) Placement {
 	return placed
 }
 
-// Hold is what pods of one gang have of a node.
+// Hold is the resources that pods of one gang use on a node.
 type Hold struct {
 	Node   string
 	Amount Totals
 }
 
-// Take takes room of a node for a pod that is not there yet.
+// Take reserves room on a node for a pod that does not exist yet.
 func (s *Snapshot) Take(node string, amounts Amounts) {
 	if i := s.find(node); i >= 0 {
 		s.Nodes[i].Used = s.Nodes[i].Used.Plus(amounts)
 	}
+}
+
+// HasRoom reports whether all of the amounts are free on a node.
+func (s *Snapshot) HasRoom(node string, amounts Amounts) bool {
+	i := s.find(node)
+	if i < 0 {
+		return false
+	}
+	allocatable, used := s.Nodes[i].Allocatable, s.Nodes[i].Used
+	return !slices.ContainsFunc(amounts, func(a Amount) bool {
+		free := int64(0)
+		if a.Resource < len(allocatable) {
+			free = allocatable[a.Resource]
+		}
+		if a.Resource < len(used) {
+			free -= used[a.Resource]
+		}
+		return a.Quantity > free
+	})
 }

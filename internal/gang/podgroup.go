@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
@@ -23,18 +24,18 @@ func (native) Kind() schema.GroupVersionKind {
 func (native) bind(job mpi.Job, size int32) Binding {
 	spec := map[string]any{
 		"schedulingPolicy": map[string]any{"gang": map[string]any{"minCount": int64(size)}},
-		// An MPI job that has lost a pod is lost, so that whoever needs room takes all of it or nothing.
+		// An MPI job that has lost a pod cannot go on, so a preempting job must take all of it or nothing.
 		"disruptionMode": map[string]any{"all": map[string]any{}},
 	}
-	// The scheduler wants it to be that of the pods.
+	// kube-scheduler requires the priority class of the PodGroup and of its pods to be equal.
 	if class := job.PriorityClass(mpi.RoleWorker); class != "" {
 		spec["priorityClassName"] = class
 	}
 	return Binding{SchedulingGroup: &corev1.PodSchedulingGroup{PodGroupName: &job.Name}, Spec: spec}
 }
 
-// read takes the scheduler's word until it has placed the gang for the first time: its condition says nothing of later.
-func (native) read(podGroup *unstructured.Unstructured, state *mpi.GangState) {
+// read uses the scheduler's condition until the gang is placed for the first time: the condition is not updated later.
+func (native) read(podGroup *unstructured.Unstructured, state *jobstate.GangState) {
 	said := apimeta.FindStatusCondition(conditions(podGroup), schedulingv1beta1.PodGroupInitiallyScheduled)
 	if said != nil && said.Status == metav1.ConditionFalse {
 		state.Reason, state.Message = said.Reason, said.Message

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
@@ -39,7 +40,7 @@ func (volcano) bind(job mpi.Job, size int32) Binding {
 	return Binding{Annotations: map[string]string{volcanoAnnotation: job.Name}, SchedulerName: Volcano, Spec: spec}
 }
 
-func (volcano) read(podGroup *unstructured.Unstructured, state *mpi.GangState) {
+func (volcano) read(podGroup *unstructured.Unstructured, state *jobstate.GangState) {
 	if said := apimeta.FindStatusCondition(conditions(podGroup), "Unschedulable"); said != nil && said.Status == metav1.ConditionTrue {
 		state.Reason, state.Message = said.Reason, said.Message
 	}

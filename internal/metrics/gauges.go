@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
-	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/codes"
 )
 
 const (
@@ -97,7 +97,7 @@ func (s *tally) add(job *v1alpha1.JobReport, current bool) {
 	if isMPIJob(job) {
 		s.mpiJobs = true
 		switch {
-		case job.Status.Phase == running:
+		case job.Status.Phase == v1alpha1.PhaseRunning:
 			s.running++
 		case waits(job):
 			s.queued++
@@ -109,12 +109,12 @@ func (s *tally) add(job *v1alpha1.JobReport, current bool) {
 	}
 }
 
-// waits tells whether a job waits for a place.
+// waits reports whether a job waits for a place.
 func waits(job *v1alpha1.JobReport) bool {
 	switch {
-	case job.Status.CompletionTime != nil, job.Status.Phase == v1alpha1.Phase(mpi.PhaseSuspended):
+	case job.Status.CompletionTime != nil, job.Status.Phase == v1alpha1.PhaseSuspended:
 		return false
-	case job.Status.Phase == "Queued", job.Status.Phase == "GangScheduling":
+	case job.Status.Phase == v1alpha1.PhaseQueued, job.Status.Phase == v1alpha1.PhaseGangScheduling:
 		return true
 	}
 	return job.Status.Scheduling != nil
@@ -155,7 +155,7 @@ func (m *Metrics) tidy(records []v1alpha1.JobReport, now time.Time) {
 	defer m.mu.Unlock()
 	for job, since := range m.unknown {
 		if now.Sub(since) >= undecided {
-			m.failures.WithLabelValues(string(mpi.CodeUnknown)).Inc()
+			m.failures.WithLabelValues(codes.Unknown).Inc()
 			delete(m.unknown, job)
 		}
 	}

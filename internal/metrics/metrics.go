@@ -25,7 +25,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
-	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/report"
 )
 
@@ -34,12 +34,6 @@ const (
 	remembered = time.Hour
 	// undecided is how long the cause of a failure may become known, a little more than evidence is looked for.
 	undecided = 3 * time.Minute
-)
-
-const (
-	succeeded = v1alpha1.Phase(mpi.PhaseSucceeded)
-	failed    = v1alpha1.Phase(mpi.PhaseFailed)
-	running   = v1alpha1.Phase(mpi.PhaseRunning)
 )
 
 // Metrics is a collector of metrics of jobs, safe for use by many at once.
@@ -88,7 +82,7 @@ func New(records func() []v1alpha1.JobReport, clock clock.PassiveClock) *Metrics
 	m.memory = m.counter("mpijob_memory_gib_seconds_total", "Requested GiB of memory of jobs' pods times the seconds that they had them; a running job's share is added about once an hour.", "namespace")
 	m.devices = m.counter("mpijob_gpu_seconds_total", "Requested GPUs and other devices of jobs' pods times the seconds that they had them, by resource such as nvidia.com/gpu; a running job's share is added about once an hour.", "namespace", "resource")
 	m.notWritten = prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "mpijob_report_write_errors_total", Help: "Writes of JobReports that have failed, but for those that another write came before; what they would have told is told by a later one.",
+		Name: "mpijob_report_write_errors_total", Help: "JobReport writes that failed, except conflicts. The content is written by a later attempt.",
 	})
 	m.all = append(m.all, m.notWritten)
 	return m
@@ -146,7 +140,7 @@ func (m *Metrics) Observe(previous *v1alpha1.JobReport, next v1alpha1.JobReport)
 
 func isMPIJob(job *v1alpha1.JobReport) bool { return job.Spec.JobRef.Kind == "MPIJob" }
 
-// isMPI tells whether a job runs MPI. An MPIJob does, whatever it says.
+// isMPI reports whether a job runs MPI. Every MPIJob does.
 func isMPI(job *v1alpha1.JobReport) bool { return isMPIJob(job) || job.Status.MPI.Implementation != "" }
 
 // begin makes the counters of a namespace begin at 0, so that the first failure is seen as an increase.
@@ -163,10 +157,10 @@ func (m *Metrics) end(job v1alpha1.JobReport) {
 		seconds = job.Status.CompletionTime.Sub(job.Status.StartTime.Time).Seconds()
 	}
 	switch {
-	case job.Status.Phase == succeeded:
+	case job.Status.Phase == v1alpha1.PhaseSucceeded:
 		m.succeeded.WithLabelValues(job.Namespace).Inc()
 		m.duration.WithLabelValues("succeeded").Observe(seconds)
-	case job.Status.Reason == report.ReasonDeleted:
+	case job.Status.Reason == codes.JobDeleted:
 		m.deleted.WithLabelValues(job.Namespace).Inc()
 	default:
 		m.failed.WithLabelValues(job.Namespace).Inc()
@@ -176,10 +170,10 @@ func (m *Metrics) end(job v1alpha1.JobReport) {
 
 // cause counts a failure by its cause, once that is known: logs and events may come a little later than the end.
 func (m *Metrics) cause(before v1alpha1.JobReportStatus, next v1alpha1.JobReport) {
-	if next.Status.Phase != failed || next.Status.Reason == report.ReasonDeleted {
+	if next.Status.Phase != v1alpha1.PhaseFailed || next.Status.Reason == codes.JobDeleted {
 		return
 	}
-	first := before.Phase != failed
+	first := before.Phase != v1alpha1.PhaseFailed
 	code, known := codeOf(next.Status)
 	_, knew := codeOf(before)
 	m.mu.Lock()
@@ -193,33 +187,33 @@ func (m *Metrics) cause(before v1alpha1.JobReportStatus, next v1alpha1.JobReport
 	}
 }
 
-// codeOf is the code of a failure, and whether it says anything.
+// codeOf returns the code of a failure, and whether there is one.
 func codeOf(status v1alpha1.JobReportStatus) (string, bool) {
 	if status.Failure == nil || status.Failure.Code == "" {
-		return string(mpi.CodeUnknown), false
+		return codes.Unknown, false
 	}
-	return status.Failure.Code, status.Failure.Code != string(mpi.CodeUnknown)
+	return status.Failure.Code, status.Failure.Code != codes.Unknown
 }
 
 // times measures how long the job took to where it has come since the previous record.
 func (m *Metrics) times(previous *v1alpha1.JobReport, next v1alpha1.JobReport) {
-	news := report.News(previous, next)
+	news := report.NewEntries(previous, next)
 	var began time.Time
 	ran := false
 	for _, entry := range next.Status.Timeline {
 		switch entry.Event {
-		case report.EventCreated, report.EventResumed:
+		case codes.Created, codes.Resumed:
 			began, ran = entry.Time.Time, false
 			continue
-		case report.EventPodsPlaced, string(mpi.PhaseRunning):
+		case codes.PodsPlaced, string(v1alpha1.PhaseRunning):
 		default:
 			continue
 		}
 		isNew := slices.Contains(news, entry) && !began.IsZero()
 		switch took := entry.Time.Sub(began).Seconds(); {
-		case entry.Event == report.EventPodsPlaced && isNew:
+		case entry.Event == codes.PodsPlaced && isNew:
 			m.gangWait.Observe(took)
-		case entry.Event == string(mpi.PhaseRunning):
+		case entry.Event == string(v1alpha1.PhaseRunning):
 			// Later ones are that it runs again after the loss of a pod.
 			if isNew && !ran {
 				m.start.Observe(took)

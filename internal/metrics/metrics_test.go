@@ -23,6 +23,7 @@ import (
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/diagnose"
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/metrics"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
@@ -63,12 +64,12 @@ func job(name string, change ...func(*mpi.Job)) mpi.Job {
 }
 
 // pass makes a pass over a job some time later, and writes its record if that says more.
-func (w *world) pass(after time.Duration, job mpi.Job, seen mpi.Observed) {
+func (w *world) pass(after time.Duration, job mpi.Job, seen jobstate.Observed) {
 	w.clock.Step(after)
 	seen.Now = w.clock.Now()
-	outcome := mpi.Judge(job, seen)
+	outcome := jobstate.Judge(job, seen)
 	w.write(job.ReportName(), func(previous *v1alpha1.JobReport) v1alpha1.JobReport {
-		return report.Make(job, seen, mpi.Evidence{}, outcome, diagnose.Job(job, seen, mpi.Evidence{}, outcome), previous)
+		return report.Make(job, seen, jobstate.Evidence{}, outcome, diagnose.Job(job, seen, jobstate.Evidence{}, outcome), previous)
 	})
 }
 
@@ -84,8 +85,8 @@ func (w *world) write(name string, change func(*v1alpha1.JobReport) v1alpha1.Job
 }
 
 // pods are those of a job, each on a machine since a time, or on none.
-func pods(job mpi.Job, phase corev1.PodPhase, since time.Time) mpi.Observed {
-	seen := mpi.Observed{Launcher: mpitest.Launcher(job), LauncherPods: []*corev1.Pod{mpitest.LauncherPod(job, 0, phase)}, Workers: mpitest.Workers(job, phase)}
+func pods(job mpi.Job, phase corev1.PodPhase, since time.Time) jobstate.Observed {
+	seen := jobstate.Observed{Launcher: mpitest.Launcher(job), LauncherPods: []*corev1.Pod{mpitest.LauncherPod(job, 0, phase)}, Workers: mpitest.Workers(job, phase)}
 	all := slices.Clone(seen.LauncherPods)
 	for _, worker := range seen.Workers {
 		all = append(all, worker.Pod)
@@ -105,7 +106,7 @@ func pods(job mpi.Job, phase corev1.PodPhase, since time.Time) mpi.Observed {
 }
 
 // ended are the objects of a job whose launcher has ended now.
-func (w *world) ended(job mpi.Job, code int32, since time.Time, message string) mpi.Observed {
+func (w *world) ended(job mpi.Job, code int32, since time.Time, message string) jobstate.Observed {
 	seen := pods(job, corev1.PodRunning, since)
 	how := batchv1.JobComplete
 	seen.LauncherPods[0].Status.Phase = corev1.PodSucceeded
@@ -132,7 +133,7 @@ func TestJobsAreCounted(t *testing.T) {
 	train := job("train", func(j *mpi.Job) { j.Kind, j.Namespace = "TrainJob", "other" })
 	torch := job("torch", func(j *mpi.Job) { j.Kind, j.Namespace, j.Implementation = "TrainJob", "third", "" })
 	for _, j := range []mpi.Job{good, bad, waits, gone, train, torch} {
-		w.pass(0, j, mpi.Observed{})
+		w.pass(0, j, jobstate.Observed{})
 	}
 	w.pass(10*time.Second, waits, pods(waits, corev1.PodPending, time.Time{}))
 	placed := w.clock.Now()
@@ -155,8 +156,8 @@ func TestARestartCountsNothingAgain(t *testing.T) {
 	w := newWorld()
 	good, runs := job("good"), job("runs")
 	placed := w.clock.Now()
-	w.pass(0, good, mpi.Observed{})
-	w.pass(0, runs, mpi.Observed{})
+	w.pass(0, good, jobstate.Observed{})
+	w.pass(0, runs, jobstate.Observed{})
 	w.pass(time.Second, runs, pods(runs, corev1.PodRunning, placed))
 	w.clock.Step(time.Minute)
 	end := w.ended(good, 0, placed, "")
@@ -182,10 +183,10 @@ func TestHistoryIsNotCounted(t *testing.T) {
 
 // TestAFailureIsCountedByItsCauseOnce: the cause may become known after the end, or never.
 func TestAFailureIsCountedByItsCauseOnce(t *testing.T) {
-	failure := func(uid string, phase mpi.Phase, code string) *v1alpha1.JobReport {
+	failure := func(uid string, phase v1alpha1.Phase, code string) *v1alpha1.JobReport {
 		r := &v1alpha1.JobReport{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: uid}}
 		r.Spec.JobRef = v1alpha1.JobReference{Kind: "MPIJob", Name: uid, UID: types.UID(uid)}
-		r.Status.Phase = v1alpha1.Phase(phase)
+		r.Status.Phase = phase
 		if code != "" {
 			r.Status.Failure = &v1alpha1.Failure{Code: code}
 		}
@@ -193,10 +194,10 @@ func TestAFailureIsCountedByItsCauseOnce(t *testing.T) {
 	}
 	w := newWorld()
 	for _, uid := range []string{"late", "never"} {
-		w.metrics.Observe(failure(uid, mpi.PhaseRunning, ""), *failure(uid, mpi.PhaseFailed, ""))
+		w.metrics.Observe(failure(uid, v1alpha1.PhaseRunning, ""), *failure(uid, v1alpha1.PhaseFailed, ""))
 	}
-	w.metrics.Observe(failure("late", mpi.PhaseFailed, "Unknown"), *failure("late", mpi.PhaseFailed, "OutOfMemory"))
-	w.metrics.Observe(failure("late", mpi.PhaseFailed, "OutOfMemory"), *failure("late", mpi.PhaseFailed, "OutOfMemory"))
+	w.metrics.Observe(failure("late", v1alpha1.PhaseFailed, "Unknown"), *failure("late", v1alpha1.PhaseFailed, "OutOfMemory"))
+	w.metrics.Observe(failure("late", v1alpha1.PhaseFailed, "OutOfMemory"), *failure("late", v1alpha1.PhaseFailed, "OutOfMemory"))
 	want := func(series ...string) {
 		t.Helper()
 		text := "# HELP mpijob_failures_total Jobs that have failed, by the code of the cause, which is that of the first finding in their JobReport.\n# TYPE mpijob_failures_total counter\n"
@@ -213,7 +214,7 @@ func TestAFailureIsCountedByItsCauseOnce(t *testing.T) {
 // TestNamespacesAreForgotten: after an hour without records.
 func TestNamespacesAreForgotten(t *testing.T) {
 	w := newWorld()
-	w.pass(0, job("pi"), mpi.Observed{})
+	w.pass(0, job("pi"), jobstate.Observed{})
 	count := func() int { return testutil.CollectAndCount(w.metrics, "training_operator_mpijob_created_total") }
 	clear(w.records)
 	if count() != 1 {
@@ -245,7 +246,7 @@ func many(jobs int) *world {
 	for i := range jobs {
 		r := v1alpha1.JobReport{ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprintf("ns-%d", i%20), Name: fmt.Sprintf("pi-%d", i)}}
 		r.Spec.JobRef = v1alpha1.JobReference{Kind: "MPIJob", Name: r.Name}
-		r.Status.Phase, r.Status.Pods = v1alpha1.Phase(mpi.PhaseRunning), make([]v1alpha1.PodStatus, 64)
+		r.Status.Phase, r.Status.Pods = v1alpha1.PhaseRunning, make([]v1alpha1.PodStatus, 64)
 		w.records[r.Name] = r
 	}
 	return w
@@ -328,7 +329,7 @@ func TestDocs(t *testing.T) {
 	}
 	used := regexp.MustCompile(`\b(?:training_operator_)?mpijob_[a-z_]+`)
 	suffix := regexp.MustCompile(`_(bucket|sum|count)$`)
-	for _, text := range []string{docs, read(t, "config", "monitoring", "alerts.yaml")} {
+	for _, text := range []string{docs, read(t, "config", "prometheus", "alerts.yaml")} {
 		for _, name := range used.FindAllString(text, -1) {
 			if _, is := known[suffix.ReplaceAllString(name, "")]; !is && !strings.HasSuffix(name, "_") {
 				t.Errorf("%s is asked for, which there is not", name)

@@ -3,44 +3,43 @@ package mpi
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	"opendatahub.io/mpijob/internal/launch"
+	"opendatahub.io/mpijob/internal/agentapi"
 )
 
-// AnnotationLaunch says, on a job, who starts ranks on its workers: LaunchAgent or LaunchSSHD.
-const AnnotationLaunch = Group + "/launch"
-
-// Who starts ranks on workers.
+// Values of AnnotationLaunch.
 const (
-	// LaunchAgent is our own agent, in any image. It is the default where the worker names no command of its own.
+	// LaunchAgent selects the agent, which works in any image. It is the default if the worker's template has no
+	// command.
 	LaunchAgent = "agent"
-	// LaunchSSHD is the image's own OpenSSH, as with mpi-operator.
+	// LaunchSSHD selects the OpenSSH server of the image, as with mpi-operator.
 	LaunchSSHD = "sshd"
 )
 
-// UsesAgent tells whether the agent starts the job's ranks: where its user says so, and where the worker is given no
-// command. A worker with a command of its own runs that; its user may call the agent from there.
+// UsesAgent reports whether the agent starts the job's ranks: if the user selected it, and by default if the worker's
+// template has no command. A worker with a command runs that command; it may start the agent itself. In a job without
+// workers, the agent monitors the ranks that start in the launcher, and stands for the ssh that MPI looks for.
 func (j Job) UsesAgent() bool {
-	return j.Workers.Count > 0 && (j.Launch == LaunchAgent || j.Launch == "" && !j.Workers.HasCommand())
+	return j.Launch == LaunchAgent || j.Launch == "" && !j.Workers.HasCommand()
 }
 
-// HasCommand tells whether the worker's template says what to run.
+// HasCommand reports whether the worker's template has a command or arguments.
 func (w Workers) HasCommand() bool {
 	containers := w.Template.Spec.Containers
 	return len(containers) > 0 && (len(containers[0].Command) > 0 || len(containers[0].Args) > 0)
 }
 
-// SummaryOf reads what an agent has left in whichever of a pod's containers it ran, from the latest run that has ended;
-// false where there is none. It does not look into the pod's specification, which may have been dropped.
-func SummaryOf(pod *corev1.Pod) (launch.Summary, bool) {
+// AgentSummary returns the agent's summary from the latest terminated run of any container of a pod, and whether
+// there is one. It only reads the pod's status: caches may drop the specification.
+func AgentSummary(pod *corev1.Pod) (agentapi.Summary, bool) {
 	for _, c := range pod.Status.ContainerStatuses {
 		for _, ended := range []*corev1.ContainerStateTerminated{c.State.Terminated, c.LastTerminationState.Terminated} {
 			if ended == nil {
 				continue
 			}
-			if summary, is := launch.ParseSummary(ended.Message); is {
+			if summary, is := agentapi.ParseSummary(ended.Message); is {
 				return summary, true
 			}
 		}
 	}
-	return launch.Summary{}, false
+	return agentapi.Summary{}, false
 }

@@ -9,50 +9,50 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Authors are the users who did something to a job, as admission recorded them.
+// Authors are the users who changed a job, as admission recorded them.
 type Authors struct {
-	// Creator created the job; empty where that is not known.
+	// Creator is the user who created the job, or "" if unknown.
 	Creator string
-	// Suspend switched the job's suspension last, and Change changed anything else of its specification last. Neither is
-	// known of what happened while no operator answered.
-	Suspend, Change Act
+	// Suspend is the last change of suspend, and Change the last change of any other field of the specification.
+	// Changes made while no operator ran are not recorded.
+	Suspend, Change Change
 }
 
-// Act is what a user did. The zero value is none, or none that is known.
-type Act struct {
-	// Generation is that which the job had after it.
+// Change is a change of a job by a user. The zero value means that no change is known.
+type Change struct {
+	// Generation is the generation of the job after the change.
 	Generation int64
 	User       string
 }
 
-func (a Act) String() string { return strconv.FormatInt(a.Generation, 10) + " " + a.User }
+func (a Change) String() string { return strconv.FormatInt(a.Generation, 10) + " " + a.User }
 
-// AuthorsOf reads the authors from a job's annotations. Who switched the suspension is told only if the last change of the
-// job was recorded: another one may have switched it since.
+// AuthorsOf reads the authors from a job's annotations. Suspend is only returned if the last change of the job was
+// recorded: an unrecorded change may have switched it since.
 func AuthorsOf(job metav1.Object) Authors {
 	annotations := job.GetAnnotations()
-	authors := Authors{Creator: annotations[AnnotationCreator], Suspend: act(annotations[AnnotationSuspendSetBy]), Change: act(annotations[AnnotationChangedBy])}
+	authors := Authors{Creator: annotations[AnnotationCreator], Suspend: parseChange(annotations[AnnotationSuspendSetBy]), Change: parseChange(annotations[AnnotationChangedBy])}
 	if max(authors.Suspend.Generation, authors.Change.Generation) != job.GetGeneration() {
-		authors.Suspend = Act{}
+		authors.Suspend = Change{}
 	}
 	return authors
 }
 
-func act(text string) Act {
+func parseChange(text string) Change {
 	number, user, _ := strings.Cut(text, " ")
 	generation, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || user == "" {
-		return Act{}
+		return Change{}
 	}
-	return Act{Generation: generation, User: user}
+	return Change{Generation: generation, User: user}
 }
 
-// AuthorAnnotations are the annotations that name a job's authors.
+// AuthorAnnotations lists the annotations that hold a job's authors.
 var AuthorAnnotations = []string{AnnotationCreator, AnnotationSuspendSetBy, AnnotationChangedBy}
 
-// Authored are the AuthorAnnotations that a job must have, and no other ones of them, when a user has made it what it is
-// after; before is what it was, nil where he creates it. What he wrote into them himself counts for nothing.
-func Authored(user string, before, after *unstructured.Unstructured) map[string]string {
+// AuthorAnnotationsFor returns the AuthorAnnotations that a job must have after a user changed it from before to
+// after. before is nil for a new job. Values that the user wrote are ignored.
+func AuthorAnnotationsFor(user string, before, after *unstructured.Unstructured) map[string]string {
 	if before == nil {
 		return map[string]string{AnnotationCreator: user}
 	}
@@ -65,7 +65,7 @@ func Authored(user string, before, after *unstructured.Unstructured) map[string]
 	if equality.Semantic.DeepEqual(before.Object["spec"], after.Object["spec"]) {
 		return must
 	}
-	did := Act{Generation: before.GetGeneration() + 1, User: user}.String()
+	did := Change{Generation: before.GetGeneration() + 1, User: user}.String()
 	was, wasSuspended := withoutSuspend(before)
 	is, isSuspended := withoutSuspend(after)
 	if wasSuspended != isSuspended {
@@ -77,7 +77,7 @@ func Authored(user string, before, after *unstructured.Unstructured) map[string]
 	return must
 }
 
-// withoutSuspend is a job's specification but for its suspension, and this.
+// withoutSuspend returns a job's specification without its suspend field, and the value of that field.
 func withoutSuspend(job *unstructured.Unstructured) (map[string]any, bool) {
 	path := []string{"runPolicy", "suspend"}
 	if job.GetKind() == "TrainJob" {

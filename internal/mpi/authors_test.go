@@ -61,7 +61,7 @@ func TestAuthored(t *testing.T) {
 			if test.before != nil {
 				before = written(test.kind, 4, test.before, test.had)
 			}
-			if diff := cmp.Diff(test.want, mpi.Authored("bob", before, written(test.kind, 4, test.after, forged))); diff != "" {
+			if diff := cmp.Diff(test.want, mpi.AuthorAnnotationsFor("bob", before, written(test.kind, 4, test.after, forged))); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
@@ -74,9 +74,9 @@ func TestAuthorsOf(t *testing.T) {
 		want mpi.Authors
 	}{
 		"none":      {nil, mpi.Authors{}},
-		"all known": {annotations{mpi.AnnotationCreator: "ada", mpi.AnnotationSuspendSetBy: "4 bob", mpi.AnnotationChangedBy: "3 system:serviceaccount:a:b c"}, mpi.Authors{Creator: "ada", Suspend: mpi.Act{Generation: 4, User: "bob"}, Change: mpi.Act{Generation: 3, User: "system:serviceaccount:a:b c"}}},
+		"all known": {annotations{mpi.AnnotationCreator: "ada", mpi.AnnotationSuspendSetBy: "4 bob", mpi.AnnotationChangedBy: "3 system:serviceaccount:a:b c"}, mpi.Authors{Creator: "ada", Suspend: mpi.Change{Generation: 4, User: "bob"}, Change: mpi.Change{Generation: 3, User: "system:serviceaccount:a:b c"}}},
 		"changed by one who was not recorded, who may have resumed and suspended it": {
-			annotations{mpi.AnnotationSuspendSetBy: "2 bob", mpi.AnnotationChangedBy: "3 bob"}, mpi.Authors{Change: mpi.Act{Generation: 3, User: "bob"}},
+			annotations{mpi.AnnotationSuspendSetBy: "2 bob", mpi.AnnotationChangedBy: "3 bob"}, mpi.Authors{Change: mpi.Change{Generation: 3, User: "bob"}},
 		},
 		"no such form": {annotations{mpi.AnnotationSuspendSetBy: "bob", mpi.AnnotationChangedBy: "4 "}, mpi.Authors{}},
 	}

@@ -9,44 +9,56 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"opendatahub.io/mpijob/internal/phrase"
 )
 
-// ConnectionsPath is where users of every kind of job name its connections.
+// ConnectionsPath is the field in which users list the connections of a job of any kind.
 var ConnectionsPath = field.NewPath("metadata", "annotations").Key(AnnotationConnections)
 
-// ConnectionsNeedAgent warns of connections on a job whose ranks the image's own sshd starts.
-var ConnectionsNeedAgent = fmt.Sprintf("%s: the image's own sshd starts this job's ranks, and gives them none of the container's variables: "+
-	"name them to mpirun (Open MPI: -x AWS_S3_BUCKET), or let the agent start the ranks, with which they have all of them", ConnectionsPath)
+// ConnectionsWithoutAgent is the warning for connections of a job whose ranks are started by the image's sshd.
+var ConnectionsWithoutAgent = fmt.Sprintf("%s: the image's sshd starts this job's ranks without the container's environment variables; "+
+	"pass them to mpirun (Open MPI: -x AWS_S3_BUCKET), or use the agent to start the ranks, which passes all variables", ConnectionsPath)
 
-// Connection is what is known of a Secret that a job names as a data connection. Values are never part of it.
+// Connection is what is known about a Secret that a job lists as a data connection. It never holds values.
 type Connection struct {
 	Name string
-	// Missing is set where there is no such Secret.
+	// Missing is whether the Secret does not exist.
 	Missing bool
-	// Keys are the names of its keys, sorted.
+	// Keys are the names of the Secret's keys, sorted.
 	Keys []string
 }
 
-// ConnectionNames reads the names of a job's connections, each once, in the order in which they are written. What is no
-// name of a Secret in the job's own namespace is an error.
-func ConnectionNames(namespace string, annotations map[string]string) ([]string, field.ErrorList) {
+// MaxConnections is the number of connections that a job may list. Admission reads each of them.
+const MaxConnections = 32
+
+// ParseConnections reads the names of a job's connections, without duplicates, in the order of the annotation. It
+// returns an error for each entry that is not the name of a Secret in the job's namespace. If there are more than
+// MaxConnections entries, the others are not read.
+func ParseConnections(namespace string, annotations map[string]string) ([]string, field.ErrorList) {
 	var names []string
 	var errs field.ErrorList
+	entries := 0
 	for part := range strings.SplitSeq(annotations[AnnotationConnections], ",") {
 		part = strings.TrimSpace(part)
 		if part == "" {
 			continue
 		}
+		if entries++; entries > MaxConnections {
+			all := strings.Count(annotations[AnnotationConnections], ",") + 1
+			return names, append(errs, field.TooMany(ConnectionsPath, all, MaxConnections))
+		}
 		in, name, qualified := strings.Cut(part, "/")
 		if !qualified {
 			in, name = namespace, part
 		}
+		shown := phrase.Cut(part, maxShownName)
 		switch problems := validation.IsDNS1123Subdomain(name); {
 		case len(problems) > 0:
-			errs = append(errs, field.Invalid(ConnectionsPath, part, "is no name of a connection: "+strings.Join(problems, "; ")+"; several are separated by commas"))
+			errs = append(errs, field.Invalid(ConnectionsPath, shown, "must be the name of a Secret: "+strings.Join(problems, "; ")+"; separate several names by commas"))
 		case in != namespace:
-			errs = append(errs, field.Invalid(ConnectionsPath, part,
-				fmt.Sprintf("is in another namespace than the job: pods read Secrets of their own namespace alone, %s; make the connection there", cmp.Or(namespace, "the job's"))))
+			errs = append(errs, field.Invalid(ConnectionsPath, shown,
+				fmt.Sprintf("is in another namespace than the job: pods can only read Secrets of their own namespace, %s; create the connection there", cmp.Or(namespace, "the job's"))))
 		case !slices.Contains(names, name):
 			names = append(names, name)
 		}
@@ -54,17 +66,20 @@ func ConnectionNames(namespace string, annotations map[string]string) ([]string,
 	return names, errs
 }
 
-// CheckConnections judges the connections of a job, given in the job's order. One that is not there is warned of, since
-// it may come before the pods do. Two with the same key are refused: which of them the ranks would get depends on their
-// order, and one of both is not what the job's user means.
-func CheckConnections(namespace string, found []Connection) (errs field.ErrorList, warnings []string) {
+// maxShownName is the length of a name in an error.
+const maxShownName = 300
+
+// ValidateConnections validates the connections of a job, given in the job's order. A missing one is a warning,
+// because it may be created before the pods are. Two with the same key are an error: the value that ranks get would
+// depend on their order.
+func ValidateConnections(namespace string, found []Connection) (errs field.ErrorList, warnings []string) {
 	first := map[string]string{}
 	type pair struct{ first, second string }
 	var pairs []pair
 	same := map[pair][]string{}
 	for _, connection := range found {
 		if connection.Missing {
-			warnings = append(warnings, fmt.Sprintf("%s: there is no Secret %q in the namespace %s; the pods wait until it is there", ConnectionsPath, connection.Name, namespace))
+			warnings = append(warnings, fmt.Sprintf("%s: Secret %q does not exist in namespace %s; the pods do not start until it is created", ConnectionsPath, connection.Name, namespace))
 		}
 		for _, key := range connection.Keys {
 			before, taken := first[key]
@@ -81,13 +96,13 @@ func CheckConnections(namespace string, found []Connection) (errs field.ErrorLis
 	}
 	for _, both := range pairs {
 		errs = append(errs, field.Invalid(ConnectionsPath, both.first+","+both.second,
-			fmt.Sprintf("both set %s, and a rank can have one of each: leave one of these connections out, and give the job its keys as variables of other names (env: valueFrom: secretKeyRef)", keyList(same[both]))))
+			fmt.Sprintf("both set %s, and a rank can only get one of each: remove one of these connections, and set its keys as variables with other names (env: valueFrom: secretKeyRef)", listKeys(same[both]))))
 	}
 	return errs, warnings
 }
 
-// keyList names keys, and of many the first ones.
-func keyList(keys []string) string {
+// listKeys joins the first keys and counts the others.
+func listKeys(keys []string) string {
 	const most = 5
 	if more := len(keys) - most; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(keys[:most], ", "), more)
@@ -95,8 +110,8 @@ func keyList(keys []string) string {
 	return strings.Join(keys, ", ")
 }
 
-// ConnectionSources are what brings connections into a container's environment. What the container sets itself (env)
-// stands, and so does what it takes from elsewhere (envFrom) in the connections' stead.
+// ConnectionSources returns the envFrom entries that add the keys of connections to a container's environment. The
+// container's own env and envFrom override them.
 func ConnectionSources(names []string) []corev1.EnvFromSource {
 	var sources []corev1.EnvFromSource
 	for _, name := range names {

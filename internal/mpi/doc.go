@@ -1,5 +1,5 @@
-// Package mpi says what an MPI job is, whichever API it came by: its launcher, workers, slots and
-// lifecycle, the names of its objects, what was observed of it and what that means.
+// Package mpi defines the model of an MPI job, independent of its API: launcher, workers, slots and lifecycle, the
+// names of its objects, its annotations, and its validation.
 //
-// It is pure: values in, values out. It knows no client, no clock and no other package of ours.
+// It is pure: it uses no client and no clock, and of the packages of this project only small pure ones.
 package mpi

@@ -2,14 +2,14 @@ package mpi
 
 // Host is a pod with slots, as the launcher addresses it.
 type Host struct {
-	// Name is the pod's DNS name inside the cluster, <pod>.<job>.<namespace>.svc[.<cluster domain>].
+	// Name is the pod's DNS name in the cluster: <pod>.<job>.<namespace>.svc[.<cluster domain>].
 	Name  string
 	Slots int32
 }
 
-// Hosts are the places ranks run on, in rank order: the launcher first where it runs ranks, then the
-// workers by index. The domain is the cluster's, such as cluster.local; empty leaves it to the pods' DNS
-// search list.
+// Hosts returns the hosts of the job in rank order: the launcher first if it runs ranks, then the workers by index.
+// The domain is that of the cluster, such as cluster.local; if it is empty, names rely on the DNS search list of the
+// pods.
 func (j Job) Hosts(domain string) []Host {
 	hosts := make([]Host, 0, int(j.Workers.Count)+1)
 	if j.Launcher.RunsRanks {
@@ -21,7 +21,7 @@ func (j Job) Hosts(domain string) []Host {
 	return hosts
 }
 
-// HostName is the DNS name of one of the job's pods.
+// HostName returns the DNS name of a pod of the job.
 func (j Job) HostName(pod, domain string) string {
 	name := pod + "." + j.ServiceName() + "." + j.Namespace + ".svc"
 	if domain != "" {
@@ -30,7 +30,7 @@ func (j Job) HostName(pod, domain string) string {
 	return name
 }
 
-// Ranks is how many ranks fill every slot of every host.
+// Ranks returns the number of ranks if every slot of every host is used.
 func (j Job) Ranks() int64 {
 	hosts := int64(j.Workers.Count)
 	if j.Launcher.RunsRanks {

@@ -9,66 +9,69 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Job is one MPI job: a launcher that runs mpirun, and workers that its ranks run on.
-// Every value is set: what the user left out has its default (see New).
+// Job is an MPI job: a launcher that runs mpirun, and workers that run its ranks. All defaults are set (see New).
 type Job struct {
-	// APIVersion, Kind, Namespace, Name and UID say which object the job was written as.
+	// APIVersion, Kind, Namespace, Name and UID identify the object of the job.
 	APIVersion, Kind, Namespace, Name string
 	UID                               types.UID
-	// Generation counts the changes of its specification, and Authors are who made them.
+	// Generation is the generation of the object, and Authors are the users who changed it.
 	Generation int64
 	Authors    Authors
-	// Names are what the job's objects are called.
+	// Names are the suffixes and labels by which the job's objects are named.
 	Names Names
+	// External is set if another controller creates the job's pods, as Kubeflow Trainer does for TrainJobs: the operator
+	// observes, isolates and reports the job, and does not schedule it.
+	External bool
 
 	Implementation Implementation
-	// SlotsPerWorker is how many ranks a host takes, 0 or more.
+	// SlotsPerWorker is the number of ranks per host, 0 or more.
 	SlotsPerWorker int32
 	Launcher       Launcher
 	Workers        Workers
-	// SSHMountPath is the folder in which pods find the job's keys, absolute.
+	// SSHMountPath is the absolute path of the folder with the job's keys in its pods.
 	SSHMountPath string
 
-	// Launch says who starts ranks, LaunchAgent or LaunchSSHD; empty leaves it to UsesAgent.
+	// Launch selects what starts ranks: LaunchAgent, LaunchSSHD, or "" for the default (see UsesAgent).
 	Launch    string
 	Lifecycle Lifecycle
-	// Connections name the Secrets whose keys the main containers of launcher and workers get as variables; of two that
-	// have the same key the later one's counts.
+	// Connections are the names of the Secrets whose keys the main containers of launcher and workers get as
+	// environment variables. If two have the same key, the last one is used.
 	Connections []string
-	// Gang is how the job's pods are to be placed together.
+	// Gang describes how the job's pods are scheduled together.
 	Gang Gang
-	// Queue names the queue that the job is to wait in; empty: none.
+	// Queue is the name of the job's Kueue LocalQueue, or "".
 	Queue string
-	// WaitForQuota has the job wait where its namespace's quota has no room for all of its pods (see WaitsForQuota).
+	// WaitForQuota is whether the job waits if its namespace's quota has no room for all of its pods (see
+	// WaitsForQuota).
 	WaitForQuota bool
-	// Topology is where the pods are to be together.
+	// Topology describes which nodes the pods must share.
 	Topology Topology
-	// ManagedBy names another controller that runs this job, such as MultiKueue; empty: it is ours.
+	// ManagedBy names the controller that runs this job, such as MultiKueue, or "" if this operator runs it.
 	ManagedBy string
-	// AllowEgress is where the job's runtime lets its pods connect to, as ParseEgress reads it.
+	// AllowEgress lists the destinations that the job's runtime allows, in the format of isolation.ParseEgress.
 	AllowEgress string
-	// Past is what the job's own record says of earlier passes.
-	Past Past
-	// Fields tells where the user wrote each value.
+	// Recorded is what the job's status already contains.
+	Recorded Recorded
+	// Fields are the paths of the user's fields.
 	Fields Fields
 }
 
-// Launcher is the pod that runs mpirun.
+// Launcher describes the pod that runs mpirun.
 type Launcher struct {
-	// None is set for a job without one: a TrainJob of another framework than MPI.
+	// None is whether the job has no launcher: a TrainJob of another framework than MPI.
 	None          bool
 	Template      corev1.PodTemplateSpec
 	RestartPolicy corev1.RestartPolicy
 	// RunsRanks makes the launcher the first host of the job (MPIJob: runLauncherAsWorker).
 	RunsRanks bool
-	// AfterWorkers withholds the launcher until every worker is ready
-	// (MPIJob: launcherCreationPolicy: WaitForWorkersReady).
+	// AfterWorkers delays the launcher until all workers are ready (MPIJob: launcherCreationPolicy:
+	// WaitForWorkersReady).
 	AfterWorkers bool
 }
 
-// Workers are the pods that ranks run on, all from one template.
+// Workers describes the pods that run ranks. They share one template.
 type Workers struct {
-	// Count is how many there are, 0 or more; 0 is a job of its launcher alone.
+	// Count is the number of workers. 0 is a job that only has a launcher.
 	Count         int32
 	Template      corev1.PodTemplateSpec
 	RestartPolicy corev1.RestartPolicy
@@ -77,48 +80,48 @@ type Workers struct {
 // Implementation is an MPI library with its launcher.
 type Implementation string
 
-// The implementations; the values are those of MPIJob's mpiImplementation.
+// The implementations. Their values are those of MPIJob's mpiImplementation.
 const (
 	OpenMPI  Implementation = "OpenMPI"
 	IntelMPI Implementation = "Intel"
 	MPICH    Implementation = "MPICH"
 )
 
-// Implementations are all of them, the default first.
+// Implementations lists all implementations, the default first.
 var Implementations = []Implementation{OpenMPI, IntelMPI, MPICH}
 
-// CleanPods says which worker pods go when the job has finished.
+// CleanPods selects the worker pods that are deleted when the job has finished.
 type CleanPods string
 
-// The policies; the values are those of MPIJob's cleanPodPolicy.
+// The policies. Their values are those of MPIJob's cleanPodPolicy.
 const (
 	CleanNone    CleanPods = "None"
 	CleanRunning CleanPods = "Running"
 	CleanAll     CleanPods = "All"
 )
 
-// CleanPolicies are all of them, the default first.
+// CleanPolicies lists all policies, the default first.
 var CleanPolicies = []CleanPods{CleanNone, CleanRunning, CleanAll}
 
-// Lifecycle is how long a job lives and what is left of it.
+// Lifecycle describes how long a job runs and what is kept after it finishes.
 type Lifecycle struct {
 	Suspended bool
-	// Deleting is set once the object's deletion was asked for.
-	Deleting  bool
-	CleanPods CleanPods
-	// TTL removes the whole job so long after it finished; nil: never.
+	// Deleting is whether the object has a deletion timestamp, and Orphaning whether its deletion leaves its objects.
+	Deleting, Orphaning bool
+	CleanPods           CleanPods
+	// TTL is the time after which the finished job is deleted; nil means never.
 	TTL *time.Duration
-	// Deadline ends the launcher so many seconds after it started; nil: never.
+	// Deadline is the number of seconds after which a started launcher is stopped; nil means never.
 	Deadline *int64
-	// BackoffLimit is how often a failed launcher is tried again; nil: batch Job's default, 6.
+	// BackoffLimit is how often a failed launcher is restarted; nil means the default of batch Jobs, 6.
 	BackoffLimit *int32
-	// SilentAfter is how long the program of a running job may say nothing until that is worth a word.
+	// SilentAfter is how long the program of a running job may print nothing before the report warns.
 	SilentAfter time.Duration
 }
 
-// Past is what a job's record says already.
-type Past struct {
-	// Finish is set once the job has finished. It is final: nothing observed later changes it.
+// Recorded is what a job's status already contains.
+type Recorded struct {
+	// Finish is set once the job has finished. It is final: later observations do not change it.
 	Finish *Finish
 }
 
@@ -129,16 +132,16 @@ type Finish struct {
 	At              time.Time
 }
 
-// Fields are the paths, in the user's object, of the values of a Job. They differ from one kind of job to
-// another; errors name them, so that users find in their own text what is wrong.
+// Fields are the paths of a job's values in the user's object. They differ between the kinds of jobs. Validation
+// errors use them.
 type Fields struct {
 	Name, Slots, SSHMountPath                     *field.Path
 	LauncherTemplate, WorkerCount, WorkerTemplate *field.Path
 	TTL, Deadline, BackoffLimit, Gang, Launch     *field.Path
 }
 
-// New returns a job with every default in place. The defaults are those of mpi-operator v0.8.2
-// (pkg/apis/kubeflow/v2beta1/default.go); a kind overwrites what its user has set.
+// New returns a job with all defaults. They are those of mpi-operator v0.8.2 (pkg/apis/kubeflow/v2beta1/default.go).
+// A kind overwrites the values that the user set.
 func New() Job {
 	return Job{
 		Names:          mpiJobNames,
@@ -147,12 +150,12 @@ func New() Job {
 		Launcher:       Launcher{RestartPolicy: corev1.RestartPolicyOnFailure},
 		Workers:        Workers{RestartPolicy: corev1.RestartPolicyNever},
 		SSHMountPath:   DefaultSSHPath,
-		Gang:           Gang{Timeout: gangTimeout, Requeues: RequeueLimit},
-		Lifecycle:      Lifecycle{CleanPods: CleanNone, SilentAfter: silentAfter},
+		Gang:           Gang{Timeout: defaultGangTimeout, Requeues: RequeueLimit},
+		Lifecycle:      Lifecycle{CleanPods: CleanNone, SilentAfter: defaultSilence},
 	}
 }
 
-// Owner is the reference by which the job owns its objects: they go when it goes.
+// Owner returns the owner reference that the job's objects get, so that they are deleted with the job.
 func (j Job) Owner() metav1.OwnerReference {
 	return metav1.OwnerReference{
 		APIVersion: j.APIVersion, Kind: j.Kind, Name: j.Name, UID: j.UID,
@@ -160,7 +163,8 @@ func (j Job) Owner() metav1.OwnerReference {
 	}
 }
 
-// Owns tells whether an object is controlled by this very job, not by another of the same name.
+// Owns reports whether the job controls an object. It compares the UID, so that it is false for the objects of
+// another job of the same name.
 func (j Job) Owns(object metav1.Object) bool {
 	owner := metav1.GetControllerOfNoCopy(object)
 	return owner != nil && owner.UID == j.UID

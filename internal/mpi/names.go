@@ -5,99 +5,141 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"opendatahub.io/mpijob/internal/launch"
+	"opendatahub.io/mpijob/internal/agentapi"
 )
 
-// Labels on everything that belongs to a job. The first four are mpi-operator's own
-// (pkg/apis/kubeflow/v2beta1/constants.go), because Kueue, dashboards and scripts select by them.
+// Labels of all objects of a job. The first four are those of mpi-operator (pkg/apis/kubeflow/v2beta1/constants.go),
+// because Kueue, dashboards and scripts select by them.
 const (
-	// LabelOperator marks an object as made by an MPIJob operator; its value is OperatorName.
+	// LabelOperator marks the objects of an MPIJob operator. Its value is OperatorName.
 	LabelOperator = "training.kubeflow.org/operator-name"
 	// LabelJob holds the job's name.
 	LabelJob = "training.kubeflow.org/job-name"
-	// LabelRole holds RoleLauncher or RoleWorker, on pods only.
+	// LabelRole holds RoleLauncher or RoleWorker. Only pods have it.
 	LabelRole = "training.kubeflow.org/job-role"
-	// LabelIndex holds a pod's place among the hosts with ranks, from 0, on pods only. With a launcher
-	// that runs ranks the launcher is 0 and the workers start at 1: topology-aware scheduling in Kueue
-	// needs the indices of all such pods to differ.
+	// LabelIndex holds the index of a pod among the hosts with ranks, from 0. Only pods have it. If the launcher runs
+	// ranks, it has index 0 and the workers start at 1: Kueue's topology-aware scheduling requires different indices.
 	LabelIndex = "training.kubeflow.org/replica-index"
-	// LabelApp holds the job's name too; mpi-operator sets it on everything but pods.
+	// LabelApp also holds the job's name. mpi-operator sets it on all objects except pods.
 	LabelApp = "app"
 
 	// OperatorName is the value of LabelOperator.
 	OperatorName = "mpi-operator"
 )
 
-// Group is the API group of our own objects, labels and annotations.
+// Group is the API group of this project's types, labels and annotations.
 const Group = "mpi.opendatahub.io"
 
-// AnnotationTemplate stands on a launcher's Job: a digest of what cannot be changed in its pod template.
+// AnnotationTemplate on a launcher's batch Job is a digest of the immutable part of its pod template.
 const AnnotationTemplate = Group + "/launcher-template"
 
-// Annotations that administrators put on a training runtime of Kubeflow Trainer; the first is what makes it one of
-// ours. All of them are about the TrainJobs that name the runtime.
+// Annotations that administrators set on a training runtime of Kubeflow Trainer. AnnotationImplementation makes a
+// runtime an MPI runtime of this project; the others limit the TrainJobs that use it.
 const (
-	// AnnotationImplementation names the MPI in the runtime's image, one of Implementations. It stands on the runtime
-	// and in its template's metadata, from where Trainer copies it to JobSets.
+	// AnnotationImplementation names the MPI library in the runtime's image, one of Implementations. It is set on the
+	// runtime and in its template's metadata, which Trainer copies to JobSets.
 	AnnotationImplementation = Group + "/mpi-implementation"
-	// AnnotationMaxWorkers is how many nodes a job may have at most.
+	// AnnotationMaxWorkers is the maximum number of nodes of a job.
 	AnnotationMaxWorkers = Group + "/max-workers"
-	// AnnotationMaxGPUs is how many GPUs a node of a job may ask for at most.
+	// AnnotationMaxGPUs is the maximum number of GPUs that a job requests per node.
 	AnnotationMaxGPUs = Group + "/max-gpus-per-worker"
-	// AnnotationNodeLabels are labels that the nodes of a job's pods must have, as key=value, separated by commas.
+	// AnnotationNodeLabels lists labels that the nodes of a job's pods must have, as key=value, separated by commas.
 	AnnotationNodeLabels = Group + "/required-node-labels"
 )
 
-// Annotations on every job that name users, as the API server knew them. Nobody can set them; see Authored.
+// Annotations of every job that hold user names, as authenticated by the API server. Users cannot set them (see
+// AuthorAnnotationsFor).
 const (
 	// AnnotationCreator is the user who created the job.
 	AnnotationCreator = Group + "/created-by"
-	// AnnotationSuspendSetBy is who suspended or resumed it last, as "GENERATION USER": the job's generation since.
+	// AnnotationSuspendSetBy is the user who last suspended or resumed the job, as "GENERATION USER", with the
+	// generation after the change.
 	AnnotationSuspendSetBy = Group + "/suspend-set-by"
-	// AnnotationChangedBy is who changed anything else of its specification last, in the same form.
+	// AnnotationChangedBy is the user who last changed any other field of the specification, in the same format.
 	AnnotationChangedBy = Group + "/changed-by"
 )
 
-// AnnotationConnections stands on a job of either kind and names its data connections: Secrets of the job's namespace,
-// separated by commas, whose keys every rank finds as variables. It is OpenShift AI's, as on workbenches (whose names
-// come with their namespace) and on inference services (whose names come without); either form is taken.
+// AnnotationConnections on a job of any kind lists its data connections: Secrets of the job's namespace, separated
+// by commas, whose keys every rank gets as environment variables. OpenShift AI uses the same annotation on
+// workbenches, with the namespace in each name, and on inference services, without it; both forms are accepted.
 const AnnotationConnections = "opendatahub.io/connections"
 
-// LabelTemplate stands on ConfigMaps that keep a job as a template, for the command line; its value is "job".
+// AnnotationLaunch on a job selects what starts ranks on its workers: LaunchAgent or LaunchSSHD.
+const AnnotationLaunch = Group + "/launch"
+
+// AnnotationRequeues on a job sets how often it is requeued when not all of its pods can be placed in time. Then it
+// fails. The default is RequeueLimit.
+const AnnotationRequeues = Group + "/gang-requeues"
+
+// AnnotationWaitForQuota on a job, with the value "true", makes the job wait while the namespace's quota has no room for
+// all of its pods. Without it, such a job is rejected on creation.
+const AnnotationWaitForQuota = Group + "/wait-for-quota"
+
+// AnnotationSilence on a job sets how long its program may print nothing before the report warns, as a Go duration
+// such as 1h30m.
+const AnnotationSilence = Group + "/silent-after"
+
+// Annotations on a job that place its pods in one rack, zone or other topology domain. The value is the key of a node
+// label, such as topology.kubernetes.io/zone: all pods run on nodes with the same value of this label.
+// AnnotationRequiredTopology is a requirement, AnnotationPreferredTopology a preference.
+const (
+	AnnotationRequiredTopology  = Group + "/required-topology"
+	AnnotationPreferredTopology = Group + "/preferred-topology"
+)
+
+// AnnotationAllowEgress lists the destinations that the pods of jobs may connect to besides their own job, in the format
+// of isolation.ParseEgress. Administrators set it on a namespace, for all jobs in it, or on a training runtime, for its
+// TrainJobs.
+const AnnotationAllowEgress = Group + "/allow-egress"
+
+// AnnotationGangTimeouts on a Kueue Workload counts how often not all pods of its job could be placed in time after
+// admission. While the Workload is deactivated for that reason, the time of the next attempt follows the count.
+const AnnotationGangTimeouts = Group + "/gang-timeouts"
+
+// Labels of a job's report, which select it after the job is deleted.
+const (
+	LabelReportJob  = Group + "/job-name"
+	LabelReportKind = Group + "/job-kind"
+)
+
+// LabelQueue on a job is the name of its Kueue LocalQueue in the job's namespace.
+const LabelQueue = "kueue.x-k8s.io/queue-name"
+
+// LabelTemplate marks a ConfigMap that holds a job as a template for the command line. Its value is "job".
 const LabelTemplate = Group + "/template"
 
-// IstioInject is a label and an annotation of pods: with the value "false" it keeps a service mesh's proxy out of
-// it: ranks talk to each other directly, and a job would not end while the proxy runs.
+// IstioInject is a label and an annotation of pods. "false" disables the sidecar of a service mesh: ranks connect to
+// each other directly, and a job would not finish while the sidecar runs.
 const IstioInject = "sidecar.istio.io/inject"
 
-// FieldManager is the name under which the operator writes fields.
+// FieldManager is the field manager of the operator's writes.
 const FieldManager = "mpijob-operator"
 
-// EventSource is the component that the events come from which mpi-operator tells, too. It is its own, since tools
-// compare it.
+// EventSource is the component of the events that mpi-operator also records, because tools compare it.
 const EventSource = "mpi-job-controller"
 
-// StepSource is the component that the events of a job's further steps come from. Clients tell 25 events of a source
-// about an object, and then one in five minutes: steps of a job that comes and goes must not cost it its last event.
+// StepSource is the component of the operator's other events. Clients limit events for each source and object to a
+// burst of 25 and then one every five minutes: the events of a job that restarts often must not use up the limit of
+// EventSource, whose last event reports how the job ended.
 const StepSource = "mpijob-operator"
 
-// Role tells a job's pods apart.
+// Role distinguishes the pods of a job.
 type Role string
 
-// The roles, as LabelRole and the variable EnvRole spell them.
+// The roles, as in LabelRole and EnvRole.
 const (
 	RoleLauncher Role = "launcher"
 	RoleWorker   Role = "worker"
 )
 
-// EnvRole is the variable that tells a container which Role it has.
+// EnvRole is the environment variable that holds a container's Role.
 const EnvRole = "K_MPI_JOB_ROLE"
 
-// Where a pod finds what the job needs, and the names of the volumes that bring it there.
+// Paths, volumes and keys of the files that pods need.
 const (
 	ConfigMountPath   = "/etc/mpi"
 	HostfileKey       = "hostfile"
-	HostfilePath      = launch.Hostfile
+	HostfilePath      = agentapi.Hostfile
 	DiscoverHostsKey  = "discover_hosts.sh"
 	ConfigVolume      = "mpi-job-config"
 	SSHVolume         = "ssh-auth"
@@ -106,41 +148,44 @@ const (
 	SSHPrivateKeyFile = "id_rsa"
 )
 
-// ServiceName names the headless Service that gives every pod of the job its host name.
+// ServiceName returns the name of the headless Service that gives every pod of the job a host name.
 func (j Job) ServiceName() string { return j.Name }
 
-// Names end the names of a job's objects, which begin with the job's own.
+// Names are the suffixes of the names of a job's objects. The prefix is the name of the job.
 type Names struct {
-	// Config is the ConfigMap with the hostfile, Secret the Secret with the SSH keys, Launcher the launcher's batch Job.
+	// Config is the suffix of the ConfigMap with the hostfile, Secret that of the Secret with the SSH keys, and
+	// Launcher that of the launcher's batch Job.
 	Config, Secret, Launcher string
-	// Worker comes before a worker's number.
+	// Worker precedes the index of a worker.
 	Worker string
-	// Policy is the NetworkPolicy. A dot keeps it apart from those of other kinds of jobs: jobs' names have none.
+	// Policy is the suffix of the NetworkPolicy. It contains a dot, which job names cannot, to prevent conflicts with
+	// the policies of other kinds of jobs.
 	Policy string
-	// PodLabel is the label of the job's pods that holds the job's name; empty: LabelJob, beside LabelOperator.
+	// PodLabel is the label of the job's pods that holds the job's name, if the job is External. Pods of other jobs have LabelJob and LabelOperator.
 	PodLabel string
 }
 
-// mpiJobNames are those that mpi-operator gives (pkg/controller/mpi_job_controller.go).
+// mpiJobNames are the names that mpi-operator uses (pkg/controller/mpi_job_controller.go).
 var mpiJobNames = Names{Config: "-config", Secret: "-ssh", Launcher: "-launcher", Worker: "-worker-"}
 
-// ConfigName names the ConfigMap with the hostfile and discover_hosts.sh.
+// ConfigName returns the name of the ConfigMap with the hostfile and discover_hosts.sh.
 func (j Job) ConfigName() string { return j.Name + j.Names.Config }
 
-// SecretName names the Secret with the job's SSH keys.
+// SecretName returns the name of the Secret with the job's SSH keys.
 func (j Job) SecretName() string { return j.Name + j.Names.Secret }
 
-// PolicyName names the NetworkPolicy that isolates the job.
+// PolicyName returns the name of the NetworkPolicy that isolates the job.
 func (j Job) PolicyName() string { return j.Name + j.Names.Policy }
 
-// LauncherName names the batch Job of the launcher. Of an MPIJob it is the host name of the launcher's pod.
+// LauncherName returns the name of the launcher's batch Job. For an MPIJob it is also the host name of the launcher's
+// pod.
 func (j Job) LauncherName() string { return j.Name + j.Names.Launcher }
 
-// WorkerName names the pod of a worker, counted from 0; it is its host name too. JobSet adds something to the names of
-// pods: of a TrainJob it is the host name alone.
+// WorkerName returns the name of a worker's pod, by its index from 0. It is also its host name. JobSet adds a suffix
+// to the names of pods: for a TrainJob it is only the host name.
 func (j Job) WorkerName(index int) string { return j.Name + j.Names.Worker + strconv.Itoa(index) }
 
-// WorkerIndex is the value of LabelIndex for a worker, counted from 0.
+// WorkerIndex returns the value of LabelIndex for a worker, by its index from 0.
 func (j Job) WorkerIndex(index int) string {
 	if j.Launcher.RunsRanks {
 		index++
@@ -148,10 +193,10 @@ func (j Job) WorkerIndex(index int) string {
 	return strconv.Itoa(index)
 }
 
-// Labels are on every object of the job.
+// Labels returns the labels of all objects of the job.
 func (j Job) Labels() map[string]string {
-	if j.Names.PodLabel != "" {
-		// LabelJob is for MPIJobs: another kind's job may have the name of one.
+	if j.External {
+		// LabelJob is only for MPIJobs: a job of another kind may have the same name.
 		labels := j.ReportLabels()
 		labels[LabelOperator] = OperatorName
 		return labels
@@ -159,22 +204,22 @@ func (j Job) Labels() map[string]string {
 	return map[string]string{LabelApp: j.Name, LabelOperator: OperatorName, LabelJob: j.Name}
 }
 
-// Selector picks the job's pods, launcher and workers.
+// Selector returns the labels that select the job's pods, launcher and workers.
 func (j Job) Selector() map[string]string {
-	if j.Names.PodLabel != "" {
+	if j.External {
 		return map[string]string{j.Names.PodLabel: j.Name}
 	}
 	return map[string]string{LabelOperator: OperatorName, LabelJob: j.Name}
 }
 
-// PodLabels are on the job's pods of one role; LabelIndex comes on top where a pod runs ranks.
+// PodLabels returns the labels of the job's pods of a role. Pods that run ranks also have LabelIndex.
 func (j Job) PodLabels(role Role) map[string]string {
 	labels := j.Selector()
 	labels[LabelRole] = string(role)
 	return labels
 }
 
-// Key is the job's namespace and name.
+// Key returns the job's namespace and name.
 func (j Job) Key() types.NamespacedName {
 	return types.NamespacedName{Namespace: j.Namespace, Name: j.Name}
 }

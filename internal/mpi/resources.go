@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validateResources follows the rules of the API server (k8s.io/kubernetes/pkg/apis/core/validation,
-// ValidateContainerResourceRequirements), so that a number out of range is refused with the job and not with
-// its pods, when the job is there already.
+// validateResources applies the rules of the API server (k8s.io/kubernetes/pkg/apis/core/validation,
+// ValidateContainerResourceRequirements), so that an invalid value is rejected with the job, and not later with its
+// pods.
 func validateResources(r corev1.ResourceRequirements, at *field.Path) field.ErrorList {
 	errs := validateQuantities(r.Limits, at.Child("limits"))
 	errs = append(errs, validateQuantities(r.Requests, at.Child("requests"))...)
@@ -23,12 +23,12 @@ func validateResources(r corev1.ResourceRequirements, at *field.Path) field.Erro
 		_, limited := r.Limits[name]
 		here := at.Child("requests").Key(string(name))
 		switch {
-		case extended(name) && !limited:
+		case isDevice(name) && !limited:
 			errs = append(errs, field.Required(at.Child("limits").Key(string(name)),
-				fmt.Sprintf("must be %s too: a device is requested and limited by the same number", request.String())))
-		case extended(name) && request.Cmp(limit) != 0:
+				fmt.Sprintf("must be %s, equal to its request: the request and the limit of a device must be equal", request.String())))
+		case isDevice(name) && request.Cmp(limit) != 0:
 			errs = append(errs, field.Invalid(here, request.String(),
-				fmt.Sprintf("must equal its limit, %s: devices are not shared", limit.String())))
+				fmt.Sprintf("must be %s, equal to its limit: devices are not shared", limit.String())))
 		case limited && request.Cmp(limit) > 0:
 			errs = append(errs, field.Invalid(here, request.String(),
 				fmt.Sprintf("must be at most its limit, %s", limit.String())))
@@ -42,19 +42,24 @@ func validateQuantities(list corev1.ResourceList, at *field.Path) field.ErrorLis
 	for _, name := range slices.Sorted(maps.Keys(list)) {
 		quantity, here := list[name], at.Key(string(name))
 		switch {
-		case !known(name) && !extended(name):
+		case !isCoreResource(name) && !isDevice(name):
 			errs = append(errs, field.Invalid(here, string(name),
-				"is no resource that a container can ask for: use cpu, memory, ephemeral-storage, hugepages-<size>, or a device such as nvidia.com/gpu"))
+				"must be a resource that a container can request: cpu, memory, ephemeral-storage, hugepages-<size>, or a device such as nvidia.com/gpu"))
 		case quantity.Sign() < 0:
 			errs = append(errs, field.Invalid(here, quantity.String(), "must be 0 or more"))
-		case extended(name) && !whole(quantity):
-			errs = append(errs, field.Invalid(here, quantity.String(), "must be a whole number: devices are not divided"))
+		case quantity.CmpInt64(maxQuantity) > 0:
+			errs = append(errs, field.Invalid(here, quantity.String(), "must be at most 1Pi (2^50), more than any node has"))
+		case isDevice(name) && !isWhole(quantity):
+			errs = append(errs, field.Invalid(here, quantity.String(), "must be a whole number: devices cannot be divided"))
 		}
 	}
 	return errs
 }
 
-func known(name corev1.ResourceName) bool {
+// maxQuantity is more than any node has of any resource: sums of it over pods and time stay within 64 bits.
+const maxQuantity = 1 << 50
+
+func isCoreResource(name corev1.ResourceName) bool {
 	switch name {
 	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
 		return true
@@ -62,9 +67,26 @@ func known(name corev1.ResourceName) bool {
 	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
 
-// extended tells whether a resource is a device or the like, named <domain>/<name>, such as nvidia.com/gpu.
-func extended(name corev1.ResourceName) bool {
+// isDevice reports whether a resource has a name of the form <domain>/<name>, such as nvidia.com/gpu.
+func isDevice(name corev1.ResourceName) bool {
 	return strings.Contains(string(name), "/") && len(validation.IsQualifiedName(string(name))) == 0
 }
 
-func whole(q resource.Quantity) bool { return q.MilliValue()%1000 == 0 }
+func isWhole(q resource.Quantity) bool { return q.MilliValue()%1000 == 0 }
+
+// SharesCores reports whether the job's ranks may have to share cores: its hosts request less than a CPU for each slot. MPI
+// cannot know that, since each pod sees all cores of its node, and ranks of other pods use them as well.
+func (j Job) SharesCores() bool {
+	shares := func(template corev1.PodTemplateSpec) bool {
+		if len(template.Spec.Containers) == 0 {
+			return false
+		}
+		resources := template.Spec.Containers[0].Resources
+		cpus, requested := resources.Requests[corev1.ResourceCPU]
+		if !requested {
+			cpus = resources.Limits[corev1.ResourceCPU]
+		}
+		return cpus.CmpInt64(int64(j.SlotsPerWorker)) < 0
+	}
+	return j.Workers.Count > 0 && shares(j.Workers.Template) || j.Launcher.RunsRanks && shares(j.Launcher.Template)
+}

@@ -10,7 +10,7 @@ import (
 	"opendatahub.io/mpijob/internal/mpitest"
 )
 
-func TestTopologyOf(t *testing.T) {
+func TestParseTopology(t *testing.T) {
 	const zone = "topology.kubernetes.io/zone"
 	tests := map[string]struct {
 		annotations map[string]string
@@ -20,13 +20,13 @@ func TestTopologyOf(t *testing.T) {
 		"none":      {},
 		"required":  {annotations: map[string]string{mpi.AnnotationRequiredTopology: zone}, want: mpi.Topology{Key: zone, Required: true}},
 		"preferred": {annotations: map[string]string{mpi.AnnotationPreferredTopology: "rack"}, want: mpi.Topology{Key: "rack"}},
-		"both":      {annotations: map[string]string{mpi.AnnotationRequiredTopology: zone, mpi.AnnotationPreferredTopology: zone}, wrong: "choose one"},
-		"empty":     {annotations: map[string]string{mpi.AnnotationRequiredTopology: ""}, wrong: "must be the key of a label"},
-		"no key":    {annotations: map[string]string{mpi.AnnotationPreferredTopology: "zone=a"}, wrong: "must be the key of a label"},
+		"both":      {annotations: map[string]string{mpi.AnnotationRequiredTopology: zone, mpi.AnnotationPreferredTopology: zone}, wrong: "cannot be combined with"},
+		"empty":     {annotations: map[string]string{mpi.AnnotationRequiredTopology: ""}, wrong: "must be the key of a node label"},
+		"no key":    {annotations: map[string]string{mpi.AnnotationPreferredTopology: "zone=a"}, wrong: "must be the key of a node label"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, errs := mpi.TopologyOf(test.annotations)
+			got, errs := mpi.ParseTopology(test.annotations)
 			if got != test.want || (len(errs) > 0) != (test.wrong != "") || len(errs) > 0 && !strings.Contains(errs[0].Error(), test.wrong) {
 				t.Errorf("it is %+v with %v", got, errs)
 			}
@@ -34,21 +34,21 @@ func TestTopologyOf(t *testing.T) {
 	}
 }
 
-func TestTogether(t *testing.T) {
+func TestWithTopologyAffinity(t *testing.T) {
 	job := mpitest.Job(2)
-	if got := job.Together(nil, nil); got != nil {
+	if got := job.WithTopologyAffinity(nil, nil); got != nil {
 		t.Errorf("without a topology there is %v", got)
 	}
 	job.Topology = mpi.Topology{Key: "rack"}
 	own := &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}, PodAffinity: &corev1.PodAffinity{}}
-	got := job.Together(own, nil)
+	got := job.WithTopologyAffinity(own, nil)
 	if len(got.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution) != 1 || got.NodeAffinity == nil {
 		t.Errorf("it becomes %v", got)
 	}
 	if len(own.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution) != 0 {
 		t.Error("what the user wrote was changed")
 	}
-	if got := job.Together(own, map[string]string{"kueue.x-k8s.io/podset-required-topology": "rack"}); got != own {
+	if got := job.WithTopologyAffinity(own, map[string]string{"kueue.x-k8s.io/podset-required-topology": "rack"}); got != own {
 		t.Errorf("although Kueue chooses the nodes it becomes %v", got)
 	}
 }

@@ -4,24 +4,30 @@ import (
 	"fmt"
 	"math"
 	"path"
+	"slices"
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"opendatahub.io/mpijob/internal/agentapi"
+	"opendatahub.io/mpijob/internal/phrase"
+	"opendatahub.io/mpijob/internal/podspec"
 )
 
-// configLimit is how many bytes a ConfigMap holds (k8s.io/api/core/v1: MaxSecretSize serves for both).
-const configLimit = corev1.MaxSecretSize
+// maxConfigBytes is the size limit of a ConfigMap (k8s.io/api/core/v1: MaxSecretSize applies to both).
+const maxConfigBytes = corev1.MaxSecretSize
 
-// domainAllowance is what a host name may grow by for the cluster's domain, which validation does not know.
-const domainAllowance = 64
+// maxDomainLength is the assumed maximum length of the cluster's domain, which validation does not know.
+const maxDomainLength = 64
 
-// Validate tells everything that keeps a job from running as it is written, each error at the user's own
-// field with the value, what is allowed and what to do. What else is wrong with a pod template only the API
-// server knows; it is asked when a job is admitted, and again when its pods are made.
+// Validate returns everything that prevents a job from running. Each error names the user's field, the value, what is
+// allowed, and the next step. It does not check the rest of the pod templates: the API server validates them when the
+// job is admitted, and again when the pods are created.
 func Validate(j Job) field.ErrorList {
 	var errs field.ErrorList
 	errs = append(errs, validateName(j)...)
@@ -30,14 +36,47 @@ func Validate(j Job) field.ErrorList {
 	errs = append(errs, validateLifecycle(j)...)
 	errs = append(errs, validateLaunch(j)...)
 	errs = append(errs, validateGang(j)...)
-	errs = append(errs, validateTemplate(j.Launcher.Template, j.Fields.LauncherTemplate, j.SSHMountPath, ConfigMountPath)...)
+	agent := j.agentPaths()
+	errs = append(errs, validateLauncherLabels(j)...)
+	errs = append(errs, validateTemplate(j, j.Launcher.Template, j.Fields.LauncherTemplate, append(agent, j.SSHMountPath, ConfigMountPath)...)...)
 	if j.Workers.Count > 0 {
-		errs = append(errs, validateTemplate(j.Workers.Template, j.Fields.WorkerTemplate, j.SSHMountPath)...)
+		errs = append(errs, validateTemplate(j, j.Workers.Template, j.Fields.WorkerTemplate, append(agent, j.SSHMountPath)...)...)
+	}
+	return shortened(errs)
+}
+
+// shortened limits the length of the values in errors: users know what they wrote.
+func shortened(errs field.ErrorList) field.ErrorList {
+	const most = 200
+	for _, err := range errs {
+		if value, is := err.BadValue.(string); is {
+			err.BadValue = phrase.Cut(value, most)
+		}
 	}
 	return errs
 }
 
-// validateLaunch checks who is to start ranks.
+// agentPaths returns the folders that the agent takes in the job's pods.
+func (j Job) agentPaths() []string {
+	if !j.UsesAgent() {
+		return nil
+	}
+	return []string{agentapi.Path, agentapi.KeyPath}
+}
+
+// jobLabels are set by the Job controller, which rejects other values
+// (k8s.io/kubernetes/pkg/registry/batch/job/strategy.go).
+var jobLabels = []string{batchv1.ControllerUidLabel, batchv1.JobNameLabel, "controller-uid", "job-name"}
+
+func validateLauncherLabels(j Job) (errs field.ErrorList) {
+	for _, name := range jobLabels {
+		if value, set := j.Launcher.Template.Labels[name]; set {
+			errs = append(errs, field.Invalid(j.Fields.LauncherTemplate.Child("metadata", "labels").Key(name), value, "is set by Kubernetes on the launcher's pod; remove this label"))
+		}
+	}
+	return errs
+}
+
 func validateLaunch(j Job) field.ErrorList {
 	switch j.Launch {
 	case "", LaunchAgent, LaunchSSHD:
@@ -46,7 +85,12 @@ func validateLaunch(j Job) field.ErrorList {
 	return field.ErrorList{field.NotSupported(j.Fields.Launch, j.Launch, []string{LaunchAgent, LaunchSSHD})}
 }
 
-// Warnings are what in a job runs but is hardly what its user means.
+// FinishedIsFixed is the error for a change of a job that has finished.
+func FinishedIsFixed(name string) string {
+	return "cannot be changed after the job has finished, because it is the record of what ran; to run it with a change: kubectl odh mpijob clone " + name + " --set FIELD=VALUE"
+}
+
+// Warnings returns warnings about valid values that are probably unintended.
 func Warnings(j Job) []string {
 	var warnings []string
 	for _, role := range []struct {
@@ -54,28 +98,35 @@ func Warnings(j Job) []string {
 		template corev1.PodTemplateSpec
 	}{{j.Fields.LauncherTemplate, j.Launcher.Template}, {j.Fields.WorkerTemplate, j.Workers.Template}} {
 		if policy := role.template.Spec.RestartPolicy; policy != "" {
-			warnings = append(warnings, fmt.Sprintf("%s: %q has no effect: the restartPolicy beside replicas decides", role.at.Child("spec", "restartPolicy"), policy))
+			warnings = append(warnings, fmt.Sprintf("%s: %q has no effect; set restartPolicy next to replicas", role.at.Child("spec", "restartPolicy"), policy))
+		}
+		if role.template.Spec.HostPID {
+			warnings = append(warnings, fmt.Sprintf("%s: the job can see and signal the processes of other pods on its nodes; MPI does not need it: remove it", role.at.Child("spec", "hostPID")))
 		}
 	}
 	if j.Ranks() == 0 && j.Workers.Count > 0 {
-		warnings = append(warnings, fmt.Sprintf("%s: 0 leaves mpirun no place for a rank", j.Fields.Slots))
+		warnings = append(warnings, fmt.Sprintf("%s: with 0 slots mpirun cannot start ranks; use 1 or more", j.Fields.Slots))
 	}
 	if containers := j.Workers.Template.Spec.Containers; len(containers) > 0 && j.Ranks() > 0 {
-		if gpus := GPUs(containers[0].Resources); gpus > 0 && int64(j.SlotsPerWorker) != gpus {
-			warnings = append(warnings, fmt.Sprintf("%s: %s on each worker with %s; MPI programs for GPUs mostly want a rank for each GPU", j.Fields.Slots, count(j.SlotsPerWorker, "rank"), count(int32(gpus), "GPU")))
+		if gpus := podspec.GPUs(containers[0].Resources); gpus > 0 && int64(j.SlotsPerWorker) != gpus {
+			warnings = append(warnings, fmt.Sprintf("%s: %s per worker with %s; most MPI programs for GPUs need one rank per GPU", j.Fields.Slots, phrase.Count(j.SlotsPerWorker, "rank"), phrase.Count(int32(gpus), "GPU")))
 		}
 	}
+	if j.Workers.Count > 1 && j.UsesAgent() && j.Workers.Template.Spec.HostNetwork {
+		warnings = append(warnings, fmt.Sprintf("%s: two workers on one node cannot both use port %d; spread the workers over nodes with podAntiAffinity, or remove hostNetwork",
+			j.Fields.WorkerTemplate.Child("spec", "hostNetwork"), agentapi.Port))
+	}
 	if len(j.Connections) > 0 && j.Workers.Count > 0 && !j.UsesAgent() {
-		warnings = append(warnings, ConnectionsNeedAgent)
+		warnings = append(warnings, ConnectionsWithoutAgent)
 	}
 	if j.Gang.Wanted && j.Launcher.AfterWorkers && j.Workers.Count > 0 {
-		warnings = append(warnings, fmt.Sprintf("%s: the launcher is not among the %d pods that are placed together, since it is made when all workers are ready", j.Fields.Gang, j.GangSize()))
+		warnings = append(warnings, fmt.Sprintf("%s: the launcher is not one of the %d pods that are scheduled together, because it is created when all workers are ready", j.Fields.Gang, j.GangSize()))
 	}
 	return warnings
 }
 
-// validateName checks the longest host name that the job's name leads to: pods, the Service and the Job
-// are named after it.
+// validateName validates the longest host name that is derived from the job's name: pods, the Service and the Job
+// contain it.
 func validateName(j Job) field.ErrorList {
 	longest := j.LauncherName()
 	if last := j.WorkerName(int(max(j.Workers.Count, 1)) - 1); len(last) > len(longest) {
@@ -85,9 +136,9 @@ func validateName(j Job) field.ErrorList {
 	if len(problems) == 0 {
 		return nil
 	}
-	detail := fmt.Sprintf("a pod of this job would be named %q, which is no valid host name: %s", longest, strings.Join(problems, "; "))
+	detail := fmt.Sprintf("a pod of this job would be named %q, which is not a valid host name: %s", longest, strings.Join(problems, "; "))
 	if room := validation.DNS1035LabelMaxLength - (len(longest) - len(j.Name)); len(j.Name) > room {
-		detail += fmt.Sprintf("; use a name of at most %d characters, this one has %d", room, len(j.Name))
+		detail += fmt.Sprintf("; use a name of at most %d characters instead of %d", room, len(j.Name))
 	}
 	return field.ErrorList{field.Invalid(j.Fields.Name, j.Name, detail)}
 }
@@ -95,34 +146,56 @@ func validateName(j Job) field.ErrorList {
 func validateSize(j Job) field.ErrorList {
 	var errs field.ErrorList
 	if j.SlotsPerWorker < 0 {
-		errs = append(errs, field.Invalid(j.Fields.Slots, j.SlotsPerWorker, "must be 0 or more: it is how many ranks each worker takes"))
+		errs = append(errs, field.Invalid(j.Fields.Slots, j.SlotsPerWorker, "must be 0 or more: it is the number of ranks per worker"))
 	}
 	if j.Workers.Count < 0 {
 		errs = append(errs, field.Invalid(j.Fields.WorkerCount, j.Workers.Count, "must be 1 or more"))
 	}
 	if ranks := j.Ranks(); ranks > math.MaxInt32 {
 		errs = append(errs, field.Invalid(j.Fields.Slots, j.SlotsPerWorker,
-			fmt.Sprintf("%d workers with so many slots each make %d ranks; MPI counts ranks in 31 bits, at most %d", j.Workers.Count, ranks, math.MaxInt32)))
+			fmt.Sprintf("%d workers with this number of slots have %d ranks; MPI supports at most %d ranks", j.Workers.Count, ranks, math.MaxInt32)))
 	}
-	// Each host stands in the hostfile and, once it runs, in discover_hosts.sh.
-	perHost := 2*(len(j.HostName(j.WorkerName(int(max(j.Workers.Count, 1))-1), ""))+domainAllowance) + len("echo \n slots=2147483647\n")
-	if most := configLimit / perHost; int(j.Workers.Count) > most {
+	// Each host is listed in the hostfile and, when it runs, in discover_hosts.sh.
+	perHost := 2*(len(j.HostName(j.WorkerName(int(max(j.Workers.Count, 1))-1), ""))+maxDomainLength) + len("echo \n slots=2147483647\n")
+	if most := maxConfigBytes / perHost; int(j.Workers.Count) > most {
 		errs = append(errs, field.Invalid(j.Fields.WorkerCount, j.Workers.Count,
-			fmt.Sprintf("must be at most %d: the list of hosts is kept in a ConfigMap, which holds 1 MiB", most)))
+			fmt.Sprintf("must be at most %d: the hostfile is stored in a ConfigMap, which is limited to 1 MiB", most)))
 	}
 	return errs
 }
 
 func validateSSHMountPath(j Job) field.ErrorList {
+	const longest = 512
+	invalid := func(detail string) field.ErrorList {
+		return field.ErrorList{field.Invalid(j.Fields.SSHMountPath, j.SSHMountPath, detail)}
+	}
 	switch {
+	case len(j.SSHMountPath) > longest:
+		return invalid(fmt.Sprintf("must be at most %d bytes long, not %d; the default is %s", longest, len(j.SSHMountPath), DefaultSSHPath))
 	case !path.IsAbs(j.SSHMountPath):
-		return field.ErrorList{field.Invalid(j.Fields.SSHMountPath, j.SSHMountPath, "must be an absolute path, such as "+DefaultSSHPath)}
+		return invalid("must be an absolute path, such as " + DefaultSSHPath)
 	case strings.Contains(j.SSHMountPath, ":"):
-		return field.ErrorList{field.Invalid(j.Fields.SSHMountPath, j.SSHMountPath, "must not contain ':'")}
+		return invalid("must not contain ':'")
 	case path.Clean(j.SSHMountPath) == ConfigMountPath:
-		return field.ErrorList{field.Invalid(j.Fields.SSHMountPath, j.SSHMountPath, "is where the hostfile is mounted; choose another")}
+		return invalid("is the mount path of the hostfile; choose another path")
+	}
+	for _, taken := range []string{"/proc", "/sys", "/dev"} {
+		if contains(taken, j.SSHMountPath) {
+			return invalid("is a folder of the kernel; choose another path, such as " + DefaultSSHPath)
+		}
+	}
+	for _, taken := range append(j.agentPaths(), ConfigMountPath) {
+		if contains(taken, j.SSHMountPath) || contains(j.SSHMountPath, taken) {
+			return invalid(fmt.Sprintf("conflicts with %s, which the operator mounts; choose another path, such as %s", taken, DefaultSSHPath))
+		}
 	}
 	return nil
+}
+
+// contains reports whether a folder is another one, or contains it.
+func contains(folder, other string) bool {
+	folder, other = path.Clean(folder), path.Clean(other)
+	return folder == other || folder == "/" || strings.HasPrefix(other, folder+"/")
 }
 
 func validateLifecycle(j Job) field.ErrorList {
@@ -132,6 +205,10 @@ func validateLifecycle(j Job) field.ErrorList {
 	}
 	if deadline := j.Lifecycle.Deadline; deadline != nil {
 		errs = append(errs, apivalidation.ValidateNonnegativeField(*deadline, j.Fields.Deadline)...)
+		if *deadline > math.MaxInt32 {
+			// The Job controller computes the deadline in nanoseconds, which overflow beyond 292 years.
+			errs = append(errs, field.Invalid(j.Fields.Deadline, *deadline, fmt.Sprintf("must be at most %d seconds (68 years); omit it for no deadline", math.MaxInt32)))
+		}
 	}
 	if limit := j.Lifecycle.BackoffLimit; limit != nil {
 		errs = append(errs, apivalidation.ValidateNonnegativeField(int64(*limit), j.Fields.BackoffLimit)...)
@@ -139,9 +216,9 @@ func validateLifecycle(j Job) field.ErrorList {
 	return errs
 }
 
-// validateTemplate checks a pod template where the job adds to it and where numbers can be out of range.
-// Everything else in it is the API server's to judge.
-func validateTemplate(template corev1.PodTemplateSpec, at *field.Path, mounts ...string) field.ErrorList {
+// validateTemplate validates the parts of a pod template that the operator extends, and the ranges of numbers. The
+// API server validates the rest.
+func validateTemplate(j Job, template corev1.PodTemplateSpec, at *field.Path, mounts ...string) field.ErrorList {
 	errs := metav1validation.ValidateLabels(template.Labels, at.Child("metadata", "labels"))
 	errs = append(errs, apivalidation.ValidateAnnotations(template.Annotations, at.Child("metadata", "annotations"))...)
 	spec := at.Child("spec")
@@ -149,21 +226,44 @@ func validateTemplate(template corev1.PodTemplateSpec, at *field.Path, mounts ..
 		return append(errs, field.Required(spec.Child("containers"), "must define at least one container"))
 	}
 	for i, volume := range template.Spec.Volumes {
-		if volume.Name == SSHVolume || volume.Name == ConfigVolume {
+		if slices.Contains(j.addedVolumes(), volume.Name) {
 			errs = append(errs, field.Invalid(spec.Child("volumes").Index(i).Child("name"), volume.Name,
-				"is the name of a volume that the operator adds; choose another"))
+				"is the name of a volume that the operator adds; choose another name"))
 		}
 	}
 	for i, mount := range template.Spec.Containers[0].VolumeMounts {
 		for _, taken := range mounts {
 			if path.Clean(mount.MountPath) == path.Clean(taken) {
 				errs = append(errs, field.Invalid(spec.Child("containers").Index(0).Child("volumeMounts").Index(i).Child("mountPath"), mount.MountPath,
-					"is where the operator mounts what the job needs; choose another"))
+					"is a mount path that the operator uses; choose another path"))
 			}
 		}
 	}
+	if j.UsesAgent() {
+		errs = append(errs, validateAddedName(template.Spec.InitContainers, spec.Child("initContainers"))...)
+		errs = append(errs, validateAddedName(template.Spec.Containers, spec.Child("containers"))...)
+	}
 	errs = append(errs, validateContainers(template.Spec.InitContainers, spec.Child("initContainers"))...)
 	return append(errs, validateContainers(template.Spec.Containers, spec.Child("containers"))...)
+}
+
+// addedVolumes returns the names of the volumes that the operator adds.
+func (j Job) addedVolumes() []string {
+	names := []string{SSHVolume, ConfigVolume}
+	if j.UsesAgent() {
+		names = append(names, agentapi.Volume, agentapi.RunVolume, agentapi.KeyVolume)
+	}
+	return names
+}
+
+// validateAddedName rejects containers with the name of the container that the operator adds.
+func validateAddedName(containers []corev1.Container, at *field.Path) (errs field.ErrorList) {
+	for i, container := range containers {
+		if container.Name == agentapi.Container {
+			errs = append(errs, field.Invalid(at.Index(i).Child("name"), container.Name, "is the name of a container that the operator adds; choose another name"))
+		}
+	}
+	return errs
 }
 
 func validateContainers(containers []corev1.Container, at *field.Path) field.ErrorList {
@@ -178,7 +278,7 @@ func validateContainers(containers []corev1.Container, at *field.Path) field.Err
 		}
 		names[container.Name] = true
 		if strings.TrimSpace(container.Image) == "" {
-			errs = append(errs, field.Required(here.Child("image"), "must name the image to run"))
+			errs = append(errs, field.Required(here.Child("image"), "must be the image to run"))
 		}
 		errs = append(errs, validateResources(container.Resources, here.Child("resources"))...)
 	}

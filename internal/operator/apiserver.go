@@ -47,8 +47,8 @@ func awaitServer(ctx context.Context, config *rest.Config, every time.Duration) 
 // so to everybody until it has read who may do what.
 const mostRefusals = 20
 
-// away tells whether an error is that of an API server that is not there, or not ready. Any other answer, such as that
-// we may not ask, is one.
+// away reports whether an error means that the API server cannot be reached or is not ready. Any other answer, such as
+// Forbidden, means that it can.
 func away(err error) bool {
 	var status apierrors.APIStatus
 	if err == nil || !errors.As(err, &status) {

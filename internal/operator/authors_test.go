@@ -1,14 +1,9 @@
 package operator_test
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -19,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -78,18 +72,11 @@ func webhookObjects(t *testing.T) []client.Object {
 	t.Helper()
 	var objects []client.Object
 	for _, file := range []string{"webhook.yaml", "mutating.yaml"} {
-		data, err := os.ReadFile(filepath.Join("..", "..", "config", "webhook", file))
+		trees, err := manifests("webhook", file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
-		for {
-			tree := &unstructured.Unstructured{}
-			if err := decoder.Decode(tree); errors.Is(err, io.EOF) {
-				break
-			} else if err != nil {
-				t.Fatal(err)
-			}
+		for _, tree := range trees {
 			object, err := api.Scheme().New(tree.GroupVersionKind())
 			if err != nil {
 				t.Fatal(err)
@@ -206,6 +193,9 @@ func TestWhoDidIt(t *testing.T) {
 	do("bob", `{"metadata":{"annotations":{`+forgery+`}},"spec":{"runPolicy":{"suspend":true}}}`)
 	named(map[string]string{"created-by": "ada", "suspend-set-by": "2 bob"})
 	timelineSays(t, namespace, "Suspended", "By bob.")
+	if err := patched(t, "carol", namespace, `{"spec":{"slotsPerWorker":3000000000}}`); err == nil || !strings.Contains(err.Error(), "spec.slotsPerWorker: Invalid value: 3000000000: use 2147483647 or less") {
+		t.Errorf("a number that the field cannot hold is refused with: %v", err)
+	}
 	do("carol", `{"spec":{"slotsPerWorker":3}}`)
 	timelineSays(t, namespace, "Changed", "By carol.")
 	for _, patch := range []string{`{"metadata":{"annotations":{` + forgery + `}}}`, `{"metadata":{"annotations":null}}`, `{"metadata":{"labels":{"a":"b"}}}`, suspend} {
@@ -223,7 +213,7 @@ func TestWhoDidIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	timelineSays(t, namespace, "DeletionRequested", "By dave.")
-	timelineSays(t, namespace, "JobDeleted", "The job was deleted by dave before it had ended.")
+	timelineSays(t, namespace, "JobDeleted", "The job was deleted by dave before it ended (phase ")
 	reasons := told(t, namespace)
 	if reasons["DeletionRequested"] != 1 || reasons["Changed"] != 1 || reasons["Suspended"] != 0 || reasons["MPIJobSuspended"] != 1 {
 		t.Errorf("events are told so often: %v", reasons)

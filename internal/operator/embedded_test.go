@@ -3,8 +3,11 @@ package operator_test
 import (
 	"context"
 	"fmt"
+	"io"
+	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/gang"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
@@ -86,6 +90,7 @@ func (s *seats) play(ctx context.Context) {
 		return
 	}
 	launchers := map[string]bool{}
+	free := s.free(ctx, pods.Items)
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		if owner := metav1.GetControllerOf(pod); owner != nil && owner.Kind == "Job" {
@@ -97,6 +102,15 @@ func (s *seats) play(ctx context.Context) {
 		case pod.Name == s.unbound:
 		case pod.Spec.NodeName == "" && pinOf(pod) != "":
 			_ = api.SubResource("binding").Create(ctx, pod, &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: pinOf(pod)}})
+		case pod.Spec.NodeName == "":
+			// As kube-scheduler: one pod after the other.
+			for _, node := range s.nodes {
+				if free[node] > 0 {
+					free[node]--
+					_ = api.SubResource("binding").Create(ctx, pod, &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: node}})
+					break
+				}
+			}
 		case pod.Spec.NodeName != "" && pod.Status.Phase == corev1.PodPending:
 			pod.Status.Phase = corev1.PodRunning
 			pod.Status.Conditions = []corev1.PodCondition{
@@ -121,6 +135,23 @@ func (s *seats) play(ctx context.Context) {
 			})
 		}
 	}
+}
+
+// free counts the free seats of each node.
+func (s *seats) free(ctx context.Context, pods []corev1.Pod) map[string]int64 {
+	free := map[string]int64{}
+	for _, name := range s.nodes {
+		var node corev1.Node
+		if api.Get(ctx, client.ObjectKey{Name: name}, &node) == nil {
+			free[name] = node.Status.Allocatable.Name(s.name, resource.DecimalSI).Value()
+		}
+	}
+	for i := range pods {
+		if pod := &pods[i]; pod.Spec.NodeName != "" && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+			free[pod.Spec.NodeName]--
+		}
+	}
+	return free
 }
 
 // pinOf is the node that a pod was told to go to, firmly or not.
@@ -209,7 +240,7 @@ func TestEmbeddedMakesAllPodsOrNone(t *testing.T) {
 	s := newSeats(t, namespace, 3, 2)
 	placing(t, namespace)
 	create(t, s.job("big", 8))
-	t.Log(s.waits(t, "big", "needs 9 pods placed together, 5 fit on 2 of ", "each worker asks for 1 of "+string(s.name)))
+	t.Log(s.waits(t, "big", "9 pods requested, 5 fit on 2 of ", "each worker requests 1 of "+string(s.name)))
 	start := time.Now()
 	s.set(t, 1, 6)
 	s.runs(t, "big", 9)
@@ -236,7 +267,7 @@ func TestEmbeddedPlacesOneAfterTheOther(t *testing.T) {
 		}
 		return fmt.Errorf("one has %v, two has %v", s.pods(t, "one"), s.pods(t, "two"))
 	})
-	t.Log(s.waits(t, second, "needs 4 pods placed together, 2 fit on", "number 1 of those that wait", "ask for 3 of"))
+	t.Log(s.waits(t, second, "4 pods requested, 2 fit on", "position 1 among jobs waiting", "request 3 of"))
 	s.runs(t, first, 4)
 	finish(t, get(t, namespace, first+"-launcher", &batchv1.Job{}))
 	says(t, namespace, first, kubeflow.JobSucceeded, corev1.ConditionTrue, "MPIJobSucceeded")
@@ -258,7 +289,10 @@ func TestEmbeddedPreemptsWholeJobs(t *testing.T) {
 	high := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high-" + namespace}, Value: 100}
 	create(t, high)
 	t.Cleanup(func() { _ = api.Delete(context.Background(), high) })
-	placing(t, namespace)
+	order := &order{}
+	config := rest.CopyConfig(restConfig)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return roundTripper(order.observe(next)) })
+	operate(t, config, operator.Options{WatchNamespaces: []string{namespace}, GangScheduling: gang.Embedded})
 	create(t, s.job("low", 5))
 	s.runs(t, "low", 6)
 	create(t, s.job("urgent", 3, func(job *kubeflow.MPIJob) {
@@ -270,18 +304,21 @@ func TestEmbeddedPreemptsWholeJobs(t *testing.T) {
 	s.runs(t, "urgent", 4)
 	t.Logf("the other's pods had a node after %s", time.Since(start).Round(10*time.Millisecond))
 	const why = "to make room for a job of a higher priority (100, over 0)"
-	t.Log(s.waits(t, "low", "Its pods were stopped at", why, "needs 6 pods placed together"))
+	t.Log(s.waits(t, "low", "Its pods were stopped at", why, "6 pods requested"))
 	eventually(t, "its timeline says so", func() error {
 		var reports v1alpha1.JobReportList
 		if err := api.List(t.Context(), &reports, client.InNamespace(namespace), client.MatchingLabels(mpi.Job{Kind: "MPIJob", Name: "low"}.ReportLabels())); err != nil {
 			return err
 		}
-		told := slices.DeleteFunc(reports.Items[0].Status.Timeline, func(entry v1alpha1.TimelineEntry) bool { return entry.Event != string(mpi.CodePreempted) })
+		told := slices.DeleteFunc(reports.Items[0].Status.Timeline, func(entry v1alpha1.TimelineEntry) bool { return entry.Event != codes.Preempted })
 		if len(told) != 1 || !strings.Contains(told[0].Detail, why) {
 			return fmt.Errorf("it tells of %+v", told)
 		}
 		return nil
 	})
+	if early := order.tooEarly(); early != "" {
+		t.Errorf("another leader would not know why the pods are gone: before the report said so there was %s", early)
+	}
 	if err := api.Delete(t.Context(), get(t, namespace, "urgent", &kubeflow.MPIJob{})); err != nil {
 		t.Fatal(err)
 	}
@@ -294,6 +331,60 @@ func TestEmbeddedPreemptsWholeJobs(t *testing.T) {
 	s.runs(t, "low", 6)
 	t.Logf("it was back after %s", time.Since(start).Round(10*time.Millisecond))
 	says(t, namespace, "low", kubeflow.JobRunning, corev1.ConditionTrue, "MPIJobRunning")
+}
+
+// order observes the requests of an operator that stops the job "low".
+type order struct {
+	mu       sync.Mutex
+	reported bool
+	early    string
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
+
+func (o *order) observe(next http.RoundTripper) func(*http.Request) (*http.Response, error) {
+	return func(request *http.Request) (*http.Response, error) {
+		stops := request.Method == http.MethodDelete && strings.Contains(request.URL.Path, "/pods/low-worker-")
+		reports := request.Method == http.MethodPut && strings.Contains(request.URL.Path, "/jobreports/") && strings.Contains(bodyOf(request), `"event":"`+codes.Preempted+`"`)
+		o.mu.Lock()
+		if stops && !o.reported && o.early == "" {
+			o.early = request.Method + " " + request.URL.Path
+		}
+		o.mu.Unlock()
+		response, err := next.RoundTrip(request)
+		if reports && err == nil && response.StatusCode == http.StatusOK {
+			o.mu.Lock()
+			o.reported = true
+			o.mu.Unlock()
+		}
+		return response, err
+	}
+}
+
+// bodyOf returns a copy of a request's body.
+func bodyOf(request *http.Request) string {
+	if request.GetBody == nil {
+		return ""
+	}
+	body, err := request.GetBody()
+	if err != nil {
+		return ""
+	}
+	defer body.Close()
+	data, _ := io.ReadAll(body)
+	return string(data)
+}
+
+// tooEarly returns the first request that stopped a pod before its reason was reported, or that none was.
+func (o *order) tooEarly() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.reported {
+		return "no report"
+	}
+	return o.early
 }
 
 // TestEmbeddedGoesOnAfterARestart: another operator knows from pods who runs, gives back what is missing of them, and
@@ -341,8 +432,90 @@ func TestEmbeddedPutsBackWhatIsNotPlaced(t *testing.T) {
 		return nil
 	})
 	create(t, s.job("next", 2))
-	s.waits(t, "next", "needs 3 pods placed together")
+	s.waits(t, "next", "3 pods requested")
 	job := says(t, namespace, "stuck", kubeflow.JobFailed, corev1.ConditionTrue, "GangTimeout")
 	t.Log(message(job, kubeflow.JobFailed))
 	s.runs(t, "next", 3)
+}
+
+// TestEmbeddedIgnoresForgedPriority: a job whose templates contain a priority that its user has not been given neither
+// preempts others nor keeps capacity.
+func TestEmbeddedIgnoresForgedPriority(t *testing.T) {
+	t.Parallel()
+	namespace, attacker := newNamespace(t), newNamespace(t)
+	s := newSeats(t, namespace, 4, 4)
+	operate(t, rest.CopyConfig(restConfig), operator.Options{WatchNamespaces: []string{namespace, attacker}, GangScheduling: gang.Embedded})
+	create(t, s.job("victim", 4))
+	s.runs(t, "victim", 5)
+	forged := s.job("forged", 3, func(job *kubeflow.MPIJob) {
+		job.Namespace = attacker
+		for _, role := range job.Spec.MPIReplicaSpecs {
+			role.Template.Spec.Priority = new(int32(2000000000))
+		}
+	})
+	create(t, forged)
+	eventually(t, "its refusal is reported", func() error {
+		now := get(t, attacker, forged.Name, &kubeflow.MPIJob{})
+		if text := message(now, kubeflow.JobRunning); !strings.Contains(text, "the integer value of priority (2000000000) must not be provided") {
+			return fmt.Errorf("it says %q", text)
+		}
+		return nil
+	})
+	// The free capacity is not kept for it.
+	create(t, s.job("next", 2))
+	s.runs(t, "next", 3)
+	if have := s.pods(t, "victim"); have["all"] != 5 {
+		t.Errorf("the victim has pods on %v", have)
+	}
+	var list corev1.PodList
+	if err := api.List(t.Context(), &list, client.InNamespace(attacker)); err != nil || len(list.Items) > 0 {
+		t.Errorf("the forged job has %d pods, %v", len(list.Items), err)
+	}
+}
+
+// TestGangsByDefault: of two jobs that ask for nothing, and each of which fits alone, one runs and the other has no pods until
+// the first has ended. A job that never fits has its pods, which show why.
+func TestGangsByDefault(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	s := newSeats(t, namespace, 3, 3)
+	operate(t, rest.CopyConfig(restConfig), operator.Options{WatchNamespaces: []string{namespace}, GangScheduling: gang.Auto})
+	for round := range 1 {
+		one, two := fmt.Sprint("one-", round), fmt.Sprint("two-", round)
+		create(t, s.job(one, 3))
+		create(t, s.job(two, 3))
+		var first, second string
+		eventually(t, "one of them has its pods", func() error {
+			for name, other := range map[string]string{one: two, two: one} {
+				if have := s.pods(t, name); have["all"] == 4 && have[""] == 0 {
+					first, second = name, other
+					return nil
+				}
+			}
+			return fmt.Errorf("%v and %v", s.pods(t, one), s.pods(t, two))
+		})
+		s.waits(t, second, "4 pods requested, 2 fit on")
+		says(t, namespace, first, kubeflow.JobRunning, corev1.ConditionTrue, "MPIJobRunning")
+		remove := func(name string) {
+			if err := api.Delete(t.Context(), get(t, namespace, name, &kubeflow.MPIJob{})); err != nil {
+				t.Fatal(err)
+			}
+			// The Jobs first: they make pods again.
+			for _, object := range []client.Object{&batchv1.Job{}, &corev1.Pod{}} {
+				if err := api.DeleteAllOf(t.Context(), object, client.InNamespace(namespace), client.MatchingLabels{mpi.LabelJob: name}, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		remove(first)
+		s.runs(t, second, 4)
+		remove(second)
+	}
+	create(t, s.job("huge", 20))
+	eventually(t, "the pods of a job that never fits exist", func() error {
+		if have := s.pods(t, "huge"); have["all"] != 21 {
+			return fmt.Errorf("it has %v", have)
+		}
+		return nil
+	})
 }

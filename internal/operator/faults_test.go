@@ -28,7 +28,7 @@ type mortal struct {
 	next http.RoundTripper
 	// left counts the writes that get through; the one that makes it 0 is the last.
 	left *atomic.Int64
-	// answered tells whether the last write's answer still reaches the operator. Dead is closed with that write.
+	// answered reports whether the last write's answer still reaches the operator. Dead is closed with that write.
 	answered bool
 	dead     chan struct{}
 	writes   *atomic.Int64

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/gang"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
@@ -140,7 +141,7 @@ func TestPodGroupFollowsItsJob(t *testing.T) {
 			t.Errorf("a pod has labels %v and goes to the scheduler %s", pod.Labels, pod.Spec.SchedulerName)
 		}
 	}
-	says(t, namespace, "pi", kubeflow.JobRunning, corev1.ConditionFalse, mpi.ReasonGang)
+	says(t, namespace, "pi", kubeflow.JobRunning, corev1.ConditionFalse, codes.WaitingForPlaces)
 
 	change(t, namespace, func(job *kubeflow.MPIJob) {
 		job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].Replicas = new(int32(4))
@@ -176,7 +177,7 @@ func TestGangIsPutBack(t *testing.T) {
 	}))
 	exists(t, namespace, "pi-worker-1", &corev1.Pod{})
 	pod := launcherPod(t, exists(t, namespace, "pi-launcher", &batchv1.Job{}))
-	says(t, namespace, "pi", kubeflow.JobRunning, corev1.ConditionFalse, mpi.ReasonGang)
+	says(t, namespace, "pi", kubeflow.JobRunning, corev1.ConditionFalse, codes.WaitingForPlaces)
 	stop()
 	gangsBy(t, namespace, "gangs")
 	suspended(t, namespace, true)
@@ -184,7 +185,7 @@ func TestGangIsPutBack(t *testing.T) {
 	if err := api.Delete(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	failed := says(t, namespace, "pi", kubeflow.JobFailed, corev1.ConditionTrue, mpi.ReasonGangTimeout)
+	failed := says(t, namespace, "pi", kubeflow.JobFailed, corev1.ConditionTrue, codes.GangTimeout)
 	t.Logf("%s", message(failed, kubeflow.JobFailed))
 	noGroup(t, namespace, "pi")
 	var pods corev1.PodList
@@ -210,11 +211,11 @@ func TestPodGroupsGo(t *testing.T) {
 	if err := api.Delete(t.Context(), volcano.DeepCopy()); err != nil {
 		t.Fatal(err)
 	}
-	const lacks = "whose PodGroups this cluster does not have"
+	const lacks = "whose PodGroup API is not installed on this cluster"
 	waitsFor := func(what string, lacking bool) {
 		t.Helper()
 		eventually(t, what, func() error {
-			if text := message(says(t, namespace, "pi", kubeflow.JobRunning, corev1.ConditionFalse, mpi.ReasonGang), kubeflow.JobRunning); strings.Contains(text, lacks) != lacking {
+			if text := message(says(t, namespace, "pi", kubeflow.JobRunning, corev1.ConditionFalse, codes.WaitingForPlaces), kubeflow.JobRunning); strings.Contains(text, lacks) != lacking {
 				return errors.New(text)
 			}
 			return nil

@@ -19,7 +19,6 @@ import (
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/gang"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
-	"opendatahub.io/mpijob/internal/mpi"
 )
 
 // trainGang plays Trainer, JobSet, the batch Job controller and a scheduler for one TrainJob of three pods.
@@ -154,7 +153,7 @@ func TestTrainJobsPodGroups(t *testing.T) {
 		{
 			name: gang.Coscheduling, group: "scheduling.x-k8s.io", version: "v1alpha1", policy: "coscheduling: {scheduleTimeoutSeconds: 120}",
 			status: map[string]any{"phase": "Pending"},
-			says:   "Its scheduler has not found places for all of them yet.",
+			says:   "The scheduler has not placed all pods yet.",
 		},
 		{
 			name: gang.Volcano, group: "scheduling.volcano.sh", version: "v1beta1", policy: "volcano: {}",
@@ -178,9 +177,9 @@ func TestTrainJobsPodGroups(t *testing.T) {
 		g := server.trainGang(t, "of-"+b.name, b.name, b.group+"/"+b.version)
 		gangs[b.name] = g
 		g.says(t, b.status)
-		says := "It needs 3 pods placed together, 2 fit on 1 of 1 node. " + b.says + " It waits since "
+		says := "Waiting for capacity: 3 pods requested, 2 fit on 1 of 1 node. " + b.says + " Waiting since "
 		waits := g.told(t, "it waits for its places", func(status v1alpha1.JobReportStatus) error {
-			if waits := status.Scheduling; status.Phase != v1alpha1.Phase(mpi.PhaseGangScheduling) || waits == nil || !strings.HasPrefix(waits.Message, says) {
+			if waits := status.Scheduling; status.Phase != v1alpha1.PhaseGangScheduling || waits == nil || !strings.HasPrefix(waits.Message, says) {
 				return fmt.Errorf("it is %s: %+v, want %q", status.Phase, waits, says)
 			}
 			return nil
@@ -198,7 +197,7 @@ func TestTrainJobsPodGroups(t *testing.T) {
 		g.says(t, map[string]any{"phase": "Running", "running": int64(3)})
 		g.runs(t, node.Name)
 		status := g.told(t, "it runs", func(status v1alpha1.JobReportStatus) error {
-			if status.Phase != v1alpha1.Phase(mpi.PhaseRunning) {
+			if status.Phase != v1alpha1.PhaseRunning {
 				return fmt.Errorf("it is %s: %+v", status.Phase, status.Scheduling)
 			}
 			return nil

@@ -184,7 +184,7 @@ func TestLauncherWaitsForReadyWorkers(t *testing.T) {
 	setPhase(t, exists(t, namespace, "pi-worker-0", &corev1.Pod{}), corev1.PodRunning)
 	eventually(t, "it says how many are ready", func() error {
 		job := says(t, namespace, "pi", kubeflow.JobRunning, corev1.ConditionFalse, "WaitingForWorkers")
-		if got := message(job, kubeflow.JobRunning); got != "1 of 2 workers run, 1 of them ready; the launcher is started when all are." {
+		if got := message(job, kubeflow.JobRunning); got != "1 of 2 workers running, 1 ready. The launcher starts when all are ready." {
 			return errors.New(got)
 		}
 		return nil

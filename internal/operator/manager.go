@@ -1,3 +1,4 @@
+// Package operator wires the controllers, the admission webhooks and the gang scheduler to one manager, and runs it.
 package operator
 
 import (
@@ -10,8 +11,8 @@ import (
 	"time"
 
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -27,13 +28,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/admission"
 	"opendatahub.io/mpijob/internal/cluster"
+	"opendatahub.io/mpijob/internal/controller"
+	"opendatahub.io/mpijob/internal/isolation"
 	"opendatahub.io/mpijob/internal/kinds"
 	"opendatahub.io/mpijob/internal/kinds/mpijob"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
 	"opendatahub.io/mpijob/internal/logs"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/plan"
+	"opendatahub.io/mpijob/internal/reporting"
+	"opendatahub.io/mpijob/internal/runtimetest/runner"
 )
 
 // Options configure an operator.
@@ -46,7 +52,9 @@ type Options struct {
 	ClusterDomain string
 	// AgentImage brings the agent into pods; empty: ranks are started by the images' own sshd.
 	AgentImage string
-	// NetworkPolicies has every job isolated by a NetworkPolicy; without it those of before are removed.
+	// AgentDelivery is how it does so; empty is plan.InitContainer.
+	AgentDelivery plan.Delivery
+	// NetworkPolicies isolates every job by a NetworkPolicy; if false, existing ones are removed.
 	NetworkPolicies bool
 	// AllowEgress is where pods of all jobs may connect to besides their own job, as mpi.ParseEgress reads it.
 	AllowEgress string
@@ -60,10 +68,16 @@ type Options struct {
 	// GangScheduling is what places jobs as a whole, by the names of package gang; any other is a scheduler with
 	// coscheduling, and empty is gang.Auto.
 	GangScheduling string
-	// ReportRetention is how long a job's report is kept after its end, those of failed jobs for a day at least; 0: for
-	// ever.
+	// Autoscaler is whether a cluster autoscaler may add nodes, as controller.AutoscalerAuto and the others; empty: it is
+	// detected.
+	Autoscaler string
+	// ReportRetention is how long a job's report is kept after its end, for failed jobs at least a day; 0 keeps it
+	// indefinitely.
 	ReportRetention time.Duration
-	// MaskPatterns are regular expressions of what is hidden in reports beside what logs.Masker knows.
+	// ReportLimits bound the reports of finished jobs in each namespace: the oldest are deleted first, those of failed jobs
+	// last.
+	ReportLimits reporting.Limits
+	// MaskPatterns are regular expressions of text to hide in reports, in addition to the patterns of logs.Masker.
 	MaskPatterns []string
 	// TrainingProgress is how often the log of a job that runs is read for its progress; 0: never.
 	TrainingProgress time.Duration
@@ -71,8 +85,8 @@ type Options struct {
 	WebhookPort int
 }
 
-// apiKinds are the APIs in which users write jobs.
-var apiKinds = []kinds.Kind{mpijob.Kind{}}
+// validated are the kinds whose jobs the operator's webhook validates.
+var validated = []kinds.Validated{mpijob.Kind{}}
 
 // Run runs an operator until the context ends.
 func Run(ctx context.Context, config *rest.Config, options Options) error {
@@ -94,15 +108,18 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 	if err != nil {
 		return nil, fmt.Errorf("patterns to mask: %w", err)
 	}
-	if _, errs := mpi.ParseEgress(options.AllowEgress); len(errs) > 0 {
+	if _, errs := isolation.ParseEgress(options.AllowEgress); len(errs) > 0 {
 		return nil, fmt.Errorf("what all jobs' pods may connect to: %w", errors.Join(errs...))
+	}
+	if err := errors.Join(plan.CheckDelivery(options.AgentDelivery), controller.CheckAutoscaler(options.Autoscaler)); err != nil {
+		return nil, err
 	}
 	// The API server's priority and fairness divides it among its clients; throttling ourselves below that
 	// would only make jobs start late.
 	restConfig = rest.CopyConfig(restConfig)
 	restConfig.QPS = -1
 
-	certificate := &certificate{}
+	certificate := &admission.Certificate{}
 	m, err := manager.New(restConfig, manager.Options{
 		Scheme: scheme(),
 		Cache:  cacheOptions(masker, options),
@@ -113,23 +130,25 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 		LeaderElectionID:              "mpijob-operator",
 		LeaderElectionNamespace:       options.Namespace,
 		LeaderElectionReleaseOnCancel: true,
-		LeaseDuration:                 ptr.To(15 * time.Second),
-		RenewDeadline:                 ptr.To(10 * time.Second),
-		RetryPeriod:                   ptr.To(2 * time.Second),
-		HealthProbeBindAddress:        options.HealthAddress,
+		// A leader that is killed is replaced within 5 s (docs/decisions/0020-lease-of-the-leader.md). One that cannot renew its
+		// lease stops 600 ms before another may lead; a moment with two leaders would be harmless (docs/architecture.md).
+		LeaseDuration:          ptr.To(4 * time.Second),
+		RenewDeadline:          ptr.To(3400 * time.Millisecond),
+		RetryPeriod:            ptr.To(250 * time.Millisecond),
+		HealthProbeBindAddress: options.HealthAddress,
 		Metrics: metricsserver.Options{
 			BindAddress: options.MetricsAddress, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization,
 		},
 		WebhookServer: webhook.NewServer(webhook.Options{
 			Port:    options.WebhookPort,
-			TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = certificate.get }},
+			TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = certificate.Get }},
 		}),
 		GracefulShutdownTimeout: ptr.To(10 * time.Second),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set up operator: %w", err)
 	}
-	if err := cluster.AddIndexes(ctx, m.GetFieldIndexer()); err != nil {
+	if err := fillCache(ctx, m, options); err != nil {
 		return nil, err
 	}
 	keys, err := cluster.NewKeys(cmp.Or(options.KeyType, cluster.KeyP521))
@@ -140,15 +159,9 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 		return nil, fmt.Errorf("add stock of SSH keys: %w", err)
 	}
 	c := cluster.New(m.GetClient(), m.GetAPIReader(), keys, clock.RealClock{})
-	reports, err := newReporter(ctx, m, masker, options)
-	if err != nil {
-		return nil, err
-	}
-	waiting, err := addQueues(m, restConfig, options, mpijob.Kind{}.Name(), trainjob.Kind)
-	if err != nil {
-		return nil, err
-	}
-	together, err := addGangs(ctx, m, restConfig, options, waiting, reports)
+	reports, err := reporting.New(ctx, m, reporting.Options{
+		Masker: masker, Retention: options.ReportRetention, Limits: options.ReportLimits, TrainingProgress: options.TrainingProgress, ServeMetrics: options.MetricsAddress != "0",
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -156,46 +169,46 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 		ClusterDomain: options.ClusterDomain, AgentImage: options.AgentImage,
 		NetworkPolicies: options.NetworkPolicies, OperatorNamespace: options.Namespace, AllowEgress: options.AllowEgress,
 	}
-	limits, err := addQuotas(ctx, m, c, settings)
+	gangs, err := controller.Add(ctx, m, restConfig, controller.Options{
+		Kinds: []kinds.Kind{mpijob.Kind{}, trainjob.NewKind()}, Cluster: c, Settings: settings,
+		Deliveries: cluster.NewDeliveries(c, cmp.Or(options.AgentDelivery, plan.InitContainer)),
+		Reporter:   reports, Masker: masker, Namespaces: options.WatchNamespaces, GangScheduling: options.GangScheduling,
+		Autoscaler: options.Autoscaler,
+	})
 	if err != nil {
 		return nil, err
 	}
-	line, err := addEmbedded(m, restConfig, c, settings)
-	if err != nil {
-		return nil, err
-	}
-	together.embedded = line
-	theirs := &trainJobs{
-		quotas: limits,
-		live:   m.GetAPIReader(), clock: clock.RealClock{}, reporter: reports, queues: waiting, gangs: together, cluster: c, settings: settings,
-		runtimes: map[types.NamespacedName]usedRuntime{},
-	}
-	if err := addTrainJobs(m, restConfig, options, theirs); err != nil {
-		return nil, err
-	}
-	if err := addRuntimeTests(m, reports); err != nil {
-		return nil, err
-	}
-	for _, kind := range apiKinds {
-		r := &reconciler{
-			kind: kind, client: m.GetClient(), cluster: c, clock: clock.RealClock{}, settings: settings, reporter: reports, queues: waiting, quotas: limits, gangs: together, line: line,
-			events: m.GetEventRecorderFor(mpi.EventSource), //nolint:staticcheck // tools compare core/v1 events, which the new recorder does not write
-		}
-		if err := r.register(m); err != nil {
+	if reports != nil {
+		if err := runner.Add(m); err != nil {
 			return nil, err
 		}
 	}
 	if options.WebhookPort != 0 {
-		if err := addWebhooks(m, certificate, options.Namespace, c, settings, reports, together); err != nil {
+		if err := admission.Add(m, validated, certificate, options.Namespace, c, settings, reports, gangs); err != nil {
 			return nil, err
 		}
 	}
 	return m, addChecks(m, certificate, options)
 }
 
+// fillCache adds the indexes, and the nodes if deliveries or admission depend on them: the first job does not wait for their
+// list.
+func fillCache(ctx context.Context, m manager.Manager, options Options) error {
+	if err := cluster.AddIndexes(ctx, m.GetFieldIndexer()); err != nil {
+		return err
+	}
+	if options.AgentDelivery != plan.AutoDelivery && options.WebhookPort == 0 {
+		return nil
+	}
+	if _, err := m.GetCache().GetInformer(ctx, &corev1.Node{}, cache.BlockUntilSynced(false)); err != nil {
+		return fmt.Errorf("watch nodes: %w", err)
+	}
+	return nil
+}
+
 // addChecks says when the operator lives (it answers) and is ready (its caches are filled, its webhook has a
 // certificate).
-func addChecks(m manager.Manager, certificate *certificate, options Options) error {
+func addChecks(m manager.Manager, certificate *admission.Certificate, options Options) error {
 	if err := m.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("add health check: %w", err)
 	}
@@ -205,7 +218,7 @@ func addChecks(m manager.Manager, certificate *certificate, options Options) err
 		switch {
 		case !m.GetCache().WaitForCacheSync(ctx):
 			return fmt.Errorf("caches are being filled")
-		case options.WebhookPort != 0 && !certificate.ready():
+		case options.WebhookPort != 0 && !certificate.IsReady():
 			return fmt.Errorf("webhook has no certificate yet")
 		}
 		return nil
@@ -218,19 +231,8 @@ func addChecks(m manager.Manager, certificate *certificate, options Options) err
 
 func cacheOptions(masker logs.Masker, options Options) cache.Options {
 	caches := cluster.CacheOptions(masker)
-	suit(&caches, options)
+	cluster.RestrictTo(&caches, options.WatchNamespaces)
 	return caches
-}
-
-// suit restricts a cache to the namespaces that the operator watches, and has it catch up soon when the API server was away.
-func suit(caches *cache.Options, options Options) {
-	caches.NewInformer = cluster.NewInformer
-	for _, namespace := range options.WatchNamespaces {
-		if caches.DefaultNamespaces == nil {
-			caches.DefaultNamespaces = map[string]cache.Config{}
-		}
-		caches.DefaultNamespaces[namespace] = cache.Config{}
-	}
 }
 
 func scheme() *runtime.Scheme {

@@ -32,6 +32,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/gang"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
 	"opendatahub.io/mpijob/internal/operator"
@@ -83,29 +84,51 @@ func prepare(admin *rest.Config) error {
 		return err
 	}
 	for _, file := range []string{"role.yaml", "bindings.yaml"} {
-		data, err := os.ReadFile(filepath.Join("..", "..", "config", "rbac", file))
+		objects, err := manifests("rbac", file)
 		if err != nil {
 			return err
 		}
-		decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
-		for {
-			var object unstructured.Unstructured
-			if err := decoder.Decode(&object); errors.Is(err, io.EOF) {
-				break
-			} else if err != nil {
-				return err
-			}
+		for _, object := range objects {
 			if object.GetKind() == "ServiceAccount" {
 				object.SetNamespace("mpijob-system")
 			}
-			if err := api.Create(context.Background(), &object); err != nil {
+			if err := api.Create(context.Background(), object); err != nil {
 				return err
 			}
+		}
+	}
+	// All tests prove that the policy allows what the operator does.
+	policy, err := manifests("webhook", "operator.yaml")
+	if err != nil {
+		return err
+	}
+	for _, object := range policy {
+		if err := api.Create(context.Background(), object); err != nil {
+			return err
 		}
 	}
 	restConfig = rest.CopyConfig(admin)
 	restConfig.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:mpijob-system:mpijob-operator"}
 	return nil
+}
+
+// manifests reads the objects of a file below config.
+func manifests(path ...string) ([]*unstructured.Unstructured, error) {
+	data, err := os.ReadFile(filepath.Join("..", "..", "config", filepath.Join(path...)))
+	if err != nil {
+		return nil, err
+	}
+	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
+	var objects []*unstructured.Unstructured
+	for {
+		object := &unstructured.Unstructured{}
+		if err := decoder.Decode(object); errors.Is(err, io.EOF) {
+			return objects, nil
+		} else if err != nil {
+			return nil, err
+		}
+		objects = append(objects, object)
+	}
 }
 
 // start runs an operator on one namespace, for tests run side by side; the returned function stops it.
@@ -128,6 +151,8 @@ func operate(t *testing.T, config *rest.Config, options operator.Options) (stop 
 	t.Helper()
 	options.Namespace, options.HealthAddress = "mpijob-system", "0"
 	options.MetricsAddress = cmp.Or(options.MetricsAddress, "0")
+	// The nodes of other tests are no place for the pods of this one.
+	options.GangScheduling = cmp.Or(options.GangScheduling, gang.None)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- operator.Run(ctx, config, options) }()
@@ -375,8 +400,8 @@ func TestInvalidJobSaysAllThatIsWrong(t *testing.T) {
 	start(t, namespace)
 	create(t, mpitest.MPIJob(namespace, 0, func(o *kubeflow.MPIJob) { o.Spec.SlotsPerWorker = new(int32(-1)) }))
 	job := says(t, namespace, "pi", kubeflow.JobRunning, corev1.ConditionFalse, "ValidationError")
-	want := "The job cannot run as it is written (2 errors): spec.mpiReplicaSpecs[Worker].replicas: Invalid value: 0: must be 1 or more; leave Worker out for a job of its launcher alone; " +
-		"spec.slotsPerWorker: Invalid value: -1: must be 0 or more: it is how many ranks each worker takes"
+	want := "Invalid job (2 errors): spec.mpiReplicaSpecs[Worker].replicas: Invalid value: 0: must be 1 or more; omit Worker for a job with only a launcher; " +
+		"spec.slotsPerWorker: Invalid value: -1: must be 0 or more: it is the number of ranks per worker"
 	if got := message(job, kubeflow.JobRunning); got != want {
 		t.Errorf("it says\n%s\nwant\n%s", got, want)
 	}

@@ -14,7 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
-	"opendatahub.io/mpijob/internal/gang"
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/kueue"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
 )
@@ -68,7 +69,7 @@ func TestQueuedJobHasItsTurn(t *testing.T) {
 		create(t, &v1alpha1.JobReport{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprint("earlier-", i)},
 			Spec:       v1alpha1.JobReportSpec{JobRef: v1alpha1.JobReference{APIVersion: "v1", Kind: "MPIJob", Name: fmt.Sprint("earlier-", i), UID: types.UID(fmt.Sprint(i))}},
-			Status:     v1alpha1.JobReportStatus{Waited: &v1alpha1.Waited{Backend: gang.Kueue, Queue: "team", Pods: 3, Seconds: int64(i+1) * 60, Until: metav1.Now()}},
+			Status:     v1alpha1.JobReportStatus{Waited: &v1alpha1.Waited{Backend: kueue.Kueue, Queue: "team", Pods: 3, Seconds: int64(i+1) * 60, Until: metav1.Now()}},
 		})
 	}
 	start(t, namespace)
@@ -77,7 +78,7 @@ func TestQueuedJobHasItsTurn(t *testing.T) {
 	job.Spec.RunPolicy.Suspend, job.Spec.RunPolicy.SchedulingPolicy = new(true), &kubeflow.SchedulingPolicy{ScheduleTimeoutSeconds: new(int32(2))}
 	create(t, job)
 	workload := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"queueName": "team", "active": true}}}
-	workload.SetGroupVersionKind(gang.WorkloadKind)
+	workload.SetGroupVersionKind(kueue.WorkloadKind)
 	workload.SetNamespace(namespace)
 	workload.SetName("pi")
 	workload.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(job, kubeflow.SchemeGroupVersion.WithKind(kubeflow.Kind))})
@@ -86,7 +87,7 @@ func TestQueuedJobHasItsTurn(t *testing.T) {
 	waits := reportOf(t, namespace, "pi", "it says how long others waited", func(s v1alpha1.JobReportStatus) bool {
 		return s.Phase == "Queued" && s.Scheduling.Samples == 10 && strings.Contains(s.Scheduling.Message, "2 more needed")
 	})
-	if s := waits.Scheduling; *s.WaitP50 != 300 || *s.WaitP90 != 540 || s.Since == nil || !strings.Contains(s.Message, "half were let in within 5 min") {
+	if s := waits.Scheduling; *s.WaitP50 != 300 || *s.WaitP90 != 540 || s.Since == nil || !strings.Contains(s.Message, "median 5 min") {
 		t.Errorf("it waits as %+v", s)
 	}
 
@@ -97,7 +98,7 @@ func TestQueuedJobHasItsTurn(t *testing.T) {
 	eventually(t, "it is put out", func() error {
 		now := get(t, namespace, "pi", workload)
 		active, _, _ := unstructured.NestedBool(now.Object, "spec", "active")
-		if timeouts = now.GetAnnotations()[gang.AnnotationTimeouts]; active || !strings.HasPrefix(timeouts, "1 ") {
+		if timeouts = now.GetAnnotations()[mpi.AnnotationGangTimeouts]; active || !strings.HasPrefix(timeouts, "1 ") {
 			return fmt.Errorf("it is active: %v, and has timed out: %q", active, timeouts)
 		}
 		return nil
@@ -108,7 +109,7 @@ func TestQueuedJobHasItsTurn(t *testing.T) {
 			return err
 		}
 		for _, e := range list.Items {
-			if e.Reason == gang.ReasonTimeout && e.Source.Component == mpi.StepSource && strings.HasPrefix(e.Message, "0 of 3 pods have found a node within the 2 s of spec.runPolicy") {
+			if e.Reason == kueue.ReasonTimeout && e.Source.Component == mpi.StepSource && strings.HasPrefix(e.Message, "0 of 3 pods scheduled within 2 s (spec.runPolicy") {
 				return nil
 			}
 		}
@@ -117,8 +118,8 @@ func TestQueuedJobHasItsTurn(t *testing.T) {
 	kueueSays(t, workload, letIn+`,{"type":"Evicted","status":"True","reason":"Deactivated","message":"The workload is deactivated","lastTransitionTime":"NOW"}`)
 	hold(t, job, true)
 	failed := reportOf(t, namespace, "pi", "it fails", func(s v1alpha1.JobReportStatus) bool { return s.Phase == "Failed" })
-	if failed.Reason != mpi.ReasonGangTimeout || failed.Waited == nil || failed.Waited.Pods != 3 {
+	if failed.Reason != codes.GangTimeout || failed.Waited == nil || failed.Waited.Pods != 3 {
 		t.Errorf("it failed with %s, and had waited %+v: %s", failed.Reason, failed.Waited, failed.Message)
 	}
-	says(t, namespace, "pi", kubeflow.JobFailed, corev1.ConditionTrue, mpi.ReasonGangTimeout)
+	says(t, namespace, "pi", kubeflow.JobFailed, corev1.ConditionTrue, codes.GangTimeout)
 }

@@ -148,8 +148,8 @@ func TestSumsAgreeWithAPIServer(t *testing.T) {
 	}
 }
 
-// agrees tells whether the API server says the same of a pod.
-func agrees(t *testing.T, namespace string, template corev1.PodTemplateSpec, short []mpi.Shortage) error {
+// agrees reports whether the API server says the same of a pod.
+func agrees(t *testing.T, namespace string, template corev1.PodTemplateSpec, short []quota.Shortage) error {
 	t.Helper()
 	copied := template.DeepCopy()
 	pod := &corev1.Pod{ObjectMeta: copied.ObjectMeta, Spec: copied.Spec}

@@ -1,6 +1,7 @@
 package operator_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
 )
@@ -57,6 +59,48 @@ func annotated(name, value string) func(*kubeflow.MPIJob) {
 	return func(job *kubeflow.MPIJob) { metav1.SetMetaDataAnnotation(&job.ObjectMeta, name, value) }
 }
 
+// TestTooLargeForAnyNode: a job whose pods no node can hold is refused with the figures and the largest node.
+func TestTooLargeForAnyNode(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	guarded(t, namespace)
+	pool := map[string]string{"pool": namespace}
+	for i, cpu := range []string{"4", "8"} {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", namespace, i), Labels: pool}}
+		create(t, node)
+		t.Cleanup(func() { _ = api.Delete(context.Background(), node) })
+		node.Status.Allocatable = amounts("cpu=" + cpu + " memory=16Gi pods=110")
+		if err := api.Status().Update(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
+	}
+	job := func(cpu string) *kubeflow.MPIJob {
+		job := mpitest.MPIJob(namespace, 2)
+		spec := &job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].Template.Spec
+		spec.NodeSelector = pool
+		spec.Containers[0].Resources.Requests = amounts("cpu=" + cpu)
+		return job
+	}
+	eventually(t, "a job that is too large is refused", func() error {
+		err := api.Create(t.Context(), job("9"), client.DryRunAll)
+		if !apierrors.IsInvalid(err) {
+			return fmt.Errorf("the answer is %w", err)
+		}
+		for _, want := range []string{
+			`spec.mpiReplicaSpecs[Worker].template.spec.containers[0].resources.requests[cpu]: Invalid value: "9"`,
+			"each worker requests 9 of cpu in total", "of 2 nodes that it may run on, the largest (" + namespace + "-1) has 8 of cpu", "ask the cluster administrator",
+		} {
+			if !strings.Contains(err.Error(), want) {
+				return fmt.Errorf("the error is not %q: %w", want, err)
+			}
+		}
+		return nil
+	})
+	if err := api.Create(t.Context(), job("8"), client.DryRunAll); err != nil {
+		t.Errorf("a job that fits the largest node is refused: %v", err)
+	}
+}
+
 // TestQuotaPreflight: a job that its namespace has no room for is refused with the figures of the whole job.
 func TestQuotaPreflight(t *testing.T) {
 	t.Parallel()
@@ -84,21 +128,21 @@ func TestQuotaPreflight(t *testing.T) {
 		{
 			name: "one over", workers: 4, change: gpus, hard: "requests.nvidia.com/gpu=7 pods=4",
 			says: []string{
-				"spec.mpiReplicaSpecs[Worker].replicas", "could never run", "8 requests.nvidia.com/gpu (4 workers with 2 each), and quota team allows 7 in all",
-				"5 pods (the launcher and 4 workers), and quota team allows 4 in all", "use at most 3 workers",
+				"spec.mpiReplicaSpecs[Worker].replicas", "exceeds the quota", "8 requests.nvidia.com/gpu requested (4 workers with 2 each), quota team allows 7",
+				"5 pods requested (the launcher and 4 workers), quota team allows 4", "use at most 3 workers",
 			},
 		},
 		{
 			name: "one over what is free", workers: 4, change: gpus, hard: "requests.nvidia.com/gpu=32", used: "requests.nvidia.com/gpu=25", forbidden: true,
-			says: []string{"exceeded quota", "8 requests.nvidia.com/gpu (4 workers with 2 each), and of the 32 that quota team allows 25 are in use, 7 free", "use at most 3 workers", mpi.AnnotationWaitForQuota},
+			says: []string{"exceeded quota", "8 requests.nvidia.com/gpu requested (4 workers with 2 each), 25 of 32 used in quota team, 7 free", "use at most 3 workers", mpi.AnnotationWaitForQuota},
 		},
-		{name: "nothing is free", workers: 1, change: gpus, hard: "requests.nvidia.com/gpu=32", used: "requests.nvidia.com/gpu=32", forbidden: true, says: []string{"2 requests.nvidia.com/gpu (1 worker with 2)", "0 free; ask for less"}},
+		{name: "nothing is free", workers: 1, change: gpus, hard: "requests.nvidia.com/gpu=32", used: "requests.nvidia.com/gpu=32", forbidden: true, says: []string{"2 requests.nvidia.com/gpu requested (1 worker with 2)", "0 free; request less"}},
 		{
 			name: "what is left of an earlier job of its name goes", workers: 4, hard: "pods=5", used: "pods=1", taken: true,
 			there: map[string]string{mpi.LabelJob: "pi", mpi.LabelOperator: mpi.OperatorName},
 		},
 		{
-			name: "others stay", workers: 4, hard: "pods=5", used: "pods=1", forbidden: true, says: []string{"1 are in use"},
+			name: "others stay", workers: 4, hard: "pods=5", used: "pods=1", forbidden: true, says: []string{"1 of 5 used"},
 			there: map[string]string{mpi.LabelJob: "e", mpi.LabelOperator: mpi.OperatorName},
 		},
 		{name: "it waits", workers: 4, change: annotated(mpi.AnnotationWaitForQuota, "true"), hard: "pods=5", used: "pods=3", taken: true},
@@ -106,7 +150,7 @@ func TestQuotaPreflight(t *testing.T) {
 		{name: "it would wait for ever", workers: 5, change: annotated(mpi.AnnotationWaitForQuota, "true"), hard: "pods=5", says: []string{"6 pods"}},
 		{name: "a word that means nothing", workers: 1, change: annotated(mpi.AnnotationWaitForQuota, "yes"), says: []string{`supported values: "true", "false"`}},
 		{
-			name: "defaults of a LimitRange count", workers: 3, hard: "requests.memory=3Gi", says: []string{"4Gi requests.memory (the launcher with 1Gi and 3 workers with 1Gi each)"},
+			name: "defaults of a LimitRange count", workers: 3, hard: "requests.memory=3Gi", says: []string{"4Gi requests.memory requested (the launcher with 1Gi and 3 workers with 1Gi each)"},
 			limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, DefaultRequest: amounts("memory=1Gi")}},
 		},
 		{
@@ -117,9 +161,9 @@ func TestQuotaPreflight(t *testing.T) {
 			name: "beyond a LimitRange", workers: 1, says: []string{"a LimitRange of the namespace", "maximum nvidia.com/gpu usage per Container is 1"}, change: gpus,
 			limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, Max: amounts("nvidia.com/gpu=1")}},
 		},
-		{name: "no sizes", workers: 1, hard: "requests.cpu=4", says: []string{"the quota team", "which is missing: requests.cpu for: main"}},
+		{name: "no sizes", workers: 1, hard: "requests.cpu=4", says: []string{"the quota team", "missing: requests.cpu for: main"}},
 		{
-			name: "no such priority class", workers: 1, says: []string{"spec.runPolicy.schedulingPolicy.priorityClass", "no priority class of this name"},
+			name: "no such priority class", workers: 1, says: []string{"spec.runPolicy.schedulingPolicy.priorityClass", "priority class does not exist"},
 			change: func(o *kubeflow.MPIJob) {
 				o.Spec.RunPolicy.SchedulingPolicy = &kubeflow.SchedulingPolicy{PriorityClass: "huge"}
 			},
@@ -184,9 +228,9 @@ func TestWaitsForQuota(t *testing.T) {
 	start(t, namespace)
 	setQuota(t, namespace, "pods=5", "pods=3")
 	create(t, mpitest.MPIJob(namespace, 3, annotated(mpi.AnnotationWaitForQuota, "true")))
-	finding := func(code mpi.Code, words ...string) {
+	finding := func(code codes.Code, words ...string) {
 		t.Helper()
-		eventually(t, "the report has "+string(code), func() error {
+		eventually(t, "the report has "+code, func() error {
 			var list v1alpha1.JobReportList
 			if err := api.List(t.Context(), &list, client.InNamespace(namespace)); err != nil {
 				return err
@@ -198,7 +242,7 @@ func TestWaitsForQuota(t *testing.T) {
 			if code == "" && len(status.Findings) == 0 {
 				return nil
 			}
-			if code == "" || len(status.Findings) == 0 || status.Findings[0].Code != string(code) {
+			if code == "" || len(status.Findings) == 0 || status.Findings[0].Code != code {
 				return fmt.Errorf("it is %s: %s: %+v", status.Phase, status.Message, status.Findings)
 			}
 			for _, word := range words {
@@ -210,15 +254,15 @@ func TestWaitsForQuota(t *testing.T) {
 			return nil
 		})
 	}
-	finding(mpi.CodeQuotaExhausted, "4 pods (the launcher and 3 workers), and of the 5 that quota team allows 3 are in use, 2 free")
-	job := says(t, namespace, "pi", kubeflow.JobRunning, corev1.ConditionFalse, mpi.ReasonQuota)
+	finding(codes.QuotaExhausted, "4 pods requested (the launcher and 3 workers), 3 of 5 used in quota team, 2 free")
+	job := says(t, namespace, "pi", kubeflow.JobRunning, corev1.ConditionFalse, codes.WaitingForQuota)
 	t.Log(message(job, kubeflow.JobRunning))
 	var pods corev1.PodList
 	if err := api.List(t.Context(), &pods, client.InNamespace(namespace)); err != nil || len(pods.Items) > 0 {
 		t.Fatalf("%d pods are there, want none: %v", len(pods.Items), err)
 	}
 	setQuota(t, namespace, "pods=3", "")
-	finding(mpi.CodeQuotaTooSmall, "quota team allows 3 in all")
+	finding(codes.QuotaTooSmall, "quota team allows 3")
 	setQuota(t, namespace, "pods=5", "pods=1")
 	for i := range 3 {
 		exists(t, namespace, fmt.Sprintf("pi-worker-%d", i), &corev1.Pod{})
@@ -232,12 +276,12 @@ func TestWaitsForQuota(t *testing.T) {
 	create(t, mpitest.MPIJob(namespace, 3, func(o *kubeflow.MPIJob) { o.Spec.RunPolicy.Suspend = new(true) }))
 	reported(t, namespace, "Suspended")
 	setQuota(t, namespace, "pods=3", "")
-	finding(mpi.CodeQuotaTooSmall, "4 pods (the launcher and 3 workers), and quota team allows 3 in all")
+	finding(codes.QuotaTooSmall, "4 pods requested (the launcher and 3 workers), quota team allows 3")
 	job = get(t, namespace, "pi", &kubeflow.MPIJob{})
 	if err := api.Patch(t.Context(), job, client.RawPatch("application/merge-patch+json", []byte(resume))); err != nil {
 		t.Fatal(err)
 	}
-	says(t, namespace, "pi", kubeflow.JobRunning, corev1.ConditionFalse, mpi.ReasonQuota)
+	says(t, namespace, "pi", kubeflow.JobRunning, corev1.ConditionFalse, codes.WaitingForQuota)
 	if err := api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "pi-worker-0"}, &corev1.Pod{}); !apierrors.IsNotFound(err) {
 		t.Errorf("it has a worker although not all of its pods fit: %v", err)
 	}
@@ -257,10 +301,10 @@ func TestQuotaInTurn(t *testing.T) {
 		return mpitest.MPIJob(namespace, workers, annotated(mpi.AnnotationWaitForQuota, "true"), func(o *kubeflow.MPIJob) { o.Name = name })
 	}
 	create(t, named("big", 3))
-	says(t, namespace, "big", kubeflow.JobRunning, corev1.ConditionFalse, mpi.ReasonQuota)
+	says(t, namespace, "big", kubeflow.JobRunning, corev1.ConditionFalse, codes.WaitingForQuota)
 	create(t, named("small", 1))
-	job := says(t, namespace, "small", kubeflow.JobRunning, corev1.ConditionFalse, mpi.ReasonQuota)
-	if text := message(job, kubeflow.JobRunning); !strings.Contains(text, "2 are in use, 4 are for jobs that came before, 0 free") {
+	job := says(t, namespace, "small", kubeflow.JobRunning, corev1.ConditionFalse, codes.WaitingForQuota)
+	if text := message(job, kubeflow.JobRunning); !strings.Contains(text, " used in quota team, 4 reserved for earlier jobs, 0 free") {
 		t.Errorf("the small one says %q", text)
 	}
 	setQuota(t, namespace, "pods=4", "")

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"opendatahub.io/mpijob/internal/cluster"
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/kinds/mpijob"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
@@ -148,11 +149,14 @@ func TestAPIServerTakesEveryPlan(t *testing.T) {
 			continue
 		}
 		valid++
-		seen := mpi.Observed{Keys: &mpi.Keys{Private: []byte("k"), Public: []byte("p")}, AllowEgress: pick(dice{rand.New(rand.NewPCG(seed, 1))}, egress...)}
-		p := plan.For(job, seen, mpi.Judge(job, seen), settings)
+		seen := jobstate.Observed{AllowEgress: pick(dice{rand.New(rand.NewPCG(seed, 1))}, egress...)}
+		p := plan.For(job, seen, jobstate.Judge(job, seen), settings)
 		for _, wanted := range append(p.Base, p.Pods...) {
 			// The API server adds to what it is given; two jobs may not have one name.
 			candidate := wanted.DeepCopyObject().(client.Object)
+			if secret, is := candidate.(*corev1.Secret); is {
+				secret.Data[corev1.SSHAuthPrivateKey] = []byte("generated when it is written")
+			}
 			err := api.Create(t.Context(), candidate, client.DryRunAll)
 			if err == nil || apierrors.IsAlreadyExists(err) {
 				continue

@@ -1,7 +1,7 @@
 package operator
 
-// What the operator may do, from which `make generate` writes config/rbac. It is the least that works:
-// Secrets are listed and watched as metadata only, which RBAC cannot tell apart from whole ones.
+// The permissions of the operator: `make generate` writes config/rbac from these markers. They are the least that works.
+// Secrets are listed and watched as metadata only, which RBAC cannot distinguish from whole Secrets.
 //
 // +kubebuilder:rbac:groups=kubeflow.org,resources=mpijobs,verbs=get;list;watch;delete
 // +kubebuilder:rbac:groups=kubeflow.org,resources=mpijobs/status,verbs=update
@@ -17,6 +17,7 @@ package operator
 // +kubebuilder:rbac:groups="",resources=pods/log,verbs=get
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=scheduling.k8s.io,resources=priorityclasses,verbs=get;list
 // +kubebuilder:rbac:groups="",resources=resourcequotas;limitranges,verbs=get;list;watch
 // +kubebuilder:rbac:groups=scheduling.k8s.io;scheduling.x-k8s.io;scheduling.volcano.sh,resources=podgroups,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=mpi.opendatahub.io,resources=jobreports,verbs=get;list;watch;create;update;delete
@@ -27,3 +28,18 @@ package operator
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch,namespace=mpijob-system
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=create,namespace=mpijob-system
 // +kubebuilder:rbac:groups="",resources=secrets,resourceNames=mpijob-webhook-certificate,verbs=get;update,namespace=mpijob-system
+
+// With Kubeflow Trainer and Kueue: TrainJobs, their runtimes and JobSets are only read.
+//
+// +kubebuilder:rbac:groups=jobset.x-k8s.io,resources=jobsets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=trainer.kubeflow.org,resources=trainjobs;trainingruntimes;clustertrainingruntimes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations,resourceNames=mpijob-mutating,verbs=get;patch
+// +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=workloads,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=visibility.kueue.x-k8s.io,resources=localqueues/pendingworkloads,verbs=get
+
+// Tests of runtimes: their jobs are the only TrainJobs that the operator creates or deletes.
+//
+// +kubebuilder:rbac:groups=mpi.opendatahub.io,resources=runtimetests,verbs=get;list;watch;delete
+// +kubebuilder:rbac:groups=mpi.opendatahub.io,resources=runtimetests/status,verbs=update
+// +kubebuilder:rbac:groups=mpi.opendatahub.io,resources=runtimetests/finalizers,verbs=update
+// +kubebuilder:rbac:groups=trainer.kubeflow.org,resources=trainjobs,verbs=create;delete

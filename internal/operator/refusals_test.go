@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/mpitest"
 )
 
@@ -29,11 +29,11 @@ func TestLauncherRefused(t *testing.T) {
 			Type:           kind, Reason: reason, Message: message, Count: 1, LastTimestamp: metav1.Now(),
 		})
 	}
-	first := func(code mpi.Code) {
+	first := func(code codes.Code) {
 		t.Helper()
 		eventually(t, fmt.Sprintf("the first finding is %q", code), func() error {
 			findings := reported(t, namespace, "Initializing").Status.Findings
-			if code == "" && len(findings) == 0 || len(findings) > 0 && findings[0].Code == string(code) {
+			if code == "" && len(findings) == 0 || len(findings) > 0 && findings[0].Code == code {
 				return nil
 			}
 			return fmt.Errorf("there are %+v", findings)
@@ -47,7 +47,7 @@ func TestLauncherRefused(t *testing.T) {
 	}
 	worker := exists(t, namespace, "pi-worker-0", &corev1.Pod{})
 	setPhase(t, worker, corev1.PodRunning)
-	first(mpi.CodeAdmissionDenied)
+	first(codes.AdmissionDenied)
 
 	says(corev1.EventTypeNormal, "SuccessfulCreate", "Created pod: pi-launcher-x2x4z")
 	worker.Status.Conditions[0].Status = corev1.ConditionFalse

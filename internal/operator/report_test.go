@@ -1,6 +1,7 @@
 package operator_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -12,10 +13,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
 	"opendatahub.io/mpijob/internal/operator"
 )
@@ -41,9 +44,9 @@ func reported(t *testing.T, namespace, phase string) *v1alpha1.JobReport {
 }
 
 // runs brings the job "pi" with one worker up.
-func runs(t *testing.T, namespace string) (*batchv1.Job, *corev1.Pod) {
+func runs(t *testing.T, namespace string, change ...func(*kubeflow.MPIJob)) (*batchv1.Job, *corev1.Pod) {
 	t.Helper()
-	create(t, mpitest.MPIJob(namespace, 1))
+	create(t, mpitest.MPIJob(namespace, 1, change...))
 	launcher := exists(t, namespace, "pi-launcher", &batchv1.Job{})
 	setPhase(t, exists(t, namespace, "pi-worker-0", &corev1.Pod{}), corev1.PodRunning)
 	pod := launcherPod(t, launcher)
@@ -76,7 +79,7 @@ func TestReportFollowsAJobThatSucceeds(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
 	stop := start(t, namespace)
-	launcher, _ := runs(t, namespace)
+	launcher, _ := runs(t, namespace, func(job *kubeflow.MPIJob) { job.Spec.RunPolicy.TTLSecondsAfterFinished = new(int32(5)) })
 	report := reported(t, namespace, "Running")
 	if report.Status.Workers.Summary != "1/1" || len(report.Status.Pods) != 2 || len(report.Status.Findings) > 0 {
 		t.Errorf("the report of a running job is %+v", report.Status)
@@ -87,21 +90,37 @@ func TestReportFollowsAJobThatSucceeds(t *testing.T) {
 		t.Errorf("the report of a job that succeeded is %+v", report.Status)
 	}
 
-	// Passes over a job of which nothing is new write nothing.
-	says(t, namespace, "pi", kubeflow.JobSucceeded, corev1.ConditionTrue, "MPIJobSucceeded")
-	time.Sleep(2 * time.Second)
-	before := reported(t, namespace, "Succeeded")
+	// The report of a finished job is not written again: not by another operator, which reconciles the job when it starts and
+	// when it deletes the job, nor before the first report of a new job of the same name.
 	stop()
+	final := reported(t, namespace, "Succeeded")
+	unchanged := func(when string) {
+		t.Helper()
+		if now := get(t, namespace, final.Name, &v1alpha1.JobReport{}); now.ResourceVersion != final.ResourceVersion {
+			t.Errorf("the report was written %s (-before +after):\n%s", when, cmp.Diff(final.Status, now.Status))
+		}
+	}
 	start(t, namespace)
-	time.Sleep(2 * time.Second)
-	if after := reported(t, namespace, "Succeeded"); after.ResourceVersion != before.ResourceVersion {
-		t.Errorf("a pass over a job of which nothing is new has written its report (-before +after):\n%s", cmp.Diff(before.Status, after.Status))
-	}
-	if err := api.Delete(t.Context(), get(t, namespace, "pi", &kubeflow.MPIJob{})); err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(time.Second)
-	reported(t, namespace, "Succeeded")
+	eventually(t, "the job is deleted when its TTL expires", func() error {
+		err := api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "pi"}, &kubeflow.MPIJob{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return errors.Join(errors.New("it still exists"), err)
+	})
+	unchanged("after the job had finished")
+	create(t, mpitest.MPIJob(namespace, 1))
+	eventually(t, "a new job has a report", func() error {
+		var list v1alpha1.JobReportList
+		if err := api.List(t.Context(), &list, client.InNamespace(namespace)); err != nil {
+			return err
+		}
+		if len(list.Items) != 2 {
+			return fmt.Errorf("there are %d reports", len(list.Items))
+		}
+		return nil
+	})
+	unchanged("after its job was deleted")
 }
 
 // TestReportOfADeletedJobEnds: the record of a job that is deleted while it runs does not say for good that it runs.
@@ -116,6 +135,56 @@ func TestReportOfADeletedJobEnds(t *testing.T) {
 	}
 	if report := reported(t, namespace, "Failed"); report.Status.Reason != "JobDeleted" || report.Status.CompletionTime == nil {
 		t.Errorf("it says %s: %s, ended %v", report.Status.Reason, report.Status.Message, report.Status.CompletionTime)
+	}
+}
+
+// TestDeletedJobKeptByAFinalizerIsStopped: another program's finalizer keeps a deleted job. Its pods do not compute on, its
+// report ends, and no pod comes back. Deleted without its objects, a job leaves them.
+func TestDeletedJobKeptByAFinalizerIsStopped(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		finalizers []string
+		stops      bool
+	}{
+		"of another program":          {[]string{"example.com/accounting"}, true},
+		"and its objects are to stay": {[]string{"example.com/accounting", metav1.FinalizerOrphanDependents}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			namespace := newNamespace(t)
+			start(t, namespace)
+			runs(t, namespace, func(job *kubeflow.MPIJob) { job.Finalizers = test.finalizers })
+			reported(t, namespace, "Running")
+			if err := api.Delete(t.Context(), get(t, namespace, "pi", &kubeflow.MPIJob{})); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				_ = api.Patch(context.Background(), &kubeflow.MPIJob{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pi"}}, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
+			})
+			if !test.stops {
+				change(t, namespace, func(job *kubeflow.MPIJob) { job.Annotations = map[string]string{"example.com/seen": "1"} })
+				create(t, mpitest.MPIJob(namespace, 1, func(job *kubeflow.MPIJob) { job.Name = "next" }))
+				exists(t, namespace, "next-worker-0", &corev1.Pod{})
+				if pod := get(t, namespace, "pi-worker-0", &corev1.Pod{}); pod.DeletionTimestamp != nil {
+					t.Error("its worker was deleted")
+				}
+				return
+			}
+			if report := reported(t, namespace, "Failed"); report.Status.Reason != "JobDeleted" || report.Status.CompletionTime == nil {
+				t.Errorf("it says %s: %s, ended %v", report.Status.Reason, report.Status.Message, report.Status.CompletionTime)
+			}
+			eventually(t, "its launcher and workers are deleted", func() error {
+				var pods corev1.PodList
+				var launchers batchv1.JobList
+				if err := errors.Join(api.List(t.Context(), &pods, client.InNamespace(namespace), client.MatchingLabels{mpi.LabelRole: "worker"}), api.List(t.Context(), &launchers, client.InNamespace(namespace))); err != nil {
+					return err
+				}
+				if len(pods.Items)+len(launchers.Items) > 0 {
+					return fmt.Errorf("%d workers and %d launchers exist", len(pods.Items), len(launchers.Items))
+				}
+				return nil
+			})
+		})
 	}
 }
 
@@ -169,6 +238,46 @@ func TestOldReportsAreDeleted(t *testing.T) {
 		}
 		return errors.Join(errors.New("it is still there"), err)
 	})
-	time.Sleep(2 * time.Second)
-	reported(t, bad, "Failed")
+	reported(t, bad, "Failed") // for how long: TestDeleteExpired of internal/reporting
+}
+
+// TestDeletedReportIsWrittenAgain: also that of a job that has ended.
+func TestDeletedReportIsWrittenAgain(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	start(t, namespace)
+	launcher, pod := runs(t, namespace)
+	fails(t, launcher, pod)
+	first := reported(t, namespace, "Failed")
+	if err := api.Delete(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	again := reported(t, namespace, "Failed")
+	if again.UID == first.UID || len(again.Status.Findings) == 0 {
+		t.Errorf("the report is %+v", again)
+	}
+}
+
+// TestForeignReportIsReplaced: another user has created a report of the job's name, about something else.
+func TestForeignReportIsReplaced(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	job := mpitest.MPIJob(namespace, 1)
+	create(t, job)
+	foreign := &v1alpha1.JobReport{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: mpi.Job{Name: job.Name, UID: job.UID}.ReportName()}}
+	foreign.Spec.JobRef = v1alpha1.JobReference{APIVersion: "kubeflow.org/v2beta1", Kind: "MPIJob", Name: "other", UID: "other"}
+	foreign.Status.Phase = v1alpha1.PhaseSucceeded
+	create(t, foreign)
+	start(t, namespace)
+	exists(t, namespace, "pi-worker-0", &corev1.Pod{})
+	eventually(t, "the report is the job's", func() error {
+		var found v1alpha1.JobReport
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(foreign), &found); err != nil {
+			return err
+		}
+		if found.Spec.JobRef.UID != job.UID || found.Status.Phase == v1alpha1.PhaseSucceeded {
+			return fmt.Errorf("it is of %+v, %s", found.Spec.JobRef, found.Status.Phase)
+		}
+		return nil
+	})
 }

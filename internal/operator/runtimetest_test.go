@@ -1,11 +1,9 @@
 package operator_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -182,8 +179,8 @@ func TestRuntimeTestRefusals(t *testing.T) {
 	server.create(t, missing)
 	server.create(t, other)
 	server.create(t, refused)
-	server.says(t, missing, v1alpha1.TestFailed, "there is no TrainingRuntime none in the namespace default")
-	server.says(t, other, v1alpha1.TestFailed, "is no MPI runtime")
+	server.says(t, missing, v1alpha1.TestFailed, "TrainingRuntime none does not exist in namespace default")
+	server.says(t, other, v1alpha1.TestFailed, "is not an MPI runtime")
 	for _, check := range missing.Status.Checks {
 		if check.Result != v1alpha1.CheckUnknown {
 			t.Errorf("%s is %s, though nothing was tried", check.Name, check.Result)
@@ -202,7 +199,7 @@ func TestRuntimeTestRefusals(t *testing.T) {
 	ref := slow.Status.JobRef
 	stop()
 	defer server.start(t)()
-	server.says(t, slow, v1alpha1.TestFailed, "Not done after 15 s")
+	server.says(t, slow, v1alpha1.TestFailed, "Timed out after 15 s")
 	if ref == nil || slow.Status.JobRef == nil || *slow.Status.JobRef != *ref {
 		t.Errorf("its job was %+v, and is %+v with another operator", ref, slow.Status.JobRef)
 	}
@@ -259,19 +256,12 @@ func TestRuntimeTestWithoutTrainer(t *testing.T) {
 func TestRuntimeTestRights(t *testing.T) {
 	t.Parallel()
 	server := newTrainerServer(t)
-	data, err := os.ReadFile(filepath.Join("..", "..", "config", "webhook", "runtimetests.yaml"))
+	policies, err := manifests("webhook", "runtimetests.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
-	for {
-		var object unstructured.Unstructured
-		if err := decoder.Decode(&object); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		server.create(t, &object)
+	for _, policy := range policies {
+		server.create(t, policy)
 	}
 	tests := rbacv1.PolicyRule{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"runtimetests"}, Verbs: []string{"create"}}
 	jobs := rbacv1.PolicyRule{APIGroups: []string{trainjob.GroupVersion.Group}, Resources: []string{"trainjobs"}, Verbs: []string{"create"}}

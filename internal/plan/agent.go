@@ -1,67 +1,47 @@
 package plan
 
 import (
+	"fmt"
 	"maps"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 
-	"opendatahub.io/mpijob/internal/launch"
+	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// addAgent puts the agent into a pod: an init container copies it to where the main container finds it, beside the
-// job's key.
+// addAgent adds the agent and the job's key to a pod.
 func addAgent(job mpi.Job, pod *corev1.PodSpec, settings Settings) {
 	main := &pod.Containers[0]
-	pod.Volumes = append(
-		pod.Volumes,
-		corev1.Volume{Name: launch.Volume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
-		corev1.Volume{Name: launch.KeyVolume, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
-			SecretName: job.SecretName(),
-			// Whoever runs in the pod may read it: no user needs to be known beforehand, and none outside sees it.
-			DefaultMode: ptr.To[int32](0o444),
-			Items:       []corev1.KeyToPath{{Key: corev1.SSHAuthPrivateKey, Path: corev1.SSHAuthPrivateKey}},
-		}}},
-	)
-	main.VolumeMounts = append(
-		main.VolumeMounts,
-		corev1.VolumeMount{Name: launch.Volume, MountPath: launch.Path},
-		corev1.VolumeMount{Name: launch.KeyVolume, MountPath: launch.KeyPath, ReadOnly: true},
-	)
-	// The first of the init containers: the user's own may want to reach other hosts too.
-	pod.InitContainers = slices.Insert(pod.InitContainers, 0, corev1.Container{
-		Name:  launch.Container,
-		Image: settings.AgentImage,
-		// The image's own program; its folder is the volume.
-		Args:            []string{"install", launch.Path},
-		VolumeMounts:    []corev1.VolumeMount{{Name: launch.Volume, MountPath: launch.Path}},
-		Resources:       resourcesLike(main.Resources),
-		SecurityContext: securityLike(main.SecurityContext),
-	})
+	if seconds := pod.TerminationGracePeriodSeconds; seconds != nil {
+		addEnv(main, corev1.EnvVar{Name: agentapi.EnvGrace, Value: fmt.Sprintf("%ds", *seconds)})
+	}
+	main.VolumeMounts = append(main.VolumeMounts, deliver(pod, main, settings)...)
+	main.VolumeMounts = append(main.VolumeMounts, corev1.VolumeMount{Name: agentapi.KeyVolume, MountPath: agentapi.KeyPath, ReadOnly: true})
+	pod.Volumes = append(pod.Volumes, corev1.Volume{Name: agentapi.KeyVolume, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+		SecretName: job.SecretName(),
+		// Any user of the pod can read the key, because the user is unknown in advance.
+		DefaultMode: ptr.To[int32](0o444),
+		Items:       []corev1.KeyToPath{{Key: corev1.SSHAuthPrivateKey, Path: corev1.SSHAuthPrivateKey}},
+	}}})
 }
 
-// annotationMain names the container that kubectl means where none is named. A pod with an init container would have
-// kubectl say at each call which one it has taken.
+// annotationMain names the container that kubectl uses by default. Without it, kubectl prints the container that it
+// selected in a pod with init containers.
 const annotationMain = "kubectl.kubernetes.io/default-container"
 
-// withMain names a pod's first container as the one that people mean, unless they have named another.
+// withMain sets a pod's first container as the default container, unless the user set another one.
 func withMain(annotations map[string]string, pod corev1.PodSpec) map[string]string {
 	if _, named := annotations[annotationMain]; named {
 		return annotations
 	}
-	named := maps.Clone(annotations)
-	if named == nil {
-		named = map[string]string{}
-	}
-	named[annotationMain] = pod.Containers[0].Name
-	return named
+	return with(annotations, annotationMain, pod.Containers[0].Name)
 }
 
-// resourcesLike are as much as the main container has, devices left out. The pod needs no more for it, since init
-// containers run before the others; it keeps its class of service; and quotas that want limits are content.
+// resourcesLike returns the main container's resources without devices. The pod does not need more in total, because
+// init containers run before the others. It keeps its QoS class, and fits quotas that require limits.
 func resourcesLike(main corev1.ResourceRequirements) corev1.ResourceRequirements {
 	usual := func(list corev1.ResourceList) corev1.ResourceList {
 		list = maps.Clone(list)
@@ -73,8 +53,8 @@ func resourcesLike(main corev1.ResourceRequirements) corev1.ResourceRequirements
 	return corev1.ResourceRequirements{Requests: usual(main.Requests), Limits: usual(main.Limits)}
 }
 
-// securityLike runs as the main container does, so that the pod is admitted wherever it was before, with nothing
-// that copying a file does not need.
+// securityLike returns the main container's user, so that the same policies admit the pod, without privileges that
+// copying a file does not need.
 func securityLike(main *corev1.SecurityContext) *corev1.SecurityContext {
 	context := &corev1.SecurityContext{
 		AllowPrivilegeEscalation: new(false),
@@ -88,10 +68,10 @@ func securityLike(main *corev1.SecurityContext) *corev1.SecurityContext {
 	return context
 }
 
-// launchThrough has the agent run the launcher's command and watch over it. A command that only the image knows is
-// left to run by itself: the agent still starts its ranks.
+// launchThrough makes the agent run and monitor the launcher's command. If the command is only defined in the image,
+// it runs without monitoring; the agent still starts its ranks.
 func launchThrough(main *corev1.Container) {
 	if len(main.Command) > 0 {
-		main.Command = append([]string{launch.Binary, "launch", "--"}, main.Command...)
+		main.Command = append([]string{agentapi.Binary, "launch", "--"}, main.Command...)
 	}
 }

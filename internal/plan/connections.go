@@ -6,8 +6,8 @@ import (
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// addConnections gives a container the keys of the job's data connections as variables. They come first: what users
-// take from elsewhere under the same names stands.
+// addConnections adds the keys of the job's data connections to a container's environment. They are the first
+// entries, so that the user's own envFrom entries override them.
 func addConnections(job mpi.Job, container *corev1.Container) {
 	container.EnvFrom = append(mpi.ConnectionSources(job.Connections), container.EnvFrom...)
 }

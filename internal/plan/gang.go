@@ -10,11 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"opendatahub.io/mpijob/internal/gang"
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// bound is a job whose pods carry what has a scheduler place them together.
-func bound(job mpi.Job, seen mpi.Observed) mpi.Job {
+// bound returns the job with the labels, annotations and fields in its pod templates by which a scheduler places the
+// pods together.
+func bound(job mpi.Job, seen jobstate.Observed) mpi.Job {
 	binding := gang.Bind(job, seen)
 	if binding.Spec == nil {
 		return job
@@ -39,9 +41,9 @@ func bound(job mpi.Job, seen mpi.Observed) mpi.Job {
 	return job
 }
 
-// podGroup is the job's PodGroup to create, or the change of the one there is; nil if nothing is to be done, or where
-// the job needs none now.
-func podGroup(job mpi.Job, seen mpi.Observed) Object {
+// podGroup returns the job's PodGroup to create, or the fields to change in the existing one. It returns nil if
+// nothing changes, or if the job does not need a PodGroup now.
+func podGroup(job mpi.Job, seen jobstate.Observed) Object {
 	if job.Lifecycle.Suspended || seen.Gang == nil || seen.Gang.Hold {
 		return nil
 	}
@@ -70,7 +72,8 @@ func podGroup(job mpi.Job, seen mpi.Observed) Object {
 	return wants
 }
 
-// holds tells whether what is there has all that is wanted. It may have more: defaults, and what schedulers add.
+// holds reports whether an object contains all wanted fields. It may have others: defaults, and fields that
+// schedulers add.
 func holds(have, want any) bool {
 	wanted, fields := want.(map[string]any)
 	if !fields {
@@ -88,9 +91,9 @@ func holds(have, want any) bool {
 	return true
 }
 
-// unwantedPodGroups are those that the job does not need: all once it has ended or is suspended, and those of other
-// schedulers than the one that places it now.
-func unwantedPodGroups(job mpi.Job, seen mpi.Observed, out mpi.Outcome) []Ref {
+// unwantedPodGroups returns the PodGroups to delete: all if the job finished or is suspended, otherwise those of
+// other schedulers than the current one.
+func unwantedPodGroups(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome) []Ref {
 	var wanted gang.Binding
 	if out.Finish == nil && !job.Lifecycle.Suspended {
 		wanted = gang.Bind(job, seen)
@@ -105,8 +108,9 @@ func unwantedPodGroups(job mpi.Job, seen mpi.Observed, out mpi.Outcome) []Ref {
 	return refs
 }
 
-// pinned has a pod go to the node that was chosen for it, if one was; firmly, or rather there than elsewhere.
-func pinned(spec *corev1.PodSpec, seen mpi.Observed, name string, firmly bool) {
+// pinned adds node affinity for the node that was chosen for a pod, if any: required if firmly is set, else
+// preferred.
+func pinned(spec *corev1.PodSpec, seen jobstate.Observed, name string, firmly bool) {
 	if seen.Gang == nil || seen.Gang.Nodes[name] == "" {
 		return
 	}
@@ -129,7 +133,7 @@ func pinned(spec *corev1.PodSpec, seen mpi.Observed, name string, firmly bool) {
 		required = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{}}}
 		affinity.RequiredDuringSchedulingIgnoredDuringExecution = required
 	}
-	// A node that meets one of the terms is good enough, so that each has to name it.
+	// The terms are alternatives, so that each of them needs the node.
 	for i := range required.NodeSelectorTerms {
 		term := &required.NodeSelectorTerms[i]
 		term.MatchFields = append(slices.Clip(term.MatchFields), there)

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"opendatahub.io/mpijob/internal/gang"
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
 	"opendatahub.io/mpijob/internal/plan"
@@ -18,7 +19,7 @@ import (
 
 // TestPlanGangs shows in golden files what is made for jobs whose pods are placed together.
 func TestPlanGangs(t *testing.T) {
-	tests := map[string]mpi.GangState{
+	tests := map[string]jobstate.GangState{
 		"gang-podgroup":     {Backend: gang.PodGroup, Wanted: 3},
 		"gang-coscheduling": {Backend: gang.Coscheduling, Scheduler: "gangs", Wanted: 3},
 		"gang-volcano":      {Backend: gang.Volcano, Scheduler: "volcano", Wanted: 3},
@@ -34,8 +35,8 @@ func TestPlanGangs(t *testing.T) {
 					},
 				}}}
 			})
-			seen := mpi.Observed{Now: mpitest.Now, Keys: keys, Gang: &state}
-			planned := plan.For(job, seen, mpi.Judge(job, seen), plan.Settings{})
+			seen := jobstate.Observed{Now: mpitest.Now, Gang: &state}
+			planned := plan.For(job, seen, jobstate.Judge(job, seen), plan.Settings{})
 			got := map[string]any{"Pods": planned.Pods}
 			for _, object := range planned.Base {
 				if object.GetObjectKind().GroupVersionKind().Kind == "PodGroup" {
@@ -64,14 +65,14 @@ func group(t *testing.T, api string, size string) *unstructured.Unstructured {
 
 func TestPlanGangChanges(t *testing.T) {
 	const native, volcano = "scheduling.k8s.io/v1beta1", "scheduling.volcano.sh/v1beta1"
-	placed := &mpi.GangState{Backend: gang.PodGroup, Wanted: 3, Placed: 3}
-	nothing := func(*mpi.Job, *mpi.Observed) {
+	placed := &jobstate.GangState{Backend: gang.PodGroup, Wanted: 3, Placed: 3}
+	nothing := func(*mpi.Job, *jobstate.Observed) {
 	}
-	gone := func(_ *mpi.Job, o *mpi.Observed) { o.Workers, o.Launcher, o.LauncherPods = nil, nil, nil }
+	gone := func(_ *mpi.Job, o *jobstate.Observed) { o.Workers, o.Launcher, o.LauncherPods = nil, nil, nil }
 	tests := map[string]struct {
 		job   func(*mpi.Job)
-		seen  func(*mpi.Job, *mpi.Observed)
-		state *mpi.GangState
+		seen  func(*mpi.Job, *jobstate.Observed)
+		state *jobstate.GangState
 		group *unstructured.Unstructured
 		want  map[string][]string
 	}{
@@ -81,19 +82,19 @@ func TestPlanGangChanges(t *testing.T) {
 		"it is another scheduler's":  {seen: nothing, state: placed, group: group(t, volcano, "3"), want: map[string][]string{"create": {"PodGroup/pi"}, "delete": {"PodGroup/pi/uid-group"}}},
 		"nothing places it together": {seen: nothing, group: group(t, native, "3"), want: map[string][]string{"delete": {"PodGroup/pi/uid-group"}}},
 		"it waits for its turn": {
-			seen: gone, state: &mpi.GangState{Backend: gang.Embedded, Hold: true, Wanted: 3},
+			seen: gone, state: &jobstate.GangState{Backend: gang.Embedded, Hold: true, Wanted: 3},
 			want: map[string][]string{"mend": {"ConfigMap/pi-config"}},
 		},
 		"it is put back": {
-			seen: nothing, state: &mpi.GangState{Backend: gang.PodGroup, Hold: true, Evict: true, Wanted: 3, Placed: 2}, group: group(t, native, "3"),
+			seen: nothing, state: &jobstate.GangState{Backend: gang.PodGroup, Hold: true, Evict: true, Wanted: 3, Placed: 2}, group: group(t, native, "3"),
 			want: map[string][]string{"mend": {"Job/pi-launcher"}, "delete": {"Pod/pi-worker-0/uid-pi-worker-0", "Pod/pi-worker-1/uid-pi-worker-1"}},
 		},
 		"it is tried again": {
-			seen: func(_ *mpi.Job, o *mpi.Observed) {
+			seen: func(_ *mpi.Job, o *jobstate.Observed) {
 				o.Workers, o.LauncherPods = nil, nil
 				o.Launcher.Spec.Suspend = new(true)
 			},
-			state: &mpi.GangState{Backend: gang.PodGroup, Wanted: 3}, group: group(t, native, "3"),
+			state: &jobstate.GangState{Backend: gang.PodGroup, Wanted: 3}, group: group(t, native, "3"),
 			want: map[string][]string{"mend": {"ConfigMap/pi-config", "Job/pi-launcher"}, "create": {"Pod/pi-worker-0", "Pod/pi-worker-1"}},
 		},
 		"it is suspended": {
@@ -101,12 +102,12 @@ func TestPlanGangChanges(t *testing.T) {
 			want: map[string][]string{"mend": {"Job/pi-launcher"}, "delete": {"PodGroup/pi/uid-group", "Pod/pi-worker-0/uid-pi-worker-0", "Pod/pi-worker-1/uid-pi-worker-1"}},
 		},
 		"it has ended": {
-			seen:  func(j *mpi.Job, o *mpi.Observed) { o.Launcher = mpitest.Launcher(*j, batchv1.JobComplete) },
+			seen:  func(j *mpi.Job, o *jobstate.Observed) { o.Launcher = mpitest.Launcher(*j, batchv1.JobComplete) },
 			state: placed, group: group(t, native, "3"),
 			want: map[string][]string{"delete": {"PodGroup/pi/uid-group"}},
 		},
 		"its PodGroup is on its way out": {
-			seen: gone, state: &mpi.GangState{Backend: gang.PodGroup, Wanted: 3},
+			seen: gone, state: &jobstate.GangState{Backend: gang.PodGroup, Wanted: 3},
 			group: func() *unstructured.Unstructured {
 				object := group(t, native, "3")
 				object.SetDeletionTimestamp(&metav1.Time{Time: mpitest.Now})
@@ -127,7 +128,7 @@ func TestPlanGangChanges(t *testing.T) {
 			if test.group != nil {
 				seen.PodGroups = []*unstructured.Unstructured{test.group}
 			}
-			if diff := cmp.Diff(test.want, names(plan.For(job, seen, mpi.Judge(job, seen), isolating))); diff != "" {
+			if diff := cmp.Diff(test.want, names(plan.For(job, seen, jobstate.Judge(job, seen), isolating))); diff != "" {
 				t.Errorf("the plan differs (-want +got):\n%s", diff)
 			}
 		})

@@ -8,14 +8,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"opendatahub.io/mpijob/internal/flavor"
+	"opendatahub.io/mpijob/internal/implementation"
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/podstatus"
 )
 
-// config is the ConfigMap with the hostfile and discover_hosts.sh, nil if it is there as it should be.
-func config(job mpi.Job, seen mpi.Observed, settings Settings) Object {
+// config returns the ConfigMap with the hostfile and discover_hosts.sh, or nil if it is up to date.
+func config(job mpi.Job, seen jobstate.Observed, settings Settings) Object {
 	data := map[string]string{
-		mpi.HostfileKey:      flavor.For(job.Implementation).Hostfile(job.Hosts(settings.ClusterDomain)),
+		mpi.HostfileKey:      implementation.For(job.Implementation).Hostfile(job.Hosts(settings.ClusterDomain)),
 		mpi.DiscoverHostsKey: discoverHosts(job, seen, settings),
 	}
 	var uid types.UID
@@ -32,16 +34,16 @@ func config(job mpi.Job, seen mpi.Observed, settings Settings) Object {
 	}
 }
 
-// discoverHosts is the script by which elastic programs (Elastic Horovod's --host-discovery-script) learn
-// which hosts there are now: those with running workers, by index.
-func discoverHosts(job mpi.Job, seen mpi.Observed, settings Settings) string {
+// discoverHosts returns the script that elastic programs run to list the current hosts (Elastic Horovod's
+// --host-discovery-script): the hosts of running workers, by index.
+func discoverHosts(job mpi.Job, seen jobstate.Observed, settings Settings) string {
 	var script strings.Builder
 	script.WriteString("#!/bin/sh\n")
 	if job.Launcher.RunsRanks {
 		script.WriteString("echo " + job.HostName(job.LauncherName(), settings.ClusterDomain) + "\n")
 	}
 	for _, worker := range seen.Workers {
-		if worker.Index < int(job.Workers.Count) && mpi.IsRunning(worker.Pod) {
+		if worker.Index < int(job.Workers.Count) && podstatus.IsRunning(worker.Pod) {
 			script.WriteString("echo " + job.HostName(worker.Pod.Name, settings.ClusterDomain) + "\n")
 		}
 	}

@@ -10,15 +10,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"opendatahub.io/mpijob/internal/flavor"
+	"opendatahub.io/mpijob/internal/implementation"
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// launcher is the launcher's Job to create, or the change that suspends or resumes the one there is; nil if
-// nothing is to be done.
-func launcher(job mpi.Job, seen mpi.Observed, out mpi.Outcome, settings Settings) Object {
+// launcher returns the launcher's Job to create, or the change that suspends or resumes the existing one. It returns
+// nil if nothing changes.
+func launcher(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, settings Settings) Object {
 	if seen.Launcher == nil {
-		// A suspended launcher has no pod: making it starts nothing.
+		// A suspended launcher has no pod, so that creating it starts nothing.
 		if out.LauncherMayStart || out.PodsMayStart && job.Lifecycle.Suspended {
 			return newLauncher(job, seen, settings)
 		}
@@ -28,7 +29,7 @@ func launcher(job mpi.Job, seen mpi.Observed, out mpi.Outcome, settings Settings
 		return nil
 	}
 	suspended := ptr.Deref(seen.Launcher.Spec.Suspend, false)
-	evicted := seen.Gang != nil && seen.Gang.Evict && !mpi.HasFinished(seen.Launcher)
+	evicted := seen.Gang != nil && seen.Gang.Evict && !jobstate.HasFinished(seen.Launcher)
 	suspend := job.Lifecycle.Suspended || evicted || suspended && !out.LauncherMayStart
 	switch {
 	case suspend == suspended, launcherOutdated(job, seen, settings):
@@ -41,8 +42,8 @@ func launcher(job mpi.Job, seen mpi.Observed, out mpi.Outcome, settings Settings
 	return change
 }
 
-// suspendLauncher is the change that takes the launcher's pods away.
-func suspendLauncher(job mpi.Job, seen mpi.Observed) Object {
+// suspendLauncher returns the change that deletes the launcher's pods.
+func suspendLauncher(job mpi.Job, seen jobstate.Observed) Object {
 	return &batchv1.Job{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: job.LauncherName(), UID: seen.Launcher.UID},
@@ -50,17 +51,17 @@ func suspendLauncher(job mpi.Job, seen mpi.Observed) Object {
 	}
 }
 
-// stopLauncher takes away the pods of a launcher whose job was judged failed before its own Job was.
-func stopLauncher(job mpi.Job, seen mpi.Observed) Object {
-	if seen.Launcher == nil || mpi.HasFinished(seen.Launcher) || ptr.Deref(seen.Launcher.Spec.Suspend, false) {
+// stopLauncher returns the change that deletes the pods of a launcher whose job failed before its batch Job did.
+func stopLauncher(job mpi.Job, seen jobstate.Observed) Object {
+	if seen.Launcher == nil || jobstate.LauncherHasFinished(job, seen) || ptr.Deref(seen.Launcher.Spec.Suspend, false) {
 		return nil
 	}
 	return suspendLauncher(job, seen)
 }
 
-// launcherOutdated tells whether a suspended launcher is to be made anew: the job was changed meanwhile in what
-// a batch Job cannot change.
-func launcherOutdated(job mpi.Job, seen mpi.Observed, settings Settings) bool {
+// launcherOutdated reports whether a suspended launcher must be recreated, because an immutable field of its batch
+// Job changed.
+func launcherOutdated(job mpi.Job, seen jobstate.Observed, settings Settings) bool {
 	if seen.Launcher == nil || !ptr.Deref(seen.Launcher.Spec.Suspend, false) || seen.Launcher.DeletionTimestamp != nil {
 		return false
 	}
@@ -68,37 +69,37 @@ func launcherOutdated(job mpi.Job, seen mpi.Observed, settings Settings) bool {
 	return known && was != fixedPart(launcherTemplate(job, settings))
 }
 
-// fixedPart is a digest of what a batch Job's pod template keeps for good. The rest may change while the Job is
-// suspended (KEP-2926): labels, annotations and what decides on the node.
+// fixedPart returns a digest of the immutable part of a batch Job's pod template. The rest can change while the Job
+// is suspended (KEP-2926): labels, annotations and scheduling fields.
 func fixedPart(template corev1.PodTemplateSpec) string {
 	template.Labels, template.Annotations = nil, nil
 	spec := &template.Spec
 	spec.NodeSelector, spec.Affinity, spec.Tolerations, spec.SchedulingGates = nil, nil, nil, nil
 	data, err := json.Marshal(template)
 	if err != nil {
-		// A template that came as JSON goes back to JSON.
+		// A template that was decoded from JSON can be encoded.
 		panic(err)
 	}
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:8])
 }
 
-// newLauncher is the batch Job that runs the launcher's pod. The job's own TTL is not passed on: the operator
-// removes the whole job, not the launcher from under it.
-func newLauncher(job mpi.Job, seen mpi.Observed, settings Settings) *batchv1.Job {
+// newLauncher returns the batch Job of the launcher's pod. It does not have the job's TTL: the operator deletes the
+// whole job.
+func newLauncher(job mpi.Job, seen jobstate.Observed, settings Settings) *batchv1.Job {
 	object := &batchv1.Job{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
 		ObjectMeta: meta(job, job.LauncherName(), ""),
 		Spec: batchv1.JobSpec{
 			ActiveDeadlineSeconds: job.Lifecycle.Deadline,
 			BackoffLimit:          job.Lifecycle.BackoffLimit,
-			// Two launchers at once would start the job's ranks twice: a new pod only when the old one has ended
-			// (github.com/kubernetes/kubernetes/issues/115844).
+			// Two launchers at once would start the job's ranks twice. The Job therefore waits until the old pod has
+			// terminated (github.com/kubernetes/kubernetes/issues/115844).
 			PodReplacementPolicy: ptr.To(batchv1.Failed),
 			Template:             launcherTemplate(job, settings),
 		},
 	}
-	// Not firmly: the template stays, and another try must be able to go elsewhere.
+	// Only preferred: the template is used for all attempts, and another attempt may need another node.
 	pinned(&object.Spec.Template.Spec, seen, job.LauncherName(), false)
 	object.Annotations = map[string]string{mpi.AnnotationTemplate: fixedPart(object.Spec.Template)}
 	if job.Lifecycle.Suspended {
@@ -109,19 +110,20 @@ func newLauncher(job mpi.Job, seen mpi.Observed, settings Settings) *batchv1.Job
 
 func launcherTemplate(job mpi.Job, settings Settings) corev1.PodTemplateSpec {
 	template := *job.Launcher.Template.DeepCopy()
+	isolatePod(&template)
 	template.Labels = withLabels(template.Labels, job.PodLabels(mpi.RoleLauncher))
 	if job.Launcher.RunsRanks {
 		template.Labels[mpi.LabelIndex] = "0"
 	}
 	setHost(job, &template.Spec, job.LauncherName())
 	template.Spec.RestartPolicy = job.Launcher.RestartPolicy
-	template.Spec.Affinity = job.Together(template.Spec.Affinity, template.Annotations)
+	template.Spec.Affinity = job.WithTopologyAffinity(template.Spec.Affinity, template.Annotations)
 
 	main := &template.Spec.Containers[0]
 	addEnv(main, corev1.EnvVar{Name: mpi.EnvRole, Value: string(mpi.RoleLauncher)})
-	addEnv(main, flavor.For(job.Implementation).LauncherEnv(job)...)
+	addEnv(main, implementation.For(job.Implementation).LauncherEnv(job)...)
 	if !job.Launcher.RunsRanks {
-		// The NVIDIA runtime shows every GPU of the node to a container that does not say which it wants.
+		// Without this variable, the NVIDIA runtime gives a container all GPUs of the node.
 		addEnv(main, corev1.EnvVar{Name: "NVIDIA_VISIBLE_DEVICES"}, corev1.EnvVar{Name: "NVIDIA_DRIVER_CAPABILITIES"})
 	}
 	addConnections(job, main)
@@ -135,7 +137,7 @@ func launcherTemplate(job mpi.Job, settings Settings) corev1.PodTemplateSpec {
 	return template
 }
 
-// mountConfig gives the launcher the hostfile and discover_hosts.sh.
+// mountConfig mounts the hostfile and discover_hosts.sh in the launcher.
 func mountConfig(job mpi.Job, pod *corev1.PodSpec) {
 	pod.Volumes = append(pod.Volumes, corev1.Volume{
 		Name: mpi.ConfigVolume,

@@ -1,5 +1,5 @@
-// Package plan says what must exist for a job: For turns a job and what was observed of it into the objects to
-// make or mend and those to remove. It is pure, and runs without a cluster.
+// Package plan computes the objects of a job. For compares a job with its observed objects, and returns the objects
+// to create, change and delete. It is pure.
 package plan
 
 import (
@@ -9,61 +9,66 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// Settings are the cluster's, the same for every job.
+// Settings are the settings of the cluster, which are the same for all jobs.
 type Settings struct {
-	// ClusterDomain ends the DNS names of Services, such as cluster.local; empty leaves it out of host names.
+	// ClusterDomain is the suffix of the DNS names of Services, such as cluster.local. If empty, host names have no
+	// domain.
 	ClusterDomain string
-	// AgentImage is the image that brings the agent into pods. Without one there is no agent: ranks are started by
-	// the images' own sshd.
+	// AgentImage is the image of the agent. If empty, the agent is not used: ranks are started by the image's sshd.
 	AgentImage string
-	// NetworkPolicies has jobs isolated from each other and from whatever else runs in the cluster.
+	// Delivery is how the agent gets into a job's pods: ImageVolume or, if empty, InitContainer.
+	Delivery Delivery
+	// NetworkPolicies is whether jobs are isolated from each other and from other pods.
 	NetworkPolicies bool
-	// OperatorNamespace is where the operator runs, which may read agents' status; empty: it may not.
+	// OperatorNamespace is the namespace of the operator, which may read the status of agents. If empty, it may not.
 	OperatorNamespace string
-	// AllowEgress is where all jobs' pods may connect to, as mpi.ParseEgress reads it.
+	// AllowEgress lists the destinations that all jobs' pods may connect to, in the format of isolation.ParseEgress.
 	AllowEgress string
 }
 
-// Object is anything the API server keeps.
+// Object is an object of the API server.
 type Object interface {
 	metav1.Object
 	runtime.Object
 }
 
-// Plan is what is to be done for a job. A zero Plan means that all is as it should be.
+// Plan contains the changes that a job needs. A zero Plan means that nothing changes.
 //
-// An object without a UID is to be created. One with a UID is to be mended: it holds the fields that are
-// not as they should be, and is meant for that very object, never for a later one of the same name.
+// An object without a UID is created. An object with a UID is changed: it contains the fields to apply, and applies
+// to the object with this UID only, not to a later one of the same name.
 type Plan struct {
-	// Base is what comes first: what pods need before they start, Service, ConfigMap, Secret, NetworkPolicy and PodGroup,
-	// and a change of the launcher that is there.
+	// Base is applied first: the objects that pods need before they start (Service, ConfigMap, Secret, NetworkPolicy,
+	// PodGroup), and changes of the existing launcher.
 	Base []Object
-	// Pods are a new launcher's Job and the worker pods; they come when all of Base is done.
+	// Pods are the launcher's new Job and new worker pods. They are created when all of Base has succeeded.
 	Pods []Object
-	// Delete are objects that the job no longer needs; they go when Base was tried.
+	// Delete lists objects that the job no longer needs. They are deleted after Base was applied.
 	Delete []Ref
 }
 
-// Ref names one object of a job, and no later one of the same name.
+// Ref identifies an object of a job by name and UID.
 type Ref struct {
-	// APIVersion is set where the kind alone does not say what it is: of PodGroups.
+	// APIVersion is only set if the kind is ambiguous: for PodGroups.
 	APIVersion            string
 	Kind, Namespace, Name string
 	UID                   types.UID
 }
 
-// For plans a job from what was observed and judged of it.
-func For(job mpi.Job, seen mpi.Observed, out mpi.Outcome, settings Settings) Plan {
+// For plans a job from its observed objects and their outcome. A job that another controller runs only gets a
+// NetworkPolicy.
+func For(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, settings Settings) Plan {
 	if settings.AgentImage == "" {
 		job.Launch = mpi.LaunchSSHD
 	}
 	switch {
 	case job.Lifecycle.Deleting:
-		// The garbage collector removes what the job owns.
-		return Plan{}
+		return release(job, seen)
+	case job.External:
+		return isolate(job, seen, out, settings)
 	case out.Finish != nil:
 		return Plan{
 			Base:   wanted(stopLauncher(job, seen)),
@@ -72,14 +77,14 @@ func For(job mpi.Job, seen mpi.Observed, out mpi.Outcome, settings Settings) Pla
 	}
 	job = bound(job, seen)
 	plan := Plan{
-		Base:   wanted(service(job, seen), config(job, seen, settings), secret(job, seen), isolation(job, seen, settings), podGroup(job, seen)),
+		Base:   wanted(service(job, seen), config(job, seen, settings), secret(job, seen), networkPolicy(job, seen, settings), podGroup(job, seen)),
 		Delete: append(unwantedIsolation(job, seen, settings), unwantedPodGroups(job, seen, out)...),
 	}
 	switch launcher := launcher(job, seen, out, settings); {
 	case launcher == nil:
 	case launcher.GetUID() != "":
-		// A launcher is suspended before its workers go, of whose loss it would else die, and resumed before they
-		// come: who sees the workers sees the launcher as it should be.
+		// A launcher is suspended before its workers are deleted, because it would fail without them, and resumed
+		// before they are created, so that an observer of the workers never sees the old launcher.
 		plan.Base = append(plan.Base, launcher)
 	default:
 		plan.Pods = append(plan.Pods, launcher)
@@ -98,7 +103,20 @@ func For(job mpi.Job, seen mpi.Observed, out mpi.Outcome, settings Settings) Pla
 	return plan
 }
 
-// wanted leaves out what need not be changed.
+// release stops the pods of a job that is being deleted. The garbage collector deletes a job's objects only when the job is
+// gone, and a finalizer may keep it for long.
+func release(job mpi.Job, seen jobstate.Observed) Plan {
+	if job.External || job.Lifecycle.Orphaning {
+		return Plan{}
+	}
+	doomed := workersFrom(seen, 0)
+	if seen.Launcher != nil && seen.Launcher.DeletionTimestamp == nil {
+		doomed = append(doomed, Ref{Kind: "Job", Namespace: job.Namespace, Name: job.LauncherName(), UID: seen.Launcher.UID})
+	}
+	return Plan{Delete: doomed}
+}
+
+// wanted removes nil objects.
 func wanted(objects ...Object) []Object {
 	var some []Object
 	for _, object := range objects {
@@ -109,7 +127,7 @@ func wanted(objects ...Object) []Object {
 	return some
 }
 
-// meta is the metadata of an object of the job; uid is that of the object to mend, or empty for a new one.
+// meta returns the metadata of an object of the job. uid is that of the object to change, or empty for a new one.
 func meta(job mpi.Job, name string, uid types.UID) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: name, Namespace: job.Namespace, UID: uid, Labels: job.Labels(),

@@ -1,6 +1,8 @@
 package plan_test
 
 import (
+	"maps"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"opendatahub.io/mpijob/internal/agentapi"
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
 	"opendatahub.io/mpijob/internal/plan"
@@ -17,8 +21,6 @@ import (
 
 // isolating are the settings of a cluster in which jobs are isolated, as they are by default.
 var isolating = plan.Settings{NetworkPolicies: true, OperatorNamespace: "mpijob-system"}
-
-var keys = &mpi.Keys{Private: []byte("private"), Public: []byte("public")}
 
 // TestPlanObjects shows in golden files all that is made for jobs of which nothing exists.
 func TestPlanObjects(t *testing.T) {
@@ -69,6 +71,10 @@ func TestPlanObjects(t *testing.T) {
 			j.Workers.Template.Spec.InitContainers = []corev1.Container{{Name: "data", Image: "data"}}
 			j.Workers.Template.Spec.Containers[0].Command = []string{"sh", "-c", "prepare; exec /opt/mpi-agent/mpi-agent serve"}
 		}), settings: plan.Settings{AgentImage: "agent:1"}},
+		"agent-by-image-volume": {
+			job:      mpitest.Job(1, func(j *mpi.Job) { j.Launch = mpi.LaunchAgent }),
+			settings: plan.Settings{AgentImage: "agent:1", Delivery: plan.ImageVolume},
+		},
 		"agent-not-wanted": {
 			job:      mpitest.Job(1, func(j *mpi.Job) { j.Launch = mpi.LaunchSSHD }),
 			settings: plan.Settings{AgentImage: "agent:1"},
@@ -80,18 +86,46 @@ func TestPlanObjects(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			seen := mpi.Observed{Now: mpitest.Now, Keys: keys}
+			seen := jobstate.Observed{Now: mpitest.Now}
 			test.settings.NetworkPolicies, test.settings.OperatorNamespace = isolating.NetworkPolicies, isolating.OperatorNamespace
-			mpitest.Golden(t, name, plan.For(test.job, seen, mpi.Judge(test.job, seen), test.settings))
+			mpitest.Golden(t, name, plan.For(test.job, seen, jobstate.Judge(test.job, seen), test.settings))
+		})
+	}
+}
+
+// TestReleasesDeletedJobs: the pods of a job that is being deleted are stopped, unless they are to stay or are not its own.
+func TestReleasesDeletedJobs(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*mpi.Job)
+		want   string
+	}{
+		"kept by a finalizer":     {func(*mpi.Job) {}, "Pod/pi-worker-0 Pod/pi-worker-1 Job/pi-launcher"},
+		"its objects are to stay": {func(j *mpi.Job) { j.Lifecycle.Orphaning = true }, ""},
+		"others run it":           {func(j *mpi.Job) { j.External = true }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			job := mpitest.Job(2, func(j *mpi.Job) { j.Lifecycle.Deleting = true }, test.change)
+			seen := jobstate.Observed{Now: mpitest.Now, Launcher: mpitest.Launcher(job), Workers: mpitest.Workers(job, corev1.PodRunning)}
+			got := plan.For(job, seen, jobstate.Outcome{}, isolating)
+			var doomed []string
+			for _, ref := range got.Delete {
+				if ref.UID == "" {
+					t.Errorf("%s is deleted whatever its UID", ref.Name)
+				}
+				doomed = append(doomed, ref.Kind+"/"+ref.Name)
+			}
+			if have := strings.Join(doomed, " "); have != test.want || len(got.Base)+len(got.Pods) > 0 {
+				t.Errorf("it deletes %q, want %q, and writes %d objects", have, test.want, len(got.Base)+len(got.Pods))
+			}
 		})
 	}
 }
 
 // settled is a job of which all exists as it should.
-func settled(t *testing.T, job mpi.Job) mpi.Observed {
+func settled(t *testing.T, job mpi.Job) jobstate.Observed {
 	t.Helper()
-	seen := mpi.Observed{Now: mpitest.Now, Keys: keys, Workers: mpitest.Workers(job, corev1.PodRunning)}
-	for _, object := range plan.For(job, seen, mpi.Judge(job, seen), isolating).Base {
+	seen := jobstate.Observed{Now: mpitest.Now, Workers: mpitest.Workers(job, corev1.PodRunning)}
+	for _, object := range plan.For(job, seen, jobstate.Judge(job, seen), isolating).Base {
 		object.SetUID("uid-base")
 		switch object := object.(type) {
 		case *corev1.Service:
@@ -102,7 +136,7 @@ func settled(t *testing.T, job mpi.Job) mpi.Observed {
 			seen.Isolation = object
 		}
 	}
-	seen.Keys, seen.Secret = nil, &metav1.PartialObjectMetadata{}
+	seen.Secret = &metav1.PartialObjectMetadata{}
 	seen.Launcher = mpitest.Launcher(job)
 	seen.LauncherPods = []*corev1.Pod{mpitest.LauncherPod(job, 0, corev1.PodRunning)}
 	return seen
@@ -127,33 +161,33 @@ func TestPlanChanges(t *testing.T) {
 	tests := map[string]struct {
 		workers int32
 		job     func(*mpi.Job)
-		seen    func(*mpi.Job, *mpi.Observed)
+		seen    func(*mpi.Job, *jobstate.Observed)
 		want    map[string][]string
 	}{
 		"all is as it should be": {workers: 2, want: map[string][]string{}},
 		"everything is gone": {
-			workers: 2, seen: func(_ *mpi.Job, o *mpi.Observed) { *o = mpi.Observed{Keys: keys} },
+			workers: 2, seen: func(_ *mpi.Job, o *jobstate.Observed) { *o = jobstate.Observed{} },
 			want: map[string][]string{"create": {"Service/pi", "ConfigMap/pi-config", "Secret/pi-ssh", "NetworkPolicy/pi", "Job/pi-launcher", "Pod/pi-worker-0", "Pod/pi-worker-1"}},
 		},
 		"a worker is gone": {
-			workers: 3, seen: func(_ *mpi.Job, o *mpi.Observed) { o.Workers = append(o.Workers[:1:1], o.Workers[2]) },
+			workers: 3, seen: func(_ *mpi.Job, o *jobstate.Observed) { o.Workers = append(o.Workers[:1:1], o.Workers[2]) },
 			want: map[string][]string{"create": {"Pod/pi-worker-1"}, "mend": {"ConfigMap/pi-config"}},
 		},
 		"an earlier job's pods are there: only what is no pod is made": {
-			workers: 1, seen: func(_ *mpi.Job, o *mpi.Observed) {
-				*o = mpi.Observed{Keys: keys, Earlier: []*corev1.Pod{mpitest.LauncherPod(mpitest.Job(1), 0, corev1.PodRunning)}}
+			workers: 1, seen: func(_ *mpi.Job, o *jobstate.Observed) {
+				*o = jobstate.Observed{Earlier: []*corev1.Pod{mpitest.LauncherPod(mpitest.Job(1), 0, corev1.PodRunning)}}
 			},
 			want: map[string][]string{"create": {"Service/pi", "ConfigMap/pi-config", "Secret/pi-ssh", "NetworkPolicy/pi"}},
 		},
 		"resumed while the workers are on their way out": {
-			workers: 1, seen: func(_ *mpi.Job, o *mpi.Observed) {
+			workers: 1, seen: func(_ *mpi.Job, o *jobstate.Observed) {
 				o.Launcher.Spec.Suspend = new(true)
 				mpitest.Leaving(o.Workers[0].Pod)
 			},
 			want: map[string][]string{"mend": {"ConfigMap/pi-config"}},
 		},
 		"a worker is on its way out": {
-			workers: 2, seen: func(_ *mpi.Job, o *mpi.Observed) { mpitest.Leaving(o.Workers[1].Pod) },
+			workers: 2, seen: func(_ *mpi.Job, o *jobstate.Observed) { mpitest.Leaving(o.Workers[1].Pod) },
 			want: map[string][]string{"mend": {"ConfigMap/pi-config"}},
 		},
 		"fewer workers are wanted: the survivors stay": {
@@ -165,7 +199,7 @@ func TestPlanChanges(t *testing.T) {
 			want: map[string][]string{"mend": {"ConfigMap/pi-config"}, "create": {"Pod/pi-worker-1", "Pod/pi-worker-2"}},
 		},
 		"somebody changed the Service, the ConfigMap and the NetworkPolicy": {
-			workers: 1, seen: func(_ *mpi.Job, o *mpi.Observed) {
+			workers: 1, seen: func(_ *mpi.Job, o *jobstate.Observed) {
 				o.Isolation.Spec.PodSelector = metav1.LabelSelector{}
 				o.Service.Spec.Selector = map[string]string{"a": "b"}
 				o.Config.Data["hostfile"] = "elsewhere slots=1\n"
@@ -177,49 +211,61 @@ func TestPlanChanges(t *testing.T) {
 			want: map[string][]string{"mend": {"Job/pi-launcher"}, "delete": {"Pod/pi-worker-0/uid-pi-worker-0", "Pod/pi-worker-1/uid-pi-worker-1"}},
 		},
 		"resumed": {
-			workers: 1, seen: func(_ *mpi.Job, o *mpi.Observed) { o.Launcher.Spec.Suspend = new(true); o.Workers = nil },
+			workers: 1, seen: func(_ *mpi.Job, o *jobstate.Observed) { o.Launcher.Spec.Suspend = new(true); o.Workers = nil },
 			want: map[string][]string{"mend": {"ConfigMap/pi-config", "Job/pi-launcher"}, "create": {"Pod/pi-worker-0"}},
 		},
 		"resumed, and the launcher waits for its workers": {
 			workers: 1, job: func(j *mpi.Job) { j.Launcher.AfterWorkers = true },
-			seen: func(_ *mpi.Job, o *mpi.Observed) { o.Launcher.Spec.Suspend = new(true); o.Workers = nil },
+			seen: func(_ *mpi.Job, o *jobstate.Observed) { o.Launcher.Spec.Suspend = new(true); o.Workers = nil },
 			want: map[string][]string{"mend": {"ConfigMap/pi-config"}, "create": {"Pod/pi-worker-0"}},
 		},
 		"evicted: the launcher is stopped": {
-			workers: 2, seen: func(_ *mpi.Job, o *mpi.Observed) {
+			workers: 2, seen: func(_ *mpi.Job, o *jobstate.Observed) {
 				o.Workers[0].Pod.Status.Phase, o.Workers[0].Pod.Status.Reason = corev1.PodFailed, "Evicted"
 			},
 			want: map[string][]string{"mend": {"Job/pi-launcher"}},
 		},
 		"resumed with another image: the launcher is made anew": {
 			workers: 0, job: func(j *mpi.Job) { j.Launcher.Template.Spec.Containers[0].Image = "other" },
-			seen: func(_ *mpi.Job, o *mpi.Observed) {
+			seen: func(_ *mpi.Job, o *jobstate.Observed) {
 				o.Launcher.Spec.Suspend, o.Launcher.Annotations = new(true), map[string]string{mpi.AnnotationTemplate: "before"}
 			},
 			want: map[string][]string{"delete": {"Job/pi-launcher/uid-launcher"}},
 		},
 		"resumed with another connection: the launcher is made anew": {
 			workers: 0, job: func(j *mpi.Job) { j.Connections = []string{"other"} },
-			seen: func(j *mpi.Job, o *mpi.Observed) {
+			seen: func(j *mpi.Job, o *jobstate.Observed) {
 				before := *j
 				before.Connections = []string{"data"}
-				first := mpi.Observed{Keys: keys}
-				launcher := plan.For(before, first, mpi.Judge(before, first), plan.Settings{}).Pods[0]
+				first := jobstate.Observed{}
+				launcher := plan.For(before, first, jobstate.Judge(before, first), plan.Settings{}).Pods[0]
 				o.Launcher.Spec.Suspend, o.Launcher.Annotations = new(true), launcher.GetAnnotations()
 			},
 			want: map[string][]string{"delete": {"Job/pi-launcher/uid-launcher"}},
 		},
 		"resumed while the old launcher is going": {
-			workers: 0, seen: func(_ *mpi.Job, o *mpi.Observed) {
+			workers: 0, seen: func(_ *mpi.Job, o *jobstate.Observed) {
 				o.Launcher.Spec.Suspend, o.Launcher.DeletionTimestamp = new(true), &metav1.Time{Time: mpitest.Now}
 			},
 			want: map[string][]string{},
+		},
+		"the launcher's pod succeeded, its Job is about to": {
+			workers: 1, seen: func(_ *mpi.Job, o *jobstate.Observed) { o.LauncherPods[0].Status.Phase = corev1.PodSucceeded }, want: map[string][]string{},
+		},
+		"the launcher's last pod failed, its Job is about to": {
+			workers: 1, job: func(j *mpi.Job) { j.Lifecycle.BackoffLimit = new(int32(0)) },
+			seen: func(_ *mpi.Job, o *jobstate.Observed) { o.LauncherPods[0].Status.Phase = corev1.PodFailed }, want: map[string][]string{},
+		},
+		"succeeded, and the launcher's Job starts another pod": {
+			workers: 1, job: func(j *mpi.Job) {
+				j.Recorded.Finish = &mpi.Finish{Succeeded: true, At: mpitest.Now}
+			}, want: map[string][]string{"mend": {"Job/pi-launcher"}},
 		},
 		"finished, pods are kept":    {workers: 2, seen: finished, want: map[string][]string{}},
 		"finished, pods are removed": {workers: 1, job: clean(mpi.CleanAll), seen: finished, want: map[string][]string{"delete": {"Pod/pi-worker-0/uid-pi-worker-0"}}},
 		"finished, running pods are removed, pending ones too": {
 			workers: 3, job: clean(mpi.CleanRunning),
-			seen: func(j *mpi.Job, o *mpi.Observed) {
+			seen: func(j *mpi.Job, o *jobstate.Observed) {
 				finished(j, o)
 				o.Workers[0].Pod.Status.Phase = corev1.PodFailed
 				o.Workers[1].Pod.Status.Phase = corev1.PodPending
@@ -237,7 +283,7 @@ func TestPlanChanges(t *testing.T) {
 			if test.seen != nil {
 				test.seen(&job, &seen)
 			}
-			if diff := cmp.Diff(test.want, names(plan.For(job, seen, mpi.Judge(job, seen), isolating))); diff != "" {
+			if diff := cmp.Diff(test.want, names(plan.For(job, seen, jobstate.Judge(job, seen), isolating))); diff != "" {
 				t.Errorf("the plan differs (-want +got):\n%s", diff)
 			}
 		})
@@ -248,13 +294,45 @@ func clean(policy mpi.CleanPods) func(*mpi.Job) {
 	return func(j *mpi.Job) { j.Lifecycle.CleanPods = policy }
 }
 
-func finished(j *mpi.Job, o *mpi.Observed) { o.Launcher = mpitest.Launcher(*j, batchv1.JobComplete) }
+func finished(j *mpi.Job, o *jobstate.Observed) {
+	o.Launcher = mpitest.Launcher(*j, batchv1.JobComplete)
+}
 
 // TestPlanLeavesItsInputAlone: templates and observations are shared with a cache.
+// TestGracePeriodIsPassedOn: the agent knows a pod's grace period, unless the user sets the variable.
+func TestGracePeriodIsPassedOn(t *testing.T) {
+	job := mpitest.Job(1, func(j *mpi.Job) {
+		j.Launcher.Template.Spec.TerminationGracePeriodSeconds = new(int64(120))
+		j.Workers.Template.Spec.TerminationGracePeriodSeconds = new(int64(300))
+		j.Workers.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: agentapi.EnvGrace, Value: "10s"}}
+	})
+	got := map[string]string{}
+	objects := plan.For(job, jobstate.Observed{}, jobstate.Outcome{PodsMayStart: true, LauncherMayStart: true}, plan.Settings{AgentImage: "agent:1"})
+	pods := []*corev1.PodSpec{}
+	for _, object := range append(objects.Pods, objects.Base...) {
+		switch o := object.(type) {
+		case *corev1.Pod:
+			pods = append(pods, &o.Spec)
+		case *batchv1.Job:
+			pods = append(pods, &o.Spec.Template.Spec)
+		}
+	}
+	for _, pod := range pods {
+		for _, v := range pod.Containers[0].Env {
+			if v.Name == agentapi.EnvGrace {
+				got[pod.Hostname] = v.Value
+			}
+		}
+	}
+	if want := map[string]string{"pi-launcher": "120s", "pi-worker-0": "10s"}; !maps.Equal(got, want) {
+		t.Errorf("grace periods are %v, want %v", got, want)
+	}
+}
+
 func TestPlanLeavesItsInputAlone(t *testing.T) {
 	job, same := mpitest.Job(2), mpitest.Job(2)
-	seen := mpi.Observed{Keys: keys}
-	plan.For(job, seen, mpi.Judge(job, seen), isolating)
+	seen := jobstate.Observed{}
+	plan.For(job, seen, jobstate.Judge(job, seen), isolating)
 	if diff := cmp.Diff(same, job); diff != "" {
 		t.Errorf("the plan changed the job (-before +after):\n%s", diff)
 	}

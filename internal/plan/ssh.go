@@ -5,30 +5,29 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// secret holds the job's SSH keys, nil if it is there. It is made once and never changed: ranks may be
-// connecting with it. It is not marked immutable all the same: a kubelet never asks again for an immutable Secret
-// while any pod on its node refers to it, and would give a new job's pods the keys of an earlier job of the same
-// name whose pods are still ending.
-func secret(job mpi.Job, seen mpi.Observed) Object {
-	if seen.Secret != nil || seen.Keys == nil {
+// secret returns the Secret for the job's SSH keys, or nil if it exists. The keys are empty: they are generated when the
+// Secret is written, so that a plan contains no secrets. The Secret never changes, because ranks may be
+// connecting with it. It is not marked immutable: a kubelet caches an immutable Secret while any pod on its node uses
+// it, and would give the pods of a new job the keys of an earlier job of the same name whose pods are still
+// terminating.
+func secret(job mpi.Job, seen jobstate.Observed) Object {
+	if seen.Secret != nil {
 		return nil
 	}
 	return &corev1.Secret{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
 		ObjectMeta: meta(job, job.SecretName(), ""),
 		Type:       corev1.SecretTypeSSHAuth,
-		Data: map[string][]byte{
-			corev1.SSHAuthPrivateKey: seen.Keys.Private,
-			mpi.SSHPublicKey:         seen.Keys.Public,
-		},
+		Data:       map[string][]byte{corev1.SSHAuthPrivateKey: nil, mpi.SSHPublicKey: nil},
 	}
 }
 
-// mountKeys gives the first container of a pod the job's keys. OpenSSH as root refuses a key that others may
-// read, so under root's own folder the files are root's alone; elsewhere any user of the pod may read them.
+// mountKeys mounts the job's keys in the first container of a pod. OpenSSH rejects a key of root that others can
+// read, so that files in root's home are only readable by root; elsewhere any user of the pod can read them.
 func mountKeys(job mpi.Job, pod *corev1.PodSpec) {
 	var mode *int32
 	if job.SSHMountPath == mpi.DefaultSSHPath {

@@ -6,8 +6,8 @@ import (
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// Templates are what the job's pods are made of, with all that is added to what its user wrote. Workers differ in their
-// names and labels alone; a job of its launcher alone has no second template.
+// Templates returns the pod templates of a job with everything that the operator adds. Workers only differ in names
+// and labels. A job with only a launcher has no worker template.
 func Templates(job mpi.Job, settings Settings) (launcher, workers corev1.PodTemplateSpec) {
 	if settings.AgentImage == "" {
 		job.Launch = mpi.LaunchSSHD

@@ -7,13 +7,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"opendatahub.io/mpijob/internal/launch"
+	"opendatahub.io/mpijob/internal/agentapi"
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/podstatus"
 )
 
-// missingWorkers are the pods of the workers that have none. A pod on its way out still holds its name; its
-// successor is planned when it is gone.
-func missingWorkers(job mpi.Job, seen mpi.Observed, settings Settings) []Object {
+// missingWorkers returns the pods of workers that do not exist. A terminating pod still uses its name; its successor
+// is planned when it is gone.
+func missingWorkers(job mpi.Job, seen jobstate.Observed, settings Settings) []Object {
 	have := make(map[int]bool, len(seen.Workers))
 	for _, worker := range seen.Workers {
 		have[worker.Index] = true
@@ -29,21 +31,21 @@ func missingWorkers(job mpi.Job, seen mpi.Observed, settings Settings) []Object 
 	return pods
 }
 
-// workersFrom are the workers with an index of at least from, for deletion.
-func workersFrom(seen mpi.Observed, from int) []Ref {
-	return refs(seen, func(worker mpi.Worker) bool { return worker.Index >= from })
+// workersFrom returns the workers to delete whose index is at least from.
+func workersFrom(seen jobstate.Observed, from int) []Ref {
+	return refs(seen, func(worker jobstate.Worker) bool { return worker.Index >= from })
 }
 
-// finishedWorkers are those that the job's clean-up policy takes away once it has finished. A pending pod
-// counts as running, since it would be running soon.
-func finishedWorkers(job mpi.Job, seen mpi.Observed) []Ref {
-	return refs(seen, func(worker mpi.Worker) bool {
+// finishedWorkers returns the workers that the job's clean-up policy deletes after it finished. Pending pods count as
+// running, because they may start.
+func finishedWorkers(job mpi.Job, seen jobstate.Observed) []Ref {
+	return refs(seen, func(worker jobstate.Worker) bool {
 		return job.Lifecycle.CleanPods == mpi.CleanAll ||
-			job.Lifecycle.CleanPods == mpi.CleanRunning && !mpi.HasEnded(worker.Pod)
+			job.Lifecycle.CleanPods == mpi.CleanRunning && !podstatus.HasEnded(worker.Pod)
 	})
 }
 
-func refs(seen mpi.Observed, which func(mpi.Worker) bool) []Ref {
+func refs(seen jobstate.Observed, which func(jobstate.Worker) bool) []Ref {
 	var refs []Ref
 	for _, worker := range seen.Workers {
 		if worker.Pod.DeletionTimestamp == nil && which(worker) {
@@ -53,16 +55,17 @@ func refs(seen mpi.Observed, which func(mpi.Worker) bool) []Ref {
 	return slices.Clip(refs)
 }
 
-// worker is the pod of one worker.
+// worker returns the pod of a worker.
 func worker(job mpi.Job, index int, settings Settings) *corev1.Pod {
 	template := job.Workers.Template.DeepCopy()
+	isolatePod(template)
 	labels := withLabels(template.Labels, job.PodLabels(mpi.RoleWorker))
 	labels[mpi.LabelIndex] = job.WorkerIndex(index)
 
 	spec := template.Spec
 	name := job.WorkerName(index)
 	setHost(job, &spec, name)
-	// MPICH's and Intel's launchers tell their workers to call back at the launcher's bare host name.
+	// The launchers of MPICH and Intel MPI make their workers connect to the launcher's host name without domain.
 	domain := settings.ClusterDomain
 	if domain == "" {
 		domain = "cluster.local"
@@ -72,13 +75,13 @@ func worker(job mpi.Job, index int, settings Settings) *corev1.Pod {
 	}
 	spec.DNSConfig.Searches = append(spec.DNSConfig.Searches, job.ServiceName()+"."+job.Namespace+".svc."+domain)
 	spec.RestartPolicy = job.Workers.RestartPolicy
-	spec.Affinity = job.Together(spec.Affinity, template.Annotations)
+	spec.Affinity = job.WithTopologyAffinity(spec.Affinity, template.Annotations)
 
 	main := &spec.Containers[0]
 	switch {
 	case job.Workers.HasCommand():
 	case job.UsesAgent():
-		main.Command = []string{launch.Binary, "serve"}
+		main.Command = []string{agentapi.Binary, "serve"}
 	default:
 		main.Command = []string{"/usr/sbin/sshd", "-De"}
 	}
@@ -100,16 +103,16 @@ func worker(job mpi.Job, index int, settings Settings) *corev1.Pod {
 	return pod
 }
 
-// setHost gives a pod its DNS name under the job's Service.
+// setHost sets a pod's DNS name under the job's Service.
 func setHost(job mpi.Job, spec *corev1.PodSpec, name string) {
 	spec.Hostname, spec.Subdomain = name, job.ServiceName()
 	if spec.HostNetwork {
-		// Without it a pod in its node's network could not look up names in the cluster.
+		// Without it, a pod in the host network cannot resolve names of the cluster.
 		spec.DNSPolicy = corev1.DNSClusterFirstWithHostNet
 	}
 }
 
-// withLabels adds the operator's labels to a user's own.
+// withLabels adds the operator's labels to the user's labels.
 func withLabels(users, ours map[string]string) map[string]string {
 	labels := maps.Clone(ours)
 	for key, value := range users {
@@ -120,7 +123,7 @@ func withLabels(users, ours map[string]string) map[string]string {
 	return labels
 }
 
-// addEnv adds variables that the container does not set itself: what users write on purpose stands.
+// addEnv adds variables that the user has not set.
 func addEnv(container *corev1.Container, vars ...corev1.EnvVar) {
 	for _, v := range vars {
 		if !slices.ContainsFunc(container.Env, func(have corev1.EnvVar) bool { return have.Name == v.Name }) {

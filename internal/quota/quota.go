@@ -16,6 +16,8 @@ import (
 	resources "k8s.io/component-helpers/resource"
 
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/podspec"
+	"opendatahub.io/mpijob/internal/podstatus"
 )
 
 // Pods are equal pods of a job.
@@ -29,7 +31,7 @@ type Pods struct {
 	use corev1.ResourceList
 }
 
-// Counted are pods that are held against quotas again and again.
+// Counted returns pods that are compared with quotas repeatedly.
 func Counted(role mpi.Role, count int64, pod *corev1.Pod) Pods {
 	return Pods{Role: role, Count: count, Pod: pod, use: Usage(pod)}
 }
@@ -54,21 +56,21 @@ func Objects(kinds ...schema.GroupVersionKind) map[string]int64 {
 
 // Shortages are what quotas lack for all of the pods and objects together, by quota and resource; none where all fit, also
 // where they fit exactly.
-func Shortages(pods []Pods, objects map[string]int64, quotas []mpi.Quota) []mpi.Shortage {
+func Shortages(pods []Pods, objects map[string]int64, quotas []Quota) []Shortage {
 	uses := make([]corev1.ResourceList, len(pods))
 	for i := range pods {
 		uses[i] = pods[i].usage()
 	}
-	var short []mpi.Shortage
+	var short []Shortage
 	for _, quota := range quotas {
 		for _, name := range slices.Sorted(maps.Keys(quota.Hard)) {
-			s := mpi.Shortage{Quota: quota.Name, Resource: name, Hard: quota.Hard[name], Used: quota.Used[name]}
+			s := Shortage{Quota: quota.Name, Resource: name, Hard: quota.Hard[name], Used: quota.Used[name]}
 			for i, p := range pods {
 				each, asks := uses[i][name]
 				if !asks || each.IsZero() || p.Count == 0 || !counts(quota, p.Pod) {
 					continue
 				}
-				s.By = append(s.By, mpi.Share{Role: p.Role, Count: p.Count, Each: each})
+				s.By = append(s.By, Share{Role: p.Role, Count: p.Count, Each: each})
 				all := each.DeepCopy()
 				all.Mul(p.Count)
 				s.Asked.Add(all)
@@ -84,7 +86,7 @@ func Shortages(pods []Pods, objects map[string]int64, quotas []mpi.Quota) []mpi.
 	return short
 }
 
-func fits(s mpi.Shortage) bool {
+func fits(s Shortage) bool {
 	sum := s.Used.DeepCopy()
 	sum.Add(s.Asked)
 	return sum.Cmp(s.Hard) <= 0
@@ -128,8 +130,8 @@ func plain(name corev1.ResourceName) bool {
 	return name == corev1.ResourceCPU || name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage
 }
 
-// counts tells whether a quota counts a pod: all of its scopes have to match.
-func counts(quota mpi.Quota, pod *corev1.Pod) bool {
+// counts reports whether a quota counts a pod: all of its scopes have to match.
+func counts(quota Quota, pod *corev1.Pod) bool {
 	return !slices.ContainsFunc(quota.Scopes, func(scope corev1.ScopedResourceSelectorRequirement) bool { return !inScope(scope, pod) })
 }
 
@@ -169,7 +171,7 @@ func classMatches(scope corev1.ScopedResourceSelectorRequirement, class string) 
 	return of.Matches(set)
 }
 
-// bestEffort tells whether no container of a pod asks for processors or memory
+// bestEffort reports whether no container of a pod asks for processors or memory
 // (k8s.io/kubernetes/pkg/apis/core/v1/helper/qos).
 func bestEffort(pod *corev1.Pod) bool {
 	if pod.Status.QOSClass != "" {
@@ -214,14 +216,14 @@ func acrossNamespaces(affinity *corev1.Affinity) bool {
 // (k8s.io/kubernetes/plugin/pkg/admission/limitranger). What webhooks and RuntimeClasses add, and
 // what becomes of sizes that the pod as a whole has, only a dry run tells.
 func WithDefaults(template corev1.PodTemplateSpec, ranges []corev1.LimitRange) *corev1.Pod {
-	pod := mpi.PodOf(template)
+	pod := podspec.PodOf(template)
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
 			size := &list[i].Resources
 			for _, of := range ranges {
 				for _, item := range of.Spec.Limits {
 					if item.Type == corev1.LimitTypeContainer {
-						size.Limits, size.Requests = mpi.FillIn(size.Limits, item.Default), mpi.FillIn(size.Requests, item.DefaultRequest)
+						size.Limits, size.Requests = podspec.FillIn(size.Limits, item.Default), podspec.FillIn(size.Requests, item.DefaultRequest)
 					}
 				}
 			}
@@ -230,9 +232,9 @@ func WithDefaults(template corev1.PodTemplateSpec, ranges []corev1.LimitRange) *
 	return pod
 }
 
-// ShortagesAfter are the shortages of some pods when others that are not there yet come first.
-func ShortagesAfter(ahead, pods []Pods, quotas []mpi.Quota) []mpi.Shortage {
-	kept := make([]mpi.Quota, len(quotas))
+// ShortagesAfter returns the shortages of some pods if others that do not exist yet are created first.
+func ShortagesAfter(ahead, pods []Pods, quotas []Quota) []Shortage {
+	kept := make([]Quota, len(quotas))
 	for i, quota := range quotas {
 		kept[i] = quota
 		kept[i].Used = sum(quota, ahead)
@@ -240,7 +242,7 @@ func ShortagesAfter(ahead, pods []Pods, quotas []mpi.Quota) []mpi.Shortage {
 	short := Shortages(pods, nil, kept)
 	for i := range short {
 		s := &short[i]
-		at := slices.IndexFunc(quotas, func(q mpi.Quota) bool { return q.Name == s.Quota })
+		at := slices.IndexFunc(quotas, func(q Quota) bool { return q.Name == s.Quota })
 		used := quotas[at].Used[s.Resource]
 		s.Ahead = s.Used.DeepCopy()
 		s.Ahead.Sub(used)
@@ -250,10 +252,10 @@ func ShortagesAfter(ahead, pods []Pods, quotas []mpi.Quota) []mpi.Shortage {
 }
 
 // Without are quotas as they are when some pods that use them are gone.
-func Without(quotas []mpi.Quota, gone []*corev1.Pod) []mpi.Quota {
+func Without(quotas []Quota, gone []*corev1.Pod) []Quota {
 	var less []Pods
 	for _, pod := range gone {
-		if !mpi.HasEnded(pod) {
+		if !podstatus.HasEnded(pod) {
 			less = append(less, Counted("", -1, pod))
 		}
 	}
@@ -265,7 +267,7 @@ func Without(quotas []mpi.Quota, gone []*corev1.Pod) []mpi.Quota {
 }
 
 // sum is what of a quota is used when some more pods are there, which may be many.
-func sum(quota mpi.Quota, more []Pods) corev1.ResourceList {
+func sum(quota Quota, more []Pods) corev1.ResourceList {
 	if len(quota.Scopes) > 0 {
 		more = slices.DeleteFunc(slices.Clone(more), func(p Pods) bool { return !counts(quota, p.Pod) })
 	}

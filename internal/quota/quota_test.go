@@ -38,8 +38,8 @@ func pod(change func(*corev1.Pod), containers ...corev1.Container) *corev1.Pod {
 	return pod
 }
 
-func named(hard, used string, scopes ...corev1.ScopedResourceSelectorRequirement) []mpi.Quota {
-	return []mpi.Quota{{Name: "team", Hard: list(hard), Used: list(used), Scopes: scopes}}
+func named(hard, used string, scopes ...corev1.ScopedResourceSelectorRequirement) []quota.Quota {
+	return []quota.Quota{{Name: "team", Hard: list(hard), Used: list(used), Scopes: scopes}}
 }
 
 func scope(name corev1.ResourceQuotaScope, operator corev1.ScopeSelectorOperator, values ...string) corev1.ScopedResourceSelectorRequirement {
@@ -67,19 +67,19 @@ func TestShortages(t *testing.T) {
 	tests := map[string]struct {
 		pods   []quota.Pods
 		kinds  map[string]int64
-		quotas []mpi.Quota
+		quotas []quota.Quota
 		want   []string
 	}{
 		"no quota":    {pods: job(small, gpu, 20)},
 		"exactly":     {pods: job(small, gpu, 20), quotas: named("requests.nvidia.com/gpu=40 pods=21 requests.cpu=20500m", "")},
-		"beyond hard": {pods: job(small, gpu, 20), quotas: named("requests.nvidia.com/gpu=32", "requests.nvidia.com/gpu=24"), want: []string{"40 requests.nvidia.com/gpu (20 workers with 2 each), and quota team allows 32 in all"}},
+		"beyond hard": {pods: job(small, gpu, 20), quotas: named("requests.nvidia.com/gpu=32", "requests.nvidia.com/gpu=24"), want: []string{"40 requests.nvidia.com/gpu requested (20 workers with 2 each), quota team allows 32"}},
 		"beyond what is free": {
 			pods: job(small, gpu, 4), quotas: named("requests.nvidia.com/gpu=32", "requests.nvidia.com/gpu=25"),
-			want: []string{"8 requests.nvidia.com/gpu (4 workers with 2 each), and of the 32 that quota team allows 25 are in use, 7 free"},
+			want: []string{"8 requests.nvidia.com/gpu requested (4 workers with 2 each), 25 of 32 used in quota team, 7 free"},
 		},
 		"several at once": {
 			pods: job(small, small, 3), quotas: named("pods=3 requests.cpu=1 limits.memory=1Mi", ""),
-			want: []string{"4 pods (the launcher and 3 workers), and quota team allows 3 in all", "2 requests.cpu (the launcher with 500m and 3 workers with 500m each), and quota team allows 1 in all"},
+			want: []string{"4 pods requested (the launcher and 3 workers), quota team allows 3", "2 requests.cpu requested (the launcher with 500m and 3 workers with 500m each), quota team allows 1"},
 		},
 		"the names that a quota may use": {
 			pods: job(small, pod(nil, sized("cpu=1 memory=1Gi ephemeral-storage=1Gi hugepages-2Mi=2Mi", "cpu=2 memory=1Gi hugepages-2Mi=2Mi")), 1),
@@ -97,11 +97,11 @@ func TestShortages(t *testing.T) {
 				side.RestartPolicy = &always
 				p.Spec.InitContainers = []corev1.Container{sized("cpu=3", ""), side}
 			}, sized("cpu=1", "")), small, 0),
-			quotas: named("requests.cpu=2", ""), want: []string{"3 requests.cpu (the launcher with 3)"},
+			quotas: named("requests.cpu=2", ""), want: []string{"3 requests.cpu requested (the launcher with 3)"},
 		},
 		"overhead counts": {
 			pods:   job(small, pod(func(p *corev1.Pod) { p.Spec.Overhead = list("cpu=250m") }, sized("cpu=1", "")), 2),
-			quotas: named("requests.cpu=2750m", ""), want: []string{"3 requests.cpu (the launcher with 500m and 2 workers with 1250m each)"},
+			quotas: named("requests.cpu=2750m", ""), want: []string{"3 requests.cpu requested (the launcher with 500m and 2 workers with 1250m each)"},
 		},
 		"what pods as a whole ask for counts": {
 			pods: job(small, pod(func(p *corev1.Pod) {
@@ -109,30 +109,30 @@ func TestShortages(t *testing.T) {
 			}, sized("cpu=1", "")), 1),
 			quotas: named("requests.cpu=4", ""), want: []string{"4500m requests.cpu"},
 		},
-		"a quota that is used beyond what it gives": {pods: job(small, small, 1), quotas: named("pods=5", "pods=9"), want: []string{"2 pods (the launcher and 1 worker), and of the 5 that quota team allows 9 are in use, 0 free"}},
+		"a quota that is used beyond what it gives": {pods: job(small, small, 1), quotas: named("pods=5", "pods=9"), want: []string{"2 pods requested (the launcher and 1 worker), 9 of 5 used in quota team, 0 free"}},
 
-		"best effort":                         {pods: job(pod(nil, sized("", "")), small, 3), quotas: named("pods=0", "", exists(corev1.ResourceQuotaScopeBestEffort)), want: []string{"1 pods (the launcher)"}},
+		"best effort":                         {pods: job(pod(nil, sized("", "")), small, 3), quotas: named("pods=0", "", exists(corev1.ResourceQuotaScopeBestEffort)), want: []string{"1 pods requested (the launcher)"}},
 		"best effort, as the API server says": {pods: job(pod(func(p *corev1.Pod) { p.Status.QOSClass = corev1.PodQOSBurstable }, sized("", "")), small, 3), quotas: named("pods=0", "", exists(corev1.ResourceQuotaScopeBestEffort))},
-		"not best effort":                     {pods: job(pod(nil, sized("", "")), small, 3), quotas: named("pods=2", "", exists(corev1.ResourceQuotaScopeNotBestEffort)), want: []string{"3 pods (3 workers)"}},
-		"with a deadline":                     {pods: job(small, pod(func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = new(int64(5)) }, sized("cpu=1", "")), 2), quotas: named("pods=1", "", exists(corev1.ResourceQuotaScopeTerminating)), want: []string{"2 pods (2 workers)"}},
+		"not best effort":                     {pods: job(pod(nil, sized("", "")), small, 3), quotas: named("pods=2", "", exists(corev1.ResourceQuotaScopeNotBestEffort)), want: []string{"3 pods requested (3 workers)"}},
+		"with a deadline":                     {pods: job(small, pod(func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = new(int64(5)) }, sized("cpu=1", "")), 2), quotas: named("pods=1", "", exists(corev1.ResourceQuotaScopeTerminating)), want: []string{"2 pods requested (2 workers)"}},
 		"without a deadline":                  {pods: job(small, small, 2), quotas: named("pods=1", "", exists(corev1.ResourceQuotaScopeNotTerminating)), want: []string{"3 pods"}},
 		"both scopes have to match":           {pods: job(small, small, 2), quotas: named("pods=1", "", exists(corev1.ResourceQuotaScopeNotTerminating), exists(corev1.ResourceQuotaScopeBestEffort))},
-		"of a priority class":                 {pods: job(classed(""), classed("high"), 2), quotas: named("pods=1", "", scope(corev1.ResourceQuotaScopePriorityClass, corev1.ScopeSelectorOpIn, "high", "low")), want: []string{"2 pods (2 workers)"}},
-		"of any but a priority class":         {pods: job(classed(""), classed("high"), 2), quotas: named("pods=0", "", scope(corev1.ResourceQuotaScopePriorityClass, corev1.ScopeSelectorOpNotIn, "high")), want: []string{"1 pods (the launcher)"}},
-		"of no priority class":                {pods: job(classed(""), classed("high"), 2), quotas: named("pods=0", "", scope(corev1.ResourceQuotaScopePriorityClass, corev1.ScopeSelectorOpDoesNotExist)), want: []string{"1 pods (the launcher)"}},
-		"of any priority class":               {pods: job(classed(""), classed("high"), 2), quotas: named("pods=1", "", exists(corev1.ResourceQuotaScopePriorityClass)), want: []string{"2 pods (2 workers)"}},
+		"of a priority class":                 {pods: job(classed(""), classed("high"), 2), quotas: named("pods=1", "", scope(corev1.ResourceQuotaScopePriorityClass, corev1.ScopeSelectorOpIn, "high", "low")), want: []string{"2 pods requested (2 workers)"}},
+		"of any but a priority class":         {pods: job(classed(""), classed("high"), 2), quotas: named("pods=0", "", scope(corev1.ResourceQuotaScopePriorityClass, corev1.ScopeSelectorOpNotIn, "high")), want: []string{"1 pods requested (the launcher)"}},
+		"of no priority class":                {pods: job(classed(""), classed("high"), 2), quotas: named("pods=0", "", scope(corev1.ResourceQuotaScopePriorityClass, corev1.ScopeSelectorOpDoesNotExist)), want: []string{"1 pods requested (the launcher)"}},
+		"of any priority class":               {pods: job(classed(""), classed("high"), 2), quotas: named("pods=1", "", exists(corev1.ResourceQuotaScopePriorityClass)), want: []string{"2 pods requested (2 workers)"}},
 		"across namespaces": {
 			pods: job(small, pod(func(p *corev1.Pod) {
 				p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{PodAffinityTerm: corev1.PodAffinityTerm{Namespaces: []string{"other"}}}}}}
 			}, sized("cpu=1", "")), 2),
-			quotas: named("pods=1", "", exists(corev1.ResourceQuotaScopeCrossNamespacePodAffinity)), want: []string{"2 pods (2 workers)"},
+			quotas: named("pods=1", "", exists(corev1.ResourceQuotaScopeCrossNamespacePodAffinity)), want: []string{"2 pods requested (2 workers)"},
 		},
 		"a scope that pods do not have": {pods: job(small, small, 2), quotas: named("pods=1", "", exists(corev1.ResourceQuotaScopeVolumeAttributesClass))},
 
 		"objects": {
 			pods: job(small, small, 1), kinds: kinds,
 			quotas: named("count/jobs.batch=0 configmaps=7 services=7 count/networkpolicies.networking.k8s.io=7 count/secrets=0", "configmaps=7 services=6 count/networkpolicies.networking.k8s.io=7"),
-			want:   []string{"1 configmaps, and of the 7", "1 count/jobs.batch, and quota team allows 0 in all", "1 count/networkpolicies.networking.k8s.io, and of the 7"},
+			want:   []string{"1 configmaps requested, 7 of 7", "1 count/jobs.batch requested, quota team allows 0", "1 count/networkpolicies.networking.k8s.io requested, 7 of 7"},
 		},
 		"objects are in no scope": {kinds: kinds, quotas: named("count/jobs.batch=0", "", exists(corev1.ResourceQuotaScopeNotTerminating))},
 	}
@@ -165,21 +165,21 @@ func TestCheckQuota(t *testing.T) {
 		"fits": {workers: 16, hard: "requests.nvidia.com/gpu=32"},
 		"never": {
 			workers: 20, hard: "requests.nvidia.com/gpu=32 pods=20",
-			never: `spec.replicas: Invalid value: 20: the job could never run, since it asks for more than the namespace ml may have: 21 pods (the launcher and 20 workers), and quota team allows 20 in all; ` +
-				`40 requests.nvidia.com/gpu (20 workers with 2 each), and quota team allows 32 in all; use at most 16 workers, ask for less`,
+			never: `spec.replicas: Invalid value: 20: the job exceeds the quota of namespace ml even when unused: 21 pods requested (the launcher and 20 workers), quota team allows 20; ` +
+				`40 requests.nvidia.com/gpu requested (20 workers with 2 each), quota team allows 32; use at most 16 workers, request less`,
 		},
-		"never, not even one worker": {workers: 2, hard: "requests.nvidia.com/gpu=1", never: "allows 1 in all; ask for less"},
-		"never, for the launcher":    {workers: 2, hard: "requests.cpu=500m", never: "spec.launcher: Forbidden: the job could never run"},
+		"never, not even one worker": {workers: 2, hard: "requests.nvidia.com/gpu=1", never: "allows 1; request less"},
+		"never, for the launcher":    {workers: 2, hard: "requests.cpu=500m", never: "spec.launcher: Forbidden: the job exceeds the quota"},
 		"never, though it waits":     {workers: 20, hard: "requests.nvidia.com/gpu=32", change: func(j *mpi.Job) { j.WaitForQuota = true }, never: "allows 32"},
 		"not now": {
 			workers: 4, hard: "requests.nvidia.com/gpu=32", used: "requests.nvidia.com/gpu=28",
-			full: `spec.replicas: Invalid value: 4: exceeded quota: the job asks for 8 requests.nvidia.com/gpu (4 workers with 2 each), and of the 32 that quota team allows 28 are in use, 4 free; use at most 2 workers, `,
+			full: `spec.replicas: Invalid value: 4: exceeded quota: 8 requests.nvidia.com/gpu requested (4 workers with 2 each), 28 of 32 used in quota team, 4 free; use at most 2 workers, `,
 		},
 		"one is never, one not now": {workers: 4, hard: "requests.nvidia.com/gpu=4 pods=5", used: "pods=1", never: "8 requests.nvidia.com/gpu", full: "5 pods"},
-		"waits, as it says":         {workers: 4, hard: "pods=5", used: "pods=1", change: func(j *mpi.Job) { j.WaitForQuota = true }, warning: "has to wait: it asks for 5 pods"},
-		"waits in a queue":          {workers: 4, hard: "pods=5", used: "pods=1", change: func(j *mpi.Job) { j.Queue = "team" }, warning: "has to wait"},
-		"waits as a gang":           {workers: 4, hard: "pods=5", used: "pods=1", change: func(j *mpi.Job) { j.Gang.Wanted = true }, warning: "has to wait"},
-		"suspended":                 {workers: 4, hard: "pods=5", used: "pods=1", change: func(j *mpi.Job) { j.Lifecycle.Suspended = true }, warning: "has to wait"},
+		"waits, as it says":         {workers: 4, hard: "pods=5", used: "pods=1", change: func(j *mpi.Job) { j.WaitForQuota = true }, warning: "waits for quota in namespace ml: 5 pods"},
+		"waits in a queue":          {workers: 4, hard: "pods=5", used: "pods=1", change: func(j *mpi.Job) { j.Queue = "team" }, warning: "waits for quota"},
+		"waits as a gang":           {workers: 4, hard: "pods=5", used: "pods=1", change: func(j *mpi.Job) { j.Gang.Wanted = true }, warning: "waits for quota"},
+		"suspended":                 {workers: 4, hard: "pods=5", used: "pods=1", change: func(j *mpi.Job) { j.Lifecycle.Suspended = true }, warning: "waits for quota"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -190,7 +190,7 @@ func TestCheckQuota(t *testing.T) {
 				test.change(&job)
 			}
 			short := quota.Shortages([]quota.Pods{{Role: mpi.RoleLauncher, Count: 1, Pod: launcher}, {Role: mpi.RoleWorker, Count: int64(test.workers), Pod: worker}}, nil, named(test.hard, test.used))
-			never, full, warnings := mpi.CheckQuota(job, short)
+			never, full, warnings := quota.CheckQuota(job, short)
 			for what, pair := range map[string][2]string{
 				"never": {text(never), test.never}, "not now": {text(full), test.full}, "warned of": {strings.Join(warnings, "\n"), test.warning},
 			} {
@@ -240,5 +240,46 @@ func TestWithDefaults(t *testing.T) {
 				t.Error("the template was changed")
 			}
 		})
+	}
+}
+
+// TestQuotasOfJobsThatWaitAhead: what earlier jobs will use is not free, and is told apart from what is used.
+func TestQuotasOfJobsThatWaitAhead(t *testing.T) {
+	t.Parallel()
+	of := func(count int64) []quota.Pods {
+		return []quota.Pods{quota.Counted(mpi.RoleWorker, count, pod(func(*corev1.Pod) {}, sized("cpu=2", "")))}
+	}
+	quotas := named("requests.cpu=10", "requests.cpu=1")
+	if short := quota.ShortagesAfter(nil, of(4), quotas); len(short) != 0 {
+		t.Errorf("8 and 1 of 10 cores are too many: %v", short)
+	}
+	short := quota.ShortagesAfter(of(1), of(4), quotas)
+	if len(short) != 1 {
+		t.Fatalf("8, 2 and 1 of 10 cores fit: %v", short)
+	}
+	free := short[0].Free()
+	if short[0].Used.String() != "1" || short[0].Ahead.String() != "2" || free.String() != "7" || short[0].Never() || quota.AnyNever(short) {
+		t.Errorf("used %s, ahead %s, free %s", short[0].Used.String(), short[0].Ahead.String(), free.String())
+	}
+	if short := quota.ShortagesAfter(nil, of(6), quotas); !quota.AnyNever(short) {
+		t.Errorf("12 of 10 cores may fit later: %v", short)
+	}
+	if got := quotas[0].Used["requests.cpu"]; got.String() != "1" {
+		t.Errorf("the quota itself has changed to %s", got.String())
+	}
+}
+
+// TestQuotasWithoutPods: pods that have ended use nothing already.
+func TestQuotasWithoutPods(t *testing.T) {
+	t.Parallel()
+	running := pod(func(*corev1.Pod) {}, sized("cpu=2", ""))
+	ended := pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }, sized("cpu=2", ""))
+	less := quota.Without(named("requests.cpu=10", "requests.cpu=5"), []*corev1.Pod{running, ended})
+	if got := less[0].Used["requests.cpu"]; got.String() != "3" {
+		t.Errorf("%s is used, want 3", got.String())
+	}
+	scoped := quota.Without(named("requests.cpu=10", "requests.cpu=5", exists(corev1.ResourceQuotaScopeTerminating)), []*corev1.Pod{running})
+	if got := scoped[0].Used["requests.cpu"]; got.String() != "5" {
+		t.Errorf("a quota that the pod does not count for has %s used, want 5", got.String())
 	}
 }

@@ -1,5 +1,5 @@
-// Package runtimetest is a test of an MPI runtime: the TrainJob that tries it, and what its record and its ranks' output
-// say of each step. All of it is pure.
+// Package runtimetest tests MPI runtimes: it defines the TrainJob of a test, and derives the result of each check
+// from the JobReport and the output. It is pure.
 package runtimetest
 
 import (
@@ -15,18 +15,18 @@ import (
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// Workers is how many workers a test has, beside its launcher.
+// Workers is the number of workers of a test, in addition to the launcher.
 const Workers = 2
 
-// labelQueue names the queue of Kueue that a test waits in as any other job.
+// labelQueue is the label for a Kueue LocalQueue. A test waits in it like any job.
 const labelQueue = "kueue.x-k8s.io/queue-name"
 
-// command is what each rank runs, with nothing but what a shell has built in: it tells where it is.
+// command is the command of each rank, with only shell built-ins: it prints the host.
 const command = `read host </proc/sys/kernel/hostname; echo "mpi-runtime-test: rank ${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-?}} on $host"`
 
 var output = regexp.MustCompile(`mpi-runtime-test: rank ([0-9]{1,6}|\?) on ([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)`)
 
-// Hosts are the host names that a launcher's output has, one for each rank that told where it is.
+// Hosts returns the host names in a launcher's output, one for each rank that printed its host.
 func Hosts(log string) []string {
 	const most = 64
 	var hosts []string
@@ -36,12 +36,13 @@ func Hosts(log string) []string {
 	return hosts
 }
 
-// JobName names the TrainJob of this very test. The names of its pods begin with it, and have to be short.
+// JobName returns the name of the test's TrainJob. It is short, because pod names start with it, and includes part of
+// the UID.
 func JobName(test v1alpha1.RuntimeTest) string {
 	return "rtt-" + string(test.UID[:min(len(test.UID), 8)])
 }
 
-// Ref is the test's job with as much as it takes to read its runtime.
+// Ref returns the test's TrainJob with the fields that are needed to look up its runtime.
 func Ref(test v1alpha1.RuntimeTest) trainjob.TrainJob {
 	var job trainjob.TrainJob
 	job.Namespace, job.Name = test.Namespace, JobName(test)
@@ -53,20 +54,20 @@ func Ref(test v1alpha1.RuntimeTest) trainjob.TrainJob {
 	return job
 }
 
-// Job is the TrainJob that tries a runtime: a launcher and two workers with a rank on each pod that runs ranks. A nil
-// runtime is one that does not exist. The error says for people why the runtime cannot be tried.
+// Job returns the TrainJob that tests a runtime: a launcher and two workers, with one rank per pod that runs ranks. A
+// nil runtime is one that does not exist. The error explains to users why the runtime cannot be tested.
 func Job(test v1alpha1.RuntimeTest, used *trainjob.Runtime) (*unstructured.Unstructured, error) {
 	ref := test.Spec.RuntimeRef
 	switch {
 	case used == nil && ref.Kind == trainjob.RuntimeKind:
-		return nil, fmt.Errorf("there is no TrainingRuntime %s in the namespace %s: correct the name, or set kind to ClusterTrainingRuntime for one of the whole cluster", ref.Name, test.Namespace)
+		return nil, fmt.Errorf("TrainingRuntime %s does not exist in namespace %s; correct the name, or set kind to ClusterTrainingRuntime for a runtime of the cluster", ref.Name, test.Namespace)
 	case used == nil:
-		return nil, fmt.Errorf("there is no ClusterTrainingRuntime %s: correct the name, or set kind to TrainingRuntime for one of the namespace", ref.Name)
+		return nil, fmt.Errorf("ClusterTrainingRuntime %s does not exist; correct the name, or set kind to TrainingRuntime for a runtime of the namespace", ref.Name)
 	case !used.IsMPI():
-		return nil, fmt.Errorf("%s %s is no MPI runtime: it has no spec.mlPolicy.mpi, and only runtimes that have it can be tested", ref.Kind, ref.Name)
+		return nil, fmt.Errorf("%s %s is not an MPI runtime: it has no spec.mlPolicy.mpi, and only runtimes with this field can be tested", ref.Kind, ref.Name)
 	}
 	if errs := trainjob.CheckRuntime(*used); len(errs) > 0 {
-		return nil, fmt.Errorf("%s %s cannot be used as it is: %w", ref.Kind, ref.Name, errs.ToAggregate())
+		return nil, fmt.Errorf("%s %s is invalid: %w", ref.Kind, ref.Name, errs.ToAggregate())
 	}
 	job := Ref(test)
 	converted := trainjob.Convert(job, *used)
@@ -80,24 +81,24 @@ func Job(test v1alpha1.RuntimeTest, used *trainjob.Runtime) (*unstructured.Unstr
 	job.Spec.Trainer.NumNodes = &ranks
 	job.Spec.Trainer.Command = []string{mpirun, "-n", fmt.Sprint(ranks), "sh", "-c", command}
 	if errs, _ := trainjob.Check(job, *used); len(errs) > 0 {
-		return nil, fmt.Errorf("%s %s does not take the test's job of %d pods: %w", ref.Kind, ref.Name, Workers+1, errs.ToAggregate())
+		return nil, fmt.Errorf("%s %s does not accept the test's job of %d pods: %w", ref.Kind, ref.Name, Workers+1, errs.ToAggregate())
 	}
 	return written(test, job)
 }
 
-// Ranks is how many ranks the test's job has.
+// Ranks returns the number of ranks of the test's job.
 func Ranks(job *unstructured.Unstructured) int {
 	n, _, _ := unstructured.NestedInt64(job.Object, "spec", "trainer", "numNodes")
 	return int(n)
 }
 
-// written is the object as both versions of Trainer's API take it.
+// written returns the TrainJob in a form that both versions of Trainer's API accept.
 func written(test v1alpha1.RuntimeTest, job trainjob.TrainJob) (*unstructured.Unstructured, error) {
 	trainer, err := runtime.DefaultUnstructuredConverter.ToUnstructured(job.Spec.Trainer)
 	if err != nil {
-		return nil, fmt.Errorf("write the test's job: %w", err)
+		return nil, fmt.Errorf("encode the test's job: %w", err)
 	}
-	// A rank for each pod, whatever the runtime has.
+	// One rank per pod, whatever the runtime sets.
 	trainer["numProcPerNode"] = int64(1)
 	object := trainjob.New()
 	object.SetNamespace(job.Namespace)

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
-	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
 )
 
@@ -91,13 +91,13 @@ func TestRefusals(t *testing.T) {
 		used *trainjob.Runtime
 		says string
 	}{
-		"no such cluster runtime": {newTest(), nil, "there is no ClusterTrainingRuntime mpi: correct the name"},
-		"no such runtime":         {newTest(own), nil, "there is no TrainingRuntime mpi in the namespace ns"},
-		"no MPI":                  {newTest(), &trainjob.Runtime{}, "is no MPI runtime"},
+		"no such cluster runtime": {newTest(), nil, "ClusterTrainingRuntime mpi does not exist; correct the name"},
+		"no such runtime":         {newTest(own), nil, "TrainingRuntime mpi does not exist in namespace ns"},
+		"no MPI":                  {newTest(), &trainjob.Runtime{}, "is not an MPI runtime"},
 		"four launchers":          {newTest(), newRuntime(t, "numNodes: 1", "numNodes: 4"), "4 launchers"},
 		"too few allowed": {
 			newTest(), newRuntime(t, "OpenMPI\nspec", "OpenMPI\n    mpi.opendatahub.io/max-workers: '2'\nspec"),
-			"does not take the test's job of 3 pods: spec.trainer.numNodes: Invalid value: 3: must be at most 2",
+			"does not accept the test's job of 3 pods: spec.trainer.numNodes: Invalid value: 3: must be at most 2",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -143,17 +143,17 @@ func pods(phases ...corev1.PodPhase) func(*v1alpha1.JobReportStatus) {
 	}
 }
 
-func ended(phase mpi.Phase, after time.Duration) func(*v1alpha1.JobReportStatus) {
+func ended(phase v1alpha1.Phase, after time.Duration) func(*v1alpha1.JobReportStatus) {
 	return func(s *v1alpha1.JobReportStatus) {
-		s.Phase, s.Message = v1alpha1.Phase(phase), "It has ended."
+		s.Phase, s.Message = phase, "It has ended."
 		s.CompletionTime = new(metav1.NewTime(began.Add(after)))
 	}
 }
 
-func found(code mpi.Code, severity v1alpha1.Severity) func(*v1alpha1.JobReportStatus) {
+func found(code codes.Code, severity v1alpha1.Severity) func(*v1alpha1.JobReportStatus) {
 	return func(s *v1alpha1.JobReportStatus) {
 		s.Findings = append(s.Findings, v1alpha1.Finding{
-			Code: string(code), Severity: severity, Summary: "This is wrong.", Remedies: []v1alpha1.Remedy{{Text: "Do that."}},
+			Code: code, Severity: severity, Summary: "This is wrong.", Remedies: []v1alpha1.Remedy{{Text: "Do that."}},
 		})
 	}
 }
@@ -165,7 +165,7 @@ func reached(n int32) func(*v1alpha1.JobReportStatus) {
 }
 
 func report(change ...func(*v1alpha1.JobReportStatus)) *v1alpha1.JobReportStatus {
-	status := &v1alpha1.JobReportStatus{Phase: v1alpha1.Phase(mpi.PhaseInitializing), Message: "Pods start."}
+	status := &v1alpha1.JobReportStatus{Phase: v1alpha1.PhaseInitializing, Message: "Pods start."}
 	for _, c := range change {
 		c(status)
 	}
@@ -187,29 +187,29 @@ func TestJudge(t *testing.T) {
 		checks results
 		says   string
 	}{
-		"nothing yet":             {early, nil, nil, v1alpha1.TestRunning, results{pending, pending, pending, pending, pending}, "being made by Kubeflow Trainer"},
-		"Trainer makes nothing":   {late, nil, nil, v1alpha1.TestFailed, results{unknown, unknown, unknown, unknown, unknown}, "Not done after 300 s. Kubeflow Trainer has made nothing"},
+		"nothing yet":             {early, nil, nil, v1alpha1.TestRunning, results{pending, pending, pending, pending, pending}, "Kubeflow Trainer is creating"},
+		"Trainer makes nothing":   {late, nil, nil, v1alpha1.TestFailed, results{unknown, unknown, unknown, unknown, unknown}, "Timed out after 300 s. Kubeflow Trainer did not create"},
 		"pods start":              {early, report(pods(running, corev1.PodPending)), nil, v1alpha1.TestRunning, results{pending, pending, pending, pending, pending}, "Initializing: Pods start."},
 		"pods run":                {early, report(pods(running, running, running)), nil, v1alpha1.TestRunning, results{passed, pending, pending, pending, pending}, "Pods start."},
-		"all is well":             {early, report(pods(running, running, corev1.PodSucceeded), ended(mpi.PhaseSucceeded, 9*time.Second), reached(2)), three, v1alpha1.TestPassed, results{passed, passed, passed, passed, passed}, "The runtime works: 3 ranks ran on 3 pods, 10 s after"},
-		"well without the agent":  {early, report(pods("Gone", "Gone", corev1.PodSucceeded), ended(mpi.PhaseSucceeded, 9*time.Second)), three, v1alpha1.TestPassed, results{passed, passed, passed, passed, passed}, "The runtime works"},
-		"output not read yet":     {early, report(pods(running, running, corev1.PodSucceeded), ended(mpi.PhaseSucceeded, 9*time.Second), reached(2)), nil, v1alpha1.TestRunning, results{passed, passed, passed, pending, pending}, "It has ended."},
-		"output never read":       {later, report(pods(running, running, corev1.PodSucceeded), ended(mpi.PhaseSucceeded, 9*time.Second), reached(2)), nil, v1alpha1.TestFailed, results{passed, passed, passed, broken, unknown}, "No process (rank) told where it runs"},
-		"one rank is silent":      {early, report(pods(running, running, corev1.PodSucceeded), ended(mpi.PhaseSucceeded, 9*time.Second), reached(2)), three[:2], v1alpha1.TestFailed, results{passed, passed, passed, broken, unknown}, "2 of 3 processes"},
-		"all on the launcher":     {early, report(pods(running, running, failed), ended(mpi.PhaseFailed, 9*time.Second), found(mpi.CodeHostfileIgnored, v1alpha1.SeverityError)), []string{"a", "a", "a"}, v1alpha1.TestFailed, results{passed, unknown, unknown, passed, broken}, "RanksDistinct: This is wrong."},
-		"all on one, unexplained": {early, report(pods(running, running, corev1.PodSucceeded), ended(mpi.PhaseSucceeded, 9*time.Second)), []string{"a", "a", "a"}, v1alpha1.TestFailed, results{passed, unknown, unknown, passed, broken}, "ran on 1 pods (a), not on 3"},
-		"list of hosts not read":  {early, report(pods(running, running, failed), ended(mpi.PhaseFailed, 9*time.Second), found(mpi.CodeNotEnoughSlots, v1alpha1.SeverityError)), nil, v1alpha1.TestFailed, results{passed, unknown, unknown, unknown, broken}, "RanksDistinct: MPI did not read the job's list of hosts"},
-		"image may still come":    {early, report(pods(corev1.PodPending), found(mpi.CodeImagePull, v1alpha1.SeverityError)), nil, v1alpha1.TestRunning, results{pending, pending, pending, pending, pending}, "Pods start."},
-		"no image":                {later, report(pods(corev1.PodPending), found(mpi.CodeImagePull, v1alpha1.SeverityError)), nil, v1alpha1.TestFailed, results{broken, unknown, unknown, unknown, unknown}, "ImagePull: This is wrong."},
-		"no image for some":       {later, report(pods(running, corev1.PodPending), found(mpi.CodeImagePull, v1alpha1.SeverityError)), nil, v1alpha1.TestFailed, results{broken, unknown, unknown, unknown, unknown}, "ImagePull: This is wrong."},
-		"key refused":             {early, report(pods(running, running, failed), ended(mpi.PhaseFailed, 9*time.Second), found(mpi.CodeKeyRefused, v1alpha1.SeverityError)), nil, v1alpha1.TestFailed, results{passed, broken, unknown, unknown, unknown}, "Keys: This is wrong."},
-		"unreachable":             {early, report(pods(running, running, failed), ended(mpi.PhaseFailed, 9*time.Second), found(mpi.CodeUnreachable, v1alpha1.SeverityError), reached(1)), nil, v1alpha1.TestFailed, results{passed, unknown, broken, unknown, unknown}, "Connection: This is wrong."},
-		"no mpirun":               {early, report(pods(corev1.PodPending, running, failed), ended(mpi.PhaseFailed, 9*time.Second), found(mpi.CodeProgramMissing, v1alpha1.SeverityError)), nil, v1alpha1.TestFailed, results{passed, unknown, unknown, broken, unknown}, "ProcessStart: This is wrong."},
-		"failed, cause to come":   {early, report(pods(running, running, failed), ended(mpi.PhaseFailed, 9*time.Second)), nil, v1alpha1.TestRunning, results{passed, pending, pending, pending, pending}, "It has ended."},
-		"failed of nothing known": {later, report(pods(running, running, failed), ended(mpi.PhaseFailed, 9*time.Second), found(mpi.CodeUnknown, v1alpha1.SeverityError)), nil, v1alpha1.TestFailed, results{passed, unknown, unknown, broken, unknown}, "ProcessStart: This is wrong."},
-		"no pods by policy":       {later, report(found(mpi.CodePodSecurity, v1alpha1.SeverityError)), nil, v1alpha1.TestFailed, results{unknown, unknown, unknown, unknown, unknown}, "This is wrong."},
-		"no room may pass":        {later, report(pods(corev1.PodPending), found(mpi.CodeInsufficient, v1alpha1.SeverityWarning)), nil, v1alpha1.TestRunning, results{pending, pending, pending, pending, pending}, "Pods start."},
-		"no room until the end":   {late, report(pods(corev1.PodPending), found(mpi.CodeInsufficient, v1alpha1.SeverityWarning)), nil, v1alpha1.TestFailed, results{unknown, unknown, unknown, unknown, unknown}, "Not done after 300 s. The job was Initializing: Pods start. This is wrong."},
+		"all is well":             {early, report(pods(running, running, corev1.PodSucceeded), ended(v1alpha1.PhaseSucceeded, 9*time.Second), reached(2)), three, v1alpha1.TestPassed, results{passed, passed, passed, passed, passed}, "The runtime works: 3 ranks ran on 3 pods, 10 s after"},
+		"well without the agent":  {early, report(pods("Gone", "Gone", corev1.PodSucceeded), ended(v1alpha1.PhaseSucceeded, 9*time.Second)), three, v1alpha1.TestPassed, results{passed, passed, passed, passed, passed}, "The runtime works"},
+		"output not read yet":     {early, report(pods(running, running, corev1.PodSucceeded), ended(v1alpha1.PhaseSucceeded, 9*time.Second), reached(2)), nil, v1alpha1.TestRunning, results{passed, passed, passed, pending, pending}, "It has ended."},
+		"output never read":       {later, report(pods(running, running, corev1.PodSucceeded), ended(v1alpha1.PhaseSucceeded, 9*time.Second), reached(2)), nil, v1alpha1.TestFailed, results{passed, passed, passed, broken, unknown}, "No process (rank) printed its host"},
+		"one rank is silent":      {early, report(pods(running, running, corev1.PodSucceeded), ended(v1alpha1.PhaseSucceeded, 9*time.Second), reached(2)), three[:2], v1alpha1.TestFailed, results{passed, passed, passed, broken, unknown}, "2 of 3 processes"},
+		"all on the launcher":     {early, report(pods(running, running, failed), ended(v1alpha1.PhaseFailed, 9*time.Second), found(codes.HostfileIgnored, v1alpha1.SeverityError)), []string{"a", "a", "a"}, v1alpha1.TestFailed, results{passed, unknown, unknown, passed, broken}, "RanksDistinct: This is wrong."},
+		"all on one, unexplained": {early, report(pods(running, running, corev1.PodSucceeded), ended(v1alpha1.PhaseSucceeded, 9*time.Second)), []string{"a", "a", "a"}, v1alpha1.TestFailed, results{passed, unknown, unknown, passed, broken}, "ran on 1 pods (a) instead of 3"},
+		"list of hosts not read":  {early, report(pods(running, running, failed), ended(v1alpha1.PhaseFailed, 9*time.Second), found(codes.NotEnoughSlots, v1alpha1.SeverityError)), nil, v1alpha1.TestFailed, results{passed, unknown, unknown, unknown, broken}, "RanksDistinct: MPI did not read the hostfile"},
+		"image may still come":    {early, report(pods(corev1.PodPending), found(codes.ImagePullFailed, v1alpha1.SeverityError)), nil, v1alpha1.TestRunning, results{pending, pending, pending, pending, pending}, "Pods start."},
+		"no image":                {later, report(pods(corev1.PodPending), found(codes.ImagePullFailed, v1alpha1.SeverityError)), nil, v1alpha1.TestFailed, results{broken, unknown, unknown, unknown, unknown}, "ImagePull: This is wrong."},
+		"no image for some":       {later, report(pods(running, corev1.PodPending), found(codes.ImagePullFailed, v1alpha1.SeverityError)), nil, v1alpha1.TestFailed, results{broken, unknown, unknown, unknown, unknown}, "ImagePull: This is wrong."},
+		"key refused":             {early, report(pods(running, running, failed), ended(v1alpha1.PhaseFailed, 9*time.Second), found(codes.KeyRefused, v1alpha1.SeverityError)), nil, v1alpha1.TestFailed, results{passed, broken, unknown, unknown, unknown}, "Keys: This is wrong."},
+		"unreachable":             {early, report(pods(running, running, failed), ended(v1alpha1.PhaseFailed, 9*time.Second), found(codes.WorkerUnreachable, v1alpha1.SeverityError), reached(1)), nil, v1alpha1.TestFailed, results{passed, unknown, broken, unknown, unknown}, "Connection: This is wrong."},
+		"no mpirun":               {early, report(pods(corev1.PodPending, running, failed), ended(v1alpha1.PhaseFailed, 9*time.Second), found(codes.ProgramMissing, v1alpha1.SeverityError)), nil, v1alpha1.TestFailed, results{passed, unknown, unknown, broken, unknown}, "ProcessStart: This is wrong."},
+		"failed, cause to come":   {early, report(pods(running, running, failed), ended(v1alpha1.PhaseFailed, 9*time.Second)), nil, v1alpha1.TestRunning, results{passed, pending, pending, pending, pending}, "It has ended."},
+		"failed of nothing known": {later, report(pods(running, running, failed), ended(v1alpha1.PhaseFailed, 9*time.Second), found(codes.Unknown, v1alpha1.SeverityError)), nil, v1alpha1.TestFailed, results{passed, unknown, unknown, broken, unknown}, "ProcessStart: This is wrong."},
+		"no pods by policy":       {later, report(found(codes.PodSecurityDenied, v1alpha1.SeverityError)), nil, v1alpha1.TestFailed, results{unknown, unknown, unknown, unknown, unknown}, "This is wrong."},
+		"no room may pass":        {later, report(pods(corev1.PodPending), found(codes.InsufficientResources, v1alpha1.SeverityWarning)), nil, v1alpha1.TestRunning, results{pending, pending, pending, pending, pending}, "Pods start."},
+		"no room until the end":   {late, report(pods(corev1.PodPending), found(codes.InsufficientResources, v1alpha1.SeverityWarning)), nil, v1alpha1.TestFailed, results{unknown, unknown, unknown, unknown, unknown}, "Timed out after 300 s. The job was Initializing: Pods start. This is wrong."},
 		"hangs":                   {late, report(pods(running, running, running)), nil, v1alpha1.TestFailed, results{passed, unknown, unknown, broken, unknown}, "ProcessStart: All pods run, but"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -243,11 +243,11 @@ func TestJudgeTells(t *testing.T) {
 	t.Parallel()
 	object := newTest()
 	object.Status = Start(object.Status, began)
-	well := report(pods(corev1.PodRunning, corev1.PodRunning, corev1.PodSucceeded), ended(mpi.PhaseSucceeded, 9*time.Second), reached(2))
+	well := report(pods(corev1.PodRunning, corev1.PodRunning, corev1.PodSucceeded), ended(v1alpha1.PhaseSucceeded, 9*time.Second), reached(2))
 	mpitest.Golden(t, "passed", Judge(object, Seen{Now: began.Add(12 * time.Second), Ranks: 3, Report: well, Hosts: []string{"j-node-0-1", "j-launcher-0-0", "j-node-0-0"}}))
-	missing := report(pods(corev1.PodPending, corev1.PodRunning, corev1.PodFailed), ended(mpi.PhaseFailed, 9*time.Second), found(mpi.CodeProgramMissing, v1alpha1.SeverityError))
+	missing := report(pods(corev1.PodPending, corev1.PodRunning, corev1.PodFailed), ended(v1alpha1.PhaseFailed, 9*time.Second), found(codes.ProgramMissing, v1alpha1.SeverityError))
 	mpitest.Golden(t, "no-mpirun", Judge(object, Seen{Now: began.Add(12 * time.Second), Ranks: 3, Report: missing}))
-	unread := report(pods(corev1.PodRunning, corev1.PodRunning, corev1.PodFailed), ended(mpi.PhaseFailed, 9*time.Second), found(mpi.CodeNotEnoughSlots, v1alpha1.SeverityError))
+	unread := report(pods(corev1.PodRunning, corev1.PodRunning, corev1.PodFailed), ended(v1alpha1.PhaseFailed, 9*time.Second), found(codes.NotEnoughSlots, v1alpha1.SeverityError))
 	mpitest.Golden(t, "hosts-not-read", Judge(object, Seen{Now: began.Add(12 * time.Second), Ranks: 3, Report: unread}))
 }
 

@@ -10,34 +10,62 @@ import (
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// fixed tells why a field of a running job stays as it is, and what to do.
-const fixed = "cannot change while the job runs: suspend the job first (spec.runPolicy.suspend: true), or delete it and create it anew with the change"
+// fixed is the error for a field that cannot be changed while the job runs.
+const fixed = "cannot be changed while the job runs; suspend the job first (spec.runPolicy.suspend: true), or delete it and create it again with the change"
 
-// Change holds a running job to what it was started with. The number of workers may change, for elastic
-// programs, and so may what becomes of the job afterwards. A job that is or becomes suspended, or is being
-// resumed, may change as a whole: Kueue writes where the pods are to run with the same update.
+// Change rejects changes of a running job, except to the number of workers, for elastic programs, and to fields that
+// apply when it finishes. All fields of a job that is being suspended or resumed may change: Kueue sets the nodes in
+// the same update.
 func (Kind) Change(before, after client.Object) field.ErrorList {
 	was, is := before.(*kubeflow.MPIJob).DeepCopy(), after.(*kubeflow.MPIJob).DeepCopy()
 	var errs field.ErrorList
 	if from, to := ptr.Deref(was.Spec.RunPolicy.ManagedBy, ""), ptr.Deref(is.Spec.RunPolicy.ManagedBy, ""); from != to {
 		errs = append(errs, field.Invalid(policy.Child("managedBy"), to, "field is immutable"))
 	}
-	if ptr.Deref(was.Spec.RunPolicy.Suspend, false) || ptr.Deref(is.Spec.RunPolicy.Suspend, false) || past(was).Finish != nil {
+	if past(was).Finish != nil {
+		return append(errs, changesOfFinished(was, is)...)
+	}
+	if ptr.Deref(was.Spec.RunPolicy.Suspend, false) || ptr.Deref(is.Spec.RunPolicy.Suspend, false) {
 		return errs
 	}
-	// A job that was never valid has not started anything; correcting it is what its user should do.
+	// An invalid job has not started anything, so that its user may correct it.
 	if _, wrong := (Kind{}).Convert(was); len(wrong) > 0 {
 		return errs
 	}
 	kubeflow.SetDefaults_MPIJob(was)
 	kubeflow.SetDefaults_MPIJob(is)
-	connections := pair{mpi.ConnectionsPath, was.Annotations[mpi.AnnotationConnections], is.Annotations[mpi.AnnotationConnections]}
-	for _, f := range append(frozen(&was.Spec, &is.Spec), connections) {
+	for _, f := range append(frozen(&was.Spec, &is.Spec), annotated(was, is)...) {
 		if !equality.Semantic.DeepEqual(f.was, f.is) {
 			errs = append(errs, field.Forbidden(f.at, fixed))
 		}
 	}
 	return errs
+}
+
+// changesOfFinished returns the fields of a finished job that were changed. Only what happens to it from now on can be.
+func changesOfFinished(was, is *kubeflow.MPIJob) (errs field.ErrorList) {
+	kubeflow.SetDefaults_MPIJob(was)
+	kubeflow.SetDefaults_MPIJob(is)
+	pairs := frozen(&was.Spec, &is.Spec)
+	for _, role := range []kubeflow.MPIReplicaType{kubeflow.MPIReplicaTypeLauncher, kubeflow.MPIReplicaTypeWorker} {
+		if from, to := was.Spec.MPIReplicaSpecs[role], is.Spec.MPIReplicaSpecs[role]; from != nil && to != nil {
+			pairs = append(pairs, pair{spec.Child("mpiReplicaSpecs").Key(string(role)).Child("replicas"), from.Replicas, to.Replicas})
+		}
+	}
+	for _, f := range append(pairs, annotated(was, is)...) {
+		if !equality.Semantic.DeepEqual(f.was, f.is) {
+			errs = append(errs, field.Forbidden(f.at, mpi.FinishedIsFixed(was.Name)))
+		}
+	}
+	return errs
+}
+
+// annotated are the annotations that pods are made of, before and after a change.
+func annotated(was, is *kubeflow.MPIJob) []pair {
+	return []pair{
+		{mpi.ConnectionsPath, was.Annotations[mpi.AnnotationConnections], is.Annotations[mpi.AnnotationConnections]},
+		{field.NewPath("metadata", "annotations").Key(mpi.AnnotationLaunch), was.Annotations[mpi.AnnotationLaunch], is.Annotations[mpi.AnnotationLaunch]},
+	}
 }
 
 // pair is a field before and after a change.

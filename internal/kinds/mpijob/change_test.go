@@ -20,6 +20,9 @@ func TestChange(t *testing.T) {
 	both := func(a, b func(*kubeflow.MPIJob)) func(*kubeflow.MPIJob) {
 		return func(o *kubeflow.MPIJob) { a(o); b(o) }
 	}
+	over := func(o *kubeflow.MPIJob) {
+		o.Status.Conditions = []kubeflow.JobCondition{{Type: kubeflow.JobFailed, Status: corev1.ConditionTrue}}
+	}
 	nothing := func(*kubeflow.MPIJob) {}
 	tests := map[string]struct {
 		before, after func(*kubeflow.MPIJob)
@@ -41,10 +44,21 @@ func TestChange(t *testing.T) {
 		"a connection": {nothing, func(o *kubeflow.MPIJob) { o.Annotations = map[string]string{mpi.AnnotationConnections: "data"} }, []string{
 			"metadata.annotations[opendatahub.io/connections]: Forbidden: " + fixed,
 		}},
+		"the launch mode": {nothing, func(o *kubeflow.MPIJob) { o.Annotations = map[string]string{mpi.AnnotationLaunch: "sshd"} }, []string{
+			"metadata.annotations[mpi.opendatahub.io/launch]: Forbidden: " + fixed,
+		}},
 		"a connection of a suspended": {suspend, both(suspend, func(o *kubeflow.MPIJob) { o.Annotations = map[string]string{mpi.AnnotationConnections: "data"} }), nil},
-		"an image, once it is over": {func(o *kubeflow.MPIJob) {
-			o.Status.Conditions = []kubeflow.JobCondition{{Type: kubeflow.JobFailed, Status: corev1.ConditionTrue}}
-		}, newImage, nil},
+		"an image, once it is over":   {over, newImage, []string{"spec.mpiReplicaSpecs[Worker].template: Forbidden: " + mpi.FinishedIsFixed("pi")}},
+		"workers and a connection, once it is over": {over, func(o *kubeflow.MPIJob) {
+			o.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].Replicas = new(int32(9))
+			o.Annotations = map[string]string{mpi.AnnotationConnections: "data"}
+		}, []string{
+			"spec.mpiReplicaSpecs[Worker].replicas: Forbidden: " + mpi.FinishedIsFixed("pi"), "metadata.annotations[opendatahub.io/connections]: Forbidden: " + mpi.FinishedIsFixed("pi"),
+		}},
+		"what is left of it, once it is over": {over, func(o *kubeflow.MPIJob) {
+			o.Spec.RunPolicy.TTLSecondsAfterFinished, o.Spec.RunPolicy.CleanPodPolicy = new(int32(1)), new(kubeflow.CleanPodPolicyAll)
+			o.Spec.RunPolicy.Suspend = new(true)
+		}, nil},
 		"an image of one that was wrong": {func(o *kubeflow.MPIJob) { o.Spec.MPIImplementation = "LAM" }, newImage, nil},
 		"the manager of a suspended": {suspend, both(suspend, func(o *kubeflow.MPIJob) { o.Spec.RunPolicy.ManagedBy = new(kubeflow.MultiKueueController) }), []string{
 			`spec.runPolicy.managedBy: Invalid value: "kueue.x-k8s.io/multikueue": field is immutable`,
@@ -83,11 +97,23 @@ func TestWarnings(t *testing.T) {
 		o.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeLauncher].Template.Spec.RestartPolicy = corev1.RestartPolicyAlways
 	}))
 	want := []string{
-		`spec.mpiReplicaSpecs[Launcher].template.spec.restartPolicy: "Always" has no effect: the restartPolicy beside replicas decides`,
-		"spec.slotsPerWorker: 0 leaves mpirun no place for a rank",
-		"spec.runPolicy.schedulingPolicy: the launcher is not among the 2 pods that are placed together, since it is made when all workers are ready",
+		`spec.mpiReplicaSpecs[Launcher].template.spec.restartPolicy: "Always" has no effect; set restartPolicy next to replicas`,
+		"spec.slotsPerWorker: with 0 slots mpirun cannot start ranks; use 1 or more",
+		"spec.runPolicy.schedulingPolicy: the launcher is not one of the 2 pods that are scheduled together, because it is created when all workers are ready",
 	}
 	if diff := cmp.Diff(want, mpi.Warnings(job)); diff != "" {
+		t.Errorf("warnings differ (-want +got):\n%s", diff)
+	}
+
+	host, _ := Kind{}.Convert(mpitest.MPIJob("ns", 2, func(o *kubeflow.MPIJob) {
+		worker := &o.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].Template.Spec
+		worker.HostPID, worker.HostNetwork = true, true
+	}))
+	want = []string{
+		"spec.mpiReplicaSpecs[Worker].template.spec.hostPID: the job can see and signal the processes of other pods on its nodes; MPI does not need it: remove it",
+		"spec.mpiReplicaSpecs[Worker].template.spec.hostNetwork: two workers on one node cannot both use port 2222; spread the workers over nodes with podAntiAffinity, or remove hostNetwork",
+	}
+	if diff := cmp.Diff(want, mpi.Warnings(host)); diff != "" {
 		t.Errorf("warnings differ (-want +got):\n%s", diff)
 	}
 
@@ -95,7 +121,7 @@ func TestWarnings(t *testing.T) {
 		o.Spec.SlotsPerWorker = new(int32(4))
 		o.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].Template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("2")}
 	}))
-	want = []string{"spec.slotsPerWorker: 4 ranks on each worker with 2 GPUs; MPI programs for GPUs mostly want a rank for each GPU"}
+	want = []string{"spec.slotsPerWorker: 4 ranks per worker with 2 GPUs; most MPI programs for GPUs need one rank per GPU"}
 	if diff := cmp.Diff(want, mpi.Warnings(shared)); diff != "" {
 		t.Errorf("warnings differ (-want +got):\n%s", diff)
 	}

@@ -7,6 +7,7 @@ import (
 
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,7 +22,7 @@ var (
 	launcher = replicas.Key(string(kubeflow.MPIReplicaTypeLauncher))
 	worker   = replicas.Key(string(kubeflow.MPIReplicaTypeWorker))
 
-	// fields are where an MPIJob's users write what a job is made of.
+	// fields are the paths of an MPIJob's fields.
 	fields = mpi.Fields{
 		Name:             field.NewPath("metadata", "name"),
 		Slots:            spec.Child("slotsPerWorker"),
@@ -37,8 +38,8 @@ var (
 	}
 )
 
-// Convert says what job an MPIJob describes. It reports the values that the API's types let pass although
-// they mean nothing: unknown words, a second launcher, replicas of a role that does not exist.
+// Convert returns the job of an MPIJob. It reports values that the schema allows but that are invalid: unknown words,
+// a second launcher, replicas of an unknown role.
 func (Kind) Convert(object client.Object) (mpi.Job, field.ErrorList) {
 	from := object.(*kubeflow.MPIJob)
 	c := converter{job: mpi.New()}
@@ -47,7 +48,7 @@ func (Kind) Convert(object client.Object) (mpi.Job, field.ErrorList) {
 	c.runPolicy(&from.Spec.RunPolicy)
 	c.launcher(&from.Spec)
 	c.workers(&from.Spec)
-	c.job.Past = past(from)
+	c.job.Recorded = past(from)
 	return c.job, c.errs
 }
 
@@ -62,17 +63,18 @@ func (c *converter) identity(from *kubeflow.MPIJob) {
 	c.job.Queue = from.Labels[mpi.LabelQueue]
 	c.job.Generation, c.job.Authors = from.Generation, mpi.AuthorsOf(from)
 	c.job.Lifecycle.Deleting = from.DeletionTimestamp != nil
+	c.job.Lifecycle.Orphaning = slices.Contains(from.Finalizers, metav1.FinalizerOrphanDependents)
 	c.job.Fields = fields
 	c.job.Launch = from.Annotations[mpi.AnnotationLaunch]
-	connections, errs := mpi.ConnectionNames(from.Namespace, from.Annotations)
+	connections, errs := mpi.ParseConnections(from.Namespace, from.Annotations)
 	c.job.Connections, c.errs = connections, append(c.errs, errs...)
-	requeues, errs := mpi.Requeues(from.Annotations)
+	requeues, errs := mpi.ParseRequeues(from.Annotations)
 	c.job.Gang.Requeues, c.errs = requeues, append(c.errs, errs...)
-	wait, errs := mpi.WaitForQuota(from.Annotations)
+	wait, errs := mpi.ParseWaitForQuota(from.Annotations)
 	c.job.WaitForQuota, c.errs = wait, append(c.errs, errs...)
-	topology, errs := mpi.TopologyOf(from.Annotations)
+	topology, errs := mpi.ParseTopology(from.Annotations)
 	c.job.Topology, c.errs = topology, append(c.errs, errs...)
-	silence, errs := mpi.Silence(from.Annotations)
+	silence, errs := mpi.ParseSilence(from.Annotations)
 	c.job.Lifecycle.SilentAfter, c.errs = silence, append(c.errs, errs...)
 }
 
@@ -100,7 +102,7 @@ func (c *converter) runPolicy(from *kubeflow.RunPolicy) {
 	}
 }
 
-// gang reads how the pods are to be placed together.
+// gang reads how the pods are scheduled together.
 func (c *converter) gang(from *kubeflow.SchedulingPolicy) {
 	if from == nil {
 		return
@@ -124,7 +126,7 @@ func (c *converter) launcher(from *kubeflow.MPIJobSpec) {
 	}
 	role := from.MPIReplicaSpecs[kubeflow.MPIReplicaTypeLauncher]
 	if role == nil {
-		c.errs = append(c.errs, field.Required(launcher, "must say which pod runs mpirun"))
+		c.errs = append(c.errs, field.Required(launcher, "must define the pod that runs mpirun"))
 		return
 	}
 	if n := ptr.Deref(role.Replicas, 1); n != 1 {
@@ -141,14 +143,14 @@ func (c *converter) workers(from *kubeflow.MPIJobSpec) {
 	}
 	c.job.Workers.Count = ptr.Deref(role.Replicas, 1)
 	if c.job.Workers.Count == 0 {
-		c.errs = append(c.errs, field.Invalid(worker.Child("replicas"), 0, "must be 1 or more; leave Worker out for a job of its launcher alone"))
+		c.errs = append(c.errs, field.Invalid(worker.Child("replicas"), 0, "must be 1 or more; omit Worker for a job with only a launcher"))
 	}
 	c.job.Workers.Template = c.prioritized(role.Template)
 	c.job.Workers.RestartPolicy = c.restartPolicy(worker, role, c.job.Workers.RestartPolicy)
 }
 
-// prioritized gives pods the priority class of the job as a whole, unless they have one of their own: pods of different
-// priorities are not placed together, and those of none may be put out by any other.
+// prioritized gives pods the priority class of the job, unless they have their own: pods of different priorities
+// cannot be scheduled together, and pods without a priority can be preempted by any other pod.
 func (c *converter) prioritized(template corev1.PodTemplateSpec) corev1.PodTemplateSpec {
 	if template.Spec.PriorityClassName == "" && template.Spec.Priority == nil {
 		template.Spec.PriorityClassName = c.job.Gang.PriorityClass
@@ -156,7 +158,7 @@ func (c *converter) prioritized(template corev1.PodTemplateSpec) corev1.PodTempl
 	return template
 }
 
-// restartPolicy takes the two policies that a batch Job's pods can have (mpi-operator: validation.go).
+// restartPolicy accepts the two policies that a batch Job's pods can have (mpi-operator: validation.go).
 func (c *converter) restartPolicy(at *field.Path, role *kubeflow.ReplicaSpec, unset corev1.RestartPolicy) corev1.RestartPolicy {
 	if role.RestartPolicy == "" {
 		return unset
@@ -165,8 +167,8 @@ func (c *converter) restartPolicy(at *field.Path, role *kubeflow.ReplicaSpec, un
 		[]corev1.RestartPolicy{corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure})
 }
 
-// oneOf returns the value, or the first of the allowed where none was given or it is not one of them; the
-// latter is an error.
+// oneOf returns the value if it is allowed. Otherwise it returns the first allowed value, with an error if the value
+// is not empty.
 func oneOf[T ~string](c *converter, at *field.Path, value T, allowed []T) T {
 	switch {
 	case value == "":
@@ -178,8 +180,8 @@ func oneOf[T ~string](c *converter, at *field.Path, value T, allowed []T) T {
 	return value
 }
 
-// past reads what the status says already.
-func past(from *kubeflow.MPIJob) mpi.Past {
+// past reads the end of the job from its status.
+func past(from *kubeflow.MPIJob) mpi.Recorded {
 	for _, kind := range []kubeflow.JobConditionType{kubeflow.JobSucceeded, kubeflow.JobFailed} {
 		c := condition(from.Status.Conditions, kind)
 		if c == nil || c.Status != corev1.ConditionTrue {
@@ -189,7 +191,7 @@ func past(from *kubeflow.MPIJob) mpi.Past {
 		if from.Status.CompletionTime != nil {
 			at = from.Status.CompletionTime.Time
 		}
-		return mpi.Past{Finish: &mpi.Finish{Succeeded: kind == kubeflow.JobSucceeded, Reason: c.Reason, Message: c.Message, At: at}}
+		return mpi.Recorded{Finish: &mpi.Finish{Succeeded: kind == kubeflow.JobSucceeded, Reason: c.Reason, Message: c.Message, At: at}}
 	}
-	return mpi.Past{}
+	return mpi.Recorded{}
 }

@@ -56,7 +56,7 @@ func TestConvertEverything(t *testing.T) {
 	if diff := cmp.Diff(life, job.Lifecycle); diff != "" {
 		t.Errorf("lifecycle differs (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(&mpi.Finish{Reason: "R", Message: "m", At: mpitest.Now}, job.Past.Finish); diff != "" {
+	if diff := cmp.Diff(&mpi.Finish{Reason: "R", Message: "m", At: mpitest.Now}, job.Recorded.Finish); diff != "" {
 		t.Errorf("past differs (-want +got):\n%s", diff)
 	}
 }
@@ -98,10 +98,10 @@ func TestConvertRefuses(t *testing.T) {
 			`spec.mpiReplicaSpecs[Worker].restartPolicy: Unsupported value: "ExitCode": supported values: "Never", "OnFailure"`,
 		}},
 		"a silence that is none": {func(o *kubeflow.MPIJob) { o.Annotations = map[string]string{mpi.AnnotationSilence: "soon"} }, []string{
-			`metadata.annotations[mpi.opendatahub.io/silent-after]: Invalid value: "soon": must be how long the program may say nothing until its report says so, such as 90s or 1h30m, at least 10s`,
+			`metadata.annotations[mpi.opendatahub.io/silent-after]: Invalid value: "soon": must be a duration of at least 10s, such as 90s or 1h30m: how long the program may print nothing before the report warns`,
 		}},
 		"no launcher": {func(o *kubeflow.MPIJob) { delete(o.Spec.MPIReplicaSpecs, kubeflow.MPIReplicaTypeLauncher) }, []string{
-			"spec.mpiReplicaSpecs[Launcher]: Required value: must say which pod runs mpirun",
+			"spec.mpiReplicaSpecs[Launcher]: Required value: must define the pod that runs mpirun",
 		}},
 		"two launchers": {func(o *kubeflow.MPIJob) {
 			o.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeLauncher].Replicas = new(int32(2))
@@ -111,7 +111,7 @@ func TestConvertRefuses(t *testing.T) {
 		"no workers of a kind": {func(o *kubeflow.MPIJob) {
 			o.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].Replicas = new(int32(0))
 		}, []string{
-			"spec.mpiReplicaSpecs[Worker].replicas: Invalid value: 0: must be 1 or more; leave Worker out for a job of its launcher alone",
+			"spec.mpiReplicaSpecs[Worker].replicas: Invalid value: 0: must be 1 or more; omit Worker for a job with only a launcher",
 		}},
 	}
 	for name, test := range tests {

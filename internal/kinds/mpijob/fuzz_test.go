@@ -8,6 +8,7 @@ import (
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	"sigs.k8s.io/yaml"
 
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
 	"opendatahub.io/mpijob/internal/plan"
@@ -43,17 +44,17 @@ func FuzzMPIJob(f *testing.F) {
 		errs = append(errs, mpi.Validate(job)...)
 		mpi.Warnings(job)
 		Kind{}.Change(&object, &object)
-		out := mpi.Invalid(errs)
+		out := jobstate.Invalid(errs)
 		if len(errs) == 0 {
-			seen := mpi.Observed{Now: mpitest.Now, Keys: &mpi.Keys{}}
-			out = mpi.Judge(job, seen)
+			seen := jobstate.Observed{Now: mpitest.Now}
+			out = jobstate.Judge(job, seen)
 			if job.Workers.Count > 1000 {
 				return // as good as a thousand
 			}
 			plan.For(job, seen, out, plan.Settings{})
 		}
-		if next, _ := (Kind{}).Status(&object, out, mpitest.Now); next != nil {
-			if again, events := (Kind{}).Status(next, out, mpitest.Now); again != nil || events != nil {
+		if next, _ := status(&object, out, mpitest.Now); next != nil {
+			if again, events := status(next.(*kubeflow.MPIJob), out, mpitest.Now); again != nil || events != nil {
 				t.Errorf("the same outcome was written twice, with events %v", events)
 			}
 		}

@@ -11,12 +11,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/kinds"
-	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// Reasons of conditions and events, which Kueue, SDKs and scripts compare
-// (mpi-operator v0.8.2, pkg/controller/mpi_job_controller_status.go).
+// Reasons of conditions and events, which Kueue, SDKs and scripts compare (mpi-operator v0.8.2,
+// pkg/controller/mpi_job_controller_status.go).
 const (
 	reasonCreated   = "MPIJobCreated"
 	reasonRunning   = "MPIJobRunning"
@@ -26,11 +28,10 @@ const (
 	reasonFailed    = "MPIJobFailed"
 )
 
-// Status writes an outcome as mpi-operator does. Beyond that, a job that does not run yet has the condition
-// Running with status False, whose reason and message say what it waits for. A finished job's status is
-// final.
-func (Kind) Status(object client.Object, out mpi.Outcome, now time.Time) (client.Object, []kinds.Event) {
-	from := object.(*kubeflow.MPIJob)
+// status writes an outcome in the same form as mpi-operator, into a copy of the job. It returns nil if nothing changes.
+// In addition, a job that does not run yet has the condition Running with status False, whose reason and message explain
+// what it waits for. The status of a finished job is final.
+func status(from *kubeflow.MPIJob, out jobstate.Outcome, now time.Time) (client.Object, []kinds.Event) {
 	if past(from).Finish != nil {
 		return nil, nil
 	}
@@ -44,15 +45,15 @@ func (Kind) Status(object client.Object, out mpi.Outcome, now time.Time) (client
 	return &next, w.events
 }
 
-// statusWriter changes a job's status and notes the events that go with the changes.
+// statusWriter changes a job's status and collects the events for the changes.
 type statusWriter struct {
 	job    *kubeflow.MPIJob
 	now    metav1.Time
 	events []kinds.Event
 }
 
-func (w *statusWriter) write(out mpi.Outcome) {
-	if out.Reason == mpi.ReasonInvalid {
+func (w *statusWriter) write(out jobstate.Outcome) {
+	if out.Reason == codes.ValidationError {
 		w.notRunning(out)
 		return
 	}
@@ -66,11 +67,11 @@ func (w *statusWriter) write(out mpi.Outcome) {
 	}
 	w.replicas(out)
 	switch out.Phase {
-	case mpi.PhaseSucceeded, mpi.PhaseFailed:
+	case v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed:
 		w.finished(out)
-	case mpi.PhaseSuspended, mpi.PhaseQueued:
+	case v1alpha1.PhaseSuspended, v1alpha1.PhaseQueued:
 		w.set(kubeflow.JobRunning, corev1.ConditionFalse, reasonSuspended, w.text("MPIJob %s/%s is suspended."))
-	case mpi.PhaseRunning:
+	case v1alpha1.PhaseRunning:
 		if w.set(kubeflow.JobRunning, corev1.ConditionTrue, reasonRunning, w.text("MPIJob %s/%s is running.")) {
 			w.event(reasonRunning, w.text("MPIJob %s/%s is running"))
 		}
@@ -79,8 +80,8 @@ func (w *statusWriter) write(out mpi.Outcome) {
 	}
 }
 
-// suspension keeps the condition Suspended; a job never suspended has none.
-func (w *statusWriter) suspension(out mpi.Outcome) {
+// suspension writes the condition Suspended. A job that was never suspended does not have it.
+func (w *statusWriter) suspension(out jobstate.Outcome) {
 	was := condition(w.job.Status.Conditions, kubeflow.JobSuspended)
 	switch {
 	case out.Suspended():
@@ -94,19 +95,19 @@ func (w *statusWriter) suspension(out mpi.Outcome) {
 	}
 }
 
-// notRunning says what the job waits for, and warns once for each reason that needs somebody to act.
-func (w *statusWriter) notRunning(out mpi.Outcome) {
+// notRunning writes what the job waits for, and a warning event for each reason that needs a user's action.
+func (w *statusWriter) notRunning(out jobstate.Outcome) {
 	was := condition(w.job.Status.Conditions, kubeflow.JobRunning)
 	news := was == nil || was.Reason != out.Reason
 	w.set(kubeflow.JobRunning, corev1.ConditionFalse, out.Reason, out.Message)
-	if news && out.Trouble {
+	if news && out.NeedsAction {
 		w.events = append(w.events, kinds.Event{Warning: true, Reason: out.Reason, Message: out.Message})
 	}
 }
 
-// finished ends the job. The condition Running keeps the time since which the job ran, so that tools can
-// compute how long that was; if it never ran, that is the time of its end.
-func (w *statusWriter) finished(out mpi.Outcome) {
+// finished writes the end of the job. The condition Running keeps the time at which the job started to run, from
+// which tools compute its duration; if it never ran, that is the time of its end.
+func (w *statusWriter) finished(out jobstate.Outcome) {
 	end := metav1.NewTime(out.Finish.At.Truncate(time.Second))
 	w.job.Status.CompletionTime = &end
 	running := condition(w.job.Status.Conditions, kubeflow.JobRunning)
@@ -123,15 +124,20 @@ func (w *statusWriter) finished(out mpi.Outcome) {
 		return
 	}
 	reason := out.Reason
-	if reason == mpi.ReasonFailed {
+	if reason == codes.Failed {
 		reason = reasonFailed
 	}
 	w.set(kubeflow.JobFailed, corev1.ConditionTrue, reason, out.Message)
 	w.events = append(w.events, kinds.Event{Warning: true, Reason: reason, Message: out.Message})
 }
 
-// replicas writes the counts of pods. The launcher has none until it exists.
-func (w *statusWriter) replicas(out mpi.Outcome) {
+// replicas writes the counts of pods. The launcher's are only written once it exists, and none while the job waits for places:
+// clients of mpi-operator take a count of workers, also 0, as a sign that their pods were created.
+func (w *statusWriter) replicas(out jobstate.Outcome) {
+	if out.Reason == codes.WaitingForPlaces && out.Workers == (jobstate.Tally{Wanted: out.Workers.Wanted}) && out.Launcher == nil {
+		w.job.Status.ReplicaStatuses = nil
+		return
+	}
 	counts := map[kubeflow.MPIReplicaType]*kubeflow.ReplicaStatus{kubeflow.MPIReplicaTypeWorker: replicaStatus(out.Workers)}
 	if out.Launcher != nil {
 		counts[kubeflow.MPIReplicaTypeLauncher] = replicaStatus(*out.Launcher)
@@ -139,12 +145,12 @@ func (w *statusWriter) replicas(out mpi.Outcome) {
 	w.job.Status.ReplicaStatuses = counts
 }
 
-func replicaStatus(t mpi.Tally) *kubeflow.ReplicaStatus {
+func replicaStatus(t jobstate.Tally) *kubeflow.ReplicaStatus {
 	return &kubeflow.ReplicaStatus{Active: t.Active, Succeeded: t.Succeeded, Failed: t.Failed}
 }
 
-// set writes a condition and tells whether its status or reason changed. Only a change of status is a
-// transition. What changed last stands last, as with mpi-operator.
+// set writes a condition and reports whether its status or reason changed. lastTransitionTime only changes with the
+// status. The condition that changed last is the last one in the list, as in mpi-operator.
 func (w *statusWriter) set(kind kubeflow.JobConditionType, status corev1.ConditionStatus, reason, message string) bool {
 	next := kubeflow.JobCondition{
 		Type: kind, Status: status, Reason: reason, Message: message,
@@ -174,12 +180,12 @@ func (w *statusWriter) event(reason, message string) {
 	w.events = append(w.events, kinds.Event{Reason: reason, Message: message})
 }
 
-// text fills in the job's namespace and name.
+// text formats a text with the job's namespace and name.
 func (w *statusWriter) text(format string) string {
 	return fmt.Sprintf(format, w.job.Namespace, w.job.Name)
 }
 
-// condition finds a condition in place; nil if there is none of the type.
+// condition returns a condition of a type in the list, or nil.
 func condition(conditions []kubeflow.JobCondition, kind kubeflow.JobConditionType) *kubeflow.JobCondition {
 	for i := range conditions {
 		if conditions[i].Type == kind {

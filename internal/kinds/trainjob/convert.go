@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/podspec"
 )
 
 // Conditions of a TrainJob.
@@ -47,25 +48,25 @@ var (
 	names = mpi.Names{Config: "-mpi-hostfile", Secret: "-mpi-ssh-auth", Launcher: "-" + launcherName + "-0", Worker: "-" + nodeName + "-0-", Policy: ".trainjob", PodLabel: LabelJobSet}
 )
 
-// Convert says what job Trainer makes of a TrainJob with a runtime: by Trainer's rules, odd ones included. One of
-// another runtime than MPI's has no launcher, and its nodes are its workers.
+// Convert returns the job that Trainer runs for a TrainJob with a runtime, by Trainer's rules, odd ones included. A job of
+// a runtime without MPI has no launcher, and its nodes are its workers.
 func Convert(from TrainJob, used Runtime) mpi.Job {
 	job := mpi.New()
 	job.APIVersion, job.Kind = GroupVersion.String(), Kind
 	job.Namespace, job.Name, job.UID = from.Namespace, from.Name, from.UID
 	job.Generation, job.Authors = from.Generation, mpi.AuthorsOf(&from)
-	job.Fields, job.Names = fields, names
+	job.Fields, job.Names, job.External = fields, names, true
 	job.Queue = from.Labels[mpi.LabelQueue]
 	job.Lifecycle.Deleting = from.DeletionTimestamp != nil
 	job.Lifecycle.Suspended = ptr.Deref(from.Spec.Suspend, false)
 	job.Lifecycle.Deadline = from.Spec.ActiveDeadlineSeconds
-	job.Lifecycle.SilentAfter, _ = mpi.Silence(from.Annotations)
-	job.WaitForQuota, _ = mpi.WaitForQuota(from.Annotations)
-	job.Topology, _ = mpi.TopologyOf(from.Annotations)
+	job.Lifecycle.SilentAfter, _ = mpi.ParseSilence(from.Annotations)
+	job.WaitForQuota, _ = mpi.ParseWaitForQuota(from.Annotations)
+	job.Topology, _ = mpi.ParseTopology(from.Annotations)
 	if by := ptr.Deref(from.Spec.ManagedBy, manager); by != manager {
 		job.ManagedBy = by
 	}
-	job.Past = past(from)
+	job.Recorded = past(from)
 	job.Gang.Wanted = used.Spec.PodGroupPolicy != nil
 	job.SlotsPerWorker = slots(from, used)
 	job.Connections, _ = Connections(from, used)
@@ -131,7 +132,7 @@ func slots(from TrainJob, used Runtime) int32 {
 	if !used.IsMPI() || runtimes != 1 {
 		return runtimes
 	}
-	return int32(max(mpi.GPUs(size(from, used)), 1))
+	return int32(max(podspec.GPUs(size(from, used)), 1))
 }
 
 // size is what a node of the job asks for.
@@ -146,9 +147,9 @@ func size(from TrainJob, used Runtime) corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{}
 }
 
-// template is the pod template of one of the runtime's jobs with what the TrainJob says of it; the container that Trainer
-// wires comes first. The TrainJob's image and
-// variables go to every pod (see Wire), its command to the launcher alone, its resources where Trainer puts them.
+// template returns the pod template of one of the runtime's jobs with the fields of the TrainJob; the container that
+// Trainer wires is the first. The TrainJob's image and variables apply to every pod (see Wire), its command to the launcher
+// alone, its resources where Trainer applies them.
 func template(from TrainJob, of *ReplicatedJob, sized bool) corev1.PodTemplateSpec {
 	runtimes := of.pod()
 	pod := *runtimes.DeepCopy()
@@ -178,7 +179,7 @@ func template(from TrainJob, of *ReplicatedJob, sized bool) corev1.PodTemplateSp
 }
 
 // past reads how the TrainJob ended.
-func past(from TrainJob) mpi.Past {
+func past(from TrainJob) mpi.Recorded {
 	for _, kind := range []string{conditionComplete, conditionFailed} {
 		c := apimeta.FindStatusCondition(from.Status.Conditions, kind)
 		if c == nil || c.Status != metav1.ConditionTrue {
@@ -189,7 +190,7 @@ func past(from TrainJob) mpi.Past {
 			// Trainer speaks of the JobSet, which users have not made.
 			finish.Message = fmt.Sprintf("TrainJob %s/%s successfully completed.", from.Namespace, from.Name)
 		}
-		return mpi.Past{Finish: finish}
+		return mpi.Recorded{Finish: finish}
 	}
-	return mpi.Past{}
+	return mpi.Recorded{}
 }

@@ -7,11 +7,14 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
+	"opendatahub.io/mpijob/internal/isolation"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/podspec"
 )
 
 var (
@@ -21,8 +24,8 @@ var (
 	policyPath   = spec.Child("mlPolicy")
 )
 
-// CheckRuntime tells what in an MPI runtime leads Trainer to run something else than the job that was asked for. Other
-// runtimes are not ours to judge.
+// CheckRuntime returns the fields of an MPI runtime because of which Trainer would run something else than what the job
+// specifies. Runtimes without MPI are not checked.
 func CheckRuntime(r Runtime) field.ErrorList {
 	errs := checkAnnotations(r)
 	if !r.IsMPI() {
@@ -99,7 +102,7 @@ func checkAnnotations(r Runtime) field.ErrorList {
 	if _, err := requiredLabels(r); err != nil {
 		errs = append(errs, err)
 	}
-	return append(errs, mpi.CheckEgress(r.Annotations)...)
+	return append(errs, isolation.CheckEgress(r.Annotations)...)
 }
 
 // limit reads a number from a runtime's annotation; false where there is none.
@@ -133,16 +136,16 @@ func requiredLabels(r Runtime) (map[string]string, *field.Error) {
 	return labels, nil
 }
 
-// Check tells what keeps a TrainJob from running as it is written with an MPI runtime: the limits of the runtime and
-// its faults, all of them at once. Warnings are what runs but is hardly what its user means. With other runtimes there
-// is nothing to tell, but that connections have no effect.
+// Check returns what keeps a TrainJob from running as it is written with an MPI runtime: the limits of the runtime and
+// its faults, all of them at once. Warnings are about what runs but is probably not intended. With other runtimes there
+// is only a warning that connections have no effect.
 func Check(job TrainJob, used Runtime) (errs field.ErrorList, warnings []string) {
 	names, errs := Connections(job, used)
 	if job.Annotations[mpi.AnnotationConnections] != "" && !used.ours() {
 		warnings = append(warnings, fmt.Sprintf("%s: has no effect with the runtime %s, which has not the annotation %s; give the job the Secret's keys as variables (trainer.env)",
 			mpi.ConnectionsPath, used.Name, mpi.AnnotationImplementation))
 	}
-	if topology, _ := mpi.TopologyOf(job.Annotations); topology.Key != "" && !used.ours() {
+	if topology, _ := mpi.ParseTopology(job.Annotations); topology.Key != "" && !used.ours() {
 		warnings = append(warnings, fmt.Sprintf("%s: has no effect with the runtime %s, which has not the annotation %s; have its pod templates say podAffinity",
 			annotations, used.Name, mpi.AnnotationImplementation))
 	}
@@ -150,7 +153,7 @@ func Check(job TrainJob, used Runtime) (errs field.ErrorList, warnings []string)
 		return nil, warnings
 	}
 	if len(names) > 0 && !hasAgent(used.job(nodeName).pod().Spec) {
-		warnings = append(warnings, mpi.ConnectionsNeedAgent)
+		warnings = append(warnings, mpi.ConnectionsWithoutAgent)
 	}
 	for _, err := range append(checkNumNodes(used), gangFaults(used)...) {
 		errs = append(errs, field.Invalid(spec.Child("runtimeRef", "name"), job.Spec.RuntimeRef.Name,
@@ -160,22 +163,22 @@ func Check(job TrainJob, used Runtime) (errs field.ErrorList, warnings []string)
 	errs = append(errs, checkLimits(job, used)...)
 	errs = append(errs, checkNodeLabels(job, used)...)
 	errs = append(errs, checkCommand(job, used)...)
-	_, silence := mpi.Silence(job.Annotations)
-	_, waiting := mpi.WaitForQuota(job.Annotations)
-	_, topology := mpi.TopologyOf(job.Annotations)
+	_, silence := mpi.ParseSilence(job.Annotations)
+	_, waiting := mpi.ParseWaitForQuota(job.Annotations)
+	_, topology := mpi.ParseTopology(job.Annotations)
 	errs = slices.Concat(errs, silence, waiting, topology)
 	return errs, append(warnings, warn(job, used)...)
 }
 
-// Connections names a TrainJob's data connections, none where its runtime is not one of ours.
+// Connections returns a TrainJob's data connections; none if JobSets of its runtime are not completed (Wire).
 func Connections(job TrainJob, used Runtime) ([]string, field.ErrorList) {
 	if !used.ours() {
 		return nil, nil
 	}
-	return mpi.ConnectionNames(job.Namespace, job.Annotations)
+	return mpi.ParseConnections(job.Namespace, job.Annotations)
 }
 
-// ours tells whether jobs of a runtime are given in their JobSets what Trainer leaves out.
+// ours reports whether jobs of a runtime are given in their JobSets what Trainer leaves out.
 func (r Runtime) ours() bool { return r.IsMPI() && r.Annotations[mpi.AnnotationImplementation] != "" }
 
 func gangFaults(used Runtime) field.ErrorList {
@@ -203,7 +206,7 @@ func checkLimits(job TrainJob, used Runtime) field.ErrorList {
 		}
 	}
 	if most, limited, _ := limit(used, mpi.AnnotationMaxGPUs); limited {
-		if n := mpi.GPUs(size(job, used)); n > most {
+		if n := podspec.GPUs(size(job, used)); n > most {
 			errs = append(errs, field.Invalid(sizePath, fmt.Sprintf("%d GPUs", n), fmt.Sprintf("must be at most %d GPUs with the runtime %s", most, used.Name)))
 		}
 	}
@@ -238,7 +241,7 @@ func patchesPath(job TrainJob) *field.Path {
 	return spec.Child("runtimePatches")
 }
 
-// checkCommand: a runtime of ours runs what the TrainJob says and nothing by itself.
+// checkCommand requires a command: our runtimes run the TrainJob's command and have none themselves.
 func checkCommand(job TrainJob, used Runtime) field.ErrorList {
 	pod := template(job, used.trainer(), false)
 	main := container(&pod.Spec)
@@ -252,7 +255,7 @@ func checkCommand(job TrainJob, used Runtime) field.ErrorList {
 		fmt.Sprintf("must say what the launcher runs, such as [mpirun, train]: the runtime %s runs nothing by itself", used.Name))}
 }
 
-// warn tells of what Trainer makes of some values without a word.
+// warn returns warnings about values that Trainer changes silently.
 func warn(job TrainJob, used Runtime) []string {
 	var warnings []string
 	trainer := job.trainer()
@@ -261,8 +264,8 @@ func warn(job TrainJob, used Runtime) []string {
 	} else if !policy.RunLauncherAsNode && trainer.ResourcesPerNode != nil {
 		warnings = append(warnings, fmt.Sprintf("%s: sizes the launcher alone with the runtime %s (runLauncherAsNode: false); its workers stay as the runtime has them", sizePath, used.Name))
 	}
-	if have, n := mpi.GPUs(size(job, used)), slots(job, used); have > 0 && int64(n) != have {
-		warnings = append(warnings, fmt.Sprintf("%s: %d ranks on each node with %d GPUs; MPI programs for GPUs mostly want a rank for each GPU", slotsPath, n, have))
+	if have, n := podspec.GPUs(size(job, used)), slots(job, used); have > 0 && int64(n) != have {
+		warnings = append(warnings, fmt.Sprintf("%s: %d ranks per node with %d GPUs; most MPI programs for GPUs need one rank per GPU", slotsPath, n, have))
 	}
 	if used.Annotations[mpi.AnnotationImplementation] == "" {
 		if trainer.Image != nil || len(trainer.Env) > 0 && !used.mpiPolicy().RunLauncherAsNode {
@@ -285,13 +288,20 @@ func newErrors(before, after field.ErrorList) field.ErrorList {
 	return added
 }
 
-// CheckChange is Check for a TrainJob that is changed: it tells the errors that come with the change.
+// CheckChange is Check for a TrainJob that is changed: it returns the errors that the change causes.
 func CheckChange(before, after TrainJob, used Runtime) (errs field.ErrorList, warnings []string) {
 	old, _ := Check(before, used)
 	errs, warnings = Check(after, used)
 	errs = newErrors(old, errs)
+	if past(before).Finish != nil {
+		was, is := before.Spec, after.Spec
+		was.Suspend, is.Suspend = nil, nil
+		if !equality.Semantic.DeepEqual(was, is) {
+			errs = append(errs, field.Forbidden(spec, mpi.FinishedIsFixed(before.Name)))
+		}
+	}
 	if used.ours() && past(before).Finish == nil && before.Annotations[mpi.AnnotationConnections] != after.Annotations[mpi.AnnotationConnections] {
-		errs = append(errs, field.Forbidden(mpi.ConnectionsPath, "cannot change once the job is there: its pods were defined with it; delete the job and create it anew with the change"))
+		errs = append(errs, field.Forbidden(mpi.ConnectionsPath, "cannot be changed after the job was created: its pods were defined with it; delete the job and create it again with the change"))
 	}
 	return errs, warnings
 }

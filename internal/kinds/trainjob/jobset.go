@@ -9,29 +9,30 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"opendatahub.io/mpijob/internal/launch"
+	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// tree is an object of JSON. What is not known here of a JobSet stays in it untouched.
+// tree is an object of JSON. Fields of a JobSet that are unknown here stay unchanged.
 type tree = map[string]any
 
-// Wire completes the JobSet that Trainer makes of a TrainJob of ours, given as JSON:
+// Wire completes the JobSet that Trainer creates for a TrainJob with one of our runtimes, given as JSON:
 //
 //   - the TrainJob's image and variables go to the workers too (Trainer gives them to the launcher alone);
-//   - the launcher's command runs under the agent, which tells what became of it;
+//   - the launcher's command runs under the agent, which reports how it ended;
 //   - the job's key can be read by whatever user a pod runs as (Trainer mounts it for root and a group);
 //   - workers find the launcher by its bare host name, at which MPICH's and Intel's have them call back;
 //   - the keys of the TrainJob's data connections are variables of launcher and workers;
 //   - launcher and workers run in one rack, zone or the like, where the TrainJob says so;
-//   - a service mesh keeps out of the pods.
+//   - a service mesh keeps out of the pods;
+//   - a variable tells the agent how long ranks may take to end.
 //
 // The domain is the cluster's; empty stands for cluster.local.
 //
 // Neither the number of pods nor their size changes: Kueue has counted them by Trainer's own code.
 func Wire(jobSet tree, job TrainJob, domain string) error {
 	trainer := job.trainer()
-	connections, errs := mpi.ConnectionNames(job.Namespace, job.Annotations)
+	connections, errs := mpi.ParseConnections(job.Namespace, job.Annotations)
 	if len(errs) > 0 {
 		return errs.ToAggregate()
 	}
@@ -64,6 +65,7 @@ func Wire(jobSet tree, job TrainJob, domain string) error {
 				return err
 			}
 		}
+		part.passGrace()
 	}
 	return nil
 }
@@ -119,9 +121,10 @@ func parts(jobSet tree) []jobPart {
 	return all
 }
 
-// agent tells whether the pods bring the agent along.
+// agent reports whether the pods bring the agent along: an init container copies it, or they mount its image.
 func (p jobPart) agent() bool {
-	return slices.ContainsFunc(list(at(p.pod, "spec"), "initContainers"), func(c tree) bool { return c["name"] == launch.Container })
+	return slices.ContainsFunc(list(at(p.pod, "spec"), "initContainers"), func(c tree) bool { return c["name"] == agentapi.Container }) ||
+		slices.ContainsFunc(list(at(p.pod, "spec"), "volumes"), func(v tree) bool { return v["name"] == agentapi.Volume && v["image"] != nil })
 }
 
 // keyItems are the files of the job's keys with their modes.
@@ -144,10 +147,22 @@ func (p jobPart) search(domain string) {
 // supervise has the agent run an explicit command. What only the image knows cannot be put after it.
 func (p jobPart) supervise() {
 	command, _ := p.container["command"].([]any)
-	if len(command) == 0 || command[0] == launch.Binary {
+	if len(command) == 0 || command[0] == agentapi.Binary {
 		return
 	}
-	p.container["command"] = append([]any{launch.Binary, "launch", "--"}, command...)
+	p.container["command"] = append([]any{agentapi.Binary, "launch", "--"}, command...)
+}
+
+// passGrace gives the agent of launcher or workers the pod's grace period, unless a variable sets another one.
+func (p jobPart) passGrace() {
+	seconds, set := at(p.pod, "spec")["terminationGracePeriodSeconds"]
+	if !set || p.container == nil {
+		return
+	}
+	env, _ := p.container["env"].([]any)
+	if !slices.ContainsFunc(env, func(have any) bool { is, _ := have.(tree); return is["name"] == agentapi.EnvGrace }) {
+		p.container["env"] = append(env, tree{"name": agentapi.EnvGrace, "value": fmt.Sprintf("%vs", seconds)})
+	}
 }
 
 // addEnv sets the TrainJob's variables, over the runtime's where these have the same names.
@@ -191,9 +206,9 @@ func (p jobPart) connect(connections []string) error {
 	return nil
 }
 
-// gather has launcher and workers run where the others do, if the job says so.
+// gather places launcher and workers in one topology domain, if the job requests it.
 func (p jobPart) gather(job TrainJob) error {
-	topology, errs := mpi.TopologyOf(job.Annotations)
+	topology, errs := mpi.ParseTopology(job.Annotations)
 	if len(errs) > 0 {
 		return errs.ToAggregate()
 	}
@@ -209,7 +224,7 @@ func (p jobPart) gather(job TrainJob) error {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(p.pod, &pod); err != nil {
 		return fmt.Errorf("read pods of job %s: %w", p.name, err)
 	}
-	affinity := mpi.Job{Name: job.Name, Names: names, Topology: topology}.Together(pod.Spec.Affinity, pod.Metadata.Annotations)
+	affinity := mpi.Job{Name: job.Name, Names: names, External: true, Topology: topology}.WithTopologyAffinity(pod.Spec.Affinity, pod.Metadata.Annotations)
 	if affinity == nil {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
 	"opendatahub.io/mpijob/internal/mpi"
 )
@@ -167,6 +168,17 @@ func TestConnections(t *testing.T) {
 	}
 }
 
+// TestGracePeriodIsPassedOn: the agents know the grace period of pods that set one.
+func TestGracePeriodIsPassedOn(t *testing.T) {
+	jobSet := tree(t, strings.Replace(made, "{a: b}}, spec: {", "{a: b}}, spec: {terminationGracePeriodSeconds: 300,", 1))
+	if err := trainjob.Wire(jobSet, job(t, "{command: [mpirun, pi]}"), ""); err != nil {
+		t.Fatal(err)
+	}
+	if got := text(t, jobSet); strings.Count(got, "name: MPI_AGENT_GRACE\n                value: 300s") != 1 {
+		t.Errorf("the workers' agent lacks the grace period:\n%s", got)
+	}
+}
+
 // TestKeep: whatever Trainer applies later, the JobSet stays in these fields what it was made as, wired or, from before
 // the operator, not; and everything else changes.
 func TestKeep(t *testing.T) {
@@ -212,7 +224,7 @@ func TestPods(t *testing.T) {
 	}
 }
 
-func names(workers []mpi.Worker) []string {
+func names(workers []jobstate.Worker) []string {
 	var all []string
 	for _, w := range workers {
 		all = append(all, fmt.Sprint(w.Index, " ", w.Pod.Name))

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"opendatahub.io/mpijob/internal/mpi"
 )
 
 // New returns an empty TrainJob of the kind that clients read and watch.
@@ -33,15 +35,21 @@ func RuntimeOf(ctx context.Context, from client.Reader, job TrainJob) (*Runtime,
 
 // LoadJob reads a TrainJob; nil where there is none.
 func LoadJob(ctx context.Context, from client.Reader, key types.NamespacedName) (*TrainJob, error) {
+	_, job, err := loadJob(ctx, from, key)
+	return job, err
+}
+
+// loadJob reads a TrainJob, as the API server has it and as it is used here; nil if it does not exist.
+func loadJob(ctx context.Context, from client.Reader, key types.NamespacedName) (*unstructured.Unstructured, *TrainJob, error) {
 	object := New()
 	if err := from.Get(ctx, key, object); err != nil {
-		return nil, absent(err, Kind, key)
+		return nil, nil, absent(err, Kind, key)
 	}
 	var job TrainJob
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &job); err != nil {
-		return nil, fmt.Errorf("read TrainJob %s: %w", key, err)
+		return nil, nil, fmt.Errorf("read TrainJob %s: %w", key, err)
 	}
-	return &job, nil
+	return object, &job, nil
 }
 
 // LoadRuntime reads the runtime that a TrainJob names, as it is now; nil where there is none.
@@ -63,8 +71,8 @@ func LoadRuntime(ctx context.Context, from client.Reader, job TrainJob) (*Runtim
 	return &found, nil
 }
 
-// snapshot is what Trainer has kept of the runtime for this very job (trainer/v2/pkg/runtime/core/snapshot.go); nil
-// where it has not.
+// snapshot returns the copy of the runtime that Trainer keeps for this job (trainer/v2/pkg/runtime/core/snapshot.go); nil
+// if there is none.
 func snapshot(ctx context.Context, from client.Reader, job TrainJob) (*Runtime, error) {
 	key := types.NamespacedName{Namespace: job.Namespace, Name: job.Name + "-runtime-snapshot"}
 	var kept corev1.ConfigMap
@@ -77,6 +85,18 @@ func snapshot(ctx context.Context, from client.Reader, job TrainJob) (*Runtime, 
 	var found Runtime
 	if err := yaml.Unmarshal([]byte(kept.Data["runtime"]), &found); err != nil {
 		return nil, fmt.Errorf("read ConfigMap %s: %w", key, err)
+	}
+	// Users can write ConfigMaps: what grants rights comes from the runtime itself.
+	delete(found.Annotations, mpi.AnnotationAllowEgress)
+	live, err := LoadRuntime(ctx, from, job)
+	if err != nil {
+		return nil, err
+	}
+	if live != nil && live.Annotations[mpi.AnnotationAllowEgress] != "" {
+		if found.Annotations == nil {
+			found.Annotations = map[string]string{}
+		}
+		found.Annotations[mpi.AnnotationAllowEgress] = live.Annotations[mpi.AnnotationAllowEgress]
 	}
 	return &found, nil
 }

@@ -8,8 +8,8 @@ import (
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// Place tells by a pod's labels alone what it is of its TrainJob: the launcher, or the worker of a number. Those that fetch
-// data or a model beforehand have the name of their job for a role. Pods knows better where the runtime is known.
+// Place returns the role of a TrainJob's pod, and the index of a worker, by the pod's labels alone. The role of pods that
+// fetch data or a model is the name of their job. Pods is more exact, but needs the runtime.
 func Place(pod *corev1.Pod) (mpi.Role, int) {
 	of := pod.Labels[labelJob]
 	switch {

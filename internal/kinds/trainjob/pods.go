@@ -9,10 +9,16 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/kinds"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/podstatus"
 )
 
 // Labels of a TrainJob's pods (jobset/api/jobset/v1alpha2, k8s.io/api/batch/v1).
@@ -26,48 +32,73 @@ const (
 	labelIndex   = "batch.kubernetes.io/job-completion-index"
 )
 
-// Observe sorts what was seen of a job that Convert made: its JobSet, nil where there is none, and whatever Jobs and pods
-// carry the JobSet's label. Those of an earlier TrainJob of the same name are left out, and pods that are stopped. Objects are
-// taken as they are.
-func Observe(used Runtime, jobSet metav1.Object, jobs []*batchv1.Job, pods []*corev1.Pod, now time.Time) mpi.Observed {
-	seen := mpi.Observed{Now: now}
-	if jobSet == nil {
+// Job is a TrainJob as it was read, with its runtime and the objects that Trainer and JobSet created for it. It implements
+// kinds.Job.
+type Job struct {
+	TrainJob
+	Runtime Runtime
+	// JobSet is nil before Trainer has created it.
+	JobSet metav1.Object
+	// Jobs and Pods have the label of the JobSet; some may belong to an earlier job of the same name.
+	Jobs []*batchv1.Job
+	Pods []*corev1.Pod
+
+	object *unstructured.Unstructured
+}
+
+var _ kinds.Job = Job{}
+
+// Object returns the TrainJob as the API server has it.
+func (j Job) Object() client.Object { return j.object }
+
+// Convert returns the job that Trainer runs. It returns no errors: Trainer decides which TrainJobs it runs.
+func (j Job) Convert() (mpi.Job, field.ErrorList) { return Convert(j.TrainJob, j.Runtime), nil }
+
+// Status returns nil: Trainer writes the status of TrainJobs.
+func (Job) Status(jobstate.Outcome, time.Time) (client.Object, []kinds.Event) { return nil, nil }
+
+// Observe adds the Jobs and pods of the job's JobSet, without those of an earlier TrainJob of the same name and without
+// pods that are being stopped.
+func (j Job) Observe(seen jobstate.Observed) jobstate.Observed {
+	if j.JobSet == nil {
 		return seen
 	}
 	mine := map[types.UID]*batchv1.Job{}
-	for _, job := range jobs {
-		if !metav1.IsControlledBy(job, jobSet) {
+	for _, job := range j.Jobs {
+		if !metav1.IsControlledBy(job, j.JobSet) {
 			continue
 		}
 		mine[job.UID] = job
-		switch role(used, job.Labels[labelJob]) {
+		switch role(j.Runtime, job.Labels[labelJob]) {
 		case mpi.RoleLauncher:
 			seen.Launcher = job
 		case mpi.RoleWorker:
 			seen.WorkerJob = job
 		}
 	}
-	pods = slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool {
+	pods := slices.DeleteFunc(slices.Clone(j.Pods), func(pod *corev1.Pod) bool {
 		owner := metav1.GetControllerOfNoCopy(pod)
-		return owner == nil || mine[owner.UID] == nil || mpi.IsStopped(mine[owner.UID], pod)
+		return owner == nil || mine[owner.UID] == nil || podstatus.IsStopped(mine[owner.UID], pod)
 	})
-	seen.LauncherPods, seen.Workers = Pods(used, pods)
+	seen.LauncherPods, seen.Workers = Pods(j.Runtime, pods)
 	return seen
 }
 
-// Follow tells where a job is that Convert made. Before Trainer has made its JobSet there is nothing of it but the
-// TrainJob; wrong is for what Trainer's JobSet is refused (Wire), and is told meanwhile.
-func Follow(job mpi.Job, seen mpi.Observed, hasJobSet bool, wrong field.ErrorList) mpi.Outcome {
-	out := mpi.Follow(job, seen)
-	switch {
-	case hasJobSet || out.Phase != mpi.PhasePending:
+// Judge decides the state of the job. Before Trainer has created its JobSet, that is what the job waits for, or what the
+// JobSet is refused for (Wire): the webhook reports it when the job is created, unless no operator answered then.
+func (j Job) Judge(job mpi.Job, seen jobstate.Observed) jobstate.Outcome {
+	out := jobstate.Judge(job, seen)
+	if j.JobSet != nil || out.Phase != v1alpha1.PhasePending {
+		return out
+	}
+	switch _, wrong := Connections(j.TrainJob, j.Runtime); {
 	case len(wrong) > 0:
-		invalid := mpi.Invalid(wrong)
-		out.Reason, out.Message, out.Trouble = invalid.Reason, invalid.Message, true
+		invalid := jobstate.Invalid(wrong)
+		out.Reason, out.Message, out.NeedsAction = invalid.Reason, invalid.Message, true
 	default:
 		out.Reason = ReasonNoJobSet
-		out.Message = "Waiting for Kubeflow Trainer to make the job's JobSet. If that takes longer than some seconds, Trainer's " +
-			"controller does not run, or is refused what it asks for: its log says which."
+		out.Message = "Waiting for Kubeflow Trainer to create the job's JobSet. If this takes longer than some seconds, Trainer's " +
+			"controller does not run, or the API server refuses its requests: see its log."
 	}
 	return out
 }
@@ -75,10 +106,10 @@ func Follow(job mpi.Job, seen mpi.Observed, hasJobSet bool, wrong field.ErrorLis
 // ReasonNoJobSet is that of a job for which Trainer has made nothing yet.
 const ReasonNoJobSet = "WaitingForJobSet"
 
-// Pods tells the pods of a TrainJob's JobSet apart: the tries of the launcher, the oldest first, and the workers by
-// index, where a worker that was made anew is seen once, as its latest pod. Pods of an earlier restart of the whole
-// JobSet are left out, and so are those of initializers.
-func Pods(used Runtime, pods []*corev1.Pod) (launchers []*corev1.Pod, workers []mpi.Worker) {
+// Pods returns the pods of a TrainJob's JobSet by their roles: the tries of the launcher, the oldest first, and the workers
+// by index, with the latest pod of a worker that was recreated. Pods of an earlier restart of the whole JobSet are left out,
+// and so are those of initializers.
+func Pods(used Runtime, pods []*corev1.Pod) (launchers []*corev1.Pod, workers []jobstate.Worker) {
 	attempt := 0
 	for _, pod := range pods {
 		attempt = max(attempt, number(pod, labelRestart))
@@ -103,9 +134,9 @@ func Pods(used Runtime, pods []*corev1.Pod) (launchers []*corev1.Pod, workers []
 	}
 	slices.SortFunc(launchers, older)
 	for index, pod := range latest {
-		workers = append(workers, mpi.Worker{Index: index, Pod: pod})
+		workers = append(workers, jobstate.Worker{Index: index, Pod: pod})
 	}
-	slices.SortFunc(workers, func(a, b mpi.Worker) int { return cmp.Compare(a.Index, b.Index) })
+	slices.SortFunc(workers, func(a, b jobstate.Worker) int { return cmp.Compare(a.Index, b.Index) })
 	return launchers, workers
 }
 

@@ -11,6 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
 	"opendatahub.io/mpijob/internal/mpi"
 )
@@ -61,7 +64,7 @@ func TestObserve(t *testing.T) {
 		podOf("new", "node", 1, 1, 30, corev1.PodFailed),
 		podOf("new", "node", 2, 0, 60, corev1.PodFailed),
 	}
-	seen := trainjob.Observe(base(t), jobSet("new"), jobs, pods, time.Now())
+	seen := trainjob.Job{Runtime: base(t), JobSet: jobSet("new"), Jobs: jobs, Pods: pods}.Observe(jobstate.Observed{})
 	if seen.Launcher != jobs[1] || seen.WorkerJob != jobs[0] {
 		t.Errorf("the launcher's Job is %v, the workers' is %v", seen.Launcher, seen.WorkerJob)
 	}
@@ -75,11 +78,11 @@ func TestObserve(t *testing.T) {
 	workers.Spec.Suspend = new(true)
 	leaving := pods[3].DeepCopy()
 	leaving.DeletionTimestamp = &metav1.Time{Time: time.Now()}
-	seen = trainjob.Observe(base(t), jobSet("new"), []*batchv1.Job{workers, jobs[1]}, append(pods[:3:3], leaving, pods[4]), time.Now())
+	seen = trainjob.Job{Runtime: base(t), JobSet: jobSet("new"), Jobs: []*batchv1.Job{workers, jobs[1]}, Pods: append(pods[:3:3], leaving, pods[4])}.Observe(jobstate.Observed{})
 	if len(seen.LauncherPods) != 2 || len(seen.Workers) != 1 || seen.Workers[0].Pod != leaving {
 		t.Errorf("while the workers' Job is suspended the workers are %v, the launcher's tries %v", seen.Workers, seen.LauncherPods)
 	}
-	if nothing := trainjob.Observe(base(t), nil, jobs, pods, time.Now()); nothing.Launcher != nil || len(nothing.Workers) > 0 {
+	if nothing := (trainjob.Job{Runtime: base(t), Jobs: jobs, Pods: pods}).Observe(jobstate.Observed{}); nothing.Launcher != nil || len(nothing.Workers) > 0 {
 		t.Errorf("without a JobSet there is %v", nothing)
 	}
 }
@@ -101,32 +104,30 @@ func TestFollow(t *testing.T) {
 		runtime  trainjob.Runtime
 		noJobSet bool
 		pods     []*corev1.Pod
-		phase    mpi.Phase
+		phase    v1alpha1.Phase
 		reason   string
 		finished bool
 	}{
-		"no JobSet yet":             {job: job(t, four), runtime: base(t), noJobSet: true, phase: mpi.PhasePending, reason: trainjob.ReasonNoJobSet},
-		"no JobSet ever":            {job: connected(job(t, four), "elsewhere/data"), runtime: base(t), noJobSet: true, phase: mpi.PhasePending, reason: mpi.ReasonInvalid},
-		"suspended":                 {job: job(t, four, "  suspend: true"), runtime: base(t), noJobSet: true, phase: mpi.PhaseSuspended, reason: mpi.ReasonSuspended},
-		"pods start":                {job: job(t, four), runtime: base(t), pods: workers(corev1.PodPending), phase: mpi.PhaseInitializing, reason: mpi.ReasonPodsStarting},
-		"runs":                      {job: job(t, four), runtime: base(t), pods: append(workers(corev1.PodRunning), launcher(corev1.PodRunning)), phase: mpi.PhaseRunning, reason: mpi.ReasonRunning},
-		"the launcher is done":      {job: job(t, four), runtime: base(t), pods: []*corev1.Pod{launcher(corev1.PodSucceeded)}, phase: mpi.PhaseRunning, reason: mpi.ReasonRunning},
-		"the launcher is tried":     {job: job(t, four), runtime: base(t), pods: append(workers(corev1.PodRunning), launcher(corev1.PodFailed)), phase: mpi.PhaseInitializing, reason: mpi.ReasonPodsStarting},
-		"failed":                    {job: job(t, four, failed), runtime: base(t), phase: mpi.PhaseFailed, reason: "FailedJobs", finished: true},
-		"another framework runs":    {job: job(t, "{numNodes: 3}"), runtime: base(t, "    mpi:\n", "    torch:\n"), pods: workers(corev1.PodRunning), phase: mpi.PhaseRunning, reason: mpi.ReasonRunning},
-		"another framework waits":   {job: job(t, four), runtime: base(t, "    mpi:\n", "    torch:\n"), pods: workers(corev1.PodRunning), phase: mpi.PhaseInitializing, reason: mpi.ReasonPodsStarting},
-		"one of its nodes is ready": {job: job(t, "{numNodes: 3}"), runtime: base(t, "    mpi:\n", "    torch:\n"), pods: append(workers(corev1.PodRunning)[:2], workers(corev1.PodSucceeded)[2]), phase: mpi.PhaseRunning, reason: mpi.ReasonRunning},
+		"no JobSet yet":             {job: job(t, four), runtime: base(t), noJobSet: true, phase: v1alpha1.PhasePending, reason: trainjob.ReasonNoJobSet},
+		"no JobSet ever":            {job: connected(job(t, four), "elsewhere/data"), runtime: base(t), noJobSet: true, phase: v1alpha1.PhasePending, reason: codes.ValidationError},
+		"suspended":                 {job: job(t, four, "  suspend: true"), runtime: base(t), noJobSet: true, phase: v1alpha1.PhaseSuspended, reason: codes.Suspended},
+		"pods start":                {job: job(t, four), runtime: base(t), pods: workers(corev1.PodPending), phase: v1alpha1.PhaseInitializing, reason: codes.PodsStarting},
+		"runs":                      {job: job(t, four), runtime: base(t), pods: append(workers(corev1.PodRunning), launcher(corev1.PodRunning)), phase: v1alpha1.PhaseRunning, reason: codes.Running},
+		"the launcher is done":      {job: job(t, four), runtime: base(t), pods: []*corev1.Pod{launcher(corev1.PodSucceeded)}, phase: v1alpha1.PhaseRunning, reason: codes.Running},
+		"the launcher is tried":     {job: job(t, four), runtime: base(t), pods: append(workers(corev1.PodRunning), launcher(corev1.PodFailed)), phase: v1alpha1.PhaseInitializing, reason: codes.PodsStarting},
+		"failed":                    {job: job(t, four, failed), runtime: base(t), phase: v1alpha1.PhaseFailed, reason: "FailedJobs", finished: true},
+		"another framework runs":    {job: job(t, "{numNodes: 3}"), runtime: base(t, "    mpi:\n", "    torch:\n"), pods: workers(corev1.PodRunning), phase: v1alpha1.PhaseRunning, reason: codes.Running},
+		"another framework waits":   {job: job(t, four), runtime: base(t, "    mpi:\n", "    torch:\n"), pods: workers(corev1.PodRunning), phase: v1alpha1.PhaseInitializing, reason: codes.PodsStarting},
+		"one of its nodes is ready": {job: job(t, "{numNodes: 3}"), runtime: base(t, "    mpi:\n", "    torch:\n"), pods: append(workers(corev1.PodRunning)[:2], workers(corev1.PodSucceeded)[2]), phase: v1alpha1.PhaseRunning, reason: codes.Running},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			converted := trainjob.Convert(test.job, test.runtime)
-			var set metav1.Object
+			read := trainjob.Job{TrainJob: test.job, Runtime: test.runtime, Jobs: []*batchv1.Job{jobOf("u", "node"), jobOf("u", "launcher")}, Pods: test.pods}
 			if !test.noJobSet {
-				set = jobSet("u")
+				read.JobSet = jobSet("u")
 			}
-			seen := trainjob.Observe(test.runtime, set, []*batchv1.Job{jobOf("u", "node"), jobOf("u", "launcher")}, test.pods, time.Now())
-			_, wrong := trainjob.Connections(test.job, test.runtime)
-			out := trainjob.Follow(converted, seen, !test.noJobSet, wrong)
+			converted, _ := read.Convert()
+			out := read.Judge(converted, read.Observe(jobstate.Observed{Now: time.Now()}))
 			t.Log(out.Message)
 			if out.Phase != test.phase || out.Reason != test.reason || (out.Finish != nil) != test.finished {
 				t.Errorf("it is %s (%s), finished %t", out.Phase, out.Reason, out.Finish != nil)

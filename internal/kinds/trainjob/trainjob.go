@@ -1,6 +1,6 @@
-// Package trainjob is the kind TrainJob of trainer.kubeflow.org/v1alpha1, Kubeflow Trainer's API. Trainer runs these
-// jobs and nobody else; here they are read, judged before they are taken, and given in their JobSet what Trainer leaves
-// out. But for what load.go reads, all of it is pure.
+// Package trainjob implements the kind TrainJob of trainer.kubeflow.org/v1alpha1, Kubeflow Trainer's API. Trainer alone runs
+// these jobs; this package reads and validates them, and adds to their JobSets what Trainer leaves out. All but load.go and
+// kind.go is pure.
 //
 // The types are views: the fields that are read, in the forms of Trainer v2.1.0 and v2.3.0 alike. Objects are never
 // written from them.
@@ -8,6 +8,7 @@ package trainjob
 
 import (
 	"maps"
+	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -16,14 +17,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
-	"opendatahub.io/mpijob/internal/launch"
+	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
 // GroupVersion is that of TrainJobs and of the runtimes they name.
 var GroupVersion = schema.GroupVersion{Group: "trainer.kubeflow.org", Version: "v1alpha1"}
 
-// JobSetKind is what Trainer makes of a TrainJob, under the same name.
+// JobSetKind is the kind that Trainer creates for a TrainJob, under the same name.
 var JobSetKind = schema.GroupVersionKind{Group: "jobset.x-k8s.io", Version: "v1alpha2", Kind: "JobSet"}
 
 // Kinds of GroupVersion.
@@ -41,7 +42,7 @@ const (
 	// nodeName names the JobSet's job of the workers, and in every job the container that Trainer wires.
 	nodeName     = "node"
 	launcherName = "launcher"
-	// labelAncestor, with the value ancestorTrainer, marks the job that gets what stands in a TrainJob's trainer.
+	// labelAncestor, with the value ancestorTrainer, marks the job that gets the fields of a TrainJob's trainer.
 	labelAncestor   = "trainer.kubeflow.org/trainjob-ancestor-step"
 	ancestorTrainer = "trainer"
 	// keyVolume brings a job's keys into pods of the launcher and of the workers.
@@ -81,7 +82,7 @@ type RuntimeRef struct {
 	Kind string `json:"kind,omitempty"`
 }
 
-// Trainer is what a TrainJob says of its pods.
+// Trainer contains a TrainJob's fields about its pods.
 type Trainer struct {
 	Image            *string                      `json:"image,omitempty"`
 	Command          []string                     `json:"command,omitempty"`
@@ -174,7 +175,7 @@ type Dependency struct {
 	Name string `json:"name"`
 }
 
-// IsMPI tells whether Trainer runs a runtime's jobs as MPI jobs.
+// IsMPI reports whether Trainer runs a runtime's jobs as MPI jobs.
 func (r Runtime) IsMPI() bool { return r.Spec.MLPolicy != nil && r.Spec.MLPolicy.MPI != nil }
 
 // mpiPolicy is the runtime's, empty where it is not one of MPI.
@@ -225,17 +226,28 @@ func container(pod *corev1.PodSpec) *corev1.Container {
 	return nil
 }
 
-// hasAgent tells whether pods bring the agent along.
-func hasAgent(pod corev1.PodSpec) bool {
-	for i := range pod.InitContainers {
-		if pod.InitContainers[i].Name == launch.Container {
-			return true
+// Image returns the image of the workers, or of another pod if the runtime has no workers; empty if no container is Trainer's.
+func (r Runtime) Image() string {
+	if workers := r.job(nodeName); workers != nil {
+		if c := container(&workers.Template.Spec.Template.Spec); c != nil {
+			return c.Image
 		}
 	}
-	return false
+	for i := range r.Spec.Template.Spec.ReplicatedJobs {
+		if c := container(&r.Spec.Template.Spec.ReplicatedJobs[i].Template.Spec.Template.Spec); c != nil {
+			return c.Image
+		}
+	}
+	return ""
 }
 
-// trainer is the TrainJob's, empty where it says nothing.
+// hasAgent reports whether pods bring the agent along: an init container copies it, or they mount its image.
+func hasAgent(pod corev1.PodSpec) bool {
+	return slices.ContainsFunc(pod.InitContainers, func(c corev1.Container) bool { return c.Name == agentapi.Container }) ||
+		slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == agentapi.Volume && v.Image != nil })
+}
+
+// trainer returns the TrainJob's, empty if it has none.
 func (j TrainJob) trainer() Trainer { return ptr.Deref(j.Spec.Trainer, Trainer{}) }
 
 // nodeSelector is that of the pods of one of the runtime's jobs, with what the TrainJob changes in it.
@@ -260,7 +272,7 @@ func (j TrainJob) nodeSelector(of *ReplicatedJob) map[string]string {
 	return selector
 }
 
-// implementation is the MPI in a runtime's image. Upstream's CRD knows Open MPI alone, so an annotation says it.
+// implementation is the MPI in a runtime's image. Upstream's CRD only allows Open MPI, so an annotation contains it.
 func (r Runtime) implementation() mpi.Implementation {
 	if name := r.Annotations[mpi.AnnotationImplementation]; name != "" {
 		return mpi.Implementation(name)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
@@ -116,7 +117,7 @@ func TestCheck(t *testing.T) {
 		"no number of nodes":  {trainer: "{command: [mpirun, pi]}", warnings: []string{"spec.trainer.numNodes: 1 makes 2 pods"}},
 		"a runtime of faults": {trainer: "{numNodes: 4, command: [mpirun, pi]}", change: []string{"numNodes: 1", "numNodes: 4"}, want: []string{"spec.runtimeRef.name: Invalid value: \"mpi\": cannot be used"}},
 		"slots and GPUs": {
-			trainer: "{numNodes: 4, numProcPerNode: 2, command: [mpirun, pi], resourcesPerNode: {limits: {nvidia.com/gpu: 4}}}", warnings: []string{"2 ranks on each node with 4 GPUs"},
+			trainer: "{numNodes: 4, numProcPerNode: 2, command: [mpirun, pi], resourcesPerNode: {limits: {nvidia.com/gpu: 4}}}", warnings: []string{"2 ranks per node with 4 GPUs"},
 		},
 		"as many slots as GPUs": {trainer: "{numNodes: 4, command: [mpirun, pi], resourcesPerNode: {limits: {nvidia.com/gpu: 4}}}"},
 		"size without runLauncherAsNode": {
@@ -166,7 +167,7 @@ func TestCheck(t *testing.T) {
 		with := job(t, "{numNodes: 4, command: [mpirun, pi]}")
 		with.Annotations = map[string]string{mpi.AnnotationConnections: "data,other/results,No"}
 		errs, _ := trainjob.Check(with, base(t))
-		wants(t, errs, `metadata.annotations[opendatahub.io/connections]: Invalid value: "other/results": is in another namespace`, `"No": is no name of a connection`)
+		wants(t, errs, `metadata.annotations[opendatahub.io/connections]: Invalid value: "other/results": is in another namespace`, `"No": must be the name of a Secret`)
 		for name, change := range map[string][]string{"no MPI": {"    mpi:\n", "    torch:\n"}, "not ours": {"mpi.opendatahub.io/mpi-implementation: OpenMPI", "{}"}} {
 			errs, warnings := trainjob.Check(with, base(t, change...))
 			wants(t, errs)
@@ -190,10 +191,17 @@ func TestCheckChange(t *testing.T) {
 	wants(t, errs)
 	errs, _ = trainjob.CheckChange(job(t, "{numNodes: 4, command: [mpirun, pi]}"), before, base(t))
 	wants(t, errs, "spec.trainer.command")
+	over := job(t, "{numNodes: 4}")
+	over.Name = "train"
+	over.Status.Conditions = []metav1.Condition{{Type: "Complete", Status: metav1.ConditionTrue}}
+	errs, _ = trainjob.CheckChange(over, job(t, "{numNodes: 2}"), base(t))
+	wants(t, errs, "spec: Forbidden: "+mpi.FinishedIsFixed("train"))
+	errs, _ = trainjob.CheckChange(over, job(t, "{numNodes: 4}", "  suspend: true"), base(t))
+	wants(t, errs)
 	after := job(t, "{numNodes: 4}", "  suspend: true")
 	after.Annotations = map[string]string{mpi.AnnotationConnections: "data"}
 	errs, _ = trainjob.CheckChange(before, after, base(t))
-	wants(t, errs, "metadata.annotations[opendatahub.io/connections]: Forbidden: cannot change once the job is there")
+	wants(t, errs, "metadata.annotations[opendatahub.io/connections]: Forbidden: cannot be changed after the job was created")
 }
 
 func TestConvert(t *testing.T) {
@@ -229,7 +237,7 @@ func TestConvert(t *testing.T) {
 	})
 	t.Run("over", func(t *testing.T) {
 		from := job(t, "{}", "status: {conditions: [{type: Complete, status: 'True', reason: JobsCompleted, lastTransitionTime: '2026-01-02T03:04:05Z'}]}")
-		if past := trainjob.Convert(from, base(t)).Past; past.Finish == nil || !past.Finish.Succeeded || past.Finish.At.Year() != 2026 {
+		if past := trainjob.Convert(from, base(t)).Recorded; past.Finish == nil || !past.Finish.Succeeded || past.Finish.At.Year() != 2026 {
 			t.Errorf("past is %+v", past)
 		}
 	})
@@ -244,7 +252,7 @@ func TestRuntimes(t *testing.T) {
 	implementations := map[string]mpi.Implementation{
 		"mpi-openmpi": mpi.OpenMPI, "mpi-openmpi5": mpi.OpenMPI, "mpi-intel": mpi.IntelMPI, "mpi-mpich": mpi.MPICH, "mpi-horovod": mpi.OpenMPI, "mpi-deepspeed": mpi.OpenMPI,
 	}
-	for _, overlay := range []string{"openshift", "kubernetes"} {
+	for _, overlay := range []string{"openshift", "kubernetes", "openshift-image-volume", "kubernetes-image-volume"} {
 		text, err := exec.CommandContext(t.Context(), filepath.Join(assets, "kubectl"), "kustomize", "../../../config/runtimes/"+overlay).Output()
 		if err != nil {
 			t.Fatal(err)

@@ -1,0 +1,210 @@
+package admission
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/cert"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// Names of what the webhook needs, as config/webhook has them.
+const (
+	webhookService     = "mpijob-webhook"
+	webhookSecret      = "mpijob-webhook-certificate"
+	validatingWebhooks = "mpijob-validating"
+	mutatingWebhooks   = "mpijob-mutating"
+)
+
+// renewBefore is how long before its end a certificate is replaced. One lives for a year.
+const renewBefore = 60 * 24 * time.Hour
+
+// Certificate is the webhook's TLS certificate, and the key of its callers (see secretPath), in memory. They
+// come from a Secret that the replicas share, and not from a mounted file: the kubelet takes up to a minute or two to show
+// a changed Secret.
+type Certificate struct {
+	current atomic.Pointer[tls.Certificate]
+	key     atomic.Pointer[[]byte]
+}
+
+var errNoCertificate = errors.New("the webhook has no certificate yet")
+
+// Get returns the current certificate to the TLS server; it is an error before there is one.
+func (c *Certificate) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if current := c.current.Load(); current != nil {
+		return current, nil
+	}
+	return nil, errNoCertificate
+}
+
+// IsReady reports whether there is a certificate.
+func (c *Certificate) IsReady() bool { return c.current.Load() != nil }
+
+// certificateKeeper makes the certificate, renews it, and tells the API server to trust it. Every replica has
+// one: they all serve.
+type certificateKeeper struct {
+	certificate *Certificate
+	client      client.Client
+	live        client.Reader
+	namespace   string
+}
+
+// NeedLeaderElection is false: replicas that do not lead serve webhooks too.
+func (*certificateKeeper) NeedLeaderElection() bool { return false }
+
+// Start keeps the certificate until the context ends.
+func (k *certificateKeeper) Start(ctx context.Context) error {
+	pause := time.Second
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
+		if err := k.keep(ctx); err != nil && ctx.Err() == nil {
+			log.FromContext(ctx).Error(err, "webhook certificate not in order; trying again", "after", pause)
+		} else {
+			pause = time.Minute
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}, 0)
+	return nil
+}
+
+func (k *certificateKeeper) keep(ctx context.Context) error {
+	secret, err := k.secret(ctx)
+	if err != nil {
+		return err
+	}
+	pair, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+	if err != nil {
+		return fmt.Errorf("read certificate in Secret %s: %w", secret.Name, err)
+	}
+	key := secret.Data[callerKey]
+	k.certificate.key.Store(&key)
+	k.certificate.current.Store(&pair)
+	ca := authorityOf(secret.Data[corev1.TLSCertKey])
+	return errors.Join(
+		patchTrust(ctx, k, validatingWebhooks, &admissionv1.ValidatingWebhookConfiguration{}, ca, key),
+		patchTrust(ctx, k, mutatingWebhooks, &admissionv1.MutatingWebhookConfiguration{}, ca, key),
+	)
+}
+
+// secret returns the Secret with a certificate that is good for a while, making or renewing it if need be.
+func (k *certificateKeeper) secret(ctx context.Context) (*corev1.Secret, error) {
+	secret := &corev1.Secret{}
+	err := k.live.Get(ctx, client.ObjectKey{Namespace: k.namespace, Name: webhookSecret}, secret)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("read Secret %s: %w", webhookSecret, err)
+	}
+	missing := err != nil
+	fresh, hasKey := !missing && isFresh(secret.Data[corev1.TLSCertKey], time.Now()), len(secret.Data[callerKey]) >= callerKeySize
+	if fresh && hasKey {
+		return secret, nil
+	}
+	if secret.Data == nil {
+		secret.Data = map[string][]byte{}
+	}
+	if !fresh {
+		host := webhookService + "." + k.namespace + ".svc"
+		chain, key, err := cert.GenerateSelfSignedCertKey(host, nil, []string{host})
+		if err != nil {
+			return nil, fmt.Errorf("make webhook certificate: %w", err)
+		}
+		secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey] = chain, key
+	}
+	if !hasKey {
+		key := make([]byte, callerKeySize)
+		_, _ = rand.Read(key) // it never fails
+		secret.Data[callerKey] = key
+	}
+	secret.Namespace, secret.Name, secret.Type = k.namespace, webhookSecret, corev1.SecretTypeTLS
+	if missing {
+		err = k.client.Create(ctx, secret, client.DisableReadYourWritesConsistency)
+	} else {
+		err = k.client.Update(ctx, secret, client.DisableReadYourWritesConsistency)
+	}
+	if err != nil {
+		// Another replica was faster, or it is worth another try: either way the Secret is read again.
+		return nil, fmt.Errorf("write Secret %s: %w", webhookSecret, err)
+	}
+	return secret, nil
+}
+
+// copied is an object whose copy is of its own type.
+type copied[T any] interface {
+	client.Object
+	DeepCopy() T
+}
+
+// patchTrust has the API server accept the certificate's authority for all webhooks of a configuration, which is read into an
+// empty one, and call them at the secret paths.
+func patchTrust[T copied[T]](ctx context.Context, k *certificateKeeper, name string, have T, ca, key []byte) error {
+	if err := k.live.Get(ctx, client.ObjectKey{Name: name}, have); err != nil {
+		return fmt.Errorf("read %T %s: %w", have, name, err)
+	}
+	want, same := have.DeepCopy(), true
+	for webhook, config := range clientConfigs(want) {
+		same = same && bytes.Equal(config.CABundle, ca)
+		config.CABundle = ca
+		if path := secretPath(key, webhook); config.Service != nil && path != "" {
+			same = same && ptr.Deref(config.Service.Path, "") == path
+			config.Service.Path = &path
+		}
+	}
+	if same {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(have, client.MergeFromWithOptimisticLock{})
+	if err := k.client.Patch(ctx, want, patch, client.DisableReadYourWritesConsistency); err != nil {
+		return fmt.Errorf("write %T %s: %w", have, name, err)
+	}
+	return nil
+}
+
+// clientConfigs are how the webhooks of a configuration of either kind are called, by their names.
+func clientConfigs(configuration client.Object) map[string]*admissionv1.WebhookClientConfig {
+	all := map[string]*admissionv1.WebhookClientConfig{}
+	switch c := configuration.(type) {
+	case *admissionv1.ValidatingWebhookConfiguration:
+		for i := range c.Webhooks {
+			all[c.Webhooks[i].Name] = &c.Webhooks[i].ClientConfig
+		}
+	case *admissionv1.MutatingWebhookConfiguration:
+		for i := range c.Webhooks {
+			all[c.Webhooks[i].Name] = &c.Webhooks[i].ClientConfig
+		}
+	}
+	return all
+}
+
+// authorityOf is the last certificate of a chain, the one that signed the others.
+func authorityOf(chain []byte) []byte {
+	var last []byte
+	for block, rest := pem.Decode(chain); block != nil; block, rest = pem.Decode(rest) {
+		last = pem.EncodeToMemory(block)
+	}
+	return last
+}
+
+// isFresh reports whether the first certificate of a chain is good for longer than renewBefore.
+func isFresh(chain []byte, now time.Time) bool {
+	block, _ := pem.Decode(chain)
+	if block == nil {
+		return false
+	}
+	leaf, err := x509.ParseCertificate(block.Bytes)
+	return err == nil && now.Add(renewBefore).Before(leaf.NotAfter)
+}

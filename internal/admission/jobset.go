@@ -1,0 +1,99 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"opendatahub.io/mpijob/internal/kinds/trainjob"
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/plan"
+)
+
+// wireJobSet completes the JobSet that Trainer creates for a TrainJob with one of our runtimes, and keeps it complete when
+// Trainer applies it again.
+func wireJobSet(ctx context.Context, live client.Reader, settings plan.Settings, request admission.Request) admission.Response {
+	jobSet, err := decodeTree(request.Object.Raw)
+	if err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	owner := metav1.GetControllerOfNoCopy(jobSet)
+	if owner == nil || owner.Kind != trainjob.Kind || jobSet.GetAnnotations()[mpi.AnnotationImplementation] == "" {
+		return admission.Allowed("")
+	}
+	if request.Operation == admissionv1.Update {
+		before, err := decodeTree(request.OldObject.Raw)
+		if err != nil {
+			return admission.Errored(http.StatusBadRequest, err)
+		}
+		trainjob.Keep(jobSet.Object, before.Object)
+		return patchResponse(request, jobSet)
+	}
+	job, err := ownerJob(ctx, live, request.Namespace, *owner)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	if err := awaitIsolation(ctx, live, job, settings); err != nil {
+		return admission.Errored(http.StatusServiceUnavailable, err)
+	}
+	if err := trainjob.Wire(jobSet.Object, job, settings.ClusterDomain); err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	return patchResponse(request, jobSet)
+}
+
+// ownerJob reads the TrainJob that a JobSet is made of. Trainer tries again what is refused here.
+func ownerJob(ctx context.Context, live client.Reader, namespace string, owner metav1.OwnerReference) (trainjob.TrainJob, error) {
+	job, err := trainjob.LoadJob(ctx, live, types.NamespacedName{Namespace: namespace, Name: owner.Name})
+	switch {
+	case err != nil:
+		return trainjob.TrainJob{}, err
+	case job == nil, job.UID != owner.UID:
+		return trainjob.TrainJob{}, fmt.Errorf("the TrainJob %s of this JobSet does not exist", owner.Name)
+	}
+	return *job, nil
+}
+
+// isolationTimeout is how long the creation of a JobSet waits for the job's NetworkPolicy. The API server waits 10 s for
+// the webhook.
+const isolationTimeout = 5 * time.Second
+
+// awaitIsolation waits until the NetworkPolicy of a TrainJob exists, so that none of its pods runs without it. Trainer
+// tries again after an error.
+func awaitIsolation(ctx context.Context, live client.Reader, from trainjob.TrainJob, settings plan.Settings) error {
+	if !settings.NetworkPolicies {
+		return nil
+	}
+	used, err := trainjob.RuntimeOf(ctx, live, from)
+	if err != nil {
+		return fmt.Errorf("read the runtime of TrainJob %s: %w", from.Name, err)
+	}
+	if used == nil {
+		return nil
+	}
+	job := trainjob.Convert(from, *used)
+	if !plan.Isolates(job, settings) {
+		return nil
+	}
+	key := client.ObjectKey{Namespace: job.Namespace, Name: job.PolicyName()}
+	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, isolationTimeout, true, func(ctx context.Context) (bool, error) {
+		var policy networkingv1.NetworkPolicy
+		if err := live.Get(ctx, key, &policy); err != nil {
+			return false, client.IgnoreNotFound(err)
+		}
+		return job.Owns(&policy), nil
+	})
+	if err != nil {
+		return fmt.Errorf("the NetworkPolicy %s of TrainJob %s does not exist yet: its pods are created after it: %w", key.Name, job.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,151 @@
+package admission
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"opendatahub.io/mpijob/internal/cluster"
+	"opendatahub.io/mpijob/internal/isolation"
+	"opendatahub.io/mpijob/internal/kinds/trainjob"
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/plan"
+	"opendatahub.io/mpijob/internal/reporting"
+)
+
+// addGuards serves what stands between users and Kubeflow Trainer, whether Trainer is there or not: without it the API
+// server has nothing to ask about. config/webhook defines what happens if there is no answer.
+func addGuards(m manager.Manager, served *Certificate, c *cluster.Cluster, settings plan.Settings, reports *reporting.Reporter, gangs Gangs) {
+	live := m.GetAPIReader()
+	for webhook, handler := range map[string]admission.Handler{
+		runtimeWebhook: admission.HandlerFunc(guardRuntime),
+		trainJobWebhook: admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
+			return guardTrainJob(ctx, live, c, settings, gangs, request)
+		}),
+		namespaceWebhook: admission.HandlerFunc(guardNamespace),
+		jobSetWebhook: admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
+			return wireJobSet(ctx, live, settings, request)
+		}),
+		authorsWebhook:  admission.HandlerFunc(recordAuthors),
+		deletionWebhook: deletionRecorder{live: live, reporter: reports},
+	} {
+		serve(m, served, webhook, &admission.Webhook{Handler: handler})
+	}
+}
+
+// guardRuntime refuses runtimes with which Trainer runs something else than what jobs ask for.
+func guardRuntime(_ context.Context, request admission.Request) admission.Response {
+	found, err := trainjob.DecodeRuntime(request.Object.Raw)
+	if err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	errs := trainjob.CheckRuntime(found)
+	if request.Operation == admissionv1.Update {
+		before, err := trainjob.DecodeRuntime(request.OldObject.Raw)
+		if err != nil {
+			return admission.Errored(http.StatusBadRequest, err)
+		}
+		if before.Generation == found.Generation && len(trainjob.CheckRuntime(before)) > 0 {
+			// One from before the webhook can have its labels and finalizers changed.
+			return admission.Allowed("")
+		}
+	}
+	return responseFor(request, errs, nil)
+}
+
+// guardTrainJob refuses TrainJobs that cannot run as they are written with the MPI runtime that they name. Trainer
+// itself refuses those that name none.
+func guardTrainJob(ctx context.Context, live client.Reader, c *cluster.Cluster, settings plan.Settings, gangs Gangs, request admission.Request) admission.Response {
+	job, err := trainjob.Decode(request.Object.Raw)
+	if err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	var before trainjob.TrainJob
+	if request.Operation == admissionv1.Update {
+		if before, err = trainjob.Decode(request.OldObject.Raw); err != nil {
+			return admission.Errored(http.StatusBadRequest, err)
+		}
+		if before.Generation == job.Generation && before.Annotations[mpi.AnnotationConnections] == job.Annotations[mpi.AnnotationConnections] {
+			return admission.Allowed("")
+		}
+	}
+	job.Namespace = request.Namespace
+	used, err := trainjob.LoadRuntime(ctx, live, job)
+	switch {
+	case err != nil:
+		return admission.Errored(http.StatusInternalServerError, err)
+	case used == nil:
+		return admission.Allowed("")
+	case request.Operation == admissionv1.Update:
+		before.Namespace = request.Namespace
+		errs, warnings := trainjob.CheckChange(before, job, *used)
+		return responseFor(request, errs, warnings)
+	}
+	errs, warnings := trainjob.Check(job, *used)
+	names, _ := trainjob.Connections(job, *used)
+	clashes, missing := mpi.ValidateConnections(job.Namespace, cluster.Connections(ctx, live, job.Namespace, names))
+	errs = append(errs, clashes...)
+	if taken := checkServiceName(ctx, live, job); taken != nil {
+		errs = append(errs, taken)
+	}
+	warnings = append(warnings, missing...)
+	if !used.IsMPI() {
+		return responseFor(request, errs, warnings)
+	}
+	converted := trainjob.Convert(job, *used)
+	found := c.PreflightTrainJob(ctx, converted, settings.NetworkPolicies)
+	never, full, more := checkRoom(request.Operation, converted, found, true)
+	tooLarge, warned := checkNodes(converted, found, gangs.MayGetNodes())
+	return respond(request, slices.Concat(errs, never, tooLarge), full, slices.Concat(warnings, more, warned))
+}
+
+// checkServiceName refuses a TrainJob whose host names would belong to another owner's Service: JobSet uses any Service of
+// its name, and that of an MPIJob selects other pods. The Service of an earlier JobSet is about to be deleted. If the API
+// server does not answer, nothing is refused.
+func checkServiceName(ctx context.Context, live client.Reader, job trainjob.TrainJob) *field.Error {
+	service := &metav1.PartialObjectMetadata{}
+	service.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Service"))
+	if err := live.Get(ctx, client.ObjectKey{Namespace: job.Namespace, Name: job.Name}, service); err != nil {
+		return nil
+	}
+	owner := metav1.GetControllerOfNoCopy(service)
+	if owner != nil && owner.Kind == trainjob.JobSetKind.Kind || service.DeletionTimestamp != nil {
+		return nil
+	}
+	of := "another owner"
+	if owner != nil {
+		of = owner.Kind + " " + owner.Name
+	}
+	return field.Invalid(field.NewPath("metadata", "name"), job.Name, fmt.Sprintf("the job's pods would be looked for under the Service %s, which is that of %s; give the job another name", job.Name, of))
+}
+
+// guardNamespace refuses namespaces whose annotation of allowed destinations is invalid.
+func guardNamespace(_ context.Context, request admission.Request) admission.Response {
+	var namespace metav1.PartialObjectMetadata
+	if err := json.Unmarshal(request.Object.Raw, &namespace); err != nil {
+		return admission.Errored(http.StatusBadRequest, fmt.Errorf("read Namespace: %w", err))
+	}
+	return responseFor(request, isolation.CheckEgress(namespace.Annotations), nil)
+}
+
+// responseFor is the answer to errors and warnings.
+func responseFor(request admission.Request, errs field.ErrorList, warnings []string) admission.Response {
+	if len(errs) == 0 {
+		return admission.Allowed("").WithWarnings(warnings...)
+	}
+	kind := schema.GroupKind{Group: request.Kind.Group, Kind: request.Kind.Kind}
+	status := apierrors.NewInvalid(kind, request.Name, errs).Status()
+	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: false, Result: &status}}.WithWarnings(warnings...)
+}

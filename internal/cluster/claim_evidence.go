@@ -1,0 +1,43 @@
+package cluster
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// readClaims reads the PersistentVolumeClaims that the job's templates use.
+func (g *Gatherer) readClaims(ctx context.Context, job mpi.Job) []jobstate.Claim {
+	const most = 16
+	var names []string
+	for _, spec := range []corev1.PodSpec{job.Launcher.Template.Spec, job.Workers.Template.Spec} {
+		for _, volume := range spec.Volumes {
+			if volume.PersistentVolumeClaim != nil {
+				names = append(names, volume.PersistentVolumeClaim.ClaimName)
+			}
+		}
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	var claims []jobstate.Claim
+	for _, name := range names[:min(len(names), most)] {
+		var claim corev1.PersistentVolumeClaim
+		switch err := g.live.Get(ctx, client.ObjectKey{Namespace: job.Namespace, Name: name}, &claim); {
+		case apierrors.IsNotFound(err):
+			claims = append(claims, jobstate.Claim{Name: name, Missing: true})
+		case err == nil:
+			found := jobstate.Claim{Name: name, Phase: claim.Status.Phase, AccessModes: claim.Spec.AccessModes}
+			if claim.Spec.StorageClassName != nil {
+				found.Class = *claim.Spec.StorageClassName
+			}
+			claims = append(claims, found)
+		}
+	}
+	return claims
+}

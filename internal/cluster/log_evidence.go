@@ -1,0 +1,213 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/agentapi"
+	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/logs"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// logLimit is the maximum amount read from the end of a log.
+type logLimit struct{ lines, bytes int64 }
+
+// readLogs reads the ends of the relevant logs in parallel, and the training progress that they contain.
+func (g *Gatherer) readLogs(ctx context.Context, job mpi.Job, seen jobstate.Observed, most logLimit) (map[string]jobstate.Log, v1alpha1.Training) {
+	read := map[string]jobstate.Log{}
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for _, source := range sources(job, seen) {
+		all.Go(func() {
+			log, err := g.readLog(ctx, job.Namespace, source, most)
+			if err != nil && len(log.Lines) == 0 {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			read[source.pod.Name] = log
+		})
+	}
+	all.Wait()
+	if speaker := outputPod(job, seen); speaker != nil {
+		log := read[speaker.Name]
+		if training, told := logs.LastTraining(log.Lines); told {
+			training.At = metav1.NewTime(log.LastAt)
+			return read, training
+		}
+	}
+	return read, v1alpha1.Training{}
+}
+
+// outputPod returns the pod with the program's output: that of the launcher's latest attempt, or of rank 0 if the job
+// has no launcher; nil if it does not exist.
+func outputPod(job mpi.Job, seen jobstate.Observed) *corev1.Pod {
+	switch n := len(seen.LauncherPods); {
+	case n > 0:
+		return seen.LauncherPods[n-1]
+	case job.Launcher.None && len(seen.Workers) > 0:
+		return seen.Workers[0].Pod
+	}
+	return nil
+}
+
+// source is a log to read.
+type source struct {
+	pod       *corev1.Pod
+	container string
+	// previous is whether to read the log of the previous run, which failed.
+	previous bool
+	// message is the termination message of the run.
+	message string
+}
+
+// sources returns the logs to read: first that of the launcher's latest failed attempt, or of its latest, then those
+// of failed workers in the order of their failures.
+func sources(job mpi.Job, seen jobstate.Observed) []source {
+	var pods []*corev1.Pod
+	for _, try := range slices.Backward(seen.LauncherPods) {
+		if _, bad := EndedBadly(try); bad {
+			pods = append(pods, try)
+			break
+		}
+	}
+	if n := len(seen.LauncherPods); n > 0 && len(pods) == 0 {
+		pods = append(pods, seen.LauncherPods[n-1])
+	}
+	launchers := len(pods)
+	if job.Launcher.None && len(seen.Workers) > 0 {
+		// If the job has no launcher, rank 0 prints its output.
+		pods = append(pods, seen.Workers[0].Pod)
+	}
+	for _, worker := range seen.Workers[min(len(pods)-launchers, len(seen.Workers)):] {
+		if _, bad := EndedBadly(worker.Pod); bad {
+			pods = append(pods, worker.Pod)
+		}
+	}
+	slices.SortStableFunc(pods[launchers:], func(a, b *corev1.Pod) int {
+		first, _ := EndedBadly(a)
+		second, _ := EndedBadly(b)
+		return first.Compare(second)
+	})
+	var found []source
+	for i, pod := range pods[:min(len(pods), jobstate.MaxLogPods)] {
+		containers := job.Workers.Template.Spec.Containers
+		if i < launchers {
+			containers = job.Launcher.Template.Spec.Containers
+		}
+		if len(containers) == 0 {
+			continue
+		}
+		if s, has := sourceOf(pod, containers[0].Name); has {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// sourceOf returns the run of a container with the most relevant log; false if it never ran.
+func sourceOf(pod *corev1.Pod, container string) (source, bool) {
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.Name != container {
+			continue
+		}
+		now, last := c.State.Terminated, c.LastTerminationState.Terminated
+		switch {
+		case now != nil && (now.ExitCode != 0 || last == nil || last.ExitCode == 0):
+			return source{pod: pod, container: container, message: now.Message}, true
+		case last != nil && last.ExitCode != 0:
+			return source{pod: pod, container: container, previous: true, message: last.Message}, true
+		}
+		return source{pod: pod, container: container}, c.State.Running != nil
+	}
+	return source{}, false
+}
+
+// readLog reads the end of a log, masked. If the log was deleted, it returns the termination message instead, unless
+// an agent wrote it. An empty log has no lines and no error.
+func (g *Gatherer) readLog(ctx context.Context, namespace string, s source, most logLimit) (jobstate.Log, error) {
+	select {
+	case g.reads <- struct{}{}:
+		defer func() { <-g.reads }()
+	case <-ctx.Done():
+		return jobstate.Log{}, ctx.Err() //nolint:wrapcheck // the log is left out
+	}
+	stream, err := g.logs.Pods(namespace).GetLogs(s.pod.Name, &corev1.PodLogOptions{
+		Container: s.container, Previous: s.previous, TailLines: &most.lines, LimitBytes: &most.bytes, Timestamps: true,
+	}).Stream(ctx)
+	var text []byte
+	var first, last time.Time
+	if err == nil {
+		end := readEnd(io.LimitReader(stream, most.bytes))
+		text, first, last = stripTimes(end)
+		if int64(bytes.Count(end, []byte("\n"))) >= most.lines || int64(len(end)) >= most.bytes {
+			// There may be earlier lines.
+			first = time.Time{}
+		}
+		_ = stream.Close()
+		if last.IsZero() && bytes.HasPrefix(text, []byte(logGone)) {
+			text, err = nil, errors.New(logGone+s.pod.Name)
+		}
+	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		if _, agents := agentapi.ParseSummary(s.message); agents {
+			return jobstate.Log{}, err
+		}
+		text = []byte(s.message)
+	}
+	return jobstate.Log{Lines: g.masker.Lines(logs.Tail(text, jobstate.MaxLogLines)), LastAt: last, FirstAt: first}, err
+}
+
+// logGone is the prefix of the kubelet's answer, sent in place of a log, for a deleted container
+// (k8s.io/kubernetes/pkg/kubelet/kuberuntime/kuberuntime_container.go).
+const logGone = "unable to retrieve container logs for "
+
+// readEnd returns the end of a stream, from the start of a line. Lines can have any length.
+func readEnd(stream io.Reader) []byte {
+	const keep = 1 << 20
+	var end []byte
+	cut := false
+	chunk := make([]byte, 64<<10)
+	for {
+		n, err := stream.Read(chunk)
+		end = append(end, chunk[:n]...)
+		if len(end) > 2*keep {
+			end, cut = append([]byte(nil), end[len(end)-keep:]...), true
+		}
+		if err != nil {
+			break
+		}
+	}
+	if _, whole, found := bytes.Cut(end, []byte("\n")); cut && found {
+		return whole
+	}
+	return end
+}
+
+// stripTimes removes the timestamp that the kubelet adds to each line, and returns the first and the last one.
+func stripTimes(log []byte) (lines []byte, first, last time.Time) {
+	var text bytes.Buffer
+	for line := range bytes.Lines(log) {
+		stamp, rest, found := bytes.Cut(line, []byte(" "))
+		if at, err := time.Parse(time.RFC3339Nano, string(bytes.TrimSpace(stamp))); err == nil {
+			if last, line = at, rest; first.IsZero() {
+				first = at
+			}
+			if !found {
+				line = []byte("\n")
+			}
+		}
+		text.Write(line)
+	}
+	return text.Bytes(), first, last
+}

@@ -1,0 +1,101 @@
+package cluster
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// TestOversized: the error for pods that no node can hold names the field, the figures and the largest node.
+func TestOversized(t *testing.T) {
+	container := func(requests, limits string) corev1.Container {
+		of := corev1.Container{}
+		if requests != "" {
+			of.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(requests)}
+		}
+		if limits != "" {
+			of.Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(limits)}
+		}
+		return of
+	}
+	memory := func(size string) corev1.Container {
+		return corev1.Container{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(size)}}}
+	}
+	device := corev1.Container{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}}}
+	gpuRequest := device
+	gpuRequest.Resources.Requests = device.Resources.Limits
+	tests := map[string]struct {
+		role       mpi.Role
+		containers []corev1.Container
+		isPerNode  bool
+		selector   map[string]string
+		wantError  string
+		wantWarned string
+	}{
+		"it fits": {containers: []corev1.Container{container("4", "")}},
+		"requests": {
+			containers: []corev1.Container{container("1", ""), container("512", "600")},
+			wantError: `template.spec.containers[1].resources.requests[cpu]: Invalid value: "512": each worker requests 513 of cpu in total, and of 2 nodes that it may run on, ` +
+				`the largest (b) has 8 of cpu; request at most that, or ask the cluster administrator for larger nodes`,
+		},
+		"the launcher": {
+			role: mpi.RoleLauncher, containers: []corev1.Container{container("16", "")},
+			wantError: `template.spec.containers[0].resources.requests[cpu]: Invalid value: "16": the launcher requests 16 of cpu in total, and of 2 nodes`,
+		},
+		"memory in figures that can be read": {
+			containers: []corev1.Container{memory("4Ti")},
+			wantError:  `template.spec.containers[0].resources.requests[memory]: Invalid value: "4Ti": each worker requests 4Ti of memory in total, and of 2 nodes that it may run on, the largest (a) has 23987Mi of memory;`,
+		},
+		"a TrainJob": {
+			containers: []corev1.Container{container("512", "")}, isPerNode: true,
+			wantError: `template.resourcesPerNode.requests[cpu]: Invalid value: "512": each worker requests 512 of cpu`,
+		},
+		"what no template contains": {
+			containers: []corev1.Container{{}},
+			wantError:  `template.spec.containers: Forbidden: each worker requests 99 of cpu in total`,
+		},
+		"no node with such a label":      {containers: []corev1.Container{container("1", "")}, selector: map[string]string{"gpu": "h100"}, wantWarned: "template: none of the cluster's 2 nodes matches the node selector"},
+		"a device that no node has, yet": {containers: []corev1.Container{gpuRequest}, wantWarned: "template: no node that the pod may run on offers nvidia.com/gpu"},
+	}
+	nodes := []corev1.Node{*aNode("a", 4), *aNode("b", 8)}
+	for i := range nodes {
+		nodes[i].Status.Allocatable[corev1.ResourcePods] = resource.MustParse("110")
+		nodes[i].Status.Allocatable[corev1.ResourceMemory] = resource.MustParse("24563412Ki")
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			template := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: test.containers, NodeSelector: test.selector}}
+			if test.role == "" {
+				test.role = mpi.RoleWorker
+			}
+			p := newProbe(test.role, 1, template, field.NewPath("template"))
+			if test.isPerNode {
+				p.containers, p.isPerNode = p.at.Child("resourcesPerNode"), true
+			}
+			pod := &corev1.Pod{Spec: *template.Spec.DeepCopy()}
+			if strings.HasPrefix(name, "what no template") {
+				// A LimitRange or a webhook adds it.
+				pod.Spec.Containers[0] = container("99", "")
+			}
+			err, warned := p.oversized(pod, nodes)
+			if got := errorText(err); !strings.HasPrefix(got, test.wantError) || test.wantError == "" && got != "" {
+				t.Errorf("the error is\n%s\nwant\n%s", got, test.wantError)
+			}
+			if !strings.HasPrefix(warned, test.wantWarned) || test.wantWarned == "" && warned != "" {
+				t.Errorf("the warning is\n%s\nwant\n%s", warned, test.wantWarned)
+			}
+		})
+	}
+}
+
+func errorText(err *field.Error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

@@ -1,0 +1,129 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/kinds/mpijob"
+	"opendatahub.io/mpijob/internal/kinds/trainjob"
+	"opendatahub.io/mpijob/internal/kueue"
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/mpitest"
+	"opendatahub.io/mpijob/internal/plan"
+	"opendatahub.io/mpijob/internal/quota"
+)
+
+// gatheredOf returns what is gathered of a new MPIJob, with changes.
+func gatheredOf(t *testing.T, change ...func(*gathered)) gathered {
+	t.Helper()
+	loaded, err := mpijob.Kind{}.Load(t.Context(), readersOf(t, mpitest.MPIJob("ns", 2)), keyOf("ns", "pi"))
+	if err != nil || loaded == nil {
+		t.Fatalf("load: %v, %v", loaded, err)
+	}
+	g := gathered{loaded: loaded, seen: jobstate.Observed{Now: mpitest.Now}, settings: plan.Settings{}}
+	g.job, g.errs = loaded.Convert()
+	for _, c := range change {
+		c(&g)
+	}
+	return g
+}
+
+func TestDecide(t *testing.T) {
+	ttl := time.Hour
+	ended := func(ago time.Duration) func(*gathered) {
+		return func(g *gathered) {
+			g.job.Recorded.Finish = &mpi.Finish{Succeeded: true, Reason: codes.Succeeded, At: mpitest.Now.Add(-ago)}
+			g.job.Lifecycle.TTL = &ttl
+		}
+	}
+	tests := map[string]struct {
+		change  func(*gathered)
+		phase   v1alpha1.Phase
+		reason  string
+		changes bool
+		expired bool
+	}{
+		"new": {phase: v1alpha1.PhasePending, reason: codes.PodsStarting, changes: true},
+		"invalid": {
+			change: func(g *gathered) { g.errs = field.ErrorList{field.Required(field.NewPath("spec"), "")} },
+			phase:  v1alpha1.PhasePending, reason: codes.ValidationError,
+		},
+		"the TTL runs":    {change: ended(ttl - time.Second), phase: v1alpha1.PhaseSucceeded, reason: codes.Succeeded},
+		"the TTL expires": {change: ended(ttl), phase: v1alpha1.PhaseSucceeded, reason: codes.Succeeded, expired: true},
+		"Kueue's clock gave it up": {
+			change: func(g *gathered) {
+				g.workload = &kueue.Workload{}
+				const text = "{metadata: {annotations: {mpi.opendatahub.io/gang-timeouts: '9 2020-01-01T00:00:00Z'}}, spec: {active: false}}"
+				if err := yaml.Unmarshal([]byte(text), g.workload); err != nil {
+					t.Fatal(err)
+				}
+				g.job.Lifecycle.Suspended = true
+			},
+			phase: v1alpha1.PhaseFailed, reason: codes.GangTimeout,
+		},
+		"another controller runs it": {
+			change: func(g *gathered) {
+				read := trainjob.Job{}
+				g.loaded = read
+				g.job, g.errs = read.Convert()
+			},
+			phase: v1alpha1.PhasePending, reason: trainjob.ReasonNoJobSet,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var changes []func(*gathered)
+			if test.change != nil {
+				changes = append(changes, test.change)
+			}
+			d := decide(gatheredOf(t, changes...))
+			if d.out.Phase != test.phase || d.out.Reason != test.reason {
+				t.Errorf("it is %s of %s: %s", d.out.Phase, d.out.Reason, d.out.Message)
+			}
+			if got := len(d.plan.Base)+len(d.plan.Pods)+len(d.plan.Delete) > 0; got != test.changes {
+				t.Errorf("the plan is %+v", d.plan)
+			}
+			if d.isExpired() != test.expired {
+				t.Errorf("expired: %v", d.isExpired())
+			}
+		})
+	}
+}
+
+func TestRequeueAfter(t *testing.T) {
+	refused := []jobstate.Refusal{{Kind: "Pod", Name: "pi-worker-0"}}
+	short := quotaRequest{shortages: []quota.Shortage{{Quota: "team", Resource: corev1.ResourcePods}}}
+	hour := time.Hour
+	tests := map[string]struct {
+		g    gathered
+		d    decision
+		a    acted
+		want time.Duration
+	}{
+		"when something changes":           {},
+		"the report changes":               {a: acted{reportIn: time.Minute}, want: time.Minute},
+		"an object was refused":            {a: acted{refusals: refused, reportIn: time.Minute}, want: refusalRetry},
+		"the TTL expires":                  {d: decision{expiresIn: &hour}, want: time.Hour},
+		"the TTL has expired":              {d: decision{expiresIn: new(-time.Second)}},
+		"refused, although it has expired": {d: decision{expiresIn: &hour}, a: acted{refusals: refused}, want: refusalRetry},
+		"the queue's clock":                {d: decision{turn: kueue.Turn{Again: time.Second}}, a: acted{reportIn: time.Minute}, want: time.Second},
+		"the gang's clock":                 {d: decision{seen: jobstate.Observed{Gang: &jobstate.GangState{Again: time.Second}}}, a: acted{reportIn: time.Minute}, want: time.Second},
+		"it waits for quota":               {g: gathered{quota: short}, want: shortageRefresh},
+		"a suspended job waits for none":   {g: gathered{quota: short, job: mpi.Job{Lifecycle: mpi.Lifecycle{Suspended: true}}}},
+		"another controller runs it":       {g: gathered{quota: short, job: mpi.Job{External: true}}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := requeueAfter(test.g, test.d, test.a); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,82 @@
+package controller
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/kinds"
+	"opendatahub.io/mpijob/internal/kueue"
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/plan"
+)
+
+// gathered is what a reconcile knows of a job. Nothing was written or reserved to gather it.
+type gathered struct {
+	loaded kinds.Job
+	job    mpi.Job
+	// errs are the reasons not to run the job. Nothing further is then gathered.
+	errs field.ErrorList
+	seen jobstate.Observed
+	// record is the job's report as it was last written; nil if there is none.
+	record *v1alpha1.JobReport
+	// workload is the job's Workload of Kueue; nil if there is none.
+	workload *kueue.Workload
+	// quota and gang are the reservations that the job needs.
+	quota quotaRequest
+	gang  gangRequest
+	// settings contain the way to deliver the agent if the plan needs it.
+	settings plan.Settings
+}
+
+// isSkipped reports whether nothing is done for a job: another controller manages it, or it is being deleted and its pods
+// are another controller's, or stay.
+func (g gathered) isSkipped() bool {
+	return g.job.ManagedBy != "" || g.job.Lifecycle.Deleting && (g.job.External || g.job.Lifecycle.Orphaning)
+}
+
+// gather reads what exists of a job, each object once.
+func (r *reconciler) gather(ctx context.Context, loaded kinds.Job) (gathered, error) {
+	g := gathered{loaded: loaded, settings: r.settings}
+	g.job, g.errs = loaded.Convert()
+	if g.isSkipped() {
+		return g, nil
+	}
+	var err error
+	if g.job.Lifecycle.Deleting {
+		g.seen, err = r.cluster.Observe(ctx, g.job)
+		return g, err
+	}
+	if g.record, err = r.reporter.Report(ctx, g.job); err != nil {
+		return g, err
+	}
+	if g.job.Recorded.Finish != nil {
+		// What has run is not validated again.
+		g.errs = nil
+	}
+	if len(g.errs) > 0 {
+		// An invalid job may have billions of workers to look for.
+		g.seen.Now = r.clock.Now()
+		return g, nil
+	}
+	if g.seen, err = r.cluster.Observe(ctx, g.job); err != nil {
+		return g, err
+	}
+	g.seen = loaded.Observe(g.seen)
+	if g.workload, g.seen.Queue, err = r.queues.observe(ctx, g.job, g.seen.Now); err != nil {
+		return g, err
+	}
+	g.quota = r.quotas.observe(ctx, g.job, g.seen)
+	g.seen.Shortages = g.quota.shortages
+	if g.seen.PodGroups, err = r.gangs.podGroupsFor(ctx, g.job); err != nil {
+		return g, err
+	}
+	g.gang = r.gangs.observe(ctx, g.job, g.seen, g.record)
+	g.seen.Gang = g.gang.state
+	if plan.NeedsDelivery(g.job, g.seen) {
+		g.settings, err = r.deliveries.Settle(ctx, g.job, g.settings)
+	}
+	return g, err
+}

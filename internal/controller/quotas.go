@@ -1,0 +1,298 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"opendatahub.io/mpijob/internal/cluster"
+	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/plan"
+	"opendatahub.io/mpijob/internal/quota"
+)
+
+const (
+	// reservedFor is how long room is reserved for a job while its pods are being created: quotas count them only then.
+	reservedFor = 20 * time.Second
+	// shortageRefresh is how often the shortages of a waiting job are updated if only the usage of others changes.
+	shortageRefresh = 30 * time.Second
+	// maxNext is how many waiting jobs of a namespace are reconciled when the usage of a quota changes.
+	maxNext = 16
+)
+
+// quotas holds the jobs without pods against the ResourceQuotas of their namespaces, and reserves room for those that may
+// start.
+type quotas struct {
+	cluster  *cluster.Cluster
+	settings plan.Settings
+
+	mu sync.Mutex
+	// jobs are the claims of jobs that wait for room or have just got it, by namespace.
+	jobs map[string]claims
+}
+
+// claims are the claims of the jobs of a namespace.
+type claims map[types.UID]*claim
+
+// claim is what a job requests of the quotas of its namespace.
+type claim struct {
+	kind    string
+	request reconcile.Request
+	pods    []quota.Pods
+	// since is when the job was first seen. managed is set if it has no pods before all of them fit.
+	since   time.Time
+	managed bool
+	// until is when the room is no longer reserved for the job; zero while it waits.
+	until time.Time
+	// shortages are what was reported to the job at a time. never is set if waiting does not help.
+	shortages []quota.Shortage
+	never     bool
+	at        time.Time
+}
+
+// quotaRequest is what a job needs of the quotas of its namespace.
+type quotaRequest struct {
+	namespace string
+	job       types.UID
+	change    claimChange
+	// claim is the job's claim as of now, and have are the quotas, for a job that is to have a claim.
+	claim claim
+	have  []quota.Quota
+	now   time.Time
+	// shortages are what quotas lack for the job.
+	shortages []quota.Shortage
+}
+
+// claimChange is a change of a job's claim.
+type claimChange int
+
+const (
+	// keepClaim is for a job whose pods are being created.
+	keepClaim claimChange = iota
+	dropClaim
+	makeClaim
+)
+
+// addQuotas watches the quotas and LimitRanges of all namespaces.
+func addQuotas(ctx context.Context, m manager.Manager, c *cluster.Cluster, settings plan.Settings) (*quotas, error) {
+	for _, object := range []client.Object{&corev1.ResourceQuota{}, &corev1.LimitRange{}} {
+		if _, err := m.GetCache().GetInformer(ctx, object); err != nil {
+			return nil, fmt.Errorf("watch %T: %w", object, err)
+		}
+	}
+	return &quotas{cluster: c, settings: settings, jobs: map[string]claims{}}, nil
+}
+
+// observe returns what quotas lack for a job that has no pods yet; for a suspended job, what they can never provide. It
+// reserves nothing. It is advice: if quotas cannot be read there is none.
+func (q *quotas) observe(ctx context.Context, job mpi.Job, seen jobstate.Observed) quotaRequest {
+	request := quotaRequest{namespace: job.Namespace, job: job.UID, now: seen.Now}
+	switch {
+	case job.Recorded.Finish != nil:
+		request.change = dropClaim
+		return request
+	case len(seen.Workers) > 0 || len(seen.LauncherPods) > 0:
+		if len(seen.Workers) >= int(job.Workers.Count) && len(seen.LauncherPods) > 0 {
+			request.change = dropClaim
+		}
+		return request
+	}
+	launcher, worker := job.Launcher.Template, job.Workers.Template
+	if !job.External {
+		launcher, worker = plan.Templates(job, q.settings)
+	}
+	pods, have, err := q.cluster.Asked(ctx, job, launcher, worker)
+	switch {
+	case err != nil:
+		log.FromContext(ctx).Error(err, "the job is not compared with the quotas of its namespace")
+		return request
+	case len(have) == 0:
+		request.change = dropClaim
+		return request
+	case job.Lifecycle.Suspended:
+		request.change = dropClaim
+		request.shortages, _ = quota.SplitShortages(quota.Shortages(pods, nil, have))
+		return request
+	}
+	request.change, request.have = makeClaim, have
+	request.claim = claim{kind: job.Kind, request: reconcile.Request{NamespacedName: job.Key()}, pods: pods, managed: !job.External}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	request.claim = q.jobs[job.Namespace].assess(request)
+	request.shortages = request.claim.shortages
+	return request
+}
+
+// assess returns the claim of a job given the claims of others: reserved if there is room for it after those, else with
+// what quotas lack.
+func (all claims) assess(r quotaRequest) claim {
+	next := r.claim
+	next.since, next.until, next.shortages, next.at = r.now, time.Time{}, nil, time.Time{}
+	before := all[r.job]
+	if before != nil {
+		next.since, next.until, next.at = before.since, before.until, before.at
+	}
+	var ahead []quota.Pods
+	for uid, other := range all {
+		if uid != r.job && !other.isExpired(r.now) && (!other.until.IsZero() || other.before(&next)) {
+			ahead = append(ahead, other.pods...)
+		}
+	}
+	switch short := quota.ShortagesAfter(ahead, next.pods, r.have); {
+	case len(short) == 0 && next.until.IsZero():
+		next.until = r.now.Add(reservedFor)
+	case len(short) == 0:
+	case before != nil && slices.EqualFunc(before.shortages, short, sameShortage) && r.now.Sub(before.at) < shortageRefresh && !r.now.Before(before.at):
+		next.until, next.shortages = time.Time{}, before.shortages
+	default:
+		next.until, next.shortages, next.at = time.Time{}, short, r.now
+	}
+	next.never = slices.ContainsFunc(next.shortages, quota.Shortage.Never)
+	return next
+}
+
+// isExpired reports whether a reservation has ended.
+func (c *claim) isExpired(now time.Time) bool { return !c.until.IsZero() && now.After(c.until) }
+
+// reserve makes the claim of a request. Room is only kept for a job that may start. It returns false if other jobs have
+// taken the room since, or have left room for this one.
+func (q *quotas) reserve(r quotaRequest, mayStart bool) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	all := q.jobs[r.namespace]
+	switch r.change {
+	case dropClaim:
+		q.drop(r.namespace, r.job)
+		return true
+	case makeClaim:
+		next := all.assess(r)
+		if (len(next.shortages) == 0) != (len(r.shortages) == 0) {
+			return false
+		}
+		if all == nil {
+			all = claims{}
+			q.jobs[r.namespace] = all
+		}
+		maps.DeleteFunc(all, func(uid types.UID, other *claim) bool { return uid != r.job && other.isExpired(r.now) })
+		all[r.job] = &next
+	}
+	if own := all[r.job]; own != nil && !mayStart {
+		own.until = time.Time{}
+	}
+	return true
+}
+
+// refreshIn returns the time until the shortages of a job are computed again; 0: when a quota changes.
+func (r quotaRequest) refreshIn(job mpi.Job) time.Duration {
+	if len(r.shortages) > 0 && !job.Lifecycle.Suspended && !job.External {
+		return shortageRefresh
+	}
+	return 0
+}
+
+// sameShortage reports whether two shortages only differ in the usage of others.
+func sameShortage(a, b quota.Shortage) bool {
+	return a.Quota == b.Quota && a.Resource == b.Resource && a.Hard.Cmp(b.Hard) == 0 && a.Asked.Cmp(b.Asked) == 0
+}
+
+// before reports whether a waiting job goes first: it is older, and there will be room for it.
+func (c *claim) before(other *claim) bool {
+	return c.managed && len(c.shortages) > 0 && !c.never && c.order(other) < 0
+}
+
+func (c *claim) order(other *claim) int {
+	if earlier := c.since.Compare(other.since); earlier != 0 {
+		return earlier
+	}
+	return cmp.Or(strings.Compare(c.request.String(), other.request.String()), strings.Compare(c.kind, other.kind))
+}
+
+// drop removes the claim of a job. The mutex is held.
+func (q *quotas) drop(namespace string, job types.UID) {
+	delete(q.jobs[namespace], job)
+	if len(q.jobs[namespace]) == 0 {
+		delete(q.jobs, namespace)
+	}
+}
+
+// forgetJob removes the claims of a job that no longer exists.
+func (q *quotas) forgetJob(kind string, job types.NamespacedName) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for uid, c := range q.jobs[job.Namespace] {
+		if c.kind == kind && c.request.NamespacedName == job {
+			q.drop(job.Namespace, uid)
+		}
+	}
+}
+
+// nextInLine returns up to maxNext jobs of a kind in a namespace that wait for quota, oldest first. The others are
+// reconciled every shortageRefresh.
+func (q *quotas) nextInLine(kind, namespace string) []reconcile.Request {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var claims []*claim
+	for _, c := range q.jobs[namespace] {
+		if c.kind == kind && len(c.shortages) > 0 {
+			claims = append(claims, c)
+		}
+	}
+	slices.SortFunc(claims, (*claim).order)
+	claims = claims[:min(len(claims), maxNext)]
+	requests := make([]reconcile.Request, len(claims))
+	for i, c := range claims {
+		requests[i] = c.request
+	}
+	return requests
+}
+
+// eventHandler enqueues jobs when a quota changes: all jobs of its namespace if its limits change, and those that wait if
+// its usage changes.
+func (q *quotas) eventHandler(kind string, list func(ctx context.Context, namespace string) ([]reconcile.Request, error)) handler.Funcs {
+	add := func(into queue, requests []reconcile.Request) {
+		for _, request := range requests {
+			into.AddAfter(request, batchDelay)
+		}
+	}
+	all := func(ctx context.Context, into queue, object client.Object) {
+		requests, err := list(ctx, object.GetNamespace())
+		if err != nil {
+			log.FromContext(ctx).Error(err, "jobs are compared with a changed quota later")
+			return
+		}
+		add(into, requests)
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, into queue) {
+			if !e.IsInInitialList {
+				all(ctx, into, e.Object)
+			}
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, into queue) { all(ctx, into, e.Object) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, into queue) {
+			before, isQuota := e.ObjectOld.(*corev1.ResourceQuota)
+			after, isStill := e.ObjectNew.(*corev1.ResourceQuota)
+			if isQuota && isStill && equality.Semantic.DeepEqual(before.Spec, after.Spec) {
+				add(into, q.nextInLine(kind, after.Namespace))
+				return
+			}
+			all(ctx, into, e.ObjectNew)
+		},
+	}
+}

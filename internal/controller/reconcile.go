@@ -1,0 +1,111 @@
+// Package controller reconciles jobs: it gathers what exists of a job, decides what to do, and does it.
+package controller
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"opendatahub.io/mpijob/internal/cluster"
+	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/kinds"
+	"opendatahub.io/mpijob/internal/plan"
+	"opendatahub.io/mpijob/internal/reporting"
+)
+
+// outdatedRetry is the time until a job is gathered again that changed while it was reconciled.
+const outdatedRetry = 10 * time.Millisecond
+
+// reservationTries is how often a job is gathered at once if its reservations change the decision: a new job that the
+// embedded scheduler admits needs two.
+const reservationTries = 3
+
+// errOutdated is returned if a decision was made on objects or reservations that changed since they were gathered.
+var errOutdated = errors.New("the job has changed since it was gathered")
+
+// reconciler reconciles the jobs of one kind.
+type reconciler struct {
+	kind     kinds.Kind
+	readers  kinds.Readers
+	client   client.Client
+	cluster  *cluster.Cluster
+	events   record.EventRecorder
+	clock    clock.PassiveClock
+	settings plan.Settings
+	reporter *reporting.Reporter
+	queues   *queues
+	quotas   *quotas
+	gangs    *Gangs
+
+	deliveries *cluster.Deliveries
+}
+
+// Reconcile gathers what exists of a job, decides what to do, makes the reservations that this needs, does it, and returns
+// when to look again.
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	loaded, err := r.kind.Load(ctx, r.readers, request.NamespacedName)
+	switch {
+	case err != nil:
+		return reconcile.Result{}, err
+	case loaded == nil:
+		return resultFor(0, r.forget(ctx, request.NamespacedName))
+	}
+	for range reservationTries {
+		g, err := r.gather(ctx, loaded)
+		if err != nil || g.isSkipped() {
+			return reconcile.Result{}, err
+		}
+		if g.job.Lifecycle.Deleting {
+			return resultFor(0, r.release(ctx, g))
+		}
+		d := decide(g)
+		if !r.reserve(ctx, g, d) {
+			continue
+		}
+		a, err := r.act(ctx, g, d)
+		return resultFor(requeueAfter(g, d, a), err)
+	}
+	return resultFor(0, errOutdated)
+}
+
+// release stops the pods of a job that is being deleted, and forgets the job.
+func (r *reconciler) release(ctx context.Context, g gathered) error {
+	_, err := r.cluster.Apply(ctx, g.job, plan.For(g.job, g.seen, jobstate.Outcome{}, g.settings))
+	return errors.Join(err, r.forget(ctx, g.job.Key()))
+}
+
+// forget closes the report of a job that no longer exists or is being deleted, and drops its reservations.
+func (r *reconciler) forget(ctx context.Context, key types.NamespacedName) error {
+	if r.kind.Runner() == nil {
+		// A job that another controller runs has no place in our queue; a job of this name of another kind may.
+		r.gangs.forget(key)
+	}
+	r.quotas.forgetJob(r.kind.Name(), key)
+	return asOutdated(r.reporter.Close(ctx, r.kind.Name(), key, ""))
+}
+
+// resultFor returns the result of a reconcile. Conflicts are expected and are not logged.
+func resultFor(wait time.Duration, err error) (reconcile.Result, error) {
+	switch {
+	case errors.Is(err, errOutdated):
+		return reconcile.Result{RequeueAfter: outdatedRetry}, nil
+	case err != nil:
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: wait}, nil
+}
+
+// asOutdated replaces an error of conflict.
+func asOutdated(err error) error {
+	if apierrors.IsConflict(err) {
+		return errOutdated
+	}
+	return err
+}

@@ -1,0 +1,94 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/kinds"
+	"opendatahub.io/mpijob/internal/kinds/mpijob"
+	"opendatahub.io/mpijob/internal/kinds/trainjob"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+func readersOf(t *testing.T, objects ...client.Object) kinds.Readers {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := kubeflow.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+	return kinds.Readers{Cached: reader, Live: reader}
+}
+
+func keyOf(namespace, name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}
+
+// forgetful records the jobs that it is to forget.
+type forgetful struct{ forgotten []types.NamespacedName }
+
+func (*forgetful) State(mpi.Job, jobstate.Observed) *jobstate.GangState { return nil }
+
+func (*forgetful) IsUsable() bool { return true }
+
+func (*forgetful) Enqueue(context.Context, mpi.Job, jobstate.Observed, *v1alpha1.SchedulingStatus, bool) *jobstate.GangState {
+	return nil
+}
+
+func (f *forgetful) Forget(job types.NamespacedName) { f.forgotten = append(f.forgotten, job) }
+
+// TestForget: a deleted MPIJob leaves the gang scheduler's queue. A deleted TrainJob leaves an MPIJob of its name there.
+func TestForget(t *testing.T) {
+	for name, test := range map[string]struct {
+		kind kinds.Kind
+		want int
+	}{
+		"MPIJob":   {mpijob.Kind{}, 1},
+		"TrainJob": {trainjob.NewKind(), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			queue := &forgetful{}
+			r := &reconciler{kind: test.kind, gangs: &Gangs{embedded: queue}, quotas: &quotas{}}
+			if err := r.forget(t.Context(), keyOf("ns", "pi")); err != nil {
+				t.Fatal(err)
+			}
+			if len(queue.forgotten) != test.want {
+				t.Errorf("the scheduler forgot %v", queue.forgotten)
+			}
+		})
+	}
+}
+
+func TestResultFor(t *testing.T) {
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "mpijobs"}, "pi", nil)
+	broken := errors.New("broken")
+	for name, test := range map[string]struct {
+		err   error
+		wait  time.Duration
+		fails bool
+	}{
+		"nothing is wrong": {wait: time.Hour},
+		"a conflict":       {err: asOutdated(fmt.Errorf("write status: %w", conflict)), wait: outdatedRetry},
+		"an error":         {err: asOutdated(broken), fails: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			result, err := resultFor(time.Hour, test.err)
+			if result.RequeueAfter != test.wait || (err != nil) != test.fails {
+				t.Errorf("got %v, %v", result, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,247 @@
+package scheduler
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+
+	"opendatahub.io/mpijob/internal/cluster"
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/gang"
+	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/mpitest"
+	"opendatahub.io/mpijob/internal/quota"
+)
+
+// TestState: where a job stands is read without changing the queue.
+func TestState(t *testing.T) {
+	job := mpitest.Job(2)
+	seen := jobstate.Observed{Now: mpitest.Now}
+	e := &Scheduler{jobs: map[types.NamespacedName]*candidate{}, refused: map[types.NamespacedName]refusedJob{}}
+	if state := e.State(job, seen); state == nil || !state.Hold || len(e.jobs) > 0 {
+		t.Errorf("a new job: %+v, queue %v", state, e.jobs)
+	}
+	short := jobstate.Observed{Now: mpitest.Now, Shortages: []quota.Shortage{{Quota: "team"}}}
+	if state := e.State(job, short); state != nil {
+		t.Errorf("a job without quota: %+v", state)
+	}
+
+	admitted := newCandidate(job.UID, mpitest.Now)
+	admitted.admitted = mpitest.Now
+	admitted.assignments[job.WorkerName(0)], admitted.assignments[job.WorkerName(1)] = "a", "b"
+	admitted.unassigned[job.LauncherName()] = true
+	e.jobs[job.Key()] = admitted
+	state := e.State(job, seen)
+	if state.Hold || state.Backend != gang.Embedded || state.Nodes[job.WorkerName(1)] != "b" {
+		t.Errorf("an admitted job: %+v", state)
+	}
+	later := jobstate.Observed{Now: mpitest.Now.Add(2 * admissionTimeout)}
+	if state := e.State(job, later); !state.Hold {
+		t.Errorf("an admitted job without pods after the timeout: %+v", state)
+	}
+	if admitted.admitted.IsZero() || len(admitted.assignments) != 2 {
+		t.Error("reading the state of a job put it back into the queue")
+	}
+	present := jobstate.Observed{Now: mpitest.Now, Launcher: mpitest.Launcher(job), Workers: mpitest.Workers(job, corev1.PodRunning)}
+	if e.State(job, present); !admitted.unassigned[job.LauncherName()] {
+		t.Error("reading the state of a job changed its pods to place")
+	}
+}
+
+// TestNoPods: a job whose launcher's Job exists but has no pods releases its capacity, and is examined again.
+func TestNoPods(t *testing.T) {
+	job := mpitest.Job(2)
+	c := newCandidate(job.UID, mpitest.Now)
+	c.admitted, c.generation = mpitest.Now, 3
+	c.assignments[job.WorkerName(0)] = "a"
+	launcher := mpitest.Launcher(job)
+	launcher.Spec.Suspend = nil
+	c.syncPods(job, jobstate.Observed{Now: mpitest.Now.Add(admissionTimeout), Launcher: launcher})
+	if c.evicted || len(c.assignments) != 1 {
+		t.Fatalf("within the time: %+v", c)
+	}
+	c.syncPods(job, jobstate.Observed{Now: mpitest.Now.Add(admissionTimeout + 1), Launcher: launcher})
+	if !c.evicted || len(c.assignments) != 0 || c.generation != 0 {
+		t.Fatalf("after the time: %+v", c)
+	}
+	if state := c.gangState(job); !state.Evict || !state.Hold || state.Reason != codes.CapacityUnknown || state.Message == "" {
+		t.Errorf("its state: %+v", state)
+	}
+	stopped := launcher.DeepCopy()
+	stopped.Spec.Suspend = new(true)
+	if c.syncPods(job, jobstate.Observed{Now: mpitest.Now.Add(admissionTimeout + 2), Launcher: stopped}); c.evicted || !c.admitted.IsZero() {
+		t.Errorf("after its launcher was stopped it does not wait again: %+v", c)
+	}
+}
+
+// waitingJob puts a job of a namespace into the queue, by default or because it asks for it.
+func waitingJob(e *Scheduler, name string, byDefault bool, priority int32, since time.Time) *candidate {
+	job := mpitest.Job(1, func(j *mpi.Job) { j.Name, j.UID = name, types.UID(name) })
+	c := newCandidate(job.UID, since)
+	c.byDefault, c.priority, c.preempts = byDefault, priority, true
+	c.syncPending(job, jobstate.Observed{Now: since}, false)
+	e.jobs[job.Key()] = c
+	return c
+}
+
+// TestLetThrough: which jobs have their pods created although they do not fit.
+func TestLetThrough(t *testing.T) {
+	noRoom, never := gang.Held{Reason: codes.InsufficientCapacity}, gang.Held{Reason: codes.GangNeverFits, Never: true}
+	type waiting struct {
+		held      gang.Held
+		byDefault bool
+		priority  int32
+		probedAt  time.Time
+	}
+	tests := map[string]struct {
+		autoscaled, empty bool
+		jobs              map[string]waiting
+		want              string
+	}{
+		"nothing adds nodes":                         {jobs: map[string]waiting{"a": {held: noRoom, byDefault: true}, "b": {held: noRoom}}, want: "[]"},
+		"a cluster without nodes":                    {empty: true, jobs: map[string]waiting{"a": {held: never, byDefault: true}, "b": {held: never}}, want: "[a b]"},
+		"never fits":                                 {jobs: map[string]waiting{"a": {held: never, byDefault: true}, "b": {held: never}}, want: "[a]"},
+		"an autoscaler, one at a time":               {autoscaled: true, jobs: map[string]waiting{"a": {held: noRoom, byDefault: true}, "b": {held: never, byDefault: true}}, want: "[a]"},
+		"an autoscaler, and it asks":                 {autoscaled: true, jobs: map[string]waiting{"a": {held: never}}, want: "[a]"},
+		"an autoscaler, the next one's turn":         {autoscaled: true, jobs: map[string]waiting{"a": {held: noRoom, probedAt: mpitest.Now}, "b": {held: noRoom}}, want: "[b]"},
+		"an autoscaler, the higher priority":         {autoscaled: true, jobs: map[string]waiting{"a": {held: noRoom}, "b": {held: noRoom, priority: 10}}, want: "[b]"},
+		"an autoscaler, capacity is kept for others": {autoscaled: true, jobs: map[string]waiting{"a": {held: gang.Held{Reason: codes.CapacityReserved}}}, want: "[]"},
+		"a higher priority than other workloads":     {jobs: map[string]waiting{"a": {held: noRoom, byDefault: true, priority: 10}, "b": {held: noRoom, byDefault: true}}, want: "[a]"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			e := &Scheduler{jobs: map[types.NamespacedName]*candidate{}, refused: map[types.NamespacedName]refusedJob{}, autoscaled: func() bool { return test.autoscaled }}
+			decision := gang.Decision{Held: map[types.UID]gang.Held{}}
+			keys := map[types.UID]types.NamespacedName{}
+			for name, w := range test.jobs {
+				c := waitingJob(e, name, w.byDefault, w.priority, mpitest.Now)
+				c.probedAt = w.probedAt
+				decision.Held[c.uid] = w.held
+				keys[c.uid] = types.NamespacedName{Namespace: mpitest.Job(1).Namespace, Name: name}
+			}
+			e.letThrough(mpitest.Now, keys, decision, test.empty)
+			var got []string
+			for _, name := range []string{"a", "b"} {
+				if c := e.jobs[keys[types.UID(name)]]; c != nil && !c.admitted.IsZero() {
+					got = append(got, name)
+				}
+			}
+			if fmt.Sprint(got) != test.want {
+				t.Errorf("the jobs whose pods are created are %v, want %v", got, test.want)
+			}
+			// While one is tried, no other is.
+			e.letThrough(mpitest.Now, keys, decision, false)
+			tried := 0
+			for _, c := range e.jobs {
+				if c.probe {
+					tried++
+				}
+			}
+			if tried > 1 {
+				t.Errorf("%d jobs are tried at once", tried)
+			}
+		})
+	}
+}
+
+// TestProbe: a job whose pods wait for an autoscaler has its turn until all of them have a node, or for a time.
+func TestProbe(t *testing.T) {
+	c := newCandidate("uid", mpitest.Now)
+	c.whole.Least, c.admitted, c.probe = 3, mpitest.Now, true
+	if c.updateProbe(mpitest.Now.Add(probeTimeout), 2); !c.probe || c.evicted {
+		t.Errorf("within the time: %+v", c)
+	}
+	if c.updateProbe(mpitest.Now.Add(probeTimeout+1), 2); c.probe || !c.evicted || c.evictionReason != codes.InsufficientCapacity {
+		t.Errorf("after the time: %+v", c)
+	}
+	placed := newCandidate("uid", mpitest.Now)
+	placed.whole.Least, placed.admitted, placed.probe = 3, mpitest.Now, true
+	if placed.updateProbe(mpitest.Now.Add(time.Hour), 3); placed.probe || placed.evicted {
+		t.Errorf("with all pods placed: %+v", placed)
+	}
+}
+
+// TestByDefault: the pods of a job that has not asked for it are not pinned, and their room is kept until they have a node.
+func TestByDefault(t *testing.T) {
+	job := mpitest.Job(2)
+	c := newCandidate(job.UID, mpitest.Now)
+	c.byDefault = true
+	c.syncPods(job, jobstate.Observed{Now: mpitest.Now})
+	resources := gang.NewResources()
+	shape := resources.ShapeOf(&corev1.Pod{})
+	c.whole.Worker, c.whole.Launcher, c.whole.Workers = &shape, &shape, 2
+	c.assign(job, c.pending, gang.Placement{Launcher: "a", Workers: []string{"a", "b"}})
+	c.admitted = mpitest.Now
+	if state := c.gangState(job); len(state.Nodes) > 0 || state.Hold {
+		t.Errorf("its state is %+v", state)
+	}
+	snapshot := func(after time.Duration) *gang.Snapshot {
+		return &gang.Snapshot{At: mpitest.Now.Add(after), Resources: resources, Nodes: []gang.Node{{Name: "a"}, {Name: "b"}}}
+	}
+	c.entry(job.Key(), snapshot(0), []cluster.GangPod{{Name: job.WorkerName(0)}})
+	if len(c.reserved) != 3 {
+		t.Errorf("with a pod that has no node yet, room is kept for %v", c.reserved)
+	}
+	c.entry(job.Key(), snapshot(0), []cluster.GangPod{{Name: job.WorkerName(0), Node: "b"}, {Name: "x", Role: mpi.RoleLauncher, Node: "a"}})
+	if len(c.reserved) != 1 || c.reserved[job.WorkerName(1)] != "b" {
+		t.Errorf("with two bound pods, room is kept for %v", c.reserved)
+	}
+	if c.entry(job.Key(), snapshot(admissionTimeout+1), nil); len(c.reserved) != 0 {
+		t.Errorf("after the timeout, room is kept for %v", c.reserved)
+	}
+}
+
+// TestForgedPods: pods that somebody created with the labels of a job take no more room than the job's own pods that have no
+// node yet, and none that is not free.
+func TestForgedPods(t *testing.T) {
+	resources := gang.NewResources()
+	pod := func(cpu int64) *corev1.Pod {
+		requests := corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(cpu, resource.DecimalSI)}
+		return &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: requests}}}}}
+	}
+	huge := resources.Amounts(gang.PodRequests(pod(1000)))
+	tests := map[string]struct {
+		requests int64
+		waits    bool
+		pods     []cluster.GangPod
+		want     map[string]int64
+	}{
+		"the job's own":              {requests: 2, pods: []cluster.GangPod{{Name: "pi-worker-0", Assigned: "a"}, {Name: "pi-worker-1", Assigned: "b"}}, want: map[string]int64{"a": 2, "b": 2}},
+		"larger than the template":   {requests: 2, pods: []cluster.GangPod{{Name: "pi-worker-0", Assigned: "a", Amounts: huge}}, want: map[string]int64{"a": 2}},
+		"more than the job has":      {requests: 2, pods: []cluster.GangPod{{Name: "pi-worker-7", Assigned: "a"}, {Name: "forged", Assigned: "a"}}, want: map[string]int64{}},
+		"more than the node has":     {requests: 1000, pods: []cluster.GangPod{{Name: "pi-worker-0", Assigned: "a"}}, want: map[string]int64{}},
+		"many tries of the launcher": {requests: 2, pods: []cluster.GangPod{{Name: "x", Role: mpi.RoleLauncher, Assigned: "a"}, {Name: "y", Role: mpi.RoleLauncher, Assigned: "a"}}, want: map[string]int64{"a": 2}},
+		"the job waits":              {requests: 2, waits: true, pods: []cluster.GangPod{{Name: "pi-worker-0", Assigned: "a"}}, want: map[string]int64{}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			job := mpitest.Job(2, func(j *mpi.Job) { j.Name = "pi" })
+			c := newCandidate(job.UID, mpitest.Now)
+			shape := resources.ShapeOf(pod(test.requests))
+			c.whole.Worker, c.whole.Launcher, c.whole.Workers = &shape, &shape, 2
+			if !test.waits {
+				c.admitted = mpitest.Now
+			}
+			room := resources.Totals(gang.PodRequests(pod(8)))
+			room = room.Plus(resources.Amounts(corev1.ResourceList{corev1.ResourcePods: resource.MustParse("9")}))
+			nodes := &gang.Snapshot{At: mpitest.Now, Resources: resources, Nodes: []gang.Node{{Name: "a", Allocatable: room}, {Name: "b", Allocatable: room}}}
+			c.entry(job.Key(), nodes, test.pods)
+			got := map[string]int64{}
+			cpu := resources.Amounts(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")})[0].Resource
+			for _, node := range nodes.Nodes {
+				if cpu < len(node.Used) && node.Used[cpu] > 0 {
+					got[node.Name] = node.Used[cpu] / 1000
+				}
+			}
+			if !maps.Equal(got, test.want) {
+				t.Errorf("it takes %v CPUs of the nodes, want %v", got, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,119 @@
+package implementation
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"opendatahub.io/mpijob/internal/codes"
+)
+
+// Symptom is a text by which a log shows what is wrong.
+type Symptom struct {
+	Code codes.Code
+	// Text is part of the line. It is looked for before Pattern, which is slow.
+	Text string
+	// Pattern, where there is one, matches the line too. Its named groups are figures for the finding: host, program,
+	// library, rank, code, signal, size, slots, uid, file, device.
+	Pattern *regexp.Regexp
+	// More are figures too, on the lines that follow: of texts that say them one by one.
+	More []*regexp.Regexp
+	// Umbrella is set where the text only sums up what has its cause elsewhere.
+	Umbrella bool
+}
+
+// Match reports whether a line shows the symptom, and the figures in it.
+func (s Symptom) Match(line string) (figures map[string]string, found bool) {
+	if !strings.Contains(line, s.Text) {
+		return nil, false
+	}
+	if s.Pattern == nil {
+		return nil, true
+	}
+	groups := s.Pattern.FindStringSubmatch(line)
+	if groups == nil {
+		return nil, false
+	}
+	figures = map[string]string{}
+	add(figures, s.Pattern, groups)
+	return figures, true
+}
+
+// Add adds the figures that a line after the symptom's tells; those that are known stay.
+func (s Symptom) Add(figures map[string]string, line string) {
+	for _, pattern := range s.More {
+		if groups := pattern.FindStringSubmatch(line); groups != nil {
+			add(figures, pattern, groups)
+		}
+	}
+}
+
+func add(figures map[string]string, pattern *regexp.Regexp, groups []string) {
+	for i, name := range pattern.SubexpNames() {
+		if name != "" && groups[i] != "" && figures[name] == "" {
+			figures[name] = groups[i]
+		}
+	}
+}
+
+// known orders symptoms by strength: connections to the workers first, then errors of the implementation itself, then
+// errors of the program, and summaries last.
+func known(own, summingUp []Symptom) []Symptom {
+	return slices.Concat(wayToWorkers, own, program, summingUp)
+}
+
+// wayToWorkers are the texts of OpenSSH, of tools that call it, and of name resolution.
+var wayToWorkers = []Symptom{
+	{Code: codes.LauncherNameUnresolved, Text: "Could not resolve hostname", Pattern: regexp.MustCompile(`Could not resolve hostname (?P<host>\S+-launcher[^\s:]*)`)},
+	{Code: codes.NameUnresolved, Text: "Could not resolve hostname", Pattern: regexp.MustCompile(`Could not resolve hostname (?P<host>[^\s:]+)`)},
+	{Code: codes.KeyUnprotected, Text: "UNPROTECTED PRIVATE KEY"},
+	{Code: codes.KeyFileModes, Text: "bad ownership or modes", Pattern: regexp.MustCompile(`bad ownership or modes for (?:file|directory) (?P<file>\S+)`)},
+	{Code: codes.NoUserEntry, Text: "No user exists for uid", Pattern: regexp.MustCompile(`No user exists for uid (?P<uid>\d+)`)},
+	{Code: codes.NoHostKeys, Text: "no hostkeys available"},
+	{Code: codes.HostKeyMismatch, Text: "Host key verification failed"},
+	{Code: codes.KeyRefused, Text: "Permission denied (publickey", Pattern: regexp.MustCompile(`(?:@(?P<host>[^\s:]+): )?Permission denied`)},
+	{Code: codes.ConnectionRefused, Text: "Connection refused", Pattern: regexp.MustCompile(`connect to host (?P<host>\S+) port (?P<port>\d+): Connection refused`)},
+	{Code: codes.ConnectionTimedOut, Text: "Connection timed out", Pattern: regexp.MustCompile(`connect to host (?P<host>\S+) port (?P<port>\d+): Connection timed out`)},
+	{Code: codes.ConnectionTimedOut, Text: "No route to host", Pattern: regexp.MustCompile(`connect to host (?P<host>\S+) port (?P<port>\d+): No route to host`)},
+	{Code: codes.SSHDOverloaded, Text: "exchange_identification", Pattern: regexp.MustCompile(`exchange_identification: (?:read: Connection reset by peer|Connection closed by remote host)`)},
+	{Code: codes.PortInUse, Text: "address already in use", Pattern: regexp.MustCompile(`mpi-agent: take connections: listen tcp \S*:(?P<port>\d+): bind: address already in use`)},
+	{Code: codes.PortInUse, Text: "Address already in use", Pattern: regexp.MustCompile(`Bind to port (?P<port>\d+) on \S+ failed: Address already in use`)},
+	{Code: codes.ShortHostNames, Text: "ssh not successful"},
+	{Code: codes.ShortHostNames, Text: "SSH was not successful"},
+}
+
+// program are the texts of the program itself: of the loader, Python, CUDA, NCCL, and of the shell.
+var program = []Symptom{
+	{Code: codes.LibraryMissing, Text: "loading shared libraries", Pattern: regexp.MustCompile(`loading shared libraries: (?P<library>[^\s:]+)`)},
+	{Code: codes.LibraryMissing, Text: "cannot open shared object file", Pattern: regexp.MustCompile(`\b(?:OSError|ImportError): (?P<library>[^\s:]+): cannot open shared object file`)},
+	{Code: codes.WindowsLineEnds, Text: `\r`, Pattern: regexp.MustCompile(`\benv: \S*?(?P<program>[\w./+-]+)\\r\S*: No such file or directory`)},
+	{Code: codes.WindowsLineEnds, Text: "^M: bad interpreter", Pattern: regexp.MustCompile(`(?P<file>[^\s:]+): (?P<program>[^\s:]+)\^M: bad interpreter`)},
+	{Code: codes.WindowsLineEnds, Text: `\r': command not found`, Pattern: regexp.MustCompile(`(?P<file>[^\s:]+): line \d+: \$'(?P<program>[^\s']*)\\r': command not found`)},
+	// dash writes the carriage return itself, of which a log keeps what follows.
+	{Code: codes.WindowsLineEnds, Text: ": not found", Pattern: regexp.MustCompile(`^: not found$`)},
+	{Code: codes.ProgramMissing, Text: ": bad interpreter", Pattern: regexp.MustCompile(`: (?P<program>[^\s:]+): bad interpreter: No such file or directory`)},
+	{Code: codes.ProgramMissing, Text: "not found", Pattern: regexp.MustCompile(`^(?:\S+ )?(?:/\S*/)?(?:ba|da|k|z)?sh: (?:line )?(?:\d+: )?(?P<program>[^\s:]+): (?:command )?not found`)},
+	{Code: codes.NoGPUVisible, Text: "no CUDA-capable device is detected"},
+	{Code: codes.NoGPUVisible, Text: "No CUDA GPUs are available"},
+	{Code: codes.NoGPUVisible, Text: "Found no NVIDIA driver on your system"},
+	{Code: codes.MoreSlotsThanGPUs, Text: "Duplicate GPU detected"},
+	{Code: codes.MoreSlotsThanGPUs, Text: "invalid device ordinal"},
+	{Code: codes.GPUOutOfMemory, Text: "CUDA out of memory", Pattern: regexp.MustCompile(`CUDA out of memory(?:.*?Tried to allocate (?P<size>[\d.]+ [KMGT]iB))?(?:.*?(?:capacity of (?P<total>[\d.]+ [KMGT]iB)|; (?P<total2>[\d.]+ [KMGT]iB) total capacity))?`)},
+	{Code: codes.GPUOutOfMemory, Text: "CUDA_ERROR_OUT_OF_MEMORY"},
+	{Code: codes.GPUOutOfMemory, Text: "HIP out of memory"},
+	{Code: codes.DataTypeUnsupported, Text: "IndexError: map::at"},
+	{Code: codes.CountOverflow, Text: "MPI_ERR_COUNT"},
+	{Code: codes.LockedMemoryLimit, Text: "RLIMIT_MEMLOCK too small"},
+	{Code: codes.LockedMemoryLimit, Text: "The locked memory limit for this process is too small"},
+	{Code: codes.BusError, Text: "Bus error"},
+	{Code: codes.BusError, Text: "insufficient shared memory (shm)"},
+	{Code: codes.SegmentationFault, Text: "Segmentation fault"},
+	{Code: codes.IllegalInstruction, Text: "Illegal instruction"},
+	{Code: codes.NCCLSystemError, Text: "unhandled system error", Pattern: regexp.MustCompile(`(?i)nccl`)},
+	{Code: codes.NCCLSystemError, Text: "ncclSystemError"},
+	{Code: codes.CollectiveTimeout, Text: "Watchdog caught collective operation timeout", Pattern: regexp.MustCompile(`(?:\[?[Rr]ank ?(?P<rank>\d+)\]?)?.*Watchdog caught collective operation timeout`)},
+	{Code: codes.ServiceMesh, Text: "upstream connect error or disconnect/reset before headers"},
+	{Code: codes.ClockSkew, Text: "certificate is not yet valid"},
+	{Code: codes.ClockSkew, Text: "certificate has expired or is not yet valid"},
+	{Code: codes.ClockSkew, Text: "Clock skew too great"},
+}

@@ -1,0 +1,57 @@
+package trainjob_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"opendatahub.io/mpijob/internal/kinds/trainjob"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// TestSnapshotAllowsNoEgress: a user who writes the ConfigMap in which Trainer keeps a job's runtime cannot allow
+// destinations with it. Only the runtime itself can.
+func TestSnapshotAllowsNoEgress(t *testing.T) {
+	job := trainjob.TrainJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "train", UID: "uid"}}
+	job.Spec.RuntimeRef.Name = "mpi"
+	forged := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "train-runtime-snapshot", OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: trainjob.GroupVersion.String(), Kind: trainjob.Kind, Name: job.Name, UID: job.UID, Controller: new(true)},
+		}},
+		Data: map[string]string{"runtime": "metadata: {name: mpi, annotations: {" + mpi.AnnotationAllowEgress + ": 0.0.0.0/0, other: kept}}"},
+	}
+	runtime := func(allow string) client.Object {
+		of := &unstructured.Unstructured{}
+		of.SetGroupVersionKind(trainjob.GroupVersion.WithKind(trainjob.ClusterRuntimeKind))
+		of.SetName("mpi")
+		if allow != "" {
+			of.SetAnnotations(map[string]string{mpi.AnnotationAllowEgress: allow})
+		}
+		return of
+	}
+	tests := map[string]struct {
+		objects []client.Object
+		want    string
+	}{
+		"the runtime allows nothing": {[]client.Object{forged, runtime("")}, ""},
+		"the runtime allows a port":  {[]client.Object{forged, runtime("2049")}, "2049"},
+		"the runtime is gone":        {[]client.Object{forged}, ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			api := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(test.objects...).Build()
+			used, err := trainjob.RuntimeOf(t.Context(), api, job)
+			if err != nil || used == nil {
+				t.Fatalf("%v, %v", used, err)
+			}
+			if got := used.Annotations[mpi.AnnotationAllowEgress]; got != test.want || used.Annotations["other"] != "kept" {
+				t.Errorf("the annotations are %v, want egress to %q", used.Annotations, test.want)
+			}
+		})
+	}
+}

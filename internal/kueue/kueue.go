@@ -1,0 +1,303 @@
+// Package kueue reads the state of a job from its Workload of Kueue, and decides when a job leaves its queue.
+package kueue
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"opendatahub.io/mpijob/internal/gang"
+	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// Kueue is the name of the back end of Kueue (https://kueue.sigs.k8s.io).
+const Kueue = "kueue"
+
+// WorkloadKind is the kind of the object that Kueue creates for each job in a queue.
+var WorkloadKind = schema.GroupVersionKind{Group: "kueue.x-k8s.io", Version: "v1beta2", Kind: "Workload"}
+
+// LabelJobUID is, on a Workload, the UID of its job.
+const LabelJobUID = "kueue.x-k8s.io/job-uid"
+
+// Workload is what is read of a Workload (kueue/apis/kueue/v1beta2/workload_types.go).
+type Workload struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		QueueName string `json:"queueName,omitempty"`
+		// Active is set to false to stop the job, by Kueue itself when it gives it up.
+		Active *bool `json:"active,omitempty"`
+	} `json:"spec"`
+	Status struct {
+		Conditions   []metav1.Condition `json:"conditions,omitempty"`
+		RequeueState *struct {
+			Count     *int32       `json:"count,omitempty"`
+			RequeueAt *metav1.Time `json:"requeueAt,omitempty"`
+		} `json:"requeueState,omitempty"`
+	} `json:"status"`
+}
+
+// Place is a Workload's among those that wait, counted from 0 (kueue/apis/visibility/v1beta2).
+type Place struct {
+	InQueue        int32 `json:"positionInLocalQueue"`
+	InClusterQueue int32 `json:"positionInClusterQueue"`
+}
+
+// Conditions of a Workload, the reason of PodsReady until all pods have run for the first time, and reasons of
+// QuotaReserved for which waiting does not help.
+const (
+	admitted      = "Admitted"
+	quotaReserved = "QuotaReserved"
+	evicted       = "Evicted"
+	podsReady     = "PodsReady"
+
+	reasonWaitForStart = "WaitForStart"
+
+	reasonExceeds       = "ExceedsMaxQuota"
+	reasonNoFlavor      = "NoMatchingFlavor"
+	reasonMisconfigured = "Misconfigured"
+	reasonInadmissible  = "Inadmissible"
+)
+
+// tooMuch is how Kueue says what ExceedsMaxQuota means, where it does not give that reason: its finer reasons are
+// switched off by default (kueue/pkg/scheduler/flavorassigner).
+const tooMuch = "> maximum capacity ("
+
+// ReasonDeactivated is the reason of a job whose Workload is not active: Kueue or a user has deactivated it.
+const ReasonDeactivated = "Deactivated"
+
+// gaveUp is the prefix of the reason of Evicted where Kueue itself has deactivated a Workload; the cause follows. Where a
+// user has deactivated it, the reason is ReasonDeactivated alone, or that of an earlier eviction.
+const gaveUp = ReasonDeactivated + "DueTo"
+
+// deactivationTarget is the condition of a Workload that Kueue is about to make inactive.
+const deactivationTarget = "DeactivationTarget"
+
+// Standing says whether a job's Workload is active, and if not, who keeps it out of its queue.
+type Standing int
+
+const (
+	// Active is that of a job that is let in when its turn comes, or is in.
+	Active Standing = iota
+	// Resting is that of one that we keep out for a while, since its pods did not all find a node in time.
+	Resting
+	// GivenUp is that of one that Kueue keeps out for good.
+	GivenUp
+	// Stopped is that of one that a user keeps out, until one lets it wait again.
+	Stopped
+)
+
+// Standing is the Workload's.
+func (w *Workload) Standing() Standing {
+	out := apimeta.FindStatusCondition(w.Status.Conditions, evicted)
+	if w.Spec.Active == nil || *w.Spec.Active {
+		return Active
+	}
+	switch _, ours := restOf(w); {
+	case ours:
+		return Resting
+	case apimeta.IsStatusConditionTrue(w.Status.Conditions, deactivationTarget),
+		out != nil && out.Status == metav1.ConditionTrue && strings.HasPrefix(out.Reason, gaveUp):
+		return GivenUp
+	}
+	return Stopped
+}
+
+// Switch returns the merge patch by which a user deactivates or reactivates the Workload that was read. The operator no
+// longer reactivates it by itself; the number of past reactivations is kept.
+func (w *Workload) Switch(active bool) map[string]any {
+	metadata := map[string]any{"uid": w.UID, "resourceVersion": w.ResourceVersion}
+	if count, _, rests := strings.Cut(w.Annotations[mpi.AnnotationGangTimeouts], " "); rests {
+		metadata["annotations"] = map[string]any{mpi.AnnotationGangTimeouts: count}
+	}
+	return map[string]any{"metadata": metadata, "spec": map[string]any{"active": active}}
+}
+
+// FromKueue returns a job's state in its queue. The Workload is nil before Kueue has created one, the place is nil if it is
+// unknown.
+func FromKueue(queue string, workload *Workload, place *Place) jobstate.QueueState {
+	state := jobstate.QueueState{Backend: Kueue, Name: queue}
+	if workload == nil {
+		state.Message = "Kueue has not created a Workload yet"
+		return state
+	}
+	state.Object = workload.Name
+	if workload.Spec.QueueName != "" {
+		state.Name = workload.Spec.QueueName
+	}
+	standing := workload.Standing()
+	switch {
+	case standing == Active && isAdmitted(workload):
+		state.Admitted = true
+		return state
+	case standing == Resting:
+		rests, _ := restOf(workload)
+		state.Reason, state.Requeues = ReasonTimeout, rests.count
+		state.Message = fmt.Sprintf("Admitted, but not all pods were scheduled in time (%s); next attempt at %s",
+			often(rests.count), rests.until.UTC().Format(time.TimeOnly+" MST"))
+		return state
+	case standing == Stopped:
+		state.Never, state.Stopped, state.Reason, state.Message = true, true, ReasonDeactivated, "the Workload is deactivated"
+		return state
+	}
+	putOut(&state, workload)
+	if standing == GivenUp {
+		state.Never, state.Reason, state.Message, state.Evicted = true, ReasonDeactivated, cmp.Or(state.Evicted, "the Workload is deactivated"), ""
+		return state
+	}
+	if place != nil {
+		state.Position, state.Total = place.InQueue+1, place.InClusterQueue+1
+	}
+	held(&state, workload.Status.Conditions)
+	return state
+}
+
+// isAdmitted reports whether Kueue lets a job in. One that is put out stays admitted until its pods are gone.
+func isAdmitted(workload *Workload) bool {
+	conditions := workload.Status.Conditions
+	return apimeta.IsStatusConditionTrue(conditions, admitted) && !apimeta.IsStatusConditionTrue(conditions, evicted)
+}
+
+// putOut adds that a job had been let in before. That a user had kept it out says nothing of it.
+func putOut(state *jobstate.QueueState, workload *Workload) {
+	if out := apimeta.FindStatusCondition(workload.Status.Conditions, evicted); out != nil && out.Status == metav1.ConditionTrue && out.Reason != ReasonDeactivated {
+		state.Evicted, state.EvictedAt = out.Message, out.LastTransitionTime.Time
+	}
+	requeue := workload.Status.RequeueState
+	if requeue == nil {
+		return
+	}
+	if requeue.Count != nil {
+		state.Requeues = *requeue.Count
+	}
+	if requeue.RequeueAt != nil {
+		state.Message = fmt.Sprintf("Next attempt at %s", requeue.RequeueAt.UTC().Format(time.TimeOnly+" MST"))
+	}
+}
+
+// held adds why a job is not let in.
+func held(state *jobstate.QueueState, conditions []metav1.Condition) {
+	why := apimeta.FindStatusCondition(conditions, quotaReserved)
+	switch {
+	case why == nil:
+		return
+	case why.Status == metav1.ConditionTrue:
+		state.Message = "Quota reserved, waiting for admission checks"
+		why = apimeta.FindStatusCondition(conditions, admitted)
+		if why == nil {
+			return
+		}
+	}
+	state.Reason = why.Reason
+	if why.Message != "" {
+		state.Message = why.Message
+	}
+	if strings.Contains(why.Message, tooMuch) {
+		state.Reason = reasonExceeds
+	}
+	switch state.Reason {
+	case reasonExceeds, reasonNoFlavor, reasonMisconfigured, reasonInadmissible:
+		state.Never = true
+	}
+}
+
+// ReasonTimeout is that of a job that rests after such a time.
+const ReasonTimeout = "GangTimeout"
+
+// rest is how often a job was put out because its pods did not all find a node, and until when it rests.
+type rest struct {
+	count int32
+	until time.Time
+}
+
+// restOf reads mpi.AnnotationGangTimeouts. It is false for a Workload that is active, or that a user has deactivated.
+func restOf(workload *Workload) (rest, bool) {
+	count, until, rests := strings.Cut(workload.Annotations[mpi.AnnotationGangTimeouts], " ")
+	n, err := strconv.ParseInt(count, 10, 32)
+	if err != nil {
+		return rest{}, false
+	}
+	r := rest{count: int32(n)}
+	if !rests || workload.Spec.Active == nil || *workload.Spec.Active {
+		return r, false
+	}
+	r.until, err = time.Parse(time.RFC3339, until)
+	return r, err == nil
+}
+
+// Turn is the change to make to a job's Workload.
+type Turn struct {
+	// Active is what spec.active is to become, and Timeouts what mpi.AnnotationGangTimeouts is; nil: nothing changes.
+	Active   *bool
+	Timeouts string
+	// Says is the text of the event for the job; empty for none.
+	Says string
+	// GaveUp is set where the job was put out too often, Attempts is how often, and EvictedAt when it was last.
+	GaveUp    bool
+	Attempts  int32
+	EvictedAt time.Time
+	// Again is the time until this may change by itself, or 0 if it changes only with an object.
+	Again time.Duration
+}
+
+// TurnOf keeps the clock of a job that Kueue lets in and whose user bounds how long its pods may look for nodes
+// (schedulingPolicy.scheduleTimeoutSeconds). Kueue's own such clock, waitForPodsReady, is one for all jobs.
+//
+// A job is put out by its Workload's spec.active, which is Kueue's own word for that: a job that was merely suspended
+// would be let go on by Kueue at once. The Workload keeps the count, so that nothing is lost with the operator.
+func TurnOf(job mpi.Job, seen jobstate.Observed, workload *Workload) Turn {
+	if workload == nil || job.Recorded.Finish != nil {
+		return Turn{}
+	}
+	now := seen.Now.UTC()
+	rests, ours := restOf(workload)
+	switch {
+	case ours && rests.count > job.Gang.Requeues:
+		// Its pods go first: one that found a node later would hold it for nothing.
+		gone := job.Lifecycle.Suspended && len(gang.PodsOf(job, seen)) == 0
+		return Turn{GaveUp: gone, Attempts: rests.count, EvictedAt: rests.until.Add(-gang.Rest(rests.count))}
+	case ours && now.Before(rests.until):
+		return Turn{Again: rests.until.Sub(now)}
+	case ours:
+		return Turn{Active: new(true), Timeouts: strconv.Itoa(int(rests.count))}
+	case !job.Gang.TimeoutSet, workload.Spec.Active != nil && !*workload.Spec.Active, !isAdmitted(workload), startedOnce(workload):
+		return Turn{}
+	}
+	placed, wanted := gang.CountPlaced(job, seen), job.GangSize()
+	if placed >= wanted {
+		return Turn{}
+	}
+	if left := apimeta.FindStatusCondition(workload.Status.Conditions, admitted).LastTransitionTime.Add(job.Gang.Timeout).Sub(now); left > 0 {
+		return Turn{Again: left}
+	}
+	count := rests.count + 1
+	until := now.Truncate(time.Second).Add(gang.Rest(count))
+	says := fmt.Sprintf("%d of %d pods scheduled within %d s (%s).", placed, wanted, job.Gang.Timeout/time.Second, job.Fields.Gang.Child("scheduleTimeoutSeconds"))
+	if count > job.Gang.Requeues {
+		says += fmt.Sprintf(" This happened %s, so the job fails.", often(count))
+	} else {
+		says += fmt.Sprintf(" The job releases its quota; next attempt at %s. It fails after this happens %s (%s: %d).",
+			until.Format(time.TimeOnly+" MST"), often(job.Gang.Requeues+1), mpi.AnnotationRequeues, job.Gang.Requeues)
+	}
+	return Turn{Active: new(false), Timeouts: fmt.Sprintf("%d %s", count, until.Format(time.RFC3339)), Says: says}
+}
+
+// startedOnce reports whether all pods have run since the job was admitted: later ones replace others.
+func startedOnce(workload *Workload) bool {
+	ready := apimeta.FindStatusCondition(workload.Status.Conditions, podsReady)
+	return ready != nil && (ready.Status == metav1.ConditionTrue || ready.Reason != reasonWaitForStart)
+}
+
+// often says how many times.
+func often(n int32) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}

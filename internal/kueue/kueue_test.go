@@ -1,0 +1,245 @@
+package kueue_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/diagnose"
+	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/kueue"
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/mpitest"
+)
+
+func TestFromKueue(t *testing.T) {
+	const cannot = "couldn't assign flavors to pod set Worker: insufficient unused quota for cpu in flavor default, 3 more needed"
+	tests := map[string]struct {
+		workload string
+		place    *kueue.Place
+		want     jobstate.QueueState
+	}{
+		"not taken up yet": {want: jobstate.QueueState{Name: "team-a", Message: "Kueue has not created a Workload yet"}},
+		"just made":        {workload: "{spec: {queueName: team-a}}", want: jobstate.QueueState{Name: "team-a"}},
+		"waits": {
+			workload: "{spec: {queueName: team-b}, status: {conditions: [{type: QuotaReserved, status: 'False', reason: WaitingForQuota, message: \"" + cannot + "\"}]}}",
+			place:    &kueue.Place{InQueue: 2, InClusterQueue: 6},
+			want:     jobstate.QueueState{Name: "team-b", Reason: "WaitingForQuota", Message: cannot, Position: 3, Total: 7},
+		},
+		"can never be let in": {
+			workload: "{status: {conditions: [{type: QuotaReserved, status: 'False', reason: ExceedsMaxQuota, message: too much}]}}",
+			want:     jobstate.QueueState{Name: "team-a", Reason: "ExceedsMaxQuota", Message: "too much", Never: true},
+		},
+		"can never be let in, by Kueue's words": {
+			workload: "{status: {conditions: [{type: QuotaReserved, status: 'False', reason: Pending, message: 'insufficient quota for pods in flavor f, request > maximum capacity (5)'}]}}",
+			place:    &kueue.Place{},
+			want:     jobstate.QueueState{Name: "team-a", Reason: "ExceedsMaxQuota", Message: "insufficient quota for pods in flavor f, request > maximum capacity (5)", Never: true, Position: 1, Total: 1},
+		},
+		"no such queue": {
+			workload: "{status: {conditions: [{type: QuotaReserved, status: 'False', reason: Misconfigured, message: LocalQueue x doesn't exist}]}}",
+			want:     jobstate.QueueState{Name: "team-a", Reason: "Misconfigured", Message: "LocalQueue x doesn't exist", Never: true},
+		},
+		"waits for checks": {
+			workload: "{status: {conditions: [{type: QuotaReserved, status: 'True'}, {type: Admitted, status: 'False', reason: UnsatisfiedAdmissionChecks, message: prov is pending}]}}",
+			want:     jobstate.QueueState{Name: "team-a", Reason: "UnsatisfiedAdmissionChecks", Message: "prov is pending"},
+		},
+		"is let in": {
+			workload: "{status: {conditions: [{type: QuotaReserved, status: 'True'}, {type: Admitted, status: 'True'}]}}",
+			want:     jobstate.QueueState{Name: "team-a", Admitted: true},
+		},
+		"was put out": {
+			workload: "{status: {requeueState: {count: 2, requeueAt: '2026-01-02T03:04:05Z'}, conditions: [{type: Evicted, status: 'True', reason: PodsReadyTimeout, message: no pods in time, lastTransitionTime: '2026-01-02T03:00:00Z'}]}}",
+			want:     jobstate.QueueState{Name: "team-a", Message: "Next attempt at 03:04:05 UTC", Evicted: "no pods in time", Requeues: 2},
+		},
+		"is put out, and its pods go": {
+			workload: "{status: {conditions: [{type: QuotaReserved, status: 'True', message: reserved}, {type: Admitted, status: 'True'}, {type: Evicted, status: 'True', reason: Preempted, message: another is more important, lastTransitionTime: '2026-01-02T03:00:00Z'}]}}",
+			want:     jobstate.QueueState{Name: "team-a", Evicted: "another is more important", Message: "Quota reserved, waiting for admission checks"},
+		},
+		"rests, since its pods found no nodes": {
+			workload: "{metadata: {annotations: {mpi.opendatahub.io/gang-timeouts: '2 2026-01-02T03:04:05Z'}}, spec: {active: false}, status: {conditions: [{type: Admitted, status: 'True'}, {type: Evicted, status: 'True', reason: Deactivated, message: The workload is deactivated, lastTransitionTime: '2026-01-02T03:00:00Z'}]}}",
+			want: jobstate.QueueState{
+				Name: "team-a", Reason: kueue.ReasonTimeout, Requeues: 2,
+				Message: "Admitted, but not all pods were scheduled in time (2 times); next attempt at 03:04:05 UTC",
+			},
+		},
+		"was stopped by somebody, after it had rested": {
+			workload: "{metadata: {name: mpijob-pi, annotations: {mpi.opendatahub.io/gang-timeouts: '2'}}, spec: {active: false}}",
+			want:     jobstate.QueueState{Name: "team-a", Object: "mpijob-pi", Never: true, Stopped: true, Reason: kueue.ReasonDeactivated, Message: "the Workload is deactivated"},
+		},
+		"was stopped by somebody while it ran": {
+			workload: "{spec: {active: false}, status: {conditions: [{type: Evicted, status: 'True', reason: Deactivated, message: The workload is deactivated}]}}",
+			want:     jobstate.QueueState{Name: "team-a", Never: true, Stopped: true, Reason: kueue.ReasonDeactivated, Message: "the Workload is deactivated"},
+		},
+		"was stopped by somebody when it had made room": {
+			workload: "{spec: {active: false}, status: {conditions: [{type: Evicted, status: 'True', reason: Preempted, message: another is more important}]}}",
+			want:     jobstate.QueueState{Name: "team-a", Never: true, Stopped: true, Reason: kueue.ReasonDeactivated, Message: "the Workload is deactivated"},
+		},
+		"was stopped by somebody, let in since it had been given up": {
+			workload: "{spec: {active: false}, status: {conditions: [{type: Evicted, status: 'False', reason: DeactivatedDueToAdmissionCheck}]}}",
+			want:     jobstate.QueueState{Name: "team-a", Never: true, Stopped: true, Reason: kueue.ReasonDeactivated, Message: "the Workload is deactivated"},
+		},
+		"waits again that somebody had stopped": {
+			workload: "{status: {conditions: [{type: Evicted, status: 'True', reason: Deactivated, message: The workload is deactivated}, {type: QuotaReserved, status: 'False', reason: WaitingForQuota, message: too little}]}}",
+			want:     jobstate.QueueState{Name: "team-a", Reason: "WaitingForQuota", Message: "too little"},
+		},
+		"is being given up": {
+			workload: "{spec: {active: false}, status: {conditions: [{type: DeactivationTarget, status: 'True', reason: RequeuingLimitExceeded}]}}",
+			want:     jobstate.QueueState{Name: "team-a", Never: true, Reason: kueue.ReasonDeactivated, Message: "the Workload is deactivated"},
+		},
+		"was given up": {
+			workload: "{spec: {active: false}, status: {conditions: [{type: Evicted, status: 'True', reason: DeactivatedDueToRequeuingLimitExceeded, message: requeued too often}]}}",
+			want:     jobstate.QueueState{Name: "team-a", Never: true, Reason: kueue.ReasonDeactivated, Message: "requeued too often"},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var workload *kueue.Workload
+			if test.workload != "" {
+				workload = &kueue.Workload{}
+				if err := yaml.Unmarshal([]byte(test.workload), workload); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got := kueue.FromKueue("team-a", workload, test.place)
+			if (got.Evicted != "") == got.EvictedAt.IsZero() {
+				t.Errorf("it was put out at %s: %q", got.EvictedAt, got.Evicted)
+			}
+			test.want.Backend, test.want.EvictedAt = kueue.Kueue, got.EvictedAt
+			if got != test.want {
+				t.Errorf("got  %+v\nwant %+v", got, test.want)
+			}
+		})
+	}
+}
+
+// TestQueuedJob: a job that its queue holds back is told so, and one that its user suspends is not.
+func TestQueuedJob(t *testing.T) {
+	job := mpi.New()
+	job.Lifecycle.Suspended, job.Queue = true, "team-a"
+	state := kueue.FromKueue("team-a", nil, &kueue.Place{})
+	out := jobstate.Judge(job, jobstate.Observed{Queue: &state})
+	if out.Phase != v1alpha1.PhaseQueued || !out.Suspended() || !strings.HasPrefix(out.Message, "Waiting in queue team-a.") {
+		t.Errorf("it is %s: %s", out.Phase, out.Message)
+	}
+	if out := jobstate.Judge(job, jobstate.Observed{}); out.Phase != v1alpha1.PhaseSuspended {
+		t.Errorf("without a queue it is %s", out.Phase)
+	}
+}
+
+// TestSuspendedInAQueue: a job that a user keeps out of its queue is suspended, as any other is, and says how it gets back.
+func TestSuspendedInAQueue(t *testing.T) {
+	job := mpi.New()
+	job.Name, job.Queue, job.Lifecycle.Suspended = "pi", "team-a", true
+	workload := &kueue.Workload{}
+	workload.Name, workload.Spec.Active = "mpijob-pi-1a2b3", new(false)
+	state := kueue.FromKueue("team-a", workload, nil)
+	out := jobstate.Judge(job, jobstate.Observed{Queue: &state})
+	const want = "Suspended: a user deactivated Workload mpijob-pi-1a2b3. To wait in queue team-a again, run kubectl odh mpijob resume pi."
+	if out.Phase != v1alpha1.PhaseSuspended || out.Reason != codes.Suspended || out.NeedsAction || out.Message != want {
+		t.Errorf("it is %s for %s, trouble: %v\ngot  %s\nwant %s", out.Phase, out.Reason, out.NeedsAction, out.Message, want)
+	}
+	if found := diagnose.Job(job, jobstate.Observed{Queue: &state}, jobstate.Evidence{}, out); len(found) > 0 {
+		t.Errorf("something is wrong with it: %+v", found)
+	}
+	job.Lifecycle.Suspended = false
+	if out := jobstate.Judge(job, jobstate.Observed{Queue: &state}); out.Phase != v1alpha1.PhasePending {
+		t.Errorf("until Kueue has suspended it it is %s", out.Phase)
+	}
+}
+
+// TestSwitch: what a user changes of a Workload is for the very one that was read, and ends our clock of it.
+func TestSwitch(t *testing.T) {
+	const timeouts = mpi.AnnotationGangTimeouts
+	read := map[string]any{"uid": types.UID("u"), "resourceVersion": "7"}
+	counted := map[string]any{"uid": types.UID("u"), "resourceVersion": "7", "annotations": map[string]any{timeouts: "2"}}
+	for name, test := range map[string]struct {
+		annotations map[string]string
+		want        map[string]any
+	}{
+		"as most are": {nil, read},
+		"rests":       {map[string]string{timeouts: "2 2026-01-02T03:04:05Z"}, counted},
+		"has rested":  {map[string]string{timeouts: "2"}, read},
+	} {
+		workload := &kueue.Workload{}
+		workload.UID, workload.ResourceVersion, workload.Annotations = "u", "7", test.annotations
+		for _, active := range []bool{false, true} {
+			want := map[string]any{"metadata": test.want, "spec": map[string]any{"active": active}}
+			if diff := cmp.Diff(want, workload.Switch(active)); diff != "" {
+				t.Errorf("%s: -want +got\n%s", name, diff)
+			}
+		}
+	}
+}
+
+// TestTurn: a job that was let in and whose pods do not all find a node in the time that its user gives them is put out,
+// rests, is let in again, and is given up at last.
+func TestTurn(t *testing.T) {
+	const (
+		letIn = "{type: Admitted, status: 'True', lastTransitionTime: '2026-01-02T03:00:00Z'}"
+		waits = "{type: PodsReady, status: 'False', reason: WaitForStart}"
+	)
+	active := func(conditions ...string) string {
+		return "{status: {conditions: [" + strings.Join(conditions, ", ") + "]}}"
+	}
+	rests := func(timeouts string) string {
+		return "{metadata: {annotations: {mpi.opendatahub.io/gang-timeouts: '" + timeouts + "'}}, spec: {active: false}, status: {conditions: [" + letIn + "]}}"
+	}
+	tests := map[string]struct {
+		workload  string
+		after     time.Duration
+		placed    int
+		unbounded bool
+		suspended bool
+		want      kueue.Turn
+	}{
+		"not let in":                       {workload: "{}", after: time.Hour},
+		"still in time":                    {workload: active(letIn, waits), after: 20 * time.Second, placed: 3, want: kueue.Turn{Again: 40 * time.Second}},
+		"all are placed":                   {workload: active(letIn, waits), after: time.Hour, placed: 5},
+		"all have run, and one comes back": {workload: active(letIn, "{type: PodsReady, status: 'False', reason: WaitForRecovery}"), after: time.Hour, placed: 4},
+		"no limit of its own":              {workload: active(letIn, waits), after: time.Hour, placed: 3, unbounded: true},
+		"is being put out by Kueue":        {workload: active(letIn, "{type: Evicted, status: 'True'}"), after: time.Hour, placed: 3},
+		"stopped by somebody":              {workload: "{spec: {active: false}, status: {conditions: [" + letIn + "]}}", after: time.Hour, placed: 3},
+		"too late": {
+			workload: active(letIn, waits), after: time.Minute, placed: 3,
+			want: kueue.Turn{Active: new(false), Timeouts: "1 2026-01-02T03:01:30Z", Says: "3 of 5 pods scheduled within 60 s (spec.runPolicy.schedulingPolicy.scheduleTimeoutSeconds). " +
+				"The job releases its quota; next attempt at 03:01:30 UTC. It fails after this happens 3 times (mpi.opendatahub.io/gang-requeues: 2)."},
+		},
+		"too late for the last time": {
+			workload: "{metadata: {annotations: {mpi.opendatahub.io/gang-timeouts: '2'}}, status: {conditions: [" + letIn + "]}}", after: time.Minute,
+			want: kueue.Turn{Active: new(false), Timeouts: "3 2026-01-02T03:03:00Z", Says: "0 of 5 pods scheduled within 60 s (spec.runPolicy.schedulingPolicy.scheduleTimeoutSeconds). " +
+				"This happened 3 times, so the job fails."},
+		},
+		"rests":                          {workload: rests("1 2026-01-02T03:01:30Z"), after: time.Minute, suspended: true, want: kueue.Turn{Again: 30 * time.Second}},
+		"has rested":                     {workload: rests("1 2026-01-02T03:01:30Z"), after: 2 * time.Minute, suspended: true, want: kueue.Turn{Active: new(true), Timeouts: "1"}},
+		"has rested, and has no limit":   {workload: rests("1 2026-01-02T03:01:30Z"), after: 2 * time.Minute, unbounded: true, want: kueue.Turn{Active: new(true), Timeouts: "1"}},
+		"is stopped after it has rested": {workload: rests("1"), after: 2 * time.Minute},
+		"its pods go for the last time":  {workload: rests("3 2026-01-02T03:03:00Z"), after: time.Minute, placed: 1, suspended: true, want: kueue.Turn{Attempts: 3, EvictedAt: day.Add(3*time.Hour + time.Minute)}},
+		"is given up":                    {workload: rests("3 2026-01-02T03:03:00Z"), after: time.Minute, suspended: true, want: kueue.Turn{GaveUp: true, Attempts: 3, EvictedAt: day.Add(3*time.Hour + time.Minute)}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			job := mpitest.Job(4)
+			job.Gang.Timeout, job.Gang.TimeoutSet, job.Gang.Requeues = time.Minute, !test.unbounded, 2
+			job.Lifecycle.Suspended, job.Fields.Gang = test.suspended, field.NewPath("spec", "runPolicy", "schedulingPolicy")
+			seen := jobstate.Observed{Now: day.Add(3*time.Hour + test.after)}
+			for i := range test.placed {
+				seen.Workers = append(seen.Workers, jobstate.Worker{Index: i % 4, Pod: &corev1.Pod{Spec: corev1.PodSpec{NodeName: "a"}}})
+			}
+			workload := &kueue.Workload{}
+			if err := yaml.Unmarshal([]byte(test.workload), workload); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, kueue.TurnOf(job, seen, workload)); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,172 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"opendatahub.io/mpijob/internal/agentapi"
+	"opendatahub.io/mpijob/internal/isolation"
+	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// OperatorLabels are the labels of the operator's own pods (config/manager).
+var OperatorLabels = map[string]string{"app.kubernetes.io/name": "mpijob-operator"}
+
+// isolate plans only the NetworkPolicy, for a job whose other objects are created by another controller.
+func isolate(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, settings Settings) Plan {
+	plan := Plan{Delete: unwantedIsolation(job, seen, settings)}
+	if !job.Lifecycle.Deleting && out.Finish == nil {
+		plan.Base = wanted(networkPolicy(job, seen, settings))
+	}
+	return plan
+}
+
+// networkPolicy returns the NetworkPolicy that isolates a job's pods, or nil if it is up to date or not wanted. Jobs
+// of other frameworks have none, because their connections are unknown.
+//
+// The destinations that a runtime allows are copied once: a change of the runtime applies to new jobs.
+func networkPolicy(job mpi.Job, seen jobstate.Observed, settings Settings) Object {
+	if !Isolates(job, settings) {
+		return nil
+	}
+	policy := &networkingv1.NetworkPolicy{
+		TypeMeta:   metav1.TypeMeta{APIVersion: networkingv1.SchemeGroupVersion.String(), Kind: "NetworkPolicy"},
+		ObjectMeta: meta(job, job.PolicyName(), ""),
+	}
+	byRuntime := job.AllowEgress
+	if have := seen.Isolation; have != nil {
+		policy.UID, byRuntime = have.UID, have.Annotations[mpi.AnnotationAllowEgress]
+	}
+	if byRuntime != "" {
+		policy.Annotations = map[string]string{mpi.AnnotationAllowEgress: byRuntime}
+	}
+	policy.Spec = isolationSpec(job, settings, byRuntime, seen.AllowEgress)
+	addHostNetwork(&policy.Spec, job, seen)
+	if seen.Isolation != nil && equality.Semantic.DeepEqual(seen.Isolation.Spec, policy.Spec) {
+		return nil
+	}
+	return policy
+}
+
+// Isolates reports whether the operator creates a NetworkPolicy for a job that has pods.
+func Isolates(job mpi.Job, settings Settings) bool {
+	return isolable(job, settings) && !job.Launcher.None
+}
+
+// isolable reports whether a job can have a NetworkPolicy. It has none if all of its pods are in the host network, to which
+// no policy applies. If some are, the policy applies to the others.
+func isolable(job mpi.Job, settings Settings) bool {
+	return settings.NetworkPolicies && (!job.Launcher.Template.Spec.HostNetwork || job.Workers.Count > 0 && !job.Workers.Template.Spec.HostNetwork)
+}
+
+// unwantedIsolation returns the NetworkPolicy to delete after policies were disabled.
+func unwantedIsolation(job mpi.Job, seen jobstate.Observed, settings Settings) []Ref {
+	if seen.Isolation == nil || isolable(job, settings) || job.Lifecycle.Deleting {
+		return nil
+	}
+	return []Ref{{Kind: "NetworkPolicy", Namespace: job.Namespace, Name: job.PolicyName(), UID: seen.Isolation.UID}}
+}
+
+// isolationSpec returns the rules of the NetworkPolicy. Within the job all ports are open, because MPI uses random
+// ports. Further destinations are those that administrators allow; invalid entries are ignored.
+func isolationSpec(job mpi.Job, settings Settings, allowed ...string) networkingv1.NetworkPolicySpec {
+	ownPods := []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{MatchLabels: job.Selector()}}}
+	spec := networkingv1.NetworkPolicySpec{
+		PodSelector: *ownPods[0].PodSelector,
+		PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
+		Ingress:     []networkingv1.NetworkPolicyIngressRule{{From: ownPods}},
+		Egress: []networkingv1.NetworkPolicyEgressRule{
+			{To: ownPods},
+			{Ports: []networkingv1.NetworkPolicyPort{
+				// DNS. OpenShift's DNS pods listen on 5353. DNS servers can be in any namespace, on nodes, or outside
+				// of the cluster.
+				ports(corev1.ProtocolUDP, 53, 53), ports(corev1.ProtocolTCP, 53, 53),
+				ports(corev1.ProtocolUDP, 5353, 5353), ports(corev1.ProtocolTCP, 5353, 5353),
+				// HTTPS. Most network plugins compare the port behind a Service on 443: 6443 is that of the API
+				// server and of OpenShift's object storage.
+				ports(corev1.ProtocolTCP, 443, 443), ports(corev1.ProtocolTCP, 6443, 6443),
+			}},
+		},
+	}
+	if settings.OperatorNamespace != "" {
+		spec.Ingress = append(spec.Ingress, networkingv1.NetworkPolicyIngressRule{
+			From: []networkingv1.NetworkPolicyPeer{{
+				NamespaceSelector: namespaceNamed(settings.OperatorNamespace),
+				PodSelector:       &metav1.LabelSelector{MatchLabels: OperatorLabels},
+			}},
+			Ports: []networkingv1.NetworkPolicyPort{ports(corev1.ProtocolTCP, agentapi.StatusPort, agentapi.StatusPort)},
+		})
+	}
+	for _, text := range append([]string{settings.AllowEgress}, allowed...) {
+		entries, _ := isolation.ParseEgress(text)
+		for _, entry := range entries {
+			spec.Egress = append(spec.Egress, egressRule(entry))
+		}
+	}
+	return spec
+}
+
+// addHostNetwork allows connections between the job's pods and those of its pods that are in the host network, by the
+// addresses of their nodes.
+func addHostNetwork(spec *networkingv1.NetworkPolicySpec, job mpi.Job, seen jobstate.Observed) {
+	addresses := map[string]bool{}
+	add := func(template corev1.PodTemplateSpec, pod *corev1.Pod) {
+		if template.Spec.HostNetwork && pod.Status.HostIP != "" {
+			addresses[pod.Status.HostIP] = true
+		}
+	}
+	for _, pod := range seen.LauncherPods {
+		add(job.Launcher.Template, pod)
+	}
+	for _, worker := range seen.Workers {
+		add(job.Workers.Template, worker.Pod)
+	}
+	if len(addresses) == 0 {
+		return
+	}
+	var peers []networkingv1.NetworkPolicyPeer
+	for _, address := range slices.Sorted(maps.Keys(addresses)) {
+		bits := "/32"
+		if strings.Contains(address, ":") {
+			bits = "/128"
+		}
+		peers = append(peers, networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: address + bits}})
+	}
+	spec.Ingress = append(spec.Ingress, networkingv1.NetworkPolicyIngressRule{From: peers})
+	spec.Egress = append(spec.Egress, networkingv1.NetworkPolicyEgressRule{To: peers})
+}
+
+func egressRule(to isolation.Egress) networkingv1.NetworkPolicyEgressRule {
+	var rule networkingv1.NetworkPolicyEgressRule
+	switch {
+	case to.CIDR != "":
+		rule.To = []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: to.CIDR}}}
+	case to.Namespace != "":
+		rule.To = []networkingv1.NetworkPolicyPeer{{NamespaceSelector: namespaceNamed(to.Namespace)}}
+	}
+	if to.Port != 0 {
+		rule.Ports = []networkingv1.NetworkPolicyPort{ports(to.Protocol, to.Port, to.EndPort)}
+	}
+	return rule
+}
+
+// namespaceNamed selects a namespace by the label that the API server sets on every namespace.
+func namespaceNamed(name string) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: name}}
+}
+
+func ports(protocol corev1.Protocol, first, last int32) networkingv1.NetworkPolicyPort {
+	port := networkingv1.NetworkPolicyPort{Protocol: &protocol, Port: new(intstr.FromInt32(first))}
+	if last > first {
+		port.EndPort = &last
+	}
+	return port
+}

@@ -1,0 +1,315 @@
+package plan_test
+
+import (
+	"net/netip"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/kinds/trainjob"
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/mpitest"
+	"opendatahub.io/mpijob/internal/plan"
+)
+
+// place is a pod, or with no namespace some address that is no pod's.
+type place struct {
+	namespace string
+	labels    map[string]string
+	address   string
+}
+
+// policies judge who reaches whom as the API's documentation has it (k8s.io/api/networking/v1). Ranges of addresses
+// take in pods, as with some networks they do.
+type policies []*networkingv1.NetworkPolicy
+
+// let reports whether a connection is let through at both ends.
+func (all policies) let(t *testing.T, from, to place, protocol corev1.Protocol, port int32) bool {
+	t.Helper()
+	return all.oneWay(t, networkingv1.PolicyTypeEgress, from, to, protocol, port) && all.oneWay(t, networkingv1.PolicyTypeIngress, to, from, protocol, port)
+}
+
+// oneWay judges by the policies of one end, which is where they are enforced.
+func (all policies) oneWay(t *testing.T, way networkingv1.PolicyType, own, other place, protocol corev1.Protocol, port int32) bool {
+	t.Helper()
+	free := true
+	for _, policy := range all {
+		if own.namespace == "" || policy.Namespace != own.namespace || !slices.Contains(policy.Spec.PolicyTypes, way) || !selects(t, &policy.Spec.PodSelector, own.labels) {
+			continue
+		}
+		free = false
+		for _, rule := range rules(policy, way) {
+			toPort := len(rule.Ports) == 0 || slices.ContainsFunc(rule.Ports, func(p networkingv1.NetworkPolicyPort) bool { return takes(p, protocol, port) })
+			toPlace := len(rule.To) == 0 || slices.ContainsFunc(rule.To, func(p networkingv1.NetworkPolicyPeer) bool { return covers(t, policy.Namespace, p, other) })
+			if toPort && toPlace {
+				return true
+			}
+		}
+	}
+	return free
+}
+
+// rules are a policy's for one way, all written as those for the way out.
+func rules(policy *networkingv1.NetworkPolicy, way networkingv1.PolicyType) []networkingv1.NetworkPolicyEgressRule {
+	if way == networkingv1.PolicyTypeEgress {
+		return policy.Spec.Egress
+	}
+	var same []networkingv1.NetworkPolicyEgressRule
+	for _, rule := range policy.Spec.Ingress {
+		same = append(same, networkingv1.NetworkPolicyEgressRule{To: rule.From, Ports: rule.Ports})
+	}
+	return same
+}
+
+func takes(p networkingv1.NetworkPolicyPort, protocol corev1.Protocol, port int32) bool {
+	first := p.Port.IntVal
+	return ptr.Deref(p.Protocol, corev1.ProtocolTCP) == protocol && first <= port && port <= ptr.Deref(p.EndPort, first)
+}
+
+func covers(t *testing.T, home string, peer networkingv1.NetworkPolicyPeer, other place) bool {
+	t.Helper()
+	if peer.IPBlock != nil {
+		address := netip.MustParseAddr(other.address)
+		in := func(cidr string) bool { return netip.MustParsePrefix(cidr).Contains(address) }
+		return in(peer.IPBlock.CIDR) && !slices.ContainsFunc(peer.IPBlock.Except, in)
+	}
+	switch {
+	case other.namespace == "":
+		return false
+	case peer.NamespaceSelector == nil && other.namespace != home:
+		return false
+	case peer.NamespaceSelector != nil && !selects(t, peer.NamespaceSelector, map[string]string{"kubernetes.io/metadata.name": other.namespace}):
+		return false
+	}
+	return peer.PodSelector == nil || selects(t, peer.PodSelector, other.labels)
+}
+
+func selects(t *testing.T, by *metav1.LabelSelector, have map[string]string) bool {
+	t.Helper()
+	selector, err := metav1.LabelSelectorAsSelector(by)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return selector.Matches(labels.Set(have))
+}
+
+// isolationOf is the NetworkPolicy that is planned for a job of which nothing exists; nil where there is none.
+func isolationOf(job mpi.Job, seen jobstate.Observed, settings plan.Settings) *networkingv1.NetworkPolicy {
+	for _, object := range plan.For(job, seen, jobstate.Judge(job, seen), settings).Base {
+		if policy, is := object.(*networkingv1.NetworkPolicy); is {
+			return policy
+		}
+	}
+	return nil
+}
+
+// trainJob is a TrainJob of the name of another job, with our runtime, which allows port 8080.
+func trainJob(t *testing.T, like mpi.Job) mpi.Job {
+	t.Helper()
+	data, err := os.ReadFile("../../config/runtimes/base/runtime.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var used trainjob.Runtime
+	if err := yaml.Unmarshal(data, &used); err != nil {
+		t.Fatal(err)
+	}
+	used.Annotations[mpi.AnnotationAllowEgress] = "8080"
+	return trainjob.Convert(trainjob.TrainJob{ObjectMeta: metav1.ObjectMeta{Namespace: like.Namespace, Name: like.Name, UID: "uid-trainjob"}}, used)
+}
+
+func TestWhoReachesWhom(t *testing.T) {
+	named := func(namespace, name string) mpi.Job {
+		return mpitest.Job(2, func(j *mpi.Job) { j.Namespace, j.Name, j.UID = namespace, name, types.UID(namespace+name) })
+	}
+	pod := func(job mpi.Job, role mpi.Role, address string) place {
+		return place{job.Namespace, job.PodLabels(role), address}
+	}
+	job, neighbour, namesake := named("ns", "pi"), named("ns", "other"), named("elsewhere", "pi")
+	launcher, worker := pod(job, mpi.RoleLauncher, "10.128.0.1"), pod(job, mpi.RoleWorker, "10.128.0.2")
+	hasAll := place{"elsewhere", worker.labels, "10.128.0.9"}
+	stranger := place{"ns", map[string]string{"app": "pi"}, "10.128.0.10"}
+	operator := place{"mpijob-system", plan.OperatorLabels, "10.128.0.11"}
+	poser := place{"elsewhere", plan.OperatorLabels, "10.128.0.12"}
+	besideOperator := place{"mpijob-system", nil, "10.128.0.13"}
+	dns := place{"openshift-dns", map[string]string{"dns": "default"}, "10.128.0.14"}
+	nodeDNS := place{address: "169.254.20.10"}
+	minio := place{"minio", nil, "10.128.0.15"}
+	web := place{address: "203.0.113.7"}
+	storage := place{address: "192.0.2.7"}
+	webIPv6 := place{address: "2001:db8::7"}
+
+	trained := trainJob(t, job)
+	node := place{"ns", map[string]string{"jobset.sigs.k8s.io/jobset-name": "pi", "jobset.sigs.k8s.io/replicatedjob-name": "node"}, "10.128.0.16"}
+	both := place{"ns", map[string]string{"jobset.sigs.k8s.io/jobset-name": "pj"}, "10.128.0.17"}
+
+	const tcp, udp, sctp = corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP
+	open := jobstate.Observed{AllowEgress: "192.0.2.0/24:2049, namespace/minio:9000-9010, wrong"}
+	tests := map[string]struct {
+		from, to place
+		protocol corev1.Protocol
+		port     int32
+		// want is what is let through by default, open where the namespace allows more.
+		want, open bool
+	}{
+		"launcher to its worker's agent":             {launcher, worker, tcp, 2222, true, true},
+		"worker back to its launcher, any port":      {worker, launcher, tcp, 45678, true, true},
+		"rank to rank over UDP":                      {worker, worker, udp, 50000, true, true},
+		"rank to rank over SCTP":                     {worker, worker, sctp, 1, true, true},
+		"to another job's agent":                     {launcher, pod(neighbour, mpi.RoleWorker, "10.128.0.3"), tcp, 2222, false, false},
+		"to another job's status":                    {launcher, pod(neighbour, mpi.RoleWorker, "10.128.0.3"), tcp, 2223, false, false},
+		"to another job on the port that goes out":   {launcher, pod(neighbour, mpi.RoleWorker, "10.128.0.3"), tcp, 443, false, false},
+		"to another job on the port of names":        {launcher, pod(neighbour, mpi.RoleWorker, "10.128.0.3"), udp, 53, false, false},
+		"from another job":                           {pod(neighbour, mpi.RoleLauncher, "10.128.0.4"), worker, tcp, 2222, false, false},
+		"to a job of the same name elsewhere":        {launcher, pod(namesake, mpi.RoleWorker, "10.128.0.5"), tcp, 2222, false, false},
+		"from a job of the same name elsewhere":      {pod(namesake, mpi.RoleLauncher, "10.128.0.6"), worker, tcp, 2222, false, false},
+		"from elsewhere with all the job's labels":   {hasAll, worker, tcp, 2222, false, false},
+		"from a stranger in the namespace":           {stranger, worker, tcp, 2222, false, false},
+		"from a stranger to the status":              {stranger, worker, tcp, 2223, false, false},
+		"from outside":                               {web, worker, tcp, 2222, false, false},
+		"to a stranger in the namespace":             {launcher, stranger, tcp, 8080, false, false},
+		"operator to the status":                     {operator, worker, tcp, 2223, true, true},
+		"operator to the launcher's status":          {operator, launcher, tcp, 2223, true, true},
+		"operator to the agent":                      {operator, worker, tcp, 2222, false, false},
+		"operator to the status over UDP":            {operator, worker, udp, 2223, false, false},
+		"another pod beside the operator":            {besideOperator, worker, tcp, 2223, false, false},
+		"a pod elsewhere with the operator's labels": {poser, worker, tcp, 2223, false, false},
+		"rank to the operator":                       {worker, operator, tcp, 8081, false, false},
+		"names of OpenShift's DNS":                   {launcher, dns, udp, 5353, true, true},
+		"names over TCP":                             {launcher, dns, tcp, 5353, true, true},
+		"names of a DNS on the node":                 {launcher, nodeDNS, udp, 53, true, true},
+		"another port of DNS":                        {launcher, dns, tcp, 9154, false, false},
+		"HTTPS":                                      {launcher, web, tcp, 443, true, true},
+		"HTTPS by IPv6":                              {launcher, webIPv6, tcp, 443, true, true},
+		"HTTPS over UDP":                             {launcher, web, udp, 443, false, false},
+		"HTTP":                                       {launcher, web, tcp, 80, false, false},
+		"the cloud's metadata":                       {launcher, place{address: "169.254.169.254"}, tcp, 80, false, false},
+		"API server":                                 {launcher, place{address: "10.0.0.1"}, tcp, 6443, true, true},
+		"kubelet":                                    {launcher, place{address: "10.0.0.1"}, tcp, 10250, false, false},
+		"NFS":                                        {worker, storage, tcp, 2049, false, true},
+		"NFS over UDP":                               {worker, storage, udp, 2049, false, false},
+		"NFS elsewhere":                              {worker, web, tcp, 2049, false, false},
+		"another port of the storage":                {worker, storage, tcp, 22, false, false},
+		"object storage":                             {worker, minio, tcp, 9005, false, true},
+		"another port of object storage":             {worker, minio, tcp, 9011, false, false},
+		"object storage comes in":                    {minio, worker, tcp, 9000, false, false},
+		"within a TrainJob":                          {node, node, tcp, 45678, true, true},
+		"operator to a TrainJob's status":            {operator, node, tcp, 2223, true, true},
+		"a TrainJob to the MPIJob of its name":       {node, worker, tcp, 2222, false, false},
+		"an MPIJob to the TrainJob of its name":      {launcher, node, tcp, 2222, false, false},
+		"another TrainJob":                           {both, node, tcp, 2222, false, false},
+		"a TrainJob's HTTPS":                         {node, web, tcp, 443, true, true},
+		"a TrainJob's NFS":                           {node, storage, tcp, 2049, false, true},
+		"what the runtime allows, to its TrainJobs":  {node, web, tcp, 8080, true, true},
+		"what the runtime allows, to MPIJobs":        {worker, web, tcp, 8080, false, false},
+		"strangers among themselves":                 {stranger, minio, tcp, 80, true, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			for about, with := range map[string]struct {
+				seen jobstate.Observed
+				want bool
+			}{"by default": {want: test.want}, "with more allowed": {open, test.open}} {
+				var all policies
+				for _, j := range []mpi.Job{job, neighbour, namesake, trained} {
+					all = append(all, isolationOf(j, with.seen, isolating))
+				}
+				if got := all.let(t, test.from, test.to, test.protocol, test.port); got != with.want {
+					t.Errorf("%s: let through: %v, want %v", about, got, with.want)
+				}
+			}
+		})
+	}
+}
+
+func TestIsolationChanges(t *testing.T) {
+	job := mpitest.Job(1)
+	there := func(change ...func(*jobstate.Observed)) jobstate.Observed {
+		seen := settled(t, job)
+		for _, c := range change {
+			c(&seen)
+		}
+		return seen
+	}
+	byRuntime := func(text string) mpi.Job {
+		return mpitest.Job(1, func(j *mpi.Job) { j.AllowEgress = text })
+	}
+	made := func(by mpi.Job) jobstate.Observed {
+		policy := isolationOf(by, jobstate.Observed{}, isolating)
+		policy.UID = "uid-policy"
+		return there(func(o *jobstate.Observed) { o.Isolation = policy })
+	}
+	onHosts := mpitest.Job(1, func(j *mpi.Job) { j.Workers.Template.Spec.HostNetwork = true })
+	unwatched := isolating
+	unwatched.OperatorNamespace = ""
+	wide := isolating
+	wide.AllowEgress = "3128"
+	tests := map[string]struct {
+		job      mpi.Job
+		seen     jobstate.Observed
+		settings plan.Settings
+		want     map[string][]string
+	}{
+		"it is there":                          {job, there(), isolating, map[string][]string{}},
+		"it is gone":                           {job, there(func(o *jobstate.Observed) { o.Isolation = nil }), isolating, map[string][]string{"create": {"NetworkPolicy/pi"}}},
+		"the namespace allows more":            {job, there(func(o *jobstate.Observed) { o.AllowEgress = "2049" }), isolating, map[string][]string{"mend": {"NetworkPolicy/pi"}}},
+		"the namespace's text says nothing":    {job, there(func(o *jobstate.Observed) { o.AllowEgress = "nfs" }), isolating, map[string][]string{}},
+		"the cluster allows more":              {job, there(), wide, map[string][]string{"mend": {"NetworkPolicy/pi"}}},
+		"the operator moved":                   {job, there(), unwatched, map[string][]string{"mend": {"NetworkPolicy/pi"}}},
+		"the runtime was changed since":        {byRuntime("22"), made(byRuntime("2049")), isolating, map[string][]string{}},
+		"the runtime allows more since":        {byRuntime("22"), made(job), isolating, map[string][]string{}},
+		"they are off":                         {job, there(func(o *jobstate.Observed) { o.Isolation = nil }), plan.Settings{}, map[string][]string{}},
+		"they were switched off":               {job, there(), plan.Settings{}, map[string][]string{"delete": {"NetworkPolicy/pi/uid-base"}}},
+		"they were switched off after its end": {job, there(func(o *jobstate.Observed) { finished(&job, o) }), plan.Settings{}, map[string][]string{"delete": {"NetworkPolicy/pi/uid-base"}}},
+		"it is gone after the job's end":       {job, there(func(o *jobstate.Observed) { finished(&job, o); o.Isolation = nil }), isolating, map[string][]string{}},
+		"the job is going":                     {mpitest.Job(1, func(j *mpi.Job) { j.Lifecycle.Deleting, j.Lifecycle.Orphaning = true, true }), there(), plan.Settings{}, map[string][]string{}},
+		"a TrainJob whose runtime is gone": {
+			trainjob.Convert(trainjob.TrainJob{ObjectMeta: metav1.ObjectMeta{Name: "pi"}}, trainjob.Runtime{}), jobstate.Observed{Isolation: there().Isolation}, isolating, map[string][]string{},
+		},
+		"its workers are in their nodes' network": {
+			onHosts, there(), isolating, map[string][]string{},
+		},
+		"its workers in their nodes' network have addresses": {
+			onHosts, there(func(o *jobstate.Observed) {
+				for i, worker := range o.Workers {
+					pod := worker.Pod.DeepCopy()
+					pod.Status.HostIP = "10.0.0.7"
+					o.Workers[i].Pod = pod
+				}
+			}), isolating, map[string][]string{"mend": {"NetworkPolicy/pi"}},
+		},
+		"all of its pods are in their nodes' network": {
+			mpitest.Job(1, func(j *mpi.Job) {
+				j.Launcher.Template.Spec.HostNetwork, j.Workers.Template.Spec.HostNetwork = true, true
+			}), there(), isolating, map[string][]string{"delete": {"NetworkPolicy/pi/uid-base"}},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			out := jobstate.Judge(test.job, test.seen)
+			if diff := cmp.Diff(test.want, names(plan.For(test.job, test.seen, out, test.settings))); diff != "" {
+				t.Errorf("the plan differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestIsolationAllows shows what each way to allow more becomes.
+func TestIsolationAllows(t *testing.T) {
+	job := mpitest.Job(1, func(j *mpi.Job) { j.AllowEgress = "namespace/models" })
+	seen := jobstate.Observed{AllowEgress: "192.0.2.0/24:2049,514/udp,nonsense"}
+	settings := isolating
+	settings.AllowEgress = "9000-9010"
+	mpitest.Golden(t, "isolation-allows-more", isolationOf(job, seen, settings))
+	mpitest.Golden(t, "isolation-trainjob", isolationOf(trainJob(t, job), jobstate.Observed{}, isolating))
+}

@@ -1,0 +1,96 @@
+// Package podspec computes what the pods of a template request.
+package podspec
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Requests returns the sum of the requests of a pod's containers. A limit counts as a request if the container has no
+// request of that resource, as in the API server. Init containers do not count, because they end before the others run.
+func Requests(spec corev1.PodSpec) corev1.ResourceList {
+	sum := corev1.ResourceList{}
+	for _, c := range spec.Containers {
+		for name, quantity := range c.Resources.Limits {
+			if _, found := c.Resources.Requests[name]; !found {
+				add(sum, name, quantity.DeepCopy())
+			}
+		}
+		for name, quantity := range c.Resources.Requests {
+			add(sum, name, quantity.DeepCopy())
+		}
+	}
+	return sum
+}
+
+// Text returns resources as a text, such as "cpu 2, memory 1Gi", or "no requests".
+func Text(list corev1.ResourceList) string {
+	parts := make([]string, 0, len(list))
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		quantity := list[name]
+		parts = append(parts, string(name)+" "+quantity.String())
+	}
+	return cmp.Or(strings.Join(parts, ", "), "no requests")
+}
+
+// PodOf returns a pod of a template. Its containers request their limits where they set no request, as in the API server.
+func PodOf(template corev1.PodTemplateSpec) *corev1.Pod {
+	copied := template.DeepCopy()
+	pod := &corev1.Pod{ObjectMeta: copied.ObjectMeta, Spec: copied.Spec}
+	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			list[i].Resources.Requests = FillIn(list[i].Resources.Requests, list[i].Resources.Limits)
+		}
+	}
+	return pod
+}
+
+// FillIn adds the resources that list lacks from another list, and returns it. If list is nil it creates one.
+func FillIn(list, from corev1.ResourceList) corev1.ResourceList {
+	for name, quantity := range from {
+		if _, set := list[name]; !set {
+			if list == nil {
+				list = corev1.ResourceList{}
+			}
+			list[name] = quantity
+		}
+	}
+	return list
+}
+
+// GPUs returns how many GPUs a container requests; limits count first, as for all extended resources.
+func GPUs(r corev1.ResourceRequirements) (count int64) {
+	for _, list := range []corev1.ResourceList{r.Limits, r.Requests} {
+		for name, quantity := range list {
+			if IsGPU(name) {
+				count += quantity.Value()
+			}
+		}
+		if count > 0 {
+			return count
+		}
+	}
+	return 0
+}
+
+// IsGPU reports whether a resource counts GPUs, MIG slices or similar accelerators: those with "gpu" in their name, as
+// Kubeflow Trainer counts them, and nvidia.com/mig-* and habana.ai/gaudi. Resources that measure a share of a GPU do not
+// count.
+func IsGPU(name corev1.ResourceName) bool {
+	switch lower := strings.ToLower(string(name)); lower {
+	case "gpu.intel.com/memory.max", "gpu.intel.com/millicores", "gpu.intel.com/tiles", "nvidia.com/gpumem", "nvidia.com/gpucores":
+		return false
+	default:
+		return strings.Contains(lower, "gpu") || strings.HasPrefix(lower, "nvidia.com/mig-") || lower == "habana.ai/gaudi"
+	}
+}
+
+func add(sum corev1.ResourceList, name corev1.ResourceName, quantity resource.Quantity) {
+	quantity.Add(sum[name])
+	sum[name] = quantity
+}

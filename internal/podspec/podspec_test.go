@@ -1,0 +1,114 @@
+package podspec_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"opendatahub.io/mpijob/internal/podspec"
+)
+
+// resources builds a list from pairs of names and quantities.
+func resources(pairs ...string) corev1.ResourceList {
+	list := corev1.ResourceList{}
+	for i := 0; i < len(pairs); i += 2 {
+		list[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
+	}
+	return list
+}
+
+func container(requests, limits corev1.ResourceList) corev1.Container {
+	return corev1.Container{Resources: corev1.ResourceRequirements{Requests: requests, Limits: limits}}
+}
+
+func TestRequests(t *testing.T) {
+	tests := map[string]struct {
+		spec corev1.PodSpec
+		want corev1.ResourceList
+	}{
+		"no containers": {want: resources()},
+		"sum of containers": {
+			spec: corev1.PodSpec{Containers: []corev1.Container{
+				container(resources("cpu", "1", "memory", "1Gi"), nil), container(resources("cpu", "500m"), nil),
+			}},
+			want: resources("cpu", "1500m", "memory", "1Gi"),
+		},
+		"limit without a request": {
+			spec: corev1.PodSpec{Containers: []corev1.Container{container(resources("cpu", "1"), resources("cpu", "2", "memory", "1Gi"))}},
+			want: resources("cpu", "1", "memory", "1Gi"),
+		},
+		"init containers do not count": {
+			spec: corev1.PodSpec{InitContainers: []corev1.Container{container(resources("cpu", "8"), nil)}},
+			want: resources(),
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, podspec.Requests(test.spec)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestPodOf(t *testing.T) {
+	template := corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+		InitContainers: []corev1.Container{container(nil, resources("cpu", "1"))},
+		Containers:     []corev1.Container{container(resources("cpu", "1"), resources("cpu", "2", "memory", "1Gi"))},
+	}}
+	template.Labels = map[string]string{"a": "b"}
+	before := template.DeepCopy()
+	pod := podspec.PodOf(template)
+	if diff := cmp.Diff(resources("cpu", "1"), pod.Spec.InitContainers[0].Resources.Requests); diff != "" {
+		t.Error("init container:", diff)
+	}
+	if diff := cmp.Diff(resources("cpu", "1", "memory", "1Gi"), pod.Spec.Containers[0].Resources.Requests); diff != "" {
+		t.Error("container:", diff)
+	}
+	if pod.Labels["a"] != "b" {
+		t.Errorf("labels are %v", pod.Labels)
+	}
+	if diff := cmp.Diff(*before, template); diff != "" {
+		t.Error("the template was changed:", diff)
+	}
+}
+
+func TestFillIn(t *testing.T) {
+	if got := podspec.FillIn(nil, nil); got != nil {
+		t.Errorf("nothing from nothing is %v", got)
+	}
+	if diff := cmp.Diff(resources("cpu", "1"), podspec.FillIn(nil, resources("cpu", "1"))); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(resources("cpu", "1", "memory", "1Gi"), podspec.FillIn(resources("cpu", "1"), resources("cpu", "2", "memory", "1Gi"))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestGPUs(t *testing.T) {
+	tests := map[string]struct {
+		requests, limits corev1.ResourceList
+		want             int64
+	}{
+		"none":                {requests: resources("cpu", "8"), want: 0},
+		"NVIDIA":              {limits: resources("nvidia.com/gpu", "2"), want: 2},
+		"AMD":                 {limits: resources("amd.com/gpu", "4"), want: 4},
+		"Intel":               {limits: resources("gpu.intel.com/i915", "1"), want: 1},
+		"Gaudi":               {limits: resources("habana.ai/gaudi", "8"), want: 8},
+		"MIG slices":          {limits: resources("nvidia.com/mig-1g.5gb", "3"), want: 3},
+		"two kinds":           {limits: resources("nvidia.com/gpu", "1", "nvidia.com/mig-1g.5gb", "2"), want: 3},
+		"limit and request":   {requests: resources("nvidia.com/gpu", "2"), limits: resources("nvidia.com/gpu", "2"), want: 2},
+		"request alone":       {requests: resources("nvidia.com/gpu", "2"), want: 2},
+		"a share of a GPU":    {limits: resources("gpu.intel.com/millicores", "500", "nvidia.com/gpumem", "4000"), want: 0},
+		"another accelerator": {limits: resources("example.com/fpga", "1"), want: 0},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := podspec.GPUs(corev1.ResourceRequirements{Requests: test.requests, Limits: test.limits}); got != test.want {
+				t.Errorf("%d GPUs, want %d", got, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,83 @@
+package quota
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/phrase"
+)
+
+// fitting says how many workers would fit into the room that there is of each: "use at most 16 workers, ", or nothing
+// where fewer workers alone do not help.
+func fitting(j mpi.Job, short []Shortage, room func(Shortage) resource.Quantity) string {
+	most := int64(-1)
+	for _, s := range short {
+		n, workers := s.workers(room(s))
+		switch {
+		case !workers:
+			return ""
+		case most < 0 || n < most:
+			most = n
+		}
+	}
+	if most <= 0 {
+		return ""
+	}
+	n, thing := asWritten(j, int32(most))
+	return "use at most " + phrase.Count(n, thing) + ", "
+}
+
+// asWritten is a number of workers as users write it, and what they call them: a TrainJob's launcher may be one of its
+// nodes.
+func asWritten(j mpi.Job, workers int32) (int32, string) {
+	switch {
+	case !j.External:
+		return workers, "worker"
+	case j.Launcher.RunsRanks:
+		return workers + 1, "node"
+	}
+	return workers, "node"
+}
+
+// CheckQuota judges a new job by what quotas lack for it as a whole. What can never run is an error at the field that
+// makes the job so large. What has no room now is an error too, of those that may pass, unless the job is to wait anyway:
+// then it is a warning.
+func CheckQuota(j mpi.Job, short []Shortage) (never, full field.ErrorList, warnings []string) {
+	impossible, now := SplitShortages(short)
+	if len(impossible) > 0 {
+		detail := fmt.Sprintf("the job exceeds the quota of namespace %s even when unused: %s; %srequest less per pod, or ask the cluster administrator for a larger quota",
+			j.Namespace, ShortageText(impossible), fitting(j, impossible, func(s Shortage) resource.Quantity { return s.Hard }))
+		never = field.ErrorList{tooLarge(j, impossible, detail)}
+	}
+	if len(now) == 0 {
+		return never, nil, nil
+	}
+	if j.WaitsForQuota() || j.Lifecycle.Suspended {
+		return never, nil, []string{fmt.Sprintf("the job waits for quota in namespace %s: %s", j.Namespace, ShortageText(now))}
+	}
+	detail := fmt.Sprintf("exceeded quota: %s; %srequest less per pod, or wait until other workloads in namespace %s end. "+
+		"To let the job wait, set the annotation %s: \"true\" or the queue label %s",
+		ShortageText(now), fitting(j, now, Shortage.Free), j.Namespace, mpi.AnnotationWaitForQuota, mpi.LabelQueue)
+	return never, field.ErrorList{tooLarge(j, now, detail)}, nil
+}
+
+// tooLarge is an error at what makes the job ask for so much.
+func tooLarge(j mpi.Job, short []Shortage, detail string) *field.Error {
+	asks := func(role mpi.Role) bool {
+		return slices.ContainsFunc(short, func(s Shortage) bool {
+			return slices.ContainsFunc(s.By, func(share Share) bool { return share.Role == role })
+		})
+	}
+	switch {
+	case asks(mpi.RoleWorker):
+		n, _ := asWritten(j, j.Workers.Count)
+		return field.Invalid(j.Fields.WorkerCount, n, detail)
+	case asks(mpi.RoleLauncher):
+		return field.Forbidden(j.Fields.LauncherTemplate, detail)
+	}
+	return field.Forbidden(j.Fields.Name, detail)
+}
