@@ -25,8 +25,14 @@ SUITE ?=
 PARALLEL ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 # Which cases of the benchmark, a regular expression over their names; empty: all.
 CASES ?=
+# The commit whose operator the suite mpijob of the benchmark measures instead of mpi-operator; empty: mpi-operator.
+BEFORE ?=
+# The version that is stamped into every binary: a tag, or what git describes the commit as.
+VERSION ?= $(shell git describe --tags --match 'v*' --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -X opendatahub.io/mpijob/internal/version.stamp=$(VERSION)
 # Where the command line goes.
 TO ?= $(HOME)/.local/bin
+SDK := $(CURDIR)/sdk/python
 # The folders with a go.mod of their own that are ours to test and lint.
 MODULES := . hack/cluster hack/images hack/bench test/conformance test/s3
 
@@ -45,12 +51,40 @@ help: ## List these commands.
 ##@ Use
 
 .PHONY: run
-run: deploy ## Run a real MPI job on a real Kubernetes, made on this machine.
+run: deploy ## Run a real MPI job on a real Kubernetes, made on this machine, and start the dashboard.
 	@hack/run.sh $(SAMPLE_IMG)
+	@if reason=$$(hack/node.sh); then $(MAKE) dashboard && hack/dashboard.sh start $(BIN)/dashboard; else echo "run: the dashboard is not started: $$reason"; fi
 
 .PHONY: deploy
 deploy: $(if $(KUBECONFIG),,cluster-up load) ## Install the operator.
 	@hack/deploy.sh $(IMG) $(AGENT_IMG) $(if $(KUBECONFIG),,$(DIST)/operator.tar)
+
+# The pages are built by Node.js, if their sources have changed; the programs build without it.
+.PHONY: dashboard
+dashboard: web/dist/app/index.html ## Build the dashboard with its pages, as bin/dashboard; requires Node.js 20.19 or later.
+	@CGO_ENABLED=0 go build -ldflags '-s -w $(LDFLAGS)' -o $(BIN)/dashboard ./cmd/dashboard
+
+.PHONY: dashboard-image
+dashboard-image: dashboard $(BIN)/images ## Build the image of the dashboard, as dist/dashboard.tar.
+	@mkdir -p $(DIST)
+	@images program --name odh/mpijob-dashboard:dev --package ./cmd/dashboard --ldflags '$(LDFLAGS)' --out $(DIST)/dashboard.tar
+
+.PHONY: dashboard-run
+dashboard-run: dashboard ## Start the dashboard on this machine, for the cluster of make run or of KUBECONFIG.
+	@hack/dashboard.sh run $(BIN)/dashboard
+
+.PHONY: dashboard-deploy
+dashboard-deploy: dashboard-image $(BIN)/cluster ## Install the dashboard on the cluster of make run.
+	@cluster load $(DIST)/dashboard.tar
+	@hack/dashboard-deploy.sh odh/mpijob-dashboard:dev $(DIST)/dashboard.tar
+
+web/dist/app/index.html: web/node_modules/.package-lock.json $(shell git ls-files web/src web/public web/index.html web/package.json web/tsconfig.json web/vite.config.js)
+	@echo "dashboard: building the pages"
+	@cd web && npm run --silent build -- --logLevel warn
+
+web/node_modules/.package-lock.json: web/package-lock.json
+	@reason=$$(hack/node.sh) || { echo "dashboard: $$reason"; exit 1; }
+	@cd web && npm ci --no-fund --no-audit --loglevel=error
 
 .PHONY: undeploy
 undeploy: ## Remove the operator, its CRD and with it every MPIJob.
@@ -59,7 +93,7 @@ undeploy: ## Remove the operator, its CRD and with it every MPIJob.
 .PHONY: install-cli
 install-cli: ## Install kubectl odh mpijob and oc odh mpijob with their completion into TO.
 	@mkdir -p $(TO)
-	@CGO_ENABLED=0 go build -ldflags '-s -w' -o $(TO)/kubectl-odh-mpijob ./cmd/kubectl-odh-mpijob
+	@CGO_ENABLED=0 go build -ldflags '-s -w $(LDFLAGS)' -o $(TO)/kubectl-odh-mpijob ./cmd/kubectl-odh-mpijob
 	@ln -sf kubectl-odh-mpijob $(TO)/oc-odh-mpijob
 	@for name in kubectl oc; do $(TO)/kubectl-odh-mpijob completion $$name >$(TO)/$${name}_complete-odh-mpijob; chmod +x $(TO)/$${name}_complete-odh-mpijob; done
 	@echo "kubectl odh mpijob is in $(TO)"; case ":$$PATH:" in *":$(TO):"*) ;; *) echo "which is not in your PATH yet";; esac
@@ -72,17 +106,23 @@ cluster-up: $(BIN)/cluster ## Start a real Kubernetes with NODES nodes on this m
 
 .PHONY: cluster-down
 cluster-down: $(BIN)/cluster ## Stop it and remove all of it.
+	@hack/dashboard.sh stop
 	@cluster down
 
 .PHONY: images
-images: $(BIN)/images ## Build the images, as archives in dist/.
+images: $(BIN)/images ## Build the images, as archives in dist/; FIPS=1: the operator with the FIPS 140-3 module, as in releases.
 	@mkdir -p $(DIST)
-	@images program --name odh/mpijob-operator:dev --package ./cmd/operator --out $(DIST)/operator.tar
-	@GOFIPS140=v1.0.0 images program --name odh/mpijob-agent:dev --package ./cmd/agent --path /mpi-agent --out $(DIST)/agent.tar
+	@$(if $(FIPS),GOFIPS140=v1.0.0) images program --name odh/mpijob-operator:dev --package ./cmd/operator --ldflags '$(LDFLAGS)' --out $(DIST)/operator.tar
+	@GOFIPS140=v1.0.0 images program --name odh/mpijob-agent:dev --package ./cmd/agent --path /mpi-agent \
+	  --link /bin/ssh=../mpi-agent --folder /run --ldflags '$(LDFLAGS)' --out $(DIST)/agent.tar
 	@printf '%s\n' $(SAMPLES) | xargs -P 2 -I {} images sample {} --out $(DIST)/{}.tar
 
+.PHONY: release
+release: $(BIN)/images $(BIN)/kustomize web/dist/app/index.html $(SDK)/.venv/synced ## Build the release VERSION into dist/release (RELEASE.md); DRY_RUN=1 skips the checks of the tree.
+	@hack/release.sh $(if $(DRY_RUN),--dry-run) '$(VERSION)'
+
 .PHONY: krew
-krew: ## Pack the command line for VERSION and write its krew manifest; RELEASES is the address of the packages' folder.
+krew: ## Build the CLI's packages for VERSION and their krew manifest; RELEASES is the URL that they will be published at.
 	@hack/krew.sh '$(VERSION)' '$(RELEASES)' $(PLATFORMS)
 
 .PHONY: load
@@ -100,6 +140,25 @@ unit: $(BIN)/cluster ## Test the packages; those that need an API server get a r
 	@assets="$$(cluster binaries)"; for module in $(MODULES); do echo "== go test $$module"; \
 	  (cd $$module && KUBEBUILDER_ASSETS="$$assets" go test $$(go list ./... | grep -v /test/e2e)); done
 
+.PHONY: dashboard-test
+dashboard-test: dashboard $(BIN)/cluster ## Test the dashboard's server and, in Chromium, its pages; SCREENSHOTS is a folder for screenshots.
+	@CHROMIUM="$$(hack/chromium.sh)" KUBEBUILDER_ASSETS="$$(cluster binaries)" go test ./internal/dashboard -count=1 -timeout 15m
+
+.PHONY: dashboard-bench
+dashboard-bench: dashboard $(BIN)/cluster ## Measure the dashboard's server and, in Chromium, its pages; writes .bench/dashboard.json.
+	@mkdir -p .bench
+	@CHROMIUM="$$(hack/chromium.sh)" DASHBOARD=$(BIN)/dashboard DASHBOARD_BENCH=$(CURDIR)/.bench/dashboard.json KUBEBUILDER_ASSETS="$$(cluster binaries)" \
+	  go test ./internal/dashboard -run '^TestBench$$' -count=1 -v -timeout 60m
+
+.PHONY: dashboard-lint
+dashboard-lint: web/node_modules/.package-lock.json ## Type-check and lint the dashboard's pages.
+	@cd web && npm run --silent lint
+
+.PHONY: dashboard-e2e
+dashboard-e2e: WITH := trainer
+dashboard-e2e: $(BIN)/kubectl-odh-mpijob deploy dashboard-deploy ## Run real jobs through the dashboard's pages, in Chromium, on the one-machine cluster; JOURNEY picks journeys by name.
+	@CHROMIUM="$$(hack/chromium.sh)" hack/dashboard-e2e.sh $(SAMPLE_IMG)
+
 .PHONY: e2e
 e2e: SAMPLES := openmpi openmpi5 mpich intelmpi openmpi-sshd
 e2e: WITH := trainer
@@ -107,13 +166,28 @@ e2e: $(if $(KUBECONFIG),,deploy) $(BIN)/kubectl-odh-mpijob ## Test on a real clu
 	@KUBECONFIG="$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig}" SAMPLE_IMG=$(SAMPLE_IMG) AGENT_IMG=$(AGENT_IMG) \
 	  go test ./test/e2e -count=1 -v -timeout 60m -parallel $(PARALLEL) $(if $(SUITE),-run '(?i)$(SUITE)')
 
+.PHONY: cli-platforms
+cli-platforms: ## Compile the CLI for macOS and Windows.
+	@for platform in darwin/amd64 darwin/arm64 windows/amd64 windows/arm64; do echo "== $$platform"; \
+	  CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} go build -o /dev/null ./cmd/kubectl-odh-mpijob; done
+
 .PHONY: conformance
 conformance: $(BIN)/cluster ## Run mpi-operator's own integration tests against our operator.
 	@cd test/conformance && KUBEBUILDER_ASSETS="$$(cluster binaries)" go test -v -count=1 ./...
 
 .PHONY: bench
+ifeq ($(SUITE),dashboard)
+bench: dashboard-bench
+else ifeq ($(SUITE),cli)
+bench: bench-cli
+else
 bench: $(BIN)/cluster $(BIN)/bench ## Measure our operator beside mpi-operator; SUITE and CASES pick what.
-	@KUBEBUILDER_ASSETS="$$(cluster binaries)" bench $(if $(SUITE),--suite $(SUITE)) $(if $(CASES),--cases '$(CASES)') $(if $(LATENCY),--latency $(LATENCY))
+	@KUBEBUILDER_ASSETS="$$(cluster binaries)" bench $(if $(SUITE),--suite $(SUITE)) $(if $(CASES),--cases '$(CASES)') $(if $(LATENCY),--latency $(LATENCY)) $(if $(BEFORE),--before $(BEFORE))
+endif
+
+.PHONY: bench-cli
+bench-cli: $(BIN)/kubectl-odh-mpijob ## Measure how long commands of the CLI take from start to end.
+	@go test ./internal/cli -run '^$$' -bench BenchmarkStart -benchtime 20x
 
 .PHONY: bench-smallest
 bench-smallest: $(BIN)/cluster $(BIN)/bench ## Does the benchmark itself still work? Its smallest case, once.
@@ -129,24 +203,75 @@ generate: $(BIN)/controller-gen ## Write the generated files anew.
 	@controller-gen crd:generateEmbeddedObjectMeta=true paths=github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1 output:crd:dir=config/crd
 	@controller-gen object crd paths=./api/... output:crd:dir=config/crd
 	@controller-gen rbac:roleName=mpijob-operator paths=./internal/operator/... output:rbac:dir=config/rbac
+	@go run ./hack/packagemap
+	@go run ./hack/roletable
+	@if python3 -c 'import venv' 2>/dev/null; then $(MAKE) sdk-generate; else echo "generate: without python3 the SDK's models stay as they are"; fi
 
 .PHONY: fmt
 fmt: $(BIN)/golangci-lint ## Format the code.
 	@for module in $(MODULES); do (cd $$module && golangci-lint fmt --config $(CURDIR)/.golangci.yml); done
 
 .PHONY: lint
-lint: $(BIN)/golangci-lint ## Look for mistakes, and for imports that the architecture does not allow.
+lint: $(BIN)/golangci-lint $(if $(SKIP_PROSE),,prose dashboard-lint) ## Look for mistakes, for imports that the architecture does not allow, and for unclear texts.
 	@for module in $(MODULES); do echo "== lint $$module"; (cd $$module && golangci-lint run --config $(CURDIR)/.golangci.yml ./...); done
+
+.PHONY: prose
+prose: hack/prose/node_modules/.package-lock.json ## Check that documents, messages and comments are plain technical English.
+	@node --test --test-reporter=dot hack/prose/*.test.mjs >/dev/null || node --test hack/prose/*.test.mjs
+	@node hack/prose/prose.mjs $$(git ls-files '*.md')
+	@go run ./hack/prose api cmd config hack internal test web
+	@go run ./hack/prose -lines $$(git ls-files Makefile '*.sh' '*.yaml' '*.yml' '*Containerfile' ':!*/testdata/*' ':!config/crd/*_*.yaml')
+
+hack/prose/node_modules/.package-lock.json: hack/prose/package-lock.json
+	@command -v npm >/dev/null || { echo "prose: npm is missing: install Node.js 20 or later"; exit 1; }
+	@cd hack/prose && npm ci --no-fund --no-audit --loglevel=error
 
 .PHONY: clean
 clean: ## Remove what the commands made, but for the cluster.
 	rm -rf $(BIN) $(DIST)
 
+##@ Python SDK
+
+UV := UV_PROJECT_ENVIRONMENT=$(SDK)/.venv $(SDK)/.uv/bin/uv
+SDK_PYTHON := $(SDK)/.venv/bin/python
+
+.PHONY: sdk
+sdk: $(SDK)/.venv/synced ## Generate, format, lint and type-check the Python SDK, and run its unit tests.
+	@cd $(SDK) && .venv/bin/ruff format --quiet && .venv/bin/ruff check --quiet && .venv/bin/mypy && .venv/bin/pytest --quiet tests/unit
+
+.PHONY: sdk-generate
+sdk-generate: $(SDK)/.venv/synced ## Write the SDK's models, its synchronous face and its reference anew.
+	@cd $(SDK) && for tool in models patterns sync reference; do $(SDK_PYTHON) tools/generate_$$tool.py; done
+
+.PHONY: sdk-test
+sdk-test: sdk $(BIN)/cluster ## The same, and test the SDK on a real API server, with faults.
+	@cd $(SDK) && KUBEBUILDER_ASSETS="$$(cluster binaries)" .venv/bin/pytest --quiet tests/apiserver
+
+.PHONY: sdk-e2e
+sdk-e2e: SAMPLES := openmpi mpich
+sdk-e2e: WITH := trainer
+sdk-e2e: $(SDK)/.venv/synced $(if $(KUBECONFIG),,deploy) ## Train on a real cluster through the Python SDK.
+	@cd $(SDK) && KUBECONFIG="$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig}" SAMPLE_IMG=$(SAMPLE_IMG) AGENT_IMG=$(AGENT_IMG) \
+	  .venv/bin/pytest --quiet tests/cluster
+
+.PHONY: sdk-bench
+sdk-bench: $(SDK)/.venv/synced $(BIN)/cluster ## Measure 100 submissions at once and 1,000 waiting futures; writes .bench/sdk.json.
+	@cd $(SDK) && SDK_BENCH=$(CURDIR)/.bench/sdk.json KUBEBUILDER_ASSETS="$$(cluster binaries)" .venv/bin/pytest --quiet tests/apiserver/test_scale.py
+
+.PHONY: sdk-matrix
+sdk-matrix: $(SDK)/.venv/synced ## Install the built SDK into clean environments, one for each supported Python, and test it there.
+	@$(SDK)/tools/matrix.sh
+
+$(SDK)/.venv/synced: $(SDK)/uv.lock $(SDK)/pyproject.toml
+	@test -x $(SDK)/.uv/bin/uv || { python3 -m venv $(SDK)/.uv && $(SDK)/.uv/bin/pip install --quiet uv==0.13.9; }
+	@cd $(SDK) && $(UV) sync --quiet --locked --all-extras
+	@touch $@
+
 # Go knows best whether these are up to date.
-.PHONY: $(BIN)/cluster $(BIN)/images $(BIN)/bench $(BIN)/kubectl-odh-mpijob $(BIN)/controller-gen $(BIN)/golangci-lint
+.PHONY: $(BIN)/cluster $(BIN)/images $(BIN)/bench $(BIN)/kubectl-odh-mpijob $(BIN)/controller-gen $(BIN)/golangci-lint $(BIN)/kustomize
 $(BIN)/cluster $(BIN)/images $(BIN)/bench:
 	@cd hack/$(@F) && go build -o $@ .
 $(BIN)/kubectl-odh-mpijob:
 	@$(MAKE) install-cli TO=$(BIN) >/dev/null
-$(BIN)/controller-gen $(BIN)/golangci-lint:
+$(BIN)/controller-gen $(BIN)/golangci-lint $(BIN)/kustomize:
 	@cd hack/tools/$(@F) && GOBIN=$(BIN) go install tool

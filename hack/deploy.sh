@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Installs the operator and waits until it serves: deploy.sh IMAGE AGENT_IMAGE [ARCHIVE]
-# The archive is the one that the image was loaded from; a changed one restarts the operator.
+# Installs the operator and waits until it is ready: deploy.sh IMAGE AGENT_IMAGE [ARCHIVE]
+# ARCHIVE is the file that the image was loaded from; the operator restarts if its checksum changes.
 set -euo pipefail
 image=$1 agent=$2 archive=${3:-}
 cd "$(dirname "$0")/.."
 read -ra kubectl <<<"${KUBECTL:-kubectl}"
 
-command -v "${kubectl[0]}" >/dev/null || { echo "deploy: kubectl is not there: install it, or unset KUBECONFIG to use a cluster on this machine" >&2; exit 1; }
+command -v "${kubectl[0]}" >/dev/null || { echo "deploy: kubectl is missing: install it, or unset KUBECONFIG to use a cluster on this machine" >&2; exit 1; }
 build=$(date +%s)
 [ -z "$archive" ] || build=$(sha256sum "$archive" | cut -c1-12)
 
-# name:tag, name@digest, or a name alone, whose registry may have a port.
+# name:tag, name@digest, or only a name; its registry may have a port.
 last=${image##*/}
 case $last in
 *@*) name=${image%@*} version="digest: ${image##*@}" ;;
@@ -26,6 +26,9 @@ images:
 - name: quay.io/opendatahub/mpijob-operator
   newName: $name
   $version
+labels:
+- pairs: {app.kubernetes.io/version: "$(git describe --tags --match 'v*' --always --dirty 2>/dev/null || echo dev)"}
+  fields: [{kind: Deployment, path: metadata/labels, create: true}]
 patches:
 - target: {kind: Deployment, name: mpijob-operator}
   patch: |
@@ -44,6 +47,6 @@ if ! "${kubectl[@]}" -n mpijob-system rollout status deployment/mpijob-operator 
   "${kubectl[@]}" -n mpijob-system get pods -o wide >&2
   "${kubectl[@]}" -n mpijob-system describe pods >&2 | tail -40 >&2
   "${kubectl[@]}" -n mpijob-system logs deployment/mpijob-operator --tail=40 >&2 || true
-  echo "deploy: the operator did not come up; see above" >&2
+  echo "deploy: the operator did not become ready; see above" >&2
   exit 1
 fi

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the sample job pi and shows what its ranks print: run.sh IMAGE
+# Runs the sample job pi, prints its output, and prints the Python code of the same job: run.sh IMAGE
 set -euo pipefail
 image=$1
 cd "$(dirname "$0")/.."
@@ -13,12 +13,12 @@ kubectl+=(-n "$namespace")
 echo "run: pi over 4 workers, config/samples/pi.yaml"
 sed "s#odh/mpi-sample-openmpi:dev#$image#" config/samples/pi.yaml | "${kubectl[@]}" create -f -
 
-# The job tells what it waits for; each text is shown once.
+# Print each status message of the job once.
 said="" deadline=$((SECONDS + 300))
 while :; do
   read -r reason message < <("${kubectl[@]}" get mpijob pi -o jsonpath='{.status.conditions[-1:].reason} {.status.conditions[-1:].message}' && echo)
   if [ "$message" != "$said" ]; then printf '  %3ds  %-16s %s\n' "$SECONDS" "$reason" "$message"; said=$message; fi
-  # The launcher starts mpirun when its workers answer.
+  # Running, Succeeded or Failed: the launcher has started mpirun.
   [ -z "$("${kubectl[@]}" get mpijob pi -o jsonpath='{.status.conditions[?(@.status=="True")].type}' | tr ' ' '\n' | grep -xE 'Running|Succeeded|Failed' || true)" ] || break
   [ $SECONDS -lt $deadline ] || { "${kubectl[@]}" describe mpijob pi >&2; "${kubectl[@]}" get pods -o wide >&2; echo "run: the job has not started within 300 s" >&2; exit 1; }
   sleep 0.5
@@ -32,3 +32,5 @@ done
 echo; "${kubectl[@]}" get mpijob pi
 [ "$("${kubectl[@]}" get mpijob pi -o jsonpath='{.status.conditions[?(@.type=="Succeeded")].status}')" = True ] || { "${kubectl[@]}" describe mpijob pi >&2; echo "run: the job has failed" >&2; exit 1; }
 echo "run: the job is done. Look around with: ${kubectl[*]} get all"
+echo; echo "run: the same job in Python (make sdk installs the SDK into sdk/python/.venv):"
+sed "s#odh/mpi-sample-openmpi:dev#$image#; s/^/  /" config/samples/pi.py

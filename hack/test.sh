@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests everything that this machine can test. What it cannot is printed as SKIPPED with the reason, and a summary
-# stands at the end. Cluster and state are left as they were found: a cluster started here is taken down again.
+# Runs every test that this machine can run. The others are printed as SKIPPED with the reason; the end is a summary.
+# A cluster that this script starts is taken down again.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,26 +17,37 @@ skip() { # skip NAME REASON
   summary+=("$(printf '%-12s SKIPPED  %s' "$1" "$2")")
 }
 
-# In CI and in a fresh clone the tree is clean, so that verify can tell what generation and formatting change.
+command -v npm >/dev/null || { skip prose "npm is missing: install Node.js 20 or later"; export SKIP_PROSE=1; }
+# verify compares the tree with the last commit, so that it needs a clean tree, as in CI and in a fresh clone.
 if [ -z "$(git status --porcelain 2>/dev/null)" ]; then step verify make verify; else
   step lint make lint
-  skip verify "there are changes that are not committed; make verify compares with what is committed"
+  skip verify "there are uncommitted changes, and make verify compares the tree with the last commit"
 fi
 step unit make unit
 step bench make bench-smallest
+python=yes; python3 -c 'import sys, venv; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || python=no
+if [ "$python" = yes ]; then step sdk make sdk-test
+else skip sdk "the Python SDK needs python3 3.10 or later with venv"; fi
+
+pages=no
+if ! reason=$(hack/node.sh); then skip dashboard "$reason"
+elif ! hack/chromium.sh >/dev/null; then skip dashboard "Chromium is missing and cannot be installed"
+else pages=yes; step dashboard make dashboard-test; fi
 
 if [ -n "${KUBECONFIG:-}" ]; then
   step e2e make e2e
 elif [ "$(uname -s)" != Linux ] || [ "$(id -u)" != 0 ]; then
   skip e2e "a Kubernetes on this machine needs root on Linux; with KUBECONFIG set, that cluster is used"
 else
-  # Whether it is up is asked before anything starts it.
+  # Check this before any step starts a cluster.
   was_up=yes; bin/cluster status >/dev/null 2>&1 || was_up=no
   step run make run
   step e2e make e2e
-  # By themselves: with Kueue every new pod waits for its webhook, also those of all other tests.
+  if [ "$python" = yes ]; then step sdk-e2e make sdk-e2e; fi
+  if [ "$pages" = yes ]; then step journeys make dashboard-e2e; fi
+  # Separate from the other tests: Kueue's webhook delays every new pod in the cluster.
   step queues make e2e SUITE=Queue WITH=kueue,trainer
-  # Kubernetes' gate for gangs changes how every job is placed, so that the other tests run without it.
+  # Separate from the other tests: the feature gate GenericWorkload changes how every job is scheduled.
   step gangs make e2e SUITE='^TestGang' SAMPLES=openmpi GANGS=native
   if [ "$was_up" = no ] && [ -z "${KEEP_CLUSTER:-}" ]; then step cluster-down make cluster-down
   else step gangs-off make cluster-up GANGS=none; fi

@@ -1,8 +1,9 @@
-// Command bench measures our operator beside mpi-operator, and our agent beside OpenSSH. See README.md.
+// Command bench compares our operator with mpi-operator, and our agent with OpenSSH. See README.md.
 package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -28,6 +29,7 @@ import (
 	"opendatahub.io/mpijob/hack/bench/contestant"
 	"opendatahub.io/mpijob/hack/bench/programs"
 	"opendatahub.io/mpijob/hack/bench/report"
+	"opendatahub.io/mpijob/hack/bench/start"
 )
 
 func main() {
@@ -50,25 +52,32 @@ const (
 	suiteQueue  = "queue"
 	suiteGang   = "gang"
 	suiteAgent  = "agent"
+	suiteStart  = "start"
 )
+
+// suites are all of them.
+var suites = []string{suiteMPIJob, suiteReport, suiteQueue, suiteGang, suiteAgent, suiteStart}
 
 type options struct {
 	suite, names, out, assets string
 	runs                      int
 	limit, latency            time.Duration
 	full, smallest            bool
+	// before is a commit whose operator is compared with ours; empty: mpi-operator is.
+	before string
 }
 
 func parse(args []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.StringVar(&o.suite, "suite", "", "which suite to run, mpijob, report, queue, gang or agent; empty: all")
+	flags.StringVar(&o.suite, "suite", "", "which suite to run, mpijob, report, queue, gang, agent or start; empty: all")
 	flags.StringVar(&o.names, "cases", "", "run the cases whose names match this regular expression; empty: all")
-	flags.IntVar(&o.runs, "runs", 3, "how often each contestant runs each case")
+	flags.IntVar(&o.runs, "runs", 0, "how often each contestant runs each case; 0: 3 times, and 5 times in the suite start")
 	flags.DurationVar(&o.limit, "limit", 45*time.Second, "cut create/* and burst/* short after this time, and extrapolate")
 	flags.DurationVar(&o.latency, "latency", 0, "have the API server's answers to the contestants take so much longer, as if it were far away")
 	flags.BoolVar(&o.full, "full", false, "cut nothing short, which takes an hour more")
 	flags.BoolVar(&o.smallest, "smallest", false, "run the smallest case once, without mpi-operator's second setting, to see that the bench works")
+	flags.StringVar(&o.before, "before", "", "suite mpijob: compare with the operator of this commit instead of mpi-operator")
 	flags.StringVar(&o.out, "out", "", "the folder for results, logs and built programs; empty: .bench at the repository's root")
 	flags.StringVar(&o.assets, "assets", os.Getenv("KUBEBUILDER_ASSETS"), "the folder with etcd and Kubernetes' programs; by default $KUBEBUILDER_ASSETS")
 	if err := flags.Parse(args); err != nil {
@@ -77,11 +86,11 @@ func parse(args []string) (options, error) {
 	switch {
 	case flags.NArg() > 0:
 		return o, fmt.Errorf("unexpected argument %q; every setting is a flag, see --help", flags.Arg(0))
-	case o.suite != "" && !slices.Contains([]string{suiteMPIJob, suiteReport, suiteQueue, suiteGang, suiteAgent}, o.suite):
-		return o, fmt.Errorf("there is no suite %q; there are mpijob, report, queue, gang and agent", o.suite)
-	case o.runs < 1:
-		return o, fmt.Errorf("--runs is %d, and must be at least 1", o.runs)
-	case o.suite != suiteAgent && o.assets == "":
+	case o.suite != "" && !slices.Contains(suites, o.suite):
+		return o, fmt.Errorf("there is no suite %q; there are %s", o.suite, strings.Join(suites, ", "))
+	case o.runs < 0:
+		return o, fmt.Errorf("--runs is %d, and must be at least 1, or 0 for the default", o.runs)
+	case o.suite != suiteAgent && o.suite != suiteStart && o.assets == "":
 		return o, fmt.Errorf("no kube-apiserver: set KUBEBUILDER_ASSETS=$(go run -C hack/cluster . binaries), or use `make bench`")
 	}
 	if o.full {
@@ -119,12 +128,22 @@ func run(ctx context.Context, args []string) error {
 	matched := false
 	for _, suite := range []struct {
 		name string
+		runs int
 		run  func(context.Context, options, string, *regexp.Regexp) (bool, error)
-	}{{suiteMPIJob, benchMPIJob}, {suiteReport, benchReport}, {suiteQueue, benchQueue}, {suiteGang, benchGang}, {suiteAgent, benchAgent}} {
+	}{
+		{suiteMPIJob, 3, benchMPIJob},
+		{suiteReport, 3, benchReport},
+		{suiteQueue, 3, benchQueue},
+		{suiteGang, 3, benchGang},
+		{suiteAgent, 3, benchAgent},
+		{suiteStart, 5, benchStart},
+	} {
 		if !o.wants(suite.name) {
 			continue
 		}
-		some, err := suite.run(ctx, o, root, names)
+		options := o
+		options.runs = cmp.Or(o.runs, suite.runs)
+		some, err := suite.run(ctx, options, root, names)
 		if err != nil {
 			return err
 		}
@@ -136,7 +155,7 @@ func run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// benchMPIJob runs the suite mpijob; it tells whether any of its cases was asked for.
+// benchMPIJob runs the suite mpijob; it reports whether any of its cases was asked for.
 func benchMPIJob(ctx context.Context, o options, root string, names *regexp.Regexp) (bool, error) {
 	chosen := cases.Matching(cases.MPIJob(), names)
 	if o.smallest {
@@ -148,6 +167,9 @@ func benchMPIJob(ctx context.Context, o options, root string, names *regexp.Rege
 	if err := contestant.Ready(); err != nil {
 		return true, err
 	}
+	if o.before != "" {
+		return true, benchBefore(ctx, o, root, chosen)
+	}
 	contestants := func(built programs.Paths) []contestant.Contestant {
 		all := contestant.All(root, built)
 		if o.smallest {
@@ -158,7 +180,22 @@ func benchMPIJob(ctx context.Context, o options, root string, names *regexp.Rege
 	return true, bench(ctx, o, root, suiteMPIJob, chosen, contestants)
 }
 
-// benchReport runs the suite report; it tells whether any of its cases was asked for.
+// benchBefore runs cases of the suite mpijob with our operator and that of an earlier commit.
+func benchBefore(ctx context.Context, o options, root string, chosen []cases.Case) error {
+	earlier, err := programs.Checkout(ctx, root, o.before, filepath.Join(o.out, "before"))
+	if err != nil {
+		return err
+	}
+	before, err := programs.BuildOperator(ctx, earlier, filepath.Join(o.out, "bin", "operator-before"))
+	if err != nil {
+		return err
+	}
+	return bench(ctx, o, root, suiteMPIJob, chosen, func(built programs.Paths) []contestant.Contestant {
+		return contestant.Before(root, built, earlier, before)
+	})
+}
+
+// benchReport runs the suite report; it reports whether any of its cases was asked for.
 func benchReport(ctx context.Context, o options, root string, names *regexp.Regexp) (bool, error) {
 	chosen := cases.Matching(cases.Report(), names)
 	if o.smallest || len(chosen) == 0 {
@@ -167,7 +204,7 @@ func benchReport(ctx context.Context, o options, root string, names *regexp.Rege
 	return true, bench(ctx, o, root, suiteReport, chosen, func(built programs.Paths) []contestant.Contestant { return contestant.Reports(root, built) })
 }
 
-// benchQueue runs the suite queue; it tells whether any of its cases was asked for.
+// benchQueue runs the suite queue; it reports whether any of its cases was asked for.
 func benchQueue(ctx context.Context, o options, root string, names *regexp.Regexp) (bool, error) {
 	chosen := cases.Matching(cases.Queue(), names)
 	if o.smallest || len(chosen) == 0 {
@@ -176,7 +213,7 @@ func benchQueue(ctx context.Context, o options, root string, names *regexp.Regex
 	return true, bench(ctx, o, root, suiteQueue, chosen, func(built programs.Paths) []contestant.Contestant { return contestant.Reports(root, built) })
 }
 
-// benchGang runs the suite gang; it tells whether any of its cases was asked for.
+// benchGang runs the suite gang; it reports whether any of its cases was asked for.
 func benchGang(ctx context.Context, o options, root string, names *regexp.Regexp) (bool, error) {
 	chosen := cases.Matching(cases.Gang(), names)
 	if o.smallest || len(chosen) == 0 {
@@ -221,7 +258,7 @@ func bench(ctx context.Context, o options, root, suite string, chosen []cases.Ca
 	return finish(o, begun, result, contestant.Ours, peers)
 }
 
-// benchAgent runs the suite agent; it tells whether any of its cases was asked for.
+// benchAgent runs the suite agent; it reports whether any of its cases was asked for.
 func benchAgent(ctx context.Context, o options, root string, names *regexp.Regexp) (bool, error) {
 	begun := time.Now()
 	if o.smallest {
@@ -233,6 +270,20 @@ func benchAgent(ctx context.Context, o options, root string, names *regexp.Regex
 	}
 	result := report.Report{Suite: suiteAgent, Version: results.Versions, Cases: results.Cases, Skipped: results.Skipped}
 	return true, finish(o, begun, result, agent.Ours, agent.Peers)
+}
+
+// benchStart runs the suite start; it reports whether any of its cases was asked for.
+func benchStart(ctx context.Context, o options, root string, names *regexp.Regexp) (bool, error) {
+	begun := time.Now()
+	if o.smallest {
+		return false, nil
+	}
+	results, err := start.Run(ctx, start.Settings{Root: root, Out: o.out, Names: names, Runs: o.runs, Progress: os.Stdout})
+	if err != nil || len(results.Cases)+len(results.Skipped) == 0 {
+		return false, err
+	}
+	result := report.Report{Suite: suiteStart, Version: results.Versions, Cases: results.Cases, Skipped: results.Skipped}
+	return true, finish(o, begun, result, start.Ours, start.Peers)
 }
 
 // finish shows a report and writes it down.
@@ -276,7 +327,7 @@ func findRoot() (string, error) {
 
 func machine() report.Machine {
 	m := report.Machine{CPUs: runtime.NumCPU()}
-	// What is not known is left out.
+	// Unknown facts are left out.
 	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
 		m.Kernel = strings.TrimSpace(string(release))
 	}

@@ -80,6 +80,10 @@ func open(state string, report *progress.Reporter) (*cluster.Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("state folder: %w", err)
 	}
+	// Several work trees may share one cluster by a link to its state.
+	if target, err := filepath.EvalSymlinks(state); err == nil {
+		state = target
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("own path: %w", err)

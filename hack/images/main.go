@@ -88,6 +88,21 @@ func runProgram(ctx context.Context, arguments []string, stdout, stderr io.Write
 	flags.StringVar(&build.LDFlags, "ldflags", "", "linker `flags` besides -s -w")
 	flags.StringVar(&build.Image.Path, "path", "", "`path` of the binary in the image (default /<name of the package's folder>)")
 	flags.StringVar(&build.Image.User, "user", oci.DefaultUser, "`uid:gid` the image runs as")
+	flags.Func("link", "symbolic link in the image, as `PATH=TARGET`, such as /bin/ssh=../mpi-agent; may be repeated", func(text string) error {
+		path, target, err := keyValue(text)
+		if err != nil {
+			return err
+		}
+		if build.Image.Links == nil {
+			build.Image.Links = map[string]string{}
+		}
+		build.Image.Links[path] = target
+		return nil
+	})
+	flags.Func("folder", "empty folder in the image, as an absolute `path`; may be repeated", func(text string) error {
+		build.Image.Folders = append(build.Image.Folders, text)
+		return nil
+	})
 	flags.Func("env", "`KEY=value` in the image's environment; may be repeated", func(text string) error {
 		if _, _, err := keyValue(text); err != nil {
 			return err
@@ -170,7 +185,7 @@ func fillFolders(builder *sample.Builder) (err error) {
 	return nil
 }
 
-// findSamples returns images/samples of the checkout that start lies in.
+// findSamples returns images/samples of the checkout that contains start.
 func findSamples(start string) (string, error) {
 	start, err := filepath.Abs(start)
 	if err != nil {

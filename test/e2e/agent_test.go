@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"os/exec"
@@ -16,8 +17,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"opendatahub.io/mpijob/internal/launch"
+	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
@@ -77,14 +79,14 @@ func openMPI(namespace string, workers int32, command ...string) *kubeflow.MPIJo
 }
 
 // summary waits until a launcher's last pod has ended and returns what its agent says of it.
-func summary(t *testing.T, job *kubeflow.MPIJob) (told launch.Summary) {
+func summary(t *testing.T, job *kubeflow.MPIJob) (told agentapi.Summary) {
 	t.Helper()
 	eventually(t, "the launcher tells how it ended", time.Minute, func() error {
 		pods := podsOf(t, job, mpi.RoleLauncher)
 		if len(pods) == 0 {
 			return fmt.Errorf("it has no pod")
 		}
-		found, has := mpi.SummaryOf(&pods[len(pods)-1])
+		found, has := mpi.AgentSummary(&pods[len(pods)-1])
 		if !has {
 			return fmt.Errorf("its pod is %s", pods[len(pods)-1].Status.Phase)
 		}
@@ -94,6 +96,40 @@ func summary(t *testing.T, job *kubeflow.MPIJob) (told launch.Summary) {
 	text, _ := json.Marshal(told)
 	t.Logf("the agent's summary: %s", text)
 	return told
+}
+
+// TestCheckpointWithinGracePeriod: ranks of a deleted job have the pods' grace period to write a checkpoint, which takes 12 s.
+func TestCheckpointWithinGracePeriod(t *testing.T) {
+	for _, with := range implementations {
+		t.Run(with.sample, func(t *testing.T) {
+			t.Parallel()
+			const rank = `trap 'sleep 12; echo checkpoint is written; exit 0' TERM; echo rank is ready; while :; do sleep 0.2; done`
+			job := agentJob(newNamespace(t), "job", with.sample, with.implementation, 2, with.mpirun, "-n", "4", "sh", "-c", rank)
+			for _, role := range job.Spec.MPIReplicaSpecs {
+				role.Template.Spec.TerminationGracePeriodSeconds = new(int64(60))
+			}
+			create(t, job)
+			waitFor(t, job, "the job runs", runs)
+			pod := podsOf(t, job, mpi.RoleLauncher)[0].Name
+			stream, err := logs.CoreV1().Pods(job.Namespace).GetLogs(pod, &corev1.PodLogOptions{Follow: true}).Stream(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer stream.Close()
+			var printed strings.Builder
+			for lines := bufio.NewScanner(stream); lines.Scan(); {
+				fmt.Fprintln(&printed, lines.Text())
+				if lines.Text() == "rank is ready" && strings.Count(printed.String(), "rank is ready") == 4 {
+					if err := api.Delete(t.Context(), job, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if n := strings.Count(printed.String(), "checkpoint is written"); n != 4 {
+				t.Errorf("%d ranks wrote their checkpoint, want 4:\n%s", n, &printed)
+			}
+		})
+	}
 }
 
 var rankOn = regexp.MustCompile(`(?m)^rank (\d+) of (\d+) on (\S+)$`)
@@ -232,14 +268,14 @@ func TestRankOutOfMemory(t *testing.T) {
 	job := openMPI(newNamespace(t), 2, "mpirun", "-n", "4", "ranks", "--memory", "3:600", "--sleep", "1")
 	worker(job).Resources.Limits[corev1.ResourceMemory] = resource.MustParse("256Mi")
 	create(t, job)
-	failed := failedWith(t, job, 2*time.Minute)
+	failed := failedWith(t, job, time.Minute)
 	t.Logf("the job says: %s", failed.Message)
 	// With cgroup v2 the kubelet has the kernel end the whole container, which Kubernetes itself then tells.
 	if strings.Contains(failed.Message, "OOMKilled") {
 		return
 	}
 	told := summary(t, job)
-	if told.Code != launch.OutOfMemory || len(told.Ranks) == 0 || told.Ranks[0].Rank != 3 || !told.Ranks[0].OOM {
+	if told.Code != agentapi.OutOfMemory || len(told.Ranks) == 0 || told.Ranks[0].Rank != 3 || !told.Ranks[0].OOM {
 		t.Errorf("the agent says %+v", told)
 	}
 }
@@ -249,7 +285,7 @@ func TestRankSegmentationFault(t *testing.T) {
 	job := openMPI(newNamespace(t), 2, "mpirun", "-n", "4", "ranks", "--segv", "1")
 	create(t, job)
 	t.Logf("the job says: %s", failedWith(t, job, time.Minute).Message)
-	if told := summary(t, job); told.Code != launch.RankFailed || len(told.Ranks) == 0 || told.Ranks[0].Rank != 1 || told.Ranks[0].Signal != 11 {
+	if told := summary(t, job); told.Code != agentapi.RankFailed || len(told.Ranks) == 0 || told.Ranks[0].Rank != 1 || told.Ranks[0].Signal != 11 {
 		t.Errorf("the agent says %+v", told)
 	}
 }
@@ -258,7 +294,7 @@ func TestRankSegmentationFault(t *testing.T) {
 func metric(t *testing.T, job *kubeflow.MPIJob, worker int, name string) (float64, error) {
 	t.Helper()
 	data, err := logs.CoreV1().RESTClient().Get().Namespace(job.Namespace).Resource("pods").
-		Name(fmt.Sprintf("%s-worker-%d:%d", job.Name, worker, launch.StatusPort)).SubResource("proxy").Suffix("metrics").DoRaw(t.Context())
+		Name(fmt.Sprintf("%s-worker-%d:%d", job.Name, worker, agentapi.StatusPort)).SubResource("proxy").Suffix("metrics").DoRaw(t.Context())
 	if err != nil {
 		return 0, err
 	}
@@ -318,9 +354,9 @@ func TestWorkerKilledWhileRanksRun(t *testing.T) {
 	if err := logs.CoreV1().Pods(job.Namespace).Delete(t.Context(), "job-worker-1", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
 		t.Fatal(err)
 	}
-	failedWith(t, job, 2*time.Minute)
+	failedWith(t, job, time.Minute)
 	told := summary(t, job)
-	if told.Code != launch.ConnectionLost || len(told.Hosts) == 0 || told.Hosts[0].Host != "job-worker-1" {
+	if told.Code != agentapi.ConnectionLost || len(told.Hosts) == 0 || told.Hosts[0].Host != "job-worker-1" {
 		t.Errorf("the agent says %+v", told)
 	}
 }
@@ -335,11 +371,12 @@ func TestStrangerIsRefused(t *testing.T) {
 	metricIs(t, job, 0, "mpi_agent_ranks_running", 2, time.Minute)
 	leave()
 	stranger := agentJob(namespace, "stranger", "openmpi", kubeflow.MPIImplementationOpenMPI, 1,
-		"sh", "-c", "ssh job-worker-0.job true; echo strictly $?; ssh -o StrictHostKeyChecking=no job-worker-0.job true; echo loosely $?")
+		"sh", "-c", "ssh job-worker-0.job true; echo strictly $?; ssh -o StrictHostKeyChecking=no job-worker-0.job true; echo still $?; "+
+			"MPI_AGENT_FOREIGN_HOSTS=true ssh -o StrictHostKeyChecking=no job-worker-0.job true; echo loosely $?")
 	create(t, stranger)
 	waitFor(t, stranger, "it gives up", succeeded)
 	printed := output(t, stranger)
-	for _, want := range []string{"is not this job's worker", "strictly 255", "does not accept this job's key", "loosely 255"} {
+	for _, want := range []string{"is not this job's worker", "strictly 255", "still 255", "does not accept this job's key", "loosely 255"} {
 		if !strings.Contains(printed, want) {
 			t.Errorf("it printed %q, want %q", printed, want)
 		}
@@ -355,7 +392,7 @@ func TestAllRanksBesideTheLauncher(t *testing.T) {
 	job := openMPI(newNamespace(t), 2, "mpirun", "--host", "localhost:4", "-n", "4", "ranks", "--sleep", "1")
 	create(t, job)
 	failedWith(t, job, time.Minute)
-	if told := summary(t, job); told.Code != launch.HostfileIgnored || told.RanksSeen != 4 || told.HostsReached != 0 {
+	if told := summary(t, job); told.Code != agentapi.HostfileIgnored || told.RanksSeen != 4 || told.HostsReached != 0 {
 		t.Errorf("the agent says %+v", told)
 	}
 	if printed := output(t, job); !strings.Contains(printed, "none on the job's 2 workers") {
@@ -458,8 +495,9 @@ func TestNetworkCutForGood(t *testing.T) {
 	if lost == "" {
 		t.Skip("SKIPPED: one node alone has no network to cut")
 	}
-	failedWith(t, job, 4*time.Minute)
-	if told := summary(t, job); told.Code != launch.ConnectionLost || len(told.Hosts) == 0 || told.Hosts[0].Host != lost {
+	const silence = 75 * time.Second // after which the agent gives up a connection
+	failedAfter(t, job, silence, time.Minute)
+	if told := summary(t, job); told.Code != agentapi.ConnectionLost || len(told.Hosts) == 0 || told.Hosts[0].Host != lost {
 		t.Errorf("the agent says %+v", told)
 	}
 }

@@ -15,7 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/podstatus"
 )
 
 // away is how long the API server is away: long enough that the operator's leader loses its lease and nodes miss theirs.
@@ -76,7 +78,7 @@ func TestAPIServerRestarted(t *testing.T) {
 	if pods := podsOf(t, next, mpi.RoleLauncher); len(pods) != 1 {
 		t.Errorf("its launcher has %d pods, want 1", len(pods))
 	}
-	eventually(t, "all replicas of the operator are back", 3*time.Minute, func() error {
+	eventually(t, "all replicas of the operator are back", time.Minute, func() error {
 		if err := api.Get(t.Context(), key, operator); err != nil {
 			return err
 		}
@@ -88,7 +90,7 @@ func TestAPIServerRestarted(t *testing.T) {
 	t.Logf("the operator's replicas were available %s after the API server was back", time.Since(back).Round(time.Second))
 	waitFor(t, job, "the job from before still runs, with all its pods ready", func(job *kubeflow.MPIJob) error {
 		for _, pod := range podsByName(t, job) {
-			if !mpi.IsReady(&pod) {
+			if !podstatus.IsReady(&pod) {
 				return fmt.Errorf("%s is not ready", pod.Name)
 			}
 		}
@@ -104,7 +106,7 @@ func TestAPIServerRestarted(t *testing.T) {
 			t.Errorf("%s: %v; what it had printed before:\n%s", name, err, text)
 		}
 	}
-	reported(t, "MPIJob", namespace, next.Name, "its record tells of its end", inPhase(mpi.PhaseSucceeded))
+	reported(t, "MPIJob", namespace, next.Name, "its record tells of its end", inPhase(v1alpha1.PhaseSucceeded))
 	for pod, n := range restarts(t, key.Namespace) {
 		if n -= restartsBefore[pod]; n > 0 {
 			lines := int64(3)

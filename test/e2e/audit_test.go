@@ -83,7 +83,7 @@ func followed(t *testing.T, people map[string]client.Client, job client.Object, 
 		return `{"` + strings.Join(fields, `":{"`) + fmt.Sprintf(`":%t`, value) + strings.Repeat("}", len(fields))
 	}
 	says("Created", "By ada.")
-	reported(t, kind, namespace, name, "it runs", inPhase(mpi.PhaseRunning))
+	reported(t, kind, namespace, name, "it runs", inPhase(v1alpha1.PhaseRunning))
 	patch("bob", `{"metadata":{"annotations":{"`+mpi.AnnotationSuspendSetBy+`":"2 mallory"}},"spec":`+suspended(true)+`}`)
 	says("Suspended", "By bob.")
 	eventually(t, "its pods are gone", time.Minute, func() error {
@@ -98,13 +98,13 @@ func followed(t *testing.T, people map[string]client.Client, job client.Object, 
 	if by := job.GetAnnotations()[mpi.AnnotationSuspendSetBy]; !strings.HasSuffix(by, " carol") {
 		t.Errorf("the job says that %q resumed it", by)
 	}
-	reported(t, kind, namespace, name, "it runs again", inPhase(mpi.PhaseRunning))
+	reported(t, kind, namespace, name, "it runs again", inPhase(v1alpha1.PhaseRunning))
 	if err := people["bob"].Delete(t.Context(), job, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
 		t.Fatal(err)
 	}
 	says("DeletionRequested", "By bob.")
-	report := reported(t, kind, namespace, name, "it has ended", inPhase(mpi.PhaseFailed))
-	if want := "The job was deleted by bob before it had ended."; !strings.HasPrefix(report.Status.Message, want) {
+	report := reported(t, kind, namespace, name, "it has ended", inPhase(v1alpha1.PhaseFailed))
+	if want := "The job was deleted by bob before it ended"; !strings.HasPrefix(report.Status.Message, want) {
 		t.Errorf("the report says %q, want %q", report.Status.Message, want)
 	}
 	wants := map[string]int32{"PodsStarting": 2, "DeletionRequested": 1, "JobDeleted": 1}

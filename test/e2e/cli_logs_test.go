@@ -95,13 +95,13 @@ func TestCommandLineFollowsLogs(t *testing.T) {
 		}
 		return fmt.Errorf("%d pods are there", len(pods.Items))
 	})
-	if code, out, complaints := plugin(t, namespace, "", "logs", "broken", "--launcher"); code != 0 || !strings.Contains(out, "[launcher] ValueError: no data\n") || !strings.Contains(complaints, "are gone") {
+	if code, out, complaints := plugin(t, namespace, "", "logs", "broken", "--launcher"); code != 0 || !strings.Contains(out, "[launcher] ValueError: no data\n") || !strings.Contains(complaints, "are deleted") {
 		t.Errorf("logs of a job whose pods are gone ended with %d", code)
 	}
 	if code, out, _ := plugin(t, namespace, "", "explain", "broken"); code != 0 || !strings.Contains(out, "WHY") || !strings.Contains(out, "WHAT TO DO") || !strings.Contains(out, "code 3") {
 		t.Errorf("explain ended with %d", code)
 	}
-	if code, out, _ := plugin(t, namespace, "", "doctor"); code != 0 || !strings.Contains(out, "ok    Operator") || !strings.Contains(out, "jobs that cannot run are refused") || !strings.Contains(out, "Pod Security restricted") {
+	if code, out, _ := plugin(t, namespace, "", "doctor"); code != 0 || !strings.Contains(out, "ok    Operator") || !strings.Contains(out, "invalid jobs are rejected") || !strings.Contains(out, "Pod Security restricted") {
 		t.Errorf("doctor ended with %d", code)
 	}
 }

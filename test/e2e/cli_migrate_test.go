@@ -64,10 +64,10 @@ func TestMigratedJobRuns(t *testing.T) {
 	want := result(output(t, job))
 
 	code, text, said := plugin(t, namespace, "", "migrate", "pi", "--name", "pi-2", "--runtime", "trainingruntime/mpi")
-	if code != 0 || !strings.Contains(said, "2 workers and a launcher without ranks become 2 pods with ranks") {
+	if code != 0 || !strings.Contains(said, "2 workers and a launcher without ranks become 2 nodes") {
 		t.Fatal("it is not converted, or not explained")
 	}
-	if code, out, _ := plugin(t, namespace, "", "migrate", "pi", "--name", "pi-2", "--runtime", "trainingruntime/mpi", "--check", "-q"); code != 0 || out != "the cluster would take trainjob/pi-2\n" {
+	if code, out, _ := plugin(t, namespace, "", "migrate", "pi", "--name", "pi-2", "--runtime", "trainingruntime/mpi", "--check", "-q"); code != 0 || out != "trainjob/pi-2 is valid\n" {
 		t.Error("the cluster would not take it")
 	}
 	migrated := trainjob.New()

@@ -52,7 +52,7 @@ func TestCommandLine(t *testing.T) {
 		return append(append([]string{"create", name}, job...), more...)
 	}
 
-	call(0, []string{"mpijob/pi created", "mpijob/pi: Succeeded"}, []string{"runs as: mpirun -n 2 pi"}, create("pi", "--workers", "2", "--command", "pi", "--wait", "--timeout", "4m")...)
+	call(0, []string{"mpijob/pi created", "mpijob/pi: Succeeded"}, []string{"command: mpirun --tag-output -n 2 pi"}, create("pi", "--workers", "2", "--command", "pi", "--wait", "--timeout", "4m")...)
 	call(0, []string{"pi is approximately 3.14159"}, nil, "logs", "pi")
 	call(0, []string{"Succeeded", "OpenMPI"}, nil, "list", "-o", "wide")
 	call(0, []string{"Succeeded", "TIMELINE", "LauncherStarted", "2 ranks: 1 on each of 2 workers"}, nil, "describe", "pi")
@@ -73,7 +73,7 @@ func TestCommandLine(t *testing.T) {
 	quotaIn(t, namespace, "requests.cpu=2")
 	call(1, nil, []string{"error:", "cpu"}, create("big", "--workers", "4", "--cpu", "1", "--command", "pi", "--dry-run=server")...)
 
-	call(0, []string{"mpijob/bad deleted", "mpijob/pi is gone"}, nil, "delete", "--all", "--yes", "--wait", "--timeout", "4m")
-	call(0, []string{"the job is deleted, and this is its record"}, nil, "describe", "pi")
-	call(5, nil, []string{`there is no job "pie"`}, "describe", "pie")
+	call(0, []string{"mpijob/bad deleted", "mpijob/pi is deleted"}, nil, "delete", "--all", "--yes", "--wait", "--timeout", "4m")
+	call(0, []string{"the job is deleted, this is its report"}, nil, "describe", "pi")
+	call(5, nil, []string{`job "pie" not found`}, "describe", "pie")
 }

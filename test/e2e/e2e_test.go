@@ -35,7 +35,7 @@ import (
 )
 
 var (
-	api  client.Client
+	api  client.WithWatch
 	logs kubernetes.Interface
 	// image is the sample's, in which the tests' ranks run.
 	image = "odh/mpi-sample-openmpi:dev"
@@ -78,9 +78,9 @@ func connect(path string) error {
 }
 
 // patient tries again what a machine was too busy for: an API server or a webhook that did not answer in time.
-func patient(plain client.WithWatch) client.Client {
+func patient(plain client.WithWatch) client.WithWatch {
 	try := func(ctx context.Context, call func() error) error {
-		for deadline := time.Now().Add(patience * time.Minute); ; {
+		for deadline := time.Now().Add(maxWait); ; {
 			err := call()
 			if err == nil || !passing(err) || time.Now().After(deadline) {
 				return err
@@ -111,7 +111,7 @@ func patient(plain client.WithWatch) client.Client {
 	})
 }
 
-// passing tells whether an error is of a server that is too busy or starting, before it has done anything.
+// passing reports whether an error is of a server that is too busy or starting, before it has done anything.
 func passing(err error) bool {
 	text := err.Error()
 	for _, part := range []string{"TLS handshake timeout", "connection refused", "failed calling webhook", "http2: client connection lost"} {
@@ -140,7 +140,7 @@ func reportOf(t *testing.T, kind, namespace, name string) *v1alpha1.JobReport {
 func reported(t *testing.T, kind, namespace, name, what string, check func(v1alpha1.JobReportStatus) error) *v1alpha1.JobReport {
 	t.Helper()
 	var found *v1alpha1.JobReport
-	eventually(t, what, 3*time.Minute, func() error {
+	eventually(t, what, time.Minute, func() error {
 		if found = reportOf(t, kind, namespace, name); found == nil {
 			return errors.New("there is no report")
 		}
@@ -224,17 +224,29 @@ func create(t *testing.T, object client.Object) {
 	}
 }
 
-// patience is how many times longer than on a quiet machine anything may take: a small one that is shared may have no
-// processor for minutes.
-const patience = 4
+const (
+	// patience is how many times longer than on a quiet machine anything may take: a small one that is shared may have no
+	// processor for a minute.
+	patience = 4
+	// maxWait is how long a test waits at most for anything that has no time of its own, such as a deadline of the job. A
+	// failed test prints what is left of it (dump).
+	maxWait = 2 * time.Minute
+)
 
 // pause is between two looks at what is waited for. Looking is a good part of what the API server has to do in these tests.
 const pause = 250 * time.Millisecond
 
-// eventually waits until a check finds nothing wrong.
+// eventually waits until a check finds nothing wrong: patience times as long as it takes on a quiet machine, and no longer
+// than maxWait.
 func eventually(t *testing.T, what string, within time.Duration, check func() error) {
 	t.Helper()
-	within *= patience
+	eventuallyAfter(t, what, 0, within, check)
+}
+
+// eventuallyAfter is eventually for what cannot be so before some time has passed.
+func eventuallyAfter(t *testing.T, what string, first, within time.Duration, check func() error) {
+	t.Helper()
+	within = first + min(within*patience, maxWait)
 	deadline := time.Now().Add(within)
 	for {
 		err := check()
@@ -262,7 +274,7 @@ func condition(job *kubeflow.MPIJob, kind kubeflow.JobConditionType) kubeflow.Jo
 func waitFor(t *testing.T, job *kubeflow.MPIJob, what string, check func(*kubeflow.MPIJob) error) *kubeflow.MPIJob {
 	t.Helper()
 	var now kubeflow.MPIJob
-	eventually(t, what, 3*time.Minute, func() error {
+	eventually(t, what, time.Minute, func() error {
 		if err := api.Get(t.Context(), client.ObjectKeyFromObject(job), &now); err != nil {
 			return err
 		}

@@ -2,8 +2,11 @@ package e2e
 
 import (
 	"fmt"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/gang"
 	"opendatahub.io/mpijob/internal/mpi"
 )
@@ -60,7 +64,7 @@ func TestEmbedded(t *testing.T) {
 	seats(t, seat, 3, 2)
 	job := seated(newNamespace(t), "nine", seat, 8, "600")
 	create(t, job)
-	told := gangWaits(t, job, "needs 9 pods placed together", "5 fit on 2 of 2 nodes")
+	told := gangWaits(t, job, "9 pods requested", "5 fit on 2 of 2 nodes")
 	if told.Backend != gang.Embedded || told.Wanted != 9 || told.Placed != 0 {
 		t.Errorf("it is told as %+v", told)
 	}
@@ -71,7 +75,7 @@ func TestEmbedded(t *testing.T) {
 	podless(t, job)
 	seats(t, seat, 5, 4)
 	t.Logf("all of 9 pods were placed %s after there was room", placed(t, job, 9))
-	reported(t, "MPIJob", job.Namespace, job.Name, "it runs once there is room", inPhase(mpi.PhaseRunning))
+	reported(t, "MPIJob", job.Namespace, job.Name, "it runs once there is room", inPhase(v1alpha1.PhaseRunning))
 }
 
 // TestEmbeddedInTurn: two jobs of which each would have half of the room run one after the other.
@@ -84,7 +88,7 @@ func TestEmbeddedInTurn(t *testing.T) {
 	first, second := seated(namespace, "first", seat, 2, "5"), seated(namespace, "second", seat, 2, "5")
 	create(t, first)
 	create(t, second)
-	eventually(t, "both succeed, and never have pods at once", 2*time.Minute, func() error {
+	eventually(t, "both succeed, and never have pods at once", time.Minute, func() error {
 		if a, b := placedPods(t, first), placedPods(t, second); a > 0 && b > 0 && a+b > 4 {
 			t.Fatalf("the first has %d pods with a node, the second %d, and there is room for 4", a, b)
 		}
@@ -99,6 +103,62 @@ func TestEmbeddedInTurn(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// deadlockRounds is how often TestNoDeadlockByDefault has two jobs come at once. DEADLOCK_ROUNDS in the environment changes it.
+const deadlockRounds = 3
+
+// TestNoDeadlockByDefault: two jobs that set nothing, each with more than half of the room and created at once, both end, one
+// after the other, on a cluster that has nothing but Kubernetes. If each held a part of the room, neither would for 10 minutes.
+func TestNoDeadlockByDefault(t *testing.T) {
+	embeddedGangs(t)
+	t.Parallel()
+	rounds := deadlockRounds
+	if asked := os.Getenv("DEADLOCK_ROUNDS"); asked != "" {
+		var err error
+		if rounds, err = strconv.Atoi(asked); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const seat = "example.com/seat-deadlock"
+	seats(t, seat, 3, 3)
+	namespace := newNamespace(t)
+	for round := range rounds {
+		start := time.Now()
+		var jobs []*kubeflow.MPIJob
+		for _, name := range []string{"one", "two"} {
+			job := seated(namespace, fmt.Sprintf("%s-%d", name, round), seat, 3, "1")
+			job.Spec.RunPolicy.SchedulingPolicy = nil
+			jobs = append(jobs, job)
+		}
+		var creating sync.WaitGroup
+		for _, job := range jobs {
+			creating.Go(func() {
+				if err := api.Create(t.Context(), job); err != nil {
+					t.Errorf("create %s: %v", job.Name, err)
+				}
+			})
+		}
+		creating.Wait()
+		eventually(t, "both succeed", 3*time.Minute, func() error {
+			for _, job := range jobs {
+				var now kubeflow.MPIJob
+				if err := api.Get(t.Context(), client.ObjectKeyFromObject(job), &now); err != nil {
+					return err
+				}
+				if err := succeeded(&now); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		t.Logf("round %d: both have succeeded after %s", round, time.Since(start).Round(100*time.Millisecond))
+		for _, job := range jobs {
+			if err := api.Delete(t.Context(), job); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }
 
 // TestEmbeddedLargeOne: small jobs, of which there are always some that would fit, do not keep a large one from starting.
@@ -130,7 +190,7 @@ func TestEmbeddedLargeOne(t *testing.T) {
 	create(t, large)
 	start := time.Now()
 	last := start
-	eventually(t, "the large one is placed", 2*time.Minute, func() error {
+	eventually(t, "the large one is placed", time.Minute, func() error {
 		if time.Since(last) > 3*time.Second && next < 12 {
 			last = time.Now()
 			small()
@@ -150,7 +210,7 @@ func TestEmbeddedPreemption(t *testing.T) {
 	embeddedGangs(t)
 	t.Parallel()
 	const why = "to make room for a job of a higher priority (1000, over 0)"
-	report := preemption(t, "example.com/seat-embedded-urgent", why, "needs 4 pods placed together")
+	report := preemption(t, "example.com/seat-embedded-urgent", why, "4 pods requested")
 	var story []string
 	for _, entry := range report.Status.Timeline {
 		story = append(story, entry.Event)
@@ -187,14 +247,14 @@ func TestEmbeddedRace(t *testing.T) {
 	}}
 	create(t, job)
 	report := reported(t, "MPIJob", job.Namespace, job.Name, "it fails", func(status v1alpha1.JobReportStatus) error {
-		if status.Phase != v1alpha1.Phase(mpi.PhaseFailed) {
+		if status.Phase != v1alpha1.PhaseFailed {
 			return fmt.Errorf("it is %s: %s", status.Phase, status.Message)
 		}
 		return nil
 	})
 	t.Logf("%s", report.Status.Message)
-	if findings := report.Status.Findings; len(findings) == 0 || findings[0].Code != string(mpi.CodeGangTimeout) {
-		t.Errorf("its findings are %+v, want %s", findings, mpi.CodeGangTimeout)
+	if findings := report.Status.Findings; len(findings) == 0 || findings[0].Code != codes.GangTimeout {
+		t.Errorf("its findings are %+v, want %s", findings, codes.GangTimeout)
 	}
 	podsGone(t, job)
 }

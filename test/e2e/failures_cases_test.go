@@ -13,24 +13,26 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"opendatahub.io/mpijob/internal/launch"
+	"opendatahub.io/mpijob/internal/agentapi"
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
 // failures are all of them but nodes'.
 func failures() []failure {
-	return slices.Concat(imageFailures(), placeFailures(), podFailures(), programFailures(), mpiFailures(), lossFailures())
+	return slices.Concat(imageFailures(), placeFailures(), podFailures(), programFailures(), mpiFailures(), lossFailures(),
+		startMistakes(), programMistakes(), mpiMistakes())
 }
 
 // made creates a job of two workers that runs a command, changed as given.
-func made(command []string, change ...func(t *testing.T, job *kubeflow.MPIJob)) func(*testing.T, string) *kubeflow.MPIJob {
-	return func(t *testing.T, namespace string) *kubeflow.MPIJob {
+func made(command []string, change ...func(t *testing.T, job *kubeflow.MPIJob)) provocation {
+	return func(t *testing.T, namespace string, submit submission) *kubeflow.MPIJob {
 		t.Helper()
 		job := openMPI(namespace, 2, command...)
 		for _, c := range change {
 			c(t, job)
 		}
-		create(t, job)
+		submit(job)
 		return job
 	}
 }
@@ -55,21 +57,21 @@ func with(sample string, implementation kubeflow.MPIImplementation) func(*testin
 
 // imageFailures keep the workers' image away.
 func imageFailures() []failure {
-	pulled := func(image string) func(*testing.T, string) *kubeflow.MPIJob {
+	pulled := func(image string) provocation {
 		return made(idle, func(t *testing.T, job *kubeflow.MPIJob) { worker(job).Image = registry(t) + image })
 	}
 	return []failure{
 		{
 			name: "wrong image", provoke: pulled("/team/trian:1"),
-			want: explanation{code: mpi.CodeImagePull, pod: "job-worker-0", summary: "has no image of that name and tag", remedy: "Check the image's name and tag letter by letter"},
+			want: explanation{code: codes.ImagePullFailed, pod: "job-worker-0", summary: "no image with this name and tag", remedy: "Check the image name and tag"},
 		},
 		{
 			name: "missing pull secret", provoke: pulled("/private/train:1"),
-			want: explanation{code: mpi.CodeImagePull, pod: "job-worker-0", summary: "wants a login", remedy: "Give the namespace a pull secret"},
+			want: explanation{code: codes.ImagePullFailed, pod: "job-worker-0", summary: "authentication required", remedy: "Create a pull secret"},
 		},
 		{
 			name: "registry away", provoke: made(idle, workers(func(c *corev1.Container) { c.Image = "registry.invalid/team/train:1" })),
-			want: explanation{code: mpi.CodeImagePull, pod: "job-worker-0", summary: "cannot be reached", remedy: "Check the registry's part of the name"},
+			want: explanation{code: codes.ImagePullFailed, pod: "job-worker-0", summary: "is not reachable", remedy: "Check the registry's host name"},
 		},
 	}
 }
@@ -87,30 +89,43 @@ func asks(name corev1.ResourceName, amount string) func(*testing.T, *kubeflow.MP
 func placeFailures() []failure {
 	return []failure{
 		{
-			name: "not enough CPU", provoke: made(idle, asks(corev1.ResourceCPU, "512")),
-			want: explanation{code: mpi.CodeInsufficient, pod: "job-worker-0", summary: "each asks for 512 CPUs", remedy: "no machine is larger, so waiting does not help"},
+			name: "too large for any node", provoke: provokeTooLarge,
+			want: explanation{code: codes.InsufficientResources, pod: "job-worker-0", summary: "4 " + tooLargeSeat + " requested per pod", remedy: "no node is larger, so waiting does not help"},
 		},
 		{
 			name: "GPU not available", provoke: made(idle, asks("example.com/gpu", "1")),
-			want: explanation{code: mpi.CodeInsufficient, pod: "job-worker-0", summary: "no machine that can be used has any example.com/gpu", remedy: "waiting does not help"},
+			want: explanation{code: codes.InsufficientResources, pod: "job-worker-0", summary: "no usable node has any example.com/gpu", remedy: "waiting does not help"},
 		},
 		{
 			name: "no node with such a label", provoke: made(idle, func(_ *testing.T, job *kubeflow.MPIJob) {
 				job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].Template.Spec.NodeSelector = map[string]string{"example.com/gpu-model": "h100"}
 			}),
-			want: explanation{code: mpi.CodeNoMatchingNode, pod: "job-worker-0", summary: "none has the labels", remedy: "Check the pod's nodeSelector"},
+			want: explanation{code: codes.NoMatchingNode, pod: "job-worker-0", summary: "no node has the labels", remedy: "Compare the pod's nodeSelector"},
 		},
 		{
-			name: "PVC pending", provoke: func(t *testing.T, namespace string) *kubeflow.MPIJob {
+			name: "PVC pending", provoke: func(t *testing.T, namespace string, submit submission) *kubeflow.MPIJob {
 				create(t, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "data"}, Spec: corev1.PersistentVolumeClaimSpec{
 					AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, StorageClassName: new("fast"),
 					Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
 				}})
-				return made(idle, mounts(kubeflow.MPIReplicaTypeWorker, corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}))(t, namespace)
+				return made(idle, mounts(kubeflow.MPIReplicaTypeWorker, corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}))(t, namespace, submit)
 			},
-			want: explanation{code: mpi.CodeClaimPending, pod: "job-worker-0", summary: `claim "data" is not bound`, remedy: "Look why the claim gets no volume"},
+			want: explanation{code: codes.VolumeClaimPending, pod: "job-worker-0", summary: `PersistentVolumeClaim "data" is not bound`, remedy: "Find out why the claim is not bound"},
 		},
 	}
+}
+
+// tooLargeSeat is a resource of which nodes lose most.
+const tooLargeSeat = "example.com/seat-shrinking"
+
+// provokeTooLarge creates a job that its nodes can hold, and resumes it when they cannot any more: admission refuses others.
+func provokeTooLarge(t *testing.T, namespace string, submit submission) *kubeflow.MPIJob {
+	t.Helper()
+	seats(t, tooLargeSeat, 4, 4)
+	job := made(idle, asks(tooLargeSeat, "4"), func(_ *testing.T, job *kubeflow.MPIJob) { job.Spec.RunPolicy.Suspend = new(true) })(t, namespace, submit)
+	seats(t, tooLargeSeat, 1, 1)
+	edit(t, job, func(job *kubeflow.MPIJob) { job.Spec.RunPolicy.Suspend = new(false) })
+	return job
 }
 
 // mounts gives a role's pods a volume at /data.
@@ -126,7 +141,7 @@ func mounts(role kubeflow.MPIReplicaType, source corev1.VolumeSource) func(*test
 func podFailures() []failure {
 	return []failure{
 		{
-			name: "quota hit at pod creation", provoke: func(t *testing.T, namespace string) *kubeflow.MPIJob {
+			name: "quota hit at pod creation", provoke: func(t *testing.T, namespace string, _ submission) *kubeflow.MPIJob {
 				// A job that does not fit has no pods; this one grows beyond its quota.
 				job := openMPI(namespace, 1, idle...)
 				create(t, job)
@@ -137,11 +152,11 @@ func podFailures() []failure {
 				})
 				return job
 			},
-			want: explanation{code: mpi.CodeQuotaExceeded, summary: "2 of 2 are in use", remedy: "Ask for less: fewer workers"},
+			want: explanation{code: codes.QuotaExceeded, summary: "2 of 2 pods used", remedy: "Request less: fewer workers"},
 		},
 		{
 			name: "Pod Security violation", provoke: made(idle, workers(func(c *corev1.Container) { c.SecurityContext = nil })),
-			want: explanation{code: mpi.CodePodSecurity, summary: "allowPrivilegeEscalation", remedy: "Set what is named above"},
+			want: explanation{code: codes.PodSecurityDenied, summary: "allowPrivilegeEscalation", remedy: "Set these fields"},
 		},
 		{
 			name: "missing Secret in a variable", provoke: made(idle, workers(func(c *corev1.Container) {
@@ -149,18 +164,18 @@ func podFailures() []failure {
 					LocalObjectReference: corev1.LocalObjectReference{Name: "hub-token"}, Key: "token",
 				}}}}
 			})),
-			want: explanation{code: mpi.CodeMissingReference, pod: "job-worker-0", summary: `a Secret "hub-token" that is not in the namespace`, remedy: "Create it"},
+			want: explanation{code: codes.MissingReference, pod: "job-worker-0", summary: `Secret "hub-token" does not exist in namespace`, remedy: "Create it"},
 		},
 		{
 			name: "missing Secret in a volume", provoke: made(idle, mounts(kubeflow.MPIReplicaTypeWorker, corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "hub-token"}})),
-			want: explanation{code: mpi.CodeMissingReference, pod: "job-worker-", summary: `a Secret "hub-token" that is not in the namespace`, remedy: "Create it"},
+			want: explanation{code: codes.MissingReference, pod: "job-worker-", summary: `Secret "hub-token" does not exist in namespace`, remedy: "Create it"},
 		},
 		{
 			name: "worker's command missing", provoke: made(idle, func(_ *testing.T, job *kubeflow.MPIJob) {
 				job.Annotations = map[string]string{mpi.AnnotationLaunch: mpi.LaunchSSHD}
 				worker(job).Command = []string{"/usr/sbin/no-sshd", "-De"}
 			}),
-			want: explanation{code: mpi.CodeProgramMissing, pod: "job-worker-0", summary: "/usr/sbin/no-sshd", remedy: "Check its name and folder"},
+			want: explanation{code: codes.ProgramMissing, pod: "job-worker-0", summary: "/usr/sbin/no-sshd", remedy: "Check its name and folder"},
 		},
 	}
 }
@@ -184,6 +199,14 @@ waiting = MPI.COMM_WORLD.Ibarrier()
 while not waiting.Test():
     time.sleep(0.5)`
 
+// receiving is a program whose rank 0 waits for a message that no rank sends.
+const receiving = `from mpi4py import MPI
+comm = MPI.COMM_WORLD
+print("rank", comm.Get_rank(), "begins", flush=True)
+if comm.Get_rank() == 0:
+    comm.recv(source=1, tag=7)
+comm.Barrier()`
+
 // otherLibrary is a shell's command that runs ranks with one of its libraries called by another name, of the same length.
 // It takes so long that the agent, which looks once a second, has seen the rank.
 const otherLibrary = `train=/tmp/train.$OMPI_COMM_WORLD_RANK; sed s/libmpi.so.40/libcuda.so.1/ "$(command -v ranks)" > $train; chmod +x $train; sleep 2; exec $train`
@@ -191,9 +214,9 @@ const otherLibrary = `train=/tmp/train.$OMPI_COMM_WORLD_RANK; sed s/libmpi.so.40
 // programFailures are those of the program itself.
 func programFailures() []failure {
 	memory := workers(func(c *corev1.Container) { c.Resources.Limits[corev1.ResourceMemory] = resource.MustParse("256Mi") })
-	outOfMemory := explanation{code: mpi.CodeOutOfMemory, pod: "job-worker-1", summary: "256 MiB", remedy: "Give each worker more memory", fails: true}
-	segfault := explanation{code: mpi.CodeSegfault, pod: "job-worker-0", rank: new(int32(1)), exit: new(int32(139)), summary: "rank 1", remedy: "stack trace", fails: true}
-	exit := explanation{code: mpi.CodeApplicationFailed, pod: "job-worker-1", rank: new(int32(2)), exit: new(int32(42)), summary: "code 42", remedy: "Read what that rank said", fails: true}
+	outOfMemory := explanation{code: codes.OutOfMemory, pod: "job-worker-1", summary: "256 MiB", remedy: "Increase the memory limit of each worker", fails: true}
+	segfault := explanation{code: codes.SegmentationFault, pod: "job-worker-0", rank: new(int32(1)), exit: new(int32(139)), summary: "rank 1", remedy: "stack trace", fails: true}
+	exit := explanation{code: codes.ApplicationFailed, pod: "job-worker-1", rank: new(int32(2)), exit: new(int32(42)), summary: "code 42", remedy: "Read the output of this rank", fails: true}
 	return []failure{
 		{name: "worker out of memory", ranks: 4, provoke: made(mpirun("ranks", "--memory", "3:600", "--sleep", "1"), memory), want: outOfMemory},
 		{name: "worker out of memory, Intel MPI", ranks: 4, provoke: made([]string{"mpiexec", "-n", "4", "ranks", "--memory", "3:600", "--sleep", "1"}, memory, with("intelmpi", kubeflow.MPIImplementationIntel)), want: outOfMemory},
@@ -202,61 +225,79 @@ func programFailures() []failure {
 		{name: "rank segfault, Open MPI 5", ranks: 4, provoke: made(mpirun("ranks", "--segv", "1"), with("openmpi5", kubeflow.MPIImplementationOpenMPI)), want: segfault},
 		{
 			name: "exception on one rank", ranks: 4, provoke: made(mpirun("python3", "-m", "mpi4py", "-c", python)),
-			want: explanation{code: mpi.CodeApplicationFailed, pod: "job-worker-1", rank: new(int32(2)), exit: new(int32(1)), summary: "ValueError: shard 2 has no rows", remedy: "Read what that rank said", fails: true},
+			want: explanation{code: codes.ApplicationFailed, pod: "job-worker-1", rank: new(int32(2)), exit: new(int32(1)), summary: "ValueError: shard 2 has no rows", remedy: "Read the output of this rank", fails: true},
 		},
 		{name: "exit code", ranks: 4, provoke: made(mpirun("ranks", "--exit", "2:42")), want: exit},
 		{name: "exit code, Intel MPI", ranks: 4, provoke: made([]string{"mpiexec", "-n", "4", "ranks", "--exit", "2:42"}, with("intelmpi", kubeflow.MPIImplementationIntel)), want: exit},
+		// Its mpiexec does not end the ranks of the other worker; the agent does.
+		{name: "exit code, MPICH", ranks: 4, provoke: made([]string{"mpiexec", "-n", "4", "ranks", "--exit", "2:42"}, with("mpich", kubeflow.MPIImplementationMPICH)), want: exit},
 		{
-			name: "program missing on workers", provoke: func(t *testing.T, namespace string) *kubeflow.MPIJob {
+			name: "program missing on workers", provoke: func(t *testing.T, namespace string, submit submission) *kubeflow.MPIJob {
 				create(t, configMap(namespace, "program", "train", "#!/bin/sh\nexec ranks\n"))
 				return made(mpirun("/data/train"), mounts(kubeflow.MPIReplicaTypeLauncher, corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 					LocalObjectReference: corev1.LocalObjectReference{Name: "program"}, DefaultMode: new(int32(0o755)),
-				}}))(t, namespace)
+				}}))(t, namespace, submit)
 			},
-			want: explanation{code: mpi.CodeProgramMissing, pod: "job-worker-", summary: "/data/train", remedy: "Check its name and folder", fails: true},
+			want: explanation{code: codes.ProgramMissing, pod: "job-worker-", summary: "/data/train", remedy: "Check its name and folder", fails: true},
 		},
 		{
-			name: "launcher's command missing", provoke: made([]string{"mpirum", "-n", "4", "ranks"}),
-			want: explanation{code: mpi.CodeProgramMissing, pod: "job-launcher-", exit: new(int32(127)), summary: `"mpirum"`, remedy: "Check its name and folder", fails: true},
+			name: "launcher's command missing", trainJob: true, provoke: made([]string{"mpirum", "-n", "4", "ranks"}),
+			want: explanation{code: codes.ProgramMissing, pod: "job-launcher-", exit: new(int32(127)), summary: `"mpirum"`, remedy: "Check its name and folder", fails: true},
 		},
 		{
-			name: "missing library", provoke: made(mpirun("sh", "-c", otherLibrary)),
-			want: explanation{code: mpi.CodeLibraryMissing, pod: "job-worker-", exit: new(int32(127)), summary: "libcuda.so.1", remedy: "Pass the folder on to all ranks", fails: true},
+			name: "missing library", trainJob: true, provoke: made(mpirun("sh", "-c", otherLibrary)),
+			want: explanation{code: codes.LibraryMissing, pod: "job-worker-", exit: new(int32(127)), summary: "libcuda.so.1", remedy: "Pass the library path to all ranks", fails: true},
 		},
 		{
 			name: "hang of one rank", provoke: made(mpirun("python3", "-c", hanging), func(_ *testing.T, job *kubeflow.MPIJob) {
 				job.Annotations = map[string]string{mpi.AnnotationSilence: "20s"}
 			}),
-			want: explanation{code: mpi.CodeNoOutput, pod: "job-launcher-", summary: "has said nothing since", remedy: "See whether the ranks still compute"},
+			want: explanation{code: codes.NoOutput, pod: "job-launcher-", summary: "No output since", remedy: "Check the CPU usage of the ranks"},
+		},
+		{
+			name: "receive without a send", trainJob: true, ranks: 4, provoke: made(mpirun("python3", "-c", receiving)),
+			want: explanation{code: codes.RanksWaiting, pod: "job-launcher-", summary: "All 4 ranks wait since", remedy: "See where a rank waits"},
+		},
+		{
+			name: "exception on one rank while others wait", ranks: 4, provoke: made(mpirun("python3", "-c", python)),
+			want: explanation{code: codes.RankGone, summary: "ValueError: shard 2 has no rows", remedy: "Delete the launcher's pod"},
+		},
+		{
+			name: "exit code of the launcher's shell", ranks: 2, provoke: made([]string{"sh", "-c", "mpirun -n 2 hostname; sleep 2; exit 7"}),
+			want: explanation{code: codes.ApplicationFailed, pod: "job-launcher-", exit: new(int32(7)), summary: "exit code 7", remedy: "Read the output", fails: true},
 		},
 		{
 			name: "deadline exceeded", provoke: made(idle, func(_ *testing.T, job *kubeflow.MPIJob) { job.Spec.RunPolicy.ActiveDeadlineSeconds = new(int64(15)) }),
-			want: explanation{code: mpi.CodeDeadline, pod: "job-launcher-", summary: "it may take 15 seconds", remedy: "give the job more time", removed: true, fails: true},
+			want: explanation{code: codes.DeadlineExceeded, pod: "job-launcher-", summary: "deadline of 15 seconds", remedy: "increase the deadline", removed: true, fails: true},
 		},
 	}
 }
 
 // mpiFailures are those of the way from the launcher to the ranks.
 func mpiFailures() []failure {
-	slots := explanation{code: mpi.CodeNotEnoughSlots, pod: "job-launcher-", summary: "asked for 8 ranks (processes of the program) and the job has 4 slots", remedy: "Ask mpirun for 4 ranks", fails: true}
-	ignored := explanation{code: mpi.CodeHostfileIgnored, pod: "job-launcher-", summary: "0 of 4 slots", remedy: "Take --host, --hostfile", fails: true}
+	slots := explanation{code: codes.NotEnoughSlots, pod: "job-launcher-", summary: "requested 8 ranks, but the job has 4 slots", remedy: "Request 4 ranks", fails: true}
+	ignored := explanation{code: codes.HostfileIgnored, pod: "job-launcher-", summary: "0 of 4 slots", remedy: "Remove --host, --hostfile", fails: true}
 	alone := []string{"mpirun", "--host", "localhost:4", "-n", "4", "ranks", "--sleep", "1"}
 	five := with("openmpi5", kubeflow.MPIImplementationOpenMPI)
 	return []failure{
-		{name: "too many slots asked", provoke: made([]string{"mpirun", "-n", "8", "ranks"}), want: slots},
+		{name: "too many slots asked", trainJob: true, provoke: made([]string{"mpirun", "-n", "8", "ranks"}), want: slots},
 		{name: "too many slots asked, Open MPI 5", provoke: made([]string{"mpirun", "-n", "8", "ranks"}, five), want: slots},
+		{
+			name: "launcher without ssh", provoke: made(mpirun("ranks"), workers(func(c *corev1.Container) { c.Command = []string{"sleep", "600"} })),
+			want: explanation{code: codes.SSHMissing, pod: "job-launcher-", exit: new(int32(243)), summary: "contains no ssh", remedy: "Let the agent start the ranks", fails: true},
+		},
 		{name: "hostfile ignored", ranks: 4, provoke: made(alone), want: ignored},
 		{name: "hostfile ignored, Open MPI 5", ranks: 4, provoke: made([]string{"mpirun", "--host", "localhost:4", "--bind-to", "none", "-n", "4", "ranks", "--sleep", "1"}, five), want: ignored},
 		{
 			name: "connection blocked", provoke: provokeBlocked,
-			want: explanation{code: mpi.CodeConnectionTimeout, pod: "job-worker-", summary: "its packets get no answer", remedy: "Allow all traffic among the job's own pods", fails: true},
+			want: explanation{code: codes.ConnectionTimedOut, pod: "job-worker-", summary: "timed out", remedy: "Allow all traffic between the job's own pods", fails: true},
 		},
 	}
 }
 
 // provokeBlocked lets no packet pass from the launcher's node to the workers, on another one, from before the launcher's
 // command starts: it waits for a ConfigMap.
-func provokeBlocked(t *testing.T, namespace string) *kubeflow.MPIJob {
+func provokeBlocked(t *testing.T, namespace string, submit submission) *kubeflow.MPIJob {
 	t.Helper()
 	if _, err := exec.LookPath("iptables"); err != nil || !isOurs() {
 		t.Skip("SKIPPED: no iptables here to cut a network with, or no node's")
@@ -265,9 +306,9 @@ func provokeBlocked(t *testing.T, namespace string) *kubeflow.MPIJob {
 	job := openMPI(namespace, 2, mpirun("ranks")...)
 	on(job, kubeflow.MPIReplicaTypeLauncher, nodes[0])
 	on(job, kubeflow.MPIReplicaTypeWorker, nodes[1])
-	launcher(job).Env = []corev1.EnvVar{{Name: launch.EnvWait, Value: "20s"}}
+	launcher(job).Env = []corev1.EnvVar{{Name: agentapi.EnvWait, Value: "20s"}}
 	launcher(job).EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "go"}}}}
-	create(t, job)
+	submit(job)
 	addresses := func() (found []string) {
 		for _, role := range []mpi.Role{mpi.RoleLauncher, mpi.RoleWorker} {
 			for _, pod := range podsOf(t, job, role) {
@@ -278,7 +319,7 @@ func provokeBlocked(t *testing.T, namespace string) *kubeflow.MPIJob {
 		}
 		return found
 	}
-	eventually(t, "all pods have addresses", 3*time.Minute, func() error {
+	eventually(t, "all pods have addresses", time.Minute, func() error {
 		if found := addresses(); len(found) != 3 {
 			return fmt.Errorf("there are %v", found)
 		}
@@ -294,9 +335,9 @@ func provokeBlocked(t *testing.T, namespace string) *kubeflow.MPIJob {
 
 // lossFailures take pods away from a job that runs.
 func lossFailures() []failure {
-	deleted := func(tries int32) func(*testing.T, string) *kubeflow.MPIJob {
-		return func(t *testing.T, namespace string) *kubeflow.MPIJob {
-			job := made(idle, func(_ *testing.T, job *kubeflow.MPIJob) { job.Spec.RunPolicy.BackoffLimit = &tries })(t, namespace)
+	deleted := func(tries int32) provocation {
+		return func(t *testing.T, namespace string, submit submission) *kubeflow.MPIJob {
+			job := made(idle, func(_ *testing.T, job *kubeflow.MPIJob) { job.Spec.RunPolicy.BackoffLimit = &tries })(t, namespace, submit)
 			ranksRun(t, job)
 			if err := logs.CoreV1().Pods(namespace).Delete(t.Context(), podsOf(t, job, mpi.RoleLauncher)[0].Name, metav1.DeleteOptions{}); err != nil {
 				t.Fatal(err)
@@ -304,15 +345,15 @@ func lossFailures() []failure {
 			return job
 		}
 	}
-	launcherDeleted := explanation{code: mpi.CodeLauncherDeleted, pod: "job-launcher-", summary: "was deleted while the job ran", remedy: "Ask who has deleted it", removed: true}
+	launcherDeleted := explanation{code: codes.LauncherDeleted, pod: "job-launcher-", summary: "was deleted by something else", remedy: "Find out who deleted it", removed: true}
 	forGood := launcherDeleted
 	forGood.fails = true
 	return []failure{
 		{name: "launcher deleted", ranks: 4, provoke: deleted(3), want: launcherDeleted},
 		{name: "launcher deleted, no more tries", ranks: 4, provoke: deleted(0), want: forGood},
 		{
-			name: "worker evicted", ranks: 4, provoke: func(t *testing.T, namespace string) *kubeflow.MPIJob {
-				job := made(idle)(t, namespace)
+			name: "worker evicted", ranks: 4, provoke: func(t *testing.T, namespace string, submit submission) *kubeflow.MPIJob {
+				job := made(idle)(t, namespace, submit)
 				ranksRun(t, job)
 				err := logs.CoreV1().Pods(namespace).EvictV1(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "job-worker-1"}})
 				if err != nil {
@@ -320,7 +361,7 @@ func lossFailures() []failure {
 				}
 				return job
 			},
-			want: explanation{code: mpi.CodeEvicted, pod: "job-worker-1", summary: "had to leave its machine", remedy: "Start the job again", fails: true},
+			want: explanation{code: codes.Evicted, pod: "job-worker-1", summary: "evicted", remedy: "Start the job again", fails: true},
 		},
 	}
 }
@@ -329,12 +370,12 @@ func lossFailures() []failure {
 func nodeFailures() []failure {
 	return []failure{{
 		name: "node lost", provoke: provokeNodeLost,
-		want: explanation{code: mpi.CodeNodeLost, pod: "job-worker-", summary: "was lost", remedy: "Start the job again", fails: true},
+		want: explanation{code: codes.NodeLost, pod: "job-worker-", summary: "lost with node-", remedy: "Start the job again", fails: true},
 	}}
 }
 
 // provokeNodeLost stops the workers' node as a power cut would, and starts it again after the test.
-func provokeNodeLost(t *testing.T, namespace string) *kubeflow.MPIJob {
+func provokeNodeLost(t *testing.T, namespace string, _ submission) *kubeflow.MPIJob {
 	t.Helper()
 	cluster := ownCluster(t)
 	nodes := machines(t)

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,25 +16,43 @@ import (
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/jobs"
+	"opendatahub.io/mpijob/internal/kinds/trainjob"
+	"opendatahub.io/mpijob/internal/migrate"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
 // failure is a way for a job to fail, or not to get on, and what its report has to say of it.
 type failure struct {
-	name string
-	// provoke makes a job in a namespace that admits restricted pods only, and does to it what it is to suffer from.
-	provoke func(t *testing.T, namespace string) *kubeflow.MPIJob
-	want    explanation
+	name    string
+	provoke provocation
+	// shape is that of the job; nil leaves it as the provocation makes it.
+	shape *shape
+	want  explanation
 	// ranks are how many of its ranks wait for each other at once, as parallel takes them; 0: none starts, or they sleep.
 	ranks int64
+	// trainJob is set where the case is tried as a TrainJob, too.
+	trainJob bool
+	// cured is set where the first remedy that changes the job lets it succeed.
+	cured bool
 }
+
+// provocation makes a job in a namespace that admits restricted pods only, and does to it what it is to suffer from. It
+// creates the job by submit.
+type provocation func(t *testing.T, namespace string, submit submission) *kubeflow.MPIJob
+
+// submission creates a job in the shape and of the kind that are tried.
+type submission func(job *kubeflow.MPIJob)
 
 // explanation is what the first finding of a report says, and where a job that failed did so.
 type explanation struct {
-	code mpi.Code
+	code codes.Code
 	// pod is how the name of the pod begins in which it began; empty: there is none, or any will do.
 	pod string
 	// rank and exit are those of the first rank that failed; nil where there is none or any may be the first.
@@ -44,18 +63,88 @@ type explanation struct {
 	removed bool
 	// fails is set where the job ends by it; otherwise it waits or goes on.
 	fails bool
+	// after is how long it takes at least until all of this is so.
+	after time.Duration
 }
 
-// TestFailures has real failures of real jobs explained by their reports.
+// shape is how people write the two fields that decide what Kubernetes does with a launcher that failed, and with the
+// evidence: its pod stays, is restarted in place, or is deleted.
+type shape struct {
+	policy kubeflow.RestartPolicy
+	limit  *int32
+}
+
+// shapes are all of them. Empty and nil are fields that are not set.
+func shapes() []*shape {
+	var all []*shape
+	for _, limit := range []*int32{new(int32(0)), new(int32(1)), nil} {
+		for _, policy := range []kubeflow.RestartPolicy{kubeflow.RestartPolicyNever, kubeflow.RestartPolicyOnFailure, ""} {
+			all = append(all, &shape{policy, limit})
+		}
+	}
+	return all
+}
+
+func (s *shape) String() string {
+	if s == nil {
+		return ""
+	}
+	limit := "unset"
+	if s.limit != nil {
+		limit = fmt.Sprint(*s.limit)
+	}
+	return fmt.Sprintf(", restartPolicy %s, backoffLimit %s", cmp.Or(string(s.policy), "unset"), limit)
+}
+
+// apply writes the shape into a job. A job that is tried again need not have failed for its report to explain it; all of its
+// attempts take minutes, which only the whole matrix waits for.
+func (s *shape) apply(job *kubeflow.MPIJob, want *explanation, whole bool) {
+	job.Spec.RunPolicy.BackoffLimit = s.limit
+	job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeLauncher].RestartPolicy = s.policy
+	switch {
+	case s.limit != nil && *s.limit == 0:
+	case s.limit != nil && s.policy == kubeflow.RestartPolicyNever:
+		want.after = 15 * time.Second
+	case s.limit == nil && whole:
+		want.after = 6 * time.Minute
+	case s.limit == nil:
+		want.fails = false
+	}
+}
+
+// TestFailures has real failures of real jobs explained by their reports, each in one of the shapes that people write, and
+// in all of them with FULL=1.
 func TestFailures(t *testing.T) {
 	t.Parallel()
+	whole := os.Getenv("FULL") == "1"
 	var outcome tally
 	t.Cleanup(func() { fmt.Printf("explained %d of %d\n", outcome.explained, outcome.tried) })
+	all := shapes()
+	next := 0
 	for _, f := range failures() {
-		t.Run(f.name, func(t *testing.T) {
-			parallel(t, f.ranks)
-			outcome.run(t, f)
-		})
+		tried := []*shape{nil}
+		switch {
+		case !f.want.fails || f.want.removed:
+			// What holds a job up does not depend on how it is tried again; nor is it tried when its time is over.
+		case whole:
+			tried = all
+		default:
+			tried = all[next%len(all):][:1]
+			next++
+		}
+		for _, s := range tried {
+			f.shape = s
+			t.Run(f.name+s.String(), func(t *testing.T) {
+				parallel(t, f.ranks)
+				outcome.run(t, f, whole)
+			})
+		}
+		if f.trainJob {
+			t.Run(f.name+", TrainJob", func(t *testing.T) {
+				parallel(t, f.ranks)
+				outcome.runTrainJob(t, f)
+			})
+		}
 	}
 }
 
@@ -63,7 +152,7 @@ func TestFailures(t *testing.T) {
 func TestFailuresOfNodes(t *testing.T) {
 	var outcome tally
 	for _, f := range nodeFailures() {
-		t.Run(f.name, func(t *testing.T) { outcome.run(t, f) })
+		t.Run(f.name, func(t *testing.T) { outcome.run(t, f, false) })
 	}
 	fmt.Printf("explained %d of %d\n", outcome.explained, outcome.tried)
 }
@@ -74,7 +163,45 @@ type tally struct {
 	tried, explained int
 }
 
-func (c *tally) run(t *testing.T, f failure) {
+func (c *tally) run(t *testing.T, f failure, whole bool) {
+	c.count(t)
+	want := f.want
+	job := f.provoke(t, newNamespace(t), func(job *kubeflow.MPIJob) {
+		if f.shape != nil {
+			f.shape.apply(job, &want, whole)
+		}
+		create(t, job)
+	})
+	want.await(t, func() (*v1alpha1.JobReport, error) { return record(t, job) })
+	if report, err := record(t, job); err == nil {
+		remediesWork(t, report)
+		explainedRemediesWork(t, job)
+	}
+	if f.cured && !t.Failed() {
+		applyRemedy(t, job)
+	}
+}
+
+// runTrainJob runs a failure as a TrainJob, whose first pod is the launcher with the first ranks. JobSet deletes the other pods
+// as soon as the launcher has failed: the rank tells where it was.
+func (c *tally) runTrainJob(t *testing.T, f failure) {
+	c.count(t)
+	job := f.provoke(t, newNamespace(t), func(job *kubeflow.MPIJob) { createTrainJob(t, asTrainJob(t, job)) })
+	want := f.want
+	want.pod = strings.NewReplacer("job-worker-0", "job-launcher-0-0-", "job-worker-1", "job-", "job-launcher-", "job-launcher-0-0-", "job-worker-", "job-").Replace(want.pod)
+	want.await(t, func() (*v1alpha1.JobReport, error) {
+		if report := reportOf(t, trainjob.Kind, job.Namespace, job.Name); report != nil {
+			return report, nil
+		}
+		return nil, errors.New("there is no report")
+	})
+	if report := reportOf(t, trainjob.Kind, job.Namespace, job.Name); report != nil {
+		remediesWork(t, report)
+	}
+}
+
+// count counts a failure, and whether it was explained, when its test has ended.
+func (c *tally) count(t *testing.T) {
 	t.Cleanup(func() {
 		if t.Skipped() {
 			return
@@ -86,20 +213,74 @@ func (c *tally) run(t *testing.T, f failure) {
 			c.explained++
 		}
 	})
-	job := f.provoke(t, newNamespace(t))
-	f.want.await(t, job)
+}
+
+// asTrainJob converts a job as `kubectl odh mpijob migrate` does, and creates the runtime of its MPI. All pods of a TrainJob
+// have the same image and variables: those of the workers.
+func asTrainJob(t *testing.T, job *kubeflow.MPIJob) *unstructured.Unstructured {
+	t.Helper()
+	name := "mpi-openmpi"
+	switch {
+	case job.Spec.MPIImplementation == kubeflow.MPIImplementationMPICH:
+		name = "mpi-mpich"
+	case job.Spec.MPIImplementation == kubeflow.MPIImplementationIntel:
+		name = "mpi-intel"
+	case strings.Contains(launcher(job).Image, "openmpi5"):
+		name = "mpi-openmpi5"
+	}
+	runtimeIn(t, job.Namespace, name)
+	launcher(job).Image, launcher(job).Env, launcher(job).Resources = worker(job).Image, worker(job).Env, worker(job).Resources
+	job.SetGroupVersionKind(kubeflow.SchemeGroupVersion.WithKind(kubeflow.Kind))
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, errs := migrate.ToTrainJob(object, migrate.Options{Runtime: trainjob.RuntimeRef{Name: "mpi", Kind: trainjob.RuntimeKind}})
+	if len(errs) > 0 {
+		t.Fatalf("the job cannot be a TrainJob: %v", errs.ToAggregate())
+	}
+	return &unstructured.Unstructured{Object: result.Object}
+}
+
+// applyRemedy runs a job again with the first remedy of its report that changes it, as `explain --apply` does, and waits until
+// that job has succeeded.
+func applyRemedy(t *testing.T, job *kubeflow.MPIJob) {
+	t.Helper()
+	library := jobs.NewClient(api, nil, time.Now)
+	failed, err := library.Find(t.Context(), job.Namespace, "mpijob/"+job.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, remedy := range failed.Status().Findings[0].Remedies {
+		changes, can := jobs.RemedyChanges(failed, remedy)
+		if !can || len(changes) == 0 {
+			continue
+		}
+		t.Logf("carrying out %q: %v", remedy.Text, changes)
+		clone, err := library.Clone(t.Context(), failed, "", changes...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := library.Create(t.Context(), clone.Job, jobs.DryRunNone); err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, &kubeflow.MPIJob{ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: clone.Job.GetName()}}, "the job succeeds with the remedy", succeeded)
+		return
+	}
+	t.Errorf("no remedy changes the job: %+v", failed.Status().Findings[0].Remedies)
 }
 
 // await waits until a job's report explains what is wrong with it, and prints what it says. A failed job's cause is not
 // waited for longer than the operator looks for it.
-func (e explanation) await(t *testing.T, job *kubeflow.MPIJob) {
+func (e explanation) await(t *testing.T, record func() (*v1alpha1.JobReport, error)) {
 	t.Helper()
-	const within, late = patience * 3 * time.Minute, patience * time.Minute
+	const late = time.Minute
+	within := maxWait + e.after
 	start := time.Now()
 	var report *v1alpha1.JobReport
 	wrong := errors.New("there is no report")
 	for time.Since(start) < within {
-		if now, err := record(t, job); err != nil {
+		if now, err := record(); err != nil {
 			wrong = err
 		} else {
 			report, wrong = now, e.differs(now)
@@ -138,7 +319,7 @@ func (e explanation) differs(report *v1alpha1.JobReport) error {
 			wrong = append(wrong, fmt.Errorf("the %s is %q, want %q", what, got, want))
 		}
 	}
-	expect("code", root.Code, string(e.code), root.Code == string(e.code))
+	expect("code", root.Code, e.code, root.Code == e.code)
 	expect("summary", root.Summary, e.summary, strings.Contains(root.Summary, e.summary))
 	remedy := ""
 	if len(root.Remedies) > 0 {
@@ -150,6 +331,8 @@ func (e explanation) differs(report *v1alpha1.JobReport) error {
 	}
 	switch failure := status.Failure; {
 	case !e.fails:
+		expect("rank", number(root.Rank), number(e.rank), e.rank == nil || number(root.Rank) == number(e.rank))
+		expect("exit code", number(root.ExitCode), number(e.exit), e.exit == nil || number(root.ExitCode) == number(e.exit))
 	case failure == nil:
 		wrong = append(wrong, fmt.Errorf("the job has not failed: it is %s", status.Phase))
 	default:
@@ -157,7 +340,7 @@ func (e explanation) differs(report *v1alpha1.JobReport) error {
 			expect("log", line, "lines of a program", !strings.Contains(line, "unable to retrieve container logs"))
 		}
 		expect("number of lines of logs", fmt.Sprint(len(failure.LogTail)), "more", len(failure.LogTail) > 0 || e.removed)
-		expect("failure's code", failure.Code, string(e.code), failure.Code == string(e.code))
+		expect("failure's code", failure.Code, e.code, failure.Code == e.code)
 		expect("failure's pod", failure.Pod, e.pod, strings.HasPrefix(failure.Pod, e.pod))
 		expect("rank", number(failure.Rank), number(e.rank), e.rank == nil || number(failure.Rank) == number(e.rank))
 		expect("exit code", number(failure.ExitCode), number(e.exit), e.exit == nil || number(failure.ExitCode) == number(e.exit))
@@ -235,7 +418,7 @@ func ownCluster(t *testing.T) func(arguments ...string) {
 	}
 }
 
-// isOurs tells whether the cluster's nodes share this machine's network.
+// isOurs reports whether the cluster's nodes share this machine's network.
 func isOurs() bool {
 	return strings.HasSuffix(os.Getenv("KUBECONFIG"), filepath.Join(".cluster", "kubeconfig"))
 }

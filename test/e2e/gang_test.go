@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/gang"
 	"opendatahub.io/mpijob/internal/mpi"
 )
@@ -114,14 +115,14 @@ func placedPods(t *testing.T, job *kubeflow.MPIJob) (n int) {
 // gangWaits waits until a job's record says that it waits for its places, in these words.
 func gangWaits(t *testing.T, job *kubeflow.MPIJob, words ...string) *v1alpha1.SchedulingStatus {
 	t.Helper()
-	return waits(t, "MPIJob", job.Namespace, job.Name, mpi.PhaseGangScheduling, words...).Scheduling
+	return waits(t, "MPIJob", job.Namespace, job.Name, v1alpha1.PhaseGangScheduling, words...).Scheduling
 }
 
 // waits waits until a job's record says that it waits in a phase, in these words.
-func waits(t *testing.T, kind, namespace, name string, in mpi.Phase, words ...string) v1alpha1.JobReportStatus {
+func waits(t *testing.T, kind, namespace, name string, in v1alpha1.Phase, words ...string) v1alpha1.JobReportStatus {
 	t.Helper()
 	report := reported(t, kind, namespace, name, name+" waits as "+string(in), func(status v1alpha1.JobReportStatus) error {
-		if status.Phase != v1alpha1.Phase(in) || status.Scheduling == nil {
+		if status.Phase != in || status.Scheduling == nil {
 			return fmt.Errorf("it is %s: %s", status.Phase, status.Message)
 		}
 		for _, word := range words {
@@ -146,9 +147,14 @@ func podsGone(t *testing.T, job *kubeflow.MPIJob) {
 	})
 }
 
+// preempting is held for reading by tests that look at why a job was preempted: only the leader that did it knows.
+var preempting sync.RWMutex
+
 // killOperators ends the operator's pods without a word; their Deployment makes others.
 func killOperators(t *testing.T) {
 	t.Helper()
+	preempting.Lock()
+	defer preempting.Unlock()
 	if err := api.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace("mpijob-system"), client.GracePeriodSeconds(0)); err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +168,7 @@ func TestGangNative(t *testing.T) {
 	seats(t, seat, 3, 2)
 	job := seated(newNamespace(t), "nine", seat, 8, "600")
 	create(t, job)
-	told := gangWaits(t, job, "needs 9 pods placed together", "5 fit on 2 of 2 nodes")
+	told := gangWaits(t, job, "9 pods requested", "5 fit on 2 of 2 nodes")
 	if told.Backend != gang.PodGroup || told.Wanted != 9 || told.Placed != 0 {
 		t.Errorf("it is told as %+v", told)
 	}
@@ -171,7 +177,7 @@ func TestGangNative(t *testing.T) {
 	}
 	seats(t, seat, 5, 4)
 	t.Logf("all of 9 pods were placed %s after there was room", placed(t, job, 9))
-	reported(t, "MPIJob", job.Namespace, job.Name, "it runs once there is room", inPhase(mpi.PhaseRunning))
+	reported(t, "MPIJob", job.Namespace, job.Name, "it runs once there is room", inPhase(v1alpha1.PhaseRunning))
 }
 
 // TestGangsInTurn: two jobs of which each would have half of the room run one after the other, though the operator is
@@ -207,13 +213,13 @@ func TestGangPutBack(t *testing.T) {
 	job := seated(newNamespace(t), "again", seat, 3, "600")
 	job.Spec.RunPolicy.SchedulingPolicy.ScheduleTimeoutSeconds = new(int32(10))
 	create(t, job)
-	told := gangWaits(t, job, "put back once")
+	told := gangWaits(t, job, "Requeued once")
 	if told.Attempts != 1 || told.NextTry == nil {
 		t.Errorf("it is told as %+v", told)
 	}
 	podsGone(t, job)
 	seats(t, seat, 2, 2)
-	report := reported(t, "MPIJob", job.Namespace, job.Name, "it runs in the end", inPhase(mpi.PhaseRunning))
+	report := reported(t, "MPIJob", job.Namespace, job.Name, "it runs in the end", inPhase(v1alpha1.PhaseRunning))
 	for _, entry := range report.Status.Timeline {
 		t.Logf("%s %s %s", entry.Time.UTC().Format(time.TimeOnly), entry.Event, entry.Detail)
 	}
@@ -223,7 +229,7 @@ func TestGangPutBack(t *testing.T) {
 func TestGangPreemption(t *testing.T) {
 	nativeGangs(t)
 	t.Parallel()
-	preemption(t, "example.com/seat-urgent", "needs 4 pods placed together")
+	preemption(t, "example.com/seat-urgent", "4 pods requested")
 }
 
 // preemption has a job of a higher priority take the places of another one as a whole, which waits in some words, and
@@ -236,8 +242,9 @@ func preemption(t *testing.T, seat corev1.ResourceName, words ...string) *v1alph
 	create(t, class)
 	t.Cleanup(func() { _ = api.Delete(context.Background(), class) })
 	low := seated(namespace, "low", seat, 3, "")
-	// It runs for as long as it takes to stop it, and not for long once there is this ConfigMap.
-	brief := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "brief"}, Data: map[string]string{"seconds": "5"}}
+	// It runs for as long as it takes to stop it, and not for long once there is this ConfigMap: longer than a busy machine
+	// takes to start the workers, for which this launcher does not wait.
+	brief := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "brief"}, Data: map[string]string{"seconds": "20"}}
 	launcher(low).Command = []string{"sh", "-c", "exec sleep ${SECONDS_LEFT:-600}"}
 	launcher(low).Env = append(launcher(low).Env, corev1.EnvVar{Name: "SECONDS_LEFT", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
 		LocalObjectReference: corev1.LocalObjectReference{Name: brief.Name}, Key: "seconds", Optional: new(true),
@@ -245,12 +252,16 @@ func preemption(t *testing.T, seat corev1.ResourceName, words ...string) *v1alph
 	// That Kubernetes' scheduler takes its launcher counts as one of its tries.
 	low.Spec.RunPolicy.BackoffLimit = new(int32(3))
 	create(t, low)
-	reported(t, "MPIJob", namespace, low.Name, "it runs", inPhase(mpi.PhaseRunning))
+	reported(t, "MPIJob", namespace, low.Name, "it runs", inPhase(v1alpha1.PhaseRunning))
 	urgent := seated(namespace, "urgent", seat, 2, "600")
 	urgent.Spec.RunPolicy.SchedulingPolicy.PriorityClass = class.Name
+	preempting.RLock()
+	done := sync.OnceFunc(preempting.RUnlock)
+	defer done()
 	create(t, urgent)
 	t.Logf("the urgent one was placed after %s", placed(t, urgent, 3))
 	gangWaits(t, low, words...)
+	done()
 	for _, pod := range slices.Concat(podsOf(t, low, mpi.RoleLauncher), podsOf(t, low, mpi.RoleWorker)) {
 		if pod.Spec.NodeName != "" && pod.DeletionTimestamp == nil {
 			t.Errorf("pod %s of the other keeps its place", pod.Name)
@@ -262,7 +273,7 @@ func preemption(t *testing.T, seat corev1.ResourceName, words ...string) *v1alph
 	}
 	t.Logf("the other was placed again %s after that", placed(t, low, 4))
 	waitFor(t, low, "the other succeeds", succeeded)
-	report := reported(t, "MPIJob", namespace, low.Name, "it succeeds", inPhase(mpi.PhaseSucceeded))
+	report := reported(t, "MPIJob", namespace, low.Name, "it succeeds", inPhase(v1alpha1.PhaseSucceeded))
 	for _, entry := range report.Status.Timeline {
 		t.Logf("%s %s %s", entry.Time.UTC().Format(time.TimeOnly), entry.Event, entry.Detail)
 	}
@@ -337,13 +348,13 @@ func TestGangTimeout(t *testing.T) {
 	job.Annotations = map[string]string{mpi.AnnotationRequeues: "0"}
 	create(t, job)
 	report := reported(t, "MPIJob", job.Namespace, job.Name, "it fails", func(status v1alpha1.JobReportStatus) error {
-		if status.Phase != v1alpha1.Phase(mpi.PhaseFailed) {
+		if status.Phase != v1alpha1.PhaseFailed {
 			return fmt.Errorf("it is %s: %s", status.Phase, status.Message)
 		}
 		return nil
 	})
-	if findings := report.Status.Findings; len(findings) == 0 || findings[0].Code != string(mpi.CodeGangTimeout) {
-		t.Errorf("its findings are %+v, want %s", findings, mpi.CodeGangTimeout)
+	if findings := report.Status.Findings; len(findings) == 0 || findings[0].Code != codes.GangTimeout {
+		t.Errorf("its findings are %+v, want %s", findings, codes.GangTimeout)
 	}
 	t.Logf("%s", report.Status.Message)
 	podsGone(t, job)

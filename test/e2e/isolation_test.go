@@ -22,7 +22,7 @@ import (
 // whom they let through is judged in internal/plan. Here it is tested that they are there.
 
 // isolation waits for a NetworkPolicy.
-func isolation(t *testing.T, namespace, name string) *networkingv1.NetworkPolicy {
+func networkPolicyOf(t *testing.T, namespace, name string) *networkingv1.NetworkPolicy {
 	t.Helper()
 	policy := &networkingv1.NetworkPolicy{}
 	eventually(t, "there is the NetworkPolicy "+name, time.Minute, func() error {
@@ -41,7 +41,7 @@ func selected(t *testing.T, policy *networkingv1.NetworkPolicy) []corev1.Pod {
 	return pods.Items
 }
 
-// opens tells whether a NetworkPolicy lets pods connect to a port in a rule of its own.
+// opens reports whether a NetworkPolicy lets pods connect to a port in a rule of its own.
 func opens(policy *networkingv1.NetworkPolicy, port int32) bool {
 	for _, rule := range policy.Spec.Egress {
 		if len(rule.Ports) == 1 && rule.Ports[0].Port.IntVal == port {
@@ -64,7 +64,7 @@ func goes(t *testing.T, job client.Object, policy *networkingv1.NetworkPolicy) {
 	if err := api.Delete(t.Context(), job, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the NetworkPolicy is gone with its job", 3*time.Minute, func() error {
+	eventually(t, "the NetworkPolicy is gone with its job", time.Minute, func() error {
 		err := api.Get(t.Context(), client.ObjectKeyFromObject(policy), &networkingv1.NetworkPolicy{})
 		if apierrors.IsNotFound(err) {
 			return nil
@@ -82,7 +82,7 @@ func TestMPIJobIsIsolated(t *testing.T) {
 	namespace := newNamespace(t)
 	job := sample(t, "pi", namespace)
 	create(t, job)
-	policy := isolation(t, namespace, "pi")
+	policy := networkPolicyOf(t, namespace, "pi")
 	waitFor(t, job, "the job succeeds", succeeded)
 	launchers := podsOf(t, job, mpi.RoleLauncher)
 	if pods := selected(t, policy); len(launchers) != 1 || len(pods) < len(launchers) {
@@ -103,7 +103,7 @@ func TestNamespaceAllowsEgress(t *testing.T) {
 	job := sample(t, "pi", namespace)
 	job.Spec.RunPolicy.Suspend = new(true)
 	create(t, job)
-	policy := isolation(t, namespace, "pi")
+	policy := networkPolicyOf(t, namespace, "pi")
 	where := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 	if err := allow(t, where, "2049,nfs"); err == nil || !strings.Contains(err.Error(), `"nfs": must have a port`) {
 		t.Errorf("an annotation that names no place is answered by %v", err)
@@ -112,7 +112,7 @@ func TestNamespaceAllowsEgress(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the job's pods may use NFS", time.Minute, func() error {
-		if policy = isolation(t, namespace, "pi"); !opens(policy, 2049) {
+		if policy = networkPolicyOf(t, namespace, "pi"); !opens(policy, 2049) {
 			return fmt.Errorf("it lets out %+v", policy.Spec.Egress)
 		}
 		return nil
@@ -136,21 +136,21 @@ func TestTrainJobIsIsolated(t *testing.T) {
 	}
 	job := trainJob(t, namespace, "{numNodes: 2, command: [mpirun, -n, '2', ranks, --sleep, '10']}")
 	createTrainJob(t, job)
-	policy := isolation(t, namespace, "pi.trainjob")
+	policy := networkPolicyOf(t, namespace, "pi.trainjob")
 	if !opens(policy, 2049) {
 		t.Errorf("the runtime allows NFS, and the NetworkPolicy lets out %+v", policy.Spec.Egress)
 	}
 	if err := allow(t, used, "8080"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the job has its pods", 3*time.Minute, func() error {
+	eventually(t, "the job has its pods", time.Minute, func() error {
 		if n := len(selected(t, policy)); n != 2 {
 			return fmt.Errorf("the NetworkPolicy is about %d pods", n)
 		}
 		return nil
 	})
 	ends(t, job, "Complete")
-	if now := isolation(t, namespace, "pi.trainjob"); now.UID != policy.UID || opens(now, 8080) || !opens(now, 2049) {
+	if now := networkPolicyOf(t, namespace, "pi.trainjob"); now.UID != policy.UID || opens(now, 8080) || !opens(now, 2049) {
 		t.Errorf("after its runtime was changed the job's NetworkPolicy lets out %+v", now.Spec.Egress)
 	}
 	goes(t, job, policy)

@@ -20,6 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
@@ -55,8 +57,14 @@ func runs(job *kubeflow.MPIJob) error {
 // failedWith waits until a job has failed, and returns why.
 func failedWith(t *testing.T, job *kubeflow.MPIJob, within time.Duration) kubeflow.JobCondition {
 	t.Helper()
+	return failedAfter(t, job, 0, within)
+}
+
+// failedAfter is failedWith for a job that cannot have failed before some time has passed.
+func failedAfter(t *testing.T, job *kubeflow.MPIJob, first, within time.Duration) kubeflow.JobCondition {
+	t.Helper()
 	var now kubeflow.MPIJob
-	eventually(t, "the job fails", within, func() error {
+	eventuallyAfter(t, "the job fails", first, within, func() error {
 		if err := api.Get(t.Context(), client.ObjectKeyFromObject(job), &now); err != nil {
 			return err
 		}
@@ -119,15 +127,15 @@ func TestResumedAtOnce(t *testing.T) {
 	create(t, job)
 	waitFor(t, job, "it runs", runs)
 	edit(t, job, func(job *kubeflow.MPIJob) { job.Spec.RunPolicy.Suspend = new(true) })
-	reported(t, kubeflow.Kind, job.Namespace, job.Name, "it is suspended", inPhase(mpi.PhaseSuspended))
+	reported(t, kubeflow.Kind, job.Namespace, job.Name, "it is suspended", inPhase(v1alpha1.PhaseSuspended))
 	edit(t, job, func(job *kubeflow.MPIJob) {
 		launcher(job).Command = []string{"mpirun", "-n", "2", "pi"}
 		job.Spec.RunPolicy.Suspend = new(false)
 	})
 	waitFor(t, job, "it succeeds after it was resumed", succeeded)
-	report := reported(t, kubeflow.Kind, job.Namespace, job.Name, "its record tells of its end", inPhase(mpi.PhaseSucceeded))
+	report := reported(t, kubeflow.Kind, job.Namespace, job.Name, "its record tells of its end", inPhase(v1alpha1.PhaseSucceeded))
 	for _, entry := range report.Status.Timeline {
-		if entry.Event == string(mpi.CodeLauncherDeleted) || entry.Event == "LauncherRestarted" {
+		if entry.Event == codes.LauncherDeleted || entry.Event == "LauncherRestarted" {
 			t.Errorf("the timeline tells of what did not happen: %s: %s", entry.Event, entry.Detail)
 		}
 	}
@@ -152,7 +160,7 @@ func TestScaleUnderARunningProgram(t *testing.T) {
 	}
 	printed := func(line string) {
 		t.Helper()
-		eventually(t, "it prints "+line, 3*time.Minute, func() error {
+		eventually(t, "it prints "+line, time.Minute, func() error {
 			if text := output(t, job); !strings.Contains(text, line) {
 				return fmt.Errorf("it has printed %q", text)
 			}
@@ -218,7 +226,7 @@ func TestDeadline(t *testing.T) {
 	t.Parallel()
 	job := sleeping(t, newNamespace(t), 600, func(job *kubeflow.MPIJob) { job.Spec.RunPolicy.ActiveDeadlineSeconds = new(int64(8)) })
 	create(t, job)
-	if why := failedWith(t, job, 2*time.Minute); why.Reason != "DeadlineExceeded" {
+	if why := failedWith(t, job, time.Minute); why.Reason != "DeadlineExceeded" {
 		t.Errorf("it says %s: %s", why.Reason, why.Message)
 	}
 	noPods(t, job, mpi.RoleLauncher, mpi.RoleWorker)
@@ -273,9 +281,9 @@ while True: x.append(bytearray(1 << 20))'`}
 		launcher(job).Command = []string{"mpirun", "-n", "2", "sh", "-c", `[ $OMPI_COMM_WORLD_RANK = 0 ] || touch /tmp/grow; sleep 600`}
 	})
 	create(t, job)
-	why := failedWith(t, job, 3*time.Minute)
+	why := failedWith(t, job, time.Minute)
 	t.Log(why.Message)
-	if why.Reason != mpi.ReasonWorkerFailed || !strings.Contains(why.Message, "Worker 1 failed: it was killed because it used more memory than its limit") {
+	if why.Reason != codes.WorkerFailed || !strings.Contains(why.Message, "Worker 1 failed: it exceeded its memory limit") {
 		t.Errorf("it says %s: %s", why.Reason, why.Message)
 	}
 	noPods(t, job, mpi.RoleLauncher)

@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
@@ -112,7 +113,7 @@ func TestWrongImage(t *testing.T) {
 	job := sample(t, "pi", namespace, wrong)
 	create(t, job)
 	now := waitFor(t, job, "the job says that its image cannot be pulled", func(now *kubeflow.MPIJob) error {
-		if c := condition(now, kubeflow.JobRunning); c.Status == corev1.ConditionFalse && c.Reason == mpi.ReasonImagePull {
+		if c := condition(now, kubeflow.JobRunning); c.Status == corev1.ConditionFalse && c.Reason == codes.ImagePullFailed {
 			return nil
 		}
 		return fmt.Errorf("conditions are %+v", now.Status.Conditions)
@@ -126,7 +127,7 @@ func TestWrongImage(t *testing.T) {
 	}
 	warned := func() error {
 		var events corev1.EventList
-		if err := api.List(t.Context(), &events, client.InNamespace(namespace), client.MatchingFields{"involvedObject.name": "pi", "reason": mpi.ReasonImagePull}); err != nil {
+		if err := api.List(t.Context(), &events, client.InNamespace(namespace), client.MatchingFields{"involvedObject.name": "pi", "reason": codes.ImagePullFailed}); err != nil {
 			return err
 		}
 		if n := len(events.Items); n != 1 {
@@ -151,7 +152,7 @@ func TestFailingProgram(t *testing.T) {
 		launcher(job).Command = []string{"mpirun", "-n", "4", "sh", "-c", "exit 13"}
 	})
 	create(t, job)
-	if why := failedWith(t, job, 2*time.Minute); why.Reason != "BackoffLimitExceeded" || !strings.Contains(why.Message, "the launcher ended with code 13") {
+	if why := failedWith(t, job, time.Minute); why.Reason != "BackoffLimitExceeded" || !strings.Contains(why.Message, "the launcher exited with code 13") {
 		t.Errorf("it says %s: %s", why.Reason, why.Message)
 	}
 	noPods(t, job, mpi.RoleWorker)
@@ -192,7 +193,7 @@ func TestNamespaceDeleted(t *testing.T) {
 	if err := api.Delete(t.Context(), namespace); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the namespace is gone", 2*time.Minute, func() error {
+	eventually(t, "the namespace is gone", time.Minute, func() error {
 		if err := api.Get(context.Background(), client.ObjectKeyFromObject(namespace), namespace); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("it is there, with %v: %w", children(t, name), err)
 		}
@@ -221,7 +222,7 @@ func TestBadInputIsRefused(t *testing.T) {
 	if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
 		t.Errorf("it is refused for another reason: %v", err)
 	}
-	wants := []string{"metadata.name", "at most 54 characters, this one has 60", "spec.slotsPerWorker: Invalid value: -1", "spec.mpiReplicaSpecs[Worker].replicas: Invalid value: 0"}
+	wants := []string{"metadata.name", "at most 54 characters instead of 60", "spec.slotsPerWorker: Invalid value: -1", "spec.mpiReplicaSpecs[Worker].replicas: Invalid value: 0"}
 	for _, want := range wants {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error lacks %q", want)
@@ -240,6 +241,19 @@ func TestBadInputIsRefused(t *testing.T) {
 			t.Errorf("the error lacks %q", want)
 		}
 	}
+	large := sample(t, "pi", job.Namespace, func(job *kubeflow.MPIJob) {
+		list := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("512"), corev1.ResourceMemory: resource.MustParse("512Mi")}
+		worker(job).Resources = corev1.ResourceRequirements{Requests: list, Limits: list}
+	})
+	if err = api.Create(t.Context(), large); err == nil {
+		t.Fatal("a job that no node can hold was taken")
+	}
+	t.Log(err)
+	for _, want := range []string{"[Worker].template.spec.containers[0].resources.requests[cpu]: Invalid value: \"512\"", "each worker requests 512 of cpu in total", "the largest (node-"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the error lacks %q", want)
+		}
+	}
 }
 
 // TestStrangersServiceIsLeftAlone: a Service that has the job's name already stays what it is, and the job waits
@@ -252,7 +266,7 @@ func TestStrangersServiceIsLeftAlone(t *testing.T) {
 	job := sample(t, "pi", namespace)
 	create(t, job)
 	now := waitFor(t, job, "the job says whose name it cannot have", func(now *kubeflow.MPIJob) error {
-		if c := condition(now, kubeflow.JobRunning); c.Reason == mpi.ReasonNameTaken {
+		if c := condition(now, kubeflow.JobRunning); c.Reason == codes.ErrResourceExists {
 			return nil
 		}
 		return fmt.Errorf("conditions are %+v", now.Status.Conditions)

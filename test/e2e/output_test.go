@@ -11,7 +11,6 @@ import (
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
-	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/report"
 )
 
@@ -25,7 +24,7 @@ printf '\033[31mred\033[0m \033]0;title\007\n'; echo password=hunter2hunter2; sl
 	job.Spec.RunPolicy.BackoffLimit = new(int32(0))
 	create(t, job)
 	reported(t, kubeflow.Kind, namespace, job.Name, "the report has the end of the log", func(status v1alpha1.JobReportStatus) error {
-		if err := inPhase(mpi.PhaseFailed)(status); err != nil {
+		if err := inPhase(v1alpha1.PhaseFailed)(status); err != nil {
 			return err
 		}
 		if status.Failure == nil || !strings.Contains(strings.Join(status.Failure.LogTail, "\n"), "ValueError: the cause") {

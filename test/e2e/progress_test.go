@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
-	"opendatahub.io/mpijob/internal/mpi"
 )
 
 // TestProgressIsReported: while a job trains its report tells how far it has come, and goes on telling; when it has
@@ -19,7 +18,7 @@ func TestProgressIsReported(t *testing.T) {
 		`i=0; until [ -e /tmp/enough ]; do i=$((i+1)); echo "{\"epoch\": 1, \"step\": $i, \"loss\": 0.$i}"; sleep 1; done; echo '{"epoch": 2, "step": 999999, "loss": 0.01, "accuracy": 0.99}'`)
 	create(t, job)
 	step := func(status v1alpha1.JobReportStatus) int {
-		if status.Phase != v1alpha1.Phase(mpi.PhaseRunning) || status.Training == nil {
+		if status.Phase != v1alpha1.PhaseRunning || status.Training == nil {
 			return 0
 		}
 		n, _ := strconv.Atoi(status.Training.Step)

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
 	"opendatahub.io/mpijob/internal/mpi"
 )
@@ -58,10 +59,10 @@ func refused(t *testing.T, job client.Object, is func(error) bool, words ...stri
 }
 
 // finds waits until a job's record begins with a finding.
-func finds(t *testing.T, kind, namespace, name string, code mpi.Code) {
+func finds(t *testing.T, kind, namespace, name string, code codes.Code) {
 	t.Helper()
-	report := reported(t, kind, namespace, name, name+" is told "+string(code), func(status v1alpha1.JobReportStatus) error {
-		if len(status.Findings) == 0 || status.Findings[0].Code != string(code) {
+	report := reported(t, kind, namespace, name, name+" is told "+code, func(status v1alpha1.JobReportStatus) error {
+		if len(status.Findings) == 0 || status.Findings[0].Code != code {
 			return fmt.Errorf("it is %s: %s: %+v", status.Phase, status.Message, status.Findings)
 		}
 		return nil
@@ -88,14 +89,14 @@ func TestQuota(t *testing.T) {
 		return job
 	}
 	refused(t, sized("over", 3), apierrors.IsInvalid, "spec.mpiReplicaSpecs[Worker].replicas",
-		"4 pods (the launcher and 3 workers), and quota team allows 3 in all", "256Mi requests.memory (the launcher with 64Mi and 3 workers with 64Mi each), and quota team allows 192Mi in all")
+		"4 pods requested (the launcher and 3 workers), quota team allows 3", "256Mi requests.memory requested (the launcher with 64Mi and 3 workers with 64Mi each), quota team allows 192Mi")
 	first, second := sized("first", 2), sized("second", 2)
 	create(t, first)
 	waitFor(t, first, "the job that fills the quota runs", runs)
-	refused(t, second, apierrors.IsForbidden, "exceeded quota", "3 pods (the launcher and 2 workers), and of the 3 that quota team allows 3 are in use, 0 free", mpi.AnnotationWaitForQuota)
+	refused(t, second, apierrors.IsForbidden, "exceeded quota", "3 pods requested (the launcher and 2 workers), 3 of 3 used in quota team, 0 free", mpi.AnnotationWaitForQuota)
 	second.Annotations = map[string]string{mpi.AnnotationWaitForQuota: "true"}
 	create(t, second)
-	finds(t, kubeflow.Kind, namespace, "second", mpi.CodeQuotaExhausted)
+	finds(t, kubeflow.Kind, namespace, "second", codes.QuotaExhausted)
 	if pods := append(podsOf(t, second, mpi.RoleLauncher), podsOf(t, second, mpi.RoleWorker)...); len(pods) > 0 {
 		t.Errorf("it has %d pods although it waits", len(pods))
 	}
@@ -113,14 +114,14 @@ func TestQuotaOfTrainJob(t *testing.T) {
 	runtimeIn(t, namespace, "mpi-openmpi")
 	quotaIn(t, namespace, "pods=3")
 	refused(t, trainJob(t, namespace, "{numNodes: 4, command: [mpirun, -n, '4', ranks]}"), apierrors.IsInvalid, "spec.trainer.numNodes: Invalid value: 4",
-		"4 pods (the launcher and 3 workers), and quota team allows 3 in all; use at most 3 nodes")
+		"4 pods requested (the launcher and 3 workers), quota team allows 3; use at most 3 nodes")
 	full := trainJob(t, namespace, "{numNodes: 3, command: [sleep, '5']}")
 	createTrainJob(t, full)
-	reported(t, trainjob.Kind, namespace, "pi", "the job that fills the quota runs", inPhase(mpi.PhaseRunning))
+	reported(t, trainjob.Kind, namespace, "pi", "the job that fills the quota runs", inPhase(v1alpha1.PhaseRunning))
 	second := trainJob(t, namespace, "{numNodes: 3, command: [sleep, '5']}")
 	second.SetName("second")
-	refused(t, second, apierrors.IsForbidden, "exceeded quota", "3 pods (the launcher and 2 workers), and of the 3 that quota team allows 3 are in use, 0 free")
-	reported(t, trainjob.Kind, namespace, "pi", "it ends", inPhase(mpi.PhaseSucceeded))
+	refused(t, second, apierrors.IsForbidden, "exceeded quota", "3 pods requested (the launcher and 2 workers), 3 of 3 used in quota team, 0 free")
+	reported(t, trainjob.Kind, namespace, "pi", "it ends", inPhase(v1alpha1.PhaseSucceeded))
 }
 
 // TestQuotaLowered: a quota that was lowered while a job is suspended is told at once.
@@ -130,7 +131,7 @@ func TestQuotaLowered(t *testing.T) {
 	job := openMPI(namespace, 2, "sleep", "1")
 	job.Spec.RunPolicy.Suspend = new(true)
 	create(t, job)
-	reported(t, kubeflow.Kind, namespace, job.Name, "it is suspended", inPhase(mpi.PhaseSuspended))
+	reported(t, kubeflow.Kind, namespace, job.Name, "it is suspended", inPhase(v1alpha1.PhaseSuspended))
 	quotaIn(t, namespace, "pods=2")
-	finds(t, kubeflow.Kind, namespace, job.Name, mpi.CodeQuotaTooSmall)
+	finds(t, kubeflow.Kind, namespace, job.Name, codes.QuotaTooSmall)
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
@@ -61,7 +62,7 @@ func TestRDMA(t *testing.T) {
 	warned := func(kind, name string) {
 		t.Helper()
 		reported(t, kind, namespace, name, "it is warned that RDMA is not used", func(status v1alpha1.JobReportStatus) error {
-			if status.CompletionTime == nil || len(status.Findings) != 1 || status.Findings[0].Code != string(mpi.CodeRDMANotUsed) || status.Findings[0].Severity != v1alpha1.SeverityWarning {
+			if status.CompletionTime == nil || len(status.Findings) != 1 || status.Findings[0].Code != codes.RDMANotUsed || status.Findings[0].Severity != v1alpha1.SeverityWarning {
 				return fmt.Errorf("it says %+v", status)
 			}
 			return nil
@@ -84,7 +85,7 @@ func TestRDMA(t *testing.T) {
 	train := trainJob(t, namespace, "{numNodes: 3, command: ['"+strings.Join(command, "', '")+"'], resourcesPerNode: {limits: {"+device+": 1}}}")
 	createTrainJob(t, train)
 	var seen []corev1.Pod
-	eventually(t, "all of its pods are there", 3*time.Minute, func() error {
+	eventually(t, "all of its pods are there", time.Minute, func() error {
 		seen = append(trainerPods(t, train, "launcher"), trainerPods(t, train, "node")...)
 		if len(seen) != 3 {
 			return fmt.Errorf("it has %d", len(seen))
@@ -103,7 +104,7 @@ func TestRDMANotOffered(t *testing.T) {
 	worker(job).Resources.Limits["rdma/none-has-it"] = resource.MustParse("1")
 	create(t, job)
 	reported(t, "MPIJob", job.Namespace, job.Name, "the report says so", func(status v1alpha1.JobReportStatus) error {
-		if len(status.Findings) == 0 || status.Findings[0].Code != string(mpi.CodeRDMANotOffered) {
+		if len(status.Findings) == 0 || status.Findings[0].Code != codes.RDMANotOffered {
 			return fmt.Errorf("findings are %+v", status.Findings)
 		}
 		return nil

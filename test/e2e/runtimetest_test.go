@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
 	"opendatahub.io/mpijob/internal/mpi"
 )
@@ -26,7 +27,7 @@ func tested(t *testing.T, namespace, image string) v1alpha1.RuntimeTestStatus {
 	test.Namespace, test.Name = namespace, "mpi"
 	test.Spec = v1alpha1.RuntimeTestSpec{RuntimeRef: v1alpha1.RuntimeReference{Name: "mpi", Kind: trainjob.RuntimeKind}, Image: image}
 	create(t, test)
-	eventually(t, "the test is over", 4*time.Minute, func() error {
+	eventually(t, "the test is over", time.Minute, func() error {
 		if err := api.Get(t.Context(), client.ObjectKeyFromObject(test), test); err != nil {
 			return err
 		}
@@ -37,7 +38,7 @@ func tested(t *testing.T, namespace, image string) v1alpha1.RuntimeTestStatus {
 	})
 	text, _ := yaml.Marshal(test.Status)
 	t.Logf("%s", text)
-	eventually(t, "nothing is left of its job", 3*time.Minute, func() error {
+	eventually(t, "nothing is left of its job", time.Minute, func() error {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(trainjob.GroupVersion.WithKind(trainjob.Kind + "List"))
 		if err := api.List(t.Context(), list, client.InNamespace(namespace)); err != nil {
@@ -102,24 +103,24 @@ func TestRuntimeTestFails(t *testing.T) {
 		change  []string
 		image   string
 		failed  v1alpha1.CheckName
-		code    mpi.Code
+		code    codes.Code
 		want    string
 	}{
 		"no such image": {
-			runtime: "mpi-openmpi", image: "registry.invalid/none:none", failed: v1alpha1.CheckImagePull, code: mpi.CodeImagePull,
+			runtime: "mpi-openmpi", image: "registry.invalid/none:none", failed: v1alpha1.CheckImagePull, code: codes.ImagePullFailed,
 			want: "ImagePull Fail, Keys Unknown, Connection Unknown, ProcessStart Unknown, RanksDistinct Unknown",
 		},
 		"no mpirun in the image": {
-			runtime: "mpi-openmpi", image: cmp.Or(os.Getenv("AGENT_IMG"), "odh/mpijob-agent:dev"), failed: v1alpha1.CheckProcessStart, code: mpi.CodeProgramMissing,
+			runtime: "mpi-openmpi", image: cmp.Or(os.Getenv("AGENT_IMG"), "odh/mpijob-agent:dev"), failed: v1alpha1.CheckProcessStart, code: codes.ProgramMissing,
 			want: "ImagePull Pass, Keys Unknown, Connection Unknown, ProcessStart Fail, RanksDistinct Unknown",
 		},
 		"workers listen elsewhere": {
-			runtime: "mpi-openmpi", failed: v1alpha1.CheckConnection, code: mpi.CodeUnreachable,
+			runtime: "mpi-openmpi", failed: v1alpha1.CheckConnection, code: codes.WorkerUnreachable,
 			change: []string{"- serve", "- serve" + indent + "- :2299", "- name: MPI_AGENT_KEY", "- {name: MPI_AGENT_WAIT, value: 20s}" + indent + "- name: MPI_AGENT_KEY"},
 			want:   "ImagePull Pass, Keys Unknown, Connection Fail, ProcessStart Unknown, RanksDistinct Unknown",
 		},
 		"the list of hosts is not read": {
-			runtime: "mpi-openmpi5", failed: v1alpha1.CheckRanksDistinct, code: mpi.CodeNotEnoughSlots,
+			runtime: "mpi-openmpi5", failed: v1alpha1.CheckRanksDistinct, code: codes.NotEnoughSlots,
 			change: []string{"PRTE_MCA_prte_default_hostfile", "IGNORED"},
 			want:   "ImagePull Pass, Keys Unknown, Connection Unknown, ProcessStart Unknown, RanksDistinct Fail",
 		},
@@ -133,7 +134,7 @@ func TestRuntimeTestFails(t *testing.T) {
 				t.Fatalf("it is %s: %s; want %s", status.Phase, got, test.want)
 			}
 			for _, check := range status.Checks {
-				if check.Name == test.failed && (check.Finding != string(test.code) || len(check.Remedies) == 0) {
+				if check.Name == test.failed && (check.Finding != test.code || len(check.Remedies) == 0) {
 					t.Errorf("the finding is %+v, want %s", check, test.code)
 				}
 			}

@@ -16,7 +16,7 @@ import (
 // together waits until all pods of a job have the same node.
 func together(t *testing.T, pods client.MatchingLabels, namespace string, want int) {
 	t.Helper()
-	eventually(t, "the pods are together", 3*time.Minute, func() error {
+	eventually(t, "the pods are together", time.Minute, func() error {
 		var list corev1.PodList
 		if err := api.List(t.Context(), &list, client.InNamespace(namespace), pods); err != nil {
 			return err

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
-	"opendatahub.io/mpijob/internal/mpi"
 )
 
 // whenAsked skips what takes long unless the command line names it.
@@ -101,10 +101,10 @@ func hasPods(t *testing.T, job client.Object, launchers, workers int) {
 }
 
 // finding waits until a TrainJob's report has a finding first.
-func finding(t *testing.T, job client.Object, code mpi.Code, phase mpi.Phase) v1alpha1.Finding {
+func finding(t *testing.T, job client.Object, code codes.Code, phase v1alpha1.Phase) v1alpha1.Finding {
 	t.Helper()
 	report := reported(t, trainjob.Kind, job.GetNamespace(), job.GetName(), fmt.Sprintf("its report tells of %s", code), func(status v1alpha1.JobReportStatus) error {
-		if len(status.Findings) == 0 || status.Findings[0].Code != string(code) || status.Phase != v1alpha1.Phase(phase) {
+		if len(status.Findings) == 0 || status.Findings[0].Code != code || status.Phase != phase {
 			return fmt.Errorf("it is %s with %+v", status.Phase, status.Findings)
 		}
 		return nil
@@ -202,7 +202,7 @@ func showHostsUnread(t *testing.T) {
 	}
 	told := trainJob(t, guarded, trainer)
 	createTrainJob(t, told)
-	finding(t, told, mpi.CodeHostfileIgnored, mpi.PhaseFailed)
+	finding(t, told, codes.HostfileIgnored, v1alpha1.PhaseFailed)
 
 	namespace := newNamespace(t)
 	runtimeIn(t, namespace, "mpi-openmpi5")
@@ -246,7 +246,7 @@ func showVanishedLogs(t *testing.T) {
 		return nil
 	})
 	status := reported(t, trainjob.Kind, namespace, job.GetName(), "its report says where it began", func(status v1alpha1.JobReportStatus) error {
-		if status.Failure == nil || status.Failure.Rank == nil || status.Phase != v1alpha1.Phase(mpi.PhaseFailed) {
+		if status.Failure == nil || status.Failure.Rank == nil || status.Phase != v1alpha1.PhaseFailed {
 			return fmt.Errorf("it says %+v", status.Failure)
 		}
 		return nil
@@ -271,7 +271,7 @@ func showKeyRefused(t *testing.T) {
 	job := trainJob(t, namespace, trainer)
 	createTrainJob(t, job)
 	ends(t, job, "Failed")
-	told := finding(t, job, mpi.CodeKeyUnprotected, mpi.PhaseFailed)
+	told := finding(t, job, codes.KeyUnprotected, v1alpha1.PhaseFailed)
 	if now, err := trainjob.LoadJob(t.Context(), api, client.ObjectKeyFromObject(job)); err == nil {
 		t.Logf("the TrainJob's conditions are %+v; the report says: %s", now.Status.Conditions, told.Summary)
 	}
@@ -331,7 +331,7 @@ func showUnnoticed(t *testing.T) {
 		createTrainJob(t, job)
 		ends(t, job, "Complete")
 		if told {
-			if f := finding(t, job, mpi.CodeRankFailed, mpi.PhaseSucceeded); !strings.Contains(f.Summary, "rank 1 (ranks) failed with code 3") {
+			if f := finding(t, job, codes.RankFailed, v1alpha1.PhaseSucceeded); !strings.Contains(f.Summary, "rank 1 (ranks) failed with code 3") {
 				t.Errorf("the finding is %+v", f)
 			}
 		}
@@ -344,7 +344,7 @@ func showSilentStatus(t *testing.T) {
 	runtimeIn(t, namespace, "mpi-openmpi")
 	job := trainJob(t, namespace, "{numNodes: 2, image: registry.invalid/none:none, command: [ranks]}")
 	createTrainJob(t, job)
-	finding(t, job, mpi.CodeImagePull, mpi.PhaseInitializing)
+	finding(t, job, codes.ImagePullFailed, v1alpha1.PhaseInitializing)
 	now, err := trainjob.LoadJob(t.Context(), api, client.ObjectKeyFromObject(job))
 	if err != nil || len(now.Status.Conditions) > 0 {
 		t.Errorf("its own conditions are %+v: %v", now.Status.Conditions, err)
@@ -362,7 +362,7 @@ func showConnections(t *testing.T) {
 	createTrainJob(t, job)
 	bare(t, namespace, false)
 	suspend(t, job, false)
-	f := finding(t, job, mpi.CodeInvalid, mpi.PhasePending)
+	f := finding(t, job, codes.JobInvalid, v1alpha1.PhasePending)
 	if !strings.Contains(f.Summary, "is in another namespace than the job") {
 		t.Errorf("the finding is %+v", f)
 	}

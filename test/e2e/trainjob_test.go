@@ -27,11 +27,28 @@ import (
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// runtimes are those of config/runtimes, by name, with this cluster's images.
+// runtimes are those of config/runtimes, by name, with this cluster's images. Those that mount the agent's image end with
+// byImageVolume.
 var runtimes = sync.OnceValues(func() (map[string]*unstructured.Unstructured, error) {
-	text, err := exec.Command("kubectl", "kustomize", "../../config/runtimes/kubernetes").Output() //nolint:noctx // it ends by itself
+	found, err := runtimesOf("kubernetes")
 	if err != nil {
-		return nil, fmt.Errorf("put runtimes together: %w", err)
+		return nil, err
+	}
+	mounting, err := runtimesOf("kubernetes-image-volume")
+	for name, runtime := range mounting {
+		found[name+byImageVolume] = runtime
+	}
+	return found, err
+})
+
+// byImageVolume is the end of the names of runtimes that mount the agent's image.
+const byImageVolume = ", image volume"
+
+// runtimesOf returns the runtimes of a folder of config/runtimes.
+func runtimesOf(folder string) (map[string]*unstructured.Unstructured, error) {
+	text, err := exec.Command("kubectl", "kustomize", "../../config/runtimes/"+folder).Output() //nolint:noctx // it ends by itself
+	if err != nil {
+		return nil, fmt.Errorf("build the runtimes of %s: %w", folder, err)
 	}
 	agent := os.Getenv("AGENT_IMG")
 	if agent == "" {
@@ -51,7 +68,7 @@ var runtimes = sync.OnceValues(func() (map[string]*unstructured.Unstructured, er
 		found[object.GetName()] = object
 	}
 	return found, nil
-})
+}
 
 // needTrainer skips a test where Kubeflow Trainer is not installed.
 func needTrainer(t *testing.T) {
@@ -143,7 +160,7 @@ func trainerPods(t *testing.T, job client.Object, role string) []corev1.Pod {
 // ends waits until a TrainJob has one of its two ends.
 func ends(t *testing.T, job *unstructured.Unstructured, how string) {
 	t.Helper()
-	eventually(t, "the TrainJob is "+how, 3*time.Minute, func() error {
+	eventually(t, "the TrainJob is "+how, time.Minute, func() error {
 		now, err := trainjob.LoadJob(t.Context(), api, client.ObjectKeyFromObject(job))
 		if err != nil {
 			return err
@@ -204,11 +221,16 @@ func ranksByPod(text string) map[string]int {
 // nodes, in a namespace that enforces restricted.
 func TestTrainJobAnyMPI(t *testing.T) {
 	t.Parallel()
-	for _, with := range implementations {
+	// Each implementation with one of the two ways by which the agent gets into pods.
+	for i, with := range implementations {
 		t.Run(with.sample, func(t *testing.T) {
 			parallel(t, 8)
 			namespace := newNamespace(t)
-			runtimeIn(t, namespace, strings.Replace("mpi-"+with.sample, "intelmpi", "intel", 1))
+			runtime := strings.Replace("mpi-"+with.sample, "intelmpi", "intel", 1)
+			if i%2 == 1 {
+				runtime += byImageVolume
+			}
+			runtimeIn(t, namespace, runtime)
 			job := trainJob(t, namespace, fmt.Sprintf("{numNodes: 4, numProcPerNode: 2, command: [%s, -n, '8', ranks, --sleep, '2']}", with.mpirun))
 			start := time.Now()
 			createTrainJob(t, job)
@@ -306,7 +328,7 @@ func TestTrainJobSuspendAndResume(t *testing.T) {
 	})
 	pods := func(want int) {
 		t.Helper()
-		eventually(t, fmt.Sprintf("%d pods run", want), 2*time.Minute, func() error {
+		eventually(t, fmt.Sprintf("%d pods run", want), time.Minute, func() error {
 			running := 0
 			all := slices.Concat(trainerPods(t, job, "node"), trainerPods(t, job, "launcher"))
 			for i := range all {
@@ -347,7 +369,7 @@ func TestTrainJobDeleted(t *testing.T) {
 	runtimeIn(t, namespace, "mpi-openmpi")
 	job := trainJob(t, namespace, "{numNodes: 3, command: [mpirun, -n, '3', ranks, --sleep, '600']}")
 	createTrainJob(t, job)
-	eventually(t, "its ranks run", 2*time.Minute, func() error {
+	eventually(t, "its ranks run", time.Minute, func() error {
 		pods := trainerPods(t, job, "launcher")
 		if len(pods) == 1 && pods[0].Status.Phase == corev1.PodRunning && strings.Contains(printed(t, job), "rank 2 of 3") {
 			return nil
@@ -377,7 +399,7 @@ func TestTrainJobFails(t *testing.T) {
 	if len(pods) != 1 {
 		t.Fatalf("the launcher was tried %d times", len(pods))
 	}
-	if told, has := mpi.SummaryOf(&pods[0]); !has || told.ExitCode == nil || *told.ExitCode != 3 {
+	if told, has := mpi.AgentSummary(&pods[0]); !has || told.ExitCode == nil || *told.ExitCode != 3 {
 		t.Errorf("the agent's summary is %+v", told)
 	}
 }
@@ -426,7 +448,7 @@ func TestTrainerFaultsAreRefused(t *testing.T) {
 			refused: []string{"must be at most 4", "must be at most 2 GPUs", `job "launcher" must have pool: mpi`, `job "node" must have pool: mpi`},
 		},
 		"1 node":         {trainer: "{numNodes: 1, command: [ranks]}", warned: []string{"1 makes 2 pods with ranks"}},
-		"slots and GPUs": {trainer: "{numNodes: 2, numProcPerNode: 4, command: [ranks], resourcesPerNode: {limits: {nvidia.com/gpu: 2}}}", warned: []string{"4 ranks on each node with 2 GPUs"}},
+		"slots and GPUs": {trainer: "{numNodes: 2, numProcPerNode: 4, command: [ranks], resourcesPerNode: {limits: {nvidia.com/gpu: 2}}}", warned: []string{"4 ranks per node with 2 GPUs"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

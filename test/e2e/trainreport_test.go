@@ -14,14 +14,15 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
 // inPhase waits for a phase of a job's record.
-func inPhase(phase mpi.Phase) func(v1alpha1.JobReportStatus) error {
+func inPhase(phase v1alpha1.Phase) func(v1alpha1.JobReportStatus) error {
 	return func(status v1alpha1.JobReportStatus) error {
-		if status.Phase != v1alpha1.Phase(phase) {
+		if status.Phase != phase {
 			return fmt.Errorf("it is %s: %s", status.Phase, status.Message)
 		}
 		return nil
@@ -35,12 +36,12 @@ func TestTrainJobReport(t *testing.T) {
 	runtimeIn(t, namespace, "mpi-openmpi")
 	job := trainJob(t, namespace, "{numNodes: 3, numProcPerNode: 2, command: [mpirun, -n, '6', ranks, --sleep, '5']}")
 	createTrainJob(t, job)
-	running := reported(t, trainjob.Kind, namespace, "pi", "its record says that it runs", inPhase(mpi.PhaseRunning)).Status
+	running := reported(t, trainjob.Kind, namespace, "pi", "its record says that it runs", inPhase(v1alpha1.PhaseRunning)).Status
 	if running.MPI.Ranks != 6 || running.MPI.Implementation != string(mpi.OpenMPI) || running.Workers.Wanted != 2 || len(running.Pods) != 3 {
 		t.Errorf("%d ranks, %s, %d workers, %d pods", running.MPI.Ranks, running.MPI.Implementation, running.Workers.Wanted, len(running.Pods))
 	}
 	ends(t, job, "Complete")
-	reported(t, trainjob.Kind, namespace, "pi", "its record says that it has succeeded", inPhase(mpi.PhaseSucceeded))
+	reported(t, trainjob.Kind, namespace, "pi", "its record says that it has succeeded", inPhase(v1alpha1.PhaseSucceeded))
 	// Trainer's own column is its last condition: one of ours would stand there.
 	columns, err := exec.CommandContext(t.Context(), "kubectl", "get", "trainjobs", "-n", namespace).CombinedOutput()
 	if words := strings.Fields(string(columns)); err != nil || len(words) != 6 || words[1] != "STATE" || words[4] != "Complete" {
@@ -49,14 +50,14 @@ func TestTrainJobReport(t *testing.T) {
 	if err := api.Delete(t.Context(), job); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the job is gone", 2*time.Minute, func() error {
+	eventually(t, "the job is gone", time.Minute, func() error {
 		if left := children(t, namespace); len(left) > 0 {
 			return fmt.Errorf("left are %v", left)
 		}
 		return nil
 	})
 	left := reportOf(t, trainjob.Kind, namespace, "pi")
-	if left == nil || left.Status.Phase != v1alpha1.Phase(mpi.PhaseSucceeded) || left.Status.CompletionTime == nil || len(left.Status.Findings) > 0 {
+	if left == nil || left.Status.Phase != v1alpha1.PhaseSucceeded || left.Status.CompletionTime == nil || len(left.Status.Findings) > 0 {
 		t.Fatalf("the record of the deleted job is %+v", left)
 	}
 	table, err := exec.CommandContext(t.Context(), "kubectl", "get", "jobreports", "-n", namespace).CombinedOutput()
@@ -72,7 +73,7 @@ func TestTrainJobExplained(t *testing.T) {
 	tests := map[string]struct {
 		trainer string
 		ranks   int64
-		code    mpi.Code
+		code    codes.Code
 		pod     string
 		rank    int32
 		says    string
@@ -80,15 +81,15 @@ func TestTrainJobExplained(t *testing.T) {
 		"a rank crashes": {
 			ranks:   4,
 			trainer: "{numNodes: 2, numProcPerNode: 2, command: [mpirun, -n, '4', ranks, --segv, '3']}",
-			code:    mpi.CodeSegfault, pod: "pi-node-0-0-", rank: 3, says: "signal 11",
+			code:    codes.SegmentationFault, pod: "pi-node-0-0-", rank: 3, says: "signal 11",
 		},
 		"a rank gives up": {
 			trainer: "{numNodes: 2, command: [mpirun, -n, '2', python3, -c, 'import os; r = int(os.environ[\"OMPI_COMM_WORLD_RANK\"]); assert r == 0, \"no data for rank 1\"']}",
-			code:    mpi.CodeApplicationFailed, pod: "pi-node-0-0-", rank: 1, says: "no data for rank 1",
+			code:    codes.ApplicationFailed, pod: "pi-node-0-0-", rank: 1, says: "no data for rank 1",
 		},
 		"no such image": {
 			trainer: "{numNodes: 2, image: registry.invalid/none:none, command: [mpirun, ranks]}",
-			code:    mpi.CodeImagePull, rank: -1, says: "registry.invalid/none:none",
+			code:    codes.ImagePullFailed, rank: -1, says: "registry.invalid/none:none",
 		},
 	}
 	for name, test := range tests {
@@ -99,7 +100,7 @@ func TestTrainJobExplained(t *testing.T) {
 			job := trainJob(t, namespace, test.trainer)
 			createTrainJob(t, job)
 			report := reported(t, trainjob.Kind, namespace, "pi", "its record has the cause", func(status v1alpha1.JobReportStatus) error {
-				if len(status.Findings) == 0 || status.Findings[0].Code != string(test.code) || test.rank >= 0 && status.Failure == nil {
+				if len(status.Findings) == 0 || status.Findings[0].Code != test.code || test.rank >= 0 && status.Failure == nil {
 					return fmt.Errorf("it is %s with %+v", status.Phase, status.Findings)
 				}
 				return nil
@@ -128,10 +129,10 @@ func TestAnyTrainJobReport(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		command string
-		phase   mpi.Phase
+		phase   v1alpha1.Phase
 	}{
-		"done":   {command: "sleep 3", phase: mpi.PhaseSucceeded},
-		"failed": {command: "echo out of ideas >&2; exit 4", phase: mpi.PhaseFailed},
+		"done":   {command: "sleep 3", phase: v1alpha1.PhaseSucceeded},
+		"failed": {command: "echo out of ideas >&2; exit 4", phase: v1alpha1.PhaseFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -143,7 +144,7 @@ func TestAnyTrainJobReport(t *testing.T) {
 			if report.Status.MPI.Implementation != "" || report.Status.Workers.Wanted != 2 {
 				t.Errorf("its record has %+v, %+v", report.Status.MPI, report.Status.Workers)
 			}
-			if test.phase != mpi.PhaseFailed {
+			if test.phase != v1alpha1.PhaseFailed {
 				return
 			}
 			text, _ := yaml.Marshal(report.Status)
@@ -198,7 +199,7 @@ func TestChangedRuntime(t *testing.T) {
 	runtimeIn(t, namespace, "mpi-openmpi")
 	first := trainJob(t, namespace, "{numNodes: 2, command: [mpirun, -n, '2', ranks, --sleep, '600']}")
 	createTrainJob(t, first)
-	reported(t, trainjob.Kind, namespace, "pi", "the first job runs", inPhase(mpi.PhaseRunning))
+	reported(t, trainjob.Kind, namespace, "pi", "the first job runs", inPhase(v1alpha1.PhaseRunning))
 	leave()
 	before := uids(t, first)
 
@@ -229,7 +230,7 @@ func TestChangedRuntime(t *testing.T) {
 	second.SetName("later")
 	createTrainJob(t, second)
 	reported(t, trainjob.Kind, namespace, "later", "the second job lacks the image", func(status v1alpha1.JobReportStatus) error {
-		if len(status.Findings) == 0 || status.Findings[0].Code != string(mpi.CodeImagePull) {
+		if len(status.Findings) == 0 || status.Findings[0].Code != codes.ImagePullFailed {
 			return fmt.Errorf("it is %s with %+v", status.Phase, status.Findings)
 		}
 		return nil
@@ -237,18 +238,18 @@ func TestChangedRuntime(t *testing.T) {
 	if after := uids(t, first); !slices.Equal(before, after) {
 		t.Errorf("the first job's pods were %v and are %v", before, after)
 	}
-	if report := reportOf(t, trainjob.Kind, namespace, "pi"); report.Status.Phase != v1alpha1.Phase(mpi.PhaseRunning) || len(report.Status.Findings) > 0 {
+	if report := reportOf(t, trainjob.Kind, namespace, "pi"); report.Status.Phase != v1alpha1.PhaseRunning || len(report.Status.Findings) > 0 {
 		t.Errorf("the first job is %s with %+v", report.Status.Phase, report.Status.Findings)
 	}
 	suspend(t, first, true)
-	eventually(t, "its pods are gone", 2*time.Minute, func() error {
+	eventually(t, "its pods are gone", time.Minute, func() error {
 		if left := uids(t, first); len(left) > 0 {
 			return fmt.Errorf("left are %v", left)
 		}
 		return nil
 	})
 	suspend(t, first, false)
-	reported(t, trainjob.Kind, namespace, "pi", "the first job runs again as it was", inPhase(mpi.PhaseRunning))
+	reported(t, trainjob.Kind, namespace, "pi", "the first job runs again as it was", inPhase(v1alpha1.PhaseRunning))
 }
 
 func uids(t *testing.T, job *unstructured.Unstructured) []string {

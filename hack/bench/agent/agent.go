@@ -28,12 +28,12 @@ type Settings struct {
 	Names *regexp.Regexp
 	// Runs is how often each contestant runs each case.
 	Runs int
-	// Progress is told of every run.
+	// Progress receives a line per run.
 	Progress io.Writer
 }
 
-// Peers are the contestants beside Ours, in the order of a table.
-var Peers = []string{OpenSSH, Floor, MPIOperator}
+// Peers are the contestants other than Ours, in the order of a table.
+var Peers = []string{OpenSSH, Floor}
 
 // sample is the image whose files hosts have: Open MPI 4 and OpenSSH.
 const sample = "openmpi-sshd"
@@ -65,14 +65,6 @@ func Run(ctx context.Context, settings Settings) (results Results, err error) {
 	}
 	if len(chosen) > 0 {
 		if err := settings.fight(ctx, chosen, &results); err != nil {
-			return results, err
-		}
-	}
-	if settings.wants(firstLine) {
-		err := settings.firstLine(ctx, &results)
-		if none, is := errors.AsType[noField](err); is {
-			results.skip(none.why, firstLine)
-		} else if err != nil {
 			return results, err
 		}
 	}
@@ -142,7 +134,7 @@ func (s Settings) fight(ctx context.Context, chosen []bout, results *Results) (e
 	if out, err := exec.CommandContext(ctx, binary, "install", installed).CombinedOutput(); err != nil {
 		return fmt.Errorf("install the agent: %w\n%s", err, out)
 	}
-	k, err := newKey()
+	k, err := NewKey()
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"opendatahub.io/mpijob/hack/bench/agent/host"
 	"opendatahub.io/mpijob/hack/bench/report"
+	"opendatahub.io/mpijob/hack/bench/wait"
 )
 
 // result is the name and the unit of one figure.
@@ -113,7 +114,7 @@ func memory() bout {
 	return bout{
 		results: []result{{idle, "MiB"}, {rsh, "MiB"}}, workers: 1, often: 1, between: []string{Ours, OpenSSH},
 		measure: func(ctx context.Context, a *arena) (map[string]float64, error) {
-			if err := pause(ctx, settled); err != nil {
+			if err := wait.For(ctx, settled); err != nil {
 				return nil, err
 			}
 			server, err := a.workers[0].Memory()

@@ -18,10 +18,9 @@ import (
 
 // Names of the contestants, as in the report.
 const (
-	Ours        = "ours"
-	OpenSSH     = "openssh"
-	Floor       = "floor"
-	MPIOperator = "mpi-operator"
+	Ours    = "ours"
+	OpenSSH = "openssh"
+	Floor   = "floor"
 )
 
 // contestant is a way to start programs on hosts.
@@ -38,24 +37,24 @@ type contestant struct {
 	shared map[string]string
 }
 
-// agentFolder is where pods have the agent; see internal/launch.
+// agentFolder is where pods have the agent; see internal/agentapi.
 const agentFolder = "/opt/mpi-agent"
 
 // ours starts programs as in a job of our operator's.
-func ours(k key, installed string) contestant {
+func ours(k Key, installed string) contestant {
 	return contestant{
 		name: Ours, rsh: agentFolder + "/bin/ssh", launch: []string{agentFolder + "/mpi-agent", "launch", "--"},
 		serve: func(address string) []string {
 			return []string{agentFolder + "/mpi-agent", "serve", address + ":2222", address + ":2223"}
 		},
-		files:  map[string]host.File{"/etc/mpi-agent/ssh-privatekey": {Content: k.private, Mode: 0o444}},
+		files:  map[string]host.File{"/etc/mpi-agent/ssh-privatekey": {Content: k.Private, Mode: 0o444}},
 		shared: map[string]string{agentFolder: installed},
 	}
 }
 
 // openSSH starts programs by the OpenSSH of the sample image and with its settings. The image's script around ssh,
 // which waits for hosts that have no name yet, is left out: it costs time.
-func openSSH(k key) contestant {
+func openSSH(k Key) contestant {
 	const folder = "/root/.ssh/"
 	return contestant{
 		name: OpenSSH, rsh: "/usr/bin/ssh",
@@ -63,16 +62,16 @@ func openSSH(k key) contestant {
 			return []string{"/usr/local/bin/sshd-user", "-D", "-e", "-o", "ListenAddress=" + address}
 		},
 		files: map[string]host.File{
-			folder + "id_rsa":          {Content: k.private, Mode: 0o600},
-			folder + "id_rsa.pub":      {Content: k.public + "\n", Mode: 0o644},
-			folder + "authorized_keys": {Content: k.public + "\n", Mode: 0o644},
-			folder + "known_hosts":     {Content: "* " + k.public + "\n", Mode: 0o644},
+			folder + "id_rsa":          {Content: k.Private, Mode: 0o600},
+			folder + "id_rsa.pub":      {Content: k.Public + "\n", Mode: 0o644},
+			folder + "authorized_keys": {Content: k.Public + "\n", Mode: 0o644},
+			folder + "known_hosts":     {Content: "* " + k.Public + "\n", Mode: 0o644},
 		},
 	}
 }
 
-// floor starts programs beside the launcher: what MPI itself costs. Daemons that shared a folder for temporary files
-// would stand in each other's way, and in one session they would get less of a busy machine than others do.
+// floor starts programs next to the launcher, which measures the cost of MPI itself. Each daemon has a folder for temporary
+// files of its own, to avoid conflicts, and a session of its own, to get its share of a busy machine.
 func floor() contestant {
 	const script = `#!/bin/sh
 [ "$1" != -x ] || shift
@@ -95,7 +94,7 @@ func address(n int) string { return "127.0.1." + strconv.Itoa(n+1) }
 // environment is that of every host.
 var environment = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C.UTF-8"}
 
-// mpi is the environment of mpirun, as our operator gives it to launchers (internal/flavor); the same for all but the
+// mpi is the environment of mpirun, as our operator gives it to launchers (internal/implementation); the same for all but the
 // program that reaches hosts.
 func (c contestant) mpi() []string {
 	return []string{
@@ -124,22 +123,22 @@ func (c contestant) hostFiles(workers int) map[string]host.File {
 	return files
 }
 
-// key is a job's, in the forms that OpenSSH reads.
-type key struct{ private, public string }
+// Key is that of a job, in the forms that OpenSSH reads.
+type Key struct{ Private, Public string }
 
-// newKey makes a key of the kind that operators put into a job's Secret.
-func newKey() (key, error) {
+// NewKey returns a key of the type that operators put into the Secret of a job.
+func NewKey() (Key, error) {
 	pair, err := ecdsa.GenerateKey(elliptic.P521(), rand.Reader)
 	if err != nil {
-		return key{}, fmt.Errorf("make a key: %w", err)
+		return Key{}, fmt.Errorf("make a key: %w", err)
 	}
 	private, err := x509.MarshalECPrivateKey(pair)
 	if err != nil {
-		return key{}, fmt.Errorf("make a key: %w", err)
+		return Key{}, fmt.Errorf("make a key: %w", err)
 	}
 	point, err := pair.PublicKey.Bytes()
 	if err != nil {
-		return key{}, fmt.Errorf("make a key: %w", err)
+		return Key{}, fmt.Errorf("make a key: %w", err)
 	}
 	// RFC 5656, 3.1: each part after its length.
 	const kind, curve = "ecdsa-sha2-nistp521", "nistp521"
@@ -147,8 +146,8 @@ func newKey() (key, error) {
 	for _, part := range [][]byte{[]byte(kind), []byte(curve), point} {
 		public = append(binary.BigEndian.AppendUint32(public, uint32(len(part))), part...)
 	}
-	return key{
-		private: string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private})),
-		public:  kind + " " + base64.StdEncoding.EncodeToString(public),
+	return Key{
+		Private: string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private})),
+		Public:  kind + " " + base64.StdEncoding.EncodeToString(public),
 	}, nil
 }

@@ -39,7 +39,7 @@ type Options struct {
 	Latency time.Duration
 }
 
-// GangGate is what Kubernetes' programs are told to place pods in groups.
+// GangGate is the feature gate with which Kubernetes places pods in groups.
 const GangGate = "GenericWorkload=true"
 
 // Server is an API server that runs.

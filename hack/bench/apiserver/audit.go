@@ -31,7 +31,7 @@ func (s *Server) auditLog() string { return filepath.Join(s.folder, "audit.log")
 func (s *Server) Requests(user string) (Requests, error) {
 	log, err := os.Open(s.auditLog())
 	if errors.Is(err, os.ErrNotExist) {
-		return Requests{}, nil // nobody has asked anything yet
+		return Requests{}, nil // no request was made yet
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read audit log: %w", err)

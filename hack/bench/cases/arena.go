@@ -21,6 +21,7 @@ import (
 	"opendatahub.io/mpijob/hack/bench/contestant"
 	"opendatahub.io/mpijob/hack/bench/observer"
 	"opendatahub.io/mpijob/hack/bench/report"
+	"opendatahub.io/mpijob/hack/bench/wait"
 )
 
 // arena is where one contestant makes one run.
@@ -90,7 +91,7 @@ func (a *arena) warmUp(ctx context.Context) error {
 	if err := a.clear(ctx); err != nil {
 		return err
 	}
-	return pause(ctx, a.runner.Rest())
+	return wait.For(ctx, a.runner.Rest())
 }
 
 // await waits for all of so many objects. If they take longer than the limit the value is extrapolated. The
@@ -131,7 +132,7 @@ func (a *arena) quiet(ctx context.Context) (apiserver.Requests, error) {
 			return requests, err
 		}
 		last = writes
-		if err := pause(ctx, 2*time.Second); err != nil {
+		if err := wait.For(ctx, 2*time.Second); err != nil {
 			return nil, err
 		}
 	}
@@ -140,7 +141,7 @@ func (a *arena) quiet(ctx context.Context) (apiserver.Requests, error) {
 // jobReport is the kind of the records that our operator keeps of jobs.
 var jobReport = schema.GroupVersionKind{Group: "mpi.opendatahub.io", Version: "v1alpha1", Kind: "JobReport"}
 
-// clear removes what a run made: nobody else is there to do so.
+// clear removes the objects of a run: no garbage collector runs here.
 func (a *arena) clear(ctx context.Context) error {
 	reports := &metav1.PartialObjectMetadata{}
 	reports.SetGroupVersionKind(jobReport)
@@ -157,7 +158,7 @@ func (a *arena) clear(ctx context.Context) error {
 			if err := a.admin.List(ctx, &pods, client.InNamespace(a.namespace), client.Limit(1)); err != nil || len(pods.Items) == 0 {
 				return err
 			}
-			if err := pause(ctx, 50*time.Millisecond); err != nil {
+			if err := wait.For(ctx, 50*time.Millisecond); err != nil {
 				return err
 			}
 		}
@@ -166,15 +167,6 @@ func (a *arena) clear(ctx context.Context) error {
 		return fmt.Errorf("clear %s: %w", a.namespace, err)
 	}
 	return nil
-}
-
-func pause(ctx context.Context, length time.Duration) error {
-	select {
-	case <-time.After(length):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 func newAdmin(config *rest.Config) (client.Client, error) {

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/hack/bench/report"
+	"opendatahub.io/mpijob/hack/bench/wait"
 )
 
 // Result is the name and the unit of one figure.
@@ -29,7 +30,7 @@ type Case struct {
 	Counts bool
 	// Gangs says that Kubernetes' own scheduler places the pods of a PodGroup together; it goes with PodsRun.
 	Gangs bool
-	// Queued says that there is Kueue, or what stands in for it.
+	// Queued is set if there is Kueue, or the package kueue in its place.
 	Queued bool
 	// Often is how many runs are made for each that is asked for, 0 being one: what takes milliseconds varies
 	// more from run to run.
@@ -113,7 +114,7 @@ func behindBig(name string, after time.Duration) Case {
 			if err := a.runner.Submit(ctx, a.job("big", 500)); err != nil {
 				return nil, err
 			}
-			if err := pause(ctx, after); err != nil {
+			if err := wait.For(ctx, after); err != nil {
 				return nil, err
 			}
 			took, err := a.small(ctx)
@@ -163,7 +164,7 @@ func burst(jobs, workers int) Case {
 				return values, nil
 			}
 			if !took.Extrapolated {
-				if err := pause(ctx, afterwards); err != nil {
+				if err := wait.For(ctx, afterwards); err != nil {
 					return nil, err
 				}
 			}
@@ -212,7 +213,7 @@ func requests(workers int) Case {
 	}
 }
 
-// succeeded waits until a job's status says so.
+// succeeded waits until a job's status has the condition Succeeded.
 func (a *arena) succeeded(ctx context.Context, job *kubeflow.MPIJob) error {
 	for {
 		var now kubeflow.MPIJob
@@ -224,7 +225,7 @@ func (a *arena) succeeded(ctx context.Context, job *kubeflow.MPIJob) error {
 				return nil
 			}
 		}
-		if err := pause(ctx, 100*time.Millisecond); err != nil {
+		if err := wait.For(ctx, 100*time.Millisecond); err != nil {
 			return fmt.Errorf("wait for MPIJob %s to succeed: %w", job.Name, err)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"opendatahub.io/mpijob/hack/bench/nodes"
 	"opendatahub.io/mpijob/hack/bench/report"
+	"opendatahub.io/mpijob/hack/bench/wait"
 )
 
 // Gang are the cases of the suite "gang": what it costs to place all pods of a job together.
@@ -56,7 +57,7 @@ func roomAppears(workers int) Case {
 			if err := a.runner.Submit(ctx, waits); err != nil {
 				return nil, err
 			}
-			if err := pause(ctx, 10*time.Second); err != nil {
+			if err := wait.For(ctx, 10*time.Second); err != nil {
 				return nil, err
 			}
 			start := time.Now()
@@ -102,7 +103,7 @@ func (a *arena) placed(ctx context.Context, job *kubeflow.MPIJob, pods int) erro
 			if have >= pods {
 				return nil
 			}
-			if err := pause(ctx, 20*time.Millisecond); err != nil {
+			if err := wait.For(ctx, 20*time.Millisecond); err != nil {
 				return err
 			}
 		}

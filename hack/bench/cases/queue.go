@@ -11,6 +11,7 @@ import (
 
 	"opendatahub.io/mpijob/hack/bench/kueue"
 	"opendatahub.io/mpijob/hack/bench/report"
+	"opendatahub.io/mpijob/hack/bench/wait"
 )
 
 // Queue are the cases of the suite "queue": what jobs cost while they wait, and how soon they start when they are let in.
@@ -19,7 +20,7 @@ func Queue() []Case {
 }
 
 const (
-	// settles is how long jobs have waited until what they cost is measured: the first news of each are over.
+	// settles is how long jobs wait before their cost is measured: by then the first status updates are over.
 	settles = 45 * time.Second
 	// watched is how long it is measured: three times what the operator looks again after.
 	watched = 90 * time.Second
@@ -47,7 +48,7 @@ func plain(workers int) Case {
 					return nil, err
 				}
 				all = append(all, report.Value{Value: time.Since(start).Seconds()})
-				if err := pause(ctx, 5*time.Second); err != nil {
+				if err := wait.For(ctx, 5*time.Second); err != nil {
 					return nil, err
 				}
 			}
@@ -56,19 +57,14 @@ func plain(workers int) Case {
 	}
 }
 
-// admitted measures from when a job is let in until all of its pods are there.
+// admitted measures from the admission of a job until all of its pods exist.
 func admitted(workers int) Case {
 	name := fmt.Sprintf("admitted/%d", workers)
 	return Case{
 		Results: []Result{{name, "s"}},
 		Queued:  true,
 		Once:    true,
-		measure: func(ctx context.Context, a *arena) (values map[string]report.Value, err error) {
-			queue, err := kueue.Start(ctx, a.admin)
-			if err != nil {
-				return nil, err
-			}
-			defer func() { err = errors.Join(err, queue.Stop()) }()
+		measure: withQueue(func(ctx context.Context, a *arena, queue *kueue.Kueue) (map[string]report.Value, error) {
 			var all []report.Value
 			for i := range 9 {
 				took, err := a.letIn(ctx, queue, fmt.Sprintf("job-%d", i), workers)
@@ -78,11 +74,23 @@ func admitted(workers int) Case {
 				all = append(all, took)
 			}
 			return map[string]report.Value{name: {Value: report.Summarize(all).Median}}, nil
-		},
+		}),
 	}
 }
 
-// letIn has a job wait for a moment, lets it in, and measures until all of its pods are there.
+// withQueue returns a measurement during which Kueue is simulated.
+func withQueue(measure func(context.Context, *arena, *kueue.Kueue) (map[string]report.Value, error)) func(context.Context, *arena) (map[string]report.Value, error) {
+	return func(ctx context.Context, a *arena) (values map[string]report.Value, err error) {
+		queue, err := kueue.Start(ctx, a.admin)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, queue.Stop()) }()
+		return measure(ctx, a, queue)
+	}
+}
+
+// letIn queues a job, admits it, and measures until all of its pods exist.
 func (a *arena) letIn(ctx context.Context, queue *kueue.Kueue, name string, workers int) (report.Value, error) {
 	job := a.queued(name, workers)
 	if err := a.runner.Submit(ctx, job); err != nil {
@@ -91,7 +99,7 @@ func (a *arena) letIn(ctx context.Context, queue *kueue.Kueue, name string, work
 	if err := queue.Hold(ctx, job); err != nil {
 		return report.Value{}, err
 	}
-	if err := pause(ctx, 5*time.Second); err != nil {
+	if err := wait.For(ctx, 5*time.Second); err != nil {
 		return report.Value{}, err
 	}
 	start := time.Now()
@@ -127,19 +135,14 @@ func waiting(jobs, workers int) Case {
 		Queued: true,
 		Counts: true,
 		Once:   true,
-		measure: func(ctx context.Context, a *arena) (values map[string]report.Value, err error) {
-			queue, err := kueue.Start(ctx, a.admin)
-			if err != nil {
-				return nil, err
-			}
-			defer func() { err = errors.Join(err, queue.Stop()) }()
+		measure: withQueue(func(ctx context.Context, a *arena, queue *kueue.Kueue) (map[string]report.Value, error) {
 			if err := a.submitQueued(ctx, queue, jobs); err != nil {
 				return nil, err
 			}
-			if err := pause(ctx, settles); err != nil {
+			if err := wait.For(ctx, settles); err != nil {
 				return nil, err
 			}
-			values = map[string]report.Value{}
+			values := map[string]report.Value{}
 			if err := a.rates(ctx, values, still, func() {}); err != nil {
 				return nil, err
 			}
@@ -154,7 +157,7 @@ func waiting(jobs, workers int) Case {
 			values[fmt.Sprintf("heap/%d", jobs)] = report.Value{Value: float64(usage.LiveHeap) / (1 << 20)}
 			values[behind], err = a.letIn(ctx, queue, "let-in", workers)
 			return values, err
-		},
+		}),
 	}
 }
 
@@ -176,7 +179,7 @@ func (a *arena) submitQueued(ctx context.Context, queue *kueue.Kueue, jobs int) 
 	}
 	err := within(ctx, patience, func(ctx context.Context) error { return a.reached(ctx, jobs, kubeflow.JobSuspended) })
 	if err != nil {
-		return fmt.Errorf("wait for %d jobs to be told that they wait: %w", jobs, err)
+		return fmt.Errorf("wait until %d jobs report that they wait: %w", jobs, err)
 	}
 	return nil
 }
@@ -190,7 +193,7 @@ func (a *arena) rates(ctx context.Context, values map[string]report.Value, what 
 	start := time.Now()
 	for time.Since(start) < watched {
 		happens()
-		if err := pause(ctx, moves); err != nil {
+		if err := wait.For(ctx, moves); err != nil {
 			return err
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"opendatahub.io/mpijob/hack/bench/apiserver"
 	"opendatahub.io/mpijob/hack/bench/nodes"
 	"opendatahub.io/mpijob/hack/bench/report"
+	"opendatahub.io/mpijob/hack/bench/wait"
 )
 
 // Report are the cases of the suite "report": what it costs to keep a record of each job.
@@ -119,7 +120,7 @@ func (a *arena) reached(ctx context.Context, jobs int, condition kubeflow.JobCon
 		if have == jobs {
 			return nil
 		}
-		if err := pause(ctx, 2*time.Second); err != nil {
+		if err := wait.For(ctx, 2*time.Second); err != nil {
 			return fmt.Errorf("%d are: %w", have, err)
 		}
 	}

@@ -30,7 +30,7 @@ type Settings struct {
 	Limit time.Duration
 	// Latency is how much farther than this machine the API server is for contestants.
 	Latency time.Duration
-	// Progress is told of every run.
+	// Progress receives a line per run.
 	Progress io.Writer
 }
 

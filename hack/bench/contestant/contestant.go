@@ -26,6 +26,7 @@ const (
 	FloorName          = "floor"
 	PodGroup           = "podgroup"
 	Embedded           = "embedded"
+	BeforeName         = "before"
 )
 
 // Contestant can be started against an API server, again and again.
@@ -77,6 +78,12 @@ func All(root string, built programs.Paths) []Contestant {
 	}
 }
 
+// Before are our operator, that of an earlier checkout, and the floor.
+func Before(root string, built programs.Paths, earlier, program string) []Contestant {
+	before := ours(earlier, programs.Paths{Operator: program}, BeforeName)
+	return []Contestant{ours(root, built, Ours), before, floor{}}
+}
+
 // Reports are our operator as it is, and where the cluster has no JobReports, as the API server is to be for the one
 // named WithoutReports.
 func Reports(root string, built programs.Paths) []Contestant {
@@ -98,7 +105,7 @@ func Gangs(root string, built programs.Paths) []Contestant {
 func ours(root string, built programs.Paths, name string, env ...string) operator {
 	return operator{
 		name: name, program: built.Operator, rest: time.Second,
-		// As in config/operator/deployment.yaml, but that the ports are any that are free, and that there is no
+		// As in config/manager/manager.yaml, but that the ports are any that are free, and that there is no
 		// webhook, to which an API server outside of the cluster would find no way.
 		args:      []string{"--namespace=mpijob-system", "--webhook-port=0", "--health-address=127.0.0.1:0", "--metrics-address=127.0.0.1:0"},
 		env:       append([]string{"GOMEMLIMIT=450MiB"}, env...),

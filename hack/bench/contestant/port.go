@@ -7,11 +7,11 @@ import (
 	"syscall"
 )
 
-// healthPort is where mpi-operator serves its health checks, whatever it is told.
+// healthPort is the fixed port on which mpi-operator serves its health checks.
 const healthPort = 8080
 
-// Ready tells what stands in the way of the contestants before anything is started: mpi-operator would end at once if
-// something else listened on its port.
+// Ready returns an error if a contestant could not start: mpi-operator ends at once if another process listens on its
+// port.
 func Ready() error { return free(healthPort) }
 
 func free(port int) error {

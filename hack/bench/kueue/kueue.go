@@ -1,5 +1,5 @@
-// Package kueue stands in for Kueue: it makes and changes Workloads as Kueue does, and tells places in a queue by the
-// same API, without the work of deciding anything. So our operator is measured, and not Kueue.
+// Package kueue replaces Kueue in benches: it creates and changes Workloads as Kueue does, and serves positions in a queue
+// by the same API, without deciding anything. So our operator is measured, and not Kueue.
 package kueue
 
 import (
@@ -53,7 +53,7 @@ func Start(ctx context.Context, admin client.Client) (*Kueue, error) {
 	k.server = httptest.NewTLSServer(http.HandlerFunc(k.serve))
 	address, ok := k.server.Listener.Addr().(*net.TCPAddr)
 	if !ok {
-		return nil, fmt.Errorf("stand in for Kueue: it listens on %s", k.server.Listener.Addr())
+		return nil, fmt.Errorf("replace Kueue: it listens on %s", k.server.Listener.Addr())
 	}
 	// That is how an API server finds its way to another one that is no pod.
 	const name, namespace = "kueue-visibility", "default"
@@ -69,12 +69,12 @@ func Start(ctx context.Context, admin client.Client) (*Kueue, error) {
 	api.SetName(version + "." + visibility)
 	for _, object := range []client.Object{service, api} {
 		if err := admin.Create(ctx, object); err != nil {
-			return nil, errors.Join(fmt.Errorf("stand in for Kueue: %w", err), k.Stop())
+			return nil, errors.Join(fmt.Errorf("replace Kueue: %w", err), k.Stop())
 		}
 	}
 	for {
 		if err := admin.Get(ctx, client.ObjectKeyFromObject(api), api); err != nil {
-			return nil, errors.Join(fmt.Errorf("stand in for Kueue: %w", err), k.Stop())
+			return nil, errors.Join(fmt.Errorf("replace Kueue: %w", err), k.Stop())
 		}
 		if available(api) {
 			return k, nil
@@ -82,7 +82,7 @@ func Start(ctx context.Context, admin client.Client) (*Kueue, error) {
 		select {
 		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
-			return nil, errors.Join(fmt.Errorf("stand in for Kueue: its API is not available: %w", context.Cause(ctx)), k.Stop())
+			return nil, errors.Join(fmt.Errorf("replace Kueue: its API is not available: %w", context.Cause(ctx)), k.Stop())
 		}
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Observer watches one namespace. The API server drops a watcher that falls behind, as any may while thousands of
-// pods come at once; the observer then goes on where it was.
+// Observer watches one namespace. The API server drops a watcher that falls behind, as any may when thousands of
+// pods are created at once; the observer then resumes from the last event that it saw.
 type Observer struct {
 	cancel context.CancelFunc
 	failed chan error
@@ -70,7 +70,7 @@ func (o *Observer) add(job string, now time.Time) {
 	o.mu.Unlock()
 	select {
 	case o.changed <- struct{}{}:
-	default: // whoever waits looks again anyway
+	default: // a waiting caller looks again anyway
 	}
 }
 

@@ -1,5 +1,5 @@
 // Package programs builds what the bench runs: our operator from the checkout, and mpi-operator and KWOK as the
-// go.mod files beside this one pin them.
+// go.mod files next to this one pin them.
 package programs
 
 import (
@@ -29,7 +29,7 @@ const mpiOperatorModule = "github.com/kubeflow/mpi-operator"
 func Build(ctx context.Context, root, dir string, kwok bool) (Paths, error) {
 	pins := filepath.Join(root, "hack", "bench", "programs")
 	built := Paths{Operator: filepath.Join(dir, "operator"), MPIOperator: filepath.Join(dir, "mpi-operator")}
-	if err := build(ctx, root, built.Operator, "./cmd/operator"); err != nil {
+	if _, err := BuildOperator(ctx, root, built.Operator); err != nil {
 		return Paths{}, err
 	}
 	pin := filepath.Join(pins, "mpi-operator")
@@ -48,6 +48,32 @@ func Build(ctx context.Context, root, dir string, kwok bool) (Paths, error) {
 		}
 	}
 	return built, nil
+}
+
+// BuildOperator compiles the operator of the checkout at root into a file, and returns the file.
+func BuildOperator(ctx context.Context, root, file string) (string, error) {
+	return file, build(ctx, root, file, "./cmd/operator")
+}
+
+// Checkout exports a commit of the repository at root into a folder, in place of what is there, and returns the folder.
+func Checkout(ctx context.Context, root, commit, dir string) (string, error) {
+	if err := os.RemoveAll(dir); err != nil {
+		return "", fmt.Errorf("check out %s: %w", commit, err)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("check out %s: %w", commit, err)
+	}
+	archive := dir + ".tar"
+	defer func() { _ = os.Remove(archive) }()
+	for _, command := range [][]string{
+		{"git", "-C", root, "archive", "--output", archive, commit},
+		{"tar", "-x", "-f", archive, "-C", dir},
+	} {
+		if out, err := exec.CommandContext(ctx, command[0], command[1:]...).CombinedOutput(); err != nil {
+			return "", fmt.Errorf("check out %s: %w: %s", commit, err, strings.TrimSpace(string(out)))
+		}
+	}
+	return dir, nil
 }
 
 func build(ctx context.Context, module, out, pkg string) error {

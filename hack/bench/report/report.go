@@ -64,7 +64,7 @@ type Case struct {
 	Requests map[string]map[string]int `json:"requests,omitempty"`
 }
 
-// NewCase makes a line of the values of each contestant's runs, ours by the name of ours.
+// NewCase returns the table row for the values of each contestant's runs; ours is the name of our contestant.
 func NewCase(name, unit, ours string, values map[string][]Value) Case {
 	c := Case{Name: name, Unit: unit, Peers: map[string]float64{}, Ratios: map[string]float64{}, Details: map[string]Summary{}}
 	for contestant, values := range values {

@@ -53,7 +53,7 @@ func (c Controller) DeploymentPath() string {
 // All are the add-ons.
 func All() []AddOn { return []AddOn{trainer(), kueue()} }
 
-// None is what a person writes who wants no add-on.
+// None is the flag value for no add-on.
 const None = "none"
 
 // Parse reads "name,name=version" into the version of each add-on. Without a

@@ -15,7 +15,7 @@ import (
 	"opendatahub.io/mpijob/hack/cluster/binaries"
 )
 
-// Files of rendered manifests: the kinds, and all else.
+// Files of rendered manifests: CRDs, and all other objects.
 const (
 	DefinitionsFile = "definitions.yaml"
 	ObjectsFile     = "objects.yaml"
@@ -25,9 +25,9 @@ const (
 // which they are to be applied.
 func Files() []string { return []string{DefinitionsFile, ObjectsFile} }
 
-// Kustomization makes of the controllers' own manifests, each in a folder of
-// the controller's name, those of a cluster that has no registry and in which
-// nobody wants to wait.
+// Kustomization adapts the controllers' own manifests, each in a folder of the
+// controller's name, to a cluster without a registry and with short intervals
+// between retries.
 func (v Version) Kustomization() string {
 	var text strings.Builder
 	text.WriteString("resources:\n")
@@ -130,8 +130,8 @@ func (c Controller) copyManifests(ctx context.Context, builder binaries.Builder,
 	return nil
 }
 
-// without takes a resource out of a kustomization. It is an error if it does
-// not have it: upstream has changed, and somebody must look.
+// without takes a resource out of a kustomization. It is an error if it is
+// missing: upstream has changed, and this package must follow.
 func without(kustomization, resource string) (string, error) {
 	var kept strings.Builder
 	found := false

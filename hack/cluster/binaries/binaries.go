@@ -4,7 +4,6 @@ package binaries
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -17,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -42,12 +42,17 @@ func (s Set) Path(program string) string { return filepath.Join(s.Dir, program) 
 type component struct {
 	name    string
 	version string
-	pkg     string // its main package, of a module that a folder below build only pins; empty: a main.go of our own
+	// pkgs are its main packages, of a module that the folder NAME-VERSION below
+	// build only pins. Empty: the folder NAME has a main.go of our own.
+	pkgs    []string
+	tags    string
 	ldflags string
-	links   []string     // names the program is called by
+	links   []string     // names the program is called by; with several packages, those of their programs
 	image   *oci.Program // the image to wrap it in, if it is to run in pods; the binary is filled in
 	warning string       // how long the first time takes
 }
+
+const containerdPath = "github.com/containerd/containerd/v2"
 
 const firstTime = "compiling, first time only"
 
@@ -66,6 +71,16 @@ func components() []component {
 		},
 		{name: "etcd", version: layout.EtcdVersion, links: []string{"etcd"}, warning: firstTime},
 		{name: "coredns", version: layout.CoreDNSVersion, links: []string{"coredns"}, warning: firstTime},
+		{
+			name: "containerd", version: layout.ContainerdVersion,
+			pkgs: []string{containerdPath + "/cmd/containerd", containerdPath + "/cmd/containerd-shim-runc-v2", containerdPath + "/cmd/ctr"},
+			// Snapshotters that need C libraries or kernel modules.
+			tags: "no_btrfs,no_devmapper,no_zfs",
+			// The kubelet publishes it as the node's containerRuntimeVersion.
+			ldflags: "-X " + containerdPath + "/version.Version=" + layout.ContainerdVersion,
+			links:   []string{"containerd", "containerd-shim-runc-v2", "ctr"},
+			warning: firstTime + ", takes about a minute",
+		},
 		{
 			name: "pause", version: "v1", links: []string{"pause"}, warning: firstTime,
 			image: &oci.Program{Reference: layout.PauseImage},
@@ -87,7 +102,7 @@ func (c Controller) Image() string { return "localhost/mpijob-" + c.Name + ":" +
 
 func (c Controller) component() component {
 	return component{
-		name: c.Name, version: c.Version, pkg: c.Package, warning: firstTime + ", takes minutes",
+		name: c.Name, version: c.Version, pkgs: []string{c.Package}, warning: firstTime + ", takes minutes",
 		// Where the controllers' own images have it, and their manifests look for it.
 		image: &oci.Program{Reference: c.Image(), Path: "/manager"},
 	}
@@ -185,7 +200,7 @@ func (b Builder) ensure(ctx context.Context, c component) (string, error) {
 
 // folder is the module that a program is built in.
 func (b Builder) folder(c component) string {
-	if c.pkg != "" {
+	if len(c.pkgs) > 0 {
 		return filepath.Join(b.sources, c.name+"-"+c.version)
 	}
 	return filepath.Join(b.sources, c.name)
@@ -195,12 +210,16 @@ func (b Builder) folder(c component) string {
 func (b Builder) key(c component) (string, error) {
 	hash := sha256.New()
 	hash.Write(fmt.Appendln(nil, b.goVersion, runtime.GOOS, runtime.GOARCH, c.ldflags, c.links, layout.PauseImage))
-	if c.pkg != "" {
-		hash.Write(fmt.Appendln(nil, c.pkg, c.image.Reference, c.image.Path))
+	if len(c.pkgs) > 0 {
+		parts := append(slices.Clone(c.pkgs), strings.Fields(c.tags)...)
+		if c.image != nil {
+			parts = append(parts, c.image.Reference, c.image.Path)
+		}
+		hash.Write([]byte(strings.Join(parts, " ") + "\n"))
 	}
 	for _, name := range []string{"go.mod", "go.sum", "main.go"} {
 		content, err := os.ReadFile(filepath.Join(b.folder(c), name))
-		if errors.Is(err, fs.ErrNotExist) && (name == "go.sum" || name == "main.go" && c.pkg != "") {
+		if errors.Is(err, fs.ErrNotExist) && (name == "go.sum" || name == "main.go" && len(c.pkgs) > 0) {
 			continue // a module that requires none, and one that is only pinned
 		}
 		if err != nil {
@@ -236,7 +255,7 @@ func (b Builder) once(ctx context.Context, dir string, fill func(into string) er
 	}
 	defer unlock()
 	if _, err := os.Stat(dir); err == nil {
-		return nil // somebody else has just built it
+		return nil // another process has just built it
 	}
 	temporary := dir + ".part"
 	if err := os.RemoveAll(temporary); err != nil { // of a build that was killed
@@ -290,8 +309,18 @@ func (b Builder) build(ctx context.Context, c component, into string) error {
 	step := b.report.Step("%s %s", c.name, c.version)
 	step.Detail("%s", c.warning)
 	binary := filepath.Join(into, c.name)
-	command := exec.CommandContext(ctx, "go", "build", "-v", "-mod=readonly", "-trimpath", "-buildvcs=false",
-		"-ldflags", strings.TrimSpace("-s -w "+c.ldflags), "-o", binary, cmp.Or(c.pkg, "."))
+	output, pkgs := binary, c.pkgs
+	switch len(pkgs) {
+	case 0:
+		pkgs = []string{"."}
+	case 1:
+	default: // each program gets its package's name
+		output = into + "/"
+	}
+	command := exec.CommandContext(ctx, "go", append([]string{
+		"build", "-v", "-mod=readonly", "-trimpath", "-buildvcs=false",
+		"-tags", c.tags, "-ldflags", strings.TrimSpace("-s -w " + c.ldflags), "-o", output,
+	}, pkgs...)...)
 	command.Dir = b.folder(c)
 	command.Env = goEnvironment()
 	log := into + ".log"
@@ -364,8 +393,12 @@ func run(command *exec.Cmd, log string, moved func(modules, packages int)) (pack
 // cache can be moved or copied.
 func link(built map[string]string, into string) error {
 	for _, c := range components() {
-		target := filepath.Join("..", filepath.Base(built[c.name]), c.name)
 		for _, name := range c.links {
+			program := c.name
+			if len(c.pkgs) > 1 {
+				program = name
+			}
+			target := filepath.Join("..", filepath.Base(built[c.name]), program)
 			if err := os.Symlink(target, filepath.Join(into, name)); err != nil {
 				return fmt.Errorf("cache: %w", err)
 			}

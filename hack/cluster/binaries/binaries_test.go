@@ -28,7 +28,7 @@ func TestKeyChangesWithWhatGoesIn(t *testing.T) {
 	c := component{name: "etcd", version: "v3.6.16"}
 	write := func(name, content string) {
 		t.Helper()
-		path := filepath.Join(b.sources, c.name, name)
+		path := filepath.Join(b.folder(c), name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -59,6 +59,11 @@ func TestKeyChangesWithWhatGoesIn(t *testing.T) {
 	check("other flags")
 	b.goVersion = "go1.27.0"
 	check("another Go")
+	c.pkgs = []string{"go.etcd.io/etcd/server/v3"}
+	write("go.mod", "module etcd")
+	check("a package of a pinned module")
+	c.tags = "no_grpc"
+	check("other tags")
 }
 
 func TestOnceBuildsOnce(t *testing.T) {
@@ -105,8 +110,14 @@ func TestLinkHasTheNamesThatTestsAskFor(t *testing.T) {
 		if err := os.MkdirAll(built[c.name], 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(built[c.name], c.name), nil, 0o755); err != nil {
-			t.Fatal(err)
+		programs := []string{c.name}
+		if len(c.pkgs) > 1 {
+			programs = c.links
+		}
+		for _, program := range programs {
+			if err := os.WriteFile(filepath.Join(built[c.name], program), nil, 0o755); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	into := filepath.Join(cache, "bin")
@@ -116,7 +127,7 @@ func TestLinkHasTheNamesThatTestsAskFor(t *testing.T) {
 	if err := link(built, into); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"etcd", "kube-apiserver", "kubectl", "kubelet", "coredns"} {
+	for _, name := range []string{"etcd", "kube-apiserver", "kubectl", "kubelet", "coredns", "containerd", "containerd-shim-runc-v2", "ctr"} {
 		if _, err := os.Stat(filepath.Join(into, name)); err != nil {
 			t.Error(err)
 		}
@@ -128,6 +139,8 @@ func TestVersionsAreThoseOfTheModules(t *testing.T) {
 		"kubernetes": "k8s.io/kubernetes " + layout.KubernetesVersion,
 		"etcd":       "go.etcd.io/etcd/server/v3 " + layout.EtcdVersion,
 		"coredns":    "github.com/coredns/coredns " + layout.CoreDNSVersion,
+
+		"containerd-" + layout.ContainerdVersion: containerdPath + " " + layout.ContainerdVersion,
 	} {
 		content, err := os.ReadFile(filepath.Join("..", "build", folder, "go.mod"))
 		if err != nil {

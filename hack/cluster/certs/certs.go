@@ -96,8 +96,8 @@ func (s Store) Ensure(r Request) error {
 		return err
 	}
 	template.KeyUsage = x509.KeyUsageDigitalSignature
-	// A server's certificate is a client's too: etcd and the API server use
-	// theirs in both ways.
+	// A server's certificate is also a client certificate: etcd and the API
+	// server use it for both.
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	if len(r.Hosts) > 0 {
 		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageServerAuth)

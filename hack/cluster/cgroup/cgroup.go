@@ -60,7 +60,7 @@ func Join(name string, pid int) error {
 }
 
 // Processes returns the ids of all processes in the group and below it, in
-// any hierarchy. A group that is not there has none.
+// any hierarchy. A missing group has none.
 func Processes(name string) ([]int, error) {
 	hierarchies, err := mounted()
 	if err != nil {
@@ -157,7 +157,7 @@ func Exists(name string) bool {
 }
 
 // V1 reports whether the machine's controllers are on cgroup v1 hierarchies,
-// which a kubelet refuses unless it is told.
+// which a kubelet refuses by default.
 func V1() (bool, error) {
 	hierarchies, err := mounted()
 	if err != nil {
@@ -326,8 +326,8 @@ func parseMountInfo(lines *bufio.Scanner) ([]hierarchy, error) {
 	return hierarchies, nil
 }
 
-// membership is the hierarchy that tells whose a process is: on v1 one that
-// does not touch resources.
+// membership is the hierarchy by which processes are assigned to their owner:
+// on v1 one that does not limit resources.
 func membership(hierarchies []hierarchy) hierarchy {
 	for _, controller := range []string{"pids", "freezer", "memory"} {
 		for _, h := range hierarchies {

@@ -157,8 +157,8 @@ func (r *run) removeAddOns(ctx context.Context, wanted map[string]string) error 
 	return nil
 }
 
-// removeAddOn removes the controllers first, and then takes the finalizers off what they leave behind: a controller that
-// is started anew while its kinds go, as after a change of the control plane, never comes to it.
+// removeAddOn removes the controllers first, and then takes the finalizers off the remaining objects: a controller
+// that restarts while its CRDs are deleted, as after a change of the control plane, never removes them.
 func (r *run) removeAddOn(ctx context.Context, record string) error {
 	definitions := filepath.Join(record, addon.DefinitionsFile)
 	steps := [][]string{

@@ -9,9 +9,9 @@ import (
 	"opendatahub.io/mpijob/hack/cluster/process"
 )
 
-// StopAPIServer ends the API server alone, without a word, as a machine that fails would: one that is asked to end first
-// takes its address away from the Service "kubernetes", and it was the only one there. Pods go on, and nobody learns of
-// what becomes of them; etcd keeps what was written.
+// StopAPIServer kills only the API server, as a failing machine would: on a graceful stop it would first remove its
+// address, the only one, from the Service "kubernetes". Pods go on, and their changes are not recorded; etcd keeps what
+// was written.
 func (c *Cluster) StopAPIServer(ctx context.Context) error {
 	if _, err := c.settings(); err != nil {
 		return err
@@ -25,24 +25,17 @@ func (c *Cluster) StopAPIServer(ctx context.Context) error {
 	return step.End(c.Processes.Stop(ctx, controlplane.APIServer, 0))
 }
 
-// StartAPIServer starts the API server if it does not run, and waits until it is healthy. What of the cluster watches it is
-// then started anew. In its absence watches ask for it ever more seldom, at last once a minute, and for so long nothing
-// would happen: the controller manager makes no pods (in a real control plane it loses its lease and is started anew
-// anyway), kubelets do not see theirs, the DNS knows no new name. It would hide how soon those are back that are tested.
+// StartAPIServer starts the API server if it does not run, and waits until it is healthy. It then
+// restarts the cluster's components that watch the API server. During an outage their watches back off to one retry a
+// minute, and until then nothing would happen: the controller manager creates no pods (in a real control plane it loses its
+// lease and restarts anyway), kubelets do not see their pods, the DNS has no new names. That would hide how soon the tested
+// programs recover.
 func (c *Cluster) StartAPIServer(ctx context.Context) error {
-	wanted, err := c.settings()
-	if err != nil {
-		return err
-	}
-	unlock, err := c.lock()
+	r, unlock, err := c.existingRun(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	r, err := c.newRun(ctx, wanted)
-	if err != nil {
-		return err
-	}
 	api := r.parts.APIServerSpec()
 	runs, _, err := r.Processes.Running(api)
 	if err != nil {
@@ -66,7 +59,7 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 	)
 }
 
-// again starts a component anew if it runs.
+// again restarts a component if it runs.
 func (r *run) again(ctx context.Context, name string, start func(context.Context) error) error {
 	record, _, err := r.Processes.Get(name)
 	if err != nil || !record.Alive() {

@@ -49,7 +49,7 @@ type settings struct {
 
 const settingsKind = "one-machine cluster of opendatahub.io/mpijob"
 
-// errNoCluster is of a state folder that is not there.
+// errNoCluster is the error for a missing state folder.
 var errNoCluster = errors.New("there is no cluster")
 
 func (c *Cluster) settings() (settings, error) {
@@ -126,7 +126,7 @@ func (c *Cluster) lock() (unlock func(), err error) {
 type ForeignError struct {
 	// Owner is the other cluster's state folder.
 	Owner string
-	// Gone is whether that folder is not there any more.
+	// Gone is set if that folder no longer exists.
 	Gone bool
 }
 

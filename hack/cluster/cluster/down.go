@@ -29,7 +29,7 @@ func (c *Cluster) Down(ctx context.Context) (found bool, err error) {
 	if err != nil && !errors.As(err, &foreign) {
 		return false, err
 	}
-	// The machine's mark is as good as the folder's own: somebody may have
+	// The machine's mark is as good as the folder's own: a user may have
 	// removed most of the folder while the cluster ran.
 	if !owned {
 		_, err = c.settings()
@@ -48,7 +48,7 @@ func (c *Cluster) Down(ctx context.Context) (found bool, err error) {
 		return false, err
 	}
 	defer unlock()
-	// The data is thrown away, so nobody is asked to write it down first.
+	// The data is deleted, so no process needs time to save it.
 	step := c.Report.Step("processes")
 	if err := step.End(c.killRecorded(ctx)); err != nil {
 		return true, err
@@ -75,11 +75,11 @@ func (c *Cluster) killRecorded(ctx context.Context) error {
 	})
 }
 
-// releaseMachine removes what prepareMachine made and what has come of it:
-// shims and pods in the control groups, their mounts and network namespaces,
-// which the kernel takes along, and the kernel's settings. The mark that says
-// whose machine it is goes last, so that an interrupted "down" can be
-// repeated.
+// releaseMachine removes what prepareMachine made and everything under it:
+// shims and pods in the control groups, with their mounts and network
+// namespaces, and the kernel's settings. The mark that names
+// the owner of the machine is removed last, so that an interrupted "down" can
+// be repeated.
 func (c *Cluster) releaseMachine(ctx context.Context) error {
 	step := c.Report.Step("pods")
 	if err := cgroup.Kill(ctx, layout.CgroupRoot); err != nil {
@@ -115,8 +115,8 @@ func (c *Cluster) releaseMachine(ctx context.Context) error {
 }
 
 // unmountBelow unmounts what is mounted below dir on the machine itself. The
-// nodes' own mounts are gone with their namespaces; this is for a folder that
-// somebody else has mounted something in.
+// nodes' own mounts are gone with their namespaces; this is for mounts
+// that another process made in the folder.
 func unmountBelow(dir string) error {
 	file, err := os.Open("/proc/self/mountinfo")
 	if err != nil {

@@ -16,15 +16,15 @@ import (
 	"opendatahub.io/mpijob/hack/cluster/node"
 )
 
-// check tells whether a component is healthy now.
+// check reports whether a component is healthy now.
 type check func(context.Context) error
 
 // checks returns the health check of every component, by process name.
 func (c *Cluster) checks(nodes []layout.Node) map[string]check {
 	ca := c.store().Cert(controlplane.CA)
 	all := map[string]check{
-		// Where clients go, not where metrics are: a member that after a loss
-		// of data waits for itself for ever says there that it is well.
+		// The clients' port, not the metrics' port: the latter reports healthy
+		// for a member that waits indefinitely for itself after a loss of data.
 		controlplane.Etcd: func(ctx context.Context) error {
 			return controlplane.EtcdHealth(ctx, c.store())
 		},
@@ -49,12 +49,12 @@ func (c *Cluster) checks(nodes []layout.Node) map[string]check {
 
 func (c *Cluster) containerdCheck(n layout.Node) check {
 	return func(ctx context.Context) error {
-		socket, err := c.containerdSocket(n)
+		process, err := c.containerdProcess(n)
 		if err != nil {
 			return err
 		}
 		var dialer net.Dialer
-		connection, err := dialer.DialContext(ctx, "unix", socket)
+		connection, err := dialer.DialContext(ctx, "unix", process+"/root"+node.ContainerdSocket)
 		if err != nil {
 			return fmt.Errorf("containerd: %w", err)
 		}
@@ -62,10 +62,11 @@ func (c *Cluster) containerdCheck(n layout.Node) check {
 	}
 }
 
-// containerdSocket is the path of a running containerd's socket as seen from
-// outside its mount namespace. It goes through /proc also because a socket's
-// path may have 107 bytes only, which a clone deep in a home folder exceeds.
-func (c *Cluster) containerdSocket(n layout.Node) (string, error) {
+// containerdProcess returns the folder in /proc of a node's containerd. Its
+// socket is reached through root in there, because it is in the node's mount
+// namespace and because a socket's path is limited to 107 bytes, which a clone
+// deep in a home folder exceeds.
+func (c *Cluster) containerdProcess(n layout.Node) (string, error) {
 	record, ok, err := c.Processes.Get(n.Containerd())
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", n.Name(), err)
@@ -73,7 +74,7 @@ func (c *Cluster) containerdSocket(n layout.Node) (string, error) {
 	if !ok || !record.Alive() {
 		return "", fmt.Errorf("containerd of %s does not run; start it with: cluster up", n.Name())
 	}
-	return fmt.Sprintf("/proc/%d/root%s", record.Identity.PID, node.ContainerdSocket), nil
+	return fmt.Sprintf("/proc/%d", record.Identity.PID), nil
 }
 
 // httpCheck expects status 200 of url. caFile is needed for https.

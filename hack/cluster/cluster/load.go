@@ -15,7 +15,7 @@ import (
 
 	"opendatahub.io/mpijob/hack/cluster/imagetar"
 	"opendatahub.io/mpijob/hack/cluster/layout"
-	"opendatahub.io/mpijob/hack/cluster/packages"
+	"opendatahub.io/mpijob/hack/cluster/node"
 )
 
 // Load imports image archives into every node, all nodes at once. An image
@@ -138,15 +138,17 @@ func parseImages(table string) present {
 	return images
 }
 
+// ctr runs the ctr that was built with the node's containerd.
 func (c *Cluster) ctr(ctx context.Context, n layout.Node, args ...string) (string, error) {
-	ctr, err := packages.Find("ctr")
+	process, err := c.containerdProcess(n)
 	if err != nil {
 		return "", err
 	}
-	socket, err := c.containerdSocket(n)
+	program, err := os.Readlink(process + "/exe")
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("containerd of %s: %w", n.Name(), err)
 	}
+	ctr, socket := filepath.Join(filepath.Dir(program), "ctr"), process+"/root"+node.ContainerdSocket
 	var stdout, stderr bytes.Buffer
 	command := exec.CommandContext(ctx, ctr, append([]string{"--address", socket, "--namespace", "k8s.io"}, args...)...)
 	command.Stdout, command.Stderr = &stdout, &stderr

@@ -16,23 +16,19 @@ import (
 	"opendatahub.io/mpijob/hack/cluster/layout"
 	"opendatahub.io/mpijob/hack/cluster/network"
 	"opendatahub.io/mpijob/hack/cluster/node"
-	"opendatahub.io/mpijob/hack/cluster/packages"
 	"opendatahub.io/mpijob/hack/cluster/process"
 )
 
 // startContainerd starts a node's container runtime and gives it the sandbox
 // image.
 func (r *run) startContainerd(ctx context.Context, n layout.Node) error {
-	binary, err := packages.Find("containerd")
-	if err != nil {
-		return err
-	}
-	spec := node.Containerd(n, r.Layout, binary)
+	spec := node.Containerd(n, r.Layout, r.set.Path("containerd"))
 	for _, bind := range spec.Mounts.Binds {
 		if err := os.MkdirAll(bind.Source, 0o755); err != nil {
 			return fmt.Errorf("%s: %w", n.Name(), err)
 		}
 	}
+	var err error
 	spec.Mounts.JoinPID, err = r.namespace(n, n.Containerd())
 	if err != nil {
 		return err
@@ -152,8 +148,8 @@ func (r *run) waitReady(ctx context.Context, n layout.Node) error {
 func nodePath(n layout.Node) string { return "/api/v1/nodes/" + n.Name() }
 
 // ready returns nil if the node is ready and its kubelet has been heard since
-// the given time: after a crash the API server still has the last word of
-// before.
+// the given time: after a crash the API server still has the old
+// condition.
 func ready(ctx context.Context, client *kubeapi.Client, n layout.Node, since time.Time) error {
 	var object struct {
 		Spec struct {
@@ -188,8 +184,8 @@ func ready(ctx context.Context, client *kubeapi.Client, n layout.Node, since tim
 	return nil
 }
 
-// StopNode stops a node like a power cut would: kubelet, container runtime
-// and pods end without a word. With kubeletOnly the pods go on, as if the
+// StopNode stops a node as a power cut would: kubelet, container runtime
+// and pods are killed. With kubeletOnly the pods go on, as if the
 // node's network had failed.
 func (c *Cluster) StopNode(ctx context.Context, name string, kubeletOnly bool) error {
 	n, err := c.node(name)
@@ -215,19 +211,11 @@ func (c *Cluster) StartNode(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	wanted, err := c.settings()
-	if err != nil {
-		return err
-	}
-	unlock, err := c.lock()
+	r, unlock, err := c.existingRun(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	r, err := c.newRun(ctx, wanted)
-	if err != nil {
-		return err
-	}
 	if err := c.prepareMachine(ctx, []layout.Node{n}); err != nil {
 		return err
 	}
@@ -334,7 +322,7 @@ func (c *Cluster) makeMountPoints(mounts *process.Mounts) error {
 }
 
 // removeMountPoints removes the folders that "up" made to mount on, unless
-// somebody has put something there.
+// they are not empty.
 func (c *Cluster) removeMountPoints() error {
 	made, err := c.mountPoints()
 	if err != nil {

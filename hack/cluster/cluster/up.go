@@ -96,6 +96,22 @@ func (c *Cluster) newRun(ctx context.Context, wanted settings) (*run, error) {
 	}}, nil
 }
 
+// existingRun returns a run with the settings of the existing cluster, which it locks.
+func (c *Cluster) existingRun(ctx context.Context) (r *run, unlock func(), err error) {
+	wanted, err := c.settings()
+	if err != nil {
+		return nil, nil, err
+	}
+	if unlock, err = c.lock(); err != nil {
+		return nil, nil, err
+	}
+	if r, err = c.newRun(ctx, wanted); err != nil {
+		unlock()
+		return nil, nil, err
+	}
+	return r, unlock, nil
+}
+
 func merge(now settings, options UpOptions) settings {
 	if options.Nodes != 0 {
 		now.Nodes = options.Nodes
@@ -139,7 +155,7 @@ func (c *Cluster) install(ctx context.Context, missing []string) error {
 	return nil
 }
 
-// prepareMachine makes what lies in the kernel and outside the state folder:
+// prepareMachine sets up the parts in the kernel and outside the state folder:
 // bridges, packet rules, settings, control groups, places to mount on.
 func (c *Cluster) prepareMachine(ctx context.Context, nodes []layout.Node) error {
 	step := c.Report.Step("machine")
@@ -191,7 +207,7 @@ func (c *Cluster) prepareMachine(ctx context.Context, nodes []layout.Node) error
 	return nil
 }
 
-// endStrays ends components of ours that no record names.
+// endStrays ends processes of the cluster that no record names.
 func (c *Cluster) endStrays(ctx context.Context, nodes []layout.Node) error {
 	groups := []string{layout.CgroupRoot + "/control-plane"}
 	for _, n := range nodes {
@@ -245,7 +261,7 @@ func (c *Cluster) loadBridgeFilter(ctx context.Context) {
 }
 
 // portsFree looks before components that do not run yet fail on a port that
-// somebody else has.
+// another process uses.
 func (c *Cluster) portsFree(ctx context.Context, nodes []layout.Node) error {
 	type port struct {
 		component, address string
@@ -343,7 +359,7 @@ func (r *run) nodeOptions(n layout.Node) (node.Options, error) {
 	}
 	name := controlplane.NodeCert(n)
 	return node.Options{
-		CgroupV1: v1, FeatureGates: r.gates,
+		CgroupV1: v1, FeatureGates: r.gates, Shim: r.set.Path("containerd-shim-runc-v2"),
 		CA: r.parts.Store.Cert(controlplane.CA), Cert: r.parts.Store.Cert(name), Key: r.parts.Store.Key(name),
 	}, nil
 }
@@ -385,9 +401,9 @@ func (r *run) startControlPlane(ctx context.Context) error {
 	return r.ensure(ctx, r.parts.APIServerSpec())
 }
 
-// startEtcd starts etcd. It does without fsync, so a power cut can leave data
-// that it refuses or that keeps it waiting for ever; then the cluster begins
-// anew, and says so.
+// startEtcd starts etcd. It runs without fsync, so a power cut can leave data
+// that it refuses or that keeps it waiting indefinitely; then the cluster is
+// created again, with a note.
 func (r *run) startEtcd(ctx context.Context) error {
 	_, statErr := os.Stat(r.Layout.Etcd())
 	runs, _, err := r.Processes.Running(r.parts.EtcdSpec())
@@ -404,7 +420,7 @@ func (r *run) startEtcd(ctx context.Context) error {
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	r.Report.Say("note   etcd cannot use its data, after a power cut probably; the cluster begins anew, without its objects")
+	r.Report.Say("note   etcd cannot use its data, probably after a power cut; creating the cluster again without its objects")
 	if err := r.forgetData(ctx); err != nil {
 		return err
 	}
@@ -419,11 +435,11 @@ func (r *run) forgetData(ctx context.Context) error {
 	}
 	for _, name := range names {
 		if err := r.Processes.Stop(ctx, name, 0); err != nil {
-			return fmt.Errorf("begin anew: %w", err)
+			return fmt.Errorf("create the cluster again: %w", err)
 		}
 	}
 	if err := os.RemoveAll(r.Layout.Etcd()); err != nil {
-		return fmt.Errorf("begin anew: %w", err)
+		return fmt.Errorf("create the cluster again: %w", err)
 	}
 	return nil
 }

@@ -21,6 +21,7 @@ const (
 	KubernetesVersion = "v1.37.1"
 	EtcdVersion       = "v3.6.16"
 	CoreDNSVersion    = "v1.14.7"
+	ContainerdVersion = "v2.4.2"
 )
 
 // Addresses. Pods of node N have 10.244.N.2 and up, node N itself 10.244.N.1,
@@ -121,7 +122,7 @@ func (l Layout) Sysctls() string { return filepath.Join(l.State, "sysctls.json")
 // folder to mount on, to be removed again.
 func (l Layout) MountPoints() string { return filepath.Join(l.State, "mountpoints.json") }
 
-// Lock is held by a command that changes the cluster. It lies beside the
+// Lock is held by a command that changes the cluster. It is next to the
 // state folder, not in it, because "down" removes the folder.
 func (l Layout) Lock() string { return l.State + ".lock" }
 
@@ -177,8 +178,8 @@ func (n Node) Containerd() string { return n.Name() + "-containerd" }
 // Kubelet is the name of the node's kubelet process.
 func (n Node) Kubelet() string { return n.Name() + "-kubelet" }
 
-// FindRepository returns the root of the clone that dir lies in: the first
-// folder upwards that has this module's builds.
+// FindRepository returns the root of the clone that contains dir: the first
+// parent folder that has this module's builds.
 func FindRepository(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

@@ -140,7 +140,7 @@ func Overlap() (string, error) {
 		for _, address := range addresses {
 			if network, ok := address.(*net.IPNet); ok {
 				if ours := overlaps(network); ours != "" {
-					return fmt.Sprintf("interface %s has %s, which lies in the cluster's %s", i.Name, network, ours), nil
+					return fmt.Sprintf("interface %s has %s, which overlaps the cluster's %s", i.Name, network, ours), nil
 				}
 			}
 		}
@@ -148,9 +148,9 @@ func Overlap() (string, error) {
 	return "", nil
 }
 
-// overlaps returns which of the cluster's networks an address lies in, or "".
-// A network that is wider than ours (10.0.0.0/8) is none of our business: our
-// routes are more specific.
+// overlaps returns the cluster's network that contains an address, or "".
+// A network that is wider than the cluster's (10.0.0.0/8) is no conflict: the
+// cluster's routes are more specific.
 func overlaps(network *net.IPNet) string {
 	for _, cidr := range []string{layout.PodCIDR, layout.ServiceCIDR} {
 		_, ours, err := net.ParseCIDR(cidr)
@@ -161,8 +161,8 @@ func overlaps(network *net.IPNet) string {
 	return ""
 }
 
-// PortTaken returns an error that says who listens on a port, or nil if it is
-// free.
+// PortTaken returns an error that names the process that listens on a port, or
+// nil if the port is free.
 func PortTaken(ctx context.Context, address string, port int) error {
 	at := fmt.Sprintf("%s:%d", address, port)
 	var config net.ListenConfig

@@ -49,6 +49,8 @@ type Options struct {
 	CgroupV1 bool
 	// FeatureGates are the cluster's.
 	FeatureGates map[string]bool
+	// Shim is the path of containerd's shim for runc.
+	Shim string
 	// CA, Cert and Key are the paths of the kubelet's serving certificate.
 	CA, Cert, Key string
 }
@@ -64,7 +66,7 @@ func Files(n layout.Node, o Options) (map[string]string, error) {
 		return nil, err
 	}
 	return map[string]string{
-		"containerd.toml":        containerdConfig(n),
+		"containerd.toml":        containerdConfig(n, o.Shim),
 		"cni/10-mpijob.conflist": cni,
 		"kubelet.json":           kubelet,
 		// Pods that ask for the node's DNS get the cluster's: the machine's
@@ -73,52 +75,64 @@ func Files(n layout.Node, o Options) (map[string]string, error) {
 	}, nil
 }
 
-func containerdConfig(n layout.Node) string {
+func containerdConfig(n layout.Node, shim string) string {
 	return strings.NewReplacer(
 		"{SOCKET}", ContainerdSocket,
 		"{PAUSE}", layout.PauseImage,
+		"{SHIM}", shim,
 		"{CNI_BIN}", packages.CNIDir,
 		"{CNI_CONF}", n.Config("cni"),
-	).Replace(`version = 2
+	).Replace(`version = 4
 root = "/var/lib/containerd"
 state = "/run/containerd"
-# Without drivers that this machine may lack and whose absence containerd
-# reports at length, and without "opt", which makes a folder in /opt.
 disabled_plugins = [
+  # Creates a folder in /opt.
   "io.containerd.internal.v1.opt",
-  "io.containerd.snapshotter.v1.aufs",
-  "io.containerd.snapshotter.v1.btrfs",
-  "io.containerd.snapshotter.v1.devmapper",
-  "io.containerd.snapshotter.v1.zfs",
+  # Listens in /run/nri, which nodes share.
+  "io.containerd.nri.v1.nri",
+  # Snapshotters that this machine may lack the drivers for.
+  "io.containerd.snapshotter.v1.blockfile",
+  "io.containerd.snapshotter.v1.erofs",
 ]
 
-[grpc]
+[plugins."io.containerd.server.v1.grpc"]
   address = "{SOCKET}"
 
-[plugins."io.containerd.grpc.v1.cri"]
-  sandbox_image = "{PAUSE}"
-  stream_server_address = "127.0.0.1"
-  stream_server_port = "0"
-  # Or runc fails where it may not lower the score: "write to
-  # /proc/self/oom_score_adj: Permission denied".
+[plugins."io.containerd.server.v1.ttrpc"]
+  address = "{SOCKET}.ttrpc"
+
+[plugins."io.containerd.cri.v1.images"]
+  snapshotter = "overlayfs"
+
+  [plugins."io.containerd.cri.v1.images".pinned_images]
+    sandbox = "{PAUSE}"
+
+[plugins."io.containerd.cri.v1.runtime"]
+  # Without it, runc fails on machines that do not allow it to lower the
+  # score: "write to /proc/self/oom_score_adj: Permission denied".
   restrict_oom_score_adj = true
-  # Pods' network namespaces are mounts; there they go with the node's own
-  # mount namespace instead of staying in /run/netns.
+  # Mounts the pods' network namespaces within the node's mount namespace, so
+  # that they end with it, and not in /run/netns.
   netns_mounts_under_state_dir = true
 
-  [plugins."io.containerd.grpc.v1.cri".cni]
-    bin_dir = "{CNI_BIN}"
+  [plugins."io.containerd.cri.v1.runtime".cni]
+    bin_dirs = ["{CNI_BIN}"]
     conf_dir = "{CNI_CONF}"
 
-  [plugins."io.containerd.grpc.v1.cri".containerd]
-    snapshotter = "overlayfs"
+  [plugins."io.containerd.cri.v1.runtime".containerd]
     default_runtime_name = "runc"
 
-    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+    [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
       runtime_type = "io.containerd.runc.v2"
+      # Without it, a shim in PATH, Debian's for example, takes precedence.
+      runtime_path = "{SHIM}"
 
-      [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+      [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
         SystemdCgroup = false
+
+[plugins."io.containerd.grpc.v1.cri"]
+  stream_server_address = "127.0.0.1"
+  stream_server_port = "0"
 `)
 }
 

@@ -11,8 +11,8 @@ import (
 func TestFiles(t *testing.T) {
 	n := layout.Layout{State: "/clone/.cluster"}.Node(2)
 	tests := map[string]Options{
-		"v1": {CgroupV1: true, CA: "/ca.crt", Cert: "/node.crt", Key: "/node.key"},
-		"v2": {CA: "/ca.crt", Cert: "/node.crt", Key: "/node.key", FeatureGates: map[string]bool{"GenericWorkload": true}},
+		"v1": {CgroupV1: true, Shim: "/cache/containerd-shim-runc-v2", CA: "/ca.crt", Cert: "/node.crt", Key: "/node.key"},
+		"v2": {Shim: "/cache/containerd-shim-runc-v2", CA: "/ca.crt", Cert: "/node.crt", Key: "/node.key", FeatureGates: map[string]bool{"GenericWorkload": true}},
 	}
 	for name, options := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -29,7 +29,7 @@ func TestFiles(t *testing.T) {
 
 func TestCommandLines(t *testing.T) {
 	l := layout.Layout{State: "/clone/.cluster"}
-	containerd := Containerd(l.Node(2), l, "/usr/bin/containerd")
+	containerd := Containerd(l.Node(2), l, "/cache/containerd")
 	kubelet := Kubelet(l.Node(2), l, "/cache/kubelet", "/clone/.cluster/config/node-2.kubeconfig", Options{})
 	golden.Check(t, "command-lines", strings.Join(containerd.Args, "\n")+"\n\n"+strings.Join(kubelet.Args, "\n")+"\n")
 }

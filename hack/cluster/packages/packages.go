@@ -1,5 +1,5 @@
 // Package packages makes sure of the Debian packages that the cluster's nodes
-// run on: containerd, runc, the CNI plug-ins and a few network tools.
+// run on: runc, the CNI plug-ins and a few network tools.
 package packages
 
 import (
@@ -23,9 +23,6 @@ const CNIDir = "/usr/lib/cni"
 type need struct{ file, pkg string }
 
 var needs = []need{
-	{"containerd", "containerd"},
-	{"containerd-shim-runc-v2", "containerd"},
-	{"ctr", "containerd"},
 	{"runc", "runc"},
 	{CNIDir + "/bridge", "containernetworking-plugins"},
 	{CNIDir + "/host-local", "containernetworking-plugins"},

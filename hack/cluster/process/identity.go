@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// Identity names one process for ever.
+// Identity identifies one process, also after its id is reused.
 type Identity struct {
 	PID int `json:"pid"`
 	// StartTicks is field 22 of /proc/<pid>/stat: clock ticks since boot.
@@ -39,7 +39,7 @@ func Identify(pid int) (Identity, error) {
 	return Identity{PID: pid, StartTicks: stat.startTicks, Boot: boot}, nil
 }
 
-// Alive reports whether this very process still runs. A zombie does not.
+// Alive reports whether exactly this process still runs. A zombie does not.
 func (i Identity) Alive() bool {
 	if i.PID <= 0 {
 		return false

@@ -90,8 +90,8 @@ func Launch() error {
 	environment := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, launchVariable+"=")
 	})
-	// Whoever called "up" may have had files open, a lock for instance, that
-	// would stay open as long as the cluster runs. An old kernel cannot do it.
+	// The caller of "up" may have files open, for instance a lock, that would
+	// stay open as long as the cluster runs. An old kernel cannot do it.
 	_ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
 	if err := syscall.Exec(order.Args[0], order.Args, environment); err != nil {
 		return fmt.Errorf("run %s: %w", order.Args[0], err)
@@ -121,8 +121,8 @@ func (m *Mounts) enter() error {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("new mount namespace: %w", err)
 	}
-	// Slave: what is mounted here never reaches the machine. Shared on top:
-	// pods may ask for propagation from the node.
+	// MS_SLAVE: mounts made here never reach the machine. MS_SHARED on top: pods
+	// may request mount propagation from the node.
 	for _, flag := range []uintptr{unix.MS_SLAVE, unix.MS_SHARED} {
 		if err := unix.Mount("", "/", "", unix.MS_REC|flag, ""); err != nil {
 			return fmt.Errorf("propagation of mounts: %w", err)

@@ -75,8 +75,8 @@ func (t Table) Get(name string) (record Record, ok bool, err error) {
 		return Record{}, false, fmt.Errorf("record of %s: %w", name, err)
 	}
 	if err := json.Unmarshal(content, &record); err != nil {
-		// A power cut can leave an empty file behind. A record that says
-		// nothing is no record; nothing that ran then runs now.
+		// A power cut can leave an empty file. It counts as no record: no
+		// process survived the power cut.
 		return Record{}, false, nil
 	}
 	return record, true, nil
@@ -133,8 +133,8 @@ func (t Table) Ensure(ctx context.Context, spec Spec) (started bool, err error) 
 		return false, nil
 	}
 	if alive {
-		// Brief, because the API server spends what it gets on connections
-		// that stay open anyway.
+		// Short, because the API server would spend the grace period on
+		// connections that stay open anyway.
 		if err := t.Stop(ctx, spec.Name, 3*time.Second); err != nil {
 			return false, err
 		}
@@ -243,8 +243,8 @@ func End(ctx context.Context, identity Identity, grace time.Duration) error {
 	if !identity.Alive() {
 		return nil
 	}
-	// The handle pins the process: if it ends now and its id is given out
-	// again, the signal still goes to nobody else.
+	// The handle pins the process: if it ends now and its id is reused,
+	// no other process gets the signal.
 	handle, err := os.FindProcess(identity.PID)
 	if err != nil {
 		return fmt.Errorf("process %d: %w", identity.PID, err)

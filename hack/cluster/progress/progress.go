@@ -148,7 +148,7 @@ func (r *Reporter) run() {
 	}
 }
 
-// print writes. That nobody can read the progress must not end the work.
+// print writes a line. Errors are ignored: the work goes on without output.
 func (r *Reporter) print(format string, args ...any) {
 	_, _ = fmt.Fprintf(r.out, format, args...)
 }

@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +24,8 @@ var epoch = time.Unix(0, 0).UTC()
 
 // Config is the part of an image that a container runtime reads.
 type Config struct {
+	// Architecture is Go's name of it, such as amd64; this machine's when empty.
+	Architecture string
 	// User is "uid:gid". Numbers, because Kubernetes can check runAsNonRoot
 	// only on a number.
 	User string
@@ -109,7 +112,7 @@ func configFile(image v1.Image, config Config) *v1.ConfigFile {
 		panic(fmt.Sprintf("configuration of an image in memory: %v", err))
 	}
 	file = file.DeepCopy()
-	file.Architecture = runtime.GOARCH
+	file.Architecture = cmp.Or(config.Architecture, runtime.GOARCH)
 	file.OS = "linux"
 	file.Created = v1.Time{Time: epoch}
 	file.Config = config.imageConfig()

@@ -48,8 +48,12 @@ func TestProgramLayerAndConfig(t *testing.T) {
 			program: Program{
 				Reference: "odh/operator:dev", Binary: static, Path: "/usr/bin/manager", User: "1001:0",
 				Env: []string{"A=b"}, Args: []string{"--verbose"}, Labels: map[string]string{"k": "v"},
+				Links: map[string]string{"/bin/ssh": "../usr/bin/manager"}, Folders: []string{"/run"},
 			},
 			layer: []member{
+				{Name: "bin/", Type: tar.TypeDir, Mode: 0o755},
+				{Name: "bin/ssh", Link: "../usr/bin/manager", Type: tar.TypeSymlink, Mode: 0o777},
+				{Name: "run/", Type: tar.TypeDir, Mode: 0o755},
 				{Name: "tmp/", Type: tar.TypeDir, Mode: 0o1777},
 				{Name: "usr/", Type: tar.TypeDir, Mode: 0o755},
 				{Name: "usr/bin/", Type: tar.TypeDir, Mode: 0o755},
@@ -79,6 +83,33 @@ func TestProgramLayerAndConfig(t *testing.T) {
 	}
 }
 
+func TestProgramArchitecture(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		machine uint16
+		want    string
+	}{
+		"x86-64":  {62, "amd64"},
+		"aarch64": {183, "arm64"},
+	}
+	for title, test := range tests {
+		t.Run(title, func(t *testing.T) {
+			t.Parallel()
+			file := elfFile(t, "operator", false)
+			content := readFile(t, file)
+			binary.LittleEndian.PutUint16(content[18:], test.machine)
+			writeFile(t, file, content)
+			out := filepath.Join(t.TempDir(), "image.tar")
+			if err := (Program{Reference: "odh/operator:dev", Binary: file}).Write(out); err != nil {
+				t.Fatal(err)
+			}
+			if got := configOf(t, openImage(t, out, "odh/operator:dev")).Architecture; got != test.want {
+				t.Errorf("architecture %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
 func TestProgramRefuses(t *testing.T) {
 	t.Parallel()
 	static, dynamic := elfFile(t, "static", false), elfFile(t, "dynamic", true)
@@ -92,6 +123,8 @@ func TestProgramRefuses(t *testing.T) {
 		"bad reference":   {Program{Reference: "ODH/operator:dev", Binary: static}, []string{`reference "ODH/operator:dev"`}},
 		"relative path":   {Program{Reference: "o/p:dev", Binary: static, Path: "bin/x"}, []string{`"bin/x"`, "absolute"}},
 		"path climbs":     {Program{Reference: "o/p:dev", Binary: static, Path: "/../x"}, []string{`"/../x"`}},
+		"relative link":   {Program{Reference: "o/p:dev", Binary: static, Links: map[string]string{"bin/x": "y"}}, []string{`"bin/x"`, "absolute"}},
+		"relative folder": {Program{Reference: "o/p:dev", Binary: static, Folders: []string{"run"}}, []string{`"run"`, "absolute"}},
 		"no such binary":  {Program{Reference: "o/p:dev", Binary: "/no/such"}, []string{"/no/such"}},
 		"not a program":   {Program{Reference: "o/p:dev", Binary: script}, []string{script}},
 		"needs a loader":  {Program{Reference: "o/p:dev", Binary: dynamic}, []string{"CGO_ENABLED=0"}},

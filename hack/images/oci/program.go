@@ -18,7 +18,8 @@ import (
 // user by wide convention. OpenShift replaces it by a UID of the namespace.
 const DefaultUser = "65532:65532"
 
-// Program is an image with one static Linux binary, a /tmp and nothing else.
+// Program is an image with one static Linux binary, a /tmp, and no more than
+// links and empty folders besides.
 type Program struct {
 	// Reference is the image's name with its tag, for instance
 	// "odh/mpijob-operator:dev".
@@ -27,6 +28,10 @@ type Program struct {
 	Binary string
 	// Path is where the image has it; "/<base name of Binary>" when empty.
 	Path string
+	// Links are symbolic links in the image: their targets by path. Folders are empty folders, as places to mount on.
+	// A pod that mounts the image as a volume finds them next to the binary.
+	Links   map[string]string
+	Folders []string
 	// User is "uid:gid"; DefaultUser when empty.
 	User string
 	// Env holds KEY=value pairs.
@@ -48,19 +53,24 @@ func (p Program) Write(file string) error {
 		user = DefaultUser
 	}
 	tag, err := parseReference(p.Reference)
-	err = errors.Join(err, checkTarget(target), checkStatic(p.Binary))
+	architecture, errBinary := checkBinary(p.Binary)
+	err = errors.Join(err, checkTarget(target), errBinary)
+	for _, path := range slices.Concat(slices.Sorted(maps.Keys(p.Links)), p.Folders) {
+		err = errors.Join(err, checkTarget(path))
+	}
 	if err != nil {
 		return err
 	}
 	config := Config{
-		User:       user,
-		Env:        p.Env,
-		Entrypoint: []string{target},
-		Args:       p.Args,
-		Labels:     p.Labels,
+		Architecture: architecture,
+		User:         user,
+		Env:          p.Env,
+		Entrypoint:   []string{target},
+		Args:         p.Args,
+		Labels:       p.Labels,
 	}
 	return writeArchive(file, tag, config, func(w io.Writer) error {
-		return writeProgramLayer(w, p.Binary, target)
+		return p.writeLayer(w, target)
 	})
 }
 
@@ -71,24 +81,32 @@ func checkTarget(target string) error {
 	return nil
 }
 
-// checkStatic refuses what could not start in an otherwise empty image. The
-// kernel's own message would be "no such file or directory", which misleads.
-func checkStatic(binary string) (err error) {
+// architectures maps the machines of ELF files to Go's names.
+var architectures = map[elf.Machine]string{elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64", elf.EM_PPC64: "ppc64le", elf.EM_S390: "s390x"}
+
+// checkBinary returns the architecture of a binary. It rejects binaries that
+// could not start in an otherwise empty image: the kernel's own message would
+// be "no such file or directory", which is misleading.
+func checkBinary(binary string) (architecture string, err error) {
 	file, err := elf.Open(binary)
 	if err != nil {
-		return fmt.Errorf("binary %s: %w", binary, err)
+		return "", fmt.Errorf("binary %s: %w", binary, err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	for _, segment := range file.Progs {
 		if segment.Type == elf.PT_INTERP {
-			return fmt.Errorf("binary %s needs a loader that the image does not have: build it with CGO_ENABLED=0", binary)
+			return "", fmt.Errorf("binary %s needs a loader that the image does not have: build it with CGO_ENABLED=0", binary)
 		}
 	}
-	return nil
+	architecture, known := architectures[file.Machine]
+	if !known {
+		return "", fmt.Errorf("binary %s: machine %v is not supported; use amd64, arm64, ppc64le or s390x", binary, file.Machine)
+	}
+	return architecture, nil
 }
 
-func writeProgramLayer(w io.Writer, binary, target string) error {
-	info, err := os.Stat(binary)
+func (p Program) writeLayer(w io.Writer, target string) error {
+	info, err := os.Stat(p.Binary)
 	if err != nil {
 		return fmt.Errorf("binary: %w", err)
 	}
@@ -97,9 +115,21 @@ func writeProgramLayer(w io.Writer, binary, target string) error {
 		"tmp": {Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777, ModTime: epoch},
 		entry: {Typeflag: tar.TypeReg, Name: entry, Mode: 0o755, Size: info.Size(), ModTime: epoch},
 	}
-	for dir := path.Dir(entry); dir != "."; dir = path.Dir(dir) {
-		if headers[dir] == nil {
-			headers[dir] = &tar.Header{Typeflag: tar.TypeDir, Name: dir + "/", Mode: 0o755, ModTime: epoch}
+	for link, to := range p.Links {
+		name := strings.TrimPrefix(link, "/")
+		headers[name] = &tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: to, Mode: 0o777, ModTime: epoch}
+	}
+	folder := func(name string) {
+		if headers[name] == nil {
+			headers[name] = &tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: 0o755, ModTime: epoch}
+		}
+	}
+	for _, name := range p.Folders {
+		folder(strings.TrimPrefix(name, "/"))
+	}
+	for _, name := range slices.Collect(maps.Keys(headers)) {
+		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+			folder(dir)
 		}
 	}
 	archive := tar.NewWriter(w)
@@ -110,7 +140,7 @@ func writeProgramLayer(w io.Writer, binary, target string) error {
 		if name != entry {
 			continue
 		}
-		if err := copyFile(archive, binary); err != nil {
+		if err := copyFile(archive, p.Binary); err != nil {
 			return err
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// RootFS is an image made of a root file system, such as mmdebstrap or
-// debootstrap leave it as a tar file.
+// RootFS is an image made from a root file system, a tar file as mmdebstrap
+// or debootstrap write it.
 type RootFS struct {
 	// Reference is the image's name with its tag, for instance
 	// "odh/mpi-sample-openmpi:dev".
@@ -50,8 +50,8 @@ type entry struct {
 	offset int64
 }
 
-// indexTar lists what a layer keeps, in the layer's order: by name, so that a
-// folder precedes what it holds, and hard links last, after what they name.
+// indexTar lists the entries of a layer, in the layer's order: by name, so that
+// a folder precedes its content, with hard links last, after their targets.
 func indexTar(source io.ReadSeeker) ([]entry, error) {
 	var entries []entry
 	reader := tar.NewReader(source)

@@ -1,5 +1,5 @@
-// Package controller stands in for mpi-operator's package pkg/controller while its integration tests run: the
-// controller that it makes is the operator of this repository, as a process of its own.
+// Package controller replaces mpi-operator's package pkg/controller while its integration tests run: the controller
+// that it starts is the operator of this repository, as a separate process.
 package controller
 
 import (

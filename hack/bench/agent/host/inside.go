@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// argument is a process' name by which it knows that it is to become a host.
+// argument is the process name that turns this program into a host.
 const argument = "bench-host"
 
 // Main becomes a host if this process was started to be one, and then does not return. Programs that start hosts
@@ -26,8 +26,8 @@ func Main() {
 	os.Exit(0)
 }
 
-// become sets up a host's own view of things and then runs its command in the place of this program, or, without a
-// command, what requests ask for.
+// become sets up a host's namespaces and then replaces this program by the host's command or, without a command, serves
+// requests.
 func become(text string) error {
 	var spec Spec
 	if err := json.Unmarshal([]byte(text), &spec); err != nil {
@@ -60,7 +60,7 @@ func become(text string) error {
 	return nil
 }
 
-// mount puts a host's files together and returns where. All of it is in this process' mount namespace, and goes
+// mount assembles a host's files and returns their root. The mounts are in this process's mount namespace and end
 // with it.
 func (s Spec) mount() (root string, err error) {
 	upper, work := filepath.Join(s.Scratch, "upper"), filepath.Join(s.Scratch, "work")

@@ -1,6 +1,6 @@
-// Command etcd is the etcd server at the version the cluster pins. A module
-// of our own, because etcd's server module cannot be installed by path: its
-// main package lies in the module above it, which replaces its siblings.
+// Command etcd is the etcd server at the version the cluster pins. It is a
+// separate module, because etcd's server module cannot be installed by path:
+// its main package is in the parent module, which replaces its siblings.
 package main
 
 import (

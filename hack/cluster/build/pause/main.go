@@ -1,6 +1,6 @@
 // Command pause is the sandbox container of every pod: it holds the pod's
-// namespaces and sleeps until it is told to stop, and as process 1 of a pod
-// with a shared process namespace it reaps what others leave behind.
+// namespaces and sleeps until it is stopped, and as process 1 of a pod with a
+// shared process namespace it reaps orphaned processes.
 package main
 
 import (

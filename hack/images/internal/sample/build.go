@@ -123,8 +123,8 @@ func (b Builder) make(ctx context.Context, s Sample, packed []byte, cached strin
 // sshFile matches what OpenSSH's packages bring: programs, and what dpkg notes of them.
 var sshFile = regexp.MustCompile(`^(usr/)?(local/)?s?bin/(sshd?|rsh)$|^var/lib/dpkg/info/openssh-`)
 
-// refuseSSH reads a root file system, a tar file. The agent takes the place of SSH: an image with another one would
-// not show that none is needed.
+// refuseSSH reads a root file system, a tar file. The agent replaces SSH: an image that has SSH would not
+// show that none is needed.
 func refuseSSH(rootfs string) (err error) {
 	file, err := os.Open(rootfs)
 	if err != nil {
@@ -243,8 +243,8 @@ func (b Builder) run(ctx context.Context, name string, arguments ...string) erro
 	return nil
 }
 
-// copyAtomically copies a finished archive, so that whoever changes the copy
-// leaves the cache as it was. It returns the size in bytes.
+// copyAtomically copies a finished archive, so that changes to the copy leave
+// the cache unchanged. It returns the size in bytes.
 func copyAtomically(source, target string) (size int64, err error) {
 	in, err := os.Open(source)
 	if err != nil {

@@ -83,14 +83,14 @@ func All() []Sample {
 		},
 		{
 			Name:  "mpich",
-			About: "MPICH 4.2, pi and ranks",
-			// Of bookworm's MPICH 4.0 with UCX a rank now and then never comes out of MPI_Finalize. The price: 4.2's
-			// mpiexec now and then loses the exit code of a rank (https://github.com/pmodels/mpich/issues/7057).
+			About: "MPICH 4.2, pi, ranks and train",
+			// With bookworm's MPICH 4.0 and UCX, a rank sometimes never returns from MPI_Finalize. The drawback of 4.2: its
+			// mpiexec sometimes loses the exit code of a rank (https://github.com/pmodels/mpich/issues/7057).
 			Release:       "trixie",
 			Packages:      []string{"mpich"},
 			BuildPackages: []string{"gcc", "libc6-dev", "libmpich-dev"},
 			Unneeded:      slices.Concat(rocm, []string{"libperl5.40", "libxml2", "perl", "perl-modules-5.40"}),
-			Folder:        "mpi", Sources: []string{"pi.c", "ranks.c"},
+			Folder:        "mpich", Sources: []string{"mpi/build.sh", "pi.c", "ranks.c", "train.c"},
 		},
 		{
 			Name:          "intelmpi",
@@ -177,8 +177,8 @@ func Find(name string) (Sample, error) {
 	return Sample{}, fmt.Errorf("no sample %q: there is %s", name, strings.Join(names, ", "))
 }
 
-// mmdebstrapArguments are those that make target, a tar file, with the inputs
-// laid over it and the downloads, which lie in a folder, beside the sources.
+// mmdebstrapArguments returns the arguments that create target, a tar file,
+// with the inputs copied over it and with the folder of downloads as a source.
 func (s Sample) mmdebstrapArguments(target, inputs, mirror, downloads string) []string {
 	packages := slices.Concat(s.Packages, s.BuildPackages)
 	slices.Sort(packages)
@@ -187,7 +187,7 @@ func (s Sample) mmdebstrapArguments(target, inputs, mirror, downloads string) []
 		"--format=tar",
 		"--include=" + strings.Join(packages, ","),
 		`--aptopt=APT::Install-Recommends "false"`,
-		// What nobody reads in a container. Copyright notices stay.
+		// Files without use in a container. Copyright notices stay.
 		"--dpkgopt=path-exclude=/usr/share/man/*",
 		"--dpkgopt=path-exclude=/usr/share/info/*",
 		"--dpkgopt=path-exclude=/usr/share/locale/*",

@@ -1,0 +1,183 @@
+// Package start measures on a cluster how fast jobs start and end: from the creation of a job until a rank has written its
+// first line, and from the last line until the job has succeeded.
+package start
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"opendatahub.io/mpijob/hack/bench/programs"
+	"opendatahub.io/mpijob/hack/bench/report"
+)
+
+// Names of the contestants, as in the report.
+const (
+	Ours        = "ours"
+	MPIOperator = "mpi-operator"
+	Floor       = "floor"
+	// Trainer runs a TrainJob without our operator. In the cases of TrainJobs, Ours is a TrainJob whose ranks the agent starts,
+	// and MPIJob an MPIJob of our operator.
+	Trainer = "trainer"
+	MPIJob  = "mpijob"
+	// TrainJob is Ours in the cases of TrainJobs.
+	TrainJob = "trainjob"
+)
+
+// Peers are the contestants other than Ours, in the order of the table.
+var Peers = []string{MPIOperator, Trainer, MPIJob, Floor}
+
+// Settings are those of a run of the suite.
+type Settings struct {
+	// Root is our checkout, Out the folder for everything that is built and written.
+	Root, Out string
+	// Names match those of the cases to measure.
+	Names *regexp.Regexp
+	// Runs is how often each contestant runs each case.
+	Runs int
+	// Progress receives a line per run.
+	Progress io.Writer
+}
+
+// Results are what was measured.
+type Results struct {
+	Cases []report.Case
+	// Skipped is why a case was not measured, by its name.
+	Skipped map[string]string
+	// Versions are those of what was measured.
+	Versions map[string]string
+}
+
+// sizes are the numbers of workers, each with one rank. The end is measured with the size endSize.
+var sizes = []int{1, 4, 16}
+
+const endSize = 4
+
+func firstLine(workers int) string { return fmt.Sprintf("first-line/%d", workers) }
+
+func end(workers int) string { return fmt.Sprintf("end/%d", workers) }
+
+// The cases of TrainJobs: until the first line, until all pods exist, and from the last line until the TrainJob is complete.
+var (
+	firstLineTrainJob = fmt.Sprintf("first-line-trainjob/%d", endSize)
+	podsTrainJob      = fmt.Sprintf("pods-trainjob/%d", endSize)
+	endTrainJob       = fmt.Sprintf("end-trainjob/%d", endSize)
+)
+
+// Run runs the suite. If no name matches, there are no results.
+func Run(ctx context.Context, settings Settings) (results Results, err error) {
+	results = Results{Skipped: map[string]string{}, Versions: map[string]string{"ours": programs.Commit(ctx, settings.Root)}}
+	var chosen []string
+	for _, workers := range sizes {
+		chosen = append(chosen, firstLine(workers))
+	}
+	chosen = append(chosen, end(endSize), firstLineTrainJob, podsTrainJob, endTrainJob)
+	chosen = slices.DeleteFunc(chosen, func(name string) bool { return !settings.Names.MatchString(name) })
+	if len(chosen) == 0 {
+		return results, nil
+	}
+	f, err := settings.openField(ctx)
+	if none, is := errors.AsType[noField](err); is {
+		for _, name := range chosen {
+			results.Skipped[name] = none.why
+		}
+		return results, nil
+	}
+	if err != nil {
+		return results, err
+	}
+	defer func() { err = errors.Join(err, f.close(context.WithoutCancel(ctx))) }()
+	if results.Versions[MPIOperator], err = programs.MPIOperatorVersion(ctx, settings.Root); err != nil {
+		return results, err
+	}
+	values := measurements{}
+	for _, workers := range sizes {
+		if !slices.Contains(chosen, firstLine(workers)) && !slices.Contains(chosen, end(workers)) {
+			continue
+		}
+		err := settings.measure(ctx, f, firstLine(workers), workers, []string{Ours, MPIOperator, Floor}, func(who string, took times) {
+			values.add(firstLine(workers), who, took.first)
+			values.add(end(workers), who, took.end)
+		})
+		if err != nil {
+			return results, err
+		}
+	}
+	if slices.ContainsFunc(chosen, isTrainJobs) {
+		if err := settings.measureTrainJobs(ctx, f, values, &results); err != nil {
+			return results, err
+		}
+	}
+	for _, name := range chosen {
+		if _, skipped := results.Skipped[name]; !skipped {
+			results.Cases = append(results.Cases, report.NewCase(name, "s", Ours, values[name]))
+		}
+	}
+	return results, nil
+}
+
+// measurements are the values of contestants by the names of cases.
+type measurements map[string]map[string][]report.Value
+
+func (m measurements) add(name, who string, value time.Duration) {
+	if m[name] == nil {
+		m[name] = map[string][]report.Value{}
+	}
+	m[name][who] = append(m[name][who], report.Value{Value: value.Seconds()})
+}
+
+func isTrainJobs(name string) bool { return strings.Contains(name, "trainjob") }
+
+// measureTrainJobs measures TrainJobs, if the cluster has Kubeflow Trainer.
+func (s Settings) measureTrainJobs(ctx context.Context, f *field, values measurements, results *Results) error {
+	installed, err := f.createRuntimes(ctx, s.Root)
+	if err != nil {
+		return err
+	}
+	if !installed {
+		for _, name := range []string{firstLineTrainJob, podsTrainJob, endTrainJob} {
+			results.Skipped[name] = "Kubeflow Trainer is not installed: `make deploy WITH=trainer` installs it"
+		}
+		return nil
+	}
+	return s.measure(ctx, f, firstLineTrainJob, endSize, []string{TrainJob, Trainer, Ours}, func(who string, took times) {
+		switch who {
+		case TrainJob:
+			who = Ours
+		case Ours:
+			who = MPIJob
+		}
+		values.add(firstLineTrainJob, who, took.first)
+		values.add(podsTrainJob, who, took.pods)
+		values.add(endTrainJob, who, took.end)
+	})
+}
+
+// measure has contestants take turns, and passes on what each job took.
+func (s Settings) measure(ctx context.Context, f *field, name string, workers int, contestants []string, add func(who string, took times)) error {
+	for turn := range s.Runs {
+		for _, who := range contestants {
+			took, err := f.turn(ctx, who, workers)
+			if err != nil {
+				return fmt.Errorf("%s, %s, run %d: %w", name, who, turn+1, err)
+			}
+			add(who, took)
+			_, _ = fmt.Fprintf(s.Progress, "%-13s run %d/%d  %-13s pods %.3f s, first line %.3f s, end %.3f s\n",
+				name, turn+1, s.Runs, who, took.pods.Seconds(), took.first.Seconds(), took.end.Seconds())
+		}
+	}
+	return nil
+}
+
+// times are those of one job.
+type times struct {
+	// pods is from the creation of the job until all of its pods exist, if that was measured.
+	pods time.Duration
+	// first is from the creation of the job until its first line, end from its last line until its success is observed.
+	first, end time.Duration
+}

@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# Builds a release into dist/release/VERSION: release.sh [--dry-run] VERSION
+# VERSION is a tag such as v0.1.0. The script checks that the tree is clean, that CHANGELOG.md has a section for VERSION, and
+# that the tag, if it exists, is at HEAD. With --dry-run a failed check is only a warning and no tag is created.
+# REGISTRY is where the images will be pushed to, RELEASES the URL that the files will be published at, PLATFORMS the list of
+# OS/ARCH of the CLI (default: all of hack/krew.sh).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+dry_run=
+[ "${1:-}" != --dry-run ] || { dry_run=yes; shift; }
+version=${1:-}
+registry=${REGISTRY:-quay.io/opendatahub}
+releases=${RELEASES:-https://github.com/${GITHUB_REPOSITORY:-opendatahub-io/mpijob}/releases/download/$version}
+[[ $version =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$ ]] || { echo "release: VERSION must look like v0.1.0, not '$version'" >&2; exit 2; }
+for tool in bin/images bin/kustomize sdk/python/.uv/bin/uv; do [ -x "$tool" ] || { echo "release: $tool is missing: run make release VERSION=$version" >&2; exit 1; }; done
+
+check() { # check MESSAGE COMMAND...
+  local message=$1
+  shift
+  if "$@"; then return; fi
+  if [ -n "$dry_run" ]; then echo "release: warning: $message" >&2; else echo "release: $message" >&2; exit 1; fi
+}
+notes() { awk -v heading="## [${version#v}]" 'index($0, "## [") == 1 {inside = index($0, heading) == 1; next} inside' CHANGELOG.md; }
+is_clean() { [ -z "$(git status --porcelain)" ]; }
+has_notes() { [ -n "$(notes | tr -d '[:space:]')" ]; }
+tag_is_here() { ! git rev-parse -q --verify "refs/tags/$version" >/dev/null || [ "$(git rev-parse "$version^{commit}")" = "$(git rev-parse HEAD)" ]; }
+check "the tree has uncommitted changes; commit or stash them" is_clean
+check "CHANGELOG.md has no section '## [${version#v}] - DATE', or it is empty" has_notes
+check "the tag $version exists at another commit" tag_is_here
+# Python writes release candidates without separators (PEP 440).
+python_version=$(sed -E 's/-([a-z]+)\.?/\1/' <<<"${version#v}")
+check "the version in sdk/python/pyproject.toml is not $python_version" grep -qx "version = \"$python_version\"" sdk/python/pyproject.toml
+[ -f web/dist/app/index.html ] || { echo "release: the dashboard's pages are not built: run make release VERSION=$version" >&2; exit 1; }
+
+out=dist/release/$version
+rm -rf "$out"
+mkdir -p "$out"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+ldflags="-X opendatahub.io/mpijob/internal/version.stamp=$version"
+
+echo "release: the CLI and its krew manifest"
+read -ra platforms <<<"${PLATFORMS:-}"
+OUT=$work/krew hack/krew.sh "$version" "$releases" "${platforms[@]}"
+cp "$work"/krew/* "$out"
+
+for arch in amd64 arm64; do
+  echo "release: the images for linux/$arch"
+  GOARCH=$arch GOFIPS140=v1.0.0 bin/images program --name "$registry/mpijob-operator:$version" --package ./cmd/operator --ldflags "$ldflags" --out "$out/mpijob-operator_${version}_linux_$arch.tar"
+  GOARCH=$arch bin/images program --name "$registry/mpijob-dashboard:$version" --package ./cmd/dashboard --ldflags "$ldflags" --out "$out/mpijob-dashboard_${version}_linux_$arch.tar"
+  GOARCH=$arch GOFIPS140=v1.0.0 bin/images program --name "$registry/mpijob-agent:$version" --package ./cmd/agent --path /mpi-agent --link /bin/ssh=../mpi-agent --folder /run --ldflags "$ldflags" --out "$out/mpijob-agent_${version}_linux_$arch.tar"
+done
+
+echo "release: manifests"
+# kustomize only accepts relative paths.
+overlay=dist/release/.overlay
+render() { # render FOLDER NAME [KUSTOMIZATION]: the manifests of config/FOLDER with this version's image of NAME
+  mkdir -p "$overlay"
+  cat >"$overlay/kustomization.yaml" <<YAML
+resources: [../../../config/$1]
+images:
+- {name: quay.io/opendatahub/$2, newName: $registry/$2, newTag: $version}
+labels:
+- pairs: {app.kubernetes.io/version: $version}
+  fields: [{kind: Deployment, path: metadata/labels, create: true}]
+${3:-}
+YAML
+  bin/kustomize build "$overlay"
+  rm -rf "$overlay"
+}
+render default mpijob-operator "patches:
+- target: {kind: Deployment, name: mpijob-operator}
+  patch: |
+    apiVersion: apps/v1
+    kind: Deployment
+    metadata: {name: mpijob-operator}
+    spec: {template: {spec: {containers: [{name: operator, env: [{name: AGENT_IMAGE, value: \"$registry/mpijob-agent:$version\"}]}]}}}" >"$out/install.yaml"
+render dashboard/openshift mpijob-dashboard >"$out/dashboard-openshift.yaml"
+render dashboard/base mpijob-dashboard >"$out/dashboard.yaml"
+
+echo "release: the Python SDK"
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) sdk/python/.uv/bin/uv build --quiet --out-dir "$out" sdk/python
+rm -f "$out/.gitignore"
+
+echo "release: SBOMs"
+for name in operator agent dashboard; do
+  CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -trimpath -buildvcs=false -ldflags "-s -w $ldflags" -o "$work/$name" "./cmd/$name"
+  go run ./hack/sbom "mpijob-$name" "$version" "$work/$name" >"$out/mpijob-$name.cdx.json"
+done
+tar -xzf "$out/odh-mpijob_${version}_linux_amd64.tar.gz" -C "$work" kubectl-odh-mpijob
+go run ./hack/sbom kubectl-odh-mpijob "$version" "$work/kubectl-odh-mpijob" >"$out/kubectl-odh-mpijob.cdx.json"
+
+notes >"$out/notes.md"
+(cd "$out" && sha256sum -- $(ls | grep -v -e '^notes.md$' -e '^checksums.txt$') >checksums.txt)
+
+# The stamps, as this machine can run them.
+if [ "$(go env GOOS)/$(go env GOARCH)" = linux/amd64 ]; then
+  for stamped in "$("$work/operator" --version)" "$("$work/agent" version)" "$("$work/dashboard" --version)"; do
+    [[ $stamped == "$version "* ]] || { echo "release: a binary reports the version '$stamped'" >&2; exit 1; }
+  done
+fi
+if [ -z "$dry_run" ] && ! git rev-parse -q --verify "refs/tags/$version" >/dev/null; then
+  git tag -a "$version" -m "Release $version"
+  echo "release: created the tag $version; publish it with: git push origin $version"
+fi
+echo "release: $out"
+ls -l "$out" | awk 'NR > 1 {printf "  %9.1f kB  %s\n", $5 / 1000, $NF}'
