@@ -183,7 +183,9 @@ func TestSortByCause(t *testing.T) {
 		"a rank lost the one that crashed, seen first":  {[]agentapi.RankEnd{exit(3, 14, 1000), segv(1, 900)}, []int32{1, 3}},
 		"an error of MPI, and a crash long afterwards":  {[]agentapi.RankEnd{exit(3, 14, 1000), segv(1, 9000)}, []int32{3, 1}},
 		"an error of MPI, and MPI ended the others":     {[]agentapi.RankEnd{term, exit(3, 16, 1000)}, []int32{3, 0}},
-		"an error that programs have, and then a crash": {[]agentapi.RankEnd{exit(3, 15, 1000), segv(1, 1100)}, []int32{3, 1}},
+		"a rank lost the one that exited, seen later":   {[]agentapi.RankEnd{exit(0, 15, 1000), exit(1, 42, 1200)}, []int32{1, 0}},
+		"all lost a peer":                               {[]agentapi.RankEnd{exit(3, 15, 1000), exit(1, 15, 1100)}, []int32{3, 1}},
+		"an error that programs have, and then a crash": {[]agentapi.RankEnd{exit(3, 3, 1000), segv(1, 1100)}, []int32{3, 1}},
 		"none": {nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -380,8 +380,8 @@ func hostLost(r record) string { return fmt.Sprintf("Host %s was lost: %s.", sho
 // sortByCause orders the ends of ranks: causes before consequences, and of the same kind the first one. Others often crash when
 // the connection to a rank that has failed is closed.
 //
-// The kernel closes the connections of a rank that crashes before the rank has ended, so that on a busy machine the end of
-// another rank, to which MPI reported the lost connection, may be seen first.
+// The kernel closes the connections of a rank before the rank has ended, so that on a busy machine the end of another rank, to
+// which MPI reported the lost connection, may be seen first.
 func sortByCause(ends []agentapi.RankEnd) {
 	const together = 2000
 	slices.SortStableFunc(ends, func(a, b agentapi.RankEnd) int {
@@ -390,23 +390,19 @@ func sortByCause(ends []agentapi.RankEnd) {
 	if len(ends) == 0 || !lostPeer(ends[0]) {
 		return
 	}
-	crash := slices.IndexFunc(ends, crashed)
-	if crash > 0 && ends[crash].At-ends[0].At <= together {
-		end := ends[crash]
-		copy(ends[1:], ends[:crash])
+	cause := slices.IndexFunc(ends, func(end agentapi.RankEnd) bool { return !lostPeer(end) && afterwards(end) < toldToEnd })
+	if cause > 0 && ends[cause].At-ends[0].At <= together {
+		end := ends[cause]
+		copy(ends[1:], ends[:cause])
 		ends[0] = end
 	}
 }
 
-// lostPeer reports whether a rank ended as Open MPI ends ranks that lost a connection: its default error handler exits with the
-// class of the error, MPI_ERR_UNKNOWN, MPI_ERR_OTHER or MPI_ERR_INTERN (ompi/include/mpi.h.in).
+// lostPeer reports whether a rank ended as MPI ends ranks that lost a connection. The default error handler exits with the class
+// of the error: MPI_ERR_UNKNOWN, MPI_ERR_OTHER or MPI_ERR_INTERN, which are 14, 16 and 17 in Open MPI (ompi/include/mpi.h.in),
+// and 13, 15 and 16 in MPICH and Intel MPI (src/binding/c/mpi.h.in).
 func lostPeer(end agentapi.RankEnd) bool {
-	return end.Signal == 0 && slices.Contains([]int32{14, 16, 17}, end.ExitCode)
-}
-
-// crashed reports whether a fault of its own ended a rank.
-func crashed(end agentapi.RankEnd) bool {
-	return slices.Contains([]unix.Signal{unix.SIGSEGV, unix.SIGBUS, unix.SIGILL, unix.SIGFPE, unix.SIGABRT}, unix.Signal(end.Signal))
+	return end.Signal == 0 && end.ExitCode >= 13 && end.ExitCode <= 17
 }
 
 // toldToEnd is the place of ranks that others have ended.

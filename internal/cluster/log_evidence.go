@@ -133,6 +133,20 @@ func sourceOf(pod *corev1.Pod, container string) (source, bool) {
 	return source{}, false
 }
 
+// LastRun reads the end of the log of the container of a pod that failed first.
+func (g *Gatherer) LastRun(ctx context.Context, pod *corev1.Pod) (jobstate.Log, error) {
+	for _, c := range pod.Status.ContainerStatuses {
+		for _, ended := range []*corev1.ContainerStateTerminated{c.State.Terminated, c.LastTerminationState.Terminated} {
+			if ended == nil || ended.ExitCode == 0 {
+				continue
+			}
+			run, _ := sourceOf(pod, c.Name)
+			return g.readLog(ctx, pod.Namespace, run, logLimit{lines: jobstate.MaxLogLines, bytes: 4 << 20})
+		}
+	}
+	return jobstate.Log{}, nil
+}
+
 // readLog reads the end of a log, masked. If the log was deleted, it returns the termination message instead, unless
 // an agent wrote it. An empty log has no lines and no error.
 func (g *Gatherer) readLog(ctx context.Context, namespace string, s source, most logLimit) (jobstate.Log, error) {

@@ -75,6 +75,9 @@ func (r *reconciler) startRunner(ctx context.Context, m manager.Manager, config 
 		Watches(&networkingv1.NetworkPolicy{}, namedEvents(r.isolatedJob, batchDelay), builder.WithPredicates(updated(changed))).
 		WatchesMetadata(&corev1.Namespace{}, namespaceEvents(m.GetClient(), requestFor(r.isolatedJob))).
 		WithOptions(options)
+	if err := r.reporter.WatchPods(ctx, from); err != nil {
+		return fmt.Errorf("read %ss: %w", name, err)
+	}
 	if r.reporter != nil {
 		b = b.Watches(&v1alpha1.JobReport{}, reportEvents(name))
 	}

@@ -150,7 +150,8 @@ func (p *input) programMissing() *Finding {
 		}
 	}
 	f := p.findAs(entry, []jobPod{*launcher}, figures)
-	f.Evidence, f.ExitCode = []string{"Launcher's agent: " + s.Message}, s.ExitCode
+	// The agent prints its message, too.
+	f.Evidence, f.ExitCode = []string{quoted(*launcher, agentapi.Logger+": "+s.Message)}, s.ExitCode
 	return &f
 }
 
@@ -228,10 +229,10 @@ func passedOn(pod jobPod) bool {
 }
 
 // ownCode reports whether an exit code over 128 is the command's own and not that of a signal, according to the agent.
-// mpirun has such codes.
+// mpirun has such codes, such as 132. A segmentation fault's is never its own, but that of a rank whose end no agent saw.
 func ownCode(pod jobPod, code int32) bool {
 	s := pod.summary
-	if s == nil || s.Role != agentapi.RoleLauncher || s.ExitCode == nil || s.Signal != 0 {
+	if code == 128+11 || s == nil || s.Role != agentapi.RoleLauncher || s.ExitCode == nil || s.Signal != 0 {
 		return false
 	}
 	return !slices.ContainsFunc(s.Ranks, func(end agentapi.RankEnd) bool { return end.Signal == code-128 })

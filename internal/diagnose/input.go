@@ -55,8 +55,12 @@ type sign struct {
 
 func newInput(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, outcome jobstate.Outcome) *input {
 	p := &input{job: job, seen: seen, evidence: evidence, outcome: outcome}
-	for i, try := range slices.Backward(seen.LauncherPods) {
-		p.pods = append(p.pods, p.pod(try, mpi.RoleLauncher, i, i == len(seen.LauncherPods)-1))
+	tries := seen.LauncherPods
+	if len(tries) == 0 && p.failed() {
+		tries = evidence.Gone
+	}
+	for i, try := range slices.Backward(tries) {
+		p.pods = append(p.pods, p.pod(try, mpi.RoleLauncher, i, i == len(tries)-1))
 	}
 	if launcher := p.launcher(); launcher != nil && launcher.DeletionTimestamp != nil && p.stoppedByJob() {
 		launcher.stopped = true

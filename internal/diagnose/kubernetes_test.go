@@ -267,3 +267,15 @@ func failedInit(state corev1.ContainerState) func(*corev1.Pod) {
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}}}}
 	}
 }
+
+// TestFailureOfAPodThatIsGone: the last state of a launcher's pod explains a failure as the pod itself did.
+func TestFailureOfAPodThatIsGone(t *testing.T) {
+	s := crashing(func(*corev1.Pod) {})
+	s.seen.Launcher.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: batchv1.JobReasonBackoffLimitExceeded}}
+	want := s.findings()
+	s.evidence.Gone, s.seen.LauncherPods = s.seen.LauncherPods, nil
+	got := s.findings()
+	if len(got) == 0 || len(want) == 0 || got[0].Code != codes.SegmentationFault || got[0].Code != want[0].Code || got[0].Pod != want[0].Pod {
+		t.Errorf("found %+v, with the pod %+v", got, want)
+	}
+}

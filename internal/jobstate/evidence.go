@@ -17,6 +17,9 @@ type Evidence struct {
 	Events []Event
 	// Logs are the ends of pods' logs, by the name of the pod.
 	Logs map[string]Log
+	// Gone are the launcher's pods of a failed job in their last state, if none of them exists, the oldest first. Empty if
+	// that state is unknown.
+	Gone []*corev1.Pod
 	// Nodes are the cluster's nodes, by name, at most MaxNodes; NodesLeft is how many there are beyond.
 	Nodes     []Node
 	NodesLeft int

@@ -48,6 +48,14 @@ func (k keptLogs) size() (bytes int) {
 	return bytes
 }
 
+// with returns the logs of a job with one more.
+func (k keptLogs) with(pod string, log jobstate.Log, now time.Time) keptLogs {
+	logs := map[string]jobstate.Log{}
+	maps.Copy(logs, k.logs)
+	logs[pod] = log
+	return keptLogs{logs: logs, at: now}
+}
+
 func newLastLogs() *lastLogs { return &lastLogs{jobs: map[types.UID]keptLogs{}} }
 
 // complete keeps the logs of such pods among those that were read, and adds to the evidence those that were kept and
@@ -56,6 +64,14 @@ func (l *lastLogs) complete(job mpi.Job, seen jobstate.Observed, evidence *jobst
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	kept := l.jobs[job.UID]
+	if seen.Launcher != nil {
+		// What was read the moment the pod failed.
+		for name, log := range l.jobs[seen.Launcher.UID].logs {
+			if _, is := kept.logs[name]; !is {
+				kept = kept.with(name, log, seen.Now)
+			}
+		}
+	}
 	exhausted := jobstate.CountAttempts(job, seen).Exhausted()
 	for _, pod := range seen.AllPods() {
 		log := evidence.Logs[pod.Name]
@@ -67,10 +83,7 @@ func (l *lastLogs) complete(job mpi.Job, seen jobstate.Observed, evidence *jobst
 			evidence.Logs[pod.Name], kept.at = earlier, seen.Now
 			continue
 		}
-		if kept.logs == nil {
-			kept.logs = map[string]jobstate.Log{}
-		}
-		kept.logs[pod.Name], kept.at = log, seen.Now
+		kept = kept.with(pod.Name, log, seen.Now)
 	}
 	if kept.logs == nil {
 		return
@@ -85,6 +98,13 @@ func (l *lastLogs) complete(job mpi.Job, seen jobstate.Observed, evidence *jobst
 		}
 		evidence.Logs[name] = log
 	}
+}
+
+// keep keeps the log of a pod under the UID of its Job.
+func (l *lastLogs) keep(owner types.UID, pod string, log jobstate.Log, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.put(owner, l.jobs[owner].with(pod, log, now), now)
 }
 
 // put keeps the logs of a job, and drops those that are too old or too many.

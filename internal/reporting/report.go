@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -56,6 +57,7 @@ type Reporter struct {
 	metrics   *metrics.Metrics
 	listener  *logReader
 	lastLogs  *lastLogs
+	lastPods  *lastPods
 	limiter   *reportLimiter
 	Events    record.EventRecorder
 	waitTimes *waitTimes
@@ -110,6 +112,13 @@ func New(ctx context.Context, m manager.Manager, options Options) (*Reporter, er
 	r := &Reporter{client: m.GetClient(), gatherer: gatherer, clock: clock.RealClock{}, metrics: jobs, retention: options.Retention, waitTimes: waited}
 	r.refreshLimit = flowcontrol.NewTokenBucketRateLimiter(refreshesPerSecond, refreshesPerSecond)
 	r.listener, r.lastLogs = newLogReader(gatherer.Listen, options.TrainingProgress), newLastLogs()
+	r.lastPods = newLastPods(gatherer.LastRun, r.lastLogs, clock.RealClock{})
+	if err := r.WatchPods(ctx, m.GetCache()); err != nil {
+		return nil, err
+	}
+	if err := m.Add(manager.RunnableFunc(r.lastPods.run)); err != nil {
+		return nil, fmt.Errorf("add reading of logs: %w", err)
+	}
 	r.Events = m.GetEventRecorderFor(mpi.StepSource) //nolint:staticcheck // as the reconciler's
 	r.limiter = newReportLimiter(options.Limits, m.GetClient())
 	if _, err := records.AddEventHandler(r.limiter.eventHandler()); err != nil {
@@ -234,6 +243,9 @@ func (r *Reporter) gatherEvidence(ctx context.Context, job mpi.Job, seen jobstat
 	case needsEvidence(job, seen, refusals, out, previous):
 		evidence := r.gatherer.Gather(ctx, job, seen, refusals)
 		r.lastLogs.complete(job, seen, &evidence)
+		if out.Finish != nil && len(seen.LauncherPods) == 0 {
+			evidence.Gone = r.lastPods.of(seen)
+		}
 		return evidence, again
 	case out.Phase == v1alpha1.PhaseRunning:
 		return r.listener.readIfDue(ctx, job, seen)
@@ -323,6 +335,15 @@ func startsOfIncompleteJobs(job mpi.Job, seen jobstate.Observed) (started []time
 	add(seen.Launcher, len(seen.LauncherPods), 1)
 	add(seen.WorkerJob, len(seen.Workers), int(job.Workers.Count))
 	return started
+}
+
+// WatchPods keeps the last state of the pods of a cache that failed, for the reports of their jobs. Call it before the cache
+// starts.
+func (r *Reporter) WatchPods(ctx context.Context, of cache.Cache) error {
+	if r == nil {
+		return nil
+	}
+	return r.lastPods.watch(ctx, of)
 }
 
 // Nodes returns the nodes of the cluster; nil if they are unknown.

@@ -206,11 +206,32 @@ func (b Builder) ensureMmdebstrap(ctx context.Context) error {
 	if err := missingTool(os.Geteuid() == 0, aptErr == nil); err != nil {
 		return err
 	}
+	unlock, err := b.lockTools()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if _, err := exec.LookPath("mmdebstrap"); err == nil {
+		return nil
+	}
 	b.Log.Step("install %s on this machine", strings.Join(debianTools, ", "))
 	if err := b.run(ctx, "apt-get", "update", "--quiet"); err != nil {
 		return err
 	}
-	return b.run(ctx, "apt-get", slices.Concat([]string{"install", "--yes", "--no-install-recommends"}, debianTools)...)
+	return b.run(ctx, "apt-get", slices.Concat([]string{"install", "--yes", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300"}, debianTools)...)
+}
+
+// lockTools waits until no other build installs the tools: apt-get fails beside another apt-get. The kernel releases the lock of a
+// build that ends.
+func (b Builder) lockTools() (unlock func(), err error) {
+	file, err := os.OpenFile(filepath.Join(os.TempDir(), "mpijob-images-tools.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("install tools: %w", err)
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
+		return nil, errors.Join(fmt.Errorf("install tools: lock %s: %w", file.Name(), err), file.Close())
+	}
+	return func() { _ = file.Close() }, nil
 }
 
 // missingTool says what to type when mmdebstrap cannot be installed from here,
