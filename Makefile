@@ -23,6 +23,8 @@ GANGS ?=
 SUITE ?=
 # How many end-to-end tests run at once. They wait more than they compute; what computes, ranks, they count themselves.
 PARALLEL ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+# How often `make e2e` repeats a test that failed, if at most three did. The summary names it as failed although it passes then.
+RETRY ?= 1
 # Which cases of the benchmark, a regular expression over their names; empty: all.
 CASES ?=
 # The commit whose operator the suite mpijob of the benchmark measures instead of mpi-operator; empty: mpi-operator.
@@ -162,9 +164,10 @@ dashboard-e2e: $(BIN)/kubectl-odh-mpijob deploy dashboard-deploy ## Run real job
 .PHONY: e2e
 e2e: SAMPLES := openmpi openmpi5 mpich intelmpi openmpi-sshd
 e2e: WITH := trainer
-e2e: $(if $(KUBECONFIG),,deploy) $(BIN)/kubectl-odh-mpijob ## Test on a real cluster with real MPI; SUITE picks tests by name.
+e2e: $(if $(KUBECONFIG),,deploy) $(BIN)/kubectl-odh-mpijob $(BIN)/gotestsum ## Test on a real cluster with real MPI; SUITE picks tests by name, RETRY=0 repeats none that fails.
 	@KUBECONFIG="$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig}" SAMPLE_IMG=$(SAMPLE_IMG) AGENT_IMG=$(AGENT_IMG) \
-	  go test ./test/e2e -count=1 -v -timeout 60m -parallel $(PARALLEL) $(if $(SUITE),-run '(?i)$(SUITE)')
+	  gotestsum --format standard-verbose $(if $(filter-out 0,$(RETRY)),--rerun-fails=$(RETRY) --rerun-fails-max-failures=3) --packages ./test/e2e \
+	  -- -count=1 -timeout 60m -parallel $(PARALLEL) $(if $(SUITE),-run '(?i)$(SUITE)')
 
 .PHONY: cli-platforms
 cli-platforms: ## Compile the CLI for macOS and Windows.
@@ -268,10 +271,10 @@ $(SDK)/.venv/synced: $(SDK)/uv.lock $(SDK)/pyproject.toml
 	@touch $@
 
 # Go knows best whether these are up to date.
-.PHONY: $(BIN)/cluster $(BIN)/images $(BIN)/bench $(BIN)/kubectl-odh-mpijob $(BIN)/controller-gen $(BIN)/golangci-lint $(BIN)/kustomize
+.PHONY: $(BIN)/cluster $(BIN)/images $(BIN)/bench $(BIN)/kubectl-odh-mpijob $(BIN)/controller-gen $(BIN)/golangci-lint $(BIN)/gotestsum $(BIN)/kustomize
 $(BIN)/cluster $(BIN)/images $(BIN)/bench:
 	@cd hack/$(@F) && go build -o $@ .
 $(BIN)/kubectl-odh-mpijob:
 	@$(MAKE) install-cli TO=$(BIN) >/dev/null
-$(BIN)/controller-gen $(BIN)/golangci-lint $(BIN)/kustomize:
+$(BIN)/controller-gen $(BIN)/golangci-lint $(BIN)/gotestsum $(BIN)/kustomize:
 	@cd hack/tools/$(@F) && GOBIN=$(BIN) go install tool
