@@ -44,8 +44,12 @@ type field struct {
 	client     client.WithWatch
 	logs       kubernetes.Interface
 	kubeconfig string
-	// image is what launcher and workers run.
-	image string
+	// image is what launcher and workers run, and archive its docker-archive.
+	image, archive string
+	// own is set for the cluster of this checkout.
+	own bool
+	// cold provides an image that no node has for each measured job, if it is set.
+	cold *coldImages
 	// key is the SSH key of the floor's pods.
 	key agent.Key
 	// mpiOperator is the program, whose output goes to the file log.
@@ -96,7 +100,7 @@ func (s Settings) openField(ctx context.Context) (*field, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.image = image.Reference
+	f.image, f.archive, f.own = image.Reference, image.Archive, own
 	if f.key, err = agent.NewKey(); err != nil {
 		return nil, err
 	}
@@ -156,6 +160,13 @@ func (f *field) turn(ctx context.Context, who string, workers int) (took times, 
 	// mpi-operator's rate limiter is full again after 2 s.
 	if err := wait.For(ctx, 3*time.Second); err != nil {
 		return took, err
+	}
+	if f.cold != nil {
+		warm := f.image
+		defer func() { f.image = warm }()
+		if f.image, err = f.cold.next(ctx); err != nil {
+			return took, err
+		}
 	}
 	return run()
 }

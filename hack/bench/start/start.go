@@ -60,6 +60,9 @@ const endSize = 4
 
 func firstLine(workers int) string { return fmt.Sprintf("first-line/%d", workers) }
 
+// firstLineCold is firstLine of a job whose image no node has.
+func firstLineCold(workers int) string { return fmt.Sprintf("first-line-cold/%d", workers) }
+
 func end(workers int) string { return fmt.Sprintf("end/%d", workers) }
 
 // The cases of TrainJobs: until the first line, until all pods exist, and from the last line until the TrainJob is complete.
@@ -76,7 +79,7 @@ func Run(ctx context.Context, settings Settings) (results Results, err error) {
 	for _, workers := range sizes {
 		chosen = append(chosen, firstLine(workers))
 	}
-	chosen = append(chosen, end(endSize), firstLineTrainJob, podsTrainJob, endTrainJob)
+	chosen = append(chosen, end(endSize), firstLineCold(endSize), firstLineTrainJob, podsTrainJob, endTrainJob)
 	chosen = slices.DeleteFunc(chosen, func(name string) bool { return !settings.Names.MatchString(name) })
 	if len(chosen) == 0 {
 		return results, nil
@@ -108,6 +111,11 @@ func Run(ctx context.Context, settings Settings) (results Results, err error) {
 			return results, err
 		}
 	}
+	if cold := firstLineCold(endSize); slices.Contains(chosen, cold) {
+		if err := settings.measureCold(ctx, f, values, &results); err != nil {
+			return results, err
+		}
+	}
 	if slices.ContainsFunc(chosen, isTrainJobs) {
 		if err := settings.measureTrainJobs(ctx, f, values, &results); err != nil {
 			return results, err
@@ -132,6 +140,26 @@ func (m measurements) add(name, who string, value time.Duration) {
 }
 
 func isTrainJobs(name string) bool { return strings.Contains(name, "trainjob") }
+
+// measureCold measures jobs that have to pull their image from a registry on this machine. The agent's image is in place: nodes
+// have it after the first job.
+func (s Settings) measureCold(ctx context.Context, f *field, values measurements, results *Results) error {
+	name := firstLineCold(endSize)
+	if !f.own {
+		results.Skipped[name] = "only the nodes of the one-machine cluster reach a registry on this machine"
+		return nil
+	}
+	images, err := serveColdImages(ctx, f.archive)
+	if err != nil {
+		return err
+	}
+	f.cold = images
+	err = s.measure(ctx, f, name, endSize, []string{Ours, MPIOperator, Floor}, func(who string, took times) {
+		values.add(name, who, took.first)
+	})
+	f.cold = nil
+	return errors.Join(err, images.close())
+}
 
 // measureTrainJobs measures TrainJobs, if the cluster has Kubeflow Trainer.
 func (s Settings) measureTrainJobs(ctx context.Context, f *field, values measurements, results *Results) error {

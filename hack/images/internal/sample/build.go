@@ -221,7 +221,7 @@ func (b Builder) ensureMmdebstrap(ctx context.Context) error {
 	return b.run(ctx, "apt-get", slices.Concat([]string{"install", "--yes", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300"}, debianTools)...)
 }
 
-// lockTools waits until no other build installs the tools: apt-get fails beside another apt-get. The kernel releases the lock of a
+// lockTools waits until no other build installs the tools: apt-get fails while another one runs. The kernel releases the lock of a
 // build that ends.
 func (b Builder) lockTools() (unlock func(), err error) {
 	file, err := os.OpenFile(filepath.Join(os.TempDir(), "mpijob-images-tools.lock"), os.O_CREATE|os.O_RDWR, 0o600)
