@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -48,7 +47,7 @@ func serveColdImages(ctx context.Context, archive string) (*coldImages, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start registry: %w", err), os.RemoveAll(folder))
 	}
-	handler := registry.New(registry.Logger(log.New(io.Discard, "", 0)), registry.WithBlobHandler(registry.NewDiskBlobHandler(filepath.Join(folder, "blobs"))))
+	handler := registry.New(registry.Logger(log.New(io.Discard, "", 0)), registry.WithBlobHandler(registry.NewDiskBlobHandler(folder)))
 	c := &coldImages{image: image, host: listener.Addr().String(), folder: folder, server: &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}}
 	go func() { _ = c.server.Serve(listener) }()
 	return c, nil

@@ -99,25 +99,17 @@ func Run(ctx context.Context, settings Settings) (results Results, err error) {
 		return results, err
 	}
 	values := measurements{}
-	for _, workers := range sizes {
-		if !slices.Contains(chosen, firstLine(workers)) && !slices.Contains(chosen, end(workers)) {
+	if err := settings.measureMPIJobs(ctx, f, chosen, values); err != nil {
+		return results, err
+	}
+	for _, further := range []struct {
+		isOne   func(name string) bool
+		measure func(context.Context, *field, measurements, *Results) error
+	}{{isCold, settings.measureCold}, {isTrainJobs, settings.measureTrainJobs}} {
+		if !slices.ContainsFunc(chosen, further.isOne) {
 			continue
 		}
-		err := settings.measure(ctx, f, firstLine(workers), workers, []string{Ours, MPIOperator, Floor}, func(who string, took times) {
-			values.add(firstLine(workers), who, took.first)
-			values.add(end(workers), who, took.end)
-		})
-		if err != nil {
-			return results, err
-		}
-	}
-	if cold := firstLineCold(endSize); slices.Contains(chosen, cold) {
-		if err := settings.measureCold(ctx, f, values, &results); err != nil {
-			return results, err
-		}
-	}
-	if slices.ContainsFunc(chosen, isTrainJobs) {
-		if err := settings.measureTrainJobs(ctx, f, values, &results); err != nil {
+		if err := further.measure(ctx, f, values, &results); err != nil {
 			return results, err
 		}
 	}
@@ -139,7 +131,26 @@ func (m measurements) add(name, who string, value time.Duration) {
 	m[name][who] = append(m[name][who], report.Value{Value: value.Seconds()})
 }
 
+func isCold(name string) bool { return name == firstLineCold(endSize) }
+
 func isTrainJobs(name string) bool { return strings.Contains(name, "trainjob") }
+
+// measureMPIJobs measures MPIJobs of the chosen sizes.
+func (s Settings) measureMPIJobs(ctx context.Context, f *field, chosen []string, values measurements) error {
+	for _, workers := range sizes {
+		if !slices.Contains(chosen, firstLine(workers)) && !slices.Contains(chosen, end(workers)) {
+			continue
+		}
+		err := s.measure(ctx, f, firstLine(workers), workers, []string{Ours, MPIOperator, Floor}, func(who string, took times) {
+			values.add(firstLine(workers), who, took.first)
+			values.add(end(workers), who, took.end)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // measureCold measures jobs that have to pull their image from a registry on this machine. The agent's image is in place: nodes
 // have it after the first job.
