@@ -62,7 +62,7 @@ func imageFailures() []failure {
 	}
 	return []failure{
 		{
-			name: "wrong image", provoke: pulled("/team/trian:1"),
+			name: "wrong image", trainJob: true, provoke: pulled("/team/trian:1"),
 			want: explanation{code: codes.ImagePullFailed, pod: "job-worker-0", summary: "no image with this name and tag", remedy: "Check the image name and tag"},
 		},
 		{
@@ -159,7 +159,7 @@ func podFailures() []failure {
 			want: explanation{code: codes.PodSecurityDenied, summary: "allowPrivilegeEscalation", remedy: "Set these fields"},
 		},
 		{
-			name: "missing Secret in a variable", provoke: made(idle, workers(func(c *corev1.Container) {
+			name: "missing Secret in a variable", trainJob: true, provoke: made(idle, workers(func(c *corev1.Container) {
 				c.Env = []corev1.EnvVar{{Name: "TOKEN", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
 					LocalObjectReference: corev1.LocalObjectReference{Name: "hub-token"}, Key: "token",
 				}}}}
@@ -218,16 +218,16 @@ func programFailures() []failure {
 	segfault := explanation{code: codes.SegmentationFault, pod: "job-worker-0", rank: new(int32(1)), exit: new(int32(139)), summary: "rank 1", remedy: "stack trace", fails: true}
 	exit := explanation{code: codes.ApplicationFailed, pod: "job-worker-1", rank: new(int32(2)), exit: new(int32(42)), summary: "code 42", remedy: "Read the output of this rank", fails: true}
 	return []failure{
-		{name: "worker out of memory", ranks: 4, provoke: made(mpirun("ranks", "--memory", "3:600", "--sleep", "1"), memory), want: outOfMemory},
+		{name: "worker out of memory", trainJob: true, ranks: 4, provoke: made(mpirun("ranks", "--memory", "3:600", "--sleep", "1"), memory), want: outOfMemory},
 		{name: "worker out of memory, Intel MPI", ranks: 4, provoke: made([]string{"mpiexec", "-n", "4", "ranks", "--memory", "3:600", "--sleep", "1"}, memory, with("intelmpi", kubeflow.MPIImplementationIntel)), want: outOfMemory},
-		{name: "rank segfault", ranks: 4, provoke: made(mpirun("ranks", "--segv", "1")), want: segfault},
+		{name: "rank segfault", trainJob: true, ranks: 4, provoke: made(mpirun("ranks", "--segv", "1")), want: segfault},
 		{name: "rank segfault, MPICH", ranks: 4, provoke: made([]string{"mpiexec", "-n", "4", "ranks", "--segv", "1"}, with("mpich", kubeflow.MPIImplementationMPICH)), want: segfault},
 		{name: "rank segfault, Open MPI 5", ranks: 4, provoke: made(mpirun("ranks", "--segv", "1"), with("openmpi5", kubeflow.MPIImplementationOpenMPI)), want: segfault},
 		{
 			name: "exception on one rank", ranks: 4, provoke: made(mpirun("python3", "-m", "mpi4py", "-c", python)),
 			want: explanation{code: codes.ApplicationFailed, pod: "job-worker-1", rank: new(int32(2)), exit: new(int32(1)), summary: "ValueError: shard 2 has no rows", remedy: "Read the output of this rank", fails: true},
 		},
-		{name: "exit code", ranks: 4, provoke: made(mpirun("ranks", "--exit", "2:42")), want: exit},
+		{name: "exit code", trainJob: true, ranks: 4, provoke: made(mpirun("ranks", "--exit", "2:42")), want: exit},
 		{name: "exit code, Intel MPI", ranks: 4, provoke: made([]string{"mpiexec", "-n", "4", "ranks", "--exit", "2:42"}, with("intelmpi", kubeflow.MPIImplementationIntel)), want: exit},
 		// Its mpiexec does not end the ranks of the other worker; the agent does.
 		{name: "exit code, MPICH", ranks: 4, provoke: made([]string{"mpiexec", "-n", "4", "ranks", "--exit", "2:42"}, with("mpich", kubeflow.MPIImplementationMPICH)), want: exit},
