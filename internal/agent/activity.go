@@ -32,21 +32,50 @@ type processUsage struct {
 	device bool
 }
 
-// readUsage reads the usage of a process from /proc.
+// readUsages adds up the usage of a rank and of the processes that it started, which may do its work. The first is the
+// rank's; the others may have ended meanwhile.
+func readUsages(pids []int, at time.Time) (processUsage, bool) {
+	var total processUsage
+	for i, pid := range pids {
+		u, ok := readUsage(pid, at)
+		if !ok && i == 0 {
+			return processUsage{}, false
+		}
+		if !ok {
+			continue
+		}
+		// Shells wait for what they started. One process that is blocked means that not all sleep.
+		if i == 0 || u.wait != waitsForChild && (total.wait == waitsForChild || strings.Contains(total.wait, sleeps)) {
+			total.wait = u.wait
+		}
+		total.at, total.device = at, total.device || u.device
+		total.user, total.system, total.queued = total.user+u.user, total.system+u.system, total.queued+u.queued
+		total.bytes += u.bytes
+	}
+	return total, len(pids) > 0
+}
+
+// The kernel's functions in which processes wait for the end of a child, and (a part of the name) sleep.
+const (
+	waitsForChild = "do_wait"
+	sleeps        = "nanosleep"
+)
+
+// readUsage reads the usage of a process, with that of its children that have ended, from /proc.
 func readUsage(pid int, at time.Time) (processUsage, bool) {
 	data, err := os.ReadFile(procFile(pid, "stat"))
 	if err != nil {
 		return processUsage{}, false
 	}
 	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
-	if len(fields) < 13 {
+	if len(fields) < 15 {
 		return processUsage{}, false
 	}
 	ticks := func(field string) time.Duration {
 		n, _ := strconv.ParseInt(field, 10, 64)
 		return time.Duration(n) * time.Second / clockTicks
 	}
-	u := processUsage{at: at, user: ticks(fields[11]), system: ticks(fields[12]), queued: queuedTime(pid), device: usesDevice(pid)}
+	u := processUsage{at: at, user: ticks(fields[11]) + ticks(fields[13]), system: ticks(fields[12]) + ticks(fields[14]), queued: queuedTime(pid), device: usesDevice(pid)}
 	io, _ := os.ReadFile(procFile(pid, "io"))
 	for line := range strings.Lines(string(io)) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
@@ -98,6 +127,9 @@ type rankSamples struct {
 	// last is the latest, and base the one since which the shares of CPU time are compared.
 	last, base processUsage
 	doing      agentapi.Doing
+	// computes is set if the process is busy only because of its use of a CPU.
+	computes bool
+	code     codeWatch
 }
 
 // add compares a sample with those before, and returns what the process does. Processes that have had too little of a CPU
@@ -117,21 +149,23 @@ func (r *rankSamples) add(current processUsage) agentapi.Doing {
 	last := r.last
 	r.last = current
 	seconds := current.at.Sub(last.at).Seconds()
-	demand := (current.user + current.system + current.queued - last.user - last.system - last.queued).Seconds()
+	// The queued time of processes that ended is lost.
+	demand := (current.user + current.system - last.user - last.system + max(0, current.queued-last.queued)).Seconds()
 	user, system := current.user-r.base.user, current.system-r.base.system
+	r.computes = false
 	switch {
 	case last.at.IsZero():
 		r.base, r.doing = current, agentapi.Busy
 	case seconds <= 0, current.device, float64(current.bytes-last.bytes)/seconds > moved:
 		r.base, r.doing = current, agentapi.Busy
-	case demand/seconds < idle && strings.Contains(current.wait, "nanosleep"):
+	case demand/seconds < idle && strings.Contains(current.wait, sleeps):
 		r.base, r.doing = current, agentapi.Sleeping
 	case demand/seconds < idle:
 		r.base, r.doing = current, agentapi.Blocked
 	case user+system >= enough && float64(system) >= kernel*float64(user+system):
 		r.base, r.doing = current, agentapi.Polling
 	case user+system >= enough, r.doing != agentapi.Polling:
-		r.doing = agentapi.Busy
+		r.doing, r.computes = agentapi.Busy, true
 		if user+system >= enough {
 			r.base = current
 		}
@@ -156,9 +190,10 @@ func (a *activity) sample(now time.Time, processes map[int]int32) agentapi.Activ
 	traffic, elapsed := networkBytes(), now.Sub(a.at).Seconds()
 	quiet := !a.at.IsZero() && elapsed > 0 && float64(traffic-a.traffic)/elapsed < quietTraffic && len(processes) > 0
 	next := agentapi.Activity{Ranks: []agentapi.RankActivity{}}
-	samples := map[int]*rankSamples{}
+	samples, started := map[int]*rankSamples{}, startedBy(processes)
 	for pid, rank := range processes {
-		current, ok := readUsage(pid, now)
+		pids := append([]int{pid}, started[pid]...)
+		current, ok := readUsages(pids, now)
 		if !ok {
 			quiet = false
 			continue
@@ -168,6 +203,9 @@ func (a *activity) sample(now time.Time, processes map[int]int32) agentapi.Activ
 			samples[pid] = &rankSamples{}
 		}
 		what := samples[pid].add(current)
+		if samples[pid].code.runsOnlyMPI(pids, now, samples[pid].computes) {
+			what = agentapi.Polling
+		}
 		quiet = quiet && what != agentapi.Busy
 		next.Ranks = append(next.Ranks, agentapi.RankActivity{Rank: rank, Doing: what})
 	}
@@ -180,6 +218,25 @@ func (a *activity) sample(now time.Time, processes map[int]int32) agentapi.Activ
 	}
 	a.samples, a.traffic, a.at, a.latest = samples, traffic, now, next
 	return next
+}
+
+// startedBy returns the processes that each rank started, and those that these started.
+func startedBy(ranks map[int]int32) map[int][]int {
+	entries, _ := os.ReadDir("/proc")
+	started := map[int][]int{}
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if _, isRank := ranks[pid]; err != nil || isRank {
+			continue
+		}
+		for _, above := range ancestorsOf(pid) {
+			if _, isRank := ranks[above]; isRank {
+				started[above] = append(started[above], pid)
+				break
+			}
+		}
+	}
+	return started
 }
 
 // networkBytes returns the number of bytes that this pod has sent and received.

@@ -56,9 +56,12 @@ func TestUsageOfRealProcesses(t *testing.T) {
 		command []string
 		want    agentapi.Doing
 	}{
-		"sleep": {[]string{"sleep", "60"}, agentapi.Sleeping},
-		"loop":  {[]string{"sh", "-c", "while :; do :; done"}, agentapi.Busy},
-		"pipe":  {[]string{"cat"}, agentapi.Blocked},
+		"sleep":             {[]string{"sleep", "60"}, agentapi.Sleeping},
+		"loop":              {[]string{"sh", "-c", "while :; do :; done"}, agentapi.Busy},
+		"pipe":              {[]string{"cat"}, agentapi.Blocked},
+		"script of a loop":  {[]string{"sh", "-c", "sh -c 'while :; do :; done'; true"}, agentapi.Busy},
+		"script of a sleep": {[]string{"sh", "-c", "sleep 60; true"}, agentapi.Sleeping},
+		"script of a pipe":  {[]string{"sh", "-c", "cat; true"}, agentapi.Blocked},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -75,7 +78,8 @@ func TestUsageOfRealProcesses(t *testing.T) {
 			}
 			defer func() { _ = command.Process.Kill(); _ = command.Wait() }()
 			sample := func() processUsage {
-				u, ok := readUsage(command.Process.Pid, time.Now())
+				pid := command.Process.Pid
+				u, ok := readUsages(append([]int{pid}, startedBy(map[int]int32{pid: 0})[pid]...), time.Now())
 				if !ok {
 					t.Fatal("it has no usage")
 				}

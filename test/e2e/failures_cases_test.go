@@ -207,6 +207,9 @@ if comm.Get_rank() == 0:
     comm.recv(source=1, tag=7)
 comm.Barrier()`
 
+// oneSleeps is a shell's command that runs ranks of which one sleeps while the others wait for it.
+const oneSleeps = `if [ "$PMI_RANK" = 2 ]; then exec ranks --sleep 100000; fi; exec ranks`
+
 // otherLibrary is a shell's command that runs ranks with one of its libraries called by another name, of the same length.
 // It takes so long that the agent, which looks once a second, has seen the rank.
 const otherLibrary = `train=/tmp/train.$OMPI_COMM_WORLD_RANK; sed s/libmpi.so.40/libcuda.so.1/ "$(command -v ranks)" > $train; chmod +x $train; sleep 2; exec $train`
@@ -257,6 +260,14 @@ func programFailures() []failure {
 		{
 			name: "receive without a send", trainJob: true, ranks: 4, provoke: made(mpirun("python3", "-c", receiving)),
 			want: explanation{code: codes.RanksWaiting, pod: "job-launcher-", summary: "All 4 ranks wait since", remedy: "See where a rank waits"},
+		},
+		{
+			// On one host MPICH waits in shared memory, without a system call.
+			name: "one rank sleeps while others wait, MPICH", ranks: 4, provoke: made([]string{"mpiexec", "-n", "4", "sh", "-c", oneSleeps}, with("mpich", kubeflow.MPIImplementationMPICH), func(_ *testing.T, job *kubeflow.MPIJob) {
+				job.Spec.SlotsPerWorker = new(int32(4))
+				job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].Replicas = new(int32(1))
+			}),
+			want: explanation{code: codes.RanksWaiting, pod: "job-launcher-", summary: "All 4 ranks wait since", remedy: "See where a rank waits", after: time.Minute},
 		},
 		{
 			name: "exception on one rank while others wait", ranks: 4, provoke: made(mpirun("python3", "-c", python)),

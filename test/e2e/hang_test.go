@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -20,13 +21,18 @@ if sys.argv[1] == "all" or comm.Get_rank() == 1:
         x += sum(i * i for i in range(10000))
 comm.Barrier()`
 
-// TestQuietProgramsAreNotReported: ranks that compute without output are not taken for ranks that wait.
+// TestQuietProgramsAreNotReported: ranks that compute without output, themselves or as scripts that started programs, are not taken
+// for ranks that wait.
 func TestQuietProgramsAreNotReported(t *testing.T) {
 	t.Parallel()
-	for _, who := range []string{"all", "one"} {
+	for who, program := range map[string][]string{
+		"all": {"sh", "-c", `python3 -c "$0" "$1" && echo done`},
+		"one": {"python3", "-c"},
+	} {
 		t.Run(who, func(t *testing.T) {
 			parallel(t, 2)
-			job := openMPI(newNamespace(t), 2, "mpirun", "-n", "2", "--map-by", "node", "python3", "-c", computing, who)
+			job := openMPI(newNamespace(t), 2, "mpirun", "-n", "2", "--map-by", "node")
+			launcher(job).Command = slices.Concat(launcher(job).Command, program, []string{computing, who})
 			create(t, job)
 			eventuallyAfter(t, "it succeeds without a finding", 75*time.Second, time.Minute, func() error {
 				if report := reportOf(t, (mpijob.Kind{}).Name(), job.Namespace, job.Name); report != nil && len(report.Status.Findings) > 0 {

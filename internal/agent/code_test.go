@@ -1,0 +1,78 @@
+package agent
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+func TestParseUse(t *testing.T) {
+	const (
+		mpich = "7f80260a0000-7f8026200000 r-xp 00000000 fd:00 11 /usr/lib/x86_64-linux-gnu/libmpich.so.12.4.1\nSize: 1408 kB\nReferenced: 28 kB\nVmFlags: rd ex mr\n"
+		data  = "7f8026300000-7f8026400000 rw-p 00000000 00:00 0\nReferenced: 40 kB\n"
+		libc  = "7f8025c00000-7f8025d00000 r-xp 00000000 fd:00 12 /usr/lib/x86_64-linux-gnu/libc.so.6\nReferenced: 4 kB\n7ffd00000000-7ffd00002000 r-xp 00000000 00:00 0 [vdso]\nReferenced: 4 kB\n"
+		idle  = "561ef5f8e000-561ef5f90000 r-xp 00000000 fd:00 13 /usr/local/bin/ranks\nReferenced: 0 kB\n"
+		busy  = "561ef5f8e000-561ef5f90000 r-xp 00000000 fd:00 13 /usr/local/bin/ranks\nReferenced: 4 kB\n"
+		read  = "561ef5f90000-561ef5f91000 r--p 00002000 fd:00 13 /usr/local/bin/ranks\nReferenced: 4 kB\n"
+		made  = "7f8030000000-7f8030010000 rwxp 00000000 00:00 0\nReferenced: 64 kB\n"
+	)
+	tests := map[string]struct {
+		smaps string
+		want  codeUse
+	}{
+		"waits":                            {mpich + data + libc + idle + read, codeUse{mpi: true, bytes: 80 << 10}},
+		"computes":                         {data + busy, codeUse{other: true, bytes: 44 << 10}},
+		"calls MPI again and again":        {mpich + busy, codeUse{mpi: true, other: true, bytes: 32 << 10}},
+		"runs code that was made just now": {mpich + made, codeUse{mpi: true, other: true, bytes: 92 << 10}},
+		"sleeps":                           {idle, codeUse{}},
+		"nothing":                          {},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := parseUse(test.smaps); got != test.want {
+				t.Errorf("got %+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
+
+// TestCodeOfRealProcesses: a process whose code bears the name of an MPI library is taken for one that waits, any other is not.
+func TestCodeOfRealProcesses(t *testing.T) {
+	shell, err := os.ReadFile("/bin/sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"libmpi.so.12": true, "train": false} {
+		t.Run(name, func(t *testing.T) {
+			program := filepath.Join(t.TempDir(), name)
+			if err := os.WriteFile(program, shell, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			command := exec.Command(program, "-c", "while :; do :; done")
+			if err := command.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = command.Process.Kill(); _ = command.Wait() }()
+			pids := []int{command.Process.Pid}
+			if os.WriteFile(procFile(pids[0], "clear_refs"), []byte("1"), 0) != nil {
+				t.Skip("SKIPPED: this kernel does not clear the marks of pages")
+			}
+			// The marks of a process that gets no CPU stay clear.
+			const samples = 60
+			watch, now, got := codeWatch{}, time.Now(), false
+			for i := 0; i < samples && !got; i++ {
+				time.Sleep(100 * time.Millisecond)
+				now = now.Add(samplePeriod)
+				got = watch.runsOnlyMPI(pids, now, true)
+			}
+			if got != want {
+				t.Errorf("runs only MPI: %t, want %t", got, want)
+			}
+			if watch.runsOnlyMPI(pids, now, false) {
+				t.Error("a process without CPU time is said to run MPI")
+			}
+		})
+	}
+}
