@@ -80,7 +80,7 @@ dashboard-deploy: dashboard-image $(BIN)/cluster ## Install the dashboard on the
 	@cluster load $(DIST)/dashboard.tar
 	@hack/dashboard-deploy.sh odh/mpijob-dashboard:dev $(DIST)/dashboard.tar
 
-web/dist/app/index.html: web/node_modules/.package-lock.json $(shell git ls-files web/src web/public web/index.html web/package.json web/tsconfig.json web/vite.config.js)
+web/dist/app/index.html: web/node_modules/.package-lock.json $(shell git ls-files web/src web/public web/index.html web/package.json web/tsconfig.json web/vite.config.js web/vite.remote.config.js)
 	@echo "dashboard: building the pages"
 	@cd web && npm run --silent build -- --logLevel warn
 

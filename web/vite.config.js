@@ -4,10 +4,8 @@ import {gzipSync} from 'node:zlib';
 import react from '@vitejs/plugin-react';
 import {defineConfig} from 'vite';
 
-const out = 'dist/app';
-
 // Files are compressed once, and not by the server for each request.
-const compress = {
+export const compress = (out) => ({
   name: 'compress',
   apply: 'build',
   closeBundle() {
@@ -19,18 +17,21 @@ const compress = {
       }
     }
   },
-};
+});
+
+/** The settings of a build into a folder. */
+export const build = (outDir) => ({
+  outDir,
+  emptyOutDir: true,
+  // The policy of the pages allows neither inline scripts nor data URLs of fonts.
+  assetsInlineLimit: 0,
+  modulePreload: {polyfill: false},
+  target: 'es2022',
+});
 
 export default defineConfig({
   // Relative to <base href>, which the server sets.
   base: './',
-  plugins: [react(), compress],
-  build: {
-    outDir: out,
-    emptyOutDir: true,
-    // The policy of the pages allows neither inline scripts nor data URLs of fonts.
-    assetsInlineLimit: 0,
-    modulePreload: {polyfill: false},
-    target: 'es2022',
-  },
+  plugins: [react(), compress('dist/app')],
+  build: build('dist/app'),
 });

@@ -37,7 +37,7 @@ func (s *Server) pages() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := strings.TrimPrefix(path.Clean(r.URL.Path), "/")
 		if info, err := fs.Stat(s.options.Assets, name); err == nil && !info.IsDir() && name != "index.html" {
-			if strings.HasPrefix(name, "assets/") {
+			if strings.HasPrefix(name, "assets/") || strings.HasPrefix(name, "remote/assets/") {
 				// Their names contain a hash of their content.
 				w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 			}
@@ -47,7 +47,7 @@ func (s *Server) pages() http.Handler {
 			files.ServeHTTP(w, r)
 			return
 		}
-		if strings.HasPrefix(name, "assets/") {
+		if strings.HasPrefix(name, "assets/") || strings.HasPrefix(name, "remote/") {
 			http.NotFound(w, r)
 			return
 		}

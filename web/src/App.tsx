@@ -38,6 +38,7 @@ import {useMe} from './api/queries';
 import {ErrorState} from './components/States';
 import {Login} from './components/Login';
 import {Logo} from './components/Logo';
+import {baseURL} from './lib/base';
 import {dismiss, useStale, useToasts} from './lib/notices';
 import {DesktopIcon, ExclamationTriangleIcon, MoonIcon, SunIcon, UserIcon} from './lib/icons';
 import {type Theme, selectTheme, selectedTheme} from './lib/theme';
@@ -85,7 +86,7 @@ function UserMenu(): ReactElement | null {
     await send('POST', apiURL('logout'), {});
     queries.clear();
     await queries.invalidateQueries({queryKey: ['me']});
-    location.assign(document.baseURI);
+    location.assign(baseURL());
   };
   return (
     <Dropdown
@@ -142,22 +143,18 @@ const header = (
   </Masthead>
 );
 
-function Navigation(): ReactElement {
+function Navigation({isHorizontal = false}: {isHorizontal?: boolean}): ReactElement {
   const {pathname} = useLocation();
   return (
-    <PageSidebar>
-      <PageSidebarBody>
-        <Nav aria-label="Pages">
-          <NavList>
-            {sections.map(({to, text, isActive}) => (
-              <NavItem key={to} itemId={to} isActive={isActive(pathname)}>
-                <NavLink to={to}>{text}</NavLink>
-              </NavItem>
-            ))}
-          </NavList>
-        </Nav>
-      </PageSidebarBody>
-    </PageSidebar>
+    <Nav aria-label="Pages" {...(isHorizontal ? {variant: 'horizontal-subnav' as const} : {})}>
+      <NavList>
+        {sections.map(({to, text, isActive}) => (
+          <NavItem key={to} itemId={to} isActive={isActive(pathname)}>
+            <NavLink to={to}>{text}</NavLink>
+          </NavItem>
+        ))}
+      </NavList>
+    </Nav>
   );
 }
 
@@ -192,8 +189,11 @@ function StaleBanner(): ReactElement | null {
   );
 }
 
-/** App is the frame around all pages: header, navigation, notifications; and the login if nobody is logged in. */
-export function App(): ReactElement {
+/**
+ * App is the frame around all pages: header, navigation, notifications; and the login if nobody is logged in. Embedded in the
+ * page of a host, it has no header.
+ */
+export function App({isEmbedded}: {isEmbedded: boolean}): ReactElement {
   const me = useMe();
   const {pathname} = useLocation();
   useEffect(() => {
@@ -213,10 +213,32 @@ export function App(): ReactElement {
       </Bullseye>
     );
   }
+  const content = (
+    <>
+      <Toasts />
+      {me.data ? <Watcher /> : null}
+      {body}
+    </>
+  );
+  if (isEmbedded) {
+    return (
+      <>
+        <StaleBanner />
+        <Navigation isHorizontal />
+        {content}
+      </>
+    );
+  }
   return (
     <Page
       masthead={header}
-      sidebar={<Navigation />}
+      sidebar={
+        <PageSidebar>
+          <PageSidebarBody>
+            <Navigation />
+          </PageSidebarBody>
+        </PageSidebar>
+      }
       isManagedSidebar
       mainContainerId="main"
       mainAriaLabel="Content"
@@ -227,9 +249,7 @@ export function App(): ReactElement {
       banner={<StaleBanner />}
       isContentFilled
     >
-      <Toasts />
-      {me.data ? <Watcher /> : null}
-      {body}
+      {content}
     </Page>
   );
 }

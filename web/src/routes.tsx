@@ -2,14 +2,14 @@ import {createBrowserRouter} from 'react-router';
 import {App} from './App';
 import {NotFound, RouteError} from './components/States';
 
-/** Returns the routes under the base path of the page. Pages are loaded when they are opened. */
-export function createRouter(): ReturnType<typeof createBrowserRouter> {
-  const basename = new URL(document.baseURI).pathname.replace(/\/$/, '') || '/';
+/** Returns the routes under a base path. Pages are loaded when they are opened. */
+export function createRouter(base: string, isEmbedded = false): ReturnType<typeof createBrowserRouter> {
+  const basename = base.replace(/\/+$/, '') || '/';
   return createBrowserRouter(
     [
       {
         path: '/',
-        element: <App />,
+        element: <App isEmbedded={isEmbedded} />,
         errorElement: <RouteError />,
         hydrateFallbackElement: <></>,
         children: [

@@ -1,3 +1,4 @@
+import {baseURL} from '../lib/base';
 import type {Problem} from './types';
 
 /** A response that is an error, or no response. */
@@ -12,7 +13,7 @@ export class ApiError extends Error {
 
 /** Returns the URL of an operation of the API. */
 export function apiURL(path: string, params?: URLSearchParams): string {
-  const url = new URL(`api/v1/${path}`, document.baseURI);
+  const url = new URL(`api/v1/${path}`, baseURL());
   if (params) url.search = params.toString();
   return url.toString();
 }

@@ -1,3 +1,5 @@
+import {baseURL} from '../lib/base';
+
 /** The time of the last automatic reload, so that a page whose files are missing is not loaded for ever. */
 const reloadedKey = 'mpijob-reloaded';
 const minInterval = 60_000;
@@ -14,7 +16,7 @@ function readReloaded(): number {
 async function whenReachable(): Promise<void> {
   for (;;) {
     try {
-      if ((await fetch(new URL('healthz', document.baseURI), {cache: 'no-store'})).ok) return;
+      if ((await fetch(new URL('healthz', baseURL()), {cache: 'no-store'})).ok) return;
     } catch {
       // It is asked again.
     }
