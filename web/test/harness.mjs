@@ -107,10 +107,10 @@ export async function start({base, relay, tokens, timeout = 20_000, limit = 300_
     await page.getByRole('heading', {level: 1, name: 'Training jobs'}).waitFor({timeout: 60_000});
   }
 
-  /** Checks a page as it is now, in both themes and on a narrow screen. */
+  /** Checks a page as it is now: in both themes, at a zoom of 200 % (1280 pixels are then 640), and on a narrow screen. */
   async function inspect(page, name) {
     checks++;
-    for (const [theme, width] of [['light', 1280], ['dark', 1280], ['light', 320]]) {
+    for (const [theme, width] of [['light', 1280], ['dark', 1280], ['light', 640], ['light', 320]]) {
       await page.setViewportSize({width, height: 900});
       await page.evaluate((dark) => document.documentElement.classList.toggle('pf-v6-theme-dark', dark), theme === 'dark');
       await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
