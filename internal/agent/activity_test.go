@@ -5,8 +5,11 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"opendatahub.io/mpijob/internal/agentapi"
 )
@@ -72,11 +75,11 @@ func TestUsageOfRealProcesses(t *testing.T) {
 			}
 			defer input.Close()
 			defer writer.Close()
-			command.Stdin = input
+			command.Stdin, command.SysProcAttr = input, &syscall.SysProcAttr{Setpgid: true}
 			if err := command.Start(); err != nil {
 				t.Fatal(err)
 			}
-			defer func() { _ = command.Process.Kill(); _ = command.Wait() }()
+			defer func() { _ = unix.Kill(-command.Process.Pid, unix.SIGKILL); _ = command.Wait() }()
 			sample := func() processUsage {
 				pid := command.Process.Pid
 				u, ok := readUsages(append([]int{pid}, startedBy(map[int]int32{pid: 0})[pid]...), time.Now())
