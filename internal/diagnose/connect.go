@@ -139,11 +139,30 @@ func symptoms(p *input) []Finding {
 	return found
 }
 
-// endedAfterwards reports whether a log shows a rank that was killed because another one had exited with an error, as
-// the agent observed. Intel MPI kills the others and only prints these.
+// endedAfterwards reports whether a log shows a consequence of the end of another rank: a rank that was killed because another
+// one had exited with an error, as the agent observed (Intel MPI kills the others and only prints these); or a connection to a
+// rank that had called MPI_Abort before.
 func (p *input) endedAfterwards(s sign) bool {
+	if s.Code == codes.WrongInterface {
+		return abortedBefore(s)
+	}
 	first, _ := p.firstRank()
 	return s.Code == codes.Killed && first != nil && first.Signal == 0 && first.ExitCode > 0 && s.figures["rank"] != fmt.Sprint(first.Rank)
+}
+
+// abortedBefore reports whether a log shows the call of MPI_Abort before the line of a symptom.
+func abortedBefore(s sign) bool {
+	for _, pod := range s.pods {
+		for _, line := range pod.log.Lines {
+			if line == s.line {
+				break
+			}
+			if strings.Contains(line, "MPI_ABORT was invoked on rank") {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // summings returns findings for symptoms that sum up others, and for workers that the agent lost: consequences,
@@ -157,12 +176,16 @@ func summings(p *input) []Finding {
 			}
 		}
 	}
+	var after []Finding
 	for _, s := range p.signs {
-		if s.Umbrella || p.endedAfterwards(s) {
+		switch {
+		case s.Code == codes.WrongInterface && p.endedAfterwards(s):
+			after = append(after, p.signFinding(s))
+		case s.Umbrella || p.endedAfterwards(s):
 			found = append(found, p.signFinding(s))
 		}
 	}
-	return found
+	return append(found, after...)
 }
 
 var agentWaits = regexp.MustCompile(`^mpi-agent: waiting for (\d+) of (\d+) hosts for (\d+) s; ([^:]+): (.+)$`)

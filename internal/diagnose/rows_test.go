@@ -256,6 +256,18 @@ Your Open MPI job may now hang or fail.
   Message:    connect() to 192.168.122.1:1024 failed
   Error:      Connection timed out (110)
 --------------------------------------------------------------------------`)},
+		"27-connection-lost-by-abort": {codes.ApplicationFailed, failed(77, `License server not reachable
+--------------------------------------------------------------------------
+MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD
+with errorcode 77.
+--------------------------------------------------------------------------
+WARNING: Open MPI failed to TCP connect to a peer MPI process.  This
+should not happen.
+
+  Local host: pi-worker-1
+  Message:    connect() to 10.244.0.9:1024 failed
+  Error:      Connection refused (111)
+--------------------------------------------------------------------------`)},
 		"28-count-overflow": {codes.CountOverflow, failed(1, `[pi-worker-0:00031] *** An error occurred in MPI_Allreduce
 [pi-worker-0:00031] *** MPI_ERR_COUNT: invalid count argument`)},
 		"29-type-unsupported": {codes.DataTypeUnsupported, failed(1, "Traceback (most recent call last):\n  File \"/app/train.py\", line 12, in <module>\nIndexError: map::at")},
