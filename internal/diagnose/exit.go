@@ -254,13 +254,24 @@ func (p *input) notStarted(pod jobPod, message string, figures map[string]string
 // execOf is where runc names the command that it could not start.
 var execOf = regexp.MustCompile(`exec: "([^"]+)"`)
 
-// exitText is an exit code in a sentence. An arithmetic error, which prints nothing, has no code of its own.
+// exitText is an exit code in a sentence, with the meaning of codes that programs end with in silence.
 func exitText(code int32) string {
 	text := fmt.Sprintf(" with exit code %d", code)
-	if code == 128+8 {
-		text += " (SIGFPE, an arithmetic error such as a division by zero)"
+	if meaning := silentExits[code]; meaning != "" {
+		text += " (" + meaning + ")"
 	}
 	return text
+}
+
+// silentExits are the meanings of exit codes, by code: those of signals (signal(7)), and that of timeout(1).
+var silentExits = map[int32]string{
+	124:      "the program timeout ended its command because the time was over",
+	128 + 8:  "SIGFPE, an arithmetic error such as a division by zero",
+	128 + 13: "SIGPIPE, the reader of its output had ended",
+	128 + 14: "SIGALRM, a timer that the program had set",
+	128 + 24: "SIGXCPU, more CPU time than ulimit -t allows",
+	128 + 25: "SIGXFSZ, a file larger than ulimit -f allows",
+	128 + 31: "SIGSYS, a system call that is not allowed in the container",
 }
 
 func endReason(end *corev1.ContainerStateTerminated) string {

@@ -153,6 +153,7 @@ a non-zero exit code. Per user-direction, the job has been aborted.
 		"20-application-failed-by-agent": {codes.ApplicationFailed, failed(3, `[1,5]<stderr>: ValueError: could not convert string to float: 'abc'`).with(launcherLeft(agentapi.Summary{
 			Code: agentapi.RankFailed, Message: "Rank 5 (python) ended with code 3.", Ranks: []agentapi.RankEnd{{Rank: 5, ExitCode: 3, Program: "python"}},
 		}, 3))},
+		"20-timeout": {codes.ApplicationFailed, failed(124, `step 1`)},
 		"20-abort": {codes.ApplicationFailed, failed(14, `MPI_ABORT was invoked on rank 2 in communicator MPI_COMM_WORLD
 with errorcode 14.`)},
 		"21-program-missing-on-workers": {codes.ProgramMissing, failed(134, `--------------------------------------------------------------------------
