@@ -41,6 +41,7 @@ const (
 	NodeLost         Code = "NodeLost"
 	NodeMissing      Code = "NodeMissing"
 	LauncherDeleted  Code = "LauncherDeleted"
+	ProbeFailed      Code = "ProbeFailed"
 	DeadlineExceeded Code = "DeadlineExceeded"
 )
 

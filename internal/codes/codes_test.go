@@ -87,7 +87,7 @@ var known = strings.Fields(`
 	namespace job kind kindLower service secret report role field reference image
 	workers perWorker ranks slots limit limitText slotsField workersField workerTemplate deadlineField gangField
 	who whoLower pod logPod worker hostPod launcherPods selector node onNode host hosts hostText
-	rank rankText rankWho code codeText errorText program where library file uid size gpus gpuText totalText
+	rank rankText rankWho code codeText errorText probe program where library file uid size gpus gpuText totalText
 	message said reason state known since seconds portText cause advice action deadline
 	first firstAction second secondAction sidecarAction missing claimText container times exit imageNow why
 	want have nodes offer resource is how expect insist network in

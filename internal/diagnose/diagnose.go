@@ -38,6 +38,7 @@ var checks = []func(*input) []Finding{
 	refused,
 	keys,
 	takenAway,
+	probes,
 	launcherDeleted,
 	outOfMemory,
 	images,

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -58,7 +59,7 @@ func (p *input) rankEnd() *Finding {
 		return nil
 	}
 	figures := map[string]string{"rank": fmt.Sprint(first.Rank), "rankText": fmt.Sprintf(" in rank %d (%s)", first.Rank, first.Program)}
-	code := codeOfSignal(first.Signal)
+	code := cmp.Or(codeOfSignal(first.Signal), codeOfCrash(first.ExitCode))
 	if code == "" {
 		code = codes.ApplicationFailed
 		if first.ExitCode > 0 {
@@ -287,6 +288,31 @@ func (p *input) ended(pod jobPod, figures map[string]string) map[string]string {
 		figures["limitText"] = " (now " + bytesText(bytes) + ")"
 	}
 	return figures
+}
+
+// codeOfCrash returns the code of a crash that a rank's shell passed on as its own exit code, or "".
+func codeOfCrash(exitCode int32) codes.Code {
+	switch signal := exitCode - 128; signal {
+	case 4, 6, 7, 11:
+		return codeOfSignal(signal)
+	}
+	return ""
+}
+
+// crashPassedOn returns the code of the crash of a rank whose exit code mpirun prints in a log with a sign that sums up, or "".
+func crashPassedOn(s sign) codes.Code {
+	if !s.Umbrella || s.Code != codes.ApplicationFailed {
+		return ""
+	}
+	for _, pod := range s.pods {
+		for _, line := range pod.log.Lines {
+			if printed := mpirunCode.FindStringSubmatch(line); printed != nil {
+				code, _ := strconv.ParseInt(printed[1], 10, 32)
+				return codeOfCrash(int32(code))
+			}
+		}
+	}
+	return ""
 }
 
 func codeOfSignal(signal int32) codes.Code {

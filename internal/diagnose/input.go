@@ -95,6 +95,9 @@ func (p *input) readLogs() []sign {
 	var signs []sign
 	for _, symptom := range implementation.For(p.job.Implementation).Symptoms() {
 		found := findSign(symptom, troubled)
+		if code := crashPassedOn(found); code != "" {
+			found.Code, found.Umbrella = code, false
+		}
 		// A line shows one problem: the first symptom that matches it is the most specific.
 		if found.line != "" && !slices.ContainsFunc(signs, func(s sign) bool { return s.line == found.line && s.Code != found.Code }) {
 			signs = append(signs, found)

@@ -137,6 +137,10 @@ func TestWhatKubernetesSays(t *testing.T) {
 		"name-taken": {codes.NameTaken, running(2).with(func(s *scene) {
 			s.evidence.Refusals = []jobstate.Refusal{{Kind: "ConfigMap", Name: "pi-config", Taken: true}}
 		})},
+		"probe-failed": {codes.ProbeFailed, failed(143, "rank 0 of 8 on pi-worker-0").with(
+			event("Pod", "pi-worker-0", "Unhealthy", `Liveness probe failed: dial tcp 10.244.0.9:8080: connect: connection refused`),
+			event("Pod", "pi-worker-0", "Killing", "Container worker failed liveness probe"),
+		)},
 		"launcher-deleted":         {codes.LauncherDeleted, deleted},
 		"launcher-being-deleted":   {codes.LauncherDeleted, running(2).with(func(s *scene) { mpitest.Leaving(s.seen.LauncherPods[0]) })},
 		"launcher-deleted-crashes": {codes.LauncherDeleted, crashing(mpitest.Leaving)},

@@ -153,6 +153,16 @@ a non-zero exit code. Per user-direction, the job has been aborted.
 		"20-application-failed-by-agent": {codes.ApplicationFailed, failed(3, `[1,5]<stderr>: ValueError: could not convert string to float: 'abc'`).with(launcherLeft(agentapi.Summary{
 			Code: agentapi.RankFailed, Message: "Rank 5 (python) ended with code 3.", Ranks: []agentapi.RankEnd{{Rank: 5, ExitCode: 3, Program: "python"}},
 		}, 3))},
+		"20-abort-in-a-shell": {codes.Aborted, failed(134, `--------------------------------------------------------------------------
+Primary job  terminated normally, but 1 process returned
+a non-zero exit code. Per user-direction, the job has been aborted.
+--------------------------------------------------------------------------
+mpirun detected that one or more processes exited with non-zero status, thus causing
+the job to be terminated. The first process to do so was:
+
+  Process name: [[43242,1],3]
+  Exit code:    134
+--------------------------------------------------------------------------`)},
 		"20-timeout": {codes.ApplicationFailed, failed(124, `step 1`)},
 		"20-abort": {codes.ApplicationFailed, failed(14, `MPI_ABORT was invoked on rank 2 in communicator MPI_COMM_WORLD
 with errorcode 14.`)},

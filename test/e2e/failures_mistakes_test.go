@@ -6,6 +6,7 @@ import (
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"opendatahub.io/mpijob/internal/codes"
 )
@@ -69,6 +70,20 @@ func startMistakes() []failure {
 				pod.InitContainers = []corev1.Container{first}
 			})),
 			want: explanation{code: codes.ApplicationFailed, pod: "job-worker-0", exit: new(int32(3)), summary: "init container fetch-data failed with exit code 3", remedy: "Read the log of the init container"},
+		},
+		{
+			name: "liveness probe that nothing answers", ranks: 4, provoke: made(idle, workers(func(c *corev1.Container) {
+				c.LivenessProbe = &corev1.Probe{
+					ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(8080)}}, InitialDelaySeconds: 5, PeriodSeconds: 2, FailureThreshold: 1,
+				}
+			})),
+			want: explanation{code: codes.ProbeFailed, pod: "job-worker-", summary: "liveness probe of container", remedy: "Remove the probe"},
+		},
+		{
+			name: "more on the local disk than allowed", ranks: 4, provoke: made(mpirun("sh", "-c", "head -c 100M /dev/zero >/tmp/scratch-$OMPI_COMM_WORLD_RANK && exec ranks --sleep 600"), workers(func(c *corev1.Container) {
+				c.Resources.Limits[corev1.ResourceEphemeralStorage] = resource.MustParse("50Mi")
+			})),
+			want: explanation{code: codes.Evicted, pod: "job-worker-", summary: "local disk", remedy: "Write less to local disk"},
 		},
 		{name: "root user", provoke: made(idle, workers(func(c *corev1.Container) { c.SecurityContext.RunAsUser = new(int64(0)) })), want: denied("runAsUser=0")},
 	}
