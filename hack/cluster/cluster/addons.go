@@ -174,22 +174,29 @@ func (r *run) removeAddOn(ctx context.Context, record string) error {
 	if err != nil {
 		return err
 	}
-	for kind := range strings.FieldsSeq(kinds) {
-		if err := r.releaseAll(ctx, kind); err != nil {
+	// A controller's pod that still ends may add a finalizer again.
+	const tries = 12
+	for try := 1; ; try++ {
+		for kind := range strings.FieldsSeq(kinds) {
+			if err := r.releaseAll(ctx, kind); err != nil {
+				return err
+			}
+		}
+		_, err := r.kubectl(ctx, "wait", "--for=delete", "--timeout=10s", "-f", definitions)
+		if err == nil {
+			return os.RemoveAll(record)
+		}
+		if try == tries {
 			return err
 		}
 	}
-	if _, err := r.kubectl(ctx, "wait", "--for=delete", "--timeout=2m", "-f", definitions); err != nil {
-		return err
-	}
-	return os.RemoveAll(record)
 }
 
 // releaseAll takes the finalizers off all objects of a kind.
 func (r *run) releaseAll(ctx context.Context, kind string) error {
 	list, err := r.kubectl(ctx, "get", kind, "--all-namespaces", "--ignore-not-found", "-o", `jsonpath={range .items[*]}{.metadata.name} {.metadata.namespace}{"\n"}{end}`)
 	if err != nil {
-		if strings.Contains(err.Error(), "doesn't have a resource type") {
+		if strings.Contains(err.Error(), "doesn't have a resource type") || strings.Contains(err.Error(), "could not find the requested resource") {
 			return nil
 		}
 		return err
