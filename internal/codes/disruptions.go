@@ -46,7 +46,7 @@ var disruptions = []Entry{
 	},
 	{
 		Code: ProbeFailed, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityError, Traits: RemovesPods,
-		Summary: "{who} stopped by Kubernetes: the {probe} probe of container {container} failed{message}. An MPI program ends when it loses a worker.",
+		Summary: "{who} stopped by Kubernetes: a {probe} probe failed{message}. An MPI program ends when it loses a worker.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Remove the probe. The operator notices ranks that end or wait without it.", Action: "{field}.spec.containers[].{probe}Probe", Rerun: true},
 			{Text: "Or let the program answer it in time, from its start on: increase initialDelaySeconds, timeoutSeconds and failureThreshold."},

@@ -139,7 +139,7 @@ func TestWhatKubernetesSays(t *testing.T) {
 		})},
 		"probe-failed": {codes.ProbeFailed, failed(143, "rank 0 of 8 on pi-worker-0").with(
 			event("Pod", "pi-worker-0", "Unhealthy", `Liveness probe failed: dial tcp 10.244.0.9:8080: connect: connection refused`),
-			event("Pod", "pi-worker-0", "Killing", "Container worker failed liveness probe"),
+			event("Pod", "pi-worker-0", "Killing", "Stopping container worker"),
 		)},
 		"launcher-deleted":         {codes.LauncherDeleted, deleted},
 		"launcher-being-deleted":   {codes.LauncherDeleted, running(2).with(func(s *scene) { mpitest.Leaving(s.seen.LauncherPods[0]) })},

@@ -2,46 +2,46 @@ package diagnose
 
 import (
 	"regexp"
+	"strings"
+	"time"
 
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/jobstate"
 )
 
-var (
-	// probeKill is the message of the event with which the kubelet stops a container because of a probe
-	// (k8s.io/kubernetes/pkg/kubelet/kuberuntime/kuberuntime_manager.go), and probeAnswer that of a failed probe
-	// (pkg/kubelet/prober/prober.go).
-	probeKill   = regexp.MustCompile(`^Container (\S+) failed (liveness|startup) probe`)
-	probeAnswer = regexp.MustCompile(`^(?:Liveness|Startup) probe (?:failed|errored)[^:]*: (.+)`)
-)
+// failedProbe is the message of the kubelet's event about a probe that failed (k8s.io/kubernetes/pkg/kubelet/prober/prober.go).
+// Readiness probes stop nothing.
+var failedProbe = regexp.MustCompile(`^(Liveness|Startup) probe (?:failed|errored)[^:]*: (.+)`)
+
+// stopsSoon is how soon the kubelet stops a container after its probe failed for the last time.
+const stopsSoon = 10 * time.Second
 
 // probes returns a finding for the containers that the kubelet stopped because of a liveness or startup probe.
 func probes(p *input) []Finding {
 	var pods []jobPod
 	var evidence []string
 	figures := map[string]string{}
-	for _, event := range p.events("Pod", func(e jobstate.Event) bool { return e.Reason == "Killing" && probeKill.MatchString(e.Message) }) {
-		pod := p.known(event.Name)
-		// An earlier pod of the same name is another matter.
-		if pod == nil || event.Last.Before(pod.CreationTimestamp.Time) {
+	for _, stop := range p.events("Pod", func(e jobstate.Event) bool { return e.Reason == "Killing" }) {
+		pod := p.known(stop.Name)
+		if pod == nil {
 			continue
 		}
-		if len(pods) == 0 {
-			stopped := probeKill.FindStringSubmatch(event.Message)
-			figures["container"], figures["probe"] = stopped[1], stopped[2]
+		before := p.events("Pod", func(e jobstate.Event) bool {
+			since := stop.Last.Sub(e.Last)
+			return e.Reason == "Unhealthy" && e.Name == stop.Name && since >= 0 && since <= stopsSoon && failedProbe.MatchString(e.Message)
+		})
+		if len(before) == 0 {
+			continue
 		}
-		pods, evidence = append(pods, *pod), append(evidence, saying(event))
+		last := before[len(before)-1]
+		if len(pods) == 0 {
+			answer := failedProbe.FindStringSubmatch(last.Message)
+			figures["probe"], figures["message"] = strings.ToLower(answer[1]), " ("+strings.TrimSpace(answer[2])+")"
+		}
+		pods, evidence = append(pods, *pod), append(evidence, saying(last), saying(stop))
 	}
 	if len(pods) == 0 {
 		return nil
-	}
-	for _, event := range p.events("Pod", func(e jobstate.Event) bool { return e.Reason == "Unhealthy" && e.Name == pods[0].Name }) {
-		if answer := probeAnswer.FindStringSubmatch(event.Message); answer != nil {
-			evidence = append(evidence, saying(event))
-			if figures["message"] == "" {
-				figures["message"] = " (" + answer[1] + ")"
-			}
-		}
 	}
 	f := p.find(codes.ProbeFailed, pods, figures)
 	f.Evidence = evidence

@@ -77,7 +77,7 @@ func startMistakes() []failure {
 					ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(8080)}}, InitialDelaySeconds: 5, PeriodSeconds: 2, FailureThreshold: 1,
 				}
 			})),
-			want: explanation{code: codes.ProbeFailed, pod: "job-worker-", summary: "liveness probe of container", remedy: "Remove the probe"},
+			want: explanation{code: codes.ProbeFailed, pod: "job-worker-", summary: "liveness probe failed", remedy: "Remove the probe"},
 		},
 		{
 			name: "more on the local disk than allowed", ranks: 4, provoke: made(mpirun("sh", "-c", "head -c 100M /dev/zero >/tmp/scratch-$OMPI_COMM_WORLD_RANK && exec ranks --sleep 600"), workers(func(c *corev1.Container) {
