@@ -206,21 +206,11 @@ func (p *input) stoppedByJob() bool {
 		case c.Type == batchv1.JobFailed || c.Type == batchv1.JobFailureTarget:
 			// A pod that was deleted counts as failed: then it was not the Job that deleted it.
 			launcher := p.launcher()
-			return c.Reason != batchv1.JobReasonBackoffLimitExceeded || launcher == nil || restarts(launcher.Pod) > 0
+			return c.Reason != batchv1.JobReasonBackoffLimitExceeded || launcher == nil || podstatus.Restarts(launcher.Pod) > 0
 		}
 	}
 	launcher := p.launcher()
-	return launcher != nil && restarts(launcher.Pod) > 0 && jobstate.CountAttempts(p.job, p.seen).Exhausted()
-}
-
-// restarts returns how often containers of a pod were started again.
-func restarts(pod *corev1.Pod) (count int32) {
-	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
-		for _, c := range list {
-			count += c.RestartCount
-		}
-	}
-	return count
+	return launcher != nil && podstatus.Restarts(launcher.Pod) > 0 && jobstate.CountAttempts(p.job, p.seen).Exhausted()
 }
 
 // putBack reports whether the operator itself takes the job's pods away, since not all of them found a place.

@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/podstatus"
 )
 
 // defaultBackoffLimit is that of batch Jobs.
@@ -34,9 +35,9 @@ func CountAttempts(job mpi.Job, seen Observed) Attempts {
 	latest := seen.LauncherPods[len(seen.LauncherPods)-1]
 	failed := int32(0)
 	for _, pod := range seen.LauncherPods[:len(seen.LauncherPods)-1] {
-		failed += restarts(pod) + 1
+		failed += podstatus.Restarts(pod) + 1
 	}
-	attempts := Attempts{Number: max(failed, earlierFailures(seen.Launcher, latest)) + restarts(latest) + 1, Limit: limit + 1}
+	attempts := Attempts{Number: max(failed, earlierFailures(seen.Launcher, latest)) + podstatus.Restarts(latest) + 1, Limit: limit + 1}
 	if cmp.Or(spec.Template.Spec.RestartPolicy, job.Launcher.RestartPolicy) == corev1.RestartPolicyOnFailure {
 		attempts.Limit = max(1, limit)
 	}
@@ -62,16 +63,6 @@ func (a Attempts) Exhausted() bool { return a.Number > a.Limit }
 // String returns "attempt 3 of 7".
 func (a Attempts) String() string {
 	return fmt.Sprintf("attempt %d of %d", min(a.Number, a.Limit), a.Limit)
-}
-
-// restarts returns how often containers of a pod were started again.
-func restarts(pod *corev1.Pod) (count int32) {
-	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
-		for _, c := range list {
-			count += c.RestartCount
-		}
-	}
-	return count
 }
 
 // inBackoff reports whether a container of a pod ended and is not started again before some time.

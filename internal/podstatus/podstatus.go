@@ -77,6 +77,16 @@ func EndedAt(pod *corev1.Pod) time.Time {
 	return last
 }
 
+// Restarts returns how often containers of a pod were started again.
+func Restarts(pod *corev1.Pod) (count int32) {
+	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for _, c := range list {
+			count += c.RestartCount
+		}
+	}
+	return count
+}
+
 // IsStopped reports whether a running pod belongs to a suspended batch Job. The Job controller is about to delete it, or has
 // deleted it already: Jobs and pods have different watches.
 func IsStopped(job *batchv1.Job, pod *corev1.Pod) bool {

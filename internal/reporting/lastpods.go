@@ -18,6 +18,7 @@ import (
 
 	"opendatahub.io/mpijob/internal/cluster"
 	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/podstatus"
 )
 
 const (
@@ -96,7 +97,7 @@ func (l *lastPods) see(object any) {
 	}
 	kept.pod, kept.owner, kept.at = pod, owner.UID, l.clock.Now()
 	// A pod that has ended stays, with its log.
-	if restarts := restartsOf(pod); pod.Status.Phase == corev1.PodRunning && restarts > kept.restarts {
+	if restarts := podstatus.Restarts(pod); pod.Status.Phase == corev1.PodRunning && restarts > kept.restarts {
 		select {
 		case l.toRead <- pod:
 			kept.restarts = restarts
@@ -167,11 +168,4 @@ func (l *lastPods) of(seen jobstate.Observed) []*corev1.Pod {
 		return strings.Compare(a.Name, b.Name)
 	})
 	return pods
-}
-
-func restartsOf(pod *corev1.Pod) (count int32) {
-	for _, c := range pod.Status.ContainerStatuses {
-		count += c.RestartCount
-	}
-	return count
 }

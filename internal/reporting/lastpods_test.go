@@ -14,6 +14,7 @@ import (
 
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpitest"
+	"opendatahub.io/mpijob/internal/podstatus"
 )
 
 // ofJob is a pod of a Job whose container ended with an exit code and was started again so often.
@@ -96,7 +97,7 @@ func TestLogIsReadWhenAPodIsRestarted(t *testing.T) {
 	read := make(chan string, 10)
 	logs := newLastLogs()
 	last := newLastPods(func(_ context.Context, pod *corev1.Pod) (jobstate.Log, error) {
-		read <- fmt.Sprintf("%s %d", pod.Name, restartsOf(pod))
+		read <- fmt.Sprintf("%s %d", pod.Name, podstatus.Restarts(pod))
 		return jobstate.Log{Lines: []string{"KeyError: 'x'"}}, nil
 	}, logs, clocktesting.NewFakePassiveClock(mpitest.Now))
 	ended := ofJob(launcher, "ended", 7, 0)
