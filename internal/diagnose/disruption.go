@@ -71,7 +71,10 @@ func (p *input) whyTaken(pod jobPod) (code codes.Code, cause, line string) {
 		}
 		return codes.Evicted, strings.TrimSuffix(shortage(message), "."), fmt.Sprintf("Pod %s: %s", pod.Name, sentence(message))
 	default:
-		return "", "", ""
+		if message = p.evictionOf(pod); message == "" {
+			return "", "", ""
+		}
+		return codes.Evicted, strings.TrimSuffix(shortage(message), "."), fmt.Sprintf("Pod %s: %s", pod.Name, sentence(message))
 	}
 	if message == "" {
 		message = pod.Status.Message
@@ -80,6 +83,19 @@ func (p *input) whyTaken(pod jobPod) (code codes.Code, cause, line string) {
 		message = "node " + pod.Spec.NodeName + " is not ready"
 	}
 	return code, "", fmt.Sprintf("Pod %s: %s", pod.Name, sentence(message))
+}
+
+// evictionOf is the message of the kubelet's event about the eviction of a pod, "" if there is none. The pod's status says it
+// only when its containers have ended, and never if the pod is deleted before
+// (k8s.io/kubernetes/pkg/kubelet/eviction/eviction_manager.go).
+func (p *input) evictionOf(pod jobPod) string {
+	found := p.events("Pod", func(e jobstate.Event) bool {
+		return e.Reason == "Evicted" && e.Name == pod.Name && !e.Last.Before(pod.CreationTimestamp.Time)
+	})
+	if len(found) == 0 {
+		return ""
+	}
+	return found[len(found)-1].Message
 }
 
 // nodeDown reports whether a pod that had not ended sits on a node that does not answer.

@@ -70,6 +70,9 @@ func TestWhatKubernetesSays(t *testing.T) {
 		}))},
 		"evicted-for-disk": {codes.Evicted, running(4).with(
 			worker(2, corev1.PodFailed, onNode("node-a"), evicted("The node was low on resource: ephemeral-storage. Threshold quantity: 10Gi, available: 9Gi.")))},
+		"evicted-for-its-limit-yet-alive": {codes.Evicted, failed(143, `ORTE has lost communication with a remote daemon.`).with(
+			worker(1, corev1.PodRunning, onNode("node-a"), mpitest.Leaving),
+			event("Pod", "pi-worker-1", "Evicted", "Pod ephemeral local storage usage exceeds the total limit of containers 50Mi. "))},
 		"evicted-for-memory": {codes.Evicted, running(4).with(
 			worker(2, corev1.PodFailed, onNode("node-a"), evicted("The node was low on resource: memory. Threshold quantity: 100Mi, available: 80Mi. Container main was using 3Gi, request is 1Gi.")))},
 		"evicted-by-api": {codes.Evicted, running(4).with(worker(2, corev1.PodRunning, onNode("node-a"), mpitest.Leaving, disrupted("EvictionByEvictionAPI", "Eviction API: evicting")))},
