@@ -94,7 +94,6 @@ func (r *run) installAddOn(ctx context.Context, name string, version addon.Versi
 }
 
 // waitServes waits until an add-on serves.
-
 func waitServes(ctx context.Context, client *kubeapi.Client, version addon.Version) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
@@ -161,6 +160,11 @@ func (r *run) removeAddOns(ctx context.Context, wanted map[string]string) error 
 // that restarts while its CRDs are deleted, as after a change of the control plane, never removes them.
 func (r *run) removeAddOn(ctx context.Context, record string) error {
 	definitions := filepath.Join(record, addon.DefinitionsFile)
+	// Names, not a list: kubectl prints a single object where only one is left.
+	names, err := r.kubectl(ctx, "get", "--ignore-not-found", "-f", definitions, "-o", "name")
+	if err != nil {
+		return err
+	}
 	steps := [][]string{
 		{"delete", "--ignore-not-found", "--timeout=2m", "-f", filepath.Join(record, addon.ObjectsFile)},
 		{"delete", "--ignore-not-found", "--wait=false", "-f", definitions},
@@ -170,14 +174,11 @@ func (r *run) removeAddOn(ctx context.Context, record string) error {
 			return err
 		}
 	}
-	kinds, err := r.kubectl(ctx, "get", "--ignore-not-found", "-f", definitions, "-o", `jsonpath={range .items[*]}{.metadata.name}{"\n"}{end}`)
-	if err != nil {
-		return err
-	}
 	// A controller's pod that still ends may add a finalizer again.
 	const tries = 12
 	for try := 1; ; try++ {
-		for kind := range strings.FieldsSeq(kinds) {
+		for name := range strings.FieldsSeq(names) {
+			_, kind, _ := strings.Cut(name, "/")
 			if err := r.releaseAll(ctx, kind); err != nil {
 				return err
 			}
