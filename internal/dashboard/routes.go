@@ -34,6 +34,8 @@ func (s *Server) routes() []route {
 		{method: "GET", path: "/runtimes", summary: "Runtimes and their tests", out: Runtimes{}, handle: s.runtimesPage},
 		{method: "POST", path: "/runtimes", summary: "Create a runtime of the cluster from another", in: RuntimeCopy{}, out: ActionResult{}, handle: s.copyRuntime},
 		{method: "PUT", path: "/runtimes/{name}", summary: "Change a runtime of the cluster", in: jobs.RuntimeSettings{}, out: ActionResult{}, handle: s.changeRuntime},
+		{method: "DELETE", path: "/runtimes/{name}", summary: "Delete a runtime of the cluster", out: ActionResult{}, handle: s.removeRuntime},
+		{method: "GET", path: "/runtimes/{name}/jobs", summary: "The jobs of a runtime of the cluster that have not ended", out: RuntimeJobs{}, handle: s.runtimeJobs},
 		{method: "POST", path: "/runtimetests", summary: "Test a runtime", in: TestRequest{}, out: ActionResult{}, handle: s.test},
 		{method: "GET", path: "/usage", summary: "What jobs have held", out: Usage{}, handle: s.usage},
 	}

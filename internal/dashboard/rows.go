@@ -195,6 +195,8 @@ func jobRow(object *unstructured.Unstructured) *Row {
 	}
 	summary := job.Summary()
 	row.Runtime = summary.Runtime
+	kind, _, _ := unstructured.NestedString(object.Object, "spec", "runtimeRef", "kind")
+	row.ofCluster = row.Runtime != "" && cmp.Or(kind, trainjob.ClusterRuntimeKind) == trainjob.ClusterRuntimeKind
 	if job.Kind != trainjob.Kind {
 		row.Framework = "MPI"
 	}

@@ -29,6 +29,7 @@ func (c *call) runtimes(namespace string) (all []Runtime, installed bool, err er
 		found := Runtime{
 			Kind: one.Kind, Namespace: one.Namespace, Name: one.Name, Framework: frameworkOf(one.Object), MPI: one.MPI, Implementation: one.Implementation,
 			Image: one.Image, MaxWorkers: one.MaxWorkers, MaxGPUs: one.MaxGPUs, NodeLabels: one.NodeLabels, Errors: []string{}, Tests: []RuntimeTest{},
+			Deleting: one.Object.GetDeletionTimestamp() != nil,
 		}
 		if one.MPI {
 			found.Slots = strconv.Itoa(int(one.Slots))
@@ -72,13 +73,13 @@ func (s *Server) runtimesPage(c *call) (any, error) {
 			}
 		}
 	}
-	found.CanManage = installed
-	for _, verb := range []string{"create", "update"} {
+	found.CanManage, found.CanDelete = installed, installed
+	for verb, can := range map[string]*bool{"create": &found.CanManage, "update": &found.CanManage, "delete": &found.CanDelete} {
 		allowed, err := c.may(c.ctx, verb, resourceOf(jobs.RuntimeKinds()[0]).GroupResource(), "")
 		if err != nil {
 			return nil, err
 		}
-		found.CanManage = found.CanManage && allowed
+		*can = *can && allowed
 	}
 	found.Missing = orEmpty([]string(no))
 	return found, nil
@@ -119,6 +120,53 @@ func (s *Server) changeRuntime(c *call) (any, error) {
 		return nil, err
 	}
 	return ActionResult{runtime.Name, fmt.Sprintf("The runtime %s is changed.", runtime.Name)}, nil
+}
+
+// removeRuntime deletes a runtime of the cluster.
+func (s *Server) removeRuntime(c *call) (any, error) {
+	runtime, err := c.clusterRuntime(c.PathValue("name"))
+	if err != nil {
+		return nil, err
+	}
+	isKept, err := c.jobs.DeleteRuntime(c.ctx, runtime)
+	if err != nil {
+		return nil, err
+	}
+	if isKept {
+		return ActionResult{"Deleting", fmt.Sprintf("The runtime %s is deleted when its finalizers allow it: %s.", runtime.Name, strings.Join(runtime.Object.GetFinalizers(), ", "))}, nil
+	}
+	return ActionResult{"Deleted", fmt.Sprintf("The runtime %s is deleted. Jobs that run continue.", runtime.Name)}, nil
+}
+
+// maxRuntimeJobs is how many jobs of a runtime are returned with their names.
+const maxRuntimeJobs = 5
+
+// runtimeJobs returns the jobs of a runtime of the cluster that have not ended, as far as the user may see them.
+func (s *Server) runtimeJobs(c *call) (any, error) {
+	visible, _, _, err := s.visible(c.ctx, c.user)
+	if err != nil {
+		return nil, err
+	}
+	found := RuntimeJobs{Jobs: []Row{}}
+	for _, row := range visible {
+		if !row.ofCluster || row.Runtime != c.PathValue("name") || row.Deleted || row.Ended != nil {
+			continue
+		}
+		switch v1alpha1.Phase(row.Phase) {
+		case v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed:
+			continue
+		case v1alpha1.PhaseInitializing, v1alpha1.PhaseRunning:
+			found.Running++
+		default:
+			found.Waiting++
+		}
+		found.Jobs = append(found.Jobs, *row)
+	}
+	slices.SortFunc(found.Jobs, func(a, b Row) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	found.Jobs = found.Jobs[:min(len(found.Jobs), maxRuntimeJobs)]
+	return found, nil
 }
 
 // testTimeout and testTTL are how long a test may run, and how long it is kept after it finished.

@@ -42,6 +42,8 @@ type Row struct {
 	// Deleted jobs only have a report.
 	Deleted   bool `json:"deleted,omitempty"`
 	Suspended bool `json:"suspended,omitempty"`
+	// ofCluster is set if the runtime is one of the cluster.
+	ofCluster bool
 }
 
 // List is a page of the list of jobs.
@@ -520,7 +522,9 @@ type Runtimes struct {
 	// Installed is unset if the cluster has no Kubeflow Trainer.
 	Installed bool `json:"installed"`
 	// CanManage is set if the user may create and change runtimes of the cluster.
-	CanManage bool     `json:"canManage"`
+	CanManage bool `json:"canManage"`
+	// CanDelete is set if the user may delete runtimes of the cluster.
+	CanDelete bool     `json:"canDelete"`
 	Missing   []string `json:"missing"`
 }
 
@@ -531,21 +535,32 @@ type RuntimeCopy struct {
 	Settings jobs.RuntimeSettings `json:"settings"`
 }
 
+// RuntimeJobs are the jobs of a runtime of the cluster that have not ended, as far as the user may see them.
+type RuntimeJobs struct {
+	// Running is the number of jobs that have pods, Waiting the number of those that wait or are suspended.
+	Running int `json:"running"`
+	Waiting int `json:"waiting"`
+	// Jobs are the first of them, by namespace and name.
+	Jobs []Row `json:"jobs"`
+}
+
 // Runtime is a runtime of Kubeflow Trainer.
 type Runtime struct {
 	Kind string `json:"kind"`
 	// Namespace is empty for a runtime of the cluster.
-	Namespace      string   `json:"namespace,omitempty"`
-	Name           string   `json:"name"`
-	Framework      string   `json:"framework,omitempty"`
-	MPI            bool     `json:"mpi"`
-	Implementation string   `json:"implementation,omitempty"`
-	Slots          string   `json:"slots,omitempty"`
-	Image          string   `json:"image,omitempty"`
-	MaxWorkers     string   `json:"maxWorkers,omitempty"`
-	MaxGPUs        string   `json:"maxGPUs,omitempty"`
-	NodeLabels     string   `json:"nodeLabels,omitempty"`
-	Errors         []string `json:"errors"`
+	Namespace      string `json:"namespace,omitempty"`
+	Name           string `json:"name"`
+	Framework      string `json:"framework,omitempty"`
+	MPI            bool   `json:"mpi"`
+	Implementation string `json:"implementation,omitempty"`
+	Slots          string `json:"slots,omitempty"`
+	Image          string `json:"image,omitempty"`
+	MaxWorkers     string `json:"maxWorkers,omitempty"`
+	MaxGPUs        string `json:"maxGPUs,omitempty"`
+	NodeLabels     string `json:"nodeLabels,omitempty"`
+	// Deleting is set while finalizers keep a deleted runtime.
+	Deleting bool     `json:"deleting,omitempty"`
+	Errors   []string `json:"errors"`
 	// Tests are the tests of the runtime, the latest first.
 	Tests []RuntimeTest `json:"tests"`
 }

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/internal/mpi"
 )
@@ -55,6 +56,16 @@ func (c *Client) ChangeRuntime(ctx context.Context, runtime Runtime, settings Ru
 		return fmt.Errorf("change runtime %s: %w", runtime.Name, err)
 	}
 	return nil
+}
+
+// DeleteRuntime deletes a runtime. It reports whether finalizers of other programs keep it for now: Kubeflow Trainer before v2.2
+// keeps runtimes that jobs use. The UID protects a new runtime of the same name.
+func (c *Client) DeleteRuntime(ctx context.Context, runtime Runtime) (isKept bool, err error) {
+	uid := runtime.Object.GetUID()
+	if err := c.api.Delete(ctx, runtime.Object, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("delete runtime %s: %w", runtime.Name, err)
+	}
+	return len(runtime.Object.GetFinalizers()) > 0, nil
 }
 
 // copyAs returns a runtime of the cluster with another name and other settings.

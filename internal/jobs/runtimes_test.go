@@ -157,6 +157,41 @@ func TestRuntimeTestSpec(t *testing.T) {
 	}
 }
 
+func TestDeleteRuntime(t *testing.T) {
+	t.Parallel()
+	kept := clusterRuntime(t, "kept", "")
+	kept.SetFinalizers([]string{"trainer.kubeflow.org/resource-in-use"})
+	c, s := newServer(t, clusterRuntime(t, "free", ""), kept)
+	for name, wantKept := range map[string]bool{"free": false, "kept": true} {
+		runtime, err := c.FindRuntime(t.Context(), "", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if isKept, err := c.DeleteRuntime(t.Context(), runtime); err != nil || isKept != wantKept {
+			t.Errorf("%s: kept is %t, %v", name, isKept, err)
+		}
+		if name != "free" {
+			continue
+		}
+		if _, err := c.DeleteRuntime(t.Context(), runtime); err != nil {
+			t.Errorf("a runtime that is gone: %v", err)
+		}
+	}
+	list, err := c.Runtimes(t.Context(), "")
+	if err != nil || len(list.Runtimes) != 1 || list.Runtimes[0].Object.GetDeletionTimestamp() == nil {
+		t.Errorf("after the deletion: %+v, %v", list.Runtimes, err)
+	}
+	s.refuse = func(verb, _ string) error {
+		if verb == "delete" {
+			return forbidden("clustertrainingruntimes")
+		}
+		return nil
+	}
+	if _, err := c.DeleteRuntime(t.Context(), list.Runtimes[0]); !apierrors.IsForbidden(err) {
+		t.Errorf("without the right: %v", err)
+	}
+}
+
 // TestRunRuntimeTest starts a test, waits for it and deletes it, while a controller writes its status.
 func TestRunRuntimeTest(t *testing.T) {
 	t.Parallel()

@@ -184,7 +184,7 @@ const journeys = {
     await inspect(page, 'no-page');
   },
 
-  async 'an administrator creates and changes a runtime'() {
+  async 'an administrator creates, changes and deletes a runtime'() {
     const page = await open('admin', '/runtimes');
     await page.getByRole('button', {name: 'Create runtime'}).click();
     const dialog = page.getByRole('dialog');
@@ -213,7 +213,17 @@ const journeys = {
     await row.getByText('4 workers', {exact: true}).waitFor();
     const user = await open('user', '/runtimes');
     await user.getByRole('button', {name: 'Test runtime mpi-large'}).waitFor();
-    for (const name of ['Create runtime', 'Edit runtime mpi-large']) assert.equal(await user.getByRole('button', {name}).count(), 0, name);
+    for (const name of ['Create runtime', 'Edit runtime mpi-large', 'Delete runtime mpi-large']) assert.equal(await user.getByRole('button', {name}).count(), 0, name);
+    await page.getByRole('button', {name: 'Delete runtime torch-distributed'}).click();
+    await dialog.getByText('Jobs that use it: 1 waiting or suspended', {exact: true}).waitFor();
+    await dialog.getByRole('link', {name: 'ml-team/llama-sft'}).waitFor();
+    await inspect(page, 'runtime-delete');
+    await dialog.getByRole('button', {name: 'Keep the runtime'}).click();
+    await page.getByRole('button', {name: 'Delete runtime mpi-large'}).click();
+    await dialog.getByText('No job that you may see uses it').waitFor();
+    await dialog.getByRole('button', {name: 'Delete runtime'}).click();
+    await row.waitFor({state: 'detached'});
+    await page.getByText('The runtime mpi-large is deleted. Jobs that run continue.').waitFor();
   },
 
   async 'a page whose files are missing is loaded again, once'() {

@@ -159,7 +159,7 @@ const first = {
     await page.locator('.mpi-log-line', {hasText: 'loss'}).first().waitFor();
   },
 
-  async 'an administrator creates a runtime with limits, tests it, and changes it'() {
+  async 'an administrator creates a runtime with limits, tests it, changes it and deletes it'() {
     const page = await open('admin', `/runtimes?namespace=${namespace}`);
     const made = `${runtime}-made`;
     const dialog = page.getByRole('dialog');
@@ -190,9 +190,25 @@ const first = {
     await row.getByText('2 workers, 8 GPUs per worker').waitFor();
     const deadline = Date.now() + 30_000;
     for (let text = ''; !/at most 2/.test(text); text = await refusal(3)) assert.ok(Date.now() < deadline, `the limit of 2 does not hold: ${text}`);
+    // A job that runs is named before its runtime is deleted, and continues.
+    const created = await page.request.post(`${base}/api/v1/jobs`, {data: {commandLine: 'sleep 3600', spec: {name: 'outlives', namespace, command: [], workers: 1, cpu: '50m', memory: '128Mi', runtime: made}}});
+    assert.equal(created.status(), 200, await created.text());
+    await page.goto(`${base}${jobPage('outlives', 'trainjob')}`);
+    await phaseOf(page, 'Running');
+    await page.goto(`${base}/runtimes?namespace=${namespace}`);
+    await page.getByRole('button', {name: `Delete runtime ${made}`}).click();
+    await dialog.getByText('Jobs that use it: 1 running', {exact: true}).waitFor();
+    await dialog.getByRole('link', {name: `${namespace}/outlives`}).waitFor();
+    await dialog.getByRole('button', {name: 'Delete runtime'}).click();
+    await row.waitFor({state: 'detached'});
+    assert.equal((await kubectl('get', 'clustertrainingruntimes', made, '--ignore-not-found')).trim(), '', 'the runtime is deleted');
+    assert.match(await refusal(1), /not found/, 'a new job cannot use it');
+    await assert.rejects(cli('suspend', 'outlives'), /runtime/i, 'Trainer refuses changes of a job without its runtime, of which the dialog warns');
+    assert.match(await cli('list', 'outlives'), /Running/, 'the job continues');
+    await cli('delete', 'outlives', '--yes');
   },
 
-  async 'an administrator creates a runtime and tests it, with the keyboard only'() {
+  async 'an administrator creates a runtime, tests it and deletes it, with the keyboard only'() {
     const page = await open('admin', `/runtimes?namespace=${namespace}`);
     const typed = `${runtime}-typed`;
     const dialog = page.getByRole('dialog');
@@ -216,6 +232,9 @@ const first = {
     await page.keyboard.type(namespace);
     await press(dialog.getByRole('button', {name: 'Start test'}));
     await row.getByText('Passed').waitFor({timeout: 150_000});
+    await press(page.getByRole('button', {name: `Delete runtime ${typed}`}));
+    await press(dialog.getByRole('button', {name: 'Delete runtime'}));
+    await row.waitFor({state: 'detached'});
   },
 };
 

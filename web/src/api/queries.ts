@@ -3,7 +3,7 @@ import {useEffect, useRef} from 'react';
 import {setStale} from '../lib/notices';
 import {ApiError, apiURL, get, path} from './client';
 import {openStream} from './stream';
-import type {Changes, Choices, Comparison, Curves, Detail, Draft, Events, Glossary, List, Manifest, Metrics, Templates, Me, Namespaces, Pods, Quotas, Row, Runtimes, SpecRequest, Usage} from './types';
+import type {Changes, Choices, Comparison, Curves, Detail, Draft, Events, Glossary, List, Manifest, Metrics, Templates, Me, Namespaces, Pods, Quotas, Row, RuntimeJobs, Runtimes, SpecRequest, Usage} from './types';
 import {post} from './client';
 
 export interface JobKey {
@@ -57,6 +57,9 @@ export const useChoices = (namespace: string): UseQueryResult<Choices> =>
 
 export const useRuntimes = (namespace: string): UseQueryResult<Runtimes> =>
   useQuery({queryKey: ['runtimes', namespace], queryFn: ({signal}) => get<Runtimes>('runtimes', namespace ? new URLSearchParams({namespace}) : undefined, signal), refetchInterval: 3000});
+
+export const useRuntimeJobs = (name: string): UseQueryResult<RuntimeJobs> =>
+  useQuery({queryKey: ['runtimes', name, 'jobs'], queryFn: ({signal}) => get<RuntimeJobs>(path('runtimes', name, 'jobs'), undefined, signal)});
 
 export const useQuotas = (namespace: string): UseQueryResult<Quotas> =>
   useQuery({queryKey: ['quotas', namespace], queryFn: ({signal}) => get<Quotas>('quotas', namespace ? new URLSearchParams({namespace}) : undefined, signal), refetchInterval: 5000});

@@ -587,6 +587,7 @@ export interface Runtime {
   maxWorkers?: string;
   maxGPUs?: string;
   nodeLabels?: string;
+  deleting?: boolean;
   errors: string[];
   tests: RuntimeTest[];
 }
@@ -595,6 +596,12 @@ export interface RuntimeCopy {
   from: string;
   name: string;
   settings: RuntimeSettings;
+}
+
+export interface RuntimeJobs {
+  running: number;
+  waiting: number;
+  jobs: Row[];
 }
 
 export interface RuntimeSettings {
@@ -617,6 +624,7 @@ export interface Runtimes {
   runtimes: Runtime[];
   installed: boolean;
   canManage: boolean;
+  canDelete: boolean;
   missing: string[];
 }
 

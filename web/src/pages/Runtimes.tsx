@@ -24,14 +24,14 @@ import {
 import {ExpandableRowContent, Table, Tbody, Td, Th, Thead, Tr} from '@patternfly/react-table';
 import {useMutation, useQueryClient} from '@tanstack/react-query';
 import {type ReactElement, useState} from 'react';
-import {useSearchParams} from 'react-router';
-import {ApiError, errorText, path, post, put} from '../api/client';
-import {useMe, useNamespaces, useRuntimes} from '../api/queries';
+import {Link, useSearchParams} from 'react-router';
+import {ApiError, errorText, path, post, put, remove} from '../api/client';
+import {useMe, useNamespaces, useRuntimeJobs, useRuntimes} from '../api/queries';
 import type {ActionResult, Runtime, RuntimeCopy, RuntimeSettings, RuntimeTest, TestRequest} from '../api/types';
 import {Age, PageHead, Snippets} from '../components/Common';
 import {ProjectSelect} from '../components/ProjectSelect';
 import {Loaded} from '../components/States';
-import {BugIcon, CheckCircleIcon, CubesIcon, ExclamationCircleIcon, InProgressIcon, PencilAltIcon, PendingIcon, PlusCircleIcon} from '../lib/icons';
+import {BugIcon, CheckCircleIcon, CubesIcon, ExclamationCircleIcon, InProgressIcon, PencilAltIcon, PendingIcon, PlusCircleIcon, TrashIcon} from '../lib/icons';
 import {notify} from '../lib/notices';
 
 const checkNames: Record<string, string> = {ImagePull: 'Image pulled', Keys: 'Keys accepted', Connection: 'Workers connected', ProcessStart: 'Ranks started', RanksDistinct: 'Ranks on different workers'};
@@ -265,6 +265,56 @@ function RuntimeDialog({runtimes, changed, close}: {runtimes: Runtime[]; changed
   );
 }
 
+/** Asks whether to delete a runtime of the cluster, with the jobs that use it. */
+function DeleteDialog({runtime, close}: {runtime: Runtime; close: () => void}): ReactElement {
+  const queries = useQueryClient();
+  const used = useRuntimeJobs(runtime.name);
+  const deletion = useMutation({
+    mutationFn: () => remove<ActionResult>(path('runtimes', runtime.name)),
+    onSuccess: (result) => {
+      notify({variant: 'success', title: result.message});
+      void queries.invalidateQueries({queryKey: ['runtimes']});
+      close();
+    },
+  });
+  const {running = 0, waiting = 0, jobs = []} = used.data ?? {};
+  const more = running + waiting - jobs.length;
+  return (
+    <Modal variant="small" isOpen onClose={close} aria-labelledby="delete-title" aria-describedby="delete-text">
+      <ModalHeader title={`Delete ${runtime.name}?`} titleIconVariant="warning" labelId="delete-title" />
+      <ModalBody>
+        <div className="mpi-stack" id="delete-text">
+          <p>New jobs can no longer use this runtime. Jobs that run continue. Jobs that wait or are suspended cannot start any more.</p>
+          {used.data ? (
+            <p>{running + waiting === 0 ? 'No job that you may see uses it.' : `Jobs that use it: ${[running > 0 ? `${running} running` : '', waiting > 0 ? `${waiting} waiting or suspended` : ''].filter(Boolean).join(', ')}`}</p>
+          ) : (
+            <p>{used.error ? `Its jobs cannot be listed: ${errorText(used.error)}` : 'Its jobs are being listed.'}</p>
+          )}
+          {jobs.length > 0 ? (
+            <ul className="mpi-words">
+              {jobs.map((job) => (
+                <li key={job.id} className="mpi-wrap">
+                  <Link to={`/projects/${job.namespace}/${job.kind.toLowerCase()}/${job.name}`}>{job.namespace}/{job.name}</Link>, {job.phase || 'Unknown'}
+                </li>
+              ))}
+              {more > 0 ? <li>and {more} more</li> : null}
+            </ul>
+          ) : null}
+          {deletion.error ? <Alert isInline variant="danger" title={errorText(deletion.error)} component="p" /> : null}
+        </div>
+      </ModalBody>
+      <ModalFooter>
+        <Button variant="danger" isLoading={deletion.isPending} isDisabled={deletion.isPending} onClick={() => deletion.mutate()}>
+          Delete runtime
+        </Button>
+        <Button variant="link" onClick={close}>
+          Keep the runtime
+        </Button>
+      </ModalFooter>
+    </Modal>
+  );
+}
+
 /** The runtimes of Kubeflow Trainer, their limits and their tests. */
 export function Runtimes(): ReactElement {
   const [params, setParams] = useSearchParams();
@@ -275,7 +325,9 @@ export function Runtimes(): ReactElement {
   const [tested, setTested] = useState<Runtime | undefined>();
   // The runtime that is changed; null for one that is created.
   const [edited, setEdited] = useState<Runtime | null | undefined>();
+  const [deleted, setDeleted] = useState<Runtime | undefined>();
   const ofCluster = (runtimes.data?.runtimes ?? []).filter(({mpi, namespace}) => mpi && namespace === undefined);
+  const canDelete = runtimes.data?.canDelete ?? false;
   const canManage = (runtimes.data?.canManage ?? false) && ofCluster.length > 0;
   return (
     <>
@@ -336,6 +388,7 @@ export function Runtimes(): ReactElement {
                           {runtime.name}
                           <div className="mpi-subtle">{runtime.namespace ?? 'of the cluster'}</div>
                           {runtime.errors.length > 0 ? <Label color="red" isCompact icon={<ExclamationCircleIcon />}>invalid</Label> : null}
+                          {runtime.deleting ? <Label color="orange" isCompact icon={<TrashIcon />}>being deleted</Label> : null}
                         </Td>
                         <Td dataLabel="Framework">
                           {runtime.framework ?? '–'}
@@ -365,6 +418,11 @@ export function Runtimes(): ReactElement {
                                 Edit
                               </Button>
                             ) : null}
+                            {canDelete && runtime.namespace === undefined && !runtime.deleting ? (
+                              <Button variant="secondary" isDanger size="sm" icon={<TrashIcon />} onClick={() => setDeleted(runtime)} aria-label={`Delete runtime ${runtime.name}`}>
+                                Delete
+                              </Button>
+                            ) : null}
                           </div>
                         </Td>
                       </Tr>
@@ -389,6 +447,7 @@ export function Runtimes(): ReactElement {
         {me ? <Snippets items={[{title: 'Command line', language: 'sh', text: `${me.program} runtimes list${project ? ` -n ${project}` : ''}`}]} title="The same on the command line" /> : null}
       </PageSection>
       {edited !== undefined ? <RuntimeDialog runtimes={ofCluster} changed={edited ?? undefined} close={() => setEdited(undefined)} /> : null}
+      {deleted ? <DeleteDialog runtime={deleted} close={() => setDeleted(undefined)} /> : null}
       {tested ? <TestDialog runtime={tested} project={project} close={() => setTested(undefined)} /> : null}
     </>
   );
