@@ -101,7 +101,7 @@ func TestTexts(t *testing.T) {
 		isKnown[name] = true
 	}
 	placeholder := regexp.MustCompile(`\{([a-zA-Z]+)(?:\|[^{}]*)?\}`)
-	for _, e := range append(codes.Entries(), codes.HostfileNotRead, codes.CommandInOneWord, codes.InitContainerFailed, codes.InitContainerCrashes) {
+	for _, e := range append(codes.Entries(), codes.DaemonEnded, codes.HostfileNotRead, codes.CommandInOneWord, codes.InitContainerFailed, codes.InitContainerCrashes) {
 		switch {
 		case e.Phase == "":
 			t.Errorf("%s has no phase", e.Code)

@@ -10,6 +10,7 @@ import (
 
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/podstatus"
 )
 
@@ -71,6 +72,9 @@ func (p *input) signFinding(s sign) Finding {
 	if p.enoughSlots(s) {
 		entry = codes.HostfileNotRead
 	}
+	if s.Code == codes.ConnectionLost && p.daemonEnded() {
+		entry = codes.DaemonEnded
+	}
 	f := p.findAs(entry, pods, p.ended(pods[0], figures))
 	for _, pod := range s.pods {
 		if line, _, found := look(pod.log.Lines, s.Symptom); found {
@@ -79,6 +83,26 @@ func (p *input) signFinding(s sign) Finding {
 	}
 	f.Evidence = append(f.Evidence, words...)
 	return f
+}
+
+// daemonEnded reports whether the launcher's agent reached all hosts, lost none of them and saw no rank, and whether all
+// workers run: if MPI misses a daemon, that has ended by itself.
+func (p *input) daemonEnded() bool {
+	s := p.launcherSummary()
+	if s == nil || !p.job.UsesAgent() || s.HostsReached == 0 || s.HostsReached < s.HostsExpected || len(s.Hosts) > 0 || s.InitSeconds > 0 {
+		return false
+	}
+	workers := 0
+	for _, pod := range p.pods {
+		if pod.role != mpi.RoleWorker {
+			continue
+		}
+		if code, _, _ := p.whyTaken(pod); code != "" || !podstatus.IsReady(pod.Pod) || pod.DeletionTimestamp != nil || podstatus.Restarts(pod.Pod) > 0 {
+			return false
+		}
+		workers++
+	}
+	return workers == int(p.job.Workers.Count)
 }
 
 // place returns the pods that a sign is about, or else those whose logs contain it, and its figures with those derived

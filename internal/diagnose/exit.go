@@ -71,7 +71,12 @@ func (p *input) rankEnd() *Finding {
 		host = &teller
 	}
 	evidence := []string{fmt.Sprintf("Agent: rank %d (%s) ended first, exit code %d.", first.Rank, first.Program, first.ExitCode)}
-	evidence = append(evidence, p.words(figures)...)
+	words := p.words(figures)
+	if launcher := p.launcher(); len(words) == 0 && launcher != nil && code == codes.ApplicationFailed {
+		words = lastLines(*launcher)
+		words = words[max(0, len(words)-1):]
+	}
+	evidence = append(evidence, words...)
 	f := p.find(code, []jobPod{*host}, p.ended(*host, figures))
 	f.Evidence = evidence
 	if first.ExitCode > 0 {
@@ -241,7 +246,7 @@ func ownCode(pod jobPod, code int32) bool {
 
 // notStarted reads why the container runtime could not start a container's command (runc's words).
 func (p *input) notStarted(pod jobPod, message string, figures map[string]string) codes.Code {
-	if !anyIn(message, "executable file not found", "no such file or directory") {
+	if !lacksProgram(message) {
 		figures["message"] = sentence(message)
 		return codes.ContainerCreateFailed
 	}
@@ -250,6 +255,14 @@ func (p *input) notStarted(pod jobPod, message string, figures map[string]string
 		figures["program"] = program[1]
 	}
 	return codes.ProgramMissing
+}
+
+// workingDir is what runc says of a working directory that it can neither find nor make.
+var workingDir = regexp.MustCompile(`: (?:mkdir /|chdir to cwd )`)
+
+// lacksProgram reports whether the container runtime did not find a container's command.
+func lacksProgram(message string) bool {
+	return anyIn(message, "executable file not found", "no such file or directory") && !workingDir.MatchString(message)
 }
 
 // execOf is where runc names the command that it could not start.

@@ -144,6 +144,16 @@ func TestWhatKubernetesSays(t *testing.T) {
 			event("Pod", "pi-worker-0", "Unhealthy", `Liveness probe failed: dial tcp 10.244.0.9:8080: connect: connection refused`),
 			event("Pod", "pi-worker-0", "Killing", "Stopping container worker"),
 		)},
+		"daemon-ended": {codes.DaemonsNotStarted, failed(205, lostDaemon).with(launcherLeft(agentapi.Summary{
+			ExitCode: new(int32(205)), HostsExpected: 4, HostsReached: 4, SlotsExpected: 8, SlotsFound: 8, ConnectSeconds: 0.015,
+		}, 205))},
+		"daemon-of-a-worker-that-restarted": {codes.ConnectionLost, failed(205, lostDaemon).with(launcherLeft(agentapi.Summary{
+			ExitCode: new(int32(205)), HostsExpected: 4, HostsReached: 4, SlotsExpected: 8, SlotsFound: 8, ConnectSeconds: 0.015,
+		}, 205), worker(1, corev1.PodRunning, func(pod *corev1.Pod) {
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", Ready: true, RestartCount: 1}}
+		}))},
+		"working-folder-missing": {codes.ContainerCreateFailed, starting(2, mpitest.Waiting("RunContainerError",
+			`failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: error during container init: mkdir /proc/run: no such file or directory`))},
 		"launcher-deleted":         {codes.LauncherDeleted, deleted},
 		"launcher-being-deleted":   {codes.LauncherDeleted, running(2).with(func(s *scene) { mpitest.Leaving(s.seen.LauncherPods[0]) })},
 		"launcher-deleted-crashes": {codes.LauncherDeleted, crashing(mpitest.Leaving)},
@@ -286,3 +296,14 @@ func TestFailureOfAPodThatIsGone(t *testing.T) {
 		t.Errorf("found %+v, with the pod %+v", got, want)
 	}
 }
+
+// lostDaemon is what mpirun of Open MPI 4 prints when a daemon has ended.
+const lostDaemon = `ORTE has lost communication with a remote daemon.
+
+  HNP daemon   : [[19911,0],0] on node pi-launcher
+  Remote daemon: [[19911,0],1] on node pi-worker-0.pi.ns.svc
+
+This is usually due to either a failure of the TCP network
+connection to the node, or possibly an internal failure of
+the daemon itself. We cannot recover from this failure, and
+therefore will terminate the job.`

@@ -167,7 +167,7 @@ func containers(p *input) []Finding {
 			figures["missing"] = strings.Replace(absent, "Secret", "data connection", 1)
 			figures["reference"] = mpi.ConnectionsPath.String()
 		}
-	case strings.Contains(message, "executable file not found"), strings.Contains(message, "no such file or directory"):
+	case lacksProgram(message):
 		code = codes.ProgramMissing
 		if program := execOf.FindStringSubmatch(message); program != nil {
 			figures["program"], figures["where"] = program[1], "the "+string(g.pods[0].role)

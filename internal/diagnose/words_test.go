@@ -28,6 +28,7 @@ MPI_ABORT was invoked on rank 2 in communicator MPI_COMM_WORLD`, message: "KeyEr
 		"glibc":                       {log: "free(): invalid pointer", message: "free(): invalid pointer"},
 		"stack smashing":              {log: "*** stack smashing detected ***: terminated", message: "stack smashing detected"},
 		"a missing file":              {log: "cat: input.dat: No such file or directory\nmpirun noticed that", message: "cat: input.dat: No such file or directory"},
+		"a missing script":            {log: "python3: can't open file '/data/train.py': [Errno 2] No such file or directory", message: "can't open file '/data/train.py': [Errno 2] No such file or directory"},
 		"any error":                   {log: "Error: mesh.vtk has no cells", message: "mesh.vtk has no cells"},
 		"the specific before the any": {log: "ERROR: cannot continue\nKeyError: 'lr'", message: "KeyError: 'lr'"},
 		"glibc too old":               {log: "/app/solver: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.38' not found (required by /app/solver)", message: "/lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.38' not found (required by /app/solver)"},

@@ -37,10 +37,13 @@ var notStarted = []*regexp.Regexp{
 // bound match the details of a binding that Open MPI refused.
 var bound = []*regexp.Regexp{regexp.MustCompile(`^\s*#processes: +(?P<slots>\d+)`), regexp.MustCompile(`^\s*Node: +(?P<host>\S+)`)}
 
+// remoteDaemon is where Open MPI names the host of a daemon that it lost.
+var remoteDaemon = []*regexp.Regexp{regexp.MustCompile(`^\s*Remote daemon: .* on node (?P<host>\S+)`)}
+
 const onSignal = `(?:process rank (?P<rank>\d+) .*on node (?P<host>\S+) )?exited on signal `
 
 var openMPISummingUp = []Symptom{
-	{Code: codes.ConnectionLost, Text: "has lost communication with a remote daemon", Umbrella: true},
+	{Code: codes.ConnectionLost, Text: "has lost communication with a remote daemon", More: remoteDaemon, Umbrella: true},
 	{Code: codes.DaemonUnroutable, Text: "does not know how to route a message to the specified daemon", Umbrella: true},
 	{Code: codes.DaemonsNotStarted, Text: "was unable to reliably start one or more daemons", Umbrella: true},
 	{Code: codes.ApplicationFailed, Text: "Process name: [", Pattern: regexp.MustCompile(`Process name: \[\S*,(?P<rank>\d+)\]`), Umbrella: true},

@@ -17,6 +17,10 @@ import (
 // pods.
 func validateResources(r corev1.ResourceRequirements, at *field.Path) field.ErrorList {
 	errs := validateQuantities(r.Limits, at.Child("limits"))
+	if memory, limited := r.Limits[corev1.ResourceMemory]; limited && memory.Sign() > 0 && memory.Cmp(leastMemory) < 0 {
+		errs = append(errs, field.Invalid(at.Child("limits").Key(string(corev1.ResourceMemory)), memory.String(),
+			"must be at least 1Mi, since no container starts with less. The unit m means thousandths of a byte, and Mi means mebibytes"))
+	}
 	errs = append(errs, validateQuantities(r.Requests, at.Child("requests"))...)
 	for _, name := range slices.Sorted(maps.Keys(r.Requests)) {
 		request, limit := r.Requests[name], r.Limits[name]
@@ -55,6 +59,9 @@ func validateQuantities(list corev1.ResourceList, at *field.Path) field.ErrorLis
 	}
 	return errs
 }
+
+// leastMemory is less than any container runtime needs to start a container.
+var leastMemory = resource.MustParse("1Mi")
 
 // maxQuantity is more than any node has of any resource: sums of it over pods and time stay within 64 bits.
 const maxQuantity = 1 << 50

@@ -108,7 +108,11 @@ func TestValidate(t *testing.T) {
 		"a path of 5,000 bytes":            {workers: 1, change: keysAt("/" + strings.Repeat("a", 4999)), want: []string{`spec.ssh: Invalid value: "/` + strings.Repeat("a", 196) + `…": must be at most 512 bytes long, not 5000; the default is /root/.ssh`}},
 		"keys in the agent's folder, sshd": {workers: 1, change: func(j *mpi.Job) { j.Launch, j.SSHMountPath = mpi.LaunchSSHD, "/opt/mpi-agent" }},
 		"a deadline in the far future":     {workers: 1, change: func(j *mpi.Job) { j.Lifecycle.Deadline = new(int64(10_000_000_000)) }, want: []string{"spec.deadline: Invalid value: 10000000000: must be at most 2147483647 seconds (68 years); omit it for no deadline"}},
-		"more CPUs than there are":         {workers: 1, change: resources(list("cpu", "1e18"), nil), want: []string{`spec.worker.spec.containers[0].resources.requests[cpu]: Invalid value: "1e18": must be at most 1Pi (2^50), more than any node has`}},
+		"memory in thousandths of bytes": {workers: 1, change: resources(nil, list("memory", "512m")), want: []string{
+			`spec.worker.spec.containers[0].resources.limits[memory]: Invalid value: "512m": must be at least 1Mi, since no container starts with less. The unit m means thousandths of a byte, and Mi means mebibytes`,
+		}},
+		"memory without a limit":   {workers: 1, change: resources(nil, list("memory", "0"))},
+		"more CPUs than there are": {workers: 1, change: resources(list("cpu", "1e18"), nil), want: []string{`spec.worker.spec.containers[0].resources.requests[cpu]: Invalid value: "1e18": must be at most 1Pi (2^50), more than any node has`}},
 		"the agent's container and volume": {workers: 1, change: func(j *mpi.Job) {
 			j.Workers.Template.Spec.InitContainers = []corev1.Container{{Name: "mpi-agent", Image: "i"}}
 			j.Workers.Template.Spec.Volumes = []corev1.Volume{{Name: "mpi-agent-key"}}

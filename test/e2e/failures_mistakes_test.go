@@ -80,6 +80,11 @@ func startMistakes() []failure {
 			want: explanation{code: codes.ProbeFailed, pod: "job-worker-", summary: "liveness probe failed", remedy: "Remove the probe"},
 		},
 		{
+			// Each rank of the four asks for 64 cores.
+			name: "ranks bound to more cores than a node has", ranks: 4, provoke: made([]string{"mpirun", "--bind-to", "core", "--map-by", "slot:PE=64", "-np", "4", "hostname"}),
+			want: explanation{code: codes.DaemonsNotStarted, pod: "job-worker-", summary: "ended before it started a rank", remedy: "Check how the command maps and binds ranks"},
+		},
+		{
 			name: "more on the local disk than allowed", ranks: 4, provoke: made(mpirun("sh", "-c", "head -c 100M /dev/zero >/tmp/scratch-$OMPI_COMM_WORLD_RANK && exec ranks --sleep 600"), workers(func(c *corev1.Container) {
 				c.Resources.Limits[corev1.ResourceEphemeralStorage] = resource.MustParse("50Mi")
 			})),
