@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -122,6 +123,9 @@ type JobReportStatus struct {
 	// +optional
 	PhaseTimes []PhaseTime `json:"phaseTimes,omitempty"`
 
+	// run is what the job runs, and who created it. It is kept when the job is deleted.
+	// +optional
+	Run *Run `json:"run,omitempty"`
 	// mpi describes the MPI library of the job, its slots, and its startup times.
 	// +optional
 	MPI MPIStatus `json:"mpi,omitempty"`
@@ -179,6 +183,41 @@ type PhaseTime struct {
 	Since metav1.Time `json:"since"`
 	// seconds is how long the job was in the phase. For the current phase, add the time since it was entered.
 	Seconds int64 `json:"seconds"`
+}
+
+// Run is what a job runs, by its specification and its runtime.
+type Run struct {
+	// image is the image of the workers, and launcherImage that of the launcher if it is another one.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Image string `json:"image,omitempty"`
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	LauncherImage string `json:"launcherImage,omitempty"`
+	// command is the command with its arguments, quoted as for a shell, with secrets masked. It is the launcher's, or
+	// that of the nodes of a TrainJob without MPI. It is empty if it is only defined in the image, and cut if it is long.
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	Command string `json:"command,omitempty"`
+	// requests and limits are the resources of the main container of each worker.
+	// +kubebuilder:validation:MaxProperties=32
+	// +optional
+	Requests corev1.ResourceList `json:"requests,omitempty"`
+	// +kubebuilder:validation:MaxProperties=32
+	// +optional
+	Limits corev1.ResourceList `json:"limits,omitempty"`
+	// runtime is the name of the TrainJob's runtime.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Runtime string `json:"runtime,omitempty"`
+	// creator is the user who created the job, if the admission webhook recorded it.
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	Creator string `json:"creator,omitempty"`
+	// attempts is how often the launcher's container was started. It is 0 before the first start, and for jobs without
+	// a launcher.
+	// +optional
+	Attempts int32 `json:"attempts,omitempty"`
 }
 
 // MPIStatus describes the MPI library of a job, its slots, and its startup times.

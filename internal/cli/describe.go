@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -105,28 +106,32 @@ func (o *describeOptions) printText(job jobs.Job) error {
 // resources returns what the job requests, and what it has used.
 func (o *describeOptions) resources(job jobs.Job) [][2]string {
 	status, written := job.Status(), job.Summary()
-	var queue, connections, created, startUp string
+	var queue, connections, created, startUp, attempts string
 	if job.Object != nil {
 		queue, connections = job.Object.GetLabels()[mpi.LabelQueue], job.Object.GetAnnotations()[mpi.AnnotationConnections]
 		at := job.Object.GetCreationTimestamp()
-		created = jobs.Since(at, o.Now()) + " ago" + by(job.Object.GetAnnotations()[mpi.AnnotationCreator])
+		created = jobs.Since(at, o.Now()) + " ago" + by(job.Creator())
 	}
 	if start := status.StartTime; start != nil {
-		created = cmp.Or(created, jobs.Since(*start, o.Now())+" ago") + ", " + start.UTC().Format(time.RFC1123)
+		created = cmp.Or(created, jobs.Since(*start, o.Now())+" ago"+by(job.Creator())) + ", " + start.UTC().Format(time.RFC1123)
 	}
 	if startUp = startup.Text(status.Startup); startUp == "" && status.MPI.ConnectMilliseconds > 0 {
 		m := status.MPI
 		startUp = fmt.Sprintf("%d ms to connect to all workers, %d ms to start ranks", m.ConnectMilliseconds, m.InitMilliseconds)
 	}
+	if status.Run != nil && status.Run.Attempts > 1 {
+		attempts = strconv.Itoa(int(status.Run.Attempts))
+	}
 	return [][2]string{
 		{"MPI", jobs.RanksText(status)},
 		{"Image", written.Image},
-		{"Command", jobs.QuoteCommand(written.Command)},
+		{"Command", job.CommandText()},
 		{"Per worker", jobs.ResourcesText(written.Worker)},
 		{"Runtime", written.Runtime},
 		{"Queue", queue},
 		{"Connections", connections},
 		{"Created", created},
+		{"Attempts", attempts},
 		{"Training", jobs.TrainingText(status.Training)},
 		{"Consumed", jobs.ConsumptionText(status.Consumption)},
 		{"Start-up", startUp},

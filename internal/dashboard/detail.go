@@ -39,9 +39,9 @@ func (s *Server) detail(c *call) (any, error) {
 	if job.Report != nil {
 		d.Status = &job.Report.Status
 	}
+	summary := job.Summary()
+	d.Image, d.Command, d.Resources = summary.Image, job.CommandText(), jobs.ResourcesText(summary.Worker)
 	if job.Object != nil {
-		summary := job.Summary()
-		d.Image, d.Command, d.Resources = summary.Image, jobs.QuoteCommand(summary.Command), jobs.ResourcesText(summary.Worker)
 		clean := jobs.UserFields(job.Object)
 		d.Labels, d.Notes = clean.GetLabels(), clean.GetAnnotations()
 		// A job without prices, or whose prices cannot be read, has no cost: the page is about the job.

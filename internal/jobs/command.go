@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"opendatahub.io/mpijob/internal/phrase"
 )
 
 // SplitCommand splits a command line as a shell does: at spaces, except in quotes and after a backslash.
@@ -70,13 +72,4 @@ func StartsRanks(command []string) bool {
 }
 
 // QuoteCommand returns a command as it is written in a shell.
-func QuoteCommand(command []string) string {
-	words := make([]string, len(command))
-	for i, word := range command {
-		words[i] = word
-		if word == "" || strings.ContainsAny(word, " \t\n'\"|&;<>()[]{}$`*?~\\") {
-			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(words, " ")
-}
+func QuoteCommand(command []string) string { return phrase.QuoteCommand(command) }

@@ -44,7 +44,11 @@ func (c Comparison) Differences() Comparison {
 // Compare compares the fields of two jobs, their runs, usage and findings. Without prices (nil) there is no cost.
 func Compare(a, b Job, prices *cost.Prices, now time.Time) Comparison {
 	fields, note := compareFields(a, b)
-	return Comparison{Note: note, Fields: fields, Run: compareRuns(a.Status(), b.Status(), now), Usage: compareUsage(a.Status(), b.Status(), prices), Findings: compareFindings(a.Status(), b.Status())}
+	run := compareRuns(a.Status(), b.Status(), now)
+	if fields == nil {
+		run = append(compareSummaries(a, b), run...)
+	}
+	return Comparison{Note: note, Fields: fields, Run: run, Usage: compareUsage(a.Status(), b.Status(), prices), Findings: compareFindings(a.Status(), b.Status())}
 }
 
 func compareFields(a, b Job) (rows []ComparedValue, note string) {
@@ -116,6 +120,18 @@ func flattenList(list []any, path string, into map[string]string) {
 	}
 	if len(words) > 0 {
 		into[path] = strings.Join(words, " ")
+	}
+}
+
+// compareSummaries compares what the reports contain of jobs whose fields cannot be compared.
+func compareSummaries(a, b Job) []ComparedValue {
+	ofA, ofB := a.Summary(), b.Summary()
+	return []ComparedValue{
+		{"image", ofA.Image, ofB.Image},
+		{"command", a.CommandText(), b.CommandText()},
+		{"per worker", ResourcesText(ofA.Worker), ResourcesText(ofB.Worker)},
+		{"runtime", ofA.Runtime, ofB.Runtime},
+		{"creator", a.Creator(), b.Creator()},
 	}
 }
 

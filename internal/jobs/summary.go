@@ -12,10 +12,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/utils/ptr"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/kinds"
+	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/phrase"
 )
 
@@ -213,12 +215,30 @@ func RanksText(status v1alpha1.JobReportStatus) string {
 	return fmt.Sprintf("%s, %s: %d on each of %s", strings.TrimSpace(m.Implementation+" "+m.Version), phrase.Count(m.Ranks, "rank"), m.SlotsPerWorker, where)
 }
 
-// Summary returns what the user wrote about the job's pods; the zero value for a deleted job.
+// Summary returns what the user wrote about the job's pods; for a deleted job what its report contains, without the command
+// (see CommandText).
 func (j Job) Summary() kinds.Summary {
 	if j.Object == nil {
-		return kinds.Summary{}
+		run := ptr.Deref(j.Status().Run, v1alpha1.Run{})
+		return kinds.Summary{Image: run.Image, Runtime: run.Runtime, Worker: corev1.ResourceRequirements{Requests: run.Requests, Limits: run.Limits}}
 	}
 	return editorFor(j.Kind).Summarize(j.Object)
+}
+
+// CommandText returns the job's command as it is written in a shell; for a deleted job as its report contains it, masked.
+func (j Job) CommandText() string {
+	if j.Object == nil {
+		return ptr.Deref(j.Status().Run, v1alpha1.Run{}).Command
+	}
+	return QuoteCommand(j.Summary().Command)
+}
+
+// Creator returns the user who created the job; empty if unknown.
+func (j Job) Creator() string {
+	if j.Object == nil {
+		return ptr.Deref(j.Status().Run, v1alpha1.Run{}).Creator
+	}
+	return j.Object.GetAnnotations()[mpi.AnnotationCreator]
 }
 
 // ResourcesText returns the requests of a container, and its limits where they differ.

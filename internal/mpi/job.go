@@ -39,6 +39,8 @@ type Job struct {
 	Connections []string
 	// Gang describes how the job's pods are scheduled together.
 	Gang Gang
+	// Runtime is the name of the runtime that the job uses, or "" for a job without one.
+	Runtime string
 	// Queue is the name of the job's Kueue LocalQueue, or "".
 	Queue string
 	// WaitForQuota is whether the job waits if its namespace's quota has no room for all of its pods (see

@@ -43,6 +43,7 @@ func Make(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, outco
 	status.Phase, status.Reason, status.Message = outcome.Phase, phrase.Limit(outcome.Reason, maxReason), phrase.Limit(outcome.Message, maxMessage)
 	m.times(status)
 	status.ObservedGeneration = job.Generation
+	status.Run = m.run()
 	status.MPI.Implementation, status.MPI.SlotsPerWorker, status.MPI.Ranks = string(job.Implementation), job.SlotsPerWorker, job.Ranks()
 	m.setHosts(&status.MPI)
 	status.Startup = m.startup(*status)

@@ -58,6 +58,7 @@ type Reporter struct {
 	listener  *logReader
 	lastLogs  *lastLogs
 	lastPods  *lastPods
+	masker    logs.Masker
 	limiter   *reportLimiter
 	Events    record.EventRecorder
 	waitTimes *waitTimes
@@ -109,7 +110,7 @@ func New(ctx context.Context, m manager.Manager, options Options) (*Reporter, er
 	if err != nil {
 		return nil, err
 	}
-	r := &Reporter{client: m.GetClient(), gatherer: gatherer, clock: clock.RealClock{}, metrics: jobs, retention: options.Retention, waitTimes: waited}
+	r := &Reporter{client: m.GetClient(), gatherer: gatherer, clock: clock.RealClock{}, metrics: jobs, retention: options.Retention, waitTimes: waited, masker: options.Masker}
 	r.refreshLimit = flowcontrol.NewTokenBucketRateLimiter(refreshesPerSecond, refreshesPerSecond)
 	r.listener, r.lastLogs = newLogReader(gatherer.Listen, options.TrainingProgress), newLastLogs()
 	r.lastPods = newLastPods(gatherer.LastRun, r.lastLogs, clock.RealClock{})
@@ -160,6 +161,7 @@ func (r *Reporter) Update(ctx context.Context, job mpi.Job, seen jobstate.Observ
 		out.Reason, out.Message = previous.Status.Reason, previous.Status.Message
 	}
 	next := report.Make(job, seen, evidence, out, findings, previous)
+	report.MaskCommand(&next.Status, r.masker.Text)
 	again := nextUpdate(job, seen, out, &next, listenAgain)
 	if worth := report.Changed(previous, next) || report.Outdated(previous, next) && r.refreshLimit.TryAccept(); !worth {
 		return again, nil

@@ -56,7 +56,7 @@ func Convert(from TrainJob, used Runtime) mpi.Job {
 	job.Namespace, job.Name, job.UID = from.Namespace, from.Name, from.UID
 	job.Generation, job.Authors = from.Generation, mpi.AuthorsOf(&from)
 	job.Fields, job.Names, job.External = fields, names, true
-	job.Queue = from.Labels[mpi.LabelQueue]
+	job.Queue, job.Runtime = from.Labels[mpi.LabelQueue], from.Spec.RuntimeRef.Name
 	job.Lifecycle.Deleting = from.DeletionTimestamp != nil
 	job.Lifecycle.Suspended = ptr.Deref(from.Spec.Suspend, false)
 	job.Lifecycle.Deadline = from.Spec.ActiveDeadlineSeconds

@@ -189,6 +189,7 @@ export interface JobReportStatus {
   runningTime?: string;
   completionTime?: string;
   phaseTimes?: ReportPhaseTime[];
+  run?: ReportRun;
   mpi?: ReportMPIStatus;
   startup?: ReportStartup;
   workers?: ReportWorkersStatus;
@@ -471,6 +472,17 @@ export interface ReportRemedy {
   action?: string;
   rerun?: boolean;
   changes?: ReportFieldChange[];
+}
+
+export interface ReportRun {
+  image?: string;
+  launcherImage?: string;
+  command?: string;
+  requests?: Record<string, Quantity>;
+  limits?: Record<string, Quantity>;
+  runtime?: string;
+  creator?: string;
+  attempts?: number;
 }
 
 export interface ReportRuntimeCheck {

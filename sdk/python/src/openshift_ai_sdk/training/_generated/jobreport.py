@@ -27,6 +27,7 @@ __all__ = [
     "PhaseTime",
     "PodStatus",
     "Remedy",
+    "Run",
     "SchedulingStatus",
     "Severity",
     "Startup",
@@ -242,6 +243,36 @@ class PodStatus(Received):
     """Role is launcher or worker."""
 
 
+class Run(Received):
+    """Run is what the job runs, and who created it.
+
+    It is kept when the job is deleted.
+    """
+
+    attempts: int | None = None
+    """Attempts is how often the launcher's container was started.
+
+    It is 0 before the first start, and for jobs without a launcher.
+    """
+    command: str | None = None
+    """Command is the command with its arguments, quoted as for a shell, with secrets masked.
+
+    It is the launcher's, or that of the nodes of a TrainJob without MPI. It is empty if it is only defined in the
+    image, and cut if it is long.
+    """
+    creator: str | None = None
+    """Creator is the user who created the job, if the admission webhook recorded it."""
+    image: str | None = None
+    """Image is the image of the workers, and launcherImage that of the launcher if it is another one."""
+    launcher_image: str | None = Field(default=None, alias="launcherImage")
+    limits: dict[str, int | str] | None = None
+    """ResourceList is a set of (resource name, quantity) pairs."""
+    requests: dict[str, int | str] | None = None
+    """Requests and limits are the resources of the main container of each worker."""
+    runtime: str | None = None
+    """Runtime is the name of the TrainJob's runtime."""
+
+
 class SchedulingStatus(Received):
     """Scheduling describes what the job waits for before its pods can be placed.
 
@@ -447,6 +478,11 @@ class JobReportStatus(Received):
     """PodsOmitted is the number of pods that are not listed in pods."""
     reason: str | None = None
     """Reason is the cause of the phase as an identifier for programs."""
+    run: Run | None = None
+    """Run is what the job runs, and who created it.
+
+    It is kept when the job is deleted.
+    """
     running_time: datetime | None = Field(default=None, alias="runningTime")
     """RunningTime is when the launcher and all workers were running for the first time."""
     scheduling: SchedulingStatus | None = None
