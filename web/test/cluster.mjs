@@ -53,7 +53,7 @@ const forwarding = () =>
   });
 await forwarding();
 const {base, relay, close} = await connection(() => `http://127.0.0.1:${port}`);
-const {open, picture, run} = await start({base, relay, tokens, timeout: 60_000});
+const {open, inspect, picture, run} = await start({base, relay, tokens, timeout: 60_000});
 
 const phaseOf = (page, phase) => page.locator('h1').getByText(phase, {exact: true}).waitFor({timeout: 150_000});
 const jobPage = (name, kind = 'mpijob') => `/projects/${namespace}/${kind}/${name}`;
@@ -143,10 +143,15 @@ const first = {
     const page = await open('user');
     await fillWizard(page, {name: 'first', ...training});
     await seeTraining(page);
+    await inspect(page, 'cluster-training');
     await picture(page, 'training');
     await page.getByRole('tab', {name: 'Logs'}).click();
     await page.locator('.mpi-log-line', {hasText: 'loss'}).first().waitFor();
+    await inspect(page, 'cluster-logs');
     await picture(page, 'logs');
+    await page.getByRole('tab', {name: 'Overview'}).click();
+    await page.getByRole('heading', {name: 'Timeline'}).waitFor();
+    await inspect(page, 'cluster-succeeded');
     assert.match(await cli('list'), /first\s/, 'the command line lists the job of the wizard');
   },
 
@@ -177,6 +182,7 @@ const first = {
     await row.getByText('Passed').waitFor({timeout: 150_000});
     await row.getByRole('button', {name: 'Details'}).click();
     await page.getByText('Ranks on different workers').waitFor();
+    await inspect(page, 'cluster-runtimes');
     await picture(page, 'runtimes');
     // The limits hold for jobs of the wizard, at once.
     const refusal = async (workers) => {
@@ -245,6 +251,7 @@ const repair = {
     await fillWizard(page, {name: 'greedy', ...greedy});
     await phaseOf(page, 'Failed');
     await page.getByRole('heading', {name: /Why it failed/}).getByText('OutOfMemory').waitFor();
+    await inspect(page, 'cluster-failed');
     await picture(page, 'failed');
     await page.getByRole('button', {name: 'Clone with this change'}).first().click();
     await page.getByRole('dialog').getByRole('button', {name: 'Create clone'}).click();
@@ -299,6 +306,7 @@ const channels = {
     await page.getByRole('link', {name: 'from-cli', exact: true}).waitFor();
     await page.goto(base + jobPage('from-cli'));
     await phaseOf(page, 'Running');
+    await inspect(page, 'cluster-running');
     // The command that the page shows does what the page shows.
     await page.getByRole('button', {name: 'The same on the command line and in Python'}).click();
     const shown = await page.locator('.mpi-snippets pre').innerText();
@@ -309,6 +317,40 @@ const channels = {
     assert.match(await cli('list', 'from-cli'), /Suspended/);
     await cli('resume', 'from-cli');
     await phaseOf(page, 'Running');
+    await page.goto(`${base}/quotas?namespace=${namespace}`);
+    await page.getByRole('heading', {level: 1, name: 'Queues and quotas'}).waitFor();
+    await page.getByText('No ResourceQuota limits this project').waitFor();
+    await inspect(page, 'cluster-quotas');
+  },
+
+  async 'a job of the command line is watched and cloned with the keyboard only, and its result is read there'() {
+    await cli('create', 'cli-typed', '--image', image, '--cpu', '50m', '--memory', '128Mi', '--command', 'sh -c "sleep 5; echo the answer is 42"');
+    const page = await open('user', `/?namespace=${namespace}`);
+    const press = async (locator) => {
+      await tabTo(page, locator);
+      await page.keyboard.press('Enter');
+    };
+    await press(page.getByRole('link', {name: 'cli-typed', exact: true}));
+    await page.waitForURL(/mpijob\/cli-typed/);
+    await phaseOf(page, 'Succeeded');
+    await press(page.getByRole('tab', {name: 'Logs'}));
+    await page.locator('.mpi-log-line', {hasText: 'the answer is 42'}).first().waitFor();
+    await press(page.getByRole('button', {name: 'Clone and modify'}));
+    const dialog = page.getByRole('dialog');
+    await press(dialog.getByRole('button', {name: 'memory', exact: true}));
+    await tabTo(page, dialog.getByRole('textbox', {name: 'Value of change 1'}));
+    await page.keyboard.press('ControlOrMeta+a');
+    await page.keyboard.type('160Mi');
+    await dialog.getByRole('region', {name: 'Differences'}).getByText('160Mi').first().waitFor();
+    const create = dialog.getByRole('button', {name: 'Create clone'});
+    await create.and(page.locator(':enabled')).waitFor();
+    await press(create);
+    // The page of the original has the same phase.
+    await page.getByRole('heading', {level: 1, name: /cli-typed-2/}).waitFor();
+    await phaseOf(page, 'Succeeded');
+    assert.match(await kubectl('get', 'mpijobs', 'cli-typed-2', '-o', 'yaml'), /160Mi/, 'the clone has the change');
+    assert.match(await cli('list', 'cli-typed-2'), /Succeeded/, 'the command line lists the clone');
+    assert.match(await cli('logs', 'cli-typed-2'), /the answer is 42/, 'the command line reads the result of the clone');
   },
 };
 

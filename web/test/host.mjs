@@ -35,6 +35,34 @@ const journeys = {
     await page.getByRole('link', {name: 'Open the training jobs'}).click();
     await page.getByRole('link', {name: 'hosted-job', exact: true}).waitFor();
 
+    // A link of the host to one of the pages opens it, from outside and while another one is shown.
+    const title = (name) => page.getByRole('heading', {level: 1, name}).waitFor();
+    await page.getByRole('link', {name: 'Open the usage'}).click();
+    await title('Usage');
+    await page.getByRole('link', {name: 'Open the job'}).click();
+    await title(/hosted-job/);
+    await page.getByRole('tab', {name: 'Events', selected: true}).waitFor();
+    await page.goBack();
+    await title('Usage');
+    await page.goBack();
+    await title('Training jobs');
+    await page.goForward();
+    await title('Usage');
+    await page.getByRole('link', {name: 'Leave'}).click();
+    await title('Host');
+    await page.getByRole('link', {name: 'Open the job'}).click();
+    await title(/hosted-job/);
+    // The host follows a link of the pages, too: back from a page of the dashboard, and leaving.
+    await page.getByRole('tab', {name: 'Logs'}).click();
+    await page.waitForURL(/tab=logs/);
+    await page.goBack();
+    await page.getByRole('tab', {name: 'Events', selected: true}).waitFor();
+    await page.goBack();
+    await title('Host');
+    assert.equal(new URL(page.url()).pathname, '/');
+    await page.goForward();
+    await title(/hosted-job/);
+
     const texts = new Map(await Promise.all([...scripts].map(async (path) => [path, await (await page.request.get(base + path)).text()])));
     assert.ok(texts.has('/dashboard/remote/remoteEntry.js'), 'the pages are loaded from the dashboard');
     // Each marker is only in the code of its package, and in each copy of it.

@@ -13,6 +13,8 @@ createRoot(document.getElementById('root')).render(
       <Page>
         <PageSection>
           <Button component={(props) => <Link {...props} to="/training" />}>Open the training jobs</Button>
+          <Button component={(props) => <Link {...props} to="/training/projects/hosted/mpijob/hosted-job?tab=events" />}>Open the job</Button>
+          <Button component={(props) => <Link {...props} to="/training/usage" />}>Open the usage</Button>
           <Button component={(props) => <Link {...props} to="/" />}>Leave</Button>
         </PageSection>
         <Suspense fallback="Loading">
