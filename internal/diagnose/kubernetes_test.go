@@ -116,6 +116,13 @@ func TestWhatKubernetesSays(t *testing.T) {
 		"volume-missing": {codes.VolumeClaimPending, starting(2, unschedulable(`0/2 nodes are available: persistentvolumeclaim "data" not found.`)).with(func(s *scene) {
 			s.evidence.Claims = []jobstate.Claim{{Name: "data", Missing: true}}
 		})},
+		"volume-missing-of-gang": {codes.VolumeClaimPending, starting(2, func(pod *corev1.Pod) {
+			unschedulable(`error in "DynamicResources" PodGroupPostFilter plugins: not found`)(pod)
+			pod.Status.Conditions[0].Reason = corev1.PodReasonSchedulerError
+			pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}})
+		}).with(func(s *scene) {
+			s.evidence.Claims = []jobstate.Claim{{Name: "data", Missing: true}}
+		})},
 		"volume-elsewhere": {codes.MountFailed, starting(2, onNode("node-a")).with(
 			event("Pod", "pi-worker-1", "FailedAttachVolume", `Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) pi-worker-0`), func(s *scene) {
 				s.evidence.Claims = []jobstate.Claim{{Name: "data", Phase: corev1.ClaimBound, Class: "block", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}}}

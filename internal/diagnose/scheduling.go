@@ -29,7 +29,7 @@ func unplaced(p *input) []Finding {
 	var pods []jobPod
 	var message string
 	for _, pod := range p.pods {
-		said := unschedulable(pod)
+		said := cmp.Or(unschedulable(pod), p.missingClaim(pod))
 		switch {
 		case said == "" || pod.DeletionTimestamp != nil:
 		case message == "":
@@ -47,6 +47,21 @@ func unplaced(p *input) []Finding {
 func unschedulable(p jobPod) string {
 	if message, is := podstatus.Unschedulable(p.Pod); is && !jobstate.IsOfGang(message) {
 		return message
+	}
+	return ""
+}
+
+// missingClaim returns what the scheduler reports of a pod whose claim does not exist, if it reports an internal error instead.
+// Kubernetes 1.37 does so for pods of a PodGroup: "error in "DynamicResources" PodGroupPostFilter plugins: not found".
+func (p *input) missingClaim(pod jobPod) string {
+	condition := podstatus.NotScheduled(pod.Pod)
+	if condition == nil || condition.Reason != corev1.PodReasonSchedulerError {
+		return ""
+	}
+	for _, volume := range pod.Spec.Volumes {
+		if source := volume.PersistentVolumeClaim; source != nil && slices.ContainsFunc(p.evidence.Claims, func(c jobstate.Claim) bool { return c.Missing && c.Name == source.ClaimName }) {
+			return fmt.Sprintf("persistentvolumeclaim %q not found (%s)", source.ClaimName, condition.Message)
+		}
 	}
 	return ""
 }
