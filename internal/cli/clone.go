@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"opendatahub.io/mpijob/internal/jobs"
+	"opendatahub.io/mpijob/internal/kueue"
 )
 
 type cloneOptions struct {
@@ -40,7 +41,7 @@ func (o *changeFlags) addNamed(c *cobra.Command, f *Factory) {
 	flags.String("image", "", "Image of launcher and workers")
 	flags.String("command", "", "Command of the launcher, including mpirun")
 	flags.String("queue", "", "Queue of the job")
-	_ = c.RegisterFlagCompletionFunc("queue", f.completeObjects(localQueues))
+	_ = c.RegisterFlagCompletionFunc("queue", f.completeObjects(kueue.LocalQueueKind))
 }
 
 // read reads the values of the flags.

@@ -193,13 +193,14 @@ func (o *createOptions) create(ctx context.Context, c *jobs.Client, object *unst
 // estimateTimeout bounds how much estimates can delay a job.
 const estimateTimeout = 2 * time.Second
 
-// printEstimates prints what an hour of a job costs and how long it may wait. It returns lines about quotas, which are true
+// printEstimates prints whether a job's queue is missing, what an hour of it costs and how long it may wait. It returns lines about quotas, which are true
 // after the job was created.
 func (o *createOptions) printEstimates(ctx context.Context, c *jobs.Client, object *unstructured.Unstructured) (quotas []string) {
 	ctx, cancel := context.WithTimeout(ctx, estimateTimeout)
 	defer cancel()
-	var cost, wait string
+	var cost, wait, queue string
 	var reading sync.WaitGroup
+	reading.Go(func() { queue = queueLine(c.FindMissingQueue(ctx, object)) })
 	reading.Go(func() { cost = costLine(c.HourlyCost(ctx, object)) })
 	reading.Go(func() { quotas = quotaLines(c.QuotaUse(ctx, object)) })
 	// What others waited is for people who decide whether to send the job; scripts send it anyway.
@@ -207,12 +208,22 @@ func (o *createOptions) printEstimates(ctx context.Context, c *jobs.Client, obje
 		reading.Go(func() { wait = waitLine(c.EstimateWait(ctx, object)) })
 	}
 	reading.Wait()
-	for _, line := range []string{cost, wait} {
+	for _, line := range []string{queue, cost, wait} {
 		if line != "" {
 			say(o.ErrOut, "%s", line)
 		}
 	}
 	return quotas
+}
+
+func queueLine(missing *jobs.MissingQueue, err error) string {
+	switch {
+	case err != nil:
+		return fmt.Sprintf("note: the queue was not checked: %v", err)
+	case missing == nil:
+		return ""
+	}
+	return "warning: " + missing.String()
 }
 
 func costLine(hourly *jobs.HourlyCost, err error) string {

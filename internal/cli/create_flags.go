@@ -17,6 +17,7 @@ import (
 
 	"opendatahub.io/mpijob/internal/jobs"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
+	"opendatahub.io/mpijob/internal/kueue"
 )
 
 var (
@@ -84,7 +85,7 @@ func (j *jobFlags) add(c *cobra.Command, f *Factory) {
 	slices.Sort(j.names)
 	for name, complete := range map[string]completion{
 		"implementation": cobra.FixedCompletions([]string{"OpenMPI", "Intel", "MPICH"}, cobra.ShellCompDirectiveNoFileComp),
-		"queue":          f.completeObjects(localQueues),
+		"queue":          f.completeObjects(kueue.LocalQueueKind),
 		"priority":       f.completeObjects(priorityClasses),
 		"connection":     f.completeObjects(secrets),
 

@@ -48,10 +48,17 @@ func usagef(format string, args ...any) error { return exitf(ExitUsage, format, 
 // silently returns an error that ends the program without a message.
 func silently(code int) error { return &exitError{code: code} }
 
-// exit prints an error in one line and returns the exit code.
+// exit prints an error in one line and returns the exit code. Errors that were joined have a line each, and the first one's code.
 func (f *Factory) exit(ctx context.Context, err error) int {
 	if err == nil {
 		return ExitDone
+	}
+	if joined, is := err.(interface{ Unwrap() []error }); is {
+		code := f.exit(ctx, joined.Unwrap()[0])
+		for _, other := range joined.Unwrap()[1:] {
+			f.exit(ctx, other)
+		}
+		return code
 	}
 	known, ours := errors.AsType[*exitError](err)
 	switch {

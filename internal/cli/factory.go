@@ -123,7 +123,7 @@ func knownKinds() meta.RESTMapper {
 		kubeflow.SchemeGroupVersionKind,
 		trainjob.GroupVersion.WithKind(trainjob.Kind), trainjob.GroupVersion.WithKind(trainjob.RuntimeKind),
 		v1alpha1.GroupVersion.WithKind("JobReport"), v1alpha1.GroupVersion.WithKind("RuntimeTest"),
-		localQueues, kueue.WorkloadKind,
+		kueue.LocalQueueKind, kueue.WorkloadKind,
 	}
 	for _, kind := range []string{"Pod", "Event", "Secret", "ConfigMap", "ResourceQuota", "LimitRange", "Service"} {
 		namespaced = append(namespaced, corev1.SchemeGroupVersion.WithKind(kind))
@@ -142,9 +142,6 @@ func knownKinds() meta.RESTMapper {
 	mapper.Add(admissionv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"), meta.RESTScopeRoot)
 	return mapper
 }
-
-// localQueues are Kueue's, in which jobs wait.
-var localQueues = schema.GroupVersionKind{Group: "kueue.x-k8s.io", Version: "v1beta2", Kind: "LocalQueue"}
 
 // onTerminal reports whether a stream is a terminal.
 func onTerminal(stream any) bool {

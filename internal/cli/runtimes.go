@@ -12,6 +12,7 @@ import (
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/jobs"
+	"opendatahub.io/mpijob/internal/kueue"
 )
 
 func newRuntimes(f *Factory) *cobra.Command {
@@ -170,7 +171,7 @@ does not stop it.`,
 	flags.StringVar(&o.spec.Queue, "queue", "", "Queue of the test, a LocalQueue of Kueue")
 	flags.DurationVar(&o.spec.Timeout, "timeout", 5*time.Minute, "Maximum duration of the test")
 	flags.BoolVar(&o.keep, "keep", false, "Keep the RuntimeTest when it has passed")
-	_ = c.RegisterFlagCompletionFunc("queue", f.completeObjects(localQueues))
+	_ = c.RegisterFlagCompletionFunc("queue", f.completeObjects(kueue.LocalQueueKind))
 	return c
 }
 

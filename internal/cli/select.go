@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -29,7 +30,8 @@ func (s *selectFlags) add(c *cobra.Command) {
 // set reports whether a flag selects jobs.
 func (s *selectFlags) set() bool { return s.selector != "" || s.phase != "" || s.all || s.everywhere }
 
-// pick returns the jobs that are named, or selected by flags. Deleted jobs cannot be selected.
+// pick returns the jobs that are named, or selected by flags. Deleted jobs cannot be selected. The error names all jobs that
+// were not found.
 func (s *selectFlags) pick(ctx context.Context, f *Factory, args []string) ([]jobs.Job, error) {
 	switch {
 	case len(args) > 0 && s.set(), s.all && (s.selector != "" || s.phase != ""):
@@ -40,17 +42,19 @@ func (s *selectFlags) pick(ctx context.Context, f *Factory, args []string) ([]jo
 		return s.matching(ctx, f)
 	}
 	var selected []jobs.Job
+	var errs []error
 	for _, arg := range args {
 		job, err := f.Find(ctx, arg)
-		if err != nil {
-			return nil, err
+		if err == nil && job.Object == nil {
+			err = &jobs.DeletedError{Job: job}
 		}
-		if job.Object == nil {
-			return nil, &jobs.DeletedError{Job: job}
+		if err != nil {
+			errs = append(errs, err)
+			continue
 		}
 		selected = append(selected, job)
 	}
-	return selected, nil
+	return selected, errors.Join(errs...)
 }
 
 // matching returns the jobs that the flags select.

@@ -85,7 +85,7 @@ func (p *input) whyTaken(pod jobPod) (code codes.Code, cause, line string) {
 	return code, "", fmt.Sprintf("Pod %s: %s", pod.Name, sentence(message))
 }
 
-// evictionOf is the message of the kubelet's event about the eviction of a pod, "" if there is none. The pod's status says it
+// evictionOf is the message of the kubelet's event about the eviction of a pod, "" if there is none. The pod's status shows it
 // only when its containers have ended, and never if the pod is deleted before
 // (k8s.io/kubernetes/pkg/kubelet/eviction/eviction_manager.go).
 func (p *input) evictionOf(pod jobPod) string {

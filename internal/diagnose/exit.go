@@ -257,7 +257,7 @@ func (p *input) notStarted(pod jobPod, message string, figures map[string]string
 	return codes.ProgramMissing
 }
 
-// workingDir is what runc says of a working directory that it can neither find nor make.
+// workingDir is what runc reports about a working directory that it can neither find nor make.
 var workingDir = regexp.MustCompile(`: (?:mkdir /|chdir to cwd )`)
 
 // lacksProgram reports whether the container runtime did not find a container's command.

@@ -14,9 +14,8 @@ import (
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
+	"opendatahub.io/mpijob/internal/kueue"
 )
-
-var localQueues = schema.GroupVersionKind{Group: "kueue.x-k8s.io", Version: "v1beta2", Kind: "LocalQueue"}
 
 // serves reports whether the API server has a kind of object.
 func (c Cluster) serves(group schema.GroupVersion, resource string) (bool, error) {
@@ -97,12 +96,12 @@ func (c Cluster) trainer(ctx context.Context) []Result {
 // kueue checks Kueue, and lists the namespace's queues.
 func (c Cluster) kueue(ctx context.Context) []Result {
 	const check = "Kueue"
-	if !c.servesAny(localQueues.Group, "localqueues") {
+	if !c.servesAny(kueue.LocalQueueKind.Group, "localqueues") {
 		return []Result{{Check: check, Verdict: None, Found: "not installed: no queues"}}
 	}
 	result := c.addOn(ctx, check, "kueue", "kueue-controller-manager")
 	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(localQueues.GroupVersion().WithKind(localQueues.Kind + "List"))
+	list.SetGroupVersionKind(kueue.LocalQueueKind.GroupVersion().WithKind(kueue.LocalQueueKind.Kind + "List"))
 	var queues []string
 	if err := c.API.List(ctx, list, client.InNamespace(c.Namespace)); err == nil {
 		for _, item := range list.Items {

@@ -32,6 +32,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"opendatahub.io/mpijob/internal/kueue"
 )
 
 var now = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
@@ -44,8 +46,8 @@ func newCluster(t *testing.T, serves []string, refuse func(verb, resource string
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), kubeflow.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	scheme.AddKnownTypeWithName(localQueues.GroupVersion().WithKind("LocalQueue"), &metav1.PartialObjectMetadata{})
-	scheme.AddKnownTypeWithName(localQueues.GroupVersion().WithKind("LocalQueueList"), &metav1.PartialObjectMetadataList{})
+	scheme.AddKnownTypeWithName(kueue.LocalQueueKind.GroupVersion().WithKind("LocalQueue"), &metav1.PartialObjectMetadata{})
+	scheme.AddKnownTypeWithName(kueue.LocalQueueKind.GroupVersion().WithKind("LocalQueueList"), &metav1.PartialObjectMetadataList{})
 	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(_ context.Context, _ client.WithWatch, object client.Object, _ ...client.CreateOption) error {
 			switch object := object.(type) {
@@ -124,7 +126,7 @@ var (
 // complete returns what a cluster contains in which everything works.
 func complete(t *testing.T) []client.Object {
 	queue := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "team"}}
-	queue.SetGroupVersionKind(localQueues)
+	queue.SetGroupVersionKind(kueue.LocalQueueKind)
 	return []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "baseline"}}},
 		deployment("mpijob-system", "mpijob-operator", operatorApp, 2, 2, corev1.EnvVar{Name: "AGENT_IMAGE", Value: "agent:v1"}),
