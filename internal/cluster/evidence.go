@@ -33,6 +33,8 @@ type Gatherer struct {
 	logs   typedcore.PodsGetter
 	masker logs.Masker
 	clock  clock.PassiveClock
+	// clusterQuotas are OpenShift's quotas.
+	clusterQuotas *clusterQuotas
 	// reads has an entry for each log that is being read.
 	reads chan struct{}
 
@@ -45,7 +47,7 @@ type Gatherer struct {
 // NewGatherer returns a Gatherer that reads objects and logs from the API server. The masker removes secrets from
 // texts before they are used.
 func NewGatherer(live client.Reader, pods typedcore.PodsGetter, masker logs.Masker, clock clock.PassiveClock) *Gatherer {
-	return &Gatherer{live: live, logs: pods, masker: masker, clock: clock, reads: make(chan struct{}, maxLogReads)}
+	return &Gatherer{live: live, logs: pods, masker: masker, clock: clock, clusterQuotas: &clusterQuotas{live: live, clock: clock}, reads: make(chan struct{}, maxLogReads)}
 }
 
 // Gather reads the evidence of a stuck or failed job in parallel, within 5 s. It leaves out what cannot be read.
@@ -71,7 +73,10 @@ func (g *Gatherer) Gather(ctx context.Context, job mpi.Job, seen jobstate.Observ
 		all.Go(func() { evidence.Claims = g.readClaims(ctx, job) })
 	}
 	if slices.ContainsFunc(refusals, func(r jobstate.Refusal) bool { return !r.Taken }) {
-		all.Go(func() { evidence.Quotas, _ = Quotas(ctx, g.live, job.Namespace) })
+		all.Go(func() {
+			evidence.Quotas, _ = Quotas(ctx, g.live, job.Namespace)
+			evidence.Quotas = append(evidence.Quotas, g.clusterQuotas.in(ctx, job.Namespace)...)
+		})
 	}
 	all.Wait()
 	return evidence

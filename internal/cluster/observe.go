@@ -27,12 +27,14 @@ type Cluster struct {
 	keys   *Keys
 	gate   *gate
 	clock  clock.PassiveClock
+	// clusterQuotas are OpenShift's quotas.
+	clusterQuotas *clusterQuotas
 }
 
 // New returns a Cluster. The cached client must see its own writes (that of a manager with CacheOptions and
 // read-your-writes consistency). live reads from the API server. keys creates the SSH keys of new jobs.
 func New(cached client.Client, live client.Reader, keys *Keys, clock clock.PassiveClock) *Cluster {
-	return &Cluster{client: cached, live: live, keys: keys, gate: newGate(maxWrites, maxSharedWrites), clock: clock}
+	return &Cluster{client: cached, live: live, keys: keys, gate: newGate(maxWrites, maxSharedWrites), clock: clock, clusterQuotas: &clusterQuotas{live: live, clock: clock}}
 }
 
 // Observe reads the objects that the operator creates for a job. It ignores objects of the same names that belong to

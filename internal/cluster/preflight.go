@@ -92,7 +92,7 @@ func (c *Cluster) preflight(ctx context.Context, job mpi.Job, probes []probe, ob
 	for i, probe := range probes {
 		all.Go(func() { answers[i], taken[i] = c.dryRun(ctx, job, probe) })
 	}
-	all.Go(func() { quotas, quotasErr = Quotas(ctx, c.live, job.Namespace) })
+	all.Go(func() { quotas, quotasErr = c.quotas(ctx, c.live, job.Namespace) })
 	all.Go(func() { ranges, rangesErr = limitRanges(ctx, c.live, job.Namespace) })
 	all.Go(func() { nodes = c.nodes(ctx) })
 	all.Wait()
@@ -125,7 +125,9 @@ func (c *Cluster) preflight(ctx context.Context, job mpi.Job, probes []probe, ob
 	}
 	found.Warnings = slices.DeleteFunc(found.Warnings, func(text string) bool {
 		// The shortage of the whole job includes it.
-		return slices.ContainsFunc(found.Short, func(s quota.Shortage) bool { return strings.Contains(text, "exceeded quota: "+s.Quota+",") })
+		return slices.ContainsFunc(found.Short, func(s quota.Shortage) bool {
+			return strings.Contains(text, "exceeded quota: "+quota.ObjectName(s.Quota)+",")
+		})
 	})
 	return found
 }

@@ -13,6 +13,15 @@ import (
 	"opendatahub.io/mpijob/internal/quota"
 )
 
+// quotas returns the quotas that limit a namespace: its ResourceQuotas, and the ClusterResourceQuotas that select it.
+func (c *Cluster) quotas(ctx context.Context, from client.Reader, namespace string) ([]quota.Quota, error) {
+	quotas, err := Quotas(ctx, from, namespace)
+	if err != nil {
+		return nil, err
+	}
+	return append(quotas, c.clusterQuotas.in(ctx, namespace)...), nil
+}
+
 // Quotas returns the ResourceQuotas of a namespace, by name.
 func Quotas(ctx context.Context, from client.Reader, namespace string) ([]quota.Quota, error) {
 	var list corev1.ResourceQuotaList
@@ -53,7 +62,7 @@ func limitRanges(ctx context.Context, from client.Reader, namespace string) ([]c
 // are no quotas. It takes the templates of the launcher and the workers. It ignores what webhooks and RuntimeClasses
 // add to pods.
 func (c *Cluster) Asked(ctx context.Context, job mpi.Job, launcher, worker corev1.PodTemplateSpec) ([]quota.Pods, []quota.Quota, error) {
-	quotas, err := Quotas(ctx, c.client, job.Namespace)
+	quotas, err := c.quotas(ctx, c.client, job.Namespace)
 	if err != nil || len(quotas) == 0 {
 		return nil, nil, err
 	}

@@ -79,16 +79,21 @@ func GPUs(r corev1.ResourceRequirements) (count int64) {
 }
 
 // IsGPU reports whether a resource counts GPUs, MIG slices or similar accelerators: those with "gpu" in their name, as
-// Kubeflow Trainer counts them, and nvidia.com/mig-* and habana.ai/gaudi. Resources that measure a share of a GPU do not
-// count.
+// Kubeflow Trainer counts them, and nvidia.com/mig-* and habana.ai/gaudi. Resources that measure a share of a GPU, or only
+// give access to monitor it, do not count.
 func IsGPU(name corev1.ResourceName) bool {
-	switch lower := strings.ToLower(string(name)); lower {
-	case "gpu.intel.com/memory.max", "gpu.intel.com/millicores", "gpu.intel.com/tiles", "nvidia.com/gpumem", "nvidia.com/gpucores":
+	lower := strings.ToLower(string(name))
+	_, device, _ := strings.Cut(lower, "/")
+	if slices.ContainsFunc(partsOfGPUs, func(part string) bool { return strings.Contains(device, part) }) && !strings.HasPrefix(device, "mig-") {
 		return false
-	default:
-		return strings.Contains(lower, "gpu") || strings.HasPrefix(lower, "nvidia.com/mig-") || lower == "habana.ai/gaudi"
 	}
+	return strings.Contains(lower, "gpu") || strings.HasPrefix(lower, "nvidia.com/mig-") || lower == "habana.ai/gaudi"
 }
+
+// partsOfGPUs are in the names of resources that do not count devices: those of Intel's plug-in (memory.max, millicores, tiles,
+// i915_monitoring), HAMi (gpumem, gpumem-percentage, gpucores), Volcano (vgpu-memory, vgpu-cores), Alibaba (gpu-mem) and
+// Koordinator (gpu-core, gpu-memory-ratio).
+var partsOfGPUs = []string{"mem", "core", "tiles", "percent", "ratio", "monitoring"}
 
 func add(sum corev1.ResourceList, name corev1.ResourceName, quantity resource.Quantity) {
 	quantity.Add(sum[name])

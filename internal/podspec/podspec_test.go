@@ -92,17 +92,23 @@ func TestGPUs(t *testing.T) {
 		requests, limits corev1.ResourceList
 		want             int64
 	}{
-		"none":                {requests: resources("cpu", "8"), want: 0},
-		"NVIDIA":              {limits: resources("nvidia.com/gpu", "2"), want: 2},
-		"AMD":                 {limits: resources("amd.com/gpu", "4"), want: 4},
-		"Intel":               {limits: resources("gpu.intel.com/i915", "1"), want: 1},
-		"Gaudi":               {limits: resources("habana.ai/gaudi", "8"), want: 8},
-		"MIG slices":          {limits: resources("nvidia.com/mig-1g.5gb", "3"), want: 3},
-		"two kinds":           {limits: resources("nvidia.com/gpu", "1", "nvidia.com/mig-1g.5gb", "2"), want: 3},
-		"limit and request":   {requests: resources("nvidia.com/gpu", "2"), limits: resources("nvidia.com/gpu", "2"), want: 2},
-		"request alone":       {requests: resources("nvidia.com/gpu", "2"), want: 2},
-		"a share of a GPU":    {limits: resources("gpu.intel.com/millicores", "500", "nvidia.com/gpumem", "4000"), want: 0},
-		"another accelerator": {limits: resources("example.com/fpga", "1"), want: 0},
+		"none":                          {requests: resources("cpu", "8"), want: 0},
+		"NVIDIA":                        {limits: resources("nvidia.com/gpu", "2"), want: 2},
+		"AMD":                           {limits: resources("amd.com/gpu", "4"), want: 4},
+		"Intel":                         {limits: resources("gpu.intel.com/i915", "1"), want: 1},
+		"Gaudi":                         {limits: resources("habana.ai/gaudi", "8"), want: 8},
+		"MIG slices":                    {limits: resources("nvidia.com/mig-1g.5gb", "3"), want: 3},
+		"two kinds":                     {limits: resources("nvidia.com/gpu", "1", "nvidia.com/mig-1g.5gb", "2"), want: 3},
+		"limit and request":             {requests: resources("nvidia.com/gpu", "2"), limits: resources("nvidia.com/gpu", "2"), want: 2},
+		"request alone":                 {requests: resources("nvidia.com/gpu", "2"), want: 2},
+		"a share of a GPU":              {limits: resources("gpu.intel.com/millicores", "500", "nvidia.com/gpumem", "4000"), want: 0},
+		"MIG slices with media engines": {limits: resources("nvidia.com/mig-1g.10gb.me", "2"), want: 2},
+		"time-sliced":                   {limits: resources("nvidia.com/gpu.shared", "2"), want: 2},
+		"virtual GPUs":                  {limits: resources("volcano.sh/vgpu-number", "2", "volcano.sh/vgpu-memory", "8000", "volcano.sh/vgpu-cores", "50"), want: 2},
+		"a GPU and its share":           {limits: resources("nvidia.com/gpu", "1", "nvidia.com/gpumem-percentage", "50", "nvidia.com/gpucores", "30"), want: 1},
+		"GiB of GPU memory":             {limits: resources("aliyun.com/gpu-mem", "16"), want: 0},
+		"monitoring":                    {limits: resources("gpu.intel.com/xe", "2", "gpu.intel.com/xe_monitoring", "1"), want: 2},
+		"another accelerator":           {limits: resources("example.com/fpga", "1"), want: 0},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

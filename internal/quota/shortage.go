@@ -124,7 +124,17 @@ func SplitShortages(short []Shortage) (never, now []Shortage) {
 // AnyNever reports whether waiting does not help for any of the shortages.
 func AnyNever(short []Shortage) bool { return slices.ContainsFunc(short, Shortage.Never) }
 
-// Quota is a ResourceQuota. Its resources are named as there, such as requests.nvidia.com/gpu or pods.
+// clusterSuffix marks the names of ClusterResourceQuotas: a ResourceQuota of the namespace may have the same name.
+const clusterSuffix = " (ClusterResourceQuota)"
+
+// ClusterName returns the Name of the Quota for a ClusterResourceQuota.
+func ClusterName(name string) string { return name + clusterSuffix }
+
+// ObjectName returns the name of the object for the Name of a Quota, as the API server's messages contain it.
+func ObjectName(name string) string { return strings.TrimSuffix(name, clusterSuffix) }
+
+// Quota is a ResourceQuota, or a ClusterResourceQuota of OpenShift for several namespaces together (see ClusterName). Its
+// resources are named as there, such as requests.nvidia.com/gpu or pods.
 type Quota struct {
 	Name       string
 	Hard, Used corev1.ResourceList
