@@ -119,7 +119,6 @@ func TestWhatKubernetesSays(t *testing.T) {
 		"volume-missing-of-gang": {codes.VolumeClaimPending, starting(2, func(pod *corev1.Pod) {
 			unschedulable(`error in "DynamicResources" PodGroupPostFilter plugins: not found`)(pod)
 			pod.Status.Conditions[0].Reason = corev1.PodReasonSchedulerError
-			pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}})
 		}).with(func(s *scene) {
 			s.evidence.Claims = []jobstate.Claim{{Name: "data", Missing: true}}
 		})},

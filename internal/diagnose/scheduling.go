@@ -58,12 +58,12 @@ func (p *input) missingClaim(pod jobPod) string {
 	if condition == nil || condition.Reason != corev1.PodReasonSchedulerError {
 		return ""
 	}
-	for _, volume := range pod.Spec.Volumes {
-		if source := volume.PersistentVolumeClaim; source != nil && slices.ContainsFunc(p.evidence.Claims, func(c jobstate.Claim) bool { return c.Missing && c.Name == source.ClaimName }) {
-			return fmt.Sprintf("persistentvolumeclaim %q not found (%s)", source.ClaimName, condition.Message)
-		}
+	// The pods are known without their volumes.
+	i := slices.IndexFunc(p.evidence.Claims, func(c jobstate.Claim) bool { return c.Missing })
+	if i < 0 {
+		return ""
 	}
-	return ""
+	return fmt.Sprintf("persistentvolumeclaim %q not found (%s)", p.evidence.Claims[i].Name, condition.Message)
 }
 
 // placing reads the scheduler's words (k8s.io/kubernetes/pkg/scheduler/framework/types.go).
