@@ -1,12 +1,15 @@
 package admission
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
 	"slices"
+	"time"
 
+	"golang.org/x/sync/semaphore"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
@@ -51,7 +54,39 @@ func secretPath(key []byte, webhook string) string {
 
 // serve has a handler answer the calls of a webhook that come from the API server.
 func serve(m manager.Manager, served *Certificate, webhook string, handler http.Handler) {
-	m.GetWebhookServer().Register("/"+webhook+"/{token}", served.onlyCaller(webhook, handler))
+	m.GetWebhookServer().Register("/"+webhook+"/{token}", served.onlyCaller(webhook, withinBudget(handler)))
+}
+
+const (
+	// requestBudget is how many bytes of requests each webhook processes at a time: one of the largest. Decoded, a job of many
+	// small values takes up to sixty times its size, and the operator's memory is limited (config/manager).
+	requestBudget = 3 << 20
+	// minRequest is what a request counts at least: it takes memory besides its bytes.
+	minRequest = 32 << 10
+	// maxRequestWait is how long a request waits for its turn. It is less than the timeouts of the webhooks.
+	maxRequestWait = 4 * time.Second
+)
+
+// withinBudget limits the size of all requests that a handler processes at a time, and so its memory: the API server sends
+// any number of requests of up to 3 MiB. Others wait, with their bodies unread, and are refused after a while. Each webhook
+// has its own budget, so that many large jobs do not delay other objects.
+func withinBudget(handler http.Handler) http.Handler {
+	budget := semaphore.NewWeighted(requestBudget)
+	return http.HandlerFunc(func(response http.ResponseWriter, request *http.Request) {
+		size := request.ContentLength
+		if size < 0 || size > requestBudget {
+			size = requestBudget
+		}
+		size = max(size, minRequest)
+		ctx, cancel := context.WithTimeout(request.Context(), maxRequestWait)
+		defer cancel()
+		if err := budget.Acquire(ctx, size); err != nil {
+			http.Error(response, "too many requests at a time; try again", http.StatusServiceUnavailable)
+			return
+		}
+		defer budget.Release(size)
+		handler.ServeHTTP(response, request)
+	})
 }
 
 // onlyCaller refuses requests whose path does not contain the webhook's token.
