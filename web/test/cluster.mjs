@@ -75,7 +75,11 @@ async function fillWizard(page, {name, command, workers, memory}) {
   await next();
   await page.getByRole('spinbutton', {name: 'Number of workers'}).fill(String(workers));
   await page.getByRole('textbox', {name: 'CPUs per worker'}).fill('50m');
-  await page.getByRole('textbox', {name: 'Memory per worker'}).fill(memory);
+  // What the job asks for is shown when the server has checked it.
+  await Promise.all([
+    page.waitForResponse((response) => response.request().postData()?.includes(`"memory":"${memory}"`) ?? false),
+    page.getByRole('textbox', {name: 'Memory per worker'}).fill(memory),
+  ]);
   await page.getByText('No quota limits this project').or(page.getByText(/requested, .* free/)).first().waitFor();
   await picture(page, 'create');
   await next();
@@ -143,12 +147,15 @@ const first = {
     const page = await open('user');
     await fillWizard(page, {name: 'first', ...training});
     await seeTraining(page);
-    await inspect(page, 'cluster-training');
     await picture(page, 'training');
     await page.getByRole('tab', {name: 'Logs'}).click();
     await page.locator('.mpi-log-line', {hasText: 'loss'}).first().waitFor();
-    await inspect(page, 'cluster-logs');
     await picture(page, 'logs');
+    // Inspections follow the pictures: the narrow screen folds the navigation.
+    await inspect(page, 'cluster-logs');
+    await page.getByRole('tab', {name: 'Training'}).click();
+    await page.getByRole('slider', {name: /^Loss by/}).waitFor();
+    await inspect(page, 'cluster-training');
     await page.getByRole('tab', {name: 'Overview'}).click();
     await page.getByRole('heading', {name: 'Timeline'}).waitFor();
     await inspect(page, 'cluster-succeeded');
@@ -182,8 +189,8 @@ const first = {
     await row.getByText('Passed').waitFor({timeout: 150_000});
     await row.getByRole('button', {name: 'Details'}).click();
     await page.getByText('Ranks on different workers').waitFor();
-    await inspect(page, 'cluster-runtimes');
     await picture(page, 'runtimes');
+    await inspect(page, 'cluster-runtimes');
     // The limits hold for jobs of the wizard, at once.
     const refusal = async (workers) => {
       const refused = await page.request.post(`${base}/api/v1/jobs`, {data: {dryRun: true, commandLine: 'true', spec: {name: 'too-big', namespace, command: [], workers, runtime: made}}});
@@ -251,8 +258,8 @@ const repair = {
     await fillWizard(page, {name: 'greedy', ...greedy});
     await phaseOf(page, 'Failed');
     await page.getByRole('heading', {name: /Why it failed/}).getByText('OutOfMemory').waitFor();
-    await inspect(page, 'cluster-failed');
     await picture(page, 'failed');
+    await inspect(page, 'cluster-failed');
     await page.getByRole('button', {name: 'Clone with this change'}).first().click();
     await page.getByRole('dialog').getByRole('button', {name: 'Create clone'}).click();
     await page.waitForURL(/greedy-2/);

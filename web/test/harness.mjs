@@ -136,6 +136,9 @@ export async function start({base, relay, tokens, timeout = 20_000, limit = 300_
   async function picture(page, name) {
     if (!pictures) return;
     await page.setViewportSize({width: 1280, height: 800});
+    // Notifications cover the page.
+    await page.evaluate(() => document.querySelectorAll('.pf-v6-c-alert-group button').forEach((button) => button.click()));
+    await page.locator('.pf-v6-c-alert-group .pf-v6-c-alert').first().waitFor({state: 'detached'});
     await page.evaluate(() => document.getElementById('main')?.scrollTo(0, 0));
     await page.mouse.move(0, 0);
     await page.screenshot({path: join(pictures, `dashboard-${name}.png`), animations: 'disabled'});
