@@ -312,7 +312,8 @@ func codeOfCrash(exitCode int32) codes.Code {
 	return ""
 }
 
-// crashPassedOn returns the code of the crash of a rank whose exit code mpirun prints in a log with a sign that sums up, or "".
+// crashPassedOn returns the code of the crash of a rank whose exit code mpirun prints in a log with a sign that sums up, or
+// with which it ends itself; "" if there is none.
 func crashPassedOn(s sign) codes.Code {
 	if !s.Umbrella || s.Code != codes.ApplicationFailed {
 		return ""
@@ -323,6 +324,11 @@ func crashPassedOn(s sign) codes.Code {
 				code, _ := strconv.ParseInt(printed[1], 10, 32)
 				return codeOfCrash(int32(code))
 			}
+		}
+	}
+	for _, pod := range s.pods {
+		if end := pod.end(); end != nil && pod.role == mpi.RoleLauncher && strings.Contains(s.line, "a non-zero exit code") {
+			return codeOfCrash(end.ExitCode)
 		}
 	}
 	return ""

@@ -166,6 +166,10 @@ the job to be terminated. The first process to do so was:
 		"20-timeout": {codes.ApplicationFailed, failed(124, `step 1`)},
 		"20-abort": {codes.ApplicationFailed, failed(14, `MPI_ABORT was invoked on rank 2 in communicator MPI_COMM_WORLD
 with errorcode 14.`)},
+		"20-abort-without-the-rank": {codes.Aborted, failed(134, `--------------------------------------------------------------------------
+Primary job  terminated normally, but 1 process returned
+a non-zero exit code. Per user-direction, the job has been aborted.
+--------------------------------------------------------------------------`).with(launcherLeft(agentapi.Summary{ExitCode: new(int32(134))}, 134))},
 		"21-program-missing-on-workers": {codes.ProgramMissing, failed(134, `--------------------------------------------------------------------------
 mpirun was unable to launch the specified application as it could not access
 or execute an executable:
