@@ -188,10 +188,13 @@ func TestGangIsPutBack(t *testing.T) {
 	failed := says(t, namespace, "pi", kubeflow.JobFailed, corev1.ConditionTrue, codes.GangTimeout)
 	t.Logf("%s", message(failed, kubeflow.JobFailed))
 	noGroup(t, namespace, "pi")
-	var pods corev1.PodList
-	if err := api.List(t.Context(), &pods, client.InNamespace(namespace)); err != nil || len(pods.Items) > 0 {
-		t.Errorf("%d pods are there, want none: %v", len(pods.Items), err)
-	}
+	eventually(t, "no pods", func() error {
+		var pods corev1.PodList
+		if err := api.List(t.Context(), &pods, client.InNamespace(namespace)); err != nil || len(pods.Items) > 0 {
+			return errors.Join(err, fmt.Errorf("%d pods are there", len(pods.Items)))
+		}
+		return nil
+	})
 }
 
 // TestPodGroupsGo: when a cluster loses the API of PodGroups, jobs say so instead of failing to be written, and go on when
