@@ -174,6 +174,8 @@ func podFailures() []failure {
 			name: "worker's command missing", provoke: made(idle, func(_ *testing.T, job *kubeflow.MPIJob) {
 				job.Annotations = map[string]string{mpi.AnnotationLaunch: mpi.LaunchSSHD}
 				worker(job).Command = []string{"/usr/sbin/no-sshd", "-De"}
+				// The image has no ssh, so that mpirun would fail as well.
+				launcher(job).Command = []string{"sleep", "600"}
 			}),
 			want: explanation{code: codes.ProgramMissing, pod: "job-worker-", summary: "/usr/sbin/no-sshd", remedy: "Check its name and folder"},
 		},
