@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -86,7 +87,10 @@ func start(options *options.ServerOption) (*MPIJobController, error) {
 	}
 	operator := exec.Command(os.Getenv(OperatorVariable), flags...)
 	operator.Env = append(os.Environ(), "KUBECONFIG="+os.Getenv(KubeconfigVariable))
-	operator.Stdout, operator.Stderr = os.Stderr, os.Stderr
+	// Not os.Stderr itself: the last test ends without waiting for its operator, and go test would then wait for everything
+	// that holds its output. An operator whose output is closed ends with its next line.
+	output := struct{ io.Writer }{os.Stderr}
+	operator.Stdout, operator.Stderr = output, output
 	if err := operator.Start(); err != nil {
 		return nil, err
 	}
