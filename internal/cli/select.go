@@ -48,11 +48,14 @@ func (s *selectFlags) pick(ctx context.Context, f *Factory, args []string) ([]jo
 		if err == nil && job.Object == nil {
 			err = &jobs.DeletedError{Job: job}
 		}
-		if err != nil {
+		switch {
+		case err == nil:
+			selected = append(selected, job)
+		case exitCode(err) == ExitNotFound && !jobs.IsNotInstalled(err):
 			errs = append(errs, err)
-			continue
+		default:
+			return nil, err
 		}
-		selected = append(selected, job)
 	}
 	return selected, errors.Join(errs...)
 }
