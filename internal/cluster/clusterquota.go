@@ -7,20 +7,14 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/internal/quota"
 )
-
-// clusterQuotaKind is OpenShift's quota for several namespaces together (github.com/openshift/api/quota/v1).
-var clusterQuotaKind = schema.GroupVersionKind{Group: "quota.openshift.io", Version: "v1", Kind: "ClusterResourceQuotaList"}
 
 const (
 	// clusterQuotasTTL is how long the ClusterResourceQuotas are cached: all waiting jobs ask for the same ones.
@@ -42,24 +36,10 @@ type clusterQuotas struct {
 	list  []clusterQuota
 }
 
-// clusterQuota is a ClusterResourceQuota, as far as jobs are compared with it.
+// clusterQuota is a ClusterResourceQuota with the namespaces that it selects.
 type clusterQuota struct {
-	Metadata struct {
-		Name string `json:"name"`
-	} `json:"metadata"`
-	Spec struct {
-		Quota corev1.ResourceQuotaSpec `json:"quota"`
-	} `json:"spec"`
-	Status struct {
-		// Total is what all namespaces use. Namespaces are those that the quota selects.
-		Total      corev1.ResourceQuotaStatus `json:"total"`
-		Namespaces []selected                 `json:"namespaces"`
-	} `json:"status"`
-}
-
-// selected is a namespace that a ClusterResourceQuota selects.
-type selected struct {
-	Namespace string `json:"namespace"`
+	quota.Quota
+	namespaces []string
 }
 
 // in returns the quotas that select a namespace, by name.
@@ -74,14 +54,10 @@ func (q *clusterQuotas) in(ctx context.Context, namespace string) []quota.Quota 
 		}
 	}
 	var found []quota.Quota
-	for i := range q.list {
-		of := &q.list[i]
-		if !slices.Contains(of.Status.Namespaces, selected{Namespace: namespace}) {
-			continue
+	for _, one := range q.list {
+		if slices.Contains(one.namespaces, namespace) {
+			found = append(found, one.Quota)
 		}
-		as := quotaOf(&corev1.ResourceQuota{Spec: of.Spec.Quota, Status: of.Status.Total})
-		as.Name = quota.ClusterName(of.Metadata.Name)
-		found = append(found, as)
 	}
 	return found
 }
@@ -90,16 +66,18 @@ func listClusterQuotas(ctx context.Context, from client.Reader) ([]clusterQuota,
 	ctx, cancel := context.WithTimeout(ctx, clusterQuotasTimeout)
 	defer cancel()
 	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(clusterQuotaKind)
+	list.SetGroupVersionKind(quota.ClusterGroupVersion.WithKind("ClusterResourceQuotaList"))
 	if err := from.List(ctx, list); err != nil {
 		return nil, err //nolint:wrapcheck // only whether there is one matters
 	}
 	quotas := make([]clusterQuota, len(list.Items))
 	for i := range list.Items {
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, &quotas[i]); err != nil {
+		parsed, namespaces, err := quota.ParseCluster(&list.Items[i])
+		if err != nil {
 			return nil, err //nolint:wrapcheck // as above
 		}
+		quotas[i] = clusterQuota{Quota: quotaOf(&parsed), namespaces: namespaces}
 	}
-	slices.SortFunc(quotas, func(a, b clusterQuota) int { return strings.Compare(a.Metadata.Name, b.Metadata.Name) })
+	slices.SortFunc(quotas, func(a, b clusterQuota) int { return strings.Compare(a.Name, b.Name) })
 	return quotas, nil
 }

@@ -10,11 +10,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/internal/podspec"
+	"opendatahub.io/mpijob/internal/quota"
 )
 
 // QuotaUse is a resource of a ResourceQuota that a job requests.
@@ -65,26 +64,15 @@ func (c *Client) QuotaUse(ctx context.Context, job *unstructured.Unstructured) (
 // none on other clusters, or if the user may not read them.
 func (c *Client) appliedClusterQuotas(ctx context.Context, namespace string) []corev1.ResourceQuota {
 	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "quota.openshift.io", Version: "v1", Kind: "AppliedClusterResourceQuotaList"})
+	list.SetGroupVersionKind(quota.ClusterGroupVersion.WithKind("AppliedClusterResourceQuotaList"))
 	if err := c.api.List(ctx, list, client.InNamespace(namespace)); err != nil {
 		return nil
 	}
 	var quotas []corev1.ResourceQuota
 	for i := range list.Items {
-		var applied struct {
-			Spec struct {
-				Quota corev1.ResourceQuotaSpec `json:"quota"`
-			} `json:"spec"`
-			Status struct {
-				Total corev1.ResourceQuotaStatus `json:"total"`
-			} `json:"status"`
+		if applied, _, err := quota.ParseCluster(&list.Items[i]); err == nil {
+			quotas = append(quotas, applied)
 		}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, &applied); err != nil {
-			continue
-		}
-		quota := corev1.ResourceQuota{Spec: applied.Spec.Quota, Status: applied.Status.Total}
-		quota.Name = list.Items[i].GetName() + " (ClusterResourceQuota)"
-		quotas = append(quotas, quota)
 	}
 	return quotas
 }

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -57,5 +58,32 @@ func TestQuotaUse(t *testing.T) {
 		if uses, err := c.QuotaUse(t.Context(), object(t, job("{cpu: 1}"))); uses != nil || (err != nil) != want {
 			t.Errorf("%v: %v, %v", refused, uses, err)
 		}
+	}
+}
+
+// TestClusterQuotaUse: OpenShift's quotas for several namespaces are shown like those of the namespace.
+func TestClusterQuotaUse(t *testing.T) {
+	t.Parallel()
+	applied := object(t, `{apiVersion: quota.openshift.io/v1, kind: AppliedClusterResourceQuota, metadata: {name: team, namespace: ns},
+		spec: {selector: {annotations: {openshift.io/requester: ada}}, quota: {hard: {requests.nvidia.com/gpu: 12}}},
+		status: {total: {hard: {requests.nvidia.com/gpu: 12}, used: {requests.nvidia.com/gpu: 4}}, namespaces: []}}`)
+	elsewhere := applied.DeepCopy()
+	elsewhere.SetNamespace("other")
+	c, s := newServer(t, applied, elsewhere)
+	job := object(t, `{apiVersion: kubeflow.org/v2beta1, kind: MPIJob, metadata: {name: pi, namespace: ns}, spec: {mpiReplicaSpecs: {
+		Launcher: {template: {spec: {containers: [{name: a, image: i}]}}},
+		Worker: {replicas: 2, template: {spec: {containers: [{name: a, image: i, resources: {limits: {nvidia.com/gpu: 3}}}]}}}}}}`)
+	uses, err := c.QuotaUse(t.Context(), job)
+	if err != nil || len(uses) != 1 || uses[0].String() != "10 of 12 requests.nvidia.com/gpu of quota team (ClusterResourceQuota)" {
+		t.Errorf("%v, %v", uses, err)
+	}
+	s.refuse = func(_, kind string) error {
+		if strings.HasPrefix(kind, "AppliedClusterResourceQuota") {
+			return forbidden("appliedclusterresourcequotas")
+		}
+		return nil
+	}
+	if uses, err := c.QuotaUse(t.Context(), job); err != nil || len(uses) != 0 {
+		t.Errorf("without the right: %v, %v", uses, err)
 	}
 }

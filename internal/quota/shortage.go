@@ -124,16 +124,7 @@ func SplitShortages(short []Shortage) (never, now []Shortage) {
 // AnyNever reports whether waiting does not help for any of the shortages.
 func AnyNever(short []Shortage) bool { return slices.ContainsFunc(short, Shortage.Never) }
 
-// clusterSuffix marks the names of ClusterResourceQuotas: a ResourceQuota of the namespace may have the same name.
-const clusterSuffix = " (ClusterResourceQuota)"
-
-// ClusterName returns the Name of the Quota for a ClusterResourceQuota.
-func ClusterName(name string) string { return name + clusterSuffix }
-
-// ObjectName returns the name of the object for the Name of a Quota, as the API server's messages contain it.
-func ObjectName(name string) string { return strings.TrimSuffix(name, clusterSuffix) }
-
-// Quota is a ResourceQuota, or a ClusterResourceQuota of OpenShift for several namespaces together (see ClusterName). Its
+// Quota is a ResourceQuota, or a ClusterResourceQuota of OpenShift for several namespaces together (see ParseCluster). Its
 // resources are named as there, such as requests.nvidia.com/gpu or pods.
 type Quota struct {
 	Name       string
