@@ -14,6 +14,7 @@ import (
 
 	"opendatahub.io/mpijob/internal/jobs"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/phrase"
 )
 
 type createOptions struct {
@@ -159,7 +160,7 @@ func (o *createOptions) objects(ctx context.Context, c *jobs.Client, namespace s
 		return nil, err
 	}
 	if built.Command != nil && !o.quiet {
-		say(o.ErrOut, "note: command: %s", jobs.QuoteCommand(built.Command))
+		say(o.ErrOut, "note: command: %s", phrase.QuoteCommand(built.Command))
 	}
 	return []*unstructured.Unstructured{built.Job}, nil
 }
@@ -193,12 +194,12 @@ func (o *createOptions) create(ctx context.Context, c *jobs.Client, object *unst
 // estimateTimeout bounds how much estimates can delay a job.
 const estimateTimeout = 2 * time.Second
 
-// printEstimates prints whether a job's queue is missing, what an hour of it costs and how long it may wait. It returns lines about quotas, which are true
-// after the job was created.
+// printEstimates prints whether a job's queue is missing, what an hour of it costs and how long it may wait. It returns lines
+// about quotas, which are true after the job was created.
 func (o *createOptions) printEstimates(ctx context.Context, c *jobs.Client, object *unstructured.Unstructured) (quotas []string) {
 	ctx, cancel := context.WithTimeout(ctx, estimateTimeout)
 	defer cancel()
-	var cost, wait, queue string
+	var queue, cost, wait string
 	var reading sync.WaitGroup
 	reading.Go(func() { queue = queueLine(c.FindMissingQueue(ctx, object)) })
 	reading.Go(func() { cost = costLine(c.HourlyCost(ctx, object)) })

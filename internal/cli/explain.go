@@ -13,6 +13,7 @@ import (
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/jobs"
+	"opendatahub.io/mpijob/internal/phrase"
 )
 
 type explainOptions struct {
@@ -276,7 +277,7 @@ func (o *explainOptions) command(job jobs.Job, remedy v1alpha1.Remedy) string {
 	for _, change := range changes {
 		words = append(words, "--set", change.String())
 	}
-	return o.name + " " + jobs.QuoteCommand(words)
+	return o.name + " " + phrase.QuoteCommand(words)
 }
 
 // applyRemedy runs a job again with the change of a remedy, after confirmation.

@@ -119,16 +119,6 @@ var libraries = []Entry{
 	},
 }
 
-// DaemonEnded is the definition of DaemonsNotStarted for a daemon that ended although its worker and its connection are there.
-var DaemonEnded = Entry{
-	Code: DaemonsNotStarted, Phase: v1alpha1.PhaseInitializing, Strength: Consequence,
-	Summary: "MPI's helper on {host|a worker} ended before it started a rank, although the worker runs and its connection was not lost.",
-	Remedies: []v1alpha1.Remedy{
-		{Text: "Check how the command maps and binds ranks: PE in --map-by and --bind-to may ask for more cores than a node has.", Action: "mpirun --bind-to none"},
-		{Text: "Let mpirun print what its helpers do.", Action: "mpirun --debug-daemons"},
-	},
-}
-
 // HostfileNotRead is the definition of NotEnoughSlots for a job that has enough slots.
 var HostfileNotRead = Entry{
 	Code: NotEnoughSlots, Phase: v1alpha1.PhaseRunning,

@@ -43,13 +43,13 @@ func (s *Server) create(c *call) (any, error) {
 	switch {
 	case request.Template != "":
 		draft.Words = []string{fmt.Sprintf("%s %s in namespace %s, from the template %s.", object.GetKind(), object.GetName(), object.GetNamespace(), request.Template)}
-		draft.Commands = []Snippet{{"Command line", "sh", s.options.Program + " " + jobs.QuoteCommand(templateCommand(&request, object))}}
+		draft.Commands = []Snippet{{"Command line", "sh", s.options.Program + " " + phrase.QuoteCommand(templateCommand(&request, object))}}
 	case request.YAML == "":
 		draft.Words = words(request.Spec, object)
 		draft.Commands = s.specCommands(request.Spec)
 	default:
 		draft.Words = []string{fmt.Sprintf("%s %s in namespace %s, as written in YAML.", object.GetKind(), object.GetName(), object.GetNamespace())}
-		draft.Commands = []Snippet{{"Command line", "sh", s.options.Program + " create -f job.yaml -n " + jobs.QuoteCommand([]string{object.GetNamespace()})}}
+		draft.Commands = []Snippet{{"Command line", "sh", s.options.Program + " create -f job.yaml -n " + phrase.QuoteCommand([]string{object.GetNamespace()})}}
 	}
 	return draft, err
 }
@@ -293,11 +293,11 @@ func words(spec jobs.Spec, job *unstructured.Unstructured) []string {
 	} else {
 		all = append(all, fmt.Sprintf("All pods use the image %s, with %s.", spec.Image, cmp.Or(spec.Implementation, string(mpi.OpenMPI))))
 	}
-	command := jobs.QuoteCommand(jobs.FromObject(job).Summary().Command)
+	command := phrase.QuoteCommand(jobs.FromObject(job).Summary().Command)
 	if jobs.StartsRanks(spec.Command) {
 		all = append(all, fmt.Sprintf("The launcher runs %s.", command))
 	} else {
-		all = append(all, fmt.Sprintf("%s run %s: %d on each worker.", phrase.Count(int64(slots)*int64(spec.Workers), "rank"), jobs.QuoteCommand(spec.Command), slots))
+		all = append(all, fmt.Sprintf("%s run %s: %d on each worker.", phrase.Count(int64(slots)*int64(spec.Workers), "rank"), phrase.QuoteCommand(spec.Command), slots))
 	}
 	if spec.Queue != "" {
 		all = append(all, fmt.Sprintf("It waits in the queue %s until all of its pods can run.", spec.Queue))
@@ -392,14 +392,14 @@ func (s *Server) specCommands(spec jobs.Spec) []Snippet {
 		line = append(line, "--suspend")
 		python = append(python, "suspend=True")
 	}
-	line = append(line, "--command", jobs.QuoteCommand(spec.Command))
+	line = append(line, "--command", phrase.QuoteCommand(spec.Command))
 	python = append(python, "command="+pythonList(spec.Command))
 	imports := "MPIJob"
 	if len(resources) > 0 {
 		imports += ", ResourceRequirements"
 	}
 	return []Snippet{
-		{"Command line", "sh", s.options.Program + " " + jobs.QuoteCommand(line)},
+		{"Command line", "sh", s.options.Program + " " + phrase.QuoteCommand(line)},
 		{"Python", "python", "from openshift_ai_sdk.training import " + imports + "\n\njob = MPIJob(\n    " + strings.Join(python, ",\n    ") + ",\n)\njob.create()"},
 	}
 }
@@ -452,7 +452,7 @@ func (s *Server) clone(c *call) (any, error) {
 	}
 	draft, err := s.submit(c, clone.Job, request.DryRun)
 	draft.Diff = diff
-	draft.Commands = []Snippet{{"Command line", "sh", s.options.Program + " " + jobs.QuoteCommand(line)}}
+	draft.Commands = []Snippet{{"Command line", "sh", s.options.Program + " " + phrase.QuoteCommand(line)}}
 	return draft, err
 }
 
@@ -582,7 +582,7 @@ func (s *Server) compare(c *call) (any, error) {
 	}
 	result := jobs.Compare(found[0], found[1], prices, s.now())
 	shown := Comparison{Note: result.Note, Sections: []ComparisonSection{}, Commands: []Snippet{{
-		"Command line", "sh", s.options.Program + " " + jobs.QuoteCommand([]string{"compare", found[0].String(), found[1].String(), "-n", c.namespace()}),
+		"Command line", "sh", s.options.Program + " " + phrase.QuoteCommand([]string{"compare", found[0].String(), found[1].String(), "-n", c.namespace()}),
 	}}}
 	for _, section := range []struct {
 		title string

@@ -16,6 +16,7 @@ import (
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/jobs"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/phrase"
 	"opendatahub.io/mpijob/internal/podspec"
 	"opendatahub.io/mpijob/internal/podstatus"
 )
@@ -114,7 +115,7 @@ func (s *Server) findings(job jobs.Job) []Finding {
 					shown.Changes = append(shown.Changes, change.String())
 					words = append(words, "--set", change.String())
 				}
-				shown.Command = s.options.Program + " " + jobs.QuoteCommand(words)
+				shown.Command = s.options.Program + " " + phrase.QuoteCommand(words)
 			} else if strings.HasPrefix(remedy.Action, "kubectl ") {
 				shown.Command = remedy.Action
 			}
@@ -214,7 +215,7 @@ func checklist(status v1alpha1.JobReportStatus) []Check {
 
 // jobCommands returns what shows a job on the command line and in Python.
 func (s *Server) jobCommands(job jobs.Job) []Snippet {
-	name, namespace := jobs.QuoteCommand([]string{job.Name}), jobs.QuoteCommand([]string{job.Namespace})
+	name, namespace := phrase.QuoteCommand([]string{job.Name}), phrase.QuoteCommand([]string{job.Namespace})
 	all := []Snippet{
 		{"Command line", "sh", s.options.Program + " describe " + name + " -n " + namespace + "\n" + s.options.Program + " logs " + name + " -n " + namespace + " -f"},
 		{"Python", "python", "from openshift_ai_sdk.training import TrainingClient\n\njob = TrainingClient(namespace=" + pythonText(job.Namespace) + ").get_job(" + pythonText(job.Name) + ")\nprint(job.explain())\nfor line in job.get_logs(follow=True):\n    print(line)"},

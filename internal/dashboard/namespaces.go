@@ -19,13 +19,14 @@ import (
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/jobs"
+	"opendatahub.io/mpijob/internal/kueue"
+	"opendatahub.io/mpijob/internal/phrase"
 	"opendatahub.io/mpijob/internal/podspec"
 )
 
 var (
 	projects      = schema.GroupVersionKind{Group: "project.openshift.io", Version: "v1", Kind: "ProjectList"}
-	localQueues   = schema.GroupVersionKind{Group: "kueue.x-k8s.io", Version: "v1beta2", Kind: "LocalQueueList"}
-	clusterQueues = schema.GroupVersionKind{Group: "kueue.x-k8s.io", Version: "v1beta2", Kind: "ClusterQueueList"}
+	clusterQueues = kueue.LocalQueueKind.GroupVersion().WithKind("ClusterQueueList")
 )
 
 // connectionLabel marks Secrets that are data connections of the Open Data Hub dashboard.
@@ -234,7 +235,7 @@ func (c *call) recommend(past []jobs.Job) (images []string, best *Recommendation
 		}
 		requests := podspec.FillIn(summary.Worker.Requests.DeepCopy(), summary.Worker.Limits)
 		best = &Recommendation{
-			Job: job.Name, Image: summary.Image, Command: jobs.QuoteCommand(summary.Command), Workers: workersOf(job.Object),
+			Job: job.Name, Image: summary.Image, Command: phrase.QuoteCommand(summary.Command), Workers: workersOf(job.Object),
 			GPU: podspec.GPUs(summary.Worker), Runtime: summary.Runtime,
 		}
 		if cpu, set := requests[corev1.ResourceCPU]; set {
@@ -268,7 +269,7 @@ func (c *call) quotas(namespace string) ([]Quota, error) {
 // read them.
 func (c *call) queues(namespace string) ([]Queue, error) {
 	local := &unstructured.UnstructuredList{}
-	local.SetGroupVersionKind(localQueues)
+	local.SetGroupVersionKind(kueue.LocalQueueListKind)
 	if err := c.api.List(c.ctx, local, client.InNamespace(namespace)); err != nil {
 		return nil, err
 	}

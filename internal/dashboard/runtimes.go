@@ -12,6 +12,7 @@ import (
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/jobs"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
+	"opendatahub.io/mpijob/internal/phrase"
 )
 
 // runtimes returns the runtimes of the cluster and of a namespace (empty: of all), by name. It returns false if the cluster has
@@ -225,7 +226,7 @@ func (s *Server) usage(c *call) (any, error) {
 	if values.Get("since") != "" {
 		line = append(line, "--since", values.Get("since"))
 	}
-	found.Commands = []Snippet{{"Command line", "sh", s.options.Program + " " + jobs.QuoteCommand(line)}}
+	found.Commands = []Snippet{{"Command line", "sh", s.options.Program + " " + phrase.QuoteCommand(line)}}
 	return found, nil
 }
 

@@ -65,13 +65,10 @@ func (p *input) whyTaken(pod jobPod) (code codes.Code, cause, line string) {
 		}
 	case reason == "EvictionByEvictionAPI":
 		return codes.Evicted, "requested through the eviction API, for example by a node drain", fmt.Sprintf("Pod %s: %s", pod.Name, sentence(message))
-	case reason == "TerminationByKubelet" || pod.Status.Reason == "Evicted":
-		if message = pod.Status.Message; message == "" {
-			_, message = pod.disruption()
-		}
-		return codes.Evicted, strings.TrimSuffix(shortage(message), "."), fmt.Sprintf("Pod %s: %s", pod.Name, sentence(message))
 	default:
-		if message = p.evictionOf(pod); message == "" {
+		if reason == "TerminationByKubelet" || pod.Status.Reason == "Evicted" {
+			message = cmp.Or(pod.Status.Message, message)
+		} else if message = p.evictionOf(pod); message == "" {
 			return "", "", ""
 		}
 		return codes.Evicted, strings.TrimSuffix(shortage(message), "."), fmt.Sprintf("Pod %s: %s", pod.Name, sentence(message))

@@ -101,7 +101,7 @@ func (c Cluster) kueue(ctx context.Context) []Result {
 	}
 	result := c.addOn(ctx, check, "kueue", "kueue-controller-manager")
 	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(kueue.LocalQueueKind.GroupVersion().WithKind(kueue.LocalQueueKind.Kind + "List"))
+	list.SetGroupVersionKind(kueue.LocalQueueListKind)
 	var queues []string
 	if err := c.API.List(ctx, list, client.InNamespace(c.Namespace)); err == nil {
 		for _, item := range list.Items {

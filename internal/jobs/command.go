@@ -5,8 +5,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-
-	"opendatahub.io/mpijob/internal/phrase"
 )
 
 // SplitCommand splits a command line as a shell does: at spaces, except in quotes and after a backslash.
@@ -70,6 +68,3 @@ func StartsRanks(command []string) bool {
 	}
 	return false
 }
-
-// QuoteCommand returns a command as it is written in a shell.
-func QuoteCommand(command []string) string { return phrase.QuoteCommand(command) }

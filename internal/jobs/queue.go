@@ -39,7 +39,7 @@ func (c *Client) FindMissingQueue(ctx context.Context, job *unstructured.Unstruc
 		return nil, nil
 	}
 	var list unstructured.UnstructuredList
-	list.SetGroupVersionKind(kueue.LocalQueueKind.GroupVersion().WithKind(kueue.LocalQueueKind.Kind + "List"))
+	list.SetGroupVersionKind(kueue.LocalQueueListKind)
 	if err := c.api.List(ctx, &list, client.InNamespace(missing.Namespace)); err != nil {
 		if IsNotInstalled(err) || apierrors.IsForbidden(err) {
 			return nil, nil

@@ -230,7 +230,7 @@ func (j Job) CommandText() string {
 	if j.Object == nil {
 		return ptr.Deref(j.Status().Run, v1alpha1.Run{}).Command
 	}
-	return QuoteCommand(j.Summary().Command)
+	return phrase.QuoteCommand(j.Summary().Command)
 }
 
 // Creator returns the user who created the job; empty if unknown.

@@ -23,8 +23,11 @@ const Kueue = "kueue"
 // WorkloadKind is the kind of the object that Kueue creates for each job in a queue.
 var WorkloadKind = schema.GroupVersionKind{Group: "kueue.x-k8s.io", Version: "v1beta2", Kind: "Workload"}
 
-// LocalQueueKind is the kind of the queues of a namespace, in which jobs wait.
-var LocalQueueKind = schema.GroupVersionKind{Group: "kueue.x-k8s.io", Version: "v1beta2", Kind: "LocalQueue"}
+// LocalQueueKind is the kind of the queues of a namespace, in which jobs wait; LocalQueueListKind is that of a list of them.
+var (
+	LocalQueueKind     = schema.GroupVersionKind{Group: "kueue.x-k8s.io", Version: "v1beta2", Kind: "LocalQueue"}
+	LocalQueueListKind = LocalQueueKind.GroupVersion().WithKind("LocalQueueList")
+)
 
 // LabelJobUID is, on a Workload, the UID of its job.
 const LabelJobUID = "kueue.x-k8s.io/job-uid"

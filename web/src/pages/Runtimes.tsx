@@ -31,6 +31,7 @@ import type {ActionResult, Runtime, RuntimeCopy, RuntimeSettings, RuntimeTest, T
 import {Age, PageHead, Snippets} from '../components/Common';
 import {ProjectSelect} from '../components/ProjectSelect';
 import {Loaded} from '../components/States';
+import {jobURL} from '../components/Watcher';
 import {BugIcon, CheckCircleIcon, CubesIcon, ExclamationCircleIcon, InProgressIcon, PencilAltIcon, PendingIcon, PlusCircleIcon, TrashIcon} from '../lib/icons';
 import {notify} from '../lib/notices';
 
@@ -294,7 +295,7 @@ function DeleteDialog({runtime, close}: {runtime: Runtime; close: () => void}): 
             <ul className="mpi-words">
               {jobs.map((job) => (
                 <li key={job.id} className="mpi-wrap">
-                  <Link to={`/projects/${job.namespace}/${job.kind.toLowerCase()}/${job.name}`}>{job.namespace}/{job.name}</Link>, {job.phase || 'Unknown'}
+                  <Link to={jobURL(job)}>{job.namespace}/{job.name}</Link>, {job.phase || 'Unknown'}
                 </li>
               ))}
               {more > 0 ? <li>and {more} more</li> : null}
