@@ -3,14 +3,15 @@
  * checks that they reach each other, and fails as it is told.
  *
  *     mpirun -n 4 ranks [--lines N] [--memory RANK:MIB] [--segv RANK]
- *                       [--abort RANK] [--exit RANK:CODE] [--sleep SECONDS]
+ *                       [--abort RANK] [--exit RANK:CODE] [--wait RANK]
+ *                       [--sleep SECONDS]
  *
  * Every rank prints "rank R of N on HOST"; rank 0 prints "sum S", the sum of
  * all rank numbers as MPI found it. Then, in this order: N lines of 64 bytes
  * from each rank, "out R NUMBER" filled up with dots; memory is touched; a
  * rank dies by a bad address, by MPI_Abort, or ends with a code while the
- * others wait for it; all sleep. Exit status: 0, 1 when MPI is wrong, 2 when an
- * argument is.
+ * others wait for it, or waits for a message that nobody sends; all sleep. Exit
+ * status: 0, 1 when MPI is wrong, 2 when an argument is.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <mpi.h>
@@ -32,6 +33,7 @@ struct plan {
 	int abort_rank;
 	int exit_rank;
 	int exit_code;
+	int wait_rank;
 };
 
 static int usage(const char *argument)
@@ -64,6 +66,8 @@ static int parse(int argc, char **argv, struct plan *plan)
 			plan->segv_rank = atoi(value);
 		else if (strcmp(name, "--abort") == 0)
 			plan->abort_rank = atoi(value);
+		else if (strcmp(name, "--wait") == 0)
+			plan->wait_rank = atoi(value);
 		else if (strcmp(name, "--memory") == 0 && pair(value, &plan->memory_rank, &plan->memory_mib))
 			continue;
 		else if (strcmp(name, "--exit") == 0 && pair(value, &plan->exit_rank, &code))
@@ -103,7 +107,7 @@ static void touch_memory(long mib)
 
 int main(int argc, char **argv)
 {
-	struct plan plan = { .memory_rank = -1, .segv_rank = -1, .abort_rank = -1, .exit_rank = -1 };
+	struct plan plan = { .memory_rank = -1, .segv_rank = -1, .abort_rank = -1, .exit_rank = -1, .wait_rank = -1 };
 	int rank, ranks, sum = 0;
 	char host[256] = "";
 
@@ -137,6 +141,8 @@ int main(int argc, char **argv)
 		MPI_Abort(MPI_COMM_WORLD, EXIT_MPI);
 	if (rank == plan.exit_rank)
 		_exit(plan.exit_code);
+	if (rank == plan.wait_rank)
+		MPI_Recv(&sum, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 	sleep((unsigned int)plan.seconds);
 	MPI_Barrier(MPI_COMM_WORLD);
 	MPI_Finalize();

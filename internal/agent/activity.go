@@ -85,7 +85,11 @@ func readUsage(pid int, at time.Time) (processUsage, bool) {
 		}
 	}
 	wait, _ := os.ReadFile(procFile(pid, "wchan"))
-	if u.wait = string(wait); u.wait == "0" {
+	switch u.wait = string(wait); {
+	case fields[0] == "Z":
+		// It has ended, which says nothing of the others.
+		u.wait = waitsForChild
+	case u.wait == "0":
 		u.wait = ""
 	}
 	return u, true

@@ -103,6 +103,31 @@ func TestUsageOfRealProcesses(t *testing.T) {
 	}
 }
 
+// TestEndedProcessesSayNothing: a process that has ended, and that its parent has not collected, does not hide what the others do.
+func TestEndedProcessesSayNothing(t *testing.T) {
+	command := exec.Command("true")
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = command.Wait() }()
+	pid := command.Process.Pid
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if state, ok := readStat(pid); ok && state.state == 'Z' {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the process does not end")
+		}
+	}
+	if u, ok := readUsage(pid, time.Now()); !ok || u.wait != waitsForChild {
+		t.Errorf("it waits in %q (%t), want %q", u.wait, ok, waitsForChild)
+	}
+	r := ranks{processes: map[int]*process{pid: {rank: 0}}}
+	if got := r.sampleActivity(time.Now()); len(got.Ranks) > 0 {
+		t.Errorf("ranks are %v, want none", got.Ranks)
+	}
+}
+
 func TestCountTraffic(t *testing.T) {
 	const table = `Inter-|   Receive                                                |  Transmit
  face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed

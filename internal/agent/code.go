@@ -3,10 +3,13 @@ package agent
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Ranks that wait for a message in shared memory may look for it without a system call: MPICH's do. Their times do not tell them
@@ -69,6 +72,8 @@ type codeWatch struct {
 	// cleared is when the marks of the processes were cleared, or zero, and next when they are at the earliest.
 	cleared, next time.Time
 	processes     []int
+	// onlyMPI is the latest result.
+	onlyMPI bool
 }
 
 // runsOnlyMPI reports whether all code that a rank, with the processes that it started, has run since the sample before is MPI's.
@@ -83,15 +88,22 @@ func (w *codeWatch) runsOnlyMPI(pids []int, now time.Time, computes bool) bool {
 		cost  = 0.005
 	)
 	if !computes || now.Before(w.next) {
-		w.cleared = time.Time{}
+		w.cleared, w.onlyMPI = time.Time{}, false
 		return false
 	}
-	started := time.Now()
+	// On a busy machine, most of the time that passes is that of others.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	started := threadTime()
 	known := !w.cleared.IsZero() && slices.Equal(pids, w.processes)
 	if known {
 		use, ok := readUse(pids)
-		if !ok || !use.mpi || use.other || use.bytes > few {
-			w.cleared, w.next = time.Time{}, now.Add(max(again, time.Duration(float64(time.Since(started))/cost)))
+		if ok && !use.mpi && !use.other {
+			// It has hardly had a CPU.
+			return w.onlyMPI
+		}
+		if !ok || use.other || use.bytes > few {
+			w.cleared, w.onlyMPI, w.next = time.Time{}, false, now.Add(max(again, time.Duration(float64(threadTime()-started)/cost)))
 			return false
 		}
 	}
@@ -101,7 +113,17 @@ func (w *codeWatch) runsOnlyMPI(pids []int, now time.Time, computes bool) bool {
 			w.cleared = time.Time{}
 		}
 	}
+	w.onlyMPI = known
 	return known
+}
+
+// threadTime returns the CPU time that the calling thread has used.
+func threadTime() time.Duration {
+	var usage unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_THREAD, &usage) != nil {
+		return 0
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 // readUse adds up what processes have used.

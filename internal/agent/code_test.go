@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -69,6 +70,14 @@ func TestCodeOfRealProcesses(t *testing.T) {
 			}
 			if got != want {
 				t.Errorf("runs only MPI: %t, want %t", got, want)
+			}
+			// It does what it did where it gets no CPU.
+			_ = command.Process.Signal(syscall.SIGSTOP)
+			for range 3 {
+				now = now.Add(samplePeriod)
+				if got := watch.runsOnlyMPI(pids, now, true); got != want {
+					t.Errorf("runs only MPI, stopped: %t, want %t", got, want)
+				}
 			}
 			if watch.runsOnlyMPI(pids, now, false) {
 				t.Error("a process without CPU time is said to run MPI")

@@ -248,7 +248,8 @@ func (r *ranks) sampleActivity(now time.Time) agentapi.Activity {
 	defer r.mu.Unlock()
 	running := map[int]int32{}
 	for pid, p := range r.processes {
-		if p.rank >= 0 {
+		// A rank that has ended waits for nothing, although its parent has not collected it yet.
+		if state, ok := readStat(pid); p.rank >= 0 && ok && state.state != 'Z' {
 			running[pid] = p.rank
 		}
 	}

@@ -261,6 +261,11 @@ func programFailures() []failure {
 			want: explanation{code: codes.RanksWaiting, pod: "job-launcher-", summary: "All 4 ranks wait since", remedy: "See where a rank waits"},
 		},
 		{
+			// Two ranks of one worker look for messages in shared memory, without a system call.
+			name: "receive without a send, MPICH", ranks: 2, provoke: made([]string{"mpiexec", "-n", "2", "ranks", "--wait", "1"}, with("mpich", kubeflow.MPIImplementationMPICH)),
+			want: explanation{code: codes.RanksWaiting, pod: "job-launcher-", summary: "All 2 ranks wait since", remedy: "See where a rank waits"},
+		},
+		{
 			name: "exception on one rank while others wait", ranks: 4, provoke: made(mpirun("python3", "-c", python)),
 			want: explanation{code: codes.RankGone, summary: "ValueError: shard 2 has no rows", remedy: "Delete the launcher's pod"},
 		},
