@@ -46,6 +46,8 @@ type Options struct {
 	// Since leaves out what is older, and so does SinceTime. Zero: nothing.
 	Since     time.Duration
 	SinceTime time.Time
+	// Until leaves out what is newer, and ends the reading of a log there. Zero: nothing.
+	Until time.Time
 
 	Masker logs.Masker
 	// Waits is called with the pods that have not started, and why, whenever that changes; Says with what else people
@@ -324,7 +326,7 @@ func (f *follower) follow(ctx context.Context, s *stream) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case err == nil && !follow:
+		case err == nil && !follow, errors.Is(err, errUntil):
 			return nil
 		case isFinal(err):
 			return fmt.Errorf("read the log of pod %s: %w", s.run.pod, err)

@@ -38,6 +38,9 @@ type stream struct {
 // errGone says that the kubelet has removed the log.
 var errGone = errors.New("its log was removed")
 
+// errUntil says that the rest of the log is newer than what the options ask for.
+var errUntil = errors.New("the rest of the log is newer")
+
 // logGone begins what a kubelet answers in place of the log of a container that was removed, and as if it were one
 // (k8s.io/kubernetes/pkg/kubelet/kuberuntime/kuberuntime_container.go).
 const logGone = "unable to retrieve container logs for "
@@ -125,6 +128,9 @@ func (s *stream) add(raw []byte) error {
 	case err == nil:
 		if !s.resume.isNew(at) {
 			return nil
+		}
+		if until := s.follower.options.Until; !until.IsZero() && at.After(until) {
+			return errUntil
 		}
 		s.again = true
 	case bytes.HasPrefix(raw, []byte(logGone)):
