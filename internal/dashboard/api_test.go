@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	neturl "net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -182,7 +183,10 @@ func TestInvalidRequestsListEveryError(t *testing.T) {
 			t.Errorf("%s: %+v", name, draft)
 		}
 	}
-	for _, path := range []string{"jobs?sort=color", "jobs?page=0", "jobs?size=100000", "jobs?phase=Happy", "usage?since=yesterday", "namespaces/invalid/jobs/pod/x", "namespaces/invalid/compare?job=x"} {
+	for _, path := range []string{
+		"jobs?sort=color", "jobs?page=0", "jobs?size=100000", "jobs?phase=Happy", "usage?since=yesterday", "namespaces/invalid/jobs/pod/x", "namespaces/invalid/compare?job=x", "namespaces/invalid/jobs/mpijob/x/logs?to=noon",
+		"namespaces/invalid/jobs/mpijob/x/logs?from=2026-11-21T13:00:00Z&to=2026-11-21T12:00:00Z",
+	} {
 		if status, body := user.send(http.MethodGet, path, nil); status != http.StatusUnprocessableEntity {
 			t.Errorf("%s: status %d: %s", path, status, body)
 		}
@@ -425,6 +429,13 @@ func TestDetailOfAFailedJob(t *testing.T) {
 	remedy := detail.Findings[0].Remedies[0]
 	if !remedy.Applicable || remedy.Changes[0] != field+"=8Gi" || !strings.Contains(remedy.Command, "oc odh mpijob clone oom -n failed --set") {
 		t.Fatalf("the remedy is %+v", remedy)
+	}
+	if !detail.Findings[0].Guide || !strings.Contains(detail.Total, "GiB of memory") {
+		t.Errorf("the guide is %t, the total is %q", detail.Findings[0].Guide, detail.Total)
+	}
+	help := get[dashboard.Help](user, "help")
+	if at := slices.IndexFunc(help.Topics, func(topic dashboard.HelpTopic) bool { return topic.Code == "OutOfMemory" }); at < 0 || help.Topics[at].Meaning == "" || len(help.Topics[at].Steps) == 0 {
+		t.Errorf("the help does not explain OutOfMemory: %+v", help)
 	}
 	if detail.Findings[0].Remedies[1].Applicable {
 		t.Error("a remedy without a change can be applied")

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"cmp"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -14,7 +15,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/jobs"
+	"opendatahub.io/mpijob/internal/kinds/mpijob"
+	"opendatahub.io/mpijob/internal/kinds/trainjob"
+	"opendatahub.io/mpijob/internal/logs"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/phrase"
 	"opendatahub.io/mpijob/internal/podspec"
@@ -35,13 +40,14 @@ func (s *Server) detail(c *call) (any, error) {
 	d := Detail{
 		Row: rowOf(s.rows, job), Headline: job.Headline(now), Failure: jobs.FailureText(status), Findings: s.findings(job), Ranks: jobs.RanksText(status),
 		Training: jobs.TrainingText(status.Training), Used: jobs.ConsumptionText(status.Consumption),
-		Commands: s.jobCommands(job), Checklist: checklist(status), Terms: []Term{}, Attempts: []Attempt{}, Now: now.UTC(),
+		Commands: s.jobCommands(job), Checklist: checklist(status), Terms: []Term{}, Outputs: outputsOf(job), Attempts: []Attempt{}, Now: now.UTC(),
 	}
 	if job.Report != nil {
 		d.Status = &job.Report.Status
 	}
 	summary := job.Summary()
 	d.Image, d.Command, d.Resources = summary.Image, job.CommandText(), jobs.ResourcesText(summary.Worker)
+	d.Total = totalText(job)
 	if job.Object != nil {
 		clean := jobs.UserFields(job.Object)
 		d.Labels, d.Notes = clean.GetLabels(), clean.GetAnnotations()
@@ -65,6 +71,65 @@ func (s *Server) detail(c *call) (any, error) {
 		return nil, err
 	}
 	return d, nil
+}
+
+// totalText returns what all pods of a job request together, such as "4 workers and the launcher: 32.1 CPUs, 256.1 GiB of
+// memory, 8 GPUs"; empty if unknown. The launcher of a TrainJob, which its runtime defines, does not count.
+func totalText(job jobs.Job) string {
+	var worker, launcher corev1.ResourceList
+	workers := job.Status().Workers.Wanted
+	if run := job.Status().Run; run != nil {
+		worker = podspec.FillIn(maps.Clone(run.Requests), run.Limits)
+	}
+	if job.Object != nil {
+		size, known := mpijob.Editor{}.Size(job.Object)
+		if job.Kind == trainjob.Kind {
+			size, known = trainjob.Editor{}.Size(job.Object)
+		}
+		if known {
+			workers, worker, launcher = size.Workers, podspec.Requests(size.Worker), podspec.Requests(size.Launcher)
+		}
+	}
+	sum := corev1.ResourceList{}
+	for name, amount := range worker {
+		amount = amount.DeepCopy()
+		amount.Mul(int64(workers))
+		sum[name] = amount
+	}
+	addAll(sum, launcher)
+	var parts []string
+	for _, name := range slices.SortedFunc(maps.Keys(sum), byImportance) {
+		amount := sum[name]
+		if amount.IsZero() {
+			continue
+		}
+		text := amountText(name, amount)
+		switch {
+		case name == corev1.ResourceCPU:
+			text += map[bool]string{true: " CPU", false: " CPUs"}[text == "1"]
+		case name == corev1.ResourceMemory, name == corev1.ResourceEphemeralStorage:
+			text += " of " + string(name)
+		case podspec.IsGPU(name):
+			text += map[bool]string{true: " GPU", false: " GPUs"}[text == "1"]
+		default:
+			text += " " + string(name)
+		}
+		parts = append(parts, text)
+	}
+	if len(parts) == 0 || workers == 0 && len(launcher) == 0 {
+		return ""
+	}
+	who := phrase.Count(workers, "worker")
+	if len(launcher) > 0 {
+		who += " and the launcher"
+	}
+	return who + ": " + strings.Join(parts, ", ")
+}
+
+// byImportance sorts CPUs and memory before other resources.
+func byImportance(a, b corev1.ResourceName) int {
+	order := []corev1.ResourceName{corev1.ResourceMemory, corev1.ResourceCPU}
+	return cmp.Or(cmp.Compare(slices.Index(order, b), slices.Index(order, a)), strings.Compare(string(a), string(b)))
 }
 
 // findOrUID returns the job that the URL names; with the parameter uid, a deleted job with that UID by its report.
@@ -105,7 +170,7 @@ func rowOf(r *rows, job jobs.Job) Row {
 func (s *Server) findings(job jobs.Job) []Finding {
 	all := []Finding{}
 	for _, finding := range job.Status().Findings {
-		f := Finding{Code: finding.Code, Severity: string(finding.Severity), Summary: finding.Summary, Evidence: orEmpty(finding.Evidence), Affected: orEmpty(finding.Affected), Remedies: []Remedy{}}
+		f := Finding{Code: finding.Code, Severity: string(finding.Severity), Summary: finding.Summary, Evidence: orEmpty(finding.Evidence), Affected: orEmpty(finding.Affected), Remedies: []Remedy{}, Guide: codes.IsExplained(finding.Code)}
 		for _, remedy := range finding.Remedies {
 			shown := Remedy{Text: remedy.Text, Action: remedy.Action}
 			if changes, can := jobs.RemedyChanges(job, remedy); can {
@@ -291,6 +356,7 @@ func addLivePod(found *Pods, byName map[string]int, job jobs.Job, live *corev1.P
 	pod := &found.Pods[at]
 	created := live.CreationTimestamp.UTC()
 	pod.Created, pod.IP, pod.Node = &created, live.Status.PodIP, cmp.Or(live.Spec.NodeName, pod.Node)
+	pod.Message = podMessage(live)
 	if len(live.Spec.Containers) > 0 {
 		pod.Image = live.Spec.Containers[0].Image
 		pod.Requests = jobs.ResourcesText(live.Spec.Containers[0].Resources)
@@ -304,6 +370,32 @@ func addLivePod(found *Pods, byName map[string]int, job jobs.Job, live *corev1.P
 	if memory, set := limits[corev1.ResourceMemory]; set {
 		pod.MemoryLimit = memory.Value()
 	}
+}
+
+// maxPodMessage is the maximum length of what a pod's status reports about a problem, in bytes.
+const maxPodMessage = 600
+
+// podMessage returns what the status of a pod reports about its problem; empty if it has none. A program can write the message
+// with which its container ended, so that secrets are masked.
+func podMessage(pod *corev1.Pod) string {
+	message := pod.Status.Message
+	if unschedulable, is := podstatus.Unschedulable(pod); is {
+		message = cmp.Or(message, unschedulable)
+	}
+	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		text := ""
+		switch state := status.State; {
+		case state.Waiting != nil:
+			text = state.Waiting.Message
+		case state.Terminated != nil && state.Terminated.ExitCode != 0:
+			text = state.Terminated.Message
+		}
+		if last := status.LastTerminationState.Terminated; text == "" && last != nil && last.ExitCode != 0 {
+			text = "The run before ended with exit code " + strconv.Itoa(int(last.ExitCode)) + " (" + last.Reason + "). " + last.Message
+		}
+		message = cmp.Or(message, strings.TrimSpace(text))
+	}
+	return phrase.Cut(logs.Masker{}.Text(phrase.Limit(message, 4*maxPodMessage)), maxPodMessage)
 }
 
 // addUsage adds the current usage of pods from the metrics API. It returns why there is none.

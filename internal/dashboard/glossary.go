@@ -3,6 +3,8 @@ package dashboard
 import (
 	"regexp"
 	"strings"
+
+	"opendatahub.io/mpijob/internal/codes"
 )
 
 // terms explain the words of MPI and Kubernetes that pages use, sorted by name.
@@ -55,6 +57,19 @@ func termsIn(texts ...string) []Term {
 		}
 	}
 	return found
+}
+
+// help returns the explanations of all codes, as in docs/troubleshooting.md.
+func (s *Server) help(*call) (any, error) {
+	all := Help{Topics: []HelpTopic{}}
+	for _, topic := range codes.Guide() {
+		steps := make([]HelpStep, 0, len(topic.Steps))
+		for _, step := range topic.Steps {
+			steps = append(steps, HelpStep(step))
+		}
+		all.Topics = append(all.Topics, HelpTopic{topic.Code, string(topic.Phase), topic.Meaning, steps})
+	}
+	return all, nil
 }
 
 // glossary returns all terms.

@@ -129,11 +129,12 @@ func logOptions(values url.Values) (logstream.Options, error) {
 		}
 		return err
 	})
-	parse("from", func(text string) error {
-		if options.SinceTime, err = time.Parse(time.RFC3339, text); err != nil {
-			return fmt.Errorf("%s is not a time; use a value such as 2026-11-21T13:00:00Z", text)
+	parse("from", func(text string) error { options.SinceTime, err = parseTime(text); return err })
+	parse("to", func(text string) error {
+		if options.Until, err = parseTime(text); err == nil && options.Until.Before(options.SinceTime) {
+			return errors.New("is before the start of the range")
 		}
-		return nil
+		return err
 	})
 	parse("tail", func(text string) error {
 		n, err := strconv.ParseInt(text, 10, 64)
@@ -150,6 +151,14 @@ func logOptions(values url.Values) (logstream.Options, error) {
 		return options, jobs.Invalid(errs...)
 	}
 	return options, nil
+}
+
+func parseTime(text string) (time.Time, error) {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return at, fmt.Errorf("%s is not a time; use a value such as 2026-11-21T13:00:00Z", text)
+	}
+	return at, nil
 }
 
 // streamLogs sends the lines of a job's pods as they come, or as a file with the parameter download.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -65,6 +66,8 @@ var metricQueries = []struct{ title, unit, query string }{
 	{"GPU memory", "bytes", `sum by (pod) (DCGM_FI_DEV_FB_USED{%s}) * 1048576`},
 	{"Network, sent", "bytes/s", `sum by (pod) (rate(container_network_transmit_bytes_total{%s}[2m]))`},
 	{"Network, received", "bytes/s", `sum by (pod) (rate(container_network_receive_bytes_total{%s}[2m]))`},
+	{"Packets, sent", "packets/s", `sum by (pod) (rate(container_network_transmit_packets_total{%s}[2m]))`},
+	{"Packets, received", "packets/s", `sum by (pod) (rate(container_network_receive_packets_total{%s}[2m]))`},
 }
 
 // metrics returns charts of what a job's pods use: from Prometheus, else as it is now from the metrics API, else why not.
@@ -83,13 +86,13 @@ func (s *Server) metrics(c *call) (any, error) {
 		credential, _ := credentialOf(c.Request, s.options.TrustProxy)
 		charts, err := s.prometheus.charts(c.ctx, credential.token, job, found.Pods, s.now())
 		if err == nil {
-			return Metrics{Source: "Prometheus", Charts: charts}, nil
+			return Metrics{Source: "Prometheus", Charts: aggregate(charts)}, nil
 		}
 		reason = err.Error()
 	}
 	if found.NoUsage == "" && job.Object != nil && !job.Ended() {
 		if charts := currentCharts(found.Pods, s.now()); len(charts) > 0 {
-			return Metrics{Source: "metrics.k8s.io", Reason: reason + ". The current usage is shown, from when this page was opened.", Charts: charts}, nil
+			return Metrics{Source: "metrics.k8s.io", Reason: reason + ". The current usage is shown, from when this page was opened.", Charts: aggregate(charts)}, nil
 		}
 		found.NoUsage = "The metrics API (metrics.k8s.io) has no figures for these pods yet."
 	}
@@ -97,6 +100,34 @@ func (s *Server) metrics(c *call) (any, error) {
 		found.NoUsage = "The metrics API only has figures while pods run."
 	}
 	return Metrics{Reason: reason + ". " + found.NoUsage, Charts: []Chart{}}, nil
+}
+
+// aggregate adds to each chart of several pods their mean and, unless the unit is percent, their sum.
+func aggregate(charts []Chart) []Chart {
+	for i := range charts {
+		chart := &charts[i]
+		chart.Aggregates = []ChartLine{}
+		if len(chart.Lines) < 2 {
+			continue
+		}
+		sums, counts := map[int64]float64{}, map[int64]int{}
+		for _, line := range chart.Lines {
+			for _, sample := range line.Samples {
+				sums[sample.Time] += sample.Value
+				counts[sample.Time]++
+			}
+		}
+		sum, mean := ChartLine{Name: "Sum"}, ChartLine{Name: "Mean"}
+		for _, at := range slices.Sorted(maps.Keys(sums)) {
+			sum.Samples = append(sum.Samples, Sample{at, sums[at]})
+			mean.Samples = append(mean.Samples, Sample{at, sums[at] / float64(counts[at])})
+		}
+		chart.Aggregates = append(chart.Aggregates, mean)
+		if chart.Unit != "percent" {
+			chart.Aggregates = append(chart.Aggregates, sum)
+		}
+	}
+	return charts
 }
 
 // currentCharts returns charts with one sample per pod.

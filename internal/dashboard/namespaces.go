@@ -250,14 +250,21 @@ func (c *call) recommend(past []jobs.Job) (images []string, best *Recommendation
 
 // quotas returns the limits of a namespace's ResourceQuotas.
 func (c *call) quotas(namespace string) ([]Quota, error) {
+	all, err := c.quotasByNamespace(namespace)
+	return orEmpty(all[namespace]), err
+}
+
+// quotasByNamespace returns the ResourceQuotas of a namespace, or of all with an empty name, by namespace.
+func (c *call) quotasByNamespace(namespace string) (map[string][]Quota, error) {
 	var list corev1.ResourceQuotaList
 	err := c.api.List(c.ctx, &list, client.InNamespace(namespace))
-	all := []Quota{}
+	all := map[string][]Quota{}
 	for i := range list.Items {
-		for _, name := range sortedNames(list.Items[i].Status.Hard) {
-			hard, used := list.Items[i].Status.Hard[name], list.Items[i].Status.Used[name]
-			all = append(all, Quota{
-				Name: list.Items[i].Name, Resource: string(name), Hard: hard.AsApproximateFloat64(), Used: used.AsApproximateFloat64(),
+		quota := &list.Items[i]
+		for _, name := range sortedNames(quota.Status.Hard) {
+			hard, used := quota.Status.Hard[name], quota.Status.Used[name]
+			all[quota.Namespace] = append(all[quota.Namespace], Quota{
+				Name: quota.Name, Resource: string(name), Hard: hard.AsApproximateFloat64(), Used: used.AsApproximateFloat64(),
 				HardText: hard.String(), UsedText: used.String(),
 			})
 		}
@@ -352,44 +359,72 @@ func eachResource(flavors []any, each func(flavor, name string, entry map[string
 func (s *Server) quotasPage(c *call) (any, error) {
 	found := Quotas{Queues: []Queue{}, Quotas: []NamespaceQuotas{}, Kueue: true}
 	var no missing
-	namespaces := list(c.URL.Query(), "namespace")
 	visible, _, _, err := s.visible(c.ctx, c.user)
 	if err != nil {
 		return nil, err
 	}
-	if len(namespaces) == 0 {
-		set := map[string]bool{}
-		for _, row := range visible {
-			set[row.Namespace] = true
-		}
-		namespaces = keys(set)
+	namespaces, err := c.quotaNamespaces(visible)
+	if err != nil {
+		return nil, err
 	}
 	for _, namespace := range namespaces {
-		quotas, err := c.quotas(namespace)
-		if err := no.note("quotas of "+namespace, err); err != nil {
+		quotas, err := c.quotasByNamespace(namespace)
+		if err := no.note("quotas of "+cmp.Or(namespace, "all projects"), err); err != nil {
 			return nil, err
 		}
-		found.Quotas = append(found.Quotas, NamespaceQuotas{namespace, orEmpty(quotas)})
+		for _, name := range keys(quotas) {
+			found.Quotas = append(found.Quotas, NamespaceQuotas{name, quotas[name]})
+		}
 		queues, err := c.queues(namespace)
 		if err != nil && jobs.IsNotInstalled(err) {
 			found.Kueue = false
 		}
-		if err := no.note("queues of "+namespace, err); err != nil {
+		if err := no.note("queues of "+cmp.Or(namespace, "all projects"), err); err != nil {
 			return nil, err
 		}
 		found.Queues = append(found.Queues, queues...)
 	}
-	for i := range found.Queues {
-		queue := &found.Queues[i]
-		for _, row := range visible {
-			if row.Namespace == queue.Namespace && row.Queue == queue.Name && row.Ended == nil && !row.Deleted && (row.Phase == string(v1alpha1.PhaseQueued) || row.Phase == string(v1alpha1.PhasePending)) {
-				queue.Waiting = append(queue.Waiting, *row)
-			}
+	addWaiting(found.Queues, visible)
+	found.Missing = orEmpty([]string(no))
+	return found, nil
+}
+
+// quotaNamespaces returns the namespaces of the request; without any, those of the visible rows, or an empty name for all
+// namespaces if the user may list their quotas and queues: an administrator also sees projects without jobs.
+func (c *call) quotaNamespaces(visible []*Row) ([]string, error) {
+	if namespaces := list(c.URL.Query(), "namespace"); len(namespaces) > 0 {
+		return namespaces, nil
+	}
+	quotas, err1 := c.may(c.ctx, "list", corev1.Resource("resourcequotas"), "")
+	queues, err2 := c.may(c.ctx, "list", schema.GroupResource{Group: kueue.LocalQueueListKind.Group, Resource: "localqueues"}, "")
+	if err := errors.Join(err1, err2); err != nil || quotas && queues {
+		return []string{""}, err
+	}
+	set := map[string]bool{}
+	for _, row := range visible {
+		set[row.Namespace] = true
+	}
+	return keys(set), nil
+}
+
+// addWaiting adds to queues the jobs that wait in them, by position, and how long past jobs waited there.
+func addWaiting(queues []Queue, visible []*Row) {
+	waits, waiting := map[string][]int64{}, map[string][]Row{}
+	for _, row := range visible {
+		queue := row.Namespace + "/" + row.Queue
+		if row.waited != nil {
+			waits[queue] = append(waits[queue], *row.waited)
 		}
+		if row.Ended == nil && !row.Deleted && (row.Phase == string(v1alpha1.PhaseQueued) || row.Phase == string(v1alpha1.PhasePending)) {
+			waiting[queue] = append(waiting[queue], *row)
+		}
+	}
+	for i := range queues {
+		queue := &queues[i]
+		queue.estimate(waits[queue.Namespace+"/"+queue.Name])
+		queue.Waiting = orEmpty(waiting[queue.Namespace+"/"+queue.Name])
 		slices.SortFunc(queue.Waiting, func(a, b Row) int {
 			return cmp.Or(cmp.Compare(position(&a), position(&b)), a.Created.Compare(b.Created))
 		})
 	}
-	found.Missing = orEmpty([]string(no))
-	return found, nil
 }

@@ -133,10 +133,10 @@ func behindSwitch(t *testing.T) (url, control string) {
 // refuseJobs lets the API server refuse jobs: all in full-team, whose quota is used up, and one by its name in ml-team.
 func refuseJobs(t *testing.T) {
 	t.Helper()
-	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "full-team", Name: "jobs"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/mpijobs.kubeflow.org": resource.MustParse("0")}}}
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "full-team", Name: "jobs"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/mpijobs.kubeflow.org": resource.MustParse("0"), "pods": resource.MustParse("10")}}}
 	must(t, api.Create(t.Context(), quota))
 	// The controller of quotas does not run here.
-	quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: corev1.ResourceList{"count/mpijobs.kubeflow.org": resource.MustParse("0")}}
+	quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: corev1.ResourceList{"count/mpijobs.kubeflow.org": resource.MustParse("0"), "pods": resource.MustParse("9")}}
 	must(t, api.Status().Update(t.Context(), quota))
 	for _, text := range []string{
 		`{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: refused}, spec: {matchConstraints: {resourceRules: [{apiGroups: [kubeflow.org], apiVersions: ["*"], operations: [CREATE], resources: [mpijobs]}]}, validations: [{expression: "object.metadata.name != 'refused'", message: "jobs of this name are not allowed here"}]}}`,
@@ -237,6 +237,24 @@ func fillMLTeam(t *testing.T) {
 		Phase: v1alpha1.PhaseQueued, Message: "Waits in gpu-queue at position 2.", MPI: mpi, Workers: v1alpha1.WorkersStatus{Summary: "0/8", Wanted: 8}, StartTime: at(12 * time.Minute),
 		PhaseTimes: []v1alpha1.PhaseTime{{Phase: "Queued", Since: *at(12 * time.Minute)}},
 		Scheduling: &v1alpha1.SchedulingStatus{Backend: "kueue", Queue: "gpu-queue", Position: new(int32(2)), Message: "32 GPUs requested, 4 of 12 free in gpu-queue.", WaitP50: new(int64(600)), WaitP90: new(int64(2400)), Samples: 14},
+	})
+	crashed := mpiJob(t, "ml-team", "crash", func(job *kubeflow.MPIJob) {
+		pod := &job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeLauncher].Template.Spec
+		pod.Volumes = []corev1.Volume{{Name: "results", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "results"}}}}
+		pod.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "results", MountPath: "/results", SubPath: "crash"}}
+		pod.Containers[0].Env = []corev1.EnvVar{{Name: "OUTPUT_DIR", Value: "/results"}}
+	})
+	failed := pods("crash", 2, "Failed", "Error")
+	failed[2].ExitCode = new(int32(3))
+	report(t, crashed, v1alpha1.JobReportStatus{
+		Phase: v1alpha1.PhaseFailed, Message: "The program failed.", MPI: mpi, Workers: v1alpha1.WorkersStatus{Summary: "0/2", Wanted: 2, Failed: 1},
+		StartTime: at(20 * time.Minute), RunningTime: at(19 * time.Minute), CompletionTime: at(18 * time.Minute), Pods: failed,
+		PhaseTimes: []v1alpha1.PhaseTime{{Phase: "Running", Since: *at(19 * time.Minute), Seconds: 60}, {Phase: "Failed", Since: *at(18 * time.Minute)}},
+		Findings: []v1alpha1.Finding{{
+			Code: "ApplicationFailed", Severity: v1alpha1.SeverityError, Summary: "The program failed in rank 2 with exit code 3: the batch is empty.", Affected: []string{"crash-worker-1"},
+			Remedies: []v1alpha1.Remedy{{Text: "Read the output of this rank before it ended."}},
+		}},
+		Timeline: []v1alpha1.TimelineEntry{{Time: *at(20 * time.Minute), Event: "Created", Detail: "by ada"}, {Time: *at(18 * time.Minute), Event: "Failed", Detail: "ApplicationFailed"}},
 	})
 	image := mpiJob(t, "ml-team", "typo", nil)
 	report(t, image, v1alpha1.JobReportStatus{

@@ -30,6 +30,7 @@ func (s *Server) routes() []route {
 		{method: "POST", path: "/namespaces/{namespace}/templates", summary: "Save a job as a template", in: TemplateRequest{}, out: TemplateResult{}, handle: s.saveTemplate},
 		{method: "DELETE", path: "/namespaces/{namespace}/templates/{name}", summary: "Delete a template", out: ActionResult{}, handle: s.removeTemplate},
 		{method: "GET", path: "/glossary", summary: "The words that pages use", out: Glossary{}, handle: s.glossary},
+		{method: "GET", path: "/help", summary: "What can be wrong with jobs, and what to do", out: Help{}, handle: s.help},
 		{method: "GET", path: "/quotas", summary: "Queues and quotas", out: Quotas{}, handle: s.quotasPage},
 		{method: "GET", path: "/runtimes", summary: "Runtimes and their tests", out: Runtimes{}, handle: s.runtimesPage},
 		{method: "POST", path: "/runtimes", summary: "Create a runtime of the cluster from another", in: RuntimeCopy{}, out: ActionResult{}, handle: s.copyRuntime},

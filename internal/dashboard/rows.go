@@ -118,6 +118,7 @@ func (r *rows) merge(job, report *Row) (full, bare *Row) {
 	both.Queue, both.Position = cmp.Or(bare.Queue, report.Queue), report.Position
 	both.Running, both.Ended = report.Running, report.Ended
 	both.Framework = cmp.Or(bare.Framework, report.Framework)
+	both.waited = report.waited
 	return &both, bare
 }
 
@@ -129,7 +130,7 @@ func sameRow(a, b *Row) bool {
 	if !equal(x.Running, y.Running) || !equal(x.Ended, y.Ended) || !x.Created.Equal(y.Created) || !position {
 		return false
 	}
-	x.Running, x.Ended, x.Position, x.Created = y.Running, y.Ended, y.Position, y.Created
+	x.Running, x.Ended, x.Position, x.Created, x.waited = y.Running, y.Ended, y.Position, y.Created, y.waited
 	return x == y
 }
 
@@ -258,6 +259,9 @@ func reportRow(report *v1alpha1.JobReport) *Row {
 		row.Queue, row.Position = s.Queue, s.Position
 	} else if status.Waited != nil {
 		row.Queue = status.Waited.Queue
+	}
+	if status.Waited != nil {
+		row.waited = &status.Waited.Seconds
 	}
 	if status.StartTime != nil {
 		row.Created = status.StartTime.UTC()

@@ -217,6 +217,9 @@ func (s *Server) usage(c *call) (any, error) {
 		found.Missing = append(found.Missing, omitted.Kind+"s")
 	}
 	found.Lines = found.Lines[:min(len(found.Lines), 1000)]
+	if found.Failures, err = s.failures(c, since, values.Get("namespace")); err != nil {
+		return nil, err
+	}
 	line := []string{"usage"}
 	if values.Get("namespace") == "" {
 		line = append(line, "-A")

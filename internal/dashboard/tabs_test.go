@@ -18,6 +18,7 @@ import (
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -179,6 +180,44 @@ func TestMetricsAreReadAsTheUser(t *testing.T) {
 	}
 	if _, err := newServer(dashboard.Options{Prometheus: "thanos"}); err == nil {
 		t.Error("an address that is no URL is accepted")
+	}
+}
+
+func TestAdministratorsSeeAllQuotasAndUsersTheirFailures(t *testing.T) {
+	needsServer(t)
+	user := caller{t, namespace(t, "quota-jobs", "user")["user"]}
+	admin := caller{t, administrator(t, "quota-jobs")}
+	namespace(t, "quota-idle")
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "quota-idle", Name: "compute"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"pods": resource.MustParse("10")}}}
+	must(t, api.Create(t.Context(), quota))
+	quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: corev1.ResourceList{"pods": resource.MustParse("9")}}
+	must(t, api.Status().Update(t.Context(), quota))
+	for name, code := range map[string]string{"one": "OutOfMemory", "two": "OutOfMemory", "three": "NotACode"} {
+		report(t, mpiJob(t, "quota-jobs", name, nil), v1alpha1.JobReportStatus{
+			Phase: v1alpha1.PhaseFailed, CompletionTime: &metav1.Time{Time: time.Now()}, Findings: []v1alpha1.Finding{{Code: code, Severity: v1alpha1.SeverityError, Summary: "It failed."}},
+		})
+	}
+	report(t, mpiJob(t, "quota-jobs", "long-ago", nil), v1alpha1.JobReportStatus{
+		Phase: v1alpha1.PhaseFailed, CompletionTime: &metav1.Time{Time: time.Now().Add(-48 * time.Hour)}, Findings: []v1alpha1.Finding{{Code: "Killed", Severity: v1alpha1.SeverityError, Summary: "It failed."}},
+	})
+	want := []dashboard.FailureCount{{Code: "OutOfMemory", Jobs: 2, Guide: true}, {Code: "NotACode", Jobs: 1}}
+	eventually(t, "the failures of the last day", func() bool {
+		return slices.Equal(get[dashboard.Usage](user, "usage?since=24h&namespace=quota-jobs").Failures, want)
+	})
+	other := caller{t, namespace(t, "quota-other", "user")["user"]}
+	if failures := get[dashboard.Usage](other, "usage?since=24h").Failures; len(failures) != 0 {
+		t.Errorf("a user of another project sees the failures %+v", failures)
+	}
+	has := func(page dashboard.Quotas) bool {
+		return slices.ContainsFunc(page.Quotas, func(one dashboard.NamespaceQuotas) bool {
+			return one.Namespace == "quota-idle" && len(one.Quotas) == 1 && one.Quotas[0].Used == 9
+		})
+	}
+	if page := get[dashboard.Quotas](admin, "quotas"); !has(page) {
+		t.Errorf("an administrator does not see the quota of a project without jobs: %+v", page)
+	}
+	if page := get[dashboard.Quotas](user, "quotas"); has(page) {
+		t.Errorf("a user sees the quota of another project: %+v", page)
 	}
 }
 

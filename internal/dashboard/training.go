@@ -26,7 +26,8 @@ const (
 	curveTimeout = 20 * time.Second
 )
 
-// curves returns what the program of a job printed about its training: the loss and the accuracy by step or epoch.
+// curves returns what the program of a job printed about its training, by step or epoch: the loss, the accuracy, and figures
+// about speed and communication.
 func (s *Server) curves(c *call) (any, error) {
 	job, err := c.findOrUID()
 	if err != nil {
@@ -71,7 +72,7 @@ func (s *Server) curves(c *call) (any, error) {
 	}
 	found.Points, found.Skipped = orEmpty(points.points()), points.skipped()
 	if len(found.Points) == 0 {
-		return found.because("The program printed no loss and no accuracy. Lines such as these are read: epoch=3 step=1200 loss=0.41 accuracy=0.87, or a JSON object with these names."), nil
+		return found.because("The program printed no loss and no accuracy. Lines such as these are read: epoch=3 step=1200 loss=0.41 accuracy=0.87 throughput=512 latency_us=1.8, or a JSON object with these names."), nil
 	}
 	return found, nil
 }
@@ -96,12 +97,14 @@ func (s *sampler) line(line logstream.Line) {
 		return // each rank prints the same figures
 	}
 	training, found := logs.ParseTraining(line.Text)
-	if !found {
+	figures := logs.ParseFigures(line.Text)
+	if !found && figures == nil {
 		return
 	}
 	point := curvePoint(training)
+	point.Figures = figures
 	s.epoch = cmp.Or(point.Epoch, s.epoch)
-	if point.Loss == nil && point.Accuracy == nil && !point.NotANumber {
+	if point.Loss == nil && point.Accuracy == nil && !point.NotANumber && figures == nil {
 		return
 	}
 	point.Epoch = s.epoch

@@ -33,6 +33,10 @@ func TestCurvePoints(t *testing.T) {
 			[]logstream.Line{{Rank: logstream.NoRank, Text: "Epoch 3/10"}, {Rank: logstream.NoRank, Text: "loss: 0.5 - step: 1,200"}},
 			[]CurvePoint{{Epoch: new(3.0), Step: nil, Loss: new(0.5)}},
 		},
+		"figures without a loss": {
+			[]logstream.Line{{Rank: logstream.NoRank, Text: "step=4 bandwidth_gbps=80 latency_us=1.5"}, {Rank: 1, Text: "bandwidth_gbps=1"}},
+			[]CurvePoint{{Step: new(4.0), Figures: map[string]float64{"bandwidth_gbps": 80, "latency_us": 1.5}}},
+		},
 		"not a number": {
 			[]logstream.Line{{Rank: logstream.NoRank, Text: "step=7 loss=nan"}},
 			[]CurvePoint{{Step: new(7.0), NotANumber: true}},

@@ -44,6 +44,8 @@ type Row struct {
 	Suspended bool `json:"suspended,omitempty"`
 	// ofCluster is set if the runtime is one of the cluster.
 	ofCluster bool
+	// waited is how many seconds the job waited until it was first admitted; nil if it has not been admitted.
+	waited *int64
 }
 
 // List is a page of the list of jobs.
@@ -129,9 +131,11 @@ type Detail struct {
 	// Status is the status of the job's report; null without one.
 	Status *v1alpha1.JobReportStatus `json:"status"`
 	// Failure says where a failed job failed first.
-	Failure   string            `json:"failure,omitempty"`
-	Findings  []Finding         `json:"findings"`
-	Resources string            `json:"resources,omitempty"`
+	Failure   string    `json:"failure,omitempty"`
+	Findings  []Finding `json:"findings"`
+	Resources string    `json:"resources,omitempty"`
+	// Total is what all pods request together.
+	Total     string            `json:"total,omitempty"`
 	Ranks     string            `json:"ranks,omitempty"`
 	Training  string            `json:"training,omitempty"`
 	Used      string            `json:"used,omitempty"`
@@ -145,6 +149,7 @@ type Detail struct {
 	Attempts  []Attempt         `json:"attempts"`
 	Checklist []Check           `json:"checklist"`
 	Terms     []Term            `json:"terms"`
+	Outputs   []Output          `json:"outputs"`
 	Now       time.Time         `json:"now"`
 }
 
@@ -156,6 +161,8 @@ type Finding struct {
 	Evidence []string `json:"evidence"`
 	Affected []string `json:"affected"`
 	Remedies []Remedy `json:"remedies"`
+	// Guide is set if the help explains the code.
+	Guide bool `json:"guide"`
 }
 
 // Remedy is a suggested fix.
@@ -206,6 +213,39 @@ type Check struct {
 	Result string `json:"result"`
 }
 
+// Help explains what can be wrong with jobs.
+type Help struct {
+	Topics []HelpTopic `json:"topics"`
+}
+
+// HelpTopic explains a code of findings.
+type HelpTopic struct {
+	Code string `json:"code"`
+	// Phase is the phase in which the problem occurs.
+	Phase   string     `json:"phase"`
+	Meaning string     `json:"meaning"`
+	Steps   []HelpStep `json:"steps"`
+}
+
+// HelpStep is a way to examine or to solve a problem.
+type HelpStep struct {
+	Text string `json:"text"`
+	// Command is run in a shell, Setting is a field or a line to change; at most one of them is set.
+	Command string `json:"command,omitempty"`
+	Setting string `json:"setting,omitempty"`
+}
+
+// Output is where a job can store results.
+type Output struct {
+	// Title is the kind of storage with its name, Where the folder or the address there.
+	Title string `json:"title"`
+	Where string `json:"where"`
+	// Named is set if the job names it as the place of its results.
+	Named bool `json:"named,omitempty"`
+	// Command copies or lists the results.
+	Command string `json:"command"`
+}
+
 // Glossary explains the words that pages use.
 type Glossary struct {
 	Terms []Term `json:"terms"`
@@ -228,13 +268,15 @@ type Pods struct {
 
 // Pod is a pod of a job.
 type Pod struct {
-	Role     string     `json:"role"`
-	Index    int32      `json:"index"`
-	Name     string     `json:"name"`
-	Node     string     `json:"node,omitempty"`
-	Phase    string     `json:"phase"`
-	Ready    bool       `json:"ready"`
-	Reason   string     `json:"reason,omitempty"`
+	Role   string `json:"role"`
+	Index  int32  `json:"index"`
+	Name   string `json:"name"`
+	Node   string `json:"node,omitempty"`
+	Phase  string `json:"phase"`
+	Ready  bool   `json:"ready"`
+	Reason string `json:"reason,omitempty"`
+	// Message explains the reason, as the kubelet or the scheduler reports it.
+	Message  string     `json:"message,omitempty"`
 	Restarts int32      `json:"restarts"`
 	ExitCode *int32     `json:"exitCode,omitempty"`
 	Ranks    string     `json:"ranks,omitempty"`
@@ -290,13 +332,16 @@ type Curves struct {
 	Note   string `json:"note,omitempty"`
 }
 
-// CurvePoint is a line of the log with a loss or an accuracy. An accuracy in percent is between 0 and 1.
+// CurvePoint is a line of the log with a loss, an accuracy or other figures. An accuracy in percent is between 0 and 1.
 type CurvePoint struct {
 	Time     string   `json:"time,omitempty"`
 	Step     *float64 `json:"step,omitempty"`
 	Epoch    *float64 `json:"epoch,omitempty"`
 	Loss     *float64 `json:"loss,omitempty"`
 	Accuracy *float64 `json:"accuracy,omitempty"`
+	// Figures are what else the program printed about its speed and its communication, by their names, such as throughput,
+	// bandwidth_gbps, latency_us or message_rate.
+	Figures map[string]float64 `json:"figures,omitempty"`
 	// NotANumber is set if the program printed NaN or infinity.
 	NotANumber bool `json:"notANumber,omitempty"`
 }
@@ -313,12 +358,14 @@ type Metrics struct {
 // Chart is a figure of each pod over time.
 type Chart struct {
 	Title string `json:"title"`
-	// Unit is cores, bytes, bytes/s or percent.
+	// Unit is cores, bytes, bytes/s, packets/s or percent.
 	Unit  string      `json:"unit"`
 	Lines []ChartLine `json:"lines"`
+	// Aggregates are the mean of the pods, and their sum unless the unit is percent; none for a single pod.
+	Aggregates []ChartLine `json:"aggregates"`
 }
 
-// ChartLine is the figure of a pod.
+// ChartLine is the figure of a pod, or of all.
 type ChartLine struct {
 	Name    string   `json:"name"`
 	Samples []Sample `json:"samples"`
@@ -590,10 +637,21 @@ type TestRequest struct {
 
 // Usage is what jobs have held.
 type Usage struct {
-	Lines    []jobs.UsageLine `json:"lines"`
-	Unpriced []string         `json:"unpriced"`
-	Missing  []string         `json:"missing"`
-	Commands []Snippet        `json:"commands"`
+	Lines []jobs.UsageLine `json:"lines"`
+	// Failures are the causes for which jobs failed in the period, the most frequent first.
+	Failures []FailureCount `json:"failures"`
+	Unpriced []string       `json:"unpriced"`
+	Missing  []string       `json:"missing"`
+	Commands []Snippet      `json:"commands"`
+}
+
+// FailureCount is a cause for which jobs failed.
+type FailureCount struct {
+	// Code is the code of the first finding; empty if the cause is unknown.
+	Code string `json:"code"`
+	Jobs int    `json:"jobs"`
+	// Guide is set if the help explains the code.
+	Guide bool `json:"guide"`
 }
 
 // Comparison is two jobs side by side.

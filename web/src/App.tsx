@@ -49,6 +49,7 @@ const sections = [
   {to: '/runtimes', text: 'Runtimes', isActive: (path: string) => path === '/runtimes'},
   {to: '/quotas', text: 'Queues and quotas', isActive: (path: string) => path === '/quotas'},
   {to: '/usage', text: 'Usage', isActive: (path: string) => path === '/usage'},
+  {to: '/help', text: 'Troubleshooting', isActive: (path: string) => path.startsWith('/help')},
   {to: '/glossary', text: 'Glossary', isActive: (path: string) => path === '/glossary'},
 ];
 

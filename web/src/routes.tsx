@@ -24,6 +24,8 @@ export function createRouter(base: string, isEmbedded = false): ReturnType<typeo
               {path: 'quotas', lazy: async () => ({Component: (await import('./pages/Quotas')).Quotas})},
               {path: 'usage', lazy: async () => ({Component: (await import('./pages/Usage')).Usage})},
               {path: 'glossary', lazy: async () => ({Component: (await import('./pages/Glossary')).Glossary})},
+              {path: 'help', lazy: async () => ({Component: (await import('./pages/Help')).Help})},
+              {path: 'help/:code', lazy: async () => ({Component: (await import('./pages/Help')).Help})},
               {path: '*', element: <NotFound />},
             ],
           },

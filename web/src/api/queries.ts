@@ -3,7 +3,7 @@ import {useEffect, useRef} from 'react';
 import {setStale} from '../lib/notices';
 import {ApiError, apiURL, get, path} from './client';
 import {openStream} from './stream';
-import type {Changes, Choices, Comparison, Curves, Detail, Draft, Events, Glossary, List, Manifest, Metrics, Templates, Me, Namespaces, Pods, Quotas, Row, RuntimeJobs, Runtimes, SpecRequest, Usage} from './types';
+import type {Changes, Choices, Comparison, Curves, Detail, Draft, Events, Glossary, Help, List, Manifest, Metrics, Templates, Me, Namespaces, Pods, Quotas, Row, RuntimeJobs, Runtimes, SpecRequest, Usage} from './types';
 import {post} from './client';
 
 export interface JobKey {
@@ -48,6 +48,8 @@ export const useTemplates = (namespace: string): UseQueryResult<Templates> =>
 
 export const useGlossary = (): UseQueryResult<Glossary> =>
   useQuery({queryKey: ['glossary'], queryFn: ({signal}) => get<Glossary>('glossary', undefined, signal), staleTime: Infinity});
+
+export const useHelp = (): UseQueryResult<Help> => useQuery({queryKey: ['help'], queryFn: ({signal}) => get<Help>('help', undefined, signal), staleTime: Infinity});
 
 export const useManifest = (job: JobKey): UseQueryResult<Manifest> =>
   useQuery({queryKey: ['job', job, 'yaml'], queryFn: ({signal}) => get<Manifest>(jobPath(job, 'yaml'), undefined, signal)});

@@ -40,6 +40,7 @@ export interface Chart {
   title: string;
   unit: string;
   lines: ChartLine[];
+  aggregates: ChartLine[];
 }
 
 export interface ChartLine {
@@ -100,6 +101,7 @@ export interface CurvePoint {
   epoch?: number;
   loss?: number;
   accuracy?: number;
+  figures?: Record<string, number>;
   notANumber?: boolean;
 }
 
@@ -117,6 +119,7 @@ export interface Detail {
   failure?: string;
   findings: Finding[];
   resources?: string;
+  total?: string;
   ranks?: string;
   training?: string;
   used?: string;
@@ -130,6 +133,7 @@ export interface Detail {
   attempts: Attempt[];
   checklist: Check[];
   terms: Term[];
+  outputs: Output[];
   now: string;
 }
 
@@ -161,6 +165,12 @@ export interface Events {
   events: Event[];
 }
 
+export interface FailureCount {
+  code: string;
+  jobs: number;
+  guide: boolean;
+}
+
 export interface FieldProblem {
   field: string;
   value?: string;
@@ -174,10 +184,28 @@ export interface Finding {
   evidence: string[];
   affected: string[];
   remedies: Remedy[];
+  guide: boolean;
 }
 
 export interface Glossary {
   terms: Term[];
+}
+
+export interface Help {
+  topics: HelpTopic[];
+}
+
+export interface HelpStep {
+  text: string;
+  command?: string;
+  setting?: string;
+}
+
+export interface HelpTopic {
+  code: string;
+  phase: string;
+  meaning: string;
+  steps: HelpStep[];
 }
 
 export interface JobReportStatus {
@@ -307,6 +335,13 @@ export interface Namespaces {
   complete: boolean;
 }
 
+export interface Output {
+  title: string;
+  where: string;
+  named?: boolean;
+  command: string;
+}
+
 export interface Pod {
   role: string;
   index: number;
@@ -315,6 +350,7 @@ export interface Pod {
   phase: string;
   ready: boolean;
   reason?: string;
+  message?: string;
   restarts: number;
   exitCode?: number;
   ranks?: string;
@@ -719,6 +755,7 @@ export interface Toleration {
 
 export interface Usage {
   lines: UsageLine[];
+  failures: FailureCount[];
   unpriced: string[];
   missing: string[];
   commands: Snippet[];

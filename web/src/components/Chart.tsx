@@ -10,6 +10,8 @@ export interface Point {
 export interface Line {
   name: string;
   points: Point[];
+  /** Whether the line sums up others: it is drawn thicker. */
+  isAggregate?: boolean;
 }
 
 const width = 640;
@@ -43,16 +45,19 @@ interface ChartProps {
   formatY: (n: number) => string;
   /** Whether the vertical axis begins at zero. */
   isFromZero?: boolean;
+  /** A place on the horizontal axis to mark. */
+  mark?: number | undefined;
 }
 
 /** A line chart. The pointer and the arrow keys read values; a table shows the same. */
-export function Chart({title, lines, xTitle, formatX, formatY, isFromZero = false}: ChartProps): ReactElement | null {
+export function Chart({title, lines, xTitle, formatX, formatY, isFromZero = false, mark}: ChartProps): ReactElement | null {
   const [cursor, setCursor] = useState<number | undefined>();
   const all = lines.flatMap(({points}) => points);
   if (all.length === 0) return null;
   const xs = [...new Set(all.map(({x}) => x))].sort((a, b) => a - b);
   const left = xs[0] ?? 0;
-  const right = Math.max(xs.at(-1) ?? 0, left + 1e-9);
+  // A single value has no range. The times of samples are so large that a smaller addition is lost.
+  const right = Math.max(xs.at(-1) ?? 0, left + Math.max(Math.abs(left), 1) * 1e-9);
   let bottom = isFromZero ? 0 : Math.min(...all.map(({y}) => y));
   let top = Math.max(...all.map(({y}) => y));
   if (top === bottom) {
@@ -62,7 +67,7 @@ export function Chart({title, lines, xTitle, formatX, formatY, isFromZero = fals
   const px = (x: number): number => margin.left + ((x - left) / (right - left)) * (width - margin.left - margin.right);
   const py = (y: number): number => height - margin.bottom - ((y - bottom) / (top - bottom)) * (height - margin.top - margin.bottom);
   const at = cursor === undefined ? undefined : xs[Math.min(cursor, xs.length - 1)];
-  const readings = at === undefined ? [] : lines.map(({name, points}, i) => ({name, i, point: nearest(points, at)})).filter(({point}) => point !== undefined);
+  const readings = at === undefined ? [] : lines.map(({name, points, isAggregate}, i) => ({name, i, isAggregate, point: nearest(points, at)})).filter(({point}) => point !== undefined);
   const move = (event: PointerEvent<SVGSVGElement>): void => {
     const box = event.currentTarget.getBoundingClientRect();
     const x = left + (((event.clientX - box.left) / box.width) * width - margin.left) / ((width - margin.left - margin.right) / (right - left));
@@ -108,22 +113,23 @@ export function Chart({title, lines, xTitle, formatX, formatY, isFromZero = fals
           {ticks(left, right).map((x) => (
             <text key={x} x={px(x)} y={height - 8} textAnchor="middle">{formatX(x)}</text>
           ))}
-          {lines.map(({name, points}, i) =>
+          {mark !== undefined && mark >= left && mark <= right ? <line className="mpi-chart-mark" x1={px(mark)} x2={px(mark)} y1={margin.top} y2={height - margin.bottom} /> : null}
+          {lines.map(({name, points, isAggregate}, i) =>
             points.length === 1 ? (
-              <circle key={name} className={`mpi-c${i % 8}`} cx={px(points[0]?.x ?? 0)} cy={py(points[0]?.y ?? 0)} r="4" />
+              <circle key={name} className={isAggregate ? 'is-aggregate' : `mpi-c${i % 8}`} cx={px(points[0]?.x ?? 0)} cy={py(points[0]?.y ?? 0)} r="4" />
             ) : (
-              <polyline key={name} className={`mpi-c${i % 8}`} points={points.map(({x, y}) => `${px(x).toFixed(1)},${py(y).toFixed(1)}`).join(' ')} />
+              <polyline key={name} className={isAggregate ? 'is-aggregate' : `mpi-c${i % 8}`} points={points.map(({x, y}) => `${px(x).toFixed(1)},${py(y).toFixed(1)}`).join(' ')} />
             ),
           )}
           {at === undefined ? null : <line className="mpi-chart-cursor" x1={px(at)} x2={px(at)} y1={margin.top} y2={height - margin.bottom} />}
-          {readings.map(({name, i, point}) => (point ? <circle key={name} className={`mpi-c${i % 8}`} cx={px(point.x)} cy={py(point.y)} r="4" /> : null))}
+          {readings.map(({name, i, isAggregate, point}) => (point ? <circle key={name} className={isAggregate ? 'is-aggregate' : `mpi-c${i % 8}`} cx={px(point.x)} cy={py(point.y)} r="4" /> : null))}
         </svg>
       </div>
       {lines.length > 1 ? (
         <ul className="mpi-legend">
-          {lines.slice(0, 16).map(({name}, i) => (
+          {lines.slice(0, 16).map(({name, isAggregate}, i) => (
             <li key={name}>
-              <svg viewBox="0 0 16 4" aria-hidden="true"><line className={`mpi-c${i % 8}`} x1="0" x2="16" y1="2" y2="2" /></svg>
+              <svg viewBox="0 0 16 4" aria-hidden="true"><line className={isAggregate ? 'is-aggregate' : `mpi-c${i % 8}`} x1="0" x2="16" y1="2" y2="2" /></svg>
               {name}
             </li>
           ))}

@@ -1,4 +1,6 @@
+import {Label} from '@patternfly/react-core';
 import type {ReactElement} from 'react';
+import {ExclamationTriangleIcon} from '../lib/icons';
 import type {Quantity, Quota, QueueResource} from '../api/types';
 
 export interface Bar {
@@ -46,6 +48,12 @@ export const queueBars = (resources: QueueResource[], requests: Quantity[] | und
     }))
     .filter((bar) => requests === undefined || bar.asked > 0);
 
+/** The share of a quota from which on it is nearly full. */
+export const nearlyFull = 0.9;
+
+/** Returns which share of a quota is used. */
+export const shareOf = (bar: Bar): number => (bar.hard > 0 ? bar.used / bar.hard : bar.used > 0 ? 1 : 0);
+
 /** Shows how much of a quota is used, and how much a job asks for. */
 export function QuotaBar({bar}: {bar: Bar}): ReactElement {
   const free = Math.max(0, bar.hard - bar.used);
@@ -59,6 +67,14 @@ export function QuotaBar({bar}: {bar: Bar}): ReactElement {
         <span className="mpi-numbers">
           {text}
           {isOver ? <strong> · {bar.format(bar.asked - free)} too much</strong> : null}
+          {bar.asked === 0 && shareOf(bar) >= nearlyFull ? (
+            <>
+              {' '}
+              <Label isCompact color="orange" icon={<ExclamationTriangleIcon />}>
+                {shareOf(bar) >= 1 ? 'full' : `${Math.floor(100 * shareOf(bar))} %`}
+              </Label>
+            </>
+          ) : null}
         </span>
       </div>
       <div className="mpi-bar-track" role="img" aria-label={`${bar.title}: ${text}`}>

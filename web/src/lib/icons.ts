@@ -7,6 +7,7 @@ export {default as CopyIcon} from '@patternfly/react-icons/dist/esm/icons/copy-i
 export {default as CubesIcon} from '@patternfly/react-icons/dist/esm/icons/cubes-icon';
 export {default as DesktopIcon} from '@patternfly/react-icons/dist/esm/icons/desktop-icon';
 export {default as DownloadIcon} from '@patternfly/react-icons/dist/esm/icons/download-icon';
+export {default as EllipsisVIcon} from '@patternfly/react-icons/dist/esm/icons/ellipsis-v-icon';
 export {default as ExclamationCircleIcon} from '@patternfly/react-icons/dist/esm/icons/exclamation-circle-icon';
 export {default as ExclamationTriangleIcon} from '@patternfly/react-icons/dist/esm/icons/exclamation-triangle-icon';
 export {default as ExternalLinkAltIcon} from '@patternfly/react-icons/dist/esm/icons/external-link-alt-icon';
@@ -15,6 +16,7 @@ export {default as HourglassHalfIcon} from '@patternfly/react-icons/dist/esm/ico
 export {default as InProgressIcon} from '@patternfly/react-icons/dist/esm/icons/in-progress-icon';
 export {default as InfoCircleIcon} from '@patternfly/react-icons/dist/esm/icons/info-circle-icon';
 export {default as KeyIcon} from '@patternfly/react-icons/dist/esm/icons/key-icon';
+export {default as ListIcon} from '@patternfly/react-icons/dist/esm/icons/list-icon';
 export {default as ListOlIcon} from '@patternfly/react-icons/dist/esm/icons/list-ol-icon';
 export {default as LockIcon} from '@patternfly/react-icons/dist/esm/icons/lock-icon';
 export {default as MoonIcon} from '@patternfly/react-icons/dist/esm/icons/moon-icon';

@@ -54,3 +54,16 @@ const clock = new Intl.DateTimeFormat(undefined, {hour: '2-digit', minute: '2-di
 
 /** Returns the time of day of a moment. */
 export const timeOfDay = (iso: string): string => clock.format(new Date(iso));
+
+/** Returns a moment as an input of type datetime-local has it; empty if it is none. */
+export function toLocalInput(iso: string | null): string {
+  const at = new Date(iso ?? '');
+  if (Number.isNaN(at.getTime())) return '';
+  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 19).replace(/:00$/, '');
+}
+
+/** Returns the moment that an input of type datetime-local has; empty if it is none. */
+export function fromLocalInput(text: string): string {
+  const at = new Date(text);
+  return Number.isNaN(at.getTime()) ? '' : at.toISOString();
+}

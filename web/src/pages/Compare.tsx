@@ -2,9 +2,41 @@ import {Breadcrumb, BreadcrumbItem, Card, CardBody, CardTitle, PageSection, Swit
 import {Table, Tbody, Td, Th, Thead, Tr} from '@patternfly/react-table';
 import {type ReactElement, useState} from 'react';
 import {Link, useParams, useSearchParams} from 'react-router';
-import {useCompare} from '../api/queries';
+import {type JobKey, useCompare, useCurves} from '../api/queries';
+import {Chart} from '../components/Chart';
 import {PageHead, Snippets} from '../components/Common';
 import {Loaded} from '../components/States';
+
+/** The loss and the accuracy of both jobs in the same charts; nothing if neither printed any. */
+function Curves({namespace, references}: {namespace: string; references: [string, string]}): ReactElement | null {
+  const key = (reference: string): JobKey => ({namespace, kind: reference.split('/')[0] ?? '', name: reference.split('/')[1] ?? ''});
+  const curves = [useCurves(key(references[0]), false), useCurves(key(references[1]), false)];
+  const points = curves.map(({data}) => data?.points ?? []);
+  const hasSteps = points.every((all) => all.every(({step}) => step !== undefined));
+  const charts = (['loss', 'accuracy'] as const)
+    .map((figure) => ({
+      title: figure === 'loss' ? 'Loss' : 'Accuracy',
+      lines: points
+        .map((all, i) => ({name: references[i]?.split('/')[1] ?? '', points: all.flatMap((point, n) => (point[figure] === undefined ? [] : [{x: hasSteps ? (point.step ?? 0) : n + 1, y: point[figure]}]))}))
+        .filter((line) => line.points.length > 0),
+    }))
+    .filter(({lines}) => lines.length > 0);
+  if (charts.length === 0) return null;
+  return (
+    <Card component="section">
+      <CardTitle component="h2">Training</CardTitle>
+      <CardBody>
+        <div className="mpi-grid">
+          {charts.map(({title, lines}) => (
+            <Chart key={title} title={title} lines={lines} xTitle={hasSteps ? 'Step' : 'Line'} formatX={figureText} formatY={figureText} />
+          ))}
+        </div>
+      </CardBody>
+    </Card>
+  );
+}
+
+const figureText = (n: number): string => n.toLocaleString(undefined, {maximumFractionDigits: 4});
 
 /** Two jobs side by side: how they ran, what was found, what they used, and their fields. */
 export function Compare(): ReactElement {
@@ -58,6 +90,7 @@ export function Compare(): ReactElement {
                   </Card>
                 );
               })}
+              <Curves namespace={namespace} references={[a, b]} />
               <Snippets items={data.commands} title="The same on the command line" />
             </div>
           )}

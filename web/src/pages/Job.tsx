@@ -27,9 +27,10 @@ import type {ActionResult, Detail, Manifest} from '../api/types';
 import {Age, Elapsed, PageHead, Snippets} from '../components/Common';
 import {Framework} from '../components/Framework';
 import {ErrorState, Loading} from '../components/States';
-import {BanIcon, BellIcon, CloneIcon, DownloadIcon, PauseIcon, PlayIcon, TrashIcon} from '../lib/icons';
+import {BanIcon, BellIcon, CloneIcon, DownloadIcon, EllipsisVIcon, ListIcon, PauseIcon, PlayIcon, TrashIcon} from '../lib/icons';
 import {notify, setWatched, useWatched} from '../lib/notices';
 import {phases, PhaseLabel} from '../lib/phase';
+import {save} from '../lib/save';
 import {CloneDialog} from './job/CloneDialog';
 import {Diagnosis} from './job/Diagnosis';
 import {PhaseLine} from './job/PhaseLine';
@@ -72,19 +73,10 @@ function Headline({detail: {row, status, headline}}: {detail: Detail}): ReactEle
   );
 }
 
-/** Saves a text as a file. */
-export function save(name: string, text: string): void {
-  const url = URL.createObjectURL(new Blob([text], {type: 'text/plain'}));
-  const link = document.createElement('a');
-  link.href = url;
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(url), 10_000);
-}
-
 function Actions({job, detail, openClone}: {job: JobKey; detail: Detail; openClone: () => void}): ReactElement {
   const queries = useQueryClient();
   const navigate = useNavigate();
+  const [, setParams] = useSearchParams();
   const [isOpen, setOpen] = useState(false);
   const [asking, setAsking] = useState<'cancel' | 'delete' | undefined>();
   const isWatched = useWatched().includes(detail.row.id);
@@ -128,7 +120,14 @@ function Actions({job, detail, openClone}: {job: JobKey; detail: Detail; openClo
       notify({variant: 'danger', title: 'The YAML cannot be read', text: errorText(error)});
     }
   };
+  const openLogs = (): void =>
+    setParams((current) => {
+      const next = new URLSearchParams(current);
+      next.set('tab', 'logs');
+      return next;
+    });
   const isOver = row.ended !== undefined;
+  const canWatch = !isOver && !row.deleted;
   return (
     <>
       {can.suspend ? (
@@ -151,38 +150,36 @@ function Actions({job, detail, openClone}: {job: JobKey; detail: Detail; openClo
           Clone and modify
         </Button>
       ) : null}
-      <Dropdown
+      <Button variant="secondary" icon={<ListIcon />} onClick={openLogs}>
+        View logs
+      </Button>
+      {row.deleted ? null : (
+        <Button variant="secondary" icon={<DownloadIcon />} onClick={() => void download()}>
+          Download configuration
+        </Button>
+      )}
+      {canWatch || can.delete ? <Dropdown
         isOpen={isOpen}
         onOpenChange={setOpen}
         onSelect={() => setOpen(false)}
         popperProps={{position: 'end'}}
         toggle={(ref) => (
-          <MenuToggle ref={ref} variant="secondary" isExpanded={isOpen} onClick={() => setOpen(!isOpen)}>
-            Actions
-          </MenuToggle>
+          <MenuToggle ref={ref} variant="plain" isExpanded={isOpen} onClick={() => setOpen(!isOpen)} aria-label="Actions" icon={<EllipsisVIcon />} />
         )}
       >
         <DropdownList>
-          {!isOver && !row.deleted ? (
+          {canWatch ? (
             <DropdownItem key="watch" icon={<BellIcon />} onClick={watch}>
               {isWatched ? 'Do not notify when it ends' : 'Notify when it ends'}
             </DropdownItem>
           ) : null}
-          <DropdownItem key="logs" onClick={() => void navigate('?tab=logs')}>
-            View logs
-          </DropdownItem>
-          {row.deleted ? null : (
-            <DropdownItem key="download" icon={<DownloadIcon />} onClick={() => void download()}>
-              Download configuration
-            </DropdownItem>
-          )}
           {can.delete ? (
             <DropdownItem key="delete" icon={<TrashIcon />} isDanger onClick={() => setAsking('delete')}>
               Delete job
             </DropdownItem>
           ) : null}
         </DropdownList>
-      </Dropdown>
+      </Dropdown> : null}
       <Modal variant="small" isOpen={asking !== undefined} onClose={() => setAsking(undefined)} aria-labelledby="delete-title" aria-describedby="delete-text">
         <ModalHeader title={isCancelling ? `Cancel ${row.name}?` : `Delete ${row.name}?`} titleIconVariant="warning" labelId="delete-title" />
         <ModalBody id="delete-text">
@@ -213,7 +210,7 @@ export function Job(): ReactElement {
   const job: JobKey = {namespace, kind, name, uid: params.get('uid') ?? undefined};
   const query = useJob(job);
   const detail = query.data;
-  const [clone, setClone] = useState<string[] | undefined>();
+  const [clone, setClone] = useState<{changes: string[]; isAgain?: boolean} | undefined>();
   useLive({namespace, id: detail?.row.id ?? 'unknown'});
   const crumbs = (
     <PageSection hasBodyWrapper={false} type="breadcrumb">
@@ -254,7 +251,7 @@ export function Job(): ReactElement {
           </span>
         }
         text={<Headline detail={detail} />}
-        actions={<Actions job={job} detail={detail} openClone={() => setClone([])} />}
+        actions={<Actions job={job} detail={detail} openClone={() => setClone({changes: []})} />}
       >
         {detail.annotations?.['openshift.io/description'] ? <p className="mpi-wrap">{detail.annotations['openshift.io/description']}</p> : null}
         {query.error && isMissing(query.error) ? (
@@ -265,9 +262,9 @@ export function Job(): ReactElement {
         {row.deleted ? <Alert isInline variant="info" title="This job is deleted. Its report is kept and shown here." component="p" /> : null}
         <PhaseLine detail={detail} />
       </PageHead>
-      {detail.findings.length > 0 ? (
+      {detail.findings.length > 0 || row.phase === 'Failed' ? (
         <PageSection hasBodyWrapper={false}>
-          <Diagnosis detail={detail} onApply={(changes) => setClone(changes)} />
+          <Diagnosis detail={detail} onApply={(changes) => setClone({changes, isAgain: changes.length === 0})} />
         </PageSection>
       ) : null}
       <PageSection hasBodyWrapper={false} type="tabs">
@@ -298,7 +295,7 @@ export function Job(): ReactElement {
         ))}
         <Snippets items={detail.commands} />
       </PageSection>
-      {clone ? <CloneDialog job={job} detail={detail} changes={clone} close={() => setClone(undefined)} /> : null}
+      {clone ? <CloneDialog job={job} detail={detail} {...clone} close={() => setClone(undefined)} /> : null}
     </>
   );
 }

@@ -1,15 +1,75 @@
-import {EmptyState, EmptyStateBody, FormSelect, FormSelectOption, PageSection, ToggleGroup, ToggleGroupItem} from '@patternfly/react-core';
+import {Button, EmptyState, EmptyStateBody, FormSelect, FormSelectOption, PageSection, Title, ToggleGroup, ToggleGroupItem} from '@patternfly/react-core';
 import {Table, Tbody, Td, Th, Thead, Tr} from '@patternfly/react-table';
 import type {ReactElement} from 'react';
 import {Link, useSearchParams} from 'react-router';
 import {useUsage} from '../api/queries';
-import {PageHead, Snippets} from '../components/Common';
+import type {FailureCount, UsageLine} from '../api/types';
+import {count, PageHead, Snippets} from '../components/Common';
 import {ProjectSelect} from '../components/ProjectSelect';
 import {Loaded} from '../components/States';
 import {jobURL} from '../components/Watcher';
-import {CubesIcon} from '../lib/icons';
+import {CubesIcon, DownloadIcon} from '../lib/icons';
+import {save} from '../lib/save';
 
 const hours = (n: number): string => n.toLocaleString(undefined, {maximumFractionDigits: n < 10 ? 2 : 0});
+
+const sum = (lines: UsageLine[], value: (line: UsageLine) => number): number => lines.reduce((total, line) => total + value(line), 0);
+
+/** Returns the sum of the costs, by currency. */
+function costs(lines: UsageLine[]): string {
+  const byCurrency = new Map<string, number>();
+  for (const {cost, currency} of lines) if (cost !== undefined) byCurrency.set(currency ?? '', (byCurrency.get(currency ?? '') ?? 0) + cost);
+  return [...byCurrency].map(([currency, amount]) => `${amount.toFixed(2)} ${currency}`).join(', ');
+}
+
+/** Returns lines as CSV, for accounting. A text that a spreadsheet would take for a formula gets an apostrophe. */
+export function csvOf(lines: UsageLine[]): string {
+  const cell = (value: string | number | undefined): string => {
+    if (typeof value === 'number') return String(value);
+    const text = value ?? '';
+    return `"${(/^[=+\-@\t\r]/.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
+  };
+  const rows = lines.map(({namespace, kind, job, createdBy, jobs, gpuHours, coreHours, gibHours, cost, currency}) => [namespace, kind, job, createdBy, jobs, gpuHours, coreHours, gibHours, cost, currency].map(cell).join(','));
+  return ['project,kind,job,user,jobs,gpu_hours,core_hours,memory_gib_hours,cost,currency', ...rows].join('\r\n') + '\r\n';
+}
+
+/** The causes for which jobs failed, the most frequent first. */
+function Failures({failures, project}: {failures: FailureCount[]; project: string}): ReactElement | null {
+  if (failures.length === 0) return null;
+  const all = failures.reduce((total, {jobs}) => total + jobs, 0);
+  return (
+    <section aria-labelledby="failures" className="mpi-section">
+      <Title headingLevel="h2" id="failures">
+        Why jobs failed
+      </Title>
+      <p className="mpi-subtle">{count(all, 'job')} failed in this period.</p>
+      <Table aria-labelledby="failures" variant="compact" gridBreakPoint="grid-md">
+        <Thead>
+          <Tr>
+            <Th>Cause</Th>
+            <Th>Jobs</Th>
+            <Th>Share</Th>
+            <Th screenReaderText="Links" />
+          </Tr>
+        </Thead>
+        <Tbody>
+          {failures.map(({code, jobs, guide}) => (
+            <Tr key={code}>
+              <Td dataLabel="Cause" className="mpi-name">{code || 'unknown'}</Td>
+              <Td dataLabel="Jobs" className="mpi-numbers">
+                <Link to={`/?${new URLSearchParams({phase: 'Failed', deleted: 'true', ...(code ? {q: code} : {}), ...(project ? {namespace: project} : {})}).toString()}`} aria-label={`${count(jobs, 'job')} that failed with ${code || 'an unknown cause'}`}>
+                  {jobs}
+                </Link>
+              </Td>
+              <Td dataLabel="Share" className="mpi-numbers">{Math.round((100 * jobs) / all)} %</Td>
+              <Td>{guide ? <Link to={`/help/${encodeURIComponent(code)}`}>Guide to {code}</Link> : null}</Td>
+            </Tr>
+          ))}
+        </Tbody>
+      </Table>
+    </section>
+  );
+}
 
 const groupings = [
   ['job', 'By job'],
@@ -64,9 +124,12 @@ export function Usage(): ReactElement {
             const most = Math.max(...data.lines.map(({gpuHours, coreHours}) => gpuHours || coreHours), 0);
             const title = by === 'user' ? 'User' : by === 'namespace' ? 'Project' : 'Job';
             return data.lines.length === 0 ? (
-              <EmptyState icon={CubesIcon} titleText="No usage in this period" headingLevel="h2">
-                <EmptyStateBody>Usage is counted while the pods of jobs hold resources.</EmptyStateBody>
-              </EmptyState>
+              <>
+                <EmptyState icon={CubesIcon} titleText="No usage in this period" headingLevel="h2">
+                  <EmptyStateBody>Usage is counted while the pods of jobs hold resources.</EmptyStateBody>
+                </EmptyState>
+                <Failures failures={data.failures} project={project} />
+              </>
             ) : (
               <>
                 <Table aria-label="Usage" variant="compact" gridBreakPoint="grid-md">
@@ -101,9 +164,30 @@ export function Usage(): ReactElement {
                       );
                     })}
                   </Tbody>
+                  {data.lines.length > 1 ? (
+                    <Tbody>
+                      <Tr className="mpi-total">
+                        <Td dataLabel={title}>
+                          <strong>All</strong>
+                        </Td>
+                        <Td dataLabel={by === 'job' ? 'Project' : 'Jobs'}>{by === 'job' ? '' : sum(data.lines, ({jobs}) => jobs)}</Td>
+                        <Td dataLabel="GPU hours" className="mpi-numbers">{hours(sum(data.lines, ({gpuHours}) => gpuHours))}</Td>
+                        <Td dataLabel="Core hours" className="mpi-numbers">{hours(sum(data.lines, ({coreHours}) => coreHours))}</Td>
+                        <Td dataLabel="Memory, GiB hours" className="mpi-numbers">{hours(sum(data.lines, ({gibHours}) => gibHours))}</Td>
+                        {hasCost ? <Td dataLabel="Cost" className="mpi-numbers">{costs(data.lines)}</Td> : null}
+                        <Td />
+                      </Tr>
+                    </Tbody>
+                  ) : null}
                 </Table>
+                <div className="mpi-actions">
+                  <Button variant="secondary" size="sm" icon={<DownloadIcon />} onClick={() => save('usage.csv', csvOf(data.lines))}>
+                    Download as CSV
+                  </Button>
+                </div>
                 {data.unpriced.length > 0 ? <p className="mpi-subtle">Without a price: {data.unpriced.join(', ')}.</p> : null}
                 {data.missing.length > 0 ? <p className="mpi-subtle">You may not list: {data.missing.join(', ')}.</p> : null}
+                <Failures failures={data.failures} project={project} />
                 <Snippets items={data.commands} title="The same on the command line" />
               </>
             );

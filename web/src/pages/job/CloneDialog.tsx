@@ -26,7 +26,7 @@ const parse = (text: string): Change => {
 const usual = ['workers', 'slots', 'memory', 'cpu', 'gpu', 'image', 'command', 'queue'];
 
 /** Runs a job again under a new name, with changes, and shows what changes before. */
-export function CloneDialog({job, detail, changes: initial, close}: {job: JobKey; detail: Detail; changes: string[]; close: () => void}): ReactElement {
+export function CloneDialog({job, detail, changes: initial, isAgain = false, close}: {job: JobKey; detail: Detail; changes: string[]; isAgain?: boolean; close: () => void}): ReactElement {
   const navigate = useNavigate();
   const [name, setName] = useState('');
   const [changes, setChanges] = useState<Change[]>(initial.length > 0 ? initial.map(parse) : []);
@@ -56,7 +56,7 @@ export function CloneDialog({job, detail, changes: initial, close}: {job: JobKey
   const draft = preview.data;
   return (
     <Modal variant="large" isOpen onClose={close} aria-labelledby="clone-title">
-      <ModalHeader title={`Clone ${detail.row.name} and modify`} labelId="clone-title" description="A job that has run cannot be changed. Its clone runs under a new name; the original stays for comparison." />
+      <ModalHeader title={isAgain ? `Run ${detail.row.name} again` : `Clone ${detail.row.name} and modify`} labelId="clone-title" description="A job that has run cannot be changed. Its clone runs under a new name; the original stays for comparison." />
       <ModalBody tabIndex={0} aria-label="Changes of the clone">
         <Form
           onSubmit={(event) => {
@@ -114,7 +114,7 @@ export function CloneDialog({job, detail, changes: initial, close}: {job: JobKey
       </ModalBody>
       <ModalFooter>
         <Button isLoading={creation.isPending} isDisabled={creation.isPending || draft === undefined || preview.isError} onClick={() => creation.mutate()}>
-          Create clone
+          {isAgain && changes.length === 0 ? 'Run again' : 'Create clone'}
         </Button>
         <Button variant="link" onClick={close}>
           Close

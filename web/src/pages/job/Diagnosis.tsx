@@ -1,9 +1,9 @@
 import {Button, Card, CardBody, CardHeader, CardTitle, DescriptionList, DescriptionListDescription, DescriptionListGroup, DescriptionListTerm, ExpandableSection, Label, Title} from '@patternfly/react-core';
 import {type ReactElement, useState} from 'react';
-import {useSearchParams} from 'react-router';
+import {Link, useSearchParams} from 'react-router';
 import type {Detail, Finding, Remedy} from '../../api/types';
 import {Code} from '../../components/Common';
-import {ExclamationCircleIcon, ExclamationTriangleIcon, InfoCircleIcon, WrenchIcon} from '../../lib/icons';
+import {ExclamationCircleIcon, ExclamationTriangleIcon, InfoCircleIcon, RedoIcon, WrenchIcon} from '../../lib/icons';
 
 const severities = {
   Error: {icon: ExclamationCircleIcon, className: 'is-error', color: 'red'},
@@ -37,11 +37,11 @@ function RemedyItem({remedy, canClone, onApply}: {remedy: Remedy; canClone: bool
 }
 
 /** Says why a job has failed or does not progress, what that is known from, and what to do. */
-export function Diagnosis({detail, onApply}: {detail: Detail; onApply: (changes: string[]) => void}): ReactElement | null {
+export function Diagnosis({detail, onApply}: {detail: Detail; onApply: (changes: string[]) => void}): ReactElement {
   const [, setParams] = useSearchParams();
-  const [first, ...others] = detail.findings;
+  const [known, ...others] = detail.findings;
   const [showAll, setShowAll] = useState(false);
-  if (!first) return null;
+  const first: Finding = known ?? {code: 'Unknown', severity: 'Error', summary: detail.status?.message ?? 'The job has failed. No cause is recorded: the operator has not reported on it.', evidence: [], affected: [], remedies: [], guide: true};
   const look = lookOf(first.severity);
   const Icon = look.icon;
   const openLogs = (): void =>
@@ -53,7 +53,7 @@ export function Diagnosis({detail, onApply}: {detail: Detail; onApply: (changes:
     });
   return (
     <Card className={`mpi-diagnosis ${look.className}`} component="section" aria-labelledby="diagnosis">
-      <CardHeader actions={{actions: <Button variant="link" onClick={openLogs}>See the log lines</Button>, hasNoOffset: true}}>
+      <CardHeader>
         <CardTitle component="h2" id="diagnosis">
           <span className="mpi-inline">
             {detail.row.phase === 'Failed' ? 'Why it failed' : detail.row.phase === 'Running' ? 'What needs attention' : 'Why it waits'}{' '}
@@ -67,6 +67,12 @@ export function Diagnosis({detail, onApply}: {detail: Detail; onApply: (changes:
             <p className="mpi-cause">{first.summary}</p>
             {detail.failure ? <p className="mpi-subtle mpi-wrap">{detail.failure}</p> : null}
             {first.affected.length > 0 ? <p className="mpi-subtle mpi-wrap">Affected: {first.affected.join(', ')}</p> : null}
+            <div className="mpi-actions mpi-links">
+              <Button variant="link" isInline onClick={openLogs}>
+                See the log lines
+              </Button>
+              {first.guide ? <Link to={`/help/${encodeURIComponent(first.code)}`}>Guide to {first.code}</Link> : null}
+            </div>
           </div>
           {first.remedies.length > 0 ? (
             <div>
@@ -76,6 +82,14 @@ export function Diagnosis({detail, onApply}: {detail: Detail; onApply: (changes:
                   <RemedyItem key={remedy.text} remedy={remedy} canClone={detail.can.clone} onApply={onApply} />
                 ))}
               </ol>
+            </div>
+          ) : null}
+          {detail.row.phase === 'Failed' && detail.can.clone && !first.remedies.some(({applicable}) => applicable) ? (
+            <div className="mpi-actions mpi-filters">
+              <Button variant="secondary" icon={<RedoIcon />} onClick={() => onApply([])}>
+                Run it again
+              </Button>
+              <span className="mpi-subtle">As it is, under a new name: useful once the cause is corrected outside of the job.</span>
             </div>
           ) : null}
           {first.evidence.length > 0 ? (
@@ -119,7 +133,8 @@ function Other({finding}: {finding: Finding}): ReactElement {
   const Icon = look.icon;
   return (
     <p className="mpi-wrap">
-      <Label color={look.color} icon={<Icon />} isCompact>{finding.code}</Label> {finding.summary}
+      <Label color={look.color} icon={<Icon />} isCompact>{finding.code}</Label> {finding.summary}{' '}
+      {finding.guide ? <Link to={`/help/${encodeURIComponent(finding.code)}`}>Guide to {finding.code}</Link> : null}
     </p>
   );
 }

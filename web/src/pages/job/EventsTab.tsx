@@ -1,26 +1,73 @@
-import {EmptyState, EmptyStateBody, Label, Switch} from '@patternfly/react-core';
+import {Button, EmptyState, EmptyStateBody, FormSelect, FormSelectOption, Label, LabelGroup, Switch} from '@patternfly/react-core';
 import {Table, Tbody, Td, Th, Thead, Tr} from '@patternfly/react-table';
 import {type ReactElement, useState} from 'react';
+import {useSearchParams} from 'react-router';
 import {type JobKey, useEvents} from '../../api/queries';
 import type {Detail} from '../../api/types';
 import {Age} from '../../components/Common';
 import {Loaded} from '../../components/States';
 import {ExclamationTriangleIcon, InfoCircleIcon} from '../../lib/icons';
+import {timeOfDay} from '../../lib/time';
 
 /** The Kubernetes events of the job and its pods, the latest first. */
 export default function EventsTab({job}: {job: JobKey; detail: Detail}): ReactElement {
   const events = useEvents(job);
   const [onlyWarnings, setOnlyWarnings] = useState(false);
+  const [params, setParams] = useSearchParams();
+  const [object, from, to] = [params.get('object') ?? '', params.get('from') ?? '', params.get('to') ?? ''];
+  const set = (values: Record<string, string>): void =>
+    setParams(
+      (current) => {
+        const next = new URLSearchParams(current);
+        for (const [name, value] of Object.entries(values)) {
+          if (value) next.set(name, value);
+          else next.delete(name);
+        }
+        return next;
+      },
+      {replace: true},
+    );
+  const isWithin = (time: string): boolean => !(Date.parse(time) < Date.parse(from)) && !(Date.parse(time) > Date.parse(to));
   return (
     <Loaded query={events} what="The events cannot be shown">
       {(data) => {
-        const shown = data.events.filter((event) => !onlyWarnings || event.warning).reverse();
+        const shown = data.events.filter((event) => (!onlyWarnings || event.warning) && (!object || event.object === object) && isWithin(event.time)).reverse();
+        const objects = [...new Set([...data.events.map((event) => event.object), ...(object ? [object] : [])])].sort();
+        const isFiltered = onlyWarnings || object !== '' || from !== '' || to !== '';
         return (
           <div className="mpi-stack">
-            <Switch label="Only warnings" isChecked={onlyWarnings} onChange={(_, on) => setOnlyWarnings(on)} />
+            <div className="mpi-actions mpi-filters">
+              <FormSelect aria-label="Object of the events" value={object} onChange={(_, value) => set({object: value})} className="mpi-project">
+                <FormSelectOption value="" label="All objects" />
+                {objects.map((name) => (
+                  <FormSelectOption key={name} value={name} label={name} />
+                ))}
+              </FormSelect>
+              <Switch label="Only warnings" isChecked={onlyWarnings} onChange={(_, on) => setOnlyWarnings(on)} />
+              {from || to ? (
+                <LabelGroup categoryName="Time">
+                  <Label onClose={() => set({from: '', to: ''})} closeBtnAriaLabel="Show the events of all times">
+                    {from ? timeOfDay(from) : '…'} – {to ? timeOfDay(to) : '…'}
+                  </Label>
+                </LabelGroup>
+              ) : null}
+            </div>
             {shown.length === 0 ? (
-              <EmptyState titleText="No events" headingLevel="h2" variant="sm">
-                <EmptyStateBody>Kubernetes deletes events after an hour. The timeline in the overview is kept.</EmptyStateBody>
+              <EmptyState titleText={isFiltered && data.events.length > 0 ? 'No event matches' : 'No events'} headingLevel="h2" variant="sm">
+                <EmptyStateBody>
+                  {isFiltered && data.events.length > 0 ? (
+                    <Button
+                      variant="link"
+                      onClick={() => {
+                        setOnlyWarnings(false);
+                        set({object: '', from: '', to: ''});
+                      }}
+                    >
+                      Show all {data.events.length} events
+                    </Button>
+                  ) : null}
+                  <p>Kubernetes deletes events after an hour. The timeline in the overview is kept.</p>
+                </EmptyStateBody>
               </EmptyState>
             ) : (
               <Table aria-label="Events of the job" variant="compact" gridBreakPoint="grid-lg">

@@ -7,7 +7,7 @@ import {jobPath, type JobKey} from '../../api/queries';
 import {openStream, type StreamState} from '../../api/stream';
 import type {Detail, LogEvent, LogLine, Problem} from '../../api/types';
 import {DownloadIcon, PauseIcon, PlayIcon} from '../../lib/icons';
-import {timeOfDay} from '../../lib/time';
+import {fromLocalInput, timeOfDay, toLocalInput} from '../../lib/time';
 
 /** How many lines a page keeps. Older lines are dropped; a download has all. */
 const maxLines = 200_000;
@@ -32,7 +32,7 @@ class Lines {
   }
 }
 
-const fields = ['pod', 'ranks', 'level', 'grep', 'since', 'previous'] as const;
+const fields = ['pod', 'ranks', 'level', 'grep', 'since', 'from', 'to', 'previous'] as const;
 
 /** Returns the parameters of the API for those of the page. */
 function logParams(params: URLSearchParams, uid: string | undefined): URLSearchParams {
@@ -60,6 +60,7 @@ const times = [
   ['5m', 'Last 5 minutes'],
   ['1h', 'Last hour'],
   ['24h', 'Last 24 hours'],
+  ['custom', 'Custom range'],
 ];
 
 function color(place: string): string {
@@ -79,6 +80,23 @@ function Line({line, showTime}: {line: LogLine; showTime: boolean}): ReactElemen
       {line.x}
     </>
   );
+}
+
+/** A moment to enter. It is applied after a pause, so that parts of it can be typed. */
+function TimeInput({id, iso, isInvalid, apply}: {id: string; iso: string; isInvalid: boolean; apply: (iso: string) => void}): ReactElement {
+  const [text, setText] = useState(toLocalInput(iso));
+  const [applied, setApplied] = useState(iso);
+  if (iso !== applied) {
+    setApplied(iso);
+    if (fromLocalInput(text) !== iso) setText(toLocalInput(iso));
+  }
+  useEffect(() => {
+    const next = fromLocalInput(text);
+    if (next === fromLocalInput(toLocalInput(applied))) return undefined;
+    const timer = setTimeout(() => apply(next), 500);
+    return () => clearTimeout(timer);
+  });
+  return <TextInput id={id} type="datetime-local" step={1} value={text} onChange={(_, value) => setText(value)} validated={isInvalid ? 'error' : 'default'} />;
 }
 
 /** The logs of all pods at once, as they come. */
@@ -113,6 +131,19 @@ export default function LogsTab({job, detail}: {job: JobKey; detail: Detail}): R
       {replace: true},
     );
 
+  const isCustom = params.has('from') || params.has('to');
+  const setTime = (value: string): void =>
+    setParams(
+      (current) => {
+        const next = new URLSearchParams(current);
+        for (const name of ['since', 'from', 'to']) next.delete(name);
+        if (value === 'custom') next.set('from', new Date(detail.row.running ?? detail.row.created).toISOString());
+        else if (value) next.set('since', value);
+        return next;
+      },
+      {replace: true},
+    );
+
   // A pause while typing applies a filter.
   useEffect(() => {
     const timer = setTimeout(() => {
@@ -132,7 +163,7 @@ export default function LogsTab({job, detail}: {job: JobKey; detail: Detail}): R
     setUntagged(0);
     let frame = 0;
     let done = false;
-    const follow = !isOver && !query.has('previous');
+    const follow = !isOver && !query.has('previous') && !query.has('to');
     const stop = openStream({
       url: () => {
         const all = new URLSearchParams(queryText);
@@ -220,12 +251,30 @@ export default function LogsTab({job, detail}: {job: JobKey; detail: Detail}): R
         </label>
         <label htmlFor="log-since">
           Time
-          <FormSelect id="log-since" value={params.get('since') ?? ''} onChange={(_, value) => set('since', value)}>
+          <FormSelect id="log-since" value={isCustom ? 'custom' : (params.get('since') ?? '')} onChange={(_, value) => setTime(value)}>
             {times.map(([value, label]) => (
               <FormSelectOption key={value} value={value} label={label ?? ''} />
             ))}
           </FormSelect>
         </label>
+        {isCustom ? (
+          <div className="mpi-range">
+            {(['from', 'to'] as const).map((name) => (
+              <label key={name} htmlFor={`log-${name}`} className="is-time">
+                {name === 'from' ? 'From' : 'To'}
+                <TimeInput
+                  id={`log-${name}`}
+                  iso={params.get(name) ?? ''}
+                  isInvalid={fieldProblem(name) !== undefined}
+                  apply={(iso) => {
+                    // Without both, the range would no longer be a custom one while it is typed.
+                    if (iso || params.has(name === 'from' ? 'to' : 'from')) set(name, iso);
+                  }}
+                />
+              </label>
+            ))}
+          </div>
+        ) : null}
         <label htmlFor="log-grep" className="is-wide">
           Search (regular expression)
           <TextInput id="log-grep" type="search" placeholder="loss=\S+" value={grep} onChange={(_, value) => setGrep(value)} validated={fieldProblem('grep') ? 'error' : 'default'} />

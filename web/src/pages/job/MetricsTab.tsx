@@ -1,8 +1,9 @@
-import {Alert, Card, CardBody, EmptyState, EmptyStateBody} from '@patternfly/react-core';
-import {type ReactElement, useEffect, useState} from 'react';
+import {Alert, Card, CardBody, CardTitle, DescriptionList, DescriptionListDescription, DescriptionListGroup, DescriptionListTerm, EmptyState, EmptyStateBody, ToggleGroup, ToggleGroupItem} from '@patternfly/react-core';
+import {type ReactElement, type ReactNode, useEffect, useState} from 'react';
+import {Link, useSearchParams} from 'react-router';
 import {type JobKey, useMetrics} from '../../api/queries';
-import type {Chart as ChartData, Detail, Metrics} from '../../api/types';
-import {Chart} from '../../components/Chart';
+import type {Chart as ChartData, ChartLine, Detail, Metrics} from '../../api/types';
+import {Chart, type Line} from '../../components/Chart';
 import {Loaded} from '../../components/States';
 import {ChartLineIcon} from '../../lib/icons';
 import {timeOfDay} from '../../lib/time';
@@ -12,6 +13,7 @@ const units: Record<string, (n: number) => string> = {
   percent: (n) => `${n.toLocaleString(undefined, {maximumFractionDigits: 0})} %`,
   bytes: (n) => bytes(n),
   'bytes/s': (n) => `${bytes(n)}/s`,
+  'packets/s': (n) => `${n.toLocaleString(undefined, {maximumFractionDigits: n < 10 ? 1 : 0})}/s`,
 };
 
 function bytes(n: number): string {
@@ -22,18 +24,33 @@ function bytes(n: number): string {
 
 /** Adds the samples of a response to those that were shown before: the metrics API only has the present ones. */
 function merge(before: ChartData[], now: ChartData[]): ChartData[] {
-  return now.map((chart) => ({
-    ...chart,
-    lines: chart.lines.map((line) => {
-      const old = before.find(({title}) => title === chart.title)?.lines.find(({name}) => name === line.name)?.samples ?? [];
-      const last = old.at(-1)?.t ?? 0;
-      return {...line, samples: [...old, ...line.samples.filter(({t}) => t > last)].slice(-360)};
-    }),
-  }));
+  const append = (old: ChartLine[] | undefined, lines: ChartLine[]): ChartLine[] =>
+    lines.map((line) => {
+      const samples = old?.find(({name}) => name === line.name)?.samples ?? [];
+      const last = samples.at(-1)?.t ?? 0;
+      return {...line, samples: [...samples, ...line.samples.filter(({t}) => t > last)].slice(-360)};
+    });
+  return now.map((chart) => {
+    const old = before.find(({title}) => title === chart.title);
+    return {...chart, lines: append(old?.lines, chart.lines), aggregates: append(old?.aggregates, chart.aggregates)};
+  });
+}
+
+const isMean = ({name}: ChartLine): boolean => name === 'Mean';
+
+/** Returns the lines to show: each pod with the mean of all, or all pods together, by their sum if they have one. */
+function linesOf(chart: ChartData, isTogether: boolean): Line[] {
+  const line = (isAggregate: boolean) => ({name, samples}: ChartLine): Line => ({name, isAggregate, points: samples.map(({t, v}) => ({x: t, y: v}))});
+  const all = chart.aggregates;
+  if (!isTogether || all.length === 0) return [...all.filter(isMean), ...chart.lines].map((each) => line(isMean(each))(each));
+  return (all.some((each) => !isMean(each)) ? all.filter((each) => !isMean(each)) : all).map(line(true));
 }
 
 function Charts({metrics}: {metrics: Metrics}): ReactElement {
   const [kept, setKept] = useState<ChartData[]>([]);
+  const [params, setParams] = useSearchParams();
+  const isTogether = params.get('pods') === 'all';
+  const at = Date.parse(params.get('at') ?? '');
   useEffect(() => {
     if (metrics.source === 'metrics.k8s.io') setKept((before) => merge(before, metrics.charts));
   }, [metrics]);
@@ -48,13 +65,36 @@ function Charts({metrics}: {metrics: Metrics}): ReactElement {
   return (
     <div className="mpi-stack">
       {metrics.reason ? <Alert isInline variant="info" component="p" title={metrics.reason} /> : null}
+      {charts.some(({aggregates}) => aggregates.length > 0) ? (
+        <ToggleGroup aria-label="Lines of the charts">
+          {(['', 'all'] as const).map((value) => (
+            <ToggleGroupItem
+              key={value}
+              text={value ? 'All pods together' : 'Each pod and the mean'}
+              isSelected={isTogether === (value === 'all')}
+              onChange={() =>
+                setParams(
+                  (current) => {
+                    const next = new URLSearchParams(current);
+                    if (value) next.set('pods', value);
+                    else next.delete('pods');
+                    return next;
+                  },
+                  {replace: true},
+                )
+              }
+            />
+          ))}
+        </ToggleGroup>
+      ) : null}
       <div className="mpi-grid">
         {charts.map((chart) => (
           <Card key={chart.title} component="section" aria-label={chart.title}>
             <CardBody>
               <Chart
-                title={chart.unit === 'cores' ? `${chart.title}, cores` : chart.title}
-                lines={chart.lines.map(({name, samples}) => ({name, points: samples.map(({t, v}) => ({x: t, y: v}))}))}
+                title={`${chart.title}${chart.unit === 'cores' ? ', cores' : ''}${isTogether && chart.aggregates.length > 0 ? `, ${chart.aggregates.some((each) => !isMean(each)) ? 'sum' : 'mean'} of all pods` : ''}`}
+                lines={linesOf(chart, isTogether)}
+                mark={Number.isNaN(at) ? undefined : at / 1000}
                 xTitle="Time"
                 formatX={(seconds) => timeOfDay(new Date(seconds * 1000).toISOString())}
                 formatY={units[chart.unit] ?? String}
@@ -69,12 +109,53 @@ function Charts({metrics}: {metrics: Metrics}): ReactElement {
   );
 }
 
+/** What is known about the communication of the ranks: MPI reports no figures of its own. */
+function Communication({detail}: {detail: Detail}): ReactElement | null {
+  const mpi = detail.status?.mpi;
+  const [params] = useSearchParams();
+  if (!mpi?.implementation) return null;
+  const search = new URLSearchParams(params);
+  search.set('tab', 'training');
+  const seconds = (milliseconds: number | undefined): string => (milliseconds ? `${(milliseconds / 1000).toLocaleString(undefined, {maximumFractionDigits: 2})} s` : 'not measured');
+  const entries: [string, ReactNode][] = [
+    ['Connecting to all workers', seconds(mpi.connectMilliseconds)],
+    ['Starting the ranks', seconds(mpi.initMilliseconds)],
+    ['Bandwidth', 'The network charts: all that the pods send and receive by TCP, data from storage included'],
+    ['Message rate', 'Roughly the packet charts: a large message takes several packets, and small ones can share one'],
+    [
+      'Latency',
+      <>
+        Only known if the program prints it, such as <code>latency_us=1.8</code>. The tab <Link to={{search: search.toString()}}>Training</Link> then shows it
+      </>,
+    ],
+  ];
+  return (
+    <Card component="section">
+      <CardTitle component="h2">MPI communication</CardTitle>
+      <CardBody className="mpi-stack">
+        <DescriptionList isCompact orientation={{sm: 'horizontal'}}>
+          {entries.map(([term, value]) => (
+            <DescriptionListGroup key={term}>
+              <DescriptionListTerm>{term}</DescriptionListTerm>
+              <DescriptionListDescription className="mpi-wrap">{value}</DescriptionListDescription>
+            </DescriptionListGroup>
+          ))}
+        </DescriptionList>
+        <p className="mpi-subtle">MPI libraries export no metrics, and measuring inside of them would change the program. RDMA and shared memory are not part of the network charts.</p>
+      </CardBody>
+    </Card>
+  );
+}
+
 /** What the pods of the job use, over time. */
 export default function MetricsTab({job, detail}: {job: JobKey; detail: Detail}): ReactElement {
   const metrics = useMetrics(job, detail.row.ended === undefined);
   return (
-    <Loaded query={metrics} what="The metrics cannot be shown">
-      {(data) => <Charts metrics={data} />}
-    </Loaded>
+    <div className="mpi-stack">
+      <Loaded query={metrics} what="The metrics cannot be shown">
+        {(data) => <Charts metrics={data} />}
+      </Loaded>
+      <Communication detail={detail} />
+    </div>
   );
 }

@@ -1,9 +1,9 @@
-import {Card, CardBody, CardTitle, DescriptionList, DescriptionListDescription, DescriptionListGroup, DescriptionListTerm, Label, LabelGroup, Progress} from '@patternfly/react-core';
+import {Card, CardBody, CardTitle, DescriptionList, DescriptionListDescription, DescriptionListGroup, DescriptionListTerm, ExpandableSection, Label, LabelGroup, Progress} from '@patternfly/react-core';
 import type {ReactElement, ReactNode} from 'react';
-import {Link} from 'react-router';
+import {Link, useSearchParams} from 'react-router';
 import type {JobKey} from '../../api/queries';
 import type {Detail} from '../../api/types';
-import {Age, count, Elapsed} from '../../components/Common';
+import {Age, Code, count, Elapsed} from '../../components/Common';
 import {jobURL} from '../../components/Watcher';
 import {CheckCircleIcon, ExclamationCircleIcon, PendingIcon, UnknownIcon} from '../../lib/icons';
 import {PhaseLabel} from '../../lib/phase';
@@ -28,6 +28,31 @@ function progressOf(detail: Detail): number | undefined {
   return Math.min(100, text.includes('%') || number > 1 ? number : number * 100);
 }
 
+/** Links to what else is known of the time of a step: the lines of the log, the events, and the metrics. */
+function AtThatTime({time, event}: {time: string; event: string}): ReactElement {
+  const [params] = useSearchParams();
+  const around = (seconds: number): string => new Date(Date.parse(time) + 1000 * seconds).toISOString();
+  const to = (tab: string, values: Record<string, string>): {search: string} => {
+    const uid = params.get('uid');
+    return {search: `?${new URLSearchParams({...(uid ? {uid} : {}), tab, ...values}).toString()}`};
+  };
+  const range = {from: around(-60), to: around(60)};
+  const links: [string, {search: string}][] = [
+    ['Log', to('logs', range)],
+    ['Events', to('events', range)],
+    ['Metrics', to('metrics', {at: time})],
+  ];
+  return (
+    <span className="mpi-at">
+      {links.map(([text, target]) => (
+        <Link key={text} to={target} aria-label={`${text} at ${event}, ${timeOfDay(time)}`}>
+          {text}
+        </Link>
+      ))}
+    </span>
+  );
+}
+
 const results = {
   pass: {icon: <CheckCircleIcon color="var(--pf-t--global--icon--color--status--success--default)" />, text: 'yes'},
   fail: {icon: <ExclamationCircleIcon color="var(--pf-t--global--icon--color--status--danger--default)" />, text: 'no'},
@@ -40,13 +65,14 @@ export default function Overview({detail}: {job: JobKey; detail: Detail}): React
   const done = progressOf(detail);
   const expected = done !== undefined && done > 2 && row.running && !row.ended ? new Date(Date.parse(row.running) + ((Date.parse(detail.now) - Date.parse(row.running)) / done) * 100).toISOString() : undefined;
   const scheduling = status?.scheduling;
+  const guide = detail.findings.find((finding) => finding.guide);
   return (
     <div className="mpi-stack">
       <div className="mpi-grid">
         <Card component="section">
           <CardTitle component="h2">Status</CardTitle>
           <CardBody>
-            <DescriptionList isHorizontal isCompact>
+            <DescriptionList isCompact orientation={{sm: 'horizontal'}}>
               <Entry term="Status">{status?.message ?? detail.headline}</Entry>
               <Entry term="Workers">{row.ended ? count(row.workers, 'worker') : `${row.ready} of ${row.workers} ready`}</Entry>
               <Entry term="Created">
@@ -66,10 +92,10 @@ export default function Overview({detail}: {job: JobKey; detail: Detail}): React
         <Card component="section">
           <CardTitle component="h2">Resources</CardTitle>
           <CardBody>
-            <DescriptionList isHorizontal isCompact>
+            <DescriptionList isCompact orientation={{sm: 'horizontal'}}>
               <Entry term="Ranks">{detail.ranks}</Entry>
               <Entry term="Each worker">{detail.resources}</Entry>
-              <Entry term="GPUs">{row.gpus > 0 ? `${row.gpus} in all` : null}</Entry>
+              <Entry term="All pods">{detail.total}</Entry>
               <Entry term="Held so far">{detail.used}</Entry>
               <Entry term="Cost">{detail.cost ? `${detail.cost} per hour` : null}</Entry>
               <Entry term="Image">{detail.image ? <span className="mpi-mono">{detail.image}</span> : null}</Entry>
@@ -98,7 +124,7 @@ export default function Overview({detail}: {job: JobKey; detail: Detail}): React
                     <li key={check.text}>
                       <span aria-hidden="true">{result.icon}</span>
                       <span>
-                        {check.text}
+                        {check.result === 'fail' && guide ? <Link to={`/help/${encodeURIComponent(guide.code)}`}>{check.text}</Link> : check.text}
                         <span className="pf-v6-screen-reader">: {result.text}</span>
                       </span>
                     </li>
@@ -119,10 +145,29 @@ export default function Overview({detail}: {job: JobKey; detail: Detail}): React
                     <time className="mpi-subtle mpi-numbers" dateTime={entry.time} title={moment(entry.time)}>
                       {timeOfDay(entry.time)}
                     </time>
+                    <AtThatTime time={entry.time} event={entry.event} />
                     {entry.detail ? <div className="mpi-wrap">{entry.detail}</div> : null}
                   </li>
                 ))}
               </ol>
+            </CardBody>
+          </Card>
+        ) : null}
+        {detail.outputs.length > 0 ? (
+          <Card component="section">
+            <CardTitle component="h2">Results</CardTitle>
+            <CardBody>
+              <ul className="mpi-outputs">
+                {detail.outputs.map((output) => (
+                  <li key={`${output.title} ${output.where}`}>
+                    <strong>{output.title}</strong> {output.named ? <Label isCompact color="green">Named by the job (OUTPUT_DIR)</Label> : <span className="mpi-subtle">The job can write to it</span>}
+                    <div className="mpi-wrap">{output.where}</div>
+                    <ExpandableSection toggleText={output.title.startsWith('Data') ? 'Commands that list it' : 'Commands that copy it'}>
+                      <Code text={output.command} label={`Commands for ${output.title}`} />
+                    </ExpandableSection>
+                  </li>
+                ))}
+              </ul>
             </CardBody>
           </Card>
         ) : null}

@@ -30,11 +30,11 @@ function Usage({pod}: {pod: Pod}): ReactElement {
 export default function PodsTab({job}: {job: JobKey; detail: Detail}): ReactElement {
   const pods = usePods(job);
   const [, setParams] = useSearchParams();
-  const openLogs = (pod: Pod): void =>
+  const open = (tab: string, name: string, value: string): void =>
     setParams((current) => {
       const next = new URLSearchParams(current);
-      next.set('tab', 'logs');
-      next.set('pod', pod.role === 'launcher' ? 'launcher' : `worker-${pod.index}`);
+      next.set('tab', tab);
+      next.set(name, value);
       return next;
     });
   return (
@@ -49,7 +49,7 @@ export default function PodsTab({job}: {job: JobKey; detail: Detail}): ReactElem
                   <Th key={title}>{title}</Th>
                 ))}
                 {data.noUsage ? null : <Th>Usage</Th>}
-                <Th screenReaderText="Log" />
+                <Th screenReaderText="Log and events" />
               </Tr>
             </Thead>
             <Tbody>
@@ -63,6 +63,7 @@ export default function PodsTab({job}: {job: JobKey; detail: Detail}): ReactElem
                   <Td dataLabel="Status">
                     <PodLabel pod={pod} />
                     {pod.exitCode !== undefined && pod.exitCode !== 0 ? <div className="mpi-subtle">Exit code {pod.exitCode}</div> : null}
+                    {pod.message ? <div className="mpi-subtle mpi-wrap">{pod.message}</div> : null}
                   </Td>
                   <Td dataLabel="Node">{pod.node ?? '–'}</Td>
                   <Td dataLabel="Ranks">{pod.ranks ?? '–'}</Td>
@@ -74,8 +75,11 @@ export default function PodsTab({job}: {job: JobKey; detail: Detail}): ReactElem
                     </Td>
                   )}
                   <Td isActionCell>
-                    <Button variant="link" size="sm" onClick={() => openLogs(pod)} aria-label={`Log of ${pod.name}`}>
+                    <Button variant="link" size="sm" onClick={() => open('logs', 'pod', pod.role === 'launcher' ? 'launcher' : `worker-${pod.index}`)} aria-label={`Log of ${pod.name}`}>
                       Log
+                    </Button>
+                    <Button variant="link" size="sm" onClick={() => open('events', 'object', `pod/${pod.name}`)} aria-label={`Events of ${pod.name}`}>
+                      Events
                     </Button>
                   </Td>
                 </Tr>

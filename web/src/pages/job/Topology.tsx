@@ -1,4 +1,4 @@
-import {Button, Card, CardBody, CardTitle, DescriptionList, DescriptionListDescription, DescriptionListGroup, DescriptionListTerm, EmptyState, EmptyStateBody, Label} from '@patternfly/react-core';
+import {Alert, Button, Card, CardBody, CardTitle, DescriptionList, DescriptionListDescription, DescriptionListGroup, DescriptionListTerm, EmptyState, EmptyStateBody, Label} from '@patternfly/react-core';
 import {type KeyboardEvent, type ReactElement, useRef, useState} from 'react';
 import {useSearchParams} from 'react-router';
 import {type JobKey, usePods} from '../../api/queries';
@@ -94,20 +94,29 @@ function Grid({pods, detail, omitted}: {pods: Pod[]; detail: Detail; omitted: nu
           </section>
         ))}
       </div>
-      {current ? <PodCard pod={current} /> : <p className="mpi-subtle">Select a pod for its details. The tab Pods shows the same as a table.</p>}
+      {current ? <PodCard pod={current} detail={detail} /> : <p className="mpi-subtle">Select a pod for its details. The tab Pods shows the same as a table.</p>}
     </div>
   );
 }
 
-function PodCard({pod}: {pod: Pod}): ReactElement {
+/** Returns what is wrong with a pod: how it ended, what its status reports, and the findings about it. */
+function problemsOf(pod: Pod, detail: Detail): string[] {
+  const found = detail.findings.filter(({severity, affected}) => severity !== 'Info' && affected.includes(pod.name)).map(({summary}) => summary);
+  const isEnded = pod.exitCode !== undefined && pod.exitCode !== 0;
+  const status = [isEnded ? `Exit code ${pod.exitCode}${pod.reason ? ` (${pod.reason})` : ''}.` : pod.message && pod.reason ? `${pod.reason}:` : '', pod.message ?? ''].filter(Boolean).join(' ');
+  return [...found, ...(status ? [status] : [])];
+}
+
+function PodCard({pod, detail}: {pod: Pod; detail: Detail}): ReactElement {
   const [, setParams] = useSearchParams();
-  const openLogs = (): void =>
+  const open = (tab: string, name: string, value: string): void =>
     setParams((current) => {
       const next = new URLSearchParams(current);
-      next.set('tab', 'logs');
-      next.set('pod', placeOf(pod).replace(/#.*/, ''));
+      next.set('tab', tab);
+      next.set(name, value);
       return next;
     });
+  const problems = problemsOf(pod, detail);
   const entries: [string, string | number | undefined][] = [
     ['Pod', pod.name],
     ['Node', pod.node],
@@ -123,7 +132,14 @@ function PodCard({pod}: {pod: Pod}): ReactElement {
       <CardTitle component="h3">
         {placeOf(pod)} <PodLabel pod={pod} />
       </CardTitle>
-      <CardBody>
+      <CardBody className="mpi-stack">
+        {problems.length > 0 ? (
+          <Alert isInline variant={podLook(pod).color === 'red' ? 'danger' : 'warning'} title={problems[0] ?? ''} component="p" className="mpi-wrap">
+            {problems.slice(1).map((text) => (
+              <p key={text}>{text}</p>
+            ))}
+          </Alert>
+        ) : null}
         <DescriptionList isHorizontal isCompact columnModifier={{default: '1Col', lg: '2Col'}}>
           {entries
             .filter(([, value]) => value !== undefined && value !== '')
@@ -134,9 +150,14 @@ function PodCard({pod}: {pod: Pod}): ReactElement {
               </DescriptionListGroup>
             ))}
         </DescriptionList>
-        <Button variant="secondary" onClick={openLogs}>
-          Show its log
-        </Button>
+        <div className="mpi-actions">
+          <Button variant="secondary" onClick={() => open('logs', 'pod', placeOf(pod).replace(/#.*/, ''))}>
+            Show its log
+          </Button>
+          <Button variant="secondary" onClick={() => open('events', 'object', `pod/${pod.name}`)}>
+            Show its events
+          </Button>
+        </div>
       </CardBody>
     </Card>
   );

@@ -16,7 +16,13 @@ function axis(points: CurvePoint[]): {title: string; of: (point: CurvePoint, ind
 
 const number = (n: number): string => (Math.abs(n) >= 1e5 || (n !== 0 && Math.abs(n) < 1e-3) ? n.toExponential(1) : n.toLocaleString(undefined, {maximumFractionDigits: 4}));
 
-/** The loss and the accuracy that the program prints. */
+/** Returns the name of a figure as a title: latency_us becomes Latency us. */
+const titleOfFigure = (name: string): string => {
+  const words = name.replaceAll('_', ' ');
+  return words.charAt(0).toUpperCase() + words.slice(1);
+};
+
+/** The loss, the accuracy, and the figures about speed and communication that the program prints. */
 export default function TrainingTab({job, detail}: {job: JobKey; detail: Detail}): ReactElement {
   const curves = useCurves(job, detail.row.ended === undefined);
   return (
@@ -35,6 +41,7 @@ export default function TrainingTab({job, detail}: {job: JobKey; detail: Detail}
             const y = value(point);
             return y === undefined ? [] : [{x: by.of(point, i), y}];
           });
+        const figures = [...new Set(data.points.flatMap((point) => Object.keys(point.figures ?? {})))].sort();
         const loss = line((point) => point.loss);
         const accuracy = line((point) => point.accuracy);
         const broken = data.points.findIndex((point) => point.notANumber);
@@ -62,9 +69,16 @@ export default function TrainingTab({job, detail}: {job: JobKey; detail: Detail}
                   </CardBody>
                 </Card>
               ) : null}
+              {figures.map((name) => (
+                <Card key={name} component="section" aria-label={titleOfFigure(name)}>
+                  <CardBody>
+                    <Chart title={titleOfFigure(name)} lines={[{name: titleOfFigure(name), points: line((point) => point.figures?.[name])}]} xTitle={by.title} formatX={number} formatY={number} />
+                  </CardBody>
+                </Card>
+              ))}
             </div>
             <p className="mpi-subtle">
-              The figures are read from the log{data.skipped > 0 ? `; of ${(data.skipped + data.points.length).toLocaleString()} values, ${data.points.length.toLocaleString()} are shown` : ''}.
+              The figures are what the program printed, read from the log{data.skipped > 0 ? `; of ${(data.skipped + data.points.length).toLocaleString()} values, ${data.points.length.toLocaleString()} are shown` : ''}.
             </p>
           </div>
         );

@@ -5,7 +5,7 @@ import type {Detail} from '../../api/types';
 import {Code} from '../../components/Common';
 import {Loaded} from '../../components/States';
 import {DownloadIcon} from '../../lib/icons';
-import {save} from '../Job';
+import {save} from '../../lib/save';
 
 /** The YAML of the job, to read, to copy and to download. */
 export default function YamlTab({job}: {job: JobKey; detail: Detail}): ReactElement {
