@@ -141,6 +141,9 @@ const journeys = {
     const card = page.getByRole('region', {name: 'Details of worker-1'});
     await card.getByText('The program failed in rank 2 with exit code 3: the batch is empty.').waitFor();
     await card.getByText('Exit code 3 (Error).').waitFor();
+    // The code of the finding, also where a pod itself only ended.
+    await card.getByText('ApplicationFailed', {exact: true}).waitFor();
+    await page.getByText('3 pods on 1 node: 2 failed, 1 ApplicationFailed.').waitFor();
     await inspect(page, 'job-topology-error');
     await card.getByRole('button', {name: 'Show its events'}).click();
     await page.waitForURL(/tab=events&object=pod%2Fcrash-worker-1/);
@@ -165,6 +168,7 @@ const journeys = {
     await page.getByRole('heading', {name: 'CPU, cores'}).waitFor();
     await page.getByRole('slider', {name: /^CPU/}).press('End');
     await page.getByText(/Mean 4, bert-large-worker-0 3, bert-large-worker-1 5/).waitFor();
+    await page.getByText('Unknown: this requires the network charts of Prometheus').waitFor();
     await inspect(page, 'job-metrics');
     await tabTo(page, page.getByRole('button', {name: 'All pods together'}));
     await page.keyboard.press('Enter');

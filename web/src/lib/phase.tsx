@@ -12,6 +12,7 @@ import {
 } from './icons';
 import {Label} from '@patternfly/react-core';
 import type {ReactElement} from 'react';
+import type {Detail} from '../api/types';
 
 type Color = 'blue' | 'green' | 'grey' | 'red' | 'teal' | 'orange';
 
@@ -65,8 +66,17 @@ export function podLook(pod: {phase: string; ready: boolean; reason?: string}): 
   return pod.reason && pod.phase !== 'Running' && pod.phase !== 'Gone' ? {...look, text: pod.reason} : look;
 }
 
-export function PodLabel({pod}: {pod: {phase: string; ready: boolean; reason?: string}}): ReactElement {
-  const look = podLook(pod);
+/**
+ * Returns the look of a pod of a job: in a failed job, that of the problem that affects it. The pods of a failed job are often
+ * stopped in good order, and then look as if nothing had happened.
+ */
+export function podLookIn(pod: {name: string; phase: string; ready: boolean; reason?: string}, detail: Detail): Look {
+  const cause = detail.row.phase === 'Failed' ? detail.findings.find(({severity, affected}) => severity === 'Error' && affected.includes(pod.name)) : undefined;
+  return cause ? {text: cause.code, color: 'red', icon: <ExclamationCircleIcon />, meaning: cause.summary} : podLook(pod);
+}
+
+export function PodLabel({pod, detail}: {pod: {name: string; phase: string; ready: boolean; reason?: string}; detail: Detail}): ReactElement {
+  const look = podLookIn(pod, detail);
   return (
     <Label color={look.color} icon={look.icon} isCompact>
       {look.text}

@@ -11,7 +11,7 @@ import {jobURL} from '../components/Watcher';
 import {CubesIcon, DownloadIcon} from '../lib/icons';
 import {save} from '../lib/save';
 
-const hours = (n: number): string => n.toLocaleString(undefined, {maximumFractionDigits: n < 10 ? 2 : 0});
+const hours = (n: number): string => n > 0 && n < 0.005 ? '< 0.01' : n.toLocaleString(undefined, {maximumFractionDigits: n < 10 ? 2 : 0});
 
 const sum = (lines: UsageLine[], value: (line: UsageLine) => number): number => lines.reduce((total, line) => total + value(line), 0);
 

@@ -110,18 +110,19 @@ function Charts({metrics}: {metrics: Metrics}): ReactElement {
 }
 
 /** What is known about the communication of the ranks: MPI reports no figures of its own. */
-function Communication({detail}: {detail: Detail}): ReactElement | null {
+function Communication({detail, metrics}: {detail: Detail; metrics: Metrics}): ReactElement | null {
   const mpi = detail.status?.mpi;
   const [params] = useSearchParams();
   if (!mpi?.implementation) return null;
   const search = new URLSearchParams(params);
   search.set('tab', 'training');
   const seconds = (milliseconds: number | undefined): string => (milliseconds ? `${(milliseconds / 1000).toLocaleString(undefined, {maximumFractionDigits: 2})} s` : 'not measured');
+  const hasCharts = metrics.charts.some(({unit}) => unit === 'bytes/s');
   const entries: [string, ReactNode][] = [
     ['Connecting to all workers', seconds(mpi.connectMilliseconds)],
     ['Starting the ranks', seconds(mpi.initMilliseconds)],
-    ['Bandwidth', 'The network charts: all that the pods send and receive by TCP, data from storage included'],
-    ['Message rate', 'Roughly the packet charts: a large message takes several packets, and small ones can share one'],
+    ['Bandwidth', !hasCharts ? 'Unknown: this requires the network charts of Prometheus' : 'The network charts: all that the pods send and receive by TCP, data from storage included'],
+    ['Message rate', !hasCharts ? 'Unknown: this requires the packet charts of Prometheus' : 'Roughly the packet charts: a large message takes several packets, and small ones can share one'],
     [
       'Latency',
       <>
@@ -151,11 +152,13 @@ function Communication({detail}: {detail: Detail}): ReactElement | null {
 export default function MetricsTab({job, detail}: {job: JobKey; detail: Detail}): ReactElement {
   const metrics = useMetrics(job, detail.row.ended === undefined);
   return (
-    <div className="mpi-stack">
-      <Loaded query={metrics} what="The metrics cannot be shown">
-        {(data) => <Charts metrics={data} />}
-      </Loaded>
-      <Communication detail={detail} />
-    </div>
+    <Loaded query={metrics} what="The metrics cannot be shown">
+      {(data) => (
+        <div className="mpi-stack">
+          <Charts metrics={data} />
+          <Communication detail={detail} metrics={data} />
+        </div>
+      )}
+    </Loaded>
   );
 }

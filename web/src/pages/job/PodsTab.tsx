@@ -27,7 +27,7 @@ function Usage({pod}: {pod: Pod}): ReactElement {
 }
 
 /** The launcher, and under it the workers. */
-export default function PodsTab({job}: {job: JobKey; detail: Detail}): ReactElement {
+export default function PodsTab({job, detail}: {job: JobKey; detail: Detail}): ReactElement {
   const pods = usePods(job);
   const [, setParams] = useSearchParams();
   const open = (tab: string, name: string, value: string): void =>
@@ -46,7 +46,7 @@ export default function PodsTab({job}: {job: JobKey; detail: Detail}): ReactElem
             <Thead>
               <Tr>
                 {['Pod', 'Status', 'Node', 'Ranks', 'Restarts', 'Age'].map((title) => (
-                  <Th key={title}>{title}</Th>
+                  <Th key={title} modifier={title === 'Pod' || title === 'Status' ? 'wrap' : 'nowrap'}>{title}</Th>
                 ))}
                 {data.noUsage ? null : <Th>Usage</Th>}
                 <Th screenReaderText="Log and events" />
@@ -61,14 +61,14 @@ export default function PodsTab({job}: {job: JobKey; detail: Detail}): ReactElem
                     <div className="mpi-subtle">{pod.name}</div>
                   </Td>
                   <Td dataLabel="Status">
-                    <PodLabel pod={pod} />
+                    <PodLabel pod={pod} detail={detail} />
                     {pod.exitCode !== undefined && pod.exitCode !== 0 ? <div className="mpi-subtle">Exit code {pod.exitCode}</div> : null}
                     {pod.message ? <div className="mpi-subtle mpi-wrap">{pod.message}</div> : null}
                   </Td>
                   <Td dataLabel="Node">{pod.node ?? '–'}</Td>
                   <Td dataLabel="Ranks">{pod.ranks ?? '–'}</Td>
                   <Td dataLabel="Restarts">{pod.restarts}</Td>
-                  <Td dataLabel="Age">{pod.created ? <Age at={pod.created} /> : '–'}</Td>
+                  <Td dataLabel="Age" className="mpi-numbers">{pod.created ? <Age at={pod.created} /> : '–'}</Td>
                   {data.noUsage ? null : (
                     <Td dataLabel="Usage">
                       <Usage pod={pod} />

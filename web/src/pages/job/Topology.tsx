@@ -6,7 +6,7 @@ import type {Detail, Pod} from '../../api/types';
 import {count} from '../../components/Common';
 import {Loaded} from '../../components/States';
 import {CubesIcon, ServerIcon} from '../../lib/icons';
-import {PodLabel, podLook} from '../../lib/phase';
+import {PodLabel, podLookIn} from '../../lib/phase';
 
 const placeOf = (pod: Pod): string => (pod.role === 'launcher' ? (pod.index > 0 ? `launcher#${pod.index + 1}` : 'launcher') : `worker-${pod.index}`);
 
@@ -41,7 +41,7 @@ function Grid({pods, detail, omitted}: {pods: Pod[]; detail: Detail; omitted: nu
   const nodes = byNode(pods);
   const current = pods.find((pod) => pod.name === selected);
   const counts = new Map<string, number>();
-  for (const pod of pods) counts.set(podLook(pod).text, (counts.get(podLook(pod).text) ?? 0) + 1);
+  for (const pod of pods) counts.set(podLookIn(pod, detail).text, (counts.get(podLookIn(pod, detail).text) ?? 0) + 1);
   const move = (event: KeyboardEvent): void => {
     const steps: Record<string, number> = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1};
     const step = steps[event.key];
@@ -56,7 +56,7 @@ function Grid({pods, detail, omitted}: {pods: Pod[]; detail: Detail; omitted: nu
   return (
     <div className="mpi-stack">
       <p>
-        {count(pods.length, 'pod')} on {count(nodes.filter(([name]) => name).length, 'node')}: {[...counts].map(([text, n]) => `${n} ${text.toLowerCase()}`).join(', ')}.
+        {count(pods.length, 'pod')} on {count(nodes.filter(([name]) => name).length, 'node')}: {[...counts].map(([text, n]) => `${n} ${/^[A-Z][a-z ]+$/.test(text) ? text.toLowerCase() : text}`).join(', ')}.
         {detail.ranks ? ` ${detail.ranks}.` : ''} {omitted > 0 ? `${omitted} more pods are not listed.` : ''}
       </p>
       {/* The arrow keys are a convenience: each pod is a button. */}
@@ -69,7 +69,7 @@ function Grid({pods, detail, omitted}: {pods: Pod[]; detail: Detail; omitted: nu
             </h3>
             <div className="mpi-cells">
               {members.map((pod) => {
-                const look = podLook(pod);
+                const look = podLookIn(pod, detail);
                 return (
                   <button
                     key={pod.name}
@@ -130,11 +130,11 @@ function PodCard({pod, detail}: {pod: Pod; detail: Detail}): ReactElement {
   return (
     <Card component="section" aria-label={`Details of ${placeOf(pod)}`}>
       <CardTitle component="h3">
-        {placeOf(pod)} <PodLabel pod={pod} />
+        {placeOf(pod)} <PodLabel pod={pod} detail={detail} />
       </CardTitle>
       <CardBody className="mpi-stack">
         {problems.length > 0 ? (
-          <Alert isInline variant={podLook(pod).color === 'red' ? 'danger' : 'warning'} title={problems[0] ?? ''} component="p" className="mpi-wrap">
+          <Alert isInline variant={podLookIn(pod, detail).color === 'red' ? 'danger' : 'warning'} title={problems[0] ?? ''} component="p" className="mpi-wrap">
             {problems.slice(1).map((text) => (
               <p key={text}>{text}</p>
             ))}

@@ -16,9 +16,9 @@ function axis(points: CurvePoint[]): {title: string; of: (point: CurvePoint, ind
 
 const number = (n: number): string => (Math.abs(n) >= 1e5 || (n !== 0 && Math.abs(n) < 1e-3) ? n.toExponential(1) : n.toLocaleString(undefined, {maximumFractionDigits: 4}));
 
-/** Returns the name of a figure as a title: latency_us becomes Latency us. */
+/** Returns the name of a figure as a title: latency_us becomes Latency (us). */
 const titleOfFigure = (name: string): string => {
-  const words = name.replaceAll('_', ' ');
+  const words = name.replace(/_(ns|us|ms|s|[kmgt]i?bps)$/, ' ($1)').replaceAll('_', ' ');
   return words.charAt(0).toUpperCase() + words.slice(1);
 };
 
