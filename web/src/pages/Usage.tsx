@@ -139,7 +139,7 @@ export function Usage(): ReactElement {
                       {by === 'job' ? <Th>Project</Th> : <Th>Jobs</Th>}
                       <Th>GPU hours</Th>
                       <Th>Core hours</Th>
-                      <Th>Memory, GiB hours</Th>
+                      <Th modifier="wrap">Memory, GiB hours</Th>
                       {hasCost ? <Th>Cost</Th> : null}
                       <Th screenReaderText="Share" />
                     </Tr>
