@@ -158,6 +158,7 @@ const first = {
     await inspect(page, 'cluster-training');
     await page.getByRole('tab', {name: 'Overview'}).click();
     await page.getByRole('heading', {name: 'Timeline'}).waitFor();
+    await page.getByText(/^2 workers and the launcher: .* CPUs?, .* of memory$/).waitFor();
     await inspect(page, 'cluster-succeeded');
     assert.match(await cli('list'), /first\s/, 'the command line lists the job of the wizard');
   },
@@ -260,6 +261,22 @@ const repair = {
     await page.getByRole('heading', {name: /Why it failed/}).getByText('OutOfMemory').waitFor();
     await picture(page, 'failed');
     await inspect(page, 'cluster-failed');
+    // The guide to the code is a page of the dashboard.
+    await page.getByRole('link', {name: 'Guide to OutOfMemory'}).click();
+    await page.getByRole('heading', {level: 1, name: 'OutOfMemory'}).waitFor();
+    await page.getByText('Increase the memory limit of each worker.').waitFor();
+    await page.goBack();
+    // The worker ended in order; the page shows its problem.
+    await page.getByRole('tab', {name: 'Topology'}).click();
+    await page.getByRole('button', {name: /^worker-0/}).click();
+    await page.getByRole('region', {name: 'Details of worker-0'}).getByText(/memory limit exceeded/).first().waitFor();
+    await page.getByRole('tab', {name: 'Pods'}).click();
+    await page.getByRole('button', {name: 'Events of greedy-worker-0'}).click();
+    await page.getByText('pod/greedy-worker-0').nth(1).waitFor();
+    assert.equal(await page.locator('td', {hasText: 'pod/greedy-launcher'}).count(), 0, 'only events of the pod');
+    await page.getByRole('tab', {name: 'Overview'}).click();
+    await page.getByRole('link', {name: /^Log at Failed/}).click();
+    await page.locator('.mpi-log-line').first().waitFor();
     await page.getByRole('button', {name: 'Clone with this change'}).first().click();
     await page.getByRole('dialog').getByRole('button', {name: 'Create clone'}).click();
     await page.waitForURL(/greedy-2/);

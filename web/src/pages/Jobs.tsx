@@ -92,8 +92,8 @@ function Reason({row}: {row: Row}): ReactElement | null {
   if (row.severity === 'Error' || row.severity === 'Warning') {
     const Icon = row.severity === 'Error' ? ExclamationCircleIcon : ExclamationTriangleIcon;
     return (
-      <div className="mpi-subtle mpi-wrap">
-        <Icon aria-hidden /> {row.reason}
+      <div className="mpi-subtle mpi-reason">
+        <Icon aria-hidden /> <span className="mpi-wrap">{row.reason}</span>
       </div>
     );
   }
@@ -254,6 +254,11 @@ export function Jobs(): ReactElement {
                     }}
                   />
                 </ToolbarItem>
+                <ToolbarItem variant="pagination" align={{default: 'alignEnd'}}>
+                  {pagination(false)}
+                </ToolbarItem>
+              </ToolbarContent>
+              <ToolbarContent>
                 <ToolbarToggleGroup toggleIcon={<FilterIcon />} breakpoint="lg" aria-label="Filters">
                   <ToolbarGroup variant="filter-group">
                     {filters.map(({field, title}) => {
@@ -277,9 +282,6 @@ export function Jobs(): ReactElement {
                     <Switch label="Deleted jobs" isChecked={params.get('deleted') === 'true'} onChange={(_, on) => change((next) => (on ? next.set('deleted', 'true') : next.delete('deleted')))} />
                   </ToolbarItem>
                 </ToolbarToggleGroup>
-                <ToolbarItem variant="pagination" align={{default: 'alignEnd'}}>
-                  {pagination(false)}
-                </ToolbarItem>
               </ToolbarContent>
             </Toolbar>
             {list?.noReports ? <p className="mpi-subtle">In some projects you may see jobs but not their reports, so that the status is less detailed there.</p> : null}
