@@ -169,6 +169,17 @@ e2e: $(if $(KUBECONFIG),,deploy) $(BIN)/kubectl-odh-mpijob $(BIN)/gotestsum ## T
 	  gotestsum --format standard-verbose $(if $(filter-out 0,$(RETRY)),--rerun-fails=$(RETRY) --rerun-fails-max-failures=3) --packages ./test/e2e \
 	  -- -count=1 -timeout 60m -parallel $(PARALLEL) $(if $(SUITE),-run '(?i)$(SUITE)')
 
+# The earlier version is the latest release before this commit, or the commit before it.
+FROM ?= $(shell git describe --tags --match 'v*' --abbrev=0 HEAD^ 2>/dev/null || echo HEAD^)
+
+.PHONY: e2e-upgrade
+e2e-upgrade: SAMPLES := openmpi
+e2e-upgrade: WITH := trainer
+e2e-upgrade: cluster-up load ## Upgrade the operator of the commit FROM to this one, under jobs that run and wait.
+	@hack/deploy-commit.sh '$(FROM)'
+	@KUBECONFIG=$(CURDIR)/.cluster/kubeconfig SAMPLE_IMG=$(SAMPLE_IMG) UPGRADE="$(CURDIR)/hack/deploy.sh $(IMG) $(AGENT_IMG) $(DIST)/operator.tar" \
+	  go test ./test/e2e -count=1 -v -timeout 15m -run '^TestUpgrade$$'
+
 .PHONY: cli-platforms
 cli-platforms: ## Compile the CLI for macOS and Windows.
 	@for platform in darwin/amd64 darwin/arm64 windows/amd64 windows/arm64; do echo "== $$platform"; \

@@ -43,6 +43,8 @@ else
   was_up=yes; bin/cluster status >/dev/null 2>&1 || was_up=no
   step run make run
   step e2e make e2e
+  if git rev-parse --verify --quiet HEAD^ >/dev/null; then step upgrade make e2e-upgrade
+  else skip upgrade "this clone has only one commit, and the upgrade starts from an earlier one"; fi
   if [ "$python" = yes ]; then step sdk-e2e make sdk-e2e; fi
   if [ "$pages" = yes ]; then step journeys make dashboard-e2e; fi
   # Separate from the other tests: Kueue's webhook delays every new pod in the cluster.
