@@ -320,7 +320,7 @@ function BasicsStep({form, set, errorOf, namespaces, isClone}: StepProps & {isCl
         </datalist>
       </Field>
       {form.way === 'yaml' ? null : (
-        <Field id="description" label="Description" hint="Optional. It is shown on the page of the job.">
+        <Field id="description" label="Description" hint="Optional. It is shown on the page of the job, as Markdown.">
           <TextArea id="description" value={form.description} onChange={(_, description) => set({description})} resizeOrientation="vertical" aria-describedby="description-help" />
         </Field>
       )}
