@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,7 +32,7 @@ func (s *Server) create(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	object, clone, problem, err := c.build(&request)
+	object, problem, err := c.build(&request)
 	if err != nil {
 		return nil, err
 	}
@@ -42,16 +41,12 @@ func (s *Server) create(c *call) (any, error) {
 	}
 	draft, err := s.submit(c, object, request.DryRun)
 	switch {
-	case clone != nil:
-		draft.Words = words(&request, object)
-		draft.Diff, _ = clone.diff() // the review shows the YAML as well
-		draft.Commands = []Snippet{{"Command line", "sh", s.options.Program + " " + phrase.QuoteCommand(clone.command())}}
 	case request.Template != "":
 		draft.Words = []string{fmt.Sprintf("%s %s in namespace %s, from the template %s.", object.GetKind(), object.GetName(), object.GetNamespace(), request.Template)}
 		draft.Commands = []Snippet{{"Command line", "sh", s.options.Program + " " + phrase.QuoteCommand(templateCommand(&request, object))}}
 	case request.YAML == "":
-		draft.Words = words(&request, object)
-		draft.Commands = s.specCommands(request.Spec, object)
+		draft.Words = words(request.Spec, object)
+		draft.Commands = s.specCommands(request.Spec)
 	default:
 		draft.Words = []string{fmt.Sprintf("%s %s in namespace %s, as written in YAML.", object.GetKind(), object.GetName(), object.GetNamespace())}
 		draft.Commands = []Snippet{{"Command line", "sh", s.options.Program + " create -f job.yaml -n " + phrase.QuoteCommand([]string{object.GetNamespace()})}}
@@ -59,43 +54,17 @@ func (s *Server) create(c *call) (any, error) {
 	return draft, err
 }
 
-// build returns the job that is requested, and what it is a clone of, or a problem of the request.
-func (c *call) build(request *SpecRequest) (*unstructured.Unstructured, *cloned, *Problem, error) {
+// build returns the job that is requested, or a problem of the request.
+func (c *call) build(request *SpecRequest) (*unstructured.Unstructured, *Problem, error) {
 	if request.Template != "" {
-		object, problem, err := c.fromTemplate(request)
-		return object, nil, problem, err
+		return c.fromTemplate(request)
 	}
 	if request.YAML != "" {
 		object, err := fromYAML(request.YAML, request.Spec.Namespace)
-		return object, nil, invalid(err), nil
+		return object, invalid(err), nil
 	}
-	if errs := complete(request); len(errs) > 0 {
-		return nil, nil, invalid(jobs.Invalid(errs...)), nil
-	}
-	object, clone, err := c.fromSpec(request)
-	if err != nil {
-		if status, problem := problemOf(err); status < 500 && status != 401 {
-			return nil, nil, &problem, nil
-		}
-		return nil, nil, nil, err
-	}
-	notes := object.GetAnnotations()
-	if notes == nil {
-		notes = map[string]string{}
-	}
-	if notes[descriptionNote] = request.Description; request.Description == "" {
-		delete(notes, descriptionNote)
-	}
-	if object.SetAnnotations(notes); len(notes) == 0 {
-		unstructured.RemoveNestedField(object.Object, "metadata", "annotations")
-	}
-	return object, clone, nil, nil
-}
-
-// complete reads the texts of a request into its specification, and returns what is wrong with it.
-func complete(request *SpecRequest) []jobs.FieldError {
 	spec := &request.Spec
-	spec.Deadline, spec.GangTimeout = time.Duration(request.DeadlineSeconds)*time.Second, time.Duration(request.GangTimeoutSeconds)*time.Second
+	spec.Deadline = time.Duration(request.DeadlineSeconds) * time.Second
 	errs := nameErrors(spec)
 	if request.CommandLine != "" {
 		command, err := jobs.ParseCommand(request.CommandLine)
@@ -105,85 +74,25 @@ func complete(request *SpecRequest) []jobs.FieldError {
 		}
 		spec.Command = command
 	}
-	flags, err := jobs.SplitCommand(request.FlagLine)
+	if errs = append(errs, spec.Validate()...); len(errs) > 0 {
+		return nil, invalid(jobs.Invalid(errs...)), nil
+	}
+	built, err := c.jobs.Build(c.ctx, *spec)
 	if err != nil {
-		errs = append(errs, jobs.FieldError{Field: "mpiFlags", Value: request.FlagLine, Reason: err.Error()})
-	}
-	if spec.MPIFlags = flags; spec.GangTimeout > math.MaxInt32*time.Second {
-		errs = append(errs, jobs.FieldError{Field: "gangTimeout", Value: spec.GangTimeout.String(), Reason: fmt.Sprintf("is too long; use at most %d seconds", math.MaxInt32)})
-	}
-	return append(errs, spec.Validate()...)
-}
-
-// cloned is a clone with its original.
-type cloned struct {
-	original jobs.Job
-	jobs.Clone
-}
-
-func (c cloned) diff() (string, error) {
-	return jobs.Diff(c.original.String(), c.Original, jobs.FromObject(c.Job).String(), c.Job)
-}
-
-// command returns what clones the job on the command line.
-func (c cloned) command() []string {
-	line := []string{"clone", c.original.String(), c.Job.GetName(), "-n", c.Job.GetNamespace()}
-	for _, change := range c.ChangesOf() {
-		line = append(line, "--set", change.String())
-	}
-	return line
-}
-
-// fromSpec returns the job of a specification, or a clone that differs from its original as the specification does.
-func (c *call) fromSpec(request *SpecRequest) (*unstructured.Unstructured, *cloned, error) {
-	if request.Original == "" {
-		built, err := c.jobs.Build(c.ctx, request.Spec)
-		return built.Job, nil, err
-	}
-	original, err := c.jobs.Find(c.ctx, request.Spec.Namespace, request.Original)
-	if err != nil {
+		if status, problem := problemOf(err); status < 500 && status != 401 {
+			return nil, &problem, nil
+		}
 		return nil, nil, err
 	}
-	clone, err := c.jobs.CloneWithSpec(c.ctx, original, request.Spec)
-	return clone.Job, &cloned{original, clone}, err
-}
-
-// form returns what a form needs to clone a job.
-func (s *Server) form(c *call) (any, error) {
-	job, err := c.find()
-	if err != nil {
-		return nil, err
-	}
-	clone, err := c.jobs.Clone(c.ctx, job, "")
-	if err != nil {
-		return nil, err
-	}
-	spec, kept, err := c.jobs.SpecOf(c.ctx, job)
-	if err != nil {
-		status, problem := problemOf(err)
-		if status >= 500 || status == 401 {
-			return nil, err
+	if request.Description != "" {
+		notes := built.Job.GetAnnotations()
+		if notes == nil {
+			notes = map[string]string{}
 		}
-		text, err := yaml.Marshal(clone.Job.Object)
-		return CloneForm{Request: SpecRequest{Spec: jobs.Spec{Namespace: job.Namespace}, YAML: string(text)}, Kept: []string{}, Note: problem.Message}, err
+		notes[descriptionNote] = request.Description
+		built.Job.SetAnnotations(notes)
 	}
-	request := SpecRequest{
-		Spec: spec, CommandLine: commandLine(spec.Command), FlagLine: phrase.QuoteCommand(spec.MPIFlags), Description: job.Object.GetAnnotations()[descriptionNote],
-		DeadlineSeconds: int64(spec.Deadline / time.Second), GangTimeoutSeconds: int64(spec.GangTimeout / time.Second), Original: job.String(),
-	}
-	request.Spec.Name, request.Spec.Deadline, request.Spec.GangTimeout = clone.Job.GetName(), 0, 0
-	kept = slices.DeleteFunc(kept, func(path string) bool { return path == "metadata.annotations["+descriptionNote+"]" })
-	return CloneForm{Request: request, Kept: orEmpty(kept)}, nil
-}
-
-// commandLine returns the text that jobs.ParseCommand reads as a command.
-func commandLine(command []string) string {
-	if len(command) == 3 && command[0] == "sh" && command[1] == "-c" {
-		if parsed, err := jobs.ParseCommand(command[2]); err == nil && slices.Equal(parsed, command) {
-			return command[2]
-		}
-	}
-	return phrase.QuoteCommand(command)
+	return built.Job, nil, nil
 }
 
 // fromTemplate returns the job of a template, or a problem of the request.
@@ -358,8 +267,7 @@ func amountText(name corev1.ResourceName, amount resource.Quantity) string {
 }
 
 // words describes a job in sentences.
-func words(request *SpecRequest, job *unstructured.Unstructured) []string {
-	spec := request.Spec
+func words(spec jobs.Spec, job *unstructured.Unstructured) []string {
 	slots := max(1, spec.GPU)
 	if spec.Slots != nil {
 		slots = *spec.Slots
@@ -390,42 +298,23 @@ func words(request *SpecRequest, job *unstructured.Unstructured) []string {
 		all = append(all, fmt.Sprintf("The launcher runs %s.", command))
 	} else {
 		all = append(all, fmt.Sprintf("%s run %s: %d on each worker.", phrase.Count(int64(slots)*int64(spec.Workers), "rank"), phrase.QuoteCommand(spec.Command), slots))
-		if len(spec.MPIFlags) > 0 {
-			all = append(all, fmt.Sprintf("mpirun gets the flags %s.", phrase.QuoteCommand(spec.MPIFlags)))
-		}
 	}
 	if spec.Queue != "" {
 		all = append(all, fmt.Sprintf("It waits in the queue %s until all of its pods can run.", spec.Queue))
 	} else {
 		all = append(all, "It starts as soon as all of its pods fit, or as your cluster schedules it.")
 	}
-	if spec.Priority != "" {
-		all = append(all, fmt.Sprintf("Its priority class is %s.", spec.Priority))
-	}
-	if spec.GangTimeout > 0 {
-		all = append(all, fmt.Sprintf("All pods are scheduled together; an attempt ends if not all are scheduled after %s.", spec.GangTimeout))
-	}
 	if len(spec.Connections) > 0 {
 		all = append(all, "Every rank gets the variables of "+strings.Join(spec.Connections, ", ")+".")
 	}
 	if len(spec.Env) > 0 {
-		names := make([]string, len(spec.Env))
-		for i := range spec.Env {
-			names[i] = spec.Env[i].Name
-		}
-		all = append(all, fmt.Sprintf("Every rank gets %s of yours: %s.", phrase.Count(int64(len(spec.Env)), "variable"), strings.Join(names, ", ")))
+		all = append(all, fmt.Sprintf("Every rank gets %s of yours.", phrase.Count(int64(len(spec.Env)), "variable")))
 	}
 	if spec.Retries != nil && *spec.Retries > 0 {
 		all = append(all, fmt.Sprintf("A failed command is run again up to %s.", phrase.Times(*spec.Retries)))
 	}
 	if spec.Deadline > 0 {
 		all = append(all, fmt.Sprintf("The job is ended after %s.", spec.Deadline))
-	}
-	if spec.RunAsUser != nil {
-		all = append(all, fmt.Sprintf("Its programs run as user %d.", *spec.RunAsUser))
-	}
-	if request.Description != "" {
-		all = append(all, "Its description is: "+phrase.OneLine(request.Description))
 	}
 	if spec.Suspend {
 		all = append(all, "It is created suspended and starts when you resume it.")
@@ -441,7 +330,7 @@ func prefixed(prefix, text string) string {
 }
 
 // specCommands returns what creates the job of a specification on the command line and in Python.
-func (s *Server) specCommands(spec jobs.Spec, job *unstructured.Unstructured) []Snippet {
+func (s *Server) specCommands(spec jobs.Spec) []Snippet {
 	line := []string{"create", spec.Name, "--namespace", spec.Namespace, "--workers", strconv.Itoa(int(spec.Workers))}
 	python := []string{pythonText(spec.Name), "namespace=" + pythonText(spec.Namespace), "workers=" + strconv.Itoa(int(spec.Workers))}
 	var resources []string
@@ -499,37 +388,20 @@ func (s *Server) specCommands(spec jobs.Spec, job *unstructured.Unstructured) []
 		line = append(line, "--deadline", spec.Deadline.String())
 		python = append(python, "deadline="+pythonText(strconv.Itoa(int(spec.Deadline.Seconds()))+"s"))
 	}
-	if spec.GangTimeout > 0 {
-		line = append(line, "--gang-timeout", spec.GangTimeout.String())
-	}
-	if len(spec.MPIFlags) > 0 {
-		text("--mpi-flags", "", phrase.QuoteCommand(spec.MPIFlags))
-	}
-	if spec.RunAsUser != nil {
-		line = append(line, "--run-as-user", strconv.FormatInt(*spec.RunAsUser, 10))
-		python = append(python, "run_as_user="+strconv.FormatInt(*spec.RunAsUser, 10))
-	}
 	if spec.Suspend {
 		line = append(line, "--suspend")
 		python = append(python, "suspend=True")
 	}
 	line = append(line, "--command", phrase.QuoteCommand(spec.Command))
-	command := spec.Command
-	if len(spec.MPIFlags) > 0 {
-		command = jobs.FromObject(job).Summary().Command // the SDK has no option for flags
-	}
-	python = append(python, "command="+pythonList(command))
+	python = append(python, "command="+pythonList(spec.Command))
 	imports := "MPIJob"
 	if len(resources) > 0 {
 		imports += ", ResourceRequirements"
 	}
-	snippets := []Snippet{{"Command line", "sh", s.options.Program + " " + phrase.QuoteCommand(line)}}
-	if spec.GangTimeout > 0 {
-		return snippets // the SDK has no option for it
+	return []Snippet{
+		{"Command line", "sh", s.options.Program + " " + phrase.QuoteCommand(line)},
+		{"Python", "python", "from openshift_ai_sdk.training import " + imports + "\n\njob = MPIJob(\n    " + strings.Join(python, ",\n    ") + ",\n)\njob.create()"},
 	}
-	return append(snippets, Snippet{
-		"Python", "python", "from openshift_ai_sdk.training import " + imports + "\n\njob = MPIJob(\n    " + strings.Join(python, ",\n    ") + ",\n)\njob.create()",
-	})
 }
 
 // pythonText returns a string literal of Python. Go's are valid ones, except for escapes that printable texts do not need.

@@ -65,12 +65,6 @@ export interface Choices {
   missing: string[];
 }
 
-export interface CloneForm {
-  request: SpecRequest;
-  kept: string[];
-  note?: string;
-}
-
 export interface CloneRequest {
   name?: string;
   changes: string[];
@@ -244,7 +238,6 @@ export interface JobSpec {
   runtime?: string;
   image?: string;
   command: string[];
-  mpiFlags?: string[];
   workers: number;
   slots?: number;
   gpu?: number;
@@ -697,11 +690,8 @@ export interface Snippet {
 export interface SpecRequest {
   spec: JobSpec;
   commandLine?: string;
-  flagLine?: string;
   description?: string;
   deadlineSeconds?: number;
-  gangTimeoutSeconds?: number;
-  original?: string;
   yaml?: string;
   template?: string;
   values?: Record<string, string>;
