@@ -87,7 +87,7 @@ func readUsage(pid int, at time.Time) (processUsage, bool) {
 	wait, _ := os.ReadFile(procFile(pid, "wchan"))
 	switch u.wait = string(wait); {
 	case fields[0] == "Z":
-		// It has ended, which says nothing of the others.
+		// A process that has ended does not show what the others do.
 		u.wait = waitsForChild
 	case u.wait == "0":
 		u.wait = ""
