@@ -98,11 +98,11 @@ func (w *codeWatch) runsOnlyMPI(pids []int, now time.Time, computes bool) bool {
 	known := !w.cleared.IsZero() && slices.Equal(pids, w.processes)
 	if known {
 		use, ok := readUse(pids)
-		if ok && !use.mpi && !use.other {
-			// It has hardly had a CPU.
-			return w.onlyMPI
+		if ok && w.onlyMPI && !use.mpi && !use.other {
+			// It has hardly had a CPU, and still waits.
+			return true
 		}
-		if !ok || use.other || use.bytes > few {
+		if !ok || !use.mpi || use.other || use.bytes > few {
 			w.cleared, w.onlyMPI, w.next = time.Time{}, false, now.Add(max(again, time.Duration(float64(threadTime()-started)/cost)))
 			return false
 		}

@@ -249,7 +249,7 @@ func (r *ranks) sampleActivity(now time.Time) agentapi.Activity {
 	running := map[int]int32{}
 	for pid, p := range r.processes {
 		// A rank that has ended waits for nothing, although its parent has not collected it yet.
-		if state, ok := readStat(pid); p.rank >= 0 && ok && state.state != 'Z' {
+		if p.rank >= 0 && countAlive([]int{pid}) > 0 {
 			running[pid] = p.rank
 		}
 	}
