@@ -20,30 +20,19 @@ const maxFigures = 8
 // ParseFigures returns the figures about speed and communication in a line: key=value pairs, or a JSON object with these names. It
 // returns nil if there are none. Lines that mpirun tagged with a rank count only for rank 0.
 func ParseFigures(line string) map[string]float64 {
-	line = strings.TrimSpace(line)
 	if !strings.ContainsAny(line, "=:") {
 		return nil
 	}
-	if tag := rankTag.FindStringSubmatch(line); tag != nil {
-		if tag[1] != "0" {
-			return nil
-		}
-		line = line[len(tag[0]):]
+	line, counts := untag(line)
+	if !counts {
+		return nil
 	}
 	found := figures{}
 	if at := strings.IndexByte(line, '{'); at >= 0 && strings.HasSuffix(line, "}") && found.addObject(line[at:]) {
 		return found.orNil()
 	}
-	line = line[:min(len(line), enough)]
-	for {
-		at := pair.FindStringSubmatchIndex(line)
-		if at == nil {
-			return found.orNil()
-		}
-		found.add(line[at[2]:at[3]], line[at[4]:at[5]])
-		// What ends a pair can begin the next one.
-		line = line[at[5]:]
-	}
+	eachPair(line, found.add)
+	return found.orNil()
 }
 
 type figures map[string]float64

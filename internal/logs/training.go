@@ -34,20 +34,27 @@ var (
 // ParseTraining reads the progress in a line, if there is any: a JSON object, key=value pairs, or the words of common
 // libraries, with epoch, step, loss, accuracy or progress. Lines that mpirun tagged with a rank count only for rank 0.
 func ParseTraining(line string) (v1alpha1.Training, bool) {
-	line = strings.TrimSpace(line)
-	if tag := rankTag.FindStringSubmatch(line); tag != nil {
-		if tag[1] != "0" {
-			return v1alpha1.Training{}, false
-		}
-		line = line[len(tag[0]):]
+	line, counts := untag(line)
+	if !counts {
+		return v1alpha1.Training{}, false
 	}
 	var p v1alpha1.Training
 	if at := strings.IndexByte(line, '{'); at >= 0 && strings.HasSuffix(line, "}") && readJSON(&p, line[at:]) {
 		return p, says(p)
 	}
-	readPairs(&p, line)
+	eachPair(line, func(name, value string) { set(&p, name, strings.TrimRight(value, ",._")) })
 	readWords(&p, line)
 	return p, says(p)
+}
+
+// untag returns a line without the tag of mpirun, and whether its figures count: those of other ranks than 0 do not.
+func untag(line string) (text string, counts bool) {
+	line = strings.TrimSpace(line)
+	tag := rankTag.FindStringSubmatch(line)
+	if tag == nil {
+		return line, true
+	}
+	return line[len(tag[0]):], tag[1] == "0"
 }
 
 // LastTraining returns the last value of each figure in the lines, and whether there is any. Its time is not set.
@@ -130,16 +137,15 @@ func readWords(p *v1alpha1.Training, line string) {
 // enough is how much of a line is looked at.
 const enough = 4 * MaxLine
 
-func readPairs(p *v1alpha1.Training, line string) {
-	if len(line) > enough {
-		line = line[:enough]
-	}
-	for len(line) > 0 {
+// eachPair calls found with each key=value pair of a line.
+func eachPair(line string, found func(name, value string)) {
+	line = line[:min(len(line), enough)]
+	for {
 		at := pair.FindStringSubmatchIndex(line)
 		if at == nil {
 			return
 		}
-		set(p, line[at[2]:at[3]], strings.TrimRight(line[at[4]:at[5]], ",._"))
+		found(line[at[2]:at[3]], line[at[4]:at[5]])
 		// What ends one pair may begin the next one.
 		line = line[at[5]:]
 	}
