@@ -5,34 +5,40 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 )
 
 // Topic explains a code without a job: what it means, and what to do.
 type Topic struct {
-	Code  Code
-	Phase v1alpha1.Phase
+	Code Code `json:"code"`
+	// Phase is the phase in which the problem occurs.
+	Phase v1alpha1.Phase `json:"phase"`
 	// Meaning is the summary of findings with this code, without the names and figures of a job.
-	Meaning string
-	Steps   []Step
+	Meaning string `json:"meaning"`
+	Steps   []Step `json:"steps"`
 }
 
 // Step is a way to examine or to solve a problem.
 type Step struct {
-	Text string
+	Text string `json:"text"`
 	// Command is run in a shell. Setting is a field or a line that is changed. At most one of them is set.
-	Command, Setting string
+	Command string `json:"command,omitempty"`
+	Setting string `json:"setting,omitempty"`
 }
 
-// Guide returns the topics of all codes that findings have, in the order of the definitions.
-func Guide() []Topic {
+// Guide returns the topics of all codes that findings have, in the order of the definitions. Callers share them and must not change
+// them.
+var Guide = sync.OnceValue(guide)
+
+func guide() []Topic {
 	var topics []Topic
 	for _, e := range Entries() {
 		if !e.IsFinding() {
 			continue
 		}
-		topic := Topic{Code: e.Code, Phase: e.Phase, Meaning: cmp.Or(meanings[e.Code], sentence(Fill(e.Summary, inWords)))}
+		topic := Topic{Code: e.Code, Phase: e.Phase, Meaning: cmp.Or(meanings[e.Code], sentence(Fill(e.Summary, inWords))), Steps: []Step{}}
 		for _, remedy := range slices.Concat(generalSteps[e.Code], e.Remedies) {
 			if !isGeneral(remedy) {
 				continue

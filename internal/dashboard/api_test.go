@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/dashboard"
 	"opendatahub.io/mpijob/internal/jobs"
 )
@@ -434,7 +435,7 @@ func TestDetailOfAFailedJob(t *testing.T) {
 		t.Errorf("the guide is %t, the total is %q", detail.Findings[0].Guide, detail.Total)
 	}
 	help := get[dashboard.Help](user, "help")
-	if at := slices.IndexFunc(help.Topics, func(topic dashboard.HelpTopic) bool { return topic.Code == "OutOfMemory" }); at < 0 || help.Topics[at].Meaning == "" || len(help.Topics[at].Steps) == 0 {
+	if at := slices.IndexFunc(help.Topics, func(topic codes.Topic) bool { return topic.Code == "OutOfMemory" }); at < 0 || help.Topics[at].Meaning == "" || len(help.Topics[at].Steps) == 0 {
 		t.Errorf("the help does not explain OutOfMemory: %+v", help)
 	}
 	if detail.Findings[0].Remedies[1].Applicable {

@@ -60,17 +60,7 @@ func termsIn(texts ...string) []Term {
 }
 
 // help returns the explanations of all codes, as in docs/troubleshooting.md.
-func (s *Server) help(*call) (any, error) {
-	all := Help{Topics: []HelpTopic{}}
-	for _, topic := range codes.Guide() {
-		steps := make([]HelpStep, 0, len(topic.Steps))
-		for _, step := range topic.Steps {
-			steps = append(steps, HelpStep(step))
-		}
-		all.Topics = append(all.Topics, HelpTopic{topic.Code, string(topic.Phase), topic.Meaning, steps})
-	}
-	return all, nil
-}
+func (s *Server) help(*call) (any, error) { return Help{codes.Guide()}, nil }
 
 // glossary returns all terms.
 func (s *Server) glossary(*call) (any, error) { return Glossary{terms}, nil }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/jobs"
 )
 
@@ -215,24 +216,7 @@ type Check struct {
 
 // Help explains what can be wrong with jobs.
 type Help struct {
-	Topics []HelpTopic `json:"topics"`
-}
-
-// HelpTopic explains a code of findings.
-type HelpTopic struct {
-	Code string `json:"code"`
-	// Phase is the phase in which the problem occurs.
-	Phase   string     `json:"phase"`
-	Meaning string     `json:"meaning"`
-	Steps   []HelpStep `json:"steps"`
-}
-
-// HelpStep is a way to examine or to solve a problem.
-type HelpStep struct {
-	Text string `json:"text"`
-	// Command is run in a shell, Setting is a field or a line to change; at most one of them is set.
-	Command string `json:"command,omitempty"`
-	Setting string `json:"setting,omitempty"`
+	Topics []codes.Topic `json:"topics"`
 }
 
 // Output is where a job can store results.

@@ -192,20 +192,7 @@ export interface Glossary {
 }
 
 export interface Help {
-  topics: HelpTopic[];
-}
-
-export interface HelpStep {
-  text: string;
-  command?: string;
-  setting?: string;
-}
-
-export interface HelpTopic {
-  code: string;
-  phase: string;
-  meaning: string;
-  steps: HelpStep[];
+  topics: Topic[];
 }
 
 export interface JobReportStatus {
@@ -698,6 +685,12 @@ export interface SpecRequest {
   dryRun?: boolean;
 }
 
+export interface Step {
+  text: string;
+  command?: string;
+  setting?: string;
+}
+
 export interface Template {
   name: string;
   description?: string;
@@ -751,6 +744,13 @@ export interface Toleration {
   value?: string;
   effect?: string;
   tolerationSeconds?: number;
+}
+
+export interface Topic {
+  code: string;
+  phase: string;
+  meaning: string;
+  steps: Step[];
 }
 
 export interface Usage {

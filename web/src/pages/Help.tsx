@@ -2,13 +2,13 @@ import {Breadcrumb, BreadcrumbItem, Card, CardBody, CardTitle, EmptyState, Empty
 import {type ReactElement, useState} from 'react';
 import {Link, useParams} from 'react-router';
 import {useHelp} from '../api/queries';
-import type {HelpStep, HelpTopic} from '../api/types';
+import type {Step as StepType, Topic as TopicType} from '../api/types';
 import {Code, PageHead} from '../components/Common';
 import {Loaded} from '../components/States';
 import {SearchIcon} from '../lib/icons';
 import {phases} from '../lib/phase';
 
-function Step({step}: {step: HelpStep}): ReactElement {
+function Step({step}: {step: StepType}): ReactElement {
   return (
     <li>
       <div className="mpi-wrap">
@@ -20,7 +20,7 @@ function Step({step}: {step: HelpStep}): ReactElement {
 }
 
 /** What a code means and what to do, in general: the page of a job has the names and figures. */
-function Topic({topic}: {topic: HelpTopic}): ReactElement {
+function Topic({topic}: {topic: TopicType}): ReactElement {
   return (
     <div className="mpi-stack mpi-form">
       <p className="mpi-cause">{topic.meaning}</p>
@@ -48,7 +48,7 @@ function Topic({topic}: {topic: HelpTopic}): ReactElement {
 }
 
 /** Returns the text in which a search looks for its words: OutOfMemory is found by out of memory, too. */
-const textOf = (topic: HelpTopic): string =>
+const textOf = (topic: TopicType): string =>
   [topic.code, topic.code.replace(/([a-z])([A-Z])/g, '$1 $2'), topic.meaning, ...topic.steps.map(({text}) => text)].join(' ').toLowerCase();
 
 /** The problems of jobs by phase, and for each what it means and what to do. It needs no access to the internet. */
