@@ -18,8 +18,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"opendatahub.io/mpijob/internal/jobs"
-	"opendatahub.io/mpijob/internal/kinds/mpijob"
-	"opendatahub.io/mpijob/internal/kinds/trainjob"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/phrase"
 	"opendatahub.io/mpijob/internal/podspec"
@@ -222,18 +220,13 @@ func unique(texts []string) []string {
 
 // requestsOf returns the sums of what the pods of a job request; nil if the job alone does not determine it.
 func requestsOf(job *unstructured.Unstructured) []Quantity {
-	size, known := mpijob.Editor{}.Size(job)
-	if job.GetKind() == trainjob.Kind {
-		size, known = trainjob.Editor{}.Size(job)
-	}
+	size, known := jobs.SizeOf(job)
 	if !known {
 		return nil
 	}
 	sum := corev1.ResourceList{}
-	for range size.Workers {
-		addAll(sum, podspec.Requests(size.Worker))
-	}
-	addAll(sum, podspec.Requests(size.Launcher))
+	podspec.Add(sum, podspec.Requests(size.Worker), int64(size.Workers))
+	podspec.Add(sum, podspec.Requests(size.Launcher), 1)
 	sum[corev1.ResourcePods] = *quantityOf(int64(size.Workers) + 1)
 	var all []Quantity
 	for _, name := range sortedNames(sum) {

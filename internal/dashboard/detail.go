@@ -17,8 +17,6 @@ import (
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/jobs"
-	"opendatahub.io/mpijob/internal/kinds/mpijob"
-	"opendatahub.io/mpijob/internal/kinds/trainjob"
 	"opendatahub.io/mpijob/internal/logs"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/phrase"
@@ -82,21 +80,13 @@ func totalText(job jobs.Job) string {
 		worker = podspec.FillIn(maps.Clone(run.Requests), run.Limits)
 	}
 	if job.Object != nil {
-		size, known := mpijob.Editor{}.Size(job.Object)
-		if job.Kind == trainjob.Kind {
-			size, known = trainjob.Editor{}.Size(job.Object)
-		}
-		if known {
+		if size, known := jobs.SizeOf(job.Object); known {
 			workers, worker, launcher = size.Workers, podspec.Requests(size.Worker), podspec.Requests(size.Launcher)
 		}
 	}
 	sum := corev1.ResourceList{}
-	for name, amount := range worker {
-		amount = amount.DeepCopy()
-		amount.Mul(int64(workers))
-		sum[name] = amount
-	}
-	addAll(sum, launcher)
+	podspec.Add(sum, worker, int64(workers))
+	podspec.Add(sum, launcher, 1)
 	var parts []string
 	for _, name := range slices.SortedFunc(maps.Keys(sum), byImportance) {
 		amount := sum[name]

@@ -34,14 +34,6 @@ const connectionLabel = "opendatahub.io/dashboard"
 
 func quantityOf(n int64) *resource.Quantity { return resource.NewQuantity(n, resource.DecimalSI) }
 
-func addAll(sum, more corev1.ResourceList) {
-	for name, amount := range more {
-		total := sum[name]
-		total.Add(amount)
-		sum[name] = total
-	}
-}
-
 func sortedNames(resources corev1.ResourceList) []corev1.ResourceName {
 	return slices.Sorted(maps.Keys(resources))
 }

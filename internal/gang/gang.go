@@ -248,21 +248,13 @@ func least(job mpi.Job, size int32) map[string]any {
 		launcher := int32(0)
 		if !job.Launcher.None && !job.Launcher.AfterWorkers {
 			launcher = 1
-			add(sum, podspec.Requests(job.Launcher.Template.Spec), 1)
+			podspec.Add(sum, podspec.Requests(job.Launcher.Template.Spec), 1)
 		}
-		add(sum, podspec.Requests(job.Workers.Template.Spec), int64(min(size-launcher, job.Workers.Count)))
+		podspec.Add(sum, podspec.Requests(job.Workers.Template.Spec), int64(min(size-launcher, job.Workers.Count)))
 	}
 	text := make(map[string]any, len(sum))
 	for name, quantity := range sum {
 		text[string(name)] = quantity.String()
 	}
 	return text
-}
-
-func add(sum, each corev1.ResourceList, times int64) {
-	for name, quantity := range each {
-		quantity.Mul(times)
-		quantity.Add(sum[name])
-		sum[name] = quantity
-	}
 }

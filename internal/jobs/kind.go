@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"opendatahub.io/mpijob/internal/kinds"
@@ -34,6 +35,11 @@ func editorFor(kind string) kinds.Editor {
 		}
 	}
 	return editors[0]
+}
+
+// SizeOf returns how many workers a job of any kind has and what its pods request, and whether the job alone determines it.
+func SizeOf(job *unstructured.Unstructured) (kinds.Size, bool) {
+	return editorFor(job.GetKind()).Size(job)
 }
 
 // ParseKind reads a kind in any form that kubectl accepts, such as mpijob, MPIJobs or trainjobs.trainer.kubeflow.org.

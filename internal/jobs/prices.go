@@ -49,7 +49,7 @@ type HourlyCost struct {
 
 // HourlyCost returns what an hour of a job costs; nil if there are no prices or the job's size is unknown.
 func (c *Client) HourlyCost(ctx context.Context, job *unstructured.Unstructured) (*HourlyCost, error) {
-	size, known := editorFor(job.GetKind()).Size(job)
+	size, known := SizeOf(job)
 	if !known {
 		return nil, nil
 	}

@@ -35,7 +35,7 @@ func (u QuotaUse) String() string {
 // CPU and memory if it requests no devices. It returns nothing if there are no quotas for these, the job's size is unknown,
 // or the user may not read quotas. Quotas for some pods only (scopes) are left out.
 func (c *Client) QuotaUse(ctx context.Context, job *unstructured.Unstructured) ([]QuotaUse, error) {
-	size, known := editorFor(job.GetKind()).Size(job)
+	size, known := SizeOf(job)
 	if !known {
 		return nil, nil
 	}
@@ -46,17 +46,9 @@ func (c *Client) QuotaUse(ctx context.Context, job *unstructured.Unstructured) (
 		}
 		return nil, fmt.Errorf("list quotas: %w", err)
 	}
-	worker, launcher := podspec.Requests(size.Worker), podspec.Requests(size.Launcher)
 	requested := corev1.ResourceList{}
-	for name, quantity := range worker {
-		quantity.Mul(int64(size.Workers))
-		requested[name] = quantity
-	}
-	for name, quantity := range launcher {
-		sum := requested[name]
-		sum.Add(quantity)
-		requested[name] = sum
-	}
+	podspec.Add(requested, podspec.Requests(size.Worker), int64(size.Workers))
+	podspec.Add(requested, podspec.Requests(size.Launcher), 1)
 	return quotaUses(requested, append(quotas.Items, c.appliedClusterQuotas(ctx, job.GetNamespace())...)), nil
 }
 

@@ -68,7 +68,7 @@ func (w WaitEstimate) String() string {
 // EstimateWait estimates from the reports in its namespace how long a job that does not exist yet will wait. It returns the
 // zero value if its size is unknown, or the user may not read reports. It reads at most 500 reports.
 func (c *Client) EstimateWait(ctx context.Context, job *unstructured.Unstructured) (WaitEstimate, error) {
-	size, known := editorFor(job.GetKind()).Size(job)
+	size, known := SizeOf(job)
 	if !known {
 		return WaitEstimate{}, nil
 	}

@@ -95,6 +95,15 @@ func IsGPU(name corev1.ResourceName) bool {
 // Koordinator (gpu-core, gpu-memory-ratio).
 var partsOfGPUs = []string{"mem", "core", "tiles", "percent", "ratio", "monitoring"}
 
+// Add adds to a sum what several pods request that request the same.
+func Add(sum, each corev1.ResourceList, pods int64) {
+	for name, quantity := range each {
+		all := quantity.DeepCopy()
+		all.Mul(pods)
+		add(sum, name, all)
+	}
+}
+
 func add(sum corev1.ResourceList, name corev1.ResourceName, quantity resource.Quantity) {
 	quantity.Add(sum[name])
 	sum[name] = quantity

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"opendatahub.io/mpijob/internal/podspec"
@@ -72,6 +73,17 @@ func TestPodOf(t *testing.T) {
 	}
 	if diff := cmp.Diff(*before, template); diff != "" {
 		t.Error("the template was changed:", diff)
+	}
+}
+
+func TestAdd(t *testing.T) {
+	sum, each := resources("cpu", "500m"), resources("cpu", "250m", "memory", "1Gi")
+	podspec.Add(sum, each, 1<<31)
+	if got, want := sum, resources("cpu", "536870912500m", "memory", "2Ei"); !equality.Semantic.DeepEqual(got, want) {
+		t.Errorf("the sum is %v, want %v", got, want)
+	}
+	if want := resources("cpu", "250m", "memory", "1Gi"); !equality.Semantic.DeepEqual(each, want) {
+		t.Errorf("each is %v, want %v", each, want)
 	}
 }
 

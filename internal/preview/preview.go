@@ -240,12 +240,7 @@ func (p Preview) Total() (pods int, requests corev1.ResourceList) {
 	requests = corev1.ResourceList{}
 	add := func(template corev1.PodTemplateSpec, times int64) {
 		pods += int(times)
-		for name, quantity := range podspec.Requests(template.Spec) {
-			sum := requests[name]
-			quantity.Mul(times)
-			sum.Add(quantity)
-			requests[name] = sum
-		}
+		podspec.Add(requests, podspec.Requests(template.Spec), times)
 	}
 	add(p.Job.Workers.Template, int64(p.Job.Workers.Count))
 	if !p.Job.Launcher.None {
