@@ -20,7 +20,7 @@ import {
 } from '@patternfly/react-core';
 import {useMutation, useQueryClient} from '@tanstack/react-query';
 import {lazy, type ReactElement, Suspense, useState} from 'react';
-import {Link, useNavigate, useParams, useSearchParams} from 'react-router';
+import {Link, useNavigate, useParams} from 'react-router';
 import {errorText, get, post, remove} from '../api/client';
 import {isMissing, jobPath, type JobKey, useJob, useLive} from '../api/queries';
 import type {ActionResult, Detail, Manifest} from '../api/types';
@@ -29,6 +29,7 @@ import {Framework} from '../components/Framework';
 import {ErrorState, Loading} from '../components/States';
 import {BanIcon, BellIcon, CloneIcon, DownloadIcon, EllipsisVIcon, ListIcon, PauseIcon, PlayIcon, TrashIcon} from '../lib/icons';
 import {notify, setWatched, useWatched} from '../lib/notices';
+import {useParameters} from '../lib/parameters';
 import {phases, PhaseLabel} from '../lib/phase';
 import {save} from '../lib/save';
 import {CloneDialog} from './job/CloneDialog';
@@ -76,7 +77,7 @@ function Headline({detail: {row, status, headline}}: {detail: Detail}): ReactEle
 function Actions({job, detail, openClone}: {job: JobKey; detail: Detail; openClone: () => void}): ReactElement {
   const queries = useQueryClient();
   const navigate = useNavigate();
-  const [, setParams] = useSearchParams();
+  const {open} = useParameters();
   const [isOpen, setOpen] = useState(false);
   const [asking, setAsking] = useState<'cancel' | 'delete' | undefined>();
   const isWatched = useWatched().includes(detail.row.id);
@@ -120,12 +121,6 @@ function Actions({job, detail, openClone}: {job: JobKey; detail: Detail; openClo
       notify({variant: 'danger', title: 'The YAML cannot be read', text: errorText(error)});
     }
   };
-  const openLogs = (): void =>
-    setParams((current) => {
-      const next = new URLSearchParams(current);
-      next.set('tab', 'logs');
-      return next;
-    });
   const isOver = row.ended !== undefined;
   const canWatch = !isOver && !row.deleted;
   return (
@@ -150,7 +145,7 @@ function Actions({job, detail, openClone}: {job: JobKey; detail: Detail; openClo
           Clone and modify
         </Button>
       ) : null}
-      <Button variant="secondary" icon={<ListIcon />} onClick={openLogs}>
+      <Button variant="secondary" icon={<ListIcon />} onClick={() => open({tab: 'logs'})}>
         View logs
       </Button>
       {row.deleted ? null : (
@@ -206,7 +201,7 @@ function Actions({job, detail, openClone}: {job: JobKey; detail: Detail; openClo
 /** The page of a job. */
 export function Job(): ReactElement {
   const {namespace = '', kind = '', name = ''} = useParams();
-  const [params, setParams] = useSearchParams();
+  const {params, open} = useParameters();
   const job: JobKey = {namespace, kind, name, uid: params.get('uid') ?? undefined};
   const query = useJob(job);
   const detail = query.data;
@@ -270,13 +265,7 @@ export function Job(): ReactElement {
       <PageSection hasBodyWrapper={false} type="tabs">
         <Tabs
           activeKey={active}
-          onSelect={(_, key) =>
-            setParams((current) => {
-              const next = new URLSearchParams(current);
-              next.set('tab', String(key));
-              return next;
-            })
-          }
+          onSelect={(_, key) => open({tab: String(key)})}
           aria-label="Parts of the job"
           usePageInsets
         >

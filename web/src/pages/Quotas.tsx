@@ -1,7 +1,7 @@
 import {Alert, Card, CardBody, CardTitle, EmptyState, EmptyStateBody, Label, PageSection, Switch, Title} from '@patternfly/react-core';
 import {Table, Tbody, Td, Th, Thead, Tr} from '@patternfly/react-table';
 import type {ReactElement} from 'react';
-import {Link, useSearchParams} from 'react-router';
+import {Link} from 'react-router';
 import {useLive, useMe, useQuotas} from '../api/queries';
 import {Age, count, PageHead, Snippets} from '../components/Common';
 import {ProjectSelect} from '../components/ProjectSelect';
@@ -9,31 +9,22 @@ import {nearlyFull, QuotaBar, queueBars, quotaBars, shareOf} from '../components
 import {Loaded} from '../components/States';
 import {jobURL} from '../components/Watcher';
 import {CubesIcon} from '../lib/icons';
+import {useParameters} from '../lib/parameters';
 import {duration} from '../lib/time';
 
 /** Who waits for what: queues with the jobs in them, and the quotas of projects. */
 export function Quotas(): ReactElement {
-  const [params, setParams] = useSearchParams();
+  const {params, refine} = useParameters();
   const project = params.get('namespace') ?? '';
   const quotas = useQuotas(project);
   const {data: me} = useMe();
-  const set = (name: string, value: string): void =>
-    setParams(
-      (current) => {
-        const next = new URLSearchParams(current);
-        if (value) next.set(name, value);
-        else next.delete(name);
-        return next;
-      },
-      {replace: true},
-    );
   useLive(project ? {namespace: project} : {});
   return (
     <>
       <PageHead
         title="Queues and quotas"
         text="Who waits for what, and what is left."
-        actions={<ProjectSelect value={project} onChange={(value) => set('namespace', value)} />}
+        actions={<ProjectSelect value={project} onChange={(value) => refine({namespace: value})} />}
       />
       <PageSection hasBodyWrapper={false} isFilled>
         <Loaded query={quotas} what="The queues and quotas cannot be shown">
@@ -111,7 +102,7 @@ export function Quotas(): ReactElement {
                       <span>
                         {nearly} of {count(limited.length, 'project')} {nearly === 1 ? 'has' : 'have'} used at least {Math.round(100 * nearlyFull)} % of a quota.
                       </span>
-                      <Switch label="Only these" isChecked={params.has('full')} onChange={(_, on) => set('full', on ? 'true' : '')} />
+                      <Switch label="Only these" isChecked={params.has('full')} onChange={(_, on) => refine({full: on ? 'true' : ''})} />
                     </div>
                   ) : null}
                   <div className="mpi-grid">

@@ -1,7 +1,7 @@
 import {Button, EmptyState, EmptyStateBody, FormSelect, FormSelectOption, PageSection, Title, ToggleGroup, ToggleGroupItem} from '@patternfly/react-core';
 import {Table, Tbody, Td, Th, Thead, Tr} from '@patternfly/react-table';
 import type {ReactElement} from 'react';
-import {Link, useSearchParams} from 'react-router';
+import {Link} from 'react-router';
 import {useUsage} from '../api/queries';
 import type {FailureCount, UsageLine} from '../api/types';
 import {count, PageHead, Snippets} from '../components/Common';
@@ -9,6 +9,7 @@ import {ProjectSelect} from '../components/ProjectSelect';
 import {Loaded} from '../components/States';
 import {jobURL} from '../components/Watcher';
 import {CubesIcon, DownloadIcon} from '../lib/icons';
+import {useParameters} from '../lib/parameters';
 import {save} from '../lib/save';
 
 const hours = (n: number): string => n > 0 && n < 0.005 ? '< 0.01' : n.toLocaleString(undefined, {maximumFractionDigits: n < 10 ? 2 : 0});
@@ -79,23 +80,13 @@ const groupings = [
 
 /** What jobs have held, and what that costs. */
 export function Usage(): ReactElement {
-  const [params, setParams] = useSearchParams();
+  const {params, refine} = useParameters();
   const by = params.get('by') ?? 'namespace';
   const since = params.get('since') ?? '30d';
   const api = new URLSearchParams({by, since});
   const project = params.get('namespace') ?? '';
   if (project) api.set('namespace', project);
   const usage = useUsage(api);
-  const set = (name: string, value: string): void =>
-    setParams(
-      (current) => {
-        const next = new URLSearchParams(current);
-        if (value) next.set(name, value);
-        else next.delete(name);
-        return next;
-      },
-      {replace: true},
-    );
   return (
     <>
       <PageHead
@@ -103,15 +94,15 @@ export function Usage(): ReactElement {
         text="The resources that jobs have requested, multiplied by the time that they held them. Deleted jobs count while their reports are kept."
         actions={
           <>
-            <ProjectSelect value={project} onChange={(value) => set('namespace', value)} />
-            <FormSelect aria-label="Period" value={since} onChange={(_, value) => set('since', value)} className="mpi-project">
+            <ProjectSelect value={project} onChange={(value) => refine({namespace: value})} />
+            <FormSelect aria-label="Period" value={since} onChange={(_, value) => refine({since: value})} className="mpi-project">
               <FormSelectOption value="24h" label="Last day" />
               <FormSelectOption value="7d" label="Last 7 days" />
               <FormSelectOption value="30d" label="Last 30 days" />
             </FormSelect>
             <ToggleGroup aria-label="Sum up">
               {groupings.map(([value, text]) => (
-                <ToggleGroupItem key={value} text={text} isSelected={by === value} onChange={() => set('by', value)} />
+                <ToggleGroupItem key={value} text={text} isSelected={by === value} onChange={() => refine({by: value})} />
               ))}
             </ToggleGroup>
           </>

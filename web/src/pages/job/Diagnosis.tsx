@@ -1,9 +1,10 @@
 import {Button, Card, CardBody, CardHeader, CardTitle, DescriptionList, DescriptionListDescription, DescriptionListGroup, DescriptionListTerm, ExpandableSection, Label, Title} from '@patternfly/react-core';
 import {type ReactElement, useState} from 'react';
-import {Link, useSearchParams} from 'react-router';
+import {Link} from 'react-router';
 import type {Detail, Finding, Remedy} from '../../api/types';
 import {Code} from '../../components/Common';
 import {ExclamationCircleIcon, ExclamationTriangleIcon, InfoCircleIcon, RedoIcon, WrenchIcon} from '../../lib/icons';
+import {useParameters} from '../../lib/parameters';
 
 const severities = {
   Error: {icon: ExclamationCircleIcon, className: 'is-error', color: 'red'},
@@ -38,19 +39,12 @@ function RemedyItem({remedy, canClone, onApply}: {remedy: Remedy; canClone: bool
 
 /** Says why a job has failed or does not progress, what that is known from, and what to do. */
 export function Diagnosis({detail, onApply}: {detail: Detail; onApply: (changes: string[]) => void}): ReactElement {
-  const [, setParams] = useSearchParams();
+  const {open} = useParameters();
   const [known, ...others] = detail.findings;
   const [showAll, setShowAll] = useState(false);
   const first: Finding = known ?? {code: 'Unknown', severity: 'Error', summary: detail.status?.message ?? 'The job has failed. No cause is recorded: the operator has not reported on it.', evidence: [], affected: [], remedies: [], guide: true};
   const look = lookOf(first.severity);
   const Icon = look.icon;
-  const openLogs = (): void =>
-    setParams((current) => {
-      const next = new URLSearchParams(current);
-      next.set('tab', 'logs');
-      next.set('level', 'warning');
-      return next;
-    });
   return (
     <Card className={`mpi-diagnosis ${look.className}`} component="section" aria-labelledby="diagnosis">
       <CardHeader>
@@ -68,7 +62,7 @@ export function Diagnosis({detail, onApply}: {detail: Detail; onApply: (changes:
             {detail.failure ? <p className="mpi-subtle mpi-wrap">{detail.failure}</p> : null}
             {first.affected.length > 0 ? <p className="mpi-subtle mpi-wrap">Affected: {first.affected.join(', ')}</p> : null}
             <div className="mpi-actions mpi-links">
-              <Button variant="link" isInline onClick={openLogs}>
+              <Button variant="link" isInline onClick={() => open({tab: 'logs', level: 'warning'})}>
                 See the log lines
               </Button>
               {first.guide ? <Link to={`/help/${encodeURIComponent(first.code)}`}>Guide to {first.code}</Link> : null}

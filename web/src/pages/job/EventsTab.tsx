@@ -1,32 +1,20 @@
 import {Button, EmptyState, EmptyStateBody, FormSelect, FormSelectOption, Label, LabelGroup, Switch} from '@patternfly/react-core';
 import {Table, Tbody, Td, Th, Thead, Tr} from '@patternfly/react-table';
 import {type ReactElement, useState} from 'react';
-import {useSearchParams} from 'react-router';
 import {type JobKey, useEvents} from '../../api/queries';
 import type {Detail} from '../../api/types';
 import {Age} from '../../components/Common';
 import {Loaded} from '../../components/States';
 import {ExclamationTriangleIcon, InfoCircleIcon} from '../../lib/icons';
+import {useParameters} from '../../lib/parameters';
 import {timeOfDay} from '../../lib/time';
 
 /** The Kubernetes events of the job and its pods, the latest first. */
 export default function EventsTab({job}: {job: JobKey; detail: Detail}): ReactElement {
   const events = useEvents(job);
   const [onlyWarnings, setOnlyWarnings] = useState(false);
-  const [params, setParams] = useSearchParams();
+  const {params, refine} = useParameters();
   const [object, from, to] = [params.get('object') ?? '', params.get('from') ?? '', params.get('to') ?? ''];
-  const set = (values: Record<string, string>): void =>
-    setParams(
-      (current) => {
-        const next = new URLSearchParams(current);
-        for (const [name, value] of Object.entries(values)) {
-          if (value) next.set(name, value);
-          else next.delete(name);
-        }
-        return next;
-      },
-      {replace: true},
-    );
   const isWithin = (time: string): boolean => !(Date.parse(time) < Date.parse(from)) && !(Date.parse(time) > Date.parse(to));
   return (
     <Loaded query={events} what="The events cannot be shown">
@@ -37,7 +25,7 @@ export default function EventsTab({job}: {job: JobKey; detail: Detail}): ReactEl
         return (
           <div className="mpi-stack">
             <div className="mpi-actions mpi-filters">
-              <FormSelect aria-label="Object of the events" value={object} onChange={(_, value) => set({object: value})} className="mpi-project">
+              <FormSelect aria-label="Object of the events" value={object} onChange={(_, value) => refine({object: value})} className="mpi-project">
                 <FormSelectOption value="" label="All objects" />
                 {objects.map((name) => (
                   <FormSelectOption key={name} value={name} label={name} />
@@ -46,7 +34,7 @@ export default function EventsTab({job}: {job: JobKey; detail: Detail}): ReactEl
               <Switch label="Only warnings" isChecked={onlyWarnings} onChange={(_, on) => setOnlyWarnings(on)} />
               {from || to ? (
                 <LabelGroup categoryName="Time">
-                  <Label onClose={() => set({from: '', to: ''})} closeBtnAriaLabel="Show the events of all times">
+                  <Label onClose={() => refine({from: '', to: ''})} closeBtnAriaLabel="Show the events of all times">
                     {from ? timeOfDay(from) : '…'} – {to ? timeOfDay(to) : '…'}
                   </Label>
                 </LabelGroup>
@@ -60,7 +48,7 @@ export default function EventsTab({job}: {job: JobKey; detail: Detail}): ReactEl
                       variant="link"
                       onClick={() => {
                         setOnlyWarnings(false);
-                        set({object: '', from: '', to: ''});
+                        refine({object: '', from: '', to: ''});
                       }}
                     >
                       Show all {data.events.length} events

@@ -1,12 +1,12 @@
 import {Alert, Button, FormSelect, FormSelectOption, Switch, TextInput} from '@patternfly/react-core';
 import {useVirtualizer} from '@tanstack/react-virtual';
 import {type ReactElement, useEffect, useMemo, useRef, useState} from 'react';
-import {useSearchParams} from 'react-router';
 import {apiURL} from '../../api/client';
 import {jobPath, type JobKey} from '../../api/queries';
 import {openStream, type StreamState} from '../../api/stream';
 import type {Detail, LogEvent, LogLine, Problem} from '../../api/types';
 import {DownloadIcon, PauseIcon, PlayIcon} from '../../lib/icons';
+import {useParameters} from '../../lib/parameters';
 import {fromLocalInput, timeOfDay, toLocalInput} from '../../lib/time';
 
 /** How many lines a page keeps. Older lines are dropped; a download has all. */
@@ -101,7 +101,7 @@ function TimeInput({id, iso, isInvalid, apply}: {id: string; iso: string; isInva
 
 /** The logs of all pods at once, as they come. */
 export default function LogsTab({job, detail}: {job: JobKey; detail: Detail}): ReactElement {
-  const [params, setParams] = useSearchParams();
+  const {params, refine} = useParameters();
   const isOver = detail.row.ended !== undefined || (detail.row.deleted ?? false);
   const query = useMemo(() => logParams(params, job.uid), [params, job.uid]);
   const queryText = query.toString();
@@ -120,35 +120,16 @@ export default function LogsTab({job, detail}: {job: JobKey; detail: Detail}): R
   const [grep, setGrep] = useState(params.get('grep') ?? '');
   const [ranks, setRanks] = useState(params.get('ranks') ?? '');
 
-  const set = (field: string, value: string): void =>
-    setParams(
-      (current) => {
-        const next = new URLSearchParams(current);
-        if (value) next.set(field, value);
-        else next.delete(field);
-        return next;
-      },
-      {replace: true},
-    );
 
   const isCustom = params.has('from') || params.has('to');
   const setTime = (value: string): void =>
-    setParams(
-      (current) => {
-        const next = new URLSearchParams(current);
-        for (const name of ['since', 'from', 'to']) next.delete(name);
-        if (value === 'custom') next.set('from', new Date(detail.row.running ?? detail.row.created).toISOString());
-        else if (value) next.set('since', value);
-        return next;
-      },
-      {replace: true},
-    );
+    refine(value === 'custom' ? {since: '', from: new Date(detail.row.running ?? detail.row.created).toISOString(), to: ''} : {since: value, from: '', to: ''});
 
   // A pause while typing applies a filter.
   useEffect(() => {
     const timer = setTimeout(() => {
-      if (grep !== (params.get('grep') ?? '')) set('grep', grep);
-      if (ranks !== (params.get('ranks') ?? '')) set('ranks', ranks);
+      if (grep !== (params.get('grep') ?? '')) refine({grep});
+      if (ranks !== (params.get('ranks') ?? '')) refine({ranks});
     }, 500);
     return () => clearTimeout(timer);
   });
@@ -228,7 +209,7 @@ export default function LogsTab({job, detail}: {job: JobKey; detail: Detail}): R
       <div className="mpi-logbar" role="search" aria-label="Filter the log">
         <label htmlFor="log-pod">
           Pod
-          <FormSelect id="log-pod" value={params.get('pod') ?? ''} onChange={(_, value) => set('pod', value)}>
+          <FormSelect id="log-pod" value={params.get('pod') ?? ''} onChange={(_, value) => refine({pod: value})}>
             <FormSelectOption value="" label="All pods" />
             <FormSelectOption value="launcher" label="Launcher" />
             <FormSelectOption value="workers" label="All workers" />
@@ -243,7 +224,7 @@ export default function LogsTab({job, detail}: {job: JobKey; detail: Detail}): R
         </label>
         <label htmlFor="log-level">
           Level
-          <FormSelect id="log-level" value={params.get('level') ?? ''} onChange={(_, value) => set('level', value)}>
+          <FormSelect id="log-level" value={params.get('level') ?? ''} onChange={(_, value) => refine({level: value})}>
             {levels.map(([value, label]) => (
               <FormSelectOption key={value} value={value} label={label ?? ''} />
             ))}
@@ -268,7 +249,7 @@ export default function LogsTab({job, detail}: {job: JobKey; detail: Detail}): R
                   isInvalid={fieldProblem(name) !== undefined}
                   apply={(iso) => {
                     // Without both, the range would no longer be a custom one while it is typed.
-                    if (iso || params.has(name === 'from' ? 'to' : 'from')) set(name, iso);
+                    if (iso || params.has(name === 'from' ? 'to' : 'from')) refine({[name]: iso});
                   }}
                 />
               </label>
@@ -316,7 +297,7 @@ export default function LogsTab({job, detail}: {job: JobKey; detail: Detail}): R
         </span>
         <span className="mpi-actions">
           <Switch label="Times" isChecked={showTime} onChange={(_, on) => setShowTime(on)} />
-          <Switch label="Earlier runs" isChecked={params.get('previous') === 'true'} onChange={(_, on) => set('previous', on ? 'true' : '')} />
+          <Switch label="Earlier runs" isChecked={params.get('previous') === 'true'} onChange={(_, on) => refine({previous: on ? 'true' : ''})} />
           {isOver ? null : (
             <Button
               variant="secondary"

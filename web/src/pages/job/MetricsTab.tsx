@@ -6,6 +6,7 @@ import type {Chart as ChartData, ChartLine, Detail, Metrics} from '../../api/typ
 import {Chart, type Line} from '../../components/Chart';
 import {Loaded} from '../../components/States';
 import {ChartLineIcon} from '../../lib/icons';
+import {useParameters} from '../../lib/parameters';
 import {timeOfDay} from '../../lib/time';
 
 const units: Record<string, (n: number) => string> = {
@@ -48,7 +49,7 @@ function linesOf(chart: ChartData, isTogether: boolean): Line[] {
 
 function Charts({metrics}: {metrics: Metrics}): ReactElement {
   const [kept, setKept] = useState<ChartData[]>([]);
-  const [params, setParams] = useSearchParams();
+  const {params, refine} = useParameters();
   const isTogether = params.get('pods') === 'all';
   const at = Date.parse(params.get('at') ?? '');
   useEffect(() => {
@@ -72,17 +73,7 @@ function Charts({metrics}: {metrics: Metrics}): ReactElement {
               key={value}
               text={value ? 'All pods together' : 'Each pod and the mean'}
               isSelected={isTogether === (value === 'all')}
-              onChange={() =>
-                setParams(
-                  (current) => {
-                    const next = new URLSearchParams(current);
-                    if (value) next.set('pods', value);
-                    else next.delete('pods');
-                    return next;
-                  },
-                  {replace: true},
-                )
-              }
+              onChange={() => refine({pods: value})}
             />
           ))}
         </ToggleGroup>

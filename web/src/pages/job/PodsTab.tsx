@@ -1,11 +1,11 @@
 import {Button, Progress, ProgressMeasureLocation} from '@patternfly/react-core';
 import {Table, Tbody, Td, Th, Thead, Tr} from '@patternfly/react-table';
 import type {ReactElement} from 'react';
-import {useSearchParams} from 'react-router';
 import {type JobKey, usePods} from '../../api/queries';
 import type {Detail, Pod} from '../../api/types';
 import {Age} from '../../components/Common';
 import {Loaded} from '../../components/States';
+import {useParameters} from '../../lib/parameters';
 import {PodLabel} from '../../lib/phase';
 
 const gib = (bytes: number): string => (bytes >= 1 << 30 ? `${(bytes / (1 << 30)).toFixed(1)} GiB` : `${Math.round(bytes / (1 << 20))} MiB`);
@@ -29,14 +29,7 @@ function Usage({pod}: {pod: Pod}): ReactElement {
 /** The launcher, and under it the workers. */
 export default function PodsTab({job, detail}: {job: JobKey; detail: Detail}): ReactElement {
   const pods = usePods(job);
-  const [, setParams] = useSearchParams();
-  const open = (tab: string, name: string, value: string): void =>
-    setParams((current) => {
-      const next = new URLSearchParams(current);
-      next.set('tab', tab);
-      next.set(name, value);
-      return next;
-    });
+  const {open} = useParameters();
   return (
     <Loaded query={pods} what="The pods cannot be shown">
       {(data) => (
@@ -75,10 +68,10 @@ export default function PodsTab({job, detail}: {job: JobKey; detail: Detail}): R
                     </Td>
                   )}
                   <Td isActionCell>
-                    <Button variant="link" size="sm" onClick={() => open('logs', 'pod', pod.role === 'launcher' ? 'launcher' : `worker-${pod.index}`)} aria-label={`Log of ${pod.name}`}>
+                    <Button variant="link" size="sm" onClick={() => open({tab: 'logs', pod: pod.role === 'launcher' ? 'launcher' : `worker-${pod.index}`})} aria-label={`Log of ${pod.name}`}>
                       Log
                     </Button>
-                    <Button variant="link" size="sm" onClick={() => open('events', 'object', `pod/${pod.name}`)} aria-label={`Events of ${pod.name}`}>
+                    <Button variant="link" size="sm" onClick={() => open({tab: 'events', object: `pod/${pod.name}`})} aria-label={`Events of ${pod.name}`}>
                       Events
                     </Button>
                   </Td>

@@ -1,11 +1,11 @@
 import {Alert, Button, Card, CardBody, CardTitle, DescriptionList, DescriptionListDescription, DescriptionListGroup, DescriptionListTerm, EmptyState, EmptyStateBody, Label} from '@patternfly/react-core';
 import {type KeyboardEvent, type ReactElement, useRef, useState} from 'react';
-import {useSearchParams} from 'react-router';
 import {type JobKey, usePods} from '../../api/queries';
 import type {Detail, Pod} from '../../api/types';
 import {count} from '../../components/Common';
 import {Loaded} from '../../components/States';
 import {CubesIcon, ServerIcon} from '../../lib/icons';
+import {useParameters} from '../../lib/parameters';
 import {PodLabel, podLookIn} from '../../lib/phase';
 
 const placeOf = (pod: Pod): string => (pod.role === 'launcher' ? (pod.index > 0 ? `launcher#${pod.index + 1}` : 'launcher') : `worker-${pod.index}`);
@@ -41,7 +41,10 @@ function Grid({pods, detail, omitted}: {pods: Pod[]; detail: Detail; omitted: nu
   const nodes = byNode(pods);
   const current = pods.find((pod) => pod.name === selected);
   const counts = new Map<string, number>();
-  for (const pod of pods) counts.set(podLookIn(pod, detail).text, (counts.get(podLookIn(pod, detail).text) ?? 0) + 1);
+  for (const pod of pods) {
+    const {text} = podLookIn(pod, detail);
+    counts.set(text, (counts.get(text) ?? 0) + 1);
+  }
   const move = (event: KeyboardEvent): void => {
     const steps: Record<string, number> = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1};
     const step = steps[event.key];
@@ -108,14 +111,7 @@ function problemsOf(pod: Pod, detail: Detail): string[] {
 }
 
 function PodCard({pod, detail}: {pod: Pod; detail: Detail}): ReactElement {
-  const [, setParams] = useSearchParams();
-  const open = (tab: string, name: string, value: string): void =>
-    setParams((current) => {
-      const next = new URLSearchParams(current);
-      next.set('tab', tab);
-      next.set(name, value);
-      return next;
-    });
+  const {open} = useParameters();
   const problems = problemsOf(pod, detail);
   const entries: [string, string | number | undefined][] = [
     ['Pod', pod.name],
@@ -151,10 +147,10 @@ function PodCard({pod, detail}: {pod: Pod; detail: Detail}): ReactElement {
             ))}
         </DescriptionList>
         <div className="mpi-actions">
-          <Button variant="secondary" onClick={() => open('logs', 'pod', placeOf(pod).replace(/#.*/, ''))}>
+          <Button variant="secondary" onClick={() => open({tab: 'logs', pod: placeOf(pod).replace(/#.*/, '')})}>
             Show its log
           </Button>
-          <Button variant="secondary" onClick={() => open('events', 'object', `pod/${pod.name}`)}>
+          <Button variant="secondary" onClick={() => open({tab: 'events', object: `pod/${pod.name}`})}>
             Show its events
           </Button>
         </div>
