@@ -133,10 +133,11 @@ func TestFailures(t *testing.T) {
 			next++
 		}
 		for _, s := range tried {
-			f.shape = s
+			shaped := f
+			shaped.shape = s
 			t.Run(f.name+s.String(), func(t *testing.T) {
 				parallel(t, f.ranks)
-				outcome.run(t, f, whole)
+				outcome.run(t, shaped, whole)
 			})
 		}
 		if f.trainJob {
