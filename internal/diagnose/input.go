@@ -98,12 +98,33 @@ func (p *input) readLogs() []sign {
 		if code := crashPassedOn(found); code != "" {
 			found.Code, found.Umbrella = code, false
 		}
+		if p.mpiCrashed(found) {
+			continue
+		}
 		// A line shows one problem: the first symptom that matches it is the most specific.
 		if found.line != "" && !slices.ContainsFunc(signs, func(s sign) bool { return s.line == found.line && s.Code != found.Code }) {
 			signs = append(signs, found)
 		}
 	}
 	return signs
+}
+
+// mpiCrashed reports whether a segmentation fault was one of MPI while it ended the other ranks, after the first rank had
+// ended with an exit code of its own: of mpirun, on whose host no ranks run (Open MPI), or of the daemon of a host, which
+// mpiexec then misses (MPICH).
+func (p *input) mpiCrashed(s sign) bool {
+	first, _ := p.firstRank()
+	if s.Code != codes.SegmentationFault || first == nil || first.Signal != 0 || first.ExitCode <= 0 || codeOfCrash(first.ExitCode) != "" {
+		return false
+	}
+	if !p.job.Launcher.RunsRanks && strings.HasPrefix(s.line, "["+p.job.LauncherName()+":") {
+		return true
+	}
+	return slices.ContainsFunc(s.pods, func(pod jobPod) bool {
+		return slices.ContainsFunc(pod.log.Lines, func(line string) bool {
+			return strings.HasPrefix(line, "[mpiexec@") && strings.HasSuffix(line, "assert (!closed) failed")
+		})
+	})
 }
 
 // findSign looks for a symptom in the logs of pods; the sign has no line if none shows it.

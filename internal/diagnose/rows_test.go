@@ -128,6 +128,22 @@ prterun noticed that process rank 2 with PID 35 on node pi-worker-1 exited on
 signal 11 (Segmentation fault).`).with(launcherLeft(agentapi.Summary{
 			Code: agentapi.RankFailed, ExitCode: new(int32(139)), Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 139, Signal: 11, Program: "solver"}},
 		}, 139))},
+		"17-mpirun-crashes-after-an-exception": {codes.ApplicationFailed, failed(1, `ValueError: shard 2 has no rows
+MPI_ABORT was invoked on rank 2 in communicator MPI_COMM_WORLD
+with errorcode 1.
+[pi-launcher:00011] *** Process received signal ***
+[pi-launcher:00011] Signal: Segmentation fault (11)
+[pi-launcher:00011] [ 1] /lib/x86_64-linux-gnu/libpmix.so.2(PMIx_Finalize+0x703)[0x7fd703bede83]`).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, ExitCode: new(int32(1)), Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 1, Program: "python3"}},
+		}, 1))},
+		"17-proxy-crashes-after-an-exit": {codes.ApplicationFailed, failed(15, `Segmentation fault
+[mpiexec@pi-launcher] control_cb (mpiexec/pmiserv_cb.c:280): assert (!closed) failed
+[mpiexec@pi-launcher] HYDT_dmxu_poll_wait_for_event (lib/tools/demux/demux_poll.c:76): callback returned error status`, func(j *mpi.Job) { j.Implementation = mpi.MPICH }).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, ExitCode: new(int32(15)), Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 42, Program: "ranks"}},
+		}, 15))},
+		"17-shell-tells-of-a-crash": {codes.SegmentationFault, failed(1, `Segmentation fault`).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, ExitCode: new(int32(1)), Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 1, Program: "sh"}},
+		}, 1))},
 		"18-bus-error":           {codes.BusError, failed(135, `mpirun noticed that process rank 1 with PID 31 on node pi-worker-0 exited on signal 7 (Bus error).`)},
 		"18-shared-memory":       {codes.BusError, failed(1, `RuntimeError: DataLoader worker (pid 412) is killed by signal: Bus error. It is possible that dataloader's workers are out of shared memory. Please try to raise your shared memory limit.`)},
 		"19-illegal-instruction": {codes.IllegalInstruction, failed(132, `mpirun noticed that process rank 0 with PID 31 on node pi-worker-0 exited on signal 4 (Illegal instruction).`)},

@@ -222,3 +222,34 @@ func TestLinesOfALogThatIsGone(t *testing.T) {
 		t.Errorf("the failure is %+v", failure)
 	}
 }
+
+// TestLogOfAGuessedCause: exit code 127 alone means that a program is missing. A log that is read later, before the job's end
+// or after it, tells which, or that a script has Windows line ends.
+func TestLogOfAGuessedCause(t *testing.T) {
+	for name, ended := range map[string]bool{"before the end": false, "after the end": true} {
+		t.Run(name, func(t *testing.T) {
+			h := &history{t: t, job: job(2, func(j *mpi.Job) { j.Lifecycle.BackoffLimit = new(int32(0)) })}
+			seen := pods(h.job, corev1.PodRunning, 0)
+			h.pass(time.Second, seen, jobstate.Evidence{})
+			restarted(1, 127, "")(seen.LauncherPods[0])
+			h.pass(2*time.Second, seen, jobstate.Evidence{})
+			if got := h.last.Status.Findings[0].Code; got != codes.ProgramMissing {
+				t.Fatalf("without a log, it is %s", got)
+			}
+			if ended {
+				seen = pods(h.job, corev1.PodRunning, 0)
+				seen.Launcher = mpitest.Launcher(h.job, batchv1.JobFailed)
+				restarted(1, 127, "")(seen.LauncherPods[0])
+				h.pass(3*time.Second, seen, jobstate.Evidence{})
+			}
+			h.pass(4*time.Second, seen, jobstate.Evidence{Logs: map[string]jobstate.Log{"pi-launcher-0": {Lines: []string{"/usr/bin/env: ‘sh\\r’: No such file or directory"}}}})
+			if got := h.last.Status.Findings[0]; got.Code != codes.WindowsLineEnds || got.Severity == v1alpha1.SeverityInfo {
+				t.Errorf("with the log, it is %s %s: %s", got.Severity, got.Code, got.Summary)
+			}
+			h.pass(5*time.Second, seen, jobstate.Evidence{})
+			if got := h.last.Status.Findings[0].Code; got != codes.WindowsLineEnds {
+				t.Errorf("later it is %s", got)
+			}
+		})
+	}
+}

@@ -88,7 +88,7 @@ func (m maker) explainsMore(finding, known v1alpha1.Finding) bool {
 	if codes.Has(finding.Code, codes.RemovesPods) && codes.Has(known.Code, codes.FollowsPodLoss) {
 		return true
 	}
-	return now < before || now == codes.Cause && before == codes.Cause && m.restartedSince(known.Code)
+	return now < before || now == before && isGuess(known) && !isGuess(finding) || now == codes.Cause && before == codes.Cause && m.restartedSince(known.Code)
 }
 
 // restartedSince reports whether the launcher was started again after a finding was entered on the timeline.
@@ -135,7 +135,16 @@ func better(found []diagnose.Finding, before []v1alpha1.Finding) bool {
 	if len(before) == 0 || codes.StrengthOf(found[0].Code) < codes.StrengthOf(before[0].Code) {
 		return true
 	}
+	if codes.StrengthOf(found[0].Code) == codes.StrengthOf(before[0].Code) && isGuess(before[0]) {
+		return !isGuess(found[0])
+	}
 	return mayFollow(before[0].Code) && !mayFollow(found[0].Code) && codes.StrengthOf(found[0].Code) == codes.StrengthOf(before[0].Code)
+}
+
+// isGuess reports whether an exit code is all that a cause is known from. A program that is missing has 127, and so has one
+// that starts a script which lacks its interpreter: the log shows which.
+func isGuess(f v1alpha1.Finding) bool {
+	return f.Code == codes.ProgramMissing && f.ExitCode != nil && len(f.Evidence) <= 1
 }
 
 // mayFollow reports whether a code is mostly not where it began. A program's own error mostly is, if nothing else is known
