@@ -30,6 +30,7 @@ var (
 type jobFlags struct {
 	spec           jobs.Spec
 	command        string
+	mpiFlags       string
 	slots, retries int32
 	user           int64
 	env, labels    []string
@@ -52,6 +53,7 @@ func (j *jobFlags) add(c *cobra.Command, f *Factory) {
 	flags.StringVar(&j.spec.Memory, "memory", "", "Memory request and limit per worker, such as 16Gi")
 	flags.StringVar(&j.spec.Image, "image", "", "Image of launcher and workers; with --runtime, replaces the runtime's image")
 	flags.StringVar(&j.command, "command", "", "Command of each rank, such as \"python train.py\"; or write it after --")
+	flags.StringVar(&j.mpiFlags, "mpi-flags", "", "More flags of the mpirun that is added to the command, such as \"--bind-to core\"")
 	flags.Int32Var(&j.slots, "slots", 0, "Ranks per worker (default: one per GPU, or 1)")
 	flags.StringVar(&j.spec.Implementation, "implementation", "", "MPI implementation in the image: OpenMPI (default), Intel or MPICH")
 	flags.StringVar(&j.spec.Queue, "queue", "", "Queue of the job, a LocalQueue of Kueue")
@@ -122,6 +124,11 @@ func (j *jobFlags) complete() error {
 		}
 		j.spec.Command = command
 	}
+	words, err := jobs.SplitCommand(j.mpiFlags)
+	if err != nil {
+		errs = append(errs, jobs.FieldError{Field: "mpi-flags", Value: j.mpiFlags, Reason: err.Error()})
+	}
+	j.spec.MPIFlags = words
 	if j.changed("slots") {
 		j.spec.Slots = &j.slots
 	}

@@ -96,7 +96,7 @@ func (s Spec) launchCommand(name mpi.Implementation, ranks int64) []string {
 	if StartsRanks(s.Command) {
 		return nil
 	}
-	return slices.Concat([]string{"mpirun"}, implementation.For(name).TagFlags(), []string{"-n", strconv.FormatInt(ranks, 10)}, s.Command)
+	return slices.Concat([]string{"mpirun"}, implementation.For(name).TagFlags(), s.MPIFlags, []string{"-n", strconv.FormatInt(ranks, 10)}, s.Command)
 }
 
 func (s Spec) meta() metav1.ObjectMeta {
@@ -201,6 +201,8 @@ func (s Spec) trainJob(runtimeKind string, used trainjob.Runtime) (Built, error)
 		if added = s.launchCommand(converted.Implementation, converted.Ranks()); added != nil {
 			trainer.Command = added
 		}
+	} else if len(s.MPIFlags) > 0 {
+		return Built{}, Invalid(FieldError{Field: "mpiFlags", Reason: "cannot be set with runtime " + s.Runtime + ", which does not use MPI"})
 	}
 	if errs, _ := trainjob.Check(job, used); len(errs) > 0 {
 		rejected := &RejectedError{Name: "trainjob/" + s.Name}

@@ -527,3 +527,24 @@ func TestCheck(t *testing.T) {
 		t.Errorf("the job has the fields %v", names)
 	}
 }
+
+func TestMPIFlags(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change func(*Spec)
+		want   string
+	}{
+		"a command that starts ranks": {func(s *Spec) { s.Command, s.MPIFlags = []string{"mpirun", "pi"}, []string{"-v"} }, "mpiFlags: -v cannot be combined with a command that starts ranks itself; write the flags in the command"},
+		"no flag":                     {func(s *Spec) { s.MPIFlags = []string{"core"} }, "mpiFlags: core is not allowed; use flags of mpirun, such as --bind-to core"},
+		"the number of ranks":         {func(s *Spec) { s.MPIFlags = []string{"-v", "-np", "3"} }, "mpiFlags: -v -np 3 is not allowed: -np sets the number of ranks; use workers and slots"},
+	} {
+		if got := Invalid(small(test.change).Validate()...).Error(); got != test.want {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	c, _ := newServer(t)
+	built, err := c.Build(t.Context(), small(func(s *Spec) { s.MPIFlags = []string{"--bind-to", "core"} }))
+	if want := []string{"mpirun", "--tag-output", "--bind-to", "core", "-n", "2", "pi"}; err != nil || !slices.Equal(built.Command, want) {
+		t.Errorf("%q, %v", built.Command, err)
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/phrase"
 )
 
 // Spec describes a new job. With a runtime it becomes a TrainJob, otherwise an MPIJob.
@@ -27,6 +28,8 @@ type Spec struct {
 	Image string `json:"image,omitempty"`
 	// Command is what each rank runs. mpirun is added unless the command starts ranks itself.
 	Command []string `json:"command"`
+	// MPIFlags are more flags of the mpirun that is added to the command, such as --bind-to core.
+	MPIFlags []string `json:"mpiFlags,omitempty"`
 	// Workers is the number of pods that run ranks, 1 or more.
 	Workers int32 `json:"workers"`
 	// Slots is the number of ranks of each worker; nil for one per GPU, or 1.
@@ -103,6 +106,7 @@ func (s Spec) Validate() []FieldError {
 	if len(s.Command) == 0 {
 		add("command", "", "is required")
 	}
+	errs = append(errs, s.validateMPIFlags()...)
 	number("workers", int64(s.Workers), 1)
 	number("gpu", int64(s.GPU), 0)
 	if s.Slots != nil {
@@ -128,6 +132,29 @@ func (s Spec) Validate() []FieldError {
 		errs = append(errs, s.validateWithRuntime()...)
 	}
 	return errs
+}
+
+// rankFlags are the flags of mpirun that set the number of ranks.
+var rankFlags = []string{"-n", "--n", "-np", "--np", "-c", "--c"}
+
+// validateMPIFlags returns the errors of the flags of mpirun.
+func (s Spec) validateMPIFlags() []FieldError {
+	if len(s.MPIFlags) == 0 {
+		return nil
+	}
+	text := phrase.QuoteCommand(s.MPIFlags)
+	if StartsRanks(s.Command) {
+		return []FieldError{{"mpiFlags", text, "cannot be combined with a command that starts ranks itself; write the flags in the command"}}
+	}
+	if !strings.HasPrefix(s.MPIFlags[0], "-") {
+		return []FieldError{{"mpiFlags", text, "is not allowed; use flags of mpirun, such as --bind-to core"}}
+	}
+	for _, word := range s.MPIFlags {
+		if name, _, _ := strings.Cut(word, "="); slices.Contains(rankFlags, name) {
+			return []FieldError{{"mpiFlags", text, "is not allowed: " + name + " sets the number of ranks; use workers and slots"}}
+		}
+	}
+	return nil
 }
 
 // validatePods returns the errors of times, folders and places.

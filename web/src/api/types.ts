@@ -231,6 +231,7 @@ export interface JobSpec {
   gpuResource?: string;
   cpu?: string;
   memory?: string;
+  mpiFlags?: string[];
   implementation?: string;
   queue?: string;
   priority?: string;
