@@ -92,6 +92,14 @@ SAME = {
             "mpi_implementation": "intel",
         },
     ),
+    "flags of mpirun, and the gang's timeout": (
+        ["--mpi-flags", "--bind-to core -x 'A=b c'", "--gang-timeout", "10m", "--command", "x"],
+        {"command": "x", "mpi_flags": "--bind-to core -x 'A=b c'", "gang_timeout": "10m"},
+    ),
+    "flags as a list": (
+        ["--implementation", "intel", "--mpi-flags", "-genv LIST '*'", "--command", "x"],
+        {"command": "x", "mpi_implementation": "intel", "mpi_flags": ["-genv", "LIST", "*"]},
+    ),
     "slots": (
         ["--workers", "2", "--slots", "3", "--command", "x"],
         {"command": "x", "workers": 2, "slots_per_worker": 3},
@@ -133,6 +141,40 @@ WRONG = {
     "deadline": (
         {"deadline": "4 hours"},
         "deadline: '4 hours' is not allowed; use 1 second or more, such as '4h' or 3600",
+    ),
+    "gang timeout": (
+        {"gang_timeout": 0},
+        "gang_timeout: 0 is not allowed; use 1 second or more, at most 2147483647, such as '10m' or 600",
+    ),
+    "gang timeout of 100 years": (
+        {"gang_timeout": "36500d"},
+        "gang_timeout: '36500d' is not allowed; use 1 second or more, at most 2147483647, such as '10m' or 600",
+    ),
+    "flags with a command that starts ranks": (
+        {"command": "mpirun x", "mpi_flags": "-v"},
+        "mpi_flags: cannot be combined with a command that starts ranks itself; write the flags in the command",
+    ),
+    "flag that is none": (
+        {"mpi_flags": "core"},
+        "mpi_flags: 'core' is not allowed; use flags of mpirun, such as '--bind-to core'",
+    ),
+    "flag of the number of ranks": (
+        {"mpi_flags": ["-v", "-np", 3]},
+        "mpi_flags: ['-v', '-np', 3] is not allowed: -np sets the number of ranks; use workers and slots_per_worker",
+    ),
+    "flag with a quote": ({"mpi_flags": "-x 'a"}, 'mpi_flags: "-x \'a" cannot be read: No closing quotation'),
+    "flags as a mapping": (
+        {"mpi_flags": {"-x": "A"}},
+        "mpi_flags: {'-x': 'A'} is not allowed; use text, or a list of text, such as '--bind-to core'",
+    ),
+    "flags with a runtime": (
+        {"runtime": "mpi", "mpi_flags": "-v"},
+        "mpi_flags: cannot be combined with runtime; write the flags in the command: 'mpirun --bind-to core python "
+        "train.py'",
+    ),
+    "gang timeout with a runtime": (
+        {"runtime": "mpi", "gang_timeout": "10m"},
+        "gang_timeout: cannot be combined with runtime; the runtime determines how pods are scheduled",
     ),
     "image": ({"image": None}, "image: is missing; name an image, or a runtime, which brings one"),
     "command": ({"command": []}, "command: is missing; use 'python train.py' or ['python', 'train.py']"),
@@ -495,9 +537,9 @@ WRONG_CALLS: dict[str, tuple[str, str, tuple[Any, ...], dict[str, Any], str]] = 
         },
         "10 problems:\n  - job_kind: 'PyTorchJob' is not allowed; use one of MPIJob, TrainJob\n"
         "  - workers: is not an option; use num_workers\n"
-        "  - que: is not an option; did you mean queue?; use annotations, command, connections, deadline, env, labels, "
-        "launcher_resources, mlflow_tracking_uri, mpi_implementation, node_selector, priority, queue, retries, "
-        "run_as_user, runtime, suspend, volume_mounts, volumes\n"
+        "  - que: is not an option; did you mean queue?; use annotations, command, connections, deadline, env, "
+        "gang_timeout, labels, launcher_resources, mlflow_tracking_uri, mpi_flags, mpi_implementation, node_selector, "
+        "priority, queue, retries, run_as_user, runtime, suspend, volume_mounts, volumes\n"
         "  - dry_run: 'yes' is not allowed; use 'client', 'server' or None\n"
         f"  - after: 'other' is not allowed; {NO_JOBS}\n"
         "  - name: 'Train_1' is not allowed; use lower-case letters, digits and '-', with a letter first and no '-' at "

@@ -57,6 +57,10 @@ LABEL_VALUE = re.compile(r"(?=.{0,63}$)([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?
 DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|d|h|m|s)")
 # How many bytes the annotations of an object may have.
 ANNOTATIONS = 256 << 10
+# The longest time in a field of 32 bits, in seconds.
+LONGEST_TIMEOUT = 2**31 - 1
+# The flags of mpirun that set the number of ranks.
+RANK_FLAGS = {"-n", "--n", "-np", "--np", "-c", "--c"}
 UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -72,6 +76,7 @@ class JobSpec:
     env: Mapping[str, str] = field(default_factory=dict)
     slots_per_worker: int | None = None
     mpi_implementation: str | None = None
+    mpi_flags: Command = ()
     runtime: str | None = None
     queue: str | None = None
     priority: str | None = None
@@ -85,6 +90,7 @@ class JobSpec:
     run_as_user: int | None = None
     retries: int | None = None
     deadline: Duration | None = None
+    gang_timeout: Duration | None = None
     suspend: bool = False
     mlflow_tracking_uri: str | None = None
 
@@ -153,14 +159,14 @@ class JobSpec:
                 found.append(Problem(label, f"{value!r} is not allowed; use {kind}{least} or more"))
         if not isinstance(self.suspend, bool):
             found.append(Problem("suspend", f"{self.suspend!r} is not allowed; use True or False"))
-        if self.deadline is not None:
-            try:
-                if parse_duration(self.deadline) < 1:
-                    raise ValueError
-            except ValueError:
-                found.append(
-                    Problem("deadline", f"{self.deadline!r} is not allowed; use 1 second or more, such as '4h' or 3600")
-                )
+        for label, duration, longest, example in (
+            ("deadline", self.deadline, math.inf, "'4h' or 3600"),
+            ("gang_timeout", self.gang_timeout, LONGEST_TIMEOUT, "'10m' or 600"),
+        ):
+            if duration is not None and not is_duration(duration, longest):
+                limit = "" if longest == math.inf else f", at most {longest}"
+                text = f"{duration!r} is not allowed; use 1 second or more{limit}, such as {example}"
+                found.append(Problem(label, text))
         return found
 
     def _of_program(self) -> list[Problem]:
@@ -179,6 +185,7 @@ class JobSpec:
                 words_of(self.command)
             except ValueError as error:
                 found.append(Problem("command", f"{self.command!r} cannot be read: {error}"))
+        found += problems_of_flags(self.mpi_flags, self.command)
         if self.mpi_implementation is not None and self._implementation() is None:
             allowed = ", ".join(IMPLEMENTATIONS)
             found.append(
@@ -252,8 +259,10 @@ class JobSpec:
         found = []
         for label, given, instead in (
             ("mpi_implementation", self.mpi_implementation, "the runtime determines the MPI"),
+            ("mpi_flags", self.mpi_flags, "write the flags in the command: 'mpirun --bind-to core python train.py'"),
             ("run_as_user", self.run_as_user, "the runtime determines the user of its pods"),
             ("retries", self.retries, "the runtime determines how often its jobs are tried again"),
+            ("gang_timeout", self.gang_timeout, "the runtime determines how pods are scheduled"),
             ("volumes", self.volumes, "the runtime determines the volumes of its pods"),
             ("volume_mounts", self.volume_mounts, "the runtime determines the volumes of its pods"),
             ("node_selector", self.node_selector, "the runtime determines the nodes of its pods"),
@@ -294,7 +303,9 @@ class JobSpec:
         return {"name": self.name, "namespace": namespace, "labels": labels, "annotations": annotations}
 
     def _mpi_job(self, namespace: str | None) -> Json:
-        command = launched(words_of(self.command or ""), self.slots * self.workers, self.mpi_implementation)
+        command = launched(
+            words_of(self.command or ""), self.slots * self.workers, self.mpi_implementation, flags_of(self.mpi_flags)
+        )
         worker: Json = {
             "name": "worker",
             "image": self.image,
@@ -315,6 +326,9 @@ class JobSpec:
         policy: Json = {"cleanPodPolicy": "Running", "backoffLimit": self.retries or 0}
         if self.deadline is not None:
             policy["activeDeadlineSeconds"] = math.ceil(parse_duration(self.deadline))
+        if self.gang_timeout is not None:
+            timeout = math.ceil(parse_duration(self.gang_timeout))
+            policy["schedulingPolicy"] = {"scheduleTimeoutSeconds": timeout}
         if self.suspend:
             policy["suspend"] = True
         manifest: Json = without_empty(
@@ -417,6 +431,51 @@ def is_command(value: object) -> bool:
     if isinstance(value, str):
         return True
     return isinstance(value, Sequence) and all(isinstance(word, str | int | float | PurePath) for word in value)
+
+
+def problems_of_flags(flags: object, command: Command | None) -> list[Problem]:
+    """Return what is wrong with flags of the mpirun that is put before a command."""
+    if not is_command(flags):
+        return [
+            Problem("mpi_flags", f"{flags!r} is not allowed; use text, or a list of text, such as '--bind-to core'")
+        ]
+    try:
+        words = flags_of(flags)
+    except ValueError as error:
+        return [Problem("mpi_flags", f"{flags!r} cannot be read: {error}")]
+    if not words:
+        return []
+    if has_launcher(command):
+        text = "cannot be combined with a command that starts ranks itself; write the flags in the command"
+        return [Problem("mpi_flags", text)]
+    if not words[0].startswith("-"):
+        return [Problem("mpi_flags", f"{flags!r} is not allowed; use flags of mpirun, such as '--bind-to core'")]
+    number = next((name for name in (word.partition("=")[0] for word in words) if name in RANK_FLAGS), None)
+    if number:
+        text = f"{flags!r} is not allowed: {number} sets the number of ranks; use workers and slots_per_worker"
+        return [Problem("mpi_flags", text)]
+    return []
+
+
+def has_launcher(command: Command | None) -> bool:
+    """Return whether a command can be read and starts ranks by itself."""
+    try:
+        return is_command(command) and starts_ranks(words_of(command or ""))
+    except ValueError:
+        return False
+
+
+def flags_of(flags: Any) -> list[str]:
+    """Return flags as a list of words. No shell reads them."""
+    return shlex.split(flags) if isinstance(flags, str) else [str(word) for word in flags]
+
+
+def is_duration(value: Duration, longest: float) -> bool:
+    """Return whether a value is a duration from 1 second to the longest number of seconds."""
+    try:
+        return 1 <= parse_duration(value) <= longest
+    except ValueError:
+        return False
 
 
 def whole(value: object) -> int | None:
@@ -610,13 +669,13 @@ def starts_ranks(command: Sequence[str]) -> bool:
     return any(PurePosixPath(part).name in LAUNCHERS for part in parts)
 
 
-def launched(command: list[str], ranks: int, implementation: str | None) -> list[str]:
+def launched(command: list[str], ranks: int, implementation: str | None, flags: Sequence[str] = ()) -> list[str]:
     """Return the command that starts the ranks: mpirun is put before it where it is needed.
 
     Each line of output is tagged with its rank, which get_logs removes again.
     """
     tag = "-prepend-rank" if (implementation or "").lower() in ("intel", "mpich") else "--tag-output"
-    return command if starts_ranks(command) else ["mpirun", tag, "-n", str(ranks), *command]
+    return command if starts_ranks(command) else ["mpirun", tag, *flags, "-n", str(ranks), *command]
 
 
 def runtime_command(manifest: Json, runtime: Json) -> None:

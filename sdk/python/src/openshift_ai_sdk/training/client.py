@@ -489,6 +489,8 @@ class MPIJob:
         env: Variables of every rank.
         slots_per_worker: How many ranks a worker takes; by default one for each GPU, or one.
         mpi_implementation: The MPI in the image: ``OpenMPI`` (the default), ``Intel`` or ``MPICH``.
+        mpi_flags: More flags of the mpirun that is put before the command, such as ``"--bind-to core"``. With a
+            runtime, write them in the command.
         runtime: A runtime of Kubeflow Trainer; the job is a TrainJob then.
         queue: The queue (Kueue's LocalQueue) to wait in.
         priority: The PriorityClass of the pods; of a TrainJob the queue's WorkloadPriorityClass.
@@ -503,6 +505,8 @@ class MPIJob:
         run_as_user: The number of the user that the pods run as; by default the image's own.
         retries: How often the command is tried again when it fails; by default never.
         deadline: The longest time that the job may take, in seconds or such as ``"4h"``.
+        gang_timeout: Schedule all pods together, and give up an attempt after this time, in seconds or such as
+            ``"10m"``; by default the cluster's. A runtime has its own.
         suspend: Create the job suspended.
         mlflow_tracking_uri: Where ranks log to MLflow: the variable MLFLOW_TRACKING_URI.
         client: The cluster; by default that of the notebook.
@@ -535,6 +539,7 @@ class MPIJob:
         env: Mapping[str, str] | None = None,
         slots_per_worker: int | None = None,
         mpi_implementation: str | None = None,
+        mpi_flags: Command = (),
         runtime: str | None = None,
         queue: str | None = None,
         priority: str | None = None,
@@ -548,6 +553,7 @@ class MPIJob:
         run_as_user: int | None = None,
         retries: int | None = None,
         deadline: Duration | None = None,
+        gang_timeout: Duration | None = None,
         suspend: bool = False,
         mlflow_tracking_uri: str | None = None,
         client: TrainingClient | None = None,
@@ -561,6 +567,7 @@ class MPIJob:
             env=env or {},
             slots_per_worker=slots_per_worker,
             mpi_implementation=mpi_implementation,
+            mpi_flags=mpi_flags,
             runtime=runtime,
             queue=queue,
             priority=priority,
@@ -574,6 +581,7 @@ class MPIJob:
             run_as_user=run_as_user,
             retries=retries,
             deadline=deadline,
+            gang_timeout=gang_timeout,
             suspend=suspend,
             mlflow_tracking_uri=mlflow_tracking_uri,
         )
