@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,21 +31,25 @@ func (s *Server) create(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	object, problem, err := c.build(&request)
+	object, clone, problem, err := c.build(&request)
 	if err != nil {
 		return nil, err
 	}
 	if problem != nil {
 		return Draft{Problem: problem}, nil
 	}
-	draft, err := s.submit(c, object, request.DryRun)
+	draft, err := s.submit(c, object.DeepCopy(), request.DryRun) // the API server's answer adds fields
 	switch {
+	case clone != nil:
+		draft.Words = words(&request, object)
+		draft.Diff, _ = clone.diff() // the review shows the YAML as well
+		draft.Commands = []Snippet{{"Command line", "sh", s.options.Program + " " + phrase.QuoteCommand(clone.command())}}
 	case request.Template != "":
 		draft.Words = []string{fmt.Sprintf("%s %s in namespace %s, from the template %s.", object.GetKind(), object.GetName(), object.GetNamespace(), request.Template)}
 		draft.Commands = []Snippet{{"Command line", "sh", s.options.Program + " " + phrase.QuoteCommand(templateCommand(&request, object))}}
 	case request.YAML == "":
-		draft.Words = words(request.Spec, object)
-		draft.Commands = s.specCommands(request.Spec)
+		draft.Words = words(&request, object)
+		draft.Commands = s.specCommands(request.Spec, object)
 	default:
 		draft.Words = []string{fmt.Sprintf("%s %s in namespace %s, as written in YAML.", object.GetKind(), object.GetName(), object.GetNamespace())}
 		draft.Commands = []Snippet{{"Command line", "sh", s.options.Program + " create -f job.yaml -n " + phrase.QuoteCommand([]string{object.GetNamespace()})}}
@@ -52,17 +57,43 @@ func (s *Server) create(c *call) (any, error) {
 	return draft, err
 }
 
-// build returns the job that is requested, or a problem of the request.
-func (c *call) build(request *SpecRequest) (*unstructured.Unstructured, *Problem, error) {
+// build returns the job that is requested, and what it is a clone of, or a problem of the request.
+func (c *call) build(request *SpecRequest) (*unstructured.Unstructured, *cloned, *Problem, error) {
 	if request.Template != "" {
-		return c.fromTemplate(request)
+		object, problem, err := c.fromTemplate(request)
+		return object, nil, problem, err
 	}
 	if request.YAML != "" {
 		object, err := fromYAML(request.YAML, request.Spec.Namespace)
-		return object, invalid(err), nil
+		return object, nil, invalid(err), nil
 	}
+	if errs := complete(request); len(errs) > 0 {
+		return nil, nil, invalid(jobs.Invalid(errs...)), nil
+	}
+	object, clone, err := c.fromSpec(request)
+	if err != nil {
+		if status, problem := problemOf(err); status < 500 && status != 401 {
+			return nil, nil, &problem, nil
+		}
+		return nil, nil, nil, err
+	}
+	notes := object.GetAnnotations()
+	if notes == nil {
+		notes = map[string]string{}
+	}
+	if notes[descriptionNote] = request.Description; request.Description == "" {
+		delete(notes, descriptionNote)
+	}
+	if object.SetAnnotations(notes); len(notes) == 0 {
+		unstructured.RemoveNestedField(object.Object, "metadata", "annotations")
+	}
+	return object, clone, nil, nil
+}
+
+// complete reads the texts of a request into its specification, and returns what is wrong with it.
+func complete(request *SpecRequest) []jobs.FieldError {
 	spec := &request.Spec
-	spec.Deadline = time.Duration(request.DeadlineSeconds) * time.Second
+	spec.Deadline, spec.GangTimeout = time.Duration(request.DeadlineSeconds)*time.Second, time.Duration(request.GangTimeoutSeconds)*time.Second
 	errs := nameErrors(spec)
 	if request.CommandLine != "" {
 		command, err := jobs.ParseCommand(request.CommandLine)
@@ -72,25 +103,85 @@ func (c *call) build(request *SpecRequest) (*unstructured.Unstructured, *Problem
 		}
 		spec.Command = command
 	}
-	if errs = append(errs, spec.Validate()...); len(errs) > 0 {
-		return nil, invalid(jobs.Invalid(errs...)), nil
-	}
-	built, err := c.jobs.Build(c.ctx, *spec)
+	flags, err := jobs.SplitCommand(request.FlagLine)
 	if err != nil {
-		if status, problem := problemOf(err); status < 500 && status != 401 {
-			return nil, &problem, nil
-		}
+		errs = append(errs, jobs.FieldError{Field: "mpiFlags", Value: request.FlagLine, Reason: err.Error()})
+	}
+	if spec.MPIFlags = flags; spec.GangTimeout > math.MaxInt32*time.Second {
+		errs = append(errs, jobs.FieldError{Field: "gangTimeout", Value: spec.GangTimeout.String(), Reason: fmt.Sprintf("is too long; use at most %d seconds", math.MaxInt32)})
+	}
+	return append(errs, spec.Validate()...)
+}
+
+// cloned is a clone with its original.
+type cloned struct {
+	original jobs.Job
+	jobs.Clone
+}
+
+func (c cloned) diff() (string, error) {
+	return jobs.Diff(c.original.String(), c.Original, jobs.FromObject(c.Job).String(), c.Job)
+}
+
+// command returns what clones the job on the command line.
+func (c cloned) command() []string {
+	line := []string{"clone", c.original.String(), c.Job.GetName(), "-n", c.Job.GetNamespace()}
+	for _, change := range c.ChangesOf() {
+		line = append(line, "--set", change.String())
+	}
+	return line
+}
+
+// fromSpec returns the job of a specification, or a clone that differs from its original as the specification does.
+func (c *call) fromSpec(request *SpecRequest) (*unstructured.Unstructured, *cloned, error) {
+	if request.Original == "" {
+		built, err := c.jobs.Build(c.ctx, request.Spec)
+		return built.Job, nil, err
+	}
+	original, err := c.jobs.Find(c.ctx, request.Spec.Namespace, request.Original)
+	if err != nil {
 		return nil, nil, err
 	}
-	if request.Description != "" {
-		notes := built.Job.GetAnnotations()
-		if notes == nil {
-			notes = map[string]string{}
-		}
-		notes[descriptionNote] = request.Description
-		built.Job.SetAnnotations(notes)
+	clone, err := c.jobs.CloneWithSpec(c.ctx, original, request.Spec)
+	return clone.Job, &cloned{original, clone}, err
+}
+
+// form returns what a form needs to clone a job.
+func (s *Server) form(c *call) (any, error) {
+	job, err := c.find()
+	if err != nil {
+		return nil, err
 	}
-	return built.Job, nil, nil
+	clone, err := c.jobs.Clone(c.ctx, job, "")
+	if err != nil {
+		return nil, err
+	}
+	spec, kept, err := c.jobs.SpecOf(c.ctx, job)
+	if err != nil {
+		status, problem := problemOf(err)
+		if status >= 500 || status == 401 {
+			return nil, err
+		}
+		text, err := yaml.Marshal(clone.Job.Object)
+		return CloneForm{Request: SpecRequest{Spec: jobs.Spec{Namespace: job.Namespace}, YAML: string(text)}, Kept: []string{}, Note: problem.Message}, err
+	}
+	request := SpecRequest{
+		Spec: spec, CommandLine: commandLine(spec.Command), FlagLine: phrase.QuoteCommand(spec.MPIFlags), Description: job.Object.GetAnnotations()[descriptionNote],
+		DeadlineSeconds: int64(spec.Deadline / time.Second), GangTimeoutSeconds: int64(spec.GangTimeout / time.Second), Original: job.String(),
+	}
+	request.Spec.Name, request.Spec.Deadline, request.Spec.GangTimeout = clone.Job.GetName(), 0, 0
+	kept = slices.DeleteFunc(kept, func(path string) bool { return path == "metadata.annotations["+descriptionNote+"]" })
+	return CloneForm{Request: request, Kept: orEmpty(kept)}, nil
+}
+
+// commandLine returns the text that jobs.ParseCommand reads as a command.
+func commandLine(command []string) string {
+	if len(command) == 3 && command[0] == "sh" && command[1] == "-c" {
+		if parsed, err := jobs.ParseCommand(command[2]); err == nil && slices.Equal(parsed, command) {
+			return command[2]
+		}
+	}
+	return phrase.QuoteCommand(command)
 }
 
 // fromTemplate returns the job of a template, or a problem of the request.
@@ -173,8 +264,7 @@ func fromYAML(text, namespace string) (*unstructured.Unstructured, error) {
 
 // submit creates a job, or checks it. What the API server or a check refuses is the draft's problem.
 func (s *Server) submit(c *call, object *unstructured.Unstructured, dryRun bool) (Draft, error) {
-	clean := object.DeepCopy()
-	text, err := yaml.Marshal(clean.Object)
+	text, err := yaml.Marshal(object.Object)
 	if err != nil {
 		return Draft{}, err
 	}
@@ -260,12 +350,21 @@ func amountText(name corev1.ResourceName, amount resource.Quantity) string {
 }
 
 // words describes a job in sentences.
-func words(spec jobs.Spec, job *unstructured.Unstructured) []string {
-	slots := max(1, spec.GPU)
-	if spec.Slots != nil {
-		slots = *spec.Slots
+func words(request *SpecRequest, job *unstructured.Unstructured) []string {
+	spec := request.Spec
+	all := slices.Concat([]string{sizeWords(spec)}, programWords(spec, job), scheduleWords(spec), environmentWords(spec), limitWords(spec))
+	if request.Description != "" {
+		all = append(all, "Its description is: "+phrase.OneLine(request.Description))
 	}
-	each := []string{}
+	if spec.Suspend {
+		all = append(all, "It is created suspended and starts when you resume it.")
+	}
+	return all
+}
+
+// sizeWords describes the workers of a job.
+func sizeWords(spec jobs.Spec) string {
+	var each []string
 	if cpu, err := resource.ParseQuantity(spec.CPU); err == nil {
 		text := amountText(corev1.ResourceCPU, cpu)
 		each = append(each, text+map[bool]string{true: " CPU", false: " CPUs"}[text == "1"])
@@ -277,42 +376,88 @@ func words(spec jobs.Spec, job *unstructured.Unstructured) []string {
 		each = append(each, phrase.Count(spec.GPU, "GPU"))
 	}
 	size := fmt.Sprintf("The job %s runs %s in namespace %s", spec.Name, phrase.Count(spec.Workers, "worker"), spec.Namespace)
-	if len(each) > 0 {
-		size += ", each with " + strings.Join(each, ", ")
-	}
-	all := []string{size + "."}
+	return size + prefixed(", each with ", strings.Join(each, ", ")) + "."
+}
+
+// programWords describes the image and the command of a job.
+func programWords(spec jobs.Spec, job *unstructured.Unstructured) []string {
+	image := fmt.Sprintf("All pods use the image %s, with %s.", spec.Image, cmp.Or(spec.Implementation, string(mpi.OpenMPI)))
 	if spec.Runtime != "" {
-		all = append(all, fmt.Sprintf("It uses the runtime %s%s.", spec.Runtime, prefixed(" with the image ", spec.Image)))
-	} else {
-		all = append(all, fmt.Sprintf("All pods use the image %s, with %s.", spec.Image, cmp.Or(spec.Implementation, string(mpi.OpenMPI))))
+		image = fmt.Sprintf("It uses the runtime %s%s.", spec.Runtime, prefixed(" with the image ", spec.Image))
 	}
-	command := phrase.QuoteCommand(jobs.FromObject(job).Summary().Command)
 	if jobs.StartsRanks(spec.Command) {
-		all = append(all, fmt.Sprintf("The launcher runs %s.", command))
-	} else {
-		all = append(all, fmt.Sprintf("%s run %s: %d on each worker.", phrase.Count(int64(slots)*int64(spec.Workers), "rank"), phrase.QuoteCommand(spec.Command), slots))
+		return []string{image, fmt.Sprintf("The launcher runs %s.", phrase.QuoteCommand(jobs.FromObject(job).Summary().Command))}
 	}
+	slots := max(1, spec.GPU)
+	if spec.Slots != nil {
+		slots = *spec.Slots
+	}
+	all := []string{image, fmt.Sprintf("%s run %s: %d on each worker.", phrase.Count(int64(slots)*int64(spec.Workers), "rank"), phrase.QuoteCommand(spec.Command), slots)}
+	if len(spec.MPIFlags) > 0 {
+		all = append(all, fmt.Sprintf("mpirun gets the flags %s.", phrase.QuoteCommand(spec.MPIFlags)))
+	}
+	return all
+}
+
+// scheduleWords describes when a job starts.
+func scheduleWords(spec jobs.Spec) []string {
+	all := []string{"It starts as soon as all of its pods fit, or as your cluster schedules it."}
 	if spec.Queue != "" {
-		all = append(all, fmt.Sprintf("It waits in the queue %s until all of its pods can run.", spec.Queue))
-	} else {
-		all = append(all, "It starts as soon as all of its pods fit, or as your cluster schedules it.")
+		all = []string{fmt.Sprintf("It waits in the queue %s until all of its pods can run.", spec.Queue)}
 	}
+	if spec.Priority != "" {
+		all = append(all, fmt.Sprintf("Its priority class is %s.", spec.Priority))
+	}
+	if spec.GangTimeout > 0 {
+		all = append(all, fmt.Sprintf("All pods are scheduled together; an attempt ends if not all are scheduled after %s.", durationText(spec.GangTimeout)))
+	}
+	return all
+}
+
+// environmentWords describes the variables and the user of a job's ranks. Values of variables may be secrets.
+func environmentWords(spec jobs.Spec) []string {
+	var all []string
 	if len(spec.Connections) > 0 {
 		all = append(all, "Every rank gets the variables of "+strings.Join(spec.Connections, ", ")+".")
 	}
 	if len(spec.Env) > 0 {
-		all = append(all, fmt.Sprintf("Every rank gets %s of yours.", phrase.Count(int64(len(spec.Env)), "variable")))
+		names := make([]string, len(spec.Env))
+		for i := range spec.Env {
+			names[i] = spec.Env[i].Name
+		}
+		all = append(all, fmt.Sprintf("Every rank gets %s of yours: %s.", phrase.Count(int64(len(spec.Env)), "variable"), strings.Join(names, ", ")))
 	}
+	if spec.RunAsUser != nil {
+		all = append(all, fmt.Sprintf("Its programs run as user %d.", *spec.RunAsUser))
+	}
+	return all
+}
+
+// limitWords describes how often and how long a job runs.
+func limitWords(spec jobs.Spec) []string {
+	var all []string
 	if spec.Retries != nil && *spec.Retries > 0 {
 		all = append(all, fmt.Sprintf("A failed command is run again up to %s.", phrase.Times(*spec.Retries)))
 	}
 	if spec.Deadline > 0 {
-		all = append(all, fmt.Sprintf("The job is ended after %s.", spec.Deadline))
-	}
-	if spec.Suspend {
-		all = append(all, "It is created suspended and starts when you resume it.")
+		all = append(all, fmt.Sprintf("The job is ended after %s.", durationText(spec.Deadline)))
 	}
 	return all
+}
+
+// durationText returns a time as people write it, such as 1 hour 30 minutes.
+func durationText(length time.Duration) string {
+	var parts []string
+	for _, unit := range []struct {
+		name string
+		size time.Duration
+	}{{"hour", time.Hour}, {"minute", time.Minute}, {"second", time.Second}} {
+		if n := int64(length / unit.size); n > 0 {
+			parts = append(parts, phrase.Count(n, unit.name))
+			length %= unit.size
+		}
+	}
+	return strings.Join(parts, " ")
 }
 
 func prefixed(prefix, text string) string {
@@ -322,78 +467,108 @@ func prefixed(prefix, text string) string {
 	return prefix + text
 }
 
-// specCommands returns what creates the job of a specification on the command line and in Python.
-func (s *Server) specCommands(spec jobs.Spec) []Snippet {
-	line := []string{"create", spec.Name, "--namespace", spec.Namespace, "--workers", strconv.Itoa(int(spec.Workers))}
-	python := []string{pythonText(spec.Name), "namespace=" + pythonText(spec.Namespace), "workers=" + strconv.Itoa(int(spec.Workers))}
-	var resources []string
-	text := func(flag, argument, value string) {
-		if value != "" {
-			line = append(line, flag, value)
-			if argument != "" {
-				python = append(python, argument+"="+pythonText(value))
-			}
-		}
+// arguments collects what creates a job: the words of a command line, and the arguments of a Python class.
+type arguments struct{ line, python []string }
+
+// add adds a flag with its value, and an argument with its value in Python.
+func (a *arguments) add(flag, value, argument, literal string) {
+	a.line = append(a.line, flag, value)
+	a.python = append(a.python, argument+"="+literal)
+}
+
+// text adds a text that is not empty.
+func (a *arguments) text(flag, argument, value string) {
+	if value != "" {
+		a.add(flag, value, argument, pythonText(value))
 	}
-	text("--runtime", "runtime", spec.Runtime)
-	text("--image", "image", spec.Image)
+}
+
+// number adds a number that is set.
+func (a *arguments) number(flag, argument string, value *int32) {
+	if value != nil {
+		text := strconv.Itoa(int(*value))
+		a.add(flag, text, argument, text)
+	}
+}
+
+// duration adds a time that is set.
+func (a *arguments) duration(flag, argument string, value time.Duration) {
+	if value > 0 {
+		a.add(flag, value.String(), argument, pythonText(strconv.FormatInt(int64(value/time.Second), 10)+"s"))
+	}
+}
+
+// resources adds what each worker requests.
+func (a *arguments) resources(spec jobs.Spec) {
+	each := arguments{}
 	if spec.GPU > 0 {
-		line = append(line, "--gpu", strconv.Itoa(int(spec.GPU)))
-		resources = append(resources, "gpu="+strconv.Itoa(int(spec.GPU)))
+		each.number("--gpu", "gpu", &spec.GPU)
 	}
-	if spec.CPU != "" {
-		line = append(line, "--cpu", spec.CPU)
-		resources = append(resources, "cpu="+pythonText(spec.CPU))
+	each.text("--cpu", "cpu", spec.CPU)
+	each.text("--memory", "memory", spec.Memory)
+	if a.line = append(a.line, each.line...); len(each.python) > 0 {
+		a.python = append(a.python, "resources=ResourceRequirements("+strings.Join(each.python, ", ")+")")
 	}
-	if spec.Memory != "" {
-		line = append(line, "--memory", spec.Memory)
-		resources = append(resources, "memory="+pythonText(spec.Memory))
-	}
-	if len(resources) > 0 {
-		python = append(python, "resources=ResourceRequirements("+strings.Join(resources, ", ")+")")
-	}
-	if spec.Slots != nil {
-		line = append(line, "--slots", strconv.Itoa(int(*spec.Slots)))
-		python = append(python, "slots_per_worker="+strconv.Itoa(int(*spec.Slots)))
-	}
-	text("--implementation", "mpi_implementation", spec.Implementation)
-	text("--queue", "queue", spec.Queue)
-	text("--priority", "priority", spec.Priority)
+}
+
+// environment adds data connections and variables.
+func (a *arguments) environment(spec jobs.Spec) {
 	for _, connection := range spec.Connections {
-		line = append(line, "--connection", connection)
+		a.line = append(a.line, "--connection", connection)
 	}
 	if len(spec.Connections) > 0 {
-		python = append(python, "connections="+pythonList(spec.Connections))
+		a.python = append(a.python, "connections="+pythonList(spec.Connections))
 	}
 	var env []string
 	for _, variable := range spec.Env {
-		line = append(line, "--env", variable.Name+"="+variable.Value)
+		a.line = append(a.line, "--env", variable.Name+"="+variable.Value)
 		env = append(env, pythonText(variable.Name)+": "+pythonText(variable.Value))
 	}
 	if len(env) > 0 {
-		python = append(python, "env={"+strings.Join(env, ", ")+"}")
+		a.python = append(a.python, "env={"+strings.Join(env, ", ")+"}")
 	}
-	if spec.Retries != nil {
-		line = append(line, "--retries", strconv.Itoa(int(*spec.Retries)))
-		python = append(python, "retries="+strconv.Itoa(int(*spec.Retries)))
+}
+
+// specCommands returns what creates the job of a specification on the command line and in Python.
+func (s *Server) specCommands(spec jobs.Spec, job *unstructured.Unstructured) []Snippet {
+	all := arguments{line: []string{"create", spec.Name}, python: []string{pythonText(spec.Name)}}
+	all.text("--namespace", "namespace", spec.Namespace)
+	all.number("--workers", "workers", &spec.Workers)
+	all.text("--runtime", "runtime", spec.Runtime)
+	all.text("--image", "image", spec.Image)
+	all.resources(spec)
+	all.number("--slots", "slots_per_worker", spec.Slots)
+	all.text("--implementation", "mpi_implementation", spec.Implementation)
+	all.text("--queue", "queue", spec.Queue)
+	all.text("--priority", "priority", spec.Priority)
+	all.environment(spec)
+	all.number("--retries", "retries", spec.Retries)
+	all.duration("--deadline", "deadline", spec.Deadline)
+	all.duration("--gang-timeout", "gang_timeout", spec.GangTimeout)
+	command := spec.Command
+	switch {
+	case len(spec.MPIFlags) > 0 && spec.Runtime != "": // the SDK adds no flags to the command of a runtime
+		all.line = append(all.line, "--mpi-flags", phrase.QuoteCommand(spec.MPIFlags))
+		command = jobs.FromObject(job).Summary().Command
+	case len(spec.MPIFlags) > 0:
+		all.add("--mpi-flags", phrase.QuoteCommand(spec.MPIFlags), "mpi_flags", pythonList(spec.MPIFlags))
 	}
-	if spec.Deadline > 0 {
-		line = append(line, "--deadline", spec.Deadline.String())
-		python = append(python, "deadline="+pythonText(strconv.Itoa(int(spec.Deadline.Seconds()))+"s"))
+	if spec.RunAsUser != nil {
+		user := strconv.FormatInt(*spec.RunAsUser, 10)
+		all.add("--run-as-user", user, "run_as_user", user)
 	}
 	if spec.Suspend {
-		line = append(line, "--suspend")
-		python = append(python, "suspend=True")
+		all.line = append(all.line, "--suspend")
+		all.python = append(all.python, "suspend=True")
 	}
-	line = append(line, "--command", phrase.QuoteCommand(spec.Command))
-	python = append(python, "command="+pythonList(spec.Command))
-	imports := "MPIJob"
-	if len(resources) > 0 {
+	all.add("--command", phrase.QuoteCommand(spec.Command), "command", pythonList(command))
+	python, imports := strings.Join(all.python, ",\n    "), "MPIJob"
+	if strings.Contains(python, "ResourceRequirements(") {
 		imports += ", ResourceRequirements"
 	}
 	return []Snippet{
-		{"Command line", "sh", s.options.Program + " " + phrase.QuoteCommand(line)},
-		{"Python", "python", "from openshift_ai_sdk.training import " + imports + "\n\njob = MPIJob(\n    " + strings.Join(python, ",\n    ") + ",\n)\njob.create()"},
+		{"Command line", "sh", s.options.Program + " " + phrase.QuoteCommand(all.line)},
+		{"Python", "python", "from openshift_ai_sdk.training import " + imports + "\n\njob = MPIJob(\n    " + python + ",\n)\njob.create()"},
 	}
 }
 

@@ -155,6 +155,11 @@ func (s *Server) choices(c *call) (any, error) {
 	for i := range found.Queues {
 		found.Queues[i].estimate(waits[found.Queues[i].Name])
 	}
+	for _, runtime := range found.Runtimes {
+		if runtime.Image != "" && !slices.Contains(found.Images, runtime.Image) {
+			found.Images = append(found.Images, runtime.Image)
+		}
+	}
 	found.Missing = orEmpty([]string(no))
 	slices.Sort(found.Missing)
 	found.Runtimes, found.Queues, found.Quotas, found.Images, found.GPUs = orEmpty(found.Runtimes), orEmpty(found.Queues), orEmpty(found.Quotas), orEmpty(found.Images), orEmpty(found.GPUs)

@@ -17,6 +17,7 @@ func (s *Server) routes() []route {
 		{method: "POST", path: jobPath + "/suspend", summary: "Suspend a job", in: struct{}{}, out: ActionResult{}, handle: s.suspend},
 		{method: "POST", path: jobPath + "/resume", summary: "Resume a job", in: struct{}{}, out: ActionResult{}, handle: s.resume},
 		{method: "POST", path: jobPath + "/clone", summary: "Run a job again with changes", in: CloneRequest{}, out: Draft{}, handle: s.clone},
+		{method: "GET", path: jobPath + "/form", summary: "What a form needs to clone a job", out: CloneForm{}, handle: s.form},
 		{method: "GET", path: jobPath + "/pods", summary: "The pods of a job", out: Pods{}, handle: s.pods},
 		{method: "GET", path: jobPath + "/events", summary: "The Kubernetes events of a job", out: Events{}, handle: s.events},
 		{method: "GET", path: jobPath + "/curves", summary: "The loss and the accuracy that a job printed", out: Curves{}, handle: s.curves},

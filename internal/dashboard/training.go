@@ -193,7 +193,7 @@ func (s *Server) saveTemplate(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	object, problem, err := c.build(&request.Job)
+	object, _, problem, err := c.build(&request.Job)
 	switch {
 	case err != nil:
 		return nil, err

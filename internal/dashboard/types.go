@@ -409,6 +409,16 @@ type CloneRequest struct {
 	DryRun bool `json:"dryRun,omitempty"`
 }
 
+// CloneForm is what a form needs to clone a job.
+type CloneForm struct {
+	// Request creates the clone, under the next free name.
+	Request SpecRequest `json:"request"`
+	// Kept are the paths of the job's fields that the request does not contain, and that its clone keeps.
+	Kept []string `json:"kept"`
+	// Note is why the request is YAML: no specification describes the job. It is empty otherwise.
+	Note string `json:"note,omitempty"`
+}
+
 // Draft is a job that is not created yet, or was created.
 type Draft struct {
 	Namespace string `json:"namespace,omitempty"`
@@ -442,10 +452,18 @@ type SpecRequest struct {
 	Spec jobs.Spec `json:"spec"`
 	// CommandLine is the command as it is written in a shell. It replaces spec.command.
 	CommandLine string `json:"commandLine,omitempty"`
+	// FlagLine are more flags of mpirun as they are written in a shell. They replace spec.mpiFlags.
+	FlagLine string `json:"flagLine,omitempty"`
 	// Description is shown on the job's page.
 	Description string `json:"description,omitempty"`
 	// DeadlineSeconds ends the job after a time; 0 for never. It replaces spec.deadline.
 	DeadlineSeconds int64 `json:"deadlineSeconds,omitempty"`
+	// GangTimeoutSeconds ends an attempt whose pods are not all scheduled by then; 0 for the cluster's default. It replaces
+	// spec.gangTimeout.
+	GangTimeoutSeconds int64 `json:"gangTimeoutSeconds,omitempty"`
+	// Original is the job of the namespace, as KIND/NAME, that the job is a clone of: its fields that a specification cannot
+	// contain are kept.
+	Original string `json:"original,omitempty"`
 	// YAML is a job as YAML or JSON, instead of a specification.
 	YAML string `json:"yaml,omitempty"`
 	// Template is the name of a template, with the values of its parameters, instead of a specification. Only name and
@@ -463,7 +481,7 @@ type Choices struct {
 	Quotas      []Quota      `json:"quotas"`
 	Connections []Connection `json:"connections"`
 	Priorities  []string     `json:"priorities"`
-	// Images are those of the namespace's jobs, the latest first.
+	// Images are those of the namespace's jobs, the latest first, and then those of the runtimes.
 	Images []string `json:"images"`
 	// GPUs are the GPU resources of the cluster's nodes, as far as the user may read them.
 	GPUs []string `json:"gpus"`

@@ -259,6 +259,42 @@ const journeys = {
     await page.getByRole('link', {name: 'first-job', exact: true}).waitFor();
   },
 
+  async 'a clone starts with all values of its original'() {
+    const page = await open('user', '/projects/ml-team/mpijob/crash');
+    await page.getByRole('button', {name: 'Clone and modify'}).click();
+    await page.getByRole('link', {name: 'Edit all fields'}).click();
+    await page.waitForURL(/create\?namespace=ml-team&clone=mpijob%2Fcrash/);
+    const steps = async (name) => page.getByRole('navigation', {name: 'Steps'}).getByRole('button', {name}).click();
+    await page.getByRole('heading', {level: 1, name: 'Clone crash'}).waitFor();
+    await page.getByText('The type of a clone is that of its original').waitFor();
+    await page.getByRole('button', {name: /fields? of the original that the wizard does not show/}).click();
+    await page.getByText('volumeMounts[results].mountPath').first().waitFor();
+    await inspect(page, 'clone-type');
+    await steps('Basics');
+    // Another journey clones the job, too.
+    const name = await page.getByRole('textbox', {name: 'Name', exact: true}).inputValue();
+    assert.match(name, /^crash-\d+$/);
+    assert.equal(await page.locator('#namespace').getAttribute('readonly'), '', 'a clone stays in its project');
+    await inspect(page, 'clone-basics');
+    await steps('Image and command');
+    assert.notEqual(await page.getByRole('combobox', {name: 'Image', exact: true}).inputValue(), '');
+    await steps('Workers and resources');
+    await page.getByRole('spinbutton', {name: 'Number of workers'}).fill('3');
+    await steps(/^Advanced/);
+    await page.getByRole('spinbutton', {name: 'Gang timeout in minutes'}).fill('10');
+    await steps('Review');
+    await page.getByRole('heading', {name: 'Differences from the original'}).waitFor();
+    await page.getByRole('region', {name: 'Differences', exact: true}).getByText('+      replicas: 3').waitFor();
+    await page.getByRole('region', {name: 'Differences', exact: true}).getByText('scheduleTimeoutSeconds: 600').waitFor();
+    await inspect(page, 'clone-review');
+    await page.getByRole('button', {name: 'Create job'}).focus();
+    await page.waitForFunction(() => document.activeElement?.hasAttribute('disabled') === false);
+    await page.keyboard.press('Enter');
+    await page.waitForURL((url) => url.pathname.endsWith(`/mpijob/${name}`));
+    await page.goto(`${base}/create?namespace=ml-team&clone=mpijob/absent`);
+    await page.getByText('The job absent cannot be cloned').waitFor();
+  },
+
   async 'a change in the cluster is shown without a reload'() {
     const page = await open('user', '/?q=live-');
     await page.getByText('No job matches').waitFor();

@@ -3,7 +3,7 @@ import {useEffect, useRef} from 'react';
 import {setStale} from '../lib/notices';
 import {ApiError, apiURL, get, path} from './client';
 import {openStream} from './stream';
-import type {Changes, Choices, Comparison, Curves, Detail, Draft, Events, Glossary, Help, List, Manifest, Metrics, Templates, Me, Namespaces, Pods, Quotas, Row, RuntimeJobs, Runtimes, SpecRequest, Usage} from './types';
+import type {Changes, Choices, CloneForm, Comparison, Curves, Detail, Draft, Events, Glossary, Help, List, Manifest, Metrics, Templates, Me, Namespaces, Pods, Quotas, Row, RuntimeJobs, Runtimes, SpecRequest, Usage} from './types';
 import {post} from './client';
 
 export interface JobKey {
@@ -50,6 +50,10 @@ export const useGlossary = (): UseQueryResult<Glossary> =>
   useQuery({queryKey: ['glossary'], queryFn: ({signal}) => get<Glossary>('glossary', undefined, signal), staleTime: Infinity});
 
 export const useHelp = (): UseQueryResult<Help> => useQuery({queryKey: ['help'], queryFn: ({signal}) => get<Help>('help', undefined, signal), staleTime: Infinity});
+
+/** What the wizard shows of a job to clone it: read once, so that it does not change what the user has written. */
+export const useCloneForm = (job: JobKey | undefined): UseQueryResult<CloneForm> =>
+  useQuery({queryKey: ['form', job], queryFn: ({signal}) => get<CloneForm>(job ? jobPath(job, 'form') : '', undefined, signal), enabled: job !== undefined, staleTime: Infinity, gcTime: 0, retry: false});
 
 export const useManifest = (job: JobKey): UseQueryResult<Manifest> =>
   useQuery({queryKey: ['job', job, 'yaml'], queryFn: ({signal}) => get<Manifest>(jobPath(job, 'yaml'), undefined, signal)});

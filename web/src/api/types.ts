@@ -65,6 +65,12 @@ export interface Choices {
   missing: string[];
 }
 
+export interface CloneForm {
+  request: SpecRequest;
+  kept: string[];
+  note?: string;
+}
+
 export interface CloneRequest {
   name?: string;
   changes: string[];
@@ -225,13 +231,13 @@ export interface JobSpec {
   runtime?: string;
   image?: string;
   command: string[];
+  mpiFlags?: string[];
   workers: number;
   slots?: number;
   gpu?: number;
   gpuResource?: string;
   cpu?: string;
   memory?: string;
-  mpiFlags?: string[];
   implementation?: string;
   queue?: string;
   priority?: string;
@@ -678,8 +684,11 @@ export interface Snippet {
 export interface SpecRequest {
   spec: JobSpec;
   commandLine?: string;
+  flagLine?: string;
   description?: string;
   deadlineSeconds?: number;
+  gangTimeoutSeconds?: number;
+  original?: string;
   yaml?: string;
   template?: string;
   values?: Record<string, string>;

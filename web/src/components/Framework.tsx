@@ -21,13 +21,20 @@ const other = (
   </>
 );
 
+/** The mark of a framework, beside its name. */
+export function FrameworkMark({name}: {name: string | undefined}): ReactElement {
+  return (
+    <svg viewBox="0 0 20 20" className="mpi-mark" aria-hidden="true">
+      {marks[name ?? ''] ?? other}
+    </svg>
+  );
+}
+
 /** Shows a framework by its mark and name. */
 export function Framework({name, kind}: {name: string | undefined; kind: string}): ReactElement {
   return (
     <span className="mpi-framework" title={kind}>
-      <svg viewBox="0 0 20 20" aria-hidden="true">
-        {marks[name ?? ''] ?? other}
-      </svg>
+      <FrameworkMark name={name} />
       {name ?? kind}
     </span>
   );

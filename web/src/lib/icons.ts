@@ -11,6 +11,7 @@ export {default as EllipsisVIcon} from '@patternfly/react-icons/dist/esm/icons/e
 export {default as ExclamationCircleIcon} from '@patternfly/react-icons/dist/esm/icons/exclamation-circle-icon';
 export {default as ExclamationTriangleIcon} from '@patternfly/react-icons/dist/esm/icons/exclamation-triangle-icon';
 export {default as ExternalLinkAltIcon} from '@patternfly/react-icons/dist/esm/icons/external-link-alt-icon';
+export {default as FileCodeIcon} from '@patternfly/react-icons/dist/esm/icons/file-code-icon';
 export {default as FilterIcon} from '@patternfly/react-icons/dist/esm/icons/filter-icon';
 export {default as HourglassHalfIcon} from '@patternfly/react-icons/dist/esm/icons/hourglass-half-icon';
 export {default as InProgressIcon} from '@patternfly/react-icons/dist/esm/icons/in-progress-icon';

@@ -32,14 +32,16 @@ import {useMutation, useQueryClient} from '@tanstack/react-query';
 import {type ReactElement, type ReactNode, useEffect, useState} from 'react';
 import {Link, useNavigate, useSearchParams} from 'react-router';
 import {errorText, path, post, remove} from '../api/client';
-import {useChoices, useCreate, useNamespaces, usePreview, useTemplates} from '../api/queries';
-import type {ActionResult, Choices, Draft, JobSpec, SpecRequest, TemplateResult} from '../api/types';
+import {type JobKey, useChoices, useCloneForm, useCreate, useNamespaces, usePreview, useTemplates} from '../api/queries';
+import type {ActionResult, Choices, CloneForm, Draft, JobSpec, SpecRequest, TemplateResult} from '../api/types';
 import {Code, count, Help, PageHead, Snippets} from '../components/Common';
+import {Diff} from '../components/Diff';
+import {FrameworkMark} from '../components/Framework';
 import {ProblemAlert} from '../components/Problem';
 import {QuotaBar, queueBars, quotaBars} from '../components/QuotaBar';
 import {Busy, Loaded} from '../components/States';
 import {jobURL} from '../components/Watcher';
-import {ExclamationCircleIcon, PlusCircleIcon, TrashIcon} from '../lib/icons';
+import {CubesIcon, ExclamationCircleIcon, FileCodeIcon, PlusCircleIcon, TrashIcon} from '../lib/icons';
 import {notify} from '../lib/notices';
 import {duration} from '../lib/time';
 
@@ -68,6 +70,8 @@ interface Draftable {
   hours: string;
   suspend: boolean;
   user: string;
+  flags: string;
+  gangMinutes: string;
   yaml: string;
   template: string;
   values: Record<string, string>;
@@ -96,10 +100,50 @@ const start: Draftable = {
   hours: '',
   suspend: false,
   user: '',
+  flags: '',
+  gangMinutes: '',
   yaml: '',
   template: '',
   values: {},
 };
+
+/** The form that a job's clone starts from. */
+function formOf({request, note}: CloneForm): Draftable {
+  const {spec} = request;
+  const common = {...start, name: spec.name, namespace: spec.namespace ?? ''};
+  if (note) return {...common, way: 'yaml', yaml: request.yaml ?? ''};
+  return {
+    ...common,
+    way: spec.runtime ? 'runtime' : 'image',
+    description: request.description ?? '',
+    image: spec.image ?? '',
+    runtime: spec.runtime ?? '',
+    command: request.commandLine ?? '',
+    implementation: spec.implementation || start.implementation,
+    workers: spec.workers,
+    slots: spec.slots === undefined ? '' : String(spec.slots),
+    cpu: spec.cpu ?? '',
+    memory: spec.memory ?? '',
+    gpu: spec.gpu ?? 0,
+    gpuResource: spec.gpuResource ?? start.gpuResource,
+    env: (spec.env ?? []).map(({name, value}) => ({name, value: value ?? ''})),
+    queue: spec.queue ?? '',
+    priority: spec.priority ?? '',
+    connections: spec.connections ?? [],
+    retries: spec.retries ?? 0,
+    hours: request.deadlineSeconds ? String(request.deadlineSeconds / 3600) : '',
+    user: spec.runAsUser === undefined ? '' : String(spec.runAsUser),
+    flags: request.flagLine ?? '',
+    gangMinutes: request.gangTimeoutSeconds ? String(request.gangTimeoutSeconds / 60) : '',
+  };
+}
+
+/** Reads ?clone=KIND/NAME&namespace=NAMESPACE. */
+function cloneOf(params: URLSearchParams): JobKey | undefined {
+  const [kind, name] = (params.get('clone') ?? '').split('/');
+  const namespace = params.get('namespace');
+  return kind && name && namespace ? {namespace, kind, name} : undefined;
+}
 
 function requestOf(form: Draftable): SpecRequest {
   if (form.way === 'yaml') return {spec: {name: '', namespace: form.namespace, command: [], workers: 1}, yaml: form.yaml};
@@ -130,7 +174,9 @@ function requestOf(form: Draftable): SpecRequest {
     const retries = whole(String(form.retries));
     if (retries) spec.retries = retries;
   }
-  return {spec, commandLine: form.command, description: form.description, deadlineSeconds: Math.round(Number(form.hours || 0) * 3600)};
+  const request: SpecRequest = {spec, commandLine: form.command, flagLine: form.flags, description: form.description, deadlineSeconds: Math.round(Number(form.hours || 0) * 3600)};
+  if (!isRuntime && form.gangMinutes) request.gangTimeoutSeconds = Math.round(Number(form.gangMinutes) * 60);
+  return request;
 }
 
 /** The largest number that the API takes. */
@@ -171,6 +217,9 @@ function Field({id, label, help, required = false, error, hint, children}: {id: 
   );
 }
 
+/** The names that a list of choices does not have, such as of a queue that was deleted since. */
+const missing = (names: string[], choices: {name: string}[] | undefined): string[] => names.filter((name) => name !== '' && !choices?.some((choice) => choice.name === name));
+
 interface StepProps {
   form: Draftable;
   set: (change: Partial<Draftable>) => void;
@@ -178,23 +227,51 @@ interface StepProps {
   choices: Choices | undefined;
 }
 
-function WayStep({form, set, choices}: StepProps): ReactElement {
-  const ways: {way: Way; title: string; text: string; for: string}[] = [
-    {way: 'image', title: 'MPIJob', text: 'High-performance distributed training using MPI for tightly coupled workloads. You bring an image that contains an MPI.', for: 'Horovod, DeepSpeed on MPI, simulations, your own MPI program'},
-    {way: 'runtime', title: 'TrainJob with a runtime', text: 'An administrator has prepared image, MPI and limits as a runtime. You bring the program.', for: 'PyTorch (torchrun), DeepSpeed, MPI, as your cluster offers'},
-    {way: 'template', title: 'Template', text: 'Your team has saved a job with parameters in the project. You fill in the parameters.', for: 'jobs that are run again and again, by several people'},
-    {way: 'yaml', title: 'Import YAML', text: 'You have a job as YAML, from the command line, from Git or from a colleague.', for: 'MPIJob and TrainJob'},
+/** Which kind of job fits a program. */
+const guide: readonly (readonly [string, string])[] = [
+  ['Your program calls MPI, or you start it with mpirun or horovodrun', 'MPIJob: the workers exchange data in every step, over the fastest network that they share.'],
+  ['You start PyTorch with torchrun, as with DDP or FSDP', 'TrainJob with a runtime of PyTorch. A PyTorchJob of the Training Operator is its predecessor.'],
+  ['TensorFlow with parameter servers or a TF_CONFIG', 'TFJob of the Training Operator, which this dashboard does not create. With Horovod, TensorFlow runs as an MPIJob.'],
+  ['An administrator gave you the name of a runtime', 'TrainJob with that runtime: its image, MPI and limits are prepared.'],
+  ['Ray or Spark start their own workers', 'RayJob or SparkApplication, which this dashboard does not create.'],
+  ['The model and its data fit one GPU, and a run takes less than an hour', 'No distributed job yet: run it in your workbench.'],
+];
+
+function WayStep({form, set, choices, clone, original}: StepProps & {clone: CloneForm | undefined; original: JobKey | undefined}): ReactElement {
+  const ways: {way: Way; icon: ReactElement; title: string; text: string; for: string}[] = [
+    {way: 'image', icon: <FrameworkMark name="MPI" />, title: 'MPIJob', text: 'High-performance distributed training using MPI for tightly coupled workloads. You bring an image that contains an MPI.', for: 'Horovod, DeepSpeed on MPI, simulations, your own MPI program'},
+    {way: 'runtime', icon: <FrameworkMark name="PyTorch" />, title: 'TrainJob with a runtime', text: 'An administrator has prepared image, MPI and limits as a runtime. You bring the program.', for: 'PyTorch (torchrun), DeepSpeed, MPI, as your cluster offers'},
+    {way: 'template', icon: <CubesIcon />, title: 'Template', text: 'Your team has saved a job with parameters in the project. You fill in the parameters.', for: 'jobs that are run again and again, by several people'},
+    {way: 'yaml', icon: <FileCodeIcon />, title: 'Import YAML', text: 'You have a job as YAML, from the command line, from Git or from a colleague.', for: 'MPIJob and TrainJob'},
   ];
   return (
     <div className="mpi-stack">
       <Title headingLevel="h2">What do you want to run?</Title>
+      {clone?.note && original ? (
+        <Alert isInline variant="warning" component="p" title={`The fields of the wizard cannot describe ${original.name}`}>
+          {clone.note} The wizard starts with its YAML instead.
+        </Alert>
+      ) : null}
+      {clone && !clone.note ? (
+        <>
+          <Alert isInline variant="info" component="p" title="The type of a clone is that of its original">
+            {form.way === 'runtime' ? 'It is a TrainJob with a runtime.' : 'It is an MPIJob.'} The other types start a job of their own.
+          </Alert>
+          <Kept fields={clone.kept} />
+        </>
+      ) : null}
       <div className="mpi-cards" role="radiogroup" aria-label="Type of the job">
-        {ways.map(({way, title, text, for: what}) => (
+        {ways.map(({way, icon, title, text, for: what}) => (
           <Card key={way} id={`way-${way}`} isSelectable isSelected={form.way === way}>
             <CardHeader
               selectableActions={{selectableActionId: `way-input-${way}`, selectableActionAriaLabelledby: `way-title-${way}`, name: 'way', variant: 'single', isChecked: form.way === way, onChange: () => set({way})}}
             >
-              <CardTitle id={`way-title-${way}`} component="h3">{title}</CardTitle>
+              <CardTitle id={`way-title-${way}`} component="h3">
+                <span className="mpi-tile">
+                  {icon}
+                  {title}
+                </span>
+              </CardTitle>
             </CardHeader>
             <CardBody>
               <p>{text}</p>
@@ -208,19 +285,24 @@ function WayStep({form, set, choices}: StepProps): ReactElement {
           The cluster may have no Kubeflow Trainer. An MPIJob does not need it.
         </Alert>
       ) : null}
-      <ExpandableSection toggleText="Which one do I need?">
-        <Content component="ul">
-          <Content component="li">Your program calls MPI, or you start it with mpirun or horovodrun: an MPIJob.</Content>
-          <Content component="li">You start it with torchrun, or an administrator named a runtime to you: a TrainJob with a runtime.</Content>
-          <Content component="li">Your model and its data fit one GPU and one run takes less than an hour: you do not need a distributed job yet; run it in your workbench.</Content>
-          <Content component="li">The workers exchange data in every step: choose few workers with many GPUs before many workers with few.</Content>
-        </Content>
-      </ExpandableSection>
+      <Card component="section" aria-labelledby="guide" isCompact className="mpi-guide">
+        <CardTitle id="guide" component="h3">Which one do I need?</CardTitle>
+        <CardBody>
+          <dl>
+            {guide.map(([need, use]) => (
+              <div key={need}>
+                <dt>{need}</dt>
+                <dd>{use}</dd>
+              </div>
+            ))}
+          </dl>
+        </CardBody>
+      </Card>
     </div>
   );
 }
 
-function BasicsStep({form, set, errorOf, namespaces}: StepProps & {namespaces: {name: string; displayName?: string; canCreate: boolean}[]}): ReactElement {
+function BasicsStep({form, set, errorOf, namespaces, isClone}: StepProps & {isClone: boolean; namespaces: {name: string; displayName?: string; canCreate: boolean}[]}): ReactElement {
   return (
     <div className="mpi-stack">
       <Title headingLevel="h2">Basics</Title>
@@ -229,8 +311,8 @@ function BasicsStep({form, set, errorOf, namespaces}: StepProps & {namespaces: {
           <TextInput id="name" isRequired value={form.name} onChange={(_, name) => set({name})} validated={errorOf('name') ? 'error' : 'default'} aria-describedby="name-help" autoComplete="off" />
         </Field>
       )}
-      <Field id="namespace" label="Project" required error={errorOf('namespace')} help="The data science project, a namespace, whose quota, queues and data connections the job uses.">
-        <TextInput id="namespace" list="namespaces" value={form.namespace} onChange={(_, namespace) => set({namespace, queue: '', connections: []})} validated={errorOf('namespace') ? 'error' : 'default'} aria-describedby="namespace-help" autoComplete="off" />
+      <Field id="namespace" label="Project" required error={errorOf('namespace')} help="The data science project, a namespace, whose quota, queues and data connections the job uses." hint={isClone ? 'A clone runs in the project of its original.' : undefined}>
+        <TextInput id="namespace" readOnlyVariant={isClone ? 'default' : undefined} list="namespaces" value={form.namespace} onChange={(_, namespace) => set({namespace, queue: '', connections: []})} validated={errorOf('namespace') ? 'error' : 'default'} aria-describedby="namespace-help" autoComplete="off" />
         <datalist id="namespaces">
           {namespaces.filter(({canCreate}) => canCreate).map(({name, displayName}) => (
             <option key={name} value={name}>{displayName ?? name}</option>
@@ -282,10 +364,13 @@ function ProgramStep({form, set, errorOf, choices}: StepProps): ReactElement {
             {(choices?.runtimes ?? []).map(({name, kind, framework}) => (
               <FormSelectOption key={`${kind}/${name}`} value={name} label={framework ? `${name} (${framework})` : name} />
             ))}
+            {missing([form.runtime], choices?.runtimes).map((name) => (
+              <FormSelectOption key={name} value={name} label={`${name} (not found)`} />
+            ))}
           </FormSelect>
         </Field>
       ) : null}
-      <Field id="image" label="Image" required={form.way === 'image'} error={errorOf('image')} help="An image with your program and an MPI. Neither sshd nor root is needed in it." hint={form.way === 'runtime' ? 'Empty for the image of the runtime.' : 'Such as quay.io/my-team/train:1.2. A tag or a digest keeps runs comparable.'}>
+      <Field id="image" label="Image" required={form.way === 'image'} error={errorOf('image')} help="An image with your program and an MPI. Neither sshd nor root is needed in it." hint={`${form.way === 'runtime' ? 'Empty for the image of the runtime.' : 'Such as quay.io/my-team/train:1.2. A tag or a digest keeps runs comparable.'} Images of the jobs and runtimes of this project are suggested; registries cannot be listed without their credentials.`}>
         <TextInput id="image" list="images" value={form.image} onChange={(_, image) => set({image})} validated={errorOf('image') ? 'error' : 'default'} aria-describedby="image-help" autoComplete="off" />
         <datalist id="images">
           {(choices?.images ?? []).map((image) => (
@@ -402,7 +487,7 @@ function ResourcesStep({form, set, errorOf, choices, draft}: StepProps & {draft:
           </Field>
           <Field id="gpu" label="GPUs per worker" error={errorOf('gpu')} help="Each rank usually drives one GPU." hint={choices && choices.gpus.length > 0 ? `The cluster has ${choices.gpus.join(', ')}.` : undefined}>
             <FormSelect id="gpu" value={form.gpu} onChange={(_, value) => set({gpu: Number(value)})} aria-describedby="gpu-help">
-              {[0, 1, 2, 4, 8].map((n) => (
+              {[...new Set([0, 1, 2, 4, 8, form.gpu])].sort((a, b) => a - b).map((n) => (
                 <FormSelectOption key={n} value={n} label={n === 0 ? 'None' : String(n)} />
               ))}
             </FormSelect>
@@ -423,6 +508,8 @@ function ResourcesStep({form, set, errorOf, choices, draft}: StepProps & {draft:
 }
 
 function AdvancedStep({form, set, errorOf, choices}: StepProps): ReactElement {
+  const runtime = choices?.runtimes.find(({name}) => name === form.runtime);
+  const connections = [...(choices?.connections ?? []), ...missing(form.connections, choices?.connections).map((name) => ({name, displayName: `${name} (not found)`}))];
   return (
     <div className="mpi-stack">
       <Title headingLevel="h2">Advanced</Title>
@@ -433,24 +520,37 @@ function AdvancedStep({form, set, errorOf, choices}: StepProps): ReactElement {
           {(choices?.queues ?? []).map(({name, pending}) => (
             <FormSelectOption key={name} value={name} label={`${name} (${pending} waiting)`} />
           ))}
+          {missing([form.queue], choices?.queues).map((name) => (
+            <FormSelectOption key={name} value={name} label={`${name} (not found)`} />
+          ))}
         </FormSelect>
       </Field>
       <Field id="priority" label="Priority class" error={errorOf('priority')} help="Jobs of higher priority are scheduled first, and may evict others.">
         <FormSelect id="priority" value={form.priority} onChange={(_, priority) => set({priority})} aria-describedby="priority-help">
           <FormSelectOption value="" label="Default" />
-          {(choices?.priorities ?? []).map((name) => (
+          {[...new Set([...(choices?.priorities ?? []), form.priority])].filter(Boolean).map((name) => (
             <FormSelectOption key={name} value={name} label={name} />
           ))}
         </FormSelect>
       </Field>
       <FormGroup label="Data connections" role="group" fieldId="connections" labelHelp={<Help label="Data connections">Their keys become variables of every rank. The values are not shown here.</Help>}>
         <div className="mpi-actions" id="connections">
-          {(choices?.connections ?? []).map(({name, displayName}) => (
+          {connections.map(({name, displayName}) => (
             <Switch key={name} label={displayName ?? name} isChecked={form.connections.includes(name)} onChange={(_, on) => set({connections: on ? [...form.connections, name] : form.connections.filter((each) => each !== name)})} />
           ))}
-          {choices?.connections.length === 0 ? <span className="mpi-subtle">{choices.missing.includes('data connections') ? 'You may not list the Secrets of this project.' : 'This project has no data connections.'}</span> : null}
+          {choices && connections.length === 0 ? <span className="mpi-subtle">{choices.missing.includes('data connections') ? 'You may not list the Secrets of this project.' : 'This project has no data connections.'}</span> : null}
         </div>
       </FormGroup>
+      {form.way === 'image' || runtime?.mpi ? (
+        <Field id="flags" label="MPI flags" error={errorOf('mpiFlags')} help="More flags of the mpirun that is added to your command. A command that starts ranks itself has its own." hint={form.way === 'image' && form.implementation === 'OpenMPI' ? 'Such as --bind-to core --map-by socket, or --mca btl_tcp_if_include eth0.' : 'Such as -genv I_MPI_DEBUG 5, or -bind-to core.'}>
+          <TextInput id="flags" value={form.flags} onChange={(_, flags) => set({flags})} validated={errorOf('mpiFlags') ? 'error' : 'default'} aria-describedby="flags-help" className="mpi-mono" autoComplete="off" spellCheck={false} />
+        </Field>
+      ) : null}
+      {form.way === 'image' ? (
+        <Field id="gang" label="Gang timeout in minutes" error={errorOf('gangTimeout')} help="All pods are scheduled together. An attempt ends if not all of them are scheduled by then, so that the job does not hold a place in vain." hint="Empty for the cluster's default.">
+          <TextInput id="gang" type="number" value={form.gangMinutes} onChange={(_, gangMinutes) => set({gangMinutes})} validated={errorOf('gangTimeout') ? 'error' : 'default'} aria-describedby="gang-help" />
+        </Field>
+      ) : null}
       <Field id="hours" label="Time limit in hours" error={errorOf('deadline')} help="The job is ended after this time." hint="Empty for no limit.">
         <TextInput id="hours" type="number" value={form.hours} onChange={(_, hours) => set({hours})} aria-describedby="hours-help" />
       </Field>
@@ -593,7 +693,21 @@ function YamlStep({form, set, errorOf}: StepProps): ReactElement {
   );
 }
 
-function ReviewStep({draft, isChecking, error, failure, save}: {save: ReactElement | null; draft: Draft | undefined; isChecking: boolean; error: unknown; failure: unknown}): ReactElement {
+/** Names the fields of the original that a clone keeps because the wizard does not show them. */
+function Kept({fields}: {fields: string[]}): ReactElement | null {
+  if (fields.length === 0) return null;
+  return (
+    <ExpandableSection toggleText={`${count(fields.length, 'field')} of the original that the wizard does not show ${fields.length === 1 ? 'is' : 'are'} kept`}>
+      <ul className="mpi-words">
+        {fields.map((field) => (
+          <li key={field} className="mpi-wrap mpi-mono">{field}</li>
+        ))}
+      </ul>
+    </ExpandableSection>
+  );
+}
+
+function ReviewStep({draft, isChecking, error, failure, save, clone}: {save: ReactElement | null; clone: CloneForm | undefined; draft: Draft | undefined; isChecking: boolean; error: unknown; failure: unknown}): ReactElement {
   return (
     <div className="mpi-stack">
       <Title headingLevel="h2">Review</Title>
@@ -612,6 +726,13 @@ function ReviewStep({draft, isChecking, error, failure, save}: {save: ReactEleme
               ))}
             </ul>
           ) : null}
+          {draft.diff ? (
+            <section aria-labelledby="review-diff" className="mpi-stack">
+              <Title headingLevel="h3" id="review-diff">Differences from the original</Title>
+              <Diff text={draft.diff} />
+            </section>
+          ) : null}
+          {draft.diff !== undefined && clone ? <Kept fields={clone.kept} /> : null}
           {draft.yaml ? (
             <ExpandableSection toggleText="View YAML" className="mpi-yaml">
               <Code text={draft.yaml} label="YAML of the job" />
@@ -625,6 +746,9 @@ function ReviewStep({draft, isChecking, error, failure, save}: {save: ReactEleme
   );
 }
 
+/** The inputs of fields that have other names in errors. */
+const inputs: Record<string, string> = {deadline: 'hours', runAsUser: 'user', mpiFlags: 'flags', gangTimeout: 'gangMinutes'};
+
 /** The fields of each step, as errors name them. */
 const stepFields = {
   basics: ['name', 'namespace'],
@@ -636,16 +760,30 @@ const stepFields = {
 /** The wizard that creates a job. Nobody has to see YAML. */
 export function Create(): ReactElement {
   const [params] = useSearchParams();
+  const original = cloneOf(params);
+  const clone = useCloneForm(original);
+  if (!original) return <CreateWizard key="new" initial={{...start, namespace: params.get('namespace') ?? ''}} />;
+  if (clone.data) return <CreateWizard key={jobURL(original)} initial={formOf(clone.data)} original={original} clone={clone.data} />;
+  return (
+    <PageSection hasBodyWrapper={false}>
+      <Loaded query={clone} what={`The job ${original.name} cannot be cloned`}>
+        {() => <Busy what="The job is read" />}
+      </Loaded>
+    </PageSection>
+  );
+}
+
+function CreateWizard({initial, original, clone}: {initial: Draftable; original?: JobKey; clone?: CloneForm}): ReactElement {
   const navigate = useNavigate();
   const {data: namespaces} = useNamespaces();
-  const [form, setForm] = useState<Draftable>({...start, namespace: params.get('namespace') ?? ''});
+  const [form, setForm] = useState<Draftable>(initial);
   // A project in the URL is checked at once: the user may have no right to create jobs there.
-  const [touched, setTouched] = useState<ReadonlySet<string>>(new Set(params.has('namespace') ? ['namespace'] : []));
+  const [touched, setTouched] = useState<ReadonlySet<string>>(new Set(initial.namespace ? ['namespace'] : []));
   const creatable = namespaces?.namespaces.filter(({canCreate}) => canCreate) ?? [];
   const namespace = form.namespace === '' && !touched.has('namespace') && creatable.length === 1 ? (creatable[0]?.name ?? '') : form.namespace;
   const current = {...form, namespace};
   const {data: choices} = useChoices(creatable.some(({name}) => name === namespace) || namespaces?.complete === false ? namespace : '');
-  const request = requestOf(current);
+  const request: SpecRequest = {...requestOf(current), ...(clone?.request.original && current.way === initial.way ? {original: clone.request.original} : {})};
   const preview = usePreview(request, true);
   const creation = useCreate();
   const draft = preview.data;
@@ -668,7 +806,7 @@ export function Create(): ReactElement {
   if (current.way === 'runtime' && current.runtime === '') problems.set('runtime', 'is required; select a runtime');
   if (namespace && namespaces?.complete && !namespaces.namespaces.some(({name}) => name === namespace)) problems.set('namespace', `${namespace} does not exist`);
   else if (namespaces?.namespaces.some(({name}) => name === namespace) && !creatable.some(({name}) => name === namespace)) problems.set('namespace', `You may not create jobs in ${namespace}. Ask its administrator for the role edit.`);
-  const errorOf = (field: string): string | undefined => (touched.has(field) || (field === 'deadline' && touched.has('hours')) || (field === 'runAsUser' && touched.has('user')) ? problems.get(field) : undefined);
+  const errorOf = (field: string): string | undefined => (touched.has(inputs[field] ?? field) ? problems.get(field) : undefined);
   const isBlocked = (step: keyof typeof stepFields): boolean => stepFields[step].some((field) => problems.has(field));
   const props = {form: current, set, errorOf, choices};
   const create = (): void =>
@@ -700,17 +838,22 @@ export function Create(): ReactElement {
           <BreadcrumbItem>
             <Link to="/">Training jobs</Link>
           </BreadcrumbItem>
-          <BreadcrumbItem isActive>Create</BreadcrumbItem>
+          {original ? (
+            <BreadcrumbItem>
+              <Link to={jobURL(original)}>{original.name}</Link>
+            </BreadcrumbItem>
+          ) : null}
+          <BreadcrumbItem isActive>{original ? 'Clone' : 'Create'}</BreadcrumbItem>
         </Breadcrumb>
       </PageSection>
-      <PageHead title="Create training job" text="The wizard proposes what you do not know. Everything is checked by the cluster before it is created." />
+      <PageHead title={original ? `Clone ${original.name}` : 'Create training job'} text={original ? 'All values are those of the job. Change what you want; the original stays as it is.' : 'The wizard proposes what you do not know. Everything is checked by the cluster before it is created.'} />
       <PageSection hasBodyWrapper={false} isFilled className="mpi-wizard">
         <Wizard navAriaLabel="Steps" onClose={() => void navigate('/')} onSave={create} isVisitRequired={false}>
           <WizardStep name="Type" id="type">
-            {body(<WayStep {...props} />)}
+            {body(<WayStep {...props} clone={clone} original={original} />)}
           </WizardStep>
           <WizardStep name="Basics" id="basics" footer={{isNextDisabled: isBlocked('basics') && !isYaml || (isYaml && problems.has('namespace') && namespace !== '')}}>
-            {body(<BasicsStep {...props} namespaces={namespaces?.namespaces ?? []} />)}
+            {body(<BasicsStep {...props} namespaces={namespaces?.namespaces ?? []} isClone={original !== undefined} />)}
           </WizardStep>
           {/* Steps that do not apply are left out: PatternFly counts hidden steps in the number of a step. */}
           {isYaml ? (
@@ -743,7 +886,7 @@ export function Create(): ReactElement {
             id="review"
             footer={{nextButtonText: 'Create job', isNextDisabled: draft === undefined || draft.problem !== undefined || preview.isFetching || creation.isPending, nextButtonProps: {isLoading: creation.isPending}}}
           >
-            <ReviewStep draft={shownDraft} isChecking={preview.isFetching} error={preview.error} failure={creation.error} save={isTemplate ? null : <SaveTemplate request={request} namespace={shownDraft?.namespace ?? namespace} />} />
+            <ReviewStep clone={clone} draft={shownDraft} isChecking={preview.isFetching} error={preview.error} failure={creation.error} save={isTemplate ? null : <SaveTemplate request={request} namespace={shownDraft?.namespace ?? namespace} />} />
           </WizardStep>
         </Wizard>
       </PageSection>

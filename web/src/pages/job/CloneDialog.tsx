@@ -1,7 +1,7 @@
 import {Alert, Button, Form, FormGroup, FormHelperText, HelperText, HelperTextItem, Modal, ModalBody, ModalFooter, ModalHeader, TextInput} from '@patternfly/react-core';
 import {keepPreviousData, useMutation, useQuery} from '@tanstack/react-query';
 import {type ReactElement, useState} from 'react';
-import {useNavigate} from 'react-router';
+import {Link, useNavigate} from 'react-router';
 import {errorText, post} from '../../api/client';
 import {jobPath, type JobKey} from '../../api/queries';
 import type {Detail, Draft} from '../../api/types';
@@ -22,6 +22,9 @@ const parse = (text: string): Change => {
   const at = text.indexOf('=');
   return {field: text.slice(0, at), value: text.slice(at + 1)};
 };
+
+/** The wizard with all values of a job. */
+const wizardURL = ({namespace, kind, name}: JobKey): string => `/create?${new URLSearchParams({namespace, clone: `${kind.toLowerCase()}/${name}`}).toString()}`;
 
 const usual = ['workers', 'slots', 'memory', 'cpu', 'gpu', 'image', 'command', 'queue'];
 
@@ -115,6 +118,9 @@ export function CloneDialog({job, detail, changes: initial, isAgain = false, clo
       <ModalFooter>
         <Button isLoading={creation.isPending} isDisabled={creation.isPending || draft === undefined || preview.isError} onClick={() => creation.mutate()}>
           {isAgain && changes.length === 0 ? 'Run again' : 'Create clone'}
+        </Button>
+        <Button variant="secondary" component={(props) => <Link {...props} to={wizardURL(job)} />}>
+          Edit all fields
         </Button>
         <Button variant="link" onClick={close}>
           Close

@@ -1,0 +1,433 @@
+package jobs
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/utils/ptr"
+
+	"opendatahub.io/mpijob/internal/implementation"
+	"opendatahub.io/mpijob/internal/kinds/trainjob"
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/podspec"
+)
+
+// SpecOf returns the specification of a job, and the paths of the job's fields that it does not contain, sorted. Building it
+// creates a job that differs from the given one only in these fields. It fails with DeletedError, or with what Build fails with
+// if no specification describes the job, such as a job without workers.
+func (c *Client) SpecOf(ctx context.Context, job Job) (spec Spec, kept []string, err error) {
+	if job.Object == nil {
+		return Spec{}, nil, &DeletedError{Job: job}
+	}
+	original := UserFields(job.Object)
+	removeSuspend(original)
+	spec, err = c.readSpec(ctx, original)
+	if err != nil {
+		return Spec{}, nil, err
+	}
+	whole := spec.Command
+	setWords(original, whole)
+	// The command is read without the mpirun that Build adds, if Build adds exactly this one.
+	if command, flags, ranks := withoutLauncher(whole); ranks > 0 {
+		spec.Command, spec.MPIFlags = command, flags
+		if built, err := c.Build(ctx, spec); err == nil && slices.Equal(FromObject(built.Job).Summary().Command, whole) {
+			kept, err = fieldsWithout(original, built.Job)
+			return spec, kept, err
+		}
+		spec.Command, spec.MPIFlags = whole, nil
+	}
+	built, err := c.Build(ctx, spec)
+	if err != nil {
+		return Spec{}, nil, err
+	}
+	kept, err = fieldsWithout(original, built.Job)
+	return spec, kept, err
+}
+
+// setWords writes the command of a job, with its arguments, into one field.
+func setWords(job *unstructured.Unstructured, command []string) {
+	words := make([]any, len(command))
+	for i, word := range command {
+		words[i] = word
+	}
+	_ = editorFor(job.GetKind()).SetCommand(job, words) // a job without a launcher has no command
+}
+
+// CloneWithSpec returns a job with the fields of another, changed as its specification (SpecOf) differs from a new one. Fields
+// that no specification contains are kept. It fails as SpecOf and Build do.
+func (c *Client) CloneWithSpec(ctx context.Context, job Job, spec Spec) (Clone, error) {
+	before, _, err := c.SpecOf(ctx, job)
+	if err != nil {
+		return Clone{}, err
+	}
+	before.Name = spec.Name // Build may use the name in other fields
+	from, err := c.Build(ctx, before)
+	if err != nil {
+		return Clone{}, err
+	}
+	to, err := c.Build(ctx, spec)
+	if err != nil {
+		return Clone{}, err
+	}
+	original := UserFields(job.Object)
+	clone := original.DeepCopy()
+	removeSuspend(clone)
+	clone.SetName(spec.Name)
+	if to.Job.GetKind() != clone.GetKind() {
+		return Clone{}, Invalid(FieldError{Field: "runtime", Reason: "cannot be changed between none and one: the clone is a " + clone.GetKind()})
+	}
+	if command := FromObject(to.Job).Summary().Command; !slices.Equal(command, FromObject(from.Job).Summary().Command) {
+		setWords(clone, command)
+	}
+	fromFields, err := aligned(from.Job, clone)
+	if err != nil {
+		return Clone{}, err
+	}
+	toFields, err := aligned(to.Job, clone)
+	if err != nil {
+		return Clone{}, err
+	}
+	clone.Object, _ = merge(clone.Object, fromFields.Object, toFields.Object).(map[string]any)
+	// Limits that the original has besides its requests follow them.
+	for _, change := range []struct{ field, before, after string }{
+		{"cpu", before.CPU, spec.CPU}, {"memory", before.Memory, spec.Memory}, {"gpu", strconv.Itoa(int(before.GPU)), strconv.Itoa(int(spec.GPU))},
+	} {
+		if change.before == change.after || change.after == "" || change.after == "0" {
+			continue
+		}
+		if err := Apply(clone, Change{change.field, change.after}); err != nil {
+			return Clone{}, err
+		}
+	}
+	return Clone{Original: original, Job: clone}, nil
+}
+
+// ChangesOf returns the changes that make the clone from the original's fields, as Clone does.
+func (c Clone) ChangesOf() []Change {
+	original := c.Original.DeepCopy()
+	removeSuspend(original)
+	original.SetName(c.Job.GetName())
+	var changes []Change
+	differences(original.Object, c.Job.Object, "", &changes)
+	return changes
+}
+
+// differences adds the changes from one value to another.
+func differences(from, to any, path string, changes *[]Change) {
+	if reflect.DeepEqual(from, to) {
+		return
+	}
+	a, isA := from.(map[string]any)
+	b, isB := to.(map[string]any)
+	if isA && isB {
+		for _, name := range keysOf(a, b) {
+			differences(a[name], b[name], joinPath(path, name), changes)
+		}
+		return
+	}
+	listA, isA := from.([]any)
+	listB, isB := to.([]any)
+	if isA && isB && len(listA) == len(listB) && allObjects(listA) && allObjects(listB) {
+		for i := range listA {
+			differences(listA[i], listB[i], path+"["+strconv.Itoa(i)+"]", changes)
+		}
+		return
+	}
+	change := Change{Field: path}
+	if to != nil {
+		text, _ := json.Marshal(to) // a value of JSON
+		change.Value = string(text)
+	}
+	*changes = append(*changes, change)
+}
+
+func keysOf(a, b map[string]any) []string {
+	all := map[string]any{}
+	maps.Copy(all, a)
+	maps.Copy(all, b)
+	return slices.Sorted(maps.Keys(all))
+}
+
+func allObjects(list []any) bool {
+	return !slices.ContainsFunc(list, func(entry any) bool {
+		_, is := entry.(map[string]any)
+		return !is
+	})
+}
+
+// readSpec returns the specification of a job with the launcher's whole command.
+func (c *Client) readSpec(ctx context.Context, job *unstructured.Unstructured) (Spec, error) {
+	summary := FromObject(job).Summary()
+	spec := Spec{Name: job.GetName(), Namespace: job.GetNamespace(), Image: summary.Image, Runtime: summary.Runtime, Command: summary.Command, Queue: job.GetLabels()[mpi.LabelQueue]}
+	spec.readResources(summary.Worker)
+	if names := job.GetAnnotations()[mpi.AnnotationConnections]; names != "" {
+		for name := range strings.SplitSeq(names, ",") {
+			spec.Connections = append(spec.Connections, strings.TrimSpace(name))
+		}
+	}
+	if job.GetKind() == trainjob.Kind {
+		return spec, c.readTrainJob(ctx, job, &spec)
+	}
+	var typed kubeflow.MPIJob
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(job.Object, &typed); err != nil {
+		return Spec{}, err
+	}
+	spec.readMPIJob(&typed)
+	return spec, nil
+}
+
+// readResources reads the resources of a worker. GPUs of several kinds are not read.
+func (s *Spec) readResources(worker corev1.ResourceRequirements) {
+	requests := podspec.FillIn(worker.Requests.DeepCopy(), worker.Limits)
+	if cpu, set := requests[corev1.ResourceCPU]; set {
+		s.CPU = cpu.String()
+	}
+	if memory, set := requests[corev1.ResourceMemory]; set {
+		s.Memory = memory.String()
+	}
+	var names []corev1.ResourceName
+	for name := range requests {
+		if podspec.IsGPU(name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 1 {
+		amount := requests[names[0]]
+		s.GPU, s.GPUResource = int32(amount.Value()), string(names[0])
+	}
+}
+
+func (s *Spec) readMPIJob(job *kubeflow.MPIJob) {
+	policy := job.Spec.RunPolicy
+	s.Implementation, s.Retries = string(job.Spec.MPIImplementation), policy.BackoffLimit
+	if slots := ptr.Deref(job.Spec.SlotsPerWorker, 1); slots != cmp.Or(s.GPU, 1) {
+		s.Slots = &slots
+	}
+	s.Deadline = time.Duration(ptr.Deref(policy.ActiveDeadlineSeconds, 0)) * time.Second
+	if policy.SchedulingPolicy != nil {
+		s.GangTimeout = time.Duration(ptr.Deref(policy.SchedulingPolicy.ScheduleTimeoutSeconds, 0)) * time.Second
+	}
+	worker := job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker]
+	if worker == nil {
+		return // a job without workers has no valid specification
+	}
+	s.Workers, s.Priority = ptr.Deref(worker.Replicas, 1), worker.Template.Spec.PriorityClassName
+	if len(worker.Template.Spec.Containers) == 0 {
+		return
+	}
+	main := worker.Template.Spec.Containers[0]
+	s.readEnv(main.Env)
+	if main.SecurityContext != nil {
+		s.RunAsUser = main.SecurityContext.RunAsUser
+	}
+}
+
+// readEnv reads the variables that have a value. Those from other objects are not read.
+func (s *Spec) readEnv(env []corev1.EnvVar) {
+	for _, variable := range env {
+		if variable.ValueFrom == nil {
+			s.Env = append(s.Env, variable)
+		}
+	}
+}
+
+func (c *Client) readTrainJob(ctx context.Context, object *unstructured.Unstructured, s *Spec) error {
+	data, err := json.Marshal(object.Object)
+	if err != nil {
+		return err
+	}
+	job, err := trainjob.Decode(data)
+	if err != nil {
+		return err
+	}
+	trainer := ptr.Deref(job.Spec.Trainer, trainjob.Trainer{})
+	s.readEnv(trainer.Env)
+	if n := trainer.NumProcPerNode; n != nil && n.IntValue() > 0 {
+		s.Slots = new(int32(n.IntValue()))
+	}
+	s.Deadline = time.Duration(ptr.Deref(job.Spec.ActiveDeadlineSeconds, 0)) * time.Second
+	if s.Queue != "" {
+		s.Priority = job.Labels[labelPriority]
+	}
+	if trainer.NumNodes != nil {
+		s.Workers = *trainer.NumNodes
+		return nil
+	}
+	// The runtime has the number of nodes.
+	_, used, err := c.runtime(ctx, job.Namespace, s.Runtime)
+	if err != nil {
+		return err
+	}
+	s.Workers = 1
+	if used.Spec.MLPolicy != nil {
+		s.Workers = ptr.Deref(used.Spec.MLPolicy.NumNodes, 1)
+	}
+	return nil
+}
+
+// withoutLauncher splits a command as Build writes it into the command of each rank, flags of mpirun and the number of ranks; 0
+// for another command.
+func withoutLauncher(command []string) (rest, flags []string, ranks int) {
+	if len(command) < 4 || command[0] != "mpirun" {
+		return nil, nil, 0
+	}
+	for _, name := range mpi.Implementations {
+		tag := implementation.For(name).TagFlags()
+		if len(command) <= len(tag) || !slices.Equal(command[1:1+len(tag)], tag) {
+			continue
+		}
+		words := command[1+len(tag):]
+		at := slices.Index(words, "-n")
+		if at < 0 || at+2 >= len(words) {
+			return nil, nil, 0
+		}
+		if ranks, err := strconv.Atoi(words[at+1]); err == nil {
+			if at > 0 {
+				flags = words[:at:at]
+			}
+			return words[at+2:], flags, ranks
+		}
+	}
+	return nil, nil, 0
+}
+
+// aligned returns a built job as the API server returns it, in which main containers have the names of the original's.
+func aligned(built, original *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	text, err := json.Marshal(built.Object)
+	if err != nil {
+		return nil, fmt.Errorf("encode job: %w", err)
+	}
+	job := &unstructured.Unstructured{}
+	if err := json.Unmarshal(text, &job.Object); err != nil {
+		return nil, fmt.Errorf("decode job: %w", err)
+	}
+	for _, role := range []string{string(kubeflow.MPIReplicaTypeLauncher), string(kubeflow.MPIReplicaTypeWorker)} {
+		path := []string{"spec", "mpiReplicaSpecs", role, "template", "spec", "containers"}
+		named, _, _ := unstructured.NestedSlice(original.Object, path...)
+		containers, _, _ := unstructured.NestedSlice(job.Object, path...)
+		if len(named) == 0 || len(containers) == 0 {
+			continue
+		}
+		main, _ := named[0].(map[string]any)
+		container, _ := containers[0].(map[string]any)
+		if name, set := main["name"]; set && container != nil {
+			container["name"] = name
+			if err := unstructured.SetNestedSlice(job.Object, containers, path...); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return job, nil
+}
+
+// apiDefaults are the values that the API server sets in fields of MPIJobs that are not set.
+var apiDefaults = map[string]string{"spec.launcherCreationPolicy": "AtStartup", "spec.runLauncherAsWorker": "false", "spec.sshAuthMountPath": "/root/.ssh"}
+
+// fieldsWithout returns the paths of the fields of a job that a built one does not have, or has with another value. Defaults of the
+// API server are left out.
+func fieldsWithout(job, built *unstructured.Unstructured) ([]string, error) {
+	other, err := aligned(built, job)
+	if err != nil {
+		return nil, err
+	}
+	all, known := map[string]string{}, map[string]string{}
+	flatten(job.Object, "", all)
+	flatten(other.Object, "", known)
+	var paths []string
+	for _, path := range slices.Sorted(maps.Keys(all)) {
+		if all[path] != known[path] && all[path] != apiDefaults[path] {
+			paths = append(paths, path)
+		}
+	}
+	return paths, nil
+}
+
+// merge returns a value with the changes from one value to another. Entries of lists are the same if they have the same name.
+func merge(value, from, to any) any {
+	if reflect.DeepEqual(from, to) {
+		return value
+	}
+	if objects, are := allOf[map[string]any](value, from, to); are {
+		return mergeObjects(objects[0], objects[1], objects[2])
+	}
+	if lists, are := allOf[[]any](value, from, to); are && allNamed(slices.Concat(lists...)) {
+		return mergeNamed(lists[0], lists[1], lists[2])
+	}
+	return to
+}
+
+// allOf returns values as values of one type; false if one has another type. A value that is nil is the type's zero value.
+func allOf[T any](values ...any) (typed []T, are bool) {
+	for _, value := range values {
+		each, is := value.(T)
+		if !is && value != nil {
+			return nil, false
+		}
+		typed = append(typed, each)
+	}
+	return typed, true
+}
+
+// mergeObjects merges objects; nil for one that has no fields.
+func mergeObjects(value, from, to map[string]any) any {
+	merged := map[string]any{}
+	maps.Copy(merged, value)
+	for _, name := range keysOf(from, to) {
+		merged[name] = merge(value[name], from[name], to[name])
+		if merged[name] == nil {
+			delete(merged, name)
+		}
+	}
+	if len(merged) == 0 {
+		return nil
+	}
+	return merged
+}
+
+// mergeNamed merges lists whose entries have names; nil for one that has no entries.
+func mergeNamed(list, from, to []any) any {
+	find := func(in []any, name any) any {
+		for _, entry := range in {
+			if entry.(map[string]any)["name"] == name {
+				return entry
+			}
+		}
+		return nil
+	}
+	var merged []any
+	add := func(name any) {
+		if find(merged, name) == nil {
+			if entry := merge(find(list, name), find(from, name), find(to, name)); entry != nil {
+				merged = append(merged, entry)
+			}
+		}
+	}
+	for _, entry := range slices.Concat(list, to) {
+		add(entry.(map[string]any)["name"])
+	}
+	if len(merged) == 0 {
+		return nil
+	}
+	return merged
+}
+
+// allNamed reports whether all entries of a list are objects with names.
+func allNamed(list []any) bool {
+	return !slices.ContainsFunc(list, func(entry any) bool {
+		fields, _ := entry.(map[string]any)
+		name, is := fields["name"].(string)
+		return !is || name == ""
+	})
+}

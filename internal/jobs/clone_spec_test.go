@@ -1,0 +1,215 @@
+package jobs
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+)
+
+// written is an MPIJob as a user writes it, with fields that no specification contains.
+const written = `
+apiVersion: kubeflow.org/v2beta1
+kind: MPIJob
+metadata:
+  name: solver
+  labels: {team: x, kueue.x-k8s.io/queue-name: gpus}
+  annotations: {note: kept, opendatahub.io/connections: "s3,db"}
+spec:
+  slotsPerWorker: 2
+  runPolicy: {cleanPodPolicy: None, backoffLimit: 2, activeDeadlineSeconds: 3600, suspend: true, schedulingPolicy: {scheduleTimeoutSeconds: 600}}
+  mpiReplicaSpecs:
+    Launcher:
+      template:
+        spec:
+          containers:
+          - name: mpi-launcher
+            image: quay.io/me/solver
+            command: [mpirun, --tag-output, --bind-to, core, -n, "8"]
+            args: [./solver, input.dat]
+            env: [{name: MODE, value: fast}, {name: OLD, value: x}]
+    Worker:
+      replicas: 4
+      template:
+        spec:
+          priorityClassName: high
+          containers:
+          - name: mpi-worker
+            image: quay.io/me/solver
+            env: [{name: MODE, value: fast}, {name: OLD, value: x}, {name: KEY, valueFrom: {secretKeyRef: {name: s, key: k}}}]
+            resources: {requests: {cpu: 2, memory: 8Gi}, limits: {cpu: 2, memory: 8Gi, nvidia.com/gpu: 2}}
+            volumeMounts: [{name: data, mountPath: /data}]
+          - {name: sidecar, image: quay.io/me/sidecar}
+          volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
+`
+
+func TestSpecOf(t *testing.T) {
+	t.Parallel()
+	c, _ := newServer(t)
+	spec, kept, err := c.SpecOf(t.Context(), FromObject(object(t, written)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Spec{
+		Name: "solver", Namespace: "ns", Image: "quay.io/me/solver", Command: []string{"./solver", "input.dat"}, MPIFlags: []string{"--bind-to", "core"},
+		Workers: 4, GPU: 2, GPUResource: "nvidia.com/gpu", CPU: "2", Memory: "8Gi", Queue: "gpus", Priority: "high", Connections: []string{"s3", "db"},
+		Env: []corev1.EnvVar{{Name: "MODE", Value: "fast"}, {Name: "OLD", Value: "x"}}, Retries: new(int32(2)), Deadline: time.Hour, GangTimeout: 10 * time.Minute,
+	}
+	if diff := cmp.Diff(want, spec); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	for _, path := range []string{
+		"metadata.labels.team", "metadata.annotations.note", "spec.runPolicy.cleanPodPolicy",
+		"spec.mpiReplicaSpecs.Worker.template.spec.containers[sidecar].image", "spec.mpiReplicaSpecs.Worker.template.spec.containers[mpi-worker].volumeMounts[data].mountPath",
+		"spec.mpiReplicaSpecs.Worker.template.spec.containers[mpi-worker].env[KEY].valueFrom.secretKeyRef.key",
+	} {
+		if !slices.Contains(kept, path) {
+			t.Errorf("%s is not kept: %q", path, kept)
+		}
+	}
+	for _, path := range []string{"spec.slotsPerWorker", "spec.mpiReplicaSpecs.Launcher.template.spec.containers[mpi-launcher].command", "spec.mpiReplicaSpecs.Worker.replicas", "metadata.name"} {
+		if slices.Contains(kept, path) {
+			t.Errorf("%s is in the specification", path)
+		}
+	}
+}
+
+// TestSpecOfBuilt reads the specification of jobs that were built from one.
+func TestSpecOfBuilt(t *testing.T) {
+	t.Parallel()
+	runtime := object(t, `
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: ClusterTrainingRuntime
+metadata: {name: torch}
+spec: {mlPolicy: {numNodes: 3, torch: {}}, template: {spec: {replicatedJobs: [{name: node, template: {spec: {template: {spec: {containers: [{name: node, image: i}]}}}}}]}}}
+`)
+	runtime.SetNamespace("")
+	c, _ := newServer(t, runtime)
+	for name, change := range map[string]func(*Spec){
+		"the smallest":        func(*Spec) {},
+		"Intel MPI":           func(s *Spec) { s.Implementation, s.MPIFlags = "Intel", []string{"-genv", "A", "1"} },
+		"its own mpirun":      func(s *Spec) { s.Command = []string{"mpirun", "-n", "3", "pi"} },
+		"slots and a user":    func(s *Spec) { s.Slots, s.RunAsUser = new(int32(4)), new(int64(1000)) },
+		"a TrainJob":          func(s *Spec) { s.Runtime, s.Queue, s.Priority = "torch", "q", "high" },
+		"a TrainJob with GPU": func(s *Spec) { s.Runtime, s.GPU, s.Slots = "torch", 1, new(int32(2)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want := small(change)
+			built, err := c.Build(t.Context(), want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, kept, err := c.SpecOf(t.Context(), FromObject(built.Job))
+			if err != nil || len(kept) > 0 {
+				t.Fatalf("kept %q, %v", kept, err)
+			}
+			if got.Retries != nil && *got.Retries == 0 {
+				got.Retries = nil
+			}
+			if want.GPU > 0 {
+				want.GPUResource = string(nvidiaGPU)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+	nodes := object(t, "apiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainJob\nmetadata: {name: t}\nspec: {runtimeRef: {name: torch}, trainer: {command: [pi]}}")
+	if spec, _, err := c.SpecOf(t.Context(), FromObject(nodes)); err != nil || spec.Workers != 3 {
+		t.Errorf("%d workers, %v; the runtime has 3", spec.Workers, err)
+	}
+}
+
+func TestCloneWithSpec(t *testing.T) {
+	t.Parallel()
+	job := object(t, written)
+	c, _ := newServer(t)
+	spec, _, err := c.SpecOf(t.Context(), FromObject(job))
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec.Name, spec.Workers, spec.CPU, spec.GPU, spec.Slots, spec.Connections = "solver-2", 8, "4", 1, new(int32(2)), nil
+	spec.Env = []corev1.EnvVar{{Name: "MODE", Value: "slow"}, {Name: "NEW", Value: "y"}}
+	clone, err := c.CloneWithSpec(t.Context(), FromObject(job), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := object(t, `
+apiVersion: kubeflow.org/v2beta1
+kind: MPIJob
+metadata:
+  name: solver-2
+  labels: {team: x, kueue.x-k8s.io/queue-name: gpus}
+  annotations: {note: kept}
+spec:
+  slotsPerWorker: 2
+  runPolicy: {cleanPodPolicy: None, backoffLimit: 2, activeDeadlineSeconds: 3600, schedulingPolicy: {scheduleTimeoutSeconds: 600}}
+  mpiReplicaSpecs:
+    Launcher:
+      template:
+        spec:
+          containers:
+          - name: mpi-launcher
+            image: quay.io/me/solver
+            command: [mpirun, --tag-output, --bind-to, core, -n, "16", ./solver, input.dat]
+            env: [{name: MODE, value: slow}, {name: NEW, value: "y"}]
+    Worker:
+      replicas: 8
+      template:
+        spec:
+          priorityClassName: high
+          containers:
+          - name: mpi-worker
+            image: quay.io/me/solver
+            env: [{name: MODE, value: slow}, {name: KEY, valueFrom: {secretKeyRef: {name: s, key: k}}}, {name: NEW, value: "y"}]
+            resources: {requests: {cpu: "4", memory: 8Gi, nvidia.com/gpu: "1"}, limits: {cpu: "4", memory: 8Gi, nvidia.com/gpu: "1"}}
+            volumeMounts: [{name: data, mountPath: /data}]
+          - {name: sidecar, image: quay.io/me/sidecar}
+          volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
+`)
+	want.SetUID("")
+	if diff := cmp.Diff(want.Object, clone.Job.Object); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	again, err := c.Clone(t.Context(), FromObject(job), "solver-2", clone.ChangesOf()...)
+	if err != nil {
+		t.Fatalf("%v of the changes %v", err, clone.ChangesOf())
+	}
+	if diff := cmp.Diff(clone.Job.Object, again.Job.Object); diff != "" {
+		t.Errorf("the changes make another job (-want +got)\n%s", diff)
+	}
+
+	same, _, err := c.SpecOf(t.Context(), FromObject(job))
+	if err != nil {
+		t.Fatal(err)
+	}
+	same.Name = "solver-3"
+	if clone, err := c.CloneWithSpec(t.Context(), FromObject(job), same); err != nil || len(clone.ChangesOf()) > 0 {
+		t.Errorf("a clone without changes: %v, %v", clone.ChangesOf(), err)
+	}
+}
+
+func TestNoSpec(t *testing.T) {
+	t.Parallel()
+	c, _ := newServer(t)
+	launcherOnly := object(t, "apiVersion: kubeflow.org/v2beta1\nkind: MPIJob\nmetadata: {name: l}\nspec: {mpiReplicaSpecs: {Launcher: {template: {spec: {containers: [{name: l, image: i, command: [pi]}]}}}}}")
+	if _, is := errors.AsType[*InvalidError](third(c.SpecOf(t.Context(), FromObject(launcherOnly)))); !is {
+		t.Error("a job without workers has a specification")
+	}
+	deleted := FromReport(reportFor("MPIJob", "gone", "g", v1alpha1.JobReportStatus{}))
+	if _, is := errors.AsType[*DeletedError](third(c.SpecOf(t.Context(), deleted))); !is {
+		t.Error("a deleted job has a specification")
+	}
+	if _, err := c.CloneWithSpec(t.Context(), FromObject(object(t, written)), small(func(*Spec) {})); err != nil {
+		t.Error(err)
+	}
+}
+
+// third returns the third of three values.
+func third[A, B, C any](_ A, _ B, c C) C { return c }
