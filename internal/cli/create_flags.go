@@ -63,7 +63,7 @@ func (j *jobFlags) add(c *cobra.Command, f *Factory) {
 	flags.StringArrayVar(&j.labels, "label", nil, "Label of the job, as NAME=VALUE; repeatable")
 	flags.StringVar(&j.spec.Runtime, "runtime", "", "Runtime of Kubeflow Trainer; creates a TrainJob instead of an MPIJob")
 	flags.Int64Var(&j.user, "run-as-user", 0, "User ID of the pods (default: the image's user)")
-	flags.Int32Var(&j.retries, "retries", 0, "Number of times to run a failed command again")
+	flags.Int32Var(&j.retries, "retries", 0, "Number of times to try a failed job again, with new pods for workers that failed (with --runtime: new pods for all)")
 	flags.DurationVar(&j.spec.Deadline, "deadline", 0, "Maximum run time of the job, such as 4h (0 for no limit)")
 	flags.BoolVar(&j.spec.Suspend, "suspend", false, "Create the job suspended")
 	flags.StringArrayVar(&j.volumes, "volume", nil, "Volume of all pods, as [SOURCE/]NAME:PATH[:ro] with source claim (default), configmap, secret, scratch or memory (NAME is then a size); repeatable")

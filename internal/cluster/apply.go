@@ -154,7 +154,7 @@ func (c *Cluster) applyFields(ctx context.Context, change plan.Object) error {
 	return c.client.Patch(ctx, target, client.RawPatch(types.ApplyPatchType, data), opts...)
 }
 
-// patchLauncher suspends or resumes a launcher. A resumed launcher gets all mutable fields of the job's template,
+// patchLauncher suspends or resumes a launcher, or raises its backoffLimit. A resumed launcher gets all mutable fields of the job's template,
 // including removals, which server-side apply would not remove.
 func (c *Cluster) patchLauncher(ctx context.Context, change *batchv1.Job) error {
 	var have batchv1.Job
@@ -163,6 +163,11 @@ func (c *Cluster) patchLauncher(ctx context.Context, change *batchv1.Job) error 
 	}
 	if have.UID != change.UID {
 		return nil
+	}
+	if change.Spec.Suspend == nil {
+		metav1.SetMetaDataAnnotation(&have.ObjectMeta, mpi.AnnotationDisrupted, change.Annotations[mpi.AnnotationDisrupted])
+		have.Spec.BackoffLimit = change.Spec.BackoffLimit
+		return c.client.Update(ctx, &have)
 	}
 	if resume := !*change.Spec.Suspend; resume {
 		if have.Status.StartTime != nil {

@@ -437,7 +437,7 @@ func environmentWords(spec jobs.Spec) []string {
 func limitWords(spec jobs.Spec) []string {
 	var all []string
 	if spec.Retries != nil && *spec.Retries > 0 {
-		all = append(all, fmt.Sprintf("A failed command is run again up to %s.", phrase.Times(*spec.Retries)))
+		all = append(all, fmt.Sprintf("A failed job is tried again up to %s.", phrase.Times(*spec.Retries)))
 	}
 	if spec.Deadline > 0 {
 		all = append(all, fmt.Sprintf("The job is ended after %s.", durationText(spec.Deadline)))

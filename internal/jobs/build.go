@@ -142,6 +142,10 @@ func (s Spec) mpiJob(restricted bool) (Built, error) {
 	}
 	// A container that is restarted in its pod overwrites its log.
 	job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeLauncher].RestartPolicy = kubeflow.RestartPolicyNever
+	if retries > 0 {
+		// Without it, a retry would lack the workers that failed.
+		job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].RestartPolicy = kubeflow.RestartPolicyOnFailure
+	}
 	if s.Suspend {
 		job.Spec.RunPolicy.Suspend = new(true)
 	}

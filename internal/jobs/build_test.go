@@ -60,12 +60,11 @@ func TestValidate(t *testing.T) {
 		"priority without a queue": {func(s *Spec) { s.Runtime, s.Priority = "r", "high" }, "priority: requires a queue with a runtime; set a queue, or use a runtime whose pods have a priority class"},
 		"what a runtime determines": {
 			func(s *Spec) {
-				s.Runtime, s.Implementation, s.RunAsUser, s.Retries = "r", "Intel", new(int64(1)), new(int32(1))
+				s.Runtime, s.Implementation, s.RunAsUser = "r", "Intel", new(int64(1))
 				s.LauncherCPU, s.LauncherMemory, s.WorkDir, s.GangTimeout = "1", "1Gi", "/a", time.Minute
 			},
 			"implementation: cannot be set with a runtime, which determines the MPI implementation; " +
 				"runAsUser: cannot be set with a runtime, which determines the user of its pods; " +
-				"retries: cannot be set with a runtime, which determines the retries of its jobs; " +
 				"launcherCpu: cannot be set with a runtime, which determines the size of the launcher; " +
 				"launcherMemory: cannot be set with a runtime, which determines the size of the launcher; " +
 				"workdir: cannot be set with a runtime, which determines the working folder; " +
@@ -226,6 +225,7 @@ spec:
                 type: RuntimeDefault
 POD    Worker:
       replicas: 2
+      restartPolicy: OnFailure
       template:
         spec:
           containers:

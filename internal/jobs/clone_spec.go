@@ -258,6 +258,7 @@ func (c *Client) readTrainJob(ctx context.Context, object *unstructured.Unstruct
 		s.Slots = new(int32(n.IntValue()))
 	}
 	s.Deadline = time.Duration(ptr.Deref(job.Spec.ActiveDeadlineSeconds, 0)) * time.Second
+	s.Retries, _ = mpi.ParseMaxRestarts(job.Annotations)
 	if s.Queue != "" {
 		s.Priority = job.Labels[labelPriority]
 	}

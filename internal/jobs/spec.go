@@ -53,7 +53,8 @@ type Spec struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	// RunAsUser is a user ID for the pods; nil for the image's user.
 	RunAsUser *int64 `json:"runAsUser,omitempty"`
-	// Retries is how often a failed command is run again; nil for 0, or with a runtime for the runtime's value.
+	// Retries is how often a failed job is tried again: the launcher's command, with new pods for workers that failed; with a
+	// runtime, all pods. nil is 0, or with a runtime the runtime's value.
 	Retries *int32 `json:"retries,omitempty"`
 	// Deadline ends the job after a time, in whole seconds; 0 for never.
 	Deadline time.Duration `json:"deadline,omitempty"`
@@ -217,7 +218,6 @@ func (s Spec) validateWithRuntime() []FieldError {
 	}{
 		{"implementation", s.Implementation != "", "the MPI implementation"},
 		{"runAsUser", s.RunAsUser != nil, "the user of its pods"},
-		{"retries", s.Retries != nil, "the retries of its jobs"},
 		{"launcherCpu", s.LauncherCPU != "", "the size of the launcher"},
 		{"launcherMemory", s.LauncherMemory != "", "the size of the launcher"},
 		{"workdir", s.WorkDir != "", "the working folder"},
@@ -300,6 +300,9 @@ func (s Spec) annotations() map[string]string {
 		annotations[mpi.AnnotationPreferredTopology] = s.Topology
 	default:
 		annotations[mpi.AnnotationRequiredTopology] = s.Topology
+	}
+	if s.Runtime != "" && s.Retries != nil {
+		annotations[mpi.AnnotationMaxRestarts] = fmt.Sprint(*s.Retries)
 	}
 	if len(annotations) == 0 {
 		return nil

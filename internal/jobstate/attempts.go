@@ -3,6 +3,10 @@ package jobstate
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -26,22 +30,82 @@ type Attempts struct {
 
 // CountAttempts counts the attempts of a launcher as the Job controller does (k8s.io/kubernetes/pkg/controller/job,
 // pastBackoffLimitOnFailure): with restartPolicy OnFailure, a restart in place counts, and the one that reaches the limit is
-// the job's end; otherwise each failed pod counts.
+// the job's end; otherwise each failed pod counts. Attempts before a restart of the whole job count as one each.
 func CountAttempts(job mpi.Job, seen Observed) Attempts {
 	if seen.Launcher == nil || len(seen.LauncherPods) == 0 {
 		return Attempts{}
 	}
-	spec, limit := seen.Launcher.Spec, backoffLimit(job, seen)
+	limit := backoffLimit(job, seen)
 	latest := seen.LauncherPods[len(seen.LauncherPods)-1]
 	failed := int32(0)
 	for _, pod := range seen.LauncherPods[:len(seen.LauncherPods)-1] {
 		failed += podstatus.Restarts(pod) + 1
 	}
 	attempts := Attempts{Number: max(failed, earlierFailures(seen.Launcher, latest)) + podstatus.Restarts(latest) + 1, Limit: limit + 1}
-	if cmp.Or(spec.Template.Spec.RestartPolicy, job.Launcher.RestartPolicy) == corev1.RestartPolicyOnFailure {
+	if restartsInPlace(job, seen) {
 		attempts.Limit = max(1, limit)
 	}
+	attempts.Number += seen.Restarts
+	attempts.Limit += job.Lifecycle.MaxRestarts
 	return attempts
+}
+
+// mostDisrupted is how many disrupted attempts do not count. Any more do, so that no job is tried indefinitely.
+const mostDisrupted = 100
+
+// Forgive returns what AnnotationDisrupted and backoffLimit become if the launcher's attempt does not count because
+// Kubernetes removes a pod of the job: for one with a higher priority, to drain the node, or because the node is lost. It
+// returns false if the attempt counts, or was entered before.
+func Forgive(job mpi.Job, seen Observed) (disrupted string, limit int32, changed bool) {
+	if seen.Launcher == nil || HasFinished(seen.Launcher) || !isDisrupted(seen) {
+		return "", 0, false
+	}
+	attempts := CountAttempts(job, seen)
+	listed, number := disruptedAttempts(seen.Launcher), strconv.Itoa(int(attempts.Number))
+	if attempts.Number == 0 || len(listed) >= mostDisrupted || slices.Contains(listed, number) {
+		return "", 0, false
+	}
+	limit = backoffLimit(job, seen)
+	if restartsInPlace(job, seen) {
+		// 0 and 1 both allow one attempt (see CountAttempts).
+		limit = max(1, limit)
+	}
+	return strings.Join(append(listed, number), ","), limit + 1, true
+}
+
+// IsForgiven reports whether an attempt of the launcher does not count.
+func IsForgiven(launcher *batchv1.Job, attempt int32) bool {
+	return slices.Contains(disruptedAttempts(launcher), strconv.Itoa(int(attempt)))
+}
+
+func disruptedAttempts(launcher *batchv1.Job) []string {
+	listed := launcher.Annotations[mpi.AnnotationDisrupted]
+	if listed == "" {
+		return nil
+	}
+	return strings.Split(listed, ",")
+}
+
+// isDisrupted reports whether Kubernetes has begun to remove a pod of the job since the launcher's attempt started. A kubelet
+// that evicts a pod does so because of what the pod uses.
+func isDisrupted(seen Observed) bool {
+	var since time.Time
+	if n := len(seen.LauncherPods); n > 0 {
+		since = podstatus.LatestStart(seen.LauncherPods[n-1])
+	}
+	removed := func(pod *corev1.Pod) bool {
+		return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue &&
+				c.Reason != corev1.PodReasonTerminationByKubelet && !c.LastTransitionTime.Time.Before(since)
+		})
+	}
+	return slices.ContainsFunc(seen.LauncherPods, removed) ||
+		slices.ContainsFunc(seen.Workers, func(w Worker) bool { return removed(w.Pod) })
+}
+
+// restartsInPlace reports whether the launcher's container is started again in its pod.
+func restartsInPlace(job mpi.Job, seen Observed) bool {
+	return cmp.Or(seen.Launcher.Spec.Template.Spec.RestartPolicy, job.Launcher.RestartPolicy) == corev1.RestartPolicyOnFailure
 }
 
 // backoffLimit returns how often a failed launcher is started again.

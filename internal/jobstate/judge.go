@@ -253,7 +253,7 @@ func launcherPodFinished(j mpi.Job, o Observed) *mpi.Finish {
 		return nil
 	}
 	last := o.LauncherPods[n-1]
-	if last.DeletionTimestamp != nil {
+	if _, _, forgiven := Forgive(j, o); last.DeletionTimestamp != nil || forgiven {
 		return nil
 	}
 	// The clock of the node may differ from the API server's.
@@ -283,11 +283,14 @@ func LauncherHasFinished(j mpi.Job, o Observed) bool {
 	return o.Launcher != nil && launcherFinished(j, o) != nil
 }
 
-// workersFailed ends a job whose workers are lost for good. One that was evicted ends it at once, as with
-// mpi-operator. Any other that failed ends it when the launcher has failed after it: the worker is not started
+// workersFailed ends a job whose workers are lost for good, unless they are replaced. One that was evicted ends it at once,
+// as with mpi-operator. Any other that failed ends it when the launcher has failed after it: the worker is not started
 // again, so that the launcher's further tries, minutes apart, could only fail as well. A launcher that goes on
 // without the worker, as elastic programs do, is left alone.
 func workersFailed(j mpi.Job, o Observed) *mpi.Finish {
+	if j.Workers.Replaced() {
+		return nil
+	}
 	evicted := 0
 	var lost *Worker
 	for i := range o.Workers {
@@ -308,7 +311,7 @@ func workersFailed(j mpi.Job, o Observed) *mpi.Finish {
 	case lost != nil:
 		return &mpi.Finish{Reason: codes.WorkerFailed, At: o.Now, Message: codes.Status(codes.WorkerFailed, map[string]string{
 			"who":  fmt.Sprintf("Worker %d", lost.Index),
-			"exit": failedText(lost.Pod) + " The launcher then failed. Retries do not help, since failed workers are not restarted.",
+			"exit": failedText(lost.Pod) + " The launcher then failed. Retries do not help, since failed workers are not replaced: their restartPolicy is not OnFailure.",
 		})}
 	}
 	return nil

@@ -235,6 +235,13 @@ func TestJudge(t *testing.T) {
 			}},
 			phase: v1alpha1.PhaseFailed, reason: "MPIJobEvicted", message: "1/2 workers are evicted",
 		},
+		"a worker was evicted and is replaced": {
+			job: mpitest.Job(2, func(j *mpi.Job) { j.Workers.RestartPolicy = corev1.RestartPolicyOnFailure }),
+			seen: jobstate.Observed{Launcher: mpitest.Launcher(job), LauncherPods: up, Workers: []jobstate.Worker{
+				mpitest.Worker(job, 0, corev1.PodRunning), mpitest.Worker(job, 1, corev1.PodFailed, func(p *corev1.Pod) { p.Status.Reason = "Evicted" }),
+			}},
+			phase: v1alpha1.PhaseInitializing, reason: codes.WorkerFailed, trouble: true, message: "Worker 1 failed (Evicted).",
+		},
 		"a worker was evicted that the job no longer wants": {
 			job: mpitest.Job(1), seen: jobstate.Observed{Launcher: mpitest.Launcher(job), LauncherPods: up, Workers: []jobstate.Worker{
 				mpitest.Worker(job, 0, corev1.PodRunning), mpitest.Worker(job, 1, corev1.PodFailed, func(p *corev1.Pod) { p.Status.Reason = "Evicted" }),
@@ -250,7 +257,7 @@ func TestJudge(t *testing.T) {
 				},
 			},
 			phase: v1alpha1.PhaseFailed, reason: codes.WorkerFailed,
-			message: "Worker 1 failed: it exceeded its memory limit (OOMKilled). The launcher then failed. Retries do not help, since failed workers are not restarted.",
+			message: "Worker 1 failed: it exceeded its memory limit (OOMKilled). The launcher then failed. Retries do not help, since failed workers are not replaced: their restartPolicy is not OnFailure.",
 		},
 		"a worker failed after the launcher's last failure": {
 			job: job, seen: jobstate.Observed{

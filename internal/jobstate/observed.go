@@ -30,6 +30,8 @@ type Observed struct {
 	WorkerJob *batchv1.Job
 	// LauncherPods are the launcher's tries, the oldest first, without those that are stopped (IsStopped).
 	LauncherPods []*corev1.Pod
+	// Restarts is how often all pods of the job were replaced by new ones before these, as JobSet counts it.
+	Restarts int32
 	// Workers are the worker pods by index, without those that are stopped; pods left from a larger job are among them.
 	Workers []Worker
 

@@ -459,7 +459,7 @@ func (c *fromSageMaker) limits() {
 		{"EnableNetworkIsolation", "a NetworkPolicy restricts pods to each other, DNS and HTTPS"},
 		{"EnableInterContainerTrafficEncryption", "connections between ranks are not encrypted; those that start ranks are"},
 		{"EnableManagedSpotTraining", "select spot nodes with nodeSelector and tolerations, and write checkpoints"},
-		{"RetryStrategy", "retries are set by the runtime of a TrainJob, or by the backoffLimit of an MPIJob"},
+		{"RetryStrategy", "set the annotation mpi.opendatahub.io/max-restarts of a TrainJob, or the backoffLimit of an MPIJob"},
 		{"Tags", "use labels"},
 		{"StoppingCondition", "the time that a job waits for nodes is not limited"},
 		{"DebugHookConfig", quiet},

@@ -79,6 +79,9 @@ type Workers struct {
 	RestartPolicy corev1.RestartPolicy
 }
 
+// Replaced reports whether a worker that failed gets a new pod, as with the restart policy OnFailure.
+func (w Workers) Replaced() bool { return w.RestartPolicy == corev1.RestartPolicyOnFailure }
+
 // Implementation is an MPI library with its launcher.
 type Implementation string
 
@@ -117,6 +120,9 @@ type Lifecycle struct {
 	Deadline *int64
 	// BackoffLimit is how often a failed launcher is restarted; nil means the default of batch Jobs, 6.
 	BackoffLimit *int32
+	// MaxRestarts is how often the whole job is started again: new pods for the launcher and all workers. It is 0 for
+	// MPIJobs, in which BackoffLimit restarts the launcher.
+	MaxRestarts int32
 	// SilentAfter is how long the program of a running job may print nothing before the report warns.
 	SilentAfter time.Duration
 }

@@ -33,6 +33,10 @@ const Group = "mpi.opendatahub.io"
 // AnnotationTemplate on a launcher's batch Job is a digest of the immutable part of its pod template.
 const AnnotationTemplate = Group + "/launcher-template"
 
+// AnnotationDisrupted on a launcher's batch Job lists the attempts that Kubernetes ended because it removed pods, such as
+// "1,3". The Job's backoffLimit is higher by one for each.
+const AnnotationDisrupted = Group + "/disrupted-attempts"
+
 // Annotations that administrators set on a training runtime of Kubeflow Trainer. AnnotationImplementation makes a
 // runtime an MPI runtime of this project; the others limit the TrainJobs that use it.
 const (
@@ -70,6 +74,10 @@ const AnnotationLaunch = Group + "/launch"
 // AnnotationRequeues on a job sets how often it is requeued when not all of its pods can be placed in time. Then it
 // fails. The default is RequeueLimit.
 const AnnotationRequeues = Group + "/gang-requeues"
+
+// AnnotationMaxRestarts on a TrainJob sets how often the whole job, launcher and workers, is started again after a failure.
+// The default is that of the runtime.
+const AnnotationMaxRestarts = Group + "/max-restarts"
 
 // AnnotationWaitForQuota on a job, with the value "true", makes the job wait while the namespace's quota has no room for
 // all of its pods. Without it, such a job is rejected on creation.

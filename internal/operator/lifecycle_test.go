@@ -213,3 +213,48 @@ func TestEvictedWorkerEndsTheJob(t *testing.T) {
 	}
 	suspended(t, namespace, true)
 }
+
+func TestEvictedWorkerIsReplaced(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	start(t, namespace)
+	job := mpitest.MPIJob(namespace, 2)
+	job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].RestartPolicy = kubeflow.RestartPolicyOnFailure
+	create(t, job)
+	exists(t, namespace, "pi-launcher", &batchv1.Job{})
+	pod := exists(t, namespace, "pi-worker-1", &corev1.Pod{})
+	pod.Status.Phase, pod.Status.Reason = corev1.PodFailed, "Evicted"
+	if err := api.Status().Update(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	exists(t, namespace, "pi-worker-1", &corev1.Pod{}, string(pod.UID))
+	suspended(t, namespace, false)
+}
+
+// TestPreemptedWorkerCostsNoRetry: the launcher may start once more, and the attempt is entered once.
+func TestPreemptedWorkerCostsNoRetry(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	start(t, namespace)
+	job := mpitest.MPIJob(namespace, 2)
+	job.Spec.RunPolicy.BackoffLimit = new(int32)
+	job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeLauncher].RestartPolicy = kubeflow.RestartPolicyNever
+	create(t, job)
+	setPhase(t, launcherPod(t, exists(t, namespace, "pi-launcher", &batchv1.Job{})), corev1.PodRunning)
+	pod := exists(t, namespace, "pi-worker-1", &corev1.Pod{})
+	pod.Status.Phase = corev1.PodRunning
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler, LastTransitionTime: metav1.Now()}}
+	if err := api.Status().Update(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the launcher may start once more", func() error {
+		var launcher batchv1.Job
+		if err := api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "pi-launcher"}, &launcher); err != nil {
+			return err
+		}
+		if limit, attempts := ptr.Deref(launcher.Spec.BackoffLimit, -1), launcher.Annotations[mpi.AnnotationDisrupted]; limit != 1 || attempts != "1" {
+			return fmt.Errorf("backoffLimit %d, attempts %q", limit, attempts)
+		}
+		return nil
+	})
+}

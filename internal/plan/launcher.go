@@ -15,8 +15,8 @@ import (
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// launcher returns the launcher's Job to create, or the change that suspends or resumes the existing one. It returns
-// nil if nothing changes.
+// launcher returns the launcher's Job to create, or the change that suspends or resumes the existing one or lets it start once
+// more. It returns nil if nothing changes.
 func launcher(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, settings Settings) Object {
 	if seen.Launcher == nil {
 		// A suspended launcher has no pod, so that creating it starts nothing.
@@ -32,8 +32,10 @@ func launcher(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, setting
 	evicted := seen.Gang != nil && seen.Gang.Evict && !jobstate.HasFinished(seen.Launcher)
 	suspend := job.Lifecycle.Suspended || evicted || suspended && !out.LauncherMayStart
 	switch {
-	case suspend == suspended, launcherOutdated(job, seen, settings):
+	case launcherOutdated(job, seen, settings):
 		return nil
+	case suspend == suspended:
+		return forgive(job, seen)
 	case suspend:
 		return suspendLauncher(job, seen)
 	}
@@ -48,6 +50,22 @@ func suspendLauncher(job mpi.Job, seen jobstate.Observed) Object {
 		TypeMeta:   metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: job.LauncherName(), UID: seen.Launcher.UID},
 		Spec:       batchv1.JobSpec{Suspend: new(true)},
+	}
+}
+
+// forgive returns the change by which an attempt that Kubernetes ended does not count, or nil.
+func forgive(job mpi.Job, seen jobstate.Observed) Object {
+	disrupted, limit, changed := jobstate.Forgive(job, seen)
+	if !changed {
+		return nil
+	}
+	return &batchv1.Job{
+		TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: job.Namespace, Name: job.LauncherName(), UID: seen.Launcher.UID,
+			Annotations: map[string]string{mpi.AnnotationDisrupted: disrupted},
+		},
+		Spec: batchv1.JobSpec{BackoffLimit: &limit},
 	}
 }
 

@@ -100,6 +100,7 @@ func For(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, settings Set
 		plan.Pods = append(plan.Pods, missingWorkers(job, seen, settings)...)
 	}
 	plan.Delete = append(plan.Delete, workersFrom(seen, int(job.Workers.Count))...)
+	plan.Delete = append(plan.Delete, lostWorkers(job, seen)...)
 	return plan
 }
 

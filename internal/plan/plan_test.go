@@ -190,6 +190,21 @@ func TestPlanChanges(t *testing.T) {
 			workers: 2, seen: func(_ *mpi.Job, o *jobstate.Observed) { mpitest.Leaving(o.Workers[1].Pod) },
 			want: map[string][]string{"mend": {"ConfigMap/pi-config"}},
 		},
+		"a worker failed for good": {
+			workers: 2, seen: func(_ *mpi.Job, o *jobstate.Observed) { o.Workers[1].Pod.Status.Phase = corev1.PodFailed },
+			want: map[string][]string{"mend": {"ConfigMap/pi-config"}},
+		},
+		"a worker failed and is replaced": {
+			workers: 2, job: func(j *mpi.Job) { j.Workers.RestartPolicy = corev1.RestartPolicyOnFailure },
+			seen: func(_ *mpi.Job, o *jobstate.Observed) { o.Workers[1].Pod.Status.Phase = corev1.PodFailed },
+			want: map[string][]string{"mend": {"ConfigMap/pi-config"}, "delete": {"Pod/pi-worker-1/uid-pi-worker-1"}},
+		},
+		"a worker is preempted: the attempt does not count": {
+			workers: 2, seen: func(_ *mpi.Job, o *jobstate.Observed) {
+				o.Workers[1].Pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler}}
+			},
+			want: map[string][]string{"mend": {"Job/pi-launcher"}},
+		},
 		"fewer workers are wanted: the survivors stay": {
 			workers: 4, job: func(j *mpi.Job) { j.Workers.Count = 2 },
 			want: map[string][]string{"mend": {"ConfigMap/pi-config"}, "delete": {"Pod/pi-worker-2/uid-pi-worker-2", "Pod/pi-worker-3/uid-pi-worker-3"}},

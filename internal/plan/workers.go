@@ -36,6 +36,16 @@ func workersFrom(seen jobstate.Observed, from int) []Ref {
 	return refs(seen, func(worker jobstate.Worker) bool { return worker.Index >= from })
 }
 
+// lostWorkers returns the workers that failed and are replaced. Their successors are planned when they are gone.
+func lostWorkers(job mpi.Job, seen jobstate.Observed) []Ref {
+	if !job.Workers.Replaced() {
+		return nil
+	}
+	return refs(seen, func(worker jobstate.Worker) bool {
+		return worker.Index < int(job.Workers.Count) && worker.Pod.Status.Phase == corev1.PodFailed
+	})
+}
+
 // finishedWorkers returns the workers that the job's clean-up policy deletes after it finished. Pending pods count as
 // running, because they may start.
 func finishedWorkers(job mpi.Job, seen jobstate.Observed) []Ref {

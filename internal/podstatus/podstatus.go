@@ -137,6 +137,19 @@ func StartedAt(pod *corev1.Pod) time.Time {
 	return time.Time{}
 }
 
+// LatestStart returns when a container of a pod started last, or zero if none has, or one waits for its next start.
+func LatestStart(pod *corev1.Pod) time.Time {
+	for _, c := range pod.Status.ContainerStatuses {
+		switch {
+		case c.State.Running != nil:
+			return c.State.Running.StartedAt.Time
+		case c.State.Terminated != nil:
+			return c.State.Terminated.StartedAt.Time
+		}
+	}
+	return time.Time{}
+}
+
 func heldSince(pod *corev1.Pod, kind corev1.PodConditionType) time.Time {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == kind && c.Status == corev1.ConditionTrue {

@@ -206,6 +206,24 @@ func TestAttemptsStandOnTheTimeline(t *testing.T) {
 	}
 }
 
+// TestAttemptWhosePodsAreGone: JobSet replaces all pods of a TrainJob. The timeline has why the attempt ended.
+func TestAttemptWhosePodsAreGone(t *testing.T) {
+	h := &history{t: t, job: job(2, func(j *mpi.Job) { j.External, j.Lifecycle.MaxRestarts = true, 1 })}
+	seen := pods(h.job, corev1.PodRunning, 0)
+	h.pass(time.Second, seen, jobstate.Evidence{})
+	seen.LauncherPods = []*corev1.Pod{mpitest.LauncherPod(h.job, 0, corev1.PodFailed, mpitest.Exited(3, "Error"))}
+	h.pass(2*time.Second, seen, jobstate.Evidence{})
+	h.pass(3*time.Second, jobstate.Observed{}, jobstate.Evidence{})
+	seen = pods(h.job, corev1.PodRunning, 0)
+	seen.Restarts = 1
+	h.pass(4*time.Second, seen, jobstate.Evidence{})
+	if !slices.ContainsFunc(h.last.Status.Timeline, func(e v1alpha1.TimelineEntry) bool {
+		return e.Event == codes.LauncherRestarted && strings.HasSuffix(e.Detail, ". The previous one ended: ApplicationFailed.")
+	}) {
+		t.Errorf("the timeline is %v", h.last.Status.Timeline)
+	}
+}
+
 // TestLinesOfALogThatIsGone: a leader that ended had read the log of a launcher whose pod is gone. Its lines are those of the
 // findings.
 func TestLinesOfALogThatIsGone(t *testing.T) {

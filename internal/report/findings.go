@@ -107,7 +107,7 @@ func (m maker) restartedSince(code string) bool {
 // attemptEnded reports whether the launcher has made an attempt and none runs now.
 func (m maker) attemptEnded() bool {
 	return m.seen.Launcher != nil && m.before.RunningTime != nil &&
-		!slices.ContainsFunc(m.seen.LauncherPods, func(pod *corev1.Pod) bool { return podstatus.IsRunning(pod) && !started(pod).IsZero() })
+		!slices.ContainsFunc(m.seen.LauncherPods, func(pod *corev1.Pod) bool { return podstatus.IsRunning(pod) && !podstatus.LatestStart(pod).IsZero() })
 }
 
 // keep adds what was found of how the job runs from lines that its log has left behind since.

@@ -19,6 +19,7 @@ import (
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/phrase"
+	"opendatahub.io/mpijob/internal/podstatus"
 	"opendatahub.io/mpijob/internal/startup"
 	"opendatahub.io/mpijob/internal/times"
 )
@@ -256,22 +257,9 @@ func (m maker) began() time.Time {
 // ran returns when the last of the launcher and the existing workers started to run, or now if that is unknown.
 func (m maker) ran() (when time.Time) {
 	for _, pod := range m.seen.CurrentPods(m.job.Workers.Count) {
-		when = times.Later(when, started(pod))
+		when = times.Later(when, podstatus.LatestStart(pod))
 	}
 	return times.Earlier(m.now, when)
-}
-
-// started returns when a pod's first container began its latest run, or zero if that is unknown.
-func started(pod *corev1.Pod) time.Time {
-	for _, c := range pod.Status.ContainerStatuses {
-		switch {
-		case c.State.Running != nil:
-			return c.State.Running.StartedAt.Time
-		case c.State.Terminated != nil:
-			return c.State.Terminated.StartedAt.Time
-		}
-	}
-	return time.Time{}
 }
 
 func (m maker) workers() v1alpha1.WorkersStatus {

@@ -9,6 +9,7 @@ import (
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/phrase"
+	"opendatahub.io/mpijob/internal/podstatus"
 )
 
 // Limits of the parts of a Run, in bytes. They leave room below those of the API's schema for what replaces the rest.
@@ -56,7 +57,7 @@ func (m maker) run() *v1alpha1.Run {
 // attempts returns how often the launcher's container was started.
 func (m maker) attempts() int32 {
 	attempts := jobstate.CountAttempts(m.job, m.seen)
-	if attempts.Number == 1 && started(m.seen.LauncherPods[len(m.seen.LauncherPods)-1]).IsZero() {
+	if attempts.Number == 1 && podstatus.LatestStart(m.seen.LauncherPods[len(m.seen.LauncherPods)-1]).IsZero() {
 		return 0
 	}
 	return attempts.Number

@@ -142,7 +142,7 @@ func (m maker) starting(t *timeline) {
 	}
 	if tries := staying(m.seen.LauncherPods); len(tries) > 0 {
 		if latest := tries[len(tries)-1]; latest.Status.Phase != corev1.PodPending {
-			t.once(started(latest), codes.LauncherStarted, detail(codes.LauncherStarted, map[string]string{"pod": latest.Name}))
+			t.once(podstatus.LatestStart(latest), codes.LauncherStarted, detail(codes.LauncherStarted, map[string]string{"pod": latest.Name}))
 		}
 	}
 	m.restarts(t)
@@ -196,16 +196,38 @@ func (m maker) restarts(t *timeline) {
 	if last := t.last(codes.LauncherRestarted); last != nil && strings.HasPrefix(last.Detail, values["attempt"]+".") {
 		return
 	}
-	for _, cause := range slices.Concat(m.found[:min(1, len(m.found))], m.before.Findings[:min(1, len(m.before.Findings))]) {
-		if codes.Has(cause.Code, codes.EndsAttempt) || codes.Has(cause.Code, codes.RemovesPods) {
-			values["cause"] = "The previous one ended: " + cause.Code + "."
-			if cause.ExitCode != nil {
-				values["cause"] = fmt.Sprintf("The previous one ended: %s, exit code %d.", cause.Code, *cause.ExitCode)
-			}
-			break
-		}
+	if cause := m.endOfAttempt(t); cause != "" {
+		values["cause"] = "The previous one ended: " + cause + "."
+	}
+	if jobstate.IsForgiven(m.seen.Launcher, attempts.Number-1) {
+		values["cause"] = strings.TrimSpace(values["cause"] + " It does not count as a retry, because Kubernetes removed a pod.")
 	}
 	t.enter(m.now, codes.LauncherRestarted, values)
+}
+
+// endOfAttempt returns why the launcher's previous attempt ended: as the findings have it, or if its pods are gone, the
+// timeline; empty if that is unknown.
+func (m maker) endOfAttempt(t *timeline) string {
+	ends := func(code string) bool {
+		return codes.Has(code, codes.EndsAttempt) || codes.Has(code, codes.RemovesPods)
+	}
+	for _, cause := range slices.Concat(m.found[:min(1, len(m.found))], m.before.Findings[:min(1, len(m.before.Findings))]) {
+		switch {
+		case ends(cause.Code) && cause.ExitCode != nil:
+			return fmt.Sprintf("%s, exit code %d", cause.Code, *cause.ExitCode)
+		case ends(cause.Code):
+			return cause.Code
+		}
+	}
+	for _, entry := range slices.Backward(t.entries) {
+		switch {
+		case entry.Event == codes.LauncherRestarted:
+			return ""
+		case ends(entry.Event):
+			return entry.Event
+		}
+	}
+	return ""
 }
 
 // losses enters each trouble when it becomes the first of the findings, and each loss of a pod.

@@ -368,7 +368,8 @@ func lossFailures() []failure {
 				}
 				return job
 			},
-			want: explanation{code: codes.Evicted, pod: "job-worker-1", summary: "evicted", remedy: "Start the job again", fails: true},
+			// Its attempt does not count: the job goes on with the next one.
+			want: explanation{code: codes.Evicted, pod: "job-worker-1", summary: "evicted", remedy: "Start the job again", removed: true},
 		},
 	}
 }

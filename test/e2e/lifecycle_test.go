@@ -249,10 +249,12 @@ func TestTTL(t *testing.T) {
 	})
 }
 
-// TestWorkerEvicted uses the eviction API, as a drained node does: the pod is deleted, and comes back.
+// TestWorkerEvicted uses the eviction API, as a drained node does: the pod is deleted, and comes back. The attempt does not
+// count: the launcher has only one.
 func TestWorkerEvicted(t *testing.T) {
 	parallel(t, 2)
 	job := sleeping(t, newNamespace(t), 600, secondTryEnds)
+	job.Spec.RunPolicy.BackoffLimit = new(int32)
 	create(t, job)
 	waitFor(t, job, "it runs", runs)
 	// As in TestWorkerKilled.

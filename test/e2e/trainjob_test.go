@@ -23,6 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
 	"opendatahub.io/mpijob/internal/mpi"
 )
@@ -402,6 +404,31 @@ func TestTrainJobFails(t *testing.T) {
 	if told, has := mpi.AgentSummary(&pods[0]); !has || told.ExitCode == nil || *told.ExitCode != 3 {
 		t.Errorf("the agent's summary is %+v", told)
 	}
+}
+
+// TestTrainJobRestarts: JobSet starts all pods once more, as the annotation says, and the report has both attempts.
+func TestTrainJobRestarts(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	runtimeIn(t, namespace, "mpi-openmpi")
+	job := trainJob(t, namespace, "{numNodes: 2, command: [mpirun, -n, '2', sh, -c, 'exit 3']}")
+	job.SetAnnotations(map[string]string{mpi.AnnotationMaxRestarts: "1"})
+	createTrainJob(t, job)
+	ends(t, job, "Failed")
+	eventually(t, "the report has both attempts", time.Minute, func() error {
+		report := reportOf(t, trainjob.Kind, namespace, job.GetName())
+		if report == nil || report.Status.Run == nil || report.Status.Run.Attempts != 2 {
+			return fmt.Errorf("it is %+v", report)
+		}
+		i := slices.IndexFunc(report.Status.Timeline, func(e v1alpha1.TimelineEntry) bool { return e.Event == codes.LauncherRestarted })
+		if i < 0 || !strings.HasPrefix(report.Status.Timeline[i].Detail, "Attempt 2 of 2. The previous one ended: ApplicationFailed") {
+			return fmt.Errorf("the timeline is %+v", report.Status.Timeline)
+		}
+		if failure := report.Status.Failure; failure == nil || failure.Code != codes.ApplicationFailed || len(failure.LogTail) == 0 {
+			return fmt.Errorf("the failure is %+v", failure)
+		}
+		return nil
+	})
 }
 
 // warnings collects what the API server warns of.

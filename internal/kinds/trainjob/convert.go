@@ -63,6 +63,7 @@ func Convert(from TrainJob, used Runtime) mpi.Job {
 	job.Lifecycle.SilentAfter, _ = mpi.ParseSilence(from.Annotations)
 	job.WaitForQuota, _ = mpi.ParseWaitForQuota(from.Annotations)
 	job.Topology, _ = mpi.ParseTopology(from.Annotations)
+	job.Lifecycle.MaxRestarts = maxRestarts(from, used)
 	if by := ptr.Deref(from.Spec.ManagedBy, manager); by != manager {
 		job.ManagedBy = by
 	}
@@ -90,6 +91,15 @@ func Convert(from TrainJob, used Runtime) mpi.Job {
 		job.Launch = mpi.LaunchAgent
 	}
 	return job
+}
+
+// maxRestarts is how often JobSet starts the whole job again: as often as the job's annotation allows (see Wire), or the
+// runtime.
+func maxRestarts(from TrainJob, used Runtime) int32 {
+	if limit, _ := mpi.ParseMaxRestarts(from.Annotations); limit != nil && used.ours() {
+		return *limit
+	}
+	return used.Spec.Template.Spec.FailurePolicy.MaxRestarts
 }
 
 // nodes is what numNodes comes to.

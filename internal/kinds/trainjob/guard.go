@@ -149,6 +149,10 @@ func Check(job TrainJob, used Runtime) (errs field.ErrorList, warnings []string)
 		warnings = append(warnings, fmt.Sprintf("%s: has no effect with the runtime %s, which has not the annotation %s; have its pod templates say podAffinity",
 			annotations, used.Name, mpi.AnnotationImplementation))
 	}
+	if job.Annotations[mpi.AnnotationMaxRestarts] != "" && !used.ours() {
+		warnings = append(warnings, fmt.Sprintf("%s: has no effect with the runtime %s, which has not the annotation %s; set failurePolicy.maxRestarts of its JobSet",
+			annotations.Key(mpi.AnnotationMaxRestarts), used.Name, mpi.AnnotationImplementation))
+	}
 	if !used.IsMPI() {
 		return nil, warnings
 	}
@@ -166,7 +170,8 @@ func Check(job TrainJob, used Runtime) (errs field.ErrorList, warnings []string)
 	_, silence := mpi.ParseSilence(job.Annotations)
 	_, waiting := mpi.ParseWaitForQuota(job.Annotations)
 	_, topology := mpi.ParseTopology(job.Annotations)
-	errs = slices.Concat(errs, silence, waiting, topology)
+	_, restarts := mpi.ParseMaxRestarts(job.Annotations)
+	errs = slices.Concat(errs, silence, waiting, topology, restarts)
 	return errs, append(warnings, warn(job, used)...)
 }
 

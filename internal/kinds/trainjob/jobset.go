@@ -24,6 +24,7 @@ type tree = map[string]any
 //   - workers find the launcher by its bare host name, at which MPICH's and Intel's have them call back;
 //   - the keys of the TrainJob's data connections are variables of launcher and workers;
 //   - launcher and workers run in one rack, zone or the like, where the TrainJob says so;
+//   - a failed job is started again as often as the TrainJob says;
 //   - a service mesh keeps out of the pods;
 //   - a variable tells the agent how long ranks may take to end.
 //
@@ -31,10 +32,12 @@ type tree = map[string]any
 //
 // Neither the number of pods nor their size changes: Kueue has counted them by Trainer's own code.
 func Wire(jobSet tree, job TrainJob, domain string) error {
-	trainer := job.trainer()
 	connections, errs := mpi.ParseConnections(job.Namespace, job.Annotations)
 	if len(errs) > 0 {
 		return errs.ToAggregate()
+	}
+	if err := restart(jobSet, job); err != nil {
+		return err
 	}
 	for _, part := range parts(jobSet) {
 		for _, field := range []string{"labels", "annotations"} {
@@ -49,30 +52,39 @@ func Wire(jobSet tree, job TrainJob, domain string) error {
 		if !part.agent() {
 			continue
 		}
-		for _, item := range part.keyItems() {
-			item["mode"] = int64(0o444)
+		if err := part.equip(job, domain); err != nil {
+			return err
 		}
-		part.search(job.Name + "." + job.Namespace + ".svc." + cmp.Or(domain, "cluster.local"))
-		switch {
-		case part.container == nil:
-		case part.name == launcherName:
-			part.supervise()
-		case part.name == nodeName:
-			if trainer.Image != nil {
-				part.container["image"] = *trainer.Image
-			}
-			if err := part.addEnv(trainer); err != nil {
-				return err
-			}
-		}
-		part.passGrace()
 	}
+	return nil
+}
+
+// equip completes pods that bring the agent along.
+func (p jobPart) equip(job TrainJob, domain string) error {
+	for _, item := range p.keyItems() {
+		item["mode"] = int64(0o444)
+	}
+	p.search(job.Name + "." + job.Namespace + ".svc." + cmp.Or(domain, "cluster.local"))
+	switch trainer := job.trainer(); {
+	case p.container == nil:
+	case p.name == launcherName:
+		p.supervise()
+	case p.name == nodeName:
+		if trainer.Image != nil {
+			p.container["image"] = *trainer.Image
+		}
+		if err := p.addEnv(trainer); err != nil {
+			return err
+		}
+	}
+	p.passGrace()
 	return nil
 }
 
 // Keep leaves in a changed JobSet what Wire has set, or has not, when it was made. JobSets cannot be changed in these
 // fields, and Trainer applies them as it made them whenever a suspended job is changed or resumed.
 func Keep(jobSet, before tree) {
+	copyField(jobSet, before, "spec", "failurePolicy")
 	old := parts(before)
 	for _, part := range parts(jobSet) {
 		i := slices.IndexFunc(old, func(p jobPart) bool { return p.name == part.name })
@@ -183,6 +195,18 @@ func (p jobPart) addEnv(trainer Trainer) error {
 	if len(env) > 0 {
 		p.container["env"] = env
 	}
+	return nil
+}
+
+// restart has JobSet start the whole job again after a failure, if the job requests it. Pods of the attempt before must be
+// gone by then: they have the same host names.
+func restart(jobSet tree, job TrainJob) error {
+	limit, errs := mpi.ParseMaxRestarts(job.Annotations)
+	if len(errs) > 0 || limit == nil {
+		return errs.ToAggregate()
+	}
+	policy := child(jobSet, "spec", "failurePolicy")
+	policy["maxRestarts"], policy["restartStrategy"] = int64(*limit), "BlockingRecreate"
 	return nil
 }
 

@@ -127,6 +127,30 @@ func TestWire(t *testing.T) {
 	}
 }
 
+// TestWireRestarts: a TrainJob says how often JobSet starts it again, whatever the runtime says, and that stays.
+func TestWireRestarts(t *testing.T) {
+	made := tree(t, made)
+	made["spec"].(map[string]any)["failurePolicy"] = map[string]any{"maxRestarts": int64(0), "rules": []any{}}
+	from := job(t, "{}")
+	from.Annotations = map[string]string{mpi.AnnotationMaxRestarts: "3"}
+	if err := trainjob.Wire(made, from, ""); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"maxRestarts": int64(3), "restartStrategy": "BlockingRecreate", "rules": []any{}}
+	if diff := cmp.Diff(want, made["spec"].(map[string]any)["failurePolicy"]); diff != "" {
+		t.Errorf("want -, got +\n%s", diff)
+	}
+	applied := tree(t, wired)
+	trainjob.Keep(applied, made)
+	if diff := cmp.Diff(want, applied["spec"].(map[string]any)["failurePolicy"]); diff != "" {
+		t.Errorf("applied again: want -, got +\n%s", diff)
+	}
+	from.Annotations[mpi.AnnotationMaxRestarts] = "often"
+	if err := trainjob.Wire(tree(t, wired), from, ""); err == nil || !strings.Contains(err.Error(), "integer from 0 to 100") {
+		t.Errorf("with another word: %v", err)
+	}
+}
+
 // TestConnections: launcher and workers get them, before what the runtime gives; nobody else does; and they stay. What
 // RDMA needs, in the templates of the runtime or patched into the JobSet by Trainer, stays as it is.
 func TestConnections(t *testing.T) {

@@ -2,6 +2,7 @@ package trainjob
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -81,6 +82,7 @@ func (j Job) Observe(seen jobstate.Observed) jobstate.Observed {
 		return owner == nil || mine[owner.UID] == nil || podstatus.IsStopped(mine[owner.UID], pod)
 	})
 	seen.LauncherPods, seen.Workers = Pods(j.Runtime, pods)
+	seen.Restarts = int32(min(restartAttempt(pods), math.MaxInt16))
 	return seen
 }
 
@@ -110,10 +112,7 @@ const ReasonNoJobSet = "WaitingForJobSet"
 // by index, with the latest pod of a worker that was recreated. Pods of an earlier restart of the whole JobSet are left out,
 // and so are those of initializers.
 func Pods(used Runtime, pods []*corev1.Pod) (launchers []*corev1.Pod, workers []jobstate.Worker) {
-	attempt := 0
-	for _, pod := range pods {
-		attempt = max(attempt, number(pod, labelRestart))
-	}
+	attempt := restartAttempt(pods)
 	latest := map[int]*corev1.Pod{}
 	for _, pod := range pods {
 		if number(pod, labelRestart) != attempt {
@@ -138,6 +137,15 @@ func Pods(used Runtime, pods []*corev1.Pod) (launchers []*corev1.Pod, workers []
 	}
 	slices.SortFunc(workers, func(a, b jobstate.Worker) int { return cmp.Compare(a.Index, b.Index) })
 	return launchers, workers
+}
+
+// restartAttempt is how often the whole JobSet was restarted before its latest pods were created.
+func restartAttempt(pods []*corev1.Pod) int {
+	attempt := 0
+	for _, pod := range pods {
+		attempt = max(attempt, number(pod, labelRestart))
+	}
+	return attempt
 }
 
 // role is what the pods of one of the runtime's jobs do; empty for those that neither launch nor compute.

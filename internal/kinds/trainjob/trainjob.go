@@ -160,6 +160,9 @@ type Template struct {
 	Metadata metav1.ObjectMeta `json:"metadata"`
 	Spec     struct {
 		ReplicatedJobs []ReplicatedJob `json:"replicatedJobs,omitempty"`
+		FailurePolicy  struct {
+			MaxRestarts int32 `json:"maxRestarts,omitempty"`
+		} `json:"failurePolicy"`
 	} `json:"spec"`
 }
 

@@ -555,7 +555,7 @@ function AdvancedStep({form, set, errorOf, choices}: StepProps): ReactElement {
         <TextInput id="hours" type="number" value={form.hours} onChange={(_, hours) => set({hours})} aria-describedby="hours-help" />
       </Field>
       {form.way === 'image' ? (
-        <Field id="retries" label="Retries" error={errorOf('retries')} help="How often a failed command is run again.">
+        <Field id="retries" label="Retries" error={errorOf('retries')} help="How often a failed job is tried again. Workers that failed are replaced; with a runtime, all pods.">
           <NumberInput id="retries" value={form.retries} min={0} max={20} inputAriaLabel="Retries" minusBtnAriaLabel="One retry less" plusBtnAriaLabel="One retry more" onMinus={() => set({retries: Math.max(0, form.retries - 1)})} onPlus={() => set({retries: form.retries + 1})} onChange={(event) => set({retries: Number((event.target as HTMLInputElement).value)})} widthChars={3} />
         </Field>
       ) : null}

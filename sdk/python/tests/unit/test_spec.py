@@ -395,8 +395,8 @@ WRONG = {
         "letter or digit at both ends",
     ),
     "runtime": (
-        {"runtime": "mpi", "retries": 3},
-        "retries: cannot be combined with runtime; the runtime determines how often its jobs are tried again",
+        {"runtime": "mpi", "run_as_user": 7},
+        "run_as_user: cannot be combined with runtime; the runtime determines the user of its pods",
     ),
     "priority": (
         {"runtime": "mpi", "priority": "high"},

@@ -26,6 +26,7 @@ KINDS = {resource.kind: resource for resource in (MPI_JOB, TRAIN_JOB)}
 LABEL_QUEUE = "kueue.x-k8s.io/queue-name"
 LABEL_PRIORITY = "kueue.x-k8s.io/priority-class"
 ANNOTATION_CONNECTIONS = "opendatahub.io/connections"
+ANNOTATION_MAX_RESTARTS = "mpi.opendatahub.io/max-restarts"
 
 IMPLEMENTATIONS = ("OpenMPI", "Intel", "MPICH")
 # A command that has one of these starts ranks by itself and is run as it is.
@@ -261,7 +262,6 @@ class JobSpec:
             ("mpi_implementation", self.mpi_implementation, "the runtime determines the MPI"),
             ("mpi_flags", self.mpi_flags, "write the flags in the command: 'mpirun --bind-to core python train.py'"),
             ("run_as_user", self.run_as_user, "the runtime determines the user of its pods"),
-            ("retries", self.retries, "the runtime determines how often its jobs are tried again"),
             ("gang_timeout", self.gang_timeout, "the runtime determines how pods are scheduled"),
             ("volumes", self.volumes, "the runtime determines the volumes of its pods"),
             ("volume_mounts", self.volume_mounts, "the runtime determines the volumes of its pods"),
@@ -300,6 +300,8 @@ class JobSpec:
             labels[LABEL_PRIORITY] = self.priority
         if self.connections:
             annotations[ANNOTATION_CONNECTIONS] = ",".join(self.connections)
+        if self.runtime and self.retries is not None:
+            annotations[ANNOTATION_MAX_RESTARTS] = str(self.retries)
         return {"name": self.name, "namespace": namespace, "labels": labels, "annotations": annotations}
 
     def _mpi_job(self, namespace: str | None) -> Json:
@@ -348,6 +350,8 @@ class JobSpec:
                         },
                         "Worker": {
                             "replicas": self.workers,
+                            # Without it, a retry would lack the workers that failed.
+                            "restartPolicy": "OnFailure" if self.retries else None,
                             "template": {"spec": {**pod, "containers": [worker]}},
                         },
                     },
