@@ -559,7 +559,7 @@ const journeys = {
     for (const name of [/^Evidence/, /^As a command/]) for (const toggle of await page.getByRole('button', {name}).all()) await toggle.click();
     await check('the diagnosis');
     await inspect(page, 'job-hostile');
-    for (const [tab, text] of [['Topology', 'launcher'], ['Pods', 'hostile-launcher'], ['Events', '<img'], ['YAML', '<img'], ['Training', ''], ['Metrics', ''], ['Logs', '']]) {
+    for (const [tab, text] of [['Topology', 'launcher'], ['Pods', 'hostile-launcher'], ['Events', '<img'], ['YAML', '<img'], ['Training', /^(Loss|No training figures)$/], ['Metrics', /^(No metrics|Source: .*)$/], ['Logs', /No lines|<img src=x/]]) {
       await page.getByRole('tab', {name: tab, exact: true}).click();
       const panel = page.locator('.pf-v6-c-tab-content:not([hidden])');
       await panel.getByText(text).first().waitFor();
