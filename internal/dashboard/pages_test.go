@@ -151,11 +151,21 @@ func refuseJobs(t *testing.T) {
 // hostile is a text that runs a script where a page takes it for HTML, and writes on a terminal that takes its escapes.
 const hostile = `</script><script>window.hacked=1</script><img src=x onerror="window.hacked=1">` + "\x1b[31mred\x1b[0m\x1b]0;title\x07\u202e\r\b"
 
+// hostileMarkdown is a description that does so, or calls another site, where a page takes it for more than Markdown.
+const hostileMarkdown = hostile + `
+
+# [click](javascript:window.hacked=1) [data](data:text/html,<script>window.hacked=1</script>) [case](JaVaScRiPt:window.hacked=1) [tab](java&#x09;script:window.hacked=1)
+
+![pixel&#x202e;&#27;](https://tracker.example/x.png) <a href="javascript:window.hacked=1">raw</a> &#27;[31m&#x202e;entity [relative](/logout) [mail](mailto:a@example.com)
+
+<svg onload="window.hacked=1"></svg> [guide](https://example.com/guide)
+`
+
 // hostileJob creates a failed job with hostile texts wherever users, programs and images can put them.
 func hostileJob(t *testing.T) {
 	t.Helper()
 	job := mpiJob(t, "ml-team", "hostile", func(job *kubeflow.MPIJob) {
-		job.Annotations = map[string]string{"mpi.opendatahub.io/created-by": hostile, "openshift.io/description": hostile, "openshift.io/display-name": hostile, "example.com/link": "javascript:window.hacked=1"}
+		job.Annotations = map[string]string{"mpi.opendatahub.io/created-by": hostile, "openshift.io/description": hostileMarkdown, "openshift.io/display-name": hostile, "example.com/link": "javascript:window.hacked=1"}
 		container := &job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeLauncher].Template.Spec.Containers[0]
 		container.Image, container.Command = "quay.io/"+hostile, []string{"sh", "-c", hostile}
 		container.Env = []corev1.EnvVar{{Name: "HOSTILE", Value: hostile}}

@@ -17,7 +17,8 @@ export function createRouter(base: string, isEmbedded = false): ReturnType<typeo
             errorElement: <RouteError />,
             children: [
               {index: true, lazy: async () => ({Component: (await import('./pages/Jobs')).Jobs})},
-              {path: 'create', lazy: async () => ({Component: (await import('./pages/Create')).Create})},
+              // A part that the form loads later could not be loaded again without losing the form.
+              {path: 'create', lazy: async () => ({Component: (await Promise.all([import('./pages/Create'), import('./components/RenderedMarkdown')]))[0].Create})},
               {path: 'projects/:namespace/compare', lazy: async () => ({Component: (await import('./pages/Compare')).Compare})},
               {path: 'projects/:namespace/:kind/:name', lazy: async () => ({Component: (await import('./pages/Job')).Job})},
               {path: 'runtimes', lazy: async () => ({Component: (await import('./pages/Runtimes')).Runtimes})},

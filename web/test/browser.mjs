@@ -275,6 +275,14 @@ const journeys = {
     const name = await page.getByRole('textbox', {name: 'Name', exact: true}).inputValue();
     assert.match(name, /^crash-\d+$/);
     assert.equal(await page.locator('#namespace').getAttribute('readonly'), '', 'a clone stays in its project');
+    const description = page.getByRole('textbox', {name: 'Description'});
+    const preview = page.getByRole('region', {name: 'Preview of the description'});
+    await description.fill('>'.repeat(3000));
+    await preview.locator('p.mpi-plain', {hasText: '>>>>'}).waitFor();
+    await description.fill('x'.repeat(5000));
+    await preview.locator('p.mpi-plain', {hasText: 'xxxx'}).waitFor();
+    await description.fill('A **smaller** batch, as in the [notes](https://example.com/notes):\n\n- batch 32\n- `lr=0.1`');
+    await preview.locator('strong', {hasText: 'smaller'}).waitFor();
     await inspect(page, 'clone-basics');
     await steps('Image and command');
     assert.notEqual(await page.getByRole('combobox', {name: 'Image', exact: true}).inputValue(), '');
@@ -291,6 +299,8 @@ const journeys = {
     await page.waitForFunction(() => document.activeElement?.hasAttribute('disabled') === false);
     await page.keyboard.press('Enter');
     await page.waitForURL((url) => url.pathname.endsWith(`/mpijob/${name}`));
+    await page.getByRole('region', {name: 'Description'}).locator('strong', {hasText: 'smaller'}).waitFor();
+    await inspect(page, 'job-described');
     await page.goto(`${base}/create?namespace=ml-team&clone=mpijob/absent`);
     await page.getByText('The job absent cannot be cloned').waitFor();
   },
@@ -558,6 +568,9 @@ const journeys = {
     await page.locator('.mpi-cause', {hasText: '<img src=x'}).waitFor();
     for (const name of [/^Evidence/, /^As a command/]) for (const toggle of await page.getByRole('button', {name}).all()) await toggle.click();
     await check('the diagnosis');
+    const description = page.getByRole('region', {name: 'Description'});
+    assert.deepEqual(await description.getByRole('link').evaluateAll((links) => links.map(({href, rel}) => [href, rel])), [['https://example.com/guide', 'noopener noreferrer nofollow']]);
+    for (const text of ['click', 'data', 'case', 'tab', 'pixel', 'entity', 'relative', '<svg onload']) await description.getByText(text).first().waitFor();
     await inspect(page, 'job-hostile');
     for (const [tab, text] of [['Topology', 'launcher'], ['Pods', 'hostile-launcher'], ['Events', '<img'], ['YAML', '<img'], ['Training', /^(Loss|No training figures)$/], ['Metrics', /^(No metrics|Source: .*)$/], ['Logs', /No lines|<img src=x/]]) {
       await page.getByRole('tab', {name: tab, exact: true}).click();

@@ -37,6 +37,7 @@ import type {ActionResult, Choices, CloneForm, Draft, JobSpec, SpecRequest, Temp
 import {Code, count, Help, PageHead, Snippets} from '../components/Common';
 import {Diff} from '../components/Diff';
 import {FrameworkMark} from '../components/Framework';
+import {Markdown} from '../components/Markdown';
 import {ProblemAlert} from '../components/Problem';
 import {QuotaBar, queueBars, quotaBars} from '../components/QuotaBar';
 import {Busy, Loaded} from '../components/States';
@@ -320,10 +321,18 @@ function BasicsStep({form, set, errorOf, namespaces, isClone}: StepProps & {isCl
         </datalist>
       </Field>
       {form.way === 'yaml' ? null : (
-        <Field id="description" label="Description" hint="Optional. It is shown on the page of the job.">
-          <TextArea id="description" value={form.description} onChange={(_, description) => set({description})} resizeOrientation="vertical" aria-describedby="description-help" />
+        <Field id="description" label="Description" hint="Optional. It is shown on the page of the job, as Markdown: **bold**, [text](https://…), lists, headings and code.">
+          <TextArea id="description" value={form.description} onChange={(_, description) => set({description})} resizeOrientation="vertical" rows={4} aria-describedby="description-help" />
         </Field>
       )}
+      {form.way !== 'yaml' && form.description.trim() !== '' ? (
+        <Card component="section" isCompact aria-labelledby="description-preview">
+          <CardTitle id="description-preview" component="h3">Preview of the description</CardTitle>
+          <CardBody>
+            <Markdown text={form.description} />
+          </CardBody>
+        </Card>
+      ) : null}
     </div>
   );
 }

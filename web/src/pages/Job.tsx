@@ -26,6 +26,7 @@ import {isMissing, jobPath, type JobKey, useJob, useLive} from '../api/queries';
 import type {ActionResult, Detail, Manifest} from '../api/types';
 import {Age, Elapsed, PageHead, Snippets} from '../components/Common';
 import {Framework} from '../components/Framework';
+import {Markdown} from '../components/Markdown';
 import {ErrorState, Loading} from '../components/States';
 import {BanIcon, BellIcon, CloneIcon, DownloadIcon, EllipsisVIcon, ListIcon, PauseIcon, PlayIcon, TrashIcon} from '../lib/icons';
 import {notify, setWatched, useWatched} from '../lib/notices';
@@ -55,6 +56,17 @@ const tabs: {key: string; title: string; content: (props: {job: JobKey; detail: 
   {key: 'events', title: 'Events', content: (props) => <EventsTab {...props} />},
   {key: 'yaml', title: 'YAML', content: (props) => <YamlTab {...props} />},
 ];
+
+/** Shows what the user wrote about the job, with a bar to scroll a long text. */
+const Description = ({text}: {text: string}): ReactElement => (
+  <>
+    {/* A region that scrolls is reached by the keyboard. */}
+    {/* eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
+    <div tabIndex={0} role="region" aria-label="Description" className="mpi-described">
+      <Markdown text={text} />
+    </div>
+  </>
+);
 
 /** The phase and for how long the job has been in it, or when it ended and how long it ran. */
 function Headline({detail: {row, status, headline}}: {detail: Detail}): ReactElement {
@@ -248,7 +260,7 @@ export function Job(): ReactElement {
         text={<Headline detail={detail} />}
         actions={<Actions job={job} detail={detail} openClone={() => setClone({changes: []})} />}
       >
-        {detail.annotations?.['openshift.io/description'] ? <p className="mpi-wrap">{detail.annotations['openshift.io/description']}</p> : null}
+        {detail.annotations?.['openshift.io/description'] ? <Description text={detail.annotations['openshift.io/description']} /> : null}
         {query.error && isMissing(query.error) ? (
           <Alert isInline variant="info" title="The job was deleted while this page was open" component="p">
             What you see is as it was last known. Its report is in the list, with Deleted jobs.
