@@ -129,7 +129,9 @@ func (s *Server) choices(c *call) (any, error) {
 	}
 	gather("runtimes", func() (err error) { found.Runtimes, _, err = c.runtimes(namespace); return err })
 	gather("queues", func() (err error) { found.Queues, err = c.queues(namespace); return err })
-	gather("quotas", func() (err error) { found.Quotas, err = c.quotas(namespace); return err })
+	var own, shared map[string][]Quota
+	gather("quotas", func() (err error) { own, err = c.resourceQuotas(namespace); return err })
+	gather("ClusterResourceQuotas", func() (err error) { shared, err = c.clusterQuotas(namespace); return err })
 	gather("data connections", func() (err error) { found.Connections, err = c.connections(namespace); return err })
 	gather("priority classes", func() error {
 		var classes schedulingv1.PriorityClassList
@@ -152,6 +154,7 @@ func (s *Server) choices(c *call) (any, error) {
 		return err
 	})
 	all.Wait()
+	found.Quotas = append(own[namespace], shared[namespace]...)
 	for i := range found.Queues {
 		found.Queues[i].estimate(waits[found.Queues[i].Name])
 	}
@@ -245,28 +248,40 @@ func (c *call) recommend(past []jobs.Job) (images []string, best *Recommendation
 	return images, best
 }
 
-// quotas returns the limits of a namespace's ResourceQuotas.
-func (c *call) quotas(namespace string) ([]Quota, error) {
-	all, err := c.quotasByNamespace(namespace)
-	return orEmpty(all[namespace]), err
-}
-
-// quotasByNamespace returns the ResourceQuotas of a namespace, or of all with an empty name, by namespace.
-func (c *call) quotasByNamespace(namespace string) (map[string][]Quota, error) {
+// resourceQuotas returns the limits of the ResourceQuotas of a namespace, or of all with an empty name, by namespace.
+func (c *call) resourceQuotas(namespace string) (map[string][]Quota, error) {
 	var list corev1.ResourceQuotaList
 	err := c.api.List(c.ctx, &list, client.InNamespace(namespace))
 	all := map[string][]Quota{}
 	for i := range list.Items {
-		quota := &list.Items[i]
-		for _, name := range sortedNames(quota.Status.Hard) {
-			hard, used := quota.Status.Hard[name], quota.Status.Used[name]
-			all[quota.Namespace] = append(all[quota.Namespace], Quota{
-				Name: quota.Name, Resource: string(name), Hard: hard.AsApproximateFloat64(), Used: used.AsApproximateFloat64(),
-				HardText: hard.String(), UsedText: used.String(),
-			})
+		all[list.Items[i].Namespace] = append(all[list.Items[i].Namespace], limitsOf(&list.Items[i], false)...)
+	}
+	return all, err
+}
+
+// clusterQuotas returns the limits of the ClusterResourceQuotas that limit a namespace, or all with an empty name, by namespace.
+func (c *call) clusterQuotas(namespace string) (map[string][]Quota, error) {
+	shared, err := c.jobs.ClusterQuotas(c.ctx, namespace)
+	all := map[string][]Quota{}
+	for name, quotas := range shared {
+		for i := range quotas {
+			all[name] = append(all[name], limitsOf(&quotas[i], true)...)
 		}
 	}
 	return all, err
+}
+
+// limitsOf returns the limits of a quota, by resource.
+func limitsOf(quota *corev1.ResourceQuota, isShared bool) []Quota {
+	var all []Quota
+	for _, name := range sortedNames(quota.Status.Hard) {
+		hard, used := quota.Status.Hard[name], quota.Status.Used[name]
+		all = append(all, Quota{
+			Name: quota.Name, Resource: string(name), Hard: hard.AsApproximateFloat64(), Used: used.AsApproximateFloat64(),
+			HardText: hard.String(), UsedText: used.String(), Shared: isShared,
+		})
+	}
+	return all
 }
 
 // queues returns the LocalQueues of a namespace (empty: all) with the quota of their ClusterQueues, as far as the user may
@@ -365,9 +380,16 @@ func (s *Server) quotasPage(c *call) (any, error) {
 		return nil, err
 	}
 	for _, namespace := range namespaces {
-		quotas, err := c.quotasByNamespace(namespace)
+		quotas, err := c.resourceQuotas(namespace)
 		if err := no.note("quotas of "+cmp.Or(namespace, "all projects"), err); err != nil {
 			return nil, err
+		}
+		shared, err := c.clusterQuotas(namespace)
+		if err := no.note("ClusterResourceQuotas of "+cmp.Or(namespace, "all projects"), err); err != nil {
+			return nil, err
+		}
+		for name, more := range shared {
+			quotas[name] = append(quotas[name], more...)
 		}
 		for _, name := range keys(quotas) {
 			found.Quotas = append(found.Quotas, NamespaceQuotas{name, quotas[name]})

@@ -68,6 +68,7 @@ func withServer(m *testing.M) (int, error) {
 		CRDDirectoryPaths: []string{
 			filepath.Join(folder, "crd", "kubeflow.org_mpijobs.yaml"), filepath.Join(folder, "crd", "mpi.opendatahub.io_jobreports.yaml"),
 			filepath.Join(folder, "crd", "mpi.opendatahub.io_runtimetests.yaml"), filepath.Join("..", "cli", "testdata", "crds.yaml"),
+			filepath.Join("..", "operator", "testdata", "clusterresourcequotas.yaml"), filepath.Join("testdata", "appliedclusterresourcequotas.yaml"),
 		},
 		ErrorIfCRDPathMissing: true,
 	}
@@ -168,6 +169,8 @@ func namespace(t *testing.T, name string, roles ...string) map[string]string {
 		{APIGroups: []string{""}, Resources: []string{"pods", "pods/log", "events", "resourcequotas", "configmaps"}, Verbs: []string{"get", "list", "watch"}},
 		{APIGroups: []string{"trainer.kubeflow.org"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}},
 		{APIGroups: []string{"kueue.x-k8s.io"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}},
+		// As OpenShift's roles of a project.
+		{APIGroups: []string{"quota.openshift.io"}, Resources: []string{"appliedclusterresourcequotas"}, Verbs: []string{"get", "list", "watch"}},
 	}
 	must(t, api.Create(ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "base"}, Rules: base}))
 	tokens := map[string]string{}

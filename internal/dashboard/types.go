@@ -512,13 +512,15 @@ type Connection struct {
 
 // Quota is a limit of a ResourceQuota.
 type Quota struct {
-	// Name is the name of the ResourceQuota, Resource such as requests.nvidia.com/gpu.
+	// Name is the name of the ResourceQuota or ClusterResourceQuota, Resource such as requests.nvidia.com/gpu.
 	Name     string  `json:"name"`
 	Resource string  `json:"resource"`
 	Hard     float64 `json:"hard"`
 	Used     float64 `json:"used"`
 	HardText string  `json:"hardText"`
 	UsedText string  `json:"usedText"`
+	// Shared is set for a ClusterResourceQuota of OpenShift: Used is the sum of all projects that it limits.
+	Shared bool `json:"shared,omitempty"`
 }
 
 // Queue is a LocalQueue of Kueue.

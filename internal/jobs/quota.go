@@ -49,24 +49,40 @@ func (c *Client) QuotaUse(ctx context.Context, job *unstructured.Unstructured) (
 	requested := corev1.ResourceList{}
 	podspec.Add(requested, podspec.Requests(size.Worker), int64(size.Workers))
 	podspec.Add(requested, podspec.Requests(size.Launcher), 1)
-	return quotaUses(requested, append(quotas.Items, c.appliedClusterQuotas(ctx, job.GetNamespace())...)), nil
+	// They are advice: if they cannot be read there are none.
+	if shared, err := c.ClusterQuotas(ctx, job.GetNamespace()); err == nil {
+		quotas.Items = append(quotas.Items, shared[job.GetNamespace()]...)
+	}
+	return quotaUses(requested, quotas.Items), nil
 }
 
-// appliedClusterQuotas returns OpenShift's quotas for several namespaces together that limit a namespace, as ResourceQuotas;
-// none on other clusters, or if the user may not read them.
-func (c *Client) appliedClusterQuotas(ctx context.Context, namespace string) []corev1.ResourceQuota {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(quota.ClusterGroupVersion.WithKind("AppliedClusterResourceQuotaList"))
-	if err := c.api.List(ctx, list, client.InNamespace(namespace)); err != nil {
-		return nil
+// ClusterQuotas returns OpenShift's quotas for several namespaces together as ResourceQuotas, by the namespaces that they
+// limit: those of one namespace, or of all with an empty name. A user of a namespace may read the quotas that apply to it; those
+// of all are for administrators. IsNotInstalled holds for the error of a cluster that is not OpenShift.
+func (c *Client) ClusterQuotas(ctx context.Context, namespace string) (map[string][]corev1.ResourceQuota, error) {
+	kind := "ClusterResourceQuotaList"
+	if namespace != "" {
+		kind = "AppliedClusterResourceQuotaList" // OpenShift refuses to list these in all namespaces
 	}
-	var quotas []corev1.ResourceQuota
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(quota.ClusterGroupVersion.WithKind(kind))
+	if err := c.api.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("list quotas of the cluster: %w", err)
+	}
+	all := map[string][]corev1.ResourceQuota{}
 	for i := range list.Items {
-		if applied, _, err := quota.ParseCluster(&list.Items[i]); err == nil {
-			quotas = append(quotas, applied)
+		shared, namespaces, err := quota.ParseCluster(&list.Items[i])
+		if err != nil {
+			continue // the API server has checked it; another version may differ
+		}
+		if namespace != "" {
+			namespaces = []string{namespace}
+		}
+		for _, name := range namespaces {
+			all[name] = append(all[name], shared)
 		}
 	}
-	return quotas
+	return all, nil
 }
 
 // quotaUses returns what a request uses of quotas, sorted by quota and resource.

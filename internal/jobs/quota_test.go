@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/yaml"
 )
 
@@ -77,6 +78,10 @@ func TestClusterQuotaUse(t *testing.T) {
 	if err != nil || len(uses) != 1 || uses[0].String() != "10 of 12 requests.nvidia.com/gpu of quota team (ClusterResourceQuota)" {
 		t.Errorf("%v, %v", uses, err)
 	}
+	shared, err := c.ClusterQuotas(t.Context(), "ns")
+	if err != nil || len(shared) != 1 || len(shared["ns"]) != 1 {
+		t.Errorf("the quotas of ns are %v, %v", shared, err)
+	}
 	s.refuse = func(_, kind string) error {
 		if strings.HasPrefix(kind, "AppliedClusterResourceQuota") {
 			return forbidden("appliedclusterresourcequotas")
@@ -85,5 +90,8 @@ func TestClusterQuotaUse(t *testing.T) {
 	}
 	if uses, err := c.QuotaUse(t.Context(), job); err != nil || len(uses) != 0 {
 		t.Errorf("without the right: %v, %v", uses, err)
+	}
+	if _, err := c.ClusterQuotas(t.Context(), "ns"); !apierrors.IsForbidden(err) {
+		t.Errorf("without the right, the quotas of ns are an error: %v", err)
 	}
 }

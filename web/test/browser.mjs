@@ -242,6 +242,7 @@ const journeys = {
     await next();
     await page.getByRole('heading', {name: 'Workers and resources'}).waitFor();
     await page.getByText(/requested, .* of .* free/).first().waitFor();
+    await page.getByText('8.1 requested, 188 of 400 free').waitFor();
     await inspect(page, 'create-resources');
     await next();
     await page.getByRole('heading', {name: 'Advanced'}).waitFor();
@@ -338,6 +339,7 @@ const journeys = {
     await page.getByText(/The test mpi-openmpi-\w+ of mpi-openmpi runs/).waitFor();
     await page.goto(`${base}/quotas`);
     await page.getByText('of 12 used').first().waitFor();
+    await page.getByRole('region', {name: 'Quotas of ml-team'}).getByText('CPUs, shared by several projects (research)').waitFor();
     await inspect(page, 'quotas');
     // This cluster has no Kueue.
     await page.route(/api\/v1\/quotas/, async (route) => {

@@ -407,6 +407,7 @@ export interface Quota {
   used: number;
   hardText: string;
   usedText: string;
+  shared?: boolean;
 }
 
 export interface Quotas {

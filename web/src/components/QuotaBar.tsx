@@ -31,7 +31,7 @@ export function quotaBars(quotas: Quota[], requests: Quantity[] | undefined): Ba
     .map((quota) => {
       const name = quota.resource.replace(/^(requests|limits)\./, '');
       const asked = requests?.find((each) => each.resource === name)?.amount ?? 0;
-      return {key: `${quota.name}/${quota.resource}`, title: titleOf(quota.resource), hard: quota.hard, used: quota.used, asked, format: formatOf(name)};
+      return {key: `${quota.name}/${quota.resource}`, title: `${titleOf(quota.resource)}${quota.shared ? `, shared by several projects (${quota.name.replace(/ \(ClusterResourceQuota\)$/, '')})` : ''}`, hard: quota.hard, used: quota.used, asked, format: formatOf(name)};
     })
     .filter((bar) => requests === undefined || bar.asked > 0);
 }

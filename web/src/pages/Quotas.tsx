@@ -18,6 +18,7 @@ export function Quotas(): ReactElement {
   const project = params.get('namespace') ?? '';
   const quotas = useQuotas(project);
   const {data: me} = useMe();
+  const isShared = quotas.data?.quotas.some(({quotas: list}) => list.some(({shared}) => shared)) ?? false;
   useLive(project ? {namespace: project} : {});
   return (
     <>
@@ -94,7 +95,7 @@ export function Quotas(): ReactElement {
                 )}
                 <Title headingLevel="h2">Quotas of projects</Title>
                 {limited.length === 0 ? (
-                  <p>No ResourceQuota limits {project ? 'this project' : 'the projects in which you see jobs'}.</p>
+                  <p>No quota limits {project ? 'this project' : 'the projects in which you see jobs'}.</p>
                 ) : (
                   <>
                   {limited.length > 1 ? (
@@ -125,7 +126,7 @@ export function Quotas(): ReactElement {
             );
           }}
         </Loaded>
-        {me ? <Snippets items={[{title: 'Command line', language: 'sh', text: `${me.program} list ${project ? `-n ${project}` : '-A'} --phase Queued -o wide\nkubectl ${project ? `-n ${project} ` : ''}get localqueues,resourcequotas${project ? '' : ' -A'}`}]} title="The same on the command line" /> : null}
+        {me ? <Snippets items={[{title: 'Command line', language: 'sh', text: `${me.program} list ${project ? `-n ${project}` : '-A'} --phase Queued -o wide\nkubectl ${project ? `-n ${project} ` : ''}get localqueues,resourcequotas${project ? '' : ' -A'}${isShared ? `\nkubectl ${project ? `-n ${project} get applied` : 'get '}clusterresourcequotas` : ''}`}]} title="The same on the command line" /> : null}
       </PageSection>
     </>
   );
