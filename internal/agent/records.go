@@ -64,6 +64,32 @@ func readRecords(folder string) []record {
 	return records
 }
 
+// idleHosts returns on how many of the expected hosts no rank ran although ranks ran on others, in any launch. Ranks of a few
+// seconds are not always observed: a host that was only used so long does not count.
+func idleHosts(records []record, expected int32) int32 {
+	const observed = 10 // seconds
+	used, reached, uncertain := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, r := range records {
+		switch {
+		case r.Worker != nil && r.Worker.RanksSeen > 0:
+			used[r.Host] = true
+		case r.Worker == nil || r.Seconds < observed:
+			uncertain[r.Host] = true
+		}
+		reached[r.Host] = reached[r.Host] || !r.Reached.IsZero()
+	}
+	if len(used) == 0 {
+		return 0
+	}
+	idle := expected - int32(len(used))
+	for host := range uncertain {
+		if !used[host] && reached[host] {
+			idle--
+		}
+	}
+	return max(0, idle)
+}
+
 // hosts puts records together by host, in the order of names: the latest record of a host counts, and a host that
 // was reached once was reached.
 func hosts(records []record) []record {

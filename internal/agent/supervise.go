@@ -299,7 +299,9 @@ func (s *supervisor) summary() agentapi.Summary {
 	summary := agentapi.Summary{Role: agentapi.RoleLauncher, HostsExpected: s.expected.others, SlotsExpected: s.expected.slots}
 	s.ranks.tell(&summary, 0)
 	var found []record
-	all := hosts(readRecords(s.folder))
+	records := readRecords(s.folder)
+	all := hosts(records)
+	summary.HostsIdle = idleHosts(records, s.expected.others)
 	summary.ConnectSeconds = seconds(connectTime(all))
 	for _, r := range all {
 		if !r.Reached.IsZero() {

@@ -84,6 +84,9 @@ type Summary struct {
 	SlotsExpected int32 `json:"slotsExpected,omitempty"`
 	HostsReached  int32 `json:"hostsReached,omitempty"`
 	SlotsFound    int32 `json:"slotsFound,omitempty"`
+	// HostsIdle is the number of hosts of the hostfile on which no rank ran although ranks ran on others; 0 as well if
+	// that is not certain. Only launchers report it.
+	HostsIdle int32 `json:"hostsIdle,omitempty"`
 	// ConnectSeconds is the time from the first attempt to connect to a host until all hosts that MPI uses were
 	// connected; 0 if they never were. Only launchers report it.
 	ConnectSeconds float64 `json:"connectSeconds,omitempty"`

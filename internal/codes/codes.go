@@ -128,6 +128,7 @@ const (
 	RankGone           Code = "RankGone"
 	RanksWaiting       Code = "RanksWaiting"
 	CPUThrottled       Code = "CPUThrottled"
+	WorkersIdle        Code = "WorkersIdle"
 	NoOutput           Code = "NoOutput"
 	Unknown            Code = "Unknown"
 )

@@ -88,7 +88,7 @@ var known = strings.Fields(`
 	workers perWorker ranks slots limit limitText slotsField workersField workerTemplate deadlineField gangField
 	who whoLower pod logPod worker hostPod launcherPods selector node onNode host hosts hostText
 	rank rankText rankWho code codeText errorText probe program where library file uid size gpus gpuText totalText
-	message said reason state known since seconds portText cause advice action deadline
+	idle message said reason state known since seconds portText cause advice action deadline
 	first firstAction second secondAction sidecarAction missing claimText container times exit imageNow why
 	want have nodes offer resource is how expect insist network in
 	object name quota figures level violations webhook queue workload pods

@@ -136,6 +136,7 @@ var meanings = map[Code]string{
 	MPINotInPath:           "A helper program of MPI was not found on a worker: MPI is not in its image, or not in PATH for remote logins.",
 	LibraryMissing:         "The program cannot start: a shared library was not found.",
 	RanksWaiting:           "All ranks wait: none computes or transfers data. The job is probably stuck.",
+	WorkersIdle:            "The job succeeded, but no rank ran on some of its workers.",
 	CPUThrottled:           "The CPU limit of the workers slows the ranks down: the kernel stopped them for a considerable part of the time.",
 	NoOutput:               "The program has printed nothing for a long time, although all pods run. It may be computing, or a rank is stuck.",
 	SlowStart:              "A pod has not started for a long time.",

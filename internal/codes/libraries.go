@@ -30,6 +30,15 @@ var libraries = []Entry{
 		},
 	},
 	{
+		Code: WorkersIdle, Phase: v1alpha1.PhaseSucceeded, Severity: v1alpha1.SeverityWarning,
+		Summary: "No rank ran on {idle} of the job's {hosts}. The job had their resources for nothing.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Start as many ranks as the job has slots: remove -n from the command, or set it to {ranks}.", Action: "mpirun -n {ranks} <program>"},
+			{Text: "If the command names hosts, remove them: MPI reads the job's hostfile by itself."},
+			{Text: "Or request fewer workers.", Action: "{workersField}"},
+		},
+	},
+	{
 		Code: HostfileMissing, Phase: v1alpha1.PhaseRunning,
 		Summary: "mpirun could not open the hostfile {file|of its command}.",
 		Remedies: []v1alpha1.Remedy{

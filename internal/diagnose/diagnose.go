@@ -74,7 +74,7 @@ func Job(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, outcom
 	var found []Finding
 	switch {
 	case p.succeeded():
-		found = slices.Concat(hostfileIgnored(p), mixedMPI(p), unnoticed(p), rdmaNotUsed(p), throttled(p))
+		found = slices.Concat(hostfileIgnored(p), mixedMPI(p), unnoticed(p), rdmaNotUsed(p), throttled(p), workersIdle(p))
 	case outcome.Phase == v1alpha1.PhaseSuspended:
 		found = shortOfQuota(p)
 	case outcome.Phase == v1alpha1.PhaseQueued:

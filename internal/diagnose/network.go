@@ -10,6 +10,7 @@ import (
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/phrase"
 )
 
 // enoughSlots reports whether a job has the slots that MPI says it has not.
@@ -38,6 +39,19 @@ func hostfileIgnored(p *input) []Finding {
 		// Nothing to remove from the command: the image's MPI reads another variable.
 		f.Remedies[0], f.Remedies[1] = f.Remedies[1], f.Remedies[0]
 	}
+	return []Finding{f}
+}
+
+// workersIdle reports that a job succeeded without some of its workers. It may be intended, so that it is no failure.
+func workersIdle(p *input) []Finding {
+	s := p.launcherSummary()
+	if s == nil || s.HostsIdle == 0 || s.Code != "" {
+		return nil
+	}
+	f := p.find(codes.WorkersIdle, p.pods[:1], map[string]string{
+		"idle": strconv.Itoa(int(s.HostsIdle)), "hosts": phrase.Count(s.HostsExpected, "worker"), "ranks": strconv.FormatInt(p.job.Ranks(), 10),
+	})
+	f.Evidence = []string{fmt.Sprintf("Launcher's agent: ranks ran on %d of %s.", s.HostsExpected-s.HostsIdle, phrase.Count(s.HostsExpected, "worker"))}
 	return []Finding{f}
 }
 

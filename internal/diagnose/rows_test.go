@@ -339,6 +339,9 @@ torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:2251, in
 		"45-cpu-throttled": {codes.CPUThrottled, failed(0, "done").with(launcherLeft(agentapi.Summary{
 			ExitCode: new(int32(0)), HostsExpected: 4, SlotsExpected: 8, HostsReached: 4, SlotsFound: 8, RanksSeen: 8, CPUSeconds: 60, ThrottledSeconds: 40,
 		}, 0), succeededLauncher)},
+		"46-workers-idle": {codes.WorkersIdle, failed(0, "done").with(launcherLeft(agentapi.Summary{
+			ExitCode: new(int32(0)), HostsExpected: 4, SlotsExpected: 8, HostsReached: 4, SlotsFound: 8, HostsIdle: 3,
+		}, 0), succeededLauncher)},
 		"43-no-ssh": {codes.SSHMissing, failed(243, `--------------------------------------------------------------------------
 The value of the MCA parameter "plm_rsh_agent" was set to a path
 that could not be found:

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/internal/agentapi"
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
@@ -384,6 +385,24 @@ func TestStrangerIsRefused(t *testing.T) {
 	if refused, err := metric(t, job, 0, "mpi_agent_connections_refused_total"); err != nil || refused == 0 {
 		t.Errorf("%g connections were refused, %v", refused, err)
 	}
+}
+
+// TestIdleWorkers: a job that left a worker without ranks succeeds, and its report warns.
+func TestIdleWorkers(t *testing.T) {
+	parallel(t, 1)
+	job := openMPI(newNamespace(t), 2, "mpirun", "-n", "1", "ranks", "--sleep", "12")
+	create(t, job)
+	waitFor(t, job, "it succeeds", succeeded)
+	eventually(t, "the report warns", time.Minute, func() error {
+		report, err := record(t, job)
+		if err != nil {
+			return err
+		}
+		if found := report.Status.Findings; len(found) != 1 || found[0].Code != codes.WorkersIdle || !strings.Contains(found[0].Summary, "No rank ran on 1 of the job's 2 workers") {
+			return fmt.Errorf("it has %+v", found)
+		}
+		return nil
+	})
 }
 
 // TestAllRanksBesideTheLauncher: a green job whose ranks all ran on the launcher is no green job.
