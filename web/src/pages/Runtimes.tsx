@@ -408,19 +408,19 @@ export function Runtimes(): ReactElement {
                           ) : null}
                         </Td>
                         <Td isActionCell>
-                          <div className="mpi-actions">
+                          <div className="mpi-actions mpi-row-actions">
                             {runtime.mpi ? (
                               <Button variant="secondary" size="sm" icon={<BugIcon />} onClick={() => setTested(runtime)} aria-label={`Test runtime ${runtime.name}`}>
                                 Test runtime
                               </Button>
                             ) : null}
                             {canManage && runtime.mpi && runtime.namespace === undefined ? (
-                              <Button variant="secondary" size="sm" icon={<PencilAltIcon />} onClick={() => setEdited(runtime)} aria-label={`Edit runtime ${runtime.name}`}>
+                              <Button variant="link" isInline icon={<PencilAltIcon />} onClick={() => setEdited(runtime)} aria-label={`Edit runtime ${runtime.name}`}>
                                 Edit
                               </Button>
                             ) : null}
                             {canDelete && runtime.namespace === undefined && !runtime.deleting ? (
-                              <Button variant="secondary" isDanger size="sm" icon={<TrashIcon />} onClick={() => setDeleted(runtime)} aria-label={`Delete runtime ${runtime.name}`}>
+                              <Button variant="link" isInline isDanger icon={<TrashIcon />} onClick={() => setDeleted(runtime)} aria-label={`Delete runtime ${runtime.name}`}>
                                 Delete
                               </Button>
                             ) : null}
