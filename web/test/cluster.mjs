@@ -343,7 +343,7 @@ const channels = {
     await phaseOf(page, 'Running');
     await page.goto(`${base}/quotas?namespace=${namespace}`);
     await page.getByRole('heading', {level: 1, name: 'Queues and quotas'}).waitFor();
-    await page.getByText('No ResourceQuota limits this project').waitFor();
+    await page.getByText('No quota limits this project').waitFor();
     await inspect(page, 'cluster-quotas');
   },
 
