@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -63,6 +64,18 @@ func (p probe) oversized(pod *corev1.Pod, nodes []corev1.Node) (*field.Error, st
 		return field.Forbidden(at, detail), ""
 	}
 	return field.Invalid(at, value, detail), ""
+}
+
+// crowded returns the warning for pods each of which fits on a node, but not all of them at once. It is no error: nodes may be
+// added, and the job then waits for them.
+func (p probe) crowded(pod *corev1.Pod, nodes []corev1.Node) string {
+	room, eligible := gang.Room(pod, nodes)
+	if eligible == 0 || p.count <= room {
+		return ""
+	}
+	return fmt.Sprintf("%s: the job needs %s, and the cluster's %s that they may run on hold at most %d at once, even if nothing else runs there. "+
+		"The job waits until nodes are added; use fewer workers, or request less for each",
+		p.at, phrase.Count(int32(min(p.count, math.MaxInt32)), "worker"), phrase.Count(int32(eligible), "node"), room)
 }
 
 // sizeField returns the field in which the user requests the most of a resource, with its value; the value is empty if it is

@@ -99,3 +99,33 @@ func errorText(err *field.Error) string {
 	}
 	return err.Error()
 }
+
+// TestCrowded: workers each of which fits, but not all of them at once, are a warning with the figures.
+func TestCrowded(t *testing.T) {
+	nodes := []corev1.Node{*aNode("a", 4), *aNode("b", 8)}
+	for i := range nodes {
+		nodes[i].Status.Allocatable[corev1.ResourcePods] = resource.MustParse("10")
+	}
+	for name, test := range map[string]struct {
+		cpu   string
+		count int32
+		nodes []corev1.Node
+		want  string
+	}{
+		"they fit":               {"4", 3, nodes, ""},
+		"fractions fit":          {"0.4", 20, nodes, ""},
+		"one too many":           {"4", 4, nodes, "template: the job needs 4 workers, and the cluster's 2 nodes that they may run on hold at most 3 at once, even if nothing else runs there."},
+		"no room between":        {"3", 4, nodes, "template: the job needs 4 workers, and the cluster's 2 nodes that they may run on hold at most 3 at once"},
+		"too many for the nodes": {"1n", 21, nodes, "template: the job needs 21 workers, and the cluster's 2 nodes that they may run on hold at most 20 at once"},
+		"no node is known":       {"4", 4, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			container := corev1.Container{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(test.cpu)}}}
+			template := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{container}}}
+			got := newProbe(mpi.RoleWorker, test.count, template, field.NewPath("template")).crowded(&corev1.Pod{Spec: template.Spec}, test.nodes)
+			if !strings.HasPrefix(got, test.want) || test.want == "" && got != "" {
+				t.Errorf("the warning is\n%s\nwant\n%s", got, test.want)
+			}
+		})
+	}
+}

@@ -40,7 +40,7 @@ type Preflight struct {
 	// Short are the quotas that the whole job exceeds.
 	Short []quota.Shortage
 	// TooLarge are the pods that no node of the cluster can hold, even if nothing else runs. Unmatched are warnings about
-	// pods that none of today's nodes can run.
+	// pods that none of today's nodes can run, or not all of them at once.
 	TooLarge  field.ErrorList
 	Unmatched []string
 }
@@ -107,6 +107,9 @@ func (c *Cluster) preflight(ctx context.Context, job mpi.Job, probes []probe, ob
 		tooLarge, unmatched := probe.oversized(pods[i].Pod, nodes)
 		if tooLarge != nil {
 			found.TooLarge = append(found.TooLarge, tooLarge)
+		}
+		if tooLarge == nil && unmatched == "" && probe.role == mpi.RoleWorker {
+			unmatched = probe.crowded(pods[i].Pod, nodes)
 		}
 		if unmatched != "" && !slices.Contains(found.Unmatched, unmatched) {
 			found.Unmatched = append(found.Unmatched, unmatched)

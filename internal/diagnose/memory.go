@@ -44,6 +44,9 @@ func outOfMemory(p *input) []Finding {
 	f.Evidence = evidence
 	if len(pods) > 0 {
 		f.ExitCode = pods[0].exitCode()
+		// What it did last; the report keeps it when the pod and its log are gone.
+		last := lastLines(pods[0])
+		f.Evidence = append(f.Evidence, last[max(0, len(last)-1):]...)
 	}
 	if rank != nil && rank.ExitCode > 0 {
 		f.ExitCode = &rank.ExitCode

@@ -3,6 +3,7 @@ package gang
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -62,6 +63,36 @@ func Oversized(pod *corev1.Pod, nodes []corev1.Node) *Oversize {
 	}
 	found.Absent = slices.ContainsFunc(found.Short, func(s ShortResource) bool { return !offered[s.Name] })
 	return &found
+}
+
+// Room returns how many such pods the nodes that a pod may run on can hold, at most, if nothing else runs there, and how
+// many such nodes there are. Nodes that are not ready, or cordoned, count.
+func Room(pod *corev1.Pod, nodes []corev1.Node) (pods int64, eligible int) {
+	requests := PodRequests(pod).DeepCopy()
+	if requests == nil {
+		requests = corev1.ResourceList{}
+	}
+	requests[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)
+	shape := NewResources().ShapeOf(pod)
+	for i := range nodes {
+		node := &nodes[i]
+		takes := (&Node{Name: node.Name, Labels: node.Labels, Taints: node.Spec.Taints}).takes(&shape, true)
+		if len(node.Status.Allocatable) == 0 || !takes {
+			continue
+		}
+		eligible++
+		room := float64(math.MaxInt32)
+		for name, requested := range requests {
+			have, offered := node.Status.Allocatable[name]
+			if requested.Sign() <= 0 || !offered && name == corev1.ResourcePods {
+				continue
+			}
+			// Decimal fractions are not exact.
+			room = min(room, have.AsApproximateFloat64()/requested.AsApproximateFloat64()+1e-9)
+		}
+		pods = min(pods+int64(room), math.MaxInt32)
+	}
+	return pods, eligible
 }
 
 // shortOn returns what a node has too little of for a pod, sorted by name.

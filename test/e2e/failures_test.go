@@ -105,6 +105,9 @@ func (s *shape) apply(job *kubeflow.MPIJob, want *explanation, whole bool) {
 	case s.limit != nil && *s.limit == 0:
 	case s.limit != nil && s.policy == kubeflow.RestartPolicyNever:
 		want.after = 15 * time.Second
+	case s.limit == nil && whole && s.policy == kubeflow.RestartPolicyNever:
+		// The Job controller waits 10 s before the second attempt, and twice as long before each other one.
+		want.after = 11 * time.Minute
 	case s.limit == nil && whole:
 		want.after = 6 * time.Minute
 	case s.limit == nil:
