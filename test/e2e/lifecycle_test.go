@@ -150,6 +150,7 @@ func TestScaleUnderARunningProgram(t *testing.T) {
 			for want in 2 4 2; do
 			  until hosts=$(/etc/mpi/discover_hosts.sh) && [ "$(echo "$hosts" | wc -l)" = $want ]; do sleep 1; done
 			  mpirun -n $want --host "$(echo $hosts | tr ' ' ',')" sh -c 'echo "want '$want' rank $OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE on $(hostname)"' || exit 1
+			  echo "want $want done"
 			done`}
 	})
 	create(t, job)
@@ -173,6 +174,8 @@ func TestScaleUnderARunningProgram(t *testing.T) {
 	printed("want 2 rank 1 of 2 on pi-worker-1")
 	scale(4)
 	printed("want 4 rank 3 of 4 on pi-worker-3")
+	// mpirun still uses the workers when their ranks have printed.
+	printed("want 4 done")
 	for _, pod := range podsOf(t, job, mpi.RoleWorker) {
 		if uid, was := before[pod.Name]; was && uid != string(pod.UID) {
 			t.Errorf("%s was made anew", pod.Name)
