@@ -500,8 +500,8 @@ class MPIJob:
         labels: Labels of the job.
         annotations: Annotations of the job.
         run_as_user: The number of the user that the pods run as; by default the image's own.
-        retries: How often the job is tried again when it fails; by default never, or with a runtime as often as the
-            runtime says. A retry replaces workers that failed; with a runtime, all pods.
+        retries: How often the job is tried again when it fails; by default never, or with a runtime the runtime's
+            number. A retry replaces workers that failed; with a runtime, all pods.
         deadline: The longest time that the job may take, in seconds or such as ``"4h"``.
         gang_timeout: Schedule all pods together, and give up an attempt after this time, in seconds or such as
             ``"10m"``; by default the cluster's. A runtime has its own.
