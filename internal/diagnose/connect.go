@@ -22,7 +22,7 @@ func unreached(p *input) []Finding {
 	}
 	var found []Finding
 	for _, trouble := range s.Hosts {
-		if trouble.Code == agentapi.ConnectionLost || stillWaiting(trouble, s) {
+		if trouble.Code == agentapi.ConnectionLost || p.stillWaiting(trouble, s) {
 			continue
 		}
 		found = append(found, p.hostTrouble(trouble, s))
@@ -33,9 +33,10 @@ func unreached(p *input) []Finding {
 	return found
 }
 
-// stillWaiting reports whether a host was yet waited for when mpirun gave up, because of something else.
-func stillWaiting(trouble agentapi.HostTrouble, s *agentapi.Summary) bool {
-	return trouble.Code == agentapi.Unreachable && trouble.Seconds == 0 && s.ExitCode != nil
+// stillWaiting reports whether a host was yet waited for when mpirun gave up, because of something else, or when the job's
+// deadline was over.
+func (p *input) stillWaiting(trouble agentapi.HostTrouble, s *agentapi.Summary) bool {
+	return trouble.Code == agentapi.Unreachable && trouble.Seconds == 0 && (s.ExitCode != nil || p.deadlineExceeded())
 }
 
 func (p *input) hostTrouble(trouble agentapi.HostTrouble, s *agentapi.Summary) Finding {
@@ -195,7 +196,7 @@ func summings(p *input) []Finding {
 	var found []Finding
 	if s := p.launcherSummary(); s != nil {
 		for _, trouble := range s.Hosts {
-			if trouble.Code == agentapi.ConnectionLost || stillWaiting(trouble, s) {
+			if trouble.Code == agentapi.ConnectionLost || p.stillWaiting(trouble, s) {
 				found = append(found, p.hostTrouble(trouble, s))
 			}
 		}

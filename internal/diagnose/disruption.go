@@ -272,12 +272,18 @@ func (p *input) known(name string) *jobPod {
 	return nil
 }
 
+// deadlineExceeded reports whether the job failed because of its deadline.
+func (p *input) deadlineExceeded() bool {
+	failed := p.condition()
+	return p.failed() && failed != nil && failed.Reason == batchv1.JobReasonDeadlineExceeded
+}
+
 // deadline reports that the job exceeded its deadline.
 func deadline(p *input) []Finding {
-	failed := p.condition()
-	if !p.failed() || failed == nil || failed.Reason != batchv1.JobReasonDeadlineExceeded {
+	if !p.deadlineExceeded() {
 		return nil
 	}
+	failed := p.condition()
 	figures := map[string]string{}
 	if d := p.job.Lifecycle.Deadline; d != nil {
 		figures["deadline"] = fmt.Sprintf("%d seconds", *d)
@@ -290,6 +296,9 @@ func deadline(p *input) []Finding {
 	f.Evidence = []string{"Kubernetes: " + failed.Message}
 	if len(pods) > 0 && pods[0].Status.Phase == corev1.PodPending {
 		f.Evidence = append(f.Evidence, "The launcher had not started.")
+	}
+	if s := p.launcherSummary(); s != nil && len(s.Hosts) > 0 {
+		f.Evidence = append(f.Evidence, fmt.Sprintf("Launcher's agent, %s: %s", s.Hosts[0].Host, s.Hosts[0].Message))
 	}
 	name := f.Pod
 	if name == "" {

@@ -421,9 +421,13 @@ func TestAgentsTell(t *testing.T) {
 
 // TestTime has what only time shows.
 func TestTime(t *testing.T) {
-	deadline := failed(143, `step 100 loss 0.4`, func(j *mpi.Job) { j.Lifecycle.Deadline = new(int64(600)) })
-	deadline.seen.Launcher.Status.Conditions[0].Reason = batchv1.JobReasonDeadlineExceeded
-	deadline.seen.Launcher.Status.Conditions[0].Message = "Job was active longer than specified deadline"
+	late := func(line string) scene {
+		s := failed(143, line, func(j *mpi.Job) { j.Lifecycle.Deadline = new(int64(600)) })
+		s.seen.Launcher.Status.Conditions[0].Reason = batchv1.JobReasonDeadlineExceeded
+		s.seen.Launcher.Status.Conditions[0].Message = "Job was active longer than specified deadline"
+		return s
+	}
+	deadline := late(`step 100 loss 0.4`)
 	restarted := running(2)
 	restarted.seen.LauncherPods[0].Status.ContainerStatuses = []corev1.ContainerStatus{{
 		Name: "main", RestartCount: 1, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(mpitest.Now)}},
@@ -431,6 +435,10 @@ func TestTime(t *testing.T) {
 	}}
 	check(t, map[string]expect{
 		"deadline": {codes.DeadlineExceeded, deadline},
+		"deadline-while-waiting": {codes.DeadlineExceeded, late("mpi-agent: waiting for 1 of 4 hosts for 10 s; pi-worker-2: nothing listens (connection refused)").with(launcherLeft(agentapi.Summary{
+			Code: agentapi.Unreachable, HostsExpected: 4, HostsReached: 3, Message: "Host pi-worker-2 could not be used: nothing listens at 10.244.1.9:2222 (connection refused).",
+			Hosts: []agentapi.HostTrouble{{Host: "pi-worker-2", Code: agentapi.Unreachable, Message: "nothing listens at 10.244.1.9:2222 (connection refused): its container has not started, or ended"}},
+		}, 143))},
 		"deadline-log-removed": {codes.DeadlineExceeded, deadline.with(func(s *scene) {
 			s.seen.LauncherPods, s.evidence.Logs = nil, nil
 		}, event("Job", "pi-launcher", "SuccessfulCreate", "Created pod: pi-launcher-x2x4z"))},
