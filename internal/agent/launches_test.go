@@ -162,6 +162,47 @@ func TestLostFailure(t *testing.T) {
 }
 
 // TestSortByCause: the first of a run's failed ranks is the one that failed by itself.
+// TestMissedRank: the one rank whose end nobody saw has failed if the launcher ended all others.
+func TestMissedRank(t *testing.T) {
+	t.Parallel()
+	ended := func(signal int32, of int32, numbers ...int32) (ends []agentapi.RankEnd) {
+		for _, rank := range numbers {
+			ends = append(ends, agentapi.RankEnd{Rank: rank, Of: of, ExitCode: 128 + signal, Signal: signal})
+		}
+		return ends
+	}
+	for name, test := range map[string]struct {
+		failed   []agentapi.RankEnd
+		tolerant bool
+		code     int
+		want     agentapi.RankEnd
+	}{
+		"the second of two":        {failed: ended(15, 2, 0), code: 7, want: agentapi.RankEnd{Rank: 1, Of: 2, ExitCode: 7}},
+		"the first of four":        {failed: ended(9, 4, 3, 1, 2), code: 1, want: agentapi.RankEnd{Rank: 0, Of: 4, ExitCode: 1}},
+		"a crash":                  {failed: ended(15, 2, 0), code: 139, want: agentapi.RankEnd{Rank: 1, Of: 2, ExitCode: 139, Signal: 11}},
+		"one of two":               {failed: ended(15, 3, 0), code: 7},
+		"another one failed":       {failed: ended(11, 2, 0), code: 7},
+		"the launcher was stopped": {failed: ended(15, 2, 0), code: 143},
+		"the launcher succeeded":   {failed: ended(15, 2, 0)},
+		"the launcher runs":        {failed: ended(15, 2, 0), code: -1},
+		"the number is unknown":    {failed: ended(15, 0, 0), code: 7},
+		"the same one twice":       {failed: ended(15, 3, 0, 0), code: 7},
+		"all were seen":            {failed: ended(15, 2, 0, 1), code: 7},
+		"two programs":             {failed: append(ended(15, 3, 0), ended(15, 2, 1)...), code: 7},
+		"a rank may fail":          {failed: ended(15, 2, 0), code: 7, tolerant: true},
+		"no rank was seen":         {code: 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := launch{mpiLauncher: mpiLauncher{tolerant: test.tolerant}, failed: test.failed}
+			got, missed := l.missed(test.code)
+			if want := test.want != (agentapi.RankEnd{}); missed != want || missed && got != test.want {
+				t.Errorf("%+v, %v, want %+v", got, missed, test.want)
+			}
+		})
+	}
+}
+
 func TestSortByCause(t *testing.T) {
 	segv := func(rank int32, at int64) agentapi.RankEnd {
 		return agentapi.RankEnd{Rank: rank, ExitCode: 139, Signal: 11, At: at}

@@ -21,10 +21,16 @@ import (
 // PMIx's (Open MPI 5) and PMI's (MPICH, Intel MPI).
 var rankVariables = []string{"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}
 
-// How often processes are looked at: soon after anything has changed, and ever less often while nothing does.
+// How often processes are looked at: as often as possible until ranks begin and while processes are started, since a rank that
+// fails may last for milliseconds, and then less and less often.
 const (
-	lookSoonest = 10 * time.Millisecond
+	lookSoonest = 2 * time.Millisecond
 	lookLatest  = time.Second
+	// eagerForRanks is how long ranks are expected after something was started, eagerForMore how long more processes are expected
+	// after one was found.
+	eagerForRanks, eagerForMore = 5 * time.Second, 100 * time.Millisecond
+	// lookShare is how much longer a pause lasts than a look: at most this part of a core is used.
+	lookShare = 20
 )
 
 // ranks holds the processes of the container that are ranks, and how they ended. They are not children of the agent
@@ -54,12 +60,12 @@ type process struct {
 	started string
 	// rank is -1 for what is none.
 	rank int32
-	// looks counts how often it was looked at: a rank shows its variables when its program has been loaded.
-	looks int
+	// until is how long it may become a rank: a rank shows its variables when its program has been loaded.
+	until time.Time
 }
 
-// mostLooks is how often a process is looked at.
-const mostLooks = 20
+// becomesRankWithin is how long a process may take to load its program.
+const becomesRankWithin = 15 * time.Second
 
 // mostRankEnds is how many bad ends are kept: the first ones tell the cause, the rest follow from it.
 const mostRankEnds = 8
@@ -80,6 +86,7 @@ func (r *ranks) look() {
 
 // watch looks until done is closed. While there are no processes but the agent it sleeps.
 func (r *ranks) watch(done <-chan struct{}) {
+	var eager time.Time
 	pause := lookSoonest
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -88,19 +95,31 @@ func (r *ranks) watch(done <-chan struct{}) {
 		case <-done:
 			return
 		case <-r.news:
-			pause = lookSoonest
+			eager = time.Now().Add(eagerForRanks)
 		case <-timer.C:
 		}
+		began, begun := time.Now(), r.count()
 		found, alone := r.scan()
+		now := time.Now()
+		if more := now.Add(eagerForMore); r.count() > begun || found && more.After(eager) {
+			eager = more
+		}
 		pause = min(2*pause, lookLatest)
-		if found {
-			pause = lookSoonest
+		if now.Before(eager) {
+			pause = max(lookSoonest, lookShare*now.Sub(began))
 		}
 		timer.Stop()
 		if !alone {
 			timer.Reset(pause)
 		}
 	}
+}
+
+// count is how many ranks were seen.
+func (r *ranks) count() int32 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.seen
 }
 
 // scan looks at every process once. It reports whether it found a new one, and whether the agent is alone.
@@ -111,7 +130,7 @@ func (r *ranks) scan() (found, alone bool) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	self, present := os.Getpid(), map[int]bool{}
+	self, present, now := os.Getpid(), map[int]bool{}, time.Now()
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
 		if err != nil || pid == self {
@@ -124,12 +143,11 @@ func (r *ranks) scan() (found, alone bool) {
 		present[pid] = true
 		known := r.processes[pid]
 		if known == nil || known.started != state.started {
-			known = &process{started: state.started, rank: -1}
+			known = &process{started: state.started, rank: -1, until: now.Add(becomesRankWithin)}
 			r.processes[pid] = known
 			found = true
 		}
-		if known.rank < 0 && known.looks < mostLooks && state.state != 'Z' {
-			known.looks++
+		if known.rank < 0 && now.Before(known.until) && state.state != 'Z' {
 			r.recognize(pid, state, known)
 		}
 	}
@@ -153,7 +171,7 @@ func (r *ranks) recognize(pid int, state stat, known *process) {
 		return
 	}
 	if parent := r.processes[state.parent]; parent != nil && parent.rank >= 0 {
-		known.looks = mostLooks
+		known.until = time.Time{}
 		return
 	}
 	if above, is := rankOf(readEnviron(state.parent)); is && above == rank {
@@ -163,7 +181,7 @@ func (r *ranks) recognize(pid int, state stat, known *process) {
 	r.seen++
 	close(r.begun)
 	r.begun = make(chan struct{})
-	end := agentapi.RankEnd{Rank: rank, Program: programOf(pid)}
+	end := agentapi.RankEnd{Rank: rank, Of: sizeOf(env), Program: programOf(pid)}
 	r.log.Info("rank started", "rank", rank, "pid", pid, "program", end.Program)
 	if file, err := openProcess(pid); err == nil {
 		r.awaited[pid] = true
@@ -316,6 +334,17 @@ func rankOf(env []string) (int32, bool) {
 		}
 	}
 	return 0, false
+}
+
+// sizeOf returns the number of ranks of the MPI program to which a rank belongs, or 0. Open MPI and the PMI of MPICH and Intel MPI
+// name it.
+func sizeOf(env []string) int32 {
+	for _, name := range []string{"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"} {
+		if n, err := strconv.ParseInt(variable(env, name), 10, 32); err == nil && n > 0 {
+			return int32(n)
+		}
+	}
+	return 0
 }
 
 // programOf is what a process runs, without the folder.

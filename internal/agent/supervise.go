@@ -255,6 +255,7 @@ func (s *supervisor) finish(command int, status unix.WaitStatus) int {
 	if status.Signaled() {
 		summary.Signal = int32(status.Signal())
 	}
+	addMissed(&summary, all, command, code)
 	if code == 0 {
 		// What did not matter to the program is no finding.
 		summary.Code, summary.Message = "", ""
@@ -274,6 +275,22 @@ func (s *supervisor) finish(command int, status unix.WaitStatus) int {
 	}
 	writeTermination(summary)
 	return code
+}
+
+// addMissed adds the rank whose end was not observed, if it is the cause. code is that of the job's command, the process command.
+func addMissed(summary *agentapi.Summary, all []launch, command, code int) {
+	if len(all) != 1 || summary.Code != "" && summary.Code != agentapi.RankFailed {
+		return
+	}
+	l := all[0]
+	if l.pid == command {
+		l.code = code
+	}
+	if end, missed := l.missed(l.code); missed {
+		summary.Ranks = slices.Insert(summary.Ranks, 0, end)
+		summary.Ranks = summary.Ranks[:min(len(summary.Ranks), mostRankEnds)]
+		summary.Code, summary.Message = agentapi.RankFailed, rankEnded(end)
+	}
 }
 
 // settle gives the rsh's that MPI has left behind the time to write down how their hosts ended.

@@ -25,7 +25,10 @@ func outOfMemory(s agentapi.Summary) string {
 
 // rankEnded describes how a rank ended.
 func rankEnded(r agentapi.RankEnd) string {
-	who := fmt.Sprintf("Rank %d (%s) ", r.Rank, r.Program)
+	who := fmt.Sprintf("Rank %d ", r.Rank)
+	if r.Program != "" {
+		who += "(" + r.Program + ") "
+	}
 	switch {
 	case r.OOM:
 		return who + "was killed by the kernel for lack of memory."

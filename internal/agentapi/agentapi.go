@@ -194,6 +194,8 @@ type HostTrouble struct {
 // RankEnd describes how a rank's process ended.
 type RankEnd struct {
 	Rank int32 `json:"rank"`
+	// Of is the number of ranks of the MPI program, by the environment of the process; 0 if unknown.
+	Of int32 `json:"of,omitempty"`
 	// ExitCode is -1 if unknown. Signal is the signal that ended the process, or 0.
 	ExitCode int32 `json:"exitCode"`
 	Signal   int32 `json:"signal,omitempty"`
