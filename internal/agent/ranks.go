@@ -29,8 +29,10 @@ const (
 	// eagerForRanks is how long ranks are expected after something was started, eagerForMore how long more processes are expected
 	// after one was found.
 	eagerForRanks, eagerForMore = 5 * time.Second, 100 * time.Millisecond
-	// lookShare is how much longer a pause lasts than a look: at most this part of a core is used.
-	lookShare = 20
+	// lookShare is how much longer a pause lasts than a look, so that at most this part of a core is used, but no longer than
+	// lookEagerly: in a container that is throttled, a look takes long.
+	lookShare   = 20
+	lookEagerly = 50 * time.Millisecond
 )
 
 // ranks holds the processes of the container that are ranks, and how they ended. They are not children of the agent
@@ -106,7 +108,7 @@ func (r *ranks) watch(done <-chan struct{}) {
 		}
 		pause = min(2*pause, lookLatest)
 		if now.Before(eager) {
-			pause = max(lookSoonest, lookShare*now.Sub(began))
+			pause = max(lookSoonest, min(lookShare*now.Sub(began), lookEagerly))
 		}
 		timer.Stop()
 		if !alone {
