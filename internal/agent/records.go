@@ -17,8 +17,9 @@ import (
 // MPI has started meet: they are processes of one container with nobody in between but mpirun.
 type record struct {
 	Host string `json:"host"`
-	// Process is the rsh's id.
-	Process int `json:"process"`
+	// Process is the rsh's id. Container identifies the run of the container in which it ran.
+	Process   int    `json:"process"`
+	Container string `json:"container,omitempty"`
 	// Ancestors are the processes above the rsh, nearest first: MPI's launcher is one of them.
 	Ancestors []int `json:"ancestors,omitempty"`
 	// Since is when the first attempt was made; Reached is zero until one succeeded.
@@ -64,30 +65,75 @@ func readRecords(folder string) []record {
 	return records
 }
 
-// idleHosts returns on how many of the expected hosts no rank ran although ranks ran on others, in any launch. Ranks of a few
-// seconds are not always observed: a host that was only used so long does not count.
-func idleHosts(records []record, expected int32) int32 {
-	const observed = 10 // seconds
-	used, reached, uncertain := map[string]bool{}, map[string]bool{}, map[string]bool{}
-	for _, r := range records {
-		switch {
-		case r.Worker != nil && r.Worker.RanksSeen > 0:
-			used[r.Host] = true
-		case r.Worker == nil || r.Seconds < observed:
-			uncertain[r.Host] = true
-		}
-		reached[r.Host] = reached[r.Host] || !r.Reached.IsZero()
+// idleHosts returns on how many hosts of a hostfile no rank ran, in any launch, although ranks ran on others or nothing was
+// started on any. Ranks of a few seconds are not always observed: a host that was only used so long does not count. While it is
+// unknown what a host did, so is which other hosts it reached.
+func idleHosts(records []record, expected hostfile, now time.Time) (idle int32) {
+	const observed = 10 * time.Second
+	if len(records) == 0 {
+		return expected.others
 	}
-	if len(used) == 0 {
+	uncertain := map[string]bool{}
+	for _, r := range records {
+		if !r.Reached.IsZero() && (r.Worker == nil || r.lasted(now) < observed) {
+			uncertain[short(r.Host)] = true
+		}
+	}
+	used, seen, unknown := false, int32(0), false
+	for _, use := range uses(records) {
+		_, listed := expected.slotsOf[use.Host]
+		switch {
+		case use.RanksSeen > 0:
+			used = true
+		case !listed:
+			// Not one of the job's.
+			continue
+		case uncertain[use.Host]:
+			unknown = true
+		default:
+			idle++
+		}
+		seen++
+	}
+	if !used {
 		return 0
 	}
-	idle := expected - int32(len(used))
-	for host := range uncertain {
-		if !used[host] && reached[host] {
-			idle--
+	if !unknown {
+		idle += max(0, expected.others-seen)
+	}
+	return idle
+}
+
+// lasted is how long a session has lasted: until its end or until now.
+func (r record) lasted(now time.Time) time.Duration {
+	if r.Over {
+		return time.Duration(r.Seconds) * time.Second
+	}
+	return now.Sub(r.Reached)
+}
+
+// uses returns the hosts that were connected, and those behind them, by name.
+func uses(records []record) []agentapi.HostUse {
+	ranks := map[string]int32{}
+	add := func(host string, seen int32) { ranks[short(host)] = max(ranks[short(host)], seen) }
+	for _, r := range records {
+		if r.Reached.IsZero() {
+			continue
+		}
+		add(r.Host, 0)
+		if r.Worker == nil {
+			continue
+		}
+		add(r.Host, r.Worker.RanksSeen)
+		for _, use := range r.Worker.Through {
+			add(use.Host, use.RanksSeen)
 		}
 	}
-	return max(0, idle)
+	var all []agentapi.HostUse
+	for _, host := range slices.Sorted(maps.Keys(ranks)) {
+		all = append(all, agentapi.HostUse{Host: host, RanksSeen: ranks[host]})
+	}
+	return all
 }
 
 // hosts puts records together by host, in the order of names: the latest record of a host counts, and a host that

@@ -82,7 +82,7 @@ func (t target) run(stdin *os.File, stdout, stderr io.Writer) (int, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	known := record{Host: t.host, Process: os.Getpid(), Ancestors: ancestorsOf(os.Getpid()), Since: time.Now()}
+	known := record{Host: t.host, Process: os.Getpid(), Container: containerRun(), Ancestors: ancestorsOf(os.Getpid()), Since: time.Now()}
 	names := newNames(resolvConf)
 	client, err := t.connect(ctx, identity, names, &known, stderr)
 	if err != nil {
@@ -91,6 +91,8 @@ func (t target) run(stdin *os.File, stdout, stderr io.Writer) (int, error) {
 	defer client.Close()
 	known.Reached, known.Trouble, known.Why = time.Now(), "", ""
 	known.write(setting(agentapi.EnvRun, agentapi.Run))
+	report := startReport()
+	defer report()
 	t.awaitOwnName(ctx, names.lookup)
 	code, err := t.execute(client, stdin, stdout, stderr, &known)
 	known.Over, known.Seconds = true, int32(time.Since(known.Reached).Seconds())

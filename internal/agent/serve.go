@@ -192,6 +192,14 @@ func (s *server) activityAt(now time.Time) agentapi.Activity {
 	return s.sampled
 }
 
+// through returns the hosts on which processes of this worker started processes. MPI's tree of daemons has few branches;
+// the limit bounds what a session's message takes.
+func (s *server) through() []agentapi.HostUse {
+	const most = 1024
+	all := uses(readRecords(setting(agentapi.EnvRun, agentapi.Run)))
+	return all[:min(len(all), most)]
+}
+
 // summary is what the server knows of its worker.
 func (s *server) summary() agentapi.Summary {
 	summary := agentapi.Summary{Role: agentapi.RoleWorker, Refused: s.refused.Load()}

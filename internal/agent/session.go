@@ -169,14 +169,15 @@ func (s *session) tellActivity(since int, finished <-chan struct{}) {
 	ticker := time.NewTicker(samplePeriod)
 	defer ticker.Stop()
 	var told agentapi.Activity
+	var through []agentapi.HostUse
 	for {
 		select {
 		case <-finished:
 			return
 		case now := <-ticker.C:
-			activity := s.server.activityAt(now)
-			if !reflect.DeepEqual(activity, told) {
-				told = activity
+			activity, uses := s.server.activityAt(now), s.server.through()
+			if !reflect.DeepEqual(activity, told) || !slices.Equal(uses, through) {
+				told, through = activity, uses
 				s.tellSummary(since)
 			}
 		}
@@ -184,12 +185,12 @@ func (s *session) tellActivity(since int, finished <-chan struct{}) {
 }
 
 func (s *session) tellSummary(since int) {
-	summary := agentapi.Summary{Role: agentapi.RoleWorker, InitSeconds: seconds(time.Duration(s.init.Load()))}
+	summary := agentapi.Summary{Role: agentapi.RoleWorker, InitSeconds: seconds(time.Duration(s.init.Load())), Through: s.server.through()}
 	s.server.ranks.tell(&summary, since)
 	if ending := s.server.endingSince.Load(); ending > 0 {
 		summary.Ending, summary.Ranks = true, endedBefore(summary.Ranks, ending)
 	}
-	if len(summary.Ranks) == 0 && summary.OOMKills == 0 && summary.InitSeconds == 0 && summary.Activity == nil && !summary.Ending {
+	if len(summary.Ranks) == 0 && summary.OOMKills == 0 && summary.InitSeconds == 0 && summary.Activity == nil && len(summary.Through) == 0 && !summary.Ending {
 		return
 	}
 	data, err := json.Marshal(summary)

@@ -1,12 +1,14 @@
 package agent
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -33,7 +35,9 @@ type supervisor struct {
 	// folder is where the rsh's leave their records.
 	folder string
 	// expected is the hostfile's.
-	expected    hostfile
+	expected hostfile
+	// container is set if records of earlier runs of the container do not count: the supervisor deletes them.
+	container   string
 	launchWatch launchWatch
 	// killed is set if the agent killed the command, because the container was to end.
 	killed atomic.Bool
@@ -226,6 +230,9 @@ func some(names []string) string {
 
 // short is a host's name without its domain.
 func short(host string) string {
+	if net.ParseIP(host) != nil {
+		return host
+	}
 	first, _, _ := strings.Cut(host, ".")
 	return first
 }
@@ -270,6 +277,10 @@ func (s *supervisor) finish(command int, status unix.WaitStatus) int {
 		}
 	}
 	summary.ExitCode = new(int32(code))
+	if code != 0 {
+		summary.HostsIdle = 0
+	}
+	summary.Launches = int32(len(all))
 	if summary.Message != "" {
 		fmt.Fprintln(s.stderr, "mpi-agent:", summary.Message)
 	}
@@ -317,14 +328,17 @@ func (s *supervisor) summary() agentapi.Summary {
 	s.ranks.tell(&summary, 0)
 	var found []record
 	records := readRecords(s.folder)
+	if s.container != "" {
+		records = slices.DeleteFunc(records, func(r record) bool { return r.Container != s.container })
+	}
 	all := hosts(records)
-	summary.HostsIdle = idleHosts(records, s.expected.others)
+	summary.HostsIdle = idleHosts(records, s.expected, time.Now())
 	summary.ConnectSeconds = seconds(connectTime(all))
+	for _, use := range uses(records) {
+		summary.HostsReached++
+		summary.SlotsFound += s.expected.slotsOf[use.Host]
+	}
 	for _, r := range all {
-		if !r.Reached.IsZero() {
-			summary.HostsReached++
-			summary.SlotsFound += s.expected.slotsOf[short(r.Host)]
-		}
 		if isEnding := r.Worker != nil && r.Worker.Ending; r.Trouble != "" && (r.Over || isEnding || r.Reached.IsZero()) {
 			summary.Hosts = append(summary.Hosts, agentapi.HostTrouble{Host: short(r.Host), Code: r.Trouble, Message: r.Why, Seconds: r.Seconds})
 			found = append(found, r)
@@ -552,9 +566,21 @@ func setting(name, otherwise string) string {
 }
 
 // writeTermination leaves a summary where the kubelet picks it up. Where the file cannot be written the summary is
-// lost, and nothing else.
+// lost, and nothing else. The container may end at any time and the file cannot be renamed: therefore one write replaces
+// all of an earlier message, with spaces after a shorter one.
 func writeTermination(summary agentapi.Summary) {
-	_ = os.WriteFile("/dev/termination-log", terminationMessage(summary), 0o644) //nolint:gosec // the kubelet reads it
+	file, err := os.OpenFile(setting(agentapi.EnvTermination, agentapi.TerminationFile), os.O_WRONLY|os.O_CREATE, 0o644) //nolint:gosec // the kubelet reads it
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	message := terminationMessage(summary)
+	if info, err := file.Stat(); err == nil && info.Size() > mostMessage {
+		_ = file.Truncate(0)
+	} else if err == nil {
+		message = append(message, bytes.Repeat([]byte(" "), max(0, int(info.Size())-len(message)))...)
+	}
+	_, _ = file.WriteAt(message, 0)
 }
 
 // untilTold waits for the signal to end.

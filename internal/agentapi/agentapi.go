@@ -25,6 +25,8 @@ const (
 	KeyFile   = KeyPath + "/ssh-privatekey"
 	// Run is the folder in which the launcher's agent keeps its records. Any user of the pod can write to it.
 	Run = Path + "/run"
+	// TerminationFile is Kubernetes' default for a container's terminationMessagePath.
+	TerminationFile = "/dev/termination-log"
 	// Hostfile is the job's hostfile, in the format of its MPI library.
 	Hostfile = "/etc/mpi/hostfile"
 
@@ -42,6 +44,8 @@ const (
 	EnvKey = "MPI_AGENT_KEY"
 	// EnvRun is a folder, instead of Run.
 	EnvRun = "MPI_AGENT_RUN"
+	// EnvTermination is the file of the termination message, instead of TerminationFile.
+	EnvTermination = "MPI_AGENT_TERMINATION"
 	// EnvEndAfter is how long, as a Go duration, MPI's launcher may run after a rank failed whom others wait for, or after a
 	// host was lost, until the launcher's agent ends it; "never" disables it.
 	EnvEndAfter = "MPI_AGENT_END_AFTER"
@@ -84,9 +88,15 @@ type Summary struct {
 	SlotsExpected int32 `json:"slotsExpected,omitempty"`
 	HostsReached  int32 `json:"hostsReached,omitempty"`
 	SlotsFound    int32 `json:"slotsFound,omitempty"`
-	// HostsIdle is the number of hosts of the hostfile on which no rank ran although ranks ran on others; 0 as well if
-	// that is not certain. Only launchers report it.
+	// HostsIdle is the number of hosts of the hostfile on which no rank ran, although ranks ran on others or nothing was
+	// started on any; 0 as well if that is not certain. Only launchers whose command succeeded report it.
 	HostsIdle int32 `json:"hostsIdle,omitempty"`
+	// Launches is the number of runs of mpirun and mpiexec that were observed; 0 as well if none was. Only launchers report it,
+	// when their command has ended.
+	Launches int32 `json:"launches,omitempty"`
+	// Through are the hosts on which processes of a session on this worker started processes, and those behind them: above 64
+	// hosts, Open MPI's daemons start others. Only workers report it. It is not part of termination messages.
+	Through []HostUse `json:"through,omitempty"`
 	// ConnectSeconds is the time from the first attempt to connect to a host until all hosts that MPI uses were
 	// connected; 0 if they never were. Only launchers report it.
 	ConnectSeconds float64 `json:"connectSeconds,omitempty"`
@@ -189,6 +199,12 @@ type HostTrouble struct {
 	Message string `json:"message,omitempty"`
 	// Seconds is how long the launcher tried to connect, or how long the connection lasted.
 	Seconds int32 `json:"seconds,omitempty"`
+}
+
+// HostUse is a host on which a process was started, with the number of ranks that were observed there.
+type HostUse struct {
+	Host      string `json:"host"`
+	RanksSeen int32  `json:"ranksSeen,omitempty"`
 }
 
 // RankEnd describes how a rank's process ended.

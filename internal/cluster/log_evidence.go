@@ -17,6 +17,7 @@ import (
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/logs"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/podstatus"
 )
 
 // logLimit is the maximum amount read from the end of a log.
@@ -72,7 +73,8 @@ type source struct {
 }
 
 // sources returns the logs to read: first that of the launcher's latest failed attempt, or of its latest, then those
-// of failed workers in the order of their failures.
+// of failed workers in the order of their failures. If nothing but the logs of sshd shows which workers a job used that has
+// succeeded, those of workers follow.
 func sources(job mpi.Job, seen jobstate.Observed) []source {
 	var pods []*corev1.Pod
 	for _, try := range slices.Backward(seen.LauncherPods) {
@@ -99,6 +101,9 @@ func sources(job mpi.Job, seen jobstate.Observed) []source {
 		second, _ := EndedBadly(b)
 		return first.Compare(second)
 	})
+	if len(pods) == launchers && !job.UsesAgent() {
+		pods = append(pods, workersOfSuccess(seen)...)
+	}
 	var found []source
 	for i, pod := range pods[:min(len(pods), jobstate.MaxLogPods)] {
 		containers := job.Workers.Template.Spec.Containers
@@ -113,6 +118,18 @@ func sources(job mpi.Job, seen jobstate.Observed) []source {
 		}
 	}
 	return found
+}
+
+// workersOfSuccess returns the workers of a job whose launcher has succeeded.
+func workersOfSuccess(seen jobstate.Observed) (pods []*corev1.Pod) {
+	n := len(seen.LauncherPods)
+	if n == 0 || podstatus.EffectivePhase(seen.LauncherPods[n-1]) != corev1.PodSucceeded {
+		return nil
+	}
+	for _, worker := range seen.Workers {
+		pods = append(pods, worker.Pod)
+	}
+	return pods
 }
 
 // sourceOf returns the run of a container with the most relevant log; false if it never ran.

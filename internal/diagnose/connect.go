@@ -90,7 +90,7 @@ func (p *input) signFinding(s sign) Finding {
 // workers run: if MPI misses a daemon, that has ended by itself.
 func (p *input) daemonEnded() bool {
 	s := p.launcherSummary()
-	if s == nil || !p.job.UsesAgent() || s.HostsReached == 0 || s.HostsReached < s.HostsExpected || len(s.Hosts) > 0 || s.InitSeconds > 0 {
+	if s == nil || !p.job.UsesAgent() || s.HostsExpected == 0 || s.HostsReached == 0 || s.HostsReached < s.HostsExpected || len(s.Hosts) > 0 || s.InitSeconds > 0 {
 		return false
 	}
 	workers := 0

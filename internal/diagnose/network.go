@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/mpi"
@@ -44,15 +46,71 @@ func hostfileIgnored(p *input) []Finding {
 
 // workersIdle reports that a job succeeded without some of its workers. It may be intended, so that it is no failure.
 func workersIdle(p *input) []Finding {
-	s := p.launcherSummary()
-	if s == nil || s.HostsIdle == 0 || s.Code != "" {
+	idle, of, evidence := p.idleWorkers()
+	if idle == 0 {
 		return nil
 	}
 	f := p.find(codes.WorkersIdle, p.pods[:1], map[string]string{
-		"idle": strconv.Itoa(int(s.HostsIdle)), "hosts": phrase.Count(s.HostsExpected, "worker"), "ranks": strconv.FormatInt(p.job.Ranks(), 10),
+		"idle": strconv.Itoa(int(idle)), "hosts": phrase.Count(of, "worker"), "ranks": strconv.FormatInt(p.job.Ranks(), 10),
 	})
-	f.Evidence = []string{fmt.Sprintf("Launcher's agent: ranks ran on %d of %s.", s.HostsExpected-s.HostsIdle, phrase.Count(s.HostsExpected, "worker"))}
+	f.Evidence = []string{evidence}
 	return []Finding{f}
+}
+
+// idleWorkers returns on how many of a job's workers certainly no rank ran, and how that is known.
+func (p *input) idleWorkers() (idle, of int32, evidence string) {
+	launcher, s := p.launcher(), p.launcherSummary()
+	nothing := fmt.Sprintf("Agent: no process was started on any of %s.", phrase.Count(p.job.Workers.Count, "worker"))
+	switch {
+	case launcher == nil:
+		return 0, 0, ""
+	case s != nil && (s.HostsIdle == 0 || s.Code != ""):
+		return 0, 0, ""
+	case s != nil && s.HostsIdle < s.HostsExpected:
+		return s.HostsIdle, s.HostsExpected, fmt.Sprintf("Launcher's agent: ranks ran on %d of %s.", s.HostsExpected-s.HostsIdle, phrase.Count(s.HostsExpected, "worker"))
+	case !p.job.UsesAgent():
+		return p.unconnectedWorkers()
+	case p.job.Workers.HasCommand():
+		// They may not wait for ranks, but do something else.
+		return 0, 0, ""
+	case s != nil:
+		return s.HostsIdle, s.HostsExpected, nothing
+	case !p.job.External && isImageProgram(p.template(mpi.RoleLauncher)) && !saysSomething(launcher.Pod):
+		// The processes that MPI starts would have left a summary.
+		return p.job.Workers.Count, p.job.Workers.Count, nothing
+	}
+	return 0, 0, ""
+}
+
+// isImageProgram reports whether only the image defines the program of a pod, which then runs without an agent above it.
+func isImageProgram(pod corev1.PodSpec) bool {
+	return len(pod.Containers) > 0 && len(pod.Containers[0].Command) == 0
+}
+
+// saysSomething reports whether a container of a pod left a message at its end, or has not ended.
+func saysSomething(pod *corev1.Pod) bool {
+	return len(pod.Status.ContainerStatuses) == 0 || slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
+		return c.State.Terminated == nil || c.State.Terminated.Message != ""
+	})
+}
+
+var (
+	sshdStarted   = regexp.MustCompile(`^Server listening on \S+ port \d+`)
+	sshdConnected = regexp.MustCompile(`^Accepted \S+ for \S+ from |^Starting session: `)
+)
+
+// unconnectedWorkers returns how many workers ran an OpenSSH server that nobody logged in to, by their logs. There is none of
+// workers whose log is unknown, or whose server does not log.
+func (p *input) unconnectedWorkers() (idle, of int32, evidence string) {
+	for _, pod := range p.pods {
+		if pod.role != mpi.RoleWorker || !slices.ContainsFunc(pod.log.Lines, sshdStarted.MatchString) || slices.ContainsFunc(pod.log.Lines, sshdConnected.MatchString) {
+			continue
+		}
+		if idle++; idle == 1 {
+			evidence = fmt.Sprintf("The log of %s contains the start of sshd, but no login.", pod.Name)
+		}
+	}
+	return idle, p.job.Workers.Count, evidence
 }
 
 // choosesHosts reports whether a command names the hosts for MPI, or calls a script, which may.
@@ -79,7 +137,8 @@ func mixedMPI(p *input) []Finding {
 				lines = append(lines, line)
 			}
 		}
-		if len(lines) < 2 {
+		if len(lines) < 2 || pod.summary != nil && int(pod.summary.Launches) >= len(lines) {
+			// A script may start one rank after the other.
 			continue
 		}
 		f := p.find(codes.MixedMPI, p.pods[:1], map[string]string{"times": strconv.Itoa(len(lines))})

@@ -257,10 +257,7 @@ file system, leaving your system in an unusable state.`, sshd)},
 			Code: agentapi.HostfileIgnored, Message: "The command ended well, but all of the 8 ranks that it started ran beside the launcher.", ExitCode: new(int32(125)),
 			HostsExpected: 4, SlotsExpected: 8, RanksSeen: 8,
 		}, 125))},
-		"26-mixed-mpi": {codes.MixedMPI, failed(0, "Hello from rank 0 of 1\nHello from rank 0 of 1\nHello from rank 0 of 1\nHello from rank 0 of 1").with(func(s *scene) {
-			s.seen.Launcher = mpitest.Launcher(s.job, batchv1.JobComplete)
-			s.seen.LauncherPods[0].Status.Phase = corev1.PodSucceeded
-		})},
+		"26-mixed-mpi": {codes.MixedMPI, failed(0, "Hello from rank 0 of 1\nHello from rank 0 of 1\nHello from rank 0 of 1\nHello from rank 0 of 1", withCommand).with(succeededLauncher)},
 		"25-hostfile-of-another-mpi": {codes.HostfileIgnored, failed(125, `rank 0 of 8 on pi-launcher-0`, func(j *mpi.Job) {
 			j.Launcher.Template.Spec.Containers[0].Command = []string{"mpiexec", "-n", "8", "ranks"}
 		}).with(launcherLeft(agentapi.Summary{
@@ -342,6 +339,10 @@ torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:2251, in
 		"46-workers-idle": {codes.WorkersIdle, failed(0, "done").with(launcherLeft(agentapi.Summary{
 			ExitCode: new(int32(0)), HostsExpected: 4, SlotsExpected: 8, HostsReached: 4, SlotsFound: 8, HostsIdle: 3,
 		}, 0), succeededLauncher)},
+		"46-workers-idle-all": {codes.WorkersIdle, failed(0, "done").with(launcherLeft(agentapi.Summary{
+			ExitCode: new(int32(0)), HostsExpected: 4, SlotsExpected: 8, HostsIdle: 4,
+		}, 0), succeededLauncher)},
+		"46-workers-idle-sshd": {codes.WorkersIdle, failed(0, "done", sshd).with(succeededLauncher, sshdLog("pi-worker-0", "Accepted publickey for mpi from 10.244.1.5 port 33338 ssh2: ECDSA SHA256:x"), sshdLog("pi-worker-1"))},
 		"43-no-ssh": {codes.SSHMissing, failed(243, `--------------------------------------------------------------------------
 The value of the MCA parameter "plm_rsh_agent" was set to a path
 that could not be found:
@@ -359,6 +360,76 @@ Please either unset the parameter, or check that the path is correct
 func succeededLauncher(s *scene) {
 	s.seen.Launcher = mpitest.Launcher(s.job, batchv1.JobComplete)
 	s.seen.LauncherPods[0].Status.Phase = corev1.PodSucceeded
+}
+
+func withCommand(j *mpi.Job) {
+	j.Launcher.Template.Spec.Containers[0].Command = []string{"mpirun", "pi"}
+}
+
+// sshdLog is the log of a worker's OpenSSH server.
+func sshdLog(pod string, lines ...string) func(*scene) {
+	return func(s *scene) {
+		s.evidence.Logs[pod] = jobstate.Log{Lines: append([]string{"Server listening on 0.0.0.0 port 22.", "Server listening on :: port 22."}, lines...)}
+	}
+}
+
+// TestIdleWorkers: workers are idle only if that is certain, whoever starts the launcher's program and the ranks.
+func TestIdleWorkers(t *testing.T) {
+	left := func(s agentapi.Summary) func(*scene) {
+		s.ExitCode, s.HostsExpected = new(int32(0)), 4
+		return launcherLeft(s, 0)
+	}
+	ended := func(message string) func(*scene) {
+		return func(s *scene) {
+			s.seen.LauncherPods[0].Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: message}}}}
+		}
+	}
+	ownCommand := func(j *mpi.Job) {
+		j.Launch, j.Workers.Template.Spec.Containers[0].Command = mpi.LaunchAgent, []string{"run.sh"}
+	}
+	for name, test := range map[string]struct {
+		scene scene
+		// want is the first line of evidence; no finding if it is empty.
+		want string
+	}{
+		"some":                              {failed(0, "done").with(left(agentapi.Summary{HostsReached: 4, HostsIdle: 1})), "Launcher's agent: ranks ran on 3 of 4 workers."},
+		"some, with a command":              {failed(0, "done", ownCommand).with(left(agentapi.Summary{HostsReached: 4, HostsIdle: 1})), "Launcher's agent: ranks ran on 3 of 4 workers."},
+		"none is idle":                      {failed(0, "done").with(left(agentapi.Summary{HostsReached: 4})), ""},
+		"all":                               {failed(0, "done").with(left(agentapi.Summary{HostsIdle: 4})), "Agent: no process was started on any of 4 workers."},
+		"all, with a command":               {failed(0, "done", ownCommand).with(left(agentapi.Summary{HostsIdle: 4})), ""},
+		"the image's program, all":          {failed(0, "done").with(ended("")), "Agent: no process was started on any of 4 workers."},
+		"the image's program, its message":  {failed(0, "done").with(ended("accuracy 0.9")), ""},
+		"the image's program, some":         {failed(0, "done").with(launcherLeft(agentapi.Summary{HostsExpected: 4, HostsReached: 4, HostsIdle: 2}, 0)), "Launcher's agent: ranks ran on 2 of 4 workers."},
+		"the image's program, for a moment": {failed(0, "done").with(launcherLeft(agentapi.Summary{HostsReached: 1}, 0)), ""},
+		"no message of the agent":           {failed(0, "done", withCommand).with(ended("")), ""},
+		"sshd without a login":              {failed(0, "done", sshd).with(sshdLog("pi-worker-3")), "The log of pi-worker-3 contains the start of sshd, but no login."},
+		"sshd without a log":                {failed(0, "done", sshd).with(ended("")), ""},
+		"sshd that does not log its start":  {failed(0, "done", sshd).with(func(s *scene) { s.evidence.Logs["pi-worker-3"] = jobstate.Log{Lines: []string{"motd"}} }), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			for _, f := range test.scene.with(succeededLauncher).findings() {
+				if f.Code == codes.WorkersIdle {
+					got = f.Evidence[0]
+				}
+			}
+			if got != test.want {
+				t.Errorf("the evidence is %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// TestMixedMPINeedsMoreRanksThanLaunches: a script that starts one rank after the other prints "rank 0 of 1" as often.
+func TestMixedMPINeedsMoreRanksThanLaunches(t *testing.T) {
+	for launches, want := range map[int32]bool{0: true, 1: true, 2: true, 3: false} {
+		found := failed(0, "rank 0 of 1\nrank 0 of 1\nrank 0 of 1", withCommand).with(launcherLeft(agentapi.Summary{
+			ExitCode: new(int32(0)), HostsExpected: 4, HostsReached: 4, Launches: launches,
+		}, 0), succeededLauncher).findings()
+		if got := len(found) > 0 && found[0].Code == codes.MixedMPI; got != want {
+			t.Errorf("%d launches: %v, want %v", launches, got, want)
+		}
+	}
 }
 
 // TestThrottlingIsWorthAFinding: a CPU limit that stops the ranks for less than a fifth of the time, or a few seconds, is none.

@@ -18,6 +18,9 @@ func addAgent(job mpi.Job, pod *corev1.PodSpec, settings Settings) {
 	if seconds := pod.TerminationGracePeriodSeconds; seconds != nil {
 		addEnv(main, corev1.EnvVar{Name: agentapi.EnvGrace, Value: fmt.Sprintf("%ds", *seconds)})
 	}
+	if path := main.TerminationMessagePath; path != "" && path != agentapi.TerminationFile {
+		addEnv(main, corev1.EnvVar{Name: agentapi.EnvTermination, Value: path})
+	}
 	main.VolumeMounts = append(main.VolumeMounts, deliver(pod, main, settings)...)
 	main.VolumeMounts = append(main.VolumeMounts, corev1.VolumeMount{Name: agentapi.KeyVolume, MountPath: agentapi.KeyPath, ReadOnly: true})
 	pod.Volumes = append(pod.Volumes, corev1.Volume{Name: agentapi.KeyVolume, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{

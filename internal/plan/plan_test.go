@@ -313,12 +313,14 @@ func finished(j *mpi.Job, o *jobstate.Observed) {
 	o.Launcher = mpitest.Launcher(*j, batchv1.JobComplete)
 }
 
-// TestPlanLeavesItsInputAlone: templates and observations are shared with a cache.
-// TestGracePeriodIsPassedOn: the agent knows a pod's grace period, unless the user sets the variable.
-func TestGracePeriodIsPassedOn(t *testing.T) {
+// TestSettingsArePassedOn: the agent knows a pod's grace period, unless the user sets the variable, and the file of its
+// termination message.
+func TestSettingsArePassedOn(t *testing.T) {
 	job := mpitest.Job(1, func(j *mpi.Job) {
 		j.Launcher.Template.Spec.TerminationGracePeriodSeconds = new(int64(120))
 		j.Workers.Template.Spec.TerminationGracePeriodSeconds = new(int64(300))
+		j.Launcher.Template.Spec.Containers[0].TerminationMessagePath = "/tmp/end"
+		j.Workers.Template.Spec.Containers[0].TerminationMessagePath = agentapi.TerminationFile
 		j.Workers.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: agentapi.EnvGrace, Value: "10s"}}
 	})
 	got := map[string]string{}
@@ -334,16 +336,17 @@ func TestGracePeriodIsPassedOn(t *testing.T) {
 	}
 	for _, pod := range pods {
 		for _, v := range pod.Containers[0].Env {
-			if v.Name == agentapi.EnvGrace {
-				got[pod.Hostname] = v.Value
+			if v.Name == agentapi.EnvGrace || v.Name == agentapi.EnvTermination {
+				got[pod.Hostname] += v.Value
 			}
 		}
 	}
-	if want := map[string]string{"pi-launcher": "120s", "pi-worker-0": "10s"}; !maps.Equal(got, want) {
-		t.Errorf("grace periods are %v, want %v", got, want)
+	if want := map[string]string{"pi-launcher": "120s/tmp/end", "pi-worker-0": "10s"}; !maps.Equal(got, want) {
+		t.Errorf("the settings are %v, want %v", got, want)
 	}
 }
 
+// TestPlanLeavesItsInputAlone: templates and observations are shared with a cache.
 func TestPlanLeavesItsInputAlone(t *testing.T) {
 	job, same := mpitest.Job(2), mpitest.Job(2)
 	seen := jobstate.Observed{}

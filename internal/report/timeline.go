@@ -45,8 +45,12 @@ func (m maker) timeline(status v1alpha1.JobReportStatus) []v1alpha1.TimelineEntr
 	}
 	m.putBack(&t, status.Scheduling)
 	m.preempted(&t)
-	m.losses(&t, status.Findings)
-	for _, entry := range m.entered(status) {
+	entered := m.entered(status)
+	for i, entry := range entered {
+		if i == len(entered)-1 {
+			// Before the last phase, and after phases that nobody observed.
+			m.losses(&t, status.Findings)
+		}
 		message := status.Message
 		switch {
 		case entry.phase != status.Phase:
@@ -60,6 +64,9 @@ func (m maker) timeline(status v1alpha1.JobReportStatus) []v1alpha1.TimelineEntr
 		if isPhaseEntered[entry.phase] {
 			t.add(entry.at, string(entry.phase), message)
 		}
+	}
+	if len(entered) == 0 {
+		m.losses(&t, status.Findings)
 	}
 	return t.entries
 }

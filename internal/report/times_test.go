@@ -38,11 +38,11 @@ func placed(pod *corev1.Pod) {
 	})
 }
 
-// ran makes a pod's container have run from one time to another, and end well.
+// ran makes a pod's container have run from one time to another, and end well, with a message of its program.
 func ran(from, to time.Duration) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
-			StartedAt: metav1.NewTime(mpitest.Now.Add(from)), FinishedAt: metav1.NewTime(mpitest.Now.Add(to)),
+			StartedAt: metav1.NewTime(mpitest.Now.Add(from)), FinishedAt: metav1.NewTime(mpitest.Now.Add(to)), Message: "done",
 		}}}}
 	}
 }
@@ -71,6 +71,15 @@ func TestTimesAreThoseOfTheJobAndNotOfItsPasses(t *testing.T) {
 			},
 			[]string{"00:00 Created", "00:01 PodsStarting", "00:03 PodsPlaced", "00:09 LauncherStarted", "00:09 Running", "00:49 Succeeded"},
 			map[string]int64{"Pending": 9, "Running": 40, "Succeeded": 0},
+		},
+		"first seen when it was over, with idle workers": {
+			func(h *history) {
+				seen := ended(pods(h.job, corev1.PodSucceeded, time.Second, ran(9*time.Second, 48*time.Second), placed), h.job, batchv1.JobComplete, 49*time.Second)
+				seen.LauncherPods[0].Status.ContainerStatuses[0].State.Terminated.Message = ""
+				h.pass(time.Hour, seen, jobstate.Evidence{})
+			},
+			[]string{"00:01 Created", "00:01 PodsStarting", "00:03 PodsPlaced", "00:09 LauncherStarted", "00:09 Running", "00:49 WorkersIdle", "00:49 Succeeded"},
+			map[string]int64{"Running": 40, "Succeeded": 0},
 		},
 		"first seen when it was over": {
 			func(h *history) {

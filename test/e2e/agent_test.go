@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/internal/agentapi"
@@ -387,22 +388,57 @@ func TestStrangerIsRefused(t *testing.T) {
 	}
 }
 
-// TestIdleWorkers: a job that left a worker without ranks succeeds, and its report warns.
+// TestIdleWorkers: a job that left workers without ranks succeeds, and its report warns; whoever starts the launcher's program
+// and the ranks.
 func TestIdleWorkers(t *testing.T) {
-	parallel(t, 1)
-	job := openMPI(newNamespace(t), 2, "mpirun", "-n", "1", "ranks", "--sleep", "12")
-	create(t, job)
-	waitFor(t, job, "it succeeds", succeeded)
-	eventually(t, "the report warns", time.Minute, func() error {
-		report, err := record(t, job)
-		if err != nil {
-			return err
+	t.Parallel()
+	partly := []string{"mpirun", "-n", "1", "ranks", "--sleep", "12"}
+	byImage := func(job *kubeflow.MPIJob) { launcher(job).Command, launcher(job).Args = nil, launcher(job).Command }
+	bySSHD := func(job *kubeflow.MPIJob) {
+		job.Annotations = map[string]string{mpi.AnnotationLaunch: mpi.LaunchSSHD}
+		job.Spec.SSHAuthMountPath = "/home/mpiuser/.ssh"
+		for _, container := range []*corev1.Container{launcher(job), worker(job)} {
+			container.Image, container.SecurityContext.RunAsUser = sampleImage("openmpi-sshd"), new(int64(1000))
 		}
-		if found := report.Status.Findings; len(found) != 1 || found[0].Code != codes.WorkersIdle || !strings.Contains(found[0].Summary, "No rank ran on 1 of the job's 2 workers") {
-			return fmt.Errorf("it has %+v", found)
-		}
-		return nil
-	})
+	}
+	for name, test := range map[string]struct {
+		command []string
+		change  func(*kubeflow.MPIJob)
+		// idle is how many workers had no rank.
+		idle int
+	}{
+		"one of two":                       {partly, nil, 1},
+		"one of two, by the image":         {partly, byImage, 1},
+		"one after the other":              {[]string{"sh", "-c", "for host in 0 1; do mpirun -n 1 --host job-worker-$host.job ranks --sleep 12 || exit 1; done"}, nil, 0},
+		"nothing was started":              {[]string{"sleep", "1"}, nil, 2},
+		"nothing was started by the image": {[]string{"sleep", "1"}, byImage, 2},
+		"all by the image":                 {[]string{"mpirun", "-n", "2", "--map-by", "node", "ranks", "--sleep", "12"}, byImage, 0},
+		"beside sshd":                      {[]string{"mpirun", "--host", "localhost:2", "-n", "2", "ranks", "--sleep", "1"}, bySSHD, 2},
+		"through sshd":                     {[]string{"mpirun", "-n", "4", "ranks", "--sleep", "1"}, bySSHD, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			parallel(t, 2)
+			job := openMPI(newNamespace(t), 2, test.command...)
+			// sshd's logs are read when the job has ended.
+			job.Spec.RunPolicy.CleanPodPolicy = ptr.To(kubeflow.CleanPodPolicyNone)
+			if test.change != nil {
+				test.change(job)
+			}
+			create(t, job)
+			waitFor(t, job, "it succeeds", succeeded)
+			eventually(t, "the report has the workers", time.Minute, func() error {
+				report, err := record(t, job)
+				if err != nil {
+					return err
+				}
+				found, want := report.Status.Findings, fmt.Sprintf("No rank ran on %d of the job's 2 workers", test.idle)
+				if report.Status.CompletionTime == nil || test.idle == 0 && len(found) > 0 || test.idle > 0 && (len(found) != 1 || found[0].Code != codes.WorkersIdle || !strings.Contains(found[0].Summary, want)) {
+					return fmt.Errorf("it has %+v", found)
+				}
+				return nil
+			})
+		})
+	}
 }
 
 // TestAllRanksBesideTheLauncher: a green job whose ranks all ran on the launcher is no green job.

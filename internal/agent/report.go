@@ -1,0 +1,85 @@
+package agent
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"opendatahub.io/mpijob/internal/agentapi"
+)
+
+// A launcher whose program only the image defines runs without the agent above it. The rsh's that MPI starts then leave what is
+// known of hosts and ranks in its termination message. One of them does so at a time: it reads the records of all.
+
+const (
+	// reportEvery is how often the message is written while sessions last: the container ends without notice.
+	reportEvery = 2 * time.Second
+	// lockWait is how long an rsh that ends waits for another one that writes as it ends itself.
+	lockWait, lockPause = 100 * time.Millisecond, 10 * time.Millisecond
+)
+
+// containerRun identifies this run of the container: an emptyDir outlives it.
+func containerRun() string {
+	state, _ := readStat(1)
+	return state.started
+}
+
+// startReport begins to report on the launcher if nothing else does, with the end of the session when end is called.
+func startReport() (end func()) {
+	if os.Getenv(envSupervised) != "" || os.Getenv(envSession) != "" {
+		return func() {}
+	}
+	folder := setting(agentapi.EnvRun, agentapi.Run)
+	lock, err := os.OpenFile(filepath.Join(folder, "report.lock"), os.O_CREATE|os.O_RDONLY, 0o644) //nolint:gosec // the pod's containers may run as different users
+	if err != nil {
+		return func() {}
+	}
+	// What was reported before this session is not complete any more, and the container may end before the next report.
+	leaveReport(agentapi.Summary{Role: agentapi.RoleLauncher, HostsReached: 1})
+	locked := func() bool { return unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil }
+	report := func() {
+		s := supervisor{ranks: newRanks(slog.New(slog.DiscardHandler), cgroupRoot), folder: folder, expected: readHostfile(agentapi.Hostfile), container: containerRun()}
+		leaveReport(s.summary())
+	}
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		ticker := time.NewTicker(reportEvery)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-ticker.C:
+				if locked() {
+					report()
+				}
+			}
+		}
+	}()
+	return func() {
+		close(stop)
+		<-stopped
+		defer lock.Close()
+		for deadline := time.Now().Add(lockWait); time.Now().Before(deadline); time.Sleep(lockPause) {
+			if locked() {
+				report()
+				return
+			}
+		}
+	}
+}
+
+// leaveReport writes the termination message, unless the program wrote one of its own.
+func leaveReport(summary agentapi.Summary) {
+	have, err := os.ReadFile(setting(agentapi.EnvTermination, agentapi.TerminationFile))
+	if err != nil {
+		return
+	}
+	if _, own := agentapi.ParseSummary(string(have)); own || len(have) == 0 {
+		writeTermination(summary)
+	}
+}
