@@ -5,8 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// RuntimeTest tests an MPI runtime of Kubeflow Trainer. The operator runs a TrainJob of 3 pods that only prints where
-// its ranks run, reports the result of each step, and deletes the TrainJob. A test runs once; create another one to
+// RuntimeTest tests an MPI runtime of Kubeflow Trainer. The operator runs a TrainJob of 3 pods that prints where its
+// ranks run and exchanges messages between them, reports the result of each step, and deletes the TrainJob. A test runs once; create another one to
 // repeat it.
 //
 // +kubebuilder:object:root=true
@@ -86,7 +86,7 @@ const (
 	TestPending TestPhase = "Pending"
 	// TestRunning means that the TrainJob of the test was created.
 	TestRunning TestPhase = "Running"
-	// TestPassed means that all checks passed.
+	// TestPassed means that all checks passed or were skipped.
 	TestPassed TestPhase = "Passed"
 	// TestFailed means that a check failed or could not be completed.
 	TestFailed TestPhase = "Failed"
@@ -94,7 +94,7 @@ const (
 
 // RuntimeTestStatus is the result of a test.
 type RuntimeTestStatus struct {
-	// phase is Pending (not started), Running, Passed (all checks passed) or Failed.
+	// phase is Pending (not started), Running, Passed (no check failed) or Failed.
 	// +optional
 	Phase TestPhase `json:"phase,omitempty"`
 	// message summarizes the result for users.
@@ -117,10 +117,25 @@ type RuntimeTestStatus struct {
 	// +listMapKey=name
 	// +optional
 	Checks []RuntimeCheck `json:"checks,omitempty"`
+	// communication is what the ranks measured. It is unset if the image has no means to exchange messages; the check
+	// Communication has the reason.
+	// +optional
+	Communication *RuntimeCommunication `json:"communication,omitempty"`
+}
+
+// RuntimeCommunication is the latency and bandwidth of MPI messages between two workers, as medians.
+type RuntimeCommunication struct {
+	// latencyNanoseconds is half of the round trip of a message of 8 bytes.
+	LatencyNanoseconds int64 `json:"latencyNanoseconds"`
+	// bytesPerSecond is the bandwidth of messages of 4 MiB.
+	BytesPerSecond int64 `json:"bytesPerSecond"`
+	// method is how the program of the test called MPI: mpi4py, or mpicc for a C program.
+	// +kubebuilder:validation:MaxLength=16
+	Method string `json:"method"`
 }
 
 // CheckName identifies a check.
-// +kubebuilder:validation:Enum=ImagePull;Keys;Connection;ProcessStart;RanksDistinct
+// +kubebuilder:validation:Enum=ImagePull;Keys;Connection;ProcessStart;RanksDistinct;Communication
 type CheckName string
 
 // The checks, in the order in which a job passes them.
@@ -135,10 +150,12 @@ const (
 	CheckProcessStart CheckName = "ProcessStart"
 	// CheckRanksDistinct passes if each rank ran in a different pod.
 	CheckRanksDistinct CheckName = "RanksDistinct"
+	// CheckCommunication passes if the ranks exchanged MPI messages, and is skipped if the image has no means to do so.
+	CheckCommunication CheckName = "Communication"
 )
 
 // CheckResult is the result of a check.
-// +kubebuilder:validation:Enum=Pending;Pass;Fail;Unknown
+// +kubebuilder:validation:Enum=Pending;Pass;Fail;Skipped;Unknown
 type CheckResult string
 
 // The results of a check.
@@ -149,6 +166,8 @@ const (
 	CheckPass CheckResult = "Pass"
 	// CheckFail means that the check failed.
 	CheckFail CheckResult = "Fail"
+	// CheckSkipped means that the check cannot be made with the runtime's image.
+	CheckSkipped CheckResult = "Skipped"
 	// CheckUnknown means that the test ended before the check had a result.
 	CheckUnknown CheckResult = "Unknown"
 )
@@ -157,9 +176,10 @@ const (
 type RuntimeCheck struct {
 	// name is ImagePull (all pods pulled the image), Keys (the pods accepted each other's keys), Connection (the
 	// launcher connected to all workers), ProcessStart (MPI started every rank) or RanksDistinct (each rank ran in a
-	// different pod).
+	// different pod). The last is Communication (ranks exchanged MPI messages).
 	Name CheckName `json:"name"`
-	// result is Pending, Pass, Fail, or Unknown if the test ended before the check had a result.
+	// result is Pending, Pass, Fail, Skipped if the image lacks what the check needs, or Unknown if the test ended before
+	// the check had a result.
 	Result CheckResult `json:"result"`
 	// message explains the result to users.
 	// +kubebuilder:validation:MaxLength=1024

@@ -131,7 +131,7 @@ func (p *testPrinter) print(test v1alpha1.RuntimeTest) {
 	}
 }
 
-var checkColours = map[v1alpha1.CheckResult]colour{v1alpha1.CheckPass: green, v1alpha1.CheckFail: red, v1alpha1.CheckUnknown: yellow}
+var checkColours = map[v1alpha1.CheckResult]colour{v1alpha1.CheckPass: green, v1alpha1.CheckFail: red, v1alpha1.CheckSkipped: yellow, v1alpha1.CheckUnknown: yellow}
 
 // printCheck prints the result of a check with its remedies.
 func printCheck(to io.Writer, check v1alpha1.RuntimeCheck) {

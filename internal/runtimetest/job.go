@@ -21,16 +21,15 @@ const Workers = 2
 // labelQueue is the label for a Kueue LocalQueue. A test waits in it like any job.
 const labelQueue = "kueue.x-k8s.io/queue-name"
 
-// command is the command of each rank, with only shell built-ins: it prints the host.
-const command = `read host </proc/sys/kernel/hostname; echo "mpi-runtime-test: rank ${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-?}} on $host"`
-
 var output = regexp.MustCompile(`mpi-runtime-test: rank ([0-9]{1,6}|\?) on ([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)`)
+
+// mostRanks limits how many ranks are read from an output.
+const mostRanks = 64
 
 // Hosts returns the host names in a launcher's output, one for each rank that printed its host.
 func Hosts(log string) []string {
-	const most = 64
 	var hosts []string
-	for _, match := range output.FindAllStringSubmatch(log, most) {
+	for _, match := range output.FindAllStringSubmatch(log, mostRanks) {
 		hosts = append(hosts, match[2])
 	}
 	return hosts
@@ -79,11 +78,21 @@ func Job(test v1alpha1.RuntimeTest, used *trainjob.Runtime) (*unstructured.Unstr
 		mpirun = "mpiexec"
 	}
 	job.Spec.Trainer.NumNodes = &ranks
-	job.Spec.Trainer.Command = []string{mpirun, "-n", fmt.Sprint(ranks), "sh", "-c", command}
+	job.Spec.Trainer.Command = append([]string{mpirun, "-n", fmt.Sprint(ranks), "sh", "-c", rankScript}, exchanges(converted)...)
 	if errs, _ := trainjob.Check(job, *used); len(errs) > 0 {
 		return nil, fmt.Errorf("%s %s does not accept the test's job of %d pods: %w", ref.Kind, ref.Name, Workers+1, errs.ToAggregate())
 	}
 	return written(test, job)
+}
+
+// exchanges returns the arguments of the ranks' script; none if some ranks could lack what others have, because the launcher
+// has another image: MPI needs all ranks.
+func exchanges(job mpi.Job) []string {
+	launcher, workers := job.Launcher.Template.Spec.Containers, job.Workers.Template.Spec.Containers
+	if job.Launcher.RunsRanks && len(launcher) > 0 && len(workers) > 0 && launcher[0].Image != workers[0].Image {
+		return nil
+	}
+	return []string{"sh", pythonExchange, cExchange}
 }
 
 // Ranks returns the number of ranks of the test's job.

@@ -27,11 +27,14 @@ type Seen struct {
 	Report *v1alpha1.JobReportStatus
 	// Hosts are the hosts that ranks printed, as returned by Hosts. The output is read after the job ended.
 	Hosts []string
+	// Exchange is what ranks printed of their messages, as returned by ParseExchange.
+	Exchange Exchange
 }
 
 // order is the order in which a job passes the checks.
 var order = []v1alpha1.CheckName{
 	v1alpha1.CheckImagePull, v1alpha1.CheckKeys, v1alpha1.CheckConnection, v1alpha1.CheckProcessStart, v1alpha1.CheckRanksDistinct,
+	v1alpha1.CheckCommunication,
 }
 
 // failing lists the findings that fail each check. Other findings fail ProcessStart if pods have started. Otherwise
@@ -88,7 +91,8 @@ func Judge(test v1alpha1.RuntimeTest, seen Seen) v1alpha1.RuntimeTestStatus {
 			j.pass(c)
 		}
 	}
-	if all(status.Checks, v1alpha1.CheckPass) {
+	if passed(status.Checks) {
+		status.Communication = j.Exchange.Measured
 		status.Phase = v1alpha1.TestPassed
 		status.Message = fmt.Sprintf("The runtime works: %d ranks ran on %d pods, %d s after the test started.", seen.Ranks, seen.Ranks, int(seen.Now.Sub(status.StartTime.Time).Seconds()))
 		status.CompletionTime = new(metav1.NewTime(seen.Now))
@@ -144,6 +148,9 @@ func (j judge) pass(c *v1alpha1.RuntimeCheck) {
 		if j.told() {
 			message = fmt.Sprintf("Each rank ran in its own pod: %s.", strings.Join(j.distinct(), ", "))
 		}
+	case v1alpha1.CheckCommunication:
+		j.exchanged(c)
+		return
 	}
 	if message != "" {
 		c.Result, c.Message, c.Milliseconds = v1alpha1.CheckPass, message, milliseconds
@@ -232,6 +239,14 @@ func (j judge) fail(checks []v1alpha1.RuntimeCheck, cause *v1alpha1.Finding) str
 // blame returns the check that failed, and why. If the job could not start, it returns no check, and the cause if
 // there is one.
 func (j judge) blame(cause *v1alpha1.Finding) (v1alpha1.CheckName, string) {
+	if j.told() {
+		// The ranks started in different pods, so that all other checks passed.
+		why := j.job.Message
+		if cause != nil {
+			why = cause.Summary
+		}
+		return v1alpha1.CheckCommunication, "The ranks started, but could not exchange messages. " + why
+	}
 	if cause != nil {
 		if cause.Code == codes.NotEnoughSlots {
 			return v1alpha1.CheckRanksDistinct, fmt.Sprintf("MPI did not read the hostfile: it had no slots for %d ranks, although there are %d pods.", j.Ranks, j.Ranks)
@@ -289,6 +304,9 @@ func (j judge) untold() string {
 	return text
 }
 
-func all(checks []v1alpha1.RuntimeCheck, result v1alpha1.CheckResult) bool {
-	return len(checks) > 0 && !slices.ContainsFunc(checks, func(c v1alpha1.RuntimeCheck) bool { return c.Result != result })
+// passed reports whether every check passed, or did not apply.
+func passed(checks []v1alpha1.RuntimeCheck) bool {
+	return len(checks) > 0 && !slices.ContainsFunc(checks, func(c v1alpha1.RuntimeCheck) bool {
+		return c.Result != v1alpha1.CheckPass && c.Result != v1alpha1.CheckSkipped
+	})
 }

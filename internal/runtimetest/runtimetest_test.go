@@ -121,7 +121,7 @@ func TestCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, variables := range [][]string{{"OMPI_COMM_WORLD_RANK=1"}, {"PMI_RANK=1"}, {}} {
-		run := exec.CommandContext(t.Context(), "sh", "-c", command)
+		run := exec.CommandContext(t.Context(), "sh", "-c", rankScript)
 		run.Env = variables
 		text, err := run.CombinedOutput()
 		if err != nil {
@@ -177,7 +177,8 @@ func TestJudge(t *testing.T) {
 	running, failed := corev1.PodRunning, corev1.PodFailed
 	three := []string{"j-launcher-0-0", "j-node-0-0", "j-node-0-1"}
 	const passed, broken, unknown, pending = v1alpha1.CheckPass, v1alpha1.CheckFail, v1alpha1.CheckUnknown, v1alpha1.CheckPending
-	type results = [5]v1alpha1.CheckResult
+	const skipped = v1alpha1.CheckSkipped
+	type results = [6]v1alpha1.CheckResult
 	const early, later, late = 10 * time.Second, time.Minute, 5 * time.Minute
 	for name, test := range map[string]struct {
 		after  time.Duration
@@ -187,30 +188,30 @@ func TestJudge(t *testing.T) {
 		checks results
 		says   string
 	}{
-		"nothing yet":             {early, nil, nil, v1alpha1.TestRunning, results{pending, pending, pending, pending, pending}, "Kubeflow Trainer is creating"},
-		"Trainer makes nothing":   {late, nil, nil, v1alpha1.TestFailed, results{unknown, unknown, unknown, unknown, unknown}, "Timed out after 300 s. Kubeflow Trainer did not create"},
-		"pods start":              {early, report(pods(running, corev1.PodPending)), nil, v1alpha1.TestRunning, results{pending, pending, pending, pending, pending}, "Initializing: Pods start."},
-		"pods run":                {early, report(pods(running, running, running)), nil, v1alpha1.TestRunning, results{passed, pending, pending, pending, pending}, "Pods start."},
-		"all is well":             {early, report(pods(running, running, corev1.PodSucceeded), ended(v1alpha1.PhaseSucceeded, 9*time.Second), reached(2)), three, v1alpha1.TestPassed, results{passed, passed, passed, passed, passed}, "The runtime works: 3 ranks ran on 3 pods, 10 s after"},
-		"well without the agent":  {early, report(pods("Gone", "Gone", corev1.PodSucceeded), ended(v1alpha1.PhaseSucceeded, 9*time.Second)), three, v1alpha1.TestPassed, results{passed, passed, passed, passed, passed}, "The runtime works"},
-		"output not read yet":     {early, report(pods(running, running, corev1.PodSucceeded), ended(v1alpha1.PhaseSucceeded, 9*time.Second), reached(2)), nil, v1alpha1.TestRunning, results{passed, passed, passed, pending, pending}, "It has ended."},
-		"output never read":       {later, report(pods(running, running, corev1.PodSucceeded), ended(v1alpha1.PhaseSucceeded, 9*time.Second), reached(2)), nil, v1alpha1.TestFailed, results{passed, passed, passed, broken, unknown}, "No process (rank) printed its host"},
-		"one rank is silent":      {early, report(pods(running, running, corev1.PodSucceeded), ended(v1alpha1.PhaseSucceeded, 9*time.Second), reached(2)), three[:2], v1alpha1.TestFailed, results{passed, passed, passed, broken, unknown}, "2 of 3 processes"},
-		"all on the launcher":     {early, report(pods(running, running, failed), ended(v1alpha1.PhaseFailed, 9*time.Second), found(codes.HostfileIgnored, v1alpha1.SeverityError)), []string{"a", "a", "a"}, v1alpha1.TestFailed, results{passed, unknown, unknown, passed, broken}, "RanksDistinct: This is wrong."},
-		"all on one, unexplained": {early, report(pods(running, running, corev1.PodSucceeded), ended(v1alpha1.PhaseSucceeded, 9*time.Second)), []string{"a", "a", "a"}, v1alpha1.TestFailed, results{passed, unknown, unknown, passed, broken}, "ran on 1 pods (a) instead of 3"},
-		"list of hosts not read":  {early, report(pods(running, running, failed), ended(v1alpha1.PhaseFailed, 9*time.Second), found(codes.NotEnoughSlots, v1alpha1.SeverityError)), nil, v1alpha1.TestFailed, results{passed, unknown, unknown, unknown, broken}, "RanksDistinct: MPI did not read the hostfile"},
-		"image may still come":    {early, report(pods(corev1.PodPending), found(codes.ImagePullFailed, v1alpha1.SeverityError)), nil, v1alpha1.TestRunning, results{pending, pending, pending, pending, pending}, "Pods start."},
-		"no image":                {later, report(pods(corev1.PodPending), found(codes.ImagePullFailed, v1alpha1.SeverityError)), nil, v1alpha1.TestFailed, results{broken, unknown, unknown, unknown, unknown}, "ImagePull: This is wrong."},
-		"no image for some":       {later, report(pods(running, corev1.PodPending), found(codes.ImagePullFailed, v1alpha1.SeverityError)), nil, v1alpha1.TestFailed, results{broken, unknown, unknown, unknown, unknown}, "ImagePull: This is wrong."},
-		"key refused":             {early, report(pods(running, running, failed), ended(v1alpha1.PhaseFailed, 9*time.Second), found(codes.KeyRefused, v1alpha1.SeverityError)), nil, v1alpha1.TestFailed, results{passed, broken, unknown, unknown, unknown}, "Keys: This is wrong."},
-		"unreachable":             {early, report(pods(running, running, failed), ended(v1alpha1.PhaseFailed, 9*time.Second), found(codes.WorkerUnreachable, v1alpha1.SeverityError), reached(1)), nil, v1alpha1.TestFailed, results{passed, unknown, broken, unknown, unknown}, "Connection: This is wrong."},
-		"no mpirun":               {early, report(pods(corev1.PodPending, running, failed), ended(v1alpha1.PhaseFailed, 9*time.Second), found(codes.ProgramMissing, v1alpha1.SeverityError)), nil, v1alpha1.TestFailed, results{passed, unknown, unknown, broken, unknown}, "ProcessStart: This is wrong."},
-		"failed, cause to come":   {early, report(pods(running, running, failed), ended(v1alpha1.PhaseFailed, 9*time.Second)), nil, v1alpha1.TestRunning, results{passed, pending, pending, pending, pending}, "It has ended."},
-		"failed of nothing known": {later, report(pods(running, running, failed), ended(v1alpha1.PhaseFailed, 9*time.Second), found(codes.Unknown, v1alpha1.SeverityError)), nil, v1alpha1.TestFailed, results{passed, unknown, unknown, broken, unknown}, "ProcessStart: This is wrong."},
-		"no pods by policy":       {later, report(found(codes.PodSecurityDenied, v1alpha1.SeverityError)), nil, v1alpha1.TestFailed, results{unknown, unknown, unknown, unknown, unknown}, "This is wrong."},
-		"no room may pass":        {later, report(pods(corev1.PodPending), found(codes.InsufficientResources, v1alpha1.SeverityWarning)), nil, v1alpha1.TestRunning, results{pending, pending, pending, pending, pending}, "Pods start."},
-		"no room until the end":   {late, report(pods(corev1.PodPending), found(codes.InsufficientResources, v1alpha1.SeverityWarning)), nil, v1alpha1.TestFailed, results{unknown, unknown, unknown, unknown, unknown}, "Timed out after 300 s. The job was Initializing: Pods start. This is wrong."},
-		"hangs":                   {late, report(pods(running, running, running)), nil, v1alpha1.TestFailed, results{passed, unknown, unknown, broken, unknown}, "ProcessStart: All pods run, but"},
+		"nothing yet":             {early, nil, nil, v1alpha1.TestRunning, results{pending, pending, pending, pending, pending, pending}, "Kubeflow Trainer is creating"},
+		"Trainer makes nothing":   {late, nil, nil, v1alpha1.TestFailed, results{unknown, unknown, unknown, unknown, unknown, unknown}, "Timed out after 300 s. Kubeflow Trainer did not create"},
+		"pods start":              {early, report(pods(running, corev1.PodPending)), nil, v1alpha1.TestRunning, results{pending, pending, pending, pending, pending, pending}, "Initializing: Pods start."},
+		"pods run":                {early, report(pods(running, running, running)), nil, v1alpha1.TestRunning, results{passed, pending, pending, pending, pending, pending}, "Pods start."},
+		"all is well":             {early, report(pods(running, running, corev1.PodSucceeded), ended(v1alpha1.PhaseSucceeded, 9*time.Second), reached(2)), three, v1alpha1.TestPassed, results{passed, passed, passed, passed, passed, skipped}, "The runtime works: 3 ranks ran on 3 pods, 10 s after"},
+		"well without the agent":  {early, report(pods("Gone", "Gone", corev1.PodSucceeded), ended(v1alpha1.PhaseSucceeded, 9*time.Second)), three, v1alpha1.TestPassed, results{passed, passed, passed, passed, passed, skipped}, "The runtime works"},
+		"output not read yet":     {early, report(pods(running, running, corev1.PodSucceeded), ended(v1alpha1.PhaseSucceeded, 9*time.Second), reached(2)), nil, v1alpha1.TestRunning, results{passed, passed, passed, pending, pending, pending}, "It has ended."},
+		"output never read":       {later, report(pods(running, running, corev1.PodSucceeded), ended(v1alpha1.PhaseSucceeded, 9*time.Second), reached(2)), nil, v1alpha1.TestFailed, results{passed, passed, passed, broken, unknown, unknown}, "No process (rank) printed its host"},
+		"one rank is silent":      {early, report(pods(running, running, corev1.PodSucceeded), ended(v1alpha1.PhaseSucceeded, 9*time.Second), reached(2)), three[:2], v1alpha1.TestFailed, results{passed, passed, passed, broken, unknown, unknown}, "2 of 3 processes"},
+		"all on the launcher":     {early, report(pods(running, running, failed), ended(v1alpha1.PhaseFailed, 9*time.Second), found(codes.HostfileIgnored, v1alpha1.SeverityError)), []string{"a", "a", "a"}, v1alpha1.TestFailed, results{passed, unknown, unknown, passed, broken, unknown}, "RanksDistinct: This is wrong."},
+		"all on one, unexplained": {early, report(pods(running, running, corev1.PodSucceeded), ended(v1alpha1.PhaseSucceeded, 9*time.Second)), []string{"a", "a", "a"}, v1alpha1.TestFailed, results{passed, unknown, unknown, passed, broken, unknown}, "ran on 1 pods (a) instead of 3"},
+		"list of hosts not read":  {early, report(pods(running, running, failed), ended(v1alpha1.PhaseFailed, 9*time.Second), found(codes.NotEnoughSlots, v1alpha1.SeverityError)), nil, v1alpha1.TestFailed, results{passed, unknown, unknown, unknown, broken, unknown}, "RanksDistinct: MPI did not read the hostfile"},
+		"image may still come":    {early, report(pods(corev1.PodPending), found(codes.ImagePullFailed, v1alpha1.SeverityError)), nil, v1alpha1.TestRunning, results{pending, pending, pending, pending, pending, pending}, "Pods start."},
+		"no image":                {later, report(pods(corev1.PodPending), found(codes.ImagePullFailed, v1alpha1.SeverityError)), nil, v1alpha1.TestFailed, results{broken, unknown, unknown, unknown, unknown, unknown}, "ImagePull: This is wrong."},
+		"no image for some":       {later, report(pods(running, corev1.PodPending), found(codes.ImagePullFailed, v1alpha1.SeverityError)), nil, v1alpha1.TestFailed, results{broken, unknown, unknown, unknown, unknown, unknown}, "ImagePull: This is wrong."},
+		"key refused":             {early, report(pods(running, running, failed), ended(v1alpha1.PhaseFailed, 9*time.Second), found(codes.KeyRefused, v1alpha1.SeverityError)), nil, v1alpha1.TestFailed, results{passed, broken, unknown, unknown, unknown, unknown}, "Keys: This is wrong."},
+		"unreachable":             {early, report(pods(running, running, failed), ended(v1alpha1.PhaseFailed, 9*time.Second), found(codes.WorkerUnreachable, v1alpha1.SeverityError), reached(1)), nil, v1alpha1.TestFailed, results{passed, unknown, broken, unknown, unknown, unknown}, "Connection: This is wrong."},
+		"no mpirun":               {early, report(pods(corev1.PodPending, running, failed), ended(v1alpha1.PhaseFailed, 9*time.Second), found(codes.ProgramMissing, v1alpha1.SeverityError)), nil, v1alpha1.TestFailed, results{passed, unknown, unknown, broken, unknown, unknown}, "ProcessStart: This is wrong."},
+		"failed, cause to come":   {early, report(pods(running, running, failed), ended(v1alpha1.PhaseFailed, 9*time.Second)), nil, v1alpha1.TestRunning, results{passed, pending, pending, pending, pending, pending}, "It has ended."},
+		"failed of nothing known": {later, report(pods(running, running, failed), ended(v1alpha1.PhaseFailed, 9*time.Second), found(codes.Unknown, v1alpha1.SeverityError)), nil, v1alpha1.TestFailed, results{passed, unknown, unknown, broken, unknown, unknown}, "ProcessStart: This is wrong."},
+		"no pods by policy":       {later, report(found(codes.PodSecurityDenied, v1alpha1.SeverityError)), nil, v1alpha1.TestFailed, results{unknown, unknown, unknown, unknown, unknown, unknown}, "This is wrong."},
+		"no room may pass":        {later, report(pods(corev1.PodPending), found(codes.InsufficientResources, v1alpha1.SeverityWarning)), nil, v1alpha1.TestRunning, results{pending, pending, pending, pending, pending, pending}, "Pods start."},
+		"no room until the end":   {late, report(pods(corev1.PodPending), found(codes.InsufficientResources, v1alpha1.SeverityWarning)), nil, v1alpha1.TestFailed, results{unknown, unknown, unknown, unknown, unknown, unknown}, "Timed out after 300 s. The job was Initializing: Pods start. This is wrong."},
+		"hangs":                   {late, report(pods(running, running, running)), nil, v1alpha1.TestFailed, results{passed, unknown, unknown, broken, unknown, unknown}, "ProcessStart: All pods run, but"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

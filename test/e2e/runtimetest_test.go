@@ -73,9 +73,15 @@ func TestRuntimeTestPasses(t *testing.T) {
 			namespace := newNamespace(t)
 			runtimeIn(t, namespace, strings.Replace("mpi-"+with.sample, "intelmpi", "intel", 1))
 			status := tested(t, namespace, "")
-			const want = "ImagePull Pass, Keys Pass, Connection Pass, ProcessStart Pass, RanksDistinct Pass"
+			// Only one of the images has mpi4py; the others have no compiler.
+			communication := map[bool]v1alpha1.CheckResult{true: v1alpha1.CheckPass, false: v1alpha1.CheckSkipped}[with.sample == "openmpi"]
+			want := fmt.Sprintf("ImagePull Pass, Keys Pass, Connection Pass, ProcessStart Pass, RanksDistinct Pass, Communication %s", communication)
 			if got := results(status); status.Phase != v1alpha1.TestPassed || got != want {
 				t.Fatalf("it is %s: %s", status.Phase, got)
+			}
+			if figures := status.Communication; (figures != nil) != (communication == v1alpha1.CheckPass) ||
+				figures != nil && (figures.LatencyNanoseconds > int64(time.Second) || figures.BytesPerSecond < 1_000_000) {
+				t.Errorf("the ranks measured %+v: %s", figures, status.Checks[5].Message)
 			}
 			for _, pod := range []string{"-launcher-0-0", "-node-0-0", "-node-0-1"} {
 				if last := status.Checks[4].Message; !strings.Contains(last, status.JobRef.Name+pod) {
@@ -108,21 +114,21 @@ func TestRuntimeTestFails(t *testing.T) {
 	}{
 		"no such image": {
 			runtime: "mpi-openmpi", image: "registry.invalid/none:none", failed: v1alpha1.CheckImagePull, code: codes.ImagePullFailed,
-			want: "ImagePull Fail, Keys Unknown, Connection Unknown, ProcessStart Unknown, RanksDistinct Unknown",
+			want: "ImagePull Fail, Keys Unknown, Connection Unknown, ProcessStart Unknown, RanksDistinct Unknown, Communication Unknown",
 		},
 		"no mpirun in the image": {
 			runtime: "mpi-openmpi", image: cmp.Or(os.Getenv("AGENT_IMG"), "odh/mpijob-agent:dev"), failed: v1alpha1.CheckProcessStart, code: codes.ProgramMissing,
-			want: "ImagePull Pass, Keys Unknown, Connection Unknown, ProcessStart Fail, RanksDistinct Unknown",
+			want: "ImagePull Pass, Keys Unknown, Connection Unknown, ProcessStart Fail, RanksDistinct Unknown, Communication Unknown",
 		},
 		"workers listen elsewhere": {
 			runtime: "mpi-openmpi", failed: v1alpha1.CheckConnection, code: codes.WorkerUnreachable,
 			change: []string{"- serve", "- serve" + indent + "- :2299", "- name: MPI_AGENT_KEY", "- {name: MPI_AGENT_WAIT, value: 20s}" + indent + "- name: MPI_AGENT_KEY"},
-			want:   "ImagePull Pass, Keys Unknown, Connection Fail, ProcessStart Unknown, RanksDistinct Unknown",
+			want:   "ImagePull Pass, Keys Unknown, Connection Fail, ProcessStart Unknown, RanksDistinct Unknown, Communication Unknown",
 		},
 		"the list of hosts is not read": {
 			runtime: "mpi-openmpi5", failed: v1alpha1.CheckRanksDistinct, code: codes.NotEnoughSlots,
 			change: []string{"PRTE_MCA_prte_default_hostfile", "IGNORED"},
-			want:   "ImagePull Pass, Keys Unknown, Connection Unknown, ProcessStart Unknown, RanksDistinct Fail",
+			want:   "ImagePull Pass, Keys Unknown, Connection Unknown, ProcessStart Unknown, RanksDistinct Fail, Communication Unknown",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -190,6 +190,7 @@ const first = {
     await row.getByText('Passed').waitFor({timeout: 150_000});
     await row.getByRole('button', {name: 'Details'}).click();
     await page.getByText('Ranks on different workers').waitFor();
+    await page.getByText(/^Latency /).waitFor();
     await picture(page, 'runtimes');
     await inspect(page, 'cluster-runtimes');
     // The limits hold for jobs of the wizard, at once.

@@ -176,7 +176,8 @@ func (r *runtimeTests) proceed(ctx context.Context, test *v1alpha1.RuntimeTest) 
 		return 0, err
 	}
 	if seen.Report != nil && seen.Report.CompletionTime != nil {
-		seen.Hosts = r.hosts(ctx, test.Namespace, *seen.Report)
+		output := r.output(ctx, test.Namespace, *seen.Report)
+		seen.Hosts, seen.Exchange = runtimetest.Hosts(output), runtimetest.ParseExchange(output)
 	}
 	test.Status = runtimetest.Judge(*test, seen)
 	return lookAtTest, nil
@@ -228,8 +229,8 @@ func (r *runtimeTests) report(ctx context.Context, job *unstructured.Unstructure
 	return &found.Status, nil
 }
 
-// hosts returns the hosts that the ranks of an ended job printed, or none if the launcher's output cannot be read.
-func (r *runtimeTests) hosts(ctx context.Context, namespace string, report v1alpha1.JobReportStatus) []string {
+// output returns the end of the output of an ended job's launcher; nothing if it cannot be read.
+func (r *runtimeTests) output(ctx context.Context, namespace string, report v1alpha1.JobReportStatus) string {
 	const lines, most = 200, 64 << 10
 	for _, pod := range report.Pods {
 		if pod.Role != string(mpi.RoleLauncher) {
@@ -240,11 +241,11 @@ func (r *runtimeTests) hosts(ctx context.Context, namespace string, report v1alp
 		}).DoRaw(ctx)
 		if err != nil {
 			log.FromContext(ctx).Info("the output of a test's launcher cannot be read now", "pod", pod.Name, "error", err.Error())
-			return nil
+			return ""
 		}
-		return runtimetest.Hosts(string(text))
+		return string(text)
 	}
-	return nil
+	return ""
 }
 
 // finish removes the job of a test that is over, and the test itself when its time has come.

@@ -35,8 +35,8 @@ import {jobURL} from '../components/Watcher';
 import {BugIcon, CheckCircleIcon, CubesIcon, ExclamationCircleIcon, InProgressIcon, PencilAltIcon, PendingIcon, PlusCircleIcon, TrashIcon} from '../lib/icons';
 import {notify} from '../lib/notices';
 
-const checkNames: Record<string, string> = {ImagePull: 'Image pulled', Keys: 'Keys accepted', Connection: 'Workers connected', ProcessStart: 'Ranks started', RanksDistinct: 'Ranks on different workers'};
-const checkLooks = {Pass: 'success', Fail: 'danger', Pending: 'pending', Unknown: 'warning'} as const;
+const checkNames: Record<string, string> = {ImagePull: 'Image pulled', Keys: 'Keys accepted', Connection: 'Workers connected', ProcessStart: 'Ranks started', RanksDistinct: 'Ranks on different workers', Communication: 'Messages exchanged'};
+const checkLooks = {Pass: 'success', Fail: 'danger', Pending: 'pending', Skipped: 'info', Unknown: 'warning'} as const;
 
 function TestLabel({test}: {test: RuntimeTest | undefined}): ReactElement {
   if (!test) return <span className="mpi-subtle">Never tested</span>;
@@ -76,6 +76,11 @@ function TestResult({test}: {test: RuntimeTest}): ReactElement {
           ))}
         </ProgressStepper>
       ) : null}
+      {test.checks
+        .filter((check) => check.name === 'Communication' && (check.result === 'Pass' || check.result === 'Skipped'))
+        .map((check) => (
+          <p key={check.name} className="mpi-wrap">{check.message}</p>
+        ))}
       {test.checks
         .filter((check) => check.result === 'Fail')
         .map((check) => (

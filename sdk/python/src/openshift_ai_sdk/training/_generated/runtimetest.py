@@ -16,6 +16,7 @@ __all__ = [
     "Change",
     "Check",
     "Claim",
+    "Communication",
     "JobRef",
     "Kind",
     "Name",
@@ -116,13 +117,17 @@ class RuntimeTestSpec(Received):
 class Name(OpenEnum):
     """Name is ImagePull (all pods pulled the image), Keys (the pods accepted each other's keys), Connection (the
     launcher connected to all workers), ProcessStart (MPI started every rank) or RanksDistinct (each rank ran in a
-    different pod)."""
+    different pod).
+
+    The last is Communication (ranks exchanged MPI messages).
+    """
 
     IMAGE_PULL = "ImagePull"
     KEYS = "Keys"
     CONNECTION = "Connection"
     PROCESS_START = "ProcessStart"
     RANKS_DISTINCT = "RanksDistinct"
+    COMMUNICATION = "Communication"
 
 
 class Change(Received):
@@ -149,11 +154,13 @@ class Remedy(Received):
 
 
 class Result(OpenEnum):
-    """Result is Pending, Pass, Fail, or Unknown if the test ended before the check had a result."""
+    """Result is Pending, Pass, Fail, Skipped if the image lacks what the check needs, or Unknown if the test ended
+    before the check had a result."""
 
     PENDING = "Pending"
     PASS_ = "Pass"
     FAIL = "Fail"
+    SKIPPED = "Skipped"
     UNKNOWN = "Unknown"
 
 
@@ -169,11 +176,29 @@ class Check(Received):
     name: Name
     """Name is ImagePull (all pods pulled the image), Keys (the pods accepted each other's keys), Connection (the
     launcher connected to all workers), ProcessStart (MPI started every rank) or RanksDistinct (each rank ran in a
-    different pod)."""
+    different pod).
+
+    The last is Communication (ranks exchanged MPI messages).
+    """
     remedies: list[Remedy] = Field(default_factory=list)
     """Remedies are suggested fixes, the most likely first."""
     result: Result
-    """Result is Pending, Pass, Fail, or Unknown if the test ended before the check had a result."""
+    """Result is Pending, Pass, Fail, Skipped if the image lacks what the check needs, or Unknown if the test ended
+    before the check had a result."""
+
+
+class Communication(Received):
+    """Communication is what the ranks measured.
+
+    It is unset if the image has no means to exchange messages; the check Communication has the reason.
+    """
+
+    bytes_per_second: int = Field(alias="bytesPerSecond")
+    """BytesPerSecond is the bandwidth of messages of 4 MiB."""
+    latency_nanoseconds: int = Field(alias="latencyNanoseconds")
+    """LatencyNanoseconds is half of the round trip of a message of 8 bytes."""
+    method: str
+    """Method is how the program of the test called MPI: mpi4py, or mpicc for a C program."""
 
 
 class JobRef(Received):
@@ -196,7 +221,7 @@ class JobRef(Received):
 
 
 class RuntimeTestPhase(OpenEnum):
-    """Phase is Pending (not started), Running, Passed (all checks passed) or Failed."""
+    """Phase is Pending (not started), Running, Passed (no check failed) or Failed."""
 
     PENDING = "Pending"
     RUNNING = "Running"
@@ -209,6 +234,11 @@ class RuntimeTestStatus(Received):
 
     checks: list[Check] = Field(default_factory=list)
     """Checks are the results of the startup steps of an MPI job, in order."""
+    communication: Communication | None = None
+    """Communication is what the ranks measured.
+
+    It is unset if the image has no means to exchange messages; the check Communication has the reason.
+    """
     completion_time: datetime | None = Field(default=None, alias="completionTime")
     """CompletionTime is when the test finished."""
     job_ref: JobRef | None = Field(default=None, alias="jobRef")
@@ -219,7 +249,7 @@ class RuntimeTestStatus(Received):
     message: str | None = None
     """Message summarizes the result for users."""
     phase: RuntimeTestPhase | None = None
-    """Phase is Pending (not started), Running, Passed (all checks passed) or Failed."""
+    """Phase is Pending (not started), Running, Passed (no check failed) or Failed."""
     start_time: datetime | None = Field(default=None, alias="startTime")
     """StartTime is when the test started."""
 
@@ -227,8 +257,8 @@ class RuntimeTestStatus(Received):
 class RuntimeTest(Received):
     """RuntimeTest tests an MPI runtime of Kubeflow Trainer.
 
-    The operator runs a TrainJob of 3 pods that only prints where its ranks run, reports the result of each step, and
-    deletes the TrainJob. A test runs once; create another one to repeat it.
+    The operator runs a TrainJob of 3 pods that prints where its ranks run and exchanges messages between them, reports
+    the result of each step, and deletes the TrainJob. A test runs once; create another one to repeat it.
     """
 
     api_version: str | None = Field(default=None, alias="apiVersion")
