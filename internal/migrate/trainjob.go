@@ -223,8 +223,9 @@ func (c *toTrainJob) policy() {
 		c.moved("spec.runPolicy.managedBy", "spec.managedBy")
 	}
 	c.deadline(policy)
-	if _, found := take(policy, "ttlSecondsAfterFinished"); found {
-		c.tell(Lost, "spec.runPolicy.ttlSecondsAfterFinished", "", "TrainJobs have no TTL and remain until they are deleted; to delete only their pods, set ttlSecondsAfterFinished of the JobSet in a copy of the runtime")
+	if seconds, found := take(policy, "ttlSecondsAfterFinished"); found {
+		object(c.object, "metadata", "annotations")[mpi.AnnotationTTL] = fmt.Sprint(seconds)
+		c.moved("spec.runPolicy.ttlSecondsAfterFinished", "metadata.annotations["+mpi.AnnotationTTL+"]")
 	}
 	retries := "6, the default"
 	if n, found := take(policy, "backoffLimit"); found {

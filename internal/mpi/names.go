@@ -79,6 +79,10 @@ const AnnotationRequeues = Group + "/gang-requeues"
 // The default is that of the runtime.
 const AnnotationMaxRestarts = Group + "/max-restarts"
 
+// AnnotationTTL on a TrainJob sets how many seconds after its end it is deleted, as ttlSecondsAfterFinished does on an
+// MPIJob. Without it, the job is kept.
+const AnnotationTTL = Group + "/ttl-seconds-after-finished"
+
 // AnnotationWaitForQuota on a job, with the value "true", makes the job wait while the namespace's quota has no room for
 // all of its pods. Without it, such a job is rejected on creation.
 const AnnotationWaitForQuota = Group + "/wait-for-quota"

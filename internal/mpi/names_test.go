@@ -218,6 +218,24 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+func TestParseTTL(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]time.Duration{
+		"0": 0, "60": time.Minute, "2147483647": 2147483647 * time.Second, "2147483648": -1, "-1": -1, "1.5": -1, "1h": -1, "": -1,
+	} {
+		got, errs := mpi.ParseTTL(map[string]string{mpi.AnnotationTTL: text})
+		switch {
+		case want < 0 && (got != nil || len(errs) != 1 || !strings.Contains(errs[0].Error(), "must be an integer from 0 to 2147483647")):
+			t.Errorf("%q: %v, %v", text, got, errs)
+		case want >= 0 && (got == nil || *got != want || len(errs) > 0):
+			t.Errorf("%q: %v, %v", text, got, errs)
+		}
+	}
+	if got, errs := mpi.ParseTTL(nil); got != nil || len(errs) > 0 {
+		t.Errorf("without the annotation: %v, %v", got, errs)
+	}
+}
+
 func TestParseMaxRestarts(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int32{"0": 0, "3": 3, "100": 100, "-1": -1, "101": -1, "1.5": -1, "often": -1, "": -1} {

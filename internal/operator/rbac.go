@@ -30,7 +30,7 @@ package operator
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=create,namespace=mpijob-system
 // +kubebuilder:rbac:groups="",resources=secrets,resourceNames=mpijob-webhook-certificate,verbs=get;update,namespace=mpijob-system
 
-// With Kubeflow Trainer and Kueue: TrainJobs, their runtimes and JobSets are only read.
+// With Kubeflow Trainer and Kueue: runtimes and JobSets are only read, and TrainJobs deleted when their TTL expires.
 //
 // +kubebuilder:rbac:groups=jobset.x-k8s.io,resources=jobsets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=trainer.kubeflow.org,resources=trainjobs;trainingruntimes;clustertrainingruntimes,verbs=get;list;watch
@@ -38,7 +38,7 @@ package operator
 // +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=workloads,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=visibility.kueue.x-k8s.io,resources=localqueues/pendingworkloads,verbs=get
 
-// Tests of runtimes: their jobs are the only TrainJobs that the operator creates or deletes.
+// Tests of runtimes: their jobs are the only TrainJobs that the operator creates.
 //
 // +kubebuilder:rbac:groups=mpi.opendatahub.io,resources=runtimetests,verbs=get;list;watch;delete
 // +kubebuilder:rbac:groups=mpi.opendatahub.io,resources=runtimetests/status,verbs=update

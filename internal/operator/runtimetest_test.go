@@ -51,7 +51,9 @@ func newTrainerServer(t *testing.T) trainerServer {
 				Versions: []apiextensions.CustomResourceDefinitionVersion{{
 					Name: version, Served: true, Storage: true,
 					Schema: &apiextensions.CustomResourceValidation{OpenAPIV3Schema: &apiextensions.JSONSchemaProps{
-						Type: "object", Properties: map[string]apiextensions.JSONSchemaProps{"spec": spec},
+						Type: "object", Properties: map[string]apiextensions.JSONSchemaProps{
+							"spec": spec, "status": {Type: "object", XPreserveUnknownFields: new(true)},
+						},
 					}},
 				}},
 			},

@@ -41,7 +41,7 @@ var (
 		BackoffLimit:     spec.Child("runtimeRef"),
 		Gang:             spec.Child("runtimeRef"),
 		Launch:           spec.Child("runtimeRef"),
-		TTL:              spec.Child("runtimeRef"),
+		TTL:              annotations.Key(mpi.AnnotationTTL),
 	}
 
 	// names are those that Trainer and JobSet give.
@@ -61,6 +61,7 @@ func Convert(from TrainJob, used Runtime) mpi.Job {
 	job.Lifecycle.Suspended = ptr.Deref(from.Spec.Suspend, false)
 	job.Lifecycle.Deadline = from.Spec.ActiveDeadlineSeconds
 	job.Lifecycle.SilentAfter, _ = mpi.ParseSilence(from.Annotations)
+	job.Lifecycle.TTL, _ = mpi.ParseTTL(from.Annotations)
 	job.WaitForQuota, _ = mpi.ParseWaitForQuota(from.Annotations)
 	job.Topology, _ = mpi.ParseTopology(from.Annotations)
 	job.Lifecycle.MaxRestarts = maxRestarts(from, used)

@@ -137,8 +137,8 @@ func requiredLabels(r Runtime) (map[string]string, *field.Error) {
 }
 
 // Check returns what keeps a TrainJob from running as it is written with an MPI runtime: the limits of the runtime and
-// its faults, all of them at once. Warnings are about what runs but is probably not intended. With other runtimes there
-// is only a warning that connections have no effect.
+// its faults, all of them at once. Warnings are about what runs but is probably not intended. With other runtimes only
+// the TTL is checked, and warnings name annotations that have no effect.
 func Check(job TrainJob, used Runtime) (errs field.ErrorList, warnings []string) {
 	names, errs := Connections(job, used)
 	if job.Annotations[mpi.AnnotationConnections] != "" && !used.ours() {
@@ -153,8 +153,9 @@ func Check(job TrainJob, used Runtime) (errs field.ErrorList, warnings []string)
 		warnings = append(warnings, fmt.Sprintf("%s: has no effect with the runtime %s, which has not the annotation %s; set failurePolicy.maxRestarts of its JobSet",
 			annotations.Key(mpi.AnnotationMaxRestarts), used.Name, mpi.AnnotationImplementation))
 	}
+	_, ttl := mpi.ParseTTL(job.Annotations)
 	if !used.IsMPI() {
-		return nil, warnings
+		return ttl, warnings
 	}
 	if len(names) > 0 && !hasAgent(used.job(nodeName).pod().Spec) {
 		warnings = append(warnings, mpi.ConnectionsWithoutAgent)
@@ -171,7 +172,7 @@ func Check(job TrainJob, used Runtime) (errs field.ErrorList, warnings []string)
 	_, waiting := mpi.ParseWaitForQuota(job.Annotations)
 	_, topology := mpi.ParseTopology(job.Annotations)
 	_, restarts := mpi.ParseMaxRestarts(job.Annotations)
-	errs = slices.Concat(errs, silence, waiting, topology, restarts)
+	errs = slices.Concat(errs, silence, waiting, topology, restarts, ttl)
 	return errs, append(warnings, warn(job, used)...)
 }
 

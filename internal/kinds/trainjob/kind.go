@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/internal/kinds"
+	"opendatahub.io/mpijob/internal/mpi"
 )
 
 // kind implements kinds.Kind for TrainJobs.
@@ -54,11 +55,13 @@ func (*kind) Runner() *kinds.Runner {
 	}
 }
 
-// changed ignores the status of a TrainJob except for its conditions.
+// changed ignores the status of a TrainJob except for its conditions, and annotations except for the TTL, which may be set
+// after the job finished.
 func changed(before, after *unstructured.Unstructured) bool {
 	was, _, _ := unstructured.NestedSlice(before.Object, "status", "conditions")
 	is, _, _ := unstructured.NestedSlice(after.Object, "status", "conditions")
-	return before.GetGeneration() != after.GetGeneration() || !equality.Semantic.DeepEqual(was, is)
+	return before.GetGeneration() != after.GetGeneration() ||
+		before.GetAnnotations()[mpi.AnnotationTTL] != after.GetAnnotations()[mpi.AnnotationTTL] || !equality.Semantic.DeepEqual(was, is)
 }
 
 // Load reads a TrainJob with its runtime, its JobSet, and the Jobs and pods with the JobSet's label.

@@ -275,3 +275,13 @@ func TestRuntimes(t *testing.T) {
 		}
 	}
 }
+
+// TestCheckTTL: the operator applies the TTL with any runtime, so that it is checked with any.
+func TestCheckTTL(t *testing.T) {
+	for _, used := range []trainjob.Runtime{base(t), {}} {
+		from := job(t, "{numNodes: 4, command: [mpirun, pi]}")
+		from.Annotations = map[string]string{mpi.AnnotationTTL: "1h"}
+		errs, _ := trainjob.Check(from, used)
+		wants(t, errs, `metadata.annotations[mpi.opendatahub.io/ttl-seconds-after-finished]: Invalid value: "1h": must be an integer from 0 to 2147483647`)
+	}
+}
