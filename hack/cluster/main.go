@@ -19,6 +19,7 @@ import (
 	"opendatahub.io/mpijob/hack/cluster/binaries"
 	"opendatahub.io/mpijob/hack/cluster/cluster"
 	"opendatahub.io/mpijob/hack/cluster/layout"
+	"opendatahub.io/mpijob/hack/cluster/policy"
 	"opendatahub.io/mpijob/hack/cluster/process"
 	"opendatahub.io/mpijob/hack/cluster/progress"
 )
@@ -63,6 +64,10 @@ func command() *cobra.Command {
 			RunE: func(*cobra.Command, []string) error { return process.Launch() },
 		},
 	)
+	root.AddCommand(&cobra.Command{
+		Use: cluster.PolicyAgentCommand + " KUBECONFIG FOLDER...", Hidden: true, Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return policy.Run(cmd.Context(), args[0], args[1:]) },
+	})
 	return root
 }
 

@@ -50,7 +50,7 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 		}
 	}
 	return parallel(ctx,
-		again(r.parts.ControllerManagerSpec()), again(r.parts.SchedulerSpec()), again(r.parts.ProxySpec()), again(r.dnsSpec()),
+		again(r.parts.ControllerManagerSpec()), again(r.parts.SchedulerSpec()), again(r.parts.ProxySpec()), again(r.policyAgentSpec()), again(r.dnsSpec()),
 		func(ctx context.Context) error {
 			return forEach(ctx, r.nodes, func(ctx context.Context, n layout.Node) error {
 				return r.again(ctx, n.Kubelet(), func(ctx context.Context) error { return r.startKubelet(ctx, n) })

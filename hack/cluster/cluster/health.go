@@ -38,6 +38,7 @@ func (c *Cluster) checks(nodes []layout.Node) map[string]check {
 		controlplane.ControllerManager: httpCheck(ca, fmt.Sprintf("https://127.0.0.1:%d/healthz", layout.ControllerManagerPort)),
 		controlplane.Scheduler:         httpCheck(ca, fmt.Sprintf("https://127.0.0.1:%d/readyz", layout.SchedulerPort)),
 		controlplane.Proxy:             httpCheck("", fmt.Sprintf("http://127.0.0.1:%d/healthz", layout.ProxyHealthPort)),
+		controlplane.PolicyAgent:       httpCheck("", fmt.Sprintf("http://127.0.0.1:%d/healthz", layout.PolicyHealthPort)),
 		dns.Name:                       httpCheck("", fmt.Sprintf("http://127.0.0.1:%d/ready", layout.DNSReadyPort)),
 	}
 	for _, n := range nodes {

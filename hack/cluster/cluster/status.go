@@ -103,7 +103,7 @@ func (c *Cluster) Status(ctx context.Context) (Status, error) {
 	nodes := c.nodes(s.Nodes)
 	names := []string{
 		controlplane.Etcd, controlplane.APIServer, controlplane.ControllerManager,
-		controlplane.Scheduler, controlplane.Proxy, dns.Name,
+		controlplane.Scheduler, controlplane.Proxy, controlplane.PolicyAgent, dns.Name,
 	}
 	for _, n := range nodes {
 		names = append(names, n.Containerd(), n.Kubelet())

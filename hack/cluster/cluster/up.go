@@ -37,6 +37,10 @@ type UpOptions struct {
 
 const defaultNodes = 2
 
+// PolicyAgentCommand is the command of this program that enforces
+// NetworkPolicies.
+const PolicyAgentCommand = "policy-agent"
+
 // Up makes the cluster run as asked, from whatever state it is in. What runs
 // as it should is left alone.
 func (c *Cluster) Up(ctx context.Context, options UpOptions) error {
@@ -202,7 +206,7 @@ func (c *Cluster) prepareMachine(ctx context.Context, nodes []layout.Node) error
 	}
 	step.Done("")
 	if len(missing) > 0 {
-		c.Report.Say("note   this kernel lacks the settings %v: a pod may not reach a Service whose pod is on its own node", missing)
+		c.Report.Say("note   this kernel lacks the settings %v: a pod may not reach a Service whose pod is on its own node, and NetworkPolicies are not enforced between pods of a node", missing)
 	}
 	return nil
 }
@@ -276,6 +280,7 @@ func (c *Cluster) portsFree(ctx context.Context, nodes []layout.Node) error {
 		{controlplane.Scheduler, local, layout.SchedulerPort},
 		{controlplane.Proxy, local, layout.ProxyHealthPort},
 		{controlplane.Proxy, local, layout.ProxyMetricsPort},
+		{controlplane.PolicyAgent, local, layout.PolicyHealthPort},
 		{dns.Name, layout.ControlPlaneIP, layout.DNSPort},
 		{dns.Name, local, layout.DNSHealthPort},
 		{dns.Name, local, layout.DNSReadyPort},
@@ -382,7 +387,10 @@ func (r *run) start(ctx context.Context) error {
 			if err := r.applyObjects(ctx); err != nil {
 				return err
 			}
-			return r.ensure(ctx, r.dnsSpec())
+			return parallel(ctx,
+				func(ctx context.Context) error { return r.ensure(ctx, r.dnsSpec()) },
+				func(ctx context.Context) error { return r.ensure(ctx, r.policyAgentSpec()) },
+			)
 		},
 		func(ctx context.Context) error { return forEach(ctx, r.nodes, r.startKubelet) },
 		r.waitServiceAccount,
@@ -391,6 +399,10 @@ func (r *run) start(ctx context.Context) error {
 
 func (r *run) dnsSpec() process.Spec {
 	return dns.Spec(r.Layout, r.set.Path("coredns"), r.Layout.Config()+"/Corefile", r.parts.Kubeconfig(controlplane.DNS))
+}
+
+func (r *run) policyAgentSpec() process.Spec {
+	return r.parts.PolicyAgentSpec([]string{r.Processes.Launcher[0], PolicyAgentCommand}, r.nodes)
 }
 
 // startControlPlane starts etcd and then the API server.
@@ -429,7 +441,7 @@ func (r *run) startEtcd(ctx context.Context) error {
 
 // forgetData stops whatever remembers objects and removes etcd's data.
 func (r *run) forgetData(ctx context.Context) error {
-	names := []string{controlplane.Etcd, controlplane.APIServer, controlplane.ControllerManager, controlplane.Scheduler, controlplane.Proxy, dns.Name}
+	names := []string{controlplane.Etcd, controlplane.APIServer, controlplane.ControllerManager, controlplane.Scheduler, controlplane.Proxy, controlplane.PolicyAgent, dns.Name}
 	for _, n := range r.nodes {
 		names = append(names, n.Kubelet())
 	}

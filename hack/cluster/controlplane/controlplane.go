@@ -1,5 +1,6 @@
 // Package controlplane says with which certificates and command lines etcd,
-// the API server, the controller manager, the scheduler and kube-proxy run.
+// the API server, the controller manager, the scheduler, kube-proxy and the
+// policy agent run.
 package controlplane
 
 import (
@@ -23,6 +24,7 @@ const (
 	ControllerManager = "kube-controller-manager"
 	Scheduler         = "kube-scheduler"
 	Proxy             = "kube-proxy"
+	PolicyAgent       = "policy-agent"
 )
 
 // Authorities: of the cluster, of etcd, and of requests that the API server
@@ -50,6 +52,9 @@ const KubeletClientUser = "kube-apiserver-kubelet-client"
 
 // DNSUser is the user CoreDNS is to the API server.
 const DNSUser = "system:coredns"
+
+// policyUser is the user the policy agent is to the API server.
+const policyUser = "system:policy-agent"
 
 // Settings are what a person may choose.
 type Settings struct {
@@ -106,6 +111,7 @@ func requests(nodes []layout.Node) []certs.Request {
 		{Name: Scheduler, CA: CA, CommonName: "system:kube-scheduler", Hosts: []string{"localhost", "127.0.0.1"}},
 		{Name: Proxy, CA: CA, CommonName: "system:kube-proxy"},
 		{Name: DNS, CA: CA, CommonName: DNSUser},
+		{Name: PolicyAgent, CA: CA, CommonName: policyUser},
 	}
 	for _, n := range nodes {
 		list = append(list, certs.Request{
@@ -126,7 +132,7 @@ func (p Parts) Kubeconfig(name string) string {
 
 // Kubeconfigs writes the kubeconfig of every client of the API server.
 func (p Parts) Kubeconfigs(nodes []layout.Node) error {
-	names := []string{Admin, ControllerManager, Scheduler, Proxy, DNS}
+	names := []string{Admin, ControllerManager, Scheduler, Proxy, DNS, PolicyAgent}
 	for _, n := range nodes {
 		names = append(names, NodeCert(n))
 	}
@@ -267,6 +273,17 @@ func (p Parts) SchedulerSpec() process.Spec {
 func (p Parts) ProxySpec() process.Spec {
 	config := p.Layout.Config() + "/proxy.json"
 	return p.spec(Proxy, []string{"--config=" + config}, config, p.Kubeconfig(Proxy))
+}
+
+// PolicyAgentSpec is how the policy agent is started: a command of the given
+// program, one for all nodes.
+func (p Parts) PolicyAgentSpec(program []string, nodes []layout.Node) process.Spec {
+	spec := p.spec(PolicyAgent, nil, program[0], p.Kubeconfig(PolicyAgent))
+	spec.Args = append(slices.Clone(program), p.Kubeconfig(PolicyAgent))
+	for _, n := range nodes {
+		spec.Args = append(spec.Args, n.PodAddresses())
+	}
+	return spec
 }
 
 // Files renders the control plane's configuration files, by name.

@@ -29,8 +29,9 @@ func EtcdHealth(ctx context.Context, store certs.Store) error {
 }
 
 // Objects are the API objects that the control plane needs to work: that the
-// API server may ask kubelets for logs and exec. Kubernetes makes the role
-// itself and leaves it to the installer who has it.
+// API server may ask kubelets for logs and exec, whose role Kubernetes makes
+// itself and leaves to the installer, and that the policy agent may read what
+// NetworkPolicies are about.
 func Objects() []kubeapi.Object {
 	type object = map[string]any
 	return []kubeapi.Object{{
@@ -40,6 +41,24 @@ func Objects() []kubeapi.Object {
 			"metadata": object{"name": "kube-apiserver-kubelet"},
 			"roleRef":  object{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:kubelet-api-admin"},
 			"subjects": []object{{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": KubeletClientUser}},
+		},
+	}, {
+		Path: "/apis/rbac.authorization.k8s.io/v1/clusterroles/" + policyUser,
+		Object: object{
+			"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+			"metadata": object{"name": policyUser},
+			"rules": []object{
+				{"apiGroups": []string{""}, "resources": []string{"pods", "namespaces"}, "verbs": []string{"list", "watch"}},
+				{"apiGroups": []string{"networking.k8s.io"}, "resources": []string{"networkpolicies"}, "verbs": []string{"list", "watch"}},
+			},
+		},
+	}, {
+		Path: "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/" + policyUser,
+		Object: object{
+			"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+			"metadata": object{"name": policyUser},
+			"roleRef":  object{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": policyUser},
+			"subjects": []object{{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": policyUser}},
 		},
 	}}
 }

@@ -45,6 +45,7 @@ const (
 	SchedulerPort         = 26259
 	ProxyHealthPort       = 26256
 	ProxyMetricsPort      = 26249
+	PolicyHealthPort      = 26255
 	DNSPort               = 26053
 	DNSHealthPort         = 26080
 	DNSReadyPort          = 26081
@@ -58,6 +59,7 @@ const (
 const (
 	ControlPlaneBridge = "mpijob-0"
 	NFTable            = "mpijob-cluster"
+	PolicyTable        = "mpijob-policies"
 	CgroupRoot         = "mpijob-cluster"
 )
 
@@ -165,6 +167,10 @@ func (n Node) Dir() string { return filepath.Join(n.State, "nodes", n.Name()) }
 
 // Config is a rendered configuration file of the node.
 func (n Node) Config(name string) string { return filepath.Join(n.Dir(), "config", name) }
+
+// PodAddresses is the folder in which the node's network plug-in records the
+// addresses of its pods.
+func (n Node) PodAddresses() string { return filepath.Join(n.Dir(), "cni", "results") }
 
 // CgroupRoot is the parent of the node's pods, relative to a hierarchy.
 func (n Node) CgroupRoot() string { return CgroupRoot + "/" + n.Name() }

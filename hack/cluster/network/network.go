@@ -110,10 +110,10 @@ func ApplyRules(ctx context.Context) error {
 	return nft(ctx, fmt.Sprintf(rules, layout.NFTable, layout.PodCIDR, layout.ServiceCIDR), "-f", "-")
 }
 
-// RemoveRules removes our table and those that kube-proxy made.
+// RemoveRules removes our tables and those that kube-proxy made.
 func RemoveRules(ctx context.Context) error {
 	var failed error
-	for _, table := range [][2]string{{"ip", layout.NFTable}, {"ip", "kube-proxy"}, {"ip6", "kube-proxy"}} {
+	for _, table := range [][2]string{{"ip", layout.NFTable}, {"ip", layout.PolicyTable}, {"ip", "kube-proxy"}, {"ip6", "kube-proxy"}} {
 		// "add" first, so that there is something to delete: nft 1.0 has no
 		// "delete if exists".
 		script := fmt.Sprintf("add table %[1]s %[2]s\ndelete table %[1]s %[2]s\n", table[0], table[1])
