@@ -65,8 +65,8 @@ func command() *cobra.Command {
 		},
 	)
 	root.AddCommand(&cobra.Command{
-		Use: cluster.PolicyAgentCommand + " KUBECONFIG FOLDER...", Hidden: true, Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return policy.Run(cmd.Context(), args[0], args[1:]) },
+		Use: cluster.PolicyAgentCommand + " KUBECONFIG", Hidden: true, Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return policy.Run(cmd.Context(), args[0]) },
 	})
 	return root
 }

@@ -402,7 +402,7 @@ func (r *run) dnsSpec() process.Spec {
 }
 
 func (r *run) policyAgentSpec() process.Spec {
-	return r.parts.PolicyAgentSpec([]string{r.Processes.Launcher[0], PolicyAgentCommand}, r.nodes)
+	return r.parts.PolicyAgentSpec(r.Processes.Launcher[0], PolicyAgentCommand)
 }
 
 // startControlPlane starts etcd and then the API server.

@@ -277,12 +277,9 @@ func (p Parts) ProxySpec() process.Spec {
 
 // PolicyAgentSpec is how the policy agent is started: a command of the given
 // program, one for all nodes.
-func (p Parts) PolicyAgentSpec(program []string, nodes []layout.Node) process.Spec {
+func (p Parts) PolicyAgentSpec(program ...string) process.Spec {
 	spec := p.spec(PolicyAgent, nil, program[0], p.Kubeconfig(PolicyAgent))
 	spec.Args = append(slices.Clone(program), p.Kubeconfig(PolicyAgent))
-	for _, n := range nodes {
-		spec.Args = append(spec.Args, n.PodAddresses())
-	}
 	return spec
 }
 

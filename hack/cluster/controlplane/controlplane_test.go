@@ -33,7 +33,7 @@ func TestCommandLinesAndFiles(t *testing.T) {
 			p := parts(settings)
 			for _, spec := range []process.Spec{
 				p.EtcdSpec(), p.APIServerSpec(), p.ControllerManagerSpec(), p.SchedulerSpec(), p.ProxySpec(),
-				p.PolicyAgentSpec([]string{"/clone/bin/cluster", "policy-agent"}, []layout.Node{p.Layout.Node(1), p.Layout.Node(2)}),
+				p.PolicyAgentSpec("/clone/bin/cluster", "policy-agent"),
 			} {
 				golden.Check(t, name+"/"+spec.Name+".args", strings.Join(spec.Args, "\n")+"\n")
 			}

@@ -168,10 +168,6 @@ func (n Node) Dir() string { return filepath.Join(n.State, "nodes", n.Name()) }
 // Config is a rendered configuration file of the node.
 func (n Node) Config(name string) string { return filepath.Join(n.Dir(), "config", name) }
 
-// PodAddresses is the folder in which the node's network plug-in records the
-// addresses of its pods.
-func (n Node) PodAddresses() string { return filepath.Join(n.Dir(), "cni", "results") }
-
 // CgroupRoot is the parent of the node's pods, relative to a hierarchy.
 func (n Node) CgroupRoot() string { return CgroupRoot + "/" + n.Name() }
 

@@ -2,21 +2,17 @@ package policy
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -35,17 +31,14 @@ import (
 // agent keeps the packet filter in accordance with the cluster.
 type agent struct {
 	pods, namespaces, policies cache.SharedInformer
-	// results are the folders in which the nodes' network plug-ins record the addresses of pods. They do so before a pod's
-	// containers start; the API server has the addresses a second later.
-	results []string
-	changed chan struct{}
+	changed                    chan struct{}
 	// problem is why the packet filter is not as it should be, or nothing.
 	problem atomic.Value
 }
 
-// Run enforces the policies until ctx is done. When it ends, the last rules stay, and pods that start have no network.
-func Run(ctx context.Context, kubeconfig string, results []string) error {
-	a := &agent{results: results, changed: make(chan struct{}, 1)}
+// Run enforces the policies until ctx is done. When it ends, the last rules stay.
+func Run(ctx context.Context, kubeconfig string) error {
+	a := &agent{changed: make(chan struct{}, 1)}
 	if err := a.run(ctx, kubeconfig); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("policy agent: %w", err)
 	}
@@ -69,9 +62,8 @@ func (a *agent) run(ctx context.Context, kubeconfig string) error {
 	if err := errors.Join(failed[:]...); err != nil {
 		return err
 	}
-	ended := make(chan error, 2)
+	ended := make(chan error, 1)
 	go func() { ended <- a.serveHealth(ctx) }()
-	go func() { ended <- a.watchAddresses(ctx) }()
 	for _, informer := range []cache.SharedInformer{a.pods, a.namespaces, a.policies} {
 		go informer.RunWithContext(ctx)
 	}
@@ -141,33 +133,7 @@ func (a *agent) inform(config *rest.Config, version schema.GroupVersion, path, r
 	return informer, err
 }
 
-func (a *agent) watchAddresses(ctx context.Context) error {
-	watcher, err := fsnotify.NewWatcher()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = watcher.Close() }()
-	for _, folder := range a.results {
-		if err := os.MkdirAll(folder, 0o755); err != nil {
-			return err
-		}
-		if err := watcher.Add(folder); err != nil {
-			return err
-		}
-	}
-	for {
-		a.notify()
-		select {
-		case <-ctx.Done():
-			return nil
-		case err := <-watcher.Errors:
-			return err
-		case <-watcher.Events:
-		}
-	}
-}
-
-// state reads the caches and the addresses.
+// state reads the caches. Pods that have ended do not count: others get their addresses.
 func (a *agent) state() State {
 	state := State{Namespaces: map[string]labels.Set{}}
 	for _, object := range a.namespaces.GetStore().List() {
@@ -177,42 +143,17 @@ func (a *agent) state() State {
 	for _, object := range a.policies.GetStore().List() {
 		state.Policies = append(state.Policies, object.(*networkingv1.NetworkPolicy))
 	}
-	for _, folder := range a.results {
-		files, _ := filepath.Glob(filepath.Join(folder, "*-eth0")) // the pattern is valid
-		for _, file := range files {
-			if pod, ok := a.pod(file); ok {
-				state.Pods = append(state.Pods, pod)
-			}
+	for _, object := range a.pods.GetStore().List() {
+		pod := object.(*corev1.Pod)
+		address, err := netip.ParseAddr(pod.Status.PodIP)
+		if err != nil || pod.Spec.HostNetwork || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+			continue
 		}
+		found := Pod{Namespace: pod.Namespace, Labels: pod.Labels, Address: address}
+		for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+			found.Ports = append(found.Ports, container.Ports...)
+		}
+		state.Pods = append(state.Pods, found)
 	}
 	return state
-}
-
-// pod returns the pod that a record of the network plug-in is about, as libcni writes it. A record that is being written cannot
-// be read; it is when it is complete.
-func (a *agent) pod(file string) (Pod, bool) {
-	var record struct {
-		CNIArgs [][2]string `json:"cniArgs"`
-		Result  struct {
-			IPs []struct{ Address netip.Prefix } `json:"ips"`
-		} `json:"result"`
-	}
-	content, err := os.ReadFile(file)
-	if err != nil || json.Unmarshal(content, &record) != nil || len(record.Result.IPs) != 1 {
-		return Pod{}, false
-	}
-	args := map[string]string{}
-	for _, pair := range record.CNIArgs {
-		args[pair[0]] = pair[1]
-	}
-	object, _, err := a.pods.GetStore().GetByKey(args["K8S_POD_NAMESPACE"] + "/" + args["K8S_POD_NAME"])
-	pod, ok := object.(*corev1.Pod)
-	if err != nil || !ok || string(pod.UID) != args["K8S_POD_UID"] {
-		return Pod{}, false
-	}
-	found := Pod{Namespace: pod.Namespace, Labels: pod.Labels, Address: record.Result.IPs[0].Address.Addr()}
-	for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
-		found.Ports = append(found.Ports, container.Ports...)
-	}
-	return found, true
 }

@@ -283,17 +283,11 @@ func TestEnforcesAsTheAPIDocuments(t *testing.T) {
 	for trial := range trials {
 		r := random{rand.New(rand.NewPCG(18, uint64(trial)))}
 		state := r.state(addresses)
-		unknown := r.IntN(3 * len(state.Pods)) // now and then the agent does not know a pod
-		if unknown < len(state.Pods) {
-			state.Pods = append(state.Pods[:unknown:unknown], state.Pods[unknown+1:]...)
-		}
 		m.enforce(t, state)
 		probes := m.probes(state)
 		allowed := map[uint32]bool{}
 		for number, p := range probes {
-			known := p.from.pod != nil || p.from.address == m.world.address
-			toPod := p.to.address.String() != "10.96.0.10" && p.to.address != m.world.address
-			allowed[uint32(number)] = known && (p.to.pod != nil || !toPod) && allows(state, p.from, p.to, p.protocol, p.port)
+			allowed[uint32(number)] = allows(state, p.from, p.to, p.protocol, p.port)
 		}
 		arrived := m.try(t, probes, servers, allowed)
 		for number, p := range probes {

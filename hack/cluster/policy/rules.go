@@ -1,5 +1,6 @@
 // Package policy enforces NetworkPolicies on the cluster's network. An agent translates them into a table of the packet
-// filter (nftables) whenever policies, pods or namespaces change. A pod has no network before the agent has seen it.
+// filter (nftables) whenever policies, pods or namespaces change. A pod is isolated as soon as the API server has its address,
+// about a second after its start.
 package policy
 
 import (
@@ -34,7 +35,7 @@ type State struct {
 
 // RuleSet is what the packet filter enforces. Its slices are sorted.
 type RuleSet struct {
-	// Pods are the known pods.
+	// Pods are the known pods: their connections to themselves are always allowed.
 	Pods            []netip.Addr
 	Egress, Ingress Direction
 }

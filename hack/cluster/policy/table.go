@@ -5,8 +5,6 @@ import (
 	"strings"
 
 	"sigs.k8s.io/knftables"
-
-	"opendatahub.io/mpijob/hack/cluster/layout"
 )
 
 // peer is how a rule names the other end of a connection.
@@ -36,25 +34,21 @@ func (r RuleSet) write(tx *knftables.Transaction) {
 		return &knftables.Chain{Name: name, Type: new(knftables.FilterType), Hook: &hook, Priority: new(knftables.FilterPriority)}
 	}
 	// A set cannot be empty, so that there is always an address that no pod has.
-	known, itself := []string{"0.0.0.0"}, []string{"0.0.0.0 . 0.0.0.0"}
+	itself := []string{"0.0.0.0 . 0.0.0.0"}
 	for _, pod := range r.Pods {
-		known, itself = append(known, pod.String()), append(itself, pod.String()+" . "+pod.String())
+		itself = append(itself, pod.String()+" . "+pod.String())
 	}
-	unknown := "%[1]s " + layout.PodCIDR + " %[1]s != { " + strings.Join(known, ", ") + " } drop"
 	chain(&knftables.Chain{Name: "egress"}, r.Egress.rules("ip saddr", translated)...)
 	chain(&knftables.Chain{Name: "egress-machine"}, r.Egress.rules("ip saddr", requested)...)
 	chain(&knftables.Chain{Name: "ingress"}, r.Ingress.rules("ip daddr", peer{"ip saddr", translated.port})...)
 	chain(base("forward", knftables.ForwardHook),
 		"ct state established,related accept",
-		fmt.Sprintf(unknown, "ip saddr"),
-		fmt.Sprintf(unknown, "ip daddr"),
 		"ip saddr . ip daddr { "+strings.Join(itself, ", ")+" } accept",
 		"jump egress",
 		"jump ingress",
 	)
 	chain(base("input", knftables.InputHook),
 		"ct state established,related accept",
-		`iifname "mpijob-*" `+fmt.Sprintf(unknown, "ip saddr"),
 		`iifname "mpijob-*" jump egress-machine`,
 	)
 }
