@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -85,6 +86,7 @@ func isolationSpec(job mpi.Job, settings Settings, allowed ...string) networking
 		Ingress:     []networkingv1.NetworkPolicyIngressRule{{From: ownPods}},
 		Egress: []networkingv1.NetworkPolicyEgressRule{
 			{To: ownPods},
+			{To: []networkingv1.NetworkPolicyPeer{{PodSelector: ownServices()}}},
 			{Ports: []networkingv1.NetworkPolicyPort{
 				// DNS. OpenShift's DNS pods listen on 5353. DNS servers can be in any namespace, on nodes, or outside
 				// of the cluster.
@@ -112,6 +114,16 @@ func isolationSpec(job mpi.Job, settings Settings, allowed ...string) networking
 		}
 	}
 	return spec
+}
+
+// ownServices selects the pods of the job's namespace that belong to no job, such as object storage, MLflow or a database of
+// the project: those without the labels that the training operators, JobSet, Kubernetes' Jobs and KubeRay set.
+func ownServices() *metav1.LabelSelector {
+	selector := &metav1.LabelSelector{}
+	for _, label := range []string{mpi.LabelJob, "jobset.sigs.k8s.io/jobset-name", batchv1.JobNameLabel, "ray.io/cluster"} {
+		selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{Key: label, Operator: metav1.LabelSelectorOpDoesNotExist})
+	}
+	return selector
 }
 
 // addHostNetwork allows connections between the job's pods and those of its pods that are in the host network, by the

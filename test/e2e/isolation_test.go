@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,8 +19,8 @@ import (
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// What NetworkPolicies do on this cluster's network is not tested here, since the one-machine cluster's enforces none:
-// whom they let through is judged in internal/plan. Here it is tested that they are there.
+// Whom NetworkPolicies let through is judged by a table in internal/plan. Here it is tested that they are there, and that the
+// network enforces them.
 
 // isolation waits for a NetworkPolicy.
 func networkPolicyOf(t *testing.T, namespace, name string) *networkingv1.NetworkPolicy {
@@ -73,8 +74,72 @@ func goes(t *testing.T, job client.Object, policy *networkingv1.NetworkPolicy) {
 	})
 }
 
+// connectScript connects to each place, given as name,address,port, and prints whether that was possible.
+const connectScript = `
+import socket, sys
+for place in sys.argv[1:]:
+    name, address, port = place.split(",")
+    try:
+        socket.create_connection((address, int(port)), 3).close()
+        print(name, "reached", flush=True)
+    except OSError:
+        print(name, "blocked", flush=True)
+`
+
+// plainPod runs a command in a pod that belongs to no job, and returns it when it has an address.
+func plainPod(t *testing.T, namespace, name string, command ...string) *corev1.Pod {
+	t.Helper()
+	container := *worker(openMPI(namespace, 1))
+	container.Command = command
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: new(false), Containers: []corev1.Container{container}},
+	}
+	if err := api.Create(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "pod "+name+" runs", time.Minute, func() error {
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(pod), pod); err != nil || pod.Status.PodIP == "" || pod.Status.Phase == corev1.PodPending {
+			return fmt.Errorf("it is %s at %q: %w", pod.Status.Phase, pod.Status.PodIP, err)
+		}
+		return nil
+	})
+	return pod
+}
+
+// TestNetworkEnforcesPolicies connects between the pods of jobs, of projects, and services.
 func TestNetworkEnforcesPolicies(t *testing.T) {
-	t.Skip("SKIPPED: the one-machine cluster's network takes NetworkPolicies and enforces none; who reaches whom is judged by the table in internal/plan/isolation_test.go")
+	parallel(t, 3)
+	own, other := newNamespace(t), newNamespace(t)
+	running := func(namespace, name string) string {
+		job := agentJob(namespace, name, "openmpi", kubeflow.MPIImplementationOpenMPI, 1, "mpirun", "-n", "1", "ranks", "--sleep", "600")
+		create(t, job)
+		waitFor(t, job, "it runs", runs)
+		return podsOf(t, job, mpi.RoleWorker)[0].Status.PodIP
+	}
+	serve := []string{"python3", "-m", "http.server", "8080"}
+	service, foreign := plainPod(t, own, "service", serve...).Status.PodIP, plainPod(t, other, "service", serve...).Status.PodIP
+	neighbour, stranger := running(own, "neighbour"), running(other, "stranger")
+
+	job := openMPI(own, 1, "sh", "-c", `mpirun -n 1 ranks --sleep 1 && python3 -c "$CONNECT" $PLACES worker,job-worker-0.job,2222`)
+	launcher(job).Env = []corev1.EnvVar{{Name: "CONNECT", Value: connectScript}, {Name: "PLACES", Value: fmt.Sprintf(
+		"service,%s,8080 foreign,%s,8080 neighbour,%s,2222 status,%[3]s,2223 stranger,%[4]s,2222 apiserver,kubernetes.default.svc,443", service, foreign, neighbour, stranger)}}
+	create(t, job)
+	waitFor(t, job, "it succeeds", succeeded)
+	want := "service reached\nforeign blocked\nneighbour blocked\nstatus blocked\nstranger blocked\napiserver reached\nworker reached\n"
+	if got := output(t, job); !strings.HasSuffix(got, want) {
+		t.Errorf("from a job: %s, want %s", got, want)
+	}
+
+	prober := plainPod(t, own, "prober", "python3", "-c", connectScript, "service,"+service+",8080", "foreign,"+foreign+",8080", "neighbour,"+neighbour+",2222", "stranger,"+stranger+",2222")
+	want = "service reached\nforeign reached\nneighbour blocked\nstranger blocked\n"
+	eventually(t, "a pod without a policy has connected", time.Minute, func() error {
+		got, err := logs.CoreV1().Pods(own).GetLogs(prober.Name, &corev1.PodLogOptions{}).DoRaw(t.Context())
+		if err == nil && string(got) != want {
+			err = fmt.Errorf("it printed %q, want %q", got, want)
+		}
+		return err
+	})
 }
 
 func TestMPIJobIsIsolated(t *testing.T) {
