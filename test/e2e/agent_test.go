@@ -367,6 +367,7 @@ func TestWorkerKilledWhileRanksRun(t *testing.T) {
 func TestStrangerIsRefused(t *testing.T) {
 	leave := parallel(t, 4)
 	namespace := newNamespace(t)
+	openNetwork(t, namespace)
 	job := openMPI(namespace, 2, "mpirun", "-n", "4", "ranks", "--sleep", "600")
 	create(t, job)
 	waitFor(t, job, "it runs", runs)

@@ -142,6 +142,18 @@ func TestNetworkEnforcesPolicies(t *testing.T) {
 	})
 }
 
+// openNetwork lets all pods of a namespace connect, as if there were no policies: policies are combined.
+func openNetwork(t *testing.T, namespace string) {
+	t.Helper()
+	err := api.Create(t.Context(), &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "open"}, Spec: networkingv1.NetworkPolicySpec{
+		PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
+		Ingress:     []networkingv1.NetworkPolicyIngressRule{{}}, Egress: []networkingv1.NetworkPolicyEgressRule{{}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestMPIJobIsIsolated(t *testing.T) {
 	parallel(t, 4)
 	namespace := newNamespace(t)
