@@ -123,7 +123,7 @@ type RuntimeTestStatus struct {
 	Communication *RuntimeCommunication `json:"communication,omitempty"`
 }
 
-// RuntimeCommunication is the latency and bandwidth of MPI messages between two workers, as medians.
+// RuntimeCommunication is the latency and bandwidth of MPI messages between ranks 0 and 1, which run in two pods, as medians.
 type RuntimeCommunication struct {
 	// latencyNanoseconds is half of the round trip of a message of 8 bytes.
 	LatencyNanoseconds int64 `json:"latencyNanoseconds"`
