@@ -37,7 +37,7 @@ type jobFlags struct {
 	// volumes, shm, results, selectors, tolerations and grace are texts of flags that are parsed into the specification.
 	volumes, selectors, tolerations []string
 	shm, results, topology          string
-	grace                           time.Duration
+	grace, ttl                      time.Duration
 	// names are the flags, and changed reports whether the user has set one.
 	names   []string
 	changed func(flag string) bool
@@ -65,6 +65,7 @@ func (j *jobFlags) add(c *cobra.Command, f *Factory) {
 	flags.Int64Var(&j.user, "run-as-user", 0, "User ID of the pods (default: the image's user)")
 	flags.Int32Var(&j.retries, "retries", 0, "Number of times to try a failed job again, with new pods for workers that failed (with --runtime: new pods for all)")
 	flags.DurationVar(&j.spec.Deadline, "deadline", 0, "Maximum run time of the job, such as 4h (0 for no limit)")
+	flags.DurationVar(&j.ttl, "ttl", 0, "Time from the end of the job until it is deleted, such as 24h (default: it is kept)")
 	flags.BoolVar(&j.spec.Suspend, "suspend", false, "Create the job suspended")
 	flags.StringArrayVar(&j.volumes, "volume", nil, "Volume of all pods, as [SOURCE/]NAME:PATH[:ro] with source claim (default), configmap, secret, scratch or memory (NAME is then a size); repeatable")
 	flags.StringVar(&j.shm, "shm", "", "Size of shared memory (/dev/shm) of each pod, such as 8Gi")
@@ -134,6 +135,9 @@ func (j *jobFlags) complete() error {
 	}
 	if j.changed("retries") {
 		j.spec.Retries = &j.retries
+	}
+	if j.changed("ttl") {
+		j.spec.TTL = &j.ttl
 	}
 	if j.changed("run-as-user") {
 		j.spec.RunAsUser = &j.user

@@ -442,6 +442,13 @@ func limitWords(spec jobs.Spec) []string {
 	if spec.Deadline > 0 {
 		all = append(all, fmt.Sprintf("The job is ended after %s.", durationText(spec.Deadline)))
 	}
+	switch {
+	case spec.TTL == nil:
+	case *spec.TTL == 0:
+		all = append(all, "The job is deleted when it ends; its report is kept.")
+	default:
+		all = append(all, fmt.Sprintf("The job is deleted %s after its end; its report is kept.", durationText(*spec.TTL)))
+	}
 	return all
 }
 
@@ -544,6 +551,9 @@ func (s *Server) specCommands(spec jobs.Spec, job *unstructured.Unstructured) []
 	all.environment(spec)
 	all.number("--retries", "retries", spec.Retries)
 	all.duration("--deadline", "deadline", spec.Deadline)
+	if spec.TTL != nil {
+		all.add("--ttl", spec.TTL.String(), "ttl", pythonText(strconv.FormatInt(int64(*spec.TTL/time.Second), 10)+"s"))
+	}
 	all.duration("--gang-timeout", "gang_timeout", spec.GangTimeout)
 	command := spec.Command
 	switch {

@@ -149,6 +149,9 @@ func (s Spec) mpiJob(restricted bool) (Built, error) {
 	if s.Suspend {
 		job.Spec.RunPolicy.Suspend = new(true)
 	}
+	if s.TTL != nil {
+		job.Spec.RunPolicy.TTLSecondsAfterFinished = new(int32(*s.TTL / time.Second))
+	}
 	if s.GangTimeout > 0 {
 		job.Spec.RunPolicy.SchedulingPolicy = &kubeflow.SchedulingPolicy{ScheduleTimeoutSeconds: new(int32(s.GangTimeout / time.Second))}
 	}

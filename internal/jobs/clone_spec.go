@@ -216,6 +216,9 @@ func (s *Spec) readMPIJob(job *kubeflow.MPIJob) {
 		s.Slots = &slots
 	}
 	s.Deadline = time.Duration(ptr.Deref(policy.ActiveDeadlineSeconds, 0)) * time.Second
+	if seconds := policy.TTLSecondsAfterFinished; seconds != nil {
+		s.TTL = new(time.Duration(*seconds) * time.Second)
+	}
 	if policy.SchedulingPolicy != nil {
 		s.GangTimeout = time.Duration(ptr.Deref(policy.SchedulingPolicy.ScheduleTimeoutSeconds, 0)) * time.Second
 	}
@@ -259,6 +262,7 @@ func (c *Client) readTrainJob(ctx context.Context, object *unstructured.Unstruct
 	}
 	s.Deadline = time.Duration(ptr.Deref(job.Spec.ActiveDeadlineSeconds, 0)) * time.Second
 	s.Retries, _ = mpi.ParseMaxRestarts(job.Annotations)
+	s.TTL, _ = mpi.ParseTTL(job.Annotations)
 	if s.Queue != "" {
 		s.Priority = job.Labels[labelPriority]
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -59,6 +60,8 @@ type Spec struct {
 	// Deadline ends the job after a time, in whole seconds; 0 for never.
 	Deadline time.Duration `json:"deadline,omitempty"`
 	Suspend  bool          `json:"suspend,omitempty"`
+	// TTL is the time from the job's end until it is deleted, in whole seconds; nil keeps the job.
+	TTL *time.Duration `json:"ttl,omitempty"`
 	// Volumes are mounted by all pods.
 	Volumes []Volume `json:"volumes,omitempty"`
 	// Output is a volume for results; every rank has its path in the variable OUTPUT_DIR. Each job has a folder of its own
@@ -167,11 +170,17 @@ func (s Spec) validatePods() []FieldError {
 		value time.Duration
 		meant string
 	}{
-		{"deadline", s.Deadline, ", or 0 for no deadline"}, {"gangTimeout", s.GangTimeout, ", or 0 for the default"}, {"gracePeriod", ptr.Deref(s.GracePeriod, 0), ", 0 or more"},
+		{"deadline", s.Deadline, ", or 0 for no deadline"},
+		{"gangTimeout", s.GangTimeout, ", or 0 for the default"},
+		{"gracePeriod", ptr.Deref(s.GracePeriod, 0), ", 0 or more"},
+		{"ttl", ptr.Deref(s.TTL, 0), ", 0 or more"},
 	} {
 		if limit.value < 0 || limit.value%time.Second != 0 {
 			add(limit.field, limit.value.String(), "is not allowed; use whole seconds"+limit.meant)
 		}
+	}
+	if ptr.Deref(s.TTL, 0) > math.MaxInt32*time.Second {
+		add("ttl", s.TTL.String(), fmt.Sprintf("is too long; use at most %d seconds", math.MaxInt32))
 	}
 	if s.WorkDir != "" && !path.IsAbs(s.WorkDir) {
 		add("workdir", s.WorkDir, "is not allowed; use an absolute path")
@@ -303,6 +312,9 @@ func (s Spec) annotations() map[string]string {
 	}
 	if s.Runtime != "" && s.Retries != nil {
 		annotations[mpi.AnnotationMaxRestarts] = fmt.Sprint(*s.Retries)
+	}
+	if s.Runtime != "" && s.TTL != nil {
+		annotations[mpi.AnnotationTTL] = fmt.Sprint(int64(*s.TTL / time.Second))
 	}
 	if len(annotations) == 0 {
 		return nil

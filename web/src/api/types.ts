@@ -248,6 +248,7 @@ export interface JobSpec {
   retries?: number;
   deadline?: number;
   suspend?: boolean;
+  ttl?: number;
   volumes?: Volume[];
   outputDir?: Volume;
   nodeSelector?: Record<string, string>;

@@ -96,6 +96,8 @@ SAME = {
         ["--mpi-flags", "--bind-to core -x 'A=b c'", "--gang-timeout", "10m", "--command", "x"],
         {"command": "x", "mpi_flags": "--bind-to core -x 'A=b c'", "gang_timeout": "10m"},
     ),
+    "a time to live": (["--ttl", "24h", "--command", "x"], {"command": "x", "ttl": "24h"}),
+    "no time to live": (["--ttl", "0s", "--command", "x"], {"command": "x", "ttl": 0}),
     "flags as a list": (
         ["--implementation", "intel", "--mpi-flags", "-genv LIST '*'", "--command", "x"],
         {"command": "x", "mpi_implementation": "intel", "mpi_flags": ["-genv", "LIST", "*"]},
@@ -145,6 +147,10 @@ WRONG = {
     "gang timeout": (
         {"gang_timeout": 0},
         "gang_timeout: 0 is not allowed; use 1 second or more, at most 2147483647, such as '10m' or 600",
+    ),
+    "time to live": (
+        {"ttl": -1},
+        "ttl: -1 is not allowed; use 0 seconds or more, at most 2147483647, such as '24h' or 86400",
     ),
     "gang timeout of 100 years": (
         {"gang_timeout": "36500d"},
@@ -539,7 +545,7 @@ WRONG_CALLS: dict[str, tuple[str, str, tuple[Any, ...], dict[str, Any], str]] = 
         "  - workers: is not an option; use num_workers\n"
         "  - que: is not an option; did you mean queue?; use annotations, command, connections, deadline, env, "
         "gang_timeout, labels, launcher_resources, mlflow_tracking_uri, mpi_flags, mpi_implementation, node_selector, "
-        "priority, queue, retries, run_as_user, runtime, suspend, volume_mounts, volumes\n"
+        "priority, queue, retries, run_as_user, runtime, suspend, ttl, volume_mounts, volumes\n"
         "  - dry_run: 'yes' is not allowed; use 'client', 'server' or None\n"
         f"  - after: 'other' is not allowed; {NO_JOBS}\n"
         "  - name: 'Train_1' is not allowed; use lower-case letters, digits and '-', with a letter first and no '-' at "

@@ -27,6 +27,7 @@ LABEL_QUEUE = "kueue.x-k8s.io/queue-name"
 LABEL_PRIORITY = "kueue.x-k8s.io/priority-class"
 ANNOTATION_CONNECTIONS = "opendatahub.io/connections"
 ANNOTATION_MAX_RESTARTS = "mpi.opendatahub.io/max-restarts"
+ANNOTATION_TTL = "mpi.opendatahub.io/ttl-seconds-after-finished"
 
 IMPLEMENTATIONS = ("OpenMPI", "Intel", "MPICH")
 # A command that has one of these starts ranks by itself and is run as it is.
@@ -91,6 +92,7 @@ class JobSpec:
     run_as_user: int | None = None
     retries: int | None = None
     deadline: Duration | None = None
+    ttl: Duration | None = None
     gang_timeout: Duration | None = None
     suspend: bool = False
     mlflow_tracking_uri: str | None = None
@@ -160,13 +162,15 @@ class JobSpec:
                 found.append(Problem(label, f"{value!r} is not allowed; use {kind}{least} or more"))
         if not isinstance(self.suspend, bool):
             found.append(Problem("suspend", f"{self.suspend!r} is not allowed; use True or False"))
-        for label, duration, longest, example in (
-            ("deadline", self.deadline, math.inf, "'4h' or 3600"),
-            ("gang_timeout", self.gang_timeout, LONGEST_TIMEOUT, "'10m' or 600"),
+        for label, duration, least, longest, example in (
+            ("deadline", self.deadline, 1, math.inf, "'4h' or 3600"),
+            ("ttl", self.ttl, 0, LONGEST_TIMEOUT, "'24h' or 86400"),
+            ("gang_timeout", self.gang_timeout, 1, LONGEST_TIMEOUT, "'10m' or 600"),
         ):
-            if duration is not None and not is_duration(duration, longest):
+            if duration is not None and not is_duration(duration, least, longest):
+                shortest = "1 second" if least else "0 seconds"
                 limit = "" if longest == math.inf else f", at most {longest}"
-                text = f"{duration!r} is not allowed; use 1 second or more{limit}, such as {example}"
+                text = f"{duration!r} is not allowed; use {shortest} or more{limit}, such as {example}"
                 found.append(Problem(label, text))
         return found
 
@@ -302,6 +306,8 @@ class JobSpec:
             annotations[ANNOTATION_CONNECTIONS] = ",".join(self.connections)
         if self.runtime and self.retries is not None:
             annotations[ANNOTATION_MAX_RESTARTS] = str(self.retries)
+        if self.runtime and self.ttl is not None:
+            annotations[ANNOTATION_TTL] = str(math.ceil(parse_duration(self.ttl)))
         return {"name": self.name, "namespace": namespace, "labels": labels, "annotations": annotations}
 
     def _mpi_job(self, namespace: str | None) -> Json:
@@ -328,6 +334,8 @@ class JobSpec:
         policy: Json = {"cleanPodPolicy": "Running", "backoffLimit": self.retries or 0}
         if self.deadline is not None:
             policy["activeDeadlineSeconds"] = math.ceil(parse_duration(self.deadline))
+        if self.ttl is not None:
+            policy["ttlSecondsAfterFinished"] = math.ceil(parse_duration(self.ttl))
         if self.gang_timeout is not None:
             timeout = math.ceil(parse_duration(self.gang_timeout))
             policy["schedulingPolicy"] = {"scheduleTimeoutSeconds": timeout}
@@ -474,10 +482,10 @@ def flags_of(flags: Any) -> list[str]:
     return shlex.split(flags) if isinstance(flags, str) else [str(word) for word in flags]
 
 
-def is_duration(value: Duration, longest: float) -> bool:
-    """Return whether a value is a duration from 1 second to the longest number of seconds."""
+def is_duration(value: Duration, least: float, longest: float) -> bool:
+    """Return whether a value is a duration between two numbers of seconds."""
     try:
-        return 1 <= parse_duration(value) <= longest
+        return least <= parse_duration(value) <= longest
     except ValueError:
         return False
 

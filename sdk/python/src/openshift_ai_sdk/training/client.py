@@ -506,6 +506,8 @@ class MPIJob:
         retries: How often the job is tried again when it fails; by default never, or with a runtime the runtime's
             number. A retry replaces workers that failed; with a runtime, all pods.
         deadline: The longest time that the job may take, in seconds or such as ``"4h"``.
+        ttl: The time from the job's end until it is deleted, in seconds or such as ``"24h"``; by default it is kept.
+            Its report is always kept.
         gang_timeout: Schedule all pods together, and give up an attempt after this time, in seconds or such as
             ``"10m"``; by default the cluster's. A runtime has its own.
         suspend: Create the job suspended.
@@ -554,6 +556,7 @@ class MPIJob:
         run_as_user: int | None = None,
         retries: int | None = None,
         deadline: Duration | None = None,
+        ttl: Duration | None = None,
         gang_timeout: Duration | None = None,
         suspend: bool = False,
         mlflow_tracking_uri: str | None = None,
@@ -582,6 +585,7 @@ class MPIJob:
             run_as_user=run_as_user,
             retries=retries,
             deadline=deadline,
+            ttl=ttl,
             gang_timeout=gang_timeout,
             suspend=suspend,
             mlflow_tracking_uri=mlflow_tracking_uri,
