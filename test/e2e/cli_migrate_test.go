@@ -95,7 +95,7 @@ func TestRuntimeTestedFromTerminal(t *testing.T) {
 	namespace := newNamespace(t)
 	runtimeIn(t, namespace, "mpi-openmpi")
 	code, out, _ := plugin(t, namespace, "", "runtimes", "test", "trainingruntime/mpi")
-	if code != 0 || strings.Count(out, "Pass  ") != 5 || !strings.Contains(out, "Passed: The runtime works") {
+	if code != 0 || strings.Count(out, "Pass  ") != 6 || !strings.Contains(out, "Latency ") || !strings.Contains(out, "Passed: The runtime works") {
 		t.Error("it does not pass")
 	}
 	code, out, said := plugin(t, namespace, "", "runtimes", "test", "trainingruntime/mpi", "--image", cmp.Or(os.Getenv("AGENT_IMG"), "odh/mpijob-agent:dev"))
