@@ -304,9 +304,14 @@ func addMissed(summary *agentapi.Summary, all []launch, command, code int) {
 	}
 }
 
-// settle gives the rsh's that MPI has left behind the time to write down how their hosts ended.
+// settle gives the rsh's that MPI has left behind the time to write down how their hosts ended: less if the container is about to
+// end.
 func (s *supervisor) settle() {
-	for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	limit := 4 * time.Second
+	if s.killed.Load() {
+		limit = 2 * time.Second
+	}
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		open := slices.ContainsFunc(readRecords(s.folder), func(r record) bool {
 			state, runs := readStat(r.Process)
 			return !r.Over && runs && state.state != 'Z'
