@@ -4,12 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
-	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 )
 
 // RequeueLimit is the default of AnnotationRequeues.
@@ -40,16 +41,9 @@ type Gang struct {
 
 // ParseRequeues reads AnnotationRequeues. It returns RequeueLimit if the annotation is missing or invalid.
 func ParseRequeues(annotations map[string]string) (int32, field.ErrorList) {
-	text, set := annotations[AnnotationRequeues]
-	if !set {
-		return RequeueLimit, nil
-	}
-	requeues, err := strconv.ParseInt(text, 10, 32)
-	if err != nil || requeues < 0 {
-		return RequeueLimit, field.ErrorList{field.Invalid(field.NewPath("metadata", "annotations").Key(AnnotationRequeues), text,
-			"must be a number, 0 or more: how often the job is requeued if not all of its pods can be placed in time")}
-	}
-	return int32(requeues), nil
+	requeues, errs := parseCount(annotations, AnnotationRequeues, math.MaxInt32,
+		"must be a number, 0 or more: how often the job is requeued if not all of its pods can be placed in time")
+	return ptr.Deref(requeues, RequeueLimit), errs
 }
 
 // validateGang validates how the pods are scheduled together.

@@ -3,7 +3,6 @@ package mpi
 import (
 	"fmt"
 	"math"
-	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -11,14 +10,10 @@ import (
 
 // ParseTTL reads AnnotationTTL. It returns nil if the annotation is missing or invalid.
 func ParseTTL(annotations map[string]string) (*time.Duration, field.ErrorList) {
-	text, set := annotations[AnnotationTTL]
-	if !set {
-		return nil, nil
+	seconds, errs := parseCount(annotations, AnnotationTTL, math.MaxInt32,
+		fmt.Sprintf("must be an integer from 0 to %d: how many seconds after its end the job is deleted", math.MaxInt32))
+	if seconds == nil {
+		return nil, errs
 	}
-	seconds, err := strconv.ParseInt(text, 10, 32)
-	if err != nil || seconds < 0 {
-		return nil, field.ErrorList{field.Invalid(field.NewPath("metadata", "annotations").Key(AnnotationTTL), text,
-			fmt.Sprintf("must be an integer from 0 to %d: how many seconds after its end the job is deleted", math.MaxInt32))}
-	}
-	return new(time.Duration(seconds) * time.Second), nil
+	return new(time.Duration(*seconds) * time.Second), nil
 }
