@@ -501,8 +501,13 @@ func (a *arguments) number(flag, argument string, value *int32) {
 // duration adds a time that is set.
 func (a *arguments) duration(flag, argument string, value time.Duration) {
 	if value > 0 {
-		a.add(flag, value.String(), argument, pythonText(strconv.FormatInt(int64(value/time.Second), 10)+"s"))
+		a.anyDuration(flag, argument, value)
 	}
+}
+
+// anyDuration adds a time that may be 0.
+func (a *arguments) anyDuration(flag, argument string, value time.Duration) {
+	a.add(flag, value.String(), argument, pythonText(strconv.FormatInt(int64(value/time.Second), 10)+"s"))
 }
 
 // resources adds what each worker requests.
@@ -552,7 +557,7 @@ func (s *Server) specCommands(spec jobs.Spec, job *unstructured.Unstructured) []
 	all.number("--retries", "retries", spec.Retries)
 	all.duration("--deadline", "deadline", spec.Deadline)
 	if spec.TTL != nil {
-		all.add("--ttl", spec.TTL.String(), "ttl", pythonText(strconv.FormatInt(int64(*spec.TTL/time.Second), 10)+"s"))
+		all.anyDuration("--ttl", "ttl", *spec.TTL)
 	}
 	all.duration("--gang-timeout", "gang_timeout", spec.GangTimeout)
 	command := spec.Command
