@@ -218,6 +218,13 @@ type Run struct {
 	// a launcher.
 	// +optional
 	Attempts int32 `json:"attempts,omitempty"`
+	// mpiVersions are the MPI libraries that ran, with their versions, such as "Open MPI 5.0.7". The launcher's agent asks
+	// mpirun or mpiexec, and reports them when the launcher ends. It is empty if they are unknown.
+	// +kubebuilder:validation:MaxItems=4
+	// +kubebuilder:validation:items:MaxLength=64
+	// +listType=atomic
+	// +optional
+	MPIVersions []string `json:"mpiVersions,omitempty"`
 }
 
 // MPIStatus describes the MPI library of a job, its slots, and its startup times.
@@ -225,9 +232,6 @@ type MPIStatus struct {
 	// implementation is OpenMPI, Intel or MPICH.
 	// +optional
 	Implementation string `json:"implementation,omitempty"`
-	// version of the implementation, if known.
-	// +optional
-	Version string `json:"version,omitempty"`
 	// slotsPerWorker is the number of ranks (processes of the program) per worker.
 	// +optional
 	SlotsPerWorker int32 `json:"slotsPerWorker,omitempty"`

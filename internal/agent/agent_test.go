@@ -32,7 +32,9 @@ import (
 
 // The tests run the agent as the program that it is: this test binary, under another name.
 func TestMain(m *testing.M) {
-	if filepath.Base(os.Args[0]) == "mpiexec" {
+	if name := filepath.Base(os.Args[0]); isLauncher(name) && len(os.Args) == 2 && os.Args[1] == "--version" {
+		os.Exit(printVersion(name))
+	} else if name == "mpiexec" || name == "prterun" {
 		os.Exit(loseFailure(os.Args[1:]))
 	}
 	if os.Getenv("AGENT_TEST") != "" {

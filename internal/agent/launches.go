@@ -74,7 +74,8 @@ func (r *ranks) recognizeLauncher(pid int, state stat, known *process) bool {
 		return false
 	}
 	above := ancestorsOf(pid)
-	if !isOwn(above) {
+	env := readEnviron(pid)
+	if !isOwn(above) || variable(env, envVersionQuery) != "" {
 		return false
 	}
 	// A launcher's child looks like it until it has loaded its own program, and Intel MPI's launcher starts another one.
@@ -85,10 +86,13 @@ func (r *ranks) recognizeLauncher(pid int, state stat, known *process) bool {
 	}
 	known.until = time.Time{}
 	l := &mpiLauncher{
-		pid: pid, started: state.started, name: filepath.Base(args[0]), tolerant: toleratesFailures(args[1:], readEnviron(pid)),
+		pid: pid, started: state.started, name: filepath.Base(args[0]), tolerant: toleratesFailures(args[1:], env),
 		badEnds: len(r.ended), code: -1,
 	}
 	r.launchers = append(r.launchers, l)
+	if r.versions != nil {
+		r.versions.ask(pid, env, r.versions.add)
+	}
 	if file, err := openProcess(pid); err == nil {
 		r.awaited[pid] = true
 		go func() {

@@ -51,6 +51,8 @@ type ranks struct {
 	activity  activity
 	// launchers are the MPI launchers that were seen, oldest first.
 	launchers []*mpiLauncher
+	// versions are the queries for the versions of launchers; nil for none.
+	versions *versionQueries
 	// awaited are the processes whose ends are awaited.
 	awaited map[int]bool
 	// bad is closed, and replaced, when a rank has ended badly; begun when one was seen for the first time.
@@ -250,6 +252,9 @@ func (r *ranks) tell(summary *agentapi.Summary, since int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	summary.RanksSeen = r.seen
+	if r.versions != nil {
+		summary.MPIVersions = r.versions.answers()
+	}
 	if since < len(r.ended) {
 		summary.Ranks = append(summary.Ranks, r.ended[since:]...)
 	}

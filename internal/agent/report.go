@@ -44,6 +44,7 @@ func startReport() (end func()) {
 		s := supervisor{ranks: newRanks(slog.New(slog.DiscardHandler), cgroupRoot), folder: folder, expected: readHostfile(agentapi.Hostfile), container: containerRun()}
 		leaveReport(s.summary())
 	}
+	endQuery := askOwnLauncher(folder, containerRun())
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -63,6 +64,7 @@ func startReport() (end func()) {
 	return func() {
 		close(stop)
 		<-stopped
+		endQuery()
 		defer lock.Close()
 		for deadline := time.Now().Add(lockWait); time.Now().Before(deadline); time.Sleep(lockPause) {
 			if locked() {

@@ -54,6 +54,7 @@ func supervise(args []string, log *slog.Logger) int {
 		fmt.Fprintln(s.stderr, "mpi-agent:", err)
 		return ignoredCode
 	}
+	s.ranks.versions = &versionQueries{start: processes.start}
 	// An earlier try of this container has left its records.
 	for _, name := range []string{"*.json", "*.new"} {
 		old, _ := filepath.Glob(filepath.Join(s.folder, name))
@@ -78,6 +79,7 @@ func supervise(args []string, log *slog.Logger) int {
 	defer stop()
 	status := s.wait(program)
 	close(done)
+	s.ranks.versions.end()
 	return s.finish(program.pid, status)
 }
 
@@ -334,6 +336,7 @@ func (s *supervisor) summary() agentapi.Summary {
 	var found []record
 	records := readRecords(s.folder)
 	if s.container != "" {
+		summary.MPIVersions = keptVersions(s.folder, s.container)
 		records = slices.DeleteFunc(records, func(r record) bool { return r.Container != s.container })
 	}
 	all := hosts(records)

@@ -94,6 +94,9 @@ type Summary struct {
 	// Launches is the number of runs of mpirun and mpiexec that were observed; 0 as well if none was. Only launchers report it,
 	// when their command has ended.
 	Launches int32 `json:"launches,omitempty"`
+	// MPIVersions are the MPI libraries whose launchers were observed, with their versions, such as "Open MPI 5.0.7" (see
+	// IsMPIVersion). Only launchers report them.
+	MPIVersions []string `json:"mpiVersions,omitempty"`
 	// Through are the hosts on which processes of a session on this worker started processes, and those behind them: above 64
 	// hosts, Open MPI's daemons start others. Only workers report it. It is not part of termination messages.
 	Through []HostUse `json:"through,omitempty"`
@@ -220,6 +223,24 @@ type RankEnd struct {
 	// OOM is whether the kernel killed the process because of lack of memory.
 	OOM     bool   `json:"oom,omitempty"`
 	Program string `json:"program,omitempty"`
+}
+
+// MaxMPIVersion is the length of the longest text of IsMPIVersion, in bytes.
+const MaxMPIVersion = 48
+
+// IsMPIVersion reports whether a text is the name of an MPI library and a version, such as "Open MPI 5.0.7" or
+// "Intel MPI 2021.13". The job's image determines what an agent reports, and may contain anything.
+func IsMPIVersion(text string) bool {
+	const allowed = ".+-_0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	if len(text) > MaxMPIVersion {
+		return false
+	}
+	for _, name := range []string{"Open MPI ", "MPICH ", "Intel MPI "} {
+		if version, is := strings.CutPrefix(text, name); is {
+			return version != "" && version[0] >= '0' && version[0] <= '9' && strings.Trim(version, allowed) == ""
+		}
+	}
+	return false
 }
 
 // ParseSummary parses a termination message. It returns false if an agent did not write it.

@@ -2,6 +2,7 @@ package agentapi_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,6 +27,19 @@ func TestParseSummary(t *testing.T) {
 	for _, message := range []string{"", "panic: x", "{}", `{"error": "x", "role": "worker"}`, string(data[:len(data)-1])} {
 		if got, is := agentapi.ParseSummary(message); is {
 			t.Errorf("%q is taken for the summary %+v", message, got)
+		}
+	}
+}
+
+func TestIsMPIVersion(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"Open MPI 5.0.7": true, "Open MPI 5.0.8rc1": true, "MPICH 4.2.1": true, "Intel MPI 2021.13": true, "Intel MPI 2019.9": true,
+		"": false, "Open MPI": false, "Open MPI ": false, "Open MPI x": false, "open mpi 5": false, "MVAPICH 4": false, "Open MPI 5 or so": false,
+		"Open MPI 5.0\n": false, "Open MPI 5\x1b[2J": false, "Open MPI 5.0.7<b>": false, "Open MPI 5é": false, "MPICH 4." + strings.Repeat("1", agentapi.MaxMPIVersion): false,
+	} {
+		if got := agentapi.IsMPIVersion(text); got != want {
+			t.Errorf("%q: %v, want %v", text, got, want)
 		}
 	}
 }

@@ -1,0 +1,268 @@
+package agent
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"opendatahub.io/mpijob/internal/agentapi"
+)
+
+// The launcher's agent asks each MPI launcher that it sees for its version, by running the same file with --version. Only the
+// image determines what this file does: it gets no input, nothing of the job's environment but where its libraries are, and
+// little time.
+
+const (
+	// versionWithin is how long a launcher may take to print its version; it takes milliseconds.
+	versionWithin = 5 * time.Second
+	// mostVersionOutput is how much of its output is read. MPICH prints its build options after the version.
+	mostVersionOutput = 8 << 10
+	// mostVersionQueries is how many files are asked. A job has one.
+	mostVersionQueries = 4
+	// envVersionQuery marks the process that is asked, and what it starts, as no launch of the job.
+	envVersionQuery = "MPI_AGENT_VERSION_QUERY"
+)
+
+// versionVariables are those that a launcher needs to find its libraries, if it was moved or its libraries are in no
+// standard folder: of the loader, Intel MPI (I_MPI_ROOT), Open MPI and what it includes.
+var versionVariables = []string{
+	"PATH", "LD_LIBRARY_PATH", "HOME", "TMPDIR", "I_MPI_ROOT", "OPAL_PREFIX", "OPAL_LIBDIR", "PRTE_PREFIX", "PMIX_PREFIX",
+}
+
+// versionQueries are the queries of a process.
+type versionQueries struct {
+	// start starts a program.
+	start func(command) (program, error)
+
+	mu sync.Mutex
+	// files are those that were asked, running the processes that have not answered yet, and found the answers.
+	files   []string
+	running map[int]bool
+	found   []string
+	ended   bool
+}
+
+// ask asks an MPI launcher, a process with this environment, for its version, in the background. With keep, that is called with
+// the answer.
+func (q *versionQueries) ask(pid int, env []string, keep func(version string)) {
+	path, err := os.Readlink(procFile(pid, "exe"))
+	if err != nil || !isVersionSource(path) {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.ended || slices.Contains(q.files, path) || len(q.files) == mostVersionQueries {
+		return
+	}
+	q.files = append(q.files, path)
+	env = versionEnv(env)
+	go func() {
+		for _, path := range versionPrograms(path) {
+			if version := parseVersion(q.run(path, env)); version != "" {
+				keep(version)
+				return
+			}
+		}
+	}()
+}
+
+// add keeps an answer.
+func (q *versionQueries) add(version string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !slices.Contains(q.found, version) {
+		q.found = append(q.found, version)
+	}
+}
+
+// answers returns the versions that are known, sorted.
+func (q *versionQueries) answers() []string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return slices.Sorted(slices.Values(q.found))
+}
+
+// isVersionSource reports whether a program is an MPI launcher, by its name. prte is prterun of Open MPI 5 in some builds.
+func isVersionSource(path string) bool { return isLauncher(path) || filepath.Base(path) == "prte" }
+
+// versionPrograms returns the files to ask instead of a launcher's own, best first. Open MPI's mpirun becomes prterun, which
+// prints the version of PRRTE.
+func versionPrograms(path string) []string {
+	if base := filepath.Base(path); base != "prterun" && base != "prte" {
+		return []string{path}
+	}
+	folder := filepath.Dir(path)
+	return []string{filepath.Join(folder, "mpirun.openmpi"), filepath.Join(folder, "mpirun")}
+}
+
+// versionEnv returns the environment of a query.
+func versionEnv(env []string) []string {
+	query := []string{envVersionQuery + "=1", "LC_ALL=C"}
+	for _, name := range versionVariables {
+		if value := variable(env, name); value != "" {
+			query = append(query, name+"="+value)
+		}
+	}
+	return query
+}
+
+// run runs a program with --version and returns what it prints; nothing if it is a script, which may ignore the argument and
+// start the job again.
+func (q *versionQueries) run(path string, env []string) string {
+	if !isELF(path) {
+		return ""
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return ""
+	}
+	defer null.Close()
+	output, input, err := os.Pipe()
+	if err != nil {
+		return ""
+	}
+	defer output.Close()
+	query, err := q.start(command{args: []string{path, "--version"}, env: env, files: [3]*os.File{null, input, null}, ownSession: true})
+	input.Close()
+	if err != nil {
+		return ""
+	}
+	q.mu.Lock()
+	if q.running == nil {
+		q.running = map[int]bool{}
+	}
+	q.running[query.pid] = true
+	if q.ended {
+		_ = unix.Kill(-query.pid, unix.SIGKILL)
+	}
+	q.mu.Unlock()
+	_ = output.SetReadDeadline(time.Now().Add(versionWithin))
+	text, _ := io.ReadAll(io.LimitReader(output, mostVersionOutput))
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	// The whole group is ended: it may have closed its output and continue.
+	_ = unix.Kill(-query.pid, unix.SIGKILL)
+	delete(q.running, query.pid)
+	return string(text)
+}
+
+// end ends the queries that are not answered, and starts no more.
+func (q *versionQueries) end() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.ended = true
+	for pid := range q.running {
+		_ = unix.Kill(-pid, unix.SIGKILL)
+	}
+}
+
+// askOwnLauncher asks the MPI launcher that has started this process for its version, if no other process that it has started
+// does: a file in a folder shows that, and keeps the answer for keptVersions. The returned function ends the query.
+func askOwnLauncher(folder, container string) (end func()) {
+	q := &versionQueries{start: startProcess}
+	for _, pid := range ancestorsOf(os.Getpid()) {
+		state, runs := readStat(pid)
+		if !runs || !isLauncher(argumentsOf(pid)[0]) {
+			continue
+		}
+		name := filepath.Join(folder, versionFile+container+"."+state.started)
+		file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // the pod's containers may run as different users
+		if err != nil {
+			return q.end
+		}
+		q.ask(pid, readEnviron(pid), func(version string) { _, _ = file.WriteString(version) })
+		return func() { q.end(); file.Close() }
+	}
+	return q.end
+}
+
+// versionFile begins the names of the files of askOwnLauncher. The run of the container and the launcher's start follow.
+const versionFile = "mpi-version."
+
+// keptVersions returns the answers of askOwnLauncher in a run of the container, sorted.
+func keptVersions(folder, container string) (versions []string) {
+	names, _ := filepath.Glob(filepath.Join(folder, versionFile+container+".*"))
+	for _, name := range names[:min(len(names), mostVersionQueries)] {
+		file, err := os.Open(name)
+		if err != nil {
+			continue
+		}
+		text, _ := io.ReadAll(io.LimitReader(file, agentapi.MaxMPIVersion+1))
+		file.Close()
+		if version := string(text); agentapi.IsMPIVersion(version) && !slices.Contains(versions, version) {
+			versions = append(versions, version)
+		}
+	}
+	slices.Sort(versions)
+	return versions
+}
+
+// startProcess starts a program in a process that has no processes.
+func startProcess(c command) (program, error) {
+	attributes := &os.ProcAttr{Env: c.env, Files: c.files[:], Sys: &syscall.SysProcAttr{Setsid: c.ownSession}}
+	started, err := os.StartProcess(c.args[0], c.args, attributes)
+	if err != nil {
+		return program{}, err
+	}
+	go func() { _, _ = started.Wait() }()
+	return program{pid: started.Pid}, nil
+}
+
+// isELF reports whether a file is a program that the kernel runs itself, without an interpreter that the file names.
+func isELF(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	magic := make([]byte, 4)
+	_, err = io.ReadFull(file, magic)
+	return err == nil && string(magic) == "\x7fELF"
+}
+
+// parseVersion returns the MPI library and its version, such as "Open MPI 5.0.7", from what a launcher prints; "" if that is
+// something else. These are the outputs:
+//
+//	mpirun (Open MPI) 5.0.7                   Open MPI; under other names "orterun (OpenRTE) 4.1.4", which has the same version
+//	HYDRA build details:\n    Version: 4.2.1  MPICH
+//	Intel(R) MPI Library for Linux* OS, Version 2021.13 Build 20240701 (id: 179630a)
+//	                                          Intel MPI; before 2021 "2019 Update 9"
+func parseVersion(output string) string {
+	version, hydra := "", false
+	for line := range strings.Lines(output) {
+		line = strings.TrimSpace(line)
+		_, rest, _ := strings.Cut(line, " ")
+		switch {
+		case strings.HasPrefix(rest, "(Open MPI) "), strings.HasPrefix(rest, "(OpenRTE) "):
+			_, number, _ := strings.Cut(rest, ") ")
+			version = "Open MPI " + strings.TrimPrefix(number, "v")
+		case strings.HasPrefix(line, "HYDRA build details"):
+			hydra = true
+			continue
+		case hydra && strings.HasPrefix(line, "Version:"):
+			version = "MPICH " + strings.TrimSpace(strings.TrimPrefix(line, "Version:"))
+		case strings.HasPrefix(line, "Intel(R) MPI Library"):
+			_, number, _ := strings.Cut(line, ", Version ")
+			number, _, _ = strings.Cut(number, " Build ")
+			version = "Intel MPI " + strings.Replace(number, " Update ", ".", 1)
+		default:
+			continue
+		}
+		if agentapi.IsMPIVersion(version) {
+			return version
+		}
+		return ""
+	}
+	return ""
+}

@@ -1,0 +1,238 @@
+package agent
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"opendatahub.io/mpijob/internal/agentapi"
+)
+
+// TestParseVersion: the outputs are those of the programs.
+func TestParseVersion(t *testing.T) {
+	for name, test := range map[string]struct{ output, want string }{
+		"Open MPI 4": {
+			"mpirun (Open MPI) 4.1.4\n\nReport bugs to http://www.open-mpi.org/community/help/\n", "Open MPI 4.1.4",
+		},
+		"Open MPI 4, as orterun":        {"orterun (OpenRTE) 4.1.4\n\nReport bugs to http://www.open-mpi.org/community/help/\n", "Open MPI 4.1.4"},
+		"Open MPI 4, as mpirun.openmpi": {"mpirun.openmpi (OpenRTE) 4.1.4\n", "Open MPI 4.1.4"},
+		"Open MPI 5":                    {"mpirun (Open MPI) 5.0.7\n\nReport bugs to https://www.open-mpi.org/community/help/\n", "Open MPI 5.0.7"},
+		"a release candidate":           {"mpirun (Open MPI) 5.0.8rc1\n", "Open MPI 5.0.8rc1"},
+		"PRRTE":                         {"prterun (PRRTE) 3.0.9\n\nReport bugs to https://github.com/openpmix/prrte/\n", ""},
+		"MPICH": {
+			"HYDRA build details:\n    Version:                                 4.2.1\n    Release Date:                            Wed Apr 17 15:30:02 CDT 2024\n" +
+				"    CC:                              gcc      \n    Configure options:                       '--disable-option-checking' '--prefix=/usr'\n", "MPICH 4.2.1",
+		},
+		"MPICH 4.0": {"HYDRA build details:\n    Version:                                 4.0.2\n    Release Date:                            Thu Apr  7 12:34:45 CDT 2022\n", "MPICH 4.0.2"},
+		"Intel MPI": {
+			"Intel(R) MPI Library for Linux* OS, Version 2021.19.0 Build 20260929 (id: 1821d9b)\nCopyright 2003-2026, Intel Corporation.\n", "Intel MPI 2021.19.0",
+		},
+		"Intel MPI 2019": {
+			"Intel(R) MPI Library for Linux* OS, Version 2019 Update 9 Build 20200923 (id: abd58e492)\nCopyright 2003-2020, Intel Corporation.\n", "Intel MPI 2019.9",
+		},
+		"a message before it":       {"warning: no locale\nmpirun (Open MPI) 5.0.7\n", "Open MPI 5.0.7"},
+		"nothing":                   {"", ""},
+		"another program":           {"train 1.0\n", ""},
+		"no version":                {"mpirun (Open MPI) \n", ""},
+		"control characters":        {"mpirun (Open MPI) 5.0\x1b[2J\n", ""},
+		"markup":                    {"mpirun (Open MPI) 5.0<script>\n", ""},
+		"more words":                {"mpirun (Open MPI) 5.0 is broken, call 555-1234\n", ""},
+		"a long version":            {"mpirun (Open MPI) 5." + strings.Repeat("0", 100) + "\n", ""},
+		"a version without Hydra":   {"Version: 4.2.1\n", ""},
+		"only the version's prefix": {"Intel(R) MPI Library for Linux* OS\n", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := parseVersion(test.output); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestVersionPrograms(t *testing.T) {
+	for path, want := range map[string][]string{
+		"/usr/bin/orterun":       {"/usr/bin/orterun"},
+		"/usr/bin/mpiexec.hydra": {"/usr/bin/mpiexec.hydra"},
+		"/opt/ompi/bin/prterun":  {"/opt/ompi/bin/mpirun.openmpi", "/opt/ompi/bin/mpirun"},
+		"/opt/ompi/bin/prte":     {"/opt/ompi/bin/mpirun.openmpi", "/opt/ompi/bin/mpirun"},
+	} {
+		if got := versionPrograms(path); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", path, got, want)
+		}
+	}
+}
+
+func TestVersionEnv(t *testing.T) {
+	got := versionEnv([]string{"PATH=/usr/bin", "AWS_SECRET_ACCESS_KEY=x", "LD_PRELOAD=/x.so", "LD_LIBRARY_PATH=/opt/lib", "PMI_RANK=0", "OMPI_MCA_plm=x"})
+	if want := []string{envVersionQuery + "=1", "LC_ALL=C", "PATH=/usr/bin", "LD_LIBRARY_PATH=/opt/lib"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// printVersion is an MPI launcher that is asked for its version. It counts how often in the folder of LD_LIBRARY_PATH, where
+// it also finds how it behaves.
+func printVersion(name string) int {
+	folder := os.Getenv("LD_LIBRARY_PATH")
+	calls, err := os.OpenFile(filepath.Join(folder, "calls"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return 1
+	}
+	input, _ := io.ReadAll(os.Stdin)
+	fmt.Fprintf(calls, "%s %d %s\n", name, len(input), os.Getenv("SECRET"))
+	switch behavior, _ := os.ReadFile(filepath.Join(folder, "behavior")); string(behavior) {
+	case "hang":
+		time.Sleep(time.Minute)
+	case "flood":
+		for {
+			if _, err := os.Stdout.WriteString(strings.Repeat("x", 4096)); err != nil {
+				return 1
+			}
+		}
+	}
+	fmt.Printf("%s (Open MPI) 5.0.7\n\nReport bugs to https://www.open-mpi.org/community/help/\n", name)
+	return 0
+}
+
+// TestMPIVersion: the launcher's agent reports the version of the MPI launcher, which it asks once, and never a script. The job
+// is not delayed.
+func TestMPIVersion(t *testing.T) {
+	for name, test := range map[string]struct {
+		behavior string
+		// launcher is the file that runs, with its content if it is a script; $M is its path.
+		launcher, script string
+		command          string
+		calls            string
+		want             []string
+	}{
+		"once":       {launcher: "mpiexec", command: `$M "sleep 1"; $M "sleep 0.2"`, calls: "mpiexec 0 \n", want: []string{"Open MPI 5.0.7"}},
+		"as prterun": {launcher: "prterun", command: `exec $M "sleep 1"`, calls: "mpirun 0 \n", want: []string{"Open MPI 5.0.7"}},
+		"hangs":      {behavior: "hang", launcher: "mpiexec", command: `exec $M "sleep 1"`, calls: "mpiexec 0 \n"},
+		"floods":     {behavior: "flood", launcher: "mpiexec", command: `exec $M "sleep 1"`, calls: "mpiexec 0 \n"},
+		"a script":   {launcher: "mpiexec", script: "#!/bin/sh\necho \"script $*\" >> $LD_LIBRARY_PATH/calls\nsleep 1\n", command: "$M work", calls: "script work\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t).serve()
+			folder := t.TempDir()
+			launcher := filepath.Join(folder, test.launcher)
+			if test.script != "" {
+				if err := os.WriteFile(launcher, []byte(test.script), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				linkSelf(t, launcher)
+				if test.launcher == "prterun" {
+					linkSelf(t, filepath.Join(folder, "mpirun"))
+				}
+			}
+			if err := os.WriteFile(filepath.Join(folder, "behavior"), []byte(test.behavior), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			address := strings.Split(w.address, ":")
+			termination := filepath.Join(t.TempDir(), "message")
+			cmd := w.agent("mpi-agent", "launch", "--", "sh", "-c", test.command)
+			cmd.Env = append(
+				cmd.Env, "M="+launcher, "AGENT_TEST_WORKER=-p "+address[1]+" "+address[0], "LD_LIBRARY_PATH="+folder, "SECRET=hunter2",
+				agentapi.EnvTermination+"="+termination,
+			)
+			cmd.Stdin = strings.NewReader("the job's input")
+			start := time.Now()
+			if output, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, output)
+			}
+			if took := time.Since(start); test.behavior != "" && took > versionWithin {
+				t.Errorf("the job was delayed: it took %s", took)
+			}
+			message, err := os.ReadFile(termination)
+			if err != nil {
+				t.Fatal(err)
+			}
+			summary, is := agentapi.ParseSummary(string(message))
+			launches := int32(max(1, strings.Count(test.command, "$M")))
+			if test.script != "" {
+				launches = 0
+			}
+			if !is || !slices.Equal(summary.MPIVersions, test.want) || summary.Launches != launches || summary.RanksSeen != 0 {
+				t.Errorf("reported %s, want the versions %q and %d launches", message, test.want, launches)
+			}
+			if calls, _ := os.ReadFile(filepath.Join(folder, "calls")); string(calls) != test.calls {
+				t.Errorf("called %q, want %q", calls, test.calls)
+			}
+			eventually(t, "no query is left", func() bool { return len(runningFrom(t, folder)) == 0 })
+		})
+	}
+}
+
+// TestMPIVersionWithoutSupervisor: where no agent runs the launcher's program, one of the sessions asks for the version, and the
+// summary has it when another one ends last.
+func TestMPIVersionWithoutSupervisor(t *testing.T) {
+	w := newWorld(t).serve()
+	folder := t.TempDir()
+	launcher := filepath.Join(folder, "mpiexec")
+	linkSelf(t, launcher)
+	message := filepath.Join(t.TempDir(), "message")
+	if err := os.WriteFile(message, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	hostile := versionFile + containerRun() + "."
+	for name, text := range map[string]string{hostile + "1": "Open MPI <b>", hostile + "2": strings.Repeat("1", 1000), versionFile + "0.1": "MPICH 1.0"} {
+		if err := os.WriteFile(filepath.Join(w.run, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	address := strings.Split(w.address, ":")
+	cmd := exec.CommandContext(t.Context(), launcher, "sleep 1", "sleep 1.5", "sleep 2")
+	cmd.Env = append(w.agent().Env, "AGENT_TEST_WORKER=-p "+address[1]+" "+address[0], "LD_LIBRARY_PATH="+folder, agentapi.EnvTermination+"="+message)
+	if output, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	text, err := os.ReadFile(message)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if summary, is := agentapi.ParseSummary(string(text)); !is || !slices.Equal(summary.MPIVersions, []string{"Open MPI 5.0.7"}) {
+		t.Errorf("reported %s", text)
+	}
+	if calls, _ := os.ReadFile(filepath.Join(folder, "calls")); string(calls) != "mpiexec 0 \n" {
+		t.Errorf("called %q", calls)
+	}
+}
+
+// linkSelf copies the test's program: the name of its file counts, which a link does not change for the kernel.
+func linkSelf(t *testing.T, path string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.Link(self, path) == nil {
+		return
+	}
+	data, err := os.ReadFile(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// runningFrom returns the processes whose program is in a folder.
+func runningFrom(t *testing.T, folder string) (paths []string) {
+	t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, link := range all {
+		if path, err := os.Readlink(link); err == nil && filepath.Dir(path) == folder {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
