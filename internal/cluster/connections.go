@@ -2,28 +2,192 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"opendatahub.io/mpijob/internal/isolation"
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/plan"
 )
 
-// Connections returns what is known about the Secrets that a job lists as its connections, in order: the names of
-// their keys. Values are dropped immediately. live reads without cache. Secrets that cannot be read are left out.
-func Connections(ctx context.Context, live client.Reader, namespace string, names []string) []mpi.Connection {
-	var found []mpi.Connection
+// Connections are the Secrets that a job lists as its data connections. They contain no values but endpoints.
+type Connections struct {
+	// Secrets are in the job's order, without those that cannot be read.
+	Secrets []mpi.Connection
+	// endpoints are those of all Secrets.
+	endpoints []isolation.ConnectionEndpoint
+}
+
+// Connections reads the Secrets that a job lists as its connections. Values are dropped immediately, except for the hosts
+// and ports of endpoints.
+func (c *Cluster) Connections(ctx context.Context, home isolation.Home, names []string) Connections {
+	var found Connections
 	for _, name := range names {
-		var secret corev1.Secret
-		switch err := live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &secret); {
-		case apierrors.IsNotFound(err):
-			found = append(found, mpi.Connection{Name: name, Missing: true})
-		case err == nil:
-			found = append(found, mpi.Connection{Name: name, Keys: slices.Sorted(maps.Keys(secret.Data))})
+		if connection, endpoints, err := c.connection(ctx, home, name); err == nil {
+			found.Secrets = append(found.Secrets, connection)
+			found.endpoints = append(found.endpoints, endpoints...)
 		}
 	}
 	return found
+}
+
+func (c *Cluster) connection(ctx context.Context, home isolation.Home, name string) (mpi.Connection, []isolation.ConnectionEndpoint, error) {
+	var secret corev1.Secret
+	switch err := c.live.Get(ctx, client.ObjectKey{Namespace: home.Namespace, Name: name}, &secret); {
+	case apierrors.IsNotFound(err):
+		return mpi.Connection{Name: name, Missing: true}, nil, nil
+	case err != nil:
+		return mpi.Connection{}, nil, fmt.Errorf("read Secret %s: %w", name, err)
+	}
+	return mpi.Connection{Name: name, Keys: slices.Sorted(maps.Keys(secret.Data))}, isolation.EndpointsOf(name, secret.Data, home), nil
+}
+
+// ObserveEndpoints sets the endpoints of a job's data connections. Those that the job's NetworkPolicy contains are known, so
+// that each Secret is read once. The first one that does not exist ends the search, because the pods do not start without
+// it: a job that waits costs one read.
+func (c *Cluster) ObserveEndpoints(ctx context.Context, job mpi.Job, settings plan.Settings, seen *jobstate.Observed) {
+	if len(job.Connections) == 0 {
+		return
+	}
+	home := settings.Home(job.Namespace)
+	known := isolation.Endpoints{}
+	if seen.Isolation != nil {
+		known = isolation.ParseEndpoints(seen.Isolation.Annotations[mpi.AnnotationEndpoints], home)
+	}
+	endpoints := isolation.Endpoints{}
+	for _, name := range job.Connections {
+		if entries, is := known[name]; is {
+			endpoints[name] = entries
+			continue
+		}
+		if seen.EndpointsMissing {
+			continue
+		}
+		connection, found, err := c.connection(ctx, home, name)
+		if err != nil || connection.Missing {
+			seen.EndpointsMissing = true
+			continue
+		}
+		endpoints[name] = nil
+		for _, endpoint := range found {
+			if endpoint.Err != nil {
+				continue
+			}
+			// Refused endpoints were reported at admission.
+			entries, _ := endpoint.EgressFor(c.service(ctx, endpoint.Destination), home)
+			endpoints[name] = append(endpoints[name], entries...)
+		}
+	}
+	seen.Endpoints = endpoints.String()
+}
+
+// maxNamedPortPods is the number of pods of a Service that are searched for a named port.
+const maxNamedPortPods = 10
+
+// service reads the Service of a destination; nil if it names none or the Service cannot be read.
+func (c *Cluster) service(ctx context.Context, to isolation.Destination) *isolation.Service {
+	if to.Namespace == "" {
+		return nil
+	}
+	var service corev1.Service
+	if err := c.live.Get(ctx, client.ObjectKey{Namespace: to.Namespace, Name: to.Service}, &service); err != nil {
+		return nil
+	}
+	found := &isolation.Service{ExternalName: service.Spec.ExternalName, Selects: len(service.Spec.Selector) > 0}
+	if service.Spec.Type != corev1.ServiceTypeExternalName {
+		found.ExternalName = ""
+	}
+	if service.Spec.ClusterIP == corev1.ClusterIPNone {
+		// Clients connect to the pods themselves.
+		return found
+	}
+	for _, port := range service.Spec.Ports {
+		if port.Port != to.Port || port.Protocol != corev1.ProtocolTCP {
+			continue
+		}
+		found.TargetPort = port.TargetPort.IntVal
+		if port.TargetPort.Type == intstr.String {
+			found.TargetPort = c.namedPort(ctx, &service, port.TargetPort.StrVal)
+		}
+	}
+	return found
+}
+
+// namedPort returns a port of the pods of a Service by its name, or 0 if none of them has it.
+func (c *Cluster) namedPort(ctx context.Context, service *corev1.Service, name string) int32 {
+	var pods corev1.PodList
+	if len(service.Spec.Selector) == 0 || c.live.List(ctx, &pods, client.InNamespace(service.Namespace), client.MatchingLabels(service.Spec.Selector), client.Limit(maxNamedPortPods)) != nil {
+		return 0
+	}
+	for _, pod := range pods.Items {
+		for _, container := range slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers) {
+			for _, port := range container.Ports {
+				if port.Name == name {
+					return port.ContainerPort
+				}
+			}
+		}
+	}
+	return 0
+}
+
+// Limits on the warnings about denied connections of a job, and on the Services that are read for them.
+const (
+	maxDenied   = 5
+	maxServices = 16
+)
+
+// DeniedConnections returns warnings about what the NetworkPolicy of a new job will certainly deny: endpoints of its data
+// connections, and destinations that its commands and variables mention.
+func (c *Cluster) DeniedConnections(ctx context.Context, job mpi.Job, settings plan.Settings, connections Connections) []string {
+	if !plan.Isolates(job, settings) || job.ManagedBy != "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, preflightTimeout/2)
+	defer cancel()
+	home := settings.Home(job.Namespace)
+	inNamespace, err := c.AllowEgress(ctx, job.Namespace)
+	if err != nil {
+		return nil
+	}
+	var allowed []isolation.Egress
+	for _, text := range []string{settings.AllowEgress, job.AllowEgress, inNamespace} {
+		entries, _ := isolation.ParseEgress(text)
+		allowed = append(allowed, entries...)
+	}
+	var warnings []string
+	for _, endpoint := range connections.endpoints {
+		service := c.service(ctx, endpoint.Destination)
+		if warning := endpoint.RefusalWarning(service, home, allowed); warning != "" {
+			warnings = append(warnings, warning)
+		}
+		if endpoint.Err == nil {
+			entries, _ := endpoint.EgressFor(service, home)
+			allowed = append(allowed, entries...)
+		}
+	}
+	services := 0
+	for _, mention := range isolation.Mentions(job, home) {
+		var service *isolation.Service
+		if mention.Namespace != "" && mention.Namespace != home.Namespace {
+			if services++; services > maxServices {
+				break
+			}
+			service = c.service(ctx, mention.Destination)
+		}
+		if entry, denied := mention.CertainlyDenied(service, home, allowed); denied {
+			warnings = append(warnings, mention.Warning(home, entry))
+		}
+	}
+	if more := len(warnings) - maxDenied; more > 0 {
+		warnings = append(warnings[:maxDenied], fmt.Sprintf("the job's NetworkPolicy denies connections to %d more of its destinations", more))
+	}
+	return warnings
 }

@@ -33,7 +33,8 @@ func isolate(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, settings
 // networkPolicy returns the NetworkPolicy that isolates a job's pods, or nil if it is up to date or not wanted. Jobs
 // of other frameworks have none, because their connections are unknown.
 //
-// The destinations that a runtime allows are copied once: a change of the runtime applies to new jobs.
+// The destinations that a runtime allows are copied once: a change of the runtime applies to new jobs. The endpoints of data
+// connections are read once too.
 func networkPolicy(job mpi.Job, seen jobstate.Observed, settings Settings) Object {
 	if !Isolates(job, settings) {
 		return nil
@@ -46,12 +47,17 @@ func networkPolicy(job mpi.Job, seen jobstate.Observed, settings Settings) Objec
 	if have := seen.Isolation; have != nil {
 		policy.UID, byRuntime = have.UID, have.Annotations[mpi.AnnotationAllowEgress]
 	}
-	if byRuntime != "" {
-		policy.Annotations = map[string]string{mpi.AnnotationAllowEgress: byRuntime}
+	for key, value := range map[string]string{mpi.AnnotationAllowEgress: byRuntime, mpi.AnnotationEndpoints: seen.Endpoints} {
+		if value != "" {
+			metav1.SetMetaDataAnnotation(&policy.ObjectMeta, key, value)
+		}
 	}
 	policy.Spec = isolationSpec(job, settings, byRuntime, seen.AllowEgress)
+	for _, to := range isolation.ParseEndpoints(seen.Endpoints, settings.Home(job.Namespace)).All() {
+		policy.Spec.Egress = append(policy.Spec.Egress, endpointRule(to))
+	}
 	addHostNetwork(&policy.Spec, job, seen)
-	if seen.Isolation != nil && equality.Semantic.DeepEqual(seen.Isolation.Spec, policy.Spec) {
+	if have := seen.Isolation; have != nil && have.Annotations[mpi.AnnotationEndpoints] == seen.Endpoints && equality.Semantic.DeepEqual(have.Spec, policy.Spec) {
 		return nil
 	}
 	return policy
@@ -120,7 +126,7 @@ func isolationSpec(job mpi.Job, settings Settings, allowed ...string) networking
 // the project: those without the labels that the training operators, JobSet, Kubernetes' Jobs and KubeRay set.
 func ownServices() *metav1.LabelSelector {
 	selector := &metav1.LabelSelector{}
-	for _, label := range []string{mpi.LabelJob, "jobset.sigs.k8s.io/jobset-name", batchv1.JobNameLabel, "ray.io/cluster"} {
+	for _, label := range []string{mpi.LabelJob, mpi.LabelJobSet, batchv1.JobNameLabel, "ray.io/cluster"} {
 		selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{Key: label, Operator: metav1.LabelSelectorOpDoesNotExist})
 	}
 	return selector
@@ -166,6 +172,20 @@ func egressRule(to isolation.Egress) networkingv1.NetworkPolicyEgressRule {
 	}
 	if to.Port != 0 {
 		rule.Ports = []networkingv1.NetworkPolicyPort{ports(to.Protocol, to.Port, to.EndPort)}
+	}
+	return rule
+}
+
+// endpointRule allows the endpoint of a data connection. A port without a place is that of a name outside of the cluster:
+// policies know no names, so that it is allowed at any address, except for those of metadata services.
+func endpointRule(to isolation.Egress) networkingv1.NetworkPolicyEgressRule {
+	rule := egressRule(to)
+	if len(rule.To) > 0 {
+		return rule
+	}
+	excepted := isolation.AnyAddress()
+	for _, cidr := range slices.Sorted(maps.Keys(excepted)) {
+		rule.To = append(rule.To, networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: cidr, Except: excepted[cidr]}})
 	}
 	return rule
 }

@@ -254,6 +254,10 @@ func TestIsolationChanges(t *testing.T) {
 		policy.UID = "uid-policy"
 		return there(func(o *jobstate.Observed) { o.Isolation = policy })
 	}
+	endpoints := func(text string) jobstate.Observed {
+		policy := isolationOf(job, jobstate.Observed{Endpoints: text}, isolating)
+		return there(func(o *jobstate.Observed) { o.Isolation, o.Endpoints = policy, text })
+	}
 	onHosts := mpitest.Job(1, func(j *mpi.Job) { j.Workers.Template.Spec.HostNetwork = true })
 	unwatched := isolating
 	unwatched.OperatorNamespace = ""
@@ -273,6 +277,9 @@ func TestIsolationChanges(t *testing.T) {
 		"the operator moved":                   {job, there(), unwatched, map[string][]string{"mend": {"NetworkPolicy/pi"}}},
 		"the runtime was changed since":        {byRuntime("22"), made(byRuntime("2049")), isolating, map[string][]string{}},
 		"the runtime allows more since":        {byRuntime("22"), made(job), isolating, map[string][]string{}},
+		"a connection has an endpoint":         {job, there(func(o *jobstate.Observed) { o.Endpoints = "data=9000" }), isolating, map[string][]string{"mend": {"NetworkPolicy/pi"}}},
+		"a connection has none":                {job, there(func(o *jobstate.Observed) { o.Endpoints = "data=" }), isolating, map[string][]string{"mend": {"NetworkPolicy/pi"}}},
+		"the endpoint is in the policy":        {job, endpoints("data=9000"), isolating, map[string][]string{}},
 		"they are off":                         {job, there(func(o *jobstate.Observed) { o.Isolation = nil }), plan.Settings{}, map[string][]string{}},
 		"they were switched off":               {job, there(), plan.Settings{}, map[string][]string{"delete": {"NetworkPolicy/pi/uid-base"}}},
 		"they were switched off after its end": {job, there(func(o *jobstate.Observed) { finished(&job, o) }), plan.Settings{}, map[string][]string{"delete": {"NetworkPolicy/pi/uid-base"}}},
@@ -309,6 +316,33 @@ func TestIsolationChanges(t *testing.T) {
 	}
 }
 
+// TestEndpointsAreReached: the endpoints of data connections are reached, and neither other ports nor metadata services.
+func TestEndpointsAreReached(t *testing.T) {
+	job := mpitest.Job(1)
+	launcher := place{job.Namespace, job.PodLabels(mpi.RoleLauncher), "10.128.0.1"}
+	all := policies{isolationOf(job, jobstate.Observed{Endpoints: "data=namespace/minio:9000,192.0.2.7/32:2049;model=8333"}, isolating)}
+	for name, test := range map[string]struct {
+		to   place
+		port int32
+		want bool
+	}{
+		"a Service elsewhere":           {place{"minio", nil, "10.128.0.15"}, 9000, true},
+		"its other port":                {place{"minio", nil, "10.128.0.15"}, 9001, false},
+		"another namespace":             {place{"other", nil, "10.128.0.16"}, 9000, false},
+		"an address":                    {place{address: "192.0.2.7"}, 2049, true},
+		"another address":               {place{address: "192.0.2.8"}, 2049, false},
+		"a name":                        {place{address: "203.0.113.7"}, 8333, true},
+		"a name, by IPv6":               {place{address: "2001:db8::7"}, 8333, true},
+		"the metadata service":          {place{address: "169.254.169.254"}, 8333, false},
+		"the metadata service, by IPv6": {place{address: "fd00:ec2::254"}, 8333, false},
+		"link-local, by IPv6":           {place{address: "fe80::1"}, 8333, false},
+	} {
+		if got := all.let(t, launcher, test.to, corev1.ProtocolTCP, test.port); got != test.want {
+			t.Errorf("%s: let through: %v, want %v", name, got, test.want)
+		}
+	}
+}
+
 // TestIsolationAllows shows what each way to allow more becomes.
 func TestIsolationAllows(t *testing.T) {
 	job := mpitest.Job(1, func(j *mpi.Job) { j.AllowEgress = "namespace/models" })
@@ -316,5 +350,7 @@ func TestIsolationAllows(t *testing.T) {
 	settings := isolating
 	settings.AllowEgress = "9000-9010"
 	mpitest.Golden(t, "isolation-allows-more", isolationOf(job, seen, settings))
+	seen = jobstate.Observed{Endpoints: "data=namespace/storage:9000,10.0.0.7/32:9000,[fd00::7/128]:9000;known=;model=9000,169.254.169.254:80,namespace/kube-system:9000"}
+	mpitest.Golden(t, "isolation-endpoints", isolationOf(mpitest.Job(1), seen, isolating))
 	mpitest.Golden(t, "isolation-trainjob", isolationOf(trainJob(t, job), jobstate.Observed{}, isolating))
 }

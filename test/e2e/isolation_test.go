@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
@@ -140,6 +141,38 @@ func TestNetworkEnforcesPolicies(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// TestEndpointOfConnectionIsReached: a job reaches a store of another project by its data connection, through a Service whose
+// pods listen on another port. Without the connection, it does not.
+func TestEndpointOfConnectionIsReached(t *testing.T) {
+	parallel(t, 3)
+	own, other := newNamespace(t), newNamespace(t)
+	pod := plainPod(t, other, "store", "python3", "-m", "http.server", "8080")
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"app":"store"}}}`))
+	if err := api.Patch(t.Context(), pod, patch); err != nil {
+		t.Fatal(err)
+	}
+	create(t, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: other, Name: "store"}, Spec: corev1.ServiceSpec{
+		Selector: map[string]string{"app": "store"}, Ports: []corev1.ServicePort{{Port: 9000, TargetPort: intstr.FromInt32(8080)}},
+	}})
+	host := "store." + other + ".svc"
+	create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "data"}, StringData: map[string]string{
+		"AWS_S3_ENDPOINT": "http://" + host + ":9000", "AWS_S3_BUCKET": "training",
+	}})
+	for name, want := range map[string]string{"without": "store blocked\n", "with": "store reached\n"} {
+		job := openMPI(own, 1, "sh", "-c", `mpirun -n 1 ranks --sleep 1 && python3 -c "$CONNECT" store,`+host+`,9000`)
+		job.Name = name
+		launcher(job).Env = []corev1.EnvVar{{Name: "CONNECT", Value: connectScript}}
+		if name == "with" {
+			job.Annotations = map[string]string{mpi.AnnotationConnections: "data"}
+		}
+		create(t, job)
+		waitFor(t, job, "it succeeds", succeeded)
+		if got := output(t, job); !strings.HasSuffix(got, want) {
+			t.Errorf("%s the connection: %s, want %s", name, got, want)
+		}
+	}
 }
 
 // openNetwork lets all pods of a namespace connect, as if there were no policies: policies are combined.

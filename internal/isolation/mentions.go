@@ -1,0 +1,167 @@
+package isolation
+
+import (
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// Mention is a destination in the text of a job.
+type Mention struct {
+	// Where is the place of the text, such as "variable MLFLOW_TRACKING_URI of the launcher".
+	Where string
+	Destination
+}
+
+// Limits on texts of a job that are searched, since users write them.
+const (
+	maxSearched = 256 << 10
+	maxMentions = 64
+)
+
+var (
+	urlsIn  = regexp.MustCompile(`[a-zA-Z][a-zA-Z0-9+.-]*://[^\s"'<>,;)]+`)
+	hostsIn = regexp.MustCompile(`[a-zA-Z0-9][a-zA-Z0-9.-]*:[0-9]+`)
+)
+
+// minBarePort is the lowest port that is searched without a scheme: lower numbers may be slots, as in "mpirun -H host:64".
+const minBarePort = 256
+
+// Mentions returns the destinations in the commands, arguments and variables of a job's containers, each once. Pods in the
+// host network are left out, because no policy applies to them.
+func Mentions(job mpi.Job, home Home) []Mention {
+	s := search{home: home}
+	for _, role := range []struct {
+		name mpi.Role
+		spec corev1.PodSpec
+	}{{mpi.RoleLauncher, job.Launcher.Template.Spec}, {mpi.RoleWorker, job.Workers.Template.Spec}} {
+		if role.spec.HostNetwork {
+			continue
+		}
+		for _, container := range slices.Concat(role.spec.Containers, role.spec.InitContainers) {
+			for _, variable := range container.Env {
+				name := "a variable"
+				if len(validation.IsCIdentifier(variable.Name)) == 0 && len(variable.Name) <= maxShownName {
+					name = "variable " + variable.Name
+				}
+				s.add(fmt.Sprintf("%s of the %s", name, role.name), variable.Value)
+			}
+			for _, text := range slices.Concat(container.Command, container.Args) {
+				s.add(fmt.Sprintf("the command of the %s", role.name), text)
+			}
+		}
+	}
+	return s.found
+}
+
+// maxShownName is the length of a variable's name that is shown.
+const maxShownName = 100
+
+// search is a search of texts for destinations.
+type search struct {
+	home     Home
+	found    []Mention
+	searched int
+}
+
+// add searches one text. Without a scheme, only a name of three or more parts or an address is a destination, since
+// "main.py:120" is none.
+func (s *search) add(where, text string) {
+	text = text[:min(len(text), maxSearched-s.searched)]
+	s.searched += len(text)
+	for _, match := range urlsIn.FindAllString(text, maxMentions) {
+		s.keep(where, match, 0)
+	}
+	for _, at := range hostsIn.FindAllStringIndex(text, -1) {
+		begins := at[0] == 0 || strings.IndexByte(" \t\r\n=\"',;(", text[at[0]-1]) >= 0
+		ends := at[1] == len(text) || strings.IndexByte(" \t\r\n/?\"',;)", text[at[1]]) >= 0
+		if match := text[at[0]:at[1]]; begins && ends && strings.Count(match, ".") >= 2 {
+			s.keep(where, match, minBarePort)
+		}
+	}
+}
+
+func (s *search) keep(where, text string, minPort int32) {
+	d, err := ParseDestination(text, s.home)
+	if err != nil || d.Port < minPort || len(s.found) >= maxMentions {
+		return
+	}
+	same := func(m Mention) bool { return m.Destination == d }
+	if !slices.ContainsFunc(s.found, same) {
+		s.found = append(s.found, Mention{Where: where, Destination: d})
+	}
+}
+
+// Warning returns the warning about a destination that the policy of a job denies. entry is that of AnnotationAllowEgress
+// which would allow it.
+func (m Mention) Warning(home Home, entry Egress) string {
+	denied := fmt.Sprintf("%s: the job's NetworkPolicy denies connections to %s", m.Where, m.Destination)
+	if m.Address.IsValid() && isClosedAddress(m.Address) {
+		return denied + ", an address of the node, the network or the cloud itself"
+	}
+	return denied + howToAllow(home, entry.String())
+}
+
+func howToAllow(home Home, entry string) string {
+	return fmt.Sprintf("; to use it, ask an administrator to add %s to the annotation %s of Namespace %s", entry, mpi.AnnotationAllowEgress, home.Namespace)
+}
+
+// RefusalWarning returns the warning about an endpoint of a data connection that a job's policy does not allow, or "".
+// service is as in Behind.
+func (e ConnectionEndpoint) RefusalWarning(service *Service, home Home, allowed []Egress) string {
+	where := fmt.Sprintf("%s: Secret %q, key %s", mpi.ConnectionsPath, e.Secret, e.Key)
+	if e.Err != nil {
+		return fmt.Sprintf("%s: the endpoint %v; the job's NetworkPolicy is not changed for it", where, e.Err)
+	}
+	_, refusal := e.EgressFor(service, home)
+	to := e.Behind(service, home)
+	if refusal == nil || to.Address.IsLoopback() || slices.ContainsFunc(allowed, func(a Egress) bool { return a.mayCover(to) }) {
+		return ""
+	}
+	denied := fmt.Sprintf("%s: the job's NetworkPolicy denies connections to %s, because %v", where, e.Destination, refusal)
+	if to.Address.IsValid() && isClosedAddress(to.Address) {
+		return denied
+	}
+	return denied + howToAllow(home, to.egress().String())
+}
+
+// sharedAddresses are private addresses as well (RFC 6598).
+var sharedAddresses = netip.MustParsePrefix("100.64.0.0/10")
+
+// CertainlyDenied reports whether a policy that allows certain destinations denies connections to one, and the entry that
+// would allow it. It is false if this depends on facts that are unknown: the address behind a name, or the pod behind an
+// address. service is as in Behind.
+func (d Destination) CertainlyDenied(service *Service, home Home, allowed []Egress) (entry Egress, denied bool) {
+	if d.Guessed && service == nil && !home.isControlPlane(d.Namespace) {
+		// It may be a pod behind a Service of the namespace.
+		return Egress{}, false
+	}
+	to := d.Behind(service, home)
+	switch {
+	case IsAlwaysOpen(to.Port), to.Namespace != "" && to.Namespace == home.Namespace:
+		return Egress{}, false
+	case to.Address.IsLoopback(), to.Address.IsUnspecified(), to.Address.IsPrivate(), sharedAddresses.Contains(to.Address):
+		// A private address may be that of a pod or Service of the project.
+		return Egress{}, false
+	}
+	return to.egress(), !slices.ContainsFunc(allowed, func(e Egress) bool { return e.mayCover(to) })
+}
+
+// mayCover reports whether an entry allows a destination, or may do so.
+func (e Egress) mayCover(d Destination) bool {
+	if e.Port != 0 && (e.Protocol != corev1.ProtocolTCP || d.Port < e.Port || d.Port > e.EndPort) {
+		return false
+	}
+	if e.CIDR == "" {
+		return e.Namespace == "" || e.Namespace == d.Namespace
+	}
+	prefix, err := netip.ParsePrefix(e.CIDR)
+	return !d.Address.IsValid() || err != nil || prefix.Contains(d.Address)
+}

@@ -1,0 +1,113 @@
+package isolation_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"opendatahub.io/mpijob/internal/isolation"
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/mpitest"
+)
+
+// TestMentions finds what a policy certainly denies, and nothing else.
+func TestMentions(t *testing.T) {
+	tests := map[string]struct {
+		text    string
+		service *isolation.Service
+		// want are the entries that would allow what is denied.
+		want []string
+	}{
+		"a service of another project":         {text: "http://mlflow.tools.svc:5000", want: []string{"namespace/tools:5000"}},
+		"its port is another":                  {text: "http://mlflow.tools.svc:80", service: &isolation.Service{Selects: true, TargetPort: 5000}, want: []string{"namespace/tools:5000"}},
+		"its port is HTTPS":                    {text: "http://mlflow.tools.svc:80", service: &isolation.Service{Selects: true, TargetPort: 443}},
+		"it is outside":                        {text: "http://mlflow.tools.svc:80", service: &isolation.Service{TargetPort: 5000}, want: []string{"5000"}},
+		"it is somewhere":                      {text: "http://mlflow.tools.svc:80", service: &isolation.Service{ExternalName: "x.example.com"}, want: []string{"80"}},
+		"a database":                           {text: "postgresql://me:hunter2@db.example.com:5432/x", want: []string{"5432"}},
+		"in a script":                          {text: "set -e\ncurl -d x 'http://api.example.com:8080/run' && train --db=tcp://db.example.com:5432/x", want: []string{"8080", "5432"}},
+		"without a scheme":                     {text: "--tracking mlflow.tools.svc.cluster.local:5000 --at=203.0.113.7:9000", want: []string{"namespace/tools:5000", "203.0.113.7/32:9000"}},
+		"HTTP":                                 {text: "http://www.example.com/data", want: []string{"80"}},
+		"the metadata of the cloud":            {text: "curl http://169.254.169.254/latest", want: []string{"169.254.169.254/32:80"}},
+		"HTTPS":                                {text: "https://example.com https://mlflow.tools.svc https://10.0.0.1:6443"},
+		"its own project":                      {text: "http://mlflow:5000 http://mlflow.team:5000 http://mlflow.team.svc:5000 pi-launcher.pi.team.svc:9999"},
+		"itself":                               {text: "http://localhost:5000 tcp://127.0.0.1:1 tcp://[::1]:1 tcp://0.0.0.0:29500 tcp://[::]:29500"},
+		"pods behind a Service":                {text: "tcp://pi-worker-0.pi:29500"},
+		"a private address":                    {text: "http://10.1.2.3:9000 http://[fd00::7]:9000 http://100.64.0.1:80"},
+		"no host":                              {text: "s3://bucket/key file:///etc/x hf://org/model oci://a.b.c/d"},
+		"variables":                            {text: "http://$HOST:5000 http://$(HOST):5000 http://${HOST}:5000 http://{host}:5000 http://<host>:5000"},
+		"lines, slots, times and versions":     {text: "main.py:120 -H a.b.c:8,node1.cluster.example.com:64 12:30:45 v1.2.3:8080 image.tar.gz:x a.b.c:10000000"},
+		"an administrator allows the port":     {text: "http://a.example.com:7000 http://mlflow.tools.svc:7000 http://203.0.113.7:7000"},
+		"an administrator allows a namespace":  {text: "http://x.open.svc:1234 http://x.some.svc:9000 http://x.some.svc:9001", want: []string{"namespace/some:9001"}},
+		"an administrator allows an address":   {text: "http://198.51.100.7:8000 http://198.51.100.7:8001 http://203.0.113.7:8000", want: []string{"198.51.100.7/32:8001", "203.0.113.7/32:8000"}},
+		"a name that may be of that address":   {text: "http://x.example.com:8000"},
+		"the same twice":                       {text: "http://a.example.com:81 http://a.example.com:81/x", want: []string{"81"}},
+		"an address behind a name of the node": {text: "http://2852039166/ http://0xa9fea9fe/"},
+	}
+	allowed, errs := isolation.ParseEgress("7000,namespace/open,namespace/some:9000,198.51.100.0/24:8000,514/udp")
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			job := mpitest.Job(1, func(j *mpi.Job) {
+				j.Launcher.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "TO", Value: test.text}}
+			})
+			var got []string
+			for _, mention := range isolation.Mentions(job, home) {
+				if entry, denied := mention.CertainlyDenied(test.service, home, allowed); denied {
+					got = append(got, entry.String())
+					text := mention.Warning(home, entry)
+					if !strings.HasPrefix(text, "variable TO of the launcher: the job's NetworkPolicy denies connections to "+mention.String()) || strings.Contains(text, "hunter2") {
+						t.Errorf("the warning is %q", text)
+					}
+				}
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("what is denied differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestMentionsOfPods(t *testing.T) {
+	job := mpitest.Job(1, func(j *mpi.Job) {
+		j.Launcher.Template.Spec.Containers[0].Command = []string{"curl", "http://a.example.com:81"}
+		j.Workers.Template.Spec.Containers[0].Args = []string{"http://b.example.com:82"}
+		j.Workers.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "http://\n", Value: "http://c.example.com:83"}}
+		j.Workers.Template.Spec.InitContainers = []corev1.Container{{Env: []corev1.EnvVar{{Name: "D", Value: "http://d.example.com:84"}}}}
+	})
+	where := func() (got []string) {
+		for _, mention := range isolation.Mentions(job, home) {
+			got = append(got, fmt.Sprint(mention.Where, " ", mention))
+		}
+		return got
+	}
+	want := []string{"the command of the launcher a.example.com:81", "a variable of the worker c.example.com:83", "the command of the worker b.example.com:82", "variable D of the worker d.example.com:84"}
+	if diff := cmp.Diff(want, where()); diff != "" {
+		t.Errorf("the mentions differ (-want +got):\n%s", diff)
+	}
+	job.Workers.Template.Spec.HostNetwork = true
+	if diff := cmp.Diff(want[:1], where()); diff != "" {
+		t.Errorf("the mentions without those of the host network differ (-want +got):\n%s", diff)
+	}
+}
+
+// TestMentionsAreBounded: a job of 50 MiB that consists of destinations is searched within the time of a test.
+func TestMentionsAreBounded(t *testing.T) {
+	for _, text := range []string{
+		strings.Repeat("a.", 1<<20), strings.Repeat("a.b.c:", 1<<18), strings.Repeat("http://", 1<<18), strings.Repeat("a", 1<<20) + "://x:1",
+		strings.Repeat(" a.b.example.com:9000", 1<<16), strings.Repeat(" http://x.example.com:9000", 1<<16),
+	} {
+		job := mpitest.Job(1, func(j *mpi.Job) {
+			for range 50 {
+				j.Launcher.Template.Spec.Containers[0].Args = append(j.Launcher.Template.Spec.Containers[0].Args, text)
+			}
+		})
+		if found := isolation.Mentions(job, home); len(found) > 64 {
+			t.Errorf("%d destinations in %.20s…", len(found), text)
+		}
+	}
+}
