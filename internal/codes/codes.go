@@ -51,6 +51,7 @@ const (
 	NoMatchingNode        Code = "NoMatchingNode"
 	Unschedulable         Code = "Unschedulable"
 	RDMANotOffered        Code = "RDMANotOffered"
+	RDMAFallback          Code = "RDMAFallback"
 	NetworkMissing        Code = "NetworkMissing"
 	VolumeClaimPending    Code = "VolumeClaimPending"
 	MountFailed           Code = "MountFailed"

@@ -35,7 +35,16 @@ var scheduling = []Entry{
 		Summary: "{who} cannot be scheduled: {want} requested per pod, which no node provides{offer}.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "{first|Remove the request. The job then uses TCP, which is slower.}", Action: "{field}.spec.containers[0].resources.limits[{resource}]"},
-			{Text: "If nodes have RDMA, ask the cluster administrator about its device plugin (NVIDIA Network Operator or SR-IOV) and the resource name that it advertises.", Action: "kubectl get nodes -o yaml | grep -i rdma"},
+			{Text: "Or let the job run over TCP whenever no node offers RDMA.", Action: "metadata.annotations[mpi.opendatahub.io/rdma]: optional", Rerun: true, Changes: setRDMA("optional")},
+			{Text: rdmaOfNodes, Action: nodesWithRDMA},
+		},
+	},
+	{
+		Code: RDMAFallback, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning,
+		Summary: "The job runs without RDMA, over TCP, and is slower: no node of the cluster offered the {resource} that its pods request.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: rdmaOfNodes, Action: nodesWithRDMA},
+			{Text: "To wait for nodes with RDMA instead, run the job again without this annotation.", Action: "metadata.annotations[mpi.opendatahub.io/rdma]: required", Rerun: true, Changes: setRDMA("required")},
 		},
 	},
 	{

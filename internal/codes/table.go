@@ -147,6 +147,17 @@ var (
 	setMemory       = set(memoryLimit, "{moreMemory}")
 )
 
+// rdmaOfNodes is the remedy for nodes whose RDMA no pod can request, with nodesWithRDMA.
+const (
+	rdmaOfNodes   = "If nodes have RDMA, ask the cluster administrator about its device plugin (NVIDIA Network Operator or SR-IOV) and the resource name that it advertises."
+	nodesWithRDMA = "kubectl get nodes -o yaml | grep -i rdma"
+)
+
+// setRDMA returns the change of the annotation that selects what happens if no node offers RDMA.
+func setRDMA(value string) []v1alpha1.FieldChange {
+	return set("metadata.annotations[mpi.opendatahub.io/rdma]", value)
+}
+
 // set returns changes of fields, from pairs of a field and its value.
 func set(pairs ...string) []v1alpha1.FieldChange {
 	var changes []v1alpha1.FieldChange

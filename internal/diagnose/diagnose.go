@@ -74,7 +74,7 @@ func Job(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, outcom
 	var found []Finding
 	switch {
 	case p.succeeded():
-		found = slices.Concat(hostfileIgnored(p), mixedMPI(p), unnoticed(p), rdmaNotUsed(p), throttled(p), workersIdle(p))
+		found = slices.Concat(hostfileIgnored(p), mixedMPI(p), unnoticed(p), rdmaNotUsed(p), rdmaFallback(p), throttled(p), workersIdle(p))
 	case outcome.Phase == v1alpha1.PhaseSuspended:
 		found = shortOfQuota(p)
 	case outcome.Phase == v1alpha1.PhaseQueued:
@@ -86,6 +86,7 @@ func Job(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, outcom
 		if len(found) == 0 {
 			found = unknown(p)
 		}
+		found = append(found, rdmaFallback(p)...)
 	}
 	return p.order(found)
 }

@@ -45,9 +45,14 @@ func TestWhatKubernetesSays(t *testing.T) {
 		"quota-exhausted-behind-others": {codes.QuotaExhausted, without(20, short("64", "24"), func(s *scene) {
 			s.seen.Shortages[0].Ahead = resource.MustParse("30")
 		})},
-		"quota-too-small":           {codes.QuotaTooSmall, without(20, short("32", "24"), asked("40"))},
-		"quota-too-small-suspended": {codes.QuotaTooSmall, without(20, short("32", "0"), asked("40"), func(s *scene) { s.job.Lifecycle.Suspended = true })},
-		"image-not-found":           {codes.ImagePullFailed, starting(2, mpitest.Waiting("ErrImagePull", `failed to pull and unpack image "quay.io/nobody/nothing:1": failed to resolve reference "quay.io/nobody/nothing:1": quay.io/nobody/nothing:1: not found`))},
+		"quota-too-small":               {codes.QuotaTooSmall, without(20, short("32", "24"), asked("40"))},
+		"quota-too-small-suspended":     {codes.QuotaTooSmall, without(20, short("32", "0"), asked("40"), func(s *scene) { s.job.Lifecycle.Suspended = true })},
+		"image-not-found":               {codes.ImagePullFailed, starting(2, mpitest.Waiting("ErrImagePull", `failed to pull and unpack image "quay.io/nobody/nothing:1": failed to resolve reference "quay.io/nobody/nothing:1": quay.io/nobody/nothing:1: not found`))},
+		"image-not-found-at-port-40125": {codes.ImagePullFailed, starting(2, mpitest.Waiting("ErrImagePull", `failed to resolve image: 127.0.0.1:40125/team/trian:1: not found`))},
+		"image-not-found-named-denied": {codes.ImagePullFailed, starting(2, func(pod *corev1.Pod) {
+			mpitest.Waiting("ErrImagePull", `failed to resolve image: quay.io/denied/pi:401: not found`)(pod)
+			pod.Status.ContainerStatuses[0].Image = "quay.io/denied/pi:401"
+		})},
 		"image-unauthorized": {codes.ImagePullFailed, starting(3, mpitest.Waiting("ImagePullBackOff",
 			`Back-off pulling image "quay.io/nobody/nothing:1": ErrImagePull: failed to authorize: failed to fetch anonymous token: unexpected status: 401 Unauthorized`))},
 		"image-registry-away": {codes.ImagePullFailed, starting(1, mpitest.Waiting("ErrImagePull", `dial tcp: lookup registry.example.com: no such host`))},

@@ -31,7 +31,7 @@ var useAgent = v1alpha1.FieldChange{Field: "metadata.annotations[" + mpi.Annotat
 // leaves only the text.
 func (p *input) adaptRemedy(remedy *v1alpha1.Remedy) {
 	rename := func(text string) string { return text }
-	if p.job.Kind == "TrainJob" {
+	if p.job.Kind == mpi.KindTrainJob {
 		rename = trainJobPlaces.Replace
 	}
 	remedy.Action = phrase.Cut(phrase.OneLine(rename(remedy.Action)), MaxLine)
@@ -56,8 +56,8 @@ func (p *input) adaptRemedy(remedy *v1alpha1.Remedy) {
 
 // isField reports whether users can set a field in the job's own kind: a path, or the variable of a name.
 func (p *input) isField(name string) bool {
-	if p.job.Kind == "TrainJob" {
-		return strings.HasPrefix(name, "spec.trainer.") || strings.HasPrefix(name, "env.")
+	if p.job.Kind == mpi.KindTrainJob {
+		return strings.HasPrefix(name, "spec.trainer.") || strings.HasPrefix(name, "env.") || name == mpi.RDMAPath.String()
 	}
 	return strings.HasPrefix(name, "spec.") || strings.HasPrefix(name, "metadata.") || strings.HasPrefix(name, "env.")
 }

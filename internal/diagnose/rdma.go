@@ -15,20 +15,10 @@ import (
 	"opendatahub.io/mpijob/internal/podspec"
 )
 
-// isRDMA reports whether a resource is a device for RDMA, or a network that has it, by the names of device plugins and
-// clouds. Other names that administrators choose are unknown.
-func isRDMA(name corev1.ResourceName) bool {
-	lowered := strings.ToLower(string(name))
-	if !strings.Contains(lowered, "/") {
-		return false
-	}
-	return slices.ContainsFunc([]string{"rdma", "/hca", "infiniband", "roce", "/ib_", "/efa"}, func(part string) bool { return strings.Contains(lowered, part) })
-}
-
 // rdma is the first RDMA resource that a pod asks for; empty where it asks for none.
 func rdma(pod corev1.PodSpec) corev1.ResourceName {
 	for _, name := range sortedNames(podspec.Requests(pod)) {
-		if isRDMA(name) {
+		if podspec.IsRDMA(name) {
 			return name
 		}
 	}
@@ -52,8 +42,23 @@ func (p *input) rdmaNotOffered(pods []jobPod, short [][]string) (Finding, bool) 
 		figures["first"] = "Request a resource that the nodes provide."
 	}
 	f := p.find(codes.RDMANotOffered, pods, figures)
+	if p.job.RDMA.Fixed || p.job.RDMA.Optional {
+		// It has no effect, or the nodes offered RDMA when the first pods were created.
+		f.Remedies = slices.DeleteFunc(f.Remedies, func(r v1alpha1.Remedy) bool { return strings.Contains(r.Action, mpi.AnnotationRDMA) })
+	}
 	f.Evidence = []string{fmt.Sprintf("0 of %d nodes provide %s.", len(p.evidence.Nodes), name)}
 	return f, true
+}
+
+// rdmaFallback reports that the job runs without the RDMA that its user requested.
+func rdmaFallback(p *input) []Finding {
+	removed := p.job.RDMA.Removed
+	if len(removed) == 0 {
+		return nil
+	}
+	f := p.find(codes.RDMAFallback, nil, map[string]string{"resource": mpi.ResourceNames(removed)})
+	f.Evidence = []string{fmt.Sprintf("Annotation %s: %s", mpi.AnnotationRDMA, mpi.RDMAOptional)}
+	return []Finding{f}
 }
 
 // rdmaOffers are the RDMA resources that machines have, each with how many.
@@ -61,7 +66,7 @@ func (p *input) rdmaOffers() []string {
 	all := corev1.ResourceList{}
 	for _, node := range p.evidence.Nodes {
 		for name, quantity := range node.Allocatable {
-			if isRDMA(name) && !quantity.IsZero() && node.Ready && !node.Unschedulable {
+			if podspec.IsRDMA(name) && !quantity.IsZero() && node.Ready && !node.Unschedulable {
 				all[name] = quantity
 			}
 		}

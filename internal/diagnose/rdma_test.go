@@ -62,6 +62,7 @@ func TestRDMA(t *testing.T) {
 		s.job.Kind = "TrainJob"
 		s.job.Fields.LauncherTemplate, s.job.Fields.WorkerTemplate = field.NewPath("spec", "trainer"), field.NewPath("spec", "trainer")
 	}
+	optional := func(s *scene) { s.job = s.job.WithoutRDMA() }
 	check(t, map[string]expect{
 		"rdma-none":             {codes.RDMANotOffered, starting(4, none).with(asking(device), having("node-a"), having("node-b"))},
 		"rdma-of-another-name":  {codes.RDMANotOffered, starting(4, none).with(asking(device), having("node-a", "rdma/hca_shared_devices_a"), having("node-b", "rdma/hca_shared_devices_a"))},
@@ -69,14 +70,20 @@ func TestRDMA(t *testing.T) {
 		"rdma-taken": {codes.InsufficientResources, starting(4, none).with(asking(device), having("node-a", device), func(s *scene) {
 			s.evidence.Nodes[0].Free[device] = resource.MustParse("0")
 		})},
-		"rdma-nccl-finds-none":      {codes.RDMANotUsed, running(2).with(asking(device), says(ncclNoDevice, ncclSocket, "epoch 1"))},
-		"rdma-nccl-over-tcp":        {codes.RDMANotUsed, running(2).with(over, asking("openshift.io/mlx5_rdma_vf"), says(ncclSocket, "done"))},
-		"rdma-memlock":              {codes.RDMANotUsed, running(2).with(asking(device), says(ucxMemlock, openib))},
-		"rdma-ucx-finds-none":       {codes.RDMANotUsed, running(2).with(asking(device), says(ucxNoDevice))},
-		"rdma-driver-missing":       {codes.RDMANotUsed, running(2).with(asking(device), says(verbs, openib))},
-		"rdma-openib":               {codes.RDMANotUsed, running(2).with(over, asking(device), says(openib, "used on a specific port.  As such, the openib BTL (OpenFabrics"))},
-		"rdma-intel-over-tcp":       {codes.RDMANotUsed, running(2, intelMPI).with(asking(device), says(intelTCP))},
-		"rdma-not-used-by-trainjob": {codes.RDMANotUsed, running(2).with(asking(device), says(ncclSocket), ofTrainJob)},
+		"rdma-nccl-finds-none":         {codes.RDMANotUsed, running(2).with(asking(device), says(ncclNoDevice, ncclSocket, "epoch 1"))},
+		"rdma-nccl-over-tcp":           {codes.RDMANotUsed, running(2).with(over, asking("openshift.io/mlx5_rdma_vf"), says(ncclSocket, "done"))},
+		"rdma-memlock":                 {codes.RDMANotUsed, running(2).with(asking(device), says(ucxMemlock, openib))},
+		"rdma-ucx-finds-none":          {codes.RDMANotUsed, running(2).with(asking(device), says(ucxNoDevice))},
+		"rdma-driver-missing":          {codes.RDMANotUsed, running(2).with(asking(device), says(verbs, openib))},
+		"rdma-openib":                  {codes.RDMANotUsed, running(2).with(over, asking(device), says(openib, "used on a specific port.  As such, the openib BTL (OpenFabrics"))},
+		"rdma-intel-over-tcp":          {codes.RDMANotUsed, running(2, intelMPI).with(asking(device), says(intelTCP))},
+		"rdma-not-used-by-trainjob":    {codes.RDMANotUsed, running(2).with(asking(device), says(ncclSocket), ofTrainJob)},
+		"rdma-fallback":                {codes.RDMAFallback, running(2).with(asking(device), optional)},
+		"rdma-fallback-done":           {codes.RDMAFallback, running(2).with(asking(device), optional, over)},
+		"rdma-fallback-trainjob":       {codes.RDMAFallback, running(2).with(asking(device), ofTrainJob, optional)},
+		"rdma-fallback-and-failed":     {codes.Killed, failed(137, "").with(asking(device), optional)},
+		"rdma-none-of-another-runtime": {codes.RDMANotOffered, starting(4, none).with(asking(device), having("node-a"), ofTrainJob, func(s *scene) { s.job.RDMA.Fixed = true })},
+		"rdma-none-anymore":            {codes.RDMANotOffered, starting(4, none).with(asking(device), having("node-a"), func(s *scene) { s.job.RDMA.Optional = true })},
 		"rdma-beside-a-failure": {codes.GPUOutOfMemory, failed(1, ncclNoDevice+"\n"+ncclSocket+"\n"+
 			"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of 79.15 GiB of which 1.31 GiB is free.").with(asking(device))},
 		"network-missing": {codes.NetworkMissing, starting(2, onNode("node-a")).with(event("Pod", "pi-worker-1", "NoNetworkFound",

@@ -75,7 +75,7 @@ func images(p *input) []Finding {
 	if g == nil {
 		return found
 	}
-	figures := p.pullFigures(g.pods[0].role, g.lines[0])
+	figures := p.pullFigures(g.pods[0].role, strings.ReplaceAll(g.lines[0], strings.Trim(p.imageOf(g), `"`), ""))
 	figures["imageNow"] = p.imageOf(g)
 	f := p.find(codes.ImagePullFailed, g.pods, figures)
 	f.Evidence = g.lines
@@ -89,7 +89,13 @@ func (p *input) imageOf(g *group) string {
 	return fmt.Sprintf("%q", image(p.template(g.pods[0].role)))
 }
 
-// pullFigures tell from a registry's answer what is to be done.
+// Status codes of a registry. Other numbers contain their digits, such as ports and digests.
+var (
+	refusedStatus  = regexp.MustCompile(`\b401\b`)
+	notFoundStatus = regexp.MustCompile(`\b404\b`)
+)
+
+// pullFigures tell from a registry's answer, without the name of the image, what is to be done.
 func (p *input) pullFigures(role mpi.Role, message string) map[string]string {
 	const login = "kubectl -n %s create secret docker-registry NAME --docker-server=REGISTRY --docker-username=USER --docker-password=TOKEN"
 	figures := map[string]string{
@@ -98,7 +104,7 @@ func (p *input) pullFigures(role mpi.Role, message string) map[string]string {
 	}
 	lowered := strings.ToLower(message)
 	switch {
-	case anyIn(lowered, "unauthorized", "authentication required", "401", "no basic auth", "denied", "403 forbidden"):
+	case anyIn(lowered, "unauthorized", "authentication required", "no basic auth", "denied", "403 forbidden"), refusedStatus.MatchString(lowered):
 		figures["why"] = ": authentication required, or no such image"
 		figures["first"], figures["firstAction"] = "Create a pull secret for the registry, and reference it in the pod templates.", fmt.Sprintf(login, p.job.Namespace)
 		figures["second"], figures["secondAction"] = "Check the image name: many registries respond like this for an image that does not exist.", "imagePullSecrets: [{name: NAME}]"
@@ -106,7 +112,7 @@ func (p *input) pullFigures(role mpi.Role, message string) map[string]string {
 		figures["why"] = ": it is not on the node, and its imagePullPolicy is Never"
 		figures["first"], figures["firstAction"] = "Set imagePullPolicy to IfNotPresent, so that nodes pull the image.", p.field(role)+".spec.containers[0].imagePullPolicy: IfNotPresent"
 		figures["second"], figures["secondAction"] = "Or check the image name and tag.", p.field(role)+".spec.containers[0].image"
-	case anyIn(lowered, "not found", "manifest unknown", "404", "not present with pull policy"):
+	case anyIn(lowered, "not found", "manifest unknown", "not present with pull policy"), notFoundStatus.MatchString(lowered):
 		figures["why"] = ": no image with this name and tag in the registry"
 	case anyIn(lowered, "no such host", "i/o timeout", "connection refused", "dial tcp", "no route to host", "tls handshake", "registryunavailable"):
 		figures["why"] = ": the registry is not reachable from the node"

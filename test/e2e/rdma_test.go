@@ -100,7 +100,7 @@ func TestRDMA(t *testing.T) {
 // TestRDMANotOffered: pods that ask for a device of a name that no machine has.
 func TestRDMANotOffered(t *testing.T) {
 	t.Parallel()
-	job := openMPI(newNamespace(t), 1, "true")
+	job := openMPI(newNamespace(t), 1, "sleep", "600")
 	worker(job).Resources.Limits["rdma/none-has-it"] = resource.MustParse("1")
 	create(t, job)
 	reported(t, "MPIJob", job.Namespace, job.Name, "the report says so", func(status v1alpha1.JobReportStatus) error {
