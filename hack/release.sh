@@ -52,6 +52,13 @@ for arch in amd64 arm64; do
   GOARCH=$arch GOFIPS140=v1.0.0 bin/images program --name "$registry/mpijob-agent:$version" --package ./cmd/agent --path /mpi-agent --link /bin/ssh=../mpi-agent --folder /run --ldflags "$ldflags" --out "$out/mpijob-agent_${version}_linux_$arch.tar"
 done
 
+# The sample images, which the MPI runtimes use unless a job names another one. Intel publishes its MPI for amd64 only.
+samples="openmpi openmpi5 mpich intelmpi"
+for sample in $samples; do
+  echo "release: the image of $sample for linux/amd64"
+  bin/images sample "$sample" --out "$out/mpi-sample-${sample}_${version}_linux_amd64.tar"
+done
+
 echo "release: manifests"
 # kustomize only accepts relative paths.
 overlay=dist/release/.overlay
@@ -76,6 +83,14 @@ render default mpijob-operator "patches:
     kind: Deployment
     metadata: {name: mpijob-operator}
     spec: {template: {spec: {containers: [{name: operator, env: [{name: AGENT_IMAGE, value: \"$registry/mpijob-agent:$version\"}]}]}}}" >"$out/install.yaml"
+# The runtimes name several images of the project, some of them in fields that kustomize does not know as images.
+for platform in openshift openshift-image-volume kubernetes kubernetes-image-volume; do
+  bin/kustomize build "config/runtimes/$platform" | sed -E "s#quay.io/opendatahub/(mpijob-agent|mpi-sample-[a-z0-9]+):latest#$registry/\1:$version#" >"$out/runtimes-$platform.yaml"
+  if unpinned=$(grep -h 'image: .*:latest\|reference: .*:latest\|image: [^:]*$' "$out/runtimes-$platform.yaml" | grep -v 'image:$'); then
+    echo "release: images of runtimes without a version: $unpinned" >&2
+    exit 1
+  fi
+done
 render dashboard/openshift mpijob-dashboard >"$out/dashboard-openshift.yaml"
 render dashboard/base mpijob-dashboard >"$out/dashboard.yaml"
 
