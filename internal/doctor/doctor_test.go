@@ -23,6 +23,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
@@ -82,7 +83,9 @@ func newCluster(t *testing.T, serves []string, refuse func(verb, resource string
 
 // kindOf returns the kind of the items of a list.
 func kindOf(list client.ObjectList) string {
-	switch list.(type) {
+	switch list := list.(type) {
+	case *unstructured.UnstructuredList:
+		return strings.TrimSuffix(list.GetKind(), "List")
 	case *appsv1.DeploymentList:
 		return "Deployment"
 	case *corev1.ResourceQuotaList:
@@ -231,6 +234,65 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// TestClusterQuotas: OpenShift's quotas for several namespaces are shown next to those of the namespace, with the user's rights.
+func TestClusterQuotas(t *testing.T) {
+	t.Parallel()
+	served := []string{"quota.openshift.io/v1/appliedclusterresourcequotas"}
+	applied := func(namespace, name, used string) *unstructured.Unstructured {
+		object := &unstructured.Unstructured{Object: map[string]any{
+			"spec":   map[string]any{"quota": map[string]any{"hard": map[string]any{"requests.nvidia.com/gpu": "12"}}},
+			"status": map[string]any{"total": map[string]any{"hard": map[string]any{"requests.nvidia.com/gpu": "12"}, "used": map[string]any{"requests.nvidia.com/gpu": used}}},
+		}}
+		object.SetAPIVersion("quota.openshift.io/v1")
+		object.SetKind("AppliedClusterResourceQuota")
+		object.SetNamespace(namespace)
+		object.SetName(name)
+		return object
+	}
+	objects := []client.Object{
+		&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "own"}, Status: corev1.ResourceQuotaStatus{
+			Hard: corev1.ResourceList{"pods": resource.MustParse("4")}, Used: corev1.ResourceList{"pods": resource.MustParse("1")},
+		}},
+		applied("ns", "full", "12"), applied("ns", "team", "4"), applied("other", "theirs", "12"),
+	}
+	for name, test := range map[string]struct {
+		serves  []string
+		refused string
+		objects []client.Object
+		want    []string
+	}{
+		"all": {serves: served, objects: objects, want: []string{
+			"ok Quota: own: used 1 of 4 pods", "warn Quota: full (ClusterResourceQuota): used 12 of 12 requests.nvidia.com/gpu",
+			"ok Quota: team (ClusterResourceQuota): used 4 of 12 requests.nvidia.com/gpu",
+		}},
+		"none":                       {serves: served, want: []string{"ok Quota: no quotas in ns"}},
+		"not on OpenShift":           {objects: objects[:1], want: []string{"ok Quota: own: used 1 of 4 pods"}},
+		"no right for the cluster's": {serves: served, refused: "AppliedClusterResourceQuota", objects: objects, want: []string{"ok Quota: own: used 1 of 4 pods", "- Quota: unknown"}},
+		"no right for its own": {serves: served, refused: "ResourceQuota", objects: objects, want: []string{
+			"- Quota: unknown", "warn Quota: full (ClusterResourceQuota): used 12 of 12 requests.nvidia.com/gpu", "ok Quota: team (ClusterResourceQuota): used 4 of 12 requests.nvidia.com/gpu",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			refuse := func(_, kind string) error {
+				if kind == test.refused {
+					return forbidden(kind)
+				}
+				return nil
+			}
+			results := newCluster(t, test.serves, refuse, test.objects...).quotas(t.Context())
+			if diff := cmp.Diff(test.want, summary(results)); diff != "" {
+				t.Errorf("results (-want +got)\n%s", diff)
+			}
+			for _, result := range results {
+				if result.Verdict == Warn && !strings.HasSuffix(result.Remedy, "kubectl -n ns describe appliedclusterresourcequota full") {
+					t.Errorf("the remedy is %q", result.Remedy)
+				}
+			}
+		})
+	}
+}
+
 // authority returns a CA certificate in PEM that is valid until a time.
 func authority(t *testing.T, until time.Time) []byte {
 	t.Helper()
@@ -288,8 +350,8 @@ func TestJudge(t *testing.T) {
 		"no replica":            {judgeDeployment("c", *deployment("n", "d", "", 0, 2)), "fail c: 0 of 2 replicas of n/d are ready, d:v1", "kubectl -n n logs deployment/d"},
 		"another's deployment":  {judgeAddOn("c", "kueue", "kueue-controller-manager", []appsv1.Deployment{*deployment("n", "web", "kueue", 1, 1)}), "warn c: installed, but no Deployment found", "kueue-controller-manager"},
 		"no DNS":                {judgeDNS("c", service, []discoveryv1.EndpointSlice{{}}), "fail c: no endpoint of service kube-system/kube-dns is ready: host names of workers cannot be resolved", "kube-system get pods"},
-		"quota left":            {judgeQuota("c", quota("3")), "ok c: team: used 3 of 4 pods, 0 of 8 requests.cpu", ""},
-		"quota used up":         {judgeQuota("c", quota("4")), "warn c: team: used 4 of 4 pods, 0 of 8 requests.cpu", "The quota for pods is exhausted"},
+		"quota left":            {judgeQuota("c", quota("3"), "see"), "ok c: team: used 3 of 4 pods, 0 of 8 requests.cpu", ""},
+		"quota used up":         {judgeQuota("c", quota("4"), "see"), "warn c: team: used 4 of 4 pods, 0 of 8 requests.cpu", "The quota for pods is exhausted: new jobs that request it wait until others end. Ask a cluster administrator for more, or see"},
 		"restricted":            {judgeNamespace("c", namespace("restricted")), "ok c: ns, Pod Security restricted: pods must run unprivileged as non-root; the agent does, sshd in images mostly does not", ""},
 		"privileged by default": {judgeNamespace("c", namespace("")), "ok c: ns, Pod Security privileged: all pods are allowed", ""},
 		"being deleted":         {judgeNamespace("c", gone), "fail c: ns is being deleted and does not accept new objects", "-n"},

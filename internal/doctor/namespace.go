@@ -14,9 +14,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/quota"
 	"opendatahub.io/mpijob/internal/roles"
 )
 
@@ -84,25 +86,56 @@ func judgeNamespace(check string, namespace corev1.Namespace) Result {
 	return Result{Check: check, Verdict: OK, Found: fmt.Sprintf("%s, Pod Security %s: %s", namespace.Name, level, note)}
 }
 
-// quotas reports the use of the namespace's quotas.
+// quotas reports the use of the namespace's quotas, and of OpenShift's quotas for several namespaces that apply to it.
 func (c Cluster) quotas(ctx context.Context) []Result {
 	const check = "Quota"
+	var results []Result
 	var list corev1.ResourceQuotaList
 	if err := c.API.List(ctx, &list, client.InNamespace(c.Namespace)); err != nil {
-		return unknown(check, err)
+		results = unknown(check, err)
 	}
-	if len(list.Items) == 0 {
+	for _, own := range list.Items {
+		results = append(results, judgeQuota(check, own, "see what uses it: kubectl -n "+own.Namespace+" get pods"))
+	}
+	shared, err := c.sharedQuotas(ctx)
+	if err != nil {
+		results = append(results, unknown(check, err)...)
+	}
+	for _, of := range shared {
+		results = append(results, judgeQuota(check, of, "see which namespaces share it: kubectl -n "+c.Namespace+" describe appliedclusterresourcequota "+quota.ObjectName(of.Name)))
+	}
+	if len(results) == 0 {
 		return []Result{{Check: check, Verdict: OK, Found: "no quotas in " + c.Namespace}}
-	}
-	var results []Result
-	for _, quota := range list.Items {
-		results = append(results, judgeQuota(check, quota))
 	}
 	return results
 }
 
-// judgeQuota judges by the resources that are used up.
-func judgeQuota(check string, quota corev1.ResourceQuota) Result {
+// sharedQuotas returns OpenShift's ClusterResourceQuotas that apply to the namespace; none on other clusters.
+func (c Cluster) sharedQuotas(ctx context.Context) ([]corev1.ResourceQuota, error) {
+	const resource = "appliedclusterresourcequotas"
+	group := quota.ClusterGroupVersion
+	served, err := c.serves(group, resource)
+	if err != nil || !served {
+		return nil, err
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(group.WithKind("AppliedClusterResourceQuotaList"))
+	if err := c.API.List(ctx, list, client.InNamespace(c.Namespace)); err != nil {
+		return nil, err
+	}
+	quotas := make([]corev1.ResourceQuota, 0, len(list.Items))
+	for i := range list.Items {
+		of, _, err := quota.ParseCluster(&list.Items[i])
+		if err != nil {
+			return nil, err
+		}
+		quotas = append(quotas, of)
+	}
+	return quotas, nil
+}
+
+// judgeQuota judges by the resources that are used up. see is a remedy that shows what uses them.
+func judgeQuota(check string, quota corev1.ResourceQuota, see string) Result {
 	var parts, full []string
 	for _, name := range slices.Sorted(maps.Keys(quota.Status.Hard)) {
 		hard, used := quota.Status.Hard[name], quota.Status.Used[name]
@@ -114,7 +147,7 @@ func judgeQuota(check string, quota corev1.ResourceQuota) Result {
 	result := Result{Check: check, Verdict: OK, Found: quota.Name + ": used " + strings.Join(parts, ", ")}
 	if len(full) > 0 {
 		result.Verdict = Warn
-		result.Remedy = "The quota for " + strings.Join(full, ", ") + " is exhausted: new jobs that request it wait until others end. Ask a cluster administrator for more, or see what uses it: kubectl -n " + quota.Namespace + " get pods"
+		result.Remedy = "The quota for " + strings.Join(full, ", ") + " is exhausted: new jobs that request it wait until others end. Ask a cluster administrator for more, or " + see
 	}
 	return result
 }
