@@ -31,12 +31,14 @@ import (
 	"opendatahub.io/mpijob/internal/kinds/mpijob"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
+	"opendatahub.io/mpijob/internal/plan"
 )
 
 // noGangs finds nothing wrong with the placement of jobs.
 type noGangs struct{}
 
 func (noGangs) Check(mpi.Job) (field.ErrorList, []string) { return nil, nil }
+func (noGangs) Gates(mpi.Job) bool                        { return false }
 func (noGangs) MayGetNodes() bool                         { return false }
 
 // review is a request of the API server about a job as large as it takes: 3 MiB, of variables, which take the most memory.
@@ -80,7 +82,7 @@ func TestWebhookFlood(t *testing.T) {
 	handlers := map[string]admission.Handler{
 		authorsWebhook: admission.HandlerFunc(recordAuthors),
 		mpiJobWebhook: &validator{
-			kind: mpijob.Kind{}, decoder: admission.NewDecoder(scheme), cluster: cluster.New(api, api, nil, clock.RealClock{}), live: api, gangs: noGangs{},
+			kind: mpijob.Kind{}, decoder: admission.NewDecoder(scheme), cluster: cluster.New(api, api, nil, clock.RealClock{}), settings: plan.Settings{NetworkPolicies: true}, gangs: noGangs{},
 		},
 	}
 	for name, handler := range handlers {

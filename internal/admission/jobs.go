@@ -30,6 +30,8 @@ import (
 type Gangs interface {
 	// Check returns why the pods of a new job cannot be placed together: errors, and warnings.
 	Check(job mpi.Job) (field.ErrorList, []string)
+	// Gates reports whether the pods of a job that another controller runs are held back until all of them fit.
+	Gates(job mpi.Job) bool
 	// MayGetNodes reports whether a cluster autoscaler may add nodes.
 	MayGetNodes() bool
 }
@@ -43,7 +45,7 @@ func Add(m manager.Manager, jobKinds []kinds.Validated, served *Certificate, nam
 	}
 	for _, kind := range jobKinds {
 		serve(m, served, strings.ToLower(kind.Name())+"."+mpi.Group, &admission.Webhook{
-			Handler: &validator{kind: kind, decoder: admission.NewDecoder(m.GetScheme()), cluster: c, live: m.GetAPIReader(), settings: settings, gangs: gangs},
+			Handler: &validator{kind: kind, decoder: admission.NewDecoder(m.GetScheme()), cluster: c, settings: settings, gangs: gangs},
 		})
 	}
 	addGuards(m, served, c, settings, reports, gangs)
@@ -55,7 +57,6 @@ type validator struct {
 	kind     kinds.Validated
 	decoder  admission.Decoder
 	cluster  *cluster.Cluster
-	live     client.Reader
 	settings plan.Settings
 	gangs    Gangs
 }
@@ -98,13 +99,16 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 	if chosen {
 		// Not with other changes: a queue must be able to resume a job whose Secrets were changed.
 		var clashes field.ErrorList
-		clashes, missing = mpi.ValidateConnections(job.Namespace, cluster.Connections(ctx, v.live, job.Namespace, job.Connections))
-		errs = append(errs, clashes...)
+		connections := v.cluster.Connections(ctx, v.settings.Home(job.Namespace), job.Connections)
+		clashes, missing = mpi.ValidateConnections(job.Namespace, connections.Secrets)
+		errs, missing = append(errs, clashes...), append(missing, v.cluster.DeniedConnections(ctx, job, v.settings, connections)...)
 	}
 	if request.Operation == admissionv1.Create {
 		apart, warned := v.gangs.Check(job)
 		errs, missing = append(errs, apart...), append(missing, warned...)
 	}
+	job, slower := v.cluster.AdmitRDMA(ctx, job)
+	missing = append(missing, slower...)
 	found := v.cluster.Preflight(ctx, job, v.settings)
 	request.Name = object.GetName()
 	errs = withoutRepeats(errs, found.Errs)

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"opendatahub.io/mpijob/internal/cluster"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/plan"
@@ -21,13 +23,15 @@ import (
 
 // wireJobSet completes the JobSet that Trainer creates for a TrainJob with one of our runtimes, and keeps it complete when
 // Trainer applies it again.
-func wireJobSet(ctx context.Context, live client.Reader, settings plan.Settings, request admission.Request) admission.Response {
+func wireJobSet(ctx context.Context, live client.Reader, c *cluster.Cluster, settings plan.Settings, gangs Gangs, request admission.Request) admission.Response {
 	jobSet, err := decodeTree(request.Object.Raw)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
 	owner := metav1.GetControllerOfNoCopy(jobSet)
-	if owner == nil || owner.Kind != trainjob.Kind || jobSet.GetAnnotations()[mpi.AnnotationImplementation] == "" {
+	// Its value does not matter: a TrainJob can patch it.
+	_, ours := jobSet.GetAnnotations()[mpi.AnnotationImplementation]
+	if owner == nil || owner.Kind != trainjob.Kind || !ours {
 		return admission.Allowed("")
 	}
 	if request.Operation == admissionv1.Update {
@@ -35,20 +39,52 @@ func wireJobSet(ctx context.Context, live client.Reader, settings plan.Settings,
 		if err != nil {
 			return admission.Errored(http.StatusBadRequest, err)
 		}
-		trainjob.Keep(jobSet.Object, before.Object)
+		trainjob.Keep(jobSet.Object, before.Object, fieldManager(request) == mpi.FieldManager)
 		return patchResponse(request, jobSet)
 	}
 	job, err := ownerJob(ctx, live, request.Namespace, *owner)
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
-	if err := awaitIsolation(ctx, live, job, settings); err != nil {
-		return admission.Errored(http.StatusServiceUnavailable, err)
+	used, err := trainjob.RuntimeOf(ctx, live, job)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("read the runtime of TrainJob %s: %w", job.Name, err))
+	}
+	if used != nil {
+		converted := trainjob.Convert(job, *used)
+		if err := awaitIsolation(ctx, live, converted, settings); err != nil {
+			return admission.Errored(http.StatusServiceUnavailable, err)
+		}
+		if gangs.Gates(converted) {
+			trainjob.Gate(jobSet.Object)
+		} else {
+			trainjob.Ungate(jobSet.Object)
+		}
 	}
 	if err := trainjob.Wire(jobSet.Object, job, settings.ClusterDomain); err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
+	if optional, _ := mpi.ParseRDMA(job.Annotations); optional {
+		pods, err := trainjob.PodSpecs(jobSet.Object)
+		if err != nil {
+			return admission.Errored(http.StatusBadRequest, err)
+		}
+		if c.LacksRDMA(ctx, pods) {
+			trainjob.RemoveRDMA(jobSet.Object)
+		}
+	}
 	return patchResponse(request, jobSet)
+}
+
+// fieldManager returns the name with which the client of a request writes; empty if it has none.
+func fieldManager(request admission.Request) string {
+	var options struct {
+		FieldManager string `json:"fieldManager"`
+	}
+	if err := json.Unmarshal(request.Options.Raw, &options); err != nil {
+		return ""
+	}
+	return options.FieldManager
 }
 
 // ownerJob reads the TrainJob that a JobSet is made of. Trainer tries again what is refused here.
@@ -69,23 +105,12 @@ const isolationTimeout = 5 * time.Second
 
 // awaitIsolation waits until the NetworkPolicy of a TrainJob exists, so that none of its pods runs without it. Trainer
 // tries again after an error.
-func awaitIsolation(ctx context.Context, live client.Reader, from trainjob.TrainJob, settings plan.Settings) error {
-	if !settings.NetworkPolicies {
-		return nil
-	}
-	used, err := trainjob.RuntimeOf(ctx, live, from)
-	if err != nil {
-		return fmt.Errorf("read the runtime of TrainJob %s: %w", from.Name, err)
-	}
-	if used == nil {
-		return nil
-	}
-	job := trainjob.Convert(from, *used)
+func awaitIsolation(ctx context.Context, live client.Reader, job mpi.Job, settings plan.Settings) error {
 	if !plan.Isolates(job, settings) {
 		return nil
 	}
 	key := client.ObjectKey{Namespace: job.Namespace, Name: job.PolicyName()}
-	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, isolationTimeout, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, isolationTimeout, true, func(ctx context.Context) (bool, error) {
 		var policy networkingv1.NetworkPolicy
 		if err := live.Get(ctx, key, &policy); err != nil {
 			return false, client.IgnoreNotFound(err)

@@ -36,7 +36,7 @@ func addGuards(m manager.Manager, served *Certificate, c *cluster.Cluster, setti
 		}),
 		namespaceWebhook: admission.HandlerFunc(guardNamespace),
 		jobSetWebhook: admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
-			return wireJobSet(ctx, live, settings, request)
+			return wireJobSet(ctx, live, c, settings, gangs, request)
 		}),
 		authorsWebhook:  admission.HandlerFunc(recordAuthors),
 		deletionWebhook: deletionRecorder{live: live, reporter: reports},
@@ -95,7 +95,8 @@ func guardTrainJob(ctx context.Context, live client.Reader, c *cluster.Cluster, 
 	}
 	errs, warnings := trainjob.Check(job, *used)
 	names, _ := trainjob.Connections(job, *used)
-	clashes, missing := mpi.ValidateConnections(job.Namespace, cluster.Connections(ctx, live, job.Namespace, names))
+	connections := c.Connections(ctx, settings.Home(job.Namespace), names)
+	clashes, missing := mpi.ValidateConnections(job.Namespace, connections.Secrets)
 	errs = append(errs, clashes...)
 	if taken := checkServiceName(ctx, live, job); taken != nil {
 		errs = append(errs, taken)
@@ -105,9 +106,12 @@ func guardTrainJob(ctx context.Context, live client.Reader, c *cluster.Cluster, 
 		return responseFor(request, errs, warnings)
 	}
 	converted := trainjob.Convert(job, *used)
+	converted, slower := c.AdmitRDMA(ctx, converted)
+	warnings = append(warnings, slower...)
 	found := c.PreflightTrainJob(ctx, converted, settings.NetworkPolicies)
 	never, full, more := checkRoom(request.Operation, converted, found, true)
 	tooLarge, warned := checkNodes(converted, found, gangs.MayGetNodes())
+	warned = append(warned, c.DeniedConnections(ctx, converted, settings, connections)...)
 	return respond(request, slices.Concat(errs, never, tooLarge), full, slices.Concat(warnings, more, warned))
 }
 

@@ -126,9 +126,13 @@ func (c *Cluster) create(ctx context.Context, object plan.Object) error {
 // triggers the next reconcile.
 func (c *Cluster) patch(ctx context.Context, change plan.Object) error {
 	var err error
-	if launcher, ok := change.(*batchv1.Job); ok {
+	launcher, isLauncher := change.(*batchv1.Job)
+	switch _, isGate := change.GetAnnotations()[mpi.AnnotationGate]; {
+	case isLauncher:
 		err = c.patchLauncher(ctx, launcher)
-	} else {
+	case isGate:
+		err = c.mergeFields(ctx, change)
+	default:
 		err = c.applyFields(ctx, change)
 	}
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
@@ -152,6 +156,19 @@ func (c *Cluster) applyFields(ctx context.Context, change plan.Object) error {
 		opts = append(opts, withoutReadYourWrites)
 	}
 	return c.client.Patch(ctx, target, client.RawPatch(types.ApplyPatchType, data), opts...)
+}
+
+// mergeFields changes fields of an object that another controller applies, with force.
+func (c *Cluster) mergeFields(ctx context.Context, change plan.Object) error {
+	data, err := json.Marshal(change)
+	if err != nil {
+		return fmt.Errorf("encode: %w", err)
+	}
+	target := &unstructured.Unstructured{}
+	target.SetGroupVersionKind(change.GetObjectKind().GroupVersionKind())
+	target.SetNamespace(change.GetNamespace())
+	target.SetName(change.GetName())
+	return c.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, data), withoutReadYourWrites)
 }
 
 // patchLauncher suspends or resumes a launcher, or raises its backoffLimit. A resumed launcher gets all mutable fields of the job's template,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -38,8 +39,8 @@ type Nodes struct {
 	// pods are the pods that are bound to a node, and those of jobs that are not, by UID. used and leaving are the sums of their requests.
 	pods          map[types.UID]heldPod
 	used, leaving map[string]gang.Totals
-	// ours are the pods of this operator's jobs.
-	ours map[types.NamespacedName]map[types.UID]heldPod
+	// ours are the pods of jobs, and of JobSets, which may be those of TrainJobs.
+	ours map[mpi.ID]map[types.UID]heldPod
 	// listed records which of the two lists were read completely.
 	listed map[string]bool
 }
@@ -51,8 +52,8 @@ type heldPod struct {
 	node, assigned string
 	amounts        gang.Amounts
 	leaving        bool
-	// job, name and role are set for pods of this operator's jobs.
-	job  types.NamespacedName
+	// job, name and role are set for pods of jobs. The name is that of mpi.Job.WorkerName; JobSet adds a suffix to it.
+	job  mpi.ID
 	name string
 	role mpi.Role
 }
@@ -78,7 +79,7 @@ func NewNodes(core typedcore.CoreV1Interface) *Nodes {
 	return &Nodes{
 		Resources: gang.NewResources(), core: core.RESTClient(), changed: make(chan struct{}, 1),
 		nodes: map[string]gang.Node{}, pods: map[types.UID]heldPod{}, used: map[string]gang.Totals{}, leaving: map[string]gang.Totals{},
-		ours: map[types.NamespacedName]map[types.UID]heldPod{}, listed: map[string]bool{},
+		ours: map[mpi.ID]map[types.UID]heldPod{}, listed: map[string]bool{},
 	}
 }
 
@@ -121,7 +122,7 @@ func (n *Nodes) tell() {
 
 // Snapshot returns the capacity and free capacity of nodes, and the pods of each job in no order; false until both
 // lists were read.
-func (n *Nodes) Snapshot(now time.Time) (*gang.Snapshot, map[types.NamespacedName][]GangPod, bool) {
+func (n *Nodes) Snapshot(now time.Time) (*gang.Snapshot, map[mpi.ID][]GangPod, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !n.listed["nodes"] || !n.listed["pods"] {
@@ -133,7 +134,7 @@ func (n *Nodes) Snapshot(now time.Time) (*gang.Snapshot, map[types.NamespacedNam
 		node.Used, node.Leaving = slices.Clone(n.used[name]), slices.Clone(n.leaving[name])
 		snapshot.Nodes = append(snapshot.Nodes, node)
 	}
-	ours := make(map[types.NamespacedName][]GangPod, len(n.ours))
+	ours := make(map[mpi.ID][]GangPod, len(n.ours))
 	for job, pods := range n.ours {
 		list := make([]GangPod, 0, len(pods))
 		for _, pod := range pods {
@@ -224,13 +225,7 @@ func (s podStore) add(object any) error {
 		return fmt.Errorf("%T is no pod", object)
 	}
 	held := heldPod{node: pod.Spec.NodeName, leaving: pod.DeletionTimestamp != nil}
-	if job := pod.Labels[mpi.LabelJob]; job != "" && pod.Labels[mpi.LabelOperator] == mpi.OperatorName {
-		held.job, held.name = types.NamespacedName{Namespace: pod.Namespace, Name: job}, pod.Name
-		held.role = mpi.Role(pod.Labels[mpi.LabelRole])
-		if held.node == "" {
-			held.assigned = pinnedNode(pod.Spec.Affinity)
-		}
-	}
+	held.identify(pod)
 	if podstatus.HasEnded(pod) || held.node == "" && held.name == "" {
 		s.drop(pod.UID)
 		return nil
@@ -241,6 +236,24 @@ func (s podStore) add(object any) error {
 		s.hold(pod.UID, held)
 	}
 	return nil
+}
+
+// identify sets the job that a pod belongs to by its labels, if any.
+func (p *heldPod) identify(pod *corev1.Pod) {
+	job, jobSet := pod.Labels[mpi.LabelJob], pod.Labels[mpi.LabelJobSet]
+	switch {
+	case job != "" && pod.Labels[mpi.LabelOperator] == mpi.OperatorName:
+		p.job, p.name, p.role = mpi.ID{Kind: mpi.KindMPIJob, Namespace: pod.Namespace, Name: job}, pod.Name, mpi.Role(pod.Labels[mpi.LabelRole])
+		if p.node == "" {
+			p.assigned = pinnedNode(pod.Spec.Affinity)
+		}
+	case jobSet != "":
+		p.job, p.role = mpi.ID{Kind: mpi.KindTrainJob, Namespace: pod.Namespace, Name: jobSet}, mpi.RoleWorker
+		p.name = pod.Name[:max(strings.LastIndex(pod.Name, "-"), 0)]
+		if pod.Labels[mpi.LabelJobSetJob] == mpi.JobSetLauncher {
+			p.role = mpi.RoleLauncher
+		}
+	}
 }
 
 func (s podStore) Update(object any) error { return s.Add(object) }

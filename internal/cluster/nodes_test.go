@@ -76,7 +76,7 @@ func knows(t *testing.T, n *Nodes, used map[string]int64, leaving map[string]int
 		}
 	}
 	var names []string
-	for _, pod := range pods[types.NamespacedName{Namespace: "ns", Name: "pi"}] {
+	for _, pod := range pods[mpi.ID{Kind: mpi.KindMPIJob, Namespace: "ns", Name: "pi"}] {
 		name := fmt.Sprintf("%s on %s", pod.Name, pod.Node)
 		if pod.Node == "" {
 			name = fmt.Sprintf("%s for %s", pod.Name, pod.Assigned)

@@ -15,14 +15,15 @@ import (
 	"opendatahub.io/mpijob/internal/gang"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/phrase"
+	"opendatahub.io/mpijob/internal/podspec"
 )
 
-// nodesTimeout limits the time until the cache of nodes is filled.
+// nodesTimeout limits the time until the cache of nodes is filled, while a user waits.
 const nodesTimeout = time.Second
 
 // nodes returns the nodes of the cluster from the cache; nothing if it is not filled in time.
-func (c *Cluster) nodes(ctx context.Context) []corev1.Node {
-	ctx, cancel := context.WithTimeout(ctx, nodesTimeout)
+func (c *Cluster) nodes(ctx context.Context, timeout time.Duration) []corev1.Node {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var list corev1.NodeList
 	if err := c.client.List(ctx, &list); err != nil {
@@ -33,7 +34,7 @@ func (c *Cluster) nodes(ctx context.Context) []corev1.Node {
 
 // oversized returns the error for a pod that no node can hold, or the warning for one that none of today's nodes can run: no
 // node matches it, or a device is not offered, which may be due to a driver that does not run yet.
-func (p probe) oversized(pod *corev1.Pod, nodes []corev1.Node) (*field.Error, string) {
+func (p probe) oversized(pod *corev1.Pod, nodes []corev1.Node, rdma mpi.RDMA) (*field.Error, string) {
 	over := gang.Oversized(pod, nodes)
 	switch {
 	case over == nil:
@@ -46,7 +47,11 @@ func (p probe) oversized(pod *corev1.Pod, nodes []corev1.Node) (*field.Error, st
 		for i, s := range absent {
 			names[i] = string(s.Name)
 		}
-		return nil, fmt.Sprintf("%s: no node that the pod may run on offers %s", p.at, strings.Join(names, " and "))
+		text := fmt.Sprintf("%s: no node that the pod may run on offers %s", p.at, strings.Join(names, " and "))
+		if !rdma.Fixed && slices.ContainsFunc(absent, func(s gang.ShortResource) bool { return podspec.IsRDMA(s.Name) }) {
+			text += fmt.Sprintf("; set %s to %s to run over TCP if no node offers RDMA", mpi.RDMAPath, mpi.RDMAOptional)
+		}
+		return nil, text
 	}
 	who := "each worker"
 	if p.role == mpi.RoleLauncher {

@@ -29,12 +29,14 @@ func TestOversized(t *testing.T) {
 	device := corev1.Container{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}}}
 	gpuRequest := device
 	gpuRequest.Resources.Requests = device.Resources.Limits
+	hca := corev1.Container{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"rdma/hca": resource.MustParse("1")}}}
 	tests := map[string]struct {
 		role       mpi.Role
 		containers []corev1.Container
 		isPerNode  bool
 		selector   map[string]string
 		wantError  string
+		rdma       mpi.RDMA
 		wantWarned string
 	}{
 		"it fits": {containers: []corev1.Container{container("4", "")}},
@@ -61,6 +63,11 @@ func TestOversized(t *testing.T) {
 		},
 		"no node with such a label":      {containers: []corev1.Container{container("1", "")}, selector: map[string]string{"gpu": "h100"}, wantWarned: "template: none of the cluster's 2 nodes matches the node selector"},
 		"a device that no node has, yet": {containers: []corev1.Container{gpuRequest}, wantWarned: "template: no node that the pod may run on offers nvidia.com/gpu"},
+		"RDMA that no node has": {
+			containers: []corev1.Container{hca},
+			wantWarned: "template: no node that the pod may run on offers rdma/hca; set metadata.annotations[mpi.opendatahub.io/rdma] to optional to run over TCP if no node offers RDMA",
+		},
+		"RDMA of a job that cannot do without": {containers: []corev1.Container{hca}, rdma: mpi.RDMA{Fixed: true}, wantWarned: "template: no node that the pod may run on offers rdma/hca"},
 	}
 	nodes := []corev1.Node{*aNode("a", 4), *aNode("b", 8)}
 	for i := range nodes {
@@ -82,7 +89,7 @@ func TestOversized(t *testing.T) {
 				// A LimitRange or a webhook adds it.
 				pod.Spec.Containers[0] = container("99", "")
 			}
-			err, warned := p.oversized(pod, nodes)
+			err, warned := p.oversized(pod, nodes, test.rdma)
 			if got := errorText(err); !strings.HasPrefix(got, test.wantError) || test.wantError == "" && got != "" {
 				t.Errorf("the error is\n%s\nwant\n%s", got, test.wantError)
 			}

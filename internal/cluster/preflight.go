@@ -94,7 +94,7 @@ func (c *Cluster) preflight(ctx context.Context, job mpi.Job, probes []probe, ob
 	}
 	all.Go(func() { quotas, quotasErr = c.quotas(ctx, c.live, job.Namespace) })
 	all.Go(func() { ranges, rangesErr = limitRanges(ctx, c.live, job.Namespace) })
-	all.Go(func() { nodes = c.nodes(ctx) })
+	all.Go(func() { nodes = c.nodes(ctx, nodesTimeout) })
 	all.Wait()
 
 	var found Preflight
@@ -104,7 +104,7 @@ func (c *Cluster) preflight(ctx context.Context, job mpi.Job, probes []probe, ob
 		if taken[i] == nil {
 			pods[i].Pod = quota.WithDefaults(probe.template, ranges)
 		}
-		tooLarge, unmatched := probe.oversized(pods[i].Pod, nodes)
+		tooLarge, unmatched := probe.oversized(pods[i].Pod, nodes, job.RDMA)
 		if tooLarge != nil {
 			found.TooLarge = append(found.TooLarge, tooLarge)
 		}

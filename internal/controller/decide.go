@@ -14,6 +14,10 @@ import (
 // room again, or another owner's object is gone.
 const refusalRetry = 15 * time.Second
 
+// minEndpointRetry is the shortest time until Secrets of data connections are read again that did not exist. Events of the
+// pods, which wait for them, cause a reconcile as well.
+const minEndpointRetry = 5 * time.Second
+
 // decision is what a reconcile does for a job.
 type decision struct {
 	// seen is what was gathered, with the gang state of a job that Kueue gave up.
@@ -59,6 +63,9 @@ func requeueAfter(g gathered, d decision, a acted) time.Duration {
 	if d.seen.Gang != nil {
 		waits = append(waits, d.seen.Gang.Again)
 	}
+	if d.seen.EndpointsMissing && d.out.Finish == nil {
+		waits = append(waits, endpointRetry(d.seen))
+	}
 	switch {
 	case len(a.refusals) > 0:
 		waits = append(waits, refusalRetry)
@@ -66,4 +73,13 @@ func requeueAfter(g gathered, d decision, a acted) time.Duration {
 		waits = append(waits, *d.expiresIn)
 	}
 	return times.Shortest(waits...)
+}
+
+// endpointRetry returns the time until missing Secrets of data connections are read again: a fifth of the age of the
+// NetworkPolicy, so that jobs which wait for long cost few reads.
+func endpointRetry(seen jobstate.Observed) time.Duration {
+	if seen.Isolation == nil {
+		return minEndpointRetry
+	}
+	return max(minEndpointRetry, seen.Now.Sub(seen.Isolation.CreationTimestamp.Time)/5)
 }

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
@@ -39,7 +38,7 @@ type gangScheduler interface {
 	// waits for its next attempt.
 	Enqueue(ctx context.Context, job mpi.Job, seen jobstate.Observed, past *v1alpha1.SchedulingStatus, byDefault bool) *jobstate.GangState
 	// Forget removes a job from the queue.
-	Forget(job types.NamespacedName)
+	Forget(job mpi.ID)
 	// IsUsable reports whether it can place jobs at all.
 	IsUsable() bool
 }
@@ -219,7 +218,7 @@ func (g *Gangs) podGroupsFor(ctx context.Context, job mpi.Job) ([]*unstructured.
 
 // observe returns what places a job as a whole, if anything does, from its PodGroups and its report. It reserves nothing.
 func (g *Gangs) observe(ctx context.Context, job mpi.Job, seen jobstate.Observed, record *v1alpha1.JobReport) gangRequest {
-	if job.External {
+	if job.External && !job.Gated {
 		return gangRequest{state: g.externalState(ctx, job, seen)}
 	}
 	var choice gang.Choice
@@ -281,7 +280,7 @@ func (g *Gangs) externalState(ctx context.Context, job mpi.Job, seen jobstate.Ob
 func (g *Gangs) reserve(ctx context.Context, job mpi.Job, seen jobstate.Observed, request gangRequest) bool {
 	switch request.place {
 	case leaveQueue:
-		g.forget(job.Key())
+		g.forget(job.ID())
 	case enterQueue:
 		return reflect.DeepEqual(request.queued, g.embedded.Enqueue(ctx, job, seen, request.past, request.byDefault))
 	}
@@ -310,6 +309,12 @@ func (g *Gangs) Check(job mpi.Job) (field.ErrorList, []string) {
 	}
 }
 
+// Gates reports whether the pods of a job that another controller runs are held back until all of them fit.
+func (g *Gangs) Gates(job mpi.Job) bool {
+	choice := gang.Choose(g.setting, g.serves, job)
+	return job.External && choice.Backend == gang.Embedded && g.embedded.IsUsable()
+}
+
 // MayGetNodes reports whether a cluster autoscaler may add nodes.
 func (g *Gangs) MayGetNodes() bool { return g.autoscaled() }
 
@@ -319,7 +324,7 @@ func (g *Gangs) placesByDefault() bool {
 }
 
 // forget drops what is kept of a job that is gone, or waits no longer.
-func (g *Gangs) forget(job types.NamespacedName) {
+func (g *Gangs) forget(job mpi.ID) {
 	if g.embedded != nil {
 		g.embedded.Forget(job)
 	}

@@ -65,6 +65,10 @@ func (r *reconciler) gather(ctx context.Context, loaded kinds.Job) (gathered, er
 		return g, err
 	}
 	g.seen = loaded.Observe(g.seen)
+	g.job = r.cluster.SettleRDMA(ctx, g.job, g.seen)
+	if plan.Isolates(g.job, g.settings) && g.job.Recorded.Finish == nil {
+		r.cluster.ObserveEndpoints(ctx, g.job, g.settings, &g.seen)
+	}
 	if g.workload, g.seen.Queue, err = r.queues.observe(ctx, g.job, g.seen.Now); err != nil {
 		return g, err
 	}

@@ -16,6 +16,7 @@ import (
 	"opendatahub.io/mpijob/internal/cluster"
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/kinds"
+	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/plan"
 	"opendatahub.io/mpijob/internal/reporting"
 )
@@ -83,10 +84,7 @@ func (r *reconciler) release(ctx context.Context, g gathered) error {
 
 // forget closes the report of a job that no longer exists or is being deleted, and drops its reservations.
 func (r *reconciler) forget(ctx context.Context, key types.NamespacedName) error {
-	if r.kind.Runner() == nil {
-		// A job that another controller runs has no place in our queue; a job of this name of another kind may.
-		r.gangs.forget(key)
-	}
+	r.gangs.forget(mpi.ID{Kind: r.kind.Name(), Namespace: key.Namespace, Name: key.Name})
 	r.quotas.forgetJob(r.kind.Name(), key)
 	return asOutdated(r.reporter.Close(ctx, r.kind.Name(), key, ""))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -38,7 +39,7 @@ func keyOf(namespace, name string) types.NamespacedName {
 }
 
 // forgetful records the jobs that it is to forget.
-type forgetful struct{ forgotten []types.NamespacedName }
+type forgetful struct{ forgotten []mpi.ID }
 
 func (*forgetful) State(mpi.Job, jobstate.Observed) *jobstate.GangState { return nil }
 
@@ -48,25 +49,19 @@ func (*forgetful) Enqueue(context.Context, mpi.Job, jobstate.Observed, *v1alpha1
 	return nil
 }
 
-func (f *forgetful) Forget(job types.NamespacedName) { f.forgotten = append(f.forgotten, job) }
+func (f *forgetful) Forget(job mpi.ID) { f.forgotten = append(f.forgotten, job) }
 
-// TestForget: a deleted MPIJob leaves the gang scheduler's queue. A deleted TrainJob leaves an MPIJob of its name there.
+// TestForget: a deleted job leaves the gang scheduler's queue, in which a job of its name and another kind stays.
 func TestForget(t *testing.T) {
-	for name, test := range map[string]struct {
-		kind kinds.Kind
-		want int
-	}{
-		"MPIJob":   {mpijob.Kind{}, 1},
-		"TrainJob": {trainjob.NewKind(), 0},
-	} {
-		t.Run(name, func(t *testing.T) {
+	for _, kind := range []kinds.Kind{mpijob.Kind{}, trainjob.NewKind()} {
+		t.Run(kind.Name(), func(t *testing.T) {
 			queue := &forgetful{}
-			r := &reconciler{kind: test.kind, gangs: &Gangs{embedded: queue}, quotas: &quotas{}}
+			r := &reconciler{kind: kind, gangs: &Gangs{embedded: queue}, quotas: &quotas{}}
 			if err := r.forget(t.Context(), keyOf("ns", "pi")); err != nil {
 				t.Fatal(err)
 			}
-			if len(queue.forgotten) != test.want {
-				t.Errorf("the scheduler forgot %v", queue.forgotten)
+			if want := []mpi.ID{{Kind: kind.Name(), Namespace: "ns", Name: "pi"}}; !slices.Equal(queue.forgotten, want) {
+				t.Errorf("the scheduler forgot %v, want %v", queue.forgotten, want)
 			}
 		})
 	}

@@ -29,10 +29,10 @@ import (
 )
 
 // watchRunner reconciles jobs that another controller runs, from when that is installed, which may be later.
-func (r *reconciler) watchRunner(m manager.Manager, config *rest.Config, masker logs.Masker, namespaces []string) error {
+func (r *reconciler) watchRunner(m manager.Manager, config *rest.Config, masker logs.Masker, namespaces []string, decisions source.Source) error {
 	runner := r.kind.Runner()
 	err := m.Add(whenInstalled(m, runner.Name, runner.Requires, func(ctx context.Context) error {
-		return r.startRunner(ctx, m, config, masker, namespaces)
+		return r.startRunner(ctx, m, config, masker, namespaces, decisions)
 	}))
 	if err != nil {
 		return fmt.Errorf("add %ss: %w", r.kind.Name(), err)
@@ -40,9 +40,10 @@ func (r *reconciler) watchRunner(m manager.Manager, config *rest.Config, masker 
 	return nil
 }
 
-// startRunner watches the jobs that another controller runs, and what it creates for them. These objects have a cache of
+// startRunner watches the jobs that another controller runs, and what it creates for them. decisions are those of the embedded
+// scheduler. These objects have a cache of
 // their own: the operator's other cache contains its own objects.
-func (r *reconciler) startRunner(ctx context.Context, m manager.Manager, config *rest.Config, masker logs.Masker, namespaces []string) error {
+func (r *reconciler) startRunner(ctx context.Context, m manager.Manager, config *rest.Config, masker logs.Masker, namespaces []string, decisions source.Source) error {
 	name, runner := r.kind.Name(), r.kind.Runner()
 	runnerCache, err := cacheBeside(m, config, cluster.RunnerCacheOptions(masker, runner.Label, runner.Creates), namespaces)
 	if err != nil {
@@ -60,17 +61,20 @@ func (r *reconciler) startRunner(ctx context.Context, m manager.Manager, config 
 	jobChanged := func(before, after *unstructured.Unstructured) bool {
 		return leaving(before, after) || runner.Changed(before, after)
 	}
-	leavingOnly := func(before, after client.Object) bool { return leaving(before, after) }
+	gateChanged := func(before, after client.Object) bool {
+		return leaving(before, after) || before.GetAnnotations()[mpi.AnnotationGate] != after.GetAnnotations()[mpi.AnnotationGate]
+	}
 	from, options := runnerCache.GetCache(), controllerOptions()
 	// A manager counts the controllers of a name, and this one may be added when it runs.
 	options.SkipNameValidation = new(true)
 	b := builder.ControllerManagedBy(m).
 		Named(strings.ToLower(name)).
 		WatchesRawSource(source.Kind(from, r.kind.New(), namedEvents(client.Object.GetName, 0), updated(jobChanged))).
-		WatchesRawSource(source.Kind[client.Object](from, created, namedEvents(client.Object.GetName, 0), updated(leavingOnly))).
+		WatchesRawSource(source.Kind[client.Object](from, created, namedEvents(client.Object.GetName, 0), updated(gateChanged))).
 		WatchesRawSource(source.Kind[client.Object](from, &batchv1.Job{}, namedEvents(byLabel(runner.Label), batchDelay), updated(launcherChanged))).
 		WatchesRawSource(source.Kind[client.Object](from, &corev1.Pod{}, namedEvents(byLabel(runner.Label), batchDelay), updated(podChanged))).
 		WatchesRawSource(r.queues.source(name)).
+		WatchesRawSource(decisions).
 		Watches(&corev1.ResourceQuota{}, r.quotas.eventHandler(name, r.inNamespace)).
 		Watches(&networkingv1.NetworkPolicy{}, namedEvents(r.isolatedJob, batchDelay), builder.WithPredicates(updated(changed))).
 		WatchesMetadata(&corev1.Namespace{}, namespaceEvents(m.GetClient(), requestFor(r.isolatedJob))).

@@ -59,7 +59,11 @@ func Add(ctx context.Context, m manager.Manager, config *rest.Config, options Op
 	if err := m.Add(scaler); err != nil {
 		return nil, fmt.Errorf("add looking for autoscalers: %w", err)
 	}
-	embedded, err := scheduler.Add(ctx, m, config, options.Cluster, options.Settings, scaler.isPresent)
+	names := make([]string, len(options.Kinds))
+	for i, kind := range options.Kinds {
+		names[i] = kind.Name()
+	}
+	embedded, err := scheduler.Add(ctx, m, config, options.Cluster, options.Settings, names, scaler.isPresent)
 	if err != nil {
 		return nil, err
 	}
@@ -79,9 +83,9 @@ func Add(ctx context.Context, m manager.Manager, config *rest.Config, options Op
 			events:     m.GetEventRecorderFor(mpi.EventSource), //nolint:staticcheck // tools compare core/v1 events, which the new recorder does not write
 		}
 		if kind.Runner() == nil {
-			err = r.watch(m, embedded.Source())
+			err = r.watch(m, embedded.Source(kind.Name()))
 		} else {
-			err = r.watchRunner(m, config, options.Masker, options.Namespaces)
+			err = r.watchRunner(m, config, options.Masker, options.Namespaces, embedded.Source(kind.Name()))
 		}
 		if err != nil {
 			return nil, err

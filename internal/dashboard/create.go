@@ -442,6 +442,9 @@ func limitWords(spec jobs.Spec) []string {
 	if spec.Deadline > 0 {
 		all = append(all, fmt.Sprintf("The job is ended after %s.", durationText(spec.Deadline)))
 	}
+	if spec.RDMA == mpi.RDMAOptional {
+		all = append(all, "If no node offers the RDMA that its pods request, the job runs over TCP.")
+	}
 	switch {
 	case spec.TTL == nil:
 	case *spec.TTL == 0:
@@ -556,6 +559,7 @@ func (s *Server) specCommands(spec jobs.Spec, job *unstructured.Unstructured) []
 	all.environment(spec)
 	all.number("--retries", "retries", spec.Retries)
 	all.duration("--deadline", "deadline", spec.Deadline)
+	all.text("--rdma", "rdma", spec.RDMA)
 	if spec.TTL != nil {
 		all.anyDuration("--ttl", "ttl", *spec.TTL)
 	}

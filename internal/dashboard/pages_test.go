@@ -172,7 +172,8 @@ func hostileJob(t *testing.T) {
 	})
 	now := metav1.Now()
 	report(t, job, v1alpha1.JobReportStatus{
-		Phase: v1alpha1.PhaseFailed, Message: hostile, StartTime: &now, CompletionTime: &now, MPI: v1alpha1.MPIStatus{Implementation: "OpenMPI", Version: hostile, SlotsPerWorker: 1},
+		Phase: v1alpha1.PhaseFailed, Message: hostile, StartTime: &now, CompletionTime: &now, MPI: v1alpha1.MPIStatus{Implementation: "OpenMPI", SlotsPerWorker: 1},
+		Run:      &v1alpha1.Run{MPIVersions: []string{hostile[:64]}},
 		Pods:     []v1alpha1.PodStatus{{Role: "launcher", Name: "hostile-launcher", Node: hostile, Phase: "Failed", Reason: "<img src=x onerror=window.hacked=1>\x1b[31m"}},
 		Failure:  &v1alpha1.Failure{Code: "ProgramFailed", Pod: "hostile-launcher", LogTail: []string{"[hostile-launcher] " + hostile, "[hostile-launcher] loss=0.5 " + hostile}},
 		Training: &v1alpha1.Training{Loss: "<b>0.5</b>", Progress: "<i>5%</i>", At: now},
@@ -216,7 +217,8 @@ func fillMLTeam(t *testing.T) {
 		}
 		return all
 	}
-	mpi := v1alpha1.MPIStatus{Implementation: "OpenMPI", Version: "5.0.6", SlotsPerWorker: 2, Ranks: 8, SlotsExpected: 8, SlotsFound: 8, ConnectMilliseconds: 840}
+	mpi := v1alpha1.MPIStatus{Implementation: "OpenMPI", SlotsPerWorker: 2, Ranks: 8, SlotsExpected: 8, SlotsFound: 8, ConnectMilliseconds: 840}
+	ran := &v1alpha1.Run{MPIVersions: []string{"Open MPI 5.0.6"}}
 	used := &v1alpha1.Consumption{Until: *at(0), CPUCoreSeconds: 320_000, MemoryGiBSeconds: 1_200_000, GPUSeconds: map[string]int64{"nvidia.com/gpu": 80_000}}
 
 	report(t, mpiJob(t, "ml-team", "bert-large", large(4, "64Gi", "2")), v1alpha1.JobReportStatus{
@@ -229,7 +231,7 @@ func fillMLTeam(t *testing.T) {
 	})
 	const memory = "spec.mpiReplicaSpecs.Worker.template.spec.containers[0].resources.limits.memory"
 	report(t, mpiJob(t, "ml-team", "resnet-horovod", large(4, "4Gi", "1")), v1alpha1.JobReportStatus{
-		Phase: v1alpha1.PhaseFailed, Message: "Worker 3 used more than its limit of 4 GiB.", MPI: mpi, Workers: v1alpha1.WorkersStatus{Summary: "0/4", Wanted: 4, Failed: 1},
+		Phase: v1alpha1.PhaseFailed, Message: "Worker 3 used more than its limit of 4 GiB.", MPI: mpi, Run: ran, Workers: v1alpha1.WorkersStatus{Summary: "0/4", Wanted: 4, Failed: 1},
 		StartTime: at(50 * time.Minute), RunningTime: at(48 * time.Minute), CompletionTime: at(3 * time.Minute), Pods: pods("resnet-horovod", 4, "Gone", "OOMKilled"), Consumption: used,
 		PhaseTimes: []v1alpha1.PhaseTime{{Phase: "Pending", Since: *at(50 * time.Minute), Seconds: 1}, {Phase: "Initializing", Since: *at(49 * time.Minute), Seconds: 94}, {Phase: "Running", Since: *at(48 * time.Minute), Seconds: 2700}, {Phase: "Failed", Since: *at(3 * time.Minute)}},
 		Failure:    &v1alpha1.Failure{Code: "OutOfMemory", Pod: "resnet-horovod-worker-3", Rank: new(int32(6)), ExitCode: new(int32(137))},

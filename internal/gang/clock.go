@@ -144,7 +144,8 @@ func leftover(seen jobstate.Observed, evicted time.Time) bool {
 		}
 	}
 	for _, worker := range seen.Workers {
-		if old(worker.Pod) {
+		// Suspended Jobs keep their ended pods.
+		if old(worker.Pod) && (seen.Gate == nil || !podstatus.HasEnded(worker.Pod)) {
 			return true
 		}
 	}

@@ -106,6 +106,9 @@ func Choose(setting string, installed func(backend string) bool, job mpi.Job) Ch
 	if job.Pods() < 2 || setting == None {
 		return Choice{}
 	}
+	if job.External {
+		return ofExternal(setting, job)
+	}
 	switch setting {
 	case Auto, Requested:
 		return automatic(installed(PodGroup), setting == Auto, job)
@@ -129,6 +132,15 @@ func Choose(setting string, installed func(backend string) bool, job mpi.Job) Ch
 			"Ask the cluster administrator to install it, or to use another back end.", choice.Backend, setting)
 	}
 	return choice
+}
+
+// ofExternal chooses for a job whose pods another controller creates. The embedded scheduler places it if the operator can hold
+// back its pods, also on a cluster with a scheduler that supports PodGroups: the pods of such a job name no PodGroup.
+func ofExternal(setting string, job mpi.Job) Choice {
+	if job.Gated && (setting == Auto || setting == Embedded) && job.Queue == "" && isDefaultScheduler(job) {
+		return Choice{Backend: Embedded, ByDefault: true}
+	}
+	return Choice{}
 }
 
 // automatic prefers the cluster's own scheduler. Where that cannot place gangs, the embedded one does for jobs that ask, and

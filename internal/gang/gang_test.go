@@ -25,6 +25,8 @@ func TestChoose(t *testing.T) {
 	later := func(j *mpi.Job) { j.Launcher.AfterWorkers = true }
 	odd := func(j *mpi.Job) { j.Launcher.Template.Spec.PriorityClassName = "high" }
 	own := func(j *mpi.Job) { j.Launcher.Template.Spec.SchedulerName = "mine" }
+	external := func(j *mpi.Job) { j.External = true }
+	gated := func(j *mpi.Job) { j.Gated = true }
 	tests := map[string]struct {
 		setting string
 		has     string
@@ -50,6 +52,13 @@ func TestChoose(t *testing.T) {
 		"a queue of Kueue admits it":                        {setting: gang.Auto, workers: 2, change: []func(*mpi.Job){func(j *mpi.Job) { j.Queue = "team" }}},
 		"a scheduler of its own":                            {setting: gang.Auto, workers: 2, change: []func(*mpi.Job){own}},
 		"no scheduler does it, and it asks":                 {setting: gang.Auto, workers: 2, change: []func(*mpi.Job){asks}, want: gang.Choice{Backend: gang.Embedded}},
+		"another controller runs it":                        {setting: gang.Auto, workers: 2, change: []func(*mpi.Job){external}},
+		"another controller runs it, with a gate":           {setting: gang.Auto, workers: 2, change: []func(*mpi.Job){external, gated}, want: gang.Choice{Backend: gang.Embedded, ByDefault: true}},
+		"with a gate, beside the cluster's own scheduler":   {setting: gang.Auto, has: gang.PodGroup, workers: 2, change: []func(*mpi.Job){external, gated}, want: gang.Choice{Backend: gang.Embedded, ByDefault: true}},
+		"with a gate, in a queue of Kueue":                  {setting: gang.Auto, workers: 2, change: []func(*mpi.Job){external, gated, func(j *mpi.Job) { j.Queue = "team" }}},
+		"with a gate, with a scheduler of its own":          {setting: gang.Auto, workers: 2, change: []func(*mpi.Job){external, gated, own}},
+		"with a gate, and only jobs that ask":               {setting: gang.Requested, workers: 2, change: []func(*mpi.Job){external, gated}},
+		"with a gate, and Volcano":                          {setting: gang.Volcano, has: gang.Volcano, workers: 2, change: []func(*mpi.Job){external, gated}},
 		"the operator itself":                               {setting: gang.Embedded, has: gang.PodGroup, workers: 2, want: gang.Choice{Backend: gang.Embedded}},
 		"named, and not there":                              {setting: gang.PodGroup, workers: 2, want: gang.Choice{Backend: gang.PodGroup}, wrong: true},
 		"Volcano":                                           {setting: gang.Volcano, has: gang.Volcano, workers: 2, want: gang.Choice{Backend: gang.Volcano, Scheduler: "volcano"}},

@@ -41,6 +41,7 @@ func TestValidate(t *testing.T) {
 		"root":                    {func(s *Spec) { s.RunAsUser = new(int64(0)) }, "runAsUser: 0 is not allowed; use 1 or more"},
 		"a negative TTL":          {func(s *Spec) { s.TTL = new(-time.Second) }, "ttl: -1s is not allowed; use whole seconds, 0 or more"},
 		"a TTL of 100 years":      {func(s *Spec) { s.TTL = new(876000 * time.Hour) }, "ttl: 876000h0m0s is too long; use at most 2147483647 seconds"},
+		"RDMA":                    {func(s *Spec) { s.RDMA = "maybe" }, "rdma: maybe is not allowed; use required or optional"},
 		"half a second":           {func(s *Spec) { s.Deadline = time.Second / 2 }, "deadline: 500ms is not allowed; use whole seconds, or 0 for no deadline"},
 		"negative gang timeout":   {func(s *Spec) { s.GangTimeout = -time.Second }, "gangTimeout: -1s is not allowed; use whole seconds, or 0 for the default"},
 		"negative grace period":   {func(s *Spec) { s.GracePeriod = new(-time.Second) }, "gracePeriod: -1s is not allowed; use whole seconds, 0 or more"},

@@ -177,6 +177,9 @@ func (c *Client) readSpec(ctx context.Context, job *unstructured.Unstructured) (
 			spec.Connections = append(spec.Connections, strings.TrimSpace(name))
 		}
 	}
+	if rdma := job.GetAnnotations()[mpi.AnnotationRDMA]; rdma == mpi.RDMARequired || rdma == mpi.RDMAOptional {
+		spec.RDMA = rdma
+	}
 	if job.GetKind() == trainjob.Kind {
 		return spec, c.readTrainJob(ctx, job, &spec)
 	}

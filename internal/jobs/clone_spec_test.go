@@ -95,6 +95,7 @@ spec: {mlPolicy: {numNodes: 3, torch: {}}, template: {spec: {replicatedJobs: [{n
 		"Intel MPI":           func(s *Spec) { s.Implementation, s.MPIFlags = "Intel", []string{"-genv", "A", "1"} },
 		"its own mpirun":      func(s *Spec) { s.Command = []string{"mpirun", "-n", "3", "pi"} },
 		"slots and a user":    func(s *Spec) { s.Slots, s.RunAsUser = new(int32(4)), new(int64(1000)) },
+		"optional RDMA":       func(s *Spec) { s.RDMA = "optional" },
 		"a TTL":               func(s *Spec) { s.TTL = new(time.Duration) },
 		"a TrainJob's TTL":    func(s *Spec) { s.Runtime, s.TTL = "torch", new(time.Hour) },
 		"a TrainJob":          func(s *Spec) { s.Runtime, s.Queue, s.Priority = "torch", "q", "high" },

@@ -142,9 +142,7 @@ func compareRuns(a, b v1alpha1.JobReportStatus, now time.Time) []ComparedValue {
 	}
 	add("phase", func(s v1alpha1.JobReportStatus) string { return string(s.Phase) })
 	add("reason", func(s v1alpha1.JobReportStatus) string { return s.Reason })
-	add("MPI", func(s v1alpha1.JobReportStatus) string {
-		return strings.TrimSpace(s.MPI.Implementation + " " + s.MPI.Version)
-	})
+	add("MPI", MPIText)
 	add("ranks", func(s v1alpha1.JobReportStatus) string { return numberText(s.MPI.Ranks) })
 	add("workers", func(s v1alpha1.JobReportStatus) string { return numberText(int64(s.Workers.Wanted)) })
 	for _, phase := range Phases() {

@@ -84,7 +84,8 @@ startTime: 2026-11-21T08:00:00Z
 runningTime: 2026-11-21T08:10:00Z
 completionTime: 2026-11-21T09:00:00Z
 phaseTimes: [{phase: Pending, since: 2026-11-21T08:00:00Z, seconds: 600}, {phase: Running, since: 2026-11-21T08:10:00Z, seconds: 3000}, {phase: Succeeded, since: 2026-11-21T09:00:00Z, seconds: 0}]
-mpi: {implementation: Open MPI, version: 5.0.7, ranks: 4, connectMilliseconds: 1500, initMilliseconds: 20}
+run: {mpiVersions: [Open MPI 5.0.7]}
+mpi: {implementation: OpenMPI, ranks: 4, connectMilliseconds: 1500, initMilliseconds: 20}
 workers: {wanted: 2, ready: 0, running: 0, succeeded: 0, failed: 0}
 training: {loss: "0.1"}`)
 	b := reported(t, `

@@ -62,6 +62,9 @@ type Spec struct {
 	Suspend  bool          `json:"suspend,omitempty"`
 	// TTL is the time from the job's end until it is deleted, in whole seconds; nil keeps the job.
 	TTL *time.Duration `json:"ttl,omitempty"`
+	// RDMA is what happens if no node offers the RDMA that the pods request: mpi.RDMARequired or mpi.RDMAOptional; empty is
+	// mpi.RDMARequired.
+	RDMA string `json:"rdma,omitempty"`
 	// Volumes are mounted by all pods.
 	Volumes []Volume `json:"volumes,omitempty"`
 	// Output is a volume for results; every rank has its path in the variable OUTPUT_DIR. Each job has a folder of its own
@@ -181,6 +184,9 @@ func (s Spec) validatePods() []FieldError {
 	}
 	if ptr.Deref(s.TTL, 0) > math.MaxInt32*time.Second {
 		add("ttl", s.TTL.String(), fmt.Sprintf("is too long; use at most %d seconds", math.MaxInt32))
+	}
+	if s.RDMA != "" && s.RDMA != mpi.RDMARequired && s.RDMA != mpi.RDMAOptional {
+		add("rdma", s.RDMA, "is not allowed; use "+mpi.RDMARequired+" or "+mpi.RDMAOptional)
 	}
 	if s.WorkDir != "" && !path.IsAbs(s.WorkDir) {
 		add("workdir", s.WorkDir, "is not allowed; use an absolute path")
@@ -309,6 +315,9 @@ func (s Spec) annotations() map[string]string {
 		annotations[mpi.AnnotationPreferredTopology] = s.Topology
 	default:
 		annotations[mpi.AnnotationRequiredTopology] = s.Topology
+	}
+	if s.RDMA != "" {
+		annotations[mpi.AnnotationRDMA] = s.RDMA
 	}
 	if s.Runtime != "" && s.Retries != nil {
 		annotations[mpi.AnnotationMaxRestarts] = fmt.Sprint(*s.Retries)

@@ -212,7 +212,25 @@ func RanksText(status v1alpha1.JobReportStatus) string {
 	if m.Ranks > int64(status.Workers.Wanted)*int64(m.SlotsPerWorker) {
 		where += " and the launcher"
 	}
-	return fmt.Sprintf("%s, %s: %d on each of %s", strings.TrimSpace(m.Implementation+" "+m.Version), phrase.Count(m.Ranks, "rank"), m.SlotsPerWorker, where)
+	return fmt.Sprintf("%s, %s: %d each on %s", MPIText(status), phrase.Count(m.Ranks, "rank"), m.SlotsPerWorker, where)
+}
+
+// mpiNames are the names of MPI libraries in status.run.mpiVersions, by the name of the implementation in a job.
+var mpiNames = map[string]string{string(mpi.OpenMPI): "Open MPI", string(mpi.MPICH): "MPICH", string(mpi.IntelMPI): "Intel MPI"}
+
+// MPIText returns the MPI libraries that ran, with their versions; before they are known the one that the job names. If another
+// one ran, both.
+func MPIText(status v1alpha1.JobReportStatus) string {
+	named := status.MPI.Implementation
+	if status.Run == nil || len(status.Run.MPIVersions) == 0 {
+		return named
+	}
+	versions := status.Run.MPIVersions
+	text := strings.Join(versions, ", ")
+	if !slices.ContainsFunc(versions, func(version string) bool { return strings.HasPrefix(version, mpiNames[named]+" ") }) {
+		text += " (the job names " + named + ")"
+	}
+	return text
 }
 
 // Summary returns what the user wrote about the job's pods; for a deleted job what its report contains, without the command

@@ -124,7 +124,8 @@ func TestTextsOfAReport(t *testing.T) {
 	status := statusOf(t, `
 training: {epoch: 2/10, step: "40", loss: "0.25", accuracy: "0.9", progress: 20%}
 consumption: {until: 2026-11-21T10:00:00Z, cpuCoreSeconds: 5400, memoryGiBSeconds: 36, gpuSeconds: {nvidia.com/gpu: 3600, amd.com/gpu: 1800}}
-mpi: {implementation: Open MPI, version: 5.0.7, slotsPerWorker: 2, ranks: 6}
+run: {mpiVersions: [Open MPI 5.0.7]}
+mpi: {implementation: OpenMPI, slotsPerWorker: 2, ranks: 6}
 workers: {wanted: 3, ready: 3, running: 3, succeeded: 0, failed: 0}`)
 	for got, want := range map[string]string{
 		TrainingText(status.Training):                               "epoch 2/10, step 40, loss 0.25, accuracy 0.9, progress 20%",
@@ -134,19 +135,36 @@ workers: {wanted: 3, ready: 3, running: 3, succeeded: 0, failed: 0}`)
 		ConsumptionText(&v1alpha1.Consumption{}):                    "",
 		ConsumptionText(&v1alpha1.Consumption{MemoryGiBSeconds: 3}): "3 GiB seconds of memory",
 		ConsumptionText(&v1alpha1.Consumption{CPUCoreSeconds: 1, MemoryGiBSeconds: 90, GPUSeconds: map[string]int64{"nvidia.com/gpu": 20}}): "1 core second, 0.03 GiB hours of memory, 20 seconds of nvidia.com/gpu",
-		RanksText(status): "Open MPI 5.0.7, 6 ranks: 2 on each of 3 workers",
+		RanksText(status): "Open MPI 5.0.7, 6 ranks: 2 each on 3 workers",
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	status.MPI.Ranks, status.MPI.Version = 8, ""
-	if got, want := RanksText(status), "Open MPI, 8 ranks: 2 on each of 3 workers and the launcher"; got != want {
+	status.MPI.Ranks, status.Run = 8, nil
+	if got, want := RanksText(status), "OpenMPI, 8 ranks: 2 each on 3 workers and the launcher"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	status.MPI.Implementation = ""
 	if got := RanksText(status); got != "" {
 		t.Errorf("another framework has the ranks %q", got)
+	}
+}
+
+func TestMPIText(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"{}":                             "",
+		"{mpi: {implementation: Intel}}": "Intel",
+		"{mpi: {implementation: Intel}, run: {mpiVersions: [Intel MPI 2021.13]}}":             "Intel MPI 2021.13",
+		"{mpi: {implementation: MPICH}, run: {mpiVersions: [MPICH 4.0.2, MPICH 4.2.1]}}":      "MPICH 4.0.2, MPICH 4.2.1",
+		"{mpi: {implementation: OpenMPI}, run: {mpiVersions: [MPICH 4.2.1]}}":                 "MPICH 4.2.1 (the job names OpenMPI)",
+		"{mpi: {implementation: OpenMPI}, run: {mpiVersions: [MPICH 4.2.1, Open MPI 5.0.7]}}": "MPICH 4.2.1, Open MPI 5.0.7",
+		"{mpi: {implementation: OpenMPI}, run: {image: train, attempts: 1}}":                  "OpenMPI",
+	} {
+		if got := MPIText(statusOf(t, text)); got != want {
+			t.Errorf("%s: got %q, want %q", text, got, want)
+		}
 	}
 }
 

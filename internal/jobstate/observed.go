@@ -9,6 +9,8 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"opendatahub.io/mpijob/internal/quota"
 )
@@ -43,6 +45,9 @@ type Observed struct {
 	// PodGroups are the job's own, at most one of each API. They define which pods are scheduled together.
 	PodGroups []*unstructured.Unstructured
 
+	// Gate is what holds back the pods of a job that another controller runs; nil if nothing does.
+	Gate *Gate
+
 	// Shortages are what quotas of the namespace lack for a job that has no pods yet; empty if all fit, or if that is
 	// unknown.
 	Shortages []quota.Shortage
@@ -53,6 +58,19 @@ type Observed struct {
 
 	// AllowEgress is where the job's namespace lets pods connect to (AnnotationAllowEgress).
 	AllowEgress string
+	// Endpoints are the destinations of the job's data connections that are known (isolation.Endpoints, as text), and
+	// EndpointsMissing is whether some are not yet.
+	Endpoints        string
+	EndpointsMissing bool
+}
+
+// Gate is an object without whose permission another controller creates no pods of a job (mpi.AnnotationGate).
+type Gate struct {
+	Kind schema.GroupVersionKind
+	Name string
+	UID  types.UID
+	// Closed is set while no pods may be created.
+	Closed bool
 }
 
 // Worker is a worker's pod with its place.

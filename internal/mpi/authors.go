@@ -80,7 +80,7 @@ func AuthorAnnotationsFor(user string, before, after *unstructured.Unstructured)
 // withoutSuspend returns a job's specification without its suspend field, and the value of that field.
 func withoutSuspend(job *unstructured.Unstructured) (map[string]any, bool) {
 	path := []string{"runPolicy", "suspend"}
-	if job.GetKind() == "TrainJob" {
+	if job.GetKind() == KindTrainJob {
 		path = path[1:]
 	}
 	spec, _, _ := unstructured.NestedMap(job.Object, "spec")

@@ -20,8 +20,10 @@ type Job struct {
 	// Names are the suffixes and labels by which the job's objects are named.
 	Names Names
 	// External is set if another controller creates the job's pods, as Kubeflow Trainer does for TrainJobs: the operator
-	// observes, isolates and reports the job, and does not schedule it.
+	// observes, isolates and reports the job.
 	External bool
+	// Gated is set if the operator decides when the pods of an External job are created (see AnnotationGate).
+	Gated bool
 
 	Implementation Implementation
 	// SlotsPerWorker is the number of ranks per host, 0 or more.
@@ -46,6 +48,8 @@ type Job struct {
 	// WaitForQuota is whether the job waits if its namespace's quota has no room for all of its pods (see
 	// WaitsForQuota).
 	WaitForQuota bool
+	// RDMA describes the use of RDMA.
+	RDMA RDMA
 	// Topology describes which nodes the pods must share.
 	Topology Topology
 	// ManagedBy names the controller that runs this job, such as MultiKueue, or "" if this operator runs it.

@@ -83,9 +83,25 @@ const AnnotationMaxRestarts = Group + "/max-restarts"
 // MPIJob. Without it, the job is kept.
 const AnnotationTTL = Group + "/ttl-seconds-after-finished"
 
+// AnnotationGate on the JobSet of a TrainJob is GateClosed while the operator holds back its pods because they do not all fit:
+// the JobSet stays suspended, although the TrainJob is not. GateOpen lets them be created. A JobSet without it is not held
+// back.
+const (
+	AnnotationGate = Group + "/gate"
+	GateClosed     = "closed"
+	GateOpen       = "open"
+)
+
 // AnnotationWaitForQuota on a job, with the value "true", makes the job wait while the namespace's quota has no room for
 // all of its pods. Without it, such a job is rejected on creation.
 const AnnotationWaitForQuota = Group + "/wait-for-quota"
+
+// AnnotationRDMA on a job selects what happens if no node offers the RDMA that its pods request: RDMARequired or RDMAOptional.
+const AnnotationRDMA = Group + "/rdma"
+
+// LabelWithoutRDMA is "true" on the pods and the launcher's batch Job of an MPIJob, and on the JobSet of a TrainJob, whose
+// requests for RDMA were removed. New pods of the job are made as these were.
+const LabelWithoutRDMA = Group + "/without-rdma"
 
 // AnnotationSilence on a job sets how long its program may print nothing before the report warns, as a Go duration
 // such as 1h30m.
@@ -103,6 +119,10 @@ const (
 // of isolation.ParseEgress. Administrators set it on a namespace, for all jobs in it, or on a training runtime, for its
 // TrainJobs.
 const AnnotationAllowEgress = Group + "/allow-egress"
+
+// AnnotationEndpoints on a job's NetworkPolicy lists the destinations that it allows for data connections, by the names of
+// their Secrets, in the format of isolation.Endpoints. The operator reads the Secrets once.
+const AnnotationEndpoints = Group + "/connection-endpoints"
 
 // AnnotationGangTimeouts on a Kueue Workload counts how often not all pods of its job could be placed in time after
 // admission. While the Workload is deactivated for that reason, the time of the next attempt follows the count.
@@ -228,8 +248,34 @@ func (j Job) Selector() map[string]string {
 func (j Job) PodLabels(role Role) map[string]string {
 	labels := j.Selector()
 	labels[LabelRole] = string(role)
+	if len(j.RDMA.Removed) > 0 {
+		labels[LabelWithoutRDMA] = "true"
+	}
 	return labels
 }
+
+// LabelJobSet is the label of pods and Jobs that holds the name of their JobSet, which is that of the TrainJob. LabelJobSetJob
+// holds the name of the job within the JobSet, such as JobSetLauncher (jobset/api/jobset/v1alpha2, trainer/v2/pkg/constants).
+const (
+	LabelJobSet    = "jobset.sigs.k8s.io/jobset-name"
+	LabelJobSetJob = "jobset.sigs.k8s.io/replicatedjob-name"
+	JobSetLauncher = "launcher"
+)
+
+// The kinds of jobs: those of kubeflow.org/v2beta1 and of trainer.kubeflow.org/v1alpha1.
+const (
+	KindMPIJob   = "MPIJob"
+	KindTrainJob = "TrainJob"
+)
+
+// ID identifies a job among those of all kinds.
+type ID struct{ Kind, Namespace, Name string }
+
+// String returns the kind, namespace and name, separated by slashes.
+func (i ID) String() string { return i.Kind + "/" + i.Namespace + "/" + i.Name }
+
+// ID returns the job's kind, namespace and name.
+func (j Job) ID() ID { return ID{Kind: j.Kind, Namespace: j.Namespace, Name: j.Name} }
 
 // Key returns the job's namespace and name.
 func (j Job) Key() types.NamespacedName {

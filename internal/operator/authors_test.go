@@ -29,7 +29,7 @@ var guards sync.Mutex
 
 // guarded installs config/webhook for one namespace, other tests going on without, and runs an operator that answers;
 // the returned function stops it.
-func guarded(t *testing.T, namespace string) (stop func()) {
+func guarded(t *testing.T, namespace string, change ...func(*operator.Options)) (stop func()) {
 	t.Helper()
 	guards.Lock()
 	t.Cleanup(guards.Unlock)
@@ -54,7 +54,11 @@ func guarded(t *testing.T, namespace string) (stop func()) {
 		create(t, object)
 		t.Cleanup(func() { _ = api.Delete(context.Background(), object) })
 	}
-	return operate(t, rest.CopyConfig(restConfig), operator.Options{WatchNamespaces: []string{namespace}, WebhookPort: port})
+	options := operator.Options{WatchNamespaces: []string{namespace}, WebhookPort: port}
+	for _, c := range change {
+		c(&options)
+	}
+	return operate(t, rest.CopyConfig(restConfig), options)
 }
 
 func freePort(t *testing.T) int {

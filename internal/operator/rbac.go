@@ -30,9 +30,9 @@ package operator
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=create,namespace=mpijob-system
 // +kubebuilder:rbac:groups="",resources=secrets,resourceNames=mpijob-webhook-certificate,verbs=get;update,namespace=mpijob-system
 
-// With Kubeflow Trainer and Kueue: runtimes and JobSets are only read, and TrainJobs deleted when their TTL expires.
+// With Kubeflow Trainer and Kueue: runtimes are only read, JobSets suspended and resumed, and TrainJobs deleted when their TTL expires.
 //
-// +kubebuilder:rbac:groups=jobset.x-k8s.io,resources=jobsets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=jobset.x-k8s.io,resources=jobsets,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=trainer.kubeflow.org,resources=trainjobs;trainingruntimes;clustertrainingruntimes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations,resourceNames=mpijob-mutating,verbs=get;patch
 // +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=workloads,verbs=get;list;watch;patch

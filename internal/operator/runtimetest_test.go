@@ -98,12 +98,16 @@ func (s trainerServer) create(t *testing.T, object client.Object) {
 }
 
 // start runs an operator; the returned function stops it.
-func (s trainerServer) start(t *testing.T) (stop func()) {
+func (s trainerServer) start(t *testing.T, change ...func(*operator.Options)) (stop func()) {
 	t.Helper()
+	options := operator.Options{Namespace: "default", HealthAddress: "0", MetricsAddress: "0"}
+	for _, c := range change {
+		c(&options)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
-		done <- operator.Run(ctx, s.config, operator.Options{Namespace: "default", HealthAddress: "0", MetricsAddress: "0"})
+		done <- operator.Run(ctx, s.config, options)
 	}()
 	return func() {
 		cancel()

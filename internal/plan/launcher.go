@@ -120,6 +120,9 @@ func newLauncher(job mpi.Job, seen jobstate.Observed, settings Settings) *batchv
 	// Only preferred: the template is used for all attempts, and another attempt may need another node.
 	pinned(&object.Spec.Template.Spec, seen, job.LauncherName(), false)
 	object.Annotations = map[string]string{mpi.AnnotationTemplate: fixedPart(object.Spec.Template)}
+	if len(job.RDMA.Removed) > 0 {
+		object.Labels[mpi.LabelWithoutRDMA] = "true"
+	}
 	if job.Lifecycle.Suspended {
 		object.Spec.Suspend = new(true)
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"opendatahub.io/mpijob/internal/isolation"
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 )
@@ -28,6 +29,11 @@ type Settings struct {
 	OperatorNamespace string
 	// AllowEgress lists the destinations that all jobs' pods may connect to, in the format of isolation.ParseEgress.
 	AllowEgress string
+}
+
+// Home returns where the names of destinations of a namespace's jobs are resolved.
+func (s Settings) Home(namespace string) isolation.Home {
+	return isolation.Home{Namespace: namespace, ClusterDomain: s.ClusterDomain, OperatorNamespace: s.OperatorNamespace}
 }
 
 // Object is an object of the API server.
@@ -58,8 +64,8 @@ type Ref struct {
 	UID                   types.UID
 }
 
-// For plans a job from its observed objects and their outcome. A job that another controller runs only gets a
-// NetworkPolicy.
+// For plans a job from its observed objects and their outcome. For a job that another controller runs, the plan contains only
+// a NetworkPolicy and the change of its gate.
 func For(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, settings Settings) Plan {
 	if settings.AgentImage == "" {
 		job.Launch = mpi.LaunchSSHD
@@ -68,7 +74,9 @@ func For(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, settings Set
 	case job.Lifecycle.Deleting:
 		return release(job, seen)
 	case job.External:
-		return isolate(job, seen, out, settings)
+		plan := isolate(job, seen, out, settings)
+		plan.Base = append(plan.Base, wanted(gate(job, seen, out))...)
+		return plan
 	case out.Finish != nil:
 		return Plan{
 			Base:   wanted(stopLauncher(job, seen)),

@@ -53,6 +53,13 @@ func TestPlanObjects(t *testing.T) {
 			worker.Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("4Gi"), "nvidia.com/gpu": resource.MustParse("1")}
 			worker.SecurityContext = &corev1.SecurityContext{RunAsNonRoot: new(true), RunAsUser: new(int64(1000650000)), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
 		}), settings: plan.Settings{AgentImage: "agent:1"}},
+		"without-rdma": {job: mpitest.Job(1, func(j *mpi.Job) {
+			for _, template := range []*corev1.PodTemplateSpec{&j.Launcher.Template, &j.Workers.Template} {
+				rdma := corev1.ResourceList{"cpu": resource.MustParse("1"), "rdma/hca": resource.MustParse("1")}
+				template.Spec.Containers[0].Resources = corev1.ResourceRequirements{Limits: rdma}
+			}
+			*j = j.WithoutRDMA()
+		})},
 		"in-one-zone": {job: mpitest.Job(1, func(j *mpi.Job) {
 			j.Topology = mpi.Topology{Key: corev1.LabelTopologyZone, Required: true}
 		})},

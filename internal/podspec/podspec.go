@@ -90,6 +90,16 @@ func IsGPU(name corev1.ResourceName) bool {
 	return strings.Contains(lower, "gpu") || strings.HasPrefix(lower, "nvidia.com/mig-") || lower == "habana.ai/gaudi"
 }
 
+// IsRDMA reports whether a resource is a device for RDMA, or a network that has it, by the names of device plugins and
+// clouds. Other names that administrators choose are unknown.
+func IsRDMA(name corev1.ResourceName) bool {
+	lower := strings.ToLower(string(name))
+	if !strings.Contains(lower, "/") {
+		return false
+	}
+	return slices.ContainsFunc([]string{"rdma", "/hca", "infiniband", "roce", "/ib_", "/efa"}, func(part string) bool { return strings.Contains(lower, part) })
+}
+
 // partsOfGPUs are in the names of resources that do not count devices: those of Intel's plug-in (memory.max, millicores, tiles,
 // i915_monitoring), HAMi (gpumem, gpumem-percentage, gpucores), Volcano (vgpu-memory, vgpu-cores), Alibaba (gpu-mem) and
 // Koordinator (gpu-core, gpu-memory-ratio).

@@ -4,6 +4,7 @@ package report
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -313,19 +314,26 @@ func (m maker) training() *v1alpha1.Training {
 // setHosts sets what the launcher's agent reported about hosts at the end of its latest run. A run without an agent
 // changes nothing.
 func (m maker) setHosts(status *v1alpha1.MPIStatus) {
-	for _, try := range slices.Backward(m.seen.LauncherPods) {
-		for _, c := range try.Status.ContainerStatuses {
-			for _, ended := range []*corev1.ContainerStateTerminated{c.State.Terminated, c.LastTerminationState.Terminated} {
-				if ended == nil {
-					continue
+	for summary := range m.launcherSummaries() {
+		status.SlotsExpected, status.SlotsFound = summary.SlotsExpected, summary.SlotsFound
+		status.ConnectMilliseconds, status.InitMilliseconds = milliseconds(summary.ConnectSeconds), milliseconds(summary.InitSeconds)
+		return
+	}
+}
+
+// launcherSummaries yields what the launcher's agent reported at the end of its runs, the latest first.
+func (m maker) launcherSummaries() iter.Seq[agentapi.Summary] {
+	return func(yield func(agentapi.Summary) bool) {
+		for _, try := range slices.Backward(m.seen.LauncherPods) {
+			for _, c := range try.Status.ContainerStatuses {
+				for _, ended := range []*corev1.ContainerStateTerminated{c.State.Terminated, c.LastTerminationState.Terminated} {
+					if ended == nil {
+						continue
+					}
+					if summary, is := agentapi.ParseSummary(ended.Message); is && summary.Role == agentapi.RoleLauncher && !yield(summary) {
+						return
+					}
 				}
-				summary, is := agentapi.ParseSummary(ended.Message)
-				if !is || summary.Role != agentapi.RoleLauncher {
-					continue
-				}
-				status.SlotsExpected, status.SlotsFound = summary.SlotsExpected, summary.SlotsFound
-				status.ConnectMilliseconds, status.InitMilliseconds = milliseconds(summary.ConnectSeconds), milliseconds(summary.InitSeconds)
-				return
 			}
 		}
 	}

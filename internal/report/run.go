@@ -7,16 +7,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/phrase"
 	"opendatahub.io/mpijob/internal/podstatus"
 )
 
-// Limits of the parts of a Run, in bytes. They leave room below those of the API's schema for what replaces the rest.
+// Limits of the parts of a Run, the first three in bytes. They leave room below those of the API's schema for what replaces the rest.
 const (
 	maxImage   = 1000
 	maxCommand = 4000
 	maxCreator = 500
+	// maxMPIVersions is how many MPI libraries are kept.
+	maxMPIVersions = 4
 	// maxUnmasked is how much of a command is masked: more than is kept, so that no secret is cut before it is recognized.
 	maxUnmasked = 4 * maxCommand
 )
@@ -29,6 +32,7 @@ func (m maker) run() *v1alpha1.Run {
 	}
 	// A restarted container may be gone when the next one is counted.
 	run.Attempts = max(run.Attempts, m.attempts())
+	run.MPIVersions = m.mpiVersions(run.MPIVersions)
 	if m.outcome.Finish != nil && m.before.Run != nil {
 		return run
 	}
@@ -52,6 +56,19 @@ func (m maker) run() *v1alpha1.Run {
 	}
 	run.Requests, run.Limits = first(worker.Resources.Requests), first(worker.Resources.Limits)
 	return run
+}
+
+// mpiVersions returns the MPI libraries of earlier runs, with those of the launcher's latest runs. The image determines what an
+// agent reports, so that only names of MPI libraries with a version count.
+func (m maker) mpiVersions(known []string) []string {
+	for summary := range m.launcherSummaries() {
+		for _, version := range summary.MPIVersions {
+			if len(known) < maxMPIVersions && agentapi.IsMPIVersion(version) && !slices.Contains(known, version) {
+				known = append(known, version)
+			}
+		}
+	}
+	return known
 }
 
 // attempts returns how often the launcher's container was started.

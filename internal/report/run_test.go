@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
@@ -54,6 +55,30 @@ func TestRunIsKept(t *testing.T) {
 	h.job.Workers.Template.Spec.Containers[0].Image, h.job.Runtime, h.job.Authors.Creator = "other:2", "another", "mallory"
 	h.pass(4*time.Minute, jobstate.Observed{}, jobstate.Evidence{})
 	check("after its end", 3)
+}
+
+// TestMPIVersionsAreKept: a record names the MPI libraries that the launcher's agent reported, of each attempt, and nothing else
+// that an image makes it report.
+func TestMPIVersionsAreKept(t *testing.T) {
+	h := &history{t: t, job: job(2)}
+	ended := func(message string) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			state := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: message}}
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: state}}
+		}
+	}
+	check := func(after time.Duration, summary agentapi.Summary, want ...string) {
+		t.Helper()
+		got := h.pass(after, pods(h.job, corev1.PodFailed, 0, ended(said(t, summary))), jobstate.Evidence{}).Status.Run.MPIVersions
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	check(0, agentapi.Summary{Role: agentapi.RoleWorker, MPIVersions: []string{"MPICH 1"}})
+	check(time.Minute, agentapi.Summary{Role: agentapi.RoleLauncher, MPIVersions: []string{"Open MPI 5.0.7", "Open MPI <script>", "train 1", "Open MPI 5." + strings.Repeat("0", 99)}}, "Open MPI 5.0.7")
+	h.job.Recorded.Finish = &mpi.Finish{Succeeded: true, At: mpitest.Now.Add(2 * time.Minute)}
+	check(2*time.Minute, agentapi.Summary{Role: agentapi.RoleLauncher, MPIVersions: []string{"MPICH 4.2.1"}}, "Open MPI 5.0.7", "MPICH 4.2.1")
+	check(3*time.Minute, agentapi.Summary{Role: agentapi.RoleLauncher, MPIVersions: []string{"MPICH 4.2.1", "MPICH 1", "MPICH 2", "MPICH 3"}}, "Open MPI 5.0.7", "MPICH 4.2.1", "MPICH 1", "MPICH 2")
 }
 
 // TestRunOfOtherJobs: jobs without a launcher, and without workers.

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -167,7 +168,11 @@ func (m maker) putBack(t *timeline, waits *v1alpha1.SchedulingStatus) {
 	}
 	values := map[string]string{"running": strconv.Itoa(int(waits.Placed)), "pods": strconv.Itoa(int(waits.Wanted))}
 	if waits.Attempts <= m.job.Gang.Requeues {
-		values["message"] = fmt.Sprintf("Next attempt at %s (retry %d of %d).", waits.NextTry.UTC().Format(time.TimeOnly+" MST"), waits.Attempts, m.job.Gang.Requeues)
+		limit := ""
+		if m.job.Gang.Requeues < math.MaxInt32 {
+			limit = fmt.Sprintf(" of %d", m.job.Gang.Requeues)
+		}
+		values["message"] = fmt.Sprintf("Next attempt at %s (retry %d%s).", waits.NextTry.UTC().Format(time.TimeOnly+" MST"), waits.Attempts, limit)
 	}
 	t.enter(waits.EvictedAt.Time, codes.PutBack, values)
 }

@@ -36,6 +36,8 @@ import (
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/plan"
+	"opendatahub.io/mpijob/internal/podstatus"
+	"opendatahub.io/mpijob/internal/times"
 )
 
 const (
@@ -70,17 +72,17 @@ type Scheduler struct {
 	// start is closed when the first job asks: until then nothing is watched.
 	start   func()
 	started chan struct{}
-	// decisions are jobs of which something was decided, due is sent to when there is something to decide.
-	decisions chan event.GenericEvent
+	// decisions are jobs of which something was decided, by kind. wakeUp is sent to when there is something to decide.
+	decisions map[string]chan event.GenericEvent
 	wakeUp    chan struct{}
 
 	mu   sync.Mutex
-	jobs map[types.NamespacedName]*candidate
+	jobs map[mpi.ID]*candidate
 	// refused are jobs that are not queued because the API server refused their pods, or did not answer.
-	refused map[types.NamespacedName]refusedJob
+	refused map[mpi.ID]refusedJob
 	usage   gang.Usage
 	// decided are jobs to reconcile because of a decision.
-	decided []types.NamespacedName
+	decided []mpi.ID
 	// nextPass is when the next pass may be, nextEntry when a pass for a new job may be.
 	nextPass, nextEntry time.Time
 	// usageAt is when usage was last added up.
@@ -106,7 +108,9 @@ func (r refusedJob) isOf(job mpi.Job, now time.Time) bool {
 
 // candidate is a job as the queue sees it.
 type candidate struct {
-	uid        types.UID
+	uid types.UID
+	// names has the job's name and the suffixes of its pods' names, and nothing else.
+	names      mpi.Job
 	generation int64
 	// whole is what all of its pods ask for.
 	whole    gang.Request
@@ -116,6 +120,8 @@ type candidate struct {
 	// set where others were before it then.
 	since, admitted time.Time
 	passed          bool
+	// podsAt is when it was last seen with pods, reservedAt when capacity was last reserved for pods.
+	podsAt, reservedAt time.Time
 
 	// pending are the pods to place; pins are the nodes of pods that do not exist yet, by pod name, and free are the pods
 	// that kube-scheduler may place on any node.
@@ -149,10 +155,10 @@ type pendingPods struct {
 
 func (l pendingPods) isEmpty() bool { return !l.launcher && len(l.workers) == 0 }
 
-// Add adds what places jobs; it does nothing until the first one asks.
+// Add adds what places jobs of some kinds; it does nothing until the first one asks.
 //
 // autoscaled reports whether a cluster autoscaler may add nodes.
-func Add(ctx context.Context, m manager.Manager, config *rest.Config, c *cluster.Cluster, settings plan.Settings, autoscaled func() bool) (*Scheduler, error) {
+func Add(ctx context.Context, m manager.Manager, config *rest.Config, c *cluster.Cluster, settings plan.Settings, kinds []string, autoscaled func() bool) (*Scheduler, error) {
 	config = rest.CopyConfig(config)
 	config.AcceptContentTypes, config.ContentType = "application/vnd.kubernetes.protobuf,application/json", "application/vnd.kubernetes.protobuf"
 	core, err := v1.NewForConfigAndClient(config, m.GetHTTPClient())
@@ -164,8 +170,11 @@ func Add(ctx context.Context, m manager.Manager, config *rest.Config, c *cluster
 		autoscaled: autoscaled, isUsable: nodes.MayRead(ctx),
 		nodes: nodes, cluster: c, settings: settings, clock: clock.RealClock{},
 		start: sync.OnceFunc(func() { close(begun) }), started: begun,
-		decisions: make(chan event.GenericEvent, 1024), wakeUp: make(chan struct{}, 1),
-		jobs: map[types.NamespacedName]*candidate{}, refused: map[types.NamespacedName]refusedJob{},
+		decisions: map[string]chan event.GenericEvent{}, wakeUp: make(chan struct{}, 1),
+		jobs: map[mpi.ID]*candidate{}, refused: map[mpi.ID]refusedJob{},
+	}
+	for _, kind := range kinds {
+		e.decisions[kind] = make(chan event.GenericEvent, 1024)
 	}
 	if err := m.Add(manager.RunnableFunc(e.run)); err != nil {
 		return nil, fmt.Errorf("add the queue of jobs to be placed: %w", err)
@@ -179,9 +188,9 @@ func (e *Scheduler) IsUsable() bool { return e.isUsable }
 // Start begins to watch nodes and pods, so that the first job does not wait for that.
 func (e *Scheduler) Start() { e.start() }
 
-// Source has a pass follow over jobs of which something was decided.
-func (e *Scheduler) Source() source.Source {
-	return source.Channel(e.decisions, handler.Funcs{
+// Source has a reconcile follow for jobs of a kind of which something was decided.
+func (e *Scheduler) Source(kind string) source.Source {
+	return source.Channel(e.decisions[kind], handler.Funcs{
 		GenericFunc: func(_ context.Context, e event.GenericEvent, into workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			into.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.Object)})
 		},
@@ -236,7 +245,7 @@ func (e *Scheduler) notify(ctx context.Context) time.Duration {
 		about.Namespace, about.Name = job.Namespace, job.Name
 		select {
 		case <-ctx.Done():
-		case e.decisions <- event.GenericEvent{Object: about}:
+		case e.decisions[job.Kind] <- event.GenericEvent{Object: about}:
 		}
 	}
 	return wait
@@ -250,7 +259,7 @@ func (e *Scheduler) wake() {
 }
 
 // Forget removes a job from the queue.
-func (e *Scheduler) Forget(job types.NamespacedName) {
+func (e *Scheduler) Forget(job mpi.ID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.refused, job)
@@ -266,14 +275,14 @@ func (e *Scheduler) State(job mpi.Job, seen jobstate.Observed) *jobstate.GangSta
 		return nil
 	}
 	e.mu.Lock()
-	c := e.jobs[job.Key()].clone()
-	refused, is := e.refused[job.Key()]
+	c := e.jobs[job.ID()].clone()
+	refused, is := e.refused[job.ID()]
 	e.mu.Unlock()
 	if is && refused.isOf(job, seen.Now) {
 		return &refused.state
 	}
 	if c == nil || c.uid != job.UID {
-		c = newCandidate(job.UID, seen.Now)
+		c = newCandidate(job, seen.Now)
 	}
 	c.syncPods(job, seen)
 	return c.gangState(job)
@@ -285,11 +294,11 @@ func (e *Scheduler) Enqueue(ctx context.Context, job mpi.Job, seen jobstate.Obse
 	e.start()
 	if len(seen.Shortages) > 0 {
 		// Its capacity need not be kept for it.
-		e.Forget(job.Key())
+		e.Forget(job.ID())
 		return nil
 	}
 	e.mu.Lock()
-	c := e.jobs[job.Key()]
+	c := e.jobs[job.ID()]
 	known := c != nil && c.uid == job.UID && c.generation == job.Generation
 	unsure := c != nil && c.uid == job.UID && c.unsure
 	e.mu.Unlock()
@@ -309,7 +318,7 @@ func (e *Scheduler) Enqueue(ctx context.Context, job mpi.Job, seen jobstate.Obse
 		if now := e.clock.Now(); !now.Before(e.nextPass) || !e.nextEntry.IsZero() && e.nextEntry.Sub(now) < entryPause {
 			// At once, so that a job that finds room waits for nothing.
 			e.runPass()
-			e.decided = slices.DeleteFunc(e.decided, func(other types.NamespacedName) bool { return other == job.Key() })
+			e.decided = slices.DeleteFunc(e.decided, func(other mpi.ID) bool { return other == job.ID() })
 		}
 		e.wake()
 	}
@@ -322,7 +331,7 @@ func (e *Scheduler) Enqueue(ctx context.Context, job mpi.Job, seen jobstate.Obse
 // without these requests.
 func (e *Scheduler) examine(ctx context.Context, job mpi.Job, seen jobstate.Observed, estimate bool) (*candidate, *jobstate.GangState) {
 	e.mu.Lock()
-	refused, is := e.refused[job.Key()]
+	refused, is := e.refused[job.ID()]
 	e.mu.Unlock()
 	if is && refused.isOf(job, seen.Now) {
 		return nil, &refused.state
@@ -342,20 +351,21 @@ func (e *Scheduler) examine(ctx context.Context, job mpi.Job, seen jobstate.Obse
 		state.Refused, state.Again, state.Evict = pods.Refused, refusalRetry, launcherOn(seen)
 	default:
 		e.mu.Lock()
-		delete(e.refused, job.Key())
+		delete(e.refused, job.ID())
 		e.mu.Unlock()
 		return e.describe(job, pods), nil
 	}
-	e.Forget(job.Key())
+	e.Forget(job.ID())
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.refused[job.Key()] = refusedJob{uid: job.UID, generation: job.Generation, state: state, until: seen.Now.Add(state.Again)}
+	e.refused[job.ID()] = refusedJob{uid: job.UID, generation: job.Generation, state: state, until: seen.Now.Add(state.Again)}
 	return nil, &state
 }
 
 // newCandidate returns a job that begins to wait.
-func newCandidate(uid types.UID, since time.Time) *candidate {
-	return &candidate{uid: uid, since: since, assignments: map[string]string{}, unassigned: map[string]bool{}, reserved: map[string]string{}}
+func newCandidate(job mpi.Job, since time.Time) *candidate {
+	names := mpi.Job{Name: job.Name, Names: job.Names}
+	return &candidate{uid: job.UID, names: names, since: since, assignments: map[string]string{}, unassigned: map[string]bool{}, reserved: map[string]string{}}
 }
 
 // clone returns a copy whose pods can be synced without changing the original; nil for nil.
@@ -393,13 +403,13 @@ func (e *Scheduler) describe(job mpi.Job, pods cluster.CompletedPods) *candidate
 
 // enqueue returns the job's place in the queue, and appends the job if it was not queued.
 func (e *Scheduler) enqueue(job mpi.Job, whole *candidate, past *v1alpha1.SchedulingStatus, now time.Time) *candidate {
-	c := e.jobs[job.Key()]
+	c := e.jobs[job.ID()]
 	if c == nil || c.uid != job.UID {
-		c = newCandidate(job.UID, now)
+		c = newCandidate(job, now)
 		if past != nil && past.Since != nil {
 			c.since = past.Since.Time
 		}
-		e.jobs[job.Key()] = c
+		e.jobs[job.ID()] = c
 	}
 	if whole != nil {
 		c.generation, c.whole, c.priority, c.preempts = whole.generation, whole.whole, whole.priority, whole.preempts
@@ -416,7 +426,11 @@ func (e *Scheduler) enqueue(job mpi.Job, whole *candidate, past *v1alpha1.Schedu
 // syncPods takes over which pods a job has.
 func (c *candidate) syncPods(job mpi.Job, seen jobstate.Observed) {
 	launcher := launcherOn(seen)
-	switch first := firstPod(seen); {
+	first := firstPod(seen)
+	if !first.IsZero() {
+		c.podsAt = seen.Now
+	}
+	switch {
 	case first.IsZero() && !launcher:
 		if c.evicted {
 			// It is gone, and waits again.
@@ -441,7 +455,7 @@ func (c *candidate) syncPods(job mpi.Job, seen jobstate.Observed) {
 	c.syncPending(job, seen, launcher)
 	if !c.admitted.IsZero() && job.Topology.Required {
 		// The placement follows from the pods that have a node.
-		c.assign(job, c.pending, gang.Placement{Workers: make([]string, len(c.pending.workers))})
+		c.assign(seen.Now, c.pending, gang.Placement{Workers: make([]string, len(c.pending.workers))})
 	}
 }
 
@@ -450,14 +464,18 @@ func launcherOn(seen jobstate.Observed) bool {
 	return seen.Launcher != nil && !ptr.Deref(seen.Launcher.Spec.Suspend, false)
 }
 
-// isOverdue reports whether an admitted job has had no pod for too long.
+// isOverdue reports whether an admitted job has had no pod for too long. It has none for a moment while JobSet restarts it.
 func (c *candidate) isOverdue(seen jobstate.Observed) bool {
-	return !c.admitted.IsZero() && seen.Now.Sub(c.admitted) > admissionTimeout && len(seen.Workers) == 0
+	return !c.admitted.IsZero() && seen.Now.Sub(times.Later(c.admitted, c.podsAt)) > admissionTimeout && len(seen.Workers) == 0
 }
 
-// firstPod is when the oldest of the job's pods was made that are not on their way out; zero where there is none.
+// firstPod is when the oldest of the job's pods was made that are not on their way out; zero where there is none. Suspended Jobs
+// keep their ended pods, so that these do not count for a job with a gate.
 func firstPod(seen jobstate.Observed) (first time.Time) {
 	for _, pod := range seen.AllPods() {
+		if seen.Gate != nil && podstatus.HasEnded(pod) {
+			continue
+		}
 		if at := pod.CreationTimestamp.Time; pod.DeletionTimestamp == nil && (first.IsZero() || at.Before(first)) {
 			first = at
 		}
@@ -495,7 +513,8 @@ func (c *candidate) requeue() {
 }
 
 // assign takes over where pods of a job go.
-func (c *candidate) assign(names podNamer, lacks pendingPods, placed gang.Placement) {
+func (c *candidate) assign(now time.Time, lacks pendingPods, placed gang.Placement) {
+	c.reservedAt = now
 	put := func(name, node string) {
 		if c.byDefault && node != "" {
 			c.reserved[name] = node
@@ -507,18 +526,12 @@ func (c *candidate) assign(names podNamer, lacks pendingPods, placed gang.Placem
 		}
 	}
 	if lacks.launcher {
-		put(names.LauncherName(), placed.Launcher)
+		put(c.names.LauncherName(), placed.Launcher)
 	}
 	for i, index := range lacks.workers {
-		put(names.WorkerName(index), placed.Workers[i])
+		put(c.names.WorkerName(index), placed.Workers[i])
 	}
 	c.pending, c.held = pendingPods{}, nil
-}
-
-// podNamer names pods: a job, or what stands for one.
-type podNamer interface {
-	LauncherName() string
-	WorkerName(index int) string
 }
 
 // runPass runs one scheduling cycle over the queue.
@@ -532,9 +545,9 @@ func (e *Scheduler) runPass() {
 		return
 	}
 	var waiting, running []gang.Entry
-	keys := make(map[types.UID]types.NamespacedName, len(e.jobs))
+	keys := make(map[types.UID]mpi.ID, len(e.jobs))
 	// In a fixed order: who reserves first matters where there is too little.
-	inOrder := slices.SortedFunc(maps.Keys(e.jobs), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
+	inOrder := slices.SortedFunc(maps.Keys(e.jobs), func(a, b mpi.ID) int { return strings.Compare(a.String(), b.String()) })
 	for _, key := range inOrder {
 		c := e.jobs[key]
 		keys[c.uid] = key
@@ -573,10 +586,10 @@ func (e *Scheduler) hasWork() bool {
 //     two jobs hold a part of them each.
 //     The same applies to jobs of a higher priority, for which the cluster's scheduler may preempt pods that are no gangs.
 //   - Without one, those that never fit and have not asked to be placed as a whole: their pods show why.
-func (e *Scheduler) letThrough(now time.Time, keys map[types.UID]types.NamespacedName, decision gang.Decision, empty bool) {
+func (e *Scheduler) letThrough(now time.Time, keys map[types.UID]mpi.ID, decision gang.Decision, empty bool) {
 	autoscaled := e.autoscaled()
 	var tried []*candidate
-	var waiting []types.NamespacedName
+	var waiting []mpi.ID
 	for uid, held := range decision.Held {
 		c := e.jobs[keys[uid]]
 		switch {
@@ -595,7 +608,7 @@ func (e *Scheduler) letThrough(now time.Time, keys map[types.UID]types.Namespace
 	if len(tried) > 0 || len(waiting) == 0 {
 		return
 	}
-	next := slices.MinFunc(waiting, func(a, b types.NamespacedName) int {
+	next := slices.MinFunc(waiting, func(a, b mpi.ID) int {
 		first, second := e.jobs[a], e.jobs[b]
 		return cmp.Or(first.probedAt.Compare(second.probedAt), cmp.Compare(second.priority, first.priority), first.since.Compare(second.since), strings.Compare(a.String(), b.String()))
 	})
@@ -610,11 +623,9 @@ func isShortage(reason codes.Code) bool {
 }
 
 // release has the pods of a waiting job made without assigned nodes.
-func (e *Scheduler) release(now time.Time, key types.NamespacedName) {
+func (e *Scheduler) release(now time.Time, key mpi.ID) {
 	c := e.jobs[key]
-	names := mpi.New()
-	names.Name = key.Name
-	c.assign(names, c.pending, gang.Placement{Workers: make([]string, len(c.pending.workers))})
+	c.assign(now, c.pending, gang.Placement{Workers: make([]string, len(c.pending.workers))})
 	c.admitted, c.evictionMessage = now, ""
 	e.decided = append(e.decided, key)
 }
@@ -623,7 +634,7 @@ func (e *Scheduler) release(now time.Time, key types.NamespacedName) {
 //
 // For a pod that exists, this is the node that it asks for, and what the job's template requests: others than the operator
 // can create pods with the job's labels. So there is no room for more pods than the job has, nor more than is free.
-func (c *candidate) entry(key types.NamespacedName, snapshot *gang.Snapshot, pods []cluster.GangPod) gang.Entry {
+func (c *candidate) entry(key mpi.ID, snapshot *gang.Snapshot, pods []cluster.GangPod) gang.Entry {
 	entry := gang.Entry{
 		UID: c.uid, Namespace: key.Namespace, Name: key.Name, Priority: c.priority, Preempts: c.preempts, Passed: c.passed,
 		Since: c.since, Leaving: c.evicted, Request: c.request(),
@@ -632,8 +643,8 @@ func (c *candidate) entry(key types.NamespacedName, snapshot *gang.Snapshot, pod
 		return entry
 	}
 	entry.Since = c.admitted
-	holds, unbound := c.countPods(key, pods, snapshot.At)
-	c.reserveRoom(key, snapshot, unbound, holds)
+	holds, unbound := c.countPods(pods, snapshot.At)
+	c.reserveRoom(snapshot, unbound, holds)
 	for node, amount := range holds {
 		entry.Holds = append(entry.Holds, gang.Hold{Node: node, Amount: amount})
 	}
@@ -642,10 +653,8 @@ func (c *candidate) entry(key types.NamespacedName, snapshot *gang.Snapshot, pod
 
 // countPods returns what the pods of a job hold on each node, and which nodes those ask for that are not bound, by name. What
 // was decided on and exists is no longer kept for it.
-func (c *candidate) countPods(key types.NamespacedName, pods []cluster.GangPod, now time.Time) (holds map[string]gang.Totals, unbound map[string]string) {
+func (c *candidate) countPods(pods []cluster.GangPod, now time.Time) (holds map[string]gang.Totals, unbound map[string]string) {
 	holds, unbound = map[string]gang.Totals{}, map[string]string{}
-	names := mpi.New()
-	names.Name = key.Name
 	bound, placed := 0, map[string]bool{}
 	for _, pod := range pods {
 		if pod.Leaving {
@@ -653,7 +662,7 @@ func (c *candidate) countPods(key types.NamespacedName, pods []cluster.GangPod, 
 		}
 		name := pod.Name
 		if pod.Role == mpi.RoleLauncher {
-			name = names.LauncherName()
+			name = c.names.LauncherName()
 		}
 		if pod.Node != "" {
 			bound++
@@ -668,7 +677,7 @@ func (c *candidate) countPods(key types.NamespacedName, pods []cluster.GangPod, 
 	}
 	maps.DeleteFunc(unbound, func(name, _ string) bool { return placed[name] })
 	c.updateProbe(now, bound)
-	if now.Sub(c.admitted) > admissionTimeout {
+	if now.Sub(c.reservedAt) > admissionTimeout {
 		// The scheduler does not find what was reserved: others may have it.
 		clear(c.reserved)
 	}
@@ -677,17 +686,15 @@ func (c *candidate) countPods(key types.NamespacedName, pods []cluster.GangPod, 
 
 // reserveRoom reserves room in the snapshot for the pods of a job that are decided on, and for those that are not bound, and
 // adds it to what the job holds.
-func (c *candidate) reserveRoom(key types.NamespacedName, snapshot *gang.Snapshot, unbound map[string]string, holds map[string]gang.Totals) {
+func (c *candidate) reserveRoom(snapshot *gang.Snapshot, unbound map[string]string, holds map[string]gang.Totals) {
 	decided := maps.Clone(c.assignments)
 	maps.Copy(decided, c.reserved)
 	if c.evicted || len(decided)+len(unbound) == 0 {
 		return
 	}
-	names := mpi.New()
-	names.Name = key.Name
-	for _, name := range c.podNames(names) {
+	for _, name := range c.podNames() {
 		shape := c.whole.Worker
-		if name == names.LauncherName() {
+		if name == c.names.LauncherName() {
 			shape = c.whole.Launcher
 		}
 		node := decided[name]
@@ -702,11 +709,11 @@ func (c *candidate) reserveRoom(key types.NamespacedName, snapshot *gang.Snapsho
 }
 
 // podNames are the names of all pods that a job is to have; all of the launcher's tries count as one.
-func (c *candidate) podNames(names podNamer) []string {
+func (c *candidate) podNames() []string {
 	all := make([]string, 0, c.whole.Workers+1)
-	all = append(all, names.LauncherName())
+	all = append(all, c.names.LauncherName())
 	for index := range c.whole.Workers {
-		all = append(all, names.WorkerName(index))
+		all = append(all, c.names.WorkerName(index))
 	}
 	return all
 }
@@ -737,17 +744,15 @@ func (c *candidate) request() gang.Request {
 }
 
 // applyDecision takes a decision over, and notes which jobs it changes.
-func (e *Scheduler) applyDecision(now time.Time, keys map[types.UID]types.NamespacedName, decision gang.Decision) {
-	var changed []types.NamespacedName
+func (e *Scheduler) applyDecision(now time.Time, keys map[types.UID]mpi.ID, decision gang.Decision) {
+	var changed []mpi.ID
 	for uid, placed := range decision.Admit {
 		key := keys[uid]
 		c := e.jobs[key]
 		if c.pending.isEmpty() {
 			continue
 		}
-		names := mpi.New()
-		names.Name = key.Name
-		c.assign(names, c.pending, placed)
+		c.assign(now, c.pending, placed)
 		if c.admitted.IsZero() {
 			c.admitted, c.passed, c.evictionMessage = now, placed.Passed, ""
 		}
@@ -773,7 +778,7 @@ func (e *Scheduler) applyDecision(now time.Time, keys map[types.UID]types.Namesp
 		})
 		changed = append(changed, keys[uid])
 	}
-	slices.SortFunc(changed, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(changed, func(a, b mpi.ID) int { return strings.Compare(a.String(), b.String()) })
 	e.decided = append(e.decided, changed...)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"opendatahub.io/mpijob/internal/cluster"
@@ -23,7 +24,7 @@ import (
 func TestState(t *testing.T) {
 	job := mpitest.Job(2)
 	seen := jobstate.Observed{Now: mpitest.Now}
-	e := &Scheduler{jobs: map[types.NamespacedName]*candidate{}, refused: map[types.NamespacedName]refusedJob{}}
+	e := &Scheduler{jobs: map[mpi.ID]*candidate{}, refused: map[mpi.ID]refusedJob{}}
 	if state := e.State(job, seen); state == nil || !state.Hold || len(e.jobs) > 0 {
 		t.Errorf("a new job: %+v, queue %v", state, e.jobs)
 	}
@@ -32,11 +33,11 @@ func TestState(t *testing.T) {
 		t.Errorf("a job without quota: %+v", state)
 	}
 
-	admitted := newCandidate(job.UID, mpitest.Now)
+	admitted := newCandidate(job, mpitest.Now)
 	admitted.admitted = mpitest.Now
 	admitted.assignments[job.WorkerName(0)], admitted.assignments[job.WorkerName(1)] = "a", "b"
 	admitted.unassigned[job.LauncherName()] = true
-	e.jobs[job.Key()] = admitted
+	e.jobs[job.ID()] = admitted
 	state := e.State(job, seen)
 	if state.Hold || state.Backend != gang.Embedded || state.Nodes[job.WorkerName(1)] != "b" {
 		t.Errorf("an admitted job: %+v", state)
@@ -57,7 +58,7 @@ func TestState(t *testing.T) {
 // TestNoPods: a job whose launcher's Job exists but has no pods releases its capacity, and is examined again.
 func TestNoPods(t *testing.T) {
 	job := mpitest.Job(2)
-	c := newCandidate(job.UID, mpitest.Now)
+	c := newCandidate(job, mpitest.Now)
 	c.admitted, c.generation = mpitest.Now, 3
 	c.assignments[job.WorkerName(0)] = "a"
 	launcher := mpitest.Launcher(job)
@@ -83,10 +84,10 @@ func TestNoPods(t *testing.T) {
 // waitingJob puts a job of a namespace into the queue, by default or because it asks for it.
 func waitingJob(e *Scheduler, name string, byDefault bool, priority int32, since time.Time) *candidate {
 	job := mpitest.Job(1, func(j *mpi.Job) { j.Name, j.UID = name, types.UID(name) })
-	c := newCandidate(job.UID, since)
+	c := newCandidate(job, since)
 	c.byDefault, c.priority, c.preempts = byDefault, priority, true
 	c.syncPending(job, jobstate.Observed{Now: since}, false)
-	e.jobs[job.Key()] = c
+	e.jobs[job.ID()] = c
 	return c
 }
 
@@ -116,14 +117,14 @@ func TestLetThrough(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			e := &Scheduler{jobs: map[types.NamespacedName]*candidate{}, refused: map[types.NamespacedName]refusedJob{}, autoscaled: func() bool { return test.autoscaled }}
+			e := &Scheduler{jobs: map[mpi.ID]*candidate{}, refused: map[mpi.ID]refusedJob{}, autoscaled: func() bool { return test.autoscaled }}
 			decision := gang.Decision{Held: map[types.UID]gang.Held{}}
-			keys := map[types.UID]types.NamespacedName{}
+			keys := map[types.UID]mpi.ID{}
 			for name, w := range test.jobs {
 				c := waitingJob(e, name, w.byDefault, w.priority, mpitest.Now)
 				c.probedAt = w.probedAt
 				decision.Held[c.uid] = w.held
-				keys[c.uid] = types.NamespacedName{Namespace: mpitest.Job(1).Namespace, Name: name}
+				keys[c.uid] = mpi.ID{Kind: mpi.KindMPIJob, Namespace: mpitest.Job(1).Namespace, Name: name}
 			}
 			e.letThrough(mpitest.Now, keys, decision, test.empty)
 			var got []string
@@ -152,7 +153,7 @@ func TestLetThrough(t *testing.T) {
 
 // TestProbe: a job whose pods wait for an autoscaler has its turn until all of them have a node, or for a time.
 func TestProbe(t *testing.T) {
-	c := newCandidate("uid", mpitest.Now)
+	c := newCandidate(mpi.Job{UID: "uid"}, mpitest.Now)
 	c.whole.Least, c.admitted, c.probe = 3, mpitest.Now, true
 	if c.updateProbe(mpitest.Now.Add(probeTimeout), 2); !c.probe || c.evicted {
 		t.Errorf("within the time: %+v", c)
@@ -160,7 +161,7 @@ func TestProbe(t *testing.T) {
 	if c.updateProbe(mpitest.Now.Add(probeTimeout+1), 2); c.probe || !c.evicted || c.evictionReason != codes.InsufficientCapacity {
 		t.Errorf("after the time: %+v", c)
 	}
-	placed := newCandidate("uid", mpitest.Now)
+	placed := newCandidate(mpi.Job{UID: "uid"}, mpitest.Now)
 	placed.whole.Least, placed.admitted, placed.probe = 3, mpitest.Now, true
 	if placed.updateProbe(mpitest.Now.Add(time.Hour), 3); placed.probe || placed.evicted {
 		t.Errorf("with all pods placed: %+v", placed)
@@ -170,13 +171,13 @@ func TestProbe(t *testing.T) {
 // TestByDefault: the pods of a job that has not asked for it are not pinned, and their room is kept until they have a node.
 func TestByDefault(t *testing.T) {
 	job := mpitest.Job(2)
-	c := newCandidate(job.UID, mpitest.Now)
+	c := newCandidate(job, mpitest.Now)
 	c.byDefault = true
 	c.syncPods(job, jobstate.Observed{Now: mpitest.Now})
 	resources := gang.NewResources()
 	shape := resources.ShapeOf(&corev1.Pod{})
 	c.whole.Worker, c.whole.Launcher, c.whole.Workers = &shape, &shape, 2
-	c.assign(job, c.pending, gang.Placement{Launcher: "a", Workers: []string{"a", "b"}})
+	c.assign(mpitest.Now, c.pending, gang.Placement{Launcher: "a", Workers: []string{"a", "b"}})
 	c.admitted = mpitest.Now
 	if state := c.gangState(job); len(state.Nodes) > 0 || state.Hold {
 		t.Errorf("its state is %+v", state)
@@ -184,16 +185,37 @@ func TestByDefault(t *testing.T) {
 	snapshot := func(after time.Duration) *gang.Snapshot {
 		return &gang.Snapshot{At: mpitest.Now.Add(after), Resources: resources, Nodes: []gang.Node{{Name: "a"}, {Name: "b"}}}
 	}
-	c.entry(job.Key(), snapshot(0), []cluster.GangPod{{Name: job.WorkerName(0)}})
+	c.entry(job.ID(), snapshot(0), []cluster.GangPod{{Name: job.WorkerName(0)}})
 	if len(c.reserved) != 3 {
 		t.Errorf("with a pod that has no node yet, room is kept for %v", c.reserved)
 	}
-	c.entry(job.Key(), snapshot(0), []cluster.GangPod{{Name: job.WorkerName(0), Node: "b"}, {Name: "x", Role: mpi.RoleLauncher, Node: "a"}})
+	c.entry(job.ID(), snapshot(0), []cluster.GangPod{{Name: job.WorkerName(0), Node: "b"}, {Name: "x", Role: mpi.RoleLauncher, Node: "a"}})
 	if len(c.reserved) != 1 || c.reserved[job.WorkerName(1)] != "b" {
 		t.Errorf("with two bound pods, room is kept for %v", c.reserved)
 	}
-	if c.entry(job.Key(), snapshot(admissionTimeout+1), nil); len(c.reserved) != 0 {
+	if c.entry(job.ID(), snapshot(admissionTimeout+1), nil); len(c.reserved) != 0 {
 		t.Errorf("after the timeout, room is kept for %v", c.reserved)
+	}
+}
+
+// TestEndedPodsOfGatedJobs: a pod that has ended, which a suspended Job keeps, does not show that a job was admitted.
+func TestEndedPodsOfGatedJobs(t *testing.T) {
+	job := mpitest.Job(2)
+	ended := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(mpitest.Now.Add(-time.Minute))}, Status: corev1.PodStatus{Phase: corev1.PodFailed}}
+	for name, test := range map[string]struct {
+		gate *jobstate.Gate
+		hold bool
+	}{
+		"a TrainJob": {gate: &jobstate.Gate{Closed: true}, hold: true},
+		"an MPIJob":  {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCandidate(job, mpitest.Now)
+			c.syncPods(job, jobstate.Observed{Now: mpitest.Now, Gate: test.gate, Workers: []jobstate.Worker{{Index: 0, Pod: ended}}})
+			if waits := c.admitted.IsZero(); waits != test.hold {
+				t.Errorf("it waits: %t, want %t", waits, test.hold)
+			}
+		})
 	}
 }
 
@@ -222,7 +244,7 @@ func TestForgedPods(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			job := mpitest.Job(2, func(j *mpi.Job) { j.Name = "pi" })
-			c := newCandidate(job.UID, mpitest.Now)
+			c := newCandidate(job, mpitest.Now)
 			shape := resources.ShapeOf(pod(test.requests))
 			c.whole.Worker, c.whole.Launcher, c.whole.Workers = &shape, &shape, 2
 			if !test.waits {
@@ -231,7 +253,7 @@ func TestForgedPods(t *testing.T) {
 			room := resources.Totals(gang.PodRequests(pod(8)))
 			room = room.Plus(resources.Amounts(corev1.ResourceList{corev1.ResourcePods: resource.MustParse("9")}))
 			nodes := &gang.Snapshot{At: mpitest.Now, Resources: resources, Nodes: []gang.Node{{Name: "a", Allocatable: room}, {Name: "b", Allocatable: room}}}
-			c.entry(job.Key(), nodes, test.pods)
+			c.entry(job.ID(), nodes, test.pods)
 			got := map[string]int64{}
 			cpu := resources.Amounts(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")})[0].Resource
 			for _, node := range nodes.Nodes {

@@ -74,6 +74,8 @@ func (c *converter) identity(from *kubeflow.MPIJob) {
 	c.job.WaitForQuota, c.errs = wait, append(c.errs, errs...)
 	topology, errs := mpi.ParseTopology(from.Annotations)
 	c.job.Topology, c.errs = topology, append(c.errs, errs...)
+	optional, errs := mpi.ParseRDMA(from.Annotations)
+	c.job.RDMA.Optional, c.errs = optional, append(c.errs, errs...)
 	silence, errs := mpi.ParseSilence(from.Annotations)
 	c.job.Lifecycle.SilentAfter, c.errs = silence, append(c.errs, errs...)
 }

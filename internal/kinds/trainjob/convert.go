@@ -2,6 +2,8 @@ package trainjob
 
 import (
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,6 +66,7 @@ func Convert(from TrainJob, used Runtime) mpi.Job {
 	job.Lifecycle.TTL, _ = mpi.ParseTTL(from.Annotations)
 	job.WaitForQuota, _ = mpi.ParseWaitForQuota(from.Annotations)
 	job.Topology, _ = mpi.ParseTopology(from.Annotations)
+	job.RDMA = rdma(from, used)
 	job.Lifecycle.MaxRestarts = maxRestarts(from, used)
 	if by := ptr.Deref(from.Spec.ManagedBy, manager); by != manager {
 		job.ManagedBy = by
@@ -87,11 +90,23 @@ func Convert(from TrainJob, used Runtime) mpi.Job {
 	job.Workers.Template = template(from, node, policy.RunLauncherAsNode)
 	job.Workers.Count = workers(from, used)
 	job.Launcher.AfterWorkers = launcher != nil && len(launcher.DependsOn) > 0
+	if job.Gated = used.mayBeGated(); job.Gated {
+		// Only Trainer can end a TrainJob.
+		job.Gang.Requeues = math.MaxInt32
+	}
 	job.Launch = mpi.LaunchSSHD
 	if hasAgent(node.pod().Spec) {
 		job.Launch = mpi.LaunchAgent
 	}
 	return job
+}
+
+// mayBeGated reports whether the pods of the runtime's jobs can be held back until all of them fit: its JobSets are completed
+// by the operator (Wire), all pods are created at once, and no scheduler places them as a gang.
+func (r Runtime) mayBeGated() bool {
+	return r.ours() && r.Spec.PodGroupPolicy == nil && !slices.ContainsFunc(r.Spec.Template.Spec.ReplicatedJobs, func(j ReplicatedJob) bool {
+		return len(j.DependsOn) > 0 || j.Name != launcherName && j.Name != nodeName
+	})
 }
 
 // maxRestarts is how often JobSet starts the whole job again: as often as the job's annotation allows (see Wire), or the
@@ -175,7 +190,7 @@ func template(from TrainJob, of *ReplicatedJob, sized bool) corev1.PodTemplateSp
 	main.Image = ptr.Deref(trainer.Image, main.Image)
 	main.Env = append(main.Env, trainer.Env...)
 	if sized && trainer.ResourcesPerNode != nil {
-		main.Resources = *trainer.ResourcesPerNode
+		main.Resources = withResources(main.Resources, *trainer.ResourcesPerNode)
 	}
 	if of.isTrainer() {
 		if trainer.Command != nil {
@@ -186,7 +201,25 @@ func template(from TrainJob, of *ReplicatedJob, sized bool) corev1.PodTemplateSp
 		}
 	}
 	containers[0] = main
+	from.place(of, &pod.Spec)
 	return pod
+}
+
+// withResources returns resources with those that a TrainJob sets, which replace those of the same name
+// (trainer/v2 v2.3.0, pkg/util/trainingruntime).
+func withResources(have, set corev1.ResourceRequirements) corev1.ResourceRequirements {
+	merge := func(have, set corev1.ResourceList) corev1.ResourceList {
+		if len(have)+len(set) == 0 {
+			return nil
+		}
+		all := corev1.ResourceList{}
+		maps.Copy(all, have)
+		maps.Copy(all, set)
+		return all
+	}
+	have.Requests, have.Limits = merge(have.Requests, set.Requests), merge(have.Limits, set.Limits)
+	have.Claims = append(slices.Clip(have.Claims), set.Claims...)
+	return have
 }
 
 // past reads how the TrainJob ended.

@@ -153,6 +153,10 @@ func Check(job TrainJob, used Runtime) (errs field.ErrorList, warnings []string)
 		warnings = append(warnings, fmt.Sprintf("%s: has no effect with the runtime %s, which has not the annotation %s; set failurePolicy.maxRestarts of its JobSet",
 			annotations.Key(mpi.AnnotationMaxRestarts), used.Name, mpi.AnnotationImplementation))
 	}
+	if optional, _ := mpi.ParseRDMA(job.Annotations); optional && !used.ours() {
+		warnings = append(warnings, fmt.Sprintf("%s: has no effect with the runtime %s, which has not the annotation %s; its pods wait for nodes with RDMA",
+			mpi.RDMAPath, used.Name, mpi.AnnotationImplementation))
+	}
 	_, ttl := mpi.ParseTTL(job.Annotations)
 	if !used.IsMPI() {
 		return ttl, warnings
@@ -172,7 +176,8 @@ func Check(job TrainJob, used Runtime) (errs field.ErrorList, warnings []string)
 	_, waiting := mpi.ParseWaitForQuota(job.Annotations)
 	_, topology := mpi.ParseTopology(job.Annotations)
 	_, restarts := mpi.ParseMaxRestarts(job.Annotations)
-	errs = slices.Concat(errs, silence, waiting, topology, restarts, ttl)
+	_, transport := mpi.ParseRDMA(job.Annotations)
+	errs = slices.Concat(errs, silence, waiting, topology, restarts, transport, ttl)
 	return errs, append(warnings, warn(job, used)...)
 }
 
@@ -182,6 +187,15 @@ func Connections(job TrainJob, used Runtime) ([]string, field.ErrorList) {
 		return nil, nil
 	}
 	return mpi.ParseConnections(job.Namespace, job.Annotations)
+}
+
+// rdma returns how a TrainJob uses RDMA.
+func rdma(job TrainJob, used Runtime) mpi.RDMA {
+	if !used.ours() {
+		return mpi.RDMA{Fixed: true}
+	}
+	optional, _ := mpi.ParseRDMA(job.Annotations)
+	return mpi.RDMA{Optional: optional}
 }
 
 // ours reports whether jobs of a runtime are given in their JobSets what Trainer leaves out.

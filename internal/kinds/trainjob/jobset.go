@@ -3,6 +3,7 @@ package trainjob
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +12,7 @@ import (
 
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/podspec"
 )
 
 // tree is an object of JSON. Fields of a JobSet that are unknown here stay unchanged.
@@ -30,7 +32,8 @@ type tree = map[string]any
 //
 // The domain is the cluster's; empty stands for cluster.local.
 //
-// Neither the number of pods nor their size changes: Kueue has counted them by Trainer's own code.
+// Neither the number of pods nor their size changes: Kueue has counted them by Trainer's own code. RemoveRDMA only makes them
+// smaller.
 func Wire(jobSet tree, job TrainJob, domain string) error {
 	connections, errs := mpi.ParseConnections(job.Namespace, job.Annotations)
 	if len(errs) > 0 {
@@ -81,10 +84,71 @@ func (p jobPart) equip(job TrainJob, domain string) error {
 	return nil
 }
 
+// Gate holds back the pods of a new JobSet: it stays suspended until the operator has room for all of its pods
+// (mpi.AnnotationGate).
+func Gate(jobSet tree) {
+	child(jobSet, "metadata", "annotations")[mpi.AnnotationGate] = mpi.GateClosed
+	child(jobSet, "spec")["suspend"] = true
+}
+
+// Ungate removes the gate that a runtime's template has added to a new JobSet.
+func Ungate(jobSet tree) { delete(at(jobSet, "metadata", "annotations"), mpi.AnnotationGate) }
+
+// keepGate keeps the pods of a changed JobSet back: Trainer resumes what its TrainJob does not suspend, whenever it applies a
+// JobSet. Only the operator opens a gate; a JobSet that was suspended meanwhile waits again. Trainer applies the annotations that
+// a TrainJob adds to its runtime, so that those of others do not count.
+func keepGate(jobSet, before tree, byOperator bool) {
+	was, gated := at(before, "metadata", "annotations")[mpi.AnnotationGate]
+	if !gated {
+		Ungate(jobSet)
+		return
+	}
+	annotations := child(jobSet, "metadata", "annotations")
+	if !byOperator {
+		annotations[mpi.AnnotationGate] = was
+	}
+	resumes := at(before, "spec")["suspend"] == true && at(jobSet, "spec")["suspend"] != true
+	if resumes && (!byOperator || annotations[mpi.AnnotationGate] != mpi.GateOpen) {
+		Gate(jobSet)
+	}
+}
+
+// PodSpecs returns the specifications of the pods of a JobSet, one of each of its jobs.
+func PodSpecs(jobSet tree) ([]corev1.PodSpec, error) {
+	var pods []corev1.PodSpec
+	for _, part := range parts(jobSet) {
+		var spec corev1.PodSpec
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(child(part.pod, "spec"), &spec); err != nil {
+			return nil, fmt.Errorf("read pods of job %s: %w", part.name, err)
+		}
+		pods = append(pods, spec)
+	}
+	return pods, nil
+}
+
+// RemoveRDMA removes the requests for RDMA from the pods of a JobSet, and marks it (mpi.LabelWithoutRDMA).
+func RemoveRDMA(jobSet tree) {
+	child(jobSet, "metadata", "labels")[mpi.LabelWithoutRDMA] = "true"
+	for _, part := range parts(jobSet) {
+		spec := at(part.pod, "spec")
+		for _, container := range slices.Concat(list(spec, "initContainers"), list(spec, "containers")) {
+			for _, field := range []string{"requests", "limits"} {
+				maps.DeleteFunc(at(container, "resources", field), func(name string, _ any) bool { return podspec.IsRDMA(corev1.ResourceName(name)) })
+			}
+		}
+	}
+}
+
 // Keep leaves in a changed JobSet what Wire has set, or has not, when it was made. JobSets cannot be changed in these
 // fields, and Trainer applies them as it made them whenever a suspended job is changed or resumed.
-func Keep(jobSet, before tree) {
+//
+// byOperator is whether the operator itself changes it, which may open and close its gate.
+func Keep(jobSet, before tree, byOperator bool) {
+	keepGate(jobSet, before, byOperator)
 	copyField(jobSet, before, "spec", "failurePolicy")
+	if at(before, "metadata", "labels")[mpi.LabelWithoutRDMA] != nil {
+		RemoveRDMA(jobSet)
+	}
 	old := parts(before)
 	for _, part := range parts(jobSet) {
 		i := slices.IndexFunc(old, func(p jobPart) bool { return p.name == part.name })

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -141,7 +142,7 @@ func TestWireRestarts(t *testing.T) {
 		t.Errorf("want -, got +\n%s", diff)
 	}
 	applied := tree(t, wired)
-	trainjob.Keep(applied, made)
+	trainjob.Keep(applied, made, false)
 	if diff := cmp.Diff(want, applied["spec"].(map[string]any)["failurePolicy"]); diff != "" {
 		t.Errorf("applied again: want -, got +\n%s", diff)
 	}
@@ -181,7 +182,7 @@ func TestConnections(t *testing.T) {
 		t.Errorf("%d pods have the network, want launcher and worker:\n%s", n, got)
 	}
 	again := tree(t, changed)
-	trainjob.Keep(again, jobSet)
+	trainjob.Keep(again, jobSet, false)
 	if diff := cmp.Diff(got, text(t, again)); diff != "" {
 		t.Errorf("they do not stay: want -, got +\n%s", diff)
 	}
@@ -209,11 +210,53 @@ func TestKeep(t *testing.T) {
 	for name, before := range map[string]string{"wired": wired, "not wired": made} {
 		t.Run(name, func(t *testing.T) {
 			applied := tree(t, strings.Replace(made, "suspend: false", "suspend: true", 1))
-			trainjob.Keep(applied, tree(t, before))
+			trainjob.Keep(applied, tree(t, before), false)
 			if diff := cmp.Diff(text(t, tree(t, strings.Replace(before, "suspend: false", "suspend: true", 1))), text(t, applied)); diff != "" {
 				t.Errorf("want -, got +\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestRemoveRDMA: no pod of the JobSet requests RDMA, also not after Trainer applied it again, and other requests stay.
+func TestRemoveRDMA(t *testing.T) {
+	const requesting = `
+metadata: {name: pi, namespace: ns}
+spec:
+  replicatedJobs:
+  - name: node
+    template: {spec: {template: {spec: {initContainers: [{name: init, resources: {limits: {rdma/hca: 1}}}], containers: [{name: node, resources: {limits: {cpu: 2, rdma/hca: "1"}, requests: {rdma/hca: "1"}}}, {name: other}]}}}}
+  - name: launcher
+    template: {spec: {template: {spec: {containers: [{name: node, resources: {requests: {cpu: 1}}}]}}}}
+`
+	jobSet := tree(t, requesting)
+	pods, err := trainjob.PodSpecs(jobSet)
+	if err != nil || len(pods) != 2 || !mpi.LacksRDMA(pods, []corev1.ResourceList{{"cpu": resource.MustParse("1")}}) {
+		t.Fatalf("the pods are %+v (%v)", pods, err)
+	}
+	trainjob.RemoveRDMA(jobSet)
+	want := strings.NewReplacer("{name: pi, namespace: ns}", `{name: pi, namespace: ns, labels: {mpi.opendatahub.io/without-rdma: "true"}}`, `, rdma/hca: "1"`, "", "rdma/hca: 1", "", `rdma/hca: "1"`, "").Replace(requesting)
+	if diff := cmp.Diff(text(t, tree(t, want)), text(t, jobSet)); diff != "" {
+		t.Errorf("want -, got +\n%s", diff)
+	}
+	again := tree(t, requesting)
+	trainjob.Keep(again, jobSet, false)
+	if diff := cmp.Diff(text(t, jobSet), text(t, again)); diff != "" {
+		t.Errorf("applied again: want -, got +\n%s", diff)
+	}
+	if _, err := trainjob.PodSpecs(tree(t, "{spec: {replicatedJobs: [{name: node, template: {spec: {template: {spec: {containers: 7}}}}}]}}")); err == nil {
+		t.Error("pods that are none are read")
+	}
+}
+
+// TestJobWithoutRDMA: the job of a marked JobSet requests what its pods do.
+func TestJobWithoutRDMA(t *testing.T) {
+	from := job(t, "{resourcesPerNode: {limits: {cpu: 2, rdma/hca: 1}}}")
+	for name, labels := range map[string]map[string]string{"marked": {mpi.LabelWithoutRDMA: "true"}, "not marked": nil} {
+		converted, _ := trainjob.Job{TrainJob: from, Runtime: base(t), JobSet: &metav1.ObjectMeta{Labels: labels}}.Convert()
+		if got, want := mpi.RequestsRDMA(converted.PodSpecs()), labels == nil; got != want {
+			t.Errorf("%s: requests RDMA: %v, want %v", name, got, want)
+		}
 	}
 }
 
@@ -254,4 +297,49 @@ func names(workers []jobstate.Worker) []string {
 		all = append(all, fmt.Sprint(w.Index, " ", w.Pod.Name))
 	}
 	return all
+}
+
+// TestGate: neither Trainer nor what a TrainJob adds to its runtime resumes a JobSet whose gate is closed. Only the operator's own
+// change lets its pods be created, once.
+func TestGate(t *testing.T) {
+	type state struct {
+		gate    string
+		suspend bool
+	}
+	for name, test := range map[string]struct {
+		before, applied, want state
+		byOperator            bool
+	}{
+		"Trainer resumes it":                   {before: state{"closed", true}, applied: state{"closed", false}, want: state{"closed", true}},
+		"Trainer applies it without":           {before: state{"closed", true}, applied: state{"", false}, want: state{"closed", true}},
+		"Trainer applies a patch that opens":   {before: state{"closed", true}, applied: state{"open", false}, want: state{"closed", true}},
+		"the operator opens it":                {before: state{"closed", true}, applied: state{"open", false}, want: state{"open", false}, byOperator: true},
+		"Trainer applies it while it runs":     {before: state{"open", false}, applied: state{"open", false}, want: state{"open", false}},
+		"Trainer applies a patch that closes":  {before: state{"open", false}, applied: state{"closed", false}, want: state{"open", false}},
+		"its user suspends it":                 {before: state{"open", false}, applied: state{"open", true}, want: state{"open", true}},
+		"its user resumes it":                  {before: state{"open", true}, applied: state{"open", false}, want: state{"closed", true}},
+		"the operator closes it":               {before: state{"open", false}, applied: state{"closed", true}, want: state{"closed", true}, byOperator: true},
+		"the operator changes something else":  {before: state{"closed", true}, applied: state{"closed", false}, want: state{"closed", true}, byOperator: true},
+		"it has no gate":                       {before: state{"", true}, applied: state{"", false}, want: state{"", false}},
+		"somebody adds a gate":                 {before: state{"", false}, applied: state{"open", false}, want: state{"", false}},
+		"somebody adds a gate and suspends it": {before: state{"", false}, applied: state{"closed", true}, want: state{"", true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			of := func(s state) map[string]any {
+				object := tree(t, made)
+				object["spec"].(map[string]any)["suspend"] = s.suspend
+				if s.gate != "" {
+					object["metadata"].(map[string]any)["annotations"] = map[string]any{mpi.AnnotationGate: s.gate}
+				}
+				return object
+			}
+			got := of(test.applied)
+			trainjob.Keep(got, of(test.before), test.byOperator)
+			annotations, _ := got["metadata"].(map[string]any)["annotations"].(map[string]any)
+			gate, _ := annotations[mpi.AnnotationGate].(string)
+			if is := (state{gate, got["spec"].(map[string]any)["suspend"] == true}); is != test.want {
+				t.Errorf("it is %+v, want %+v", is, test.want)
+			}
+		})
+	}
 }

@@ -25,9 +25,9 @@ import (
 // Labels of a TrainJob's pods (jobset/api/jobset/v1alpha2, k8s.io/api/batch/v1).
 const (
 	// LabelJobSet holds the JobSet's name, which is the TrainJob's.
-	LabelJobSet = "jobset.sigs.k8s.io/jobset-name"
+	LabelJobSet = mpi.LabelJobSet
 
-	labelJob     = "jobset.sigs.k8s.io/replicatedjob-name"
+	labelJob     = mpi.LabelJobSetJob
 	labelJobPart = "jobset.sigs.k8s.io/job-index"
 	labelRestart = "jobset.sigs.k8s.io/restart-attempt"
 	labelIndex   = "batch.kubernetes.io/job-completion-index"
@@ -53,7 +53,24 @@ var _ kinds.Job = Job{}
 func (j Job) Object() client.Object { return j.object }
 
 // Convert returns the job that Trainer runs. It returns no errors: Trainer decides which TrainJobs it runs.
-func (j Job) Convert() (mpi.Job, field.ErrorList) { return Convert(j.TrainJob, j.Runtime), nil }
+func (j Job) Convert() (mpi.Job, field.ErrorList) {
+	job := Convert(j.TrainJob, j.Runtime)
+	// A JobSet without a gate was created while the operator did not place TrainJobs.
+	job.Gated = job.Gated && (j.JobSet == nil || j.gate() != nil)
+	if j.JobSet != nil && j.JobSet.GetLabels()[mpi.LabelWithoutRDMA] != "" {
+		job = job.WithoutRDMA()
+	}
+	return job, nil
+}
+
+// gate returns the gate of the job's pods, which is its JobSet; nil if it has none.
+func (j Job) gate() *jobstate.Gate {
+	state := j.JobSet.GetAnnotations()[mpi.AnnotationGate]
+	if state == "" {
+		return nil
+	}
+	return &jobstate.Gate{Kind: JobSetKind, Name: j.JobSet.GetName(), UID: j.JobSet.GetUID(), Closed: state == mpi.GateClosed}
+}
 
 // Status returns nil: Trainer writes the status of TrainJobs.
 func (Job) Status(jobstate.Outcome, time.Time) (client.Object, []kinds.Event) { return nil, nil }
@@ -64,6 +81,7 @@ func (j Job) Observe(seen jobstate.Observed) jobstate.Observed {
 	if j.JobSet == nil {
 		return seen
 	}
+	seen.Gate = j.gate()
 	mine := map[types.UID]*batchv1.Job{}
 	for _, job := range j.Jobs {
 		if !metav1.IsControlledBy(job, j.JobSet) {

@@ -29,7 +29,7 @@ var JobSetKind = schema.GroupVersionKind{Group: "jobset.x-k8s.io", Version: "v1a
 
 // Kinds of GroupVersion.
 const (
-	Kind               = "TrainJob"
+	Kind               = mpi.KindTrainJob
 	RuntimeKind        = "TrainingRuntime"
 	ClusterRuntimeKind = "ClusterTrainingRuntime"
 )
@@ -41,7 +41,7 @@ const Container = nodeName
 const (
 	// nodeName names the JobSet's job of the workers, and in every job the container that Trainer wires.
 	nodeName     = "node"
-	launcherName = "launcher"
+	launcherName = mpi.JobSetLauncher
 	// labelAncestor, with the value ancestorTrainer, marks the job that gets the fields of a TrainJob's trainer.
 	labelAncestor   = "trainer.kubeflow.org/trainjob-ancestor-step"
 	ancestorTrainer = "trainer"
@@ -123,7 +123,9 @@ type PodTemplateOverride struct {
 // PodPatch is what a patch or override changes in pods.
 type PodPatch struct {
 	Spec struct {
-		NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+		NodeSelector map[string]string   `json:"nodeSelector,omitempty"`
+		Affinity     *corev1.Affinity    `json:"affinity,omitempty"`
+		Tolerations  []corev1.Toleration `json:"tolerations,omitempty"`
 	} `json:"spec"`
 }
 
@@ -253,26 +255,47 @@ func hasAgent(pod corev1.PodSpec) bool {
 // trainer returns the TrainJob's, empty if it has none.
 func (j TrainJob) trainer() Trainer { return ptr.Deref(j.Spec.Trainer, Trainer{}) }
 
-// nodeSelector is that of the pods of one of the runtime's jobs, with what the TrainJob changes in it.
-func (j TrainJob) nodeSelector(of *ReplicatedJob) map[string]string {
-	selector := map[string]string{}
-	add := func(more map[string]string) { maps.Copy(selector, more) }
-	add(of.pod().Spec.NodeSelector)
+// patches are what the TrainJob changes in the pods of one of the runtime's jobs.
+func (j TrainJob) patches(of *ReplicatedJob) []PodPatch {
+	var all []PodPatch
 	for _, patch := range j.Spec.RuntimePatches {
 		for _, job := range patch.TrainingRuntimeSpec.Template.Spec.ReplicatedJobs {
 			if job.Name == of.Name {
-				add(job.Template.Spec.Template.Spec.NodeSelector)
+				all = append(all, job.Template.Spec.Template)
 			}
 		}
 	}
 	for _, override := range j.Spec.PodTemplateOverrides {
 		for _, job := range override.TargetJobs {
 			if job.Name == of.Name {
-				add(override.Spec.NodeSelector)
+				all = append(all, override.PodPatch)
 			}
 		}
 	}
+	return all
+}
+
+// nodeSelector is that of the pods of one of the runtime's jobs, with what the TrainJob changes in it.
+func (j TrainJob) nodeSelector(of *ReplicatedJob) map[string]string {
+	selector := map[string]string{}
+	maps.Copy(selector, of.pod().Spec.NodeSelector)
+	for _, patch := range j.patches(of) {
+		maps.Copy(selector, patch.Spec.NodeSelector)
+	}
 	return selector
+}
+
+// place adds to the pods of one of the runtime's jobs what the TrainJob says about their nodes.
+func (j TrainJob) place(of *ReplicatedJob, pod *corev1.PodSpec) {
+	if selector := j.nodeSelector(of); len(selector) > 0 {
+		pod.NodeSelector = selector
+	}
+	for _, patch := range j.patches(of) {
+		pod.Tolerations = append(pod.Tolerations, patch.Spec.Tolerations...)
+		if patch.Spec.Affinity != nil {
+			pod.Affinity = patch.Spec.Affinity
+		}
+	}
 }
 
 // implementation is the MPI in a runtime's image. Upstream's CRD only allows Open MPI, so an annotation contains it.

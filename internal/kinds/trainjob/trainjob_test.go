@@ -1,6 +1,7 @@
 package trainjob_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -283,5 +284,50 @@ func TestCheckTTL(t *testing.T) {
 		from.Annotations = map[string]string{mpi.AnnotationTTL: "1h"}
 		errs, _ := trainjob.Check(from, used)
 		wants(t, errs, `metadata.annotations[mpi.opendatahub.io/ttl-seconds-after-finished]: Invalid value: "1h": must be an integer from 0 to 2147483647`)
+	}
+}
+
+// TestCheckRDMA: with a runtime of ours, unknown values are refused; with others, a warning names what has no effect.
+func TestCheckRDMA(t *testing.T) {
+	from := job(t, "{numNodes: 4, command: [mpirun, pi]}")
+	from.Annotations = map[string]string{mpi.AnnotationRDMA: "no"}
+	errs, _ := trainjob.Check(from, base(t))
+	wants(t, errs, `metadata.annotations[mpi.opendatahub.io/rdma]: Unsupported value: "no": supported values: "required", "optional"`)
+	from.Annotations[mpi.AnnotationRDMA] = mpi.RDMAOptional
+	errs, warnings := trainjob.Check(from, base(t))
+	wants(t, errs)
+	if got := trainjob.Convert(from, base(t)).RDMA; !got.Optional || got.Fixed || strings.Contains(fmt.Sprint(warnings), "rdma") {
+		t.Errorf("RDMA is %+v, warnings are %q", got, warnings)
+	}
+	other := base(t)
+	delete(other.Annotations, mpi.AnnotationImplementation)
+	_, warnings = trainjob.Check(from, other)
+	if got := trainjob.Convert(from, other).RDMA; got.Optional || !got.Fixed || !strings.Contains(fmt.Sprint(warnings), "metadata.annotations[mpi.opendatahub.io/rdma]: has no effect with the runtime") {
+		t.Errorf("with another runtime RDMA is %+v, warnings are %q", got, warnings)
+	}
+}
+
+// TestPodsOfTrainJobs: what a TrainJob says about its pods' nodes and resources counts as Trainer applies it. The embedded
+// scheduler and the quota check rely on it.
+func TestPodsOfTrainJobs(t *testing.T) {
+	const pod = "nodeSelector: {pool: gpu}, tolerations: [{key: nvidia.com/gpu, operator: Exists}], affinity: {nodeAffinity: {}}"
+	for name, more := range map[string]string{
+		"patches":   "  runtimePatches: [{manager: me, trainingRuntimeSpec: {template: {spec: {replicatedJobs: [{name: node, template: {spec: {template: {spec: {" + pod + "}}}}}]}}}}]",
+		"overrides": "  podTemplateOverrides: [{targetJobs: [{name: node}], spec: {" + pod + "}}]",
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := trainjob.Convert(job(t, "{numNodes: 2, command: [mpirun, pi], resourcesPerNode: {requests: {cpu: 4}, limits: {nvidia.com/gpu: 8}}}", more), base(t))
+			workers, launcher := got.Workers.Template.Spec, got.Launcher.Template.Spec
+			if workers.NodeSelector["pool"] != "gpu" || len(workers.Tolerations) != 1 || workers.Affinity == nil || workers.Affinity.NodeAffinity == nil {
+				t.Errorf("workers are placed by %v, %v, %v", workers.NodeSelector, workers.Tolerations, workers.Affinity)
+			}
+			if len(launcher.NodeSelector)+len(launcher.Tolerations) > 0 || launcher.Affinity != nil {
+				t.Errorf("the launcher is placed by %v, %v, %v", launcher.NodeSelector, launcher.Tolerations, launcher.Affinity)
+			}
+			resources := workers.Containers[0].Resources
+			if cpu, memory, gpus := resources.Requests.Cpu().String(), resources.Requests.Memory().String(), resources.Limits["nvidia.com/gpu"]; cpu != "4" || memory != "128Mi" || gpus.String() != "8" {
+				t.Errorf("a worker requests %s of cpu and %s of memory, and has %s GPUs; want 4, the runtime's 128Mi, and 8", cpu, memory, gpus.String())
+			}
+		})
 	}
 }

@@ -1,0 +1,217 @@
+package operator_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/kinds/trainjob"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// gatedJob plays Trainer, JobSet and the batch Job controller for one TrainJob of three pods, whose JobSet has a gate.
+type gatedJob struct {
+	trainGang
+	job, set *unstructured.Unstructured
+}
+
+// gatedJob creates a TrainJob, and the JobSet and Jobs that Trainer and JobSet create. The gate is what the webhook sets.
+func (s trainerServer) gatedJob(t *testing.T, name string, changes ...func(*gatedJob)) *gatedJob {
+	t.Helper()
+	g := &gatedJob{trainGang: trainGang{trainerServer: s, name: name}, job: trainjob.New(), set: &unstructured.Unstructured{}}
+	g.job.SetNamespace("default")
+	g.job.SetName(name)
+	g.job.Object["spec"] = map[string]any{
+		"runtimeRef": map[string]any{"apiGroup": trainjob.GroupVersion.Group, "kind": trainjob.RuntimeKind, "name": "mpi"},
+		"trainer":    map[string]any{"numNodes": int64(3), "resourcesPerNode": map[string]any{"requests": map[string]any{"cpu": "2"}}},
+	}
+	g.set.SetGroupVersionKind(trainjob.JobSetKind)
+	g.set.SetNamespace("default")
+	g.set.SetName(name)
+	for _, change := range changes {
+		change(g)
+	}
+	s.create(t, g.job)
+	g.set.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(g.job, g.job.GroupVersionKind())})
+	g.set.Object["spec"] = map[string]any{}
+	trainjob.Gate(g.set.Object)
+	s.create(t, g.set)
+	return g
+}
+
+// isOpen reports whether pods may be created.
+func (g *gatedJob) isOpen(t *testing.T) bool {
+	t.Helper()
+	if err := g.client.Get(t.Context(), client.ObjectKeyFromObject(g.set), g.set); err != nil {
+		t.Fatal(err)
+	}
+	suspended, _, _ := unstructured.NestedBool(g.set.Object, "spec", "suspend")
+	if open := g.set.GetAnnotations()[mpi.AnnotationGate] == mpi.GateOpen; open == suspended {
+		t.Fatalf("JobSet %s has the gate %v, and is suspended: %t", g.name, g.set.GetAnnotations(), suspended)
+	}
+	return !suspended
+}
+
+// start creates the job's Jobs, and its pods on a node.
+func (g *gatedJob) start(t *testing.T, node string) {
+	t.Helper()
+	for role, pods := range map[string]int{"launcher": 1, "node": 2} {
+		labels := map[string]string{
+			mpi.LabelJobSet: g.name, mpi.LabelJobSetJob: role, "jobset.sigs.k8s.io/restart-attempt": "0", batchv1.JobCompletionIndexAnnotation: "0",
+		}
+		template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{
+			Name: "node", Image: "mpi", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}},
+		}}}}
+		of := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: g.name + "-" + role + "-0", Labels: labels}, Spec: batchv1.JobSpec{Template: template}}
+		of.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(g.set, trainjob.JobSetKind)}
+		g.create(t, of)
+		for i := range pods {
+			pod := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: template.Spec}
+			pod.Namespace, pod.Name = "default", fmt.Sprintf("%s-%s-0-%d-x7k2p", g.name, role, i)
+			pod.Labels[batchv1.JobCompletionIndexAnnotation] = fmt.Sprint(i)
+			pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(of, batchv1.SchemeGroupVersion.WithKind("Job"))}
+			g.create(t, pod)
+			g.pods = append(g.pods, pod)
+		}
+	}
+	g.runs(t, node)
+}
+
+// end has the job's pods succeed, and the job with them.
+func (g *gatedJob) end(t *testing.T) {
+	t.Helper()
+	for _, pod := range g.pods {
+		pod.Status.Phase = corev1.PodSucceeded
+		if err := g.client.Status().Update(t.Context(), pod); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := g.client.Get(t.Context(), client.ObjectKeyFromObject(g.job), g.job); err != nil {
+		t.Fatal(err)
+	}
+	g.job.Object["status"] = map[string]any{"conditions": []any{map[string]any{
+		"type": "Complete", "status": "True", "reason": "JobsCompleted", "message": "done", "lastTransitionTime": time.Now().UTC().Format(time.RFC3339),
+	}}}
+	if err := g.client.Update(t.Context(), g.job); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (g *gatedJob) delete(t *testing.T) {
+	t.Helper()
+	for _, object := range []client.Object{g.job, g.set} {
+		if err := g.client.Delete(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// node creates a node that is ready, with 8 cores.
+func (s trainerServer) node(t *testing.T, name string) *corev1.Node {
+	t.Helper()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	s.create(t, node)
+	// The API server takes a new node for one that is not ready.
+	node.Spec.Taints = nil
+	if err := s.client.Update(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	node.Status.Allocatable = corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourceMemory: resource.MustParse("64Gi"), corev1.ResourcePods: resource.MustParse("110"),
+	}
+	if err := s.client.Status().Update(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	return node
+}
+
+// TestTrainJobsArePlacedAsAWhole: of TrainJobs that need more than half of the cluster each, without any setting, one gets its
+// pods, and another when the first has ended. The others wait and say for what, also over a restart of the operator.
+func TestTrainJobsArePlacedAsAWhole(t *testing.T) {
+	t.Parallel()
+	server := newTrainerServer(t)
+	node := server.node(t, "one")
+	server.runtime(t, "mpi")
+	stop := server.start(t)
+
+	jobs := []*gatedJob{server.gatedJob(t, "one"), server.gatedJob(t, "two")}
+	running := func() (runs, waits *gatedJob) {
+		eventually(t, "one of them may have its pods", func() error {
+			open := 0
+			for i, g := range jobs {
+				if g.isOpen(t) {
+					open++
+					runs, waits = g, jobs[1-i]
+				}
+			}
+			if open != 1 {
+				return fmt.Errorf("%d of them may", open)
+			}
+			return nil
+		})
+		return runs, waits
+	}
+	first, second := running()
+	waits := second.told(t, "the other waits for capacity", func(status v1alpha1.JobReportStatus) error {
+		if status.Phase != v1alpha1.PhaseGangScheduling || status.Scheduling == nil || status.Scheduling.PodsFit == nil {
+			return fmt.Errorf("it is %s: %+v", status.Phase, status.Scheduling)
+		}
+		return nil
+	}).Scheduling
+	if waits.Backend != "embedded" || waits.Wanted != 3 || *waits.PodsFit != 1 || ptr.Deref(waits.Position, 0) != 1 {
+		t.Errorf("it waits as %+v", waits)
+	}
+	first.start(t, node.Name)
+	first.told(t, "the first runs", func(status v1alpha1.JobReportStatus) error {
+		if status.Phase != v1alpha1.PhaseRunning {
+			return fmt.Errorf("it is %s: %s", status.Phase, status.Message)
+		}
+		return nil
+	})
+
+	stop()
+	defer server.start(t)()
+	// The new operator admits nothing for two seconds, and then still nothing.
+	for range 6 {
+		time.Sleep(500 * time.Millisecond)
+		if !first.isOpen(t) || second.isOpen(t) {
+			t.Fatalf("after a restart of the operator: the first may have its pods: %t, the second: %t", first.isOpen(t), second.isOpen(t))
+		}
+	}
+	first.end(t)
+	eventually(t, "the second may have its pods", func() error {
+		if !second.isOpen(t) {
+			return fmt.Errorf("its gate is closed")
+		}
+		return nil
+	})
+	second.start(t, node.Name)
+
+	// A job that is deleted while it waits leaves nothing behind for the next one.
+	third := server.gatedJob(t, "three")
+	third.told(t, "the third waits", func(status v1alpha1.JobReportStatus) error {
+		if status.Phase != v1alpha1.PhaseGangScheduling {
+			return fmt.Errorf("it is %s", status.Phase)
+		}
+		return nil
+	})
+	third.delete(t)
+	fourth := server.gatedJob(t, "four")
+	second.end(t)
+	eventually(t, "the fourth may have its pods", func() error {
+		if !fourth.isOpen(t) {
+			return fmt.Errorf("its gate is closed")
+		}
+		return nil
+	})
+}
