@@ -30,11 +30,13 @@ var implementations = []struct {
 	sample         string
 	implementation kubeflow.MPIImplementation
 	mpirun         string
+	// version is how the version begins that the agent reports.
+	version string
 }{
-	{"openmpi", kubeflow.MPIImplementationOpenMPI, "mpirun"},
-	{"openmpi5", kubeflow.MPIImplementationOpenMPI, "mpirun"},
-	{"mpich", kubeflow.MPIImplementationMPICH, "mpiexec"},
-	{"intelmpi", kubeflow.MPIImplementationIntel, "mpiexec"},
+	{"openmpi", kubeflow.MPIImplementationOpenMPI, "mpirun", "Open MPI 4."},
+	{"openmpi5", kubeflow.MPIImplementationOpenMPI, "mpirun", "Open MPI 5."},
+	{"mpich", kubeflow.MPIImplementationMPICH, "mpiexec", "MPICH 4."},
+	{"intelmpi", kubeflow.MPIImplementationIntel, "mpiexec", "Intel MPI 2021."},
 }
 
 // sampleImage is another sample's image, beside the one under test.
@@ -167,8 +169,12 @@ func TestAnyMPIWithoutSSHD(t *testing.T) {
 				if len(ranks) != n || !strings.Contains(printed, fmt.Sprintf("sum %d\n", n*(n-1)/2)) {
 					t.Errorf("it printed %q", printed)
 				}
-				if told := summary(t, job); told.Code != "" || told.HostsReached != workers || told.SlotsFound != 2*workers {
+				told := summary(t, job)
+				if told.Code != "" || told.HostsReached != workers || told.SlotsFound != 2*workers {
 					t.Errorf("the agent says %+v", told)
+				}
+				if len(told.MPIVersions) != 1 || !strings.HasPrefix(told.MPIVersions[0], with.version) {
+					t.Errorf("the agent reports the versions %q, want %s", told.MPIVersions, with.version)
 				}
 			})
 		}

@@ -73,6 +73,7 @@ func TestAPIServerRestarted(t *testing.T) {
 		t.Fatal(err)
 	}
 	back := time.Now()
+	firstAct(t, sleeping(t, namespace, 1, func(job *kubeflow.MPIJob) { job.Name = "afterwards" }), back)
 	waitFor(t, next, "the job that had just come succeeds", succeeded)
 	t.Logf("the job that had just come had succeeded %s after the API server was back", time.Since(back).Round(time.Second))
 	if pods := podsOf(t, next, mpi.RoleLauncher); len(pods) != 1 {
@@ -114,6 +115,31 @@ func TestAPIServerRestarted(t *testing.T) {
 			t.Logf("%s was started again %d times; the last time it had ended with:\n%s", pod, n, text)
 		}
 	}
+}
+
+// firstAct creates a job as soon as the API server takes it, and logs how long after its return the operator has created the first
+// object of the job.
+func firstAct(t *testing.T, job *kubeflow.MPIJob, back time.Time) {
+	t.Helper()
+	for deadline := back.Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		if err := api.Create(t.Context(), job); err == nil {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+	created := time.Since(back)
+	for deadline := back.Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		var pods corev1.PodList
+		if err := api.List(t.Context(), &pods, client.InNamespace(job.Namespace), client.MatchingLabels{mpi.LabelJob: job.Name}); err == nil && len(pods.Items) > 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("a job that was created after the outage has no pods")
+		}
+	}
+	t.Logf("%s after the API server was back it took a job, and %s after that the operator had created the job's first pod",
+		created.Round(10*time.Millisecond), (time.Since(back) - created).Round(10*time.Millisecond))
 }
 
 // restarts are how often the containers of a namespace's pods have been started again, by pod.

@@ -103,7 +103,7 @@ func TestCommandLineRunsTrainJobs(t *testing.T) {
 	s.run(0, []string{"tune", "TrainJob", "Running"}, "list", "-l", "sweep=lr")
 	s.run(0, []string{"OpenMPI", "tune"}, "list", "-o", "wide", "--runtime", "mpi", "--kind", "trainjob", "--sort-by", "age")
 	s.run(0, []string{"kind: TrainJob"}, "get", "tune", "-o", "yaml")
-	described := s.run(0, []string{"TrainJob tune in namespace", "PODS", "TIMELINE", "RESOURCES", "4 ranks: 2 on each of 1 worker and the launcher"}, "describe", "tune")
+	described := s.run(0, []string{"TrainJob tune in namespace", "PODS", "TIMELINE", "RESOURCES", "4 ranks: 2 each on 1 worker and the launcher"}, "describe", "tune")
 	if lines := strings.Count(described, "\n"); lines > 30 {
 		t.Errorf("describe prints %d lines for a healthy job, want 30 at most", lines)
 	}

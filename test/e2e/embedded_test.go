@@ -105,25 +105,29 @@ func TestEmbeddedInTurn(t *testing.T) {
 	})
 }
 
-// deadlockRounds is how often TestNoDeadlockByDefault has two jobs come at once. DEADLOCK_ROUNDS in the environment changes it.
-const deadlockRounds = 3
+// rounds is how often a test has two jobs come at once: DEADLOCK_ROUNDS in the environment, or 3.
+func rounds(t *testing.T) int {
+	t.Helper()
+	asked := os.Getenv("DEADLOCK_ROUNDS")
+	if asked == "" {
+		return 3
+	}
+	n, err := strconv.Atoi(asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
 
 // TestNoDeadlockByDefault: two jobs that set nothing, each with more than half of the room and created at once, both end, one
 // after the other, on a cluster that has nothing but Kubernetes. If each held a part of the room, neither would for 10 minutes.
 func TestNoDeadlockByDefault(t *testing.T) {
 	embeddedGangs(t)
 	t.Parallel()
-	rounds := deadlockRounds
-	if asked := os.Getenv("DEADLOCK_ROUNDS"); asked != "" {
-		var err error
-		if rounds, err = strconv.Atoi(asked); err != nil {
-			t.Fatal(err)
-		}
-	}
 	const seat = "example.com/seat-deadlock"
 	seats(t, seat, 3, 3)
 	namespace := newNamespace(t)
-	for round := range rounds {
+	for round := range rounds(t) {
 		start := time.Now()
 		var jobs []*kubeflow.MPIJob
 		for _, name := range []string{"one", "two"} {

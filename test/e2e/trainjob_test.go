@@ -457,8 +457,8 @@ func clientWith(t *testing.T, w *warnings, change func(*rest.Config)) client.Cli
 func TestTrainerFaultsAreRefused(t *testing.T) {
 	t.Parallel()
 	limits := []string{
-		"  annotations:\n    mpi.opendatahub.io/mpi-implementation: OpenMPI\n  labels", "  annotations:\n    mpi.opendatahub.io/mpi-implementation: OpenMPI\n    mpi.opendatahub.io/max-workers: '4'\n" +
-			"    mpi.opendatahub.io/max-gpus-per-worker: '2'\n    mpi.opendatahub.io/required-node-labels: pool=mpi\n  labels",
+		`mpi.opendatahub.io/max-workers: "100"`, "mpi.opendatahub.io/max-workers: '4'\n    mpi.opendatahub.io/required-node-labels: pool=mpi",
+		`mpi.opendatahub.io/max-gpus-per-worker: "16"`, "mpi.opendatahub.io/max-gpus-per-worker: '2'",
 	}
 	tests := map[string]struct {
 		runtime []string

@@ -1,0 +1,227 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/gang"
+	"opendatahub.io/mpijob/internal/kinds/trainjob"
+)
+
+// seatedTrainJob is a TrainJob of so many pods, each on one seat, that sets nothing else.
+func seatedTrainJob(t *testing.T, namespace, name, seat string, nodes int, command string) *unstructured.Unstructured {
+	t.Helper()
+	job := trainJob(t, namespace, fmt.Sprintf("{numNodes: %d, command: %s, resourcesPerNode: {limits: {%s: 1}}}", nodes, command, seat))
+	job.SetName(name)
+	return job
+}
+
+// trainJobPods counts the pods of a TrainJob, with and without a node.
+func trainJobPods(t *testing.T, job client.Object) int {
+	t.Helper()
+	return len(trainerPods(t, job, "launcher")) + len(trainerPods(t, job, "node"))
+}
+
+// isComplete returns why a TrainJob is not complete, and ends the test if it failed.
+func isComplete(t *testing.T, job client.Object) error {
+	t.Helper()
+	now, err := trainjob.LoadJob(t.Context(), api, client.ObjectKeyFromObject(job))
+	if err != nil || now == nil {
+		return fmt.Errorf("read %s: %w", job.GetName(), err)
+	}
+	for _, c := range now.Status.Conditions {
+		if c.Status == metav1.ConditionTrue && c.Type == "Complete" {
+			return nil
+		}
+		if c.Status == metav1.ConditionTrue && c.Type == "Failed" {
+			t.Fatalf("%s failed: %s", job.GetName(), c.Message)
+		}
+	}
+	return fmt.Errorf("%s has %d pods and the conditions %+v", job.GetName(), trainJobPods(t, job), now.Status.Conditions)
+}
+
+// TestNoDeadlockOfTrainJobs: two jobs without any setting, each with more than half of the room and created at once, both end,
+// one after the other: two TrainJobs, or a TrainJob and an MPIJob. In every second round, the operators are killed meanwhile.
+func TestNoDeadlockOfTrainJobs(t *testing.T) {
+	embeddedGangs(t)
+	t.Parallel()
+	const seat = "example.com/seat-trainjobs"
+	seats(t, seat, 3, 3)
+	namespace := newNamespace(t)
+	runtimeIn(t, namespace, "mpi-openmpi")
+	for round := range rounds(t) {
+		start := time.Now()
+		first := seatedTrainJob(t, namespace, fmt.Sprintf("one-%d", round), seat, 4, "[sleep, '1']")
+		var second client.Object = seatedTrainJob(t, namespace, fmt.Sprintf("two-%d", round), seat, 4, "[sleep, '1']")
+		if round%3 == 2 {
+			job := seated(namespace, fmt.Sprintf("two-%d", round), seat, 3, "1")
+			job.Spec.RunPolicy.SchedulingPolicy = nil
+			second = job
+		}
+		var creating sync.WaitGroup
+		for _, job := range []client.Object{first, second} {
+			creating.Go(func() {
+				if err := submit(t, api, job); err != nil {
+					t.Errorf("create %s: %v", job.GetName(), err)
+				}
+			})
+		}
+		creating.Wait()
+		if round%2 == 1 {
+			killOperators(t)
+		}
+		eventually(t, "both succeed", 3*time.Minute, func() error {
+			if err := isComplete(t, first); err != nil {
+				return err
+			}
+			if job, is := second.(*kubeflow.MPIJob); is {
+				var now kubeflow.MPIJob
+				if err := api.Get(t.Context(), client.ObjectKeyFromObject(job), &now); err != nil {
+					return err
+				}
+				return succeeded(&now)
+			}
+			return isComplete(t, second)
+		})
+		t.Logf("round %d: %s and %T have succeeded after %s", round, first.GetKind(), second, time.Since(start).Round(100*time.Millisecond))
+		for _, job := range []client.Object{first, second} {
+			if err := api.Delete(t.Context(), job); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestTrainJobWaitsForCapacity: a TrainJob of 4 pods with room for 2 has none, and its report has the figures. It can be suspended
+// and resumed while it waits, and runs when there is room.
+func TestTrainJobWaitsForCapacity(t *testing.T) {
+	embeddedGangs(t)
+	t.Parallel()
+	const seat = "example.com/seat-trainjob-waits"
+	seats(t, seat, 3, 1)
+	namespace := newNamespace(t)
+	runtimeIn(t, namespace, "mpi-openmpi")
+	before := seated(namespace, "before", seat, 1, "600")
+	create(t, before)
+	placed(t, before, 2)
+	job := seatedTrainJob(t, namespace, "four", seat, 4, "[mpirun, -n, '4', ranks, --sleep, '1']")
+	createTrainJob(t, job)
+	waiting := func() {
+		t.Helper()
+		told := waits(t, trainjob.Kind, namespace, "four", v1alpha1.PhaseGangScheduling, "4 pods requested", "2 fit on ").Scheduling
+		if told.Backend != gang.Embedded || told.Wanted != 4 || told.Placed != 0 {
+			t.Errorf("it is told as %+v", told)
+		}
+		for range 5 {
+			if n := trainJobPods(t, job); n > 0 {
+				t.Errorf("it has %d pods, want none", n)
+			}
+			time.Sleep(500 * time.Millisecond)
+		}
+	}
+	waiting()
+	suspend(t, job, true)
+	reported(t, trainjob.Kind, namespace, "four", "it is suspended", inPhase(v1alpha1.PhaseSuspended))
+	suspend(t, job, false)
+	waiting()
+	if err := api.Delete(t.Context(), before); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	eventually(t, "it has its pods", time.Minute, func() error {
+		if n := trainJobPods(t, job); n != 4 {
+			return fmt.Errorf("it has %d", n)
+		}
+		return nil
+	})
+	t.Logf("it had its pods %s after the other job was deleted", time.Since(start).Round(100*time.Millisecond))
+	ends(t, job, "Complete")
+}
+
+// TestTrainJobIsPreempted: a TrainJob makes room for an MPIJob of a higher priority as a whole, and runs again afterwards, which
+// counts as no restart.
+func TestTrainJobIsPreempted(t *testing.T) {
+	embeddedGangs(t)
+	t.Parallel()
+	const seat = "example.com/seat-trainjob-preempted"
+	seats(t, seat, 2, 0)
+	namespace := newNamespace(t)
+	runtimeIn(t, namespace, "mpi-openmpi")
+	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "urgent-" + namespace}, Value: 1000}
+	create(t, class)
+	t.Cleanup(func() { _ = api.Delete(context.Background(), class) })
+	// It runs until it is stopped, and not for long once there is this ConfigMap.
+	job := seatedTrainJob(t, namespace, "patient", seat, 2,
+		"[sh, -c, 'exec mpirun -n 2 ranks --sleep ${SECONDS_LEFT:-600}'], env: [{name: SECONDS_LEFT, valueFrom: {configMapKeyRef: {name: brief, key: seconds, optional: true}}}]")
+	createTrainJob(t, job)
+	reported(t, trainjob.Kind, namespace, "patient", "it runs", inPhase(v1alpha1.PhaseRunning))
+	urgent := seated(namespace, "urgent", seat, 1, "3")
+	urgent.Spec.RunPolicy.SchedulingPolicy.PriorityClass = class.Name
+	preempting.RLock()
+	done := sync.OnceFunc(preempting.RUnlock)
+	defer done()
+	create(t, urgent)
+	reported(t, trainjob.Kind, namespace, "patient", "it makes room", func(status v1alpha1.JobReportStatus) error {
+		if status.Phase != v1alpha1.PhaseGangScheduling || !slices.ContainsFunc(status.Timeline, func(e v1alpha1.TimelineEntry) bool { return e.Event == "Preempted" }) {
+			return fmt.Errorf("it is %s, after %+v", status.Phase, status.Timeline)
+		}
+		return nil
+	})
+	done()
+	create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "brief"}, Data: map[string]string{"seconds": "1"}})
+	waitFor(t, urgent, "the urgent one succeeds", succeeded)
+	ends(t, job, "Complete")
+	set := jobSetOf(job)
+	if err := api.Get(t.Context(), client.ObjectKeyFromObject(job), set); err != nil {
+		t.Fatal(err)
+	}
+	if restarts, _, _ := unstructured.NestedInt64(set.Object, "status", "restarts"); restarts != 0 {
+		t.Errorf("JobSet has restarted it %d times", restarts)
+	}
+}
+
+// TestTrainJobLosesAPod: a worker of a TrainJob that is deleted is created again, and the other pods stay.
+func TestTrainJobLosesAPod(t *testing.T) {
+	embeddedGangs(t)
+	t.Parallel()
+	const seat = "example.com/seat-trainjob-loses"
+	seats(t, seat, 3, 0)
+	namespace := newNamespace(t)
+	runtimeIn(t, namespace, "mpi-openmpi")
+	job := seatedTrainJob(t, namespace, "three", seat, 3, "[sleep, '15']")
+	createTrainJob(t, job)
+	reported(t, trainjob.Kind, namespace, "three", "it runs", inPhase(v1alpha1.PhaseRunning))
+	launcher, workers := trainerPods(t, job, "launcher"), trainerPods(t, job, "node")
+	if len(launcher) != 1 || len(workers) != 2 {
+		t.Fatalf("it has %d launchers and %d workers", len(launcher), len(workers))
+	}
+	if err := api.Delete(t.Context(), &workers[0], client.GracePeriodSeconds(0)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it has another worker", time.Minute, func() error {
+		now := trainerPods(t, job, "node")
+		if len(now) != 2 || slices.ContainsFunc(now, func(pod corev1.Pod) bool { return pod.UID == workers[0].UID || pod.Status.Phase != corev1.PodRunning }) {
+			return fmt.Errorf("it has %d", len(now))
+		}
+		if !slices.ContainsFunc(now, func(pod corev1.Pod) bool { return pod.UID == workers[1].UID }) {
+			t.Fatal("the other worker was deleted too")
+		}
+		return nil
+	})
+	if now := trainerPods(t, job, "launcher"); len(now) != 1 || now[0].UID != launcher[0].UID {
+		t.Errorf("its launcher was %s and is %+v", launcher[0].Name, now)
+	}
+	ends(t, job, "Complete")
+}
