@@ -249,6 +249,7 @@ export interface JobSpec {
   deadline?: number;
   suspend?: boolean;
   ttl?: number;
+  rdma?: string;
   volumes?: Volume[];
   outputDir?: Volume;
   nodeSelector?: Record<string, string>;
@@ -471,7 +472,6 @@ export interface ReportFinding {
 
 export interface ReportMPIStatus {
   implementation?: string;
-  version?: string;
   slotsPerWorker?: number;
   ranks?: number;
   slotsExpected?: number;
@@ -515,6 +515,7 @@ export interface ReportRun {
   runtime?: string;
   creator?: string;
   attempts?: number;
+  mpiVersions?: string[];
 }
 
 export interface ReportRuntimeCheck {

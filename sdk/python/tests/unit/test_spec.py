@@ -97,6 +97,7 @@ SAME = {
         {"command": "x", "mpi_flags": "--bind-to core -x 'A=b c'", "gang_timeout": "10m"},
     ),
     "a time to live": (["--ttl", "24h", "--command", "x"], {"command": "x", "ttl": "24h"}),
+    "optional RDMA": (["--rdma", "optional", "--command", "x"], {"command": "x", "rdma": "optional"}),
     "no time to live": (["--ttl", "0s", "--command", "x"], {"command": "x", "ttl": 0}),
     "flags as a list": (
         ["--implementation", "intel", "--mpi-flags", "-genv LIST '*'", "--command", "x"],
@@ -148,6 +149,7 @@ WRONG = {
         {"gang_timeout": 0},
         "gang_timeout: 0 is not allowed; use 1 second or more, at most 2147483647, such as '10m' or 600",
     ),
+    "unknown RDMA": ({"rdma": "maybe"}, "rdma: 'maybe' is not allowed; use 'required' or 'optional'"),
     "time to live": (
         {"ttl": -1},
         "ttl: -1 is not allowed; use 0 seconds or more, at most 2147483647, such as '24h' or 86400",
@@ -545,7 +547,7 @@ WRONG_CALLS: dict[str, tuple[str, str, tuple[Any, ...], dict[str, Any], str]] = 
         "  - workers: is not an option; use num_workers\n"
         "  - que: is not an option; did you mean queue?; use annotations, command, connections, deadline, env, "
         "gang_timeout, labels, launcher_resources, mlflow_tracking_uri, mpi_flags, mpi_implementation, node_selector, "
-        "priority, queue, retries, run_as_user, runtime, suspend, ttl, volume_mounts, volumes\n"
+        "priority, queue, rdma, retries, run_as_user, runtime, suspend, ttl, volume_mounts, volumes\n"
         "  - dry_run: 'yes' is not allowed; use 'client', 'server' or None\n"
         f"  - after: 'other' is not allowed; {NO_JOBS}\n"
         "  - name: 'Train_1' is not allowed; use lower-case letters, digits and '-', with a letter first and no '-' at "

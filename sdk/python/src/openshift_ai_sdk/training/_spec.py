@@ -28,6 +28,7 @@ LABEL_PRIORITY = "kueue.x-k8s.io/priority-class"
 ANNOTATION_CONNECTIONS = "opendatahub.io/connections"
 ANNOTATION_MAX_RESTARTS = "mpi.opendatahub.io/max-restarts"
 ANNOTATION_TTL = "mpi.opendatahub.io/ttl-seconds-after-finished"
+ANNOTATION_RDMA = "mpi.opendatahub.io/rdma"
 
 IMPLEMENTATIONS = ("OpenMPI", "Intel", "MPICH")
 # A command that has one of these starts ranks by itself and is run as it is.
@@ -93,6 +94,7 @@ class JobSpec:
     retries: int | None = None
     deadline: Duration | None = None
     ttl: Duration | None = None
+    rdma: str | None = None
     gang_timeout: Duration | None = None
     suspend: bool = False
     mlflow_tracking_uri: str | None = None
@@ -160,6 +162,8 @@ class JobSpec:
             if number is None or number < least:
                 kind = "a whole number, " if number is None else ""
                 found.append(Problem(label, f"{value!r} is not allowed; use {kind}{least} or more"))
+        if self.rdma is not None and self.rdma not in ("required", "optional"):
+            found.append(Problem("rdma", f"{self.rdma!r} is not allowed; use 'required' or 'optional'"))
         if not isinstance(self.suspend, bool):
             found.append(Problem("suspend", f"{self.suspend!r} is not allowed; use True or False"))
         for label, duration, least, longest, example in (
@@ -304,6 +308,8 @@ class JobSpec:
             labels[LABEL_PRIORITY] = self.priority
         if self.connections:
             annotations[ANNOTATION_CONNECTIONS] = ",".join(self.connections)
+        if self.rdma is not None:
+            annotations[ANNOTATION_RDMA] = self.rdma
         if self.runtime and self.retries is not None:
             annotations[ANNOTATION_MAX_RESTARTS] = str(self.retries)
         if self.runtime and self.ttl is not None:

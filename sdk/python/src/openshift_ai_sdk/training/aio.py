@@ -505,6 +505,8 @@ class MPIJob:
         deadline: The longest time that the job may take, in seconds or such as ``"4h"``.
         ttl: The time from the job's end until it is deleted, in seconds or such as ``"24h"``; by default it is kept.
             Its report is always kept.
+        rdma: What happens if no node offers the RDMA that the job requests: ``"required"``, the default, waits for it,
+            and ``"optional"`` runs the job over TCP.
         gang_timeout: Schedule all pods together, and give up an attempt after this time, in seconds or such as
             ``"10m"``; by default the cluster's. A runtime has its own.
         suspend: Create the job suspended.
@@ -554,6 +556,7 @@ class MPIJob:
         retries: int | None = None,
         deadline: Duration | None = None,
         ttl: Duration | None = None,
+        rdma: str | None = None,
         gang_timeout: Duration | None = None,
         suspend: bool = False,
         mlflow_tracking_uri: str | None = None,
@@ -583,6 +586,7 @@ class MPIJob:
             retries=retries,
             deadline=deadline,
             ttl=ttl,
+            rdma=rdma,
             gang_timeout=gang_timeout,
             suspend=suspend,
             mlflow_tracking_uri=mlflow_tracking_uri,

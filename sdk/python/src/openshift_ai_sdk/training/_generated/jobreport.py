@@ -185,8 +185,6 @@ class MPIStatus(Received):
     """
     slots_per_worker: int | None = Field(default=None, alias="slotsPerWorker")
     """SlotsPerWorker is the number of ranks (processes of the program) per worker."""
-    version: str | None = None
-    """Version of the implementation, if known."""
 
 
 class Phase(OpenEnum):
@@ -267,6 +265,12 @@ class Run(Received):
     launcher_image: str | None = Field(default=None, alias="launcherImage")
     limits: dict[str, int | str] | None = None
     """ResourceList is a set of (resource name, quantity) pairs."""
+    mpi_versions: list[str] = Field(default_factory=list, alias="mpiVersions")
+    """MpiVersions are the MPI libraries that ran, with their versions, such as "Open MPI 5.0.7".
+
+    The launcher's agent asks mpirun or mpiexec, and reports them when the launcher ends. It is empty if they are
+    unknown.
+    """
     requests: dict[str, int | str] | None = None
     """Requests and limits are the resources of the main container of each worker."""
     runtime: str | None = None
