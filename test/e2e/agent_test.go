@@ -399,7 +399,7 @@ func TestStrangerIsRefused(t *testing.T) {
 // and the ranks.
 func TestIdleWorkers(t *testing.T) {
 	t.Parallel()
-	partly := []string{"mpirun", "-n", "1", "ranks", "--sleep", "12"}
+	partly := []string{"mpirun", "-n", "1", "ranks", "--sleep", "16"}
 	byImage := func(job *kubeflow.MPIJob) { launcher(job).Command, launcher(job).Args = nil, launcher(job).Command }
 	bySSHD := func(job *kubeflow.MPIJob) {
 		job.Annotations = map[string]string{mpi.AnnotationLaunch: mpi.LaunchSSHD}

@@ -148,6 +148,7 @@ func TestConnectionsAreJudged(t *testing.T) {
 	namespace := newNamespace(t)
 	create(t, connection(namespace, "data"))
 	create(t, connection(namespace, "results"))
+	keepOperators(t)
 	for names, want := range map[string]string{
 		"data,results": `"data,results": both set AWS_ACCESS_KEY_ID, AWS_DEFAULT_REGION, AWS_S3_BUCKET, AWS_S3_ENDPOINT, AWS_SECRET_ACCESS_KEY, and a rank can only get one of each`,
 		"default/data": `"default/data": is in another namespace than the job`,

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -147,17 +148,43 @@ func podsGone(t *testing.T, job *kubeflow.MPIJob) {
 	})
 }
 
-// preempting is held for reading by tests that look at why a job was preempted: only the leader that did it knows.
-var preempting sync.RWMutex
+// living is held for reading by tests that need the operators to live: what the webhooks refuse is taken while none answers, and
+// only the leader that preempted a job knows why.
+var living sync.RWMutex
 
-// killOperators ends the operator's pods without a word; their Deployment makes others.
+// keepOperators keeps other tests from killing the operators, until release is called or the test ends.
+func keepOperators(t *testing.T) (release func()) {
+	t.Helper()
+	living.RLock()
+	release = sync.OnceFunc(living.RUnlock)
+	t.Cleanup(release)
+	return release
+}
+
+// killOperators ends the operator's pods without a word; their Deployment makes others. Until those answer, keepOperators waits.
 func killOperators(t *testing.T) {
 	t.Helper()
-	preempting.Lock()
-	defer preempting.Unlock()
+	living.Lock()
 	if err := api.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace("mpijob-system"), client.GracePeriodSeconds(0)); err != nil {
 		t.Errorf("kill the operators: %v", err)
 	}
+	// The test goes on meanwhile, and may end.
+	go func() {
+		defer living.Unlock()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		for ctx.Err() == nil && !webhooksAnswer(ctx) {
+			time.Sleep(200 * time.Millisecond)
+		}
+	}()
+}
+
+// webhooksAnswer reports whether a job that cannot be is refused.
+func webhooksAnswer(ctx context.Context) bool {
+	job := openMPI(metav1.NamespaceDefault, 1, "true")
+	job.Spec.SlotsPerWorker = new(int32(-1))
+	err := api.Create(ctx, job, client.DryRunAll)
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err)
 }
 
 // TestGangNative: a job of 9 pods with room for 5 has none placed, says so with the figures, and runs once there is room.
@@ -255,9 +282,7 @@ func preemption(t *testing.T, seat corev1.ResourceName, words ...string) *v1alph
 	reported(t, "MPIJob", namespace, low.Name, "it runs", inPhase(v1alpha1.PhaseRunning))
 	urgent := seated(namespace, "urgent", seat, 2, "600")
 	urgent.Spec.RunPolicy.SchedulingPolicy.PriorityClass = class.Name
-	preempting.RLock()
-	done := sync.OnceFunc(preempting.RUnlock)
-	defer done()
+	done := keepOperators(t)
 	create(t, urgent)
 	t.Logf("the urgent one was placed after %s", placed(t, urgent, 3))
 	gangWaits(t, low, words...)

@@ -169,9 +169,7 @@ func TestTrainJobIsPreempted(t *testing.T) {
 	reported(t, trainjob.Kind, namespace, "patient", "it runs", inPhase(v1alpha1.PhaseRunning))
 	urgent := seated(namespace, "urgent", seat, 1, "3")
 	urgent.Spec.RunPolicy.SchedulingPolicy.PriorityClass = class.Name
-	preempting.RLock()
-	done := sync.OnceFunc(preempting.RUnlock)
-	defer done()
+	done := keepOperators(t)
 	create(t, urgent)
 	reported(t, trainjob.Kind, namespace, "patient", "it makes room", func(status v1alpha1.JobReportStatus) error {
 		if status.Phase != v1alpha1.PhaseGangScheduling || !slices.ContainsFunc(status.Timeline, func(e v1alpha1.TimelineEntry) bool { return e.Event == "Preempted" }) {

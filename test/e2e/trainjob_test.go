@@ -483,6 +483,7 @@ func TestTrainerFaultsAreRefused(t *testing.T) {
 			namespace := newNamespace(t)
 			heard := &warnings{}
 			by := clientWith(t, heard, func(*rest.Config) {})
+			keepOperators(t)
 			err := tryRuntime(t, by, namespace, "mpi-openmpi", test.runtime...)
 			refusedWith(t, err, test.runtimeRefused)
 			if test.trainer == "" {
@@ -514,6 +515,7 @@ func refusedWith(t *testing.T, err error, parts []string) {
 func TestCreatorIsRecorded(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
+	keepOperators(t)
 	runtimeIn(t, namespace, "mpi-openmpi")
 	ada := clientWith(t, &warnings{}, func(config *rest.Config) {
 		config.Impersonate = rest.ImpersonationConfig{UserName: "ada", Groups: []string{"system:masters", "system:authenticated"}}
