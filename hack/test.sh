@@ -5,12 +5,18 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 
 summary=() failed=0
+output=$(mktemp)
+trap 'rm -f "$output"' EXIT
 step() { # step NAME COMMAND...
   local name=$1 start=$SECONDS result
   shift
   echo "== $name"
-  if "$@"; then result=ok; else result=FAILED failed=1; fi
+  if "$@" 2>&1 | tee "$output"; then result=ok; else result=FAILED failed=1; fi
   summary+=("$(printf '%-12s %-8s %4ds' "$name" "$result" $((SECONDS - start)))")
+  # The end of a long output is what is read, and what failed may be far above it.
+  if [ "$result" = FAILED ]; then
+    while IFS= read -r line; do summary+=("  $line"); done < <(grep -aE '^[[:space:]]*(--- FAIL|FAIL|panic:|fatal error:|make: \*\*\*)' "$output" | sort -u | head -20)
+  fi
 }
 skip() { # skip NAME REASON
   echo "== $1: SKIPPED: $2"

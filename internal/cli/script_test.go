@@ -90,7 +90,7 @@ func (w withServer) Run() int {
 			filepath.Join(crds, "kubeflow.org_mpijobs.yaml"), filepath.Join(crds, "mpi.opendatahub.io_jobreports.yaml"),
 			filepath.Join(crds, "mpi.opendatahub.io_runtimetests.yaml"), filepath.Join("testdata", "crds.yaml"),
 		},
-		ErrorIfCRDPathMissing: true,
+		ErrorIfCRDPathMissing: true, ControlPlaneStartTimeout: 2 * time.Minute,
 	}
 	var err error
 	if server, err = environment.Start(); err != nil {

@@ -70,7 +70,7 @@ func withServer(m *testing.M) (int, error) {
 			filepath.Join(folder, "crd", "mpi.opendatahub.io_runtimetests.yaml"), filepath.Join("..", "cli", "testdata", "crds.yaml"),
 			filepath.Join("..", "operator", "testdata", "clusterresourcequotas.yaml"), filepath.Join("testdata", "appliedclusterresourcequotas.yaml"),
 		},
-		ErrorIfCRDPathMissing: true,
+		ErrorIfCRDPathMissing: true, ControlPlaneStartTimeout: 2 * time.Minute,
 	}
 	var err error
 	if config, err = environment.Start(); err != nil {

@@ -54,7 +54,7 @@ func TestMain(m *testing.M) {
 	os.Exit(func() int {
 		ctrl.SetLogger(logr.FromSlogHandler(slog.DiscardHandler))
 		crds := filepath.Join("..", "..", "config", "crd")
-		environment := &envtest.Environment{CRDDirectoryPaths: []string{filepath.Join(crds, "kubeflow.org_mpijobs.yaml"), filepath.Join(crds, "mpi.opendatahub.io_jobreports.yaml"), filepath.Join(crds, "mpi.opendatahub.io_runtimetests.yaml"), filepath.Join("testdata", "workloads.yaml"), filepath.Join("testdata", "clusterresourcequotas.yaml")}, ErrorIfCRDPathMissing: true}
+		environment := &envtest.Environment{CRDDirectoryPaths: []string{filepath.Join(crds, "kubeflow.org_mpijobs.yaml"), filepath.Join(crds, "mpi.opendatahub.io_jobreports.yaml"), filepath.Join(crds, "mpi.opendatahub.io_runtimetests.yaml"), filepath.Join("testdata", "workloads.yaml"), filepath.Join("testdata", "clusterresourcequotas.yaml")}, ErrorIfCRDPathMissing: true, ControlPlaneStartTimeout: 2 * time.Minute}
 		admin, err := environment.Start()
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "start kube-apiserver and etcd:", err)
