@@ -66,7 +66,7 @@ func TestChanges(t *testing.T) {
 		"no field to remove":         {mpiJobText, "spec.mpiReplicaSpecs[Worker].template.spec.containers[0].args=null", nil},
 		"cpu where it was requested": {mpiJobText, "cpu=3", []string{"-                cpu: 1", `+                cpu: "3"`}},
 		"a gpu where there was none": {mpiJobText, "gpu=2", []string{`+                nvidia.com/gpu: "2"`}},
-		"memory of a TrainJob":       {trainJobText, "memory=4Gi", []string{"+    resourcesPerNode:", "+      limits:", "+        memory: 4Gi"}},
+		"memory of a TrainJob":       {trainJobText, "memory=4Gi", []string{"+    resourcesPerNode:", "+      limits:", "+        memory: 4Gi", "+      requests:", "+        memory: 4Gi"}},
 		"a queue":                    {trainJobText, "queue=team", []string{"+    kueue.x-k8s.io/queue-name: team"}},
 		"a label away":               {trainJobText, "label.a=", []string{"-  labels:", "-    a: b"}},
 		"a variable":                 {trainJobText, "env.B=x=y", []string{"-      value: two", "+      value: x=y"}},

@@ -139,6 +139,7 @@ func (c *toTrainJob) resources(launcher, worker role) {
 	if !same(launchers, workers) {
 		c.tell(Changed, launcher.at+firstOf+".resources", sizeField, "the launcher runs ranks, and has the same resources as the other nodes")
 	}
+	trainjob.RequestLimits(look(c.trainer(), "resourcesPerNode"))
 }
 
 // user reports that the runtimes of this project set the user of pods.

@@ -46,10 +46,33 @@ func (Editor) SetCommand(job *unstructured.Unstructured, command []any) error {
 	return unstructured.SetNestedSlice(job.Object, command, "spec", "trainer", "command")
 }
 
-// SetResource sets a resource of each node.
+// SetResource sets a resource of each node, and requests what is limited (RequestLimits).
 func (Editor) SetResource(job *unstructured.Unstructured, name, quantity string) error {
 	resources, _, _ := unstructured.NestedMap(job.Object, "spec", "trainer", "resourcesPerNode")
-	return unstructured.SetNestedMap(job.Object, kinds.SetQuantity(resources, name, quantity), "spec", "trainer", "resourcesPerNode")
+	resources = kinds.SetQuantity(resources, name, quantity)
+	RequestLimits(resources)
+	return unstructured.SetNestedMap(job.Object, resources, "spec", "trainer", "resourcesPerNode")
+}
+
+// overcommitted are the resources whose requests and limits may differ.
+var overcommitted = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage}
+
+// RequestLimits sets the requests of cpu, memory and ephemeral-storage that are missing to the limits, as Kubernetes does in pods.
+// Trainer since v2.3 keeps the requests of a runtime if a TrainJob only sets limits: its pods would request far less than they use.
+func RequestLimits(resources map[string]any) {
+	limits, _ := resources["limits"].(map[string]any)
+	requests, _ := resources["requests"].(map[string]any)
+	for _, name := range overcommitted {
+		limit, limited := limits[string(name)]
+		if _, requested := requests[string(name)]; requested || !limited {
+			continue
+		}
+		if requests == nil {
+			requests = map[string]any{}
+			resources["requests"] = requests
+		}
+		requests[string(name)] = limit
+	}
 }
 
 // SetEnv sets a variable of the trainer.

@@ -287,6 +287,10 @@ func warn(job TrainJob, used Runtime) []string {
 	if have, n := podspec.GPUs(size(job, used)), slots(job, used); have > 0 && int64(n) != have {
 		warnings = append(warnings, fmt.Sprintf("%s: %d ranks per node with %d GPUs; most MPI programs for GPUs need one rank per GPU", slotsPath, n, have))
 	}
+	if kept := keptRequests(job, used); len(kept) > 0 {
+		warnings = append(warnings, fmt.Sprintf("%s: has limits without requests. With Kubeflow Trainer 2.3 or later, pods request what the runtime %s requests (%s), whatever the limits; set requests of the same size",
+			sizePath, used.Name, strings.Join(kept, ", ")))
+	}
 	if used.Annotations[mpi.AnnotationImplementation] == "" {
 		if trainer.Image != nil || len(trainer.Env) > 0 && !used.mpiPolicy().RunLauncherAsNode {
 			warnings = append(warnings, fmt.Sprintf("%s: image and env reach the launcher alone with the runtime %s; with one that has the annotation %s they reach the workers too",
@@ -294,6 +298,24 @@ func warn(job TrainJob, used Runtime) []string {
 		}
 	}
 	return warnings
+}
+
+// keptRequests returns the requests of a runtime that stay although a TrainJob sets another limit.
+func keptRequests(job TrainJob, used Runtime) (kept []string) {
+	asked := job.trainer().ResourcesPerNode
+	pod := used.trainer().pod()
+	main := container(&pod.Spec)
+	if asked == nil || main == nil {
+		return nil
+	}
+	for _, name := range overcommitted {
+		limit, limited := asked.Limits[name]
+		_, requested := asked.Requests[name]
+		if of, has := main.Resources.Requests[name]; limited && !requested && has && !of.Equal(limit) {
+			kept = append(kept, fmt.Sprintf("%s %s", name, &of))
+		}
+	}
+	return kept
 }
 
 // New errors of a change are those that the object did not have before: what was admitted once stays changeable, so

@@ -111,10 +111,15 @@ func TestCheck(t *testing.T) {
 		want     []string
 		warnings []string
 	}{
-		"good":                {trainer: "{numNodes: 4, command: [mpirun, pi]}"},
-		"args will do":        {trainer: "{numNodes: 4, args: [mpirun, pi]}"},
-		"nothing to run":      {trainer: "{numNodes: 4}", want: []string{"spec.trainer.command: Required"}},
-		"one node":            {trainer: "{numNodes: 1, command: [mpirun, pi]}", warnings: []string{"spec.trainer.numNodes: 1 makes 2 pods"}},
+		"good":           {trainer: "{numNodes: 4, command: [mpirun, pi]}"},
+		"args will do":   {trainer: "{numNodes: 4, args: [mpirun, pi]}"},
+		"nothing to run": {trainer: "{numNodes: 4}", want: []string{"spec.trainer.command: Required"}},
+		"one node":       {trainer: "{numNodes: 1, command: [mpirun, pi]}", warnings: []string{"spec.trainer.numNodes: 1 makes 2 pods"}},
+		"limits alone": {
+			trainer:  "{numNodes: 4, command: [mpirun, pi], resourcesPerNode: {limits: {cpu: 8, memory: 1Gi}, requests: {memory: 1Gi}}}",
+			warnings: []string{"pods request what the runtime mpi requests (cpu 100m), whatever the limits"},
+		},
+		"limits and requests": {trainer: "{numNodes: 4, command: [mpirun, pi], resourcesPerNode: {limits: {cpu: 8}, requests: {cpu: 4}}}"},
 		"no number of nodes":  {trainer: "{command: [mpirun, pi]}", warnings: []string{"spec.trainer.numNodes: 1 makes 2 pods"}},
 		"a runtime of faults": {trainer: "{numNodes: 4, command: [mpirun, pi]}", change: []string{"numNodes: 1", "numNodes: 4"}, want: []string{"spec.runtimeRef.name: Invalid value: \"mpi\": cannot be used"}},
 		"slots and GPUs": {
@@ -122,7 +127,7 @@ func TestCheck(t *testing.T) {
 		},
 		"as many slots as GPUs": {trainer: "{numNodes: 4, command: [mpirun, pi], resourcesPerNode: {limits: {nvidia.com/gpu: 4}}}"},
 		"size without runLauncherAsNode": {
-			trainer: "{numNodes: 4, command: [mpirun, pi], resourcesPerNode: {limits: {cpu: 4}}}", change: []string{"runLauncherAsNode: true", "runLauncherAsNode: false"},
+			trainer: "{numNodes: 4, command: [mpirun, pi], resourcesPerNode: {limits: {cpu: 4}, requests: {cpu: 4}}}", change: []string{"runLauncherAsNode: true", "runLauncherAsNode: false"},
 			warnings: []string{"sizes the launcher alone"},
 		},
 		"image in a runtime that is not ours": {
