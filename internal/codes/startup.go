@@ -194,6 +194,16 @@ var stalls = []Entry{
 	},
 }
 
+// RemoteMountFailed is the definition of MountFailed for a file system of another machine, such as an NFS server.
+var RemoteMountFailed = Entry{
+	Code: MountFailed, Phase: v1alpha1.PhaseInitializing,
+	Summary: "{who} cannot start: node {node} cannot mount {source}: {message}",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "{first}"},
+		{Text: "Read the message of mount in the pod's events.", Action: describePod},
+	},
+}
+
 // HostPathMissing is the definition of MountFailed for a path that the pod's node does not have.
 var HostPathMissing = Entry{
 	Code: MountFailed, Phase: v1alpha1.PhaseInitializing,

@@ -17,6 +17,9 @@ import (
 	"opendatahub.io/mpijob/internal/quota"
 )
 
+// nfsMount begins the kubelet's message about an NFS volume that cannot be mounted.
+const nfsMount = "MountVolume.SetUp failed for volume \"data\" : mount failed: exit status 32\nMounting command: mount\nMounting arguments: -t nfs "
+
 // TestWhatKubernetesSays has a row for each way in which Kubernetes keeps a job from running.
 func TestWhatKubernetesSays(t *testing.T) {
 	const gpus = "0/3 nodes are available: 1 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }, 2 Insufficient nvidia.com/gpu. preemption: 0/3 nodes are available: 3 No preemption victims found for incoming pod."
@@ -133,6 +136,11 @@ func TestWhatKubernetesSays(t *testing.T) {
 			})},
 		"host-path-missing": {codes.MountFailed, starting(2, onNode("node-a")).with(
 			event("Pod", "pi-worker-0", "FailedMount", `MountVolume.SetUp failed for volume "data" : hostPath type check failed: /mnt/data is not a directory`))},
+		"nfs-no-client": {codes.MountFailed, starting(2, onNode("node-a")).with(
+			event("Pod", "pi-worker-0", "FailedMount", `Unable to attach or mount volumes: unmounted volumes=[data], unattached volumes=[], failed to process volumes=[]: timed out waiting for the condition`),
+			event("Pod", "pi-worker-0", "FailedMount", nfsMount+"10.0.0.9:/data /var/lib/kubelet/pods/0b6cb4f0/volumes/kubernetes.io~nfs/data\nOutput: mount: bad option; for several filesystems (e.g. nfs, cifs) you might need a /sbin/mount.<type> helper program."))},
+		"nfs-denied": {codes.MountFailed, starting(2, onNode("node-a")).with(
+			event("Pod", "pi-worker-1", "FailedMount", nfsMount+"-o nfsvers=4.1 10.0.0.9:/data /var/lib/kubelet/pods/0b6cb4f0/volumes/kubernetes.io~nfs/data\nOutput: mount.nfs: access denied by server while mounting 10.0.0.9:/data"))},
 		"volume-secret-missing": {codes.MissingReference, starting(2, onNode("node-a")).with(
 			event("Pod", "pi-worker-0", "FailedMount", `MountVolume.SetUp failed for volume "creds" : secret "s3-credentials" not found`))},
 		"volumes-late": {codes.ImagePullFailed, starting(2, onNode("node-a"), mpitest.Waiting("ImagePullBackOff", "not found")).with(

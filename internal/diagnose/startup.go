@@ -190,15 +190,23 @@ func containers(p *input) []Finding {
 // created.
 func volumes(p *input) []Finding {
 	var found []Finding
-	for _, event := range p.events("Pod", func(e jobstate.Event) bool {
-		return e.Reason == "FailedMount" || e.Reason == "FailedAttachVolume" || e.Reason == "FailedMapVolume"
-	}) {
+	told := p.events("Pod", func(e jobstate.Event) bool {
+		return (e.Reason == "FailedMount" || e.Reason == "FailedAttachVolume" || e.Reason == "FailedMapVolume") && !anyIn(e.Message, passing...)
+	})
+	explained := map[string]bool{}
+	for _, event := range told {
+		explained[event.Name] = explained[event.Name] || !isFollowUp(event.Message)
+	}
+	for _, event := range told {
 		pod := p.startingPod(event.Name)
-		if pod == nil || pod.Spec.NodeName == "" || hasVolumes(*pod) || anyIn(event.Message, passing...) {
+		if pod == nil || pod.Spec.NodeName == "" || hasVolumes(*pod) || isFollowUp(event.Message) && explained[event.Name] {
 			continue
 		}
 		entry, figures := codes.Lookup(codes.MountFailed), map[string]string{"message": sentence(event.Message)}
+		remote, isRemote := remoteMountIn(event.Message)
 		switch absent := missing(event.Message); {
+		case isRemote:
+			entry, figures["source"], figures["message"], figures["first"] = codes.RemoteMountFailed, remote.source, remote.why, remote.remedy
 		case absent != "":
 			entry, figures["missing"] = codes.Lookup(codes.MissingReference), absent
 		case strings.Contains(event.Message, "Multi-Attach"):

@@ -187,6 +187,13 @@ func claim(t *testing.T, namespace string) string {
 	if err := errors.Join(os.Chmod(folder, 0o777), os.WriteFile(filepath.Join(folder, "input"), []byte("computed"), 0o644)); err != nil {
 		t.Fatal(err)
 	}
+	claimOf(t, namespace, corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: folder}})
+	return folder
+}
+
+// claimOf makes a claim named data with a volume for all pods.
+func claimOf(t *testing.T, namespace string, source corev1.PersistentVolumeSource) {
+	t.Helper()
 	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 	modes := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
 	volume := &corev1.PersistentVolume{
@@ -194,7 +201,7 @@ func claim(t *testing.T, namespace string) string {
 		Spec: corev1.PersistentVolumeSpec{
 			Capacity: size, AccessModes: modes, PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
 			ClaimRef:               &corev1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: namespace, Name: "data"},
-			PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: folder}},
+			PersistentVolumeSource: source,
 		},
 	}
 	create(t, volume)
@@ -205,7 +212,6 @@ func claim(t *testing.T, namespace string) string {
 			AccessModes: modes, Resources: corev1.VolumeResourceRequirements{Requests: size}, StorageClassName: new(""), VolumeName: namespace,
 		},
 	})
-	return folder
 }
 
 // leaves deletes a job and waits until it and its pods are gone.

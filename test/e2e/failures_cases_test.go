@@ -112,6 +112,14 @@ func placeFailures() []failure {
 			},
 			want: explanation{code: codes.VolumeClaimPending, pod: "job-worker-0", summary: `PersistentVolumeClaim "data" is not bound`, remedy: "Find out why the claim is not bound"},
 		},
+		{
+			name: "NFS server that cannot be mounted", provoke: func(t *testing.T, namespace string, submit submission) *kubeflow.MPIJob {
+				claimOf(t, namespace, corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: "127.0.0.1", Path: "/data"}})
+				return made(idle, mounts(kubeflow.MPIReplicaTypeWorker, corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}))(t, namespace, submit)
+			},
+			// What mount prints depends on whether the machine has an NFS client.
+			want: explanation{code: codes.MountFailed, pod: "job-worker-", summary: "cannot mount 127.0.0.1:/data: the ", remedy: "NFS"},
+		},
 	}
 }
 
