@@ -70,7 +70,7 @@ func (r *reconciler) report(ctx context.Context, g gathered, d decision, out job
 // reserve makes the reservations that a decision rests on. It returns false if they change the decision: another job was
 // faster, or the embedded scheduler has admitted this one.
 func (r *reconciler) reserve(ctx context.Context, g gathered, d decision) bool {
-	return r.quotas.reserve(g.quota, d.out.PodsMayStart || g.job.External) && r.gangs.reserve(ctx, g.job, g.seen, g.gang)
+	return r.quotas.reserve(g.quota, d.out.PodsMayStart || !g.job.ControlsPods()) && r.gangs.reserve(ctx, g.job, g.seen, g.gang)
 }
 
 // changeWorkload writes the job's turn to its Workload, and reports it. It returns an error of conflict if the Workload

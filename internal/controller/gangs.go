@@ -218,7 +218,7 @@ func (g *Gangs) podGroupsFor(ctx context.Context, job mpi.Job) ([]*unstructured.
 
 // observe returns what places a job as a whole, if anything does, from its PodGroups and its report. It reserves nothing.
 func (g *Gangs) observe(ctx context.Context, job mpi.Job, seen jobstate.Observed, record *v1alpha1.JobReport) gangRequest {
-	if job.External && !job.Gated {
+	if !job.ControlsPods() {
 		return gangRequest{state: g.externalState(ctx, job, seen)}
 	}
 	var choice gang.Choice

@@ -131,7 +131,7 @@ func (q *quotas) observe(ctx context.Context, job mpi.Job, seen jobstate.Observe
 		return request
 	}
 	request.change, request.have = makeClaim, have
-	request.claim = claim{kind: job.Kind, request: reconcile.Request{NamespacedName: job.Key()}, pods: pods, managed: !job.External}
+	request.claim = claim{kind: job.Kind, request: reconcile.Request{NamespacedName: job.Key()}, pods: pods, managed: job.ControlsPods()}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	request.claim = q.jobs[job.Namespace].assess(request)
@@ -200,7 +200,7 @@ func (q *quotas) reserve(r quotaRequest, mayStart bool) bool {
 
 // refreshIn returns the time until the shortages of a job are computed again; 0: when a quota changes.
 func (r quotaRequest) refreshIn(job mpi.Job) time.Duration {
-	if len(r.shortages) > 0 && !job.Lifecycle.Suspended && !job.External {
+	if len(r.shortages) > 0 && !job.Lifecycle.Suspended && job.ControlsPods() {
 		return shortageRefresh
 	}
 	return 0

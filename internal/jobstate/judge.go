@@ -464,6 +464,5 @@ func orNow(at, now time.Time) time.Time {
 
 // heldByQuota reports whether no pods of a job may be made now, since not all would be taken.
 func heldByQuota(j mpi.Job, o Observed) bool {
-	// The pods of a TrainJob are made elsewhere.
-	return len(o.Shortages) > 0 && !j.Lifecycle.Suspended && !j.External
+	return len(o.Shortages) > 0 && !j.Lifecycle.Suspended && j.ControlsPods()
 }

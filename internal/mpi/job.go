@@ -167,6 +167,9 @@ func New() Job {
 	}
 }
 
+// ControlsPods reports whether the operator decides when the job's pods are created: it creates them itself, or opens their gate.
+func (j Job) ControlsPods() bool { return !j.External || j.Gated }
+
 // Owner returns the owner reference that the job's objects get, so that they are deleted with the job.
 func (j Job) Owner() metav1.OwnerReference {
 	return metav1.OwnerReference{

@@ -1,7 +1,9 @@
 package operator_test
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
 	"opendatahub.io/mpijob/internal/mpi"
 )
@@ -214,4 +217,68 @@ func TestTrainJobsArePlacedAsAWhole(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestTrainJobWaitsForQuota: a TrainJob has no pods before the quotas of its namespace have room for all of them, and its report says
+// what it waits for.
+func TestTrainJobWaitsForQuota(t *testing.T) {
+	t.Parallel()
+	server := newTrainerServer(t)
+	server.node(t, "one")
+	server.runtime(t, "mpi")
+	team := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "team"}}
+	server.create(t, team)
+	room := func(cores string) {
+		t.Helper()
+		// Admission counts pods in its status.
+		if err := server.client.Get(t.Context(), client.ObjectKeyFromObject(team), team); err != nil {
+			t.Fatal(err)
+		}
+		team.Spec.Hard = corev1.ResourceList{corev1.ResourceRequestsCPU: resource.MustParse(cores)}
+		if err := server.client.Update(t.Context(), team); err != nil {
+			t.Fatal(err)
+		}
+		team.Status = corev1.ResourceQuotaStatus{Hard: team.Spec.Hard, Used: corev1.ResourceList{corev1.ResourceRequestsCPU: resource.MustParse("3")}}
+		if err := server.client.Status().Update(t.Context(), team); err != nil {
+			t.Fatal(err)
+		}
+	}
+	room("8")
+	defer server.start(t)()
+
+	job := server.gatedJob(t, "one", func(g *gatedJob) { g.job.SetAnnotations(map[string]string{mpi.AnnotationWaitForQuota: "true"}) })
+	status := job.told(t, "it waits for the quota", func(status v1alpha1.JobReportStatus) error {
+		if status.Reason != string(codes.WaitingForQuota) {
+			return fmt.Errorf("it is %s (%s): %s", status.Phase, status.Reason, status.Message)
+		}
+		return nil
+	})
+	if want := "no pods created yet: 6 requests.cpu requested (the launcher with 2 and 2 workers with 2 each), 3 of 8 used in quota team, 5 free"; status.Phase != v1alpha1.PhasePending || !strings.Contains(status.Message, want) {
+		t.Errorf("it is %s: %s, want %q", status.Phase, status.Message, want)
+	}
+	if len(status.Findings) != 1 || status.Findings[0].Code != codes.QuotaExhausted {
+		t.Errorf("the findings are %+v", status.Findings)
+	}
+	if job.isOpen(t) {
+		t.Fatal("its gate is open")
+	}
+	room("9")
+	eventually(t, "it may have its pods", func() error {
+		if !job.isOpen(t) {
+			return errors.New("its gate is closed")
+		}
+		return nil
+	})
+	job.start(t, "one")
+	// Its own pods use the quota up.
+	room("8")
+	job.told(t, "it runs", func(status v1alpha1.JobReportStatus) error {
+		if status.Phase != v1alpha1.PhaseRunning {
+			return fmt.Errorf("it is %s: %s", status.Phase, status.Message)
+		}
+		return nil
+	})
+	if !job.isOpen(t) {
+		t.Error("its gate was closed while its pods run")
+	}
 }

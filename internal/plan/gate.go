@@ -8,7 +8,7 @@ import (
 )
 
 // gate returns the change that opens or closes the gate of a job's pods, or nil if nothing changes. It is opened when all pods
-// have room. It is closed to remove all pods, or for a job without pods, such as between two attempts. A job that runs and waits
+// have room on nodes and in the quotas. It is closed to remove all pods, or for a job without pods, such as between two attempts. A job that runs and waits
 // for a place of one lost pod keeps the others. The gate of a suspended or finished job stays as it is.
 func gate(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome) Object {
 	if seen.Gate == nil || job.Lifecycle.Suspended || out.Finish != nil {
@@ -17,7 +17,7 @@ func gate(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome) Object {
 	switch {
 	case seen.Gang != nil && seen.Gang.Evict:
 		return gateChange(job, *seen.Gate, true)
-	case seen.Gang != nil && seen.Gang.Hold:
+	case !out.PodsMayStart:
 		if len(seen.LauncherPods)+len(seen.Workers) > 0 {
 			return nil
 		}
