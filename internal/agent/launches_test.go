@@ -2,7 +2,9 @@ package agent
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -365,6 +367,60 @@ func TestLostHost(t *testing.T) {
 	const want = "was lost: the connection to it was lost while its ranks ran"
 	if code := cmd.ProcessState.ExitCode(); code != 128+15 || !strings.Contains(stderr.String(), want) || !strings.Contains(stderr.String(), "mpiexec did not end the other ranks") {
 		t.Errorf("ended with %d: %s", code, &stderr)
+	}
+}
+
+// TestWorkersAreAskedOfSilentHosts: the rank that failed is known although MPI has killed the rsh that would have reported it.
+func TestWorkersAreAskedOfSilentHosts(t *testing.T) {
+	for name, test := range map[string]struct {
+		rank string
+		want int
+	}{
+		"a rank has failed": {"PMI_RANK=2 sh -c 'sleep 0.2; exit 42'", 42},
+		"none has failed":   {"PMI_RANK=2 sh -c 'sleep 0.2; exit 0'", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t).serve()
+			folder := t.TempDir()
+			self, err := os.Executable()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(self, filepath.Join(folder, "ssh")); err != nil {
+				t.Fatal(err)
+			}
+			host, port, _ := net.SplitHostPort(w.address)
+			// A stopped rsh hears nothing; what it has started goes on.
+			script := fmt.Sprintf(`cd %s
+./ssh -x -p %s %s "echo > %s/begun; %s; echo > %s/ended; sleep 60" & rsh=$!
+until [ -e begun ]; do sleep 0.05; done
+kill -STOP $rsh
+until [ -e ended ]; do sleep 0.05; done
+sleep 0.3
+kill -KILL $rsh
+exit 15`, folder, port, host, folder, test.rank, folder)
+			cmd := w.agent("mpi-agent", "launch", "--", "sh", "-c", script)
+			message := filepath.Join(folder, "message")
+			cmd.Env = append(cmd.Env, agentapi.EnvTermination+"="+message)
+			if err := os.WriteFile(message, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			out, _ := cmd.CombinedOutput()
+			if code := cmd.ProcessState.ExitCode(); code != 15 {
+				t.Errorf("ended with %d: %s", code, out)
+			}
+			data, err := os.ReadFile(message)
+			if err != nil {
+				t.Fatal(err)
+			}
+			summary, _ := agentapi.ParseSummary(string(data))
+			switch {
+			case test.want == 0 && len(summary.Ranks) > 0:
+				t.Errorf("it says %s", data)
+			case test.want > 0 && (len(summary.Ranks) == 0 || summary.Ranks[0].Rank != 2 || int(summary.Ranks[0].ExitCode) != test.want || summary.Code != agentapi.RankFailed):
+				t.Errorf("it says %s, want rank 2 with exit code %d", data, test.want)
+			}
+		})
 	}
 }
 

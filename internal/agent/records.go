@@ -17,6 +17,8 @@ import (
 // MPI has started meet: they are processes of one container with nobody in between but mpirun.
 type record struct {
 	Host string `json:"host"`
+	// Port is the port that was asked for, 0 for the usual one.
+	Port int `json:"port,omitempty"`
 	// Process is the rsh's id. Container identifies the run of the container in which it ran.
 	Process   int    `json:"process"`
 	Container string `json:"container,omitempty"`

@@ -82,7 +82,7 @@ func (t target) run(stdin *os.File, stdout, stderr io.Writer) (int, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	known := record{Host: t.host, Process: os.Getpid(), Container: containerRun(), Ancestors: ancestorsOf(os.Getpid()), Since: time.Now()}
+	known := record{Host: t.host, Port: t.port, Process: os.Getpid(), Container: containerRun(), Ancestors: ancestorsOf(os.Getpid()), Since: time.Now()}
 	names := newNames(resolvConf)
 	client, err := t.connect(ctx, identity, names, &known, stderr)
 	if err != nil {

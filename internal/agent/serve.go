@@ -90,7 +90,7 @@ func (s *server) connection(ctx context.Context, conn net.Conn, config *ssh.Serv
 	s.accepted.Add(1)
 	stop := context.AfterFunc(ctx, func() { client.Close() })
 	defer stop()
-	go ssh.DiscardRequests(requests)
+	go s.answer(requests)
 	for channel := range channels {
 		if kind := channel.ChannelType(); kind != "session" {
 			_ = channel.Reject(ssh.UnknownChannelType, "this agent starts programs and does nothing else")

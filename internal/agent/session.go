@@ -184,12 +184,19 @@ func (s *session) tellActivity(since int, finished <-chan struct{}) {
 	}
 }
 
-func (s *session) tellSummary(since int) {
-	summary := agentapi.Summary{Role: agentapi.RoleWorker, InitSeconds: seconds(time.Duration(s.init.Load())), Through: s.server.through()}
-	s.server.ranks.tell(&summary, since)
-	if ending := s.server.endingSince.Load(); ending > 0 {
+// sessionSummary is what a session's client is told of the worker's ranks. The bad ends are those after the first since.
+func (s *server) sessionSummary(since int) agentapi.Summary {
+	summary := agentapi.Summary{Role: agentapi.RoleWorker}
+	s.ranks.tell(&summary, since)
+	if ending := s.endingSince.Load(); ending > 0 {
 		summary.Ending, summary.Ranks = true, endedBefore(summary.Ranks, ending)
 	}
+	return summary
+}
+
+func (s *session) tellSummary(since int) {
+	summary := s.server.sessionSummary(since)
+	summary.InitSeconds, summary.Through = seconds(time.Duration(s.init.Load())), s.server.through()
 	if len(summary.Ranks) == 0 && summary.OOMKills == 0 && summary.InitSeconds == 0 && summary.Activity == nil && len(summary.Through) == 0 && !summary.Ending {
 		return
 	}

@@ -248,6 +248,9 @@ func (s *supervisor) finish(command int, status unix.WaitStatus) int {
 	if code != 0 {
 		s.settle()
 	}
+	if code != 0 && !s.killed.Load() {
+		s.askWorkers()
+	}
 	s.ranks.settle()
 	all := s.ranks.launches(readRecords(s.folder))
 	for _, l := range all {
