@@ -43,8 +43,7 @@ const (
 // another host may be where the failure began.
 func (s *supervisor) askWorkers() {
 	silent := slices.DeleteFunc(readRecords(s.folder), func(r record) bool {
-		state, runs := readStat(r.Process)
-		return r.Over || r.Reached.IsZero() || runs && state.state != 'Z'
+		return r.Over || r.Reached.IsZero() || countAlive([]int{r.Process}) > 0
 	})
 	identity, err := readIdentity(setting(agentapi.EnvKey, agentapi.KeyFile))
 	if len(silent) == 0 || err != nil {
@@ -86,7 +85,7 @@ func (d dialer) askEnds(ctx context.Context, of target) (told agentapi.Summary, 
 	return told, json.Unmarshal(data, &told)
 }
 
-// add adds what a worker told after the session's end. It may have run ranks of earlier launches, too.
+// add adds a worker's answer, which came after the session's end. Ranks of earlier launches are left out.
 func (r *record) add(told agentapi.Summary) {
 	told.Ranks = slices.DeleteFunc(told.Ranks, func(end agentapi.RankEnd) bool { return end.At < r.Since.UnixMilli() })
 	if r.Worker != nil {

@@ -184,7 +184,8 @@ func (s *session) tellActivity(since int, finished <-chan struct{}) {
 	}
 }
 
-// sessionSummary is what a session's client is told of the worker's ranks. The bad ends are those after the first since.
+// sessionSummary returns the summary of the worker's ranks for a session's client. It leaves out the first bad ends, as many as
+// since says.
 func (s *server) sessionSummary(since int) agentapi.Summary {
 	summary := agentapi.Summary{Role: agentapi.RoleWorker}
 	s.ranks.tell(&summary, since)

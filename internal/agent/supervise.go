@@ -247,9 +247,9 @@ func (s *supervisor) finish(command int, status unix.WaitStatus) int {
 	code := exitCode(status)
 	if code != 0 {
 		s.settle()
-	}
-	if code != 0 && !s.killed.Load() {
-		s.askWorkers()
+		if !s.killed.Load() {
+			s.askWorkers()
+		}
 	}
 	s.ranks.settle()
 	all := s.ranks.launches(readRecords(s.folder))
@@ -318,8 +318,7 @@ func (s *supervisor) settle() {
 	}
 	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		open := slices.ContainsFunc(readRecords(s.folder), func(r record) bool {
-			state, runs := readStat(r.Process)
-			return !r.Over && runs && state.state != 'Z'
+			return !r.Over && countAlive([]int{r.Process}) > 0
 		})
 		if !open {
 			return

@@ -49,8 +49,8 @@ type versionQueries struct {
 	ended   bool
 }
 
-// ask asks an MPI launcher, a process with this environment, for its version, in the background. With keep, that is called with
-// the answer.
+// ask asks an MPI launcher, a process with this environment, for its version, in the background, and calls keep with the
+// answer.
 func (q *versionQueries) ask(pid int, env []string, keep func(version string)) {
 	path, err := os.Readlink(procFile(pid, "exe"))
 	if err != nil || !isVersionSource(path) {

@@ -131,7 +131,8 @@ func (c *Cluster) patch(ctx context.Context, change plan.Object) error {
 	case isLauncher:
 		err = c.patchLauncher(ctx, launcher)
 	case isGate:
-		err = c.mergeFields(ctx, change)
+		// Another controller applies these fields too.
+		err = c.patchFields(ctx, change, types.MergePatchType, withoutReadYourWrites)
 	default:
 		err = c.applyFields(ctx, change)
 	}
@@ -143,32 +144,23 @@ func (c *Cluster) patch(ctx context.Context, change plan.Object) error {
 
 // applyFields applies the fields of a change with force, because the operator owns them.
 func (c *Cluster) applyFields(ctx context.Context, change plan.Object) error {
-	data, err := json.Marshal(change)
-	if err != nil {
-		return fmt.Errorf("encode: %w", err)
-	}
-	version, kind := change.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
-	target := emptyObject(version, kind)
-	target.SetNamespace(change.GetNamespace())
-	target.SetName(change.GetName())
 	opts := []client.PatchOption{client.ForceOwnership}
-	if kind == "PodGroup" {
+	if change.GetObjectKind().GroupVersionKind().Kind == "PodGroup" {
 		opts = append(opts, withoutReadYourWrites)
 	}
-	return c.client.Patch(ctx, target, client.RawPatch(types.ApplyPatchType, data), opts...)
+	return c.patchFields(ctx, change, types.ApplyPatchType, opts...)
 }
 
-// mergeFields changes fields of an object that another controller applies, with force.
-func (c *Cluster) mergeFields(ctx context.Context, change plan.Object) error {
+// patchFields sends the fields of a change as a patch of some type.
+func (c *Cluster) patchFields(ctx context.Context, change plan.Object, patch types.PatchType, opts ...client.PatchOption) error {
 	data, err := json.Marshal(change)
 	if err != nil {
 		return fmt.Errorf("encode: %w", err)
 	}
-	target := &unstructured.Unstructured{}
-	target.SetGroupVersionKind(change.GetObjectKind().GroupVersionKind())
+	target := emptyObject(change.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind())
 	target.SetNamespace(change.GetNamespace())
 	target.SetName(change.GetName())
-	return c.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, data), withoutReadYourWrites)
+	return c.client.Patch(ctx, target, client.RawPatch(patch, data), opts...)
 }
 
 // patchLauncher suspends or resumes a launcher, or raises its backoffLimit. A resumed launcher gets all mutable fields of the job's template,
@@ -289,11 +281,11 @@ func (c *Cluster) removeOne(ctx context.Context, job mpi.Job, ref plan.Ref) erro
 // emptyObject returns an empty object of a kind that plans contain.
 func emptyObject(version, kind string) client.Object {
 	switch kind {
-	case "PodGroup":
-		podGroup := &unstructured.Unstructured{}
-		podGroup.SetAPIVersion(version)
-		podGroup.SetKind(kind)
-		return podGroup
+	case "PodGroup", "JobSet":
+		object := &unstructured.Unstructured{}
+		object.SetAPIVersion(version)
+		object.SetKind(kind)
+		return object
 	case "Service":
 		return &corev1.Service{}
 	case "ConfigMap":

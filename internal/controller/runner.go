@@ -41,8 +41,7 @@ func (r *reconciler) watchRunner(m manager.Manager, config *rest.Config, masker 
 }
 
 // startRunner watches the jobs that another controller runs, and what it creates for them. decisions are those of the embedded
-// scheduler. These objects have a cache of
-// their own: the operator's other cache contains its own objects.
+// scheduler. These objects have a cache of their own: the operator's other cache contains its own objects.
 func (r *reconciler) startRunner(ctx context.Context, m manager.Manager, config *rest.Config, masker logs.Masker, namespaces []string, decisions source.Source) error {
 	name, runner := r.kind.Name(), r.kind.Runner()
 	runnerCache, err := cacheBeside(m, config, cluster.RunnerCacheOptions(masker, runner.Label, runner.Creates), namespaces)

@@ -45,12 +45,12 @@ var mountTroubles = []struct {
 		"Check that the server runs and that the address is right. NFS 4 needs port 2049; NFS 3 also needs rpcbind (111) and mountd.",
 	},
 	{
-		regexp.MustCompile(`[Cc]onnection timed out|[Tt]imed out|No route to host|Network is unreachable|Host is down`),
+		regexp.MustCompile(`[Tt]imed out|No route to host|Network is unreachable|Host is down`),
 		"the server does not answer.",
 		"Check the address, that the server runs, and that firewalls let the nodes reach it. NFS 4 needs port 2049. Policies of pods do not matter: nodes mount volumes.",
 	},
 	{
-		regexp.MustCompile(`requested NFS version or transport protocol is not supported|Protocol not supported|incorrect mount option|an incorrect mount option was specified`),
+		regexp.MustCompile(`requested NFS version or transport protocol is not supported|Protocol not supported|incorrect mount option`),
 		"the server does not support the version or the mount options.",
 		"Set a version that the server supports in mountOptions of the PersistentVolume or its StorageClass, such as nfsvers=4.1.",
 	},

@@ -64,7 +64,7 @@ func (p *input) idleWorkers() (idle, of int32, evidence string) {
 	switch {
 	case launcher == nil:
 		return 0, 0, ""
-	case s != nil && (s.HostsIdle == 0):
+	case s != nil && s.HostsIdle == 0:
 		return 0, 0, ""
 	case s != nil && s.HostsIdle < s.HostsExpected:
 		return s.HostsIdle, s.HostsExpected, fmt.Sprintf("Launcher's agent: ranks ran on %d of %s.", s.HostsExpected-s.HostsIdle, phrase.Count(s.HostsExpected, "worker"))

@@ -93,7 +93,7 @@ func (p *input) firstWorker() string {
 // selector picks the job's pods. Those of TrainJobs are JobSet's.
 func (p *input) selector() string {
 	if p.job.Kind == mpi.KindTrainJob {
-		return "jobset.sigs.k8s.io/jobset-name=" + p.job.Name
+		return mpi.LabelJobSet + "=" + p.job.Name
 	}
 	return mpi.LabelJob + "=" + p.job.Name
 }
@@ -101,7 +101,7 @@ func (p *input) selector() string {
 // launcherPods picks the launcher's among them, as arguments of kubectl.
 func (p *input) launcherPods() string {
 	if p.job.Kind == mpi.KindTrainJob {
-		return "-l " + p.selector() + ",jobset.sigs.k8s.io/replicatedjob-name=launcher"
+		return "-l " + p.selector() + "," + mpi.LabelJobSetJob + "=" + mpi.JobSetLauncher
 	}
 	return "-l " + p.selector() + "," + mpi.LabelRole + "=" + string(mpi.RoleLauncher)
 }

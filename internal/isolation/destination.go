@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -228,19 +229,27 @@ func (d Destination) Behind(service *Service, home Home) Destination {
 func (d Destination) EgressFor(service *Service, home Home) ([]Egress, error) {
 	to := d.Behind(service, home)
 	switch {
-	case IsAlwaysOpen(to.Port) || to.Namespace != "" && to.Namespace == home.Namespace:
+	case to.isAllowedToAll(home):
 		return nil, nil
 	case home.isControlPlane(d.Namespace):
 		return nil, fmt.Errorf("the namespace %s belongs to the cluster", d.Namespace)
 	case home.isControlPlane(to.Namespace):
 		return nil, fmt.Errorf("the namespace %s belongs to the cluster", to.Namespace)
-	case to.Address.IsValid() && isClosedAddress(to.Address):
+	case to.isClosed():
 		return nil, errors.New("the address is one of the node, the network or the cloud itself")
 	case to.Namespace == "" && isControlPlanePort(to.Port):
 		return nil, fmt.Errorf("port %d is one of the cluster's control plane", to.Port)
 	}
 	return []Egress{to.egress()}, nil
 }
+
+// isAllowedToAll reports whether every job of a namespace may connect to a destination, as Behind returns it.
+func (d Destination) isAllowedToAll(home Home) bool {
+	return IsAlwaysOpen(d.Port) || d.Namespace != "" && d.Namespace == home.Namespace
+}
+
+// isClosed reports whether a destination is an address that endpoints never open.
+func (d Destination) isClosed() bool { return d.Address.IsValid() && isClosedAddress(d.Address) }
 
 // egress returns the entry that allows a destination, as Behind returns it.
 func (d Destination) egress() Egress {
@@ -329,13 +338,8 @@ func (e Endpoints) String() string {
 
 // All returns the destinations in the order of String, without duplicates.
 func (e Endpoints) All() []Egress {
-	var names []string
-	for name := range e {
-		names = append(names, name)
-	}
-	slices.Sort(names)
 	var all []Egress
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(e)) {
 		for _, entry := range e[name] {
 			if !slices.Contains(all, entry) {
 				all = append(all, entry)
@@ -347,7 +351,7 @@ func (e Endpoints) All() []Egress {
 
 // String returns the entry that ParseEgress reads.
 func (e Egress) String() string {
-	var place, ports string
+	var place string
 	switch {
 	case e.Namespace != "":
 		place = "namespace/" + e.Namespace
@@ -357,7 +361,7 @@ func (e Egress) String() string {
 	if e.Port == 0 {
 		return place
 	}
-	ports = strconv.Itoa(int(e.Port))
+	ports := strconv.Itoa(int(e.Port))
 	if e.EndPort > e.Port {
 		ports += "-" + strconv.Itoa(int(e.EndPort))
 	}

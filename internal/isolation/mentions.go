@@ -103,7 +103,7 @@ func (s *search) keep(where, text string, minPort int32) {
 // which would allow it.
 func (m Mention) Warning(home Home, entry Egress) string {
 	denied := fmt.Sprintf("%s: the job's NetworkPolicy denies connections to %s", m.Where, m.Destination)
-	if m.Address.IsValid() && isClosedAddress(m.Address) {
+	if m.isClosed() {
 		return denied + ", an address of the node, the network or the cloud itself"
 	}
 	return denied + howToAllow(home, entry.String())
@@ -126,7 +126,7 @@ func (e ConnectionEndpoint) RefusalWarning(service *Service, home Home, allowed 
 		return ""
 	}
 	denied := fmt.Sprintf("%s: the job's NetworkPolicy denies connections to %s, because %v", where, e.Destination, refusal)
-	if to.Address.IsValid() && isClosedAddress(to.Address) {
+	if to.isClosed() {
 		return denied
 	}
 	return denied + howToAllow(home, to.egress().String())
@@ -145,7 +145,7 @@ func (d Destination) CertainlyDenied(service *Service, home Home, allowed []Egre
 	}
 	to := d.Behind(service, home)
 	switch {
-	case IsAlwaysOpen(to.Port), to.Namespace != "" && to.Namespace == home.Namespace:
+	case to.isAllowedToAll(home):
 		return Egress{}, false
 	case to.Address.IsLoopback(), to.Address.IsUnspecified(), to.Address.IsPrivate(), sharedAddresses.Contains(to.Address):
 		// A private address may be that of a pod or Service of the project.

@@ -8,22 +8,17 @@ import (
 )
 
 // gate returns the change that opens or closes the gate of a job's pods, or nil if nothing changes. It is opened when all pods
-// have room on nodes and in the quotas. It is closed to remove all pods, or for a job without pods, such as between two attempts. A job that runs and waits
-// for a place of one lost pod keeps the others. The gate of a suspended or finished job stays as it is.
+// have room on nodes and in the quotas. It is closed to remove all pods, or for a job without pods, such as between two attempts.
+// A job that runs and waits for a place of one lost pod keeps the others. The gate of a suspended or finished job stays as it is.
 func gate(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome) Object {
 	if seen.Gate == nil || job.Lifecycle.Suspended || out.Finish != nil {
 		return nil
 	}
-	switch {
-	case seen.Gang != nil && seen.Gang.Evict:
-		return gateChange(job, *seen.Gate, true)
-	case !out.PodsMayStart:
-		if len(seen.LauncherPods)+len(seen.Workers) > 0 {
-			return nil
-		}
-		return gateChange(job, *seen.Gate, true)
+	evicted, hasPods := seen.Gang != nil && seen.Gang.Evict, len(seen.LauncherPods)+len(seen.Workers) > 0
+	if !out.PodsMayStart && hasPods && !evicted {
+		return nil
 	}
-	return gateChange(job, *seen.Gate, false)
+	return gateChange(job, *seen.Gate, !out.PodsMayStart)
 }
 
 // gateChange returns the change to a state of a gate; nil if that is its state.

@@ -66,7 +66,7 @@ func TestEmbedded(t *testing.T) {
 	create(t, job)
 	told := gangWaits(t, job, "9 pods requested", "5 fit on 2 of 2 nodes")
 	if told.Backend != gang.Embedded || told.Wanted != 9 || told.Placed != 0 {
-		t.Errorf("it is told as %+v", told)
+		t.Errorf("the report says %+v", told)
 	}
 	podless(t, job)
 	killOperators(t)

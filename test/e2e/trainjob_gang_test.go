@@ -122,7 +122,7 @@ func TestTrainJobWaitsForCapacity(t *testing.T) {
 		t.Helper()
 		told := waits(t, trainjob.Kind, namespace, "four", v1alpha1.PhaseGangScheduling, "4 pods requested", "2 fit on ").Scheduling
 		if told.Backend != gang.Embedded || told.Wanted != 4 || told.Placed != 0 {
-			t.Errorf("it is told as %+v", told)
+			t.Errorf("the report says %+v", told)
 		}
 		for range 5 {
 			if n := trainJobPods(t, job); n > 0 {

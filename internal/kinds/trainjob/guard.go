@@ -141,21 +141,8 @@ func requiredLabels(r Runtime) (map[string]string, *field.Error) {
 // the TTL is checked, and warnings name annotations that have no effect.
 func Check(job TrainJob, used Runtime) (errs field.ErrorList, warnings []string) {
 	names, errs := Connections(job, used)
-	if job.Annotations[mpi.AnnotationConnections] != "" && !used.ours() {
-		warnings = append(warnings, fmt.Sprintf("%s: has no effect with the runtime %s, which has not the annotation %s; give the job the Secret's keys as variables (trainer.env)",
-			mpi.ConnectionsPath, used.Name, mpi.AnnotationImplementation))
-	}
-	if topology, _ := mpi.ParseTopology(job.Annotations); topology.Key != "" && !used.ours() {
-		warnings = append(warnings, fmt.Sprintf("%s: has no effect with the runtime %s, which has not the annotation %s; have its pod templates say podAffinity",
-			annotations, used.Name, mpi.AnnotationImplementation))
-	}
-	if job.Annotations[mpi.AnnotationMaxRestarts] != "" && !used.ours() {
-		warnings = append(warnings, fmt.Sprintf("%s: has no effect with the runtime %s, which has not the annotation %s; set failurePolicy.maxRestarts of its JobSet",
-			annotations.Key(mpi.AnnotationMaxRestarts), used.Name, mpi.AnnotationImplementation))
-	}
-	if optional, _ := mpi.ParseRDMA(job.Annotations); optional && !used.ours() {
-		warnings = append(warnings, fmt.Sprintf("%s: has no effect with the runtime %s, which has not the annotation %s; its pods wait for nodes with RDMA",
-			mpi.RDMAPath, used.Name, mpi.AnnotationImplementation))
+	if !used.ours() {
+		warnings = warnIneffective(job, used)
 	}
 	_, ttl := mpi.ParseTTL(job.Annotations)
 	if !used.IsMPI() {
@@ -179,6 +166,28 @@ func Check(job TrainJob, used Runtime) (errs field.ErrorList, warnings []string)
 	_, transport := mpi.ParseRDMA(job.Annotations)
 	errs = slices.Concat(errs, silence, waiting, topology, restarts, transport, ttl)
 	return errs, append(warnings, warn(job, used)...)
+}
+
+// warnIneffective returns warnings about annotations that only have an effect on JobSets which the operator completes (Wire).
+func warnIneffective(job TrainJob, used Runtime) (warnings []string) {
+	topology, _ := mpi.ParseTopology(job.Annotations)
+	optionalRDMA, _ := mpi.ParseRDMA(job.Annotations)
+	for _, annotation := range []struct {
+		isSet   bool
+		at      *field.Path
+		instead string
+	}{
+		{job.Annotations[mpi.AnnotationConnections] != "", mpi.ConnectionsPath, "give the job the Secret's keys as variables (trainer.env)"},
+		{topology.Key != "", annotations, "have its pod templates say podAffinity"},
+		{job.Annotations[mpi.AnnotationMaxRestarts] != "", annotations.Key(mpi.AnnotationMaxRestarts), "set failurePolicy.maxRestarts of its JobSet"},
+		{optionalRDMA, mpi.RDMAPath, "its pods wait for nodes with RDMA"},
+	} {
+		if annotation.isSet {
+			warnings = append(warnings, fmt.Sprintf("%s: has no effect with the runtime %s, which has not the annotation %s; %s",
+				annotation.at, used.Name, mpi.AnnotationImplementation, annotation.instead))
+		}
+	}
+	return warnings
 }
 
 // Connections returns a TrainJob's data connections; none if JobSets of its runtime are not completed (Wire).
