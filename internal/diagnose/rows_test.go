@@ -400,9 +400,12 @@ func TestIdleWorkers(t *testing.T) {
 		"the image's program, all":         {failed(0, "done").with(ended("")), "Agent: no process was started on any of 4 workers."},
 		"the image's program, its message": {failed(0, "done").with(ended("accuracy 0.9")), ""},
 		"the image's program, some":        {failed(0, "done").with(launcherLeft(agentapi.Summary{HostsExpected: 4, HostsReached: 4, HostsIdle: 2}, 0)), "Launcher's agent: ranks ran on 2 of 4 workers."},
-		"the image's program, and MPI cut its connection": {failed(0, "done").with(launcherLeft(agentapi.Summary{
-			HostsExpected: 4, HostsReached: 4, HostsIdle: 2, Code: agentapi.ConnectionLost, Message: "Host pi-worker-1 was lost: the connection to it was lost while its ranks ran."}, 0)),
-			"Launcher's agent: ranks ran on 2 of 4 workers."},
+		"the image's program, and MPI cut its connection": {
+			failed(0, "done").with(launcherLeft(agentapi.Summary{
+				HostsExpected: 4, HostsReached: 4, HostsIdle: 2, Code: agentapi.ConnectionLost, Message: "Host pi-worker-1 was lost: the connection to it was lost while its ranks ran.",
+			}, 0)),
+			"Launcher's agent: ranks ran on 2 of 4 workers.",
+		},
 		"the image's program, for a moment": {failed(0, "done").with(launcherLeft(agentapi.Summary{HostsReached: 1}, 0)), ""},
 		"no message of the agent":           {failed(0, "done", withCommand).with(ended("")), ""},
 		"sshd without a login":              {failed(0, "done", sshd).with(sshdLog("pi-worker-3")), "The log of pi-worker-3 contains the start of sshd, but no login."},

@@ -248,7 +248,7 @@ func TestTrainJobWaitsForQuota(t *testing.T) {
 
 	job := server.gatedJob(t, "one", func(g *gatedJob) { g.job.SetAnnotations(map[string]string{mpi.AnnotationWaitForQuota: "true"}) })
 	status := job.told(t, "it waits for the quota", func(status v1alpha1.JobReportStatus) error {
-		if status.Reason != string(codes.WaitingForQuota) {
+		if status.Reason != codes.WaitingForQuota {
 			return fmt.Errorf("it is %s (%s): %s", status.Phase, status.Reason, status.Message)
 		}
 		return nil
