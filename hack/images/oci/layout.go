@@ -20,7 +20,7 @@ const refName = "org.opencontainers.image.ref.name"
 
 // WriteLayout makes one image of archives, each for another architecture, and
 // writes it into a folder as an OCI image layout. It returns the digest of the
-// image, by which registries and pods know it: the same archives make the same
+// image, which registries and pods use: the same archives make the same
 // digest. The folder must not exist.
 //
 // "skopeo copy --all --preserve-digests oci:FOLDER:TAG docker://REFERENCE"
