@@ -138,13 +138,14 @@ func requiredLabels(r Runtime) (map[string]string, *field.Error) {
 
 // Check returns what keeps a TrainJob from running as it is written with an MPI runtime: the limits of the runtime and
 // its faults, all of them at once. Warnings are about what runs but is probably not intended. With other runtimes only
-// the TTL is checked, and warnings name annotations that have no effect.
+// the TTL and the labels of pods are checked, and warnings name annotations that have no effect.
 func Check(job TrainJob, used Runtime) (errs field.ErrorList, warnings []string) {
 	names, errs := Connections(job, used)
 	if !used.ours() {
 		warnings = warnIneffective(job, used)
 	}
 	_, ttl := mpi.ParseTTL(job.Annotations)
+	ttl = append(ttl, checkPodLabels(job)...)
 	if !used.IsMPI() {
 		return ttl, warnings
 	}

@@ -28,6 +28,7 @@ type tree = map[string]any
 //   - launcher and workers run in one rack, zone or the like, where the TrainJob says so;
 //   - a failed job is started again as often as the TrainJob says;
 //   - a service mesh keeps out of the pods;
+//   - pods have no labels of another job, by which NetworkPolicies would take them for its pods;
 //   - a variable tells the agent how long ranks may take to end.
 //
 // The domain is the cluster's; empty stands for cluster.local.
@@ -43,6 +44,7 @@ func Wire(jobSet tree, job TrainJob, domain string) error {
 		return err
 	}
 	for _, part := range parts(jobSet) {
+		part.dropIdentity()
 		for _, field := range []string{"labels", "annotations"} {
 			child(part.pod, "metadata", field)[mpi.IstioInject] = "false"
 		}
@@ -150,12 +152,14 @@ func Keep(jobSet, before tree, byOperator bool) {
 		RemoveRDMA(jobSet)
 	}
 	old := parts(before)
+	isSuspended := at(before, "spec")["suspend"] == true || at(jobSet, "spec")["suspend"] == true
 	for _, part := range parts(jobSet) {
 		i := slices.IndexFunc(old, func(p jobPart) bool { return p.name == part.name })
 		if i < 0 {
 			continue
 		}
 		was := old[i]
+		part.keepIdentity(was, isSuspended)
 		for _, field := range []string{"labels", "annotations"} {
 			copyField(part.pod, was.pod, "metadata", field, mpi.IstioInject)
 		}
