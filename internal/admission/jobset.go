@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -46,16 +47,16 @@ func wireJobSet(ctx context.Context, live client.Reader, c *cluster.Cluster, set
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
-	used, err := trainjob.RuntimeOf(ctx, live, job)
+	used, now, err := trainjob.LoadRuntimes(ctx, live, job)
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("read the runtime of TrainJob %s: %w", job.Name, err))
 	}
 	if used != nil {
-		converted := trainjob.Convert(job, *used)
-		if err := awaitIsolation(ctx, live, converted, settings); err != nil {
+		if err := awaitIsolation(ctx, live, trainjob.Convert(job, *used), settings); err != nil {
 			return admission.Errored(http.StatusServiceUnavailable, err)
 		}
-		if gangs.Gates(converted) {
+		// A user can write the ConfigMap with the runtime that Trainer has stored.
+		if gangs.Gates(trainjob.Convert(job, *cmp.Or(now, used))) {
 			trainjob.Gate(jobSet.Object)
 		} else {
 			trainjob.Ungate(jobSet.Object)

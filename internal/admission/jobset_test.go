@@ -1,19 +1,25 @@
 package admission
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	"sigs.k8s.io/yaml"
 
 	"opendatahub.io/mpijob/internal/cluster"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
@@ -61,6 +67,84 @@ func TestJobSetWithoutRDMA(t *testing.T) {
 			}
 			if got := strings.Contains(string(patch), "without-rdma") && strings.Contains(string(patch), `{"op":"remove","path":"/spec/replicatedJobs/0/template/spec/template/spec/containers/0/resources/limits/rdma~1hca"}`); got != test.removed {
 				t.Errorf("the patch is %s, want the request removed: %v", patch, test.removed)
+			}
+		})
+	}
+}
+
+// jobSetOf returns a JobSet that Trainer makes of a TrainJob, and the TrainJob, which has a runtime of ours.
+func jobSetOf(t *testing.T) (jobSet, job, used *unstructured.Unstructured) {
+	t.Helper()
+	read := func(text string) *unstructured.Unstructured {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
+			t.Fatal(err)
+		}
+		return object
+	}
+	const jobs = `replicatedJobs: [
+  {name: launcher, template: {metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}, spec: {template: {spec: {nodeSelector: {pool: mpi}, containers: [{name: node}]}}}}},
+  {name: node, template: {spec: {template: {spec: {nodeSelector: {pool: mpi}, containers: [{name: node}]}}}}}]`
+	jobSet = read(`{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: pi, namespace: ns, annotations: {mpi.opendatahub.io/mpi-implementation: OpenMPI},
+ownerReferences: [{apiVersion: trainer.kubeflow.org/v1alpha1, kind: TrainJob, name: pi, uid: u, controller: true}]}, spec: {` + jobs + `}}`)
+	job = read(`{apiVersion: trainer.kubeflow.org/v1alpha1, kind: TrainJob, metadata: {name: pi, namespace: ns, uid: u}, spec: {runtimeRef: {name: mpi}, trainer: {numNodes: 4}}}`)
+	used = read(`{apiVersion: trainer.kubeflow.org/v1alpha1, kind: ClusterTrainingRuntime, metadata: {name: mpi, annotations: {mpi.opendatahub.io/mpi-implementation: OpenMPI}},
+spec: {mlPolicy: {mpi: {runLauncherAsNode: true}}, template: {spec: {` + jobs + `}}}}`)
+	return jobSet, job, used
+}
+
+// snapshotOf is the ConfigMap in which Trainer stores the runtime of the TrainJob, as its user may have written it.
+func snapshotOf(text string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pi-runtime-snapshot", OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: trainjob.GroupVersion.String(), Kind: trainjob.Kind, Name: "pi", UID: "u", Controller: new(true)},
+		}},
+		Data: map[string]string{"runtime": text},
+	}
+}
+
+// wire sends a JobSet to the webhook, which may take a moment.
+func wire(t *testing.T, settings plan.Settings, gangs Gangs, jobSet *unstructured.Unstructured, objects ...client.Object) admission.Response {
+	t.Helper()
+	raw, err := jobSet.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	api := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(objects...).Build()
+	return wireJobSet(ctx, api, cluster.New(api, api, nil, clock.RealClock{}), settings, gangs, admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		Operation: admissionv1.Create, Namespace: "ns", Object: k8sruntime.RawExtension{Raw: raw},
+	}})
+}
+
+// allGangs holds back the pods of all jobs for which that is possible.
+type allGangs struct{ noGangs }
+
+func (allGangs) Gates(job mpi.Job) bool { return job.Gated }
+
+// TestForgedSnapshotIsIsolated: a user who writes the ConfigMap with the runtime of a TrainJob has its pods created neither
+// without a NetworkPolicy nor before there is room for all of them.
+func TestForgedSnapshotIsIsolated(t *testing.T) {
+	policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pi.trainjob", OwnerReferences: []metav1.OwnerReference{
+		{APIVersion: trainjob.GroupVersion.String(), Kind: trainjob.Kind, Name: "pi", UID: "u", Controller: new(true)},
+	}}}
+	const onHosts = "{name: launcher, template: {spec: {template: {spec: {hostNetwork: true}}}}}, {name: node, template: {spec: {template: {spec: {hostNetwork: true}}}}}"
+	for name, text := range map[string]string{
+		"Trainer's":      "{metadata: {name: mpi, annotations: {mpi.opendatahub.io/mpi-implementation: OpenMPI}}, spec: {mlPolicy: {mpi: {}}, template: {spec: {replicatedJobs: [{name: launcher}, {name: node}]}}}}",
+		"without MPI":    "{metadata: {name: mpi}, spec: {}}",
+		"on the hosts":   "{metadata: {name: mpi, annotations: {mpi.opendatahub.io/mpi-implementation: OpenMPI}}, spec: {mlPolicy: {mpi: {}}, template: {spec: {replicatedJobs: [" + onHosts + "]}}}}",
+		"a gang already": "{metadata: {name: mpi, annotations: {mpi.opendatahub.io/mpi-implementation: OpenMPI}}, spec: {podGroupPolicy: {}, mlPolicy: {mpi: {}}}}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			jobSet, job, used := jobSetOf(t)
+			isolating := plan.Settings{NetworkPolicies: true}
+			if answer := wire(t, isolating, allGangs{}, jobSet, job, used, snapshotOf(text)); answer.Allowed || !strings.Contains(answer.Result.Message, "pi.trainjob") {
+				t.Errorf("without a policy the answer is %+v", answer)
+			}
+			answer := wire(t, isolating, allGangs{}, jobSet, job, used, snapshotOf(text), policy)
+			if patch, _ := json.Marshal(answer.Patches); !answer.Allowed || !strings.Contains(string(patch), `"closed"`) {
+				t.Errorf("with the policy the answer is %+v", answer)
 			}
 		})
 	}

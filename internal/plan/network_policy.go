@@ -56,27 +56,25 @@ func networkPolicy(job mpi.Job, seen jobstate.Observed, settings Settings) Objec
 	for _, to := range isolation.ParseEndpoints(seen.Endpoints, settings.Home(job.Namespace)).All() {
 		policy.Spec.Egress = append(policy.Spec.Egress, endpointRule(to))
 	}
-	addHostNetwork(&policy.Spec, job, seen)
+	addHostNetwork(&policy.Spec, seen)
 	if have := seen.Isolation; have != nil && have.Annotations[mpi.AnnotationEndpoints] == seen.Endpoints && equality.Semantic.DeepEqual(have.Spec, policy.Spec) {
 		return nil
 	}
 	return policy
 }
 
-// Isolates reports whether the operator creates a NetworkPolicy for a job that has pods.
+// Isolates reports whether the operator creates a NetworkPolicy for a job that has pods. An MPIJob has none if all of its pods
+// are in the host network, to which no policy applies. If some are, the policy applies to the others. A TrainJob has one
+// anyway: what is known of its pods before they exist may come from its user (trainjob.RuntimeOf).
 func Isolates(job mpi.Job, settings Settings) bool {
-	return isolable(job, settings) && !job.Launcher.None
+	onHosts := job.Launcher.Template.Spec.HostNetwork && (job.Workers.Count == 0 || job.Workers.Template.Spec.HostNetwork)
+	return settings.NetworkPolicies && !job.Launcher.None && (job.External || !onHosts)
 }
 
-// isolable reports whether a job can have a NetworkPolicy. It has none if all of its pods are in the host network, to which
-// no policy applies. If some are, the policy applies to the others.
-func isolable(job mpi.Job, settings Settings) bool {
-	return settings.NetworkPolicies && (!job.Launcher.Template.Spec.HostNetwork || job.Workers.Count > 0 && !job.Workers.Template.Spec.HostNetwork)
-}
-
-// unwantedIsolation returns the NetworkPolicy to delete after policies were disabled.
+// unwantedIsolation returns the NetworkPolicy to delete after policies were disabled. For no other reason it is deleted
+// before its job: pods that it isolates may exist.
 func unwantedIsolation(job mpi.Job, seen jobstate.Observed, settings Settings) []Ref {
-	if seen.Isolation == nil || isolable(job, settings) || job.Lifecycle.Deleting {
+	if seen.Isolation == nil || settings.NetworkPolicies || job.Lifecycle.Deleting {
 		return nil
 	}
 	return []Ref{{Kind: "NetworkPolicy", Namespace: job.Namespace, Name: job.PolicyName(), UID: seen.Isolation.UID}}
@@ -134,18 +132,18 @@ func ownServices() *metav1.LabelSelector {
 
 // addHostNetwork allows connections between the job's pods and those of its pods that are in the host network, by the
 // addresses of their nodes.
-func addHostNetwork(spec *networkingv1.NetworkPolicySpec, job mpi.Job, seen jobstate.Observed) {
+func addHostNetwork(spec *networkingv1.NetworkPolicySpec, seen jobstate.Observed) {
 	addresses := map[string]bool{}
-	add := func(template corev1.PodTemplateSpec, pod *corev1.Pod) {
-		if template.Spec.HostNetwork && pod.Status.HostIP != "" {
+	add := func(pod *corev1.Pod) {
+		if pod.Spec.HostNetwork && pod.Status.HostIP != "" {
 			addresses[pod.Status.HostIP] = true
 		}
 	}
 	for _, pod := range seen.LauncherPods {
-		add(job.Launcher.Template, pod)
+		add(pod)
 	}
 	for _, worker := range seen.Workers {
-		add(job.Workers.Template, worker.Pod)
+		add(worker.Pod)
 	}
 	if len(addresses) == 0 {
 		return

@@ -259,6 +259,8 @@ func TestIsolationChanges(t *testing.T) {
 		return there(func(o *jobstate.Observed) { o.Isolation, o.Endpoints = policy, text })
 	}
 	onHosts := mpitest.Job(1, func(j *mpi.Job) { j.Workers.Template.Spec.HostNetwork = true })
+	onHostsTrainJob := trainJob(t, job)
+	onHostsTrainJob.Launcher.Template.Spec.HostNetwork, onHostsTrainJob.Workers.Template.Spec.HostNetwork = true, true
 	unwatched := isolating
 	unwatched.OperatorNamespace = ""
 	wide := isolating
@@ -295,7 +297,7 @@ func TestIsolationChanges(t *testing.T) {
 			onHosts, there(func(o *jobstate.Observed) {
 				for i, worker := range o.Workers {
 					pod := worker.Pod.DeepCopy()
-					pod.Status.HostIP = "10.0.0.7"
+					pod.Status.HostIP, pod.Spec.HostNetwork = "10.0.0.7", true
 					o.Workers[i].Pod = pod
 				}
 			}), isolating, map[string][]string{"mend": {"NetworkPolicy/pi"}},
@@ -303,7 +305,21 @@ func TestIsolationChanges(t *testing.T) {
 		"all of its pods are in their nodes' network": {
 			mpitest.Job(1, func(j *mpi.Job) {
 				j.Launcher.Template.Spec.HostNetwork, j.Workers.Template.Spec.HostNetwork = true, true
-			}), there(), isolating, map[string][]string{"delete": {"NetworkPolicy/pi/uid-base"}},
+			}), there(func(o *jobstate.Observed) { o.Isolation = nil }), isolating, map[string][]string{},
+		},
+		"all of its pods are to be in their nodes' network": {
+			mpitest.Job(1, func(j *mpi.Job) {
+				j.Launcher.Template.Spec.HostNetwork, j.Workers.Template.Spec.HostNetwork = true, true
+			}), there(), isolating, map[string][]string{},
+		},
+		"a TrainJob's runtime puts its pods into their nodes' network": {
+			onHostsTrainJob, jobstate.Observed{}, isolating, map[string][]string{"create": {"NetworkPolicy/pi.trainjob"}},
+		},
+		"a TrainJob's runtime would put pods that have addresses into their nodes' network": {
+			onHostsTrainJob, jobstate.Observed{
+				Isolation: isolationOf(onHostsTrainJob, jobstate.Observed{}, isolating),
+				Workers:   []jobstate.Worker{{Pod: &corev1.Pod{Status: corev1.PodStatus{HostIP: "10.0.0.7", PodIP: "10.128.0.7"}}}},
+			}, isolating, map[string][]string{},
 		},
 	}
 	for name, test := range tests {
