@@ -12,6 +12,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -41,6 +42,13 @@ func wireJobSet(ctx context.Context, live client.Reader, c *cluster.Cluster, set
 			return admission.Errored(http.StatusBadRequest, err)
 		}
 		trainjob.Keep(jobSet.Object, before.Object, fieldManager(request) == mpi.FieldManager)
+		errs, err := checkLostLabels(ctx, live, request.Namespace, *owner, trainjob.LostNodeLabels(jobSet.Object, before.Object))
+		switch {
+		case err != nil:
+			return admission.Errored(http.StatusInternalServerError, err)
+		case len(errs) > 0:
+			return responseFor(request, errs, nil)
+		}
 		return patchResponse(request, jobSet)
 	}
 	job, err := ownerJob(ctx, live, request.Namespace, *owner)
@@ -50,6 +58,12 @@ func wireJobSet(ctx context.Context, live client.Reader, c *cluster.Cluster, set
 	used, now, err := trainjob.LoadRuntimes(ctx, live, job)
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("read the runtime of TrainJob %s: %w", job.Name, err))
+	}
+	if now != nil {
+		// The webhook of TrainJobs fails open, and may have had too many requests to answer.
+		if errs := trainjob.CheckLimits(job, *now); len(errs) > 0 {
+			return responseFor(request, errs, nil)
+		}
 	}
 	if used != nil {
 		if err := awaitIsolation(ctx, live, trainjob.Convert(job, *used), settings); err != nil {
@@ -75,6 +89,22 @@ func wireJobSet(ctx context.Context, live client.Reader, c *cluster.Cluster, set
 		}
 	}
 	return patchResponse(request, jobSet)
+}
+
+// checkLostLabels returns which of the labels of nodes that a JobSet no longer asks for its runtime requires.
+func checkLostLabels(ctx context.Context, live client.Reader, namespace string, owner metav1.OwnerReference, lost map[string]string) (field.ErrorList, error) {
+	if len(lost) == 0 {
+		return nil, nil
+	}
+	job, err := trainjob.LoadJob(ctx, live, types.NamespacedName{Namespace: namespace, Name: owner.Name})
+	if err != nil || job == nil || job.UID != owner.UID {
+		return nil, err
+	}
+	used, err := trainjob.LoadRuntime(ctx, live, *job)
+	if err != nil || used == nil {
+		return nil, err
+	}
+	return trainjob.CheckLostLabels(lost, *used), nil
 }
 
 // fieldManager returns the name with which the client of a request writes; empty if it has none.

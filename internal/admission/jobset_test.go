@@ -103,19 +103,29 @@ func snapshotOf(text string) *corev1.ConfigMap {
 	}
 }
 
-// wire sends a JobSet to the webhook, which may take a moment.
+// wire sends a new JobSet to the webhook, which may take a moment.
 func wire(t *testing.T, settings plan.Settings, gangs Gangs, jobSet *unstructured.Unstructured, objects ...client.Object) admission.Response {
 	t.Helper()
-	raw, err := jobSet.MarshalJSON()
+	return ask(t, settings, gangs, admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create, Object: rawOf(t, jobSet)}}, objects...)
+}
+
+func rawOf(t *testing.T, object *unstructured.Unstructured) k8sruntime.RawExtension {
+	t.Helper()
+	raw, err := object.MarshalJSON()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return k8sruntime.RawExtension{Raw: raw}
+}
+
+func ask(t *testing.T, settings plan.Settings, gangs Gangs, request admission.Request, objects ...client.Object) admission.Response {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	api := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(objects...).Build()
-	return wireJobSet(ctx, api, cluster.New(api, api, nil, clock.RealClock{}), settings, gangs, admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
-		Operation: admissionv1.Create, Namespace: "ns", Object: k8sruntime.RawExtension{Raw: raw},
-	}})
+	request.Namespace, request.Name = "ns", "pi"
+	request.Kind = metav1.GroupVersionKind{Group: "jobset.x-k8s.io", Version: "v1alpha2", Kind: "JobSet"}
+	return wireJobSet(ctx, api, cluster.New(api, api, nil, clock.RealClock{}), settings, gangs, request)
 }
 
 // allGangs holds back the pods of all jobs for which that is possible.
@@ -145,6 +155,58 @@ func TestForgedSnapshotIsIsolated(t *testing.T) {
 			answer := wire(t, isolating, allGangs{}, jobSet, job, used, snapshotOf(text), policy)
 			if patch, _ := json.Marshal(answer.Patches); !answer.Allowed || !strings.Contains(string(patch), `"closed"`) {
 				t.Errorf("with the policy the answer is %+v", answer)
+			}
+		})
+	}
+}
+
+// TestJobSetKeepsLimits: the limits of a runtime apply to TrainJobs that the API server has admitted without asking the
+// operator. What is there already stays changeable, within them.
+func TestJobSetKeepsLimits(t *testing.T) {
+	limited := func(used *unstructured.Unstructured, limit, value string) *unstructured.Unstructured {
+		changed := used.DeepCopy()
+		changed.SetAnnotations(map[string]string{mpi.AnnotationImplementation: "OpenMPI", limit: value})
+		return changed
+	}
+	jobSet, job, used := jobSetOf(t)
+	for name, test := range map[string]struct {
+		limit, value, says string
+	}{
+		"nodes":                  {mpi.AnnotationMaxWorkers, "3", "spec.trainer.numNodes: Invalid value: 4: must be at most 3 with the runtime mpi"},
+		"as many nodes":          {mpi.AnnotationMaxWorkers, "4", ""},
+		"labels of nodes":        {mpi.AnnotationNodeLabels, "pool=gpu", `the nodeSelector of the job "launcher" must have pool: gpu`},
+		"the labels that it has": {mpi.AnnotationNodeLabels, "pool=mpi", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer := wire(t, plan.Settings{}, noGangs{}, jobSet, job, limited(used, test.limit, test.value))
+			if answer.Allowed != (test.says == "") || !answer.Allowed && !strings.Contains(answer.Result.Message, test.says) {
+				t.Errorf("the answer is %+v, want %q", answer, test.says)
+			}
+		})
+	}
+	changed := func(of *unstructured.Unstructured, old, replaced string) *unstructured.Unstructured {
+		text := strings.Replace(string(rawOf(t, of).Raw), old, replaced, 1)
+		object, err := decodeTree([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return object
+	}
+	for name, test := range map[string]struct {
+		before, after *unstructured.Unstructured
+		says          string
+	}{
+		"another pool":           {jobSet, changed(jobSet, `"pool":"mpi"`, `"pool":"other"`), "must keep pool: mpi, which the runtime mpi requires"},
+		"any pool":               {jobSet, changed(jobSet, `"pool":"mpi"`, ""), "must keep pool: mpi"},
+		"another flavor":         {changed(jobSet, `"pool":"mpi"`, `"pool":"mpi","flavor":"a"`), jobSet, ""},
+		"it never had the label": {changed(jobSet, `"pool":"mpi"`, `"pool":"a"`), changed(jobSet, `"pool":"mpi"`, `"pool":"b"`), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer := ask(t, plan.Settings{}, noGangs{}, admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+				Operation: admissionv1.Update, Object: rawOf(t, test.after), OldObject: rawOf(t, test.before),
+			}}, job, limited(used, mpi.AnnotationNodeLabels, "pool=mpi"))
+			if answer.Allowed != (test.says == "") || !answer.Allowed && !strings.Contains(answer.Result.Message, test.says) {
+				t.Errorf("the answer is %+v, want %q", answer, test.says)
 			}
 		})
 	}

@@ -157,8 +157,7 @@ func Check(job TrainJob, used Runtime) (errs field.ErrorList, warnings []string)
 			fmt.Sprintf("cannot be used as it is, ask who maintains it: %s %s", err.Field, err.Detail)))
 	}
 	errs = append(errs, checkName(job, used)...)
-	errs = append(errs, checkLimits(job, used)...)
-	errs = append(errs, checkNodeLabels(job, used)...)
+	errs = append(errs, CheckLimits(job, used)...)
 	errs = append(errs, checkCommand(job, used)...)
 	_, silence := mpi.ParseSilence(job.Annotations)
 	_, waiting := mpi.ParseWaitForQuota(job.Annotations)
@@ -228,7 +227,11 @@ func checkName(job TrainJob, used Runtime) field.ErrorList {
 	return nil
 }
 
-func checkLimits(job TrainJob, used Runtime) field.ErrorList {
+// CheckLimits returns what a TrainJob exceeds of the limits of an MPI runtime: nodes, GPUs, and the labels of nodes.
+func CheckLimits(job TrainJob, used Runtime) field.ErrorList {
+	if !used.IsMPI() {
+		return nil
+	}
 	var errs field.ErrorList
 	if most, limited, _ := limit(used, mpi.AnnotationMaxWorkers); limited {
 		if n := nodes(job, used); int64(n) > most {
@@ -240,7 +243,7 @@ func checkLimits(job TrainJob, used Runtime) field.ErrorList {
 			errs = append(errs, field.Invalid(sizePath, fmt.Sprintf("%d GPUs", n), fmt.Sprintf("must be at most %d GPUs with the runtime %s", most, used.Name)))
 		}
 	}
-	return errs
+	return append(errs, checkNodeLabels(job, used)...)
 }
 
 // checkNodeLabels: whatever a TrainJob changes, its pods ask for nodes with these labels.
@@ -255,9 +258,24 @@ func checkNodeLabels(job TrainJob, used Runtime) field.ErrorList {
 		selector := job.nodeSelector(of)
 		for _, key := range slices.Sorted(maps.Keys(required)) {
 			if have, set := selector[key]; !set || have != required[key] {
-				errs = append(errs, field.Invalid(patchesPath(job), selector[key],
+				errs = append(errs, field.Invalid(patchesPath(job), have,
 					fmt.Sprintf("the nodeSelector of the job %q must have %s: %s, which the runtime %s requires", name, key, required[key], used.Name)))
 			}
+		}
+	}
+	return errs
+}
+
+// CheckLostLabels returns which labels of nodes that a change of a JobSet loses (LostNodeLabels) an MPI runtime requires.
+func CheckLostLabels(lost map[string]string, used Runtime) field.ErrorList {
+	if !used.IsMPI() {
+		return nil
+	}
+	required, _ := requiredLabels(used)
+	var errs field.ErrorList
+	for _, key := range slices.Sorted(maps.Keys(required)) {
+		if value, is := lost[key]; is && value == required[key] {
+			errs = append(errs, field.Forbidden(spec.Child("replicatedJobs"), fmt.Sprintf("the nodeSelector of launcher and workers must keep %s: %s, which the runtime %s requires", key, value, used.Name)))
 		}
 	}
 	return errs

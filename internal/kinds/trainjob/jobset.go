@@ -177,6 +177,26 @@ func Keep(jobSet, before tree, byOperator bool) {
 	}
 }
 
+// LostNodeLabels returns the labels of nodes that launcher or workers of a JobSet asked for before it was changed.
+func LostNodeLabels(jobSet, before tree) map[string]string {
+	lost := map[string]string{}
+	now := map[string]tree{}
+	for _, part := range parts(jobSet) {
+		now[part.name] = at(part.pod, "spec", "nodeSelector")
+	}
+	for _, part := range parts(before) {
+		if part.name != launcherName && part.name != nodeName {
+			continue
+		}
+		for key, value := range at(part.pod, "spec", "nodeSelector") {
+			if text, is := value.(string); is && now[part.name][key] != value {
+				lost[key] = text
+			}
+		}
+	}
+	return lost
+}
+
 // jobPart is one of a JobSet's jobs.
 type jobPart struct {
 	name string

@@ -111,7 +111,11 @@ func (j Job) Judge(job mpi.Job, seen jobstate.Observed) jobstate.Outcome {
 	if j.JobSet != nil || out.Phase != v1alpha1.PhasePending {
 		return out
 	}
-	switch _, wrong := Connections(j.TrainJob, j.Runtime); {
+	_, wrong := Connections(j.TrainJob, j.Runtime)
+	if j.Runtime.ours() {
+		wrong = append(wrong, CheckLimits(j.TrainJob, j.Runtime)...)
+	}
+	switch {
 	case len(wrong) > 0:
 		invalid := jobstate.Invalid(wrong)
 		out.Reason, out.Message, out.NeedsAction = invalid.Reason, invalid.Message, true
