@@ -48,8 +48,7 @@ func Add(m manager.Manager, jobKinds []kinds.Validated, served *Certificate, nam
 			Handler: &validator{kind: kind, decoder: admission.NewDecoder(m.GetScheme()), cluster: c, settings: settings, gangs: gangs},
 		})
 	}
-	addGuards(m, served, c, settings, reports, gangs)
-	return nil
+	return addGuards(m, served, c, settings, reports, gangs)
 }
 
 // validator refuses jobs that could not run as they are written.

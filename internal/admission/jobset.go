@@ -3,7 +3,6 @@ package admission
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"time"
@@ -25,7 +24,7 @@ import (
 
 // wireJobSet completes the JobSet that Trainer creates for a TrainJob with one of our runtimes, and keeps it complete when
 // Trainer applies it again.
-func wireJobSet(ctx context.Context, live client.Reader, c *cluster.Cluster, settings plan.Settings, gangs Gangs, request admission.Request) admission.Response {
+func wireJobSet(ctx context.Context, live client.Reader, c *cluster.Cluster, settings plan.Settings, gangs Gangs, operator *identity, request admission.Request) admission.Response {
 	jobSet, err := decodeTree(request.Object.Raw)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
@@ -41,7 +40,7 @@ func wireJobSet(ctx context.Context, live client.Reader, c *cluster.Cluster, set
 		if err != nil {
 			return admission.Errored(http.StatusBadRequest, err)
 		}
-		trainjob.Keep(jobSet.Object, before.Object, fieldManager(request) == mpi.FieldManager)
+		trainjob.Keep(jobSet.Object, before.Object, operator.isOwn(ctx, request))
 		errs, err := checkLostLabels(ctx, live, request.Namespace, *owner, trainjob.LostNodeLabels(jobSet.Object, before.Object))
 		switch {
 		case err != nil:
@@ -105,17 +104,6 @@ func checkLostLabels(ctx context.Context, live client.Reader, namespace string, 
 		return nil, err
 	}
 	return trainjob.CheckLostLabels(lost, *used), nil
-}
-
-// fieldManager returns the name with which the client of a request writes; empty if it has none.
-func fieldManager(request admission.Request) string {
-	var options struct {
-		FieldManager string `json:"fieldManager"`
-	}
-	if err := json.Unmarshal(request.Options.Raw, &options); err != nil {
-		return ""
-	}
-	return options.FieldManager
 }
 
 // ownerJob reads the TrainJob that a JobSet is made of. Trainer tries again what is refused here.

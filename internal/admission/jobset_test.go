@@ -60,7 +60,7 @@ func TestJobSetWithoutRDMA(t *testing.T) {
 			if test.patched {
 				request.Object.Raw = []byte(strings.Replace(jobSet, `"OpenMPI"`, `""`, 1))
 			}
-			answer := wireJobSet(t.Context(), api, cluster.New(api, api, nil, clock.RealClock{}), plan.Settings{}, noGangs{}, request)
+			answer := wireJobSet(t.Context(), api, cluster.New(api, api, nil, clock.RealClock{}), plan.Settings{}, noGangs{}, &identity{}, request)
 			patch, err := json.Marshal(answer.Patches)
 			if err != nil || !answer.Allowed {
 				t.Fatalf("the answer is %+v (%v)", answer, err)
@@ -106,7 +106,7 @@ func snapshotOf(text string) *corev1.ConfigMap {
 // wire sends a new JobSet to the webhook, which may take a moment.
 func wire(t *testing.T, settings plan.Settings, gangs Gangs, jobSet *unstructured.Unstructured, objects ...client.Object) admission.Response {
 	t.Helper()
-	return ask(t, settings, gangs, admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create, Object: rawOf(t, jobSet)}}, objects...)
+	return ask(t, settings, gangs, &identity{}, admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create, Object: rawOf(t, jobSet)}}, objects...)
 }
 
 func rawOf(t *testing.T, object *unstructured.Unstructured) k8sruntime.RawExtension {
@@ -118,14 +118,14 @@ func rawOf(t *testing.T, object *unstructured.Unstructured) k8sruntime.RawExtens
 	return k8sruntime.RawExtension{Raw: raw}
 }
 
-func ask(t *testing.T, settings plan.Settings, gangs Gangs, request admission.Request, objects ...client.Object) admission.Response {
+func ask(t *testing.T, settings plan.Settings, gangs Gangs, operator *identity, request admission.Request, objects ...client.Object) admission.Response {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	api := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(objects...).Build()
 	request.Namespace, request.Name = "ns", "pi"
 	request.Kind = metav1.GroupVersionKind{Group: "jobset.x-k8s.io", Version: "v1alpha2", Kind: "JobSet"}
-	return wireJobSet(ctx, api, cluster.New(api, api, nil, clock.RealClock{}), settings, gangs, request)
+	return wireJobSet(ctx, api, cluster.New(api, api, nil, clock.RealClock{}), settings, gangs, operator, request)
 }
 
 // allGangs holds back the pods of all jobs for which that is possible.
@@ -202,7 +202,7 @@ func TestJobSetKeepsLimits(t *testing.T) {
 		"it never had the label": {changed(jobSet, `"pool":"mpi"`, `"pool":"a"`), changed(jobSet, `"pool":"mpi"`, `"pool":"b"`), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			answer := ask(t, plan.Settings{}, noGangs{}, admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+			answer := ask(t, plan.Settings{}, noGangs{}, &identity{}, admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 				Operation: admissionv1.Update, Object: rawOf(t, test.after), OldObject: rawOf(t, test.before),
 			}}, job, limited(used, mpi.AnnotationNodeLabels, "pool=mpi"))
 			if answer.Allowed != (test.says == "") || !answer.Allowed && !strings.Contains(answer.Result.Message, test.says) {

@@ -27,8 +27,12 @@ import (
 
 // addGuards serves what stands between users and Kubeflow Trainer, whether Trainer is there or not: without it the API
 // server has nothing to ask about. config/webhook defines what happens if there is no answer.
-func addGuards(m manager.Manager, served *Certificate, c *cluster.Cluster, settings plan.Settings, reports *reporting.Reporter, gangs Gangs) {
+func addGuards(m manager.Manager, served *Certificate, c *cluster.Cluster, settings plan.Settings, reports *reporting.Reporter, gangs Gangs) error {
 	live := m.GetAPIReader()
+	operator, err := newIdentity(m)
+	if err != nil {
+		return err
+	}
 	for webhook, handler := range map[string]admission.Handler{
 		runtimeWebhook: admission.HandlerFunc(guardRuntime),
 		trainJobWebhook: admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
@@ -36,13 +40,14 @@ func addGuards(m manager.Manager, served *Certificate, c *cluster.Cluster, setti
 		}),
 		namespaceWebhook: admission.HandlerFunc(guardNamespace),
 		jobSetWebhook: admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
-			return wireJobSet(ctx, live, c, settings, gangs, request)
+			return wireJobSet(ctx, live, c, settings, gangs, operator, request)
 		}),
 		authorsWebhook:  admission.HandlerFunc(recordAuthors),
 		deletionWebhook: deletionRecorder{live: live, reporter: reports},
 	} {
 		serve(m, served, webhook, &admission.Webhook{Handler: handler})
 	}
+	return nil
 }
 
 // guardRuntime refuses runtimes with which Trainer runs something else than what jobs ask for.
