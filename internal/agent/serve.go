@@ -130,7 +130,7 @@ func host(conn net.Conn) string {
 	return name
 }
 
-// unproven are the connections that have not proved yet whose they are, the oldest first.
+// unproven are the connections that have not proved yet whose they are, or those of the status, the oldest first.
 type unproven struct {
 	mu    sync.Mutex
 	conns []net.Conn

@@ -87,7 +87,7 @@ func TestNetworkPolicyChangedByHandComesBack(t *testing.T) {
 	if err := api.Update(t.Context(), policy); err != nil {
 		t.Fatal(err)
 	}
-	if mended := lets(t, namespace, "pi"); len(mended.Spec.Ingress) != 2 {
+	if mended := lets(t, namespace, "pi"); len(mended.Spec.Ingress) != 1 {
 		t.Errorf("it lets in %+v", mended.Spec.Ingress)
 	}
 	if err := api.Delete(t.Context(), policy); err != nil {

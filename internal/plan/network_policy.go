@@ -12,14 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/isolation"
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 )
-
-// OperatorLabels are the labels of the operator's own pods (config/manager).
-var OperatorLabels = map[string]string{"app.kubernetes.io/name": "mpijob-operator"}
 
 // isolate plans only the NetworkPolicy, for a job whose other objects are created by another controller.
 func isolate(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, settings Settings) Plan {
@@ -101,15 +97,6 @@ func isolationSpec(job mpi.Job, settings Settings, allowed ...string) networking
 				ports(corev1.ProtocolTCP, 443, 443), ports(corev1.ProtocolTCP, 6443, 6443),
 			}},
 		},
-	}
-	if settings.OperatorNamespace != "" {
-		spec.Ingress = append(spec.Ingress, networkingv1.NetworkPolicyIngressRule{
-			From: []networkingv1.NetworkPolicyPeer{{
-				NamespaceSelector: namespaceNamed(settings.OperatorNamespace),
-				PodSelector:       &metav1.LabelSelector{MatchLabels: OperatorLabels},
-			}},
-			Ports: []networkingv1.NetworkPolicyPort{ports(corev1.ProtocolTCP, agentapi.StatusPort, agentapi.StatusPort)},
-		})
 	}
 	for _, text := range append([]string{settings.AllowEgress}, allowed...) {
 		entries, _ := isolation.ParseEgress(text)

@@ -129,6 +129,7 @@ func trainJob(t *testing.T, like mpi.Job) mpi.Job {
 }
 
 func TestWhoReachesWhom(t *testing.T) {
+	operatorLabels := map[string]string{"app.kubernetes.io/name": "mpijob-operator"}
 	named := func(namespace, name string) mpi.Job {
 		return mpitest.Job(2, func(j *mpi.Job) { j.Namespace, j.Name, j.UID = namespace, name, types.UID(namespace+name) })
 	}
@@ -139,8 +140,8 @@ func TestWhoReachesWhom(t *testing.T) {
 	launcher, worker := pod(job, mpi.RoleLauncher, "10.128.0.1"), pod(job, mpi.RoleWorker, "10.128.0.2")
 	hasAll := place{"elsewhere", worker.labels, "10.128.0.9"}
 	stranger := place{"ns", map[string]string{"app": "pi"}, "10.128.0.10"}
-	operator := place{"mpijob-system", plan.OperatorLabels, "10.128.0.11"}
-	poser := place{"elsewhere", plan.OperatorLabels, "10.128.0.12"}
+	operator := place{"mpijob-system", operatorLabels, "10.128.0.11"}
+	poser := place{"elsewhere", operatorLabels, "10.128.0.12"}
 	besideOperator := place{"mpijob-system", nil, "10.128.0.13"}
 	dns := place{"openshift-dns", map[string]string{"dns": "default"}, "10.128.0.14"}
 	nodeDNS := place{address: "169.254.20.10"}
@@ -183,8 +184,8 @@ func TestWhoReachesWhom(t *testing.T) {
 		"to a TrainJob without MPI":                  {launcher, both, tcp, 8080, false, false},
 		"to a Job of Kubernetes":                     {launcher, place{"ns", map[string]string{"batch.kubernetes.io/job-name": "load"}, "10.128.0.19"}, tcp, 8080, false, false},
 		"to a Ray cluster":                           {launcher, place{"ns", map[string]string{"ray.io/cluster": "tune"}, "10.128.0.20"}, tcp, 6379, false, false},
-		"operator to the status":                     {operator, worker, tcp, 2223, true, true},
-		"operator to the launcher's status":          {operator, launcher, tcp, 2223, true, true},
+		"operator to the status":                     {operator, worker, tcp, 2223, false, false},
+		"operator to the launcher's status":          {operator, launcher, tcp, 2223, false, false},
 		"operator to the agent":                      {operator, worker, tcp, 2222, false, false},
 		"operator to the status over UDP":            {operator, worker, udp, 2223, false, false},
 		"another pod beside the operator":            {besideOperator, worker, tcp, 2223, false, false},
@@ -209,7 +210,7 @@ func TestWhoReachesWhom(t *testing.T) {
 		"another port of object storage":             {worker, minio, tcp, 9011, false, false},
 		"object storage comes in":                    {minio, worker, tcp, 9000, false, false},
 		"within a TrainJob":                          {node, node, tcp, 45678, true, true},
-		"operator to a TrainJob's status":            {operator, node, tcp, 2223, true, true},
+		"operator to a TrainJob's status":            {operator, node, tcp, 2223, false, false},
 		"a TrainJob to the MPIJob of its name":       {node, worker, tcp, 2222, false, false},
 		"an MPIJob to the TrainJob of its name":      {launcher, node, tcp, 2222, false, false},
 		"another TrainJob":                           {both, node, tcp, 2222, false, false},
@@ -276,7 +277,7 @@ func TestIsolationChanges(t *testing.T) {
 		"the namespace allows more":            {job, there(func(o *jobstate.Observed) { o.AllowEgress = "2049" }), isolating, map[string][]string{"mend": {"NetworkPolicy/pi"}}},
 		"the namespace's text says nothing":    {job, there(func(o *jobstate.Observed) { o.AllowEgress = "nfs" }), isolating, map[string][]string{}},
 		"the cluster allows more":              {job, there(), wide, map[string][]string{"mend": {"NetworkPolicy/pi"}}},
-		"the operator moved":                   {job, there(), unwatched, map[string][]string{"mend": {"NetworkPolicy/pi"}}},
+		"the operator moved":                   {job, there(), unwatched, map[string][]string{}},
 		"the runtime was changed since":        {byRuntime("22"), made(byRuntime("2049")), isolating, map[string][]string{}},
 		"the runtime allows more since":        {byRuntime("22"), made(job), isolating, map[string][]string{}},
 		"a connection has an endpoint":         {job, there(func(o *jobstate.Observed) { o.Endpoints = "data=9000" }), isolating, map[string][]string{"mend": {"NetworkPolicy/pi"}}},

@@ -25,7 +25,7 @@ type Settings struct {
 	Delivery Delivery
 	// NetworkPolicies is whether jobs are isolated from each other and from other pods.
 	NetworkPolicies bool
-	// OperatorNamespace is the namespace of the operator, which may read the status of agents. If empty, it may not.
+	// OperatorNamespace is the namespace of the operator, which the endpoints of jobs do not open; empty if it runs outside.
 	OperatorNamespace string
 	// AllowEgress lists the destinations that all jobs' pods may connect to, in the format of isolation.ParseEgress.
 	AllowEgress string
