@@ -29,6 +29,7 @@ type tree = map[string]any
 //   - a failed job is started again as often as the TrainJob says;
 //   - a service mesh keeps out of the pods;
 //   - pods have no labels of another job, by which NetworkPolicies would take them for its pods;
+//   - pods have no API token, unless a service account or the token was chosen;
 //   - a variable tells the agent how long ranks may take to end.
 //
 // The domain is the cluster's; empty stands for cluster.local.
@@ -48,6 +49,7 @@ func Wire(jobSet tree, job TrainJob, domain string) error {
 		for _, field := range []string{"labels", "annotations"} {
 			child(part.pod, "metadata", field)[mpi.IstioInject] = "false"
 		}
+		part.withholdToken()
 		if err := part.connect(connections); err != nil {
 			return err
 		}
@@ -163,6 +165,7 @@ func Keep(jobSet, before tree, byOperator bool) {
 		for _, field := range []string{"labels", "annotations"} {
 			copyField(part.pod, was.pod, "metadata", field, mpi.IstioInject)
 		}
+		copyField(part.pod, was.pod, "spec", "automountServiceAccountToken")
 		copyField(part.pod, was.pod, "spec", "dnsConfig")
 		copyField(part.pod, was.pod, "spec", "affinity")
 		if part.container != nil && was.container != nil {
@@ -235,6 +238,15 @@ func (p jobPart) keyItems() []tree {
 		}
 	}
 	return nil
+}
+
+// withholdToken keeps the API token of a service account that nobody chose out of the pods, as those of MPIJobs have none.
+func (p jobPart) withholdToken() {
+	spec := child(p.pod, "spec")
+	account, _ := spec["serviceAccountName"].(string)
+	if spec["automountServiceAccountToken"] == nil && account == "" {
+		spec["automountServiceAccountToken"] = false
+	}
 }
 
 // search has the pods look for names in one more domain.
