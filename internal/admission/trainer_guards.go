@@ -67,7 +67,19 @@ func guardRuntime(_ context.Context, request admission.Request) admission.Respon
 			return admission.Allowed("")
 		}
 	}
-	return responseFor(request, errs, nil)
+	return responseFor(request, errs, closedDestinations(request.Kind.Kind, found.Annotations[mpi.AnnotationAllowEgress]))
+}
+
+// closedDestinations returns warnings about the destinations that a runtime of a namespace cannot allow.
+func closedDestinations(kind, allowed string) (warnings []string) {
+	entries, _ := isolation.ParseEgress(allowed)
+	for _, entry := range entries {
+		if _, closed := isolation.ExceptionsIn(entry.CIDR); closed && kind == trainjob.RuntimeKind {
+			warnings = append(warnings, fmt.Sprintf("%s: %s has no effect: a %s does not allow addresses of nodes and metadata services; a %s or a Namespace can",
+				field.NewPath("metadata", "annotations").Key(mpi.AnnotationAllowEgress), entry, kind, trainjob.ClusterRuntimeKind))
+		}
+	}
+	return warnings
 }
 
 // guardTrainJob refuses TrainJobs that cannot run as they are written with the MPI runtime that they name. Trainer

@@ -3,6 +3,7 @@ package isolation
 
 import (
 	"fmt"
+	"net/netip"
 	"strconv"
 	"strings"
 
@@ -21,6 +22,40 @@ type Egress struct {
 	// Port is the first port, and EndPort the last one, of one Protocol. Port 0 means all ports of all protocols.
 	Port, EndPort int32
 	Protocol      corev1.Protocol
+}
+
+// withoutMetadata begins a list of destinations that does not include the addresses of metadata services. No user can write
+// it: it is no destination, so that admission refuses it.
+const withoutMetadata = "!metadata"
+
+// WithoutMetadata returns a list of destinations that does not include the addresses of metadata services. ParseEgress reads its
+// entries unchanged; ExceptionsIn and IsWithoutMetadata tell what it leaves out.
+func WithoutMetadata(list string) string {
+	if list == "" {
+		return ""
+	}
+	return withoutMetadata + "," + list
+}
+
+// IsWithoutMetadata reports whether a list is one of WithoutMetadata.
+func IsWithoutMetadata(list string) bool { return strings.HasPrefix(list, withoutMetadata+",") }
+
+// ExceptionsIn returns the addresses of metadata services in a range of addresses, and whether the range consists of them.
+func ExceptionsIn(cidr string) (except []string, all bool) {
+	prefix, err := netip.ParsePrefix(cidr)
+	if err != nil {
+		return nil, false
+	}
+	for _, closed := range metadataPrefixes {
+		switch {
+		case !closed.Overlaps(prefix):
+		case closed.Bits() <= prefix.Bits():
+			return nil, true
+		default:
+			except = append(except, closed.String())
+		}
+	}
+	return except, false
 }
 
 // ParseEgress parses a list of destinations. Entries are separated by commas. Each is a place, a port, or both with a

@@ -75,7 +75,7 @@ func TestEndpointsOfConnectionsAreAllowed(t *testing.T) {
 	if got := policy.Annotations[mpi.AnnotationEndpoints]; got != want {
 		t.Errorf("the policy contains the endpoints %q, want %q", got, want)
 	}
-	to := policy.Spec.Egress[3].To
+	to := policy.Spec.Egress[4].To
 	if len(to) != 1 || to[0].NamespaceSelector.MatchLabels[corev1.LabelMetadataName] != store {
 		t.Errorf("port 9000 is allowed to %+v", to)
 	}

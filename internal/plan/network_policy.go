@@ -92,16 +92,23 @@ func isolationSpec(job mpi.Job, settings Settings, allowed ...string) networking
 				// of the cluster.
 				ports(corev1.ProtocolUDP, 53, 53), ports(corev1.ProtocolTCP, 53, 53),
 				ports(corev1.ProtocolUDP, 5353, 5353), ports(corev1.ProtocolTCP, 5353, 5353),
-				// HTTPS. Most network plugins compare the port behind a Service on 443: 6443 is that of the API
-				// server and of OpenShift's object storage.
-				ports(corev1.ProtocolTCP, 443, 443), ports(corev1.ProtocolTCP, 6443, 6443),
+				// Most network plugins compare the port behind a Service on 443: 6443 is that of the API server and of
+				// OpenShift's object storage. API servers are on nodes, which some networks do not count among the
+				// addresses.
+				ports(corev1.ProtocolTCP, 6443, 6443),
 			}},
+			// HTTPS. Some clouds serve their metadata with it.
+			{To: anywhere(), Ports: []networkingv1.NetworkPolicyPort{ports(corev1.ProtocolTCP, 443, 443)}},
 		},
 	}
 	for _, text := range append([]string{settings.AllowEgress}, allowed...) {
 		entries, _ := isolation.ParseEgress(text)
 		for _, entry := range entries {
-			spec.Egress = append(spec.Egress, egressRule(entry))
+			rule := egressRule(entry)
+			if isolation.IsWithoutMetadata(text) && !leaveOutMetadata(&rule) {
+				continue
+			}
+			spec.Egress = append(spec.Egress, rule)
 		}
 	}
 	return spec
@@ -161,6 +168,40 @@ func egressRule(to isolation.Egress) networkingv1.NetworkPolicyEgressRule {
 	return rule
 }
 
+// leaveOutMetadata makes a rule not include the addresses of metadata services. It returns false if nothing is left of it.
+func leaveOutMetadata(rule *networkingv1.NetworkPolicyEgressRule) bool {
+	if len(rule.To) == 0 {
+		rule.To = anywhere()
+	}
+	for _, to := range rule.To {
+		if to.IPBlock == nil || len(to.IPBlock.Except) > 0 {
+			continue
+		}
+		except, all := isolation.ExceptionsIn(to.IPBlock.CIDR)
+		if all {
+			return false
+		}
+		to.IPBlock.Except = except
+	}
+	return true
+}
+
+// anywhere are all pods and all addresses, except for those of metadata services. Some networks do not count pods among the
+// addresses.
+func anywhere() []networkingv1.NetworkPolicyPeer {
+	return append([]networkingv1.NetworkPolicyPeer{{NamespaceSelector: &metav1.LabelSelector{}}}, anyAddress()...)
+}
+
+// anyAddress are all addresses, except for those of metadata services.
+func anyAddress() []networkingv1.NetworkPolicyPeer {
+	var peers []networkingv1.NetworkPolicyPeer
+	excepted := isolation.AnyAddress()
+	for _, cidr := range slices.Sorted(maps.Keys(excepted)) {
+		peers = append(peers, networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: cidr, Except: excepted[cidr]}})
+	}
+	return peers
+}
+
 // endpointRule allows the endpoint of a data connection. A port without a place is that of a name outside of the cluster:
 // policies know no names, so that it is allowed at any address, except for those of metadata services.
 func endpointRule(to isolation.Egress) networkingv1.NetworkPolicyEgressRule {
@@ -168,10 +209,7 @@ func endpointRule(to isolation.Egress) networkingv1.NetworkPolicyEgressRule {
 	if len(rule.To) > 0 {
 		return rule
 	}
-	excepted := isolation.AnyAddress()
-	for _, cidr := range slices.Sorted(maps.Keys(excepted)) {
-		rule.To = append(rule.To, networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: cidr, Except: excepted[cidr]}})
-	}
+	rule.To = anyAddress()
 	return rule
 }
 

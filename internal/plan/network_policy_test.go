@@ -200,6 +200,9 @@ func TestWhoReachesWhom(t *testing.T) {
 		"HTTPS over UDP":                             {launcher, web, udp, 443, false, false},
 		"HTTP":                                       {launcher, web, tcp, 80, false, false},
 		"the cloud's metadata":                       {launcher, place{address: "169.254.169.254"}, tcp, 80, false, false},
+		"the cloud's metadata by HTTPS":              {launcher, place{address: "169.254.169.254"}, tcp, 443, false, false},
+		"the node's metadata by HTTPS and IPv6":      {launcher, place{address: "fe80::1"}, tcp, 443, false, false},
+		"HTTPS of another project":                   {launcher, minio, tcp, 443, true, true},
 		"API server":                                 {launcher, place{address: "10.0.0.1"}, tcp, 6443, true, true},
 		"kubelet":                                    {launcher, place{address: "10.0.0.1"}, tcp, 10250, false, false},
 		"NFS":                                        {worker, storage, tcp, 2049, false, true},
@@ -370,4 +373,47 @@ func TestIsolationAllows(t *testing.T) {
 	seen = jobstate.Observed{Endpoints: "data=namespace/storage:9000,10.0.0.7/32:9000,[fd00::7/128]:9000;known=;model=9000,169.254.169.254:80,namespace/kube-system:9000"}
 	mpitest.Golden(t, "isolation-endpoints", isolationOf(mpitest.Job(1), seen, isolating))
 	mpitest.Golden(t, "isolation-trainjob", isolationOf(trainJob(t, job), jobstate.Observed{}, isolating))
+}
+
+// TestRuntimeOfNamespaceOpensNoMetadata: what a TrainingRuntime, which users of the namespace may maintain, allows does not
+// include the addresses at which nodes and clouds answer with credentials. That of an administrator may.
+func TestRuntimeOfNamespaceOpensNoMetadata(t *testing.T) {
+	const list = "169.254.169.254:80,169.254.0.0/16:81,169.0.0.0/8:82,0.0.0.0/0:83,84,[fe80::1]:85,namespace/minio:86,192.0.2.7:87,[::/0]:88"
+	var used trainjob.Runtime
+	used.Annotations = map[string]string{mpi.AnnotationAllowEgress: list}
+	used.Spec.MLPolicy = &trainjob.MLPolicy{MPI: &trainjob.MPIPolicy{}}
+	policyOf := func(kind string) policies {
+		from := trainjob.TrainJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pi", UID: "uid"}}
+		from.Spec.RuntimeRef.Kind = kind
+		return policies{isolationOf(trainjob.Convert(from, used), jobstate.Observed{}, isolating)}
+	}
+	node := place{"ns", map[string]string{"jobset.sigs.k8s.io/jobset-name": "pi"}, "10.128.0.16"}
+	cloud, link := place{address: "169.254.169.254"}, place{address: "fe80::1"}
+	for name, test := range map[string]struct {
+		to             place
+		port           int32
+		byUser, byRoot bool
+	}{
+		"metadata":                        {cloud, 80, false, true},
+		"link-local addresses":            {cloud, 81, false, true},
+		"a range around them":             {cloud, 82, false, true},
+		"all addresses":                   {cloud, 83, false, true},
+		"a port":                          {cloud, 84, false, true},
+		"link-local addresses of IPv6":    {link, 85, false, true},
+		"all addresses of IPv6":           {link, 88, false, true},
+		"others of the range":             {place{address: "169.253.0.1"}, 82, true, true},
+		"others of all":                   {place{address: "203.0.113.7"}, 83, true, true},
+		"others at the port":              {place{address: "203.0.113.7"}, 84, true, true},
+		"others at the port by IPv6":      {place{address: "2001:db8::7"}, 84, true, true},
+		"pods at the port":                {place{"other", nil, "10.128.0.17"}, 84, true, true},
+		"a namespace":                     {place{"minio", nil, "10.128.0.15"}, 86, true, true},
+		"an address":                      {place{address: "192.0.2.7"}, 87, true, true},
+		"a port that nobody has asked of": {place{address: "203.0.113.7"}, 89, false, false},
+	} {
+		for kind, want := range map[string]bool{trainjob.RuntimeKind: test.byUser, trainjob.ClusterRuntimeKind: test.byRoot} {
+			if got := policyOf(kind).oneWay(t, networkingv1.PolicyTypeEgress, node, test.to, corev1.ProtocolTCP, test.port); got != want {
+				t.Errorf("%s by a %s: let through: %v, want %v", name, kind, got, want)
+			}
+		}
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
+	"opendatahub.io/mpijob/internal/isolation"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/podspec"
 )
@@ -82,6 +83,10 @@ func Convert(from TrainJob, used Runtime) mpi.Job {
 	}
 	policy := used.mpiPolicy()
 	job.AllowEgress = used.Annotations[mpi.AnnotationAllowEgress]
+	if from.Spec.RuntimeRef.Kind == RuntimeKind {
+		// Users of the namespace may maintain it.
+		job.AllowEgress = isolation.WithoutMetadata(job.AllowEgress)
+	}
 	job.Implementation = used.implementation()
 	job.SSHMountPath = policy.SSHAuthMountPath
 	job.Launcher.RunsRanks = policy.RunLauncherAsNode
