@@ -54,7 +54,6 @@ func TestEndpoints(t *testing.T) {
 		"http://minio.team:9000":               {},
 		"http://minio.team.svc:80":             {selects(9000), "", ""},
 		"http://kubernetes.default.svc:443":    {},
-		"https://169.254.169.254/latest":       {},
 		"http://minio.team.svc.corp.local:900": {},
 		// What names no host.
 		"":                     {err: "names no host"},
@@ -65,6 +64,7 @@ func TestEndpoints(t *testing.T) {
 		"mailto:a@example.com": {err: "names no host"},
 		// What a tenant may not open, in every spelling.
 		"http://169.254.169.254":                    {err: node},
+		"https://169.254.169.254":                   {err: node},
 		"http://[::ffff:169.254.169.254]":           {err: node},
 		"http://[::ffff:a9fe:a9fe]:80":              {err: node},
 		"http://[::169.254.169.254]":                {err: node},
