@@ -8,6 +8,7 @@ type Code = string
 // The API server does not take the job or what it needs.
 const (
 	JobInvalid            Code = "JobInvalid"
+	InvalidChange         Code = "InvalidChange"
 	NameTaken             Code = "NameTaken"
 	EarlierJobLeaving     Code = "EarlierJobLeaving"
 	QuotaExceeded         Code = "QuotaExceeded"

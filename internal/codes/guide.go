@@ -82,6 +82,7 @@ func isGeneral(remedy v1alpha1.Remedy) bool {
 // meanings replace summaries that do not read well without the names and figures of a job.
 var meanings = map[Code]string{
 	JobInvalid:             "Fields of the job are not valid. The message names each field, its value, and what is allowed.",
+	InvalidChange:          "A job became invalid after it had been started. It goes on without the invalid annotation, or without new pods if another field is invalid.",
 	NameTaken:              "An object that the job needs already exists under this name and does not belong to the job.",
 	EarlierJobLeaving:      "The job waits until the pods of an earlier job with the same name are deleted. Both jobs use the same host names.",
 	QuotaExceeded:          "The pods of the job exceed a ResourceQuota of the namespace. The message has the figures.",

@@ -9,6 +9,11 @@ var refusals = []Entry{
 		Remedies: []v1alpha1.Remedy{{Text: "Correct these fields and create the job again."}},
 	},
 	{
+		Code: InvalidChange, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning,
+		Summary:  "The job became invalid after it had been started: {message}. {how}",
+		Remedies: []v1alpha1.Remedy{{Text: "Correct the field, or remove the annotation.", Action: "kubectl -n {namespace} edit {kindLower} {job}"}},
+	},
+	{
 		Code: NameTaken, Phase: v1alpha1.PhasePending,
 		Summary: "{object} {name} already exists and does not belong to this job.",
 		Remedies: []v1alpha1.Remedy{

@@ -34,7 +34,6 @@ func Validate(j Job) field.ErrorList {
 	errs = append(errs, validateSize(j)...)
 	errs = append(errs, validateSSHMountPath(j)...)
 	errs = append(errs, validateLifecycle(j)...)
-	errs = append(errs, validateLaunch(j)...)
 	errs = append(errs, validateGang(j)...)
 	agent := j.agentPaths()
 	errs = append(errs, validateLauncherLabels(j)...)
@@ -77,12 +76,14 @@ func validateLauncherLabels(j Job) (errs field.ErrorList) {
 	return errs
 }
 
-func validateLaunch(j Job) field.ErrorList {
-	switch j.Launch {
+// checkLaunch checks AnnotationLaunch.
+func checkLaunch(_ string, annotations map[string]string) field.ErrorList {
+	switch launch := annotations[AnnotationLaunch]; launch {
 	case "", LaunchAgent, LaunchSSHD:
 		return nil
+	default:
+		return field.ErrorList{field.NotSupported(annotationPath(AnnotationLaunch), launch, []string{LaunchAgent, LaunchSSHD})}
 	}
-	return field.ErrorList{field.NotSupported(j.Fields.Launch, j.Launch, []string{LaunchAgent, LaunchSSHD})}
 }
 
 // FinishedIsFixed is the error for a change of a job that has finished.

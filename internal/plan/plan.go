@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"opendatahub.io/mpijob/internal/isolation"
 	"opendatahub.io/mpijob/internal/jobstate"
@@ -83,6 +84,9 @@ func For(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, settings Set
 			Delete: slices.Concat(finishedWorkers(job, seen), unwantedIsolation(job, seen, settings), unwantedPodGroups(job, seen, out)),
 		}
 	}
+	if job.IsFrozen() {
+		return frozen(job, seen)
+	}
 	job = bound(job, seen)
 	plan := Plan{
 		Base:   wanted(service(job, seen), config(job, seen, settings), secret(job, seen), networkPolicy(job, seen, settings), podGroup(job, seen)),
@@ -109,6 +113,24 @@ func For(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, settings Set
 	}
 	plan.Delete = append(plan.Delete, workersFrom(seen, int(job.Workers.Count))...)
 	plan.Delete = append(plan.Delete, lostWorkers(job, seen)...)
+	return plan
+}
+
+// frozen plans a job that became invalid after it had been started. Its objects stay as they are; suspending it deletes its
+// pods.
+func frozen(job mpi.Job, seen jobstate.Observed) Plan {
+	launcher := seen.Launcher
+	changes := launcher != nil && launcher.DeletionTimestamp == nil && !ptr.Deref(launcher.Spec.Suspend, false) && !jobstate.HasFinished(launcher)
+	switch {
+	case !job.Lifecycle.Suspended && changes:
+		return Plan{Base: wanted(forgive(job, seen))}
+	case !job.Lifecycle.Suspended:
+		return Plan{}
+	}
+	plan := Plan{Delete: workersFrom(seen, 0)}
+	if changes {
+		plan.Base = []Object{suspendLauncher(job, seen)}
+	}
 	return plan
 }
 

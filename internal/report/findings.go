@@ -49,6 +49,28 @@ func (m maker) findings(found []diagnose.Finding) ([]v1alpha1.Finding, *v1alpha1
 	return findings, failure
 }
 
+// invalidChange returns the finding of a job that became invalid after it had been started.
+func invalidChange(job mpi.Job) v1alpha1.Finding {
+	texts := make([]string, len(job.Ignored))
+	for i, err := range job.Ignored {
+		texts[i] = err.Error()
+	}
+	values := map[string]string{
+		"message": strings.Join(texts, "; "), "how": "The default is used instead.",
+		"namespace": job.Namespace, "kindLower": strings.ToLower(job.Kind), "job": job.Name,
+	}
+	if job.IsFrozen() {
+		values["how"] = "Its pods go on. No others are created until this is corrected."
+	}
+	entry := codes.Lookup(codes.InvalidChange)
+	f := v1alpha1.Finding{Code: entry.Code, Severity: entry.Severity}
+	f.Summary = phrase.Cut(phrase.OneLine(codes.Fill(entry.Summary, values)), diagnose.MaxText)
+	for _, remedy := range entry.Remedies {
+		f.Remedies = append(f.Remedies, codes.FillRemedy(remedy, values))
+	}
+	return f
+}
+
 // keepCause puts the cause of an attempt's end, as the record has it, before findings that explain less, or as much and
 // later. It is over once another attempt runs and nothing is wrong.
 func (m maker) keepCause(findings []v1alpha1.Finding) []v1alpha1.Finding {

@@ -60,6 +60,10 @@ func Make(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, outco
 		status.Message = status.Findings[0].Summary
 	}
 	status.Timeline = m.timeline(*status)
+	if outcome.Finish == nil && len(job.Ignored) > 0 && outcome.Reason != codes.ValidationError {
+		// After the timeline: it is not the cause of anything.
+		status.Findings = append(status.Findings, invalidChange(job))
+	}
 	if finding, slow := startup.Finding(job.Namespace, status.Startup); slow && (outcome.Phase == v1alpha1.PhaseRunning || outcome.Phase == v1alpha1.PhaseSucceeded) {
 		// After the timeline: the job is healthy.
 		status.Findings = append(status.Findings, finding)
