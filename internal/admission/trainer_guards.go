@@ -94,8 +94,11 @@ func guardTrainJob(ctx context.Context, live client.Reader, c *cluster.Cluster, 
 		if before, err = trainjob.Decode(request.OldObject.Raw); err != nil {
 			return admission.Errored(http.StatusBadRequest, err)
 		}
-		if before.Generation == job.Generation && before.Annotations[mpi.AnnotationConnections] == job.Annotations[mpi.AnnotationConnections] {
+		if job.DeletionTimestamp != nil {
 			return admission.Allowed("")
+		}
+		if before.Generation == job.Generation && mpi.SameAnnotations(trainjob.Kind, before.Annotations, job.Annotations) {
+			return admission.Allowed("").WithWarnings(mpi.WarnAnnotations(trainjob.Kind, before.Annotations, job.Annotations)...)
 		}
 	}
 	job.Namespace = request.Namespace
@@ -158,7 +161,17 @@ func guardNamespace(_ context.Context, request admission.Request) admission.Resp
 	if err := json.Unmarshal(request.Object.Raw, &namespace); err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("read Namespace: %w", err))
 	}
-	return responseFor(request, isolation.CheckEgress(namespace.Annotations), nil)
+	errs := isolation.CheckEgress(namespace.Annotations)
+	if request.Operation == admissionv1.Update {
+		var before metav1.PartialObjectMetadata
+		if err := json.Unmarshal(request.OldObject.Raw, &before); err != nil {
+			return admission.Errored(http.StatusBadRequest, fmt.Errorf("read Namespace: %w", err))
+		}
+		if before.Annotations[mpi.AnnotationAllowEgress] == namespace.Annotations[mpi.AnnotationAllowEgress] {
+			return admission.Allowed("")
+		}
+	}
+	return responseFor(request, errs, nil)
 }
 
 // responseFor is the answer to errors and warnings.

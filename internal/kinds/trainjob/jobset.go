@@ -37,10 +37,10 @@ type tree = map[string]any
 // Neither the number of pods nor their size changes: Kueue has counted them by Trainer's own code. RemoveRDMA only makes them
 // smaller.
 func Wire(jobSet tree, job TrainJob, domain string) error {
-	connections, errs := mpi.ParseConnections(job.Namespace, job.Annotations)
-	if len(errs) > 0 {
+	if errs := checkWiring(job); len(errs) > 0 {
 		return errs.ToAggregate()
 	}
+	connections, _ := mpi.ParseConnections(job.Namespace, job.Annotations)
 	if err := restart(jobSet, job); err != nil {
 		return err
 	}
