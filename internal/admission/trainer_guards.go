@@ -161,17 +161,7 @@ func guardNamespace(_ context.Context, request admission.Request) admission.Resp
 	if err := json.Unmarshal(request.Object.Raw, &namespace); err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("read Namespace: %w", err))
 	}
-	errs := isolation.CheckEgress(namespace.Annotations)
-	if request.Operation == admissionv1.Update {
-		var before metav1.PartialObjectMetadata
-		if err := json.Unmarshal(request.OldObject.Raw, &before); err != nil {
-			return admission.Errored(http.StatusBadRequest, fmt.Errorf("read Namespace: %w", err))
-		}
-		if before.Annotations[mpi.AnnotationAllowEgress] == namespace.Annotations[mpi.AnnotationAllowEgress] {
-			return admission.Allowed("")
-		}
-	}
-	return responseFor(request, errs, nil)
+	return responseFor(request, isolation.CheckEgress(namespace.Annotations), nil)
 }
 
 // responseFor is the answer to errors and warnings.
