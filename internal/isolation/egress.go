@@ -83,15 +83,34 @@ func ParseEgress(text string) ([]Egress, []error) {
 	return all, errs
 }
 
-// CheckEgress validates AnnotationAllowEgress of an object, if it is set.
+// CheckEgress validates AnnotationAllowEgress of an object, if it is set. It also refuses ambiguous entries, which ParseEgress
+// accepts: what was admitted once keeps its meaning.
 func CheckEgress(annotations map[string]string) field.ErrorList {
 	text := annotations[mpi.AnnotationAllowEgress]
 	_, wrong := ParseEgress(text)
+	for entry := range strings.SplitSeq(text, ",") {
+		if err := checkAmbiguous(strings.TrimSpace(entry)); err != nil {
+			wrong = append(wrong, err)
+		}
+	}
 	var errs field.ErrorList
 	for _, err := range wrong {
 		errs = append(errs, field.Invalid(field.NewPath("metadata", "annotations").Key(mpi.AnnotationAllowEgress), text, err.Error()))
 	}
 	return errs
+}
+
+// checkAmbiguous refuses IPv6 addresses whose last group may be meant as a port, such as fd00::1:2049.
+func checkAmbiguous(entry string) error {
+	at := strings.LastIndex(entry, ":")
+	if at < 0 || strings.HasPrefix(entry, "[") || len(validation.IsValidIP(nil, entry)) > 0 {
+		return nil
+	}
+	address, port := entry[:at], entry[at+1:]
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil || !strings.Contains(address, ":") || len(validation.IsValidIP(nil, address)) > 0 {
+		return nil
+	}
+	return fmt.Errorf("%q: is ambiguous: write [%s]:%s for port %s of %s, or [%s] for all ports of that address", entry, address, port, port, address, entry)
 }
 
 func parseEgress(entry string) (Egress, error) {

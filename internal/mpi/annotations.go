@@ -61,7 +61,7 @@ func Annotations() []Annotation {
 	return []Annotation{
 		{
 			Name: AnnotationLaunch, On: []string{KindMPIJob}, definesPods: true, check: checkLaunch,
-			Values: "`agent` or `sshd`", Default: "`agent`, if the worker's template has no command",
+			Values: "`agent` or `sshd`", Default: "`agent`; with a command in the worker's template, that command",
 			Description: "Selects what starts ranks on the workers: the operator's agent or the image's OpenSSH server.",
 			instead:     map[string]string{KindTrainJob: "its runtime decides what starts ranks"},
 		},

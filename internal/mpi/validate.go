@@ -101,6 +101,11 @@ func Warnings(j Job) []string {
 		if policy := role.template.Spec.RestartPolicy; policy != "" {
 			warnings = append(warnings, fmt.Sprintf("%s: %q has no effect; set restartPolicy next to replicas", role.at.Child("spec", "restartPolicy"), policy))
 		}
+		for _, name := range []struct{ field, value string }{{"hostname", role.template.Spec.Hostname}, {"subdomain", role.template.Spec.Subdomain}} {
+			if name.value != "" {
+				warnings = append(warnings, fmt.Sprintf("%s: %q has no effect; the operator sets the host names of all pods, such as %s", role.at.Child("spec", name.field), phrase.Cut(name.value, maxShownName), j.HostName(j.LauncherName(), "")))
+			}
+		}
 		if role.template.Spec.HostPID {
 			warnings = append(warnings, fmt.Sprintf("%s: the job can see and signal the processes of other pods on its nodes; MPI does not need it: remove it", role.at.Child("spec", "hostPID")))
 		}
