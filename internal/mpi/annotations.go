@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -55,7 +56,10 @@ func errorsOf[T any](parse func(annotations map[string]string) (T, field.ErrorLi
 }
 
 // Annotations returns the definitions of all annotations of this project, in the order in which the reference lists them.
-func Annotations() []Annotation {
+// Callers share them and must not change them.
+var Annotations = sync.OnceValue(annotations)
+
+func annotations() []Annotation {
 	jobs := []string{KindMPIJob, KindTrainJob}
 	runtimes := []string{onClusterRuntime, onRuntime}
 	return []Annotation{

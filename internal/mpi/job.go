@@ -176,8 +176,11 @@ func (j Job) ControlsPods() bool { return !j.External || j.Gated }
 // IsFrozen reports whether the job has become invalid after it had been started, so that its pods go on as they are and no
 // others are created.
 func (j Job) IsFrozen() bool {
+	if len(j.Ignored) == 0 || j.External {
+		return false
+	}
 	_, others := SplitIgnorable(j.Ignored)
-	return len(others) > 0 && !j.External
+	return len(others) > 0
 }
 
 // Owner returns the owner reference that the job's objects get, so that they are deleted with the job.
