@@ -44,7 +44,7 @@ func guide() []Topic {
 				continue
 			}
 			step := Step{Text: sentence(Fill(remedy.Text, inWords))}
-			if action := Fill(remedy.Action, inCommands(remedy.Action)); isCommand(action) {
+			if action := Fill(remedy.Action, inCommands(remedy.Action)); IsCommand(action) {
 				step.Command = action
 			} else {
 				step.Setting = action
@@ -161,7 +161,7 @@ func inCommands(action string) map[string]string {
 	for name, field := range map[string]string{
 		"field": "spec.mpiReplicaSpecs.Worker.template", "workerTemplate": "spec.mpiReplicaSpecs.Worker.template", "workersField": "spec.mpiReplicaSpecs.Worker.replicas",
 		"slotsField": "spec.slotsPerWorker", "deadlineField": "spec.runPolicy.activeDeadlineSeconds", "gangField": "spec.runPolicy.schedulingPolicy", "kindLower": "mpijob",
-		"logPod": "LAUNCHER-POD", "launcherPods": "LAUNCHER-POD", "hostPod": "WORKER-POD", "worker": "WORKER-POD", "reference": "", "gpus": "GPUS",
+		"logPod": "LAUNCHER-POD", "launcherPods": "training.kubeflow.org/job-name=JOB,training.kubeflow.org/job-role=launcher", "hostPod": "WORKER-POD", "worker": "WORKER-POD", "reference": "", "gpus": "GPUS",
 		"firstAction": "kubectl -n NAMESPACE describe pvc", "secondAction": "", "action": "", "insist": "mpirun --mca pml ucx", "sidecarAction": "spec.mpiReplicaSpecs.Launcher.template.spec.containers",
 		"selector": "training.kubeflow.org/job-name=JOB", "perWorker": "SLOTS", "probe": "liveness", "resource": "rdma/NAME",
 	} {
@@ -192,8 +192,8 @@ func sentence(text string) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// isCommand reports whether an action is run in a shell, and not a setting.
-func isCommand(action string) bool {
+// IsCommand reports whether an action is run in a shell, and not a setting.
+func IsCommand(action string) bool {
 	first, _, _ := strings.Cut(action, " ")
 	switch first {
 	case "kubectl", "mpirun", "ldd", "pip", "sed", "ssh-keygen", "sh", "horovodrun", "until", "echo":

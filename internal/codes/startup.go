@@ -187,7 +187,7 @@ var stalls = []Entry{
 		Code: Unknown, Phase: v1alpha1.PhaseFailed, Strength: Unexplained, Traits: FollowsPodLoss,
 		Summary: "{state} The cause is unknown. {known}",
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Read the launcher's log. The first error is usually the cause.", Action: "kubectl -n {namespace} logs {launcherPods} --tail=200"},
+			{Text: "Read the launcher's log. The first error is usually the cause.", Action: "kubectl -n {namespace} logs -l {launcherPods} --tail=200"},
 			{Text: "Check the events.", Action: listEvents},
 			{Text: "Check the state of the pods.", Action: "kubectl -n {namespace} describe pods -l {selector}"},
 		},

@@ -14,6 +14,7 @@ import (
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/phrase"
 )
 
 // group gathers the pods that share a trouble.
@@ -106,7 +107,7 @@ func (p *input) pullFigures(role mpi.Role, message string) map[string]string {
 	switch {
 	case anyIn(lowered, "unauthorized", "authentication required", "no basic auth", "denied", "403 forbidden"), refusedStatus.MatchString(lowered):
 		figures["why"] = ": authentication required, or no such image"
-		figures["first"], figures["firstAction"] = "Create a pull secret for the registry, and reference it in the pod templates.", fmt.Sprintf(login, p.job.Namespace)
+		figures["first"], figures["firstAction"] = "Create a pull secret for the registry, and reference it in the pod templates.", fmt.Sprintf(login, phrase.QuoteWord(p.job.Namespace))
 		figures["second"], figures["secondAction"] = "Check the image name: many registries respond like this for an image that does not exist.", "imagePullSecrets: [{name: NAME}]"
 	case strings.Contains(lowered, "pull policy of never"):
 		figures["why"] = ": it is not on the node, and its imagePullPolicy is Never"

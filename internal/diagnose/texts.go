@@ -98,12 +98,12 @@ func (p *input) selector() string {
 	return mpi.LabelJob + "=" + p.job.Name
 }
 
-// launcherPods picks the launcher's among them, as arguments of kubectl.
+// launcherPods picks the launcher's among them.
 func (p *input) launcherPods() string {
 	if p.job.Kind == mpi.KindTrainJob {
-		return "-l " + p.selector() + "," + mpi.LabelJobSetJob + "=" + mpi.JobSetLauncher
+		return p.selector() + "," + mpi.LabelJobSetJob + "=" + mpi.JobSetLauncher
 	}
-	return "-l " + p.selector() + "," + mpi.LabelRole + "=" + string(mpi.RoleLauncher)
+	return p.selector() + "," + mpi.LabelRole + "=" + string(mpi.RoleLauncher)
 }
 
 func image(spec corev1.PodSpec) string {
