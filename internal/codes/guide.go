@@ -99,6 +99,8 @@ var meanings = map[Code]string{
 	Preempted:              "Pods of the job were preempted by pods with a higher priority.",
 	NodeLost:               "A pod was lost with its node, which does not respond or is being removed. The job is not the cause.",
 	NodeMissing:            "A pod cannot start: the node that the job's nodeName requires does not exist.",
+	PodRejected:            "The kubelet of a node rejected a pod before its containers started. The message names the reason, such as a sysctl, a profile or a lack of room.",
+	PodDeadlineExceeded:    "The kubelet stopped a pod that was active for longer than activeDeadlineSeconds of its own template.",
 	ProbeFailed:            "Kubernetes stopped a pod because a liveness or startup probe failed. An MPI program ends when it loses a worker.",
 	DeadlineExceeded:       "The job exceeded its deadline (activeDeadlineSeconds) and was stopped.",
 	InsufficientResources:  "A pod cannot be scheduled: it requests more of a resource than any node has free.",

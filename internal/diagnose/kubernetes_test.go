@@ -86,6 +86,43 @@ func TestWhatKubernetesSays(t *testing.T) {
 		"evicted-by-api": {codes.Evicted, running(4).with(worker(2, corev1.PodRunning, onNode("node-a"), mpitest.Leaving, disrupted("EvictionByEvictionAPI", "Eviction API: evicting")))},
 		"preempted": {codes.Preempted, running(4).with(worker(2, corev1.PodRunning, onNode("node-a"), mpitest.Leaving,
 			disrupted("PreemptionByScheduler", "default-scheduler: preempting to accommodate a higher priority pod")))},
+		"rejected-sysctl": {codes.PodRejected, running(4).with(worker(1, corev1.PodFailed, onNode("node-a"), rejectedFor("SysctlForbidden", `forbidden sysctl: "kernel.msgmax" not allowlisted`)))},
+		"rejected-apparmor": {codes.PodRejected, running(4).with(
+			worker(1, corev1.PodFailed, onNode("node-a"), rejectedFor("AppArmor", `Cannot enforce AppArmor: profile "mpi" is not loaded`)),
+			worker(3, corev1.PodFailed, onNode("node-b"), rejectedFor("AppArmor", `Cannot enforce AppArmor: profile "mpi" is not loaded`)))},
+		"rejected-without-room": {codes.PodRejected, running(4).with(
+			worker(1, corev1.PodFailed, onNode("node-a"), rejectedFor("OutOfnvidia.com/gpu", "Node didn't have enough resource: nvidia.com/gpu, requested: 2, used: 1, capacity: 2")))},
+		"rejected-by-device-plugin": {codes.PodRejected, running(4).with(
+			worker(1, corev1.PodFailed, onNode("node-a"), rejectedFor("UnexpectedAdmissionError", "Allocate failed due to no healthy devices present; cannot allocate unhealthy devices nvidia.com/gpu, which is unexpected")))},
+		"rejected-for-numa":     {codes.PodRejected, running(4).with(worker(1, corev1.PodFailed, onNode("node-a"), rejectedFor("TopologyAffinityError", "Resources cannot be allocated with Topology locality")))},
+		"rejected-for-its-node": {codes.PodRejected, running(4).with(worker(1, corev1.PodFailed, onNode("node-a"), rejectedFor("NodeAffinity", "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector")))},
+		"rejected-for-its-os":   {codes.PodRejected, running(4).with(worker(1, corev1.PodFailed, onNode("node-a"), rejectedFor("PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS")))},
+		"rejected-at-shutdown":  {codes.PodRejected, running(4).with(worker(1, corev1.PodFailed, onNode("node-a"), rejectedFor("NodeShutdown", "Pod was rejected as the node is shutting down.")))},
+		"rejected-unknown":      {codes.PodRejected, running(4).with(worker(1, corev1.PodFailed, onNode("node-a"), rejectedFor("SomethingNew", "the node does not like it")))},
+		"rejected-launcher": {codes.PodRejected, failed(1, "").with(func(s *scene) {
+			s.seen.LauncherPods[0] = mpitest.LauncherPod(s.job, 0, corev1.PodFailed, onNode("node-a"), rejectedFor("SysctlForbidden", `forbidden sysctl: "kernel.msgmax" not allowlisted`))
+			s.evidence.Logs = nil
+		})},
+		"rejected-worker-then-launcher-stopped": {codes.PodRejected, running(4).with(trainJob, olderWorkers,
+			worker(1, corev1.PodFailed, onNode("node-a"), rejectedFor("SysctlForbidden", `forbidden sysctl: "kernel.msgmax" not allowlisted`)),
+			func(s *scene) { mpitest.Leaving(s.seen.LauncherPods[0]) }, event("Pod", "pi-launcher-0", "Killing", "Stopping container main"))},
+		"pod-deadline": {codes.PodDeadlineExceeded, running(4, func(j *mpi.Job) { j.Workers.Template.Spec.ActiveDeadlineSeconds = new(int64(20)) }).with(worker(1, corev1.PodFailed, onNode("node-a"), pastDeadline))},
+		"pod-deadline-then-launcher-stopped": {codes.PodDeadlineExceeded, running(4).with(trainJob, olderWorkers,
+			worker(1, corev1.PodFailed, onNode("node-a"), pastDeadline),
+			func(s *scene) { mpitest.Leaving(s.seen.LauncherPods[0]) }, event("Pod", "pi-launcher-0", "Killing", "Stopping container main"))},
+		"node-shut-down": {codes.Evicted, running(4).with(worker(1, corev1.PodFailed, onNode("node-a"), disrupted("TerminationByKubelet", "Pod was terminated in response to imminent node shutdown."), mpitest.Exited(143, "Error")))},
+		"deadline-while-no-node-matches": {codes.NoMatchingNode, starting(2, unschedulable("0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.")).with(olderWorkers, func(s *scene) {
+			s.job.Lifecycle.Deadline = new(int64(20))
+			s.seen.Launcher.Status.StartTime = &metav1.Time{Time: mpitest.Now.Add(-20 * time.Second)}
+			mpitest.Leaving(s.seen.LauncherPods[0])
+		}, event("Pod", "pi-launcher-0", "Killing", "Stopping container main"))},
+		"deadline-of-train-job": {codes.DeadlineExceeded, scene{job: mpitest.Job(2, func(j *mpi.Job) {
+			withResources(j)
+			j.Kind, j.External, j.Lifecycle.Deadline = mpi.KindTrainJob, true, new(int64(20))
+			j.Recorded.Finish = &mpi.Finish{Reason: "DeadlineExceeded", Message: "TrainJob exceeded its active deadline", At: mpitest.Now}
+		})}},
+		"launcher-deleted-while-no-node-matches": {codes.NoMatchingNode, starting(2, unschedulable("0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.")).with(olderWorkers,
+			func(s *scene) { mpitest.Leaving(s.seen.LauncherPods[0]) })},
 		"node-missing":                  {codes.NodeMissing, running(4, func(j *mpi.Job) { j.Workers.Template.Spec.NodeName = "node-x" }).with(worker(2, corev1.PodFailed, onNode("node-x"), neverReported, mpitest.Leaving, disrupted("DeletionByPodGC", "PodGC: node no longer exists")))},
 		"node-missing-yet":              {codes.NodeMissing, starting(2, onNode("node-x")).with(workersOn("node-x"), nodes(jobstate.Node{Name: "node-x", Missing: true}))},
 		"node-silent-since-before":      {codes.NodeLost, starting(2, onNode("node-x")).with(workersOn("node-x"), nodes(jobstate.Node{Name: "node-x"}))},
@@ -211,6 +248,74 @@ func TestWhatKubernetesSays(t *testing.T) {
 		})},
 	})
 }
+
+// rejectedFor is a pod that a kubelet did not admit.
+func rejectedFor(reason, message string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { pod.Status.Reason, pod.Status.Message = reason, "Pod was rejected: "+message }
+}
+
+// pastDeadline is a pod that a kubelet stopped because of the pod's own deadline.
+func pastDeadline(pod *corev1.Pod) {
+	mpitest.Exited(137, "Error")(pod)
+	pod.Status.Reason, pod.Status.Message = "DeadlineExceeded", "Pod was active on the node longer than the specified deadline"
+}
+
+// trainJob makes a job a TrainJob, whose pods JobSet stops.
+func trainJob(s *scene) { s.job.Kind, s.job.External = mpi.KindTrainJob, true }
+
+// olderWorkers are an hour old.
+func olderWorkers(s *scene) {
+	for _, w := range s.seen.Workers {
+		created(time.Hour)(w.Pod)
+	}
+}
+
+// TestStoppedByControllers: what stops a launcher because something else has failed is not reported as a deletion.
+func TestStoppedByControllers(t *testing.T) {
+	for name, s := range map[string]scene{
+		"a worker of a TrainJob failed": running(4).with(trainJob, olderWorkers, worker(1, corev1.PodFailed, rejectedFor("SysctlForbidden", "no")), leavingLauncher),
+		"a worker has exited":           running(4).with(trainJob, olderWorkers, worker(1, corev1.PodFailed, mpitest.Exited(1, "Error")), leavingLauncher),
+		"the Job of the workers failed": running(4).with(trainJob, olderWorkers, func(s *scene) { s.seen.WorkerJob = mpitest.Launcher(s.job, batchv1.JobFailed) }, leavingLauncher),
+		"the time is over": running(4).with(olderWorkers, func(s *scene) {
+			s.job.Lifecycle.Deadline = new(int64(20))
+			s.seen.Launcher.Status.StartTime = &metav1.Time{Time: mpitest.Now.Add(-time.Minute)}
+		}, leavingLauncher),
+		"the operator ended an MPIJob":   running(4).with(olderWorkers, func(s *scene) { s.job.Recorded.Finish = &mpi.Finish{Reason: codes.WorkerFailed, At: mpitest.Now} }, leavingLauncher),
+		"the time of a TrainJob is over": running(4).with(trainJob, olderWorkers, func(s *scene) { s.job.Recorded.Finish = &mpi.Finish{Reason: codes.DeadlineExceeded, At: mpitest.Now} }, leavingLauncher),
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, f := range s.findings() {
+				if f.Code == codes.LauncherDeleted {
+					t.Errorf("%+v", f)
+				}
+			}
+		})
+	}
+}
+
+// TestDeletedBySomethingElse: nothing of that hides a deletion.
+func TestDeletedBySomethingElse(t *testing.T) {
+	for name, s := range map[string]scene{
+		"of a TrainJob": running(4).with(trainJob, olderWorkers, leavingLauncher),
+		"a worker of a TrainJob failed later": running(4).with(trainJob, olderWorkers, worker(1, corev1.PodFailed, mpitest.Exited(1, "Error"), func(pod *corev1.Pod) {
+			pod.Status.ContainerStatuses[0].State.Terminated.FinishedAt = metav1.NewTime(mpitest.Now.Add(time.Minute))
+		}), leavingLauncher),
+		"a worker of an MPIJob failed": running(4).with(olderWorkers, worker(1, corev1.PodFailed, mpitest.Exited(1, "Error")), leavingLauncher),
+		"before the time is over": running(4).with(olderWorkers, func(s *scene) {
+			s.job.Lifecycle.Deadline = new(int64(90))
+			s.seen.Launcher.Status.StartTime = &metav1.Time{Time: mpitest.Now.Add(-time.Minute)}
+		}, leavingLauncher),
+	} {
+		t.Run(name, func(t *testing.T) {
+			found := s.findings()
+			if len(found) == 0 || found[0].Code != codes.LauncherDeleted {
+				t.Errorf("%+v", found)
+			}
+		})
+	}
+}
+
+func leavingLauncher(s *scene) { mpitest.Leaving(s.seen.LauncherPods[0]) }
 
 // workersOn has the job's workers run on a node.
 func workersOn(name string) func(*scene) {
