@@ -100,6 +100,16 @@ var refusals = []Entry{
 	},
 }
 
+// RefusedToController is the definition of ObjectRefused for objects that another controller creates for the job.
+var RefusedToController = Entry{
+	Code: ObjectRefused, Phase: v1alpha1.PhasePending, Severity: v1alpha1.SeverityError, Traits: BlocksPods,
+	Summary: "The API server rejected {object} {name}, which the job needs: {reason}",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Correct the fields that the message names, in the job or in its runtime, and create the job again."},
+		{Text: "If it does not concern a field, remove what the message names. The controller retries by itself."},
+	},
+}
+
 // VolumeDenied is the definition of PodSecurityDenied for pods with volumes of a type that the level forbids, and no other
 // violation.
 var VolumeDenied = Entry{

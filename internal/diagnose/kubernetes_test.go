@@ -86,6 +86,12 @@ func TestWhatKubernetesSays(t *testing.T) {
 		"evicted-by-api": {codes.Evicted, running(4).with(worker(2, corev1.PodRunning, onNode("node-a"), mpitest.Leaving, disrupted("EvictionByEvictionAPI", "Eviction API: evicting")))},
 		"preempted": {codes.Preempted, running(4).with(worker(2, corev1.PodRunning, onNode("node-a"), mpitest.Leaving,
 			disrupted("PreemptionByScheduler", "default-scheduler: preempting to accommodate a higher priority pod")))},
+		"refused-to-job-set": {codes.ObjectRefused, running(2).with(trainJob, withoutJobs, event("JobSet", "pi", "JobCreationFailed",
+			`job "pi-node-0" creation failed with error: Job.batch "pi-node-0" is invalid: spec.template.spec.containers[0].resources.requests: Invalid value: "-1": must be greater than or equal to 0`))},
+		"refused-to-trainer": {codes.ObjectRefused, running(2).with(trainJob, withoutJobs, event("TrainJob", "pi", "TrainJobResourcesCreationFailed",
+			`TrainJob resources reconciliation failed: jobsets.jobset.x-k8s.io "pi" is forbidden: User "system:serviceaccount:trainer:trainer" cannot patch resource "jobsets"`))},
+		"refused-to-trainer-by-webhook": {codes.AdmissionDenied, running(2).with(trainJob, withoutJobs, event("TrainJob", "pi", "TrainJobResourcesCreationFailed",
+			`TrainJob resources reconciliation failed: admission webhook "vjobset.kb.io" denied the request: the name is too long`))},
 		"rejected-sysctl": {codes.PodRejected, running(4).with(worker(1, corev1.PodFailed, onNode("node-a"), rejectedFor("SysctlForbidden", `forbidden sysctl: "kernel.msgmax" not allowlisted`)))},
 		"rejected-apparmor": {codes.PodRejected, running(4).with(
 			worker(1, corev1.PodFailed, onNode("node-a"), rejectedFor("AppArmor", `Cannot enforce AppArmor: profile "mpi" is not loaded`)),
@@ -262,6 +268,9 @@ func pastDeadline(pod *corev1.Pod) {
 
 // trainJob makes a job a TrainJob, whose pods JobSet stops.
 func trainJob(s *scene) { s.job.Kind, s.job.External = mpi.KindTrainJob, true }
+
+// withoutJobs is a job for which JobSet has created nothing.
+func withoutJobs(s *scene) { s.seen = jobstate.Observed{} }
 
 // olderWorkers are an hour old.
 func olderWorkers(s *scene) {
