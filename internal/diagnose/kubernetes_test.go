@@ -206,6 +206,22 @@ func TestWhatKubernetesSays(t *testing.T) {
 			event("Pod", "pi-worker-0", "Unhealthy", `Liveness probe failed: dial tcp 10.244.0.9:8080: connect: connection refused`),
 			event("Pod", "pi-worker-0", "Killing", "Stopping container worker"),
 		)},
+		"probe-failed-without-output": {codes.ProbeFailed, running(4).with(
+			worker(0, corev1.PodFailed, mpitest.Exited(137, "Error")),
+			event("Pod", "pi-worker-0", "Unhealthy", `Liveness probe failed: `),
+			event("Pod", "pi-worker-0", "Killing", "Container main failed liveness probe"),
+		)},
+		"probe-failed-and-restarted": {codes.ProbeFailed, failed(1, "").with(
+			launcherLeft(agentapi.Summary{
+				Code: agentapi.Unreachable, Message: "Host pi-worker-0 could not be used.", HostsExpected: 4, SlotsExpected: 8, HostsReached: 3, SlotsFound: 6,
+				Hosts: []agentapi.HostTrouble{{Host: "pi-worker-0", Code: agentapi.Unreachable, Message: "its name cannot be resolved (no such host): its pod has no address yet, or the job's Service is missing", Seconds: 200}},
+			}, 1),
+			event("Pod", "pi-worker-0", "Killing", "Container main failed startup probe, will be restarted"),
+			func(s *scene) { s.evidence.Events[0].Last = mpitest.Now.Add(-20 * time.Second) },
+			event("Pod", "pi-worker-0", "Unhealthy", `Startup probe failed: command timed out: "/ready" timed out after 1s`),
+		)},
+		"probe-of-an-event-that-is-gone": {codes.ProbeFailed, running(4).with(
+			worker(0, corev1.PodFailed, mpitest.Exited(137, "Error")), event("Pod", "pi-worker-0", "Killing", "Container main failed liveness probe"))},
 		"daemon-ended": {codes.DaemonsNotStarted, failed(205, lostDaemon).with(launcherLeft(agentapi.Summary{
 			ExitCode: new(int32(205)), HostsExpected: 4, HostsReached: 4, SlotsExpected: 8, SlotsFound: 8, ConnectSeconds: 0.015,
 		}, 205))},
