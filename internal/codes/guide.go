@@ -118,7 +118,7 @@ var meanings = map[Code]string{
 	KeyUnprotected:         "The launcher's ssh rejects the job's key because other users can read the file. Kubernetes mounts Secrets with this mode.",
 	NoUserEntry:            "The user ID of the pod has no entry in the image's /etc/passwd, which ssh requires. OpenShift runs pods with such user IDs.",
 	ShortHostNames:         "The job's horovodrun could not reach the workers by ssh: it uses host names that DNS does not resolve, such as short ones.",
-	PortInUse:              "A worker cannot start: another process on its node already uses its port. With hostNetwork, workers share the node's ports.",
+	PortInUse:              "A worker cannot start: another process already uses its port. Containers of a pod share its ports, and with hostNetwork pods share the node's.",
 	NotEnoughSlots:         "The command requests more ranks than the job has slots: workers times slots per worker.",
 	TooFewCores:            "Open MPI could not bind each rank to a core of its own: the node has too few cores.",
 	HostfileIgnored:        "MPI ran all ranks on the launcher and none on the job's workers: it did not use the job's hostfile.",

@@ -194,6 +194,16 @@ var stalls = []Entry{
 	},
 }
 
+// SandboxFailed is the definition of ContainerCreateFailed for a pod whose sandbox cannot be created: its network, or its namespaces.
+var SandboxFailed = Entry{
+	Code: ContainerCreateFailed, Phase: v1alpha1.PhaseInitializing,
+	Summary: "{who} cannot start: node {node} cannot create the pod's sandbox: {message}",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "{first|If other pods start on this node, correct what the message names in the pod template, such as hostUsers, runtimeClassName or sysctls.}", Action: "{field}.spec"},
+		{Text: "If no pods start on this node, report it to the cluster administrator: its network or container runtime does not work.", Action: "kubectl describe node {node}"},
+	},
+}
+
 // RemoteMountFailed is the definition of MountFailed for a file system of another machine, such as an NFS server.
 var RemoteMountFailed = Entry{
 	Code: MountFailed, Phase: v1alpha1.PhaseInitializing,

@@ -76,6 +76,9 @@ func (p *input) signFinding(s sign) Finding {
 	if p.enoughSlots(s) {
 		entry = codes.HostfileNotRead
 	}
+	if s.Code == codes.PortInUse && !p.template(pods[0].role).HostNetwork {
+		entry = codes.PortInUseInPod
+	}
 	if s.Code == codes.ConnectionLost && p.daemonEnded() {
 		entry = codes.DaemonEnded
 	}

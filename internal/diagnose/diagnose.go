@@ -48,6 +48,7 @@ var checks = []func(*input) []Finding{
 	volumes,
 	unplaced,
 	networkMissing,
+	sandboxes,
 	launcherDeleted,
 	unreached,
 	hostfileIgnored,

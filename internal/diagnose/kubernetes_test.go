@@ -222,6 +222,15 @@ func TestWhatKubernetesSays(t *testing.T) {
 		)},
 		"probe-of-an-event-that-is-gone": {codes.ProbeFailed, running(4).with(
 			worker(0, corev1.PodFailed, mpitest.Exited(137, "Error")), event("Pod", "pi-worker-0", "Killing", "Container main failed liveness probe"))},
+		"sandbox-without-user-namespaces": {codes.ContainerCreateFailed, failed(1, "").with(
+			func(s *scene) { s.job.Workers.Template.Spec.HostUsers = new(false) },
+			launcherLeft(agentapi.Summary{
+				Code: agentapi.Unreachable, Message: "Host pi-worker-0 could not be used.", HostsExpected: 4, SlotsExpected: 8, HostsReached: 3, SlotsFound: 6,
+				Hosts: []agentapi.HostTrouble{{Host: "pi-worker-0", Code: agentapi.Unreachable, Message: "its name cannot be resolved (no such host): its pod has no address yet, or the job's Service is missing", Seconds: 200}},
+			}, 1),
+			worker(0, corev1.PodPending, onNode("node-a"), created(time.Minute)),
+			event("Pod", "pi-worker-0", "FailedCreatePodSandBox", `Failed to create pod sandbox: rpc error: code = Unknown desc = failed to start sandbox "4c1ad2b3f5e60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8f90": failed to create containerd task: OCI runtime create failed: mount_setattr: idmap mounts are not supported: invalid argument`),
+		)},
 		"daemon-ended": {codes.DaemonsNotStarted, failed(205, lostDaemon).with(launcherLeft(agentapi.Summary{
 			ExitCode: new(int32(205)), HostsExpected: 4, HostsReached: 4, SlotsExpected: 8, SlotsFound: 8, ConnectSeconds: 0.015,
 		}, 205))},
@@ -456,3 +465,29 @@ This is usually due to either a failure of the TCP network
 connection to the node, or possibly an internal failure of
 the daemon itself. We cannot recover from this failure, and
 therefore will terminate the job.`
+
+// TestSandboxThatIsCreatedLater: a sandbox that was created at last, or has failed only once yet, is no cause.
+func TestSandboxThatIsCreatedLater(t *testing.T) {
+	const message = "Failed to create pod sandbox: plugin not ready"
+	for name, test := range map[string]struct {
+		change func(*scene)
+		want   bool
+	}{
+		"often":          {func(*scene) {}, true},
+		"once, just now": {func(s *scene) { s.evidence.Events[0].Count = 1 }, false},
+		"once, for long": {func(s *scene) { s.evidence.Events[0].Count = 1; created(2 * time.Minute)(s.seen.Workers[0].Pod) }, true},
+		"long ago":       {func(s *scene) { s.evidence.Events[0].Last = mpitest.Now.Add(-time.Hour) }, false},
+		"created since": {func(s *scene) {
+			s.seen.Workers[0].Pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(mpitest.Now)}}
+		}, false},
+		"its container waits for something else": {func(s *scene) { mpitest.Waiting("ErrImagePull", "not found")(s.seen.Workers[0].Pod) }, false},
+		"its pod is running":                     {worker(0, corev1.PodRunning), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found := starting(2, onNode("node-a"), created(time.Second)).with(event("Pod", "pi-worker-0", "FailedCreatePodSandBox", message), test.change).findings()
+			if got := len(found) > 0 && found[0].Code == codes.ContainerCreateFailed; got != test.want {
+				t.Errorf("%v, want %v: %+v", got, test.want, found)
+			}
+		})
+	}
+}

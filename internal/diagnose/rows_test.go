@@ -330,6 +330,9 @@ torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:2251, in
 		"44-port-in-use": {codes.PortInUse, running(4, func(j *mpi.Job) { j.Workers.Template.Spec.HostNetwork = true }).with(worker(1, corev1.PodFailed, mpitest.Exited(1, "Error")), func(s *scene) {
 			s.evidence.Logs = map[string]jobstate.Log{"pi-worker-1": {Lines: []string{"mpi-agent: take connections: listen tcp :2222: bind: address already in use"}}}
 		})},
+		"44-port-in-use-by-a-sidecar": {codes.PortInUse, running(4).with(worker(1, corev1.PodFailed, mpitest.Exited(1, "Error")), func(s *scene) {
+			s.evidence.Logs = map[string]jobstate.Log{"pi-worker-1": {Lines: []string{"mpi-agent: take connections: listen tcp :2222: bind: address already in use"}}}
+		})},
 		"44-port-in-use-sshd": {codes.PortInUse, running(4, sshd).with(worker(1, corev1.PodFailed, mpitest.Exited(255, "Error")), func(s *scene) {
 			s.evidence.Logs = map[string]jobstate.Log{"pi-worker-1": {Lines: []string{"error: Bind to port 22 on 0.0.0.0 failed: Address already in use.", "fatal: Cannot bind any address."}}}
 		})},
