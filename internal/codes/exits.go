@@ -153,6 +153,16 @@ var exits = []Entry{
 	},
 }
 
+// PathReplaced is the definition of ProgramMissing for a container whose PATH is not that of its image.
+var PathReplaced = Entry{
+	Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,
+	Summary: "Program {program} not found in the PATH of {where|the launcher or a worker}: {source} sets PATH in place of the image's.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Remove PATH there. Programs are then found in the PATH of the image.", Action: "{reference}"},
+		{Text: "Or add the folders of the image's PATH, with that of MPI."},
+	},
+}
+
 // CommandNotStarted is the definition of ProgramMissing for a command that exists.
 var CommandNotStarted = Entry{
 	Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,
