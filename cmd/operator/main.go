@@ -40,6 +40,11 @@ func main() {
 	})
 	flag.DurationVar(&options.TrainingProgress, "training-progress", 30*time.Second, "Interval at which the launcher's log of a running job is read for progress (epoch, step, loss, accuracy), longer for jobs that print none; 0 disables it")
 	flag.IntVar(&options.WebhookPort, "webhook-port", 9443, "Port of the admission webhooks; 0 disables them")
+	flag.StringVar(&options.TLSMinVersion, "tls-min-version", "VersionTLS12", "Lowest version of TLS to serve webhooks and metrics with: VersionTLS12 or VersionTLS13")
+	flag.Func("tls-cipher-suites", "Cipher suites to serve webhooks and metrics with, by their names in Go, separated by commas; those of TLS 1.3 are not configurable (default those of Go)", func(names string) error {
+		options.TLSCipherSuites = strings.Split(names, ",")
+		return nil
+	})
 	program.Main("operator", func(slog.Handler) error { return run(options, namespaces) })
 }
 
