@@ -33,8 +33,8 @@ func tlsConfig(options Options) (*tls.Config, error) {
 	return config, nil
 }
 
-// serveMetrics serves /metrics to clients whom the API server authorizes, with the webhooks' certificate, which they can
-// verify. Without webhooks, the certificate is made up.
+// serveMetrics serves /metrics to clients whom the API server authorizes, with a certificate of the webhooks' Secret, by
+// which they can verify it. Without webhooks, there is no Secret, and the certificate is made up.
 func serveMetrics(ctx context.Context, m manager.Manager, certificate *admission.Certificate, options Options) error {
 	if options.MetricsAddress == "" || options.MetricsAddress == "0" {
 		return nil
@@ -51,7 +51,7 @@ func serveMetrics(ctx context.Context, m manager.Manager, certificate *admission
 	if err != nil {
 		return err
 	}
-	if config.GetCertificate = certificate.Get; options.WebhookPort == 0 {
+	if config.GetCertificate = certificate.GetForMetrics; options.WebhookPort == 0 {
 		if config.GetCertificate, err = selfSigned(); err != nil {
 			return err
 		}
