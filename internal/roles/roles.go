@@ -149,7 +149,7 @@ func Accounts(root string) (map[string][]Role, error) {
 }
 
 // AccountsTable returns a Markdown table with a row per resource and a column per account, whose cells list the verbs that its
-// roles grant. Verbs on single objects and in a single namespace say so.
+// roles grant. Verbs on single objects, or in a single namespace, are marked.
 func AccountsTable(accounts []string, roles map[string][]Role) string {
 	var rows []string
 	cells := map[string][][]string{}
