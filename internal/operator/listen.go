@@ -135,10 +135,15 @@ func serverAt(ctx context.Context, name, address string, connections int, config
 	if err != nil {
 		return nil, fmt.Errorf("serve %s: %w", name, err)
 	}
+	return serverOn(inner, name, connections, config, handler), nil
+}
+
+// serverOn is serverAt with a listener.
+func serverOn(inner net.Listener, name string, connections int, config *tls.Config, handler http.Handler) *manager.Server {
 	return &manager.Server{
 		Name: name, Server: newServer(handler), Listener: tls.NewListener(newLimitedListener(inner, connections), config),
 		ShutdownTimeout: ptr.To(shutdownTimeout),
-	}, nil
+	}
 }
 
 // webhookServer serves the webhooks that are registered with controller-runtime's server, which itself does not listen: it has

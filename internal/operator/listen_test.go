@@ -4,43 +4,36 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 )
 
-// flooded is a server with 8 connections, 2 for each address.
+// flooded is a server with 8 connections, 2 for each address. It counts those that are open, and the most that were.
 type flooded struct {
+	net.Listener
 	address string
-	open    atomic.Int32
-	most    atomic.Int32
+	mu      sync.Mutex
+	open    int
+	most    int
 }
 
 func flood(t *testing.T, config *tls.Config) *flooded {
 	t.Helper()
-	f := &flooded{}
-	var err error
-	if config.GetCertificate, err = selfSigned(); err != nil {
-		t.Fatal(err)
-	}
-	server, err := serverAt(t.Context(), "test", "127.0.0.1:0", 8, config, http.HandlerFunc(func(response http.ResponseWriter, _ *http.Request) { fmt.Fprint(response, "answer") }))
+	inner, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	server.Server.ConnState = func(_ net.Conn, state http.ConnState) {
-		switch state {
-		case http.StateNew:
-			if open := f.open.Add(1); open > f.most.Load() {
-				f.most.Store(open)
-			}
-		case http.StateClosed:
-			f.open.Add(-1)
-		case http.StateActive, http.StateIdle, http.StateHijacked:
-		}
+	f := &flooded{Listener: inner, address: inner.Addr().String()}
+	if config.GetCertificate, err = selfSigned(); err != nil {
+		t.Fatal(err)
 	}
-	f.address = server.Listener.Addr().String()
+	server := serverOn(f, "test", 8, config, http.HandlerFunc(func(response http.ResponseWriter, _ *http.Request) { fmt.Fprint(response, "answer") }))
+	server.Server.ErrorLog = log.New(io.Discard, "", 0)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- server.Start(ctx) }()
@@ -51,6 +44,30 @@ func flood(t *testing.T, config *tls.Config) *flooded {
 		}
 	})
 	return f
+}
+
+// Accept counts the connection until it is closed.
+func (f *flooded) Accept() (net.Conn, error) {
+	conn, err := f.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	f.count(1)
+	return &limitedConn{Conn: conn, leave: sync.OnceFunc(func() { f.count(-1) })}, nil
+}
+
+func (f *flooded) count(more int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.open += more
+	f.most = max(f.most, f.open)
+}
+
+// atMost returns how many connections were open at a time.
+func (f *flooded) atMost() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.most
 }
 
 // dialer connects from an address of this machine.
@@ -98,7 +115,7 @@ func TestIdleHandshakes(t *testing.T) {
 	if err := f.get(t, "127.0.0.2", 3*time.Second, &tls.Config{MinVersion: tls.VersionTLS12}); err != nil {
 		t.Errorf("while one address floods the port, another one gets %v", err)
 	}
-	if most := f.most.Load(); most > 3 {
+	if most := f.atMost(); most > 3 {
 		t.Errorf("one address has %d connections", most)
 	}
 	for i := range 10 {
@@ -108,7 +125,7 @@ func TestIdleHandshakes(t *testing.T) {
 	if err := f.get(t, "127.0.0.20", 4*headerTimeout, &tls.Config{MinVersion: tls.VersionTLS12}); err != nil {
 		t.Errorf("while many addresses flood the port, another one gets %v", err)
 	}
-	if most := f.most.Load(); most > 8 {
+	if most := f.atMost(); most > 8 {
 		t.Errorf("%d connections were open at a time", most)
 	}
 }
