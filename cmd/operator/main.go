@@ -34,6 +34,7 @@ func main() {
 	flag.DurationVar(&options.ReportRetention, "report-retention", 30*24*time.Hour, "Duration to keep the report of a finished job, at least 24h for failed jobs; 0 keeps reports forever")
 	flag.IntVar(&options.ReportLimits.Reports, "max-reports", 1000, "Number of reports of finished jobs to keep in each namespace, the oldest are deleted first and those of failed jobs last; 0 is no limit")
 	flag.IntVar(&options.ReportLimits.Bytes, "max-report-bytes", 16<<20, "Size in bytes of the reports of finished jobs to keep in each namespace; 0 is no limit")
+	flag.IntVar(&options.ReportLimits.TotalBytes, "max-total-report-bytes", 100<<20, "Size in bytes of the reports of finished jobs to keep in all namespaces, those of the namespaces with the most reports are deleted first; 0 is no limit")
 	flag.Func("mask", "Regular expression (RE2) of secrets to mask in the logs and events of reports; only its first group is masked if it has one. Can be repeated. Common forms of secrets are always masked", func(pattern string) error {
 		options.MaskPatterns = append(options.MaskPatterns, pattern)
 		return nil

@@ -78,7 +78,7 @@ type Options struct {
 	// Retention is how long a report is kept after its job has ended, reports of failed jobs for at least 24 h; 0 keeps
 	// reports forever.
 	Retention time.Duration
-	// Limits bound the reports in each namespace.
+	// Limits bound the reports of finished jobs.
 	Limits Limits
 	// TrainingProgress is how often the log of a running job is read for its progress; 0 never reads it.
 	TrainingProgress time.Duration
@@ -124,7 +124,7 @@ func New(ctx context.Context, m manager.Manager, options Options) (*Reporter, er
 		return nil, fmt.Errorf("add reading of logs: %w", err)
 	}
 	r.Events = m.GetEventRecorderFor(mpi.StepSource) //nolint:staticcheck // as the reconciler's
-	r.limiter = newReportLimiter(options.Limits, m.GetClient())
+	r.limiter = newReportLimiter(options.Limits, m.GetClient(), jobs.ReportDeleted)
 	if _, err := records.AddEventHandler(r.limiter.eventHandler()); err != nil {
 		return nil, fmt.Errorf("watch JobReports: %w", err)
 	}
