@@ -551,6 +551,9 @@ func TestOperatorTokenCannotSteal(t *testing.T) {
 	}
 	worker := s.exists(t, of("Pod", user, "pi-worker-0", byMPIJob))
 	add("change the image of a job's pod", s.merge(worker, `{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"main","image":"evil"}]}}`))
+	withInit := of("Pod", user, "pi-worker-1", byMPIJob)
+	set([]any{map[string]any{"name": "init", "image": "x"}}, "spec", "initContainers")(withInit)
+	add("change the image of a job's init container", s.merge(s.exists(t, withInit), `{"spec":{"initContainers":[{"name":"init","image":"evil"}]}}`))
 	snapshot := s.exists(t, of("ConfigMap", user, "train-runtime-snapshot", byTrainJob))
 	add("change the snapshot of a TrainJob's runtime", s.merge(snapshot, `{"data":{"runtime":"x"}}`))
 	for _, namespace := range []string{user, "mpijob-system"} {
