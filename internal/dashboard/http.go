@@ -131,6 +131,10 @@ func (s *Server) serve(route route) http.Handler {
 			writeError(w, r, err)
 			return
 		}
+		if err := checkNames(r, route.path); err != nil {
+			writeError(w, r, err)
+			return
+		}
 		c := &call{user: user, Request: r, ctx: r.Context()}
 		if route.stream != nil {
 			s.serveStream(route, c, w)
@@ -287,6 +291,9 @@ func problemOf(err error) (int, Problem) {
 	if rejected, is := errors.AsType[*jobs.RejectedError](err); is {
 		return http.StatusUnprocessableEntity, Problem{Code: "Rejected", Message: rejected.Error(), Reasons: rejected.Reasons}
 	}
+	if bad, is := errors.AsType[*badNameError](err); is {
+		return http.StatusNotFound, Problem{Code: "NotFound", Message: bad.Error()}
+	}
 	if missing, is := errors.AsType[*jobs.NotFoundError](err); is {
 		return http.StatusNotFound, Problem{Code: "NotFound", Message: missing.Error(), Similar: missing.Similar}
 	}
@@ -323,6 +330,8 @@ func apiProblem(err error) (int, Problem) {
 		return http.StatusConflict, Problem{Code: "Exists", Message: err.Error()}
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return http.StatusUnprocessableEntity, Problem{Code: "Rejected", Message: err.Error(), Reasons: []string{err.Error()}}
+	case refusedName.MatchString(err.Error()):
+		return http.StatusUnprocessableEntity, Problem{Code: "Invalid", Message: err.Error()}
 	case errors.Is(err, context.DeadlineExceeded), jobs.IsTransient(err):
 		return http.StatusServiceUnavailable, Problem{Code: "Unavailable", Message: "the API server does not answer; try again in a few seconds"}
 	}
