@@ -84,7 +84,7 @@ func (b *bench) start(t *testing.T, program string) {
 		Clusters:  map[string]*clientcmdapi.Cluster{"bench": {Server: config.Host, CertificateAuthorityData: config.CAData}},
 		AuthInfos: map[string]*clientcmdapi.AuthInfo{"bench": {Token: ownToken}},
 	}, kubeconfig))
-	command := exec.CommandContext(t.Context(), program, "--listen", "127.0.0.1:0")
+	command := exec.CommandContext(t.Context(), program, "--listen", "127.0.0.1:0", "--max-streams-per-user", "1000")
 	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
 	log, err := command.StderrPipe()
 	must(t, err)

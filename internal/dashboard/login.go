@@ -31,7 +31,7 @@ func (s *Server) logIn(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, http.StatusUnprocessableEntity, Problem{Code: "Invalid", Message: "this is not a token; copy the whole output of oc whoami --show-token"})
 		return
 	}
-	user, err := s.users.find(token)
+	user, err := s.users.find(r.Context(), token)
 	if err == nil {
 		_, err = user.identify(r.Context())
 	}

@@ -22,6 +22,8 @@ type backend struct {
 	*podserver.Server
 	// reviews counts the tokens that were verified, requests all other requests.
 	reviews, requests atomic.Int64
+	// revoked makes it accept no token any more.
+	revoked atomic.Bool
 }
 
 func newBackend(t *testing.T) *backend {
@@ -30,7 +32,7 @@ func newBackend(t *testing.T) *backend {
 	b.Mux.HandleFunc("POST /apis/authentication.k8s.io/v1/selfsubjectreviews", func(w http.ResponseWriter, r *http.Request) {
 		b.reviews.Add(1)
 		name, known := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer user-")
-		if !known {
+		if !known || b.revoked.Load() {
 			writeStatus(w, http.StatusUnauthorized, metav1.StatusReasonUnauthorized)
 			return
 		}
