@@ -29,6 +29,8 @@ type Options struct {
 	Listen string
 	// CertFile and KeyFile are the files of a TLS certificate; empty to serve without TLS. They are read again when they change.
 	CertFile, KeyFile string
+	// SelfSigned makes the server use a certificate of its own while the files do not exist.
+	SelfSigned bool
 	// BasePath is the path under which the dashboard is served, such as /training; empty for /.
 	BasePath string
 	// TrustProxy accepts the token in the header X-Forwarded-Access-Token. Only a proxy may then reach the server.
@@ -155,15 +157,22 @@ func (s *Server) Run(ctx context.Context, started func(net.Addr)) error {
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", s.options.Listen, err)
 	}
+	served := &certificates{certFile: s.options.CertFile, keyFile: s.options.KeyFile, selfSigned: s.options.SelfSigned}
+	if s.options.SelfSigned {
+		// Probes wait a second at most for the first answer.
+		if _, err := served.get(); err != nil {
+			return err
+		}
+	}
 	server := s.httpServer()
 	s.Watch(ctx)
 	done := make(chan error, 1)
 	go func() {
-		if s.options.CertFile == "" {
+		if s.options.CertFile == "" && !s.options.SelfSigned {
 			done <- server.Serve(listener)
 			return
 		}
-		server.TLSConfig = certificateFrom(s.options.CertFile, s.options.KeyFile)
+		server.TLSConfig = served.config()
 		done <- server.ServeTLS(listener, "", "")
 	}()
 	started(listener.Addr())
