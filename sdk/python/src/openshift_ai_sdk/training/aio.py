@@ -1111,8 +1111,8 @@ async def train(
     """Run a Python function in every rank of a new job, and return the job.
 
     The function's source is sent, and nothing around it: it has to import what it uses. The image needs ``python3``.
-    Annotations may use anything. A decorator that wraps the function is sent if it comes from an installed package, which
-    the image needs, too.
+    Annotations may use anything. A decorator that wraps the function is sent if it is that of an installed package;
+    the image needs that package, too.
 
     Args:
         func: A function that is defined with ``def`` or ``async def``.
