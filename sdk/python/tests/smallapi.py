@@ -166,7 +166,7 @@ class SmallAPI:
 
     def watch(self, handler: BaseHTTPRequestHandler, path: str, query: dict[str, str]) -> None:
         handler.send_response(200)
-        handler.send_header("Connection", "close")
+        handler.send_header("Transfer-Encoding", "chunked")
         handler.end_headers()
         since, at = int(query["resourceVersion"]), 0
         end = time.monotonic() + 60
@@ -178,8 +178,10 @@ class SmallAPI:
                     news, at = self.news[at:], len(self.news)
                 for kind, place, item in news:
                     if int(item["metadata"]["resourceVersion"]) > since and self.is_meant(place, item, path, query):
-                        handler.wfile.write(json.dumps({"type": kind, "object": item}).encode() + b"\n")
+                        data = json.dumps({"type": kind, "object": item}).encode() + b"\n"
+                        handler.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
                 handler.wfile.flush()
+            handler.wfile.write(b"0\r\n\r\n")
         except OSError:
             return
 

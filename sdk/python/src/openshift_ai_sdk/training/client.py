@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, overload
 
 from openshift_ai_sdk.training import (
     _changes,
@@ -281,12 +281,14 @@ class TrainingClient:
             name: The job to start from.
             new_name: By default the name with the next free number.
             namespace: By default that of the client.
-            changes: See ``MPIJob.clone``.
+            changes: See ``MPIJob.clone``; the names of ``create_job`` are taken, too, such as ``container_image``.
 
         Example:
             >>> client.update_job("train", workers=8, memory="64Gi")
         """
+        changes, problems = _validate.changes_as_in_create_job(changes)
         _validate.check(
+            problems,
             _validate.of_name(name),
             _validate.of_new_name(new_name),
             _validate.of_namespace(namespace),
@@ -486,7 +488,10 @@ class MPIJob:
         command: What each rank runs, as text or as a list of words. mpirun is put before it, with as many ranks as
             there are slots, unless the command starts ranks by itself.
         resources: What each worker asks for: ResourceRequirements, or a mapping as Kubernetes writes it.
+        volume_mounts: Where volumes are mounted. A name that no volume has means the PersistentVolumeClaim of that
+            name.
         env: Variables of every rank.
+        node_selector: Labels that the nodes must have.
         slots_per_worker: How many ranks a worker takes; by default one for each GPU, or one.
         mpi_implementation: The MPI in the image: ``OpenMPI`` (the default), ``Intel`` or ``MPICH``.
         mpi_flags: More flags of the mpirun that is put before the command, such as ``"--bind-to core"``. With a
@@ -496,8 +501,6 @@ class MPIJob:
         priority: The PriorityClass of the pods; of a TrainJob the queue's WorkloadPriorityClass.
         connections: Data connections (Secrets) whose keys every rank has as variables.
         volumes: Volumes of the workers, as Kubernetes writes them.
-        volume_mounts: Where they are mounted. A name that no volume has means the PersistentVolumeClaim of that name.
-        node_selector: Labels that the nodes must have.
         launcher_resources: What the launcher asks for; by default 100m of a CPU, and 128 MiB of memory with a limit of
             1 GiB.
         labels: Labels of the job.
@@ -515,6 +518,7 @@ class MPIJob:
         suspend: Create the job suspended.
         mlflow_tracking_uri: Where ranks log to MLflow: the variable MLFLOW_TRACKING_URI.
         client: The cluster; by default that of the notebook.
+        unknown: Other names are an error, which suggests the right one.
 
     Raises:
         InvalidJobError: The job is invalid. The error lists all problems, and nothing was sent.
@@ -536,12 +540,14 @@ class MPIJob:
         self,
         name: str,
         namespace: str | None = None,
-        *,
         workers: int = 1,
         image: str | None = None,
         command: Command | None = None,
         resources: Resources | None = None,
+        volume_mounts: Sequence[Mapping[str, Any]] = (),
         env: Mapping[str, str] | None = None,
+        node_selector: Mapping[str, str] | None = None,
+        *,
         slots_per_worker: int | None = None,
         mpi_implementation: str | None = None,
         mpi_flags: Command = (),
@@ -550,8 +556,6 @@ class MPIJob:
         priority: str | None = None,
         connections: Sequence[str] = (),
         volumes: Sequence[Mapping[str, Any]] = (),
-        volume_mounts: Sequence[Mapping[str, Any]] = (),
-        node_selector: Mapping[str, str] | None = None,
         launcher_resources: Resources | None = None,
         labels: Mapping[str, str] | None = None,
         annotations: Mapping[str, str] | None = None,
@@ -564,6 +568,7 @@ class MPIJob:
         suspend: bool = False,
         mlflow_tracking_uri: str | None = None,
         client: TrainingClient | None = None,
+        **unknown: NoReturn,
     ) -> None:
         spec = JobSpec(
             name=name,
@@ -594,6 +599,7 @@ class MPIJob:
             suspend=suspend,
             mlflow_tracking_uri=mlflow_tracking_uri,
         )
+        _validate.check(_validate.of_unknown(unknown), spec.problems_in(namespace) if unknown else ())
         self._init(spec.manifest(namespace), client)
 
     def _init(self, manifest: Json, client: TrainingClient | None) -> None:
@@ -780,6 +786,8 @@ class MPIJob:
             >>> status = job.get_status()
             >>> print(status)
             Running: epoch 3, loss 0.21
+            >>> status == "Running"
+            True
         """
         self._seen = run(self._core.status(self._ref))
         return self._seen
@@ -793,6 +801,8 @@ class MPIJob:
         progress: bool = False,
     ) -> JobStatus:
         """Wait until the job has succeeded, and return its status. Ctrl-C ends the waiting and never the job.
+
+        The status is equal to ``"Succeeded"``; a job that fails raises.
 
         Args:
             timeout: Give up after this time, in seconds or such as ``"4h"``; by default never.
@@ -895,7 +905,8 @@ class MPIJob:
 
         Args:
             ranks: Lines of these ranks alone: a number, a list, or text such as ``"0,4-7"``.
-            worker_index: Lines of this worker and of its ranks, from 0.
+            worker_index: Lines of this worker's ranks, from 0. If no line has a tag, all lines of the launcher are
+                returned, with a warning.
             all_pods: Lines of the launcher and of all workers.
             since: Lines of the last seconds, or of a time such as ``"10m"``, or a time.
             tail: Read at most this many last lines of each log.
