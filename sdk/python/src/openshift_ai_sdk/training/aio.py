@@ -31,6 +31,7 @@ from openshift_ai_sdk.training._core import (
     PhaseCallback,
     parse_phases,
     problems_of_phases,
+    raise_all,
 )
 from openshift_ai_sdk.training._explain import Explanation, explain
 from openshift_ai_sdk.training._logs import RankSet
@@ -42,6 +43,7 @@ from openshift_ai_sdk.training._templates import Template
 from openshift_ai_sdk.training._transport import Json
 from openshift_ai_sdk.training.errors import (
     InvalidJobError,
+    JobBlockedError,
     JobTimeoutError,
     MPIJobFailed,
     NotSupportedError,
@@ -209,7 +211,8 @@ class TrainingClient:
         """Create many jobs, several at a time.
 
         Raises:
-            TrainingError: The first error of any job; jobs that were created by then stay.
+            TrainingError: Jobs were not created; the text names them, and the others were created. If all failed for
+                the same reason, the class is that of the reason, such as JobExistsError.
 
         Example:
             >>> jobs = [MPIJob(f"seed-{n}", image=image, command=f"train.py --seed {n}") for n in range(10)]
@@ -219,7 +222,9 @@ class TrainingClient:
         manifests = [job._manifest_in(job._namespace or self.namespace) for job in jobs]
         created = await run(self._core.create_all(manifests))
         for job, object_ in zip(jobs, created, strict=True):
-            job._adopt(self, Found(JobRef(job.kind, *_placed(object_)), object_, None, self.host))
+            if isinstance(object_, dict):
+                job._adopt(self, Found(JobRef(job.kind, *_placed(object_)), object_, None, self.host))
+        raise_all([job.name for job in jobs], created, "created")
         return JobList(jobs)
 
     async def get_job(self, name: str, namespace: str | None = None, *, job_kind: str | None = None) -> MPIJob:
@@ -305,6 +310,7 @@ class TrainingClient:
         on_phase: PhaseCallback | None = None,
         webhook: str | None = None,
         progress: bool = False,
+        raise_if_blocked: bool = False,
     ) -> JobStatus:
         """Wait until a job has succeeded, or has reached another phase; see ``MPIJob.wait_for_completion``.
 
@@ -317,7 +323,14 @@ class TrainingClient:
             _validate.of_waiting(until, timeout, on_phase, webhook),
         )
         job = await self.get_job(name, namespace)
-        return await job.wait_for_phase(until, timeout=timeout, on_phase=on_phase, webhook=webhook, progress=progress)
+        return await job.wait_for_phase(
+            until,
+            timeout=timeout,
+            on_phase=on_phase,
+            webhook=webhook,
+            progress=progress,
+            raise_if_blocked=raise_if_blocked,
+        )
 
     async def wait_for_jobs(
         self,
@@ -332,7 +345,8 @@ class TrainingClient:
         One connection serves all jobs of a namespace.
 
         Raises:
-            JobTimeoutError: The timeout has passed before all jobs have ended.
+            JobTimeoutError: The timeout has passed before all jobs have ended; the error's ``statuses`` has what is
+                known of all of them.
 
         Example:
             >>> failed = [status.name for status in await client.wait_for_jobs(jobs) if status.is_failed]
@@ -386,14 +400,18 @@ class TrainingClient:
         await job.delete()
 
     async def delete_jobs(self, jobs: Sequence[MPIJob]) -> None:
-        """Delete many jobs.
+        """Delete many jobs, several at a time.
+
+        Raises:
+            TrainingError: Jobs were not deleted; the text names them, and the others were deleted.
 
         Example:
             >>> await client.delete_jobs(await client.list_jobs(phase="Failed"))
         """
         _validate.check(_validate.of_jobs(jobs, MPIJob, "jobs"))
-        for job in [jobs] if isinstance(jobs, MPIJob) else jobs:
-            await job.delete()
+        jobs = [jobs] if isinstance(jobs, MPIJob) else jobs
+        deleted = await run(self._core.delete_all([job._ref for job in jobs]))
+        raise_all([job.name for job in jobs], deleted, "deleted")
 
     async def save_template(
         self, name: str, job: MPIJob, *, description: str = "", replace: bool = False, namespace: str | None = None
@@ -796,6 +814,7 @@ class MPIJob:
         on_phase: PhaseCallback | None = None,
         webhook: str | None = None,
         progress: bool = False,
+        raise_if_blocked: bool = False,
     ) -> JobStatus:
         """Wait until the job has succeeded, and return its status. Ctrl-C ends the waiting and never the job.
 
@@ -806,8 +825,11 @@ class MPIJob:
             on_phase: Called with the status when the phase changes.
             webhook: URL that gets the status as JSON when the phase changes.
             progress: Show a progress bar of the training (needs the extra ``notebook``).
+            raise_if_blocked: Raise if the job cannot go on without a change, such as a job whose image cannot be
+                pulled; by default this is a warning, and waiting continues.
 
         Raises:
+            JobBlockedError: The job cannot go on, and ``raise_if_blocked`` is set.
             MPIJobFailed: The job has failed; the error has the cause, the place and remedies.
             JobNotFoundError: The job was deleted before the operator recorded anything about it.
             JobTimeoutError: The timeout has passed; the job keeps running.
@@ -816,7 +838,12 @@ class MPIJob:
             >>> status = await job.wait_for_completion(timeout="4h")
         """
         return await self.wait_for_phase(
-            "Succeeded", timeout=timeout, on_phase=on_phase, webhook=webhook, progress=progress
+            "Succeeded",
+            timeout=timeout,
+            on_phase=on_phase,
+            webhook=webhook,
+            progress=progress,
+            raise_if_blocked=raise_if_blocked,
         )
 
     async def wait_for_phase(
@@ -827,6 +854,7 @@ class MPIJob:
         on_phase: PhaseCallback | None = None,
         webhook: str | None = None,
         progress: bool = False,
+        raise_if_blocked: bool = False,
     ) -> JobStatus:
         """Wait until the job has reached a phase. A phase that it has passed counts.
 
@@ -836,8 +864,11 @@ class MPIJob:
             on_phase: Called with the status when the phase changes.
             webhook: URL that gets the status as JSON when the phase changes.
             progress: Show a progress bar of the training (needs the extra ``notebook``).
+            raise_if_blocked: Raise if the job cannot go on without a change, such as a job whose image cannot be
+                pulled; by default this is a warning, and waiting continues.
 
         Raises:
+            JobBlockedError: The job cannot go on, and ``raise_if_blocked`` is set.
             MPIJobFailed: The job has failed instead.
             JobNotFoundError: The job was deleted before the operator recorded anything about it.
             JobTimeoutError: The timeout has passed; the job keeps running.
@@ -847,12 +878,12 @@ class MPIJob:
         """
         _validate.check(_validate.of_waiting(until, timeout, on_phase, webhook))
         with bar(self.name, progress) as show:
-            observer = Observer(show, on_phase, webhook)
+            observer = Observer(show, on_phase, webhook, bool(raise_if_blocked))
             try:
                 self._seen = await run(
                     self._core.wait(self._ref, parse_phases(until), _validate.seconds(timeout), observer)
                 )
-            except (JobTimeoutError, MPIJobFailed) as error:
+            except (JobBlockedError, JobTimeoutError, MPIJobFailed) as error:
                 self._seen = error.status
                 raise
         return self._seen

@@ -151,6 +151,12 @@ class JobStatus(JobReportStatus):
         return self.findings[0] if self.findings else None
 
     @property
+    def blocked_by(self) -> Finding | None:
+        """What keeps a job that has not ended from going on, so that waiting does not help; None if nothing does."""
+        cause = self.cause
+        return cause if cause and cause.severity == Severity.ERROR and not self.is_finished else None
+
+    @property
     def remedies(self) -> list[Remedy]:
         """What to do about the cause, the most promising first."""
         return list(self.cause.remedies) if self.cause else []
