@@ -39,7 +39,7 @@ from openshift_ai_sdk.training._core import (
 from openshift_ai_sdk.training._explain import Explanation, explain
 from openshift_ai_sdk.training._logs import RankSet
 from openshift_ai_sdk.training._plot import Plot, plot
-from openshift_ai_sdk.training._progress import bar
+from openshift_ai_sdk.training._progress import bar, wait
 from openshift_ai_sdk.training._registry import Model, register
 from openshift_ai_sdk.training._spec import Command, Duration, JobSpec
 from openshift_ai_sdk.training._templates import Template
@@ -827,7 +827,7 @@ class MPIJob:
             timeout: Give up after this time, in seconds or such as ``"4h"``; by default never.
             on_phase: Called with the status when the phase changes.
             webhook: URL that gets the status as JSON when the phase changes.
-            progress: Show a progress bar of the training (needs the extra ``notebook``).
+            progress: Show a progress bar of the training, from what its log says (needs the extra ``notebook``).
             raise_if_blocked: Raise if the job cannot go on without a change, such as a job whose image cannot be
                 pulled; by default this is a warning, and waiting continues.
 
@@ -866,7 +866,7 @@ class MPIJob:
             timeout: Give up after this time, in seconds or such as ``"10m"``; by default never.
             on_phase: Called with the status when the phase changes.
             webhook: URL that gets the status as JSON when the phase changes.
-            progress: Show a progress bar of the training (needs the extra ``notebook``).
+            progress: Show a progress bar of the training, from what its log says (needs the extra ``notebook``).
             raise_if_blocked: Raise if the job cannot go on without a change, such as a job whose image cannot be
                 pulled; by default this is a warning, and waiting continues.
 
@@ -880,11 +880,11 @@ class MPIJob:
             >>> job.wait_for_phase("Running", timeout="10m")
         """
         _validate.check(_validate.of_waiting(until, timeout, on_phase, webhook))
-        with bar(self.name, progress) as show:
-            observer = Observer(show, on_phase, webhook, bool(raise_if_blocked))
+        with bar(self.name, progress) as shown:
+            observer = Observer(shown.show if shown else None, on_phase, webhook, bool(raise_if_blocked))
             try:
                 self._seen = run(
-                    self._core.wait(self._ref, parse_phases(until), _validate.seconds(timeout), observer)
+                    wait(self._core, self._ref, parse_phases(until), _validate.seconds(timeout), observer, shown)
                 )
             except (JobBlockedError, JobTimeoutError, MPIJobFailed) as error:
                 self._seen = error.status
