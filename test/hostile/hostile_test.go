@@ -82,15 +82,19 @@ func try(t *testing.T, c hostile.Case, used trainjob.Runtime) bool {
 	return true
 }
 
-// mostWorkers is how many workers a preview lists at most in these tests.
-const mostWorkers = 1000
+// mostWorkers is how many workers a preview lists at most in these tests, and possibleWorkers how many a job that is accepted
+// may have: the operator goes through all of them.
+const mostWorkers, possibleWorkers = 1000, 100_000
 
 // previewTrainJob previews a TrainJob, of which it only looks at the first workers.
 func previewTrainJob(job trainjob.TrainJob, used trainjob.Runtime) (preview.Preview, field.ErrorList) {
 	if errs, _ := trainjob.Check(job, used); len(errs) > 0 {
 		return preview.Preview{}, errs
 	}
-	if trainjob.Convert(job, used).Workers.Count > mostWorkers {
+	switch n := trainjob.Convert(job, used).Workers.Count; {
+	case n > possibleWorkers:
+		panic(fmt.Sprintf("a job with %d workers is accepted", n))
+	case n > mostWorkers:
 		job.Spec.Trainer.NumNodes = new(int32(mostWorkers))
 	}
 	return preview.TrainJob(job, used, settings)

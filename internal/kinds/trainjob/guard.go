@@ -278,6 +278,9 @@ func CheckLimits(job TrainJob, used Runtime) field.ErrorList {
 		return nil
 	}
 	var errs field.ErrorList
+	if n := nodes(job, used); n > maxNodes {
+		errs = append(errs, field.Invalid(nodesPath, n, fmt.Sprintf("must be at most %d: Kubernetes creates no more pods for it", maxNodes)))
+	}
 	if most, limited, _ := limit(used, mpi.AnnotationMaxWorkers); limited {
 		if n := nodes(job, used); int64(n) > most {
 			errs = append(errs, field.Invalid(nodesPath, n, fmt.Sprintf("must be at most %d with the runtime %s", most, used.Name)))

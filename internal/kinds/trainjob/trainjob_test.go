@@ -148,6 +148,10 @@ func TestCheck(t *testing.T) {
 			trainer: "{numNodes: 4, command: [mpirun, pi]}", change: []string{limits[0], strings.Replace(limits[1], "pool=mpi", "pool=other,pool=mpi", 1)},
 			want: []string{`job "launcher" must have pool: mpi`, `job "node" must have pool: mpi`},
 		},
+		"more nodes than Kubernetes creates pods": {
+			trainer: "{numNodes: 2147483647, command: [mpirun, pi]}",
+			want:    []string{"spec.trainer.numNodes: Invalid value: 2147483647: must be at most 100000: Kubernetes creates no more pods for it"},
+		},
 		"within limits": {trainer: "{numNodes: 4, command: [mpirun, pi]}", change: append(limits, pool...)},
 		"a patch against a limit": {
 			trainer: "{numNodes: 4, command: [mpirun, pi]}", change: append(limits, pool...),
