@@ -143,31 +143,32 @@ func get(in any, at ...string) any {
 	return in
 }
 
-// set sets a field of an object, with the maps and lists that lead to it, and reports whether it could. The value absent
-// removes the field.
-func set(in any, value any, at ...string) bool {
+// set sets a field of an object, with the maps and lists that lead to it. It changes nothing if another value is in the way.
+// The value absent removes the field.
+func set(in, value any, at ...string) {
 	parent, is := in.(map[string]any)
 	if !is || len(at) == 0 {
-		return false
+		return
 	}
 	if len(at) == 1 {
 		if value == absent {
 			delete(parent, at[0])
-			return true
+		} else {
+			parent[at[0]] = value
 		}
-		parent[at[0]] = value
-		return true
+		return
 	}
 	index, err := strconv.Atoi(at[1])
 	if err != nil {
 		if parent[at[0]] == nil {
 			parent[at[0]] = map[string]any{}
 		}
-		return set(parent[at[0]], value, at[1:]...)
+		set(parent[at[0]], value, at[1:]...)
+		return
 	}
 	list, is := parent[at[0]].([]any)
 	if !is && parent[at[0]] != nil || index > len(list) {
-		return false
+		return
 	}
 	if index == len(list) {
 		list = append(list, any(map[string]any{}))
@@ -175,9 +176,9 @@ func set(in any, value any, at ...string) bool {
 	parent[at[0]] = list
 	if len(at) == 2 {
 		list[index] = value
-		return true
+	} else {
+		set(list[index], value, at[2:]...)
 	}
-	return set(list[index], value, at[2:]...)
 }
 
 // object parses YAML.
