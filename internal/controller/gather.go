@@ -116,6 +116,9 @@ func (g *gathered) release() {
 // because no pods are created for it.
 func (r *reconciler) gatherFrozen(ctx context.Context, g gathered) (gathered, error) {
 	g.release()
+	if g.seen.Isolation == nil && plan.Isolates(g.job, g.settings) {
+		r.cluster.ObserveEndpoints(ctx, g.job, g.settings, &g.seen)
+	}
 	var err error
 	if g.workload, g.seen.Queue, err = r.queues.observe(ctx, g.job, g.seen.Now); err != nil {
 		return g, err

@@ -91,11 +91,17 @@ type jobState struct {
 }
 
 func workersOf(job mpi.Job) []client.Object {
-	var all []client.Object
+	all := []client.Object{serviceOf(job)}
 	for _, worker := range mpitest.Workers(job, corev1.PodRunning) {
 		all = append(all, worker.Pod)
 	}
 	return all
+}
+
+func serviceOf(job mpi.Job) *corev1.Service {
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pi", OwnerReferences: []metav1.OwnerReference{job.Owner()}}}
+	service.Spec.PublishNotReadyAddresses, service.Spec.Selector = true, job.Selector()
+	return service
 }
 
 func launcherOf(job mpi.Job, conditions ...batchv1.JobConditionType) *batchv1.Job {
@@ -107,7 +113,7 @@ func launcherOf(job mpi.Job, conditions ...batchv1.JobConditionType) *batchv1.Jo
 var jobStates = map[string]jobState{
 	"pending": {},
 	"waiting for its gang": {objects: func(job mpi.Job) []client.Object {
-		return []client.Object{&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pi", OwnerReferences: []metav1.OwnerReference{job.Owner()}}}}
+		return []client.Object{serviceOf(job)}
 	}},
 	"running": {started: true, phase: v1alpha1.PhaseRunning, objects: func(job mpi.Job) []client.Object {
 		return append(workersOf(job), launcherOf(job), mpitest.LauncherPod(job, 0, corev1.PodRunning))
@@ -252,6 +258,10 @@ func TestInvalidFieldsOfMPIJobs(t *testing.T) {
 				t.Errorf("running: it is %s of %s, and the plan is %+v", d.out.Phase, d.out.Reason, d.plan)
 			}
 			d = decided(t, running[1:])
+			if d.out.Phase != v1alpha1.PhaseRunning || len(d.plan.Base) != 1 || len(d.plan.Pods) > 0 {
+				t.Errorf("without its Service: it is %s of %s, and the plan is %+v", d.out.Phase, d.out.Reason, d.plan)
+			}
+			d = decided(t, slices.Concat(running[:1], running[2:]))
 			if d.out.Finish != nil || len(d.plan.Pods) > 0 {
 				t.Errorf("without a worker: it is %s of %s, and the plan is %+v", d.out.Phase, d.out.Reason, d.plan)
 			}

@@ -101,11 +101,7 @@ func Warnings(j Job) []string {
 		if policy := role.template.Spec.RestartPolicy; policy != "" {
 			warnings = append(warnings, fmt.Sprintf("%s: %q has no effect; set restartPolicy next to replicas", role.at.Child("spec", "restartPolicy"), policy))
 		}
-		for _, name := range []struct{ field, value string }{{"hostname", role.template.Spec.Hostname}, {"subdomain", role.template.Spec.Subdomain}} {
-			if name.value != "" {
-				warnings = append(warnings, fmt.Sprintf("%s: %q has no effect; the operator sets the host names of all pods, such as %s", role.at.Child("spec", name.field), phrase.Cut(name.value, maxShownName), j.HostName(j.LauncherName(), "")))
-			}
-		}
+		warnings = append(warnings, warnHostNames(j, role.template.Spec, role.at.Child("spec"))...)
 		if role.template.Spec.HostPID {
 			warnings = append(warnings, fmt.Sprintf("%s: the job can see and signal the processes of other pods on its nodes; MPI does not need it: remove it", role.at.Child("spec", "hostPID")))
 		}
@@ -127,6 +123,17 @@ func Warnings(j Job) []string {
 	}
 	if j.Gang.Wanted && j.Launcher.AfterWorkers && j.Workers.Count > 0 {
 		warnings = append(warnings, fmt.Sprintf("%s: the launcher is not one of the %d pods that are scheduled together, because it is created when all workers are ready", j.Fields.Gang, j.GangSize()))
+	}
+	return warnings
+}
+
+// warnHostNames returns warnings about host names in a pod template, which the operator replaces.
+func warnHostNames(j Job, pod corev1.PodSpec, at *field.Path) (warnings []string) {
+	for _, name := range []struct{ field, value string }{{"hostname", pod.Hostname}, {"subdomain", pod.Subdomain}} {
+		if name.value != "" {
+			warnings = append(warnings, fmt.Sprintf("%s: %q has no effect; the operator sets the host names of all pods, such as %s",
+				at.Child(name.field), phrase.Cut(name.value, maxShownName), j.HostName(j.LauncherName(), "")))
+		}
 	}
 	return warnings
 }

@@ -85,7 +85,7 @@ func For(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, settings Set
 		}
 	}
 	if job.IsFrozen() {
-		return frozen(job, seen)
+		return frozen(job, seen, settings)
 	}
 	job = bound(job, seen)
 	plan := Plan{
@@ -116,20 +116,26 @@ func For(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, settings Set
 	return plan
 }
 
-// frozen plans a job that became invalid after it had been started. Its objects stay as they are; suspending it deletes its
-// pods.
-func frozen(job mpi.Job, seen jobstate.Observed) Plan {
-	launcher := seen.Launcher
-	changes := launcher != nil && launcher.DeletionTimestamp == nil && !ptr.Deref(launcher.Spec.Suspend, false) && !jobstate.HasFinished(launcher)
-	switch {
-	case !job.Lifecycle.Suspended && changes:
-		return Plan{Base: wanted(forgive(job, seen))}
-	case !job.Lifecycle.Suspended:
-		return Plan{}
+// frozen plans a job that became invalid after it had been started. Its objects stay as they are, and its pods keep their host
+// names and their isolation. Suspending it deletes its pods.
+func frozen(job mpi.Job, seen jobstate.Observed, settings Settings) Plan {
+	var plan Plan
+	if seen.Service == nil {
+		plan.Base = append(plan.Base, service(job, seen))
 	}
-	plan := Plan{Delete: workersFrom(seen, 0)}
-	if changes {
-		plan.Base = []Object{suspendLauncher(job, seen)}
+	if seen.Isolation == nil {
+		plan.Base = append(plan.Base, wanted(networkPolicy(job, seen, settings))...)
+	}
+	launcher := seen.Launcher
+	runs := launcher != nil && launcher.DeletionTimestamp == nil && !ptr.Deref(launcher.Spec.Suspend, false) && !jobstate.HasFinished(launcher)
+	switch {
+	case job.Lifecycle.Suspended && runs:
+		plan.Base = append(plan.Base, suspendLauncher(job, seen))
+	case runs:
+		plan.Base = append(plan.Base, wanted(forgive(job, seen))...)
+	}
+	if job.Lifecycle.Suspended {
+		plan.Delete = workersFrom(seen, 0)
 	}
 	return plan
 }
