@@ -18,7 +18,7 @@ import (
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// identity recognizes the operator's own requests, whatever account it has: of the cluster, or of whoever runs it outside.
+// identity recognizes the operator's own requests, also if a user runs it outside of the cluster.
 type identity struct {
 	review func(context.Context) (string, error)
 

@@ -10,6 +10,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -36,19 +37,7 @@ func wireJobSet(ctx context.Context, live client.Reader, c *cluster.Cluster, set
 		return admission.Allowed("")
 	}
 	if request.Operation == admissionv1.Update {
-		before, err := decodeTree(request.OldObject.Raw)
-		if err != nil {
-			return admission.Errored(http.StatusBadRequest, err)
-		}
-		trainjob.Keep(jobSet.Object, before.Object, operator.isOwn(ctx, request))
-		errs, err := checkLostLabels(ctx, live, request.Namespace, *owner, trainjob.LostNodeLabels(jobSet.Object, before.Object))
-		switch {
-		case err != nil:
-			return admission.Errored(http.StatusInternalServerError, err)
-		case len(errs) > 0:
-			return responseFor(request, errs, nil)
-		}
-		return patchResponse(request, jobSet)
+		return keepJobSet(ctx, live, *owner, operator, request, jobSet)
 	}
 	job, err := ownerJob(ctx, live, request.Namespace, *owner)
 	if err != nil {
@@ -86,6 +75,23 @@ func wireJobSet(ctx context.Context, live client.Reader, c *cluster.Cluster, set
 		if c.LacksRDMA(ctx, pods) {
 			trainjob.RemoveRDMA(jobSet.Object)
 		}
+	}
+	return patchResponse(request, jobSet)
+}
+
+// keepJobSet keeps a JobSet complete that is changed.
+func keepJobSet(ctx context.Context, live client.Reader, owner metav1.OwnerReference, operator *identity, request admission.Request, jobSet *unstructured.Unstructured) admission.Response {
+	before, err := decodeTree(request.OldObject.Raw)
+	if err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	trainjob.Keep(jobSet.Object, before.Object, operator.isOwn(ctx, request))
+	errs, err := checkLostLabels(ctx, live, request.Namespace, owner, trainjob.LostNodeLabels(jobSet.Object, before.Object))
+	switch {
+	case err != nil:
+		return admission.Errored(http.StatusInternalServerError, err)
+	case len(errs) > 0:
+		return responseFor(request, errs, nil)
 	}
 	return patchResponse(request, jobSet)
 }

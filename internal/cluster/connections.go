@@ -164,7 +164,7 @@ func (c *Cluster) DeniedConnections(ctx context.Context, job mpi.Job, settings p
 	for _, endpoint := range connections.endpoints {
 		var service *isolation.Service
 		if endpoint.Namespace == home.Namespace {
-			// Services of other namespaces are not read: the warnings would tell users what exists there.
+			// Services of other namespaces are not read: the warnings would show users what exists there.
 			service = c.service(ctx, endpoint.Destination)
 		}
 		if warning := endpoint.RefusalWarning(service, home, allowed); warning != "" {

@@ -251,7 +251,7 @@ func (d Destination) EgressFor(service *Service, home Home) ([]Egress, error) {
 
 // isAllowedToAll reports whether every job of a namespace may connect to a destination, as Behind returns it.
 func (d Destination) isAllowedToAll(home Home) bool {
-	return IsAlwaysOpen(d.Port) && !(d.Port == 443 && isMetadata(d.Address)) || d.Namespace != "" && d.Namespace == home.Namespace
+	return IsAlwaysOpen(d.Port) && (d.Port != 443 || !isMetadata(d.Address)) || d.Namespace != "" && d.Namespace == home.Namespace
 }
 
 // isClosed reports whether a destination is an address that endpoints never open.

@@ -29,7 +29,7 @@ type Egress struct {
 const withoutMetadata = "!metadata"
 
 // WithoutMetadata returns a list of destinations that does not include the addresses of metadata services. ParseEgress reads its
-// entries unchanged; ExceptionsIn and IsWithoutMetadata tell what it leaves out.
+// entries unchanged; IsWithoutMetadata recognizes such a list, and ExceptionsIn returns what to leave out of its ranges.
 func WithoutMetadata(list string) string {
 	if list == "" {
 		return ""

@@ -121,7 +121,7 @@ func howToAllow(home Home, entry string) string {
 
 // RefusalWarning returns the warning about an endpoint of a data connection that a job's policy does not allow, or "".
 // service is as in Behind, for endpoints in the job's namespace. Those in other namespaces are judged by their names alone, so
-// that the warning does not tell what exists there.
+// that the warning does not show what exists there.
 func (e ConnectionEndpoint) RefusalWarning(service *Service, home Home, allowed []Egress) string {
 	where := fmt.Sprintf("%s: Secret %q, key %s", mpi.ConnectionsPath, e.Secret, e.Key)
 	if e.Err != nil {
@@ -153,7 +153,7 @@ var sharedAddresses = netip.MustParsePrefix("100.64.0.0/10")
 
 // CertainlyDenied reports whether a policy that allows certain destinations denies connections to one, and the entry that
 // would allow it. It is false if this depends on facts that are unknown: the address behind a name, or the pod behind an
-// address. Services of other namespaces are not read, so that the answer does not tell what exists there.
+// address. Services of other namespaces are not read, so that the answer does not show what exists there.
 func (d Destination) CertainlyDenied(home Home, allowed []Egress) (entry Egress, denied bool) {
 	if d.isUnknown(home) {
 		return Egress{}, false

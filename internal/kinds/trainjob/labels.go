@@ -26,7 +26,7 @@ func checkPodLabels(job TrainJob) field.ErrorList {
 		for _, label := range slices.Sorted(maps.Keys(patch.Metadata.Labels)) {
 			if isIdentity(label) || strings.HasPrefix(label, GroupVersion.Group+"/") {
 				errs = append(errs, field.Forbidden(at.Child("metadata", "labels").Key(label),
-					fmt.Sprintf("is set by controllers: it tells which job a pod belongs to, and so which NetworkPolicy applies to it; use a label without the prefix %s", label[:strings.Index(label, "/")+1])))
+					fmt.Sprintf("is set by controllers: NetworkPolicies select the pods of a job by such labels; use a label without the prefix %s", label[:strings.Index(label, "/")+1])))
 			}
 		}
 	}
@@ -41,7 +41,7 @@ func checkPodLabels(job TrainJob) field.ErrorList {
 	return errs
 }
 
-// dropIdentity removes the labels from a pod template that tell which job a pod belongs to. JobSet adds the right ones.
+// dropIdentity removes the labels of pods of a job from a pod template. JobSet adds the right ones.
 func (p jobPart) dropIdentity() {
 	maps.DeleteFunc(at(p.pod, "metadata", "labels"), func(label string, _ any) bool { return isIdentity(label) })
 }
