@@ -58,11 +58,7 @@ func wireJobSet(ctx context.Context, live client.Reader, c *cluster.Cluster, set
 			return admission.Errored(http.StatusServiceUnavailable, err)
 		}
 		// A user can write the ConfigMap with the runtime that Trainer has stored.
-		if gangs.Gates(trainjob.Convert(job, *cmp.Or(now, used))) {
-			trainjob.Gate(jobSet.Object)
-		} else {
-			trainjob.Ungate(jobSet.Object)
-		}
+		setGate(jobSet, gangs.Gates(trainjob.Convert(job, *cmp.Or(now, used))))
 	}
 	if err := trainjob.Wire(jobSet.Object, job, settings.ClusterDomain); err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
@@ -77,6 +73,15 @@ func wireJobSet(ctx context.Context, live client.Reader, c *cluster.Cluster, set
 		}
 	}
 	return patchResponse(request, jobSet)
+}
+
+// setGate holds back the pods of a new JobSet, or not.
+func setGate(jobSet *unstructured.Unstructured, closed bool) {
+	if closed {
+		trainjob.Gate(jobSet.Object)
+	} else {
+		trainjob.Ungate(jobSet.Object)
+	}
 }
 
 // keepJobSet keeps a JobSet complete that is changed.
