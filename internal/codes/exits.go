@@ -163,6 +163,15 @@ var PathReplaced = Entry{
 	},
 }
 
+// CommandWithNUL is the definition of ProgramMissing for a command that no kernel starts.
+var CommandWithNUL = Entry{
+	Code: ProgramMissing, Phase: v1alpha1.PhaseInitializing,
+	Summary: "{who} cannot start: the command contains a NUL character, with which no program can be started.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Remove the character from the command and its arguments.", Action: "{field}.spec.containers[0].command"},
+	},
+}
+
 // CommandNotStarted is the definition of ProgramMissing for a command that exists.
 var CommandNotStarted = Entry{
 	Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,

@@ -42,6 +42,7 @@ var checks = []func(*input) []Finding{
 	podDeadlines,
 	probes,
 	outOfMemory,
+	commands,
 	images,
 	containers,
 	unstartable,

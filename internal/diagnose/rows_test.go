@@ -207,6 +207,9 @@ while attempting to start process rank 0.`)},
 		"21-path-does-not-matter": {codes.ProgramMissing, failed(127, ``).with(launcherLeft(agentapi.Summary{
 			Code: agentapi.ProgramMissing, Message: `The launcher's command "/opt/mpirun" is not in its image: no such file or directory.`, ExitCode: new(int32(127)),
 		}, 127), func(s *scene) { s.job.Connections, s.evidence.PathFrom = []string{"data"}, []string{"data"} })},
+		"21-command-with-nul": {codes.ProgramMissing, failed(1, ``).with(func(s *scene) {
+			s.job.Launcher.Template.Spec.Containers[0].Command = []string{"mpirun", "a\x00b"}
+		})},
 		"21-launcher-command-in-one-word": {codes.ProgramMissing, failed(127, ``).with(launcherLeft(agentapi.Summary{
 			Code: agentapi.ProgramMissing, Message: `The launcher's command "mpirun -n 4 python train.py" is not in its image: executable file not found in $PATH.`, ExitCode: new(int32(127)),
 		}, 127))},

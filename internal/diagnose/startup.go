@@ -188,6 +188,32 @@ func containers(p *input) []Finding {
 	return []Finding{f}
 }
 
+// commands reports containers that did not start because of a NUL character in their command. Webhooks refuse these in MPIJobs.
+func commands(p *input) []Finding {
+	for _, pod := range p.pods {
+		main := p.template(pod.role).Containers
+		if len(main) == 0 || pod.end() == nil && !hasWaiting(pod) {
+			continue
+		}
+		at := slices.IndexFunc(slices.Concat(main[0].Command, main[0].Args), func(word string) bool { return strings.Contains(word, "\x00") })
+		if at < 0 {
+			continue
+		}
+		f := p.findAs(codes.CommandWithNUL, []jobPod{pod}, nil)
+		// A command may contain secrets.
+		f.Severity, f.ExitCode, f.Evidence = v1alpha1.SeverityError, pod.exitCode(), []string{fmt.Sprintf("Word %d of the command of container %s contains it.", at+1, main[0].Name)}
+		return []Finding{f}
+	}
+	return nil
+}
+
+// hasWaiting reports whether a container of a pod waits because of an error.
+func hasWaiting(pod jobPod) bool {
+	return slices.ContainsFunc(containersOf(pod), func(c corev1.ContainerStatus) bool {
+		return c.State.Waiting != nil && strings.Contains(c.State.Waiting.Reason, "Error")
+	})
+}
+
 // volumes reports why volumes cannot be mounted, from events: the pod's status only shows that its container is being
 // created.
 func volumes(p *input) []Finding {

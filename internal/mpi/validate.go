@@ -294,6 +294,18 @@ func validateContainers(containers []corev1.Container, at *field.Path) field.Err
 			errs = append(errs, field.Required(here.Child("image"), "must be the image to run"))
 		}
 		errs = append(errs, validateResources(container.Resources, here.Child("resources"))...)
+		errs = append(errs, validateWords(container.Command, here.Child("command"))...)
+		errs = append(errs, validateWords(container.Args, here.Child("args"))...)
+	}
+	return errs
+}
+
+// validateWords rejects words of a command with which no program can be started: the kernel ends a word at a NUL.
+func validateWords(words []string, at *field.Path) (errs field.ErrorList) {
+	for i, word := range words {
+		if strings.Contains(word, "\x00") {
+			errs = append(errs, field.Invalid(at.Index(i), field.OmitValueType{}, "must not contain a NUL character (\\x00); remove it"))
+		}
 	}
 	return errs
 }

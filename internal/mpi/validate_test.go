@@ -126,6 +126,13 @@ func TestValidate(t *testing.T) {
 			`spec.gang.minResources[cpu]: Invalid value: "-1": must be from 0 to 1Pi (2^50); omit minResources to let the scheduler compute it`,
 			`spec.gang.minResources[memory]: Invalid value: "10e39": must be from 0 to 1Pi (2^50); omit minResources to let the scheduler compute it`,
 		}},
+		"a NUL in a command": {workers: 1, change: func(j *mpi.Job) {
+			j.Launcher.Template.Spec.Containers[0].Command = []string{"mpirun", "a\x00b"}
+			j.Workers.Template.Spec.InitContainers = []corev1.Container{{Name: "a", Image: "i", Args: []string{"\x00"}}}
+		}, want: []string{
+			`spec.launcher.spec.containers[0].command[1]: Invalid value: must not contain a NUL character (\x00); remove it`,
+			`spec.worker.spec.initContainers[0].args[0]: Invalid value: must not contain a NUL character (\x00); remove it`,
+		}},
 		"labels": {workers: 1, change: func(j *mpi.Job) { j.Workers.Template.Labels = map[string]string{"a b": "c"} }, want: []string{
 			`spec.worker.metadata.labels: Invalid value: "a b": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')`,
 		}},
