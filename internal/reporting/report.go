@@ -333,18 +333,21 @@ func nextUpdate(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, next 
 		atMost(left)
 	}
 	for _, since := range startsWithoutPods(job, seen, out, next) {
-		switch age := seen.Now.Sub(since); {
-		case age < 0:
-			atMost(slowStart)
-		case age < slowCreation:
-			atMost(slowCreation - age + time.Second)
-		case age < slowStart:
-			atMost(slowCreation)
-		default:
-			atMost(slowStart)
-		}
+		atMost(creationCheck(seen.Now.Sub(since)))
 	}
 	return soonest
+}
+
+// creationCheck returns after how long it is asked again why there is no pod, which has been awaited for a time.
+func creationCheck(awaited time.Duration) time.Duration {
+	switch {
+	case awaited >= 0 && awaited < slowCreation:
+		return slowCreation - awaited + time.Second
+	case awaited >= 0 && awaited < slowStart:
+		return slowCreation
+	}
+	// It takes longer; or it is in the future, because a clock was set.
+	return slowStart
 }
 
 // startsWithoutPods are the times since which pods of the job are awaited of which there is none at all: of Jobs without pods, and of
