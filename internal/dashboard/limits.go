@@ -17,6 +17,10 @@ const (
 	maxBodies, maxUserBodies = 32 << 20, 2 * maxBody
 	// maxStreams and maxUserStreams limit how many streams are open at once.
 	maxStreams, maxUserStreams = 4000, 40
+	// maxLogs and maxUserLogs limit the logs of pods that are read at once: each takes up to 160 KiB for what is under way.
+	maxLogs, maxUserLogs = 2000, 1100
+	// maxLogLines limits the bytes of lines that wait to be sent, and maxLogWindow what the API server sends of a log in advance.
+	maxLogLines, maxLogWindow = 96 << 20, 64 << 10
 )
 
 // limiter limits how much is in use at once: in total, and by each user.

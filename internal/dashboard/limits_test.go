@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"opendatahub.io/mpijob/internal/logstream"
 )
 
 // watched reports whether it was read.
@@ -179,5 +182,58 @@ func TestStreamsOfAUser(t *testing.T) {
 	}
 	if code := open("user-bob"); code != http.StatusOK {
 		t.Errorf("another user: status %d", code)
+	}
+}
+
+// TestSlowLogStreams lets a user open many streams of logs and read none of them: memory is bounded, and another user still
+// reads logs.
+func TestSlowLogStreams(t *testing.T) {
+	b := newBackend(t)
+	serveJob(b)
+	const pods, limit = 2, 8 << 20
+	for i := range pods {
+		pod := jobPod(fmt.Sprintf("train-worker-%d", i), trainOwner)
+		b.Put(pod)
+		b.Log(pod.Name, false).Source = func(<-chan struct{}) []byte {
+			return bytes.Repeat(fmt.Appendf(nil, "%s %s\n", time.Now().UTC().Format(time.RFC3339Nano), strings.Repeat("x", 500)), 100)
+		}
+	}
+	server := newServerFor(t, b, Options{})
+	server.logLines = logstream.NewBudget(limit)
+	listening := httptest.NewServer(server.Handler())
+	t.Cleanup(listening.Close)
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	open := func(user string) *http.Response {
+		t.Helper()
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, listening.URL+"/api/v1/namespaces/team/jobs/mpijob/train/logs?follow=true", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer user-"+user)
+		response, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = response.Body.Close() })
+		return response
+	}
+	for range maxUserStreams {
+		if response := open("ada"); response.StatusCode != http.StatusOK {
+			t.Fatalf("status %d", response.StatusCode)
+		}
+	}
+	for deadline := time.Now().Add(20 * time.Second); server.logLines.Used() < limit && time.Now().Before(deadline); {
+		time.Sleep(50 * time.Millisecond)
+	}
+	var stats runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&stats)
+	t.Logf("%d KiB of lines wait, the heap has %d MiB", server.logLines.Used()>>10, stats.HeapAlloc>>20)
+	if stats.HeapAlloc > 96<<20 {
+		t.Errorf("%d slow streams take %d MiB", maxUserStreams, stats.HeapAlloc>>20)
+	}
+	if n, err := io.CopyN(io.Discard, open("bob").Body, 4<<20); err != nil {
+		t.Errorf("another user reads %d bytes: %v", n, err)
 	}
 }

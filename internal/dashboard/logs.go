@@ -172,6 +172,7 @@ func (s *Server) streamLogs(c *call, w http.ResponseWriter) error {
 		return err
 	}
 	options.Selector, options.Place, options.Hosts = labels.Set(job.PodLabels()).String(), c.jobs.OwnPlace(c.ctx, job), job.Hosts()
+	s.bound(c, &options)
 	if c.URL.Query().Get("download") == "true" {
 		options.Follow = false
 		return c.downloadLogs(job, options, w)
@@ -201,6 +202,12 @@ func (s *Server) streamLogs(c *call, w http.ResponseWriter) error {
 	return nil
 }
 
+// bound makes reading logs stay within the limits of memory of a user and of all.
+func (s *Server) bound(c *call, options *logstream.Options) {
+	name := c.named()
+	options.Budget, options.Open = s.logLines, func() (func(), error) { return s.logs.acquire(name, 1) }
+}
+
 // readLogs sends the lines of pods; the lines in the report if the pods are deleted.
 func (c *call) readLogs(ctx context.Context, job jobs.Job, options logstream.Options, out *logWriter) (logstream.Stats, error) {
 	if job.Object == nil {
@@ -218,7 +225,7 @@ func (c *call) readLogs(ctx context.Context, job jobs.Job, options logstream.Opt
 			close(over)
 		}()
 	}
-	stats, err := logstream.Run(ctx, c.clientset.CoreV1().Pods(job.Namespace), options, out.lines)
+	stats, err := logstream.Run(ctx, c.logs.Pods(job.Namespace), options, out.lines)
 	if err == nil && stats.Runs == 0 && len(out.sent) == 0 {
 		out.reported(job, options)
 	}
@@ -247,7 +254,7 @@ func (c *call) downloadLogs(job jobs.Job, options logstream.Options, w http.Resp
 	if job.Object == nil {
 		return write(recall(job, options))
 	}
-	_, err := logstream.Run(c.ctx, c.clientset.CoreV1().Pods(job.Namespace), options, write)
+	_, err := logstream.Run(c.ctx, c.logs.Pods(job.Namespace), options, write)
 	if err != nil {
 		// The status was sent: end the connection, so that the file is not taken for a complete one.
 		panic(http.ErrAbortHandler)

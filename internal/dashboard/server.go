@@ -21,6 +21,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"opendatahub.io/mpijob/internal/logstream"
 )
 
 // Options configure the server.
@@ -60,8 +62,10 @@ type Server struct {
 	// prometheus is nil without one.
 	prometheus *prometheus
 	// requests, bodies and streams limit what is in work at once.
-	requests, bodies, streams *limiter
-	handler                   http.Handler
+	requests, bodies, streams, logs *limiter
+	// logLines limits the lines of logs that wait.
+	logLines *logstream.Budget
+	handler  http.Handler
 	// closing is closed when the server stops, so that streams end.
 	closing chan struct{}
 }
@@ -101,6 +105,7 @@ func New(config *rest.Config, options Options, now func() time.Time) (*Server, e
 	}
 	s := &Server{options: options, now: now, users: known, rows: newRows(now), api: api, closing: make(chan struct{})}
 	s.requests, s.bodies = newLimiter("requests", maxRequests, maxUserRequests), newLimiter("large requests", maxBodies, maxUserBodies)
+	s.logs, s.logLines = newLimiter("logs of pods", maxLogs, maxUserLogs), logstream.NewBudget(maxLogLines)
 	s.streams = newLimiter("open pages", maxStreams, int64(cmp.Or(options.UserStreams, maxUserStreams)))
 	if s.prometheus, err = newPrometheus(options.Prometheus, options.PrometheusCA); err != nil {
 		return nil, err

@@ -42,6 +42,7 @@ func (s *Server) curves(c *call) (any, error) {
 		return nil
 	}
 	options := logstream.Options{Selector: labels.Set(job.PodLabels()).String(), Place: c.jobs.OwnPlace(c.ctx, job), Hosts: job.Hosts()}
+	s.bound(c, &options)
 	if job.Status().MPI.Implementation == "" {
 		// Without a launcher, the first worker prints for all.
 		if options.Filter.Workers, err = logstream.ParseSet("0"); err != nil {
@@ -54,7 +55,7 @@ func (s *Server) curves(c *call) (any, error) {
 		}
 		ctx, cancel := context.WithTimeout(c.ctx, curveTimeout)
 		defer cancel()
-		_, err := logstream.Run(ctx, c.clientset.CoreV1().Pods(job.Namespace), options, read)
+		_, err := logstream.Run(ctx, c.logs.Pods(job.Namespace), options, read)
 		switch {
 		case errors.Is(err, context.DeadlineExceeded) && c.ctx.Err() == nil:
 			found.Note = "The log is long: only its first part was read."

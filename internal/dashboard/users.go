@@ -21,9 +21,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -54,9 +56,11 @@ func resourceOf(kind schema.GroupVersionKind) schema.GroupVersionResource {
 type users struct {
 	// anonymous reaches the API server without credentials.
 	anonymous *rest.Config
-	mapper    meta.RESTMapper
-	scheme    *runtime.Scheme
-	now       func() time.Time
+	// logs is the same for reading logs.
+	logs   *rest.Config
+	mapper meta.RESTMapper
+	scheme *runtime.Scheme
+	now    func() time.Time
 	// isAway reports whether the API server is known not to answer.
 	isAway func() bool
 	// verifier verifies tokens that are not known yet, as many at once as gate has room for, and each only once.
@@ -79,14 +83,41 @@ func newUsers(config *rest.Config, mapper meta.RESTMapper, now func() time.Time)
 	anonymous.UserAgent = "mpijob-dashboard"
 	anonymous.QPS = -1
 	anonymous.WarningHandlerWithContext = warnings{}
+	logs, err := logsConfig(anonymous)
+	if err != nil {
+		return nil, err
+	}
 	verifier, err := authenticationclient.NewForConfig(anonymous)
 	if err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
 	}
 	return &users{
-		anonymous: anonymous, mapper: mapper, scheme: scheme, now: now, verifier: verifier, gate: make(chan struct{}, maxReviews),
+		anonymous: anonymous, logs: logs, mapper: mapper, scheme: scheme, now: now, verifier: verifier, gate: make(chan struct{}, maxReviews),
 		byHash: map[[sha256.Size]byte]*linked.Element{}, recent: linked.New(),
 	}, nil
+}
+
+// logsConfig returns a configuration for reading logs: of each, the API server sends little in advance. By default that is up to
+// 4 MiB for each log that a slow client does not take.
+func logsConfig(config *rest.Config) (*rest.Config, error) {
+	logs := rest.CopyConfig(config)
+	secure, errTLS := rest.TLSConfigFor(logs)
+	// An address without a scheme gets it from the settings of TLS, which the transport takes over.
+	host, _, errHost := rest.DefaultServerUrlFor(logs)
+	if err := errors.Join(errTLS, errHost); err != nil {
+		return nil, fmt.Errorf("make HTTP client: %w", err)
+	}
+	logs.Host = host.String()
+	transport := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, TLSClientConfig: secure, TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 25,
+		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: maxLogWindow},
+	}
+	if logs.Proxy != nil {
+		transport.Proxy = logs.Proxy
+	}
+	transport.DialContext = logs.Dial
+	logs.Transport, logs.TLSClientConfig, logs.Dial, logs.Proxy = utilnet.SetTransportDefaults(transport), rest.TLSClientConfig{}, nil, nil
+	return logs, nil
 }
 
 // user is a token and the clients that act with it.
@@ -94,6 +125,7 @@ type user struct {
 	hash      [sha256.Size]byte
 	api       client.WithWatch
 	clientset kubernetes.Interface
+	logs      typedcore.CoreV1Interface
 	jobs      *jobs.Client
 	now       func() time.Time
 
@@ -218,7 +250,13 @@ func (u *users) newUser(token string) (*user, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
 	}
-	return &user{api: api, clientset: clientset, jobs: jobs.NewClient(api, clientset.Discovery(), u.now), now: u.now, lastUsed: u.now(), reviews: map[review]verdict{}}, nil
+	logs := rest.CopyConfig(u.logs)
+	logs.BearerToken = token
+	readsLogs, err := typedcore.NewForConfig(logs)
+	if err != nil {
+		return nil, fmt.Errorf("make client: %w", err)
+	}
+	return &user{api: api, clientset: clientset, logs: readsLogs, jobs: jobs.NewClient(api, clientset.Discovery(), u.now), now: u.now, lastUsed: u.now(), reviews: map[review]verdict{}}, nil
 }
 
 func (u *user) idleSince(now time.Time) time.Duration {

@@ -49,6 +49,11 @@ type Options struct {
 	// Until leaves out what is newer, and ends the reading of a log there. Zero: nothing.
 	Until time.Time
 
+	// Budget limits the lines that wait in this and other runs together; nil for no more than 32 MiB in this one. Open is called
+	// before each log is read, and what it returns after that; an error ends the run. It may be nil.
+	Budget *Budget
+	Open   func() (func(), error)
+
 	Masker logs.Masker
 	// Waits is called with the pods that have not started, and why, whenever that changes; Says with what else people
 	// should know. Both may be nil.
@@ -72,13 +77,14 @@ type Stats struct {
 }
 
 // Run reads the logs of a job's pods and gives their lines to a sink, in the order of time, many at once. The sink may
-// take its time: reading waits for it, and memory stays bounded (32 MiB of lines, and 32 KiB for each pod). It ends when all is read, with the
+// take its time: reading waits for it, and memory stays bounded (32 MiB of lines, or the budget, and for each pod 96 KiB and what
+// the client receives in advance). It ends when all is read, with the
 // first error that concerns more than one try to read one pod, with the sink's error, or with the context's.
 func Run(ctx context.Context, pods typedcore.PodInterface, options Options, sink func([]Line) error) (Stats, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	f := &follower{
-		pods: pods, options: options, merger: newMerger(), atlas: atlas{hosts: options.Hosts},
+		pods: pods, options: options, merger: newMerger(options.Budget), atlas: atlas{hosts: options.Hosts},
 		over: make(chan struct{}), tracked: map[types.UID]*tracked{}, cancel: cancel,
 	}
 	var directing sync.WaitGroup
@@ -103,6 +109,7 @@ func Run(ctx context.Context, pods typedcore.PodInterface, options Options, sink
 		stats.Lines += len(lines)
 	}
 	directing.Wait()
+	f.merger.release()
 	stats.Runs, stats.WithoutRank = f.runs, int(f.withoutRank.Load())
 	if err := context.Cause(ctx); err != nil {
 		return stats, err
@@ -280,6 +287,14 @@ func (f *follower) start(ctx context.Context, t *tracked, key, container string,
 	if t.runs[key] != nil {
 		return
 	}
+	closed := func() {}
+	if f.options.Open != nil {
+		var err error
+		if closed, err = f.options.Open(); err != nil {
+			f.cancel(err)
+			return
+		}
+	}
 	r := &run{pod: t.pod.Name, container: container, place: t.place, over: make(chan struct{})}
 	r.become(previous, false, ended)
 	t.runs[key] = r
@@ -289,6 +304,7 @@ func (f *follower) start(ctx context.Context, t *tracked, key, container string,
 	fromStart := f.options.Tail == nil && f.options.Since == 0 && f.options.SinceTime.IsZero()
 	s := &stream{follower: f, run: r, queue: q, mask: f.options.Masker.Stream(fromStart), resume: resume{middle: !fromStart}}
 	f.unread = append(f.unread, func() {
+		defer closed()
 		defer q.end()
 		if err := f.follow(ctx, s); err != nil {
 			f.cancel(err)

@@ -3,6 +3,7 @@ package logstream
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,12 +19,27 @@ const (
 	complete = 10 * time.Second
 )
 
-// Bounds of memory: the limit of all queues, the smallest share of each, and the size of a line without its text.
+// Bounds of memory: the limit of all queues of a job, the smallest share of each, what the queues of a job may always hold,
+// and the size of a line without its text.
 const (
-	budget     = 32 << 20
-	leastShare = 64 << 10
-	lineCost   = 160
+	budget      = 32 << 20
+	leastShare  = 64 << 10
+	leastMerged = 256 << 10
+	lineCost    = 160
 )
+
+// Budget limits the bytes of the lines that wait in several runs at once. Beyond it, each run keeps the little that it needs to
+// put lines in order.
+type Budget struct {
+	limit int64
+	used  atomic.Int64
+}
+
+// NewBudget returns a budget with a limit in bytes.
+func NewBudget(limit int64) *Budget { return &Budget{limit: limit} }
+
+// Used returns how many bytes of lines wait.
+func (b *Budget) Used() int64 { return b.used.Load() }
 
 // merger puts lines of many logs in the order of time. Each log has a queue of bounded size: who reads it waits while it
 // is full. A line goes on when every other log has a later one, or has had time enough to bring it.
@@ -31,6 +47,9 @@ type merger struct {
 	mu     sync.Mutex
 	wake   chan struct{}
 	queues []*queue
+	// shared is the budget of several mergers; nil for none. bytes is what the queues hold.
+	shared *Budget
+	bytes  int
 	// closed is set after the last queue was added.
 	closed bool
 }
@@ -59,7 +78,22 @@ type held struct {
 	since time.Time
 }
 
-func newMerger() *merger { return &merger{wake: make(chan struct{}, 1)} }
+func newMerger(shared *Budget) *merger { return &merger{wake: make(chan struct{}, 1), shared: shared} }
+
+// hold counts bytes of lines that were added or, if negative, removed.
+func (m *merger) hold(bytes int) {
+	m.bytes += bytes
+	if m.shared != nil {
+		m.shared.used.Add(int64(bytes))
+	}
+}
+
+// release gives back what lines hold that nobody takes any more.
+func (m *merger) release() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.hold(-m.bytes)
+}
 
 // add makes a queue for a further log.
 func (m *merger) add(whole bool) *queue {
@@ -102,7 +136,7 @@ func (q *queue) push(ctx context.Context, lines []Line, readTo time.Time) error 
 	m := q.merger
 	for {
 		m.mu.Lock()
-		if q.bytes == 0 || q.bytes < m.share() {
+		if !q.isFull() {
 			break
 		}
 		m.mu.Unlock()
@@ -116,6 +150,7 @@ func (q *queue) push(ctx context.Context, lines []Line, readTo time.Time) error 
 	for _, line := range lines {
 		q.lines = append(q.lines, held{Line: line, since: now})
 		q.bytes += len(line.Text) + lineCost
+		m.hold(len(line.Text) + lineCost)
 	}
 	q.active = now
 	if readTo.After(q.readTo) {
@@ -128,6 +163,12 @@ func (q *queue) push(ctx context.Context, lines []Line, readTo time.Time) error 
 
 // share is what a queue may hold.
 func (m *merger) share() int { return max(budget/max(len(m.queues), 1), leastShare) }
+
+// isFull reports whether a queue has no room for further lines. An empty one always has.
+func (q *queue) isFull() bool {
+	m := q.merger
+	return q.bytes > 0 && (q.bytes >= m.share() || m.shared != nil && m.bytes >= leastMerged && m.shared.used.Load() >= m.shared.limit)
+}
 
 // next waits for lines and returns them in the order of time; none when there will be no more, or with the context.
 func (m *merger) next(ctx context.Context) []Line {
@@ -216,9 +257,8 @@ func (m *merger) drop() {
 
 // full reports whether a reader may be waiting for room: then order waits for nobody who is up to date.
 func (m *merger) full() bool {
-	share := m.share()
 	for _, q := range m.queues {
-		if q.bytes >= share {
+		if q.isFull() {
 			return true
 		}
 	}
@@ -310,6 +350,7 @@ func (q *queue) pop() Line {
 	q.lines[q.head] = held{}
 	q.head++
 	q.bytes -= len(line.Text) + lineCost
+	q.merger.hold(-len(line.Text) - lineCost)
 	if q.empty() {
 		q.lines, q.head = q.lines[:0], 0
 	} else if q.head > 1024 && 2*q.head > len(q.lines) {

@@ -37,7 +37,7 @@ func drain(ctx context.Context, m *merger) (texts []string) {
 
 func TestLogsReadToTheirEndAreInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newMerger()
+		m := newMerger(nil)
 		a, b := m.add(true), m.add(true)
 		m.close()
 		go func() {
@@ -64,7 +64,7 @@ func TestLogsReadToTheirEndAreInOrder(t *testing.T) {
 func TestLinesWaitForEachOtherWithinAWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := at(0)
-		m := newMerger()
+		m := newMerger(nil)
 		a, b := m.add(false), m.add(false)
 		a.opened()
 		b.opened()
@@ -92,7 +92,7 @@ func TestLinesWaitForEachOtherWithinAWindow(t *testing.T) {
 
 func TestALogThatDoesNotAnswerHoldsOthersUpForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newMerger()
+		m := newMerger(nil)
 		m.add(false)
 		a := m.add(false)
 		a.opened()
@@ -106,7 +106,7 @@ func TestALogThatDoesNotAnswerHoldsOthersUpForAWhile(t *testing.T) {
 
 func TestReadersWaitWhileNobodyTakesTheirLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newMerger()
+		m := newMerger(nil)
 		var pushed sync.Map
 		var readers sync.WaitGroup
 		const logs, lines, size = 4, 4000, 10_000
@@ -142,7 +142,7 @@ func TestReadersWaitWhileNobodyTakesTheirLines(t *testing.T) {
 
 func TestOneBusyLogDoesNotWaitForQuietOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newMerger()
+		m := newMerger(nil)
 		for range 7 {
 			m.add(false).opened()
 		}
@@ -172,7 +172,7 @@ func TestOneBusyLogDoesNotWaitForQuietOnes(t *testing.T) {
 
 func TestNextEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newMerger()
+		m := newMerger(nil)
 		m.add(false)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -233,4 +233,70 @@ func TestResumeSeesThatALogWasBegunAnew(t *testing.T) {
 	if r.isNew(at(400)) || r.isNew(at(500)) || !r.isNew(at(600)) {
 		t.Error("the new log is read from another place")
 	}
+}
+
+// TestBudgetOfAllMerges fills the queues of a run whose lines nobody takes: another run still gets its lines, in order.
+func TestBudgetOfAllMerges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit, size, slow = 4 << 20, 10 << 10, 20
+		shared := NewBudget(limit)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		fill := func(m *merger) {
+			q := m.add(false)
+			q.opened()
+			go func() {
+				for i := 0; ; i++ {
+					if q.push(ctx, []Line{{Time: at(i), Text: strings.Repeat("x", size)}}, at(i)) != nil {
+						return
+					}
+				}
+			}()
+		}
+		var stuck []*merger
+		for range slow {
+			m := newMerger(shared)
+			fill(m)
+			stuck = append(stuck, m)
+		}
+		synctest.Wait()
+		if most := int64(limit + slow*(leastMerged+size+lineCost)); shared.Used() < limit || shared.Used() > most {
+			t.Errorf("%d bytes are held, of %d", shared.Used(), limit)
+		}
+		other := newMerger(shared)
+		a, b := other.add(false), other.add(false)
+		other.close()
+		for _, q := range []*queue{a, b} {
+			q.opened()
+		}
+		go func() {
+			for i := range 200 {
+				for name, q := range map[string]*queue{"a": a, "b": b} {
+					_ = q.push(ctx, []Line{{Pod: name, Time: at(i), Text: strings.Repeat("x", size)}}, at(i))
+				}
+			}
+			a.end()
+			b.end()
+		}()
+		lines, last := 0, time.Time{}
+		for taken := other.next(ctx); len(taken) > 0; taken = other.next(ctx) {
+			for _, line := range taken {
+				if line.Time.Before(last) {
+					t.Errorf("the line of %s comes after that of %s", line.Time, last)
+				}
+				lines, last = lines+1, line.Time
+			}
+		}
+		if lines != 400 {
+			t.Errorf("%d of 400 lines", lines)
+		}
+		cancel()
+		synctest.Wait()
+		for _, m := range stuck {
+			m.release()
+		}
+		if shared.Used() != 0 {
+			t.Errorf("%d bytes are held after the end", shared.Used())
+		}
+	})
 }
