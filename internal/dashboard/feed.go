@@ -22,7 +22,7 @@ import (
 )
 
 // feed keeps rows up to date with the objects of one kind. It keeps the rows and not the objects, which are ten times as big.
-// It implements cache.ReflectorStore.
+// It implements cache.TransformingStore.
 type feed struct {
 	resource schema.GroupVersionResource
 	kind     schema.GroupVersionKind
@@ -84,6 +84,28 @@ func (f *feed) Replace(objects []any, _ string) error {
 	return nil
 }
 
+// Transformer implements cache.TransformingStore: objects that are listed wait until all are there, without what no row needs,
+// such as the last lines of logs, which are most of a JobReport.
+func (f *feed) Transformer() cache.TransformFunc {
+	return func(object any) (any, error) {
+		if u, is := object.(*unstructured.Unstructured); is {
+			f.trim(u)
+		}
+		return object, nil
+	}
+}
+
+// trim removes what no row needs from an object.
+func (f *feed) trim(u *unstructured.Unstructured) {
+	u.SetManagedFields(nil)
+	if f.kind.Group != v1alpha1.GroupVersion.Group {
+		return
+	}
+	for _, field := range []string{"failure", "pods", "timeline"} {
+		unstructured.RemoveNestedField(u.Object, "status", field)
+	}
+}
+
 // Resync implements cache.ReflectorStore.
 func (f *feed) Resync() error { return nil }
 
@@ -113,6 +135,11 @@ func (f *feed) run(ctx context.Context, api dynamic.Interface) {
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			found, err := resource.List(ctx, options)
 			f.record(err)
+			if err == nil {
+				for i := range found.Items {
+					f.trim(&found.Items[i])
+				}
+			}
 			return found, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
@@ -190,13 +217,25 @@ func feeds(r *rows) []*feed {
 		drop: func(uid types.UID) { r.setReport(uid, nil) },
 	})
 	for _, kind := range jobs.RuntimeKinds() {
+		// The reflector of a feed calls store and drop one after the other.
+		names, owners := map[types.UID]types.NamespacedName{}, map[types.NamespacedName]types.UID{}
 		all = append(all, &feed{
 			kind: kind, resource: resourceOf(kind), known: map[types.UID]bool{},
 			store: func(u *unstructured.Unstructured) types.UID {
-				r.setRuntime(u.GetNamespace(), u.GetName(), frameworkOf(u))
+				name := types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}
+				names[u.GetUID()], owners[name] = name, u.GetUID()
+				r.setRuntime(name.Namespace, name.Name, frameworkOf(u))
 				return u.GetUID()
 			},
-			drop: func(types.UID) {},
+			drop: func(uid types.UID) {
+				name, known := names[uid]
+				delete(names, uid)
+				// A new runtime may have taken the name.
+				if known && owners[name] == uid {
+					delete(owners, name)
+					r.dropRuntime(name.Namespace, name.Name)
+				}
+			},
 		})
 	}
 	return all

@@ -172,8 +172,18 @@ func (r *rows) snapshot() ([]*entry, string) {
 
 // setRuntime stores the framework of a runtime, and applies it to the rows of its jobs.
 func (r *rows) setRuntime(namespace, name, framework string) {
+	r.changeRuntime(name, func() { r.runtimes[namespace+"/"+name] = framework })
+}
+
+// dropRuntime removes a runtime.
+func (r *rows) dropRuntime(namespace, name string) {
+	r.changeRuntime(name, func() { delete(r.runtimes, namespace+"/"+name) })
+}
+
+// changeRuntime changes a runtime of a name, and the rows of its jobs.
+func (r *rows) changeRuntime(name string, change func()) {
 	r.mu.Lock()
-	r.runtimes[namespace+"/"+name] = framework
+	change()
 	var affected []types.UID
 	for uid, e := range r.byUID {
 		if e.job != nil && e.job.Runtime == name {
