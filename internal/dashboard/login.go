@@ -62,7 +62,7 @@ func (s *Server) logOut(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, result)
 }
 
-// revoke deletes a token at the API server. It returns what became of it, as a sentence.
+// revoke deletes a token at the API server. It returns the result as a sentence.
 func (u *users) revoke(ctx context.Context, token string) string {
 	u.forget(sha256.Sum256([]byte(token)))
 	// The name of an OAuthAccessToken is the hash of what follows the prefix (github.com/openshift/oauth-apiserver).

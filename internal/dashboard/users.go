@@ -63,7 +63,7 @@ type users struct {
 	now    func() time.Time
 	// isAway reports whether the API server is known not to answer.
 	isAway func() bool
-	// verifier verifies tokens that are not known yet, as many at once as gate has room for, and each only once.
+	// verifier verifies unknown tokens, as many at once as gate has room for, and each only once.
 	verifier authenticationclient.AuthenticationV1Interface
 	gate     chan struct{}
 	verifies singleflight.Group

@@ -13,7 +13,7 @@ import (
 )
 
 // OwnPlace returns a function like Job.Place that also returns false for pods that only have the labels of the job's pods:
-// whoever may create pods in the namespace can set any labels. The function reads the Jobs and the JobSet between the job and
+// users who may create pods in the namespace can set any labels. The function reads the Jobs and the JobSet between the job and
 // its pods, each once.
 func (c *Client) OwnPlace(ctx context.Context, job Job) func(*corev1.Pod) (logstream.Place, bool) {
 	o := &owners{c: c, job: job, verdicts: map[types.UID]bool{}}
