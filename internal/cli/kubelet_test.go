@@ -42,7 +42,8 @@ var kubelet = sync.OnceValues(func() (*podserver.Server, error) {
 
 // makePod is the script command pod: JOB NAME STATE [FILE] makes a pod of an MPIJob, or changes it, and has it write the
 // lines of a file, one each second, or each when the time before it says. STATE is running, succeeded, failed,
-// waiting=REASON, or again=REASON for a container that waits after a run that has failed, which wrote the file.
+// waiting=REASON, again=REASON for a container that waits after a run that has failed, which wrote the file, or forged for a
+// running pod that only has the labels of the job's pods.
 func makePod(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 || len(args) > 4 {
 		ts.Fatalf("usage: pod JOB NAME STATE [FILE]")
@@ -68,13 +69,17 @@ func makePod(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		owner = metav1.OwnerReference{APIVersion: "kubeflow.org/v2beta1", Kind: "MPIJob", Name: args[0], UID: job.UID, Controller: new(true)}
 	}
-	pod.OwnerReferences = []metav1.OwnerReference{owner}
+	state, reason, _ := strings.Cut(args[2], "=")
+	if state == "forged" {
+		state = "running"
+	} else {
+		pod.OwnerReferences = []metav1.OwnerReference{owner}
+	}
 	if err := api.Create(ctx, pod); apierrors.IsAlreadyExists(err) {
 		ts.Check(api.Get(ctx, client.ObjectKeyFromObject(pod), pod))
 	} else {
 		ts.Check(err)
 	}
-	state, reason, _ := strings.Cut(args[2], "=")
 	setState(ts, pod, state, reason)
 	ts.Check(api.Status().Update(ctx, pod))
 	if len(args) < 4 {
