@@ -149,24 +149,12 @@ func (s *Server) serve(route route) http.Handler {
 		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
 		defer cancel()
 		c.ctx = ctx
-		if r.Method != http.MethodGet && r.Method != http.MethodDelete {
-			if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-				writeProblem(w, http.StatusUnsupportedMediaType, Problem{Code: "Invalid", Message: "the body must be application/json"})
-				return
-			}
-			// The length of a body in chunks is unknown.
-			length := r.ContentLength
-			if length < 0 || length > maxBody {
-				length = maxBody
-			}
-			release, err := s.bodies.acquire(user.named(), length)
-			if err != nil {
-				writeError(w, r, err)
-				return
-			}
-			defer release()
-			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		read, err := s.limitBody(w, r, user)
+		if err != nil {
+			writeError(w, r, err)
+			return
 		}
+		defer read()
 		result, err := route.handle(c)
 		if err != nil {
 			writeError(w, r, err)
@@ -174,6 +162,27 @@ func (s *Server) serve(route route) http.Handler {
 		}
 		writeJSON(w, http.StatusOK, result)
 	})
+}
+
+// errMediaType is a request whose body is no JSON.
+var errMediaType = errors.New("the body must be application/json")
+
+// limitBody limits the body of a request, and what the bodies of all requests in work may take until release is called.
+func (s *Server) limitBody(w http.ResponseWriter, r *http.Request, user *user) (release func(), err error) {
+	if r.Method == http.MethodGet || r.Method == http.MethodDelete {
+		return func() {}, nil
+	}
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return nil, errMediaType
+	}
+	// The length of a body in chunks is unknown.
+	length := r.ContentLength
+	if length < 0 || length > maxBody {
+		length = maxBody
+	}
+	release, err = s.bodies.acquire(user.named(), length)
+	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+	return release, err
 }
 
 // serveStream serves a stream. It has no timeout, but each write has.
@@ -311,6 +320,9 @@ func problemOf(err error) (int, Problem) {
 	}
 	if busy, is := errors.AsType[*busyError](err); is {
 		return busy.status, Problem{Code: "Unavailable", Message: busy.message}
+	}
+	if errors.Is(err, errMediaType) {
+		return http.StatusUnsupportedMediaType, Problem{Code: "Invalid", Message: err.Error()}
 	}
 	if bad, is := errors.AsType[*badNameError](err); is {
 		return http.StatusNotFound, Problem{Code: "NotFound", Message: bad.Error()}
