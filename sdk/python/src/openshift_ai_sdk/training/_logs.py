@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mappi
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
+from functools import lru_cache
 
 from openshift_ai_sdk.training._api import Change, error_of, lines_of, opened
 from openshift_ai_sdk.training._core import POD, Core, Found, detachable, found_again, is_finished, selector_of
@@ -262,6 +263,7 @@ class Done:
     run: Run
 
 
+STAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)")
 Item = list[LogLine] | Change | Done
 Take = Callable[[Iterable[LogLine]], None]
 Flush = Callable[[], Awaitable[None]]
@@ -580,12 +582,20 @@ def main_container(pod: Mapping[str, Json]) -> str:
 
 def parse_time(text: str) -> datetime | None:
     """Return a time as kubelets write it, with nanoseconds; None if it is none."""
-    found = re.fullmatch(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)", text)
+    found = STAMP.fullmatch(text)
     if found is None:
         return None
-    micro = (found[2] or "0").ljust(6, "0")[:6]
-    zone = "+00:00" if found[3] == "Z" else found[3]
-    return datetime.fromisoformat(f"{found[1]}.{micro}{zone}").astimezone(timezone.utc)
+    second = second_of(found[1], found[3])
+    return second and second.replace(microsecond=int((found[2] or "0").ljust(6, "0")[:6]))
+
+
+@lru_cache(maxsize=64)
+def second_of(text: str, zone: str) -> datetime | None:
+    """Return a whole second in UTC; the lines of a log share most of them. None if it is none."""
+    try:
+        return datetime.fromisoformat(text + ("+00:00" if zone == "Z" else zone)).astimezone(timezone.utc)
+    except ValueError:
+        return None
 
 
 def problems_of(

@@ -80,6 +80,8 @@ SPARES: dict[str, Callable[[Sequence[str]], bool]] = {
 
 def has_setting(lowered: str) -> bool:
     """Return whether a word with which a secret's name may end is set to something."""
+    if ":" not in lowered and "=" not in lowered:
+        return False
     for index, word in enumerate(SECRET_WORDS):
         at = lowered.find(word)
         while at >= 0:
@@ -93,13 +95,21 @@ def has_setting(lowered: str) -> bool:
 
 def has_flag(lowered: str) -> bool:
     """Return whether there is a flag, and a word with which a secret's name may end."""
-    flags = (" -", '"-', "'-", "[-", ",-")
-    return (lowered.startswith("-") or has(flags)(lowered)) and has(SECRET_WORDS)(lowered)
+    return (lowered.startswith("-") or HAS_FLAG(lowered)) and MAY_BE_SET(lowered)
 
 
 def has(words: Sequence[str]) -> Callable[[str], bool]:
     """Return the hint that one of some words is in a line in lower case."""
-    return lambda lowered: any(word in lowered for word in words)
+    # A word that contains another one adds nothing. A generator would take as long as all else of a line.
+    shortest = [word for word in words if not any(other != word and other in word for other in words)]
+
+    def found(lowered: str) -> bool:
+        for word in shortest:  # noqa: SIM110 - the loop is quicker than any()
+            if word in lowered:
+                return True
+        return False
+
+    return found
 
 
 HINTS: dict[str, Callable[[str], bool]] = {"hasSetting": has_setting, "hasFlag": has_flag}
@@ -148,6 +158,11 @@ def rule(hint: str | Sequence[str], pattern: str, spares: str | None) -> Rule:
 
 
 ALL = [rule(*each) for each in RULES]
+# Most lines have no word of any rule: then the rules with a hint of their own are left, which need a secret's name.
+OTHERS = [made for made, each in zip(ALL, RULES, strict=True) if isinstance(each[0], str)]
+MAY_MATCH = has([word for each in RULES if not isinstance(each[0], str) for word in each[0]])
+MAY_BE_SET = has(SECRET_WORDS)
+HAS_FLAG = has([" -", '"-', "'-", "[-", ",-"])
 
 
 def end_of_part(line: str) -> int:
@@ -175,7 +190,12 @@ def mask_settings(line: str) -> str:
     if len(line) > LONGEST_PART:
         return mask_parts(line)
     lowered = line.lower()
-    for each in ALL:
+    rules = ALL
+    if not MAY_MATCH(lowered):
+        if not MAY_BE_SET(lowered):
+            return line
+        rules = OTHERS
+    for each in rules:
         if each.hint(lowered):
             line = each.hide(line)
     return line
