@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import pickle
 import re
 import ssl
@@ -364,3 +365,36 @@ def test_everything_public_is_documented_with_an_example() -> None:
             if callable(member) and not name.startswith("_") and "Example:" not in (member.__doc__ or ""):
                 undocumented.append(f"{owner.__name__}.{name}")
     assert undocumented == ["TrainingClient.close"]
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    import openshift_ai_sdk
+
+    declared = re.search(r'^version = "(.*)"', (PACKAGE / "pyproject.toml").read_text(), re.MULTILINE)
+    assert declared is not None and openshift_ai_sdk.__version__ == sdk.__version__ == declared[1]
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        sdk.nothing  # noqa: B018
+
+
+def test_a_cancelled_call_prints_little_in_a_notebook() -> None:
+    _asyncio = pytest.importorskip("openshift_ai_sdk.training._asyncio")
+
+    async def cancelled() -> asyncio.CancelledError:
+        task = asyncio.ensure_future(_asyncio.run(asyncio.sleep(60)))
+        await asyncio.sleep(0)
+        task.cancel()
+        try:
+            await task
+        except asyncio.CancelledError as error:
+            return error
+        raise AssertionError
+
+    async def timed_out() -> None:
+        await asyncio.wait_for(_asyncio.run(asyncio.sleep(60)), 0.01)
+
+    error = asyncio.run(cancelled())
+    # IPython asks the error how to print it.
+    printed = error._render_traceback_()  # type: ignore[attr-defined]
+    assert type(error) is asyncio.CancelledError and len(printed) < 8 and "CancelledError" in printed[-1]
+    with pytest.raises(asyncio.TimeoutError):
+        asyncio.run(timed_out())

@@ -16,6 +16,8 @@ Example:
     ...     print(failure)
 """
 
+from typing import TYPE_CHECKING
+
 from openshift_ai_sdk.training._api import RetryPolicy
 from openshift_ai_sdk.training._explain import Explanation
 from openshift_ai_sdk.training._plot import Plot
@@ -94,3 +96,14 @@ __all__ = [
     "TrainingPoint",
     "train",
 ]
+
+if TYPE_CHECKING:
+    __version__: str
+
+
+def __getattr__(name: str) -> str:
+    if name == "__version__":
+        import openshift_ai_sdk
+
+        return openshift_ai_sdk.__version__
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from datetime import datetime, timezone
+from functools import partial
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -18,7 +19,7 @@ from openshift_ai_sdk.training import _tls
 from openshift_ai_sdk.training._blocking import CONNECT_TIMEOUT, MOST_REQUESTS, pool_of, proxy_for, seconds
 from openshift_ai_sdk.training._credentials import Credentials
 from openshift_ai_sdk.training._transport import ConnectionLostError, Json, Request, Response, SilenceError
-from openshift_ai_sdk.training.errors import NotSupportedError, TrainingError
+from openshift_ai_sdk.training.errors import NotSupportedError, TrainingError, rendered
 
 try:
     import aiohttp
@@ -36,7 +37,12 @@ _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, Any] = WeakKeyDictionary(
 
 async def run(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine of the core, and return its result."""
-    return await work
+    try:
+        return await work
+    except asyncio.CancelledError as error:
+        # The class has to stay: asyncio.timeout asks for it. A notebook prints what this returns.
+        error._render_traceback_ = partial(rendered, error)  # type: ignore[attr-defined]
+        raise
 
 
 def iterate(items: AsyncIterator[T]) -> AsyncIterator[T]:

@@ -51,11 +51,17 @@ class TrainingError(Exception):
 
         IPython would also print the code of this package, which pushes the text out of sight.
         """
-        lines = ["\x1b[31mTraceback\x1b[39m (your code only)"]
-        for frame in traceback.extract_tb(self.__traceback__):
-            if is_of_user(frame.filename):
-                lines += [f"  {place_of(frame.filename)}, line {frame.lineno}", f"    {frame.line}"]
-        return [*lines, "", f"\x1b[31m{type(self).__name__}\x1b[39m: {self}"]
+        return rendered(self)
+
+
+def rendered(error: BaseException) -> list[str]:
+    """Return what a notebook prints for an error: the user's own lines of code, and the text."""
+    lines = ["\x1b[31mTraceback\x1b[39m (your code only)"]
+    for frame in traceback.extract_tb(error.__traceback__):
+        if is_of_user(frame.filename):
+            lines += [f"  {place_of(frame.filename)}, line {frame.lineno}", f"    {frame.line}"]
+    text = f": {error}" if str(error) else ""
+    return [*lines, "", f"\x1b[31m{type(error).__name__}\x1b[39m{text}"]
 
 
 def is_of_user(filename: str) -> bool:
