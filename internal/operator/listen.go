@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -142,7 +141,7 @@ func serverAt(ctx context.Context, name, address string, connections int, config
 func serverOn(inner net.Listener, name string, connections int, config *tls.Config, handler http.Handler) *manager.Server {
 	return &manager.Server{
 		Name: name, Server: newServer(handler), Listener: tls.NewListener(newLimitedListener(inner, connections), config),
-		ShutdownTimeout: ptr.To(shutdownTimeout),
+		ShutdownTimeout: new(shutdownTimeout),
 	}
 }
 

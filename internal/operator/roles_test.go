@@ -171,14 +171,34 @@ func TestRightsOfAccounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	everything := []roles.Right{
-		{Group: "", Resource: "serviceaccounts/token"}, {Group: "", Resource: "pods/exec"}, {Group: "", Resource: "pods/attach"}, {Group: "", Resource: "pods/portforward"},
-		{Group: "", Resource: "pods/proxy"}, {Group: "", Resource: "pods/log"}, {Group: "", Resource: "pods/status"}, {Group: "", Resource: "pods/eviction"}, {Group: "", Resource: "pods/binding"},
-		{Group: "", Resource: "pods/ephemeralcontainers"}, {Group: "", Resource: "nodes/proxy"}, {Group: "", Resource: "services/proxy"}, {Group: "batch", Resource: "jobs/status"},
-		{Group: "kubeflow.org", Resource: "mpijobs/status"}, {Group: "kubeflow.org", Resource: "mpijobs/finalizers"}, {Group: "trainer.kubeflow.org", Resource: "trainjobs/status"},
-		{Group: "trainer.kubeflow.org", Resource: "trainjobs/finalizers"}, {Group: "mpi.opendatahub.io", Resource: "runtimetests/status"}, {Group: "mpi.opendatahub.io", Resource: "runtimetests/finalizers"},
-		{Group: "kueue.x-k8s.io", Resource: "workloads/status"}, {Group: "kueue.x-k8s.io", Resource: "clusterqueues"}, {Group: "kueue.x-k8s.io", Resource: "localqueues"},
-		{Group: "visibility.kueue.x-k8s.io", Resource: "localqueues/pendingworkloads"}, {Group: "quota.openshift.io", Resource: "clusterresourcequotas"},
-		{Group: "scheduling.k8s.io", Resource: "podgroups"}, {Group: "", Resource: "users"}, {Group: "", Resource: "groups"}, {Group: "security.openshift.io", Resource: "securitycontextconstraints"},
+		{Group: "", Resource: "serviceaccounts/token"},
+		{Group: "", Resource: "pods/exec"},
+		{Group: "", Resource: "pods/attach"},
+		{Group: "", Resource: "pods/portforward"},
+		{Group: "", Resource: "pods/proxy"},
+		{Group: "", Resource: "pods/log"},
+		{Group: "", Resource: "pods/status"},
+		{Group: "", Resource: "pods/eviction"},
+		{Group: "", Resource: "pods/binding"},
+		{Group: "", Resource: "pods/ephemeralcontainers"},
+		{Group: "", Resource: "nodes/proxy"},
+		{Group: "", Resource: "services/proxy"},
+		{Group: "batch", Resource: "jobs/status"},
+		{Group: "kubeflow.org", Resource: "mpijobs/status"},
+		{Group: "kubeflow.org", Resource: "mpijobs/finalizers"},
+		{Group: "trainer.kubeflow.org", Resource: "trainjobs/status"},
+		{Group: "trainer.kubeflow.org", Resource: "trainjobs/finalizers"},
+		{Group: "mpi.opendatahub.io", Resource: "runtimetests/status"},
+		{Group: "mpi.opendatahub.io", Resource: "runtimetests/finalizers"},
+		{Group: "kueue.x-k8s.io", Resource: "workloads/status"},
+		{Group: "kueue.x-k8s.io", Resource: "clusterqueues"},
+		{Group: "kueue.x-k8s.io", Resource: "localqueues"},
+		{Group: "visibility.kueue.x-k8s.io", Resource: "localqueues/pendingworkloads"},
+		{Group: "quota.openshift.io", Resource: "clusterresourcequotas"},
+		{Group: "scheduling.k8s.io", Resource: "podgroups"},
+		{Group: "", Resource: "users"},
+		{Group: "", Resource: "groups"},
+		{Group: "security.openshift.io", Resource: "securitycontextconstraints"},
 	}
 	for _, list := range found {
 		group, err := schema.ParseGroupVersion(list.GroupVersion)
@@ -235,10 +255,18 @@ func TestRightsOfAccounts(t *testing.T) {
 	}
 	// What a thief would want most.
 	for _, right := range []roles.Right{
-		{Verb: "create", Resource: "serviceaccounts/token"}, {Verb: "create", Resource: "pods/exec"}, {Verb: "get", Resource: "nodes/proxy"}, {Verb: "impersonate", Resource: "users"},
-		{Verb: "escalate", Group: "rbac.authorization.k8s.io", Resource: "clusterroles"}, {Verb: "create", Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings"},
-		{Verb: "update", Resource: "namespaces"}, {Verb: "patch", Resource: "nodes"}, {Verb: "delete", Resource: "secrets"}, {Verb: "create", Group: "apps", Resource: "daemonsets"},
-		{Verb: "delete", Group: "admissionregistration.k8s.io", Resource: "validatingadmissionpolicies"}, {Verb: "deletecollection", Resource: "pods"},
+		{Verb: "create", Resource: "serviceaccounts/token"},
+		{Verb: "create", Resource: "pods/exec"},
+		{Verb: "get", Resource: "nodes/proxy"},
+		{Verb: "impersonate", Resource: "users"},
+		{Verb: "escalate", Group: "rbac.authorization.k8s.io", Resource: "clusterroles"},
+		{Verb: "create", Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings"},
+		{Verb: "update", Resource: "namespaces"},
+		{Verb: "patch", Resource: "nodes"},
+		{Verb: "delete", Resource: "secrets"},
+		{Verb: "create", Group: "apps", Resource: "daemonsets"},
+		{Verb: "delete", Group: "admissionregistration.k8s.io", Resource: "validatingadmissionpolicies"},
+		{Verb: "deletecollection", Resource: "pods"},
 	} {
 		for account := range users {
 			if slices.ContainsFunc(accounts[account], func(role roles.Role) bool { return role.Grants(right) }) {

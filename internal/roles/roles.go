@@ -153,30 +153,15 @@ func Accounts(root string) (map[string][]Role, error) {
 func AccountsTable(accounts []string, roles map[string][]Role) string {
 	var rows []string
 	cells := map[string][][]string{}
-	add := func(row string, column int, text string) {
-		if !slices.Contains(rows, row) {
-			rows = append(rows, row)
-			cells[row] = make([][]string, len(accounts))
-		}
-		cells[row][column] = append(cells[row][column], text)
-	}
 	for column, account := range accounts {
 		for _, role := range roles[account] {
 			for _, rule := range role.rules {
-				text := strings.Join(rule.Verbs, ", ")
-				if len(rule.ResourceNames) > 0 {
-					text += " of `" + strings.Join(rule.ResourceNames, "`, `") + "`"
-				}
-				if role.Namespace != "" {
-					text += " in its namespace"
-				}
-				for _, url := range rule.NonResourceURLs {
-					add(url, column, text)
-				}
-				for _, group := range rule.APIGroups {
-					for _, resource := range rule.Resources {
-						add(rowOf(group, resource), column, text)
+				for _, row := range rowsOf(rule) {
+					if !slices.Contains(rows, row) {
+						rows = append(rows, row)
+						cells[row] = make([][]string, len(accounts))
 					}
+					cells[row][column] = append(cells[row][column], describeRule(role, rule))
 				}
 			}
 		}
@@ -191,6 +176,29 @@ func AccountsTable(accounts []string, roles map[string][]Role) string {
 		b.WriteString("\n")
 	}
 	return b.String()
+}
+
+// describeRule returns what a rule grants on each of its resources.
+func describeRule(role Role, rule rbacv1.PolicyRule) string {
+	text := strings.Join(rule.Verbs, ", ")
+	if len(rule.ResourceNames) > 0 {
+		text += " of `" + strings.Join(rule.ResourceNames, "`, `") + "`"
+	}
+	if role.Namespace != "" {
+		text += " in its namespace"
+	}
+	return text
+}
+
+// rowsOf returns the rows of a rule in tables.
+func rowsOf(rule rbacv1.PolicyRule) []string {
+	rows := slices.Clone(rule.NonResourceURLs)
+	for _, group := range rule.APIGroups {
+		for _, resource := range rule.Resources {
+			rows = append(rows, rowOf(group, resource))
+		}
+	}
+	return rows
 }
 
 // rowOf returns the name of a resource in tables, such as mpijobs.kubeflow.org/status.
