@@ -226,11 +226,10 @@ func (a *activity) sample(now time.Time, processes map[int]int32) agentapi.Activ
 
 // startedBy returns the processes that each rank started, and those that these started.
 func startedBy(ranks map[int]int32) map[int][]int {
-	entries, _ := os.ReadDir("/proc")
+	pids, _ := allProcesses()
 	started := map[int][]int{}
-	for _, entry := range entries {
-		pid, err := strconv.Atoi(entry.Name())
-		if _, isRank := ranks[pid]; err != nil || isRank {
+	for _, pid := range pids {
+		if _, isRank := ranks[pid]; isRank {
 			continue
 		}
 		for _, above := range ancestorsOf(pid) {

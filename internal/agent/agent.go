@@ -87,7 +87,7 @@ func logger() *slog.Logger {
 
 // serveWorker serves until the pod is to end, then ends what runs and leaves a summary.
 func serveWorker(log *slog.Logger, listen, status string) error {
-	identity, err := readIdentity(setting(agentapi.EnvKey, agentapi.KeyFile))
+	identity, err := readIdentity(keyFile())
 	if err != nil {
 		return err
 	}

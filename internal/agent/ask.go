@@ -45,7 +45,7 @@ func (s *supervisor) askWorkers() {
 	silent := slices.DeleteFunc(readRecords(s.folder), func(r record) bool {
 		return r.Over || r.Reached.IsZero() || countAlive([]int{r.Process}) > 0
 	})
-	identity, err := readIdentity(setting(agentapi.EnvKey, agentapi.KeyFile))
+	identity, err := readIdentity(keyFile())
 	if len(silent) == 0 || err != nil {
 		return
 	}

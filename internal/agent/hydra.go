@@ -21,7 +21,7 @@ func hydraEnv(env []string, list string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the job's hosts: %w", err)
 	}
-	path := filepath.Join(setting(agentapi.EnvRun, agentapi.Run), "hostfile")
+	path := filepath.Join(recordsFolder(), "hostfile")
 	text, slots := hydraHostfile(string(data))
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // whoever runs in the pod reads it
 		return nil, fmt.Errorf("write the job's hosts for Hydra: %w", err)

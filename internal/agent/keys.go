@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/ed25519"
 	"crypto/hkdf"
 	"crypto/sha256"
@@ -14,6 +15,8 @@ import (
 	"sync"
 
 	"golang.org/x/crypto/ssh"
+
+	"opendatahub.io/mpijob/internal/agentapi"
 )
 
 // identity holds the keys with which launcher and workers of a job authenticate: the private key in the job's Secret,
@@ -31,6 +34,9 @@ type identity struct {
 
 // errHostKey is refused proof: something else than the job's worker answered.
 var errHostKey = errors.New("it showed a host key that is not this job's")
+
+// keyFile is the file of the job's private key.
+func keyFile() string { return cmp.Or(os.Getenv(agentapi.EnvKey), agentapi.KeyFile) }
 
 // readIdentity reads the job's private key, PEM in any form that OpenSSH writes. The file's mode does not matter: a
 // Secret's files belong to root, and who may read them depends on the cluster.

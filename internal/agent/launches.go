@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"os"
@@ -133,12 +132,6 @@ func (r *ranks) launches(records []record) []launch {
 		all = append(all, next)
 	}
 	return all
-}
-
-// argumentsOf returns a process's command line, at least one string.
-func argumentsOf(pid int) []string {
-	data, _ := os.ReadFile(procFile(pid, "cmdline"))
-	return strings.Split(string(bytes.TrimRight(data, "\x00")), "\x00")
 }
 
 // launcherAbove returns the MPI launcher among a process's ancestors, or nil.
@@ -347,31 +340,3 @@ func (w *launchWatch) wasEnded(l launch) bool { return !w.ended[l.key()].IsZero(
 
 // key identifies a launcher: a process id is given to another process later.
 func (l *mpiLauncher) key() string { return fmt.Sprint(l.pid, " ", l.started) }
-
-// signalProcess signals a process if its id still is that of the process that started then.
-func signalProcess(pid int, started string, signal unix.Signal) {
-	if state, ok := readStat(pid); ok && state.started == started {
-		_ = unix.Kill(pid, signal)
-	}
-}
-
-// isOwn reports whether a process with these ancestors was started by this agent, to which orphans return. With hostPID, a
-// pod also sees the processes of other pods.
-func isOwn(ancestors []int) bool {
-	self := os.Getpid()
-	return self == 1 || slices.Contains(ancestors, self)
-}
-
-// ancestorsOf returns the processes above another one, nearest first, as far as this container shows them.
-func ancestorsOf(pid int) (pids []int) {
-	const most = 64
-	for len(pids) < most {
-		state, ok := readStat(pid)
-		if !ok || state.parent <= 1 {
-			break
-		}
-		pid = state.parent
-		pids = append(pids, pid)
-	}
-	return pids
-}

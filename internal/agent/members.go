@@ -4,11 +4,8 @@ import (
 	"crypto/rand"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"opendatahub.io/mpijob/internal/agentapi"
 )
@@ -41,7 +38,7 @@ func podGrace() time.Duration {
 // members returns the processes of a session of this agent, or of all its sessions if session is empty, without the
 // agent itself. Processes that removed the mark are found by their parents.
 func members(session string) []int {
-	entries, err := os.ReadDir("/proc")
+	pids, err := allProcesses()
 	if err != nil {
 		return nil
 	}
@@ -49,21 +46,16 @@ func members(session string) []int {
 		parent int
 		member bool
 	}
-	self, processes := os.Getpid(), map[int]*process{}
-	var pids []int
-	for _, entry := range entries {
-		pid, err := strconv.Atoi(entry.Name())
-		if err != nil || pid == self {
-			continue
-		}
+	processes := map[int]*process{}
+	pids = slices.DeleteFunc(pids, func(pid int) bool {
 		state, ok := readStat(pid)
 		if !ok || state.state == 'Z' {
-			continue
+			return true
 		}
 		mark := variable(readEnviron(pid), envSession)
 		processes[pid] = &process{parent: state.parent, member: mark == sessionMark(session) || session == "" && strings.HasPrefix(mark, agentMark)}
-		pids = append(pids, pid)
-	}
+		return false
+	})
 	for again := true; again; {
 		again = false
 		for _, p := range processes {
@@ -72,67 +64,5 @@ func members(session string) []int {
 			}
 		}
 	}
-	var found []int
-	for _, pid := range pids {
-		if processes[pid].member {
-			found = append(found, pid)
-		}
-	}
-	return found
-}
-
-// end ends the processes of a session, or of all of them. Ranks get TERM first, each once, with what they started, and have
-// the pod's grace period: MPI's daemons would kill them within a second. Then the rest gets TERM, and KILL after grace. It
-// returns when none is left, or says how many the kernel could not end either.
-func (s *server) end(session string) (left int) {
-	told := map[int]bool{}
-	signal := func(pids []int, signal unix.Signal) (alive int) {
-		for _, pid := range pids {
-			if signal != unix.SIGTERM || !told[pid] {
-				told[pid] = true
-				_ = unix.Kill(pid, signal)
-			}
-		}
-		return len(pids)
-	}
-	await := func(limit time.Duration, alive func() int) {
-		for deadline := time.Now().Add(limit); alive() > 0 && time.Now().Before(deadline); {
-			time.Sleep(100 * time.Millisecond)
-		}
-	}
-	ranks, deadline := s.rankProcesses(session), time.Now().Add(podGrace())
-	signal(ranks, unix.SIGTERM)
-	await(podGrace(), func() int { return countAlive(ranks) })
-	if session == "" && len(ranks) > 0 {
-		// Ranks of other hosts may take longer, and MPI ends them when it loses a daemon. Its launcher ends the daemons.
-		await(time.Until(deadline), func() int { return len(members(session)) })
-	}
-	await(grace, func() int { return signal(members(session), unix.SIGTERM) })
-	for deadline := time.Now().Add(2 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if left = signal(members(session), unix.SIGKILL); left == 0 || time.Now().After(deadline) {
-			return left
-		}
-	}
-}
-
-// rankProcesses returns the members of a session, or of all of them, that are ranks or below one.
-func (s *server) rankProcesses(session string) (found []int) {
-	// On a busy machine, some ranks may not have been seen yet.
-	s.ranks.scan()
-	for _, pid := range members(session) {
-		if s.ranks.isRank(pid) || slices.ContainsFunc(ancestorsOf(pid), s.ranks.isRank) {
-			found = append(found, pid)
-		}
-	}
-	return found
-}
-
-// countAlive returns how many of some processes run.
-func countAlive(pids []int) (count int) {
-	for _, pid := range pids {
-		if state, ok := readStat(pid); ok && state.state != 'Z' {
-			count++
-		}
-	}
-	return count
+	return slices.DeleteFunc(pids, func(pid int) bool { return !processes[pid].member })
 }

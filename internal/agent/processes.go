@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -89,7 +88,6 @@ func (p *processes) start(c command) (program, error) {
 		return program{}, err
 	}
 	attributes := &syscall.ProcAttr{Env: c.env, Sys: &syscall.SysProcAttr{Setsid: c.ownSession}}
-
 	for _, file := range c.files {
 		attributes.Files = append(attributes.Files, file.Fd())
 	}
@@ -123,25 +121,15 @@ func lookPath(name string, env []string) (string, error) {
 	return "", fmt.Errorf("%s: %w (PATH is %s)", name, exec.ErrNotFound, folders)
 }
 
-// variable is the value of a variable in an environment; the last one counts.
-func variable(env []string, name string) string {
-	for _, entry := range slices.Backward(env) {
-		if value, found := strings.CutPrefix(entry, name+"="); found {
-			return value
-		}
+// startProcess starts a program in a process that has no processes.
+func startProcess(c command) (program, error) {
+	attributes := &os.ProcAttr{Env: c.env, Files: c.files[:], Sys: &syscall.SysProcAttr{Setsid: c.ownSession}}
+	started, err := os.StartProcess(c.args[0], c.args, attributes)
+	if err != nil {
+		return program{}, err
 	}
-	return ""
-}
-
-// setVariable returns an environment in which a variable has a value, once.
-func setVariable(env []string, name, value string) []string {
-	set := make([]string, 0, len(env)+1)
-	for _, entry := range env {
-		if !strings.HasPrefix(entry, name+"=") {
-			set = append(set, entry)
-		}
-	}
-	return append(set, name+"="+value)
+	go func() { _, _ = started.Wait() }()
+	return program{pid: started.Pid}, nil
 }
 
 // exitCode is a status as a shell returns it: the code, or 128 plus the signal.

@@ -1,16 +1,12 @@
 package agent
 
 import (
-	"bytes"
-	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -128,18 +124,14 @@ func (r *ranks) count() int32 {
 
 // scan looks at every process once. It reports whether it found a new one, and whether the agent is alone.
 func (r *ranks) scan() (found, alone bool) {
-	entries, err := os.ReadDir("/proc")
+	pids, err := allProcesses()
 	if err != nil {
 		return false, true
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	self, present, now := os.Getpid(), map[int]bool{}, time.Now()
-	for _, entry := range entries {
-		pid, err := strconv.Atoi(entry.Name())
-		if err != nil || pid == self {
-			continue
-		}
+	present, now := map[int]bool{}, time.Now()
+	for _, pid := range pids {
 		state, ok := readStat(pid)
 		if !ok {
 			continue
@@ -185,7 +177,7 @@ func (r *ranks) recognize(pid int, state stat, known *process) {
 	r.seen++
 	close(r.begun)
 	r.begun = make(chan struct{})
-	end := agentapi.RankEnd{Rank: rank, Of: sizeOf(env), Program: programOf(pid)}
+	end := agentapi.RankEnd{Rank: rank, Of: sizeOf(env), Program: filepath.Base(argumentsOf(pid)[0])}
 	r.log.Info("rank started", "rank", rank, "pid", pid, "program", end.Program)
 	if file, err := openProcess(pid); err == nil {
 		r.awaited[pid] = true
@@ -353,98 +345,3 @@ func sizeOf(env []string) int32 {
 	}
 	return 0
 }
-
-// programOf is what a process runs, without the folder.
-func programOf(pid int) string {
-	data, _ := os.ReadFile(procFile(pid, "cmdline"))
-	first, _, _ := bytes.Cut(data, []byte{0})
-	return filepath.Base(string(first))
-}
-
-func readEnviron(pid int) []string {
-	data, err := os.ReadFile(procFile(pid, "environ"))
-	if err != nil {
-		return nil
-	}
-	return strings.Split(string(data), "\x00")
-}
-
-// stat is some of /proc/PID/stat (proc_pid_stat(5)).
-type stat struct {
-	state   byte
-	parent  int
-	started string
-	// code is a wait status, of a zombie.
-	code int
-}
-
-func readStat(pid int) (stat, bool) {
-	data, err := os.ReadFile(procFile(pid, "stat"))
-	if err != nil {
-		return stat{}, false
-	}
-	// The name, in parentheses, may hold anything.
-	end := bytes.LastIndexByte(data, ')')
-	fields := strings.Fields(string(data[end+1:]))
-	if end < 0 || len(fields) < 50 {
-		return stat{}, false
-	}
-	parent, _ := strconv.Atoi(fields[1])
-	code, _ := strconv.Atoi(fields[49])
-	return stat{state: fields[0][0], parent: parent, started: fields[19], code: code}, true
-}
-
-func procFile(pid int, name string) string { return "/proc/" + strconv.Itoa(pid) + "/" + name }
-
-// openProcess gives a file that becomes readable when a process has ended.
-func openProcess(pid int) (*os.File, error) {
-	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
-	if err != nil {
-		return nil, err
-	}
-	return os.NewFile(uintptr(fd), "process "+strconv.Itoa(pid)), nil
-}
-
-// awaitEnd waits until a process that is not a child has ended, and returns its status, if that is available: until its
-// parent reaps it, from /proc; afterwards from the kernel, if that is Linux 6.15 or newer.
-func awaitEnd(file *os.File, pid int) (unix.WaitStatus, bool) {
-	conn, err := file.SyscallConn()
-	if err != nil {
-		return 0, false
-	}
-	var status unix.WaitStatus
-	known := false
-	err = conn.Read(func(fd uintptr) bool {
-		poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-		if n, err := unix.Poll(poll, 0); (err != nil || n == 0) && !errors.Is(err, unix.ESRCH) {
-			return false
-		}
-		if state, ok := readStat(pid); ok && state.state == 'Z' {
-			status, known = unix.WaitStatus(state.code), true
-			return true
-		}
-		status, known = endOf(fd)
-		return true
-	})
-	return status, known && err == nil
-}
-
-// pidfdInfo is struct pidfd_info of linux/pidfd.h in its first version.
-type pidfdInfo struct {
-	mask, cgroup uint64
-	ids          [11]uint32
-	exitCode     int32
-}
-
-// endOf asks the kernel how a process ended whose parent has already asked.
-func endOf(fd uintptr) (unix.WaitStatus, bool) {
-	const (
-		getInfo  = 0xC000FF0B | infoSize<<16 // _IOWR(PIDFS_IOCTL_MAGIC, 11, struct pidfd_info)
-		infoExit = 1 << 3                    // PIDFD_INFO_EXIT
-	)
-	info := pidfdInfo{mask: infoExit}
-	_, _, errno := unix.Syscall(unix.SYS_IOCTL, fd, getInfo, uintptr(unsafe.Pointer(&info)))
-	return unix.WaitStatus(info.exitCode), errno == 0 && info.mask&infoExit != 0
-}
-
-const infoSize = unsafe.Sizeof(pidfdInfo{})

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -37,6 +38,9 @@ type record struct {
 	// Worker is the worker's summary of the session.
 	Worker *agentapi.Summary `json:"worker,omitempty"`
 }
+
+// recordsFolder is where the rsh's leave their records.
+func recordsFolder() string { return cmp.Or(os.Getenv(agentapi.EnvRun), agentapi.Run) }
 
 // write keeps the record in a folder, under a name of its own. A folder that cannot be written to keeps none: the
 // image's own agent may run without a launcher's agent.

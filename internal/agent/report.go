@@ -21,18 +21,12 @@ const (
 	lockWait, lockPause = 100 * time.Millisecond, 10 * time.Millisecond
 )
 
-// containerRun identifies this run of the container: an emptyDir outlives it.
-func containerRun() string {
-	state, _ := readStat(1)
-	return state.started
-}
-
 // startReport begins to report on the launcher if nothing else does, with the end of the session when end is called.
 func startReport() (end func()) {
 	if os.Getenv(envSupervised) != "" || os.Getenv(envSession) != "" {
 		return func() {}
 	}
-	folder := setting(agentapi.EnvRun, agentapi.Run)
+	folder := recordsFolder()
 	lock, err := os.OpenFile(filepath.Join(folder, "report.lock"), os.O_CREATE|os.O_RDONLY, 0o644) //nolint:gosec // the pod's containers may run as different users
 	if err != nil {
 		return func() {}
@@ -72,16 +66,5 @@ func startReport() (end func()) {
 				return
 			}
 		}
-	}
-}
-
-// leaveReport writes the termination message, unless the program wrote one of its own.
-func leaveReport(summary agentapi.Summary) {
-	have, err := os.ReadFile(setting(agentapi.EnvTermination, agentapi.TerminationFile))
-	if err != nil {
-		return
-	}
-	if _, own := agentapi.ParseSummary(string(have)); own || len(have) == 0 {
-		writeTermination(summary)
 	}
 }

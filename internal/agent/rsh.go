@@ -72,7 +72,7 @@ func (t target) user() string {
 
 // run connects and runs the command; its exit code is the command's, 128 and the signal where a signal ended it.
 func (t target) run(stdin *os.File, stdout, stderr io.Writer) (int, error) {
-	key := setting(agentapi.EnvKey, agentapi.KeyFile)
+	key := keyFile()
 	if t.identity != "" {
 		key = t.identity
 	}
@@ -90,13 +90,13 @@ func (t target) run(stdin *os.File, stdout, stderr io.Writer) (int, error) {
 	}
 	defer client.Close()
 	known.Reached, known.Trouble, known.Why = time.Now(), "", ""
-	known.write(setting(agentapi.EnvRun, agentapi.Run))
+	known.write(recordsFolder())
 	report := startReport()
 	defer report()
 	t.awaitOwnName(ctx, names.lookup)
 	code, err := t.execute(client, stdin, stdout, stderr, &known)
 	known.Over, known.Seconds = true, int32(time.Since(known.Reached).Seconds())
-	known.write(setting(agentapi.EnvRun, agentapi.Run))
+	known.write(recordsFolder())
 	return code, err
 }
 
@@ -107,7 +107,7 @@ func (t target) connect(ctx context.Context, identity identity, names *names, kn
 	d := dialer{identity: identity, disbelief: disbelief, names: names, foreign: foreignHosts(readHostfile(agentapi.Hostfile)), waiting: func(found *trouble, since time.Time) {
 		if known.Why != found.why {
 			known.Trouble, known.Why = found.code, found.why
-			known.write(setting(agentapi.EnvRun, agentapi.Run))
+			known.write(recordsFolder())
 		}
 		if !supervised && time.Since(said) >= sayEvery {
 			said = time.Now()
@@ -117,7 +117,7 @@ func (t target) connect(ctx context.Context, identity identity, names *names, kn
 	client, err := d.dial(ctx, t, waitTime(t))
 	if found, is := errors.AsType[*trouble](err); is {
 		known.Trouble, known.Why, known.Over, known.Seconds = found.code, found.why, true, int32(time.Since(known.Since).Seconds())
-		known.write(setting(agentapi.EnvRun, agentapi.Run))
+		known.write(recordsFolder())
 		return nil, fmt.Errorf("given up after %d s: %w", known.Seconds, found)
 	}
 	return client, err
@@ -233,7 +233,7 @@ func exitOf(requests <-chan *ssh.Request, known *record) (code int, ended bool) 
 				if summary.Ending {
 					known.Trouble, known.Why = agentapi.ConnectionLost, "its pod was deleted or evicted while its ranks ran"
 				}
-				known.write(setting(agentapi.EnvRun, agentapi.Run))
+				known.write(recordsFolder())
 			}
 		}
 	}

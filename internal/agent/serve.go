@@ -196,7 +196,7 @@ func (s *server) activityAt(now time.Time) agentapi.Activity {
 // the limit bounds what a session's message takes.
 func (s *server) through() []agentapi.HostUse {
 	const most = 1024
-	all := uses(readRecords(setting(agentapi.EnvRun, agentapi.Run)))
+	all := uses(readRecords(recordsFolder()))
 	return all[:min(len(all), most)]
 }
 

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -46,7 +45,7 @@ type supervisor struct {
 // supervise runs a command with everything that MPI needs to find the workers, and ends as it ends.
 func supervise(args []string, log *slog.Logger) int {
 	s := &supervisor{
-		ranks: newRanks(log, cgroupRoot), stderr: os.Stderr, folder: setting(agentapi.EnvRun, agentapi.Run), expected: readHostfile(agentapi.Hostfile),
+		ranks: newRanks(log, cgroupRoot), stderr: os.Stderr, folder: recordsFolder(), expected: readHostfile(agentapi.Hostfile),
 		launchWatch: launchWatch{failedAt: map[string]time.Time{}, ended: map[string]time.Time{}, killed: map[string]bool{}},
 	}
 	processes, err := newProcesses(s.ranks.look)
@@ -488,7 +487,7 @@ func temporaryFolder(env []string) []string {
 	if variable(env, "TMPDIR") != "" || unix.Access("/tmp", unix.W_OK) == nil {
 		return env
 	}
-	return setVariable(env, "TMPDIR", setting(agentapi.EnvRun, agentapi.Run))
+	return setVariable(env, "TMPDIR", recordsFolder())
 }
 
 // passSignals passes the container's signals on to its command. If that is an MPI launcher with ranks on other hosts, TERM goes
@@ -565,32 +564,6 @@ func (s *supervisor) sessionsOf(pid int) []int {
 		}
 	}
 	return nil
-}
-
-// setting is a variable's value, or what holds without it.
-func setting(name, otherwise string) string {
-	if value := os.Getenv(name); value != "" {
-		return value
-	}
-	return otherwise
-}
-
-// writeTermination leaves a summary where the kubelet picks it up. Where the file cannot be written the summary is
-// lost, and nothing else. The container may end at any time and the file cannot be renamed: therefore one write replaces
-// all of an earlier message, with spaces after a shorter one.
-func writeTermination(summary agentapi.Summary) {
-	file, err := os.OpenFile(setting(agentapi.EnvTermination, agentapi.TerminationFile), os.O_WRONLY|os.O_CREATE, 0o644) //nolint:gosec // the kubelet reads it
-	if err != nil {
-		return
-	}
-	defer file.Close()
-	message := terminationMessage(summary)
-	if info, err := file.Stat(); err == nil && info.Size() > mostMessage {
-		_ = file.Truncate(0)
-	} else if err == nil {
-		message = append(message, bytes.Repeat([]byte(" "), max(0, int(info.Size())-len(message)))...)
-	}
-	_, _ = file.WriteAt(message, 0)
 }
 
 // untilTold waits for the signal to end.

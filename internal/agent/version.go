@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -202,17 +201,6 @@ func keptVersions(folder, container string) (versions []string) {
 	}
 	slices.Sort(versions)
 	return versions
-}
-
-// startProcess starts a program in a process that has no processes.
-func startProcess(c command) (program, error) {
-	attributes := &os.ProcAttr{Env: c.env, Files: c.files[:], Sys: &syscall.SysProcAttr{Setsid: c.ownSession}}
-	started, err := os.StartProcess(c.args[0], c.args, attributes)
-	if err != nil {
-		return program{}, err
-	}
-	go func() { _, _ = started.Wait() }()
-	return program{pid: started.Pid}, nil
 }
 
 // isELF reports whether a file is a program that the kernel runs itself, without an interpreter that the file names.

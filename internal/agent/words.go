@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -41,38 +40,3 @@ func rankEnded(r agentapi.RankEnd) string {
 }
 
 func mebibytes(bytes int64) string { return fmt.Sprintf("%d MiB", bytes>>20) }
-
-// mostMessage is what a termination message holds (k8s.io/kubernetes/pkg/kubelet/kuberuntime: 4096 bytes).
-const mostMessage = 4096
-
-// terminationMessage is a summary as Kubernetes keeps it, shortened until it fits.
-func terminationMessage(s agentapi.Summary) []byte {
-	s.Activity = nil
-	for {
-		data, err := json.Marshal(s)
-		if err != nil {
-			return nil
-		}
-		switch {
-		case len(data) <= mostMessage:
-			return data
-		case len(s.Hosts) > 1:
-			s.Hosts = s.Hosts[:len(s.Hosts)/2]
-		case len(s.Ranks) > 1:
-			s.Ranks = s.Ranks[:len(s.Ranks)/2]
-		default:
-			s.Message, s.Hosts, s.Ranks = cut(s.Message, 1024), nil, nil
-		}
-	}
-}
-
-// cut shortens a text to some bytes, between characters.
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	for most > 0 && text[most]&0xC0 == 0x80 {
-		most--
-	}
-	return text[:most]
-}
