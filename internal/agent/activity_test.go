@@ -187,7 +187,7 @@ func TestJudgeStall(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := judgeStall(test.hosts, test.own, test.failed, test.failedAt, now).text; got != test.want {
+			if got := judgeStall(test.hosts, test.own, test.failed, test.failedAt, now); got != test.want {
 				t.Errorf("got  %q\nwant %q", got, test.want)
 			}
 		})
@@ -198,7 +198,7 @@ func TestStallsAreReportedOnce(t *testing.T) {
 	var w stallWatch
 	var lines []string
 	for _, text := range []string{"", "a", "a", "b", "", "", "a"} {
-		lines = append(lines, w.next(stall{text: text}))
+		lines = append(lines, w.next(text))
 	}
 	if got := strings.Join(lines, ","); got != ",a,,b,over,,a" {
 		t.Errorf("lines are %q", got)

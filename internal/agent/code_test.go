@@ -66,7 +66,7 @@ func TestCodeOfRealProcesses(t *testing.T) {
 			for i := 0; i < samples && !got; i++ {
 				time.Sleep(100 * time.Millisecond)
 				now = now.Add(samplePeriod)
-				got = watch.runsOnlyMPI(pids, now, true)
+				got = watch.runsOnlyMPI(pages{}, pids, now, true)
 			}
 			if got != want {
 				t.Errorf("runs only MPI: %t, want %t", got, want)
@@ -75,11 +75,11 @@ func TestCodeOfRealProcesses(t *testing.T) {
 			_ = command.Process.Signal(syscall.SIGSTOP)
 			for range 3 {
 				now = now.Add(samplePeriod)
-				if got := watch.runsOnlyMPI(pids, now, true); got != want {
+				if got := watch.runsOnlyMPI(pages{}, pids, now, true); got != want {
 					t.Errorf("runs only MPI, stopped: %t, want %t", got, want)
 				}
 			}
-			if watch.runsOnlyMPI(pids, now, false) {
+			if watch.runsOnlyMPI(pages{}, pids, now, false) {
 				t.Error("a process without CPU time is said to run MPI")
 			}
 		})

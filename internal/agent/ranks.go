@@ -253,10 +253,7 @@ func (r *ranks) tell(summary *agentapi.Summary, since int) {
 	m := readMemory(r.cgroup)
 	summary.OOMKills, summary.MemoryLimit, summary.MemoryPeak = m.kills, m.limit, m.peak
 	summary.CPUSeconds, summary.ThrottledSeconds = readCPU(r.cgroup)
-	if !r.activity.at.IsZero() {
-		latest := r.activity.latest
-		summary.Activity = &latest
-	}
+	summary.Activity = r.activity.last()
 }
 
 // sampleActivity samples what the ranks do.
@@ -270,7 +267,14 @@ func (r *ranks) sampleActivity(now time.Time) agentapi.Activity {
 			running[pid] = p.rank
 		}
 	}
-	return r.activity.sample(now, running)
+	traffic, started := networkBytes(), startedBy(running)
+	var usages []rankUsage
+	for pid, rank := range running {
+		pids := append([]int{pid}, started[pid]...)
+		used, known := readUsages(pids, now)
+		usages = append(usages, rankUsage{rank: rank, processes: pids, used: used, known: known})
+	}
+	return r.activity.sample(now, usages, traffic, pages{})
 }
 
 // areRunning reports whether ranks run in this container.

@@ -146,41 +146,11 @@ func (s *supervisor) wait(program program) unix.WaitStatus {
 				fmt.Fprintln(s.stderr, "mpi-agent:", text)
 			}
 		case now := <-sample.C:
-			if text := watch.next(s.stallAt(now, &watch)); text != "" {
+			if text := watch.judge(hosts(readRecords(s.folder)), s.ranks.sampleActivity(now), s.summary().Ranks, now); text != "" {
 				fmt.Fprintln(s.stderr, agentapi.StallPrefix+text)
 			}
 		}
 	}
-}
-
-// stallWatch remembers what was reported of ranks that make no progress.
-type stallWatch struct {
-	reported string
-	// failedAt is when a failed rank was first observed.
-	failedAt time.Time
-}
-
-// next returns the line to write after a judgment, or "".
-func (w *stallWatch) next(judged stall) string {
-	was := w.reported
-	w.reported = judged.text
-	switch judged.text {
-	case was:
-		return ""
-	case "":
-		return agentapi.StallOver
-	}
-	return judged.text
-}
-
-// stallAt judges what the ranks do.
-func (s *supervisor) stallAt(now time.Time, watch *stallWatch) stall {
-	all := hosts(readRecords(s.folder))
-	summary := s.summary()
-	if len(summary.Ranks) > 0 && watch.failedAt.IsZero() {
-		watch.failedAt = now
-	}
-	return judgeStall(all, s.ranks.sampleActivity(now), summary.Ranks, watch.failedAt, now)
 }
 
 // waitingText says which hosts are waited for and why, those that share a reason together; empty: none.

@@ -1,0 +1,133 @@
+package agent
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// clockTicks is USER_HZ, the unit of times in /proc/PID/stat: 100 on every architecture of Linux that Go supports.
+const clockTicks = 100
+
+// readUsages adds up the usage of a rank and of the processes that it started, which may do its work. The first is the
+// rank's; the others may have ended meanwhile.
+func readUsages(pids []int, at time.Time) (total processUsage, ok bool) {
+	for i, pid := range pids {
+		u, ok := readUsage(pid, at)
+		switch {
+		case i == 0 && !ok:
+			return processUsage{}, false
+		case i == 0:
+			total = u
+		case ok:
+			total.add(u)
+		}
+	}
+	return total, len(pids) > 0
+}
+
+// readUsage reads the usage of a process, with that of its children that have ended, from /proc.
+func readUsage(pid int, at time.Time) (processUsage, bool) {
+	data, err := os.ReadFile(procFile(pid, "stat"))
+	if err != nil {
+		return processUsage{}, false
+	}
+	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
+	if len(fields) < 15 {
+		return processUsage{}, false
+	}
+	ticks := func(field string) time.Duration {
+		n, _ := strconv.ParseInt(field, 10, 64)
+		return time.Duration(n) * time.Second / clockTicks
+	}
+	u := processUsage{at: at, user: ticks(fields[11]) + ticks(fields[13]), system: ticks(fields[12]) + ticks(fields[14]), queued: queuedTime(pid), device: usesDevice(pid)}
+	io, _ := os.ReadFile(procFile(pid, "io"))
+	for line := range strings.Lines(string(io)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		if name == "rchar" || name == "wchar" {
+			n, _ := strconv.ParseInt(value, 10, 64)
+			u.bytes += n
+		}
+	}
+	wait, _ := os.ReadFile(procFile(pid, "wchan"))
+	switch u.wait = string(wait); {
+	case fields[0] == "Z":
+		// A process that has ended does not show what the others do.
+		u.wait = waitsForChild
+	case u.wait == "0":
+		u.wait = ""
+	}
+	return u, true
+}
+
+// queuedTime returns the time for which the threads of a process were ready to run and had no CPU, as on a busy machine
+// (Linux, Documentation/scheduler/sched-stats.rst).
+func queuedTime(pid int) (total time.Duration) {
+	tasks, _ := os.ReadDir(procFile(pid, "task"))
+	for _, task := range tasks {
+		data, _ := os.ReadFile(procFile(pid, "task/"+task.Name()+"/schedstat"))
+		if fields := strings.Fields(string(data)); len(fields) >= 2 {
+			n, _ := strconv.ParseInt(fields[1], 10, 64)
+			total += time.Duration(n)
+		}
+	}
+	return total
+}
+
+// usesDevice reports whether a process has a device of an accelerator open.
+func usesDevice(pid int) bool {
+	entries, err := os.ReadDir(procFile(pid, "fd"))
+	if err != nil {
+		return false
+	}
+	for _, entry := range entries {
+		target, _ := os.Readlink(procFile(pid, "fd/"+entry.Name()))
+		for _, device := range []string{"/dev/nvidia", "/dev/kfd", "/dev/dri/", "/dev/accel", "/dev/habanalabs"} {
+			if strings.HasPrefix(target, device) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// startedBy returns the processes that each rank started, and those that these started.
+func startedBy(ranks map[int]int32) map[int][]int {
+	pids, _ := allProcesses()
+	started := map[int][]int{}
+	for _, pid := range pids {
+		if _, isRank := ranks[pid]; isRank {
+			continue
+		}
+		for _, above := range ancestorsOf(pid) {
+			if _, isRank := ranks[above]; isRank {
+				started[above] = append(started[above], pid)
+				break
+			}
+		}
+	}
+	return started
+}
+
+// networkBytes returns the number of bytes that this pod has sent and received.
+func networkBytes() (total int64) {
+	data, _ := os.ReadFile("/proc/net/dev")
+	return countTraffic(string(data))
+}
+
+// countTraffic adds up the bytes of all interfaces of /proc/net/dev but the loopback.
+func countTraffic(table string) (total int64) {
+	for line := range strings.Lines(table) {
+		name, counts, found := strings.Cut(line, ":")
+		fields := strings.Fields(counts)
+		if !found || strings.TrimSpace(name) == "lo" || len(fields) < 9 {
+			continue
+		}
+		received, _ := strconv.ParseInt(fields[0], 10, 64)
+		sent, _ := strconv.ParseInt(fields[8], 10, 64)
+		total += received + sent
+	}
+	return total
+}
