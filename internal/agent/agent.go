@@ -9,16 +9,16 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/version"
 )
-
-// cgroupRoot is where a container sees its own cgroup.
-const cgroupRoot = "/sys/fs/cgroup"
 
 const usage = `mpi-agent starts the ranks of an MPI job.
 
@@ -94,7 +94,7 @@ func serveWorker(log *slog.Logger, listen, status string) error {
 	if _, err := identity.job(); err != nil {
 		return err
 	}
-	ctx := untilTold()
+	ctx, _ := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGINT)
 	s := &server{log: log, identity: identity, ranks: newRanks(log, cgroupRoot), env: temporaryFolder(os.Environ())}
 	if s.processes, err = newProcesses(s.ranks.look); err != nil {
 		return err
@@ -124,4 +124,13 @@ func serveWorker(log *slog.Logger, listen, status string) error {
 	}
 	writeTermination(s.summary())
 	return err
+}
+
+// temporaryFolder names a folder for temporary files where /tmp cannot be written to, as with a read-only image:
+// MPI keeps its sockets and shared memory there.
+func temporaryFolder(env []string) []string {
+	if variable(env, "TMPDIR") != "" || unix.Access("/tmp", unix.W_OK) == nil {
+		return env
+	}
+	return setVariable(env, "TMPDIR", recordsFolder())
 }

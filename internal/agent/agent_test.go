@@ -13,7 +13,6 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -465,8 +464,7 @@ func TestEndOfAPodIsNoFailure(t *testing.T) {
 	if len(records) != 1 || records[0].Trouble != agentapi.ConnectionLost || records[0].Worker == nil || !records[0].Worker.Ending || len(records[0].Worker.Ranks) > 0 {
 		t.Fatalf("records are %+v", records)
 	}
-	s := &supervisor{folder: w.run, ranks: newRanks(slog.New(slog.DiscardHandler), t.TempDir())}
-	if got := s.summary(); got.Code != agentapi.ConnectionLost || len(got.Hosts) != 1 || len(got.Ranks) > 0 {
+	if got := summarize(agentapi.Summary{}, records, hostfile{}, time.Now()); got.Code != agentapi.ConnectionLost || len(got.Hosts) != 1 || len(got.Ranks) > 0 {
 		t.Errorf("the launcher's summary is %+v", got)
 	}
 }
@@ -523,14 +521,17 @@ func value(t *testing.T, metrics, name string) int {
 
 func TestSummaryTellsHowLongConnectingTook(t *testing.T) {
 	start := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
-	s := &supervisor{ranks: newRanks(slog.New(slog.DiscardHandler), t.TempDir()), folder: t.TempDir(), expected: hostfile{slotsOf: map[string]int32{}}}
-	record{Host: "b", Process: 1, Since: start.Add(time.Second), Reached: start.Add(3500 * time.Millisecond), Worker: &agentapi.Summary{InitSeconds: 0.25}}.write(s.folder)
-	record{Host: "a", Process: 2, Since: start, Reached: start.Add(time.Second), Worker: &agentapi.Summary{InitSeconds: 0.5}}.write(s.folder)
-	if told := s.summary(); told.ConnectSeconds != 3.5 || told.InitSeconds != 0.5 || len(told.Ranks) > 0 {
+	folder := t.TempDir()
+	summary := func() agentapi.Summary {
+		return summarize(agentapi.Summary{}, readRecords(folder), hostfile{}, time.Now())
+	}
+	record{Host: "b", Process: 1, Since: start.Add(time.Second), Reached: start.Add(3500 * time.Millisecond), Worker: &agentapi.Summary{InitSeconds: 0.25}}.write(folder)
+	record{Host: "a", Process: 2, Since: start, Reached: start.Add(time.Second), Worker: &agentapi.Summary{InitSeconds: 0.5}}.write(folder)
+	if told := summary(); told.ConnectSeconds != 3.5 || told.InitSeconds != 0.5 || len(told.Ranks) > 0 {
 		t.Errorf("the summary is %+v, want 3.5 s to connect and 0.5 s to init", told)
 	}
-	record{Host: "c", Process: 3, Since: start}.write(s.folder)
-	if told := s.summary(); told.ConnectSeconds != 0 {
+	record{Host: "c", Process: 3, Since: start}.write(folder)
+	if told := summary(); told.ConnectSeconds != 0 {
 		t.Errorf("connecting took %v s, although a host is not reached", told.ConnectSeconds)
 	}
 }

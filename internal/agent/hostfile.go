@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -42,4 +43,40 @@ func readHostfile(path string) hostfile {
 		h.slotsOf[short(name)] = int32(slots)
 	}
 	return h
+}
+
+// short is a host's name without its domain.
+func short(host string) string {
+	if net.ParseIP(host) != nil {
+		return host
+	}
+	first, _, _ := strings.Cut(host, ".")
+	return first
+}
+
+// isSelf reports whether a host is this pod, which needs no connection.
+func isSelf(host string) bool {
+	self, err := os.Hostname()
+	if err != nil {
+		return false
+	}
+	first, _, _ := strings.Cut(host, ".")
+	return host == "localhost" || first == self || host == self
+}
+
+// hydraHostfile gives a list of hosts in Hydra's form, and the slots of its first host. Lines in another form stay.
+func hydraHostfile(list string) (text, slots string) {
+	var b strings.Builder
+	for line := range strings.Lines(list) {
+		host, number, found := strings.Cut(strings.TrimSpace(line), " slots=")
+		if !found {
+			b.WriteString(line)
+			continue
+		}
+		if slots == "" {
+			slots = number
+		}
+		b.WriteString(host + ":" + number + "\n")
+	}
+	return b.String(), slots
 }

@@ -1,15 +1,9 @@
 package agent
 
 import (
-	"cmp"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"opendatahub.io/mpijob/internal/agentapi"
 )
@@ -21,10 +15,6 @@ import (
 // the rank itself, so it does what the launcher does otherwise: it ends the launcher, and fails the job.
 // mpirun of Open MPI 4 sometimes waits forever if it loses the connections to several hosts at once, as when their node fails.
 // The same holds if it cannot connect to many hosts, as when the job was scaled down while it started.
-
-// endAfterDefault is how long ranks may continue after one failed or a host was lost until the agent ends their launcher. MPI
-// launchers end them within a few seconds.
-const endAfterDefault = 20 * time.Second
 
 // mpiLauncher is a process that runs an MPI program on all hosts: mpirun, mpiexec or one of their other names.
 type mpiLauncher struct {
@@ -40,93 +30,22 @@ type mpiLauncher struct {
 	code int
 }
 
-// isLauncher reports whether a program is an MPI launcher.
-func isLauncher(program string) bool {
-	first, _, _ := strings.Cut(filepath.Base(program), ".")
-	return slices.Contains([]string{"mpirun", "mpiexec", "orterun", "prterun"}, first)
-}
-
-// toleratesFailures reports whether an MPI launcher with these arguments and this environment continues when a rank fails:
-// with an option of Hydra, Open MPI 4 (mpirun(1)) or Open MPI 5 (prterun(1)), a parameter of Open MPI, or a variable of Intel
-// MPI. Their values do not matter: a user who names one decides about failures.
-func toleratesFailures(args, env []string) bool {
-	options := []string{"disable-auto-cleanup", "enable-recovery", "continuous", "with-ft", "rtos", "runtime-options"}
-	parameters := []string{"orte_enable_recovery", "orte_abort_on_non_zero_status", "mpi_ft_enable"}
-	for _, arg := range args {
-		name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
-		if strings.HasPrefix(arg, "-") && slices.Contains(options, name) || slices.Contains(parameters, name) {
-			return true
+// launches returns what is known of each run of an MPI launcher. launchers are all of this container, oldest first, ended its ranks
+// that failed, own is what its ranks do, and records are those of all rsh's.
+func launches(launchers []*mpiLauncher, ended []agentapi.RankEnd, records []record, own agentapi.Activity) (all []launch) {
+	for i, l := range launchers {
+		failed := ended[min(l.badEnds, len(ended)):]
+		if i+1 < len(launchers) {
+			failed = ended[l.badEnds:max(l.badEnds, launchers[i+1].badEnds)]
 		}
-	}
-	for _, parameter := range parameters {
-		if variable(env, "OMPI_MCA_"+parameter) != "" {
-			return true
-		}
-	}
-	return variable(env, "I_MPI_FAULT_CONTINUE") != ""
-}
-
-// recognizeLauncher takes note of a process that is an MPI launcher. r.mu is held.
-func (r *ranks) recognizeLauncher(pid int, state stat, known *process) bool {
-	args := argumentsOf(pid)
-	if !isLauncher(args[0]) {
-		return false
-	}
-	above := ancestorsOf(pid)
-	env := readEnviron(pid)
-	if !isOwn(above) || variable(env, envVersionQuery) != "" {
-		return false
-	}
-	// A launcher's child looks like it until it has loaded its own program, and Intel MPI's launcher starts another one.
-	for _, above := range above {
-		if isLauncher(argumentsOf(above)[0]) {
-			return false
-		}
-	}
-	known.until = time.Time{}
-	l := &mpiLauncher{
-		pid: pid, started: state.started, name: filepath.Base(args[0]), tolerant: toleratesFailures(args[1:], env),
-		badEnds: len(r.ended), code: -1,
-	}
-	r.launchers = append(r.launchers, l)
-	if r.versions != nil {
-		r.versions.ask(pid, env, r.versions.add)
-	}
-	if file, err := openProcess(pid); err == nil {
-		r.awaited[pid] = true
-		go func() {
-			defer file.Close()
-			status, is := awaitEnd(file, pid)
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			delete(r.awaited, pid)
-			l.over = true
-			if is {
-				l.code = exitCode(status)
-			}
-		}()
-	}
-	return true
-}
-
-// launches returns what is known of each run of an MPI launcher in this container, oldest first.
-func (r *ranks) launches(records []record) []launch {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var all []launch
-	for i, l := range r.launchers {
-		own := r.ended[min(l.badEnds, len(r.ended)):]
-		if i+1 < len(r.launchers) {
-			own = r.ended[l.badEnds:max(l.badEnds, r.launchers[i+1].badEnds)]
-		}
-		next := launch{mpiLauncher: *l, failed: slices.Clone(own), quiet: true}
-		for _, record := range records {
-			if r.launcherAbove(record.Ancestors) == l {
-				next.add(record)
+		next := launch{mpiLauncher: *l, failed: slices.Clone(failed), quiet: true}
+		for _, r := range records {
+			if launcherAbove(launchers, r.Ancestors) == l {
+				next.add(r)
 			}
 		}
-		if i == len(r.launchers)-1 && len(r.activity.latest.Ranks) > 0 {
-			next.addActivity(r.activity.latest)
+		if i == len(launchers)-1 && len(own.Ranks) > 0 {
+			next.addActivity(own)
 		}
 		sortByCause(next.failed)
 		all = append(all, next)
@@ -135,8 +54,8 @@ func (r *ranks) launches(records []record) []launch {
 }
 
 // launcherAbove returns the MPI launcher among a process's ancestors, or nil.
-func (r *ranks) launcherAbove(ancestors []int) *mpiLauncher {
-	for _, l := range slices.Backward(r.launchers) {
+func launcherAbove(launchers []*mpiLauncher, ancestors []int) *mpiLauncher {
+	for _, l := range slices.Backward(launchers) {
 		if slices.Contains(ancestors, l.pid) {
 			return l
 		}
@@ -259,84 +178,10 @@ func (l *launch) failure() string {
 		return hostLost(l.lost[0])
 	}
 	if len(l.unreached) > 0 {
-		return fmt.Sprintf("Host %s could not be used: %s.", short(l.unreached[0].Host), l.unreached[0].Why)
+		return hostUnused(l.unreached[0])
 	}
 	return rankEnded(l.failed[0])
 }
-
-// lostFailure returns the rank whose failure an MPI launcher has lost: it succeeded although the rank failed. command is the
-// process of the job's command, which succeeded; false means that none was lost. A script that starts a launcher may handle
-// its failure, so that only what the launcher itself returned counts.
-func lostFailure(all []launch, command int) (launch, agentapi.RankEnd, bool) {
-	for _, l := range all {
-		if end, failed := l.cause(); failed && !l.tolerant && (l.pid == command || l.over && l.code == 0) {
-			return l, end, true
-		}
-	}
-	return launch{}, agentapi.RankEnd{}, false
-}
-
-// endAfter returns the time after which a launcher is ended whose ranks wait for one that failed; 0 means never.
-func endAfter() time.Duration {
-	value := os.Getenv(agentapi.EnvEndAfter)
-	if value == "never" {
-		return 0
-	}
-	d, err := time.ParseDuration(value)
-	if err != nil || d <= 0 {
-		return endAfterDefault
-	}
-	return d
-}
-
-// launchWatch ends launchers that lost a failure.
-type launchWatch struct {
-	// failedAt is when a failure of a launch was first observed, by the launcher's process.
-	failedAt map[string]time.Time
-	// ended is when a launcher got TERM, and killed which of them got KILL.
-	ended  map[string]time.Time
-	killed map[string]bool
-}
-
-// endOverdue ends each launcher that is overdue: TERM, and after grace KILL, for it and for its sessions.
-func (s *supervisor) endOverdue(now time.Time) {
-	after, w := endAfter(), &s.launchWatch
-	if after == 0 {
-		return
-	}
-	for _, l := range s.ranks.launches(readRecords(s.folder)) {
-		key := l.key()
-		if l.hasFailed() && w.failedAt[key].IsZero() {
-			w.failedAt[key] = now
-		}
-		since := w.ended[key]
-		switch {
-		case since.IsZero() && l.isOverdue(w.failedAt[key], after, now):
-			w.ended[key] = now
-			omitted := "end the other ranks"
-			if len(l.failed)+len(l.lost) == 0 {
-				omitted = "end"
-			}
-			fmt.Fprintf(s.stderr, "mpi-agent: %s %s did not %s within %d s; the agent ends it.\n",
-				l.failure(), cmp.Or(l.name, "The launcher"), omitted, int(now.Sub(w.failedAt[key]).Seconds()))
-			signalProcess(l.pid, l.started, unix.SIGTERM)
-		case !since.IsZero() && now.Sub(since) >= grace && !w.killed[key]:
-			w.killed[key] = true
-			signalProcess(l.pid, l.started, unix.SIGKILL)
-			l.endSessions()
-		}
-	}
-}
-
-// endSessions ends the launcher's rsh's. The workers end the ranks of a session whose connection ends.
-func (l *launch) endSessions() {
-	for _, pid := range l.sessions {
-		_ = unix.Kill(pid, unix.SIGKILL)
-	}
-}
-
-// wasEnded reports whether the agent ended a launch.
-func (w *launchWatch) wasEnded(l launch) bool { return !w.ended[l.key()].IsZero() }
 
 // key identifies a launcher: a process id is given to another process later.
 func (l *mpiLauncher) key() string { return fmt.Sprint(l.pid, " ", l.started) }

@@ -124,9 +124,8 @@ func TestLauncherIsOverdue(t *testing.T) {
 		"the rank of an earlier launcher had failed": {records: []record{another, sessionOf(false, quiet)}, since: time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &ranks{launchers: []*mpiLauncher{{pid: 6, over: true, code: 139}, {pid: 7, tolerant: test.tolerant, over: test.over, code: -1}}}
-			r.activity.latest = test.own
-			all := r.launches(test.records)
+			launchers := []*mpiLauncher{{pid: 6, over: true, code: 139}, {pid: 7, tolerant: test.tolerant, over: test.over, code: -1}}
+			all := launches(launchers, nil, test.records, test.own)
 			if got := all[1].isOverdue(now.Add(-test.since), 20*time.Second, now); got != test.want {
 				t.Errorf("%v, want %v: %+v", got, test.want, all[1])
 			}
@@ -154,8 +153,7 @@ func TestLostFailure(t *testing.T) {
 		"all ranks succeeded":                       {records: []record{sessionOf(true, 0)}, launcher: mpiLauncher{pid: 7, over: true, code: 0}, command: 7},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &ranks{launchers: []*mpiLauncher{&test.launcher}, ended: test.own}
-			_, end, lost := lostFailure(r.launches(test.records), test.command)
+			_, end, lost := lostFailure(launches([]*mpiLauncher{&test.launcher}, test.own, test.records, agentapi.Activity{}), test.command)
 			if end.ExitCode != test.want || lost != (test.want != 0) {
 				t.Errorf("%+v, %v; want %d", end, lost, test.want)
 			}

@@ -5,7 +5,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"opendatahub.io/mpijob/internal/agentapi"
 )
+
+// cgroupRoot is where a container sees its own cgroup.
+const cgroupRoot = "/sys/fs/cgroup"
 
 // memory is what the container's cgroup counts, in bytes; 0 is unknown or unlimited.
 type memory struct {
@@ -72,4 +77,11 @@ func readCPU(root string) (used, throttled float64) {
 		}
 	}
 	return 0, 0
+}
+
+// tellUse writes what the container's cgroup counts into a summary.
+func tellUse(root string, summary *agentapi.Summary) {
+	m := readMemory(root)
+	summary.OOMKills, summary.MemoryLimit, summary.MemoryPeak = m.kills, m.limit, m.peak
+	summary.CPUSeconds, summary.ThrottledSeconds = readCPU(root)
 }

@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"time"
 
@@ -12,10 +11,6 @@ import (
 
 	"opendatahub.io/mpijob/internal/agentapi"
 )
-
-// rankVariables are those in which MPI launchers pass a process its rank, the most reliable first: Open MPI's,
-// PMIx's (Open MPI 5) and PMI's (MPICH, Intel MPI).
-var rankVariables = []string{"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}
 
 // How often processes are looked at: as often as possible until ranks begin and while processes are started, since a rank that
 // fails may last for milliseconds, and then less and less often.
@@ -66,9 +61,6 @@ type process struct {
 
 // becomesRankWithin is how long a process may take to load its program.
 const becomesRankWithin = 15 * time.Second
-
-// mostRankEnds is how many bad ends are kept: the first ones tell the cause, the rest follow from it.
-const mostRankEnds = 8
 
 func newRanks(log *slog.Logger, cgroup string) *ranks {
 	r := &ranks{log: log, cgroup: cgroup, news: make(chan struct{}, 1), processes: map[int]*process{}, awaited: map[int]bool{}, bad: make(chan struct{}), begun: make(chan struct{})}
@@ -250,9 +242,7 @@ func (r *ranks) tell(summary *agentapi.Summary, since int) {
 	if since < len(r.ended) {
 		summary.Ranks = append(summary.Ranks, r.ended[since:]...)
 	}
-	m := readMemory(r.cgroup)
-	summary.OOMKills, summary.MemoryLimit, summary.MemoryPeak = m.kills, m.limit, m.peak
-	summary.CPUSeconds, summary.ThrottledSeconds = readCPU(r.cgroup)
+	tellUse(r.cgroup, summary)
 	summary.Activity = r.activity.last()
 }
 
@@ -275,18 +265,6 @@ func (r *ranks) sampleActivity(now time.Time) agentapi.Activity {
 		usages = append(usages, rankUsage{rank: rank, processes: pids, used: used, known: known})
 	}
 	return r.activity.sample(now, usages, traffic, pages{})
-}
-
-// areRunning reports whether ranks run in this container.
-func (r *ranks) areRunning() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, p := range r.processes {
-		if p.rank >= 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // isRank reports whether a process is a rank.
@@ -328,24 +306,4 @@ func (r *ranks) running() (count int) {
 		}
 	}
 	return count
-}
-
-func rankOf(env []string) (int32, bool) {
-	for _, name := range rankVariables {
-		if n, err := strconv.ParseInt(variable(env, name), 10, 32); err == nil && n >= 0 {
-			return int32(n), true
-		}
-	}
-	return 0, false
-}
-
-// sizeOf returns the number of ranks of the MPI program to which a rank belongs, or 0. Open MPI and the PMI of MPICH and Intel MPI
-// name it.
-func sizeOf(env []string) int32 {
-	for _, name := range []string{"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"} {
-		if n, err := strconv.ParseInt(variable(env, name), 10, 32); err == nil && n > 0 {
-			return int32(n)
-		}
-	}
-	return 0
 }

@@ -71,53 +71,6 @@ func readRecords(folder string) []record {
 	return records
 }
 
-// idleHosts returns on how many hosts of a hostfile no rank ran, in any launch, although ranks ran on others or nothing was
-// started on any. Ranks of a few seconds are not always observed: a host that was only used so long does not count. While it is
-// unknown what a host did, so is which other hosts it reached.
-func idleHosts(records []record, expected hostfile, now time.Time) (idle int32) {
-	const observed = 10 * time.Second
-	if len(records) == 0 {
-		return expected.others
-	}
-	uncertain := map[string]bool{}
-	for _, r := range records {
-		if !r.Reached.IsZero() && (r.Worker == nil || r.lasted(now) < observed) {
-			uncertain[short(r.Host)] = true
-		}
-	}
-	used, seen, unknown := false, int32(0), false
-	for _, use := range uses(records) {
-		_, listed := expected.slotsOf[use.Host]
-		switch {
-		case use.RanksSeen > 0:
-			used = true
-		case !listed:
-			// Not one of the job's.
-			continue
-		case uncertain[use.Host]:
-			unknown = true
-		default:
-			idle++
-		}
-		seen++
-	}
-	if !used {
-		return 0
-	}
-	if !unknown {
-		idle += max(0, expected.others-seen)
-	}
-	return idle
-}
-
-// lasted is how long a session has lasted: until its end or until now.
-func (r record) lasted(now time.Time) time.Duration {
-	if r.Over {
-		return time.Duration(r.Seconds) * time.Second
-	}
-	return now.Sub(r.Reached)
-}
-
 // uses returns the hosts that were connected, and those behind them, by name.
 func uses(records []record) []agentapi.HostUse {
 	ranks := map[string]int32{}

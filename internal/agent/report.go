@@ -1,9 +1,9 @@
 package agent
 
 import (
-	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -26,7 +26,7 @@ func startReport() (end func()) {
 	if os.Getenv(envSupervised) != "" || os.Getenv(envSession) != "" {
 		return func() {}
 	}
-	folder := recordsFolder()
+	folder, container := recordsFolder(), containerRun()
 	lock, err := os.OpenFile(filepath.Join(folder, "report.lock"), os.O_CREATE|os.O_RDONLY, 0o644) //nolint:gosec // the pod's containers may run as different users
 	if err != nil {
 		return func() {}
@@ -35,10 +35,13 @@ func startReport() (end func()) {
 	leaveReport(agentapi.Summary{Role: agentapi.RoleLauncher, HostsReached: 1})
 	locked := func() bool { return unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil }
 	report := func() {
-		s := supervisor{ranks: newRanks(slog.New(slog.DiscardHandler), cgroupRoot), folder: folder, expected: readHostfile(agentapi.Hostfile), container: containerRun()}
-		leaveReport(s.summary())
+		own := agentapi.Summary{MPIVersions: keptVersions(folder, container)}
+		tellUse(cgroupRoot, &own)
+		// The records of earlier runs of the container do not count.
+		records := slices.DeleteFunc(readRecords(folder), func(r record) bool { return r.Container != container })
+		leaveReport(summarize(own, records, readHostfile(agentapi.Hostfile), time.Now()))
 	}
-	endQuery := askOwnLauncher(folder, containerRun())
+	endQuery := askOwnLauncher(folder, container)
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)

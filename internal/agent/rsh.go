@@ -52,16 +52,6 @@ func rsh(args []string, stdin *os.File, stdout, stderr io.Writer) int {
 	return code
 }
 
-// isSelf reports whether a host is this pod, which needs no connection.
-func isSelf(host string) bool {
-	self, err := os.Hostname()
-	if err != nil {
-		return false
-	}
-	first, _, _ := strings.Cut(host, ".")
-	return host == "localhost" || first == self || host == self
-}
-
 // user is the name to log in with. It matters to an sshd alone; a user without an entry in passwd is a number there.
 func (t target) user() string {
 	if me, err := user.Current(); err == nil {

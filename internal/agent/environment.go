@@ -4,10 +4,28 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"opendatahub.io/mpijob/internal/agentapi"
 )
+
+// launcherEnv is the environment of the launcher's command: with the shim first in PATH, for tools that look for an
+// ssh; and with a shell's name, by which Open MPI spares itself a warning where the user has no entry in passwd.
+func launcherEnv(env []string) []string {
+	path := variable(env, "PATH")
+	if path == "" {
+		path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	}
+	env = setVariable(env, "PATH", filepath.Dir(agentapi.Shim)+":"+path)
+	env = setVariable(env, envSupervised, "1")
+	if variable(env, "SHELL") == "" {
+		shell := "/bin/sh"
+		if _, err := os.Stat("/bin/bash"); err == nil {
+			shell = "/bin/bash"
+		}
+		env = setVariable(env, "SHELL", shell)
+	}
+	return temporaryFolder(env)
+}
 
 // hydraEnv returns the environment in which Hydra, the launcher of MPICH and Intel MPI, finds the job's hosts, if the
 // pod's MPI uses Hydra (agentapi.EnvHostfileFormat). Kubeflow Trainer writes the list for Open MPI only,
@@ -33,21 +51,4 @@ func hydraEnv(env []string, list string) ([]string, error) {
 		}
 	}
 	return env, nil
-}
-
-// hydraHostfile gives a list of hosts in Hydra's form, and the slots of its first host. Lines in another form stay.
-func hydraHostfile(list string) (text, slots string) {
-	var b strings.Builder
-	for line := range strings.Lines(list) {
-		host, number, found := strings.Cut(strings.TrimSpace(line), " slots=")
-		if !found {
-			b.WriteString(line)
-			continue
-		}
-		if slots == "" {
-			slots = number
-		}
-		b.WriteString(host + ":" + number + "\n")
-	}
-	return b.String(), slots
 }

@@ -1,0 +1,62 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// finish judges the run, writes the termination message, and returns the exit code.
+func (s *supervisor) finish(command int, status unix.WaitStatus) int {
+	if s.killed.Load() && status.Signaled() {
+		status = unix.WaitStatus(unix.SIGTERM)
+	}
+	code := exitCode(status)
+	if code != 0 {
+		s.settle()
+		if !s.killed.Load() {
+			s.askWorkers()
+		}
+	}
+	s.ranks.settle()
+	all := s.ranks.launches(readRecords(s.folder))
+	for _, l := range all {
+		if !s.launchWatch.wasEnded(l) {
+			continue
+		}
+		endSessions(l)
+		if end, failed := l.cause(); failed && code != 0 && l.pid == command {
+			// The launcher's own code only shows that the agent ended it.
+			code, status = int(end.ExitCode), 0
+		}
+	}
+	summary := s.summary()
+	if status.Signaled() {
+		summary.Signal = int32(status.Signal())
+	}
+	code = verdict(&summary, all, s.expected, command, code)
+	if summary.Message != "" {
+		fmt.Fprintln(s.stderr, "mpi-agent:", summary.Message)
+	}
+	writeTermination(summary)
+	return code
+}
+
+// settle gives the rsh's that MPI has left behind the time to write down how their hosts ended: less if the container is about to
+// end.
+func (s *supervisor) settle() {
+	limit := 4 * time.Second
+	if s.killed.Load() {
+		limit = 2 * time.Second
+	}
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		open := slices.ContainsFunc(readRecords(s.folder), func(r record) bool {
+			return !r.Over && countAlive([]int{r.Process}) > 0
+		})
+		if !open {
+			return
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package agent
+
+import (
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// isLauncher reports whether a program is an MPI launcher.
+func isLauncher(program string) bool {
+	first, _, _ := strings.Cut(filepath.Base(program), ".")
+	return slices.Contains([]string{"mpirun", "mpiexec", "orterun", "prterun"}, first)
+}
+
+// toleratesFailures reports whether an MPI launcher with these arguments and this environment continues when a rank fails:
+// with an option of Hydra, Open MPI 4 (mpirun(1)) or Open MPI 5 (prterun(1)), a parameter of Open MPI, or a variable of Intel
+// MPI. Their values do not matter: a user who names one decides about failures.
+func toleratesFailures(args, env []string) bool {
+	options := []string{"disable-auto-cleanup", "enable-recovery", "continuous", "with-ft", "rtos", "runtime-options"}
+	parameters := []string{"orte_enable_recovery", "orte_abort_on_non_zero_status", "mpi_ft_enable"}
+	for _, arg := range args {
+		name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		if strings.HasPrefix(arg, "-") && slices.Contains(options, name) || slices.Contains(parameters, name) {
+			return true
+		}
+	}
+	for _, parameter := range parameters {
+		if variable(env, "OMPI_MCA_"+parameter) != "" {
+			return true
+		}
+	}
+	return variable(env, "I_MPI_FAULT_CONTINUE") != ""
+}
+
+// rankVariables are those in which MPI launchers pass a process its rank, the most reliable first: Open MPI's,
+// PMIx's (Open MPI 5) and PMI's (MPICH, Intel MPI).
+var rankVariables = []string{"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}
+
+func rankOf(env []string) (int32, bool) {
+	for _, name := range rankVariables {
+		if n, err := strconv.ParseInt(variable(env, name), 10, 32); err == nil && n >= 0 {
+			return int32(n), true
+		}
+	}
+	return 0, false
+}
+
+// sizeOf returns the number of ranks of the MPI program to which a rank belongs, or 0. Open MPI and the PMI of MPICH and Intel MPI
+// name it.
+func sizeOf(env []string) int32 {
+	for _, name := range []string{"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"} {
+		if n, err := strconv.ParseInt(variable(env, name), 10, 32); err == nil && n > 0 {
+			return int32(n)
+		}
+	}
+	return 0
+}
