@@ -4,15 +4,11 @@
 package agent
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strconv"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -46,9 +42,9 @@ func Main(args []string) int {
 	case verb == "rsh":
 		return rsh(rest, os.Stdin, os.Stdout, os.Stderr)
 	case verb == "serve" && len(rest) <= 2:
-		return exit(serveWorker(logger(), address(rest, 0, agentapi.Port), address(rest, 1, agentapi.StatusPort)))
+		return exit(serveWorker(logger(), address(rest, 0, agentapi.Port), address(rest, 1, agentapi.StatusPort), temporaryFolder(os.Environ())))
 	case verb == "launch" && len(rest) > 1 && rest[0] == "--":
-		return supervise(rest[1:], slog.New(slog.DiscardHandler))
+		return supervise(rest[1:], temporaryFolder(os.Environ()), address(nil, 0, agentapi.StatusPort))
 	case verb == "install" && len(rest) == 1:
 		return exit(install(rest[0]))
 	case verb == "status" && len(rest) == 0:
@@ -83,47 +79,6 @@ func exit(err error) int {
 // logger writes lines of JSON to standard error. Package logs recognizes them by the field logger.
 func logger() *slog.Logger {
 	return slog.New(slog.NewJSONHandler(os.Stderr, nil)).With("logger", agentapi.Logger)
-}
-
-// serveWorker serves until the pod is to end, then ends what runs and leaves a summary.
-func serveWorker(log *slog.Logger, listen, status string) error {
-	identity, err := readIdentity(keyFile())
-	if err != nil {
-		return err
-	}
-	if _, err := identity.job(); err != nil {
-		return err
-	}
-	ctx, _ := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGINT)
-	s := &server{log: log, identity: identity, ranks: newRanks(log, cgroupRoot), env: temporaryFolder(os.Environ())}
-	if s.processes, err = newProcesses(s.ranks.look); err != nil {
-		return err
-	}
-	listener, err := net.Listen("tcp", listen)
-	if err != nil {
-		return fmt.Errorf("take connections: %w", err)
-	}
-	// Connections stay open while ranks use their grace period: without them, MPI takes the host for lost.
-	connected, disconnect := context.WithCancel(context.Background())
-	defer disconnect()
-	go s.ranks.watch(connected.Done())
-	go serveStatus(log, status, s.summary, s.series)
-	log.Info("ready", "address", listener.Addr().String())
-	err = s.serve(ctx, connected, listener)
-	log.Info("ending")
-	s.endingSince.Store(time.Now().UnixMilli())
-	s.end("")
-	ended := make(chan struct{})
-	go func() { s.sessions.Wait(); close(ended) }()
-	select {
-	case <-ended:
-	case <-time.After(time.Second):
-		// Clients that have started nothing, or do not read.
-		disconnect()
-		<-ended
-	}
-	writeTermination(s.summary())
-	return err
 }
 
 // temporaryFolder names a folder for temporary files where /tmp cannot be written to, as with a read-only image:

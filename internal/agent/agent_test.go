@@ -312,13 +312,12 @@ func TestStrangersAreRefused(t *testing.T) {
 	}
 	dial := func(anyHostKey bool, foreign func(string) bool) *trouble {
 		host, port, _ := net.SplitHostPort(w.address)
-		to, err := parseSSH([]string{"-p", port, host})
+		number, err := strconv.Atoi(port)
 		if err != nil {
 			t.Fatal(err)
 		}
-		to.anyHostKey = anyHostKey
-		d := dialer{identity: identity, disbelief: 50 * time.Millisecond, names: &names{}, foreign: foreign, waiting: func(*trouble, time.Time) {}}
-		_, err = d.dial(t.Context(), to, 5*time.Second)
+		d := dialer{identity: identity, disbelief: 50 * time.Millisecond, lookUp: (&names{}).check, foreign: foreign, waiting: func(*trouble, time.Time) {}}
+		_, err = d.dial(t.Context(), host, number, anyHostKey, 5*time.Second)
 		found, is := err.(*trouble) //nolint:errorlint // dial promises this very type
 		if !is {
 			t.Fatalf("error %v", err)

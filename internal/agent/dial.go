@@ -1,12 +1,16 @@
 package agent
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
+	"os"
+	"os/user"
 	"strconv"
 	"strings"
 	"time"
@@ -18,9 +22,6 @@ import (
 )
 
 const (
-	// waitDefault is how long a worker may take to come up: a pod that has its node, image and volumes still to get.
-	waitDefault = 2 * time.Minute
-	disbelief   = 15 * time.Second
 	// An attempt is made as soon as a worker may listen: the pauses are about a fifth of the time that has passed, and
 	// bounded, because jobs have hundreds of hosts.
 	firstPause   = 20 * time.Millisecond
@@ -46,7 +47,8 @@ type dialer struct {
 	// disbelief is how long a wrong key is not believed: the address may be that of a pod which is gone, given to
 	// another job's since, until the name leads to the right one.
 	disbelief time.Duration
-	names     *names
+	// lookUp returns the name to look a host up by, or why there is none.
+	lookUp func(ctx context.Context, host string) (name string, err error)
 	// waiting is called after each failed attempt.
 	waiting func(t *trouble, since time.Time)
 	// foreign reports whether a host is none of the job's and may be connected to without a proof; nil: none may. Tools such
@@ -54,27 +56,25 @@ type dialer struct {
 	foreign func(host string) bool
 }
 
-// dial connects to a host, and tries again until it has succeeded or the time is over. The error is a *trouble.
-func (d dialer) dial(ctx context.Context, t target, wait time.Duration) (*ssh.Client, error) {
+// dial connects to a host, and tries again until it has succeeded or the time is over. A port of 0 is the usual one, and anyHostKey
+// is set if the user wants no proof (see foreign). The error is a *trouble.
+func (d dialer) dial(ctx context.Context, host string, port int, anyHostKey bool, wait time.Duration) (*ssh.Client, error) {
 	config := &ssh.ClientConfig{
 		// The user's name means nothing to an agent; a stock sshd wants the one that it runs as.
-		Config: algorithms(), User: t.user(), Timeout: attemptTime,
+		Config: algorithms(), User: userName(), Timeout: attemptTime,
 		Auth:              []ssh.AuthMethod{ssh.PublicKeysCallback(d.identity.signers)},
 		HostKeyCallback:   d.identity.checkHost,
 		HostKeyAlgorithms: hostKeyAlgorithms,
 	}
-	if t.anyHostKey && d.foreign != nil && d.foreign(t.host) {
+	if anyHostKey && d.foreign != nil && d.foreign(host) {
 		config.HostKeyCallback = ssh.InsecureIgnoreHostKey() //nolint:gosec // the user has asked for it twice
 	}
-	port := t.port
-	if port == 0 {
-		port = agentapi.Port
-	}
-	address := net.JoinHostPort(t.host, strconv.Itoa(port))
+	port = cmp.Or(port, agentapi.Port)
+	address := net.JoinHostPort(host, strconv.Itoa(port))
 	start, pause := time.Now(), firstPause
 	for {
 		timeout := min(max(shortestDial, time.Since(start)/2), attemptTime)
-		client, err := d.connect(ctx, t.host, port, timeout, config)
+		client, err := d.connect(ctx, host, port, timeout, config)
 		if err == nil {
 			return client, nil
 		}
@@ -96,7 +96,7 @@ func (d dialer) dial(ctx context.Context, t target, wait time.Duration) (*ssh.Cl
 
 // connect makes one attempt. The timeout is that of the network's connection.
 func (d dialer) connect(ctx context.Context, host string, port int, timeout time.Duration, config *ssh.ClientConfig) (*ssh.Client, error) {
-	name, err := d.names.check(ctx, host)
+	name, err := d.lookUp(ctx, host)
 	if err != nil {
 		return nil, err
 	}
@@ -140,4 +140,41 @@ func explain(err error, address string) *trouble {
 		return &trouble{agentapi.Unreachable, "it closed the connection at once: it is starting or ending, or a service mesh stands between"}
 	}
 	return &trouble{agentapi.Unreachable, fmt.Sprintf("connecting to %s failed: %v", address, err)}
+}
+
+// userName is the name to log in with. It matters to an sshd alone; a user without an entry in passwd is a number there.
+func userName() string {
+	if me, err := user.Current(); err == nil {
+		return me.Username
+	}
+	return "mpi"
+}
+
+// foreignHosts returns which hosts may be connected to without a proof: if the user allows foreign hosts
+// (agentapi.EnvForeign), those that the job's hostfile does not list.
+func foreignHosts(job hostfile) func(host string) bool {
+	allowed := strings.EqualFold(os.Getenv(agentapi.EnvForeign), "true")
+	return func(host string) bool {
+		_, own := job.slotsOf[short(host)]
+		return allowed && !own
+	}
+}
+
+// askEnds asks one worker how its ranks have ended.
+func (d dialer) askEnds(ctx context.Context, host string, port int) (told agentapi.Summary, err error) {
+	client, err := d.dial(ctx, host, port, false, 0)
+	if err != nil {
+		return told, err
+	}
+	defer client.Close()
+	stop := context.AfterFunc(ctx, func() { client.Close() })
+	defer stop()
+	known, data, err := client.SendRequest(requestEnds, true, nil)
+	switch {
+	case err != nil:
+		return told, err
+	case !known:
+		return told, errors.New("it is no agent, or one that cannot be asked")
+	}
+	return told, json.Unmarshal(data, &told)
 }

@@ -10,7 +10,7 @@ import (
 // end ends the processes of a session, or of all of them. Ranks get TERM first, each once, with what they started, and have
 // the pod's grace period: MPI's daemons would kill them within a second. Then the rest gets TERM, and KILL after grace. It
 // returns when none is left, or says how many the kernel could not end either.
-func (s *server) end(session string) (left int) {
+func (w *worker) end(session string) (left int) {
 	told := map[int]bool{}
 	signal := func(pids []int, signal unix.Signal) (alive int) {
 		for _, pid := range pids {
@@ -26,7 +26,7 @@ func (s *server) end(session string) (left int) {
 			time.Sleep(100 * time.Millisecond)
 		}
 	}
-	ranks, deadline := s.rankProcesses(session), time.Now().Add(podGrace())
+	ranks, deadline := w.rankProcesses(session), time.Now().Add(podGrace())
 	signal(ranks, unix.SIGTERM)
 	await(podGrace(), func() int { return countAlive(ranks) })
 	if session == "" && len(ranks) > 0 {
@@ -42,11 +42,11 @@ func (s *server) end(session string) (left int) {
 }
 
 // rankProcesses returns the members of a session, or of all of them, that are ranks or below one.
-func (s *server) rankProcesses(session string) (found []int) {
+func (w *worker) rankProcesses(session string) (found []int) {
 	// On a busy machine, some ranks may not have been seen yet.
-	s.ranks.scan()
+	w.ranks.scan()
 	for _, pid := range members(session) {
-		if s.ranks.isRank(pid) || slices.ContainsFunc(ancestorsOf(pid), s.ranks.isRank) {
+		if w.ranks.isRank(pid) || slices.ContainsFunc(ancestorsOf(pid), w.ranks.isRank) {
 			found = append(found, pid)
 		}
 	}

@@ -24,7 +24,7 @@ func launcherEnv(env []string) []string {
 		}
 		env = setVariable(env, "SHELL", shell)
 	}
-	return temporaryFolder(env)
+	return env
 }
 
 // hydraEnv returns the environment in which Hydra, the launcher of MPICH and Intel MPI, finds the job's hosts, if the

@@ -14,7 +14,6 @@ import (
 )
 
 const (
-	resolvConf = "/etc/resolv.conf"
 	// probeTimeout is how long a DNS server may take to answer a probe.
 	probeTimeout = time.Second
 	// privateTypes are the DNS record types from firstPrivateType on that RFC 6895 reserves for private use.
@@ -37,7 +36,9 @@ type names struct {
 }
 
 // newNames reads the pod's resolver configuration. Without a usable one nothing is probed.
-func newNames(path string) *names {
+func newNames() *names { return readNames("/etc/resolv.conf") }
+
+func readNames(path string) *names {
 	n := &names{}
 	n.probes.Store(rand.Uint32N(privateTypes))
 	content, err := os.ReadFile(path)

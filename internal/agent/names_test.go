@@ -35,7 +35,7 @@ func TestAbsoluteNames(t *testing.T) {
 			if err := os.WriteFile(path, []byte(test.resolvConf), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			got, is := newNames(path).absolute(test.host)
+			got, is := readNames(path).absolute(test.host)
 			if got != test.want || is != (test.want != "") {
 				t.Errorf("absolute(%q) = %q, %t, want %q", test.host, got, is, test.want)
 			}
@@ -108,9 +108,6 @@ func TestNamesAreFoundDespiteACache(t *testing.T) {
 		_, err := n.check(t.Context(), host)
 		if dns, is := errors.AsType[*net.DNSError](err); !is || !dns.IsNotFound {
 			t.Fatalf("a name that does not exist: %v, want a DNSError that says so", err)
-		}
-		if found := explain(err, host); found.why == "" || found.code == "" {
-			t.Errorf("explained as %+v", found)
 		}
 	}
 	server.mu.Lock()

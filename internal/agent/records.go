@@ -111,3 +111,12 @@ func hosts(records []record) []record {
 	}
 	return slices.SortedFunc(maps.Values(byHost), func(a, b record) int { return strings.Compare(a.Host, b.Host) })
 }
+
+// add adds a worker's answer, which came after the session's end. Ranks of earlier launches are left out.
+func (r *record) add(told agentapi.Summary) {
+	told.Ranks = slices.DeleteFunc(told.Ranks, func(end agentapi.RankEnd) bool { return end.At < r.Since.UnixMilli() })
+	if r.Worker != nil {
+		told.InitSeconds, told.Through = r.Worker.InitSeconds, r.Worker.Through
+	}
+	r.Worker = &told
+}

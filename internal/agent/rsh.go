@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"os/user"
 	"strings"
 	"syscall"
 	"time"
@@ -26,8 +25,13 @@ const envSupervised = "MPI_AGENT_SUPERVISED"
 // sshFailed is ssh(1)'s exit code for its own failures, which MPI and others tell from the program's.
 const sshFailed = 255
 
-// sayEvery is how often a wait is reported.
-const sayEvery = 10 * time.Second
+const (
+	// sayEvery is how often a wait is reported.
+	sayEvery = 10 * time.Second
+	// waitDefault is how long a worker may take to come up: a pod that has its node, image and volumes still to get.
+	waitDefault = 2 * time.Minute
+	disbelief   = 15 * time.Second
+)
 
 // rsh runs a command on another host of the job: what MPI starts under the name of ssh.
 func rsh(args []string, stdin *os.File, stdout, stderr io.Writer) int {
@@ -52,14 +56,6 @@ func rsh(args []string, stdin *os.File, stdout, stderr io.Writer) int {
 	return code
 }
 
-// user is the name to log in with. It matters to an sshd alone; a user without an entry in passwd is a number there.
-func (t target) user() string {
-	if me, err := user.Current(); err == nil {
-		return me.Username
-	}
-	return "mpi"
-}
-
 // run connects and runs the command; its exit code is the command's, 128 and the signal where a signal ended it.
 func (t target) run(stdin *os.File, stdout, stderr io.Writer) (int, error) {
 	key := keyFile()
@@ -73,7 +69,7 @@ func (t target) run(stdin *os.File, stdout, stderr io.Writer) (int, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	known := record{Host: t.host, Port: t.port, Process: os.Getpid(), Container: containerRun(), Ancestors: ancestorsOf(os.Getpid()), Since: time.Now()}
-	names := newNames(resolvConf)
+	names := newNames()
 	client, err := t.connect(ctx, identity, names, &known, stderr)
 	if err != nil {
 		return 0, err
@@ -94,7 +90,7 @@ func (t target) run(stdin *os.File, stdout, stderr io.Writer) (int, error) {
 func (t target) connect(ctx context.Context, identity identity, names *names, known *record, stderr io.Writer) (*ssh.Client, error) {
 	said := time.Now()
 	supervised := os.Getenv(envSupervised) != ""
-	d := dialer{identity: identity, disbelief: disbelief, names: names, foreign: foreignHosts(readHostfile(agentapi.Hostfile)), waiting: func(found *trouble, since time.Time) {
+	d := dialer{identity: identity, disbelief: disbelief, lookUp: names.check, foreign: foreignHosts(readHostfile(agentapi.Hostfile)), waiting: func(found *trouble, since time.Time) {
 		if known.Why != found.why {
 			known.Trouble, known.Why = found.code, found.why
 			known.write(recordsFolder())
@@ -104,23 +100,13 @@ func (t target) connect(ctx context.Context, identity identity, names *names, kn
 			fmt.Fprintf(stderr, "mpi-agent: waiting for %s for %d s: %s\n", t.host, int(time.Since(since).Seconds()), found.why)
 		}
 	}}
-	client, err := d.dial(ctx, t, waitTime(t))
+	client, err := d.dial(ctx, t.host, t.port, t.anyHostKey, waitTime(t))
 	if found, is := errors.AsType[*trouble](err); is {
 		known.Trouble, known.Why, known.Over, known.Seconds = found.code, found.why, true, int32(time.Since(known.Since).Seconds())
 		known.write(recordsFolder())
 		return nil, fmt.Errorf("given up after %d s: %w", known.Seconds, found)
 	}
 	return client, err
-}
-
-// foreignHosts returns which hosts may be connected to without a proof: if the user allows foreign hosts
-// (agentapi.EnvForeign), those that the job's hostfile does not list.
-func foreignHosts(job hostfile) func(host string) bool {
-	allowed := strings.EqualFold(os.Getenv(agentapi.EnvForeign), "true")
-	return func(host string) bool {
-		_, own := job.slotsOf[short(host)]
-		return allowed && !own
-	}
 }
 
 // awaitOwnName waits until the cluster's DNS knows this pod's own name, where what is to be started asks for it: Hydra's
@@ -201,22 +187,10 @@ func exitOf(requests <-chan *ssh.Request, known *record) (code int, ended bool) 
 		if request.WantReply {
 			_ = request.Reply(false, nil)
 		}
-		switch request.Type {
-		case "exit-status":
-			var status struct{ Code uint32 }
-			if ssh.Unmarshal(request.Payload, &status) == nil {
-				code, ended = int(status.Code), true
-			}
-		case "exit-signal":
-			var status struct {
-				Signal      string
-				Core        bool
-				Error, Lang string
-			}
-			if ssh.Unmarshal(request.Payload, &status) == nil {
-				code, ended = 128+int(unix.SignalNum("SIG"+status.Signal)), true
-			}
-		case requestSummary:
+		if status, is := readExit(request); is {
+			code, ended = status, true
+		}
+		if request.Type == requestSummary {
 			var summary agentapi.Summary
 			if json.Unmarshal(request.Payload, &summary) == nil {
 				known.Worker = &summary

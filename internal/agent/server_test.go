@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/crypto/ssh"
 )
 
 // FuzzServer gives the server whatever a stranger may send. It must come to an end of it, and let nobody in.
@@ -23,8 +21,7 @@ func FuzzServer(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	config := &ssh.ServerConfig{Config: algorithms(), MaxAuthTries: 6, PublicKeyCallback: identity.checkClient}
-	config.AddHostKey(identity.host)
+	config := (&server{identity: identity}).config()
 	f.Fuzz(func(t *testing.T, data []byte) {
 		ours, theirs := net.Pipe()
 		s := &server{log: slog.New(slog.DiscardHandler), identity: identity}

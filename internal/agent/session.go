@@ -19,13 +19,9 @@ import (
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
-// requestSummary carries an agentapi.Summary of a session's ranks, as JSON, from a worker to the client, after each
-// change and before the exit status; the last one counts. Other clients leave unknown requests alone (RFC 4254, 6.10 and 5.4).
-const requestSummary = "summary@mpi.opendatahub.io"
-
 // session is one program that a client has started on this worker, a remote daemon of MPI as a rule (RFC 4254, 6).
 type session struct {
-	server  *server
+	worker  *worker
 	log     *slog.Logger
 	id      string
 	channel ssh.Channel
@@ -69,7 +65,7 @@ func (s *session) gone(ended <-chan struct{}) {
 	default:
 	}
 	s.log.Info("client gone, ending its processes")
-	if left := s.server.end(s.id); left > 0 {
+	if left := s.worker.end(s.id); left > 0 {
 		s.log.Warn("processes do not end", "count", left)
 	}
 }
@@ -97,7 +93,7 @@ func (s *session) answer(request *ssh.Request, ended chan<- struct{}) bool {
 			return false
 		}
 		number := unix.SignalNum("SIG" + signal.Name)
-		if ranks := s.server.rankProcesses(s.id); number == unix.SIGTERM && len(ranks) > 0 {
+		if ranks := s.worker.rankProcesses(s.id); number == unix.SIGTERM && len(ranks) > 0 {
 			// MPI's daemon would kill its ranks soon after; it ends when they have ended.
 			for _, pid := range ranks {
 				_ = unix.Kill(pid, number)
@@ -112,17 +108,17 @@ func (s *session) answer(request *ssh.Request, ended chan<- struct{}) bool {
 
 // run starts a program whose input and output are the channel's.
 func (s *session) run(args []string, ended chan<- struct{}) bool {
-	since, firstRank, start := s.server.ranks.badEnds(), s.server.ranks.nextRank(), time.Now()
+	since, firstRank, start := s.worker.ranks.badEnds(), s.worker.ranks.nextRank(), time.Now()
 	var pipes pipes
-	program, err := pipes.start(s.server.processes, command{
-		args: args, env: setVariable(slices.Concat(s.server.env, s.env), envSession, sessionMark(s.id)), ownSession: true,
+	program, err := pipes.start(s.worker.processes, command{
+		args: args, env: setVariable(slices.Concat(s.worker.env, s.env), envSession, sessionMark(s.id)), ownSession: true,
 	})
 	if err != nil {
 		s.log.Error("cannot start a program for a client", "error", err)
 		return false
 	}
 	s.program = &program
-	s.server.ranks.look()
+	s.worker.ranks.look()
 	// Not what it runs: tools put their users' environment into the command, secrets included.
 	s.log.Info("started", "pid", program.pid)
 	finished := make(chan struct{})
@@ -140,10 +136,10 @@ func (s *session) run(args []string, ended chan<- struct{}) bool {
 		defer close(ended)
 		status := pipes.carry(s.channel, program.done)
 		close(finished)
-		s.server.ranks.settle()
+		s.worker.ranks.settle()
 		s.log.Info("ended", "pid", program.pid, "exitCode", exitCode(status), "seconds", int(time.Since(start).Seconds()))
 		s.tellSummary(since)
-		s.tellExit(status)
+		sendExit(s.channel, status)
 	}()
 	return true
 }
@@ -152,8 +148,8 @@ func (s *session) run(args []string, ended chan<- struct{}) bool {
 // session is over.
 func (s *session) tellBadEnds(since int, finished <-chan struct{}) {
 	for {
-		next := s.server.ranks.nextBadEnd()
-		if s.server.ranks.badEnds() > since {
+		next := s.worker.ranks.nextBadEnd()
+		if s.worker.ranks.badEnds() > since {
 			s.tellSummary(since)
 		}
 		select {
@@ -175,7 +171,7 @@ func (s *session) tellActivity(since int, finished <-chan struct{}) {
 		case <-finished:
 			return
 		case now := <-ticker.C:
-			activity, uses := s.server.activityAt(now), s.server.through()
+			activity, uses := s.worker.activityAt(now), s.worker.through()
 			if !reflect.DeepEqual(activity, told) || !slices.Equal(uses, through) {
 				told, through = activity, uses
 				s.tellSummary(since)
@@ -184,20 +180,9 @@ func (s *session) tellActivity(since int, finished <-chan struct{}) {
 	}
 }
 
-// sessionSummary returns the summary of the worker's ranks for a session's client. It leaves out the first bad ends, as many as
-// since says.
-func (s *server) sessionSummary(since int) agentapi.Summary {
-	summary := agentapi.Summary{Role: agentapi.RoleWorker}
-	s.ranks.tell(&summary, since)
-	if ending := s.endingSince.Load(); ending > 0 {
-		summary.Ending, summary.Ranks = true, endedBefore(summary.Ranks, ending)
-	}
-	return summary
-}
-
 func (s *session) tellSummary(since int) {
-	summary := s.server.sessionSummary(since)
-	summary.InitSeconds, summary.Through = seconds(time.Duration(s.init.Load())), s.server.through()
+	summary := s.worker.sessionSummary(since)
+	summary.InitSeconds, summary.Through = seconds(time.Duration(s.init.Load())), s.worker.through()
 	if len(summary.Ranks) == 0 && summary.OOMKills == 0 && summary.InitSeconds == 0 && summary.Activity == nil && len(summary.Through) == 0 && !summary.Ending {
 		return
 	}
@@ -211,18 +196,6 @@ func (s *session) tellSummary(since int) {
 // others did so because their pod ends.
 func endedBefore(ranks []agentapi.RankEnd, at int64) []agentapi.RankEnd {
 	return slices.DeleteFunc(slices.Clone(ranks), func(end agentapi.RankEnd) bool { return end.At >= at && !end.OOM })
-}
-
-func (s *session) tellExit(status unix.WaitStatus) {
-	if status.Signaled() {
-		_, _ = s.channel.SendRequest("exit-signal", false, ssh.Marshal(struct {
-			Signal      string
-			Core        bool
-			Error, Lang string
-		}{strings.TrimPrefix(unix.SignalName(status.Signal()), "SIG"), status.CoreDump(), "", ""}))
-		return
-	}
-	_, _ = s.channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Code uint32 }{uint32(status.ExitStatus())}))
 }
 
 // pipes connect a program with a channel.

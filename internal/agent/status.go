@@ -13,7 +13,7 @@ import (
 )
 
 // serveStatus serves the state of an agent to every client that reaches the pod: it contains no secrets.
-func serveStatus(log *slog.Logger, address string, summary func() agentapi.Summary, counters ...func() []series) {
+func serveStatus(log *slog.Logger, address string, summary func() agentapi.Summary, counters ...func() counts) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
@@ -24,7 +24,7 @@ func serveStatus(log *slog.Logger, address string, summary func() agentapi.Summa
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 		all := summarySeries(summary())
 		for _, more := range counters {
-			all = append(all, more()...)
+			all = append(all, more().series()...)
 		}
 		for _, s := range all {
 			s.write(w)
@@ -36,6 +36,13 @@ func serveStatus(log *slog.Logger, address string, summary func() agentapi.Summa
 	}
 	// With hostNetwork another agent may use the port. Ranks run without the status.
 	log.Warn("status is not served", "error", server.ListenAndServe())
+}
+
+// counts are what a worker has counted.
+type counts struct {
+	// accepted, refused and dropped are connections, sessions and ranks those that are open and run now.
+	accepted, refused, dropped, sessions int64
+	ranks                                int
 }
 
 // series is one Prometheus time series. The client library would double the agent's size, for a dozen numbers.
@@ -70,13 +77,13 @@ func summarySeries(s agentapi.Summary) []series {
 	return all
 }
 
-func (s *server) series() []series {
+func (c counts) series() []series {
 	return []series{
-		{"mpi_agent_connections_total", "counter", "Connections of this job's pods.", float64(s.accepted.Load())},
-		{"mpi_agent_connections_refused_total", "counter", "Connections that did not prove that they belong to this job.", float64(s.refused.Load())},
-		{"mpi_agent_connections_dropped_total", "counter", "Connections closed unproven to make room for others.", float64(s.dropped.Load())},
-		{"mpi_agent_sessions_active", "gauge", "Programs that clients have started and that run.", float64(s.active.Load())},
-		{"mpi_agent_ranks_running", "gauge", "Ranks that run in this container.", float64(s.ranks.running())},
+		{"mpi_agent_connections_total", "counter", "Connections of this job's pods.", float64(c.accepted)},
+		{"mpi_agent_connections_refused_total", "counter", "Connections that did not prove that they belong to this job.", float64(c.refused)},
+		{"mpi_agent_connections_dropped_total", "counter", "Connections closed unproven to make room for others.", float64(c.dropped)},
+		{"mpi_agent_sessions_active", "gauge", "Programs that clients have started and that run.", float64(c.sessions)},
+		{"mpi_agent_ranks_running", "gauge", "Ranks that run in this container.", float64(c.ranks)},
 	}
 }
 

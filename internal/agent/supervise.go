@@ -42,8 +42,10 @@ func (s *supervisor) summary() agentapi.Summary {
 	return summarize(own, readRecords(s.folder), s.expected, time.Now())
 }
 
-// supervise runs a command with everything that MPI needs to find the workers, and ends as it ends.
-func supervise(args []string, log *slog.Logger) int {
+// supervise runs a command with everything that MPI needs to find the workers, serves the status at an address, and ends as the
+// command ends. env is the environment for the command.
+func supervise(args, env []string, status string) int {
+	log := slog.New(slog.DiscardHandler)
 	s := &supervisor{
 		ranks: newRanks(log, cgroupRoot), stderr: os.Stderr, folder: recordsFolder(), expected: readHostfile(agentapi.Hostfile),
 		launchWatch: launchWatch{failedAt: map[string]time.Time{}, ended: map[string]time.Time{}, killed: map[string]bool{}},
@@ -61,7 +63,7 @@ func supervise(args []string, log *slog.Logger) int {
 			_ = os.Remove(path)
 		}
 	}
-	env, err := hydraEnv(launcherEnv(os.Environ()), agentapi.Hostfile)
+	env, err = hydraEnv(launcherEnv(env), agentapi.Hostfile)
 	if err != nil {
 		fmt.Fprintln(s.stderr, "mpi-agent:", err)
 		return failedCode
@@ -73,13 +75,13 @@ func supervise(args []string, log *slog.Logger) int {
 	done := make(chan struct{})
 	go s.ranks.watch(done)
 	s.ranks.look()
-	go serveStatus(log, address(nil, 0, agentapi.StatusPort), s.summary)
+	go serveStatus(log, status, s.summary)
 	stop := s.passSignals(program.pid)
 	defer stop()
-	status := s.wait(program)
+	ended := s.wait(program)
 	close(done)
 	s.ranks.versions.end()
-	return s.finish(program.pid, status)
+	return s.finish(program.pid, ended)
 }
 
 // wait waits for the command, and periodically reports the hosts that are not reachable yet.

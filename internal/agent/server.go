@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -26,36 +27,26 @@ const (
 	serverVersion = "SSH-2.0-mpi-agent"
 )
 
-// server accepts SSH connections of the job's own pods and runs their commands.
+// server accepts SSH connections of the job's own pods.
 type server struct {
-	log       *slog.Logger
-	identity  identity
-	processes *processes
-	ranks     *ranks
-	// env is what programs start with: the container's own.
-	env []string
+	log      *slog.Logger
+	identity identity
+	// session serves a channel on which a client starts a program, until the program has ended or the client has gone. id differs
+	// from session to session.
+	session func(log *slog.Logger, id string, channel ssh.Channel, requests <-chan *ssh.Request)
+	// ends reports how the ranks of this worker have ended.
+	ends func() agentapi.Summary
 
 	unproven unproven
 	sessions sync.WaitGroup
 
-	// sampling guards the samples of what ranks do, which all sessions share.
-	sampling  sync.Mutex
-	sampledAt time.Time
-	sampled   agentapi.Activity
-
-	// endingSince is when the end of the pod was requested, in milliseconds since 1970; 0 if it has not been.
-	endingSince atomic.Int64
-
-	// counts for the status.
+	// accepted, refused and dropped count connections, active is how many sessions are open.
 	accepted, refused, dropped, active, started atomic.Int64
 }
 
 // serve takes connections until the first context ends, and closes them when the second one does.
 func (s *server) serve(ctx, connected context.Context, listener net.Listener) error {
-	config := &ssh.ServerConfig{
-		Config: algorithms(), ServerVersion: serverVersion, MaxAuthTries: 6, PublicKeyCallback: s.identity.checkClient,
-	}
-	config.AddHostKey(s.identity.host)
+	config := s.config()
 	stop := context.AfterFunc(ctx, func() { listener.Close() })
 	defer stop()
 	for {
@@ -72,6 +63,15 @@ func (s *server) serve(ctx, connected context.Context, listener net.Listener) er
 			go s.connection(connected, conn, config)
 		}
 	}
+}
+
+// config returns who is let in, and how.
+func (s *server) config() *ssh.ServerConfig {
+	config := &ssh.ServerConfig{
+		Config: algorithms(), ServerVersion: serverVersion, MaxAuthTries: 6, PublicKeyCallback: s.identity.checkClient,
+	}
+	config.AddHostKey(s.identity.host)
+	return config
 }
 
 // connection serves one client.
@@ -101,11 +101,10 @@ func (s *server) connection(ctx context.Context, conn net.Conn, config *ssh.Serv
 			continue
 		}
 		id := strconv.FormatInt(s.started.Add(1), 10)
-		session := &session{server: s, id: id, channel: accepted, log: s.log.With("session", id, "from", host(conn))}
 		s.active.Add(1)
 		s.sessions.Go(func() {
 			defer s.active.Add(-1)
-			session.serve(requests)
+			s.session(s.log.With("session", id, "from", host(conn)), id, accepted, requests)
 		})
 	}
 }
@@ -182,35 +181,17 @@ func keepAlive(conn net.Conn) {
 	})
 }
 
-// activityAt returns what the ranks do. It samples them at most once in half a period, however many sessions ask.
-func (s *server) activityAt(now time.Time) agentapi.Activity {
-	s.sampling.Lock()
-	defer s.sampling.Unlock()
-	if now.Sub(s.sampledAt) > samplePeriod/2 {
-		s.sampledAt, s.sampled = now, s.ranks.sampleActivity(now)
+// answer answers the requests of a connection that belong to no session.
+func (s *server) answer(requests <-chan *ssh.Request) {
+	for request := range requests {
+		if !request.WantReply {
+			continue
+		}
+		if request.Type != requestEnds {
+			_ = request.Reply(false, nil)
+			continue
+		}
+		data, err := json.Marshal(s.ends())
+		_ = request.Reply(err == nil, data)
 	}
-	return s.sampled
-}
-
-// through returns the hosts on which processes of this worker started processes. MPI's tree of daemons has few branches;
-// the limit bounds what a session's message takes.
-func (s *server) through() []agentapi.HostUse {
-	const most = 1024
-	all := uses(readRecords(recordsFolder()))
-	return all[:min(len(all), most)]
-}
-
-// summary is what the server knows of its worker.
-func (s *server) summary() agentapi.Summary {
-	summary := agentapi.Summary{Role: agentapi.RoleWorker, Refused: s.refused.Load()}
-	s.ranks.tell(&summary, 0)
-	switch {
-	case summary.OOMKills > 0:
-		summary.Code = agentapi.OutOfMemory
-		summary.Message = outOfMemory(summary)
-	case len(summary.Ranks) > 0:
-		summary.Code = agentapi.RankFailed
-		summary.Message = rankEnded(summary.Ranks[0])
-	}
-	return summary
 }

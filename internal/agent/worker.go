@@ -1,0 +1,138 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os/signal"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/sys/unix"
+
+	"opendatahub.io/mpijob/internal/agentapi"
+)
+
+// worker runs the programs of the job's other pods, and watches the ranks among them.
+type worker struct {
+	server    *server
+	processes *processes
+	ranks     *ranks
+	// env is what programs start with: the container's own.
+	env []string
+
+	// sampling guards the samples of what ranks do, which all sessions share.
+	sampling  sync.Mutex
+	sampledAt time.Time
+	sampled   agentapi.Activity
+
+	// endingSince is when the end of the pod was requested, in milliseconds since 1970; 0 if it has not been.
+	endingSince atomic.Int64
+}
+
+// serveWorker serves until the pod is to end, then ends what runs and leaves a summary.
+func serveWorker(log *slog.Logger, listen, status string, env []string) error {
+	identity, err := readIdentity(keyFile())
+	if err != nil {
+		return err
+	}
+	if _, err := identity.job(); err != nil {
+		return err
+	}
+	ctx, _ := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGINT)
+	w := &worker{ranks: newRanks(log, cgroupRoot), env: env}
+	w.server = &server{log: log, identity: identity, session: w.session, ends: w.ends}
+	if w.processes, err = newProcesses(w.ranks.look); err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", listen)
+	if err != nil {
+		return fmt.Errorf("take connections: %w", err)
+	}
+	// Connections stay open while ranks use their grace period: without them, MPI takes the host for lost.
+	connected, disconnect := context.WithCancel(context.Background())
+	defer disconnect()
+	go w.ranks.watch(connected.Done())
+	go serveStatus(log, status, w.summary, w.counts)
+	log.Info("ready", "address", listener.Addr().String())
+	err = w.server.serve(ctx, connected, listener)
+	log.Info("ending")
+	w.endingSince.Store(time.Now().UnixMilli())
+	w.end("")
+	ended := make(chan struct{})
+	go func() { w.server.sessions.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(time.Second):
+		// Clients that have started nothing, or do not read.
+		disconnect()
+		<-ended
+	}
+	writeTermination(w.summary())
+	return err
+}
+
+// session serves one session.
+func (w *worker) session(log *slog.Logger, id string, channel ssh.Channel, requests <-chan *ssh.Request) {
+	s := &session{worker: w, id: id, channel: channel, log: log}
+	s.serve(requests)
+}
+
+// ends reports how the ranks have ended.
+func (w *worker) ends() agentapi.Summary {
+	w.ranks.settle()
+	return w.sessionSummary(0)
+}
+
+// sessionSummary returns the summary of the worker's ranks for a session's client. It leaves out the first bad ends, as many as
+// since says.
+func (w *worker) sessionSummary(since int) agentapi.Summary {
+	summary := agentapi.Summary{Role: agentapi.RoleWorker}
+	w.ranks.tell(&summary, since)
+	if ending := w.endingSince.Load(); ending > 0 {
+		summary.Ending, summary.Ranks = true, endedBefore(summary.Ranks, ending)
+	}
+	return summary
+}
+
+// activityAt returns what the ranks do. It samples them at most once in half a period, however many sessions ask.
+func (w *worker) activityAt(now time.Time) agentapi.Activity {
+	w.sampling.Lock()
+	defer w.sampling.Unlock()
+	if now.Sub(w.sampledAt) > samplePeriod/2 {
+		w.sampledAt, w.sampled = now, w.ranks.sampleActivity(now)
+	}
+	return w.sampled
+}
+
+// through returns the hosts on which processes of this worker started processes. MPI's tree of daemons has few branches;
+// the limit bounds what a session's message takes.
+func (w *worker) through() []agentapi.HostUse {
+	const most = 1024
+	all := uses(readRecords(recordsFolder()))
+	return all[:min(len(all), most)]
+}
+
+// summary is what the server knows of its worker.
+func (w *worker) summary() agentapi.Summary {
+	summary := agentapi.Summary{Role: agentapi.RoleWorker, Refused: w.server.refused.Load()}
+	w.ranks.tell(&summary, 0)
+	switch {
+	case summary.OOMKills > 0:
+		summary.Code = agentapi.OutOfMemory
+		summary.Message = outOfMemory(summary)
+	case len(summary.Ranks) > 0:
+		summary.Code = agentapi.RankFailed
+		summary.Message = rankEnded(summary.Ranks[0])
+	}
+	return summary
+}
+
+// counts are the worker's own, for the status.
+func (w *worker) counts() counts {
+	s := w.server
+	return counts{accepted: s.accepted.Load(), refused: s.refused.Load(), dropped: s.dropped.Load(), sessions: s.active.Load(), ranks: w.ranks.running()}
+}
