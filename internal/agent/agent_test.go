@@ -4,13 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"net"
@@ -18,7 +15,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -85,34 +81,6 @@ func freeAddress(t *testing.T) string {
 	}
 	defer listener.Close()
 	return listener.Addr().String()
-}
-
-func writeKey(t *testing.T) string {
-	t.Helper()
-	return writeKeyTo(t, t.TempDir())
-}
-
-// writeKeyTo makes a job's key in a folder.
-func writeKeyTo(t testing.TB, folder string) string {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P521(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return writePEM(t, folder, "EC PRIVATE KEY", der)
-}
-
-func writePEM(t testing.TB, folder, kind string, der []byte) string {
-	t.Helper()
-	path := filepath.Join(folder, "key")
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 // agent is a command that runs the agent, under the name that it is called by.
@@ -264,7 +232,7 @@ func TestRSAKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.key = writePEM(t, t.TempDir(), "RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(key))
+	w.key = writePEM(t, "RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(key))
 	w.serve()
 	if out, err := w.ssh("echo in").CombinedOutput(); err != nil || string(out) != "in\n" {
 		t.Errorf("%v: %s", err, out)
@@ -468,13 +436,6 @@ func TestEndOfAPodIsNoFailure(t *testing.T) {
 	}
 }
 
-func TestEndedBefore(t *testing.T) {
-	ranks := []agentapi.RankEnd{{Rank: 1, At: 999}, {Rank: 2, At: 1000}, {Rank: 3, At: 2000, OOM: true}}
-	if got, want := endedBefore(ranks, 1000), []agentapi.RankEnd{ranks[0], ranks[2]}; !slices.Equal(got, want) {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
-}
-
 func TestRanksAreAttributed(t *testing.T) {
 	w := newWorld(t).serve()
 	if out, err := w.ssh(`OMPI_COMM_WORLD_RANK=3 sh -c 'sleep 0.3; kill -SEGV $$' & OMPI_COMM_WORLD_RANK=2 sleep 0.5 & wait; exit 1`).CombinedOutput(); err == nil {
@@ -516,23 +477,6 @@ func value(t *testing.T, metrics, name string) int {
 		t.Fatal(err)
 	}
 	return n
-}
-
-func TestSummaryTellsHowLongConnectingTook(t *testing.T) {
-	start := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
-	folder := t.TempDir()
-	summary := func() agentapi.Summary {
-		return summarize(agentapi.Summary{}, readRecords(folder), hostfile{}, time.Now())
-	}
-	record{Host: "b", Process: 1, Since: start.Add(time.Second), Reached: start.Add(3500 * time.Millisecond), Worker: &agentapi.Summary{InitSeconds: 0.25}}.write(folder)
-	record{Host: "a", Process: 2, Since: start, Reached: start.Add(time.Second), Worker: &agentapi.Summary{InitSeconds: 0.5}}.write(folder)
-	if told := summary(); told.ConnectSeconds != 3.5 || told.InitSeconds != 0.5 || len(told.Ranks) > 0 {
-		t.Errorf("the summary is %+v, want 3.5 s to connect and 0.5 s to init", told)
-	}
-	record{Host: "c", Process: 3, Since: start}.write(folder)
-	if told := summary(); told.ConnectSeconds != 0 {
-		t.Errorf("connecting took %v s, although a host is not reached", told.ConnectSeconds)
-	}
 }
 
 func TestLaunch(t *testing.T) {

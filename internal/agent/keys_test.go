@@ -1,9 +1,11 @@
 package agent
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
+	"log/slog"
 	"net"
 	"slices"
 	"testing"
@@ -19,7 +21,7 @@ func writeRSAKey(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return writePEM(t, t.TempDir(), rsaBlock, x509.MarshalPKCS1PrivateKey(key))
+	return writePEM(t, rsaBlock, x509.MarshalPKCS1PrivateKey(key))
 }
 
 // TestKeysOnTheWire: which keys agents show and prove, for each type of the job's key. With RSA no other key is used.
@@ -36,20 +38,18 @@ func TestKeysOnTheWire(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.key = test.key
-			if offered := offeredTo(t, w); !slices.Equal(offered, test.offered) {
-				t.Errorf("a launcher offers keys of the types %v, want %v", offered, test.offered)
-			}
-			w = newWorld(t)
-			w.key = test.key
-			w.serve()
-			identity, err := readIdentity(w.key)
+			identity, err := readIdentity(test.key)
 			if err != nil {
 				t.Fatal(err)
 			}
+			if offered := offeredBy(t, identity); !slices.Equal(offered, test.offered) {
+				t.Errorf("a launcher offers keys of the types %v, want %v", offered, test.offered)
+			}
+			listener := listen(t)
+			worker := &server{log: slog.New(slog.DiscardHandler), identity: identity}
+			go func() { _ = worker.serve(t.Context(), t.Context(), listener) }()
 			host := ""
-			client, err := ssh.Dial("tcp", w.address, &ssh.ClientConfig{
+			client, err := ssh.Dial("tcp", listener.Addr().String(), &ssh.ClientConfig{
 				User: "mpi", Config: algorithms(), Auth: []ssh.AuthMethod{ssh.PublicKeysCallback(identity.signers)}, HostKeyAlgorithms: hostKeyAlgorithms, Timeout: time.Minute,
 				HostKeyCallback: func(name string, address net.Addr, key ssh.PublicKey) error {
 					host = key.Type()
@@ -64,13 +64,19 @@ func TestKeysOnTheWire(t *testing.T) {
 	}
 }
 
-// offeredTo returns the types of the keys that a launcher offers to a server that has the job's key and takes no other.
-func offeredTo(t *testing.T, w *world) []string {
+func listen(t *testing.T) net.Listener {
 	t.Helper()
-	identity, err := readIdentity(w.key)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = listener.Close() })
+	return listener
+}
+
+// offeredBy returns the types of the keys that a launcher offers to a server that has the job's key and takes no other.
+func offeredBy(t *testing.T, identity identity) []string {
+	t.Helper()
 	job, err := identity.job()
 	if err != nil {
 		t.Fatal(err)
@@ -86,15 +92,12 @@ func offeredTo(t *testing.T, w *world) []string {
 		return &ssh.Permissions{}, nil
 	}}
 	config.AddHostKey(job)
-	listener, err := net.Listen("tcp", w.address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	cmd := w.ssh("true")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	listener := listen(t)
+	address := listener.Addr().(*net.TCPAddr)
+	go func() {
+		d := dialer{identity: identity, lookUp: func(_ context.Context, host string) (string, error) { return host, nil }, waiting: func(*trouble, time.Time) {}}
+		_, _ = d.dial(t.Context(), address.IP.String(), address.Port, false, time.Minute)
+	}()
 	connection, err := listener.Accept()
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +107,5 @@ func offeredTo(t *testing.T, w *world) []string {
 		t.Fatalf("offered %v: %v", offered, err)
 	}
 	_ = server.Close()
-	_ = cmd.Process.Kill()
-	_ = cmd.Wait()
 	return offered
 }

@@ -1,0 +1,80 @@
+package agent
+
+import (
+	"testing"
+	"time"
+
+	"opendatahub.io/mpijob/internal/agentapi"
+)
+
+// TestIdleHosts: a host is idle if no rank was observed on it in any launch although ranks were on others, or nothing was started
+// on any. What lasted only a few seconds is no proof.
+func TestIdleHosts(t *testing.T) {
+	t.Parallel()
+	session := func(host string, seconds, ranks int32) record {
+		return record{Host: host, Reached: time.Unix(1, 0), Over: true, Seconds: seconds, Worker: &agentapi.Summary{RanksSeen: ranks}}
+	}
+	tree := func(host string, behind ...agentapi.HostUse) record {
+		r := session(host, 60, 2)
+		r.Worker.Through = behind
+		return r
+	}
+	open := func(host string, ranks int32) record {
+		r := session(host, 0, ranks)
+		r.Over = false
+		return r
+	}
+	now := time.Unix(61, 0)
+	for name, test := range map[string]struct {
+		records []record
+		want    int32
+	}{
+		"all are used":                         {[]record{session("a", 60, 2), session("b", 60, 2)}, 0},
+		"one has no ranks":                     {[]record{session("a", 60, 2), session("b", 60, 0)}, 1},
+		"one was not connected":                {[]record{session("a", 60, 2)}, 1},
+		"one has no ranks, for a moment":       {[]record{session("a", 3, 2), session("b", 3, 0)}, 0},
+		"one was not connected, for a moment":  {[]record{session("a", 3, 2)}, 1},
+		"no rank was observed":                 {[]record{session("a", 60, 0), session("b", 60, 0)}, 0},
+		"nothing was started":                  {nil, 2},
+		"one after the other":                  {[]record{session("a", 60, 2), session("b", 60, 2), session("a", 60, 0)}, 0},
+		"one has not told":                     {[]record{session("a", 60, 2), {Host: "b", Reached: time.Unix(1, 0), Seconds: 60}}, 0},
+		"one could not be reached":             {[]record{session("a", 60, 2), {Host: "b", Seconds: 60}}, 1},
+		"more hosts than were expected":        {[]record{session("a", 60, 2), session("b", 60, 2), session("c", 60, 2)}, 0},
+		"a session is open that has no ranks":  {[]record{session("a", 60, 2), open("b", 0)}, 1},
+		"a session is open that has ranks":     {[]record{session("a", 60, 2), open("b", 1)}, 0},
+		"the same host by its full name":       {[]record{session("a", 60, 2), session("b", 60, 0), session("b.job.ns.svc", 60, 2)}, 0},
+		"another host was connected":           {[]record{session("a", 60, 2), session("b", 60, 2), session("storage", 60, 0)}, 0},
+		"addresses instead of names":           {[]record{session("10.0.0.1", 60, 2), session("10.0.0.2", 60, 2)}, 0},
+		"a host reached the other one":         {[]record{tree("a", agentapi.HostUse{Host: "b", RanksSeen: 2})}, 0},
+		"the other one has no ranks":           {[]record{tree("a", agentapi.HostUse{Host: "b"})}, 1},
+		"a host that may have reached another": {[]record{session("a", 60, 2), {Host: "c", Reached: time.Unix(1, 0), Seconds: 60}}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := idleHosts(test.records, hostfile{others: 2, slotsOf: map[string]int32{"a": 2, "b": 2}}, now); got != test.want {
+				t.Errorf("%d, want %d", got, test.want)
+			}
+		})
+	}
+	three := hostfile{others: 3, slotsOf: map[string]int32{"a": 2, "b": 2, "c": 2}}
+	if got := idleHosts([]record{session("a", 60, 2), {Host: "b", Reached: time.Unix(1, 0)}}, three, now); got != 0 {
+		t.Errorf("%d of those that host b may have reached are idle", got)
+	}
+}
+
+func TestSummaryTellsHowLongConnectingTook(t *testing.T) {
+	start := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	folder := t.TempDir()
+	summary := func() agentapi.Summary {
+		return summarize(agentapi.Summary{}, readRecords(folder), hostfile{}, time.Now())
+	}
+	record{Host: "b", Process: 1, Since: start.Add(time.Second), Reached: start.Add(3500 * time.Millisecond), Worker: &agentapi.Summary{InitSeconds: 0.25}}.write(folder)
+	record{Host: "a", Process: 2, Since: start, Reached: start.Add(time.Second), Worker: &agentapi.Summary{InitSeconds: 0.5}}.write(folder)
+	if told := summary(); told.ConnectSeconds != 3.5 || told.InitSeconds != 0.5 || len(told.Ranks) > 0 {
+		t.Errorf("the summary is %+v, want 3.5 s to connect and 0.5 s to init", told)
+	}
+	record{Host: "c", Process: 3, Since: start}.write(folder)
+	if told := summary(); told.ConnectSeconds != 0 {
+		t.Errorf("connecting took %v s, although a host is not reached", told.ConnectSeconds)
+	}
+}
