@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"opendatahub.io/mpijob/internal/agent/environ"
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/version"
 )
@@ -84,8 +85,8 @@ func logger() *slog.Logger {
 // temporaryFolder names a folder for temporary files where /tmp cannot be written to, as with a read-only image:
 // MPI keeps its sockets and shared memory there.
 func temporaryFolder(env []string) []string {
-	if variable(env, "TMPDIR") != "" || unix.Access("/tmp", unix.W_OK) == nil {
+	if environ.Get(env, "TMPDIR") != "" || unix.Access("/tmp", unix.W_OK) == nil {
 		return env
 	}
-	return setVariable(env, "TMPDIR", recordsFolder())
+	return environ.Set(env, "TMPDIR", recordsFolder())
 }

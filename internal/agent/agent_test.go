@@ -22,12 +22,15 @@ import (
 	"testing"
 	"time"
 
+	"opendatahub.io/mpijob/internal/agent/hostfile"
+	"opendatahub.io/mpijob/internal/agent/mpirun"
+	"opendatahub.io/mpijob/internal/agent/resolve"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
 // The tests run the agent as the program that it is: this test binary, under another name.
 func TestMain(m *testing.M) {
-	if name := filepath.Base(os.Args[0]); isLauncher(name) && len(os.Args) == 2 && os.Args[1] == "--version" {
+	if name := filepath.Base(os.Args[0]); mpirun.IsLauncher(name) && len(os.Args) == 2 && os.Args[1] == "--version" {
 		os.Exit(printVersion(name))
 	} else if name == "mpiexec" || name == "prterun" {
 		os.Exit(loseFailure(os.Args[1:]))
@@ -284,7 +287,7 @@ func TestStrangersAreRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := dialer{identity: identity, disbelief: 50 * time.Millisecond, lookUp: (&names{}).check, foreign: foreign, waiting: func(*trouble, time.Time) {}}
+		d := dialer{identity: identity, disbelief: 50 * time.Millisecond, lookUp: (&resolve.Names{}).Check, foreign: foreign, waiting: func(*trouble, time.Time) {}}
 		_, err = d.dial(t.Context(), host, number, anyHostKey, 5*time.Second)
 		found, is := err.(*trouble) //nolint:errorlint // dial promises this very type
 		if !is {
@@ -295,7 +298,7 @@ func TestStrangersAreRefused(t *testing.T) {
 	if found := dial(false, nil); found.code != agentapi.HostKeyMismatch {
 		t.Errorf("a worker with another host key gives %q: %s", found.code, found.why)
 	}
-	ofJob := hostfile{slotsOf: map[string]int32{"127.0.0.1": 1, "127": 1}}
+	ofJob := hostfile.Hosts{SlotsOf: map[string]int32{"127.0.0.1": 1, "127": 1}}
 	t.Setenv(agentapi.EnvForeign, "true")
 	for name, foreign := range map[string]func(string) bool{"no opt-in": nil, "a host of the job": foreignHosts(ofJob)} {
 		if found := dial(true, foreign); found.code != agentapi.HostKeyMismatch {
@@ -303,11 +306,11 @@ func TestStrangersAreRefused(t *testing.T) {
 		}
 	}
 	t.Setenv(agentapi.EnvForeign, "")
-	if foreignHosts(hostfile{})("elsewhere.example.com") {
+	if foreignHosts(hostfile.Hosts{})("elsewhere.example.com") {
 		t.Error("foreign hosts are not checked although the user does not allow it")
 	}
 	t.Setenv(agentapi.EnvForeign, "true")
-	if found := dial(true, foreignHosts(hostfile{})); found.code != agentapi.KeyRefused {
+	if found := dial(true, foreignHosts(hostfile.Hosts{})); found.code != agentapi.KeyRefused {
 		t.Errorf("a client with another key gives %q: %s", found.code, found.why)
 	}
 	var summary agentapi.Summary
@@ -431,7 +434,7 @@ func TestEndOfAPodIsNoFailure(t *testing.T) {
 	if len(records) != 1 || records[0].Trouble != agentapi.ConnectionLost || records[0].Worker == nil || !records[0].Worker.Ending || len(records[0].Worker.Ranks) > 0 {
 		t.Fatalf("records are %+v", records)
 	}
-	if got := summarize(agentapi.Summary{}, records, hostfile{}, time.Now()); got.Code != agentapi.ConnectionLost || len(got.Hosts) != 1 || len(got.Ranks) > 0 {
+	if got := summarize(agentapi.Summary{}, records, hostfile.Hosts{}, time.Now()); got.Code != agentapi.ConnectionLost || len(got.Hosts) != 1 || len(got.Ranks) > 0 {
 		t.Errorf("the launcher's summary is %+v", got)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"opendatahub.io/mpijob/internal/agent/process"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -118,7 +119,7 @@ func TestMPIVersionWithoutSupervisor(t *testing.T) {
 	if err := os.WriteFile(message, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	hostile := versionFile + containerRun() + "."
+	hostile := versionFile + process.ContainerRun() + "."
 	for name, text := range map[string]string{hostile + "1": "Open MPI <b>", hostile + "2": strings.Repeat("1", 1000), versionFile + "0.1": "MPICH 1.0"} {
 		if err := os.WriteFile(filepath.Join(w.run, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/sys/unix"
 
+	"opendatahub.io/mpijob/internal/agent/hostfile"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -152,10 +153,10 @@ func userName() string {
 
 // foreignHosts returns which hosts may be connected to without a proof: if the user allows foreign hosts
 // (agentapi.EnvForeign), those that the job's hostfile does not list.
-func foreignHosts(job hostfile) func(host string) bool {
+func foreignHosts(job hostfile.Hosts) func(host string) bool {
 	allowed := strings.EqualFold(os.Getenv(agentapi.EnvForeign), "true")
 	return func(host string) bool {
-		_, own := job.slotsOf[short(host)]
+		_, own := job.SlotsOf[hostfile.Short(host)]
 		return allowed && !own
 	}
 }

@@ -8,6 +8,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
+
+	"opendatahub.io/mpijob/internal/agent/process"
+	"opendatahub.io/mpijob/internal/agent/resolve"
 )
 
 // finish judges the run, writes the termination message, and returns the exit code.
@@ -15,7 +18,7 @@ func (s *supervisor) finish(command int, status unix.WaitStatus) int {
 	if s.killed.Load() && status.Signaled() {
 		status = unix.WaitStatus(unix.SIGTERM)
 	}
-	code := exitCode(status)
+	code := process.ExitCode(status)
 	if code != 0 {
 		s.settle()
 		if !s.killed.Load() {
@@ -55,7 +58,7 @@ func (s *supervisor) settle() {
 	}
 	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		open := slices.ContainsFunc(readRecords(s.folder), func(r record) bool {
-			return !r.Over && countAlive([]int{r.Process}) > 0
+			return !r.Over && process.CountAlive([]int{r.Process}) > 0
 		})
 		if !open {
 			return
@@ -73,7 +76,7 @@ const (
 // another host may be where the failure began.
 func (s *supervisor) askWorkers() {
 	silent := slices.DeleteFunc(readRecords(s.folder), func(r record) bool {
-		return r.Over || r.Reached.IsZero() || countAlive([]int{r.Process}) > 0
+		return r.Over || r.Reached.IsZero() || process.CountAlive([]int{r.Process}) > 0
 	})
 	identity, err := readIdentity(keyFile())
 	if len(silent) == 0 || err != nil {
@@ -81,7 +84,7 @@ func (s *supervisor) askWorkers() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	defer cancel()
-	d := dialer{identity: identity, lookUp: newNames().check}
+	d := dialer{identity: identity, lookUp: resolve.New().Check}
 	var all errgroup.Group
 	all.SetLimit(askAtOnce)
 	for _, r := range silent {

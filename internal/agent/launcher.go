@@ -13,6 +13,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"opendatahub.io/mpijob/internal/agent/cgroup"
+	"opendatahub.io/mpijob/internal/agent/hostfile"
+	"opendatahub.io/mpijob/internal/agent/process"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -31,7 +34,7 @@ type supervisor struct {
 	// folder is where the rsh's leave their records.
 	folder string
 	// expected is the hostfile's.
-	expected    hostfile
+	expected    hostfile.Hosts
 	launchWatch launchWatch
 	// killed is set if the agent killed the command, because the container was to end.
 	killed atomic.Bool
@@ -49,15 +52,15 @@ func (s *supervisor) summary() agentapi.Summary {
 func supervise(args, env []string, status string) int {
 	log := slog.New(slog.DiscardHandler)
 	s := &supervisor{
-		ranks: newRanks(log, cgroupRoot), stderr: os.Stderr, folder: recordsFolder(), expected: readHostfile(agentapi.Hostfile),
+		ranks: newRanks(log, cgroup.Root), stderr: os.Stderr, folder: recordsFolder(), expected: hostfile.Read(agentapi.Hostfile),
 		launchWatch: launchWatch{failedAt: map[string]time.Time{}, ended: map[string]time.Time{}, killed: map[string]bool{}},
 	}
-	processes, err := newProcesses(s.ranks.look)
+	processes, err := process.NewParent(s.ranks.look)
 	if err != nil {
 		fmt.Fprintln(s.stderr, "mpi-agent:", err)
 		return failedCode
 	}
-	s.ranks.versions = &versionQueries{start: processes.start}
+	s.ranks.versions = &versionQueries{start: processes.Start}
 	// An earlier try of this container has left its records.
 	for _, name := range []string{"*.json", "*.new"} {
 		old, _ := filepath.Glob(filepath.Join(s.folder, name))
@@ -70,7 +73,7 @@ func supervise(args, env []string, status string) int {
 		fmt.Fprintln(s.stderr, "mpi-agent:", err)
 		return failedCode
 	}
-	program, err := processes.start(command{args: args, env: env, files: [3]*os.File{os.Stdin, os.Stdout, os.Stderr}})
+	program, err := processes.Start(process.Command{Args: args, Env: env, Files: [3]*os.File{os.Stdin, os.Stdout, os.Stderr}})
 	if err != nil {
 		return s.notStarted(args[0], err)
 	}
@@ -78,16 +81,16 @@ func supervise(args, env []string, status string) int {
 	go s.ranks.watch(done)
 	s.ranks.look()
 	go serveStatus(log, status, s.summary)
-	stop := s.passSignals(program.pid)
+	stop := s.passSignals(program.PID)
 	defer stop()
 	ended := s.wait(program)
 	close(done)
 	s.ranks.versions.end()
-	return s.finish(program.pid, ended)
+	return s.finish(program.PID, ended)
 }
 
 // wait waits for the command, and periodically reports the hosts that are not reachable yet.
-func (s *supervisor) wait(program program) unix.WaitStatus {
+func (s *supervisor) wait(program process.Program) unix.WaitStatus {
 	ticker := time.NewTicker(waitingEvery)
 	defer ticker.Stop()
 	sample := time.NewTicker(samplePeriod)
@@ -97,7 +100,7 @@ func (s *supervisor) wait(program program) unix.WaitStatus {
 	var watch stallWatch
 	for {
 		select {
-		case status := <-program.done:
+		case status := <-program.Done:
 			return status
 		case now := <-check.C:
 			s.endOverdue(now)
@@ -130,13 +133,13 @@ func (s *supervisor) waitingText(now time.Time) string {
 		if names[why] == nil {
 			reasons = append(reasons, why)
 		}
-		names[why] = append(names[why], short(r.Host))
+		names[why] = append(names[why], hostfile.Short(r.Host))
 	}
 	if waited == 0 {
 		return ""
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "waiting for %d of %d hosts for %d s", waited, max(len(all), int(s.expected.others)), int(longest.Seconds()))
+	fmt.Fprintf(&text, "waiting for %d of %d hosts for %d s", waited, max(len(all), int(s.expected.Others)), int(longest.Seconds()))
 	for _, why := range reasons {
 		fmt.Fprintf(&text, "; %s: %s", some(names[why]), why)
 	}

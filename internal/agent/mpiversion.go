@@ -10,6 +10,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"opendatahub.io/mpijob/internal/agent/environ"
+	"opendatahub.io/mpijob/internal/agent/mpirun"
+	"opendatahub.io/mpijob/internal/agent/process"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -37,7 +40,7 @@ var versionVariables = []string{
 // versionQueries are the queries of a process.
 type versionQueries struct {
 	// start starts a program.
-	start func(command) (program, error)
+	start func(process.Command) (process.Program, error)
 
 	mu sync.Mutex
 	// files are those that were asked, running the processes that have not answered yet, and found the answers.
@@ -50,7 +53,7 @@ type versionQueries struct {
 // ask asks an MPI launcher, a process with this environment, for its version, in the background, and calls keep with the
 // answer.
 func (q *versionQueries) ask(pid int, env []string, keep func(version string)) {
-	path, err := os.Readlink(procFile(pid, "exe"))
+	path, err := os.Readlink(process.File(pid, "exe"))
 	if err != nil || !isVersionSource(path) {
 		return
 	}
@@ -63,7 +66,7 @@ func (q *versionQueries) ask(pid int, env []string, keep func(version string)) {
 	env = versionEnv(env)
 	go func() {
 		for _, path := range versionPrograms(path) {
-			if version := parseVersion(q.run(path, env)); version != "" {
+			if version := mpirun.ParseVersion(q.run(path, env)); version != "" {
 				keep(version)
 				return
 			}
@@ -88,7 +91,9 @@ func (q *versionQueries) answers() []string {
 }
 
 // isVersionSource reports whether a program is an MPI launcher, by its name. prte is prterun of Open MPI 5 in some builds.
-func isVersionSource(path string) bool { return isLauncher(path) || filepath.Base(path) == "prte" }
+func isVersionSource(path string) bool {
+	return mpirun.IsLauncher(path) || filepath.Base(path) == "prte"
+}
 
 // versionPrograms returns the files to ask instead of a launcher's own, best first. Open MPI's mpirun becomes prterun, which
 // prints the version of PRRTE.
@@ -104,7 +109,7 @@ func versionPrograms(path string) []string {
 func versionEnv(env []string) []string {
 	query := []string{envVersionQuery + "=1", "LC_ALL=C"}
 	for _, name := range versionVariables {
-		if value := variable(env, name); value != "" {
+		if value := environ.Get(env, name); value != "" {
 			query = append(query, name+"="+value)
 		}
 	}
@@ -127,7 +132,7 @@ func (q *versionQueries) run(path string, env []string) string {
 		return ""
 	}
 	defer output.Close()
-	query, err := q.start(command{args: []string{path, "--version"}, env: env, files: [3]*os.File{null, input, null}, ownSession: true})
+	query, err := q.start(process.Command{Args: []string{path, "--version"}, Env: env, Files: [3]*os.File{null, input, null}, OwnSession: true})
 	input.Close()
 	if err != nil {
 		return ""
@@ -136,9 +141,9 @@ func (q *versionQueries) run(path string, env []string) string {
 	if q.running == nil {
 		q.running = map[int]bool{}
 	}
-	q.running[query.pid] = true
+	q.running[query.PID] = true
 	if q.ended {
-		_ = unix.Kill(-query.pid, unix.SIGKILL)
+		_ = unix.Kill(-query.PID, unix.SIGKILL)
 	}
 	q.mu.Unlock()
 	_ = output.SetReadDeadline(time.Now().Add(versionWithin))
@@ -146,8 +151,8 @@ func (q *versionQueries) run(path string, env []string) string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	// The whole group is ended: it may have closed its output and continue.
-	_ = unix.Kill(-query.pid, unix.SIGKILL)
-	delete(q.running, query.pid)
+	_ = unix.Kill(-query.PID, unix.SIGKILL)
+	delete(q.running, query.PID)
 	return string(text)
 }
 
@@ -164,18 +169,18 @@ func (q *versionQueries) end() {
 // askOwnLauncher asks the MPI launcher that has started this process for its version, if no other process that it has started
 // does: a file in a folder shows that, and keeps the answer for keptVersions. The returned function ends the query.
 func askOwnLauncher(folder, container string) (end func()) {
-	q := &versionQueries{start: startProcess}
-	for _, pid := range ancestorsOf(os.Getpid()) {
-		state, runs := readStat(pid)
-		if !runs || !isLauncher(argumentsOf(pid)[0]) {
+	q := &versionQueries{start: process.Start}
+	for _, pid := range process.Ancestors(os.Getpid()) {
+		state, runs := process.ReadStat(pid)
+		if !runs || !mpirun.IsLauncher(process.Arguments(pid)[0]) {
 			continue
 		}
-		name := filepath.Join(folder, versionFile+container+"."+state.started)
+		name := filepath.Join(folder, versionFile+container+"."+state.Started)
 		file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // the pod's containers may run as different users
 		if err != nil {
 			return q.end
 		}
-		q.ask(pid, readEnviron(pid), func(version string) { _, _ = file.WriteString(version) })
+		q.ask(pid, process.Environ(pid), func(version string) { _, _ = file.WriteString(version) })
 		return func() { q.end(); file.Close() }
 	}
 	return q.end

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"opendatahub.io/mpijob/internal/agent/process"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -58,10 +59,10 @@ func (s *supervisor) endOverdue(now time.Time) {
 			}
 			fmt.Fprintf(s.stderr, "mpi-agent: %s %s did not %s within %d s; the agent ends it.\n",
 				l.failure(), cmp.Or(l.name, "The launcher"), omitted, int(now.Sub(w.failedAt[key]).Seconds()))
-			signalProcess(l.pid, l.started, unix.SIGTERM)
-		case !since.IsZero() && now.Sub(since) >= grace && !w.killed[key]:
+			process.Signal(l.pid, l.started, unix.SIGTERM)
+		case !since.IsZero() && now.Sub(since) >= process.Grace && !w.killed[key]:
 			w.killed[key] = true
-			signalProcess(l.pid, l.started, unix.SIGKILL)
+			process.Signal(l.pid, l.started, unix.SIGKILL)
 			endSessions(l)
 		}
 	}

@@ -2,13 +2,16 @@ package agent
 
 import (
 	"log/slog"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"opendatahub.io/mpijob/internal/agent/cgroup"
+	"opendatahub.io/mpijob/internal/agent/environ"
+	"opendatahub.io/mpijob/internal/agent/mpirun"
+	"opendatahub.io/mpijob/internal/agent/process"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -35,7 +38,7 @@ type ranks struct {
 
 	mu sync.Mutex
 	// processes are those that were seen, by process id.
-	processes map[int]*process
+	processes map[int]*observed
 	seen      int32
 	ended     []agentapi.RankEnd
 	kills     int64
@@ -50,8 +53,8 @@ type ranks struct {
 	bad, begun chan struct{}
 }
 
-// process is one that was seen. A process id is given again to another process later: started tells them apart.
-type process struct {
+// observed is a process that was seen. A process id is given again to another process later: started tells them apart.
+type observed struct {
 	started string
 	// rank is -1 for what is none.
 	rank int32
@@ -62,9 +65,9 @@ type process struct {
 // becomesRankWithin is how long a process may take to load its program.
 const becomesRankWithin = 15 * time.Second
 
-func newRanks(log *slog.Logger, cgroup string) *ranks {
-	r := &ranks{log: log, cgroup: cgroup, news: make(chan struct{}, 1), processes: map[int]*process{}, awaited: map[int]bool{}, bad: make(chan struct{}), begun: make(chan struct{})}
-	r.kills = readMemory(cgroup).kills
+func newRanks(log *slog.Logger, root string) *ranks {
+	r := &ranks{log: log, cgroup: root, news: make(chan struct{}, 1), processes: map[int]*observed{}, awaited: map[int]bool{}, bad: make(chan struct{}), begun: make(chan struct{})}
+	r.kills = cgroup.Kills(root)
 	return r
 }
 
@@ -116,7 +119,7 @@ func (r *ranks) count() int32 {
 
 // scan looks at every process once. It reports whether it found a new one, and whether the agent is alone.
 func (r *ranks) scan() (found, alone bool) {
-	pids, err := allProcesses()
+	pids, err := process.All()
 	if err != nil {
 		return false, true
 	}
@@ -124,18 +127,18 @@ func (r *ranks) scan() (found, alone bool) {
 	defer r.mu.Unlock()
 	present, now := map[int]bool{}, time.Now()
 	for _, pid := range pids {
-		state, ok := readStat(pid)
+		state, ok := process.ReadStat(pid)
 		if !ok {
 			continue
 		}
 		present[pid] = true
 		known := r.processes[pid]
-		if known == nil || known.started != state.started {
-			known = &process{started: state.started, rank: -1, until: now.Add(becomesRankWithin)}
+		if known == nil || known.started != state.Started {
+			known = &observed{started: state.Started, rank: -1, until: now.Add(becomesRankWithin)}
 			r.processes[pid] = known
 			found = true
 		}
-		if known.rank < 0 && now.Before(known.until) && state.state != 'Z' {
+		if known.rank < 0 && now.Before(known.until) && state.State != 'Z' {
 			r.recognize(pid, state, known)
 		}
 	}
@@ -149,38 +152,33 @@ func (r *ranks) scan() (found, alone bool) {
 
 // recognize takes note of a process that has become a rank. What a rank itself starts has its variables too, but is
 // none: only the uppermost process counts.
-func (r *ranks) recognize(pid int, state stat, known *process) {
+func (r *ranks) recognize(pid int, state process.Stat, known *observed) {
 	if r.recognizeLauncher(pid, state, known) {
 		return
 	}
-	env := readEnviron(pid)
-	rank, is := rankOf(env)
-	if !is || !isOwn(ancestorsOf(pid)) {
+	env := process.Environ(pid)
+	rank, is := mpirun.RankOf(env)
+	if !is || !process.IsOwn(process.Ancestors(pid)) {
 		return
 	}
-	if parent := r.processes[state.parent]; parent != nil && parent.rank >= 0 {
+	if parent := r.processes[state.Parent]; parent != nil && parent.rank >= 0 {
 		known.until = time.Time{}
 		return
 	}
-	if above, is := rankOf(readEnviron(state.parent)); is && above == rank {
+	if above, is := mpirun.RankOf(process.Environ(state.Parent)); is && above == rank {
 		return
 	}
 	known.rank = rank
 	r.seen++
 	close(r.begun)
 	r.begun = make(chan struct{})
-	end := agentapi.RankEnd{Rank: rank, Of: sizeOf(env), Program: filepath.Base(argumentsOf(pid)[0])}
+	end := agentapi.RankEnd{Rank: rank, Of: mpirun.SizeOf(env), Program: filepath.Base(process.Arguments(pid)[0])}
 	r.log.Info("rank started", "rank", rank, "pid", pid, "program", end.Program)
-	if file, err := openProcess(pid); err == nil {
-		r.awaited[pid] = true
-		go r.await(file, pid, end)
-	}
+	r.awaited[pid] = process.OnEnd(pid, func(status unix.WaitStatus, known bool) { r.keepEnd(pid, end, status, known) })
 }
 
-// await waits for the end of a rank and keeps it if it was a bad one.
-func (r *ranks) await(file *os.File, pid int, end agentapi.RankEnd) {
-	defer file.Close()
-	status, known := awaitEnd(file, pid)
+// keepEnd keeps the end of a rank if it was a bad one.
+func (r *ranks) keepEnd(pid int, end agentapi.RankEnd, status unix.WaitStatus, known bool) {
 	end.At = time.Now().UnixMilli()
 	switch {
 	case !known:
@@ -193,7 +191,7 @@ func (r *ranks) await(file *os.File, pid int, end agentapi.RankEnd) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.awaited, pid)
-	kills := readMemory(r.cgroup).kills
+	kills := cgroup.Kills(r.cgroup)
 	if kills > r.kills && mayBeKilled(end) {
 		// The kernel counts its own kills; one of them is this rank's.
 		r.kills, end.OOM = r.kills+1, true
@@ -220,9 +218,8 @@ func (r *ranks) settle() {
 	for deadline := time.Now().Add(time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		r.mu.Lock()
 		open := false
-		for pid := range r.awaited {
-			state, runs := readStat(pid)
-			open = open || !runs || state.state == 'Z'
+		for pid, awaited := range r.awaited {
+			open = open || awaited && process.CountAlive([]int{pid}) == 0
 		}
 		r.mu.Unlock()
 		if !open {
@@ -242,7 +239,7 @@ func (r *ranks) tell(summary *agentapi.Summary, since int) {
 	if since < len(r.ended) {
 		summary.Ranks = append(summary.Ranks, r.ended[since:]...)
 	}
-	tellUse(r.cgroup, summary)
+	cgroup.Tell(r.cgroup, summary)
 	summary.Activity = r.activity.last()
 }
 
@@ -253,7 +250,7 @@ func (r *ranks) sampleActivity(now time.Time) agentapi.Activity {
 	running := map[int]int32{}
 	for pid, p := range r.processes {
 		// A rank that has ended waits for nothing, although its parent has not collected it yet.
-		if p.rank >= 0 && countAlive([]int{pid}) > 0 {
+		if p.rank >= 0 && process.CountAlive([]int{pid}) > 0 {
 			running[pid] = p.rank
 		}
 	}
@@ -309,45 +306,40 @@ func (r *ranks) running() (count int) {
 }
 
 // recognizeLauncher takes note of a process that is an MPI launcher. r.mu is held.
-func (r *ranks) recognizeLauncher(pid int, state stat, known *process) bool {
-	args := argumentsOf(pid)
-	if !isLauncher(args[0]) {
+func (r *ranks) recognizeLauncher(pid int, state process.Stat, known *observed) bool {
+	args := process.Arguments(pid)
+	if !mpirun.IsLauncher(args[0]) {
 		return false
 	}
-	above := ancestorsOf(pid)
-	env := readEnviron(pid)
-	if !isOwn(above) || variable(env, envVersionQuery) != "" {
+	above := process.Ancestors(pid)
+	env := process.Environ(pid)
+	if !process.IsOwn(above) || environ.Get(env, envVersionQuery) != "" {
 		return false
 	}
 	// A launcher's child looks like it until it has loaded its own program, and Intel MPI's launcher starts another one.
 	for _, above := range above {
-		if isLauncher(argumentsOf(above)[0]) {
+		if mpirun.IsLauncher(process.Arguments(above)[0]) {
 			return false
 		}
 	}
 	known.until = time.Time{}
 	l := &mpiLauncher{
-		pid: pid, started: state.started, name: filepath.Base(args[0]), tolerant: toleratesFailures(args[1:], env),
+		pid: pid, started: state.Started, name: filepath.Base(args[0]), tolerant: mpirun.ToleratesFailures(args[1:], env),
 		badEnds: len(r.ended), code: -1,
 	}
 	r.launchers = append(r.launchers, l)
 	if r.versions != nil {
 		r.versions.ask(pid, env, r.versions.add)
 	}
-	if file, err := openProcess(pid); err == nil {
-		r.awaited[pid] = true
-		go func() {
-			defer file.Close()
-			status, is := awaitEnd(file, pid)
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			delete(r.awaited, pid)
-			l.over = true
-			if is {
-				l.code = exitCode(status)
-			}
-		}()
-	}
+	r.awaited[pid] = process.OnEnd(pid, func(status unix.WaitStatus, known bool) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.awaited, pid)
+		l.over = true
+		if known {
+			l.code = process.ExitCode(status)
+		}
+	})
 	return true
 }
 

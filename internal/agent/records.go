@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"opendatahub.io/mpijob/internal/agent/hostfile"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -74,7 +75,7 @@ func readRecords(folder string) []record {
 // uses returns the hosts that were connected, and those behind them, by name.
 func uses(records []record) []agentapi.HostUse {
 	ranks := map[string]int32{}
-	add := func(host string, seen int32) { ranks[short(host)] = max(ranks[short(host)], seen) }
+	add := func(host string, seen int32) { ranks[hostfile.Short(host)] = max(ranks[hostfile.Short(host)], seen) }
 	for _, r := range records {
 		if r.Reached.IsZero() {
 			continue

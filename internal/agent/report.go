@@ -8,6 +8,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"opendatahub.io/mpijob/internal/agent/cgroup"
+	"opendatahub.io/mpijob/internal/agent/hostfile"
+	"opendatahub.io/mpijob/internal/agent/process"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -23,10 +26,10 @@ const (
 
 // startReport begins to report on the launcher if nothing else does, with the end of the session when end is called.
 func startReport() (end func()) {
-	if os.Getenv(envSupervised) != "" || os.Getenv(envSession) != "" {
+	if os.Getenv(envSupervised) != "" || os.Getenv(process.EnvSession) != "" {
 		return func() {}
 	}
-	folder, container := recordsFolder(), containerRun()
+	folder, container := recordsFolder(), process.ContainerRun()
 	lock, err := os.OpenFile(filepath.Join(folder, "report.lock"), os.O_CREATE|os.O_RDONLY, 0o644) //nolint:gosec // the pod's containers may run as different users
 	if err != nil {
 		return func() {}
@@ -36,10 +39,10 @@ func startReport() (end func()) {
 	locked := func() bool { return unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil }
 	report := func() {
 		own := agentapi.Summary{MPIVersions: keptVersions(folder, container)}
-		tellUse(cgroupRoot, &own)
+		cgroup.Tell(cgroup.Root, &own)
 		// The records of earlier runs of the container do not count.
 		records := slices.DeleteFunc(readRecords(folder), func(r record) bool { return r.Container != container })
-		leaveReport(summarize(own, records, readHostfile(agentapi.Hostfile), time.Now()))
+		leaveReport(summarize(own, records, hostfile.Read(agentapi.Hostfile), time.Now()))
 	}
 	endQuery := askOwnLauncher(folder, container)
 	stop, stopped := make(chan struct{}), make(chan struct{})

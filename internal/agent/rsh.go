@@ -16,6 +16,9 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/sys/unix"
 
+	"opendatahub.io/mpijob/internal/agent/hostfile"
+	"opendatahub.io/mpijob/internal/agent/process"
+	"opendatahub.io/mpijob/internal/agent/resolve"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -43,7 +46,7 @@ func rsh(args []string, stdin *os.File, stdout, stderr io.Writer) int {
 	case t.version:
 		fmt.Fprintln(stderr, "OpenSSH_9.0 compatible, mpi-agent")
 		return 0
-	case t.command != "" && isSelf(t.host):
+	case t.command != "" && hostfile.IsSelf(t.host):
 		err := syscall.Exec("/bin/sh", []string{"/bin/sh", "-c", t.command}, os.Environ())
 		fmt.Fprintln(stderr, "mpi-agent: cannot start /bin/sh:", err)
 		return sshFailed
@@ -68,8 +71,8 @@ func (t target) run(stdin *os.File, stdout, stderr io.Writer) (int, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	known := record{Host: t.host, Port: t.port, Process: os.Getpid(), Container: containerRun(), Ancestors: ancestorsOf(os.Getpid()), Since: time.Now()}
-	names := newNames()
+	known := record{Host: t.host, Port: t.port, Process: os.Getpid(), Container: process.ContainerRun(), Ancestors: process.Ancestors(os.Getpid()), Since: time.Now()}
+	names := resolve.New()
 	client, err := t.connect(ctx, identity, names, &known, stderr)
 	if err != nil {
 		return 0, err
@@ -79,7 +82,7 @@ func (t target) run(stdin *os.File, stdout, stderr io.Writer) (int, error) {
 	known.write(recordsFolder())
 	report := startReport()
 	defer report()
-	t.awaitOwnName(ctx, names.lookup)
+	t.awaitOwnName(ctx, names.Lookup)
 	code, err := t.execute(client, stdin, stdout, stderr, &known)
 	known.Over, known.Seconds = true, int32(time.Since(known.Reached).Seconds())
 	known.write(recordsFolder())
@@ -87,10 +90,10 @@ func (t target) run(stdin *os.File, stdout, stderr io.Writer) (int, error) {
 }
 
 // connect waits for the host, and reports the wait.
-func (t target) connect(ctx context.Context, identity identity, names *names, known *record, stderr io.Writer) (*ssh.Client, error) {
+func (t target) connect(ctx context.Context, identity identity, names *resolve.Names, known *record, stderr io.Writer) (*ssh.Client, error) {
 	said := time.Now()
 	supervised := os.Getenv(envSupervised) != ""
-	d := dialer{identity: identity, disbelief: disbelief, lookUp: names.check, foreign: foreignHosts(readHostfile(agentapi.Hostfile)), waiting: func(found *trouble, since time.Time) {
+	d := dialer{identity: identity, disbelief: disbelief, lookUp: names.Check, foreign: foreignHosts(hostfile.Read(agentapi.Hostfile)), waiting: func(found *trouble, since time.Time) {
 		if known.Why != found.why {
 			known.Trouble, known.Why = found.code, found.why
 			known.write(recordsFolder())

@@ -16,6 +16,8 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/sys/unix"
 
+	"opendatahub.io/mpijob/internal/agent/environ"
+	"opendatahub.io/mpijob/internal/agent/process"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -28,7 +30,7 @@ type session struct {
 	// env is what the client asked to set.
 	env []string
 	// program is nil until it is started.
-	program *program
+	program *process.Program
 	// init is how many nanoseconds after that the first rank was seen, 0 until then.
 	init atomic.Int64
 }
@@ -77,7 +79,7 @@ func (s *session) answer(request *ssh.Request, ended chan<- struct{}) bool {
 		if s.program != nil || ssh.Unmarshal(request.Payload, &pair) != nil || strings.ContainsAny(pair.Name, "=\x00") || pair.Name == "" {
 			return false
 		}
-		s.env = setVariable(s.env, pair.Name, pair.Value)
+		s.env = environ.Set(s.env, pair.Name, pair.Value)
 		return true
 	case "exec":
 		var line struct{ Command string }
@@ -100,7 +102,7 @@ func (s *session) answer(request *ssh.Request, ended chan<- struct{}) bool {
 			}
 			return true
 		}
-		return number != 0 && unix.Kill(-s.program.pid, number) == nil
+		return number != 0 && unix.Kill(-s.program.PID, number) == nil
 	}
 	// No terminals and no subsystems: ranks need none.
 	return false
@@ -110,8 +112,8 @@ func (s *session) answer(request *ssh.Request, ended chan<- struct{}) bool {
 func (s *session) run(args []string, ended chan<- struct{}) bool {
 	since, firstRank, start := s.worker.ranks.badEnds(), s.worker.ranks.nextRank(), time.Now()
 	var pipes pipes
-	program, err := pipes.start(s.worker.processes, command{
-		args: args, env: setVariable(slices.Concat(s.worker.env, s.env), envSession, sessionMark(s.id)), ownSession: true,
+	program, err := pipes.start(s.worker.processes, process.Command{
+		Args: args, Env: environ.Set(slices.Concat(s.worker.env, s.env), process.EnvSession, process.SessionMark(s.id)), OwnSession: true,
 	})
 	if err != nil {
 		s.log.Error("cannot start a program for a client", "error", err)
@@ -120,7 +122,7 @@ func (s *session) run(args []string, ended chan<- struct{}) bool {
 	s.program = &program
 	s.worker.ranks.look()
 	// Not what it runs: tools put their users' environment into the command, secrets included.
-	s.log.Info("started", "pid", program.pid)
+	s.log.Info("started", "pid", program.PID)
 	finished := make(chan struct{})
 	go s.tellBadEnds(since, finished)
 	go s.tellActivity(since, finished)
@@ -134,10 +136,10 @@ func (s *session) run(args []string, ended chan<- struct{}) bool {
 	}()
 	go func() {
 		defer close(ended)
-		status := pipes.carry(s.channel, program.done)
+		status := pipes.carry(s.channel, program.Done)
 		close(finished)
 		s.worker.ranks.settle()
-		s.log.Info("ended", "pid", program.pid, "exitCode", exitCode(status), "seconds", int(time.Since(start).Seconds()))
+		s.log.Info("ended", "pid", program.PID, "exitCode", process.ExitCode(status), "seconds", int(time.Since(start).Seconds()))
 		s.tellSummary(since)
 		sendExit(s.channel, status)
 	}()
@@ -202,17 +204,17 @@ func endedBefore(ranks []agentapi.RankEnd, at int64) []agentapi.RankEnd {
 type pipes struct{ input, output, errors *os.File }
 
 // start starts a program at the other ends of the pipes.
-func (p *pipes) start(processes *processes, c command) (program, error) {
+func (p *pipes) start(processes *process.Parent, c process.Command) (process.Program, error) {
 	var theirs [3]*os.File
 	var errs [3]error
 	theirs[0], p.input, errs[0] = os.Pipe()
 	p.output, theirs[1], errs[1] = os.Pipe()
 	p.errors, theirs[2], errs[2] = os.Pipe()
 	err := errors.Join(errs[:]...)
-	c.files = theirs
-	var started program
+	c.Files = theirs
+	var started process.Program
 	if err == nil {
-		started, err = processes.start(c)
+		started, err = processes.Start(c)
 	}
 	closeFiles(theirs[:]...)
 	if err != nil {

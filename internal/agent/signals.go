@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"opendatahub.io/mpijob/internal/agent/process"
 )
 
 // passSignals passes the container's signals on to its command. If that is an MPI launcher with ranks on other hosts, TERM goes
@@ -44,7 +46,7 @@ func (s *supervisor) endAfterRanks(pid int) {
 		// TERM crashes an mpirun of Open MPI 4 that ends its ranks already.
 		number = unix.SIGKILL
 	}
-	if _, runs := readStat(pid); runs {
+	if _, runs := process.ReadStat(pid); runs {
 		s.killed.Store(number == unix.SIGKILL)
 		_ = unix.Kill(pid, number)
 	}
@@ -56,7 +58,7 @@ const ranksEndWithin = 2 * time.Second
 // awaitRanks waits until no rank of an MPI launcher is known to run, at most for the ranks' grace period. It returns false if
 // ranks still run. The launcher may not notice that they have ended if they had just started.
 func (s *supervisor) awaitRanks(pid int) bool {
-	for deadline := time.Now().Add(podGrace()); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(process.PodGrace()); time.Now().Before(deadline); {
 		time.Sleep(min(ranksEndWithin, time.Until(deadline)))
 		if !s.haveRanks(pid) {
 			return true

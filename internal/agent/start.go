@@ -11,24 +11,26 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"opendatahub.io/mpijob/internal/agent/environ"
+	"opendatahub.io/mpijob/internal/agent/hostfile"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
 // launcherEnv is the environment of the launcher's command: with the shim first in PATH, for tools that look for an
 // ssh; and with a shell's name, by which Open MPI spares itself a warning where the user has no entry in passwd.
 func launcherEnv(env []string) []string {
-	path := variable(env, "PATH")
+	path := environ.Get(env, "PATH")
 	if path == "" {
 		path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 	}
-	env = setVariable(env, "PATH", filepath.Dir(agentapi.Shim)+":"+path)
-	env = setVariable(env, envSupervised, "1")
-	if variable(env, "SHELL") == "" {
+	env = environ.Set(env, "PATH", filepath.Dir(agentapi.Shim)+":"+path)
+	env = environ.Set(env, envSupervised, "1")
+	if environ.Get(env, "SHELL") == "" {
 		shell := "/bin/sh"
 		if _, err := os.Stat("/bin/bash"); err == nil {
 			shell = "/bin/bash"
 		}
-		env = setVariable(env, "SHELL", shell)
+		env = environ.Set(env, "SHELL", shell)
 	}
 	return env
 }
@@ -38,7 +40,7 @@ func launcherEnv(env []string) []string {
 // "host slots=4"; a copy in Hydra's format, "host:4", is written to the agent's own folder. The user's variables take
 // precedence.
 func hydraEnv(env []string, list string) ([]string, error) {
-	if variable(env, agentapi.EnvHostfileFormat) != agentapi.FormatHydra {
+	if environ.Get(env, agentapi.EnvHostfileFormat) != agentapi.FormatHydra {
 		return env, nil
 	}
 	data, err := os.ReadFile(list)
@@ -46,14 +48,14 @@ func hydraEnv(env []string, list string) ([]string, error) {
 		return nil, fmt.Errorf("read the job's hosts: %w", err)
 	}
 	path := filepath.Join(recordsFolder(), "hostfile")
-	text, slots := hydraHostfile(string(data))
+	text, slots := hostfile.Hydra(string(data))
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // whoever runs in the pod reads it
 		return nil, fmt.Errorf("write the job's hosts for Hydra: %w", err)
 	}
 	// Intel MPI does not read how many ranks go to a host from the list.
 	for _, set := range [][2]string{{"HYDRA_HOST_FILE", path}, {"I_MPI_HYDRA_HOST_FILE", path}, {"I_MPI_PERHOST", slots}} {
-		if variable(env, set[0]) == "" && set[1] != "" {
-			env = setVariable(env, set[0], set[1])
+		if environ.Get(env, set[0]) == "" && set[1] != "" {
+			env = environ.Set(env, set[0], set[1])
 		}
 	}
 	return env, nil

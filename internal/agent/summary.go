@@ -5,24 +5,25 @@ import (
 	"slices"
 	"time"
 
+	"opendatahub.io/mpijob/internal/agent/hostfile"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
 // summarize adds the hosts, and the ranks there, to the summary of a launcher's own container, and judges what was the cause.
 // records are those of all rsh's of this run, and expected is the hostfile.
-func summarize(summary agentapi.Summary, records []record, expected hostfile, now time.Time) agentapi.Summary {
-	summary.Role, summary.HostsExpected, summary.SlotsExpected = agentapi.RoleLauncher, expected.others, expected.slots
+func summarize(summary agentapi.Summary, records []record, expected hostfile.Hosts, now time.Time) agentapi.Summary {
+	summary.Role, summary.HostsExpected, summary.SlotsExpected = agentapi.RoleLauncher, expected.Others, expected.Slots
 	var lost []record
 	all := hosts(records)
 	summary.HostsIdle = idleHosts(records, expected, now)
 	summary.ConnectSeconds = seconds(connectTime(all))
 	for _, use := range uses(records) {
 		summary.HostsReached++
-		summary.SlotsFound += expected.slotsOf[use.Host]
+		summary.SlotsFound += expected.SlotsOf[use.Host]
 	}
 	for _, r := range all {
 		if isEnding := r.Worker != nil && r.Worker.Ending; r.Trouble != "" && (r.Over || isEnding || r.Reached.IsZero()) {
-			summary.Hosts = append(summary.Hosts, agentapi.HostTrouble{Host: short(r.Host), Code: r.Trouble, Message: r.Why, Seconds: r.Seconds})
+			summary.Hosts = append(summary.Hosts, agentapi.HostTrouble{Host: hostfile.Short(r.Host), Code: r.Trouble, Message: r.Why, Seconds: r.Seconds})
 			lost = append(lost, r)
 		}
 		if r.Worker != nil {
@@ -89,30 +90,32 @@ func judge(summary *agentapi.Summary, lost []record) {
 }
 
 // hostLost says how the connection to a host was lost.
-func hostLost(r record) string { return fmt.Sprintf("Host %s was lost: %s.", short(r.Host), r.Why) }
+func hostLost(r record) string {
+	return fmt.Sprintf("Host %s was lost: %s.", hostfile.Short(r.Host), r.Why)
+}
 
 // hostUnused reports why a host was not reached.
 func hostUnused(r record) string {
-	return fmt.Sprintf("Host %s could not be used: %s.", short(r.Host), r.Why)
+	return fmt.Sprintf("Host %s could not be used: %s.", hostfile.Short(r.Host), r.Why)
 }
 
 // idleHosts returns on how many hosts of a hostfile no rank ran, in any launch, although ranks ran on others or nothing was
 // started on any. Ranks of a few seconds are not always observed: a host that was only used so long does not count. While it is
 // unknown what a host did, so is which other hosts it reached.
-func idleHosts(records []record, expected hostfile, now time.Time) (idle int32) {
+func idleHosts(records []record, expected hostfile.Hosts, now time.Time) (idle int32) {
 	const observed = 10 * time.Second
 	if len(records) == 0 {
-		return expected.others
+		return expected.Others
 	}
 	uncertain := map[string]bool{}
 	for _, r := range records {
 		if !r.Reached.IsZero() && (r.Worker == nil || lasted(r, now) < observed) {
-			uncertain[short(r.Host)] = true
+			uncertain[hostfile.Short(r.Host)] = true
 		}
 	}
 	used, seen, unknown := false, int32(0), false
 	for _, use := range uses(records) {
-		_, listed := expected.slotsOf[use.Host]
+		_, listed := expected.SlotsOf[use.Host]
 		switch {
 		case use.RanksSeen > 0:
 			used = true
@@ -130,7 +133,7 @@ func idleHosts(records []record, expected hostfile, now time.Time) (idle int32) 
 		return 0
 	}
 	if !unknown {
-		idle += max(0, expected.others-seen)
+		idle += max(0, expected.Others-seen)
 	}
 	return idle
 }
@@ -149,7 +152,7 @@ const ignoredCode = 125
 
 // verdict completes the summary of a run that has ended, and returns the job's exit code. all are its launches, and code is that of
 // the job's command, the process command.
-func verdict(summary *agentapi.Summary, all []launch, expected hostfile, command, code int) int {
+func verdict(summary *agentapi.Summary, all []launch, expected hostfile.Hosts, command, code int) int {
 	addMissed(summary, all, command, code)
 	if code == 0 {
 		// What did not matter to the program is no finding.
@@ -161,7 +164,7 @@ func verdict(summary *agentapi.Summary, all []launch, expected hostfile, command
 			code, summary.Code = ignoredCode, agentapi.HostfileIgnored
 			summary.Message = fmt.Sprintf("The command succeeded, but all of the %d ranks that it started ran on the launcher and none on the job's %d workers. "+
 				"The MPI in this image did not read the job's list of hosts (%s): is it the implementation that the job names, and does the command not name "+
-				"hosts of its own? The job is failed so that this is not taken for a result.", summary.RanksSeen, expected.others, agentapi.Hostfile)
+				"hosts of its own? The job is failed so that this is not taken for a result.", summary.RanksSeen, expected.Others, agentapi.Hostfile)
 		}
 	}
 	summary.ExitCode, summary.Launches = new(int32(code)), int32(len(all))
@@ -188,8 +191,8 @@ func addMissed(summary *agentapi.Summary, all []launch, command, code int) {
 }
 
 // hostfileIgnored reports whether ranks ran, none on a worker, and more than a launcher that is a host itself takes.
-func hostfileIgnored(summary agentapi.Summary, expected hostfile) bool {
-	return expected.others > 0 && summary.HostsReached == 0 && summary.RanksSeen > expected.ownSlots
+func hostfileIgnored(summary agentapi.Summary, expected hostfile.Hosts) bool {
+	return expected.Others > 0 && summary.HostsReached == 0 && summary.RanksSeen > expected.OwnSlots
 }
 
 // lostFailure returns the rank whose failure an MPI launcher has lost: it succeeded although the rank failed. command is the

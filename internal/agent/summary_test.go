@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"opendatahub.io/mpijob/internal/agent/hostfile"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -51,12 +52,12 @@ func TestIdleHosts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := idleHosts(test.records, hostfile{others: 2, slotsOf: map[string]int32{"a": 2, "b": 2}}, now); got != test.want {
+			if got := idleHosts(test.records, hostfile.Hosts{Others: 2, SlotsOf: map[string]int32{"a": 2, "b": 2}}, now); got != test.want {
 				t.Errorf("%d, want %d", got, test.want)
 			}
 		})
 	}
-	three := hostfile{others: 3, slotsOf: map[string]int32{"a": 2, "b": 2, "c": 2}}
+	three := hostfile.Hosts{Others: 3, SlotsOf: map[string]int32{"a": 2, "b": 2, "c": 2}}
 	if got := idleHosts([]record{session("a", 60, 2), {Host: "b", Reached: time.Unix(1, 0)}}, three, now); got != 0 {
 		t.Errorf("%d of those that host b may have reached are idle", got)
 	}
@@ -66,7 +67,7 @@ func TestSummaryTellsHowLongConnectingTook(t *testing.T) {
 	start := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	folder := t.TempDir()
 	summary := func() agentapi.Summary {
-		return summarize(agentapi.Summary{}, readRecords(folder), hostfile{}, time.Now())
+		return summarize(agentapi.Summary{}, readRecords(folder), hostfile.Hosts{}, time.Now())
 	}
 	record{Host: "b", Process: 1, Since: start.Add(time.Second), Reached: start.Add(3500 * time.Millisecond), Worker: &agentapi.Summary{InitSeconds: 0.25}}.write(folder)
 	record{Host: "a", Process: 2, Since: start, Reached: start.Add(time.Second), Worker: &agentapi.Summary{InitSeconds: 0.5}}.write(folder)

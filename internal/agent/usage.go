@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"opendatahub.io/mpijob/internal/agent/process"
 )
 
 // clockTicks is USER_HZ, the unit of times in /proc/PID/stat: 100 on every architecture of Linux that Go supports.
@@ -35,7 +37,7 @@ func readUsages(pids []int, at time.Time) (total processUsage, ok bool) {
 
 // readUsage reads the usage of a process, with that of its children that have ended, from /proc.
 func readUsage(pid int, at time.Time) (processUsage, bool) {
-	data, err := os.ReadFile(procFile(pid, "stat"))
+	data, err := os.ReadFile(process.File(pid, "stat"))
 	if err != nil {
 		return processUsage{}, false
 	}
@@ -48,7 +50,7 @@ func readUsage(pid int, at time.Time) (processUsage, bool) {
 		return time.Duration(n) * time.Second / clockTicks
 	}
 	u := processUsage{at: at, user: ticks(fields[11]) + ticks(fields[13]), system: ticks(fields[12]) + ticks(fields[14]), queued: queuedTime(pid), device: usesDevice(pid)}
-	io, _ := os.ReadFile(procFile(pid, "io"))
+	io, _ := os.ReadFile(process.File(pid, "io"))
 	for line := range strings.Lines(string(io)) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
 		if name == "rchar" || name == "wchar" {
@@ -56,7 +58,7 @@ func readUsage(pid int, at time.Time) (processUsage, bool) {
 			u.bytes += n
 		}
 	}
-	wait, _ := os.ReadFile(procFile(pid, "wchan"))
+	wait, _ := os.ReadFile(process.File(pid, "wchan"))
 	switch u.wait = string(wait); {
 	case fields[0] == "Z":
 		// A process that has ended does not show what the others do.
@@ -70,9 +72,9 @@ func readUsage(pid int, at time.Time) (processUsage, bool) {
 // queuedTime returns the time for which the threads of a process were ready to run and had no CPU, as on a busy machine
 // (Linux, Documentation/scheduler/sched-stats.rst).
 func queuedTime(pid int) (total time.Duration) {
-	tasks, _ := os.ReadDir(procFile(pid, "task"))
+	tasks, _ := os.ReadDir(process.File(pid, "task"))
 	for _, task := range tasks {
-		data, _ := os.ReadFile(procFile(pid, "task/"+task.Name()+"/schedstat"))
+		data, _ := os.ReadFile(process.File(pid, "task/"+task.Name()+"/schedstat"))
 		if fields := strings.Fields(string(data)); len(fields) >= 2 {
 			n, _ := strconv.ParseInt(fields[1], 10, 64)
 			total += time.Duration(n)
@@ -83,12 +85,12 @@ func queuedTime(pid int) (total time.Duration) {
 
 // usesDevice reports whether a process has a device of an accelerator open.
 func usesDevice(pid int) bool {
-	entries, err := os.ReadDir(procFile(pid, "fd"))
+	entries, err := os.ReadDir(process.File(pid, "fd"))
 	if err != nil {
 		return false
 	}
 	for _, entry := range entries {
-		target, _ := os.Readlink(procFile(pid, "fd/"+entry.Name()))
+		target, _ := os.Readlink(process.File(pid, "fd/"+entry.Name()))
 		for _, device := range []string{"/dev/nvidia", "/dev/kfd", "/dev/dri/", "/dev/accel", "/dev/habanalabs"} {
 			if strings.HasPrefix(target, device) {
 				return true
@@ -100,13 +102,13 @@ func usesDevice(pid int) bool {
 
 // startedBy returns the processes that each rank started, and those that these started.
 func startedBy(ranks map[int]int32) map[int][]int {
-	pids, _ := allProcesses()
+	pids, _ := process.All()
 	started := map[int][]int{}
 	for _, pid := range pids {
 		if _, isRank := ranks[pid]; isRank {
 			continue
 		}
-		for _, above := range ancestorsOf(pid) {
+		for _, above := range process.Ancestors(pid) {
 			if _, isRank := ranks[above]; isRank {
 				started[above] = append(started[above], pid)
 				break
@@ -147,7 +149,7 @@ func (pages) used(pids []int) (total codeUse, ok bool) {
 	defer runtime.UnlockOSThread()
 	started := threadTime()
 	for _, pid := range pids {
-		text, err := os.ReadFile(procFile(pid, "smaps"))
+		text, err := os.ReadFile(process.File(pid, "smaps"))
 		if err != nil {
 			return codeUse{cost: threadTime() - started}, false
 		}
@@ -162,7 +164,7 @@ func (pages) used(pids []int) (total codeUse, ok bool) {
 func (pages) clear(pids []int) bool {
 	cleared := true
 	for _, pid := range pids {
-		cleared = os.WriteFile(procFile(pid, "clear_refs"), []byte("1"), 0) == nil && cleared
+		cleared = os.WriteFile(process.File(pid, "clear_refs"), []byte("1"), 0) == nil && cleared
 	}
 	return cleared
 }

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"opendatahub.io/mpijob/internal/agent/process"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -72,7 +73,7 @@ func TestEndedProcessesSayNothing(t *testing.T) {
 	defer func() { _ = command.Wait() }()
 	pid := command.Process.Pid
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if state, ok := readStat(pid); ok && state.state == 'Z' {
+		if state, ok := process.ReadStat(pid); ok && state.State == 'Z' {
 			break
 		}
 		if time.Now().After(deadline) {
@@ -82,7 +83,7 @@ func TestEndedProcessesSayNothing(t *testing.T) {
 	if u, ok := readUsage(pid, time.Now()); !ok || u.wait != waitsForChild {
 		t.Errorf("it waits in %q (%t), want %q", u.wait, ok, waitsForChild)
 	}
-	r := ranks{processes: map[int]*process{pid: {rank: 0}}}
+	r := ranks{processes: map[int]*observed{pid: {rank: 0}}}
 	if got := r.sampleActivity(time.Now()); len(got.Ranks) > 0 {
 		t.Errorf("ranks are %v, want none", got.Ranks)
 	}
@@ -148,7 +149,7 @@ func TestCodeOfRealProcesses(t *testing.T) {
 			}
 			defer func() { _ = command.Process.Kill(); _ = command.Wait() }()
 			pids := []int{command.Process.Pid}
-			if os.WriteFile(procFile(pids[0], "clear_refs"), []byte("1"), 0) != nil {
+			if os.WriteFile(process.File(pids[0], "clear_refs"), []byte("1"), 0) != nil {
 				t.Skip("SKIPPED: this kernel does not clear the marks of pages")
 			}
 			// The marks of a process that gets no CPU stay clear.

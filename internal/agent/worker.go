@@ -14,13 +14,15 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/sys/unix"
 
+	"opendatahub.io/mpijob/internal/agent/cgroup"
+	"opendatahub.io/mpijob/internal/agent/process"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
 // worker runs the programs of the job's other pods, and watches the ranks among them.
 type worker struct {
 	server    *server
-	processes *processes
+	processes *process.Parent
 	ranks     *ranks
 	// env is what programs start with: the container's own.
 	env []string
@@ -44,9 +46,9 @@ func serveWorker(log *slog.Logger, listen, status string, env []string) error {
 		return err
 	}
 	ctx, _ := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGINT)
-	w := &worker{ranks: newRanks(log, cgroupRoot), env: env}
+	w := &worker{ranks: newRanks(log, cgroup.Root), env: env}
 	w.server = &server{log: log, identity: identity, session: w.session, ends: w.ends}
-	if w.processes, err = newProcesses(w.ranks.look); err != nil {
+	if w.processes, err = process.NewParent(w.ranks.look); err != nil {
 		return err
 	}
 	listener, err := net.Listen("tcp", listen)
@@ -157,16 +159,16 @@ func (w *worker) end(session string) (left int) {
 			time.Sleep(100 * time.Millisecond)
 		}
 	}
-	ranks, deadline := w.rankProcesses(session), time.Now().Add(podGrace())
+	ranks, deadline := w.rankProcesses(session), time.Now().Add(process.PodGrace())
 	signal(ranks, unix.SIGTERM)
-	await(podGrace(), func() int { return countAlive(ranks) })
+	await(process.PodGrace(), func() int { return process.CountAlive(ranks) })
 	if session == "" && len(ranks) > 0 {
 		// Ranks of other hosts may take longer, and MPI ends them when it loses a daemon. Its launcher ends the daemons.
-		await(time.Until(deadline), func() int { return len(members(session)) })
+		await(time.Until(deadline), func() int { return len(process.Members(session)) })
 	}
-	await(grace, func() int { return signal(members(session), unix.SIGTERM) })
+	await(process.Grace, func() int { return signal(process.Members(session), unix.SIGTERM) })
 	for deadline := time.Now().Add(2 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if left = signal(members(session), unix.SIGKILL); left == 0 || time.Now().After(deadline) {
+		if left = signal(process.Members(session), unix.SIGKILL); left == 0 || time.Now().After(deadline) {
 			return left
 		}
 	}
@@ -176,8 +178,8 @@ func (w *worker) end(session string) (left int) {
 func (w *worker) rankProcesses(session string) (found []int) {
 	// On a busy machine, some ranks may not have been seen yet.
 	w.ranks.scan()
-	for _, pid := range members(session) {
-		if w.ranks.isRank(pid) || slices.ContainsFunc(ancestorsOf(pid), w.ranks.isRank) {
+	for _, pid := range process.Members(session) {
+		if w.ranks.isRank(pid) || slices.ContainsFunc(process.Ancestors(pid), w.ranks.isRank) {
 			found = append(found, pid)
 		}
 	}

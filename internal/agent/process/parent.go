@@ -1,4 +1,5 @@
-package agent
+// Package process starts programs, and reads from /proc what the container's processes are and how they end.
+package process
 
 import (
 	"errors"
@@ -12,11 +13,13 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"opendatahub.io/mpijob/internal/agent/environ"
 )
 
-// processes starts programs and takes note of how they end. It also takes in every process of the container whose
+// Parent starts programs and takes note of how they end. It also takes in every process of the container whose
 // own parent has ended before it, so that none is left as a zombie and none is lost from sight.
-type processes struct {
+type Parent struct {
 	mu sync.Mutex
 	// waiting has a place for each program that was started here, by process id.
 	waiting map[int]chan unix.WaitStatus
@@ -24,13 +27,13 @@ type processes struct {
 	changed func()
 }
 
-// newProcesses takes over the ending of processes from the Go runtime: nothing else in this program may wait for a
+// NewParent takes over the ending of processes from the Go runtime: nothing else in this program may wait for a
 // child.
-func newProcesses(changed func()) (*processes, error) {
+func NewParent(changed func()) (*Parent, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become the parent of orphaned processes: %w", err)
 	}
-	p := &processes{waiting: map[int]chan unix.WaitStatus{}, changed: changed}
+	p := &Parent{waiting: map[int]chan unix.WaitStatus{}, changed: changed}
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, unix.SIGCHLD)
 	go func() {
@@ -42,7 +45,7 @@ func newProcesses(changed func()) (*processes, error) {
 }
 
 // reap collects all that has ended. One signal may stand for several ends.
-func (p *processes) reap() {
+func (p *Parent) reap() {
 	for {
 		var status unix.WaitStatus
 		pid, err := unix.Wait4(-1, &status, unix.WNOHANG, nil)
@@ -63,44 +66,44 @@ func (p *processes) reap() {
 	}
 }
 
-// program is one that runs.
-type program struct {
-	pid int
-	// done gives its status once, when it has ended.
-	done <-chan unix.WaitStatus
+// Program is one that runs.
+type Program struct {
+	PID int
+	// Done gives its status once, when it has ended.
+	Done <-chan unix.WaitStatus
 }
 
-// command is a program to start.
-type command struct {
-	// args begin with the program: a path, or a name to look for in the PATH of env.
-	args []string
-	env  []string
-	// files are its standard input, output and error.
-	files [3]*os.File
-	// ownSession puts it and its children into a session of their own, out of reach of signals meant for the agent.
-	ownSession bool
+// Command is a program to start.
+type Command struct {
+	// Args begin with the program: a path, or a name to look for in the PATH of env.
+	Args []string
+	Env  []string
+	// Files are its standard input, output and error.
+	Files [3]*os.File
+	// OwnSession puts it and its children into a session of their own, out of reach of signals meant for the agent.
+	OwnSession bool
 }
 
-// start starts a program. An error is exec.ErrNotFound where there is none of that name.
-func (p *processes) start(c command) (program, error) {
-	path, err := lookPath(c.args[0], c.env)
+// Start starts a program. An error is exec.ErrNotFound where there is none of that name.
+func (p *Parent) Start(c Command) (Program, error) {
+	path, err := lookPath(c.Args[0], c.Env)
 	if err != nil {
-		return program{}, err
+		return Program{}, err
 	}
-	attributes := &syscall.ProcAttr{Env: c.env, Sys: &syscall.SysProcAttr{Setsid: c.ownSession}}
-	for _, file := range c.files {
+	attributes := &syscall.ProcAttr{Env: c.Env, Sys: &syscall.SysProcAttr{Setsid: c.OwnSession}}
+	for _, file := range c.Files {
 		attributes.Files = append(attributes.Files, file.Fd())
 	}
 	// Held until the process is known, since it may have ended by then.
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	pid, err := syscall.ForkExec(path, c.args, attributes)
+	pid, err := syscall.ForkExec(path, c.Args, attributes)
 	if err != nil {
-		return program{}, fmt.Errorf("start %s: %w", path, err)
+		return Program{}, fmt.Errorf("start %s: %w", path, err)
 	}
 	done := make(chan unix.WaitStatus, 1)
 	p.waiting[pid] = done
-	return program{pid: pid, done: done}, nil
+	return Program{PID: pid, Done: done}, nil
 }
 
 // lookPath finds a program as a shell with that environment would.
@@ -111,7 +114,7 @@ func lookPath(name string, env []string) (string, error) {
 		}
 		return name, nil
 	}
-	folders := variable(env, "PATH")
+	folders := environ.Get(env, "PATH")
 	for _, folder := range filepath.SplitList(folders) {
 		path := filepath.Join(folder, name)
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && unix.Access(path, unix.X_OK) == nil {
@@ -121,19 +124,19 @@ func lookPath(name string, env []string) (string, error) {
 	return "", fmt.Errorf("%s: %w (PATH is %s)", name, exec.ErrNotFound, folders)
 }
 
-// startProcess starts a program in a process that has no processes.
-func startProcess(c command) (program, error) {
-	attributes := &os.ProcAttr{Env: c.env, Files: c.files[:], Sys: &syscall.SysProcAttr{Setsid: c.ownSession}}
-	started, err := os.StartProcess(c.args[0], c.args, attributes)
+// Start starts a program in a process that has no processes.
+func Start(c Command) (Program, error) {
+	attributes := &os.ProcAttr{Env: c.Env, Files: c.Files[:], Sys: &syscall.SysProcAttr{Setsid: c.OwnSession}}
+	started, err := os.StartProcess(c.Args[0], c.Args, attributes)
 	if err != nil {
-		return program{}, err
+		return Program{}, err
 	}
 	go func() { _, _ = started.Wait() }()
-	return program{pid: started.Pid}, nil
+	return Program{PID: started.Pid}, nil
 }
 
-// exitCode is a status as a shell returns it: the code, or 128 plus the signal.
-func exitCode(status unix.WaitStatus) int {
+// ExitCode is a status as a shell returns it: the code, or 128 plus the signal.
+func ExitCode(status unix.WaitStatus) int {
 	if status.Signaled() {
 		return 128 + int(status.Signal())
 	}

@@ -1,4 +1,4 @@
-package agent
+package resolve
 
 import (
 	"errors"
@@ -103,9 +103,9 @@ func (d *cachingDNS) answer(asked dnsmessage.Question) dnsmessage.RCode {
 func TestNamesAreFoundDespiteACache(t *testing.T) {
 	const host, absolute = "pi-worker-0.pi.ns.svc", "pi-worker-0.pi.ns.svc.cluster.local."
 	server := &cachingDNS{known: map[string]bool{}, cache: map[dnsmessage.Question]dnsmessage.RCode{}}
-	n := &names{server: server.serve(t), domain: "cluster.local"}
+	n := &Names{server: server.serve(t), domain: "cluster.local"}
 	for range 3 {
-		_, err := n.check(t.Context(), host)
+		_, err := n.Check(t.Context(), host)
 		if dns, is := errors.AsType[*net.DNSError](err); !is || !dns.IsNotFound {
 			t.Fatalf("a name that does not exist: %v, want a DNSError that says so", err)
 		}
@@ -113,7 +113,7 @@ func TestNamesAreFoundDespiteACache(t *testing.T) {
 	server.mu.Lock()
 	server.known[absolute] = true
 	server.mu.Unlock()
-	if name, err := n.check(t.Context(), host); err != nil || name != absolute {
+	if name, err := n.Check(t.Context(), host); err != nil || name != absolute {
 		t.Errorf("a name that has appeared: %q, %v, want %q", name, err, absolute)
 	}
 	for question := range server.cache {
@@ -127,8 +127,8 @@ func TestNamesAreFoundDespiteACache(t *testing.T) {
 func TestNamesAreLookedUpUsually(t *testing.T) {
 	for _, refuse := range []dnsmessage.RCode{dnsmessage.RCodeNotImplemented, dnsmessage.RCodeRefused, dnsmessage.RCodeServerFailure} {
 		server := &cachingDNS{refuse: refuse}
-		n := &names{server: server.serve(t), domain: "cluster.local"}
-		if name, err := n.check(t.Context(), "pi-worker-0.pi.ns.svc"); err != nil || name != "pi-worker-0.pi.ns.svc" {
+		n := &Names{server: server.serve(t), domain: "cluster.local"}
+		if name, err := n.Check(t.Context(), "pi-worker-0.pi.ns.svc"); err != nil || name != "pi-worker-0.pi.ns.svc" {
 			t.Errorf("%v: %q, %v", refuse, name, err)
 		}
 	}

@@ -1,4 +1,5 @@
-package agent
+// Package resolve finds out whether the cluster's DNS has a pod's name.
+package resolve
 
 import (
 	"context"
@@ -21,13 +22,13 @@ const (
 	privateTypes     = 0xFF
 )
 
-// names finds out whether the cluster's DNS has a pod's name, without filling the negative cache of the DNS.
+// Names finds out whether the cluster's DNS has a pod's name, without filling the negative cache of the DNS.
 //
 // A pod's record appears a moment after the pod. An earlier query gets NXDOMAIN, and CoreDNS, as most clusters run it,
 // gives the same answer for the next 5 s. Its cache is by name and record type, and a name that exists has an answer, an
 // empty one, for any type. So names queries a type that was not queried before, and the address only once the name
 // exists.
-type names struct {
+type Names struct {
 	// server is the address of the DNS server; empty: nothing is probed.
 	server string
 	// domain is the cluster's, "cluster.local".
@@ -35,11 +36,11 @@ type names struct {
 	probes atomic.Uint32
 }
 
-// newNames reads the pod's resolver configuration. Without a usable one nothing is probed.
-func newNames() *names { return readNames("/etc/resolv.conf") }
+// New reads the pod's resolver configuration. Without a usable one nothing is probed.
+func New() *Names { return readNames("/etc/resolv.conf") }
 
-func readNames(path string) *names {
-	n := &names{}
+func readNames(path string) *Names {
+	n := &Names{}
 	n.probes.Store(rand.Uint32N(privateTypes))
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -62,10 +63,10 @@ func readNames(path string) *names {
 	return n
 }
 
-// check returns the name to look a host up by. For a name of the cluster's that exists this is the absolute one, which
+// Check returns the name to look a host up by. For a name of the cluster's that exists this is the absolute one, which
 // needs no search through the pod's domains. The error is a *net.DNSError if the name does not exist yet. A name that
 // names cannot judge is returned as it is.
-func (n *names) check(ctx context.Context, host string) (string, error) {
+func (n *Names) Check(ctx context.Context, host string) (string, error) {
 	absolute, is := n.absolute(host)
 	if !is || inHostsFile(ctx, host) {
 		return host, nil
@@ -81,9 +82,9 @@ func (n *names) check(ctx context.Context, host string) (string, error) {
 	return host, nil
 }
 
-// lookup returns a host's addresses.
-func (n *names) lookup(ctx context.Context, host string) ([]string, error) {
-	name, err := n.check(ctx, host)
+// Lookup returns a host's addresses.
+func (n *Names) Lookup(ctx context.Context, host string) ([]string, error) {
+	name, err := n.Check(ctx, host)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +92,7 @@ func (n *names) lookup(ctx context.Context, host string) ([]string, error) {
 }
 
 // absolute returns the absolute name of a host that is named by a Service, such as pi-worker-0.pi.ns.svc.
-func (n *names) absolute(host string) (string, bool) {
+func (n *Names) absolute(host string) (string, bool) {
 	host = strings.TrimSuffix(host, ".")
 	switch {
 	case n.server == "" || n.domain == "":
@@ -105,7 +106,7 @@ func (n *names) absolute(host string) (string, bool) {
 }
 
 // probe asks for a record of a type of its own.
-func (n *names) probe(ctx context.Context, name string) (dnsmessage.RCode, error) {
+func (n *Names) probe(ctx context.Context, name string) (dnsmessage.RCode, error) {
 	parsed, err := dnsmessage.NewName(name)
 	if err != nil {
 		return 0, err

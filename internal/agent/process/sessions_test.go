@@ -1,4 +1,4 @@
-package agent
+package process
 
 import (
 	"os/exec"
@@ -12,7 +12,7 @@ func TestMembersOfThisAgent(t *testing.T) {
 	start := func(mark string) int {
 		t.Helper()
 		process := exec.Command("sleep", "600")
-		process.Env = []string{envSession + "=" + mark}
+		process.Env = []string{EnvSession + "=" + mark}
 		if err := process.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -22,13 +22,13 @@ func TestMembersOfThisAgent(t *testing.T) {
 		})
 		return process.Process.Pid
 	}
-	first, second := start(sessionMark("1")), start(sessionMark("2"))
+	first, second := start(SessionMark("1")), start(SessionMark("2"))
 	start("1")
 	start("OTHERAGENT.1")
-	if got := members("1"); !slices.Equal(got, []int{first}) {
+	if got := Members("1"); !slices.Equal(got, []int{first}) {
 		t.Errorf("session 1 has the processes %v, want only %d", got, first)
 	}
-	got := members("")
+	got := Members("")
 	slices.Sort(got)
 	if want := []int{first, second}; !slices.Equal(got, want) {
 		t.Errorf("the agent's sessions have the processes %v, want %v", got, want)

@@ -1,4 +1,5 @@
-package agent
+// Package cgroup reads what the container's cgroup counts: memory, kills for lack of it, and CPU time.
+package cgroup
 
 import (
 	"os"
@@ -9,8 +10,8 @@ import (
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
-// cgroupRoot is where a container sees its own cgroup.
-const cgroupRoot = "/sys/fs/cgroup"
+// Root is where a container sees its own cgroup.
+const Root = "/sys/fs/cgroup"
 
 // memory is what the container's cgroup counts, in bytes; 0 is unknown or unlimited.
 type memory struct {
@@ -79,8 +80,11 @@ func readCPU(root string) (used, throttled float64) {
 	return 0, 0
 }
 
-// tellUse writes what the container's cgroup counts into a summary.
-func tellUse(root string, summary *agentapi.Summary) {
+// Kills returns how many processes of the container the kernel has killed because it was out of memory.
+func Kills(root string) int64 { return readMemory(root).kills }
+
+// Tell writes what the container's cgroup counts into a summary.
+func Tell(root string, summary *agentapi.Summary) {
 	m := readMemory(root)
 	summary.OOMKills, summary.MemoryLimit, summary.MemoryPeak = m.kills, m.limit, m.peak
 	summary.CPUSeconds, summary.ThrottledSeconds = readCPU(root)

@@ -1,4 +1,4 @@
-package agent
+package process
 
 import (
 	"crypto/rand"
@@ -7,38 +7,39 @@ import (
 	"strings"
 	"time"
 
+	"opendatahub.io/mpijob/internal/agent/environ"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
-// envSession marks every process that a session has started, and what these start in turn: MPI's daemons give their
+// EnvSession marks every process that a session has started, and what these start in turn: MPI's daemons give their
 // environment to their ranks, and put both into process groups of their own, out of reach of a signal to a group.
 // Its value is a sessionMark.
-const envSession = "MPI_AGENT_SESSION"
+const EnvSession = "MPI_AGENT_SESSION"
 
 // agentMark begins the marks of this agent's sessions. It is unguessable and differs from every other agent's: a pod with
 // hostPID, and a process outside of pods, sees the processes of other pods too, and must not signal them.
 var agentMark = rand.Text() + "."
 
-// sessionMark returns the value of envSession for the processes of a session of this agent.
-func sessionMark(session string) string { return agentMark + session }
+// SessionMark returns the value of envSession for the processes of a session of this agent.
+func SessionMark(session string) string { return agentMark + session }
 
-// grace is how long processes have between TERM and KILL, once ranks have had the pod's grace period.
-const grace = 5 * time.Second
+// Grace is how long processes have between TERM and KILL, once ranks have had the pod's grace period.
+const Grace = 5 * time.Second
 
-// podGrace returns how long ranks have between TERM and KILL: the pod's grace period (agentapi.EnvGrace) without the time
+// PodGrace returns how long ranks have between TERM and KILL: the pod's grace period (agentapi.EnvGrace) without the time
 // that it takes to end the rest, and to report.
-func podGrace() time.Duration {
+func PodGrace() time.Duration {
 	total, err := time.ParseDuration(os.Getenv(agentapi.EnvGrace))
 	if err != nil || total < 0 {
 		total = agentapi.DefaultGrace
 	}
-	return total - min(grace+time.Second, total/2)
+	return total - min(Grace+time.Second, total/2)
 }
 
-// members returns the processes of a session of this agent, or of all its sessions if session is empty, without the
+// Members returns the processes of a session of this agent, or of all its sessions if session is empty, without the
 // agent itself. Processes that removed the mark are found by their parents.
-func members(session string) []int {
-	pids, err := allProcesses()
+func Members(session string) []int {
+	pids, err := All()
 	if err != nil {
 		return nil
 	}
@@ -48,12 +49,12 @@ func members(session string) []int {
 	}
 	processes := map[int]*process{}
 	pids = slices.DeleteFunc(pids, func(pid int) bool {
-		state, ok := readStat(pid)
-		if !ok || state.state == 'Z' {
+		state, ok := ReadStat(pid)
+		if !ok || state.State == 'Z' {
 			return true
 		}
-		mark := variable(readEnviron(pid), envSession)
-		processes[pid] = &process{parent: state.parent, member: mark == sessionMark(session) || session == "" && strings.HasPrefix(mark, agentMark)}
+		mark := environ.Get(Environ(pid), EnvSession)
+		processes[pid] = &process{parent: state.Parent, member: mark == SessionMark(session) || session == "" && strings.HasPrefix(mark, agentMark)}
 		return false
 	})
 	for again := true; again; {

@@ -1,12 +1,13 @@
-package agent
+// Package environ reads and changes environments: lists of "name=value".
+package environ
 
 import (
 	"slices"
 	"strings"
 )
 
-// variable is the value of a variable in an environment; the last one counts.
-func variable(env []string, name string) string {
+// Get is the value of a variable in an environment; the last one counts.
+func Get(env []string, name string) string {
 	for _, entry := range slices.Backward(env) {
 		if value, found := strings.CutPrefix(entry, name+"="); found {
 			return value
@@ -15,8 +16,8 @@ func variable(env []string, name string) string {
 	return ""
 }
 
-// setVariable returns an environment in which a variable has a value, once.
-func setVariable(env []string, name, value string) []string {
+// Set returns an environment in which a variable has a value, once.
+func Set(env []string, name, value string) []string {
 	set := make([]string, 0, len(env)+1)
 	for _, entry := range env {
 		if !strings.HasPrefix(entry, name+"=") {

@@ -1,4 +1,4 @@
-package agent
+package mpirun
 
 import (
 	"strings"
@@ -10,7 +10,7 @@ func TestIsLauncher(t *testing.T) {
 		"mpirun": true, "/usr/bin/mpiexec": true, "mpiexec.hydra": true, "mpirun.openmpi": true, "orterun": true, "/opt/prterun": true,
 		"sh": false, "horovodrun": false, "mpirunner": false, "hydra_pmi_proxy": false, "": false,
 	} {
-		if got := isLauncher(program); got != want {
+		if got := IsLauncher(program); got != want {
 			t.Errorf("%q: %v, want %v", program, got, want)
 		}
 	}
@@ -37,7 +37,7 @@ func TestToleratesFailures(t *testing.T) {
 		"variables of the agent's shell": {command: "-n 4 train", env: []string{"OMPI_MCA_mpi_yield_when_idle=1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := toleratesFailures(strings.Fields(test.command), test.env); got != test.want {
+			if got := ToleratesFailures(strings.Fields(test.command), test.env); got != test.want {
 				t.Errorf("%v, want %v", got, test.want)
 			}
 		})
@@ -78,7 +78,7 @@ func TestParseVersion(t *testing.T) {
 		"only the version's prefix": {"Intel(R) MPI Library for Linux* OS\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := parseVersion(test.output); got != test.want {
+			if got := ParseVersion(test.output); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})

@@ -1,4 +1,4 @@
-package agent
+package process
 
 import (
 	"bytes"
@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// allProcesses returns the processes that the container shows, without this one.
-func allProcesses() ([]int, error) {
+// All returns the processes that the container shows, without this one.
+func All() ([]int, error) {
 	entries, err := os.ReadDir("/proc")
 	var pids []int
 	for _, entry := range entries {
@@ -24,98 +24,108 @@ func allProcesses() ([]int, error) {
 	return pids, err
 }
 
-// stat is some of /proc/PID/stat (proc_pid_stat(5)).
-type stat struct {
-	state   byte
-	parent  int
-	started string
+// Stat is some of /proc/PID/stat (proc_pid_stat(5)).
+type Stat struct {
+	State   byte
+	Parent  int
+	Started string
 	// code is a wait status, of a zombie.
 	code int
 }
 
-func readStat(pid int) (stat, bool) {
-	data, err := os.ReadFile(procFile(pid, "stat"))
+// ReadStat reads the state of a process; false if there is no such process.
+func ReadStat(pid int) (Stat, bool) {
+	data, err := os.ReadFile(File(pid, "stat"))
 	if err != nil {
-		return stat{}, false
+		return Stat{}, false
 	}
 	// The name, in parentheses, may hold anything.
 	end := bytes.LastIndexByte(data, ')')
 	fields := strings.Fields(string(data[end+1:]))
 	if end < 0 || len(fields) < 50 {
-		return stat{}, false
+		return Stat{}, false
 	}
 	parent, _ := strconv.Atoi(fields[1])
 	code, _ := strconv.Atoi(fields[49])
-	return stat{state: fields[0][0], parent: parent, started: fields[19], code: code}, true
+	return Stat{State: fields[0][0], Parent: parent, Started: fields[19], code: code}, true
 }
 
-func procFile(pid int, name string) string { return "/proc/" + strconv.Itoa(pid) + "/" + name }
+// File returns the path of a file about a process.
+func File(pid int, name string) string { return "/proc/" + strconv.Itoa(pid) + "/" + name }
 
-func readEnviron(pid int) []string {
-	data, err := os.ReadFile(procFile(pid, "environ"))
+// Environ returns the environment of a process, or nil if it cannot be read.
+func Environ(pid int) []string {
+	data, err := os.ReadFile(File(pid, "environ"))
 	if err != nil {
 		return nil
 	}
 	return strings.Split(string(data), "\x00")
 }
 
-// argumentsOf returns a process's command line, at least one string.
-func argumentsOf(pid int) []string {
-	data, _ := os.ReadFile(procFile(pid, "cmdline"))
+// Arguments returns a process's command line, at least one string.
+func Arguments(pid int) []string {
+	data, _ := os.ReadFile(File(pid, "cmdline"))
 	return strings.Split(string(bytes.TrimRight(data, "\x00")), "\x00")
 }
 
-// ancestorsOf returns the processes above another one, nearest first, as far as this container shows them.
-func ancestorsOf(pid int) (pids []int) {
+// Ancestors returns the processes above another one, nearest first, as far as this container shows them.
+func Ancestors(pid int) (pids []int) {
 	const most = 64
 	for len(pids) < most {
-		state, ok := readStat(pid)
-		if !ok || state.parent <= 1 {
+		state, ok := ReadStat(pid)
+		if !ok || state.Parent <= 1 {
 			break
 		}
-		pid = state.parent
+		pid = state.Parent
 		pids = append(pids, pid)
 	}
 	return pids
 }
 
-// isOwn reports whether a process with these ancestors was started by this agent, to which orphans return. With hostPID, a
+// IsOwn reports whether a process with these ancestors was started by this agent, to which orphans return. With hostPID, a
 // pod also sees the processes of other pods.
-func isOwn(ancestors []int) bool {
+func IsOwn(ancestors []int) bool {
 	self := os.Getpid()
 	return self == 1 || slices.Contains(ancestors, self)
 }
 
-// signalProcess signals a process if its id still is that of the process that started then.
-func signalProcess(pid int, started string, signal unix.Signal) {
-	if state, ok := readStat(pid); ok && state.started == started {
+// Signal signals a process if its id still is that of the process that started then.
+func Signal(pid int, started string, signal unix.Signal) {
+	if state, ok := ReadStat(pid); ok && state.Started == started {
 		_ = unix.Kill(pid, signal)
 	}
 }
 
-// countAlive returns how many of some processes run.
-func countAlive(pids []int) (count int) {
+// CountAlive returns how many of some processes run.
+func CountAlive(pids []int) (count int) {
 	for _, pid := range pids {
-		if state, ok := readStat(pid); ok && state.state != 'Z' {
+		if state, ok := ReadStat(pid); ok && state.State != 'Z' {
 			count++
 		}
 	}
 	return count
 }
 
-// containerRun identifies this run of the container: an emptyDir outlives it.
-func containerRun() string {
-	state, _ := readStat(1)
-	return state.started
+// ContainerRun identifies this run of the container: an emptyDir outlives it.
+func ContainerRun() string {
+	state, _ := ReadStat(1)
+	return state.Started
 }
 
-// openProcess gives a file that becomes readable when a process has ended.
-func openProcess(pid int) (*os.File, error) {
+// OnEnd calls a function when a process that need not be a child has ended, with its status if that is available. It returns false
+// if there is no such process.
+func OnEnd(pid int, call func(status unix.WaitStatus, known bool)) bool {
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
 	if err != nil {
-		return nil, err
+		return false
 	}
-	return os.NewFile(uintptr(fd), "process "+strconv.Itoa(pid)), nil
+	// The file becomes readable when the process has ended.
+	file := os.NewFile(uintptr(fd), "process "+strconv.Itoa(pid))
+	go func() {
+		defer file.Close()
+		call(awaitEnd(file, pid))
+	}()
+	return true
 }
 
 // awaitEnd waits until a process that is not a child has ended, and returns its status, if that is available: until its
@@ -132,7 +142,7 @@ func awaitEnd(file *os.File, pid int) (unix.WaitStatus, bool) {
 		if n, err := unix.Poll(poll, 0); (err != nil || n == 0) && !errors.Is(err, unix.ESRCH) {
 			return false
 		}
-		if state, ok := readStat(pid); ok && state.state == 'Z' {
+		if state, ok := ReadStat(pid); ok && state.State == 'Z' {
 			status, known = unix.WaitStatus(state.code), true
 			return true
 		}
