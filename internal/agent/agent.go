@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"opendatahub.io/mpijob/internal/agent/environ"
+	"opendatahub.io/mpijob/internal/agent/records"
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/version"
 )
@@ -88,5 +89,5 @@ func temporaryFolder(env []string) []string {
 	if environ.Get(env, "TMPDIR") != "" || unix.Access("/tmp", unix.W_OK) == nil {
 		return env
 	}
-	return environ.Set(env, "TMPDIR", recordsFolder())
+	return environ.Set(env, "TMPDIR", records.Folder())
 }

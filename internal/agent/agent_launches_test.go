@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"opendatahub.io/mpijob/internal/agent/records"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -126,7 +127,7 @@ func TestLostHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the rank is known to the launcher", func() bool {
-		return slices.ContainsFunc(readRecords(w.run), func(r record) bool { return r.Worker != nil })
+		return slices.ContainsFunc(records.Read(w.run), func(r records.Record) bool { return r.Worker != nil })
 	})
 	// A pod's processes end with its agent, which is their first process.
 	pid, err := os.ReadFile(started)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"opendatahub.io/mpijob/internal/agent/records"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -31,10 +32,10 @@ func TestHostsBehindAWorker(t *testing.T) {
 	if out, err := launcher.ssh(command).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	records := readRecords(launcher.run)
+	found := records.Read(launcher.run)
 	want := []agentapi.HostUse{{Host: "127.0.0.1", RanksSeen: 1}, {Host: "127.0.0.2", RanksSeen: 1}}
-	if got := uses(records); len(records) != 1 || !slices.Equal(got, want) {
-		t.Errorf("%d records have %+v, want %+v", len(records), got, want)
+	if got := records.Uses(found); len(found) != 1 || !slices.Equal(got, want) {
+		t.Errorf("%d records have %+v, want %+v", len(found), got, want)
 	}
 }
 
@@ -60,8 +61,8 @@ func TestReportWithoutSupervisor(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	old := record{Host: "127.0.0.1", Process: 1, Container: "of before", Reached: time.Now(), Over: true, Worker: &agentapi.Summary{Ranks: []agentapi.RankEnd{{Rank: 9, ExitCode: 9}}}}
-	old.write(w.run)
+	old := records.Record{Host: "127.0.0.1", Process: 1, Container: "of before", Reached: time.Now(), Over: true, Worker: &agentapi.Summary{Ranks: []agentapi.RankEnd{{Rank: 9, ExitCode: 9}}}}
+	old.Write(w.run)
 	write("")
 	if s, text := run("PMI_RANK=3 sh -c 'sleep 0.3; exit 4'"); s.HostsReached != 1 || len(s.Ranks) != 1 || s.Ranks[0].Rank != 3 || s.Ranks[0].ExitCode != 4 {
 		t.Errorf("the message is %s", text)
@@ -74,7 +75,7 @@ func TestReportWithoutSupervisor(t *testing.T) {
 		t.Errorf("the program's message became %s", text)
 	}
 	write("")
-	t.Setenv(envSupervised, "1")
+	t.Setenv(records.EnvSupervised, "1")
 	if _, text := run("true"); text != "" {
 		t.Errorf("under an agent, a session writes %s", text)
 	}

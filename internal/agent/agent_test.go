@@ -24,6 +24,8 @@ import (
 
 	"opendatahub.io/mpijob/internal/agent/hostfile"
 	"opendatahub.io/mpijob/internal/agent/mpirun"
+	"opendatahub.io/mpijob/internal/agent/outcome"
+	"opendatahub.io/mpijob/internal/agent/records"
 	"opendatahub.io/mpijob/internal/agent/resolve"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
@@ -251,8 +253,8 @@ func TestLateWorkerIsWaitedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the wait is recorded", func() bool {
-		records := readRecords(w.run)
-		return len(records) == 1 && records[0].Trouble == agentapi.Unreachable
+		found := records.Read(w.run)
+		return len(found) == 1 && found[0].Trouble == agentapi.Unreachable
 	})
 	w.serve()
 	if err := cmd.Wait(); err != nil || out.String() != "in time\n" {
@@ -268,7 +270,7 @@ func TestMissingWorkerIsNamed(t *testing.T) {
 	if code := cmd.ProcessState.ExitCode(); code != sshFailed || !strings.Contains(string(out), "mpi-agent: host 127.0.0.1: given up after 0 s: nothing listens at "+w.address) {
 		t.Errorf("ended with %d: %s", code, out)
 	}
-	if r := readRecords(w.run); len(r) != 1 || !r[0].Over || r[0].Trouble != agentapi.Unreachable {
+	if r := records.Read(w.run); len(r) != 1 || !r[0].Over || r[0].Trouble != agentapi.Unreachable {
 		t.Errorf("records are %+v", r)
 	}
 }
@@ -411,8 +413,8 @@ func TestRanksHaveTheGracePeriod(t *testing.T) {
 			})
 			stop(w, client)
 			eventually(t, "the checkpoint is written", func() bool { _, err := os.Stat(folder + "/checkpoint"); return err == nil })
-			if records := readRecords(w.run); name == "worker's pod" && records[0].Over {
-				t.Errorf("the host was lost meanwhile: %+v", records[0])
+			if found := records.Read(w.run); name == "worker's pod" && found[0].Over {
+				t.Errorf("the host was lost meanwhile: %+v", found[0])
 			}
 		})
 	}
@@ -430,11 +432,11 @@ func TestEndOfAPodIsNoFailure(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = client.Wait()
-	records := readRecords(w.run)
-	if len(records) != 1 || records[0].Trouble != agentapi.ConnectionLost || records[0].Worker == nil || !records[0].Worker.Ending || len(records[0].Worker.Ranks) > 0 {
-		t.Fatalf("records are %+v", records)
+	found := records.Read(w.run)
+	if len(found) != 1 || found[0].Trouble != agentapi.ConnectionLost || found[0].Worker == nil || !found[0].Worker.Ending || len(found[0].Worker.Ranks) > 0 {
+		t.Fatalf("records are %+v", found)
 	}
-	if got := summarize(agentapi.Summary{}, records, hostfile.Hosts{}, time.Now()); got.Code != agentapi.ConnectionLost || len(got.Hosts) != 1 || len(got.Ranks) > 0 {
+	if got := outcome.Summarize(agentapi.Summary{}, found, hostfile.Hosts{}, time.Now()); got.Code != agentapi.ConnectionLost || len(got.Hosts) != 1 || len(got.Ranks) > 0 {
 		t.Errorf("the launcher's summary is %+v", got)
 	}
 }
@@ -444,15 +446,15 @@ func TestRanksAreAttributed(t *testing.T) {
 	if out, err := w.ssh(`OMPI_COMM_WORLD_RANK=3 sh -c 'sleep 0.3; kill -SEGV $$' & OMPI_COMM_WORLD_RANK=2 sleep 0.5 & wait; exit 1`).CombinedOutput(); err == nil {
 		t.Fatalf("no error: %s", out)
 	}
-	records := readRecords(w.run)
-	if len(records) != 1 || records[0].Worker == nil || len(records[0].Worker.Ranks) != 1 {
-		t.Fatalf("records are %+v", records)
+	found := records.Read(w.run)
+	if len(found) != 1 || found[0].Worker == nil || len(found[0].Worker.Ranks) != 1 {
+		t.Fatalf("records are %+v", found)
 	}
-	if rank := records[0].Worker.Ranks[0]; rank.Rank != 3 || rank.Signal != 11 || rank.ExitCode != 139 {
+	if rank := found[0].Worker.Ranks[0]; rank.Rank != 3 || rank.Signal != 11 || rank.ExitCode != 139 {
 		t.Errorf("rank is %+v, want 3 by signal 11", rank)
 	}
-	if records[0].Worker.InitSeconds <= 0 {
-		t.Errorf("it is not told how long the first rank took: %+v", records[0].Worker)
+	if found[0].Worker.InitSeconds <= 0 {
+		t.Errorf("it is not told how long the first rank took: %+v", found[0].Worker)
 	}
 	var metrics string
 	w.get("/metrics", &metrics)

@@ -9,7 +9,9 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
+	"opendatahub.io/mpijob/internal/agent/outcome"
 	"opendatahub.io/mpijob/internal/agent/process"
+	"opendatahub.io/mpijob/internal/agent/records"
 	"opendatahub.io/mpijob/internal/agent/resolve"
 )
 
@@ -26,13 +28,13 @@ func (s *supervisor) finish(command int, status unix.WaitStatus) int {
 		}
 	}
 	s.ranks.settle()
-	all := s.ranks.launches(readRecords(s.folder))
+	all := s.ranks.launches(records.Read(s.folder))
 	for _, l := range all {
 		if !s.launchWatch.wasEnded(l) {
 			continue
 		}
 		endSessions(l)
-		if end, failed := l.cause(); failed && code != 0 && l.pid == command {
+		if end, failed := l.Cause(); failed && code != 0 && l.PID == command {
 			// The launcher's own code only shows that the agent ended it.
 			code, status = int(end.ExitCode), 0
 		}
@@ -41,11 +43,11 @@ func (s *supervisor) finish(command int, status unix.WaitStatus) int {
 	if status.Signaled() {
 		summary.Signal = int32(status.Signal())
 	}
-	code = verdict(&summary, all, s.expected, command, code)
+	code = outcome.Verdict(&summary, all, s.expected, command, code)
 	if summary.Message != "" {
 		fmt.Fprintln(s.stderr, "mpi-agent:", summary.Message)
 	}
-	writeTermination(summary)
+	records.WriteTermination(summary)
 	return code
 }
 
@@ -57,7 +59,7 @@ func (s *supervisor) settle() {
 		limit = 2 * time.Second
 	}
 	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		open := slices.ContainsFunc(readRecords(s.folder), func(r record) bool {
+		open := slices.ContainsFunc(records.Read(s.folder), func(r records.Record) bool {
 			return !r.Over && process.CountAlive([]int{r.Process}) > 0
 		})
 		if !open {
@@ -75,7 +77,7 @@ const (
 // askWorkers asks the workers whose rsh was ended before it could report: MPI kills its rsh's as soon as one host has failed, and
 // another host may be where the failure began.
 func (s *supervisor) askWorkers() {
-	silent := slices.DeleteFunc(readRecords(s.folder), func(r record) bool {
+	silent := slices.DeleteFunc(records.Read(s.folder), func(r records.Record) bool {
 		return r.Over || r.Reached.IsZero() || process.CountAlive([]int{r.Process}) > 0
 	})
 	identity, err := readIdentity(keyFile())
@@ -90,8 +92,8 @@ func (s *supervisor) askWorkers() {
 	for _, r := range silent {
 		all.Go(func() error {
 			if told, err := d.askEnds(ctx, r.Host, r.Port); err == nil {
-				r.add(told)
-				r.write(s.folder)
+				r.Add(told)
+				r.Write(s.folder)
 			}
 			return nil
 		})

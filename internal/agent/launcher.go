@@ -15,7 +15,10 @@ import (
 
 	"opendatahub.io/mpijob/internal/agent/cgroup"
 	"opendatahub.io/mpijob/internal/agent/hostfile"
+	"opendatahub.io/mpijob/internal/agent/outcome"
 	"opendatahub.io/mpijob/internal/agent/process"
+	"opendatahub.io/mpijob/internal/agent/progress"
+	"opendatahub.io/mpijob/internal/agent/records"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -44,7 +47,7 @@ type supervisor struct {
 func (s *supervisor) summary() agentapi.Summary {
 	var own agentapi.Summary
 	s.ranks.tell(&own, 0)
-	return summarize(own, readRecords(s.folder), s.expected, time.Now())
+	return outcome.Summarize(own, records.Read(s.folder), s.expected, time.Now())
 }
 
 // supervise runs a command with everything that MPI needs to find the workers, serves the status at an address, and ends as the
@@ -52,7 +55,7 @@ func (s *supervisor) summary() agentapi.Summary {
 func supervise(args, env []string, status string) int {
 	log := slog.New(slog.DiscardHandler)
 	s := &supervisor{
-		ranks: newRanks(log, cgroup.Root), stderr: os.Stderr, folder: recordsFolder(), expected: hostfile.Read(agentapi.Hostfile),
+		ranks: newRanks(log, cgroup.Root), stderr: os.Stderr, folder: records.Folder(), expected: hostfile.Read(agentapi.Hostfile),
 		launchWatch: launchWatch{failedAt: map[string]time.Time{}, ended: map[string]time.Time{}, killed: map[string]bool{}},
 	}
 	processes, err := process.NewParent(s.ranks.look)
@@ -93,11 +96,11 @@ func supervise(args, env []string, status string) int {
 func (s *supervisor) wait(program process.Program) unix.WaitStatus {
 	ticker := time.NewTicker(waitingEvery)
 	defer ticker.Stop()
-	sample := time.NewTicker(samplePeriod)
+	sample := time.NewTicker(progress.SamplePeriod)
 	defer sample.Stop()
 	check := time.NewTicker(checkEvery)
 	defer check.Stop()
-	var watch stallWatch
+	var watch progress.StallWatch
 	for {
 		select {
 		case status := <-program.Done:
@@ -109,7 +112,7 @@ func (s *supervisor) wait(program process.Program) unix.WaitStatus {
 				fmt.Fprintln(s.stderr, "mpi-agent:", text)
 			}
 		case now := <-sample.C:
-			if text := watch.judge(hosts(readRecords(s.folder)), s.ranks.sampleActivity(now), s.summary().Ranks, now); text != "" {
+			if text := watch.Judge(records.ByHost(records.Read(s.folder)), s.ranks.sampleActivity(now), s.summary().Ranks, now); text != "" {
 				fmt.Fprintln(s.stderr, agentapi.StallPrefix+text)
 			}
 		}
@@ -120,7 +123,7 @@ func (s *supervisor) wait(program process.Program) unix.WaitStatus {
 func (s *supervisor) waitingText(now time.Time) string {
 	var reasons []string
 	names := map[string][]string{}
-	all, longest := hosts(readRecords(s.folder)), time.Duration(0)
+	all, longest := records.ByHost(records.Read(s.folder)), time.Duration(0)
 	waited := 0
 	for _, r := range all {
 		if !r.Reached.IsZero() || r.Over {
@@ -141,7 +144,7 @@ func (s *supervisor) waitingText(now time.Time) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "waiting for %d of %d hosts for %d s", waited, max(len(all), int(s.expected.Others)), int(longest.Seconds()))
 	for _, why := range reasons {
-		fmt.Fprintf(&text, "; %s: %s", some(names[why]), why)
+		fmt.Fprintf(&text, "; %s: %s", outcome.Some(names[why]), why)
 	}
 	return text.String()
 }

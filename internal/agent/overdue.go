@@ -8,7 +8,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"opendatahub.io/mpijob/internal/agent/outcome"
 	"opendatahub.io/mpijob/internal/agent/process"
+	"opendatahub.io/mpijob/internal/agent/records"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -44,36 +46,36 @@ func (s *supervisor) endOverdue(now time.Time) {
 	if after == 0 {
 		return
 	}
-	for _, l := range s.ranks.launches(readRecords(s.folder)) {
-		key := l.key()
-		if l.hasFailed() && w.failedAt[key].IsZero() {
+	for _, l := range s.ranks.launches(records.Read(s.folder)) {
+		key := l.Key()
+		if l.HasFailed() && w.failedAt[key].IsZero() {
 			w.failedAt[key] = now
 		}
 		since := w.ended[key]
 		switch {
-		case since.IsZero() && l.isOverdue(w.failedAt[key], after, now):
+		case since.IsZero() && l.IsOverdue(w.failedAt[key], after, now):
 			w.ended[key] = now
 			omitted := "end the other ranks"
-			if len(l.failed)+len(l.lost) == 0 {
+			if len(l.Failed)+len(l.Lost) == 0 {
 				omitted = "end"
 			}
 			fmt.Fprintf(s.stderr, "mpi-agent: %s %s did not %s within %d s; the agent ends it.\n",
-				l.failure(), cmp.Or(l.name, "The launcher"), omitted, int(now.Sub(w.failedAt[key]).Seconds()))
-			process.Signal(l.pid, l.started, unix.SIGTERM)
+				l.Failure(), cmp.Or(l.Name, "The launcher"), omitted, int(now.Sub(w.failedAt[key]).Seconds()))
+			process.Signal(l.PID, l.Started, unix.SIGTERM)
 		case !since.IsZero() && now.Sub(since) >= process.Grace && !w.killed[key]:
 			w.killed[key] = true
-			process.Signal(l.pid, l.started, unix.SIGKILL)
+			process.Signal(l.PID, l.Started, unix.SIGKILL)
 			endSessions(l)
 		}
 	}
 }
 
 // endSessions ends a launcher's rsh's. The workers end the ranks of a session whose connection ends.
-func endSessions(l launch) {
-	for _, pid := range l.sessions {
+func endSessions(l outcome.Launch) {
+	for _, pid := range l.Sessions {
 		_ = unix.Kill(pid, unix.SIGKILL)
 	}
 }
 
 // wasEnded reports whether the agent ended a launch.
-func (w *launchWatch) wasEnded(l launch) bool { return !w.ended[l.key()].IsZero() }
+func (w *launchWatch) wasEnded(l outcome.Launch) bool { return !w.ended[l.Key()].IsZero() }

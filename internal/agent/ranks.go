@@ -11,7 +11,10 @@ import (
 	"opendatahub.io/mpijob/internal/agent/cgroup"
 	"opendatahub.io/mpijob/internal/agent/environ"
 	"opendatahub.io/mpijob/internal/agent/mpirun"
+	"opendatahub.io/mpijob/internal/agent/outcome"
 	"opendatahub.io/mpijob/internal/agent/process"
+	"opendatahub.io/mpijob/internal/agent/progress"
+	"opendatahub.io/mpijob/internal/agent/records"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -42,9 +45,9 @@ type ranks struct {
 	seen      int32
 	ended     []agentapi.RankEnd
 	kills     int64
-	activity  activity
+	activity  progress.Follower
 	// launchers are the MPI launchers that were seen, oldest first.
-	launchers []*mpiLauncher
+	launchers []*outcome.Launcher
 	// versions are the queries for the versions of launchers; nil for none.
 	versions *versionQueries
 	// awaited are the processes whose ends are awaited.
@@ -198,7 +201,7 @@ func (r *ranks) keepEnd(pid int, end agentapi.RankEnd, status unix.WaitStatus, k
 	}
 	r.log.Info("rank ended", "rank", end.Rank, "pid", pid, "exitCode", end.ExitCode, "signal", end.Signal, "outOfMemory", end.OOM)
 	if end.ExitCode > 0 || end.OOM {
-		if len(r.ended) < mostRankEnds {
+		if len(r.ended) < outcome.MostRankEnds {
 			r.ended = append(r.ended, end)
 		}
 		close(r.bad)
@@ -240,7 +243,7 @@ func (r *ranks) tell(summary *agentapi.Summary, since int) {
 		summary.Ranks = append(summary.Ranks, r.ended[since:]...)
 	}
 	cgroup.Tell(r.cgroup, summary)
-	summary.Activity = r.activity.last()
+	summary.Activity = r.activity.Last()
 }
 
 // sampleActivity samples what the ranks do.
@@ -255,13 +258,13 @@ func (r *ranks) sampleActivity(now time.Time) agentapi.Activity {
 		}
 	}
 	traffic, started := networkBytes(), startedBy(running)
-	var usages []rankUsage
+	var usages []progress.RankUsage
 	for pid, rank := range running {
 		pids := append([]int{pid}, started[pid]...)
 		used, known := readUsages(pids, now)
-		usages = append(usages, rankUsage{rank: rank, processes: pids, used: used, known: known})
+		usages = append(usages, progress.RankUsage{Rank: rank, Processes: pids, Used: used, Known: known})
 	}
-	return r.activity.sample(now, usages, traffic, pages{})
+	return r.activity.Sample(now, usages, traffic, pages{})
 }
 
 // isRank reports whether a process is a rank.
@@ -323,9 +326,9 @@ func (r *ranks) recognizeLauncher(pid int, state process.Stat, known *observed) 
 		}
 	}
 	known.until = time.Time{}
-	l := &mpiLauncher{
-		pid: pid, started: state.Started, name: filepath.Base(args[0]), tolerant: mpirun.ToleratesFailures(args[1:], env),
-		badEnds: len(r.ended), code: -1,
+	l := &outcome.Launcher{
+		PID: pid, Started: state.Started, Name: filepath.Base(args[0]), Tolerant: mpirun.ToleratesFailures(args[1:], env),
+		BadEnds: len(r.ended), Code: -1,
 	}
 	r.launchers = append(r.launchers, l)
 	if r.versions != nil {
@@ -335,17 +338,17 @@ func (r *ranks) recognizeLauncher(pid int, state process.Stat, known *observed) 
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		delete(r.awaited, pid)
-		l.over = true
+		l.Over = true
 		if known {
-			l.code = process.ExitCode(status)
+			l.Code = process.ExitCode(status)
 		}
 	})
 	return true
 }
 
 // launches returns what is known of each run of an MPI launcher in this container, oldest first.
-func (r *ranks) launches(records []record) []launch {
+func (r *ranks) launches(sessions []records.Record) []outcome.Launch {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return launches(r.launchers, r.ended, records, r.activity.latest)
+	return outcome.Launches(r.launchers, r.ended, sessions, r.activity.Latest)
 }

@@ -10,7 +10,9 @@ import (
 
 	"opendatahub.io/mpijob/internal/agent/cgroup"
 	"opendatahub.io/mpijob/internal/agent/hostfile"
+	"opendatahub.io/mpijob/internal/agent/outcome"
 	"opendatahub.io/mpijob/internal/agent/process"
+	"opendatahub.io/mpijob/internal/agent/records"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -26,23 +28,23 @@ const (
 
 // startReport begins to report on the launcher if nothing else does, with the end of the session when end is called.
 func startReport() (end func()) {
-	if os.Getenv(envSupervised) != "" || os.Getenv(process.EnvSession) != "" {
+	if os.Getenv(records.EnvSupervised) != "" || os.Getenv(process.EnvSession) != "" {
 		return func() {}
 	}
-	folder, container := recordsFolder(), process.ContainerRun()
+	folder, container := records.Folder(), process.ContainerRun()
 	lock, err := os.OpenFile(filepath.Join(folder, "report.lock"), os.O_CREATE|os.O_RDONLY, 0o644) //nolint:gosec // the pod's containers may run as different users
 	if err != nil {
 		return func() {}
 	}
 	// What was reported before this session is not complete any more, and the container may end before the next report.
-	leaveReport(agentapi.Summary{Role: agentapi.RoleLauncher, HostsReached: 1})
+	records.LeaveTermination(agentapi.Summary{Role: agentapi.RoleLauncher, HostsReached: 1})
 	locked := func() bool { return unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil }
 	report := func() {
 		own := agentapi.Summary{MPIVersions: keptVersions(folder, container)}
 		cgroup.Tell(cgroup.Root, &own)
 		// The records of earlier runs of the container do not count.
-		records := slices.DeleteFunc(readRecords(folder), func(r record) bool { return r.Container != container })
-		leaveReport(summarize(own, records, hostfile.Read(agentapi.Hostfile), time.Now()))
+		sessions := slices.DeleteFunc(records.Read(folder), func(r records.Record) bool { return r.Container != container })
+		records.LeaveTermination(outcome.Summarize(own, sessions, hostfile.Read(agentapi.Hostfile), time.Now()))
 	}
 	endQuery := askOwnLauncher(folder, container)
 	stop, stopped := make(chan struct{}), make(chan struct{})

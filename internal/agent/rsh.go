@@ -18,12 +18,10 @@ import (
 
 	"opendatahub.io/mpijob/internal/agent/hostfile"
 	"opendatahub.io/mpijob/internal/agent/process"
+	"opendatahub.io/mpijob/internal/agent/records"
 	"opendatahub.io/mpijob/internal/agent/resolve"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
-
-// envSupervised is set by the launcher's agent if it reports the waits for all hosts together.
-const envSupervised = "MPI_AGENT_SUPERVISED"
 
 // sshFailed is ssh(1)'s exit code for its own failures, which MPI and others tell from the program's.
 const sshFailed = 255
@@ -71,7 +69,7 @@ func (t target) run(stdin *os.File, stdout, stderr io.Writer) (int, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	known := record{Host: t.host, Port: t.port, Process: os.Getpid(), Container: process.ContainerRun(), Ancestors: process.Ancestors(os.Getpid()), Since: time.Now()}
+	known := records.Record{Host: t.host, Port: t.port, Process: os.Getpid(), Container: process.ContainerRun(), Ancestors: process.Ancestors(os.Getpid()), Since: time.Now()}
 	names := resolve.New()
 	client, err := t.connect(ctx, identity, names, &known, stderr)
 	if err != nil {
@@ -79,24 +77,24 @@ func (t target) run(stdin *os.File, stdout, stderr io.Writer) (int, error) {
 	}
 	defer client.Close()
 	known.Reached, known.Trouble, known.Why = time.Now(), "", ""
-	known.write(recordsFolder())
+	known.Write(records.Folder())
 	report := startReport()
 	defer report()
 	t.awaitOwnName(ctx, names.Lookup)
 	code, err := t.execute(client, stdin, stdout, stderr, &known)
 	known.Over, known.Seconds = true, int32(time.Since(known.Reached).Seconds())
-	known.write(recordsFolder())
+	known.Write(records.Folder())
 	return code, err
 }
 
 // connect waits for the host, and reports the wait.
-func (t target) connect(ctx context.Context, identity identity, names *resolve.Names, known *record, stderr io.Writer) (*ssh.Client, error) {
+func (t target) connect(ctx context.Context, identity identity, names *resolve.Names, known *records.Record, stderr io.Writer) (*ssh.Client, error) {
 	said := time.Now()
-	supervised := os.Getenv(envSupervised) != ""
+	supervised := os.Getenv(records.EnvSupervised) != ""
 	d := dialer{identity: identity, disbelief: disbelief, lookUp: names.Check, foreign: foreignHosts(hostfile.Read(agentapi.Hostfile)), waiting: func(found *trouble, since time.Time) {
 		if known.Why != found.why {
 			known.Trouble, known.Why = found.code, found.why
-			known.write(recordsFolder())
+			known.Write(records.Folder())
 		}
 		if !supervised && time.Since(said) >= sayEvery {
 			said = time.Now()
@@ -106,7 +104,7 @@ func (t target) connect(ctx context.Context, identity identity, names *resolve.N
 	client, err := d.dial(ctx, t.host, t.port, t.anyHostKey, waitTime(t))
 	if found, is := errors.AsType[*trouble](err); is {
 		known.Trouble, known.Why, known.Over, known.Seconds = found.code, found.why, true, int32(time.Since(known.Since).Seconds())
-		known.write(recordsFolder())
+		known.Write(records.Folder())
 		return nil, fmt.Errorf("given up after %d s: %w", known.Seconds, found)
 	}
 	return client, err
@@ -147,7 +145,7 @@ func waitTime(t target) time.Duration {
 }
 
 // execute runs the command over a connection.
-func (t target) execute(client *ssh.Client, stdin *os.File, stdout, stderr io.Writer, known *record) (int, error) {
+func (t target) execute(client *ssh.Client, stdin *os.File, stdout, stderr io.Writer, known *records.Record) (int, error) {
 	channel, requests, err := client.OpenChannel("session", nil)
 	if err != nil {
 		return 0, fmt.Errorf("open a session: %w", err)
@@ -185,7 +183,7 @@ func (t target) execute(client *ssh.Client, stdin *os.File, stdout, stderr io.Wr
 }
 
 // exitOf reads the worker's messages about the command until the connection ends; false if there was no exit status.
-func exitOf(requests <-chan *ssh.Request, known *record) (code int, ended bool) {
+func exitOf(requests <-chan *ssh.Request, known *records.Record) (code int, ended bool) {
 	for request := range requests {
 		if request.WantReply {
 			_ = request.Reply(false, nil)
@@ -200,7 +198,7 @@ func exitOf(requests <-chan *ssh.Request, known *record) (code int, ended bool) 
 				if summary.Ending {
 					known.Trouble, known.Why = agentapi.ConnectionLost, "its pod was deleted or evicted while its ranks ran"
 				}
-				known.write(recordsFolder())
+				known.Write(records.Folder())
 			}
 		}
 	}

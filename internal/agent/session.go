@@ -17,7 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"opendatahub.io/mpijob/internal/agent/environ"
+	"opendatahub.io/mpijob/internal/agent/outcome"
 	"opendatahub.io/mpijob/internal/agent/process"
+	"opendatahub.io/mpijob/internal/agent/progress"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -164,7 +166,7 @@ func (s *session) tellBadEnds(since int, finished <-chan struct{}) {
 
 // tellActivity reports each change of what the ranks do during the session.
 func (s *session) tellActivity(since int, finished <-chan struct{}) {
-	ticker := time.NewTicker(samplePeriod)
+	ticker := time.NewTicker(progress.SamplePeriod)
 	defer ticker.Stop()
 	var told agentapi.Activity
 	var through []agentapi.HostUse
@@ -184,7 +186,7 @@ func (s *session) tellActivity(since int, finished <-chan struct{}) {
 
 func (s *session) tellSummary(since int) {
 	summary := s.worker.sessionSummary(since)
-	summary.InitSeconds, summary.Through = seconds(time.Duration(s.init.Load())), s.worker.through()
+	summary.InitSeconds, summary.Through = outcome.Seconds(time.Duration(s.init.Load())), s.worker.through()
 	if len(summary.Ranks) == 0 && summary.OOMKills == 0 && summary.InitSeconds == 0 && summary.Activity == nil && len(summary.Through) == 0 && !summary.Ending {
 		return
 	}

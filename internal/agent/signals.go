@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"opendatahub.io/mpijob/internal/agent/process"
+	"opendatahub.io/mpijob/internal/agent/records"
 )
 
 // passSignals passes the container's signals on to its command. If that is an MPI launcher with ranks on other hosts, TERM goes
@@ -72,7 +73,7 @@ func (s *supervisor) haveRanks(pid int) bool {
 	if s.ranks.running() > 0 {
 		return true
 	}
-	return slices.ContainsFunc(readRecords(s.folder), func(r record) bool {
+	return slices.ContainsFunc(records.Read(s.folder), func(r records.Record) bool {
 		return !r.Over && slices.Contains(r.Ancestors, pid) && r.Worker != nil && int(r.Worker.RanksSeen) > len(r.Worker.Ranks)
 	})
 }
@@ -80,9 +81,9 @@ func (s *supervisor) haveRanks(pid int) bool {
 // sessionsOf returns the rsh's of a process that is an MPI launcher. Ranks may run there although none was seen yet.
 func (s *supervisor) sessionsOf(pid int) []int {
 	s.ranks.scan()
-	for _, l := range s.ranks.launches(readRecords(s.folder)) {
-		if l.pid == pid && !l.over {
-			return l.sessions
+	for _, l := range s.ranks.launches(records.Read(s.folder)) {
+		if l.PID == pid && !l.Over {
+			return l.Sessions
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"testing"
 
+	"opendatahub.io/mpijob/internal/agent/records"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -14,15 +15,15 @@ func TestHaveRanks(t *testing.T) {
 		return &agentapi.Summary{Role: agentapi.RoleWorker, RanksSeen: seen, Ranks: ended}
 	}
 	for name, test := range map[string]struct {
-		record record
+		record records.Record
 		want   bool
 	}{
-		"ranks run":         {record{Worker: worker(2)}, true},
-		"one of two runs":   {record{Worker: worker(2, agentapi.RankEnd{Rank: 1})}, true},
-		"all have ended":    {record{Worker: worker(2, agentapi.RankEnd{Rank: 0}, agentapi.RankEnd{Rank: 1})}, false},
-		"none has started":  {record{}, false},
-		"the session ended": {record{Worker: worker(2), Over: true}, false},
-		"another launcher":  {record{Worker: worker(2), Ancestors: []int{7}}, false},
+		"ranks run":         {records.Record{Worker: worker(2)}, true},
+		"one of two runs":   {records.Record{Worker: worker(2, agentapi.RankEnd{Rank: 1})}, true},
+		"all have ended":    {records.Record{Worker: worker(2, agentapi.RankEnd{Rank: 0}, agentapi.RankEnd{Rank: 1})}, false},
+		"none has started":  {records.Record{}, false},
+		"the session ended": {records.Record{Worker: worker(2), Over: true}, false},
+		"another launcher":  {records.Record{Worker: worker(2), Ancestors: []int{7}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &supervisor{folder: t.TempDir(), ranks: newRanks(slog.New(slog.DiscardHandler), t.TempDir())}
@@ -30,7 +31,7 @@ func TestHaveRanks(t *testing.T) {
 			if test.record.Ancestors == nil {
 				test.record.Ancestors = []int{45, launcher}
 			}
-			test.record.write(s.folder)
+			test.record.Write(s.folder)
 			if got := s.haveRanks(launcher); got != test.want {
 				t.Errorf("got %t, want %t", got, test.want)
 			}

@@ -13,6 +13,7 @@ import (
 
 	"opendatahub.io/mpijob/internal/agent/environ"
 	"opendatahub.io/mpijob/internal/agent/hostfile"
+	"opendatahub.io/mpijob/internal/agent/records"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -24,7 +25,7 @@ func launcherEnv(env []string) []string {
 		path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 	}
 	env = environ.Set(env, "PATH", filepath.Dir(agentapi.Shim)+":"+path)
-	env = environ.Set(env, envSupervised, "1")
+	env = environ.Set(env, records.EnvSupervised, "1")
 	if environ.Get(env, "SHELL") == "" {
 		shell := "/bin/sh"
 		if _, err := os.Stat("/bin/bash"); err == nil {
@@ -47,7 +48,7 @@ func hydraEnv(env []string, list string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the job's hosts: %w", err)
 	}
-	path := filepath.Join(recordsFolder(), "hostfile")
+	path := filepath.Join(records.Folder(), "hostfile")
 	text, slots := hostfile.Hydra(string(data))
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // whoever runs in the pod reads it
 		return nil, fmt.Errorf("write the job's hosts for Hydra: %w", err)
@@ -84,7 +85,7 @@ func (s *supervisor) notStarted(name string, err error) int {
 	}
 	summary.ExitCode = new(int32(code))
 	fmt.Fprintln(s.stderr, "mpi-agent:", summary.Message)
-	writeTermination(summary)
+	records.WriteTermination(summary)
 	return code
 }
 

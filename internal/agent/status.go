@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"opendatahub.io/mpijob/internal/agent/outcome"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -109,14 +110,14 @@ func printStatus(stdout, stderr io.Writer) int {
 	}
 	limit := "no limit"
 	if s.MemoryLimit > 0 {
-		limit = "of " + mebibytes(s.MemoryLimit)
+		limit = "of " + outcome.Mebibytes(s.MemoryLimit)
 	}
-	fmt.Fprintf(stdout, "  memory  at most %s used, %s\n", mebibytes(s.MemoryPeak), limit)
+	fmt.Fprintf(stdout, "  memory  at most %s used, %s\n", outcome.Mebibytes(s.MemoryPeak), limit)
 	for _, h := range s.Hosts {
 		fmt.Fprintf(stdout, "  host %s: %s\n", h.Host, h.Message)
 	}
 	for _, r := range s.Ranks {
-		fmt.Fprintf(stdout, "  %s\n", rankEnded(r))
+		fmt.Fprintf(stdout, "  %s\n", outcome.RankEnded(r))
 	}
 	if s.Message != "" {
 		fmt.Fprintf(stdout, "%s\n", s.Message)

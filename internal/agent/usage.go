@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"opendatahub.io/mpijob/internal/agent/process"
+	"opendatahub.io/mpijob/internal/agent/progress"
 )
 
 // clockTicks is USER_HZ, the unit of times in /proc/PID/stat: 100 on every architecture of Linux that Go supports.
@@ -20,51 +21,51 @@ const clockTicks = 100
 
 // readUsages adds up the usage of a rank and of the processes that it started, which may do its work. The first is the
 // rank's; the others may have ended meanwhile.
-func readUsages(pids []int, at time.Time) (total processUsage, ok bool) {
+func readUsages(pids []int, at time.Time) (total progress.Usage, ok bool) {
 	for i, pid := range pids {
 		u, ok := readUsage(pid, at)
 		switch {
 		case i == 0 && !ok:
-			return processUsage{}, false
+			return progress.Usage{}, false
 		case i == 0:
 			total = u
 		case ok:
-			total.add(u)
+			total.Add(u)
 		}
 	}
 	return total, len(pids) > 0
 }
 
 // readUsage reads the usage of a process, with that of its children that have ended, from /proc.
-func readUsage(pid int, at time.Time) (processUsage, bool) {
+func readUsage(pid int, at time.Time) (progress.Usage, bool) {
 	data, err := os.ReadFile(process.File(pid, "stat"))
 	if err != nil {
-		return processUsage{}, false
+		return progress.Usage{}, false
 	}
 	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
 	if len(fields) < 15 {
-		return processUsage{}, false
+		return progress.Usage{}, false
 	}
 	ticks := func(field string) time.Duration {
 		n, _ := strconv.ParseInt(field, 10, 64)
 		return time.Duration(n) * time.Second / clockTicks
 	}
-	u := processUsage{at: at, user: ticks(fields[11]) + ticks(fields[13]), system: ticks(fields[12]) + ticks(fields[14]), queued: queuedTime(pid), device: usesDevice(pid)}
+	u := progress.Usage{At: at, User: ticks(fields[11]) + ticks(fields[13]), System: ticks(fields[12]) + ticks(fields[14]), Queued: queuedTime(pid), Device: usesDevice(pid)}
 	io, _ := os.ReadFile(process.File(pid, "io"))
 	for line := range strings.Lines(string(io)) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
 		if name == "rchar" || name == "wchar" {
 			n, _ := strconv.ParseInt(value, 10, 64)
-			u.bytes += n
+			u.Bytes += n
 		}
 	}
 	wait, _ := os.ReadFile(process.File(pid, "wchan"))
-	switch u.wait = string(wait); {
+	switch u.Wait = string(wait); {
 	case fields[0] == "Z":
 		// A process that has ended does not show what the others do.
-		u.wait = waitsForChild
-	case u.wait == "0":
-		u.wait = ""
+		u.Wait = progress.WaitsForChild
+	case u.Wait == "0":
+		u.Wait = ""
 	}
 	return u, true
 }
@@ -142,8 +143,8 @@ func countTraffic(table string) (total int64) {
 // pages are the marks that the kernel sets on the pages that processes use, and clears on request (proc_pid_clear_refs(5)).
 type pages struct{}
 
-// used adds up what processes have used since their marks were cleared.
-func (pages) used(pids []int) (total codeUse, ok bool) {
+// Used adds up what processes have used since their marks were cleared.
+func (pages) Used(pids []int) (total progress.CodeUse, ok bool) {
 	// On a busy machine, most of the time that passes is that of others.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -151,17 +152,17 @@ func (pages) used(pids []int) (total codeUse, ok bool) {
 	for _, pid := range pids {
 		text, err := os.ReadFile(process.File(pid, "smaps"))
 		if err != nil {
-			return codeUse{cost: threadTime() - started}, false
+			return progress.CodeUse{Cost: threadTime() - started}, false
 		}
 		use := parseUse(string(text))
-		total = codeUse{mpi: total.mpi || use.mpi, other: total.other || use.other, bytes: total.bytes + use.bytes}
+		total = progress.CodeUse{MPI: total.MPI || use.MPI, Other: total.Other || use.Other, Bytes: total.Bytes + use.Bytes}
 	}
-	total.cost = threadTime() - started
+	total.Cost = threadTime() - started
 	return total, true
 }
 
-// clear clears the marks of processes, and reports whether it could.
-func (pages) clear(pids []int) bool {
+// Clear clears the marks of processes, and reports whether it could.
+func (pages) Clear(pids []int) bool {
 	cleared := true
 	for _, pid := range pids {
 		cleared = os.WriteFile(process.File(pid, "clear_refs"), []byte("1"), 0) == nil && cleared
@@ -180,7 +181,7 @@ var (
 )
 
 // parseUse adds up the marks in the text of /proc/PID/smaps.
-func parseUse(smaps string) (use codeUse) {
+func parseUse(smaps string) (use progress.CodeUse) {
 	isCode, name := false, ""
 	for line := range strings.Lines(smaps) {
 		fields := strings.Fields(line)
@@ -198,14 +199,14 @@ func parseUse(smaps string) (use codeUse) {
 			continue
 		}
 		size, _ := strconv.ParseInt(fields[1], 10, 64)
-		use.bytes += size << 10
+		use.Bytes += size << 10
 		is := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
 		switch {
 		case size == 0 || !isCode:
 		case slices.ContainsFunc(mpiLibraries, is):
-			use.mpi = true
+			use.MPI = true
 		case !slices.ContainsFunc(systemLibraries, is):
-			use.other = true
+			use.Other = true
 		}
 	}
 	return use

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"opendatahub.io/mpijob/internal/agent/process"
+	"opendatahub.io/mpijob/internal/agent/progress"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -41,7 +42,7 @@ func TestUsageOfRealProcesses(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = unix.Kill(-command.Process.Pid, unix.SIGKILL); _ = command.Wait() }()
-			sample := func() processUsage {
+			sample := func() progress.Usage {
 				pid := command.Process.Pid
 				u, ok := readUsages(append([]int{pid}, startedBy(map[int]int32{pid: 0})[pid]...), time.Now())
 				if !ok {
@@ -51,14 +52,15 @@ func TestUsageOfRealProcesses(t *testing.T) {
 			}
 			// A busy machine gives a process its time late.
 			deadline := time.Now().Add(30 * time.Second)
-			samples, got := rankSamples{}, agentapi.Doing("")
-			samples.add(sample())
+			samples, got, last := progress.Samples{}, agentapi.Doing(""), sample()
+			samples.Add(last)
 			for got != test.want && time.Now().Before(deadline) {
 				time.Sleep(200 * time.Millisecond)
-				got = samples.add(sample())
+				last = sample()
+				got = samples.Add(last)
 			}
-			if got != test.want && (got != agentapi.Blocked || samples.last.wait != "") {
-				t.Errorf("it is %s (%s), want %s", got, samples.last.wait, test.want)
+			if got != test.want && (got != agentapi.Blocked || last.Wait != "") {
+				t.Errorf("it is %s (%s), want %s", got, last.Wait, test.want)
 			}
 		})
 	}
@@ -80,8 +82,8 @@ func TestEndedProcessesSayNothing(t *testing.T) {
 			t.Fatal("the process does not end")
 		}
 	}
-	if u, ok := readUsage(pid, time.Now()); !ok || u.wait != waitsForChild {
-		t.Errorf("it waits in %q (%t), want %q", u.wait, ok, waitsForChild)
+	if u, ok := readUsage(pid, time.Now()); !ok || u.Wait != progress.WaitsForChild {
+		t.Errorf("it waits in %q (%t), want %q", u.Wait, ok, progress.WaitsForChild)
 	}
 	r := ranks{processes: map[int]*observed{pid: {rank: 0}}}
 	if got := r.sampleActivity(time.Now()); len(got.Ranks) > 0 {
@@ -113,13 +115,13 @@ func TestParseUse(t *testing.T) {
 	)
 	tests := map[string]struct {
 		smaps string
-		want  codeUse
+		want  progress.CodeUse
 	}{
-		"waits":                            {mpich + data + libc + idle + read, codeUse{mpi: true, bytes: 80 << 10}},
-		"computes":                         {data + busy, codeUse{other: true, bytes: 44 << 10}},
-		"calls MPI again and again":        {mpich + busy, codeUse{mpi: true, other: true, bytes: 32 << 10}},
-		"runs code that was made just now": {mpich + made, codeUse{mpi: true, other: true, bytes: 92 << 10}},
-		"sleeps":                           {idle, codeUse{}},
+		"waits":                            {mpich + data + libc + idle + read, progress.CodeUse{MPI: true, Bytes: 80 << 10}},
+		"computes":                         {data + busy, progress.CodeUse{Other: true, Bytes: 44 << 10}},
+		"calls MPI again and again":        {mpich + busy, progress.CodeUse{MPI: true, Other: true, Bytes: 32 << 10}},
+		"runs code that was made just now": {mpich + made, progress.CodeUse{MPI: true, Other: true, Bytes: 92 << 10}},
+		"sleeps":                           {idle, progress.CodeUse{}},
 		"nothing":                          {},
 	}
 	for name, test := range tests {
@@ -154,11 +156,11 @@ func TestCodeOfRealProcesses(t *testing.T) {
 			}
 			// The marks of a process that gets no CPU stay clear.
 			const samples = 60
-			watch, now, got := codeWatch{}, time.Now(), false
+			watch, now, got := progress.CodeWatch{}, time.Now(), false
 			for i := 0; i < samples && !got; i++ {
 				time.Sleep(100 * time.Millisecond)
-				now = now.Add(samplePeriod)
-				got = watch.runsOnlyMPI(pages{}, pids, now, true)
+				now = now.Add(progress.SamplePeriod)
+				got = watch.RunsOnlyMPI(pages{}, pids, now, true)
 			}
 			if got != want {
 				t.Errorf("runs only MPI: %t, want %t", got, want)
@@ -166,12 +168,12 @@ func TestCodeOfRealProcesses(t *testing.T) {
 			// It does what it did where it gets no CPU.
 			_ = command.Process.Signal(syscall.SIGSTOP)
 			for range 3 {
-				now = now.Add(samplePeriod)
-				if got := watch.runsOnlyMPI(pages{}, pids, now, true); got != want {
+				now = now.Add(progress.SamplePeriod)
+				if got := watch.RunsOnlyMPI(pages{}, pids, now, true); got != want {
 					t.Errorf("runs only MPI, stopped: %t, want %t", got, want)
 				}
 			}
-			if watch.runsOnlyMPI(pages{}, pids, now, false) {
+			if watch.RunsOnlyMPI(pages{}, pids, now, false) {
 				t.Error("a process without CPU time is said to run MPI")
 			}
 		})

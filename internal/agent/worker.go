@@ -15,7 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"opendatahub.io/mpijob/internal/agent/cgroup"
+	"opendatahub.io/mpijob/internal/agent/outcome"
 	"opendatahub.io/mpijob/internal/agent/process"
+	"opendatahub.io/mpijob/internal/agent/progress"
+	"opendatahub.io/mpijob/internal/agent/records"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -74,7 +77,7 @@ func serveWorker(log *slog.Logger, listen, status string, env []string) error {
 		disconnect()
 		<-ended
 	}
-	writeTermination(w.summary())
+	records.WriteTermination(w.summary())
 	return err
 }
 
@@ -105,7 +108,7 @@ func (w *worker) sessionSummary(since int) agentapi.Summary {
 func (w *worker) activityAt(now time.Time) agentapi.Activity {
 	w.sampling.Lock()
 	defer w.sampling.Unlock()
-	if now.Sub(w.sampledAt) > samplePeriod/2 {
+	if now.Sub(w.sampledAt) > progress.SamplePeriod/2 {
 		w.sampledAt, w.sampled = now, w.ranks.sampleActivity(now)
 	}
 	return w.sampled
@@ -115,7 +118,7 @@ func (w *worker) activityAt(now time.Time) agentapi.Activity {
 // the limit bounds what a session's message takes.
 func (w *worker) through() []agentapi.HostUse {
 	const most = 1024
-	all := uses(readRecords(recordsFolder()))
+	all := records.Uses(records.Read(records.Folder()))
 	return all[:min(len(all), most)]
 }
 
@@ -126,10 +129,10 @@ func (w *worker) summary() agentapi.Summary {
 	switch {
 	case summary.OOMKills > 0:
 		summary.Code = agentapi.OutOfMemory
-		summary.Message = outOfMemory(summary)
+		summary.Message = outcome.OutOfMemory(summary)
 	case len(summary.Ranks) > 0:
 		summary.Code = agentapi.RankFailed
-		summary.Message = rankEnded(summary.Ranks[0])
+		summary.Message = outcome.RankEnded(summary.Ranks[0])
 	}
 	return summary
 }

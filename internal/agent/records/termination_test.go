@@ -1,4 +1,4 @@
-package agent
+package records
 
 import (
 	"os"
@@ -17,7 +17,7 @@ func TestTerminationIsReplaced(t *testing.T) {
 		if err := os.WriteFile(file, []byte(before), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		writeTermination(agentapi.Summary{Role: agentapi.RoleLauncher, HostsReached: 3})
+		WriteTermination(agentapi.Summary{Role: agentapi.RoleLauncher, HostsReached: 3})
 		got, err := os.ReadFile(file)
 		if summary, is := agentapi.ParseSummary(string(got)); err != nil || !is || summary.HostsReached != 3 || len(got) > mostMessage {
 			t.Errorf("after %d bytes: %q, %v", len(before), got, err)

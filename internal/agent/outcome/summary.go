@@ -1,4 +1,4 @@
-package agent
+package outcome
 
 import (
 	"fmt"
@@ -6,18 +6,19 @@ import (
 	"time"
 
 	"opendatahub.io/mpijob/internal/agent/hostfile"
+	"opendatahub.io/mpijob/internal/agent/records"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
-// summarize adds the hosts, and the ranks there, to the summary of a launcher's own container, and judges what was the cause.
-// records are those of all rsh's of this run, and expected is the hostfile.
-func summarize(summary agentapi.Summary, records []record, expected hostfile.Hosts, now time.Time) agentapi.Summary {
+// Summarize adds the hosts, and the ranks there, to the summary of a launcher's own container, and judges what was the cause.
+// sessions are the records of all rsh's of this run, and expected is the hostfile.
+func Summarize(summary agentapi.Summary, sessions []records.Record, expected hostfile.Hosts, now time.Time) agentapi.Summary {
 	summary.Role, summary.HostsExpected, summary.SlotsExpected = agentapi.RoleLauncher, expected.Others, expected.Slots
-	var lost []record
-	all := hosts(records)
-	summary.HostsIdle = idleHosts(records, expected, now)
-	summary.ConnectSeconds = seconds(connectTime(all))
-	for _, use := range uses(records) {
+	var lost []records.Record
+	all := records.ByHost(sessions)
+	summary.HostsIdle = idleHosts(sessions, expected, now)
+	summary.ConnectSeconds = Seconds(connectTime(all))
+	for _, use := range records.Uses(sessions) {
 		summary.HostsReached++
 		summary.SlotsFound += expected.SlotsOf[use.Host]
 	}
@@ -36,16 +37,16 @@ func summarize(summary agentapi.Summary, records []record, expected hostfile.Hos
 	}
 	judge(&summary, lost)
 	summary.Hosts = summary.Hosts[:min(len(summary.Hosts), mostHosts)]
-	summary.Ranks = summary.Ranks[:min(len(summary.Ranks), mostRankEnds)]
+	summary.Ranks = summary.Ranks[:min(len(summary.Ranks), MostRankEnds)]
 	return summary
 }
 
-// mostHosts is how many hosts with trouble a summary names, and mostRankEnds how many bad ends of ranks are kept: the first ones
+// mostHosts is how many hosts with trouble a summary names, and MostRankEnds how many bad ends of ranks are kept: the first ones
 // show the cause, the rest follow from it.
-const mostHosts, mostRankEnds = 8, 8
+const mostHosts, MostRankEnds = 8, 8
 
 // connectTime is how long it took to reach all hosts that were asked for; 0 where one was not reached.
-func connectTime(hosts []record) time.Duration {
+func connectTime(hosts []records.Record) time.Duration {
 	var first, last time.Time
 	for _, r := range hosts {
 		if r.Reached.IsZero() {
@@ -61,8 +62,8 @@ func connectTime(hosts []record) time.Duration {
 	return last.Sub(first)
 }
 
-// seconds returns a duration in seconds, rounded to milliseconds and at least 0.001, because 0 means unknown.
-func seconds(d time.Duration) float64 {
+// Seconds returns a duration in seconds, rounded to milliseconds and at least 0.001, because 0 means unknown.
+func Seconds(d time.Duration) float64 {
 	if d <= 0 {
 		return 0
 	}
@@ -71,7 +72,7 @@ func seconds(d time.Duration) float64 {
 
 // judge names the cause: memory first, then a rank that failed by itself, then a host, and last ranks that were
 // terminated, as MPI terminates all others when one has failed.
-func judge(summary *agentapi.Summary, lost []record) {
+func judge(summary *agentapi.Summary, lost []records.Record) {
 	sortByCause(summary.Ranks)
 	first := 0
 	if len(summary.Ranks) > 0 {
@@ -79,42 +80,42 @@ func judge(summary *agentapi.Summary, lost []record) {
 	}
 	switch {
 	case len(summary.Ranks) > 0 && summary.Ranks[0].OOM:
-		summary.Code, summary.Message = agentapi.OutOfMemory, rankEnded(summary.Ranks[0])
+		summary.Code, summary.Message = agentapi.OutOfMemory, RankEnded(summary.Ranks[0])
 	case len(lost) > 0 && lost[0].Reached.IsZero():
 		summary.Code, summary.Message = lost[0].Trouble, hostUnused(lost[0])
 	case len(summary.Ranks) > 0 && (first < toldToEnd || len(lost) == 0):
-		summary.Code, summary.Message = agentapi.RankFailed, rankEnded(summary.Ranks[0])
+		summary.Code, summary.Message = agentapi.RankFailed, RankEnded(summary.Ranks[0])
 	case len(lost) > 0:
 		summary.Code, summary.Message = lost[0].Trouble, hostLost(lost[0])
 	}
 }
 
 // hostLost says how the connection to a host was lost.
-func hostLost(r record) string {
+func hostLost(r records.Record) string {
 	return fmt.Sprintf("Host %s was lost: %s.", hostfile.Short(r.Host), r.Why)
 }
 
 // hostUnused reports why a host was not reached.
-func hostUnused(r record) string {
+func hostUnused(r records.Record) string {
 	return fmt.Sprintf("Host %s could not be used: %s.", hostfile.Short(r.Host), r.Why)
 }
 
 // idleHosts returns on how many hosts of a hostfile no rank ran, in any launch, although ranks ran on others or nothing was
 // started on any. Ranks of a few seconds are not always observed: a host that was only used so long does not count. While it is
 // unknown what a host did, so is which other hosts it reached.
-func idleHosts(records []record, expected hostfile.Hosts, now time.Time) (idle int32) {
+func idleHosts(sessions []records.Record, expected hostfile.Hosts, now time.Time) (idle int32) {
 	const observed = 10 * time.Second
-	if len(records) == 0 {
+	if len(sessions) == 0 {
 		return expected.Others
 	}
 	uncertain := map[string]bool{}
-	for _, r := range records {
+	for _, r := range sessions {
 		if !r.Reached.IsZero() && (r.Worker == nil || lasted(r, now) < observed) {
 			uncertain[hostfile.Short(r.Host)] = true
 		}
 	}
 	used, seen, unknown := false, int32(0), false
-	for _, use := range uses(records) {
+	for _, use := range records.Uses(sessions) {
 		_, listed := expected.SlotsOf[use.Host]
 		switch {
 		case use.RanksSeen > 0:
@@ -139,7 +140,7 @@ func idleHosts(records []record, expected hostfile.Hosts, now time.Time) (idle i
 }
 
 // lasted is how long a session has lasted: until its end or until now.
-func lasted(r record, now time.Time) time.Duration {
+func lasted(r records.Record, now time.Time) time.Duration {
 	if r.Over {
 		return time.Duration(r.Seconds) * time.Second
 	}
@@ -150,16 +151,16 @@ func lasted(r record, now time.Time) time.Duration {
 // but the job did not use its workers.
 const ignoredCode = 125
 
-// verdict completes the summary of a run that has ended, and returns the job's exit code. all are its launches, and code is that of
+// Verdict completes the summary of a run that has ended, and returns the job's exit code. all are its launches, and code is that of
 // the job's command, the process command.
-func verdict(summary *agentapi.Summary, all []launch, expected hostfile.Hosts, command, code int) int {
+func Verdict(summary *agentapi.Summary, all []Launch, expected hostfile.Hosts, command, code int) int {
 	addMissed(summary, all, command, code)
 	if code == 0 {
 		// What did not matter to the program is no finding.
 		summary.Code, summary.Message = "", ""
 		if l, end, lost := lostFailure(all, command); lost {
 			code, summary.Code = int(end.ExitCode), agentapi.RankFailed
-			summary.Message = fmt.Sprintf("%s %s did not notice, and reported success. The job is failed so that its result is not used.", rankEnded(end), l.name)
+			summary.Message = fmt.Sprintf("%s %s did not notice, and reported success. The job is failed so that its result is not used.", RankEnded(end), l.Name)
 		} else if hostfileIgnored(*summary, expected) {
 			code, summary.Code = ignoredCode, agentapi.HostfileIgnored
 			summary.Message = fmt.Sprintf("The command succeeded, but all of the %d ranks that it started ran on the launcher and none on the job's %d workers. "+
@@ -175,18 +176,18 @@ func verdict(summary *agentapi.Summary, all []launch, expected hostfile.Hosts, c
 }
 
 // addMissed adds the rank whose end was not observed, if it is the cause. code is that of the job's command, the process command.
-func addMissed(summary *agentapi.Summary, all []launch, command, code int) {
+func addMissed(summary *agentapi.Summary, all []Launch, command, code int) {
 	if len(all) != 1 || summary.Code != "" && summary.Code != agentapi.RankFailed {
 		return
 	}
 	l := all[0]
-	if l.pid == command {
-		l.code = code
+	if l.PID == command {
+		l.Code = code
 	}
-	if end, missed := l.missed(l.code); missed {
+	if end, missed := l.missed(l.Code); missed {
 		summary.Ranks = slices.Insert(summary.Ranks, 0, end)
-		summary.Ranks = summary.Ranks[:min(len(summary.Ranks), mostRankEnds)]
-		summary.Code, summary.Message = agentapi.RankFailed, rankEnded(end)
+		summary.Ranks = summary.Ranks[:min(len(summary.Ranks), MostRankEnds)]
+		summary.Code, summary.Message = agentapi.RankFailed, RankEnded(end)
 	}
 }
 
@@ -198,11 +199,11 @@ func hostfileIgnored(summary agentapi.Summary, expected hostfile.Hosts) bool {
 // lostFailure returns the rank whose failure an MPI launcher has lost: it succeeded although the rank failed. command is the
 // process of the job's command, which succeeded; false means that none was lost. A script that starts a launcher may handle
 // its failure, so that only what the launcher itself returned counts.
-func lostFailure(all []launch, command int) (launch, agentapi.RankEnd, bool) {
+func lostFailure(all []Launch, command int) (Launch, agentapi.RankEnd, bool) {
 	for _, l := range all {
-		if end, failed := l.cause(); failed && !l.tolerant && (l.pid == command || l.over && l.code == 0) {
+		if end, failed := l.Cause(); failed && !l.Tolerant && (l.PID == command || l.Over && l.Code == 0) {
 			return l, end, true
 		}
 	}
-	return launch{}, agentapi.RankEnd{}, false
+	return Launch{}, agentapi.RankEnd{}, false
 }

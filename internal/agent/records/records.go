@@ -1,4 +1,6 @@
-package agent
+// Package records keeps the files by which the agents of a container meet: what each rsh knows of its host, and the
+// termination message that is left for the kubelet.
+package records
 
 import (
 	"cmp"
@@ -15,9 +17,9 @@ import (
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
-// record is what one rsh knows of its host. It is kept in a file, by which the launcher's agent and the rsh's that
+// Record is what one rsh knows of its host. It is kept in a file, by which the launcher's agent and the rsh's that
 // MPI has started meet: they are processes of one container with nobody in between but mpirun.
-type record struct {
+type Record struct {
 	Host string `json:"host"`
 	// Port is the port that was asked for, 0 for the usual one.
 	Port int `json:"port,omitempty"`
@@ -40,12 +42,15 @@ type record struct {
 	Worker *agentapi.Summary `json:"worker,omitempty"`
 }
 
-// recordsFolder is where the rsh's leave their records.
-func recordsFolder() string { return cmp.Or(os.Getenv(agentapi.EnvRun), agentapi.Run) }
+// EnvSupervised is set by the launcher's agent if it reports the waits for all hosts together.
+const EnvSupervised = "MPI_AGENT_SUPERVISED"
 
-// write keeps the record in a folder, under a name of its own. A folder that cannot be written to keeps none: the
+// Folder is where the rsh's leave their records.
+func Folder() string { return cmp.Or(os.Getenv(agentapi.EnvRun), agentapi.Run) }
+
+// Write keeps the record in a folder, under a name of its own. A folder that cannot be written to keeps none: the
 // image's own agent may run without a launcher's agent.
-func (r record) write(folder string) {
+func (r Record) Write(folder string) {
 	data, err := json.Marshal(r)
 	if err != nil {
 		return
@@ -56,15 +61,15 @@ func (r record) write(folder string) {
 	}
 }
 
-// readRecords reads all records of a folder, by file name. A file that is being replaced, or no record, is left out.
-func readRecords(folder string) []record {
+// Read reads all records of a folder, by file name. A file that is being replaced, or no record, is left out.
+func Read(folder string) []Record {
 	names, err := filepath.Glob(filepath.Join(folder, "*.json"))
 	if err != nil {
 		return nil
 	}
-	var records []record
+	var records []Record
 	for _, name := range names {
-		var r record
+		var r Record
 		if data, err := os.ReadFile(name); err == nil && json.Unmarshal(data, &r) == nil {
 			records = append(records, r)
 		}
@@ -72,8 +77,8 @@ func readRecords(folder string) []record {
 	return records
 }
 
-// uses returns the hosts that were connected, and those behind them, by name.
-func uses(records []record) []agentapi.HostUse {
+// Uses returns the hosts that were connected, and those behind them, by name.
+func Uses(records []Record) []agentapi.HostUse {
 	ranks := map[string]int32{}
 	add := func(host string, seen int32) { ranks[hostfile.Short(host)] = max(ranks[hostfile.Short(host)], seen) }
 	for _, r := range records {
@@ -96,10 +101,10 @@ func uses(records []record) []agentapi.HostUse {
 	return all
 }
 
-// hosts puts records together by host, in the order of names: the latest record of a host counts, and a host that
+// ByHost puts records together by host, in the order of names: the latest record of a host counts, and a host that
 // was reached once was reached.
-func hosts(records []record) []record {
-	byHost := map[string]record{}
+func ByHost(records []Record) []Record {
+	byHost := map[string]Record{}
 	for _, r := range records {
 		have, known := byHost[r.Host]
 		if known && have.Since.After(r.Since) {
@@ -110,11 +115,11 @@ func hosts(records []record) []record {
 		}
 		byHost[r.Host] = r
 	}
-	return slices.SortedFunc(maps.Values(byHost), func(a, b record) int { return strings.Compare(a.Host, b.Host) })
+	return slices.SortedFunc(maps.Values(byHost), func(a, b Record) int { return strings.Compare(a.Host, b.Host) })
 }
 
-// add adds a worker's answer, which came after the session's end. Ranks of earlier launches are left out.
-func (r *record) add(told agentapi.Summary) {
+// Add adds a worker's answer, which came after the session's end. Ranks of earlier launches are left out.
+func (r *Record) Add(told agentapi.Summary) {
 	told.Ranks = slices.DeleteFunc(told.Ranks, func(end agentapi.RankEnd) bool { return end.At < r.Since.UnixMilli() })
 	if r.Worker != nil {
 		told.InitSeconds, told.Through = r.Worker.InitSeconds, r.Worker.Through

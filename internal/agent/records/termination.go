@@ -1,4 +1,4 @@
-package agent
+package records
 
 import (
 	"bytes"
@@ -12,10 +12,10 @@ import (
 // mostMessage is what a termination message holds (k8s.io/kubernetes/pkg/kubelet/kuberuntime: 4096 bytes).
 const mostMessage = 4096
 
-// writeTermination leaves a summary where the kubelet picks it up. Where the file cannot be written the summary is
+// WriteTermination leaves a summary where the kubelet picks it up. Where the file cannot be written the summary is
 // lost, and nothing else. The container may end at any time and the file cannot be renamed: therefore one write replaces
 // all of an earlier message, with spaces after a shorter one.
-func writeTermination(summary agentapi.Summary) {
+func WriteTermination(summary agentapi.Summary) {
 	file, err := os.OpenFile(terminationFile(), os.O_WRONLY|os.O_CREATE, 0o644) //nolint:gosec // the kubelet reads it
 	if err != nil {
 		return
@@ -30,14 +30,14 @@ func writeTermination(summary agentapi.Summary) {
 	_, _ = file.WriteAt(message, 0)
 }
 
-// leaveReport writes the termination message, unless the program wrote one of its own.
-func leaveReport(summary agentapi.Summary) {
+// LeaveTermination writes the termination message, unless the program wrote one of its own.
+func LeaveTermination(summary agentapi.Summary) {
 	have, err := os.ReadFile(terminationFile())
 	if err != nil {
 		return
 	}
 	if _, own := agentapi.ParseSummary(string(have)); own || len(have) == 0 {
-		writeTermination(summary)
+		WriteTermination(summary)
 	}
 }
 

@@ -1,4 +1,4 @@
-package agent
+package progress
 
 import (
 	"fmt"
@@ -6,18 +6,20 @@ import (
 	"strings"
 	"time"
 
+	"opendatahub.io/mpijob/internal/agent/outcome"
+	"opendatahub.io/mpijob/internal/agent/records"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
-// stallWatch remembers what was reported of ranks that make no progress.
-type stallWatch struct {
+// StallWatch remembers what was reported of ranks that make no progress.
+type StallWatch struct {
 	reported string
 	// failedAt is when a failed rank was first observed.
 	failedAt time.Time
 }
 
-// judge judges what the ranks do, and returns the line to write, or "". The arguments are those of judgeStall.
-func (w *stallWatch) judge(all []record, own agentapi.Activity, failed []agentapi.RankEnd, now time.Time) string {
+// Judge judges what the ranks do, and returns the line to write, or "". The arguments are those of judgeStall.
+func (w *StallWatch) Judge(all []records.Record, own agentapi.Activity, failed []agentapi.RankEnd, now time.Time) string {
 	if len(failed) > 0 && w.failedAt.IsZero() {
 		w.failedAt = now
 	}
@@ -25,7 +27,7 @@ func (w *stallWatch) judge(all []record, own agentapi.Activity, failed []agentap
 }
 
 // next returns the line to write after a judgment, or "".
-func (w *stallWatch) next(judged string) string {
+func (w *StallWatch) next(judged string) string {
 	was := w.reported
 	w.reported = judged
 	switch judged {
@@ -43,7 +45,7 @@ const waitingAfter, goneAfter = 30 * time.Second, 20 * time.Second
 
 // hasNoRanks reports whether MPI has started no rank on a host, and will not: it uses fewer slots than there are. All ranks start
 // within seconds.
-func hasNoRanks(r record, now time.Time) bool {
+func hasNoRanks(r records.Record, now time.Time) bool {
 	const started = time.Minute
 	none := r.Worker == nil || r.Worker.Activity == nil || len(r.Worker.Activity.Ranks) == 0
 	return none && !r.Reached.IsZero() && now.Sub(r.Reached) >= started
@@ -52,7 +54,7 @@ func hasNoRanks(r record, now time.Time) bool {
 // judgeStall decides whether ranks wait for each other or for one that is gone. all are the job's hosts, own is what the
 // ranks in the launcher's pod do, and failedAt is when the launcher first saw that a rank had failed, or zero. It returns
 // the line for the log, without the agent's prefix; "" if nothing is wrong.
-func judgeStall(all []record, own agentapi.Activity, failed []agentapi.RankEnd, failedAt, now time.Time) string {
+func judgeStall(all []records.Record, own agentapi.Activity, failed []agentapi.RankEnd, failedAt, now time.Time) string {
 	var ranks []agentapi.RankActivity
 	quietSince := int64(0)
 	quiet := true
@@ -82,7 +84,7 @@ func judgeStall(all []record, own agentapi.Activity, failed []agentapi.RankEnd, 
 		if len(ranks) > 1 {
 			others = fmt.Sprintf("%d other ranks still run", len(ranks))
 		}
-		return fmt.Sprintf("%s, but %s, since %s", strings.TrimSuffix(rankEnded(failed[0]), "."), others, clockTime(failedAt))
+		return fmt.Sprintf("%s, but %s, since %s", strings.TrimSuffix(outcome.RankEnded(failed[0]), "."), others, clockTime(failedAt))
 	case len(ranks) < 2 || !quiet || now.Sub(time.Unix(quietSince, 0)) < waitingAfter:
 		return ""
 	}
@@ -97,7 +99,7 @@ func judgeStall(all []record, own agentapi.Activity, failed []agentapi.RankEnd, 
 	var parts []string
 	for _, doing := range []agentapi.Doing{agentapi.Sleeping, agentapi.Blocked, agentapi.Polling} {
 		if numbers := byDoing[doing]; len(numbers) > 0 {
-			parts = append(parts, fmt.Sprintf("%s: %s", doing, some(numbers)))
+			parts = append(parts, fmt.Sprintf("%s: %s", doing, outcome.Some(numbers)))
 		}
 	}
 	return fmt.Sprintf("all %d ranks wait, since %s; %s", len(ranks), clockTime(time.Unix(quietSince, 0)), strings.Join(parts, "; "))

@@ -1,4 +1,4 @@
-package agent
+package outcome
 
 import (
 	"cmp"
@@ -54,11 +54,11 @@ func afterwards(r agentapi.RankEnd) int {
 	return 1
 }
 
-// outOfMemory describes processes that the kernel killed.
-func outOfMemory(s agentapi.Summary) string {
+// OutOfMemory describes processes that the kernel killed.
+func OutOfMemory(s agentapi.Summary) string {
 	text := fmt.Sprintf("The kernel killed %d of this container's processes, which had no memory left", s.OOMKills)
 	if s.MemoryLimit > 0 {
-		text += " below the limit of " + mebibytes(s.MemoryLimit)
+		text += " below the limit of " + Mebibytes(s.MemoryLimit)
 	}
 	for _, rank := range s.Ranks {
 		if rank.OOM {
@@ -68,8 +68,8 @@ func outOfMemory(s agentapi.Summary) string {
 	return text + "."
 }
 
-// rankEnded describes how a rank ended.
-func rankEnded(r agentapi.RankEnd) string {
+// RankEnded describes how a rank ended.
+func RankEnded(r agentapi.RankEnd) string {
 	who := fmt.Sprintf("Rank %d ", r.Rank)
 	if r.Program != "" {
 		who += "(" + r.Program + ") "
@@ -85,10 +85,11 @@ func rankEnded(r agentapi.RankEnd) string {
 	return fmt.Sprintf("%sended with code %d.", who, r.ExitCode)
 }
 
-func mebibytes(bytes int64) string { return fmt.Sprintf("%d MiB", bytes>>20) }
+// Mebibytes returns an amount of memory as people read it.
+func Mebibytes(bytes int64) string { return fmt.Sprintf("%d MiB", bytes>>20) }
 
-// some are names as people read them.
-func some(names []string) string {
+// Some are names as people read them.
+func Some(names []string) string {
 	const most = 4
 	if len(names) <= most {
 		return strings.Join(names, ", ")

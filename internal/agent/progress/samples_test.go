@@ -1,4 +1,4 @@
-package agent
+package progress
 
 import (
 	"slices"
@@ -33,14 +33,14 @@ func TestDoing(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			before := processUsage{at: start, user: time.Hour, system: time.Minute, queued: time.Second, bytes: 1 << 40}
-			after := processUsage{
-				at: start.Add(10 * time.Second), user: before.user + test.user, system: before.system + test.system, queued: before.queued + test.queued,
-				bytes: before.bytes + test.bytes, wait: test.wait, device: test.device,
+			before := Usage{At: start, User: time.Hour, System: time.Minute, Queued: time.Second, Bytes: 1 << 40}
+			after := Usage{
+				At: start.Add(10 * time.Second), User: before.User + test.user, System: before.System + test.system, Queued: before.Queued + test.queued,
+				Bytes: before.Bytes + test.bytes, Wait: test.wait, Device: test.device,
 			}
-			samples := rankSamples{}
-			samples.add(before)
-			if got := samples.add(after); got != test.want {
+			samples := Samples{}
+			samples.Add(before)
+			if got := samples.Add(after); got != test.want {
 				t.Errorf("it is %s, want %s", got, test.want)
 			}
 		})
@@ -50,14 +50,14 @@ func TestDoing(t *testing.T) {
 // TestPollingNeedsEnoughCPU: a rank that polls with little of a CPU is known to poll once it has had enough of it, and stays
 // so.
 func TestPollingNeedsEnoughCPU(t *testing.T) {
-	r := rankSamples{}
-	current := processUsage{at: time.Unix(1000, 0)}
-	r.add(current)
+	r := Samples{}
+	current := Usage{At: time.Unix(1000, 0)}
+	r.Add(current)
 	var got []agentapi.Doing
 	for range 6 {
-		current.at = current.at.Add(10 * time.Second)
-		current.user, current.system, current.queued = current.user+30*time.Millisecond, current.system+50*time.Millisecond, current.queued+5*time.Second
-		got = append(got, r.add(current))
+		current.At = current.At.Add(10 * time.Second)
+		current.User, current.System, current.Queued = current.User+30*time.Millisecond, current.System+50*time.Millisecond, current.Queued+5*time.Second
+		got = append(got, r.Add(current))
 	}
 	want := []agentapi.Doing{"busy", "busy", "polling", "polling", "polling", "polling"}
 	if !slices.Equal(got, want) {
