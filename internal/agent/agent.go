@@ -14,6 +14,7 @@ import (
 
 	"opendatahub.io/mpijob/internal/agent/environ"
 	"opendatahub.io/mpijob/internal/agent/records"
+	"opendatahub.io/mpijob/internal/agent/status"
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/version"
 )
@@ -50,7 +51,7 @@ func Main(args []string) int {
 	case verb == "install" && len(rest) == 1:
 		return exit(install(rest[0]))
 	case verb == "status" && len(rest) == 0:
-		return printStatus(os.Stdout, os.Stderr)
+		return status.Print(os.Stdout, os.Stderr)
 	case verb == "version" && len(rest) == 0:
 		fmt.Println(version.Get())
 		return 0

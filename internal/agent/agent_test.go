@@ -25,6 +25,7 @@ import (
 	"opendatahub.io/mpijob/internal/agent/hostfile"
 	"opendatahub.io/mpijob/internal/agent/mpirun"
 	"opendatahub.io/mpijob/internal/agent/outcome"
+	"opendatahub.io/mpijob/internal/agent/protocol"
 	"opendatahub.io/mpijob/internal/agent/records"
 	"opendatahub.io/mpijob/internal/agent/resolve"
 	"opendatahub.io/mpijob/internal/agentapi"
@@ -279,41 +280,41 @@ func TestStrangersAreRefused(t *testing.T) {
 	w := newWorld(t).serve()
 	stranger := *w
 	stranger.key = writeKey(t)
-	identity, err := readIdentity(stranger.key)
+	identity, err := protocol.ReadIdentity(stranger.key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	dial := func(anyHostKey bool, foreign func(string) bool) *trouble {
+	dial := func(anyHostKey bool, foreign func(string) bool) *protocol.Trouble {
 		host, port, _ := net.SplitHostPort(w.address)
 		number, err := strconv.Atoi(port)
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := dialer{identity: identity, disbelief: 50 * time.Millisecond, lookUp: (&resolve.Names{}).Check, foreign: foreign, waiting: func(*trouble, time.Time) {}}
-		_, err = d.dial(t.Context(), host, number, anyHostKey, 5*time.Second)
-		found, is := err.(*trouble) //nolint:errorlint // dial promises this very type
+		d := protocol.Dialer{Identity: identity, Disbelief: 50 * time.Millisecond, LookUp: (&resolve.Names{}).Check, Foreign: foreign, Waiting: func(*protocol.Trouble, time.Time) {}}
+		_, err = d.Dial(t.Context(), host, number, anyHostKey, 5*time.Second)
+		found, is := err.(*protocol.Trouble) //nolint:errorlint // dial promises this very type
 		if !is {
 			t.Fatalf("error %v", err)
 		}
 		return found
 	}
-	if found := dial(false, nil); found.code != agentapi.HostKeyMismatch {
-		t.Errorf("a worker with another host key gives %q: %s", found.code, found.why)
+	if found := dial(false, nil); found.Code != agentapi.HostKeyMismatch {
+		t.Errorf("a worker with another host key gives %q: %s", found.Code, found.Why)
 	}
 	ofJob := hostfile.Hosts{SlotsOf: map[string]int32{"127.0.0.1": 1, "127": 1}}
 	t.Setenv(agentapi.EnvForeign, "true")
-	for name, foreign := range map[string]func(string) bool{"no opt-in": nil, "a host of the job": foreignHosts(ofJob)} {
-		if found := dial(true, foreign); found.code != agentapi.HostKeyMismatch {
-			t.Errorf("%s: with StrictHostKeyChecking=no a worker with another host key gives %q: %s", name, found.code, found.why)
+	for name, foreign := range map[string]func(string) bool{"no opt-in": nil, "a host of the job": protocol.ForeignHosts(ofJob)} {
+		if found := dial(true, foreign); found.Code != agentapi.HostKeyMismatch {
+			t.Errorf("%s: with StrictHostKeyChecking=no a worker with another host key gives %q: %s", name, found.Code, found.Why)
 		}
 	}
 	t.Setenv(agentapi.EnvForeign, "")
-	if foreignHosts(hostfile.Hosts{})("elsewhere.example.com") {
+	if protocol.ForeignHosts(hostfile.Hosts{})("elsewhere.example.com") {
 		t.Error("foreign hosts are not checked although the user does not allow it")
 	}
 	t.Setenv(agentapi.EnvForeign, "true")
-	if found := dial(true, foreignHosts(hostfile.Hosts{})); found.code != agentapi.KeyRefused {
-		t.Errorf("a client with another key gives %q: %s", found.code, found.why)
+	if found := dial(true, protocol.ForeignHosts(hostfile.Hosts{})); found.Code != agentapi.KeyRefused {
+		t.Errorf("a client with another key gives %q: %s", found.Code, found.Why)
 	}
 	var summary agentapi.Summary
 	w.get("/status", &summary)

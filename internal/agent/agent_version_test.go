@@ -85,7 +85,7 @@ func TestMPIVersion(t *testing.T) {
 			if output, err := cmd.CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, output)
 			}
-			if took := time.Since(start); test.behavior != "" && took > versionWithin {
+			if took := time.Since(start); test.behavior != "" && took > 5*time.Second {
 				t.Errorf("the job was delayed: it took %s", took)
 			}
 			message, err := os.ReadFile(termination)
@@ -119,8 +119,8 @@ func TestMPIVersionWithoutSupervisor(t *testing.T) {
 	if err := os.WriteFile(message, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	hostile := versionFile + process.ContainerRun() + "."
-	for name, text := range map[string]string{hostile + "1": "Open MPI <b>", hostile + "2": strings.Repeat("1", 1000), versionFile + "0.1": "MPICH 1.0"} {
+	hostile := "mpi-version." + process.ContainerRun() + "."
+	for name, text := range map[string]string{hostile + "1": "Open MPI <b>", hostile + "2": strings.Repeat("1", 1000), "mpi-version." + "0.1": "MPICH 1.0"} {
 		if err := os.WriteFile(filepath.Join(w.run, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

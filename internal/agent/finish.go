@@ -11,6 +11,7 @@ import (
 
 	"opendatahub.io/mpijob/internal/agent/outcome"
 	"opendatahub.io/mpijob/internal/agent/process"
+	"opendatahub.io/mpijob/internal/agent/protocol"
 	"opendatahub.io/mpijob/internal/agent/records"
 	"opendatahub.io/mpijob/internal/agent/resolve"
 )
@@ -27,8 +28,8 @@ func (s *supervisor) finish(command int, status unix.WaitStatus) int {
 			s.askWorkers()
 		}
 	}
-	s.ranks.settle()
-	all := s.ranks.launches(records.Read(s.folder))
+	s.ranks.Settle()
+	all := s.ranks.Launches(records.Read(s.folder))
 	for _, l := range all {
 		if !s.launchWatch.wasEnded(l) {
 			continue
@@ -80,18 +81,18 @@ func (s *supervisor) askWorkers() {
 	silent := slices.DeleteFunc(records.Read(s.folder), func(r records.Record) bool {
 		return r.Over || r.Reached.IsZero() || process.CountAlive([]int{r.Process}) > 0
 	})
-	identity, err := readIdentity(keyFile())
+	identity, err := protocol.ReadIdentity(protocol.KeyFile())
 	if len(silent) == 0 || err != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	defer cancel()
-	d := dialer{identity: identity, lookUp: resolve.New().Check}
+	d := protocol.Dialer{Identity: identity, LookUp: resolve.New().Check}
 	var all errgroup.Group
 	all.SetLimit(askAtOnce)
 	for _, r := range silent {
 		all.Go(func() error {
-			if told, err := d.askEnds(ctx, r.Host, r.Port); err == nil {
+			if told, err := d.AskEnds(ctx, r.Host, r.Port); err == nil {
 				r.Add(told)
 				r.Write(s.folder)
 			}

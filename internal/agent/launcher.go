@@ -15,10 +15,13 @@ import (
 
 	"opendatahub.io/mpijob/internal/agent/cgroup"
 	"opendatahub.io/mpijob/internal/agent/hostfile"
+	"opendatahub.io/mpijob/internal/agent/mpiversion"
 	"opendatahub.io/mpijob/internal/agent/outcome"
 	"opendatahub.io/mpijob/internal/agent/process"
 	"opendatahub.io/mpijob/internal/agent/progress"
+	"opendatahub.io/mpijob/internal/agent/ranks"
 	"opendatahub.io/mpijob/internal/agent/records"
+	"opendatahub.io/mpijob/internal/agent/status"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -32,7 +35,7 @@ const (
 
 // supervisor runs the launcher's own command and watches the job's hosts and ranks.
 type supervisor struct {
-	ranks  *ranks
+	ranks  *ranks.Ranks
 	stderr io.Writer
 	// folder is where the rsh's leave their records.
 	folder string
@@ -46,24 +49,24 @@ type supervisor struct {
 // summary is what is known of the run so far.
 func (s *supervisor) summary() agentapi.Summary {
 	var own agentapi.Summary
-	s.ranks.tell(&own, 0)
+	s.ranks.Tell(&own, 0)
 	return outcome.Summarize(own, records.Read(s.folder), s.expected, time.Now())
 }
 
 // supervise runs a command with everything that MPI needs to find the workers, serves the status at an address, and ends as the
 // command ends. env is the environment for the command.
-func supervise(args, env []string, status string) int {
+func supervise(args, env []string, statusAddress string) int {
 	log := slog.New(slog.DiscardHandler)
 	s := &supervisor{
-		ranks: newRanks(log, cgroup.Root), stderr: os.Stderr, folder: records.Folder(), expected: hostfile.Read(agentapi.Hostfile),
+		ranks: ranks.New(log, cgroup.Root), stderr: os.Stderr, folder: records.Folder(), expected: hostfile.Read(agentapi.Hostfile),
 		launchWatch: launchWatch{failedAt: map[string]time.Time{}, ended: map[string]time.Time{}, killed: map[string]bool{}},
 	}
-	processes, err := process.NewParent(s.ranks.look)
+	processes, err := process.NewParent(s.ranks.Look)
 	if err != nil {
 		fmt.Fprintln(s.stderr, "mpi-agent:", err)
 		return failedCode
 	}
-	s.ranks.versions = &versionQueries{start: processes.Start}
+	s.ranks.Versions = &mpiversion.Queries{Start: processes.Start}
 	// An earlier try of this container has left its records.
 	for _, name := range []string{"*.json", "*.new"} {
 		old, _ := filepath.Glob(filepath.Join(s.folder, name))
@@ -81,14 +84,14 @@ func supervise(args, env []string, status string) int {
 		return s.notStarted(args[0], err)
 	}
 	done := make(chan struct{})
-	go s.ranks.watch(done)
-	s.ranks.look()
-	go serveStatus(log, status, s.summary)
+	go s.ranks.Watch(done)
+	s.ranks.Look()
+	go status.Serve(log, statusAddress, s.summary)
 	stop := s.passSignals(program.PID)
 	defer stop()
 	ended := s.wait(program)
 	close(done)
-	s.ranks.versions.end()
+	s.ranks.Versions.End()
 	return s.finish(program.PID, ended)
 }
 
@@ -112,7 +115,7 @@ func (s *supervisor) wait(program process.Program) unix.WaitStatus {
 				fmt.Fprintln(s.stderr, "mpi-agent:", text)
 			}
 		case now := <-sample.C:
-			if text := watch.Judge(records.ByHost(records.Read(s.folder)), s.ranks.sampleActivity(now), s.summary().Ranks, now); text != "" {
+			if text := watch.Judge(records.ByHost(records.Read(s.folder)), s.ranks.SampleActivity(now), s.summary().Ranks, now); text != "" {
 				fmt.Fprintln(s.stderr, agentapi.StallPrefix+text)
 			}
 		}

@@ -46,7 +46,7 @@ func (s *supervisor) endOverdue(now time.Time) {
 	if after == 0 {
 		return
 	}
-	for _, l := range s.ranks.launches(records.Read(s.folder)) {
+	for _, l := range s.ranks.Launches(records.Read(s.folder)) {
 		key := l.Key()
 		if l.HasFailed() && w.failedAt[key].IsZero() {
 			w.failedAt[key] = now

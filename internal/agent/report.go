@@ -10,6 +10,7 @@ import (
 
 	"opendatahub.io/mpijob/internal/agent/cgroup"
 	"opendatahub.io/mpijob/internal/agent/hostfile"
+	"opendatahub.io/mpijob/internal/agent/mpiversion"
 	"opendatahub.io/mpijob/internal/agent/outcome"
 	"opendatahub.io/mpijob/internal/agent/process"
 	"opendatahub.io/mpijob/internal/agent/records"
@@ -40,13 +41,13 @@ func startReport() (end func()) {
 	records.LeaveTermination(agentapi.Summary{Role: agentapi.RoleLauncher, HostsReached: 1})
 	locked := func() bool { return unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil }
 	report := func() {
-		own := agentapi.Summary{MPIVersions: keptVersions(folder, container)}
+		own := agentapi.Summary{MPIVersions: mpiversion.Kept(folder, container)}
 		cgroup.Tell(cgroup.Root, &own)
 		// The records of earlier runs of the container do not count.
 		sessions := slices.DeleteFunc(records.Read(folder), func(r records.Record) bool { return r.Container != container })
 		records.LeaveTermination(outcome.Summarize(own, sessions, hostfile.Read(agentapi.Hostfile), time.Now()))
 	}
-	endQuery := askOwnLauncher(folder, container)
+	endQuery := mpiversion.AskOwnLauncher(folder, container)
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)

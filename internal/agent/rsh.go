@@ -18,6 +18,7 @@ import (
 
 	"opendatahub.io/mpijob/internal/agent/hostfile"
 	"opendatahub.io/mpijob/internal/agent/process"
+	"opendatahub.io/mpijob/internal/agent/protocol"
 	"opendatahub.io/mpijob/internal/agent/records"
 	"opendatahub.io/mpijob/internal/agent/resolve"
 	"opendatahub.io/mpijob/internal/agentapi"
@@ -59,11 +60,11 @@ func rsh(args []string, stdin *os.File, stdout, stderr io.Writer) int {
 
 // run connects and runs the command; its exit code is the command's, 128 and the signal where a signal ended it.
 func (t target) run(stdin *os.File, stdout, stderr io.Writer) (int, error) {
-	key := keyFile()
+	key := protocol.KeyFile()
 	if t.identity != "" {
 		key = t.identity
 	}
-	identity, err := readIdentity(key)
+	identity, err := protocol.ReadIdentity(key)
 	if err != nil {
 		return 0, err
 	}
@@ -88,22 +89,22 @@ func (t target) run(stdin *os.File, stdout, stderr io.Writer) (int, error) {
 }
 
 // connect waits for the host, and reports the wait.
-func (t target) connect(ctx context.Context, identity identity, names *resolve.Names, known *records.Record, stderr io.Writer) (*ssh.Client, error) {
+func (t target) connect(ctx context.Context, identity protocol.Identity, names *resolve.Names, known *records.Record, stderr io.Writer) (*ssh.Client, error) {
 	said := time.Now()
 	supervised := os.Getenv(records.EnvSupervised) != ""
-	d := dialer{identity: identity, disbelief: disbelief, lookUp: names.Check, foreign: foreignHosts(hostfile.Read(agentapi.Hostfile)), waiting: func(found *trouble, since time.Time) {
-		if known.Why != found.why {
-			known.Trouble, known.Why = found.code, found.why
+	d := protocol.Dialer{Identity: identity, Disbelief: disbelief, LookUp: names.Check, Foreign: protocol.ForeignHosts(hostfile.Read(agentapi.Hostfile)), Waiting: func(found *protocol.Trouble, since time.Time) {
+		if known.Why != found.Why {
+			known.Trouble, known.Why = found.Code, found.Why
 			known.Write(records.Folder())
 		}
 		if !supervised && time.Since(said) >= sayEvery {
 			said = time.Now()
-			fmt.Fprintf(stderr, "mpi-agent: waiting for %s for %d s: %s\n", t.host, int(time.Since(since).Seconds()), found.why)
+			fmt.Fprintf(stderr, "mpi-agent: waiting for %s for %d s: %s\n", t.host, int(time.Since(since).Seconds()), found.Why)
 		}
 	}}
-	client, err := d.dial(ctx, t.host, t.port, t.anyHostKey, waitTime(t))
-	if found, is := errors.AsType[*trouble](err); is {
-		known.Trouble, known.Why, known.Over, known.Seconds = found.code, found.why, true, int32(time.Since(known.Since).Seconds())
+	client, err := d.Dial(ctx, t.host, t.port, t.anyHostKey, waitTime(t))
+	if found, is := errors.AsType[*protocol.Trouble](err); is {
+		known.Trouble, known.Why, known.Over, known.Seconds = found.Code, found.Why, true, int32(time.Since(known.Since).Seconds())
 		known.Write(records.Folder())
 		return nil, fmt.Errorf("given up after %d s: %w", known.Seconds, found)
 	}
@@ -188,10 +189,10 @@ func exitOf(requests <-chan *ssh.Request, known *records.Record) (code int, ende
 		if request.WantReply {
 			_ = request.Reply(false, nil)
 		}
-		if status, is := readExit(request); is {
+		if status, is := protocol.ReadExit(request); is {
 			code, ended = status, true
 		}
-		if request.Type == requestSummary {
+		if request.Type == protocol.RequestSummary {
 			var summary agentapi.Summary
 			if json.Unmarshal(request.Payload, &summary) == nil {
 				known.Worker = &summary

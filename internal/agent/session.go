@@ -20,6 +20,7 @@ import (
 	"opendatahub.io/mpijob/internal/agent/outcome"
 	"opendatahub.io/mpijob/internal/agent/process"
 	"opendatahub.io/mpijob/internal/agent/progress"
+	"opendatahub.io/mpijob/internal/agent/protocol"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -112,7 +113,7 @@ func (s *session) answer(request *ssh.Request, ended chan<- struct{}) bool {
 
 // run starts a program whose input and output are the channel's.
 func (s *session) run(args []string, ended chan<- struct{}) bool {
-	since, firstRank, start := s.worker.ranks.badEnds(), s.worker.ranks.nextRank(), time.Now()
+	since, firstRank, start := s.worker.ranks.BadEnds(), s.worker.ranks.NextRank(), time.Now()
 	var pipes pipes
 	program, err := pipes.start(s.worker.processes, process.Command{
 		Args: args, Env: environ.Set(slices.Concat(s.worker.env, s.env), process.EnvSession, process.SessionMark(s.id)), OwnSession: true,
@@ -122,7 +123,7 @@ func (s *session) run(args []string, ended chan<- struct{}) bool {
 		return false
 	}
 	s.program = &program
-	s.worker.ranks.look()
+	s.worker.ranks.Look()
 	// Not what it runs: tools put their users' environment into the command, secrets included.
 	s.log.Info("started", "pid", program.PID)
 	finished := make(chan struct{})
@@ -140,10 +141,10 @@ func (s *session) run(args []string, ended chan<- struct{}) bool {
 		defer close(ended)
 		status := pipes.carry(s.channel, program.Done)
 		close(finished)
-		s.worker.ranks.settle()
+		s.worker.ranks.Settle()
 		s.log.Info("ended", "pid", program.PID, "exitCode", process.ExitCode(status), "seconds", int(time.Since(start).Seconds()))
 		s.tellSummary(since)
-		sendExit(s.channel, status)
+		protocol.SendExit(s.channel, status)
 	}()
 	return true
 }
@@ -152,8 +153,8 @@ func (s *session) run(args []string, ended chan<- struct{}) bool {
 // session is over.
 func (s *session) tellBadEnds(since int, finished <-chan struct{}) {
 	for {
-		next := s.worker.ranks.nextBadEnd()
-		if s.worker.ranks.badEnds() > since {
+		next := s.worker.ranks.NextBadEnd()
+		if s.worker.ranks.BadEnds() > since {
 			s.tellSummary(since)
 		}
 		select {
@@ -192,7 +193,7 @@ func (s *session) tellSummary(since int) {
 	}
 	data, err := json.Marshal(summary)
 	if err == nil {
-		_, _ = s.channel.SendRequest(requestSummary, false, data)
+		_, _ = s.channel.SendRequest(protocol.RequestSummary, false, data)
 	}
 }
 

@@ -70,7 +70,7 @@ func (s *supervisor) awaitRanks(pid int) bool {
 
 // haveRanks reports whether ranks of an MPI launcher are known to run, here or on the hosts of its sessions.
 func (s *supervisor) haveRanks(pid int) bool {
-	if s.ranks.running() > 0 {
+	if s.ranks.Running() > 0 {
 		return true
 	}
 	return slices.ContainsFunc(records.Read(s.folder), func(r records.Record) bool {
@@ -80,8 +80,8 @@ func (s *supervisor) haveRanks(pid int) bool {
 
 // sessionsOf returns the rsh's of a process that is an MPI launcher. Ranks may run there although none was seen yet.
 func (s *supervisor) sessionsOf(pid int) []int {
-	s.ranks.scan()
-	for _, l := range s.ranks.launches(records.Read(s.folder)) {
+	s.ranks.Scan()
+	for _, l := range s.ranks.Launches(records.Read(s.folder)) {
 		if l.PID == pid && !l.Over {
 			return l.Sessions
 		}

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"testing"
 
+	"opendatahub.io/mpijob/internal/agent/ranks"
 	"opendatahub.io/mpijob/internal/agent/records"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
@@ -26,7 +27,7 @@ func TestHaveRanks(t *testing.T) {
 		"another launcher":  {records.Record{Worker: worker(2), Ancestors: []int{7}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &supervisor{folder: t.TempDir(), ranks: newRanks(slog.New(slog.DiscardHandler), t.TempDir())}
+			s := &supervisor{folder: t.TempDir(), ranks: ranks.New(slog.New(slog.DiscardHandler), t.TempDir())}
 			test.record.Host, test.record.Process = "pi-worker-0", 50
 			if test.record.Ancestors == nil {
 				test.record.Ancestors = []int{45, launcher}

@@ -18,15 +18,18 @@ import (
 	"opendatahub.io/mpijob/internal/agent/outcome"
 	"opendatahub.io/mpijob/internal/agent/process"
 	"opendatahub.io/mpijob/internal/agent/progress"
+	"opendatahub.io/mpijob/internal/agent/protocol"
+	"opendatahub.io/mpijob/internal/agent/ranks"
 	"opendatahub.io/mpijob/internal/agent/records"
+	"opendatahub.io/mpijob/internal/agent/status"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
 // worker runs the programs of the job's other pods, and watches the ranks among them.
 type worker struct {
-	server    *server
+	server    *protocol.Server
 	processes *process.Parent
-	ranks     *ranks
+	ranks     *ranks.Ranks
 	// env is what programs start with: the container's own.
 	env []string
 
@@ -40,18 +43,18 @@ type worker struct {
 }
 
 // serveWorker serves until the pod is to end, then ends what runs and leaves a summary.
-func serveWorker(log *slog.Logger, listen, status string, env []string) error {
-	identity, err := readIdentity(keyFile())
+func serveWorker(log *slog.Logger, listen, statusAddress string, env []string) error {
+	identity, err := protocol.ReadIdentity(protocol.KeyFile())
 	if err != nil {
 		return err
 	}
-	if _, err := identity.job(); err != nil {
+	if _, err := identity.Job(); err != nil {
 		return err
 	}
 	ctx, _ := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGINT)
-	w := &worker{ranks: newRanks(log, cgroup.Root), env: env}
-	w.server = &server{log: log, identity: identity, session: w.session, ends: w.ends}
-	if w.processes, err = process.NewParent(w.ranks.look); err != nil {
+	w := &worker{ranks: ranks.New(log, cgroup.Root), env: env}
+	w.server = &protocol.Server{Log: log, Identity: identity, Session: w.session, Ends: w.ends}
+	if w.processes, err = process.NewParent(w.ranks.Look); err != nil {
 		return err
 	}
 	listener, err := net.Listen("tcp", listen)
@@ -61,15 +64,15 @@ func serveWorker(log *slog.Logger, listen, status string, env []string) error {
 	// Connections stay open while ranks use their grace period: without them, MPI takes the host for lost.
 	connected, disconnect := context.WithCancel(context.Background())
 	defer disconnect()
-	go w.ranks.watch(connected.Done())
-	go serveStatus(log, status, w.summary, w.counts)
+	go w.ranks.Watch(connected.Done())
+	go status.Serve(log, statusAddress, w.summary, w.counts)
 	log.Info("ready", "address", listener.Addr().String())
-	err = w.server.serve(ctx, connected, listener)
+	err = w.server.Serve(ctx, connected, listener)
 	log.Info("ending")
 	w.endingSince.Store(time.Now().UnixMilli())
 	w.end("")
 	ended := make(chan struct{})
-	go func() { w.server.sessions.Wait(); close(ended) }()
+	go func() { w.server.Wait(); close(ended) }()
 	select {
 	case <-ended:
 	case <-time.After(time.Second):
@@ -89,7 +92,7 @@ func (w *worker) session(log *slog.Logger, id string, channel ssh.Channel, reque
 
 // ends reports how the ranks have ended.
 func (w *worker) ends() agentapi.Summary {
-	w.ranks.settle()
+	w.ranks.Settle()
 	return w.sessionSummary(0)
 }
 
@@ -97,7 +100,7 @@ func (w *worker) ends() agentapi.Summary {
 // since says.
 func (w *worker) sessionSummary(since int) agentapi.Summary {
 	summary := agentapi.Summary{Role: agentapi.RoleWorker}
-	w.ranks.tell(&summary, since)
+	w.ranks.Tell(&summary, since)
 	if ending := w.endingSince.Load(); ending > 0 {
 		summary.Ending, summary.Ranks = true, endedBefore(summary.Ranks, ending)
 	}
@@ -109,7 +112,7 @@ func (w *worker) activityAt(now time.Time) agentapi.Activity {
 	w.sampling.Lock()
 	defer w.sampling.Unlock()
 	if now.Sub(w.sampledAt) > progress.SamplePeriod/2 {
-		w.sampledAt, w.sampled = now, w.ranks.sampleActivity(now)
+		w.sampledAt, w.sampled = now, w.ranks.SampleActivity(now)
 	}
 	return w.sampled
 }
@@ -124,8 +127,8 @@ func (w *worker) through() []agentapi.HostUse {
 
 // summary is what the server knows of its worker.
 func (w *worker) summary() agentapi.Summary {
-	summary := agentapi.Summary{Role: agentapi.RoleWorker, Refused: w.server.refused.Load()}
-	w.ranks.tell(&summary, 0)
+	summary := agentapi.Summary{Role: agentapi.RoleWorker, Refused: w.server.Refused.Load()}
+	w.ranks.Tell(&summary, 0)
 	switch {
 	case summary.OOMKills > 0:
 		summary.Code = agentapi.OutOfMemory
@@ -138,9 +141,9 @@ func (w *worker) summary() agentapi.Summary {
 }
 
 // counts are the worker's own, for the status.
-func (w *worker) counts() counts {
+func (w *worker) counts() status.Counts {
 	s := w.server
-	return counts{accepted: s.accepted.Load(), refused: s.refused.Load(), dropped: s.dropped.Load(), sessions: s.active.Load(), ranks: w.ranks.running()}
+	return status.Counts{Accepted: s.Accepted.Load(), Refused: s.Refused.Load(), Dropped: s.Dropped.Load(), Sessions: s.Active.Load(), Ranks: w.ranks.Running()}
 }
 
 // end ends the processes of a session, or of all of them. Ranks get TERM first, each once, with what they started, and have
@@ -180,9 +183,9 @@ func (w *worker) end(session string) (left int) {
 // rankProcesses returns the members of a session, or of all of them, that are ranks or below one.
 func (w *worker) rankProcesses(session string) (found []int) {
 	// On a busy machine, some ranks may not have been seen yet.
-	w.ranks.scan()
+	w.ranks.Scan()
 	for _, pid := range process.Members(session) {
-		if w.ranks.isRank(pid) || slices.ContainsFunc(process.Ancestors(pid), w.ranks.isRank) {
+		if w.ranks.IsRank(pid) || slices.ContainsFunc(process.Ancestors(pid), w.ranks.IsRank) {
 			found = append(found, pid)
 		}
 	}

@@ -34,8 +34,8 @@ type Launcher struct {
 }
 
 // Launches returns what is known of each run of an MPI launcher. launchers are all of this container, oldest first, ended its ranks
-// that failed, own is what its ranks do, and sessions are the records of all rsh's.
-func Launches(launchers []*Launcher, ended []agentapi.RankEnd, sessions []records.Record, own agentapi.Activity) (all []Launch) {
+// that failed, own is what its ranks do or nil, and sessions are the records of all rsh's.
+func Launches(launchers []*Launcher, ended []agentapi.RankEnd, sessions []records.Record, own *agentapi.Activity) (all []Launch) {
 	for i, l := range launchers {
 		failed := ended[min(l.BadEnds, len(ended)):]
 		if i+1 < len(launchers) {
@@ -47,8 +47,8 @@ func Launches(launchers []*Launcher, ended []agentapi.RankEnd, sessions []record
 				next.add(r)
 			}
 		}
-		if i == len(launchers)-1 && len(own.Ranks) > 0 {
-			next.addActivity(own)
+		if i == len(launchers)-1 && own != nil && len(own.Ranks) > 0 {
+			next.addActivity(*own)
 		}
 		sortByCause(next.Failed)
 		all = append(all, next)

@@ -76,7 +76,7 @@ func TestLauncherIsOverdue(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			launchers := []*Launcher{{PID: 6, Over: true, Code: 139}, {PID: 7, Tolerant: test.tolerant, Over: test.over, Code: -1}}
-			all := Launches(launchers, nil, test.records, test.own)
+			all := Launches(launchers, nil, test.records, &test.own)
 			if got := all[1].IsOverdue(now.Add(-test.since), 20*time.Second, now); got != test.want {
 				t.Errorf("%v, want %v: %+v", got, test.want, all[1])
 			}
@@ -104,7 +104,7 @@ func TestLostFailure(t *testing.T) {
 		"all ranks succeeded":                       {records: []records.Record{sessionOf(true, 0)}, launcher: Launcher{PID: 7, Over: true, Code: 0}, command: 7},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, end, lost := lostFailure(Launches([]*Launcher{&test.launcher}, test.own, test.records, agentapi.Activity{}), test.command)
+			_, end, lost := lostFailure(Launches([]*Launcher{&test.launcher}, test.own, test.records, nil), test.command)
 			if end.ExitCode != test.want || lost != (test.want != 0) {
 				t.Errorf("%+v, %v; want %d", end, lost, test.want)
 			}

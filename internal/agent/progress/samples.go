@@ -109,7 +109,8 @@ type Follower struct {
 	samples map[int]*Samples
 	traffic int64
 	at      time.Time
-	Latest  agentapi.Activity
+	// Latest is the latest result, nil before the first one.
+	Latest *agentapi.Activity
 }
 
 // Sample compares what the ranks used with the sample before. traffic is the number of bytes that the pod has sent and received.
@@ -142,15 +143,6 @@ func (f *Follower) Sample(now time.Time, ranks []RankUsage, traffic int64, pages
 	if quiet {
 		next.QuietSince = cmp.Or(f.Latest.QuietSince, f.at.Unix())
 	}
-	f.samples, f.traffic, f.at, f.Latest = samples, traffic, now, next
+	f.samples, f.traffic, f.at, f.Latest = samples, traffic, now, &next
 	return next
-}
-
-// Last returns the latest result, or nil if there is none.
-func (f *Follower) Last() *agentapi.Activity {
-	if f.at.IsZero() {
-		return nil
-	}
-	latest := f.Latest
-	return &latest
 }

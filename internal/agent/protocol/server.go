@@ -1,4 +1,6 @@
-package agent
+// Package protocol speaks SSH between the pods of a job: the keys with which they authenticate, a server, and a client
+// that waits for its host.
+package protocol
 
 import (
 	"context"
@@ -27,25 +29,25 @@ const (
 	serverVersion = "SSH-2.0-mpi-agent"
 )
 
-// server accepts SSH connections of the job's own pods.
-type server struct {
-	log      *slog.Logger
-	identity identity
-	// session serves a channel on which a client starts a program, until the program has ended or the client has gone. id differs
+// Server accepts SSH connections of the job's own pods.
+type Server struct {
+	Log      *slog.Logger
+	Identity Identity
+	// Session serves a channel on which a client starts a program, until the program has ended or the client has gone. id differs
 	// from session to session.
-	session func(log *slog.Logger, id string, channel ssh.Channel, requests <-chan *ssh.Request)
-	// ends reports how the ranks of this worker have ended.
-	ends func() agentapi.Summary
+	Session func(log *slog.Logger, id string, channel ssh.Channel, requests <-chan *ssh.Request)
+	// Ends reports how the ranks of this worker have ended.
+	Ends func() agentapi.Summary
 
 	unproven unproven
 	sessions sync.WaitGroup
 
-	// accepted, refused and dropped count connections, active is how many sessions are open.
-	accepted, refused, dropped, active, started atomic.Int64
+	// Accepted, Refused and Dropped count connections, Active is how many sessions are open.
+	Accepted, Refused, Dropped, Active, started atomic.Int64
 }
 
-// serve takes connections until the first context ends, and closes them when the second one does.
-func (s *server) serve(ctx, connected context.Context, listener net.Listener) error {
+// Serve takes connections until the first context ends, and closes them when the second one does.
+func (s *Server) Serve(ctx, connected context.Context, listener net.Listener) error {
 	config := s.config()
 	stop := context.AfterFunc(ctx, func() { listener.Close() })
 	defer stop()
@@ -55,7 +57,7 @@ func (s *server) serve(ctx, connected context.Context, listener net.Listener) er
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE), errors.Is(err, unix.ECONNABORTED):
-			s.log.Warn("cannot take a connection", "error", err)
+			s.Log.Warn("cannot take a connection", "error", err)
 			time.Sleep(50 * time.Millisecond)
 		case err != nil:
 			return fmt.Errorf("take connections: %w", err)
@@ -65,19 +67,22 @@ func (s *server) serve(ctx, connected context.Context, listener net.Listener) er
 	}
 }
 
+// Wait waits until no session is open.
+func (s *Server) Wait() { s.sessions.Wait() }
+
 // config returns who is let in, and how.
-func (s *server) config() *ssh.ServerConfig {
+func (s *Server) config() *ssh.ServerConfig {
 	config := &ssh.ServerConfig{
-		Config: algorithms(), ServerVersion: serverVersion, MaxAuthTries: 6, PublicKeyCallback: s.identity.checkClient,
+		Config: algorithms(), ServerVersion: serverVersion, MaxAuthTries: 6, PublicKeyCallback: s.Identity.checkClient,
 	}
-	config.AddHostKey(s.identity.host)
+	config.AddHostKey(s.Identity.host)
 	return config
 }
 
 // connection serves one client.
-func (s *server) connection(ctx context.Context, conn net.Conn, config *ssh.ServerConfig) {
+func (s *Server) connection(ctx context.Context, conn net.Conn, config *ssh.ServerConfig) {
 	defer conn.Close()
-	s.dropped.Add(s.unproven.add(conn))
+	s.Dropped.Add(s.unproven.add(conn))
 	keepAlive(conn)
 	_ = conn.SetDeadline(time.Now().Add(proveWithin))
 	client, channels, requests, err := ssh.NewServerConn(conn, config)
@@ -87,7 +92,7 @@ func (s *server) connection(ctx context.Context, conn net.Conn, config *ssh.Serv
 		return
 	}
 	_ = conn.SetDeadline(time.Time{})
-	s.accepted.Add(1)
+	s.Accepted.Add(1)
 	stop := context.AfterFunc(ctx, func() { client.Close() })
 	defer stop()
 	go s.answer(requests)
@@ -101,23 +106,23 @@ func (s *server) connection(ctx context.Context, conn net.Conn, config *ssh.Serv
 			continue
 		}
 		id := strconv.FormatInt(s.started.Add(1), 10)
-		s.active.Add(1)
+		s.Active.Add(1)
 		s.sessions.Go(func() {
-			defer s.active.Add(-1)
-			s.session(s.log.With("session", id, "from", host(conn)), id, accepted, requests)
+			defer s.Active.Add(-1)
+			s.Session(s.Log.With("session", id, "from", host(conn)), id, accepted, requests)
 		})
 	}
 }
 
 // refuse counts and reports a client that is not the job's. A client that sends nothing, such as a probe of the port, is
 // not counted.
-func (s *server) refuse(conn net.Conn, err error, dropped bool) {
+func (s *Server) refuse(conn net.Conn, err error, dropped bool) {
 	switch {
 	case dropped, errors.Is(err, io.EOF), errors.Is(err, unix.ECONNRESET):
-		s.log.Debug("connection ended before it began", "from", host(conn))
+		s.Log.Debug("connection ended before it began", "from", host(conn))
 	default:
-		s.refused.Add(1)
-		s.log.Warn("connection refused: it did not prove that it belongs to this job", "from", host(conn), "error", err)
+		s.Refused.Add(1)
+		s.Log.Warn("connection refused: it did not prove that it belongs to this job", "from", host(conn), "error", err)
 	}
 }
 
@@ -182,7 +187,7 @@ func keepAlive(conn net.Conn) {
 }
 
 // answer answers the requests of a connection that belong to no session.
-func (s *server) answer(requests <-chan *ssh.Request) {
+func (s *Server) answer(requests <-chan *ssh.Request) {
 	for request := range requests {
 		if !request.WantReply {
 			continue
@@ -191,7 +196,7 @@ func (s *server) answer(requests <-chan *ssh.Request) {
 			_ = request.Reply(false, nil)
 			continue
 		}
-		data, err := json.Marshal(s.ends())
+		data, err := json.Marshal(s.Ends())
 		_ = request.Reply(err == nil, data)
 	}
 }

@@ -1,4 +1,4 @@
-package agent
+package protocol
 
 import (
 	"io"
@@ -16,14 +16,14 @@ func FuzzServer(f *testing.F) {
 	f.Add([]byte("SSH-2.0-x\r\n\x00\x00\x00\x0c\x0a\x14"))
 	f.Add([]byte(strings.Repeat("a", 300)))
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff})
-	identity, err := readIdentity(writeKey(f))
+	identity, err := ReadIdentity(writeKey(f))
 	if err != nil {
 		f.Fatal(err)
 	}
-	config := (&server{identity: identity}).config()
+	config := (&Server{Identity: identity}).config()
 	f.Fuzz(func(t *testing.T, data []byte) {
 		ours, theirs := net.Pipe()
-		s := &server{log: slog.New(slog.DiscardHandler), identity: identity}
+		s := &Server{Log: slog.New(slog.DiscardHandler), Identity: identity}
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -38,7 +38,7 @@ func FuzzServer(f *testing.F) {
 		case <-time.After(10 * time.Second):
 			t.Fatal("the connection does not end")
 		}
-		if s.accepted.Load() > 0 {
+		if s.Accepted.Load() > 0 {
 			t.Fatal("it was let in")
 		}
 	})

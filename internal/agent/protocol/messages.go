@@ -1,4 +1,4 @@
-package agent
+package protocol
 
 import (
 	"strings"
@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// requestSummary carries an agentapi.Summary of a session's ranks, as JSON, from a worker to the client, after each
+// RequestSummary carries an agentapi.Summary of a session's ranks, as JSON, from a worker to the client, after each
 // change and before the exit status; the last one counts. Other clients leave unknown requests alone (RFC 4254, 6.10 and 5.4).
-const requestSummary = "summary@mpi.opendatahub.io"
+const RequestSummary = "summary@mpi.opendatahub.io"
 
 // requestEnds asks a worker how its ranks have ended. The answer is an agentapi.Summary as JSON. Other servers refuse unknown
 // requests (RFC 4254, 4).
@@ -22,8 +22,8 @@ type exitSignal struct {
 	Error, Lang string
 }
 
-// sendExit reports how a session's program has ended.
-func sendExit(channel ssh.Channel, status unix.WaitStatus) {
+// SendExit reports how a session's program has ended.
+func SendExit(channel ssh.Channel, status unix.WaitStatus) {
 	if status.Signaled() {
 		message := exitSignal{Signal: strings.TrimPrefix(unix.SignalName(status.Signal()), "SIG"), Core: status.CoreDump()}
 		_, _ = channel.SendRequest("exit-signal", false, ssh.Marshal(message))
@@ -32,8 +32,8 @@ func sendExit(channel ssh.Channel, status unix.WaitStatus) {
 	_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Code uint32 }{uint32(status.ExitStatus())}))
 }
 
-// readExit reads the exit code of a session's program, 128 and the signal where a signal ended it; false if the message is another.
-func readExit(request *ssh.Request) (code int, ended bool) {
+// ReadExit reads the exit code of a session's program, 128 and the signal where a signal ended it; false if the message is another.
+func ReadExit(request *ssh.Request) (code int, ended bool) {
 	var status struct{ Code uint32 }
 	var signal exitSignal
 	switch {

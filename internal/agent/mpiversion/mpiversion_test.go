@@ -1,4 +1,4 @@
-package agent
+package mpiversion
 
 import (
 	"slices"
@@ -20,7 +20,7 @@ func TestVersionPrograms(t *testing.T) {
 
 func TestVersionEnv(t *testing.T) {
 	got := versionEnv([]string{"PATH=/usr/bin", "AWS_SECRET_ACCESS_KEY=x", "LD_PRELOAD=/x.so", "LD_LIBRARY_PATH=/opt/lib", "PMI_RANK=0", "OMPI_MCA_plm=x"})
-	if want := []string{envVersionQuery + "=1", "LC_ALL=C", "PATH=/usr/bin", "LD_LIBRARY_PATH=/opt/lib"}; !slices.Equal(got, want) {
+	if want := []string{EnvQuery + "=1", "LC_ALL=C", "PATH=/usr/bin", "LD_LIBRARY_PATH=/opt/lib"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }

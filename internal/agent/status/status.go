@@ -1,4 +1,5 @@
-package agent
+// Package status serves and prints the state of an agent.
+package status
 
 import (
 	"encoding/json"
@@ -13,8 +14,8 @@ import (
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
-// serveStatus serves the state of an agent to every client that reaches the pod: it contains no secrets.
-func serveStatus(log *slog.Logger, address string, summary func() agentapi.Summary, counters ...func() counts) {
+// Serve serves the state of an agent to every client that reaches the pod: it contains no secrets.
+func Serve(log *slog.Logger, address string, summary func() agentapi.Summary, counters ...func() Counts) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
@@ -39,11 +40,11 @@ func serveStatus(log *slog.Logger, address string, summary func() agentapi.Summa
 	log.Warn("status is not served", "error", server.ListenAndServe())
 }
 
-// counts are what a worker has counted.
-type counts struct {
-	// accepted, refused and dropped are connections, sessions and ranks those that are open and run now.
-	accepted, refused, dropped, sessions int64
-	ranks                                int
+// Counts are what a worker has counted.
+type Counts struct {
+	// Accepted, Refused and Dropped are connections, Sessions and ranks those that are open and run now.
+	Accepted, Refused, Dropped, Sessions int64
+	Ranks                                int
 }
 
 // series is one Prometheus time series. The client library would double the agent's size, for a dozen numbers.
@@ -78,18 +79,18 @@ func summarySeries(s agentapi.Summary) []series {
 	return all
 }
 
-func (c counts) series() []series {
+func (c Counts) series() []series {
 	return []series{
-		{"mpi_agent_connections_total", "counter", "Connections of this job's pods.", float64(c.accepted)},
-		{"mpi_agent_connections_refused_total", "counter", "Connections that did not prove that they belong to this job.", float64(c.refused)},
-		{"mpi_agent_connections_dropped_total", "counter", "Connections closed unproven to make room for others.", float64(c.dropped)},
-		{"mpi_agent_sessions_active", "gauge", "Programs that clients have started and that run.", float64(c.sessions)},
-		{"mpi_agent_ranks_running", "gauge", "Ranks that run in this container.", float64(c.ranks)},
+		{"mpi_agent_connections_total", "counter", "Connections of this job's pods.", float64(c.Accepted)},
+		{"mpi_agent_connections_refused_total", "counter", "Connections that did not prove that they belong to this job.", float64(c.Refused)},
+		{"mpi_agent_connections_dropped_total", "counter", "Connections closed unproven to make room for others.", float64(c.Dropped)},
+		{"mpi_agent_sessions_active", "gauge", "Programs that clients have started and that run.", float64(c.Sessions)},
+		{"mpi_agent_ranks_running", "gauge", "Ranks that run in this container.", float64(c.Ranks)},
 	}
 }
 
-// printStatus gets the status of this pod's agent, and prints it for users.
-func printStatus(stdout, stderr io.Writer) int {
+// Print gets the status of this pod's agent, and prints it for users.
+func Print(stdout, stderr io.Writer) int {
 	client := &http.Client{Timeout: 5 * time.Second}
 	response, err := client.Get("http://127.0.0.1:" + strconv.Itoa(agentapi.StatusPort) + "/status")
 	if err != nil {

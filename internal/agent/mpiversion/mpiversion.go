@@ -1,4 +1,5 @@
-package agent
+// Package mpiversion asks MPI launchers for their version.
+package mpiversion
 
 import (
 	"io"
@@ -27,8 +28,8 @@ const (
 	mostVersionOutput = 8 << 10
 	// mostVersionQueries is how many files are asked. A job has one.
 	mostVersionQueries = 4
-	// envVersionQuery marks the process that is asked, and what it starts, as no launch of the job.
-	envVersionQuery = "MPI_AGENT_VERSION_QUERY"
+	// EnvQuery marks the process that is asked, and what it starts, as no launch of the job.
+	EnvQuery = "MPI_AGENT_VERSION_QUERY"
 )
 
 // versionVariables are those that a launcher needs to find its libraries, if it was moved or its libraries are in no
@@ -37,10 +38,10 @@ var versionVariables = []string{
 	"PATH", "LD_LIBRARY_PATH", "HOME", "TMPDIR", "I_MPI_ROOT", "OPAL_PREFIX", "OPAL_LIBDIR", "PRTE_PREFIX", "PMIX_PREFIX",
 }
 
-// versionQueries are the queries of a process.
-type versionQueries struct {
-	// start starts a program.
-	start func(process.Command) (process.Program, error)
+// Queries are the queries of a process.
+type Queries struct {
+	// Start starts a program.
+	Start func(process.Command) (process.Program, error)
 
 	mu sync.Mutex
 	// files are those that were asked, running the processes that have not answered yet, and found the answers.
@@ -50,9 +51,11 @@ type versionQueries struct {
 	ended   bool
 }
 
-// ask asks an MPI launcher, a process with this environment, for its version, in the background, and calls keep with the
-// answer.
-func (q *versionQueries) ask(pid int, env []string, keep func(version string)) {
+// Ask asks an MPI launcher, a process with this environment, for its version, in the background. Its answer is one of answers.
+func (q *Queries) Ask(pid int, env []string) { q.ask(pid, env, q.add) }
+
+// ask calls keep with the answer.
+func (q *Queries) ask(pid int, env []string, keep func(version string)) {
 	path, err := os.Readlink(process.File(pid, "exe"))
 	if err != nil || !isVersionSource(path) {
 		return
@@ -75,7 +78,7 @@ func (q *versionQueries) ask(pid int, env []string, keep func(version string)) {
 }
 
 // add keeps an answer.
-func (q *versionQueries) add(version string) {
+func (q *Queries) add(version string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !slices.Contains(q.found, version) {
@@ -83,8 +86,8 @@ func (q *versionQueries) add(version string) {
 	}
 }
 
-// answers returns the versions that are known, sorted.
-func (q *versionQueries) answers() []string {
+// Answers returns the versions that are known, sorted.
+func (q *Queries) Answers() []string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return slices.Sorted(slices.Values(q.found))
@@ -107,7 +110,7 @@ func versionPrograms(path string) []string {
 
 // versionEnv returns the environment of a query.
 func versionEnv(env []string) []string {
-	query := []string{envVersionQuery + "=1", "LC_ALL=C"}
+	query := []string{EnvQuery + "=1", "LC_ALL=C"}
 	for _, name := range versionVariables {
 		if value := environ.Get(env, name); value != "" {
 			query = append(query, name+"="+value)
@@ -118,7 +121,7 @@ func versionEnv(env []string) []string {
 
 // run runs a program with --version and returns what it prints; nothing if it is a script, which may ignore the argument and
 // start the job again.
-func (q *versionQueries) run(path string, env []string) string {
+func (q *Queries) run(path string, env []string) string {
 	if !isELF(path) {
 		return ""
 	}
@@ -132,7 +135,7 @@ func (q *versionQueries) run(path string, env []string) string {
 		return ""
 	}
 	defer output.Close()
-	query, err := q.start(process.Command{Args: []string{path, "--version"}, Env: env, Files: [3]*os.File{null, input, null}, OwnSession: true})
+	query, err := q.Start(process.Command{Args: []string{path, "--version"}, Env: env, Files: [3]*os.File{null, input, null}, OwnSession: true})
 	input.Close()
 	if err != nil {
 		return ""
@@ -156,8 +159,8 @@ func (q *versionQueries) run(path string, env []string) string {
 	return string(text)
 }
 
-// end ends the queries that are not answered, and starts no more.
-func (q *versionQueries) end() {
+// End ends the queries that are not answered, and starts no more.
+func (q *Queries) End() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.ended = true
@@ -166,10 +169,10 @@ func (q *versionQueries) end() {
 	}
 }
 
-// askOwnLauncher asks the MPI launcher that has started this process for its version, if no other process that it has started
+// AskOwnLauncher asks the MPI launcher that has started this process for its version, if no other process that it has started
 // does: a file in a folder shows that, and keeps the answer for keptVersions. The returned function ends the query.
-func askOwnLauncher(folder, container string) (end func()) {
-	q := &versionQueries{start: process.Start}
+func AskOwnLauncher(folder, container string) (end func()) {
+	q := &Queries{Start: process.Start}
 	for _, pid := range process.Ancestors(os.Getpid()) {
 		state, runs := process.ReadStat(pid)
 		if !runs || !mpirun.IsLauncher(process.Arguments(pid)[0]) {
@@ -178,19 +181,19 @@ func askOwnLauncher(folder, container string) (end func()) {
 		name := filepath.Join(folder, versionFile+container+"."+state.Started)
 		file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // the pod's containers may run as different users
 		if err != nil {
-			return q.end
+			return q.End
 		}
 		q.ask(pid, process.Environ(pid), func(version string) { _, _ = file.WriteString(version) })
-		return func() { q.end(); file.Close() }
+		return func() { q.End(); file.Close() }
 	}
-	return q.end
+	return q.End
 }
 
 // versionFile begins the names of the files of askOwnLauncher. The run of the container and the launcher's start follow.
 const versionFile = "mpi-version."
 
-// keptVersions returns the answers of askOwnLauncher in a run of the container, sorted.
-func keptVersions(folder, container string) (versions []string) {
+// Kept returns the answers of askOwnLauncher in a run of the container, sorted.
+func Kept(folder, container string) (versions []string) {
 	names, _ := filepath.Glob(filepath.Join(folder, versionFile+container+".*"))
 	for _, name := range names[:min(len(names), mostVersionQueries)] {
 		file, err := os.Open(name)

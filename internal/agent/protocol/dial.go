@@ -1,4 +1,4 @@
-package agent
+package protocol
 
 import (
 	"cmp"
@@ -33,41 +33,41 @@ const (
 	attemptTime  = 5 * time.Second
 )
 
-// trouble is the reason why a host cannot be used, as text for users.
-type trouble struct {
-	code agentapi.Code
-	// why is the text after the host's name, such as "its name cannot be resolved".
-	why string
+// Trouble is the reason why a host cannot be used, as text for users.
+type Trouble struct {
+	Code agentapi.Code
+	// Why is the text after the host's name, such as "its name cannot be resolved".
+	Why string
 }
 
-func (t *trouble) Error() string { return t.why }
+func (t *Trouble) Error() string { return t.Why }
 
-// dialer connects to workers.
-type dialer struct {
-	identity identity
-	// disbelief is how long a wrong key is not believed: the address may be that of a pod which is gone, given to
+// Dialer connects to workers.
+type Dialer struct {
+	Identity Identity
+	// Disbelief is how long a wrong key is not believed: the address may be that of a pod which is gone, given to
 	// another job's since, until the name leads to the right one.
-	disbelief time.Duration
-	// lookUp returns the name to look a host up by, or why there is none.
-	lookUp func(ctx context.Context, host string) (name string, err error)
-	// waiting is called after each failed attempt.
-	waiting func(t *trouble, since time.Time)
-	// foreign reports whether a host is none of the job's and may be connected to without a proof; nil: none may. Tools such
+	Disbelief time.Duration
+	// LookUp returns the name to look a host up by, or why there is none.
+	LookUp func(ctx context.Context, host string) (name string, err error)
+	// Waiting is called after each failed attempt.
+	Waiting func(t *Trouble, since time.Time)
+	// Foreign reports whether a host is none of the job's and may be connected to without a proof; nil: none may. Tools such
 	// as horovodrun always pass StrictHostKeyChecking=no, and must not reach another pod than the job's worker.
-	foreign func(host string) bool
+	Foreign func(host string) bool
 }
 
-// dial connects to a host, and tries again until it has succeeded or the time is over. A port of 0 is the usual one, and anyHostKey
+// Dial connects to a host, and tries again until it has succeeded or the time is over. A port of 0 is the usual one, and anyHostKey
 // is set if the user wants no proof (see foreign). The error is a *trouble.
-func (d dialer) dial(ctx context.Context, host string, port int, anyHostKey bool, wait time.Duration) (*ssh.Client, error) {
+func (d Dialer) Dial(ctx context.Context, host string, port int, anyHostKey bool, wait time.Duration) (*ssh.Client, error) {
 	config := &ssh.ClientConfig{
 		// The user's name means nothing to an agent; a stock sshd wants the one that it runs as.
 		Config: algorithms(), User: userName(), Timeout: attemptTime,
-		Auth:              []ssh.AuthMethod{ssh.PublicKeysCallback(d.identity.signers)},
-		HostKeyCallback:   d.identity.checkHost,
+		Auth:              []ssh.AuthMethod{ssh.PublicKeysCallback(d.Identity.signers)},
+		HostKeyCallback:   d.Identity.checkHost,
 		HostKeyAlgorithms: hostKeyAlgorithms,
 	}
-	if anyHostKey && d.foreign != nil && d.foreign(host) {
+	if anyHostKey && d.Foreign != nil && d.Foreign(host) {
 		config.HostKeyCallback = ssh.InsecureIgnoreHostKey() //nolint:gosec // the user has asked for it twice
 	}
 	port = cmp.Or(port, agentapi.Port)
@@ -81,11 +81,11 @@ func (d dialer) dial(ctx context.Context, host string, port int, anyHostKey bool
 		}
 		found := explain(err, address)
 		tried := time.Since(start)
-		final := tried > d.disbelief && (found.code == agentapi.KeyRefused || found.code == agentapi.HostKeyMismatch)
+		final := tried > d.Disbelief && (found.Code == agentapi.KeyRefused || found.Code == agentapi.HostKeyMismatch)
 		if final || tried+pause > wait || ctx.Err() != nil {
 			return nil, found
 		}
-		d.waiting(found, start)
+		d.Waiting(found, start)
 		// Many hosts are waited for at once, often by as many programs: they shall not all try at the same time.
 		select {
 		case <-time.After(pause/2 + rand.N(pause)):
@@ -96,8 +96,8 @@ func (d dialer) dial(ctx context.Context, host string, port int, anyHostKey bool
 }
 
 // connect makes one attempt. The timeout is that of the network's connection.
-func (d dialer) connect(ctx context.Context, host string, port int, timeout time.Duration, config *ssh.ClientConfig) (*ssh.Client, error) {
-	name, err := d.lookUp(ctx, host)
+func (d Dialer) connect(ctx context.Context, host string, port int, timeout time.Duration, config *ssh.ClientConfig) (*ssh.Client, error) {
+	name, err := d.LookUp(ctx, host)
 	if err != nil {
 		return nil, err
 	}
@@ -119,28 +119,28 @@ func (d dialer) connect(ctx context.Context, host string, port int, timeout time
 }
 
 // explain says what an error of connecting means.
-func explain(err error, address string) *trouble {
+func explain(err error, address string) *Trouble {
 	var dns *net.DNSError
 	var timeout net.Error
 	switch {
 	case errors.As(err, &dns) && dns.IsNotFound:
-		return &trouble{agentapi.Unreachable, "its name cannot be resolved (no such host): its pod has no address yet, or the job's Service is missing"}
+		return &Trouble{agentapi.Unreachable, "its name cannot be resolved (no such host): its pod has no address yet, or the job's Service is missing"}
 	case errors.As(err, &dns):
-		return &trouble{agentapi.Unreachable, "its name cannot be looked up: " + dns.Err}
+		return &Trouble{agentapi.Unreachable, "its name cannot be looked up: " + dns.Err}
 	case errors.Is(err, errHostKey):
-		return &trouble{agentapi.HostKeyMismatch, "what answers at " + address + " is not this job's worker: " + errHostKey.Error()}
+		return &Trouble{agentapi.HostKeyMismatch, "what answers at " + address + " is not this job's worker: " + errHostKey.Error()}
 	case strings.Contains(err.Error(), "unable to authenticate"):
-		return &trouble{agentapi.KeyRefused, "it does not accept this job's key (Permission denied): do both pods mount the same Secret?"}
+		return &Trouble{agentapi.KeyRefused, "it does not accept this job's key (Permission denied): do both pods mount the same Secret?"}
 	case errors.Is(err, unix.ECONNREFUSED):
-		return &trouble{agentapi.Unreachable, "nothing listens at " + address + " (connection refused): its container has not started, or ended"}
+		return &Trouble{agentapi.Unreachable, "nothing listens at " + address + " (connection refused): its container has not started, or ended"}
 	case errors.Is(err, unix.EHOSTUNREACH), errors.Is(err, unix.ENETUNREACH):
-		return &trouble{agentapi.Unreachable, "there is no way to " + address + " (no route to host): its pod is starting or gone"}
+		return &Trouble{agentapi.Unreachable, "there is no way to " + address + " (no route to host): its pod is starting or gone"}
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return &trouble{agentapi.Unreachable, address + " does not answer (connection timed out): a NetworkPolicy or a service mesh may drop the traffic, or its node is down"}
+		return &Trouble{agentapi.Unreachable, address + " does not answer (connection timed out): a NetworkPolicy or a service mesh may drop the traffic, or its node is down"}
 	case errors.Is(err, io.EOF), errors.Is(err, unix.ECONNRESET), errors.Is(err, unix.EPIPE):
-		return &trouble{agentapi.Unreachable, "it closed the connection at once: it is starting or ending, or a service mesh stands between"}
+		return &Trouble{agentapi.Unreachable, "it closed the connection at once: it is starting or ending, or a service mesh stands between"}
 	}
-	return &trouble{agentapi.Unreachable, fmt.Sprintf("connecting to %s failed: %v", address, err)}
+	return &Trouble{agentapi.Unreachable, fmt.Sprintf("connecting to %s failed: %v", address, err)}
 }
 
 // userName is the name to log in with. It matters to an sshd alone; a user without an entry in passwd is a number there.
@@ -151,9 +151,9 @@ func userName() string {
 	return "mpi"
 }
 
-// foreignHosts returns which hosts may be connected to without a proof: if the user allows foreign hosts
+// ForeignHosts returns which hosts may be connected to without a proof: if the user allows foreign hosts
 // (agentapi.EnvForeign), those that the job's hostfile does not list.
-func foreignHosts(job hostfile.Hosts) func(host string) bool {
+func ForeignHosts(job hostfile.Hosts) func(host string) bool {
 	allowed := strings.EqualFold(os.Getenv(agentapi.EnvForeign), "true")
 	return func(host string) bool {
 		_, own := job.SlotsOf[hostfile.Short(host)]
@@ -161,9 +161,9 @@ func foreignHosts(job hostfile.Hosts) func(host string) bool {
 	}
 }
 
-// askEnds asks one worker how its ranks have ended.
-func (d dialer) askEnds(ctx context.Context, host string, port int) (told agentapi.Summary, err error) {
-	client, err := d.dial(ctx, host, port, false, 0)
+// AskEnds asks one worker how its ranks have ended.
+func (d Dialer) AskEnds(ctx context.Context, host string, port int) (told agentapi.Summary, err error) {
+	client, err := d.Dial(ctx, host, port, false, 0)
 	if err != nil {
 		return told, err
 	}

@@ -1,12 +1,17 @@
-package agent
+package protocol
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
+	"encoding/pem"
 	"log/slog"
 	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -38,7 +43,7 @@ func TestKeysOnTheWire(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			identity, err := readIdentity(test.key)
+			identity, err := ReadIdentity(test.key)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -46,8 +51,8 @@ func TestKeysOnTheWire(t *testing.T) {
 				t.Errorf("a launcher offers keys of the types %v, want %v", offered, test.offered)
 			}
 			listener := listen(t)
-			worker := &server{log: slog.New(slog.DiscardHandler), identity: identity}
-			go func() { _ = worker.serve(t.Context(), t.Context(), listener) }()
+			worker := &Server{Log: slog.New(slog.DiscardHandler), Identity: identity}
+			go func() { _ = worker.Serve(t.Context(), t.Context(), listener) }()
 			host := ""
 			client, err := ssh.Dial("tcp", listener.Addr().String(), &ssh.ClientConfig{
 				User: "mpi", Config: algorithms(), Auth: []ssh.AuthMethod{ssh.PublicKeysCallback(identity.signers)}, HostKeyAlgorithms: hostKeyAlgorithms, Timeout: time.Minute,
@@ -75,9 +80,9 @@ func listen(t *testing.T) net.Listener {
 }
 
 // offeredBy returns the types of the keys that a launcher offers to a server that has the job's key and takes no other.
-func offeredBy(t *testing.T, identity identity) []string {
+func offeredBy(t *testing.T, identity Identity) []string {
 	t.Helper()
-	job, err := identity.job()
+	job, err := identity.Job()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,8 +100,8 @@ func offeredBy(t *testing.T, identity identity) []string {
 	listener := listen(t)
 	address := listener.Addr().(*net.TCPAddr)
 	go func() {
-		d := dialer{identity: identity, lookUp: func(_ context.Context, host string) (string, error) { return host, nil }, waiting: func(*trouble, time.Time) {}}
-		_, _ = d.dial(t.Context(), address.IP.String(), address.Port, false, time.Minute)
+		d := Dialer{Identity: identity, LookUp: func(_ context.Context, host string) (string, error) { return host, nil }, Waiting: func(*Trouble, time.Time) {}}
+		_, _ = d.Dial(t.Context(), address.IP.String(), address.Port, false, time.Minute)
 	}()
 	connection, err := listener.Accept()
 	if err != nil {
@@ -108,4 +113,27 @@ func offeredBy(t *testing.T, identity identity) []string {
 	}
 	_ = server.Close()
 	return offered
+}
+
+// writeKey makes a job's key, and returns its file.
+func writeKey(t testing.TB) string {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P521(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return writePEM(t, "EC PRIVATE KEY", der)
+}
+
+func writePEM(t testing.TB, kind string, der []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

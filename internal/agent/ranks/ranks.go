@@ -1,4 +1,5 @@
-package agent
+// Package ranks finds the ranks among the processes of a container, what they do, and how they end.
+package ranks
 
 import (
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 	"opendatahub.io/mpijob/internal/agent/cgroup"
 	"opendatahub.io/mpijob/internal/agent/environ"
 	"opendatahub.io/mpijob/internal/agent/mpirun"
+	"opendatahub.io/mpijob/internal/agent/mpiversion"
 	"opendatahub.io/mpijob/internal/agent/outcome"
 	"opendatahub.io/mpijob/internal/agent/process"
 	"opendatahub.io/mpijob/internal/agent/progress"
@@ -32,9 +34,9 @@ const (
 	lookEagerly = 50 * time.Millisecond
 )
 
-// ranks holds the processes of the container that are ranks, and how they ended. They are not children of the agent
+// Ranks holds the processes of the container that are ranks, and how they ended. They are not children of the agent
 // but of MPI's own daemons, so the agent has to look for them.
-type ranks struct {
+type Ranks struct {
 	log    *slog.Logger
 	cgroup string
 	news   chan struct{}
@@ -48,8 +50,8 @@ type ranks struct {
 	activity  progress.Follower
 	// launchers are the MPI launchers that were seen, oldest first.
 	launchers []*outcome.Launcher
-	// versions are the queries for the versions of launchers; nil for none.
-	versions *versionQueries
+	// Versions are the queries for the versions of launchers; nil for none.
+	Versions *mpiversion.Queries
 	// awaited are the processes whose ends are awaited.
 	awaited map[int]bool
 	// bad is closed, and replaced, when a rank has ended badly; begun when one was seen for the first time.
@@ -68,22 +70,23 @@ type observed struct {
 // becomesRankWithin is how long a process may take to load its program.
 const becomesRankWithin = 15 * time.Second
 
-func newRanks(log *slog.Logger, root string) *ranks {
-	r := &ranks{log: log, cgroup: root, news: make(chan struct{}, 1), processes: map[int]*observed{}, awaited: map[int]bool{}, bad: make(chan struct{}), begun: make(chan struct{})}
+// New returns the ranks of a container whose cgroup is in a folder. Watch finds them.
+func New(log *slog.Logger, root string) *Ranks {
+	r := &Ranks{log: log, cgroup: root, news: make(chan struct{}, 1), processes: map[int]*observed{}, awaited: map[int]bool{}, bad: make(chan struct{}), begun: make(chan struct{})}
 	r.kills = cgroup.Kills(root)
 	return r
 }
 
-// look makes ranks look at once: something was started or has ended.
-func (r *ranks) look() {
+// Look makes ranks look at once: something was started or has ended.
+func (r *Ranks) Look() {
 	select {
 	case r.news <- struct{}{}:
 	default:
 	}
 }
 
-// watch looks until done is closed. While there are no processes but the agent it sleeps.
-func (r *ranks) watch(done <-chan struct{}) {
+// Watch looks until done is closed. While there are no processes but the agent it sleeps.
+func (r *Ranks) Watch(done <-chan struct{}) {
 	var eager time.Time
 	pause := lookSoonest
 	timer := time.NewTimer(pause)
@@ -97,7 +100,7 @@ func (r *ranks) watch(done <-chan struct{}) {
 		case <-timer.C:
 		}
 		began, begun := time.Now(), r.count()
-		found, alone := r.scan()
+		found, alone := r.Scan()
 		now := time.Now()
 		if more := now.Add(eagerForMore); r.count() > begun || found && more.After(eager) {
 			eager = more
@@ -114,14 +117,14 @@ func (r *ranks) watch(done <-chan struct{}) {
 }
 
 // count is how many ranks were seen.
-func (r *ranks) count() int32 {
+func (r *Ranks) count() int32 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.seen
 }
 
-// scan looks at every process once. It reports whether it found a new one, and whether the agent is alone.
-func (r *ranks) scan() (found, alone bool) {
+// Scan looks at every process once. It reports whether it found a new one, and whether the agent is alone.
+func (r *Ranks) Scan() (found, alone bool) {
 	pids, err := process.All()
 	if err != nil {
 		return false, true
@@ -155,7 +158,7 @@ func (r *ranks) scan() (found, alone bool) {
 
 // recognize takes note of a process that has become a rank. What a rank itself starts has its variables too, but is
 // none: only the uppermost process counts.
-func (r *ranks) recognize(pid int, state process.Stat, known *observed) {
+func (r *Ranks) recognize(pid int, state process.Stat, known *observed) {
 	if r.recognizeLauncher(pid, state, known) {
 		return
 	}
@@ -181,7 +184,7 @@ func (r *ranks) recognize(pid int, state process.Stat, known *observed) {
 }
 
 // keepEnd keeps the end of a rank if it was a bad one.
-func (r *ranks) keepEnd(pid int, end agentapi.RankEnd, status unix.WaitStatus, known bool) {
+func (r *Ranks) keepEnd(pid int, end agentapi.RankEnd, status unix.WaitStatus, known bool) {
 	end.At = time.Now().UnixMilli()
 	switch {
 	case !known:
@@ -215,9 +218,9 @@ func mayBeKilled(end agentapi.RankEnd) bool {
 	return end.Signal == int32(unix.SIGKILL) || end.ExitCode == 128+int32(unix.SIGKILL) || end.ExitCode < 0
 }
 
-// settle waits until the ends of all processes that have ended are known, at most a second: what ends with a rank may be
+// Settle waits until the ends of all processes that have ended are known, at most a second: what ends with a rank may be
 // noticed first.
-func (r *ranks) settle() {
+func (r *Ranks) Settle() {
 	for deadline := time.Now().Add(time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		r.mu.Lock()
 		open := false
@@ -231,23 +234,23 @@ func (r *ranks) settle() {
 	}
 }
 
-// tell writes what is known of ranks and memory into a summary. The bad ends are those after the first since.
-func (r *ranks) tell(summary *agentapi.Summary, since int) {
+// Tell writes what is known of ranks and memory into a summary. The bad ends are those after the first since.
+func (r *Ranks) Tell(summary *agentapi.Summary, since int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	summary.RanksSeen = r.seen
-	if r.versions != nil {
-		summary.MPIVersions = r.versions.answers()
+	if r.Versions != nil {
+		summary.MPIVersions = r.Versions.Answers()
 	}
 	if since < len(r.ended) {
 		summary.Ranks = append(summary.Ranks, r.ended[since:]...)
 	}
 	cgroup.Tell(r.cgroup, summary)
-	summary.Activity = r.activity.Last()
+	summary.Activity = r.activity.Latest
 }
 
-// sampleActivity samples what the ranks do.
-func (r *ranks) sampleActivity(now time.Time) agentapi.Activity {
+// SampleActivity samples what the ranks do.
+func (r *Ranks) SampleActivity(now time.Time) agentapi.Activity {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	running := map[int]int32{}
@@ -267,37 +270,37 @@ func (r *ranks) sampleActivity(now time.Time) agentapi.Activity {
 	return r.activity.Sample(now, usages, traffic, pages{})
 }
 
-// isRank reports whether a process is a rank.
-func (r *ranks) isRank(pid int) bool {
+// IsRank reports whether a process is a rank.
+func (r *Ranks) IsRank(pid int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.processes[pid]
 	return p != nil && p.rank >= 0
 }
 
-// badEnds is how many bad ends are kept by now.
-func (r *ranks) badEnds() int {
+// BadEnds is how many bad ends are kept by now.
+func (r *Ranks) BadEnds() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.ended)
 }
 
-// nextBadEnd gives a channel that is closed when a further rank has ended badly.
-func (r *ranks) nextBadEnd() <-chan struct{} {
+// NextBadEnd gives a channel that is closed when a further rank has ended badly.
+func (r *Ranks) NextBadEnd() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.bad
 }
 
-// nextRank gives a channel that is closed when a further rank is seen.
-func (r *ranks) nextRank() <-chan struct{} {
+// NextRank gives a channel that is closed when a further rank is seen.
+func (r *Ranks) NextRank() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.begun
 }
 
-// running is how many ranks run now.
-func (r *ranks) running() (count int) {
+// Running is how many ranks run now.
+func (r *Ranks) Running() (count int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, p := range r.processes {
@@ -309,14 +312,14 @@ func (r *ranks) running() (count int) {
 }
 
 // recognizeLauncher takes note of a process that is an MPI launcher. r.mu is held.
-func (r *ranks) recognizeLauncher(pid int, state process.Stat, known *observed) bool {
+func (r *Ranks) recognizeLauncher(pid int, state process.Stat, known *observed) bool {
 	args := process.Arguments(pid)
 	if !mpirun.IsLauncher(args[0]) {
 		return false
 	}
 	above := process.Ancestors(pid)
 	env := process.Environ(pid)
-	if !process.IsOwn(above) || environ.Get(env, envVersionQuery) != "" {
+	if !process.IsOwn(above) || environ.Get(env, mpiversion.EnvQuery) != "" {
 		return false
 	}
 	// A launcher's child looks like it until it has loaded its own program, and Intel MPI's launcher starts another one.
@@ -331,8 +334,8 @@ func (r *ranks) recognizeLauncher(pid int, state process.Stat, known *observed) 
 		BadEnds: len(r.ended), Code: -1,
 	}
 	r.launchers = append(r.launchers, l)
-	if r.versions != nil {
-		r.versions.ask(pid, env, r.versions.add)
+	if r.Versions != nil {
+		r.Versions.Ask(pid, env)
 	}
 	r.awaited[pid] = process.OnEnd(pid, func(status unix.WaitStatus, known bool) {
 		r.mu.Lock()
@@ -346,8 +349,8 @@ func (r *ranks) recognizeLauncher(pid int, state process.Stat, known *observed) 
 	return true
 }
 
-// launches returns what is known of each run of an MPI launcher in this container, oldest first.
-func (r *ranks) launches(sessions []records.Record) []outcome.Launch {
+// Launches returns what is known of each run of an MPI launcher in this container, oldest first.
+func (r *Ranks) Launches(sessions []records.Record) []outcome.Launch {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return outcome.Launches(r.launchers, r.ended, sessions, r.activity.Latest)

@@ -1,4 +1,4 @@
-package agent
+package ranks
 
 import (
 	"os"
@@ -85,8 +85,8 @@ func TestEndedProcessesSayNothing(t *testing.T) {
 	if u, ok := readUsage(pid, time.Now()); !ok || u.Wait != progress.WaitsForChild {
 		t.Errorf("it waits in %q (%t), want %q", u.Wait, ok, progress.WaitsForChild)
 	}
-	r := ranks{processes: map[int]*observed{pid: {rank: 0}}}
-	if got := r.sampleActivity(time.Now()); len(got.Ranks) > 0 {
+	r := Ranks{processes: map[int]*observed{pid: {rank: 0}}}
+	if got := r.SampleActivity(time.Now()); len(got.Ranks) > 0 {
 		t.Errorf("ranks are %v, want none", got.Ranks)
 	}
 }

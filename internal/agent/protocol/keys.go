@@ -1,4 +1,4 @@
-package agent
+package protocol
 
 import (
 	"bytes"
@@ -19,37 +19,37 @@ import (
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
-// identity holds the keys with which launcher and workers of a job authenticate: the private key in the job's Secret,
+// Identity holds the keys with which launcher and workers of a job authenticate: the private key in the job's Secret,
 // and two keys derived from it. Without the Secret neither side can be impersonated.
 //
 // Agents authenticate with the derived keys, which take a tenth of a millisecond to create and use; a P-521 key takes
 // several milliseconds to parse and sign with, for every host that a launcher connects to. An RSA key is used itself: the
 // administrator chose it for a site that requires RSA (--ssh-key-type).
-type identity struct {
+type Identity struct {
 	// host is what a worker shows, client what a launcher does.
 	host, client ssh.Signer
-	// job is the key in the Secret itself, for peers that are no agents: OpenSSH on either side.
-	job func() (ssh.Signer, error)
+	// Job is the key in the Secret itself, for peers that are no agents: OpenSSH on either side.
+	Job func() (ssh.Signer, error)
 }
 
 // errHostKey is refused proof: something else than the job's worker answered.
 var errHostKey = errors.New("it showed a host key that is not this job's")
 
-// keyFile is the file of the job's private key.
-func keyFile() string { return cmp.Or(os.Getenv(agentapi.EnvKey), agentapi.KeyFile) }
+// KeyFile is the file of the job's private key.
+func KeyFile() string { return cmp.Or(os.Getenv(agentapi.EnvKey), agentapi.KeyFile) }
 
-// readIdentity reads the job's private key, PEM in any form that OpenSSH writes. The file's mode does not matter: a
+// ReadIdentity reads the job's private key, PEM in any form that OpenSSH writes. The file's mode does not matter: a
 // Secret's files belong to root, and who may read them depends on the cluster.
-func readIdentity(path string) (identity, error) {
+func ReadIdentity(path string) (Identity, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return identity{}, fmt.Errorf("read the job's key: %w", err)
+		return Identity{}, fmt.Errorf("read the job's key: %w", err)
 	}
 	block, _ := pem.Decode(data)
 	if block == nil {
-		return identity{}, fmt.Errorf("read the job's key %s: it is not PEM", path)
+		return Identity{}, fmt.Errorf("read the job's key %s: it is not PEM", path)
 	}
-	id := identity{job: sync.OnceValues(func() (ssh.Signer, error) {
+	id := Identity{Job: sync.OnceValues(func() (ssh.Signer, error) {
 		signer, err := ssh.ParsePrivateKey(data)
 		if err != nil {
 			return nil, fmt.Errorf("read the job's key %s: %w", path, err)
@@ -57,14 +57,14 @@ func readIdentity(path string) (identity, error) {
 		return signer, nil
 	})}
 	if block.Type == rsaBlock {
-		if id.host, err = id.job(); err != nil {
-			return identity{}, err
+		if id.host, err = id.Job(); err != nil {
+			return Identity{}, err
 		}
 		id.client = id.host
 		return id, nil
 	}
 	if id.host, err = derive(block.Bytes, "host"); err != nil {
-		return identity{}, err
+		return Identity{}, err
 	}
 	id.client, err = derive(block.Bytes, "client")
 	return id, err
@@ -88,22 +88,22 @@ func derive(secret []byte, purpose string) (ssh.Signer, error) {
 }
 
 // checkHost accepts an agent of the job, and an sshd that was given the job's key as its host key.
-func (id identity) checkHost(_ string, _ net.Addr, key ssh.PublicKey) error {
+func (id Identity) checkHost(_ string, _ net.Addr, key ssh.PublicKey) error {
 	if same(key, id.host) {
 		return nil
 	}
-	if job, err := id.job(); err == nil && same(key, job) {
+	if job, err := id.Job(); err == nil && same(key, job) {
 		return nil
 	}
 	return errHostKey
 }
 
 // checkClient admits agents of the job, and others that have its key.
-func (id identity) checkClient(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
+func (id Identity) checkClient(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
 	if same(key, id.client) {
 		return &ssh.Permissions{}, nil
 	}
-	if job, err := id.job(); err == nil && same(key, job) {
+	if job, err := id.Job(); err == nil && same(key, job) {
 		return &ssh.Permissions{}, nil
 	}
 	return nil, errors.New("the key is not this job's")
@@ -114,11 +114,11 @@ func same(key ssh.PublicKey, signer ssh.Signer) bool {
 }
 
 // signers are what a client offers, in this order. The job's own key is read when an agent's was refused.
-func (id identity) signers() ([]ssh.Signer, error) {
+func (id Identity) signers() ([]ssh.Signer, error) {
 	if id.client == id.host {
 		return []ssh.Signer{id.client}, nil
 	}
-	return []ssh.Signer{id.client, later{id.job, id.client}}, nil
+	return []ssh.Signer{id.client, later{id.Job, id.client}}, nil
 }
 
 // later is a signer that is read when it is needed. One that cannot be read is another's, which was refused already.
