@@ -13,8 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"opendatahub.io/mpijob/internal/agent/environ"
+	"opendatahub.io/mpijob/internal/agent/launcher"
 	"opendatahub.io/mpijob/internal/agent/records"
+	"opendatahub.io/mpijob/internal/agent/rsh"
 	"opendatahub.io/mpijob/internal/agent/status"
+	"opendatahub.io/mpijob/internal/agent/worker"
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/version"
 )
@@ -35,7 +38,7 @@ The job's key is read from ` + agentapi.KeyFile + `, or from the file that ` + a
 // Main runs the agent with a program's arguments, its name first, and returns its exit code.
 func Main(args []string) int {
 	if filepath.Base(args[0]) == "ssh" {
-		return rsh(args[1:], os.Stdin, os.Stdout, os.Stderr)
+		return rsh.Run(args[1:], os.Stdin, os.Stdout, os.Stderr)
 	}
 	verb, rest := "", []string(nil)
 	if len(args) > 1 {
@@ -43,11 +46,11 @@ func Main(args []string) int {
 	}
 	switch {
 	case verb == "rsh":
-		return rsh(rest, os.Stdin, os.Stdout, os.Stderr)
+		return rsh.Run(rest, os.Stdin, os.Stdout, os.Stderr)
 	case verb == "serve" && len(rest) <= 2:
-		return exit(serveWorker(logger(), address(rest, 0, agentapi.Port), address(rest, 1, agentapi.StatusPort), temporaryFolder(os.Environ())))
+		return exit(worker.Run(logger(), address(rest, 0, agentapi.Port), address(rest, 1, agentapi.StatusPort), temporaryFolder(os.Environ())))
 	case verb == "launch" && len(rest) > 1 && rest[0] == "--":
-		return supervise(rest[1:], temporaryFolder(os.Environ()), address(nil, 0, agentapi.StatusPort))
+		return launcher.Run(rest[1:], temporaryFolder(os.Environ()), address(nil, 0, agentapi.StatusPort))
 	case verb == "install" && len(rest) == 1:
 		return exit(install(rest[0]))
 	case verb == "status" && len(rest) == 0:

@@ -28,6 +28,7 @@ import (
 	"opendatahub.io/mpijob/internal/agent/protocol"
 	"opendatahub.io/mpijob/internal/agent/records"
 	"opendatahub.io/mpijob/internal/agent/resolve"
+	"opendatahub.io/mpijob/internal/agent/rsh"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -268,7 +269,7 @@ func TestMissingWorkerIsNamed(t *testing.T) {
 	cmd := w.ssh("true")
 	cmd.Env = append(cmd.Env, agentapi.EnvWait+"=300ms")
 	out, _ := cmd.CombinedOutput()
-	if code := cmd.ProcessState.ExitCode(); code != sshFailed || !strings.Contains(string(out), "mpi-agent: host 127.0.0.1: given up after 0 s: nothing listens at "+w.address) {
+	if code := cmd.ProcessState.ExitCode(); code != rsh.Failed || !strings.Contains(string(out), "mpi-agent: host 127.0.0.1: given up after 0 s: nothing listens at "+w.address) {
 		t.Errorf("ended with %d: %s", code, out)
 	}
 	if r := records.Read(w.run); len(r) != 1 || !r[0].Over || r[0].Trouble != agentapi.Unreachable {

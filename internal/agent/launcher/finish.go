@@ -1,4 +1,4 @@
-package agent
+package launcher
 
 import (
 	"context"

@@ -1,4 +1,5 @@
-package agent
+// Package worker runs what the job's other pods start on a worker, and ends it.
+package worker
 
 import (
 	"context"
@@ -42,8 +43,8 @@ type worker struct {
 	endingSince atomic.Int64
 }
 
-// serveWorker serves until the pod is to end, then ends what runs and leaves a summary.
-func serveWorker(log *slog.Logger, listen, statusAddress string, env []string) error {
+// Run serves until the pod is to end, then ends what runs and leaves a summary.
+func Run(log *slog.Logger, listen, statusAddress string, env []string) error {
 	identity, err := protocol.ReadIdentity(protocol.KeyFile())
 	if err != nil {
 		return err

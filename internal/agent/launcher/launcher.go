@@ -1,4 +1,5 @@
-package agent
+// Package launcher runs the command of a job's launcher, watches over its hosts and ranks, and judges its end.
+package launcher
 
 import (
 	"cmp"
@@ -53,9 +54,9 @@ func (s *supervisor) summary() agentapi.Summary {
 	return outcome.Summarize(own, records.Read(s.folder), s.expected, time.Now())
 }
 
-// supervise runs a command with everything that MPI needs to find the workers, serves the status at an address, and ends as the
+// Run runs a command with everything that MPI needs to find the workers, serves the status at an address, and ends as the
 // command ends. env is the environment for the command.
-func supervise(args, env []string, statusAddress string) int {
+func Run(args, env []string, statusAddress string) int {
 	log := slog.New(slog.DiscardHandler)
 	s := &supervisor{
 		ranks: ranks.New(log, cgroup.Root), stderr: os.Stderr, folder: records.Folder(), expected: hostfile.Read(agentapi.Hostfile),

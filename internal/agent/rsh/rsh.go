@@ -1,4 +1,5 @@
-package agent
+// Package rsh runs a command on another host of the job: what MPI runs under the name of ssh.
+package rsh
 
 import (
 	"context"
@@ -24,8 +25,8 @@ import (
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
-// sshFailed is ssh(1)'s exit code for its own failures, which MPI and others tell from the program's.
-const sshFailed = 255
+// Failed is ssh(1)'s exit code for its own failures, which MPI and others tell from the program's.
+const Failed = 255
 
 const (
 	// sayEvery is how often a wait is reported.
@@ -35,25 +36,25 @@ const (
 	disbelief   = 15 * time.Second
 )
 
-// rsh runs a command on another host of the job: what MPI starts under the name of ssh.
-func rsh(args []string, stdin *os.File, stdout, stderr io.Writer) int {
+// Run runs a command on another host of the job: what MPI starts under the name of ssh.
+func Run(args []string, stdin *os.File, stdout, stderr io.Writer) int {
 	t, err := parseSSH(args)
 	switch {
 	case err != nil:
 		fmt.Fprintln(stderr, "mpi-agent:", err)
-		return sshFailed
+		return Failed
 	case t.version:
 		fmt.Fprintln(stderr, "OpenSSH_9.0 compatible, mpi-agent")
 		return 0
 	case t.command != "" && hostfile.IsSelf(t.host):
 		err := syscall.Exec("/bin/sh", []string{"/bin/sh", "-c", t.command}, os.Environ())
 		fmt.Fprintln(stderr, "mpi-agent: cannot start /bin/sh:", err)
-		return sshFailed
+		return Failed
 	}
 	code, err := t.run(stdin, stdout, stderr)
 	if err != nil {
 		fmt.Fprintf(stderr, "mpi-agent: host %s: %v\n", t.host, err)
-		return sshFailed
+		return Failed
 	}
 	return code
 }
