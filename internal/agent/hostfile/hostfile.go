@@ -26,11 +26,9 @@ func Read(path string) Hosts {
 	if err != nil {
 		return h
 	}
-	for line := range strings.Lines(string(data)) {
-		name, number, found := strings.Cut(strings.TrimSpace(line), " slots=")
-		if !found {
-			name, number, found = strings.Cut(name, ":")
-		}
+	text, _ := Hydra(string(data))
+	for line := range strings.Lines(text) {
+		name, number, found := strings.Cut(strings.TrimSpace(line), ":")
 		slots, err := strconv.ParseInt(number, 10, 32)
 		if !found || err != nil {
 			continue

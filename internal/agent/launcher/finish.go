@@ -31,7 +31,7 @@ func (s *supervisor) finish(command int, status unix.WaitStatus) int {
 	s.ranks.Settle()
 	all := s.ranks.Launches(records.Read(s.folder))
 	for _, l := range all {
-		if !s.launchWatch.wasEnded(l) {
+		if s.launchWatch.ended[l.Key()].IsZero() {
 			continue
 		}
 		endSessions(l)
@@ -61,7 +61,7 @@ func (s *supervisor) settle() {
 	}
 	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		open := slices.ContainsFunc(records.Read(s.folder), func(r records.Record) bool {
-			return !r.Over && process.CountAlive([]int{r.Process}) > 0
+			return !r.Over && process.Runs(r.Process)
 		})
 		if !open {
 			return
@@ -79,15 +79,15 @@ const (
 // another host may be where the failure began.
 func (s *supervisor) askWorkers() {
 	silent := slices.DeleteFunc(records.Read(s.folder), func(r records.Record) bool {
-		return r.Over || r.Reached.IsZero() || process.CountAlive([]int{r.Process}) > 0
+		return r.Over || r.Reached.IsZero() || process.Runs(r.Process)
 	})
-	identity, err := protocol.ReadIdentity(protocol.KeyFile())
+	identity, err := protocol.ReadIdentity("")
 	if len(silent) == 0 || err != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	defer cancel()
-	d := protocol.Dialer{Identity: identity, LookUp: resolve.New().Check}
+	d := protocol.Dialer{Identity: identity, LookUp: resolve.New(resolve.Conf).Check}
 	var all errgroup.Group
 	all.SetLimit(askAtOnce)
 	for _, r := range silent {

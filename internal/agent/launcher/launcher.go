@@ -63,6 +63,9 @@ func Run(args, env []string, statusAddress string) int {
 		launchWatch: launchWatch{failedAt: map[string]time.Time{}, ended: map[string]time.Time{}, killed: map[string]bool{}},
 	}
 	processes, err := process.NewParent(s.ranks.Look)
+	if err == nil {
+		env, err = hydraEnv(launcherEnv(env), agentapi.Hostfile)
+	}
 	if err != nil {
 		fmt.Fprintln(s.stderr, "mpi-agent:", err)
 		return failedCode
@@ -74,11 +77,6 @@ func Run(args, env []string, statusAddress string) int {
 		for _, path := range old {
 			_ = os.Remove(path)
 		}
-	}
-	env, err = hydraEnv(launcherEnv(env), agentapi.Hostfile)
-	if err != nil {
-		fmt.Fprintln(s.stderr, "mpi-agent:", err)
-		return failedCode
 	}
 	program, err := processes.Start(process.Command{Args: args, Env: env, Files: [3]*os.File{os.Stdin, os.Stdout, os.Stderr}})
 	if err != nil {

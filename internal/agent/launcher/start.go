@@ -1,9 +1,9 @@
 package launcher
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +13,7 @@ import (
 
 	"opendatahub.io/mpijob/internal/agent/environ"
 	"opendatahub.io/mpijob/internal/agent/hostfile"
+	"opendatahub.io/mpijob/internal/agent/process"
 	"opendatahub.io/mpijob/internal/agent/records"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
@@ -20,10 +21,7 @@ import (
 // launcherEnv is the environment of the launcher's command: with the shim first in PATH, for tools that look for an
 // ssh; and with a shell's name, by which Open MPI spares itself a warning where the user has no entry in passwd.
 func launcherEnv(env []string) []string {
-	path := environ.Get(env, "PATH")
-	if path == "" {
-		path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-	}
+	path := cmp.Or(environ.Get(env, "PATH"), "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
 	env = environ.Set(env, "PATH", filepath.Dir(agentapi.Shim)+":"+path)
 	env = environ.Set(env, records.EnvSupervised, "1")
 	if environ.Get(env, "SHELL") == "" {
@@ -93,14 +91,7 @@ func (s *supervisor) notStarted(name string, err error) int {
 // carriage return of Windows' line ends.
 func interpreterOf(script string) (interpreter string, found bool) {
 	const most = 256
-	file, err := os.Open(script)
-	if err != nil {
-		return "", false
-	}
-	defer file.Close()
-	head := make([]byte, most)
-	n, _ := io.ReadFull(file, head)
-	line, _, _ := strings.Cut(string(head[:n]), "\n")
+	line, _, _ := strings.Cut(string(process.Head(script, most)), "\n")
 	line, found = strings.CutPrefix(line, "#!")
 	line, _, _ = strings.Cut(strings.Trim(line, " \t"), " ")
 	return line, found && line != ""

@@ -170,7 +170,7 @@ func (q *Queries) End() {
 }
 
 // AskOwnLauncher asks the MPI launcher that has started this process for its version, if no other process that it has started
-// does: a file in a folder shows that, and keeps the answer for keptVersions. The returned function ends the query.
+// does: a file in a folder shows that, and keeps the answer for Kept. The returned function ends the query.
 func AskOwnLauncher(folder, container string) (end func()) {
 	q := &Queries{Start: process.Start}
 	for _, pid := range process.Ancestors(os.Getpid()) {
@@ -189,20 +189,15 @@ func AskOwnLauncher(folder, container string) (end func()) {
 	return q.End
 }
 
-// versionFile begins the names of the files of askOwnLauncher. The run of the container and the launcher's start follow.
+// versionFile begins the names of the files of AskOwnLauncher. The run of the container and the launcher's start follow.
 const versionFile = "mpi-version."
 
-// Kept returns the answers of askOwnLauncher in a run of the container, sorted.
+// Kept returns the answers of AskOwnLauncher in a run of the container, sorted.
 func Kept(folder, container string) (versions []string) {
 	names, _ := filepath.Glob(filepath.Join(folder, versionFile+container+".*"))
 	for _, name := range names[:min(len(names), mostVersionQueries)] {
-		file, err := os.Open(name)
-		if err != nil {
-			continue
-		}
-		text, _ := io.ReadAll(io.LimitReader(file, agentapi.MaxMPIVersion+1))
-		file.Close()
-		if version := string(text); agentapi.IsMPIVersion(version) && !slices.Contains(versions, version) {
+		version := string(process.Head(name, agentapi.MaxMPIVersion+1))
+		if agentapi.IsMPIVersion(version) && !slices.Contains(versions, version) {
 			versions = append(versions, version)
 		}
 	}
@@ -213,15 +208,5 @@ func Kept(folder, container string) (versions []string) {
 // isELF reports whether a file is a program that the kernel runs itself, without an interpreter that the file names.
 func isELF(path string) bool {
 	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() {
-		return false
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer file.Close()
-	magic := make([]byte, 4)
-	_, err = io.ReadFull(file, magic)
-	return err == nil && string(magic) == "\x7fELF"
+	return err == nil && info.Mode().IsRegular() && string(process.Head(path, 4)) == "\x7fELF"
 }

@@ -80,3 +80,45 @@ func TestSummaryTellsHowLongConnectingTook(t *testing.T) {
 		t.Errorf("connecting took %v s, although a host is not reached", told.ConnectSeconds)
 	}
 }
+
+// TestVerdict: the job's exit code is the command's, unless the command did not notice that a rank failed or no worker was used.
+func TestVerdict(t *testing.T) {
+	t.Parallel()
+	const command = 7
+	launched := func(ends ...agentapi.RankEnd) []Launch {
+		return []Launch{{Launcher: Launcher{PID: command, Code: -1}, Failed: ends}}
+	}
+	failed := agentapi.RankEnd{Rank: 2, Of: 4, ExitCode: 42}
+	for name, test := range map[string]struct {
+		summary agentapi.Summary
+		all     []Launch
+		code    int
+		want    int
+		reason  agentapi.Code
+		ranks   int
+		idle    int32
+	}{
+		"success":                {summary: agentapi.Summary{HostsReached: 2, RanksSeen: 4, HostsIdle: 1}, all: launched(), idle: 1},
+		"what did not matter":    {summary: agentapi.Summary{HostsReached: 2, Code: agentapi.Unreachable, Message: "x"}, all: launched()},
+		"failure":                {summary: agentapi.Summary{HostsReached: 2, HostsIdle: 1, Code: agentapi.RankFailed}, all: launched(failed), code: 42, want: 42, reason: agentapi.RankFailed},
+		"a failure was lost":     {summary: agentapi.Summary{HostsReached: 2}, all: launched(failed), want: 42, reason: agentapi.RankFailed},
+		"no worker was used":     {summary: agentapi.Summary{RanksSeen: 4}, all: launched(), want: ignoredCode, reason: agentapi.HostfileIgnored},
+		"the launcher is a host": {summary: agentapi.Summary{RanksSeen: 2}, all: launched()},
+		"nobody saw the end": {
+			summary: agentapi.Summary{HostsReached: 2}, all: launched(agentapi.RankEnd{Rank: 0, Of: 2, ExitCode: 143, Signal: 15}),
+			code: 3, want: 3, reason: agentapi.RankFailed, ranks: 1,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := test.summary
+			code := Verdict(&got, test.all, hostfile.Hosts{Others: 2, OwnSlots: 2}, command, test.code)
+			if code != test.want || got.Code != test.reason || len(got.Ranks) != test.ranks || got.HostsIdle != test.idle || int(*got.ExitCode) != code || got.Launches != 1 {
+				t.Errorf("code %d, summary %+v", code, got)
+			}
+			if (got.Message == "") != (code == 0 || test.summary.Code != "") {
+				t.Errorf("the message is %q", got.Message)
+			}
+		})
+	}
+}

@@ -4,6 +4,7 @@ package process
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -34,13 +35,7 @@ func NewParent(changed func()) (*Parent, error) {
 		return nil, fmt.Errorf("become the parent of orphaned processes: %w", err)
 	}
 	p := &Parent{waiting: map[int]chan unix.WaitStatus{}, changed: changed}
-	ended := make(chan os.Signal, 1)
-	signal.Notify(ended, unix.SIGCHLD)
-	go func() {
-		for range ended {
-			p.reap()
-		}
-	}()
+	OnSignals(func(unix.Signal) { p.reap() }, unix.SIGCHLD)
 	return p, nil
 }
 
@@ -141,4 +136,30 @@ func ExitCode(status unix.WaitStatus) int {
 		return 128 + int(status.Signal())
 	}
 	return status.ExitStatus()
+}
+
+// OnSignals calls a function with each of some signals that this process gets, until stop is called.
+func OnSignals(call func(unix.Signal), signals ...os.Signal) (stop func()) {
+	received := make(chan os.Signal, 8)
+	signal.Notify(received, signals...)
+	go func() {
+		for number := range received {
+			if number, is := number.(unix.Signal); is {
+				call(number)
+			}
+		}
+	}()
+	return func() { signal.Stop(received); close(received) }
+}
+
+// Head returns the first bytes of a program's file, fewer if it is shorter or cannot be read.
+func Head(path string, length int) []byte {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer file.Close()
+	head := make([]byte, length)
+	n, _ := io.ReadFull(file, head)
+	return head[:n]
 }

@@ -96,14 +96,10 @@ func Signal(pid int, started string, signal unix.Signal) {
 	}
 }
 
-// CountAlive returns how many of some processes run.
-func CountAlive(pids []int) (count int) {
-	for _, pid := range pids {
-		if state, ok := ReadStat(pid); ok && state.State != 'Z' {
-			count++
-		}
-	}
-	return count
+// Runs reports whether a process has not ended.
+func Runs(pid int) bool {
+	state, ok := ReadStat(pid)
+	return ok && state.State != 'Z'
 }
 
 // ContainerRun identifies this run of the container: an emptyDir outlives it.

@@ -13,14 +13,14 @@ import (
 
 // EnvSession marks every process that a session has started, and what these start in turn: MPI's daemons give their
 // environment to their ranks, and put both into process groups of their own, out of reach of a signal to a group.
-// Its value is a sessionMark.
+// Its value is a SessionMark.
 const EnvSession = "MPI_AGENT_SESSION"
 
 // agentMark begins the marks of this agent's sessions. It is unguessable and differs from every other agent's: a pod with
 // hostPID, and a process outside of pods, sees the processes of other pods too, and must not signal them.
 var agentMark = rand.Text() + "."
 
-// SessionMark returns the value of envSession for the processes of a session of this agent.
+// SessionMark returns the value of EnvSession for the processes of a session of this agent.
 func SessionMark(session string) string { return agentMark + session }
 
 // Grace is how long processes have between TERM and KILL, once ranks have had the pod's grace period.

@@ -35,12 +35,10 @@ type Identity struct {
 // errHostKey is refused proof: something else than the job's worker answered.
 var errHostKey = errors.New("it showed a host key that is not this job's")
 
-// KeyFile is the file of the job's private key.
-func KeyFile() string { return cmp.Or(os.Getenv(agentapi.EnvKey), agentapi.KeyFile) }
-
-// ReadIdentity reads the job's private key, PEM in any form that OpenSSH writes. The file's mode does not matter: a
+// ReadIdentity reads a private key, PEM in any form that OpenSSH writes; "" is the file of the job's. The file's mode does not matter: a
 // Secret's files belong to root, and who may read them depends on the cluster.
 func ReadIdentity(path string) (Identity, error) {
+	path = cmp.Or(path, os.Getenv(agentapi.EnvKey), agentapi.KeyFile)
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return Identity{}, fmt.Errorf("read the job's key: %w", err)
@@ -89,10 +87,7 @@ func derive(secret []byte, purpose string) (ssh.Signer, error) {
 
 // checkHost accepts an agent of the job, and an sshd that was given the job's key as its host key.
 func (id Identity) checkHost(_ string, _ net.Addr, key ssh.PublicKey) error {
-	if same(key, id.host) {
-		return nil
-	}
-	if job, err := id.Job(); err == nil && same(key, job) {
+	if id.has(key, id.host) {
 		return nil
 	}
 	return errHostKey
@@ -100,13 +95,19 @@ func (id Identity) checkHost(_ string, _ net.Addr, key ssh.PublicKey) error {
 
 // checkClient admits agents of the job, and others that have its key.
 func (id Identity) checkClient(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
-	if same(key, id.client) {
-		return &ssh.Permissions{}, nil
-	}
-	if job, err := id.Job(); err == nil && same(key, job) {
+	if id.has(key, id.client) {
 		return &ssh.Permissions{}, nil
 	}
 	return nil, errors.New("the key is not this job's")
+}
+
+// has reports whether a key is that of an agent of the job, or the job's own.
+func (id Identity) has(key ssh.PublicKey, agent ssh.Signer) bool {
+	if same(key, agent) {
+		return true
+	}
+	job, err := id.Job()
+	return err == nil && same(key, job)
 }
 
 func same(key ssh.PublicKey, signer ssh.Signer) bool {

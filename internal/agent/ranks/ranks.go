@@ -225,7 +225,7 @@ func (r *Ranks) Settle() {
 		r.mu.Lock()
 		open := false
 		for pid, awaited := range r.awaited {
-			open = open || awaited && process.CountAlive([]int{pid}) == 0
+			open = open || awaited && !process.Runs(pid)
 		}
 		r.mu.Unlock()
 		if !open {
@@ -256,7 +256,7 @@ func (r *Ranks) SampleActivity(now time.Time) agentapi.Activity {
 	running := map[int]int32{}
 	for pid, p := range r.processes {
 		// A rank that has ended waits for nothing, although its parent has not collected it yet.
-		if p.rank >= 0 && process.CountAlive([]int{pid}) > 0 {
+		if p.rank >= 0 && process.Runs(pid) {
 			running[pid] = p.rank
 		}
 	}
@@ -278,18 +278,11 @@ func (r *Ranks) IsRank(pid int) bool {
 	return p != nil && p.rank >= 0
 }
 
-// BadEnds is how many bad ends are kept by now.
-func (r *Ranks) BadEnds() int {
+// BadEnds returns how many bad ends are kept by now, and a channel that is closed when a further rank has ended badly.
+func (r *Ranks) BadEnds() (count int, next <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.ended)
-}
-
-// NextBadEnd gives a channel that is closed when a further rank has ended badly.
-func (r *Ranks) NextBadEnd() <-chan struct{} {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.bad
+	return len(r.ended), r.bad
 }
 
 // NextRank gives a channel that is closed when a further rank is seen.

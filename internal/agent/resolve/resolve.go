@@ -15,6 +15,8 @@ import (
 )
 
 const (
+	// Conf is where a pod has its resolver configuration.
+	Conf = "/etc/resolv.conf"
 	// probeTimeout is how long a DNS server may take to answer a probe.
 	probeTimeout = time.Second
 	// privateTypes are the DNS record types from firstPrivateType on that RFC 6895 reserves for private use.
@@ -26,7 +28,7 @@ const (
 //
 // A pod's record appears a moment after the pod. An earlier query gets NXDOMAIN, and CoreDNS, as most clusters run it,
 // gives the same answer for the next 5 s. Its cache is by name and record type, and a name that exists has an answer, an
-// empty one, for any type. So names queries a type that was not queried before, and the address only once the name
+// empty one, for any type. So Names queries a type that was not queried before, and the address only once the name
 // exists.
 type Names struct {
 	// server is the address of the DNS server; empty: nothing is probed.
@@ -36,10 +38,8 @@ type Names struct {
 	probes atomic.Uint32
 }
 
-// New reads the pod's resolver configuration. Without a usable one nothing is probed.
-func New() *Names { return readNames("/etc/resolv.conf") }
-
-func readNames(path string) *Names {
+// New reads the pod's resolver configuration, at Conf. Without a usable one nothing is probed.
+func New(path string) *Names {
 	n := &Names{}
 	n.probes.Store(rand.Uint32N(privateTypes))
 	content, err := os.ReadFile(path)
@@ -65,7 +65,7 @@ func readNames(path string) *Names {
 
 // Check returns the name to look a host up by. For a name of the cluster's that exists this is the absolute one, which
 // needs no search through the pod's domains. The error is a *net.DNSError if the name does not exist yet. A name that
-// names cannot judge is returned as it is.
+// Names cannot judge is returned as it is.
 func (n *Names) Check(ctx context.Context, host string) (string, error) {
 	absolute, is := n.absolute(host)
 	if !is || inHostsFile(ctx, host) {

@@ -35,7 +35,7 @@ func TestAbsoluteNames(t *testing.T) {
 			if err := os.WriteFile(path, []byte(test.resolvConf), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			got, is := readNames(path).absolute(test.host)
+			got, is := New(path).absolute(test.host)
 			if got != test.want || is != (test.want != "") {
 				t.Errorf("absolute(%q) = %q, %t, want %q", test.host, got, is, test.want)
 			}

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/signal"
 	"strings"
 	"syscall"
 	"time"
@@ -61,18 +60,14 @@ func Run(args []string, stdin *os.File, stdout, stderr io.Writer) int {
 
 // run connects and runs the command; its exit code is the command's, 128 and the signal where a signal ended it.
 func (t target) run(stdin *os.File, stdout, stderr io.Writer) (int, error) {
-	key := protocol.KeyFile()
-	if t.identity != "" {
-		key = t.identity
-	}
-	identity, err := protocol.ReadIdentity(key)
+	identity, err := protocol.ReadIdentity(t.identity)
 	if err != nil {
 		return 0, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	known := records.Record{Host: t.host, Port: t.port, Process: os.Getpid(), Container: process.ContainerRun(), Ancestors: process.Ancestors(os.Getpid()), Since: time.Now()}
-	names := resolve.New()
+	names := resolve.New(resolve.Conf)
 	client, err := t.connect(ctx, identity, names, &known, stderr)
 	if err != nil {
 		return 0, err
@@ -210,23 +205,14 @@ func exitOf(requests <-chan *ssh.Request, known *records.Record) (code int, ende
 // forwardSignals passes signals on to the remote program. The second TERM or INT ends this program itself, and with
 // its connection what runs at the other end.
 func forwardSignals(channel ssh.Channel) (stop func()) {
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2)
-	go func() {
-		asked := false
-		for received := range signals {
-			number, is := received.(syscall.Signal)
-			if !is {
-				continue
+	asked := false
+	return process.OnSignals(func(number unix.Signal) {
+		_, _ = channel.SendRequest("signal", false, ssh.Marshal(struct{ Name string }{strings.TrimPrefix(unix.SignalName(number), "SIG")}))
+		if number == unix.SIGTERM || number == unix.SIGINT || number == unix.SIGHUP {
+			if asked {
+				channel.Close()
 			}
-			_, _ = channel.SendRequest("signal", false, ssh.Marshal(struct{ Name string }{strings.TrimPrefix(unix.SignalName(number), "SIG")}))
-			if number == unix.SIGTERM || number == unix.SIGINT || number == unix.SIGHUP {
-				if asked {
-					channel.Close()
-				}
-				asked = true
-			}
+			asked = true
 		}
-	}()
-	return func() { signal.Stop(signals); close(signals) }
+	}, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2)
 }

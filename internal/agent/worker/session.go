@@ -113,7 +113,8 @@ func (s *session) answer(request *ssh.Request, ended chan<- struct{}) bool {
 
 // run starts a program whose input and output are the channel's.
 func (s *session) run(args []string, ended chan<- struct{}) bool {
-	since, firstRank, start := s.worker.ranks.BadEnds(), s.worker.ranks.NextRank(), time.Now()
+	since, _ := s.worker.ranks.BadEnds()
+	firstRank, start := s.worker.ranks.NextRank(), time.Now()
 	var pipes pipes
 	program, err := pipes.start(s.worker.processes, process.Command{
 		Args: args, Env: environ.Set(slices.Concat(s.worker.env, s.env), process.EnvSession, process.SessionMark(s.id)), OwnSession: true,
@@ -127,16 +128,8 @@ func (s *session) run(args []string, ended chan<- struct{}) bool {
 	// Not what it runs: tools put their users' environment into the command, secrets included.
 	s.log.Info("started", "pid", program.PID)
 	finished := make(chan struct{})
-	go s.tellBadEnds(since, finished)
+	go s.tellEvents(since, start, firstRank, finished)
 	go s.tellActivity(since, finished)
-	go func() {
-		select {
-		case <-firstRank:
-			s.init.Store(int64(time.Since(start)))
-			s.tellSummary(since)
-		case <-finished:
-		}
-	}()
 	go func() {
 		defer close(ended)
 		status := pipes.carry(s.channel, program.Done)
@@ -149,16 +142,19 @@ func (s *session) run(args []string, ended chan<- struct{}) bool {
 	return true
 }
 
-// tellBadEnds reports each rank that fails during the session: when MPI notices it, it may end the client before the
-// session is over.
-func (s *session) tellBadEnds(since int, finished <-chan struct{}) {
+// tellEvents reports that the session's first rank was seen, and each rank that fails during the session: when MPI notices it, it
+// may end the client before the session is over.
+func (s *session) tellEvents(since int, start time.Time, firstRank, finished <-chan struct{}) {
 	for {
-		next := s.worker.ranks.NextBadEnd()
-		if s.worker.ranks.BadEnds() > since {
+		ends, next := s.worker.ranks.BadEnds()
+		if ends > since || s.init.Load() > 0 {
 			s.tellSummary(since)
 		}
 		select {
 		case <-next:
+		case <-firstRank:
+			s.init.Store(int64(time.Since(start)))
+			firstRank = nil
 		case <-finished:
 			return
 		}

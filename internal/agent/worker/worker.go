@@ -45,7 +45,7 @@ type worker struct {
 
 // Run serves until the pod is to end, then ends what runs and leaves a summary.
 func Run(log *slog.Logger, listen, statusAddress string, env []string) error {
-	identity, err := protocol.ReadIdentity(protocol.KeyFile())
+	identity, err := protocol.ReadIdentity("")
 	if err != nil {
 		return err
 	}
@@ -152,31 +152,32 @@ func (w *worker) counts() status.Counts {
 // returns when none is left, or says how many the kernel could not end either.
 func (w *worker) end(session string) (left int) {
 	told := map[int]bool{}
-	signal := func(pids []int, signal unix.Signal) (alive int) {
+	signal := func(pids []int, signal unix.Signal) (some bool) {
 		for _, pid := range pids {
 			if signal != unix.SIGTERM || !told[pid] {
 				told[pid] = true
 				_ = unix.Kill(pid, signal)
 			}
 		}
-		return len(pids)
+		return len(pids) > 0
 	}
-	await := func(limit time.Duration, alive func() int) {
-		for deadline := time.Now().Add(limit); alive() > 0 && time.Now().Before(deadline); {
+	await := func(limit time.Duration, running func() bool) {
+		for deadline := time.Now().Add(limit); running() && time.Now().Before(deadline); {
 			time.Sleep(100 * time.Millisecond)
 		}
 	}
 	ranks, deadline := w.rankProcesses(session), time.Now().Add(process.PodGrace())
 	signal(ranks, unix.SIGTERM)
-	await(process.PodGrace(), func() int { return process.CountAlive(ranks) })
+	await(process.PodGrace(), func() bool { return slices.ContainsFunc(ranks, process.Runs) })
 	if session == "" && len(ranks) > 0 {
 		// Ranks of other hosts may take longer, and MPI ends them when it loses a daemon. Its launcher ends the daemons.
-		await(time.Until(deadline), func() int { return len(process.Members(session)) })
+		await(time.Until(deadline), func() bool { return len(process.Members(session)) > 0 })
 	}
-	await(process.Grace, func() int { return signal(process.Members(session), unix.SIGTERM) })
+	await(process.Grace, func() bool { return signal(process.Members(session), unix.SIGTERM) })
 	for deadline := time.Now().Add(2 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if left = signal(process.Members(session), unix.SIGKILL); left == 0 || time.Now().After(deadline) {
-			return left
+		all := process.Members(session)
+		if !signal(all, unix.SIGKILL) || time.Now().After(deadline) {
+			return len(all)
 		}
 	}
 }
