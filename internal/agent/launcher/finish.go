@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"opendatahub.io/mpijob/internal/agent/outcome"
@@ -88,16 +88,17 @@ func (s *supervisor) askWorkers() {
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	defer cancel()
 	d := protocol.Dialer{Identity: identity, LookUp: resolve.New(resolve.Conf).Check}
-	var all errgroup.Group
-	all.SetLimit(askAtOnce)
+	var all sync.WaitGroup
+	places := make(chan struct{}, askAtOnce)
 	for _, r := range silent {
-		all.Go(func() error {
+		places <- struct{}{}
+		all.Go(func() {
 			if told, err := d.AskEnds(ctx, r.Host, r.Port); err == nil {
 				r.Add(told)
 				r.Write(s.folder)
 			}
-			return nil
+			<-places
 		})
 	}
-	_ = all.Wait()
+	all.Wait()
 }

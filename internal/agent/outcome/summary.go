@@ -41,9 +41,11 @@ func Summarize(summary agentapi.Summary, sessions []records.Record, expected hos
 	return summary
 }
 
-// mostHosts is how many hosts with trouble a summary names, and MostRankEnds how many bad ends of ranks are kept: the first ones
-// show the cause, the rest follow from it.
-const mostHosts, MostRankEnds = 8, 8
+// MostRankEnds is how many bad ends of ranks are kept: the first ones show the cause, the rest follow from it.
+const MostRankEnds = 8
+
+// mostHosts is how many hosts with trouble a summary names.
+const mostHosts = 8
 
 // connectTime is how long it took to reach all hosts that were asked for; 0 where one was not reached.
 func connectTime(hosts []records.Record) time.Duration {

@@ -68,7 +68,7 @@ func TestSummaryTellsHowLongConnectingTook(t *testing.T) {
 	start := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	folder := t.TempDir()
 	summary := func() agentapi.Summary {
-		return Summarize(agentapi.Summary{}, records.Read(folder), hostfile.Hosts{}, time.Now())
+		return Summarize(agentapi.Summary{}, records.Read(folder), hostfile.Hosts{}, start.Add(time.Minute))
 	}
 	records.Record{Host: "b", Process: 1, Since: start.Add(time.Second), Reached: start.Add(3500 * time.Millisecond), Worker: &agentapi.Summary{InitSeconds: 0.25}}.Write(folder)
 	records.Record{Host: "a", Process: 2, Since: start, Reached: start.Add(time.Second), Worker: &agentapi.Summary{InitSeconds: 0.5}}.Write(folder)

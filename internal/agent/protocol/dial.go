@@ -18,6 +18,7 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/sys/unix"
 
+	"opendatahub.io/mpijob/internal/agent/connections"
 	"opendatahub.io/mpijob/internal/agent/hostfile"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
@@ -105,7 +106,7 @@ func (d Dialer) connect(ctx context.Context, host string, port int, timeout time
 	if err != nil {
 		return nil, err
 	}
-	keepAlive(conn)
+	connections.KeepAlive(conn)
 	_ = conn.SetDeadline(time.Now().Add(attemptTime))
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()

@@ -10,7 +10,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,13 +19,12 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/sys/unix"
 
+	"opendatahub.io/mpijob/internal/agent/connections"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
-// Limits on who has not proved yet that it belongs to the job. Where there are too many, the one that has taken
-// longest goes: an honest client is through within milliseconds.
 const (
-	mostUnproven  = 64
+	// proveWithin is how long a client may take to prove that it belongs to the job: an honest one takes milliseconds.
 	proveWithin   = 15 * time.Second
 	serverVersion = "SSH-2.0-mpi-agent"
 )
@@ -41,7 +39,8 @@ type Server struct {
 	// Ends reports how the ranks of this worker have ended.
 	Ends func() agentapi.Summary
 
-	unproven unproven
+	// unproven are the connections that have not proved yet whose they are.
+	unproven connections.Limited
 	sessions sync.WaitGroup
 
 	// Accepted, Refused and Dropped count connections, Active is how many sessions are open.
@@ -84,11 +83,11 @@ func (s *Server) config() *ssh.ServerConfig {
 // connection serves one client.
 func (s *Server) connection(ctx context.Context, conn net.Conn, config *ssh.ServerConfig) {
 	defer conn.Close()
-	s.Dropped.Add(s.unproven.add(conn))
-	keepAlive(conn)
+	s.Dropped.Add(s.unproven.Add(conn))
+	connections.KeepAlive(conn)
 	_ = conn.SetDeadline(time.Now().Add(proveWithin))
 	client, channels, requests, err := ssh.NewServerConn(conn, config)
-	dropped := s.unproven.remove(conn)
+	dropped := s.unproven.Remove(conn)
 	if err != nil {
 		s.refuse(conn, err, dropped)
 		return
@@ -134,57 +133,6 @@ func host(conn net.Conn) string {
 		return conn.RemoteAddr().String()
 	}
 	return name
-}
-
-// unproven are the connections that have not proved yet whose they are, the oldest first.
-type unproven struct {
-	mu    sync.Mutex
-	conns []net.Conn
-}
-
-// add adds a connection and closes the oldest ones if there are too many; it returns how many it closed.
-func (u *unproven) add(conn net.Conn) (closed int64) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.conns = append(u.conns, conn)
-	for len(u.conns) > mostUnproven {
-		u.conns[0].Close()
-		u.conns = u.conns[1:]
-		closed++
-	}
-	return closed
-}
-
-// remove takes one out; it reports whether add had done so before.
-func (u *unproven) remove(conn net.Conn) (gone bool) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	i := slices.Index(u.conns, conn)
-	if i < 0 {
-		return true
-	}
-	u.conns = slices.Delete(u.conns, i, i+1)
-	return false
-}
-
-// silence is how long a peer may not be heard of before a connection is given up: longer than a cut of the network
-// that passes, which MPI's own connections survive as well.
-const silence = 75 * time.Second
-
-// keepAlive lets the kernel find out that a peer has gone without a word.
-func keepAlive(conn net.Conn) {
-	tcp, ok := conn.(*net.TCPConn)
-	if !ok {
-		return
-	}
-	_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: silence / 5, Interval: silence / 5, Count: 4})
-	raw, err := tcp.SyscallConn()
-	if err != nil {
-		return
-	}
-	_ = raw.Control(func(fd uintptr) {
-		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(silence.Milliseconds()))
-	})
 }
 
 // answer answers the requests of a connection that belong to no session.
