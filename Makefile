@@ -86,7 +86,7 @@ web/dist/app/index.html: web/node_modules/.package-lock.json $(shell git ls-file
 
 web/node_modules/.package-lock.json: web/package-lock.json
 	@reason=$$(hack/node.sh) || { echo "dashboard: $$reason"; exit 1; }
-	@cd web && npm ci --no-fund --no-audit --loglevel=error
+	@cd web && npm ci --ignore-scripts --no-fund --no-audit --loglevel=error
 
 .PHONY: undeploy
 undeploy: ## Remove the operator, its CRD and with it every MPIJob.
@@ -238,7 +238,7 @@ prose: hack/prose/node_modules/.package-lock.json ## Check that documents, messa
 
 hack/prose/node_modules/.package-lock.json: hack/prose/package-lock.json
 	@command -v npm >/dev/null || { echo "prose: npm is missing: install Node.js 20 or later"; exit 1; }
-	@cd hack/prose && npm ci --no-fund --no-audit --loglevel=error
+	@cd hack/prose && npm ci --ignore-scripts --no-fund --no-audit --loglevel=error
 
 .PHONY: clean
 clean: ## Remove what the commands made, but for the cluster.

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Builds a release into dist/release/VERSION: release.sh [--dry-run] VERSION
+# dist/layouts/VERSION has the images as hack/publish.sh pushes them. Their digests are known here, so that manifests name them.
 # VERSION is a tag such as v0.1.0. The script checks that the tree is clean, that CHANGELOG.md has a section for VERSION, and
 # that the tag, if it exists, is at HEAD. With --dry-run a failed check is only a warning and no tag is created.
 # REGISTRY is where the images will be pushed to, RELEASES the URL that the files will be published at, PLATFORMS the list of
@@ -34,8 +35,9 @@ check "the version in sdk/python/pyproject.toml is not $python_version" grep -qx
 [ -f web/dist/app/index.html ] || { echo "release: the dashboard's pages are not built: run make release VERSION=$version" >&2; exit 1; }
 
 out=dist/release/$version
-rm -rf "$out"
-mkdir -p "$out"
+layouts=dist/layouts/$version
+rm -rf "$out" "$layouts"
+mkdir -p "$out" "$layouts"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 ldflags="-X opendatahub.io/mpijob/internal/version.stamp=$version"
@@ -48,7 +50,7 @@ cp "$work"/krew/* "$out"
 for arch in amd64 arm64; do
   echo "release: the images for linux/$arch"
   GOARCH=$arch GOFIPS140=v1.0.0 bin/images program --name "$registry/mpijob-operator:$version" --package ./cmd/operator --ldflags "$ldflags" --out "$out/mpijob-operator_${version}_linux_$arch.tar"
-  GOARCH=$arch bin/images program --name "$registry/mpijob-dashboard:$version" --package ./cmd/dashboard --ldflags "$ldflags" --out "$out/mpijob-dashboard_${version}_linux_$arch.tar"
+  GOARCH=$arch GOFIPS140=v1.0.0 bin/images program --name "$registry/mpijob-dashboard:$version" --package ./cmd/dashboard --ldflags "$ldflags" --out "$out/mpijob-dashboard_${version}_linux_$arch.tar"
   GOARCH=$arch GOFIPS140=v1.0.0 bin/images program --name "$registry/mpijob-agent:$version" --package ./cmd/agent --path /mpi-agent --link /bin/ssh=../mpi-agent --folder /run --ldflags "$ldflags" --out "$out/mpijob-agent_${version}_linux_$arch.tar"
 done
 
@@ -58,6 +60,19 @@ for sample in $samples; do
   echo "release: the image of $sample for linux/amd64"
   bin/images sample "$sample" --out "$out/mpi-sample-${sample}_${version}_linux_amd64.tar"
 done
+
+echo "release: digests"
+for name in mpijob-operator mpijob-dashboard mpijob-agent $(printf 'mpi-sample-%s ' $samples); do
+  bin/images layout --name "$registry/$name:$version" --out "$layouts/$name" "$out/${name}_${version}"_linux_*.tar >>"$out/images.txt"
+done
+pin() { # pin FILE: adds its digest to each image of this release in a manifest, and fails if there is any other image of the project
+  local reference
+  while read -r reference; do sed -i -E "s#${reference%@*}(@sha256:[0-9a-f]+)?([\"' ]|\$)#$reference\2#g" "$1"; done <"$out/images.txt"
+  if unpinned=$(grep -nE "(^|[^a-z0-9/])(quay\.io/opendatahub|$registry)/mpi" "$1" | grep -v '@sha256:'); then
+    echo "release: $1 names images without a digest: $unpinned" >&2
+    exit 1
+  fi
+}
 
 echo "release: manifests"
 # kustomize only accepts relative paths.
@@ -86,25 +101,39 @@ render default mpijob-operator "patches:
 # The runtimes name several images of the project, some of them in fields that kustomize does not know as images.
 for platform in openshift openshift-image-volume kubernetes kubernetes-image-volume; do
   bin/kustomize build "config/runtimes/$platform" | sed -E "s#quay.io/opendatahub/(mpijob-agent|mpi-sample-[a-z0-9]+):latest#$registry/\1:$version#" >"$out/runtimes-$platform.yaml"
-  if unpinned=$(grep -h 'image: .*:latest\|reference: .*:latest\|image: [^:]*$' "$out/runtimes-$platform.yaml" | grep -v 'image:$'); then
-    echo "release: images of runtimes without a version: $unpinned" >&2
-    exit 1
-  fi
 done
 render dashboard/openshift mpijob-dashboard >"$out/dashboard-openshift.yaml"
 render dashboard/base mpijob-dashboard >"$out/dashboard.yaml"
+for file in install dashboard dashboard-openshift runtimes-{openshift,kubernetes}{,-image-volume}; do pin "$out/$file.yaml"; done
 
 echo "release: the Python SDK"
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) sdk/python/.uv/bin/uv build --quiet --out-dir "$out" sdk/python
 rm -f "$out/.gitignore"
 
 echo "release: SBOMs"
+# They describe the files of the images themselves, not others that were built in the same way.
+extract() { # extract ARCHIVE PATH FILE: a file of an image, which has one layer
+  tar -xOf "$1" "$(tar -tf "$1" | grep '\.tar\.gz$')" | tar -xzO "$2" >"$3"
+  chmod +x "$3"
+}
+go build -o "$work/sbom" ./hack/sbom
 for name in operator agent dashboard; do
-  CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -trimpath -buildvcs=false -ldflags "-s -w $ldflags" -o "$work/$name" "./cmd/$name"
-  go run ./hack/sbom "mpijob-$name" "$version" "$work/$name" >"$out/mpijob-$name.cdx.json"
+  path=$name extra=()
+  [ "$name" != agent ] || path=mpi-agent
+  [ "$name" != dashboard ] || extra=(--npm web/package-lock.json)
+  extract "$out/mpijob-${name}_${version}_linux_amd64.tar" "$path" "$work/$name"
+  "$work/sbom" --binary "$work/$name" "${extra[@]}" "mpijob-$name" "$version" >"$out/mpijob-$name.cdx.json"
+done
+for sample in $samples; do
+  extra=()
+  [ "$sample" != intelmpi ] || extra=(--component "pkg:pypi/$(grep -om1 'impi_rt-[0-9.]*[0-9]' images/samples/intelmpi/Containerfile | tr - @ | tr _ -)")
+  extract "$out/mpi-sample-${sample}_${version}_linux_amd64.tar" var/lib/dpkg/status "$work/status"
+  "$work/sbom" --dpkg "$work/status" "${extra[@]}" "mpi-sample-$sample" "$version" >"$out/mpi-sample-$sample.cdx.json"
 done
 tar -xzf "$out/odh-mpijob_${version}_linux_amd64.tar.gz" -C "$work" kubectl-odh-mpijob
-go run ./hack/sbom kubectl-odh-mpijob "$version" "$work/kubectl-odh-mpijob" >"$out/kubectl-odh-mpijob.cdx.json"
+"$work/sbom" --binary "$work/kubectl-odh-mpijob" kubectl-odh-mpijob "$version" >"$out/kubectl-odh-mpijob.cdx.json"
+# The SDK is published without its dependencies; these are the ones that it is tested with.
+sdk/python/.uv/bin/uv export --quiet --project sdk/python --locked --no-dev --all-extras --preview-features sbom-export --format cyclonedx1.5 >"$out/openshift-ai-sdk.cdx.json"
 
 notes >"$out/notes.md"
 (cd "$out" && sha256sum -- $(ls | grep -v -e '^notes.md$' -e '^checksums.txt$') >checksums.txt)

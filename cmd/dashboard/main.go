@@ -27,10 +27,12 @@ func main() {
 	flag.StringVar(&options.Listen, "listen", ":8080", "Address to serve on")
 	flag.StringVar(&options.CertFile, "tls-cert", "", "File of the TLS certificate (default none: without TLS, for a proxy on the same host)")
 	flag.StringVar(&options.KeyFile, "tls-key", "", "File of the key of the TLS certificate")
+	flag.BoolVar(&options.SelfSigned, "tls-self-signed", false, "Serve with TLS also while the file of --tls-cert does not exist, with a certificate that is made at start")
 	flag.StringVar(&options.BasePath, "base-path", "/", "Path under which the dashboard is served, such as /training")
 	flag.BoolVar(&options.TrustProxy, "trust-proxy", false, "Accept the user's token from a proxy in the header X-Forwarded-Access-Token. Only the proxy may then reach the address")
 	flag.StringVar(&options.Prometheus, "prometheus", "", "URL of the Prometheus or Thanos for charts, asked with the user's token, such as https://thanos-querier.openshift-monitoring.svc:9092 (default none)")
 	flag.StringVar(&options.PrometheusCA, "prometheus-ca", "", "File of the certificates to verify it with (default those of the system)")
+	flag.IntVar(&options.UserStreams, "max-streams-per-user", 40, "Maximum number of streams of changes and logs that a user may have open at once; a page has up to two")
 	flag.StringVar(&options.Program, "program", "oc odh mpijob", "Command line in the commands that pages show")
 	program.Main("dashboard", func(handler slog.Handler) error {
 		slog.SetDefault(slog.New(handler))

@@ -34,12 +34,18 @@ func main() {
 	flag.DurationVar(&options.ReportRetention, "report-retention", 30*24*time.Hour, "Duration to keep the report of a finished job, at least 24h for failed jobs; 0 keeps reports forever")
 	flag.IntVar(&options.ReportLimits.Reports, "max-reports", 1000, "Number of reports of finished jobs to keep in each namespace, the oldest are deleted first and those of failed jobs last; 0 is no limit")
 	flag.IntVar(&options.ReportLimits.Bytes, "max-report-bytes", 16<<20, "Size in bytes of the reports of finished jobs to keep in each namespace; 0 is no limit")
+	flag.IntVar(&options.ReportLimits.TotalBytes, "max-total-report-bytes", 100<<20, "Size in bytes of the reports of finished jobs to keep in all namespaces, those of the namespaces with the most reports are deleted first; 0 is no limit")
 	flag.Func("mask", "Regular expression (RE2) of secrets to mask in the logs and events of reports; only its first group is masked if it has one. Can be repeated. Common forms of secrets are always masked", func(pattern string) error {
 		options.MaskPatterns = append(options.MaskPatterns, pattern)
 		return nil
 	})
 	flag.DurationVar(&options.TrainingProgress, "training-progress", 30*time.Second, "Interval at which the launcher's log of a running job is read for progress (epoch, step, loss, accuracy), longer for jobs that print none; 0 disables it")
 	flag.IntVar(&options.WebhookPort, "webhook-port", 9443, "Port of the admission webhooks; 0 disables them")
+	flag.StringVar(&options.TLSMinVersion, "tls-min-version", "VersionTLS12", "Lowest version of TLS to serve webhooks and metrics with: VersionTLS12 or VersionTLS13")
+	flag.Func("tls-cipher-suites", "Cipher suites to serve webhooks and metrics with, by their names in Go, separated by commas; those of TLS 1.3 are not configurable (default those of Go)", func(names string) error {
+		options.TLSCipherSuites = strings.Split(names, ",")
+		return nil
+	})
 	program.Main("operator", func(slog.Handler) error { return run(options, namespaces) })
 }
 

@@ -30,10 +30,13 @@ const usage = `Make container images as docker-archive files, which
       Compile a Go program and wrap it, alone, as an image.
   images sample NAME --out FILE [flags]
       Build a sample MPI image from Debian packages, or take it from the cache.
+  images layout --name REFERENCE --out FOLDER ARCHIVE...
+      Combine archives for several architectures as one image, in an OCI image
+      layout that skopeo pushes, and print the reference with its digest.
   images list
       List the samples.
 
-"images program -h" and "images sample -h" list the flags.
+"images program -h", "images sample -h" and "images layout -h" list the flags.
 `
 
 // errUsage marks a mistake on the command line: exit status 2.
@@ -66,6 +69,8 @@ func run(ctx context.Context, arguments []string, stdout, stderr io.Writer) erro
 		return runProgram(ctx, rest, stdout, stderr)
 	case "sample":
 		return runSample(ctx, rest, stdout, stderr)
+	case "layout":
+		return runLayout(rest, stdout)
 	case "list":
 		return list(stdout)
 	case "help", "-h", "--help":
@@ -168,6 +173,28 @@ func runSample(ctx context.Context, arguments []string, stdout, stderr io.Writer
 	}
 	builder.Log = steps.New(stderr, time.Now)
 	return builder.Build(ctx, recipe, *out)
+}
+
+func runLayout(arguments []string, stdout io.Writer) error {
+	flags := flag.NewFlagSet("images layout", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	name := flags.String("name", "", "image `reference` with a tag, such as quay.io/opendatahub/mpijob-operator:v0.1.0")
+	out := flags.String("out", "", "`folder` to write, which must not exist")
+	if err := parse(flags, arguments, stdout); err != nil {
+		return err
+	}
+	if err := required(flags, "name", "out"); err != nil {
+		return err
+	}
+	if flags.NArg() == 0 {
+		return fmt.Errorf("no archives named: %w", errUsage)
+	}
+	digest, err := oci.WriteLayout(*out, *name, flags.Args())
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(stdout, "%s@%s\n", *name, digest)
+	return err
 }
 
 // fillFolders sets the folders that the command line left open.

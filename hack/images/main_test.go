@@ -32,6 +32,7 @@ func TestCommandLine(t *testing.T) {
 		"no sample":        {[]string{"sample", "--out", "x"}, errUsage, "no sample named"},
 		"unknown sample":   {[]string{"sample", "intel", "--out", "x"}, errUsage, `"intel"`},
 		"two samples":      {[]string{"sample", "openmpi", "--out", "x", "mpich"}, errUsage, "mpich"},
+		"no archives":      {[]string{"layout", "--name", "odh/x:dev", "--out", "x"}, errUsage, "no archives"},
 		"nowhere to write": {[]string{"sample", "openmpi"}, errUsage, "--out"},
 	}
 	for title, test := range tests {
@@ -80,7 +81,7 @@ func TestContainerfiles(t *testing.T) {
 	for _, s := range sample.All() {
 		files = append(files, "images/samples/"+s.Name+"/Containerfile")
 	}
-	pinned := regexp.MustCompile(`^registry\.access\.redhat\.com/\S+:\d+(\.\d+)+(-\d+)?( AS \w+)?$`)
+	pinned := regexp.MustCompile(`^registry\.access\.redhat\.com/\S+:\d+(\.\d+)+-\d+@sha256:[0-9a-f]{64}( AS \w+)?$`)
 	numeric := regexp.MustCompile(`(?m)^USER \d+(:\d+)?$`)
 	for _, file := range files {
 		content, err := os.ReadFile(filepath.Join(checkout, file))
@@ -92,7 +93,7 @@ func TestContainerfiles(t *testing.T) {
 			words := strings.Fields(line)
 			base, found := strings.CutPrefix(strings.TrimSpace(line), "FROM ")
 			if found && base != "scratch" && !pinned.MatchString(base) {
-				t.Errorf("%s: base %q is not a UBI image with a version", file, base)
+				t.Errorf("%s: base %q is not a UBI image with a version and a digest", file, base)
 			}
 			if len(words) == 0 || words[0] != "COPY" || strings.Contains(line, "--from=") {
 				continue

@@ -1,4 +1,4 @@
-// Command roletable writes the table of rights in docs/roles.md from config/rbac/users.yaml. Run it at the root.
+// Command roletable writes the tables of rights in docs/roles.md from the manifests. Run it at the root.
 package main
 
 import (
@@ -9,11 +9,7 @@ import (
 	"opendatahub.io/mpijob/internal/roles"
 )
 
-const (
-	file  = "docs/roles.md"
-	start = "<!-- roletable -->\n"
-	end   = "<!-- /roletable -->\n"
-)
+const file = "docs/roles.md"
 
 func main() {
 	if err := run(); err != nil {
@@ -27,14 +23,30 @@ func run() error {
 	if err != nil {
 		return fmt.Errorf("read the page: %w", err)
 	}
-	before, rest, opened := strings.Cut(string(page), start)
-	_, after, closed := strings.Cut(rest, end)
-	if !opened || !closed {
-		return fmt.Errorf("%s must contain the lines %q and %q", file, strings.TrimSpace(start), strings.TrimSpace(end))
+	accounts, err := roles.Accounts(".")
+	if err != nil {
+		return fmt.Errorf("read the roles of accounts: %w", err)
 	}
-	text := before + start + roles.Table(roles.ForUsers()) + end + after
+	text := string(page)
+	for marker, table := range map[string]string{
+		"roletable": roles.Table(roles.ForUsers()), "accounttable": roles.AccountsTable(roles.AccountNames, accounts),
+	} {
+		if text, err = replace(text, "<!-- "+marker+" -->\n", "<!-- /"+marker+" -->\n", table); err != nil {
+			return err
+		}
+	}
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil { //nolint:gosec // A page of the documentation is readable by everyone.
 		return fmt.Errorf("write the page: %w", err)
 	}
 	return nil
+}
+
+// replace puts a table between two lines of a page.
+func replace(page, start, end, table string) (string, error) {
+	before, rest, opened := strings.Cut(page, start)
+	_, after, closed := strings.Cut(rest, end)
+	if !opened || !closed {
+		return "", fmt.Errorf("%s must contain the lines %q and %q", file, strings.TrimSpace(start), strings.TrimSpace(end))
+	}
+	return before + start + table + end + after, nil
 }

@@ -1,7 +1,8 @@
-// Command sbom prints the software bill of materials of a Go binary, in CycloneDX's JSON format (version 1.6): the modules
-// that the binary was linked from, with their versions and checksums.
+// Command sbom prints a software bill of materials in CycloneDX's JSON format (version 1.6): the modules that a Go binary was
+// linked from, the npm packages of a lock file that are not only for development, the installed Debian packages of an image,
+// and components by their package URLs.
 //
-//	sbom NAME VERSION BINARY
+//	sbom [--binary FILE] [--npm package-lock.json] [--dpkg STATUS] [--component PURL]... NAME VERSION
 package main
 
 import (
@@ -9,11 +10,14 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
 )
 
@@ -58,21 +62,151 @@ func main() {
 }
 
 func run(arguments []string, stdout io.Writer) error {
-	if len(arguments) != 3 {
-		return fmt.Errorf("%d arguments, want 3: NAME VERSION BINARY", len(arguments))
+	flags := flag.NewFlagSet("sbom", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	binary := flags.String("binary", "", "Go binary")
+	lock := flags.String("npm", "", "lock file of npm")
+	status := flags.String("dpkg", "", "status file of dpkg")
+	var others []string
+	flags.Func("component", "package URL of another component", func(text string) error {
+		others = append(others, text)
+		return nil
+	})
+	if err := flags.Parse(arguments); err != nil {
+		return err
 	}
-	info, err := buildinfo.ReadFile(arguments[2])
-	if err != nil {
-		return fmt.Errorf("read the build information of %s: %w", arguments[2], err)
+	if flags.NArg() != 2 {
+		return fmt.Errorf("%d arguments, want 2: NAME VERSION", flags.NArg())
 	}
-	bill, err := describe(arguments[0], arguments[1], info)
+	bill, err := start(flags.Arg(0), flags.Arg(1), *binary)
 	if err != nil {
-		return fmt.Errorf("%s: %w", arguments[2], err)
+		return err
+	}
+	for _, list := range []struct {
+		file string
+		read func([]byte) ([]component, error)
+	}{{*lock, npmPackages}, {*status, debianPackages}} {
+		if list.file == "" {
+			continue
+		}
+		content, err := os.ReadFile(list.file)
+		if err != nil {
+			return fmt.Errorf("read packages: %w", err)
+		}
+		found, err := list.read(content)
+		if err != nil {
+			return fmt.Errorf("read packages of %s: %w", list.file, err)
+		}
+		bill.Components = append(bill.Components, found...)
+	}
+	for _, text := range others {
+		part, err := parsePURL(text)
+		if err != nil {
+			return err
+		}
+		bill.Components = append(bill.Components, part)
+	}
+	if len(bill.Components) == 0 {
+		return fmt.Errorf("%s has no components: name a binary or a list of packages", flags.Arg(0))
 	}
 	encoder := json.NewEncoder(stdout)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(bill)
+}
+
+// start makes the document of a binary, or one of an image without components if there is no binary.
+func start(name, version, binary string) (*document, error) {
+	if binary == "" {
+		url := "pkg:generic/" + name + "@" + url.QueryEscape(version)
+		return &document{Format: "CycloneDX", SpecVersion: "1.6", Version: 1, Metadata: metadata{component{Type: "container", Ref: url, Name: name, Version: version, PURL: url}}}, nil
+	}
+	info, err := buildinfo.ReadFile(binary)
+	if err != nil {
+		return nil, fmt.Errorf("read the build information of %s: %w", binary, err)
+	}
+	bill, err := describe(name, version, info)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", binary, err)
+	}
+	return bill, nil
+}
+
+// npmPackages reads the packages of npm's lock file (version 2 or 3), without those that are only for development.
+func npmPackages(content []byte) ([]component, error) {
+	var lock struct {
+		Packages map[string]struct {
+			Version, Integrity string
+			Dev, Link          bool
+		}
+	}
+	if err := json.Unmarshal(content, &lock); err != nil {
+		return nil, err
+	}
+	if len(lock.Packages) == 0 {
+		return nil, fmt.Errorf("it lists no packages")
+	}
+	var all []component
+	for _, path := range slices.Sorted(maps.Keys(lock.Packages)) {
+		one := lock.Packages[path]
+		at := strings.LastIndex(path, "node_modules/")
+		if at < 0 || one.Link {
+			continue
+		}
+		name := path[at+len("node_modules/"):]
+		// Pages contain the runtime of module federation, although it belongs to a plug-in for development.
+		if one.Dev && !strings.HasPrefix(name, "@module-federation/") {
+			continue
+		}
+		purl := "pkg:npm/" + strings.Replace(name, "@", "%40", 1) + "@" + url.QueryEscape(one.Version)
+		part := component{Type: "library", Ref: purl, Name: name, Version: one.Version, PURL: purl}
+		if sum, is := strings.CutPrefix(one.Integrity, "sha512-"); is {
+			raw, err := base64.StdEncoding.DecodeString(sum)
+			if err != nil {
+				return nil, fmt.Errorf("checksum of %s: %w", name, err)
+			}
+			part.Hashes = []hash{{"SHA-512", hex.EncodeToString(raw)}}
+		}
+		// A version may be installed in several folders.
+		if !slices.ContainsFunc(all, func(have component) bool { return have.Ref == part.Ref }) {
+			all = append(all, part)
+		}
+	}
+	return all, nil
+}
+
+// debianPackages reads the installed packages of dpkg's status file.
+func debianPackages(content []byte) ([]component, error) {
+	var all []component
+	for paragraph := range strings.SplitSeq(string(content), "\n\n") {
+		fields := map[string]string{}
+		for line := range strings.Lines(paragraph) {
+			if name, value, found := strings.Cut(line, ":"); found && !strings.HasPrefix(line, " ") {
+				fields[name] = strings.TrimSpace(value)
+			}
+		}
+		if fields["Status"] != "install ok installed" {
+			continue
+		}
+		name, version := fields["Package"], fields["Version"]
+		purl := "pkg:deb/debian/" + url.PathEscape(name) + "@" + url.QueryEscape(version) + "?arch=" + fields["Architecture"]
+		all = append(all, component{Type: "library", Ref: purl, Name: name, Version: version, PURL: purl})
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("it lists no installed packages")
+	}
+	return all, nil
+}
+
+// parsePURL reads a component from a package URL with a version.
+func parsePURL(text string) (component, error) {
+	rest, is := strings.CutPrefix(text, "pkg:")
+	path, version, versioned := strings.Cut(rest, "@")
+	_, name, named := strings.Cut(path, "/")
+	if !is || !versioned || !named || version == "" || name == "" {
+		return component{}, fmt.Errorf("%q is no package URL such as pkg:pypi/numpy@2.0.0", text)
+	}
+	return component{Type: "library", Ref: text, Name: name, Version: version, PURL: text}, nil
 }
 
 // describe makes the document of a binary from its build information. The order of modules is that of the linker's list,

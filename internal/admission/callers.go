@@ -14,8 +14,9 @@ import (
 )
 
 // The webhooks only answer the API server. It proves itself by the path that it calls: the operator writes an unguessable
-// path for each webhook into the webhook configurations, which only cluster administrators can read. Client certificates
-// would need settings of the API server.
+// path for each webhook into the webhook configurations. Users cannot read these, but accounts with read access to the whole
+// cluster can, such as OpenShift's cluster-reader and tools for GitOps: they could call the webhooks from a pod. The key of the
+// paths is renewed with the certificate. Client certificates would need settings of the API server.
 const (
 	// callerKey is the key of the Secret that the paths are derived from, of callerKeySize bytes.
 	callerKey     = "caller-key"

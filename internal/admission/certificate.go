@@ -25,19 +25,28 @@ import (
 // Names of what the webhook needs, as config/webhook has them.
 const (
 	webhookService     = "mpijob-webhook"
+	metricsService     = "mpijob-operator-metrics"
 	webhookSecret      = "mpijob-webhook-certificate"
 	validatingWebhooks = "mpijob-validating"
 	mutatingWebhooks   = "mpijob-mutating"
 )
 
+// Keys of the Secret for the certificate of /metrics, which the ServiceMonitor of config/prometheus verifies by its authority.
+const (
+	metricsCertificate = "metrics.crt"
+	metricsPrivateKey  = "metrics.key"
+	metricsAuthority   = "metrics-ca.crt"
+)
+
 // renewBefore is how long before its end a certificate is replaced. One lives for a year.
 const renewBefore = 60 * 24 * time.Hour
 
-// Certificate is the webhook's TLS certificate, and the key of its callers (see secretPath), in memory. They
-// come from a Secret that the replicas share, and not from a mounted file: the kubelet takes up to a minute or two to show
+// Certificate is the TLS certificates of webhooks and metrics, and the key of the webhooks' callers (see secretPath), in memory.
+// They come from a Secret that the replicas share, and not from a mounted file: the kubelet takes up to a minute or two to show
 // a changed Secret.
 type Certificate struct {
 	current atomic.Pointer[tls.Certificate]
+	metrics atomic.Pointer[tls.Certificate]
 	key     atomic.Pointer[[]byte]
 }
 
@@ -46,6 +55,14 @@ var errNoCertificate = errors.New("the webhook has no certificate yet")
 // Get returns the current certificate to the TLS server; it is an error before there is one.
 func (c *Certificate) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if current := c.current.Load(); current != nil {
+		return current, nil
+	}
+	return nil, errNoCertificate
+}
+
+// GetForMetrics is Get for /metrics.
+func (c *Certificate) GetForMetrics(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if current := c.metrics.Load(); current != nil {
 		return current, nil
 	}
 	return nil, errNoCertificate
@@ -92,8 +109,13 @@ func (k *certificateKeeper) keep(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read certificate in Secret %s: %w", secret.Name, err)
 	}
+	metrics, err := tls.X509KeyPair(secret.Data[metricsCertificate], secret.Data[metricsPrivateKey])
+	if err != nil {
+		return fmt.Errorf("read certificate for metrics in Secret %s: %w", secret.Name, err)
+	}
 	key := secret.Data[callerKey]
 	k.certificate.key.Store(&key)
+	k.certificate.metrics.Store(&metrics)
 	k.certificate.current.Store(&pair)
 	ca := authorityOf(secret.Data[corev1.TLSCertKey])
 	return errors.Join(
@@ -102,7 +124,8 @@ func (k *certificateKeeper) keep(ctx context.Context) error {
 	)
 }
 
-// secret returns the Secret with a certificate that is good for a while, making or renewing it if need be.
+// secret returns the Secret with certificates that are good for a while, making or renewing them if need be. The key of callers
+// is renewed with the webhooks' certificate: replicas read both at the same time.
 func (k *certificateKeeper) secret(ctx context.Context) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	err := k.live.Get(ctx, client.ObjectKey{Namespace: k.namespace, Name: webhookSecret}, secret)
@@ -110,25 +133,30 @@ func (k *certificateKeeper) secret(ctx context.Context) (*corev1.Secret, error) 
 		return nil, fmt.Errorf("read Secret %s: %w", webhookSecret, err)
 	}
 	missing := err != nil
-	fresh, hasKey := !missing && isFresh(secret.Data[corev1.TLSCertKey], time.Now()), len(secret.Data[callerKey]) >= callerKeySize
-	if fresh && hasKey {
+	now := time.Now()
+	fresh, freshMetrics := isFresh(secret.Data[corev1.TLSCertKey], now), isFresh(secret.Data[metricsCertificate], now)
+	hasKey := len(secret.Data[callerKey]) >= callerKeySize
+	if fresh && freshMetrics && hasKey {
 		return secret, nil
 	}
 	if secret.Data == nil {
 		secret.Data = map[string][]byte{}
 	}
 	if !fresh {
-		host := webhookService + "." + k.namespace + ".svc"
-		chain, key, err := cert.GenerateSelfSignedCertKey(host, nil, []string{host})
-		if err != nil {
-			return nil, fmt.Errorf("make webhook certificate: %w", err)
+		if secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey], err = k.newCertificate(webhookService); err != nil {
+			return nil, err
 		}
-		secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey] = chain, key
 	}
-	if !hasKey {
+	if !fresh || !hasKey {
 		key := make([]byte, callerKeySize)
 		_, _ = rand.Read(key) // it never fails
 		secret.Data[callerKey] = key
+	}
+	if !freshMetrics {
+		if secret.Data[metricsCertificate], secret.Data[metricsPrivateKey], err = k.newCertificate(metricsService); err != nil {
+			return nil, err
+		}
+		secret.Data[metricsAuthority] = authorityOf(secret.Data[metricsCertificate])
 	}
 	secret.Namespace, secret.Name, secret.Type = k.namespace, webhookSecret, corev1.SecretTypeTLS
 	if missing {
@@ -141,6 +169,15 @@ func (k *certificateKeeper) secret(ctx context.Context) (*corev1.Secret, error) 
 		return nil, fmt.Errorf("write Secret %s: %w", webhookSecret, err)
 	}
 	return secret, nil
+}
+
+// newCertificate returns a new certificate for a Service, with its authority, and its private key.
+func (k *certificateKeeper) newCertificate(service string) (chain, key []byte, err error) {
+	host := service + "." + k.namespace + ".svc"
+	if chain, key, err = cert.GenerateSelfSignedCertKey(host, nil, []string{host}); err != nil {
+		return nil, nil, fmt.Errorf("make certificate of %s: %w", host, err)
+	}
+	return chain, key, nil
 }
 
 // copied is an object whose copy is of its own type.

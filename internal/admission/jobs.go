@@ -48,8 +48,7 @@ func Add(m manager.Manager, jobKinds []kinds.Validated, served *Certificate, nam
 			Handler: &validator{kind: kind, decoder: admission.NewDecoder(m.GetScheme()), cluster: c, settings: settings, gangs: gangs},
 		})
 	}
-	addGuards(m, served, c, settings, reports, gangs)
-	return nil
+	return addGuards(m, served, c, settings, reports, gangs)
 }
 
 // validator refuses jobs that could not run as they are written.
@@ -61,15 +60,9 @@ type validator struct {
 	gangs    Gangs
 }
 
-// sameLaunch reports whether two states of a job have the same launch mode, which is an annotation as well.
-func sameLaunch(before, after client.Object) bool {
-	return before.GetAnnotations()[mpi.AnnotationLaunch] == after.GetAnnotations()[mpi.AnnotationLaunch]
-}
-
-// sameConnections reports whether two states of a job name the same connections. They are an annotation, which a change of
-// the specification is not told by.
-func sameConnections(before, after client.Object) bool {
-	return before.GetAnnotations()[mpi.AnnotationConnections] == after.GetAnnotations()[mpi.AnnotationConnections]
+// same reports whether two states of a job have the same value of an annotation.
+func same(name string, before, after client.Object) bool {
+	return before.GetAnnotations()[name] == after.GetAnnotations()[name]
 }
 
 // Handle judges one creation or change of a job.
@@ -78,30 +71,36 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 	if err := v.decoder.Decode(request, object); err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	var errs field.ErrorList
+	var errs, old field.ErrorList
+	var had map[string]string
 	chosen, empty := true, true
 	if request.Operation == admissionv1.Update {
 		before := v.kind.New()
 		if err := v.decoder.DecodeRaw(request.OldObject, before); err != nil {
 			return admission.Errored(http.StatusBadRequest, err)
 		}
-		// Labels, finalizers and the like may change on any job, also on one from before the webhook.
-		if before.GetGeneration() == object.GetGeneration() && sameConnections(before, object) && sameLaunch(before, object) {
+		had = before.GetAnnotations()
+		switch {
+		case object.GetDeletionTimestamp() != nil:
 			return admission.Allowed("")
+		case before.GetGeneration() == object.GetGeneration() && same(mpi.AnnotationConnections, before, object) && same(mpi.AnnotationLaunch, before, object):
+			// Labels, finalizers and the like may change on any job, also on one from before the webhook.
+			request.Name = object.GetName()
+			return responseFor(request, v.changedAnnotations(before, object), mpi.WarnAnnotations(v.kind.Name(), had, object.GetAnnotations()))
 		}
-		errs, chosen = v.kind.Change(before, object), !sameConnections(before, object)
-		was, _ := v.kind.Convert(before)
-		empty = was.Lifecycle.Suspended
+		errs, chosen = v.kind.Change(before, object), !same(mpi.AnnotationConnections, before, object)
+		was, wrong := v.kind.Convert(before)
+		empty, old = was.Lifecycle.Suspended, append(wrong, mpi.Validate(was)...)
 	}
 	job, wrong := v.kind.Convert(object)
-	errs = slices.Concat(wrong, mpi.Validate(job), errs)
-	var missing []string
+	wrong, missing := splitNew(old, append(wrong, mpi.Validate(job)...))
+	errs = append(wrong, errs...)
+	missing = append(missing, mpi.WarnAnnotations(v.kind.Name(), had, object.GetAnnotations())...)
 	if chosen {
 		// Not with other changes: a queue must be able to resume a job whose Secrets were changed.
-		var clashes field.ErrorList
 		connections := v.cluster.Connections(ctx, v.settings.Home(job.Namespace), job.Connections)
-		clashes, missing = mpi.ValidateConnections(job.Namespace, connections.Secrets)
-		errs, missing = append(errs, clashes...), append(missing, v.cluster.DeniedConnections(ctx, job, v.settings, connections)...)
+		clashes, absent := mpi.ValidateConnections(job.Namespace, connections.Secrets)
+		errs, missing = append(errs, clashes...), slices.Concat(missing, absent, v.cluster.DeniedConnections(ctx, job, v.settings, connections))
 	}
 	if request.Operation == admissionv1.Create {
 		apart, warned := v.gangs.Check(job)
@@ -118,6 +117,33 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 		never, warnings = append(never, tooLarge...), append(warnings, warned...)
 	}
 	return respond(request, append(errs, never...), full, slices.Concat(mpi.Warnings(job), missing, warnings))
+}
+
+// changedAnnotations returns the errors of annotations by which an update makes a job invalid. Those of a finished job have no
+// effect any more.
+func (v *validator) changedAnnotations(before, after client.Object) field.ErrorList {
+	kind, namespace := v.kind.Name(), after.GetNamespace()
+	if mpi.SameAnnotations(kind, before.GetAnnotations(), after.GetAnnotations()) {
+		return nil
+	}
+	if was, _ := v.kind.Convert(before); was.Recorded.Finish != nil {
+		return nil
+	}
+	errs, _ := splitNew(mpi.CheckAnnotations(kind, namespace, before.GetAnnotations()), mpi.CheckAnnotations(kind, namespace, after.GetAnnotations()))
+	return errs
+}
+
+// splitNew returns the errors of a changed job that it did not have before, and warnings of the others: a queue must be able to
+// suspend and resume a job that became invalid without a webhook.
+func splitNew(before, after field.ErrorList) (added field.ErrorList, warnings []string) {
+	for _, err := range after {
+		if slices.ContainsFunc(before, func(old *field.Error) bool { return old.Error() == err.Error() }) {
+			warnings = append(warnings, err.Error())
+		} else {
+			added = append(added, err)
+		}
+	}
+	return added, warnings
 }
 
 // checkRoom returns what the quotas and policies of the namespace never allow, and what they do not allow now. For a change

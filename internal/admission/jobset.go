@@ -1,8 +1,8 @@
 package admission
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"time"
@@ -11,6 +11,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -23,7 +24,7 @@ import (
 
 // wireJobSet completes the JobSet that Trainer creates for a TrainJob with one of our runtimes, and keeps it complete when
 // Trainer applies it again.
-func wireJobSet(ctx context.Context, live client.Reader, c *cluster.Cluster, settings plan.Settings, gangs Gangs, request admission.Request) admission.Response {
+func wireJobSet(ctx context.Context, live client.Reader, c *cluster.Cluster, settings plan.Settings, gangs Gangs, operator *identity, request admission.Request) admission.Response {
 	jobSet, err := decodeTree(request.Object.Raw)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
@@ -39,23 +40,36 @@ func wireJobSet(ctx context.Context, live client.Reader, c *cluster.Cluster, set
 		if err != nil {
 			return admission.Errored(http.StatusBadRequest, err)
 		}
-		trainjob.Keep(jobSet.Object, before.Object, fieldManager(request) == mpi.FieldManager)
+		trainjob.Keep(jobSet.Object, before.Object, operator.isOwn(ctx, request))
+		errs, err := checkLostLabels(ctx, live, request.Namespace, *owner, trainjob.LostNodeLabels(jobSet.Object, before.Object))
+		switch {
+		case err != nil:
+			return admission.Errored(http.StatusInternalServerError, err)
+		case len(errs) > 0:
+			return responseFor(request, errs, nil)
+		}
 		return patchResponse(request, jobSet)
 	}
 	job, err := ownerJob(ctx, live, request.Namespace, *owner)
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
-	used, err := trainjob.RuntimeOf(ctx, live, job)
+	used, now, err := trainjob.LoadRuntimes(ctx, live, job)
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("read the runtime of TrainJob %s: %w", job.Name, err))
 	}
+	if now != nil {
+		// The webhook of TrainJobs fails open, and may have had too many requests to answer.
+		if errs := trainjob.CheckLimits(job, *now); len(errs) > 0 {
+			return responseFor(request, errs, nil)
+		}
+	}
 	if used != nil {
-		converted := trainjob.Convert(job, *used)
-		if err := awaitIsolation(ctx, live, converted, settings); err != nil {
+		if err := awaitIsolation(ctx, live, trainjob.Convert(job, *used), settings); err != nil {
 			return admission.Errored(http.StatusServiceUnavailable, err)
 		}
-		if gangs.Gates(converted) {
+		// A user can write the ConfigMap with the runtime that Trainer has stored.
+		if gangs.Gates(trainjob.Convert(job, *cmp.Or(now, used))) {
 			trainjob.Gate(jobSet.Object)
 		} else {
 			trainjob.Ungate(jobSet.Object)
@@ -76,15 +90,20 @@ func wireJobSet(ctx context.Context, live client.Reader, c *cluster.Cluster, set
 	return patchResponse(request, jobSet)
 }
 
-// fieldManager returns the name with which the client of a request writes; empty if it has none.
-func fieldManager(request admission.Request) string {
-	var options struct {
-		FieldManager string `json:"fieldManager"`
+// checkLostLabels returns which of the labels of nodes that a JobSet no longer asks for its runtime requires.
+func checkLostLabels(ctx context.Context, live client.Reader, namespace string, owner metav1.OwnerReference, lost map[string]string) (field.ErrorList, error) {
+	if len(lost) == 0 {
+		return nil, nil
 	}
-	if err := json.Unmarshal(request.Options.Raw, &options); err != nil {
-		return ""
+	job, err := trainjob.LoadJob(ctx, live, types.NamespacedName{Namespace: namespace, Name: owner.Name})
+	if err != nil || job == nil || job.UID != owner.UID {
+		return nil, err
 	}
-	return options.FieldManager
+	used, err := trainjob.LoadRuntime(ctx, live, *job)
+	if err != nil || used == nil {
+		return nil, err
+	}
+	return trainjob.CheckLostLabels(lost, *used), nil
 }
 
 // ownerJob reads the TrainJob that a JobSet is made of. Trainer tries again what is refused here.

@@ -27,8 +27,12 @@ import (
 
 // addGuards serves what stands between users and Kubeflow Trainer, whether Trainer is there or not: without it the API
 // server has nothing to ask about. config/webhook defines what happens if there is no answer.
-func addGuards(m manager.Manager, served *Certificate, c *cluster.Cluster, settings plan.Settings, reports *reporting.Reporter, gangs Gangs) {
+func addGuards(m manager.Manager, served *Certificate, c *cluster.Cluster, settings plan.Settings, reports *reporting.Reporter, gangs Gangs) error {
 	live := m.GetAPIReader()
+	operator, err := newIdentity(m)
+	if err != nil {
+		return err
+	}
 	for webhook, handler := range map[string]admission.Handler{
 		runtimeWebhook: admission.HandlerFunc(guardRuntime),
 		trainJobWebhook: admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
@@ -36,13 +40,14 @@ func addGuards(m manager.Manager, served *Certificate, c *cluster.Cluster, setti
 		}),
 		namespaceWebhook: admission.HandlerFunc(guardNamespace),
 		jobSetWebhook: admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
-			return wireJobSet(ctx, live, c, settings, gangs, request)
+			return wireJobSet(ctx, live, c, settings, gangs, operator, request)
 		}),
 		authorsWebhook:  admission.HandlerFunc(recordAuthors),
 		deletionWebhook: deletionRecorder{live: live, reporter: reports},
 	} {
 		serve(m, served, webhook, &admission.Webhook{Handler: handler})
 	}
+	return nil
 }
 
 // guardRuntime refuses runtimes with which Trainer runs something else than what jobs ask for.
@@ -62,7 +67,19 @@ func guardRuntime(_ context.Context, request admission.Request) admission.Respon
 			return admission.Allowed("")
 		}
 	}
-	return responseFor(request, errs, nil)
+	return responseFor(request, errs, closedDestinations(request.Kind.Kind, found.Annotations[mpi.AnnotationAllowEgress]))
+}
+
+// closedDestinations returns warnings about the destinations that a runtime of a namespace cannot allow.
+func closedDestinations(kind, allowed string) (warnings []string) {
+	entries, _ := isolation.ParseEgress(allowed)
+	for _, entry := range entries {
+		if _, closed := isolation.ExceptionsIn(entry.CIDR); closed && kind == trainjob.RuntimeKind {
+			warnings = append(warnings, fmt.Sprintf("%s: %s has no effect: a %s does not allow addresses of nodes and metadata services; a %s or a Namespace can",
+				field.NewPath("metadata", "annotations").Key(mpi.AnnotationAllowEgress), entry, kind, trainjob.ClusterRuntimeKind))
+		}
+	}
+	return warnings
 }
 
 // guardTrainJob refuses TrainJobs that cannot run as they are written with the MPI runtime that they name. Trainer
@@ -77,8 +94,11 @@ func guardTrainJob(ctx context.Context, live client.Reader, c *cluster.Cluster, 
 		if before, err = trainjob.Decode(request.OldObject.Raw); err != nil {
 			return admission.Errored(http.StatusBadRequest, err)
 		}
-		if before.Generation == job.Generation && before.Annotations[mpi.AnnotationConnections] == job.Annotations[mpi.AnnotationConnections] {
+		if job.DeletionTimestamp != nil {
 			return admission.Allowed("")
+		}
+		if before.Generation == job.Generation && mpi.SameAnnotations(trainjob.Kind, before.Annotations, job.Annotations) {
+			return admission.Allowed("").WithWarnings(mpi.WarnAnnotations(trainjob.Kind, before.Annotations, job.Annotations)...)
 		}
 	}
 	job.Namespace = request.Namespace

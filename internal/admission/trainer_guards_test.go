@@ -41,3 +41,15 @@ func TestNameTaken(t *testing.T) {
 		})
 	}
 }
+
+// TestClosedDestinations: a runtime of a namespace is warned of what it cannot allow.
+func TestClosedDestinations(t *testing.T) {
+	const allowed = "2049,169.254.169.254:80,0.0.0.0/0,namespace/minio,wrong"
+	got := closedDestinations(trainjob.RuntimeKind, allowed)
+	if len(got) != 1 || !strings.Contains(got[0], "metadata.annotations[mpi.opendatahub.io/allow-egress]: 169.254.169.254/32:80 has no effect") {
+		t.Errorf("the warnings are %q", got)
+	}
+	if got := closedDestinations(trainjob.ClusterRuntimeKind, allowed); len(got) > 0 {
+		t.Errorf("an administrator is warned: %q", got)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	"github.com/rogpeppe/go-internal/testscript"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -59,6 +60,15 @@ func makePod(ts *testscript.TestScript, neg bool, args []string) {
 		}},
 		Spec: corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{{Name: "main", Image: "image"}}},
 	}
+	owner := metav1.OwnerReference{APIVersion: "batch/v1", Kind: "Job", Name: args[0] + "-launcher", UID: "launcher", Controller: new(true)}
+	if role == mpi.RoleWorker {
+		job := &kubeflow.MPIJob{ObjectMeta: metav1.ObjectMeta{UID: "earlier"}}
+		if err := api.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: args[0]}, job); !apierrors.IsNotFound(err) {
+			ts.Check(err)
+		}
+		owner = metav1.OwnerReference{APIVersion: "kubeflow.org/v2beta1", Kind: "MPIJob", Name: args[0], UID: job.UID, Controller: new(true)}
+	}
+	pod.OwnerReferences = []metav1.OwnerReference{owner}
 	if err := api.Create(ctx, pod); apierrors.IsAlreadyExists(err) {
 		ts.Check(api.Get(ctx, client.ObjectKeyFromObject(pod), pod))
 	} else {

@@ -244,7 +244,7 @@ func (o *logsOptions) read(ctx context.Context, job jobs.Job, options logstream.
 	if err != nil {
 		return logstream.Stats{}, job, err
 	}
-	options.Selector, options.Place, options.Hosts = labels.Set(job.PodLabels()).String(), job.Place, job.Hosts()
+	options.Selector, options.Place, options.Hosts = labels.Set(job.PodLabels()).String(), c.OwnPlace(ctx, job), job.Hosts()
 	shown := o.newLogPrinter(job)
 	options.Says = shown.note
 	options.Waits = shown.waits

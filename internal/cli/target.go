@@ -89,8 +89,13 @@ func (f *Factory) pod(ctx context.Context, clients kubernetes.Interface, job job
 	if err != nil {
 		return nil, fmt.Errorf("list the pods of %s: %w", job, err)
 	}
+	c, err := f.Jobs()
+	if err != nil {
+		return nil, err
+	}
+	own := c.OwnPlace(ctx, job)
 	pods := slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool {
-		place, ours := job.Place(&pod)
+		place, ours := own(&pod)
 		return !ours || place != at
 	})
 	if len(pods) == 0 {

@@ -85,7 +85,9 @@ func TestLogsOnATerminal(t *testing.T) {
 	pod := func(index int, state corev1.ContainerState) *corev1.Pod {
 		name := fmt.Sprintf("train-worker-%d", index)
 		return &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name), Labels: map[string]string{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name), OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: "kubeflow.org/v2beta1", Kind: "MPIJob", Name: "train", UID: "1", Controller: new(true)},
+			}, Labels: map[string]string{
 				mpi.LabelOperator: mpi.OperatorName, mpi.LabelJob: "train", mpi.LabelRole: "worker",
 			}},
 			Spec:   corev1.PodSpec{Containers: []corev1.Container{{Name: "main"}}},

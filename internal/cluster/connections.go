@@ -138,14 +138,12 @@ func (c *Cluster) namedPort(ctx context.Context, service *corev1.Service, name s
 	return 0
 }
 
-// Limits on the warnings about denied connections of a job, and on the Services that are read for them.
-const (
-	maxDenied   = 5
-	maxServices = 16
-)
+// maxDenied is the number of warnings about denied connections of a job.
+const maxDenied = 5
 
 // DeniedConnections returns warnings about what the NetworkPolicy of a new job will certainly deny: endpoints of its data
-// connections, and destinations that its commands and variables mention.
+// connections, and destinations that its commands and variables mention. They do not depend on objects of other namespaces,
+// which the user may not be allowed to read.
 func (c *Cluster) DeniedConnections(ctx context.Context, job mpi.Job, settings plan.Settings, connections Connections) []string {
 	if !plan.Isolates(job, settings) || job.ManagedBy != "" {
 		return nil
@@ -164,7 +162,11 @@ func (c *Cluster) DeniedConnections(ctx context.Context, job mpi.Job, settings p
 	}
 	var warnings []string
 	for _, endpoint := range connections.endpoints {
-		service := c.service(ctx, endpoint.Destination)
+		var service *isolation.Service
+		if endpoint.Namespace == home.Namespace {
+			// Services of other namespaces are not read: the warnings would tell users what exists there.
+			service = c.service(ctx, endpoint.Destination)
+		}
 		if warning := endpoint.RefusalWarning(service, home, allowed); warning != "" {
 			warnings = append(warnings, warning)
 		}
@@ -173,16 +175,8 @@ func (c *Cluster) DeniedConnections(ctx context.Context, job mpi.Job, settings p
 			allowed = append(allowed, entries...)
 		}
 	}
-	services := 0
 	for _, mention := range isolation.Mentions(job, home) {
-		var service *isolation.Service
-		if mention.Namespace != "" && mention.Namespace != home.Namespace {
-			if services++; services > maxServices {
-				break
-			}
-			service = c.service(ctx, mention.Destination)
-		}
-		if entry, denied := mention.CertainlyDenied(service, home, allowed); denied {
+		if entry, denied := mention.CertainlyDenied(home, allowed); denied {
 			warnings = append(warnings, mention.Warning(home, entry))
 		}
 	}

@@ -8,6 +8,8 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,6 +25,10 @@ func (g *Gatherer) readEvents(ctx context.Context, job mpi.Job, seen jobstate.Ob
 	}
 	uids[job.Kind+"/"+job.Name] = job.UID
 	about := []client.MatchingFields{{"involvedObject.kind": job.Kind, "involvedObject.name": job.Name}, {"involvedObject.kind": "Pod"}}
+	if uid := g.jobSetUID(ctx, job); uid != "" {
+		uids[jobSetKind.Kind+"/"+job.Name] = uid
+		about = append(about, client.MatchingFields{"involvedObject.kind": jobSetKind.Kind, "involvedObject.name": job.Name})
+	}
 	for _, made := range []*batchv1.Job{seen.Launcher, seen.WorkerJob} {
 		if made != nil {
 			uids["Job/"+made.Name] = made.UID
@@ -43,6 +49,25 @@ func (g *Gatherer) readEvents(ctx context.Context, job mpi.Job, seen jobstate.Ob
 			strings.Compare(a.Reason, b.Reason), strings.Compare(a.Message, b.Message))
 	})
 	return found[max(0, len(found)-jobstate.MaxEvents):]
+}
+
+// jobSetKind is the kind of the object that creates the Jobs of a TrainJob.
+var jobSetKind = schema.GroupVersionKind{Group: "jobset.x-k8s.io", Version: "v1alpha2", Kind: "JobSet"}
+
+// jobSetUID returns the UID of the JobSet of a job that another controller runs; "" if there is none.
+func (g *Gatherer) jobSetUID(ctx context.Context, job mpi.Job) types.UID {
+	if !job.External {
+		return ""
+	}
+	var found metav1.PartialObjectMetadata
+	found.SetGroupVersionKind(jobSetKind)
+	if err := g.live.Get(ctx, client.ObjectKey{Namespace: job.Namespace, Name: job.Name}, &found); err != nil {
+		return ""
+	}
+	if owner := metav1.GetControllerOf(&found); owner == nil || owner.UID != job.UID {
+		return ""
+	}
+	return found.UID
 }
 
 // eachEvent reads the events of a namespace by page, until an error.

@@ -69,6 +69,9 @@ func (g *Gatherer) Gather(ctx context.Context, job mpi.Job, seen jobstate.Observ
 	} else if names := silentNodes(seen); len(names) > 0 {
 		all.Go(func() { evidence.Nodes = g.readNodes(ctx, names) })
 	}
+	if len(job.Connections) > 0 && lacksPrograms(seen) {
+		all.Go(func() { evidence.PathFrom = g.connectionsWithPath(ctx, job) })
+	}
 	if pending {
 		all.Go(func() { evidence.Claims = g.readClaims(ctx, job) })
 	}

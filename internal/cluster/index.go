@@ -191,7 +191,7 @@ func trimPod(object any) (any, error) {
 	}
 	pod.ManagedFields, pod.Annotations = nil, nil
 	pod.Status.Phase = podstatus.EffectivePhase(pod)
-	pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName}
+	pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName, HostNetwork: pod.Spec.HostNetwork}
 	pod.Status.PodIPs, pod.Status.HostIPs, pod.Status.EphemeralContainerStatuses = nil, nil, nil
 	return pod, nil
 }

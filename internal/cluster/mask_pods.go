@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"encoding/json"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,27 +40,55 @@ func maskStatus(masker logs.Masker, status *corev1.PodStatus) {
 	}
 }
 
-// maskTermination masks a termination message. In an agent's summary it only masks texts, so that the summary can be
-// parsed.
+// maskTermination masks a termination message. An agent's summary is parsed first: in JSON, escapes hide where a secret begins and
+// ends. What is not part of a summary is left out.
 func maskTermination(masker logs.Masker, message string) string {
-	without := masker.Text(message)
-	if without == message {
-		return message
-	}
 	summary, agents := agentapi.ParseSummary(message)
 	if !agents {
-		return without
+		return masker.Text(message)
 	}
-	summary.Message = masker.Text(summary.Message)
-	for i := range summary.Hosts {
-		summary.Hosts[i].Message = masker.Text(summary.Hosts[i].Message)
-	}
-	for i := range summary.Ranks {
-		summary.Ranks[i].Program = masker.Text(summary.Ranks[i].Program)
-	}
-	data, err := json.Marshal(summary)
+	data, err := maskSummary(masker, summary)
 	if err != nil {
-		return without
+		return masker.Text(message)
 	}
 	return string(data)
+}
+
+// maskSummary returns a summary as JSON with all of its texts masked.
+func maskSummary(masker logs.Masker, summary agentapi.Summary) ([]byte, error) {
+	data, err := json.Marshal(summary)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the caller masks the text as a whole
+	}
+	var fields any
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	if err := decoder.Decode(&fields); err != nil {
+		return nil, err //nolint:wrapcheck // see above
+	}
+	if data, err = json.Marshal(maskTexts(masker, fields)); err != nil {
+		return nil, err //nolint:wrapcheck // see above
+	}
+	var masked agentapi.Summary
+	if err := json.Unmarshal(data, &masked); err != nil {
+		return nil, err //nolint:wrapcheck // see above
+	}
+	return json.Marshal(masked) //nolint:wrapcheck // see above
+}
+
+// maskTexts masks all texts in a value of JSON.
+func maskTexts(masker logs.Masker, value any) any {
+	switch value := value.(type) {
+	case string:
+		return masker.Text(value)
+	case []any:
+		for i := range value {
+			value[i] = maskTexts(masker, value[i])
+		}
+	case map[string]any:
+		for name := range value {
+			value[name] = maskTexts(masker, value[name])
+		}
+	}
+	return value
 }

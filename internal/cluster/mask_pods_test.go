@@ -1,7 +1,9 @@
 package cluster_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -53,4 +55,59 @@ func TestNoSecretOfAPodsStatusIsCached(t *testing.T) {
 		return
 	}
 	t.Error("pods are not cached")
+}
+
+// TestNoSecretOfASummaryIsCached: a secret in any text of an agent's summary is masked, whatever JSON writes in place of the
+// characters around it.
+func TestNoSecretOfASummaryIsCached(t *testing.T) {
+	const secret = "hunter2hunter2"
+	for name, text := range map[string]string{
+		"behind a quote":       `--password "` + secret + `"`,
+		"behind a line":        "no such file\npassword=" + secret + "\nend",
+		"in an XML element":    "<password>" + secret + "</password>",
+		"in JSON":              `{"password": "` + secret + `"}`,
+		"behind a tab":         "a\ttoken=" + secret,
+		"behind an ampersand":  "https://host/?a=b&token=" + secret,
+		"in lines of a key":    "-----BEGIN PRIVATE KEY-----\n" + secret + "\n-----END PRIVATE KEY-----",
+		"alone, as before":     "password=" + secret,
+		"in a URL":             "https://user:" + secret + "@host/",
+		"in quotes and quotes": `\"password\": \"` + secret + `\"`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			if masked := (logs.Masker{}).Text(text); strings.Contains(masked, secret) {
+				t.Skipf("the masker finds no secret in %q", text)
+			}
+			summary := agentapi.Summary{
+				Role: agentapi.RoleLauncher, Code: agentapi.RankFailed, Message: text, MPIVersions: []string{text}, MemoryPeak: 1<<62 + 1,
+				Hosts: []agentapi.HostTrouble{{Host: text, Message: text, Seconds: 3}}, Ranks: []agentapi.RankEnd{{Rank: 1, Program: text, At: 1<<53 + 1}},
+			}
+			data, err := json.Marshal(summary)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, message := range []string{string(data), strings.Replace(string(data), "{", `{"role":"worker","other":`+strconv.Quote("password="+secret)+`,`, 1)} {
+				pod := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: message}}}}}}
+				cached := cachedMessage(t, pod)
+				if got, agents := agentapi.ParseSummary(cached); strings.Contains(cached, secret) || !agents || got.MemoryPeak != summary.MemoryPeak || got.Ranks[0].At != summary.Ranks[0].At || got.Code != summary.Code {
+					t.Errorf("%s is cached for %s", cached, message)
+				}
+			}
+		})
+	}
+}
+
+// cachedMessage returns the termination message of a pod's container as it is cached.
+func cachedMessage(t *testing.T, pod *corev1.Pod) string {
+	t.Helper()
+	for of, by := range cluster.CacheOptions(logs.Masker{}).ByObject {
+		if _, pods := of.(*corev1.Pod); pods {
+			made, err := by.Transform(pod)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return made.(*corev1.Pod).Status.ContainerStatuses[0].State.Terminated.Message
+		}
+	}
+	t.Fatal("pods are not cached")
+	return ""
 }

@@ -8,6 +8,7 @@ type Code = string
 // The API server does not take the job or what it needs.
 const (
 	JobInvalid            Code = "JobInvalid"
+	InvalidChange         Code = "InvalidChange"
 	NameTaken             Code = "NameTaken"
 	EarlierJobLeaving     Code = "EarlierJobLeaving"
 	QuotaExceeded         Code = "QuotaExceeded"
@@ -36,13 +37,15 @@ const (
 
 // Pods were taken away.
 const (
-	Evicted          Code = "Evicted"
-	Preempted        Code = "Preempted"
-	NodeLost         Code = "NodeLost"
-	NodeMissing      Code = "NodeMissing"
-	LauncherDeleted  Code = "LauncherDeleted"
-	ProbeFailed      Code = "ProbeFailed"
-	DeadlineExceeded Code = "DeadlineExceeded"
+	Evicted             Code = "Evicted"
+	Preempted           Code = "Preempted"
+	NodeLost            Code = "NodeLost"
+	NodeMissing         Code = "NodeMissing"
+	PodRejected         Code = "PodRejected"
+	LauncherDeleted     Code = "LauncherDeleted"
+	ProbeFailed         Code = "ProbeFailed"
+	DeadlineExceeded    Code = "DeadlineExceeded"
+	PodDeadlineExceeded Code = "PodDeadlineExceeded"
 )
 
 // Pods find no node, or do not start.

@@ -92,7 +92,7 @@ var known = strings.Fields(`
 	first firstAction second secondAction sidecarAction missing claimText container times exit imageNow why
 	want have nodes offer resource is how expect insist network in
 	object name quota figures level violations webhook queue workload pods
-	used ofLimit more moreMemory launcherTemplate found expected errors running ready launcher attempt tries ranksNow share by evicted wanted position step time median words`)
+	used ofLimit more moreMemory launcherTemplate found expected errors running ready launcher attempt tries ranksNow share source by evicted wanted position step time median words`)
 
 func TestTexts(t *testing.T) {
 	t.Parallel()
@@ -101,7 +101,7 @@ func TestTexts(t *testing.T) {
 		isKnown[name] = true
 	}
 	placeholder := regexp.MustCompile(`\{([a-zA-Z]+)(?:\|[^{}]*)?\}`)
-	for _, e := range append(codes.Entries(), codes.DaemonEnded, codes.HostfileNotRead, codes.CommandInOneWord, codes.InitContainerFailed, codes.InitContainerCrashes) {
+	for _, e := range append(codes.Entries(), special...) {
 		switch {
 		case e.Phase == "":
 			t.Errorf("%s has no phase", e.Code)

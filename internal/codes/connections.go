@@ -172,6 +172,16 @@ var connections = []Entry{
 	},
 }
 
+// PortInUseInPod is the definition of PortInUse for a pod with a network of its own.
+var PortInUseInPod = Entry{
+	Code: PortInUse, Phase: v1alpha1.PhaseInitializing,
+	Summary: "{who|A worker} cannot start: another process in its pod already uses its port{portText}. The containers of a pod share its ports.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Let the other container, such as a sidecar, listen on another port.", Action: "{field}.spec.containers"},
+		{Text: "If the container's own command starts a server on this port, remove it: the agent or sshd of the job listens there."},
+	},
+}
+
 // DaemonEnded is the definition of DaemonsNotStarted for a daemon that ended although its worker and its connection are there.
 var DaemonEnded = Entry{
 	Code: DaemonsNotStarted, Phase: v1alpha1.PhaseInitializing, Strength: Consequence,

@@ -37,6 +37,22 @@ var disruptions = []Entry{
 		},
 	},
 	{
+		Code: PodRejected, Phase: v1alpha1.PhaseInitializing, Severity: v1alpha1.SeverityError, Traits: RemovesPods,
+		Summary: "{who} rejected by the kubelet{onNode}: {message}",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "{advice|Correct what the message names in the pod template. If it does not concern the job, start the job again.}", Action: "{action}"},
+			{Text: "If other jobs are rejected as well, report the node to the cluster administrator.", Action: "kubectl describe node {node}"},
+		},
+	},
+	{
+		Code: PodDeadlineExceeded, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityError, Traits: RemovesPods,
+		Summary: "{who} stopped by the kubelet{onNode}: active for longer than activeDeadlineSeconds of the pod template{deadline}.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Remove activeDeadlineSeconds from the pod template.", Action: "{field}.spec.activeDeadlineSeconds", Rerun: true, Changes: set("{field}.spec.activeDeadlineSeconds", "null")},
+			{Text: "To limit the time of the job as a whole, set the deadline of the job.", Action: "{deadlineField}"},
+		},
+	},
+	{
 		Code: LauncherDeleted, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning, Traits: RemovesPods,
 		Summary: "The launcher pod was deleted by something else while the job was running. A retry starts from the beginning.",
 		Remedies: []v1alpha1.Remedy{

@@ -114,7 +114,7 @@ var exits = []Entry{
 		Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,
 		Summary: "Program {program|of the mpirun command} not found in the image of {where|the launcher or a worker}.",
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Check its name and folder, also in the workers' image, where ranks start.", Action: "kubectl -n {namespace} exec {hostPod} -- ls -l {program|PROGRAM}"},
+			{Text: "Check its name and folder, also in the workers' image, where ranks start.", Action: "kubectl -n {namespace} exec {hostPod} -- ls -l -- {program|PROGRAM}"},
 			{Text: "Use the same image for the launcher and the workers.", Action: BothImages},
 		},
 	},
@@ -122,7 +122,7 @@ var exits = []Entry{
 		Code: WindowsLineEnds, Phase: v1alpha1.PhaseRunning, Traits: FromProgram,
 		Summary: "Script {file|of the command} has Windows line ends (CR LF): {program|the name of a program} followed by a carriage return was not found.",
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Convert the script's line ends where it was written, and put it into the image or ConfigMap again.", Action: "sed -i 's/\\r$//' {file|SCRIPT}"},
+			{Text: "Convert the script's line ends where it was written, and put it into the image or ConfigMap again.", Action: "sed -i 's/\\r$//' -- {file|SCRIPT}"},
 			{Text: "If git converts them, exclude scripts.", Action: ".gitattributes: *.sh text eol=lf"},
 		},
 	},
@@ -140,7 +140,7 @@ var exits = []Entry{
 		Summary: "The program cannot start: shared library {library|of the program} not found.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Pass the library path to all ranks.", Action: "mpirun -x LD_LIBRARY_PATH <program>"},
-			{Text: "Or install the library in the workers' image, too.", Action: "kubectl -n {namespace} exec {worker} -- ldconfig -p | grep {library|LIBRARY}"},
+			{Text: "Or install the library in the workers' image, too.", Action: "kubectl -n {namespace} exec {worker} -- ldconfig -p | grep -F -e {library|LIBRARY}"},
 		},
 	},
 	{
@@ -150,6 +150,16 @@ var exits = []Entry{
 			{Text: "Read the output of this rank before it ended. Later errors of other ranks are consequences.", Action: launcherLog},
 			{Text: "Run the same command with one worker, to see whether the program fails without distribution.", Action: "{workersField}: 1", Rerun: true, Changes: set("{workersField}", "1")},
 		},
+	},
+}
+
+// PathReplaced is the definition of ProgramMissing for a container whose PATH is not that of its image.
+var PathReplaced = Entry{
+	Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,
+	Summary: "Program {program} not found in the PATH of {where|the launcher or a worker}: {source} sets PATH in place of the image's.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Remove PATH there. Programs are then found in the PATH of the image.", Action: "{reference}"},
+		{Text: "Or add the folders of the image's PATH, with that of MPI."},
 	},
 }
 

@@ -44,7 +44,7 @@ func guide() []Topic {
 				continue
 			}
 			step := Step{Text: sentence(Fill(remedy.Text, inWords))}
-			if action := Fill(remedy.Action, inCommands(remedy.Action)); isCommand(action) {
+			if action := Fill(remedy.Action, inCommands(remedy.Action)); IsCommand(action) {
 				step.Command = action
 			} else {
 				step.Setting = action
@@ -82,6 +82,7 @@ func isGeneral(remedy v1alpha1.Remedy) bool {
 // meanings replace summaries that do not read well without the names and figures of a job.
 var meanings = map[Code]string{
 	JobInvalid:             "Fields of the job are not valid. The message names each field, its value, and what is allowed.",
+	InvalidChange:          "A job became invalid after it had been started. It goes on without the invalid annotation, or without new pods if another field is invalid.",
 	NameTaken:              "An object that the job needs already exists under this name and does not belong to the job.",
 	EarlierJobLeaving:      "The job waits until the pods of an earlier job with the same name are deleted. Both jobs use the same host names.",
 	QuotaExceeded:          "The pods of the job exceed a ResourceQuota of the namespace. The message has the figures.",
@@ -98,6 +99,8 @@ var meanings = map[Code]string{
 	Preempted:              "Pods of the job were preempted by pods with a higher priority.",
 	NodeLost:               "A pod was lost with its node, which does not respond or is being removed. The job is not the cause.",
 	NodeMissing:            "A pod cannot start: the node that the job's nodeName requires does not exist.",
+	PodRejected:            "The kubelet of a node rejected a pod before its containers started. The message names the reason, such as a sysctl, a profile or a lack of room.",
+	PodDeadlineExceeded:    "The kubelet stopped a pod that was active for longer than activeDeadlineSeconds of its own template.",
 	ProbeFailed:            "Kubernetes stopped a pod because a liveness or startup probe failed. An MPI program ends when it loses a worker.",
 	DeadlineExceeded:       "The job exceeded its deadline (activeDeadlineSeconds) and was stopped.",
 	InsufficientResources:  "A pod cannot be scheduled: it requests more of a resource than any node has free.",
@@ -115,7 +118,7 @@ var meanings = map[Code]string{
 	KeyUnprotected:         "The launcher's ssh rejects the job's key because other users can read the file. Kubernetes mounts Secrets with this mode.",
 	NoUserEntry:            "The user ID of the pod has no entry in the image's /etc/passwd, which ssh requires. OpenShift runs pods with such user IDs.",
 	ShortHostNames:         "The job's horovodrun could not reach the workers by ssh: it uses host names that DNS does not resolve, such as short ones.",
-	PortInUse:              "A worker cannot start: another process on its node already uses its port. With hostNetwork, workers share the node's ports.",
+	PortInUse:              "A worker cannot start: another process already uses its port. Containers of a pod share its ports, and with hostNetwork pods share the node's.",
 	NotEnoughSlots:         "The command requests more ranks than the job has slots: workers times slots per worker.",
 	TooFewCores:            "Open MPI could not bind each rank to a core of its own: the node has too few cores.",
 	HostfileIgnored:        "MPI ran all ranks on the launcher and none on the job's workers: it did not use the job's hostfile.",
@@ -160,7 +163,7 @@ func inCommands(action string) map[string]string {
 	for name, field := range map[string]string{
 		"field": "spec.mpiReplicaSpecs.Worker.template", "workerTemplate": "spec.mpiReplicaSpecs.Worker.template", "workersField": "spec.mpiReplicaSpecs.Worker.replicas",
 		"slotsField": "spec.slotsPerWorker", "deadlineField": "spec.runPolicy.activeDeadlineSeconds", "gangField": "spec.runPolicy.schedulingPolicy", "kindLower": "mpijob",
-		"logPod": "LAUNCHER-POD", "launcherPods": "LAUNCHER-POD", "hostPod": "WORKER-POD", "worker": "WORKER-POD", "reference": "", "gpus": "GPUS",
+		"logPod": "LAUNCHER-POD", "launcherPods": "training.kubeflow.org/job-name=JOB,training.kubeflow.org/job-role=launcher", "hostPod": "WORKER-POD", "worker": "WORKER-POD", "reference": "", "gpus": "GPUS",
 		"firstAction": "kubectl -n NAMESPACE describe pvc", "secondAction": "", "action": "", "insist": "mpirun --mca pml ucx", "sidecarAction": "spec.mpiReplicaSpecs.Launcher.template.spec.containers",
 		"selector": "training.kubeflow.org/job-name=JOB", "perWorker": "SLOTS", "probe": "liveness", "resource": "rdma/NAME",
 	} {
@@ -191,8 +194,8 @@ func sentence(text string) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// isCommand reports whether an action is run in a shell, and not a setting.
-func isCommand(action string) bool {
+// IsCommand reports whether an action is run in a shell, and not a setting.
+func IsCommand(action string) bool {
 	first, _, _ := strings.Cut(action, " ")
 	switch first {
 	case "kubectl", "mpirun", "ldd", "pip", "sed", "ssh-keygen", "sh", "horovodrun", "until", "echo":

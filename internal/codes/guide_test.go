@@ -1,7 +1,6 @@
 package codes_test
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,9 +10,8 @@ import (
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/mpitest"
 )
-
-var update = flag.Bool("update", false, "write docs/troubleshooting.md anew")
 
 // phaseTitles are the headings of the guide, in the order of the phases.
 var phaseTitles = []struct {
@@ -74,7 +72,7 @@ func TestGuide(t *testing.T) {
 	text := regexp.MustCompile(`\n{3,}`).ReplaceAllString(b.String(), "\n\n")
 	text = strings.TrimRight(text, "\n") + "\n"
 	file := filepath.Join("..", "..", "docs", "troubleshooting.md")
-	if *update {
+	if mpitest.Updates() {
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil { //nolint:gosec // it is read by all
 			t.Fatal(err)
 		}

@@ -9,6 +9,11 @@ var refusals = []Entry{
 		Remedies: []v1alpha1.Remedy{{Text: "Correct these fields and create the job again."}},
 	},
 	{
+		Code: InvalidChange, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning,
+		Summary:  "The job became invalid after it had been started: {message}. {how}",
+		Remedies: []v1alpha1.Remedy{{Text: "Correct the field, or remove the annotation.", Action: "kubectl -n {namespace} edit {kindLower} {job}"}},
+	},
+	{
 		Code: NameTaken, Phase: v1alpha1.PhasePending,
 		Summary: "{object} {name} already exists and does not belong to this job.",
 		Remedies: []v1alpha1.Remedy{
@@ -92,6 +97,16 @@ var refusals = []Entry{
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Check the operator's log. The job is not the cause.", Action: "kubectl -n mpijob-system logs deployment/mpijob-operator"},
 		},
+	},
+}
+
+// RefusedToController is the definition of ObjectRefused for objects that another controller creates for the job.
+var RefusedToController = Entry{
+	Code: ObjectRefused, Phase: v1alpha1.PhasePending, Severity: v1alpha1.SeverityError, Traits: BlocksPods,
+	Summary: "The API server rejected {object} {name}, which the job needs: {reason}",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Correct the fields that the message names, in the job or in its runtime, and create the job again."},
+		{Text: "If it does not concern a field, remove what the message names. The controller retries by itself."},
 	},
 }
 

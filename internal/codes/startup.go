@@ -187,10 +187,20 @@ var stalls = []Entry{
 		Code: Unknown, Phase: v1alpha1.PhaseFailed, Strength: Unexplained, Traits: FollowsPodLoss,
 		Summary: "{state} The cause is unknown. {known}",
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Read the launcher's log. The first error is usually the cause.", Action: "kubectl -n {namespace} logs {launcherPods} --tail=200"},
+			{Text: "Read the launcher's log. The first error is usually the cause.", Action: "kubectl -n {namespace} logs -l {launcherPods} --tail=200"},
 			{Text: "Check the events.", Action: listEvents},
 			{Text: "Check the state of the pods.", Action: "kubectl -n {namespace} describe pods -l {selector}"},
 		},
+	},
+}
+
+// SandboxFailed is the definition of ContainerCreateFailed for a pod whose sandbox cannot be created: its network, or its namespaces.
+var SandboxFailed = Entry{
+	Code: ContainerCreateFailed, Phase: v1alpha1.PhaseInitializing,
+	Summary: "{who} cannot start: node {node} cannot create the pod's sandbox: {message}",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "{first|If other pods start on this node, correct what the message names in the pod template, such as hostUsers, runtimeClassName or sysctls.}", Action: "{field}.spec"},
+		{Text: "If no pods start on this node, report it to the cluster administrator: its network or container runtime does not work.", Action: "kubectl describe node {node}"},
 	},
 }
 

@@ -1,10 +1,13 @@
 package codes
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
+	"strings"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/phrase"
 )
 
 // Entry is the definition of a code. Texts may contain placeholders: {name}, or {name|text if the value is unknown}.
@@ -167,9 +170,32 @@ func set(pairs ...string) []v1alpha1.FieldChange {
 	return changes
 }
 
+// FillAction replaces the placeholders of an action. Values in a command become one word of a shell each, because logs and
+// messages of containers contain them. A value that cannot be shown on one line becomes the text after its placeholder's bar, or
+// the name of the placeholder in capital letters. A value that is a whole action is taken as it is: its maker quotes it.
+func FillAction(action string, values map[string]string) string {
+	if !IsCommand(action) {
+		return Fill(action, values)
+	}
+	return placeholder.ReplaceAllStringFunc(action, func(match string) string {
+		parts := placeholder.FindStringSubmatch(match)
+		switch value := values[parts[1]]; {
+		case value == "":
+			return parts[2]
+		case phrase.OneLine(value) != value || len(value) > maxWord:
+			return cmp.Or(parts[2], strings.ToUpper(words.ReplaceAllString(parts[1], "-$0")))
+		default:
+			return phrase.QuoteWord(value)
+		}
+	})
+}
+
+// maxWord is the maximum length of a value in a command, in bytes: that of the longest names of objects.
+const maxWord = 253
+
 // FillRemedy replaces the placeholders of a remedy. If the value of a change is unknown, the remedy is only a text.
 func FillRemedy(remedy v1alpha1.Remedy, values map[string]string) v1alpha1.Remedy {
-	filled := v1alpha1.Remedy{Text: Fill(remedy.Text, values), Action: Fill(remedy.Action, values), Rerun: remedy.Rerun}
+	filled := v1alpha1.Remedy{Text: Fill(remedy.Text, values), Action: FillAction(remedy.Action, values), Rerun: remedy.Rerun}
 	for _, change := range remedy.Changes {
 		change = v1alpha1.FieldChange{Field: Fill(change.Field, values), Value: Fill(change.Value, values)}
 		if change.Field == "" || change.Value == "" {

@@ -17,7 +17,8 @@ import (
 type gathered struct {
 	loaded kinds.Job
 	job    mpi.Job
-	// errs are the reasons not to run the job. Nothing further is then gathered.
+	// errs are the reasons not to start the job. Nothing further is then gathered. A job that became invalid after it had been
+	// started has none (see mpi.Job.Ignored).
 	errs field.ErrorList
 	seen jobstate.Observed
 	// record is the job's report as it was last written; nil if there is none.
@@ -46,7 +47,7 @@ func (r *reconciler) gather(ctx context.Context, loaded kinds.Job) (gathered, er
 	}
 	var err error
 	if g.job.Lifecycle.Deleting {
-		g.seen, err = r.cluster.Observe(ctx, g.job)
+		g.seen, err = r.observe(ctx, g)
 		return g, err
 	}
 	if g.record, err = r.reporter.Report(ctx, g.job); err != nil {
@@ -54,17 +55,27 @@ func (r *reconciler) gather(ctx context.Context, loaded kinds.Job) (gathered, er
 	}
 	if g.job.Recorded.Finish != nil {
 		// What has run is not validated again.
-		g.errs = nil
+		g.job = jobstate.KeepStarted(g.job, g.errs, jobstate.Observed{})
+		g.job.Ignored, g.errs = nil, nil
 	}
-	if len(g.errs) > 0 {
-		// An invalid job may have billions of workers to look for.
-		g.seen.Now = r.clock.Now()
-		return g, nil
-	}
-	if g.seen, err = r.cluster.Observe(ctx, g.job); err != nil {
+	if g.seen, err = r.observe(ctx, g); err != nil {
 		return g, err
 	}
+	if len(g.errs) > 0 {
+		if !g.seen.IsStarted() {
+			g.seen = jobstate.Observed{Now: g.seen.Now}
+			g.release()
+			return g, nil
+		}
+		g.job, g.errs = jobstate.KeepStarted(g.job, g.errs, g.seen), nil
+		if g.seen, err = r.observe(ctx, g); err != nil {
+			return g, err
+		}
+	}
 	g.seen = loaded.Observe(g.seen)
+	if g.job.IsFrozen() {
+		return r.gatherFrozen(ctx, g)
+	}
 	g.job = r.cluster.SettleRDMA(ctx, g.job, g.seen)
 	if plan.Isolates(g.job, g.settings) && g.job.Recorded.Finish == nil {
 		r.cluster.ObserveEndpoints(ctx, g.job, g.settings, &g.seen)
@@ -82,5 +93,36 @@ func (r *reconciler) gather(ctx context.Context, loaded kinds.Job) (gathered, er
 	if plan.NeedsDelivery(g.job, g.seen) {
 		g.settings, err = r.deliveries.Settle(ctx, g.job, g.settings)
 	}
+	return g, err
+}
+
+// observe reads the objects that the operator created for a job.
+func (r *reconciler) observe(ctx context.Context, g gathered) (jobstate.Observed, error) {
+	job := g.job
+	if len(g.errs) > 0 {
+		// An invalid job may have billions of workers to look for. Those that exist are found without their number.
+		job.Workers.Count = 0
+	}
+	return r.cluster.Observe(ctx, job)
+}
+
+// release has a job that must not be started give up its reservations.
+func (g *gathered) release() {
+	g.quota = quotaRequest{namespace: g.job.Namespace, job: g.job.UID, change: dropClaim}
+	g.gang = gangRequest{place: leaveQueue}
+}
+
+// gatherFrozen adds what the end of a job depends on that became invalid after it had been started. It needs no reservations,
+// because no pods are created for it.
+func (r *reconciler) gatherFrozen(ctx context.Context, g gathered) (gathered, error) {
+	g.release()
+	if g.seen.Isolation == nil && plan.Isolates(g.job, g.settings) {
+		r.cluster.ObserveEndpoints(ctx, g.job, g.settings, &g.seen)
+	}
+	var err error
+	if g.workload, g.seen.Queue, err = r.queues.observe(ctx, g.job, g.seen.Now); err != nil {
+		return g, err
+	}
+	g.seen.PodGroups, err = r.gangs.podGroupsFor(ctx, g.job)
 	return g, err
 }

@@ -84,7 +84,7 @@ func (b *bench) start(t *testing.T, program string) {
 		Clusters:  map[string]*clientcmdapi.Cluster{"bench": {Server: config.Host, CertificateAuthorityData: config.CAData}},
 		AuthInfos: map[string]*clientcmdapi.AuthInfo{"bench": {Token: ownToken}},
 	}, kubeconfig))
-	command := exec.CommandContext(t.Context(), program, "--listen", "127.0.0.1:0")
+	command := exec.CommandContext(t.Context(), program, "--listen", "127.0.0.1:0", "--max-streams-per-user", "1000")
 	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
 	log, err := command.StderrPipe()
 	must(t, err)
@@ -384,12 +384,12 @@ func startFlood(t *testing.T) flood {
 	t.Helper()
 	const pods, perSecond, seconds, name = 64, 782, 6, "flood"
 	token := namespace(t, name, "user")["user"]
-	mpiJob(t, name, name, nil)
+	job := mpiJob(t, name, name, nil)
 	simulated := podserver.New(t)
 	for i := range pods {
 		pod := fmt.Sprintf("%s-worker-%d", name, i)
 		simulated.Put(&corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: pod, Namespace: name, UID: types.UID(pod), CreationTimestamp: metav1.Now(), Labels: map[string]string{
+			ObjectMeta: metav1.ObjectMeta{Name: pod, Namespace: name, UID: types.UID(pod), CreationTimestamp: metav1.Now(), OwnerReferences: []metav1.OwnerReference{{Kind: "MPIJob", Name: name, UID: job.UID, Controller: new(true)}}, Labels: map[string]string{
 				mpi.LabelOperator: mpi.OperatorName, mpi.LabelJob: name, mpi.LabelRole: "worker", mpi.LabelIndex: strconv.Itoa(i),
 			}},
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main"}}},

@@ -18,6 +18,7 @@ import (
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/jobs"
 	"opendatahub.io/mpijob/internal/logs"
+	"opendatahub.io/mpijob/internal/logstream"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/phrase"
 	"opendatahub.io/mpijob/internal/podspec"
@@ -320,8 +321,9 @@ func (s *Server) pods(c *call) (any, error) {
 		var live corev1.PodList
 		// Without the right to read pods, the report is shown alone.
 		err = c.api.List(c.ctx, &live, client.InNamespace(job.Namespace), client.MatchingLabels(job.PodLabels()))
+		own := c.jobs.OwnPlace(c.ctx, job)
 		for i := range live.Items {
-			addLivePod(&found, byName, job, &live.Items[i])
+			addLivePod(&found, byName, own, &live.Items[i])
 		}
 		if err != nil {
 			found.NoUsage = "You may not read pods in this namespace. The pods are those of the job's report."
@@ -333,8 +335,8 @@ func (s *Server) pods(c *call) (any, error) {
 	return found, nil
 }
 
-func addLivePod(found *Pods, byName map[string]int, job jobs.Job, live *corev1.Pod) {
-	place, is := job.Place(live)
+func addLivePod(found *Pods, byName map[string]int, own func(*corev1.Pod) (logstream.Place, bool), live *corev1.Pod) {
+	place, is := own(live)
 	if !is {
 		return
 	}

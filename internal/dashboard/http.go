@@ -126,8 +126,12 @@ func (s *Server) serve(route route) http.Handler {
 			writeProblem(w, http.StatusUnauthorized, Problem{Code: "Unauthorized", Message: "log in to continue"})
 			return
 		}
-		user, err := s.users.find(credential.token)
+		user, err := s.users.find(r.Context(), credential.token)
 		if err != nil {
+			writeError(w, r, err)
+			return
+		}
+		if err := checkNames(r, route.path); err != nil {
 			writeError(w, r, err)
 			return
 		}
@@ -136,6 +140,12 @@ func (s *Server) serve(route route) http.Handler {
 			s.serveStream(route, c, w)
 			return
 		}
+		release, err := s.requests.acquire(user.named(), 1)
+		if err != nil {
+			writeError(w, r, err)
+			return
+		}
+		defer release()
 		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
 		defer cancel()
 		c.ctx = ctx
@@ -144,6 +154,17 @@ func (s *Server) serve(route route) http.Handler {
 				writeProblem(w, http.StatusUnsupportedMediaType, Problem{Code: "Invalid", Message: "the body must be application/json"})
 				return
 			}
+			// The length of a body in chunks is unknown.
+			length := r.ContentLength
+			if length < 0 || length > maxBody {
+				length = maxBody
+			}
+			release, err := s.bodies.acquire(user.named(), length)
+			if err != nil {
+				writeError(w, r, err)
+				return
+			}
+			defer release()
 			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		}
 		result, err := route.handle(c)
@@ -157,14 +178,12 @@ func (s *Server) serve(route route) http.Handler {
 
 // serveStream serves a stream. It has no timeout, but each write has.
 func (s *Server) serveStream(route route, c *call, w http.ResponseWriter) {
-	select {
-	case s.streams <- struct{}{}:
-		defer func() { <-s.streams }()
-	default:
-		w.Header().Set("Retry-After", "10")
-		writeProblem(w, http.StatusServiceUnavailable, Problem{Code: "Unavailable", Message: "too many pages are open on this dashboard; it continues in a few seconds"})
+	release, err := s.streams.acquire(c.named(), 1)
+	if err != nil {
+		writeError(w, c.Request, err)
 		return
 	}
+	defer release()
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	ctx, cancel := context.WithCancel(c.Context())
 	defer cancel()
@@ -266,6 +285,9 @@ func writeProblem(w http.ResponseWriter, status int, problem Problem) { writeJSO
 // writeError writes an error as a problem, and logs it if it is the server's.
 func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	status, problem := problemOf(err)
+	if _, is := errors.AsType[*busyError](err); is {
+		w.Header().Set("Retry-After", retryAfter)
+	}
 	if status == http.StatusInternalServerError {
 		slog.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 	}
@@ -286,6 +308,12 @@ func problemOf(err error) (int, Problem) {
 	}
 	if rejected, is := errors.AsType[*jobs.RejectedError](err); is {
 		return http.StatusUnprocessableEntity, Problem{Code: "Rejected", Message: rejected.Error(), Reasons: rejected.Reasons}
+	}
+	if busy, is := errors.AsType[*busyError](err); is {
+		return busy.status, Problem{Code: "Unavailable", Message: busy.message}
+	}
+	if bad, is := errors.AsType[*badNameError](err); is {
+		return http.StatusNotFound, Problem{Code: "NotFound", Message: bad.Error()}
 	}
 	if missing, is := errors.AsType[*jobs.NotFoundError](err); is {
 		return http.StatusNotFound, Problem{Code: "NotFound", Message: missing.Error(), Similar: missing.Similar}
@@ -323,6 +351,8 @@ func apiProblem(err error) (int, Problem) {
 		return http.StatusConflict, Problem{Code: "Exists", Message: err.Error()}
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return http.StatusUnprocessableEntity, Problem{Code: "Rejected", Message: err.Error(), Reasons: []string{err.Error()}}
+	case refusedName.MatchString(err.Error()):
+		return http.StatusUnprocessableEntity, Problem{Code: "Invalid", Message: err.Error()}
 	case errors.Is(err, context.DeadlineExceeded), jobs.IsTransient(err):
 		return http.StatusServiceUnavailable, Problem{Code: "Unavailable", Message: "the API server does not answer; try again in a few seconds"}
 	}

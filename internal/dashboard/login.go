@@ -1,6 +1,9 @@
 package dashboard
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -31,7 +34,7 @@ func (s *Server) logIn(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, http.StatusUnprocessableEntity, Problem{Code: "Invalid", Message: "this is not a token; copy the whole output of oc whoami --show-token"})
 		return
 	}
-	user, err := s.users.find(token)
+	user, err := s.users.find(r.Context(), token)
 	if err == nil {
 		_, err = user.identify(r.Context())
 	}
@@ -47,12 +50,41 @@ func (s *Server) logIn(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// logOut removes the cookie.
-func (s *Server) logOut(w http.ResponseWriter, _ *http.Request) {
+// logOut removes the cookie, and the token at the API server if it is one of OpenShift's logins.
+func (s *Server) logOut(w http.ResponseWriter, r *http.Request) {
 	cookie := loginCookie("")
 	cookie.MaxAge = -1
 	http.SetCookie(w, cookie)
-	w.WriteHeader(http.StatusNoContent)
+	result := ActionResult{"LoggedOut", "You are logged out."}
+	if credential, found := credentialOf(r, s.options.TrustProxy); found && credential.ours {
+		result.Message += " " + s.users.revoke(r.Context(), credential.token)
+	}
+	writeJSON(w, http.StatusOK, result)
+}
+
+// revoke deletes a token at the API server. It returns what became of it, as a sentence.
+func (u *users) revoke(ctx context.Context, token string) string {
+	u.forget(sha256.Sum256([]byte(token)))
+	// The name of an OAuthAccessToken is the hash of what follows the prefix (github.com/openshift/oauth-apiserver).
+	const prefix = "sha256~"
+	secret, is := strings.CutPrefix(token, prefix)
+	if !is {
+		return "The token itself is valid until it expires: the cluster has no log-out for tokens of this kind."
+	}
+	hash := sha256.Sum256([]byte(secret))
+	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
+	defer cancel()
+	select {
+	case u.gate <- struct{}{}:
+		defer func() { <-u.gate }()
+		request := u.verifier.RESTClient().Delete().AbsPath("/apis/oauth.openshift.io/v1/oauthaccesstokens", prefix+base64.RawURLEncoding.EncodeToString(hash[:]))
+		err := request.SetHeader("Authorization", "Bearer "+token).MaxRetries(0).Do(ctx).Error()
+		if err == nil || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) && !jobs.IsNotInstalled(err) {
+			return "Your token is not valid any more."
+		}
+	default:
+	}
+	return "Your token could not be deleted and is valid until it expires; to delete it, log in with oc and that token, and run oc logout."
 }
 
 func loginCookie(token string) *http.Cookie {

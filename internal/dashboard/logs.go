@@ -171,7 +171,7 @@ func (s *Server) streamLogs(c *call, w http.ResponseWriter) error {
 	if err != nil {
 		return err
 	}
-	options.Selector, options.Place, options.Hosts = labels.Set(job.PodLabels()).String(), job.Place, job.Hosts()
+	options.Selector, options.Place, options.Hosts = labels.Set(job.PodLabels()).String(), c.jobs.OwnPlace(c.ctx, job), job.Hosts()
 	if c.URL.Query().Get("download") == "true" {
 		options.Follow = false
 		return c.downloadLogs(job, options, w)

@@ -16,9 +16,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
 )
 
 // consoleLink is console.openshift.io/v1 ConsoleLink, as far as an application menu needs it.
@@ -51,24 +53,86 @@ type route struct {
 	} `json:"spec"`
 }
 
-// TestOpenShiftManifests builds config/dashboard/openshift and follows a request from the console's menu to the dashboard.
-func TestOpenShiftManifests(t *testing.T) {
+// build returns the objects of a folder of config/dashboard.
+func build(t *testing.T, folder string) map[string]unstructured.Unstructured {
+	t.Helper()
 	needsServer(t)
-	data, err := exec.CommandContext(t.Context(), filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl"), "kustomize", "../../config/dashboard/openshift").Output()
+	data, err := exec.CommandContext(t.Context(), filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl"), "kustomize", "../../config/dashboard/"+folder).Output()
 	must(t, err)
 	objects := map[string]unstructured.Unstructured{}
 	for decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096); ; {
 		var object unstructured.Unstructured
 		if err := decoder.Decode(&object.Object); errors.Is(err, io.EOF) {
-			break
+			return objects
 		} else if err != nil {
 			t.Fatal(err)
 		}
 		objects[object.GetKind()+"/"+object.GetName()] = object
 	}
+}
+
+// served follows a Service to the container of a Deployment, which must serve with TLS, and returns the pod and the container.
+func served(t *testing.T, objects map[string]unstructured.Unstructured, name string) (corev1.PodSpec, corev1.Container) {
+	t.Helper()
+	service := typed[corev1.Service](t, objects["Service/"+name])
+	pod := typed[appsv1.Deployment](t, objects["Deployment/"+name]).Spec.Template
+	policy := typed[networkingv1.NetworkPolicy](t, objects["NetworkPolicy/"+name]).Spec
+	for what, selector := range map[string]map[string]string{"Service": service.Spec.Selector, "NetworkPolicy": policy.PodSelector.MatchLabels} {
+		for label, value := range selector {
+			if pod.Labels[label] != value {
+				t.Errorf("the %s selects %s=%s, the pod has %q", what, label, value, pod.Labels[label])
+			}
+		}
+	}
+	if len(service.Spec.Ports) != 1 || len(pod.Spec.Containers) != 1 || len(pod.Spec.Containers[0].Ports) != 1 {
+		t.Fatalf("%s has the ports %+v, and its pod %+v", name, service.Spec.Ports, pod.Spec.Containers)
+	}
+	container := pod.Spec.Containers[0]
+	if port := container.Ports[0].Name; port != "https" || service.Spec.Ports[0].TargetPort.StrVal != port || container.ReadinessProbe.HTTPGet.Scheme != corev1.URISchemeHTTPS || container.ReadinessProbe.HTTPGet.Port.StrVal != port {
+		t.Errorf("%s does not serve with TLS alone: %+v", name, container)
+	}
+	if len(policy.Ingress) != 1 || len(policy.Ingress[0].From) == 0 || len(policy.Ingress[0].Ports) != 1 || policy.Ingress[0].Ports[0].Port.StrVal != "https" {
+		t.Errorf("everyone reaches %s: %+v", name, policy)
+	}
+	for _, argument := range []string{"--tls-cert=/etc/tls/private/tls.crt", "--tls-key=/etc/tls/private/tls.key"} {
+		if !slices.Contains(container.Args, argument) {
+			t.Errorf("%s has no %s: %v", name, argument, container.Args)
+		}
+	}
+	return pod.Spec, container
+}
+
+// secretOf returns the Secret that a pod mounts as tls.
+func secretOf(pod corev1.PodSpec) corev1.SecretVolumeSource {
+	for _, volume := range pod.Volumes {
+		if volume.Name == "tls" && volume.Secret != nil {
+			return *volume.Secret
+		}
+	}
+	return corev1.SecretVolumeSource{}
+}
+
+// TestBaseManifests builds config/dashboard/base: it serves with TLS without any preparation.
+func TestBaseManifests(t *testing.T) {
+	pod, dashboard := served(t, build(t, "base"), "mpijob-dashboard")
+	if secret := secretOf(pod); secret.Optional == nil || !*secret.Optional || !slices.Contains(dashboard.Args, "--tls-self-signed") {
+		t.Errorf("without the Secret %+v, the dashboard must make a certificate: %v", secret, dashboard.Args)
+	}
+	if slices.Contains(dashboard.Args, "--trust-proxy") {
+		t.Error("there is no proxy to trust")
+	}
+	if len(dashboard.Env) != 1 || dashboard.Env[0].Name != "GOMEMLIMIT" {
+		t.Errorf("the garbage collector has no limit: %+v", dashboard.Env)
+	}
+}
+
+// TestOpenShiftManifests builds config/dashboard/openshift and follows a request from the console's menu to the dashboard.
+func TestOpenShiftManifests(t *testing.T) {
+	objects := build(t, "openshift")
 	want := []string{
-		"ClusterRole/mpijob-dashboard", "ClusterRoleBinding/mpijob-dashboard", "ClusterRoleBinding/mpijob-dashboard-auth-delegator", "ConsoleLink/mpijob-dashboard",
-		"Deployment/mpijob-dashboard", "Route/mpijob-dashboard", "Service/mpijob-dashboard", "ServiceAccount/mpijob-dashboard",
+		"ClusterRole/mpijob-dashboard", "ClusterRoleBinding/mpijob-dashboard", "ConsoleLink/mpijob-dashboard", "Deployment/mpijob-dashboard", "Deployment/mpijob-dashboard-proxy",
+		"NetworkPolicy/mpijob-dashboard", "NetworkPolicy/mpijob-dashboard-proxy", "Route/mpijob-dashboard", "Service/mpijob-dashboard", "Service/mpijob-dashboard-proxy",
+		"ServiceAccount/mpijob-dashboard", "ServiceAccount/mpijob-dashboard-proxy",
 	}
 	got := slices.Sorted(maps.Keys(objects))
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -83,58 +147,53 @@ func TestOpenShiftManifests(t *testing.T) {
 	if menu.Text == "" || !strings.HasPrefix(menu.Href, "https://mpijob-dashboard-mpijob-system.") || menu.Location != "ApplicationMenu" || menu.ApplicationMenu.Section == "" {
 		t.Errorf("the ConsoleLink needs a text, an https address, a location and the section of its menu: %+v", menu)
 	}
+	for name, object := range objects {
+		if cluster := strings.HasPrefix(name, "Cluster") || strings.HasPrefix(name, "Console"); !cluster && object.GetNamespace() != "mpijob-system" {
+			t.Errorf("%s is in the namespace %q", name, object.GetNamespace())
+		}
+	}
 
-	for _, name := range []string{"Deployment/mpijob-dashboard", "Route/mpijob-dashboard", "Service/mpijob-dashboard", "ServiceAccount/mpijob-dashboard"} {
-		object := objects[name]
-		if namespace := object.GetNamespace(); namespace != "mpijob-system" {
-			t.Errorf("%s is in the namespace %q", name, namespace)
-		}
-	}
+	// From the Route to the proxy, and from there to the dashboard.
 	way := strict[route](t, map[string]any{"spec": objects["Route/mpijob-dashboard"].Object["spec"]}).Spec
-	service := typed[corev1.Service](t, objects["Service/mpijob-dashboard"])
-	pod := typed[appsv1.Deployment](t, objects["Deployment/mpijob-dashboard"]).Spec.Template
-	if way.To.Kind != "Service" || way.To.Name != service.Name || way.TLS.Termination != "reencrypt" || way.TLS.InsecureEdgeTerminationPolicy != "Redirect" {
-		t.Errorf("the Route must lead to the Service by TLS: %+v", way)
+	if way.To.Kind != "Service" || way.To.Name != "mpijob-dashboard-proxy" || way.Port.TargetPort != "https" || way.TLS.Termination != "reencrypt" || way.TLS.InsecureEdgeTerminationPolicy != "Redirect" {
+		t.Errorf("the Route must lead to the proxy by TLS: %+v", way)
 	}
-	// The proxy is all that can be reached from outside of the pod.
-	if len(service.Spec.Ports) != 1 || way.Port.TargetPort != service.Spec.Ports[0].Name {
-		t.Fatalf("the Route leads to the port %q, the Service has %+v", way.Port.TargetPort, service.Spec.Ports)
-	}
-	for name, value := range service.Spec.Selector {
-		if pod.Labels[name] != value {
-			t.Errorf("the Service selects %s=%s, the pod has %q", name, value, pod.Labels[name])
+	pod, dashboard := served(t, objects, "mpijob-dashboard")
+	proxyPod, proxy := served(t, objects, "mpijob-dashboard-proxy")
+	for name, secret := range map[string]corev1.SecretVolumeSource{"mpijob-dashboard": secretOf(pod), "mpijob-dashboard-proxy": secretOf(proxyPod)} {
+		service := objects["Service/"+name]
+		if made := service.GetAnnotations()["service.beta.openshift.io/serving-cert-secret-name"]; made == "" || made != secret.SecretName || secret.Optional != nil && *secret.Optional {
+			t.Errorf("the certificate of %s is in the Secret %q, the pod mounts %+v", name, made, secret)
 		}
 	}
-	containers := map[string]corev1.Container{}
-	for _, container := range pod.Spec.Containers {
-		containers[container.Name] = container
+	from := typed[networkingv1.NetworkPolicy](t, objects["NetworkPolicy/mpijob-dashboard"]).Spec.Ingress[0].From
+	labels := typed[appsv1.Deployment](t, objects["Deployment/mpijob-dashboard-proxy"]).Spec.Template.Labels
+	if len(from) != 1 || from[0].NamespaceSelector != nil || from[0].PodSelector == nil || from[0].PodSelector.MatchLabels["app.kubernetes.io/name"] != labels["app.kubernetes.io/name"] {
+		t.Errorf("more than the proxy reaches the dashboard: %+v", from)
 	}
-	dashboard, proxy := containers["dashboard"], containers["proxy"]
-	if len(dashboard.Ports) != 0 || !slices.Contains(dashboard.Args, "--listen=127.0.0.1:8080") || !slices.Contains(dashboard.Args, "--trust-proxy") {
-		t.Errorf("the dashboard must only listen for the proxy: %v, %v", dashboard.Args, dashboard.Ports)
+	if !slices.Contains(dashboard.Args, "--trust-proxy") || slices.Contains(dashboard.Args, "--tls-self-signed") {
+		t.Errorf("the dashboard must trust the proxy, and use the certificate that the proxy verifies: %v", dashboard.Args)
 	}
-	if len(proxy.Ports) != 1 || proxy.Ports[0].Name != service.Spec.Ports[0].TargetPort.StrVal {
-		t.Errorf("the Service leads to %v, the proxy has %v", service.Spec.Ports[0].TargetPort, proxy.Ports)
-	}
-	for _, argument := range []string{"--upstream=http://127.0.0.1:8080", "--pass-access-token", "--openshift-service-account=" + pod.Spec.ServiceAccountName} {
+	for _, argument := range []string{"--upstream=https://mpijob-dashboard.mpijob-system.svc:8443", "--pass-access-token", "--client-id=mpijob-dashboard", "--scope=user:full"} {
 		if !slices.Contains(proxy.Args, argument) {
 			t.Errorf("the proxy has no %s: %v", argument, proxy.Args)
 		}
 	}
-	volumes := map[string]string{}
-	for _, volume := range pod.Spec.Volumes {
-		volumes[volume.Name] = volume.Secret.SecretName
+	if pod.ServiceAccountName == proxyPod.ServiceAccountName {
+		t.Errorf("dashboard and proxy share the account %s", pod.ServiceAccountName)
 	}
-	if secret := service.Annotations["service.beta.openshift.io/serving-cert-secret-name"]; secret == "" || volumes["tls"] != secret {
-		t.Errorf("the certificate is in the Secret %q, the proxy reads %q", secret, volumes["tls"])
+	var client struct {
+		Metadata                            struct{ Name string }
+		Secret, GrantMethod                 string
+		RedirectURIs                        []string
+		AccessTokenMaxAgeSeconds            int
+		AccessTokenInactivityTimeoutSeconds int
 	}
-	account := objects["ServiceAccount/"+pod.Spec.ServiceAccountName]
-	var redirect struct {
-		Reference struct{ Kind, Name string }
-	}
-	must(t, json.Unmarshal([]byte(account.GetAnnotations()["serviceaccounts.openshift.io/oauth-redirectreference.primary"]), &redirect))
-	if _, found := objects[redirect.Reference.Kind+"/"+redirect.Reference.Name]; !found {
-		t.Errorf("the login returns to %+v, which is not installed", redirect.Reference)
+	data, err := os.ReadFile("../../config/dashboard/openshift/oauthclient.yaml")
+	must(t, err)
+	must(t, yaml.Unmarshal(data, &client))
+	if client.Metadata.Name != "mpijob-dashboard" || client.Secret != "SECRET" || client.GrantMethod != "prompt" || client.AccessTokenMaxAgeSeconds > 4*3600 || !slices.Contains(proxy.Args, "--cookie-expire=4h") {
+		t.Errorf("the OAuthClient is %+v", client)
 	}
 }
 

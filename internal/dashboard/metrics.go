@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -40,8 +41,13 @@ func newPrometheus(address, caFile string) (*prometheus, error) {
 	if address == "" {
 		return nil, nil //nolint:nilnil // no Prometheus is not an error
 	}
-	if parsed, err := url.Parse(address); err != nil || parsed.Host == "" {
-		return nil, fmt.Errorf("--prometheus: %s is not a URL; use a value such as https://thanos-querier.openshift-monitoring.svc:9092", address)
+	const such = "https://thanos-querier.openshift-monitoring.svc:9092"
+	parsed, err := url.Parse(address)
+	if err != nil || parsed.Host == "" {
+		return nil, fmt.Errorf("--prometheus: %s is not a URL; use a value such as %s", address, such)
+	}
+	if parsed.Scheme != "https" && (parsed.Scheme != "http" || !isLoopback(parsed.Hostname())) {
+		return nil, fmt.Errorf("--prometheus: %s is not allowed, because the tokens of users would be sent without encryption; use a value such as %s, or an address of this host", parsed.Redacted(), such)
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is one
 	if caFile != "" {
@@ -55,7 +61,15 @@ func newPrometheus(address, caFile string) (*prometheus, error) {
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 	}
-	return &prometheus{strings.TrimSuffix(address, "/"), &http.Client{Transport: transport, Timeout: 15 * time.Second}}, nil
+	// A redirect could lead to an address without encryption.
+	refuse := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &prometheus{strings.TrimSuffix(address, "/"), &http.Client{Transport: transport, Timeout: 15 * time.Second, CheckRedirect: refuse}}, nil
+}
+
+// isLoopback reports whether a host is the one that the program runs on.
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // metricQueries are the charts of a job. %s is the selector of its pods.

@@ -29,6 +29,8 @@ type Options struct {
 	Listen string
 	// CertFile and KeyFile are the files of a TLS certificate; empty to serve without TLS. They are read again when they change.
 	CertFile, KeyFile string
+	// SelfSigned makes the server use a certificate of its own while the files do not exist.
+	SelfSigned bool
 	// BasePath is the path under which the dashboard is served, such as /training; empty for /.
 	BasePath string
 	// TrustProxy accepts the token in the header X-Forwarded-Access-Token. Only a proxy may then reach the server.
@@ -40,6 +42,8 @@ type Options struct {
 	// Prometheus is the URL of a Prometheus or Thanos that users may ask with their tokens; empty for none. PrometheusCA is
 	// the file of the certificates that it is verified with; empty for those of the system.
 	Prometheus, PrometheusCA string
+	// UserStreams is how many streams of changes and logs a user may have open at once; 0 for 40.
+	UserStreams int
 	// Assets are the files of the web pages, with index.html; nil if they were not built.
 	Assets fs.FS
 }
@@ -55,9 +59,9 @@ type Server struct {
 	api     dynamic.Interface
 	// prometheus is nil without one.
 	prometheus *prometheus
-	// streams limits how many streams are open at once.
-	streams chan struct{}
-	handler http.Handler
+	// requests, bodies and streams limit what is in work at once.
+	requests, bodies, streams *limiter
+	handler                   http.Handler
 	// closing is closed when the server stops, so that streams end.
 	closing chan struct{}
 }
@@ -65,10 +69,9 @@ type Server struct {
 const (
 	// maxYAML is the maximum size of a job in YAML. As a string of JSON it is at most twice as large, apart from control
 	// characters, which YAML does not allow.
-	maxYAML    = 1 << 20
-	maxBody    = 2*maxYAML + 64<<10
-	maxHeader  = 64 << 10
-	maxStreams = 4000
+	maxYAML   = 1 << 20
+	maxBody   = 2*maxYAML + 64<<10
+	maxHeader = 64 << 10
 	// readTimeout limits how long a client may take to send a request, requestTimeout how long a request takes.
 	headerTimeout, readTimeout, requestTimeout, idleTimeout = 5 * time.Second, 30 * time.Second, 60 * time.Second, 2 * time.Minute
 )
@@ -96,7 +99,9 @@ func New(config *rest.Config, options Options, now func() time.Time) (*Server, e
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{options: options, now: now, users: known, rows: newRows(now), api: api, streams: make(chan struct{}, maxStreams), closing: make(chan struct{})}
+	s := &Server{options: options, now: now, users: known, rows: newRows(now), api: api, closing: make(chan struct{})}
+	s.requests, s.bodies = newLimiter("requests", maxRequests, maxUserRequests), newLimiter("large requests", maxBodies, maxUserBodies)
+	s.streams = newLimiter("open pages", maxStreams, int64(cmp.Or(options.UserStreams, maxUserStreams)))
 	if s.prometheus, err = newPrometheus(options.Prometheus, options.PrometheusCA); err != nil {
 		return nil, err
 	}
@@ -105,6 +110,7 @@ func New(config *rest.Config, options Options, now func() time.Time) (*Server, e
 		return nil, fmt.Errorf("make client: %w", err)
 	}
 	s.probe = &probe{api: clientset.Discovery().RESTClient()}
+	known.isAway = s.probe.isAway
 	s.feeds = feeds(s.rows)
 	s.handler = s.newHandler()
 	return s, nil
@@ -151,15 +157,22 @@ func (s *Server) Run(ctx context.Context, started func(net.Addr)) error {
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", s.options.Listen, err)
 	}
+	served := &certificates{certFile: s.options.CertFile, keyFile: s.options.KeyFile, selfSigned: s.options.SelfSigned}
+	if s.options.SelfSigned {
+		// Probes wait a second at most for the first answer.
+		if _, err := served.get(); err != nil {
+			return err
+		}
+	}
 	server := s.httpServer()
 	s.Watch(ctx)
 	done := make(chan error, 1)
 	go func() {
-		if s.options.CertFile == "" {
+		if s.options.CertFile == "" && !s.options.SelfSigned {
 			done <- server.Serve(listener)
 			return
 		}
-		server.TLSConfig = certificateFrom(s.options.CertFile, s.options.KeyFile)
+		server.TLSConfig = served.config()
 		done <- server.ServeTLS(listener, "", "")
 	}()
 	started(listener.Addr())

@@ -41,7 +41,7 @@ func (s *Server) curves(c *call) (any, error) {
 		}
 		return nil
 	}
-	options := logstream.Options{Selector: labels.Set(job.PodLabels()).String(), Place: job.Place, Hosts: job.Hosts()}
+	options := logstream.Options{Selector: labels.Set(job.PodLabels()).String(), Place: c.jobs.OwnPlace(c.ctx, job), Hosts: job.Hosts()}
 	if job.Status().MPI.Implementation == "" {
 		// Without a launcher, the first worker prints for all.
 		if options.Filter.Workers, err = logstream.ParseSet("0"); err != nil {

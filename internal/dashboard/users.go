@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	linked "container/list"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -12,14 +13,17 @@ import (
 	"time"
 
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	"golang.org/x/sync/singleflight"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -32,6 +36,8 @@ const (
 	reviewTTL = 10 * time.Second
 	// nameTTL is how long a token counts as valid after the API server accepted it.
 	nameTTL = 30 * time.Second
+	// verifyTimeout limits how long the API server may take to accept a token.
+	verifyTimeout = 5 * time.Second
 	// idleTTL is how long the clients of a user are kept.
 	idleTTL = 10 * time.Minute
 	// parallelReviews is the maximum number of access reviews of a request that run at once.
@@ -51,9 +57,17 @@ type users struct {
 	mapper    meta.RESTMapper
 	scheme    *runtime.Scheme
 	now       func() time.Time
+	// isAway reports whether the API server is known not to answer.
+	isAway func() bool
+	// verifier verifies tokens that are not known yet, as many at once as gate has room for, and each only once.
+	verifier authenticationclient.AuthenticationV1Interface
+	gate     chan struct{}
+	verifies singleflight.Group
 
 	mu     sync.Mutex
-	byHash map[[sha256.Size]byte]*user
+	byHash map[[sha256.Size]byte]*linked.Element
+	// recent holds the entries of byHash, the one that was used last first.
+	recent *linked.List
 }
 
 func newUsers(config *rest.Config, mapper meta.RESTMapper, now func() time.Time) (*users, error) {
@@ -65,11 +79,19 @@ func newUsers(config *rest.Config, mapper meta.RESTMapper, now func() time.Time)
 	anonymous.UserAgent = "mpijob-dashboard"
 	anonymous.QPS = -1
 	anonymous.WarningHandlerWithContext = warnings{}
-	return &users{anonymous: anonymous, mapper: mapper, scheme: scheme, now: now, byHash: map[[sha256.Size]byte]*user{}}, nil
+	verifier, err := authenticationclient.NewForConfig(anonymous)
+	if err != nil {
+		return nil, fmt.Errorf("make client: %w", err)
+	}
+	return &users{
+		anonymous: anonymous, mapper: mapper, scheme: scheme, now: now, verifier: verifier, gate: make(chan struct{}, maxReviews),
+		byHash: map[[sha256.Size]byte]*linked.Element{}, recent: linked.New(),
+	}, nil
 }
 
 // user is a token and the clients that act with it.
 type user struct {
+	hash      [sha256.Size]byte
 	api       client.WithWatch
 	clientset kubernetes.Interface
 	jobs      *jobs.Client
@@ -77,8 +99,9 @@ type user struct {
 
 	mu       sync.Mutex
 	lastUsed time.Time
+	// name was returned by the API server at verified.
 	name     string
-	named    time.Time
+	verified time.Time
 	reviews  map[review]verdict
 }
 
@@ -90,21 +113,97 @@ type verdict struct {
 	at      time.Time
 }
 
-// find returns the user of a token, without asking the API server.
-func (u *users) find(token string) (*user, error) {
+// find returns the user of a token that the API server accepts. Nothing is kept of other tokens.
+func (u *users) find(ctx context.Context, token string) (*user, error) {
 	hash := sha256.Sum256([]byte(token))
+	if found := u.known(hash); found != nil {
+		if u.isAway() {
+			return found, nil
+		}
+		err := found.verify(ctx)
+		if apierrors.IsUnauthorized(err) {
+			u.forget(hash)
+		}
+		return found, err
+	}
+	// The requests of a page arrive at the same time.
+	found, err, _ := u.verifies.Do(string(hash[:]), func() (any, error) {
+		select {
+		case u.gate <- struct{}{}:
+			defer func() { <-u.gate }()
+		default:
+			return nil, &busyError{status: http.StatusServiceUnavailable, message: "too many logins are verified at once; try again in a few seconds"}
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), verifyTimeout)
+		defer cancel()
+		self := &authenticationv1.SelfSubjectReview{}
+		request := u.verifier.RESTClient().Post().Resource("selfsubjectreviews").SetHeader("Authorization", "Bearer "+token)
+		if err := request.Body(self).Do(ctx).Into(self); err != nil {
+			return nil, fmt.Errorf("identify user: %w", err)
+		}
+		found, err := u.newUser(token)
+		if err != nil {
+			return nil, err
+		}
+		found.hash, found.name, found.verified = hash, self.Status.UserInfo.Username, found.lastUsed
+		u.add(found)
+		return found, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return found.(*user), nil //nolint:forcetypeassert // the function returns one
+}
+
+// known returns the user of a token that was accepted before; nil if there is none.
+func (u *users) known(hash [sha256.Size]byte) *user {
 	now := u.now()
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	for key, other := range u.byHash {
-		if other.idleSince(now) > idleTTL {
-			delete(u.byHash, key)
+	for last := u.recent.Back(); last != nil; last = u.recent.Back() {
+		oldest := last.Value.(*user) //nolint:forcetypeassert // the list has no other values
+		if oldest.idleSince(now) <= idleTTL {
+			break
 		}
+		u.remove(last)
 	}
-	if found, known := u.byHash[hash]; known {
-		found.touch(now)
-		return found, nil
+	element, known := u.byHash[hash]
+	if !known {
+		return nil
 	}
+	u.recent.MoveToFront(element)
+	found := element.Value.(*user) //nolint:forcetypeassert // as above
+	found.touch(now)
+	return found
+}
+
+// add keeps the user of a token.
+func (u *users) add(found *user) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if before, known := u.byHash[found.hash]; known {
+		u.remove(before)
+	}
+	for u.recent.Len() >= maxUsers {
+		u.remove(u.recent.Back())
+	}
+	u.byHash[found.hash] = u.recent.PushFront(found)
+}
+
+func (u *users) forget(hash [sha256.Size]byte) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if element, known := u.byHash[hash]; known {
+		u.remove(element)
+	}
+}
+
+func (u *users) remove(element *linked.Element) {
+	delete(u.byHash, u.recent.Remove(element).(*user).hash) //nolint:forcetypeassert // as above
+}
+
+// newUser returns a user with the clients that act with a token.
+func (u *users) newUser(token string) (*user, error) {
 	config := rest.CopyConfig(u.anonymous)
 	config.BearerToken = token
 	httpClient, err := rest.HTTPClientFor(config)
@@ -119,9 +218,7 @@ func (u *users) find(token string) (*user, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
 	}
-	found := &user{api: api, clientset: clientset, jobs: jobs.NewClient(api, clientset.Discovery(), u.now), now: u.now, lastUsed: now, reviews: map[review]verdict{}}
-	u.byHash[hash] = found
-	return found, nil
+	return &user{api: api, clientset: clientset, jobs: jobs.NewClient(api, clientset.Discovery(), u.now), now: u.now, lastUsed: u.now(), reviews: map[review]verdict{}}, nil
 }
 
 func (u *user) idleSince(now time.Time) time.Duration {
@@ -136,10 +233,28 @@ func (u *user) touch(now time.Time) {
 	u.lastUsed = now
 }
 
+// named returns the name of the user, which was verified at some time.
+func (u *user) named() string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.name
+}
+
+// verify fails if the API server does not accept the token any more. While the API server does not answer, what the dashboard
+// itself knows is still shown to users whom it accepted before.
+func (u *user) verify(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
+	defer cancel()
+	if _, err := u.identify(ctx); apierrors.IsUnauthorized(err) {
+		return err
+	}
+	return nil
+}
+
 // identify returns the name of the user. It fails if the API server does not accept the token.
 func (u *user) identify(ctx context.Context) (string, error) {
 	u.mu.Lock()
-	name, age := u.name, u.now().Sub(u.named)
+	name, age := u.name, u.now().Sub(u.verified)
 	u.mu.Unlock()
 	if name != "" && age < nameTTL {
 		return name, nil
@@ -150,7 +265,7 @@ func (u *user) identify(ctx context.Context) (string, error) {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.name, u.named = self.Status.UserInfo.Username, u.now()
+	u.name, u.verified = self.Status.UserInfo.Username, u.now()
 	return u.name, nil
 }
 
@@ -180,6 +295,9 @@ func (u *user) may(ctx context.Context, verb string, resource schema.GroupResour
 			if now.Sub(v.at) >= reviewTTL {
 				delete(u.reviews, old)
 			}
+		}
+		if len(u.reviews) > 4096 {
+			clear(u.reviews)
 		}
 	}
 	u.reviews[r] = verdict{answer.Status.Allowed, now}
@@ -269,16 +387,19 @@ type credential struct {
 // cookieName has a prefix with which browsers only accept a secure cookie of exactly this host (RFC 6265bis).
 const cookieName = "__Host-mpijob-login"
 
-// credentialOf returns the token of a request; false if there is none. A header of a proxy only counts if one is trusted.
+// maxBearer is the maximum length of a token in a header, in bytes. Tokens of identity providers with many groups take some KiB.
+const maxBearer = 16 << 10
+
+// credentialOf returns the token of a request; false if there is none, or if it is not the text of a token. A header of a proxy
+// only counts if one is trusted.
 func credentialOf(r *http.Request, trustProxy bool) (credential, bool) {
-	if token, found := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); found && token != "" {
-		return credential{token: token}, true
+	found := credential{}
+	if token, is := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); is && token != "" {
+		found.token = token
+	} else if token := r.Header.Get("X-Forwarded-Access-Token"); trustProxy && token != "" {
+		found.token = token
+	} else if cookie, err := r.Cookie(cookieName); err == nil {
+		found = credential{token: cookie.Value, ours: true}
 	}
-	if token := r.Header.Get("X-Forwarded-Access-Token"); trustProxy && token != "" {
-		return credential{token: token}, true
-	}
-	if cookie, err := r.Cookie(cookieName); err == nil && cookie.Value != "" {
-		return credential{token: cookie.Value, ours: true}, true
-	}
-	return credential{}, false
+	return found, len(found.token) <= maxBearer && bearer.MatchString(found.token)
 }

@@ -40,7 +40,10 @@ func (p *input) stillWaiting(trouble agentapi.HostTrouble, s *agentapi.Summary) 
 }
 
 func (p *input) hostTrouble(trouble agentapi.HostTrouble, s *agentapi.Summary) Finding {
-	figures := map[string]string{"host": trouble.Host, "hosts": trouble.Host, "message": sentence(trouble.Message), "hostPod": trouble.Host}
+	figures := map[string]string{"host": trouble.Host, "hosts": trouble.Host, "message": sentence(trouble.Message)}
+	if p.known(trouble.Host) != nil {
+		figures["hostPod"] = trouble.Host
+	}
 	if trouble.Seconds > 0 {
 		figures["seconds"] = fmt.Sprintf(" after %d seconds", trouble.Seconds)
 	}
@@ -72,6 +75,9 @@ func (p *input) signFinding(s sign) Finding {
 	entry := codes.Lookup(s.Code)
 	if p.enoughSlots(s) {
 		entry = codes.HostfileNotRead
+	}
+	if s.Code == codes.PortInUse && !p.template(pods[0].role).HostNetwork {
+		entry = codes.PortInUseInPod
 	}
 	if s.Code == codes.ConnectionLost && p.daemonEnded() {
 		entry = codes.DaemonEnded
@@ -120,7 +126,10 @@ func (p *input) place(s sign) (map[string]string, []jobPod) {
 	}
 	if host := figures["host"]; host != "" {
 		figures["host"] = short(host)
-		figures["hostPod"] = short(host)
+		if p.known(short(host)) != nil {
+			// Only pods of the job are named in commands: logs may contain any text.
+			figures["hostPod"] = short(host)
+		}
 	}
 	if port := figures["port"]; port != "" {
 		figures["portText"] = " (port " + port + ")"

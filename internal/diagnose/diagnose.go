@@ -38,8 +38,9 @@ var checks = []func(*input) []Finding{
 	refused,
 	keys,
 	takenAway,
+	rejected,
+	podDeadlines,
 	probes,
-	launcherDeleted,
 	outOfMemory,
 	images,
 	containers,
@@ -47,6 +48,8 @@ var checks = []func(*input) []Finding{
 	volumes,
 	unplaced,
 	networkMissing,
+	sandboxes,
+	launcherDeleted,
 	unreached,
 	hostfileIgnored,
 	symptoms,
@@ -153,6 +156,15 @@ func bound(f *Finding) {
 	}
 	f.Remedies = slices.Clone(f.Remedies[:min(len(f.Remedies), MaxRemedies)])
 	for i := range f.Remedies {
-		f.Remedies[i].Text, f.Remedies[i].Action = phrase.Cut(phrase.OneLine(f.Remedies[i].Text), MaxLine), phrase.Cut(phrase.OneLine(f.Remedies[i].Action), MaxLine)
+		f.Remedies[i].Text, f.Remedies[i].Action = phrase.Cut(phrase.OneLine(f.Remedies[i].Text), MaxLine), boundAction(f.Remedies[i].Action)
 	}
+}
+
+// boundAction shortens an action. A command is not cut but left out, because the end of a quotation could be lost.
+func boundAction(action string) string {
+	action = phrase.OneLine(action)
+	if codes.IsCommand(action) && len(action) > MaxLine {
+		return ""
+	}
+	return phrase.Cut(action, MaxLine)
 }

@@ -123,6 +123,8 @@ func (p *input) ranksEnded() bool {
 // shortage says what a node had too little of (k8s.io/kubernetes/pkg/kubelet/eviction/helpers.go).
 func shortage(message string) string {
 	switch {
+	case strings.Contains(message, "node shutdown"):
+		return "the node was shut down"
 	case strings.Contains(message, "ephemeral-storage"), strings.Contains(message, "ephemeral local storage"), strings.Contains(message, "DiskPressure"), strings.Contains(message, "emptyDir"):
 		return "the node's local disk was full"
 	case strings.Contains(message, "memory"), strings.Contains(message, "MemoryPressure"):
@@ -152,6 +154,8 @@ func launcherDeleted(p *input) []Finding {
 	}
 	var gone []jobstate.Event
 	switch {
+	case p.stoppedByController():
+		return nil
 	case launcher == nil && p.failed() && jobstate.LauncherHasFinished(p.job, p.seen), p.job.Lifecycle.Deleting, p.putBack(), p.stoppedByJob():
 	default:
 		gone = p.launchersKilled()
@@ -226,6 +230,40 @@ func (p *input) stoppedByJob() bool {
 	return launcher != nil && podstatus.Restarts(launcher.Pod) > 0 && jobstate.CountAttempts(p.job, p.seen).Exhausted()
 }
 
+// stoppedByController reports whether the operator, the Job controller or JobSet stops the launcher, because a worker failed, the
+// time of the job is over, or the job has ended because of something else than its launcher. Conditions that state it are written
+// later, or not at all.
+func (p *input) stoppedByController() bool {
+	if finish := p.outcome.Finish; finish != nil && slices.Contains([]string{codes.WorkerFailed, codes.MPIJobEvicted, codes.GangTimeout, codes.DeadlineExceeded}, finish.Reason) {
+		return true
+	}
+	return p.timeIsOver() || p.job.External && p.workerFailedFirst()
+}
+
+// timeIsOver reports whether the launcher's Job was active for as long as the job's deadline allows. Its pod is then deleted before
+// the Job has a condition (k8s.io/kubernetes/pkg/controller/job).
+func (p *input) timeIsOver() bool {
+	job, deadline := p.seen.Launcher, p.job.Lifecycle.Deadline
+	return job != nil && deadline != nil && job.Status.StartTime != nil && p.seen.Now.Sub(job.Status.StartTime.Time) >= time.Duration(*deadline)*time.Second
+}
+
+// workerFailedFirst reports whether a worker failed before the launcher was deleted. JobSet deletes the launcher's Job when that of
+// the workers has failed.
+func (p *input) workerFailedFirst() bool {
+	if job := p.seen.WorkerJob; job != nil && slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
+		return (c.Type == batchv1.JobFailed || c.Type == batchv1.JobFailureTarget) && c.Status == corev1.ConditionTrue
+	}) {
+		return true
+	}
+	launcher := p.launcher()
+	return slices.ContainsFunc(p.pods, func(pod jobPod) bool {
+		if pod.role != mpi.RoleWorker || pod.Status.Phase != corev1.PodFailed {
+			return false
+		}
+		return launcher == nil || launcher.DeletionTimestamp == nil || !podstatus.EndedAt(pod.Pod).After(deletedAt(launcher.Pod).Add(time.Second))
+	})
+}
+
 // putBack reports whether the operator itself takes the job's pods away, since not all of them found a place.
 func (p *input) putBack() bool {
 	gang := p.seen.Gang
@@ -274,8 +312,12 @@ func (p *input) known(name string) *jobPod {
 
 // deadlineExceeded reports whether the job failed because of its deadline.
 func (p *input) deadlineExceeded() bool {
+	if !p.failed() {
+		return false
+	}
+	// Kubeflow Trainer deletes the launcher's Job, and states the reason in the TrainJob.
 	failed := p.condition()
-	return p.failed() && failed != nil && failed.Reason == batchv1.JobReasonDeadlineExceeded
+	return failed != nil && failed.Reason == batchv1.JobReasonDeadlineExceeded || failed == nil && p.outcome.Finish.Reason == codes.DeadlineExceeded
 }
 
 // deadline reports that the job exceeded its deadline.
@@ -283,7 +325,10 @@ func deadline(p *input) []Finding {
 	if !p.deadlineExceeded() {
 		return nil
 	}
-	failed := p.condition()
+	message, at := p.outcome.Finish.Message, p.outcome.Finish.At
+	if failed := p.condition(); failed != nil {
+		message, at = failed.Message, failed.LastTransitionTime.Time
+	}
 	figures := map[string]string{}
 	if d := p.job.Lifecycle.Deadline; d != nil {
 		figures["deadline"] = fmt.Sprintf("%d seconds", *d)
@@ -293,7 +338,7 @@ func deadline(p *input) []Finding {
 		pods = []jobPod{*launcher}
 	}
 	f := p.find(codes.DeadlineExceeded, pods, figures)
-	f.Evidence = []string{"Kubernetes: " + failed.Message}
+	f.Evidence = []string{"Kubernetes: " + message}
 	if len(pods) > 0 && pods[0].Status.Phase == corev1.PodPending {
 		f.Evidence = append(f.Evidence, "The launcher had not started.")
 	}
@@ -309,7 +354,7 @@ func deadline(p *input) []Finding {
 	}
 	log := p.evidence.Logs[name]
 	if !log.LastAt.IsZero() {
-		silent := failed.LastTransitionTime.Sub(log.LastAt)
+		silent := at.Sub(log.LastAt)
 		f.Evidence = append(f.Evidence, fmt.Sprintf("Last output of the launcher: %d s before it was stopped.", max(0, int(silent.Seconds()))))
 	}
 	if n := len(log.Lines); n > 0 {

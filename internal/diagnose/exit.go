@@ -148,6 +148,9 @@ func (p *input) programMissing() *Finding {
 		if reason := notStartedFor.FindStringSubmatch(s.Message); reason != nil {
 			entry, figures["reason"] = codes.CommandNotStarted, reason[1]
 		}
+		if err == nil && figures["words"] == "" && figures["reason"] == "" {
+			figures["program"] = written
+		}
 		if s.Code == agentapi.WindowsLineEnds {
 			entry, figures["file"], figures["program"] = codes.Lookup(codes.WindowsLineEnds), written, ""
 			if interpreter := interpreterIn.FindStringSubmatch(s.Message); interpreter != nil {

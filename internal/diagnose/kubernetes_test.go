@@ -86,6 +86,49 @@ func TestWhatKubernetesSays(t *testing.T) {
 		"evicted-by-api": {codes.Evicted, running(4).with(worker(2, corev1.PodRunning, onNode("node-a"), mpitest.Leaving, disrupted("EvictionByEvictionAPI", "Eviction API: evicting")))},
 		"preempted": {codes.Preempted, running(4).with(worker(2, corev1.PodRunning, onNode("node-a"), mpitest.Leaving,
 			disrupted("PreemptionByScheduler", "default-scheduler: preempting to accommodate a higher priority pod")))},
+		"refused-to-job-set": {codes.ObjectRefused, running(2).with(trainJob, withoutJobs, event("JobSet", "pi", "JobCreationFailed",
+			`job "pi-node-0" creation failed with error: Job.batch "pi-node-0" is invalid: spec.template.spec.containers[0].resources.requests: Invalid value: "-1": must be greater than or equal to 0`))},
+		"refused-to-trainer": {codes.ObjectRefused, running(2).with(trainJob, withoutJobs, event("TrainJob", "pi", "TrainJobResourcesCreationFailed",
+			`TrainJob resources reconciliation failed: jobsets.jobset.x-k8s.io "pi" is forbidden: User "system:serviceaccount:trainer:trainer" cannot patch resource "jobsets"`))},
+		"refused-to-trainer-by-webhook": {codes.AdmissionDenied, running(2).with(trainJob, withoutJobs, event("TrainJob", "pi", "TrainJobResourcesCreationFailed",
+			`TrainJob resources reconciliation failed: admission webhook "vjobset.kb.io" denied the request: the name is too long`))},
+		"rejected-sysctl": {codes.PodRejected, running(4).with(worker(1, corev1.PodFailed, onNode("node-a"), rejectedFor("SysctlForbidden", `forbidden sysctl: "kernel.msgmax" not allowlisted`)))},
+		"rejected-apparmor": {codes.PodRejected, running(4).with(
+			worker(1, corev1.PodFailed, onNode("node-a"), rejectedFor("AppArmor", `Cannot enforce AppArmor: profile "mpi" is not loaded`)),
+			worker(3, corev1.PodFailed, onNode("node-b"), rejectedFor("AppArmor", `Cannot enforce AppArmor: profile "mpi" is not loaded`)))},
+		"rejected-without-room": {codes.PodRejected, running(4).with(
+			worker(1, corev1.PodFailed, onNode("node-a"), rejectedFor("OutOfnvidia.com/gpu", "Node didn't have enough resource: nvidia.com/gpu, requested: 2, used: 1, capacity: 2")))},
+		"rejected-by-device-plugin": {codes.PodRejected, running(4).with(
+			worker(1, corev1.PodFailed, onNode("node-a"), rejectedFor("UnexpectedAdmissionError", "Allocate failed due to no healthy devices present; cannot allocate unhealthy devices nvidia.com/gpu, which is unexpected")))},
+		"rejected-for-numa":     {codes.PodRejected, running(4).with(worker(1, corev1.PodFailed, onNode("node-a"), rejectedFor("TopologyAffinityError", "Resources cannot be allocated with Topology locality")))},
+		"rejected-for-its-node": {codes.PodRejected, running(4).with(worker(1, corev1.PodFailed, onNode("node-a"), rejectedFor("NodeAffinity", "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector")))},
+		"rejected-for-its-os":   {codes.PodRejected, running(4).with(worker(1, corev1.PodFailed, onNode("node-a"), rejectedFor("PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS")))},
+		"rejected-at-shutdown":  {codes.PodRejected, running(4).with(worker(1, corev1.PodFailed, onNode("node-a"), rejectedFor("NodeShutdown", "Pod was rejected as the node is shutting down.")))},
+		"rejected-unknown":      {codes.PodRejected, running(4).with(worker(1, corev1.PodFailed, onNode("node-a"), rejectedFor("SomethingNew", "the node does not like it")))},
+		"rejected-launcher": {codes.PodRejected, failed(1, "").with(func(s *scene) {
+			s.seen.LauncherPods[0] = mpitest.LauncherPod(s.job, 0, corev1.PodFailed, onNode("node-a"), rejectedFor("SysctlForbidden", `forbidden sysctl: "kernel.msgmax" not allowlisted`))
+			s.evidence.Logs = nil
+		})},
+		"rejected-worker-then-launcher-stopped": {codes.PodRejected, running(4).with(trainJob, olderWorkers,
+			worker(1, corev1.PodFailed, onNode("node-a"), rejectedFor("SysctlForbidden", `forbidden sysctl: "kernel.msgmax" not allowlisted`)),
+			func(s *scene) { mpitest.Leaving(s.seen.LauncherPods[0]) }, event("Pod", "pi-launcher-0", "Killing", "Stopping container main"))},
+		"pod-deadline": {codes.PodDeadlineExceeded, running(4, func(j *mpi.Job) { j.Workers.Template.Spec.ActiveDeadlineSeconds = new(int64(20)) }).with(worker(1, corev1.PodFailed, onNode("node-a"), pastDeadline))},
+		"pod-deadline-then-launcher-stopped": {codes.PodDeadlineExceeded, running(4).with(trainJob, olderWorkers,
+			worker(1, corev1.PodFailed, onNode("node-a"), pastDeadline),
+			func(s *scene) { mpitest.Leaving(s.seen.LauncherPods[0]) }, event("Pod", "pi-launcher-0", "Killing", "Stopping container main"))},
+		"node-shut-down": {codes.Evicted, running(4).with(worker(1, corev1.PodFailed, onNode("node-a"), disrupted("TerminationByKubelet", "Pod was terminated in response to imminent node shutdown."), mpitest.Exited(143, "Error")))},
+		"deadline-while-no-node-matches": {codes.NoMatchingNode, starting(2, unschedulable("0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.")).with(olderWorkers, func(s *scene) {
+			s.job.Lifecycle.Deadline = new(int64(20))
+			s.seen.Launcher.Status.StartTime = &metav1.Time{Time: mpitest.Now.Add(-20 * time.Second)}
+			mpitest.Leaving(s.seen.LauncherPods[0])
+		}, event("Pod", "pi-launcher-0", "Killing", "Stopping container main"))},
+		"deadline-of-train-job": {codes.DeadlineExceeded, scene{job: mpitest.Job(2, func(j *mpi.Job) {
+			withResources(j)
+			j.Kind, j.External, j.Lifecycle.Deadline = mpi.KindTrainJob, true, new(int64(20))
+			j.Recorded.Finish = &mpi.Finish{Reason: "DeadlineExceeded", Message: "TrainJob exceeded its active deadline", At: mpitest.Now}
+		})}},
+		"launcher-deleted-while-no-node-matches": {codes.NoMatchingNode, starting(2, unschedulable("0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.")).with(olderWorkers,
+			func(s *scene) { mpitest.Leaving(s.seen.LauncherPods[0]) })},
 		"node-missing":                  {codes.NodeMissing, running(4, func(j *mpi.Job) { j.Workers.Template.Spec.NodeName = "node-x" }).with(worker(2, corev1.PodFailed, onNode("node-x"), neverReported, mpitest.Leaving, disrupted("DeletionByPodGC", "PodGC: node no longer exists")))},
 		"node-missing-yet":              {codes.NodeMissing, starting(2, onNode("node-x")).with(workersOn("node-x"), nodes(jobstate.Node{Name: "node-x", Missing: true}))},
 		"node-silent-since-before":      {codes.NodeLost, starting(2, onNode("node-x")).with(workersOn("node-x"), nodes(jobstate.Node{Name: "node-x"}))},
@@ -163,6 +206,31 @@ func TestWhatKubernetesSays(t *testing.T) {
 			event("Pod", "pi-worker-0", "Unhealthy", `Liveness probe failed: dial tcp 10.244.0.9:8080: connect: connection refused`),
 			event("Pod", "pi-worker-0", "Killing", "Stopping container worker"),
 		)},
+		"probe-failed-without-output": {codes.ProbeFailed, running(4).with(
+			worker(0, corev1.PodFailed, mpitest.Exited(137, "Error")),
+			event("Pod", "pi-worker-0", "Unhealthy", `Liveness probe failed: `),
+			event("Pod", "pi-worker-0", "Killing", "Container main failed liveness probe"),
+		)},
+		"probe-failed-and-restarted": {codes.ProbeFailed, failed(1, "").with(
+			launcherLeft(agentapi.Summary{
+				Code: agentapi.Unreachable, Message: "Host pi-worker-0 could not be used.", HostsExpected: 4, SlotsExpected: 8, HostsReached: 3, SlotsFound: 6,
+				Hosts: []agentapi.HostTrouble{{Host: "pi-worker-0", Code: agentapi.Unreachable, Message: "its name cannot be resolved (no such host): its pod has no address yet, or the job's Service is missing", Seconds: 200}},
+			}, 1),
+			event("Pod", "pi-worker-0", "Killing", "Container main failed startup probe, will be restarted"),
+			func(s *scene) { s.evidence.Events[0].Last = mpitest.Now.Add(-20 * time.Second) },
+			event("Pod", "pi-worker-0", "Unhealthy", `Startup probe failed: command timed out: "/ready" timed out after 1s`),
+		)},
+		"probe-of-an-event-that-is-gone": {codes.ProbeFailed, running(4).with(
+			worker(0, corev1.PodFailed, mpitest.Exited(137, "Error")), event("Pod", "pi-worker-0", "Killing", "Container main failed liveness probe"))},
+		"sandbox-without-user-namespaces": {codes.ContainerCreateFailed, failed(1, "").with(
+			func(s *scene) { s.job.Workers.Template.Spec.HostUsers = new(false) },
+			launcherLeft(agentapi.Summary{
+				Code: agentapi.Unreachable, Message: "Host pi-worker-0 could not be used.", HostsExpected: 4, SlotsExpected: 8, HostsReached: 3, SlotsFound: 6,
+				Hosts: []agentapi.HostTrouble{{Host: "pi-worker-0", Code: agentapi.Unreachable, Message: "its name cannot be resolved (no such host): its pod has no address yet, or the job's Service is missing", Seconds: 200}},
+			}, 1),
+			worker(0, corev1.PodPending, onNode("node-a"), created(time.Minute)),
+			event("Pod", "pi-worker-0", "FailedCreatePodSandBox", `Failed to create pod sandbox: rpc error: code = Unknown desc = failed to start sandbox "4c1ad2b3f5e60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8f90": failed to create containerd task: OCI runtime create failed: mount_setattr: idmap mounts are not supported: invalid argument`),
+		)},
 		"daemon-ended": {codes.DaemonsNotStarted, failed(205, lostDaemon).with(launcherLeft(agentapi.Summary{
 			ExitCode: new(int32(205)), HostsExpected: 4, HostsReached: 4, SlotsExpected: 8, SlotsFound: 8, ConnectSeconds: 0.015,
 		}, 205))},
@@ -211,6 +279,77 @@ func TestWhatKubernetesSays(t *testing.T) {
 		})},
 	})
 }
+
+// rejectedFor is a pod that a kubelet did not admit.
+func rejectedFor(reason, message string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { pod.Status.Reason, pod.Status.Message = reason, "Pod was rejected: "+message }
+}
+
+// pastDeadline is a pod that a kubelet stopped because of the pod's own deadline.
+func pastDeadline(pod *corev1.Pod) {
+	mpitest.Exited(137, "Error")(pod)
+	pod.Status.Reason, pod.Status.Message = "DeadlineExceeded", "Pod was active on the node longer than the specified deadline"
+}
+
+// trainJob makes a job a TrainJob, whose pods JobSet stops.
+func trainJob(s *scene) { s.job.Kind, s.job.External = mpi.KindTrainJob, true }
+
+// withoutJobs is a job for which JobSet has created nothing.
+func withoutJobs(s *scene) { s.seen = jobstate.Observed{} }
+
+// olderWorkers are an hour old.
+func olderWorkers(s *scene) {
+	for _, w := range s.seen.Workers {
+		created(time.Hour)(w.Pod)
+	}
+}
+
+// TestStoppedByControllers: what stops a launcher because something else has failed is not reported as a deletion.
+func TestStoppedByControllers(t *testing.T) {
+	for name, s := range map[string]scene{
+		"a worker of a TrainJob failed": running(4).with(trainJob, olderWorkers, worker(1, corev1.PodFailed, rejectedFor("SysctlForbidden", "no")), leavingLauncher),
+		"a worker has exited":           running(4).with(trainJob, olderWorkers, worker(1, corev1.PodFailed, mpitest.Exited(1, "Error")), leavingLauncher),
+		"the Job of the workers failed": running(4).with(trainJob, olderWorkers, func(s *scene) { s.seen.WorkerJob = mpitest.Launcher(s.job, batchv1.JobFailed) }, leavingLauncher),
+		"the time is over": running(4).with(olderWorkers, func(s *scene) {
+			s.job.Lifecycle.Deadline = new(int64(20))
+			s.seen.Launcher.Status.StartTime = &metav1.Time{Time: mpitest.Now.Add(-time.Minute)}
+		}, leavingLauncher),
+		"the operator ended an MPIJob":   running(4).with(olderWorkers, func(s *scene) { s.job.Recorded.Finish = &mpi.Finish{Reason: codes.WorkerFailed, At: mpitest.Now} }, leavingLauncher),
+		"the time of a TrainJob is over": running(4).with(trainJob, olderWorkers, func(s *scene) { s.job.Recorded.Finish = &mpi.Finish{Reason: codes.DeadlineExceeded, At: mpitest.Now} }, leavingLauncher),
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, f := range s.findings() {
+				if f.Code == codes.LauncherDeleted {
+					t.Errorf("%+v", f)
+				}
+			}
+		})
+	}
+}
+
+// TestDeletedBySomethingElse: nothing of that hides a deletion.
+func TestDeletedBySomethingElse(t *testing.T) {
+	for name, s := range map[string]scene{
+		"of a TrainJob": running(4).with(trainJob, olderWorkers, leavingLauncher),
+		"a worker of a TrainJob failed later": running(4).with(trainJob, olderWorkers, worker(1, corev1.PodFailed, mpitest.Exited(1, "Error"), func(pod *corev1.Pod) {
+			pod.Status.ContainerStatuses[0].State.Terminated.FinishedAt = metav1.NewTime(mpitest.Now.Add(time.Minute))
+		}), leavingLauncher),
+		"a worker of an MPIJob failed": running(4).with(olderWorkers, worker(1, corev1.PodFailed, mpitest.Exited(1, "Error")), leavingLauncher),
+		"before the time is over": running(4).with(olderWorkers, func(s *scene) {
+			s.job.Lifecycle.Deadline = new(int64(90))
+			s.seen.Launcher.Status.StartTime = &metav1.Time{Time: mpitest.Now.Add(-time.Minute)}
+		}, leavingLauncher),
+	} {
+		t.Run(name, func(t *testing.T) {
+			found := s.findings()
+			if len(found) == 0 || found[0].Code != codes.LauncherDeleted {
+				t.Errorf("%+v", found)
+			}
+		})
+	}
+}
+
+func leavingLauncher(s *scene) { mpitest.Leaving(s.seen.LauncherPods[0]) }
 
 // workersOn has the job's workers run on a node.
 func workersOn(name string) func(*scene) {
@@ -326,3 +465,29 @@ This is usually due to either a failure of the TCP network
 connection to the node, or possibly an internal failure of
 the daemon itself. We cannot recover from this failure, and
 therefore will terminate the job.`
+
+// TestSandboxThatIsCreatedLater: a sandbox that was created at last, or has failed only once yet, is no cause.
+func TestSandboxThatIsCreatedLater(t *testing.T) {
+	const message = "Failed to create pod sandbox: plugin not ready"
+	for name, test := range map[string]struct {
+		change func(*scene)
+		want   bool
+	}{
+		"often":          {func(*scene) {}, true},
+		"once, just now": {func(s *scene) { s.evidence.Events[0].Count = 1 }, false},
+		"once, for long": {func(s *scene) { s.evidence.Events[0].Count = 1; created(2 * time.Minute)(s.seen.Workers[0].Pod) }, true},
+		"long ago":       {func(s *scene) { s.evidence.Events[0].Last = mpitest.Now.Add(-time.Hour) }, false},
+		"created since": {func(s *scene) {
+			s.seen.Workers[0].Pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(mpitest.Now)}}
+		}, false},
+		"its container waits for something else": {func(s *scene) { mpitest.Waiting("ErrImagePull", "not found")(s.seen.Workers[0].Pod) }, false},
+		"its pod is running":                     {worker(0, corev1.PodRunning), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found := starting(2, onNode("node-a"), created(time.Second)).with(event("Pod", "pi-worker-0", "FailedCreatePodSandBox", message), test.change).findings()
+			if got := len(found) > 0 && found[0].Code == codes.ContainerCreateFailed; got != test.want {
+				t.Errorf("%v, want %v: %+v", got, test.want, found)
+			}
+		})
+	}
+}

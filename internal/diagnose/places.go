@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/mpi"
-	"opendatahub.io/mpijob/internal/phrase"
 )
 
 // Remedies name the fields of MPIJobs. In TrainJobs some of these have other names, and others are part of the runtime.
@@ -21,8 +21,10 @@ var trainJobPlaces = strings.NewReplacer(
 	"spec.mpiImplementation: OpenMPI, Intel or MPICH", "the runtime's annotation mpi.opendatahub.io/mpi-implementation: OpenMPI, Intel or MPICH",
 	// With this project's runtimes, the launcher waits by itself.
 	"spec.launcherCreationPolicy: WaitForWorkersReady", "",
-	`{"spec":{"runPolicy":{"suspend":true}}}`, `{"spec":{"suspend":true}}`,
 )
+
+// trainJobPatch suspends a TrainJob. In commands only this is replaced: another replacement could end a quotation.
+var trainJobPatch = strings.NewReplacer(`{"spec":{"runPolicy":{"suspend":true}}}`, `{"spec":{"suspend":true}}`)
 
 // useAgent is the change of a job that lets the agent start its ranks.
 var useAgent = v1alpha1.FieldChange{Field: "metadata.annotations[" + mpi.AnnotationLaunch + "]", Value: mpi.LaunchAgent}
@@ -34,7 +36,12 @@ func (p *input) adaptRemedy(remedy *v1alpha1.Remedy) {
 	if p.job.Kind == mpi.KindTrainJob {
 		rename = trainJobPlaces.Replace
 	}
-	remedy.Action = phrase.Cut(phrase.OneLine(rename(remedy.Action)), MaxLine)
+	switch isTrainJob := p.job.Kind == mpi.KindTrainJob; {
+	case isTrainJob && codes.IsCommand(remedy.Action):
+		remedy.Action = boundAction(trainJobPatch.Replace(remedy.Action))
+	default:
+		remedy.Action = boundAction(rename(remedy.Action))
+	}
 	for i, change := range remedy.Changes {
 		change.Field = rename(change.Field)
 		if !p.isField(change.Field) {

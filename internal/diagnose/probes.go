@@ -9,9 +9,14 @@ import (
 	"opendatahub.io/mpijob/internal/jobstate"
 )
 
-// failedProbe is the message of the kubelet's event about a probe that failed (k8s.io/kubernetes/pkg/kubelet/prober/prober.go).
-// Readiness probes stop nothing.
-var failedProbe = regexp.MustCompile(`^(Liveness|Startup) probe (?:failed|errored)[^:]*: (.+)`)
+var (
+	// failedProbe is the message of the kubelet's event about a probe that failed (k8s.io/kubernetes/pkg/kubelet/prober/prober.go).
+	// A probe that executes a command without output has no more to report. Readiness probes stop nothing.
+	failedProbe = regexp.MustCompile(`^(Liveness|Startup) probe (?:failed|errored)(?:[^:]*: *(.*))?`)
+	// stoppedByProbe is that of its event about a container that it stops for this
+	// (k8s.io/kubernetes/pkg/kubelet/kuberuntime/kuberuntime_manager.go).
+	stoppedByProbe = regexp.MustCompile(`[Cc]ontainer \S+ failed (liveness|startup) probe`)
+)
 
 // stopsSoon is how soon the kubelet stops a container after its probe failed for the last time.
 const stopsSoon = 10 * time.Second
@@ -26,19 +31,19 @@ func probes(p *input) []Finding {
 		if pod == nil {
 			continue
 		}
-		before := p.events("Pod", func(e jobstate.Event) bool {
-			since := stop.Last.Sub(e.Last)
-			return e.Reason == "Unhealthy" && e.Name == stop.Name && since >= 0 && since <= stopsSoon && failedProbe.MatchString(e.Message)
-		})
-		if len(before) == 0 {
+		probe, answer, line := p.probeBefore(stop)
+		if probe == "" {
 			continue
 		}
-		last := before[len(before)-1]
 		if len(pods) == 0 {
-			answer := failedProbe.FindStringSubmatch(last.Message)
-			figures["probe"], figures["message"] = strings.ToLower(answer[1]), " ("+strings.TrimSpace(answer[2])+")"
+			if figures["probe"] = probe; answer != "" {
+				figures["message"] = " (" + answer + ")"
+			}
 		}
-		pods, evidence = append(pods, *pod), append(evidence, saying(last), saying(stop))
+		if line != "" {
+			evidence = append(evidence, line)
+		}
+		pods, evidence = append(pods, *pod), append(evidence, saying(stop))
 	}
 	if len(pods) == 0 {
 		return nil
@@ -46,4 +51,25 @@ func probes(p *input) []Finding {
 	f := p.find(codes.ProbeFailed, pods, figures)
 	f.Evidence = evidence
 	return []Finding{f}
+}
+
+// probeBefore returns the probe because of which a container was stopped, with its last answer and the event that has it; "" if it
+// was stopped for another reason. The event of the stop names the probe, or the probe failed shortly before.
+func (p *input) probeBefore(stop jobstate.Event) (probe, answer, line string) {
+	named := stoppedByProbe.FindStringSubmatch(stop.Message)
+	for _, e := range p.events("Pod", func(e jobstate.Event) bool { return e.Reason == "Unhealthy" && e.Name == stop.Name }) {
+		failed := failedProbe.FindStringSubmatch(e.Message)
+		if failed == nil {
+			continue
+		}
+		kind, since := strings.ToLower(failed[1]), stop.Last.Sub(e.Last)
+		// A container that was started again fails again, after the last stop.
+		if named != nil && named[1] == kind || named == nil && since >= 0 && since <= stopsSoon {
+			probe, answer, line = kind, strings.TrimSpace(failed[2]), saying(e)
+		}
+	}
+	if probe == "" && named != nil {
+		probe = named[1]
+	}
+	return probe, answer, line
 }

@@ -149,7 +149,7 @@ func (p *input) withoutRDMA(name corev1.ResourceName, sign fallback, pod jobPod,
 	figures := map[string]string{"field": p.field(mpi.RoleWorker)}
 	f := p.find(codes.RDMANotUsed, []jobPod{pod}, map[string]string{
 		"resource": string(name), "how": sign.how, "is": is, "expect": expect, "insist": insist,
-		"first": sign.remedy.Text, "firstAction": codes.Fill(sign.remedy.Action, figures), "second": second.Text, "secondAction": codes.Fill(second.Action, figures),
+		"first": sign.remedy.Text, "firstAction": codes.FillAction(sign.remedy.Action, figures), "second": second.Text, "secondAction": codes.FillAction(second.Action, figures),
 	})
 	for i := range f.Remedies {
 		switch remedy := &f.Remedies[i]; remedy.Action {

@@ -35,6 +35,9 @@ func refused(p *input) []Finding {
 	for _, r := range refusals {
 		found = append(found, p.refusal(r))
 	}
+	if event, is := p.objectsRefused(); is {
+		found = append(found, p.objectRefusal(event))
+	}
 	if event, is := p.podRefused(p.seen.Launcher); is && p.launcher() == nil {
 		found = append(found, p.podRefusal(event, "launcher"))
 	}
@@ -43,6 +46,51 @@ func refused(p *input) []Finding {
 		found = append(found, p.podRefusal(event, "workers"))
 	}
 	return found
+}
+
+// creationFailed matches the reasons of JobSet's and Trainer's events about objects that they could not create
+// (jobset/pkg/constants, trainer/pkg/controller): JobCreationFailed, HeadlessServiceCreationFailed, TrainJobResourcesCreationFailed.
+var creationFailed = regexp.MustCompile(`CreationFailed$`)
+
+// passingRefusal matches what these controllers repeat by themselves.
+var passingRefusal = regexp.MustCompile(`the object has been modified|already exists|context deadline exceeded|connection refused|is being deleted`)
+
+// refusedObject is the object that a message of the API server names.
+var refusedObject = regexp.MustCompile(`\b(\w+)(?:\.[\w.-]+)? "([^"]+)" (?:is invalid|is forbidden|not found)`)
+
+// objectsRefused returns the latest event of Trainer or JobSet about an object that the API server rejected; false if that is past,
+// because all Jobs exist now.
+func (p *input) objectsRefused() (last jobstate.Event, is bool) {
+	if !p.job.External || (p.seen.Launcher != nil || p.job.Launcher.None) && (p.seen.WorkerJob != nil || p.job.Workers.Count == 0) {
+		return jobstate.Event{}, false
+	}
+	for _, kind := range []string{p.job.Kind, "JobSet"} {
+		told := p.events(kind, func(e jobstate.Event) bool {
+			return e.Warning && creationFailed.MatchString(e.Reason) && !passingRefusal.MatchString(e.Message)
+		})
+		// What JobSet cannot create comes after what Trainer creates.
+		if n := len(told); n > 0 && (kind == "JobSet" || !p.anyJob()) {
+			last, is = told[n-1], true
+		}
+	}
+	return last, is
+}
+
+// anyJob reports whether JobSet has created one of the job's Jobs.
+func (p *input) anyJob() bool { return p.seen.Launcher != nil || p.seen.WorkerJob != nil }
+
+func (p *input) objectRefusal(event jobstate.Event) Finding {
+	object, name, reason := "the objects of", event.Kind+" "+event.Name, event.Message
+	if named := refusedObject.FindStringSubmatchIndex(reason); named != nil {
+		object, name, reason = phrase.Capital(reason[named[2]:named[3]]), reason[named[4]:named[5]], reason[named[0]:]
+	}
+	f := p.refusal(jobstate.Refusal{Kind: object, Name: name, Message: event.Message})
+	if f.Code == codes.ObjectRefused {
+		f = p.findAs(codes.RefusedToController, nil, map[string]string{"object": object, "name": name, "reason": sentence(reason)})
+		f.Affected = []string{object + " " + name}
+	}
+	f.Evidence = []string{saying(event)}
+	return f
 }
 
 // podRefused returns the latest event of a Job whose pod was rejected; false if that is past: the Job must have no pods

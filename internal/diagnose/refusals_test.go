@@ -56,6 +56,16 @@ func workerJob(there int) func(*scene) {
 	}
 }
 
+// invalid is what JobSet reports of a Job that the API server rejects.
+const invalid = `job "pi-launcher-0" creation failed with error: Job.batch "pi-launcher-0" is invalid: spec.template.spec.volumes[3].name: Duplicate value: "mpi-agent"`
+
+// jobSet is a TrainJob of which something was changed.
+func jobSet(changes ...func(*scene)) scene { return running(4).with(trainJob).with(changes...) }
+
+func refusedJob(reason, message string) func(*scene) { return event("JobSet", "pi", reason, message) }
+
+func withoutLauncher(s *scene) { s.seen.Launcher, s.seen.LauncherPods = nil, nil }
+
 // TestRefusedPods: that a Job's pod was refused is told while that keeps the pod from being made, and not after.
 func TestRefusedPods(t *testing.T) {
 	// The launcher's pod is missing: its Job was started a minute ago.
@@ -96,6 +106,18 @@ func TestRefusedPods(t *testing.T) {
 		}), []codes.Code{codes.EarlierJobLeaving}},
 		"denied until the deadline":      {waits(failed, denied(60)), []codes.Code{codes.AdmissionDenied, codes.DeadlineExceeded}},
 		"denied, made, and failed since": {waits(failed, denied(60), made(59)), []codes.Code{codes.DeadlineExceeded}},
+
+		"a Job refused":                              {jobSet(withoutJobs, refusedJob("JobCreationFailed", invalid)), []codes.Code{codes.ObjectRefused}},
+		"the launcher's Job refused":                 {jobSet(workerJob(4), withoutLauncher, refusedJob("JobCreationFailed", invalid)), []codes.Code{codes.ObjectRefused}},
+		"a Job refused, and created since":           {jobSet(workerJob(4), refusedJob("JobCreationFailed", invalid)), nil},
+		"a Job refused, of a job without a launcher": {jobSet(withoutJobs, func(s *scene) { s.job.Launcher.None = true }, refusedJob("JobCreationFailed", invalid)), []codes.Code{codes.ObjectRefused}},
+		"a Job refused by a quota":                   {jobSet(withoutJobs, refusedJob("JobCreationFailed", `jobs.batch "pi-node-0" is forbidden: exceeded quota: team, requested: count/jobs.batch=1, used: count/jobs.batch=5, limited: count/jobs.batch=5`)), []codes.Code{codes.QuotaExceeded}},
+		"a Job that exists":                          {jobSet(withoutJobs, refusedJob("JobCreationFailed", `jobs.batch "pi-node-0" already exists`)), nil},
+		"a JobSet that was changed":                  {jobSet(withoutJobs, event("TrainJob", "pi", "TrainJobResourcesCreationFailed", "Operation cannot be fulfilled on jobsets: the object has been modified")), nil},
+		"a JobSet refused":                           {jobSet(withoutJobs, event("TrainJob", "pi", "TrainJobResourcesCreationFailed", "no")), []codes.Code{codes.ObjectRefused}},
+		"a JobSet refused, and Jobs created since":   {jobSet(workerJob(4), withoutLauncher, event("TrainJob", "pi", "TrainJobResourcesCreationFailed", "no")), nil},
+		"another event of a JobSet":                  {jobSet(withoutJobs, refusedJob("ExclusivePlacementViolation", "no")), nil},
+		"an MPIJob":                                  {running(4).with(withoutJobs, refusedJob("JobCreationFailed", invalid)), nil},
 
 		"workers denied": {running(4).with(workerJob(0), ofWorkers(60, "FailedCreate")), []codes.Code{codes.QuotaExceeded}},
 		"workers denied that others left no room for":    {running(4).with(workerJob(2), ofWorkers(60, "FailedCreate"), ofWorkers(60, "SuccessfulCreate")), []codes.Code{codes.QuotaExceeded}},

@@ -198,6 +198,15 @@ while attempting to start process rank 0.`)},
 		"21-launcher-command-missing": {codes.ProgramMissing, failed(127, ``).with(launcherLeft(agentapi.Summary{
 			Code: agentapi.ProgramMissing, Message: `The launcher's command "mpirum" is not in its image: executable file not found in $PATH.`, ExitCode: new(int32(127)),
 		}, 127))},
+		"21-path-of-a-connection": {codes.ProgramMissing, failed(127, ``).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.ProgramMissing, Message: `The launcher's command "mpirun" is not in its image: executable file not found in $PATH.`, ExitCode: new(int32(127)),
+		}, 127), func(s *scene) { s.job.Connections, s.evidence.PathFrom = []string{"data"}, []string{"data"} })},
+		"21-path-of-the-template": {codes.ProgramMissing, failed(127, `/bin/sh: 1: mpirun: not found`).with(func(s *scene) {
+			s.job.Launcher.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "PATH", Value: "/opt/tools"}}
+		})},
+		"21-path-does-not-matter": {codes.ProgramMissing, failed(127, ``).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.ProgramMissing, Message: `The launcher's command "/opt/mpirun" is not in its image: no such file or directory.`, ExitCode: new(int32(127)),
+		}, 127), func(s *scene) { s.job.Connections, s.evidence.PathFrom = []string{"data"}, []string{"data"} })},
 		"21-launcher-command-in-one-word": {codes.ProgramMissing, failed(127, ``).with(launcherLeft(agentapi.Summary{
 			Code: agentapi.ProgramMissing, Message: `The launcher's command "mpirun -n 4 python train.py" is not in its image: executable file not found in $PATH.`, ExitCode: new(int32(127)),
 		}, 127))},
@@ -328,6 +337,9 @@ torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:2251, in
 			worker(2, corev1.PodFailed, mpitest.Exited(137, "Error")))},
 		"41-terminated": {codes.Terminated, failed(143, `epoch 3`)},
 		"44-port-in-use": {codes.PortInUse, running(4, func(j *mpi.Job) { j.Workers.Template.Spec.HostNetwork = true }).with(worker(1, corev1.PodFailed, mpitest.Exited(1, "Error")), func(s *scene) {
+			s.evidence.Logs = map[string]jobstate.Log{"pi-worker-1": {Lines: []string{"mpi-agent: take connections: listen tcp :2222: bind: address already in use"}}}
+		})},
+		"44-port-in-use-by-a-sidecar": {codes.PortInUse, running(4).with(worker(1, corev1.PodFailed, mpitest.Exited(1, "Error")), func(s *scene) {
 			s.evidence.Logs = map[string]jobstate.Log{"pi-worker-1": {Lines: []string{"mpi-agent: take connections: listen tcp :2222: bind: address already in use"}}}
 		})},
 		"44-port-in-use-sshd": {codes.PortInUse, running(4, sshd).with(worker(1, corev1.PodFailed, mpitest.Exited(255, "Error")), func(s *scene) {

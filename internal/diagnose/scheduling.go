@@ -14,6 +14,7 @@ import (
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/phrase"
 	"opendatahub.io/mpijob/internal/podspec"
 	"opendatahub.io/mpijob/internal/podstatus"
 )
@@ -99,7 +100,7 @@ func (p *input) placing(pods []jobPod, message string) Finding {
 
 // claimFigures returns the figures of a claim without a volume.
 func (p *input) claimFigures(message string, figures map[string]string) []string {
-	figures["firstAction"] = "kubectl -n " + p.job.Namespace + " get pvc"
+	figures["firstAction"] = phrase.QuoteCommand([]string{"kubectl", "-n", p.job.Namespace, "get", "pvc"})
 	lines := p.claims(func(c jobstate.Claim) bool { return c.Missing || c.Phase != corev1.ClaimBound })
 	if lost := lostClaim.FindStringSubmatch(message); lost != nil {
 		figures["claimText"] = fmt.Sprintf("PersistentVolumeClaim %q does not exist in namespace %s", lost[1], p.job.Namespace)
@@ -112,7 +113,7 @@ func (p *input) claimFigures(message string, figures map[string]string) []string
 		}
 		figures["claimText"] = fmt.Sprintf("PersistentVolumeClaim %q is not bound", claim.Name)
 		figures["first"] = fmt.Sprintf("Find out why the claim is not bound. Its storage class is %s.", cmp.Or(claim.Class, "not set, and the cluster has no default"))
-		figures["firstAction"] = fmt.Sprintf("kubectl -n %s describe pvc %s", p.job.Namespace, claim.Name)
+		figures["firstAction"] = phrase.QuoteCommand([]string{"kubectl", "-n", p.job.Namespace, "describe", "pvc", claim.Name})
 		break
 	}
 	return lines

@@ -14,6 +14,8 @@ import (
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/phrase"
+	"opendatahub.io/mpijob/internal/podstatus"
 )
 
 // group gathers the pods that share a trouble.
@@ -106,7 +108,7 @@ func (p *input) pullFigures(role mpi.Role, message string) map[string]string {
 	switch {
 	case anyIn(lowered, "unauthorized", "authentication required", "no basic auth", "denied", "403 forbidden"), refusedStatus.MatchString(lowered):
 		figures["why"] = ": authentication required, or no such image"
-		figures["first"], figures["firstAction"] = "Create a pull secret for the registry, and reference it in the pod templates.", fmt.Sprintf(login, p.job.Namespace)
+		figures["first"], figures["firstAction"] = "Create a pull secret for the registry, and reference it in the pod templates.", fmt.Sprintf(login, phrase.QuoteWord(p.job.Namespace))
 		figures["second"], figures["secondAction"] = "Check the image name: many registries respond like this for an image that does not exist.", "imagePullSecrets: [{name: NAME}]"
 	case strings.Contains(lowered, "pull policy of never"):
 		figures["why"] = ": it is not on the node, and its imagePullPolicy is Never"
@@ -223,6 +225,42 @@ func volumes(p *input) []Finding {
 	}
 	return found
 }
+
+// sandboxes reports pods whose sandbox cannot be created, from events: the pod's status only shows that its container is being
+// created. The kubelet retries, and one failure while a node starts is usual.
+func sandboxes(p *input) []Finding {
+	const often, recently = 3, 2 * time.Minute
+	var pods []jobPod
+	var evidence []string
+	message := ""
+	for _, event := range p.events("Pod", func(e jobstate.Event) bool { return sandboxEvents[e.Reason] && !noNetwork.MatchString(e.Message) }) {
+		pod := p.startingPod(event.Name)
+		if pod == nil || hasVolumes(*pod) || pod.DeletionTimestamp != nil || !podstatus.NetworkedAt(pod.Pod).IsZero() || p.seen.Now.Sub(event.Last) > recently ||
+			event.Count < often && p.seen.Now.Sub(pod.CreationTimestamp.Time) < time.Minute || slices.ContainsFunc(pods, func(known jobPod) bool { return known.Name == pod.Name }) {
+			continue
+		}
+		if message == "" {
+			message = sandboxID.ReplaceAllString(strings.TrimPrefix(event.Message, "Failed to create pod sandbox: "), "…")
+		}
+		pods, evidence = append(pods, *pod), append(evidence, sandboxID.ReplaceAllString(saying(event), "…"))
+	}
+	if len(pods) == 0 {
+		return nil
+	}
+	figures := map[string]string{"message": sentence(message)}
+	if users := p.template(pods[0].role).HostUsers; users != nil && !*users {
+		figures["first"] = "Remove hostUsers: false, unless the message has another reason: the node's kernel, file system or container runtime may not support user namespaces."
+	}
+	f := p.findAs(codes.SandboxFailed, pods, figures)
+	f.Severity, f.Evidence = v1alpha1.SeverityError, evidence
+	return []Finding{f}
+}
+
+// sandboxID is the ID of a sandbox, which differs each time.
+var sandboxID = regexp.MustCompile(`\b[0-9a-f]{32,}\b`)
+
+// sandboxEvents are the reasons of the kubelet's events about a sandbox, or its cgroup (k8s.io/kubernetes/pkg/kubelet/events).
+var sandboxEvents = map[string]bool{"FailedCreatePodSandBox": true, "FailedCreatePodContainer": true}
 
 // hostPathCheck begins the kubelet's message about a hostPath that does not exist or is of another type.
 const hostPathCheck = "hostPath type check failed:"

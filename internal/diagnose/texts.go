@@ -3,6 +3,7 @@ package diagnose
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,6 +24,9 @@ func (p *input) find(code codes.Code, pods []jobPod, more map[string]string) Fin
 func (p *input) findAs(entry codes.Entry, pods []jobPod, more map[string]string) Finding {
 	values := p.figures(pods)
 	maps.Copy(values, more)
+	if entry.Code == codes.ProgramMissing && entry.Summary == codes.Lookup(codes.ProgramMissing).Summary {
+		entry = p.whosePath(entry, values)
+	}
 	f := Finding{Code: entry.Code, Severity: p.severityOf(entry), Summary: codes.Fill(entry.Summary, values), Affected: names(pods)}
 	sameImage := p.job.Workers.Count > 0 && image(p.template(mpi.RoleWorker)) == image(p.template(mpi.RoleLauncher))
 	for _, r := range entry.Remedies {
@@ -38,6 +42,24 @@ func (p *input) findAs(entry codes.Entry, pods []jobPod, more map[string]string)
 		f.Rank = new(int32(rank))
 	}
 	return f
+}
+
+// whosePath returns the definition for a program that is looked for in a PATH that is not the image's, or the one given. The
+// pod template decides before data connections.
+func (p *input) whosePath(entry codes.Entry, values map[string]string) codes.Entry {
+	if values["program"] == "" || strings.Contains(values["program"], "/") {
+		return entry
+	}
+	main := p.template(mpi.Role(values["role"])).Containers
+	switch {
+	case len(main) > 0 && slices.ContainsFunc(main[0].Env, func(env corev1.EnvVar) bool { return env.Name == "PATH" }):
+		values["source"], values["reference"] = "the pod template", values["field"]+".spec.containers[0].env"
+	case len(p.evidence.PathFrom) > 0:
+		values["source"], values["reference"] = fmt.Sprintf("data connection %q", p.evidence.PathFrom[len(p.evidence.PathFrom)-1]), mpi.ConnectionsPath.String()
+	default:
+		return entry
+	}
+	return codes.PathReplaced
 }
 
 // figures are those that every text may use.
@@ -98,12 +120,12 @@ func (p *input) selector() string {
 	return mpi.LabelJob + "=" + p.job.Name
 }
 
-// launcherPods picks the launcher's among them, as arguments of kubectl.
+// launcherPods picks the launcher's among them.
 func (p *input) launcherPods() string {
 	if p.job.Kind == mpi.KindTrainJob {
-		return "-l " + p.selector() + "," + mpi.LabelJobSetJob + "=" + mpi.JobSetLauncher
+		return p.selector() + "," + mpi.LabelJobSetJob + "=" + mpi.JobSetLauncher
 	}
-	return "-l " + p.selector() + "," + mpi.LabelRole + "=" + string(mpi.RoleLauncher)
+	return p.selector() + "," + mpi.LabelRole + "=" + string(mpi.RoleLauncher)
 }
 
 func image(spec corev1.PodSpec) string {

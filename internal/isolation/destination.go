@@ -136,7 +136,8 @@ func endsInNumber(label string) bool {
 // alwaysOpen are the ports that every job may connect to over TCP.
 var alwaysOpen = []int32{53, 443, 5353, 6443}
 
-// IsAlwaysOpen reports whether every job may connect to a port over TCP, at any address.
+// IsAlwaysOpen reports whether every job may connect to a port over TCP, at any address; port 443 is closed at those of metadata
+// services.
 func IsAlwaysOpen(port int32) bool { return slices.Contains(alwaysOpen, port) }
 
 // metadataPrefixes are the addresses at which nodes and clouds answer pods with credentials.
@@ -171,11 +172,16 @@ func AnyAddress() map[string][]string {
 	return ranges
 }
 
+// isMetadata reports whether nodes or clouds answer at an address with credentials.
+func isMetadata(address netip.Addr) bool {
+	return slices.ContainsFunc(metadataPrefixes, func(p netip.Prefix) bool { return p.Contains(address) })
+}
+
 // isClosedAddress reports whether endpoints never open an address, however it is written.
 func isClosedAddress(address netip.Addr) bool {
 	contains := func(p netip.Prefix) bool { return p.Contains(address) }
 	thisNetwork := address.Is4() && address.As4()[0] == 0
-	return !address.IsGlobalUnicast() || thisNetwork || slices.ContainsFunc(metadataPrefixes, contains) || slices.ContainsFunc(embeddingPrefixes, contains)
+	return !address.IsGlobalUnicast() || thisNetwork || isMetadata(address) || slices.ContainsFunc(embeddingPrefixes, contains)
 }
 
 // isControlPlanePort reports whether programs of the control plane and of nodes listen on a port: etcd, kubelet,
@@ -245,7 +251,7 @@ func (d Destination) EgressFor(service *Service, home Home) ([]Egress, error) {
 
 // isAllowedToAll reports whether every job of a namespace may connect to a destination, as Behind returns it.
 func (d Destination) isAllowedToAll(home Home) bool {
-	return IsAlwaysOpen(d.Port) || d.Namespace != "" && d.Namespace == home.Namespace
+	return IsAlwaysOpen(d.Port) && !(d.Port == 443 && isMetadata(d.Address)) || d.Namespace != "" && d.Namespace == home.Namespace
 }
 
 // isClosed reports whether a destination is an address that endpoints never open.

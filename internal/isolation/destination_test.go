@@ -54,7 +54,6 @@ func TestEndpoints(t *testing.T) {
 		"http://minio.team:9000":               {},
 		"http://minio.team.svc:80":             {selects(9000), "", ""},
 		"http://kubernetes.default.svc:443":    {},
-		"https://169.254.169.254/latest":       {},
 		"http://minio.team.svc.corp.local:900": {},
 		// What names no host.
 		"":                     {err: "names no host"},
@@ -65,6 +64,7 @@ func TestEndpoints(t *testing.T) {
 		"mailto:a@example.com": {err: "names no host"},
 		// What a tenant may not open, in every spelling.
 		"http://169.254.169.254":                    {err: node},
+		"https://169.254.169.254":                   {err: node},
 		"http://[::ffff:169.254.169.254]":           {err: node},
 		"http://[::ffff:a9fe:a9fe]:80":              {err: node},
 		"http://[::169.254.169.254]":                {err: node},
@@ -174,13 +174,18 @@ func TestRefusedEndpoints(t *testing.T) {
 		service *isolation.Service
 		want    string
 	}{
-		"http://rgw.openshift-storage.svc:80":      {&isolation.Service{Selects: true, TargetPort: 8080}, "add namespace/openshift-storage:8080 to"},
-		"http://etcd.kube-system:9000":             {nil, "add namespace/kube-system:9000 to"},
+		"http://rgw.openshift-storage.svc:80":      {&isolation.Service{Selects: true, TargetPort: 8080}, "add namespace/openshift-storage:80, with the port of its pods, to"},
+		"http://etcd.kube-system:9000":             {nil, "add namespace/kube-system:9000, with the port of its pods, to"},
 		"http://10.0.0.1:10250":                    {nil, "port 10250 is one of the cluster's control plane; to use it, ask an administrator to add 10.0.0.1/32:10250 to"},
 		"http://169.254.169.254":                   {nil, "because the address is one of the node, the network or the cloud itself"},
 		"http://10.0.0.9:10250":                    {},
 		"http://prom.openshift-monitoring.svc:900": {service: &isolation.Service{Selects: true, TargetPort: 9090}},
-		"http://localhost:9000":                    {},
+		"http://localhost:9000":                    {nil, "the endpoint localhost:9000 is the pod itself"},
+		"http://127.0.0.1:2379":                    {nil, "the endpoint 127.0.0.1:2379 is the pod itself"},
+		"http://[::1]:2379":                        {nil, "the endpoint [::1]:2379 is the pod itself"},
+		"http://[::1]":                             {nil, "the endpoint [::1]:80 is the pod itself"},
+		"http://local:9000":                        {&isolation.Service{ExternalName: "localhost"}, "the endpoint local:9000 is the pod itself"},
+		"http://minio.storage:2379":                {},
 		"http://minio.storage.svc:9000":            {},
 		"http://a b:9000":                          {nil, "the endpoint is no URL; the job's NetworkPolicy is not changed for it"},
 	} {

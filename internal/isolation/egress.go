@@ -3,6 +3,7 @@ package isolation
 
 import (
 	"fmt"
+	"net/netip"
 	"strconv"
 	"strings"
 
@@ -21,6 +22,40 @@ type Egress struct {
 	// Port is the first port, and EndPort the last one, of one Protocol. Port 0 means all ports of all protocols.
 	Port, EndPort int32
 	Protocol      corev1.Protocol
+}
+
+// withoutMetadata begins a list of destinations that does not include the addresses of metadata services. No user can write
+// it: it is no destination, so that admission refuses it.
+const withoutMetadata = "!metadata"
+
+// WithoutMetadata returns a list of destinations that does not include the addresses of metadata services. ParseEgress reads its
+// entries unchanged; ExceptionsIn and IsWithoutMetadata tell what it leaves out.
+func WithoutMetadata(list string) string {
+	if list == "" {
+		return ""
+	}
+	return withoutMetadata + "," + list
+}
+
+// IsWithoutMetadata reports whether a list is one of WithoutMetadata.
+func IsWithoutMetadata(list string) bool { return strings.HasPrefix(list, withoutMetadata+",") }
+
+// ExceptionsIn returns the addresses of metadata services in a range of addresses, and whether the range consists of them.
+func ExceptionsIn(cidr string) (except []string, all bool) {
+	prefix, err := netip.ParsePrefix(cidr)
+	if err != nil {
+		return nil, false
+	}
+	for _, closed := range metadataPrefixes {
+		switch {
+		case !closed.Overlaps(prefix):
+		case closed.Bits() <= prefix.Bits():
+			return nil, true
+		default:
+			except = append(except, closed.String())
+		}
+	}
+	return except, false
 }
 
 // ParseEgress parses a list of destinations. Entries are separated by commas. Each is a place, a port, or both with a
@@ -48,15 +83,34 @@ func ParseEgress(text string) ([]Egress, []error) {
 	return all, errs
 }
 
-// CheckEgress validates AnnotationAllowEgress of an object, if it is set.
+// CheckEgress validates AnnotationAllowEgress of an object, if it is set. It also refuses ambiguous entries, which ParseEgress
+// accepts: what was admitted once keeps its meaning.
 func CheckEgress(annotations map[string]string) field.ErrorList {
 	text := annotations[mpi.AnnotationAllowEgress]
 	_, wrong := ParseEgress(text)
+	for entry := range strings.SplitSeq(text, ",") {
+		if err := checkAmbiguous(strings.TrimSpace(entry)); err != nil {
+			wrong = append(wrong, err)
+		}
+	}
 	var errs field.ErrorList
 	for _, err := range wrong {
 		errs = append(errs, field.Invalid(field.NewPath("metadata", "annotations").Key(mpi.AnnotationAllowEgress), text, err.Error()))
 	}
 	return errs
+}
+
+// checkAmbiguous refuses IPv6 addresses whose last group may be meant as a port, such as fd00::1:2049.
+func checkAmbiguous(entry string) error {
+	at := strings.LastIndex(entry, ":")
+	if at < 0 || strings.HasPrefix(entry, "[") || len(validation.IsValidIP(nil, entry)) > 0 {
+		return nil
+	}
+	address, port := entry[:at], entry[at+1:]
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil || !strings.Contains(address, ":") || len(validation.IsValidIP(nil, address)) > 0 {
+		return nil
+	}
+	return fmt.Errorf("%q: is ambiguous: write [%s]:%s for port %s of %s, or [%s] for all ports of that address", entry, address, port, port, address, entry)
 }
 
 func parseEgress(entry string) (Egress, error) {

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"opendatahub.io/mpijob/internal/isolation"
+	"opendatahub.io/mpijob/internal/mpi"
 )
 
 func TestParseEgress(t *testing.T) {
@@ -55,5 +56,24 @@ func TestParseEgress(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestCheckEgress: an IPv6 address whose last group may be meant as a port is refused when it is written, and keeps its meaning
+// where it was admitted.
+func TestCheckEgress(t *testing.T) {
+	for text, ambiguous := range map[string]bool{
+		"fd00::1:2049": true, "10.0.0.0/8, 2001:db8::10:443": true, "::1:80": true,
+		"[fd00::1]:2049": false, "[fd00::1:2049]": false, "fd00::7": false, "::1": false, "fd00::a:b": false, "2001:db8:0:0:0:0:0:443": false,
+		"fd00::/8": false, "10.0.0.7:2049": false, "2049": false, "namespace/minio:9000": false, "fd00::1:99999": false,
+	} {
+		errs := isolation.CheckEgress(map[string]string{mpi.AnnotationAllowEgress: text})
+		if _, wrong := isolation.ParseEgress(text); (len(errs) > len(wrong)) != ambiguous {
+			t.Errorf("%s: %v", text, errs)
+		}
+	}
+	errs := isolation.CheckEgress(map[string]string{mpi.AnnotationAllowEgress: "fd00::1:2049"})
+	if want := `"fd00::1:2049": is ambiguous: write [fd00::1]:2049 for port 2049 of fd00::1, or [fd00::1:2049] for all ports of that address`; len(errs) != 1 || errs[0].Detail != want {
+		t.Errorf("errors are %v", errs)
 	}
 }

@@ -100,34 +100,50 @@ func (s *search) keep(where, text string, minPort int32) {
 }
 
 // Warning returns the warning about a destination that the policy of a job denies. entry is that of AnnotationAllowEgress
-// which would allow it.
+// which would allow it. It is the same whether the destination exists or not.
 func (m Mention) Warning(home Home, entry Egress) string {
 	denied := fmt.Sprintf("%s: the job's NetworkPolicy denies connections to %s", m.Where, m.Destination)
-	if m.isClosed() {
+	switch {
+	case m.isClosed():
 		return denied + ", an address of the node, the network or the cloud itself"
+	case entry.Namespace != "":
+		return denied + ", which is in another project, whether it exists or not" + howToAllow(home, entry.String()+withPodPort)
 	}
 	return denied + howToAllow(home, entry.String())
 }
+
+// withPodPort follows an entry whose port is that of a Service which was not read.
+const withPodPort = ", with the port of its pods,"
 
 func howToAllow(home Home, entry string) string {
 	return fmt.Sprintf("; to use it, ask an administrator to add %s to the annotation %s of Namespace %s", entry, mpi.AnnotationAllowEgress, home.Namespace)
 }
 
 // RefusalWarning returns the warning about an endpoint of a data connection that a job's policy does not allow, or "".
-// service is as in Behind.
+// service is as in Behind, for endpoints in the job's namespace. Those in other namespaces are judged by their names alone, so
+// that the warning does not tell what exists there.
 func (e ConnectionEndpoint) RefusalWarning(service *Service, home Home, allowed []Egress) string {
 	where := fmt.Sprintf("%s: Secret %q, key %s", mpi.ConnectionsPath, e.Secret, e.Key)
 	if e.Err != nil {
 		return fmt.Sprintf("%s: the endpoint %v; the job's NetworkPolicy is not changed for it", where, e.Err)
 	}
-	_, refusal := e.EgressFor(service, home)
+	if home.isForeign(e.Namespace) {
+		service = nil
+	}
 	to := e.Behind(service, home)
-	if refusal == nil || to.Address.IsLoopback() || slices.ContainsFunc(allowed, func(a Egress) bool { return a.mayCover(to) }) {
+	if to.Address.IsLoopback() {
+		return fmt.Sprintf("%s: the endpoint %s is the pod itself: nothing outside of the pod is reached there", where, e.Destination)
+	}
+	_, refusal := e.EgressFor(service, home)
+	if refusal == nil || e.isUnknown(home) || slices.ContainsFunc(allowed, func(a Egress) bool { return a.mayCover(to, home) }) {
 		return ""
 	}
 	denied := fmt.Sprintf("%s: the job's NetworkPolicy denies connections to %s, because %v", where, e.Destination, refusal)
-	if to.isClosed() {
+	switch {
+	case to.isClosed():
 		return denied
+	case home.isForeign(to.Namespace):
+		return denied + howToAllow(home, to.egress().String()+withPodPort)
 	}
 	return denied + howToAllow(home, to.egress().String())
 }
@@ -137,13 +153,12 @@ var sharedAddresses = netip.MustParsePrefix("100.64.0.0/10")
 
 // CertainlyDenied reports whether a policy that allows certain destinations denies connections to one, and the entry that
 // would allow it. It is false if this depends on facts that are unknown: the address behind a name, or the pod behind an
-// address. service is as in Behind.
-func (d Destination) CertainlyDenied(service *Service, home Home, allowed []Egress) (entry Egress, denied bool) {
-	if d.Guessed && service == nil && !home.isControlPlane(d.Namespace) {
-		// It may be a pod behind a Service of the namespace.
+// address. Services of other namespaces are not read, so that the answer does not tell what exists there.
+func (d Destination) CertainlyDenied(home Home, allowed []Egress) (entry Egress, denied bool) {
+	if d.isUnknown(home) {
 		return Egress{}, false
 	}
-	to := d.Behind(service, home)
+	to := d.Behind(nil, home)
 	switch {
 	case to.isAllowedToAll(home):
 		return Egress{}, false
@@ -151,11 +166,22 @@ func (d Destination) CertainlyDenied(service *Service, home Home, allowed []Egre
 		// A private address may be that of a pod or Service of the project.
 		return Egress{}, false
 	}
-	return to.egress(), !slices.ContainsFunc(allowed, func(e Egress) bool { return e.mayCover(to) })
+	return to.egress(), !slices.ContainsFunc(allowed, func(e Egress) bool { return e.mayCover(to, home) })
 }
 
-// mayCover reports whether an entry allows a destination, or may do so.
-func (e Egress) mayCover(d Destination) bool {
+// isUnknown reports whether a name of two parts may be a Service of another namespace, a pod behind a Service of the job's
+// namespace, or a name outside of the cluster.
+func (d Destination) isUnknown(home Home) bool { return d.Guessed && !home.isControlPlane(d.Namespace) }
+
+// isForeign reports whether a namespace is not the job's.
+func (h Home) isForeign(namespace string) bool { return namespace != "" && namespace != h.Namespace }
+
+// mayCover reports whether an entry allows a destination, or may do so. The port behind a Service of another namespace is
+// unknown.
+func (e Egress) mayCover(d Destination, home Home) bool {
+	if e.Namespace != "" && e.Namespace == d.Namespace && home.isForeign(d.Namespace) {
+		return true
+	}
 	if e.Port != 0 && (e.Protocol != corev1.ProtocolTCP || d.Port < e.Port || d.Port > e.EndPort) {
 		return false
 	}

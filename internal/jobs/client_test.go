@@ -46,7 +46,7 @@ func newServer(t *testing.T, objects ...client.Object) (*Client, *server) {
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), kubeflow.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	for _, kind := range []schema.GroupVersionKind{trainjob.GroupVersion.WithKind(trainjob.Kind), trainjob.GroupVersion.WithKind(trainjob.RuntimeKind), trainjob.GroupVersion.WithKind(trainjob.ClusterRuntimeKind), kueue.WorkloadKind, kueue.LocalQueueKind, PodMetrics} {
+	for _, kind := range []schema.GroupVersionKind{trainjob.GroupVersion.WithKind(trainjob.Kind), trainjob.GroupVersion.WithKind(trainjob.RuntimeKind), trainjob.GroupVersion.WithKind(trainjob.ClusterRuntimeKind), kueue.WorkloadKind, kueue.LocalQueueKind, PodMetrics, {Group: "jobset.x-k8s.io", Version: "v1alpha2", Kind: "JobSet"}} {
 		scheme.AddKnownTypeWithName(kind, &unstructured.Unstructured{})
 		scheme.AddKnownTypeWithName(kind.GroupVersion().WithKind(kind.Kind+"List"), &unstructured.UnstructuredList{})
 	}

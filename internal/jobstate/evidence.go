@@ -27,6 +27,8 @@ type Evidence struct {
 	Quotas []quota.Quota
 	// Claims are the PersistentVolumeClaims that the job's pods use.
 	Claims []Claim
+	// PathFrom are the job's data connections that set PATH in its containers, if a program was not found there.
+	PathFrom []string
 	// Refusals are the objects of the job that the API server refused.
 	Refusals []Refusal
 	// Training is the latest progress that the program printed; zero if it prints none.

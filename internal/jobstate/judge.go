@@ -79,6 +79,10 @@ func Judge(j mpi.Job, o Observed) Outcome {
 	default:
 		out.wait(j, o)
 	}
+	if j.IsFrozen() {
+		out.freeze(j)
+		return out
+	}
 	// A suspended launcher is made at once: it has no pod.
 	if out.Launcher == nil && !j.Launcher.None && (out.LauncherMayStart || out.PodsMayStart && j.Lifecycle.Suspended) {
 		out.Launcher = &Tally{Wanted: 1}
@@ -113,6 +117,17 @@ func Invalid(errs field.ErrorList) Outcome {
 		Phase: v1alpha1.PhasePending, Reason: codes.ValidationError, NeedsAction: true,
 		Message: codes.Status(codes.ValidationError, map[string]string{"errors": phrase.Count(int32(len(errs)), "error"), "message": strings.Join(texts, "; ")}),
 	}
+}
+
+// freeze has the outcome of a job that became invalid after it had been started allow nothing new. If the job needs new pods to
+// progress, its errors are the reason.
+func (o *Outcome) freeze(j mpi.Job) {
+	o.PodsMayStart, o.LauncherMayStart = false, false
+	if o.Phase == v1alpha1.PhaseRunning || o.Suspended() {
+		return
+	}
+	invalid := Invalid(j.Ignored)
+	o.Reason, o.Message, o.NeedsAction = invalid.Reason, invalid.Message, invalid.NeedsAction
 }
 
 // Refused returns the outcome after the API server refused objects of the job. It does not change for a job that has

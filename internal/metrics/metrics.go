@@ -47,6 +47,7 @@ type Metrics struct {
 	gangWait, start, connect, mpiInit   prometheus.Histogram
 	failures, cpu, memory, devices      *prometheus.CounterVec
 	notWritten                          prometheus.Counter
+	reportsDeleted                      *prometheus.CounterVec
 	all                                 []prometheus.Collector
 
 	mu sync.Mutex
@@ -85,6 +86,7 @@ func New(records func() []v1alpha1.JobReport, clock clock.PassiveClock) *Metrics
 		Name: "mpijob_report_write_errors_total", Help: "JobReport writes that failed, except conflicts. The content is written by a later attempt.",
 	})
 	m.all = append(m.all, m.notWritten)
+	m.reportsDeleted = m.counter("mpijob_reports_deleted_total", "JobReports of finished jobs that were deleted because of a limit: that of their namespace, or that of all namespaces (total).", "limit")
 	return m
 }
 
@@ -102,6 +104,9 @@ func (m *Metrics) histogram(name, help string, buckets []float64) prometheus.His
 
 // ReportNotWritten counts a write of a JobReport that has failed.
 func (m *Metrics) ReportNotWritten() { m.notWritten.Inc() }
+
+// ReportDeleted counts a JobReport that was deleted because of a limit: "namespace" or "total".
+func (m *Metrics) ReportDeleted(limit string) { m.reportsDeleted.WithLabelValues(limit).Inc() }
 
 // Observe counts and measures what is new in a record that was written. The previous one is nil the first time.
 func (m *Metrics) Observe(previous *v1alpha1.JobReport, next v1alpha1.JobReport) {

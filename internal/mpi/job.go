@@ -56,6 +56,9 @@ type Job struct {
 	ManagedBy string
 	// AllowEgress lists the destinations that the job's runtime allows, in the format of isolation.ParseEgress.
 	AllowEgress string
+	// Ignored are the errors of a job that became invalid after it had been started. It goes on: defaults replace its
+	// invalid annotations, and nothing new is created by other invalid fields (see IsFrozen).
+	Ignored field.ErrorList
 	// Recorded is what the job's status already contains.
 	Recorded Recorded
 	// Fields are the paths of the user's fields.
@@ -169,6 +172,16 @@ func New() Job {
 
 // ControlsPods reports whether the operator decides when the job's pods are created: it creates them itself, or opens their gate.
 func (j Job) ControlsPods() bool { return !j.External || j.Gated }
+
+// IsFrozen reports whether the job has become invalid after it had been started, so that its pods go on as they are and no
+// others are created.
+func (j Job) IsFrozen() bool {
+	if len(j.Ignored) == 0 || j.External {
+		return false
+	}
+	_, others := SplitIgnorable(j.Ignored)
+	return len(others) > 0
+}
 
 // Owner returns the owner reference that the job's objects get, so that they are deleted with the job.
 func (j Job) Owner() metav1.OwnerReference {

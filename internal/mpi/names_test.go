@@ -207,7 +207,11 @@ func TestWarnings(t *testing.T) {
 		"fewer ranks than GPUs":   {func(j *mpi.Job) { gpus(j, "4"); j.SlotsPerWorker = 1 }, "1 rank per worker with 4 GPUs; most MPI programs for GPUs need one rank per GPU"},
 		"a rank per GPU":          {func(j *mpi.Job) { gpus(j, "2"); j.SlotsPerWorker = 2 }, ""},
 		"connections with sshd":   {func(j *mpi.Job) { j.Connections, j.Launch = []string{"data"}, mpi.LaunchSSHD }, mpi.ConnectionsWithoutAgent},
-		"a launcher beside":       {func(j *mpi.Job) { j.Gang.Wanted, j.Launcher.AfterWorkers = true, true }, "the launcher is not one of the 2 pods that are scheduled together"},
+		"a host name": {
+			func(j *mpi.Job) { j.Workers.Template.Spec.Hostname = strings.Repeat("a", 64) },
+			`hostname: "` + strings.Repeat("a", 64) + `" has no effect; the operator sets the host names of all pods, such as pi-launcher.pi.ns.svc`,
+		},
+		"a launcher beside": {func(j *mpi.Job) { j.Gang.Wanted, j.Launcher.AfterWorkers = true, true }, "the launcher is not one of the 2 pods that are scheduled together"},
 	} {
 		job := mpitest.Job(2)
 		test.change(&job)

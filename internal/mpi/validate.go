@@ -34,7 +34,6 @@ func Validate(j Job) field.ErrorList {
 	errs = append(errs, validateSize(j)...)
 	errs = append(errs, validateSSHMountPath(j)...)
 	errs = append(errs, validateLifecycle(j)...)
-	errs = append(errs, validateLaunch(j)...)
 	errs = append(errs, validateGang(j)...)
 	agent := j.agentPaths()
 	errs = append(errs, validateLauncherLabels(j)...)
@@ -77,12 +76,14 @@ func validateLauncherLabels(j Job) (errs field.ErrorList) {
 	return errs
 }
 
-func validateLaunch(j Job) field.ErrorList {
-	switch j.Launch {
+// checkLaunch checks AnnotationLaunch.
+func checkLaunch(_ string, annotations map[string]string) field.ErrorList {
+	switch launch := annotations[AnnotationLaunch]; launch {
 	case "", LaunchAgent, LaunchSSHD:
 		return nil
+	default:
+		return field.ErrorList{field.NotSupported(annotationPath(AnnotationLaunch), launch, []string{LaunchAgent, LaunchSSHD})}
 	}
-	return field.ErrorList{field.NotSupported(j.Fields.Launch, j.Launch, []string{LaunchAgent, LaunchSSHD})}
 }
 
 // FinishedIsFixed is the error for a change of a job that has finished.
@@ -100,6 +101,7 @@ func Warnings(j Job) []string {
 		if policy := role.template.Spec.RestartPolicy; policy != "" {
 			warnings = append(warnings, fmt.Sprintf("%s: %q has no effect; set restartPolicy next to replicas", role.at.Child("spec", "restartPolicy"), policy))
 		}
+		warnings = append(warnings, warnHostNames(j, role.template.Spec, role.at.Child("spec"))...)
 		if role.template.Spec.HostPID {
 			warnings = append(warnings, fmt.Sprintf("%s: the job can see and signal the processes of other pods on its nodes; MPI does not need it: remove it", role.at.Child("spec", "hostPID")))
 		}
@@ -121,6 +123,17 @@ func Warnings(j Job) []string {
 	}
 	if j.Gang.Wanted && j.Launcher.AfterWorkers && j.Workers.Count > 0 {
 		warnings = append(warnings, fmt.Sprintf("%s: the launcher is not one of the %d pods that are scheduled together, because it is created when all workers are ready", j.Fields.Gang, j.GangSize()))
+	}
+	return warnings
+}
+
+// warnHostNames returns warnings about host names in a pod template, which the operator replaces.
+func warnHostNames(j Job, pod corev1.PodSpec, at *field.Path) (warnings []string) {
+	for _, name := range []struct{ field, value string }{{"hostname", pod.Hostname}, {"subdomain", pod.Subdomain}} {
+		if name.value != "" {
+			warnings = append(warnings, fmt.Sprintf("%s: %q has no effect; the operator sets the host names of all pods, such as %s",
+				at.Child(name.field), phrase.Cut(name.value, maxShownName), j.HostName(j.LauncherName(), "")))
+		}
 	}
 	return warnings
 }

@@ -138,6 +138,9 @@ func Leaving(pod *corev1.Pod) {
 
 var update = flag.Bool("update", false, "write the golden files")
 
+// Updates reports whether golden files are to be written (go test -update).
+func Updates() bool { return *update }
+
 // Golden compares a value, as YAML, with testdata/<name>.yaml. go test -update writes the file.
 func Golden(t *testing.T, name string, got any) {
 	t.Helper()

@@ -75,7 +75,7 @@ func TestEndpointsOfConnectionsAreAllowed(t *testing.T) {
 	if got := policy.Annotations[mpi.AnnotationEndpoints]; got != want {
 		t.Errorf("the policy contains the endpoints %q, want %q", got, want)
 	}
-	to := policy.Spec.Egress[3].To
+	to := policy.Spec.Egress[4].To
 	if len(to) != 1 || to[0].NamespaceSelector.MatchLabels[corev1.LabelMetadataName] != store {
 		t.Errorf("port 9000 is allowed to %+v", to)
 	}
@@ -202,11 +202,11 @@ func TestDeniedConnectionsAreWarnedOf(t *testing.T) {
 	warned(job, database)
 
 	job.Annotations[mpi.AnnotationConnections] = ""
-	warned(job, "variable STORE of the launcher: the job's NetworkPolicy denies connections to minio."+store+".svc:80"+ask("namespace/"+store+":9000"), database)
+	warned(job, "variable STORE of the launcher: the job's NetworkPolicy denies connections to minio."+store+".svc:80, which is in another project, whether it exists or not"+ask("namespace/"+store+":80, with the port of its pods,"), database)
 
 	const at = "metadata.annotations[opendatahub.io/connections]: Secret "
 	for name, want := range map[string]string{
-		"system": at + `"system", key AWS_S3_ENDPOINT: the job's NetworkPolicy denies connections to etcd.kube-system.svc:9000, because the namespace kube-system belongs to the cluster` + ask("namespace/kube-system:9000"),
+		"system": at + `"system", key AWS_S3_ENDPOINT: the job's NetworkPolicy denies connections to etcd.kube-system.svc:9000, because the namespace kube-system belongs to the cluster` + ask("namespace/kube-system:9000, with the port of its pods,"),
 		"meta":   at + `"meta", key AWS_S3_ENDPOINT: the job's NetworkPolicy denies connections to 169.254.169.254:80, because the address is one of the node, the network or the cloud itself`,
 	} {
 		warned(connectedJob(namespace, name), want)

@@ -4,7 +4,6 @@ package operator
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -23,9 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/admission"
@@ -83,6 +80,10 @@ type Options struct {
 	TrainingProgress time.Duration
 	// WebhookPort serves the admission webhooks; 0 turns them off.
 	WebhookPort int
+	// TLSMinVersion is the lowest version of TLS that is served, such as VersionTLS13; empty: VersionTLS12. TLSCipherSuites are
+	// the cipher suites of TLS 1.2; empty: those of Go.
+	TLSMinVersion   string
+	TLSCipherSuites []string
 }
 
 // validated are the kinds whose jobs the operator's webhook validates.
@@ -120,6 +121,11 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 	restConfig.QPS = -1
 
 	certificate := &admission.Certificate{}
+	served, err := tlsConfig(options)
+	if err != nil {
+		return nil, err
+	}
+	served.GetCertificate = certificate.Get
 	m, err := manager.New(restConfig, manager.Options{
 		Scheme: scheme(),
 		Cache:  cacheOptions(masker, options),
@@ -136,19 +142,15 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 		RenewDeadline:          ptr.To(3400 * time.Millisecond),
 		RetryPeriod:            ptr.To(250 * time.Millisecond),
 		HealthProbeBindAddress: options.HealthAddress,
-		Metrics: metricsserver.Options{
-			BindAddress: options.MetricsAddress, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization,
-		},
-		WebhookServer: webhook.NewServer(webhook.Options{
-			Port:    options.WebhookPort,
-			TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = certificate.Get }},
-		}),
+		// serveMetrics does it, with a limit of connections.
+		Metrics:                 metricsserver.Options{BindAddress: "0"},
+		WebhookServer:           newWebhookServer(options.WebhookPort, served),
 		GracefulShutdownTimeout: ptr.To(10 * time.Second),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set up operator: %w", err)
 	}
-	if err := fillCache(ctx, m, options); err != nil {
+	if err := errors.Join(fillCache(ctx, m, options), serveMetrics(ctx, m, certificate, options)); err != nil {
 		return nil, err
 	}
 	keys, err := cluster.NewKeys(cmp.Or(options.KeyType, cluster.KeyP521))

@@ -69,7 +69,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// prepare installs the roles of config/rbac and takes the operator's identity for the operators of the tests.
+// prepare installs the operator's rights and takes its identity for the operators of the tests.
 func prepare(admin *rest.Config) error {
 	admin.QPS = -1
 	scheme := runtime.NewScheme()
@@ -80,11 +80,21 @@ func prepare(admin *rest.Config) error {
 	if api, err = client.New(admin, client.Options{Scheme: scheme}); err != nil {
 		return err
 	}
-	if err := api.Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "mpijob-system"}}); err != nil {
+	if err := installRights(api); err != nil {
 		return err
 	}
-	for _, file := range []string{"role.yaml", "bindings.yaml"} {
-		objects, err := manifests("rbac", file)
+	restConfig = asOperator(admin)
+	return nil
+}
+
+// installRights installs the operator's rights and the policies that limit them. All tests prove that they allow what the
+// operator does.
+func installRights(c client.Client) error {
+	if err := c.Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "mpijob-system"}}); err != nil {
+		return err
+	}
+	for _, path := range [][]string{{"rbac", "role.yaml"}, {"rbac", "bindings.yaml"}, {"webhook", "operator.yaml"}} {
+		objects, err := manifests(path...)
 		if err != nil {
 			return err
 		}
@@ -92,24 +102,19 @@ func prepare(admin *rest.Config) error {
 			if object.GetKind() == "ServiceAccount" {
 				object.SetNamespace("mpijob-system")
 			}
-			if err := api.Create(context.Background(), object); err != nil {
+			if err := c.Create(context.Background(), object); err != nil {
 				return err
 			}
 		}
 	}
-	// All tests prove that the policy allows what the operator does.
-	policy, err := manifests("webhook", "operator.yaml")
-	if err != nil {
-		return err
-	}
-	for _, object := range policy {
-		if err := api.Create(context.Background(), object); err != nil {
-			return err
-		}
-	}
-	restConfig = rest.CopyConfig(admin)
-	restConfig.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:mpijob-system:mpijob-operator"}
 	return nil
+}
+
+// asOperator returns the way to an API server with the identity of the operator.
+func asOperator(admin *rest.Config) *rest.Config {
+	config := rest.CopyConfig(admin)
+	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:mpijob-system:mpijob-operator"}
+	return config
 }
 
 // manifests reads the objects of a file below config.

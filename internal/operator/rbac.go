@@ -25,7 +25,8 @@ package operator
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,resourceNames=mpijob-validating,verbs=get;patch
-// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update,namespace=mpijob-system
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=create,namespace=mpijob-system
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=mpijob-operator,verbs=get;update,namespace=mpijob-system
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch,namespace=mpijob-system
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=create,namespace=mpijob-system
 // +kubebuilder:rbac:groups="",resources=secrets,resourceNames=mpijob-webhook-certificate,verbs=get;update,namespace=mpijob-system

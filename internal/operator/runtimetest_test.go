@@ -87,6 +87,9 @@ func newTrainerServer(t *testing.T) trainerServer {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := installRights(made); err != nil {
+		t.Fatal(err)
+	}
 	return trainerServer{config: config, client: made}
 }
 
@@ -100,14 +103,14 @@ func (s trainerServer) create(t *testing.T, object client.Object) {
 // start runs an operator; the returned function stops it.
 func (s trainerServer) start(t *testing.T, change ...func(*operator.Options)) (stop func()) {
 	t.Helper()
-	options := operator.Options{Namespace: "default", HealthAddress: "0", MetricsAddress: "0"}
+	options := operator.Options{Namespace: "mpijob-system", HealthAddress: "0", MetricsAddress: "0"}
 	for _, c := range change {
 		c(&options)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
-		done <- operator.Run(ctx, s.config, options)
+		done <- operator.Run(ctx, asOperator(s.config), options)
 	}()
 	return func() {
 		cancel()

@@ -12,14 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/isolation"
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 )
-
-// OperatorLabels are the labels of the operator's own pods (config/manager).
-var OperatorLabels = map[string]string{"app.kubernetes.io/name": "mpijob-operator"}
 
 // isolate plans only the NetworkPolicy, for a job whose other objects are created by another controller.
 func isolate(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, settings Settings) Plan {
@@ -56,27 +52,25 @@ func networkPolicy(job mpi.Job, seen jobstate.Observed, settings Settings) Objec
 	for _, to := range isolation.ParseEndpoints(seen.Endpoints, settings.Home(job.Namespace)).All() {
 		policy.Spec.Egress = append(policy.Spec.Egress, endpointRule(to))
 	}
-	addHostNetwork(&policy.Spec, job, seen)
+	addHostNetwork(&policy.Spec, seen)
 	if have := seen.Isolation; have != nil && have.Annotations[mpi.AnnotationEndpoints] == seen.Endpoints && equality.Semantic.DeepEqual(have.Spec, policy.Spec) {
 		return nil
 	}
 	return policy
 }
 
-// Isolates reports whether the operator creates a NetworkPolicy for a job that has pods.
+// Isolates reports whether the operator creates a NetworkPolicy for a job that has pods. An MPIJob has none if all of its pods
+// are in the host network, to which no policy applies. If some are, the policy applies to the others. A TrainJob has one
+// anyway: what is known of its pods before they exist may come from its user (trainjob.RuntimeOf).
 func Isolates(job mpi.Job, settings Settings) bool {
-	return isolable(job, settings) && !job.Launcher.None
+	onHosts := job.Launcher.Template.Spec.HostNetwork && (job.Workers.Count == 0 || job.Workers.Template.Spec.HostNetwork)
+	return settings.NetworkPolicies && !job.Launcher.None && (job.External || !onHosts)
 }
 
-// isolable reports whether a job can have a NetworkPolicy. It has none if all of its pods are in the host network, to which
-// no policy applies. If some are, the policy applies to the others.
-func isolable(job mpi.Job, settings Settings) bool {
-	return settings.NetworkPolicies && (!job.Launcher.Template.Spec.HostNetwork || job.Workers.Count > 0 && !job.Workers.Template.Spec.HostNetwork)
-}
-
-// unwantedIsolation returns the NetworkPolicy to delete after policies were disabled.
+// unwantedIsolation returns the NetworkPolicy to delete after policies were disabled. For no other reason it is deleted
+// before its job: pods that it isolates may exist.
 func unwantedIsolation(job mpi.Job, seen jobstate.Observed, settings Settings) []Ref {
-	if seen.Isolation == nil || isolable(job, settings) || job.Lifecycle.Deleting {
+	if seen.Isolation == nil || settings.NetworkPolicies || job.Lifecycle.Deleting {
 		return nil
 	}
 	return []Ref{{Kind: "NetworkPolicy", Namespace: job.Namespace, Name: job.PolicyName(), UID: seen.Isolation.UID}}
@@ -98,25 +92,23 @@ func isolationSpec(job mpi.Job, settings Settings, allowed ...string) networking
 				// of the cluster.
 				ports(corev1.ProtocolUDP, 53, 53), ports(corev1.ProtocolTCP, 53, 53),
 				ports(corev1.ProtocolUDP, 5353, 5353), ports(corev1.ProtocolTCP, 5353, 5353),
-				// HTTPS. Most network plugins compare the port behind a Service on 443: 6443 is that of the API
-				// server and of OpenShift's object storage.
-				ports(corev1.ProtocolTCP, 443, 443), ports(corev1.ProtocolTCP, 6443, 6443),
+				// Most network plugins compare the port behind a Service on 443: 6443 is that of the API server and of
+				// OpenShift's object storage. API servers are on nodes, which some networks do not count among the
+				// addresses.
+				ports(corev1.ProtocolTCP, 6443, 6443),
 			}},
+			// HTTPS. Some clouds serve their metadata with it.
+			{To: anywhere(), Ports: []networkingv1.NetworkPolicyPort{ports(corev1.ProtocolTCP, 443, 443)}},
 		},
-	}
-	if settings.OperatorNamespace != "" {
-		spec.Ingress = append(spec.Ingress, networkingv1.NetworkPolicyIngressRule{
-			From: []networkingv1.NetworkPolicyPeer{{
-				NamespaceSelector: namespaceNamed(settings.OperatorNamespace),
-				PodSelector:       &metav1.LabelSelector{MatchLabels: OperatorLabels},
-			}},
-			Ports: []networkingv1.NetworkPolicyPort{ports(corev1.ProtocolTCP, agentapi.StatusPort, agentapi.StatusPort)},
-		})
 	}
 	for _, text := range append([]string{settings.AllowEgress}, allowed...) {
 		entries, _ := isolation.ParseEgress(text)
 		for _, entry := range entries {
-			spec.Egress = append(spec.Egress, egressRule(entry))
+			rule := egressRule(entry)
+			if isolation.IsWithoutMetadata(text) && !leaveOutMetadata(&rule) {
+				continue
+			}
+			spec.Egress = append(spec.Egress, rule)
 		}
 	}
 	return spec
@@ -134,18 +126,18 @@ func ownServices() *metav1.LabelSelector {
 
 // addHostNetwork allows connections between the job's pods and those of its pods that are in the host network, by the
 // addresses of their nodes.
-func addHostNetwork(spec *networkingv1.NetworkPolicySpec, job mpi.Job, seen jobstate.Observed) {
+func addHostNetwork(spec *networkingv1.NetworkPolicySpec, seen jobstate.Observed) {
 	addresses := map[string]bool{}
-	add := func(template corev1.PodTemplateSpec, pod *corev1.Pod) {
-		if template.Spec.HostNetwork && pod.Status.HostIP != "" {
+	add := func(pod *corev1.Pod) {
+		if pod.Spec.HostNetwork && pod.Status.HostIP != "" {
 			addresses[pod.Status.HostIP] = true
 		}
 	}
 	for _, pod := range seen.LauncherPods {
-		add(job.Launcher.Template, pod)
+		add(pod)
 	}
 	for _, worker := range seen.Workers {
-		add(job.Workers.Template, worker.Pod)
+		add(worker.Pod)
 	}
 	if len(addresses) == 0 {
 		return
@@ -176,6 +168,40 @@ func egressRule(to isolation.Egress) networkingv1.NetworkPolicyEgressRule {
 	return rule
 }
 
+// leaveOutMetadata makes a rule not include the addresses of metadata services. It returns false if nothing is left of it.
+func leaveOutMetadata(rule *networkingv1.NetworkPolicyEgressRule) bool {
+	if len(rule.To) == 0 {
+		rule.To = anywhere()
+	}
+	for _, to := range rule.To {
+		if to.IPBlock == nil || len(to.IPBlock.Except) > 0 {
+			continue
+		}
+		except, all := isolation.ExceptionsIn(to.IPBlock.CIDR)
+		if all {
+			return false
+		}
+		to.IPBlock.Except = except
+	}
+	return true
+}
+
+// anywhere are all pods and all addresses, except for those of metadata services. Some networks do not count pods among the
+// addresses.
+func anywhere() []networkingv1.NetworkPolicyPeer {
+	return append([]networkingv1.NetworkPolicyPeer{{NamespaceSelector: &metav1.LabelSelector{}}}, anyAddress()...)
+}
+
+// anyAddress are all addresses, except for those of metadata services.
+func anyAddress() []networkingv1.NetworkPolicyPeer {
+	var peers []networkingv1.NetworkPolicyPeer
+	excepted := isolation.AnyAddress()
+	for _, cidr := range slices.Sorted(maps.Keys(excepted)) {
+		peers = append(peers, networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: cidr, Except: excepted[cidr]}})
+	}
+	return peers
+}
+
 // endpointRule allows the endpoint of a data connection. A port without a place is that of a name outside of the cluster:
 // policies know no names, so that it is allowed at any address, except for those of metadata services.
 func endpointRule(to isolation.Egress) networkingv1.NetworkPolicyEgressRule {
@@ -183,10 +209,7 @@ func endpointRule(to isolation.Egress) networkingv1.NetworkPolicyEgressRule {
 	if len(rule.To) > 0 {
 		return rule
 	}
-	excepted := isolation.AnyAddress()
-	for _, cidr := range slices.Sorted(maps.Keys(excepted)) {
-		rule.To = append(rule.To, networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: cidr, Except: excepted[cidr]}})
-	}
+	rule.To = anyAddress()
 	return rule
 }
 

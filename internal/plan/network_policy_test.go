@@ -129,6 +129,7 @@ func trainJob(t *testing.T, like mpi.Job) mpi.Job {
 }
 
 func TestWhoReachesWhom(t *testing.T) {
+	operatorLabels := map[string]string{"app.kubernetes.io/name": "mpijob-operator"}
 	named := func(namespace, name string) mpi.Job {
 		return mpitest.Job(2, func(j *mpi.Job) { j.Namespace, j.Name, j.UID = namespace, name, types.UID(namespace+name) })
 	}
@@ -139,8 +140,8 @@ func TestWhoReachesWhom(t *testing.T) {
 	launcher, worker := pod(job, mpi.RoleLauncher, "10.128.0.1"), pod(job, mpi.RoleWorker, "10.128.0.2")
 	hasAll := place{"elsewhere", worker.labels, "10.128.0.9"}
 	stranger := place{"ns", map[string]string{"app": "pi"}, "10.128.0.10"}
-	operator := place{"mpijob-system", plan.OperatorLabels, "10.128.0.11"}
-	poser := place{"elsewhere", plan.OperatorLabels, "10.128.0.12"}
+	operator := place{"mpijob-system", operatorLabels, "10.128.0.11"}
+	poser := place{"elsewhere", operatorLabels, "10.128.0.12"}
 	besideOperator := place{"mpijob-system", nil, "10.128.0.13"}
 	dns := place{"openshift-dns", map[string]string{"dns": "default"}, "10.128.0.14"}
 	nodeDNS := place{address: "169.254.20.10"}
@@ -183,8 +184,8 @@ func TestWhoReachesWhom(t *testing.T) {
 		"to a TrainJob without MPI":                  {launcher, both, tcp, 8080, false, false},
 		"to a Job of Kubernetes":                     {launcher, place{"ns", map[string]string{"batch.kubernetes.io/job-name": "load"}, "10.128.0.19"}, tcp, 8080, false, false},
 		"to a Ray cluster":                           {launcher, place{"ns", map[string]string{"ray.io/cluster": "tune"}, "10.128.0.20"}, tcp, 6379, false, false},
-		"operator to the status":                     {operator, worker, tcp, 2223, true, true},
-		"operator to the launcher's status":          {operator, launcher, tcp, 2223, true, true},
+		"operator to the status":                     {operator, worker, tcp, 2223, false, false},
+		"operator to the launcher's status":          {operator, launcher, tcp, 2223, false, false},
 		"operator to the agent":                      {operator, worker, tcp, 2222, false, false},
 		"operator to the status over UDP":            {operator, worker, udp, 2223, false, false},
 		"another pod beside the operator":            {besideOperator, worker, tcp, 2223, false, false},
@@ -199,6 +200,9 @@ func TestWhoReachesWhom(t *testing.T) {
 		"HTTPS over UDP":                             {launcher, web, udp, 443, false, false},
 		"HTTP":                                       {launcher, web, tcp, 80, false, false},
 		"the cloud's metadata":                       {launcher, place{address: "169.254.169.254"}, tcp, 80, false, false},
+		"the cloud's metadata by HTTPS":              {launcher, place{address: "169.254.169.254"}, tcp, 443, false, false},
+		"the node's metadata by HTTPS and IPv6":      {launcher, place{address: "fe80::1"}, tcp, 443, false, false},
+		"HTTPS of another project":                   {launcher, minio, tcp, 443, true, true},
 		"API server":                                 {launcher, place{address: "10.0.0.1"}, tcp, 6443, true, true},
 		"kubelet":                                    {launcher, place{address: "10.0.0.1"}, tcp, 10250, false, false},
 		"NFS":                                        {worker, storage, tcp, 2049, false, true},
@@ -209,7 +213,7 @@ func TestWhoReachesWhom(t *testing.T) {
 		"another port of object storage":             {worker, minio, tcp, 9011, false, false},
 		"object storage comes in":                    {minio, worker, tcp, 9000, false, false},
 		"within a TrainJob":                          {node, node, tcp, 45678, true, true},
-		"operator to a TrainJob's status":            {operator, node, tcp, 2223, true, true},
+		"operator to a TrainJob's status":            {operator, node, tcp, 2223, false, false},
 		"a TrainJob to the MPIJob of its name":       {node, worker, tcp, 2222, false, false},
 		"an MPIJob to the TrainJob of its name":      {launcher, node, tcp, 2222, false, false},
 		"another TrainJob":                           {both, node, tcp, 2222, false, false},
@@ -259,6 +263,8 @@ func TestIsolationChanges(t *testing.T) {
 		return there(func(o *jobstate.Observed) { o.Isolation, o.Endpoints = policy, text })
 	}
 	onHosts := mpitest.Job(1, func(j *mpi.Job) { j.Workers.Template.Spec.HostNetwork = true })
+	onHostsTrainJob := trainJob(t, job)
+	onHostsTrainJob.Launcher.Template.Spec.HostNetwork, onHostsTrainJob.Workers.Template.Spec.HostNetwork = true, true
 	unwatched := isolating
 	unwatched.OperatorNamespace = ""
 	wide := isolating
@@ -274,7 +280,7 @@ func TestIsolationChanges(t *testing.T) {
 		"the namespace allows more":            {job, there(func(o *jobstate.Observed) { o.AllowEgress = "2049" }), isolating, map[string][]string{"mend": {"NetworkPolicy/pi"}}},
 		"the namespace's text says nothing":    {job, there(func(o *jobstate.Observed) { o.AllowEgress = "nfs" }), isolating, map[string][]string{}},
 		"the cluster allows more":              {job, there(), wide, map[string][]string{"mend": {"NetworkPolicy/pi"}}},
-		"the operator moved":                   {job, there(), unwatched, map[string][]string{"mend": {"NetworkPolicy/pi"}}},
+		"the operator moved":                   {job, there(), unwatched, map[string][]string{}},
 		"the runtime was changed since":        {byRuntime("22"), made(byRuntime("2049")), isolating, map[string][]string{}},
 		"the runtime allows more since":        {byRuntime("22"), made(job), isolating, map[string][]string{}},
 		"a connection has an endpoint":         {job, there(func(o *jobstate.Observed) { o.Endpoints = "data=9000" }), isolating, map[string][]string{"mend": {"NetworkPolicy/pi"}}},
@@ -295,7 +301,7 @@ func TestIsolationChanges(t *testing.T) {
 			onHosts, there(func(o *jobstate.Observed) {
 				for i, worker := range o.Workers {
 					pod := worker.Pod.DeepCopy()
-					pod.Status.HostIP = "10.0.0.7"
+					pod.Status.HostIP, pod.Spec.HostNetwork = "10.0.0.7", true
 					o.Workers[i].Pod = pod
 				}
 			}), isolating, map[string][]string{"mend": {"NetworkPolicy/pi"}},
@@ -303,7 +309,21 @@ func TestIsolationChanges(t *testing.T) {
 		"all of its pods are in their nodes' network": {
 			mpitest.Job(1, func(j *mpi.Job) {
 				j.Launcher.Template.Spec.HostNetwork, j.Workers.Template.Spec.HostNetwork = true, true
-			}), there(), isolating, map[string][]string{"delete": {"NetworkPolicy/pi/uid-base"}},
+			}), there(func(o *jobstate.Observed) { o.Isolation = nil }), isolating, map[string][]string{},
+		},
+		"all of its pods are to be in their nodes' network": {
+			mpitest.Job(1, func(j *mpi.Job) {
+				j.Launcher.Template.Spec.HostNetwork, j.Workers.Template.Spec.HostNetwork = true, true
+			}), there(), isolating, map[string][]string{},
+		},
+		"a TrainJob's runtime puts its pods into their nodes' network": {
+			onHostsTrainJob, jobstate.Observed{}, isolating, map[string][]string{"create": {"NetworkPolicy/pi.trainjob"}},
+		},
+		"a TrainJob's runtime would put pods that have addresses into their nodes' network": {
+			onHostsTrainJob, jobstate.Observed{
+				Isolation: isolationOf(onHostsTrainJob, jobstate.Observed{}, isolating),
+				Workers:   []jobstate.Worker{{Pod: &corev1.Pod{Status: corev1.PodStatus{HostIP: "10.0.0.7", PodIP: "10.128.0.7"}}}},
+			}, isolating, map[string][]string{},
 		},
 	}
 	for name, test := range tests {
@@ -353,4 +373,47 @@ func TestIsolationAllows(t *testing.T) {
 	seen = jobstate.Observed{Endpoints: "data=namespace/storage:9000,10.0.0.7/32:9000,[fd00::7/128]:9000;known=;model=9000,169.254.169.254:80,namespace/kube-system:9000"}
 	mpitest.Golden(t, "isolation-endpoints", isolationOf(mpitest.Job(1), seen, isolating))
 	mpitest.Golden(t, "isolation-trainjob", isolationOf(trainJob(t, job), jobstate.Observed{}, isolating))
+}
+
+// TestRuntimeOfNamespaceOpensNoMetadata: what a TrainingRuntime, which users of the namespace may maintain, allows does not
+// include the addresses at which nodes and clouds answer with credentials. That of an administrator may.
+func TestRuntimeOfNamespaceOpensNoMetadata(t *testing.T) {
+	const list = "169.254.169.254:80,169.254.0.0/16:81,169.0.0.0/8:82,0.0.0.0/0:83,84,[fe80::1]:85,namespace/minio:86,192.0.2.7:87,[::/0]:88"
+	var used trainjob.Runtime
+	used.Annotations = map[string]string{mpi.AnnotationAllowEgress: list}
+	used.Spec.MLPolicy = &trainjob.MLPolicy{MPI: &trainjob.MPIPolicy{}}
+	policyOf := func(kind string) policies {
+		from := trainjob.TrainJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pi", UID: "uid"}}
+		from.Spec.RuntimeRef.Kind = kind
+		return policies{isolationOf(trainjob.Convert(from, used), jobstate.Observed{}, isolating)}
+	}
+	node := place{"ns", map[string]string{"jobset.sigs.k8s.io/jobset-name": "pi"}, "10.128.0.16"}
+	cloud, link := place{address: "169.254.169.254"}, place{address: "fe80::1"}
+	for name, test := range map[string]struct {
+		to             place
+		port           int32
+		byUser, byRoot bool
+	}{
+		"metadata":                        {cloud, 80, false, true},
+		"link-local addresses":            {cloud, 81, false, true},
+		"a range around them":             {cloud, 82, false, true},
+		"all addresses":                   {cloud, 83, false, true},
+		"a port":                          {cloud, 84, false, true},
+		"link-local addresses of IPv6":    {link, 85, false, true},
+		"all addresses of IPv6":           {link, 88, false, true},
+		"others of the range":             {place{address: "169.253.0.1"}, 82, true, true},
+		"others of all":                   {place{address: "203.0.113.7"}, 83, true, true},
+		"others at the port":              {place{address: "203.0.113.7"}, 84, true, true},
+		"others at the port by IPv6":      {place{address: "2001:db8::7"}, 84, true, true},
+		"pods at the port":                {place{"other", nil, "10.128.0.17"}, 84, true, true},
+		"a namespace":                     {place{"minio", nil, "10.128.0.15"}, 86, true, true},
+		"an address":                      {place{address: "192.0.2.7"}, 87, true, true},
+		"a port that nobody has asked of": {place{address: "203.0.113.7"}, 89, false, false},
+	} {
+		for kind, want := range map[string]bool{trainjob.RuntimeKind: test.byUser, trainjob.ClusterRuntimeKind: test.byRoot} {
+			if got := policyOf(kind).oneWay(t, networkingv1.PolicyTypeEgress, node, test.to, corev1.ProtocolTCP, test.port); got != want {
+				t.Errorf("%s by a %s: let through: %v, want %v", name, kind, got, want)
+			}
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"opendatahub.io/mpijob/internal/isolation"
 	"opendatahub.io/mpijob/internal/jobstate"
@@ -25,7 +26,7 @@ type Settings struct {
 	Delivery Delivery
 	// NetworkPolicies is whether jobs are isolated from each other and from other pods.
 	NetworkPolicies bool
-	// OperatorNamespace is the namespace of the operator, which may read the status of agents. If empty, it may not.
+	// OperatorNamespace is the namespace of the operator, which the endpoints of jobs do not open; empty if it runs outside.
 	OperatorNamespace string
 	// AllowEgress lists the destinations that all jobs' pods may connect to, in the format of isolation.ParseEgress.
 	AllowEgress string
@@ -83,6 +84,9 @@ func For(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, settings Set
 			Delete: slices.Concat(finishedWorkers(job, seen), unwantedIsolation(job, seen, settings), unwantedPodGroups(job, seen, out)),
 		}
 	}
+	if job.IsFrozen() {
+		return frozen(job, seen, settings)
+	}
 	job = bound(job, seen)
 	plan := Plan{
 		Base:   wanted(service(job, seen), config(job, seen, settings), secret(job, seen), networkPolicy(job, seen, settings), podGroup(job, seen)),
@@ -109,6 +113,30 @@ func For(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, settings Set
 	}
 	plan.Delete = append(plan.Delete, workersFrom(seen, int(job.Workers.Count))...)
 	plan.Delete = append(plan.Delete, lostWorkers(job, seen)...)
+	return plan
+}
+
+// frozen plans a job that became invalid after it had been started. Its objects stay as they are, and its pods keep their host
+// names and their isolation. Suspending it deletes its pods.
+func frozen(job mpi.Job, seen jobstate.Observed, settings Settings) Plan {
+	var plan Plan
+	if seen.Service == nil {
+		plan.Base = append(plan.Base, service(job, seen))
+	}
+	if seen.Isolation == nil {
+		plan.Base = append(plan.Base, wanted(networkPolicy(job, seen, settings))...)
+	}
+	launcher := seen.Launcher
+	runs := launcher != nil && launcher.DeletionTimestamp == nil && !ptr.Deref(launcher.Spec.Suspend, false) && !jobstate.HasFinished(launcher)
+	switch {
+	case job.Lifecycle.Suspended && runs:
+		plan.Base = append(plan.Base, suspendLauncher(job, seen))
+	case runs:
+		plan.Base = append(plan.Base, wanted(forgive(job, seen))...)
+	}
+	if job.Lifecycle.Suspended {
+		plan.Delete = workersFrom(seen, 0)
+	}
 	return plan
 }
 

@@ -60,7 +60,7 @@ func MPIJob(object *unstructured.Unstructured, settings plan.Settings) (Preview,
 	if errs = append(errs, mpi.Validate(job)...); len(errs) > 0 {
 		return Preview{}, errs
 	}
-	p := Preview{Job: job, Notes: mpi.Warnings(job)}
+	p := Preview{Job: job, Notes: append(mpi.Warnings(job), mpi.WarnAnnotations(mpi.KindMPIJob, nil, typed.Annotations)...)}
 	p.resume()
 	if p.Job.Launcher.AfterWorkers {
 		p.Notes = append(p.Notes, "the launcher is created when all workers are ready (launcherCreationPolicy)")

@@ -271,3 +271,53 @@ func TestLogOfAGuessedCause(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatKeptAJobFromStartingStaysTheCause: the deadline, or the end of its pods, follows from it.
+func TestWhatKeptAJobFromStartingStaysTheCause(t *testing.T) {
+	for name, test := range map[string]struct {
+		waiting func(*corev1.Pod)
+		// between is what is seen before the job has failed; nil for nothing.
+		between func(*jobstate.Observed)
+		reason  string
+		want    string
+	}{
+		"no node, then the deadline": {noNode, nil, batchv1.JobReasonDeadlineExceeded, codes.NoMatchingNode},
+		"no node, then the deadline ends the launcher": {noNode, func(seen *jobstate.Observed) {
+			seen.Launcher.Status.StartTime = &metav1.Time{Time: mpitest.Now}
+			mpitest.Leaving(seen.LauncherPods[0])
+		}, batchv1.JobReasonDeadlineExceeded, codes.NoMatchingNode},
+		"no image, then the deadline": {mpitest.Waiting("ErrImagePull", "not found"), nil, batchv1.JobReasonDeadlineExceeded, codes.ImagePullFailed},
+		"nothing, then the deadline":  {func(*corev1.Pod) {}, nil, batchv1.JobReasonDeadlineExceeded, codes.DeadlineExceeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &history{t: t, job: job(2, func(j *mpi.Job) { j.Lifecycle.Deadline = new(int64(20)) })}
+			waits := func() jobstate.Observed {
+				seen := pods(h.job, corev1.PodPending, 0, test.waiting)
+				seen.LauncherPods[0] = mpitest.LauncherPod(h.job, 0, corev1.PodRunning)
+				seen.Launcher = mpitest.Launcher(h.job)
+				return seen
+			}
+			h.pass(time.Second, waits(), jobstate.Evidence{})
+			if test.between != nil {
+				seen := waits()
+				test.between(&seen)
+				h.pass(21*time.Second, seen, jobstate.Evidence{})
+			}
+			over := jobstate.Observed{Launcher: mpitest.Launcher(h.job, batchv1.JobFailed)}
+			over.Launcher.Status.Conditions[0].Reason = test.reason
+			last := h.pass(22*time.Second, over, jobstate.Evidence{}).Status
+			if len(last.Findings) == 0 || last.Findings[0].Code != test.want || last.Failure == nil || last.Failure.Code != test.want || last.Findings[0].Severity != v1alpha1.SeverityError {
+				t.Errorf("want %s: %+v, %+v", test.want, last.Findings, last.Failure)
+			}
+			if test.want != codes.DeadlineExceeded && (len(last.Findings) < 2 || last.Findings[1].Code != codes.DeadlineExceeded || last.Findings[1].Severity != v1alpha1.SeverityInfo) {
+				t.Errorf("the deadline is not the second finding: %+v", last.Findings)
+			}
+		})
+	}
+}
+
+func noNode(pod *corev1.Pod) {
+	pod.Status.Conditions = []corev1.PodCondition{{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.",
+	}}
+}

@@ -26,7 +26,10 @@ func (m maker) consumption() *v1alpha1.Consumption {
 		}
 	}
 	if !m.now.After(since) {
-		// The clock went back: what was counted stays.
+		// The clock went back: what was counted stays. After a large step, counting goes on from the new time.
+		if isSetBack(since, m.now) {
+			total.Until = *at(m.now)
+		}
 		return &total
 	}
 	launcher, worker := held{requests: podspec.Requests(m.job.Launcher.Template.Spec)}, held{requests: podspec.Requests(m.job.Workers.Template.Spec)}

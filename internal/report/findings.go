@@ -37,7 +37,7 @@ func (m maker) findings(found []diagnose.Finding) ([]v1alpha1.Finding, *v1alpha1
 	for _, f := range found {
 		findings = append(findings, *f.DeepCopy())
 	}
-	findings = m.keepCause(findings)
+	findings = m.keepObstacle(m.keepCause(findings))
 	failure := m.failure(findings)
 	if lost := m.lost(); lost != nil && (m.outcome.Finish == nil || m.failed()) {
 		findings, failure = m.recall(*lost, findings, failure)
@@ -47,6 +47,28 @@ func (m maker) findings(found []diagnose.Finding) ([]v1alpha1.Finding, *v1alpha1
 		findings = findings[:maxFindings]
 	}
 	return findings, failure
+}
+
+// invalidChange returns the finding of a job that became invalid after it had been started.
+func invalidChange(job mpi.Job) v1alpha1.Finding {
+	texts := make([]string, len(job.Ignored))
+	for i, err := range job.Ignored {
+		texts[i] = err.Error()
+	}
+	values := map[string]string{
+		"message": strings.Join(texts, "; "), "how": "The default is used instead.",
+		"namespace": job.Namespace, "kindLower": strings.ToLower(job.Kind), "job": job.Name,
+	}
+	if job.IsFrozen() {
+		values["how"] = "Its pods go on. No others are created until this is corrected."
+	}
+	entry := codes.Lookup(codes.InvalidChange)
+	f := v1alpha1.Finding{Code: entry.Code, Severity: entry.Severity}
+	f.Summary = phrase.Cut(phrase.OneLine(codes.Fill(entry.Summary, values)), diagnose.MaxText)
+	for _, remedy := range entry.Remedies {
+		f.Remedies = append(f.Remedies, codes.FillRemedy(remedy, values))
+	}
+	return f
 }
 
 // keepCause puts the cause of an attempt's end, as the record has it, before findings that explain less, or as much and
@@ -79,6 +101,33 @@ func (m maker) keepCause(findings []v1alpha1.Finding) []v1alpha1.Finding {
 		}
 	}
 	return append([]v1alpha1.Finding{*cause}, findings...)
+}
+
+// keepObstacle puts what kept the job from starting, as the record has it, before what follows from that: the deadline was
+// exceeded, the launcher was deleted, or nothing is known, because pods and their messages are gone.
+func (m maker) keepObstacle(findings []v1alpha1.Finding) []v1alpha1.Finding {
+	if len(findings) == 0 || len(m.before.Findings) == 0 || m.before.RunningTime != nil || m.outcome.Finish != nil && m.outcome.Finish.Succeeded {
+		return findings
+	}
+	switch findings[0].Code {
+	case codes.DeadlineExceeded, codes.LauncherDeleted, codes.Unknown:
+	default:
+		return findings
+	}
+	obstacle := m.before.Findings[0].DeepCopy()
+	blocks := codes.Has(obstacle.Code, codes.BlocksScheduling) || codes.Has(obstacle.Code, codes.BlocksPods) ||
+		obstacle.Severity == v1alpha1.SeverityError && codes.StrengthOf(obstacle.Code) == codes.Cause
+	if !blocks || obstacle.Code == findings[0].Code || obstacle.Code == codes.LauncherDeleted {
+		return findings
+	}
+	if m.failed() {
+		obstacle.Severity = v1alpha1.SeverityError
+		for i := range findings {
+			findings[i].Severity = v1alpha1.SeverityInfo
+		}
+	}
+	findings = slices.DeleteFunc(findings, func(f v1alpha1.Finding) bool { return f.Code == obstacle.Code || f.Code == codes.Unknown })
+	return append([]v1alpha1.Finding{*obstacle}, findings...)
 }
 
 // explainsMore reports whether a finding explains more than the cause that is known; if both are causes, whether it is
@@ -179,7 +228,7 @@ func (m maker) recall(lost v1alpha1.Finding, findings []v1alpha1.Finding, failur
 		return findings, failure
 	}
 	if len(findings) > 0 && !codes.Has(findings[0].Code, codes.FollowsPodLoss) {
-		if !codes.Has(lost.Code, codes.RemovesPods) || !codes.Has(findings[0].Code, codes.BlocksScheduling) {
+		if !codes.Has(lost.Code, codes.RemovesPods) || !codes.Has(findings[0].Code, codes.BlocksScheduling) || lost.Code == codes.LauncherDeleted {
 			return findings, failure
 		}
 		if !m.failed() {

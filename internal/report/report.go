@@ -60,6 +60,10 @@ func Make(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, outco
 		status.Message = status.Findings[0].Summary
 	}
 	status.Timeline = m.timeline(*status)
+	if outcome.Finish == nil && len(job.Ignored) > 0 && outcome.Reason != codes.ValidationError {
+		// After the timeline: it is not the cause of anything.
+		status.Findings = append(status.Findings, invalidChange(job))
+	}
 	if finding, slow := startup.Finding(job.Namespace, status.Startup); slow && (outcome.Phase == v1alpha1.PhaseRunning || outcome.Phase == v1alpha1.PhaseSucceeded) {
 		// After the timeline: the job is healthy.
 		status.Findings = append(status.Findings, finding)
@@ -91,7 +95,7 @@ func Changed(previous *v1alpha1.JobReport, next v1alpha1.JobReport) bool {
 		waits.ObservedAt, waits.WaitedSeconds = old.Scheduling.ObservedAt, old.Scheduling.WaitedSeconds
 		now.Scheduling = &waits
 	}
-	if now.CompletionTime == nil && grownFor(old.Consumption, now.Consumption) >= time.Hour {
+	if now.CompletionTime == nil && (grownFor(old.Consumption, now.Consumption) >= time.Hour || isCountedAgain(old.Consumption, now.Consumption)) {
 		return true
 	}
 	old.Pods, now.Pods = nil, nil
@@ -103,8 +107,18 @@ func Changed(previous *v1alpha1.JobReport, next v1alpha1.JobReport) bool {
 // know that it is current.
 func Outdated(previous *v1alpha1.JobReport, next v1alpha1.JobReport) bool {
 	old, now := previous.Status.Scheduling, next.Status.Scheduling
-	return old != nil && now != nil && now.ObservedAt.Sub(old.ObservedAt.Time) >= often
+	return old != nil && now != nil && isDue(old.ObservedAt.Time, now.ObservedAt.Time, often)
 }
+
+// isDue reports whether an interval has passed since a figure was written. A figure from the future was written before the clock
+// was set back: it is due, or it would stay until the clock has caught up.
+func isDue(written, now time.Time, interval time.Duration) bool {
+	return now.Sub(written) >= interval || isSetBack(written, now)
+}
+
+// isSetBack reports whether the clock was set back since a time was recorded. Smaller steps are differences between the clocks of
+// two replicas.
+func isSetBack(recorded, now time.Time) bool { return recorded.Sub(now) > 5*time.Minute }
 
 // grownFor is for how long a job has held something since it was last told what; 0 where it holds nothing.
 func grownFor(old, now *v1alpha1.Consumption) time.Duration {
@@ -116,6 +130,11 @@ func grownFor(old, now *v1alpha1.Consumption) time.Duration {
 		return 0
 	}
 	return now.Until.Sub(old.Until.Time)
+}
+
+// isCountedAgain reports whether consumption is counted from an earlier time than before, since the clock was set back.
+func isCountedAgain(old, now *v1alpha1.Consumption) bool {
+	return old != nil && now != nil && isSetBack(old.Until.Time, now.Until.Time)
 }
 
 func samePod(a, b v1alpha1.PodStatus) bool {
@@ -134,7 +153,7 @@ func advanced(old, now *v1alpha1.Training, often time.Duration) bool {
 	}
 	values := *now
 	values.At = old.At
-	return values != *old && now.At.Sub(old.At.Time) >= often
+	return values != *old && isDue(old.At.Time, now.At.Time, often)
 }
 
 // Settled reports whether the record of a finished job is complete, so that no more evidence is needed: its cause is

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
@@ -403,6 +404,33 @@ func TestStartup(t *testing.T) {
 	gone := h.pass(7*time.Minute, jobstate.Observed{Launcher: running.Launcher}, jobstate.Evidence{}).Status
 	if diff := cmp.Diff(status.Startup, gone.Startup); diff != "" {
 		t.Errorf("it changes when the pods are gone (-want +got):\n%s", diff)
+	}
+}
+
+// TestInvalidChange: the report of a job that became invalid after it had been started says what is ignored, until it ends.
+func TestInvalidChange(t *testing.T) {
+	h := &history{t: t, job: job(2)}
+	running := pods(h.job, corev1.PodRunning, 0)
+	silent := field.Invalid(field.NewPath("metadata", "annotations").Key(mpi.AnnotationSilence), "x y", "must be a duration")
+	h.job.Ignored = field.ErrorList{silent}
+	status := h.pass(0, running, jobstate.Evidence{}).Status
+	if len(status.Findings) != 1 || status.Phase != v1alpha1.PhaseRunning {
+		t.Fatalf("it is %s with findings %+v", status.Phase, status.Findings)
+	}
+	found := status.Findings[0]
+	if want := "The job became invalid after it had been started: " + silent.Error() + ". The default is used instead."; found.Code != codes.InvalidChange || found.Severity != v1alpha1.SeverityWarning || found.Summary != want {
+		t.Errorf("the finding is %+v, want %q", found, want)
+	}
+	if found.Remedies[0].Action != "kubectl -n ns edit mpijob pi" || strings.Contains(status.Message, "invalid") {
+		t.Errorf("the remedies are %+v, and the message %q", found.Remedies, status.Message)
+	}
+	h.job.Ignored = append(h.job.Ignored, field.Invalid(field.NewPath("spec", "slotsPerWorker"), -1, "must be 0 or more"))
+	if found := h.pass(time.Second, running, jobstate.Evidence{}).Status.Findings; len(found) != 1 || !strings.HasSuffix(found[0].Summary, "No others are created until this is corrected.") {
+		t.Errorf("findings are %+v", found)
+	}
+	h.job.Ignored = nil
+	if found := h.pass(2*time.Second, running, jobstate.Evidence{}).Status.Findings; len(found) > 0 {
+		t.Errorf("once it is corrected, findings are %+v", found)
 	}
 }
 

@@ -195,3 +195,32 @@ func TestLongNamesLeaveNoPodOut(t *testing.T) {
 		t.Error("the record changed although nothing has happened")
 	}
 }
+
+// TestClockSetBack: a clock that is set back by an hour neither stops the count of what a job uses, nor keeps a waiting job's record
+// from being updated until the clock has caught up.
+func TestClockSetBack(t *testing.T) {
+	h := &history{t: t, job: job(2)}
+	running := pods(h.job, corev1.PodRunning, -2*time.Hour)
+	h.pass(-2*time.Hour, jobstate.Observed{}, jobstate.Evidence{})
+	before := h.pass(0, running, jobstate.Evidence{})
+	back := h.pass(-time.Hour, running, jobstate.Evidence{})
+	if !report.Changed(before, *back) {
+		t.Error("the record after the clock was set back is not written, so that counting does not go on from it")
+	}
+	later := h.pass(-time.Hour+100*time.Second, running, jobstate.Evidence{})
+	if got := later.Status.Consumption.CPUCoreSeconds - before.Status.Consumption.CPUCoreSeconds; got != 450 {
+		t.Errorf("100 s after the clock was set back, %d core seconds of 450 are counted", got)
+	}
+	for _, phase := range later.Status.PhaseTimes {
+		if phase.Seconds < 0 {
+			t.Errorf("phase %s lasted %d s", phase.Phase, phase.Seconds)
+		}
+	}
+
+	waiting := &history{t: t, job: job(2)}
+	gang := jobstate.Observed{Gang: &jobstate.GangState{Backend: "embedded", Wanted: 3}}
+	old := waiting.pass(0, gang, jobstate.Evidence{})
+	if now := waiting.pass(-time.Hour, gang, jobstate.Evidence{}); old.Status.Scheduling == nil || !report.Outdated(old, *now) {
+		t.Errorf("the record of a waiting job, %+v, is not updated after the clock was set back", old.Status.Scheduling)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -18,12 +19,14 @@ import (
 	"opendatahub.io/mpijob/internal/times"
 )
 
-// Limits bound the reports of finished jobs in each namespace, since every job leaves one that its user cannot delete, and
-// the operator caches them.
+// Limits bound the reports of finished jobs, since every job leaves one that its user cannot delete, and the operator caches
+// them.
 type Limits struct {
-	// Reports is the number of reports and Bytes their approximate size; 0: no limit.
+	// Reports is the number of reports in each namespace and Bytes their approximate size; 0: no limit.
 	Reports int
 	Bytes   int
+	// TotalBytes is the approximate size of the reports in all namespaces; 0: no limit.
+	TotalBytes int
 }
 
 // exceededBy reports whether reports are more than the limits allow.
@@ -93,25 +96,49 @@ func failedLast(r *v1alpha1.JobReport) int {
 	return 0
 }
 
+// largestShare returns how many bytes a namespace may have so that all have at most a total: those with more are reduced to it,
+// the others keep what they have.
+func largestShare(sums []int, total int) int {
+	slices.Sort(sums)
+	for i, sum := range sums {
+		if share := total / (len(sums) - i); sum > share {
+			return max(share, 1)
+		}
+		total -= sum
+	}
+	return math.MaxInt
+}
+
+// Values of the metric of deleted reports: the limit that was exceeded.
+const (
+	namespaceLimit = "namespace"
+	totalLimit     = "total"
+)
+
 // reportLimiter deletes the surplus reports of namespaces.
 type reportLimiter struct {
 	limits Limits
 	client client.Client
 	full   chan struct{}
+	// deleted is called for each report that is deleted, with the limit that was exceeded.
+	deleted func(limit string)
 
 	mu sync.Mutex
 	// sums are those of each namespace, of is what each report counts, and over are the namespaces above the limits.
 	sums map[string]reportSum
 	of   map[types.NamespacedName]reportSum
 	over map[string]bool
+	// total is the size of all reports, and overTotal is whether it is above the limit.
+	total     int
+	overTotal bool
 	// pruned are, for each namespace, the ends of the latest jobs whose reports were deleted: [0] of those that succeeded,
 	// [1] of those that failed.
 	pruned map[string][2]time.Time
 }
 
-func newReportLimiter(limits Limits, c client.Client) *reportLimiter {
+func newReportLimiter(limits Limits, c client.Client, deleted func(limit string)) *reportLimiter {
 	return &reportLimiter{
-		limits: limits, client: c, full: make(chan struct{}, 1),
+		limits: limits, client: c, deleted: deleted, full: make(chan struct{}, 1),
 		sums: map[string]reportSum{}, of: map[types.NamespacedName]reportSum{}, over: map[string]bool{}, pruned: map[string][2]time.Time{},
 	}
 }
@@ -140,14 +167,18 @@ func (l *reportLimiter) set(key types.NamespacedName, now reportSum) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	sum := l.sums[key.Namespace].minus(l.of[key]).plus(now)
+	l.total += now.bytes - l.of[key].bytes
 	if l.sums[key.Namespace] = sum; sum == (reportSum{}) {
 		delete(l.sums, key.Namespace)
 	}
 	if l.of[key] = now; now == (reportSum{}) {
 		delete(l.of, key)
 	}
-	if l.limits.exceededBy(sum) {
+	isOver, isOverTotal := l.limits.exceededBy(sum), l.limits.TotalBytes > 0 && l.total > l.limits.TotalBytes
+	if isOver {
 		l.over[key.Namespace] = true
+	}
+	if l.overTotal = isOverTotal; isOver || isOverTotal {
 		select {
 		case l.full <- struct{}{}:
 		default:
@@ -180,21 +211,56 @@ func (l *reportLimiter) run(ctx context.Context) error {
 		l.over = map[string]bool{}
 		l.mu.Unlock()
 		for namespace := range over {
-			if err := l.prune(ctx, namespace); err != nil && ctx.Err() == nil {
-				// The next report of the namespace starts another try.
-				log.FromContext(ctx).Error(err, "surplus reports are not deleted", "namespace", namespace)
-			}
+			l.tryPrune(ctx, namespace, l.limits, namespaceLimit)
 		}
+		l.pruneTotal(ctx)
+	}
+}
+
+// pruneTotal reduces the namespaces with the most reports if the reports of all namespaces exceed their limit: who creates many
+// jobs in many namespaces does not displace the reports of others.
+func (l *reportLimiter) pruneTotal(ctx context.Context) {
+	l.mu.Lock()
+	if !l.overTotal {
+		l.mu.Unlock()
+		return
+	}
+	l.overTotal = false
+	total := l.total
+	var sums []int
+	for _, sum := range l.sums {
+		sums = append(sums, sum.bytes)
+	}
+	share := largestShare(sums, l.limits.TotalBytes-l.limits.TotalBytes/10)
+	var largest []string
+	for namespace, sum := range l.sums {
+		if sum.bytes > share {
+			largest = append(largest, namespace)
+		}
+	}
+	l.mu.Unlock()
+	log.FromContext(ctx).Info("the reports of all namespaces exceed --max-total-report-bytes: the oldest ones of the namespaces with the most reports are deleted",
+		"bytes", total, "limit", l.limits.TotalBytes, "namespaces", len(largest))
+	slices.Sort(largest)
+	for _, namespace := range largest {
+		l.tryPrune(ctx, namespace, Limits{Bytes: share}, totalLimit)
+	}
+}
+
+func (l *reportLimiter) tryPrune(ctx context.Context, namespace string, limits Limits, which string) {
+	if err := l.prune(ctx, namespace, limits, which); err != nil && ctx.Err() == nil {
+		// The next report of the namespace starts another try.
+		log.FromContext(ctx).Error(err, "surplus reports are not deleted", "namespace", namespace)
 	}
 }
 
 // prune deletes the surplus reports of a namespace.
-func (l *reportLimiter) prune(ctx context.Context, namespace string) error {
+func (l *reportLimiter) prune(ctx context.Context, namespace string, limits Limits, which string) error {
 	var list v1alpha1.JobReportList
 	if err := l.client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list reports of namespace %s: %w", namespace, err)
 	}
-	for _, item := range l.limits.surplus(list.Items) {
+	for _, item := range limits.surplus(list.Items) {
 		l.mu.Lock()
 		latest := l.pruned[namespace]
 		latest[failedLast(item)] = times.Later(latest[failedLast(item)], item.Status.CompletionTime.Time)
@@ -206,6 +272,7 @@ func (l *reportLimiter) prune(ctx context.Context, namespace string) error {
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			return fmt.Errorf("delete report %s/%s: %w", item.Namespace, item.Name, err)
 		}
+		l.deleted(which)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package reporting
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"strings"
 	"testing"
@@ -72,7 +73,7 @@ func TestReportFlood(t *testing.T) {
 	}
 	api := fake.NewClientBuilder().WithScheme(scheme).Build()
 	limits := Limits{Reports: 50, Bytes: 2 << 20}
-	l := newReportLimiter(limits, api)
+	l := newReportLimiter(limits, api, func(string) {})
 	handler := l.eventHandler()
 	var before, after runtime.MemStats
 	runtime.GC()
@@ -106,7 +107,7 @@ func TestReportFlood(t *testing.T) {
 		}
 		doomed := limits.surplus(list.Items)
 		most = max(most, len(list.Items))
-		if err := l.prune(t.Context(), "attacker"); err != nil {
+		if err := l.prune(t.Context(), "attacker", limits, namespaceLimit); err != nil {
 			t.Fatal(err)
 		}
 		for _, gone := range doomed {
@@ -129,4 +130,92 @@ func TestReportFlood(t *testing.T) {
 	if l.sums["victim"].reports != 11 {
 		t.Errorf("another namespace has %d reports, want 11", l.sums["victim"].reports)
 	}
+}
+
+func TestLargestShare(t *testing.T) {
+	for _, test := range []struct {
+		sums        []int
+		total, want int
+	}{
+		{[]int{10, 20, 30}, 60, math.MaxInt},
+		{[]int{10, 20, 30}, 50, 20},
+		{[]int{10, 100, 100, 100}, 100, 30},
+		{[]int{10}, 0, 1},
+		{nil, 10, math.MaxInt},
+	} {
+		if got := largestShare(test.sums, test.total); got != test.want {
+			t.Errorf("of %v, %d: %d, want %d", test.sums, test.total, got, test.want)
+		}
+	}
+}
+
+// TestReportFloodInManyNamespaces: a user who may create namespaces and fills each of them below its limit leaves a bounded number
+// of reports, and displaces none in a namespace with few.
+func TestReportFloodInManyNamespaces(t *testing.T) {
+	scheme := apiruntime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	api := fake.NewClientBuilder().WithScheme(scheme).Build()
+	limits := Limits{Reports: 50, Bytes: 2 << 20, TotalBytes: 2 << 20}
+	deleted := map[string]int{}
+	l := newReportLimiter(limits, api, func(limit string) { deleted[limit]++ })
+	handler := l.eventHandler()
+	add := func(namespace string, i int) {
+		t.Helper()
+		r := finishedReport(namespace, i, v1alpha1.PhaseFailed, strings.Repeat("x", 20<<10))
+		if err := api.Create(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		handler.OnAdd(r, false)
+		select {
+		case <-l.full:
+		default:
+			return
+		}
+		before := reportsIn(t, api)
+		if len(l.over) > 0 {
+			t.Fatalf("the limits of %v are exceeded", l.over)
+		}
+		l.pruneTotal(t.Context())
+		after := reportsIn(t, api)
+		for key, r := range before {
+			if _, kept := after[key]; !kept {
+				handler.OnDelete(r)
+			}
+		}
+	}
+	for i := range 3 {
+		add("victim", i)
+	}
+	most := 0
+	for i := range 400 {
+		add(fmt.Sprint("attacker-", i/20), i)
+		most = max(most, l.total)
+	}
+	if want := limits.TotalBytes + 30<<10; most > want {
+		t.Errorf("%d bytes at a time, want at most %d", most, want)
+	}
+	if got := l.sums["victim"].reports; got != 3 {
+		t.Errorf("another namespace has %d reports, want 3", got)
+	}
+	if deleted[totalLimit] == 0 || deleted[namespaceLimit] > 0 {
+		t.Errorf("the counts of deleted reports are %v", deleted)
+	}
+	if !l.isSurplus("attacker-0", time.Unix(1, 0), true) {
+		t.Error("a report that was deleted would be written again")
+	}
+}
+
+func reportsIn(t *testing.T, api client.Client) map[client.ObjectKey]*v1alpha1.JobReport {
+	t.Helper()
+	var list v1alpha1.JobReportList
+	if err := api.List(t.Context(), &list); err != nil {
+		t.Fatal(err)
+	}
+	all := map[client.ObjectKey]*v1alpha1.JobReport{}
+	for i := range list.Items {
+		all[client.ObjectKeyFromObject(&list.Items[i])] = &list.Items[i]
+	}
+	return all
 }

@@ -28,7 +28,7 @@ func (r *Reporter) closeOrphansOnce(ctx context.Context, live client.Reader) err
 func (r *Reporter) closeOrphans(ctx context.Context, live client.Reader) error {
 	// Reports are read before jobs, so that the job of each is found unless it was deleted.
 	var reports v1alpha1.JobReportList
-	if err := r.client.List(ctx, &reports); err != nil {
+	if err := r.client.List(ctx, &reports, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list reports: %w", err)
 	}
 	open := map[schema.GroupVersionKind][]v1alpha1.JobReport{}

@@ -36,6 +36,9 @@ import (
 const (
 	// slowStart is how long pods may take to start before it is asked why.
 	slowStart = 30 * time.Second
+	// slowCreation is how long it may take until a job has its first pod, or the object that creates it, before it is asked why: the
+	// API server may have refused it.
+	slowCreation = 5 * time.Second
 	// lateEvidenceRetry is how long it takes until more evidence of a failure is looked for: logs and events come late.
 	lateEvidenceRetry = 30 * time.Second
 	// runningRefresh is how often a job that runs and is in trouble is looked at again.
@@ -75,7 +78,7 @@ type Options struct {
 	// Retention is how long a report is kept after its job has ended, reports of failed jobs for at least 24 h; 0 keeps
 	// reports forever.
 	Retention time.Duration
-	// Limits bound the reports in each namespace.
+	// Limits bound the reports of finished jobs.
 	Limits Limits
 	// TrainingProgress is how often the log of a running job is read for its progress; 0 never reads it.
 	TrainingProgress time.Duration
@@ -121,7 +124,7 @@ func New(ctx context.Context, m manager.Manager, options Options) (*Reporter, er
 		return nil, fmt.Errorf("add reading of logs: %w", err)
 	}
 	r.Events = m.GetEventRecorderFor(mpi.StepSource) //nolint:staticcheck // as the reconciler's
-	r.limiter = newReportLimiter(options.Limits, m.GetClient())
+	r.limiter = newReportLimiter(options.Limits, m.GetClient(), jobs.ReportDeleted)
 	if _, err := records.AddEventHandler(r.limiter.eventHandler()); err != nil {
 		return nil, fmt.Errorf("watch JobReports: %w", err)
 	}
@@ -278,6 +281,11 @@ func needsEvidence(job mpi.Job, seen jobstate.Observed, refusals []jobstate.Refu
 			return true
 		}
 	}
+	for _, started := range startsWithoutPods(job, seen, out, previous) {
+		if seen.Now.Sub(started) >= slowCreation {
+			return true
+		}
+	}
 	for _, pod := range seen.AllPods() {
 		_, bad := cluster.EndedBadly(pod)
 		if bad || (pod.Status.Phase == corev1.PodPending || cluster.Unready(pod)) && seen.Now.Sub(pod.CreationTimestamp.Time) >= slowStart {
@@ -324,7 +332,40 @@ func nextUpdate(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, next 
 		}
 		atMost(left)
 	}
+	for _, since := range startsWithoutPods(job, seen, out, next) {
+		switch age := seen.Now.Sub(since); {
+		case age < 0:
+			atMost(slowStart)
+		case age < slowCreation:
+			atMost(slowCreation - age + time.Second)
+		case age < slowStart:
+			atMost(slowCreation)
+		default:
+			atMost(slowStart)
+		}
+	}
 	return soonest
+}
+
+// startsWithoutPods are the times since which pods of the job are awaited of which there is none at all: of Jobs without pods, and of
+// a job for which another controller has created no Job. That has been awaited since the first report, which is now if it is new.
+func startsWithoutPods(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, report *v1alpha1.JobReport) (since []time.Time) {
+	add := func(of *batchv1.Job, pods int) {
+		if of != nil && pods == 0 && !ptr.Deref(of.Spec.Suspend, false) && !jobstate.HasFinished(of) {
+			since = append(since, cmp.Or(of.Status.StartTime, &of.CreationTimestamp).Time)
+		}
+	}
+	add(seen.Launcher, len(seen.LauncherPods))
+	add(seen.WorkerJob, len(seen.Workers))
+	closed := seen.Gate != nil && seen.Gate.Closed
+	if job.External && seen.Launcher == nil && seen.WorkerJob == nil && out.Phase == v1alpha1.PhasePending && out.PodsMayStart && !closed {
+		at := seen.Now
+		if report != nil && !report.CreationTimestamp.IsZero() {
+			at = report.CreationTimestamp.Time
+		}
+		since = append(since, at)
+	}
+	return since
 }
 
 // startsOfIncompleteJobs are the times at which Jobs were started that have not all of their pods: those may have been refused.

@@ -46,7 +46,7 @@ func (r *Reporter) deleteExpiredPeriodically(ctx context.Context) error {
 // deleteExpired deletes the reports whose time is over.
 func (r *Reporter) deleteExpired(ctx context.Context) error {
 	var list v1alpha1.JobReportList
-	if err := r.client.List(ctx, &list); err != nil {
+	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list reports: %w", err)
 	}
 	for i := range list.Items {

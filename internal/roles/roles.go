@@ -1,4 +1,5 @@
-// Package roles answers which of the roles for users grants a right, from the manifests that install them.
+// Package roles answers which of the roles for users grants a right, and what the accounts of programs may do, from the
+// manifests that install them.
 package roles
 
 import (
@@ -6,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -26,10 +29,12 @@ func (r Right) String() string {
 	return r.Verb + " " + r.Resource + "." + r.Group
 }
 
-// A Role is a ClusterRole for users.
+// A Role is a ClusterRole, or a Role of a namespace.
 type Role struct {
-	// Name is the name of the ClusterRole, such as mpijob-user.
+	// Name is its name, such as mpijob-user.
 	Name string
+	// Namespace is that of a Role; empty for a ClusterRole.
+	Namespace string
 	// IncludedIn is the cluster's own role that has these rights by aggregation: view, edit or admin.
 	IncludedIn string
 	rules      []rbacv1.PolicyRule
@@ -37,7 +42,7 @@ type Role struct {
 
 // ForUsers returns the roles of config/rbac/users.yaml, from the smallest to the largest.
 func ForUsers() []Role {
-	roles, err := parse(rbac.Users)
+	roles, err := Parse(rbac.Users)
 	if err != nil {
 		panic(fmt.Sprintf("config/rbac/users.yaml: %v", err)) // built into the binary, and tested
 	}
@@ -95,8 +100,7 @@ func Table(roles []Role) string {
 	had := map[Right]bool{}
 	for column, role := range roles {
 		for _, right := range role.Rights() {
-			resource, subresource, _ := strings.Cut(right.Resource, "/")
-			row := strings.TrimSuffix(strings.TrimSuffix(resource+"."+right.Group, ".")+"/"+subresource, "/")
+			row := rowOf(right.Group, right.Resource)
 			if !slices.Contains(rows, row) {
 				rows = append(rows, row)
 				cells[row] = make([]string, len(roles))
@@ -124,7 +128,79 @@ func Table(roles []Role) string {
 	return b.String()
 }
 
-func parse(manifests []byte) ([]Role, error) {
+// AccountNames are the accounts of programs, in the order of their table.
+var AccountNames = []string{"operator", "dashboard", "metrics reader"}
+
+// Accounts returns the roles of the accounts of programs by AccountNames, from the manifests in the repository at a path.
+func Accounts(root string) (map[string][]Role, error) {
+	roles := map[string][]Role{}
+	for account, file := range map[string]string{
+		"operator": "rbac/role.yaml", "dashboard": "dashboard/base/rbac.yaml", "metrics reader": "rbac/metrics_reader_role.yaml",
+	} {
+		data, err := os.ReadFile(filepath.Join(root, "config", file))
+		if err != nil {
+			return nil, fmt.Errorf("read the roles of the %s: %w", account, err)
+		}
+		if roles[account], err = Parse(data); err != nil {
+			return nil, fmt.Errorf("read the roles of the %s: %w", account, err)
+		}
+	}
+	return roles, nil
+}
+
+// AccountsTable returns a Markdown table with a row per resource and a column per account, whose cells list the verbs that its
+// roles grant. Verbs on single objects, or in a single namespace, are marked.
+func AccountsTable(accounts []string, roles map[string][]Role) string {
+	var rows []string
+	cells := map[string][][]string{}
+	add := func(row string, column int, text string) {
+		if !slices.Contains(rows, row) {
+			rows = append(rows, row)
+			cells[row] = make([][]string, len(accounts))
+		}
+		cells[row][column] = append(cells[row][column], text)
+	}
+	for column, account := range accounts {
+		for _, role := range roles[account] {
+			for _, rule := range role.rules {
+				text := strings.Join(rule.Verbs, ", ")
+				if len(rule.ResourceNames) > 0 {
+					text += " of `" + strings.Join(rule.ResourceNames, "`, `") + "`"
+				}
+				if role.Namespace != "" {
+					text += " in its namespace"
+				}
+				for _, url := range rule.NonResourceURLs {
+					add(url, column, text)
+				}
+				for _, group := range rule.APIGroups {
+					for _, resource := range rule.Resources {
+						add(rowOf(group, resource), column, text)
+					}
+				}
+			}
+		}
+	}
+	var b strings.Builder
+	b.WriteString("| resource | " + strings.Join(accounts, " | ") + " |\n|" + strings.Repeat("---|", len(accounts)+1) + "\n")
+	for _, row := range rows {
+		b.WriteString("| " + row + " |")
+		for _, texts := range cells[row] {
+			b.WriteString(" " + strings.Join(texts, "; ") + " |")
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// rowOf returns the name of a resource in tables, such as mpijobs.kubeflow.org/status.
+func rowOf(group, resource string) string {
+	resource, subresource, _ := strings.Cut(resource, "/")
+	return strings.TrimSuffix(strings.TrimSuffix(resource+"."+group, ".")+"/"+subresource, "/")
+}
+
+// Parse returns the roles in manifests, in their order.
+func Parse(manifests []byte) ([]Role, error) {
 	decoder := yaml.NewYAMLToJSONDecoder(bytes.NewReader(manifests))
 	var roles []Role
 	for {
@@ -133,11 +209,11 @@ func parse(manifests []byte) ([]Role, error) {
 		case errors.Is(err, io.EOF):
 			return roles, nil
 		case err != nil:
-			return nil, err
-		case found.Name == "": // only comments before the first separator
+			return nil, fmt.Errorf("read a role: %w", err)
+		case found.Kind != "ClusterRole" && found.Kind != "Role": // also comments before the first separator
 			continue
 		}
-		role := Role{Name: found.Name, rules: found.Rules}
+		role := Role{Name: found.Name, Namespace: found.Namespace, rules: found.Rules}
 		for label, value := range found.Labels {
 			if name, aggregates := strings.CutPrefix(label, "rbac.authorization.k8s.io/aggregate-to-"); aggregates && value == "true" {
 				role.IncludedIn = name

@@ -36,7 +36,7 @@ import {NavLink, Outlet, useLocation} from 'react-router';
 import {ApiError, apiURL, send} from './api/client';
 import {useMe} from './api/queries';
 import {ErrorState} from './components/States';
-import {Login} from './components/Login';
+import {Login, loggedOutKey} from './components/Login';
 import {Logo} from './components/Logo';
 import {baseURL} from './lib/base';
 import {dismiss, useStale, useToasts} from './lib/notices';
@@ -84,7 +84,8 @@ function UserMenu(): ReactElement | null {
   const queries = useQueryClient();
   if (!me) return null;
   const logOut = async (): Promise<void> => {
-    await send('POST', apiURL('logout'), {});
+    const {message} = await send<{message: string}>('POST', apiURL('logout'), {});
+    sessionStorage.setItem(loggedOutKey, message);
     queries.clear();
     await queries.invalidateQueries({queryKey: ['me']});
     location.assign(baseURL());

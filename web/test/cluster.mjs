@@ -2,6 +2,7 @@
 // dashboard. Each journey is also made with the keyboard alone.
 import assert from 'node:assert/strict';
 import {execFile, spawn} from 'node:child_process';
+import https from 'node:https';
 import {promisify} from 'node:util';
 import {connection, start, tabTo} from './harness.mjs';
 
@@ -24,7 +25,14 @@ let isChecking = false;
 async function checkForward(child) {
   if (isChecking) return;
   isChecking = true;
-  const isReachable = await fetch(`http://127.0.0.1:${port}/healthz`, {signal: AbortSignal.timeout(10_000)}).then(({ok}) => ok, () => false);
+  const isReachable = await new Promise((resolve) => {
+    // The dashboard has a certificate of its own.
+    const request = https.get({host: '127.0.0.1', port, path: '/healthz', rejectUnauthorized: false, signal: AbortSignal.timeout(10_000)}, (response) => {
+      response.resume();
+      resolve(response.statusCode === 200);
+    });
+    request.on('error', () => resolve(false));
+  });
   isChecking = false;
   if (!isReachable) child.kill();
 }
@@ -35,7 +43,7 @@ const forwarding = () =>
     const late = setTimeout(() => reject(new Error('the dashboard is not reachable by kubectl port-forward after 60 s')), 60_000);
     const begin = () => {
       if (isEnding) return;
-      const child = spawn(program, [...globals, '-n', 'mpijob-system', 'port-forward', 'service/mpijob-dashboard', ':8080'], {stdio: ['ignore', 'pipe', 'pipe']});
+      const child = spawn(program, [...globals, '-n', 'mpijob-system', 'port-forward', 'service/mpijob-dashboard', ':8443'], {stdio: ['ignore', 'pipe', 'pipe']});
       forward = child;
       let text = '';
       child.stdout.on('data', (data) => {
@@ -52,7 +60,7 @@ const forwarding = () =>
     begin();
   });
 await forwarding();
-const {base, relay, close} = await connection(() => `http://127.0.0.1:${port}`);
+const {base, relay, close} = await connection(() => `https://127.0.0.1:${port}`);
 const {open, inspect, picture, run} = await start({base, relay, tokens, timeout: 60_000});
 
 const phaseOf = (page, phase) => page.locator('h1').getByText(phase, {exact: true}).waitFor({timeout: 150_000});

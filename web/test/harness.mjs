@@ -5,6 +5,7 @@ import {spawnSync} from 'node:child_process';
 import {mkdirSync, mkdtempSync, readFileSync, rmSync} from 'node:fs';
 import {createRequire} from 'node:module';
 import net from 'node:net';
+import tls from 'node:tls';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 import {fileURLToPath} from 'node:url';
@@ -21,7 +22,9 @@ export async function connection(server) {
   let isCut = false;
   const accept = (client) => {
     if (isCut) return client.destroy();
-    const to = net.connect(new URL(server()).port, new URL(server()).hostname);
+    const {protocol, port, hostname: host} = new URL(server());
+    // Pages reach a server with TLS without it, because a certificate of its own is not trusted.
+    const to = protocol === 'https:' ? tls.connect({port, host, rejectUnauthorized: false}) : net.connect(port, host);
     for (const socket of [client, to]) {
       sockets.add(socket);
       socket.on('close', () => sockets.delete(socket));

@@ -157,22 +157,25 @@ func (r *run) removeAddOns(ctx context.Context, wanted map[string]string) error 
 }
 
 // removeAddOn removes the controllers first, and then takes the finalizers off the remaining objects: a controller
-// that restarts while its CRDs are deleted, as after a change of the control plane, never removes them.
+// that restarts while its CRDs are deleted, as after a change of the control plane, never removes them. Of an add-on
+// whose installation failed the record lacks what was not applied.
 func (r *run) removeAddOn(ctx context.Context, record string) error {
-	definitions := filepath.Join(record, addon.DefinitionsFile)
+	definitions, objects := filepath.Join(record, addon.DefinitionsFile), filepath.Join(record, addon.ObjectsFile)
+	if exists(objects) {
+		if _, err := r.kubectl(ctx, "delete", "--ignore-not-found", "--timeout=2m", "-f", objects); err != nil {
+			return err
+		}
+	}
+	if !exists(definitions) {
+		return os.RemoveAll(record)
+	}
 	// Names, not a list: kubectl prints a single object where only one is left.
 	names, err := r.kubectl(ctx, "get", "--ignore-not-found", "-f", definitions, "-o", "name")
 	if err != nil {
 		return err
 	}
-	steps := [][]string{
-		{"delete", "--ignore-not-found", "--timeout=2m", "-f", filepath.Join(record, addon.ObjectsFile)},
-		{"delete", "--ignore-not-found", "--wait=false", "-f", definitions},
-	}
-	for _, step := range steps {
-		if _, err := r.kubectl(ctx, step...); err != nil {
-			return err
-		}
+	if _, err := r.kubectl(ctx, "delete", "--ignore-not-found", "--wait=false", "-f", definitions); err != nil {
+		return err
 	}
 	// A controller's pod that still ends may add a finalizer again.
 	const tries = 12
@@ -191,6 +194,11 @@ func (r *run) removeAddOn(ctx context.Context, record string) error {
 			return err
 		}
 	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // releaseAll takes the finalizers off all objects of a kind.

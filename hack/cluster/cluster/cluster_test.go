@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"opendatahub.io/mpijob/hack/cluster/binaries"
 	"opendatahub.io/mpijob/hack/cluster/imagetar"
 	"opendatahub.io/mpijob/hack/cluster/internal/golden"
 	"opendatahub.io/mpijob/hack/cluster/layout"
@@ -177,4 +179,51 @@ func TestSameManifests(t *testing.T) {
 	check("older ones installed", false)
 	write(other, "a", "b")
 	check("installed", true)
+}
+
+// TestRemoveAddOn removes add-ons whose installation ended at each step. As the real one, this kubectl fails for files that
+// do not exist.
+func TestRemoveAddOn(t *testing.T) {
+	const kubectl = `#!/bin/sh
+folder=$(dirname "$0")
+shift 2
+verb=$1
+while [ $# -gt 0 ]; do
+  if [ "$1" = -f ]; then
+    [ -e "$2" ] || { echo "error: the path \"$2\" does not exist" >&2; exit 1; }
+    echo "$verb $(basename "$2")" >>"$folder/calls"
+  fi
+  shift
+done
+`
+	for name, test := range map[string]struct {
+		files map[string]string
+		calls string
+	}{
+		"nothing applied":         {nil, ""},
+		"definitions not applied": {map[string]string{"definitions.yaml": "a"}, "get definitions.yaml\ndelete definitions.yaml\nwait definitions.yaml\n"},
+		"installed": {map[string]string{"definitions.yaml": "a", "objects.yaml": "b"},
+			"delete objects.yaml\nget definitions.yaml\ndelete definitions.yaml\nwait definitions.yaml\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			programs, record := t.TempDir(), filepath.Join(t.TempDir(), "trainer-v2.3.0")
+			if err := errors.Join(os.MkdirAll(record, 0o755), writeFiles(record, test.files), os.WriteFile(filepath.Join(programs, "kubectl"), []byte(kubectl), 0o755)); err != nil {
+				t.Fatal(err)
+			}
+			r := &run{Cluster: &Cluster{Layout: layout.Layout{State: t.TempDir()}}, set: binaries.Set{Dir: programs}}
+			if err := r.removeAddOn(t.Context(), record); err != nil {
+				t.Fatal(err)
+			}
+			calls, err := os.ReadFile(filepath.Join(programs, "calls"))
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				t.Fatal(err)
+			}
+			if string(calls) != test.calls {
+				t.Errorf("kubectl is called with %q, want %q", calls, test.calls)
+			}
+			if exists(record) {
+				t.Error("the record is still there")
+			}
+		})
+	}
 }

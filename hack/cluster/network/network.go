@@ -95,9 +95,20 @@ func Bridges() ([]string, error) {
 // rules let pods reach the world beyond the machine by its address. CNI's
 // bridge plug-in could do it too, with iptables rules per pod that outlive a
 // pod which was killed; one table of our own is taken away in one step.
+//
+// Nothing else may reach the cluster's addresses than its pods and this
+// machine: the machine forwards packets, so that another one on its network
+// would only need a route to the pods, the API server, the DNS server and the
+// kubelets. What enters by any other interface is dropped, before Services are
+// translated. Packets of the machine itself do not enter, or by lo. Answers to
+// pods are addressed to the machine when they enter.
 const rules = `add table ip %[1]s
 flush table ip %[1]s
 table ip %[1]s {
+	chain prerouting {
+		type filter hook prerouting priority mangle; policy accept;
+		iifname != "lo" iifname != "mpijob-*" ip daddr { %[2]s, %[3]s } counter drop
+	}
 	chain postrouting {
 		type nat hook postrouting priority srcnat; policy accept;
 		ip saddr %[2]s ip daddr != %[2]s ip daddr != %[3]s oifname != "mpijob-*" masquerade

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/knftables"
 
 	"opendatahub.io/mpijob/hack/cluster/layout"
+	"opendatahub.io/mpijob/hack/cluster/network"
 )
 
 // numbers are the ports that every pod listens on.
@@ -370,6 +371,50 @@ func (m *machine) try(t *testing.T, probes []*probe, servers []server, allowed m
 		_ = unix.Close(p.fd)
 	}
 	return arrived
+}
+
+// TestOutsideIsKeptOut: another machine that routes the cluster's networks to this one reaches nothing in them. Pods still reach
+// each other, their Services, the machine and the world, and the machine reaches its pods.
+func TestOutsideIsKeptOut(t *testing.T) {
+	m := newMachine(t)
+	gateway := host{m.namespace, netip.MustParseAddr("192.0.2.1")}
+	servers := []server{m.serve(t, 26053), gateway.serve(t, 8080), m.world.serve(t, numbers...), m.pods[0].serve(t, numbers...), m.pods[4].serve(t, numbers...)}
+	var probes []*probe
+	connect := func(source host, address string, port int32, protocols ...corev1.Protocol) {
+		for _, protocol := range protocols {
+			probes = append(probes, &probe{source: source, address: netip.MustParseAddr(address), target: port, protocol: protocol})
+		}
+	}
+	connect(m.world, "10.244.1.2", 80, corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP)
+	connect(m.world, "10.244.2.3", 9000, corev1.ProtocolTCP, corev1.ProtocolUDP)
+	connect(m.world, layout.ControlPlaneIP, 26053, corev1.ProtocolTCP, corev1.ProtocolUDP)
+	connect(m.world, "10.96.0.10", 53, corev1.ProtocolTCP, corev1.ProtocolUDP)
+	connect(m.world, "10.96.0.20", 80, corev1.ProtocolTCP)
+	fromOutside := len(probes)
+	connect(m.world, "192.0.2.1", 8080, corev1.ProtocolTCP, corev1.ProtocolUDP)
+	connect(m.pods[0], "10.244.2.3", 80, corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP)
+	connect(m.pods[0], "192.0.2.2", 443, corev1.ProtocolTCP, corev1.ProtocolUDP)
+	connect(m.pods[4], "10.96.0.10", 53, corev1.ProtocolTCP, corev1.ProtocolUDP)
+	connect(m.pods[4], "10.96.0.20", 80, corev1.ProtocolTCP)
+	connect(m.pods[4], layout.ControlPlaneIP, 26053, corev1.ProtocolTCP)
+	connect(m.host, "10.244.1.2", 80, corev1.ProtocolTCP, corev1.ProtocolUDP)
+	connect(m.host, layout.ControlPlaneIP, 26053, corev1.ProtocolTCP)
+	try := func(reachable bool) {
+		t.Helper()
+		allowed := map[uint32]bool{}
+		for number := range probes {
+			allowed[uint32(number)] = number >= fromOutside || reachable
+		}
+		arrived := m.try(t, probes, servers, allowed)
+		for number, p := range probes {
+			if got, want := arrived[uint32(number)], allowed[uint32(number)]; got != want {
+				t.Errorf("%s from %s to %s:%d: arrived %v, want %v", p.protocol, p.source.address, p.address, p.target, got, want)
+			}
+		}
+	}
+	try(true) // the machine forwards: without the rules everything arrives
+	m.do(t, func() error { return network.ApplyRules(t.Context()) })
+	try(false)
 }
 
 // TestEstablishedConnectionsGoOn: a policy that isolates a pod does not cut its connections, and allows no new ones.

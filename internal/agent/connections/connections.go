@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Most is how many connections may be open that have not proved whose they are.
+// Most is how many connections may be open: of those that have not proved whose they are, and of those of the status.
 const Most = 64
 
 // Limited are open connections, the oldest first. If there are more than Most, the oldest ones are closed.

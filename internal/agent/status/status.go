@@ -3,24 +3,41 @@ package status
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"time"
 
+	"opendatahub.io/mpijob/internal/agent/connections"
 	"opendatahub.io/mpijob/internal/agent/outcome"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
-// Serve serves the state of an agent to every client that reaches the pod: it contains no secrets.
+// Serve serves the state of an agent. A client that reaches the pod gets its health, which the kubelet asks for, and
+// numbers; the status, with names of hosts and programs, is for clients in the pod, such as port-forward.
 func Serve(log *slog.Logger, address string, summary func() agentapi.Summary, counters ...func() Counts) {
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
+	if err == nil {
+		err = statusServer(summary, counters...).Serve(listener)
+	}
+	// With hostNetwork another agent may use the port. Ranks run without the status.
+	log.Warn("status is not served", "error", err)
+}
+
+func statusServer(summary func() agentapi.Summary, counters ...func() Counts) *http.Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, request *http.Request) {
+		if !isLocal(request.RemoteAddr) {
+			http.Error(w, "the status is for clients in the pod: use mpi-agent status, or port-forward", http.StatusForbidden)
+			return
+		}
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(summary())
 	})
@@ -34,12 +51,27 @@ func Serve(log *slog.Logger, address string, summary func() agentapi.Summary, co
 			s.write(w)
 		}
 	})
-	server := &http.Server{
-		Addr: address, Handler: mux,
-		ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 30 * time.Second, MaxHeaderBytes: 8 << 10,
+	// The memory is the job's: if there are too many connections, the oldest are closed.
+	var open connections.Limited
+	return &http.Server{
+		Handler:           mux,
+		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 30 * time.Second, MaxHeaderBytes: 8 << 10,
+		ConnState: func(conn net.Conn, state http.ConnState) {
+			switch state {
+			case http.StateNew:
+				open.Add(conn)
+			case http.StateClosed, http.StateHijacked:
+				open.Remove(conn)
+			case http.StateActive, http.StateIdle:
+			}
+		},
 	}
-	// With hostNetwork another agent may use the port. Ranks run without the status.
-	log.Warn("status is not served", "error", server.ListenAndServe())
+}
+
+// isLocal reports whether a client runs in the pod.
+func isLocal(remote string) bool {
+	address, err := netip.ParseAddrPort(remote)
+	return err == nil && address.Addr().Unmap().IsLoopback()
 }
 
 // Counts are what a worker has counted.

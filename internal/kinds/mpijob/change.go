@@ -1,6 +1,9 @@
 package mpijob
 
 import (
+	"slices"
+	"strings"
+
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -28,18 +31,25 @@ func (Kind) Change(before, after client.Object) field.ErrorList {
 	if ptr.Deref(was.Spec.RunPolicy.Suspend, false) || ptr.Deref(is.Spec.RunPolicy.Suspend, false) {
 		return errs
 	}
-	// An invalid job has not started anything, so that its user may correct it.
-	if _, wrong := (Kind{}).Convert(was); len(wrong) > 0 {
+	converted, wrong := Kind{}.Convert(was)
+	wrong = append(wrong, mpi.Validate(converted)...)
+	// An invalid job that has not started anything may be corrected by its user.
+	if len(wrong) > 0 && condition(was.Status.Conditions, kubeflow.JobCreated) == nil {
 		return errs
 	}
 	kubeflow.SetDefaults_MPIJob(was)
 	kubeflow.SetDefaults_MPIJob(is)
 	for _, f := range append(frozen(&was.Spec, &is.Spec), annotated(was, is)...) {
-		if !equality.Semantic.DeepEqual(f.was, f.is) {
+		if !equality.Semantic.DeepEqual(f.was, f.is) && !f.isInvalid(wrong) {
 			errs = append(errs, field.Forbidden(f.at, fixed))
 		}
 	}
 	return errs
+}
+
+// isInvalid reports whether errors are about the field, which may then be corrected.
+func (p pair) isInvalid(errs field.ErrorList) bool {
+	return slices.ContainsFunc(errs, func(err *field.Error) bool { return strings.HasPrefix(err.Field, p.at.String()) })
 }
 
 // changesOfFinished returns the fields of a finished job that were changed. Only what happens to it from now on can be.

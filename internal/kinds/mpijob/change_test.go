@@ -23,6 +23,15 @@ func TestChange(t *testing.T) {
 	over := func(o *kubeflow.MPIJob) {
 		o.Status.Conditions = []kubeflow.JobCondition{{Type: kubeflow.JobFailed, Status: corev1.ConditionTrue}}
 	}
+	created := func(o *kubeflow.MPIJob) {
+		o.Status.Conditions = []kubeflow.JobCondition{{Type: kubeflow.JobCreated, Status: corev1.ConditionTrue}}
+	}
+	silence := func(value string) func(*kubeflow.MPIJob) {
+		return func(o *kubeflow.MPIJob) { o.Annotations = map[string]string{mpi.AnnotationSilence: value} }
+	}
+	slots := func(n int32) func(*kubeflow.MPIJob) {
+		return func(o *kubeflow.MPIJob) { o.Spec.SlotsPerWorker = &n }
+	}
 	nothing := func(*kubeflow.MPIJob) {}
 	tests := map[string]struct {
 		before, after func(*kubeflow.MPIJob)
@@ -63,6 +72,14 @@ func TestChange(t *testing.T) {
 		"the manager of a suspended": {suspend, both(suspend, func(o *kubeflow.MPIJob) { o.Spec.RunPolicy.ManagedBy = new(kubeflow.MultiKueueController) }), []string{
 			`spec.runPolicy.managedBy: Invalid value: "kueue.x-k8s.io/multikueue": field is immutable`,
 		}},
+		"an image of a started one that has become wrong": {both(created, silence("x y")), both(both(created, silence("x y")), newImage), []string{
+			"spec.mpiReplicaSpecs[Worker].template: Forbidden: " + fixed,
+		}},
+		"the correction of a started one": {both(created, slots(-1)), both(created, slots(2)), nil},
+		"another correction of a started one": {both(created, slots(-1)), both(both(created, slots(2)), newImage), []string{
+			"spec.mpiReplicaSpecs[Worker].template: Forbidden: " + fixed,
+		}},
+		"the slots of one that has not started": {slots(-1), slots(2), nil},
 		"everything": {nothing, func(o *kubeflow.MPIJob) {
 			o.Spec.SlotsPerWorker, o.Spec.RunLauncherAsWorker, o.Spec.SSHAuthMountPath = new(int32(2)), new(true), "/keys"
 			o.Spec.LauncherCreationPolicy, o.Spec.MPIImplementation = kubeflow.LauncherCreationPolicyWaitForWorkersReady, kubeflow.MPIImplementationIntel

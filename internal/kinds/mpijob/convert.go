@@ -66,18 +66,13 @@ func (c *converter) identity(from *kubeflow.MPIJob) {
 	c.job.Lifecycle.Orphaning = slices.Contains(from.Finalizers, metav1.FinalizerOrphanDependents)
 	c.job.Fields = fields
 	c.job.Launch = from.Annotations[mpi.AnnotationLaunch]
-	connections, errs := mpi.ParseConnections(from.Namespace, from.Annotations)
-	c.job.Connections, c.errs = connections, append(c.errs, errs...)
-	requeues, errs := mpi.ParseRequeues(from.Annotations)
-	c.job.Gang.Requeues, c.errs = requeues, append(c.errs, errs...)
-	wait, errs := mpi.ParseWaitForQuota(from.Annotations)
-	c.job.WaitForQuota, c.errs = wait, append(c.errs, errs...)
-	topology, errs := mpi.ParseTopology(from.Annotations)
-	c.job.Topology, c.errs = topology, append(c.errs, errs...)
-	optional, errs := mpi.ParseRDMA(from.Annotations)
-	c.job.RDMA.Optional, c.errs = optional, append(c.errs, errs...)
-	silence, errs := mpi.ParseSilence(from.Annotations)
-	c.job.Lifecycle.SilentAfter, c.errs = silence, append(c.errs, errs...)
+	c.job.Connections, _ = mpi.ParseConnections(from.Namespace, from.Annotations)
+	c.job.Gang.Requeues, _ = mpi.ParseRequeues(from.Annotations)
+	c.job.WaitForQuota, _ = mpi.ParseWaitForQuota(from.Annotations)
+	c.job.Topology, _ = mpi.ParseTopology(from.Annotations)
+	c.job.RDMA.Optional, _ = mpi.ParseRDMA(from.Annotations)
+	c.job.Lifecycle.SilentAfter, _ = mpi.ParseSilence(from.Annotations)
+	c.errs = append(c.errs, mpi.CheckAnnotations(kubeflow.Kind, from.Namespace, from.Annotations)...)
 }
 
 func (c *converter) sizes(from *kubeflow.MPIJobSpec) {

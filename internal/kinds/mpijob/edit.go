@@ -122,7 +122,7 @@ func (Editor) Check(job *unstructured.Unstructured) (field.ErrorList, []string) 
 	converted, errs := Kind{}.Convert(typed)
 	var warnings []string
 	if len(errs) == 0 {
-		warnings = mpi.Warnings(converted)
+		warnings = append(mpi.Warnings(converted), mpi.WarnAnnotations(kubeflow.Kind, nil, typed.Annotations)...)
 	}
 	return append(errs, mpi.Validate(converted)...), warnings
 }

@@ -53,7 +53,8 @@ type statusWriter struct {
 }
 
 func (w *statusWriter) write(out jobstate.Outcome) {
-	if out.Reason == codes.ValidationError {
+	if out.Reason == codes.ValidationError && out.Launcher == nil && out.Workers == (jobstate.Tally{}) {
+		// It was never started.
 		w.notRunning(out)
 		return
 	}

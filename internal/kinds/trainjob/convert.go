@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
+	"opendatahub.io/mpijob/internal/isolation"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/podspec"
 )
@@ -50,6 +51,10 @@ var (
 	names = mpi.Names{Config: "-mpi-hostfile", Secret: "-mpi-ssh-auth", Launcher: "-" + launcherName + "-0", Worker: "-" + nodeName + "-0-", Policy: ".trainjob", PodLabel: LabelJobSet}
 )
 
+// maxNodes is the number of pods that Kubernetes creates for a Job of a JobSet at most
+// (k8s.io/kubernetes/pkg/apis/batch/validation: maxParallelismForIndexedJob).
+const maxNodes = 100_000
+
 // Convert returns the job that Trainer runs for a TrainJob with a runtime, by Trainer's rules, odd ones included. A job of
 // a runtime without MPI has no launcher, and its nodes are its workers.
 func Convert(from TrainJob, used Runtime) mpi.Job {
@@ -77,18 +82,22 @@ func Convert(from TrainJob, used Runtime) mpi.Job {
 	job.Connections, _ = Connections(from, used)
 	if !used.IsMPI() {
 		job.Launcher.None, job.Implementation = true, ""
-		job.Workers.Count, job.Workers.Template = nodes(from, used), template(from, used.trainer(), true)
+		job.Workers.Count, job.Workers.Template = possible(nodes(from, used)), template(from, used.trainer(), true)
 		return job
 	}
 	policy := used.mpiPolicy()
 	job.AllowEgress = used.Annotations[mpi.AnnotationAllowEgress]
+	if from.Spec.RuntimeRef.Kind == RuntimeKind {
+		// Users of the namespace may maintain it.
+		job.AllowEgress = isolation.WithoutMetadata(job.AllowEgress)
+	}
 	job.Implementation = used.implementation()
 	job.SSHMountPath = policy.SSHAuthMountPath
 	job.Launcher.RunsRanks = policy.RunLauncherAsNode
 	launcher, node := used.job(launcherName), used.job(nodeName)
 	job.Launcher.Template = template(from, launcher, true)
 	job.Workers.Template = template(from, node, policy.RunLauncherAsNode)
-	job.Workers.Count = workers(from, used)
+	job.Workers.Count = possible(workers(from, used))
 	job.Launcher.AfterWorkers = launcher != nil && len(launcher.DependsOn) > 0
 	if job.Gated = used.mayBeGated(); job.Gated {
 		// Only Trainer can end a TrainJob.
@@ -117,6 +126,10 @@ func maxRestarts(from TrainJob, used Runtime) int32 {
 	}
 	return used.Spec.Template.Spec.FailurePolicy.MaxRestarts
 }
+
+// possible limits a number of workers to what can exist: the operator goes through all workers of a job, also of one that
+// was created while its webhook did not answer.
+func possible(workers int32) int32 { return min(max(workers, 0), maxNodes) }
 
 // nodes is what numNodes comes to.
 func nodes(from TrainJob, used Runtime) int32 {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
@@ -118,10 +119,12 @@ func limit(r Runtime, name string) (int64, bool, *field.Error) {
 	return n, true, nil
 }
 
-// requiredLabels reads the labels that nodes must have from a runtime's annotation.
+// requiredLabels reads the labels that nodes must have from a runtime's annotation. Of two values of a label it returns the
+// last one, with an error.
 func requiredLabels(r Runtime) (map[string]string, *field.Error) {
 	text := r.Annotations[mpi.AnnotationNodeLabels]
 	labels := map[string]string{}
+	var contradiction *field.Error
 	for part := range strings.SplitSeq(text, ",") {
 		part = strings.TrimSpace(part)
 		if part == "" {
@@ -131,24 +134,32 @@ func requiredLabels(r Runtime) (map[string]string, *field.Error) {
 		if !found || len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(value)) > 0 {
 			return nil, field.Invalid(annotations.Key(mpi.AnnotationNodeLabels), text, fmt.Sprintf("%q must be a label with its value, such as key=value", part))
 		}
+		if other, set := labels[key]; set && other != value {
+			contradiction = field.Invalid(annotations.Key(mpi.AnnotationNodeLabels), text,
+				fmt.Sprintf("requires both %s=%s and %s=%s, and a node has one value of a label; remove one of them", key, other, key, value))
+		}
 		labels[key] = value
 	}
-	return labels, nil
+	return labels, contradiction
 }
 
 // Check returns what keeps a TrainJob from running as it is written with an MPI runtime: the limits of the runtime and
 // its faults, all of them at once. Warnings are about what runs but is probably not intended. With other runtimes only
-// the TTL is checked, and warnings name annotations that have no effect.
+// annotations are checked that have an effect with any runtime, and the labels of pods.
 func Check(job TrainJob, used Runtime) (errs field.ErrorList, warnings []string) {
-	names, errs := Connections(job, used)
+	return check(nil, job, used)
+}
+
+// check is Check for a job that had annotations before: those that it still has cause no warnings.
+func check(before map[string]string, job TrainJob, used Runtime) (errs field.ErrorList, warnings []string) {
+	errs, warnings = append(checkJobAnnotations(job, used), checkPodLabels(job)...), mpi.WarnAnnotations(Kind, before, job.Annotations)
 	if !used.ours() {
-		warnings = warnIneffective(job, used)
+		warnings = append(warnings, warnIneffective(job, used)...)
 	}
-	_, ttl := mpi.ParseTTL(job.Annotations)
 	if !used.IsMPI() {
-		return ttl, warnings
+		return errs, warnings
 	}
-	if len(names) > 0 && !hasAgent(used.job(nodeName).pod().Spec) {
+	if names, _ := Connections(job, used); len(names) > 0 && !hasAgent(used.job(nodeName).pod().Spec) {
 		warnings = append(warnings, mpi.ConnectionsWithoutAgent)
 	}
 	for _, err := range append(checkNumNodes(used), gangFaults(used)...) {
@@ -156,16 +167,50 @@ func Check(job TrainJob, used Runtime) (errs field.ErrorList, warnings []string)
 			fmt.Sprintf("cannot be used as it is, ask who maintains it: %s %s", err.Field, err.Detail)))
 	}
 	errs = append(errs, checkName(job, used)...)
-	errs = append(errs, checkLimits(job, used)...)
-	errs = append(errs, checkNodeLabels(job, used)...)
+	errs = append(errs, checkSlots(job)...)
+	errs = append(errs, CheckLimits(job, used)...)
 	errs = append(errs, checkCommand(job, used)...)
-	_, silence := mpi.ParseSilence(job.Annotations)
-	_, waiting := mpi.ParseWaitForQuota(job.Annotations)
-	_, topology := mpi.ParseTopology(job.Annotations)
-	_, restarts := mpi.ParseMaxRestarts(job.Annotations)
-	_, transport := mpi.ParseRDMA(job.Annotations)
-	errs = slices.Concat(errs, silence, waiting, topology, restarts, transport, ttl)
 	return errs, append(warnings, warn(job, used)...)
+}
+
+// checkJobAnnotations checks the annotations of a TrainJob that have an effect with its runtime.
+func checkJobAnnotations(job TrainJob, used Runtime) field.ErrorList {
+	return slices.DeleteFunc(mpi.CheckAnnotations(Kind, job.Namespace, job.Annotations), func(err *field.Error) bool {
+		switch err.Field {
+		case annotations.Key(mpi.AnnotationTTL).String(), annotations.Key(mpi.AnnotationSilence).String():
+			return false
+		case mpi.ConnectionsPath.String():
+			return !used.ours()
+		}
+		return !used.IsMPI()
+	})
+}
+
+// checkSlots refuses numbers of ranks with which mpirun fails. What is a word is Trainer's to refuse.
+func checkSlots(job TrainJob) field.ErrorList {
+	written := job.trainer().NumProcPerNode
+	if written == nil {
+		return nil
+	}
+	n := int64(written.IntVal)
+	if written.Type == intstr.String {
+		var err error
+		if n, err = strconv.ParseInt(strings.TrimSpace(written.StrVal), 10, 64); err != nil {
+			return nil
+		}
+	}
+	if n > 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(slotsPath, n, "must be 1 or more: it is the number of ranks per node; omit it for the number of the runtime")}
+}
+
+// checkWiring returns the fields of a TrainJob because of which its JobSet is not completed (Wire) and therefore refused.
+func checkWiring(job TrainJob) field.ErrorList {
+	_, connections := mpi.ParseConnections(job.Namespace, job.Annotations)
+	_, restarts := mpi.ParseMaxRestarts(job.Annotations)
+	_, topology := mpi.ParseTopology(job.Annotations)
+	return slices.Concat(connections, restarts, topology, checkSlots(job))
 }
 
 // warnIneffective returns warnings about annotations that only have an effect on JobSets which the operator completes (Wire).
@@ -227,8 +272,15 @@ func checkName(job TrainJob, used Runtime) field.ErrorList {
 	return nil
 }
 
-func checkLimits(job TrainJob, used Runtime) field.ErrorList {
+// CheckLimits returns what a TrainJob exceeds of the limits of an MPI runtime: nodes, GPUs, and the labels of nodes.
+func CheckLimits(job TrainJob, used Runtime) field.ErrorList {
+	if !used.IsMPI() {
+		return nil
+	}
 	var errs field.ErrorList
+	if n := nodes(job, used); n > maxNodes {
+		errs = append(errs, field.Invalid(nodesPath, n, fmt.Sprintf("must be at most %d: Kubernetes creates no more pods for it", maxNodes)))
+	}
 	if most, limited, _ := limit(used, mpi.AnnotationMaxWorkers); limited {
 		if n := nodes(job, used); int64(n) > most {
 			errs = append(errs, field.Invalid(nodesPath, n, fmt.Sprintf("must be at most %d with the runtime %s", most, used.Name)))
@@ -239,7 +291,7 @@ func checkLimits(job TrainJob, used Runtime) field.ErrorList {
 			errs = append(errs, field.Invalid(sizePath, fmt.Sprintf("%d GPUs", n), fmt.Sprintf("must be at most %d GPUs with the runtime %s", most, used.Name)))
 		}
 	}
-	return errs
+	return append(errs, checkNodeLabels(job, used)...)
 }
 
 // checkNodeLabels: whatever a TrainJob changes, its pods ask for nodes with these labels.
@@ -254,9 +306,24 @@ func checkNodeLabels(job TrainJob, used Runtime) field.ErrorList {
 		selector := job.nodeSelector(of)
 		for _, key := range slices.Sorted(maps.Keys(required)) {
 			if have, set := selector[key]; !set || have != required[key] {
-				errs = append(errs, field.Invalid(patchesPath(job), selector[key],
+				errs = append(errs, field.Invalid(patchesPath(job), have,
 					fmt.Sprintf("the nodeSelector of the job %q must have %s: %s, which the runtime %s requires", name, key, required[key], used.Name)))
 			}
+		}
+	}
+	return errs
+}
+
+// CheckLostLabels returns which labels of nodes that a change of a JobSet loses (LostNodeLabels) an MPI runtime requires.
+func CheckLostLabels(lost map[string]string, used Runtime) field.ErrorList {
+	if !used.IsMPI() {
+		return nil
+	}
+	required, _ := requiredLabels(used)
+	var errs field.ErrorList
+	for _, key := range slices.Sorted(maps.Keys(required)) {
+		if value, is := lost[key]; is && value == required[key] {
+			errs = append(errs, field.Forbidden(spec.Child("replicatedJobs"), fmt.Sprintf("the nodeSelector of launcher and workers must keep %s: %s, which the runtime %s requires", key, value, used.Name)))
 		}
 	}
 	return errs
@@ -342,9 +409,12 @@ func newErrors(before, after field.ErrorList) field.ErrorList {
 // CheckChange is Check for a TrainJob that is changed: it returns the errors that the change causes.
 func CheckChange(before, after TrainJob, used Runtime) (errs field.ErrorList, warnings []string) {
 	old, _ := Check(before, used)
-	errs, warnings = Check(after, used)
+	errs, warnings = check(before.Annotations, after, used)
 	errs = newErrors(old, errs)
 	if past(before).Finish != nil {
+		errs = slices.DeleteFunc(errs, func(err *field.Error) bool {
+			return strings.HasPrefix(err.Field, annotations.String()) && err.Field != annotations.Key(mpi.AnnotationTTL).String()
+		})
 		was, is := before.Spec, after.Spec
 		was.Suspend, is.Suspend = nil, nil
 		if !equality.Semantic.DeepEqual(was, is) {

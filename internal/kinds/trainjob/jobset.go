@@ -28,6 +28,8 @@ type tree = map[string]any
 //   - launcher and workers run in one rack, zone or the like, where the TrainJob says so;
 //   - a failed job is started again as often as the TrainJob says;
 //   - a service mesh keeps out of the pods;
+//   - pods have no labels of another job, by which NetworkPolicies would take them for its pods;
+//   - pods have no API token, unless a service account or the token was chosen;
 //   - a variable tells the agent how long ranks may take to end.
 //
 // The domain is the cluster's; empty stands for cluster.local.
@@ -35,17 +37,19 @@ type tree = map[string]any
 // Neither the number of pods nor their size changes: Kueue has counted them by Trainer's own code. RemoveRDMA only makes them
 // smaller.
 func Wire(jobSet tree, job TrainJob, domain string) error {
-	connections, errs := mpi.ParseConnections(job.Namespace, job.Annotations)
-	if len(errs) > 0 {
+	if errs := checkWiring(job); len(errs) > 0 {
 		return errs.ToAggregate()
 	}
+	connections, _ := mpi.ParseConnections(job.Namespace, job.Annotations)
 	if err := restart(jobSet, job); err != nil {
 		return err
 	}
 	for _, part := range parts(jobSet) {
+		part.dropIdentity()
 		for _, field := range []string{"labels", "annotations"} {
 			child(part.pod, "metadata", field)[mpi.IstioInject] = "false"
 		}
+		part.withholdToken()
 		if err := part.connect(connections); err != nil {
 			return err
 		}
@@ -150,15 +154,18 @@ func Keep(jobSet, before tree, byOperator bool) {
 		RemoveRDMA(jobSet)
 	}
 	old := parts(before)
+	isSuspended := at(before, "spec")["suspend"] == true || at(jobSet, "spec")["suspend"] == true
 	for _, part := range parts(jobSet) {
 		i := slices.IndexFunc(old, func(p jobPart) bool { return p.name == part.name })
 		if i < 0 {
 			continue
 		}
 		was := old[i]
+		part.keepIdentity(was, isSuspended)
 		for _, field := range []string{"labels", "annotations"} {
 			copyField(part.pod, was.pod, "metadata", field, mpi.IstioInject)
 		}
+		copyField(part.pod, was.pod, "spec", "automountServiceAccountToken")
 		copyField(part.pod, was.pod, "spec", "dnsConfig")
 		copyField(part.pod, was.pod, "spec", "affinity")
 		if part.container != nil && was.container != nil {
@@ -171,6 +178,26 @@ func Keep(jobSet, before tree, byOperator bool) {
 			copyField(items[j], had[j], "mode")
 		}
 	}
+}
+
+// LostNodeLabels returns the labels of nodes that launcher or workers of a JobSet asked for before it was changed.
+func LostNodeLabels(jobSet, before tree) map[string]string {
+	lost := map[string]string{}
+	now := map[string]tree{}
+	for _, part := range parts(jobSet) {
+		now[part.name] = at(part.pod, "spec", "nodeSelector")
+	}
+	for _, part := range parts(before) {
+		if part.name != launcherName && part.name != nodeName {
+			continue
+		}
+		for key, value := range at(part.pod, "spec", "nodeSelector") {
+			if text, is := value.(string); is && now[part.name][key] != value {
+				lost[key] = text
+			}
+		}
+	}
+	return lost
 }
 
 // jobPart is one of a JobSet's jobs.
@@ -211,6 +238,15 @@ func (p jobPart) keyItems() []tree {
 		}
 	}
 	return nil
+}
+
+// withholdToken keeps the API token of a service account that nobody chose out of the pods, as those of MPIJobs have none.
+func (p jobPart) withholdToken() {
+	spec := child(p.pod, "spec")
+	account, _ := spec["serviceAccountName"].(string)
+	if spec["automountServiceAccountToken"] == nil && account == "" {
+		spec["automountServiceAccountToken"] = false
+	}
 }
 
 // search has the pods look for names in one more domain.

@@ -42,18 +42,18 @@ spec:
   suspend: false
   replicatedJobs:
   - name: node
-    template: {spec: {template: {metadata: {labels: {a: b, sidecar.istio.io/inject: "false"}, annotations: {sidecar.istio.io/inject: "false"}}, spec: {
+    template: {spec: {template: {metadata: {labels: {a: b, sidecar.istio.io/inject: "false"}, annotations: {sidecar.istio.io/inject: "false"}}, spec: {automountServiceAccountToken: false, 
       initContainers: [{name: mpi-agent}],
       dnsConfig: {searches: [pi.ns.svc.cluster.local]},
       containers: [{name: node, image: jobs, env: [{name: OURS, value: runtimes}, {name: BOTH, value: jobs}, {name: THEIRS, valueFrom: {secretKeyRef: {name: s, key: k}}}], command: [serve]}, {name: other, image: others}],
       volumes: [{name: mpi-ssh-auth, secret: {items: [{key: ssh-privatekey, mode: 292, path: id_rsa}]}}]}}}}
   - name: launcher
-    template: {spec: {template: {metadata: {labels: {sidecar.istio.io/inject: "false"}, annotations: {sidecar.istio.io/inject: "false"}}, spec: {
+    template: {spec: {template: {metadata: {labels: {sidecar.istio.io/inject: "false"}, annotations: {sidecar.istio.io/inject: "false"}}, spec: {automountServiceAccountToken: false, 
       initContainers: [{name: mpi-agent}],
       dnsConfig: {searches: [pi.ns.svc.cluster.local]},
       containers: [{name: node, image: jobs, command: [/opt/mpi-agent/mpi-agent, launch, --, mpirun, pi], args: [--fast]}]}}}}
   - name: dataset-initializer
-    template: {spec: {template: {metadata: {labels: {sidecar.istio.io/inject: "false"}, annotations: {sidecar.istio.io/inject: "false"}}, spec: {containers: [{name: dataset-initializer, image: initializers}]}}}}
+    template: {spec: {template: {metadata: {labels: {sidecar.istio.io/inject: "false"}, annotations: {sidecar.istio.io/inject: "false"}}, spec: {automountServiceAccountToken: false, containers: [{name: dataset-initializer, image: initializers}]}}}}
 `
 
 func tree(t *testing.T, text string) map[string]any {
@@ -339,6 +339,45 @@ func TestGate(t *testing.T) {
 			gate, _ := annotations[mpi.AnnotationGate].(string)
 			if is := (state{gate, got["spec"].(map[string]any)["suspend"] == true}); is != test.want {
 				t.Errorf("it is %+v, want %+v", is, test.want)
+			}
+		})
+	}
+}
+
+// TestTokensOfPods: pods have the API token of a service account only if it was chosen, and that stays.
+func TestTokensOfPods(t *testing.T) {
+	for name, test := range map[string]struct{ spec, want string }{
+		"nothing set":        {"{}", "{automountServiceAccountToken: false}"},
+		"no account":         {`{serviceAccountName: ""}`, `{serviceAccountName: "", automountServiceAccountToken: false}`},
+		"a token":            {"{automountServiceAccountToken: true}", "{automountServiceAccountToken: true}"},
+		"no token":           {"{automountServiceAccountToken: false}", "{automountServiceAccountToken: false}"},
+		"an account":         {"{serviceAccountName: trainer}", "{serviceAccountName: trainer}"},
+		"an account's token": {"{serviceAccountName: trainer, automountServiceAccountToken: true}", "{serviceAccountName: trainer, automountServiceAccountToken: true}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			of := func(spec string) map[string]any {
+				return tree(t, "{spec: {replicatedJobs: [{name: model-initializer, template: {spec: {template: {spec: "+spec+"}}}}]}}")
+			}
+			pod := func(jobSet map[string]any) map[string]any {
+				job := jobSet["spec"].(map[string]any)["replicatedJobs"].([]any)[0].(map[string]any)
+				return job["template"].(map[string]any)["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
+			}
+			jobSet, again := of(test.spec), of(test.spec)
+			if err := trainjob.Wire(jobSet, job(t, "{}"), ""); err != nil {
+				t.Fatal(err)
+			}
+			trainjob.Keep(again, jobSet, false)
+			for _, got := range []map[string]any{jobSet, again} {
+				if diff := cmp.Diff(pod(of(test.want)), pod(got)); diff != "" {
+					t.Errorf("want -, got +\n%s", diff)
+				}
+			}
+			if before := of(test.spec); test.want != test.spec {
+				changed := of(test.spec)
+				trainjob.Keep(changed, before, false)
+				if diff := cmp.Diff(pod(before), pod(changed)); diff != "" {
+					t.Errorf("made before the operator: want -, got +\n%s", diff)
+				}
 			}
 		})
 	}

@@ -55,13 +55,12 @@ func (*kind) Runner() *kinds.Runner {
 	}
 }
 
-// changed ignores the status of a TrainJob except for its conditions, and annotations except for the TTL, which may be set
-// after the job finished.
+// changed ignores the status of a TrainJob except for its conditions, and annotations that have no effect on it.
 func changed(before, after *unstructured.Unstructured) bool {
 	was, _, _ := unstructured.NestedSlice(before.Object, "status", "conditions")
 	is, _, _ := unstructured.NestedSlice(after.Object, "status", "conditions")
 	return before.GetGeneration() != after.GetGeneration() ||
-		before.GetAnnotations()[mpi.AnnotationTTL] != after.GetAnnotations()[mpi.AnnotationTTL] || !equality.Semantic.DeepEqual(was, is)
+		!mpi.SameAnnotations(Kind, before.GetAnnotations(), after.GetAnnotations()) || !equality.Semantic.DeepEqual(was, is)
 }
 
 // Load reads a TrainJob with its runtime, its JobSet, and the Jobs and pods with the JobSet's label.

@@ -25,12 +25,37 @@ func New() *unstructured.Unstructured {
 }
 
 // RuntimeOf reads the runtime that a TrainJob runs with; nil where there is none. It is Trainer's snapshot where it has
-// made one (v2.2 and later): a runtime that was changed since is not the job's.
+// made one (v2.2 and later): a runtime that was changed since is not the job's. Users can write ConfigMaps: what grants
+// rights, and whether this is a runtime of MPI, comes from the runtime itself while it exists.
 func RuntimeOf(ctx context.Context, from client.Reader, job TrainJob) (*Runtime, error) {
-	if used, err := snapshot(ctx, from, job); err != nil || used != nil {
-		return used, err
+	used, _, err := LoadRuntimes(ctx, from, job)
+	return used, err
+}
+
+// LoadRuntimes is RuntimeOf that also returns the runtime that the TrainJob names, as it is now; nil where there is none.
+func LoadRuntimes(ctx context.Context, from client.Reader, job TrainJob) (used, live *Runtime, err error) {
+	used, err = snapshot(ctx, from, job)
+	if err != nil {
+		return nil, nil, err
 	}
-	return LoadRuntime(ctx, from, job)
+	live, err = LoadRuntime(ctx, from, job)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case used == nil:
+		return live, live, nil
+	}
+	delete(used.Annotations, mpi.AnnotationAllowEgress)
+	switch {
+	case live == nil:
+		return used, nil, nil
+	case live.IsMPI() && !used.IsMPI(), live.ours() && !used.ours():
+		return live, live, nil
+	}
+	if allowed := live.Annotations[mpi.AnnotationAllowEgress]; allowed != "" {
+		metav1.SetMetaDataAnnotation(&used.ObjectMeta, mpi.AnnotationAllowEgress, allowed)
+	}
+	return used, live, nil
 }
 
 // LoadJob reads a TrainJob; nil where there is none.
@@ -85,18 +110,6 @@ func snapshot(ctx context.Context, from client.Reader, job TrainJob) (*Runtime, 
 	var found Runtime
 	if err := yaml.Unmarshal([]byte(kept.Data["runtime"]), &found); err != nil {
 		return nil, fmt.Errorf("read ConfigMap %s: %w", key, err)
-	}
-	// Users can write ConfigMaps: what grants rights comes from the runtime itself.
-	delete(found.Annotations, mpi.AnnotationAllowEgress)
-	live, err := LoadRuntime(ctx, from, job)
-	if err != nil {
-		return nil, err
-	}
-	if live != nil && live.Annotations[mpi.AnnotationAllowEgress] != "" {
-		if found.Annotations == nil {
-			found.Annotations = map[string]string{}
-		}
-		found.Annotations[mpi.AnnotationAllowEgress] = live.Annotations[mpi.AnnotationAllowEgress]
 	}
 	return &found, nil
 }

@@ -55,3 +55,50 @@ func TestSnapshotAllowsNoEgress(t *testing.T) {
 		})
 	}
 }
+
+// TestSnapshotHidesNoMPI: a job whose runtime has MPI is one of MPI, whatever the ConfigMap contains that its user can write. A
+// later change of the runtime does not apply to the job otherwise.
+func TestSnapshotHidesNoMPI(t *testing.T) {
+	job := trainjob.TrainJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "train", UID: "uid"}}
+	job.Spec.RuntimeRef.Name = "mpi"
+	const ofMPI = "{mlPolicy: {mpi: {}}}"
+	tests := map[string]struct {
+		snapshot, live string
+		isMPI          bool
+	}{
+		"forged, without MPI":            {snapshot: "{}", live: ofMPI, isMPI: true},
+		"forged, without our annotation": {snapshot: ofMPI, live: ofMPI, isMPI: true},
+		"changed since":                  {snapshot: "ours", live: "{mlPolicy: {torch: {}}}", isMPI: true},
+		"deleted since":                  {snapshot: "ours", isMPI: true},
+		"none of MPI":                    {snapshot: "{}", live: "{}"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			text := "{metadata: {name: mpi}, spec: " + test.snapshot + "}"
+			if test.snapshot == "ours" {
+				text = "{metadata: {name: mpi, annotations: {" + mpi.AnnotationImplementation + ": OpenMPI}}, spec: " + ofMPI + "}"
+			}
+			objects := []client.Object{&corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "train-runtime-snapshot", OwnerReferences: []metav1.OwnerReference{
+					{APIVersion: trainjob.GroupVersion.String(), Kind: trainjob.Kind, Name: job.Name, UID: job.UID, Controller: new(true)},
+				}},
+				Data: map[string]string{"runtime": text},
+			}}
+			if test.live != "" {
+				live := &unstructured.Unstructured{Object: tree(t, "{spec: "+test.live+"}")}
+				live.SetGroupVersionKind(trainjob.GroupVersion.WithKind(trainjob.ClusterRuntimeKind))
+				live.SetName("mpi")
+				live.SetAnnotations(map[string]string{mpi.AnnotationImplementation: "OpenMPI"})
+				objects = append(objects, live)
+			}
+			used, err := trainjob.RuntimeOf(t.Context(), fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).Build(), job)
+			if err != nil || used == nil {
+				t.Fatalf("%v, %v", used, err)
+			}
+			converted := trainjob.Convert(job, *used)
+			if converted.Launcher.None == test.isMPI || test.isMPI && used.Annotations[mpi.AnnotationImplementation] == "" {
+				t.Errorf("it is %+v", used)
+			}
+		})
+	}
+}

@@ -52,7 +52,8 @@ var _ kinds.Job = Job{}
 // Object returns the TrainJob as the API server has it.
 func (j Job) Object() client.Object { return j.object }
 
-// Convert returns the job that Trainer runs. It returns no errors: Trainer decides which TrainJobs it runs.
+// Convert returns the job that Trainer runs. It returns no errors: Trainer decides which TrainJobs it runs. Invalid annotations
+// are ignored.
 func (j Job) Convert() (mpi.Job, field.ErrorList) {
 	job := Convert(j.TrainJob, j.Runtime)
 	// A JobSet without a gate was created while the operator did not place TrainJobs.
@@ -60,6 +61,7 @@ func (j Job) Convert() (mpi.Job, field.ErrorList) {
 	if j.JobSet != nil && j.JobSet.GetLabels()[mpi.LabelWithoutRDMA] != "" {
 		job = job.WithoutRDMA()
 	}
+	job.Ignored = checkJobAnnotations(j.TrainJob, j.Runtime)
 	return job, nil
 }
 
@@ -111,7 +113,11 @@ func (j Job) Judge(job mpi.Job, seen jobstate.Observed) jobstate.Outcome {
 	if j.JobSet != nil || out.Phase != v1alpha1.PhasePending {
 		return out
 	}
-	switch _, wrong := Connections(j.TrainJob, j.Runtime); {
+	var wrong field.ErrorList
+	if j.Runtime.ours() {
+		wrong = append(checkWiring(j.TrainJob), CheckLimits(j.TrainJob, j.Runtime)...)
+	}
+	switch {
 	case len(wrong) > 0:
 		invalid := jobstate.Invalid(wrong)
 		out.Reason, out.Message, out.NeedsAction = invalid.Reason, invalid.Message, true

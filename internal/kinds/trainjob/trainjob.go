@@ -122,6 +122,9 @@ type PodTemplateOverride struct {
 
 // PodPatch is what a patch or override changes in pods.
 type PodPatch struct {
+	Metadata struct {
+		Labels map[string]string `json:"labels,omitempty"`
+	} `json:"metadata"`
 	Spec struct {
 		NodeSelector map[string]string   `json:"nodeSelector,omitempty"`
 		Affinity     *corev1.Affinity    `json:"affinity,omitempty"`

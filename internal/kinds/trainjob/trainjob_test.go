@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
 	"opendatahub.io/mpijob/internal/mpi"
 )
@@ -81,6 +83,10 @@ func TestCheckRuntime(t *testing.T) {
 			change: []string{"mpi-implementation: OpenMPI\nspec", "mpi-implementation: OpenMPI\n    mpi.opendatahub.io/allow-egress: 2049,nfs\nspec"},
 			want:   []string{`metadata.annotations[mpi.opendatahub.io/allow-egress]: Invalid value: "2049,nfs": "nfs": must have a port`},
 		},
+		"node labels that contradict each other": {
+			change: []string{annotation, "    mpi.opendatahub.io/mpi-implementation: OpenMPI\n    mpi.opendatahub.io/required-node-labels: pool=a,zone=b,pool=c,zone=b\nspec:"},
+			want:   []string{`required-node-labels]: Invalid value: "pool=a,zone=b,pool=c,zone=b": requires both pool=a and pool=c, and a node has one value of a label; remove one of them`},
+		},
 		"an unknown MPI": {
 			change: []string{"mpi-implementation: OpenMPI", "mpi-implementation: LAM"},
 			want:   []string{`Unsupported value: "LAM": supported values: "OpenMPI", "Intel", "MPICH"`},
@@ -137,6 +143,14 @@ func TestCheck(t *testing.T) {
 		"every limit at once": {
 			trainer: "{numNodes: 5, numProcPerNode: 3, command: [mpirun, pi], resourcesPerNode: {limits: {nvidia.com/gpu: 3}}}", change: limits,
 			want: []string{"numNodes: Invalid value: 5: must be at most 4", `"3 GPUs": must be at most 2 GPUs`, `job "launcher" must have pool: mpi`, `job "node" must have pool: mpi`},
+		},
+		"node labels that contradict each other": {
+			trainer: "{numNodes: 4, command: [mpirun, pi]}", change: []string{limits[0], strings.Replace(limits[1], "pool=mpi", "pool=other,pool=mpi", 1)},
+			want: []string{`job "launcher" must have pool: mpi`, `job "node" must have pool: mpi`},
+		},
+		"more nodes than Kubernetes creates pods": {
+			trainer: "{numNodes: 2147483647, command: [mpirun, pi]}",
+			want:    []string{"spec.trainer.numNodes: Invalid value: 2147483647: must be at most 100000: Kubernetes creates no more pods for it"},
 		},
 		"within limits": {trainer: "{numNodes: 4, command: [mpirun, pi]}", change: append(limits, pool...)},
 		"a patch against a limit": {
@@ -290,6 +304,60 @@ func TestCheckTTL(t *testing.T) {
 		errs, _ := trainjob.Check(from, used)
 		wants(t, errs, `metadata.annotations[mpi.opendatahub.io/ttl-seconds-after-finished]: Invalid value: "1h": must be an integer from 0 to 2147483647`)
 	}
+}
+
+// TestCheckSlots: numbers with which mpirun fails are refused, and so is the JobSet of a job that was admitted without a webhook.
+func TestCheckSlots(t *testing.T) {
+	for written, refused := range map[string]bool{"0": true, "-1": true, "'0'": true, "'-1'": true, "' 00'": true, "1": false, "'4'": false, "auto": false, "gpu": false} {
+		t.Run(written, func(t *testing.T) {
+			from := job(t, "{numNodes: 4, numProcPerNode: "+written+", command: [mpirun, pi]}")
+			var want []string
+			if refused {
+				want = []string{"spec.trainer.numProcPerNode: Invalid value: "}
+			}
+			errs, _ := trainjob.Check(from, base(t))
+			wants(t, errs, want...)
+			if err := trainjob.Wire(map[string]any{}, from, ""); (err != nil) != refused {
+				t.Errorf("its JobSet: %v", err)
+			}
+			loaded := trainjob.Job{TrainJob: from, Runtime: base(t)}
+			converted, _ := loaded.Convert()
+			if out := loaded.Judge(converted, jobstate.Observed{}); (out.Reason == codes.ValidationError) != refused {
+				t.Errorf("it is %s of %s: %s", out.Phase, out.Reason, out.Message)
+			}
+			errs, _ = trainjob.Check(from, trainjob.Runtime{})
+			wants(t, errs)
+		})
+	}
+}
+
+// TestCheckAnnotations: a changed annotation is validated like a new one; what was invalid before, and what has no effect any
+// more, blocks no change.
+func TestCheckAnnotations(t *testing.T) {
+	const silence = "metadata.annotations[mpi.opendatahub.io/silent-after]: Invalid value"
+	with := func(annotations map[string]string, finished bool) trainjob.TrainJob {
+		from := job(t, "{numNodes: 4, command: [mpirun, pi]}")
+		from.Annotations = annotations
+		if finished {
+			from.Status.Conditions = []metav1.Condition{{Type: "Complete", Status: metav1.ConditionTrue}}
+		}
+		return from
+	}
+	bad := map[string]string{mpi.AnnotationSilence: "x y", mpi.AnnotationTTL: "x y", mpi.AnnotationRDMA: "x y", mpi.AnnotationLaunch: "x y", mpi.Group + "/ttl": "1"}
+	errs, warnings := trainjob.CheckChange(with(nil, false), with(bad, false), base(t))
+	wants(t, errs, "rdma", silence, "ttl-seconds-after-finished")
+	if len(warnings) != 2 {
+		t.Errorf("warnings are %q", warnings)
+	}
+	errs, warnings = trainjob.CheckChange(with(bad, false), with(bad, false), base(t))
+	wants(t, errs)
+	if len(warnings) != 0 {
+		t.Errorf("warnings about what did not change are %q", warnings)
+	}
+	errs, _ = trainjob.CheckChange(with(nil, true), with(bad, true), base(t))
+	wants(t, errs, "ttl-seconds-after-finished")
+	errs, _ = trainjob.Check(with(bad, false), trainjob.Runtime{})
+	wants(t, errs, silence, "ttl-seconds-after-finished")
 }
 
 // TestCheckRDMA: with a runtime of ours, unknown values are refused; with others, a warning names what has no effect.

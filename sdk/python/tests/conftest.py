@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from faces import Aio, Sync
 from servers import Cluster, Operator, running
+from smallapi import SmallAPI
 
 from openshift_ai_sdk.training import RetryPolicy
 
@@ -49,5 +50,21 @@ def client(face: Any, cluster: Cluster, operator: Operator) -> Iterator[Any]:
     made = face.TrainingClient(
         operator.namespace, configuration=cluster.configuration(), retry=RetryPolicy(patience=60)
     )
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def small() -> Iterator[SmallAPI]:
+    """An API server in memory, for tests that need no rules of Kubernetes."""
+    made = SmallAPI()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def small_client(face: Any, small: SmallAPI) -> Iterator[Any]:
+    """A client of the API server in memory."""
+    made = face.TrainingClient("default", configuration=small.configuration(), retry=RetryPolicy(patience=5))
     yield made
     made.close()

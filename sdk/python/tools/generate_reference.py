@@ -54,6 +54,8 @@ GROUPS = {
         "JobExistsError",
         "JobNotFoundError",
         "JobTimeoutError",
+        "JobBlockedError",
+        "NamespaceNotFoundError",
         "PermissionDeniedError",
         "NotLoggedInError",
         "NotSupportedError",

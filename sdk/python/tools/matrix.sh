@@ -69,6 +69,6 @@ for version in 3.10 3.11 3.12 3.13; do check "python-$version" "$version" "$(ls 
 if "$uv" python find 3.14 >/dev/null 2>&1; then check python-3.14 3.14 "$(ls "$work"/dist/*.whl)"; else check_in_debian 3.14; fi
 # The lower bounds in pyproject.toml.
 check oldest 3.10 "$(ls "$work"/dist/*.whl)" kubernetes==29.0.0 pydantic==2.10.0 pyyaml==6.0.1 urllib3==2.0.2 \
-  aiohttp==3.10.0 tqdm==4.66.0
+  aiohttp==3.10.0 tqdm==4.66.0 ipywidgets==8.1.0
 check sdist 3.12 "$(ls "$work"/dist/*.tar.gz)"
 exit "$failed"

@@ -3,14 +3,19 @@ import {useQueryClient} from '@tanstack/react-query';
 import {type FormEvent, type ReactElement, useEffect, useState} from 'react';
 import {apiURL, errorText, send} from '../api/client';
 
+/** Holds what became of the token at the last log-out. */
+export const loggedOutKey = 'mpi-logged-out';
+
 /** Asks for a bearer token. Behind a proxy with a login of its own this page is not seen. */
 export function Login(): ReactElement {
   const queries = useQueryClient();
   const [token, setToken] = useState('');
   const [failure, setFailure] = useState('');
   const [isBusy, setBusy] = useState(false);
+  const [loggedOut] = useState(() => sessionStorage.getItem(loggedOutKey));
   useEffect(() => {
     document.title = 'Log in · Distributed training';
+    sessionStorage.removeItem(loggedOutKey);
   }, []);
   const logIn = async (event: FormEvent): Promise<void> => {
     event.preventDefault();
@@ -37,6 +42,7 @@ export function Login(): ReactElement {
         <CardBody>
           <Form onSubmit={(event) => void logIn(event)}>
             <Content component="p">The dashboard acts with your token, and shows and does what you may see and do in the cluster.</Content>
+            {loggedOut && !failure ? <Alert variant="info" isInline title={loggedOut} component="p" /> : null}
             {failure ? <Alert variant="danger" isInline title={failure} component="p" /> : null}
             <FormGroup label="Token" isRequired fieldId="token">
               <TextInput

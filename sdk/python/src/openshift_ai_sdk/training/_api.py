@@ -428,6 +428,12 @@ def error_of(code: int, status: Mapping[str, Any], request: Request, host: str) 
                 f"the cluster does not serve {request.path}: the operator, or the project that owns the kind, "
                 "is not installed"
             )
+        if details.get("kind") == "namespaces":
+            name = details["name"]
+            return errors.NamespaceNotFoundError(
+                f"the namespace {name!r} does not exist on {host}: name another one, for example with "
+                f"TrainingClient(namespace=...), or create it with kubectl create namespace {name}"
+            )
         return errors.JobNotFoundError(message)
     if code == 409 and reason == "AlreadyExists":
         get = f"get it with MPIJob.get({details['name']!r})" if details.get("name") else "get it"

@@ -68,6 +68,28 @@ def shared(make: Callable[[], T]) -> T:
     return client
 
 
+# What an error is marked with that came before a connection was open.
+UNSENT = "_openshift_ai_sdk_unsent"
+
+
+class Connection(urllib3.connection.HTTPSConnection):
+    """A connection that marks the errors of its handshake: no request has been sent by then."""
+
+    def connect(self) -> None:
+        """Open the connection."""
+        try:
+            super().connect()
+        except Exception as error:
+            setattr(error, UNSENT, True)
+            raise
+
+
+class Connections(urllib3.HTTPSConnectionPool):
+    """Connections to one server."""
+
+    ConnectionCls = Connection
+
+
 class EndedError(Exception):
     """The group of work that this belongs to has been ended."""
 
@@ -108,7 +130,8 @@ class BlockingDriver:
         except (urllib3.exceptions.HTTPError, OSError) as error:
             if lasting := _tls.lasting(error, self.credentials.host):
                 raise lasting from error
-            raise ConnectionLostError(innermost(error)) from error
+            sent = not any(getattr(each, UNSENT, False) for each in _tls.wrapped(error))
+            raise ConnectionLostError(innermost(error), sent) from error
         return response
 
     async def request(self, request: Request, timeout: float) -> Response:
@@ -325,6 +348,10 @@ def pool_of(credentials: Credentials) -> urllib3.PoolManager:
     configuration = copy(credentials.configuration)
     configuration.connection_pool_maxsize = MOST_REQUESTS
     pool: urllib3.PoolManager = ApiClient(configuration).rest_client.pool_manager
+    classes = pool.pool_classes_by_scheme
+    # Those of a SOCKS proxy stay.
+    if classes["https"] is urllib3.HTTPSConnectionPool:
+        pool.pool_classes_by_scheme = {**classes, "https": Connections}
     return pool
 
 

@@ -8,7 +8,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Itera
 from contextlib import aclosing, contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from openshift_ai_sdk.training import _changes, _spec
 from openshift_ai_sdk.training._api import LONGEST_SILENCE, Api, Change, Resource
@@ -19,13 +20,17 @@ from openshift_ai_sdk.training.errors import (
     APIError,
     Detached,
     InvalidJobError,
+    JobBlockedError,
+    JobExistsError,
     JobNotFoundError,
+    JobRefusedError,
     JobTimeoutError,
     MPIJobFailed,
     NotSupportedError,
     PermissionDeniedError,
     Problem,
     TrainingError,
+    restored,
 )
 from openshift_ai_sdk.training.models import Event, JobStatus, Phase, status_of
 
@@ -46,9 +51,12 @@ ANNOTATION_TIMEOUTS = "mpi.opendatahub.io/gang-timeouts"
 NAMESPACE_LIFETIME = 30.0
 # For how many seconds a job that has no report is awaited at first before it is looked up again.
 FIRST_LOOK = 5.0
+# What to do about a job that was only described.
+NOT_CREATED = "; job.create() creates it"
 # How many jobs are created side by side.
 MOST_AT_ONCE = 8
 
+T = TypeVar("T")
 PhaseCallback = Callable[[JobStatus], object]
 
 
@@ -104,11 +112,14 @@ class Observer:
         on_status: Called with each new status.
         on_phase: Called with the status when the phase has changed.
         webhook: URL that gets the status as JSON when the phase has changed.
+        raise_if_blocked: Whether a job that cannot go on raises JobBlockedError; otherwise it causes a warning.
     """
 
     on_status: PhaseCallback | None = None
     on_phase: PhaseCallback | None = None
     webhook: str | None = None
+    raise_if_blocked: bool = False
+    warned: set[tuple[str, str, str, str]] = field(default_factory=set, init=False)
     phases: dict[tuple[str, str, str], Phase | None] = field(default_factory=dict, init=False)
 
 
@@ -139,31 +150,47 @@ class Core:
             name = f"{kind.lower()}/{manifest['metadata']['name']}"
             with detachable(f"{name} is not created", "create it again with create(after=...)"):
                 for ref in after:
-                    await self.wait(ref)
+                    await self.wait(ref, observer=Observer())
         if kind == TRAIN_JOB.kind:
             manifest = await self._with_runtime(manifest)
         elif await self._is_restricted(namespace):
             manifest = _spec.restrict(manifest)
         return await self.api.create(KINDS[kind], namespace, manifest, dry_run)
 
-    async def create_all(self, manifests: Sequence[Json]) -> list[Json]:
-        """Create jobs, several at a time, and return them in their order."""
-        waiting = list(enumerate(manifests))[::-1]
-        created: dict[int, Json] = {}
+    async def create_all(self, manifests: Sequence[Json]) -> list[Json | TrainingError]:
+        """Create jobs, several at a time, and return for each in their order the job, or why it was not created."""
+        return await self._each([partial(Core.create, manifest=manifest) for manifest in manifests])
+
+    async def delete_all(self, refs: Sequence[JobRef]) -> list[TrainingError | None]:
+        """Delete jobs, several at a time, and return for each in their order None, or why it was not deleted."""
+        return await self._each([partial(Core.delete, ref=ref) for ref in refs])
+
+    async def _each(self, calls: Sequence[Callable[[Core], Awaitable[T]]]) -> list[T | TrainingError]:
+        """Make calls, several at a time, and return their results, or the errors of those that the cluster rejects.
+
+        Raises:
+            TrainingError: An error that all calls would have, such as a missing right; the rest is not tried.
+        """
+        waiting = list(enumerate(calls))[::-1]
+        results: dict[int, T | TrainingError] = {}
         async with self.api.driver.tasks() as tasks:
             core = self.through(tasks.driver)
 
             async def work() -> None:
                 while waiting:
-                    number, manifest = waiting.pop()
-                    await tasks.put((number, await core.create(manifest)))
+                    number, call = waiting.pop()
+                    try:
+                        result: T | TrainingError = await call(core)
+                    except (JobExistsError, JobNotFoundError, JobRefusedError) as error:
+                        result = error
+                    await tasks.put((number, result))
 
-            for _ in range(min(MOST_AT_ONCE, len(manifests))):
+            for _ in range(min(MOST_AT_ONCE, len(calls))):
                 tasks.start(work())
             async with aclosing(tasks.items()) as items:
-                async for number, object_ in items:
-                    created[number] = object_
-        return [created[number] for number in range(len(manifests))]
+                async for number, result in items:
+                    results[number] = result
+        return [results[number] for number in range(len(calls))]
 
     async def _is_restricted(self, namespace: str) -> bool:
         """Return whether a namespace takes only pods that Pod Security calls restricted."""
@@ -228,9 +255,10 @@ class Core:
                 return Found(ref, None, report, self.api.host)
         raise await self._not_found(name, namespace)
 
-    async def _not_found(self, name: str, namespace: str) -> JobNotFoundError:
+    async def _not_found(self, name: str, namespace: str, hint: str = "") -> JobNotFoundError:
         names = [found.ref.name for found in await self.list(namespace, gone=True)]
-        return JobNotFoundError(f"job {name!r} does not exist in the namespace {namespace}{nearest(name, names)}")
+        text = f"job {name!r} does not exist in the namespace {namespace}{nearest(name, names)}"
+        return JobNotFoundError(text + hint)
 
     async def report(self, ref: JobRef) -> Json | None:
         """Return a job's latest report; None if there is none."""
@@ -245,7 +273,7 @@ class Core:
         """Return a job's status."""
         report = await self.report(ref)
         if report is None and await self.api.find(ref.resource, ref.namespace, ref.name) is None:
-            raise await self._not_found(ref.name, ref.namespace)
+            raise await self._not_found(ref.name, ref.namespace, NOT_CREATED)
         return self.status_in(ref, report)
 
     async def list(
@@ -369,7 +397,9 @@ class Core:
         if item is not None and (not ref.uid or item["metadata"]["uid"] == ref.uid):
             return
         if await self.report(ref) is None:
-            raise deleted_without_a_report(ref) if known or ref.uid else await self._not_found(ref.name, ref.namespace)
+            if known or ref.uid:
+                raise deleted_without_a_report(ref)
+            raise await self._not_found(ref.name, ref.namespace, NOT_CREATED)
 
     async def _require_all(self, refs: Sequence[JobRef], known: bool) -> None:
         """Raise JobNotFoundError if a job does not exist. One list serves all jobs of a kind and namespace."""
@@ -384,7 +414,7 @@ class Core:
                     raise (
                         deleted_without_a_report(ref)
                         if known or ref.uid
-                        else await self._not_found(ref.name, namespace)
+                        else await self._not_found(ref.name, namespace, NOT_CREATED)
                     )
 
     async def _notify(self, observer: Observer | None, status: JobStatus) -> None:
@@ -393,6 +423,16 @@ class Core:
             return
         await called(observer.on_status, status)
         job = (status.kind, status.namespace, status.name)
+        if cause := status.blocked_by:
+            if observer.raise_if_blocked:
+                raise JobBlockedError(status, cause)
+            if (*job, cause.code) not in observer.warned:
+                observer.warned.add((*job, cause.code))
+                warnings.warn(
+                    f"{status.job} is {status.phase} and cannot go on: {cause.code}: {cause.summary.rstrip('.')}; "
+                    "job.explain() shows what to do, and waiting continues",
+                    stacklevel=2,
+                )
         if status.phase == observer.phases.get(job):
             return
         observer.phases[job] = status.phase
@@ -448,9 +488,16 @@ class Core:
                             yield last[key]
                             if not mine:
                                 break
-        for key, ref in open_.items():
-            status = last.get(key) or self.status_in(ref, None)
-            raise JobTimeoutError(f"{len(open_)} of {len(refs)} jobs did not finish within {timeout:g} s", status)
+        if open_:
+            keys = [(ref.namespace, ref.kind, ref.name) for ref in refs]
+            statuses = [last.get(key) or self.status_in(ref, None) for key, ref in zip(keys, refs, strict=True)]
+            late = [status for key, status in zip(keys, statuses, strict=True) if key in open_]
+            names = few([f"{status.name} ({status})" for status in late])
+            text = (
+                f"{len(open_)} of {len(refs)} jobs did not finish within {timeout:g} s: {names}; they continue, and "
+                "the error's statuses has those of all jobs"
+            )
+            raise JobTimeoutError(text, late[0], statuses)
 
     async def _watch_all(
         self, namespace: str, wanted: Mapping[tuple[str, str, str], JobRef], deadline: float | None
@@ -505,8 +552,8 @@ class Core:
         """
         found = await self.api.get(ref.resource, ref.namespace, ref.name)
         if is_finished(found):
-            verb, instead = ("suspend", "there is nothing to do") if to else ("resume", "run it again with clone()")
-            raise TrainingError(f"{ref} is finished and cannot be {verb}d: {instead}")
+            done, instead = ("suspended", "there is nothing to do") if to else ("resumed", "run it again with clone()")
+            raise TrainingError(f"{ref} is finished and cannot be {done}: {instead}")
         uid = found["metadata"]["uid"]
         if (found["metadata"].get("labels") or {}).get(LABEL_QUEUE):
             workload = await self._workload(ref.namespace, uid)
@@ -650,6 +697,32 @@ def detachable(state: str, hint: str) -> Iterator[None]:
     except KeyboardInterrupt:
         print(f"detached: {state}; {hint}")
         raise Detached from None
+
+
+def few(names: Sequence[str], most: int = 10) -> str:
+    """Return names as text, at most so many."""
+    return ", ".join([*names[:most], *([f"and {len(names) - most} more"] if len(names) > most else [])])
+
+
+def raise_all(names: Sequence[str], results: Sequence[object], verb: str) -> None:
+    """Raise one error for all jobs that something failed for: that of the only one, or one that names all.
+
+    Raises:
+        TrainingError: Of the class of the errors, if they have the same.
+    """
+    failed = {name: each for name, each in zip(names, results, strict=True) if isinstance(each, TrainingError)}
+    errors = list(failed.values())
+    if not errors:
+        return
+    if len(names) == 1:
+        raise errors[0]
+    kinds = {type(error) for error in errors}
+    kind = kinds.pop() if len(kinds) == 1 else TrainingError
+    done = f"the other {len(names) - len(failed)} were {verb}" if len(failed) < len(names) else f"none was {verb}"
+    lines = [f"{len(failed)} of {len(names)} jobs were not {verb}: {few(list(failed))}; {done}"]
+    lines += [f"  - {name}: {error}" for name, error in list(failed.items())[:3]]
+    text = "\n".join([*lines, *(["  - ..."] if len(failed) > 3 else [])])
+    raise restored(kind, (text,), {**errors[0].__dict__, "errors": failed}) from errors[0]
 
 
 def is_finished(job: Json) -> bool:

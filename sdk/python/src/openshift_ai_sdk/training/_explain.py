@@ -18,7 +18,7 @@ class Explanation:
 
     Attributes:
         status: The job's status.
-        changes: For each remedy of the cause the changes by which ``clone`` applies it; None where a remedy is no
+        by_remedy: For each remedy of the cause the changes by which ``clone`` applies it; None where a remedy is no
             change of the job.
 
     Example:
@@ -26,11 +26,17 @@ class Explanation:
         >>> print(explanation)
         mpijob/train: Failed (OutOfMemory)
         ...
-        >>> job.clone(**explanation.changes[0])
+        >>> if explanation.changes:
+        ...     job.clone(**explanation.changes[0])
     """
 
     status: JobStatus
-    changes: list[dict[str, Any] | None]
+    by_remedy: list[dict[str, Any] | None]
+
+    @property
+    def changes(self) -> list[dict[str, Any]]:
+        """The changes by which ``clone`` applies remedies, the most promising first; empty if none is a change."""
+        return [each for each in self.by_remedy if each is not None]
 
     @property
     def cause(self) -> Finding | None:
@@ -53,7 +59,7 @@ class Explanation:
         lines += [f"  - {evidence}" for evidence in cause.evidence]
         if self.remedies:
             lines += ["", "What to do"]
-        for number, (remedy, change) in enumerate(zip(self.remedies, self.changes, strict=True), 1):
+        for number, (remedy, change) in enumerate(zip(self.remedies, self.by_remedy, strict=True), 1):
             lines += describe(number, remedy, change)
         if len(self.status.findings) > 1:
             lines += ["", "Also seen"]
@@ -64,7 +70,7 @@ class Explanation:
         return f"<Explanation of {self.status.job}: {self.status}>"
 
     def _repr_html_(self) -> str:
-        return _html.status(self.status, list(map(call_of, self.changes)))
+        return _html.status(self.status, list(map(call_of, self.by_remedy)))
 
 
 def explain(found: Found) -> Explanation:

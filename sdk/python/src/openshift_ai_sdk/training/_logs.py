@@ -43,6 +43,10 @@ TAGGED = re.compile(r"\[(?P<host>[^\]@,]*@)?(?:[^\],]*,)?(?P<rank>\d+)\]<std\w+>
 NUMBERED = re.compile(r"\[(?P<named>rank)?(?P<rank>\d+)\](?P<colon>:?)(?: (?P<text>.*))?", re.DOTALL)
 # A log line of a worker's agent about a rank.
 AGENT = re.compile(r'\{"time":.*?,"rank":(?P<rank>\d+)')
+# One that only reports what is as it should be.
+ROUTINE = re.compile(r'\{(?="time":|"level":)(?=.*"level":"(?:DEBUG|INFO)")(?=.*"logger":"mpi-agent")')
+# The options of mpirun that tag lines with their ranks, and what tags them by itself.
+TAGS = re.compile(r"-tag-output|-prepend-rank|-output[ =]\S*tag|horovodrun")
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,7 @@ class Selection:
         pattern: Lines that it is found in; None takes all.
         since: The time of the first line; None takes all.
         tail: How many last lines of each log are read; None reads all.
+        untagged: For a worker, also lines in the launcher's log whose rank is unknown.
     """
 
     ranks: frozenset[int] | None = None
@@ -64,6 +69,7 @@ class Selection:
     pattern: re.Pattern[str] | None = None
     since: datetime | None = None
     tail: int | None = None
+    untagged: bool = False
 
     def reads(self, place: Place) -> bool:
         """Return whether the log of a pod may have selected lines. Most ranks write through the launcher."""
@@ -75,14 +81,24 @@ class Selection:
         """Return whether a line in the log of a pod is selected."""
         if self.ranks is not None and line.rank not in self.ranks:
             return False
+        # Ranks are asked for what they write, not for how the agent starts and ends them.
+        if (self.worker is not None or self.ranks is not None) and not self.all_pods and ROUTINE.match(line.text):
+            return False
         if self.worker is not None:
-            return line.role == "worker" and line.index == self.worker and self._matches(line)
+            is_there = line.role == "worker" and line.index == self.worker
+            is_maybe = self.untagged and is_untagged(line)
+            return (is_there or is_maybe) and self._matches(line)
         if not self.all_pods and self.ranks is None and source.role != "launcher":
             return False
         return self._matches(line)
 
     def _matches(self, line: LogLine) -> bool:
         return self.pattern is None or self.pattern.search(line.text) is not None
+
+
+def is_untagged(line: LogLine) -> bool:
+    """Return whether a line came through the launcher and may be of any rank."""
+    return line.role == "launcher" and line.rank is None
 
 
 @dataclass(frozen=True)
@@ -118,6 +134,11 @@ class Hosts:
         slots, runs = spec.get("slotsPerWorker", 1), bool(spec.get("runLauncherAsWorker"))
         pods = (spec["mpiReplicaSpecs"].get("Worker") or {}).get("replicas") or 0
         return cls(slots, slots * (pods + runs), runs)
+
+    @property
+    def is_one(self) -> bool:
+        """Whether all ranks run on one worker."""
+        return self.slots > 0 and not self.launcher_runs and self.ranks == self.slots
 
     def place(self, rank: int, otherwise: Place) -> Place:
         """Return where a rank runs."""
@@ -256,6 +277,9 @@ class Reader:
         self.status = found.status
         self.selection = selection
         self.hosts = Hosts.of(found)
+        self.command = command_in(found.object)
+        # Whether the launcher's log has lines with the tag of a rank, and without one.
+        self.tagged = self.untagged = False
         self.over = found.object is None or is_finished(found.object) or self.status.is_finished
         self.runs: dict[str, Run] = {}
         self.launchers: dict[str, int] = {}
@@ -263,6 +287,7 @@ class Reader:
     async def read(self) -> list[LogLine]:
         """Return what there is, in the order of time; when the pods are gone, what the report has kept."""
         self.over = True
+        self.selection = replace(self.selection, untagged=self.selection.worker is not None)
         pods, _ = await self.core.api.list(POD, self.ref.namespace, selector_of(self.ref))
         logs = []
         for pod in sorted(pods, key=lambda pod: (pod["metadata"]["creationTimestamp"], pod["metadata"]["name"])):
@@ -274,7 +299,23 @@ class Reader:
         if not logs and self.status.is_finished:
             return self.recall()
         earliest = datetime.min.replace(tzinfo=timezone.utc)
-        return list(heapq.merge(*logs, key=lambda line: line.time or earliest))
+        lines = list(heapq.merge(*logs, key=lambda line: line.time or earliest))
+        if self.selection.untagged and self.tagged:
+            return [line for line in lines if not is_untagged(line)]
+        self._warn_of_tags(self.untagged and not self.tagged)
+        return lines
+
+    def _warn_of_tags(self, is_unsure: bool) -> None:
+        """Warn that it is unknown which lines are those of the wanted ranks or worker."""
+        worker, ranks = self.selection.worker, self.selection.ranks
+        if (worker is None and ranks is None) or not is_unsure or self.hosts.is_one or TAGS.search(self.command):
+            return
+        what = f"all lines of the launcher are taken as worker {worker}'s" if ranks is None else "none is selected"
+        warnings.warn(
+            f"no line of {self.ref} is tagged with its rank, so that {what}; to have lines tagged, use "
+            "mpirun --tag-output (with Intel MPI and MPICH -prepend-rank) in the job's command",
+            stacklevel=2,
+        )
 
     def recall(self) -> list[LogLine]:
         """Return the ends of logs that the report of a failed job has kept."""
@@ -300,6 +341,10 @@ class Reader:
             for line in await self.read():
                 yield line
             return
+        # Which lines have tags is not known before they come.
+        is_unsure = bool(self.command) and not TAGS.search(self.command)
+        self.selection = replace(self.selection, untagged=is_unsure and self.selection.worker is not None)
+        self._warn_of_tags(bool(self.command))
         again = f"follow again with {found_again(self.ref)}.get_logs(follow=True)"
         with detachable(f"{self.ref} keeps running", again):
             async with aclosing(self._follow_pods()) as lines:
@@ -477,8 +522,24 @@ class Reader:
         elif not run.resume.is_new(time) or (self.selection.since is not None and time < self.selection.since):
             return
         line = self.hosts.read(run.place, run.pod, run.masker.line(text.decode(errors="replace")), time)
+        if run.place.role == "launcher":
+            self.tagged = self.tagged or line.rank is not None
+            self.untagged = self.untagged or line.rank is None
         if self.selection.takes(run.place, line):
             take([line])
+
+
+def command_in(job: Json | None) -> str:
+    """Return the command of a job's ranks as text; empty if it is unknown."""
+    if job is None:
+        return ""
+    spec = job["spec"]
+    if job["kind"] == TRAIN_JOB.kind:
+        holder = spec.get("trainer") or {}
+    else:
+        template = (spec["mpiReplicaSpecs"].get("Launcher") or {}).get("template") or {}
+        holder = ((template.get("spec") or {}).get("containers") or [{}])[0]
+    return " ".join(map(str, [*(holder.get("command") or []), *(holder.get("args") or [])]))
 
 
 class _LogGoneError(Exception):

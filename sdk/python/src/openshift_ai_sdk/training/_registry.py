@@ -7,7 +7,9 @@ import getpass
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
 
 from openshift_ai_sdk.training._credentials import Credentials
 from openshift_ai_sdk.training.errors import InvalidJobError, NotSupportedError, Problem, TrainingError
@@ -68,8 +70,11 @@ def register(
     """Register the model of a job, with what the job's report has of the training.
 
     Raises:
+        InvalidJobError: The registry is at an address to which the token of the cluster is not sent.
         TrainingError: The job has not succeeded, or the registry rejects the model.
     """
+    if isinstance(registry, str):
+        check_address(registry)
     if status.phase != "Succeeded":
         raise TrainingError(
             f"{status.job} has not succeeded ({status}): register its model after wait_for_completion() has returned"
@@ -102,6 +107,34 @@ def register(
         raise TrainingError(
             f"Model Registry did not register {model.name}, version {model.version}: {error}"
         ) from error
+
+
+def check_address(address: str) -> None:
+    """Check that the token of the cluster may be sent to an address: nobody on the way may read it.
+
+    Raises:
+        InvalidJobError: The address is neither https nor on this machine.
+    """
+    try:
+        url = urlsplit(address)
+        scheme, host = url.scheme, url.hostname or ""
+    except ValueError:
+        scheme, host = "", ""
+    if host and (scheme == "https" or scheme == "http" and is_loopback(host)):
+        return
+    text = (
+        f"{address!r} is not allowed, because your login to the cluster would be sent to it without encryption; use an "
+        "address that starts with https://, or a model_registry.ModelRegistry with a token of its own (user_token)"
+    )
+    raise InvalidJobError([Problem("registry", text)])
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host is this machine."""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def connect(address: str, token: str | None) -> ModelRegistry:

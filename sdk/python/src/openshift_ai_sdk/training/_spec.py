@@ -110,13 +110,18 @@ class JobSpec:
         Raises:
             InvalidJobError: With all problems at once.
         """
+        problems = self.problems_in(namespace)
+        if problems:
+            raise InvalidJobError(problems)
+        return self._train_job(namespace) if self.runtime else self._mpi_job(namespace)
+
+    def problems_in(self, namespace: str | None) -> list[Problem]:
+        """Return everything that is wrong with the options, and with the namespace."""
         problems = self.problems()
         if namespace is not None and not (isinstance(namespace, str) and NAMESPACE.fullmatch(namespace)):
             allowed = "use up to 63 lower-case letters, digits and '-', with a letter or digit at both ends"
             problems.append(Problem("namespace", f"{namespace!r} is not allowed; {allowed}"))
-        if problems:
-            raise InvalidJobError(problems)
-        return self._train_job(namespace) if self.runtime else self._mpi_job(namespace)
+        return problems
 
     def problems(self) -> list[Problem]:
         """Return everything that is wrong with the options, in the order of the options."""

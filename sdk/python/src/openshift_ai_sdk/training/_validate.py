@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import yaml
@@ -22,9 +23,11 @@ from openshift_ai_sdk.training._spec import (
     TRAIN_JOB,
     Duration,
     JobSpec,
+    as_resources,
     is_object_name,
     nearest,
     parse_duration,
+    problems_of_resources,
 )
 from openshift_ai_sdk.training._transport import Json
 from openshift_ai_sdk.training.errors import InvalidJobError, Problem
@@ -36,6 +39,7 @@ NAMES_IN_CREATE_JOB = {
     "resources": "resources_per_worker",
     "slots_per_worker": "num_procs_per_worker",
 }
+OLD_KINDS = ("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob")
 OPTIONS = frozenset(JobSpec.__dataclass_fields__) - NAMES_IN_CREATE_JOB.keys() - {"name"}
 NAMESPACE_RULE = "use up to 63 lower-case letters, digits and '-', with a letter or digit at both ends"
 JOB_NAME_RULE = "use lower-case letters, digits and '-', with a letter first and no '-' at the end"
@@ -60,7 +64,9 @@ def of_kind(job_kind: object) -> list[Problem]:
     """Check the name of a kind; None takes both."""
     if job_kind is None or (isinstance(job_kind, str) and job_kind in KINDS):
         return []
-    return [Problem("job_kind", f"{job_kind!r} is not allowed; use one of {', '.join(KINDS)}")]
+    # Kubeflow Trainer has one kind for what were several.
+    hint = "; in Kubeflow Trainer it is a TrainJob with a runtime" if job_kind in OLD_KINDS else ""
+    return [Problem("job_kind", f"{job_kind!r} is not allowed; use one of {', '.join(KINDS)}{hint}")]
 
 
 def of_options(job_kind: object, runtime: str | None, given: Mapping[str, object]) -> list[Problem]:
@@ -76,11 +82,47 @@ def of_options(job_kind: object, runtime: str | None, given: Mapping[str, object
     return problems
 
 
+def changes_as_in_create_job(changes: Mapping[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
+    """Return changes by the names that ``MPIJob.clone`` has for the options of ``create_job``, and what is wrong."""
+    found: dict[str, Any] = {}
+    problems: list[Problem] = []
+    given = dict(changes)
+    by_name = {there: here for here, there in NAMES_IN_CREATE_JOB.items() if here != "resources"}
+    sizes = given.pop("resources_per_worker", None)
+    problems += problems_of_resources("resources_per_worker", sizes)
+    if sizes is not None and not problems:
+        wanted = as_resources(sizes)
+        found = {key: getattr(wanted, key) for key in ("cpu", "memory", "gpu") if getattr(wanted, key)}
+        if wanted.other or (wanted.gpu and wanted.gpu_resource != "nvidia.com/gpu"):
+            text = "can change cpu, memory and nvidia.com/gpu; use paths of the job's fields for other resources"
+            problems.append(Problem("resources_per_worker", text))
+    for name, value in given.items():
+        here = by_name.get(name, name)
+        if here in found or (here != name and here in given):
+            problems.append(Problem(name, f"is given twice, as {here}, too; use one of them"))
+        found[here] = value
+    return found, problems
+
+
 def in_create_job(problem: Problem) -> Problem:
     """Return a problem of MPIJob's with the name that its argument has in create_job."""
     found = re.fullmatch(r"(\w+)(.*)", problem.field, re.DOTALL)
     name = found[1] if found else problem.field
     return Problem(NAMES_IN_CREATE_JOB.get(name, name) + (found[2] if found else ""), problem.message)
+
+
+def of_unknown(given: Iterable[str]) -> list[Problem]:
+    """Return the arguments of MPIJob that do not exist."""
+    known = sorted(JobSpec.__dataclass_fields__)
+    there = {there: here for here, there in NAMES_IN_CREATE_JOB.items()}
+    return [
+        Problem(
+            name,
+            f"is not an option{f'; use {there[name]}' if name in there else nearest(name, known)}; "
+            f"MPIJob has {', '.join(known)}",
+        )
+        for name in given
+    ]
 
 
 def of_name(value: object, field: str = "name") -> list[Problem]:
@@ -221,7 +263,10 @@ def document(source: str | Path) -> Json:
         raise InvalidJobError([Problem("source", f"the file {source} cannot be read: {error}")]) from error
     except yaml.YAMLError as error:
         raise InvalidJobError([Problem("", f"the text is not YAML: {error}")]) from error
-    if len(documents) != 1 or not isinstance(documents[0], dict):
+    if len(documents) == 1 and not isinstance(documents[0], dict):
+        text = f"{documents[0]!r:.60} is no job; use YAML of a job, or the path of a file, such as Path('job.yaml')"
+        raise InvalidJobError([Problem("", text)])
+    if len(documents) != 1:
         raise InvalidJobError([Problem("", f"the text has {len(documents)} documents; use one, with one job")])
     manifest: Json = documents[0]
     resource = KINDS.get(str(manifest.get("kind")))

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, overload
 
 from openshift_ai_sdk.training import (
     _changes,
@@ -34,17 +34,19 @@ from openshift_ai_sdk.training._core import (
     PhaseCallback,
     parse_phases,
     problems_of_phases,
+    raise_all,
 )
 from openshift_ai_sdk.training._explain import Explanation, explain
 from openshift_ai_sdk.training._logs import RankSet
 from openshift_ai_sdk.training._plot import Plot, plot
-from openshift_ai_sdk.training._progress import bar
+from openshift_ai_sdk.training._progress import bar, wait
 from openshift_ai_sdk.training._registry import Model, register
 from openshift_ai_sdk.training._spec import Command, Duration, JobSpec
 from openshift_ai_sdk.training._templates import Template
 from openshift_ai_sdk.training._transport import Json
 from openshift_ai_sdk.training.errors import (
     InvalidJobError,
+    JobBlockedError,
     JobTimeoutError,
     MPIJobFailed,
     NotSupportedError,
@@ -212,7 +214,8 @@ class TrainingClient:
         """Create many jobs, several at a time.
 
         Raises:
-            TrainingError: The first error of any job; jobs that were created by then stay.
+            TrainingError: Jobs were not created; the text names them, and the others were created. If all failed for
+                the same reason, the class is that of the reason, such as JobExistsError.
 
         Example:
             >>> jobs = [MPIJob(f"seed-{n}", image=image, command=f"train.py --seed {n}") for n in range(10)]
@@ -222,7 +225,9 @@ class TrainingClient:
         manifests = [job._manifest_in(job._namespace or self.namespace) for job in jobs]
         created = run(self._core.create_all(manifests))
         for job, object_ in zip(jobs, created, strict=True):
-            job._adopt(self, Found(JobRef(job.kind, *_placed(object_)), object_, None, self.host))
+            if isinstance(object_, dict):
+                job._adopt(self, Found(JobRef(job.kind, *_placed(object_)), object_, None, self.host))
+        raise_all([job.name for job in jobs], created, "created")
         return JobList(jobs)
 
     def get_job(self, name: str, namespace: str | None = None, *, job_kind: str | None = None) -> MPIJob:
@@ -281,12 +286,14 @@ class TrainingClient:
             name: The job to start from.
             new_name: By default the name with the next free number.
             namespace: By default that of the client.
-            changes: See ``MPIJob.clone``.
+            changes: See ``MPIJob.clone``; the names of ``create_job`` are taken, too, such as ``container_image``.
 
         Example:
             >>> client.update_job("train", workers=8, memory="64Gi")
         """
+        changes, problems = _validate.changes_as_in_create_job(changes)
         _validate.check(
+            problems,
             _validate.of_name(name),
             _validate.of_new_name(new_name),
             _validate.of_namespace(namespace),
@@ -306,6 +313,7 @@ class TrainingClient:
         on_phase: PhaseCallback | None = None,
         webhook: str | None = None,
         progress: bool = False,
+        raise_if_blocked: bool = False,
     ) -> JobStatus:
         """Wait until a job has succeeded, or has reached another phase; see ``MPIJob.wait_for_completion``.
 
@@ -318,7 +326,14 @@ class TrainingClient:
             _validate.of_waiting(until, timeout, on_phase, webhook),
         )
         job = self.get_job(name, namespace)
-        return job.wait_for_phase(until, timeout=timeout, on_phase=on_phase, webhook=webhook, progress=progress)
+        return job.wait_for_phase(
+            until,
+            timeout=timeout,
+            on_phase=on_phase,
+            webhook=webhook,
+            progress=progress,
+            raise_if_blocked=raise_if_blocked,
+        )
 
     def wait_for_jobs(
         self,
@@ -333,7 +348,8 @@ class TrainingClient:
         One connection serves all jobs of a namespace.
 
         Raises:
-            JobTimeoutError: The timeout has passed before all jobs have ended.
+            JobTimeoutError: The timeout has passed before all jobs have ended; the error's ``statuses`` has what is
+                known of all of them.
 
         Example:
             >>> failed = [status.name for status in client.wait_for_jobs(jobs) if status.is_failed]
@@ -387,14 +403,18 @@ class TrainingClient:
         job.delete()
 
     def delete_jobs(self, jobs: Sequence[MPIJob]) -> None:
-        """Delete many jobs.
+        """Delete many jobs, several at a time.
+
+        Raises:
+            TrainingError: Jobs were not deleted; the text names them, and the others were deleted.
 
         Example:
             >>> client.delete_jobs(client.list_jobs(phase="Failed"))
         """
         _validate.check(_validate.of_jobs(jobs, MPIJob, "jobs"))
-        for job in [jobs] if isinstance(jobs, MPIJob) else jobs:
-            job.delete()
+        jobs = [jobs] if isinstance(jobs, MPIJob) else jobs
+        deleted = run(self._core.delete_all([job._ref for job in jobs]))
+        raise_all([job.name for job in jobs], deleted, "deleted")
 
     def save_template(
         self, name: str, job: MPIJob, *, description: str = "", replace: bool = False, namespace: str | None = None
@@ -486,7 +506,10 @@ class MPIJob:
         command: What each rank runs, as text or as a list of words. mpirun is put before it, with as many ranks as
             there are slots, unless the command starts ranks by itself.
         resources: What each worker asks for: ResourceRequirements, or a mapping as Kubernetes writes it.
+        volume_mounts: Where volumes are mounted. A name that no volume has means the PersistentVolumeClaim of that
+            name.
         env: Variables of every rank.
+        node_selector: Labels that the nodes must have.
         slots_per_worker: How many ranks a worker takes; by default one for each GPU, or one.
         mpi_implementation: The MPI in the image: ``OpenMPI`` (the default), ``Intel`` or ``MPICH``.
         mpi_flags: More flags of the mpirun that is put before the command, such as ``"--bind-to core"``. With a
@@ -496,8 +519,6 @@ class MPIJob:
         priority: The PriorityClass of the pods; of a TrainJob the queue's WorkloadPriorityClass.
         connections: Data connections (Secrets) whose keys every rank has as variables.
         volumes: Volumes of the workers, as Kubernetes writes them.
-        volume_mounts: Where they are mounted. A name that no volume has means the PersistentVolumeClaim of that name.
-        node_selector: Labels that the nodes must have.
         launcher_resources: What the launcher asks for; by default 100m of a CPU, and 128 MiB of memory with a limit of
             1 GiB.
         labels: Labels of the job.
@@ -515,6 +536,7 @@ class MPIJob:
         suspend: Create the job suspended.
         mlflow_tracking_uri: Where ranks log to MLflow: the variable MLFLOW_TRACKING_URI.
         client: The cluster; by default that of the notebook.
+        unknown: Other names are an error, which suggests the right one.
 
     Raises:
         InvalidJobError: The job is invalid. The error lists all problems, and nothing was sent.
@@ -536,12 +558,14 @@ class MPIJob:
         self,
         name: str,
         namespace: str | None = None,
-        *,
         workers: int = 1,
         image: str | None = None,
         command: Command | None = None,
         resources: Resources | None = None,
+        volume_mounts: Sequence[Mapping[str, Any]] = (),
         env: Mapping[str, str] | None = None,
+        node_selector: Mapping[str, str] | None = None,
+        *,
         slots_per_worker: int | None = None,
         mpi_implementation: str | None = None,
         mpi_flags: Command = (),
@@ -550,8 +574,6 @@ class MPIJob:
         priority: str | None = None,
         connections: Sequence[str] = (),
         volumes: Sequence[Mapping[str, Any]] = (),
-        volume_mounts: Sequence[Mapping[str, Any]] = (),
-        node_selector: Mapping[str, str] | None = None,
         launcher_resources: Resources | None = None,
         labels: Mapping[str, str] | None = None,
         annotations: Mapping[str, str] | None = None,
@@ -564,6 +586,7 @@ class MPIJob:
         suspend: bool = False,
         mlflow_tracking_uri: str | None = None,
         client: TrainingClient | None = None,
+        **unknown: NoReturn,
     ) -> None:
         spec = JobSpec(
             name=name,
@@ -594,6 +617,7 @@ class MPIJob:
             suspend=suspend,
             mlflow_tracking_uri=mlflow_tracking_uri,
         )
+        _validate.check(_validate.of_unknown(unknown), spec.problems_in(namespace) if unknown else ())
         self._init(spec.manifest(namespace), client)
 
     def _init(self, manifest: Json, client: TrainingClient | None) -> None:
@@ -780,6 +804,8 @@ class MPIJob:
             >>> status = job.get_status()
             >>> print(status)
             Running: epoch 3, loss 0.21
+            >>> status == "Running"
+            True
         """
         self._seen = run(self._core.status(self._ref))
         return self._seen
@@ -791,16 +817,22 @@ class MPIJob:
         on_phase: PhaseCallback | None = None,
         webhook: str | None = None,
         progress: bool = False,
+        raise_if_blocked: bool = False,
     ) -> JobStatus:
         """Wait until the job has succeeded, and return its status. Ctrl-C ends the waiting and never the job.
+
+        The status is equal to ``"Succeeded"``; a job that fails raises.
 
         Args:
             timeout: Give up after this time, in seconds or such as ``"4h"``; by default never.
             on_phase: Called with the status when the phase changes.
             webhook: URL that gets the status as JSON when the phase changes.
-            progress: Show a progress bar of the training (needs the extra ``notebook``).
+            progress: Show a progress bar of the training, from what its log says (needs the extra ``notebook``).
+            raise_if_blocked: Raise if the job cannot go on without a change, such as a job whose image cannot be
+                pulled; by default this is a warning, and waiting continues.
 
         Raises:
+            JobBlockedError: The job cannot go on, and ``raise_if_blocked`` is set.
             MPIJobFailed: The job has failed; the error has the cause, the place and remedies.
             JobNotFoundError: The job was deleted before the operator recorded anything about it.
             JobTimeoutError: The timeout has passed; the job keeps running.
@@ -809,7 +841,12 @@ class MPIJob:
             >>> status = job.wait_for_completion(timeout="4h")
         """
         return self.wait_for_phase(
-            "Succeeded", timeout=timeout, on_phase=on_phase, webhook=webhook, progress=progress
+            "Succeeded",
+            timeout=timeout,
+            on_phase=on_phase,
+            webhook=webhook,
+            progress=progress,
+            raise_if_blocked=raise_if_blocked,
         )
 
     def wait_for_phase(
@@ -820,6 +857,7 @@ class MPIJob:
         on_phase: PhaseCallback | None = None,
         webhook: str | None = None,
         progress: bool = False,
+        raise_if_blocked: bool = False,
     ) -> JobStatus:
         """Wait until the job has reached a phase. A phase that it has passed counts.
 
@@ -828,9 +866,12 @@ class MPIJob:
             timeout: Give up after this time, in seconds or such as ``"10m"``; by default never.
             on_phase: Called with the status when the phase changes.
             webhook: URL that gets the status as JSON when the phase changes.
-            progress: Show a progress bar of the training (needs the extra ``notebook``).
+            progress: Show a progress bar of the training, from what its log says (needs the extra ``notebook``).
+            raise_if_blocked: Raise if the job cannot go on without a change, such as a job whose image cannot be
+                pulled; by default this is a warning, and waiting continues.
 
         Raises:
+            JobBlockedError: The job cannot go on, and ``raise_if_blocked`` is set.
             MPIJobFailed: The job has failed instead.
             JobNotFoundError: The job was deleted before the operator recorded anything about it.
             JobTimeoutError: The timeout has passed; the job keeps running.
@@ -839,13 +880,13 @@ class MPIJob:
             >>> job.wait_for_phase("Running", timeout="10m")
         """
         _validate.check(_validate.of_waiting(until, timeout, on_phase, webhook))
-        with bar(self.name, progress) as show:
-            observer = Observer(show, on_phase, webhook)
+        with bar(self.name, progress) as shown:
+            observer = Observer(shown.show if shown else None, on_phase, webhook, bool(raise_if_blocked))
             try:
                 self._seen = run(
-                    self._core.wait(self._ref, parse_phases(until), _validate.seconds(timeout), observer)
+                    wait(self._core, self._ref, parse_phases(until), _validate.seconds(timeout), observer, shown)
                 )
-            except (JobTimeoutError, MPIJobFailed) as error:
+            except (JobBlockedError, JobTimeoutError, MPIJobFailed) as error:
                 self._seen = error.status
                 raise
         return self._seen
@@ -895,7 +936,8 @@ class MPIJob:
 
         Args:
             ranks: Lines of these ranks alone: a number, a list, or text such as ``"0,4-7"``.
-            worker_index: Lines of this worker and of its ranks, from 0.
+            worker_index: Lines of this worker's ranks, from 0. If no line has a tag, all lines of the launcher are
+                returned, with a warning.
             all_pods: Lines of the launcher and of all workers.
             since: Lines of the last seconds, or of a time such as ``"10m"``, or a time.
             tail: Read at most this many last lines of each log.
@@ -1114,9 +1156,11 @@ def train(
     """Run a Python function in every rank of a new job, and return the job.
 
     The function's source is sent, and nothing around it: it has to import what it uses. The image needs ``python3``.
+    Annotations may use anything. A decorator that wraps the function is sent if it is that of an installed package;
+    the image needs that package, too.
 
     Args:
-        func: A function that is defined with ``def``.
+        func: A function that is defined with ``def`` or ``async def``.
         arguments: What it is called with, by name; values that JSON can hold.
         name: The job's name.
         options: Options of MPIJob, such as ``image`` and ``workers``.

@@ -18,11 +18,13 @@ __all__ = [
     "APIError",
     "ClusterUnreachableError",
     "InvalidJobError",
+    "JobBlockedError",
     "JobExistsError",
     "JobNotFoundError",
     "JobRefusedError",
     "JobTimeoutError",
     "MPIJobFailed",
+    "NamespaceNotFoundError",
     "NotLoggedInError",
     "NotSupportedError",
     "PermissionDeniedError",
@@ -138,6 +140,10 @@ class JobExistsError(TrainingError):
     """A job of that name exists already."""
 
 
+class NamespaceNotFoundError(TrainingError, LookupError):
+    """There is no such namespace, or project."""
+
+
 class JobNotFoundError(TrainingError, LookupError):
     """There is no such job, runtime or template, or it was deleted. The text suggests similar names."""
 
@@ -184,11 +190,42 @@ class JobTimeoutError(TrainingError, TimeoutError):
 
     Attributes:
         status: The job's last known status.
+        statuses: The last known statuses of all jobs that were awaited, in their order: of those that have ended, too.
     """
 
-    def __init__(self, message: str, status: JobStatus) -> None:
+    def __init__(self, message: str, status: JobStatus, statuses: Sequence[JobStatus] = ()) -> None:
         self.status = status
+        self.statuses = list(statuses or [status])
         super().__init__(message)
+
+
+class JobBlockedError(TrainingError):
+    """A job cannot go on without a change, such as a job whose image cannot be pulled. It is not deleted.
+
+    Attributes:
+        status: The job's status.
+        cause: The finding that explains what blocks the job.
+        remedies: What to do, the most promising first.
+
+    Example:
+        >>> try:
+        ...     job.wait_for_completion(raise_if_blocked=True)
+        ... except JobBlockedError as blocked:
+        ...     print(blocked.cause.code)
+        ...     job.delete()
+    """
+
+    def __init__(self, status: JobStatus, cause: Finding) -> None:
+        self.status = status
+        self.cause = cause
+        self.remedies: list[Remedy] = list(cause.remedies)
+        lines = [f"{status.job} cannot go on: {cause.code}: {cause.summary}"]
+        for number, remedy in enumerate(self.remedies, 1):
+            lines += describe(number, remedy, None)
+        super().__init__("\n".join(lines))
+
+    def _repr_html_(self) -> str:
+        return _html.status(self.status, [None] * len(self.status.remedies))
 
 
 class MPIJobFailed(TrainingError):  # noqa: N818 - the name is part of the design
@@ -198,7 +235,8 @@ class MPIJobFailed(TrainingError):  # noqa: N818 - the name is part of the desig
         status: The job's status.
         cause: The finding that explains the failure; None if the operator recorded none.
         remedies: What to do, the most promising first.
-        changes: For each remedy the changes by which ``clone`` applies it; None where a remedy is no change of the job.
+        changes: The changes by which ``clone`` applies remedies, the most promising first; empty if no remedy is a
+            change of the job.
         rank: The rank that failed first; None if unknown.
         pod: The pod that failed first; None if unknown.
         log_tail: The last lines of the logs, with secrets masked.
@@ -207,13 +245,17 @@ class MPIJobFailed(TrainingError):  # noqa: N818 - the name is part of the desig
         >>> try:
         ...     job.wait_for_completion()
         ... except MPIJobFailed as failure:
-        ...     print(failure.cause.code, failure.rank, failure.remedies[0].text)
+        ...     print(failure)
+        ...     if failure.changes:
+        ...         job.clone(**failure.changes[0])
     """
 
     def __init__(self, status: JobStatus, changes: Sequence[Mapping[str, Any] | None] = ()) -> None:
         failure = status.failure
         self.status = status
-        self.changes = [*changes, *[None] * (len(status.remedies) - len(changes))]
+        # One for each remedy.
+        self._changes = [*changes, *[None] * (len(status.remedies) - len(changes))]
+        self.changes: list[dict[str, Any]] = [dict(each) for each in changes if each is not None]
         self.cause: Finding | None = status.cause
         self.remedies: list[Remedy] = status.remedies
         self.rank = failure.rank if failure else None
@@ -222,11 +264,11 @@ class MPIJobFailed(TrainingError):  # noqa: N818 - the name is part of the desig
         super().__init__(self._describe())
 
     def _repr_html_(self) -> str:
-        return _html.status(self.status, list(map(call_of, self.changes)))
+        return _html.status(self.status, list(map(call_of, self._changes)))
 
     def _describe(self) -> str:
         lines = [f"{self.status.job} failed: {self._reason()}"]
-        for number, (remedy, change) in enumerate(zip(self.remedies, self.changes, strict=True), 1):
+        for number, (remedy, change) in enumerate(zip(self.remedies, self._changes, strict=True), 1):
             lines += describe(number, remedy, change)
         return "\n".join(lines)
 

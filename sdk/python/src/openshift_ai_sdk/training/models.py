@@ -94,12 +94,14 @@ class JobStatus(JobReportStatus):
 
     All fields of the JobReport's status are attributes, among them ``phase``, ``reason``, ``message``, ``workers``,
     ``pods``, ``scheduling``, ``findings``, ``failure``, ``timeline``, ``consumption`` and ``training``. Times are in
-    UTC. Before the operator has seen the job ``phase`` is None.
+    UTC. Before the operator has seen the job ``phase`` is None. A status is equal to the name of its phase.
 
     Example:
         >>> status = job.get_status()
         >>> status.phase, status.workers.summary
         (<Phase.RUNNING: 'Running'>, '4/4')
+        >>> status == "Running", status in ["Succeeded", "Failed"]
+        (True, False)
     """
 
     kind: str
@@ -149,6 +151,12 @@ class JobStatus(JobReportStatus):
         return self.findings[0] if self.findings else None
 
     @property
+    def blocked_by(self) -> Finding | None:
+        """What keeps a job that has not ended from going on, so that waiting does not help; None if nothing does."""
+        cause = self.cause
+        return cause if cause and cause.severity == Severity.ERROR and not self.is_finished else None
+
+    @property
     def remedies(self) -> list[Remedy]:
         """What to do about the cause, the most promising first."""
         return list(self.cause.remedies) if self.cause else []
@@ -167,6 +175,13 @@ class JobStatus(JobReportStatus):
     def progress(self) -> float | None:
         """How much of the training is done, from 0 to 1, where the program reports it."""
         return fraction(self.training.progress) if self.training else None
+
+    def __eq__(self, other: object) -> bool:
+        # Also a phase as text: ``job.wait_for_completion() == "Succeeded"``.
+        return self.phase == other if isinstance(other, str) else super().__eq__(other)
+
+    def __hash__(self) -> int:
+        return hash(self.phase)
 
     def has_been(self, phase: Phase | str) -> bool:
         """Return whether the job is in a phase or has been in it."""
@@ -271,6 +286,8 @@ class LogLine:
 class Logs(Sequence[LogLine]):
     """Lines of a job's logs. Printed, they are the text; each is a LogLine with the pod, rank and time.
 
+    Text is searched for in all lines: ``"loss" in logs``.
+
     Example:
         >>> logs = job.get_logs(ranks="0")
         >>> print(logs)
@@ -293,6 +310,9 @@ class Logs(Sequence[LogLine]):
 
     def __len__(self) -> int:
         return len(self._lines)
+
+    def __contains__(self, item: object) -> bool:
+        return item in str(self) if isinstance(item, str) else item in self._lines
 
     def __iter__(self) -> Iterator[LogLine]:
         return iter(self._lines)

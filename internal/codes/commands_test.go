@@ -1,0 +1,102 @@
+package codes_test
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/mpitest"
+	"opendatahub.io/mpijob/internal/phrase"
+)
+
+// special are the definitions for special cases of a code.
+var special = []codes.Entry{
+	codes.DaemonEnded, codes.HostfileNotRead, codes.CommandInOneWord, codes.CommandNotStarted, codes.InitContainerFailed, codes.InitContainerCrashes,
+	codes.RemoteMountFailed, codes.HostPathMissing, codes.VolumeDenied, codes.RefusedToController, codes.PortInUseInPod, codes.SandboxFailed, codes.PathReplaced,
+}
+
+// TestValuesAreWordsOfCommands: whatever a value contains, a shell splits the action of a remedy into the words that its author
+// wrote, with the value as a part of one of them, and executes nothing in it.
+func TestValuesAreWordsOfCommands(t *testing.T) {
+	t.Parallel()
+	placeholder := regexp.MustCompile(`\{([a-zA-Z]+)(?:\|[^{}]*)?\}`)
+	tested := map[string]bool{}
+	for _, entry := range append(codes.Entries(), special...) {
+		for _, remedy := range entry.Remedies {
+			if names := placeholder.FindAllStringSubmatch(remedy.Action, -1); codes.IsCommand(remedy.Action) && len(names) > 0 && !tested[remedy.Action] {
+				tested[remedy.Action] = true
+				t.Run(entry.Code+" "+remedy.Action, func(t *testing.T) {
+					t.Parallel()
+					for _, name := range names {
+						fillWithHostile(t, remedy.Action, name[1])
+					}
+				})
+			}
+		}
+	}
+	if len(tested) < 20 {
+		t.Errorf("%d actions are commands with placeholders", len(tested))
+	}
+}
+
+// fillWithHostile fills one placeholder of an action with hostile values, and all others with plain ones.
+func fillWithHostile(t *testing.T, action, name string) {
+	t.Helper()
+	const token = "token"
+	plain := map[string]string{name: token}
+	for _, other := range known {
+		if other != name {
+			plain[other] = "plain"
+		}
+	}
+	commands := []string{codes.FillRemedy(v1alpha1.Remedy{Action: action}, plain).Action}
+	for _, value := range mpitest.Hostile {
+		values := maps.Clone(plain)
+		values[name] = value
+		commands = append(commands, codes.FillRemedy(v1alpha1.Remedy{Action: action}, values).Action)
+	}
+	called := mpitest.RunInShell(t, commands...)
+	want := called[0]
+	for i, value := range mpitest.Hostile {
+		filled, got := commands[i+1], called[i+1]
+		if len(got) != len(want) {
+			t.Errorf("%s calls %v, want %v", filled, slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+		}
+		for program, words := range want {
+			words = slices.Clone(words)
+			if phrase.OneLine(value) == value {
+				for i := range words {
+					words[i] = strings.ReplaceAll(words[i], token, value)
+				}
+				if !slices.Equal(words, got[program]) {
+					t.Errorf("%s calls %s with %q, want %q", filled, program, got[program], words)
+				}
+			} else if len(words) != len(got[program]) || strings.Contains(filled, value) {
+				t.Errorf("%s calls %s with %q, want a placeholder for the reader", filled, program, got[program])
+			}
+		}
+	}
+}
+
+// TestFillAction: a value is quoted in a command only, and what cannot be shown leaves a placeholder for the reader.
+func TestFillAction(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ action, value, want string }{
+		{"kubectl exec {hostPod}", "pi-worker-0", "kubectl exec pi-worker-0"},
+		{"kubectl exec {hostPod}", "a b", "kubectl exec 'a b'"},
+		{"kubectl exec {hostPod}", "a\nb", "kubectl exec HOST-POD"},
+		{"kubectl exec {hostPod|POD}", "a\nb", "kubectl exec POD"},
+		{"kubectl exec {hostPod}", strings.Repeat("a", 254), "kubectl exec HOST-POD"},
+		{"kubectl exec {hostPod|POD}", "", "kubectl exec POD"},
+		{"command: [sh, {hostPod}]", `"a b"`, `command: [sh, "a b"]`},
+		{"{hostPod}", "kubectl get 'a b'", "kubectl get 'a b'"},
+	} {
+		if got := codes.FillAction(test.action, map[string]string{"hostPod": test.value}); got != test.want {
+			t.Errorf("%s, want %s", got, test.want)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package trainjob
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// identityPrefixes begin the labels by which NetworkPolicies and controllers know the job of a pod. JobSet and the Job controller set
+// them when they create Jobs; but when JobSet resumes a Job, those of its pod template replace them.
+var identityPrefixes = []string{"jobset.sigs.k8s.io/", "batch.kubernetes.io/", "training.kubeflow.org/", mpi.Group + "/"}
+
+func isIdentity(label string) bool {
+	return slices.ContainsFunc(identityPrefixes, func(prefix string) bool { return strings.HasPrefix(label, prefix) })
+}
+
+// checkPodLabels refuses labels by which the pods of a TrainJob would be taken for those of another job.
+func checkPodLabels(job TrainJob) field.ErrorList {
+	var errs field.ErrorList
+	check := func(at *field.Path, patch PodPatch) {
+		for _, label := range slices.Sorted(maps.Keys(patch.Metadata.Labels)) {
+			if isIdentity(label) || strings.HasPrefix(label, GroupVersion.Group+"/") {
+				errs = append(errs, field.Forbidden(at.Child("metadata", "labels").Key(label),
+					fmt.Sprintf("is set by controllers: it tells which job a pod belongs to, and so which NetworkPolicy applies to it; use a label without the prefix %s", label[:strings.Index(label, "/")+1])))
+			}
+		}
+	}
+	for i, patch := range job.Spec.RuntimePatches {
+		for j, of := range patch.TrainingRuntimeSpec.Template.Spec.ReplicatedJobs {
+			check(spec.Child("runtimePatches").Index(i).Child("trainingRuntimeSpec", "template", "spec", "replicatedJobs").Index(j).Child("template", "spec", "template"), of.Template.Spec.Template)
+		}
+	}
+	for i, override := range job.Spec.PodTemplateOverrides {
+		check(spec.Child("podTemplateOverrides").Index(i), override.PodPatch)
+	}
+	return errs
+}
+
+// dropIdentity removes the labels from a pod template that tell which job a pod belongs to. JobSet adds the right ones.
+func (p jobPart) dropIdentity() {
+	maps.DeleteFunc(at(p.pod, "metadata", "labels"), func(label string, _ any) bool { return isIdentity(label) })
+}
+
+// keepIdentity is dropIdentity for a JobSet that is changed: while it is not suspended, its pod templates stay as they were,
+// since JobSet would refuse the change.
+func (p jobPart) keepIdentity(was jobPart, isSuspended bool) {
+	p.dropIdentity()
+	if isSuspended {
+		return
+	}
+	for label := range at(was.pod, "metadata", "labels") {
+		if isIdentity(label) {
+			copyField(p.pod, was.pod, "metadata", "labels", label)
+		}
+	}
+}

@@ -1,0 +1,188 @@
+"""Waiting, and many jobs at a time, with an API server in memory."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from smallapi import JOBS, SmallAPI
+
+from openshift_ai_sdk.training import (
+    JobBlockedError,
+    JobExistsError,
+    JobNotFoundError,
+    JobStatus,
+    JobTimeoutError,
+    MPIJobFailed,
+    NamespaceNotFoundError,
+    PermissionDeniedError,
+    TrainingError,
+)
+
+PACKAGE = Path(__file__).resolve().parents[2]
+PULL = {
+    "code": "ImagePullFailed",
+    "severity": "Error",
+    "summary": "The image quay.io/me/trian cannot be pulled.",
+    "remedies": [{"text": "Correct the name of the image."}],
+}
+
+
+def make(client: Any, name: str = "train") -> Any:
+    return client.create_job(name, container_image="image", command="train.py")
+
+
+def unmade(face: Any, client: Any, count: int) -> list[Any]:
+    bare = getattr(client, "value", client)
+    return [face.MPIJob(f"job-{number}", image="image", command="train.py", client=bare) for number in range(count)]
+
+
+def test_a_job_that_cannot_go_on_is_told_once(small_client: Any, small: SmallAPI) -> None:
+    job = make(small_client)
+    small.report(job, "Initializing", findings=[PULL])
+
+    def go_on() -> None:
+        for second in range(3):
+            small.report(job, "Initializing", findings=[PULL], message=str(second))
+            time.sleep(0.1)
+        small.report(job, "Succeeded")
+
+    threading.Timer(0.3, go_on).start()
+    with pytest.warns(UserWarning, match="is Initializing and cannot go on: ImagePullFailed: The image") as warned:
+        assert job.wait_for_completion(timeout=20) == "Succeeded"
+    assert len(warned) == 1 and "job.explain() shows what to do" in str(warned[0].message)
+
+
+def test_a_job_that_cannot_go_on_raises_if_wanted(small_client: Any, small: SmallAPI) -> None:
+    job = make(small_client)
+    small.report(job, "Initializing", findings=[PULL])
+    with pytest.raises(JobBlockedError, match=r"cannot go on: ImagePullFailed: .*\n  1\. Correct the name") as caught:
+        job.wait_for_completion(timeout=20, raise_if_blocked=True)
+    assert caught.value.cause.code == "ImagePullFailed" and caught.value.status == "Initializing"
+
+
+def test_what_may_pass_is_no_warning(small_client: Any, small: SmallAPI, recwarn: Any) -> None:
+    job = make(small_client)
+    small.report(job, "Initializing", findings=[{**PULL, "severity": "Warning"}])
+    with pytest.raises(JobTimeoutError):
+        job.wait_for_completion(timeout=0.5, raise_if_blocked=True)
+    assert not list(recwarn)
+
+
+def test_changes_are_those_that_there_are() -> None:
+    status = JobStatus.model_validate(
+        {"kind": "MPIJob", "name": "a", "namespace": "b", "phase": "Failed", "findings": [PULL]}
+    )
+    assert MPIJobFailed(status, [None]).changes == []
+    two = status.model_copy(
+        update={"findings": [status.findings[0].model_copy(update={"remedies": status.remedies * 2})]}
+    )
+    failure = MPIJobFailed(two, [None, {"image": "right"}])
+    assert failure.changes == [{"image": "right"}]
+    assert "  2. Correct the name of the image.\n     job.clone(image='right')" in str(failure)
+
+
+def test_the_documented_use_of_changes_is_typed(tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
+    (tmp_path / "use.py").write_text(
+        """
+from openshift_ai_sdk.training import Explanation, MPIJob, MPIJobFailed
+
+def use(job: MPIJob, failure: MPIJobFailed, explanation: Explanation) -> bool:
+    if failure.changes:
+        job.clone(**failure.changes[0])
+    job.clone(**explanation.changes[0])
+    final_status = job.wait_for_completion(timeout=7200)
+    return final_status == "Succeeded" or final_status in ["Succeeded", "Failed"]
+"""
+    )
+    options = [
+        "--strict",
+        "--config-file",
+        str(PACKAGE / "pyproject.toml"),
+        "--cache-dir",
+        str(PACKAGE / ".mypy_cache"),
+    ]
+    found = subprocess.run(
+        [sys.executable, "-m", "mypy", *options, str(tmp_path / "use.py")], capture_output=True, text=True
+    )
+    assert found.returncode == 0, found.stdout
+
+
+def test_waiting_for_many_tells_which_are_late(small_client: Any, small: SmallAPI) -> None:
+    jobs = [make(small_client, f"job-{number}") for number in range(14)]
+    for job in jobs[:2]:
+        small.report(job, "Succeeded")
+    for job in jobs[2:]:
+        small.report(job, "Running")
+    with pytest.raises(JobTimeoutError) as caught:
+        small_client.wait_for_jobs(jobs, timeout=1)
+    text = str(caught.value)
+    assert text.startswith("12 of 14 jobs did not finish within 1 s: job-2 (Running), job-3 (Running), ")
+    assert "job-11 (Running), and 2 more; they continue" in text
+    assert [status.name for status in caught.value.statuses] == [job.name for job in jobs]
+    assert [status.name for status in caught.value.statuses if status == "Succeeded"] == ["job-0", "job-1"]
+
+
+def test_many_jobs_are_deleted_side_by_side(small_client: Any, small: SmallAPI) -> None:
+    jobs = [make(small_client, f"job-{number}") for number in range(16)]
+    small.delay = 0.3
+    began = time.monotonic()
+    small_client.delete_jobs(jobs)
+    # One after another they take 4.8 s.
+    assert time.monotonic() - began < 3 and not [path for path in small.objects if path.startswith(JOBS)]
+
+
+def test_a_bulk_creation_names_all_that_exist(face: Any, small_client: Any, small: SmallAPI) -> None:
+    for number in (1, 3, 4):
+        make(small_client, f"job-{number}")
+    jobs = unmade(face, small_client, 20)
+    with pytest.raises(JobExistsError) as caught:
+        small_client.create_jobs(jobs)
+    text = str(caught.value)
+    assert text.startswith("3 of 20 jobs were not created: job-1, job-3, job-4; the other 17 were created\n  - job-1: ")
+    assert len([path for path in small.objects if path.startswith(JOBS)]) == 20
+    assert jobs[0].manifest["metadata"]["uid"] and "uid" not in jobs[1].manifest["metadata"]
+
+
+def test_errors_that_all_jobs_have_end_a_bulk_creation(face: Any, small_client: Any, small: SmallAPI) -> None:
+    denied = {"message": 'User "ann" cannot create resource "mpijobs" in API group "kubeflow.org"'}
+    small.fails = lambda method, path: (403, denied) if method == "POST" else None
+    with pytest.raises(PermissionDeniedError, match="may not create"):
+        small_client.create_jobs(unmade(face, small_client, 50))
+    assert len([method for method, _ in small.requests if method == "POST"]) <= 16
+
+
+def test_one_job_alone_keeps_its_error(face: Any, small_client: Any, small: SmallAPI) -> None:
+    make(small_client, "job-0")
+    with pytest.raises(JobExistsError, match="already exists: take another name"):
+        small_client.create_jobs(unmade(face, small_client, 1))
+
+
+def test_a_namespace_that_does_not_exist_is_told(face: Any, small_client: Any, small: SmallAPI) -> None:
+    missing = {"reason": "NotFound", "message": "...", "details": {"name": "nowhere", "kind": "namespaces"}}
+    small.fails = lambda method, path: (404, missing) if method == "POST" else None
+    with pytest.raises(NamespaceNotFoundError, match="the namespace 'nowhere' does not exist on http://"):
+        make(small_client)
+
+
+def test_a_job_that_was_only_described_is_told(face: Any, small_client: Any) -> None:
+    job = unmade(face, small_client, 1)[0]
+    for call in (job.get_status, job.wait_for_completion):
+        with pytest.raises(
+            JobNotFoundError, match=r"does not exist in the namespace default; job.create\(\) creates it"
+        ):
+            call()
+
+
+@pytest.mark.parametrize(("call", "word"), [("suspend", "suspended"), ("resume", "resumed")])
+def test_a_job_that_is_finished_stays(call: str, word: str, small_client: Any, small: SmallAPI) -> None:
+    job = make(small_client)
+    small.put(JOBS, {**job.manifest, "status": {"conditions": [{"type": "Succeeded", "status": "True"}]}})
+    with pytest.raises(TrainingError, match=f"is finished and cannot be {word}: "):
+        getattr(job, call)()

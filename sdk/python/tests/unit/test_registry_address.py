@@ -1,0 +1,55 @@
+"""Where the token of the cluster is sent when a model is registered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from openshift_ai_sdk.training import InvalidJobError, _registry
+
+
+class Client:
+    """Stands for the credentials of a user. It counts how often their token was read."""
+
+    reads = 0
+
+    def token(self) -> str:
+        self.reads += 1
+        return "secret"
+
+
+class Status:
+    phase = "Succeeded"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://registry",
+        "http://model-registry.kubeflow.svc:8080",
+        "http://localhost.example.com",
+        "http://127.0.0.1@example.com",
+        "http://10.0.0.1",
+        "registry.example.com",
+        "ftp://registry",
+        "https://",
+        "http://[::1",
+        "",
+    ],
+)
+def test_token_is_not_sent_in_clear(address: str) -> None:
+    client: Any = Client()
+    status: Any = Status()
+    model = _registry.Model("m", "s3://m", "1", ("", ""), None, {})
+    with pytest.raises(InvalidJobError, match="without encryption.*https://.*user_token"):
+        _registry.register(address, client, status, model)
+    assert client.reads == 0
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["https://registry.example.com", "HTTPS://registry", "http://127.0.0.1:8080", "http://localhost", "http://[::1]:1"],
+)
+def test_token_is_sent_to(address: str) -> None:
+    _registry.check_address(address)
