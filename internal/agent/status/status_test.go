@@ -1,6 +1,7 @@
 package status
 
 import (
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -58,7 +59,7 @@ func TestIdleClientsOfStatus(t *testing.T) {
 	}
 	begin := time.Now()
 	_ = first.SetReadDeadline(begin.Add(3 * time.Second))
-	if _, err := first.Read(make([]byte, 1)); err != io.EOF || time.Since(begin) > 2*time.Second {
+	if _, err := first.Read(make([]byte, 1)); !errors.Is(err, io.EOF) || time.Since(begin) > 2*time.Second {
 		t.Errorf("the oldest connection is open after %s: %v", time.Since(begin), err)
 	}
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+listener.Addr().String()+"/healthz", nil)
