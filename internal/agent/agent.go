@@ -4,21 +4,23 @@
 package agent
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
-	"time"
 
+	"golang.org/x/sys/unix"
+
+	"opendatahub.io/mpijob/internal/agent/environ"
+	"opendatahub.io/mpijob/internal/agent/launcher"
+	"opendatahub.io/mpijob/internal/agent/records"
+	"opendatahub.io/mpijob/internal/agent/rsh"
+	"opendatahub.io/mpijob/internal/agent/status"
+	"opendatahub.io/mpijob/internal/agent/worker"
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/version"
 )
-
-// cgroupRoot is where a container sees its own cgroup.
-const cgroupRoot = "/sys/fs/cgroup"
 
 const usage = `mpi-agent starts the ranks of an MPI job.
 
@@ -36,7 +38,7 @@ The job's key is read from ` + agentapi.KeyFile + `, or from the file that ` + a
 // Main runs the agent with a program's arguments, its name first, and returns its exit code.
 func Main(args []string) int {
 	if filepath.Base(args[0]) == "ssh" {
-		return rsh(args[1:], os.Stdin, os.Stdout, os.Stderr)
+		return rsh.Run(args[1:], os.Stdin, os.Stdout, os.Stderr)
 	}
 	verb, rest := "", []string(nil)
 	if len(args) > 1 {
@@ -44,15 +46,15 @@ func Main(args []string) int {
 	}
 	switch {
 	case verb == "rsh":
-		return rsh(rest, os.Stdin, os.Stdout, os.Stderr)
+		return rsh.Run(rest, os.Stdin, os.Stdout, os.Stderr)
 	case verb == "serve" && len(rest) <= 2:
-		return exit(serveWorker(logger(), address(rest, 0, agentapi.Port), address(rest, 1, agentapi.StatusPort)))
+		return exit(worker.Run(logger(), address(rest, 0, agentapi.Port), address(rest, 1, agentapi.StatusPort), temporaryFolder(os.Environ())))
 	case verb == "launch" && len(rest) > 1 && rest[0] == "--":
-		return supervise(rest[1:], slog.New(slog.DiscardHandler))
+		return launcher.Run(rest[1:], temporaryFolder(os.Environ()), address(nil, 0, agentapi.StatusPort))
 	case verb == "install" && len(rest) == 1:
 		return exit(install(rest[0]))
 	case verb == "status" && len(rest) == 0:
-		return printStatus(os.Stdout, os.Stderr)
+		return status.Print(os.Stdout, os.Stderr)
 	case verb == "version" && len(rest) == 0:
 		fmt.Println(version.Get())
 		return 0
@@ -85,43 +87,11 @@ func logger() *slog.Logger {
 	return slog.New(slog.NewJSONHandler(os.Stderr, nil)).With("logger", agentapi.Logger)
 }
 
-// serveWorker serves until the pod is to end, then ends what runs and leaves a summary.
-func serveWorker(log *slog.Logger, listen, status string) error {
-	identity, err := readIdentity(setting(agentapi.EnvKey, agentapi.KeyFile))
-	if err != nil {
-		return err
+// temporaryFolder names a folder for temporary files where /tmp cannot be written to, as with a read-only image:
+// MPI keeps its sockets and shared memory there.
+func temporaryFolder(env []string) []string {
+	if environ.Get(env, "TMPDIR") != "" || unix.Access("/tmp", unix.W_OK) == nil {
+		return env
 	}
-	if _, err := identity.job(); err != nil {
-		return err
-	}
-	ctx := untilTold()
-	s := &server{log: log, identity: identity, ranks: newRanks(log, cgroupRoot), env: temporaryFolder(os.Environ())}
-	if s.processes, err = newProcesses(s.ranks.look); err != nil {
-		return err
-	}
-	listener, err := net.Listen("tcp", listen)
-	if err != nil {
-		return fmt.Errorf("take connections: %w", err)
-	}
-	// Connections stay open while ranks use their grace period: without them, MPI takes the host for lost.
-	connected, disconnect := context.WithCancel(context.Background())
-	defer disconnect()
-	go s.ranks.watch(connected.Done())
-	go serveStatus(log, status, s.summary, s.series)
-	log.Info("ready", "address", listener.Addr().String())
-	err = s.serve(ctx, connected, listener)
-	log.Info("ending")
-	s.endingSince.Store(time.Now().UnixMilli())
-	s.end("")
-	ended := make(chan struct{})
-	go func() { s.sessions.Wait(); close(ended) }()
-	select {
-	case <-ended:
-	case <-time.After(time.Second):
-		// Clients that have started nothing, or do not read.
-		disconnect()
-		<-ended
-	}
-	writeTermination(s.summary())
-	return err
+	return environ.Set(env, "TMPDIR", records.Folder())
 }

@@ -4,22 +4,17 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,12 +22,19 @@ import (
 	"testing"
 	"time"
 
+	"opendatahub.io/mpijob/internal/agent/hostfile"
+	"opendatahub.io/mpijob/internal/agent/mpirun"
+	"opendatahub.io/mpijob/internal/agent/outcome"
+	"opendatahub.io/mpijob/internal/agent/protocol"
+	"opendatahub.io/mpijob/internal/agent/records"
+	"opendatahub.io/mpijob/internal/agent/resolve"
+	"opendatahub.io/mpijob/internal/agent/rsh"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
 // The tests run the agent as the program that it is: this test binary, under another name.
 func TestMain(m *testing.M) {
-	if name := filepath.Base(os.Args[0]); isLauncher(name) && len(os.Args) == 2 && os.Args[1] == "--version" {
+	if name := filepath.Base(os.Args[0]); mpirun.IsLauncher(name) && len(os.Args) == 2 && os.Args[1] == "--version" {
 		os.Exit(printVersion(name))
 	} else if name == "mpiexec" || name == "prterun" {
 		os.Exit(loseFailure(os.Args[1:]))
@@ -86,34 +88,6 @@ func freeAddress(t *testing.T) string {
 	}
 	defer listener.Close()
 	return listener.Addr().String()
-}
-
-func writeKey(t *testing.T) string {
-	t.Helper()
-	return writeKeyTo(t, t.TempDir())
-}
-
-// writeKeyTo makes a job's key in a folder.
-func writeKeyTo(t testing.TB, folder string) string {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P521(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return writePEM(t, folder, "EC PRIVATE KEY", der)
-}
-
-func writePEM(t testing.TB, folder, kind string, der []byte) string {
-	t.Helper()
-	path := filepath.Join(folder, "key")
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 // agent is a command that runs the agent, under the name that it is called by.
@@ -265,7 +239,7 @@ func TestRSAKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.key = writePEM(t, t.TempDir(), "RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(key))
+	w.key = writePEM(t, "RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(key))
 	w.serve()
 	if out, err := w.ssh("echo in").CombinedOutput(); err != nil || string(out) != "in\n" {
 		t.Errorf("%v: %s", err, out)
@@ -281,8 +255,8 @@ func TestLateWorkerIsWaitedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the wait is recorded", func() bool {
-		records := readRecords(w.run)
-		return len(records) == 1 && records[0].Trouble == agentapi.Unreachable
+		found := records.Read(w.run)
+		return len(found) == 1 && found[0].Trouble == agentapi.Unreachable
 	})
 	w.serve()
 	if err := cmd.Wait(); err != nil || out.String() != "in time\n" {
@@ -295,10 +269,10 @@ func TestMissingWorkerIsNamed(t *testing.T) {
 	cmd := w.ssh("true")
 	cmd.Env = append(cmd.Env, agentapi.EnvWait+"=300ms")
 	out, _ := cmd.CombinedOutput()
-	if code := cmd.ProcessState.ExitCode(); code != sshFailed || !strings.Contains(string(out), "mpi-agent: host 127.0.0.1: given up after 0 s: nothing listens at "+w.address) {
+	if code := cmd.ProcessState.ExitCode(); code != rsh.Failed || !strings.Contains(string(out), "mpi-agent: host 127.0.0.1: given up after 0 s: nothing listens at "+w.address) {
 		t.Errorf("ended with %d: %s", code, out)
 	}
-	if r := readRecords(w.run); len(r) != 1 || !r[0].Over || r[0].Trouble != agentapi.Unreachable {
+	if r := records.Read(w.run); len(r) != 1 || !r[0].Over || r[0].Trouble != agentapi.Unreachable {
 		t.Errorf("records are %+v", r)
 	}
 }
@@ -307,42 +281,41 @@ func TestStrangersAreRefused(t *testing.T) {
 	w := newWorld(t).serve()
 	stranger := *w
 	stranger.key = writeKey(t)
-	identity, err := readIdentity(stranger.key)
+	identity, err := protocol.ReadIdentity(stranger.key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	dial := func(anyHostKey bool, foreign func(string) bool) *trouble {
+	dial := func(anyHostKey bool, foreign func(string) bool) *protocol.Trouble {
 		host, port, _ := net.SplitHostPort(w.address)
-		to, err := parseSSH([]string{"-p", port, host})
+		number, err := strconv.Atoi(port)
 		if err != nil {
 			t.Fatal(err)
 		}
-		to.anyHostKey = anyHostKey
-		d := dialer{identity: identity, disbelief: 50 * time.Millisecond, names: &names{}, foreign: foreign, waiting: func(*trouble, time.Time) {}}
-		_, err = d.dial(t.Context(), to, 5*time.Second)
-		found, is := err.(*trouble) //nolint:errorlint // dial promises this very type
+		d := protocol.Dialer{Identity: identity, Disbelief: 50 * time.Millisecond, LookUp: (&resolve.Names{}).Check, Foreign: foreign, Waiting: func(*protocol.Trouble, time.Time) {}}
+		_, err = d.Dial(t.Context(), host, number, anyHostKey, 5*time.Second)
+		found, is := err.(*protocol.Trouble) //nolint:errorlint // dial promises this very type
 		if !is {
 			t.Fatalf("error %v", err)
 		}
 		return found
 	}
-	if found := dial(false, nil); found.code != agentapi.HostKeyMismatch {
-		t.Errorf("a worker with another host key gives %q: %s", found.code, found.why)
+	if found := dial(false, nil); found.Code != agentapi.HostKeyMismatch {
+		t.Errorf("a worker with another host key gives %q: %s", found.Code, found.Why)
 	}
-	ofJob := hostfile{slotsOf: map[string]int32{"127.0.0.1": 1, "127": 1}}
+	ofJob := hostfile.Hosts{SlotsOf: map[string]int32{"127.0.0.1": 1, "127": 1}}
 	t.Setenv(agentapi.EnvForeign, "true")
-	for name, foreign := range map[string]func(string) bool{"no opt-in": nil, "a host of the job": foreignHosts(ofJob)} {
-		if found := dial(true, foreign); found.code != agentapi.HostKeyMismatch {
-			t.Errorf("%s: with StrictHostKeyChecking=no a worker with another host key gives %q: %s", name, found.code, found.why)
+	for name, foreign := range map[string]func(string) bool{"no opt-in": nil, "a host of the job": protocol.ForeignHosts(ofJob)} {
+		if found := dial(true, foreign); found.Code != agentapi.HostKeyMismatch {
+			t.Errorf("%s: with StrictHostKeyChecking=no a worker with another host key gives %q: %s", name, found.Code, found.Why)
 		}
 	}
 	t.Setenv(agentapi.EnvForeign, "")
-	if foreignHosts(hostfile{})("elsewhere.example.com") {
+	if protocol.ForeignHosts(hostfile.Hosts{})("elsewhere.example.com") {
 		t.Error("foreign hosts are not checked although the user does not allow it")
 	}
 	t.Setenv(agentapi.EnvForeign, "true")
-	if found := dial(true, foreignHosts(hostfile{})); found.code != agentapi.KeyRefused {
-		t.Errorf("a client with another key gives %q: %s", found.code, found.why)
+	if found := dial(true, protocol.ForeignHosts(hostfile.Hosts{})); found.Code != agentapi.KeyRefused {
+		t.Errorf("a client with another key gives %q: %s", found.Code, found.Why)
 	}
 	var summary agentapi.Summary
 	w.get("/status", &summary)
@@ -442,8 +415,8 @@ func TestRanksHaveTheGracePeriod(t *testing.T) {
 			})
 			stop(w, client)
 			eventually(t, "the checkpoint is written", func() bool { _, err := os.Stat(folder + "/checkpoint"); return err == nil })
-			if records := readRecords(w.run); name == "worker's pod" && records[0].Over {
-				t.Errorf("the host was lost meanwhile: %+v", records[0])
+			if found := records.Read(w.run); name == "worker's pod" && found[0].Over {
+				t.Errorf("the host was lost meanwhile: %+v", found[0])
 			}
 		})
 	}
@@ -461,20 +434,12 @@ func TestEndOfAPodIsNoFailure(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = client.Wait()
-	records := readRecords(w.run)
-	if len(records) != 1 || records[0].Trouble != agentapi.ConnectionLost || records[0].Worker == nil || !records[0].Worker.Ending || len(records[0].Worker.Ranks) > 0 {
-		t.Fatalf("records are %+v", records)
+	found := records.Read(w.run)
+	if len(found) != 1 || found[0].Trouble != agentapi.ConnectionLost || found[0].Worker == nil || !found[0].Worker.Ending || len(found[0].Worker.Ranks) > 0 {
+		t.Fatalf("records are %+v", found)
 	}
-	s := &supervisor{folder: w.run, ranks: newRanks(slog.New(slog.DiscardHandler), t.TempDir())}
-	if got := s.summary(); got.Code != agentapi.ConnectionLost || len(got.Hosts) != 1 || len(got.Ranks) > 0 {
+	if got := outcome.Summarize(agentapi.Summary{}, found, hostfile.Hosts{}, time.Now()); got.Code != agentapi.ConnectionLost || len(got.Hosts) != 1 || len(got.Ranks) > 0 {
 		t.Errorf("the launcher's summary is %+v", got)
-	}
-}
-
-func TestEndedBefore(t *testing.T) {
-	ranks := []agentapi.RankEnd{{Rank: 1, At: 999}, {Rank: 2, At: 1000}, {Rank: 3, At: 2000, OOM: true}}
-	if got, want := endedBefore(ranks, 1000), []agentapi.RankEnd{ranks[0], ranks[2]}; !slices.Equal(got, want) {
-		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
 
@@ -483,15 +448,15 @@ func TestRanksAreAttributed(t *testing.T) {
 	if out, err := w.ssh(`OMPI_COMM_WORLD_RANK=3 sh -c 'sleep 0.3; kill -SEGV $$' & OMPI_COMM_WORLD_RANK=2 sleep 0.5 & wait; exit 1`).CombinedOutput(); err == nil {
 		t.Fatalf("no error: %s", out)
 	}
-	records := readRecords(w.run)
-	if len(records) != 1 || records[0].Worker == nil || len(records[0].Worker.Ranks) != 1 {
-		t.Fatalf("records are %+v", records)
+	found := records.Read(w.run)
+	if len(found) != 1 || found[0].Worker == nil || len(found[0].Worker.Ranks) != 1 {
+		t.Fatalf("records are %+v", found)
 	}
-	if rank := records[0].Worker.Ranks[0]; rank.Rank != 3 || rank.Signal != 11 || rank.ExitCode != 139 {
+	if rank := found[0].Worker.Ranks[0]; rank.Rank != 3 || rank.Signal != 11 || rank.ExitCode != 139 {
 		t.Errorf("rank is %+v, want 3 by signal 11", rank)
 	}
-	if records[0].Worker.InitSeconds <= 0 {
-		t.Errorf("it is not told how long the first rank took: %+v", records[0].Worker)
+	if found[0].Worker.InitSeconds <= 0 {
+		t.Errorf("it is not told how long the first rank took: %+v", found[0].Worker)
 	}
 	var metrics string
 	w.get("/metrics", &metrics)
@@ -519,20 +484,6 @@ func value(t *testing.T, metrics, name string) int {
 		t.Fatal(err)
 	}
 	return n
-}
-
-func TestSummaryTellsHowLongConnectingTook(t *testing.T) {
-	start := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
-	s := &supervisor{ranks: newRanks(slog.New(slog.DiscardHandler), t.TempDir()), folder: t.TempDir(), expected: hostfile{slotsOf: map[string]int32{}}}
-	record{Host: "b", Process: 1, Since: start.Add(time.Second), Reached: start.Add(3500 * time.Millisecond), Worker: &agentapi.Summary{InitSeconds: 0.25}}.write(s.folder)
-	record{Host: "a", Process: 2, Since: start, Reached: start.Add(time.Second), Worker: &agentapi.Summary{InitSeconds: 0.5}}.write(s.folder)
-	if told := s.summary(); told.ConnectSeconds != 3.5 || told.InitSeconds != 0.5 || len(told.Ranks) > 0 {
-		t.Errorf("the summary is %+v, want 3.5 s to connect and 0.5 s to init", told)
-	}
-	record{Host: "c", Process: 3, Since: start}.write(s.folder)
-	if told := s.summary(); told.ConnectSeconds != 0 {
-		t.Errorf("connecting took %v s, although a host is not reached", told.ConnectSeconds)
-	}
 }
 
 func TestLaunch(t *testing.T) {

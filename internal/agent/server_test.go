@@ -3,50 +3,9 @@ package agent
 import (
 	"fmt"
 	"io"
-	"log/slog"
-	"net"
-	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/crypto/ssh"
 )
-
-// FuzzServer gives the server whatever a stranger may send. It must come to an end of it, and let nobody in.
-func FuzzServer(f *testing.F) {
-	f.Add([]byte("SSH-2.0-x\r\n"))
-	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"))
-	f.Add([]byte("SSH-2.0-x\r\n\x00\x00\x00\x0c\x0a\x14"))
-	f.Add([]byte(strings.Repeat("a", 300)))
-	f.Add([]byte{0xff, 0xff, 0xff, 0xff})
-	identity, err := readIdentity(writeKeyTo(f, f.TempDir()))
-	if err != nil {
-		f.Fatal(err)
-	}
-	config := &ssh.ServerConfig{Config: algorithms(), MaxAuthTries: 6, PublicKeyCallback: identity.checkClient}
-	config.AddHostKey(identity.host)
-	f.Fuzz(func(t *testing.T, data []byte) {
-		ours, theirs := net.Pipe()
-		s := &server{log: slog.New(slog.DiscardHandler), identity: identity}
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			s.connection(t.Context(), ours, config)
-		}()
-		go func() { _, _ = io.Copy(io.Discard, theirs) }()
-		_ = theirs.SetWriteDeadline(time.Now().Add(time.Second))
-		_, _ = theirs.Write(data)
-		_ = theirs.Close()
-		select {
-		case <-done:
-		case <-time.After(10 * time.Second):
-			t.Fatal("the connection does not end")
-		}
-		if s.accepted.Load() > 0 {
-			t.Fatal("it was let in")
-		}
-	})
-}
 
 // TestSlowReader: a client that reads slowly slows its own program down, and loses nothing.
 func TestSlowReader(t *testing.T) {

@@ -1,0 +1,104 @@
+package launcher
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"opendatahub.io/mpijob/internal/agent/outcome"
+	"opendatahub.io/mpijob/internal/agent/process"
+	"opendatahub.io/mpijob/internal/agent/protocol"
+	"opendatahub.io/mpijob/internal/agent/records"
+	"opendatahub.io/mpijob/internal/agent/resolve"
+)
+
+// finish judges the run, writes the termination message, and returns the exit code.
+func (s *supervisor) finish(command int, status unix.WaitStatus) int {
+	if s.killed.Load() && status.Signaled() {
+		status = unix.WaitStatus(unix.SIGTERM)
+	}
+	code := process.ExitCode(status)
+	if code != 0 {
+		s.settle()
+		if !s.killed.Load() {
+			s.askWorkers()
+		}
+	}
+	s.ranks.Settle()
+	all := s.ranks.Launches(records.Read(s.folder))
+	for _, l := range all {
+		if s.launchWatch.ended[l.Key()].IsZero() {
+			continue
+		}
+		endSessions(l)
+		if end, failed := l.Cause(); failed && code != 0 && l.PID == command {
+			// The launcher's own code only shows that the agent ended it.
+			code, status = int(end.ExitCode), 0
+		}
+	}
+	summary := s.summary()
+	if status.Signaled() {
+		summary.Signal = int32(status.Signal())
+	}
+	code = outcome.Verdict(&summary, all, s.expected, command, code)
+	if summary.Message != "" {
+		fmt.Fprintln(s.stderr, "mpi-agent:", summary.Message)
+	}
+	records.WriteTermination(summary)
+	return code
+}
+
+// settle gives the rsh's that MPI has left behind the time to write down how their hosts ended: less if the container is about to
+// end.
+func (s *supervisor) settle() {
+	limit := 4 * time.Second
+	if s.killed.Load() {
+		limit = 2 * time.Second
+	}
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		open := slices.ContainsFunc(records.Read(s.folder), func(r records.Record) bool {
+			return !r.Over && process.Runs(r.Process)
+		})
+		if !open {
+			return
+		}
+	}
+}
+
+// askTime is how long a launcher's end may be delayed to ask workers; askAtOnce is how many are asked at once.
+const (
+	askTime   = 3 * time.Second
+	askAtOnce = 32
+)
+
+// askWorkers asks the workers whose rsh was ended before it could report: MPI kills its rsh's as soon as one host has failed, and
+// another host may be where the failure began.
+func (s *supervisor) askWorkers() {
+	silent := slices.DeleteFunc(records.Read(s.folder), func(r records.Record) bool {
+		return r.Over || r.Reached.IsZero() || process.Runs(r.Process)
+	})
+	identity, err := protocol.ReadIdentity("")
+	if len(silent) == 0 || err != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), askTime)
+	defer cancel()
+	d := protocol.Dialer{Identity: identity, LookUp: resolve.New(resolve.Conf).Check}
+	var all sync.WaitGroup
+	places := make(chan struct{}, askAtOnce)
+	for _, r := range silent {
+		places <- struct{}{}
+		all.Go(func() {
+			if told, err := d.AskEnds(ctx, r.Host, r.Port); err == nil {
+				r.Add(told)
+				r.Write(s.folder)
+			}
+			<-places
+		})
+	}
+	all.Wait()
+}

@@ -1,0 +1,98 @@
+package launcher
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"opendatahub.io/mpijob/internal/agent/environ"
+	"opendatahub.io/mpijob/internal/agent/hostfile"
+	"opendatahub.io/mpijob/internal/agent/process"
+	"opendatahub.io/mpijob/internal/agent/records"
+	"opendatahub.io/mpijob/internal/agentapi"
+)
+
+// launcherEnv is the environment of the launcher's command: with the shim first in PATH, for tools that look for an
+// ssh; and with a shell's name, by which Open MPI spares itself a warning where the user has no entry in passwd.
+func launcherEnv(env []string) []string {
+	path := cmp.Or(environ.Get(env, "PATH"), "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+	env = environ.Set(env, "PATH", filepath.Dir(agentapi.Shim)+":"+path)
+	env = environ.Set(env, records.EnvSupervised, "1")
+	if environ.Get(env, "SHELL") == "" {
+		shell := "/bin/sh"
+		if _, err := os.Stat("/bin/bash"); err == nil {
+			shell = "/bin/bash"
+		}
+		env = environ.Set(env, "SHELL", shell)
+	}
+	return env
+}
+
+// hydraEnv returns the environment in which Hydra, the launcher of MPICH and Intel MPI, finds the job's hosts, if the
+// pod's MPI uses Hydra (agentapi.EnvHostfileFormat). Kubeflow Trainer writes the list for Open MPI only,
+// "host slots=4"; a copy in Hydra's format, "host:4", is written to the agent's own folder. The user's variables take
+// precedence.
+func hydraEnv(env []string, list string) ([]string, error) {
+	if environ.Get(env, agentapi.EnvHostfileFormat) != agentapi.FormatHydra {
+		return env, nil
+	}
+	data, err := os.ReadFile(list)
+	if err != nil {
+		return nil, fmt.Errorf("read the job's hosts: %w", err)
+	}
+	path := filepath.Join(records.Folder(), "hostfile")
+	text, slots := hostfile.Hydra(string(data))
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // whoever runs in the pod reads it
+		return nil, fmt.Errorf("write the job's hosts for Hydra: %w", err)
+	}
+	// Intel MPI does not read how many ranks go to a host from the list.
+	for _, set := range [][2]string{{"HYDRA_HOST_FILE", path}, {"I_MPI_HYDRA_HOST_FILE", path}, {"I_MPI_PERHOST", slots}} {
+		if environ.Get(env, set[0]) == "" && set[1] != "" {
+			env = environ.Set(env, set[0], set[1])
+		}
+	}
+	return env, nil
+}
+
+// notStarted reports why the launcher's command could not be started, and returns a shell's exit code.
+func (s *supervisor) notStarted(name string, err error) int {
+	code, summary := 126, agentapi.Summary{Role: agentapi.RoleLauncher, Code: agentapi.ProgramMissing}
+	interpreter, found := interpreterOf(name)
+	because := err.Error()
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		code = 127
+		summary.Message = fmt.Sprintf("The launcher's command %q is not in its image: %v.", name, err)
+	case errors.Is(err, unix.ENOENT) && strings.HasSuffix(interpreter, "\r"):
+		summary.Code, because = agentapi.WindowsLineEnds, fmt.Sprintf("the first line, which names the interpreter %s, ends with a carriage return", strings.TrimSuffix(interpreter, "\r"))
+	case errors.Is(err, unix.ENOENT) && found:
+		because = fmt.Sprintf("its interpreter %s is not in the image", interpreter)
+	case errors.Is(err, unix.EACCES):
+		because = "the file is not executable"
+	case errors.Is(err, unix.ENOEXEC):
+		because = "it is a script whose first line names no interpreter, or a program for another CPU architecture"
+	}
+	if summary.Message == "" {
+		summary.Message = fmt.Sprintf("The launcher's command %q cannot be started: %s.", name, because)
+	}
+	summary.ExitCode = new(int32(code))
+	fmt.Fprintln(s.stderr, "mpi-agent:", summary.Message)
+	records.WriteTermination(summary)
+	return code
+}
+
+// interpreterOf returns the interpreter that the first line of a script names, as the kernel reads it: up to a space, with the
+// carriage return of Windows' line ends.
+func interpreterOf(script string) (interpreter string, found bool) {
+	const most = 256
+	line, _, _ := strings.Cut(string(process.Head(script, most)), "\n")
+	line, found = strings.CutPrefix(line, "#!")
+	line, _, _ = strings.Cut(strings.Trim(line, " \t"), " ")
+	return line, found && line != ""
+}

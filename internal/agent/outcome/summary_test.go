@@ -1,0 +1,124 @@
+package outcome
+
+import (
+	"testing"
+	"time"
+
+	"opendatahub.io/mpijob/internal/agent/hostfile"
+	"opendatahub.io/mpijob/internal/agent/records"
+	"opendatahub.io/mpijob/internal/agentapi"
+)
+
+// TestIdleHosts: a host is idle if no rank was observed on it in any launch although ranks were on others, or nothing was started
+// on any. What lasted only a few seconds is no proof.
+func TestIdleHosts(t *testing.T) {
+	t.Parallel()
+	session := func(host string, seconds, ranks int32) records.Record {
+		return records.Record{Host: host, Reached: time.Unix(1, 0), Over: true, Seconds: seconds, Worker: &agentapi.Summary{RanksSeen: ranks}}
+	}
+	tree := func(host string, behind ...agentapi.HostUse) records.Record {
+		r := session(host, 60, 2)
+		r.Worker.Through = behind
+		return r
+	}
+	open := func(host string, ranks int32) records.Record {
+		r := session(host, 0, ranks)
+		r.Over = false
+		return r
+	}
+	now := time.Unix(61, 0)
+	for name, test := range map[string]struct {
+		records []records.Record
+		want    int32
+	}{
+		"all are used":                         {[]records.Record{session("a", 60, 2), session("b", 60, 2)}, 0},
+		"one has no ranks":                     {[]records.Record{session("a", 60, 2), session("b", 60, 0)}, 1},
+		"one was not connected":                {[]records.Record{session("a", 60, 2)}, 1},
+		"one has no ranks, for a moment":       {[]records.Record{session("a", 3, 2), session("b", 3, 0)}, 0},
+		"one was not connected, for a moment":  {[]records.Record{session("a", 3, 2)}, 1},
+		"no rank was observed":                 {[]records.Record{session("a", 60, 0), session("b", 60, 0)}, 0},
+		"nothing was started":                  {nil, 2},
+		"one after the other":                  {[]records.Record{session("a", 60, 2), session("b", 60, 2), session("a", 60, 0)}, 0},
+		"one has not told":                     {[]records.Record{session("a", 60, 2), {Host: "b", Reached: time.Unix(1, 0), Seconds: 60}}, 0},
+		"one could not be reached":             {[]records.Record{session("a", 60, 2), {Host: "b", Seconds: 60}}, 1},
+		"more hosts than were expected":        {[]records.Record{session("a", 60, 2), session("b", 60, 2), session("c", 60, 2)}, 0},
+		"a session is open that has no ranks":  {[]records.Record{session("a", 60, 2), open("b", 0)}, 1},
+		"a session is open that has ranks":     {[]records.Record{session("a", 60, 2), open("b", 1)}, 0},
+		"the same host by its full name":       {[]records.Record{session("a", 60, 2), session("b", 60, 0), session("b.job.ns.svc", 60, 2)}, 0},
+		"another host was connected":           {[]records.Record{session("a", 60, 2), session("b", 60, 2), session("storage", 60, 0)}, 0},
+		"addresses instead of names":           {[]records.Record{session("10.0.0.1", 60, 2), session("10.0.0.2", 60, 2)}, 0},
+		"a host reached the other one":         {[]records.Record{tree("a", agentapi.HostUse{Host: "b", RanksSeen: 2})}, 0},
+		"the other one has no ranks":           {[]records.Record{tree("a", agentapi.HostUse{Host: "b"})}, 1},
+		"a host that may have reached another": {[]records.Record{session("a", 60, 2), {Host: "c", Reached: time.Unix(1, 0), Seconds: 60}}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := idleHosts(test.records, hostfile.Hosts{Others: 2, SlotsOf: map[string]int32{"a": 2, "b": 2}}, now); got != test.want {
+				t.Errorf("%d, want %d", got, test.want)
+			}
+		})
+	}
+	three := hostfile.Hosts{Others: 3, SlotsOf: map[string]int32{"a": 2, "b": 2, "c": 2}}
+	if got := idleHosts([]records.Record{session("a", 60, 2), {Host: "b", Reached: time.Unix(1, 0)}}, three, now); got != 0 {
+		t.Errorf("%d of those that host b may have reached are idle", got)
+	}
+}
+
+func TestSummaryTellsHowLongConnectingTook(t *testing.T) {
+	start := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	folder := t.TempDir()
+	summary := func() agentapi.Summary {
+		return Summarize(agentapi.Summary{}, records.Read(folder), hostfile.Hosts{}, start.Add(time.Minute))
+	}
+	records.Record{Host: "b", Process: 1, Since: start.Add(time.Second), Reached: start.Add(3500 * time.Millisecond), Worker: &agentapi.Summary{InitSeconds: 0.25}}.Write(folder)
+	records.Record{Host: "a", Process: 2, Since: start, Reached: start.Add(time.Second), Worker: &agentapi.Summary{InitSeconds: 0.5}}.Write(folder)
+	if told := summary(); told.ConnectSeconds != 3.5 || told.InitSeconds != 0.5 || len(told.Ranks) > 0 {
+		t.Errorf("the summary is %+v, want 3.5 s to connect and 0.5 s to init", told)
+	}
+	records.Record{Host: "c", Process: 3, Since: start}.Write(folder)
+	if told := summary(); told.ConnectSeconds != 0 {
+		t.Errorf("connecting took %v s, although a host is not reached", told.ConnectSeconds)
+	}
+}
+
+// TestVerdict: the job's exit code is the command's, unless the command did not notice that a rank failed or no worker was used.
+func TestVerdict(t *testing.T) {
+	t.Parallel()
+	const command = 7
+	launched := func(ends ...agentapi.RankEnd) []Launch {
+		return []Launch{{Launcher: Launcher{PID: command, Code: -1}, Failed: ends}}
+	}
+	failed := agentapi.RankEnd{Rank: 2, Of: 4, ExitCode: 42}
+	for name, test := range map[string]struct {
+		summary agentapi.Summary
+		all     []Launch
+		code    int
+		want    int
+		reason  agentapi.Code
+		ranks   int
+		idle    int32
+	}{
+		"success":                {summary: agentapi.Summary{HostsReached: 2, RanksSeen: 4, HostsIdle: 1}, all: launched(), idle: 1},
+		"what did not matter":    {summary: agentapi.Summary{HostsReached: 2, Code: agentapi.Unreachable, Message: "x"}, all: launched()},
+		"failure":                {summary: agentapi.Summary{HostsReached: 2, HostsIdle: 1, Code: agentapi.RankFailed}, all: launched(failed), code: 42, want: 42, reason: agentapi.RankFailed},
+		"a failure was lost":     {summary: agentapi.Summary{HostsReached: 2}, all: launched(failed), want: 42, reason: agentapi.RankFailed},
+		"no worker was used":     {summary: agentapi.Summary{RanksSeen: 4}, all: launched(), want: ignoredCode, reason: agentapi.HostfileIgnored},
+		"the launcher is a host": {summary: agentapi.Summary{RanksSeen: 2}, all: launched()},
+		"nobody saw the end": {
+			summary: agentapi.Summary{HostsReached: 2}, all: launched(agentapi.RankEnd{Rank: 0, Of: 2, ExitCode: 143, Signal: 15}),
+			code: 3, want: 3, reason: agentapi.RankFailed, ranks: 1,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := test.summary
+			code := Verdict(&got, test.all, hostfile.Hosts{Others: 2, OwnSlots: 2}, command, test.code)
+			if code != test.want || got.Code != test.reason || len(got.Ranks) != test.ranks || got.HostsIdle != test.idle || int(*got.ExitCode) != code || got.Launches != 1 {
+				t.Errorf("code %d, summary %+v", code, got)
+			}
+			if (got.Message == "") != (code == 0 || test.summary.Code != "") {
+				t.Errorf("the message is %q", got.Message)
+			}
+		})
+	}
+}

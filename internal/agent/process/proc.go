@@ -1,0 +1,169 @@
+package process
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// All returns the processes that the container shows, without this one.
+func All() ([]int, error) {
+	entries, err := os.ReadDir("/proc")
+	var pids []int
+	for _, entry := range entries {
+		if pid, err := strconv.Atoi(entry.Name()); err == nil && pid != os.Getpid() {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, err
+}
+
+// Stat is some of /proc/PID/stat (proc_pid_stat(5)).
+type Stat struct {
+	State   byte
+	Parent  int
+	Started string
+	// code is a wait status, of a zombie.
+	code int
+}
+
+// ReadStat reads the state of a process; false if there is no such process.
+func ReadStat(pid int) (Stat, bool) {
+	data, err := os.ReadFile(File(pid, "stat"))
+	if err != nil {
+		return Stat{}, false
+	}
+	// The name, in parentheses, may hold anything.
+	end := bytes.LastIndexByte(data, ')')
+	fields := strings.Fields(string(data[end+1:]))
+	if end < 0 || len(fields) < 50 {
+		return Stat{}, false
+	}
+	parent, _ := strconv.Atoi(fields[1])
+	code, _ := strconv.Atoi(fields[49])
+	return Stat{State: fields[0][0], Parent: parent, Started: fields[19], code: code}, true
+}
+
+// File returns the path of a file about a process.
+func File(pid int, name string) string { return "/proc/" + strconv.Itoa(pid) + "/" + name }
+
+// Environ returns the environment of a process, or nil if it cannot be read.
+func Environ(pid int) []string {
+	data, err := os.ReadFile(File(pid, "environ"))
+	if err != nil {
+		return nil
+	}
+	return strings.Split(string(data), "\x00")
+}
+
+// Arguments returns a process's command line, at least one string.
+func Arguments(pid int) []string {
+	data, _ := os.ReadFile(File(pid, "cmdline"))
+	return strings.Split(string(bytes.TrimRight(data, "\x00")), "\x00")
+}
+
+// Ancestors returns the processes above another one, nearest first, as far as this container shows them.
+func Ancestors(pid int) (pids []int) {
+	const most = 64
+	for len(pids) < most {
+		state, ok := ReadStat(pid)
+		if !ok || state.Parent <= 1 {
+			break
+		}
+		pid = state.Parent
+		pids = append(pids, pid)
+	}
+	return pids
+}
+
+// IsOwn reports whether a process with these ancestors was started by this agent, to which orphans return. With hostPID, a
+// pod also sees the processes of other pods.
+func IsOwn(ancestors []int) bool {
+	self := os.Getpid()
+	return self == 1 || slices.Contains(ancestors, self)
+}
+
+// Signal signals a process if its id still is that of the process that started then.
+func Signal(pid int, started string, signal unix.Signal) {
+	if state, ok := ReadStat(pid); ok && state.Started == started {
+		_ = unix.Kill(pid, signal)
+	}
+}
+
+// Runs reports whether a process has not ended.
+func Runs(pid int) bool {
+	state, ok := ReadStat(pid)
+	return ok && state.State != 'Z'
+}
+
+// ContainerRun identifies this run of the container: an emptyDir outlives it.
+func ContainerRun() string {
+	state, _ := ReadStat(1)
+	return state.Started
+}
+
+// OnEnd calls a function when a process that need not be a child has ended, with its status if that is available. It returns false
+// if there is no such process.
+func OnEnd(pid int, call func(status unix.WaitStatus, known bool)) bool {
+	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
+	if err != nil {
+		return false
+	}
+	// The file becomes readable when the process has ended.
+	file := os.NewFile(uintptr(fd), "process "+strconv.Itoa(pid))
+	go func() {
+		defer file.Close()
+		call(awaitEnd(file, pid))
+	}()
+	return true
+}
+
+// awaitEnd waits until a process that is not a child has ended, and returns its status, if that is available: until its
+// parent reaps it, from /proc; afterwards from the kernel, if that is Linux 6.15 or newer.
+func awaitEnd(file *os.File, pid int) (unix.WaitStatus, bool) {
+	conn, err := file.SyscallConn()
+	if err != nil {
+		return 0, false
+	}
+	var status unix.WaitStatus
+	known := false
+	err = conn.Read(func(fd uintptr) bool {
+		poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		if n, err := unix.Poll(poll, 0); (err != nil || n == 0) && !errors.Is(err, unix.ESRCH) {
+			return false
+		}
+		if state, ok := ReadStat(pid); ok && state.State == 'Z' {
+			status, known = unix.WaitStatus(state.code), true
+			return true
+		}
+		status, known = endOf(fd)
+		return true
+	})
+	return status, known && err == nil
+}
+
+// pidfdInfo is struct pidfd_info of linux/pidfd.h in its first version.
+type pidfdInfo struct {
+	mask, cgroup uint64
+	ids          [11]uint32
+	exitCode     int32
+}
+
+// endOf asks the kernel how a process ended whose parent has already asked.
+func endOf(fd uintptr) (unix.WaitStatus, bool) {
+	const (
+		getInfo  = 0xC000FF0B | infoSize<<16 // _IOWR(PIDFS_IOCTL_MAGIC, 11, struct pidfd_info)
+		infoExit = 1 << 3                    // PIDFD_INFO_EXIT
+	)
+	info := pidfdInfo{mask: infoExit}
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, fd, getInfo, uintptr(unsafe.Pointer(&info)))
+	return unix.WaitStatus(info.exitCode), errno == 0 && info.mask&infoExit != 0
+}
+
+const infoSize = unsafe.Sizeof(pidfdInfo{})

@@ -1,0 +1,212 @@
+// Package progress judges by samples what ranks do, and whether a job makes progress.
+package progress
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"opendatahub.io/mpijob/internal/agentapi"
+)
+
+// SamplePeriod is the time between two samples of what ranks do.
+const SamplePeriod = 5 * time.Second
+
+// Usage is what a process has used so far.
+type Usage struct {
+	At time.Time
+	// User and System are CPU times, and Queued is the time for which threads waited for a CPU, of all threads.
+	User, System, Queued time.Duration
+	// Bytes were read and written.
+	Bytes int64
+	// Wait is the kernel function in which the main thread sleeps, if it does and the kernel tells.
+	Wait string
+	// Device is whether a GPU or another accelerator is open: what a process waits for may run there.
+	Device bool
+}
+
+// Add adds the usage of a process that the first one started.
+func (u *Usage) Add(other Usage) {
+	// Shells wait for what they started. One process that is blocked means that not all sleep.
+	if other.Wait != WaitsForChild && (u.Wait == WaitsForChild || strings.Contains(u.Wait, sleeps)) {
+		u.Wait = other.Wait
+	}
+	u.Device = u.Device || other.Device
+	u.User, u.System, u.Queued = u.User+other.User, u.System+other.System, u.Queued+other.Queued
+	u.Bytes += other.Bytes
+}
+
+// The kernel's functions in which processes wait for the end of a child, and (a part of the name) sleep.
+const (
+	WaitsForChild = "do_wait"
+	sleeps        = "nanosleep"
+)
+
+// Samples are the samples of one rank.
+type Samples struct {
+	// last is the latest, and base the one since which the shares of CPU time are compared.
+	last, base Usage
+	doing      agentapi.Doing
+	// computes is set if the process is busy only because of its use of a CPU.
+	computes bool
+	code     CodeWatch
+}
+
+// Add compares a sample with those before, and returns what the process does. Processes that have had too little of a CPU
+// to tell by it do what they did.
+func (r *Samples) Add(current Usage) agentapi.Doing {
+	const (
+		// idle is the share of a CPU that a process at most uses or waits for if it does nothing.
+		idle = 0.05
+		// kernel is the share of CPU time in the kernel from which a process only polls: MPI libraries that wait look for
+		// messages in a loop of system calls; programs that compute hardly make any.
+		kernel = 0.25
+		// enough is the CPU time after which the share is known.
+		enough = 200 * time.Millisecond
+		// moved is the number of bytes per second from which a process transfers data.
+		moved = 64 << 10
+	)
+	last := r.last
+	r.last = current
+	seconds := current.At.Sub(last.At).Seconds()
+	// The queued time of processes that ended is lost.
+	demand := (current.User + current.System - last.User - last.System + max(0, current.Queued-last.Queued)).Seconds()
+	user, system := current.User-r.base.User, current.System-r.base.System
+	r.computes = false
+	switch {
+	case last.At.IsZero():
+		r.base, r.doing = current, agentapi.Busy
+	case seconds <= 0, current.Device, float64(current.Bytes-last.Bytes)/seconds > moved:
+		r.base, r.doing = current, agentapi.Busy
+	case demand/seconds < idle && strings.Contains(current.Wait, sleeps):
+		r.base, r.doing = current, agentapi.Sleeping
+	case demand/seconds < idle:
+		r.base, r.doing = current, agentapi.Blocked
+	case user+system >= enough && float64(system) >= kernel*float64(user+system):
+		r.base, r.doing = current, agentapi.Polling
+	case user+system >= enough, r.doing != agentapi.Polling:
+		r.doing, r.computes = agentapi.Busy, true
+		if user+system >= enough {
+			r.base = current
+		}
+	}
+	return r.doing
+}
+
+// RankUsage is what a rank has used up to now.
+type RankUsage struct {
+	Rank int32
+	// Processes are the rank's own, first, and those that it started.
+	Processes []int
+	Used      Usage
+	// Known is false if the rank ended meanwhile.
+	Known bool
+}
+
+// Follower follows what the ranks of a container do.
+type Follower struct {
+	samples map[int]*Samples
+	traffic int64
+	at      time.Time
+	// Latest is the latest result, nil before the first one.
+	Latest *agentapi.Activity
+}
+
+// Sample compares what the ranks used with the sample before. traffic is the number of bytes that the pod has sent and received.
+func (f *Follower) Sample(now time.Time, ranks []RankUsage, traffic int64, pages Marks) agentapi.Activity {
+	// quietTraffic is the number of bytes per second that a pod sends and receives although its ranks do not: probes,
+	// metrics and keep-alives.
+	const quietTraffic = 4 << 10
+	elapsed := now.Sub(f.at).Seconds()
+	quiet := !f.at.IsZero() && elapsed > 0 && float64(traffic-f.traffic)/elapsed < quietTraffic && len(ranks) > 0
+	next := agentapi.Activity{Ranks: []agentapi.RankActivity{}}
+	samples := map[int]*Samples{}
+	for _, r := range ranks {
+		if !r.Known {
+			quiet = false
+			continue
+		}
+		of := f.samples[r.Processes[0]]
+		if of == nil {
+			of = &Samples{}
+		}
+		samples[r.Processes[0]] = of
+		what := of.Add(r.Used)
+		if of.code.RunsOnlyMPI(pages, r.Processes, now, of.computes) {
+			what = agentapi.Polling
+		}
+		quiet = quiet && what != agentapi.Busy
+		next.Ranks = append(next.Ranks, agentapi.RankActivity{Rank: r.Rank, Doing: what})
+	}
+	slices.SortFunc(next.Ranks, func(a, b agentapi.RankActivity) int { return int(a.Rank - b.Rank) })
+	if quiet {
+		next.QuietSince = cmp.Or(f.Latest.QuietSince, f.at.Unix())
+	}
+	f.samples, f.traffic, f.at, f.Latest = samples, traffic, now, &next
+	return next
+}
+
+// Ranks that wait for a message in shared memory may look for it without a system call: MPICH's do. Their times do not tell them
+// from ranks that compute; the code that they run does. A rank that waits uses pages of MPI's libraries, and none of its program's code.
+
+// CodeUse is what a process has used since its marks were cleared.
+type CodeUse struct {
+	// MPI is set if code of MPI's libraries was used, and Other if other code was, that of the system's libraries excepted: it is
+	// called by other code.
+	MPI, Other bool
+	// Bytes is the size of all pages that were used.
+	Bytes int64
+	// Cost is the CPU time that it took to find out.
+	Cost time.Duration
+}
+
+// Marks are those of the pages that processes use.
+type Marks interface {
+	// Used returns what processes have used since their marks were cleared, and Clear clears them; false if it is not possible.
+	Used(pids []int) (CodeUse, bool)
+	Clear(pids []int) bool
+}
+
+// CodeWatch finds out whether a rank runs only code of MPI.
+type CodeWatch struct {
+	// cleared is when the marks of the processes were cleared, or zero, and next when they are at the earliest.
+	cleared, next time.Time
+	processes     []int
+	// onlyMPI is the latest result.
+	onlyMPI bool
+}
+
+// RunsOnlyMPI reports whether all code that a rank, with the processes that it started, has run since the sample before is MPI's.
+// It is called with each sample; computes is whether the rank uses a CPU.
+func (w *CodeWatch) RunsOnlyMPI(of Marks, pids []int, now time.Time, computes bool) bool {
+	const (
+		// few is the size of the pages that a rank uses at most if it only waits. One that transfers data uses more.
+		few = 16 << 20
+		// again is the time after which a rank that ran its program's code is looked at again, and cost the share of the time that
+		// this takes at most: processes with much memory have many pages.
+		again = 3 * SamplePeriod
+		cost  = 0.005
+	)
+	if !computes || now.Before(w.next) {
+		w.cleared, w.onlyMPI = time.Time{}, false
+		return false
+	}
+	known := !w.cleared.IsZero() && slices.Equal(pids, w.processes)
+	if known {
+		use, ok := of.Used(pids)
+		if ok && w.onlyMPI && !use.MPI && !use.Other {
+			// It has hardly had a CPU, and still waits.
+			return true
+		}
+		if !ok || !use.MPI || use.Other || use.Bytes > few {
+			w.cleared, w.onlyMPI, w.next = time.Time{}, false, now.Add(max(again, time.Duration(float64(use.Cost)/cost)))
+			return false
+		}
+	}
+	w.cleared, w.processes, w.onlyMPI = now, slices.Clone(pids), known
+	if !of.Clear(pids) {
+		w.cleared = time.Time{}
+	}
+	return known
+}

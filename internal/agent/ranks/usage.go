@@ -1,0 +1,222 @@
+package ranks
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"opendatahub.io/mpijob/internal/agent/process"
+	"opendatahub.io/mpijob/internal/agent/progress"
+)
+
+// clockTicks is USER_HZ, the unit of times in /proc/PID/stat: 100 on every architecture of Linux that Go supports.
+const clockTicks = 100
+
+// readUsages adds up the usage of a rank and of the processes that it started, which may do its work. The first is the
+// rank's; the others may have ended meanwhile.
+func readUsages(pids []int, at time.Time) (total progress.Usage, ok bool) {
+	for i, pid := range pids {
+		u, ok := readUsage(pid, at)
+		switch {
+		case i == 0 && !ok:
+			return progress.Usage{}, false
+		case i == 0:
+			total = u
+		case ok:
+			total.Add(u)
+		}
+	}
+	return total, len(pids) > 0
+}
+
+// readUsage reads the usage of a process, with that of its children that have ended, from /proc.
+func readUsage(pid int, at time.Time) (progress.Usage, bool) {
+	data, err := os.ReadFile(process.File(pid, "stat"))
+	if err != nil {
+		return progress.Usage{}, false
+	}
+	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
+	if len(fields) < 15 {
+		return progress.Usage{}, false
+	}
+	ticks := func(field string) time.Duration {
+		n, _ := strconv.ParseInt(field, 10, 64)
+		return time.Duration(n) * time.Second / clockTicks
+	}
+	u := progress.Usage{At: at, User: ticks(fields[11]) + ticks(fields[13]), System: ticks(fields[12]) + ticks(fields[14]), Queued: queuedTime(pid), Device: usesDevice(pid)}
+	io, _ := os.ReadFile(process.File(pid, "io"))
+	for line := range strings.Lines(string(io)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		if name == "rchar" || name == "wchar" {
+			n, _ := strconv.ParseInt(value, 10, 64)
+			u.Bytes += n
+		}
+	}
+	wait, _ := os.ReadFile(process.File(pid, "wchan"))
+	switch u.Wait = string(wait); {
+	case fields[0] == "Z":
+		// A process that has ended does not show what the others do.
+		u.Wait = progress.WaitsForChild
+	case u.Wait == "0":
+		u.Wait = ""
+	}
+	return u, true
+}
+
+// queuedTime returns the time for which the threads of a process were ready to run and had no CPU, as on a busy machine
+// (Linux, Documentation/scheduler/sched-stats.rst).
+func queuedTime(pid int) (total time.Duration) {
+	tasks, _ := os.ReadDir(process.File(pid, "task"))
+	for _, task := range tasks {
+		data, _ := os.ReadFile(process.File(pid, "task/"+task.Name()+"/schedstat"))
+		if fields := strings.Fields(string(data)); len(fields) >= 2 {
+			n, _ := strconv.ParseInt(fields[1], 10, 64)
+			total += time.Duration(n)
+		}
+	}
+	return total
+}
+
+// usesDevice reports whether a process has a device of an accelerator open.
+func usesDevice(pid int) bool {
+	entries, err := os.ReadDir(process.File(pid, "fd"))
+	if err != nil {
+		return false
+	}
+	for _, entry := range entries {
+		target, _ := os.Readlink(process.File(pid, "fd/"+entry.Name()))
+		for _, device := range []string{"/dev/nvidia", "/dev/kfd", "/dev/dri/", "/dev/accel", "/dev/habanalabs"} {
+			if strings.HasPrefix(target, device) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// startedBy returns the processes that each rank started, and those that these started.
+func startedBy(ranks map[int]int32) map[int][]int {
+	pids, _ := process.All()
+	started := map[int][]int{}
+	for _, pid := range pids {
+		if _, isRank := ranks[pid]; isRank {
+			continue
+		}
+		for _, above := range process.Ancestors(pid) {
+			if _, isRank := ranks[above]; isRank {
+				started[above] = append(started[above], pid)
+				break
+			}
+		}
+	}
+	return started
+}
+
+// networkBytes returns the number of bytes that this pod has sent and received.
+func networkBytes() (total int64) {
+	data, _ := os.ReadFile("/proc/net/dev")
+	return countTraffic(string(data))
+}
+
+// countTraffic adds up the bytes of all interfaces of /proc/net/dev but the loopback.
+func countTraffic(table string) (total int64) {
+	for line := range strings.Lines(table) {
+		name, counts, found := strings.Cut(line, ":")
+		fields := strings.Fields(counts)
+		if !found || strings.TrimSpace(name) == "lo" || len(fields) < 9 {
+			continue
+		}
+		received, _ := strconv.ParseInt(fields[0], 10, 64)
+		sent, _ := strconv.ParseInt(fields[8], 10, 64)
+		total += received + sent
+	}
+	return total
+}
+
+// pages are the marks that the kernel sets on the pages that processes use, and clears on request (proc_pid_clear_refs(5)).
+type pages struct{}
+
+// Used adds up what processes have used since their marks were cleared.
+func (pages) Used(pids []int) (total progress.CodeUse, ok bool) {
+	// On a busy machine, most of the time that passes is that of others.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	started := threadTime()
+	for _, pid := range pids {
+		text, err := os.ReadFile(process.File(pid, "smaps"))
+		if err != nil {
+			return progress.CodeUse{Cost: threadTime() - started}, false
+		}
+		use := parseUse(string(text))
+		total = progress.CodeUse{MPI: total.MPI || use.MPI, Other: total.Other || use.Other, Bytes: total.Bytes + use.Bytes}
+	}
+	total.Cost = threadTime() - started
+	return total, true
+}
+
+// Clear clears the marks of processes, and reports whether it could.
+func (pages) Clear(pids []int) bool {
+	cleared := true
+	for _, pid := range pids {
+		cleared = os.WriteFile(process.File(pid, "clear_refs"), []byte("1"), 0) == nil && cleared
+	}
+	return cleared
+}
+
+// mpiLibraries are the beginnings of the names of libraries that MPI consists of, and systemLibraries those of libraries that do
+// nothing by themselves.
+var (
+	mpiLibraries    = []string{"libmpi", "libpmpi", "libopen-pal", "libopen-rte", "libpmix", "libucp.", "libuct", "libucs", "libucm", "libfabric", "libpsm"}
+	systemLibraries = []string{
+		"libc.", "libc-", "libm.", "libm-", "ld-", "libpthread", "librt", "libdl", "libgcc_s", "libatomic", "libstdc++", "libibverbs", "librdmacm", "libmlx",
+		"libefa", "libnl-", "libhwloc", "libnuma", "libevent", "libxpmem", "libpciaccess", "libudev", "libz.", "[vdso]", "[vsyscall]",
+	}
+)
+
+// parseUse adds up the marks in the text of /proc/PID/smaps.
+func parseUse(smaps string) (use progress.CodeUse) {
+	isCode, name := false, ""
+	for line := range strings.Lines(smaps) {
+		fields := strings.Fields(line)
+		if len(fields) < 2 {
+			continue
+		}
+		if !strings.HasSuffix(fields[0], ":") {
+			isCode, name = strings.Contains(fields[1], "x"), ""
+			if len(fields) >= 6 {
+				name = filepath.Base(fields[5])
+			}
+			continue
+		}
+		if fields[0] != "Referenced:" {
+			continue
+		}
+		size, _ := strconv.ParseInt(fields[1], 10, 64)
+		use.Bytes += size << 10
+		is := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
+		switch {
+		case size == 0 || !isCode:
+		case slices.ContainsFunc(mpiLibraries, is):
+			use.MPI = true
+		case !slices.ContainsFunc(systemLibraries, is):
+			use.Other = true
+		}
+	}
+	return use
+}
+
+// threadTime returns the CPU time that the calling thread has used.
+func threadTime() time.Duration {
+	var usage unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_THREAD, &usage) != nil {
+		return 0
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}

@@ -1,0 +1,218 @@
+// Package rsh runs a command on another host of the job: what MPI runs under the name of ssh.
+package rsh
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/sys/unix"
+
+	"opendatahub.io/mpijob/internal/agent/hostfile"
+	"opendatahub.io/mpijob/internal/agent/process"
+	"opendatahub.io/mpijob/internal/agent/protocol"
+	"opendatahub.io/mpijob/internal/agent/records"
+	"opendatahub.io/mpijob/internal/agent/resolve"
+	"opendatahub.io/mpijob/internal/agentapi"
+)
+
+// Failed is ssh(1)'s exit code for its own failures, which MPI and others tell from the program's.
+const Failed = 255
+
+const (
+	// sayEvery is how often a wait is reported.
+	sayEvery = 10 * time.Second
+	// waitDefault is how long a worker may take to come up: a pod that has its node, image and volumes still to get.
+	waitDefault = 2 * time.Minute
+	disbelief   = 15 * time.Second
+)
+
+// Run runs a command on another host of the job: what MPI starts under the name of ssh.
+func Run(args []string, stdin *os.File, stdout, stderr io.Writer) int {
+	t, err := parseSSH(args)
+	switch {
+	case err != nil:
+		fmt.Fprintln(stderr, "mpi-agent:", err)
+		return Failed
+	case t.version:
+		fmt.Fprintln(stderr, "OpenSSH_9.0 compatible, mpi-agent")
+		return 0
+	case t.command != "" && hostfile.IsSelf(t.host):
+		err := syscall.Exec("/bin/sh", []string{"/bin/sh", "-c", t.command}, os.Environ())
+		fmt.Fprintln(stderr, "mpi-agent: cannot start /bin/sh:", err)
+		return Failed
+	}
+	code, err := t.run(stdin, stdout, stderr)
+	if err != nil {
+		fmt.Fprintf(stderr, "mpi-agent: host %s: %v\n", t.host, err)
+		return Failed
+	}
+	return code
+}
+
+// run connects and runs the command; its exit code is the command's, 128 and the signal where a signal ended it.
+func (t target) run(stdin *os.File, stdout, stderr io.Writer) (int, error) {
+	identity, err := protocol.ReadIdentity(t.identity)
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	known := records.Record{Host: t.host, Port: t.port, Process: os.Getpid(), Container: process.ContainerRun(), Ancestors: process.Ancestors(os.Getpid()), Since: time.Now()}
+	names := resolve.New(resolve.Conf)
+	client, err := t.connect(ctx, identity, names, &known, stderr)
+	if err != nil {
+		return 0, err
+	}
+	defer client.Close()
+	known.Reached, known.Trouble, known.Why = time.Now(), "", ""
+	known.Write(records.Folder())
+	report := startReport()
+	defer report()
+	t.awaitOwnName(ctx, names.Lookup)
+	code, err := t.execute(client, stdin, stdout, stderr, &known)
+	known.Over, known.Seconds = true, int32(time.Since(known.Reached).Seconds())
+	known.Write(records.Folder())
+	return code, err
+}
+
+// connect waits for the host, and reports the wait.
+func (t target) connect(ctx context.Context, identity protocol.Identity, names *resolve.Names, known *records.Record, stderr io.Writer) (*ssh.Client, error) {
+	said := time.Now()
+	supervised := os.Getenv(records.EnvSupervised) != ""
+	d := protocol.Dialer{Identity: identity, Disbelief: disbelief, LookUp: names.Check, Foreign: protocol.ForeignHosts(hostfile.Read(agentapi.Hostfile)), Waiting: func(found *protocol.Trouble, since time.Time) {
+		if known.Why != found.Why {
+			known.Trouble, known.Why = found.Code, found.Why
+			known.Write(records.Folder())
+		}
+		if !supervised && time.Since(said) >= sayEvery {
+			said = time.Now()
+			fmt.Fprintf(stderr, "mpi-agent: waiting for %s for %d s: %s\n", t.host, int(time.Since(since).Seconds()), found.Why)
+		}
+	}}
+	client, err := d.Dial(ctx, t.host, t.port, t.anyHostKey, waitTime(t))
+	if found, is := errors.AsType[*protocol.Trouble](err); is {
+		known.Trouble, known.Why, known.Over, known.Seconds = found.Code, found.Why, true, int32(time.Since(known.Since).Seconds())
+		known.Write(records.Folder())
+		return nil, fmt.Errorf("given up after %d s: %w", known.Seconds, found)
+	}
+	return client, err
+}
+
+// awaitOwnName waits until the cluster's DNS knows this pod's own name, where what is to be started asks for it: Hydra's
+// proxies call back to the launcher by its name, and give up at once. That entry comes a little after the pod.
+func (t target) awaitOwnName(ctx context.Context, lookup func(ctx context.Context, host string) ([]string, error)) {
+	const most, pause = 30 * time.Second, 100 * time.Millisecond
+	_, domain, found := strings.Cut(t.host, ".")
+	self, err := os.Hostname()
+	if err != nil || !found || net.ParseIP(t.host) != nil || !strings.Contains(t.command, "hydra_") {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	// The name with the hosts' own domain is not in /etc/hosts; the short one is.
+	for {
+		if _, err := lookup(ctx, self+"."+domain); err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// waitTime is how long to wait for a host: the job's setting, or that of the command line if it is longer.
+// Tools set a ConnectTimeout of a few seconds to notice hosts that are down, not pods that are starting.
+func waitTime(t target) time.Duration {
+	wait, err := time.ParseDuration(os.Getenv(agentapi.EnvWait))
+	if err != nil || wait <= 0 {
+		wait = waitDefault
+	}
+	return max(wait, t.wait)
+}
+
+// execute runs the command over a connection.
+func (t target) execute(client *ssh.Client, stdin *os.File, stdout, stderr io.Writer, known *records.Record) (int, error) {
+	channel, requests, err := client.OpenChannel("session", nil)
+	if err != nil {
+		return 0, fmt.Errorf("open a session: %w", err)
+	}
+	started := "shell"
+	payload := []byte(nil)
+	if t.command != "" {
+		started, payload = "exec", ssh.Marshal(struct{ Command string }{t.command})
+	}
+	if ok, err := channel.SendRequest(started, true, payload); err != nil || !ok {
+		return 0, errors.Join(errors.New("it cannot start a shell: is there a /bin/sh in its image?"), err)
+	}
+	stop := forwardSignals(channel)
+	defer stop()
+	if t.noInput {
+		_ = channel.CloseWrite()
+	} else {
+		go func() {
+			_, _ = io.Copy(channel, stdin)
+			_ = channel.CloseWrite()
+		}()
+	}
+	outputs := make(chan error, 2)
+	go func() { _, err := io.Copy(stdout, channel); outputs <- err }()
+	go func() { _, err := io.Copy(stderr, channel.Stderr()); outputs <- err }()
+	code, ended := exitOf(requests, known)
+	if err := errors.Join(<-outputs, <-outputs); err != nil && ended {
+		return 0, fmt.Errorf("pass on output: %w", err)
+	}
+	if !ended {
+		known.Trouble, known.Why = agentapi.ConnectionLost, "the connection to it was lost while its ranks ran: its pod ended or was deleted, its node failed, or the network was cut"
+		return 0, errors.New(known.Why)
+	}
+	return code, nil
+}
+
+// exitOf reads the worker's messages about the command until the connection ends; false if there was no exit status.
+func exitOf(requests <-chan *ssh.Request, known *records.Record) (code int, ended bool) {
+	for request := range requests {
+		if request.WantReply {
+			_ = request.Reply(false, nil)
+		}
+		if status, is := protocol.ReadExit(request); is {
+			code, ended = status, true
+		}
+		if request.Type == protocol.RequestSummary {
+			var summary agentapi.Summary
+			if json.Unmarshal(request.Payload, &summary) == nil {
+				known.Worker = &summary
+				if summary.Ending {
+					known.Trouble, known.Why = agentapi.ConnectionLost, "its pod was deleted or evicted while its ranks ran"
+				}
+				known.Write(records.Folder())
+			}
+		}
+	}
+	return code, ended
+}
+
+// forwardSignals passes signals on to the remote program. The second TERM or INT ends this program itself, and with
+// its connection what runs at the other end.
+func forwardSignals(channel ssh.Channel) (stop func()) {
+	asked := false
+	return process.OnSignals(func(number unix.Signal) {
+		_, _ = channel.SendRequest("signal", false, ssh.Marshal(struct{ Name string }{strings.TrimPrefix(unix.SignalName(number), "SIG")}))
+		if number == unix.SIGTERM || number == unix.SIGINT || number == unix.SIGHUP {
+			if asked {
+				channel.Close()
+			}
+			asked = true
+		}
+	}, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2)
+}

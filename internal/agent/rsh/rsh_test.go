@@ -1,0 +1,55 @@
+package rsh
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"testing"
+)
+
+// TestOwnNameIsAwaited: before Hydra's proxy is started on a host, the launcher's own name in the hosts' domain leads
+// somewhere. Nothing else waits for it.
+func TestOwnNameIsAwaited(t *testing.T) {
+	self, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := self + ".pi.ns.svc"
+	const proxy = "/usr/bin/hydra_pmi_proxy --control-port pi-launcher:1 --proxy-id 0"
+	tests := map[string]struct {
+		host, command string
+		// missing is how often the name is asked for in vain.
+		missing int
+		asked   []string
+	}{
+		"a name that is there":    {host: "pi-worker-0.pi.ns.svc", command: proxy, asked: []string{name}},
+		"a name that comes later": {host: "pi-worker-0.pi.ns.svc", command: proxy, missing: 2, asked: []string{name, name, name}},
+		"Intel MPI's proxy":       {host: "pi-worker-0.pi.ns.svc", command: "/opt/intel/hydra_bstrap_proxy --upstream-host pi-launcher", asked: []string{name}},
+		"Open MPI's daemon":       {host: "pi-worker-0.pi.ns.svc", command: "orted -mca ess env"},
+		"a host without a domain": {host: "pi-worker-0", command: proxy},
+		"an address":              {host: "10.1.2.3", command: proxy},
+	}
+	for title, test := range tests {
+		t.Run(title, func(t *testing.T) {
+			var asked []string
+			target{host: test.host, command: test.command}.awaitOwnName(t.Context(), func(_ context.Context, host string) ([]string, error) {
+				asked = append(asked, host)
+				if len(asked) <= test.missing {
+					return nil, errors.New("no such host")
+				}
+				return []string{"10.1.2.4"}, nil
+			})
+			if !slices.Equal(asked, test.asked) {
+				t.Errorf("asked for %q, want %q", asked, test.asked)
+			}
+		})
+	}
+	t.Run("a name that never comes", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		target{host: "pi-worker-0.pi.ns.svc", command: proxy}.awaitOwnName(ctx, func(context.Context, string) ([]string, error) {
+			cancel() // time is over
+			return nil, errors.New("no such host")
+		})
+	})
+}

@@ -1,0 +1,168 @@
+// Package status serves and prints the state of an agent.
+package status
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"opendatahub.io/mpijob/internal/agent/connections"
+	"opendatahub.io/mpijob/internal/agent/outcome"
+	"opendatahub.io/mpijob/internal/agentapi"
+)
+
+// Serve serves the state of an agent. A client that reaches the pod gets its health, which the kubelet asks for, and
+// numbers; the status, with names of hosts and programs, is for clients in the pod, such as port-forward.
+func Serve(log *slog.Logger, address string, summary func() agentapi.Summary, counters ...func() Counts) {
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
+	if err == nil {
+		err = statusServer(summary, counters...).Serve(listener)
+	}
+	// With hostNetwork another agent may use the port. Ranks run without the status.
+	log.Warn("status is not served", "error", err)
+}
+
+func statusServer(summary func() agentapi.Summary, counters ...func() Counts) *http.Server {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, request *http.Request) {
+		if !isLocal(request.RemoteAddr) {
+			http.Error(w, "the status is for clients in the pod: use mpi-agent status, or port-forward", http.StatusForbidden)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(summary())
+	})
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+		all := summarySeries(summary())
+		for _, more := range counters {
+			all = append(all, more().series()...)
+		}
+		for _, s := range all {
+			s.write(w)
+		}
+	})
+	// The memory is the job's: if there are too many connections, the oldest are closed.
+	var open connections.Limited
+	return &http.Server{
+		Handler:           mux,
+		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 30 * time.Second, MaxHeaderBytes: 8 << 10,
+		ConnState: func(conn net.Conn, state http.ConnState) {
+			switch state {
+			case http.StateNew:
+				open.Add(conn)
+			case http.StateClosed, http.StateHijacked:
+				open.Remove(conn)
+			case http.StateActive, http.StateIdle:
+			}
+		},
+	}
+}
+
+// isLocal reports whether a client runs in the pod.
+func isLocal(remote string) bool {
+	address, err := netip.ParseAddrPort(remote)
+	return err == nil && address.Addr().Unmap().IsLoopback()
+}
+
+// Counts are what a worker has counted.
+type Counts struct {
+	// Accepted, Refused and Dropped are connections, Sessions and ranks those that are open and run now.
+	Accepted, Refused, Dropped, Sessions int64
+	Ranks                                int
+}
+
+// series is one Prometheus time series. The client library would double the agent's size, for a dozen numbers.
+type series struct {
+	name, kind, help string
+	value            float64
+}
+
+func (s series) write(w io.Writer) {
+	fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n%s %g\n", s.name, s.help, s.name, s.kind, s.name, s.value)
+}
+
+func summarySeries(s agentapi.Summary) []series {
+	all := []series{
+		{"mpi_agent_ranks_seen_total", "counter", "Processes with a rank that were seen in this container.", float64(s.RanksSeen)},
+		{"mpi_agent_ranks_failed_total", "counter", "Ranks of this container that ended badly, the first 8 of them.", float64(len(s.Ranks))},
+		{"mpi_agent_oom_kills_total", "counter", "Processes of this container that the kernel killed for lack of memory.", float64(s.OOMKills)},
+		{"mpi_agent_memory_peak_bytes", "gauge", "Most memory that this container has used.", float64(s.MemoryPeak)},
+		{"mpi_agent_memory_limit_bytes", "gauge", "This container's memory limit, 0 for none.", float64(s.MemoryLimit)},
+	}
+	if s.Role == agentapi.RoleLauncher {
+		all = append(
+			all,
+			series{"mpi_agent_hosts_expected", "gauge", "Hosts of the hostfile.", float64(s.HostsExpected)},
+			series{"mpi_agent_hosts_reached", "gauge", "Hosts that the launcher has started something on.", float64(s.HostsReached)},
+			series{"mpi_agent_slots_expected", "gauge", "Slots of the hostfile.", float64(s.SlotsExpected)},
+			series{"mpi_agent_slots_found", "gauge", "Slots of the hosts that the launcher has started something on.", float64(s.SlotsFound)},
+			series{"mpi_agent_connect_seconds", "gauge", "Time from the first attempt to connect to a host until all were reached, 0 until then.", s.ConnectSeconds},
+			series{"mpi_agent_init_seconds", "gauge", "Time from a command's start on a worker until the first rank's process ran there, of the slowest worker, 0 until then.", s.InitSeconds},
+		)
+	}
+	return all
+}
+
+func (c Counts) series() []series {
+	return []series{
+		{"mpi_agent_connections_total", "counter", "Connections of this job's pods.", float64(c.Accepted)},
+		{"mpi_agent_connections_refused_total", "counter", "Connections that did not prove that they belong to this job.", float64(c.Refused)},
+		{"mpi_agent_connections_dropped_total", "counter", "Connections closed unproven to make room for others.", float64(c.Dropped)},
+		{"mpi_agent_sessions_active", "gauge", "Programs that clients have started and that run.", float64(c.Sessions)},
+		{"mpi_agent_ranks_running", "gauge", "Ranks that run in this container.", float64(c.Ranks)},
+	}
+}
+
+// Print gets the status of this pod's agent, and prints it for users.
+func Print(stdout, stderr io.Writer) int {
+	const timeout = 5 * time.Second
+	conn, err := net.DialTimeout("tcp", "127.0.0.1:"+strconv.Itoa(agentapi.StatusPort), timeout)
+	if err != nil {
+		fmt.Fprintln(stderr, "mpi-agent: no agent answers in this pod:", err)
+		return 1
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(timeout))
+	fmt.Fprint(conn, "GET /status HTTP/1.0\r\n\r\n")
+	// The whole client of net/http would make the agent 6 % larger.
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	var s agentapi.Summary
+	if err == nil {
+		err = json.NewDecoder(io.LimitReader(response.Body, 1<<20)).Decode(&s)
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "mpi-agent: the agent's answer cannot be read:", err)
+		return 1
+	}
+	fmt.Fprintf(stdout, "%s\n", s.Role)
+	if s.Role == agentapi.RoleLauncher {
+		fmt.Fprintf(stdout, "  hosts   %d of %d reached\n  slots   %d of %d found\n", s.HostsReached, s.HostsExpected, s.SlotsFound, s.SlotsExpected)
+	} else {
+		fmt.Fprintf(stdout, "  ranks   %d seen\n  refused %d connections\n", s.RanksSeen, s.Refused)
+	}
+	limit := "no limit"
+	if s.MemoryLimit > 0 {
+		limit = "of " + outcome.Mebibytes(s.MemoryLimit)
+	}
+	fmt.Fprintf(stdout, "  memory  at most %s used, %s\n", outcome.Mebibytes(s.MemoryPeak), limit)
+	for _, h := range s.Hosts {
+		fmt.Fprintf(stdout, "  host %s: %s\n", h.Host, h.Message)
+	}
+	for _, r := range s.Ranks {
+		fmt.Fprintf(stdout, "  %s\n", outcome.RankEnded(r))
+	}
+	if s.Message != "" {
+		fmt.Fprintf(stdout, "%s\n", s.Message)
+	}
+	return 0
+}
