@@ -323,7 +323,7 @@ class Reader:
         """Return the ends of logs that the report of a failed job has kept."""
         places = {pod.name: Place(pod.role, pod.index) for pod in self.status.pods}
         # Of the little that is left all is shown, unless some of it was asked for.
-        selection = replace(self.selection, all_pods=self.selection.worker is None)
+        selection = replace(self.selection, all_pods=self.selection.worker is None, untagged=False)
         kept = self.status.failure.log_tail if self.status.failure else []
         lines = []
         for entry in kept:
