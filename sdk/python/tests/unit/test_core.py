@@ -379,15 +379,19 @@ def test_the_version_is_that_of_the_package() -> None:
 def test_a_cancelled_call_prints_little_in_a_notebook() -> None:
     _asyncio = pytest.importorskip("openshift_ai_sdk.training._asyncio")
 
-    async def cancelled() -> asyncio.CancelledError:
-        task = asyncio.ensure_future(_asyncio.run(asyncio.sleep(60)))
+    async def call(caught: list[BaseException]) -> None:
+        try:
+            await _asyncio.run(asyncio.sleep(60))
+        except asyncio.CancelledError as error:
+            caught.append(error)
+
+    async def cancelled() -> BaseException:
+        caught: list[BaseException] = []
+        task = asyncio.ensure_future(call(caught))
         await asyncio.sleep(0)
         task.cancel()
-        try:
-            await task
-        except asyncio.CancelledError as error:
-            return error
-        raise AssertionError
+        await task
+        return caught[0]
 
     async def timed_out() -> None:
         await asyncio.wait_for(_asyncio.run(asyncio.sleep(60)), 0.01)
