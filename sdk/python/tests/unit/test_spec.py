@@ -543,8 +543,8 @@ WRONG_CALLS: dict[str, tuple[str, str, tuple[Any, ...], dict[str, Any], str]] = 
             "dry_run": "yes",
             "after": "other",
         },
-        "10 problems:\n  - job_kind: 'PyTorchJob' is not allowed; use one of MPIJob, TrainJob; in Kubeflow Trainer it is "
-        "a TrainJob with a runtime\n"
+        "10 problems:\n  - job_kind: 'PyTorchJob' is not allowed; use one of MPIJob, TrainJob; in Kubeflow Trainer it "
+        "is a TrainJob with a runtime\n"
         "  - workers: is not an option; use num_workers\n"
         "  - que: is not an option; did you mean queue?; use annotations, command, connections, deadline, env, "
         "gang_timeout, labels, launcher_resources, mlflow_tracking_uri, mpi_flags, mpi_implementation, node_selector, "

@@ -827,7 +827,7 @@ class MPIJob:
             timeout: Give up after this time, in seconds or such as ``"4h"``; by default never.
             on_phase: Called with the status when the phase changes.
             webhook: URL that gets the status as JSON when the phase changes.
-            progress: Show a progress bar of the training, from what its log says (needs the extra ``notebook``).
+            progress: Show a progress bar of the training, as its log reports it (needs the extra ``notebook``).
             raise_if_blocked: Raise if the job cannot go on without a change, such as a job whose image cannot be
                 pulled; by default this is a warning, and waiting continues.
 
@@ -866,7 +866,7 @@ class MPIJob:
             timeout: Give up after this time, in seconds or such as ``"10m"``; by default never.
             on_phase: Called with the status when the phase changes.
             webhook: URL that gets the status as JSON when the phase changes.
-            progress: Show a progress bar of the training, from what its log says (needs the extra ``notebook``).
+            progress: Show a progress bar of the training, as its log reports it (needs the extra ``notebook``).
             raise_if_blocked: Raise if the job cannot go on without a change, such as a job whose image cannot be
                 pulled; by default this is a warning, and waiting continues.
 
