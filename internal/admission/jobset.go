@@ -148,7 +148,7 @@ func awaitIsolation(ctx context.Context, live client.Reader, job mpi.Job, settin
 		return job.Owns(&policy), nil
 	})
 	if err != nil {
-		return fmt.Errorf("the NetworkPolicy %s of TrainJob %s does not exist yet: its pods are created after it: %w", key.Name, job.Name, err)
+		return fmt.Errorf("the NetworkPolicy %s of TrainJob %s does not exist yet; Trainer retries after it is created: %w", key.Name, job.Name, err)
 	}
 	return nil
 }

@@ -69,7 +69,7 @@ func (u *users) revoke(ctx context.Context, token string) string {
 	const prefix = "sha256~"
 	secret, is := strings.CutPrefix(token, prefix)
 	if !is {
-		return "The token itself is valid until it expires: the cluster has no log-out for tokens of this kind."
+		return "The token stays valid until it expires: the cluster cannot revoke this type of token."
 	}
 	hash := sha256.Sum256([]byte(secret))
 	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)

@@ -132,7 +132,7 @@ func (e ConnectionEndpoint) RefusalWarning(service *Service, home Home, allowed 
 	}
 	to := e.Behind(service, home)
 	if to.Address.IsLoopback() {
-		return fmt.Sprintf("%s: the endpoint %s is the pod itself: nothing outside of the pod is reached there", where, e.Destination)
+		return fmt.Sprintf("%s: the endpoint %s is a loopback address, which only reaches the pod itself", where, e.Destination)
 	}
 	_, refusal := e.EgressFor(service, home)
 	if refusal == nil || e.isUnknown(home) || slices.ContainsFunc(allowed, func(a Egress) bool { return a.mayCover(to, home) }) {

@@ -223,12 +223,12 @@ func warnIneffective(job TrainJob, used Runtime) (warnings []string) {
 		instead string
 	}{
 		{job.Annotations[mpi.AnnotationConnections] != "", mpi.ConnectionsPath, "give the job the Secret's keys as variables (trainer.env)"},
-		{topology.Key != "", annotations, "have its pod templates say podAffinity"},
+		{topology.Key != "", annotations, "set podAffinity in its pod templates"},
 		{job.Annotations[mpi.AnnotationMaxRestarts] != "", annotations.Key(mpi.AnnotationMaxRestarts), "set failurePolicy.maxRestarts of its JobSet"},
 		{optionalRDMA, mpi.RDMAPath, "its pods wait for nodes with RDMA"},
 	} {
 		if annotation.isSet {
-			warnings = append(warnings, fmt.Sprintf("%s: has no effect with the runtime %s, which has not the annotation %s; %s",
+			warnings = append(warnings, fmt.Sprintf("%s: has no effect with the runtime %s, which does not have the annotation %s; %s",
 				annotation.at, used.Name, mpi.AnnotationImplementation, annotation.instead))
 		}
 	}

@@ -244,7 +244,8 @@ func (p jobPart) keyItems() []tree {
 func (p jobPart) withholdToken() {
 	spec := child(p.pod, "spec")
 	account, _ := spec["serviceAccountName"].(string)
-	if spec["automountServiceAccountToken"] == nil && account == "" {
+	deprecated, _ := spec["serviceAccount"].(string)
+	if spec["automountServiceAccountToken"] == nil && account == "" && deprecated == "" {
 		spec["automountServiceAccountToken"] = false
 	}
 }

@@ -1,7 +1,6 @@
 package trainjob
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -11,12 +10,17 @@ import (
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// identityPrefixes begin the labels by which NetworkPolicies and controllers know the job of a pod. JobSet and the Job controller set
-// them when they create Jobs; but when JobSet resumes a Job, those of its pod template replace them.
-var identityPrefixes = []string{"jobset.sigs.k8s.io/", "batch.kubernetes.io/", "training.kubeflow.org/", mpi.Group + "/"}
+// identityPrefixes begin the labels by which NetworkPolicies and controllers know the job of a pod, and identityLabels are the
+// other ones. JobSet and the Job controller set them when they create Jobs; but when JobSet resumes a Job, those of its pod
+// template replace them.
+var (
+	identityPrefixes = []string{"jobset.sigs.k8s.io/", "batch.kubernetes.io/", mpi.Group + "/"}
+	identityLabels   = []string{mpi.LabelOperator, mpi.LabelJob, mpi.LabelRole, mpi.LabelIndex, "job-name", "controller-uid"}
+)
 
 func isIdentity(label string) bool {
-	return slices.ContainsFunc(identityPrefixes, func(prefix string) bool { return strings.HasPrefix(label, prefix) })
+	return slices.Contains(identityLabels, label) ||
+		slices.ContainsFunc(identityPrefixes, func(prefix string) bool { return strings.HasPrefix(label, prefix) })
 }
 
 // checkPodLabels refuses labels by which the pods of a TrainJob would be taken for those of another job.
@@ -24,9 +28,9 @@ func checkPodLabels(job TrainJob) field.ErrorList {
 	var errs field.ErrorList
 	check := func(at *field.Path, patch PodPatch) {
 		for _, label := range slices.Sorted(maps.Keys(patch.Metadata.Labels)) {
-			if isIdentity(label) || strings.HasPrefix(label, GroupVersion.Group+"/") {
+			if isIdentity(label) {
 				errs = append(errs, field.Forbidden(at.Child("metadata", "labels").Key(label),
-					fmt.Sprintf("is set by controllers: NetworkPolicies select the pods of a job by such labels; use a label without the prefix %s", label[:strings.Index(label, "/")+1])))
+					"is set by controllers: NetworkPolicies select the pods of a job by such labels; use another name"))
 			}
 		}
 	}

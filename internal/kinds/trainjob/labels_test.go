@@ -12,10 +12,10 @@ import (
 // TestPodLabelsOfPatches: a TrainJob cannot give its pods the labels by which NetworkPolicies select the pods of a job,
 // with any runtime. What was admitted before stays changeable.
 func TestPodLabelsOfPatches(t *testing.T) {
-	const labels = "metadata: {labels: {jobset.sigs.k8s.io/jobset-name: other, mine: stays, training.kubeflow.org/job-name: other, trainer.kubeflow.org/a: b}}"
+	const labels = "metadata: {labels: {jobset.sigs.k8s.io/jobset-name: other, mine: stays, training.kubeflow.org/job-name: other, trainer.kubeflow.org/a: b, training.kubeflow.org/team: a}}"
 	want := func(at string) []string {
 		return []string{
-			at + ".metadata.labels[jobset.sigs.k8s.io/jobset-name]: Forbidden: is set by controllers", "metadata.labels[trainer.kubeflow.org/a]", "metadata.labels[training.kubeflow.org/job-name]",
+			at + ".metadata.labels[jobset.sigs.k8s.io/jobset-name]: Forbidden: is set by controllers", "metadata.labels[training.kubeflow.org/job-name]",
 		}
 	}
 	for name, test := range map[string]struct {
