@@ -10,7 +10,7 @@ import (
 )
 
 func TestLogOutRevokesTheToken(t *testing.T) {
-	const valid = "stays valid until it expires"
+	const valid = "valid until it expires"
 	// The name was computed by Python: base64.urlsafe_b64encode(hashlib.sha256(b"user").digest()).
 	const token, name = "sha256~user", "sha256~BPiZbadjt6lpsQKO4wB1aerzpjVIbdqyEdUSyFud-Ps"
 	for what, test := range map[string]struct {
