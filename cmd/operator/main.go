@@ -24,6 +24,7 @@ func main() {
 	flag.StringVar(&options.AgentImage, "agent-image", os.Getenv("AGENT_IMAGE"), "Image of the agent that starts ranks in pods; empty: the sshd of the jobs' images starts them (default $AGENT_IMAGE)")
 	flag.StringVar((*string)(&options.AgentDelivery), "agent-delivery", "auto", "How the agent gets into pods: image-volume (mounts its image; the fastest), init-container (copies it), or auto (image-volume where API server, kubelets and container runtimes support it)")
 	flag.BoolVar(&options.NetworkPolicies, "network-policies", true, "Create a NetworkPolicy for every job. If false, existing ones are deleted")
+	flag.BoolVar(&options.IsolateAllTrainJobs, "isolate-all-trainjobs", false, "Create a NetworkPolicy for TrainJobs of frameworks other than MPI, too")
 	flag.StringVar(&options.AllowEgress, "allow-egress", "", "Destinations that pods of all jobs may connect to besides DNS and HTTPS, such as 10.0.0.7:2049,namespace/minio:9000 (docs/isolation.md)")
 	flag.StringVar(&options.GangScheduling, "gang-scheduling", "auto", "Gang scheduler: podgroup (kube-scheduler of Kubernetes 1.37 or later), volcano, embedded (the operator), none, or the name of a scheduler with coscheduling; auto uses podgroup if the cluster has it, else embedded; requested is auto, but uses embedded only for jobs with a schedulingPolicy (docs/gangs.md)")
 	flag.StringVar((*string)(&options.KeyType), "ssh-key-type", "p521", "Type of the SSH keys of jobs: p521 (ECDSA) or rsa-4096; agents use keys derived from a p521 key, or the rsa-4096 key itself")

@@ -53,6 +53,8 @@ type Options struct {
 	AgentDelivery plan.Delivery
 	// NetworkPolicies isolates every job by a NetworkPolicy; if false, existing ones are removed.
 	NetworkPolicies bool
+	// IsolateAllTrainJobs creates a NetworkPolicy for TrainJobs without MPI, too.
+	IsolateAllTrainJobs bool
 	// AllowEgress is where pods of all jobs may connect to besides their own job, as mpi.ParseEgress reads it.
 	AllowEgress string
 	// KeyType is the type of jobs' SSH keys; empty: cluster.KeyP521.
@@ -169,7 +171,7 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 	}
 	settings := plan.Settings{
 		ClusterDomain: options.ClusterDomain, AgentImage: options.AgentImage,
-		NetworkPolicies: options.NetworkPolicies, OperatorNamespace: options.Namespace, AllowEgress: options.AllowEgress,
+		NetworkPolicies: options.NetworkPolicies, IsolatesAllTrainJobs: options.IsolateAllTrainJobs, OperatorNamespace: options.Namespace, AllowEgress: options.AllowEgress,
 	}
 	gangs, err := controller.Add(ctx, m, restConfig, controller.Options{
 		Kinds: []kinds.Kind{mpijob.Kind{}, trainjob.NewKind()}, Cluster: c, Settings: settings,

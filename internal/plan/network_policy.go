@@ -26,8 +26,7 @@ func isolate(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, settings
 	return plan
 }
 
-// networkPolicy returns the NetworkPolicy that isolates a job's pods, or nil if it is up to date or not wanted. Jobs
-// of other frameworks have none, because their connections are unknown.
+// networkPolicy returns the NetworkPolicy that isolates a job's pods, or nil if it is up to date or not wanted.
 //
 // The destinations that a runtime allows are copied once: a change of the runtime applies to new jobs. The endpoints of data
 // connections are read once too.
@@ -61,10 +60,14 @@ func networkPolicy(job mpi.Job, seen jobstate.Observed, settings Settings) Objec
 
 // Isolates reports whether the operator creates a NetworkPolicy for a job that has pods. An MPIJob has none if all of its pods
 // are in the host network, to which no policy applies. If some are, the policy applies to the others. A TrainJob has one
-// anyway: what is known of its pods before they exist may come from its user (trainjob.RuntimeOf).
+// anyway: what is known of its pods before they exist may come from its user (trainjob.RuntimeOf). TrainJobs of other frameworks
+// have one if the administrator chose so.
 func Isolates(job mpi.Job, settings Settings) bool {
 	onHosts := job.Launcher.Template.Spec.HostNetwork && (job.Workers.Count == 0 || job.Workers.Template.Spec.HostNetwork)
-	return settings.NetworkPolicies && !job.Launcher.None && (job.External || !onHosts)
+	if job.External {
+		return settings.NetworkPolicies && (!job.Launcher.None || settings.IsolatesAllTrainJobs)
+	}
+	return settings.NetworkPolicies && !onHosts
 }
 
 // unwantedIsolation returns the NetworkPolicy to delete after policies were disabled. For no other reason it is deleted

@@ -269,6 +269,9 @@ func TestIsolationChanges(t *testing.T) {
 	unwatched.OperatorNamespace = ""
 	wide := isolating
 	wide.AllowEgress = "3128"
+	withoutMPI := trainjob.Convert(trainjob.TrainJob{ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: "pi", UID: "uid-trainjob"}}, trainjob.Runtime{})
+	everyTrainJob := isolating
+	everyTrainJob.IsolatesAllTrainJobs = true
 	tests := map[string]struct {
 		job      mpi.Job
 		seen     jobstate.Observed
@@ -294,6 +297,10 @@ func TestIsolationChanges(t *testing.T) {
 		"a TrainJob whose runtime is gone": {
 			trainjob.Convert(trainjob.TrainJob{ObjectMeta: metav1.ObjectMeta{Name: "pi"}}, trainjob.Runtime{}), jobstate.Observed{Isolation: there().Isolation}, isolating, map[string][]string{},
 		},
+		"a TrainJob without MPI":                                              {withoutMPI, jobstate.Observed{}, isolating, map[string][]string{}},
+		"a TrainJob without MPI, and all TrainJobs are isolated":              {withoutMPI, jobstate.Observed{}, everyTrainJob, map[string][]string{"create": {"NetworkPolicy/pi.trainjob"}}},
+		"a TrainJob without MPI, and all TrainJobs were isolated before":      {withoutMPI, jobstate.Observed{Isolation: isolationOf(withoutMPI, jobstate.Observed{}, everyTrainJob)}, isolating, map[string][]string{}},
+		"a TrainJob without MPI, and policies are off, but for all TrainJobs": {withoutMPI, jobstate.Observed{}, plan.Settings{IsolatesAllTrainJobs: true}, map[string][]string{}},
 		"its workers are in their nodes' network": {
 			onHosts, there(), isolating, map[string][]string{},
 		},

@@ -26,6 +26,8 @@ type Settings struct {
 	Delivery Delivery
 	// NetworkPolicies is whether jobs are isolated from each other and from other pods.
 	NetworkPolicies bool
+	// IsolatesAllTrainJobs is whether TrainJobs without MPI are isolated too.
+	IsolatesAllTrainJobs bool
 	// OperatorNamespace is the namespace of the operator, which the endpoints of jobs do not open; empty if it runs outside.
 	OperatorNamespace string
 	// AllowEgress lists the destinations that all jobs' pods may connect to, in the format of isolation.ParseEgress.
