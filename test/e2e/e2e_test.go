@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	"golang.org/x/sync/semaphore"
 	batchv1 "k8s.io/api/batch/v1"
@@ -28,6 +29,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/yaml"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
@@ -51,6 +53,7 @@ func TestMain(m *testing.M) {
 		image = from
 	}
 	mend()
+	log.SetLogger(logr.Discard())
 	if err := connect(path); err != nil {
 		fmt.Fprintln(os.Stderr, "connect to the cluster:", err)
 		os.Exit(1)
