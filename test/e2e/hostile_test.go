@@ -265,12 +265,12 @@ func refusal(err error) (outcome, string) {
 	if !errors.As(err, &status) || status.Status().Code >= http.StatusInternalServerError || passing(err) {
 		return cameRefusedWrongly, text
 	}
-	clear := namesField.MatchString(text)
+	isClear := namesField.MatchString(text)
 	if details := status.Status().Details; details != nil {
-		clear = clear || slices.ContainsFunc(details.Causes, func(cause metav1.StatusCause) bool { return cause.Field != "" })
+		isClear = isClear || slices.ContainsFunc(details.Causes, func(cause metav1.StatusCause) bool { return cause.Field != "" })
 	}
 	switch {
-	case clear:
+	case isClear:
 		return cameRefused, text
 	case strings.Contains(text, mpi.Group) || strings.Contains(text, "mpijob-"):
 		return cameRefusedWrongly, text
