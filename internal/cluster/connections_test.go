@@ -49,8 +49,10 @@ func TestWarningsShowNoOtherProjects(t *testing.T) {
 	service := func(namespace string) client.Object {
 		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "store"}, Spec: corev1.ServiceSpec{
 			Selector: map[string]string{"a": "b"}, Ports: []corev1.ServicePort{
-				{Name: "a", Port: 80, TargetPort: intstr.FromInt32(9000), Protocol: corev1.ProtocolTCP}, {Name: "b", Port: 81, TargetPort: intstr.FromInt32(9001), Protocol: corev1.ProtocolTCP},
-				{Name: "c", Port: 82, TargetPort: intstr.FromInt32(9002), Protocol: corev1.ProtocolTCP}, {Name: "d", Port: 2379, TargetPort: intstr.FromInt32(9003), Protocol: corev1.ProtocolTCP},
+				{Name: "a", Port: 80, TargetPort: intstr.FromInt32(9000), Protocol: corev1.ProtocolTCP},
+				{Name: "b", Port: 81, TargetPort: intstr.FromInt32(9001), Protocol: corev1.ProtocolTCP},
+				{Name: "c", Port: 82, TargetPort: intstr.FromInt32(9002), Protocol: corev1.ProtocolTCP},
+				{Name: "d", Port: 2379, TargetPort: intstr.FromInt32(9003), Protocol: corev1.ProtocolTCP},
 			},
 		}}
 	}

@@ -21,6 +21,7 @@ import (
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
+	"opendatahub.io/mpijob/internal/mpi"
 )
 
 // operatorKey names the installed operator's Deployment.
@@ -119,18 +120,19 @@ func slowEtcd(t *testing.T) func() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var record struct{ PID int }
-	if err := json.Unmarshal(text, &record); err != nil || record.PID == 0 {
+	var record struct{ Identity struct{ PID int } }
+	if err := json.Unmarshal(text, &record); err != nil || record.Identity.PID == 0 {
 		t.Fatalf("etcd's process ID in %q: %v", text, err)
 	}
+	etcd := record.Identity.PID
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		for ctx.Err() == nil {
-			_ = syscall.Kill(record.PID, syscall.SIGSTOP)
+			_ = syscall.Kill(etcd, syscall.SIGSTOP)
 			time.Sleep(500 * time.Millisecond)
-			_ = syscall.Kill(record.PID, syscall.SIGCONT)
+			_ = syscall.Kill(etcd, syscall.SIGCONT)
 			time.Sleep(100 * time.Millisecond)
 		}
 	}()
@@ -157,6 +159,7 @@ type faultJob struct {
 }
 
 // newFaultJob builds the job with an index: an MPIJob or a TrainJob whose ranks sleep for some seconds and then exit with 0 or 7.
+// It may be retried once: a job whose pods start when the API server goes away cannot find them.
 func newFaultJob(t *testing.T, namespace string, index int) faultJob {
 	t.Helper()
 	job := faultJob{kind: kubeflow.Kind, fails: index%3 == 2}
@@ -166,7 +169,9 @@ func newFaultJob(t *testing.T, namespace string, index int) faultJob {
 	}
 	name := fmt.Sprintf("job-%d", index)
 	if index%2 == 0 {
-		job.object = agentJob(namespace, name, "openmpi", kubeflow.MPIImplementationOpenMPI, 1, "mpirun", "-n", "2", "sh", "-c", script)
+		made := agentJob(namespace, name, "openmpi", kubeflow.MPIImplementationOpenMPI, 1, "mpirun", "-n", "2", "sh", "-c", script)
+		made.Spec.RunPolicy.BackoffLimit = new(int32(1))
+		job.object = made
 		return job
 	}
 	command, err := json.Marshal([]string{"mpirun", "-n", "2", "sh", "-c", script})
@@ -175,6 +180,7 @@ func newFaultJob(t *testing.T, namespace string, index int) faultJob {
 	}
 	made := trainJob(t, namespace, fmt.Sprintf("{numNodes: 2, numProcPerNode: 1, command: %s}", command))
 	made.SetName(name)
+	made.SetAnnotations(map[string]string{mpi.AnnotationMaxRestarts: "1"})
 	job.kind, job.object = trainjob.Kind, made
 	return job
 }

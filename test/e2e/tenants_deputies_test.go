@@ -50,8 +50,18 @@ func commandLineDenies(t *testing.T, by, other tenant, job string) {
 	}
 	config := by.kubeconfig(t)
 	for _, args := range [][]string{
-		{"list"}, {"list", "-A"}, {"describe", job}, {"logs", job}, {"events", job}, {"wait", job, "--timeout", "2s"}, {"suspend", job}, {"resume", job},
-		{"scale", job, "--workers", "2"}, {"delete", job, "--yes"}, {"clone", job, "mine"}, {"exec", job, "--", "env"},
+		{"list"},
+		{"list", "-A"},
+		{"describe", job},
+		{"logs", job},
+		{"events", job},
+		{"wait", job, "--timeout", "2s"},
+		{"suspend", job},
+		{"resume", job},
+		{"scale", job, "--workers", "2"},
+		{"delete", job, "--yes"},
+		{"clone", job, "mine"},
+		{"exec", job, "--", "env"},
 		{"create", "guest", "--image", image, "--command", "pi"},
 	} {
 		all := append([]string{"odh", "mpijob", args[0], "-n", other.namespace}, args[1:]...)

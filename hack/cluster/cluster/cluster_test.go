@@ -202,8 +202,10 @@ done
 	}{
 		"nothing applied":         {nil, ""},
 		"definitions not applied": {map[string]string{"definitions.yaml": "a"}, "get definitions.yaml\ndelete definitions.yaml\nwait definitions.yaml\n"},
-		"installed": {map[string]string{"definitions.yaml": "a", "objects.yaml": "b"},
-			"delete objects.yaml\nget definitions.yaml\ndelete definitions.yaml\nwait definitions.yaml\n"},
+		"installed": {
+			map[string]string{"definitions.yaml": "a", "objects.yaml": "b"},
+			"delete objects.yaml\nget definitions.yaml\ndelete definitions.yaml\nwait definitions.yaml\n",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			programs, record := t.TempDir(), filepath.Join(t.TempDir(), "trainer-v2.3.0")
