@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -48,6 +49,7 @@ func faults() []fault {
 		{name: "API server away for 5 min", jobs: 12, lasts: 5 * time.Minute, inflict: stopAPIServer},
 		{name: "etcd takes 500 ms", jobs: 12, lasts: 90 * time.Second, inflict: slowEtcd},
 		{name: "node cut off", jobs: 12, lasts: 90 * time.Second, inflict: cutNodeOff},
+		{name: "disk of a node full", jobs: 12, lasts: 90 * time.Second, inflict: fillDisk},
 	}
 }
 
@@ -149,6 +151,64 @@ func cutNodeOff(t *testing.T) func() {
 	name := nodes[len(nodes)-1].Name
 	cluster("stop-node", name, "--kubelet-only")
 	return func() { cluster("start-node", name) }
+}
+
+// fillDisk has the kubelet of the last node regard its disk as full: it evicts the pods of the node, and new ones are placed
+// elsewhere. Filling the machine's own disk would stop etcd as well. A kubelet that lacks room also deletes images, which the
+// one-machine cluster cannot pull: they are loaded again.
+func fillDisk(t *testing.T) func() {
+	cluster := ownCluster(t)
+	nodes := machines(t)
+	name := nodes[len(nodes)-1].Name
+	path := filepath.Join(filepath.Dir(os.Getenv("KUBECONFIG")), "nodes", name, "config", "kubelet.json")
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config map[string]any
+	if err := json.Unmarshal(before, &config); err != nil {
+		t.Fatal(err)
+	}
+	config["evictionHard"] = map[string]string{"nodefs.available": "1000Ti"}
+	full, err := json.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restart := func(config []byte) {
+		cluster("stop-node", name, "--kubelet-only")
+		if err := os.WriteFile(path, config, 0o600); err != nil {
+			t.Error(err)
+		}
+		cluster("start-node", name)
+	}
+	restart(full)
+	end := sync.OnceFunc(func() {
+		restart(before)
+		images, err := filepath.Glob(filepath.Join("..", "..", "dist", "*.tar"))
+		if err != nil {
+			t.Error(err)
+		}
+		for i, path := range images {
+			if images[i], err = filepath.Abs(path); err != nil {
+				t.Error(err)
+			}
+		}
+		cluster(append([]string{"load"}, images...)...)
+	})
+	t.Cleanup(end)
+	eventually(t, "the node reports that its disk is full", time.Minute, func() error {
+		var node corev1.Node
+		if err := api.Get(t.Context(), client.ObjectKey{Name: name}, &node); err != nil {
+			return err
+		}
+		for _, c := range node.Status.Conditions {
+			if c.Type == corev1.NodeDiskPressure && c.Status == corev1.ConditionTrue {
+				return nil
+			}
+		}
+		return fmt.Errorf("its conditions are %+v", node.Status.Conditions)
+	})
+	return end
 }
 
 // faultJob is a job that a fault meets, and how it must end.
