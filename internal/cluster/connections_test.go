@@ -61,7 +61,7 @@ func TestWarningsShowNoOtherProjects(t *testing.T) {
 		t.Errorf("the warnings depend on other projects (-without +with):\n%s", diff)
 	}
 	want := []string{
-		"because the namespace openshift-storage belongs to the cluster", "key URI: the endpoint [::1]:2379 is the pod itself",
+		"because the namespace openshift-storage belongs to the cluster", "key URI: the endpoint [::1]:2379 is a loopback address",
 		"variable LONG of the launcher: the job's NetworkPolicy denies connections to store.other.svc:80, which is in another project, whether it exists or not; to use it, ask an administrator to add namespace/other:80, with the port of its pods, to",
 		"variable SYSTEM of the launcher: the job's NetworkPolicy denies connections to store.kube-system:82",
 	}

@@ -252,7 +252,7 @@ func programFailures() []failure {
 		},
 		{
 			name: "launcher's command missing", trainJob: true, provoke: made([]string{"mpirum", "-n", "4", "ranks"}),
-			want: explanation{code: codes.ProgramMissing, pod: "job-launcher-", exit: new(int32(127)), summary: `"mpirum"`, remedy: "Check its name and folder", fails: true},
+			want: explanation{code: codes.ProgramMissing, pod: "job-launcher-", exit: new(int32(127)), summary: "Program mpirum not found", remedy: "Check its name and folder", fails: true},
 		},
 		{
 			name: "missing library", trainJob: true, provoke: made(mpirun("sh", "-c", otherLibrary)),

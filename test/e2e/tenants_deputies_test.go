@@ -128,6 +128,7 @@ func patchedTrainJob(t *testing.T, namespace, label string) client.Object {
 // rights by an object that the operator, Trainer or the API server acts on.
 func TestTenantsBorrowNoRights(t *testing.T) {
 	parallel(t, 2)
+	keepOperators(t)
 	first, second := newTenant(t, "grace-hopper"), newTenant(t, "ken-thompson")
 	for _, u := range []tenant{first, second} {
 		job := agentJob(u.namespace, "engine", "openmpi", kubeflow.MPIImplementationOpenMPI, 1, "sh", "-c", "echo computing-in-secret; sleep 600")

@@ -120,7 +120,7 @@ def check_address(address: str) -> None:
         scheme, host = url.scheme, url.hostname or ""
     except ValueError:
         scheme, host = "", ""
-    if host and (scheme == "https" or scheme == "http" and is_loopback(host)):
+    if host and (scheme == "https" or (scheme == "http" and is_loopback(host))):
         return
     text = (
         f"{address!r} is not allowed, because your login to the cluster would be sent to it without encryption; use an "
