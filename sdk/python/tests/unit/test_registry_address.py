@@ -42,7 +42,7 @@ def test_token_is_not_sent_in_clear(address: str) -> None:
     client: Any = Client()
     status: Any = Status()
     model = _registry.Model("m", "s3://m", "1", ("", ""), None, {})
-    with pytest.raises(InvalidJobError, match="without encryption.*https://.*user_token"):
+    with pytest.raises(InvalidJobError, match=r"without encryption.*https://.*user_token"):
         _registry.register(address, client, status, model)
     assert client.reads == 0
 
