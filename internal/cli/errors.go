@@ -14,6 +14,7 @@ import (
 
 	"opendatahub.io/mpijob/internal/jobs"
 	"opendatahub.io/mpijob/internal/kueue"
+	"opendatahub.io/mpijob/internal/phrase"
 	"opendatahub.io/mpijob/internal/roles"
 )
 
@@ -246,5 +247,5 @@ func roleWith(right roles.Right) string {
 
 // didYouMean returns "; did you mean A or B?" for a name that does not exist, or nothing.
 func didYouMean(name string, names []string) string {
-	return jobs.DidYouMean(jobs.Similar(name, names))
+	return phrase.DidYouMean(phrase.Similar(name, names))
 }

@@ -15,6 +15,7 @@ import (
 
 	"opendatahub.io/mpijob/internal/kinds"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/phrase"
 	"opendatahub.io/mpijob/internal/podspec"
 )
 
@@ -87,7 +88,7 @@ func apply(job *unstructured.Unstructured, change Change) error {
 		return setPath(job.Object, change.Field, change.Value)
 	}
 	return fmt.Errorf("has an unknown field %q%s", change.Field,
-		cmp.Or(DidYouMean(Similar(change.Field, ChangeNames())), "; use "+strings.Join(ChangeNames(), ", ")+", or a path such as spec.slotsPerWorker"))
+		cmp.Or(phrase.DidYouMean(phrase.Similar(change.Field, ChangeNames())), "; use "+strings.Join(ChangeNames(), ", ")+", or a path such as spec.slotsPerWorker"))
 }
 
 func setNumber(setting kinds.Setting) func(kinds.Editor, *unstructured.Unstructured, string) error {

@@ -9,6 +9,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+
+	"opendatahub.io/mpijob/internal/phrase"
 )
 
 // FieldError is a field of a request that is not allowed.
@@ -64,7 +66,7 @@ func (e *NotFoundError) Error() string {
 	if e.Namespace != "" {
 		text += " in namespace " + e.Namespace
 	}
-	return text + DidYouMean(e.Similar)
+	return text + phrase.DidYouMean(e.Similar)
 }
 
 // AmbiguousError is a name that objects of several kinds have.

@@ -16,6 +16,7 @@ import (
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/phrase"
 )
 
 // Find returns the job that NAME or KIND/NAME refers to: the existing one, else the latest deleted one that has a report.
@@ -111,7 +112,7 @@ func (c *Client) notFound(ctx context.Context, namespace, name string, kinds []s
 	if len(kinds) == 1 {
 		missing.What = kinds[0].Kind
 	}
-	missing.Similar = Similar(name, missing.Names)
+	missing.Similar = phrase.Similar(name, missing.Names)
 	return missing
 }
 

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
+	"opendatahub.io/mpijob/internal/phrase"
 )
 
 // parameter is ${NAME} or ${NAME:-default} in a text. $${ is an escaped ${, such as a shell variable.
@@ -79,7 +80,7 @@ func FillIn(object map[string]any, values map[string]string) (map[string]any, er
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if _, has := known[name]; !has {
-			problems = append(problems, FieldError{Field: name, Reason: "is not a parameter of the template" + DidYouMean(Similar(name, names))})
+			problems = append(problems, FieldError{Field: name, Reason: "is not a parameter of the template" + phrase.DidYouMean(phrase.Similar(name, names))})
 		}
 	}
 	if len(problems) > 0 {

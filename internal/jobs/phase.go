@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/phrase"
 )
 
 // Phases returns the phases of a report, in the order in which a job passes through them.
@@ -35,7 +36,7 @@ func ParsePhases(text string) ([]v1alpha1.Phase, error) {
 		word = strings.TrimSpace(word)
 		i := slices.IndexFunc(Phases(), func(phase v1alpha1.Phase) bool { return strings.EqualFold(word, string(phase)) })
 		if i < 0 {
-			return nil, Invalid(FieldError{Field: "phase", Value: word, Reason: "is not a phase" + cmp.Or(DidYouMean(Similar(word, PhaseNames())), "; use "+strings.Join(PhaseNames(), ", "))})
+			return nil, Invalid(FieldError{Field: "phase", Value: word, Reason: "is not a phase" + cmp.Or(phrase.DidYouMean(phrase.Similar(word, PhaseNames())), "; use "+strings.Join(PhaseNames(), ", "))})
 		}
 		found = append(found, Phases()[i])
 	}

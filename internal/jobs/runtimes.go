@@ -17,6 +17,7 @@ import (
 
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/phrase"
 	"opendatahub.io/mpijob/internal/podspec"
 )
 
@@ -138,7 +139,7 @@ func (c *Client) FindRuntime(ctx context.Context, namespace, reference string) (
 	case len(list.Omitted) > 0:
 		return Runtime{}, list.Omitted[0].Err
 	}
-	missing.Similar = Similar(name, missing.Names)
+	missing.Similar = phrase.Similar(name, missing.Names)
 	return Runtime{}, missing
 }
 
@@ -154,7 +155,7 @@ func (c *Client) RuntimeOf(ctx context.Context, job trainjob.TrainJob) (*trainjo
 // noRuntime returns the error about a runtime that does not exist.
 func (c *Client) noRuntime(ctx context.Context, namespace, name string) error {
 	names := c.runtimeNames(ctx, namespace)
-	return &NotFoundError{What: "runtime", Name: name, Names: names, Similar: Similar(name, names)}
+	return &NotFoundError{What: "runtime", Name: name, Names: names, Similar: phrase.Similar(name, names)}
 }
 
 // describeRuntime returns what a runtime offers and requires, from its object.

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/phrase"
 )
 
 // A template is stored in a ConfigMap with mpi.LabelTemplate.
@@ -80,7 +81,7 @@ func (c *Client) Template(ctx context.Context, namespace, name string) (Template
 		}
 		missing.Names = append(missing.Names, t.Name)
 	}
-	missing.Similar = Similar(name, missing.Names)
+	missing.Similar = phrase.Similar(name, missing.Names)
 	return Template{}, missing
 }
 
