@@ -71,6 +71,7 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 	if err := v.decoder.Decode(request, object); err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
+	request.Name = object.GetName()
 	var errs, old field.ErrorList
 	var had map[string]string
 	chosen, empty := true, true
@@ -85,7 +86,6 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 			return admission.Allowed("")
 		case before.GetGeneration() == object.GetGeneration() && same(mpi.AnnotationConnections, before, object) && same(mpi.AnnotationLaunch, before, object):
 			// Labels, finalizers and the like may change on any job, also on one from before the webhook.
-			request.Name = object.GetName()
 			return responseFor(request, v.changedAnnotations(before, object), mpi.WarnAnnotations(v.kind.Name(), had, object.GetAnnotations()))
 		}
 		errs, chosen = v.kind.Change(before, object), !same(mpi.AnnotationConnections, before, object)
@@ -93,8 +93,12 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 		empty, old = was.Lifecycle.Suspended, append(wrong, mpi.Validate(was)...)
 	}
 	job, wrong := v.kind.Convert(object)
-	wrong, missing := splitNew(old, append(wrong, mpi.Validate(job)...))
+	wrong, kept := mpi.SplitNew(old, append(wrong, mpi.Validate(job)...))
 	errs = append(wrong, errs...)
+	var missing []string
+	for _, err := range kept {
+		missing = append(missing, err.Error())
+	}
 	missing = append(missing, mpi.WarnAnnotations(v.kind.Name(), had, object.GetAnnotations())...)
 	if chosen {
 		// Not with other changes: a queue must be able to resume a job whose Secrets were changed.
@@ -109,7 +113,6 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 	job, slower := v.cluster.AdmitRDMA(ctx, job)
 	missing = append(missing, slower...)
 	found := v.cluster.Preflight(ctx, job, v.settings)
-	request.Name = object.GetName()
 	errs = withoutRepeats(errs, found.Errs)
 	never, full, warnings := checkRoom(request.Operation, job, found, empty)
 	if request.Operation == admissionv1.Create {
@@ -129,21 +132,8 @@ func (v *validator) changedAnnotations(before, after client.Object) field.ErrorL
 	if was, _ := v.kind.Convert(before); was.Recorded.Finish != nil {
 		return nil
 	}
-	errs, _ := splitNew(mpi.CheckAnnotations(kind, namespace, before.GetAnnotations()), mpi.CheckAnnotations(kind, namespace, after.GetAnnotations()))
+	errs, _ := mpi.SplitNew(mpi.CheckAnnotations(kind, namespace, before.GetAnnotations()), mpi.CheckAnnotations(kind, namespace, after.GetAnnotations()))
 	return errs
-}
-
-// splitNew returns the errors of a changed job that it did not have before, and warnings of the others: a queue must be able to
-// suspend and resume a job that became invalid without a webhook.
-func splitNew(before, after field.ErrorList) (added field.ErrorList, warnings []string) {
-	for _, err := range after {
-		if slices.ContainsFunc(before, func(old *field.Error) bool { return old.Error() == err.Error() }) {
-			warnings = append(warnings, err.Error())
-		} else {
-			added = append(added, err)
-		}
-	}
-	return added, warnings
 }
 
 // checkRoom returns what the quotas and policies of the namespace never allow, and what they do not allow now. For a change

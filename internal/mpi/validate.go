@@ -309,3 +309,16 @@ func validateWords(words []string, at *field.Path) (errs field.ErrorList) {
 	}
 	return errs
 }
+
+// SplitNew splits the errors of a changed object into those that it did not have before, and the others: what was admitted once
+// can still be changed, so that a queue can suspend and resume it.
+func SplitNew(before, after field.ErrorList) (added, kept field.ErrorList) {
+	for _, err := range after {
+		if slices.ContainsFunc(before, func(old *field.Error) bool { return old.Error() == err.Error() }) {
+			kept = append(kept, err)
+		} else {
+			added = append(added, err)
+		}
+	}
+	return added, kept
+}

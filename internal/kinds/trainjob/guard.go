@@ -394,23 +394,11 @@ func keptRequests(job TrainJob, used Runtime) (kept []string) {
 	return kept
 }
 
-// New errors of a change are those that the object did not have before: what was admitted once stays changeable, so
-// that a queue can still resume it.
-func newErrors(before, after field.ErrorList) field.ErrorList {
-	var added field.ErrorList
-	for _, err := range after {
-		if !slices.ContainsFunc(before, func(old *field.Error) bool { return old.Error() == err.Error() }) {
-			added = append(added, err)
-		}
-	}
-	return added
-}
-
 // CheckChange is Check for a TrainJob that is changed: it returns the errors that the change causes.
 func CheckChange(before, after TrainJob, used Runtime) (errs field.ErrorList, warnings []string) {
 	old, _ := Check(before, used)
 	errs, warnings = check(before.Annotations, after, used)
-	errs = newErrors(old, errs)
+	errs, _ = mpi.SplitNew(old, errs)
 	if past(before).Finish != nil {
 		errs = slices.DeleteFunc(errs, func(err *field.Error) bool {
 			return strings.HasPrefix(err.Field, annotations.String()) && err.Field != annotations.Key(mpi.AnnotationTTL).String()
