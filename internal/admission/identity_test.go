@@ -44,7 +44,7 @@ func TestOnlyTheOperatorOpensGates(t *testing.T) {
 		"a user of its name":                {named(mpijobOperator, nil), mpi.FieldManager, authenticationv1.UserInfo{Username: "eve", Groups: []string{"system:authenticated"}}, false},
 		"an account of its name":            {named(mpijobOperator, nil), mpi.FieldManager, authenticationv1.UserInfo{Username: "system:serviceaccount:eve:mpijob-operator"}, false},
 		"the operator by another program":   {named(mpijobOperator, nil), "kubectl", authenticationv1.UserInfo{Username: mpijobOperator}, false},
-		"who the operator is, is not known": {named("", errors.New("no answer")), mpi.FieldManager, authenticationv1.UserInfo{Username: mpijobOperator}, true},
+		"the operator's account is unknown": {named("", errors.New("no answer")), mpi.FieldManager, authenticationv1.UserInfo{Username: mpijobOperator}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			options, err := json.Marshal(map[string]string{"fieldManager": test.manager})

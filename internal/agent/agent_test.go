@@ -30,6 +30,7 @@ import (
 	"opendatahub.io/mpijob/internal/agent/resolve"
 	"opendatahub.io/mpijob/internal/agent/rsh"
 	"opendatahub.io/mpijob/internal/agentapi"
+	"opendatahub.io/mpijob/internal/mpitest"
 )
 
 // The tests run the agent as the program that it is: this test binary, under another name.
@@ -76,7 +77,7 @@ func (l *lockedBuffer) String() string {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, key: writeKey(t), run: t.TempDir(), address: freeAddress(t), status: freeAddress(t), workerLog: &lockedBuffer{}}
+	w := &world{t: t, key: mpitest.WriteKey(t), run: t.TempDir(), address: freeAddress(t), status: freeAddress(t), workerLog: &lockedBuffer{}}
 	return w
 }
 
@@ -239,7 +240,7 @@ func TestRSAKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.key = writePEM(t, "RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(key))
+	w.key = mpitest.WritePEM(t, "RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(key))
 	w.serve()
 	if out, err := w.ssh("echo in").CombinedOutput(); err != nil || string(out) != "in\n" {
 		t.Errorf("%v: %s", err, out)
@@ -280,7 +281,7 @@ func TestMissingWorkerIsNamed(t *testing.T) {
 func TestStrangersAreRefused(t *testing.T) {
 	w := newWorld(t).serve()
 	stranger := *w
-	stranger.key = writeKey(t)
+	stranger.key = mpitest.WriteKey(t)
 	identity, err := protocol.ReadIdentity(stranger.key)
 	if err != nil {
 		t.Fatal(err)

@@ -118,7 +118,7 @@ func TestTokensAreVerifiedAgain(t *testing.T) {
 	}
 }
 
-// TestRequestsInWork fills the limits of a user and of all: others are told to come back.
+// TestRequestsInWork reaches the limits of a user and of all users: further requests are refused until later.
 func TestRequestsInWork(t *testing.T) {
 	b := newBackend(t)
 	server := newServerFor(t, b, Options{})

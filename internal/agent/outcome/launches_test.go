@@ -71,7 +71,7 @@ func TestLauncherIsOverdue(t *testing.T) {
 		"MPI is about to notice the lost host":       {records: []records.Record{disconnected}, since: 19 * time.Second},
 		"a host was lost, told to continue":          {records: []records.Record{disconnected}, since: time.Hour, tolerant: true},
 		"a rank crashed and its worker was deleted":  {records: []records.Record{sessionOf(true, 0, crash), disconnected, sessionOf(false, quiet)}, since: time.Hour, want: true},
-		"what the others do is not known":            {records: []records.Record{sessionOf(true, 0, failed), unsampled}, since: time.Hour},
+		"the other ranks were not sampled":           {records: []records.Record{sessionOf(true, 0, failed), unsampled}, since: time.Hour},
 		"the rank of an earlier launcher had failed": {records: []records.Record{another, sessionOf(false, quiet)}, since: time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {

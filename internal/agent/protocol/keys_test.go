@@ -2,21 +2,18 @@ package protocol
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
-	"encoding/pem"
 	"log/slog"
 	"net"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"opendatahub.io/mpijob/internal/mpitest"
 )
 
 // writeRSAKey makes a job's key as the operator does with --ssh-key-type=rsa-4096.
@@ -26,7 +23,7 @@ func writeRSAKey(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return writePEM(t, rsaBlock, x509.MarshalPKCS1PrivateKey(key))
+	return mpitest.WritePEM(t, rsaBlock, x509.MarshalPKCS1PrivateKey(key))
 }
 
 // TestKeysOnTheWire: which keys agents show and prove, for each type of the job's key. With RSA no other key is used.
@@ -38,7 +35,7 @@ func TestKeysOnTheWire(t *testing.T) {
 		host    string
 		offered []string
 	}{
-		"p521":     {writeKey(t), ssh.KeyAlgoED25519, []string{ssh.KeyAlgoED25519, ssh.KeyAlgoECDSA521}},
+		"p521":     {mpitest.WriteKey(t), ssh.KeyAlgoED25519, []string{ssh.KeyAlgoED25519, ssh.KeyAlgoECDSA521}},
 		"rsa-4096": {writeRSAKey(t), ssh.KeyAlgoRSA, []string{ssh.KeyAlgoRSA}},
 	}
 	for name, test := range tests {
@@ -113,27 +110,4 @@ func offeredBy(t *testing.T, identity Identity) []string {
 	}
 	_ = server.Close()
 	return offered
-}
-
-// writeKey makes a job's key, and returns its file.
-func writeKey(t testing.TB) string {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P521(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return writePEM(t, "EC PRIVATE KEY", der)
-}
-
-func writePEM(t testing.TB, kind string, der []byte) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }

@@ -71,7 +71,7 @@ func (s *Server) Serve(ctx, connected context.Context, listener net.Listener) er
 // Wait waits until no session is open.
 func (s *Server) Wait() { s.sessions.Wait() }
 
-// config returns who is let in, and how.
+// config returns which keys and algorithms the server accepts.
 func (s *Server) config() *ssh.ServerConfig {
 	config := &ssh.ServerConfig{
 		Config: algorithms(), ServerVersion: serverVersion, MaxAuthTries: 6, PublicKeyCallback: s.Identity.checkClient,

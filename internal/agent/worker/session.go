@@ -204,18 +204,18 @@ type pipes struct{ input, output, errors *os.File }
 
 // start starts a program at the other ends of the pipes.
 func (p *pipes) start(processes *process.Parent, c process.Command) (process.Program, error) {
-	var theirs [3]*os.File
+	var inherited [3]*os.File
 	var errs [3]error
-	theirs[0], p.input, errs[0] = os.Pipe()
-	p.output, theirs[1], errs[1] = os.Pipe()
-	p.errors, theirs[2], errs[2] = os.Pipe()
+	inherited[0], p.input, errs[0] = os.Pipe()
+	p.output, inherited[1], errs[1] = os.Pipe()
+	p.errors, inherited[2], errs[2] = os.Pipe()
 	err := errors.Join(errs[:]...)
-	c.Files = theirs
+	c.Files = inherited
 	var started process.Program
 	if err == nil {
 		started, err = processes.Start(c)
 	}
-	closeFiles(theirs[:]...)
+	closeFiles(inherited[:]...)
 	if err != nil {
 		p.close()
 	}

@@ -1,4 +1,4 @@
-package agent
+package mpitest
 
 import (
 	"crypto/ecdsa"
@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// writeKey makes a job's key, and returns its file.
-func writeKey(t testing.TB) string {
+// WriteKey makes the SSH key of a job, and returns its file.
+func WriteKey(t testing.TB) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P521(), rand.Reader)
 	if err != nil {
@@ -22,10 +22,11 @@ func writeKey(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return writePEM(t, "EC PRIVATE KEY", der)
+	return WritePEM(t, "EC PRIVATE KEY", der)
 }
 
-func writePEM(t testing.TB, kind string, der []byte) string {
+// WritePEM writes the DER of a key as PEM, and returns the file.
+func WritePEM(t testing.TB, kind string, der []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
