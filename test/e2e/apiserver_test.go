@@ -3,16 +3,12 @@ package e2e
 import (
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
@@ -23,55 +19,27 @@ import (
 // away is how long the API server is away: long enough that the operator's leader loses its lease and nodes miss theirs.
 const away = 30 * time.Second
 
-// machine returns what runs a command of the one-machine cluster. The test is skipped on any other cluster.
-func machine(t *testing.T) func(command string) error {
-	t.Helper()
-	root, err := filepath.Abs(filepath.Join("..", ".."))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if kubeconfig, err := filepath.Abs(os.Getenv("KUBECONFIG")); err != nil || kubeconfig != filepath.Join(root, ".cluster", "kubeconfig") {
-		t.Skip("SKIPPED: only the one-machine cluster's API server can be stopped")
-	}
-	return func(command string) error {
-		out, err := exec.Command(filepath.Join(root, "bin", "cluster"), command).CombinedOutput()
-		if err != nil {
-			return fmt.Errorf("cluster %s: %w\n%s", command, err, out)
-		}
-		return nil
-	}
-}
-
 // TestAPIServerRestarted takes the API server away while one job runs and another one has just come: the one that runs
 // is not disturbed, the other one starts when the API server is back, and so is the operator.
 func TestAPIServerRestarted(t *testing.T) {
-	cluster := machine(t)
+	cluster := ownCluster(t)
 	namespace := newNamespace(t)
 	operator := &appsv1.Deployment{}
-	key := types.NamespacedName{Namespace: "mpijob-system", Name: "mpijob-operator"}
-	if err := api.Get(t.Context(), key, operator); err != nil {
-		t.Skipf("SKIPPED: the operator is not installed as %s: %v", key, err)
+	if err := api.Get(t.Context(), operatorKey, operator); err != nil {
+		t.Skipf("SKIPPED: the operator is not installed as %s: %v", operatorKey, err)
 	}
 	job := sleeping(t, namespace, 900, func(job *kubeflow.MPIJob) { job.Name = "before" })
 	create(t, job)
 	waitFor(t, job, "it runs", runs)
-	before, restartsBefore := podsByName(t, job), restarts(t, key.Namespace)
+	before, restartsBefore := podsByName(t, job), restarts(t, operatorKey.Namespace)
 
 	next := sleeping(t, namespace, 1, func(job *kubeflow.MPIJob) { job.Name = "just-come" })
 	create(t, next)
 	// Whatever fails from here on, other tests need the API server.
-	t.Cleanup(func() {
-		if err := cluster("start-apiserver"); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := cluster("stop-apiserver"); err != nil {
-		t.Fatal(err)
-	}
+	t.Cleanup(func() { cluster("start-apiserver") })
+	cluster("stop-apiserver")
 	time.Sleep(away) // It is the outage's length that matters, not what happens in it.
-	if err := cluster("start-apiserver"); err != nil {
-		t.Fatal(err)
-	}
+	cluster("start-apiserver")
 	back := time.Now()
 	firstAct(t, sleeping(t, namespace, 1, func(job *kubeflow.MPIJob) { job.Name = "afterwards" }), back)
 	waitFor(t, next, "the job that had just come succeeds", succeeded)
@@ -80,7 +48,7 @@ func TestAPIServerRestarted(t *testing.T) {
 		t.Errorf("its launcher has %d pods, want 1", len(pods))
 	}
 	eventually(t, "all replicas of the operator are back", time.Minute, func() error {
-		if err := api.Get(t.Context(), key, operator); err != nil {
+		if err := api.Get(t.Context(), operatorKey, operator); err != nil {
 			return err
 		}
 		if s := operator.Status; s.AvailableReplicas != *operator.Spec.Replicas {
@@ -108,10 +76,10 @@ func TestAPIServerRestarted(t *testing.T) {
 		}
 	}
 	reported(t, "MPIJob", namespace, next.Name, "its record tells of its end", inPhase(v1alpha1.PhaseSucceeded))
-	for pod, n := range restarts(t, key.Namespace) {
+	for pod, n := range restarts(t, operatorKey.Namespace) {
 		if n -= restartsBefore[pod]; n > 0 {
 			lines := int64(3)
-			text, _ := logs.CoreV1().Pods(key.Namespace).GetLogs(pod, &corev1.PodLogOptions{Previous: true, TailLines: &lines}).DoRaw(t.Context())
+			text, _ := logs.CoreV1().Pods(operatorKey.Namespace).GetLogs(pod, &corev1.PodLogOptions{Previous: true, TailLines: &lines}).DoRaw(t.Context())
 			t.Logf("%s was started again %d times; the last time it had ended with:\n%s", pod, n, text)
 		}
 	}

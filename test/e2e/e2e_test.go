@@ -43,6 +43,9 @@ var (
 	image = "odh/mpi-sample-openmpi:dev"
 )
 
+// operatorKey names the installed operator's Deployment, and the Lease of its leader.
+var operatorKey = client.ObjectKey{Namespace: "mpijob-system", Name: "mpijob-operator"}
+
 func TestMain(m *testing.M) {
 	path := os.Getenv("KUBECONFIG")
 	if path == "" {

@@ -409,7 +409,7 @@ func ownCluster(t *testing.T) func(arguments ...string) {
 	}
 	program := filepath.Join(root, "bin", "cluster")
 	if _, err := os.Stat(program); err != nil || os.Getenv("KUBECONFIG") != filepath.Join(root, ".cluster", "kubeconfig") {
-		t.Skip("SKIPPED: only of the one-machine cluster can nodes be stopped")
+		t.Skip("SKIPPED: only parts of the one-machine cluster can be stopped")
 	}
 	return func(arguments ...string) {
 		t.Helper()

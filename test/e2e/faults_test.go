@@ -25,9 +25,6 @@ import (
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// operatorKey names the installed operator's Deployment.
-var operatorKey = types.NamespacedName{Namespace: "mpijob-system", Name: "mpijob-operator"}
-
 // fault is a part of the cluster that fails for some time.
 type fault struct {
 	name string
@@ -104,20 +101,14 @@ func killLeaders(t *testing.T) func() {
 }
 
 func stopAPIServer(t *testing.T) func() {
-	cluster := machine(t)
-	if err := cluster("stop-apiserver"); err != nil {
-		t.Fatal(err)
-	}
-	return func() {
-		if err := cluster("start-apiserver"); err != nil {
-			t.Error(err)
-		}
-	}
+	cluster := ownCluster(t)
+	cluster("stop-apiserver")
+	return func() { cluster("start-apiserver") }
 }
 
 // slowEtcd stops etcd for 500 ms out of every 600 ms.
 func slowEtcd(t *testing.T) func() {
-	machine(t)
+	ownCluster(t)
 	text, err := os.ReadFile(filepath.Join(filepath.Dir(os.Getenv("KUBECONFIG")), "run", "etcd.json"))
 	if err != nil {
 		t.Fatal(err)

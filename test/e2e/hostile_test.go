@@ -46,8 +46,6 @@ const (
 	hostileWithin = 30 * time.Second
 	// hostileSeed makes the same jobs each time. HOSTILE_SEED is another one.
 	hostileSeed = 1
-	// operatorNamespace is where the operator runs.
-	operatorNamespace = "mpijob-system"
 )
 
 // outcome is what came of a hostile job.
@@ -100,14 +98,14 @@ func TestHostile(t *testing.T) {
 	number, seed := numberOf(t, "HOSTILE", hostileJobs), numberOf(t, "HOSTILE_SEED", hostileSeed)
 	by := quietClient(t)
 	read := usageReader(t)
-	restarted, before := restarts(t, operatorNamespace), read()
+	restarted, before := restarts(t, operatorKey.Namespace), read()
 	total := &hostileTally{counts: map[outcome]int{}}
 	tried := 0
 	for batch := range slices.Chunk(hostile.Generate(uint64(seed), number), hostileBatch) {
 		tried += tryBatch(t, by, batch, total)
 	}
 	t.Logf("seed %d, %d jobs tried\n%s", seed, tried, total)
-	for name, count := range restarts(t, operatorNamespace) {
+	for name, count := range restarts(t, operatorKey.Namespace) {
 		if was, known := restarted[name]; !known || count > was {
 			t.Errorf("the operator's pod %s has restarted, %d times in all", name, count)
 		}
@@ -439,7 +437,7 @@ func usageReader(t *testing.T) func() usage {
 	return func() usage {
 		found := usage{}
 		var pods corev1.PodList
-		if err := api.List(t.Context(), &pods, client.InNamespace(operatorNamespace), client.MatchingLabels{"app.kubernetes.io/name": "mpijob-operator"}); err != nil {
+		if err := api.List(t.Context(), &pods, client.InNamespace(operatorKey.Namespace), client.MatchingLabels{"app.kubernetes.io/name": "mpijob-operator"}); err != nil {
 			t.Fatal(err)
 		}
 		for i := range pods.Items {

@@ -40,9 +40,8 @@ func TestOperatorUpgraded(t *testing.T) {
 	before := uids()
 
 	operator := &appsv1.Deployment{}
-	key := types.NamespacedName{Namespace: "mpijob-system", Name: "mpijob-operator"}
-	if err := api.Get(t.Context(), key, operator); err != nil {
-		t.Skipf("SKIPPED: the operator is not installed as %s: %v", key, err)
+	if err := api.Get(t.Context(), operatorKey, operator); err != nil {
+		t.Skipf("SKIPPED: the operator is not installed as %s: %v", operatorKey, err)
 	}
 	patch := fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"mpi.opendatahub.io/restarted-at":%q}}}}}`, time.Now().Format(time.RFC3339Nano))
 	if err := api.Patch(t.Context(), operator, client.RawPatch(types.StrategicMergePatchType, []byte(patch))); err != nil {
@@ -63,7 +62,7 @@ func TestOperatorUpgraded(t *testing.T) {
 		if err := api.Delete(t.Context(), next, client.PropagationPolicy("Background")); err != nil {
 			t.Fatal(err)
 		}
-		if err := api.Get(t.Context(), key, operator); err != nil {
+		if err := api.Get(t.Context(), operatorKey, operator); err != nil {
 			t.Fatal(err)
 		}
 		s := operator.Status
