@@ -160,7 +160,7 @@ func fillDisk(t *testing.T) func() {
 	if err := json.Unmarshal(before, &config); err != nil {
 		t.Fatal(err)
 	}
-	config["evictionHard"] = map[string]string{"nodefs.available": "1000Ti"}
+	config["evictionHard"] = map[string]string{"nodefs.available": "99%"}
 	full, err := json.Marshal(config)
 	if err != nil {
 		t.Fatal(err)
@@ -172,7 +172,6 @@ func fillDisk(t *testing.T) func() {
 		}
 		cluster("start-node", name)
 	}
-	restart(full)
 	end := sync.OnceFunc(func() {
 		restart(before)
 		images, err := filepath.Glob(filepath.Join("..", "..", "dist", "*.tar"))
@@ -187,6 +186,7 @@ func fillDisk(t *testing.T) func() {
 		cluster(append([]string{"load"}, images...)...)
 	})
 	t.Cleanup(end)
+	restart(full)
 	eventually(t, "the node reports that its disk is full", time.Minute, func() error {
 		var node corev1.Node
 		if err := api.Get(t.Context(), client.ObjectKey{Name: name}, &node); err != nil {
