@@ -72,8 +72,19 @@ func newInput(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, o
 		}
 	}
 	p.ignoreDeleted()
+	p.forgetEarlierTries()
 	p.signs = p.readLogs()
 	return p
+}
+
+// forgetEarlierTries leaves out the launcher's earlier tries once its latest one has failed by itself: what ended an earlier try,
+// even if it explains more, did not end this one.
+func (p *input) forgetEarlierTries() {
+	launcher := p.launcher()
+	if launcher == nil || launcher.end() == nil || launcher.deleted || launcher.stopped {
+		return
+	}
+	p.pods = slices.DeleteFunc(p.pods, func(pod jobPod) bool { return !pod.latest })
 }
 
 func (p *input) pod(object *corev1.Pod, role mpi.Role, index int, latest bool) jobPod {

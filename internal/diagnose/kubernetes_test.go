@@ -116,6 +116,18 @@ func TestWhatKubernetesSays(t *testing.T) {
 		"pod-deadline-then-launcher-stopped": {codes.PodDeadlineExceeded, running(4).with(trainJob, olderWorkers,
 			worker(1, corev1.PodFailed, onNode("node-a"), pastDeadline),
 			func(s *scene) { mpitest.Leaving(s.seen.LauncherPods[0]) }, event("Pod", "pi-launcher-0", "Killing", "Stopping container main"))},
+		"evicted-in-an-earlier-try": {codes.ApplicationFailed, failed(7, "").with(func(s *scene) {
+			s.seen.LauncherPods = []*corev1.Pod{
+				mpitest.LauncherPod(s.job, 0, corev1.PodFailed, evicted("The node was low on resource: ephemeral-storage."), mpitest.Exited(137, "Error")),
+				mpitest.LauncherPod(s.job, 1, corev1.PodFailed, mpitest.Exited(7, "Error")),
+			}
+		})},
+		"evicted-and-tried-again": {codes.Evicted, running(4).with(func(s *scene) {
+			s.seen.LauncherPods = []*corev1.Pod{
+				mpitest.LauncherPod(s.job, 0, corev1.PodFailed, evicted("The node was low on resource: ephemeral-storage."), mpitest.Exited(137, "Error")),
+				mpitest.LauncherPod(s.job, 1, corev1.PodPending),
+			}
+		})},
 		"node-shut-down": {codes.Evicted, running(4).with(worker(1, corev1.PodFailed, onNode("node-a"), disrupted("TerminationByKubelet", "Pod was terminated in response to imminent node shutdown."), mpitest.Exited(143, "Error")))},
 		"deadline-while-no-node-matches": {codes.NoMatchingNode, starting(2, unschedulable("0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.")).with(olderWorkers, func(s *scene) {
 			s.job.Lifecycle.Deadline = new(int64(20))

@@ -206,6 +206,56 @@ func TestAttemptsStandOnTheTimeline(t *testing.T) {
 	}
 }
 
+// TestCauseOfAnEarlierAttempt: what ended an earlier attempt, even if it explains more, is not the cause of a later one that ended
+// with an exit code of its own. It is the cause of one that ended as follows from it.
+func TestCauseOfAnEarlierAttempt(t *testing.T) {
+	evict := func(pod *corev1.Pod) { pod.Status.Reason, pod.Status.Message = "Evicted", "The node was low on resource: ephemeral-storage." }
+	launcherEvicted := func(seen *jobstate.Observed) {
+		evict(seen.LauncherPods[0])
+		seen.LauncherPods[0].Status.Phase = corev1.PodFailed
+	}
+	workerEvicted := func(seen *jobstate.Observed) {
+		evict(seen.Workers[1].Pod)
+		mpitest.Leaving(seen.Workers[1].Pod)
+	}
+	launcherOutOfMemory := func(seen *jobstate.Observed) {
+		seen.LauncherPods[0].Status.Phase = corev1.PodFailed
+		mpitest.Exited(137, "OOMKilled")(seen.LauncherPods[0])
+	}
+	for name, test := range map[string]struct {
+		first func(*jobstate.Observed)
+		log   string
+		code  int32
+		want  codes.Code
+	}{
+		"launcher evicted":            {launcherEvicted, "Traceback: no such column", 7, codes.ApplicationFailed},
+		"worker evicted":              {workerEvicted, "Traceback: no such column", 7, codes.ApplicationFailed},
+		"launcher out of memory":      {launcherOutOfMemory, "Traceback: no such column", 7, codes.ApplicationFailed},
+		"worker evicted and not back": {workerEvicted, "ORTE was unable to reliably start one or more daemons.", 1, codes.Evicted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &history{t: t, job: job(2)}
+			h.pass(0, pods(h.job, corev1.PodRunning, 0), jobstate.Evidence{})
+			first := pods(h.job, corev1.PodRunning, 0)
+			test.first(&first)
+			h.pass(time.Minute, first, jobstate.Evidence{})
+			again := mpitest.LauncherPod(h.job, 1, corev1.PodRunning)
+			seen := pods(h.job, corev1.PodRunning, 0)
+			seen.LauncherPods = []*corev1.Pod{first.LauncherPods[0], again}
+			h.pass(70*time.Second, seen, jobstate.Evidence{})
+			again.Status.Phase = corev1.PodFailed
+			mpitest.Exited(test.code, "Error")(again)
+			h.pass(2*time.Minute, ended(seen, h.job, batchv1.JobFailed, 2*time.Minute), jobstate.Evidence{Logs: map[string]jobstate.Log{again.Name: {Lines: []string{test.log}}}})
+			if got := h.last.Status.Findings[0]; got.Code != test.want || got.Severity != v1alpha1.SeverityError {
+				t.Errorf("the cause is %s: %s", got.Code, got.Summary)
+			}
+			if got := h.last.Status.Failure; got == nil || got.Code != test.want {
+				t.Errorf("the failure is %+v", got)
+			}
+		})
+	}
+}
+
 // TestAttemptWhosePodsAreGone: JobSet replaces all pods of a TrainJob. The timeline has why the attempt ended.
 func TestAttemptWhosePodsAreGone(t *testing.T) {
 	h := &history{t: t, job: job(2, func(j *mpi.Job) { j.External, j.Lifecycle.MaxRestarts = true, 1 })}

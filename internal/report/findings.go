@@ -137,8 +137,12 @@ func (m maker) explainsMore(finding, known v1alpha1.Finding) bool {
 	if codes.Has(finding.Code, codes.RemovesPods) && codes.Has(known.Code, codes.FollowsPodLoss) {
 		return true
 	}
-	return now < before || now == before && isGuess(known) && !isGuess(finding) || now == codes.Cause && before == codes.Cause && m.restartedSince(known.Code)
+	return now < before || now == before && isGuess(known) && !isGuess(finding) ||
+		(now == codes.Cause || isOwnEnd(finding)) && before == codes.Cause && m.restartedSince(known.Code)
 }
+
+// isOwnEnd reports whether a finding is that the program ended by itself, with an exit code of its own.
+func isOwnEnd(f v1alpha1.Finding) bool { return f.Code == codes.ApplicationFailed && f.ExitCode != nil }
 
 // restartedSince reports whether the launcher was started again after a finding was entered on the timeline.
 func (m maker) restartedSince(code string) bool {
@@ -225,6 +229,9 @@ func (m maker) lost() *v1alpha1.Finding {
 // recall puts the loss of a pod before what follows from it. A cause of another kind stays the cause.
 func (m maker) recall(lost v1alpha1.Finding, findings []v1alpha1.Finding, failure *v1alpha1.Failure) ([]v1alpha1.Finding, *v1alpha1.Failure) {
 	if slices.ContainsFunc(findings, func(f v1alpha1.Finding) bool { return f.Code == lost.Code }) {
+		return findings, failure
+	}
+	if m.failed() && len(findings) > 0 && isOwnEnd(findings[0]) && m.restartedSince(lost.Code) {
 		return findings, failure
 	}
 	if len(findings) > 0 && !codes.Has(findings[0].Code, codes.FollowsPodLoss) {
