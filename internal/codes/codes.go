@@ -65,6 +65,7 @@ const (
 	CrashLoop             Code = "CrashLoop"
 	SlowStart             Code = "SlowStart"
 	SlowStartupStep       Code = "SlowStartupStep"
+	WorkerEnded           Code = "WorkerEnded"
 	SidecarRunning        Code = "SidecarRunning"
 	ServiceMesh           Code = "ServiceMesh"
 	ClockSkew             Code = "ClockSkew"

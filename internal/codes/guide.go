@@ -111,6 +111,7 @@ var meanings = map[Code]string{
 	ImagePullFailed:        "A pod cannot start: its image cannot be pulled. The image or tag does not exist, the registry requires a login, or it does not respond.",
 	MissingReference:       "A pod cannot start: a Secret or ConfigMap that it refers to does not exist in the namespace.",
 	CrashLoop:              "A container of a pod ends with an error again and again, and Kubernetes restarts it with growing delays.",
+	WorkerEnded:            "A worker ended with exit code 0 before the launcher did. MPI can start no rank there.",
 	SidecarRunning:         "The launcher's program has ended, but another container keeps its pod running.",
 	LauncherNameUnresolved: "The workers could not resolve the launcher's host name. Its DNS record appears shortly after the pod.",
 	ConnectionTimedOut:     "The launcher's connection to a worker timed out. A NetworkPolicy or a service mesh usually drops the packets.",

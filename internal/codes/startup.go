@@ -115,6 +115,15 @@ var startup = []Entry{
 		},
 	},
 	{
+		Code: WorkerEnded, Phase: v1alpha1.PhaseInitializing,
+		Summary: "{who} ended with exit code 0 before the launcher did. MPI can start no rank there.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "If the workers have a command, remove it: a worker must keep running, and MPI starts the program there.", Action: "{field}.spec.containers[0].command"},
+			{Text: "Read its log.", Action: "kubectl -n {namespace} logs {pod}"},
+			{Text: "Check the events: they show whether something stopped it.", Action: listEvents},
+		},
+	},
+	{
 		Code: SidecarRunning, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning,
 		Summary: "The launcher's program has ended, but container {container} keeps its pod running.",
 		Remedies: []v1alpha1.Remedy{

@@ -51,6 +51,7 @@ var checks = []func(*input) []Finding{
 	networkMissing,
 	sandboxes,
 	launcherDeleted,
+	endedWorkers,
 	unreached,
 	hostfileIgnored,
 	symptoms,

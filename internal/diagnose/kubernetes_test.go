@@ -232,6 +232,31 @@ func TestWhatKubernetesSays(t *testing.T) {
 			func(s *scene) { s.evidence.Events[0].Last = mpitest.Now.Add(-20 * time.Second) },
 			event("Pod", "pi-worker-0", "Unhealthy", `Startup probe failed: command timed out: "/ready" timed out after 1s`),
 		)},
+		"probe-failed-and-ended-well": {codes.ProbeFailed, running(4).with(
+			worker(0, corev1.PodSucceeded, endedWell(time.Minute)),
+			event("Pod", "pi-worker-0", "Unhealthy", `Liveness probe failed: `),
+			event("Pod", "pi-worker-0", "Killing", "Container main failed liveness probe"),
+		)},
+		"worker-ended": {codes.WorkerEnded, running(4).with(
+			worker(0, corev1.PodSucceeded, endedWell(time.Minute)), worker(2, corev1.PodSucceeded, endedWell(time.Minute)),
+			func(s *scene) {
+				s.evidence.Logs = map[string]jobstate.Log{"pi-worker-0": {Lines: []string{"epoch 3 done"}}}
+			},
+		)},
+		"worker-ended-before-the-launcher-failed": {codes.WorkerEnded, failed(255, `ssh: connect to host pi-worker-0.pi port 22: Connection refused`).with(
+			func(s *scene) {
+				endedWell(0)(s.seen.LauncherPods[0])
+				s.seen.LauncherPods[0].Status.ContainerStatuses[0].State.Terminated.ExitCode = 255
+			},
+			worker(0, corev1.PodSucceeded, endedWell(time.Minute)),
+		)},
+		"worker-ended-with-the-launcher": {codes.ApplicationFailed, failed(3, "Traceback: no such column").with(
+			func(s *scene) {
+				endedWell(0)(s.seen.LauncherPods[0])
+				s.seen.LauncherPods[0].Status.ContainerStatuses[0].State.Terminated.ExitCode = 3
+			},
+			worker(0, corev1.PodSucceeded, endedWell(time.Second)),
+		)},
 		"probe-of-an-event-that-is-gone": {codes.ProbeFailed, running(4).with(
 			worker(0, corev1.PodFailed, mpitest.Exited(137, "Error")), event("Pod", "pi-worker-0", "Killing", "Container main failed liveness probe"))},
 		"sandbox-without-user-namespaces": {codes.ContainerCreateFailed, failed(1, "").with(
@@ -290,6 +315,14 @@ func TestWhatKubernetesSays(t *testing.T) {
 			s.seen.Launcher.Status.Conditions[0].Reason = batchv1.JobReasonDeadlineExceeded
 		})},
 	})
+}
+
+// endedWell ends a pod's container with exit code 0 so long ago.
+func endedWell(ago time.Duration) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		mpitest.Exited(0, "Completed")(pod)
+		pod.Status.ContainerStatuses[0].State.Terminated.FinishedAt = metav1.NewTime(mpitest.Now.Add(-ago))
+	}
 }
 
 // rejectedFor is a pod that a kubelet did not admit.

@@ -366,6 +366,33 @@ func isInit(pod jobPod, container string) bool {
 	return slices.ContainsFunc(pod.Status.InitContainerStatuses, func(c corev1.ContainerStatus) bool { return c.Name == container })
 }
 
+// endedWorkers reports workers that ended well before the launcher did. At the end of a job, workers may end a little before it.
+func endedWorkers(p *input) []Finding {
+	const patience = 5 * time.Second
+	over := p.seen.Now
+	if launcher := p.launcher(); launcher != nil && podstatus.HasEnded(launcher.Pod) {
+		over = podstatus.EndedAt(launcher.Pod)
+	} else if launcher == nil && p.failed() {
+		over = p.outcome.Finish.At
+	}
+	var pods []jobPod
+	var evidence []string
+	for _, pod := range p.pods {
+		at := podstatus.EndedAt(pod.Pod)
+		if pod.role != mpi.RoleWorker || pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodSucceeded || at.IsZero() || over.Sub(at) < patience {
+			continue
+		}
+		pods, evidence = append(pods, pod), append(evidence, fmt.Sprintf("Pod %s ended with exit code 0 at %s.", pod.Name, clock(at)))
+		evidence = append(evidence, lastLines(pod)...)
+	}
+	if len(pods) == 0 {
+		return nil
+	}
+	f := p.find(codes.WorkerEnded, pods, nil)
+	f.Evidence, f.ExitCode = evidence, new(int32(0))
+	return []Finding{f}
+}
+
 // sidecars reports containers that keep a launcher's pod running after its program has ended.
 func sidecars(p *input) []Finding {
 	launcher := p.launcher()

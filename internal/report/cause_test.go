@@ -209,7 +209,9 @@ func TestAttemptsStandOnTheTimeline(t *testing.T) {
 // TestCauseOfAnEarlierAttempt: what ended an earlier attempt, even if it explains more, is not the cause of a later one that ended
 // with an exit code of its own. It is the cause of one that ended as follows from it.
 func TestCauseOfAnEarlierAttempt(t *testing.T) {
-	evict := func(pod *corev1.Pod) { pod.Status.Reason, pod.Status.Message = "Evicted", "The node was low on resource: ephemeral-storage." }
+	evict := func(pod *corev1.Pod) {
+		pod.Status.Reason, pod.Status.Message = "Evicted", "The node was low on resource: ephemeral-storage."
+	}
 	launcherEvicted := func(seen *jobstate.Observed) {
 		evict(seen.LauncherPods[0])
 		seen.LauncherPods[0].Status.Phase = corev1.PodFailed

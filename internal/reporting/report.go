@@ -30,6 +30,7 @@ import (
 	"opendatahub.io/mpijob/internal/logs"
 	"opendatahub.io/mpijob/internal/metrics"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/podstatus"
 	"opendatahub.io/mpijob/internal/report"
 )
 
@@ -286,6 +287,11 @@ func needsEvidence(job mpi.Job, seen jobstate.Observed, refusals []jobstate.Refu
 			return true
 		}
 	}
+	for _, worker := range seen.Workers {
+		if podstatus.HasEnded(worker.Pod) {
+			return true
+		}
+	}
 	for _, pod := range seen.AllPods() {
 		_, bad := cluster.EndedBadly(pod)
 		if bad || (pod.Status.Phase == corev1.PodPending || cluster.Unready(pod)) && seen.Now.Sub(pod.CreationTimestamp.Time) >= slowStart {
@@ -335,10 +341,15 @@ func nextUpdate(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, next 
 	for _, since := range startsWithoutPods(job, seen, out, next) {
 		atMost(creationCheck(seen.Now.Sub(since)))
 	}
+	for _, worker := range seen.Workers {
+		if at := podstatus.EndedAt(worker.Pod); podstatus.HasEnded(worker.Pod) && !at.IsZero() {
+			atMost(creationCheck(seen.Now.Sub(at)))
+		}
+	}
 	return soonest
 }
 
-// creationCheck returns after how long it is asked again why there is no pod, which has been awaited for a time.
+// creationCheck returns after how long it is asked again why there is no pod, or no longer one, which has been awaited for a time.
 func creationCheck(awaited time.Duration) time.Duration {
 	switch {
 	case awaited >= 0 && awaited < slowCreation:
