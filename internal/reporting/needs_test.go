@@ -31,6 +31,11 @@ func TestPodsThatAreNotCreated(t *testing.T) {
 	}
 	suspended := made(60)
 	suspended.Spec.Suspend = new(true)
+	launcher := []*corev1.Pod{mpitest.LauncherPod(mpitest.Job(1), 0, corev1.PodRunning)}
+	endedAgo := func(pod *corev1.Pod) {
+		mpitest.Exited(0, "Completed")(pod)
+		pod.Status.ContainerStatuses[0].State.Terminated.FinishedAt = ago(2)
+	}
 	for name, test := range map[string]struct {
 		job      mpi.Job
 		seen     jobstate.Observed
@@ -49,6 +54,7 @@ func TestPodsThatAreNotCreated(t *testing.T) {
 		"no launcher's pod yet":           {mpitest.Job(0), jobstate.Observed{Launcher: made(2)}, reported(2), false, 4 * time.Second},
 		"the launcher's Job is suspended": {mpitest.Job(0), jobstate.Observed{Launcher: suspended}, reported(60), false, 0},
 		"the launcher has a pod":          {mpitest.Job(0), jobstate.Observed{Launcher: made(5), LauncherPods: []*corev1.Pod{mpitest.LauncherPod(mpitest.Job(0), 0, corev1.PodRunning)}}, reported(6), false, 0},
+		"a worker has ended":              {mpitest.Job(1), jobstate.Observed{Launcher: made(5), LauncherPods: launcher, Workers: []jobstate.Worker{mpitest.Worker(mpitest.Job(1), 0, corev1.PodSucceeded, endedAgo)}}, reported(6), true, 4 * time.Second},
 		"an MPIJob that has no Job yet":   {mpitest.Job(0), jobstate.Observed{}, reported(60), false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
