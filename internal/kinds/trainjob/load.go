@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -77,10 +78,13 @@ func loadJob(ctx context.Context, from client.Reader, key types.NamespacedName) 
 	return object, &job, nil
 }
 
-// LoadRuntime reads the runtime that a TrainJob names, as it is now; nil where there is none.
+// LoadRuntime reads the runtime that a TrainJob names, as it is now; nil where there is none, or nothing can have the name.
 func LoadRuntime(ctx context.Context, from client.Reader, job TrainJob) (*Runtime, error) {
 	object := &unstructured.Unstructured{}
 	key := types.NamespacedName{Name: job.Spec.RuntimeRef.Name}
+	if key.Name == "" || len(path.ValidatePathSegmentName(key.Name, false)) > 0 {
+		return nil, nil
+	}
 	kind := ClusterRuntimeKind
 	if job.Spec.RuntimeRef.Kind == RuntimeKind {
 		kind, key.Namespace = RuntimeKind, job.Namespace

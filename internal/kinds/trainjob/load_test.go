@@ -102,3 +102,15 @@ func TestSnapshotHidesNoMPI(t *testing.T) {
 		})
 	}
 }
+
+// TestRuntimeThatCannotExist: a name that no object can have is not asked for. Trainer or the API server refuse the job.
+func TestRuntimeThatCannotExist(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"", "..", "a/b"} {
+		var job trainjob.TrainJob
+		job.Spec.RuntimeRef.Name = name
+		if found, err := trainjob.LoadRuntime(t.Context(), nil, job); err != nil || found != nil {
+			t.Errorf("runtime %q: found %v, error %v", name, found, err)
+		}
+	}
+}
