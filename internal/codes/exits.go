@@ -145,10 +145,9 @@ var exits = []Entry{
 	},
 	{
 		Code: ApplicationFailed, Phase: v1alpha1.PhaseRunning, Strength: Ending, Traits: FollowsPodLoss,
-		Summary: "The program failed{rankText}{codeText}{errorText}. MPI then ended all other ranks.",
+		Summary: "The program failed{rankText}{codeText}{errorText}.{othersEnded}",
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Read the output of this rank before it ended. Later errors of other ranks are consequences.", Action: launcherLog},
-			{Text: "Run the same command with one worker, to see whether the program fails without distribution.", Action: "{workersField}: 1", Rerun: true, Changes: set("{workersField}", "1")},
+			{Text: "{own}Read its output before it ended. Later errors of other ranks are consequences.", Action: launcherLog},
 		},
 	},
 }

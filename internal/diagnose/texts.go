@@ -27,6 +27,9 @@ func (p *input) findAs(entry codes.Entry, pods []jobPod, more map[string]string)
 	if entry.Code == codes.ProgramMissing && entry.Summary == codes.Lookup(codes.ProgramMissing).Summary {
 		entry = p.whosePath(entry, values)
 	}
+	if entry.Code == codes.ApplicationFailed && entry.Summary == codes.Lookup(codes.ApplicationFailed).Summary {
+		entry = p.ownError(entry, values)
+	}
 	f := Finding{Code: entry.Code, Severity: p.severityOf(entry), Summary: codes.Fill(entry.Summary, values), Affected: names(pods)}
 	sameImage := p.job.Workers.Count > 0 && image(p.template(mpi.RoleWorker)) == image(p.template(mpi.RoleLauncher))
 	for _, r := range entry.Remedies {

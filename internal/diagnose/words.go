@@ -54,6 +54,10 @@ var errorLines = []errorLine{
 	{text: "No such file or directory", pattern: regexp.MustCompile(`^(?P<error>.*\S: No such file or directory.*)$`)},
 	{text: "ermission denied", pattern: regexp.MustCompile(`^(?P<error>.*\S: [Pp]ermission denied)$`)},
 	{text: "No space left on device", pattern: regexp.MustCompile(`^(?P<error>.*No space left on device.*)$`)},
+	// Shells, of what cannot be executed.
+	{text: "xec", pattern: regexp.MustCompile(`(?P<error>\S+: (?:cannot execute binary file: )?Exec format error.*)$`)},
+	{text: "cannot execute", pattern: regexp.MustCompile(`(?P<error>\S+: cannot execute.*)$`)},
+	{text: "unbound variable", pattern: regexp.MustCompile(`(?P<error>\w+: unbound variable)$`)},
 	// What most programs write.
 	{text: "", pattern: regexp.MustCompile(`^(?i:fatal error|fatal|error)\b(?: in [^:]+)?: ?(?P<error>\S.*)$`)},
 	{text: ": error: ", pattern: regexp.MustCompile(`^(?P<error>[\w./-]+: error: .+)$`)},
@@ -87,7 +91,12 @@ type spoken struct {
 
 // firstError returns the first error line of the most specific form in a log, or nil.
 func firstError(lines []string) *spoken {
-	for _, form := range errorLines {
+	for n, form := range errorLines {
+		if n == 1 {
+			if found := afterTraceback(lines); found != nil {
+				return found
+			}
+		}
 		for i, line := range lines {
 			if found := form.match(lines, i, line); found != nil {
 				return found
@@ -96,6 +105,36 @@ func firstError(lines []string) *spoken {
 	}
 	return nil
 }
+
+// afterTraceback returns the exception of Python's first traceback, whatever its name: the first line after it that is not indented
+// and has the same tag. Nil if there is none.
+func afterTraceback(lines []string) *spoken {
+	const following = 200
+	tag, begun := "", -1
+	for i, line := range lines {
+		line = strings.TrimRight(line, " \r")
+		own := tagged.FindString(line)
+		text := line[len(own):]
+		switch {
+		case begun < 0:
+			if text == "Traceback (most recent call last):" {
+				tag, begun = own, i
+			}
+		case i-begun > following:
+			return nil
+		case own == tag && exceptionLine.MatchString(text):
+			found := &spoken{line: line, message: text}
+			if rank := tagged.FindStringSubmatch(line); rank != nil {
+				found.rank = rank[1]
+			}
+			return found
+		}
+	}
+	return nil
+}
+
+// exceptionLine is the name of an exception, and its text (Lib/traceback.py).
+var exceptionLine = regexp.MustCompile(`^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*(?:: .*)?$`)
 
 func (e errorLine) match(lines []string, i int, line string) *spoken {
 	if !strings.Contains(line, e.text) {

@@ -226,7 +226,7 @@ func programFailures() []failure {
 	memory := workers(func(c *corev1.Container) { c.Resources.Limits[corev1.ResourceMemory] = resource.MustParse("256Mi") })
 	outOfMemory := explanation{code: codes.OutOfMemory, pod: "job-worker-1", summary: "256 MiB", remedy: "Increase the memory limit of each worker", fails: true}
 	segfault := explanation{code: codes.SegmentationFault, pod: "job-worker-0", rank: new(int32(1)), exit: new(int32(139)), summary: "rank 1", remedy: "stack trace", fails: true}
-	exit := explanation{code: codes.ApplicationFailed, pod: "job-worker-1", rank: new(int32(2)), exit: new(int32(42)), summary: "code 42", remedy: "Read the output of this rank", fails: true}
+	exit := explanation{code: codes.ApplicationFailed, pod: "job-worker-1", rank: new(int32(2)), exit: new(int32(42)), summary: "code 42", remedy: "Read its output", fails: true}
 	return []failure{
 		{name: "worker out of memory", trainJob: true, ranks: 4, provoke: made(mpirun("ranks", "--memory", "3:600", "--sleep", "1"), memory), want: outOfMemory},
 		{name: "worker out of memory, Intel MPI", ranks: 4, provoke: made([]string{"mpiexec", "-n", "4", "ranks", "--memory", "3:600", "--sleep", "1"}, memory, with("intelmpi", kubeflow.MPIImplementationIntel)), want: outOfMemory},
@@ -235,7 +235,7 @@ func programFailures() []failure {
 		{name: "rank segfault, Open MPI 5", ranks: 4, provoke: made(mpirun("ranks", "--segv", "1"), with("openmpi5", kubeflow.MPIImplementationOpenMPI)), want: segfault},
 		{
 			name: "exception on one rank", ranks: 4, provoke: made(mpirun("python3", "-m", "mpi4py", "-c", python)),
-			want: explanation{code: codes.ApplicationFailed, pod: "job-worker-1", rank: new(int32(2)), exit: new(int32(1)), summary: "ValueError: shard 2 has no rows", remedy: "Read the output of this rank", fails: true},
+			want: explanation{code: codes.ApplicationFailed, pod: "job-worker-1", rank: new(int32(2)), exit: new(int32(1)), summary: "ValueError: shard 2 has no rows", remedy: "Read its output", fails: true},
 		},
 		{name: "exit code", trainJob: true, ranks: 4, provoke: made(mpirun("ranks", "--exit", "2:42")), want: exit},
 		{name: "exit code, Intel MPI", ranks: 4, provoke: made([]string{"mpiexec", "-n", "4", "ranks", "--exit", "2:42"}, with("intelmpi", kubeflow.MPIImplementationIntel)), want: exit},

@@ -109,11 +109,11 @@ func script(text string) []string {
 // programMistakes are mistakes in programs and in what they need.
 func programMistakes() []failure {
 	own := func(summary string, exit int32) explanation {
-		return explanation{code: codes.ApplicationFailed, pod: "job-worker-1", rank: new(int32(2)), exit: &exit, summary: summary, remedy: "Read the output of this rank", fails: true}
+		return explanation{code: codes.ApplicationFailed, pod: "job-worker-1", rank: new(int32(2)), exit: &exit, summary: summary, remedy: "Read its output", fails: true}
 	}
 	// All ranks fail at once: any may be the first.
 	all := func(summary string, exit int32) explanation {
-		return explanation{code: codes.ApplicationFailed, pod: "job-worker-", exit: &exit, summary: summary, remedy: "Read the output of this rank", fails: true}
+		return explanation{code: codes.ApplicationFailed, pod: "job-worker-", exit: &exit, summary: summary, remedy: "Read its output", fails: true}
 	}
 	signal := func(code codes.Code, number int32, remedy string) explanation {
 		return explanation{code: code, pod: "job-worker-1", rank: new(int32(2)), exit: new(128 + number), remedy: remedy, fails: true}

@@ -74,7 +74,7 @@ const journeys = {
     await page.getByRole('link', {name: 'Guide to ApplicationFailed'}).click();
     await page.waitForURL(/help\/ApplicationFailed$/);
     await page.getByRole('heading', {level: 1, name: 'ApplicationFailed'}).waitFor();
-    await page.getByText('The program failed. MPI then ended all other ranks.').waitFor();
+    await page.getByText('The program failed.').waitFor();
     await page.getByText('kubectl -n NAMESPACE logs LAUNCHER-POD').first().waitFor();
     await inspect(page, 'help-topic');
     await page.getByRole('link', {name: 'Troubleshooting'}).last().click();

@@ -278,7 +278,9 @@ func CheckLimits(job TrainJob, used Runtime) field.ErrorList {
 		return nil
 	}
 	var errs field.ErrorList
-	if n := nodes(job, used); n > maxNodes {
+	if n := nodes(job, used); n < 0 {
+		errs = append(errs, field.Invalid(nodesPath, n, "must be 1 or more"))
+	} else if n > maxNodes {
 		errs = append(errs, field.Invalid(nodesPath, n, fmt.Sprintf("must be at most %d: Kubernetes creates no more pods for it", maxNodes)))
 	}
 	if most, limited, _ := limit(used, mpi.AnnotationMaxWorkers); limited {

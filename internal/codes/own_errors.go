@@ -1,0 +1,134 @@
+package codes
+
+import (
+	"regexp"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+)
+
+// OwnError is a kind of error that programs report of themselves. Its texts are those of the C library (strerror(3)), which
+// programs in all languages show, and of Python's exceptions.
+type OwnError struct {
+	// Name is unique.
+	Name string
+	// Matches is what such an error contains.
+	Matches *regexp.Regexp
+	// Remedies replace those of ApplicationFailed but the last one, to read the output. They may use the figures of FillRemedy and
+	// programTemplate, the pod template of the pods in which the program ran, and file, module and variable: what the error names.
+	Remedies []v1alpha1.Remedy
+}
+
+const (
+	programVolumes = "{programTemplate}.spec.volumes"
+	launcherArgs   = "{launcherTemplate}.spec.containers[0].command"
+)
+
+// OwnErrors are the kinds of errors of programs. The first that matches is the most specific.
+var OwnErrors = []OwnError{
+	{
+		Name: "module", Matches: regexp.MustCompile(`No module named|cannot import name`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Install {module|the module} in the image of every pod in which ranks run.", Action: "{programTemplate}.spec.containers[0].image"},
+			{Text: "If it is a module of your own, mount it in the workers as well, and set PYTHONPATH there.", Action: "env: PYTHONPATH"},
+		},
+	},
+	{
+		Name: "program", Matches: regexp.MustCompile(`Exec format error|cannot execute binary file`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "If it is a binary, build it for the CPU of the nodes.", Action: "kubectl get nodes -L kubernetes.io/arch"},
+			{Text: "If it is a script, name its interpreter in its first line.", Action: "#!/bin/sh"},
+		},
+	},
+	{
+		Name: "file", Matches: regexp.MustCompile(`No such file or directory|FileNotFoundError|NotADirectoryError`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Check the path of {file|the file}. It must exist in every pod in which a rank opens it: in the image, or on a volume that this pod mounts.", Action: "{programTemplate}.spec.containers[0].volumeMounts"},
+		},
+	},
+	{
+		Name: "read-only", Matches: regexp.MustCompile(`Read-only file system`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Write to a volume, or mount one where {file|the file} is to be, such as an emptyDir.", Action: "volumes: [{name: scratch, emptyDir: {}}], mounted there"},
+		},
+	},
+	{
+		Name: "permission", Matches: regexp.MustCompile(`[Pp]ermission denied|PermissionError|Operation not permitted`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Write to a folder that the pod's user may write to, such as a volume or /tmp. Pods do not run as root, and on OpenShift as a user ID of the namespace.", Action: programVolumes},
+			{Text: "If {file|the file} is on a volume, give its group access.", Action: "{programTemplate}.spec.securityContext.fsGroup"},
+		},
+	},
+	{
+		Name: "space", Matches: regexp.MustCompile(`No space left on device|Disk quota exceeded`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Write less, or to a larger volume. An emptyDir may have a sizeLimit, and /dev/shm has 64 MiB if no volume is mounted there.", Action: programVolumes},
+		},
+	},
+	{
+		Name: "memory", Matches: regexp.MustCompile(`MemoryError|Cannot allocate memory|bad_alloc|Unable to allocate`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Allocate less at once: use smaller arrays or batches, or distribute the data over the ranks."},
+			{Text: "If a little more is enough, increase the memory limit{limitText}.", Action: memoryLimit},
+		},
+	},
+	{
+		Name: "variable", Matches: regexp.MustCompile(`KeyError: ['"][A-Z][A-Z0-9_]+['"]|unbound variable`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "If {variable|the name} is an environment variable, set it in both pod templates. Open MPI passes a variable of the launcher on only if it is told to.", Action: "mpirun -x {variable|NAME} <program>"},
+		},
+	},
+	{
+		Name: "input", Matches: regexp.MustCompile(`EOFError|EOF when reading`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Read from a file. A pod has no standard input, and MPI passes one on to rank 0 only."},
+		},
+	},
+	{
+		Name: "network", Matches: regexp.MustCompile(`Name or service not known|failure in name resolution|Connection (?:timed out|refused)|Network is unreachable|Max retries exceeded|No route to host`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Check the address. If jobs are isolated, pods reach the job's own pods, DNS and port 443; who administers the namespace allows other destinations.", Action: listPolicies},
+		},
+	},
+	{
+		Name: "arguments", Matches: regexp.MustCompile(`unrecognized argument|unknown option|arguments are required|invalid choice|unrecognized option|invalid option`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Correct the arguments of the command.", Action: launcherArgs},
+		},
+	},
+	{
+		Name: "text", Matches: regexp.MustCompile(`JSONDecodeError|ParserError|ScannerError|UnicodeDecodeError|unexpected end of (?:file|JSON)`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Check what the program reads: it may be empty, cut off, or of another format than the program expects."},
+		},
+	},
+	{
+		Name: "source", Matches: regexp.MustCompile(`SyntaxError|IndentationError|TabError`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Correct the script, or use an image with the Python version that it is written for.", Action: "python3 -m py_compile SCRIPT"},
+		},
+	},
+	{
+		Name: "files", Matches: regexp.MustCompile(`Too many open files`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Open fewer files at once, for example with fewer data loaders.", Action: "DataLoader(num_workers=...)"},
+		},
+	},
+}
+
+// OnlyInLauncher is the definition of the error of a rank that does not find a file on a volume that only the launcher mounts.
+var OnlyInLauncher = OwnError{
+	Name: "file of the launcher",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Mount volume {volume} in the workers as well: {file} is on it, and only the launcher mounts it.", Action: "{workerTemplate}.spec.containers[0].volumeMounts"},
+	},
+}
+
+// OwnErrorOf returns the kind of an error that a program reported, nil if it is none of OwnErrors.
+func OwnErrorOf(text string) *OwnError {
+	for i := range OwnErrors {
+		if OwnErrors[i].Matches.MatchString(text) {
+			return &OwnErrors[i]
+		}
+	}
+	return nil
+}
