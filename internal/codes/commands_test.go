@@ -16,7 +16,7 @@ import (
 // special are the definitions for special cases of a code.
 var special = []codes.Entry{
 	codes.DaemonEnded, codes.HostfileNotRead, codes.CommandInOneWord, codes.CommandNotStarted, codes.InitContainerFailed, codes.InitContainerCrashes,
-	codes.RemoteMountFailed, codes.HostPathMissing, codes.VolumeDenied, codes.RefusedToController, codes.PortInUseInPod, codes.SandboxFailed, codes.PathReplaced, codes.CommandWithNUL,
+	codes.RemoteMountFailed, codes.HostPathMissing, codes.VolumeDenied, codes.RefusedToController, codes.PortInUseInPod, codes.SandboxFailed, codes.PathReplaced, codes.CommandWithNUL, codes.HookFailed,
 }
 
 // TestValuesAreWordsOfCommands: whatever a value contains, a shell splits the action of a remedy into the words that its author

@@ -17,7 +17,7 @@ var scheduling = []Entry{
 		Status:  "No node matches its pods: compare their nodeSelector, affinity and tolerations with the nodes' labels and taints.",
 		Summary: "{who} cannot be scheduled on any of {nodes|the nodes}: {why}.",
 		Remedies: []v1alpha1.Remedy{
-			{Text: "{first|Compare the pod's nodeSelector, affinity and tolerations with the nodes' labels and taints.}", Action: "{field}.spec.nodeSelector"},
+			{Text: "{first|Compare the pod's nodeSelector, affinity and tolerations with the nodes' labels and taints.}", Action: "{field}.spec.{at|nodeSelector}"},
 			{Text: "See the labels and taints of the nodes.", Action: "kubectl get nodes --show-labels"},
 		},
 	},
@@ -26,8 +26,24 @@ var scheduling = []Entry{
 		Status:  "{who} cannot be scheduled: {message}",
 		Summary: "{who} cannot be scheduled: {message}",
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Compare the pod's requests with the nodes' capacity.", Action: "kubectl describe nodes"},
+			{Text: "{first|Compare the pod's requests with the nodes' capacity.}", Action: "{firstAction|kubectl describe nodes}"},
 			{Text: "See the pod's conditions and events.", Action: describePod},
+		},
+	},
+	{
+		Code: SchedulingGated, Phase: v1alpha1.PhaseInitializing, Severity: v1alpha1.SeverityWarning, Traits: BlocksScheduling,
+		Summary: "{who} not scheduled since {since}: held by {gates|a scheduling gate}, which another controller must remove.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "If no controller removes it, remove the gate from the pod template.", Action: "{field}.spec.schedulingGates"},
+			{Text: "See the gates of the pod.", Action: "kubectl -n {namespace} get pod {pod} -o jsonpath='{.spec.schedulingGates}'"},
+		},
+	},
+	{
+		Code: NoScheduler, Phase: v1alpha1.PhaseInitializing, Severity: v1alpha1.SeverityWarning, Traits: BlocksScheduling,
+		Summary: "{who} not scheduled since {since}: no scheduler named {scheduler} responds.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Remove schedulerName. The scheduler of the cluster then places the pods.", Action: "{field}.spec.schedulerName", Rerun: true, Changes: set("{field}.spec.schedulerName", "null")},
+			{Text: "Or correct the name. See which schedulers run.", Action: "kubectl get pods -A | grep -i scheduler"},
 		},
 	},
 	{
@@ -121,6 +137,22 @@ var startup = []Entry{
 			{Text: "If the workers have a command, remove it: a worker must keep running, and MPI starts the program there.", Action: "{field}.spec.containers[0].command"},
 			{Text: "Read its log.", Action: "kubectl -n {namespace} logs {pod}"},
 			{Text: "Check the events: they show whether something stopped it.", Action: listEvents},
+		},
+	},
+	{
+		Code: WorkersNotReady, Phase: v1alpha1.PhaseInitializing, Severity: v1alpha1.SeverityWarning,
+		Summary: "{who} running, but not ready since {since}{message}. The launcher starts when all workers are ready.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Remove the readiness probe, or correct it.", Action: "{field}.spec.containers[].readinessProbe"},
+			{Text: "Or start the launcher at once. It waits for the workers' agents.", Action: "spec.launcherCreationPolicy: AtStartup", Rerun: true, Changes: set("spec.launcherCreationPolicy", "AtStartup")},
+		},
+	},
+	{
+		Code: SidecarFailed, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning,
+		Summary: "Container {container} of {whoLower} failed with exit code {code}. It is not the container that runs MPI.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Read its log.", Action: "kubectl -n {namespace} logs {pod} -c {container}"},
+			{Text: "If the job does not need it, remove it.", Action: "{field}.spec.containers"},
 		},
 	},
 	{
@@ -252,4 +284,14 @@ var InitContainerCrashes = Entry{
 	Code: CrashLoop, Phase: v1alpha1.PhaseInitializing, Severity: v1alpha1.SeverityError,
 	Summary:  "{who} cannot start: init container {container} ended with exit code {code}, started {times} times.",
 	Remedies: initRemedies,
+}
+
+// HookFailed is the definition of ContainerCreateFailed for a container whose postStart hook failed.
+var HookFailed = Entry{
+	Code: ContainerCreateFailed, Phase: v1alpha1.PhaseInitializing,
+	Summary: "{who} cannot start: the postStart hook of a container failed, and Kubernetes stopped the container.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Correct the hook, or remove it.", Action: "{field}.spec.containers[].lifecycle.postStart"},
+		{Text: "See the pod's conditions and events.", Action: describePod},
+	},
 }

@@ -217,7 +217,11 @@ func TestHealthyJobsHaveNoFindings(t *testing.T) {
 		"succeeded":                        succeeded.with(func(s *scene) { s.evidence.Logs = noisy }),
 		"suspended":                        suspended,
 		"starting":                         started,
-		"no pods":                          {job: mpitest.Job(2)},
+		"workers become ready": running(2, func(j *mpi.Job) { j.Launcher.AfterWorkers = true }).with(
+			func(s *scene) { s.seen.Launcher, s.seen.LauncherPods = nil, nil }, worker(1, corev1.PodRunning, notReadyFor(20*time.Second)),
+		),
+		"a worker is not ready, which the launcher does not wait for": running(2).with(worker(1, corev1.PodRunning, notReadyFor(time.Minute))),
+		"no pods": {job: mpitest.Job(2)},
 		"resumed while all pods from before are on their way out": running(2).with(event("Pod", "pi-launcher-xyz", "Killing", "Stopping container main"), func(s *scene) {
 			mpitest.Leaving(s.seen.LauncherPods[0])
 			for _, w := range s.seen.Workers {

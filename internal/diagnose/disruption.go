@@ -3,6 +3,7 @@ package diagnose
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -39,7 +40,8 @@ func takenAway(p *input) []Finding {
 		if node := pods[code][0].Spec.NodeName; node != "" {
 			figures["onNode"] = " on " + node
 		}
-		figures["advice"], figures["action"] = evictionAdvice(causes[code])
+		advice, action := evictionAdvice(causes[code])
+		figures["advice"], figures["action"] = advice, codes.FillAction(action, p.figures(pods[code]))
 		f := p.find(code, pods[code], figures)
 		f.Evidence = evidence[code]
 		f.ExitCode = pods[code][0].exitCode()
@@ -122,6 +124,9 @@ func (p *input) ranksEnded() bool {
 
 // shortage says what a node had too little of (k8s.io/kubernetes/pkg/kubelet/eviction/helpers.go).
 func shortage(message string) string {
+	if limit := exceeded(message); limit != "" {
+		return limit
+	}
 	switch {
 	case strings.Contains(message, "node shutdown"):
 		return "the node was shut down"
@@ -135,8 +140,33 @@ func shortage(message string) string {
 	return "the node was short of a resource"
 }
 
+// Limits of pods for which the kubelet evicts them although the node has room (k8s.io/kubernetes/pkg/kubelet/eviction/helpers.go).
+var (
+	volumeLimit    = regexp.MustCompile(`Usage of EmptyDir volume "([^"]+)" exceeds the limit "([^"]+)"`)
+	containerLimit = regexp.MustCompile(`Container (\S+) exceeded its local ephemeral storage limit "([^"]+)"`)
+	podLimit       = regexp.MustCompile(`Pod ephemeral local storage usage exceeds the total limit of containers (\S+?)\.?(?:\s|$)`)
+)
+
+// exceeded says which limit of its own a pod exceeded, according to the kubelet; "" if it was none.
+func exceeded(message string) string {
+	if m := volumeLimit.FindStringSubmatch(message); m != nil {
+		return fmt.Sprintf("its emptyDir volume %s held more than its sizeLimit of %s", m[1], m[2])
+	}
+	if m := containerLimit.FindStringSubmatch(message); m != nil {
+		return fmt.Sprintf("container %s wrote more to local disk than its ephemeral-storage limit of %s", m[1], m[2])
+	}
+	if m := podLimit.FindStringSubmatch(message); m != nil {
+		return fmt.Sprintf("its containers wrote more to local disk than their ephemeral-storage limit of %s", m[1])
+	}
+	return ""
+}
+
 func evictionAdvice(cause string) (text, action string) {
 	switch {
+	case strings.Contains(cause, "sizeLimit"):
+		return "Increase the volume's sizeLimit, or write less to it.", "{field}.spec.volumes[].emptyDir.sizeLimit"
+	case strings.Contains(cause, "ephemeral-storage limit"):
+		return "Increase the limit, or write less to local disk. Keep data and checkpoints on a volume.", "{field}.spec.containers[0].resources.limits.ephemeral-storage"
 	case strings.Contains(cause, "disk"):
 		return "Write less to local disk, or request ephemeral storage. Keep data and checkpoints on a volume.", "resources.requests.ephemeral-storage"
 	case strings.Contains(cause, "memory"):

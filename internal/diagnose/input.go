@@ -34,6 +34,8 @@ type jobPod struct {
 	*corev1.Pod
 	role  mpi.Role
 	index int
+	// main is the name of the container that runs MPI, as the pod template has it; "" if the template is unknown.
+	main string
 	// latest is set for workers, and for the launcher's last try.
 	latest bool
 	// stopped is set for a launcher that its batch Job stops: how its present run ends does not count.
@@ -89,6 +91,9 @@ func (p *input) forgetEarlierTries() {
 
 func (p *input) pod(object *corev1.Pod, role mpi.Role, index int, latest bool) jobPod {
 	found := jobPod{Pod: object, role: role, index: index, latest: latest, log: p.evidence.Logs[object.Name]}
+	if containers := p.template(role).Containers; len(containers) > 0 {
+		found.main = containers[0].Name
+	}
 	if summary, is := mpi.AgentSummary(object); is {
 		found.summary = &summary
 	}
@@ -305,7 +310,30 @@ func (p *input) field(role mpi.Role) string {
 	return at.String()
 }
 
-// end is how the first container that ended badly has ended, in its present run or the one before; nil where none did. The
+// mainStatus is the status of the container that runs MPI; nil if it has none, or the container is unknown.
+func (p jobPod) mainStatus() *corev1.ContainerStatus {
+	for i := range p.Status.ContainerStatuses {
+		if c := &p.Status.ContainerStatuses[i]; c.Name == p.main && p.main != "" {
+			return c
+		}
+	}
+	return nil
+}
+
+// isBeside reports whether a container runs beside the one that runs MPI, once this has started: how it ends is another matter.
+// Init containers have ended well by then, unless they are sidecars.
+func (p jobPod) isBeside(name string) bool {
+	main := p.mainStatus()
+	if main == nil || name == p.main {
+		return false
+	}
+	if isInit(p, name) {
+		return main.State.Waiting == nil || main.LastTerminationState.Terminated != nil
+	}
+	return true
+}
+
+// end is how the first container that ended badly has ended, but for those beside the one that runs MPI, in its present run or the one before; nil where none did. The
 // end of a run whose pod was deleted before does not count.
 func (p jobPod) end() *corev1.ContainerStateTerminated {
 	for _, previous := range []bool{false, true} {
@@ -315,7 +343,7 @@ func (p jobPod) end() *corev1.ContainerStateTerminated {
 				if previous {
 					ended = c.LastTerminationState.Terminated
 				}
-				if ended != nil && ended.ExitCode != 0 && (previous || p.counts(c)) {
+				if ended != nil && ended.ExitCode != 0 && (previous || p.counts(c)) && !p.isBeside(c.Name) {
 					return ended
 				}
 			}

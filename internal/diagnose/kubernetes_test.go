@@ -81,6 +81,8 @@ func TestWhatKubernetesSays(t *testing.T) {
 		"evicted-for-its-limit-yet-alive": {codes.Evicted, failed(143, `ORTE has lost communication with a remote daemon.`).with(
 			worker(1, corev1.PodRunning, onNode("node-a"), mpitest.Leaving),
 			event("Pod", "pi-worker-1", "Evicted", "Pod ephemeral local storage usage exceeds the total limit of containers 50Mi. "))},
+		"evicted-for-its-volume":  {codes.Evicted, running(4).with(worker(1, corev1.PodFailed, onNode("node-a"), evicted(`Usage of EmptyDir volume "scratch" exceeds the limit "1Gi". `)))},
+		"evicted-for-a-container": {codes.Evicted, running(4).with(worker(1, corev1.PodFailed, onNode("node-a"), evicted(`Container main exceeded its local ephemeral storage limit "2Gi". `)))},
 		"evicted-for-memory": {codes.Evicted, running(4).with(
 			worker(2, corev1.PodFailed, onNode("node-a"), evicted("The node was low on resource: memory. Threshold quantity: 100Mi, available: 80Mi. Container main was using 3Gi, request is 1Gi.")))},
 		"evicted-by-api": {codes.Evicted, running(4).with(worker(2, corev1.PodRunning, onNode("node-a"), mpitest.Leaving, disrupted("EvictionByEvictionAPI", "Eviction API: evicting")))},
@@ -161,6 +163,27 @@ func TestWhatKubernetesSays(t *testing.T) {
 		"no-labels-match": {codes.NoMatchingNode, starting(2, unschedulable("0/5 nodes are available: 5 node(s) didn't match Pod's node affinity/selector."))},
 		"tainted":         {codes.NoMatchingNode, starting(2, unschedulable("0/5 nodes are available: 5 node(s) had untolerated taint {gpu: true}."))},
 		"unschedulable":   {codes.Unschedulable, starting(2, unschedulable("0/5 nodes are available: 5 node(s) didn't have free ports for the requested pod ports."))},
+		"anti-affinity":   {codes.NoMatchingNode, running(2).with(worker(1, corev1.PodPending, unschedulable("0/2 nodes are available: 2 node(s) didn't match pod anti-affinity rules. preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod.")))},
+		"gated":           {codes.SchedulingGated, running(2, gatedBy("example.com/approval")).with(worker(1, corev1.PodPending, created(time.Minute), heldByGate))},
+		"gated-by-others": {codes.SchedulingGated, running(2).with(worker(1, corev1.PodPending, created(time.Minute), heldByGate))},
+		"no-scheduler": {codes.NoScheduler, running(2, func(j *mpi.Job) { j.Workers.Template.Spec.SchedulerName = "volcano" }).with(
+			worker(0, corev1.PodPending, created(time.Minute)), worker(1, corev1.PodPending, created(time.Minute)),
+		)},
+		"readiness": {codes.WorkersNotReady, running(2, func(j *mpi.Job) { j.Launcher.AfterWorkers = true }).with(
+			func(s *scene) { s.seen.Launcher, s.seen.LauncherPods = nil, nil },
+			worker(1, corev1.PodRunning, notReadyFor(time.Minute)),
+			event("Pod", "pi-worker-1", "Unhealthy", "Readiness probe failed: dial tcp 10.2.3.4:8080: connect: connection refused"),
+		)},
+		"init-container-works": {codes.SlowStart, running(2).with(worker(1, corev1.PodPending, created(90*time.Second), onNode("node-a"), func(pod *corev1.Pod) {
+			pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "fetch-data", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(mpitest.Now.Add(-80 * time.Second))}}}}
+		}))},
+		"hook-failed": {codes.ContainerCreateFailed, running(2).with(
+			worker(1, corev1.PodFailed, mpitest.Exited(137, "Error")),
+			event("Pod", "pi-worker-1", "FailedPostStartHook", "PostStartHook failed"), event("Pod", "pi-worker-1", "Killing", "FailedPostStartHook"),
+		)},
+		"sidecar-failed":                   {codes.SidecarFailed, running(2).with(beside(corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, 2))},
+		"sidecar-failed-the-pod":           {codes.SidecarFailed, failed(1, "").with(beside(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}, 2))},
+		"sidecar-failed-after-the-program": {codes.ApplicationFailed, failed(1, "").with(beside(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3, Reason: "Error"}}, 2))},
 		"quota": {codes.QuotaExceeded, running(2).with(
 			refusal("Pod", "pi-worker-1", `pods "pi-worker-1" is forbidden: exceeded quota: team, requested: requests.nvidia.com/gpu=2, used: requests.nvidia.com/gpu=7, limited: requests.nvidia.com/gpu=8`),
 			func(s *scene) {
@@ -315,6 +338,38 @@ func TestWhatKubernetesSays(t *testing.T) {
 			s.seen.Launcher.Status.Conditions[0].Reason = batchv1.JobReasonDeadlineExceeded
 		})},
 	})
+}
+
+// heldByGate is a pod that the scheduler leaves alone until others remove its gates.
+func heldByGate(pod *corev1.Pod) {
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated}}
+}
+
+// gatedBy gives the workers' template scheduling gates.
+func gatedBy(names ...string) func(*mpi.Job) {
+	return func(j *mpi.Job) {
+		for _, name := range names {
+			j.Workers.Template.Spec.SchedulingGates = append(j.Workers.Template.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: name})
+		}
+	}
+}
+
+// notReadyFor is a pod whose container started so long ago and is not ready.
+func notReadyFor(ago time.Duration) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(mpitest.Now.Add(-ago))}}}}
+	}
+}
+
+// beside lets the launcher's pod have a container in a state, and one beside it that failed with a code.
+func beside(main corev1.ContainerState, code int32) func(*scene) {
+	return func(s *scene) {
+		s.seen.LauncherPods[0].Status.ContainerStatuses = []corev1.ContainerStatus{
+			{Name: "logger", RestartCount: 2, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: "Error"}}},
+			{Name: "main", State: main},
+		}
+	}
 }
 
 // endedWell ends a pod's container with exit code 0 so long ago.

@@ -2,9 +2,11 @@ package diagnose
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
+	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/jobstate"
 )
@@ -72,4 +74,24 @@ func (p *input) probeBefore(stop jobstate.Event) (probe, answer, line string) {
 		probe = named[1]
 	}
 	return probe, answer, line
+}
+
+// hooks returns a finding for the containers that the kubelet stopped because their postStart hook failed. Since Kubernetes 1.24 its
+// event does not say why (k8s.io/kubernetes/pkg/kubelet/kuberuntime/kuberuntime_container.go).
+func hooks(p *input) []Finding {
+	var pods []jobPod
+	var evidence []string
+	for _, event := range p.events("Pod", func(e jobstate.Event) bool { return e.Reason == "FailedPostStartHook" }) {
+		pod := p.known(event.Name)
+		if pod == nil || slices.ContainsFunc(pods, func(has jobPod) bool { return has.Name == pod.Name }) {
+			continue
+		}
+		pods, evidence = append(pods, *pod), append(evidence, saying(event))
+	}
+	if len(pods) == 0 {
+		return nil
+	}
+	f := p.findAs(codes.HookFailed, pods, nil)
+	f.Severity, f.Evidence = v1alpha1.SeverityError, evidence
+	return []Finding{f}
 }

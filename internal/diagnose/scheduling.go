@@ -6,7 +6,9 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -52,6 +54,43 @@ func unschedulable(p jobPod) string {
 	return ""
 }
 
+// unattended returns findings for pods that no scheduler has looked at for a while: a gate holds them, or there is no scheduler of
+// the name that they request (k8s.io/kubernetes/pkg/scheduler: without one, the condition PodScheduled is absent).
+func unattended(p *input) []Finding {
+	const patience = 30 * time.Second
+	var gated, ignored []jobPod
+	for _, pod := range p.pods {
+		if pod.Status.Phase != corev1.PodPending || pod.DeletionTimestamp != nil || pod.Spec.NodeName != "" || !pod.latest ||
+			pod.CreationTimestamp.IsZero() || p.seen.Now.Sub(pod.CreationTimestamp.Time) < patience {
+			continue
+		}
+		condition := podstatus.NotScheduled(pod.Pod)
+		switch scheduler := p.template(pod.role).SchedulerName; {
+		case condition != nil && condition.Reason == corev1.PodReasonSchedulingGated:
+			gated = append(gated, pod)
+		case condition == nil && podstatus.ScheduledAt(pod.Pod).IsZero() && scheduler != "" && scheduler != corev1.DefaultSchedulerName:
+			ignored = append(ignored, pod)
+		}
+	}
+	var found []Finding
+	if len(gated) > 0 {
+		var gates []string
+		for _, gate := range p.template(gated[0].role).SchedulingGates {
+			gates = append(gates, gate.Name)
+		}
+		f := p.find(codes.SchedulingGated, gated, map[string]string{"since": clock(gated[0].CreationTimestamp.Time), "gates": strings.Join(gates, ", ")})
+		f.Evidence = []string{fmt.Sprintf("Pod %s: its condition PodScheduled is False, for the reason SchedulingGated.", gated[0].Name)}
+		found = append(found, f)
+	}
+	if len(ignored) > 0 {
+		figures := map[string]string{"since": clock(ignored[0].CreationTimestamp.Time), "scheduler": strconv.Quote(p.template(ignored[0].role).SchedulerName)}
+		f := p.find(codes.NoScheduler, ignored, figures)
+		f.Evidence = []string{fmt.Sprintf("Pod %s has no condition PodScheduled: no scheduler has tried to place it.", ignored[0].Name)}
+		found = append(found, f)
+	}
+	return found
+}
+
 // missingClaim returns what the scheduler reports of a pod whose claim does not exist, if it reports an internal error instead.
 // Kubernetes 1.37 does so for pods of a PodGroup: "error in "DynamicResources" PodGroupPostFilter plugins: not found".
 func (p *input) missingClaim(pod jobPod) string {
@@ -86,6 +125,9 @@ func (p *input) placing(pods []jobPod, message string) Finding {
 	case anyIn(message, "didn't match", "untolerated taint", "volume node affinity", "node(s) were unschedulable", "No preemption victims"):
 		code = codes.NoMatchingNode
 		matchFigures(message, figures)
+	case strings.Contains(message, "free ports"):
+		figures["first"] = "Remove hostPort and hostNetwork, or use no more of these pods than nodes."
+		figures["firstAction"] = p.field(pods[0].role) + ".spec.containers[0].ports"
 	}
 	if count := nodeCount.FindStringSubmatch(message); count != nil {
 		figures["nodes"] = count[2] + " nodes"
@@ -184,6 +226,15 @@ func (p *input) room(name corev1.ResourceName, ask resource.Quantity) room {
 	return r
 }
 
+// spreading are the remedies for constraints on which pods share a node, by the scheduler's words
+// (k8s.io/kubernetes/pkg/scheduler/framework/plugins: interpodaffinity, podtopologyspread, volumebinding).
+var spreading = []struct{ said, text, at string }{
+	{"pod affinity rules", "Remove the pod affinity, or run the pods near which it wants to be.", "affinity.podAffinity"},
+	{"pod anti-affinity rules", "Use no more pods than nodes that the anti-affinity allows, or prefer it instead of requiring it.", "affinity.podAntiAffinity"},
+	{"topology spread", "Use no more pods than the constraint allows, or set whenUnsatisfiable: ScheduleAnyway.", "topologySpreadConstraints"},
+	{"volume node affinity", "Use a claim whose volume all nodes of the job can reach, or nodes in the zone of the volume.", "volumes"},
+}
+
 func matchFigures(message string, figures map[string]string) {
 	var why []string
 	if strings.Contains(message, "node affinity/selector") {
@@ -201,6 +252,11 @@ func matchFigures(message string, figures map[string]string) {
 	}
 	if anyIn(message, "anti-affinity", "pod affinity", "topology spread") {
 		why = append(why, "the pod's affinity or topology spread constraints cannot be satisfied")
+	}
+	for _, of := range spreading {
+		if strings.Contains(message, of.said) {
+			figures["first"], figures["at"] = of.text, of.at
+		}
 	}
 	figures["why"] = strings.Join(why, "; ")
 	if len(why) == 0 {

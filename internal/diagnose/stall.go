@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
@@ -63,7 +64,11 @@ func slowStart(p *input) []Finding {
 		if pod.Status.Phase != corev1.PodPending || pod.DeletionTimestamp != nil || pod.CreationTimestamp.IsZero() || unschedulable(pod) != "" {
 			continue
 		}
-		if p.seen.Now.Sub(pod.CreationTimestamp.Time) >= slowAfter {
+		patience := slowAfter
+		if runningInit(pod) != "" {
+			patience = time.Minute
+		}
+		if p.seen.Now.Sub(pod.CreationTimestamp.Time) >= patience {
 			slow = append(slow, pod)
 		}
 	}
@@ -75,7 +80,15 @@ func slowStart(p *input) []Finding {
 	if first.Spec.NodeName != "" {
 		state = "pulling the image or mounting volumes on " + first.Spec.NodeName
 	}
+	if name := runningInit(first); name != "" {
+		state = "its init container " + name + " is still running"
+	}
 	f := p.find(codes.SlowStart, slow, map[string]string{"since": clock(first.CreationTimestamp.Time), "state": state})
+	for _, c := range first.Status.InitContainerStatuses {
+		if c.State.Running != nil && c.Name == runningInit(first) {
+			f.Evidence = append(f.Evidence, fmt.Sprintf("Pod %s: init container %s has been running since %s.", first.Name, c.Name, clock(c.State.Running.StartedAt.Time)))
+		}
+	}
 	for _, event := range p.events("Pod", func(e jobstate.Event) bool { return e.Name == first.Name }) {
 		f.Evidence = append(f.Evidence, saying(event))
 	}
@@ -83,6 +96,16 @@ func slowStart(p *input) []Finding {
 		f.Evidence = f.Evidence[extra:]
 	}
 	return []Finding{f}
+}
+
+// runningInit returns the name of the init container that a pod waits for while it runs; "" if there is none.
+func runningInit(pod jobPod) string {
+	for _, c := range pod.Status.InitContainerStatuses {
+		if c.State.Running != nil && !ptr.Deref(c.Started, false) {
+			return c.Name
+		}
+	}
+	return ""
 }
 
 // unknown returns what is known about a job that failed or needs action without a known cause.

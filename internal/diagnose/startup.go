@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -343,7 +344,7 @@ func (p *input) claims(which func(jobstate.Claim) bool) []string {
 // crashes reports workers in a crash loop. For a launcher, how its program ended is a better cause.
 func crashes(p *input) []Finding {
 	g := p.waiting("CrashLoopBackOff")
-	if g == nil || g.pods[0].role == mpi.RoleLauncher {
+	if g == nil || g.pods[0].role == mpi.RoleLauncher || g.pods[0].isBeside(g.status.Name) {
 		return nil
 	}
 	figures := map[string]string{"container": g.status.Name, "times": fmt.Sprint(g.status.RestartCount + 1), "code": "unknown"}
@@ -421,6 +422,67 @@ func sidecars(p *input) []Finding {
 	f := p.find(codes.SidecarRunning, []jobPod{*launcher}, figures)
 	f.Evidence = []string{fmt.Sprintf("Container %s ended with exit code %d at %s; %s is still running.", spec.Containers[0].Name, main.ExitCode, clock(main.FinishedAt.Time), figures["container"])}
 	f.ExitCode = &main.ExitCode
+	return []Finding{f}
+}
+
+// failedSidecars reports containers that failed beside the one that runs MPI while this ran, or so that the pod failed although
+// this had ended well.
+func failedSidecars(p *input) []Finding {
+	var found []Finding
+	for _, pod := range p.pods {
+		main := pod.mainStatus()
+		if main == nil || pod.DeletionTimestamp != nil || !pod.latest {
+			continue
+		}
+		endedWell := main.State.Terminated != nil && main.State.Terminated.ExitCode == 0
+		if main.State.Running == nil && (!endedWell || pod.Status.Phase != corev1.PodFailed) {
+			continue
+		}
+		for _, c := range containersOf(pod) {
+			ended := cmp.Or(c.State.Terminated, c.LastTerminationState.Terminated)
+			if !pod.isBeside(c.Name) || ended == nil || ended.ExitCode == 0 || endedWell && ended.ExitCode == toldToEnd {
+				continue
+			}
+			f := p.find(codes.SidecarFailed, []jobPod{pod}, map[string]string{"container": c.Name, "code": fmt.Sprint(ended.ExitCode), "whoLower": lower(pod.title())})
+			f.ExitCode = &ended.ExitCode
+			f.Evidence = []string{fmt.Sprintf("Pod %s: container %s ended with exit code %d (%s), restarted %d times.", pod.Name, c.Name, ended.ExitCode, endReason(ended), c.RestartCount)}
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+// workersNotReady reports workers that run and are not ready, if the launcher is not started before they are.
+func workersNotReady(p *input) []Finding {
+	const patience = 30 * time.Second
+	if !p.job.Launcher.AfterWorkers || p.launcher() != nil || p.outcome.Finish != nil {
+		return nil
+	}
+	var pods []jobPod
+	var evidence []string
+	figures := map[string]string{}
+	for _, pod := range p.pods {
+		started := podstatus.StartedAt(pod.Pod)
+		if !podstatus.IsRunning(pod.Pod) || podstatus.IsReady(pod.Pod) || pod.DeletionTimestamp != nil || started.IsZero() || p.seen.Now.Sub(started) < patience {
+			continue
+		}
+		if pods = append(pods, pod); figures["since"] == "" {
+			figures["since"] = clock(started)
+		}
+		for _, event := range p.events("Pod", func(e jobstate.Event) bool {
+			return e.Name == pod.Name && e.Reason == "Unhealthy" && strings.HasPrefix(e.Message, "Readiness probe")
+		}) {
+			if figures["message"] == "" {
+				figures["message"] = ": " + strings.TrimSuffix(lower(event.Message), ".")
+			}
+			evidence = append(evidence, saying(event))
+		}
+	}
+	if len(pods) == 0 {
+		return nil
+	}
+	f := p.find(codes.WorkersNotReady, pods, figures)
+	f.Evidence = evidence
 	return []Finding{f}
 }
 

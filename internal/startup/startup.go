@@ -75,7 +75,7 @@ func Measure(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, mp
 			s.Steps = append(s.Steps, slowest)
 		}
 	}
-	if ms := mpiStatus.ConnectMilliseconds; ms > 0 {
+	if ms := connected(mpiStatus, seen, lastStarted); ms > 0 {
 		s.Steps = append(s.Steps, v1alpha1.StartupStep{Name: v1alpha1.StepConnected, Milliseconds: ms})
 	}
 	if ms := mpiStatus.InitMilliseconds; ms > 0 {
@@ -91,6 +91,18 @@ func Measure(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, mp
 		}
 	}
 	return s
+}
+
+// connected returns how long the launcher took to reach its workers, from the time on at which all had started: before, it only
+// waited for them.
+func connected(status v1alpha1.MPIStatus, seen jobstate.Observed, lastStarted time.Time) int64 {
+	ms := status.ConnectMilliseconds
+	if n := len(seen.LauncherPods); n > 0 && ms > 0 {
+		if started := podstatus.StartedAt(seen.LauncherPods[n-1]); !started.IsZero() {
+			ms = max(1, ms-millidurationText(started, lastStarted))
+		}
+	}
+	return ms
 }
 
 // slowestOf returns a step of the slowest pod; false if it is unknown for any pod.

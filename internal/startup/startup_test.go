@@ -62,7 +62,7 @@ func TestMeasure(t *testing.T) {
 	job := mpitest.Job(2)
 	const launcher, last = "pi-launcher-0", "pi-worker-1"
 	evidence := jobstate.Evidence{Logs: map[string]jobstate.Log{launcher: {FirstAt: at(33.5)}}}
-	status := v1alpha1.MPIStatus{ConnectMilliseconds: 250, InitMilliseconds: 400}
+	status := v1alpha1.MPIStatus{ConnectMilliseconds: 28250, InitMilliseconds: 400}
 	got := startup.Measure(job, started(job), evidence, status, at(-4))
 	want := &v1alpha1.Startup{
 		Since: metav1.NewTime(at(0).UTC()), Milliseconds: 33500,
