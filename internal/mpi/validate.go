@@ -102,10 +102,12 @@ func Warnings(j Job) []string {
 			warnings = append(warnings, fmt.Sprintf("%s: %q has no effect; set restartPolicy next to replicas", role.at.Child("spec", "restartPolicy"), policy))
 		}
 		warnings = append(warnings, warnHostNames(j, role.template.Spec, role.at.Child("spec"))...)
+		warnings = append(warnings, warnDNS(role.template.Spec, role.at.Child("spec"))...)
 		if role.template.Spec.HostPID {
 			warnings = append(warnings, fmt.Sprintf("%s: the job can see and signal the processes of other pods on its nodes; MPI does not need it: remove it", role.at.Child("spec", "hostPID")))
 		}
 	}
+	warnings = append(warnings, warnLauncher(j)...)
 	if j.Ranks() == 0 && j.Workers.Count > 0 {
 		warnings = append(warnings, fmt.Sprintf("%s: with 0 slots mpirun cannot start ranks; use 1 or more", j.Fields.Slots))
 	}

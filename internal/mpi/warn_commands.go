@@ -1,0 +1,168 @@
+package mpi
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"opendatahub.io/mpijob/internal/phrase"
+)
+
+var (
+	shells    = []string{"sh", "bash", "dash", "ash", "zsh", "ksh"}
+	launchers = []string{"mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "horovodrun"}
+
+	// shellVariable is a variable that only a shell expands. Kubernetes expands $(NAME), and $$ is a dollar sign.
+	shellVariable = regexp.MustCompile(`(?:^|[^$])\$(?:\{(\w+)\}|([A-Za-z_]\w*))`)
+	// startsMPI is where a script starts ranks.
+	startsMPI = regexp.MustCompile(`(?:^|[\s;&|(])(?:\S*/)?(?:` + strings.Join(launchers, "|") + `)\s`)
+	// background is a script whose last command runs in the background, and pipe a pipe.
+	background = regexp.MustCompile(`[^&]&\s*$`)
+	pipe       = regexp.MustCompile(`[^|]\|[^|]`)
+	// hostFlag is a flag of MPI's launchers with the hosts of the ranks: Open MPI, and Hydra. Files of hosts have other flags.
+	hostFlag = regexp.MustCompile(`(?:^|\s)(?:--?hosts?|-H)[ =]([^\s"']+)`)
+)
+
+// WarnCommand returns warnings about the command and arguments of the launcher's container at a path that most probably do not do
+// what was meant.
+func (j Job) WarnCommand(command, args []string, at *field.Path) (warnings []string) {
+	words := slices.Concat(command, args)
+	if len(words) == 0 {
+		return nil
+	}
+	if len(command) == 0 {
+		at = at.Child("args")
+	} else {
+		at = at.Child("command")
+	}
+	script, isScript := scriptOf(words)
+	if isScript {
+		if startsMPI.MatchString(script) {
+			warnings = warnScript(script, at)
+		}
+	} else if slices.Contains(launchers, path.Base(words[0])) && !slices.ContainsFunc(words, isShell) {
+		for _, word := range words {
+			if found := shellVariable.FindStringSubmatch(word); found != nil {
+				name := found[1] + found[2]
+				warnings = append(warnings, fmt.Sprintf(`%s: %q is not expanded, because no shell runs this command: write $(%s), or use ["sh", "-c", "..."]`, at, phrase.Cut(word, maxShownName), name))
+				break
+			}
+		}
+	}
+	text := script
+	if !isScript {
+		text = strings.Join(words, " ")
+	}
+	if name := j.strangeHost(text); name != "" && startsMPI.MatchString(text) {
+		warnings = append(warnings, fmt.Sprintf("%s: host %q is none of this job, whose hosts are %s; remove the flag, since MPI reads the job's hostfile by itself",
+			at, phrase.Cut(name, maxShownName), j.hostRange()))
+	}
+	return warnings
+}
+
+// warnScript returns warnings about a script that starts ranks.
+func warnScript(script string, at *field.Path) (warnings []string) {
+	if background.MatchString(script) {
+		warnings = append(warnings, fmt.Sprintf("%s: the last command of the script runs in the background, so that the script and with it the job end at once: remove the &, or end the script with wait", at))
+	}
+	if piped(script) && !strings.Contains(script, "pipefail") {
+		warnings = append(warnings, fmt.Sprintf("%s: the exit code of MPI is lost in the pipe, so that a job that fails counts as succeeded: run the script with bash, and begin it with set -o pipefail", at))
+	}
+	return warnings
+}
+
+// piped reports whether the ranks that a script starts write into a pipe.
+func piped(script string) bool {
+	return slices.ContainsFunc(strings.Split(strings.ReplaceAll(script, "\\\n", " "), "\n"), func(line string) bool {
+		at := startsMPI.FindStringIndex(line)
+		return at != nil && pipe.MatchString(quotes.ReplaceAllString(line[at[0]:], ""))
+	})
+}
+
+// quotes is quoted text in a script.
+var quotes = regexp.MustCompile(`'[^']*'|"[^"]*"`)
+
+// scriptOf returns the script that a shell is to run, if the words are those of a shell with one.
+func scriptOf(words []string) (script string, is bool) {
+	if !isShell(words[0]) {
+		return "", false
+	}
+	for i, word := range words[1:] {
+		switch {
+		case strings.HasPrefix(word, "-") && strings.Contains(word, "c") && !strings.HasPrefix(word, "--") && i+2 < len(words):
+			return words[i+2], true
+		case !strings.HasPrefix(word, "-"):
+			return "", false
+		}
+	}
+	return "", false
+}
+
+func isShell(word string) bool { return slices.Contains(shells, path.Base(word)) }
+
+// strangeHost returns a host that a command names for its ranks and that is none of the job's; "" if there is none. Names that a
+// shell puts together are unknown.
+func (j Job) strangeHost(command string) string {
+	for _, found := range hostFlag.FindAllStringSubmatch(command, -1) {
+		for host := range strings.SplitSeq(found[1], ",") {
+			name, slots, has := strings.Cut(host, ":")
+			if _, err := strconv.Atoi(slots); name == "" || strings.ContainsAny(name, "$`*+{}()") || has && err != nil || name == "localhost" {
+				continue
+			}
+			if !j.isHost(name) {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+// isHost reports whether a name, with or without the end of its domain, is that of a pod that runs ranks.
+func (j Job) isHost(name string) bool {
+	pod, _, _ := strings.Cut(name, ".")
+	matches := func(pod string) bool {
+		of := j.HostName(pod, "")
+		return of == name || strings.HasPrefix(of, name+".") || strings.HasPrefix(name, of+".")
+	}
+	if pod == j.LauncherName() {
+		return j.Launcher.RunsRanks && matches(pod)
+	}
+	index, err := strconv.Atoi(pod[strings.LastIndex(pod, "-")+1:])
+	return err == nil && index >= 0 && index < int(j.Workers.Count) && j.WorkerName(index) == pod && matches(pod)
+}
+
+// hostRange names the first and the last host of the job.
+func (j Job) hostRange() string {
+	first, last := j.HostName(j.WorkerName(0), ""), j.HostName(j.WorkerName(int(max(j.Workers.Count, 1))-1), "")
+	if j.Launcher.RunsRanks {
+		first = j.HostName(j.LauncherName(), "")
+	}
+	if first == last {
+		return first
+	}
+	return first + " to " + last
+}
+
+// warnDNS returns a warning about a DNS policy with which the pods of a job do not find each other. Pods in the host network have
+// another one.
+func warnDNS(pod corev1.PodSpec, at *field.Path) []string {
+	if pod.HostNetwork || pod.DNSPolicy != corev1.DNSDefault && pod.DNSPolicy != corev1.DNSNone {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: %q: with the name servers of the node instead of those of the cluster, the pods of the job do not find each other; remove it, or set the cluster's in dnsConfig", at.Child("dnsPolicy"), pod.DNSPolicy)}
+}
+
+// warnLauncher returns the warnings about the command of the launcher.
+func warnLauncher(j Job) []string {
+	containers := j.Launcher.Template.Spec.Containers
+	if len(containers) == 0 || j.Fields.LauncherTemplate == nil {
+		return nil
+	}
+	return j.WarnCommand(containers[0].Command, containers[0].Args, j.Fields.LauncherTemplate.Child("spec", "containers").Index(0))
+}

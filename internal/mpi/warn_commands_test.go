@@ -1,0 +1,72 @@
+package mpi_test
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/mpitest"
+)
+
+func TestWarnCommand(t *testing.T) {
+	t.Parallel()
+	job := mpitest.Job(3)
+	shell := func(script string) []string { return []string{"/bin/bash", "-c", script} }
+	for name, test := range map[string]struct {
+		command []string
+		want    string
+	}{
+		"plain":                                  {[]string{"mpirun", "-np", "4", "train"}, ""},
+		"nothing":                                {nil, ""},
+		"a variable without a shell":             {[]string{"mpirun", "-np", "$RANKS", "train"}, `spec.command: "$RANKS" is not expanded, because no shell runs this command: write $(RANKS)`},
+		"a variable in braces":                   {[]string{"/usr/bin/mpiexec", "python", "${SCRIPT}"}, "write $(SCRIPT)"},
+		"a variable of Kubernetes":               {[]string{"mpirun", "train", "$(SCRIPT)", "$$HOME"}, ""},
+		"a variable for a shell of each rank":    {[]string{"mpirun", "sh", "-c", "echo $OMPI_COMM_WORLD_RANK"}, ""},
+		"a variable in a shell":                  {shell("mpirun -np $RANKS train"), ""},
+		"another program":                        {[]string{"awk", "{print $NF}"}, ""},
+		"in the background":                      {shell("mpirun train &\n"), "spec.command: the last command of the script runs in the background"},
+		"in the background, and waited for":      {shell("mpirun train &\nwait"), ""},
+		"two commands":                           {shell("mpirun train && mpirun evaluate"), ""},
+		"a pipe":                                 {shell("mpirun train 2>&1 | tee /results/log"), "spec.command: the exit code of MPI is lost in the pipe"},
+		"a pipe over two lines":                  {shell("mpirun -np 4 \\\n  train | tee log"), "the exit code of MPI is lost"},
+		"a pipe with pipefail":                   {shell("set -euo pipefail\nmpirun train | tee log"), ""},
+		"a pipe in another command":              {shell("cat hosts | wc -l\nmpirun train"), ""},
+		"a pipe within a rank":                   {shell(`mpirun sh -c 'train | grep loss'`), ""},
+		"an alternative":                         {shell("mpirun train || exit 3"), ""},
+		"a script in flags":                      {[]string{"bash", "-euxo", "pipefail", "-c", "mpirun train | tee log"}, ""},
+		"flags in one word":                      {[]string{"sh", "-ec", "mpirun train &"}, "in the background"},
+		"a file":                                 {[]string{"sh", "run.sh", "&"}, ""},
+		"hosts of the job":                       {[]string{"mpirun", "--host", "pi-worker-0:2,pi-worker-1.pi,pi-worker-2.pi.ns.svc", "train"}, ""},
+		"another host":                           {[]string{"mpirun", "--host", "worker-0,worker-1", "train"}, `spec.command: host "worker-0" is none of this job, whose hosts are pi-worker-0.pi.ns.svc to pi-worker-2.pi.ns.svc`},
+		"another host in a script":               {shell("cd /work; mpirun -H node1:4 train"), `host "node1" is none`},
+		"Hydra's hosts":                          {[]string{"mpiexec", "-hosts", "worker-0", "train"}, `host "worker-0" is none`},
+		"hosts of a shell":                       {shell("mpirun -H $(hostname):4 train"), ""},
+		"a file of hosts":                        {[]string{"mpirun", "--hostfile", "/etc/mpi/hostfile", "train"}, ""},
+		"a host of a program that is not of MPI": {[]string{"psql", "--host", "db", "-c", "x"}, ""},
+		"the launcher itself":                    {[]string{"mpirun", "--host", "localhost", "train"}, ""},
+	} {
+		got := strings.Join(job.WarnCommand(test.command, nil, field.NewPath("spec")), "\n")
+		if !strings.Contains(got, test.want) || test.want == "" && got != "" {
+			t.Errorf("%s: warns %q, want %q", name, got, test.want)
+		}
+	}
+	if got := strings.Join(job.WarnCommand(nil, []string{"mpirun", "$X"}, field.NewPath("spec")), ""); !strings.HasPrefix(got, "spec.args: ") {
+		t.Errorf("for arguments it warns %q", got)
+	}
+}
+
+func TestWarnDNS(t *testing.T) {
+	t.Parallel()
+	for policy, warns := range map[corev1.DNSPolicy]bool{"": false, corev1.DNSClusterFirst: false, corev1.DNSDefault: true, corev1.DNSNone: true} {
+		job := mpitest.Job(2, func(j *mpi.Job) {
+			j.Fields.LauncherTemplate, j.Fields.WorkerTemplate = field.NewPath("launcher"), field.NewPath("worker")
+			j.Workers.Template.Spec.DNSPolicy = policy
+		})
+		if got := strings.Join(mpi.Warnings(job), "\n"); strings.Contains(got, "worker.spec.dnsPolicy") != warns {
+			t.Errorf("%q: warns %q", policy, got)
+		}
+	}
+}
