@@ -408,6 +408,8 @@ DENIED = re.compile(
     r'User "(?P<user>[^"]*)" cannot (?P<verb>\S+) resource "(?P<resource>[^"]*)" in API group "(?P<group>[^"]*)"'
     r'(?: in the namespace "(?P<namespace>[^"]*)")?'
 )
+# The roles that allow changes which mpijob-user does not include.
+OTHER_ROLES = {"pods": "edit", "workloads.kueue.x-k8s.io": "kueue-workload-editor-role"}
 
 
 def error_of(code: int, status: Mapping[str, Any], request: Request, host: str) -> errors.TrainingError:
@@ -472,7 +474,7 @@ def forbidden(message: str) -> errors.TrainingError:
     resource = found["resource"] + (f".{group}" if group else "")
     place = f"in the namespace {found['namespace']}" if found["namespace"] else "in the whole cluster"
     reads = found["verb"] in ("get", "list", "watch")
-    role = "view (or mpijob-viewer)" if reads else "edit (or mpijob-user)"
+    role = "view (or mpijob-viewer)" if reads else OTHER_ROLES.get(resource, "edit (or mpijob-user)")
     return errors.PermissionDeniedError(
         f"you ({found['user']}) may not {found['verb']} {resource} {place}: ask an administrator of the cluster "
         f"for the role {role}"

@@ -159,18 +159,29 @@ class Core:
 
     async def create_all(self, manifests: Sequence[Json]) -> list[Json | TrainingError]:
         """Create jobs, several at a time, and return for each in their order the job, or why it was not created."""
-        return await self._each([partial(Core.create, manifest=manifest) for manifest in manifests])
+        places = [(manifest["kind"], manifest["metadata"]["namespace"]) for manifest in manifests]
+        return await self._each(places, [partial(Core.create, manifest=manifest) for manifest in manifests])
 
     async def delete_all(self, refs: Sequence[JobRef]) -> list[TrainingError | None]:
         """Delete jobs, several at a time, and return for each in their order None, or why it was not deleted."""
-        return await self._each([partial(Core.delete, ref=ref) for ref in refs])
+        places = [(ref.kind, ref.namespace) for ref in refs]
+        return await self._each(places, [partial(Core.delete, ref=ref) for ref in refs])
 
-    async def _each(self, calls: Sequence[Callable[[Core], Awaitable[T]]]) -> list[T | TrainingError]:
+    async def _each(
+        self, places: Sequence[tuple[str, str]], calls: Sequence[Callable[[Core], Awaitable[T]]]
+    ) -> list[T | TrainingError]:
         """Make calls, several at a time, and return their results, or the errors of those that the cluster rejects.
 
+        If a right is missing, all further calls for the same kind and namespace have the same error, and are not tried.
+
+        Args:
+            places: The kind and the namespace of each call's job.
+            calls: The calls.
+
         Raises:
-            TrainingError: An error that all calls would have, such as a missing right; the rest is not tried.
+            TrainingError: An error that all calls would have, such as an expired login; the rest is not tried.
         """
+        denied: dict[tuple[str, str], PermissionDeniedError] = {}
         waiting = list(enumerate(calls))[::-1]
         results: dict[int, T | TrainingError] = {}
         async with self.api.driver.tasks() as tasks:
@@ -179,8 +190,11 @@ class Core:
             async def work() -> None:
                 while waiting:
                     number, call = waiting.pop()
+                    place = places[number]
                     try:
-                        result: T | TrainingError = await call(core)
+                        result: T | TrainingError = denied.get(place) or await call(core)
+                    except PermissionDeniedError as error:
+                        result = denied[place] = error
                     except (JobExistsError, JobNotFoundError, JobRefusedError) as error:
                         result = error
                     await tasks.put((number, result))
@@ -477,7 +491,11 @@ class Core:
         jobs = ", ".join([*map(found_again, refs[:3]), *(["..."] if len(refs) > 3 else [])])
         state = f"{len(refs)} jobs keep running" if len(refs) > 1 else f"{refs[0] if refs else 'no job'} keeps running"
         with detachable(state, f"follow again with TrainingClient().wait_for_jobs([{jobs}])"):
-            for namespace in list(dict.fromkeys(ref.namespace for ref in refs)):
+            namespaces = list(dict.fromkeys(ref.namespace for ref in refs))
+            for namespace in namespaces[1:]:
+                # A job that cannot be awaited is reported before the jobs of other namespaces end.
+                await self._require_all([ref for ref in refs if ref.namespace == namespace], known=False)
+            for namespace in namespaces:
                 mine = {key: ref for key, ref in open_.items() if key[0] == namespace}
                 async with aclosing(self._watch_all(namespace, mine, deadline)) as changes:
                     async for key, report in changes:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 
-from openshift_ai_sdk.training._api import Change, error_of, lines_of, opened
+from openshift_ai_sdk.training._api import Change, error_of, lines_of, opened, status_in
 from openshift_ai_sdk.training._core import POD, Core, Found, detachable, found_again, is_finished, selector_of
 from openshift_ai_sdk.training._mask import Masker
 from openshift_ai_sdk.training._spec import TRAIN_JOB, parse_duration, whole
@@ -500,7 +500,9 @@ class Reader:
         request = Request("GET", f"{POD.path(self.ref.namespace, run.pod)}/log", query)
         async with opened(driver, request, SILENCE) as stream:
             if stream.status >= 400:
-                text = b"".join([chunk async for chunk in stream.chunks()]).decode(errors="replace")
+                body = b"".join([chunk async for chunk in stream.chunks()])
+                # The API server answers with a Status, a kubelet with text.
+                text = status_in(body).get("message") or body.decode(errors="replace")
                 raise error_of(stream.status, {"message": text, "details": {"name": run.pod}}, request, "")
             try:
                 async with aclosing(lines_of(stream.chunks(), LONGEST_LINE)) as lines:
