@@ -40,7 +40,7 @@ var OwnErrors = []OwnError{
 		},
 	},
 	{
-		Name: "file", Matches: regexp.MustCompile(`No such file or directory|FileNotFoundError|NotADirectoryError`),
+		Name: "file", Matches: regexp.MustCompile(`No such file or directory|FileNotFoundError|NotADirectoryError|can't cd to`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Check the path of {file|the file}. It must exist in every pod in which a rank opens it: in the image, or on a volume that this pod mounts.", Action: "{programTemplate}.spec.containers[0].volumeMounts"},
 		},
@@ -99,6 +99,12 @@ var OwnErrors = []OwnError{
 		Name: "text", Matches: regexp.MustCompile(`JSONDecodeError|ParserError|ScannerError|UnicodeDecodeError|unexpected end of (?:file|JSON)`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Check what the program reads: it may be empty, cut off, or of another format than the program expects."},
+		},
+	},
+	{
+		Name: "script", Matches: regexp.MustCompile(`Unterminated quoted string|unexpected EOF while looking|(?i:syntax error near|syntax error: )`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Correct the shell script: a quotation mark, a bracket or a word is missing or too many.", Action: launcherArgs},
 		},
 	},
 	{

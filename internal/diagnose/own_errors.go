@@ -16,7 +16,7 @@ var (
 	// quotedFile is a file in quotation marks, as Python and most programs name it. plainFile is one before the error, as
 	// perror(3) names it, such as "cat: /data/x: No such file or directory".
 	quotedFile = regexp.MustCompile(`["'` + "`" + `]((?:\.{0,2}/)?[\w.+@%~-]+(?:/[\w.+@%~-]+)*)["']`)
-	plainFile  = regexp.MustCompile(`(?:^|[\s:])((?:\.{0,2}/)[\w.+@%~/-]+): `)
+	plainFile  = regexp.MustCompile(`(?:^|[\s:])((?:\.{0,2}/)[\w.+@%~/-]+)(?:: |$)`)
 	// missingModule is the module that Python lacks, and variableName the key or variable of that name.
 	missingModule = regexp.MustCompile(`No module named ['"]?([\w.]+)`)
 	variableName  = regexp.MustCompile(`KeyError: ['"]([A-Z][A-Z0-9_]+)['"]|(?:^|[\s:])([A-Za-z_]\w*): unbound variable`)

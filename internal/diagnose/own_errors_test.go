@@ -39,10 +39,13 @@ func TestOwnErrors(t *testing.T) {
 		"Traceback (most recent call last):\n  File \"/a.py\", line 1, in <module>\nsocket.gaierror: [Errno -2] Name or service not known": {"network", "Check the address"},
 		"train.py: error: unrecognized arguments: --epoch":                                                                                 {"arguments", "Correct the arguments"},
 		"json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)":                                                          {"text", "Check what the program reads"},
-		"SyntaxError: invalid syntax":                        {"source", "Correct the script"},
-		"OSError: [Errno 24] Too many open files: '/data/1'": {"files", "Open fewer files"},
-		"ValueError: shard 2 has no rows":                    {"", "This is an error of the program itself."},
-		"KeyError: 'loss'":                                   {"", "This is an error of the program itself."},
+		"sh: 1: cd: can't cd to /workspace/run":                                                                                            {"file", "Check the path of /workspace/run."},
+		"sh: 1: Syntax error: Unterminated quoted string":                                                                                  {"script", "Correct the shell script"},
+		"/work/run.sh: line 3: syntax error near unexpected token `done'":                                                                  {"script", "Correct the shell script"},
+		"SyntaxError: invalid syntax":                                                                                                      {"source", "Correct the script"},
+		"OSError: [Errno 24] Too many open files: '/data/1'":                                                                               {"files", "Open fewer files"},
+		"ValueError: shard 2 has no rows":                                                                                                  {"", "This is an error of the program itself."},
+		"KeyError: 'loss'":                                                                                                                 {"", "This is an error of the program itself."},
 	} {
 		tried[want.kind] = true
 		found := failed(1, log).findings()

@@ -224,6 +224,10 @@ func TestCauseOfAnEarlierAttempt(t *testing.T) {
 		seen.LauncherPods[0].Status.Phase = corev1.PodFailed
 		mpitest.Exited(137, "OOMKilled")(seen.LauncherPods[0])
 	}
+	programMissing := func(seen *jobstate.Observed) {
+		seen.LauncherPods[0].Status.Phase = corev1.PodFailed
+		mpitest.Exited(127, "Error")(seen.LauncherPods[0])
+	}
 	for name, test := range map[string]struct {
 		first func(*jobstate.Observed)
 		log   string
@@ -233,6 +237,7 @@ func TestCauseOfAnEarlierAttempt(t *testing.T) {
 		"launcher evicted":            {launcherEvicted, "Traceback: no such column", 7, codes.ApplicationFailed},
 		"worker evicted":              {workerEvicted, "Traceback: no such column", 7, codes.ApplicationFailed},
 		"launcher out of memory":      {launcherOutOfMemory, "Traceback: no such column", 7, codes.ApplicationFailed},
+		"program misspelled twice":    {programMissing, "", 127, codes.ProgramMissing},
 		"worker evicted and not back": {workerEvicted, "ORTE was unable to reliably start one or more daemons.", 1, codes.Evicted},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -138,7 +138,13 @@ func (m maker) explainsMore(finding, known v1alpha1.Finding) bool {
 		return true
 	}
 	return now < before || now == before && isGuess(known) && !isGuess(finding) ||
-		(now == codes.Cause || isOwnEnd(finding)) && before == codes.Cause && m.restartedSince(known.Code)
+		(now == codes.Cause || endedOtherwise(finding, known)) && before == codes.Cause && m.restartedSince(known.Code)
+}
+
+// endedOtherwise reports whether the program ended by itself, and not as it did for the cause that is known: a pod was taken away,
+// or the exit code was another one. If it was the same, the log may only not have been read yet.
+func endedOtherwise(finding, known v1alpha1.Finding) bool {
+	return isOwnEnd(finding) && (codes.Has(known.Code, codes.RemovesPods) || known.ExitCode != nil && *known.ExitCode != *finding.ExitCode)
 }
 
 // isOwnEnd reports whether a finding is that the program ended by itself, with an exit code of its own.

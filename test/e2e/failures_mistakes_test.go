@@ -88,7 +88,7 @@ func startMistakes() []failure {
 			name: "more on the local disk than allowed", ranks: 4, provoke: made(mpirun("sh", "-c", "head -c 100M /dev/zero >/tmp/scratch-$OMPI_COMM_WORLD_RANK && exec ranks --sleep 600"), workers(func(c *corev1.Container) {
 				c.Resources.Limits[corev1.ResourceEphemeralStorage] = resource.MustParse("50Mi")
 			})),
-			want: explanation{code: codes.Evicted, pod: "job-worker-", summary: "local disk", remedy: "Write less to local disk"},
+			want: explanation{code: codes.Evicted, pod: "job-worker-", summary: "local disk", remedy: "write less to local disk"},
 		},
 		{name: "root user", provoke: made(idle, workers(func(c *corev1.Container) { c.SecurityContext.RunAsUser = new(int64(0)) })), want: denied("runAsUser=0")},
 	}
@@ -119,11 +119,11 @@ func programMistakes() []failure {
 		return explanation{code: code, pod: "job-worker-1", rank: new(int32(2)), exit: new(128 + number), remedy: remedy, fails: true}
 	}
 	return []failure{
-		{name: "package missing", trainJob: true, ranks: 4, provoke: made(mpirun("python3", "-c", "import torch")), want: all("ModuleNotFoundError: No module named 'torch'", 1)},
-		{name: "syntax error", ranks: 4, provoke: made(mpirun("python3", "-c", "print('epoch'")), want: all("SyntaxError", 1)},
-		{name: "data missing", trainJob: true, ranks: 4, provoke: made(script("open('/data/train.csv')")), want: own("FileNotFoundError: [Errno 2] No such file or directory: '/data/train.csv'", 1)},
-		{name: "folder not writable", ranks: 4, provoke: made(script("open('/etc/model.pt', 'w')")), want: own("PermissionError: [Errno 13] Permission denied: '/etc/model.pt'", 1)},
-		{name: "host that does not exist", ranks: 4, provoke: made(script("import urllib.request; urllib.request.urlopen('http://datasets.invalid/train')")), want: own("URLError", 1)},
+		{name: "package missing", trainJob: true, ranks: 4, provoke: made(mpirun("python3", "-c", "import torch")), want: all("ModuleNotFoundError: No module named 'torch'", 1).advises("Install torch")},
+		{name: "syntax error", ranks: 4, provoke: made(mpirun("python3", "-c", "print('epoch'")), want: all("SyntaxError", 1).advises("Correct the script")},
+		{name: "data missing", trainJob: true, ranks: 4, provoke: made(script("open('/data/train.csv')")), want: own("FileNotFoundError: [Errno 2] No such file or directory: '/data/train.csv'", 1).advises("Check the path of /data/train.csv")},
+		{name: "folder not writable", ranks: 4, provoke: made(script("open('/etc/model.pt', 'w')")), want: own("PermissionError: [Errno 13] Permission denied: '/etc/model.pt'", 1).advises("Write to a folder")},
+		{name: "host that does not exist", ranks: 4, provoke: made(script("import urllib.request; urllib.request.urlopen('http://datasets.invalid/train')")), want: own("URLError", 1).advises("Check the address")},
 		{name: "message too long for its buffer", ranks: 4, provoke: made(mpirun("python3", "-m", "mpi4py", "-c", `from mpi4py import MPI
 comm = MPI.COMM_WORLD
 if comm.Get_rank() == 1:
@@ -131,12 +131,12 @@ if comm.Get_rank() == 1:
 if comm.Get_rank() == 2:
     comm.Recv(bytearray(8), source=1)
 comm.Barrier()`)), want: own("MPI_ERR_TRUNCATE", 1)},
-		{name: "variable not set", ranks: 4, provoke: made(script("import os; os.environ['DATA']")), want: own("KeyError: 'DATA'", 1)},
-		{name: "server that refuses connections", ranks: 4, provoke: made(script("import urllib.request; urllib.request.urlopen('http://127.0.0.1:9')")), want: own("Connection refused", 1)},
+		{name: "variable not set", ranks: 4, provoke: made(script("import os; os.environ['DATA']")), want: own("KeyError: 'DATA'", 1).advises("If DATA is an environment variable")},
+		{name: "server that refuses connections", ranks: 4, provoke: made(script("import urllib.request; urllib.request.urlopen('http://127.0.0.1:9')")), want: own("Connection refused", 1).advises("Check the address")},
 		{name: "disk full", ranks: 4, provoke: made(script("open('/data/model.pt', 'wb').write(bytes(1 << 24))"), mounts(kubeflow.MPIReplicaTypeWorker, corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{
 			Medium: corev1.StorageMediumMemory, SizeLimit: resource.NewQuantity(1<<22, resource.BinarySI),
-		}})), want: own("No space left on device", 1)},
-		{name: "arguments that the program does not know", ranks: 4, provoke: made(mpirun("python3", "-c", "import argparse; argparse.ArgumentParser(prog='train.py').parse_args()", "--epochz", "3")), want: all("train.py: error: unrecognized arguments: --epochz 3", 2)},
+		}})), want: own("No space left on device", 1).advises("Write less")},
+		{name: "arguments that the program does not know", ranks: 4, provoke: made(mpirun("python3", "-c", "import argparse; argparse.ArgumentParser(prog='train.py').parse_args()", "--epochz", "3")), want: all("train.py: error: unrecognized arguments: --epochz 3", 2).advises("Correct the arguments")},
 		{name: "MPI_Abort", ranks: 4, provoke: made(script("MPI.COMM_WORLD.Abort(5)")), want: own("code 5", 5)},
 		{name: "arithmetic error", ranks: 4, provoke: made(script("import os, signal; os.kill(os.getpid(), signal.SIGFPE)")), want: own("SIGFPE", 136)},
 		{name: "killed by somebody", ranks: 4, provoke: made(script("import os; os.kill(os.getpid(), 9)")), want: signal(codes.Killed, 9, "Give each worker more memory")},
@@ -175,7 +175,7 @@ func mpiMistakes() []failure {
 		return explanation{code: codes.ProgramMissing, pod: "job-", summary: summary, remedy: "Check its name", fails: true}
 	}
 	own := func(summary string, exit int32) explanation {
-		return explanation{code: codes.ApplicationFailed, pod: "job-launcher-", exit: &exit, summary: summary, remedy: "Read the output", fails: true}
+		return explanation{code: codes.ApplicationFailed, pod: "job-launcher-", exit: &exit, summary: summary, remedy: "Read its output", fails: true}
 	}
 	shell := func(command string) provocation { return made([]string{"sh", "-c", command}) }
 	limited := func(_ *testing.T, job *kubeflow.MPIJob) {
@@ -186,10 +186,10 @@ func mpiMistakes() []failure {
 			name: "command in one word", cured: true, provoke: made([]string{"mpirun -n 4 ranks"}),
 			want: explanation{code: codes.ProgramMissing, pod: "job-launcher-", summary: "is one word", remedy: "Write each word", fails: true},
 		},
-		{name: "unknown option", provoke: made([]string{"mpirun", "--alow-run-as-root", "-n", "4", "ranks"}), want: own(`unknown option "--alow-run-as-root"`, 1)},
-		{name: "unknown option, MPICH", provoke: made([]string{"mpiexec", "-alow-run", "-n", "4", "ranks"}, mpich), want: own("unrecognized argument alow-run", 255)},
-		{name: "folder that does not exist", provoke: shell("cd /workspace/run && mpirun -n 4 ranks"), want: own("can't cd to /workspace/run", 2)},
-		{name: "quote that is not closed", provoke: shell("mpirun -n 4 'ranks"), want: own("Unterminated quoted string", 2)},
+		{name: "unknown option", provoke: made([]string{"mpirun", "--alow-run-as-root", "-n", "4", "ranks"}), want: own(`unknown option "--alow-run-as-root"`, 1).advises("Correct the arguments")},
+		{name: "unknown option, MPICH", provoke: made([]string{"mpiexec", "-alow-run", "-n", "4", "ranks"}, mpich), want: own("unrecognized argument alow-run", 255).advises("Correct the arguments")},
+		{name: "folder that does not exist", provoke: shell("cd /workspace/run && mpirun -n 4 ranks"), want: own("can't cd to /workspace/run", 2).advises("Check the path of /workspace/run")},
+		{name: "quote that is not closed", provoke: shell("mpirun -n 4 'ranks"), want: own("Unterminated quoted string", 2).advises("Correct the shell script")},
 		{
 			name: "launcher's script with Windows line ends", provoke: withFile("run.sh", "#!/bin/sh\r\nmpirun -n 4 ranks\r\n", 0o755, []string{"/data/run.sh"}),
 			want: explanation{code: codes.WindowsLineEnds, pod: "job-launcher-", exit: new(int32(126)), summary: "Script /data/run.sh has Windows line ends", remedy: "Convert", fails: true},

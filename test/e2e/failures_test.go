@@ -67,6 +67,12 @@ type explanation struct {
 	after time.Duration
 }
 
+// advises returns the explanation with another first remedy.
+func (e explanation) advises(remedy string) explanation {
+	e.remedy = remedy
+	return e
+}
+
 // shape is how people write the two fields that decide what Kubernetes does with a launcher that failed, and with the
 // evidence: its pod stays, is restarted in place, or is deleted.
 type shape struct {

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,7 +20,7 @@ import (
 
 const (
 	// floodJobs is how many jobs of a flood wait, and floodLogs how many print a log of floodLog bytes.
-	floodJobs, floodLogs, floodLog = 100, 3, 40 << 20
+	floodJobs, floodLogs, floodLog = 50, 2, 40 << 20
 	// floodAnnotation is the size of an annotation of each of the jobs that wait. An object may have 256 KiB of annotations.
 	floodAnnotation = 100 << 10
 )
@@ -30,11 +30,13 @@ func quickJob(namespace, name string) *kubeflow.MPIJob {
 	return agentJob(namespace, name, "openmpi", kubeflow.MPIImplementationOpenMPI, 1, "echo", "done")
 }
 
-// waitingJob is a job that waits for a resource that no node has, without pods, and is as large as it may be.
+// waitingJob is a large job that waits for a resource that no node has.
 func waitingJob(namespace, name string) *kubeflow.MPIJob {
 	job := quickJob(namespace, name)
 	job.Annotations = map[string]string{"example.com/notes": strings.Repeat("n", floodAnnotation)}
-	worker(job).Resources.Limits["example.com/no-such-resource"] = resource.MustParse("1")
+	for _, container := range []*corev1.Container{launcher(job), worker(job)} {
+		container.Resources.Limits["example.com/no-such-resource"] = resource.MustParse("1")
+	}
 	return job
 }
 
@@ -111,8 +113,8 @@ func TestTenantsExhaustNothing(t *testing.T) {
 		}
 		for n := range floodJobs {
 			reported(t, kubeflow.Kind, by.namespace, fmt.Sprintf("waits-%d", n), "a job of the flood tells why it waits", func(s v1alpha1.JobReportStatus) error {
-				if s.Phase != v1alpha1.PhaseGangScheduling && s.Reason != codes.Unschedulable || len(s.Findings) == 0 {
-					return errors.New(s.Message)
+				if len(s.Findings) == 0 || s.Findings[0].Code != codes.InsufficientResources {
+					return fmt.Errorf("phase %s, %s, %d findings", s.Phase, s.Message, len(s.Findings))
 				}
 				return nil
 			})
