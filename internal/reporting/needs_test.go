@@ -47,6 +47,7 @@ func TestPodsThatAreNotCreated(t *testing.T) {
 		"no JobSet, new":                  {mpitest.Job(2, trainJob), jobstate.Observed{}, nil, false, 6 * time.Second},
 		"no JobSet, for some seconds":     {mpitest.Job(2, trainJob), jobstate.Observed{}, reported(5), true, 5 * time.Second},
 		"no JobSet, for long":             {mpitest.Job(2, trainJob), jobstate.Observed{}, reported(3600), true, 30 * time.Second},
+		"the launcher's Job is refused":   {mpitest.Job(2, trainJob), jobstate.Observed{WorkerJob: suspended}, reported(60), true, 30 * time.Second},
 		"its gate is closed":              {mpitest.Job(2, trainJob), jobstate.Observed{Gate: &jobstate.Gate{Closed: true}}, reported(60), false, 0},
 		"suspended":                       {mpitest.Job(2, trainJob, func(j *mpi.Job) { j.Lifecycle.Suspended = true }), jobstate.Observed{}, reported(60), false, 0},
 		"no pod of the workers' Job":      {mpitest.Job(2, trainJob), jobstate.Observed{WorkerJob: made(5)}, reported(6), true, 5 * time.Second},

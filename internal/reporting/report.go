@@ -362,7 +362,7 @@ func creationCheck(awaited time.Duration) time.Duration {
 }
 
 // startsWithoutPods are the times since which pods of the job are awaited of which there is none at all: of Jobs without pods, and of
-// a job for which another controller has created no Job. That has been awaited since the first report, which is now if it is new.
+// a job for which another controller has not created all Jobs. That has been awaited since the first report, which is now if it is new.
 func startsWithoutPods(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, report *v1alpha1.JobReport) (since []time.Time) {
 	add := func(of *batchv1.Job, pods int) {
 		if of != nil && pods == 0 && !ptr.Deref(of.Spec.Suspend, false) && !jobstate.HasFinished(of) {
@@ -372,7 +372,9 @@ func startsWithoutPods(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome
 	add(seen.Launcher, len(seen.LauncherPods))
 	add(seen.WorkerJob, len(seen.Workers))
 	closed := seen.Gate != nil && seen.Gate.Closed
-	if job.External && seen.Launcher == nil && seen.WorkerJob == nil && out.Phase == v1alpha1.PhasePending && out.PodsMayStart && !closed {
+	// JobSet resumes its Jobs once it has created all of them.
+	uncreated := seen.WorkerJob == nil || ptr.Deref(seen.WorkerJob.Spec.Suspend, false)
+	if job.External && seen.Launcher == nil && uncreated && out.Phase == v1alpha1.PhasePending && out.PodsMayStart && !closed {
 		at := seen.Now
 		if report != nil && !report.CreationTimestamp.IsZero() {
 			at = report.CreationTimestamp.Time
