@@ -333,8 +333,8 @@ func (p jobPod) isBeside(name string) bool {
 	return true
 }
 
-// end is how the first container that ended badly has ended, but for those beside the one that runs MPI, in its present run or the one before; nil where none did. The
-// end of a run whose pod was deleted before does not count.
+// end is how the first container that ended badly has ended, in its present run or the one before; nil where none did. Containers
+// beside the one that runs MPI do not count, nor does the end of a run whose pod was deleted before.
 func (p jobPod) end() *corev1.ContainerStateTerminated {
 	for _, previous := range []bool{false, true} {
 		for _, list := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {

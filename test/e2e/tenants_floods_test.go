@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// floodJobs is how many jobs of a flood wait, and floodLogs how many print a log of floodLog bytes.
+	// floodJobs is how many jobs of a flood wait, and floodLogs how many print floodLog bytes.
 	floodJobs, floodLogs, floodLog = 50, 2, 40 << 20
-	// floodAnnotation is the size of an annotation of each of the jobs that wait. An object may have 256 KiB of annotations.
+	// floodAnnotation is the size of an annotation of each job that waits. An object may have 256 KiB of annotations.
 	floodAnnotation = 100 << 10
 )
 
@@ -40,8 +40,7 @@ func waitingJob(namespace, name string) *kubeflow.MPIJob {
 	return job
 }
 
-// loudJob is a job that prints long lines without an end of line between some of them, claims to have done everything, and
-// fails.
+// loudJob is a job that prints one line of half of floodLog and many short ones with control characters, and fails.
 func loudJob(namespace, name string) *kubeflow.MPIJob {
 	script := fmt.Sprintf(`head -c %d /dev/zero | tr '\0' x; echo; yes "epoch 1 loss 0.1 $(printf '\033[31m\001')" | head -c %d; echo; echo Segmentation fault >&2; exit 7`, floodLog/2, floodLog/2)
 	return agentJob(namespace, name, "openmpi", kubeflow.MPIImplementationOpenMPI, 1, "sh", "-c", script)
