@@ -107,6 +107,8 @@ const (
 	TooFewCores         Code = "TooFewCores"
 	MixedMPI            Code = "MixedMPI"
 	WrongInterface      Code = "WrongInterface"
+	NoTransport         Code = "NoTransport"
+	NotFinalized        Code = "NotFinalized"
 	CountOverflow       Code = "CountOverflow"
 	DataTypeUnsupported Code = "DataTypeUnsupported"
 	LockedMemoryLimit   Code = "LockedMemoryLimit"

@@ -63,6 +63,22 @@ var libraries = []Entry{
 		},
 	},
 	{
+		Code: NoTransport, Phase: v1alpha1.PhaseRunning,
+		Summary: "MPI has no transport between some of the ranks: the command excludes TCP, or names a network interface that the pods do not have.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Remove the option for the transport or the interface (btl, btl_tcp_if_include, pml). Pods reach each other by TCP, on eth0.", Action: launcherArgs},
+			{Text: "It may also be set in the environment.", Action: "env: OMPI_MCA_btl, OMPI_MCA_btl_tcp_if_include"},
+		},
+	},
+	{
+		Code: NotFinalized, Phase: v1alpha1.PhaseRunning, Traits: EndsRank,
+		Summary: "The program ended{rankText} without MPI_Finalize, although with exit code 0. MPI then ended all other ranks.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Let every rank reach MPI_Finalize. In Python, do not end a rank by os._exit, and see why it ends before the others.", Action: launcherLog},
+			{Text: "If a rank is to end early, tell the others first, or end all by MPI_Abort with a code."},
+		},
+	},
+	{
 		Code: CountOverflow, Phase: v1alpha1.PhaseRunning, Traits: FromProgram,
 		Summary: "An MPI call exceeded the limit of 2,147,483,647 elements.",
 		Remedies: []v1alpha1.Remedy{

@@ -109,3 +109,28 @@ func TestOthersThatMPIEnded(t *testing.T) {
 		}
 	}
 }
+
+// TestMessagesOfMPI: a message of Open MPI that no table knows is quoted, unless it only sums up, or the program says more.
+func TestMessagesOfMPI(t *testing.T) {
+	t.Parallel()
+	const ruler = "\n--------------------------------------------------------------------------\n"
+	conflict := ruler + "Your job has requested more processes than the ppr for\nthis topology can support:\n\n  App: ranks\n\nPlease revise the conflict and try again." + ruler
+	ended := ruler + "Primary job  terminated normally, but 1 process returned\na non-zero exit code." + ruler
+	const quoted = "Your job has requested more processes than the ppr for this topology can support"
+	for name, test := range map[string]struct {
+		log  string
+		want bool
+	}{
+		"alone":                   {conflict, true},
+		"after a summary":         {ended + conflict, true},
+		"only a summary":          {ended, false},
+		"the program says more":   {conflict + "ValueError: no", false},
+		"cut off":                 {strings.TrimSuffix(conflict, ruler), false},
+		"without another message": {"step 1", false},
+	} {
+		found := failed(1, test.log).findings()
+		if len(found) == 0 || found[0].Code != codes.ApplicationFailed || strings.Contains(found[0].Summary, quoted) != test.want {
+			t.Errorf("%s: found %+v", name, found)
+		}
+	}
+}

@@ -308,6 +308,17 @@ should not happen.
   Message:    connect() to 10.244.0.9:1024 failed
   Error:      Connection refused (111)
 --------------------------------------------------------------------------`)},
+		"27-no-transport": {codes.NoTransport, failed(1, `--------------------------------------------------------------------------
+At least one pair of MPI processes are unable to reach each other for
+MPI communications.  This means that no Open MPI device has indicated
+that it can be used to communicate between these processes.
+--------------------------------------------------------------------------
+[pi-worker-0:00042] *** MPI_ERR_INTERN: internal error`)},
+		"27-not-finalized": {codes.NotFinalized, failed(0, `--------------------------------------------------------------------------
+mpirun has exited due to process rank 2 with PID 0 on
+node pi-worker-1 exiting improperly. There are three reasons this could occur:
+--------------------------------------------------------------------------
+[pi-worker-0][[1,1],0][btl_tcp_endpoint.c:625:mca_btl_tcp_endpoint_recv_connect_ack] connect() to 10.244.0.9:1024 failed`)},
 		"28-count-overflow": {codes.CountOverflow, failed(1, `[pi-worker-0:00031] *** An error occurred in MPI_Allreduce
 [pi-worker-0:00031] *** MPI_ERR_COUNT: invalid count argument`)},
 		"29-type-unsupported": {codes.DataTypeUnsupported, failed(1, "Traceback (most recent call last):\n  File \"/app/train.py\", line 12, in <module>\nIndexError: map::at")},

@@ -222,5 +222,45 @@ func (p *input) words(figures map[string]string) []string {
 		}
 		evidence = []string{quoted(pod, found.line)}
 	}
+	if launcher := p.launcher(); evidence == nil && launcher != nil {
+		if text := helpText(launcher.log.Lines); text != "" {
+			figures["errorText"] = ": " + strings.TrimSuffix(phrase.Cut(phrase.OneLine(text), most), ".")
+			evidence = []string{quoted(*launcher, text)}
+		}
+	}
 	return evidence
+}
+
+var (
+	// ruler is the line before and after a message of Open MPI (opal/util/show_help.c).
+	ruler = regexp.MustCompile(`^-{60,}\s*$`)
+	// summary is how its messages begin that only sum up how ranks ended.
+	summary = regexp.MustCompile(`^(?:Primary job|\S+ detected that one or more|\S+ noticed that|MPI_ABORT was invoked|WARNING)`)
+)
+
+// helpText returns the first paragraph of Open MPI's first message that says more than that ranks have ended; "" if there is none.
+// What the message means is not known; it is quoted.
+func helpText(lines []string) string {
+	for i := 0; i < len(lines); i++ {
+		if !ruler.MatchString(lines[i]) {
+			continue
+		}
+		end := i + 1
+		for end < len(lines) && !ruler.MatchString(lines[end]) {
+			end++
+		}
+		var words []string
+		for _, line := range lines[i+1 : end] {
+			if line = strings.TrimSpace(line); line == "" && len(words) > 0 {
+				break
+			} else if line != "" {
+				words = append(words, line)
+			}
+		}
+		if text := strings.Join(words, " "); text != "" && end < len(lines) && !summary.MatchString(text) {
+			return text
+		}
+		i = end
+	}
+	return ""
 }

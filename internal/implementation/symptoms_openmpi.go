@@ -24,6 +24,8 @@ var openMPIOwn = []Symptom{
 	{Code: codes.BusError, Text: "exited on signal 7", Pattern: regexp.MustCompile(onSignal + "7")},
 	{Code: codes.IllegalInstruction, Text: "exited on signal 4", Pattern: regexp.MustCompile(onSignal + "4")},
 	{Code: codes.Aborted, Text: "exited on signal 6", Pattern: regexp.MustCompile(onSignal + "6")},
+	{Code: codes.NotFinalized, Text: "exited due to process rank", Pattern: regexp.MustCompile(`exited due to process rank (?P<rank>\d+) with PID \d+ on`), More: improperly},
+	{Code: codes.NoTransport, Text: "MPI processes are unable to reach each other"},
 	{Code: codes.WrongInterface, Text: "failed to TCP connect to a peer MPI process"},
 	{Code: codes.WrongInterface, Text: "btl_tcp_endpoint", Pattern: regexp.MustCompile(`connect\(\) to (?P<host>[\d.:a-f]+) failed`)},
 }
@@ -33,6 +35,9 @@ var notStarted = []*regexp.Regexp{
 	regexp.MustCompile(`^\s*(?:Executable|Application name|Program): +(?P<program>\S+)`),
 	regexp.MustCompile(`^\s*Node: +(?P<host>\S+)`),
 }
+
+// improperly is where Open MPI names the host of a rank that ended without MPI_Finalize.
+var improperly = []*regexp.Regexp{regexp.MustCompile(`^\s*node (?P<host>\S+) exiting improperly`)}
 
 // bound match the details of a binding that Open MPI refused.
 var bound = []*regexp.Regexp{regexp.MustCompile(`^\s*#processes: +(?P<slots>\d+)`), regexp.MustCompile(`^\s*Node: +(?P<host>\S+)`)}
