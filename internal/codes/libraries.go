@@ -5,7 +5,7 @@ import "opendatahub.io/mpijob/api/v1alpha1"
 var libraries = []Entry{
 	{
 		Code: NotEnoughSlots, Phase: v1alpha1.PhaseRunning,
-		Summary: "mpirun requested {slots|more} ranks, but the job has {ranks} slots: {workers} workers with {perWorker} each.",
+		Summary: "mpirun requested {slots|more} ranks, but the job has {ranks} slots: {workersText} with {perWorker} each.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Request {ranks} ranks, or omit -np to use every slot.", Action: "mpirun -np {ranks}"},
 			{Text: "Or give the job more slots: more workers, or more slots per worker.", Action: "{slotsField}"},
@@ -148,7 +148,7 @@ var libraries = []Entry{
 var HostfileNotRead = Entry{
 	Code: NotEnoughSlots, Phase: v1alpha1.PhaseRunning,
 	Summary: "MPI did not read the job's hostfile, or the command restricts it: no room for {slots} ranks, but the job has {ranks} slots " +
-		"({workers} workers with {perWorker} each).",
+		"({workersText} with {perWorker} each).",
 	Remedies: []v1alpha1.Remedy{
 		{Text: "Remove --host, --hostfile, --map-by and other host settings from the command and the image.", Action: "mpirun -np {slots} <program>"},
 		{Text: "If the command needs a hostfile, use the job's.", Action: "mpirun --hostfile /etc/mpi/hostfile"},

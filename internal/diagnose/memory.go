@@ -81,7 +81,7 @@ func (p *input) limitFigures(pods []jobPod, figures map[string]string) {
 func oomOf(pod jobPod) (line string, peak int64) {
 	s := pod.summary
 	if s != nil && s.Role == agentapi.RoleWorker && s.OOMKills > 0 {
-		return fmt.Sprintf("Agent of %s: the kernel killed %d processes because of memory; peak usage %s.",
+		return fmt.Sprintf("Agent of %s: the kernel killed %d of its processes because of memory; peak usage %s.",
 			pod.Name, s.OOMKills, exactly(s.MemoryPeak)), s.MemoryPeak
 	}
 	if end := pod.end(); end != nil && end.Reason == "OOMKilled" {

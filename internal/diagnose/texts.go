@@ -13,6 +13,7 @@ import (
 
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/phrase"
 )
 
 // find returns the finding of a code about pods, with values filled into its texts.
@@ -84,7 +85,7 @@ func (p *input) figures(pods []jobPod) map[string]string {
 		"deadlineField": fieldText(p.job.Fields.Deadline, "activeDeadlineSeconds"),
 		"namespace":     p.job.Namespace, "job": p.job.Name, "kind": p.job.Kind, "service": p.job.ServiceName(), "report": p.job.ReportName(), "secret": p.job.SecretName(),
 		"pod": name, "role": string(role), "field": p.field(role), "reference": p.field(role) + ".spec", "who": "A pod", "image": image(p.template(role)), "launcherImage": image(p.template(mpi.RoleLauncher)),
-		"workers": strconv.Itoa(int(p.job.Workers.Count)), "perWorker": strconv.Itoa(int(p.job.SlotsPerWorker)), "ranks": strconv.FormatInt(p.job.Ranks(), 10),
+		"workers": strconv.Itoa(int(p.job.Workers.Count)), "workersText": phrase.Count(p.job.Workers.Count, "worker"), "perWorker": strconv.Itoa(int(p.job.SlotsPerWorker)), "ranks": strconv.FormatInt(p.job.Ranks(), 10),
 		"limit": bytesText(limit(p.template(role), corev1.ResourceMemory)),
 	}
 	if gpus := p.gpus(mpi.RoleWorker); gpus > 0 {
