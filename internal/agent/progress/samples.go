@@ -18,6 +18,9 @@ type Usage struct {
 	At time.Time
 	// User and System are CPU times, and Queued is the time for which threads waited for a CPU, of all threads.
 	User, System, Queued time.Duration
+	// Ready is whether a thread runs or waits for a CPU at that time. The kernel adds what it waited to the queued time only when it
+	// gets one.
+	Ready bool
 	// Bytes were read and written.
 	Bytes int64
 	// Wait is the kernel function in which the main thread sleeps, if it does and the kernel tells.
@@ -32,7 +35,7 @@ func (u *Usage) Add(other Usage) {
 	if other.Wait != WaitsForChild && (u.Wait == WaitsForChild || strings.Contains(u.Wait, sleeps)) {
 		u.Wait = other.Wait
 	}
-	u.Device = u.Device || other.Device
+	u.Device, u.Ready = u.Device || other.Device, u.Ready || other.Ready
 	u.User, u.System, u.Queued = u.User+other.User, u.System+other.System, u.Queued+other.Queued
 	u.Bytes += other.Bytes
 }
@@ -72,6 +75,8 @@ func (r *Samples) Add(current Usage) agentapi.Doing {
 	seconds := current.At.Sub(last.At).Seconds()
 	// The queued time of processes that ended is lost.
 	demand := (current.User + current.System - last.User - last.System + max(0, current.Queued-last.Queued)).Seconds()
+	// One that is ready twice in a row wants a CPU and gets none. A process that only wakes up now and then may be ready once.
+	idles := demand/seconds < idle && !(current.Ready && last.Ready)
 	user, system := current.User-r.base.User, current.System-r.base.System
 	r.computes = false
 	switch {
@@ -79,9 +84,9 @@ func (r *Samples) Add(current Usage) agentapi.Doing {
 		r.base, r.doing = current, agentapi.Busy
 	case seconds <= 0, current.Device, float64(current.Bytes-last.Bytes)/seconds > moved:
 		r.base, r.doing = current, agentapi.Busy
-	case demand/seconds < idle && strings.Contains(current.Wait, sleeps):
+	case idles && strings.Contains(current.Wait, sleeps):
 		r.base, r.doing = current, agentapi.Sleeping
-	case demand/seconds < idle:
+	case idles:
 		r.base, r.doing = current, agentapi.Blocked
 	case user+system >= enough && float64(system) >= kernel*float64(user+system):
 		r.base, r.doing = current, agentapi.Polling

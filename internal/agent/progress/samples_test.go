@@ -15,7 +15,9 @@ func TestDoing(t *testing.T) {
 		bytes                int64
 		wait                 string
 		device               bool
-		want                 agentapi.Doing
+		// ready are the two samples.
+		ready [2]bool
+		want  agentapi.Doing
 	}{
 		"computes":                    {user: 10 * time.Second, want: agentapi.Busy},
 		"computes on a shared core":   {user: 2 * time.Second, system: 100 * time.Millisecond, want: agentapi.Busy},
@@ -23,6 +25,9 @@ func TestDoing(t *testing.T) {
 		"polls on a shared core":      {user: 600 * time.Millisecond, system: 400 * time.Millisecond, want: agentapi.Polling},
 		"gets no CPU":                 {user: 50 * time.Millisecond, queued: 9 * time.Second, want: agentapi.Busy},
 		"gets no CPU, in the kernel":  {system: 50 * time.Millisecond, queued: 9 * time.Second, want: agentapi.Busy},
+		"waits for its first turn":    {ready: [2]bool{true, true}, want: agentapi.Busy},
+		"woke up just now":            {ready: [2]bool{false, true}, wait: "poll_schedule_timeout", want: agentapi.Blocked},
+		"was awake":                   {ready: [2]bool{true, false}, wait: "hrtimer_nanosleep", want: agentapi.Sleeping},
 		"reads a file":                {user: time.Second, system: 4 * time.Second, bytes: 1 << 30, want: agentapi.Busy},
 		"waits for a slow disk":       {bytes: 10 << 20, wait: "folio_wait_bit_common", want: agentapi.Busy},
 		"waits for a message":         {wait: "poll_schedule_timeout", want: agentapi.Blocked},
@@ -33,10 +38,10 @@ func TestDoing(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			before := Usage{At: start, User: time.Hour, System: time.Minute, Queued: time.Second, Bytes: 1 << 40}
+			before := Usage{At: start, User: time.Hour, System: time.Minute, Queued: time.Second, Bytes: 1 << 40, Ready: test.ready[0]}
 			after := Usage{
 				At: start.Add(10 * time.Second), User: before.User + test.user, System: before.System + test.system, Queued: before.Queued + test.queued,
-				Bytes: before.Bytes + test.bytes, Wait: test.wait, Device: test.device,
+				Bytes: before.Bytes + test.bytes, Wait: test.wait, Device: test.device, Ready: test.ready[1],
 			}
 			samples := Samples{}
 			samples.Add(before)
@@ -61,6 +66,22 @@ func TestPollingNeedsEnoughCPU(t *testing.T) {
 	}
 	want := []agentapi.Doing{"busy", "busy", "polling", "polling", "polling", "polling"}
 	if !slices.Equal(got, want) {
+		t.Errorf("it is %v, want %v", got, want)
+	}
+}
+
+// TestStarvedPolling: a rank that polls and then gets no CPU at all still polls.
+func TestStarvedPolling(t *testing.T) {
+	r := Samples{}
+	current := Usage{At: time.Unix(1000, 0), Ready: true}
+	r.Add(current)
+	current.At, current.User, current.System = current.At.Add(10*time.Second), time.Second, time.Second
+	got := []agentapi.Doing{r.Add(current)}
+	for range 3 {
+		current.At = current.At.Add(10 * time.Second)
+		got = append(got, r.Add(current))
+	}
+	if want := []agentapi.Doing{"polling", "polling", "polling", "polling"}; !slices.Equal(got, want) {
 		t.Errorf("it is %v, want %v", got, want)
 	}
 }

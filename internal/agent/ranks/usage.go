@@ -50,7 +50,8 @@ func readUsage(pid int, at time.Time) (progress.Usage, bool) {
 		n, _ := strconv.ParseInt(field, 10, 64)
 		return time.Duration(n) * time.Second / clockTicks
 	}
-	u := progress.Usage{At: at, User: ticks(fields[11]) + ticks(fields[13]), System: ticks(fields[12]) + ticks(fields[14]), Queued: queuedTime(pid), Device: usesDevice(pid)}
+	u := progress.Usage{At: at, User: ticks(fields[11]) + ticks(fields[13]), System: ticks(fields[12]) + ticks(fields[14]), Device: usesDevice(pid)}
+	u.Queued, u.Ready = queued(pid)
 	io, _ := os.ReadFile(process.File(pid, "io"))
 	for line := range strings.Lines(string(io)) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
@@ -70,18 +71,20 @@ func readUsage(pid int, at time.Time) (progress.Usage, bool) {
 	return u, true
 }
 
-// queuedTime returns the time for which the threads of a process were ready to run and had no CPU, as on a busy machine
-// (Linux, Documentation/scheduler/sched-stats.rst).
-func queuedTime(pid int) (total time.Duration) {
+// queued returns the time for which the threads of a process were ready to run and had no CPU, as on a busy machine
+// (Linux, Documentation/scheduler/sched-stats.rst), and whether one runs or is ready now.
+func queued(pid int) (total time.Duration, ready bool) {
 	tasks, _ := os.ReadDir(process.File(pid, "task"))
 	for _, task := range tasks {
+		stat, _ := os.ReadFile(process.File(pid, "task/"+task.Name()+"/stat"))
+		ready = ready || bytes.HasPrefix(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" R "))
 		data, _ := os.ReadFile(process.File(pid, "task/"+task.Name()+"/schedstat"))
 		if fields := strings.Fields(string(data)); len(fields) >= 2 {
 			n, _ := strconv.ParseInt(fields[1], 10, 64)
 			total += time.Duration(n)
 		}
 	}
-	return total
+	return total, ready
 }
 
 // usesDevice reports whether a process has a device of an accelerator open.
