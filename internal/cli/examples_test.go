@@ -187,7 +187,7 @@ func TestRemedyCommands(t *testing.T) {
 	wrong := regexp.MustCompile(`(?i)unknown (?:command|flag|shorthand)|for usage|see '|required flag|must specify|syntax error`)
 	values := map[string]string{
 		"namespace": "default", "pod": "p", "worker": "w", "hostPod": "w", "logPod": "l", "launcherPods": "a=b", "selector": "a=b", "node": "n", "queue": "q", "workload": "w", "service": "s",
-		"job": "j", "report": "r", "kindLower": "mpijob", "object": "configmap", "name": "x", "program": "p", "library": "l",
+		"job": "j", "report": "r", "kindLower": "mpijob", "object": "configmap", "name": "x", "program": "p", "library": "l", "container": "c",
 	}
 	for _, entry := range codes.Entries() {
 		for _, remedy := range entry.Remedies {
