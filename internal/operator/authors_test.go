@@ -251,7 +251,7 @@ func unanswered(t *testing.T, namespace string) {
 	// It takes as long until the webhook is asked no more.
 	eventually(t, "a job that names another creator is refused", func() error {
 		err := as(t, "mallory").Create(t.Context(), forged.DeepCopy(), client.DryRunAll)
-		if err == nil || !strings.Contains(err.Error(), "created-by is filled in by the operator") {
+		if err == nil || !strings.Contains(err.Error(), "created-by]: Forbidden: filled in by the operator") {
 			return fmt.Errorf("the answer is %w", err)
 		}
 		return nil
