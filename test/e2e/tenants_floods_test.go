@@ -69,9 +69,8 @@ func flood(t *testing.T, by tenant) (loud []*kubeflow.MPIJob) {
 
 // TestTenantsExhaustNothing: a tenant creates many large jobs at once, some of which print long logs. Meanwhile a job of another
 // tenant starts and succeeds, with a whole report. The flood's own jobs have their reports too, within bounds, and the operator
-// lives.
+// lives. It does not run beside other tests, which it would slow down.
 func TestTenantsExhaustNothing(t *testing.T) {
-	parallel(t, 4)
 	keepOperators(t)
 	tenants := [2]tenant{newTenant(t, "barbara-liskov"), newTenant(t, "edsger-dijkstra")}
 	restarted := restarts(t, operatorKey.Namespace)
