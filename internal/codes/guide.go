@@ -115,7 +115,7 @@ var meanings = map[Code]string{
 	SchedulingGated:        "A pod is held by a scheduling gate, which another controller must remove.",
 	NoScheduler:            "A pod is not scheduled: no scheduler with the name in its template responds.",
 	WorkersNotReady:        "Workers run, but are not ready, and the launcher starts when all are. Their readiness probe usually fails.",
-	SidecarFailed:          "A container beside the one that runs MPI failed.",
+	SidecarFailed:          "A sidecar failed: a container other than the one that runs MPI.",
 	SidecarRunning:         "The launcher's program has ended, but another container keeps its pod running.",
 	LauncherNameUnresolved: "The workers could not resolve the launcher's host name. Its DNS record appears shortly after the pod.",
 	ConnectionTimedOut:     "The launcher's connection to a worker timed out. A NetworkPolicy or a service mesh usually drops the packets.",
