@@ -6,7 +6,7 @@ import (
 	"opendatahub.io/mpijob/api/v1alpha1"
 )
 
-// OwnError is a kind of error that programs report of themselves. Its texts are those of the C library (strerror(3)), which
+// OwnError is a kind of error that programs report. Its texts are those of the C library (strerror(3)), which
 // programs in all languages show, and of Python's exceptions.
 type OwnError struct {
 	// Name is unique.
@@ -74,7 +74,7 @@ var OwnErrors = []OwnError{
 	{
 		Name: "variable", Matches: regexp.MustCompile(`KeyError: ['"][A-Z][A-Z0-9_]+['"]|unbound variable`),
 		Remedies: []v1alpha1.Remedy{
-			{Text: "If {variable|the name} is an environment variable, set it in both pod templates. Open MPI passes a variable of the launcher on only if it is told to.", Action: "mpirun -x {variable|NAME} <program>"},
+			{Text: "If {variable|the name} is an environment variable, set it in both pod templates. Open MPI passes a variable of the launcher on only with -x.", Action: "mpirun -x {variable|NAME} <program>"},
 		},
 	},
 	{

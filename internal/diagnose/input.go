@@ -320,9 +320,9 @@ func (p jobPod) mainStatus() *corev1.ContainerStatus {
 	return nil
 }
 
-// isBeside reports whether a container runs beside the one that runs MPI, once this has started: how it ends is another matter.
+// isSidecar reports whether a container is another than the one that runs MPI, once this has started: how it ends is another matter.
 // Init containers have ended well by then, unless they are sidecars.
-func (p jobPod) isBeside(name string) bool {
+func (p jobPod) isSidecar(name string) bool {
 	main := p.mainStatus()
 	if main == nil || name == p.main {
 		return false
@@ -333,8 +333,8 @@ func (p jobPod) isBeside(name string) bool {
 	return true
 }
 
-// end is how the first container that ended badly has ended, in its present run or the one before; nil where none did. Containers
-// beside the one that runs MPI do not count, nor does the end of a run whose pod was deleted before.
+// end is how the first container that ended badly has ended, in its present run or the one before; nil where none did. Sidecars
+// of the container that runs MPI do not count, nor does the end of a run whose pod was deleted before.
 func (p jobPod) end() *corev1.ContainerStateTerminated {
 	for _, previous := range []bool{false, true} {
 		for _, list := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
@@ -343,7 +343,7 @@ func (p jobPod) end() *corev1.ContainerStateTerminated {
 				if previous {
 					ended = c.LastTerminationState.Terminated
 				}
-				if ended != nil && ended.ExitCode != 0 && (previous || p.counts(c)) && !p.isBeside(c.Name) {
+				if ended != nil && ended.ExitCode != 0 && (previous || p.counts(c)) && !p.isSidecar(c.Name) {
 					return ended
 				}
 			}

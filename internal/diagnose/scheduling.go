@@ -229,7 +229,7 @@ func (p *input) room(name corev1.ResourceName, ask resource.Quantity) room {
 // spreading are the remedies for constraints on which pods share a node, by the scheduler's words
 // (k8s.io/kubernetes/pkg/scheduler/framework/plugins: interpodaffinity, podtopologyspread, volumebinding).
 var spreading = []struct{ said, text, at string }{
-	{"pod affinity rules", "Remove the pod affinity, or run the pods near which it wants to be.", "affinity.podAffinity"},
+	{"pod affinity rules", "Remove the pod affinity, or run the pods that it requires.", "affinity.podAffinity"},
 	{"pod anti-affinity rules", "Use no more pods than nodes that the anti-affinity allows, or prefer it instead of requiring it.", "affinity.podAntiAffinity"},
 	{"topology spread", "Use no more pods than the constraint allows, or set whenUnsatisfiable: ScheduleAnyway.", "topologySpreadConstraints"},
 	{"volume node affinity", "Use a claim whose volume all nodes of the job can reach, or nodes in the zone of the volume.", "volumes"},

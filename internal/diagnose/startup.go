@@ -344,7 +344,7 @@ func (p *input) claims(which func(jobstate.Claim) bool) []string {
 // crashes reports workers in a crash loop. For a launcher, how its program ended is a better cause.
 func crashes(p *input) []Finding {
 	g := p.waiting("CrashLoopBackOff")
-	if g == nil || g.pods[0].role == mpi.RoleLauncher || g.pods[0].isBeside(g.status.Name) {
+	if g == nil || g.pods[0].role == mpi.RoleLauncher || g.pods[0].isSidecar(g.status.Name) {
 		return nil
 	}
 	figures := map[string]string{"container": g.status.Name, "times": fmt.Sprint(g.status.RestartCount + 1), "code": "unknown"}
@@ -425,7 +425,7 @@ func sidecars(p *input) []Finding {
 	return []Finding{f}
 }
 
-// failedSidecars reports containers that failed beside the one that runs MPI while this ran, or so that the pod failed although
+// failedSidecars reports sidecars that failed while the container of MPI ran, or so that the pod failed although
 // this had ended well.
 func failedSidecars(p *input) []Finding {
 	var found []Finding
@@ -440,7 +440,7 @@ func failedSidecars(p *input) []Finding {
 		}
 		for _, c := range containersOf(pod) {
 			ended := cmp.Or(c.State.Terminated, c.LastTerminationState.Terminated)
-			if !pod.isBeside(c.Name) || ended == nil || ended.ExitCode == 0 || endedWell && ended.ExitCode == toldToEnd {
+			if !pod.isSidecar(c.Name) || ended == nil || ended.ExitCode == 0 || endedWell && ended.ExitCode == toldToEnd {
 				continue
 			}
 			f := p.find(codes.SidecarFailed, []jobPod{pod}, map[string]string{"container": c.Name, "code": fmt.Sprint(ended.ExitCode), "whoLower": lower(pod.title())})

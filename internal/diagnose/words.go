@@ -238,8 +238,8 @@ var (
 	summary = regexp.MustCompile(`^(?:Primary job|\S+ detected that one or more|\S+ noticed that|MPI_ABORT was invoked|WARNING)`)
 )
 
-// helpText returns the first paragraph of Open MPI's first message that says more than that ranks have ended; "" if there is none.
-// What the message means is not known; it is quoted.
+// helpText returns the first paragraph of Open MPI's first message that is more than a summary of how ranks ended; "" if there is
+// none. Its meaning is unknown; it is quoted.
 func helpText(lines []string) string {
 	for i := 0; i < len(lines); i++ {
 		if !ruler.MatchString(lines[i]) {
