@@ -3,6 +3,7 @@ package dashboard_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -469,7 +470,7 @@ func (s tenantServer) send(t *testing.T, token, method string, r tenantRequest, 
 			break
 		}
 	}
-	if err != nil && err != io.EOF && ctx.Err() == nil {
+	if err != nil && !errors.Is(err, io.EOF) && ctx.Err() == nil {
 		t.Fatalf("%s: %v", request, err)
 	}
 	return request, received.StatusCode, text.String()

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -287,11 +288,11 @@ func needsEvidence(job mpi.Job, seen jobstate.Observed, refusals []jobstate.Refu
 			return true
 		}
 	}
-	for _, worker := range seen.Workers {
-		if podstatus.HasEnded(worker.Pod) {
-			return true
-		}
-	}
+	return slices.ContainsFunc(seen.Workers, func(worker jobstate.Worker) bool { return podstatus.HasEnded(worker.Pod) }) || anyTroubled(seen)
+}
+
+// anyTroubled reports whether a container of the job's pods ended badly, or a pod takes long to start or to be ready.
+func anyTroubled(seen jobstate.Observed) bool {
 	for _, pod := range seen.AllPods() {
 		_, bad := cluster.EndedBadly(pod)
 		if bad || (pod.Status.Phase == corev1.PodPending || cluster.Unready(pod)) && seen.Now.Sub(pod.CreationTimestamp.Time) >= slowStart {
@@ -325,12 +326,7 @@ func nextUpdate(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, next 
 		atMost(waitingRefresh)
 	}
 	since := startsOfIncompleteJobs(job, seen)
-	for _, pod := range seen.AllPods() {
-		if pod.Status.Phase == corev1.PodPending && pod.DeletionTimestamp == nil {
-			since = append(since, pod.CreationTimestamp.Time)
-		}
-	}
-	for _, since := range since {
+	for _, since := range append(since, creationsOfPending(seen)...) {
 		left := slowStart - seen.Now.Sub(since) + time.Second
 		if left <= 0 || left > slowStart+time.Second {
 			// It takes longer; or it is in the future, because a clock was set.
@@ -341,12 +337,30 @@ func nextUpdate(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, next 
 	for _, since := range startsWithoutPods(job, seen, out, next) {
 		atMost(creationCheck(seen.Now.Sub(since)))
 	}
-	for _, worker := range seen.Workers {
-		if at := podstatus.EndedAt(worker.Pod); podstatus.HasEnded(worker.Pod) && !at.IsZero() {
-			atMost(creationCheck(seen.Now.Sub(at)))
-		}
+	for _, at := range endsOfWorkers(seen) {
+		atMost(creationCheck(seen.Now.Sub(at)))
 	}
 	return soonest
+}
+
+// creationsOfPending are the times at which the pods were created that are pending.
+func creationsOfPending(seen jobstate.Observed) (times []time.Time) {
+	for _, pod := range seen.AllPods() {
+		if pod.Status.Phase == corev1.PodPending && pod.DeletionTimestamp == nil {
+			times = append(times, pod.CreationTimestamp.Time)
+		}
+	}
+	return times
+}
+
+// endsOfWorkers are the times at which workers ended.
+func endsOfWorkers(seen jobstate.Observed) (times []time.Time) {
+	for _, worker := range seen.Workers {
+		if at := podstatus.EndedAt(worker.Pod); podstatus.HasEnded(worker.Pod) && !at.IsZero() {
+			times = append(times, at)
+		}
+	}
+	return times
 }
 
 // creationCheck returns after how long it is asked again why there is no pod, or no longer one, which has been awaited for a time.

@@ -76,7 +76,7 @@ func (r *Samples) Add(current Usage) agentapi.Doing {
 	// The queued time of processes that ended is lost.
 	demand := (current.User + current.System - last.User - last.System + max(0, current.Queued-last.Queued)).Seconds()
 	// One that is ready twice in a row wants a CPU and gets none. A process that wakes up for a moment may be ready once.
-	idles := demand/seconds < idle && !(current.Ready && last.Ready)
+	idles := demand/seconds < idle && (!current.Ready || !last.Ready)
 	user, system := current.User-r.base.User, current.System-r.base.System
 	r.computes = false
 	switch {

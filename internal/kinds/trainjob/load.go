@@ -7,11 +7,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -82,7 +82,7 @@ func loadJob(ctx context.Context, from client.Reader, key types.NamespacedName) 
 func LoadRuntime(ctx context.Context, from client.Reader, job TrainJob) (*Runtime, error) {
 	object := &unstructured.Unstructured{}
 	key := types.NamespacedName{Name: job.Spec.RuntimeRef.Name}
-	if key.Name == "" || len(path.ValidatePathSegmentName(key.Name, false)) > 0 {
+	if len(validation.IsDNS1123Subdomain(key.Name)) > 0 {
 		return nil, nil
 	}
 	kind := ClusterRuntimeKind
