@@ -89,7 +89,7 @@ var known = strings.Fields(`
 	who whoLower pod logPod worker hostPod launcherPods selector node onNode host hosts hostText
 	rank rankText rankWho code codeText errorText probe program where library file uid size gpus gpuText totalText
 	idle message said reason state known since seconds portText cause advice action deadline
-	workersText own othersEnded gates scheduler at first firstAction second secondAction sidecarAction missing claimText container times exit imageNow why
+	workersText programTemplate module variable volume own othersEnded gates scheduler at first firstAction second secondAction sidecarAction missing claimText container times exit imageNow why
 	want have nodes offer resource is how expect insist network in
 	object name quota figures level violations webhook queue workload pods
 	used ofLimit more moreMemory launcherTemplate found expected errors running ready launcher attempt tries ranksNow share source by evicted wanted position step time median words`)
@@ -101,7 +101,7 @@ func TestTexts(t *testing.T) {
 		isKnown[name] = true
 	}
 	placeholder := regexp.MustCompile(`\{([a-zA-Z]+)(?:\|[^{}]*)?\}`)
-	for _, e := range append(codes.Entries(), special...) {
+	for _, e := range allEntries() {
 		switch {
 		case e.Phase == "":
 			t.Errorf("%s has no phase", e.Code)

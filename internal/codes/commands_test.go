@@ -19,13 +19,24 @@ var special = []codes.Entry{
 	codes.RemoteMountFailed, codes.HostPathMissing, codes.VolumeDenied, codes.RefusedToController, codes.PortInUseInPod, codes.SandboxFailed, codes.PathReplaced, codes.CommandWithNUL, codes.HookFailed,
 }
 
+// allEntries are the definitions of all codes, with special cases and those of programs' own errors.
+func allEntries() []codes.Entry {
+	all := append(codes.Entries(), special...)
+	for _, of := range codes.OwnErrors {
+		entry := codes.Lookup(codes.ApplicationFailed)
+		entry.Remedies = append(slices.Clone(of.Remedies), of.OnlyInLauncher...)
+		all = append(all, entry)
+	}
+	return all
+}
+
 // TestValuesAreWordsOfCommands: whatever a value contains, a shell splits the action of a remedy into the words that its author
 // wrote, with the value as a part of one of them, and executes nothing in it.
 func TestValuesAreWordsOfCommands(t *testing.T) {
 	t.Parallel()
 	placeholder := regexp.MustCompile(`\{([a-zA-Z]+)(?:\|[^{}]*)?\}`)
 	tested := map[string]bool{}
-	for _, entry := range append(codes.Entries(), special...) {
+	for _, entry := range allEntries() {
 		for _, remedy := range entry.Remedies {
 			if names := placeholder.FindAllStringSubmatch(remedy.Action, -1); codes.IsCommand(remedy.Action) && len(names) > 0 && !tested[remedy.Action] {
 				tested[remedy.Action] = true

@@ -16,6 +16,9 @@ type OwnError struct {
 	// Remedies replace those of ApplicationFailed but the last one, to read the output. They may use the figures of FillRemedy and
 	// programTemplate, the pod template of the pods in which the program ran, and file, module and variable: what the error names.
 	Remedies []v1alpha1.Remedy
+	// OnlyInLauncher are the remedies instead if the file is on a volume that only the launcher mounts; nil if that does not matter.
+	// They may also use volume.
+	OnlyInLauncher []v1alpha1.Remedy
 }
 
 const (
@@ -43,6 +46,9 @@ var OwnErrors = []OwnError{
 		Name: "file", Matches: regexp.MustCompile(`No such file or directory|FileNotFoundError|NotADirectoryError|can't cd to`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Check the path of {file|the file}. It must exist in every pod in which a rank opens it: in the image, or on a volume that this pod mounts.", Action: "{programTemplate}.spec.containers[0].volumeMounts"},
+		},
+		OnlyInLauncher: []v1alpha1.Remedy{
+			{Text: "Mount volume {volume} in the workers as well: {file} is on it, and only the launcher mounts it.", Action: "{workerTemplate}.spec.containers[0].volumeMounts"},
 		},
 	},
 	{
@@ -118,14 +124,6 @@ var OwnErrors = []OwnError{
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Open fewer files at once, for example with fewer data loaders.", Action: "DataLoader(num_workers=...)"},
 		},
-	},
-}
-
-// OnlyInLauncher is the definition of the error of a rank that does not find a file on a volume that only the launcher mounts.
-var OnlyInLauncher = OwnError{
-	Name: "file of the launcher",
-	Remedies: []v1alpha1.Remedy{
-		{Text: "Mount volume {volume} in the workers as well: {file} is on it, and only the launcher mounts it.", Action: "{workerTemplate}.spec.containers[0].volumeMounts"},
 	},
 }
 

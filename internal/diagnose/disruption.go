@@ -22,7 +22,7 @@ import (
 // takenAway returns findings for pods that Kubernetes removed.
 func takenAway(p *input) []Finding {
 	var order []codes.Code
-	pods, evidence, causes := map[codes.Code][]jobPod{}, map[codes.Code][]string{}, map[codes.Code]string{}
+	pods, evidence, causes := map[codes.Code][]jobPod{}, map[codes.Code][]string{}, map[codes.Code]shortage{}
 	for _, pod := range p.pods {
 		code, cause, line := p.whyTaken(pod)
 		if code == "" {
@@ -36,12 +36,11 @@ func takenAway(p *input) []Finding {
 	}
 	var found []Finding
 	for _, code := range order {
-		figures := map[string]string{"cause": causes[code], "whoLower": lower(subject(pods[code]))}
+		of := causes[code]
+		figures := map[string]string{"cause": of.cause, "advice": of.advice, "action": codes.FillAction(of.action, p.figures(pods[code])), "whoLower": lower(subject(pods[code]))}
 		if node := pods[code][0].Spec.NodeName; node != "" {
 			figures["onNode"] = " on " + node
 		}
-		advice, action := evictionAdvice(causes[code])
-		figures["advice"], figures["action"] = advice, codes.FillAction(action, p.figures(pods[code]))
 		f := p.find(code, pods[code], figures)
 		f.Evidence = evidence[code]
 		f.ExitCode = pods[code][0].exitCode()
@@ -50,7 +49,7 @@ func takenAway(p *input) []Finding {
 	return found
 }
 
-func (p *input) whyTaken(pod jobPod) (code codes.Code, cause, line string) {
+func (p *input) whyTaken(pod jobPod) (code codes.Code, cause shortage, line string) {
 	reason, message := pod.disruption()
 	switch {
 	case reason == "PreemptionByScheduler" || pod.Status.Reason == "Preempting" || strings.HasPrefix(pod.Status.Reason, "Preempt"):
@@ -66,14 +65,14 @@ func (p *input) whyTaken(pod jobPod) (code codes.Code, cause, line string) {
 			message = "node " + pod.Spec.NodeName + " does not exist"
 		}
 	case reason == "EvictionByEvictionAPI":
-		return codes.Evicted, "requested through the eviction API, for example by a node drain", fmt.Sprintf("Pod %s: %s", pod.Name, sentence(message))
+		return codes.Evicted, shortage{cause: "requested through the eviction API, for example by a node drain", advice: runsElsewhere}, fmt.Sprintf("Pod %s: %s", pod.Name, sentence(message))
 	default:
 		if reason == "TerminationByKubelet" || pod.Status.Reason == "Evicted" {
 			message = cmp.Or(pod.Status.Message, message)
 		} else if message = p.evictionOf(pod); message == "" {
-			return "", "", ""
+			return "", shortage{}, ""
 		}
-		return codes.Evicted, strings.TrimSuffix(shortage(message), "."), fmt.Sprintf("Pod %s: %s", pod.Name, sentence(message))
+		return codes.Evicted, shortageOf(message), fmt.Sprintf("Pod %s: %s", pod.Name, sentence(message))
 	}
 	if message == "" {
 		message = pod.Status.Message
@@ -81,7 +80,7 @@ func (p *input) whyTaken(pod jobPod) (code codes.Code, cause, line string) {
 	if message == "" {
 		message = "node " + pod.Spec.NodeName + " is not ready"
 	}
-	return code, "", fmt.Sprintf("Pod %s: %s", pod.Name, sentence(message))
+	return code, shortage{}, fmt.Sprintf("Pod %s: %s", pod.Name, sentence(message))
 }
 
 // evictionOf is the message of the kubelet's event about the eviction of a pod, "" if there is none. The pod's status shows it
@@ -122,57 +121,53 @@ func (p *input) ranksEnded() bool {
 	return s != nil && len(s.Ranks) > 0 && len(s.Hosts) == 0
 }
 
-// shortage says what a node had too little of (k8s.io/kubernetes/pkg/kubelet/eviction/helpers.go).
-func shortage(message string) string {
-	if limit := exceeded(message); limit != "" {
-		return limit
-	}
-	switch {
-	case strings.Contains(message, "node shutdown"):
-		return "the node was shut down"
-	case strings.Contains(message, "ephemeral-storage"), strings.Contains(message, "ephemeral local storage"), strings.Contains(message, "DiskPressure"), strings.Contains(message, "emptyDir"):
-		return "the node's local disk was full"
-	case strings.Contains(message, "memory"), strings.Contains(message, "MemoryPressure"):
-		return "the node was out of memory"
-	case strings.Contains(message, "pids"):
-		return "the node had too many processes"
-	}
-	return "the node was short of a resource"
-}
+// shortage is what a pod or its node had too little of, and what to do about it. The cause may have groups of a pattern.
+type shortage struct{ cause, advice, action string }
 
-// Limits of pods for which the kubelet evicts them although the node has room (k8s.io/kubernetes/pkg/kubelet/eviction/helpers.go).
-var (
-	volumeLimit    = regexp.MustCompile(`Usage of EmptyDir volume "([^"]+)" exceeds the limit "([^"]+)"`)
-	containerLimit = regexp.MustCompile(`Container (\S+) exceeded its local ephemeral storage limit "([^"]+)"`)
-	podLimit       = regexp.MustCompile(`Pod ephemeral local storage usage exceeds the total limit of containers (\S+?)\.?(?:\s|$)`)
+const (
+	runsElsewhere = "Start the job again. It runs on other nodes."
+	lessDisk      = "Increase the limit, or write less to local disk. Keep data and checkpoints on a volume."
+	diskLimit     = "{field}.spec.containers[0].resources.limits.ephemeral-storage"
 )
 
-// exceeded says which limit of its own a pod exceeded, according to the kubelet; "" if it was none.
-func exceeded(message string) string {
-	if m := volumeLimit.FindStringSubmatch(message); m != nil {
-		return fmt.Sprintf("its emptyDir volume %s held more than its sizeLimit of %s", m[1], m[2])
-	}
-	if m := containerLimit.FindStringSubmatch(message); m != nil {
-		return fmt.Sprintf("container %s wrote more to local disk than its ephemeral-storage limit of %s", m[1], m[2])
-	}
-	if m := podLimit.FindStringSubmatch(message); m != nil {
-		return fmt.Sprintf("its containers wrote more to local disk than their ephemeral-storage limit of %s", m[1])
-	}
-	return ""
+// shortages are the kubelet's words for why it evicts a pod (k8s.io/kubernetes/pkg/kubelet/eviction/helpers.go): first limits of the
+// pod itself, for which it does so although the node has room.
+var shortages = []struct {
+	message *regexp.Regexp
+	shortage
+}{
+	{
+		regexp.MustCompile(`Usage of EmptyDir volume "([^"]+)" exceeds the limit "([^"]+)"`),
+		shortage{"its emptyDir volume ${1} held more than its sizeLimit of ${2}", "Increase the volume's sizeLimit, or write less to it.", "{field}.spec.volumes[].emptyDir.sizeLimit"},
+	},
+	{
+		regexp.MustCompile(`Container (\S+) exceeded its local ephemeral storage limit "([^"]+)"`),
+		shortage{"container ${1} wrote more to local disk than its ephemeral-storage limit of ${2}", lessDisk, diskLimit},
+	},
+	{
+		regexp.MustCompile(`Pod ephemeral local storage usage exceeds the total limit of containers (\S+?)\.?(?:\s|$)`),
+		shortage{"its containers wrote more to local disk than their ephemeral-storage limit of ${1}", lessDisk, diskLimit},
+	},
+	{regexp.MustCompile(`node shutdown`), shortage{"the node was shut down", runsElsewhere, ""}},
+	{
+		regexp.MustCompile(`ephemeral-storage|ephemeral local storage|DiskPressure|emptyDir`),
+		shortage{"the node's local disk was full", "Write less to local disk, or request ephemeral storage. Keep data and checkpoints on a volume.", "resources.requests.ephemeral-storage"},
+	},
+	{regexp.MustCompile(`memory|MemoryPressure`), shortage{"the node was out of memory", "Request as much memory as the pods use: pods above their request are evicted first.", "resources.requests.memory = resources.limits.memory"}},
+	{regexp.MustCompile(`pids`), shortage{"the node had too many processes", runsElsewhere, ""}},
+	{regexp.MustCompile(``), shortage{"the node was short of a resource", runsElsewhere, ""}},
 }
 
-func evictionAdvice(cause string) (text, action string) {
-	switch {
-	case strings.Contains(cause, "sizeLimit"):
-		return "Increase the volume's sizeLimit, or write less to it.", "{field}.spec.volumes[].emptyDir.sizeLimit"
-	case strings.Contains(cause, "ephemeral-storage limit"):
-		return "Increase the limit, or write less to local disk. Keep data and checkpoints on a volume.", "{field}.spec.containers[0].resources.limits.ephemeral-storage"
-	case strings.Contains(cause, "disk"):
-		return "Write less to local disk, or request ephemeral storage. Keep data and checkpoints on a volume.", "resources.requests.ephemeral-storage"
-	case strings.Contains(cause, "memory"):
-		return "Request as much memory as the pods use: pods above their request are evicted first.", "resources.requests.memory = resources.limits.memory"
+// shortageOf reads why a kubelet evicted a pod.
+func shortageOf(message string) shortage {
+	for _, known := range shortages {
+		if at := known.message.FindStringSubmatchIndex(message); at != nil {
+			found := known.shortage
+			found.cause = string(known.message.ExpandString(nil, found.cause, message, at))
+			return found
+		}
 	}
-	return "Start the job again. It runs on other nodes.", ""
+	return shortage{}
 }
 
 // launcherDeleted reports that something else deleted a launcher's pod while its job was not to end. A pod that ends after it

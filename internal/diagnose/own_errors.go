@@ -4,7 +4,6 @@ import (
 	"path"
 	"regexp"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -52,10 +51,8 @@ func (p *input) ownError(entry codes.Entry, figures map[string]string) codes.Ent
 		}
 	}
 	remedies := kind.Remedies
-	if kind.Name == "file" {
-		if figures["volume"] = p.launchersVolume(figures["file"]); figures["volume"] != "" {
-			remedies = codes.OnlyInLauncher.Remedies
-		}
+	if volume := p.launchersVolume(figures["file"]); volume != "" && kind.OnlyInLauncher != nil {
+		remedies, figures["volume"] = kind.OnlyInLauncher, volume
 	}
 	entry.Remedies = slices.Concat(remedies, entry.Remedies)
 	return entry
@@ -87,11 +84,10 @@ func volumeOf(spec corev1.PodSpec, file string) string {
 	if len(spec.Containers) == 0 {
 		return ""
 	}
-	name, longest := "", 0
+	name, longest := "", ""
 	for _, mount := range spec.Containers[0].VolumeMounts {
-		at := strings.TrimSuffix(path.Clean(mount.MountPath), "/")
-		if (file == at || strings.HasPrefix(file, at+"/")) && len(at) >= longest {
-			name, longest = mount.Name, len(at)
+		if at := path.Clean(mount.MountPath); mpi.Contains(at, file) && len(at) >= len(longest) {
+			name, longest = mount.Name, at
 		}
 	}
 	return name

@@ -65,7 +65,7 @@ func slowStart(p *input) []Finding {
 			continue
 		}
 		patience := slowAfter
-		if runningInit(pod) != "" {
+		if runningInit(pod) != nil {
 			patience = time.Minute
 		}
 		if p.seen.Now.Sub(pod.CreationTimestamp.Time) >= patience {
@@ -80,15 +80,13 @@ func slowStart(p *input) []Finding {
 	if first.Spec.NodeName != "" {
 		state = "pulling the image or mounting volumes on " + first.Spec.NodeName
 	}
-	if name := runningInit(first); name != "" {
-		state = "its init container " + name + " is still running"
+	var evidence []string
+	if c := runningInit(first); c != nil {
+		state = "its init container " + c.Name + " is still running"
+		evidence = []string{fmt.Sprintf("Pod %s: init container %s has been running since %s.", first.Name, c.Name, clock(c.State.Running.StartedAt.Time))}
 	}
 	f := p.find(codes.SlowStart, slow, map[string]string{"since": clock(first.CreationTimestamp.Time), "state": state})
-	for _, c := range first.Status.InitContainerStatuses {
-		if c.State.Running != nil && c.Name == runningInit(first) {
-			f.Evidence = append(f.Evidence, fmt.Sprintf("Pod %s: init container %s has been running since %s.", first.Name, c.Name, clock(c.State.Running.StartedAt.Time)))
-		}
-	}
+	f.Evidence = evidence
 	for _, event := range p.events("Pod", func(e jobstate.Event) bool { return e.Name == first.Name }) {
 		f.Evidence = append(f.Evidence, saying(event))
 	}
@@ -98,14 +96,14 @@ func slowStart(p *input) []Finding {
 	return []Finding{f}
 }
 
-// runningInit returns the name of the init container that a pod waits for while it runs; "" if there is none.
-func runningInit(pod jobPod) string {
-	for _, c := range pod.Status.InitContainerStatuses {
-		if c.State.Running != nil && !ptr.Deref(c.Started, false) {
-			return c.Name
+// runningInit returns the init container that a pod waits for while it runs; nil if there is none.
+func runningInit(pod jobPod) *corev1.ContainerStatus {
+	for i := range pod.Status.InitContainerStatuses {
+		if c := &pod.Status.InitContainerStatuses[i]; c.State.Running != nil && !ptr.Deref(c.Started, false) {
+			return c
 		}
 	}
-	return ""
+	return nil
 }
 
 // unknown returns what is known about a job that failed or needs action without a known cause.

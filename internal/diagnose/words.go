@@ -16,12 +16,15 @@ type errorLine struct {
 	pattern *regexp.Regexp
 	// next takes the message from the next line that is not empty.
 	next bool
+	// find looks for the form in a whole log instead. The others are not set.
+	find func(lines []string) *spoken
 }
 
 // errorLines are the forms of runtimes, the most specific first. Generic ones are last.
 var errorLines = []errorLine{
 	// Python: the last line of a traceback (Lib/traceback.py).
 	{text: "", pattern: regexp.MustCompile(`^(?P<error>(?:[A-Za-z_]\w*\.)*(?:[A-Za-z_]\w*(?:Error|Exception|Exit|Interrupt)|Exception)(?:: .*)?)$`)},
+	{find: afterTraceback},
 	// Open MPI: ompi/errhandler/errhandler_predefined.c.
 	{text: "*** MPI_ERR_", pattern: regexp.MustCompile(`\*\*\* (?P<error>MPI_ERR_\w+(?:: .*)?)$`)},
 	// MPICH and Intel MPI: src/mpi/errhan/errutil.c.
@@ -92,11 +95,12 @@ type spoken struct {
 
 // firstError returns the first error line of the most specific form in a log, or nil.
 func firstError(lines []string) *spoken {
-	for n, form := range errorLines {
-		if n == 1 {
-			if found := afterTraceback(lines); found != nil {
+	for _, form := range errorLines {
+		if form.find != nil {
+			if found := form.find(lines); found != nil {
 				return found
 			}
+			continue
 		}
 		for i, line := range lines {
 			if found := form.match(lines, i, line); found != nil {

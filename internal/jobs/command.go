@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"opendatahub.io/mpijob/internal/mpi"
 )
 
 // SplitCommand splits a command line as a shell does: at spaces, except in quotes and after a backslash.
@@ -55,7 +57,7 @@ func ParseCommand(text string) ([]string, error) {
 }
 
 // launchers are programs that start ranks. A command that contains one is not wrapped in mpirun.
-var launchers = []string{"mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "horovodrun", "deepspeed"}
+var launchers = append(slices.Clone(mpi.Launchers), "deepspeed")
 
 // StartsRanks reports whether a command starts ranks itself, also in a shell script.
 func StartsRanks(command []string) bool {

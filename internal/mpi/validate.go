@@ -195,20 +195,20 @@ func validateSSHMountPath(j Job) field.ErrorList {
 		return invalid("is the mount path of the hostfile; choose another path")
 	}
 	for _, taken := range []string{"/proc", "/sys", "/dev"} {
-		if contains(taken, j.SSHMountPath) {
+		if Contains(taken, j.SSHMountPath) {
 			return invalid("is a folder of the kernel; choose another path, such as " + DefaultSSHPath)
 		}
 	}
 	for _, taken := range append(j.agentPaths(), ConfigMountPath) {
-		if contains(taken, j.SSHMountPath) || contains(j.SSHMountPath, taken) {
+		if Contains(taken, j.SSHMountPath) || Contains(j.SSHMountPath, taken) {
 			return invalid(fmt.Sprintf("conflicts with %s, which the operator mounts; choose another path, such as %s", taken, DefaultSSHPath))
 		}
 	}
 	return nil
 }
 
-// contains reports whether a folder is another one, or contains it.
-func contains(folder, other string) bool {
+// Contains reports whether a folder is another folder or file, or contains it.
+func Contains(folder, other string) bool {
 	folder, other = path.Clean(folder), path.Clean(other)
 	return folder == other || folder == "/" || strings.HasPrefix(other, folder+"/")
 }

@@ -14,14 +14,16 @@ import (
 	"opendatahub.io/mpijob/internal/phrase"
 )
 
+// Launchers are the programs of MPI and Horovod that start ranks.
+var Launchers = []string{"mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "horovodrun"}
+
 var (
-	shells    = []string{"sh", "bash", "dash", "ash", "zsh", "ksh"}
-	launchers = []string{"mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "horovodrun"}
+	shells = []string{"sh", "bash", "dash", "ash", "zsh", "ksh"}
 
 	// shellVariable is a variable that only a shell expands. Kubernetes expands $(NAME), and $$ is a dollar sign.
 	shellVariable = regexp.MustCompile(`(?:^|[^$])\$(?:\{(\w+)\}|([A-Za-z_]\w*))`)
 	// startsMPI is where a script starts ranks.
-	startsMPI = regexp.MustCompile(`(?:^|[\s;&|(])(?:\S*/)?(?:` + strings.Join(launchers, "|") + `)\s`)
+	startsMPI = regexp.MustCompile(`(?:^|[\s;&|(])(?:\S*/)?(?:` + strings.Join(Launchers, "|") + `)\s`)
 	// background is a script whose last command runs in the background, and pipe a pipe.
 	background = regexp.MustCompile(`[^&]&\s*$`)
 	pipe       = regexp.MustCompile(`[^|]\|[^|]`)
@@ -46,7 +48,7 @@ func (j Job) WarnCommand(command, args []string, at *field.Path) (warnings []str
 		if startsMPI.MatchString(script) {
 			warnings = warnScript(script, at)
 		}
-	} else if slices.Contains(launchers, path.Base(words[0])) && !slices.ContainsFunc(words, isShell) {
+	} else if slices.Contains(Launchers, path.Base(words[0])) && !slices.ContainsFunc(words, isShell) {
 		for _, word := range words {
 			if found := shellVariable.FindStringSubmatch(word); found != nil {
 				name := found[1] + found[2]

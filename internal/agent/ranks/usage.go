@@ -76,8 +76,10 @@ func readUsage(pid int, at time.Time) (progress.Usage, bool) {
 func queued(pid int) (total time.Duration, ready bool) {
 	tasks, _ := os.ReadDir(process.File(pid, "task"))
 	for _, task := range tasks {
-		stat, _ := os.ReadFile(process.File(pid, "task/"+task.Name()+"/stat"))
-		ready = ready || bytes.HasPrefix(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" R "))
+		if !ready {
+			stat, _ := os.ReadFile(process.File(pid, "task/"+task.Name()+"/stat"))
+			ready = bytes.HasPrefix(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" R "))
+		}
 		data, _ := os.ReadFile(process.File(pid, "task/"+task.Name()+"/schedstat"))
 		if fields := strings.Fields(string(data)); len(fields) >= 2 {
 			n, _ := strconv.ParseInt(fields[1], 10, 64)
