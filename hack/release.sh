@@ -54,8 +54,8 @@ for arch in amd64 arm64; do
   GOARCH=$arch GOFIPS140=v1.0.0 bin/images program --name "$registry/mpijob-agent:$version" --package ./cmd/agent --path /mpi-agent --link /bin/ssh=../mpi-agent --folder /run --ldflags "$ldflags" --out "$out/mpijob-agent_${version}_linux_$arch.tar"
 done
 
-# The sample images, which the MPI runtimes use unless a job names another one. Intel publishes its MPI for amd64 only.
-samples="openmpi openmpi5 mpich intelmpi"
+# The sample images, which the MPI runtimes use unless a job names another one. Intel MPI must not be redistributed.
+samples="openmpi openmpi5 mpich"
 for sample in $samples; do
   echo "release: the image of $sample for linux/amd64"
   bin/images sample "$sample" --out "$out/mpi-sample-${sample}_${version}_linux_amd64.tar"
@@ -98,9 +98,10 @@ render default mpijob-operator "patches:
     kind: Deployment
     metadata: {name: mpijob-operator}
     spec: {template: {spec: {containers: [{name: operator, env: [{name: AGENT_IMAGE, value: \"$registry/mpijob-agent:$version\"}]}]}}}" >"$out/install.yaml"
-# The runtimes name several images of the project, some of them in fields that kustomize does not know as images.
+# The runtimes name several images of the project, some of them in fields that kustomize does not know as images. That of Intel MPI
+# is left out: a release has no image for it (images/README.md).
 for platform in openshift openshift-image-volume kubernetes kubernetes-image-volume; do
-  bin/kustomize build "config/runtimes/$platform" | sed -E "s#quay.io/opendatahub/(mpijob-agent|mpi-sample-[a-z0-9]+):latest#$registry/\1:$version#" >"$out/runtimes-$platform.yaml"
+  bin/kustomize build "config/runtimes/$platform" | awk -v RS='---\n' '!/\n  name: mpi-intel\n/ { printf "%s%s", sep, $0; sep = "---\n" }' | sed -E "s#quay.io/opendatahub/(mpijob-agent|mpi-sample-[a-z0-9]+):latest#$registry/\1:$version#" >"$out/runtimes-$platform.yaml"
 done
 render dashboard/openshift mpijob-dashboard >"$out/dashboard-openshift.yaml"
 render dashboard/base mpijob-dashboard >"$out/dashboard.yaml"
@@ -125,10 +126,8 @@ for name in operator agent dashboard; do
   "$work/sbom" --binary "$work/$name" "${extra[@]}" "mpijob-$name" "$version" >"$out/mpijob-$name.cdx.json"
 done
 for sample in $samples; do
-  extra=()
-  [ "$sample" != intelmpi ] || extra=(--component "pkg:pypi/$(grep -om1 'impi_rt-[0-9.]*[0-9]' images/samples/intelmpi/Containerfile | tr - @ | tr _ -)")
   extract "$out/mpi-sample-${sample}_${version}_linux_amd64.tar" var/lib/dpkg/status "$work/status"
-  "$work/sbom" --dpkg "$work/status" "${extra[@]}" "mpi-sample-$sample" "$version" >"$out/mpi-sample-$sample.cdx.json"
+  "$work/sbom" --dpkg "$work/status" "mpi-sample-$sample" "$version" >"$out/mpi-sample-$sample.cdx.json"
 done
 tar -xzf "$out/odh-mpijob_${version}_linux_amd64.tar.gz" -C "$work" kubectl-odh-mpijob
 "$work/sbom" --binary "$work/kubectl-odh-mpijob" kubectl-odh-mpijob "$version" >"$out/kubectl-odh-mpijob.cdx.json"

@@ -4,14 +4,14 @@
  *
  *     mpirun -n 4 ranks [--lines N] [--memory RANK:MIB] [--segv RANK]
  *                       [--abort RANK] [--exit RANK:CODE] [--wait RANK]
- *                       [--sleep SECONDS]
+ *                       [--loop RANK] [--sleep SECONDS]
  *
  * Every rank prints "rank R of N on HOST"; rank 0 prints "sum S", the sum of
  * all rank numbers as MPI found it. Then, in this order: N lines of 64 bytes
  * from each rank, "out R NUMBER" filled up with dots; memory is touched; a
  * rank dies by a bad address, by MPI_Abort, or ends with a code while the
- * others wait for it, or waits for a message that nobody sends; all sleep. Exit
- * status: 0, 1 when MPI is wrong, 2 when an argument is.
+ * others wait for it, waits for a message that nobody sends, or computes without
+ * end; all sleep. Exit status: 0, 1 when MPI is wrong, 2 when an argument is.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <mpi.h>
@@ -34,6 +34,7 @@ struct plan {
 	int exit_rank;
 	int exit_code;
 	int wait_rank;
+	int loop_rank;
 };
 
 static int usage(const char *argument)
@@ -68,6 +69,8 @@ static int parse(int argc, char **argv, struct plan *plan)
 			plan->abort_rank = atoi(value);
 		else if (strcmp(name, "--wait") == 0)
 			plan->wait_rank = atoi(value);
+		else if (strcmp(name, "--loop") == 0)
+			plan->loop_rank = atoi(value);
 		else if (strcmp(name, "--memory") == 0 && pair(value, &plan->memory_rank, &plan->memory_mib))
 			continue;
 		else if (strcmp(name, "--exit") == 0 && pair(value, &plan->exit_rank, &code))
@@ -107,7 +110,7 @@ static void touch_memory(long mib)
 
 int main(int argc, char **argv)
 {
-	struct plan plan = { .memory_rank = -1, .segv_rank = -1, .abort_rank = -1, .exit_rank = -1, .wait_rank = -1 };
+	struct plan plan = { .memory_rank = -1, .segv_rank = -1, .abort_rank = -1, .exit_rank = -1, .wait_rank = -1, .loop_rank = -1 };
 	int rank, ranks, sum = 0;
 	char host[256] = "";
 
@@ -143,6 +146,8 @@ int main(int argc, char **argv)
 		_exit(plan.exit_code);
 	if (rank == plan.wait_rank)
 		MPI_Recv(&sum, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	for (volatile unsigned long sum = 0; rank == plan.loop_rank; sum++)
+		;
 	sleep((unsigned int)plan.seconds);
 	MPI_Barrier(MPI_COMM_WORLD);
 	MPI_Finalize();

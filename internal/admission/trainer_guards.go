@@ -155,13 +155,13 @@ func checkServiceName(ctx context.Context, live client.Reader, job trainjob.Trai
 	return field.Invalid(field.NewPath("metadata", "name"), job.Name, fmt.Sprintf("the job's pods would be looked for under the Service %s, which is that of %s; give the job another name", job.Name, of))
 }
 
-// guardNamespace refuses namespaces whose annotation of allowed destinations is invalid.
+// guardNamespace refuses namespaces whose annotations of allowed destinations or of limits of jobs are invalid.
 func guardNamespace(_ context.Context, request admission.Request) admission.Response {
 	var namespace metav1.PartialObjectMetadata
 	if err := json.Unmarshal(request.Object.Raw, &namespace); err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("read Namespace: %w", err))
 	}
-	return responseFor(request, isolation.CheckEgress(namespace.Annotations), nil)
+	return responseFor(request, append(isolation.CheckEgress(namespace.Annotations), trainjob.CheckLimitAnnotations(namespace.Annotations)...), nil)
 }
 
 // responseFor is the answer to errors and warnings.

@@ -52,6 +52,10 @@ const (
 	// EnvGrace is the pod's grace period, as a Go duration: how long ranks may continue after SIGTERM. DefaultGrace is that of
 	// Kubernetes, and the value if it is not set.
 	EnvGrace = "MPI_AGENT_GRACE"
+	// EnvExitDisrupted is the exit code of a launcher that failed after one of the workers was requested to end: its pod was
+	// evicted, preempted or deleted. It distinguishes this from a failure of the program for the podFailurePolicy of a batch Job. If
+	// it is not set, the exit code is the program's.
+	EnvExitDisrupted = "MPI_AGENT_EXIT_DISRUPTED"
 	// EnvHostfileFormat with the value FormatHydra makes the launcher's agent write a hostfile in the format of
 	// Hydra.
 	EnvHostfileFormat = "MPI_AGENT_HOSTFILE_FORMAT"
@@ -135,20 +139,40 @@ type Summary struct {
 type Activity struct {
 	// Ranks are those that run, by number.
 	Ranks []RankActivity `json:"ranks"`
-	// QuietSince is the time, in seconds since 1970, since which no rank has computed or transferred data; 0 if one does.
-	QuietSince int64 `json:"quietSince,omitempty"`
+	// StillSince is the time, in seconds since 1970, since which the pod has hardly sent or received anything; 0 if it does.
+	StillSince int64 `json:"stillSince,omitempty"`
+}
+
+// QuietSince is the time, in seconds since 1970, since which no rank has computed or transferred data; 0 if one does, or uses a
+// device: what the device does is unknown.
+func (a Activity) QuietSince() int64 {
+	since := a.StillSince
+	for _, r := range a.Ranks {
+		if r.Since == 0 || r.Device {
+			return 0
+		}
+		since = max(since, r.Since)
+	}
+	if a.StillSince == 0 || len(a.Ranks) == 0 {
+		return 0
+	}
+	return since
 }
 
 // RankActivity is what a rank does.
 type RankActivity struct {
 	Rank  int32 `json:"rank"`
 	Doing Doing `json:"doing"`
+	// Since is the time, in seconds since 1970, since which the rank has not been busy; 0 if it is.
+	Since int64 `json:"since,omitempty"`
+	// Device is whether the rank has a GPU or another accelerator open: what it waits for may run there.
+	Device bool `json:"device,omitempty"`
 }
 
 // Doing is what a process does.
 type Doing string
 
-// The values of Doing. A process that uses a GPU is busy, whatever it waits for.
+// The values of Doing.
 const (
 	// Busy means that the process computes or transfers data.
 	Busy Doing = "busy"
@@ -161,9 +185,14 @@ const (
 )
 
 // StallPrefix begins the lines of a launcher's agent about ranks that make no progress. Such a line is
-// StallPrefix + "all 4 ranks wait, since 10:00:00 UTC; sleeping: 1; polling: 0, 2, 3", or
-// StallPrefix + "Rank 1 (train) ended by signal 11 (SIGSEGV), but 3 other ranks still run, since 10:00:00 UTC". When they
-// continue it is StallPrefix + StallOver.
+// StallPrefix and one of
+//
+//	all 4 ranks wait, since 10:00:00 UTC; sleeping: 1; polling: 0, 2, 3
+//	all 4 ranks are idle, since 10:00:00 UTC; sleeping: 0, 1, 2, 3
+//	3 of 4 ranks wait for rank 1, since 10:00:00 UTC; busy: 1; polling: 0, 2, 3
+//	Rank 1 (train) ended by signal 11 (SIGSEGV), but 3 other ranks still run, since 10:00:00 UTC
+//
+// When they continue it is StallPrefix + StallOver.
 const (
 	StallPrefix = "mpi-agent: no progress: "
 	StallOver   = "over"

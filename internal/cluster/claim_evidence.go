@@ -36,8 +36,23 @@ func (g *Gatherer) readClaims(ctx context.Context, job mpi.Job) []jobstate.Claim
 			if claim.Spec.StorageClassName != nil {
 				found.Class = *claim.Spec.StorageClassName
 			}
+			if claim.Status.Phase != corev1.ClaimBound {
+				found.Problem = g.claimProblem(ctx, &claim)
+			}
 			claims = append(claims, found)
 		}
 	}
 	return claims
+}
+
+// claimProblem returns the message of the latest warning event about a claim; "" if there is none.
+func (g *Gatherer) claimProblem(ctx context.Context, claim *corev1.PersistentVolumeClaim) string {
+	var last jobstate.Event
+	about := client.MatchingFields{"involvedObject.kind": "PersistentVolumeClaim", "involvedObject.name": claim.Name}
+	g.eachEvent(ctx, claim.Namespace, about, func(e *corev1.Event) {
+		if found := g.event(e); e.InvolvedObject.UID == claim.UID && found.Warning && !found.Last.Before(last.Last) {
+			last = found
+		}
+	})
+	return last.Message
 }

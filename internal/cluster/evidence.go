@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -61,7 +62,7 @@ func (g *Gatherer) Gather(ctx context.Context, job mpi.Job, seen jobstate.Observ
 		evidence.Logs, evidence.Training = g.readLogs(ctx, job, seen, logLimit{lines: jobstate.MaxLogLines, bytes: 32 << 20})
 	})
 	unplaced, pending := unstartedPods(seen)
-	if unplaced {
+	if unplaced || outOfMemory(seen) {
 		all.Go(func() {
 			nodes, left := g.freeCapacity(ctx)
 			evidence.Nodes, evidence.NodesLeft = slices.Concat(nodes, g.readNodes(ctx, unknownNodes(seen, nodes))), left
@@ -117,6 +118,21 @@ func unstartedPods(seen jobstate.Observed) (unplaced, pending bool) {
 		}
 	}
 	return unplaced, pending
+}
+
+// outOfMemory reports whether the kernel killed a process of a job because of memory, according to the kubelet or an agent.
+func outOfMemory(seen jobstate.Observed) bool {
+	for pod := range podsIn(seen) {
+		if summary, is := mpi.AgentSummary(pod); is && summary.OOMKills > 0 {
+			return true
+		}
+		for _, c := range pod.Status.ContainerStatuses {
+			if ended := cmp.Or(c.State.Terminated, c.LastTerminationState.Terminated); ended != nil && ended.Reason == "OOMKilled" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // podsIn returns the pods of the launcher's attempts, latest first, and of the workers.

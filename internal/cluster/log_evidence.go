@@ -115,6 +115,8 @@ func sources(job mpi.Job, seen jobstate.Observed) []source {
 		}
 		if s, has := sourceOf(pod, containers[0].Name); has {
 			found = append(found, s)
+		} else if s, has := failedInit(pod); has {
+			found = append(found, s)
 		}
 	}
 	return found
@@ -138,14 +140,32 @@ func sourceOf(pod *corev1.Pod, container string) (source, bool) {
 		if c.Name != container {
 			continue
 		}
-		now, last := c.State.Terminated, c.LastTerminationState.Terminated
-		switch {
-		case now != nil && (now.ExitCode != 0 || last == nil || last.ExitCode == 0):
-			return source{pod: pod, container: container, message: now.Message}, true
-		case last != nil && last.ExitCode != 0:
-			return source{pod: pod, container: container, previous: true, message: last.Message}, true
+		if failed, has := failedRun(pod, c); has {
+			return failed, true
 		}
 		return source{pod: pod, container: container}, c.State.Running != nil
+	}
+	return source{}, false
+}
+
+// failedInit returns the run of the init container that failed, for which the others wait; false if there is none.
+func failedInit(pod *corev1.Pod) (source, bool) {
+	for _, c := range pod.Status.InitContainerStatuses {
+		if failed, has := failedRun(pod, c); has && (c.State.Terminated == nil || c.State.Terminated.ExitCode != 0) {
+			return failed, true
+		}
+	}
+	return source{}, false
+}
+
+// failedRun returns the latest run of a container that has ended, or the one before if only that failed; false if none has ended.
+func failedRun(pod *corev1.Pod, c corev1.ContainerStatus) (source, bool) {
+	now, last := c.State.Terminated, c.LastTerminationState.Terminated
+	switch {
+	case now != nil && (now.ExitCode != 0 || last == nil || last.ExitCode == 0):
+		return source{pod: pod, container: c.Name, message: now.Message}, true
+	case last != nil && last.ExitCode != 0:
+		return source{pod: pod, container: c.Name, previous: true, message: last.Message}, true
 	}
 	return source{}, false
 }

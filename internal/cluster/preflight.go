@@ -179,10 +179,13 @@ func (c *Cluster) dryRun(ctx context.Context, job mpi.Job, of probe) (Preflight,
 		if refused := of.permanentRefusal(job, status.Status().Message); refused != nil {
 			return Preflight{Refused: field.ErrorList{refused}}, nil
 		}
-		return Preflight{Warnings: []string{of.at.String() + ": the API server currently refuses the pod: " + status.Status().Message}}, nil
+		return Preflight{Warnings: []string{of.at.String() + ": the API server currently refuses the pod: " + preflightPod.ReplaceAllString(status.Status().Message, "")}}, nil
 	}
 	return Preflight{}, nil
 }
+
+// preflightPod is the name of the pod of the dry run in a refusal. No user knows it.
+var preflightPod = regexp.MustCompile(`^pods "preflight-[^"]*" is forbidden: `)
 
 // tryPod creates a pod of a template as a dry run, and returns it with the API server's defaults.
 func (c *Cluster) tryPod(ctx context.Context, job mpi.Job, template corev1.PodTemplateSpec) (*corev1.Pod, error) {

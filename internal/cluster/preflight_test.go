@@ -3,11 +3,13 @@ package cluster_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -20,6 +22,23 @@ import (
 	"opendatahub.io/mpijob/internal/mpitest"
 	"opendatahub.io/mpijob/internal/plan"
 )
+
+// TestRefusalOfThePod: a refusal of the dry run does not name its pod, which no user knows.
+func TestRefusalOfThePod(t *testing.T) {
+	refused := apierrors.NewForbidden(corev1.Resource("pods"), "preflight-", errors.New("no token"))
+	api := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return refused },
+	}).Build()
+	found := cluster.New(api, api, nil, clock.RealClock{}).Preflight(t.Context(), mpitest.Job(2), plan.Settings{})
+	if len(found.Warnings) == 0 {
+		t.Fatalf("no warning: %+v", found)
+	}
+	for _, warning := range found.Warnings {
+		if strings.Contains(warning, "preflight-") || !strings.HasSuffix(warning, "currently refuses the pod: no token") {
+			t.Errorf("the warning is %q", warning)
+		}
+	}
+}
 
 // TestPreflightFailsOpen: where quotas cannot be read, or not in time, nothing is said of them.
 func TestPreflightFailsOpen(t *testing.T) {

@@ -101,6 +101,7 @@ const (
 
 // MPI and the libraries around it.
 const (
+	LaunchRefused       Code = "LaunchRefused"
 	NotEnoughSlots      Code = "NotEnoughSlots"
 	HostfileIgnored     Code = "HostfileIgnored"
 	HostfileMissing     Code = "HostfileMissing"
@@ -138,6 +139,8 @@ const (
 	RankFailed         Code = "RankFailed"
 	RankGone           Code = "RankGone"
 	RanksWaiting       Code = "RanksWaiting"
+	RanksIdle          Code = "RanksIdle"
+	Straggler          Code = "Straggler"
 	CPUThrottled       Code = "CPUThrottled"
 	WorkersIdle        Code = "WorkersIdle"
 	NoOutput           Code = "NoOutput"

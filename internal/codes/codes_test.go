@@ -89,9 +89,10 @@ var known = strings.Fields(`
 	who whoLower pod logPod worker hostPod launcherPods selector node onNode host hosts hostText
 	rank rankText rankWho code codeText errorText probe program where library file uid size gpus gpuText totalText
 	idle message said reason state known since seconds portText cause advice action deadline
-	workersText programTemplate module variable volume own othersEnded gates scheduler at first firstAction second secondAction sidecarAction missing claimText container times exit imageNow why
+	workersText hostsText slotsText launcherImage asked largest largestText policy address mounted programTemplate module variable volume othersEnded gates scheduler at first firstAction second secondAction sidecarAction missing claimText claims container times exit imageNow why
 	want have nodes offer resource is how expect insist network in
 	object name quota figures level violations webhook queue workload pods
+	option interface component
 	used ofLimit more moreMemory launcherTemplate found expected errors running ready launcher attempt tries ranksNow share source by evicted wanted position step time median words`)
 
 func TestTexts(t *testing.T) {

@@ -8,7 +8,8 @@ var memory = []Entry{
 		Summary: "{who} out of memory{rankText}: {used|memory limit exceeded}{ofLimit}. The kernel killed the program, which ends the MPI job.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Increase the memory limit of each {role}{more}.", Action: memoryLimit, Rerun: true, Changes: setMemory},
-			{Text: "Or use less memory: a smaller batch, fewer data loaders, or fewer ranks per worker.", Action: "{slotsField}"},
+			{Text: "Or use less memory: a smaller batch, fewer data loaders, or fewer ranks per worker.{largestText}", Action: "{slotsField}"},
+			{Text: "If that does not help, look for the sizes that the program allocates. They may be far larger than any limit, because of a wrong argument or input."},
 		},
 	},
 	{
@@ -50,16 +51,6 @@ var exits = []Entry{
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Return mpirun's exit code: call mpirun last, or stop the shell at the first error.", Action: "sh -c 'set -e; mpirun ...; ...'"},
 			{Text: "If the command retries by itself, check whether the last attempt succeeded.", Action: launcherLog},
-		},
-	},
-	{
-		Code: RankGone, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityError,
-		Summary: "{rankWho|A rank} failed{errorText}, but the job continues: {message|the other ranks wait for it}.",
-		Remedies: []v1alpha1.Remedy{
-			{Text: "Delete the launcher's pod. The job then fails or starts its next attempt; it does not continue by itself.", Action: "kubectl -n {namespace} delete pod {logPod}"},
-			{Text: "Read the output of the rank that failed.", Action: launcherLog},
-			{Text: "Python: let an exception end all ranks.", Action: "mpirun ... python -m mpi4py SCRIPT"},
-			{Text: "Set a deadline, so that a stuck job releases its nodes.", Action: "{deadlineField}"},
 		},
 	},
 	{
@@ -114,8 +105,9 @@ var exits = []Entry{
 		Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,
 		Summary: "Program {program|of the mpirun command} not found in the image of {where|the launcher or a worker}.",
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Check its name and folder, also in the workers' image, where ranks start.", Action: "kubectl -n {namespace} exec {hostPod} -- ls -l -- {program|PROGRAM}"},
+			{Text: "Check its name and folder, also in the workers' image, where ranks start.", Action: lookForProgram},
 			{Text: "Use the same image for the launcher and the workers.", Action: BothImages},
+			{Text: "If it is a script that exists, check the interpreter in its first line: it must exist, too, and the line must not end with a carriage return."},
 		},
 	},
 	{
@@ -147,8 +139,42 @@ var exits = []Entry{
 		Code: ApplicationFailed, Phase: v1alpha1.PhaseRunning, Strength: Ending, Traits: FollowsPodLoss,
 		Summary: "The program failed{rankText}{codeText}{errorText}.{othersEnded}",
 		Remedies: []v1alpha1.Remedy{
-			{Text: "{own}Read its output before it ended. Later errors of other ranks are consequences.", Action: launcherLog},
+			{Text: "Read its output before it ended. Later errors of other ranks are consequences.", Action: launcherLog},
 		},
+	},
+}
+
+// MoreMemoryThanNodes is the definition of OutOfMemory for a program that allocates more than any node has.
+var MoreMemoryThanNodes = Entry{
+	Code: OutOfMemory, Phase: v1alpha1.PhaseRunning,
+	Summary: "{who} out of memory{rankText}: the program allocates {asked}, and no node has more than {largest}. A higher limit does not help.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Check the size that the program allocates: it may follow from a wrong argument or input.", Action: launcherArgs},
+		{Text: "Or distribute the data over more ranks and workers, each with less than {largest}.", Action: "{workersField}"},
+	},
+}
+
+// lookForProgram is a command that looks for a program in a running pod: in its PATH, and else as a file.
+const lookForProgram = `kubectl -n {namespace} exec {hostPod} -- sh -c 'command -v -- "$0" || ls -l -- "$0"' {program|PROGRAM}`
+
+// ProgramMissingInLauncher is the definition of ProgramMissing for a program of the launcher's own command.
+var ProgramMissingInLauncher = Entry{
+	Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,
+	Summary: "Program {program} not found in the image of the launcher.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Correct the program's name or folder in the launcher's command.", Action: launcherArgs},
+		{Text: "Or use an image that contains the program. The launcher's is {launcherImage|set in its pod template}.", Action: "{launcherTemplate}.spec.containers[0].image"},
+		{Text: "Use the same image for the launcher and the workers.", Action: BothImages},
+	},
+}
+
+// ServerMissing is the definition of ProgramMissing for a worker whose command starts an OpenSSH server that its image does not have.
+var ServerMissing = Entry{
+	Code: ProgramMissing, Phase: v1alpha1.PhaseInitializing,
+	Summary: "{who} cannot start: the command of the workers starts {program}, which is not in their image. The agent needs no sshd.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Remove the command of the workers, and let the agent start the ranks.", Action: useAgent, Rerun: true, Changes: setAgent},
+		{Text: "Or install an OpenSSH server in the workers' image.", Action: "apt-get install openssh-server, or dnf install openssh-server"},
 	},
 }
 
@@ -179,6 +205,17 @@ var CommandNotStarted = Entry{
 		{Text: "Start a script by its interpreter, which needs neither the mode nor a first line.", Action: "command: [sh, {program}]"},
 		{Text: "Or make the file executable: by chmod +x in the image, or by defaultMode: 0755 of a ConfigMap's volume."},
 		{Text: "Check the image's CPU architecture and, of a script, the interpreter that its first line names."},
+	},
+}
+
+// RankNotStarted is the definition of ProgramMissing for a rank's program that exists.
+var RankNotStarted = Entry{
+	Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,
+	Summary: "Program {program|of the ranks} exists in the image of {where|a worker}, but cannot be started: {reason}.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Start a script by its interpreter, which needs neither the mode nor a first line.", Action: "mpirun sh {program|SCRIPT}"},
+		{Text: "Make the file executable: by chmod +x in the image, or by defaultMode: 0755 of a ConfigMap's volume."},
+		{Text: "If it is a binary, build it for the CPU of the nodes.", Action: "kubectl get nodes -L kubernetes.io/arch"},
 	},
 }
 

@@ -144,6 +144,8 @@ var meanings = map[Code]string{
 	WindowsLineEnds:        "A script has Windows line ends (CR LF), so that its interpreter or a program in it was not found.",
 	MPINotInPath:           "A helper program of MPI was not found on a worker: MPI is not in its image, or not in PATH for remote logins.",
 	LibraryMissing:         "The program cannot start: a shared library was not found.",
+	RanksIdle:              "No rank has computed or transferred data for minutes: all sleep, perhaps on purpose, such as until a file exists.",
+	Straggler:              "Most ranks wait for one that computes: it has more work than the others, is slower, or is in an endless loop.",
 	RanksWaiting:           "All ranks wait: none computes or transfers data. The job is probably stuck.",
 	WorkersIdle:            "The job succeeded, but no rank ran on some of its workers.",
 	CPUThrottled:           "The CPU limit of the workers slows the ranks down: the kernel stopped them for a considerable part of the time.",

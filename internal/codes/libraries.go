@@ -4,8 +4,17 @@ import "opendatahub.io/mpijob/api/v1alpha1"
 
 var libraries = []Entry{
 	{
+		Code: LaunchRefused, Phase: v1alpha1.PhaseRunning,
+		Summary: refused + "it does not accept {option|an option of its command}, which is unknown, incomplete or given twice.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Correct the option. Write options of the launcher before the program's name, and options of the program after it.", Action: launcherArgs},
+			{Text: "See the options of this version.", Action: "kubectl -n {namespace} exec {worker} -- mpirun --help"},
+			{Text: "Options may also be set in the environment.", Action: "env: OMPI_MCA_*, PRTE_MCA_*, HYDRA_*, I_MPI_*"},
+		},
+	},
+	{
 		Code: NotEnoughSlots, Phase: v1alpha1.PhaseRunning,
-		Summary: "mpirun requested {slots|more} ranks, but the job has {ranks} slots: {workersText} with {perWorker} each.",
+		Summary: "mpirun requested {slots|more} ranks, but the job has room for {ranks}: {hostsText} with {slotsText} each.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Request {ranks} ranks, or omit -np to use every slot.", Action: "mpirun -np {ranks}"},
 			{Text: "Or give the job more slots: more workers, or more slots per worker.", Action: "{slotsField}"},
@@ -144,11 +153,21 @@ var libraries = []Entry{
 	},
 }
 
+// NothingStarted is the definition of WorkersIdle for a command that does not call MPI.
+var NothingStarted = Entry{
+	Code: WorkersIdle, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning,
+	Summary: "Nothing ran on the job's {hosts}: the launcher's command does not call mpirun. The workers run only what MPI starts there.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Start the program by mpirun in the launcher's command. This replaces torchrun and similar launchers.", Action: "mpirun -n {ranks} <program>"},
+		{Text: "Or, if the program needs no other pod, request no workers.", Action: "{workersField}"},
+	},
+}
+
 // HostfileNotRead is the definition of NotEnoughSlots for a job that has enough slots.
 var HostfileNotRead = Entry{
 	Code: NotEnoughSlots, Phase: v1alpha1.PhaseRunning,
-	Summary: "MPI did not read the job's hostfile, or the command restricts it: no room for {slots} ranks, but the job has {ranks} slots " +
-		"({workersText} with {perWorker} each).",
+	Summary: "MPI did not read the job's hostfile, or the command restricts it: no room for {slots} ranks, but the job has room for {ranks} " +
+		"({hostsText} with {slotsText} each).",
 	Remedies: []v1alpha1.Remedy{
 		{Text: "Remove --host, --hostfile, --map-by and other host settings from the command and the image.", Action: "mpirun -np {slots} <program>"},
 		{Text: "If the command needs a hostfile, use the job's.", Action: "mpirun --hostfile /etc/mpi/hostfile"},

@@ -2,6 +2,7 @@ package codes
 
 import (
 	"regexp"
+	"slices"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 )
@@ -13,7 +14,7 @@ type OwnError struct {
 	Name string
 	// Matches is what such an error contains.
 	Matches *regexp.Regexp
-	// Remedies replace those of ApplicationFailed but the last one, to read the output. They may use the figures of FillRemedy and
+	// Remedies replace those of ApplicationFailed. They may use the figures of FillRemedy and
 	// programTemplate, the pod template of the pods in which the program ran, and file, module and variable: what the error names.
 	Remedies []v1alpha1.Remedy
 	// OnlyInLauncher are the remedies instead if the file is on a volume that only the launcher mounts; nil if that does not matter.
@@ -27,7 +28,17 @@ const (
 )
 
 // OwnErrors are the kinds of errors of programs. The first that matches is the most specific.
-var OwnErrors = []OwnError{
+var OwnErrors = slices.Concat(frameworkErrors, ownErrors)
+
+// ownErrors are those of any program.
+var ownErrors = []OwnError{
+	{
+		Name: "user", Matches: regexp.MustCompile(`uid not found: \d+|cannot find name for user ID|No such user|unknown userid`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "The pods run as a user without an entry in /etc/passwd of the image. Set what the program looks for.", Action: "env: USER, LOGNAME, HOME"},
+			{Text: "Or let the program work without the user's name, or add an entry to /etc/passwd when the container starts."},
+		},
+	},
 	{
 		Name: "module", Matches: regexp.MustCompile(`No module named|cannot import name`),
 		Remedies: []v1alpha1.Remedy{
@@ -90,7 +101,7 @@ var OwnErrors = []OwnError{
 		},
 	},
 	{
-		Name: "network", Matches: regexp.MustCompile(`Name or service not known|failure in name resolution|Connection (?:timed out|refused)|Network is unreachable|Max retries exceeded|No route to host`),
+		Name: "network", Matches: regexp.MustCompile(`Name or service not known|failure in name resolution|Connection (?:timed out|refused)|Network is unreachable|Max retries exceeded|No route to host|Could not resolve host|Could(?:n't| not) connect to|download timed out|Failed to connect to`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Check the address. If jobs are isolated, pods reach the job's own pods, DNS and port 443; who administers the namespace allows other destinations.", Action: listPolicies},
 		},
@@ -126,6 +137,30 @@ var OwnErrors = []OwnError{
 		},
 	},
 }
+
+// Remedies for errors of programs whose cause the job itself shows. They may use the figures of OwnError, with volume, mounted, the
+// object on the volume and its mode, and policy and address.
+var (
+	// KnownError are those for an error of none of these kinds.
+	KnownError = []v1alpha1.Remedy{
+		{Text: "This is an error of the program itself: correct the program or its input. Later errors of other ranks are consequences.", Action: launcherLog},
+	}
+	// VariableOnlyInLauncher are those for a variable that only the launcher's pod template sets.
+	VariableOnlyInLauncher = []v1alpha1.Remedy{
+		{Text: "Set {variable} in the workers as well: only the launcher's pod template sets it.", Action: "{workerTemplate}.spec.containers[0].env"},
+		{Text: "Or let mpirun pass it on: Open MPI does so only with -x.", Action: "mpirun -x {variable} <program>"},
+	}
+	// UnreadableObject are those for a file of a Secret or ConfigMap that the pod's user may not read.
+	UnreadableObject = []v1alpha1.Remedy{
+		{Text: "Let the pod's user read it: {file} is on volume {volume}, {mounted}. Set fsGroup, so that the group of the file is one of the pod's.", Action: "{programTemplate}.spec.securityContext.fsGroup"},
+		{Text: "Or set defaultMode of the volume so that the group, or everyone, can read its files.", Action: "{programTemplate}.spec.volumes: defaultMode: 0444"},
+	}
+	// IsolatedNetwork are those for a connection from a job that the operator isolates.
+	IsolatedNetwork = []v1alpha1.Remedy{
+		{Text: "Check whether the job may connect to {address|this address}. NetworkPolicy {policy} isolates it: its pods reach the job's own pods, DNS, port 443 and what an administrator allows.", Action: "kubectl -n {namespace} get networkpolicy {policy} -o yaml"},
+		{Text: "Who administers the namespace or the runtime can allow other destinations by this annotation.", Action: "metadata.annotations[mpi.opendatahub.io/allow-egress]"},
+	}
+)
 
 // OwnErrorOf returns the kind of an error that a program reported, nil if it is none of OwnErrors.
 func OwnErrorOf(text string) *OwnError {

@@ -183,11 +183,40 @@ var startup = []Entry{
 
 var stalls = []Entry{
 	{
+		Code: RankGone, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityError,
+		Summary: "{rankWho|A rank} failed{errorText}, but the job continues: {message|the other ranks wait for it}.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Delete the launcher's pod. The job then fails or starts its next attempt; it does not continue by itself.", Action: "kubectl -n {namespace} delete pod {logPod}"},
+			{Text: "Read the output of the rank that failed.", Action: launcherLog},
+			{Text: "Python: let an exception end all ranks.", Action: "mpirun ... python -m mpi4py SCRIPT"},
+			{Text: "Set a deadline, so that a stuck job releases its nodes.", Action: "{deadlineField}"},
+		},
+	},
+	{
 		Code: RanksWaiting, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning,
 		Summary: "All {ranksNow|ranks} wait since {since}: none computes or transfers data ({message}). The job is probably stuck.",
 		Remedies: []v1alpha1.Remedy{
-			{Text: "See where a rank waits. Python: py-spy; other programs: gdb.", Action: "kubectl -n {namespace} exec {worker} -- py-spy dump --pid PID"},
+			{Text: "See what the kernel reports of each rank: its state, and the system call in which it waits.", Action: processStates},
+			{Text: "Python: run the job again with this variable. A rank that receives the signal ABRT (kill -ABRT) then prints its call stacks and ends.", Action: "env: PYTHONFAULTHANDLER=1", Rerun: true, Changes: set("env.PYTHONFAULTHANDLER", "1")},
 			{Text: "Check that each receive has a matching send, and that all ranks call the same collective operations in the same order."},
+			{Text: "Set a deadline, so that a stuck job releases its nodes.", Action: "{deadlineField}"},
+		},
+	},
+	{
+		Code: RanksIdle, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityInfo,
+		Summary: "{ranksNow|The ranks} idle since {since}: none computes or transfers data ({message}). This may be on purpose, such as waiting for a file.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Read what the program printed last: it may say what it waits for.", Action: launcherLog},
+			{Text: "Set a deadline, so that a stuck job releases its nodes.", Action: "{deadlineField}"},
+		},
+	},
+	{
+		Code: Straggler, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityInfo,
+		Summary: "{ranksNow|The other ranks} wait since {since} for {rankWho|one rank} ({message}), which may have more work than the others, be slower, or be in an endless loop.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Read what the program printed last, and check what the program does on that rank between two messages.", Action: launcherLog},
+			{Text: "Check whether another program uses the CPUs of its node.", Action: "kubectl -n {namespace} top pods -l {selector}"},
+			{Text: "If only one rank has work, as when it loads the data, divide it among the ranks."},
 			{Text: "Set a deadline, so that a stuck job releases its nodes.", Action: "{deadlineField}"},
 		},
 	},
@@ -204,7 +233,8 @@ var stalls = []Entry{
 		Summary: "No output since {since}, although all pods run. The program may be computing, or a rank is stuck.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Check the CPU usage of the ranks. A stuck rank uses none; those that wait for it use a full core.", Action: "kubectl -n {namespace} top pods -l {selector}"},
-			{Text: "See the call stack of a rank.", Action: "kubectl -n {namespace} exec {worker} -- py-spy dump --pid PID"},
+			{Text: "See what the kernel reports of each rank: its state, and the system call in which it waits.", Action: processStates},
+			{Text: "Python: run the job again with this variable. A rank that receives the signal ABRT (kill -ABRT) then prints its call stacks and ends.", Action: "env: PYTHONFAULTHANDLER=1", Rerun: true, Changes: set("env.PYTHONFAULTHANDLER", "1")},
 			{Text: "Set a deadline, so that a stuck job releases its nodes.", Action: "{deadlineField}"},
 		},
 	},
@@ -284,6 +314,16 @@ var InitContainerCrashes = Entry{
 	Code: CrashLoop, Phase: v1alpha1.PhaseInitializing, Severity: v1alpha1.SeverityError,
 	Summary:  "{who} cannot start: init container {container} ended with exit code {code}, started {times} times.",
 	Remedies: initRemedies,
+}
+
+// ClaimsMissing is the definition of MissingReference for pods that the scheduler does not look at until their ResourceClaims exist.
+var ClaimsMissing = Entry{
+	Code: MissingReference, Phase: v1alpha1.PhaseInitializing, Severity: v1alpha1.SeverityWarning, Traits: BlocksScheduling,
+	Summary: "{who} not scheduled since {since}: the scheduler waits for {claims}, and reports nothing meanwhile.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "See whether the claim exists. The pods are then scheduled automatically.", Action: "kubectl -n {namespace} get resourceclaims,resourceclaimtemplates"},
+		{Text: "Or correct its name in the job.", Action: "{field}.spec.resourceClaims"},
+	},
 }
 
 // HookFailed is the definition of ContainerCreateFailed for a container whose postStart hook failed.

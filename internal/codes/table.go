@@ -139,6 +139,7 @@ const (
 	describePod   = "kubectl -n {namespace} describe pod {pod}"
 	describeQuota = "kubectl -n {namespace} describe resourcequota"
 	nodeResources = "kubectl describe nodes | grep -A 10 -E 'Allocatable|Allocated resources'"
+	processStates = `kubectl -n {namespace} exec {worker} -- sh -c 'for p in /proc/[0-9]*; do echo "$p $(cat $p/comm) $(grep State $p/status) $(cat $p/wchan)"; done'`
 	memoryLimit   = "{field}.spec.containers[0].resources.limits.memory"
 	largerShm     = "volumes: [{name: shm, emptyDir: {medium: Memory, sizeLimit: 8Gi}}], mounted at /dev/shm"
 )

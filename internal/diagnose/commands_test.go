@@ -61,7 +61,7 @@ func TestLogsAreWordsOfCommands(t *testing.T) {
 // shownCommands returns the commands of the remedies of a symptom whose figures all have one value.
 func shownCommands(job mpi.Job, symptom implementation.Symptom, value string) (commands []string) {
 	figures := map[string]string{}
-	for _, name := range []string{"host", "program", "library", "file", "device", "uid", "slots", "size", "port"} {
+	for _, name := range []string{"host", "program", "library", "file", "device", "uid", "slots", "size", "port", "option", "interface", "component", "reason"} {
 		figures[name] = value
 	}
 	launcher := mpitest.LauncherPod(job, 0, corev1.PodFailed, mpitest.Exited(1, "Error"))
@@ -82,7 +82,7 @@ func TestHostsOfOthersAreNotInCommands(t *testing.T) {
 	for host, want := range map[string]string{"pi-worker-1.pi.ns.svc": "pi-worker-1", "other-worker-1": "pi-worker-0", "--kubeconfig=/tmp/x": "pi-worker-0"} {
 		p := newInput(job, jobstate.Observed{Workers: mpitest.Workers(job, corev1.PodRunning)}, jobstate.Evidence{}, jobstate.Outcome{})
 		f := p.signFinding(sign{Symptom: implementation.Symptom{Code: codes.ProgramMissing}, pods: p.pods[:1], figures: map[string]string{"host": host, "program": "train"}})
-		if got := f.Remedies[0].Action; got != "kubectl -n ns exec "+want+" -- ls -l -- train" {
+		if got := f.Remedies[0].Action; got != `kubectl -n ns exec `+want+` -- sh -c 'command -v -- "$0" || ls -l -- "$0"' train` {
 			t.Errorf("%s: %s", host, got)
 		}
 	}

@@ -57,7 +57,17 @@ func (p *input) hostTrouble(trouble agentapi.HostTrouble, s *agentapi.Summary) F
 		code, figures["host"] = codes.ConnectionTimedOut, figures["hosts"]
 		evidence = append(evidence, fmt.Sprintf("Pod %s is running and ready.", trouble.Host))
 	}
-	f := p.find(code, nil, figures)
+	entry := codes.Lookup(code)
+	if pod := p.known(trouble.Host); pod != nil && code == codes.WorkerUnreachable && !p.job.Launcher.AfterWorkers {
+		if c := runningInit(*pod); c != nil {
+			figures["message"] = fmt.Sprintf("its init container %s is still running.", c.Name)
+			evidence = append(evidence, fmt.Sprintf("Pod %s: init container %s has been running since %s.", pod.Name, c.Name, clock(c.State.Running.StartedAt.Time)))
+			// The launcher can wait: the last remedy.
+			last := len(entry.Remedies) - 1
+			entry.Remedies = slices.Concat(entry.Remedies[last:], entry.Remedies[:last])
+		}
+	}
+	f := p.findAs(entry, nil, figures)
 	f.Evidence = evidence
 	if trouble.Host != "" {
 		f.Affected, f.Pod = []string{trouble.Host}, trouble.Host
@@ -73,6 +83,9 @@ func (p *input) signFinding(s sign) Finding {
 		words = p.words(figures)
 	}
 	entry := codes.Lookup(s.Code)
+	if s.As != nil {
+		entry = *s.As
+	}
 	if p.enoughSlots(s) {
 		entry = codes.HostfileNotRead
 	}
@@ -82,14 +95,37 @@ func (p *input) signFinding(s sign) Finding {
 	if s.Code == codes.ConnectionLost && p.daemonEnded() {
 		entry = codes.DaemonEnded
 	}
+	if reason := whyNotExecuted(s); reason != "" {
+		entry, figures["reason"] = codes.RankNotStarted, reason
+	}
 	f := p.findAs(entry, pods, p.ended(pods[0], figures))
 	for _, pod := range s.pods {
-		if line, _, found := look(pod.log.Lines, s.Symptom); found {
-			f.Evidence = append(f.Evidence, quoted(pod, line))
+		if shown := look(pod, s.Symptom); shown != nil {
+			f.Evidence = append(f.Evidence, quoted(pod, shown.line))
 		}
+	}
+	if errno := figures["errno"]; errno != "" && !strings.Contains(s.line, errno) {
+		f.Evidence = append(f.Evidence, quoted(s.pods[0], "Error: "+errno))
 	}
 	f.Evidence = append(f.Evidence, words...)
 	return f
+}
+
+// whyNotExecuted returns why the kernel did not execute a rank's program that exists, by the error that MPI printed; "" if the
+// program may not exist.
+func whyNotExecuted(s sign) string {
+	switch errno := s.figures["errno"]; {
+	case s.Code != codes.ProgramMissing:
+		return ""
+	case strings.Contains(errno, "Exec format error"):
+		return "it is a script whose first line names no interpreter, or a program for another CPU architecture"
+	case strings.Contains(errno, "ermission denied"):
+		return "the file is not executable"
+	case strings.Contains(errno, "No such file") && strings.Contains(s.Text, "execve"):
+		// Open MPI has found the file before.
+		return "the interpreter that its first line names is not in the image, or the line ends with a carriage return"
+	}
+	return ""
 }
 
 // daemonEnded reports whether the launcher's agent reached all hosts, lost none of them and saw no rank, and whether all
@@ -138,19 +174,37 @@ func (p *input) place(s sign) (map[string]string, []jobPod) {
 		figures["rankText"], figures["rankWho"] = fmt.Sprintf(" in rank %d", rank), fmt.Sprintf("Rank %d", rank)
 		if host := p.hostOf(int32(rank)); host != nil {
 			pods = []jobPod{*host}
+			if s.Code == codes.ProgramMissing {
+				figures["where"], figures["hostPod"] = lower(host.title()), host.Name
+			}
 		}
 	}
 	if host := p.known(figures["host"]); host != nil {
 		pods = []jobPod{*host}
 		figures["where"] = lower(host.title())
 	}
+	if s.Code == codes.ProgramMissing && figures["where"] == "" && figures["rank"] == "" && p.ranNoRank(s) {
+		figures["where"] = "the launcher"
+	}
 	figures["whoLower"] = lower(subject(pods))
 	p.gpuFigures(pods, figures)
 	return figures, pods
 }
 
-// copyRank adds the rank that ended first: the one in a log, or else the one that an agent observed.
+// ranNoRank reports whether the log of a launcher shows a symptom, and its agent saw no rank: the line is not the output of one.
+func (p *input) ranNoRank(s sign) bool {
+	summary := s.pods[0].summary
+	return s.pods[0].role == mpi.RoleLauncher && !tagged.MatchString(s.line) && !launcherWords.MatchString(s.line) && summary != nil &&
+		summary.RanksSeen == 0 && summary.HostsReached == 0 && len(summary.Ranks) == 0
+}
+
+// copyRank adds the rank that ended first: the one that crashed as an agent observed it, the one in a log, or else the one that an
+// agent observed.
 func (p *input) copyRank(figures map[string]string) {
+	if first, _ := p.firstRank(); first != nil && first.Signal != 0 && first.Signal != 9 && first.Signal != 15 {
+		figures["rank"] = fmt.Sprint(first.Rank)
+		return
+	}
 	for _, other := range p.signs {
 		if rank := other.figures["rank"]; rank != "" {
 			figures["rank"], figures["host"] = rank, other.figures["host"]
@@ -173,19 +227,22 @@ func symptoms(p *input) []Finding {
 	return found
 }
 
-// endedAfterwards reports whether a log shows a consequence of the end of another rank: a rank that was killed because another
-// one had exited with an error, as the agent observed (Intel MPI kills the others and only prints these); or a connection to a
-// rank that had called MPI_Abort before.
-func (p *input) endedAfterwards(s sign) bool {
-	if s.Code == codes.WrongInterface {
-		return abortedBefore(s)
-	}
-	first, _ := p.firstRank()
-	return s.Code == codes.Killed && first != nil && first.Signal == 0 && first.ExitCode > 0 && s.figures["rank"] != fmt.Sprint(first.Rank)
-}
+// aboutPeers matches exceptions that can follow from a connection that another rank lacks.
+var aboutPeers = regexp.MustCompile(`(?i)mpi|nccl|gloo|connect|socket|time[d ]*out|broken pipe|network|distributed|horovod`)
 
-// abortedBefore reports whether a log shows the call of MPI_Abort before the line of a symptom.
-func abortedBefore(s sign) bool {
+// endedAfterwards reports whether a log shows a lost connection to a rank that had ended before: it had called MPI_Abort, or an
+// exception of the program's own ended it. The connection of the other rank may have been tried only then.
+func (p *input) endedAfterwards(s sign) bool {
+	if s.Code != codes.WrongInterface {
+		return false
+	}
+	if first, _ := p.firstRank(); first != nil && first.Signal == 0 && first.ExitCode > 0 {
+		for _, pod := range s.pods {
+			if afterTraceback(pod.log.Lines, aboutPeers.MatchString) != nil {
+				return true
+			}
+		}
+	}
 	for _, pod := range s.pods {
 		for _, line := range pod.log.Lines {
 			if line == s.line {
@@ -213,9 +270,9 @@ func summings(p *input) []Finding {
 	var after []Finding
 	for _, s := range p.signs {
 		switch {
-		case s.Code == codes.WrongInterface && p.endedAfterwards(s):
+		case p.endedAfterwards(s):
 			after = append(after, p.signFinding(s))
-		case s.Umbrella || p.endedAfterwards(s):
+		case s.Umbrella:
 			found = append(found, p.signFinding(s))
 		}
 	}

@@ -66,6 +66,7 @@ var checks = []func(*input) []Finding{
 	firstEnds,
 	summings,
 	lastEnds,
+	nothingStarted,
 	sidecars,
 	failedSidecars,
 	workersNotReady,
@@ -95,7 +96,9 @@ func Job(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, outcom
 		if len(found) == 0 {
 			found = unknown(p)
 		}
-		found = append(found, rdmaFallback(p)...)
+		if found = append(found, rdmaFallback(p)...); p.failed() {
+			found = append(found, throttled(p)...)
+		}
 	}
 	return p.order(found)
 }
@@ -103,7 +106,7 @@ func Job(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, outcom
 // order keeps one finding of each code, lets the first be the cause, and bounds all of them.
 func (p *input) order(found []Finding) []Finding {
 	var kept []Finding
-	for _, f := range found {
+	for _, f := range crashFirst(found) {
 		if i := slices.IndexFunc(kept, func(k Finding) bool { return k.Code == f.Code }); i >= 0 {
 			absorb(&kept[i], f)
 			continue
@@ -131,6 +134,20 @@ func (p *input) order(found []Finding) []Finding {
 }
 
 // absorb adds what another finding of the same code knows.
+// crashFirst puts the crash of a rank before the signal 9 of another: MPI kills the ranks that are left.
+func crashFirst(found []Finding) []Finding {
+	if len(found) == 0 || found[0].Code != codes.Killed {
+		return found
+	}
+	crash := slices.IndexFunc(found, func(f Finding) bool {
+		return codes.Has(f.Code, codes.EndsRank) && codes.StrengthOf(f.Code) == codes.Cause
+	})
+	if crash < 0 {
+		return found
+	}
+	return slices.Concat(found[crash:crash+1], found[:crash], found[crash+1:])
+}
+
 func absorb(f *Finding, other Finding) {
 	for _, line := range other.Evidence {
 		if !slices.Contains(f.Evidence, line) {

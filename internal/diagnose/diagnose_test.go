@@ -2,7 +2,9 @@ package diagnose_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -178,8 +180,47 @@ func check(t *testing.T, table map[string]expect) {
 				sound(t, f)
 			}
 			mpitest.Golden(t, name, found)
+			for _, difference := range otherKind(row.in, found) {
+				t.Error(difference)
+			}
 		})
 	}
+}
+
+// onlyMPIJobs are codes that no TrainJob can have: Trainer makes its keys, and it does not wait for quota.
+var onlyMPIJobs = map[codes.Code]bool{codes.KeyGenerationFailed: true, codes.QuotaExhausted: true}
+
+// otherKind diagnoses a scene of an MPIJob as one of a TrainJob, and returns what it lacks or has in addition: both kinds have the same
+// problems.
+func otherKind(s scene, want []diagnose.Finding) (differences []string) {
+	if s.job.Kind == mpi.KindTrainJob || len(want) > 0 && onlyMPIJobs[want[0].Code] {
+		return nil
+	}
+	s.seen.Now = mpitest.Now
+	if finish := jobstate.Judge(s.job, s.seen).Finish; finish != nil {
+		// Kubeflow Trainer decides when a TrainJob has ended.
+		s.job.Recorded.Finish = &mpi.Finish{Succeeded: finish.Succeeded, Reason: finish.Reason, Message: finish.Message, At: finish.At}
+	}
+	s.job.Kind, s.job.External = mpi.KindTrainJob, true
+	if s.job.UsesAgent() && !s.job.Workers.HasCommand() {
+		// The runtimes' workers have it.
+		s.job.Launch, s.job.Workers.Template = mpi.LaunchAgent, *s.job.Workers.Template.DeepCopy()
+		s.job.Workers.Template.Spec.Containers[0].Command = []string{agentapi.Binary, "serve"}
+	}
+	got := s.findings()
+	for i := range max(len(want), len(got)) {
+		switch {
+		case i >= len(got):
+			differences = append(differences, "a TrainJob lacks finding "+want[i].Code)
+		case i >= len(want):
+			differences = append(differences, "a TrainJob has finding "+got[i].Code+" in addition")
+		case got[i].Code != want[i].Code:
+			differences = append(differences, "a TrainJob has finding "+got[i].Code+" instead of "+want[i].Code)
+		case !slices.Equal(got[i].Evidence, want[i].Evidence):
+			differences = append(differences, fmt.Sprintf("a TrainJob's %s has the evidence %q, want %q", got[i].Code, got[i].Evidence, want[i].Evidence))
+		}
+	}
+	return differences
 }
 
 var unfilled = regexp.MustCompile(`\{[a-zA-Z]+(?:\|[^}]*)?\}`)

@@ -340,9 +340,9 @@ func (p *input) deadlineExceeded() bool {
 	if !p.failed() {
 		return false
 	}
-	// Kubeflow Trainer deletes the launcher's Job, and states the reason in the TrainJob.
+	// Kubeflow Trainer states the reason in the TrainJob, and deletes the launcher's Job. This may fail before because its pod ends.
 	failed := p.condition()
-	return failed != nil && failed.Reason == batchv1.JobReasonDeadlineExceeded || failed == nil && p.outcome.Finish.Reason == codes.DeadlineExceeded
+	return failed != nil && failed.Reason == batchv1.JobReasonDeadlineExceeded || p.outcome.Finish.Reason == codes.DeadlineExceeded
 }
 
 // deadline reports that the job exceeded its deadline.
@@ -351,7 +351,7 @@ func deadline(p *input) []Finding {
 		return nil
 	}
 	message, at := p.outcome.Finish.Message, p.outcome.Finish.At
-	if failed := p.condition(); failed != nil {
+	if failed := p.condition(); failed != nil && failed.Reason == batchv1.JobReasonDeadlineExceeded {
 		message, at = failed.Message, failed.LastTransitionTime.Time
 	}
 	figures := map[string]string{}

@@ -55,7 +55,7 @@ const toldToEnd = 128 + 15
 func (p *input) rankEnd() *Finding {
 	first, teller := p.firstRank()
 	// A rank that received SIGTERM, or was killed when a worker was lost, did not fail by itself.
-	if first == nil || first.OOM || first.Signal == 15 || first.Signal == 9 && p.lostWorker() {
+	if first == nil || first.OOM || first.Signal == 15 || first.Signal == 9 && (p.lostWorker() || p.aborts()) {
 		return nil
 	}
 	figures := map[string]string{"rank": fmt.Sprint(first.Rank), "rankText": fmt.Sprintf(" in rank %d (%s)", first.Rank, first.Program)}
@@ -83,6 +83,14 @@ func (p *input) rankEnd() *Finding {
 		f.ExitCode = &first.ExitCode
 	}
 	return &f
+}
+
+// aborting is what MPI prints of a rank that called MPI_Abort. It then kills the others.
+var aborting = regexp.MustCompile(`application called MPI_Abort\(.*\) - process \d+|MPI_ABORT was invoked on rank \d+`)
+
+// aborts reports whether a rank has called MPI_Abort.
+func (p *input) aborts() bool {
+	return slices.ContainsFunc(p.pods, func(pod jobPod) bool { return slices.ContainsFunc(pod.log.Lines, aborting.MatchString) })
 }
 
 // unnoticed reports a rank that failed in a job that succeeded. Kubernetes only knows the exit code of the launcher's
@@ -300,7 +308,7 @@ func endReason(end *corev1.ContainerStateTerminated) string {
 
 // ended adds the figures about the end of a pod.
 func (p *input) ended(pod jobPod, figures map[string]string) map[string]string {
-	if bytes := limit(p.template(pod.role), corev1.ResourceMemory); bytes > 0 {
+	if bytes := memoryLimit(p.template(pod.role)); bytes > 0 {
 		figures["limitText"] = " (now " + bytesText(bytes) + ")"
 	}
 	return figures

@@ -9,13 +9,16 @@ import (
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/phrase"
 	"opendatahub.io/mpijob/internal/podstatus"
 )
 
 var (
-	// allWait and oneGone are the lines of a launcher's agent about ranks that make no progress (agentapi.StallPrefix).
-	allWait = regexp.MustCompile(`^all (\d+ ranks) wait, since (\S+ UTC); (.+)$`)
-	oneGone = regexp.MustCompile(`^Rank (\d+) \(([^)]*)\) (.+), but (\d+ other ranks? still runs?), since (\S+ UTC)$`)
+	// These are the lines of a launcher's agent about ranks that make no progress (agentapi.StallPrefix).
+	allWait    = regexp.MustCompile(`^all (\d+ ranks) wait, since (\S+ UTC); (.+)$`)
+	allIdle    = regexp.MustCompile(`^(all \d+ ranks are|the only rank is) idle, since (\S+ UTC); (.+)$`)
+	waitForFew = regexp.MustCompile(`^(\d+ of \d+ ranks) wait for (ranks? (\d+)[\d, and more]*), since (\S+ UTC); (.+)$`)
+	oneGone    = regexp.MustCompile(`^Rank (\d+) \(([^)]*)\) (.+), but (\d+ other ranks? still runs?), since (\S+ UTC)$`)
 )
 
 // stalled reports that ranks of a running job wait for each other, or for one that is gone, as the launcher's agent
@@ -39,6 +42,12 @@ func stalled(p *input) []Finding {
 			code = codes.RankGone
 			figures["message"] = fmt.Sprintf("all %s wait since %s", waiting[1], waiting[2])
 		}
+	} else if idle := allIdle.FindStringSubmatch(text); idle != nil {
+		code = codes.RanksIdle
+		figures["ranksNow"], figures["since"], figures["message"] = phrase.Capital(idle[1]), idle[2], idle[3]
+	} else if few := waitForFew.FindStringSubmatch(text); few != nil {
+		code = codes.Straggler
+		figures["ranksNow"], figures["rankWho"], figures["rank"], figures["since"], figures["message"] = few[1], few[2], few[3], few[4], few[5]
 	} else {
 		return nil
 	}
@@ -49,11 +58,19 @@ func stalled(p *input) []Finding {
 		if rank := figures["rank"]; rank != "" && figures["rankWho"] == "" {
 			figures["rankWho"] = "Rank " + rank
 		}
+	}
+	if figures["rank"] != "" {
 		if host := p.hostOfText(figures["rank"]); host != nil {
 			pod = *host
 		}
 	}
-	f := p.find(code, []jobPod{pod}, figures)
+	entry := codes.Lookup(code)
+	if code == codes.RankGone && figures["errorText"] != "" {
+		// What to do about its error, in place of reading it.
+		own := p.ownError(codes.Lookup(codes.ApplicationFailed), figures)
+		entry.Remedies = slices.Concat(entry.Remedies[:1], own.Remedies, entry.Remedies[2:])
+	}
+	f := p.findAs(entry, []jobPod{pod}, figures)
 	f.Evidence = append([]string{quoted(*launcher, agentapi.StallPrefix+text)}, words...)
 	return []Finding{f}
 }

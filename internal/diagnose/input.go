@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -45,14 +46,17 @@ type jobPod struct {
 	// summary is what the pod's agent has left; nil where there is none.
 	summary *agentapi.Summary
 	log     jobstate.Log
+	// messages are the messages of Open MPI in the log.
+	messages []message
 }
 
 // sign is a symptom that a log shows.
 type sign struct {
 	implementation.Symptom
-	pods    []jobPod
-	line    string
-	figures map[string]string
+	pods []jobPod
+	// line is the line that shows it, or the first paragraph of a message of which whole is all of it.
+	line, whole string
+	figures     map[string]string
 }
 
 func newInput(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, outcome jobstate.Outcome) *input {
@@ -91,6 +95,7 @@ func (p *input) forgetEarlierTries() {
 
 func (p *input) pod(object *corev1.Pod, role mpi.Role, index int, latest bool) jobPod {
 	found := jobPod{Pod: object, role: role, index: index, latest: latest, log: p.evidence.Logs[object.Name]}
+	found.messages = messagesIn(found.log.Lines)
 	if containers := p.template(role).Containers; len(containers) > 0 {
 		found.main = containers[0].Name
 	}
@@ -114,20 +119,39 @@ func (p *input) readLogs() []sign {
 		if code := crashPassedOn(found); code != "" {
 			found.Code, found.Umbrella = code, false
 		}
-		if p.mpiCrashed(found) {
+		if found.line != "" && (p.mpiCrashed(found) || p.killedAfterwards(found)) {
+			p.leaveOut(symptom)
 			continue
 		}
 		// A line shows one problem: the first symptom that matches it is the most specific.
-		if found.line != "" && !slices.ContainsFunc(signs, func(s sign) bool { return s.line == found.line && s.Code != found.Code }) {
+		if found.line != "" && !slices.ContainsFunc(signs, func(s sign) bool { return s.explains(found) }) {
 			signs = append(signs, found)
 		}
 	}
 	return signs
 }
 
+// leaveOut removes the lines of a symptom from the logs: they are about a consequence, and no evidence of the cause.
+func (p *input) leaveOut(symptom implementation.Symptom) {
+	for i := range p.pods {
+		log := &p.pods[i].log
+		log.Lines = slices.DeleteFunc(slices.Clone(log.Lines), func(line string) bool {
+			_, is := symptom.Match(line)
+			return is
+		})
+	}
+}
+
+// killedAfterwards reports whether a rank was killed because another one had exited with an error before, as the agent observed:
+// Intel MPI kills the others and only prints these.
+func (p *input) killedAfterwards(s sign) bool {
+	first, _ := p.firstRank()
+	return s.Code == codes.Killed && first != nil && first.Signal == 0 && first.ExitCode > 0 && s.figures["rank"] != fmt.Sprint(first.Rank)
+}
+
 // mpiCrashed reports whether a segmentation fault was one of MPI while it ended the other ranks, after the first rank had
-// ended with an exit code of its own: of mpirun, on whose host no ranks run (Open MPI), or of the daemon of a host, which
-// mpiexec then misses (MPICH).
+// ended with an exit code of its own: of mpirun, on whose host no ranks run (Open MPI), of the daemon of a host, which
+// mpiexec then misses, or of another rank, whose peer is gone (MPICH).
 func (p *input) mpiCrashed(s sign) bool {
 	first, _ := p.firstRank()
 	if s.Code != codes.SegmentationFault || first == nil || first.Signal != 0 || first.ExitCode <= 0 || codeOfCrash(first.ExitCode) != "" {
@@ -136,9 +160,24 @@ func (p *input) mpiCrashed(s sign) bool {
 	if !p.job.Launcher.RunsRanks && strings.HasPrefix(s.line, "["+p.job.LauncherName()+":") {
 		return true
 	}
+	// An exception, which has code 1, and MPI's own codes can follow from the crash of a peer.
+	if own := first.ExitCode > 1 && (first.ExitCode < 13 || first.ExitCode > 17); own {
+		if rank := s.figures["rank"]; rank != "" && rank != fmt.Sprint(first.Rank) || rank == "" && p.crashedLater(*first) {
+			return true
+		}
+	}
 	return slices.ContainsFunc(s.pods, func(pod jobPod) bool {
 		return slices.ContainsFunc(pod.log.Lines, func(line string) bool {
 			return strings.HasPrefix(line, "[mpiexec@") && strings.HasSuffix(line, "assert (!closed) failed")
+		})
+	})
+}
+
+// crashedLater reports whether an agent saw another rank crash when a rank had ended.
+func (p *input) crashedLater(first agentapi.RankEnd) bool {
+	return slices.ContainsFunc(p.pods, func(pod jobPod) bool {
+		return pod.summary != nil && slices.ContainsFunc(pod.summary.Ranks, func(end agentapi.RankEnd) bool {
+			return end.Rank != first.Rank && (end.Signal == 11 || end.ExitCode == 128+11)
 		})
 	})
 }
@@ -151,34 +190,78 @@ func findSign(symptom implementation.Symptom, pods []jobPod) sign {
 			// mpirun may crash while it cleans up, and reports ranks that it killed.
 			continue
 		}
-		line, figures, is := look(pod.log.Lines, symptom)
-		if !is {
+		shown := look(pod, symptom)
+		if shown == nil {
 			continue
 		}
 		if found.line == "" {
-			found.line, found.figures = line, figures
+			found.line, found.whole, found.figures = shown.line, shown.whole, shown.figures
 		}
 		found.pods = append(found.pods, pod)
 	}
 	return found
 }
 
-func look(lines []string, symptom implementation.Symptom) (line string, figures map[string]string, found bool) {
-	const following = 12
-	for i, line := range lines {
-		figures, found := symptom.Match(line)
+// explains reports whether a later sign is the same line with another code, or a part of the same message.
+func (s sign) explains(later sign) bool {
+	if s.whole == "" {
+		return s.line == later.line && s.Code != later.Code
+	}
+	return strings.Contains(s.whole, cmp.Or(later.whole, oneLine(later.line)))
+}
+
+// look returns where the log of a pod shows a symptom first, with its figures; nil if it does not.
+func look(pod jobPod, symptom implementation.Symptom) *sign {
+	const following, preceding = 12, 4
+	if symptom.Whole {
+		return lookAtMessages(pod, symptom)
+	}
+	for i, line := range pod.log.Lines {
+		figures, found := matchTagged(symptom, line)
 		if !found {
 			continue
 		}
-		if figures == nil {
-			figures = map[string]string{}
+		for _, before := range slices.Backward(pod.log.Lines[max(0, i-preceding):i]) {
+			if symptom.AddBefore(figures, before) {
+				break
+			}
 		}
-		for _, next := range lines[i+1 : min(len(lines), i+1+following)] {
+		for _, next := range pod.log.Lines[i+1 : min(len(pod.log.Lines), i+1+following)] {
 			symptom.Add(figures, next)
 		}
-		return line, figures, true
+		return &sign{line: line, figures: figures}
 	}
-	return "", nil, false
+	return nil
+}
+
+// lookAtMessages is look for a symptom that whole messages of Open MPI show.
+func lookAtMessages(pod jobPod, symptom implementation.Symptom) *sign {
+	for _, m := range pod.messages {
+		figures, found := symptom.Match(m.whole)
+		if !found {
+			continue
+		}
+		if symptom.Also != nil && !slices.ContainsFunc(pod.messages, func(other message) bool { return symptom.AddAlso(figures, other.whole) }) {
+			continue
+		}
+		return &sign{line: m.first, whole: m.whole, figures: figures}
+	}
+	return nil
+}
+
+// matchTagged matches a line without the tag of its rank, which is a figure then.
+func matchTagged(symptom implementation.Symptom, line string) (figures map[string]string, found bool) {
+	if figures, found = symptom.Match(line); found {
+		return figures, true
+	}
+	tag := tagged.FindStringSubmatch(line)
+	if tag == nil {
+		return nil, false
+	}
+	if figures, found = symptom.Match(line[len(tag[0]):]); found && figures["rank"] == "" {
+		figures["rank"] = tag[1]
+	}
+	return figures, found
 }
 
 func (p *input) failed() bool    { return p.outcome.Finish != nil && !p.outcome.Finish.Succeeded }

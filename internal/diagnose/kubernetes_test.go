@@ -58,6 +58,8 @@ func TestWhatKubernetesSays(t *testing.T) {
 		})},
 		"image-unauthorized": {codes.ImagePullFailed, starting(3, mpitest.Waiting("ImagePullBackOff",
 			`Back-off pulling image "quay.io/nobody/nothing:1": ErrImagePull: failed to authorize: failed to fetch anonymous token: unexpected status: 401 Unauthorized`))},
+		"image-registry-away-and-no-pull-secret": {codes.ImagePullFailed, starting(1, mpitest.Waiting("ErrImagePull", `dial tcp: lookup registry.example.com: no such host`)).with(
+			event("Pod", "pi-worker-0", "FailedToRetrieveImagePullSecret", "Unable to retrieve some image pull secrets (team-login); attempting to pull the image may not succeed."))},
 		"image-registry-away": {codes.ImagePullFailed, starting(1, mpitest.Waiting("ErrImagePull", `dial tcp: lookup registry.example.com: no such host`))},
 		"image-never-pulled":  {codes.ImagePullFailed, starting(1, mpitest.Waiting("ErrImageNeverPull", `Container image "quay.io/team/train:1" is not present with pull policy of Never`))},
 		"image-name-invalid":  {codes.InvalidImageName, starting(2, mpitest.Waiting("InvalidImageName", `Failed to apply default image tag "Quay.io/Team/Image": couldn't parse image name: invalid reference format: repository name must be lowercase`))},
@@ -141,6 +143,10 @@ func TestWhatKubernetesSays(t *testing.T) {
 			j.Kind, j.External, j.Lifecycle.Deadline = mpi.KindTrainJob, true, new(int64(20))
 			j.Recorded.Finish = &mpi.Finish{Reason: "DeadlineExceeded", Message: "TrainJob exceeded its active deadline", At: mpitest.Now}
 		})}},
+		"deadline-of-train-job-whose-launcher-failed": {codes.DeadlineExceeded, failed(143, "step 7").with(trainJob, func(s *scene) {
+			s.job.Lifecycle.Deadline = new(int64(20))
+			s.job.Recorded.Finish = &mpi.Finish{Reason: "DeadlineExceeded", Message: "TrainJob exceeded its active deadline", At: mpitest.Now}
+		})},
 		"launcher-deleted-while-no-node-matches": {codes.NoMatchingNode, starting(2, unschedulable("0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.")).with(olderWorkers,
 			func(s *scene) { mpitest.Leaving(s.seen.LauncherPods[0]) })},
 		"node-missing":                  {codes.NodeMissing, running(4, func(j *mpi.Job) { j.Workers.Template.Spec.NodeName = "node-x" }).with(worker(2, corev1.PodFailed, onNode("node-x"), neverReported, mpitest.Leaving, disrupted("DeletionByPodGC", "PodGC: node no longer exists")))},
@@ -161,6 +167,16 @@ func TestWhatKubernetesSays(t *testing.T) {
 			node("node-a", "16", "12", "0", "0"), node("node-b", "16", "16", "0", "0"))},
 		"cpus-too-few":    {codes.InsufficientResources, starting(6, unschedulable("0/2 nodes are available: 2 Insufficient cpu, 1 Insufficient memory."))},
 		"no-labels-match": {codes.NoMatchingNode, starting(2, unschedulable("0/5 nodes are available: 5 node(s) didn't match Pod's node affinity/selector."))},
+		"no-label-matches": {codes.NoMatchingNode, starting(2, unschedulable("0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.")).with(func(s *scene) {
+			s.job.Workers.Template.Spec.NodeSelector = map[string]string{"disk": "ssd", "gpu": "h100"}
+			s.evidence.Nodes = []jobstate.Node{{Name: "node-a", Ready: true, Labels: map[string]string{"disk": "ssd"}}, {Name: "node-b", Ready: true, Labels: map[string]string{"gpu": "a100"}}}
+		})},
+		"no-label-matches-unknown-nodes": {codes.NoMatchingNode, starting(2, unschedulable("0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.")).with(func(s *scene) {
+			s.job.Workers.Template.Spec.NodeSelector = map[string]string{"disk": "ssd"}
+		})},
+		"volume-class-missing": {codes.VolumeClaimPending, starting(2, unschedulable("0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: not eligible due to unbound PVCs.")).with(func(s *scene) {
+			s.evidence.Claims = []jobstate.Claim{{Name: "data", Phase: corev1.ClaimPending, Class: "nfs-fast", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, Problem: `storageclass.storage.k8s.io "nfs-fast" not found`}}
+		})},
 		"tainted":         {codes.NoMatchingNode, starting(2, unschedulable("0/5 nodes are available: 5 node(s) had untolerated taint {gpu: true}."))},
 		"unschedulable":   {codes.Unschedulable, starting(2, unschedulable("0/5 nodes are available: 5 node(s) didn't have free ports for the requested pod ports."))},
 		"anti-affinity":   {codes.NoMatchingNode, running(2).with(worker(1, corev1.PodPending, unschedulable("0/2 nodes are available: 2 node(s) didn't match pod anti-affinity rules. preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod.")))},
@@ -168,6 +184,13 @@ func TestWhatKubernetesSays(t *testing.T) {
 		"gated-by-others": {codes.SchedulingGated, running(2).with(worker(1, corev1.PodPending, created(time.Minute), heldByGate))},
 		"no-scheduler": {codes.NoScheduler, running(2, func(j *mpi.Job) { j.Workers.Template.Spec.SchedulerName = "volcano" }).with(
 			worker(0, corev1.PodPending, created(time.Minute)), worker(1, corev1.PodPending, created(time.Minute)),
+		)},
+		"gated-for-long": {codes.SchedulingGated, running(2, gatedBy("example.com/approval")).with(worker(1, corev1.PodPending, created(time.Hour), heldByGate))},
+		"claims-missing": {codes.MissingReference, running(2, func(j *mpi.Job) {
+			j.Workers.Template.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimName: new("shared-gpu")}, {Name: "nic", ResourceClaimTemplateName: new("roce")}}
+		}).with(worker(0, corev1.PodPending, created(time.Minute)), worker(1, corev1.PodPending, created(time.Minute)))},
+		"no-scheduler-for-long": {codes.NoScheduler, running(2, func(j *mpi.Job) { j.Workers.Template.Spec.SchedulerName = "volcano" }).with(
+			worker(0, corev1.PodPending, created(time.Hour)), worker(1, corev1.PodPending, created(time.Hour)),
 		)},
 		"readiness": {codes.WorkersNotReady, running(2, func(j *mpi.Job) { j.Launcher.AfterWorkers = true }).with(
 			func(s *scene) { s.seen.Launcher, s.seen.LauncherPods = nil, nil },
@@ -208,6 +231,11 @@ func TestWhatKubernetesSays(t *testing.T) {
 		}).with(func(s *scene) {
 			s.evidence.Claims = []jobstate.Claim{{Name: "data", Missing: true}}
 		})},
+		"volume-key-missing": {codes.MissingReference, starting(2, onNode("node-a")).with(
+			func(s *scene) {
+				s.job.Workers.Template.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}}}
+			}, event("Pod", "pi-worker-0", "FailedMount", `MountVolume.SetUp failed for volume "v" : configmap references non-existent config key: b.yaml`),
+		)},
 		"volume-elsewhere": {codes.MountFailed, starting(2, onNode("node-a")).with(
 			event("Pod", "pi-worker-1", "FailedAttachVolume", `Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) pi-worker-0`), func(s *scene) {
 				s.evidence.Claims = []jobstate.Claim{{Name: "data", Phase: corev1.ClaimBound, Class: "block", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}}}

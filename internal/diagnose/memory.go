@@ -2,7 +2,10 @@ package diagnose
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -40,8 +43,11 @@ func outOfMemory(p *input) []Finding {
 		return nil
 	}
 	p.limitFigures(pods, figures)
-	f := p.find(codes.OutOfMemory, pods, figures)
-	f.Evidence = evidence
+	entry, size := p.sizeFigures(pods, figures)
+	f := p.findAs(entry, pods, figures)
+	if f.Evidence = evidence; size != "" {
+		f.Evidence = append(f.Evidence, size)
+	}
 	if len(pods) > 0 {
 		f.ExitCode = pods[0].exitCode()
 		// What it did last; the report keeps it when the pod and its log are gone.
@@ -54,12 +60,35 @@ func outOfMemory(p *input) []Finding {
 	return []Finding{f}
 }
 
+// sizeFigures adds how much the program asked for, if its log shows that, and how much the largest node has. It returns the definition
+// that follows from that, and the line of the log, or "".
+func (p *input) sizeFigures(pods []jobPod, figures map[string]string) (codes.Entry, string) {
+	largest := p.largestNode()
+	if largest > 0 {
+		figures["largest"] = bytesText(largest)
+		figures["largestText"] = " No node has more than " + figures["largest"] + "."
+	}
+	entry := codes.Lookup(codes.OutOfMemory)
+	asked, line := p.askedMemory(pods)
+	if asked <= 0 {
+		return entry, ""
+	}
+	figures["asked"] = bytesText(asked)
+	if largest > 0 && asked > largest {
+		return codes.MoreMemoryThanNodes, line
+	}
+	if more := (asked + asked/4) >> 30; more > 0 {
+		p.moreFigures(asked, (more+1)<<30, figures)
+	}
+	return entry, line
+}
+
 // limitFigures say how much the pods may use, and how much more to try.
 func (p *input) limitFigures(pods []jobPod, figures map[string]string) {
 	if len(pods) == 0 {
 		return
 	}
-	limit := limit(p.template(pods[0].role), corev1.ResourceMemory)
+	limit := memoryLimit(p.template(pods[0].role))
 	if s := pods[0].summary; s != nil && s.MemoryLimit > 0 {
 		limit = s.MemoryLimit
 	}
@@ -69,12 +98,70 @@ func (p *input) limitFigures(pods []jobPod, figures map[string]string) {
 		if figures["used"] != "" {
 			figures["ofLimit"] = " of " + figures["limit"]
 		}
-		figures["more"] = fmt.Sprintf(", for example from %s to %s", bytesText(limit), bytesText(limit/2*3))
-		figures["moreMemory"] = fmt.Sprintf("%dMi", limit/2*3>>20)
-		if more := limit / 2 * 3; more%(1<<30) == 0 {
-			figures["moreMemory"] = fmt.Sprintf("%dGi", more>>30)
+		more := limit / 2 * 3
+		if largest := p.largestNode(); largest > 0 && more > largest {
+			// No node has as much.
+			return
+		}
+		p.moreFigures(limit, more, figures)
+	}
+}
+
+// moreFigures propose a memory limit in place of the present one, or of less that does not suffice.
+func (p *input) moreFigures(from, more int64, figures map[string]string) {
+	if limit := figures["limit"]; limit != "" {
+		figures["more"] = fmt.Sprintf(", for example from %s to %s", limit, bytesText(more))
+	} else {
+		figures["more"] = fmt.Sprintf(", for example from %s to %s", bytesText(from), bytesText(more))
+	}
+	figures["moreMemory"] = fmt.Sprintf("%dMi", more>>20)
+	if more%(1<<30) == 0 {
+		figures["moreMemory"] = fmt.Sprintf("%dGi", more>>30)
+	}
+}
+
+// largestNode returns the memory that pods can have on the largest node, in bytes; 0 if the nodes are unknown.
+func (p *input) largestNode() (largest int64) {
+	if p.evidence.NodesLeft > 0 {
+		return 0
+	}
+	for _, node := range p.evidence.Nodes {
+		if memory := node.Allocatable[corev1.ResourceMemory]; memory.Value() > largest {
+			largest = memory.Value()
 		}
 	}
+	return largest
+}
+
+// allocation is where a program prints how much memory it allocates, and memoryUnits the units in bytes.
+var (
+	allocation  = regexp.MustCompile(`(?i)\b(?:allocat|reserv|request|malloc)\w*\b.{0,80}?\b(\d{1,9}(?:\.\d+)?) ?([KMGTP])i?B\b`)
+	memoryUnits = map[string]float64{"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
+)
+
+// askedMemory returns the most memory that a program printed that it allocates at once, in bytes, with the line of its log, if that is more than
+// the pods may use; 0 if it is unknown.
+func (p *input) askedMemory(pods []jobPod) (most int64, evidence string) {
+	if len(pods) == 0 {
+		return 0, ""
+	}
+	most = memoryLimit(p.template(pods[0].role))
+	for _, pod := range p.pods {
+		for _, line := range pod.log.Lines {
+			found := allocation.FindStringSubmatch(line)
+			if found == nil {
+				continue
+			}
+			number, err := strconv.ParseFloat(found[1], 64)
+			if bytes := number * memoryUnits[strings.ToUpper(found[2])]; err == nil && bytes > float64(most) && bytes < 1<<62 {
+				most, evidence = int64(bytes), quoted(pod, line)
+			}
+		}
+	}
+	if evidence == "" {
+		return 0, ""
+	}
+	return most, evidence
 }
 
 // oomOf returns the evidence that a pod ran out of memory, and its peak usage if it is known.

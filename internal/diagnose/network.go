@@ -44,6 +44,30 @@ func hostfileIgnored(p *input) []Finding {
 	return []Finding{f}
 }
 
+// startsRanks matches a word of a command that starts ranks, or may do so: a launcher of MPI, or a script.
+var startsRanks = regexp.MustCompile(`\b(?:mpirun|mpiexec|orterun|prterun|horovodrun|srun|deepspeed)\b|\.sh\b`)
+
+// nothingStarted reports that a job failed whose command started nothing on the workers, and does not call MPI: the workers only run
+// what MPI starts there.
+func nothingStarted(p *input) []Finding {
+	launcher, s := p.failedLauncher(), p.launcherSummary()
+	main := p.template(mpi.RoleLauncher).Containers
+	if launcher == nil {
+		launcher = p.launcher()
+	}
+	if !p.failed() || launcher == nil || len(main) == 0 || !p.job.UsesAgent() || p.job.Workers.Count == 0 || p.job.Workers.HasOwnCommand() ||
+		s == nil || s.Launches > 0 || s.HostsReached > 0 || s.RanksSeen > 0 || len(s.Hosts) > 0 || len(s.Ranks) > 0 || s.Code != "" {
+		return nil
+	}
+	command := strings.Join(slices.Concat(main[0].Command, main[0].Args), " ")
+	if command == "" || startsRanks.MatchString(command) {
+		return nil
+	}
+	f := p.findAs(codes.NothingStarted, []jobPod{*launcher}, map[string]string{"hosts": phrase.Count(p.job.Workers.Count, "worker")})
+	f.Evidence = []string{fmt.Sprintf("Launcher's agent: the command started no process on any of %s, and called no launcher of MPI.", phrase.Count(p.job.Workers.Count, "worker"))}
+	return []Finding{f}
+}
+
 // workersIdle reports that a job succeeded without some of its workers. It may be intended, so that it is no failure.
 func workersIdle(p *input) []Finding {
 	idle, of, evidence := p.idleWorkers()
@@ -70,7 +94,7 @@ func (p *input) idleWorkers() (idle, of int32, evidence string) {
 		return s.HostsIdle, s.HostsExpected, fmt.Sprintf("Launcher's agent: ranks ran on %d of %s.", s.HostsExpected-s.HostsIdle, phrase.Count(s.HostsExpected, "worker"))
 	case !p.job.UsesAgent():
 		return p.unconnectedWorkers()
-	case p.job.Workers.HasCommand():
+	case p.job.Workers.HasOwnCommand():
 		// They may not wait for ranks, but do something else.
 		return 0, 0, ""
 	case s != nil:

@@ -1,12 +1,14 @@
 package diagnose
 
 import (
+	"fmt"
 	"path"
 	"regexp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/mpi"
 )
@@ -17,8 +19,10 @@ var (
 	quotedFile = regexp.MustCompile(`["'` + "`" + `]((?:\.{0,2}/)?[\w.+@%~-]+(?:/[\w.+@%~-]+)*)["']`)
 	plainFile  = regexp.MustCompile(`(?:^|[\s:])((?:\.{0,2}/)[\w.+@%~/-]+)(?:: |$)`)
 	// missingModule is the module that Python lacks, and variableName the key or variable of that name.
+	// notDropped is an error of a connection that was refused, or whose host has no address.
+	notDropped    = regexp.MustCompile(`(?i)refused|name or service not known|name resolution|n.t resolve|to resolve|no such host|servname`)
 	missingModule = regexp.MustCompile(`No module named ['"]?([\w.]+)`)
-	variableName  = regexp.MustCompile(`KeyError: ['"]([A-Z][A-Z0-9_]+)['"]|(?:^|[\s:])([A-Za-z_]\w*): unbound variable`)
+	variableName  = regexp.MustCompile(`KeyError: ['"]([A-Z][A-Z0-9_]+)['"]|(?:^|[\s:])([A-Za-z_]\w*): unbound variable|environment variable (\w+) expected, but not set`)
 )
 
 // ownError returns the definition of a program's error with the remedies for what it reported, and adds figures for them. If MPI
@@ -34,7 +38,7 @@ func (p *input) ownError(entry codes.Entry, figures map[string]string) codes.Ent
 	kind := codes.OwnErrorOf(figures["errorText"])
 	if kind == nil {
 		if figures["errorText"] != "" {
-			figures["own"] = "This is an error of the program itself. "
+			entry.Remedies = codes.KnownError
 		}
 		return entry
 	}
@@ -43,7 +47,7 @@ func (p *input) ownError(entry codes.Entry, figures map[string]string) codes.Ent
 		figures["module"] = found[1]
 	}
 	if found := variableName.FindStringSubmatch(text); found != nil {
-		figures["variable"] = found[1] + found[2]
+		figures["variable"] = found[1] + found[2] + found[3]
 	}
 	for _, form := range []*regexp.Regexp{quotedFile, plainFile} {
 		if found := form.FindStringSubmatch(text); found != nil && figures["file"] == "" {
@@ -54,8 +58,93 @@ func (p *input) ownError(entry codes.Entry, figures map[string]string) codes.Ent
 	if volume := p.launchersVolume(figures["file"]); volume != "" && kind.OnlyInLauncher != nil {
 		remedies, figures["volume"] = kind.OnlyInLauncher, volume
 	}
-	entry.Remedies = slices.Concat(remedies, entry.Remedies)
+	if known := p.ownCause(kind.Name, figures); known != nil {
+		remedies = known
+	}
+	entry.Remedies = slices.Clone(remedies)
 	return entry
+}
+
+// ownCause returns the remedies for a program's error whose cause the job itself shows, and adds figures for them; nil if it does not.
+func (p *input) ownCause(kind string, figures map[string]string) []v1alpha1.Remedy {
+	switch kind {
+	case "variable":
+		if name := figures["variable"]; p.job.Workers.Count > 0 && setsVariable(p.template(mpi.RoleLauncher), name) && !setsVariable(p.template(mpi.RoleWorker), name) {
+			return codes.VariableOnlyInLauncher
+		}
+	case "permission":
+		if mounted, name := p.unreadable(figures["file"]); mounted != "" {
+			figures["volume"], figures["mounted"] = name, mounted
+			return codes.UnreadableObject
+		}
+	case "network":
+		// A NetworkPolicy drops packets. What refuses a connection was reached, and names are resolved anyway.
+		if p.seen.Isolation != nil && !notDropped.MatchString(figures["errorText"]) {
+			figures["policy"], figures["address"] = p.seen.Isolation.Name, p.address(figures["errorText"])
+			return codes.IsolatedNetwork
+		}
+	}
+	return nil
+}
+
+// setsVariable reports whether the first container of a pod template sets an environment variable.
+func setsVariable(spec corev1.PodSpec, name string) bool {
+	return len(spec.Containers) > 0 && name != "" && slices.ContainsFunc(spec.Containers[0].Env, func(env corev1.EnvVar) bool { return env.Name == name })
+}
+
+// unreadable returns what a file is mounted from and with which mode, if that is a Secret or ConfigMap whose files others than their
+// owner and group cannot read, and the name of its volume; "" if it is on no such volume.
+func (p *input) unreadable(file string) (mounted, volume string) {
+	const readByOthers = 0o4
+	if !path.IsAbs(file) {
+		return "", ""
+	}
+	for _, role := range []mpi.Role{mpi.RoleWorker, mpi.RoleLauncher} {
+		spec := p.template(role)
+		name := volumeOf(spec, file)
+		for _, v := range spec.Volumes {
+			source, mode := "", (*int32)(nil)
+			switch {
+			case v.Secret != nil:
+				source, mode = "Secret "+v.Secret.SecretName, v.Secret.DefaultMode
+			case v.ConfigMap != nil:
+				source, mode = "ConfigMap "+v.ConfigMap.Name, v.ConfigMap.DefaultMode
+			}
+			if v.Name != name || mode == nil || *mode&readByOthers != 0 {
+				continue
+			}
+			group := "without fsGroup"
+			if security := spec.SecurityContext; security != nil && security.FSGroup != nil {
+				group = fmt.Sprintf("with fsGroup %d", *security.FSGroup)
+			}
+			return fmt.Sprintf("%s with defaultMode %#o, %s", source, *mode, group), name
+		}
+	}
+	return "", ""
+}
+
+var (
+	webAddress  = regexp.MustCompile(`\b(?:https?|ftp|s3)://[^\s'"<>)\]]+`)
+	hostAndPort = regexp.MustCompile(`host='([^']+)', port=(\d+)`)
+)
+
+// address returns what a program could not connect to: as its error names it, or the last address in the launcher's log; "" if it is
+// unknown.
+func (p *input) address(text string) string {
+	if found := hostAndPort.FindStringSubmatch(text); found != nil {
+		return found[1] + ":" + found[2]
+	}
+	if found := webAddress.FindString(text); found != "" {
+		return found
+	}
+	if launcher := p.launcher(); launcher != nil {
+		for _, line := range slices.Backward(launcher.log.Lines) {
+			if found := webAddress.FindString(line); found != "" {
+				return found
+			}
+		}
+	}
+	return ""
 }
 
 // startedRanks reports whether ranks have run: one is known by its number, an agent saw one, or MPI reported its end.

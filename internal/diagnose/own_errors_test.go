@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/agentapi"
@@ -32,6 +34,8 @@ func TestOwnErrors(t *testing.T) {
 		"OSError: [Errno 28] No space left on device: '/scratch/part-0'":                                                                                       {"space", "Write less"},
 		"numpy.core._exceptions._ArrayMemoryError: Unable to allocate 7.28 TiB for an array":                                                                   {"memory", "Allocate less at once"},
 		"terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc":                                                           {"memory", "Allocate less at once"},
+		"KeyError: 'getpwuid(): uid not found: 1000650000'":                                                                                                    {"user", "without an entry in /etc/passwd"},
+		"KeyError: 'WORLD_SIZE'":                           {"torch variables", "from the variables of MPI"},
 		"KeyError: 'MASTER_ADDR'":                          {"variable", "If MASTER_ADDR is an environment variable"},
 		"/work/run.sh: line 4: DATA_DIR: unbound variable": {"variable", "If DATA_DIR is an environment variable"},
 		"EOFError: EOF when reading a line":                {"input", "A pod has no standard input"},
@@ -44,8 +48,37 @@ func TestOwnErrors(t *testing.T) {
 		"/work/run.sh: line 3: syntax error near unexpected token `done'":                                                                  {"script", "Correct the shell script"},
 		"SyntaxError: invalid syntax":                                                                                                      {"source", "Correct the script"},
 		"OSError: [Errno 24] Too many open files: '/data/1'":                                                                               {"files", "Open fewer files"},
-		"ValueError: shard 2 has no rows":                                                                                                  {"", "This is an error of the program itself."},
-		"KeyError: 'loss'":                                                                                                                 {"", "This is an error of the program itself."},
+		"ValueError: shard 2 has no rows":                                                                                                  {"", "This is an error of the program itself:"},
+		"KeyError: 'loss'":                                                                                                                 {"", "This is an error of the program itself:"},
+		// Horovod, DeepSpeed and PyTorch.
+		"ImportError: Extension horovod.torch has not been built: /opt/hvd/mpi_lib_v2.so not found":                                       {"horovod build", "Install Horovod in the image again"},
+		"ValueError: MPI support has not been built.  If this is not expected, ensure MPI is installed":                                   {"horovod build", "Install Horovod in the image again"},
+		"horovod.common.exceptions.HorovodVersionMismatchError: Framework torch installed with version 2.1 but found version 2.2.":        {"horovod build", "Install Horovod in the image again"},
+		"Exception: horovod does not find an installed MPI.":                                                                              {"horovod MPI", "in place of horovodrun"},
+		"Exception: Timed out waiting for tasks to start. You may need to increase the --start-timeout parameter":                         {"horovod start", "Or wait longer"},
+		"ValueError: Requested to allreduce a tensor with the same name as another tensor that is currently being processed.":             {"horovod tensor", "Give each tensor a name"},
+		"horovod.common.exceptions.HorovodInternalError: Horovod has been shut down. This was caused by an exception on one of the ranks": {"another rank", "another rank ended before"},
+		"RuntimeError: launcher 'pdsh' not installed.":                                                                                    {"deepspeed launcher", "in place of the deepspeed command"},
+		"RuntimeError: Using hostfile at /job/hostfile but host=pi-worker-0 was not reachable via ssh.":                                   {"deepspeed launcher", "in place of the deepspeed command"},
+		"ValueError: Hostfile is empty or not formatted correctly, unable to proceed with launching.":                                     {"deepspeed hosts", "give deepspeed the job's hostfile"},
+		"ValueError: No slot '4' specified on host 'pi-worker-0'":                                                                         {"deepspeed hosts", "give deepspeed the job's hostfile"},
+		"RuntimeError: Unable to proceed, no GPU resources available":                                                                     {"deepspeed hosts", "uses the GPUs of the workers"},
+		"RuntimeError: Unable to JIT load the fused_adam op due to ninja not being installed.":                                            {"deepspeed compiler", "devel, not runtime"},
+		"op_builder.builder.MissingCUDAException: CUDA_HOME does not exist, unable to compile CUDA op(s)":                                 {"deepspeed compiler", "devel, not runtime"},
+		"op_builder.builder.CUDAMismatchException: >- DeepSpeed Op Builder: Installed CUDA version 12.1 does not match":                   {"deepspeed build", "the same CUDA version"},
+		"AssertionError: Check batch related parameters. train_batch_size is not equal to micro_batch_per_gpu * 16 != 4 * 1 * 1":          {"deepspeed batch", "omit train_batch_size"},
+		"deepspeed.runtime.config.DeepSpeedConfigError: tag_validation is not valid":                                                      {"deepspeed configuration", "Correct the configuration"},
+		"ValueError: Error initializing torch.distributed using env:// rendezvous: environment variable RANK expected, but not set":       {"torch variables", "Set RANK in the program"},
+		"torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address. port: 29500":            {"torch port", "Let only rank 0"},
+		"torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. 2/8 clients joined.":                          {"torch rendezvous", "Check MASTER_ADDR"},
+		"torch.distributed.DistNetworkError: The client socket has timed out after 600000ms while trying to connect to (pi-0, 29500).":    {"torch rendezvous", "Check MASTER_ADDR"},
+		"RuntimeError: Distributed package doesn't have MPI built in.":                                                                    {"torch backend", "Use a backend"},
+		"ValueError: Unknown c10d backend type MPI":                                                                                       {"torch backend", "Use a backend"},
+		"*** The MPI_Comm_rank() function was called before MPI_INIT was invoked.\n*** This is disallowed by the MPI standard.":           {"MPI not initialized", "Call MPI_Init before"},
+		"Attempting to use an MPI routine (internal_Comm_rank) before initializing or after finalizing MPICH":                             {"MPI not initialized", "Call MPI_Init before"},
+		"Abort(403259397) on node 1 (rank 1 in comm 0): Fatal error in internal_Comm_size: Invalid communicator, error stack:":            {"MPI arguments", "the header of another MPI"},
+		"[pi-worker-0:00042] *** MPI_ERR_TRUNCATE: message truncated":                                                                     {"MPI arguments", "a longer message than its buffer"},
+		"[mpiexec@pi-launcher] APPLICATION TIMED OUT, TIMEOUT = 60s":                                                                      {"time limit", "Remove the time limit"},
 	} {
 		tried[want.kind] = true
 		found := failed(1, log).findings()
@@ -53,7 +86,8 @@ func TestOwnErrors(t *testing.T) {
 			t.Errorf("%q: found %+v", log, found)
 			continue
 		}
-		if last := found[0].Remedies[len(found[0].Remedies)-1].Text; !strings.Contains(last, "Read its output") || len(found[0].Remedies) == 1 == (want.kind != "") {
+		// The line is known.
+		if slices.ContainsFunc(found[0].Remedies, func(r v1alpha1.Remedy) bool { return strings.Contains(r.Text, "Read its output") }) {
 			t.Errorf("%q: remedies are %+v", log, found[0].Remedies)
 		}
 		for _, f := range found {
@@ -63,6 +97,47 @@ func TestOwnErrors(t *testing.T) {
 	for _, kind := range codes.OwnErrors {
 		if !tried[kind.Name] {
 			t.Errorf("no error of the kind %q was tried", kind.Name)
+		}
+	}
+}
+
+// TestOwnCauses: remedies name what in the job itself causes the error of a program.
+func TestOwnCauses(t *testing.T) {
+	t.Parallel()
+	secret := func(mode int32, group *int64) func(*scene) {
+		return func(s *scene) {
+			for _, template := range []*corev1.PodTemplateSpec{&s.job.Launcher.Template, &s.job.Workers.Template} {
+				template.Spec.Volumes = []corev1.Volume{{Name: "login", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s3", DefaultMode: &mode}}}}
+				template.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "login", MountPath: "/etc/login"}}
+				if group != nil {
+					template.Spec.SecurityContext = &corev1.PodSecurityContext{FSGroup: group}
+				}
+			}
+		}
+	}
+	isolated := func(s *scene) {
+		s.seen.Isolation = &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: "pi"}}
+	}
+	const denied = "PermissionError: [Errno 13] Permission denied: '/etc/login/key'"
+	for name, test := range map[string]struct {
+		log    string
+		change func(*scene)
+		want   string
+	}{
+		"a secret that its owner alone reads":   {denied, secret(0o400, nil), "/etc/login/key is on volume login, Secret s3 with defaultMode 0400, without fsGroup."},
+		"a secret of a group without read mode": {denied, secret(0o400, new(int64(7))), "Secret s3 with defaultMode 0400, with fsGroup 7."},
+		"a secret that all may read":            {denied, secret(0o444, nil), "give its group access"},
+		"a variable of the launcher": {"KeyError: 'DATA_DIR'", func(s *scene) {
+			s.job.Launcher.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "DATA_DIR"}}
+		}, "Set DATA_DIR in the workers as well"},
+		"a variable of none":       {"KeyError: 'DATA_DIR'", func(*scene) {}, "set it in both pod templates"},
+		"the job's policy":         {"requests.exceptions.ConnectionError: HTTPConnectionPool(host='data.example', port=80): Max retries exceeded with url: /x", isolated, "connect to data.example:80. NetworkPolicy pi isolates it"},
+		"the job's policy, curl":   {"+ curl -f http://data.example/x\ncurl: (28) Failed to connect to data.example port 80 after 129 ms: Couldn't connect to server", isolated, "connect to http://data.example/x. NetworkPolicy pi"},
+		"a job without its policy": {"curl: (6) Could not resolve host: data.example", func(*scene) {}, "If jobs are isolated"},
+	} {
+		found := failed(1, test.log).with(test.change).findings()
+		if len(found) == 0 || !slices.ContainsFunc(found[0].Remedies, func(r v1alpha1.Remedy) bool { return strings.Contains(r.Text, test.want) }) {
+			t.Errorf("%s: found %+v", name, found)
 		}
 	}
 }
@@ -114,15 +189,16 @@ func TestOthersThatMPIEnded(t *testing.T) {
 func TestMessagesOfMPI(t *testing.T) {
 	t.Parallel()
 	const ruler = "\n--------------------------------------------------------------------------\n"
-	conflict := ruler + "Your job has requested more processes than the ppr for\nthis topology can support:\n\n  App: ranks\n\nPlease revise the conflict and try again." + ruler
+	conflict := ruler + "A call was made to launch additional processes, but this process has\nno active transports.\n\n  App: ranks" + ruler
 	ended := ruler + "Primary job  terminated normally, but 1 process returned\na non-zero exit code." + ruler
-	const quoted = "Your job has requested more processes than the ppr for this topology can support"
+	const quoted = "A call was made to launch additional processes, but this process has no active transports"
 	for name, test := range map[string]struct {
 		log  string
 		want bool
 	}{
 		"alone":                   {conflict, true},
 		"after a summary":         {ended + conflict, true},
+		"after a warning":         {ruler + "A deprecated MCA variable value was specified." + ruler + conflict, true},
 		"only a summary":          {ended, false},
 		"the program says more":   {conflict + "ValueError: no", false},
 		"cut off":                 {strings.TrimSuffix(conflict, ruler), false},
@@ -132,5 +208,15 @@ func TestMessagesOfMPI(t *testing.T) {
 		if len(found) == 0 || found[0].Code != codes.ApplicationFailed || strings.Contains(found[0].Summary, quoted) != test.want {
 			t.Errorf("%s: found %+v", name, found)
 		}
+	}
+}
+
+// TestTopicOfAMessage: mpirun names the topic of a message that more ranks have sent, and an unknown message is quoted with it.
+func TestTopicOfAMessage(t *testing.T) {
+	t.Parallel()
+	const ruler = "\n--------------------------------------------------------------------------\n"
+	found := failed(1, ruler+"Buffers are too small."+ruler+"[pi-launcher:1] 3 more processes have sent help message help-x.txt / buffers:small\n").findings()
+	if want := "Buffers are too small. (help-x.txt / buffers:small)"; !strings.Contains(found[0].Summary, want) {
+		t.Errorf("%q does not contain %q", found[0].Summary, want)
 	}
 }

@@ -1,11 +1,14 @@
 package diagnose_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"opendatahub.io/mpijob/internal/agentapi"
@@ -91,6 +94,14 @@ slots that were requested by the application:
 
 Either request fewer procs for your application, or make more slots
 available for use.`)},
+		"15-not-enough-slots-with-ranks-on-the-launcher": {codes.NotEnoughSlots, failed(1, `There are not enough slots available in the system to satisfy the 16
+slots that were requested by the application:`, func(j *mpi.Job) {
+			j.Launcher.RunsRanks, j.Workers.Count = true, 1
+		}).with(func(s *scene) { s.seen.Workers = s.seen.Workers[:1] })},
+		"21-sshd-of-a-workers-script": {codes.ProgramMissing, running(4, sshd).with(worker(1, corev1.PodFailed, mpitest.Exited(127, "Error")), func(s *scene) {
+			s.evidence.Logs = map[string]jobstate.Log{"pi-worker-1": {Lines: []string{"/bin/sh: 1: /usr/sbin/sshd: not found"}}}
+			s.job.Workers.Template.Spec.Containers[0].Command = []string{"sh", "-c", "/usr/sbin/sshd -De"}
+		})},
 		"15-slots-enough": {codes.NotEnoughSlots, failed(1, `There are not enough slots available in the system to satisfy the 8
 slots that were requested by the application:`)},
 		"15-too-few-cores": {codes.TooFewCores, failed(213, `--------------------------------------------------------------------------
@@ -116,6 +127,18 @@ mpirun noticed that process rank 3 with PID 27 on node pi-worker-1 exited on sig
 				Role: agentapi.RoleWorker, Code: agentapi.OutOfMemory, OOMKills: 1, MemoryLimit: 16 << 30, MemoryPeak: 16 << 30,
 				Ranks: []agentapi.RankEnd{{Rank: 3, ExitCode: 137, Signal: 9, OOM: true, Program: "python"}},
 			}, 143)))},
+		"16-more-memory-than-nodes": {codes.OutOfMemory, failed(137, `allocating 4.0 TiB for the mesh`).with(worker(1, corev1.PodFailed, left(agentapi.Summary{
+			Role: agentapi.RoleWorker, Code: agentapi.OutOfMemory, OOMKills: 1, MemoryLimit: 512 << 20, MemoryPeak: 512 << 20,
+			Ranks: []agentapi.RankEnd{{Rank: 3, ExitCode: 137, Signal: 9, OOM: true, Program: "python"}},
+		}, 143)), largeNodes("64Gi", "128Gi"))},
+		"16-memory-that-a-node-has": {codes.OutOfMemory, failed(137, `allocating 40 GiB for the mesh`).with(worker(1, corev1.PodFailed, left(agentapi.Summary{
+			Role: agentapi.RoleWorker, Code: agentapi.OutOfMemory, OOMKills: 1, MemoryLimit: 512 << 20, MemoryPeak: 512 << 20,
+			Ranks: []agentapi.RankEnd{{Rank: 3, ExitCode: 137, Signal: 9, OOM: true, Program: "python"}},
+		}, 143)), largeNodes("64Gi", "128Gi"))},
+		"16-limit-as-large-as-nodes": {codes.OutOfMemory, failed(137, `epoch 3`).with(worker(1, corev1.PodFailed, left(agentapi.Summary{
+			Role: agentapi.RoleWorker, Code: agentapi.OutOfMemory, OOMKills: 1, MemoryLimit: 512 << 20, MemoryPeak: 512 << 20,
+			Ranks: []agentapi.RankEnd{{Rank: 3, ExitCode: 137, Signal: 9, OOM: true, Program: "python"}},
+		}, 143)), largeNodes("640Mi"))},
 		"17-segmentation-fault": {codes.SegmentationFault, failed(139, `[pi-worker-1:00027] *** Process received signal ***
 [pi-worker-1:00027] Signal: Segmentation fault (11)
 mpirun noticed that process rank 2 with PID 27 on node pi-worker-1 exited on signal 11 (Segmentation fault).`)},
@@ -141,6 +164,41 @@ with errorcode 1.
 [mpiexec@pi-launcher] HYDT_dmxu_poll_wait_for_event (lib/tools/demux/demux_poll.c:76): callback returned error status`, func(j *mpi.Job) { j.Implementation = mpi.MPICH }).with(launcherLeft(agentapi.Summary{
 			Code: agentapi.RankFailed, ExitCode: new(int32(15)), Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 42, Program: "ranks"}},
 		}, 15))},
+		"17-another-rank-crashes-after-an-exit": {codes.ApplicationFailed, failed(42, `===================================================================================
+=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
+=   RANK 1 PID 27 RUNNING AT pi-worker-0
+=   EXIT CODE: 139
+===================================================================================
+YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Segmentation fault (signal 11)`, mpich).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, ExitCode: new(int32(42)),
+			Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 42, Program: "ranks", At: 1000}, {Rank: 1, ExitCode: 139, Signal: 11, Program: "ranks", At: 1300}},
+		}, 42))},
+		"17-killed-because-another-rank-crashed": {codes.SegmentationFault, failed(139, `===================================================================================
+=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
+=   RANK 2 PID 37 RUNNING AT pi-worker-1
+=   KILLED BY SIGNAL: 9 (Killed)
+===================================================================================
+===================================================================================
+=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
+=   RANK 3 PID 38 RUNNING AT pi-worker-1
+=   KILLED BY SIGNAL: 11 (Segmentation fault)
+===================================================================================`, mpich).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, ExitCode: new(int32(139)), Ranks: []agentapi.RankEnd{{Rank: 3, ExitCode: 139, Signal: 11, Program: "ranks", At: 1000}},
+		}, 139))},
+		"17-crash-before-an-abort": {codes.SegmentationFault, failed(14, `[pi-worker-0:35   :0:35] Caught signal 11 (Segmentation fault: tkill(2) or tgkill(2) at address 0x3ba4b51000000023)
+--------------------------------------------------------------------------
+prterun has exited due to process rank 3 with PID 35 on node pi-worker-1 calling "abort". This may have caused other processes in the
+application to be terminated by signals sent by prterun (as reported here).
+--------------------------------------------------------------------------`).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, ExitCode: new(int32(14)), Ranks: []agentapi.RankEnd{{Rank: 1, ExitCode: 139, Signal: 11, Program: "ranks", At: 1000}, {Rank: 3, ExitCode: 14, Program: "ranks", At: 1400}},
+		}, 14))},
+		"17-killed-because-another-rank-aborts": {codes.ApplicationFailed, failed(1, `Abort(1) on node 2 (rank 2 in comm 0): application called MPI_Abort(MPI_COMM_WORLD, 1) - process 2`, mpich).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, ExitCode: new(int32(1)), Ranks: []agentapi.RankEnd{{Rank: 1, ExitCode: 137, Signal: 9, Program: "ranks", At: 1000}, {Rank: 0, ExitCode: 137, Signal: 9, Program: "ranks", At: 1000}},
+		}, 1))},
+		"17-crash-and-an-exception-because-of-it": {codes.SegmentationFault, failed(139, `mpirun noticed that process rank 1 with PID 27 on node pi-worker-0 exited on signal 11 (Segmentation fault).`).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, ExitCode: new(int32(139)),
+			Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 1, Program: "python", At: 1000}, {Rank: 1, ExitCode: 139, Signal: 11, Program: "python", At: 1300}},
+		}, 139))},
 		"17-shell-tells-of-a-crash": {codes.SegmentationFault, failed(1, `Segmentation fault`).with(launcherLeft(agentapi.Summary{
 			Code: agentapi.RankFailed, ExitCode: new(int32(1)), Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 1, Program: "sh"}},
 		}, 1))},
@@ -198,6 +256,32 @@ while attempting to start process rank 0.`)},
 		"21-launcher-command-missing": {codes.ProgramMissing, failed(127, ``).with(launcherLeft(agentapi.Summary{
 			Code: agentapi.ProgramMissing, Message: `The launcher's command "mpirum" is not in its image: executable file not found in $PATH.`, ExitCode: new(int32(127)),
 		}, 127))},
+		"21-program-of-the-launchers-script": {codes.ProgramMissing, failed(127, `/bin/bash: line 1: conda: command not found`).with(launcherLeft(agentapi.Summary{
+			ExitCode: new(int32(127)), HostsExpected: 4, SlotsExpected: 8, HostsIdle: 4,
+		}, 127))},
+		"21-program-of-a-ranks-script": {codes.ProgramMissing, failed(127, `[1,2]<stderr>:sh: 1: conda: not found`).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, ExitCode: new(int32(127)), HostsExpected: 4, SlotsExpected: 8, HostsReached: 4, RanksSeen: 8,
+			Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 127, Program: "sh"}},
+		}, 127))},
+		"21-program-unknown": {codes.ProgramMissing, failed(127, `starting`)},
+		"21-script-without-interpreter": {codes.ProgramMissing, failed(126, ``).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.ProgramMissing, ExitCode: new(int32(126)),
+			Message: `The launcher's command "/data/run" cannot be started: it is a script whose first line names no interpreter, or a program for another CPU architecture.`,
+		}, 126))},
+		"21-script-of-a-missing-interpreter": {codes.ProgramMissing, failed(126, ``).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.ProgramMissing, ExitCode: new(int32(126)),
+			Message: `The launcher's command "/data/run.py" cannot be started: its interpreter /opt/conda/bin/python is not in the image.`,
+		}, 126))},
+		"21-rank-without-interpreter-openmpi-4":      {codes.ProgramMissing, failed(1, notExecuted("Open MPI", "Exec format error"))},
+		"21-rank-without-interpreter-openmpi-5":      {codes.ProgramMissing, failed(1, notExecuted("PRTE", "Exec format error"))},
+		"21-rank-of-a-missing-interpreter-openmpi-5": {codes.ProgramMissing, failed(1, notExecuted("PRTE", "No such file or directory"))},
+		"21-rank-without-permission-openmpi-5":       {codes.ProgramMissing, failed(1, notExecuted("PRTE", "Permission denied"))},
+		"21-rank-without-interpreter-hydra":          {codes.ProgramMissing, failed(255, `[proxy:0:1@pi-worker-1] HYDU_create_process (utils/launch/launch.c:74): execvp error on file /data/run (Exec format error)`, mpich)},
+		"21-rank-without-permission-hydra":           {codes.ProgramMissing, failed(255, `[proxy:0:1@pi-worker-1] HYDU_create_process (utils/launch/launch.c:74): execvp error on file /data/run (Permission denied)`, mpich)},
+		"21-rank-of-a-missing-interpreter-intel":     {codes.ProgramMissing, failed(255, `[proxy:0:1@pi-worker-1] HYD_spawn (../../../../../src/pm/i_hydra/libhydra/spawn/intel/hydra_spawn.c:145): execvp error on file /data/run (No such file or directory)`, intelMPI)},
+		"21-rank-of-another-cpu-by-a-shell": {codes.ApplicationFailed, failed(126, `[1,2]<stderr>:sh: 1: /data/solver: Exec format error`).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, ExitCode: new(int32(126)), Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 126, Program: "sh"}},
+		}, 126))},
 		"21-path-of-a-connection": {codes.ProgramMissing, failed(127, ``).with(launcherLeft(agentapi.Summary{
 			Code: agentapi.ProgramMissing, Message: `The launcher's command "mpirun" is not in its image: executable file not found in $PATH.`, ExitCode: new(int32(127)),
 		}, 127), func(s *scene) { s.job.Connections, s.evidence.PathFrom = []string{"data"}, []string{"data"} })},
@@ -276,8 +360,8 @@ file system, leaving your system in an unusable state.`, sshd)},
 			Code: agentapi.HostfileIgnored, Message: "The command ended well, but all of the 8 ranks that it started ran beside the launcher.", ExitCode: new(int32(125)),
 			HostsExpected: 4, SlotsExpected: 8, RanksSeen: 8,
 		}, 125))},
-		"25-unknown-option":       {codes.ApplicationFailed, failed(1, "mpirun: Error: unknown option \"--alow-run-as-root\"\nType 'mpirun --help' for usage.")},
-		"25-unknown-option-hydra": {codes.ApplicationFailed, failed(255, "[mpiexec@pi-launcher] match_arg (lib/utils/args.c:166): unrecognized argument alow-run\n[mpiexec@pi-launcher] HYDU_parse_array (lib/utils/args.c:181): argument matching returned error", mpich)},
+		"25-unknown-option":       {codes.LaunchRefused, failed(1, "mpirun: Error: unknown option \"--alow-run-as-root\"\nType 'mpirun --help' for usage.")},
+		"25-unknown-option-hydra": {codes.LaunchRefused, failed(255, "[mpiexec@pi-launcher] match_arg (lib/utils/args.c:166): unrecognized argument alow-run\n[mpiexec@pi-launcher] HYDU_parse_array (lib/utils/args.c:181): argument matching returned error", mpich)},
 		"26-unnoticed": {codes.RankFailed, failed(0, "done").with(launcherLeft(agentapi.Summary{
 			ExitCode: new(int32(0)), HostsExpected: 4, SlotsExpected: 8, HostsReached: 4, SlotsFound: 8, RanksSeen: 8,
 			Ranks: []agentapi.RankEnd{{Rank: 3, ExitCode: 2, Program: "solver"}, {Rank: 0, ExitCode: 143, Signal: 15, Program: "solver"}},
@@ -359,12 +443,18 @@ torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:2251, in
 		"44-port-in-use-sshd": {codes.PortInUse, running(4, sshd).with(worker(1, corev1.PodFailed, mpitest.Exited(255, "Error")), func(s *scene) {
 			s.evidence.Logs = map[string]jobstate.Log{"pi-worker-1": {Lines: []string{"error: Bind to port 22 on 0.0.0.0 failed: Address already in use.", "fatal: Cannot bind any address."}}}
 		})},
+		"45-cpu-throttled-and-failed": {codes.ApplicationFailed, failed(3, "ValueError: no").with(launcherLeft(agentapi.Summary{
+			ExitCode: new(int32(3)), HostsExpected: 4, SlotsExpected: 8, HostsReached: 4, SlotsFound: 8, RanksSeen: 8, CPUSeconds: 60, ThrottledSeconds: 40,
+		}, 3))},
 		"45-cpu-throttled": {codes.CPUThrottled, failed(0, "done").with(launcherLeft(agentapi.Summary{
 			ExitCode: new(int32(0)), HostsExpected: 4, SlotsExpected: 8, HostsReached: 4, SlotsFound: 8, RanksSeen: 8, CPUSeconds: 60, ThrottledSeconds: 40,
 		}, 0), succeededLauncher)},
 		"46-workers-idle": {codes.WorkersIdle, failed(0, "done").with(launcherLeft(agentapi.Summary{
 			ExitCode: new(int32(0)), HostsExpected: 4, SlotsExpected: 8, HostsReached: 4, SlotsFound: 8, HostsIdle: 3,
 		}, 0), succeededLauncher)},
+		"46-nothing-started": {codes.ApplicationFailed, failed(1, "torch.distributed.DistStoreError: Timed out after 901 seconds waiting for clients. 1/4 clients joined.", torchrun).with(launcherLeft(agentapi.Summary{
+			ExitCode: new(int32(1)), HostsExpected: 4, SlotsExpected: 8,
+		}, 1))},
 		"46-workers-idle-all": {codes.WorkersIdle, failed(0, "done").with(launcherLeft(agentapi.Summary{
 			ExitCode: new(int32(0)), HostsExpected: 4, SlotsExpected: 8, HostsIdle: 4,
 		}, 0), succeededLauncher)},
@@ -382,10 +472,23 @@ Please either unset the parameter, or check that the path is correct
 	})
 }
 
+// largeNodes are nodes with so much memory.
+func largeNodes(memory ...string) func(*scene) {
+	return func(s *scene) {
+		for i, size := range memory {
+			s.evidence.Nodes = append(s.evidence.Nodes, jobstate.Node{Name: fmt.Sprintf("node-%d", i), Ready: true, Allocatable: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(size)}})
+		}
+	}
+}
+
 // succeededLauncher lets a job's launcher succeed.
 func succeededLauncher(s *scene) {
 	s.seen.Launcher = mpitest.Launcher(s.job, batchv1.JobComplete)
 	s.seen.LauncherPods[0].Status.Phase = corev1.PodSucceeded
+}
+
+func torchrun(j *mpi.Job) {
+	j.Launcher.Template.Spec.Containers[0].Command = []string{"torchrun", "--nnodes=4", "train.py"}
 }
 
 func withCommand(j *mpi.Job) {
@@ -418,10 +521,13 @@ func TestIdleWorkers(t *testing.T) {
 		// want is the first line of evidence; no finding if it is empty.
 		want string
 	}{
-		"some":                             {failed(0, "done").with(left(agentapi.Summary{HostsReached: 4, HostsIdle: 1})), "Launcher's agent: ranks ran on 3 of 4 workers."},
-		"some, with a command":             {failed(0, "done", ownCommand).with(left(agentapi.Summary{HostsReached: 4, HostsIdle: 1})), "Launcher's agent: ranks ran on 3 of 4 workers."},
-		"none is idle":                     {failed(0, "done").with(left(agentapi.Summary{HostsReached: 4})), ""},
-		"all":                              {failed(0, "done").with(left(agentapi.Summary{HostsIdle: 4})), "Agent: no process was started on any of 4 workers."},
+		"some":                 {failed(0, "done").with(left(agentapi.Summary{HostsReached: 4, HostsIdle: 1})), "Launcher's agent: ranks ran on 3 of 4 workers."},
+		"some, with a command": {failed(0, "done", ownCommand).with(left(agentapi.Summary{HostsReached: 4, HostsIdle: 1})), "Launcher's agent: ranks ran on 3 of 4 workers."},
+		"none is idle":         {failed(0, "done").with(left(agentapi.Summary{HostsReached: 4})), ""},
+		"all":                  {failed(0, "done").with(left(agentapi.Summary{HostsIdle: 4})), "Agent: no process was started on any of 4 workers."},
+		"all, with the agent as the command": {failed(0, "done", func(j *mpi.Job) {
+			j.Launch, j.Workers.Template.Spec.Containers[0].Command = mpi.LaunchAgent, []string{agentapi.Binary, "serve"}
+		}).with(left(agentapi.Summary{HostsIdle: 4})), "Agent: no process was started on any of 4 workers."},
 		"all, with a command":              {failed(0, "done", ownCommand).with(left(agentapi.Summary{HostsIdle: 4})), ""},
 		"the image's program, all":         {failed(0, "done").with(ended("")), "Agent: no process was started on any of 4 workers."},
 		"the image's program, its message": {failed(0, "done").with(ended("accuracy 0.9")), ""},
@@ -559,9 +665,23 @@ func TestTime(t *testing.T) {
 			}}
 		})},
 		"ranks-wait": {codes.RanksWaiting, hanging("step 41", "mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; sleeping: 1; polling: 0, 2, 3")},
+		"ranks-idle": {codes.RanksIdle, hanging("step 41", "mpi-agent: no progress: all 4 ranks are idle, since 10:00:00 UTC; sleeping: 0, 1, 2, 3")},
+		"rank-idle":  {codes.RanksIdle, hanging("mpi-agent: no progress: the only rank is idle, since 10:00:00 UTC; sleeping: 0")},
+		"straggler":  {codes.Straggler, hanging("step 41", "mpi-agent: no progress: 3 of 4 ranks wait for rank 1, since 10:00:00 UTC; busy: 1; polling: 0, 2, 3")},
+		"stragglers": {codes.Straggler, hanging("mpi-agent: no progress: 58 of 64 ranks wait for ranks 1, 2, 3, 4 and 2 more, since 10:00:00 UTC; busy: 1, 2, 3, 4 and 2 more; polling: 0, 5, 6, 7 and 54 more")},
 		"rank-gone":  {codes.RankGone, hanging("mpi-agent: no progress: Rank 1 (train) ended by signal 11 (SIGSEGV), but 3 other ranks still run, since 10:00:00 UTC")},
 		"rank-gone-by-an-exception": {codes.RankGone, hanging(`Traceback (most recent call last):`, `  File "train.py", line 3, in <module>`, `KeyError: 'lr'`,
 			"mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; polling: 0, 1, 2, 3")},
+		"rank-gone-with-its-port-in-use": {codes.RankGone, hanging(`Traceback (most recent call last):`, `  File "train.py", line 3, in <module>`, `OSError: [Errno 98] Address already in use`,
+			"mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; polling: 0, 1, 2, 3")},
+		"exception-before-a-lost-peer": {codes.ApplicationFailed, failed(1, "Traceback (most recent call last):\n  File \"train.py\", line 3, in <module>\nNameError: name 'learning_rate' is not defined\n"+
+			"WARNING: Open MPI failed to TCP connect to a peer MPI process.  This\nshould not happen.").with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, ExitCode: new(int32(1)), Ranks: []agentapi.RankEnd{{Rank: 0, ExitCode: 1, Program: "python3"}},
+		}, 1))},
+		"lost-peer-before-an-exception": {codes.WrongInterface, failed(1, "WARNING: Open MPI failed to TCP connect to a peer MPI process.  This\nshould not happen.\nTraceback (most recent call last):\n  File \"train.py\", line 3, in <module>\n"+
+			"mpi4py.MPI.Exception: MPI_ERR_INTERN: internal error").with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, ExitCode: new(int32(1)), Ranks: []agentapi.RankEnd{{Rank: 0, ExitCode: 1, Program: "python3"}},
+		}, 1))},
 		"launcher-restarted": {codes.ApplicationFailed, restarted},
 		"unknown":            {codes.Unknown, scene{job: mpitest.Job(2), seen: jobstate.Observed{Launcher: mpitest.Launcher(mpitest.Job(2), batchv1.JobFailed)}}},
 		"slow-start":         {codes.SlowStart, starting(2, created(10*time.Minute), onNode("node-a")).with(event("Pod", "pi-worker-0", "Pulling", `Pulling image "quay.io/team/huge:1"`))},
@@ -573,4 +693,21 @@ func hanging(lines ...string) scene {
 	return running(2).with(func(s *scene) {
 		s.evidence.Logs = map[string]jobstate.Log{"pi-launcher-0": {LastAt: mpitest.Now, Lines: lines}}
 	})
+}
+
+// notExecuted is what Open MPI 4, or PRTE of version 5, prints if the kernel does not execute a rank's program.
+func notExecuted(who, errno string) string {
+	return strings.NewReplacer("WHO", who, "ERRNO", errno).Replace(`--------------------------------------------------------------------------
+WHO tried to fork a new process via the "execve" system call but
+failed.  WHO checks many things before attempting to launch a
+child process, but nothing is perfect. This error may be indicative
+of another problem on the target host, or even something as silly as
+having specified a directory for your application. Your job will now
+abort.
+
+  Local host:        pi-worker-0
+  Working dir:       /home/mpiuser
+  Application name:  /data/run
+  Error:             ERRNO
+--------------------------------------------------------------------------`)
 }

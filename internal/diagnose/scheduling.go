@@ -16,6 +16,7 @@ import (
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/phrase"
 	"opendatahub.io/mpijob/internal/podspec"
 	"opendatahub.io/mpijob/internal/podstatus"
@@ -24,6 +25,7 @@ import (
 var (
 	insufficient = regexp.MustCompile(`(\d+) Insufficient ([\w./-]+\w)`)
 	nodeCount    = regexp.MustCompile(`^(\d+)/(\d+) nodes are available`)
+	missingClass = regexp.MustCompile(`storageclass(?:\.storage\.k8s\.io)? "([^"]+)" not found`)
 	lostClaim    = regexp.MustCompile(`persistentvolumeclaim "([^"]+)" not found`)
 )
 
@@ -58,18 +60,19 @@ func unschedulable(p jobPod) string {
 // the name that they request (k8s.io/kubernetes/pkg/scheduler: without one, the condition PodScheduled is absent).
 func unattended(p *input) []Finding {
 	const patience = 30 * time.Second
-	var gated, ignored []jobPod
+	var gated, ignored, claiming []jobPod
 	for _, pod := range p.pods {
-		if pod.Status.Phase != corev1.PodPending || pod.DeletionTimestamp != nil || pod.Spec.NodeName != "" || !pod.latest ||
+		if pod.Status.Phase != corev1.PodPending || pod.DeletionTimestamp != nil || !pod.latest ||
 			pod.CreationTimestamp.IsZero() || p.seen.Now.Sub(pod.CreationTimestamp.Time) < patience {
 			continue
 		}
-		condition := podstatus.NotScheduled(pod.Pod)
-		switch scheduler := p.template(pod.role).SchedulerName; {
-		case condition != nil && condition.Reason == corev1.PodReasonSchedulingGated:
+		switch {
+		case isGated(pod):
 			gated = append(gated, pod)
-		case condition == nil && podstatus.ScheduledAt(pod.Pod).IsZero() && scheduler != "" && scheduler != corev1.DefaultSchedulerName:
+		case p.isIgnored(pod):
 			ignored = append(ignored, pod)
+		case p.waitsForClaims(pod):
+			claiming = append(claiming, pod)
 		}
 	}
 	var found []Finding
@@ -88,7 +91,44 @@ func unattended(p *input) []Finding {
 		f.Evidence = []string{fmt.Sprintf("Pod %s has no condition PodScheduled: no scheduler has tried to place it.", ignored[0].Name)}
 		found = append(found, f)
 	}
+	if len(claiming) > 0 {
+		var claims []string
+		for _, claim := range p.template(claiming[0].role).ResourceClaims {
+			switch {
+			case claim.ResourceClaimName != nil:
+				claims = append(claims, fmt.Sprintf("the ResourceClaim %q", *claim.ResourceClaimName))
+			case claim.ResourceClaimTemplateName != nil:
+				claims = append(claims, fmt.Sprintf("a ResourceClaim of the template %q", *claim.ResourceClaimTemplateName))
+			}
+		}
+		f := p.findAs(codes.ClaimsMissing, claiming, map[string]string{"since": clock(claiming[0].CreationTimestamp.Time), "claims": strings.Join(claims, " and ")})
+		f.Evidence = []string{fmt.Sprintf("Pod %s has no condition PodScheduled: the scheduler has not tried to place it.", claiming[0].Name)}
+		found = append(found, f)
+	}
 	return found
+}
+
+// waitsForClaims reports whether the scheduler has not looked at a pod that requests devices by ResourceClaims: it does so when they
+// exist (k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources, PreEnqueue).
+func (p *input) waitsForClaims(pod jobPod) bool {
+	return len(p.template(pod.role).ResourceClaims) > 0 && notTried(pod)
+}
+
+// isGated reports whether a scheduling gate holds a pod.
+func isGated(pod jobPod) bool {
+	condition := podstatus.NotScheduled(pod.Pod)
+	return condition != nil && condition.Reason == corev1.PodReasonSchedulingGated && pod.Spec.NodeName == ""
+}
+
+// isIgnored reports whether no scheduler has tried to place a pod that names another scheduler than the default one.
+func (p *input) isIgnored(pod jobPod) bool {
+	name := p.template(pod.role).SchedulerName
+	return name != "" && name != corev1.DefaultSchedulerName && notTried(pod)
+}
+
+// notTried reports whether no scheduler has tried to place a pod: it has no node, and no condition PodScheduled.
+func notTried(pod jobPod) bool {
+	return pod.Spec.NodeName == "" && podstatus.NotScheduled(pod.Pod) == nil && podstatus.ScheduledAt(pod.Pod).IsZero()
 }
 
 // missingClaim returns what the scheduler reports of a pod whose claim does not exist, if it reports an internal error instead.
@@ -124,7 +164,7 @@ func (p *input) placing(pods []jobPod, message string) Finding {
 		more, never = p.roomFigures(pods[0], short, figures)
 	case anyIn(message, "didn't match", "untolerated taint", "volume node affinity", "node(s) were unschedulable", "No preemption victims"):
 		code = codes.NoMatchingNode
-		matchFigures(message, figures)
+		p.matchFigures(pods[0].role, message, figures)
 	case strings.Contains(message, "free ports"):
 		figures["first"] = "Remove hostPort and hostNetwork, or use no more of these pods than nodes."
 		figures["firstAction"] = p.field(pods[0].role) + ".spec.containers[0].ports"
@@ -156,6 +196,14 @@ func (p *input) claimFigures(message string, figures map[string]string) []string
 		figures["claimText"] = fmt.Sprintf("PersistentVolumeClaim %q is not bound", claim.Name)
 		figures["first"] = fmt.Sprintf("Find out why the claim is not bound. Its storage class is %s.", cmp.Or(claim.Class, "not set, and the cluster has no default"))
 		figures["firstAction"] = phrase.QuoteCommand([]string{"kubectl", "-n", p.job.Namespace, "describe", "pvc", claim.Name})
+		if absent := missingClass.FindStringSubmatch(claim.Problem); absent != nil {
+			figures["claimText"] = fmt.Sprintf("PersistentVolumeClaim %q is not bound: its storage class %q does not exist", claim.Name, absent[1])
+			figures["first"] = "Create the claim again with a storage class that exists."
+			figures["firstAction"] = "kubectl get storageclasses"
+		}
+		if claim.Problem != "" {
+			lines = append(lines, fmt.Sprintf("Event of PersistentVolumeClaim %s: %s", claim.Name, claim.Problem))
+		}
 		break
 	}
 	return lines
@@ -235,10 +283,10 @@ var spreading = []struct{ said, text, at string }{
 	{"volume node affinity", "Use a claim whose volume all nodes of the job can reach, or nodes in the zone of the volume.", "volumes"},
 }
 
-func matchFigures(message string, figures map[string]string) {
+func (p *input) matchFigures(role mpi.Role, message string, figures map[string]string) {
 	var why []string
 	if strings.Contains(message, "node affinity/selector") {
-		why = append(why, "no node has the labels that the pod requires (nodeSelector or affinity)")
+		why = append(why, p.labelsText(role))
 	}
 	if strings.Contains(message, "untolerated taint") {
 		why = append(why, "nodes have taints that the pod does not tolerate")
@@ -262,6 +310,52 @@ func matchFigures(message string, figures map[string]string) {
 	if len(why) == 0 {
 		figures["why"] = "no reason given"
 	}
+}
+
+// labelsText states which labels no node has that a pod requires: those of its nodeSelector that no node has at all, if the nodes are
+// known, or else all of them.
+func (p *input) labelsText(role mpi.Role) string {
+	const most = 4
+	var all, absent []string
+	add := func(key string, values []string) {
+		label := key + "=" + strings.Join(values, " or ")
+		all = append(all, label)
+		if !slices.ContainsFunc(p.evidence.Nodes, func(n jobstate.Node) bool { value, has := n.Labels[key]; return has && slices.Contains(values, value) }) {
+			absent = append(absent, label)
+		}
+	}
+	template, of := p.template(role), "nodeSelector"
+	for _, key := range slices.Sorted(maps.Keys(template.NodeSelector)) {
+		add(key, []string{template.NodeSelector[key]})
+	}
+	for _, requirement := range onlyTerm(template.Affinity) {
+		if requirement.Operator == corev1.NodeSelectorOpIn {
+			of = "node affinity"
+			add(requirement.Key, requirement.Values)
+		}
+	}
+	if len(template.NodeSelector) > 0 && of == "node affinity" {
+		of = "nodeSelector or node affinity"
+	}
+	switch {
+	case len(all) == 0:
+		return "no node has the labels that the pod requires (nodeSelector or affinity)"
+	case len(p.evidence.Nodes) > 0 && p.evidence.NodesLeft == 0 && len(absent) > 0:
+		return fmt.Sprintf("no node has the label %s of the pod's %s", strings.Join(absent[:min(len(absent), most)], ", "), of)
+	}
+	return fmt.Sprintf("no node has the labels that the pod requires (%s %s)", of, strings.Join(all[:min(len(all), most)], ", "))
+}
+
+// onlyTerm returns what the only term of a required node affinity requires of labels; of several terms, one is enough.
+func onlyTerm(affinity *corev1.Affinity) []corev1.NodeSelectorRequirement {
+	if affinity == nil || affinity.NodeAffinity == nil || affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return nil
+	}
+	terms := affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	if len(terms) != 1 {
+		return nil
+	}
+	return terms[0].MatchExpressions
 }
 
 func sortedNames(list corev1.ResourceList) []corev1.ResourceName {

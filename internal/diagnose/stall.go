@@ -61,7 +61,8 @@ func slowStart(p *input) []Finding {
 	}
 	var slow []jobPod
 	for _, pod := range p.pods {
-		if pod.Status.Phase != corev1.PodPending || pod.DeletionTimestamp != nil || pod.CreationTimestamp.IsZero() || unschedulable(pod) != "" {
+		if pod.Status.Phase != corev1.PodPending || pod.DeletionTimestamp != nil || pod.CreationTimestamp.IsZero() ||
+			unschedulable(pod) != "" || isGated(pod) || p.isIgnored(pod) || p.waitsForClaims(pod) {
 			continue
 		}
 		patience := slowAfter

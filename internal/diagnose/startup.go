@@ -80,9 +80,32 @@ func images(p *input) []Finding {
 	}
 	figures := p.pullFigures(g.pods[0].role, strings.ReplaceAll(g.lines[0], strings.Trim(p.imageOf(g), `"`), ""))
 	figures["imageNow"] = p.imageOf(g)
+	secret, line := p.missingPullSecret(g.pods)
+	if secret != "" {
+		figures["why"] += fmt.Sprintf("; pull secret %q of the pod does not exist", secret)
+		figures["second"], figures["secondAction"] = figures["first"], figures["firstAction"]
+		figures["first"] = fmt.Sprintf("Create Secret %q with the login of the registry, or correct its name in imagePullSecrets.", secret)
+		figures["firstAction"] = phrase.QuoteCommand([]string{"kubectl", "-n", p.job.Namespace, "get", "secrets"})
+	}
 	f := p.find(codes.ImagePullFailed, g.pods, figures)
-	f.Evidence = g.lines
+	if f.Evidence = g.lines; line != "" {
+		f.Evidence = append([]string{line}, f.Evidence...)
+	}
 	return append(found, f)
+}
+
+// noPullSecret is the kubelet's event about pull secrets that it cannot read (k8s.io/kubernetes/pkg/kubelet/kubelet_pods.go).
+var noPullSecret = regexp.MustCompile(`^Unable to retrieve some image pull secrets \(([^,)]+)`)
+
+// missingPullSecret returns the first pull secret of pods that does not exist, and the event that names it; "" if there is none.
+func (p *input) missingPullSecret(pods []jobPod) (secret, line string) {
+	for _, event := range p.events("Pod", func(e jobstate.Event) bool { return e.Reason == "FailedToRetrieveImagePullSecret" }) {
+		found := noPullSecret.FindStringSubmatch(event.Message)
+		if found != nil && slices.ContainsFunc(pods, func(pod jobPod) bool { return pod.Name == event.Name }) {
+			return found[1], saying(event)
+		}
+	}
+	return "", ""
 }
 
 func (p *input) imageOf(g *group) string {
@@ -233,7 +256,11 @@ func volumes(p *input) []Finding {
 		}
 		entry, figures := codes.Lookup(codes.MountFailed), map[string]string{"message": sentence(event.Message)}
 		remote, isRemote := remoteMountIn(event.Message)
-		switch absent := missing(event.Message); {
+		absent := missing(event.Message)
+		if key := p.missingKey(pod.role, event.Message); key != "" {
+			absent = key
+		}
+		switch {
 		case isRemote:
 			entry, figures["source"], figures["message"], figures["first"] = codes.RemoteMountFailed, remote.source, remote.why, remote.remedy
 		case absent != "":
@@ -251,6 +278,29 @@ func volumes(p *input) []Finding {
 		found = append(found, f)
 	}
 	return found
+}
+
+// absentKey is what the kubelet reports of a volume that projects a key which its object does not have
+// (k8s.io/kubernetes/pkg/volume/configmap and secret).
+var absentKey = regexp.MustCompile(`for volume "([^"]+)".*references non-existent (?:config|secret) key: (\S+?)\.?$`)
+
+// missingKey returns the key that a volume of a role's pods projects and that does not exist, with its object; empty if the message is
+// about something else.
+func (p *input) missingKey(role mpi.Role, message string) string {
+	key := absentKey.FindStringSubmatch(message)
+	if key == nil {
+		return ""
+	}
+	for _, volume := range p.template(role).Volumes {
+		switch {
+		case volume.Name != key[1]:
+		case volume.ConfigMap != nil:
+			return fmt.Sprintf("key %q of ConfigMap %q", key[2], volume.ConfigMap.Name)
+		case volume.Secret != nil:
+			return fmt.Sprintf("key %q of Secret %q", key[2], volume.Secret.SecretName)
+		}
+	}
+	return fmt.Sprintf("key %q of volume %q", key[2], key[1])
 }
 
 // sandboxes reports pods whose sandbox cannot be created, from events: the pod's status only shows that its container is being

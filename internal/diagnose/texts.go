@@ -3,6 +3,7 @@ package diagnose
 import (
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,7 +27,7 @@ func (p *input) findAs(entry codes.Entry, pods []jobPod, more map[string]string)
 	values := p.figures(pods)
 	maps.Copy(values, more)
 	if entry.Code == codes.ProgramMissing && entry.Summary == codes.Lookup(codes.ProgramMissing).Summary {
-		entry = p.whosePath(entry, values)
+		entry = p.missingProgram(entry, pods, values)
 	}
 	if entry.Code == codes.ApplicationFailed && entry.Summary == codes.Lookup(codes.ApplicationFailed).Summary {
 		entry = p.ownError(entry, values)
@@ -46,6 +47,27 @@ func (p *input) findAs(entry codes.Entry, pods []jobPod, more map[string]string)
 		f.Rank = new(int32(rank))
 	}
 	return f
+}
+
+// missingProgram returns the definition for a program that was not found, by its name and place.
+func (p *input) missingProgram(entry codes.Entry, pods []jobPod, values map[string]string) codes.Entry {
+	if values["program"] == "" {
+		// There is nothing to look for by a command.
+		entry.Remedies = slices.Clone(entry.Remedies)
+		entry.Remedies[0].Action = ""
+		return entry
+	}
+	inLauncher := values["where"] == "the launcher"
+	if isWorker := len(pods) > 0 && pods[0].role == mpi.RoleWorker; isWorker && path.Base(values["program"]) == "sshd" {
+		return codes.ServerMissing
+	}
+	if own := p.whosePath(entry, values); own.Summary != entry.Summary {
+		return own
+	}
+	if inLauncher {
+		return codes.ProgramMissingInLauncher
+	}
+	return entry
 }
 
 // whosePath returns the definition for a program that is looked for in a PATH that is not the image's, or the one given. The
@@ -86,8 +108,17 @@ func (p *input) figures(pods []jobPod) map[string]string {
 		"namespace":     p.job.Namespace, "job": p.job.Name, "kind": p.job.Kind, "service": p.job.ServiceName(), "report": p.job.ReportName(), "secret": p.job.SecretName(),
 		"pod": name, "role": string(role), "field": p.field(role), "reference": p.field(role) + ".spec", "who": "A pod", "image": image(p.template(role)), "launcherImage": image(p.template(mpi.RoleLauncher)),
 		"workers": strconv.Itoa(int(p.job.Workers.Count)), "workersText": phrase.Count(p.job.Workers.Count, "worker"), "perWorker": strconv.Itoa(int(p.job.SlotsPerWorker)), "ranks": strconv.FormatInt(p.job.Ranks(), 10),
-		"limit": bytesText(limit(p.template(role), corev1.ResourceMemory)),
+		"limit": bytesText(memoryLimit(p.template(role))),
 	}
+	if p.job.Launcher.RunsRanks {
+		figures["hostsText"] = "the launcher"
+		if p.job.Workers.Count > 0 {
+			figures["hostsText"] = "the launcher and " + figures["workersText"]
+		}
+	} else {
+		figures["hostsText"] = figures["workersText"]
+	}
+	figures["slotsText"] = phrase.Count(p.job.SlotsPerWorker, "slot")
 	if gpus := p.gpus(mpi.RoleWorker); gpus > 0 {
 		figures["gpus"] = strconv.FormatInt(gpus, 10)
 	}
@@ -139,12 +170,12 @@ func image(spec corev1.PodSpec) string {
 	return spec.Containers[0].Image
 }
 
-// limit is what the first container may use at most of a resource, in units or bytes; 0 where there is no limit.
-func limit(spec corev1.PodSpec, name corev1.ResourceName) int64 {
+// memoryLimit is what the first container may use of memory at most, in bytes; 0 where there is no limit.
+func memoryLimit(spec corev1.PodSpec) int64 {
 	if len(spec.Containers) == 0 {
 		return 0
 	}
-	quantity := spec.Containers[0].Resources.Limits[name]
+	quantity := spec.Containers[0].Resources.Limits[corev1.ResourceMemory]
 	return quantity.Value()
 }
 
@@ -155,6 +186,8 @@ func bytesText(bytes int64) string {
 		return ""
 	case bytes < 1<<30:
 		return fmt.Sprintf("%d MiB", bytes>>20)
+	case bytes >= 1<<40:
+		return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(bytes)/(1<<40)), ".0") + " TiB"
 	case bytes%(1<<30) == 0:
 		return fmt.Sprintf("%d GiB", bytes>>30)
 	}

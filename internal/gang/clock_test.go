@@ -1,6 +1,7 @@
 package gang_test
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
@@ -44,10 +45,11 @@ func TestClock(t *testing.T) {
 	suspended := mpitest.Launcher(job)
 	suspended.Spec.Suspend = new(true)
 	tests := map[string]struct {
-		job  mpi.Job
-		seen jobstate.Observed
-		past gang.Past
-		want jobstate.GangState
+		job     mpi.Job
+		seen    jobstate.Observed
+		backend string
+		past    gang.Past
+		want    jobstate.GangState
 	}{
 		"it begins to wait": {job: job, seen: pending(), want: jobstate.GangState{Since: mpitest.Now}},
 		"while no pod has a place it may wait": {
@@ -118,6 +120,14 @@ func TestClock(t *testing.T) {
 			}(), past: gang.Past{Since: ago(time.Hour)},
 			want: jobstate.GangState{Placed: 1, Since: ago(time.Hour)},
 		},
+		"a queue has none for a half placed job": {
+			job: job, seen: func() jobstate.Observed {
+				seen := pending(made(time.Hour, time.Hour), made(time.Hour))
+				seen.Queue = &jobstate.QueueState{Admitted: true}
+				return seen
+			}(), backend: gang.Embedded, past: gang.Past{Since: ago(time.Hour)},
+			want: jobstate.GangState{Placed: 1, Since: ago(time.Hour), Hold: true, Attempts: 1, EvictedAt: mpitest.Now, NextTry: mpitest.Now.Add(30 * time.Second), Again: time.Millisecond},
+		},
 		"all have a place": {
 			job: job, seen: func() jobstate.Observed {
 				seen := pending(made(time.Hour, time.Hour), made(time.Hour, time.Hour))
@@ -129,9 +139,9 @@ func TestClock(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			choice := gang.Choice{Backend: gang.PodGroup}
+			choice := gang.Choice{Backend: cmp.Or(test.backend, gang.PodGroup)}
 			got := gang.Clock(test.job, test.seen, test.past, gang.State(choice, test.job, test.seen))
-			test.want.Backend, test.want.Wanted = gang.PodGroup, 3
+			test.want.Backend, test.want.Wanted = choice.Backend, 3
 			if diff := diff(test.want, got); diff != "" {
 				t.Errorf("the state differs (-want +got):\n%s", diff)
 			}

@@ -60,8 +60,9 @@ type Held struct {
 	Position, Of int32
 	// PodsFit is how many of its pods have room now, on NodesFit of the NodesTotal nodes.
 	PodsFit, NodesFit, NodesTotal int32
-	// Never is set where it has no room even on an empty cluster.
-	Never bool
+	// Never is set where it has no room even on an empty cluster, and Partly where some of its workers would have: its pods would hold
+	// nodes for nothing.
+	Never, Partly bool
 	// Reason is why it waits, and Message that reason's text; empty if the lacking resource is unknown.
 	Reason  codes.Code
 	Message string
@@ -189,7 +190,7 @@ func (p *pass) never(entry *Entry, now fit) (bool, fit) {
 
 func (p *pass) impossible(entry *Entry, f, empty fit) Held {
 	nodes := len(p.nodes.Nodes)
-	held := Held{Never: true, PodsFit: int32(f.pods), NodesFit: int32(f.nodes), NodesTotal: int32(nodes)}
+	held := Held{Never: true, Partly: empty.workers() > 0, PodsFit: int32(f.pods), NodesFit: int32(f.nodes), NodesTotal: int32(nodes)}
 	switch {
 	case nodes == 0:
 		held.Reason = codes.NoNodes

@@ -61,7 +61,7 @@ func TestAllPodsOrNone(t *testing.T) {
 	job := entry("a", "big", Request{Launcher: w.shape(1, 0), Worker: w.shape(1, 0), Workers: 8}, 1)
 	held := Decide(begin, w.snapshot(), []Entry{job}, nil, Usage{})
 	want := Held{
-		PodsFit: 5, NodesFit: 2, NodesTotal: 2, Of: 0, Never: true, Reason: codes.GangNeverFits,
+		PodsFit: 5, NodesFit: 2, NodesTotal: 2, Of: 0, Never: true, Partly: true, Reason: codes.GangNeverFits,
 		Message: "Only 5 of 9 pods fit on the cluster's 2 nodes, even if it is empty: each worker requests 1 of example.com/gpu. Use fewer or smaller workers, or add nodes.",
 	}
 	if diff := cmp.Diff(want, held.Held["a/big"]); diff != "" {
@@ -103,7 +103,7 @@ func TestTextsOfThoseThatWait(t *testing.T) {
 		"a launcher that is too large": {
 			request: func(w *world) Request { return Request{Launcher: w.shape(9, 0), Worker: w.shape(1, 0), Workers: 1} },
 			want: Held{
-				PodsFit: 1, NodesFit: 2, NodesTotal: 2, Never: true, Reason: codes.GangNeverFits,
+				PodsFit: 1, NodesFit: 2, NodesTotal: 2, Never: true, Partly: true, Reason: codes.GangNeverFits,
 				Message: "Only 1 of 2 pods fit on the cluster's 2 nodes, even if it is empty: the launcher does not fit. Use fewer or smaller workers, or add nodes.",
 			},
 		},

@@ -137,21 +137,21 @@ func Choose(setting string, installed func(backend string) bool, job mpi.Job) Ch
 // ofExternal chooses for a job whose pods another controller creates. The embedded scheduler places it if the operator can hold
 // back its pods, also on a cluster with a scheduler that supports PodGroups: the pods of such a job name no PodGroup.
 func ofExternal(setting string, job mpi.Job) Choice {
-	if job.Gated && (setting == Auto || setting == Embedded) && job.Queue == "" && isDefaultScheduler(job) {
+	if job.Gated && (setting == Auto || setting == Embedded) && isDefaultScheduler(job) {
 		return Choice{Backend: Embedded, ByDefault: true}
 	}
 	return Choice{}
 }
 
 // automatic prefers the cluster's own scheduler. Where that cannot place gangs, the embedded one does for jobs that ask, and
-// with all also for jobs that nothing else places together: Kueue admits a job in one of its queues as a whole, and another
-// scheduler may have rules of its own.
+// with all also for jobs that nothing else places together: another scheduler may have rules of its own. Kueue admits a job in one
+// of its queues by quotas, not by nodes: such a job is placed after that.
 func automatic(native, all bool, job mpi.Job) Choice {
 	asks := job.Gang.Wanted
 	switch odd := unlike(job); {
 	case !native && asks:
 		return Choice{Backend: Embedded}
-	case !native && all && job.Queue == "" && isDefaultScheduler(job):
+	case !native && all && isDefaultScheduler(job):
 		return Choice{Backend: Embedded, ByDefault: true}
 	case !native, job.Launcher.AfterWorkers && !asks:
 		return Choice{}

@@ -320,6 +320,14 @@ func (f fit) ok() bool {
 	return f.pods >= f.request.least() && (f.request.Launcher == nil || f.launcher >= 0)
 }
 
+// workers is how many of the workers have room.
+func (f fit) workers() int {
+	if f.launcher >= 0 {
+		return f.pods - 1
+	}
+	return f.pods
+}
+
 // fit finds room for a request. Of several places in which all pods are together it takes the smallest.
 func (s *Snapshot) fit(free space, request Request, ever bool) fit {
 	if request.Together == "" {

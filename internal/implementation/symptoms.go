@@ -14,21 +14,30 @@ type Symptom struct {
 	// Text is part of the line. It is looked for before Pattern, which is slow.
 	Text string
 	// Pattern, where there is one, matches the line too. Its named groups are figures for the finding: host, program,
-	// library, rank, code, signal, size, slots, uid, file, device.
+	// library, rank, code, signal, size, slots, uid, file, device, option, interface, component, reason.
 	Pattern *regexp.Regexp
 	// More are figures too, on the lines that follow: of texts that say them one by one.
 	More []*regexp.Regexp
+	// Before are figures, too, on the few lines before: those of a block that names the rank first.
+	Before *regexp.Regexp
+	// Whole is set if Text and Pattern match a whole message of Open MPI, between two rulers, written as one line. Versions of Open
+	// MPI break the lines of a message differently.
+	Whole bool
+	// Also, if set, matches another whole message of the same log; otherwise the log does not show the symptom. Its groups are figures.
+	Also *regexp.Regexp
+	// As is the definition of the finding if it is not that of the code.
+	As *codes.Entry
 	// Umbrella is set where the text only sums up what has its cause elsewhere.
 	Umbrella bool
 }
 
-// Match reports whether a line shows the symptom, and the figures in it.
+// Match reports whether a line shows the symptom, and the figures in it, a new map.
 func (s Symptom) Match(line string) (figures map[string]string, found bool) {
 	if !strings.Contains(line, s.Text) {
 		return nil, false
 	}
 	if s.Pattern == nil {
-		return nil, true
+		return map[string]string{}, true
 	}
 	groups := s.Pattern.FindStringSubmatch(line)
 	if groups == nil {
@@ -39,6 +48,18 @@ func (s Symptom) Match(line string) (figures map[string]string, found bool) {
 	return figures, true
 }
 
+// AddBefore adds the figures that a line before the symptom's tells; those that are known stay. It returns false if the line has none.
+func (s Symptom) AddBefore(figures map[string]string, line string) bool {
+	if s.Before == nil {
+		return false
+	}
+	groups := s.Before.FindStringSubmatch(line)
+	if groups != nil {
+		add(figures, s.Before, groups)
+	}
+	return groups != nil
+}
+
 // Add adds the figures that a line after the symptom's tells; those that are known stay.
 func (s Symptom) Add(figures map[string]string, line string) {
 	for _, pattern := range s.More {
@@ -46,6 +67,15 @@ func (s Symptom) Add(figures map[string]string, line string) {
 			add(figures, pattern, groups)
 		}
 	}
+}
+
+// AddAlso reports whether another message of the log is the one of Also, and adds its figures.
+func (s Symptom) AddAlso(figures map[string]string, message string) bool {
+	groups := s.Also.FindStringSubmatch(message)
+	if groups != nil {
+		add(figures, s.Also, groups)
+	}
+	return groups != nil
 }
 
 func add(figures map[string]string, pattern *regexp.Regexp, groups []string) {
@@ -105,13 +135,23 @@ var program = []Symptom{
 	{Code: codes.CountOverflow, Text: "MPI_ERR_COUNT"},
 	{Code: codes.LockedMemoryLimit, Text: "RLIMIT_MEMLOCK too small"},
 	{Code: codes.LockedMemoryLimit, Text: "The locked memory limit for this process is too small"},
+	{Code: codes.LockedMemoryLimit, Text: "max locked memory (ulimit -l)"},
 	{Code: codes.BusError, Text: "Bus error"},
 	{Code: codes.BusError, Text: "insufficient shared memory (shm)"},
 	{Code: codes.SegmentationFault, Text: "Segmentation fault"},
 	{Code: codes.IllegalInstruction, Text: "Illegal instruction"},
+	{Code: codes.NotEnoughSlots, Text: "than there are available slots", Pattern: regexp.MustCompile(`Requested more processes \((?P<slots>\d+)\) than there are available slots`)},
+	{Code: codes.NotEnoughSlots, Text: "Not enough slots on the hosts", Pattern: regexp.MustCompile(`Not enough slots on the hosts to fulfill the (?P<slots>\d+) requested`)},
+	{Code: codes.NoTransport, As: &codes.InterfaceMissing, Text: "no socket interface found"},
+	{Code: codes.NoTransport, As: &codes.InterfaceMissing, Text: "Unable to find ", Pattern: regexp.MustCompile(`Unable to find (?:address|interface) for: (?P<interface>\S+)`)},
+	{Code: codes.WrongInterface, As: &codes.PeersUnreachable, Text: "Gloo connectFullMesh failed"},
+	{Code: codes.WrongInterface, As: &codes.PeersUnreachable, Text: "gloo/", Pattern: regexp.MustCompile(`gloo/\S+ ?(?:[Cc]onnect timeout|timed out connecting|connect \S+: (?:Connection|No route))`)},
+	{Code: codes.WrongInterface, As: &codes.PeersUnreachable, Text: "NCCL WARN", Pattern: regexp.MustCompile(`NCCL WARN .*[Cc]onnect(?:ing)? (?:to|from) \S+ failed ?: (?:Connection (?:refused|timed out)|No route to host)`)},
+	{Code: codes.CollectiveTimeout, As: &codes.TensorsMissing, Text: "is stalled for longer than"},
 	{Code: codes.NCCLSystemError, Text: "unhandled system error", Pattern: regexp.MustCompile(`(?i)nccl`)},
 	{Code: codes.NCCLSystemError, Text: "ncclSystemError"},
 	{Code: codes.CollectiveTimeout, Text: "Watchdog caught collective operation timeout", Pattern: regexp.MustCompile(`(?:\[?[Rr]ank ?(?P<rank>\d+)\]?)?.*Watchdog caught collective operation timeout`)},
+	{Code: codes.NoTransport, As: &codes.UCXTransportMissing, Text: "UCX  ERROR", Pattern: regexp.MustCompile(`UCX  ERROR (?:no usable transports/devices|no (?:active messages|auxiliary|remote registered memory access) transport to )`)},
 	{Code: codes.ServiceMesh, Text: "upstream connect error or disconnect/reset before headers"},
 	{Code: codes.ClockSkew, Text: "certificate is not yet valid"},
 	{Code: codes.ClockSkew, Text: "certificate has expired or is not yet valid"},

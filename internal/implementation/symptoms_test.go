@@ -77,3 +77,18 @@ func TestFiguresOfLaterLines(t *testing.T) {
 		t.Error("no symptom has figures on later lines")
 	}
 }
+
+// TestDefinitionsOfSymptoms: the definition that a symptom names is one of its code, and only whole messages need another message.
+func TestDefinitionsOfSymptoms(t *testing.T) {
+	t.Parallel()
+	for _, kind := range mpi.Implementations {
+		for _, symptom := range implementation.For(kind).Symptoms() {
+			if symptom.As != nil && symptom.As.Code != symptom.Code {
+				t.Errorf("%s: %q is defined as %s", symptom.Code, symptom.Text, symptom.As.Code)
+			}
+			if symptom.Also != nil && !symptom.Whole {
+				t.Errorf("%s: %q needs another message, but matches a line", symptom.Code, symptom.Text)
+			}
+		}
+	}
+}

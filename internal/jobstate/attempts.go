@@ -46,7 +46,8 @@ func CountAttempts(job mpi.Job, seen Observed) Attempts {
 		attempts.Limit = max(1, limit)
 	}
 	attempts.Number += seen.Restarts
-	attempts.Limit += job.Lifecycle.MaxRestarts
+	// A restart beyond the limit was none of a failure of the program.
+	attempts.Limit += max(job.Lifecycle.MaxRestarts, seen.Restarts)
 	return attempts
 }
 

@@ -93,4 +93,6 @@ type Claim struct {
 	AccessModes []corev1.PersistentVolumeAccessMode
 	// Class is the storage class; empty where the claim names none and the cluster has no default.
 	Class string
+	// Problem is the latest warning about a claim that is not bound; empty if there is none.
+	Problem string
 }

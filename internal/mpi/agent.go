@@ -1,6 +1,8 @@
 package mpi
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"opendatahub.io/mpijob/internal/agentapi"
@@ -26,6 +28,16 @@ func (j Job) UsesAgent() bool {
 func (w Workers) HasCommand() bool {
 	containers := w.Template.Spec.Containers
 	return len(containers) > 0 && (len(containers[0].Command) > 0 || len(containers[0].Args) > 0)
+}
+
+// HasOwnCommand reports whether the worker's template has a command that does not only serve ranks by the agent, as that of this
+// project's runtimes does.
+func (w Workers) HasOwnCommand() bool {
+	if !w.HasCommand() {
+		return false
+	}
+	command := slices.Concat(w.Template.Spec.Containers[0].Command, w.Template.Spec.Containers[0].Args)
+	return !slices.Equal(command, []string{agentapi.Binary, "serve"})
 }
 
 // AgentSummary returns the agent's summary from the latest terminated run of any container of a pod, and whether

@@ -128,19 +128,19 @@ func annotations() []Annotation {
 			instead:     map[string]string{KindMPIJob: "set spec.mpiImplementation"},
 		},
 		{
-			Name: AnnotationMaxWorkers, On: runtimes,
+			Name: AnnotationMaxWorkers, On: append([]string{onNamespace}, runtimes...),
 			Values: "an integer, 0 or more", Default: "no limit",
-			Description: "Limits the number of nodes of a TrainJob.",
+			Description: "Limits the number of nodes of a TrainJob and, on a Namespace, of workers of an MPIJob.",
 		},
 		{
-			Name: AnnotationMaxGPUs, On: runtimes,
+			Name: AnnotationMaxGPUs, On: append([]string{onNamespace}, runtimes...),
 			Values: "an integer, 0 or more", Default: "no limit",
-			Description: "Limits the number of GPUs that a TrainJob requests per node.",
+			Description: "Limits the number of GPUs that a TrainJob requests per node and, on a Namespace, an MPIJob per pod.",
 		},
 		{
-			Name: AnnotationNodeLabels, On: runtimes,
+			Name: AnnotationNodeLabels, On: append([]string{onNamespace}, runtimes...),
 			Values: "labels as key=value, separated by commas, one value for each key", Default: "none",
-			Description: "Requires these labels in the node selectors of launcher and workers, whatever a TrainJob patches.",
+			Description: "Requires these labels in the node selectors of launcher and workers, whatever a job changes.",
 		},
 		{
 			Name: AnnotationAllowEgress, On: append([]string{onNamespace}, runtimes...),

@@ -91,6 +91,21 @@ func FinishedIsFixed(name string) string {
 	return "cannot be changed after the job has finished, because it is the record of what ran; to run it with a change: kubectl odh mpijob clone " + name + " --set FIELD=VALUE"
 }
 
+// WarnMemory returns warnings about amounts of memory with which no container starts: "512m" is half a byte.
+func WarnMemory(resources corev1.ResourceRequirements, at *field.Path) (warnings []string) {
+	const least = 1 << 20
+	for _, list := range []struct {
+		name   string
+		values corev1.ResourceList
+	}{{"limits", resources.Limits}, {"requests", resources.Requests}} {
+		if amount, set := list.values[corev1.ResourceMemory]; set && amount.Sign() > 0 && amount.CmpInt64(least) < 0 {
+			warnings = append(warnings, fmt.Sprintf("%s: %s is less than 1 MiB, with which no container starts; write Mi for mebibytes, such as 512Mi",
+				at.Child(list.name).Key(string(corev1.ResourceMemory)), amount.String()))
+		}
+	}
+	return warnings
+}
+
 // Warnings returns warnings about valid values that are probably unintended.
 func Warnings(j Job) []string {
 	var warnings []string
@@ -103,6 +118,9 @@ func Warnings(j Job) []string {
 		}
 		warnings = append(warnings, warnHostNames(j, role.template.Spec, role.at.Child("spec"))...)
 		warnings = append(warnings, warnDNS(role.template.Spec, role.at.Child("spec"))...)
+		for i, container := range role.template.Spec.Containers {
+			warnings = append(warnings, WarnMemory(container.Resources, role.at.Child("spec", "containers").Index(i).Child("resources"))...)
+		}
 		if role.template.Spec.HostPID {
 			warnings = append(warnings, fmt.Sprintf("%s: the job can see and signal the processes of other pods on its nodes; MPI does not need it: remove it", role.at.Child("spec", "hostPID")))
 		}

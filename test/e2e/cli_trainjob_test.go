@@ -226,9 +226,11 @@ func hasCommandLine() bool {
 var (
 	// changes are commands that must not really run.
 	changes = regexp.MustCompile(`^kubectl (?:-n \S+ )?(?:delete|patch|create|label|annotate|scale) |^(?:kubectl|oc) odh mpijob (?:clone|create|update|delete|suspend|resume) `)
-	// acceptable are results of programs in pods, and errors of commands that need what is not installed: a debugger in the image, or
-	// metrics, Kueue and Multus in the cluster.
-	acceptable = regexp.MustCompile(`executable file not found|not found in \$PATH|Metrics API not available|the server doesn't have a resource type|metrics not available|command terminated with exit code`)
+	// missing are errors of commands that run a program in a pod whose image does not have it. No remedy may need such a program.
+	missing = regexp.MustCompile(`executable file not found|not found in \$PATH|sh: .*not found|exit code 12[67]\b`)
+	// acceptable are results of programs in pods, and errors of commands that need what is not installed in the cluster: metrics,
+	// Kueue and Multus.
+	acceptable = regexp.MustCompile(`Metrics API not available|the server doesn't have a resource type|metrics not available|command terminated with exit code`)
 	// placeholder is what users have to replace, such as the name of a Secret.
 	placeholder = regexp.MustCompile(`\b(NAME|REGISTRY|USER|TOKEN)\b`)
 	// silent are commands that fail without output if they find nothing.
@@ -261,6 +263,9 @@ func failingCommand(t *testing.T, command string) error {
 	}
 	out, err := exec.CommandContext(t.Context(), "sh", "-c", command).CombinedOutput() //nolint:gosec // the commands are our own
 	t.Logf("$ %s\n%.400s(%v)", command, out, err)
+	if err != nil && missing.Match(out) {
+		return fmt.Errorf("%s: needs a program that is not in the image: %s", typed, out)
+	}
 	if err == nil || acceptable.Match(out) || silent.MatchString(typed) && len(bytes.TrimSpace(out)) == 0 {
 		return nil
 	}

@@ -100,7 +100,7 @@ func placeFailures() []failure {
 			name: "no node with such a label", provoke: made(idle, func(_ *testing.T, job *kubeflow.MPIJob) {
 				job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].Template.Spec.NodeSelector = map[string]string{"example.com/gpu-model": "h100"}
 			}),
-			want: explanation{code: codes.NoMatchingNode, pod: "job-worker-0", summary: "no node has the labels", remedy: "Compare the pod's nodeSelector"},
+			want: explanation{code: codes.NoMatchingNode, pod: "job-worker-0", summary: "no node has the label example.com/gpu-model=h100", remedy: "Compare the pod's nodeSelector"},
 		},
 		{
 			name: "PVC pending", provoke: func(t *testing.T, namespace string, submit submission) *kubeflow.MPIJob {
@@ -110,7 +110,7 @@ func placeFailures() []failure {
 				}})
 				return made(idle, mounts(kubeflow.MPIReplicaTypeWorker, corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}))(t, namespace, submit)
 			},
-			want: explanation{code: codes.VolumeClaimPending, pod: "job-worker-0", summary: `PersistentVolumeClaim "data" is not bound`, remedy: "Find out why the claim is not bound"},
+			want: explanation{code: codes.VolumeClaimPending, pod: "job-worker-0", summary: `PersistentVolumeClaim "data" is not bound`, remedy: "Create the claim again with a storage class"},
 		},
 		{
 			name: "NFS server that cannot be mounted", provoke: func(t *testing.T, namespace string, submit submission) *kubeflow.MPIJob {
@@ -235,7 +235,7 @@ func programFailures() []failure {
 		{name: "rank segfault, Open MPI 5", ranks: 4, provoke: made(mpirun("ranks", "--segv", "1"), with("openmpi5", kubeflow.MPIImplementationOpenMPI)), want: segfault},
 		{
 			name: "exception on one rank", ranks: 4, provoke: made(mpirun("python3", "-m", "mpi4py", "-c", python)),
-			want: explanation{code: codes.ApplicationFailed, pod: "job-worker-1", rank: new(int32(2)), exit: new(int32(1)), summary: "ValueError: shard 2 has no rows", remedy: "Read its output", fails: true},
+			want: explanation{code: codes.ApplicationFailed, pod: "job-worker-1", rank: new(int32(2)), exit: new(int32(1)), summary: "ValueError: shard 2 has no rows", remedy: "an error of the program itself", fails: true},
 		},
 		{name: "exit code", trainJob: true, ranks: 4, provoke: made(mpirun("ranks", "--exit", "2:42")), want: exit},
 		{name: "exit code, Intel MPI", ranks: 4, provoke: made([]string{"mpiexec", "-n", "4", "ranks", "--exit", "2:42"}, with("intelmpi", kubeflow.MPIImplementationIntel)), want: exit},
@@ -252,7 +252,7 @@ func programFailures() []failure {
 		},
 		{
 			name: "launcher's command missing", trainJob: true, provoke: made([]string{"mpirum", "-n", "4", "ranks"}),
-			want: explanation{code: codes.ProgramMissing, pod: "job-launcher-", exit: new(int32(127)), summary: "Program mpirum not found", remedy: "Check its name and folder", fails: true},
+			want: explanation{code: codes.ProgramMissing, pod: "job-launcher-", exit: new(int32(127)), summary: "Program mpirum not found in the image of the launcher", remedy: "Correct the program's name", fails: true},
 		},
 		{
 			name: "missing library", trainJob: true, provoke: made(mpirun("sh", "-c", otherLibrary)),
@@ -266,12 +266,24 @@ func programFailures() []failure {
 		},
 		{
 			name: "receive without a send", trainJob: true, ranks: 4, provoke: made(mpirun("python3", "-c", receiving)),
-			want: explanation{code: codes.RanksWaiting, pod: "job-launcher-", summary: "All 4 ranks wait since", remedy: "See where a rank waits"},
+			want: explanation{code: codes.RanksWaiting, pod: "job-launcher-", summary: "All 4 ranks wait since", remedy: "See what the kernel reports of each rank"},
 		},
 		{
 			// Two ranks of one worker look for messages in shared memory, without a system call.
 			name: "receive without a send, MPICH", ranks: 2, provoke: made([]string{"mpiexec", "-n", "2", "ranks", "--wait", "1"}, with("mpich", kubeflow.MPIImplementationMPICH)),
-			want: explanation{code: codes.RanksWaiting, pod: "job-launcher-", summary: "All 2 ranks wait since", remedy: "See where a rank waits"},
+			want: explanation{code: codes.RanksWaiting, pod: "job-launcher-", summary: "All 2 ranks wait since", remedy: "See what the kernel reports of each rank"},
+		},
+		{
+			name: "endless loop of one rank", trainJob: true, ranks: 4, provoke: made(mpirun("ranks", "--loop", "1")),
+			want: explanation{code: codes.Straggler, pod: "job-worker-0", rank: new(int32(1)), summary: "3 of 4 ranks wait since", remedy: "between two messages", after: time.Minute},
+		},
+		{
+			name: "endless loop of one rank, MPICH", ranks: 2, provoke: made([]string{"mpiexec", "-n", "2", "ranks", "--loop", "1"}, with("mpich", kubeflow.MPIImplementationMPICH)),
+			want: explanation{code: codes.Straggler, pod: "job-worker-0", rank: new(int32(1)), summary: "1 of 2 ranks wait since", remedy: "between two messages", after: time.Minute},
+		},
+		{
+			name: "all ranks wait for a file", provoke: made(mpirun("sh", "-c", "until [ -e /tmp/go ]; do sleep 1; done; ranks")),
+			want: explanation{code: codes.RanksIdle, pod: "job-launcher-", summary: "All 4 ranks are idle since", remedy: "may say what it waits for", after: 2 * time.Minute},
 		},
 		{
 			name: "exception on one rank while others wait", ranks: 4, provoke: made(mpirun("python3", "-c", python)),
@@ -290,7 +302,7 @@ func programFailures() []failure {
 
 // mpiFailures are those of the way from the launcher to the ranks.
 func mpiFailures() []failure {
-	slots := explanation{code: codes.NotEnoughSlots, pod: "job-launcher-", summary: "requested 8 ranks, but the job has 4 slots", remedy: "Request 4 ranks", fails: true}
+	slots := explanation{code: codes.NotEnoughSlots, pod: "job-launcher-", summary: "requested 8 ranks, but the job has room for 4", remedy: "Request 4 ranks", fails: true}
 	ignored := explanation{code: codes.HostfileIgnored, pod: "job-launcher-", summary: "0 of 4 slots", remedy: "Remove --host, --hostfile", fails: true}
 	alone := []string{"mpirun", "--host", "localhost:4", "-n", "4", "ranks", "--sleep", "1"}
 	five := with("openmpi5", kubeflow.MPIImplementationOpenMPI)

@@ -7,6 +7,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/kinds/mpijob"
 )
 
@@ -22,7 +24,7 @@ if sys.argv[1] == "all" or comm.Get_rank() == 1:
 comm.Barrier()`
 
 // TestQuietProgramsAreNotReported: ranks that compute without output, themselves or as scripts that started programs, are not taken
-// for ranks that wait.
+// for ranks that wait, and a rank that waits for one that computes is a hint.
 func TestQuietProgramsAreNotReported(t *testing.T) {
 	t.Parallel()
 	for who, program := range map[string][]string{
@@ -35,7 +37,7 @@ func TestQuietProgramsAreNotReported(t *testing.T) {
 			launcher(job).Command = slices.Concat(launcher(job).Command, program, []string{computing, who})
 			create(t, job)
 			eventuallyAfter(t, "it succeeds without a finding", 75*time.Second, time.Minute, func() error {
-				if report := reportOf(t, (mpijob.Kind{}).Name(), job.Namespace, job.Name); report != nil && len(report.Status.Findings) > 0 {
+				if report := reportOf(t, (mpijob.Kind{}).Name(), job.Namespace, job.Name); report != nil && slices.ContainsFunc(report.Status.Findings, func(f v1alpha1.Finding) bool { return who == "all" || f.Code != codes.Straggler }) {
 					t.Fatalf("findings are %+v", report.Status.Findings)
 				}
 				if err := api.Get(t.Context(), client.ObjectKeyFromObject(job), job); err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -117,7 +118,7 @@ func TestQueuedAsAWhole(t *testing.T) {
 	hasNoPods(t, big)
 
 	room(t, queue, 5)
-	never := reported(t, "MPIJob", namespace, "big", "it is told that it never fits", func(status v1alpha1.JobReportStatus) error {
+	never := reported(t, "MPIJob", namespace, "big", "its report says that it never fits", func(status v1alpha1.JobReportStatus) error {
 		if len(status.Findings) == 0 || status.Findings[0].Code != codes.QueueNeverFits {
 			return fmt.Errorf("it is %s with %+v", status.Phase, status.Findings)
 		}
@@ -281,6 +282,101 @@ func TestQueueTakesBackWhatFindsNoNodes(t *testing.T) {
 	text, _ := yaml.Marshal(failed.Status.Findings)
 	t.Logf("%s", text)
 	hasNoPods(t, job)
+}
+
+// kindOf is the kind of a job, which objects of Go types lose when they are created.
+func kindOf(job client.Object) string {
+	if _, is := job.(*kubeflow.MPIJob); is {
+		return kubeflow.Kind
+	}
+	return trainjob.Kind
+}
+
+// TestQueuedJobsAreNotHalfPlaced: jobs that Kueue has admitted, without any setting and of both kinds, have the nodes for all of
+// their pods or no pods. Of two jobs that each need more than half of the cluster, both end; in every second round, the operators are
+// killed meanwhile. A job of which only a part fits has no pods, and its report says why.
+func TestQueuedJobsAreNotHalfPlaced(t *testing.T) {
+	embeddedGangs(t)
+	t.Parallel()
+	const seat = "example.com/seat-queued"
+	namespace := newNamespace(t)
+	queueIn(t, namespace, 100, "  - coveredResources: ["+seat+"]", "    flavors:", "    - name: "+namespace+"-seats", "      resources: [{name: "+seat+", nominalQuota: 100}]")
+	flavor := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": map[string]any{"name": namespace + "-seats"}}}
+	create(t, flavor)
+	t.Cleanup(func() { _ = api.Delete(context.Background(), flavor) })
+	seats(t, seat, 3, 3)
+	runtimeIn(t, namespace, "mpi-openmpi")
+	queued := func(name string, pods int, trainJob bool) client.Object {
+		if trainJob {
+			job := seatedTrainJob(t, namespace, name, seat, pods, "[sleep, '2']")
+			job.SetLabels(map[string]string{mpi.LabelQueue: "team"})
+			return job
+		}
+		job := seated(namespace, name, seat, int32(pods-1), "2")
+		job.Spec.RunPolicy.SchedulingPolicy = nil
+		job.Labels = map[string]string{mpi.LabelQueue: "team"}
+		return job
+	}
+	podsOf := func(job client.Object) (placed, all int) {
+		var pods corev1.PodList
+		if err := api.List(t.Context(), &pods, client.InNamespace(namespace)); err != nil {
+			t.Fatal(err)
+		}
+		for _, pod := range pods.Items {
+			if strings.HasPrefix(pod.Name, job.GetName()+"-") && pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded {
+				all++
+				if pod.Spec.NodeName != "" {
+					placed++
+				}
+			}
+		}
+		return placed, all
+	}
+	for round := range rounds(t) {
+		both := []client.Object{queued(fmt.Sprintf("one-%d", round), 4, round%3 > 0), queued(fmt.Sprintf("two-%d", round), 4, round%3 > 1)}
+		for _, job := range both {
+			if err := submit(t, api, job); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if round%2 == 1 {
+			killOperators(t)
+		}
+		halfSince := map[string]time.Time{}
+		eventually(t, "both succeed", 3*time.Minute, func() error {
+			for _, job := range both {
+				placed, all := podsOf(job)
+				if placed == 0 || placed == all {
+					delete(halfSince, job.GetName())
+				} else if since, half := halfSince[job.GetName()]; !half {
+					halfSince[job.GetName()] = time.Now()
+				} else if time.Since(since) > 15*time.Second {
+					t.Fatalf("%d of %d pods of %s have a node since %s", placed, all, job.GetName(), since)
+				}
+			}
+			for _, job := range both {
+				report := reportOf(t, kindOf(job), namespace, job.GetName())
+				if report == nil || report.Status.Phase != v1alpha1.PhaseSucceeded {
+					return fmt.Errorf("%s has not succeeded: %s", job.GetName(), told(report))
+				}
+			}
+			return nil
+		})
+	}
+	for _, large := range []client.Object{queued("large", 8, false), queued("large-too", 8, true)} {
+		if err := submit(t, api, large); err != nil {
+			t.Fatal(err)
+		}
+		reported(t, kindOf(large), namespace, large.GetName(), "its report says that it never fits", func(status v1alpha1.JobReportStatus) error {
+			if len(status.Findings) == 0 || status.Findings[0].Code != codes.GangNeverFits {
+				return fmt.Errorf("it is %s with %+v", status.Phase, status.Findings)
+			}
+			return nil
+		})
+		if _, all := podsOf(large); all > 0 {
+			t.Errorf("%s has %d pods", large.GetName(), all)
+		}
+	}
 }
 
 // TestQueueKeepsSuspendedJobsOut: a job that its user suspends, while it runs or waits, has no pods though its queue has room

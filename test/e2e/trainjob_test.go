@@ -14,6 +14,7 @@ import (
 
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -429,6 +430,54 @@ func TestTrainJobRestarts(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestTrainJobSurvivesEvictions: all pods are started again if one is evicted, as by a drain of its node, and the program's own failure
+// ends the job afterwards all the same.
+func TestTrainJobSurvivesEvictions(t *testing.T) {
+	t.Parallel()
+	for _, role := range []string{"node", "launcher"} {
+		t.Run(role, func(t *testing.T) {
+			parallel(t, 2)
+			namespace := newNamespace(t)
+			runtimeIn(t, namespace, "mpi-openmpi")
+			// The attempt that is evicted sleeps, and the second one ends at once.
+			create(t, configMap(namespace, "attempt", "seconds", "600"))
+			job := trainJob(t, namespace, "{numNodes: 2, command: [sh, -c, 'mpirun -n 2 ranks --sleep $SECONDS_TO_SLEEP && exit 3'], "+
+				"env: [{name: SECONDS_TO_SLEEP, valueFrom: {configMapKeyRef: {name: attempt, key: seconds}}}]}")
+			createTrainJob(t, job)
+			reported(t, trainjob.Kind, namespace, job.GetName(), "its ranks run", func(seen v1alpha1.JobReportStatus) error {
+				if seen.Phase != v1alpha1.PhaseRunning || !strings.Contains(printed(t, job), "sum 1") {
+					return fmt.Errorf("it is %s", seen.Phase)
+				}
+				return nil
+			})
+			second := configMap(namespace, "attempt", "seconds", "1")
+			if err := api.Update(t.Context(), second); err != nil {
+				t.Fatal(err)
+			}
+			pod := trainerPods(t, job, role)[0]
+			if err := logs.CoreV1().Pods(namespace).EvictV1(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pod.Name}}); err != nil {
+				t.Fatal(err)
+			}
+			ends(t, job, "Failed")
+			eventually(t, "the report has both attempts", time.Minute, func() error {
+				report := reportOf(t, trainjob.Kind, namespace, job.GetName())
+				if report == nil || report.Status.Run == nil || report.Status.Run.Attempts != 2 {
+					return fmt.Errorf("it is %+v", report)
+				}
+				i := slices.IndexFunc(report.Status.Timeline, func(e v1alpha1.TimelineEntry) bool { return e.Event == codes.LauncherRestarted })
+				if i < 0 || !strings.HasPrefix(report.Status.Timeline[i].Detail, "Attempt 2 of 2. The previous one ended: Preempted") &&
+					!strings.HasPrefix(report.Status.Timeline[i].Detail, "Attempt 2 of 2. The previous one ended: Evicted") {
+					return fmt.Errorf("the timeline is %+v", report.Status.Timeline)
+				}
+				if failure := report.Status.Failure; failure == nil || failure.Code != codes.ApplicationFailed || failure.ExitCode == nil || *failure.ExitCode != 3 {
+					return fmt.Errorf("the failure is %+v", failure)
+				}
+				return nil
+			})
+		})
+	}
 }
 
 // warnings collects what the API server warns of.

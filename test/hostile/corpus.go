@@ -41,6 +41,8 @@ func corpus() []Case {
 	trainJobWith("spec trainer resourcesPerNode", object("{requests: {cpu: 2}, limits: {cpu: 1}}"))
 	trainJobWith("pod spec volumes", object("[{name: mpi-agent, emptyDir: {}}]"))
 	mpiJobWith("launcher spec hostPID", true)
+	mpiJobWith("pod spec resourceClaims", object("[{name: c, resourceClaimName: no-such-claim}]"))
+	trainJobWith("pod spec resourceClaims", object("[{name: c, resourceClaimTemplateName: no-such-template}]"))
 	// Annotations of another kind of job or of a runtime.
 	for _, annotation := range [][2]string{
 		{mpi.AnnotationMaxRestarts, "-1"}, {mpi.AnnotationTTL, "60"}, {mpi.AnnotationGate, mpi.GateOpen}, {mpi.AnnotationMaxWorkers, "1"}, {mpi.AnnotationAllowEgress, "0.0.0.0/0"}, {mpi.AnnotationImplementation, "OpenMPI"},

@@ -3,7 +3,9 @@ package launcher
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"opendatahub.io/mpijob/internal/agent/protocol"
 	"opendatahub.io/mpijob/internal/agent/records"
 	"opendatahub.io/mpijob/internal/agent/resolve"
+	"opendatahub.io/mpijob/internal/agentapi"
 )
 
 // finish judges the run, writes the termination message, and returns the exit code.
@@ -29,7 +32,8 @@ func (s *supervisor) finish(command int, status unix.WaitStatus) int {
 		}
 	}
 	s.ranks.Settle()
-	all := s.ranks.Launches(records.Read(s.folder))
+	sessions := records.Read(s.folder)
+	all := s.ranks.Launches(sessions)
 	for _, l := range all {
 		if s.launchWatch.ended[l.Key()].IsZero() {
 			continue
@@ -49,6 +53,19 @@ func (s *supervisor) finish(command int, status unix.WaitStatus) int {
 		fmt.Fprintln(s.stderr, "mpi-agent:", summary.Message)
 	}
 	records.WriteTermination(summary)
+	return exitCode(code, sessions)
+}
+
+// exitCode returns the exit code of a run that ended with code: that of agentapi.EnvExitDisrupted if the run failed and a worker's
+// pod was about to end.
+func exitCode(code int, sessions []records.Record) int {
+	disrupted, err := strconv.ParseUint(os.Getenv(agentapi.EnvExitDisrupted), 10, 8)
+	if code == 0 || err != nil || disrupted == 0 {
+		return code
+	}
+	if slices.ContainsFunc(sessions, func(r records.Record) bool { return r.Worker != nil && r.Worker.Ending }) {
+		return int(disrupted)
+	}
 	return code
 }
 

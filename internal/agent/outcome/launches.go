@@ -116,8 +116,9 @@ func (l *Launch) add(r records.Record) {
 
 func (l *Launch) addActivity(a agentapi.Activity) {
 	l.survivors += len(a.Ranks)
-	l.quiet = l.quiet && a.QuietSince > 0
-	l.quietSince = max(l.quietSince, a.QuietSince)
+	since := a.QuietSince()
+	l.quiet = l.quiet && since > 0
+	l.quietSince = max(l.quietSince, since)
 }
 
 // Cause returns the rank that failed by itself, first; false if there is none: others were ended because of it.
@@ -196,22 +197,41 @@ func (l *Launcher) Key() string { return fmt.Sprint(l.PID, " ", l.Started) }
 // sortByCause orders the ends of ranks: causes before consequences, and of the same kind the first one. Others often crash when
 // the connection to a rank that has failed is closed.
 //
-// The kernel closes the connections of a rank before the rank has ended, so that on a busy machine the end of another rank, to
-// which MPI reported the lost connection, may be seen first.
+// The kernel closes the connections of a rank before the rank has ended. On a busy machine the end of another rank may therefore be
+// seen first: one to which MPI reported the lost connection, or which crashed in MPI because of it.
 func sortByCause(ends []agentapi.RankEnd) {
 	const together = 2000
 	slices.SortStableFunc(ends, func(a, b agentapi.RankEnd) int {
 		return cmp.Or(afterwards(a)-afterwards(b), cmp.Compare(a.At, b.At))
 	})
-	if len(ends) == 0 || !lostPeer(ends[0]) {
+	var isCause func(agentapi.RankEnd) bool
+	switch {
+	case len(ends) == 0 || ends[0].OOM:
+		return
+	case lostPeer(ends[0]):
+		isCause = func(end agentapi.RankEnd) bool { return !lostPeer(end) && afterwards(end) < toldToEnd }
+	case crashed(ends[0]):
+		isCause = hasOwnCode
+	default:
 		return
 	}
-	cause := slices.IndexFunc(ends, func(end agentapi.RankEnd) bool { return !lostPeer(end) && afterwards(end) < toldToEnd })
+	cause := slices.IndexFunc(ends, isCause)
 	if cause > 0 && ends[cause].At-ends[0].At <= together {
 		end := ends[cause]
 		copy(ends[1:], ends[:cause])
 		ends[0] = end
 	}
+}
+
+// crashed reports whether a rank ended by an invalid access to memory. In MPI that is also how ranks end whose peer is gone.
+func crashed(end agentapi.RankEnd) bool {
+	return unix.Signal(end.Signal) == unix.SIGSEGV || unix.Signal(end.Signal) == unix.SIGBUS
+}
+
+// hasOwnCode reports whether a rank ended with an exit code that the program itself chose: not as MPI ends ranks, not with that of an
+// exception, which a lost peer causes as well, and not by a signal that a shell passed on.
+func hasOwnCode(end agentapi.RankEnd) bool {
+	return end.Signal == 0 && end.ExitCode > 1 && end.ExitCode < 126 && !lostPeer(end)
 }
 
 // lostPeer reports whether a rank ended as MPI ends ranks that lost a connection. The default error handler exits with the class

@@ -20,7 +20,7 @@ var (
 func sessionOf(over bool, quietSince int64, ends ...agentapi.RankEnd) records.Record {
 	r := records.Record{Host: "pi-worker-0", Process: 100, Ancestors: []int{8, 7}, Over: over, Worker: &agentapi.Summary{Ranks: ends}}
 	if !over {
-		r.Worker.Activity = &agentapi.Activity{Ranks: []agentapi.RankActivity{{Rank: 3, Doing: agentapi.Polling}}, QuietSince: quietSince}
+		r.Worker.Activity = &agentapi.Activity{Ranks: []agentapi.RankActivity{{Rank: 3, Doing: agentapi.Polling, Since: quietSince}}, StillSince: quietSince}
 	}
 	return r
 }
@@ -167,17 +167,21 @@ func TestSortByCause(t *testing.T) {
 		ends []agentapi.RankEnd
 		want []int32
 	}{
-		"in the order of time":                          {[]agentapi.RankEnd{exit(2, 1, 3000), exit(1, 1, 1000)}, []int32{1, 2}},
-		"MPI ended the others":                          {[]agentapi.RankEnd{term, exit(2, 1, 3000)}, []int32{2, 0}},
-		"memory first":                                  {[]agentapi.RankEnd{exit(2, 1, 3000), oom}, []int32{3, 2}},
-		"others crashed because a rank exited":          {[]agentapi.RankEnd{segv(1, 1100), exit(2, 42, 1000)}, []int32{2, 1}},
-		"a rank lost the one that crashed, seen later":  {[]agentapi.RankEnd{segv(1, 1400), exit(3, 14, 1000), exit(2, 14, 1100)}, []int32{1, 3, 2}},
-		"a rank lost the one that crashed, seen first":  {[]agentapi.RankEnd{exit(3, 14, 1000), segv(1, 900)}, []int32{1, 3}},
-		"an error of MPI, and a crash long afterwards":  {[]agentapi.RankEnd{exit(3, 14, 1000), segv(1, 9000)}, []int32{3, 1}},
-		"an error of MPI, and MPI ended the others":     {[]agentapi.RankEnd{term, exit(3, 16, 1000)}, []int32{3, 0}},
-		"a rank lost the one that exited, seen later":   {[]agentapi.RankEnd{exit(0, 15, 1000), exit(1, 42, 1200)}, []int32{1, 0}},
-		"all lost a peer":                               {[]agentapi.RankEnd{exit(3, 15, 1000), exit(1, 15, 1100)}, []int32{3, 1}},
-		"an error that programs have, and then a crash": {[]agentapi.RankEnd{exit(3, 3, 1000), segv(1, 1100)}, []int32{3, 1}},
+		"in the order of time":                                  {[]agentapi.RankEnd{exit(2, 1, 3000), exit(1, 1, 1000)}, []int32{1, 2}},
+		"MPI ended the others":                                  {[]agentapi.RankEnd{term, exit(2, 1, 3000)}, []int32{2, 0}},
+		"memory first":                                          {[]agentapi.RankEnd{exit(2, 1, 3000), oom}, []int32{3, 2}},
+		"others crashed because a rank exited":                  {[]agentapi.RankEnd{segv(1, 1100), exit(2, 42, 1000)}, []int32{2, 1}},
+		"a rank lost the one that crashed, seen later":          {[]agentapi.RankEnd{segv(1, 1400), exit(3, 14, 1000), exit(2, 14, 1100)}, []int32{1, 3, 2}},
+		"a rank lost the one that crashed, seen first":          {[]agentapi.RankEnd{exit(3, 14, 1000), segv(1, 900)}, []int32{1, 3}},
+		"an error of MPI, and a crash long afterwards":          {[]agentapi.RankEnd{exit(3, 14, 1000), segv(1, 9000)}, []int32{3, 1}},
+		"an error of MPI, and MPI ended the others":             {[]agentapi.RankEnd{term, exit(3, 16, 1000)}, []int32{3, 0}},
+		"a rank lost the one that exited, seen later":           {[]agentapi.RankEnd{exit(0, 15, 1000), exit(1, 42, 1200)}, []int32{1, 0}},
+		"all lost a peer":                                       {[]agentapi.RankEnd{exit(3, 15, 1000), exit(1, 15, 1100)}, []int32{3, 1}},
+		"a rank crashed in MPI when another exited, seen first": {[]agentapi.RankEnd{segv(1, 1000), exit(2, 42, 1300), term}, []int32{2, 1, 0}},
+		"a crash, and an exit long afterwards":                  {[]agentapi.RankEnd{segv(1, 1000), exit(2, 42, 9000)}, []int32{1, 2}},
+		"a crash, and an exception because of it":               {[]agentapi.RankEnd{segv(1, 1000), exit(2, 1, 1300)}, []int32{1, 2}},
+		"a crash, and one that a shell passed on":               {[]agentapi.RankEnd{segv(1, 1000), exit(2, 139, 1300)}, []int32{1, 2}},
+		"an error that programs have, and then a crash":         {[]agentapi.RankEnd{exit(3, 3, 1000), segv(1, 1100)}, []int32{3, 1}},
 		"none": {nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

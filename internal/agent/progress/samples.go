@@ -51,6 +51,8 @@ type Samples struct {
 	// last is the latest, and base the one since which the shares of CPU time are compared.
 	last, base Usage
 	doing      agentapi.Doing
+	// idleSince is when the rank was busy for the last time, in seconds since 1970; 0 if it is busy.
+	idleSince int64
 	// computes is set if the process is busy only because of its use of a CPU.
 	computes bool
 	code     CodeWatch
@@ -82,7 +84,7 @@ func (r *Samples) Add(current Usage) agentapi.Doing {
 	switch {
 	case last.At.IsZero():
 		r.base, r.doing = current, agentapi.Busy
-	case seconds <= 0, current.Device, float64(current.Bytes-last.Bytes)/seconds > moved:
+	case seconds <= 0, current.Device && !idles, float64(current.Bytes-last.Bytes)/seconds > moved:
 		r.base, r.doing = current, agentapi.Busy
 	case idles && strings.Contains(current.Wait, sleeps):
 		r.base, r.doing = current, agentapi.Sleeping
@@ -124,12 +126,13 @@ func (f *Follower) Sample(now time.Time, ranks []RankUsage, traffic int64, pages
 	// metrics and keep-alives.
 	const quietTraffic = 4 << 10
 	elapsed := now.Sub(f.at).Seconds()
-	quiet := !f.at.IsZero() && elapsed > 0 && float64(traffic-f.traffic)/elapsed < quietTraffic && len(ranks) > 0
+	still := !f.at.IsZero() && elapsed > 0 && float64(traffic-f.traffic)/elapsed < quietTraffic
 	next := agentapi.Activity{Ranks: []agentapi.RankActivity{}}
 	samples := map[int]*Samples{}
 	for _, r := range ranks {
 		if !r.Known {
-			quiet = false
+			// It has ended meanwhile, which the others may have waited for.
+			still = false
 			continue
 		}
 		of := f.samples[r.Processes[0]]
@@ -141,12 +144,18 @@ func (f *Follower) Sample(now time.Time, ranks []RankUsage, traffic int64, pages
 		if of.code.RunsOnlyMPI(pages, r.Processes, now, of.computes) {
 			what = agentapi.Polling
 		}
-		quiet = quiet && what != agentapi.Busy
-		next.Ranks = append(next.Ranks, agentapi.RankActivity{Rank: r.Rank, Doing: what})
+		rank := agentapi.RankActivity{Rank: r.Rank, Doing: what, Device: r.Used.Device}
+		if what != agentapi.Busy {
+			of.idleSince = cmp.Or(of.idleSince, f.at.Unix())
+			rank.Since = of.idleSince
+		} else {
+			of.idleSince = 0
+		}
+		next.Ranks = append(next.Ranks, rank)
 	}
 	slices.SortFunc(next.Ranks, func(a, b agentapi.RankActivity) int { return int(a.Rank - b.Rank) })
-	if quiet {
-		next.QuietSince = cmp.Or(f.Latest.QuietSince, f.at.Unix())
+	if still {
+		next.StillSince = cmp.Or(f.Latest.StillSince, f.at.Unix())
 	}
 	f.samples, f.traffic, f.at, f.Latest = samples, traffic, now, &next
 	return next

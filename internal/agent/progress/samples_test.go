@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -32,7 +34,7 @@ func TestDoing(t *testing.T) {
 		"waits for a slow disk":       {bytes: 10 << 20, wait: "folio_wait_bit_common", want: agentapi.Busy},
 		"waits for a message":         {wait: "poll_schedule_timeout", want: agentapi.Blocked},
 		"sleeps":                      {wait: "hrtimer_nanosleep", want: agentapi.Sleeping},
-		"waits for its GPU":           {wait: "poll_schedule_timeout", device: true, want: agentapi.Busy},
+		"waits for its GPU":           {wait: "poll_schedule_timeout", device: true, want: agentapi.Blocked},
 		"polls its GPU":               {user: 6 * time.Second, system: 4 * time.Second, device: true, want: agentapi.Busy},
 		"waits, the kernel tells not": {want: agentapi.Blocked},
 	}
@@ -83,5 +85,45 @@ func TestStarvedPolling(t *testing.T) {
 	}
 	if want := []agentapi.Doing{"polling", "polling", "polling", "polling"}; !slices.Equal(got, want) {
 		t.Errorf("it is %v, want %v", got, want)
+	}
+}
+
+// unmarked is a kernel without marks of pages.
+type unmarked struct{}
+
+func (unmarked) Used([]int) (CodeUse, bool) { return CodeUse{}, false }
+func (unmarked) Clear([]int) bool           { return false }
+
+// TestFollower: since when a rank is not busy, and its pod is still, begins with the last sample before, and is kept.
+func TestFollower(t *testing.T) {
+	start := time.Unix(1000, 0)
+	used := func(rank int32, seconds int, doing agentapi.Doing) RankUsage {
+		u := Usage{At: start.Add(time.Duration(seconds) * time.Second), Wait: "poll_schedule_timeout"}
+		if doing == agentapi.Busy {
+			u.User = time.Duration(seconds) * time.Second
+		}
+		return RankUsage{Rank: rank, Processes: []int{int(rank) + 10}, Used: u, Known: true}
+	}
+	var f Follower
+	var last agentapi.Activity
+	for _, seconds := range []int{0, 10, 20} {
+		last = f.Sample(start.Add(time.Duration(seconds)*time.Second), []RankUsage{used(0, seconds, agentapi.Blocked), used(1, seconds, agentapi.Busy)}, 100, unmarked{})
+	}
+	want := agentapi.Activity{StillSince: 1000, Ranks: []agentapi.RankActivity{{Rank: 0, Doing: agentapi.Blocked, Since: 1000}, {Rank: 1, Doing: agentapi.Busy}}}
+	if diff := cmp.Diff(want, last); diff != "" || last.QuietSince() != 0 {
+		t.Errorf("quiet since %d, activity (-want +got):\n%s", last.QuietSince(), diff)
+	}
+	loud := f.Sample(start.Add(30*time.Second), []RankUsage{used(0, 30, agentapi.Blocked)}, 1<<20, unmarked{})
+	if loud.StillSince != 0 || loud.Ranks[0].Since != 1000 || loud.QuietSince() != 0 {
+		t.Errorf("a pod that sends data: %+v", loud)
+	}
+	quiet := f.Sample(start.Add(40*time.Second), []RankUsage{used(0, 40, agentapi.Blocked)}, 1<<20, unmarked{})
+	if quiet.QuietSince() != 1030 {
+		t.Errorf("quiet since %d", quiet.QuietSince())
+	}
+	ended := used(0, 50, agentapi.Blocked)
+	ended.Known = false
+	if got := f.Sample(start.Add(50*time.Second), []RankUsage{ended}, 1<<20, unmarked{}); got.StillSince != 0 || got.QuietSince() != 0 {
+		t.Errorf("a rank that ended: %+v", got)
 	}
 }

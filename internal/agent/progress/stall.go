@@ -39,9 +39,18 @@ func (w *StallWatch) next(judged string) string {
 	return judged
 }
 
-// waitingAfter is how long no rank makes progress until that is reported, and goneAfter how long ranks continue after one
-// failed: MPI needs a few seconds to end them.
-const waitingAfter, goneAfter = 30 * time.Second, 20 * time.Second
+// Until the lack of progress is reported:
+const (
+	// waitingAfter is how long no rank makes progress, although not all of them sleep.
+	waitingAfter = 30 * time.Second
+	// behindAfter is how long ranks wait for few others that are busy: some programs compute a part on one rank only.
+	behindAfter = time.Minute
+	// idleAfter is how long all ranks sleep, or a rank is alone: programs may sleep on purpose. idleDeviceAfter is the same for ranks
+	// with a GPU, which may compute meanwhile.
+	idleAfter, idleDeviceAfter = 2 * time.Minute, 10 * time.Minute
+	// goneAfter is how long ranks continue after one failed: MPI needs a few seconds to end them.
+	goneAfter = 20 * time.Second
+)
 
 // hasNoRanks reports whether MPI has started no rank on a host, and will not: it uses fewer slots than there are. All ranks start
 // within seconds.
@@ -51,31 +60,11 @@ func hasNoRanks(r records.Record, now time.Time) bool {
 	return none && !r.Reached.IsZero() && now.Sub(r.Reached) >= started
 }
 
-// judgeStall decides whether ranks wait for each other or for one that is gone. all are the job's hosts, own is what the
-// ranks in the launcher's pod do, and failedAt is when the launcher first saw that a rank had failed, or zero. It returns
+// judgeStall decides whether ranks wait for each other, for one that is busy, or for one that is gone. all are the job's hosts, own
+// is what the ranks in the launcher's pod do, and failedAt is when the launcher first saw that a rank had failed, or zero. It returns
 // the line for the log, without the agent's prefix; "" if nothing is wrong.
 func judgeStall(all []records.Record, own agentapi.Activity, failed []agentapi.RankEnd, failedAt, now time.Time) string {
-	var ranks []agentapi.RankActivity
-	quietSince := int64(0)
-	quiet := true
-	add := func(a agentapi.Activity) {
-		ranks = append(ranks, a.Ranks...)
-		quiet = quiet && a.QuietSince > 0
-		quietSince = max(quietSince, a.QuietSince)
-	}
-	for _, r := range all {
-		switch {
-		case r.Over, hasNoRanks(r, now):
-		case r.Worker == nil || r.Worker.Activity == nil || len(r.Worker.Activity.Ranks) == 0:
-			// Its ranks have not started, or have not been sampled.
-			quiet = false
-		default:
-			add(*r.Worker.Activity)
-		}
-	}
-	if len(own.Ranks) > 0 {
-		add(own)
-	}
+	ranks, stillSince := running(all, own, now)
 	switch {
 	case len(ranks) == 0:
 		return ""
@@ -85,24 +74,96 @@ func judgeStall(all []records.Record, own agentapi.Activity, failed []agentapi.R
 			others = fmt.Sprintf("%d other ranks still run", len(ranks))
 		}
 		return fmt.Sprintf("%s, but %s, since %s", strings.TrimSuffix(outcome.RankEnded(failed[0]), "."), others, clockTime(failedAt))
-	case len(ranks) < 2 || !quiet || now.Sub(time.Unix(quietSince, 0)) < waitingAfter:
+	case stillSince == 0:
 		return ""
 	}
-	byDoing := map[agentapi.Doing][]string{}
+	var waiting, busy, sleeping, withDevice int
+	since := stillSince
 	for _, r := range ranks {
-		byDoing[r.Doing] = append(byDoing[r.Doing], strconv.Itoa(int(r.Rank)))
-	}
-	if len(byDoing[agentapi.Sleeping]) == len(ranks) {
-		// Programs may sleep on purpose.
-		return ""
-	}
-	var parts []string
-	for _, doing := range []agentapi.Doing{agentapi.Sleeping, agentapi.Blocked, agentapi.Polling} {
-		if numbers := byDoing[doing]; len(numbers) > 0 {
-			parts = append(parts, fmt.Sprintf("%s: %s", doing, outcome.Some(numbers)))
+		switch r.Doing {
+		case agentapi.Busy:
+			busy++
+			continue
+		case agentapi.Sleeping:
+			sleeping++
+		default:
+			waiting++
+		}
+		since = max(since, r.Since)
+		if r.Device {
+			withDevice++
 		}
 	}
-	return fmt.Sprintf("all %d ranks wait, since %s; %s", len(ranks), clockTime(time.Unix(quietSince, 0)), strings.Join(parts, "; "))
+	// few is the share of ranks, of which the others wait for one at least, that are named as those who keep the others waiting.
+	const few = 8
+	waited := now.Sub(time.Unix(since, 0))
+	switch {
+	case busy == 0 && withDevice == 0 && waiting > 0 && len(ranks) > 1 && waited >= waitingAfter:
+		return fmt.Sprintf("all %d ranks wait, since %s; %s", len(ranks), clockTime(time.Unix(since, 0)), doings(ranks))
+	case busy == 0 && waited >= idleAfter && (withDevice == 0 || waited >= idleDeviceAfter):
+		subject := "the only rank is idle"
+		if len(ranks) > 1 {
+			subject = fmt.Sprintf("all %d ranks are idle", len(ranks))
+		}
+		return fmt.Sprintf("%s, since %s; %s", subject, clockTime(time.Unix(since, 0)), doings(ranks))
+	case busy > 0 && busy <= max(1, len(ranks)/few) && sleeping == 0 && withDevice == 0 && waiting > 0 && waited >= behindAfter:
+		word := "rank"
+		if busy > 1 {
+			word = "ranks"
+		}
+		return fmt.Sprintf("%d of %d ranks wait for %s %s, since %s; %s",
+			waiting, len(ranks), word, outcome.Some(numbers(ranks, agentapi.Busy)), clockTime(time.Unix(since, 0)), doings(ranks))
+	}
+	return ""
+}
+
+// running returns what the ranks of all hosts do, and since when none of their pods has sent or received anything, in seconds since
+// 1970; 0 if one does, or this is unknown.
+func running(all []records.Record, own agentapi.Activity, now time.Time) (ranks []agentapi.RankActivity, stillSince int64) {
+	still := true
+	add := func(a agentapi.Activity) {
+		ranks = append(ranks, a.Ranks...)
+		still = still && a.StillSince > 0
+		stillSince = max(stillSince, a.StillSince)
+	}
+	for _, r := range all {
+		switch {
+		case r.Over, hasNoRanks(r, now):
+		case r.Worker == nil || r.Worker.Activity == nil || len(r.Worker.Activity.Ranks) == 0:
+			// Its ranks have not started, or have not been sampled.
+			still = false
+		default:
+			add(*r.Worker.Activity)
+		}
+	}
+	if len(own.Ranks) > 0 {
+		add(own)
+	}
+	if !still {
+		return ranks, 0
+	}
+	return ranks, stillSince
+}
+
+// doings lists the ranks by what they do, such as "sleeping: 1; polling: 0, 2".
+func doings(ranks []agentapi.RankActivity) string {
+	var parts []string
+	for _, doing := range []agentapi.Doing{agentapi.Busy, agentapi.Sleeping, agentapi.Blocked, agentapi.Polling} {
+		if found := numbers(ranks, doing); len(found) > 0 {
+			parts = append(parts, fmt.Sprintf("%s: %s", doing, outcome.Some(found)))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// numbers returns the numbers of the ranks that do something.
+func numbers(ranks []agentapi.RankActivity, doing agentapi.Doing) (found []string) {
+	for _, r := range ranks {
+		if r.Doing == doing {
+			found = append(found, strconv.Itoa(int(r.Rank)))
+		}
+	}
+	return found
 }
 
 func clockTime(at time.Time) string { return at.UTC().Format("15:04:05 UTC") }

@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,12 +20,27 @@ func TestJudgeStall(t *testing.T) {
 	host := func(since time.Time, doings ...agentapi.Doing) records.Record {
 		activity := &agentapi.Activity{}
 		if !since.IsZero() {
-			activity.QuietSince = since.Unix()
+			activity.StillSince = since.Unix()
 		}
 		for i, d := range doings {
-			activity.Ranks = append(activity.Ranks, agentapi.RankActivity{Rank: int32(i), Doing: d})
+			rank := agentapi.RankActivity{Rank: int32(i), Doing: d}
+			if d != agentapi.Busy && !since.IsZero() {
+				rank.Since = since.Unix()
+			}
+			activity.Ranks = append(activity.Ranks, rank)
 		}
 		return records.Record{Host: "pi-worker-0", Worker: &agentapi.Summary{Activity: activity}}
+	}
+	minutes, long := now.Add(-200*time.Second), now.Add(-1000*time.Second)
+	still := func(r records.Record, since int64) records.Record {
+		r.Worker.Activity.StillSince = since
+		return r
+	}
+	device := func(r records.Record) records.Record {
+		for i := range r.Worker.Activity.Ranks {
+			r.Worker.Activity.Ranks[i].Device = true
+		}
+		return r
 	}
 	over := host(quiet, agentapi.Polling)
 	over.Over = true
@@ -36,23 +52,34 @@ func TestJudgeStall(t *testing.T) {
 		failedAt time.Time
 		want     string
 	}{
-		"all poll":                               {hosts: []records.Record{host(quiet, agentapi.Polling, agentapi.Polling)}, want: "all 2 ranks wait, since 00:32:40 UTC; polling: 0, 1"},
-		"a host has had no rank for long":        {hosts: []records.Record{host(quiet, agentapi.Polling, agentapi.Polling), reached(host(time.Time{}), now.Add(-time.Minute))}, want: "all 2 ranks wait, since 00:32:40 UTC; polling: 0, 1"},
-		"a host has not reported for long":       {hosts: []records.Record{host(quiet, agentapi.Polling, agentapi.Polling), reached(records.Record{}, now.Add(-time.Minute))}, want: "all 2 ranks wait, since 00:32:40 UTC; polling: 0, 1"},
-		"a host has no rank yet":                 {hosts: []records.Record{host(quiet, agentapi.Polling, agentapi.Polling), reached(host(time.Time{}), now.Add(-59*time.Second))}},
-		"one sleeps while the others wait":       {hosts: []records.Record{host(quiet, agentapi.Polling, agentapi.Sleeping, agentapi.Blocked)}, want: "all 3 ranks wait, since 00:32:40 UTC; sleeping: 1; blocked: 2; polling: 0"},
-		"only for a moment":                      {hosts: []records.Record{host(now.Add(-20*time.Second), agentapi.Polling, agentapi.Polling)}},
-		"one computes":                           {hosts: []records.Record{host(time.Time{}, agentapi.Polling, agentapi.Busy)}},
-		"one computes on another host":           {hosts: []records.Record{host(quiet, agentapi.Polling), host(time.Time{}, agentapi.Busy)}},
-		"all sleep as they want":                 {hosts: []records.Record{host(quiet, agentapi.Sleeping, agentapi.Sleeping)}},
-		"a rank alone":                           {hosts: []records.Record{host(quiet, agentapi.Polling)}},
-		"another host has not started":           {hosts: []records.Record{host(quiet, agentapi.Polling, agentapi.Polling), {Host: "pi-worker-1"}}},
-		"another host's session is over":         {hosts: []records.Record{host(quiet, agentapi.Polling, agentapi.Polling), over}, want: "all 2 ranks wait, since 00:32:40 UTC; polling: 0, 1"},
-		"ranks beside the launcher":              {own: *host(quiet, agentapi.Polling, agentapi.Polling).Worker.Activity, want: "all 2 ranks wait, since 00:32:40 UTC; polling: 0, 1"},
-		"nothing runs":                           {},
-		"others go on after a rank failed":       {hosts: []records.Record{host(time.Time{}, agentapi.Busy)}, failed: crashed, failedAt: now.Add(-time.Minute), want: "Rank 1 (train) ended by signal 11 (SIGSEGV), but 1 other rank still runs, since 00:32:20 UTC"},
-		"MPI is about to end the others":         {hosts: []records.Record{host(time.Time{}, agentapi.Busy)}, failed: crashed, failedAt: now.Add(-5 * time.Second)},
-		"a rank failed, and none is left to run": {hosts: []records.Record{over}, failed: crashed, failedAt: now.Add(-time.Minute)},
+		"all poll":                                    {hosts: []records.Record{host(quiet, agentapi.Polling, agentapi.Polling)}, want: "all 2 ranks wait, since 00:32:40 UTC; polling: 0, 1"},
+		"a host has had no rank for long":             {hosts: []records.Record{host(quiet, agentapi.Polling, agentapi.Polling), reached(host(time.Time{}), now.Add(-time.Minute))}, want: "all 2 ranks wait, since 00:32:40 UTC; polling: 0, 1"},
+		"a host has not reported for long":            {hosts: []records.Record{host(quiet, agentapi.Polling, agentapi.Polling), reached(records.Record{}, now.Add(-time.Minute))}, want: "all 2 ranks wait, since 00:32:40 UTC; polling: 0, 1"},
+		"a host has no rank yet":                      {hosts: []records.Record{host(quiet, agentapi.Polling, agentapi.Polling), reached(host(time.Time{}), now.Add(-59*time.Second))}},
+		"one sleeps while the others wait":            {hosts: []records.Record{host(quiet, agentapi.Polling, agentapi.Sleeping, agentapi.Blocked)}, want: "all 3 ranks wait, since 00:32:40 UTC; sleeping: 1; blocked: 2; polling: 0"},
+		"only for a moment":                           {hosts: []records.Record{host(now.Add(-20*time.Second), agentapi.Polling, agentapi.Polling)}},
+		"one computes":                                {hosts: []records.Record{host(time.Time{}, agentapi.Polling, agentapi.Busy)}},
+		"one computes on another host":                {hosts: []records.Record{host(quiet, agentapi.Polling), host(time.Time{}, agentapi.Busy)}},
+		"all sleep as they want":                      {hosts: []records.Record{host(quiet, agentapi.Sleeping, agentapi.Sleeping)}},
+		"all sleep for minutes":                       {hosts: []records.Record{host(minutes, agentapi.Sleeping, agentapi.Sleeping)}, want: "all 2 ranks are idle, since 00:30:00 UTC; sleeping: 0, 1"},
+		"a rank alone":                                {hosts: []records.Record{host(quiet, agentapi.Polling)}},
+		"a rank alone for minutes":                    {hosts: []records.Record{host(minutes, agentapi.Blocked)}, want: "the only rank is idle, since 00:30:00 UTC; blocked: 0"},
+		"a GPU works for minutes":                     {hosts: []records.Record{device(host(minutes, agentapi.Blocked, agentapi.Blocked))}},
+		"GPUs for long":                               {hosts: []records.Record{device(host(long, agentapi.Blocked, agentapi.Blocked))}, want: "all 2 ranks are idle, since 00:16:40 UTC; blocked: 0, 1"},
+		"all wait for one that computes":              {hosts: []records.Record{host(minutes, agentapi.Polling, agentapi.Busy, agentapi.Blocked)}, want: "2 of 3 ranks wait for rank 1, since 00:30:00 UTC; busy: 1; blocked: 2; polling: 0"},
+		"all wait for one, for a moment":              {hosts: []records.Record{host(quiet, agentapi.Polling, agentapi.Busy)}},
+		"all wait for one that uses the network":      {hosts: []records.Record{still(host(minutes, agentapi.Polling, agentapi.Busy), 0)}},
+		"a main program waits for those that compute": {hosts: []records.Record{host(minutes, agentapi.Blocked, agentapi.Busy, agentapi.Busy)}},
+		"one sleeps and one computes":                 {hosts: []records.Record{host(minutes, agentapi.Blocked, agentapi.Sleeping, agentapi.Busy)}},
+		"GPUs wait for one that computes":             {hosts: []records.Record{device(host(minutes, agentapi.Blocked, agentapi.Busy))}},
+		"few of many keep the others waiting":         {hosts: []records.Record{host(minutes, append(slices.Repeat([]agentapi.Doing{agentapi.Polling}, 14), agentapi.Busy, agentapi.Busy)...)}, want: "14 of 16 ranks wait for ranks 14, 15, since 00:30:00 UTC; busy: 14, 15; polling: 0, 1, 2, 3 and 10 more"},
+		"another host has not started":                {hosts: []records.Record{host(quiet, agentapi.Polling, agentapi.Polling), {Host: "pi-worker-1"}}},
+		"another host's session is over":              {hosts: []records.Record{host(quiet, agentapi.Polling, agentapi.Polling), over}, want: "all 2 ranks wait, since 00:32:40 UTC; polling: 0, 1"},
+		"ranks beside the launcher":                   {own: *host(quiet, agentapi.Polling, agentapi.Polling).Worker.Activity, want: "all 2 ranks wait, since 00:32:40 UTC; polling: 0, 1"},
+		"nothing runs":                                {},
+		"others go on after a rank failed":            {hosts: []records.Record{host(time.Time{}, agentapi.Busy)}, failed: crashed, failedAt: now.Add(-time.Minute), want: "Rank 1 (train) ended by signal 11 (SIGSEGV), but 1 other rank still runs, since 00:32:20 UTC"},
+		"MPI is about to end the others":              {hosts: []records.Record{host(time.Time{}, agentapi.Busy)}, failed: crashed, failedAt: now.Add(-5 * time.Second)},
+		"a rank failed, and none is left to run":      {hosts: []records.Record{over}, failed: crashed, failedAt: now.Add(-time.Minute)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

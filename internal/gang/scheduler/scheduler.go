@@ -585,7 +585,7 @@ func (e *Scheduler) hasWork() bool {
 //   - With an autoscaler, one job at a time, the longest not tried first: it adds nodes for pods that cannot be scheduled, and no
 //     two jobs hold a part of them each.
 //     The same applies to jobs of a higher priority, for which the cluster's scheduler may preempt pods that are no gangs.
-//   - Without one, those that never fit and have not asked to be placed as a whole: their pods show why.
+//   - Without one, those of which no worker ever fits and that have not asked to be placed as a whole: their pods show why.
 func (e *Scheduler) letThrough(now time.Time, keys map[types.UID]mpi.ID, decision gang.Decision, empty bool) {
 	autoscaled := e.autoscaled()
 	var tried []*candidate
@@ -593,7 +593,7 @@ func (e *Scheduler) letThrough(now time.Time, keys map[types.UID]mpi.ID, decisio
 	for uid, held := range decision.Held {
 		c := e.jobs[keys[uid]]
 		switch {
-		case empty, held.Never && c.byDefault && !autoscaled:
+		case empty, held.Never && !held.Partly && c.byDefault && !autoscaled:
 			e.release(now, keys[uid])
 			c.free = true
 		case autoscaled && held.Never, isShortage(held.Reason) && (autoscaled || c.byDefault && c.preempts && c.priority > 0):

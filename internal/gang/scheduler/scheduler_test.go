@@ -94,6 +94,7 @@ func waitingJob(e *Scheduler, name string, byDefault bool, priority int32, since
 // TestLetThrough: which jobs have their pods created although they do not fit.
 func TestLetThrough(t *testing.T) {
 	noRoom, never := gang.Held{Reason: codes.InsufficientCapacity}, gang.Held{Reason: codes.GangNeverFits, Never: true}
+	partly := gang.Held{Reason: codes.GangNeverFits, Never: true, Partly: true}
 	type waiting struct {
 		held      gang.Held
 		byDefault bool
@@ -108,6 +109,8 @@ func TestLetThrough(t *testing.T) {
 		"nothing adds nodes":                         {jobs: map[string]waiting{"a": {held: noRoom, byDefault: true}, "b": {held: noRoom}}, want: "[]"},
 		"a cluster without nodes":                    {empty: true, jobs: map[string]waiting{"a": {held: never, byDefault: true}, "b": {held: never}}, want: "[a b]"},
 		"never fits":                                 {jobs: map[string]waiting{"a": {held: never, byDefault: true}, "b": {held: never}}, want: "[a]"},
+		"a part of it fits":                          {jobs: map[string]waiting{"a": {held: partly, byDefault: true}, "b": {held: partly}}, want: "[]"},
+		"a part of it fits, an autoscaler":           {autoscaled: true, jobs: map[string]waiting{"a": {held: partly, byDefault: true}}, want: "[a]"},
 		"an autoscaler, one at a time":               {autoscaled: true, jobs: map[string]waiting{"a": {held: noRoom, byDefault: true}, "b": {held: never, byDefault: true}}, want: "[a]"},
 		"an autoscaler, and it asks":                 {autoscaled: true, jobs: map[string]waiting{"a": {held: never}}, want: "[a]"},
 		"an autoscaler, the next one's turn":         {autoscaled: true, jobs: map[string]waiting{"a": {held: noRoom, probedAt: mpitest.Now}, "b": {held: noRoom}}, want: "[b]"},

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -118,13 +119,23 @@ func (r Runtime) mayBeGated() bool {
 	})
 }
 
-// maxRestarts is how often JobSet starts the whole job again: as often as the job's annotation allows (see Wire), or the
-// runtime.
+// maxRestarts is how often JobSet starts the whole job again after a failure of its program: as often as the job's annotation allows
+// (see Wire), or the runtime.
 func maxRestarts(from TrainJob, used Runtime) int32 {
 	if limit, _ := mpi.ParseMaxRestarts(from.Annotations); limit != nil && used.ours() {
 		return *limit
 	}
-	return used.Spec.Template.Spec.FailurePolicy.MaxRestarts
+	policy := used.Spec.Template.Spec.FailurePolicy
+	if slices.ContainsFunc(policy.Rules, endsFailedProgram) {
+		return 0
+	}
+	return policy.MaxRestarts
+}
+
+// endsFailedProgram reports whether a rule ends the JobSet if its program failed (jobset api/jobset/v1alpha2, FailurePolicyAction).
+func endsFailedProgram(rule FailureRule) bool {
+	return rule.Action == "FailJobSet" &&
+		(len(rule.OnJobFailureReasons) == 0 || slices.Contains(rule.OnJobFailureReasons, batchv1.JobReasonBackoffLimitExceeded))
 }
 
 // possible limits a number of workers to what can exist: the operator goes through all workers of a job, also of one that

@@ -95,6 +95,13 @@ func checkAnnotations(r Runtime) field.ErrorList {
 		errs = append(errs, field.Invalid(templatePath.Child("metadata", "annotations").Key(mpi.AnnotationImplementation), have,
 			fmt.Sprintf("must be %q as in %s: from here Trainer copies it to every JobSet, which is how jobs of this runtime are known", want, annotations)))
 	}
+	return slices.Concat(errs, CheckLimitAnnotations(r.Annotations), isolation.CheckEgress(r.Annotations))
+}
+
+// CheckLimitAnnotations returns the errors of the annotations that limit jobs, of a runtime or a Namespace.
+func CheckLimitAnnotations(of map[string]string) (errs field.ErrorList) {
+	r := Runtime{}
+	r.Annotations = of
 	for _, name := range []string{mpi.AnnotationMaxWorkers, mpi.AnnotationMaxGPUs} {
 		if _, _, err := limit(r, name); err != nil {
 			errs = append(errs, err)
@@ -103,7 +110,7 @@ func checkAnnotations(r Runtime) field.ErrorList {
 	if _, err := requiredLabels(r); err != nil {
 		errs = append(errs, err)
 	}
-	return append(errs, isolation.CheckEgress(r.Annotations)...)
+	return errs
 }
 
 // limit reads a number from a runtime's annotation; false where there is none.
@@ -358,6 +365,7 @@ func warn(job TrainJob, used Runtime) []string {
 	var warnings []string
 	trainer := job.trainer()
 	warnings = append(warnings, Convert(job, used).WarnCommand(trainer.Command, trainer.Args, trainerPath)...)
+	warnings = append(warnings, mpi.WarnMemory(size(job, used), sizePath)...)
 	if policy := used.mpiPolicy(); policy.RunLauncherAsNode && nodes(job, used) <= 1 {
 		warnings = append(warnings, fmt.Sprintf("%s: %d makes 2 pods with ranks, the launcher and a worker: Trainer has no fewer where the launcher runs ranks (runLauncherAsNode)", nodesPath, nodes(job, used)))
 	} else if !policy.RunLauncherAsNode && trainer.ResourcesPerNode != nil {

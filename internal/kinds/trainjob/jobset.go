@@ -299,7 +299,10 @@ func (p jobPart) addEnv(trainer Trainer) error {
 	return nil
 }
 
-// restart has JobSet start the whole job again after a failure, if the job requests it. Pods of the attempt before must be
+// ruleProgramFailed is the name of the rule by which config/runtimes end a job whose program failed.
+const ruleProgramFailed = "programFailed"
+
+// restart has JobSet start the whole job again after any failure, if the job requests it. Pods of the attempt before must be
 // gone by then: they have the same host names.
 func restart(jobSet tree, job TrainJob) error {
 	limit, errs := mpi.ParseMaxRestarts(job.Annotations)
@@ -308,6 +311,12 @@ func restart(jobSet tree, job TrainJob) error {
 	}
 	policy := child(jobSet, "spec", "failurePolicy")
 	policy["maxRestarts"], policy["restartStrategy"] = int64(*limit), "BlockingRecreate"
+	if rules, is := policy["rules"].([]any); is {
+		policy["rules"] = slices.DeleteFunc(rules, func(rule any) bool {
+			is, _ := rule.(tree)
+			return is["name"] == ruleProgramFailed
+		})
+	}
 	return nil
 }
 

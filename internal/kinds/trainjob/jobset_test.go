@@ -128,16 +128,21 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// TestWireRestarts: a TrainJob says how often JobSet starts it again, whatever the runtime says, and that stays.
+// TestWireRestarts: a TrainJob says how often JobSet starts it again, also if its program failed, whatever the runtime says, and that stays.
 func TestWireRestarts(t *testing.T) {
 	made := tree(t, made)
-	made["spec"].(map[string]any)["failurePolicy"] = map[string]any{"maxRestarts": int64(0), "rules": []any{}}
+	made["spec"].(map[string]any)["failurePolicy"] = map[string]any{"maxRestarts": int64(0), "rules": []any{
+		map[string]any{"name": "programFailed", "action": "FailJobSet", "onJobFailureReasons": []any{"BackoffLimitExceeded"}},
+		map[string]any{"name": "tooLate", "action": "FailJobSet", "onJobFailureReasons": []any{"DeadlineExceeded"}},
+	}}
 	from := job(t, "{}")
 	from.Annotations = map[string]string{mpi.AnnotationMaxRestarts: "3"}
 	if err := trainjob.Wire(made, from, ""); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]any{"maxRestarts": int64(3), "restartStrategy": "BlockingRecreate", "rules": []any{}}
+	want := map[string]any{"maxRestarts": int64(3), "restartStrategy": "BlockingRecreate", "rules": []any{
+		map[string]any{"name": "tooLate", "action": "FailJobSet", "onJobFailureReasons": []any{"DeadlineExceeded"}},
+	}}
 	if diff := cmp.Diff(want, made["spec"].(map[string]any)["failurePolicy"]); diff != "" {
 		t.Errorf("want -, got +\n%s", diff)
 	}

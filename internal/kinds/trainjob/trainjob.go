@@ -165,10 +165,21 @@ type Template struct {
 	Metadata metav1.ObjectMeta `json:"metadata"`
 	Spec     struct {
 		ReplicatedJobs []ReplicatedJob `json:"replicatedJobs,omitempty"`
-		FailurePolicy  struct {
-			MaxRestarts int32 `json:"maxRestarts,omitempty"`
-		} `json:"failurePolicy"`
+		FailurePolicy  FailurePolicy   `json:"failurePolicy"`
 	} `json:"spec"`
+}
+
+// FailurePolicy is what a JobSet does if one of its jobs fails. The first rule with the reason of the failed batch Job applies; without
+// one, all jobs are started again, at most MaxRestarts times.
+type FailurePolicy struct {
+	MaxRestarts int32         `json:"maxRestarts,omitempty"`
+	Rules       []FailureRule `json:"rules,omitempty"`
+}
+
+// FailureRule is what a JobSet does if a job fails with one of some reasons; none are all.
+type FailureRule struct {
+	Action              string   `json:"action"`
+	OnJobFailureReasons []string `json:"onJobFailureReasons,omitempty"`
 }
 
 // ReplicatedJob is one of the jobs of a JobSet.

@@ -1,0 +1,137 @@
+package codes
+
+import "opendatahub.io/mpijob/api/v1alpha1"
+
+// refused begins the summaries of LaunchRefused.
+const refused = "MPI's launcher did not start the program: "
+
+// refusedLaunch returns the definition of LaunchRefused for one reason.
+func refusedLaunch(reason string, remedies ...v1alpha1.Remedy) Entry {
+	return Entry{Code: LaunchRefused, Phase: v1alpha1.PhaseRunning, Summary: refused + reason, Remedies: remedies}
+}
+
+// These are the definitions of LaunchRefused for what the launcher lacks or cannot combine.
+var (
+	MappingConflict = refusedLaunch("the command requests {slots|more} ranks, but its mapping {option|(--map-by, -N or -npernode)} allows fewer.",
+		v1alpha1.Remedy{Text: "Remove the mapping. MPI then fills the slots of all workers.", Action: "mpirun -np {ranks} <program>"},
+		v1alpha1.Remedy{Text: "Or allow as many ranks on each host as workers have slots.", Action: "mpirun --map-by ppr:{perWorker}:node <program>"},
+	)
+	HostNotInJob = refusedLaunch("the command names {host|a host} that is not in the job's hostfile.",
+		v1alpha1.Remedy{Text: "Remove --host, --hostfile and other host settings from the command and the image.", Action: "mpirun <program>"},
+		v1alpha1.Remedy{Text: "If the command needs a hostfile, use the job's. Host names must be spelled as there.", Action: "mpirun --hostfile /etc/mpi/hostfile"},
+	)
+	RankfileInvalid = refusedLaunch("the rankfile {file|of its command} cannot be read, or does not fit the job's hosts and ranks.",
+		v1alpha1.Remedy{Text: "Remove the rankfile. MPI then fills the slots of all workers.", Action: "mpirun <program>"},
+		v1alpha1.Remedy{Text: "Or correct it: a line for each rank, and host names as in the job's hostfile.", Action: "rank 0=HOST slot=0"},
+	)
+	ProgramNotNamed = refusedLaunch("its command names no program, or not how many ranks each program has.",
+		v1alpha1.Remedy{Text: "Name the program after the options. An option without its value takes the program as its value.", Action: launcherArgs},
+		v1alpha1.Remedy{Text: "If several programs are separated by a colon, give each its -np."},
+	)
+	WorkingDirMissing = refusedLaunch("the working directory {file|of its command} does not exist on {host|a worker}, or is not accessible.",
+		v1alpha1.Remedy{Text: "Mount the volume with this folder in the workers as well, or create the folder in their image.", Action: "{workerTemplate}.spec.containers[0].volumeMounts"},
+		v1alpha1.Remedy{Text: "Or start the ranks in another folder.", Action: "mpirun --wdir /tmp <program>"},
+	)
+	VersionsDiffer = refusedLaunch("the launcher and {host|a worker} have different versions of Open MPI.",
+		v1alpha1.Remedy{Text: "Use the same image for the launcher and the workers.", Action: BothImages},
+		v1alpha1.Remedy{Text: "If the image has several, name one.", Action: "mpirun --prefix /opt/openmpi"},
+	)
+	SystemLimit = refusedLaunch("{host|a host} cannot start its ranks: {reason|a limit of the system is reached}.",
+		v1alpha1.Remedy{Text: "Use fewer slots per worker, or fewer threads per rank.", Action: "{slotsField}"},
+		v1alpha1.Remedy{Text: "See the limits of a worker.", Action: "kubectl -n {namespace} exec {worker} -- sh -c 'ulimit -a; cat /sys/fs/cgroup/pids.max'"},
+	)
+	NoTemporaryDir = refusedLaunch("it cannot create {file|its folder for temporary files}.",
+		v1alpha1.Remedy{Text: "Mount a volume that all users may write to.", Action: "volumes: [{name: tmp, emptyDir: {}}], mounted at /tmp, in both pod templates"},
+		v1alpha1.Remedy{Text: "Or select a folder that the pods may write to.", Action: "env: TMPDIR"},
+	)
+	TemporaryPathTooLong = refusedLaunch("the path of its folder for temporary files is too long for a socket.",
+		v1alpha1.Remedy{Text: "Use a short folder.", Action: "env: TMPDIR=/tmp", Rerun: true, Changes: set("env.TMPDIR", "/tmp")},
+	)
+)
+
+// HostfileInvalid is the definition of HostfileMissing for a file that exists.
+var HostfileInvalid = Entry{
+	Code: HostfileMissing, Phase: v1alpha1.PhaseRunning,
+	Summary: "MPI's launcher cannot read the hostfile {file|of its command}: a line is not valid.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Remove the hostfile from the command: MPI reads the job's hostfile by itself.", Action: "mpirun <program>"},
+		{Text: "Or correct the line. MPI implementations spell slots differently.", Action: "HOST slots=2 (Open MPI), HOST:2 (MPICH and Intel MPI)"},
+	},
+}
+
+// BindingImpossible is the definition of TooFewCores for hosts that lack what ranks are mapped or bound to.
+var BindingImpossible = Entry{
+	Code: TooFewCores, Phase: v1alpha1.PhaseRunning,
+	Summary: "mpirun cannot map or bind ranks as its options request: {host|a host} lacks the cores, sockets or NUMA domains.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Do not map or bind ranks to hardware. The container's CPU limit applies anyway.", Action: "mpirun --map-by slot --bind-to none"},
+		{Text: "Or see the hardware of a worker, and change --map-by, --bind-to and PE.", Action: "kubectl -n {namespace} exec {worker} -- lscpu"},
+	},
+}
+
+// InterfaceMissing is the definition of NoTransport for a network interface that the pods do not have.
+var InterfaceMissing = Entry{
+	Code: NoTransport, Phase: v1alpha1.PhaseRunning,
+	Summary: "The pods have no network interface {interface|of the name that the command or the environment sets}.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Remove the option, or name the pod network.", Action: "mpirun --mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0"},
+		{Text: "It may also be set in the environment, or in the image.", Action: "env: OMPI_MCA_btl_tcp_if_include, OMPI_MCA_oob_tcp_if_include, NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME, HOROVOD_GLOO_IFACE"},
+		{Text: "See the interfaces of a worker.", Action: "kubectl -n {namespace} exec {worker} -- ls /sys/class/net"},
+	},
+}
+
+// ComponentMissing is the definition of NoTransport for a component of Open MPI that the image lacks.
+var ComponentMissing = Entry{
+	Code: NoTransport, Phase: v1alpha1.PhaseRunning,
+	Summary: "MPI cannot use {component|the component} for communication: the image's MPI lacks it, or the pods lack the device or a library for it.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Remove the component from the command (pml, btl, mtl). MPI then uses what the pods have.", Action: launcherArgs},
+		{Text: "It may also be set in the environment.", Action: "env: OMPI_MCA_pml, OMPI_MCA_btl, OMPI_MCA_mtl"},
+		{Text: "See which components the image has.", Action: "kubectl -n {namespace} exec {worker} -- ompi_info"},
+	},
+}
+
+// ProviderMissing is the definition of NoTransport for MPICH and Intel MPI, which communicate by libfabric.
+var ProviderMissing = Entry{
+	Code: NoTransport, Phase: v1alpha1.PhaseRunning,
+	Summary: "MPI found no usable network provider of libfabric: the selected one needs a device that the pods do not have.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Use TCP.", Action: "env: FI_PROVIDER=tcp", Rerun: true, Changes: set("env.FI_PROVIDER", "tcp")},
+		{Text: "Remove other settings of the network from the job and the image.", Action: "env: I_MPI_FABRICS, I_MPI_OFI_PROVIDER, FI_PROVIDER_PATH"},
+		{Text: "If the job is to use RDMA, request the device in the pods.", Action: "{workerTemplate}.spec.containers[0].resources.limits"},
+	},
+}
+
+// UCXTransportMissing is the definition of NoTransport for MPI on UCX.
+var UCXTransportMissing = Entry{
+	Code: NoTransport, Phase: v1alpha1.PhaseRunning,
+	Summary: "UCX has no transport between some of the ranks: its settings name devices or transports that the pods do not have.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Use TCP and shared memory.", Action: "env: UCX_TLS=tcp,sm,self", Rerun: true, Changes: set("env.UCX_TLS", "tcp,sm,self")},
+		{Text: "Remove the devices from the settings.", Action: "env: UCX_NET_DEVICES"},
+	},
+}
+
+// PeersUnreachable is the definition of WrongInterface for libraries that connect ranks without MPI.
+var PeersUnreachable = Entry{
+	Code: WrongInterface, Phase: v1alpha1.PhaseRunning,
+	Summary: "Ranks could not connect to each other with Gloo or NCCL{hostText}: a wrong network, or a policy drops the connections.",
+	Remedies: []v1alpha1.Remedy{
+		{
+			Text: "Select the pod network.", Action: "env: GLOO_SOCKET_IFNAME=eth0 and NCCL_SOCKET_IFNAME=eth0", Rerun: true,
+			Changes: set("env.GLOO_SOCKET_IFNAME", "eth0", "env.NCCL_SOCKET_IFNAME", "eth0"),
+		},
+		{Text: "Allow all traffic between the job's own pods, on every port.", Action: listPolicies},
+	},
+}
+
+// TensorsMissing is the definition of CollectiveTimeout for Horovod's limit.
+var TensorsMissing = Entry{
+	Code: CollectiveTimeout, Phase: v1alpha1.PhaseRunning,
+	Summary: "Horovod ended the job: some ranks did not submit a tensor for which the others waited.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "See which ranks and tensors were missing.", Action: launcherLog + " | grep -A 8 'Missing ranks'"},
+		{Text: "Check the program for conditions under which only some ranks call a collective (saving, evaluation, uneven data)."},
+		{Text: "If long steps are expected, increase the limit.", Action: "env: HOROVOD_STALL_SHUTDOWN_TIME_SECONDS"},
+	},
+}

@@ -1,0 +1,123 @@
+package operator_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// limitedJobs are jobs of both kinds, by what they need: the number of workers, GPUs per pod, and the value of the label pool.
+const (
+	limitedMPIJob = `
+apiVersion: kubeflow.org/v2beta1
+kind: MPIJob
+metadata: {name: limited}
+spec:
+  mpiReplicaSpecs:
+    Launcher: {template: {spec: {nodeSelector: {pool: %[3]q}, containers: [{name: l, image: i, command: [mpirun, pi]}]}}}
+    Worker: {replicas: %[1]d, template: {spec: {nodeSelector: {pool: %[3]q}, containers: [{name: w, image: i, resources: {limits: {nvidia.com/gpu: %[2]d, example.com/gpumem: 99}}}, {name: s, image: i}]}}}
+`
+	limitedTrainJob = `
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: limited}
+spec: {runtimeRef: {name: any}, trainer: {numNodes: %[1]d}}
+`
+	// The JobSet that Trainer makes of it. Only JobSets of TrainJobs are limited.
+	limitedJobSet = `
+apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {name: limited, ownerReferences: [{apiVersion: trainer.kubeflow.org/v1alpha1, kind: TrainJob, name: limited, uid: u, controller: true}]}
+spec:
+  replicatedJobs:
+  - {name: dataset-initializer, replicas: 1, template: {spec: {parallelism: 1, template: {spec: {containers: [{name: d, image: i}]}}}}}
+  - {name: launcher, replicas: 1, template: {spec: {parallelism: 1, template: {spec: {nodeSelector: {pool: %[3]q}, containers: [{name: node, image: i}]}}}}}
+  - {name: node, replicas: 1, template: {spec: {parallelism: %[4]d, template: {spec: {nodeSelector: {pool: %[3]q}, containers: [{name: node, image: i, resources: {limits: {amd.com/gpu: %[2]d}}}]}}}}}
+`
+)
+
+// TestLimitsOfNamespaces: the API server refuses jobs of both kinds beyond the limits of their namespace, with the figures, also if
+// no operator answers; JobSets of TrainJobs are limited, too.
+func TestLimitsOfNamespaces(t *testing.T) {
+	objects, err := manifests("webhook", "limits.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := newTrainerServer(t)
+	for _, object := range objects {
+		server.create(t, object)
+	}
+	namespace := func(name string, annotations map[string]string) {
+		server.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations}})
+	}
+	namespace("limited", map[string]string{mpi.AnnotationMaxWorkers: "4", mpi.AnnotationMaxGPUs: "2", mpi.AnnotationNodeLabels: "pool=mpi"})
+	namespace("wrong", map[string]string{mpi.AnnotationMaxWorkers: "four"})
+	namespace("free", nil)
+	job := func(template, namespace string, workers, gpus int, pool string) *unstructured.Unstructured {
+		object := &unstructured.Unstructured{}
+		var text string
+		if strings.Contains(template, "%[4]d") {
+			text = fmt.Sprintf(template, workers, gpus, pool, workers-1)
+		} else if strings.Contains(template, "%[3]q") {
+			text = fmt.Sprintf(template, workers, gpus, pool)
+		} else {
+			text = fmt.Sprintf(template, workers)
+		}
+		if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
+			t.Fatal(err)
+		}
+		object.SetNamespace(namespace)
+		return object
+	}
+	tests := map[string]struct {
+		template, namespace string
+		workers, gpus       int
+		pool                string
+		// refused are parts of the error; none for what is admitted.
+		refused []string
+	}{
+		"MPIJob":                              {limitedMPIJob, "limited", 4, 2, "mpi", nil},
+		"MPIJob of too many workers":          {limitedMPIJob, "limited", 5, 2, "mpi", []string{"spec.mpiReplicaSpecs[Worker].replicas", "5", "at most 4", "limited"}},
+		"MPIJob of too many GPUs":             {limitedMPIJob, "limited", 4, 3, "mpi", []string{"spec.mpiReplicaSpecs", "3 GPUs", "at most 2"}},
+		"MPIJob elsewhere":                    {limitedMPIJob, "limited", 4, 2, "other", []string{"nodeSelector", "pool=mpi"}},
+		"MPIJob without limits":               {limitedMPIJob, "free", 50, 8, "other", nil},
+		"MPIJob where the limit is no number": {limitedMPIJob, "wrong", 1, 0, "mpi", []string{"max-workers: four", "must be an integer", "administrator"}},
+		"TrainJob":                            {limitedTrainJob, "limited", 4, 0, "", nil},
+		"TrainJob of too many nodes":          {limitedTrainJob, "limited", 5, 0, "", []string{"spec.trainer.numNodes", "5", "at most 4"}},
+		"TrainJob without limits":             {limitedTrainJob, "free", 50, 0, "", nil},
+		"JobSet":                              {limitedJobSet, "limited", 4, 2, "mpi", nil},
+		"JobSet of too many nodes":            {limitedJobSet, "limited", 5, 2, "mpi", []string{"spec.replicatedJobs", "5", "at most 4"}},
+		"JobSet of too many GPUs":             {limitedJobSet, "limited", 4, 4, "mpi", []string{"4 GPUs", "at most 2"}},
+		"JobSet elsewhere":                    {limitedJobSet, "limited", 4, 2, "other", []string{"nodeSelector", "pool=mpi"}},
+	}
+	eventually(t, "the policy applies", func() error {
+		if err := server.client.Create(t.Context(), job(limitedMPIJob, "limited", 5, 2, "mpi"), client.DryRunAll); err == nil || !strings.Contains(err.Error(), "mpijob-limits") {
+			return fmt.Errorf("it is not: %w", err)
+		}
+		return nil
+	})
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			err := server.client.Create(t.Context(), job(test.template, test.namespace, test.workers, test.gpus, test.pool), client.DryRunAll)
+			if len(test.refused) == 0 {
+				if err != nil && strings.Contains(err.Error(), "mpijob-limits") {
+					t.Error(err)
+				}
+				return
+			}
+			for _, part := range test.refused {
+				if err == nil || !strings.Contains(err.Error(), part) {
+					t.Errorf("the error is %v, want %q", err, part)
+				}
+			}
+		})
+	}
+}
