@@ -93,6 +93,7 @@ func Job(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, outcom
 		for _, check := range checks {
 			found = append(found, check(p)...)
 		}
+		found = withoutExplainedStarts(found)
 		if len(found) == 0 {
 			found = unknown(p)
 		}
@@ -101,6 +102,15 @@ func Job(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, outcom
 		}
 	}
 	return p.order(found)
+}
+
+// withoutExplainedStarts leaves out that pods have not started if another finding is about one of them.
+func withoutExplainedStarts(found []Finding) []Finding {
+	return slices.DeleteFunc(slices.Clone(found), func(slow Finding) bool {
+		return slow.Code == codes.SlowStart && slices.ContainsFunc(found, func(f Finding) bool {
+			return f.Code != codes.SlowStart && slices.ContainsFunc(f.Affected, func(pod string) bool { return slices.Contains(slow.Affected, pod) })
+		})
+	})
 }
 
 // order keeps one finding of each code, lets the first be the cause, and bounds all of them.
@@ -133,7 +143,6 @@ func (p *input) order(found []Finding) []Finding {
 	return kept
 }
 
-// absorb adds what another finding of the same code knows.
 // crashFirst puts the crash of a rank before the signal 9 of another: MPI kills the ranks that are left.
 func crashFirst(found []Finding) []Finding {
 	if len(found) == 0 || found[0].Code != codes.Killed {
@@ -148,6 +157,7 @@ func crashFirst(found []Finding) []Finding {
 	return slices.Concat(found[crash:crash+1], found[:crash], found[crash+1:])
 }
 
+// absorb adds what another finding of the same code knows.
 func absorb(f *Finding, other Finding) {
 	for _, line := range other.Evidence {
 		if !slices.Contains(f.Evidence, line) {

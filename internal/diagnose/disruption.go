@@ -66,8 +66,13 @@ func (p *input) whyTaken(pod jobPod) (code codes.Code, cause shortage, line stri
 		}
 	case reason == "EvictionByEvictionAPI":
 		return codes.Evicted, shortage{cause: "requested through the eviction API, for example by a node drain", advice: runsElsewhere}, fmt.Sprintf("Pod %s: %s", pod.Name, sentence(message))
+	case reason == "DeletionByDeviceTaintManager":
+		return codes.Evicted, shortage{cause: "a device that it used was tainted, for example because it is not healthy", advice: "Start the job again. It gets other devices."}, fmt.Sprintf("Pod %s: %s", pod.Name, sentence(message))
+	case reason != "" && reason != corev1.PodReasonTerminationByKubelet:
+		// Other controllers name their own reasons.
+		return codes.Evicted, shortage{cause: fmt.Sprintf("its condition DisruptionTarget has the reason %s", reason), advice: runsElsewhere}, fmt.Sprintf("Pod %s: %s", pod.Name, sentence(cmp.Or(message, reason)))
 	default:
-		if reason == "TerminationByKubelet" || pod.Status.Reason == "Evicted" {
+		if reason != "" || pod.Status.Reason == "Evicted" {
 			message = cmp.Or(pod.Status.Message, message)
 		} else if message = p.evictionOf(pod); message == "" {
 			return "", shortage{}, ""

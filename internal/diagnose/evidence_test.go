@@ -26,7 +26,7 @@ var named = []struct {
 	{regexp.MustCompile(`low on resource|[Ee]xceeds the (?:total )?limit|exceeded its local ephemeral storage|sizeLimit`), []codes.Code{codes.Evicted}},
 	{regexp.MustCompile(`Eviction API|Event Evicted `), []codes.Code{codes.Evicted}},
 	{regexp.MustCompile(`preempting to accommodate`), []codes.Code{codes.Preempted}},
-	{regexp.MustCompile(`node no longer exists|Taint manager: deleting`), []codes.Code{codes.NodeLost, codes.NodeMissing}},
+	{regexp.MustCompile(`node no longer exists|: Taint manager: deleting`), []codes.Code{codes.NodeLost, codes.NodeMissing}},
 	{regexp.MustCompile(`was deleted at|is being deleted`), []codes.Code{codes.LauncherDeleted, codes.EarlierJobLeaving}},
 	{regexp.MustCompile(`failed (?:liveness|startup) probe`), []codes.Code{codes.ProbeFailed}},
 	{regexp.MustCompile(`FailedPostStartHook`), []codes.Code{codes.ContainerCreateFailed}},
@@ -35,7 +35,7 @@ var named = []struct {
 	{regexp.MustCompile(`admission webhook ".*" denied`), []codes.Code{codes.AdmissionDenied}},
 	{regexp.MustCompile(`(?:secret|configmap) "[^"]+" not found`), []codes.Code{codes.MissingReference}},
 	{regexp.MustCompile(`ErrImage|ImagePullBackOff`), []codes.Code{codes.ImagePullFailed}},
-	{regexp.MustCompile(`didn't match|untolerated taint`), []codes.Code{codes.NoMatchingNode, codes.InsufficientResources, codes.RDMANotOffered, codes.PodRejected}},
+	{regexp.MustCompile(`didn't match|untolerated taint`), []codes.Code{codes.NoMatchingNode, codes.InsufficientResources, codes.RDMANotOffered, codes.PodRejected, codes.Unschedulable}},
 }
 
 // TestEvidenceNamesNoOtherCause: the evidence of the first finding of every golden file does not state the cause of another, stronger

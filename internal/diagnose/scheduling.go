@@ -162,12 +162,8 @@ func (p *input) placing(pods []jobPod, message string) Finding {
 		}
 		code = codes.InsufficientResources
 		more, never = p.roomFigures(pods[0], short, figures)
-	case anyIn(message, "didn't match", "untolerated taint", "volume node affinity", "node(s) were unschedulable", "No preemption victims"):
-		code = codes.NoMatchingNode
-		p.matchFigures(pods[0].role, message, figures)
-	case strings.Contains(message, "free ports"):
-		figures["first"] = "Remove hostPort and hostNetwork, or use no more of these pods than nodes."
-		figures["firstAction"] = p.field(pods[0].role) + ".spec.containers[0].ports"
+	default:
+		code = p.restrictionFigures(pods[0].role, message, figures)
 	}
 	if count := nodeCount.FindStringSubmatch(message); count != nil {
 		figures["nodes"] = count[2] + " nodes"
@@ -274,42 +270,95 @@ func (p *input) room(name corev1.ResourceName, ask resource.Quantity) room {
 	return r
 }
 
-// spreading are the remedies for constraints on which pods share a node, by the scheduler's words
-// (k8s.io/kubernetes/pkg/scheduler/framework/plugins: interpodaffinity, podtopologyspread, volumebinding).
-var spreading = []struct{ said, text, at string }{
-	{"pod affinity rules", "Remove the pod affinity, or run the pods that it requires.", "affinity.podAffinity"},
-	{"pod anti-affinity rules", "Use no more pods than nodes that the anti-affinity allows, or prefer it instead of requiring it.", "affinity.podAntiAffinity"},
-	{"topology spread", "Use no more pods than the constraint allows, or set whenUnsatisfiable: ScheduleAnyway.", "topologySpreadConstraints"},
-	{"volume node affinity", "Use a claim whose volume all nodes of the job can reach, or nodes in the zone of the volume.", "volumes"},
+// restriction is why the scheduler keeps a pod from a node that has room.
+type restriction struct {
+	// said are the scheduler's words for it, of all versions since Kubernetes 1.29.
+	said []string
+	// why is a part of a sentence; if it is empty, the labels that the pod requires follow from its template.
+	why string
+	// first is the first remedy, and at the field of the pod's specification that it is about.
+	first, at string
+	// passes is set if it can pass without a change of the job.
+	passes bool
 }
 
-func (p *input) matchFigures(role mpi.Role, message string, figures map[string]string) {
+// restrictions are the reasons of the scheduler's filters (k8s.io/kubernetes/pkg/scheduler/framework/plugins).
+var restrictions = []restriction{
+	{said: []string{"node affinity/selector"}},
+	{
+		said: []string{"untolerated taint", "that the pod didn't tolerate"}, why: "nodes have taints that the pod does not tolerate",
+		first: "If the job may use these nodes, add a toleration for the taint in the scheduler's message.", at: "tolerations",
+	},
+	{
+		said: []string{"volume node affinity", "PersistentVolume's node affinity", "no available volume zone"}, why: "the pod's volume is in another zone or on another node",
+		first: "Use a claim whose volume all nodes of the job can reach, or nodes in the zone of the volume.", at: "volumes",
+	},
+	{said: []string{"were unschedulable"}, why: "nodes are cordoned"},
+	{
+		said: []string{"match pod affinity rules"}, why: "no node satisfies the pod's affinity to other pods",
+		first: "Remove the pod affinity, or run the pods that it requires.", at: "affinity.podAffinity",
+	},
+	{
+		said: []string{"match pod anti-affinity rules"}, why: "the pod's anti-affinity excludes the nodes of other pods",
+		first: "Use no more pods than nodes that the anti-affinity allows, or prefer it instead of requiring it.", at: "affinity.podAntiAffinity",
+	},
+	{
+		said: []string{"topology spread"}, why: "the pod's topology spread constraints cannot be satisfied",
+		first: "Use no more pods than the constraint allows, or set whenUnsatisfiable: ScheduleAnyway.", at: "topologySpreadConstraints",
+	},
+	{
+		said: []string{"the requested node name"}, why: "nodeName names another node",
+		first: "Remove nodeName, so that the scheduler selects a node.", at: "nodeName",
+	},
+	{
+		said: []string{"affinity terms conflict"}, why: "nodeSelector and the terms of the pod's affinity exclude each other",
+		first: "Remove one of the terms that exclude each other.", at: "affinity",
+	},
+	{
+		said: []string{"scheduler-enforced node affinity"}, why: "the scheduler's configuration restricts pods to other nodes",
+		first: "Use another scheduler, or ask the cluster administrator about addedAffinity of the scheduler.", at: "schedulerName",
+	},
+	{
+		said: []string{"Pod's required features"}, why: "nodes lack features of Kubernetes that the pod uses",
+		first: "Remove what only newer nodes support, or select newer nodes.", at: "nodeSelector",
+	},
+	{
+		said: []string{"bound to non-existent pv(s)"}, why: "a claim of the pod is bound to a volume that does not exist any more",
+		first: "Create the claim again, or use another one.", at: "volumes",
+	},
+	{said: []string{"existing pods anti-affinity rules"}, first: "Wait until the pods whose anti-affinity excludes others have ended, or select other nodes.", at: "nodeSelector", passes: true},
+	{said: []string{"free ports"}, first: "Remove hostPort and hostNetwork, or use no more of these pods than nodes.", at: "containers[0].ports", passes: true},
+	{said: []string{"max volume count"}, first: "Use fewer volumes, or fewer pods per node: a node can attach no more.", at: "volumes", passes: true},
+	{said: []string{"ReadWriteOncePod"}, first: "Use a claim with access mode ReadWriteMany: only one pod can use this one at a time.", at: "volumes", passes: true},
+	{said: []string{"no available disk"}, first: "Use a volume that several pods can mount, or wait until the other pod has ended.", at: "volumes", passes: true},
+	{
+		said:  []string{"available persistent volumes to bind", "enough free storage"},
+		first: "Request less storage, or use a storage class that has enough of it in the zones of the nodes.", at: "volumes", passes: true,
+	},
+}
+
+// restrictionFigures fills figures from the restrictions in a message of the scheduler, and returns the code of the finding:
+// NoMatchingNode if waiting helps on no node, and otherwise Unschedulable, which quotes the message.
+func (p *input) restrictionFigures(role mpi.Role, message string, figures map[string]string) codes.Code {
 	var why []string
-	if strings.Contains(message, "node affinity/selector") {
-		why = append(why, p.labelsText(role))
-	}
-	if strings.Contains(message, "untolerated taint") {
-		why = append(why, "nodes have taints that the pod does not tolerate")
-		figures["first"] = "If the job may use these nodes, add a toleration for the taint in the scheduler's message."
-	}
-	if strings.Contains(message, "volume node affinity") {
-		why = append(why, "the pod's volume is in another zone or on another node")
-	}
-	if strings.Contains(message, "were unschedulable") {
-		why = append(why, "nodes are cordoned")
-	}
-	if anyIn(message, "anti-affinity", "pod affinity", "topology spread") {
-		why = append(why, "the pod's affinity or topology spread constraints cannot be satisfied")
-	}
-	for _, of := range spreading {
-		if strings.Contains(message, of.said) {
-			figures["first"], figures["at"] = of.text, of.at
+	passes := false
+	for _, known := range restrictions {
+		if !anyIn(message, known.said...) {
+			continue
+		}
+		if passes = passes || known.passes; !known.passes {
+			why = append(why, cmp.Or(known.why, p.labelsText(role)))
+		}
+		if known.first != "" {
+			figures["first"], figures["at"] = known.first, known.at
+			figures["firstAction"] = p.field(role) + ".spec." + known.at
 		}
 	}
-	figures["why"] = strings.Join(why, "; ")
-	if len(why) == 0 {
-		figures["why"] = "no reason given"
+	if passes || len(why) == 0 {
+		return codes.Unschedulable
 	}
+	figures["why"] = strings.Join(why, "; ")
+	return codes.NoMatchingNode
 }
 
 // labelsText states which labels no node has that a pod requires: those of its nodeSelector that no node has at all, if the nodes are

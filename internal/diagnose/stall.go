@@ -54,7 +54,7 @@ func silent(p *input) []Finding {
 	return []Finding{f}
 }
 
-// slowStart reports pods that have not started, although no problem is known.
+// slowStart reports pods that have not started. It counts if no problem of them is known.
 func slowStart(p *input) []Finding {
 	if p.outcome.Finish != nil || p.outcome.NeedsAction {
 		return nil
@@ -62,7 +62,7 @@ func slowStart(p *input) []Finding {
 	var slow []jobPod
 	for _, pod := range p.pods {
 		if pod.Status.Phase != corev1.PodPending || pod.DeletionTimestamp != nil || pod.CreationTimestamp.IsZero() ||
-			unschedulable(pod) != "" || isGated(pod) || p.isIgnored(pod) || p.waitsForClaims(pod) {
+			unschedulable(pod) != "" {
 			continue
 		}
 		patience := slowAfter

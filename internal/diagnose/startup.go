@@ -26,16 +26,15 @@ type group struct {
 	lines  []string
 }
 
-// waiting gathers pods whose container waits for one of some reasons (k8s.io/kubernetes/pkg/kubelet/images/types.go,
-// kuberuntime/kuberuntime_container.go); nil where there are none.
-func (p *input) waiting(reasons ...string) *group {
+// waiting gathers pods of which a container waits because of an obstacle; nil if there are none.
+func (p *input) waiting(obstacle podstatus.Obstacle) *group {
 	var g *group
 	for _, pod := range p.pods {
 		if pod.DeletionTimestamp != nil || !pod.latest {
 			continue
 		}
 		for _, c := range containersOf(pod) {
-			if c.State.Waiting == nil || !slices.Contains(reasons, c.State.Waiting.Reason) {
+			if podstatus.ObstacleOf(c) != obstacle {
 				continue
 			}
 			if g == nil {
@@ -69,12 +68,12 @@ func steady(message string) string {
 // images reports why an image cannot be pulled.
 func images(p *input) []Finding {
 	var found []Finding
-	if g := p.waiting("InvalidImageName"); g != nil {
+	if g := p.waiting(podstatus.InvalidImageName); g != nil {
 		f := p.find(codes.InvalidImageName, g.pods, map[string]string{"imageNow": p.imageOf(g)})
 		f.Evidence = g.lines
 		found = append(found, f)
 	}
-	g := p.waiting("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable")
+	g := p.waiting(podstatus.ImageNotPulled)
 	if g == nil {
 		return found
 	}
@@ -130,6 +129,10 @@ func (p *input) pullFigures(role mpi.Role, message string) map[string]string {
 	}
 	lowered := strings.ToLower(message)
 	switch {
+	case anyIn(lowered, strings.ToLower(podstatus.SignatureInvalid), "signature required", "invalid signature"):
+		figures["why"] = ": the node's policy does not accept its signature"
+		figures["first"] = "Use an image that is signed as the cluster demands."
+		figures["second"], figures["secondAction"] = "Ask the cluster administrator which registries and keys the policy accepts.", "On OpenShift: oc get imagepolicies,clusterimagepolicies -A"
 	case anyIn(lowered, "unauthorized", "authentication required", "no basic auth", "denied", "403 forbidden"), refusedStatus.MatchString(lowered):
 		figures["why"] = ": authentication required, or no such image"
 		figures["first"], figures["firstAction"] = "Create a pull secret for the registry, and reference it in the pod templates.", fmt.Sprintf(login, phrase.QuoteWord(p.job.Namespace))
@@ -184,14 +187,21 @@ func missing(message string) string {
 	return fmt.Sprintf("key %q of %s %q", m[3], m[4], name)
 }
 
+// creationRemedies are the first remedies for reasons for which a container runtime cannot create a container
+// (k8s.io/cri-api/pkg/errors).
+var creationRemedies = map[string]string{
+	"ImageVolumeMountFailed": "Correct the image volume in the pod template. If it has none, the image of the operator's agent cannot be mounted: report it to the cluster administrator.",
+	"RROUnsupported":         "Remove recursiveReadOnly from the volume mounts: the node does not support it.",
+}
+
 // containers reports why containers cannot be created.
 func containers(p *input) []Finding {
-	g := p.waiting("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "PreCreateHookError", "PostStartHookError")
+	g := p.waiting(podstatus.NotCreated)
 	if g == nil {
 		return nil
 	}
-	message := g.status.State.Waiting.Message
-	code, figures := codes.ContainerCreateFailed, map[string]string{"message": sentence(message)}
+	message := cmp.Or(g.status.State.Waiting.Message, g.status.State.Waiting.Reason)
+	code, figures := codes.ContainerCreateFailed, map[string]string{"message": sentence(message), "first": creationRemedies[g.status.State.Waiting.Reason]}
 	switch absent := missing(message); {
 	case absent != "":
 		code, figures["missing"] = codes.MissingReference, absent
@@ -303,21 +313,27 @@ func (p *input) missingKey(role mpi.Role, message string) string {
 	return fmt.Sprintf("key %q of volume %q", key[2], key[1])
 }
 
-// sandboxes reports pods whose sandbox cannot be created, from events: the pod's status only shows that its container is being
+// prepared begins the kubelet's messages about sandboxes and devices.
+var prepared = regexp.MustCompile(`^(?:Failed to create pod sandbox|Failed to prepare dynamic resources|network is not ready): `)
+
+// sandboxes reports pods whose sandbox or devices cannot be prepared, from events: the pod's status only shows that its container is being
 // created. The kubelet retries, and one failure while a node starts is usual.
 func sandboxes(p *input) []Finding {
 	const often, recently = 3, 2 * time.Minute
 	var pods []jobPod
 	var evidence []string
-	message := ""
-	for _, event := range p.events("Pod", func(e jobstate.Event) bool { return sandboxEvents[e.Reason] && !noNetwork.MatchString(e.Message) }) {
+	message, entry := "", codes.Entry{}
+	for _, event := range p.events("Pod", func(e jobstate.Event) bool {
+		return sandboxEvents[e.Reason].IsFinding() && !noNetwork.MatchString(e.Message)
+	}) {
 		pod := p.startingPod(event.Name)
 		if pod == nil || hasVolumes(*pod) || pod.DeletionTimestamp != nil || !podstatus.NetworkedAt(pod.Pod).IsZero() || p.seen.Now.Sub(event.Last) > recently ||
 			event.Count < often && p.seen.Now.Sub(pod.CreationTimestamp.Time) < time.Minute || slices.ContainsFunc(pods, func(known jobPod) bool { return known.Name == pod.Name }) {
 			continue
 		}
 		if message == "" {
-			message = sandboxID.ReplaceAllString(strings.TrimPrefix(event.Message, "Failed to create pod sandbox: "), "…")
+			entry = sandboxEvents[event.Reason]
+			message = sandboxID.ReplaceAllString(prepared.ReplaceAllString(event.Message, ""), "…")
 		}
 		pods, evidence = append(pods, *pod), append(evidence, sandboxID.ReplaceAllString(saying(event), "…"))
 	}
@@ -328,7 +344,7 @@ func sandboxes(p *input) []Finding {
 	if users := p.template(pods[0].role).HostUsers; users != nil && !*users {
 		figures["first"] = "Remove hostUsers: false, unless the message has another reason: the node's kernel, file system or container runtime may not support user namespaces."
 	}
-	f := p.findAs(codes.SandboxFailed, pods, figures)
+	f := p.findAs(entry, pods, figures)
 	f.Severity, f.Evidence = v1alpha1.SeverityError, evidence
 	return []Finding{f}
 }
@@ -336,8 +352,12 @@ func sandboxes(p *input) []Finding {
 // sandboxID is the ID of a sandbox, which differs each time.
 var sandboxID = regexp.MustCompile(`\b[0-9a-f]{32,}\b`)
 
-// sandboxEvents are the reasons of the kubelet's events about a sandbox, or its cgroup (k8s.io/kubernetes/pkg/kubelet/events).
-var sandboxEvents = map[string]bool{"FailedCreatePodSandBox": true, "FailedCreatePodContainer": true}
+// sandboxEvents are the reasons of the kubelet's events about what it prepares before containers
+// (k8s.io/kubernetes/pkg/kubelet/events): the sandbox with its network, its cgroup, and devices of ResourceClaims.
+var sandboxEvents = map[string]codes.Entry{
+	"FailedCreatePodSandBox": codes.SandboxFailed, "FailedCreatePodContainer": codes.SandboxFailed,
+	"NetworkNotReady": codes.NodeNetworkDown, "FailedPrepareDynamicResources": codes.DevicesNotPrepared,
+}
 
 // hostPathCheck begins the kubelet's message about a hostPath that does not exist or is of another type.
 const hostPathCheck = "hostPath type check failed:"
@@ -368,7 +388,7 @@ var passing = []string{"failed to sync secret cache", "failed to sync configmap 
 func hasVolumes(pod jobPod) bool {
 	return slices.ContainsFunc(containersOf(pod), func(c corev1.ContainerStatus) bool {
 		return c.State.Running != nil || c.State.Terminated != nil ||
-			c.State.Waiting != nil && c.State.Waiting.Reason != "" && c.State.Waiting.Reason != "ContainerCreating" && c.State.Waiting.Reason != "PodInitializing"
+			podstatus.ObstacleOf(c) != podstatus.NoObstacle
 	})
 }
 
@@ -393,7 +413,7 @@ func (p *input) claims(which func(jobstate.Claim) bool) []string {
 
 // crashes reports workers in a crash loop. For a launcher, how its program ended is a better cause.
 func crashes(p *input) []Finding {
-	g := p.waiting("CrashLoopBackOff")
+	g := p.waiting(podstatus.CrashLoop)
 	if g == nil || g.pods[0].role == mpi.RoleLauncher || g.pods[0].isSidecar(g.status.Name) {
 		return nil
 	}

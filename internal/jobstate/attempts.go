@@ -133,7 +133,7 @@ func (a Attempts) String() string {
 // inBackoff reports whether a container of a pod ended and is not started again before some time.
 func inBackoff(pod *corev1.Pod) bool {
 	for _, c := range pod.Status.ContainerStatuses {
-		if waiting := c.State.Waiting; waiting != nil && waiting.Reason == crashLoop {
+		if podstatus.ObstacleOf(c) == podstatus.CrashLoop {
 			return true
 		}
 	}

@@ -1,6 +1,7 @@
 package jobstate
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -83,31 +84,25 @@ func stuckPod(pod *corev1.Pod) *stuck {
 	return nil
 }
 
-// crashLoop is the kubelet's reason for a container that it starts again later.
-const crashLoop = "CrashLoopBackOff"
-
-// stuckContainer reads the reasons that the kubelet gives for a container that waits
-// (k8s.io/kubernetes/pkg/kubelet/images/types.go, kuberuntime/kuberuntime_container.go).
+// stuckContainer returns why a container waits; nil if it has no problem.
 func stuckContainer(c corev1.ContainerStatus) *stuck {
-	waiting := c.State.Waiting
-	if waiting == nil {
+	switch podstatus.ObstacleOf(c) {
+	case podstatus.NoObstacle:
 		return nil
-	}
-	switch waiting.Reason {
-	case "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable", "InvalidImageName":
+	case podstatus.InvalidImageName, podstatus.ImageNotPulled:
 		return &stuck{reason: codes.ImagePullFailed, values: map[string]string{
-			"imageNow": strconv.Quote(c.Image), "message": phrase.Sentence(pullError(waiting.Message)),
+			"imageNow": strconv.Quote(c.Image), "message": phrase.Sentence(pullError(c.State.Waiting.Message)),
 		}}
-	case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
-		return &stuck{reason: codes.ContainerCreateFailed, values: map[string]string{"container": strconv.Quote(c.Name), "message": phrase.Sentence(waiting.Message)}}
-	case crashLoop:
+	case podstatus.CrashLoop:
 		exit := "ended"
 		if last := c.LastTerminationState.Terminated; last != nil {
 			exit = exitText(last)
 		}
 		return &stuck{reason: codes.CrashLoop, values: map[string]string{"container": strconv.Quote(c.Name), "exit": exit, "tries": fmt.Sprintf("and was started %d times", c.RestartCount+1)}}
+	case podstatus.NotCreated:
 	}
-	return nil
+	message := phrase.Sentence(cmp.Or(c.State.Waiting.Message, c.State.Waiting.Reason))
+	return &stuck{reason: codes.ContainerCreateFailed, values: map[string]string{"container": strconv.Quote(c.Name), "message": message}}
 }
 
 // pullError cuts what the kubelet puts before the error while it waits to try again, so that the text does
