@@ -33,11 +33,7 @@ type Entry struct {
 // IsFinding reports whether the code can be that of a finding, and not only a reason of the status.
 func (e Entry) IsFinding() bool { return e.Summary != "" }
 
-// Strength is how much a code explains. The lower the value, the stronger the code.
-//
-// The rule of findings, within one observation and from one to the next: the strongest is the cause, and of equally
-// strong ones the first. A weaker or later finding never replaces a cause that is known: logs, statuses and pods
-// disappear, but not what they have shown. See docs/architecture.md.
+// Strength is how much a code explains. The lower the value, the stronger the code. See [Moment.Outranks] for the order of causes.
 type Strength int
 
 const (

@@ -116,7 +116,7 @@ func withoutExplainedStarts(found []Finding) []Finding {
 // order keeps one finding of each code, lets the first be the cause, and bounds all of them.
 func (p *input) order(found []Finding) []Finding {
 	var kept []Finding
-	for _, f := range crashFirst(found) {
+	for _, f := range strongestFirst(found) {
 		if i := slices.IndexFunc(kept, func(k Finding) bool { return k.Code == f.Code }); i >= 0 {
 			absorb(&kept[i], f)
 			continue
@@ -143,18 +143,18 @@ func (p *input) order(found []Finding) []Finding {
 	return kept
 }
 
-// crashFirst puts the crash of a rank before the signal 9 of another: MPI kills the ranks that are left.
-func crashFirst(found []Finding) []Finding {
-	if len(found) == 0 || found[0].Code != codes.Killed {
-		return found
-	}
-	crash := slices.IndexFunc(found, func(f Finding) bool {
-		return codes.Has(f.Code, codes.EndsRank) && codes.StrengthOf(f.Code) == codes.Cause
+// strongestFirst puts a cause before the first finding if that states only a consequence or an end, such as the signal 9 with which
+// MPI ends the other ranks after a crash. What other pods report of a lost one is no such cause.
+func strongestFirst(found []Finding) []Finding {
+	cause := slices.IndexFunc(found, func(f Finding) bool {
+		severity := codes.Lookup(f.Code).Severity
+		return codes.StrengthOf(f.Code) < codes.StrengthOf(found[0].Code) && !codes.Has(f.Code, codes.FollowsPodLoss) &&
+			severity != v1alpha1.SeverityWarning && severity != v1alpha1.SeverityInfo
 	})
-	if crash < 0 {
+	if cause < 0 {
 		return found
 	}
-	return slices.Concat(found[crash:crash+1], found[:crash], found[crash+1:])
+	return slices.Concat(found[cause:cause+1], found[:cause], found[cause+1:])
 }
 
 // absorb adds what another finding of the same code knows.

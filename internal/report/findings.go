@@ -24,9 +24,9 @@ import (
 const remembered = 10 * time.Minute
 
 // findings returns the findings of a record, and where its job failed. What disappeared with pods and logs stays: the
-// findings of a finished job, the loss of a pod, and the cause that ended the last attempt (see codes.Strength).
+// findings of a finished job, the loss of a pod, and the cause that ended the last attempt (see [codes.Moment]).
 func (m maker) findings(found []diagnose.Finding) ([]v1alpha1.Finding, *v1alpha1.Failure) {
-	if m.before.CompletionTime != nil && !better(found, m.before.Findings) {
+	if m.before.CompletionTime != nil && !m.isBetter(found) {
 		failure := m.before.Failure.DeepCopy()
 		if failure != nil && len(failure.LogTail) == 0 {
 			failure.LogTail = m.logTail(failure.Pod)
@@ -37,16 +37,13 @@ func (m maker) findings(found []diagnose.Finding) ([]v1alpha1.Finding, *v1alpha1
 	for _, f := range found {
 		findings = append(findings, *f.DeepCopy())
 	}
-	findings = m.keepObstacle(m.keepCause(findings))
-	failure := m.failure(findings)
-	if lost := m.lost(); lost != nil && (m.outcome.Finish == nil || m.failed()) {
-		findings, failure = m.recall(*lost, findings, failure)
+	for _, known := range []*v1alpha1.Finding{m.causeOfEnd(findings), m.obstacle(findings), m.lost()} {
+		if known != nil {
+			findings = m.compare(*known, findings)
+		}
 	}
 	findings = m.keep(findings)
-	if len(findings) > maxFindings {
-		findings = findings[:maxFindings]
-	}
-	return findings, failure
+	return findings[:min(len(findings), maxFindings)], m.failure(findings)
 }
 
 // invalidChange returns the finding of a job that became invalid after it had been started.
@@ -71,84 +68,69 @@ func invalidChange(job mpi.Job) v1alpha1.Finding {
 	return f
 }
 
-// keepCause puts the cause of an attempt's end, as the record has it, before findings that explain less, or as much and
-// later. It is over once another attempt runs and nothing is wrong.
-func (m maker) keepCause(findings []v1alpha1.Finding) []v1alpha1.Finding {
+// causeOfEnd returns the cause of an attempt's end, as the record has it. It is over once another attempt runs and nothing is wrong.
+func (m maker) causeOfEnd(findings []v1alpha1.Finding) *v1alpha1.Finding {
 	if len(m.before.Findings) == 0 || !m.failed() && (m.outcome.Finish != nil || m.outcome.Suspended()) {
-		return findings
+		return nil
 	}
 	if endings := len(findings) > 0 && codes.Has(findings[0].Code, codes.EndsAttempt); !m.failed() && !endings && !m.attemptEnded() {
-		return findings
+		return nil
 	}
 	cause := m.before.Findings[0].DeepCopy()
 	if !codes.Has(cause.Code, codes.EndsAttempt) || cause.Severity == v1alpha1.SeverityInfo {
-		return findings
-	}
-	if i := slices.IndexFunc(findings, func(f v1alpha1.Finding) bool { return f.Code == cause.Code }); i >= 0 {
-		// Logs arrive late, and that of a run may be replaced by that of the next one.
-		if now := findings[i]; (cause.Rank == nil || now.Rank != nil) && len(now.Summary) >= len(cause.Summary) {
-			cause = now.DeepCopy()
-		}
-		findings = slices.Delete(findings, i, i+1)
-	} else if len(findings) > 0 && m.explainsMore(findings[0], *cause) {
-		return findings
+		return nil
 	}
 	cause.Severity = v1alpha1.SeverityError
-	findings = slices.DeleteFunc(findings, func(f v1alpha1.Finding) bool { return codes.StrengthOf(f.Code) >= codes.Ending })
-	for i := range findings {
-		if m.failed() {
-			findings[i].Severity = v1alpha1.SeverityInfo
-		}
-	}
-	return append([]v1alpha1.Finding{*cause}, findings...)
+	return cause
 }
 
-// keepObstacle puts what kept the job from starting, as the record has it, before what follows from that: the deadline was
-// exceeded, the launcher was deleted, or nothing is known, because pods and their messages are gone.
-func (m maker) keepObstacle(findings []v1alpha1.Finding) []v1alpha1.Finding {
+// obstacle returns what kept the job from starting, as the record has it.
+func (m maker) obstacle(findings []v1alpha1.Finding) *v1alpha1.Finding {
 	if len(findings) == 0 || len(m.before.Findings) == 0 || m.before.RunningTime != nil || m.outcome.Finish != nil && m.outcome.Finish.Succeeded {
+		return nil
+	}
+	return m.before.Findings[0].DeepCopy()
+}
+
+// compare puts a cause that the record has before findings that do not outrank it.
+func (m maker) compare(known v1alpha1.Finding, findings []v1alpha1.Finding) []v1alpha1.Finding {
+	same := slices.IndexFunc(findings, func(f v1alpha1.Finding) bool { return f.Code == known.Code })
+	if same >= 0 {
+		if now := findings[same]; !codes.Has(known.Code, codes.EndsAttempt) || (known.Rank == nil || now.Rank != nil) && len(now.Summary) >= len(known.Summary) {
+			// Logs arrive late, and that of a run may be replaced by that of the next one.
+			known = *now.DeepCopy()
+		}
+	}
+	at := codes.Moment{Failed: m.failed(), Ran: m.before.RunningTime != nil, Again: m.restartedSince(known.Code)}
+	if same != 0 && len(findings) > 0 && at.Outranks(findings[0], known) {
+		if same < 0 && !m.failed() && codes.Has(known.Code, codes.RemovesPods) && known.Code != codes.LauncherDeleted && codes.Has(findings[0].Code, codes.BlocksScheduling) {
+			findings = append(findings, known)
+		}
 		return findings
 	}
-	switch findings[0].Code {
-	case codes.DeadlineExceeded, codes.LauncherDeleted, codes.Unknown:
-	default:
-		return findings
+	// What ended an attempt also explains how its program ended.
+	least := codes.Unexplained
+	if codes.Has(known.Code, codes.EndsAttempt) {
+		least, known.Severity = codes.Ending, v1alpha1.SeverityError
 	}
-	obstacle := m.before.Findings[0].DeepCopy()
-	blocks := codes.Has(obstacle.Code, codes.BlocksScheduling) || codes.Has(obstacle.Code, codes.BlocksPods) ||
-		obstacle.Severity == v1alpha1.SeverityError && codes.StrengthOf(obstacle.Code) == codes.Cause
-	if !blocks || obstacle.Code == findings[0].Code || obstacle.Code == codes.LauncherDeleted {
-		return findings
-	}
+	findings = slices.DeleteFunc(findings, func(f v1alpha1.Finding) bool { return f.Code == known.Code || codes.StrengthOf(f.Code) >= least })
 	if m.failed() {
-		obstacle.Severity = v1alpha1.SeverityError
+		known.Severity = v1alpha1.SeverityError
 		for i := range findings {
 			findings[i].Severity = v1alpha1.SeverityInfo
 		}
 	}
-	findings = slices.DeleteFunc(findings, func(f v1alpha1.Finding) bool { return f.Code == obstacle.Code || f.Code == codes.Unknown })
-	return append([]v1alpha1.Finding{*obstacle}, findings...)
+	return append([]v1alpha1.Finding{known}, findings...)
 }
 
-// explainsMore reports whether a finding explains more than the cause that is known; if both are causes, whether it is
-// that of a later attempt.
-func (m maker) explainsMore(finding, known v1alpha1.Finding) bool {
-	now, before := codes.StrengthOf(finding.Code), codes.StrengthOf(known.Code)
-	if codes.Has(finding.Code, codes.RemovesPods) && codes.Has(known.Code, codes.FollowsPodLoss) {
-		return true
+// isBetter reports whether findings contain a better cause than the record of a job that is over: that a worker was lost is known at
+// once, and why a little later.
+func (m maker) isBetter(found []diagnose.Finding) bool {
+	if len(found) == 0 || len(m.before.Findings) == 0 {
+		return len(found) > 0
 	}
-	return now < before || now == before && isGuess(known) && !isGuess(finding) ||
-		(now == codes.Cause || endedOtherwise(finding, known)) && before == codes.Cause && m.restartedSince(known.Code)
+	return codes.Moment{Failed: m.failed(), Ran: m.before.RunningTime != nil, Over: true}.Outranks(found[0], m.before.Findings[0])
 }
-
-// endedOtherwise reports whether the program ended by itself, and not as it did for the cause that is known: a pod was taken away,
-// or the exit code was another one. If it was the same, the log may only not have been read yet.
-func endedOtherwise(finding, known v1alpha1.Finding) bool {
-	return isOwnEnd(finding) && (codes.Has(known.Code, codes.RemovesPods) || known.ExitCode != nil && *known.ExitCode != *finding.ExitCode)
-}
-
-// isOwnEnd reports whether a finding is that the program ended by itself, with an exit code of its own.
-func isOwnEnd(f v1alpha1.Finding) bool { return f.Code == codes.ApplicationFailed && f.ExitCode != nil }
 
 // restartedSince reports whether the launcher was started again after a finding was entered on the timeline.
 func (m maker) restartedSince(code string) bool {
@@ -185,33 +167,6 @@ func (m maker) keep(findings []v1alpha1.Finding) []v1alpha1.Finding {
 
 func (m maker) failed() bool { return m.outcome.Finish != nil && !m.outcome.Finish.Succeeded }
 
-// better reports whether findings contain a cause, and those before did not, or only a consequence: that a worker was
-// lost is known at once, and why a little later.
-func better(found []diagnose.Finding, before []v1alpha1.Finding) bool {
-	if len(found) == 0 {
-		return false
-	}
-	if len(before) == 0 || codes.StrengthOf(found[0].Code) < codes.StrengthOf(before[0].Code) {
-		return true
-	}
-	if codes.StrengthOf(found[0].Code) == codes.StrengthOf(before[0].Code) && isGuess(before[0]) {
-		return !isGuess(found[0])
-	}
-	return mayFollow(before[0].Code) && !mayFollow(found[0].Code) && codes.StrengthOf(found[0].Code) == codes.StrengthOf(before[0].Code)
-}
-
-// isGuess reports whether an exit code is all that a cause is known from. A program that is missing has 127, and so has one
-// that starts a script which lacks its interpreter: the log shows which.
-func isGuess(f v1alpha1.Finding) bool {
-	return f.Code == codes.ProgramMissing && f.ExitCode != nil && len(f.Evidence) <= 1
-}
-
-// mayFollow reports whether a code is mostly not where it began. A program's own error mostly is, if nothing else is known
-// by the time the job has failed.
-func mayFollow(code string) bool {
-	return codes.Has(code, codes.FollowsPodLoss) && code != codes.ApplicationFailed
-}
-
 // lost is an earlier finding that a pod was taken away, from which what is found now may follow; or that pods were
 // refused, which is not tried again once the launcher has given up waiting for them.
 func (m maker) lost() *v1alpha1.Finding {
@@ -222,55 +177,16 @@ func (m maker) lost() *v1alpha1.Finding {
 		}
 		for _, entry := range slices.Backward(m.before.Timeline) {
 			if entry.Event == finding.Code {
-				if m.now.Sub(entry.Time.Time) <= remembered {
-					return finding.DeepCopy()
+				if m.now.Sub(entry.Time.Time) <= remembered && (m.outcome.Finish == nil || m.failed()) {
+					lost := finding.DeepCopy()
+					lost.Severity = v1alpha1.SeverityWarning
+					return lost
 				}
 				break
 			}
 		}
 	}
 	return nil
-}
-
-// recall puts the loss of a pod before what follows from it. A cause of another kind stays the cause.
-func (m maker) recall(lost v1alpha1.Finding, findings []v1alpha1.Finding, failure *v1alpha1.Failure) ([]v1alpha1.Finding, *v1alpha1.Failure) {
-	if slices.ContainsFunc(findings, func(f v1alpha1.Finding) bool { return f.Code == lost.Code }) {
-		return findings, failure
-	}
-	if m.failed() && len(findings) > 0 && isOwnEnd(findings[0]) && m.restartedSince(lost.Code) {
-		return findings, failure
-	}
-	if len(findings) > 0 && !codes.Has(findings[0].Code, codes.FollowsPodLoss) {
-		if !codes.Has(lost.Code, codes.RemovesPods) || !codes.Has(findings[0].Code, codes.BlocksScheduling) || lost.Code == codes.LauncherDeleted {
-			return findings, failure
-		}
-		if !m.failed() {
-			// That pods which had to go find no room when they come back is what keeps the job now.
-			lost.Severity = v1alpha1.SeverityWarning
-			return append(findings, lost), failure
-		}
-	}
-	if failure != nil && failure.Rank != nil && lost.Code == codes.NodeLost {
-		// A busy node may not respond for a while. That does not explain a rank that failed.
-		return findings, failure
-	}
-	lost.Severity = v1alpha1.SeverityWarning
-	if m.failed() {
-		lost.Severity = v1alpha1.SeverityError
-		for i := range findings {
-			findings[i].Severity = v1alpha1.SeverityInfo
-		}
-	}
-	if failure != nil {
-		failure.Code = lost.Code
-		if len(lost.Affected) > 0 {
-			failure.Pod, failure.Rank, failure.ExitCode = lost.Affected[0], nil, nil
-			failure.LogTail = m.logTail(failure.Pod)
-		}
-	}
-	// A cause is known.
-	findings = slices.DeleteFunc(findings, func(f v1alpha1.Finding) bool { return f.Code == codes.Unknown })
-	return append([]v1alpha1.Finding{lost}, findings...), failure
 }
 
 // failure is where a job that failed did so; nil where it has not.

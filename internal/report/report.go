@@ -167,7 +167,7 @@ func Settled(previous *v1alpha1.JobReport, now time.Time) bool {
 		return true
 	}
 	failure := previous.Status.Failure
-	found := failure != nil && !mayFollow(failure.Code) && len(failure.LogTail) > 0
+	found := failure != nil && !codes.IsEcho(failure.Code) && len(failure.LogTail) > 0
 	return found || now.Sub(previous.Status.CompletionTime.Time) >= patience
 }
 
