@@ -17,8 +17,8 @@ type Moment struct {
 //  2. Who acted: what follows from the known cause never replaces it, and what the known cause follows from always does.
 //  3. What passes: a known cause that neither ended an attempt nor led to what is found now is over.
 //  4. A later attempt that has a cause of its own.
-//  5. What explains more: see [Strength]. Of equally strong ones, what a pod shows of itself precedes what others report
-//     of it, and what a log shows precedes what an exit code suggests.
+//  5. What explains more: see [Strength]. Of equally strong ones, what the pod of a problem shows precedes what other pods
+//     report of it, and what a log shows precedes what an exit code suggests.
 //  6. When it began: what was known first.
 //
 // Logs, statuses and pods disappear, but not what they have shown.

@@ -192,13 +192,15 @@ func TestEachReasonIsDecided(t *testing.T) {
 		},
 		"end of JobSet": {
 			mpitest.Origin{Module: "sigs.k8s.io/jobset", Folders: []string{"pkg/constants"}, Named: regexp.MustCompile("^(ReachedMaxRestarts|FailedJobs|Fail.*Action)Reason$")},
-			finished, map[string][]string{
+			finished,
+			map[string][]string{
 				quotes: {"FailJobSetFailurePolicyAction", "FailedJobs", "ReachedMaxRestarts"},
 			},
 		},
 		"end of TrainJob": {
 			mpitest.Origin{Module: "github.com/kubeflow/trainer/v2", Folders: []string{"pkg/apis"}, Named: regexp.MustCompile("^TrainJob.*Reason$")},
-			finished, map[string][]string{
+			finished,
+			map[string][]string{
 				codes.DeadlineExceeded: {"DeadlineExceeded"},
 				absent:                 {"Resumed", "Suspended", "TrainingRuntimeNotSupported"},
 			},

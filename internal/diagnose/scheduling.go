@@ -148,7 +148,8 @@ func (p *input) missingClaim(pod jobPod) string {
 
 // placing reads the scheduler's words (k8s.io/kubernetes/pkg/scheduler/framework/types.go).
 func (p *input) placing(pods []jobPod, message string) Finding {
-	code, figures := codes.Unschedulable, map[string]string{"message": sentence(message)}
+	var code codes.Code
+	figures := map[string]string{"message": sentence(message)}
 	var more []string
 	never := false
 	switch short := insufficient.FindAllStringSubmatch(message, -1); {

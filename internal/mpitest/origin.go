@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// Origin is where a component of Kubernetes, or one beside it, declares what it reports of pods and jobs.
+// Origin is where a component of the cluster, such as the kubelet or JobSet, declares what it reports of pods and jobs.
 type Origin struct {
 	// Module is the path of its Go module, and Folders are in it.
 	Module  string
@@ -143,17 +143,11 @@ func (s goSource) used(o Origin) (found []string) {
 			switch node := node.(type) {
 			case *ast.CallExpr:
 				if o.Events && isRecording(node) {
-					for _, argument := range node.Args {
-						if text := s.valueOf(argument); reasonOfEvent.MatchString(text) && text != "Normal" && text != "Warning" {
-							found = append(found, text)
-						}
-					}
+					found = append(found, s.reasons(node)...)
 				}
 			case *ast.FuncDecl:
-				if o.Types && node.Name.Name == "Type" && node.Recv != nil && node.Body != nil && len(node.Body.List) == 1 {
-					if result, is := node.Body.List[0].(*ast.ReturnStmt); is && len(result.Results) == 1 {
-						found = append(found, s.valueOf(result.Results[0]))
-					}
+				if o.Types && node.Name.Name == "Type" {
+					found = append(found, s.result(node))
 				}
 			case *ast.CompositeLit:
 				if fields := fieldsOf(node); o.Condition != "" && nameOf(fields["Type"]) == o.Condition {
@@ -164,6 +158,27 @@ func (s goSource) used(o Origin) (found []string) {
 		})
 	}
 	return found
+}
+
+// reasons returns the arguments of a call of an event recorder that can be the reason.
+func (s goSource) reasons(call *ast.CallExpr) (found []string) {
+	for _, argument := range call.Args {
+		if text := s.valueOf(argument); reasonOfEvent.MatchString(text) && text != "Normal" && text != "Warning" {
+			found = append(found, text)
+		}
+	}
+	return found
+}
+
+// result returns the value that a method returns if that is all that it does, and "" otherwise.
+func (s goSource) result(method *ast.FuncDecl) string {
+	if method.Recv == nil || method.Body == nil || len(method.Body.List) != 1 {
+		return ""
+	}
+	if result, is := method.Body.List[0].(*ast.ReturnStmt); is && len(result.Results) == 1 {
+		return s.valueOf(result.Results[0])
+	}
+	return ""
 }
 
 func isRecording(call *ast.CallExpr) bool {
@@ -201,8 +216,8 @@ func (s goSource) valueOf(expression ast.Expr) string {
 	if i := slices.IndexFunc(s.texts, func(text goText) bool { return text.name == name }); i >= 0 {
 		return s.texts[i].value
 	}
-	if strings.HasPrefix(name, "PodReason") {
-		return strings.TrimPrefix(name, "PodReason")
+	if reason, is := strings.CutPrefix(name, "PodReason"); is {
+		return reason
 	}
 	return ""
 }
