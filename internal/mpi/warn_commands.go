@@ -31,22 +31,23 @@ var (
 	hostFlag = regexp.MustCompile(`(?:^|\s)(?:--?hosts?|-H)[ =]([^\s"']+)`)
 )
 
-// WarnCommand returns warnings about the command and arguments of the launcher's container at a path that most probably do not do
-// what was meant.
-func (j Job) WarnCommand(command, args []string, at *field.Path) (warnings []string) {
+// WarnLauncher returns warnings about the command, arguments and variables of the launcher's container at a path that most probably do
+// not do what was meant.
+func (j Job) WarnLauncher(command, args []string, env []corev1.EnvVar, at *field.Path) (warnings []string) {
 	words := slices.Concat(command, args)
 	if len(words) == 0 {
 		return nil
 	}
+	variables, program := at.Child("env"), "command"
 	if len(command) == 0 {
-		at = at.Child("args")
-	} else {
-		at = at.Child("command")
+		program = "args"
 	}
+	at = at.Child(program)
+	warnings = j.warnTransport(words, env, at, variables)
 	script, isScript := scriptOf(words)
 	if isScript {
 		if startsMPI.MatchString(script) {
-			warnings = warnScript(script, at)
+			warnings = append(warnings, warnScript(script, at)...)
 		}
 	} else if slices.Contains(Launchers, path.Base(words[0])) && !slices.ContainsFunc(words, isShell) {
 		for _, word := range words {
@@ -166,5 +167,5 @@ func warnLauncher(j Job) []string {
 	if len(containers) == 0 || j.Fields.LauncherTemplate == nil {
 		return nil
 	}
-	return j.WarnCommand(containers[0].Command, containers[0].Args, j.Fields.LauncherTemplate.Child("spec", "containers").Index(0))
+	return j.WarnLauncher(containers[0].Command, containers[0].Args, containers[0].Env, j.Fields.LauncherTemplate.Child("spec", "containers").Index(0))
 }

@@ -11,7 +11,7 @@ import (
 	"opendatahub.io/mpijob/internal/mpitest"
 )
 
-func TestWarnCommand(t *testing.T) {
+func TestWarnLauncher(t *testing.T) {
 	t.Parallel()
 	job := mpitest.Job(3)
 	shell := func(script string) []string { return []string{"/bin/bash", "-c", script} }
@@ -48,12 +48,12 @@ func TestWarnCommand(t *testing.T) {
 		"a host of a program that is not of MPI": {[]string{"psql", "--host", "db", "-c", "x"}, ""},
 		"the launcher itself":                    {[]string{"mpirun", "--host", "localhost", "train"}, ""},
 	} {
-		got := strings.Join(job.WarnCommand(test.command, nil, field.NewPath("spec")), "\n")
+		got := strings.Join(job.WarnLauncher(test.command, nil, nil, field.NewPath("spec")), "\n")
 		if !strings.Contains(got, test.want) || test.want == "" && got != "" {
 			t.Errorf("%s: warns %q, want %q", name, got, test.want)
 		}
 	}
-	if got := strings.Join(job.WarnCommand(nil, []string{"mpirun", "$X"}, field.NewPath("spec")), ""); !strings.HasPrefix(got, "spec.args: ") {
+	if got := strings.Join(job.WarnLauncher(nil, []string{"mpirun", "$X"}, nil, field.NewPath("spec")), ""); !strings.HasPrefix(got, "spec.args: ") {
 		t.Errorf("for arguments it warns %q", got)
 	}
 }

@@ -364,7 +364,7 @@ func checkCommand(job TrainJob, used Runtime) field.ErrorList {
 func warn(job TrainJob, used Runtime) []string {
 	var warnings []string
 	trainer := job.trainer()
-	warnings = append(warnings, Convert(job, used).WarnCommand(trainer.Command, trainer.Args, trainerPath)...)
+	warnings = append(warnings, Convert(job, used).WarnLauncher(trainer.Command, trainer.Args, trainer.Env, trainerPath)...)
 	warnings = append(warnings, mpi.WarnMemory(size(job, used), sizePath)...)
 	if policy := used.mpiPolicy(); policy.RunLauncherAsNode && nodes(job, used) <= 1 {
 		warnings = append(warnings, fmt.Sprintf("%s: %d makes 2 pods with ranks, the launcher and a worker: Trainer has no fewer where the launcher runs ranks (runLauncherAsNode)", nodesPath, nodes(job, used)))

@@ -1,0 +1,61 @@
+package mpi
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"opendatahub.io/mpijob/internal/phrase"
+)
+
+// betweenPods are the transports of Open MPI's byte transfer layer that connect pods; the others stay within one
+// (ompi/opal/mca/btl).
+var betweenPods = []string{"tcp", "ofi", "uct", "openib", "usnic", "ugni", "portals4"}
+
+// selection matches a selection of Open MPI's components in a command line, for example --mca btl ^tcp.
+var selection = regexp.MustCompile(`(?:^|\s)--?g?(?:mca|omca)\s+(btl|pml)\s+["']?([^\s"']+)`)
+
+// warnTransport returns a warning if the launcher selects components of Open MPI that connect no pods. Some versions crash then without
+// a word about it.
+func (j Job) warnTransport(words []string, env []corev1.EnvVar, command, variables *field.Path) []string {
+	hosts := j.Workers.Count
+	if j.Launcher.RunsRanks {
+		hosts++
+	}
+	if j.Implementation != OpenMPI || hosts < 2 {
+		return nil
+	}
+	selected, where := map[string]string{}, variables
+	for _, variable := range env {
+		if component, is := strings.CutPrefix(variable.Name, "OMPI_MCA_"); is {
+			selected[component] = strings.TrimSpace(variable.Value)
+		}
+	}
+	for _, found := range selection.FindAllStringSubmatch(strings.Join(words, " "), -1) {
+		// The command line overrides the environment.
+		if selected[found[1]] = found[2]; found[1] == "btl" {
+			where = command
+		}
+	}
+	if pml := selected["pml"]; pml != "" && pml != "ob1" || !staysInPod(selected["btl"]) {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: btl %q leaves Open MPI without a transport between the pods: add tcp, or select another messaging layer, such as --mca pml ucx", where, phrase.Cut(selected["btl"], maxShownName))}
+}
+
+// staysInPod reports whether a selection of byte transfer layers has none that connects pods.
+func staysInPod(selection string) bool {
+	names, excludes := strings.CutPrefix(selection, "^")
+	list := strings.Split(names, ",")
+	switch {
+	case selection == "" || strings.Contains(selection, "$"):
+		return false
+	case excludes:
+		return slices.Contains(list, "tcp")
+	}
+	return !slices.ContainsFunc(list, func(name string) bool { return slices.Contains(betweenPods, name) })
+}
