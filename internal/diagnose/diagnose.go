@@ -56,6 +56,7 @@ var checks = []func(*input) []Finding{
 	endedWorkers,
 	unreached,
 	hostfileIgnored,
+	transportless,
 	symptoms,
 	mixedMPI,
 	sharedGPUs,

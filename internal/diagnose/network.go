@@ -44,6 +44,19 @@ func hostfileIgnored(p *input) []Finding {
 	return []Finding{f}
 }
 
+// transportless reports ranks that crashed although the job selects transports of Open MPI none of which connects pods: version 4.1.4
+// crashes then without a word about it.
+func transportless(p *input) []Finding {
+	selected := p.job.WithoutTransport()
+	crash := slices.IndexFunc(p.signs, func(s sign) bool { return s.Code == codes.SegmentationFault })
+	if selected == "" || crash < 0 {
+		return nil
+	}
+	f := p.find(codes.NoTransport, p.signs[crash].pods, nil)
+	f.Evidence = []string{fmt.Sprintf("The launcher selects the transports %q of Open MPI (btl), none of which connects pods.", selected), quoted(p.signs[crash].pods[0], p.signs[crash].line)}
+	return []Finding{f}
+}
+
 // startsRanks matches a word of a command that starts ranks, or may do so: a launcher of MPI, or a script.
 var startsRanks = regexp.MustCompile(`\b(?:mpirun|mpiexec|orterun|prterun|horovodrun|srun|deepspeed)\b|\.sh\b`)
 

@@ -146,6 +146,11 @@ mpirun noticed that process rank 2 with PID 27 on node pi-worker-1 exited on sig
 			Code: agentapi.RankFailed, Message: "Rank 2 (solver) ended by signal 11 (SIGSEGV).",
 			Ranks: []agentapi.RankEnd{{Rank: 0, ExitCode: 143, Signal: 15, Program: "solver"}, {Rank: 2, ExitCode: 139, Signal: 11, Program: "solver"}},
 		}, 139))},
+		"17-crash-without-a-transport": {codes.NoTransport, failed(139, `[pi-worker-1:00027] *** Process received signal ***
+[pi-worker-1:00027] Signal: Segmentation fault (11)
+mpirun noticed that process rank 2 with PID 27 on node pi-worker-1 exited on signal 11 (Segmentation fault).`, func(j *mpi.Job) {
+			j.Launcher.Template.Spec.Containers[0].Env = append(j.Launcher.Template.Spec.Containers[0].Env, corev1.EnvVar{Name: "OMPI_MCA_btl", Value: "^tcp"})
+		})},
 		"17-segmentation-fault-in-two-lines": {codes.SegmentationFault, failed(139, `[pi-worker-1:35   :0:35] Caught signal 11 (Segmentation fault: tkill(2) or tgkill(2) at address 0x3ba4b51000000023)
 prterun noticed that process rank 2 with PID 35 on node pi-worker-1 exited on
 signal 11 (Segmentation fault).`).with(launcherLeft(agentapi.Summary{

@@ -19,17 +19,39 @@ var betweenPods = []string{"tcp", "ofi", "uct", "openib", "usnic", "ugni", "port
 // selection matches a selection of Open MPI's components in a command line, for example --mca btl ^tcp.
 var selection = regexp.MustCompile(`(?:^|\s)--?g?(?:mca|omca)\s+(btl|pml)\s+["']?([^\s"']+)`)
 
-// warnTransport returns a warning if the launcher selects components of Open MPI that connect no pods. Some versions crash then without
-// a word about it.
+// warnTransport returns a warning if the launcher selects components of Open MPI that connect no pods.
 func (j Job) warnTransport(words []string, env []corev1.EnvVar, command, variables *field.Path) []string {
+	selected, inCommand := j.withoutTransport(words, env)
+	if selected == "" {
+		return nil
+	}
+	at := variables
+	if inCommand {
+		at = command
+	}
+	return []string{fmt.Sprintf("%s: btl %q leaves Open MPI without a transport between the pods: add tcp, or select another messaging layer, such as --mca pml ucx", at, phrase.Cut(selected, maxShownName))}
+}
+
+// WithoutTransport returns the selection of Open MPI's transports (btl) in the launcher's command or variables if none of them connects
+// pods, and "" otherwise.
+func (j Job) WithoutTransport() string {
+	containers := j.Launcher.Template.Spec.Containers
+	if len(containers) == 0 {
+		return ""
+	}
+	selected, _ := j.withoutTransport(slices.Concat(containers[0].Command, containers[0].Args), containers[0].Env)
+	return selected
+}
+
+func (j Job) withoutTransport(words []string, env []corev1.EnvVar) (btl string, inCommand bool) {
 	hosts := j.Workers.Count
 	if j.Launcher.RunsRanks {
 		hosts++
 	}
 	if j.Implementation != OpenMPI || hosts < 2 {
-		return nil
+		return "", false
 	}
-	selected, where := map[string]string{}, variables
+	selected := map[string]string{}
 	for _, variable := range env {
 		if component, is := strings.CutPrefix(variable.Name, "OMPI_MCA_"); is {
 			selected[component] = strings.TrimSpace(variable.Value)
@@ -37,14 +59,13 @@ func (j Job) warnTransport(words []string, env []corev1.EnvVar, command, variabl
 	}
 	for _, found := range selection.FindAllStringSubmatch(strings.Join(words, " "), -1) {
 		// The command line overrides the environment.
-		if selected[found[1]] = found[2]; found[1] == "btl" {
-			where = command
-		}
+		selected[found[1]] = found[2]
+		inCommand = inCommand || found[1] == "btl"
 	}
 	if pml := selected["pml"]; pml != "" && pml != "ob1" || !staysInPod(selected["btl"]) {
-		return nil
+		return "", false
 	}
-	return []string{fmt.Sprintf("%s: btl %q leaves Open MPI without a transport between the pods: add tcp, or select another messaging layer, such as --mca pml ucx", where, phrase.Cut(selected["btl"], maxShownName))}
+	return selected["btl"], inCommand
 }
 
 // staysInPod reports whether a selection of byte transfer layers has none that connects pods.
