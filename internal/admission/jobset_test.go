@@ -42,7 +42,7 @@ func TestJobSetWithoutRDMA(t *testing.T) {
 		"optional, not offered": {annotation: mpi.RDMAOptional, removed: true},
 		"optional, offered":     {annotation: mpi.RDMAOptional, offered: true},
 		"required, not offered": {annotation: mpi.RDMARequired},
-		"not set":               {},
+		"not set":               {removed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			job := trainjob.New()

@@ -66,7 +66,7 @@ func (j *jobFlags) add(c *cobra.Command, f *Factory) {
 	flags.Int32Var(&j.retries, "retries", 0, "Number of times to try a failed job again, with new pods for workers that failed (with --runtime: new pods for all)")
 	flags.DurationVar(&j.spec.Deadline, "deadline", 0, "Maximum run time of the job, such as 4h (0 for no limit)")
 	flags.DurationVar(&j.ttl, "ttl", 0, "Time from the end of the job until it is deleted, such as 24h (default: it is kept)")
-	flags.StringVar(&j.spec.RDMA, "rdma", "", "What to do if no node offers the RDMA that the pods request: required (wait for it, the default) or optional (use TCP)")
+	flags.StringVar(&j.spec.RDMA, "rdma", "", "What to do if no node offers the RDMA that the pods request: optional (use TCP, the default) or required (wait for it)")
 	flags.BoolVar(&j.spec.Suspend, "suspend", false, "Create the job suspended")
 	flags.StringArrayVar(&j.volumes, "volume", nil, "Volume of all pods, as [SOURCE/]NAME:PATH[:ro] with source claim (default), configmap, secret, scratch or memory (NAME is then a size); repeatable")
 	flags.StringVar(&j.shm, "shm", "", "Size of shared memory (/dev/shm) of each pod, such as 8Gi")
@@ -88,7 +88,7 @@ func (j *jobFlags) add(c *cobra.Command, f *Factory) {
 	}
 	slices.Sort(j.names)
 	for name, complete := range map[string]completion{
-		"rdma":           cobra.FixedCompletions([]string{"required", "optional"}, cobra.ShellCompDirectiveNoFileComp),
+		"rdma":           cobra.FixedCompletions([]string{"optional", "required"}, cobra.ShellCompDirectiveNoFileComp),
 		"implementation": cobra.FixedCompletions([]string{"OpenMPI", "Intel", "MPICH"}, cobra.ShellCompDirectiveNoFileComp),
 		"queue":          f.completeObjects(kueue.LocalQueueKind),
 		"priority":       f.completeObjects(priorityClasses),

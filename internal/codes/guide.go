@@ -129,7 +129,7 @@ var meanings = map[Code]string{
 	HostfileIgnored:        "MPI ran all ranks on the launcher and none on the job's workers: it did not use the job's hostfile.",
 	HostfileMissing:        "The hostfile that the command names does not exist.",
 	MixedMPI:               "Every process ran as rank 0 of 1, so that the same work was done several times: the program uses another MPI than mpirun.",
-	RDMAFallback:           "The job runs without the RDMA that its pods request, because no node offers it and its annotation mpi.opendatahub.io/rdma is optional. It is slower.",
+	RDMAFallback:           "The job runs without the RDMA that its pods request, because no node offers it. It is slower.",
 	RDMANotUsed:            "The pods have an RDMA device, but MPI or NCCL does not use it. The job is slower.",
 	RootRefused:            "Open MPI refuses to run as root.",
 	OutOfMemory:            "A container exceeded its memory limit. The kernel killed the program, which ends the MPI job.",

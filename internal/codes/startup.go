@@ -51,7 +51,7 @@ var scheduling = []Entry{
 		Summary: "{who} cannot be scheduled: {want} requested per pod, which no node provides{offer}.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "{first|Remove the request. The job then uses TCP, which is slower.}", Action: "{field}.spec.containers[0].resources.limits[{resource}]"},
-			{Text: "Or let the job run over TCP whenever no node offers RDMA.", Action: "metadata.annotations[mpi.opendatahub.io/rdma]: optional", Rerun: true, Changes: setRDMA("optional")},
+			{Text: "Or let the job run over TCP, which is slower.", Action: "metadata.annotations[mpi.opendatahub.io/rdma]: optional", Rerun: true, Changes: setRDMA("optional")},
 			{Text: rdmaOfNodes, Action: nodesWithRDMA},
 		},
 	},
@@ -60,7 +60,7 @@ var scheduling = []Entry{
 		Summary: "The job runs without RDMA, over TCP, and is slower: no node of the cluster offered the {resource} that its pods request.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: rdmaOfNodes, Action: nodesWithRDMA},
-			{Text: "To wait for nodes with RDMA instead, run the job again without this annotation.", Action: "metadata.annotations[mpi.opendatahub.io/rdma]: required", Rerun: true, Changes: setRDMA("required")},
+			{Text: "To wait for nodes with RDMA instead, run the job again with this annotation.", Action: "metadata.annotations[mpi.opendatahub.io/rdma]: required", Rerun: true, Changes: setRDMA("required")},
 		},
 	},
 	{

@@ -442,8 +442,8 @@ func limitWords(spec jobs.Spec) []string {
 	if spec.Deadline > 0 {
 		all = append(all, fmt.Sprintf("The job is ended after %s.", durationText(spec.Deadline)))
 	}
-	if spec.RDMA == mpi.RDMAOptional {
-		all = append(all, "If no node offers the RDMA that its pods request, the job runs over TCP.")
+	if spec.RDMA == mpi.RDMARequired {
+		all = append(all, "If no node offers the RDMA that its pods request, the job waits for it.")
 	}
 	switch {
 	case spec.TTL == nil:

@@ -57,7 +57,7 @@ func rdmaFallback(p *input) []Finding {
 		return nil
 	}
 	f := p.find(codes.RDMAFallback, nil, map[string]string{"resource": mpi.ResourceNames(removed)})
-	f.Evidence = []string{fmt.Sprintf("Annotation %s: %s", mpi.AnnotationRDMA, mpi.RDMAOptional)}
+	f.Evidence = []string{fmt.Sprintf("No node offered %s when the pods were created.", mpi.ResourceNames(removed))}
 	return []Finding{f}
 }
 

@@ -63,10 +63,11 @@ func TestRDMA(t *testing.T) {
 		s.job.Fields.LauncherTemplate, s.job.Fields.WorkerTemplate = field.NewPath("spec", "trainer"), field.NewPath("spec", "trainer")
 	}
 	optional := func(s *scene) { s.job = s.job.WithoutRDMA() }
+	required := func(s *scene) { s.job.RDMA.Optional = false }
 	check(t, map[string]expect{
-		"rdma-none":             {codes.RDMANotOffered, starting(4, none).with(asking(device), having("node-a"), having("node-b"))},
-		"rdma-of-another-name":  {codes.RDMANotOffered, starting(4, none).with(asking(device), having("node-a", "rdma/hca_shared_devices_a"), having("node-b", "rdma/hca_shared_devices_a"))},
-		"rdma-none-of-trainjob": {codes.RDMANotOffered, starting(4, none).with(asking(device), having("node-a"), ofTrainJob)},
+		"rdma-none":             {codes.RDMANotOffered, starting(4, none).with(asking(device), having("node-a"), having("node-b"), required)},
+		"rdma-of-another-name":  {codes.RDMANotOffered, starting(4, none).with(asking(device), having("node-a", "rdma/hca_shared_devices_a"), having("node-b", "rdma/hca_shared_devices_a"), required)},
+		"rdma-none-of-trainjob": {codes.RDMANotOffered, starting(4, none).with(asking(device), having("node-a"), ofTrainJob, required)},
 		"rdma-taken": {codes.InsufficientResources, starting(4, none).with(asking(device), having("node-a", device), func(s *scene) {
 			s.evidence.Nodes[0].Free[device] = resource.MustParse("0")
 		})},

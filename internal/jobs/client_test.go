@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -36,8 +37,15 @@ type server struct {
 	api client.WithWatch
 	// refuse returns the error of a request for a kind, such as list Workload; nil for none.
 	refuse func(verb, kind string) error
-	// patches are the kinds and patches that were requested, deleted the kinds and names.
+	// patches are the kinds and patches that were requested, deleted the kinds and names. Requests may be parallel.
 	patches, deleted []string
+	mu               sync.Mutex
+}
+
+func (s *server) record(requests *[]string, request string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	*requests = append(*requests, request)
 }
 
 func newServer(t *testing.T, objects ...client.Object) (*Client, *server) {
@@ -93,14 +101,14 @@ func newServer(t *testing.T, objects ...client.Object) (*Client, *server) {
 			if err != nil {
 				return err
 			}
-			s.patches = append(s.patches, kindOf(object)+" "+string(data))
+			s.record(&s.patches, kindOf(object)+" "+string(data))
 			return s.refuse("patch", kindOf(object))
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
 			if err := s.refuse("delete", kindOf(object)); err != nil {
 				return err
 			}
-			s.deleted = append(s.deleted, kindOf(object)+" "+object.GetName())
+			s.record(&s.deleted, kindOf(object)+" "+object.GetName())
 			return c.Delete(ctx, object, options...)
 		},
 	}).Build()

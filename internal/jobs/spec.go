@@ -63,7 +63,7 @@ type Spec struct {
 	// TTL is the time from the job's end until it is deleted, in whole seconds; nil keeps the job.
 	TTL *time.Duration `json:"ttl,omitempty"`
 	// RDMA is what happens if no node offers the RDMA that the pods request: mpi.RDMARequired or mpi.RDMAOptional; empty is
-	// mpi.RDMARequired.
+	// mpi.RDMAOptional.
 	RDMA string `json:"rdma,omitempty"`
 	// Volumes are mounted by all pods.
 	Volumes []Volume `json:"volumes,omitempty"`

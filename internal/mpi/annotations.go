@@ -80,8 +80,8 @@ func annotations() []Annotation {
 		},
 		{
 			Name: AnnotationRDMA, On: jobs, check: errorsOf(ParseRDMA),
-			Values: "`required` or `optional`", Default: "`required`",
-			Description: "Selects whether the job waits for nodes with the RDMA that its pods request, or runs over TCP if there are none.",
+			Values: "`optional` or `required`", Default: "`optional`",
+			Description: "Selects whether the job runs over TCP if no node offers the RDMA that its pods request, or waits for such nodes.",
 		},
 		{
 			Name: AnnotationRequiredTopology, On: jobs, check: errorsOf(ParseTopology),

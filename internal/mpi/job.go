@@ -166,6 +166,7 @@ func New() Job {
 		Workers:        Workers{RestartPolicy: corev1.RestartPolicyNever},
 		SSHMountPath:   DefaultSSHPath,
 		Gang:           Gang{Timeout: defaultGangTimeout, Requeues: RequeueLimit},
+		RDMA:           RDMA{Optional: true},
 		Lifecycle:      Lifecycle{CleanPods: CleanNone, SilentAfter: defaultSilence},
 	}
 }

@@ -14,25 +14,25 @@ import (
 
 // Values of AnnotationRDMA.
 const (
-	// RDMARequired makes the pods wait for nodes with RDMA. It is the default.
+	// RDMARequired makes the pods wait for nodes with RDMA.
 	RDMARequired = "required"
-	// RDMAOptional lets the job run over TCP if no node of the cluster offers the RDMA that its pods request.
+	// RDMAOptional lets the job run over TCP if no node of the cluster offers the RDMA that its pods request. It is the default.
 	RDMAOptional = "optional"
 )
 
 // RDMAPath is the field of AnnotationRDMA.
 var RDMAPath = field.NewPath("metadata", "annotations").Key(AnnotationRDMA)
 
-// ParseRDMA reads AnnotationRDMA: whether the job may run without RDMA. It returns false if the annotation is missing or
+// ParseRDMA reads AnnotationRDMA: whether the job may run without RDMA. It returns true if the annotation is missing or
 // invalid.
 func ParseRDMA(annotations map[string]string) (optional bool, errs field.ErrorList) {
 	switch text, set := annotations[AnnotationRDMA]; {
-	case !set, text == RDMARequired:
-		return false, nil
-	case text == RDMAOptional:
+	case !set, text == RDMAOptional:
 		return true, nil
+	case text == RDMARequired:
+		return false, nil
 	default:
-		return false, field.ErrorList{field.NotSupported(RDMAPath, text, []string{RDMARequired, RDMAOptional})}
+		return true, field.ErrorList{field.NotSupported(RDMAPath, text, []string{RDMARequired, RDMAOptional})}
 	}
 }
 

@@ -18,12 +18,12 @@ func TestParseRDMA(t *testing.T) {
 			t.Errorf("%q: %v %v, want %v", text, got, errs, want)
 		}
 	}
-	if got, errs := mpi.ParseRDMA(nil); got || len(errs) > 0 {
+	if got, errs := mpi.ParseRDMA(nil); !got || len(errs) > 0 {
 		t.Errorf("without the annotation: %v %v", got, errs)
 	}
 	for _, text := range []string{"", "true", "Optional", "never"} {
 		got, errs := mpi.ParseRDMA(map[string]string{mpi.AnnotationRDMA: text})
-		if got || len(errs) != 1 || !strings.Contains(errs[0].Error(), `metadata.annotations[mpi.opendatahub.io/rdma]: Unsupported value: "`+text+`": supported values: "required", "optional"`) {
+		if !got || len(errs) != 1 || !strings.Contains(errs[0].Error(), `metadata.annotations[mpi.opendatahub.io/rdma]: Unsupported value: "`+text+`": supported values: "required", "optional"`) {
 			t.Errorf("%q: %v %v", text, got, errs)
 		}
 	}

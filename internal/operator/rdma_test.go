@@ -73,9 +73,13 @@ func TestOptionalRDMA(t *testing.T) {
 		}
 		return fmt.Errorf("%d reports, none with the finding", len(reports.Items))
 	})
-	create(t, job("waits"))
+	create(t, job("by-default"))
+	if hasDevice(limits("by-default-worker-0")) {
+		t.Error("a job without the annotation waits")
+	}
+	create(t, job("waits", annotated(mpi.AnnotationRDMA, mpi.RDMARequired)))
 	if !hasDevice(limits("waits-worker-0")) {
-		t.Error("a job without the annotation has lost its request")
+		t.Error("a job that insists on RDMA has lost its request")
 	}
 
 	offer("8")
@@ -140,8 +144,9 @@ func TestAdmissionOfOptionalRDMA(t *testing.T) {
 		return recorded, err
 	}
 	for value, want := range map[string]string{
-		"":               "no node that the pod may run on offers " + device + "; set metadata.annotations[mpi.opendatahub.io/rdma] to optional",
+		mpi.RDMARequired: "no node that the pod may run on offers " + device + "; set metadata.annotations[mpi.opendatahub.io/rdma] to optional",
 		mpi.RDMAOptional: "metadata.annotations[mpi.opendatahub.io/rdma]: no node offers the " + device + " that the pods request: the job runs over TCP",
+		"":               "metadata.annotations[mpi.opendatahub.io/rdma]: no node offers the " + device + " that the pods request: the job runs over TCP",
 	} {
 		eventually(t, "the webhook warns with "+value, func() error {
 			warnings, err := warned(value)

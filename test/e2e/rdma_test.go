@@ -97,16 +97,43 @@ func TestRDMA(t *testing.T) {
 	warned("TrainJob", train.GetName())
 }
 
-// TestRDMANotOffered: pods that ask for a device of a name that no machine has.
+// TestRDMANotOffered: pods that ask for a device that no machine has run without it, unless the job insists.
 func TestRDMANotOffered(t *testing.T) {
 	t.Parallel()
-	job := openMPI(newNamespace(t), 1, "sleep", "600")
-	worker(job).Resources.Limits["rdma/none-has-it"] = resource.MustParse("1")
-	create(t, job)
-	reported(t, "MPIJob", job.Namespace, job.Name, "the report says so", func(status v1alpha1.JobReportStatus) error {
-		if len(status.Findings) == 0 || status.Findings[0].Code != codes.RDMANotOffered {
-			return fmt.Errorf("findings are %+v", status.Findings)
-		}
-		return nil
+	asking := func(namespace, name string) *kubeflow.MPIJob {
+		job := openMPI(namespace, 1, "mpirun", "hostname")
+		job.Name = name
+		worker(job).Resources.Limits["rdma/none-has-it"] = resource.MustParse("1")
+		return job
+	}
+	finds := func(t *testing.T, kind string, object client.Object, code codes.Code) {
+		t.Helper()
+		reported(t, kind, object.GetNamespace(), object.GetName(), "the report says so", func(status v1alpha1.JobReportStatus) error {
+			if len(status.Findings) == 0 || status.Findings[0].Code != code {
+				return fmt.Errorf("findings are %+v", status.Findings)
+			}
+			return nil
+		})
+	}
+	t.Run("insists", func(t *testing.T) {
+		t.Parallel()
+		job := asking(newNamespace(t), "insists")
+		job.Annotations = map[string]string{mpi.AnnotationRDMA: mpi.RDMARequired}
+		create(t, job)
+		finds(t, "MPIJob", job, codes.RDMANotOffered)
+	})
+	t.Run("MPIJob", func(t *testing.T) {
+		t.Parallel()
+		job := asking(newNamespace(t), "falls-back")
+		create(t, job)
+		waitFor(t, job, "it succeeds", succeeded)
+		finds(t, "MPIJob", job, codes.RDMAFallback)
+	})
+	t.Run("TrainJob", func(t *testing.T) {
+		t.Parallel()
+		job := asTrainJob(t, asking(newNamespace(t), "falls-back"))
+		createTrainJob(t, job)
+		ends(t, job, "Complete")
+		finds(t, "TrainJob", job, codes.RDMAFallback)
 	})
 }

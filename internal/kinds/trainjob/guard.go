@@ -223,7 +223,6 @@ func checkWiring(job TrainJob) field.ErrorList {
 // warnIneffective returns warnings about annotations that only have an effect on JobSets which the operator completes (Wire).
 func warnIneffective(job TrainJob, used Runtime) (warnings []string) {
 	topology, _ := mpi.ParseTopology(job.Annotations)
-	optionalRDMA, _ := mpi.ParseRDMA(job.Annotations)
 	for _, annotation := range []struct {
 		isSet   bool
 		at      *field.Path
@@ -232,7 +231,7 @@ func warnIneffective(job TrainJob, used Runtime) (warnings []string) {
 		{job.Annotations[mpi.AnnotationConnections] != "", mpi.ConnectionsPath, "give the job the Secret's keys as variables (trainer.env)"},
 		{topology.Key != "", annotations, "set podAffinity in its pod templates"},
 		{job.Annotations[mpi.AnnotationMaxRestarts] != "", annotations.Key(mpi.AnnotationMaxRestarts), "set failurePolicy.maxRestarts of its JobSet"},
-		{optionalRDMA, mpi.RDMAPath, "its pods wait for nodes with RDMA"},
+		{job.Annotations[mpi.AnnotationRDMA] == mpi.RDMAOptional, mpi.RDMAPath, "its pods wait for nodes with RDMA"},
 	} {
 		if annotation.isSet {
 			warnings = append(warnings, fmt.Sprintf("%s: has no effect with the runtime %s, which does not have the annotation %s; %s",

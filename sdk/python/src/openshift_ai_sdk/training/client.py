@@ -529,8 +529,8 @@ class MPIJob:
         deadline: The longest time that the job may take, in seconds or such as ``"4h"``.
         ttl: The time from the job's end until it is deleted, in seconds or such as ``"24h"``; by default it is kept.
             Its report is always kept.
-        rdma: What happens if no node offers the RDMA that the job requests: ``"required"``, the default, waits for it,
-            and ``"optional"`` runs the job over TCP.
+        rdma: What happens if no node offers the RDMA that the job requests: ``"optional"``, the default, runs the job
+            over TCP, and ``"required"`` waits for it.
         gang_timeout: Schedule all pods together, and give up an attempt after this time, in seconds or such as
             ``"10m"``; by default the cluster's. A runtime has its own.
         suspend: Create the job suspended.
