@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -105,14 +104,5 @@ func (r *reconciler) writeStatus(ctx context.Context, job kinds.Job, out jobstat
 		r.events.Event(changed, kind, event.Reason, reporting.EventMessage(event.Message))
 	}
 	log.FromContext(ctx).Info("job changed", "phase", out.Phase, "reason", out.Reason, "message", out.Message)
-	return nil
-}
-
-// delete deletes a job with everything it owns.
-func (r *reconciler) delete(ctx context.Context, g gathered) error {
-	err := r.client.Delete(ctx, g.loaded.Object(), client.Preconditions{UID: new(g.job.UID)}, client.PropagationPolicy(metav1.DeletePropagationBackground))
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		return fmt.Errorf("delete expired %s %s: %w", g.job.Kind, g.job.Key(), err)
-	}
 	return nil
 }

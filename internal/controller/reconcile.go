@@ -4,7 +4,6 @@ package controller
 import (
 	"context"
 	"errors"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,9 +19,6 @@ import (
 	"opendatahub.io/mpijob/internal/plan"
 	"opendatahub.io/mpijob/internal/reporting"
 )
-
-// outdatedRetry is the time until a job is gathered again that changed while it was reconciled.
-const outdatedRetry = 10 * time.Millisecond
 
 // reservationTries is how often a job is gathered at once if its reservations change the decision: a new job that the
 // embedded scheduler admits needs two.
@@ -87,17 +83,6 @@ func (r *reconciler) forget(ctx context.Context, key types.NamespacedName) error
 	r.gangs.forget(mpi.ID{Kind: r.kind.Name(), Namespace: key.Namespace, Name: key.Name})
 	r.quotas.forgetJob(r.kind.Name(), key)
 	return asOutdated(r.reporter.Close(ctx, r.kind.Name(), key, ""))
-}
-
-// resultFor returns the result of a reconcile. Conflicts are expected and are not logged.
-func resultFor(wait time.Duration, err error) (reconcile.Result, error) {
-	switch {
-	case errors.Is(err, errOutdated):
-		return reconcile.Result{RequeueAfter: outdatedRetry}, nil
-	case err != nil:
-		return reconcile.Result{}, err
-	}
-	return reconcile.Result{RequeueAfter: wait}, nil
 }
 
 // asOutdated replaces an error of conflict.

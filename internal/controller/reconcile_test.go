@@ -2,16 +2,11 @@ package controller
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -62,27 +57,6 @@ func TestForget(t *testing.T) {
 			}
 			if want := []mpi.ID{{Kind: kind.Name(), Namespace: "ns", Name: "pi"}}; !slices.Equal(queue.forgotten, want) {
 				t.Errorf("the scheduler forgot %v, want %v", queue.forgotten, want)
-			}
-		})
-	}
-}
-
-func TestResultFor(t *testing.T) {
-	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "mpijobs"}, "pi", nil)
-	broken := errors.New("broken")
-	for name, test := range map[string]struct {
-		err   error
-		wait  time.Duration
-		fails bool
-	}{
-		"nothing is wrong": {wait: time.Hour},
-		"a conflict":       {err: asOutdated(fmt.Errorf("write status: %w", conflict)), wait: outdatedRetry},
-		"an error":         {err: asOutdated(broken), fails: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			result, err := resultFor(time.Hour, test.err)
-			if result.RequeueAfter != test.wait || (err != nil) != test.fails {
-				t.Errorf("got %v, %v", result, err)
 			}
 		})
 	}
