@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -30,17 +28,6 @@ import (
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-const (
-	// placesTTL is how long places in a queue are taken as they were read: they are asked for per queue, not per job.
-	placesTTL = 15 * time.Second
-	// placesTTLNew is how long they are taken so by a job that is not among them: it came since.
-	placesTTLNew = 2 * time.Second
-	// keepPlaces is how long they are kept without being used.
-	keepPlaces = time.Hour
-	// placesTimeout is how long Kueue may take to tell them; a job's place is then not known.
-	placesTimeout = 2 * time.Second
-)
-
 // queues reads the Workloads of jobs, from when Kueue is installed.
 type queues struct {
 	// client writes Workloads.
@@ -48,34 +35,21 @@ type queues struct {
 	// workloads reads Workloads from a cache; nil until there is Kueue.
 	workloads atomic.Pointer[client.Reader]
 	// changes are objects of Workloads that changed, by the kind of their job.
-	changes map[string]chan event.GenericEvent
-	// places asks Kueue for those of a queue.
-	places func(ctx context.Context, queue types.NamespacedName) (map[string]kueue.Place, error)
-
-	mu    sync.Mutex
-	known map[types.NamespacedName]*knownPlaces
-}
-
-// knownPlaces are those of a queue's Workloads by name, as they were at a time.
-type knownPlaces struct {
-	mu     sync.Mutex
-	at     time.Time
-	places map[string]kueue.Place
+	changes   map[string]chan event.GenericEvent
+	positions *positions
 }
 
 // addQueues reads the Workloads of jobs of some kinds from when Kueue is installed, which may be later.
 func addQueues(m manager.Manager, config *rest.Config, namespaces []string, jobKinds []kinds.Kind) (*queues, error) {
-	q := &queues{client: m.GetClient(), changes: map[string]chan event.GenericEvent{}, known: map[types.NamespacedName]*knownPlaces{}}
+	q := &queues{client: m.GetClient(), changes: map[string]chan event.GenericEvent{}}
 	for _, kind := range jobKinds {
 		q.changes[kind.Name()] = make(chan event.GenericEvent, 1024)
 	}
 	core, err := typedcore.NewForConfigAndClient(config, m.GetHTTPClient())
 	if err != nil {
-		return nil, fmt.Errorf("set up asking Kueue for places: %w", err)
+		return nil, fmt.Errorf("set up asking Kueue for positions: %w", err)
 	}
-	q.places = func(ctx context.Context, queue types.NamespacedName) (map[string]kueue.Place, error) {
-		return placesIn(ctx, core.RESTClient(), queue)
-	}
+	q.positions = newPositions(core.RESTClient())
 	err = m.Add(whenInstalled(m, "Kueue", []schema.GroupVersionKind{kueue.WorkloadKind}, func(ctx context.Context) error {
 		return q.start(ctx, m, config, namespaces)
 	}))
@@ -133,7 +107,7 @@ func (q *queues) observe(ctx context.Context, job mpi.Job, now time.Time) (*kueu
 	state := kueue.FromKueue(job.Queue, workload, nil)
 	if workload != nil && !state.Admitted && !state.Never {
 		queue := types.NamespacedName{Namespace: job.Namespace, Name: state.Name}
-		state = kueue.FromKueue(job.Queue, workload, q.placeFor(ctx, queue, workload.Name, now))
+		state = kueue.FromKueue(job.Queue, workload, q.positions.positionOf(ctx, queue, workload.Name, now))
 	}
 	return workload, &state, nil
 }
@@ -175,75 +149,4 @@ func (q *queues) patchWorkload(ctx context.Context, workload *kueue.Workload, tu
 		return fmt.Errorf("change Workload %s/%s: %w", workload.Namespace, workload.Name, err)
 	}
 	return nil
-}
-
-// placeFor is a Workload's in its queue; nil where Kueue does not tell. Who asks for another queue's does not wait for it.
-func (q *queues) placeFor(ctx context.Context, queue types.NamespacedName, workload string, now time.Time) *kueue.Place {
-	known := q.placesOf(queue, now)
-	known.mu.Lock()
-	defer known.mu.Unlock()
-	_, found := known.places[workload]
-	if known.old(now, found) {
-		ctx, cancel := context.WithTimeout(ctx, placesTimeout)
-		defer cancel()
-		places, err := q.places(ctx, queue)
-		if err != nil {
-			log.FromContext(ctx).V(1).Info("places in a queue are unknown", "queue", queue, "error", err.Error())
-		}
-		known.at, known.places = now, places
-	}
-	if place, found := known.places[workload]; found {
-		return &place
-	}
-	return nil
-}
-
-// placesOf returns the places of a queue. When a queue is added, those that are no longer used are dropped.
-func (q *queues) placesOf(queue types.NamespacedName, now time.Time) *knownPlaces {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	known, found := q.known[queue]
-	if !found {
-		for other, of := range q.known {
-			if of.mu.TryLock() {
-				if !of.at.IsZero() && now.Sub(of.at) > keepPlaces {
-					delete(q.known, other)
-				}
-				of.mu.Unlock()
-			}
-		}
-		known = &knownPlaces{}
-		q.known[queue] = known
-	}
-	return known
-}
-
-// old reports whether places are to be asked for again, by a job that is among them or is not.
-func (k *knownPlaces) old(now time.Time, found bool) bool {
-	age := now.Sub(k.at)
-	return k.at.IsZero() || age >= placesTTL || age < 0 || !found && age >= placesTTLNew
-}
-
-// placesIn asks Kueue's visibility API for those that wait in a queue.
-func placesIn(ctx context.Context, raw rest.Interface, queue types.NamespacedName) (map[string]kueue.Place, error) {
-	const most = "1000"
-	data, err := raw.Get().AbsPath("/apis/visibility.kueue.x-k8s.io/v1beta2/namespaces", queue.Namespace, "localqueues", queue.Name, "pendingworkloads").
-		Param("limit", most).Do(ctx).Raw()
-	if err != nil {
-		return nil, fmt.Errorf("ask for the Workloads that wait in %s: %w", queue, err)
-	}
-	var waiting struct {
-		Items []struct {
-			Metadata    metav1.ObjectMeta `json:"metadata"`
-			kueue.Place `json:",inline"`
-		} `json:"items"`
-	}
-	if err := json.Unmarshal(data, &waiting); err != nil {
-		return nil, fmt.Errorf("read the Workloads that wait in %s: %w", queue, err)
-	}
-	places := make(map[string]kueue.Place, len(waiting.Items))
-	for _, item := range waiting.Items {
-		places[item.Metadata.Name] = item.Place
-	}
-	return places, nil
 }

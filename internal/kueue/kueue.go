@@ -4,7 +4,6 @@ package kueue
 import (
 	"cmp"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"opendatahub.io/mpijob/internal/gang"
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 )
@@ -47,12 +45,6 @@ type Workload struct {
 			RequeueAt *metav1.Time `json:"requeueAt,omitempty"`
 		} `json:"requeueState,omitempty"`
 	} `json:"status"`
-}
-
-// Place is a Workload's among those that wait, counted from 0 (kueue/apis/visibility/v1beta2).
-type Place struct {
-	InQueue        int32 `json:"positionInLocalQueue"`
-	InClusterQueue int32 `json:"positionInClusterQueue"`
 }
 
 // Conditions of a Workload, the reason of PodsReady until all pods have run for the first time, and reasons of
@@ -125,9 +117,9 @@ func (w *Workload) Switch(active bool) map[string]any {
 	return map[string]any{"metadata": metadata, "spec": map[string]any{"active": active}}
 }
 
-// FromKueue returns a job's state in its queue. The Workload is nil before Kueue has created one, the place is nil if it is
-// unknown.
-func FromKueue(queue string, workload *Workload, place *Place) jobstate.QueueState {
+// FromKueue returns a job's state in its queue. The Workload is nil before Kueue has created one, the position is nil if
+// it is unknown.
+func FromKueue(queue string, workload *Workload, position *Position) jobstate.QueueState {
 	state := jobstate.QueueState{Backend: Kueue, Name: queue}
 	if workload == nil {
 		state.Message = "Kueue has not created a Workload yet"
@@ -157,8 +149,8 @@ func FromKueue(queue string, workload *Workload, place *Place) jobstate.QueueSta
 		state.Never, state.Reason, state.Message, state.Evicted = true, ReasonDeactivated, cmp.Or(state.Evicted, "the Workload is deactivated"), ""
 		return state
 	}
-	if place != nil {
-		state.Position, state.Total = place.InQueue+1, place.InClusterQueue+1
+	if position != nil {
+		state.Position, state.Total = position.InQueue+1, position.InClusterQueue+1
 	}
 	held(&state, workload.Status.Conditions)
 	return state
@@ -211,99 +203,4 @@ func held(state *jobstate.QueueState, conditions []metav1.Condition) {
 	case reasonExceeds, reasonNoFlavor, reasonMisconfigured, reasonInadmissible:
 		state.Never = true
 	}
-}
-
-// ReasonTimeout is that of a job that rests after such a time.
-const ReasonTimeout = "GangTimeout"
-
-// rest is how often a job was put out because its pods did not all find a node, and until when it rests.
-type rest struct {
-	count int32
-	until time.Time
-}
-
-// restOf reads mpi.AnnotationGangTimeouts. It is false for a Workload that is active, or that a user has deactivated.
-func restOf(workload *Workload) (rest, bool) {
-	count, until, rests := strings.Cut(workload.Annotations[mpi.AnnotationGangTimeouts], " ")
-	n, err := strconv.ParseInt(count, 10, 32)
-	if err != nil {
-		return rest{}, false
-	}
-	r := rest{count: int32(n)}
-	if !rests || workload.Spec.Active == nil || *workload.Spec.Active {
-		return r, false
-	}
-	r.until, err = time.Parse(time.RFC3339, until)
-	return r, err == nil
-}
-
-// Turn is the change to make to a job's Workload.
-type Turn struct {
-	// Active is what spec.active is to become, and Timeouts what mpi.AnnotationGangTimeouts is; nil: nothing changes.
-	Active   *bool
-	Timeouts string
-	// Says is the text of the event for the job; empty for none.
-	Says string
-	// GaveUp is set where the job was put out too often, Attempts is how often, and EvictedAt when it was last.
-	GaveUp    bool
-	Attempts  int32
-	EvictedAt time.Time
-	// Again is the time until this may change by itself, or 0 if it changes only with an object.
-	Again time.Duration
-}
-
-// TurnOf keeps the clock of a job that Kueue lets in and whose user bounds how long its pods may look for nodes
-// (schedulingPolicy.scheduleTimeoutSeconds). Kueue's own such clock, waitForPodsReady, is one for all jobs.
-//
-// A job is put out by its Workload's spec.active, which is Kueue's own word for that: a job that was merely suspended
-// would be let go on by Kueue at once. The Workload keeps the count, so that nothing is lost with the operator.
-func TurnOf(job mpi.Job, seen jobstate.Observed, workload *Workload) Turn {
-	if workload == nil || job.Recorded.Finish != nil {
-		return Turn{}
-	}
-	now := seen.Now.UTC()
-	rests, ours := restOf(workload)
-	switch {
-	case ours && rests.count > job.Gang.Requeues:
-		// Its pods go first: one that found a node later would hold it for nothing.
-		gone := job.Lifecycle.Suspended && len(gang.PodsOf(job, seen)) == 0
-		return Turn{GaveUp: gone, Attempts: rests.count, EvictedAt: rests.until.Add(-gang.Rest(rests.count))}
-	case ours && now.Before(rests.until):
-		return Turn{Again: rests.until.Sub(now)}
-	case ours:
-		return Turn{Active: new(true), Timeouts: strconv.Itoa(int(rests.count))}
-	case !job.Gang.TimeoutSet, workload.Spec.Active != nil && !*workload.Spec.Active, !isAdmitted(workload), startedOnce(workload):
-		return Turn{}
-	}
-	placed, wanted := gang.CountPlaced(job, seen), job.GangSize()
-	if placed >= wanted {
-		return Turn{}
-	}
-	if left := apimeta.FindStatusCondition(workload.Status.Conditions, admitted).LastTransitionTime.Add(job.Gang.Timeout).Sub(now); left > 0 {
-		return Turn{Again: left}
-	}
-	count := rests.count + 1
-	until := now.Truncate(time.Second).Add(gang.Rest(count))
-	says := fmt.Sprintf("%d of %d pods scheduled within %d s (%s).", placed, wanted, job.Gang.Timeout/time.Second, job.Fields.Gang.Child("scheduleTimeoutSeconds"))
-	if count > job.Gang.Requeues {
-		says += fmt.Sprintf(" This happened %s, so the job fails.", often(count))
-	} else {
-		says += fmt.Sprintf(" The job releases its quota; next attempt at %s. It fails after this happens %s (%s: %d).",
-			until.Format(time.TimeOnly+" MST"), often(job.Gang.Requeues+1), mpi.AnnotationRequeues, job.Gang.Requeues)
-	}
-	return Turn{Active: new(false), Timeouts: fmt.Sprintf("%d %s", count, until.Format(time.RFC3339)), Says: says}
-}
-
-// startedOnce reports whether all pods have run since the job was admitted: later ones replace others.
-func startedOnce(workload *Workload) bool {
-	ready := apimeta.FindStatusCondition(workload.Status.Conditions, podsReady)
-	return ready != nil && (ready.Status == metav1.ConditionTrue || ready.Reason != reasonWaitForStart)
-}
-
-// often says how many times.
-func often(n int32) string {
-	if n == 1 {
-		return "once"
-	}
-	return fmt.Sprintf("%d times", n)
 }

@@ -3,12 +3,9 @@ package kueue_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
@@ -17,21 +14,20 @@ import (
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/kueue"
 	"opendatahub.io/mpijob/internal/mpi"
-	"opendatahub.io/mpijob/internal/mpitest"
 )
 
 func TestFromKueue(t *testing.T) {
 	const cannot = "couldn't assign flavors to pod set Worker: insufficient unused quota for cpu in flavor default, 3 more needed"
 	tests := map[string]struct {
 		workload string
-		place    *kueue.Place
+		position *kueue.Position
 		want     jobstate.QueueState
 	}{
 		"not taken up yet": {want: jobstate.QueueState{Name: "team-a", Message: "Kueue has not created a Workload yet"}},
 		"just made":        {workload: "{spec: {queueName: team-a}}", want: jobstate.QueueState{Name: "team-a"}},
 		"waits": {
 			workload: "{spec: {queueName: team-b}, status: {conditions: [{type: QuotaReserved, status: 'False', reason: WaitingForQuota, message: \"" + cannot + "\"}]}}",
-			place:    &kueue.Place{InQueue: 2, InClusterQueue: 6},
+			position: &kueue.Position{InQueue: 2, InClusterQueue: 6},
 			want:     jobstate.QueueState{Name: "team-b", Reason: "WaitingForQuota", Message: cannot, Position: 3, Total: 7},
 		},
 		"can never be let in": {
@@ -40,7 +36,7 @@ func TestFromKueue(t *testing.T) {
 		},
 		"can never be let in, by Kueue's words": {
 			workload: "{status: {conditions: [{type: QuotaReserved, status: 'False', reason: Pending, message: 'insufficient quota for pods in flavor f, request > maximum capacity (5)'}]}}",
-			place:    &kueue.Place{},
+			position: &kueue.Position{},
 			want:     jobstate.QueueState{Name: "team-a", Reason: "ExceedsMaxQuota", Message: "insufficient quota for pods in flavor f, request > maximum capacity (5)", Never: true, Position: 1, Total: 1},
 		},
 		"no such queue": {
@@ -108,7 +104,7 @@ func TestFromKueue(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			got := kueue.FromKueue("team-a", workload, test.place)
+			got := kueue.FromKueue("team-a", workload, test.position)
 			if (got.Evicted != "") == got.EvictedAt.IsZero() {
 				t.Errorf("it was put out at %s: %q", got.EvictedAt, got.Evicted)
 			}
@@ -124,7 +120,7 @@ func TestFromKueue(t *testing.T) {
 func TestQueuedJob(t *testing.T) {
 	job := mpi.New()
 	job.Lifecycle.Suspended, job.Queue = true, "team-a"
-	state := kueue.FromKueue("team-a", nil, &kueue.Place{})
+	state := kueue.FromKueue("team-a", nil, &kueue.Position{})
 	out := jobstate.Judge(job, jobstate.Observed{Queue: &state})
 	if out.Phase != v1alpha1.PhaseQueued || !out.Suspended() || !strings.HasPrefix(out.Message, "Waiting in queue team-a.") {
 		t.Errorf("it is %s: %s", out.Phase, out.Message)
@@ -176,70 +172,5 @@ func TestSwitch(t *testing.T) {
 				t.Errorf("%s: -want +got\n%s", name, diff)
 			}
 		}
-	}
-}
-
-// TestTurn: a job that was let in and whose pods do not all find a node in the time that its user gives them is put out,
-// rests, is let in again, and is given up at last.
-func TestTurn(t *testing.T) {
-	const (
-		letIn = "{type: Admitted, status: 'True', lastTransitionTime: '2026-01-02T03:00:00Z'}"
-		waits = "{type: PodsReady, status: 'False', reason: WaitForStart}"
-	)
-	active := func(conditions ...string) string {
-		return "{status: {conditions: [" + strings.Join(conditions, ", ") + "]}}"
-	}
-	rests := func(timeouts string) string {
-		return "{metadata: {annotations: {mpi.opendatahub.io/gang-timeouts: '" + timeouts + "'}}, spec: {active: false}, status: {conditions: [" + letIn + "]}}"
-	}
-	tests := map[string]struct {
-		workload  string
-		after     time.Duration
-		placed    int
-		unbounded bool
-		suspended bool
-		want      kueue.Turn
-	}{
-		"not let in":                       {workload: "{}", after: time.Hour},
-		"still in time":                    {workload: active(letIn, waits), after: 20 * time.Second, placed: 3, want: kueue.Turn{Again: 40 * time.Second}},
-		"all are placed":                   {workload: active(letIn, waits), after: time.Hour, placed: 5},
-		"all have run, and one comes back": {workload: active(letIn, "{type: PodsReady, status: 'False', reason: WaitForRecovery}"), after: time.Hour, placed: 4},
-		"no limit of its own":              {workload: active(letIn, waits), after: time.Hour, placed: 3, unbounded: true},
-		"is being put out by Kueue":        {workload: active(letIn, "{type: Evicted, status: 'True'}"), after: time.Hour, placed: 3},
-		"stopped by somebody":              {workload: "{spec: {active: false}, status: {conditions: [" + letIn + "]}}", after: time.Hour, placed: 3},
-		"too late": {
-			workload: active(letIn, waits), after: time.Minute, placed: 3,
-			want: kueue.Turn{Active: new(false), Timeouts: "1 2026-01-02T03:01:30Z", Says: "3 of 5 pods scheduled within 60 s (spec.runPolicy.schedulingPolicy.scheduleTimeoutSeconds). " +
-				"The job releases its quota; next attempt at 03:01:30 UTC. It fails after this happens 3 times (mpi.opendatahub.io/gang-requeues: 2)."},
-		},
-		"too late for the last time": {
-			workload: "{metadata: {annotations: {mpi.opendatahub.io/gang-timeouts: '2'}}, status: {conditions: [" + letIn + "]}}", after: time.Minute,
-			want: kueue.Turn{Active: new(false), Timeouts: "3 2026-01-02T03:03:00Z", Says: "0 of 5 pods scheduled within 60 s (spec.runPolicy.schedulingPolicy.scheduleTimeoutSeconds). " +
-				"This happened 3 times, so the job fails."},
-		},
-		"rests":                          {workload: rests("1 2026-01-02T03:01:30Z"), after: time.Minute, suspended: true, want: kueue.Turn{Again: 30 * time.Second}},
-		"has rested":                     {workload: rests("1 2026-01-02T03:01:30Z"), after: 2 * time.Minute, suspended: true, want: kueue.Turn{Active: new(true), Timeouts: "1"}},
-		"has rested, and has no limit":   {workload: rests("1 2026-01-02T03:01:30Z"), after: 2 * time.Minute, unbounded: true, want: kueue.Turn{Active: new(true), Timeouts: "1"}},
-		"is stopped after it has rested": {workload: rests("1"), after: 2 * time.Minute},
-		"its pods go for the last time":  {workload: rests("3 2026-01-02T03:03:00Z"), after: time.Minute, placed: 1, suspended: true, want: kueue.Turn{Attempts: 3, EvictedAt: day.Add(3*time.Hour + time.Minute)}},
-		"is given up":                    {workload: rests("3 2026-01-02T03:03:00Z"), after: time.Minute, suspended: true, want: kueue.Turn{GaveUp: true, Attempts: 3, EvictedAt: day.Add(3*time.Hour + time.Minute)}},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			job := mpitest.Job(4)
-			job.Gang.Timeout, job.Gang.TimeoutSet, job.Gang.Requeues = time.Minute, !test.unbounded, 2
-			job.Lifecycle.Suspended, job.Fields.Gang = test.suspended, field.NewPath("spec", "runPolicy", "schedulingPolicy")
-			seen := jobstate.Observed{Now: day.Add(3*time.Hour + test.after)}
-			for i := range test.placed {
-				seen.Workers = append(seen.Workers, jobstate.Worker{Index: i % 4, Pod: &corev1.Pod{Spec: corev1.PodSpec{NodeName: "a"}}})
-			}
-			workload := &kueue.Workload{}
-			if err := yaml.Unmarshal([]byte(test.workload), workload); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(test.want, kueue.TurnOf(job, seen, workload)); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
-		})
 	}
 }
