@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -81,13 +80,6 @@ func (c *Client) runtime(ctx context.Context, namespace, name string) (kind stri
 		}
 	}
 	return "", nil, c.noRuntime(ctx, namespace, name)
-}
-
-func (s Spec) slotsPerWorker() int32 {
-	if s.Slots != nil {
-		return *s.Slots
-	}
-	return cmp.Or(s.GPU, 1)
 }
 
 // launchCommand returns the command with mpirun, or nil if the command starts ranks itself. Each line of output is tagged with

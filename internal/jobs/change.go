@@ -9,14 +9,11 @@ import (
 	"strconv"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"opendatahub.io/mpijob/internal/kinds"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/phrase"
-	"opendatahub.io/mpijob/internal/podspec"
 )
 
 // Change sets a field of a job. The field is a name of ChangeNames, or the path of a field such as spec.slotsPerWorker. An
@@ -102,34 +99,6 @@ func setNumber(setting kinds.Setting) func(kinds.Editor, *unstructured.Unstructu
 		}
 		return editor.SetNumber(job, setting, number)
 	}
-}
-
-func setResource(name string) func(kinds.Editor, *unstructured.Unstructured, string) error {
-	return func(editor kinds.Editor, job *unstructured.Unstructured, value string) error {
-		if _, err := resource.ParseQuantity(value); err != nil && !parameter.MatchString(value) {
-			return errors.New("must be a quantity, such as 4, 500m or 16Gi")
-		}
-		return editor.SetResource(job, name, value)
-	}
-}
-
-// setGPUs sets the number of GPUs that each worker requests: of the kind that the job requests, else of nvidia.com/gpu.
-func setGPUs(editor kinds.Editor, job *unstructured.Unstructured, value string) error {
-	worker, names := editor.Summarize(job).Worker, map[string]bool{}
-	for _, list := range []corev1.ResourceList{worker.Limits, worker.Requests} {
-		for name := range list {
-			if podspec.IsGPU(name) {
-				names[string(name)] = true
-			}
-		}
-	}
-	switch {
-	case len(names) == 0:
-		names[string(nvidiaGPU)] = true
-	case len(names) > 1:
-		return fmt.Errorf("the job requests several kinds of GPUs (%s); change its resources in a file", strings.Join(slices.Sorted(maps.Keys(names)), ", "))
-	}
-	return setResource(slices.Collect(maps.Keys(names))[0])(editor, job, value)
 }
 
 func setImage(editor kinds.Editor, job *unstructured.Unstructured, value string) error {

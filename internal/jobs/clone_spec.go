@@ -21,7 +21,6 @@ import (
 	"opendatahub.io/mpijob/internal/implementation"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
 	"opendatahub.io/mpijob/internal/mpi"
-	"opendatahub.io/mpijob/internal/podspec"
 )
 
 // SpecOf returns the specification of a job, and the paths of the job's fields that it does not contain, sorted. Building it
@@ -189,27 +188,6 @@ func (c *Client) readSpec(ctx context.Context, job *unstructured.Unstructured) (
 	}
 	spec.readMPIJob(&typed)
 	return spec, nil
-}
-
-// readResources reads the resources of a worker. GPUs of several kinds are not read.
-func (s *Spec) readResources(worker corev1.ResourceRequirements) {
-	requests := podspec.FillIn(worker.Requests.DeepCopy(), worker.Limits)
-	if cpu, set := requests[corev1.ResourceCPU]; set {
-		s.CPU = cpu.String()
-	}
-	if memory, set := requests[corev1.ResourceMemory]; set {
-		s.Memory = memory.String()
-	}
-	var names []corev1.ResourceName
-	for name := range requests {
-		if podspec.IsGPU(name) {
-			names = append(names, name)
-		}
-	}
-	if len(names) == 1 {
-		amount := requests[names[0]]
-		s.GPU, s.GPUResource = int32(amount.Value()), string(names[0])
-	}
 }
 
 func (s *Spec) readMPIJob(job *kubeflow.MPIJob) {

@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -260,28 +259,6 @@ func (s Spec) implementation() (mpi.Implementation, bool) {
 	return mpi.Implementations[i], true
 }
 
-// nvidiaGPU is the GPU resource of jobs that name no other.
-const nvidiaGPU corev1.ResourceName = "nvidia.com/gpu"
-
-// resources returns the resources of each worker. Memory is also a limit, so that a worker that needs more is killed alone
-// and not other pods of its node.
-func (s Spec) resources() corev1.ResourceRequirements {
-	r := corev1.ResourceRequirements{Requests: corev1.ResourceList{}, Limits: corev1.ResourceList{}}
-	if s.CPU != "" {
-		r.Requests[corev1.ResourceCPU] = resource.MustParse(s.CPU)
-	}
-	if s.Memory != "" {
-		memory := resource.MustParse(s.Memory)
-		r.Requests[corev1.ResourceMemory], r.Limits[corev1.ResourceMemory] = memory, memory
-	}
-	if s.GPU > 0 {
-		name := cmp.Or(corev1.ResourceName(s.GPUResource), nvidiaGPU)
-		quantity := *resource.NewQuantity(int64(s.GPU), resource.DecimalSI)
-		r.Requests[name], r.Limits[name] = quantity, quantity
-	}
-	return r
-}
-
 // labels returns the job's labels with its queue; nil if there are none.
 func (s Spec) labels() map[string]string {
 	labels := maps.Clone(s.Labels)
@@ -329,15 +306,6 @@ func (s Spec) annotations() map[string]string {
 		return nil
 	}
 	return annotations
-}
-
-// launcherResources returns the resources of a launcher that runs no ranks.
-func (s Spec) launcherResources() corev1.ResourceRequirements {
-	limit := cmp.Or(s.LauncherMemory, "1Gi")
-	return corev1.ResourceRequirements{
-		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cmp.Or(s.LauncherCPU, "100m")), corev1.ResourceMemory: resource.MustParse(cmp.Or(s.LauncherMemory, "128Mi"))},
-		Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(limit)},
-	}
 }
 
 // podSpec returns what all pods have in common besides their containers.
