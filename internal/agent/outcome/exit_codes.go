@@ -1,0 +1,63 @@
+package outcome
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"opendatahub.io/mpijob/internal/agentapi"
+)
+
+// This file says what the exit codes and signals of ranks mean, among them those of Open MPI, MPICH and Intel MPI. What MPI launchers
+// print about them is in the package implementation (symptoms_hydra.go, symptoms_openmpi.go), and what is concluded from the exit
+// codes of containers in the package diagnose (exit.go).
+
+// crashed reports whether a rank ended by an invalid access to memory. In MPI that is also how ranks end whose peer is gone.
+func crashed(end agentapi.RankEnd) bool {
+	return unix.Signal(end.Signal) == unix.SIGSEGV || unix.Signal(end.Signal) == unix.SIGBUS
+}
+
+// hasOwnCode reports whether a rank ended with an exit code that the program itself chose: not as MPI ends ranks, not with that of an
+// exception, which a lost peer causes as well, and not by a signal that a shell passed on.
+func hasOwnCode(end agentapi.RankEnd) bool {
+	return end.Signal == 0 && end.ExitCode > 1 && end.ExitCode < 126 && !lostPeer(end)
+}
+
+// lostPeer reports whether a rank ended as MPI ends ranks that lost a connection. The default error handler exits with the class
+// of the error: MPI_ERR_UNKNOWN, MPI_ERR_OTHER or MPI_ERR_INTERN, which are 14, 16 and 17 in Open MPI (ompi/include/mpi.h.in),
+// and 13, 15 and 16 in MPICH and Intel MPI (src/binding/c/mpi.h.in).
+func lostPeer(end agentapi.RankEnd) bool {
+	return end.Signal == 0 && end.ExitCode >= 13 && end.ExitCode <= 17
+}
+
+// toldToEnd is the place of ranks that others have ended.
+const toldToEnd = 2
+
+// afterwards orders the ends of ranks, causes before consequences.
+func afterwards(r agentapi.RankEnd) int {
+	switch unix.Signal(r.Signal) {
+	case unix.SIGTERM, unix.SIGKILL, unix.SIGINT, unix.SIGHUP, unix.SIGPIPE:
+		if r.OOM {
+			return 0
+		}
+		return toldToEnd
+	}
+	return 1
+}
+
+// RankEnded describes how a rank ended.
+func RankEnded(r agentapi.RankEnd) string {
+	who := fmt.Sprintf("Rank %d ", r.Rank)
+	if r.Program != "" {
+		who += "(" + r.Program + ") "
+	}
+	switch {
+	case r.OOM:
+		return who + "was killed by the kernel for lack of memory."
+	case r.Signal != 0:
+		return fmt.Sprintf("%sended by signal %d (%s).", who, r.Signal, unix.SignalName(unix.Signal(r.Signal)))
+	case r.ExitCode < 0:
+		return who + "ended."
+	}
+	return fmt.Sprintf("%sended with code %d.", who, r.ExitCode)
+}
