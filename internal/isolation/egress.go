@@ -1,4 +1,5 @@
-// Package isolation parses the destinations that the pods of a job may connect to.
+// Package isolation parses the destinations that the pods of a job may connect to. The NetworkPolicy of a job, with the ports
+// that it opens, is in the package plan (network_policy.go).
 package isolation
 
 import (

@@ -3,16 +3,13 @@
 package jobstate
 
 import (
-	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/utils/ptr"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
@@ -20,7 +17,6 @@ import (
 	"opendatahub.io/mpijob/internal/phrase"
 	"opendatahub.io/mpijob/internal/podstatus"
 	"opendatahub.io/mpijob/internal/quota"
-	"opendatahub.io/mpijob/internal/times"
 )
 
 // Outcome is the judgement of a job: where it is, why, and what may happen next.
@@ -61,7 +57,7 @@ func Judge(j mpi.Job, o Observed) Outcome {
 	finish := finished(j, o)
 	out := Outcome{Workers: tallyWorkers(j, o), Launcher: tallyLauncher(o)}
 	out.PodsMayStart = len(o.Earlier) == 0 && !heldByQuota(j, o) && (o.Gang == nil || !o.Gang.Hold && !o.Gang.Evict)
-	out.LauncherMayStart = out.PodsMayStart && !workerLeaving(j, o) && (!j.Launcher.AfterWorkers || out.Workers.Ready >= out.Workers.Wanted)
+	out.LauncherMayStart = out.PodsMayStart && launcherMayStart(j, o, out.Workers)
 	switch {
 	case finish != nil:
 		out.finish(*finish)
@@ -156,18 +152,6 @@ func (o Outcome) Refused(j mpi.Job, refusals []Refusal) Outcome {
 	return o
 }
 
-func (o *Outcome) finish(f mpi.Finish) {
-	o.Phase, o.Finish, o.Reason, o.Message = v1alpha1.PhaseFailed, &f, f.Reason, f.Message
-	if f.Succeeded {
-		o.Phase = v1alpha1.PhaseSucceeded
-	}
-	// What a finished job leaves running is waiting to be cleaned up, not working.
-	o.Workers = Tally{Wanted: o.Workers.Wanted}
-	if o.Launcher != nil {
-		o.Launcher.Active, o.Launcher.Running, o.Launcher.Ready = 0, 0, 0
-	}
-}
-
 // wait says what a job that has neither started nor finished is waiting for.
 func (o *Outcome) wait(j mpi.Job, seen Observed) {
 	o.Phase = v1alpha1.PhaseInitializing
@@ -219,169 +203,6 @@ func (o *Outcome) wait(j mpi.Job, seen Observed) {
 	o.Message = codes.Status(o.Reason, values)
 }
 
-// finished returns whether and how the job has ended. Its recorded end is final; then its launcher decides, then
-// workers that are lost for good. For a job that another controller runs only the recorded end counts: that controller
-// may retry what failed.
-func finished(j mpi.Job, o Observed) *mpi.Finish {
-	if j.Recorded.Finish != nil || j.External {
-		return j.Recorded.Finish
-	}
-	finish := launcherFinished(j, o)
-	switch {
-	case finish != nil:
-		return finish
-	case o.Gang != nil && o.Gang.GaveUp:
-		return &mpi.Finish{Reason: codes.GangTimeout, Message: o.Gang.gaveUp(), At: o.Now}
-	case j.Lifecycle.Suspended:
-		return nil
-	}
-	return workersFailed(j, o)
-}
-
-// launcherFinished returns how the launcher's Job ended, which decides on the job.
-func launcherFinished(j mpi.Job, o Observed) *mpi.Finish {
-	if o.Launcher == nil {
-		return nil
-	}
-	if done := jobCondition(o.Launcher, batchv1.JobComplete); done != nil {
-		at := done.LastTransitionTime.Time
-		if o.Launcher.Status.CompletionTime != nil {
-			at = o.Launcher.Status.CompletionTime.Time
-		}
-		return &mpi.Finish{
-			Succeeded: true, Reason: codes.Succeeded, At: orNow(at, o.Now),
-			Message: codes.Status(codes.Succeeded, map[string]string{"namespace": j.Namespace, "job": j.Name}),
-		}
-	}
-	if failed := jobCondition(o.Launcher, batchv1.JobFailed); failed != nil {
-		reason, message := launcherFailure(j, failed, o.LauncherPods)
-		return &mpi.Finish{Reason: reason, Message: message, At: orNow(failed.LastTransitionTime.Time, o.Now)}
-	}
-	return launcherPodFinished(j, o)
-}
-
-// launcherPodFinished returns how the launcher's last pod ended, before its batch Job has the condition, which takes a
-// second or two. It returns nil if the Job may start another pod.
-func launcherPodFinished(j mpi.Job, o Observed) *mpi.Finish {
-	n := len(o.LauncherPods)
-	if n == 0 || o.Launcher == nil || o.Launcher.DeletionTimestamp != nil || ptr.Deref(o.Launcher.Spec.Suspend, false) {
-		return nil
-	}
-	last := o.LauncherPods[n-1]
-	if _, _, forgiven := Forgive(j, o); last.DeletionTimestamp != nil || forgiven {
-		return nil
-	}
-	// The clock of the node may differ from the API server's.
-	at := times.Earlier(o.Now, times.Later(podstatus.EndedAt(last), last.CreationTimestamp.Time))
-	if podstatus.EndedAt(last).IsZero() {
-		at = o.Now
-	}
-	switch tally := tallyLauncher(o); {
-	case last.Status.Phase == corev1.PodSucceeded:
-		return &mpi.Finish{
-			Succeeded: true, Reason: codes.Succeeded, At: at,
-			Message: codes.Status(codes.Succeeded, map[string]string{"namespace": j.Namespace, "job": j.Name}),
-		}
-	case last.Status.Phase == corev1.PodFailed && tally.Failed > backoffLimit(j, o):
-		// As the Job controller writes it (k8s.io/kubernetes/pkg/controller/job).
-		reason, message := launcherFailure(j, &batchv1.JobCondition{
-			Reason: batchv1.JobReasonBackoffLimitExceeded, Message: "Job has reached the specified backoff limit",
-		}, o.LauncherPods)
-		return &mpi.Finish{Reason: reason, Message: message, At: at}
-	}
-	return nil
-}
-
-// LauncherHasFinished reports whether the launcher has come to its end, well or not: its Job has, or will start no other
-// pod.
-func LauncherHasFinished(j mpi.Job, o Observed) bool {
-	return o.Launcher != nil && launcherFinished(j, o) != nil
-}
-
-// workersFailed ends a job whose workers are lost for good, unless they are replaced. One that was evicted ends it at once,
-// as with mpi-operator. Any other that failed ends it when the launcher has failed after it: the worker is not started
-// again, so that the launcher's further tries, minutes apart, could only fail as well. A launcher that goes on
-// without the worker, as elastic programs do, is left alone.
-func workersFailed(j mpi.Job, o Observed) *mpi.Finish {
-	if j.Workers.Replaced() {
-		return nil
-	}
-	evicted := 0
-	var lost *Worker
-	for i := range o.Workers {
-		worker := &o.Workers[i]
-		if worker.Index >= int(j.Workers.Count) || worker.Pod.DeletionTimestamp != nil || worker.Pod.Status.Phase != corev1.PodFailed {
-			continue
-		}
-		if worker.Pod.Status.Reason == "Evicted" {
-			evicted++
-		}
-		if lost == nil && launcherFailedSince(o, podstatus.EndedAt(worker.Pod)) {
-			lost = worker
-		}
-	}
-	switch {
-	case evicted > 0:
-		return &mpi.Finish{Reason: codes.MPIJobEvicted, At: o.Now, Message: codes.Status(codes.MPIJobEvicted, map[string]string{"evicted": strconv.Itoa(evicted), "wanted": strconv.Itoa(int(j.Workers.Count))})}
-	case lost != nil:
-		return &mpi.Finish{Reason: codes.WorkerFailed, At: o.Now, Message: codes.Status(codes.WorkerFailed, map[string]string{
-			"who":  fmt.Sprintf("Worker %d", lost.Index),
-			"exit": failedText(lost.Pod) + " The launcher then failed. Retries do not help, since failed workers are not replaced: their restartPolicy is not OnFailure.",
-		})}
-	}
-	return nil
-}
-
-// launcherFailedSince reports whether a try of the launcher has failed at or after a time.
-func launcherFailedSince(o Observed, since time.Time) bool {
-	for _, pod := range o.LauncherPods {
-		for _, c := range pod.Status.ContainerStatuses {
-			for _, ended := range []*corev1.ContainerStateTerminated{c.State.Terminated, c.LastTerminationState.Terminated} {
-				if ended != nil && ended.ExitCode != 0 && !ended.FinishedAt.Time.Before(since) {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
-
-// HasFinished reports whether a launcher's Job has come to its end, well or not.
-func HasFinished(launcher *batchv1.Job) bool {
-	return jobCondition(launcher, batchv1.JobComplete) != nil || jobCondition(launcher, batchv1.JobFailed) != nil
-}
-
-// launcherFailure returns why the launcher failed, in mpi-operator's form: after the last attempt, the failed pod's own
-// reason and message follow the Job's.
-func launcherFailure(j mpi.Job, failed *batchv1.JobCondition, tries []*corev1.Pod) (reason, message string) {
-	reason, message = failed.Reason, failed.Message
-	if reason == "" {
-		reason = codes.Failed
-	}
-	if message == "" {
-		message = codes.Status(codes.Failed, map[string]string{"namespace": j.Namespace, "job": j.Name})
-	}
-	var last *corev1.Pod
-	for _, pod := range tries {
-		if pod.Status.Phase == corev1.PodFailed {
-			last = pod
-		}
-	}
-	if last == nil {
-		return reason, message
-	}
-	if reason == batchv1.JobReasonBackoffLimitExceeded && last.Status.Reason != "" {
-		reason += "/" + last.Status.Reason
-	}
-	if last.Status.Message != "" {
-		message += ": " + last.Status.Message
-	}
-	if exit := lastExit(last); exit != "" {
-		message += ": the launcher " + exit
-	}
-	return reason, message
-}
-
 func tallyWorkers(j mpi.Job, o Observed) Tally {
 	tally := Tally{Wanted: j.Workers.Count}
 	for _, worker := range o.Workers {
@@ -423,58 +244,6 @@ func (t *Tally) add(pod *corev1.Pod) {
 	case corev1.PodFailed:
 		t.Failed++
 	}
-}
-
-// launcherUp reports whether the launcher runs, or has run to its end and its Job is about to say so. One that ended badly
-// and is started again later does not run, whatever its pod's phase.
-func launcherUp(o Observed) bool {
-	for _, pod := range o.LauncherPods {
-		if podstatus.IsRunning(pod) && !inBackoff(pod) || pod.Status.Phase == corev1.PodSucceeded {
-			return true
-		}
-	}
-	return false
-}
-
-// launcherFailed describes how the launcher's latest pod failed; "" if it did not.
-func launcherFailed(o Observed) string {
-	n := len(o.LauncherPods)
-	if n == 0 || o.LauncherPods[n-1].Status.Phase != corev1.PodFailed {
-		return ""
-	}
-	return cmp.Or(lastExit(o.LauncherPods[n-1]), "failed")
-}
-
-// launcherDone reports whether the launcher's latest try has run to its end well. Workers may be gone by then.
-func launcherDone(o Observed) bool {
-	n := len(o.LauncherPods)
-	return n > 0 && o.LauncherPods[n-1].Status.Phase == corev1.PodSucceeded
-}
-
-// workerLeaving reports whether a worker of the job is terminating.
-func workerLeaving(j mpi.Job, o Observed) bool {
-	for _, worker := range o.Workers {
-		if worker.Index < int(j.Workers.Count) && worker.Pod.DeletionTimestamp != nil {
-			return true
-		}
-	}
-	return false
-}
-
-func jobCondition(job *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobCondition {
-	for i := range job.Status.Conditions {
-		if c := &job.Status.Conditions[i]; c.Type == kind && c.Status == corev1.ConditionTrue {
-			return c
-		}
-	}
-	return nil
-}
-
-func orNow(at, now time.Time) time.Time {
-	if at.IsZero() {
-		return now
-	}
-	return at
 }
 
 // heldByQuota reports whether no pods of a job may be made now, since not all would be taken.

@@ -327,67 +327,6 @@ func TestJudgeCounts(t *testing.T) {
 	}
 }
 
-func TestJudgeFinishTime(t *testing.T) {
-	job := mpitest.Job(1)
-	completed := metav1.NewTime(mpitest.Now.Add(-time.Hour))
-	launcher := mpitest.Launcher(job, batchv1.JobComplete)
-	launcher.Status.CompletionTime = &completed
-	if at := jobstate.Judge(job, jobstate.Observed{Now: mpitest.Now, Launcher: launcher}).Finish.At; !at.Equal(completed.Time) {
-		t.Errorf("finished at %s, want the launcher's completion %s", at, completed)
-	}
-	bare := mpitest.Launcher(job, batchv1.JobFailed)
-	bare.Status.Conditions[0].LastTransitionTime = metav1.Time{}
-	if at := jobstate.Judge(job, jobstate.Observed{Now: mpitest.Now, Launcher: bare}).Finish.At; !at.Equal(mpitest.Now) {
-		t.Errorf("finished at %s, want now, %s: a finished job always has a time", at, mpitest.Now)
-	}
-}
-
-// TestFinishTimeOfPods: the clock of a node may be ahead of or behind the API server's.
-func TestFinishTimeOfPods(t *testing.T) {
-	job := mpitest.Job(1)
-	created, now := mpitest.Now, mpitest.Now.Add(time.Hour)
-	for name, test := range map[string]struct{ ended, want time.Time }{
-		"known":       {created.Add(time.Minute), created.Add(time.Minute)},
-		"unknown":     {time.Time{}, now},
-		"clock ahead": {now.Add(time.Minute), now},
-		"clock late":  {created.Add(-time.Minute), created},
-	} {
-		t.Run(name, func(t *testing.T) {
-			pod := mpitest.LauncherPod(job, 0, corev1.PodSucceeded, mpitest.Exited(0, "Completed"), endedOn(test.ended))
-			out := jobstate.Judge(job, jobstate.Observed{Now: now, Launcher: mpitest.Launcher(job), LauncherPods: []*corev1.Pod{pod}})
-			if out.Finish == nil || !out.Finish.At.Equal(test.want) {
-				t.Errorf("it finished at %+v, want %s", out.Finish, test.want)
-			}
-			if out.Launcher.Succeeded != 1 || out.Launcher.Active != 0 {
-				t.Errorf("launcher: %+v", *out.Launcher)
-			}
-		})
-	}
-}
-
-func TestLauncherMayStart(t *testing.T) {
-	job := mpitest.Job(2, func(j *mpi.Job) { j.Launcher.AfterWorkers = true })
-	notReady := mpitest.Worker(job, 1, corev1.PodRunning, func(p *corev1.Pod) { p.Status.Conditions = nil })
-	if jobstate.Judge(job, jobstate.Observed{Workers: []jobstate.Worker{mpitest.Worker(job, 0, corev1.PodRunning), notReady}}).LauncherMayStart {
-		t.Error("the launcher may start although a worker is not ready")
-	}
-	if !jobstate.Judge(job, jobstate.Observed{Workers: mpitest.Workers(job, corev1.PodRunning)}).LauncherMayStart {
-		t.Error("the launcher may not start although all workers are ready")
-	}
-	atOnce := mpitest.Job(2)
-	if !jobstate.Judge(atOnce, jobstate.Observed{}).LauncherMayStart {
-		t.Error("the launcher may not start although nothing is in its way")
-	}
-	leaving := jobstate.Observed{Workers: []jobstate.Worker{mpitest.Worker(atOnce, 0, corev1.PodRunning, mpitest.Leaving)}}
-	if jobstate.Judge(atOnce, leaving).LauncherMayStart {
-		t.Error("the launcher may start although a worker's host name leads to a pod on its way out")
-	}
-	leaving.Workers[0].Index = 2
-	if !jobstate.Judge(atOnce, leaving).LauncherMayStart {
-		t.Error("the launcher waits for a worker that the job no longer wants")
-	}
-}
-
 func TestRefused(t *testing.T) {
 	out := jobstate.Judge(mpitest.Job(1), jobstate.Observed{})
 	tests := map[string]struct {

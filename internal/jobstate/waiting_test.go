@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
@@ -135,24 +134,5 @@ func TestPodsOfAnObservation(t *testing.T) {
 	}
 	if len(seen.LauncherPods) != 2 || names((jobstate.Observed{}).CurrentPods(2)) != "" {
 		t.Error("the observation has changed, or one without pods has some")
-	}
-}
-
-func TestLauncherHasFinished(t *testing.T) {
-	t.Parallel()
-	job := mpitest.Job(1)
-	for name, test := range map[string]struct {
-		launcher *batchv1.Job
-		want     bool
-	}{
-		"none": {nil, false}, "running": {mpitest.Launcher(job), false},
-		"complete": {mpitest.Launcher(job, batchv1.JobComplete), true}, "failed": {mpitest.Launcher(job, batchv1.JobFailed), true},
-	} {
-		if got := jobstate.LauncherHasFinished(job, jobstate.Observed{Launcher: test.launcher}); got != test.want {
-			t.Errorf("%s: %t", name, got)
-		}
-		if test.launcher != nil && jobstate.HasFinished(test.launcher) != test.want {
-			t.Errorf("the Job of %s", name)
-		}
 	}
 }

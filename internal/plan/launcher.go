@@ -16,7 +16,8 @@ import (
 )
 
 // launcher returns the launcher's Job to create, or the change that suspends or resumes the existing one or lets it start once
-// more. It returns nil if nothing changes.
+// more. It returns nil if nothing changes. Whether it may start, also by launcherCreationPolicy, is decided in
+// jobstate/launcher.go.
 func launcher(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, settings Settings) Object {
 	if seen.Launcher == nil {
 		// A suspended launcher has no pod, so that creating it starts nothing.

@@ -1,0 +1,52 @@
+package jobstate
+
+import (
+	"cmp"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/podstatus"
+)
+
+// launcherMayStart reports whether the job's workers let its launcher start: none of them is terminating, and all of them are
+// ready if the job sets launcherCreationPolicy: WaitForWorkersReady.
+func launcherMayStart(j mpi.Job, o Observed, workers Tally) bool {
+	return !workerLeaving(j, o) && (!j.Launcher.AfterWorkers || workers.Ready >= workers.Wanted)
+}
+
+// workerLeaving reports whether a worker of the job is terminating.
+func workerLeaving(j mpi.Job, o Observed) bool {
+	for _, worker := range o.Workers {
+		if worker.Index < int(j.Workers.Count) && worker.Pod.DeletionTimestamp != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// launcherUp reports whether the launcher runs, or has run to its end and its Job is about to say so. One that ended badly
+// and is started again later does not run, whatever its pod's phase.
+func launcherUp(o Observed) bool {
+	for _, pod := range o.LauncherPods {
+		if podstatus.IsRunning(pod) && !inBackoff(pod) || pod.Status.Phase == corev1.PodSucceeded {
+			return true
+		}
+	}
+	return false
+}
+
+// launcherFailed describes how the launcher's latest pod failed; "" if it did not.
+func launcherFailed(o Observed) string {
+	n := len(o.LauncherPods)
+	if n == 0 || o.LauncherPods[n-1].Status.Phase != corev1.PodFailed {
+		return ""
+	}
+	return cmp.Or(lastExit(o.LauncherPods[n-1]), "failed")
+}
+
+// launcherDone reports whether the launcher's latest try has run to its end well. Workers may be gone by then.
+func launcherDone(o Observed) bool {
+	n := len(o.LauncherPods)
+	return n > 0 && o.LauncherPods[n-1].Status.Phase == corev1.PodSucceeded
+}
