@@ -8,6 +8,15 @@ import (
 	"opendatahub.io/mpijob/internal/codes"
 )
 
+// FailureCount is a cause for which jobs failed.
+type FailureCount struct {
+	// Code is the code of the first finding; empty if the cause is unknown.
+	Code string `json:"code"`
+	Jobs int    `json:"jobs"`
+	// Guide is set if the help explains the code.
+	Guide bool `json:"guide"`
+}
+
 // failures counts the causes of the jobs that failed after a time and that the user may see; in one namespace, unless its name is
 // empty. Deleted jobs count while their reports are kept.
 func (s *Server) failures(c *call, since time.Time, namespace string) ([]FailureCount, error) {

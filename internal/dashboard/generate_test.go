@@ -193,7 +193,7 @@ func (s *schemas) add(t reflect.Type) {
 
 func (s *schemas) typescript() string {
 	var out strings.Builder
-	out.WriteString("// Generated from internal/dashboard/types.go. Do not edit: go test ./internal/dashboard -run TestGenerated -update\n")
+	out.WriteString("// Generated from internal/dashboard/routes.go. Do not edit: go test ./internal/dashboard -run TestGenerated -update\n")
 	for _, name := range slices.Sorted(func(yield func(string) bool) {
 		for name := range s.ts {
 			if !yield(name) {

@@ -7,6 +7,22 @@ import (
 	"opendatahub.io/mpijob/internal/codes"
 )
 
+// Glossary explains the words that pages use.
+type Glossary struct {
+	Terms []Term `json:"terms"`
+}
+
+// Term is a word of MPI or Kubernetes with its meaning.
+type Term struct {
+	Name    string `json:"name"`
+	Meaning string `json:"meaning"`
+}
+
+// Help explains what can be wrong with jobs.
+type Help struct {
+	Topics []codes.Topic `json:"topics"`
+}
+
 // terms explain the words of MPI and Kubernetes that pages use, sorted by name.
 var terms = []Term{
 	{"Admission", "The decision of a webhook or of Kueue whether a job may be created, or may run."},

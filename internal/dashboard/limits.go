@@ -69,3 +69,11 @@ func (e *busyError) Error() string { return e.message }
 
 // retryAfter is the value of the header Retry-After of requests that are refused, in seconds.
 const retryAfter = "5"
+
+const (
+	// maxYAML is the maximum size of a job in YAML. As a string of JSON it is at most twice as large, apart from control
+	// characters, which YAML does not allow.
+	maxYAML   = 1 << 20
+	maxBody   = 2*maxYAML + 64<<10
+	maxHeader = 64 << 10
+)

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"regexp"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,8 +15,22 @@ import (
 	"opendatahub.io/mpijob/internal/version"
 )
 
-// bearer matches tokens (RFC 6750).
-var bearer = regexp.MustCompile(`^[A-Za-z0-9._~+/=-]+$`)
+// Me is the user who is logged in.
+type Me struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	// Program is how the command line is called in the commands that pages show.
+	Program string `json:"program"`
+	// CanLogOut is set if the dashboard holds the login, and not a proxy.
+	CanLogOut bool `json:"canLogOut"`
+	// CreateAnywhere is set if the user may create MPIJobs in all namespaces.
+	CreateAnywhere bool `json:"createAnywhere"`
+}
+
+// Login is a login with a bearer token.
+type Login struct {
+	Token string `json:"token"`
+}
 
 // maxToken is the length of a token that fits a cookie.
 const maxToken = 3800

@@ -12,6 +12,17 @@ import (
 	"opendatahub.io/mpijob/internal/phrase"
 )
 
+// Output is where a job can store results.
+type Output struct {
+	// Title is the kind of storage with its name, Where the folder or the address there.
+	Title string `json:"title"`
+	Where string `json:"where"`
+	// Named is set if the job names it as the place of its results.
+	Named bool `json:"named,omitempty"`
+	// Command copies or lists the results.
+	Command string `json:"command"`
+}
+
 // outputVariable is the variable with the folder for results, as the command line and the SDK set it.
 const outputVariable = "OUTPUT_DIR"
 

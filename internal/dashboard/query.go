@@ -11,6 +11,22 @@ import (
 	"opendatahub.io/mpijob/internal/jobs"
 )
 
+// List is a page of the list of jobs.
+type List struct {
+	Rows []Row `json:"rows"`
+	// Total is the number of jobs that match, Visible the number of jobs that the user may see.
+	Total   int `json:"total"`
+	Visible int `json:"visible"`
+	// Facets are the number of visible jobs for each value of a field: phase, kind, framework, namespace, queue and user.
+	Facets map[string]map[string]int `json:"facets"`
+	// Cursor is where the stream of changes continues after this list.
+	Cursor string `json:"cursor"`
+	// Stale is why the list may be out of date; empty if it is not.
+	Stale string `json:"stale,omitempty"`
+	// NoReports is set if the user may see jobs but not their reports, so that phases are incomplete.
+	NoReports bool `json:"noReports,omitempty"`
+}
+
 // maxPageSize is the maximum number of rows of a page.
 const maxPageSize = 500
 

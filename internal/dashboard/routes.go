@@ -1,10 +1,25 @@
 package dashboard
 
-import "opendatahub.io/mpijob/internal/jobs"
+import (
+	"net/http"
+
+	"opendatahub.io/mpijob/internal/jobs"
+)
+
+// route is an operation of the API.
+type route struct {
+	method, path, summary string
+	// in is a value of the type of the body; nil for none. out is one of the result.
+	in, out any
+	handle  func(*call) (any, error)
+	// stream writes the response itself, as server-sent events of the type of out.
+	stream func(*call, http.ResponseWriter) error
+}
 
 const jobPath = "/namespaces/{namespace}/jobs/{kind}/{name}"
 
-// routes returns the operations of the API.
+// routes returns the operations of the API. web/src/api/types.ts and openapi.json are generated from them and from the types of
+// their bodies and results, each of which is next to the code that fills it: go test ./internal/dashboard -run TestGenerated -update.
 func (s *Server) routes() []route {
 	return []route{
 		{method: "GET", path: "/me", summary: "Who is logged in", out: Me{}, handle: s.me},

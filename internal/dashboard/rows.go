@@ -18,6 +18,44 @@ import (
 	"opendatahub.io/mpijob/internal/podspec"
 )
 
+// Row is a job in the list.
+type Row struct {
+	// ID is the UID of the job.
+	ID        string `json:"id"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Framework is MPI, PyTorch or another framework; empty if unknown.
+	Framework string `json:"framework,omitempty"`
+	Runtime   string `json:"runtime,omitempty"`
+	// Phase is a phase of JobReports; empty if neither a report nor the job's conditions show it.
+	Phase string `json:"phase,omitempty"`
+	// Reason is the code of the first finding, or what the job waits for.
+	Reason string `json:"reason,omitempty"`
+	// Progress says in a few words what the job does or waits for.
+	Progress string `json:"progress,omitempty"`
+	// Severity is that of the first finding; empty without findings.
+	Severity string `json:"severity,omitempty"`
+	Workers  int32  `json:"workers"`
+	Ready    int32  `json:"ready"`
+	// GPUs is the number of GPUs of all workers.
+	GPUs     int64  `json:"gpus"`
+	Queue    string `json:"queue,omitempty"`
+	Position *int32 `json:"position,omitempty"`
+	// User created the job; empty if unknown.
+	User    string     `json:"user,omitempty"`
+	Created time.Time  `json:"created"`
+	Running *time.Time `json:"running,omitempty"`
+	Ended   *time.Time `json:"ended,omitempty"`
+	// Deleted jobs only have a report.
+	Deleted   bool `json:"deleted,omitempty"`
+	Suspended bool `json:"suspended,omitempty"`
+	// ofCluster is set if the runtime is one of the cluster.
+	ofCluster bool
+	// waited is how many seconds the job waited until it was first admitted; nil if it has not been admitted.
+	waited *int64
+}
+
 // maxChanges is how many changes are kept for streams that resume. A stream that missed more reloads its page.
 const maxChanges = 4096
 
@@ -300,4 +338,19 @@ func frameworkOf(runtime *unstructured.Unstructured) string {
 		}
 	}
 	return ""
+}
+
+// rowOf returns the row of a job as it was just read.
+func rowOf(r *rows, job jobs.Job) Row {
+	var fromJob, fromReport *Row
+	if job.Object != nil {
+		fromJob = jobRow(job.Object)
+	}
+	if job.Report != nil {
+		fromReport = reportRow(job.Report)
+	}
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	full, _ := r.merge(fromJob, fromReport)
+	return *full
 }

@@ -12,8 +12,79 @@ import (
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/jobs"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
-	"opendatahub.io/mpijob/internal/phrase"
 )
+
+// Runtimes are the runtimes of Kubeflow Trainer.
+type Runtimes struct {
+	Runtimes []Runtime `json:"runtimes"`
+	// Installed is unset if the cluster has no Kubeflow Trainer.
+	Installed bool `json:"installed"`
+	// CanManage is set if the user may create and change runtimes of the cluster.
+	CanManage bool `json:"canManage"`
+	// CanDelete is set if the user may delete runtimes of the cluster.
+	CanDelete bool     `json:"canDelete"`
+	Missing   []string `json:"missing"`
+}
+
+// Runtime is a runtime of Kubeflow Trainer.
+type Runtime struct {
+	Kind string `json:"kind"`
+	// Namespace is empty for a runtime of the cluster.
+	Namespace      string `json:"namespace,omitempty"`
+	Name           string `json:"name"`
+	Framework      string `json:"framework,omitempty"`
+	MPI            bool   `json:"mpi"`
+	Implementation string `json:"implementation,omitempty"`
+	Slots          string `json:"slots,omitempty"`
+	Image          string `json:"image,omitempty"`
+	MaxWorkers     string `json:"maxWorkers,omitempty"`
+	MaxGPUs        string `json:"maxGPUs,omitempty"`
+	NodeLabels     string `json:"nodeLabels,omitempty"`
+	// Deleting is set while finalizers keep a deleted runtime.
+	Deleting bool     `json:"deleting,omitempty"`
+	Errors   []string `json:"errors"`
+	// Tests are the tests of the runtime, the latest first.
+	Tests []RuntimeTest `json:"tests"`
+}
+
+// RuntimeTest is a test of a runtime.
+type RuntimeTest struct {
+	Namespace string                  `json:"namespace"`
+	Name      string                  `json:"name"`
+	Phase     string                  `json:"phase"`
+	Message   string                  `json:"message,omitempty"`
+	Created   time.Time               `json:"created"`
+	Checks    []v1alpha1.RuntimeCheck `json:"checks"`
+}
+
+// RuntimeCopy describes a runtime of the cluster to create from another.
+type RuntimeCopy struct {
+	From     string               `json:"from"`
+	Name     string               `json:"name"`
+	Settings jobs.RuntimeSettings `json:"settings"`
+}
+
+// RuntimeJobs are the jobs of a runtime of the cluster that have not ended, as far as the user may see them.
+type RuntimeJobs struct {
+	// Running is the number of jobs that have pods, Waiting the number of those that wait or are suspended.
+	Running int `json:"running"`
+	Waiting int `json:"waiting"`
+	// Jobs are the first of them, by namespace and name.
+	Jobs []Row `json:"jobs"`
+}
+
+// TestRequest starts a test of a runtime in a namespace.
+type TestRequest struct {
+	Namespace string `json:"namespace"`
+	Kind      string `json:"kind"`
+	Name      string `json:"name"`
+	// Image, CPU, Memory and GPU replace those of the runtime; empty for the runtime's.
+	Image  string `json:"image,omitempty"`
+	CPU    string `json:"cpu,omitempty"`
+	Memory string `json:"memory,omitempty"`
+	GPU    string `json:"gpu,omitempty"`
+	Queue  string `json:"queue,omitempty"`
+}
 
 // runtimes returns the runtimes of the cluster and of a namespace (empty: of all), by name. It returns false if the cluster has
 // no Kubeflow Trainer.
@@ -190,61 +261,4 @@ func (s *Server) test(c *call) (any, error) {
 		return nil, err
 	}
 	return ActionResult{test.Name, fmt.Sprintf("The test %s of %s runs in namespace %s: a launcher and two workers.", test.Name, request.Name, request.Namespace)}, nil
-}
-
-// usage returns what jobs have held.
-func (s *Server) usage(c *call) (any, error) {
-	values := c.URL.Query()
-	since, err := jobs.ParseSince(values.Get("since"), s.now())
-	if err != nil {
-		return nil, err
-	}
-	if sort := values.Get("sort"); sort != "" && !slices.Contains(jobs.UsageSorts(), sort) {
-		return nil, jobs.Invalid(jobs.FieldError{Field: "sort", Value: sort, Reason: "is not allowed; use " + strings.Join(jobs.UsageSorts(), ", ")})
-	}
-	query := jobs.UsageQuery{Since: since, PerNamespace: values.Get("by") == "namespace", PerUser: values.Get("by") == "user", Sort: values.Get("sort")}
-	if namespace := values.Get("namespace"); namespace != "" {
-		query.Namespaces = []string{namespace}
-	} else if query.Namespaces, err = s.usageNamespaces(c); err != nil {
-		return nil, err
-	}
-	usage, err := c.jobs.Usage(c.ctx, query)
-	if err != nil {
-		return nil, err
-	}
-	found := Usage{Lines: usage.Lines, Unpriced: orEmpty(usage.Unpriced), Missing: []string{}}
-	for _, omitted := range usage.Omitted {
-		found.Missing = append(found.Missing, omitted.Kind+"s")
-	}
-	found.Lines = found.Lines[:min(len(found.Lines), 1000)]
-	if found.Failures, err = s.failures(c, since, values.Get("namespace")); err != nil {
-		return nil, err
-	}
-	line := []string{"usage"}
-	if values.Get("namespace") == "" {
-		line = append(line, "-A")
-	} else {
-		line = append(line, "-n", values.Get("namespace"))
-	}
-	if values.Get("since") != "" {
-		line = append(line, "--since", values.Get("since"))
-	}
-	found.Commands = []Snippet{{"Command line", "sh", s.options.Program + " " + phrase.QuoteCommand(line)}}
-	return found, nil
-}
-
-// usageNamespaces returns the namespaces whose usage is shown: all at once for users who may list jobs and reports everywhere, else those
-// with jobs that the user sees.
-func (s *Server) usageNamespaces(c *call) ([]string, error) {
-	mpiJobs, err1 := c.may(c.ctx, "list", resourceOf(jobs.Kinds()[0]).GroupResource(), "")
-	reports, err2 := c.may(c.ctx, "list", reportResource, "")
-	if err := errors.Join(err1, err2); err != nil || mpiJobs && reports {
-		return []string{""}, err
-	}
-	visible, _, _, err := s.visible(c.ctx, c.user)
-	set := map[string]bool{}
-	for _, row := range visible {
-		set[row.Namespace] = true
-	}
-	return keys(set), err
 }

@@ -71,11 +71,6 @@ type Server struct {
 }
 
 const (
-	// maxYAML is the maximum size of a job in YAML. As a string of JSON it is at most twice as large, apart from control
-	// characters, which YAML does not allow.
-	maxYAML   = 1 << 20
-	maxBody   = 2*maxYAML + 64<<10
-	maxHeader = 64 << 10
 	// readTimeout limits how long a client may take to send a request, requestTimeout how long a request takes.
 	headerTimeout, readTimeout, requestTimeout, idleTimeout = 5 * time.Second, 30 * time.Second, 60 * time.Second, 2 * time.Minute
 )

@@ -14,10 +14,33 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
-	"opendatahub.io/mpijob/internal/jobs"
 	"opendatahub.io/mpijob/internal/logs"
 	"opendatahub.io/mpijob/internal/logstream"
 )
+
+// Curves are what a program printed about its training.
+type Curves struct {
+	Points []CurvePoint `json:"points"`
+	// Skipped is the number of points between those that are shown.
+	Skipped int `json:"skipped"`
+	// Reason is why there are no points, Note what else to know about them.
+	Reason string `json:"reason,omitempty"`
+	Note   string `json:"note,omitempty"`
+}
+
+// CurvePoint is a line of the log with a loss, an accuracy or other figures. An accuracy in percent is between 0 and 1.
+type CurvePoint struct {
+	Time     string   `json:"time,omitempty"`
+	Step     *float64 `json:"step,omitempty"`
+	Epoch    *float64 `json:"epoch,omitempty"`
+	Loss     *float64 `json:"loss,omitempty"`
+	Accuracy *float64 `json:"accuracy,omitempty"`
+	// Figures are what else the program printed about its speed and its communication, by their names, such as throughput,
+	// bandwidth_gbps, latency_us or message_rate.
+	Figures map[string]float64 `json:"figures,omitempty"`
+	// NotANumber is set if the program printed NaN or infinity.
+	NotANumber bool `json:"notANumber,omitempty"`
+}
 
 const (
 	// maxPoints is the maximum number of points of a curve. Of a longer one, evenly distributed points are shown.
@@ -159,71 +182,4 @@ func curvePoint(t v1alpha1.Training) CurvePoint {
 	}
 	p.Step, p.Epoch, p.Loss, p.Accuracy = number(t.Step), number(t.Epoch), number(t.Loss), number(t.Accuracy)
 	return p
-}
-
-// templates returns the templates of a namespace, which its users share with the command line and the SDK.
-func (s *Server) templates(c *call) (any, error) {
-	all, err := c.jobs.Templates(c.ctx, c.namespace())
-	if err != nil {
-		return nil, err
-	}
-	found := Templates{Templates: []Template{}}
-	for _, template := range all {
-		shown := Template{Name: template.Name, Description: template.Description, Created: template.Created.UTC(), Parameters: []TemplateParameter{}}
-		if template.Err != nil {
-			shown.Error = template.Err.Error()
-		} else {
-			shown.Kind = template.Job.GetKind()
-		}
-		for _, name := range keys(template.Parameters) {
-			value := template.Parameters[name]
-			parameter := TemplateParameter{Name: name, Required: value == nil}
-			if value != nil {
-				parameter.Default = *value
-			}
-			shown.Parameters = append(shown.Parameters, parameter)
-		}
-		found.Templates = append(found.Templates, shown)
-	}
-	return found, nil
-}
-
-// saveTemplate stores the job of a request as a template of its namespace.
-func (s *Server) saveTemplate(c *call) (any, error) {
-	request, err := body[TemplateRequest](c)
-	if err != nil {
-		return nil, err
-	}
-	object, _, problem, err := c.build(&request.Job)
-	switch {
-	case err != nil:
-		return nil, err
-	case problem != nil:
-		return TemplateResult{Problem: problem}, nil
-	}
-	template, err := jobs.NewTemplate(request.Name, request.Description, object, request.Job.YAML == "")
-	if err != nil {
-		return TemplateResult{Problem: invalid(err)}, nil
-	}
-	replaced, err := c.jobs.SaveTemplate(c.ctx, c.namespace(), template, request.Replace)
-	if _, exists := errors.AsType[*jobs.ExistsError](err); exists {
-		return TemplateResult{Problem: invalid(err)}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	text := "The template " + template.Name + " is saved in project " + c.namespace() + "."
-	if replaced {
-		text = "The template " + template.Name + " is replaced."
-	}
-	return TemplateResult{Message: text}, nil
-}
-
-// removeTemplate deletes a template.
-func (s *Server) removeTemplate(c *call) (any, error) {
-	name := c.PathValue("name")
-	if err := c.jobs.DeleteTemplate(c.ctx, c.namespace(), name); err != nil {
-		return nil, err
-	}
-	return ActionResult{"Deleted", "The template " + name + " is deleted. Jobs that were created from it stay."}, nil
 }

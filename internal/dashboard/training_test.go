@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"opendatahub.io/mpijob/internal/logstream"
 )
@@ -80,57 +78,5 @@ func TestLongCurvesAreSampled(t *testing.T) {
 	}
 	if s.skipped() != n-len(points) {
 		t.Errorf("%d are skipped", s.skipped())
-	}
-}
-
-func TestAmountsReadAsPeopleWriteThem(t *testing.T) {
-	for _, test := range []struct {
-		resource     corev1.ResourceName
-		amount, want string
-	}{
-		{"cpu", "8100m", "8.1"},
-		{"cpu", "50m", "0.05"},
-		{"cpu", "16", "16"},
-		{"memory", "16512Mi", "16.1 GiB"},
-		{"memory", "128Mi", "128 MiB"},
-		{"memory", "2Ti", "2 TiB"},
-		{"memory", "512", "512 B"},
-		{"nvidia.com/gpu", "32", "32"},
-	} {
-		if got := amountText(test.resource, resource.MustParse(test.amount)); got != test.want {
-			t.Errorf("%s of %s is %q, want %q", test.amount, test.resource, got, test.want)
-		}
-	}
-}
-
-func TestWaitEstimate(t *testing.T) {
-	for name, test := range map[string]struct {
-		waits    []int64
-		p50, p90 int64
-	}{
-		"none": {nil, 0, 0},
-		"one":  {[]int64{7}, 7, 7},
-		"ten":  {[]int64{10, 9, 8, 7, 6, 5, 4, 3, 2, 1}, 5, 9},
-	} {
-		var queue Queue
-		queue.estimate(test.waits)
-		if queue.WaitP50 != test.p50 || queue.WaitP90 != test.p90 || queue.Samples != len(test.waits) {
-			t.Errorf("%s: %+v", name, queue)
-		}
-	}
-}
-
-func TestTermsOfATextAreFound(t *testing.T) {
-	var names []string
-	for _, term := range termsIn("Worker 3 was evicted: 2 ranks lost; raise the memory limits or priority class", "the queues") {
-		names = append(names, term.Name)
-	}
-	if diff := cmp.Diff([]string{"Limit", "Priority class", "Queue", "Rank", "Worker"}, names); diff != "" {
-		t.Errorf("terms (-want +got):\n%s", diff)
-	}
-	for i := 1; i < len(terms); i++ {
-		if terms[i].Name <= terms[i-1].Name && terms[i-1].Name != "Rank" {
-			t.Errorf("%s is listed after %s", terms[i].Name, terms[i-1].Name)
-		}
 	}
 }

@@ -1,4 +1,4 @@
-// Generated from internal/dashboard/types.go. Do not edit: go test ./internal/dashboard -run TestGenerated -update
+// Generated from internal/dashboard/routes.go. Do not edit: go test ./internal/dashboard -run TestGenerated -update
 
 export interface ActionResult {
   result: string;

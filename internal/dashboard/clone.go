@@ -1,0 +1,78 @@
+package dashboard
+
+import (
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"opendatahub.io/mpijob/internal/jobs"
+	"opendatahub.io/mpijob/internal/phrase"
+)
+
+// CloneRequest asks for a job with the fields of another and some changes.
+type CloneRequest struct {
+	// Name is the name of the new job; empty for the next free number.
+	Name string `json:"name,omitempty"`
+	// Changes are FIELD=VALUE, such as workers=8.
+	Changes []string `json:"changes"`
+	// DryRun only previews.
+	DryRun bool `json:"dryRun,omitempty"`
+}
+
+// clone runs a job again with changes, or with dryRun shows what would change.
+func (s *Server) clone(c *call) (any, error) {
+	request, err := body[CloneRequest](c)
+	if err != nil {
+		return nil, err
+	}
+	job, err := c.find()
+	if err != nil {
+		return nil, err
+	}
+	var changes []jobs.Change
+	line := []string{"clone", job.Name}
+	if request.Name != "" {
+		line = append(line, request.Name)
+	}
+	line = append(line, "-n", job.Namespace)
+	for _, text := range request.Changes {
+		change, err := jobs.ParseChange(text)
+		if err != nil {
+			return nil, err
+		}
+		changes = append(changes, change)
+		line = append(line, "--set", text)
+	}
+	if reasons := validation.IsDNS1035Label(request.Name); request.Name != "" && len(reasons) > 0 {
+		return nil, jobs.Invalid(jobs.FieldError{Field: "name", Value: request.Name, Reason: "is not allowed; use lower-case letters, digits and -, and start with a letter"})
+	}
+	clone, err := c.jobs.Clone(c.ctx, job, request.Name, changes...)
+	if err != nil {
+		return nil, err
+	}
+	diff, err := jobs.Diff(job.String(), clone.Original, jobs.FromObject(clone.Job).String(), clone.Job)
+	if err != nil {
+		return nil, err
+	}
+	draft, err := s.submit(c, clone.Job, request.DryRun)
+	draft.Diff = diff
+	draft.Commands = []Snippet{{"Command line", "sh", s.options.Program + " " + phrase.QuoteCommand(line)}}
+	return draft, err
+}
+
+// cloned is a clone with its original.
+type cloned struct {
+	original jobs.Job
+	jobs.Clone
+}
+
+func (c cloned) diff() (string, error) {
+	return jobs.Diff(c.original.String(), c.Original, jobs.FromObject(c.Job).String(), c.Job)
+}
+
+// command returns what clones the job on the command line.
+func (c cloned) command() []string {
+	line := []string{"clone", c.original.String(), c.Job.GetName(), "-n", c.Job.GetNamespace()}
+	for _, change := range c.ChangesOf() {
+		line = append(line, "--set", change.String())
+	}
+	return line
+}

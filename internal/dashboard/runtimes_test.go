@@ -1,0 +1,142 @@
+package dashboard_test
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"opendatahub.io/mpijob/internal/dashboard"
+	"opendatahub.io/mpijob/internal/jobs"
+)
+
+func TestAdministratorsCreateAndChangeRuntimes(t *testing.T) {
+	needsServer(t)
+	tokens := namespace(t, "runtime-admins", "user")
+	user, admin := caller{t, tokens["user"]}, caller{t, administrator(t, "runtime-admins")}
+	var from unstructured.Unstructured
+	must(t, yaml.Unmarshal([]byte(`{apiVersion: trainer.kubeflow.org/v1alpha1, kind: ClusterTrainingRuntime, metadata: {name: admins-mpi}, spec: {mlPolicy: {numNodes: 1, mpi: {numProcPerNode: 1, mpiImplementation: OpenMPI, runLauncherAsNode: true}}, template: {spec: {replicatedJobs: [{name: node, template: {spec: {template: {spec: {containers: [{name: node, image: "quay.io/team/mpi:1"}]}}}}}]}}}}`), &from.Object))
+	must(t, api.Create(t.Context(), &from))
+	t.Cleanup(func() {
+		for _, name := range []string{"admins-mpi", "admins-gpu"} {
+			from.SetName(name)
+			_ = api.Delete(context.WithoutCancel(t.Context()), &from)
+		}
+	})
+	request := dashboard.RuntimeCopy{From: "admins-mpi", Name: "admins-gpu", Settings: jobs.RuntimeSettings{Image: "quay.io/team/mpi:2", Slots: 8, MaxWorkers: new(int32(4)), MaxGPUs: new(int32(8))}}
+	for name, test := range map[string]struct {
+		who    caller
+		change func(*dashboard.RuntimeCopy)
+		status int
+	}{
+		"by a user":                   {user, func(*dashboard.RuntimeCopy) {}, http.StatusForbidden},
+		"of one that does not exist":  {admin, func(r *dashboard.RuntimeCopy) { r.From = "none" }, http.StatusNotFound},
+		"under a name that is taken":  {admin, func(r *dashboard.RuntimeCopy) { r.Name = "admins-mpi" }, http.StatusConflict},
+		"with a limit of zero":        {admin, func(r *dashboard.RuntimeCopy) { r.Settings.MaxWorkers = new(int32(0)) }, http.StatusUnprocessableEntity},
+		"under a name not allowed":    {admin, func(r *dashboard.RuntimeCopy) { r.Name = "Not_Allowed" }, http.StatusUnprocessableEntity},
+		"under the name of no object": {admin, func(r *dashboard.RuntimeCopy) { r.Name = "" }, http.StatusUnprocessableEntity},
+	} {
+		changed := request
+		test.change(&changed)
+		if status, body := test.who.send(http.MethodPost, "runtimes", changed); status != test.status {
+			t.Errorf("a copy %s: status %d, want %d: %s", name, status, test.status, body)
+		}
+	}
+	if result := post[dashboard.ActionResult](admin, "runtimes", request); result.Result != "admins-gpu" {
+		t.Errorf("the result is %+v", result)
+	}
+	if status, body := user.send(http.MethodPut, "runtimes/admins-gpu", jobs.RuntimeSettings{}); status != http.StatusForbidden {
+		t.Errorf("a change by a user: status %d: %s", status, body)
+	}
+	if status, body := admin.send(http.MethodPut, "runtimes/admins-gpu", jobs.RuntimeSettings{MaxWorkers: new(int32(2))}); status != http.StatusOK {
+		t.Errorf("a change: status %d: %s", status, body)
+	}
+	page := get[dashboard.Runtimes](admin, "runtimes")
+	i := slices.IndexFunc(page.Runtimes, func(r dashboard.Runtime) bool { return r.Name == "admins-gpu" })
+	if i < 0 || !page.CanManage {
+		t.Fatalf("the administrator sees %+v", page)
+	}
+	if got := page.Runtimes[i]; got.MaxWorkers != "2" || got.MaxGPUs != "" || got.Slots != "8" || got.Image != "quay.io/team/mpi:2" {
+		t.Errorf("the runtime is %+v", got)
+	}
+	if page := get[dashboard.Runtimes](user, "runtimes?namespace=runtime-admins"); page.CanManage || page.CanDelete {
+		t.Error("a user is offered to manage runtimes")
+	}
+}
+
+func TestAdministratorsDeleteRuntimes(t *testing.T) {
+	needsServer(t)
+	tokens := namespace(t, "runtime-deleters", "user")
+	user, admin := caller{t, tokens["user"]}, caller{t, administrator(t, "runtime-deleters")}
+	apply := func(text string) {
+		var object unstructured.Unstructured
+		must(t, yaml.Unmarshal([]byte(text), &object.Object))
+		must(t, api.Create(t.Context(), &object))
+	}
+	clean := func(name string) {
+		var object unstructured.Unstructured
+		object.SetGroupVersionKind(jobs.RuntimeKinds()[0])
+		object.SetName(name)
+		_ = api.Patch(context.WithoutCancel(t.Context()), &object, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
+		_ = api.Delete(context.WithoutCancel(t.Context()), &object)
+	}
+	for name, finalizers := range map[string]string{"deleters-free": "[]", "deleters-kept": "[trainer.kubeflow.org/resource-in-use]"} {
+		apply(`{apiVersion: trainer.kubeflow.org/v1alpha1, kind: ClusterTrainingRuntime, metadata: {name: ` + name + `, finalizers: ` + finalizers + `}, spec: {mlPolicy: {numNodes: 1}, template: {spec: {replicatedJobs: []}}}}`)
+		t.Cleanup(func() { clean(name) })
+	}
+	trainJob := func(name, ref, more string) {
+		apply(`{apiVersion: trainer.kubeflow.org/v1alpha1, kind: TrainJob, metadata: {name: ` + name + `, namespace: runtime-deleters}, spec: {runtimeRef: ` + ref + more + `}}`)
+	}
+	trainJob("waits", "{name: deleters-free}", ", suspend: true")
+	trainJob("also-waits", "{name: deleters-free, kind: ClusterTrainingRuntime}", "")
+	trainJob("of-the-namespace", "{name: deleters-free, kind: TrainingRuntime}", "")
+	trainJob("of-another", "{name: deleters-kept}", "")
+
+	// The list follows the cluster in a moment.
+	var used dashboard.RuntimeJobs
+	eventually(t, "the jobs of the runtime", func() bool {
+		used = get[dashboard.RuntimeJobs](user, "runtimes/deleters-free/jobs")
+		return used.Waiting >= 2
+	})
+	if used.Running != 0 || used.Waiting != 2 || len(used.Jobs) != 2 || used.Jobs[0].Name != "also-waits" || used.Jobs[1].Name != "waits" {
+		t.Errorf("the jobs of the runtime are %+v", used)
+	}
+	stranger := caller{t, namespace(t, "runtime-strangers", "user")["user"]}
+	if used := get[dashboard.RuntimeJobs](stranger, "runtimes/deleters-free/jobs"); used.Waiting != 0 || len(used.Jobs) != 0 {
+		t.Errorf("a user of another namespace sees %+v", used)
+	}
+	if !get[dashboard.Runtimes](admin, "runtimes").CanDelete {
+		t.Error("an administrator is not offered to delete runtimes")
+	}
+	for name, test := range map[string]struct {
+		who     caller
+		runtime string
+		status  int
+	}{
+		"by a user":                  {user, "deleters-free", http.StatusForbidden},
+		"of one that does not exist": {admin, "none", http.StatusNotFound},
+	} {
+		if status, body := test.who.send(http.MethodDelete, "runtimes/"+test.runtime, nil); status != test.status {
+			t.Errorf("a deletion %s: status %d, want %d: %s", name, status, test.status, body)
+		}
+	}
+	for name, want := range map[string]string{
+		"deleters-free": "The runtime deleters-free is deleted. Jobs that run continue.",
+		"deleters-kept": "The runtime deleters-kept is deleted when its finalizers allow it: trainer.kubeflow.org/resource-in-use.",
+	} {
+		if status, body := admin.send(http.MethodDelete, "runtimes/"+name, nil); status != http.StatusOK || !strings.Contains(string(body), want) {
+			t.Errorf("the deletion of %s: status %d: %s", name, status, body)
+		}
+	}
+	for _, one := range get[dashboard.Runtimes](admin, "runtimes").Runtimes {
+		if one.Name == "deleters-free" || one.Name == "deleters-kept" && !one.Deleting {
+			t.Errorf("after its deletion: %+v", one)
+		}
+	}
+}
