@@ -159,7 +159,7 @@ func reported(t *testing.T, kind, namespace, name, what string, check func(v1alp
 // these come to a halt together, and so does everything else on the machine.
 var rankRoom = semaphore.NewWeighted(ranksAtOnce)
 
-var ranksAtOnce = int64(4 * goruntime.NumCPU())
+var ranksAtOnce = int64(3 * goruntime.NumCPU())
 
 // parallel runs a test beside others once there is room for its ranks, as many as compute or wait for each other at a
 // time; what they start that knows nothing of MPI, such as sleep, does not count. They have the room until the test's end,

@@ -278,7 +278,7 @@ func programFailures() []failure {
 			want: explanation{code: codes.Straggler, pod: "job-worker-0", rank: new(int32(1)), summary: "3 of 4 ranks wait since", remedy: "between two messages", after: time.Minute},
 		},
 		{
-			name: "endless loop of one rank, MPICH", ranks: 2, provoke: made([]string{"mpiexec", "-n", "2", "ranks", "--loop", "1"}, with("mpich", kubeflow.MPIImplementationMPICH)),
+			name: "endless loop of one rank, MPICH", ranks: 6, provoke: made([]string{"mpiexec", "-n", "2", "ranks", "--loop", "1"}, with("mpich", kubeflow.MPIImplementationMPICH)),
 			want: explanation{code: codes.Straggler, pod: "job-worker-0", rank: new(int32(1)), summary: "1 of 2 ranks wait since", remedy: "between two messages", after: time.Minute},
 		},
 		{
