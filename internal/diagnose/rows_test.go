@@ -169,6 +169,11 @@ with errorcode 1.
 [mpiexec@pi-launcher] HYDT_dmxu_poll_wait_for_event (lib/tools/demux/demux_poll.c:76): callback returned error status`, func(j *mpi.Job) { j.Implementation = mpi.MPICH }).with(launcherLeft(agentapi.Summary{
 			Code: agentapi.RankFailed, ExitCode: new(int32(15)), Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 42, Program: "ranks"}},
 		}, 15))},
+		"17-signal-not-sent-after-an-exit": {codes.ApplicationFailed, failed(42, `rank 2 of 4 on pi-worker-1
+[mpiexec@pi-launcher] ui_cmd_cb (mpiexec/pmiserv_pmci.c:61): unable to send signal downstream
+[mpiexec@pi-launcher] HYDT_dmxu_poll_wait_for_event (lib/tools/demux/demux_poll.c:76): callback returned error status`, mpich).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, ExitCode: new(int32(42)), Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 42, Program: "ranks"}},
+		}, 42))},
 		"17-another-rank-crashes-after-an-exit": {codes.ApplicationFailed, failed(42, `===================================================================================
 =   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
 =   RANK 1 PID 27 RUNNING AT pi-worker-0

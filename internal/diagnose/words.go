@@ -271,7 +271,8 @@ func (p *input) words(figures map[string]string) []string {
 	}
 	if launcher := p.launcher(); evidence == nil && launcher != nil {
 		found := helpText(launcher.log.Lines)
-		if found == nil {
+		if first, _ := p.firstRank(); found == nil && first == nil {
+			// Hydra does not know why a rank ended. Its errors after that are consequences.
 			found = hydraText(launcher.log.Lines)
 		}
 		if found != nil {
@@ -382,4 +383,4 @@ func hydraText(lines []string) *spoken {
 }
 
 // hydraConsequence are errors of Hydra that follow from the end of a process, and what is no error.
-var hydraConsequence = regexp.MustCompile(`callback returned error|assert \(!closed\) failed|[Ss]ending |Press Ctrl-C|Timeout set to|Launch arguments|error waiting for completion|process manager|forcing cleanup|unable to write data to proxy|(?:write|read|connect|accept) error`)
+var hydraConsequence = regexp.MustCompile(`callback returned error|assert \(!closed\) failed|[Ss]ending |Press Ctrl-C|Timeout set to|Launch arguments|error waiting for completion|process manager|forcing cleanup|unable to write data to proxy|unable to send signal|(?:write|read|connect|accept) error`)
