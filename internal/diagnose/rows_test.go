@@ -282,7 +282,12 @@ while attempting to start process rank 0.`)},
 			Code: agentapi.ProgramMissing, ExitCode: new(int32(126)),
 			Message: `The launcher's command "/data/run.py" cannot be started: its interpreter /opt/conda/bin/python is not in the image.`,
 		}, 126))},
-		"21-rank-without-interpreter-openmpi-4":      {codes.ProgramMissing, failed(1, notExecuted("Open MPI", "Exec format error"))},
+		"21-rank-without-interpreter-openmpi-4": {codes.ProgramMissing, failed(1, notExecuted("Open MPI", "Exec format error"))},
+		"21-rank-without-interpreter-and-how-it-ended": {codes.ProgramMissing, failed(131, notExecuted("Open MPI", "Exec format error")+`
+--------------------------------------------------------------------------
+mpirun was unable to start the specified application as it encountered an error
+on node pi-worker-0. More information may be available above.
+--------------------------------------------------------------------------`)},
 		"21-rank-without-interpreter-openmpi-5":      {codes.ProgramMissing, failed(1, notExecuted("PRTE", "Exec format error"))},
 		"21-rank-of-a-missing-interpreter-openmpi-5": {codes.ProgramMissing, failed(1, notExecuted("PRTE", "No such file or directory"))},
 		"21-rank-without-permission-openmpi-5":       {codes.ProgramMissing, failed(1, notExecuted("PRTE", "Permission denied"))},
