@@ -419,6 +419,7 @@ func breakVolume(m *mutant, r *rand.Rand) {
 	switch r.IntN(4) {
 	case 0:
 		source.PersistentVolumeClaim = &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}
+		want = codes.VolumeClaimPending
 	case 1:
 		m.objects = append(m.objects, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, StorageClassName: new("fast-ssd"),
