@@ -274,7 +274,7 @@ func programFailures() []failure {
 			want: explanation{code: codes.RanksWaiting, pod: "job-launcher-", summary: "All 2 ranks wait since", remedy: "See what the kernel reports of each rank"},
 		},
 		{
-			name: "endless loop of one rank", trainJob: true, ranks: 4, provoke: made(mpirun("ranks", "--loop", "1")),
+			name: "endless loop of one rank", ranks: 4, provoke: made(mpirun("ranks", "--loop", "1")),
 			want: explanation{code: codes.Straggler, pod: "job-worker-0", rank: new(int32(1)), summary: "3 of 4 ranks wait since", remedy: "between two messages", after: time.Minute},
 		},
 		{

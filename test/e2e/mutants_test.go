@@ -147,7 +147,8 @@ func (s *mutantScore) try(t *testing.T, m mutant) {
 	t.Logf("%s; the truth is %v with %q\n%s", how, m.truth.codes, m.truth.words, told(report))
 }
 
-// await waits until the report of a mutant explains it and, if it ends by itself, it has ended; or until no better report can come.
+// await waits until the report of a mutant explains it and, if it ends by itself, has done so for a while or it has ended; or until no
+// better report can come.
 func (m mutant) await(t *testing.T, object client.Object) (how string, report *v1alpha1.JobReport) {
 	t.Helper()
 	// within is how long people wait for an answer, and afterEnd how long the operator looks for the cause of an end.
@@ -157,14 +158,21 @@ func (m mutant) await(t *testing.T, object client.Object) (how string, report *v
 		kind = trainjob.Kind
 	}
 	how = toldVaguely
+	rightSince := time.Time{}
 	for start := time.Now(); time.Since(start) < m.truth.after+within; time.Sleep(500 * time.Millisecond) {
 		now := reportOf(t, kind, object.GetNamespace(), object.GetName())
 		if now == nil {
 			continue
 		}
 		report, how = now, m.truth.judge(now.Status.Findings)
+		switch {
+		case how != toldRight:
+			rightSince = time.Time{}
+		case rightSince.IsZero():
+			rightSince = time.Now()
+		}
 		over := now.Status.CompletionTime
-		if how == toldRight && (m.truth.runs || over != nil) || over != nil && time.Since(over.Time) > afterEnd {
+		if how == toldRight && (m.truth.runs || over != nil || time.Since(rightSince) > afterEnd) || over != nil && time.Since(over.Time) > afterEnd {
 			break
 		}
 	}
