@@ -59,6 +59,9 @@ func corpus() []Case {
 	mpiJobWith("worker spec hostUsers", false)
 	mpiJobWith("worker spec initContainers", object(fmt.Sprintf("["+strings.Replace(container, "main", "listener", 1)+"]", ", restartPolicy: Always, command: [python3, -m, http.server, '2222']")))
 	mpiJobWith("launcher spec containers 0 command", object(`["a\0b"]`))
+	// A file without an end, which the agent read into memory until the node had none left.
+	mpiJobWith("pod spec containers 0 env", object("[{name: MPI_AGENT_KEY, value: /dev/zero}]"))
+	trainJobWith("spec trainer env", object("[{name: MPI_AGENT_KEY, value: /dev/zero}]"))
 	// Numbers and names.
 	trainJobWith("spec trainer numProcPerNode", int64(0))
 	trainJobWith("spec trainer numProcPerNode", int64(-1))

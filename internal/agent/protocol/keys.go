@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"opendatahub.io/mpijob/internal/agent/environ"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -39,7 +40,7 @@ var errHostKey = errors.New("it showed a host key that is not this job's")
 // Secret's files belong to root, and who may read them depends on the cluster.
 func ReadIdentity(path string) (Identity, error) {
 	path = cmp.Or(path, os.Getenv(agentapi.EnvKey), agentapi.KeyFile)
-	data, err := os.ReadFile(path)
+	data, err := environ.ReadFile(path)
 	if err != nil {
 		return Identity{}, fmt.Errorf("read the job's key: %w", err)
 	}

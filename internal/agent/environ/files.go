@@ -1,0 +1,32 @@
+package environ
+
+import (
+	"fmt"
+	"io"
+	"os"
+)
+
+// mostOfFile bounds files that variables name: keys, and messages of a container's end.
+const mostOfFile = 1 << 20
+
+// ReadFile reads a file whose path is that of a variable, at most 1 MiB. Users set variables: it refuses what is not a file, such as
+// /dev/zero, which has no end.
+func ReadFile(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() //nolint:errcheck // it is only read
+	data, err := io.ReadAll(io.LimitReader(file, mostOfFile+1))
+	if err == nil && len(data) > mostOfFile {
+		return nil, fmt.Errorf("%s is larger than %d bytes", path, mostOfFile)
+	}
+	return data, err
+}
