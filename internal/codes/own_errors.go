@@ -89,7 +89,7 @@ var ownErrors = []OwnError{
 		},
 	},
 	{
-		Name: "variable", Matches: regexp.MustCompile(`KeyError: ['"][A-Z][A-Z0-9_]+['"]|unbound variable`),
+		Name: "variable", Matches: regexp.MustCompile(`KeyError: ['"][A-Z][A-Z0-9_]+['"]|unbound variable|\w: parameter not set`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "If {variable|the name} is an environment variable, set it in both pod templates. Open MPI passes a variable of the launcher on only with -x.", Action: "mpirun -x {variable|NAME} <program>"},
 		},

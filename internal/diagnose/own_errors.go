@@ -22,7 +22,7 @@ var (
 	// notDropped is an error of a connection that was refused, or whose host has no address.
 	notDropped    = regexp.MustCompile(`(?i)refused|name or service not known|name resolution|n.t resolve|to resolve|no such host|servname`)
 	missingModule = regexp.MustCompile(`No module named ['"]?([\w.]+)`)
-	variableName  = regexp.MustCompile(`KeyError: ['"]([A-Z][A-Z0-9_]+)['"]|(?:^|[\s:])([A-Za-z_]\w*): unbound variable|environment variable (\w+) expected, but not set`)
+	variableName  = regexp.MustCompile(`KeyError: ['"]([A-Z][A-Z0-9_]+)['"]|(?:^|[\s:])([A-Za-z_]\w*): (?:unbound variable|parameter not set)|environment variable (\w+) expected, but not set`)
 )
 
 // ownError returns the definition of a program's error with the remedies for what it reported, and adds figures for them. If MPI

@@ -38,6 +38,7 @@ func TestOwnErrors(t *testing.T) {
 		"KeyError: 'WORLD_SIZE'":                           {"torch variables", "from the variables of MPI"},
 		"KeyError: 'MASTER_ADDR'":                          {"variable", "If MASTER_ADDR is an environment variable"},
 		"/work/run.sh: line 4: DATA_DIR: unbound variable": {"variable", "If DATA_DIR is an environment variable"},
+		"/scripts/step.sh: 2: DATA_DIR: parameter not set": {"variable", "If DATA_DIR is an environment variable"},
 		"EOFError: EOF when reading a line":                {"input", "A pod has no standard input"},
 		"requests.exceptions.ConnectionError: HTTPConnectionPool(host='x', port=80): Max retries exceeded with url: /":                     {"network", "If jobs are isolated"},
 		"Traceback (most recent call last):\n  File \"/a.py\", line 1, in <module>\nsocket.gaierror: [Errno -2] Name or service not known": {"network", "Check the address"},

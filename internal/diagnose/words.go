@@ -71,6 +71,8 @@ var errorLines = []errorLine{
 	{text: "cannot execute", pattern: regexp.MustCompile(`(?P<error>\S+: cannot execute.*)$`)},
 	{text: "syntax error near", pattern: regexp.MustCompile(`(?P<error>syntax error near .*)$`)},
 	{text: "unbound variable", pattern: regexp.MustCompile(`(?P<error>\w+: unbound variable)$`)},
+	// dash, and busybox (src/expand.c).
+	{text: "parameter not set", pattern: regexp.MustCompile(`^\S+: (?:line )?\d+: (?P<error>\w+: parameter not set)$`)},
 	// What most programs write.
 	{text: "", pattern: regexp.MustCompile(`^(?i:fatal error|fatal|error)\b(?: in [^:]+)?: ?(?P<error>\S.*)$`)},
 	{text: ": error: ", pattern: regexp.MustCompile(`^(?P<error>[\w./-]+: error: .+)$`)},
