@@ -36,6 +36,10 @@ func TestPodsThatAreNotCreated(t *testing.T) {
 		mpitest.Exited(0, "Completed")(pod)
 		pod.Status.ContainerStatuses[0].State.Terminated.FinishedAt = ago(2)
 	}
+	unready := func(pod *corev1.Pod) {
+		pod.CreationTimestamp = ago(60)
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
+	}
 	for name, test := range map[string]struct {
 		job      mpi.Job
 		seen     jobstate.Observed
@@ -56,6 +60,7 @@ func TestPodsThatAreNotCreated(t *testing.T) {
 		"the launcher's Job is suspended": {mpitest.Job(0), jobstate.Observed{Launcher: suspended}, reported(60), false, 0},
 		"the launcher has a pod":          {mpitest.Job(0), jobstate.Observed{Launcher: made(5), LauncherPods: []*corev1.Pod{mpitest.LauncherPod(mpitest.Job(0), 0, corev1.PodRunning)}}, reported(6), false, 0},
 		"a worker has ended":              {mpitest.Job(1), jobstate.Observed{Launcher: made(5), LauncherPods: launcher, Workers: []jobstate.Worker{mpitest.Worker(mpitest.Job(1), 0, corev1.PodSucceeded, endedAgo)}}, reported(6), true, 4 * time.Second},
+		"a worker is not ready":           {mpitest.Job(1), jobstate.Observed{Workers: []jobstate.Worker{mpitest.Worker(mpitest.Job(1), 0, corev1.PodRunning, unready)}}, reported(60), true, 30 * time.Second},
 		"an MPIJob that has no Job yet":   {mpitest.Job(0), jobstate.Observed{}, reported(60), false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -326,7 +326,7 @@ func nextUpdate(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, next 
 		atMost(waitingRefresh)
 	}
 	since := startsOfIncompleteJobs(job, seen)
-	for _, since := range append(since, creationsOfPending(seen)...) {
+	for _, since := range append(since, creationsOfStarting(seen)...) {
 		left := slowStart - seen.Now.Sub(since) + time.Second
 		if left <= 0 || left > slowStart+time.Second {
 			// It takes longer; or it is in the future, because a clock was set.
@@ -343,10 +343,10 @@ func nextUpdate(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, next 
 	return soonest
 }
 
-// creationsOfPending are the times at which the pods were created that are pending.
-func creationsOfPending(seen jobstate.Observed) (times []time.Time) {
+// creationsOfStarting are the times at which the pods were created that are pending, or run and are not ready.
+func creationsOfStarting(seen jobstate.Observed) (times []time.Time) {
 	for _, pod := range seen.AllPods() {
-		if pod.Status.Phase == corev1.PodPending && pod.DeletionTimestamp == nil {
+		if (pod.Status.Phase == corev1.PodPending || cluster.Unready(pod)) && pod.DeletionTimestamp == nil {
 			times = append(times, pod.CreationTimestamp.Time)
 		}
 	}
