@@ -271,18 +271,25 @@ func (p *input) words(figures map[string]string) []string {
 		}
 		evidence = []string{quoted(pod, found.line)}
 	}
-	if launcher := p.launcher(); evidence == nil && launcher != nil {
-		found := helpText(launcher.log.Lines)
-		if first, _ := p.firstRank(); found == nil && first == nil {
-			// Hydra does not know why a rank ended. Its errors after that are consequences.
-			found = hydraText(launcher.log.Lines)
-		}
-		if found != nil {
-			figures["errorText"] = ": " + quotedText(found.message)
-			evidence = []string{quoted(*launcher, found.line)}
-		}
+	if found := p.launcherText(); evidence == nil && found != nil {
+		figures["errorText"] = ": " + quotedText(found.message)
+		evidence = []string{quoted(*p.launcher(), found.line)}
 	}
 	return evidence
+}
+
+// launcherText returns the text of MPI's launcher about a failure; nil if there is none.
+func (p *input) launcherText() *spoken {
+	launcher := p.launcher()
+	if launcher == nil {
+		return nil
+	}
+	found := helpText(launcher.log.Lines)
+	if first, _ := p.firstRank(); found == nil && first == nil {
+		// Hydra does not know why a rank ended. Its errors after that are consequences.
+		found = hydraText(launcher.log.Lines)
+	}
+	return found
 }
 
 // quotedText returns a message as a part of a sentence.

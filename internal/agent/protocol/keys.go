@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"opendatahub.io/mpijob/internal/agent/environ"
+	"opendatahub.io/mpijob/internal/agent/files"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -40,7 +40,7 @@ var errHostKey = errors.New("it showed a host key that is not this job's")
 // Secret's files belong to root, and who may read them depends on the cluster.
 func ReadIdentity(path string) (Identity, error) {
 	path = cmp.Or(path, os.Getenv(agentapi.EnvKey), agentapi.KeyFile)
-	data, err := environ.ReadFile(path)
+	data, err := files.Read(path)
 	if err != nil {
 		return Identity{}, fmt.Errorf("read the job's key: %w", err)
 	}

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"os"
 
-	"opendatahub.io/mpijob/internal/agent/environ"
+	"opendatahub.io/mpijob/internal/agent/files"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -33,7 +33,7 @@ func WriteTermination(summary agentapi.Summary) {
 
 // LeaveTermination writes the termination message, unless the program wrote one of its own.
 func LeaveTermination(summary agentapi.Summary) {
-	have, err := environ.ReadFile(terminationFile())
+	have, err := files.Read(terminationFile())
 	if err != nil {
 		return
 	}

@@ -1,4 +1,5 @@
-package environ
+// Package files reads files that users name.
+package files
 
 import (
 	"fmt"
@@ -9,9 +10,9 @@ import (
 // mostOfFile bounds files that variables name: keys, and messages of a container's end.
 const mostOfFile = 1 << 20
 
-// ReadFile reads a file whose path is that of a variable, at most 1 MiB. Users set variables: it refuses what is not a file, such as
+// Read reads a file whose path is that of a variable, at most 1 MiB. Users set variables: it refuses what is not a file, such as
 // /dev/zero, which has no end.
-func ReadFile(path string) ([]byte, error) {
+func Read(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -23,7 +24,7 @@ func ReadFile(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close() //nolint:errcheck // it is only read
+	defer file.Close()
 	data, err := io.ReadAll(io.LimitReader(file, mostOfFile+1))
 	if err == nil && len(data) > mostOfFile {
 		return nil, fmt.Errorf("%s is larger than %d bytes", path, mostOfFile)

@@ -1,4 +1,4 @@
-package environ_test
+package files_test
 
 import (
 	"os"
@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"opendatahub.io/mpijob/internal/agent/environ"
+	"opendatahub.io/mpijob/internal/agent/files"
 )
 
-func TestReadFile(t *testing.T) {
+func TestRead(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	small, large := filepath.Join(folder, "small"), filepath.Join(folder, "large")
@@ -19,7 +19,7 @@ func TestReadFile(t *testing.T) {
 	if err := os.WriteFile(large, make([]byte, 1<<20+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if data, err := environ.ReadFile(small); err != nil || string(data) != "key" {
+	if data, err := files.Read(small); err != nil || string(data) != "key" {
 		t.Errorf("it reads %q, %v", data, err)
 	}
 	for path, want := range map[string]string{
@@ -28,7 +28,7 @@ func TestReadFile(t *testing.T) {
 		large:                            "is larger than 1048576 bytes",
 		filepath.Join(folder, "nothing"): "no such file",
 	} {
-		if data, err := environ.ReadFile(path); err == nil || !strings.Contains(err.Error(), want) || len(data) > 0 {
+		if data, err := files.Read(path); err == nil || !strings.Contains(err.Error(), want) || len(data) > 0 {
 			t.Errorf("%s: %d bytes, %v", path, len(data), err)
 		}
 	}
