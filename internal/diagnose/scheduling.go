@@ -283,6 +283,19 @@ type restriction struct {
 	passes bool
 }
 
+// otherPods is the scheduler's reason for nodes with pods whose anti-affinity excludes the pod.
+const otherPods = "existing pods anti-affinity rules"
+
+// excludingRole returns the role of the job whose pods have a required anti-affinity; "" if there is none.
+func (p *input) excludingRole() mpi.Role {
+	for _, role := range []mpi.Role{mpi.RoleWorker, mpi.RoleLauncher} {
+		if affinity := p.template(role).Affinity; affinity != nil && affinity.PodAntiAffinity != nil && len(affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
+			return role
+		}
+	}
+	return ""
+}
+
 // restrictions are the reasons of the scheduler's filters (k8s.io/kubernetes/pkg/scheduler/framework/plugins).
 var restrictions = []restriction{
 	{said: []string{"node affinity/selector"}},
@@ -327,7 +340,7 @@ var restrictions = []restriction{
 		said: []string{"bound to non-existent pv(s)"}, why: "a claim of the pod is bound to a volume that does not exist any more",
 		first: "Create the claim again, or use another one.", at: "volumes",
 	},
-	{said: []string{"existing pods anti-affinity rules"}, first: "Wait until the pods whose anti-affinity excludes others have ended, or select other nodes.", at: "nodeSelector", passes: true},
+	{said: []string{otherPods}, first: "Wait until the pods whose anti-affinity excludes others have ended, or select other nodes.", at: "nodeSelector", passes: true},
 	{said: []string{"free ports"}, first: "Remove hostPort and hostNetwork, or use no more of these pods than nodes.", at: "containers[0].ports", passes: true},
 	{said: []string{"max volume count"}, first: "Use fewer volumes, or fewer pods per node: a node can attach no more.", at: "volumes", passes: true},
 	{said: []string{"ReadWriteOncePod"}, first: "Use a claim with access mode ReadWriteMany: only one pod can use this one at a time.", at: "volumes", passes: true},
@@ -353,6 +366,10 @@ func (p *input) restrictionFigures(role mpi.Role, message string, figures map[st
 		if known.first != "" {
 			figures["first"], figures["at"] = known.first, known.at
 			figures["firstAction"] = p.field(role) + ".spec." + known.at
+		}
+		if of := p.excludingRole(); slices.Contains(known.said, otherPods) && of != "" {
+			figures["first"] = "The anti-affinity of the job's own " + string(of) + " pods may exclude this pod: let it select only these, or use no more pods than nodes."
+			figures["firstAction"] = p.field(of) + ".spec.affinity.podAntiAffinity"
 		}
 	}
 	if passes || len(why) == 0 {
