@@ -12,15 +12,15 @@ import (
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// readClaims reads the PersistentVolumeClaims that the job's templates use.
-func (g *Gatherer) readClaims(ctx context.Context, job mpi.Job) []jobstate.Claim {
+// readClaims reads the PersistentVolumeClaims that the job's pods use.
+func (g *Gatherer) readClaims(ctx context.Context, job mpi.Job, seen jobstate.Observed) []jobstate.Claim {
 	const most = 16
-	var names []string
-	for _, spec := range []corev1.PodSpec{job.Launcher.Template.Spec, job.Workers.Template.Spec} {
-		for _, volume := range spec.Volumes {
-			if volume.PersistentVolumeClaim != nil {
-				names = append(names, volume.PersistentVolumeClaim.ClaimName)
-			}
+	names := claimNames(job.PodSpecs()...)
+	// A TrainJob can patch the pods of its runtime. Pods in the cache lack their volumes.
+	for _, pod := range firstPending(seen) {
+		var whole corev1.Pod
+		if job.External && g.live.Get(ctx, client.ObjectKeyFromObject(pod), &whole) == nil {
+			names = append(names, claimNames(whole.Spec)...)
 		}
 	}
 	slices.Sort(names)
@@ -43,6 +43,30 @@ func (g *Gatherer) readClaims(ctx context.Context, job mpi.Job) []jobstate.Claim
 		}
 	}
 	return claims
+}
+
+// claimNames returns the names of the claims that pods use.
+func claimNames(pods ...corev1.PodSpec) (names []string) {
+	for _, pod := range pods {
+		for _, volume := range pod.Volumes {
+			if volume.PersistentVolumeClaim != nil {
+				names = append(names, volume.PersistentVolumeClaim.ClaimName)
+			}
+		}
+	}
+	return names
+}
+
+// firstPending returns the first pending pod of each role.
+func firstPending(seen jobstate.Observed) (pods []*corev1.Pod) {
+	isPending := func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodPending }
+	if i := slices.IndexFunc(seen.LauncherPods, isPending); i >= 0 {
+		pods = append(pods, seen.LauncherPods[i])
+	}
+	if i := slices.IndexFunc(seen.Workers, func(worker jobstate.Worker) bool { return isPending(worker.Pod) }); i >= 0 {
+		pods = append(pods, seen.Workers[i].Pod)
+	}
+	return pods
 }
 
 // claimProblem returns the message of the latest warning event about a claim; "" if there is none.

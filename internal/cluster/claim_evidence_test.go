@@ -59,3 +59,19 @@ func TestProblemOfAClaim(t *testing.T) {
 		})
 	}
 }
+
+// TestClaimOfAPatchedPod: a TrainJob mounts claims by patches of its runtime, which only its pods show.
+func TestClaimOfAPatchedPod(t *testing.T) {
+	t.Parallel()
+	job := mpitest.Job(1, func(j *mpi.Job) { j.External = true })
+	seen := jobstate.Observed{Workers: mpitest.Workers(job, corev1.PodPending)}
+	whole := seen.Workers[0].Pod.DeepCopy()
+	whole.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
+	}}}
+	live := fake.NewClientBuilder().WithObjects(whole).Build()
+	evidence := cluster.NewGatherer(live, nil, logs.Masker{}, clock.RealClock{}).Gather(t.Context(), job, seen, nil)
+	if len(evidence.Claims) != 1 || evidence.Claims[0].Name != "data" || !evidence.Claims[0].Missing {
+		t.Errorf("the claims are %+v", evidence.Claims)
+	}
+}

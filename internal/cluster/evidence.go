@@ -74,7 +74,7 @@ func (g *Gatherer) Gather(ctx context.Context, job mpi.Job, seen jobstate.Observ
 		all.Go(func() { evidence.PathFrom = g.connectionsWithPath(ctx, job) })
 	}
 	if pending {
-		all.Go(func() { evidence.Claims = g.readClaims(ctx, job) })
+		all.Go(func() { evidence.Claims = g.readClaims(ctx, job, seen) })
 	}
 	if slices.ContainsFunc(refusals, func(r jobstate.Refusal) bool { return !r.Taken }) {
 		all.Go(func() {
