@@ -481,7 +481,7 @@ func sidecars(p *input) []Finding {
 			running = append(running, c.Name)
 		}
 	}
-	const patience = time.Minute
+	const patience = 15 * time.Second
 	if main == nil || len(running) == 0 || p.seen.Now.Sub(main.FinishedAt.Time) < patience {
 		return nil
 	}
