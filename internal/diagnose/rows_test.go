@@ -174,6 +174,12 @@ with errorcode 1.
 [mpiexec@pi-launcher] HYDT_dmxu_poll_wait_for_event (lib/tools/demux/demux_poll.c:76): callback returned error status`, mpich).with(launcherLeft(agentapi.Summary{
 			Code: agentapi.RankFailed, ExitCode: new(int32(42)), Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 42, Program: "ranks"}},
 		}, 42))},
+		"17-peer-lost-after-an-exit": {codes.ApplicationFailed, failed(15, `rank 2 of 4 on pi-worker-1
+Abort(675361551) on node 0 (rank 0 in comm 0): Fatal error in internal_Barrier: Other MPI error, error stack:
+internal_Barrier(84).......................: MPI_Barrier(MPI_COMM_WORLD) failed
+MPIDI_UCX_send(83).........................:  returned failed request in UCX netmod(ucx_send.h 83 MPIDI_UCX_send Connection reset by remote peer)`, mpich).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, ExitCode: new(int32(15)), Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 42, Program: "ranks"}},
+		}, 15))},
 		"17-another-rank-crashes-after-an-exit": {codes.ApplicationFailed, failed(42, `===================================================================================
 =   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
 =   RANK 1 PID 27 RUNNING AT pi-worker-0

@@ -113,8 +113,8 @@ func firstError(lines []string) *spoken {
 	return firstErrorBut(lines, func(string) bool { return false })
 }
 
-// aftermath is what a rank reports after another one has ended: the errors of Horovod, NCCL, Gloo and PyTorch's store.
-var aftermath = regexp.MustCompile(`Horovod has been shut down|HorovodInternalError: (?:ncclRemoteError|.*gloo/)|ncclRemoteError|gloo/\S+:?\d*\]? ?(?:Connection closed by peer|Read error|Write error|.*Connection reset by peer)|Failed to recv, got 0 bytes|Broken pipe$`)
+// aftermath is what a rank reports after another one has ended: the errors of Horovod, NCCL, Gloo, PyTorch's store, and of MPICH over UCX.
+var aftermath = regexp.MustCompile(`Horovod has been shut down|HorovodInternalError: (?:ncclRemoteError|.*gloo/)|ncclRemoteError|gloo/\S+:?\d*\]? ?(?:Connection closed by peer|Read error|Write error|.*Connection reset by peer)|Failed to recv, got 0 bytes|Broken pipe$|UCX netmod.*(?:Connection reset|Endpoint timeout)`)
 
 // firstErrorBut is firstError without messages that are skipped.
 func firstErrorBut(lines []string, skip func(message string) bool) *spoken {
@@ -262,7 +262,7 @@ func (p *input) words(figures map[string]string) []string {
 			continue
 		}
 		found := firstError(pod.log.Lines)
-		if found == nil {
+		if first, _ := p.firstRank(); found == nil || first != nil && aftermath.MatchString(found.message) {
 			continue
 		}
 		figures["errorText"] = ": " + quotedText(found.message)
