@@ -21,7 +21,7 @@ func TestCloneForm(t *testing.T) {
 	user := caller{t, tokens["user"]}
 	spec := jobs.Spec{
 		Name: "first", Namespace: "form", Image: "quay.io/me/train", Workers: 2, CPU: "1", Memory: "1Gi", Env: []corev1.EnvVar{{Name: "MODE", Value: "fast"}},
-		Volumes: []jobs.Volume{{Source: jobs.VolumeClaim, Name: "data", Path: "/data"}}, RunAsUser: new(int64(1000)), Priority: "urgent", RDMA: "optional", TTL: new(time.Hour),
+		Volumes: []jobs.Volume{{Source: jobs.VolumeClaim, Name: "data", Path: "/data"}}, RunAsUser: new(int64(1000)), Priority: "urgent", RDMA: "required", TTL: new(time.Hour),
 	}
 	request := dashboard.SpecRequest{Spec: spec, CommandLine: "python train.py | tee log", FlagLine: "--bind-to core", Description: "A *first* job", DeadlineSeconds: 90, GangTimeoutSeconds: 600}
 	first := post[dashboard.Draft](user, "jobs", request)
@@ -31,18 +31,18 @@ func TestCloneForm(t *testing.T) {
 	for _, sentence := range []string{
 		"mpirun gets the flags --bind-to core.", "Its priority class is urgent.", "The job is ended after 1 minute 30 seconds.",
 		"All pods are scheduled together; an attempt ends if not all are scheduled after 10 minutes.",
-		"Every rank gets 1 variable of yours: MODE.", "Its programs run as user 1000.", "If no node offers the RDMA that its pods request, the job runs over TCP.", "The job is deleted 1 hour after its end; its report is kept.", "Its description is: A *first* job",
+		"Every rank gets 1 variable of yours: MODE.", "Its programs run as user 1000.", "If no node offers the RDMA that its pods request, the job waits for it.", "The job is deleted 1 hour after its end; its report is kept.", "Its description is: A *first* job",
 	} {
 		if !slices.Contains(first.Words, sentence) {
 			t.Errorf("%q is missing in %q", sentence, first.Words)
 		}
 	}
-	for _, flag := range []string{"--mpi-flags '--bind-to core'", "--gang-timeout 10m0s", "--rdma optional", "--ttl 1h0m0s", "--run-as-user 1000", "--priority urgent"} {
+	for _, flag := range []string{"--mpi-flags '--bind-to core'", "--gang-timeout 10m0s", "--rdma required", "--ttl 1h0m0s", "--run-as-user 1000", "--priority urgent"} {
 		if !strings.Contains(first.Commands[0].Text, flag) {
 			t.Errorf("%s is missing in %s", flag, first.Commands[0].Text)
 		}
 	}
-	for _, argument := range []string{`mpi_flags=["--bind-to", "core"]`, `gang_timeout="600s"`, `rdma="optional"`, `ttl="3600s"`, `priority="urgent"`, `run_as_user=1000`, `env={"MODE": "fast"}`} {
+	for _, argument := range []string{`mpi_flags=["--bind-to", "core"]`, `gang_timeout="600s"`, `rdma="required"`, `ttl="3600s"`, `priority="urgent"`, `run_as_user=1000`, `env={"MODE": "fast"}`} {
 		if !strings.Contains(first.Commands[1].Text, argument) {
 			t.Errorf("%s is missing in %s", argument, first.Commands[1].Text)
 		}
