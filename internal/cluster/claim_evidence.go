@@ -16,11 +16,13 @@ import (
 func (g *Gatherer) readClaims(ctx context.Context, job mpi.Job, seen jobstate.Observed) []jobstate.Claim {
 	const most = 16
 	names := claimNames(job.PodSpecs()...)
-	// A TrainJob can patch the pods of its runtime. Pods in the cache lack their volumes.
-	for _, pod := range firstPending(seen) {
-		var whole corev1.Pod
-		if job.External && g.live.Get(ctx, client.ObjectKeyFromObject(pod), &whole) == nil {
-			names = append(names, claimNames(whole.Spec)...)
+	if job.External {
+		// A TrainJob can patch the pods of its runtime. Pods in the cache lack their volumes.
+		for _, pod := range firstPending(seen) {
+			var whole corev1.Pod
+			if g.live.Get(ctx, client.ObjectKeyFromObject(pod), &whole) == nil {
+				names = append(names, claimNames(whole.Spec)...)
+			}
 		}
 	}
 	slices.Sort(names)

@@ -72,7 +72,7 @@ func TestCloneForm(t *testing.T) {
 	if asked.Original = "mpijob/absent"; post[dashboard.Draft](user, "jobs", asked).Problem.Code != "NotFound" {
 		t.Error("a job that does not exist is cloned")
 	}
-	// A viewer sees the form, and is told that it may not create the clone. A stranger sees nothing.
+	// A viewer sees the form, with the message that it may not create the clone. A stranger sees nothing.
 	asked.Original, asked.Spec.Name = "mpijob/first", "first-3"
 	if draft := post[dashboard.Draft](caller{t, tokens["viewer"]}, "jobs", asked); draft.Created || draft.Problem == nil || draft.Problem.Code != "Forbidden" {
 		t.Errorf("a viewer clones: %+v", draft)

@@ -161,7 +161,7 @@ func (p *input) mpiCrashed(s sign) bool {
 		return true
 	}
 	// An exception, which has code 1, and MPI's own codes can follow from the crash of a peer.
-	if own := first.ExitCode > 1 && (first.ExitCode < 13 || first.ExitCode > 17); own {
+	if first.ExitCode > 1 && !first.LostPeer() {
 		if rank := s.figures["rank"]; rank != "" && rank != fmt.Sprint(first.Rank) || rank == "" && p.crashedLater(*first) {
 			return true
 		}

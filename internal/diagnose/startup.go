@@ -57,12 +57,7 @@ func steady(message string) string {
 	if strings.HasPrefix(message, "back-off ") {
 		return "restarted with increasing delay"
 	}
-	if strings.HasPrefix(message, "Back-off pulling image") {
-		if _, rest, found := strings.Cut(message, `": `); found {
-			message = strings.TrimPrefix(rest, "ErrImagePull: ")
-		}
-	}
-	return message
+	return podstatus.PullError(message)
 }
 
 // images reports why an image cannot be pulled.

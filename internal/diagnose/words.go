@@ -252,6 +252,7 @@ func reportedBy(lines []string) string {
 // and mpirun's exit code. It returns the line as evidence.
 func (p *input) words(figures map[string]string) []string {
 	var evidence []string
+	first, _ := p.firstRank()
 	for _, pod := range p.pods {
 		for _, line := range pod.log.Lines {
 			if code := mpirunCode.FindStringSubmatch(line); code != nil && figures["codeText"] == "" {
@@ -262,7 +263,7 @@ func (p *input) words(figures map[string]string) []string {
 			continue
 		}
 		found := firstError(pod.log.Lines)
-		if first, _ := p.firstRank(); found == nil || first != nil && aftermath.MatchString(found.message) {
+		if found == nil || first != nil && aftermath.MatchString(found.message) {
 			continue
 		}
 		figures["errorText"] = ": " + quotedText(found.message)
@@ -271,23 +272,21 @@ func (p *input) words(figures map[string]string) []string {
 		}
 		evidence = []string{quoted(pod, found.line)}
 	}
-	if found := p.launcherText(); evidence == nil && found != nil {
-		figures["errorText"] = ": " + quotedText(found.message)
-		evidence = []string{quoted(*p.launcher(), found.line)}
+	if launcher := p.launcher(); evidence == nil && launcher != nil {
+		if found := launcherText(launcher.log.Lines, first != nil); found != nil {
+			figures["errorText"] = ": " + quotedText(found.message)
+			evidence = []string{quoted(*launcher, found.line)}
+		}
 	}
 	return evidence
 }
 
-// launcherText returns the text of MPI's launcher about a failure; nil if there is none.
-func (p *input) launcherText() *spoken {
-	launcher := p.launcher()
-	if launcher == nil {
-		return nil
-	}
-	found := helpText(launcher.log.Lines)
-	if first, _ := p.firstRank(); found == nil && first == nil {
-		// Hydra does not know why a rank ended. Its errors after that are consequences.
-		found = hydraText(launcher.log.Lines)
+// launcherText returns the text of MPI's launcher about a failure; nil if there is none. Hydra does not know why a rank ended: its
+// errors after that are consequences.
+func launcherText(lines []string, rankEnded bool) *spoken {
+	found := helpText(lines)
+	if found == nil && !rankEnded {
+		return hydraText(lines)
 	}
 	return found
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -91,7 +90,7 @@ func stuckContainer(c corev1.ContainerStatus) *stuck {
 		return nil
 	case podstatus.InvalidImageName, podstatus.ImageNotPulled:
 		return &stuck{reason: codes.ImagePullFailed, values: map[string]string{
-			"imageNow": strconv.Quote(c.Image), "message": phrase.Sentence(pullError(c.State.Waiting.Message)),
+			"imageNow": strconv.Quote(c.Image), "message": phrase.Sentence(podstatus.PullError(c.State.Waiting.Message)),
 		}}
 	case podstatus.CrashLoop:
 		exit := "ended"
@@ -103,17 +102,6 @@ func stuckContainer(c corev1.ContainerStatus) *stuck {
 	}
 	message := phrase.Sentence(cmp.Or(c.State.Waiting.Message, c.State.Waiting.Reason))
 	return &stuck{reason: codes.ContainerCreateFailed, values: map[string]string{"container": strconv.Quote(c.Name), "message": message}}
-}
-
-// pullError cuts what the kubelet puts before the error while it waits to try again, so that the text does
-// not change with every try.
-func pullError(message string) string {
-	if strings.HasPrefix(message, "Back-off pulling image") {
-		if _, rest, found := strings.Cut(message, `": `); found {
-			message = strings.TrimPrefix(rest, "ErrImagePull: ")
-		}
-	}
-	return message
 }
 
 func failedText(pod *corev1.Pod) string {

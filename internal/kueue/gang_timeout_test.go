@@ -15,8 +15,8 @@ import (
 	"opendatahub.io/mpijob/internal/mpitest"
 )
 
-// TestTurn: a job that was let in and whose pods do not all find a node in the time that its user gives them is put out,
-// rests, is let in again, and is given up at last.
+// TestTurn: an admitted job whose pods do not all find a node in the time that its user gives them is evicted, waits, is admitted
+// again, and fails at last.
 func TestTurn(t *testing.T) {
 	const (
 		letIn = "{type: Admitted, status: 'True', lastTransitionTime: '2026-01-02T03:00:00Z'}"
@@ -36,7 +36,7 @@ func TestTurn(t *testing.T) {
 		suspended bool
 		want      kueue.Turn
 	}{
-		"not let in":                       {workload: "{}", after: time.Hour},
+		"not admitted":                     {workload: "{}", after: time.Hour},
 		"still in time":                    {workload: active(letIn, waits), after: 20 * time.Second, placed: 3, want: kueue.Turn{Again: 40 * time.Second}},
 		"all are placed":                   {workload: active(letIn, waits), after: time.Hour, placed: 5},
 		"all have run, and one comes back": {workload: active(letIn, "{type: PodsReady, status: 'False', reason: WaitForRecovery}"), after: time.Hour, placed: 4},

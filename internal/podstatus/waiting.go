@@ -1,6 +1,10 @@
 package podstatus
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
 
 // Obstacle is why a container waits.
 type Obstacle int
@@ -39,4 +43,15 @@ func ObstacleOf(c corev1.ContainerStatus) Obstacle {
 		return CrashLoop
 	}
 	return NotCreated
+}
+
+// PullError returns why an image cannot be pulled, without what the kubelet adds while it waits to try again, so that the text does not
+// change with each try.
+func PullError(message string) string {
+	if strings.HasPrefix(message, "Back-off pulling image") {
+		if _, rest, found := strings.Cut(message, `": `); found {
+			return strings.TrimPrefix(rest, "ErrImagePull: ")
+		}
+	}
+	return message
 }

@@ -20,14 +20,7 @@ func crashed(end agentapi.RankEnd) bool {
 // hasOwnCode reports whether a rank ended with an exit code that the program itself chose: not as MPI ends ranks, not with that of an
 // exception, which a lost peer causes as well, and not by a signal that a shell passed on.
 func hasOwnCode(end agentapi.RankEnd) bool {
-	return end.Signal == 0 && end.ExitCode > 1 && end.ExitCode < 126 && !lostPeer(end)
-}
-
-// lostPeer reports whether a rank ended as MPI ends ranks that lost a connection. The default error handler exits with the class
-// of the error: MPI_ERR_UNKNOWN, MPI_ERR_OTHER or MPI_ERR_INTERN, which are 14, 16 and 17 in Open MPI (ompi/include/mpi.h.in),
-// and 13, 15 and 16 in MPICH and Intel MPI (src/binding/c/mpi.h.in).
-func lostPeer(end agentapi.RankEnd) bool {
-	return end.Signal == 0 && end.ExitCode >= 13 && end.ExitCode <= 17
+	return end.Signal == 0 && end.ExitCode > 1 && end.ExitCode < 126 && !end.LostPeer()
 }
 
 // toldToEnd is the place of ranks that others have ended.

@@ -206,8 +206,8 @@ func sortByCause(ends []agentapi.RankEnd) {
 	switch {
 	case len(ends) == 0 || ends[0].OOM:
 		return
-	case lostPeer(ends[0]):
-		isCause = func(end agentapi.RankEnd) bool { return !lostPeer(end) && afterwards(end) < toldToEnd }
+	case ends[0].LostPeer():
+		isCause = func(end agentapi.RankEnd) bool { return !end.LostPeer() && afterwards(end) < toldToEnd }
 	case crashed(ends[0]):
 		isCause = hasOwnCode
 	default:
