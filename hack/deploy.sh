@@ -18,10 +18,13 @@ case $last in
 *) name=$image version="newTag: latest" ;;
 esac
 
+base=$(hack/manifests.sh)
+[ "$base" = config/default ] || echo "deploy: this cluster does not serve ValidatingAdmissionPolicies (Kubernetes before 1.30): installing without them, see docs/kubernetes.md"
+
 overlay=dist/deploy
 mkdir -p "$overlay"
 cat > "$overlay/kustomization.yaml" <<YAML
-resources: [../../config/default]
+resources: [../../$base]
 images:
 - name: quay.io/opendatahub/mpijob-operator
   newName: $name

@@ -14,7 +14,7 @@ version=${1:-}
 registry=${REGISTRY:-quay.io/opendatahub}
 releases=${RELEASES:-https://github.com/${GITHUB_REPOSITORY:-opendatahub-io/mpijob}/releases/download/$version}
 [[ $version =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$ ]] || { echo "release: VERSION must look like v0.1.0, not '$version'" >&2; exit 2; }
-for tool in bin/images bin/kustomize sdk/python/.uv/bin/uv; do [ -x "$tool" ] || { echo "release: $tool is missing: run make release VERSION=$version" >&2; exit 1; }; done
+for tool in bin/images bin/install bin/kustomize sdk/python/.uv/bin/uv; do [ -x "$tool" ] || { echo "release: $tool is missing: run make release VERSION=$version" >&2; exit 1; }; done
 
 check() { # check MESSAGE COMMAND...
   local message=$1
@@ -91,13 +91,15 @@ YAML
   bin/kustomize build "$overlay"
   rm -rf "$overlay"
 }
-render default mpijob-operator "patches:
+operator="patches:
 - target: {kind: Deployment, name: mpijob-operator}
   patch: |
     apiVersion: apps/v1
     kind: Deployment
     metadata: {name: mpijob-operator}
-    spec: {template: {spec: {containers: [{name: operator, env: [{name: AGENT_IMAGE, value: \"$registry/mpijob-agent:$version\"}]}]}}}" >"$out/install.yaml"
+    spec: {template: {spec: {containers: [{name: operator, env: [{name: AGENT_IMAGE, value: \"$registry/mpijob-agent:$version\"}]}]}}}"
+render default mpijob-operator "$operator" >"$out/install.yaml"
+render without-policies mpijob-operator "$operator" >"$out/install-without-policies.yaml"
 # The runtimes name several images of the project, some of them in fields that kustomize does not know as images. That of Intel MPI
 # is left out: a release has no image for it (images/README.md).
 for platform in openshift openshift-image-volume kubernetes kubernetes-image-volume; do
@@ -105,7 +107,15 @@ for platform in openshift openshift-image-volume kubernetes kubernetes-image-vol
 done
 render dashboard/openshift mpijob-dashboard >"$out/dashboard-openshift.yaml"
 render dashboard/base mpijob-dashboard >"$out/dashboard.yaml"
-for file in install dashboard dashboard-openshift runtimes-{openshift,kubernetes}{,-image-volume}; do pin "$out/$file.yaml"; done
+for file in install install-without-policies dashboard dashboard-openshift runtimes-{openshift,kubernetes}{,-image-volume}; do pin "$out/$file.yaml"; done
+
+echo "release: the Helm chart and the bundle for OLM"
+epoch=$(git log -1 --format=%ct)
+bin/install --root . package "$version" "$out" "$epoch"
+bin/install compare "$version" "$out"
+bin/install --root . bundle "$version" "$out" "$epoch" "$work/bundle"
+cp "$work/olm-admission.yaml" "$out"
+tar -C "$work/bundle" --sort=name --mtime="@$epoch" --owner=0 --group=0 --numeric-owner --mode=a+r,u+w,go-w -cf - . | gzip -n >"$out/mpijob-operator-bundle_$version.tar.gz"
 
 echo "release: the Python SDK"
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) sdk/python/.uv/bin/uv build --quiet --out-dir "$out" sdk/python

@@ -34,10 +34,13 @@ step bench make bench-smallest
 python=yes; python3 -c 'import sys, venv; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || python=no
 if [ "$python" = yes ]; then step sdk make sdk-test
 else skip sdk "the Python SDK needs python3 3.10 or later with venv"; fi
+if [ "$python" = yes ] && hack/node.sh >/dev/null && web/test/chromium.sh >/dev/null; then step docs make docs-test
+elif [ "$python" = yes ]; then step docs make docs
+else skip docs "the documentation site needs python3 3.10 or later with venv"; fi
 
 pages=no
 if ! reason=$(hack/node.sh); then skip dashboard "$reason"
-elif ! hack/chromium.sh >/dev/null; then skip dashboard "Chromium is missing and cannot be installed"
+elif ! web/test/chromium.sh >/dev/null; then skip dashboard "Chromium is missing and cannot be installed"
 else pages=yes; step dashboard make dashboard-test; fi
 
 if [ -n "${KUBECONFIG:-}" ]; then
@@ -48,17 +51,31 @@ else
   # Check this before any step starts a cluster.
   was_up=yes; bin/cluster status >/dev/null 2>&1 || was_up=no
   step run make run
+  # Removes the operator; the next step installs it again.
+  step install make install-e2e
   step e2e make e2e
   if git rev-parse --verify --quiet HEAD^ >/dev/null; then step upgrade make e2e-upgrade
   else skip upgrade "this clone has only one commit, and the upgrade starts from an earlier one"; fi
   if [ "$python" = yes ]; then step sdk-e2e make sdk-e2e; fi
+  # The page that trains with PyTorch needs an image of its own, which takes 4 minutes to build: make pages-e2e runs it, too.
+  step pages make pages-e2e SAMPLES=openmpi PAGE='README|first-job|repair'
   if [ "$pages" = yes ]; then step journeys make dashboard-e2e; fi
   # Separate from the other tests: Kueue's webhook delays every new pod in the cluster.
   step queues make e2e SUITE=Queue WITH=kueue,trainer
   # Separate from the other tests: the feature gate GenericWorkload changes how every job is scheduled.
   step gangs make e2e SUITE='^TestGang' SAMPLES=openmpi GANGS=native
-  if [ "$was_up" = no ] && [ -z "${KEEP_CLUSTER:-}" ]; then step cluster-down make cluster-down
-  else step gangs-off make cluster-up GANGS=none; fi
+  if [ "$was_up" = no ] && [ -z "${KEEP_CLUSTER:-}" ]; then
+    step cluster-down make cluster-down
+    # The oldest version of Kubernetes: installation, one job that succeeds and one that fails. Its compile takes 7 minutes of CPU.
+    if [ -z "${OLDEST:-}" ]; then skip oldest "OLDEST=1 runs the smallest tests on Kubernetes 1.29, and takes 8 minutes more"
+    else
+      step oldest make e2e KUBERNETES=1.29 SAMPLES=openmpi WITH=none SUITE='^(TestPi|TestFailingProgram|TestKubernetesVersion)$'
+      step cluster-down make cluster-down
+    fi
+  else
+    step gangs-off make cluster-up GANGS=none
+    skip oldest "the cluster that runs is kept, and has another version; make cluster-down, then make e2e KUBERNETES=1.29 runs it"
+  fi
 fi
 
 echo; echo "Summary"; printf '  %s\n' "${summary[@]}"

@@ -90,7 +90,7 @@ const (
 	SeverityInfo Severity = "Info"
 )
 
-// JobReportStatus is the state of a job. All lists are bounded, so that a report has at most 256 KiB.
+// JobReportStatus is the state of a job. All lists are bounded, so that a report has at most 296 KiB.
 type JobReportStatus struct {
 	// phase is the step of its life that the job is in: Pending (nothing started), Queued (waits in a queue),
 	// GangScheduling (waits until all pods fit), Initializing (pods start), Running, Suspended, Succeeded or Failed.
@@ -123,6 +123,9 @@ type JobReportStatus struct {
 	// +optional
 	PhaseTimes []PhaseTime `json:"phaseTimes,omitempty"`
 
+	// specification is the job as its user wrote it, with secrets masked. It is kept when the job is deleted.
+	// +optional
+	Specification *Specification `json:"specification,omitempty"`
 	// run is what the job runs, and who created it. It is kept when the job is deleted.
 	// +optional
 	Run *Run `json:"run,omitempty"`
@@ -132,6 +135,10 @@ type JobReportStatus struct {
 	// startup is how long the parts of the job's latest start took. It is set when all pods have started.
 	// +optional
 	Startup *Startup `json:"startup,omitempty"`
+	// trace identifies the job's trace. It is unset if the operator sends no traces, or the trace of the job's caller is
+	// not sampled.
+	// +optional
+	Trace *Trace `json:"trace,omitempty"`
 	// workers counts the job's worker pods.
 	// +optional
 	Workers WorkersStatus `json:"workers,omitempty"`
@@ -170,9 +177,15 @@ type JobReportStatus struct {
 	// consumption is the resources that the job's pods have reserved so far.
 	// +optional
 	Consumption *Consumption `json:"consumption,omitempty"`
+	// usage is what the job's pods used over time, with at most 120 points per metric. It is unset if no agent measured it.
+	// +optional
+	Usage *Usage `json:"usage,omitempty"`
 	// training is the last progress that the program printed, as JSON or key=value lines.
 	// +optional
 	Training *Training `json:"training,omitempty"`
+	// curves are the figures that the program printed over time, such as its loss, with at most 120 points each.
+	// +optional
+	Curves *TrainingCurves `json:"curves,omitempty"`
 }
 
 // PhaseTime is the time that a job spent in a phase.
@@ -183,6 +196,32 @@ type PhaseTime struct {
 	Since metav1.Time `json:"since"`
 	// seconds is how long the job was in the phase. For the current phase, add the time since it was entered.
 	Seconds int64 `json:"seconds"`
+}
+
+// Specification is a job as its user wrote it. It is updated until the job ends.
+type Specification struct {
+	// manifest is the job as YAML: its labels, annotations and spec, without what the cluster has added. **** replaces
+	// secrets. It is empty if it is too large; see omitted.
+	// +kubebuilder:validation:MaxLength=32768
+	// +optional
+	Manifest string `json:"manifest,omitempty"`
+	// omitted is why there is no manifest.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	Omitted string `json:"omitted,omitempty"`
+	// size is the size of the manifest in bytes.
+	// +optional
+	Size int32 `json:"size,omitempty"`
+	// masked is the number of values in which secrets were masked.
+	// +optional
+	Masked int32 `json:"masked,omitempty"`
+	// version identifies the generation, labels and annotations of the job that the manifest has.
+	// +kubebuilder:validation:MaxLength=128
+	Version string `json:"version"`
+	// runtimeVersion identifies the runtime of a TrainJob when the job was first seen: its UID and generation.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	RuntimeVersion string `json:"runtimeVersion,omitempty"`
 }
 
 // Run is what a job runs, by its specification and its runtime.
@@ -255,6 +294,18 @@ type MPIStatus struct {
 	InitMilliseconds int64 `json:"initMilliseconds,omitempty"`
 }
 
+// Trace identifies the spans of a job in OpenTelemetry.
+type Trace struct {
+	// id is the trace ID in hexadecimal: that of the annotation mpi.opendatahub.io/traceparent, or the UID of the job
+	// without hyphens.
+	// +kubebuilder:validation:Pattern=`^[0-9a-f]{32}$`
+	ID string `json:"id"`
+	// parent is the ID of the span that the job is a part of, from the same annotation.
+	// +kubebuilder:validation:Pattern=`^[0-9a-f]{16}$`
+	// +optional
+	Parent string `json:"parent,omitempty"`
+}
+
 // Startup is how long the parts of a start took. Kubernetes reports the times of pods in whole seconds.
 type Startup struct {
 	// since is when the first of the pods was created.
@@ -274,6 +325,10 @@ type Startup struct {
 type StartupStep struct {
 	// name is the part.
 	Name StartupStepName `json:"name"`
+	// startMilliseconds is the time from since until the part began, in the slowest pod. It is negative for Admission, which
+	// ends at since.
+	// +optional
+	StartMilliseconds int64 `json:"startMilliseconds,omitempty"`
 	// milliseconds is how long it took, in the slowest pod.
 	Milliseconds int64 `json:"milliseconds"`
 	// medianMilliseconds is the median of all pods. It is unset if the step is not one of each pod.
@@ -372,6 +427,9 @@ type SchedulingStatus struct {
 	// positionScope names the queue or the set of jobs that position counts.
 	// +optional
 	PositionScope string `json:"positionScope,omitempty"`
+	// estimate is when the job is expected to start, or why that is unknown. It is unset if waiting does not help.
+	// +optional
+	Estimate *StartEstimate `json:"estimate,omitempty"`
 	// since is when the job started to wait.
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
@@ -419,9 +477,36 @@ type SchedulingStatus struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Message string `json:"message,omitempty"`
-	// observedAt is when these values were observed.
+	// observedAt is when these values were written. The operator compares them every 30 s, and writes those that
+	// changed; if none changed, it confirms them about every 5 minutes.
 	// +optional
 	ObservedAt *metav1.Time `json:"observedAt,omitempty"`
+}
+
+// StartEstimate is when a waiting job is expected to start. It assumes that no job starts before those ahead of it, and
+// that no jobs of a higher priority are created.
+type StartEstimate struct {
+	// from is when the jobs before it have ended if they take their usual time. It is unset if they may end at any time.
+	// +optional
+	From *metav1.Time `json:"from,omitempty"`
+	// by is when they have ended if they take as long as nine in ten similar jobs, or until their deadlines. It is unset
+	// if there is no estimate.
+	// +optional
+	By *metav1.Time `json:"by,omitempty"`
+	// basis is what the estimate follows from: the deadlines of the jobs before it (Deadlines), the durations of similar
+	// jobs that succeeded (Durations), both (DeadlinesAndDurations), or how long other jobs waited (PastWaits).
+	// +kubebuilder:validation:Enum=Deadlines;Durations;DeadlinesAndDurations;PastWaits
+	// +optional
+	Basis string `json:"basis,omitempty"`
+	// reason is why there is no estimate: NoDeadline, Overdue, PodsStay, NotReleased, NoneAhead, Autoscaled, FewSamples or
+	// WaitedLonger.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// message is the estimate, or why there is none, in one sentence.
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // Waited is how long a job waited until it was admitted.
@@ -547,6 +632,31 @@ type TimelineEntry struct {
 type Consumption struct {
 	// until is the time up to which consumption is counted.
 	Until metav1.Time `json:"until"`
+	// cpuCoreSeconds is the requested CPU cores multiplied by seconds.
+	CPUCoreSeconds int64 `json:"cpuCoreSeconds"`
+	// memoryGiBSeconds is the requested memory in GiB multiplied by seconds.
+	MemoryGiBSeconds int64 `json:"memoryGiBSeconds"`
+	// gpuSeconds is the requested devices multiplied by seconds, for each resource such as nvidia.com/gpu.
+	// +kubebuilder:validation:MaxProperties=16
+	// +optional
+	GPUSeconds map[string]int64 `json:"gpuSeconds,omitempty"`
+	// held is what the job's pods hold together at the time until. It is empty if they hold nothing.
+	// +kubebuilder:validation:MaxProperties=18
+	// +optional
+	Held corev1.ResourceList `json:"held,omitempty"`
+	// steps are the totals at the times at which the pods began to hold more or less, oldest first. Between two steps, and from
+	// the last one to the time until, the totals grow evenly. If a job has too many steps, those are left out that change the
+	// totals least.
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=atomic
+	// +optional
+	Steps []ConsumptionStep `json:"steps,omitempty"`
+}
+
+// ConsumptionStep is the consumption up to a time.
+type ConsumptionStep struct {
+	// time is the time up to which consumption is counted.
+	Time metav1.Time `json:"time"`
 	// cpuCoreSeconds is the requested CPU cores multiplied by seconds.
 	CPUCoreSeconds int64 `json:"cpuCoreSeconds"`
 	// memoryGiBSeconds is the requested memory in GiB multiplied by seconds.

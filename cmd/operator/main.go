@@ -13,6 +13,7 @@ import (
 
 	"opendatahub.io/mpijob/internal/operator"
 	"opendatahub.io/mpijob/internal/program"
+	"opendatahub.io/mpijob/internal/tracing"
 )
 
 func main() {
@@ -25,6 +26,7 @@ func main() {
 	flag.StringVar((*string)(&options.AgentDelivery), "agent-delivery", "auto", "How the agent gets into pods: image-volume (mounts its image; the fastest), init-container (copies it), or auto (image-volume where API server, kubelets and container runtimes support it)")
 	flag.BoolVar(&options.NetworkPolicies, "network-policies", true, "Create a NetworkPolicy for every job. If false, existing ones are deleted")
 	flag.BoolVar(&options.IsolateAllTrainJobs, "isolate-all-trainjobs", false, "Create a NetworkPolicy for TrainJobs of frameworks other than MPI, too")
+	flag.BoolVar(&options.RequireEncryption, "require-encryption", false, "Refuse jobs of more than one pod unless the cluster's network encrypts the traffic between pods (docs/security.md)")
 	flag.StringVar(&options.AllowEgress, "allow-egress", "", "Destinations that pods of all jobs may connect to besides DNS and HTTPS, such as 10.0.0.7:2049,namespace/minio:9000 (docs/isolation.md)")
 	flag.StringVar(&options.GangScheduling, "gang-scheduling", "auto", "Gang scheduler: podgroup (kube-scheduler of Kubernetes 1.37 or later), volcano, embedded (the operator), none, or the name of a scheduler with coscheduling; auto uses podgroup if the cluster has it, else embedded; requested is auto, but uses embedded only for jobs with a schedulingPolicy (docs/gangs.md)")
 	flag.StringVar((*string)(&options.KeyType), "ssh-key-type", "p521", "Type of the SSH keys of jobs: p521 (ECDSA) or rsa-4096; agents use keys derived from a p521 key, or the rsa-4096 key itself")
@@ -47,7 +49,13 @@ func main() {
 		options.TLSCipherSuites = strings.Split(names, ",")
 		return nil
 	})
-	program.Main("operator", func(slog.Handler) error { return run(options, namespaces) })
+	check := flag.Bool("check-installation", false, "Check whether the operator that is installed in --namespace works, print the results, and exit; helm test does this")
+	program.Main("operator", func(slog.Handler) error {
+		if *check {
+			return checkInstallation(options.Namespace)
+		}
+		return run(options, namespaces)
+	})
 }
 
 func run(options operator.Options, namespaces string) error {
@@ -61,5 +69,10 @@ func run(options operator.Options, namespaces string) error {
 	if err != nil {
 		return fmt.Errorf("find the API server: %w", err)
 	}
-	return operator.Run(ctrl.SetupSignalHandler(), config, options)
+	ctx := ctrl.SetupSignalHandler()
+	if options.Tracing, err = tracing.FromEnvironment(ctx); err != nil {
+		return err
+	}
+	defer options.Tracing.Close()
+	return operator.Run(ctx, config, options)
 }

@@ -26,6 +26,7 @@ import (
 	"opendatahub.io/mpijob/hack/bench/agent"
 	"opendatahub.io/mpijob/hack/bench/agent/host"
 	"opendatahub.io/mpijob/hack/bench/cases"
+	"opendatahub.io/mpijob/hack/bench/compute"
 	"opendatahub.io/mpijob/hack/bench/contestant"
 	"opendatahub.io/mpijob/hack/bench/programs"
 	"opendatahub.io/mpijob/hack/bench/report"
@@ -47,37 +48,45 @@ func main() {
 
 // Suites.
 const (
-	suiteMPIJob = "mpijob"
-	suiteReport = "report"
-	suiteQueue  = "queue"
-	suiteGang   = "gang"
-	suiteAgent  = "agent"
-	suiteStart  = "start"
+	suiteMPIJob  = "mpijob"
+	suiteReport  = "report"
+	suiteQueue   = "queue"
+	suiteGang    = "gang"
+	suiteAgent   = "agent"
+	suiteStart   = "start"
+	suiteCompute = "compute"
+	suiteScale   = "scale"
 )
 
 // suites are all of them.
-var suites = []string{suiteMPIJob, suiteReport, suiteQueue, suiteGang, suiteAgent, suiteStart}
+var suites = []string{suiteMPIJob, suiteReport, suiteQueue, suiteGang, suiteAgent, suiteStart, suiteCompute, suiteScale}
+
+// suitesOnRequest take as long as all others, or need an image of 280 MB.
+var suitesOnRequest = []string{suiteCompute, suiteScale}
+
+// suitesBefore are those that compare with an earlier commit.
+var suitesBefore = []string{suiteMPIJob, suiteAgent, suiteStart}
 
 type options struct {
 	suite, names, out, assets string
 	runs                      int
 	limit, latency            time.Duration
 	full, smallest            bool
-	// before is a commit whose operator is compared with ours; empty: mpi-operator is.
+	// before is a commit that is compared with ours; empty: mpi-operator and OpenSSH are.
 	before string
 }
 
 func parse(args []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.StringVar(&o.suite, "suite", "", "which suite to run, mpijob, report, queue, gang, agent or start; empty: all")
+	flags.StringVar(&o.suite, "suite", "", "which suite to run, mpijob, report, queue, gang, agent, start or scale; empty: all but scale")
 	flags.StringVar(&o.names, "cases", "", "run the cases whose names match this regular expression; empty: all")
 	flags.IntVar(&o.runs, "runs", 0, "how often each contestant runs each case; 0: 3 times, and 5 times in the suite start")
 	flags.DurationVar(&o.limit, "limit", 45*time.Second, "cut create/* and burst/* short after this time, and extrapolate")
 	flags.DurationVar(&o.latency, "latency", 0, "have the API server's answers to the contestants take so much longer, as if it were far away")
-	flags.BoolVar(&o.full, "full", false, "cut nothing short, which takes an hour more")
+	flags.BoolVar(&o.full, "full", false, "cut nothing short, which takes an hour more; 3,000 jobs in the suite scale and up to 1,024 hosts in the suite agent in addition")
 	flags.BoolVar(&o.smallest, "smallest", false, "run the smallest case once, without mpi-operator's second setting, to see that the bench works")
-	flags.StringVar(&o.before, "before", "", "suite mpijob: compare with the operator of this commit instead of mpi-operator")
+	flags.StringVar(&o.before, "before", "", "suites mpijob, agent and start: compare with the operator and agent of this commit instead of mpi-operator and OpenSSH")
 	flags.StringVar(&o.out, "out", "", "the folder for results, logs and built programs; empty: .bench at the repository's root")
 	flags.StringVar(&o.assets, "assets", os.Getenv("KUBEBUILDER_ASSETS"), "the folder with etcd and Kubernetes' programs; by default $KUBEBUILDER_ASSETS")
 	if err := flags.Parse(args); err != nil {
@@ -88,9 +97,11 @@ func parse(args []string) (options, error) {
 		return o, fmt.Errorf("unexpected argument %q; every setting is a flag, see --help", flags.Arg(0))
 	case o.suite != "" && !slices.Contains(suites, o.suite):
 		return o, fmt.Errorf("there is no suite %q; there are %s", o.suite, strings.Join(suites, ", "))
+	case o.before != "" && o.suite != "" && !slices.Contains(suitesBefore, o.suite):
+		return o, fmt.Errorf("--before is not allowed with the suite %q; use %s", o.suite, strings.Join(suitesBefore, " or "))
 	case o.runs < 0:
 		return o, fmt.Errorf("--runs is %d, and must be at least 1, or 0 for the default", o.runs)
-	case o.suite != suiteAgent && o.suite != suiteStart && o.assets == "":
+	case o.suite != suiteAgent && o.suite != suiteStart && o.suite != suiteCompute && o.assets == "":
 		return o, fmt.Errorf("no kube-apiserver: set KUBEBUILDER_ASSETS=$(go run -C hack/cluster . binaries), or use `make bench`")
 	}
 	if o.full {
@@ -102,7 +113,13 @@ func parse(args []string) (options, error) {
 	return o, nil
 }
 
-func (o options) wants(suite string) bool { return o.suite == "" || o.suite == suite }
+// wants reports whether a suite is to be run.
+func (o options) wants(suite string) bool {
+	if o.suite == "" {
+		return !slices.Contains(suitesOnRequest, suite) && (o.before == "" || slices.Contains(suitesBefore, suite))
+	}
+	return o.suite == suite
+}
 
 func run(ctx context.Context, args []string) error {
 	o, err := parse(args)
@@ -137,6 +154,8 @@ func run(ctx context.Context, args []string) error {
 		{suiteGang, 3, benchGang},
 		{suiteAgent, 3, benchAgent},
 		{suiteStart, 5, benchStart},
+		{suiteCompute, 5, benchCompute},
+		{suiteScale, 1, benchScale},
 	} {
 		if !o.wants(suite.name) {
 			continue
@@ -222,6 +241,18 @@ func benchGang(ctx context.Context, o options, root string, names *regexp.Regexp
 	return true, bench(ctx, o, root, suiteGang, chosen, func(built programs.Paths) []contestant.Contestant { return contestant.Gangs(root, built) })
 }
 
+// benchScale runs the suite scale; it reports whether any of its cases was asked for.
+func benchScale(ctx context.Context, o options, root string, names *regexp.Regexp) (bool, error) {
+	chosen := cases.Matching(cases.Scale(o.full), names)
+	if o.smallest || len(chosen) == 0 {
+		return false, nil
+	}
+	if err := contestant.Ready(); err != nil {
+		return true, err
+	}
+	return true, bench(ctx, o, root, suiteScale, chosen, func(built programs.Paths) []contestant.Contestant { return contestant.Scale(root, built) })
+}
+
 // bench runs cases of a suite whose contestants are operators.
 func bench(ctx context.Context, o options, root, suite string, chosen []cases.Case, between func(programs.Paths) []contestant.Contestant) error {
 	begun := time.Now()
@@ -239,23 +270,37 @@ func bench(ctx context.Context, o options, root, suite string, chosen []cases.Ca
 	if err != nil {
 		return err
 	}
+	if o.before != "" {
+		if versions[contestant.BeforeName], err = programs.Describe(ctx, root, o.before); err != nil {
+			return err
+		}
+	}
 	contestants := between(built)
+	result := func(lines []report.Case) report.Report {
+		if suite == suiteScale {
+			lines = append(slices.Clone(lines), report.Growth(lines, cases.ScaleFigures(), contestant.Ours)...)
+		}
+		return report.Report{Suite: suite, Date: begun.UTC().Truncate(time.Second), Machine: machine(), Version: versions, Latency: o.latency.Seconds(), Cases: lines}
+	}
 	lines, err := cases.Run(ctx, cases.Settings{
 		Assets: o.assets, CRD: filepath.Join(root, "config", "crd", "kubeflow.org_mpijobs.yaml"),
-		ReportCRD: filepath.Join(root, "config", "crd", "mpi.opendatahub.io_jobreports.yaml"), WorkloadCRD: workload, KWOK: built.KWOK,
+		ReportCRD: filepath.Join(root, "config", "crd", "mpi.opendatahub.io_jobreports.yaml"), WorkloadCRD: workload, KWOK: built.KWOK, CLI: built.CLI,
 		Logs: filepath.Join(o.out, "logs"), Runs: o.runs, Limit: o.limit, Latency: o.latency, Progress: os.Stdout,
+		Save: func(lines []report.Case) error {
+			_, err := result(lines).Write(o.out)
+			return err
+		},
 	}, chosen, contestants)
 	if err != nil {
 		return err
 	}
-	result := report.Report{Suite: suite, Version: versions, Latency: o.latency.Seconds(), Cases: lines}
 	var peers []string
 	for _, c := range contestants {
 		if c.Name() != contestant.Ours {
 			peers = append(peers, c.Name())
 		}
 	}
-	return finish(o, begun, result, contestant.Ours, peers)
+	return finish(o, begun, result(lines), peers)
 }
 
 // benchAgent runs the suite agent; it reports whether any of its cases was asked for.
@@ -264,12 +309,12 @@ func benchAgent(ctx context.Context, o options, root string, names *regexp.Regex
 	if o.smallest {
 		names = agent.Smallest
 	}
-	results, err := agent.Run(ctx, agent.Settings{Root: root, Out: o.out, Names: names, Runs: o.runs, Progress: os.Stdout})
+	results, err := agent.Run(ctx, agent.Settings{Root: root, Out: o.out, Names: names, Full: o.full, Runs: o.runs, Before: o.before, Progress: os.Stdout})
 	if err != nil || len(results.Cases)+len(results.Skipped) == 0 {
 		return false, err
 	}
 	result := report.Report{Suite: suiteAgent, Version: results.Versions, Cases: results.Cases, Skipped: results.Skipped}
-	return true, finish(o, begun, result, agent.Ours, agent.Peers)
+	return true, finish(o, begun, result, agent.Peers(o.before))
 }
 
 // benchStart runs the suite start; it reports whether any of its cases was asked for.
@@ -278,19 +323,33 @@ func benchStart(ctx context.Context, o options, root string, names *regexp.Regex
 	if o.smallest {
 		return false, nil
 	}
-	results, err := start.Run(ctx, start.Settings{Root: root, Out: o.out, Names: names, Runs: o.runs, Progress: os.Stdout})
+	results, err := start.Run(ctx, start.Settings{Root: root, Out: o.out, Names: names, Runs: o.runs, Before: o.before, Progress: os.Stdout})
 	if err != nil || len(results.Cases)+len(results.Skipped) == 0 {
 		return false, err
 	}
 	result := report.Report{Suite: suiteStart, Version: results.Versions, Cases: results.Cases, Skipped: results.Skipped}
-	return true, finish(o, begun, result, start.Ours, start.Peers)
+	return true, finish(o, begun, result, start.Peers(o.before))
+}
+
+// benchCompute runs the suite compute; it reports whether any of its cases was asked for.
+func benchCompute(ctx context.Context, o options, root string, names *regexp.Regexp) (bool, error) {
+	begun := time.Now()
+	if o.smallest {
+		return false, nil
+	}
+	results, err := compute.Run(ctx, compute.Settings{Root: root, Out: o.out, Names: names, Runs: o.runs, Progress: os.Stdout})
+	if err != nil || len(results.Cases)+len(results.Skipped) == 0 {
+		return false, err
+	}
+	result := report.Report{Suite: suiteCompute, Version: results.Versions, Cases: results.Cases, Skipped: results.Skipped}
+	return true, finish(o, begun, result, compute.Peers())
 }
 
 // finish shows a report and writes it down.
-func finish(o options, begun time.Time, result report.Report, ours string, peers []string) error {
+func finish(o options, begun time.Time, result report.Report, peers []string) error {
 	result.Date, result.Machine = begun.UTC().Truncate(time.Second), machine()
 	fmt.Println()
-	if err := report.Table(os.Stdout, result.Cases, ours, peers); err != nil {
+	if err := report.Table(os.Stdout, result.Cases, contestant.Ours, peers); err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(result.Skipped)) {
@@ -301,7 +360,7 @@ func finish(o options, begun time.Time, result report.Report, ours string, peers
 		return err
 	}
 	runs := fmt.Sprintf("Medians of %d runs", o.runs)
-	if result.Suite == suiteReport || result.Suite == suiteQueue {
+	if result.Suite == suiteReport || result.Suite == suiteQueue || result.Suite == suiteScale {
 		runs = "One run each"
 	}
 	fmt.Printf("\n%s; × is how many times as much as ours; ~ extrapolated, ≥ at least.\n%s, after %s\n", runs, file, time.Since(begun).Round(time.Second))

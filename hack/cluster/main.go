@@ -120,6 +120,11 @@ func upCommand(state *string) *cobra.Command {
 			if cmd.Flags().Changed("nodes") && options.Nodes < 1 {
 				return fmt.Errorf("--nodes %d: a cluster has at least 1", options.Nodes)
 			}
+			if cmd.Flags().Changed("kubernetes") {
+				if _, err := layout.Kubernetes(options.Kubernetes); err != nil {
+					return fmt.Errorf("--kubernetes: %w", err)
+				}
+			}
 			// What is not given stays as it is, which an empty text does not say.
 			given := cmd.Flags().Changed
 			options.FeatureGates, err = parseIf(given("feature-gates"), texts.gates, parseGates)
@@ -145,6 +150,7 @@ func upCommand(state *string) *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.IntVar(&options.Nodes, "nodes", 0, "number of nodes (default: as it is, 2 for a new cluster)")
+	flags.StringVar(&options.Kubernetes, "kubernetes", "", "version of Kubernetes: "+strings.Join(layout.KubernetesNames(), ", ")+" (default: as it is, "+layout.Newest()+" for a new cluster)")
 	flags.StringVar(&texts.gates, "feature-gates", "", "feature gates of Kubernetes, such as GenericWorkload=true; \"\" for none (default: as it is)")
 	flags.StringVar(&texts.runtimeConfig, "runtime-config", "", "API versions to serve, such as scheduling.k8s.io/v1beta1=true; \"\" for none (default: as it is)")
 	flags.StringVar(&texts.with, "with", "", "controllers to install: "+addon.Usage()+"; \""+addon.None+"\" removes them (default: as it is)")
@@ -246,12 +252,17 @@ func loadCommand(state *string) *cobra.Command {
 }
 
 func binariesCommand() *cobra.Command {
-	return &cobra.Command{
+	var kubernetes string
+	command := &cobra.Command{
 		Use: "binaries", Args: cobra.NoArgs,
 		Short: "Build etcd, kube-apiserver, kubectl and the others if need be; print their folder",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			version, err := layout.Kubernetes(kubernetes)
+			if err != nil {
+				return fmt.Errorf("--kubernetes: %w", err)
+			}
 			return reported("", func(c *cluster.Cluster) error {
-				set, err := binaries.Ensure(cmd.Context(), c.Repository, c.Report)
+				set, err := binaries.Ensure(cmd.Context(), c.Repository, version, c.Report)
 				if err != nil {
 					return err
 				}
@@ -260,6 +271,8 @@ func binariesCommand() *cobra.Command {
 			})
 		},
 	}
+	command.Flags().StringVar(&kubernetes, "kubernetes", layout.Newest(), "version of Kubernetes: "+strings.Join(layout.KubernetesNames(), ", "))
+	return command
 }
 
 func kubeconfigCommand(state *string) *cobra.Command {

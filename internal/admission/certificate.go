@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
 // Names of what the webhook needs, as config/webhook has them.
@@ -71,6 +73,17 @@ func (c *Certificate) GetForMetrics(*tls.ClientHelloInfo) (*tls.Certificate, err
 // IsReady reports whether there is a certificate.
 func (c *Certificate) IsReady() bool { return c.current.Load() != nil }
 
+// Expiries returns when the certificates expire, by what they are for: webhook and metrics.
+func (c *Certificate) Expiries() map[string]time.Time {
+	expiries := map[string]time.Time{}
+	for name, pair := range map[string]*tls.Certificate{"webhook": c.current.Load(), "metrics": c.metrics.Load()} {
+		if pair != nil && pair.Leaf != nil {
+			expiries[name] = pair.Leaf.NotAfter
+		}
+	}
+	return expiries
+}
+
 // certificateKeeper makes the certificate, renews it, and tells the API server to trust it. Every replica has
 // one: they all serve.
 type certificateKeeper struct {
@@ -78,19 +91,33 @@ type certificateKeeper struct {
 	client      client.Client
 	live        client.Reader
 	namespace   string
+	// withoutWebhooks is set if only the certificate of metrics is served: there are no webhooks for the API server to trust.
+	withoutWebhooks bool
+}
+
+// AddCertificate makes and renews the certificate of metrics for an operator without webhooks.
+func AddCertificate(m manager.Manager, served *Certificate, namespace string) error {
+	keeper := &certificateKeeper{certificate: served, client: m.GetClient(), live: m.GetAPIReader(), namespace: namespace, withoutWebhooks: true}
+	if err := m.Add(keeper); err != nil {
+		return fmt.Errorf("add certificate keeper: %w", err)
+	}
+	return nil
 }
 
 // NeedLeaderElection is false: replicas that do not lead serve webhooks too.
 func (*certificateKeeper) NeedLeaderElection() bool { return false }
 
-// Start keeps the certificate until the context ends.
+// Start keeps the certificate until the context ends: it looks each minute, after an error sooner.
 func (k *certificateKeeper) Start(ctx context.Context) error {
-	pause := time.Second
+	const interval = time.Minute
+	soon := wait.Backoff{Duration: time.Second, Factor: 2, Steps: math.MaxInt, Cap: interval}
+	retries := soon
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		if err := k.keep(ctx); err != nil && ctx.Err() == nil {
+		pause := interval
+		if err := k.keep(ctx); err == nil {
+			retries = soon
+		} else if pause = retries.Step(); ctx.Err() == nil {
 			log.FromContext(ctx).Error(err, "webhook certificate not in order; trying again", "after", pause)
-		} else {
-			pause = time.Minute
 		}
 		select {
 		case <-ctx.Done():
@@ -117,6 +144,9 @@ func (k *certificateKeeper) keep(ctx context.Context) error {
 	k.certificate.key.Store(&key)
 	k.certificate.metrics.Store(&metrics)
 	k.certificate.current.Store(&pair)
+	if k.withoutWebhooks {
+		return nil
+	}
 	ca := authorityOf(secret.Data[corev1.TLSCertKey])
 	return errors.Join(
 		patchTrust(ctx, k, validatingWebhooks, &admissionv1.ValidatingWebhookConfiguration{}, ca, key),

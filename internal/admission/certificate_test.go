@@ -77,6 +77,14 @@ func TestCertificates(t *testing.T) {
 			t.Errorf("%s have no certificate", name)
 		}
 	}
+	for name, expiry := range keeper.certificate.Expiries() {
+		if left := time.Until(expiry); left < 360*24*time.Hour || left > 370*24*time.Hour {
+			t.Errorf("the certificate of %s expires in %s, want a year", name, left)
+		}
+	}
+	if n := len(keeper.certificate.Expiries()); n != 2 {
+		t.Errorf("%d expiries are known, want those of webhooks and metrics", n)
+	}
 	if again := secret(); !maps.EqualFunc(again.Data, first.Data, bytes.Equal) {
 		t.Error("a fresh certificate was renewed")
 	}
@@ -113,4 +121,34 @@ func TestCertificates(t *testing.T) {
 	if !bytes.Equal(renewed.Data[metricsCertificate], upgraded.Data[metricsCertificate]) {
 		t.Error("the certificate of metrics was renewed")
 	}
+}
+
+// TestCertificateWithoutWebhooks: Prometheus can verify the metrics of an operator that serves no webhooks, and whose cluster has no
+// webhook configurations.
+func TestCertificateWithoutWebhooks(t *testing.T) {
+	c := fake.NewClientBuilder().Build()
+	keeper := &certificateKeeper{certificate: &Certificate{}, client: c, live: c, namespace: "system", withoutWebhooks: true}
+	if err := keeper.keep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var secret corev1.Secret
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "system", Name: webhookSecret}, &secret); err != nil {
+		t.Fatal(err)
+	}
+	served, err := keeper.certificate.GetForMetrics(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := verifies(t, secret.Data[metricsAuthority], secret.Data[metricsCertificate], "mpijob-operator-metrics.system.svc"); err != nil || !bytes.Equal(served.Leaf.Raw, leafOf(t, secret.Data[metricsCertificate])) {
+		t.Errorf("the certificate of metrics: %v", err)
+	}
+}
+
+func leafOf(t *testing.T, chain []byte) []byte {
+	t.Helper()
+	certificates, err := cert.ParseCertsPEM(chain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return certificates[0].Raw
 }

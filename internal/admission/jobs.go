@@ -1,5 +1,5 @@
-// Package admission serves the admission webhooks: it validates jobs, guards what Kubeflow Trainer runs, completes JobSets
-// and records who created, changed or deleted a job.
+// Package admission serves the admission webhooks with a certificate that it creates: it validates jobs, guards what Kubeflow
+// Trainer runs, completes JobSets and records who created, changed or deleted a job.
 package admission
 
 import (
@@ -108,7 +108,7 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 	}
 	if request.Operation == admissionv1.Create {
 		apart, warned := v.gangs.Check(job)
-		errs, missing = append(errs, apart...), append(missing, warned...)
+		errs, missing = slices.Concat(errs, apart, v.cluster.CheckEncryption(ctx, job, v.settings)), append(missing, warned...)
 	}
 	job, slower := v.cluster.AdmitRDMA(ctx, job)
 	missing = append(missing, slower...)

@@ -54,6 +54,9 @@ func wireJobSet(ctx context.Context, live client.Reader, c *cluster.Cluster, set
 		}
 	}
 	if used != nil {
+		if errs := c.CheckEncryption(ctx, trainjob.Convert(job, *used), settings); len(errs) > 0 {
+			return responseFor(request, errs, nil)
+		}
 		if err := awaitIsolation(ctx, live, trainjob.Convert(job, *used), settings); err != nil {
 			return admission.Errored(http.StatusServiceUnavailable, err)
 		}

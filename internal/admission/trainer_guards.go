@@ -114,6 +114,9 @@ func guardTrainJob(ctx context.Context, live client.Reader, c *cluster.Cluster, 
 		return responseFor(request, errs, warnings)
 	}
 	errs, warnings := trainjob.Check(job, *used)
+	if used.IsMPI() {
+		errs = append(errs, c.CheckEncryption(ctx, trainjob.Convert(job, *used), settings)...)
+	}
 	names, _ := trainjob.Connections(job, *used)
 	connections := c.Connections(ctx, settings.Home(job.Namespace), names)
 	clashes, missing := mpi.ValidateConnections(job.Namespace, connections.Secrets)
@@ -123,7 +126,9 @@ func guardTrainJob(ctx context.Context, live client.Reader, c *cluster.Cluster, 
 	}
 	warnings = append(warnings, missing...)
 	if !used.IsMPI() {
-		return responseFor(request, errs, warnings)
+		// They are isolated if the administrator chose so.
+		denied := c.DeniedConnections(ctx, trainjob.Convert(job, *used), settings, connections)
+		return responseFor(request, errs, append(warnings, denied...))
 	}
 	converted := trainjob.Convert(job, *used)
 	converted, slower := c.AdmitRDMA(ctx, converted)
@@ -155,13 +160,13 @@ func checkServiceName(ctx context.Context, live client.Reader, job trainjob.Trai
 	return field.Invalid(field.NewPath("metadata", "name"), job.Name, fmt.Sprintf("the job's pods would be looked for under the Service %s, which is that of %s; give the job another name", job.Name, of))
 }
 
-// guardNamespace refuses namespaces whose annotations of allowed destinations or of limits of jobs are invalid.
+// guardNamespace refuses namespaces whose annotations of allowed destinations, of limits of jobs or of encryption are invalid.
 func guardNamespace(_ context.Context, request admission.Request) admission.Response {
 	var namespace metav1.PartialObjectMetadata
 	if err := json.Unmarshal(request.Object.Raw, &namespace); err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("read Namespace: %w", err))
 	}
-	return responseFor(request, append(isolation.CheckEgress(namespace.Annotations), trainjob.CheckLimitAnnotations(namespace.Annotations)...), nil)
+	return responseFor(request, slices.Concat(isolation.CheckEgress(namespace.Annotations), trainjob.CheckLimitAnnotations(namespace.Annotations), mpi.CheckRequireEncryption(namespace.Annotations)), nil)
 }
 
 // responseFor is the answer to errors and warnings.

@@ -4,12 +4,18 @@ import (
 	"strings"
 	"testing"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"opendatahub.io/mpijob/internal/cluster"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
+	"opendatahub.io/mpijob/internal/plan"
 )
 
 // TestNameTaken: JobSet would take a Service of the job's name for its own.
@@ -51,5 +57,39 @@ func TestClosedDestinations(t *testing.T) {
 	}
 	if got := closedDestinations(trainjob.ClusterRuntimeKind, allowed); len(got) > 0 {
 		t.Errorf("an administrator is warned: %q", got)
+	}
+}
+
+// TestTrainJobsAreWarnedOfDeniedConnections: what a TrainJob mentions is compared with its policy if it gets one: with MPI, and
+// without it if the administrator isolates all TrainJobs.
+func TestTrainJobsAreWarnedOfDeniedConnections(t *testing.T) {
+	const denied = "denies connections to data.example.com:80; to use it, ask an administrator to add 80 to the annotation mpi.opendatahub.io/allow-egress of Namespace ns"
+	withMPI := plan.Settings{NetworkPolicies: true}
+	all := plan.Settings{NetworkPolicies: true, IsolatesAllTrainJobs: true}
+	for name, test := range map[string]struct {
+		settings plan.Settings
+		mpi      bool
+		warned   bool
+	}{
+		"with MPI":                                {settings: withMPI, mpi: true, warned: true},
+		"without MPI":                             {settings: withMPI},
+		"without MPI, all are isolated":           {settings: all, warned: true},
+		"with MPI, the operator isolates none":    {mpi: true},
+		"without MPI, the operator isolates none": {settings: plan.Settings{IsolatesAllTrainJobs: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, job, used := jobSetOf(t)
+			if !test.mpi {
+				used.SetAnnotations(nil)
+				unstructured.RemoveNestedField(used.Object, "spec", "mlPolicy")
+			}
+			_ = unstructured.SetNestedStringSlice(job.Object, []string{"sh", "-c", "curl http://data.example.com/x"}, "spec", "trainer", "command")
+			api := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(used).Build()
+			request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create, Namespace: "ns", Name: "pi", Object: rawOf(t, job)}}
+			answer := guardTrainJob(t.Context(), api, cluster.New(api, api, nil, clock.RealClock{}), test.settings, noGangs{}, request)
+			if got := strings.Contains(strings.Join(answer.Warnings, "\n"), denied); got != test.warned {
+				t.Errorf("the answer is %+v, want a warning: %v", answer, test.warned)
+			}
+		})
 	}
 }

@@ -10,10 +10,8 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"golang.org/x/sys/unix"
-
-	"opendatahub.io/mpijob/internal/agent/environ"
 	"opendatahub.io/mpijob/internal/agent/launcher"
+	"opendatahub.io/mpijob/internal/agent/process"
 	"opendatahub.io/mpijob/internal/agent/records"
 	"opendatahub.io/mpijob/internal/agent/rsh"
 	"opendatahub.io/mpijob/internal/agent/status"
@@ -48,9 +46,9 @@ func Main(args []string) int {
 	case verb == "rsh":
 		return rsh.Run(rest, os.Stdin, os.Stdout, os.Stderr)
 	case verb == "serve" && len(rest) <= 2:
-		return exit(worker.Run(logger(), address(rest, 0, agentapi.Port), address(rest, 1, agentapi.StatusPort), temporaryFolder(os.Environ())))
+		return exit(worker.Run(logger(), address(rest, 0, agentapi.Port), address(rest, 1, agentapi.StatusPort), process.UserEnv(os.Environ(), records.Folder())))
 	case verb == "launch" && len(rest) > 1 && rest[0] == "--":
-		return launcher.Run(rest[1:], temporaryFolder(os.Environ()), address(nil, 0, agentapi.StatusPort))
+		return launcher.Run(rest[1:], process.UserEnv(os.Environ(), records.Folder()), address(nil, 0, agentapi.StatusPort))
 	case verb == "install" && len(rest) == 1:
 		return exit(install(rest[0]))
 	case verb == "status" && len(rest) == 0:
@@ -85,13 +83,4 @@ func exit(err error) int {
 // logger writes lines of JSON to standard error. Package logs recognizes them by the field logger.
 func logger() *slog.Logger {
 	return slog.New(slog.NewJSONHandler(os.Stderr, nil)).With("logger", agentapi.Logger)
-}
-
-// temporaryFolder names a folder for temporary files where /tmp cannot be written to, as with a read-only image:
-// MPI keeps its sockets and shared memory there.
-func temporaryFolder(env []string) []string {
-	if environ.Get(env, "TMPDIR") != "" || unix.Access("/tmp", unix.W_OK) == nil {
-		return env
-	}
-	return environ.Set(env, "TMPDIR", records.Folder())
 }

@@ -495,15 +495,28 @@ func TestLaunch(t *testing.T) {
 		}
 		return path
 	}
+	mpirun := filepath.Join(t.TempDir(), "mpirun")
+	if err := os.Symlink("/bin/sh", mpirun); err != nil {
+		t.Fatal(err)
+	}
+	// launch is a run of MPI's launcher that starts no rank of a program, and ends without a message.
+	launch := func(program string, args ...string) []string {
+		return append([]string{mpirun, "-c", "sleep 0.3; exit 141", program}, args...)
+	}
 	tests := map[string]struct {
 		command []string
 		code    int
 		stdout  string
 		stderr  string
 	}{
-		"exit code":       {[]string{"sh", "-c", "echo out; exit 3"}, 3, "out\n", ""},
-		"signal":          {[]string{"sh", "-c", "kill -9 $$"}, 137, "", ""},
-		"program missing": {[]string{"mpirn", "-n", "2"}, 127, "", `The launcher's command "mpirn" is not in its image`},
+		"ranks with Windows line ends": {
+			launch(script("#!/bin/sh\r\necho\r\n", 0o700)), 141, "", "run.sh\" cannot be started: the first line, which names the interpreter /bin/sh, ends with a carriage return",
+		},
+		"ranks without interpreter": {launch(script("#!/opt/no/python\n", 0o700)), 141, "", "run.sh\" cannot be started: its interpreter /opt/no/python is not in the image"},
+		"ranks with interpreter":    {launch("sh", script("#!/bin/sh\r\necho\r\n", 0o700)), 141, "", ""},
+		"exit code":                 {[]string{"sh", "-c", "echo out; exit 3"}, 3, "out\n", ""},
+		"signal":                    {[]string{"sh", "-c", "kill -9 $$"}, 137, "", ""},
+		"program missing":           {[]string{"mpirn", "-n", "2"}, 127, "", `The launcher's command "mpirn" is not in its image`},
 		"Windows line ends": {
 			[]string{script("#!/bin/sh\r\necho\r\n", 0o700)}, 126, "", "the first line, which names the interpreter /bin/sh, ends with a carriage return",
 		},
@@ -517,7 +530,7 @@ func TestLaunch(t *testing.T) {
 			var stdout, stderr strings.Builder
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr
 			_ = cmd.Run()
-			if code := cmd.ProcessState.ExitCode(); code != test.code || stdout.String() != test.stdout || !strings.Contains(stderr.String(), test.stderr) {
+			if code := cmd.ProcessState.ExitCode(); code != test.code || stdout.String() != test.stdout || !strings.Contains(stderr.String(), test.stderr) || strings.Contains(stderr.String(), "cannot be started") != (test.stderr != "" && test.code != 127) {
 				t.Errorf("code %d, stdout %q, stderr %q", code, &stdout, &stderr)
 			}
 		})

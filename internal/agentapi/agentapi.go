@@ -5,6 +5,7 @@ package agentapi
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 )
@@ -126,6 +127,11 @@ type Summary struct {
 	// them because of their CPU limit. Launchers report the sums over all hosts.
 	CPUSeconds       float64 `json:"cpuSeconds,omitempty"`
 	ThrottledSeconds float64 `json:"throttledSeconds,omitempty"`
+	// NoInterface is a setting by which ranks use none of their pod's network interfaces; nil if there is none. A launcher's is that
+	// of all pods with ranks.
+	NoInterface *InterfaceSetting `json:"noInterface,omitempty"`
+	// Usage is what the containers used over time: a launcher's is that of the job. In a termination message, it has fewer points.
+	Usage *Usage `json:"usage,omitempty"`
 	// Activity is what the ranks of a worker do, while they run. It is not part of termination messages.
 	Activity *Activity `json:"activity,omitempty"`
 	// Refused is the number of connections that were not authenticated with the job's key. Only workers report it.
@@ -135,12 +141,36 @@ type Summary struct {
 	Ending bool `json:"ending,omitempty"`
 }
 
+// InterfaceSetting is a setting that selects network interfaces, of which a pod has none.
+type InterfaceSetting struct {
+	// Name is that of the variable, or of the parameter of Open MPI.
+	Name  string `json:"name"`
+	Value string `json:"value"`
+	// Has are the names of the pod's interfaces.
+	Has []string `json:"has"`
+}
+
+// String describes the setting in a line of the launcher's agent, such as "btl_tcp_if_include selects ib0, pods have lo, eth0".
+func (s InterfaceSetting) String() string {
+	return fmt.Sprintf("%s selects %s, pods have %s", s.Name, s.Value, strings.Join(s.Has, ", "))
+}
+
 // Activity is what the ranks of a container do.
 type Activity struct {
 	// Ranks are those that run, by number.
 	Ranks []RankActivity `json:"ranks"`
 	// StillSince is the time, in seconds since 1970, since which the pod has hardly sent or received anything; 0 if it does.
 	StillSince int64 `json:"stillSince,omitempty"`
+	// Unanswered is a connection that the pod tries to open, without an answer so far; nil if there is none.
+	Unanswered *Unanswered `json:"unanswered,omitempty"`
+}
+
+// Unanswered is an attempt to connect that gets no answer: neither a connection nor a refusal.
+type Unanswered struct {
+	// Address is what was called, such as "10.0.0.7:443".
+	Address string `json:"address"`
+	// Since is the time, in seconds since 1970, since which it is tried.
+	Since int64 `json:"since"`
 }
 
 // QuietSince is the time, in seconds since 1970, since which no rank has computed or transferred data; 0 if one does, or uses a
@@ -165,6 +195,8 @@ type RankActivity struct {
 	Doing Doing `json:"doing"`
 	// Since is the time, in seconds since 1970, since which the rank has not been busy; 0 if it is.
 	Since int64 `json:"since,omitempty"`
+	// For is what the rank waits for, such as "the lock of /data/index.lock"; "" if the kernel does not show it.
+	For string `json:"for,omitempty"`
 	// Device is whether the rank has a GPU or another accelerator open: what it waits for may run there.
 	Device bool `json:"device,omitempty"`
 }
@@ -192,6 +224,7 @@ const (
 //	3 of 4 ranks wait for rank 1, since 10:00:00 UTC; busy: 1; polling: 0, 2, 3
 //	Rank 1 (train) ended by signal 11 (SIGSEGV), but 3 other ranks still run, since 10:00:00 UTC
 //
+// The first three may end with "; rank 0 waits for the lock of /data/index.lock", "; btl_tcp_if_include selects ib0, pods have lo, eth0" and "; pi-worker-1 gets no answer from 10.0.0.7:80".
 // When they continue it is StallPrefix + StallOver.
 const (
 	StallPrefix = "mpi-agent: no progress: "
@@ -207,6 +240,8 @@ const (
 	HostfileIgnored Code = "HostfileIgnored"
 	// Unreachable means that a worker could not be connected in time, because of its name, address or port.
 	Unreachable Code = "WorkerUnreachable"
+	// UnknownHost means that a host which MPI's command names is none of the job's, and that its name cannot be resolved.
+	UnknownHost Code = "UnknownHost"
 	// KeyRefused means that a worker did not accept this job's key.
 	KeyRefused Code = "KeyRefused"
 	// HostKeyMismatch means that the host at a worker's address is not a worker of this job.
@@ -253,11 +288,6 @@ type RankEnd struct {
 	OOM     bool   `json:"oom,omitempty"`
 	Program string `json:"program,omitempty"`
 }
-
-// LostPeer reports whether a rank ended as MPI ends ranks that lost a connection. The default error handler exits with the class of
-// the error: MPI_ERR_UNKNOWN, MPI_ERR_OTHER or MPI_ERR_INTERN, which are 14, 16 and 17 in Open MPI (ompi/include/mpi.h.in), and 13, 15
-// and 16 in MPICH and Intel MPI (src/binding/c/mpi.h.in).
-func (e RankEnd) LostPeer() bool { return e.Signal == 0 && e.ExitCode >= 13 && e.ExitCode <= 17 }
 
 // MaxMPIVersion is the length of the longest text of IsMPIVersion, in bytes.
 const MaxMPIVersion = 48

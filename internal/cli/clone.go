@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,6 +18,7 @@ type cloneOptions struct {
 	dryRun  jobs.DryRun
 	output  *output
 	without bool
+	env     []string
 }
 
 // changeFlags are the changes of a job.
@@ -64,6 +66,9 @@ settings. The original job stays, so that both can be compared.
 
 Without NEW, the name is the original name with the next free number. A clone is never suspended.
 
+A deleted job can be cloned while its report is retained. Secrets in its fields are masked there: --env or --set must set
+each of them again.
+
 --set accepts workers, slots, image, command, cpu, memory, gpu, queue, runtime (TrainJobs), deadline (seconds), suspend,
 env.NAME, label.NAME, or the path of any field. An empty value removes the field. The workers of a TrainJob are all of its
 nodes.`,
@@ -76,6 +81,9 @@ nodes.`,
 # Any field
 {{name}} train --set spec.runPolicy.cleanPodPolicy=All
 
+# Run a deleted job again, with the secret that is masked in its report
+{{name}} train --env HF_TOKEN=$HF_TOKEN
+
 # Show the output of the new job until it ends
 {{name}} train --set memory=64Gi --logs
 
@@ -86,6 +94,7 @@ nodes.`,
 	}
 	o.addSet(c, "Change as NAME=VALUE; repeatable")
 	o.addNamed(c, f)
+	c.Flags().StringArrayVarP(&o.env, "env", "e", nil, "Environment variable as NAME=VALUE, as --set env.NAME=VALUE; repeatable")
 	o.add(c)
 	addDryRun(c, &o.dryRun)
 	c.Flags().BoolVar(&o.without, "no-diff", false, "Do not show the changes")
@@ -123,6 +132,13 @@ func (o *cloneOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	for _, text := range o.env {
+		name, value, found := strings.Cut(text, "=")
+		if !found || name == "" {
+			return usagef("--env: %s is not allowed; use NAME=VALUE", text)
+		}
+		changes = append(changes, jobs.Change{Field: "env." + name, Value: value})
+	}
 	job, err := o.Find(ctx, args[0])
 	if err != nil {
 		return err
@@ -138,6 +154,9 @@ func (o *cloneOptions) run(ctx context.Context, args []string) error {
 	clone, err := c.Clone(ctx, job, name, changes...)
 	if err != nil {
 		return err
+	}
+	if note := c.RuntimeNote(ctx, job); note != "" && job.Object == nil {
+		say(o.ErrOut, "note: %s", note)
 	}
 	if !o.without {
 		if err := o.printDiff(job.String(), clone); err != nil {

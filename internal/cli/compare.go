@@ -20,7 +20,7 @@ func newCompare(f *Factory) *cobra.Command {
 		Use:   "compare A B",
 		Short: "Compare the fields, runs and usage of two jobs",
 		Long: `Compare two jobs: the fields, phases, times, usage and findings in which they differ. Deleted jobs are compared by their
-reports, which do not contain the jobs' fields.`,
+reports, in which secrets are masked: whether masked values differ is unknown.`,
 		Example: `# Find out why the second attempt was faster
 {{name}} train train-2
 

@@ -11,10 +11,10 @@ import (
 )
 
 // printComparison prints the values of two jobs side by side. All is whether they contain equal ones; if wide, long values
-// are not cut. A comparison with a note has no fields.
+// are not cut. Fields that cannot be compared are nil; the note says why.
 func printComparison(to io.Writer, pair [2]jobs.Job, compared jobs.Comparison, all, wide bool) error {
 	t := &comparisonTable{table: table{header: []string{"", pair[0].String(), pair[1].String()}, wide: wide}}
-	if compared.Note == "" {
+	if compared.Fields != nil {
 		t.fields(compared.Fields, all)
 	}
 	t.part("RUN", compared.Run, all)

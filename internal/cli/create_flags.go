@@ -46,41 +46,41 @@ type jobFlags struct {
 func (j *jobFlags) add(c *cobra.Command, f *Factory) {
 	flags := c.Flags()
 	before := flagNames(c)
-	flags.Int32VarP(&j.spec.Workers, "workers", "w", 1, "Number of workers, the pods that run ranks")
-	flags.Int32VarP(&j.spec.GPU, "gpu", "g", 0, "GPUs per worker")
-	flags.StringVar(&j.spec.GPUResource, "gpu-resource", "nvidia.com/gpu", "Name of the GPU resource in the cluster")
-	flags.StringVar(&j.spec.CPU, "cpu", "", "CPU request per worker, such as 4 or 500m")
-	flags.StringVar(&j.spec.Memory, "memory", "", "Memory request and limit per worker, such as 16Gi")
-	flags.StringVar(&j.spec.Image, "image", "", "Image of launcher and workers; with --runtime, replaces the runtime's image")
-	flags.StringVar(&j.command, "command", "", "Command of each rank, such as \"python train.py\"; or write it after --")
-	flags.StringVar(&j.mpiFlags, "mpi-flags", "", "More flags of the mpirun that is added to the command, such as \"--bind-to core\"")
-	flags.Int32Var(&j.slots, "slots", 0, "Ranks per worker (default: one per GPU, or 1)")
-	flags.StringVar(&j.spec.Implementation, "implementation", "", "MPI implementation in the image: OpenMPI (default), Intel or MPICH")
-	flags.StringVar(&j.spec.Queue, "queue", "", "Queue of the job, a LocalQueue of Kueue")
-	flags.StringVar(&j.spec.Priority, "priority", "", "PriorityClass of the pods; with --runtime, WorkloadPriorityClass of the queue")
-	flags.StringSliceVar(&j.spec.Connections, "connection", nil, "Data connection (Secret) whose keys become variables of every rank; repeatable")
-	flags.StringArrayVarP(&j.env, "env", "e", nil, "Variable of every rank, as NAME=VALUE; repeatable")
-	flags.StringArrayVar(&j.labels, "label", nil, "Label of the job, as NAME=VALUE; repeatable")
-	flags.StringVar(&j.spec.Runtime, "runtime", "", "Runtime of Kubeflow Trainer; creates a TrainJob instead of an MPIJob")
-	flags.Int64Var(&j.user, "run-as-user", 0, "User ID of the pods (default: the image's user)")
-	flags.Int32Var(&j.retries, "retries", 0, "Number of times to try a failed job again, with new pods for workers that failed (with --runtime: new pods for all)")
-	flags.DurationVar(&j.spec.Deadline, "deadline", 0, "Maximum run time of the job, such as 4h (0 for no limit)")
-	flags.DurationVar(&j.ttl, "ttl", 0, "Time from the end of the job until it is deleted, such as 24h (default: it is kept)")
-	flags.StringVar(&j.spec.RDMA, "rdma", "", "What to do if no node offers the RDMA that the pods request: optional (use TCP, the default) or required (wait for it)")
-	flags.BoolVar(&j.spec.Suspend, "suspend", false, "Create the job suspended")
-	flags.StringArrayVar(&j.volumes, "volume", nil, "Volume of all pods, as [SOURCE/]NAME:PATH[:ro] with source claim (default), configmap, secret, scratch or memory (NAME is then a size); repeatable")
-	flags.StringVar(&j.shm, "shm", "", "Size of shared memory (/dev/shm) of each pod, such as 8Gi")
-	flags.StringVar(&j.results, "output-dir", "", "Claim for results, as NAME:PATH; the job has a folder of its own there, at PATH and in the variable OUTPUT_DIR")
-	flags.StringArrayVar(&j.selectors, "node-selector", nil, "Label that the nodes of all pods must have, as NAME=VALUE; repeatable")
-	flags.StringArrayVar(&j.tolerations, "toleration", nil, "Taint that all pods tolerate, as KEY[=VALUE][:EFFECT]; repeatable")
-	flags.StringSliceVar(&j.spec.ImagePullSecrets, "image-pull-secret", nil, "Secret with the credentials of the image's registry; repeatable")
-	flags.StringVar(&j.spec.ServiceAccount, "service-account", "", "ServiceAccount of the pods")
-	flags.StringVar(&j.spec.WorkDir, "workdir", "", "Working folder of the programs (default: the image's)")
-	flags.StringVar(&j.spec.LauncherCPU, "launcher-cpu", "", "CPU request of the launcher (default: 100m)")
-	flags.StringVar(&j.spec.LauncherMemory, "launcher-memory", "", "Memory request and limit of the launcher (default: request 128Mi, limit 1Gi)")
-	flags.StringVar(&j.topology, "topology", "", "Node label by which all pods run in one domain, such as topology.kubernetes.io/zone; with the prefix prefer:, if possible")
-	flags.DurationVar(&j.spec.GangTimeout, "gang-timeout", 0, "Schedule all pods together, and give up an attempt after this time, such as 10m")
-	flags.DurationVar(&j.grace, "grace-period", 0, "Time that programs have to end after SIGTERM, such as 2m (default: 30s)")
+	flags.Int32VarP(&j.spec.Workers, "workers", "w", 1, usage("workers"))
+	flags.Int32VarP(&j.spec.GPU, "gpu", "g", 0, usage("gpu"))
+	flags.StringVar(&j.spec.GPUResource, "gpu-resource", "nvidia.com/gpu", usage("gpu-resource"))
+	flags.StringVar(&j.spec.CPU, "cpu", "", usage("cpu"))
+	flags.StringVar(&j.spec.Memory, "memory", "", usage("memory"))
+	flags.StringVar(&j.spec.Image, "image", "", usage("image"))
+	flags.StringVar(&j.command, "command", "", usage("command"))
+	flags.StringVar(&j.mpiFlags, "mpi-flags", "", usage("mpi-flags"))
+	flags.Int32Var(&j.slots, "slots", 0, usage("slots"))
+	flags.StringVar(&j.spec.Implementation, "implementation", "", usage("implementation"))
+	flags.StringVar(&j.spec.Queue, "queue", "", usage("queue"))
+	flags.StringVar(&j.spec.Priority, "priority", "", usage("priority"))
+	flags.StringSliceVar(&j.spec.Connections, "connection", nil, usage("connection"))
+	flags.StringArrayVarP(&j.env, "env", "e", nil, usage("env"))
+	flags.StringArrayVar(&j.labels, "label", nil, usage("label"))
+	flags.StringVar(&j.spec.Runtime, "runtime", "", usage("runtime"))
+	flags.Int64Var(&j.user, "run-as-user", 0, usage("run-as-user"))
+	flags.Int32Var(&j.retries, "retries", 0, usage("retries"))
+	flags.DurationVar(&j.spec.Deadline, "deadline", 0, usage("deadline"))
+	flags.DurationVar(&j.ttl, "ttl", 0, usage("ttl"))
+	flags.StringVar(&j.spec.RDMA, "rdma", "", usage("rdma"))
+	flags.BoolVar(&j.spec.Suspend, "suspend", false, usage("suspend"))
+	flags.StringArrayVar(&j.volumes, "volume", nil, usage("volume"))
+	flags.StringVar(&j.shm, "shm", "", usage("shm"))
+	flags.StringVar(&j.results, "output-dir", "", usage("output-dir"))
+	flags.StringArrayVar(&j.selectors, "node-selector", nil, usage("node-selector"))
+	flags.StringArrayVar(&j.tolerations, "toleration", nil, usage("toleration"))
+	flags.StringSliceVar(&j.spec.ImagePullSecrets, "image-pull-secret", nil, usage("image-pull-secret"))
+	flags.StringVar(&j.spec.ServiceAccount, "service-account", "", usage("service-account"))
+	flags.StringVar(&j.spec.WorkDir, "workdir", "", usage("workdir"))
+	flags.StringVar(&j.spec.LauncherCPU, "launcher-cpu", "", usage("launcher-cpu"))
+	flags.StringVar(&j.spec.LauncherMemory, "launcher-memory", "", usage("launcher-memory"))
+	flags.StringVar(&j.topology, "topology", "", usage("topology"))
+	flags.DurationVar(&j.spec.GangTimeout, "gang-timeout", 0, usage("gang-timeout"))
+	flags.DurationVar(&j.grace, "grace-period", 0, usage("grace-period"))
 	for name := range flagNames(c) {
 		if !before[name] {
 			j.names = append(j.names, name)
@@ -100,6 +100,18 @@ func (j *jobFlags) add(c *cobra.Command, f *Factory) {
 	} {
 		_ = c.RegisterFlagCompletionFunc(name, complete)
 	}
+}
+
+// usage returns the description of a flag, by the table of settings.
+func usage(flag string) string {
+	for _, group := range jobs.Settings() {
+		for _, setting := range group.Settings {
+			if setting.Flag == flag {
+				return setting.Usage()
+			}
+		}
+	}
+	panic("no setting has the flag " + flag) // a test constructs all commands
 }
 
 // set returns the flags that the user has set.

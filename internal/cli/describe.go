@@ -85,6 +85,7 @@ func (o *describeOptions) printText(job jobs.Job) error {
 	s := newDescribePrinter(o.Factory, o.Out)
 	s.line("%s in namespace %s", o.paint(bold, job.Kind+" "+job.Name), job.Namespace)
 	s.cells("", cell{job.Headline(o.Now()), phaseColour(job.Phase())})
+	s.estimate(job)
 	if job.Report != nil {
 		status := job.Report.Status
 		s.findings(status)
@@ -103,12 +104,21 @@ func (o *describeOptions) printText(job jobs.Job) error {
 	return s.err
 }
 
+// estimate prints when a waiting job is expected to start.
+func (s *describePrinter) estimate(job jobs.Job) {
+	if estimate := job.Estimate(); estimate != "" {
+		s.text("", estimate)
+	}
+}
+
 // resources returns what the job requests, and what it has used.
 func (o *describeOptions) resources(job jobs.Job) [][2]string {
 	status, written := job.Status(), job.Summary()
-	var queue, connections, created, startUp, attempts string
+	var queue, connections, created, startUp, attempts, traceID string
+	if written, err := job.Written(); err == nil {
+		queue, connections = written.GetLabels()[mpi.LabelQueue], written.GetAnnotations()[mpi.AnnotationConnections]
+	}
 	if job.Object != nil {
-		queue, connections = job.Object.GetLabels()[mpi.LabelQueue], job.Object.GetAnnotations()[mpi.AnnotationConnections]
 		at := job.Object.GetCreationTimestamp()
 		created = jobs.Since(at, o.Now()) + " ago" + by(job.Creator())
 	}
@@ -122,6 +132,9 @@ func (o *describeOptions) resources(job jobs.Job) [][2]string {
 	if status.Run != nil && status.Run.Attempts > 1 {
 		attempts = strconv.Itoa(int(status.Run.Attempts))
 	}
+	if status.Trace != nil {
+		traceID = status.Trace.ID
+	}
 	return [][2]string{
 		{"MPI", jobs.RanksText(status)},
 		{"Image", written.Image},
@@ -130,10 +143,13 @@ func (o *describeOptions) resources(job jobs.Job) [][2]string {
 		{"Runtime", written.Runtime},
 		{"Queue", queue},
 		{"Connections", connections},
+		{"Trace", traceID},
 		{"Created", created},
 		{"Attempts", attempts},
 		{"Training", jobs.TrainingText(status.Training)},
+		{"Figures", jobs.CurvesText(status.Curves)},
 		{"Consumed", jobs.ConsumptionText(status.Consumption)},
+		{"Used", jobs.UsageText(status.Usage)},
 		{"Start-up", startUp},
 	}
 }

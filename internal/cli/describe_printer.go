@@ -43,6 +43,7 @@ func (p *describePrinter) findings(status v1alpha1.JobReportStatus) {
 	p.heading("WHY")
 	p.finding(first)
 	p.remedies(first.Remedies)
+	p.documentation(first)
 	if len(status.Findings) > 1 {
 		p.heading("OTHER FINDINGS")
 		for _, finding := range status.Findings[1:] {
@@ -73,6 +74,14 @@ func (p *describePrinter) remedies(remedies []v1alpha1.Remedy) {
 		if remedy.Action != "" {
 			p.line("     %s", paintOn(p.to, cyan, oneLine(remedy.Action)))
 		}
+	}
+}
+
+// documentation prints where the finding is explained.
+func (p *describePrinter) documentation(finding v1alpha1.Finding) {
+	if page := docsPage(finding); page != "" {
+		p.line("")
+		p.line("  More: %s", oneLine(page))
 	}
 }
 

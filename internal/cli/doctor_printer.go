@@ -15,10 +15,7 @@ func printChecks(to io.Writer, namespace string, results []doctor.Result) error 
 	counts := map[doctor.Verdict]int{}
 	for _, r := range results {
 		counts[r.Verdict]++
-		p.wrapped(fmt.Sprintf("%s %-16s ", paintOn(to, verdictColours[r.Verdict], fmt.Sprintf("%-5s", r.Verdict)), r.Check), r.Found)
-		if r.Remedy != "" {
-			p.text(fmt.Sprintf("%23s> ", ""), r.Remedy)
-		}
+		p.check(r)
 	}
 	p.line("")
 	switch {
@@ -30,4 +27,12 @@ func printChecks(to io.Writer, namespace string, results []doctor.Result) error 
 		p.line("%s", paintOn(to, green, fmt.Sprintf("Ready: jobs can run in namespace %s.", namespace)))
 	}
 	return p.err
+}
+
+// check prints a line for a check, and one for what to do.
+func (p *linePrinter) check(r doctor.Result) {
+	p.wrapped(fmt.Sprintf("%s %-16s ", paintOn(p.to, verdictColours[r.Verdict], fmt.Sprintf("%-5s", r.Verdict)), r.Check), r.Found)
+	if r.Remedy != "" {
+		p.text(fmt.Sprintf("%23s> ", ""), r.Remedy)
+	}
 }

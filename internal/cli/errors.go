@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,89 +13,20 @@ import (
 
 	"opendatahub.io/mpijob/internal/jobs"
 	"opendatahub.io/mpijob/internal/kueue"
+	"opendatahub.io/mpijob/internal/offline"
 	"opendatahub.io/mpijob/internal/phrase"
 	"opendatahub.io/mpijob/internal/roles"
 )
 
-// Exit codes. Scripts rely on them: docs/cli.md.
-const (
-	ExitDone      = 0
-	ExitError     = 1
-	ExitUsage     = 2
-	ExitJobFailed = 3
-	ExitTimeout   = 4
-	ExitNotFound  = 5
-	ExitDetached  = 130
-)
-
-// exitError is an error with an exit code. A nil error ends the program without a message.
-type exitError struct {
-	code int
-	err  error
-}
-
-func (e *exitError) Error() string { return e.err.Error() }
-func (e *exitError) Unwrap() error { return e.err }
-
-// exitf returns an error with an exit code.
-func exitf(code int, format string, args ...any) error {
-	return &exitError{code: code, err: fmt.Errorf(format, args...)}
-}
-
-// usagef returns an error about the command line.
-func usagef(format string, args ...any) error { return exitf(ExitUsage, format, args...) }
-
-// silently returns an error that ends the program without a message.
-func silently(code int) error { return &exitError{code: code} }
-
-// exit prints an error in one line and returns the exit code. Errors that were joined have a line each, and the first one's code.
-func (f *Factory) exit(ctx context.Context, err error) int {
-	if err == nil {
-		return ExitDone
-	}
-	if joined, is := err.(interface{ Unwrap() []error }); is {
-		code := f.exit(ctx, joined.Unwrap()[0])
-		for _, other := range joined.Unwrap()[1:] {
-			f.exit(ctx, other)
-		}
-		return code
-	}
-	known, ours := errors.AsType[*exitError](err)
-	switch {
-	case ours && known.err == nil:
-		return known.code
-	case !ours && ctx.Err() != nil:
-		fmt.Fprintln(f.ErrOut, "interrupted")
-		return ExitDetached
-	}
-	text := strings.Join(strings.Fields(f.describeError(err)), " ")
-	if lines := reasonsOf(err); len(lines) > 0 {
-		text += ":\n" + strings.Join(lines, "\n")
-	}
-	fmt.Fprintln(f.ErrOut, paintOn(f.ErrOut, red, "error:"), text)
-	return exitCode(err)
-}
-
-// exitCode returns the exit code for an error.
-func exitCode(err error) int {
-	if known, ours := errors.AsType[*exitError](err); ours {
-		return known.code
-	}
-	_, invalid := errors.AsType[*jobs.InvalidError](err)
-	_, ambiguous := errors.AsType[*jobs.AmbiguousError](err)
-	_, missing := errors.AsType[*jobs.NotFoundError](err)
-	_, deleted := errors.AsType[*jobs.DeletedError](err)
-	switch {
-	case invalid, ambiguous:
-		return ExitUsage
-	case missing, deleted, apierrors.IsNotFound(err):
-		return ExitNotFound
-	}
-	return ExitError
-}
-
 // reasonsOf returns the lines below the error about a job that is not valid.
 func reasonsOf(err error) []string {
+	if files, is := errors.AsType[*offline.InputError](err); is {
+		lines := make([]string, len(files.Problems))
+		for i, problem := range files.Problems {
+			lines[i] = "  - " + oneLine(problem)
+		}
+		return lines
+	}
 	rejected, is := errors.AsType[*jobs.RejectedError](err)
 	if !is {
 		return nil
@@ -112,6 +42,9 @@ func reasonsOf(err error) []string {
 func (f *Factory) describeError(err error) string {
 	if text := f.describeJobError(err); text != "" {
 		return text
+	}
+	if files, is := errors.AsType[*offline.InputError](err); is {
+		return phrase.Count(len(files.Problems), "problem") + " in the files"
 	}
 	switch {
 	case clientcmd.IsEmptyConfig(err):
@@ -149,6 +82,9 @@ func (f *Factory) describeJobError(err error) string {
 	if deleted, is := errors.AsType[*jobs.DeletedError](err); is {
 		return fmt.Sprintf("%v; run %s describe %s to see the report", deleted, f.name, deleted.Job.Name)
 	}
+	if masked, is := errors.AsType[*jobs.MaskedError](err); is {
+		return masked.Error() + "; set them again: " + maskedFlags(masked)
+	}
 	if exists, is := errors.AsType[*jobs.ExistsError](err); is {
 		return exists.Error() + "; use another name, or delete it first"
 	}
@@ -158,10 +94,22 @@ func (f *Factory) describeJobError(err error) string {
 	if noMetrics, is := errors.AsType[*jobs.NoMetricsError](err); is {
 		return noMetrics.Error() + "; ask a cluster administrator to install one"
 	}
-	if queue, is := errors.AsType[*jobs.QueueForbiddenError](err); is {
-		return f.forbidden(queue.Err) + "; the job was not changed, because Kueue restarts a job that is only suspended by its own field"
-	}
 	return ""
+}
+
+// maskedFlags returns the flags of clone that set masked fields.
+func maskedFlags(masked *jobs.MaskedError) string {
+	var flags []string
+	for _, change := range masked.Changes() {
+		if name, is := strings.CutPrefix(change, "env."); is {
+			flags = append(flags, "--env "+name+"=VALUE")
+		} else if change == "command" {
+			flags = append(flags, "--command COMMAND")
+		} else {
+			flags = append(flags, "--set "+phrase.QuoteWord(change+"=VALUE"))
+		}
+	}
+	return strings.Join(flags, " ")
 }
 
 // nextStep returns what to do about a missing object without similar names.

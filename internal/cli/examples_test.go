@@ -99,11 +99,17 @@ func prepareExamples(t *testing.T, namespace, folder string) {
 		t.Fatal(err)
 	}
 	job := strings.ReplaceAll(exampleJob, "NAME", "from-file")
+	inspected := filepath.Join("inspect.local.123", "namespaces", namespace, "kubeflow.org", "mpijobs")
+	if err := os.MkdirAll(filepath.Join(folder, inspected), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	for name, text := range map[string]string{
 		"job.yaml": job, "train.yaml": job, "old-jobs.yaml": strings.ReplaceAll(job, "v2beta1", "v1"),
 		"trainjob.yaml": "{apiVersion: trainer.kubeflow.org/v1alpha1, kind: TrainJob, metadata: {name: tune}, spec: {runtimeRef: {name: own}, trainer: {numNodes: 2, command: [mpirun, x]}}}",
 		"runtime.yaml":  strings.ReplaceAll(exampleRuntime, "NAME", "own"),
-		"report.yaml":   "{apiVersion: mpi.opendatahub.io/v1alpha1, kind: JobReport, metadata: {name: r}, spec: {jobRef: {kind: MPIJob, name: pi}}, status: {phase: Failed}}",
+		"objects.yaml":  strings.ReplaceAll(exampleJob, "NAME", "pi"), "pi-launcher-abcde.log": "started\n",
+		filepath.Join(inspected, "train.yaml"): strings.ReplaceAll(exampleJob, "NAME", "train"),
+		"report.yaml":                          "{apiVersion: mpi.opendatahub.io/v1alpha1, kind: JobReport, metadata: {name: r}, spec: {jobRef: {kind: MPIJob, name: pi}}, status: {phase: Failed}}",
 	} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -131,8 +137,8 @@ func TestExamplesRun(t *testing.T) {
 	}
 	t.Setenv("KUBECONFIG", kubeconfig)
 	t.Chdir(folder)
-	// What cannot be done without pods, metrics and nodes, or with objects that others make.
-	cannot := regexp.MustCompile(`mpijob (exec|port-forward|attach|top|doctor|runtimes test|logs)\b`)
+	// What cannot be done without pods, metrics, nodes and a registry, or with objects that others make.
+	cannot := regexp.MustCompile(`mpijob (exec|port-forward|attach|top|doctor|image check|runtimes test|logs)\b`)
 	// What would end other jobs of the API server, or waits for what does not come.
 	changed := strings.NewReplacer("--interactive", "x --image i --command c --dry-run=client", " -A ", " ", "--watch --interval 10s", "", "--watch", "", "create train ", "create example ", "--name pi-2", "--name pi-9")
 	for _, line := range cli.HelpCommands() {

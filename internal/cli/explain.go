@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/jobs"
@@ -18,7 +16,7 @@ import (
 
 type explainOptions struct {
 	*Factory
-	file   string
+	saved  savedFlags
 	apply  int
 	yes    bool
 	output valueOutput
@@ -27,7 +25,7 @@ type explainOptions struct {
 func newExplain(f *Factory) *cobra.Command {
 	o := &explainOptions{Factory: f}
 	c := &cobra.Command{
-		Use:     "explain (NAME | -f REPORT)",
+		Use:     "explain (NAME | -f FILE...)",
 		Aliases: []string{"why"},
 		Short:   "Explain why a job fails or waits, and what to do",
 		Long: `Explain why a job fails or waits: the cause, the evidence, and remedies, the most promising first. MPI terms are explained
@@ -36,7 +34,18 @@ at the end.
 If a remedy is a change of the job, the command that runs the job again with the change is shown. --apply N runs that
 command, after showing the changes and asking for confirmation. Other remedies are only shown.
 
--f explains a saved JobReport without a cluster, such as one that describe -o yaml has printed.`,
+-f explains without a cluster or an operator what is in files: a JobReport that describe -o yaml has printed, or the saved
+objects, events and logs of jobs. Those are diagnosed as the operator does, as of the latest time in the files, and the
+report lists what the files lack. Files are lists of objects as YAML or JSON, folders of oc adm inspect or must-gather, and
+logs named POD.log or POD_CONTAINER.log, which these commands save:
+
+  kubectl get mpijobs,trainjobs,jobs,jobsets,pods,events,configmaps,resourcequotas -o yaml > objects.yaml
+  kubectl logs pi-launcher-abcde --timestamps > pi-launcher-abcde.log
+
+With NAME, only this job is explained.
+
+The explanation ends with the address of the page that explains the code of the finding. Set MPIJOB_DOCS_URL to the address of
+a copy of the documentation site, if the default, on GitHub, cannot be reached.`,
 		Example: `# Show the cause and the remedies
 {{name}} train
 
@@ -47,7 +56,13 @@ command, after showing the changes and asking for confirmation. Other remedies a
 {{name}} train -o json
 
 # Explain a saved report
-{{name}} -f report.yaml`,
+{{name}} -f report.yaml
+
+# Diagnose saved objects and a log
+{{name}} -f objects.yaml -f pi-launcher-abcde.log
+
+# Diagnose one job of a folder that oc adm inspect has written
+{{name}} train -f inspect.local.123`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: f.completeJobs(1),
 		RunE:              func(c *cobra.Command, args []string) error { return o.run(c.Context(), args) },
@@ -55,7 +70,7 @@ command, after showing the changes and asking for confirmation. Other remedies a
 	flags := c.Flags()
 	flags.IntVar(&o.apply, "apply", 0, "Number of the remedy to apply; runs the job again with its change")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "With --apply: do not ask for confirmation")
-	flags.StringVarP(&o.file, "filename", "f", "", "File with a JobReport to explain, as YAML or JSON (- for standard input)")
+	o.saved.add(c)
 	o.output.add(c)
 	return c
 }
@@ -65,16 +80,22 @@ func (o *explainOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 	switch {
-	case (o.file == "") == (len(args) == 0):
-		return usagef("set either NAME or -f FILE")
-	case o.file != "" && o.apply > 0:
-		return usagef("--apply requires NAME: a report does not contain the job's fields")
+	case !o.saved.isSet() && len(args) == 0:
+		return usagef("set NAME or -f FILE")
+	case o.saved.isSet() && o.apply > 0:
+		return usagef("--apply cannot be combined with -f: it changes a job in a cluster")
 	case o.apply < 0:
 		return usagef("--apply: %d is not allowed; use the number of a remedy, 1 or more", o.apply)
 	case o.yes && o.apply == 0:
 		return usagef("--yes requires --apply")
 	}
-	job, err := o.job(ctx, args)
+	if err := o.saved.validate(); err != nil {
+		return err
+	}
+	if o.saved.isSet() {
+		return o.runSaved(ctx, args)
+	}
+	job, err := o.Find(ctx, args[0])
 	if err != nil {
 		return err
 	}
@@ -87,26 +108,6 @@ func (o *explainOptions) run(ctx context.Context, args []string) error {
 	return o.printText(job)
 }
 
-// job returns the job that is named, or that of a saved report.
-func (o *explainOptions) job(ctx context.Context, args []string) (jobs.Job, error) {
-	if o.file == "" {
-		return o.Find(ctx, args[0])
-	}
-	documents, err := o.readDocuments(o.file)
-	if err != nil {
-		return jobs.Job{}, err
-	}
-	object := unstructured.Unstructured{Object: documents[0].object}
-	if len(documents) != 1 || object.GetKind() != "JobReport" {
-		return jobs.Job{}, exitf(ExitError, "%s must contain one JobReport; run %s describe NAME -o yaml to print one", documents[0].where, o.name)
-	}
-	var report v1alpha1.JobReport
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &report); err != nil {
-		return jobs.Job{}, exitf(ExitError, "%s: %v", documents[0].where, err)
-	}
-	return jobs.FromReport(&report), nil
-}
-
 // explanation is the output of -o json.
 type explanation struct {
 	Job       string             `json:"job"`
@@ -115,31 +116,40 @@ type explanation struct {
 	Message   string             `json:"message,omitempty"`
 	Failure   *v1alpha1.Failure  `json:"failure,omitempty"`
 	Findings  []explainedFinding `json:"findings"`
+	// Missing is what saved files lack; see offline.Diagnosis.
+	Missing []string `json:"missing,omitempty"`
 }
 
 type explainedFinding struct {
 	v1alpha1.Finding
 	// Commands apply the remedies, in the same order; empty for a remedy that cannot be applied automatically.
 	Commands []string `json:"commands,omitempty"`
+	// Documentation is the address of the page that explains the code.
+	Documentation string `json:"documentation,omitempty"`
 }
 
 func (o *explainOptions) printValue(job jobs.Job) error {
+	return o.output.print(o.Out, o.explain(job))
+}
+
+func (o *explainOptions) explain(job jobs.Job) explanation {
 	status := job.Status()
 	e := explanation{Job: job.String(), Namespace: job.Namespace, Phase: string(status.Phase), Message: status.Message, Failure: status.Failure, Findings: []explainedFinding{}}
 	for _, finding := range status.Findings {
-		with := explainedFinding{Finding: finding}
+		with := explainedFinding{Finding: finding, Documentation: docsPage(finding)}
 		for _, remedy := range finding.Remedies {
 			with.Commands = append(with.Commands, o.command(job, remedy))
 		}
 		e.Findings = append(e.Findings, with)
 	}
-	return o.output.print(o.Out, e)
+	return e
 }
 
 // printText prints the explanation as text.
 func (o *explainOptions) printText(job jobs.Job) error {
 	s := newDescribePrinter(o.Factory, o.Out)
 	s.cells("", cell{job.String(), bold}, cell{text: ": "}, cell{job.Headline(o.Now()), phaseColour(job.Phase())})
+	s.estimate(job)
 	status := job.Status()
 	if len(status.Findings) == 0 {
 		o.noFindings(s, job)
@@ -161,6 +171,7 @@ func (o *explainOptions) printText(job jobs.Job) error {
 		}
 	}
 	o.remedies(s, job, first.Remedies)
+	s.documentation(first)
 	if len(status.Findings) > 1 {
 		s.heading("OTHER FINDINGS")
 		for _, finding := range status.Findings[1:] {

@@ -143,6 +143,13 @@ func knownKinds() meta.RESTMapper {
 	return mapper
 }
 
+// DocsVariable names the documentation site that texts refer to, such as a copy that a disconnected cluster serves. Without it
+// they refer to the pages in the repository.
+const DocsVariable = "MPIJOB_DOCS_URL"
+
+// docsPage returns the address of the documentation of a finding, or "".
+func docsPage(finding v1alpha1.Finding) string { return jobs.PageURL(os.Getenv(DocsVariable), finding) }
+
 // onTerminal reports whether a stream is a terminal.
 func onTerminal(stream any) bool {
 	file, is := stream.(*os.File)

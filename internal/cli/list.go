@@ -30,7 +30,8 @@ func newList(f *Factory) *cobra.Command {
 		Long: `List jobs of all kinds and their state.
 
 REASON is one word for what is wrong, or for what a job waits for; run describe or explain for details. DURATION is how long
-a job has run, or ran. With -o json or yaml, the jobs are printed, and with --records their JobReports.`,
+a job has run, or ran. With -o json or yaml, the jobs are printed, and with --records their JobReports. Of deleted
+jobs, the fields in their reports are printed, with secrets masked.`,
 		Example: `# The jobs of the namespace
 {{name}}
 

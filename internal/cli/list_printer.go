@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"io"
 	"strconv"
 	"time"
@@ -71,10 +72,18 @@ func (p *listPrinter) printChange(job jobs.Job) error {
 	return p.output.print(p.to, object)
 }
 
-// object returns a job or its report; nil for a deleted job without one.
+// object returns a job or its report, and of a deleted job the fields in its report; nil if there are none.
 func (p *listPrinter) object(job jobs.Job) (*unstructured.Unstructured, error) {
-	if !p.records || job.Report == nil {
+	switch {
+	case p.records && job.Report != nil:
+	case job.Object != nil:
 		return job.Object, nil
+	default:
+		written, err := job.Written()
+		if _, is := errors.AsType[*jobs.DeletedError](err); is {
+			return nil, nil
+		}
+		return written, err
 	}
 	job.Report.APIVersion, job.Report.Kind = v1alpha1.GroupVersion.String(), "JobReport"
 	return asUnstructured(job.Report)

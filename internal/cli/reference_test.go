@@ -19,7 +19,7 @@ func TestReference(t *testing.T) {
 	streams, _, _, _ := genericiooptions.NewTestIOStreams()
 	root := newRoot(NewFactory(streams, time.Now), "kubectl odh mpijob")
 	var b strings.Builder
-	b.WriteString("# Commands\n\nThe help of each command of `kubectl odh mpijob` ([cli.md](cli.md)). This file is generated: `go test ./internal/cli -run TestReference -update`.\n")
+	b.WriteString("# Commands\n\n<!-- question: Which commands and flags are there? -->\n\nThe help of each command of `kubectl odh mpijob` ([cli.md](cli.md)). This file is generated: `go test ./internal/cli -run TestReference -update`.\n")
 	for _, group := range commands() {
 		fmt.Fprintf(&b, "\n## %s\n", strings.TrimSuffix(group.title, ":"))
 		for _, construct := range group.commands {

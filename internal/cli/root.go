@@ -62,6 +62,7 @@ func commands() []group {
 			newPlan,
 			newTemplates,
 			newRuntimes,
+			newImage,
 			newMigrate,
 		}},
 		{"Other commands:", []func(*Factory) *cobra.Command{
@@ -100,6 +101,11 @@ func (f *Factory) call(ctx context.Context, args ...string) error {
 	root := newRoot(f, f.name)
 	root.SetArgs(args)
 	return root.ExecuteContext(ctx)
+}
+
+// NewCommand returns the command line without running it, for what reads its commands and flags.
+func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	return newRoot(NewFactory(streams, time.Now), displayName(""))
 }
 
 func newRoot(f *Factory, name string) *cobra.Command {

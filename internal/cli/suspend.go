@@ -21,8 +21,8 @@ func newSuspend(f *Factory) *cobra.Command {
 		Long: `Suspend jobs: their pods are deleted, the jobs stay. A program that writes checkpoints continues from the last one when
 the job is resumed.
 
-Kueue restarts a job that is only suspended by its own field. A job in a queue is therefore suspended through its Workload,
-which requires permission to patch Workloads.`,
+Kueue restarts a job that is only suspended by its own field. A job in a queue therefore gets an annotation, and the operator
+takes it out of the queue until it is resumed.`,
 		Example: `# Suspend a job
 {{name}} pi
 
@@ -83,7 +83,7 @@ func (o *changeOptions) suspendText(job jobs.Job, report jobs.SuspendReport) str
 		return fmt.Sprintf("cannot be %s: its queue has deactivated it; run %s explain %s", o.past, o.name, job.Name)
 	}
 	text := o.past + dryRunMark(o.dryRun)
-	if report.Result == jobs.Resumed && report.ByWorkload {
+	if report.Result == jobs.Resumed && report.InQueue {
 		text += "; it waits in queue " + report.Queue
 	}
 	return text

@@ -13,6 +13,7 @@ import (
 type topOptions struct {
 	*Factory
 	everywhere, watch bool
+	history           bool
 	interval          time.Duration
 	sortBy            string
 	output            valueOutput
@@ -29,7 +30,11 @@ share of their requests. Usage comes from the cluster's metrics server.
 GPU is the number of requested GPUs, with their utilization if the cluster serves the metric ` + jobs.GPUMetric + ` of
 NVIDIA's dcgm-exporter as a custom metric of pods.
 
---watch measures again and again: of a job until it ends, without NAME until Ctrl-C. On a terminal, the table is replaced.`,
+--watch measures again and again: of a job until it ends, without NAME until Ctrl-C. On a terminal, the table is replaced.
+
+--history shows what a job used over time instead, as the agents in its pods measured it: the means, 95th percentiles and
+maximums of CPU, memory, throttling, network, I/O and AMD's GPUs, with a chart each, and the figures that the program printed,
+such as its loss. It needs no metrics server, and also works for deleted jobs while their reports are retained.`,
 		Example: `# The jobs of the namespace
 {{name}}
 
@@ -38,6 +43,9 @@ NVIDIA's dcgm-exporter as a custom metric of pods.
 
 # Measure a job every 10 seconds until it ends
 {{name}} pi --watch --interval 10s
+
+# Show what a job used since it was started, also if it has been deleted
+{{name}} pi --history
 
 # As JSON, in cores and bytes
 {{name}} pi -o json`,
@@ -48,6 +56,7 @@ NVIDIA's dcgm-exporter as a custom metric of pods.
 	c.Flags().BoolVarP(&o.everywhere, "all-namespaces", "A", false, "Show the jobs of all namespaces")
 	c.Flags().StringVar(&o.sortBy, "sort-by", "name", "Sort by name, cpu or memory")
 	c.Flags().BoolVarP(&o.watch, "watch", "w", false, "Measure again and again")
+	c.Flags().BoolVar(&o.history, "history", false, "Show what the job used over time, by its report")
 	c.Flags().DurationVar(&o.interval, "interval", 5*time.Second, "With --watch: time between measurements, 1s or more")
 	o.output.add(c)
 	_ = c.RegisterFlagCompletionFunc("sort-by", cobra.FixedCompletions(jobs.LoadSorts(), cobra.ShellCompDirectiveNoFileComp))
@@ -60,6 +69,16 @@ func (o *topOptions) run(ctx context.Context, args []string, changed func(flag s
 	}
 	if err := o.output.validate(); err != nil {
 		return err
+	}
+	if o.history {
+		if err := o.validateHistory(args, changed); err != nil {
+			return err
+		}
+		job, err := o.Find(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		return o.printHistory(job)
 	}
 	measure := o.jobs
 	switch {

@@ -7,14 +7,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"opendatahub.io/mpijob/internal/jobs"
+	"opendatahub.io/mpijob/internal/phrase"
 )
 
 type usageOptions struct {
 	*Factory
-	everywhere      bool
-	since, by, sort string
-	output          valueOutput
-	noHeaders       bool
+	everywhere             bool
+	since, until, by, sort string
+	output                 valueOutput
+	noHeaders              bool
 }
 
 func newUsage(f *Factory) *cobra.Command {
@@ -25,10 +26,19 @@ func newUsage(f *Factory) *cobra.Command {
 		Long: `Show the resource usage of jobs: the hours of GPUs, cores and GiB of memory that their pods held, used or not. Deleted jobs
 are included while their reports are retained.
 
---since selects jobs that ran in a period; each counts in full. If prices are configured (ConfigMap mpijob-prices, in the
-namespace or in mpijob-system), the cost is shown, too. The prices of a namespace override those of the cluster.`,
+--since and --until limit the period. Of a job that ran beyond it, only the part within the period counts, so that the usage
+of consecutive periods adds up. The use of a running job is recorded at least once an hour.
+
+If prices are configured (ConfigMap mpijob-prices, in the namespace or in mpijob-system), the cost is shown, too. The prices
+of a namespace override those of the cluster.`,
 		Example: `# The jobs of the namespace in the last 30 days
 {{name}} --since 30d
+
+# November
+{{name}} --since 2026-11-01 --until 2026-12-01
+
+# The teams of all namespaces, by the label team of their jobs
+{{name}} -A --by label=team
 
 # All namespaces, highest cost first
 {{name}} -A --sort cost
@@ -42,22 +52,24 @@ namespace or in mpijob-system), the cost is shown, too. The prices of a namespac
 	}
 	flags := c.Flags()
 	flags.BoolVarP(&o.everywhere, "all-namespaces", "A", false, "Include the jobs of all namespaces")
-	flags.StringVar(&o.since, "since", "", "Only include jobs that ran since a duration ago, such as 12h or 30d, or since a day, such as 2026-11-01 (default: all)")
-	flags.StringVar(&o.by, "by", "", "Sum up by job, namespace or user (default: job; with -A: namespace)")
+	flags.StringVar(&o.since, "since", "", "Begin of the period: a duration ago, such as 12h or 30d, a day, such as 2026-11-01, or a time, such as 2026-11-01T08:00:00Z (default: all)")
+	flags.StringVar(&o.until, "until", "", "End of the period, which it does not include, like --since (default: now)")
+	flags.StringVar(&o.by, "by", "", "Sum up by job, namespace (or project), user, queue or label=KEY (default: job; with -A: namespace)")
 	flags.StringVar(&o.sort, "sort", "", "Sort by "+strings.Join(jobs.UsageSorts(), ", ")+" (default: gpu, then cores)")
 	o.output.add(c, "wide", "csv")
 	flags.BoolVar(&o.noHeaders, "no-headers", false, "Do not print headers and the total")
-	for name, words := range map[string][]string{"sort": jobs.UsageSorts(), "by": usageGroups} {
+	for name, words := range map[string][]string{"sort": jobs.UsageSorts(), "by": jobs.UsageGroups()} {
 		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 	}
 	return c
 }
 
 func (o *usageOptions) run(ctx context.Context) error {
-	if err := o.validate(); err != nil {
+	by, label, err := o.validate()
+	if err != nil {
 		return err
 	}
-	since, err := jobs.ParseSince(o.since, o.Now())
+	since, until, err := jobs.ParsePeriod(o.since, o.until, o.Now())
 	if err != nil {
 		return err
 	}
@@ -69,14 +81,17 @@ func (o *usageOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	usage, err := c.Usage(ctx, jobs.UsageQuery{Namespaces: []string{selection.Namespace}, Since: since, PerNamespace: o.by == "namespace", PerUser: o.by == "user", Sort: o.sort})
+	usage, err := c.Usage(ctx, jobs.UsageQuery{Namespaces: []string{selection.Namespace}, Since: since, Until: until, By: by, Label: label, Sort: o.sort})
 	if err != nil {
 		return err
 	}
 	o.noteOmitted(usage.Omitted)
 	if len(usage.Lines) == 0 && !o.output.structured() {
-		say(o.ErrOut, "no jobs with a report%s", map[bool]string{true: " in this period", false: ""}[o.since != ""])
+		say(o.ErrOut, "no jobs with a report%s", map[bool]string{true: " in this period", false: ""}[o.since != "" || o.until != ""])
 		return nil
+	}
+	if usage.Estimated > 0 {
+		say(o.ErrOut, "note: the part in this period is estimated for %s with a report of an earlier version", phrase.Count(usage.Estimated, "job"))
 	}
 	for _, name := range usage.Unpriced {
 		say(o.ErrOut, "note: the cost does not include %s, which has no price", name)
@@ -88,26 +103,24 @@ func (o *usageOptions) run(ctx context.Context) error {
 		return printUsageCSV(o.Out, usage.Lines, !o.noHeaders)
 	}
 	return printUsage(o.Out, usage.Lines, usageColumns{
-		namespaces: o.everywhere && o.by != "user" || o.by == "namespace", jobs: o.by == "job", users: o.by == "user", wide: o.output.form == "wide",
+		by: by, label: label, namespaces: o.everywhere && by == jobs.GroupJob || by == jobs.GroupNamespace || by == jobs.GroupQueue, wide: o.output.form == "wide",
 	}, !o.noHeaders)
 }
 
-func (o *usageOptions) validate() error {
+// validate checks the flags, and returns what to sum up by and the key of the label.
+func (o *usageOptions) validate() (by, label string, err error) {
 	if o.by == "" {
-		if o.by = "job"; o.everywhere {
-			o.by = "namespace"
+		if o.by = jobs.GroupJob; o.everywhere {
+			o.by = jobs.GroupNamespace
 		}
 	}
-	if err := oneOf("--by", o.by, usageGroups...); err != nil {
-		return err
+	if by, label, err = jobs.ParseUsageGroup(o.by); err != nil {
+		return "", "", err
 	}
 	if o.sort != "" {
 		if err := oneOf("--sort", o.sort, jobs.UsageSorts()...); err != nil {
-			return err
+			return "", "", err
 		}
 	}
-	return o.output.validate()
+	return by, label, o.output.validate()
 }
-
-// usageGroups are the values of --by.
-var usageGroups = []string{"job", "namespace", "user"}

@@ -16,7 +16,9 @@ import (
 
 // usageColumns are the columns of the table of usage.
 type usageColumns struct {
-	namespaces, jobs, users, wide bool
+	// by is what the lines are summed up by, and label the key of the label.
+	by, label        string
+	namespaces, wide bool
 	// priced and devices are set by printUsage, from the lines.
 	priced  bool
 	devices []string
@@ -27,18 +29,22 @@ func (u usageColumns) header() []string {
 	if u.namespaces {
 		header = append(header, "NAMESPACE")
 	}
-	switch {
-	case u.jobs:
+	switch u.by {
+	case jobs.GroupJob:
 		header = append(header, "JOB", "KIND", "PHASE")
-	case u.users:
+	case jobs.GroupUser:
 		header = append(header, "USER", "JOBS")
+	case jobs.GroupQueue:
+		header = append(header, "QUEUE", "JOBS")
+	case jobs.GroupLabel:
+		header = append(header, strings.ToUpper(u.label), "JOBS")
 	default:
 		header = append(header, "JOBS")
 	}
 	header = append(header, "GPU-HOURS", "CORE-HOURS", "GIB-HOURS")
 	if u.wide {
 		header = append(header, u.devices...)
-		if u.jobs {
+		if u.by == jobs.GroupJob {
 			header = append(header, "BY")
 		}
 	}
@@ -53,11 +59,15 @@ func (u usageColumns) row(l jobs.UsageLine) []cell {
 	if u.namespaces {
 		words = append(words, l.Namespace)
 	}
-	switch {
-	case u.jobs:
+	switch u.by {
+	case jobs.GroupJob:
 		words = append(words, l.Job, l.Kind, cmp.Or(l.Phase, "-"))
-	case u.users:
+	case jobs.GroupUser:
 		words = append(words, cmp.Or(l.CreatedBy, "-"), strconv.Itoa(l.Jobs))
+	case jobs.GroupQueue:
+		words = append(words, cmp.Or(l.Queue, "-"), strconv.Itoa(l.Jobs))
+	case jobs.GroupLabel:
+		words = append(words, cmp.Or(l.Label, "-"), strconv.Itoa(l.Jobs))
 	default:
 		words = append(words, strconv.Itoa(l.Jobs))
 	}
@@ -66,7 +76,7 @@ func (u usageColumns) row(l jobs.UsageLine) []cell {
 		for _, name := range u.devices {
 			words = append(words, jobs.HoursText(l.DeviceHours[name]))
 		}
-		if u.jobs {
+		if u.by == jobs.GroupJob {
 			words = append(words, cmp.Or(l.CreatedBy, "-"))
 		}
 	}
@@ -96,7 +106,8 @@ func printUsage(to io.Writer, lines []jobs.UsageLine, columns usageColumns, head
 		if len(currencies) > 1 {
 			all.Cost = nil // a sum of several currencies has no meaning
 		}
-		all.Namespace, all.Job, all.CreatedBy, all.Kind = "all", "all", map[bool]string{true: "all", false: ""}[columns.users], fmt.Sprintf("%d jobs", all.Jobs)
+		all.Namespace, all.Job, all.Kind = "all", "all", fmt.Sprintf("%d jobs", all.Jobs)
+		all.Queue, all.Label, all.CreatedBy = "all", "all", map[bool]string{true: "all", false: ""}[columns.by == jobs.GroupUser]
 		cells := columns.row(all)
 		for i := range cells {
 			cells[i].colour = bold
@@ -128,14 +139,14 @@ func printUsageCSV(to io.Writer, lines []jobs.UsageLine, headers bool) error {
 	devices := devicesOf(lines)
 	w := csv.NewWriter(to)
 	if headers {
-		header := append([]string{"namespace", "job", "kind", "phase", "createdBy", "jobs", "gpuHours", "coreHours", "gibHours"}, devices...)
+		header := append([]string{"namespace", "job", "kind", "phase", "createdBy", "queue", "label", "jobs", "gpuHours", "coreHours", "gibHours"}, devices...)
 		if err := w.Write(append(header, "cost", "currency")); err != nil {
 			return err
 		}
 	}
 	figure := func(f float64) string { return strconv.FormatFloat(f, 'f', 4, 64) }
 	for _, l := range lines {
-		record := []string{l.Namespace, l.Job, l.Kind, l.Phase, escapeFormula(l.CreatedBy), strconv.Itoa(l.Jobs), figure(l.GPUHours), figure(l.CoreHours), figure(l.GiBHours)}
+		record := []string{l.Namespace, l.Job, l.Kind, l.Phase, escapeFormula(l.CreatedBy), l.Queue, l.Label, strconv.Itoa(l.Jobs), figure(l.GPUHours), figure(l.CoreHours), figure(l.GiBHours)}
 		for _, name := range devices {
 			record = append(record, figure(l.DeviceHours[name]))
 		}

@@ -19,30 +19,31 @@ import (
 
 // readEvents reads the Kubernetes events of the job's objects, except those of the operator.
 func (g *Gatherer) readEvents(ctx context.Context, job mpi.Job, seen jobstate.Observed) []jobstate.Event {
-	uids := map[string]types.UID{}
-	for pod := range podsIn(seen) {
-		uids["Pod/"+pod.Name] = pod.UID
-	}
-	uids[job.Kind+"/"+job.Name] = job.UID
-	about := []client.MatchingFields{{"involvedObject.kind": job.Kind, "involvedObject.name": job.Name}, {"involvedObject.kind": "Pod"}}
+	objects := []corev1.ObjectReference{{Kind: job.Kind, Name: job.Name, UID: job.UID}}
 	if uid := g.jobSetUID(ctx, job); uid != "" {
-		uids[jobSetKind.Kind+"/"+job.Name] = uid
-		about = append(about, client.MatchingFields{"involvedObject.kind": jobSetKind.Kind, "involvedObject.name": job.Name})
+		objects = append(objects, corev1.ObjectReference{Kind: jobSetKind.Kind, Name: job.Name, UID: uid})
 	}
 	for _, made := range []*batchv1.Job{seen.Launcher, seen.WorkerJob} {
 		if made != nil {
-			uids["Job/"+made.Name] = made.UID
-			about = append(about, client.MatchingFields{"involvedObject.kind": "Job", "involvedObject.name": made.Name})
+			objects = append(objects, corev1.ObjectReference{Kind: "Job", Name: made.Name, UID: made.UID})
 		}
 	}
+	all := g.events.in(ctx, g, job.Namespace)
 	var found []jobstate.Event
-	for _, about := range about {
+	for _, object := range objects {
+		if all.complete {
+			found = append(found, g.eventsAbout(all, object)...)
+			continue
+		}
+		about := client.MatchingFields{"involvedObject.kind": object.Kind, "involvedObject.name": object.Name}
 		g.eachEvent(ctx, job.Namespace, about, func(e *corev1.Event) {
-			uid, ours := uids[e.InvolvedObject.Kind+"/"+e.InvolvedObject.Name]
-			if ours && uid == e.InvolvedObject.UID && e.Source.Component != mpi.EventSource && e.Source.Component != mpi.StepSource {
+			if e.InvolvedObject.UID == object.UID && isOfOthers(e) {
 				found = append(found, g.event(e))
 			}
 		})
+	}
+	for pod := range podsIn(seen) {
+		found = append(found, g.eventsAbout(all, corev1.ObjectReference{Kind: "Pod", Name: pod.Name, UID: pod.UID})...)
 	}
 	slices.SortFunc(found, func(a, b jobstate.Event) int {
 		return cmp.Or(a.Last.Compare(b.Last), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name),
@@ -70,19 +71,41 @@ func (g *Gatherer) jobSetUID(ctx context.Context, job mpi.Job) types.UID {
 	return found.UID
 }
 
-// eachEvent reads the events of a namespace by page, until an error.
-func (g *Gatherer) eachEvent(ctx context.Context, namespace string, about client.MatchingFields, use func(*corev1.Event)) {
+// eventsAbout returns the events of an object in those of its namespace.
+func (g *Gatherer) eventsAbout(all *eventList, object corev1.ObjectReference) []jobstate.Event {
+	var found []jobstate.Event
+	for i := range all.byObject[object.UID] {
+		if e := &all.byObject[object.UID][i]; e.InvolvedObject.Kind == object.Kind && e.InvolvedObject.Name == object.Name {
+			found = append(found, g.event(e))
+		}
+	}
+	return found
+}
+
+// isOfOthers reports whether an event is not one of the operator.
+func isOfOthers(e *corev1.Event) bool {
+	return e.Source.Component != mpi.EventSource && e.Source.Component != mpi.StepSource
+}
+
+// eachEvent reads the events of a namespace by page. It returns false if it has not read all of them, because of an error or
+// because there are too many.
+func (g *Gatherer) eachEvent(ctx context.Context, namespace string, about client.MatchingFields, use func(*corev1.Event)) bool {
 	next := ""
 	for range maxPages {
 		var list corev1.EventList
-		if err := g.live.List(ctx, &list, client.InNamespace(namespace), about, client.Limit(pageSize), client.Continue(next)); err != nil {
-			return
+		options := []client.ListOption{client.InNamespace(namespace), client.Limit(pageSize), client.Continue(next)}
+		if about != nil {
+			options = append(options, about)
+		}
+		if err := g.live.List(ctx, &list, options...); err != nil {
+			return false
 		}
 		for i := range list.Items {
 			use(&list.Items[i])
 		}
 		if next = list.Continue; next == "" {
-			return
+			return true
 		}
 	}
+	return false
 }

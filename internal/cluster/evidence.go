@@ -38,6 +38,8 @@ type Gatherer struct {
 	clusterQuotas *clusterQuotas
 	// reads has an entry for each log that is being read.
 	reads chan struct{}
+	// events are the events of namespaces, for the jobs that are diagnosed at the same time.
+	events eventLists
 
 	mu        sync.Mutex
 	nodesAt   time.Time
@@ -59,7 +61,7 @@ func (g *Gatherer) Gather(ctx context.Context, job mpi.Job, seen jobstate.Observ
 	var all sync.WaitGroup
 	all.Go(func() { evidence.Events = g.readEvents(ctx, job, seen) })
 	all.Go(func() {
-		evidence.Logs, evidence.Training = g.readLogs(ctx, job, seen, logLimit{lines: jobstate.MaxLogLines, bytes: 32 << 20})
+		evidence.Logs, evidence.Training, evidence.CurveLines = g.readLogs(ctx, job, seen, logLimit{lines: jobstate.MaxLogLines, bytes: 32 << 20})
 	})
 	unplaced, pending := unstartedPods(seen)
 	if unplaced || outOfMemory(seen) {
@@ -90,7 +92,7 @@ func (g *Gatherer) Gather(ctx context.Context, job mpi.Job, seen jobstate.Observ
 func (g *Gatherer) Listen(ctx context.Context, job mpi.Job, seen jobstate.Observed) (evidence jobstate.Evidence) {
 	ctx, cancel := context.WithTimeout(ctx, gatherTimeout)
 	defer cancel()
-	evidence.Logs, evidence.Training = g.readLogs(ctx, job, seen, logLimit{lines: 100, bytes: 4 << 20})
+	evidence.Logs, evidence.Training, evidence.CurveLines = g.readLogs(ctx, job, seen, logLimit{lines: 100, bytes: 4 << 20})
 	return evidence
 }
 

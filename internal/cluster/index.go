@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/logs"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/podstatus"
@@ -50,7 +51,8 @@ func CacheOptions(masker logs.Masker) cache.Options {
 			NamespaceMeta():               {Transform: trimNamespace, UnsafeDisableDeepCopy: new(true)},
 			&corev1.Node{}:                {Transform: trimNode, UnsafeDisableDeepCopy: new(true)},
 		},
-		DefaultTransform: cache.TransformStripManagedFields(),
+		// JobReports have no entry above: a cache refuses those of a kind that is not installed.
+		DefaultTransform: trimReport,
 	}
 }
 
@@ -171,15 +173,31 @@ func NamespaceMeta() *metav1.PartialObjectMetadata {
 	return meta
 }
 
-// trimNamespace keeps the one annotation of a namespace that is read.
+// trimNamespace keeps the annotations of a namespace that are read.
 func trimNamespace(object any) (any, error) {
 	namespace, ok := object.(*metav1.PartialObjectMetadata)
 	if !ok {
 		return object, nil
 	}
 	namespace.ManagedFields, namespace.Labels = nil, nil
-	maps.DeleteFunc(namespace.Annotations, func(key, _ string) bool { return key != mpi.AnnotationAllowEgress })
+	maps.DeleteFunc(namespace.Annotations, func(key, _ string) bool {
+		return key != mpi.AnnotationAllowEgress && key != mpi.AnnotationRequireEncryption
+	})
 	return namespace, nil
+}
+
+// trimReport drops the managed fields of an object, and of a JobReport the manifest of its job, which is only written. A report from
+// the cache must be written as a patch.
+func trimReport(object any) (any, error) {
+	report, ok := object.(*v1alpha1.JobReport)
+	if !ok {
+		return cache.TransformStripManagedFields()(object)
+	}
+	report.ManagedFields = nil
+	if report.Status.Specification != nil {
+		report.Status.Specification.Manifest = ""
+	}
+	return report, nil
 }
 
 // trimPod drops the fields of a pod that are not read: the specification is nine tenths of the memory of cached pods. It

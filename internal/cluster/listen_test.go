@@ -65,6 +65,9 @@ func TestListening(t *testing.T) {
 			if diff := cmp.Diff(test.want, evidence.Training); diff != "" {
 				t.Errorf("training differs (-want +got):\n%s", diff)
 			}
+			if got := len(evidence.CurveLines); got != 0 != (test.want.Loss != "") || got > 0 && evidence.CurveLines[0].Figures[0].Value != 0.5 {
+				t.Errorf("the lines with figures are %+v", evidence.CurveLines)
+			}
 			request := fmt.Sprintf("[/api/v1/namespaces/ns/pods/%s/log?container=main&limitBytes=4194304&tailLines=100&timestamps=true]", test.pod)
 			if fmt.Sprint(asked) != request {
 				t.Errorf("it was asked for %v, want %s", asked, request)

@@ -14,6 +14,7 @@ import (
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/agentapi"
+	"opendatahub.io/mpijob/internal/curves"
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/logs"
 	"opendatahub.io/mpijob/internal/mpi"
@@ -23,12 +24,17 @@ import (
 // logLimit is the maximum amount read from the end of a log.
 type logLimit struct{ lines, bytes int64 }
 
-// readLogs reads the ends of the relevant logs in parallel, and the training progress that they contain.
-func (g *Gatherer) readLogs(ctx context.Context, job mpi.Job, seen jobstate.Observed, most logLimit) (map[string]jobstate.Log, v1alpha1.Training) {
+// readLogs reads the ends of the relevant logs in parallel, and the training progress and figures that they contain.
+func (g *Gatherer) readLogs(ctx context.Context, job mpi.Job, seen jobstate.Observed, most logLimit) (map[string]jobstate.Log, v1alpha1.Training, []curves.Line) {
 	read := map[string]jobstate.Log{}
+	var lines []curves.Line
+	speaker := outputPod(job, seen)
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	for _, source := range sources(job, seen) {
+		if speaker != nil && source.pod.Name == speaker.Name {
+			source.figures = &lines
+		}
 		all.Go(func() {
 			log, err := g.readLog(ctx, job.Namespace, source, most)
 			if err != nil && len(log.Lines) == 0 {
@@ -40,14 +46,14 @@ func (g *Gatherer) readLogs(ctx context.Context, job mpi.Job, seen jobstate.Obse
 		})
 	}
 	all.Wait()
-	if speaker := outputPod(job, seen); speaker != nil {
+	if speaker != nil {
 		log := read[speaker.Name]
 		if training, told := logs.LastTraining(log.Lines); told {
 			training.At = metav1.NewTime(log.LastAt)
-			return read, training
+			return read, training, lines
 		}
 	}
-	return read, v1alpha1.Training{}
+	return read, v1alpha1.Training{}, lines
 }
 
 // outputPod returns the pod with the program's output: that of the launcher's latest attempt, or of rank 0 if the job
@@ -70,6 +76,8 @@ type source struct {
 	previous bool
 	// message is the termination message of the run.
 	message string
+	// figures is set to the lines with figures, unless it is nil.
+	figures *[]curves.Line
 }
 
 // sources returns the logs to read: first that of the launcher's latest failed attempt, or of its latest, then those
@@ -200,6 +208,9 @@ func (g *Gatherer) readLog(ctx context.Context, namespace string, s source, most
 	var first, last time.Time
 	if err == nil {
 		end := readEnd(io.LimitReader(stream, most.bytes))
+		if s.figures != nil {
+			*s.figures = logs.Points(string(end))
+		}
 		text, first, last = stripTimes(end)
 		if int64(bytes.Count(end, []byte("\n"))) >= most.lines || int64(len(end)) >= most.bytes {
 			// There may be earlier lines.
@@ -216,7 +227,7 @@ func (g *Gatherer) readLog(ctx context.Context, namespace string, s source, most
 		}
 		text = []byte(s.message)
 	}
-	return jobstate.Log{Lines: g.masker.Lines(logs.Tail(text, jobstate.MaxLogLines)), LastAt: last, FirstAt: first}, err
+	return jobstate.Log{Lines: g.masker.Lines(logs.Tail(withoutUsage(text), jobstate.MaxLogLines)), LastAt: last, FirstAt: first}, err
 }
 
 // logGone is the prefix of the kubelet's answer, sent in place of a log, for a deleted container

@@ -29,6 +29,7 @@ type Cluster struct {
 	clock  clock.PassiveClock
 	// clusterQuotas are OpenShift's quotas.
 	clusterQuotas *clusterQuotas
+	encryption    encryptionState
 }
 
 // New returns a Cluster. The cached client must see its own writes (that of a manager with CacheOptions and

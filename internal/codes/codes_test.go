@@ -87,13 +87,13 @@ var known = strings.Fields(`
 	namespace job kind kindLower service secret report role field reference image
 	workers perWorker ranks slots limit limitText slotsField workersField workerTemplate deadlineField gangField
 	who whoLower pod logPod worker hostPod launcherPods selector node onNode host hosts hostText
-	rank rankText rankWho code codeText errorText probe program where library file uid size gpus gpuText totalText
+	rank rankText rankWho ranksText code codeText errorText placeText probe program where library file uid size gpus gpuText totalText
 	idle message said reason state known since seconds portText cause advice action deadline
 	workersText hostsText slotsText launcherImage asked largest largestText policy address mounted programTemplate module variable volume othersEnded gates scheduler at first firstAction second secondAction sidecarAction missing claimText claims container times exit imageNow why
 	want have nodes offer resource is how expect insist network in
 	object name quota figures level violations webhook queue workload pods
-	option interface component
-	used ofLimit more moreMemory launcherTemplate found expected errors running ready launcher attempt tries ranksNow share source by evicted wanted position step time median words`)
+	option lastText interface interfaces setting settingText value component figure is
+	used usedOf rate ofLimit more moreMemory launcherTemplate found expected errors running ready launcher attempt tries ranksNow share source by evicted wanted position step progress time median words`)
 
 func TestTexts(t *testing.T) {
 	t.Parallel()

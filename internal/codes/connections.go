@@ -7,7 +7,7 @@ var connections = []Entry{
 		Code: NameUnresolved, Phase: v1alpha1.PhaseInitializing, Traits: FollowsPodLoss,
 		Summary: "The launcher could not resolve the host name of {host|a worker}. DNS was not ready, or the job's Service is misconfigured.",
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Let the agent start the ranks instead of the image's ssh. It waits until the names resolve.", Action: useAgent, Rerun: true, Changes: setAgent},
+			letAgentStart("Let the agent start the ranks instead of the image's ssh. It waits until the names resolve."),
 			{Text: "Check that the Service exists, is headless, and publishes addresses that are not ready.", Action: "kubectl -n {namespace} get service {service} -o yaml"},
 			{Text: "If it happens only occasionally, start the job again."},
 		},
@@ -24,8 +24,8 @@ var connections = []Entry{
 		Code: ConnectionRefused, Phase: v1alpha1.PhaseInitializing, Traits: FollowsPodLoss,
 		Summary: "{host|A worker} refused the launcher's connection{portText}: nothing listens there yet, or the port is wrong.",
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Let the agent start the ranks. Workers then need no sshd, and the launcher waits for them.", Action: useAgent, Rerun: true, Changes: setAgent},
-			{Text: "With sshd: add a readiness probe for its port to the workers, and start the launcher when they are ready.", Action: waitForReady, Rerun: true, Changes: setWaitForReady},
+			letAgentStart("Let the agent start the ranks. Workers then need no sshd, and the launcher waits for them."),
+			waitForReady("With sshd: add a readiness probe for its port to the workers, and start the launcher when they are ready."),
 			{Text: "Check whether sshd is running.", Action: "kubectl -n {namespace} logs {worker}"},
 		},
 	},
@@ -44,7 +44,15 @@ var connections = []Entry{
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Check these workers. They may not have started.", Action: "kubectl -n {namespace} get pods -l {selector} -o wide"},
 			{Text: "If they are running, allow all traffic between the job's own pods (NetworkPolicy, service mesh).", Action: listPolicies},
-			{Text: "If they only start slowly, for example because of a large image, let the launcher wait for them.", Action: waitForReady, Rerun: true, Changes: setWaitForReady},
+			waitForReady("If they only start slowly, for example because of a large image, let the launcher wait for them."),
+		},
+	},
+	{
+		Code: UnknownHost, Phase: v1alpha1.PhaseInitializing,
+		Summary: "The command names the host {host}: {message}",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Remove the list of hosts from the command (--host, --hostfile, -hosts, -f, -machinefile). MPI then uses the job's own.", Action: launcherArgs},
+			{Text: "If the program needs a list of hosts, use the job's hostfile.", Action: "/etc/mpi/hostfile"},
 		},
 	},
 	{
@@ -52,7 +60,7 @@ var connections = []Entry{
 		Summary: "{host|A worker} rejected the launcher's SSH key: the key is not authorized there, or the user differs.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Both sides must use the job's keys from Secret {secret}, not keys of the image.", Action: "spec.sshAuthMountPath: the .ssh folder of the image's user"},
-			{Text: "Or let the agent start the ranks. It needs neither sshd nor a certain user.", Action: useAgent, Rerun: true, Changes: setAgent},
+			letAgentStart("Or let the agent start the ranks. It needs neither sshd nor a certain user."),
 			{Text: "If the job was just deleted and recreated, start it again: pods may have used the old keys."},
 		},
 	},
@@ -60,7 +68,7 @@ var connections = []Entry{
 		Code: KeyUnprotected, Phase: v1alpha1.PhaseInitializing,
 		Summary: "ssh rejects the job's key because other users can read the file. Kubernetes mounts Secrets with this mode.",
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Let the agent start the ranks. It accepts any file mode.", Action: useAgent, Rerun: true, Changes: setAgent},
+			letAgentStart("Let the agent start the ranks. It accepts any file mode."),
 			{Text: "With sshd: run as a user who does not own the file, and set a group.", Action: "securityContext: {runAsUser: 1000, fsGroup: 1000}"},
 		},
 	},
@@ -69,14 +77,14 @@ var connections = []Entry{
 		Summary: "The worker's sshd rejects the job's key because of the owner or mode of {file|the file}. Kubernetes mounts Secrets like this.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Disable this check in the image's sshd_config.", Action: "StrictModes no"},
-			{Text: "Or let the agent start the ranks. It needs no sshd.", Action: useAgent, Rerun: true, Changes: setAgent},
+			letAgentStart("Or let the agent start the ranks. It needs no sshd."),
 		},
 	},
 	{
 		Code: NoUserEntry, Phase: v1alpha1.PhaseInitializing,
 		Summary: "ssh cannot run as UID {uid|of the pod}, which has no entry in the image's /etc/passwd. OpenShift runs pods with such UIDs.",
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Let the agent start the ranks. It runs as any user.", Action: useAgent, Rerun: true, Changes: setAgent},
+			letAgentStart("Let the agent start the ranks. It runs as any user."),
 			{Text: "Or add an entry when the container starts, if the image permits it.", Action: "echo \"mpi:x:$(id -u):0::/tmp:/bin/sh\" >> /etc/passwd"},
 		},
 	},
@@ -84,7 +92,7 @@ var connections = []Entry{
 		Code: NoHostKeys, Phase: v1alpha1.PhaseInitializing,
 		Summary: "The worker's sshd cannot start: no readable host key.",
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Let the agent start the ranks. Workers then need no sshd.", Action: useAgent, Rerun: true, Changes: setAgent},
+			letAgentStart("Let the agent start the ranks. Workers then need no sshd."),
 			{Text: "Or generate host keys in a writable folder when the container starts, and name them in sshd_config.", Action: "ssh-keygen -q -N '' -t ecdsa -f /tmp/host_key"},
 		},
 	},
@@ -93,14 +101,14 @@ var connections = []Entry{
 		Summary: "A worker's sshd dropped connections: more than MaxStartups arrived at once.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Raise the limit in the image's sshd_config.", Action: "MaxStartups 1000"},
-			{Text: "Or let the agent start the ranks. It has no such limit, and retries.", Action: useAgent, Rerun: true, Changes: setAgent},
+			letAgentStart("Or let the agent start the ranks. It has no such limit, and retries."),
 		},
 	},
 	{
 		Code: HostKeyMismatch, Phase: v1alpha1.PhaseInitializing,
 		Summary: "Host key verification failed for {host|a worker}: the host at its address did not prove to be this job's worker.",
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Let the agent start the ranks. Both ends then authenticate with the job's own key.", Action: useAgent, Rerun: true, Changes: setAgent},
+			letAgentStart("Let the agent start the ranks. Both ends then authenticate with the job's own key."),
 			{Text: "If the agent is already used: a worker of an earlier job may have had this name. Start the job again.", Action: "kubectl -n {namespace} get pods -o wide"},
 			{Text: "With sshd: remove known_hosts files from the image."},
 		},
@@ -125,7 +133,7 @@ var connections = []Entry{
 		Code: SSHMissing, Phase: v1alpha1.PhaseInitializing,
 		Summary: "The launcher's image contains no ssh, which MPI needs to start ranks if the job does not use the agent.",
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Let the agent start the ranks. It needs no ssh in the image.", Action: useAgent, Rerun: true, Changes: setAgent},
+			letAgentStart("Let the agent start the ranks. It needs no ssh in the image."),
 			{Text: "Or install an ssh client in the launcher's image.", Action: "apt-get install openssh-client, or dnf install openssh-clients"},
 		},
 	},
@@ -134,7 +142,7 @@ var connections = []Entry{
 		Summary: "MPI could not log in to {host|a worker}: ssh itself failed (exit code 255), not the program.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Check ssh's own error in the lines before: it names the host name, the network or the key.", Action: launcherLog},
-			{Text: "Or let the agent start the ranks instead of ssh.", Action: useAgent, Rerun: true, Changes: setAgent},
+			letAgentStart("Or let the agent start the ranks instead of ssh."),
 		},
 	},
 	{
@@ -151,7 +159,7 @@ var connections = []Entry{
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Check the first error before this message.", Action: launcherLog},
 			{Text: "Use the same image for the launcher and the workers.", Action: BothImages},
-			{Text: "Let the agent start the ranks. It reports the problem of each worker.", Action: useAgent, Rerun: true, Changes: setAgent},
+			letAgentStart("Let the agent start the ranks. It reports the problem of each worker."),
 		},
 	},
 	{

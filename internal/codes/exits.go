@@ -2,48 +2,6 @@ package codes
 
 import "opendatahub.io/mpijob/api/v1alpha1"
 
-var memory = []Entry{
-	{
-		Code: OutOfMemory, Phase: v1alpha1.PhaseRunning,
-		Summary: "{who} out of memory{rankText}: {used|memory limit exceeded}{ofLimit}. The kernel killed the program, which ends the MPI job.",
-		Remedies: []v1alpha1.Remedy{
-			{Text: "Increase the memory limit of each {role}{more}.", Action: memoryLimit, Rerun: true, Changes: setMemory},
-			{Text: "Or use less memory: a smaller batch, fewer data loaders, or fewer ranks per worker.{largestText}", Action: "{slotsField}"},
-			{Text: "If that does not help, look for the sizes that the program allocates. They may be far larger than any limit, because of a wrong argument or input."},
-		},
-	},
-	{
-		Code: GPUOutOfMemory, Phase: v1alpha1.PhaseRunning, Traits: FromProgram | FromSharedGPU,
-		Summary: "GPU out of memory{rankText}: allocation of {size|memory} failed{totalText}.",
-		Remedies: []v1alpha1.Remedy{
-			{Text: "Use a smaller batch per GPU, or gradient accumulation."},
-			{Text: "Or shard the model across more GPUs (FSDP or ZeRO), or use mixed precision."},
-			{Text: "Or use GPUs with more memory."},
-		},
-	},
-	{
-		Code: MoreSlotsThanGPUs, Phase: v1alpha1.PhaseRunning, Traits: FromSharedGPU,
-		Summary: "More slots than GPUs: {perWorker} slots and {gpus|no} GPUs per worker. Ranks share a GPU, which NCCL rejects, or find none.",
-		Remedies: []v1alpha1.Remedy{
-			{Text: "Use as many slots as GPUs per worker.", Action: "{slotsField}: {gpus|GPUs}", Rerun: true, Changes: set("{slotsField}", "{gpus}")},
-			{
-				Text: "Or request a GPU for each slot.", Action: "{workerTemplate}.spec.containers[0].resources.limits[nvidia.com/gpu]: {perWorker}", Rerun: true,
-				Changes: set("{workerTemplate}.spec.containers[0].resources.limits[nvidia.com/gpu]", "{perWorker}"),
-			},
-			{Text: "If the numbers match, let each rank select the GPU of its local rank.", Action: "torch.cuda.set_device(local_rank)"},
-		},
-	},
-	{
-		Code: NoGPUVisible, Phase: v1alpha1.PhaseRunning, Traits: FromProgram | FromSharedGPU,
-		Summary: "No GPU visible to the program in {whoLower}{gpuText}.",
-		Remedies: []v1alpha1.Remedy{
-			{Text: "If the program uses GPUs on the launcher, run ranks there. Otherwise use GPUs only in ranks.", Action: "spec.runLauncherAsWorker: true", Rerun: true, Changes: set("spec.runLauncherAsWorker", "true")},
-			{Text: "Request GPUs in the pods that use them.", Action: "{field}.spec.containers[0].resources.limits[nvidia.com/gpu]"},
-			{Text: "If the pods have GPUs, the image may lack CUDA or clear NVIDIA_VISIBLE_DEVICES."},
-		},
-	},
-}
-
 var exits = []Entry{
 	{
 		Code: RankFailed, Phase: v1alpha1.PhaseSucceeded, Severity: v1alpha1.SeverityWarning,
@@ -88,7 +46,7 @@ var exits = []Entry{
 	},
 	{
 		Code: Aborted, Phase: v1alpha1.PhaseRunning, Strength: Consequence, Traits: EndsRank,
-		Summary: "The program aborted{rankText} with signal 6{errorText}.",
+		Summary: "The program aborted{rankText} with signal 6{errorText}{placeText}.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Read the last lines of the log before it.", Action: launcherLog},
 		},
@@ -137,96 +95,19 @@ var exits = []Entry{
 	},
 	{
 		Code: ApplicationFailed, Phase: v1alpha1.PhaseRunning, Strength: Ending, Traits: FollowsPodLoss,
-		Summary: "The program failed{rankText}{codeText}{errorText}.{othersEnded}",
+		Summary: "The program failed{rankText}{codeText}{errorText}{placeText}.{othersEnded}",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Read its output before it ended. Later errors of other ranks are consequences.", Action: launcherLog},
 		},
 	},
 }
 
-// MoreMemoryThanNodes is the definition of OutOfMemory for a program that allocates more than any node has.
-var MoreMemoryThanNodes = Entry{
-	Code: OutOfMemory, Phase: v1alpha1.PhaseRunning,
-	Summary: "{who} out of memory{rankText}: the program allocates {asked}, and no node has more than {largest}. A higher limit does not help.",
+// EndedBeforeRanks is the definition of ApplicationFailed for a launcher whose command ended before it called mpirun.
+var EndedBeforeRanks = Entry{
+	Code: ApplicationFailed, Phase: v1alpha1.PhaseRunning, Strength: Ending, Traits: FollowsPodLoss,
+	Summary: "The launcher's command failed{codeText} before it started MPI{lastText}{errorText}{placeText}. No rank ran.",
 	Remedies: []v1alpha1.Remedy{
-		{Text: "Check the size that the program allocates: it may follow from a wrong argument or input.", Action: launcherArgs},
-		{Text: "Or distribute the data over more ranks and workers, each with less than {largest}.", Action: "{workersField}"},
-	},
-}
-
-// lookForProgram is a command that looks for a program in a running pod: in its PATH, and else as a file.
-const lookForProgram = `kubectl -n {namespace} exec {hostPod} -- sh -c 'command -v -- "$0" || ls -l -- "$0"' {program|PROGRAM}`
-
-// ProgramMissingInLauncher is the definition of ProgramMissing for a program of the launcher's own command.
-var ProgramMissingInLauncher = Entry{
-	Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,
-	Summary: "Program {program} not found in the image of the launcher.",
-	Remedies: []v1alpha1.Remedy{
-		{Text: "Correct the program's name or folder in the launcher's command.", Action: launcherArgs},
-		{Text: "Or use an image that contains the program. The launcher's is {launcherImage|set in its pod template}.", Action: "{launcherTemplate}.spec.containers[0].image"},
-		{Text: "Use the same image for the launcher and the workers.", Action: BothImages},
-	},
-}
-
-// ServerMissing is the definition of ProgramMissing for a worker whose command starts an OpenSSH server that its image does not have.
-var ServerMissing = Entry{
-	Code: ProgramMissing, Phase: v1alpha1.PhaseInitializing,
-	Summary: "{who} cannot start: the command of the workers starts {program}, which is not in their image. The agent needs no sshd.",
-	Remedies: []v1alpha1.Remedy{
-		{Text: "Remove the command of the workers, and let the agent start the ranks.", Action: useAgent, Rerun: true, Changes: setAgent},
-		{Text: "Or install an OpenSSH server in the workers' image.", Action: "apt-get install openssh-server, or dnf install openssh-server"},
-	},
-}
-
-// PathReplaced is the definition of ProgramMissing for a container whose PATH is not that of its image.
-var PathReplaced = Entry{
-	Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,
-	Summary: "Program {program} not found in the PATH of {where|the launcher or a worker}: {source} sets PATH in place of the image's.",
-	Remedies: []v1alpha1.Remedy{
-		{Text: "Remove PATH there. Programs are then found in the PATH of the image.", Action: "{reference}"},
-		{Text: "Or add the folders of the image's PATH, with that of MPI."},
-	},
-}
-
-// CommandWithNUL is the definition of ProgramMissing for a command that no kernel starts.
-var CommandWithNUL = Entry{
-	Code: ProgramMissing, Phase: v1alpha1.PhaseInitializing,
-	Summary: "{who} cannot start: the command contains a NUL character, with which no program can be started.",
-	Remedies: []v1alpha1.Remedy{
-		{Text: "Remove the character from the command and its arguments.", Action: "{field}.spec.containers[0].command"},
-	},
-}
-
-// CommandNotStarted is the definition of ProgramMissing for a command that exists.
-var CommandNotStarted = Entry{
-	Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,
-	Summary: "The launcher's command {program} exists, but cannot be started: {reason}.",
-	Remedies: []v1alpha1.Remedy{
-		{Text: "Start a script by its interpreter, which needs neither the mode nor a first line.", Action: "command: [sh, {program}]"},
-		{Text: "Or make the file executable: by chmod +x in the image, or by defaultMode: 0755 of a ConfigMap's volume."},
-		{Text: "Check the image's CPU architecture and, of a script, the interpreter that its first line names."},
-	},
-}
-
-// RankNotStarted is the definition of ProgramMissing for a rank's program that exists.
-var RankNotStarted = Entry{
-	Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,
-	Summary: "Program {program|of the ranks} exists in the image of {where|a worker}, but cannot be started: {reason}.",
-	Remedies: []v1alpha1.Remedy{
-		{Text: "Start a script by its interpreter, which needs neither the mode nor a first line.", Action: "mpirun sh {program|SCRIPT}"},
-		{Text: "Make the file executable: by chmod +x in the image, or by defaultMode: 0755 of a ConfigMap's volume."},
-		{Text: "If it is a binary, build it for the CPU of the nodes.", Action: "kubectl get nodes -L kubernetes.io/arch"},
-	},
-}
-
-// CommandInOneWord is the definition of ProgramMissing for a command that is written as one word with spaces.
-var CommandInOneWord = Entry{
-	Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,
-	Summary: "The launcher's command {program} is one word, and no program has this name.",
-	Remedies: []v1alpha1.Remedy{
-		{
-			Text: "Write each word of the command as an element of the list.", Action: "command: {words}",
-			Rerun: true, Changes: set("{launcherTemplate}.spec.containers[0].command", "{words}"),
-		},
+		{Text: "Check what the command does before mpirun. A shell prints each command before it runs if its options include -x.", Action: "command: [sh, -exc, ...]"},
+		{Text: "Read the output of the launcher.", Action: launcherLog},
 	},
 }

@@ -29,6 +29,10 @@ var phaseTitles = []struct {
 
 const guideHead = `# Solve a problem of a job
 
+<!-- question: My job does not start, fails or hangs: why? -->
+
+<!-- not run: the commands name jobs, pods and programs of the reader; TestFailures checks the reports of jobs that fail -->
+
 The JobReport of a job names its problems by codes, such as ` + "`OutOfMemory`" + `. This page explains each code and lists what
 to do, the most likely first. The dashboard shows the same under Troubleshooting.
 
@@ -38,6 +42,13 @@ To see the problems of a job, with the names and figures of this job:
 kubectl odh mpijob explain JOB -n NAMESPACE     # the cause, its evidence, and remedies
 kubectl odh mpijob events JOB -n NAMESPACE      # Kubernetes' events of the job and its pods
 kubectl odh mpijob logs JOB -n NAMESPACE        # the output of all ranks
+` + "```" + `
+
+For saved files, no cluster and no operator is necessary
+([cli.md](cli.md#diagnose-saved-files)):
+
+` + "```" + `sh
+kubectl odh mpijob explain -f objects.yaml -f POD.log   # or a folder of oc adm inspect or must-gather
 ` + "```" + `
 
 A step names the field to change, or the line to add. Fields are those of an MPIJob. A TrainJob has them in

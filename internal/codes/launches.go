@@ -80,6 +80,17 @@ var InterfaceMissing = Entry{
 	},
 }
 
+// InterfaceNotSelected is the definition of NoTransport for a setting that selects none of the pods' network interfaces.
+var InterfaceNotSelected = Entry{
+	Code: NoTransport, Phase: v1alpha1.PhaseRunning,
+	Summary: "The ranks have no network: {setting} is {value}, which leaves none of the pods' interfaces ({interfaces}).",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Remove the setting from the command, the environment and the image. Pods reach each other on eth0.", Action: "{settingText}"},
+		{Text: "If the job is to use another network, attach it to its pods by the annotation k8s.v1.cni.cncf.io/networks.", Action: "{workerTemplate}.metadata.annotations"},
+		{Text: "See the interfaces of a worker.", Action: "kubectl -n {namespace} exec {worker} -- ls /sys/class/net"},
+	},
+}
+
 // ComponentMissing is the definition of NoTransport for a component of Open MPI that the image lacks.
 var ComponentMissing = Entry{
 	Code: NoTransport, Phase: v1alpha1.PhaseRunning,

@@ -40,6 +40,13 @@ var ownErrors = []OwnError{
 		},
 	},
 	{
+		// Python's own modules, without which it does not start (Python/pylifecycle.c).
+		Name: "python", Matches: regexp.MustCompile(`No module named '(?:encodings|codecs|io|site)'`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Python does not find its own library: a variable names the folder of another Python. Remove it from the pod templates, the command and the image.", Action: "env: PYTHONHOME, PYTHONPATH"},
+		},
+	},
+	{
 		Name: "module", Matches: regexp.MustCompile(`No module named|cannot import name`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Install {module|the module} in the image of every pod in which ranks run.", Action: "{programTemplate}.spec.containers[0].image"},
@@ -101,7 +108,7 @@ var ownErrors = []OwnError{
 		},
 	},
 	{
-		Name: "network", Matches: regexp.MustCompile(`Name or service not known|failure in name resolution|Connection (?:timed out|refused)|Network is unreachable|Max retries exceeded|No route to host|Could not resolve host|Could(?:n't| not) connect to|download timed out|Failed to connect to`),
+		Name: "network", Matches: regexp.MustCompile(`Name or service not known|failure in name resolution|Connection (?:timed out|refused)|Network is unreachable|Max retries exceeded|No route to host|Could not resolve host|Could(?:n't| not) connect to|download timed out|Failed to connect to|socket\.timeout|TimeoutError: (?:timed out|\[Errno 110\])|ConnectTimeout|urlopen error|timeout expired`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Check the address. If jobs are isolated, pods reach the job's own pods, DNS and port 443; who administers the namespace allows other destinations.", Action: listPolicies},
 		},
@@ -115,7 +122,7 @@ var ownErrors = []OwnError{
 	{
 		Name: "text", Matches: regexp.MustCompile(`JSONDecodeError|ParserError|ScannerError|UnicodeDecodeError|unexpected end of (?:file|JSON)`),
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Check what the program reads: it may be empty, cut off, or of another format than the program expects."},
+			{Text: "Check {file|what the program reads}: it may be empty, cut off, or of another format or encoding than the program expects."},
 		},
 	},
 	{
@@ -133,6 +140,7 @@ var ownErrors = []OwnError{
 	{
 		Name: "files", Matches: regexp.MustCompile(`Too many open files`),
 		Remedies: []v1alpha1.Remedy{
+			{Text: "If the command sets a limit, raise or remove it.", Action: "ulimit -n"},
 			{Text: "Open fewer files at once, for example with fewer data loaders.", Action: "DataLoader(num_workers=...)"},
 		},
 	},

@@ -71,7 +71,8 @@ const (
 
 // Entries returns all definitions, grouped by topic.
 func Entries() []Entry {
-	return slices.Concat(refusals, queues, gangs, disruptions, scheduling, startup, connections, libraries, memory, exits, stalls, statuses, gangWaits, events)
+	return slices.Concat(refusals, queues, gangs, disruptions, scheduling,
+		networks, images, creations, volumes, crashLoops, workers, sidecars, clocks, connections, libraries, memory, exits, stalls, statuses, gangWaits, events)
 }
 
 var table = byCode()
@@ -127,8 +128,6 @@ const BothImages = "spec.mpiReplicaSpecs.{Launcher,Worker}.template.spec.contain
 
 // Actions that several remedies share.
 const (
-	useAgent      = "metadata.annotations: {mpi.opendatahub.io/launch: agent}"
-	waitForReady  = "spec.launcherCreationPolicy: WaitForWorkersReady"
 	launcherLog   = "kubectl -n {namespace} logs {logPod}"
 	listEvents    = "kubectl -n {namespace} get events --sort-by=.lastTimestamp"
 	listPolicies  = "kubectl -n {namespace} get networkpolicy"
@@ -140,12 +139,18 @@ const (
 	largerShm     = "volumes: [{name: shm, emptyDir: {medium: Memory, sizeLimit: 8Gi}}], mounted at /dev/shm"
 )
 
-// Changes of the job that several remedies share.
-var (
-	setAgent        = set("metadata.annotations[mpi.opendatahub.io/launch]", "agent")
-	setWaitForReady = set("spec.launcherCreationPolicy", "WaitForWorkersReady")
-	setMemory       = set(memoryLimit, "{moreMemory}")
-)
+// letAgentStart returns the remedy that has the agent start the ranks instead of ssh.
+func letAgentStart(text string) v1alpha1.Remedy {
+	return v1alpha1.Remedy{Text: text, Action: "metadata.annotations: {mpi.opendatahub.io/launch: agent}", Rerun: true, Changes: set("metadata.annotations[mpi.opendatahub.io/launch]", "agent")}
+}
+
+// waitForReady returns the remedy that has the launcher wait for the workers.
+func waitForReady(text string) v1alpha1.Remedy {
+	return v1alpha1.Remedy{Text: text, Action: "spec.launcherCreationPolicy: WaitForWorkersReady", Rerun: true, Changes: set("spec.launcherCreationPolicy", "WaitForWorkersReady")}
+}
+
+// setMemory is the change to more memory.
+var setMemory = set(memoryLimit, "{moreMemory}")
 
 // rdmaOfNodes is the remedy for nodes whose RDMA no pod can request, with nodesWithRDMA.
 const (

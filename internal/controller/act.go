@@ -62,7 +62,7 @@ func (r *reconciler) act(ctx context.Context, g gathered, d decision) (acted, er
 
 // report writes the job's report.
 func (r *reconciler) report(ctx context.Context, g gathered, d decision, out jobstate.Outcome, a *acted) (err error) {
-	a.reportIn, err = r.reporter.Update(ctx, g.job, d.seen, a.refusals, out, g.record)
+	a.reportIn, err = r.reporter.Update(ctx, g.loaded.Object(), g.job, d.seen, a.refusals, out, g.record)
 	return asOutdated(err)
 }
 

@@ -229,9 +229,7 @@ func (g *Gangs) observe(ctx context.Context, job mpi.Job, seen jobstate.Observed
 		return gangRequest{place: leaveQueue}
 	}
 	request := gangRequest{byDefault: choice.ByDefault}
-	if record != nil {
-		request.past = record.Status.Scheduling
-	}
+	request.past = pastOf(record)
 	state := gang.State(choice, job, seen)
 	before := waitSoFar(request.past)
 	before.Ran = record != nil && record.Status.RunningTime != nil
@@ -338,6 +336,15 @@ func (g *Gangs) has(backend string) bool {
 // serves reports whether the cluster has the API of a back end, though this replica may not work.
 func (g *Gangs) serves(backend string) bool {
 	return slices.ContainsFunc(g.apis, func(p *podGroups) bool { return p.backend == backend && p.served.Load() })
+}
+
+// pastOf returns what a report contains of the time that its job waited for places; nil for nothing. A job that waited for quota
+// has not begun to wait for places.
+func pastOf(record *v1alpha1.JobReport) *v1alpha1.SchedulingStatus {
+	if record == nil || record.Status.Scheduling == nil || record.Status.Scheduling.Backend == "" {
+		return nil
+	}
+	return record.Status.Scheduling
 }
 
 // waitSoFar returns what a job's report contains of its waiting time so far.

@@ -20,7 +20,9 @@ type gathered struct {
 	// errs are the reasons not to start the job. Nothing further is then gathered. A job that became invalid after it had been
 	// started has none (see mpi.Job.Ignored).
 	errs field.ErrorList
-	seen jobstate.Observed
+	// unencrypted is set if one of them is that nothing encrypts the traffic between pods, which changes without an event.
+	unencrypted bool
+	seen        jobstate.Observed
 	// record is the job's report as it was last written; nil if there is none.
 	record *v1alpha1.JobReport
 	// workload is the job's Workload of Kueue; nil if there is none.
@@ -61,6 +63,11 @@ func (r *reconciler) gather(ctx context.Context, loaded kinds.Job) (gathered, er
 	if g.seen, err = r.observe(ctx, g); err != nil {
 		return g, err
 	}
+	if !g.job.External && g.job.Recorded.Finish == nil && !g.seen.IsStarted() {
+		// The webhook fails open.
+		unencrypted := r.cluster.CheckEncryption(ctx, g.job, g.settings)
+		g.errs, g.unencrypted = append(g.errs, unencrypted...), len(unencrypted) > 0
+	}
 	if len(g.errs) > 0 {
 		if !g.seen.IsStarted() {
 			g.seen = jobstate.Observed{Now: g.seen.Now}
@@ -84,7 +91,7 @@ func (r *reconciler) gather(ctx context.Context, loaded kinds.Job) (gathered, er
 		return g, err
 	}
 	g.quota = r.quotas.observe(ctx, g.job, g.seen)
-	g.seen.Shortages = g.quota.shortages
+	g.seen.Shortages, g.seen.QuotaTurn = g.quota.shortages, g.quota.turn
 	if g.seen.PodGroups, err = r.gangs.podGroupsFor(ctx, g.job); err != nil {
 		return g, err
 	}

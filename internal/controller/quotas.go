@@ -25,6 +25,7 @@ import (
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/plan"
 	"opendatahub.io/mpijob/internal/quota"
+	"opendatahub.io/mpijob/internal/waiting"
 )
 
 const (
@@ -32,6 +33,8 @@ const (
 	reservedFor = 20 * time.Second
 	// shortageRefresh is how often the shortages of a waiting job are updated if only the usage of others changes.
 	shortageRefresh = 30 * time.Second
+	// newTurnInterval is the shortest time between two estimates for the jobs of a namespace.
+	newTurnInterval = 2 * time.Second
 	// maxNext is how many waiting jobs of a namespace are reconciled when the usage of a quota changes.
 	maxNext = 16
 )
@@ -42,9 +45,30 @@ type quotas struct {
 	cluster  *cluster.Cluster
 	settings plan.Settings
 
+	// describeRun returns what is known about the end of a job.
+	describeRun func(mpi.ID) waiting.Job
+
 	mu sync.Mutex
+	// running are the jobs with pods, by namespace, and turns are the places of those that wait.
+	running map[string]map[types.UID]quotaRun
+	turns   map[string]quotaTurns
 	// jobs are the claims of jobs that wait for room or have just got it, by namespace.
 	jobs map[string]claims
+}
+
+// quotaRun is what a job with pods uses of the quotas of its namespace.
+type quotaRun struct {
+	job        mpi.ID
+	generation int64
+	pods       []quota.Pods
+	// ended is set while the pods of a job that has ended are being deleted.
+	ended bool
+}
+
+// quotaTurns are the places of the jobs of a namespace that wait for quota, as they were at a time.
+type quotaTurns struct {
+	at    time.Time
+	byJob map[types.UID]jobstate.Turn
 }
 
 // claims are the claims of the jobs of a namespace.
@@ -77,6 +101,10 @@ type quotaRequest struct {
 	now   time.Time
 	// shortages are what quotas lack for the job.
 	shortages []quota.Shortage
+	// turn is its place among those that wait; nil if it waits for none.
+	turn *jobstate.Turn
+	// run is what its pods use; nil if it has none, or they use no quota.
+	run *quotaRun
 }
 
 // claimChange is a change of a job's claim.
@@ -90,13 +118,16 @@ const (
 )
 
 // addQuotas watches the quotas and LimitRanges of all namespaces.
-func addQuotas(ctx context.Context, m manager.Manager, c *cluster.Cluster, settings plan.Settings) (*quotas, error) {
+func addQuotas(ctx context.Context, m manager.Manager, c *cluster.Cluster, settings plan.Settings, describeRun func(mpi.ID) waiting.Job) (*quotas, error) {
 	for _, object := range []client.Object{&corev1.ResourceQuota{}, &corev1.LimitRange{}} {
 		if _, err := m.GetCache().GetInformer(ctx, object); err != nil {
 			return nil, fmt.Errorf("watch %T: %w", object, err)
 		}
 	}
-	return &quotas{cluster: c, settings: settings, jobs: map[string]claims{}}, nil
+	return &quotas{
+		cluster: c, settings: settings, describeRun: describeRun,
+		jobs: map[string]claims{}, running: map[string]map[types.UID]quotaRun{}, turns: map[string]quotaTurns{},
+	}, nil
 }
 
 // observe returns what quotas lack for a job that has no pods yet; for a suspended job, what they can never provide. It
@@ -106,18 +137,20 @@ func (q *quotas) observe(ctx context.Context, job mpi.Job, seen jobstate.Observe
 	switch {
 	case job.Recorded.Finish != nil:
 		request.change = dropClaim
+		if slices.ContainsFunc(seen.AllPods(), func(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil }) {
+			if request.run = q.runOf(ctx, job); request.run != nil {
+				request.run.ended = true
+			}
+		}
 		return request
 	case len(seen.Workers) > 0 || len(seen.LauncherPods) > 0:
 		if len(seen.Workers) >= int(job.Workers.Count) && len(seen.LauncherPods) > 0 {
 			request.change = dropClaim
 		}
+		request.run = q.runOf(ctx, job)
 		return request
 	}
-	launcher, worker := job.Launcher.Template, job.Workers.Template
-	if !job.External {
-		launcher, worker = plan.Templates(job, q.settings)
-	}
-	pods, have, err := q.cluster.Asked(ctx, job, launcher, worker)
+	pods, have, err := q.asked(ctx, job)
 	switch {
 	case err != nil:
 		log.FromContext(ctx).Error(err, "the job is not compared with the quotas of its namespace")
@@ -136,7 +169,100 @@ func (q *quotas) observe(ctx context.Context, job mpi.Job, seen jobstate.Observe
 	defer q.mu.Unlock()
 	request.claim = q.jobs[job.Namespace].assess(request)
 	request.shortages = request.claim.shortages
+	if len(request.shortages) > 0 && request.claim.managed && !request.claim.never {
+		request.turn = q.turnOf(request)
+	}
 	return request
+}
+
+// asked returns what a job requests of the quotas of its namespace, and the quotas. It reads caches only.
+func (q *quotas) asked(ctx context.Context, job mpi.Job) ([]quota.Pods, []quota.Quota, error) {
+	launcher, worker := job.Launcher.Template, job.Workers.Template
+	if !job.External {
+		launcher, worker = plan.Templates(job, q.settings)
+	}
+	return q.cluster.Asked(ctx, job, launcher, worker) //nolint:wrapcheck // callers log it
+}
+
+// runOf returns what a job with pods uses of quotas.
+func (q *quotas) runOf(ctx context.Context, job mpi.Job) *quotaRun {
+	q.mu.Lock()
+	known, found := q.running[job.Namespace][job.UID]
+	q.mu.Unlock()
+	if found && known.generation == job.Generation {
+		return &known
+	}
+	pods, have, err := q.asked(ctx, job)
+	if err != nil || len(have) == 0 {
+		return nil
+	}
+	return &quotaRun{job: job.ID(), generation: job.Generation, pods: pods}
+}
+
+// turnOf returns a job's place among those that wait for the quotas of its namespace. All places are computed at once, and are used
+// for shortageRefresh; a new job causes that earlier. The mutex is held.
+func (q *quotas) turnOf(r quotaRequest) *jobstate.Turn {
+	known := q.turns[r.namespace]
+	turn, found := known.byJob[r.job]
+	if age := r.now.Sub(known.at); known.byJob == nil || age < 0 || age >= shortageRefresh || !found && age >= newTurnInterval {
+		known = quotaTurns{at: r.now, byJob: q.estimate(r)}
+		q.turns[r.namespace] = known
+		turn, found = known.byJob[r.job]
+	}
+	if !found {
+		return nil
+	}
+	return &turn
+}
+
+// estimate returns the places of all jobs that wait for the quotas of a namespace, among them that of a request, and when they are
+// expected to start.
+func (q *quotas) estimate(r quotaRequest) map[types.UID]jobstate.Turn {
+	claims := maps.Clone(q.jobs[r.namespace])
+	if claims == nil {
+		claims = map[types.UID]*claim{}
+	}
+	own := r.claim
+	claims[r.job] = &own
+	var line []types.UID
+	var running, waits []waiting.Job
+	var used, wanted [][]quota.Pods
+	var reserved []quota.Pods
+	for _, uid := range slices.SortedFunc(maps.Keys(claims), func(a, b types.UID) int { return claims[a].order(claims[b]) }) {
+		switch c := claims[uid]; {
+		case c.isExpired(r.now):
+			delete(claims, uid)
+		case !c.until.IsZero():
+			// Its pods are being created.
+			reserved = append(reserved, c.pods...)
+			running, used = append(running, q.describeRun(c.id())), append(used, c.pods)
+		case c.managed && len(c.shortages) > 0 && !c.never:
+			line = append(line, uid)
+			waits, wanted = append(waits, q.describeRun(c.id())), append(wanted, c.pods)
+		}
+	}
+	runs := q.running[r.namespace]
+	for _, uid := range slices.Sorted(maps.Keys(runs)) {
+		if _, reserves := claims[uid]; reserves {
+			continue
+		}
+		job := q.describeRun(runs[uid].job)
+		if runs[uid].ended {
+			job = waiting.Job{Namespace: job.Namespace, Name: job.Name, Start: r.now.Add(-time.Second), Deadline: time.Second}
+		}
+		running, used = append(running, job), append(used, runs[uid].pods)
+	}
+	starts := waiting.Starts(r.now, waits, running, func() waiting.Room { return quota.NewRoom(r.have, reserved, used, wanted) })
+	turns := make(map[types.UID]jobstate.Turn, len(line))
+	for i, uid := range line {
+		turns[uid] = jobstate.Turn{Position: int32(i + 1), Start: starts[i]}
+	}
+	return turns
+}
+
+// id returns the job of a claim.
+func (c *claim) id() mpi.ID {
+	return mpi.ID{Kind: c.kind, Namespace: c.request.Namespace, Name: c.request.Name}
 }
 
 // assess returns the claim of a job given the claims of others: reserved if there is room for it after those, else with
@@ -175,6 +301,7 @@ func (c *claim) isExpired(now time.Time) bool { return !c.until.IsZero() && now.
 func (q *quotas) reserve(r quotaRequest, mayStart bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.setRun(r)
 	all := q.jobs[r.namespace]
 	switch r.change {
 	case dropClaim:
@@ -196,6 +323,21 @@ func (q *quotas) reserve(r quotaRequest, mayStart bool) bool {
 		own.until = time.Time{}
 	}
 	return true
+}
+
+// setRun keeps what the pods of a job use. The mutex is held.
+func (q *quotas) setRun(r quotaRequest) {
+	if r.run == nil {
+		delete(q.running[r.namespace], r.job)
+		if len(q.running[r.namespace]) == 0 {
+			delete(q.running, r.namespace)
+		}
+		return
+	}
+	if q.running[r.namespace] == nil {
+		q.running[r.namespace] = map[types.UID]quotaRun{}
+	}
+	q.running[r.namespace][r.job] = *r.run
 }
 
 // refreshIn returns the time until the shortages of a job are computed again; 0: when a quota changes.
@@ -228,6 +370,7 @@ func (q *quotas) drop(namespace string, job types.UID) {
 	delete(q.jobs[namespace], job)
 	if len(q.jobs[namespace]) == 0 {
 		delete(q.jobs, namespace)
+		delete(q.turns, namespace)
 	}
 }
 
@@ -238,6 +381,11 @@ func (q *quotas) forgetJob(kind string, job types.NamespacedName) {
 	for uid, c := range q.jobs[job.Namespace] {
 		if c.kind == kind && c.request.NamespacedName == job {
 			q.drop(job.Namespace, uid)
+		}
+	}
+	for uid, run := range q.running[job.Namespace] {
+		if run.job.Kind == kind && run.job.Name == job.Name {
+			q.setRun(quotaRequest{namespace: job.Namespace, job: uid})
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -9,24 +10,40 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
 	"opendatahub.io/mpijob/internal/quota"
+	"opendatahub.io/mpijob/internal/waiting"
 )
+
+// newTestQuotas returns quotas without a cluster.
+func newTestQuotas(describe func(mpi.ID) waiting.Job) *quotas {
+	return &quotas{describeRun: describe, jobs: map[string]claims{}, running: map[string]map[types.UID]quotaRun{}, turns: map[string]quotaTurns{}}
+}
+
+func podsOf(count int64) []quota.Pods {
+	return []quota.Pods{quota.Counted(mpi.RoleWorker, count, &corev1.Pod{})}
+}
 
 // requestOf returns what a job of two pods requests of a quota of three.
 func requestOf(q *quotas, name string, now time.Time) quotaRequest {
-	r := quotaRequest{
+	r := newRequest(name, now)
+	r.claim = q.jobs["ns"].assess(r)
+	r.shortages = r.claim.shortages
+	return r
+}
+
+// newRequest returns a request that is not compared with the quota.
+func newRequest(name string, now time.Time) quotaRequest {
+	return quotaRequest{
 		namespace: "ns", job: types.UID(name), change: makeClaim, now: now,
 		have: []quota.Quota{{Name: "team", Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("3")}}},
 		claim: claim{
 			kind: "MPIJob", request: reconcile.Request{NamespacedName: keyOf("ns", name)}, managed: true,
-			pods: []quota.Pods{quota.Counted(mpi.RoleWorker, 2, &corev1.Pod{})},
+			pods: podsOf(2),
 		},
 	}
-	r.claim = q.jobs["ns"].assess(r)
-	r.shortages = r.claim.shortages
-	return r
 }
 
 func TestQuotaReservations(t *testing.T) {
@@ -81,6 +98,100 @@ func TestQuotaIsGivenBack(t *testing.T) {
 	q.reserve(quotaRequest{namespace: "ns", job: "first", change: dropClaim}, true)
 	if len(q.jobs) > 0 {
 		t.Errorf("claims are left: %v", q.jobs)
+	}
+}
+
+// TestTurns: jobs that wait for quota know their place, and when they start by the deadlines of those before them.
+func TestTurns(t *testing.T) {
+	now := mpitest.Now
+	runs := map[string]waiting.Job{"first": {Start: now, Deadline: time.Hour}, "second": {Deadline: 2 * time.Hour}}
+	q := newTestQuotas(func(job mpi.ID) waiting.Job {
+		run := runs[job.Name]
+		run.Name = job.Name
+		return run
+	})
+	running := quotaRequest{namespace: "ns", job: "first", now: now, run: &quotaRun{job: mpi.ID{Kind: "MPIJob", Namespace: "ns", Name: "first"}, pods: podsOf(2)}}
+	q.reserve(running, true)
+	turn := func(name string, at time.Time) jobstate.Turn {
+		t.Helper()
+		r := requestOf(q, name, at)
+		r.have[0].Used = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("2")}
+		r.claim = q.jobs["ns"].assess(r)
+		if r.shortages = r.claim.shortages; len(r.shortages) == 0 {
+			t.Fatalf("%s has room", name)
+		}
+		is := q.turnOf(r)
+		if q.reserve(r, true); is == nil {
+			t.Fatalf("%s has no turn", name)
+		}
+		return *is
+	}
+	second := turn("second", now)
+	if second.Position != 1 || !second.Start.By.Equal(now.Add(time.Hour)) || second.Start.Basis != waiting.Deadlines {
+		t.Errorf("second: %+v", second)
+	}
+	third := turn("third", now.Add(3*time.Second))
+	if third.Position != 2 || !third.Start.By.Equal(now.Add(3*time.Hour)) {
+		t.Errorf("third, which has no deadline: %+v", third)
+	}
+	if fourth := turn("fourth", now.Add(6*time.Second)); fourth.Position != 3 || fourth.Start.Reason != waiting.NoDeadline || fourth.Start.Other.Name != "third" {
+		t.Errorf("fourth, behind it: %+v", fourth)
+	}
+	q.reserve(quotaRequest{namespace: "ns", job: "second", change: dropClaim}, true)
+	if third = turn("third", now.Add(10*time.Second)); third.Position != 2 {
+		t.Errorf("the places were computed again after a moment: %+v", third)
+	}
+	if third = turn("third", now.Add(40*time.Second)); third.Position != 1 {
+		t.Errorf("the places are never computed again: %+v", third)
+	}
+	running.run.ended = true
+	q.reserve(running, true)
+	if third = turn("third", now.Add(80*time.Second)); !third.Start.By.Before(now.Add(3 * time.Minute)) {
+		t.Errorf("the pods before it are being deleted: %+v", third)
+	}
+	q.forgetJob("MPIJob", keyOf("ns", "first"))
+	if len(q.running) > 0 {
+		t.Errorf("running jobs are left: %v", q.running)
+	}
+	if third = turn("third", now.Add(120*time.Second)); third.Start.Reason != waiting.NotReleased {
+		t.Errorf("others use the quota: %+v", third)
+	}
+}
+
+// TestManyTurns: the passes of a thousand waiting jobs in half a minute compute their places a few times, not in each pass.
+func TestManyTurns(t *testing.T) {
+	const n = 1000
+	now, described := mpitest.Now, 0
+	q := newTestQuotas(func(job mpi.ID) waiting.Job { described++; return waiting.Job{Name: job.Name, Deadline: time.Hour} })
+	used := corev1.ResourceList{corev1.ResourcePods: resource.MustParse("3")}
+	pass := func(i int, at time.Time) {
+		r := newRequest(fmt.Sprintf("job-%04d", i), at)
+		r.have[0].Used = used
+		r.claim.since, r.claim.shortages = now, quota.Shortages(r.claim.pods, nil, r.have)
+		q.turnOf(r)
+		if q.jobs["ns"] == nil {
+			q.jobs["ns"] = claims{}
+		}
+		q.jobs["ns"][r.job] = &r.claim
+	}
+	for i := range n {
+		pass(i, now)
+	}
+	if described > 2 {
+		t.Fatalf("while a thousand jobs were created at once, %d were described", described)
+	}
+	described = 0
+	for second := range 60 {
+		for i := second; i < n; i += 30 {
+			pass(i, now.Add(time.Duration(second)*time.Second))
+		}
+	}
+	// Once every half a minute, and once for those that were not there before.
+	if described < n || described > 4*n {
+		t.Errorf("in a minute, jobs were described %d times: each of %d at most 4 times", described, n)
+	}
+	if got := q.turns["ns"].byJob["job-0999"].Position; got != n {
+		t.Errorf("the last one has position %d", got)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/plan"
 	"opendatahub.io/mpijob/internal/reporting"
+	"opendatahub.io/mpijob/internal/tracing"
 )
 
 // reservationTries is how often a job is gathered at once if its reservations change the decision: a new job that the
@@ -42,11 +43,19 @@ type reconciler struct {
 	gangs    *Gangs
 
 	deliveries *cluster.Deliveries
+	tracing    *tracing.Tracing
 }
 
 // Reconcile gathers what exists of a job, decides what to do, makes the reservations that this needs, does it, and returns
 // when to look again.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	ctx, pass := r.tracing.StartPass(ctx, r.kind.Name(), request.Namespace, request.Name)
+	result, err := r.reconcile(ctx, request, pass)
+	pass.End(err)
+	return result, err
+}
+
+func (r *reconciler) reconcile(ctx context.Context, request reconcile.Request, pass *tracing.Pass) (reconcile.Result, error) {
 	loaded, err := r.kind.Load(ctx, r.readers, request.NamespacedName)
 	switch {
 	case err != nil:
@@ -55,7 +64,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return resultFor(0, r.forget(ctx, request.NamespacedName))
 	}
 	for range reservationTries {
-		g, err := r.gather(ctx, loaded)
+		g, err := r.gatherIn(ctx, pass, loaded)
 		if err != nil || g.isSkipped() {
 			return reconcile.Result{}, err
 		}
@@ -66,10 +75,31 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		if !r.reserve(ctx, g, d) {
 			continue
 		}
-		a, err := r.act(ctx, g, d)
+		a, err := r.actIn(ctx, pass, g, d)
 		return resultFor(requeueAfter(g, d, a), err)
 	}
 	return resultFor(0, errOutdated)
+}
+
+// gatherIn gathers as a step of a pass.
+func (r *reconciler) gatherIn(ctx context.Context, pass *tracing.Pass, loaded kinds.Job) (gathered, error) {
+	ctx, step := pass.Step(ctx, "gather")
+	g, err := r.gather(ctx, loaded)
+	step.End(err)
+	pass.Link(g.record)
+	return g, err
+}
+
+// actIn acts as a step of a pass. That the job has changed since it was gathered is expected, and not an error.
+func (r *reconciler) actIn(ctx context.Context, pass *tracing.Pass, g gathered, d decision) (acted, error) {
+	ctx, step := pass.Step(ctx, "act")
+	a, err := r.act(ctx, g, d)
+	if errors.Is(err, errOutdated) {
+		step.End(nil)
+	} else {
+		step.End(err)
+	}
+	return a, err
 }
 
 // release stops the pods of a job that is being deleted, and forgets the job.

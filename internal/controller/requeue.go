@@ -6,6 +6,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"opendatahub.io/mpijob/internal/cluster"
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/times"
 )
@@ -29,6 +30,9 @@ func requeueAfter(g gathered, d decision, a acted) time.Duration {
 	}
 	if d.seen.EndpointsMissing && d.out.Finish == nil {
 		waits = append(waits, endpointRetry(d.seen))
+	}
+	if g.unencrypted {
+		waits = append(waits, cluster.EncryptionInterval)
 	}
 	switch {
 	case len(a.refusals) > 0:

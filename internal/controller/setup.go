@@ -16,6 +16,7 @@ import (
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/plan"
 	"opendatahub.io/mpijob/internal/reporting"
+	"opendatahub.io/mpijob/internal/tracing"
 )
 
 // Options configure the controllers.
@@ -36,6 +37,8 @@ type Options struct {
 	GangScheduling string
 	// Autoscaler is whether a cluster autoscaler may add nodes (AutoscalerAuto); empty is AutoscalerAuto.
 	Autoscaler string
+	// Tracing sends the traces of reconciles; nil sends none.
+	Tracing *tracing.Tracing
 }
 
 // Add adds a controller for each kind of job to a manager.
@@ -48,7 +51,7 @@ func Add(ctx context.Context, m manager.Manager, config *rest.Config, options Op
 	if err != nil {
 		return nil, err
 	}
-	quotas, err := addQuotas(ctx, m, options.Cluster, options.Settings)
+	quotas, err := addQuotas(ctx, m, options.Cluster, options.Settings, options.Reporter.Run)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +66,7 @@ func Add(ctx context.Context, m manager.Manager, config *rest.Config, options Op
 	for i, kind := range options.Kinds {
 		names[i] = kind.Name()
 	}
-	embedded, err := scheduler.Add(ctx, m, config, options.Cluster, options.Settings, names, scaler.isPresent)
+	embedded, err := scheduler.Add(ctx, m, config, options.Cluster, options.Settings, names, scaler.isPresent, options.Reporter.Run)
 	if err != nil {
 		return nil, err
 	}
@@ -79,8 +82,8 @@ func Add(ctx context.Context, m manager.Manager, config *rest.Config, options Op
 		r := &reconciler{
 			kind: kind, readers: kinds.Readers{Cached: m.GetClient(), Live: m.GetAPIReader()}, client: m.GetClient(), cluster: options.Cluster,
 			clock: clock.RealClock{}, settings: options.Settings, reporter: options.Reporter, queues: queues, quotas: quotas, gangs: gangs,
-			deliveries: options.Deliveries,
-			events:     m.GetEventRecorderFor(mpi.EventSource), //nolint:staticcheck // tools compare core/v1 events, which the new recorder does not write
+			deliveries: options.Deliveries, tracing: options.Tracing,
+			events: m.GetEventRecorderFor(mpi.EventSource), //nolint:staticcheck // tools compare core/v1 events, which the new recorder does not write
 		}
 		if kind.Runner() == nil {
 			err = r.watch(m, embedded.Source(kind.Name()))

@@ -50,7 +50,7 @@ func (r *reconciler) watch(m manager.Manager, decisions source.Source) error {
 	base := objectEvents()
 	b := builder.ControllerManagedBy(m).
 		Named(strings.ToLower(r.kind.Name())).
-		For(r.kind.New(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(r.kind.New(), builder.WithPredicates(updated(r.jobChanged))).
 		Watches(&corev1.Pod{}, r.podEvents(), builder.WithPredicates(updated(podChanged))).
 		Watches(&batchv1.Job{}, launcherEvents(), builder.WithPredicates(updated(launcherChanged))).
 		Watches(&corev1.Service{}, base, builder.WithPredicates(updated(changed))).
@@ -69,6 +69,12 @@ func (r *reconciler) watch(m manager.Manager, decisions source.Source) error {
 		return fmt.Errorf("watch %ss: %w", r.kind.Name(), err)
 	}
 	return nil
+}
+
+// jobChanged reports whether a user has changed a job of the operator's own kind.
+func (r *reconciler) jobChanged(before, after client.Object) bool {
+	return before.GetGeneration() != after.GetGeneration() || leaving(before, after) ||
+		!mpi.SameAnnotations(r.kind.Name(), before.GetAnnotations(), after.GetAnnotations())
 }
 
 func controllerOptions() controller.Options {

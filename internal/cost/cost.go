@@ -10,8 +10,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
@@ -170,6 +172,73 @@ func Consumed(c *v1alpha1.Consumption) Use {
 		use.addDevice(name, float64(seconds)/hour)
 	}
 	return use
+}
+
+// Between returns the use in a job's report in a period, from a time until another one; a zero time is no limit. Uses of
+// consecutive periods add up to that of the whole. A report without steps is of an earlier version: its use is spread evenly
+// over the time from start on, and isEstimate is set if only a part of it is counted. If start is zero, all of it is counted
+// at its end.
+func Between(c *v1alpha1.Consumption, start, from, until time.Time) (use Use, isEstimate bool) {
+	if c == nil {
+		return Use{}, false
+	}
+	steps := make([]v1alpha1.ConsumptionStep, 0, len(c.Steps)+2)
+	if len(c.Steps) == 0 {
+		if start.IsZero() || start.After(c.Until.Time) {
+			start = c.Until.Time
+		}
+		steps = append(steps, v1alpha1.ConsumptionStep{Time: metav1.NewTime(start)})
+		isEstimate = from.After(start) && from.Before(c.Until.Time) || !until.IsZero() && until.After(start) && until.Before(c.Until.Time)
+	}
+	steps = append(append(steps, c.Steps...), v1alpha1.ConsumptionStep{Time: c.Until, CPUCoreSeconds: c.CPUCoreSeconds, MemoryGiBSeconds: c.MemoryGiBSeconds, GPUSeconds: c.GPUSeconds})
+	use = usedUntil(steps, until)
+	if !from.IsZero() {
+		use = use.minus(usedUntil(steps, from))
+	}
+	return use, isEstimate
+}
+
+// usedUntil returns the use up to a time; a zero time is no limit.
+func usedUntil(steps []v1alpha1.ConsumptionStep, when time.Time) Use {
+	use := func(step v1alpha1.ConsumptionStep) Use {
+		return Consumed(&v1alpha1.Consumption{CPUCoreSeconds: step.CPUCoreSeconds, MemoryGiBSeconds: step.MemoryGiBSeconds, GPUSeconds: step.GPUSeconds})
+	}
+	last := steps[len(steps)-1]
+	if when.IsZero() || !when.Before(last.Time.Time) {
+		return use(last)
+	}
+	next := slices.IndexFunc(steps, func(step v1alpha1.ConsumptionStep) bool { return step.Time.After(when) })
+	if next == 0 {
+		return Use{}
+	}
+	a, b := steps[next-1], steps[next]
+	share := float64(when.Sub(a.Time.Time)) / float64(b.Time.Sub(a.Time.Time))
+	before := use(a)
+	grown := use(b).minus(before)
+	sum := Use{CoreHours: before.CoreHours + share*grown.CoreHours, GiBHours: before.GiBHours + share*grown.GiBHours}
+	for name, hours := range grown.DeviceHours {
+		sum.addDevice(name, before.DeviceHours[name]+share*hours)
+	}
+	return sum
+}
+
+// minus returns a use without an earlier part of it.
+func (u Use) minus(part Use) Use {
+	rest := Use{CoreHours: u.CoreHours - part.CoreHours, GiBHours: u.GiBHours - part.GiBHours}
+	for name, hours := range u.DeviceHours {
+		rest.addDevice(name, hours-part.DeviceHours[name])
+	}
+	return rest
+}
+
+// IsNone reports whether nothing was used.
+func (u Use) IsNone() bool {
+	for _, hours := range u.DeviceHours {
+		if hours > 0 {
+			return false
+		}
+	}
+	return u.CoreHours <= 0 && u.GiBHours <= 0
 }
 
 // Plus returns the sum of two uses.

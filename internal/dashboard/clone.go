@@ -23,7 +23,7 @@ func (s *Server) clone(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	job, err := c.find()
+	job, err := c.findOrUID()
 	if err != nil {
 		return nil, err
 	}
@@ -53,6 +53,9 @@ func (s *Server) clone(c *call) (any, error) {
 		return nil, err
 	}
 	draft, err := s.submit(c, clone.Job, request.DryRun)
+	if note := c.jobs.RuntimeNote(c.ctx, job); note != "" && job.Object == nil {
+		draft.Warnings = append(draft.Warnings, note)
+	}
 	draft.Diff = diff
 	draft.Commands = []Snippet{{"Command line", "sh", s.options.Program + " " + phrase.QuoteCommand(line)}}
 	return draft, err

@@ -26,7 +26,11 @@ func (s *Server) form(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	clone, err := c.jobs.Clone(c.ctx, job, "")
+	written, err := job.Written()
+	if err != nil {
+		return nil, err
+	}
+	clone, err := c.jobs.CloneMasked(c.ctx, job)
 	if err != nil {
 		return nil, err
 	}
@@ -40,10 +44,11 @@ func (s *Server) form(c *call) (any, error) {
 		return CloneForm{Request: SpecRequest{Spec: jobs.Spec{Namespace: job.Namespace}, YAML: string(text)}, Kept: []string{}, Note: problem.Message}, err
 	}
 	request := SpecRequest{
-		Spec: spec, CommandLine: commandLine(spec.Command), FlagLine: phrase.QuoteCommand(spec.MPIFlags), Description: job.Object.GetAnnotations()[descriptionNote],
+		Spec: spec, CommandLine: commandLine(spec.Command), FlagLine: phrase.QuoteCommand(spec.MPIFlags), Description: written.GetAnnotations()[descriptionNote],
 		DeadlineSeconds: int64(spec.Deadline / time.Second), GangTimeoutSeconds: int64(spec.GangTimeout / time.Second), Original: job.String(),
 	}
 	request.Spec.Name, request.Spec.Deadline, request.Spec.GangTimeout = clone.Job.GetName(), 0, 0
+	separatePods(&request)
 	kept = slices.DeleteFunc(kept, func(path string) bool { return path == "metadata.annotations["+descriptionNote+"]" })
 	return CloneForm{Request: request, Kept: orEmpty(kept)}, nil
 }

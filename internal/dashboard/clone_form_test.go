@@ -23,7 +23,7 @@ func TestCloneForm(t *testing.T) {
 		Name: "first", Namespace: "form", Image: "quay.io/me/train", Workers: 2, CPU: "1", Memory: "1Gi", Env: []corev1.EnvVar{{Name: "MODE", Value: "fast"}},
 		Volumes: []jobs.Volume{{Source: jobs.VolumeClaim, Name: "data", Path: "/data"}}, RunAsUser: new(int64(1000)), Priority: "urgent", RDMA: "required", TTL: new(time.Hour),
 	}
-	request := dashboard.SpecRequest{Spec: spec, CommandLine: "python train.py | tee log", FlagLine: "--bind-to core", Description: "A *first* job", DeadlineSeconds: 90, GangTimeoutSeconds: 600}
+	request := dashboard.SpecRequest{Spec: spec, CommandLine: "python train.py | tee log", FlagLine: "--bind-to core", Description: "A *first* job", DeadlineSeconds: 90, GangTimeoutSeconds: 600, Shm: "8Gi", Tolerations: []string{"nvidia.com/gpu"}}
 	first := post[dashboard.Draft](user, "jobs", request)
 	if !first.Created {
 		t.Fatalf("the job was not created: %+v", first.Problem)
@@ -53,8 +53,10 @@ func TestCloneForm(t *testing.T) {
 	if asked.Spec.Name != "first-2" || asked.CommandLine != request.CommandLine || asked.FlagLine != request.FlagLine || asked.Description != request.Description || asked.DeadlineSeconds != 90 || asked.GangTimeoutSeconds != 600 || asked.Spec.Priority != "urgent" || asked.Original != "mpijob/first" {
 		t.Errorf("the form is %+v", asked)
 	}
-	const mount = "spec.mpiReplicaSpecs.Worker.template.spec.containers[worker].volumeMounts[volume-0].mountPath"
-	if !slices.Contains(form.Kept, mount) || strings.Contains(strings.Join(form.Kept, " "), "description") || slices.Contains(form.Kept, "spec.sshAuthMountPath") {
+	if len(asked.Spec.Volumes) != 1 || asked.Spec.Volumes[0] != spec.Volumes[0] || asked.Shm != "8Gi" || *asked.TTLSeconds != 3600 || !slices.Equal(asked.Tolerations, []string{"nvidia.com/gpu"}) {
+		t.Errorf("the form has the pods %+v", asked)
+	}
+	if strings.Contains(strings.Join(form.Kept, " "), "description") || slices.Contains(form.Kept, "spec.sshAuthMountPath") {
 		t.Errorf("kept are %q", form.Kept)
 	}
 	asked.Spec.Workers, asked.Description, asked.DryRun = 3, "", true

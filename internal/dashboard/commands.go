@@ -33,7 +33,7 @@ func (s *Server) jobCommands(job jobs.Job) []Snippet {
 }
 
 // specCommands returns what creates the job of a specification on the command line and in Python.
-func (s *Server) specCommands(spec jobs.Spec, job *unstructured.Unstructured) []Snippet {
+func (s *Server) specCommands(spec jobs.Spec) []Snippet {
 	all := arguments{line: []string{"create", spec.Name}, python: []string{pythonText(spec.Name)}}
 	all.text("--namespace", "namespace", spec.Namespace)
 	all.number("--workers", "workers", &spec.Workers)
@@ -52,14 +52,10 @@ func (s *Server) specCommands(spec jobs.Spec, job *unstructured.Unstructured) []
 		all.anyDuration("--ttl", "ttl", *spec.TTL)
 	}
 	all.duration("--gang-timeout", "gang_timeout", spec.GangTimeout)
-	command := spec.Command
-	switch {
-	case len(spec.MPIFlags) > 0 && spec.Runtime != "": // the SDK adds no flags to the command of a runtime
-		all.line = append(all.line, "--mpi-flags", phrase.QuoteCommand(spec.MPIFlags))
-		command = jobs.FromObject(job).Summary().Command
-	case len(spec.MPIFlags) > 0:
+	if len(spec.MPIFlags) > 0 {
 		all.add("--mpi-flags", phrase.QuoteCommand(spec.MPIFlags), "mpi_flags", pythonList(spec.MPIFlags))
 	}
+	all.pods(spec)
 	if spec.RunAsUser != nil {
 		user := strconv.FormatInt(*spec.RunAsUser, 10)
 		all.add("--run-as-user", user, "run_as_user", user)
@@ -68,7 +64,7 @@ func (s *Server) specCommands(spec jobs.Spec, job *unstructured.Unstructured) []
 		all.line = append(all.line, "--suspend")
 		all.python = append(all.python, "suspend=True")
 	}
-	all.add("--command", phrase.QuoteCommand(spec.Command), "command", pythonList(command))
+	all.add("--command", phrase.QuoteCommand(spec.Command), "command", pythonList(spec.Command))
 	python, imports := strings.Join(all.python, ",\n    "), "MPIJob"
 	if strings.Contains(python, "ResourceRequirements(") {
 		imports += ", ResourceRequirements"
@@ -120,6 +116,9 @@ func (a *arguments) resources(spec jobs.Spec) {
 	each := arguments{}
 	if spec.GPU > 0 {
 		each.number("--gpu", "gpu", &spec.GPU)
+		if spec.GPUResource != "nvidia.com/gpu" {
+			each.text("--gpu-resource", "gpu_resource", spec.GPUResource)
+		}
 	}
 	each.text("--cpu", "cpu", spec.CPU)
 	each.text("--memory", "memory", spec.Memory)
@@ -128,14 +127,110 @@ func (a *arguments) resources(spec jobs.Spec) {
 	}
 }
 
+// pods adds what all pods have: volumes, nodes, and the size of the launcher.
+func (a *arguments) pods(spec jobs.Spec) {
+	a.volumes(spec)
+	a.mapping("--node-selector", "node_selector", spec.NodeSelector)
+	var tolerations []string
+	for _, toleration := range spec.Tolerations {
+		if text, is := jobs.TolerationText(toleration); is {
+			tolerations = append(tolerations, text)
+		}
+	}
+	a.list("--toleration", "tolerations", tolerations)
+	topology := spec.Topology
+	if spec.TopologyPreferred {
+		topology = "prefer:" + topology
+	}
+	a.text("--topology", "topology", topology)
+	a.list("--image-pull-secret", "image_pull_secrets", spec.ImagePullSecrets)
+	a.text("--service-account", "service_account", spec.ServiceAccount)
+	a.text("--workdir", "workdir", spec.WorkDir)
+	a.mapping("--label", "labels", spec.Labels)
+	if spec.GracePeriod != nil {
+		a.anyDuration("--grace-period", "grace_period", *spec.GracePeriod)
+	}
+	var launcher arguments
+	launcher.text("--launcher-cpu", "cpu", spec.LauncherCPU)
+	launcher.text("--launcher-memory", "memory", spec.LauncherMemory)
+	if a.line = append(a.line, launcher.line...); len(launcher.python) > 0 {
+		a.python = append(a.python, "launcher_resources=ResourceRequirements("+strings.Join(launcher.python, ", ")+")")
+	}
+}
+
+// volumes adds volumes, shared memory and the folder for results. In Python, a mount of a name without a volume is that of a claim.
+func (a *arguments) volumes(spec jobs.Spec) {
+	var volumes, mounts []string
+	for i, volume := range spec.Volumes {
+		if volume.Source == jobs.VolumeMemory && volume.Path == sharedMemory {
+			a.text("--shm", "shm", volume.Size)
+			continue
+		}
+		a.line = append(a.line, "--volume", volume.String())
+		name := volume.Name
+		if source := pythonSource(volume); source != "" {
+			name = "volume-" + strconv.Itoa(i)
+			volumes = append(volumes, `{"name": `+pythonText(name)+`, `+source+`}`)
+		}
+		mount := `{"name": ` + pythonText(name) + `, "mountPath": ` + pythonText(volume.Path)
+		if volume.ReadOnly {
+			mount += `, "readOnly": True`
+		}
+		mounts = append(mounts, mount+"}")
+	}
+	for _, argument := range []struct {
+		name    string
+		entries []string
+	}{{"volumes", volumes}, {"volume_mounts", mounts}} {
+		if len(argument.entries) > 0 {
+			a.python = append(a.python, argument.name+"=["+strings.Join(argument.entries, ", ")+"]")
+		}
+	}
+	if spec.Output != nil {
+		a.text("--output-dir", "output_dir", spec.Output.String())
+	}
+}
+
+// pythonSource returns the source of a volume as Kubernetes writes it; empty for a claim.
+func pythonSource(volume jobs.Volume) string {
+	switch volume.Source {
+	case jobs.VolumeConfigMap:
+		return `"configMap": {"name": ` + pythonText(volume.Name) + "}"
+	case jobs.VolumeSecret:
+		return `"secret": {"secretName": ` + pythonText(volume.Name) + "}"
+	case jobs.VolumeMemory:
+		return `"emptyDir": {"medium": "Memory", "sizeLimit": ` + pythonText(volume.Size) + "}"
+	case jobs.VolumeScratch:
+		return `"emptyDir": {"sizeLimit": ` + pythonText(volume.Size) + "}"
+	}
+	return ""
+}
+
+// list adds texts: a flag for each, and an argument for all.
+func (a *arguments) list(flag, argument string, values []string) {
+	for _, value := range values {
+		a.line = append(a.line, flag, value)
+	}
+	if len(values) > 0 {
+		a.python = append(a.python, argument+"="+pythonList(values))
+	}
+}
+
+// mapping adds names with values: a flag for each, and an argument for all.
+func (a *arguments) mapping(flag, argument string, values map[string]string) {
+	var entries []string
+	for _, name := range keys(values) {
+		a.line = append(a.line, flag, name+"="+values[name])
+		entries = append(entries, pythonText(name)+": "+pythonText(values[name]))
+	}
+	if len(entries) > 0 {
+		a.python = append(a.python, argument+"={"+strings.Join(entries, ", ")+"}")
+	}
+}
+
 // environment adds data connections and variables.
 func (a *arguments) environment(spec jobs.Spec) {
-	for _, connection := range spec.Connections {
-		a.line = append(a.line, "--connection", connection)
-	}
-	if len(spec.Connections) > 0 {
-		a.python = append(a.python, "connections="+pythonList(spec.Connections))
-	}
+	a.list("--connection", "connections", spec.Connections)
 	var env []string
 	for _, variable := range spec.Env {
 		a.line = append(a.line, "--env", variable.Name+"="+variable.Value)

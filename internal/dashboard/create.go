@@ -31,7 +31,7 @@ func (s *Server) create(c *call) (any, error) {
 		draft.Commands = []Snippet{{"Command line", "sh", s.options.Program + " " + phrase.QuoteCommand(templateCommand(&request, object))}}
 	case request.YAML == "":
 		draft.Words = words(&request, object)
-		draft.Commands = s.specCommands(request.Spec, object)
+		draft.Commands = s.specCommands(request.Spec)
 	default:
 		draft.Words = []string{fmt.Sprintf("%s %s in namespace %s, as written in YAML.", object.GetKind(), object.GetName(), object.GetNamespace())}
 		draft.Commands = []Snippet{{"Command line", "sh", s.options.Program + " create -f job.yaml -n " + phrase.QuoteCommand([]string{object.GetNamespace()})}}

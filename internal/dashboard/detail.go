@@ -28,10 +28,12 @@ type Detail struct {
 	Findings  []Finding `json:"findings"`
 	Resources string    `json:"resources,omitempty"`
 	// Total is what all pods request together.
-	Total     string            `json:"total,omitempty"`
-	Ranks     string            `json:"ranks,omitempty"`
-	Training  string            `json:"training,omitempty"`
-	Used      string            `json:"used,omitempty"`
+	Total    string `json:"total,omitempty"`
+	Ranks    string `json:"ranks,omitempty"`
+	Training string `json:"training,omitempty"`
+	Used     string `json:"used,omitempty"`
+	// NoUsage is why the report has no usage over time.
+	NoUsage   string            `json:"noUsage,omitempty"`
 	Cost      string            `json:"cost,omitempty"`
 	Image     string            `json:"image,omitempty"`
 	Command   string            `json:"command,omitempty"`
@@ -108,7 +110,7 @@ func (s *Server) detail(c *call) (any, error) {
 	status := job.Status()
 	d := Detail{
 		Row: rowOf(s.rows, job), Headline: job.Headline(now), Failure: jobs.FailureText(status), Findings: s.findings(job), Ranks: jobs.RanksText(status),
-		Training: jobs.TrainingText(status.Training), Used: jobs.ConsumptionText(status.Consumption),
+		Training: jobs.TrainingText(status.Training), Used: jobs.ConsumptionText(status.Consumption), NoUsage: jobs.NoUsageText(status, now),
 		Commands: s.jobCommands(job), Checklist: checklist(status), Terms: []Term{}, Outputs: outputsOf(job), Attempts: []Attempt{}, Now: now.UTC(),
 	}
 	if job.Report != nil {
@@ -117,9 +119,10 @@ func (s *Server) detail(c *call) (any, error) {
 	summary := job.Summary()
 	d.Image, d.Command, d.Resources = summary.Image, job.CommandText(), jobs.ResourcesText(summary.Worker)
 	d.Total = totalText(job)
+	if written, err := job.Written(); err == nil {
+		d.Labels, d.Notes = written.GetLabels(), written.GetAnnotations()
+	}
 	if job.Object != nil {
-		clean := jobs.UserFields(job.Object)
-		d.Labels, d.Notes = clean.GetLabels(), clean.GetAnnotations()
 		// A job without prices, or whose prices cannot be read, has no cost: the page is about the job.
 		if cost, err := c.jobs.HourlyCost(c.ctx, job.Object); err == nil && cost != nil {
 			d.Cost = cost.Amount
@@ -180,11 +183,12 @@ func (c *call) can(job jobs.Job) (Can, error) {
 	}
 	readLogs, err := c.may(c.ctx, "get", corev1.Resource("pods/log"), job.Namespace)
 	exists, over := job.Object != nil, job.Ended()
+	_, noFields := job.Written()
 	suspended := job.Suspended() || job.Phase() == v1alpha1.PhaseSuspended
 	return Can{
 		Suspend: exists && !over && !suspended && allowed["update"], Resume: exists && !over && suspended && allowed["update"],
 		Cancel: exists && !over && allowed["delete"],
-		Delete: exists && allowed["delete"], Clone: exists && allowed["create"], Logs: readLogs,
+		Delete: exists && allowed["delete"], Clone: noFields == nil && allowed["create"], Logs: readLogs,
 	}, err
 }
 

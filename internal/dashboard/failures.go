@@ -19,14 +19,14 @@ type FailureCount struct {
 
 // failures counts the causes of the jobs that failed after a time and that the user may see; in one namespace, unless its name is
 // empty. Deleted jobs count while their reports are kept.
-func (s *Server) failures(c *call, since time.Time, namespace string) ([]FailureCount, error) {
+func (s *Server) failures(c *call, since, until time.Time, namespace string) ([]FailureCount, error) {
 	visible, _, _, err := s.visible(c.ctx, c.user)
 	if err != nil {
 		return nil, err
 	}
 	counts := map[string]int{}
 	for _, row := range visible {
-		if row.Phase == string(v1alpha1.PhaseFailed) && (namespace == "" || row.Namespace == namespace) && row.Ended != nil && row.Ended.After(since) {
+		if row.Phase == string(v1alpha1.PhaseFailed) && (namespace == "" || row.Namespace == namespace) && row.Ended != nil && row.Ended.After(since) && (until.IsZero() || row.Ended.Before(until)) {
 			counts[row.Reason]++
 		}
 	}

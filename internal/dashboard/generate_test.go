@@ -9,22 +9,22 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 var update = flag.Bool("update", false, "write the generated files anew")
 
-// TestGenerated writes the description of the API and the types of the web pages from the Go types, with -update.
+// TestGenerated writes the description of the API from the Go types, with -update.
 func TestGenerated(t *testing.T) {
 	s := &Server{}
-	schemas := newSchemas()
+	schemas := newSchemas(t)
 	for _, value := range []any{Problem{}, Login{}} {
 		schemas.of(reflect.TypeOf(value))
 	}
@@ -43,6 +43,9 @@ func TestGenerated(t *testing.T) {
 			"default": map[string]any{"description": "A problem", "content": map[string]any{"application/json": map[string]any{"schema": schemas.of(reflect.TypeFor[Problem]())}}},
 		}
 		var parameters []any
+		for _, name := range route.query {
+			parameters = append(parameters, map[string]any{"name": name, "in": "query", "schema": map[string]any{"type": "string"}})
+		}
 		for _, name := range regexp.MustCompile(`\{(\w+)\}`).FindAllStringSubmatch(route.path, -1) {
 			parameters = append(parameters, map[string]any{"name": name[1], "in": "path", "required": true, "schema": map[string]any{"type": "string"}})
 		}
@@ -69,7 +72,38 @@ func TestGenerated(t *testing.T) {
 		t.Fatal(err)
 	}
 	compare(t, "openapi.json", text.String())
-	compare(t, filepath.Join("..", "..", "web", "src", "api", "types.ts"), schemas.typescript())
+}
+
+// parameter matches the places where handlers read a parameter in the URL.
+var parameter = regexp.MustCompile(`(?:values|Query\(\))\.Get\("(\w+)"\)|list\((?:values|c\.URL\.Query\(\)), "(\w+)"\)|parse\("(\w+)"|\{"(page|size)", &q`)
+
+// TestParametersAreDescribed compares the parameters that the API describes with those that handlers read.
+func TestParametersAreDescribed(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, described := map[string]bool{}, map[string]bool{}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		code, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range parameter.FindAllStringSubmatch(string(code), -1) {
+			read[strings.Join(match[1:], "")] = true
+		}
+	}
+	for _, route := range (&Server{}).routes() {
+		for _, name := range route.query {
+			described[name] = true
+		}
+	}
+	if diff := cmp.Diff(read, described); diff != "" {
+		t.Errorf("the parameters of routes.go (+) are not those that handlers read (-):\n%s", diff)
+	}
 }
 
 // compare compares a generated file with what it should contain.
@@ -92,18 +126,45 @@ func compare(t *testing.T, file, want string) {
 	}
 }
 
-// schemas are the JSON schemas and TypeScript types of Go types, by name.
+// schemas are the JSON schemas of Go types, by name.
 type schemas struct {
-	json map[string]any
-	ts   map[string]string
+	t     *testing.T
+	json  map[string]any
+	types map[string]reflect.Type
+	enums map[string][]string
 }
 
-func newSchemas() *schemas { return &schemas{map[string]any{}, map[string]string{}} }
+func newSchemas(t *testing.T) *schemas {
+	return &schemas{t, map[string]any{}, map[string]reflect.Type{}, enums(t)}
+}
+
+// enums returns the values of the types of api/v1alpha1 that have a fixed set of them.
+func enums(t *testing.T) map[string][]string {
+	t.Helper()
+	found := map[string][]string{}
+	files, err := filepath.Glob(filepath.Join("..", "..", "api", "v1alpha1", "*_types.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		code, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range regexp.MustCompile(`(?m)^// \+kubebuilder:validation:Enum=(\S+)\n(?:// .*\n)*type (\w+) string`).FindAllStringSubmatch(string(code), -1) {
+			found[match[2]] = strings.Split(match[1], ";")
+		}
+	}
+	if len(found["Phase"]) == 0 {
+		t.Fatal("the phases are not found")
+	}
+	return found
+}
 
 // nameOf returns the name of a type: types of other packages get that of their package, as far as names would be ambiguous.
 func nameOf(t reflect.Type) string {
 	switch {
-	case strings.HasSuffix(t.PkgPath(), "api/v1alpha1") && !strings.HasPrefix(t.Name(), "JobReport"):
+	case isReport(t) && !strings.HasPrefix(t.Name(), "JobReport"):
 		return "Report" + t.Name()
 	case strings.HasSuffix(t.PkgPath(), "internal/jobs") && t.Name() == "Spec":
 		return "JobSpec"
@@ -111,97 +172,73 @@ func nameOf(t reflect.Type) string {
 	return t.Name()
 }
 
-func (s *schemas) of(t reflect.Type) map[string]any {
-	schema, _ := s.both(t)
-	return schema
-}
+func isReport(t reflect.Type) bool { return strings.HasSuffix(t.PkgPath(), "api/v1alpha1") }
 
-// both returns the JSON schema and the TypeScript of a type.
-func (s *schemas) both(t reflect.Type) (map[string]any, string) {
+// of returns the JSON schema of a type.
+func (s *schemas) of(t reflect.Type) map[string]any {
+	text := map[string]any{"type": "string"}
 	switch t {
-	case reflect.TypeFor[time.Time](), reflect.TypeFor[metav1.Time]():
-		return map[string]any{"type": "string", "format": "date-time"}, "string"
-	case reflect.TypeFor[time.Duration]():
-		return map[string]any{"type": "integer"}, "number"
+	case reflect.TypeFor[time.Time](), reflect.TypeFor[metav1.Time](), reflect.TypeFor[metav1.MicroTime]():
+		return map[string]any{"type": "string", "format": "date-time"}
+	case reflect.TypeFor[resource.Quantity]():
+		return text
 	case reflect.TypeFor[corev1.EnvVar]():
-		text := map[string]any{"type": "string"}
-		return map[string]any{"type": "object", "properties": map[string]any{"name": text, "value": text}}, "{name: string; value?: string}"
+		return map[string]any{"type": "object", "properties": map[string]any{"name": text, "value": text}, "required": []string{"name"}}
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
-		return s.both(t.Elem())
+		return s.of(t.Elem())
 	case reflect.String:
-		return map[string]any{"type": "string"}, "string"
-	case reflect.Bool:
-		return map[string]any{"type": "boolean"}, "boolean"
-	case reflect.Float64:
-		return map[string]any{"type": "number"}, "number"
-	case reflect.Int, reflect.Int32, reflect.Int64:
-		return map[string]any{"type": "integer"}, "number"
-	case reflect.Slice:
-		items, ts := s.both(t.Elem())
-		if strings.ContainsAny(ts, " {") {
-			ts = "(" + ts + ")"
+		if values := s.enums[t.Name()]; isReport(t) && values != nil {
+			s.json[nameOf(t)] = map[string]any{"type": "string", "enum": values}
+			return map[string]any{"$ref": "#/components/schemas/" + nameOf(t)}
 		}
-		return map[string]any{"type": "array", "items": items}, ts + "[]"
+		return text
+	case reflect.Bool:
+		return map[string]any{"type": "boolean"}
+	case reflect.Float64:
+		return map[string]any{"type": "number"}
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		return map[string]any{"type": "integer"}
+	case reflect.Slice:
+		return map[string]any{"type": "array", "items": s.of(t.Elem())}
 	case reflect.Map:
-		values, ts := s.both(t.Elem())
-		return map[string]any{"type": "object", "additionalProperties": values}, "Record<string, " + ts + ">"
+		return map[string]any{"type": "object", "additionalProperties": s.of(t.Elem())}
 	case reflect.Struct:
 		s.add(t)
-		return map[string]any{"$ref": "#/components/schemas/" + nameOf(t)}, nameOf(t)
+		return map[string]any{"$ref": "#/components/schemas/" + nameOf(t)}
 	}
 	panic(fmt.Sprintf("a field of type %s is not supported", t))
 }
 
 func (s *schemas) add(t reflect.Type) {
 	name := nameOf(t)
-	if _, done := s.ts[name]; done {
+	if known, done := s.types[name]; done {
+		if known != t {
+			s.t.Errorf("%s and %s have the same name", known, t)
+		}
 		return
 	}
-	s.ts[name] = ""
+	s.types[name] = t
 	properties, required := map[string]any{}, []string{}
-	var lines strings.Builder
 	for field := range t.Fields() {
 		tag, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if !field.IsExported() || tag == "-" || tag == "" {
 			continue
 		}
-		schema, ts := s.both(field.Type)
+		schema := s.of(field.Type)
 		optional := strings.Contains(options, "omitempty")
-		nullable := field.Type.Kind() == reflect.Pointer && !optional || name == "LogEvent" && tag == "waiting"
-		if nullable {
-			ts += " | null"
+		if field.Type.Kind() == reflect.Pointer && !optional || name == "LogEvent" && tag == "waiting" {
 			schema = map[string]any{"anyOf": []any{schema, map[string]any{"type": "null"}}}
 		}
 		properties[tag] = schema
-		mark := ""
-		if optional {
-			mark = "?"
-		} else {
+		if !optional {
 			required = append(required, tag)
 		}
-		fmt.Fprintf(&lines, "  %s%s: %s;\n", tag, mark, ts)
 	}
 	schema := map[string]any{"type": "object", "properties": properties}
 	if len(required) > 0 {
 		schema["required"] = required
 	}
 	s.json[name] = schema
-	s.ts[name] = lines.String()
-}
-
-func (s *schemas) typescript() string {
-	var out strings.Builder
-	out.WriteString("// Generated from internal/dashboard/routes.go. Do not edit: go test ./internal/dashboard -run TestGenerated -update\n")
-	for _, name := range slices.Sorted(func(yield func(string) bool) {
-		for name := range s.ts {
-			if !yield(name) {
-				return
-			}
-		}
-	}) {
-		fmt.Fprintf(&out, "\nexport interface %s {\n%s}\n", name, s.ts[name])
-	}
-	return out.String()
 }

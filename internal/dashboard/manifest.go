@@ -1,30 +1,28 @@
 package dashboard
 
-import (
-	"sigs.k8s.io/yaml"
-
-	"opendatahub.io/mpijob/internal/jobs"
-)
+import "sigs.k8s.io/yaml"
 
 // Manifest is the YAML of a job.
 type Manifest struct {
-	// Clean is without the fields of the API server and controllers, Full with them.
+	// Clean is without the fields of the API server and controllers. Of a deleted job, secrets are masked.
 	Clean string `json:"clean"`
-	Full  string `json:"full"`
+	// Full is with them; empty if the job is deleted.
+	Full string `json:"full"`
 }
 
 // manifest returns the YAML of a job.
 func (s *Server) manifest(c *call) (any, error) {
-	job, err := c.find()
+	job, err := c.findOrUID()
 	if err != nil {
 		return nil, err
 	}
-	if job.Object == nil {
-		return nil, &jobs.DeletedError{Job: job}
-	}
-	clean, err := yaml.Marshal(jobs.UserFields(job.Object).Object)
+	written, err := job.Written()
 	if err != nil {
 		return nil, err
+	}
+	clean, err := yaml.Marshal(written.Object)
+	if err != nil || job.Object == nil {
+		return Manifest{Clean: string(clean)}, err
 	}
 	full := job.Object.DeepCopy()
 	full.SetManagedFields(nil)

@@ -189,6 +189,63 @@ func hostileJob(t *testing.T) {
 	}))
 }
 
+// usageOf returns what the pods of a job used for a time, up to one: loading, then work with pauses, and a minute without measurements.
+func usageOf(until time.Time, lasted time.Duration, pods ...string) *v1alpha1.Usage {
+	seconds := int64(10)
+	for lasted > 120*time.Duration(seconds)*time.Second {
+		seconds *= 2
+	}
+	count := int(lasted.Seconds()) / int(seconds)
+	since := metav1.Time{Time: until.Add(-time.Duration(int64(count)*seconds) * time.Second).Truncate(time.Second)}
+	usage := &v1alpha1.Usage{Since: since, Until: metav1.Time{Time: until}, PointsSince: since, PointSeconds: seconds, Pods: int32(len(pods))}
+	of := func(metric v1alpha1.MetricName, mean, peak, limit int64) v1alpha1.UsageMetric {
+		m := v1alpha1.UsageMetric{Metric: metric, Mean: mean, P95: (mean + peak) / 2, Max: peak, Limit: limit}
+		for i := range int64(count) {
+			m.Points = append(m.Points, min(peak, mean*min(i, 12)/10)+(i*i*37)%(1+(peak-mean)/4))
+		}
+		if count > 60 {
+			m.Points[50], m.Points[51] = -1, -1
+		}
+		return m
+	}
+	n := int64(len(pods))
+	usage.Metrics = []v1alpha1.UsageMetric{
+		of(v1alpha1.MetricCPU, n*3100, n*3900, n*4000), of(v1alpha1.MetricMemory, n*9300, n*11_800, n*16_384), of(v1alpha1.MetricThrottled, 8, 70, 0), of(v1alpha1.MetricCPUPressure, 30, 220, 0),
+		of(v1alpha1.MetricIOPressure, 4, 90, 0), of(v1alpha1.MetricNetwork, n*80_000, n*210_000, 0), of(v1alpha1.MetricIO, n*1200, n*44_000, 0),
+	}
+	for i, pod := range pods {
+		figures := []v1alpha1.UsageMetric{
+			{Metric: v1alpha1.MetricCPU, Mean: 3100 - int64(200*i), P95: 3700, Max: 3990, Limit: 4000},
+			{Metric: v1alpha1.MetricMemory, Mean: 9300, P95: 11_000, Max: 11_900, Limit: 16_384},
+			{Metric: v1alpha1.MetricNetwork, Mean: 80_000, P95: 180_000, Max: 215_000},
+		}
+		usage.PerPod = append(usage.PerPod, v1alpha1.PodUsage{Pod: pod, Metrics: figures})
+		usage.PerRank = append(usage.PerRank, v1alpha1.RankUsage{Rank: int32(2 * i), CPUMillicores: 1550, MemoryMiB: 4600}, v1alpha1.RankUsage{Rank: int32(2*i + 1), CPUMillicores: 1540, MemoryMiB: 5200})
+	}
+	return usage
+}
+
+// figuresOf returns the curves of a loss that falls, is no number from a point on, and of an accuracy and a rate.
+func figuresOf(until time.Time, broken int) *v1alpha1.TrainingCurves {
+	loss, accuracy := v1alpha1.TrainingCurve{Name: "loss", By: v1alpha1.CurveByStep, Width: 100}, v1alpha1.TrainingCurve{Name: "accuracy", By: v1alpha1.CurveByEpoch, Width: 1}
+	rate := v1alpha1.TrainingCurve{Name: "samples_per_second", By: v1alpha1.CurveByTime, Width: 64}
+	for i := range int64(100) {
+		value := fmt.Sprintf("%.4g", 2.4/(1+float64(i)/8)+float64(i*i%7)/50)
+		if i >= int64(broken) {
+			value = "NaN"
+		}
+		loss.At, loss.Values = append(loss.At, 400*(i+1)), append(loss.Values, value)
+		rate.At, rate.Values = append(rate.At, until.Unix()-100*(100-i)), append(rate.Values, fmt.Sprint(5000+i*i%170))
+	}
+	if broken < 100 {
+		loss.NotFiniteAt = &loss.At[broken]
+	}
+	for i := range int64(7) {
+		accuracy.At, accuracy.Values = append(accuracy.At, 1000*(i+1)), append(accuracy.Values, fmt.Sprintf("%.3f", 0.9-0.6/float64(i+1)))
+	}
+	return &v1alpha1.TrainingCurves{Until: metav1.NewMicroTime(until.Truncate(time.Microsecond)), Figures: []v1alpha1.TrainingCurve{loss, accuracy, rate}}
+}
+
 // fillMLTeam creates jobs in all states, as the operator reports them.
 func fillMLTeam(t *testing.T) {
 	t.Helper()
@@ -226,6 +283,8 @@ func fillMLTeam(t *testing.T) {
 		StartTime: at(3 * time.Hour), RunningTime: at(170 * time.Minute), Pods: pods("bert-large", 4, "Running", ""), Consumption: used,
 		PhaseTimes: []v1alpha1.PhaseTime{{Phase: "Pending", Since: *at(3 * time.Hour), Seconds: 1}, {Phase: "Queued", Since: *at(179 * time.Minute), Seconds: 420}, {Phase: "Initializing", Since: *at(171 * time.Minute), Seconds: 38}, {Phase: "Running", Since: *at(170 * time.Minute)}},
 		Training:   &v1alpha1.Training{Epoch: "7", Step: "41200", Loss: "1.8342", Progress: "62%", At: *at(time.Minute)},
+		Curves:     figuresOf(now, 100),
+		Usage:      usageOf(now, 169*time.Minute, "bert-large-worker-0", "bert-large-worker-1", "bert-large-worker-2", "bert-large-worker-3"),
 		Waited:     &v1alpha1.Waited{Backend: "kueue", Queue: "gpu-queue", Pods: 5, Seconds: 420, Until: *at(171 * time.Minute)},
 		Timeline:   []v1alpha1.TimelineEntry{{Time: *at(3 * time.Hour), Event: "Created", Detail: "by ada"}, {Time: *at(179 * time.Minute), Event: "Queued", Detail: "in gpu-queue, position 3"}, {Time: *at(171 * time.Minute), Event: "Admitted"}, {Time: *at(170 * time.Minute), Event: "Running", Detail: "launcher and 4 workers"}},
 	})
@@ -277,10 +336,13 @@ func fillMLTeam(t *testing.T) {
 	report(t, mpiJob(t, "ml-team", "pi", nil), v1alpha1.JobReportStatus{
 		Phase: v1alpha1.PhaseSucceeded, Message: "The launcher succeeded.", MPI: mpi, Workers: v1alpha1.WorkersStatus{Summary: "0/4", Wanted: 4, Succeeded: 4}, StartTime: at(26 * time.Hour), RunningTime: at(26 * time.Hour), CompletionTime: at(25 * time.Hour),
 		PhaseTimes: []v1alpha1.PhaseTime{{Phase: "Running", Since: *at(26 * time.Hour), Seconds: 3600}}, Pods: pods("pi", 4, "Gone", ""), Consumption: used,
+		Usage: usageOf(now.Add(-25*time.Hour), 40*time.Second, "pi-worker-0"),
 	})
 	gone := mpiJob(t, "ml-team", "deleted-job", nil)
 	report(t, gone, v1alpha1.JobReportStatus{
 		Phase: v1alpha1.PhaseFailed, MPI: mpi, StartTime: at(9 * time.Hour), CompletionTime: at(8 * time.Hour), Pods: pods("deleted-job", 2, "Gone", ""),
+		Curves: figuresOf(now.Add(-8*time.Hour), 80),
+		Usage:  usageOf(now.Add(-8*time.Hour), 20*time.Minute, "deleted-job-worker-0", "deleted-job-worker-1"),
 		Failure: &v1alpha1.Failure{Code: "OutOfGPUMemory", Pod: "deleted-job-worker-1", LogTail: []string{
 			"[deleted-job-launcher-x7k2p] [1,0]<stdout>:epoch 1, loss 2.31", "[deleted-job-launcher-x7k2p] [1,3]<stderr>:RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB", "[deleted-job-launcher-x7k2p] <img src=x onerror=window.hacked=1> \x1b[31mred\x1b[0m",
 		}},

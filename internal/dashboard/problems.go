@@ -61,6 +61,13 @@ func problemOf(err error) (int, Problem) {
 		}
 		return http.StatusUnprocessableEntity, problem
 	}
+	if masked, is := errors.AsType[*jobs.MaskedError](err); is {
+		problem := Problem{Code: "Masked", Message: masked.Error() + "; set them again"}
+		for _, change := range masked.Changes() {
+			problem.Fields = append(problem.Fields, FieldProblem{Field: change, Reason: "is masked in the report; set it again"})
+		}
+		return http.StatusUnprocessableEntity, problem
+	}
 	if rejected, is := errors.AsType[*jobs.RejectedError](err); is {
 		return http.StatusUnprocessableEntity, Problem{Code: "Rejected", Message: rejected.Error(), Reasons: rejected.Reasons}
 	}
@@ -87,9 +94,6 @@ func problemOf(err error) (int, Problem) {
 	}
 	if _, is := errors.AsType[*jobs.ExistsError](err); is {
 		return http.StatusConflict, Problem{Code: "Exists", Message: err.Error()}
-	}
-	if _, is := errors.AsType[*jobs.QueueForbiddenError](err); is {
-		return http.StatusForbidden, Problem{Code: "Forbidden", Message: "the job is in a queue, and you may not change its Workload: Kueue would start the job again at once"}
 	}
 	return apiProblem(err)
 }

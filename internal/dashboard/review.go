@@ -19,7 +19,7 @@ import (
 // words describes a job in sentences.
 func words(request *SpecRequest, job *unstructured.Unstructured) []string {
 	spec := request.Spec
-	all := slices.Concat([]string{sizeWords(spec)}, programWords(spec, job), scheduleWords(spec), environmentWords(spec), limitWords(spec))
+	all := slices.Concat([]string{sizeWords(spec)}, programWords(spec, job), scheduleWords(spec), nodeWords(spec), dataWords(spec), environmentWords(spec), limitWords(spec))
 	if request.Description != "" {
 		all = append(all, "Its description is: "+phrase.OneLine(request.Description))
 	}
@@ -77,6 +77,60 @@ func scheduleWords(spec jobs.Spec) []string {
 	}
 	if spec.GangTimeout > 0 {
 		all = append(all, fmt.Sprintf("All pods are scheduled together; an attempt ends if not all are scheduled after %s.", durationText(spec.GangTimeout)))
+	}
+	return all
+}
+
+// nodeWords describes on which nodes a job runs.
+func nodeWords(spec jobs.Spec) []string {
+	var all []string
+	if labels := pairs(spec.NodeSelector); len(labels) > 0 {
+		all = append(all, "Its pods run on nodes with "+strings.Join(labels, ", ")+".")
+	}
+	var taints []string
+	for _, toleration := range spec.Tolerations {
+		if text, is := jobs.TolerationText(toleration); is {
+			taints = append(taints, text)
+		}
+	}
+	if len(taints) > 0 {
+		all = append(all, "Its pods tolerate the taints "+strings.Join(taints, ", ")+".")
+	}
+	switch {
+	case spec.Topology == "":
+	case spec.TopologyPreferred:
+		all = append(all, fmt.Sprintf("If possible, all pods run on nodes with the same value of %s.", spec.Topology))
+	default:
+		all = append(all, fmt.Sprintf("All pods run on nodes with the same value of %s.", spec.Topology))
+	}
+	return all
+}
+
+// dataWords describes the volumes of a job.
+func dataWords(spec jobs.Spec) []string {
+	var all []string
+	for _, volume := range spec.Volumes {
+		if volume.Source == jobs.VolumeMemory && volume.Path == sharedMemory {
+			all = append(all, fmt.Sprintf("Each pod has %s of shared memory.", volume.Size))
+			continue
+		}
+		text := fmt.Sprintf("All pods mount %s %s at %s", volume.Source, cmp.Or(volume.Name, volume.Size), volume.Path)
+		if volume.ReadOnly {
+			text += " to read"
+		}
+		all = append(all, text+".")
+	}
+	if spec.Output != nil {
+		all = append(all, fmt.Sprintf("Results are kept on the claim %s in the folder %s, at %s and in the variable OUTPUT_DIR.", spec.Output.Name, cmp.Or(spec.Output.SubPath, spec.Name), spec.Output.Path))
+	}
+	return all
+}
+
+// pairs returns names with values, sorted.
+func pairs(values map[string]string) []string {
+	var all []string
+	for _, name := range keys(values) {
+		all = append(all, name+"="+values[name])
 	}
 	return all
 }

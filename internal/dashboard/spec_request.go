@@ -16,6 +16,14 @@ type SpecRequest struct {
 	// GangTimeoutSeconds ends an attempt whose pods are not all scheduled by then; 0 for the cluster's default. It replaces
 	// spec.gangTimeout.
 	GangTimeoutSeconds int64 `json:"gangTimeoutSeconds,omitempty"`
+	// TTLSeconds is the time from the end of the job until it is deleted. It replaces spec.ttl.
+	TTLSeconds *int64 `json:"ttlSeconds,omitempty"`
+	// GracePeriodSeconds is the time that programs have to end. It replaces spec.gracePeriod.
+	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty"`
+	// Shm is the size of shared memory, which is added to spec.volumes.
+	Shm string `json:"shm,omitempty"`
+	// Tolerations are taints, as KEY[=VALUE][:EFFECT]. They are added to spec.tolerations.
+	Tolerations []string `json:"tolerations,omitempty"`
 	// Original is the job of the namespace, as KIND/NAME, that the job is a clone of: its fields that a specification cannot
 	// contain are kept.
 	Original string `json:"original,omitempty"`

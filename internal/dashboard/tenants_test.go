@@ -267,7 +267,7 @@ var tenantRoutes = map[string]tenantRoute{
 	"GET /jobs":                 {filtered, at("/jobs", "/jobs?namespace=OTHER", "/jobs?deleted=true&size=500", "/jobs?q=tenants", "/jobs?user=USER", "/jobs?deleted=true&sort=user&page=2&size=2")},
 	"GET /jobs/stream":          {filtered, at("/jobs/stream?cursor=CURSOR", "/jobs/stream?cursor=CURSOR&namespace=OTHER", "/jobs/stream?cursor=CURSOR&UIDS")},
 	"GET /quotas":               {filtered, at("/quotas", "/quotas?namespace=OTHER", "/quotas?namespace=OWN,OTHER")},
-	"GET /usage":                {filtered, at("/usage", "/usage?namespace=OTHER", "/usage?by=namespace", "/usage?by=user", "/usage?since=1h")},
+	"GET /usage":                {filtered, at("/usage", "/usage?namespace=OTHER", "/usage?by=namespace", "/usage?by=user", "/usage?since=1h", "/usage?by=queue", "/usage?by=label%3Dteam", "/usage?since=2d&until=1d")},
 	"GET /runtimes":             {filtered, at("/runtimes", "/runtimes?namespace=OTHER")},
 	"GET /runtimes/{name}/jobs": {filtered, at("/runtimes/tenants-shared/jobs", "/runtimes/tenants-own/jobs")},
 	"POST /runtimes":            {administered, at("/runtimes").with(dashboard.RuntimeCopy{From: "tenants-shared", Name: "copied"}, dashboard.RuntimeCopy{From: "tenants-own", Name: "copied"})},

@@ -14,22 +14,29 @@ type Usage struct {
 	Lines []jobs.UsageLine `json:"lines"`
 	// Failures are the causes for which jobs failed in the period, the most frequent first.
 	Failures []FailureCount `json:"failures"`
-	Unpriced []string       `json:"unpriced"`
-	Missing  []string       `json:"missing"`
-	Commands []Snippet      `json:"commands"`
+	// Estimated is how many jobs have a report of an earlier version, so that their part in the period is estimated.
+	Estimated int       `json:"estimated"`
+	Unpriced  []string  `json:"unpriced"`
+	Missing   []string  `json:"missing"`
+	Commands  []Snippet `json:"commands"`
 }
 
 // usage returns what jobs have held.
 func (s *Server) usage(c *call) (any, error) {
 	values := c.URL.Query()
-	since, err := jobs.ParseSince(values.Get("since"), s.now())
+	since, until, err := jobs.ParsePeriod(values.Get("since"), values.Get("until"), s.now())
 	if err != nil {
 		return nil, err
 	}
 	if sort := values.Get("sort"); sort != "" && !slices.Contains(jobs.UsageSorts(), sort) {
 		return nil, jobs.Invalid(jobs.FieldError{Field: "sort", Value: sort, Reason: "is not allowed; use " + strings.Join(jobs.UsageSorts(), ", ")})
 	}
-	query := jobs.UsageQuery{Since: since, PerNamespace: values.Get("by") == "namespace", PerUser: values.Get("by") == "user", Sort: values.Get("sort")}
+	query := jobs.UsageQuery{Since: since, Until: until, Sort: values.Get("sort")}
+	if by := values.Get("by"); by != "" {
+		if query.By, query.Label, err = jobs.ParseUsageGroup(by); err != nil {
+			return nil, err
+		}
+	}
 	if namespace := values.Get("namespace"); namespace != "" {
 		query.Namespaces = []string{namespace}
 	} else if query.Namespaces, err = s.usageNamespaces(c); err != nil {
@@ -39,12 +46,12 @@ func (s *Server) usage(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := Usage{Lines: usage.Lines, Unpriced: orEmpty(usage.Unpriced), Missing: []string{}}
+	found := Usage{Lines: usage.Lines, Estimated: usage.Estimated, Unpriced: orEmpty(usage.Unpriced), Missing: []string{}}
 	for _, omitted := range usage.Omitted {
 		found.Missing = append(found.Missing, omitted.Kind+"s")
 	}
 	found.Lines = found.Lines[:min(len(found.Lines), 1000)]
-	if found.Failures, err = s.failures(c, since, values.Get("namespace")); err != nil {
+	if found.Failures, err = s.failures(c, since, until, values.Get("namespace")); err != nil {
 		return nil, err
 	}
 	line := []string{"usage"}
@@ -53,8 +60,10 @@ func (s *Server) usage(c *call) (any, error) {
 	} else {
 		line = append(line, "-n", values.Get("namespace"))
 	}
-	if values.Get("since") != "" {
-		line = append(line, "--since", values.Get("since"))
+	for _, flag := range []string{"since", "until"} {
+		if value := values.Get(flag); value != "" {
+			line = append(line, "--"+flag, value)
+		}
 	}
 	found.Commands = []Snippet{{"Command line", "sh", s.options.Program + " " + phrase.QuoteCommand(line)}}
 	return found, nil

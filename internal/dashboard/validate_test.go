@@ -31,7 +31,7 @@ func TestInvalidRequestsListEveryError(t *testing.T) {
 		}
 	}
 	for _, path := range []string{
-		"jobs?sort=color", "jobs?page=0", "jobs?size=100000", "jobs?phase=Happy", "usage?since=yesterday", "namespaces/invalid/jobs/pod/x", "namespaces/invalid/compare?job=x", "namespaces/invalid/jobs/mpijob/x/logs?to=noon",
+		"jobs?sort=color", "jobs?page=0", "jobs?size=100000", "jobs?phase=Happy", "usage?since=yesterday", "usage?since=1d&until=2d", "usage?by=color", "namespaces/invalid/jobs/pod/x", "namespaces/invalid/compare?job=x", "namespaces/invalid/jobs/mpijob/x/logs?to=noon",
 		"namespaces/invalid/jobs/mpijob/x/logs?from=2026-11-21T13:00:00Z&to=2026-11-21T12:00:00Z",
 	} {
 		if status, body := user.send(http.MethodGet, path, nil); status != http.StatusUnprocessableEntity {

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/diagnose/facts"
 	"opendatahub.io/mpijob/internal/implementation"
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
@@ -65,8 +66,8 @@ func shownCommands(job mpi.Job, symptom implementation.Symptom, value string) (c
 		figures[name] = value
 	}
 	launcher := mpitest.LauncherPod(job, 0, corev1.PodFailed, mpitest.Exited(1, "Error"))
-	p := newInput(job, jobstate.Observed{LauncherPods: []*corev1.Pod{launcher}, Workers: mpitest.Workers(job, corev1.PodRunning)}, jobstate.Evidence{}, jobstate.Outcome{})
-	found := p.order([]Finding{p.signFinding(sign{Symptom: symptom, pods: p.pods[:1], line: value, figures: figures})})
+	p := &input{facts.New(job, jobstate.Observed{LauncherPods: []*corev1.Pod{launcher}, Workers: mpitest.Workers(job, corev1.PodRunning)}, jobstate.Evidence{}, jobstate.Outcome{})}
+	found := p.order([]Finding{p.signFinding(facts.Sign{Symptom: symptom, Pods: p.Pods[:1], Line: value, Figures: figures})})
 	for _, remedy := range found[0].Remedies {
 		if codes.IsCommand(remedy.Action) && !strings.HasPrefix(remedy.Action, "until ") && !strings.HasPrefix(remedy.Action, "echo ") && !strings.HasPrefix(remedy.Action, "sh") && !strings.HasPrefix(remedy.Action, "ssh-keygen") {
 			commands = append(commands, remedy.Action)
@@ -80,8 +81,8 @@ func TestHostsOfOthersAreNotInCommands(t *testing.T) {
 	t.Parallel()
 	job := mpitest.Job(2)
 	for host, want := range map[string]string{"pi-worker-1.pi.ns.svc": "pi-worker-1", "other-worker-1": "pi-worker-0", "--kubeconfig=/tmp/x": "pi-worker-0"} {
-		p := newInput(job, jobstate.Observed{Workers: mpitest.Workers(job, corev1.PodRunning)}, jobstate.Evidence{}, jobstate.Outcome{})
-		f := p.signFinding(sign{Symptom: implementation.Symptom{Code: codes.ProgramMissing}, pods: p.pods[:1], figures: map[string]string{"host": host, "program": "train"}})
+		p := &input{facts.New(job, jobstate.Observed{Workers: mpitest.Workers(job, corev1.PodRunning)}, jobstate.Evidence{}, jobstate.Outcome{})}
+		f := p.signFinding(facts.Sign{Symptom: implementation.Symptom{Code: codes.ProgramMissing}, Pods: p.Pods[:1], Figures: map[string]string{"host": host, "program": "train"}})
 		if got := f.Remedies[0].Action; got != `kubectl -n ns exec `+want+` -- sh -c 'command -v -- "$0" || ls -l -- "$0"' train` {
 			t.Errorf("%s: %s", host, got)
 		}

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -9,71 +10,12 @@ import (
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/diagnose/facts"
+	"opendatahub.io/mpijob/internal/diagnose/loglines"
+	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/phrase"
 	"opendatahub.io/mpijob/internal/podstatus"
 )
-
-var (
-	// These are the lines of a launcher's agent about ranks that make no progress (agentapi.StallPrefix).
-	allWait    = regexp.MustCompile(`^all (\d+ ranks) wait, since (\S+ UTC); (.+)$`)
-	allIdle    = regexp.MustCompile(`^(all \d+ ranks are|the only rank is) idle, since (\S+ UTC); (.+)$`)
-	waitForFew = regexp.MustCompile(`^(\d+ of \d+ ranks) wait for (ranks? (\d+)[\d, and more]*), since (\S+ UTC); (.+)$`)
-	oneGone    = regexp.MustCompile(`^Rank (\d+) \(([^)]*)\) (.+), but (\d+ other ranks? still runs?), since (\S+ UTC)$`)
-)
-
-// stalled reports that ranks of a running job wait for each other, or for one that is gone, as the launcher's agent
-// observed it.
-func stalled(p *input) []Finding {
-	launcher := p.launcher()
-	if launcher == nil || p.outcome.Phase != v1alpha1.PhaseRunning || !podstatus.IsRunning(launcher.Pod) {
-		return nil
-	}
-	text := LastStall(launcher.log.Lines)
-	figures := map[string]string{}
-	code := codes.RanksWaiting
-	if gone := oneGone.FindStringSubmatch(text); gone != nil {
-		code = codes.RankGone
-		figures["rank"], figures["rankWho"] = gone[1], fmt.Sprintf("Rank %s (%s)", gone[1], gone[2])
-		figures["message"] = fmt.Sprintf("it %s, and %s since %s", gone[3], gone[4], gone[5])
-	} else if waiting := allWait.FindStringSubmatch(text); waiting != nil {
-		figures["ranksNow"], figures["since"], figures["message"] = waiting[1], waiting[2], waiting[3]
-		if words := firstError(launcher.log.Lines); words != nil && strings.HasPrefix(errorLines[0].pattern.FindString(words.message), words.message) {
-			// Python's interpreter is still there when its program has ended: MPI waits for the other ranks.
-			code = codes.RankGone
-			figures["message"] = fmt.Sprintf("all %s wait since %s", waiting[1], waiting[2])
-		}
-	} else if idle := allIdle.FindStringSubmatch(text); idle != nil {
-		code = codes.RanksIdle
-		figures["ranksNow"], figures["since"], figures["message"] = phrase.Capital(idle[1]), idle[2], idle[3]
-	} else if few := waitForFew.FindStringSubmatch(text); few != nil {
-		code = codes.Straggler
-		figures["ranksNow"], figures["rankWho"], figures["rank"], figures["since"], figures["message"] = few[1], few[2], few[3], few[4], few[5]
-	} else {
-		return nil
-	}
-	pod := *launcher
-	var words []string
-	if code == codes.RankGone {
-		words = p.words(figures)
-		if rank := figures["rank"]; rank != "" && figures["rankWho"] == "" {
-			figures["rankWho"] = "Rank " + rank
-		}
-	}
-	if figures["rank"] != "" {
-		if host := p.hostOfText(figures["rank"]); host != nil {
-			pod = *host
-		}
-	}
-	entry := codes.Lookup(code)
-	if code == codes.RankGone && figures["errorText"] != "" {
-		// What to do about its error, in place of reading it.
-		own := p.ownError(codes.Lookup(codes.ApplicationFailed), figures)
-		entry.Remedies = slices.Concat(entry.Remedies[:1], own.Remedies, entry.Remedies[2:])
-	}
-	f := p.findAs(entry, []jobPod{pod}, figures)
-	f.Evidence = append([]string{quoted(*launcher, agentapi.StallPrefix+text)}, words...)
-	return []Finding{f}
-}
 
 // LastStall returns what the launcher's agent last wrote about ranks that make no progress, or "" if that is over.
 func LastStall(lines []string) string {
@@ -86,17 +28,137 @@ func LastStall(lines []string) string {
 	return ""
 }
 
-// throttled reports that CPU limits slowed the ranks down, as the launcher's agent counted when its command ended.
-func throttled(p *input) []Finding {
-	// worth is the share from which it is worth a finding, and atLeast the seconds.
-	const worth, atLeast = 0.2, 5
-	s := p.launcherSummary()
-	if s == nil || s.ThrottledSeconds < atLeast || s.ThrottledSeconds < worth*(s.CPUSeconds+s.ThrottledSeconds) {
+var (
+	// These are the lines of a launcher's agent about ranks that make no progress (agentapi.StallPrefix).
+	allWait    = regexp.MustCompile(`^all (\d+ ranks) wait, since (\S+ UTC); (.+)$`)
+	allIdle    = regexp.MustCompile(`^(all \d+ ranks are|the only rank is) idle, since (\S+ UTC); (.+)$`)
+	callsAlone = regexp.MustCompile(`^(the launcher) gets no answer from (\S+), since (\S+ UTC)$`)
+	// loneSleeper is one rank that sleeps while others wait.
+	loneSleeper = regexp.MustCompile(`; sleeping: (\d+); (?:blocked|polling): \d`)
+	calls       = regexp.MustCompile(`; (the launcher|\S+) gets no answer from (\S+)$`)
+	waitForFew  = regexp.MustCompile(`^(\d+ of \d+ ranks) wait for (ranks? (\d+)[\d, and more]*), since (\S+ UTC); (.+)$`)
+	oneGone     = regexp.MustCompile(`^Rank (\d+) \(([^)]*)\) (.+), but (\d+ other ranks? still runs?), since (\S+ UTC)$`)
+)
+
+// stalled reports that ranks of a running job wait for each other, or for one that is gone, as the launcher's agent
+// observed it.
+func stalled(p *input) []Finding {
+	text, launcher := p.stall(), p.Launcher()
+	if text == "" {
 		return nil
 	}
-	f := p.find(codes.CPUThrottled, p.pods[:1], map[string]string{
-		"seconds": fmt.Sprintf("%.0f", s.ThrottledSeconds), "share": fmt.Sprintf("%.0f", 100*s.ThrottledSeconds/(s.CPUSeconds+s.ThrottledSeconds)),
+	code, figures := stallFigures(text, launcher.Log.Lines)
+	if code == "" {
+		return nil
+	}
+	pod := *launcher
+	if call := calls.FindStringSubmatch(text); call != nil && code != codes.RankGone && !p.isOwnAddress(call[2]) {
+		figures["rankWho"], figures["address"] = phrase.Capital(call[1]), call[2]
+		if caller := p.Known(call[1]); caller != nil {
+			pod, figures["rankWho"] = *caller, call[1]
+		}
+		figures["ranksText"] = ", and no rank computes or transfers data"
+		code = codes.NoAnswer
+	}
+	var words []string
+	if code == codes.RankGone {
+		words = p.words(figures)
+		if figures["rank"] == "" {
+			figures["rank"] = p.finalizing(text)
+		}
+		if rank := figures["rank"]; rank != "" && figures["rankWho"] == "" {
+			figures["rankWho"] = "Rank " + rank
+		}
+	}
+	if figures["rank"] != "" {
+		if host := p.HostOfText(figures["rank"]); host != nil {
+			pod = *host
+		}
+	}
+	if code == codes.RankGone && figures["rank"] != "" && pod.Name != launcher.Name {
+		figures["rankWho"] += " on " + pod.Name
+	}
+	entry := p.stallEntry(code, text, figures)
+	return []Finding{p.findAs(entry, []facts.Pod{pod}, figures, append([]string{facts.LogLine(*launcher, agentapi.StallPrefix+text)}, words...)...)}
+}
+
+// stallEntry returns the definition of a stall, with the remedies for what else is known of it, and adds figures for them.
+func (p *input) stallEntry(code codes.Code, text string, figures map[string]string) codes.Entry {
+	entry := codes.Lookup(code)
+	if sleeper := p.finalizing(text); code == codes.RanksWaiting && sleeper != "" {
+		figures["option"] = sleeper
+		entry.Remedies = slices.Concat(codes.SleepsAlone, entry.Remedies)
+	}
+	if code == codes.RankGone && figures["errorText"] != "" {
+		// What to do about its error, in place of reading it.
+		own := p.ownError(codes.Lookup(codes.ApplicationFailed), figures)
+		entry.Remedies = slices.Concat(entry.Remedies[:1], own.Remedies, entry.Remedies[2:])
+	}
+	if code == codes.NoAnswer && p.Seen.Isolation != nil {
+		figures["policy"] = p.Seen.Isolation.Name
+		entry.Remedies = slices.Concat(codes.IsolatedNetwork, entry.Remedies[1:])
+	}
+	return entry
+}
+
+// finalizing returns the rank that alone sleeps while all others wait for a message, in what the agent wrote of a job with Open MPI; ""
+// if there is none. A rank whose program has ended sleeps in MPI_Finalize between two looks at the others
+// (OMPI_LAZY_WAIT_FOR_COMPLETION in ompi/runtime/ompi_mpi_finalize.c); one that waits for a message does not.
+func (p *input) finalizing(text string) string {
+	found := loneSleeper.FindStringSubmatch(text)
+	if found == nil || p.Job.Implementation != mpi.OpenMPI {
+		return ""
+	}
+	return found[1]
+}
+
+// stall returns what the launcher's agent of a running job last wrote about ranks that make no progress; "" if it wrote nothing.
+func (p *input) stall() string {
+	launcher := p.Launcher()
+	if launcher == nil || p.Outcome.Phase != v1alpha1.PhaseRunning || !podstatus.IsRunning(launcher.Pod) {
+		return ""
+	}
+	return LastStall(launcher.Log.Lines)
+}
+
+// stallFigures returns the code of what an agent wrote about ranks that make no progress, with figures from it; "" if it wrote nothing.
+// The lines are those of the launcher's log.
+func stallFigures(text string, lines []string) (code codes.Code, figures map[string]string) {
+	code, figures = codes.RanksWaiting, map[string]string{}
+	if gone := oneGone.FindStringSubmatch(text); gone != nil {
+		code = codes.RankGone
+		figures["rank"], figures["rankWho"] = gone[1], fmt.Sprintf("Rank %s (%s)", gone[1], gone[2])
+		figures["message"] = fmt.Sprintf("it %s, and %s since %s", gone[3], gone[4], gone[5])
+	} else if waiting := allWait.FindStringSubmatch(text); waiting != nil {
+		figures["ranksNow"], figures["since"], figures["message"] = waiting[1], waiting[2], waiting[3]
+		if words := loglines.FirstError(lines); words != nil && loglines.IsException(words.Message) {
+			// Python's interpreter is still there when its program has ended: MPI waits for the other ranks.
+			code = codes.RankGone
+			figures["message"] = fmt.Sprintf("all %s wait since %s", waiting[1], waiting[2])
+		}
+	} else if idle := allIdle.FindStringSubmatch(text); idle != nil {
+		code = codes.RanksIdle
+		figures["ranksNow"], figures["since"], figures["message"] = phrase.Capital(idle[1]), idle[2], idle[3]
+		if strings.Contains(idle[3], " waits for ") {
+			figures["reason"] = "It may be on purpose."
+		}
+	} else if few := waitForFew.FindStringSubmatch(text); few != nil {
+		code = codes.Straggler
+		figures["ranksNow"], figures["rankWho"], figures["rank"], figures["since"], figures["message"] = few[1], few[2], few[3], few[4], few[5]
+	} else if alone := callsAlone.FindStringSubmatch(text); alone != nil {
+		code, figures["since"] = codes.NoAnswer, alone[3]
+		figures["rankWho"], figures["address"] = phrase.Capital(alone[1]), alone[2]
+	} else {
+		return "", nil
+	}
+	return code, figures
+}
+
+// isOwnAddress reports whether an address, with its port, is that of a pod of the job.
+func (p *input) isOwnAddress(address string) bool {
+	at, err := netip.ParseAddrPort(address)
+	return err == nil && slices.ContainsFunc(p.Pods, func(pod facts.Pod) bool {
+		own, err := netip.ParseAddr(pod.Status.PodIP)
+		return err == nil && own == at.Addr()
 	})
-	f.Evidence = []string{fmt.Sprintf("Launcher's agent: the ranks' containers used %.0f s of CPU time, and were stopped by their CPU limit for %.0f s.", s.CPUSeconds, s.ThrottledSeconds)}
-	return []Finding{f}
 }

@@ -214,8 +214,15 @@ func TestWhatKubernetesSays(t *testing.T) {
 			worker(1, corev1.PodRunning, notReadyFor(time.Minute)),
 			event("Pod", "pi-worker-1", "Unhealthy", "Readiness probe failed: dial tcp 10.2.3.4:8080: connect: connection refused"),
 		)},
+		"init-container-is-awaited": {codes.SlowStart, running(2).with(worker(1, corev1.PodPending, created(90*time.Second), onNode("node-a"), func(pod *corev1.Pod) {
+			pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "wait-for-db", Started: new(true), State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(mpitest.Now.Add(-85 * time.Second))}}}}
+		}), func(s *scene) {
+			s.evidence.Logs = map[string]jobstate.Log{"pi-launcher-0": {LastAt: mpitest.Now, Lines: []string{
+				"mpi-agent: waiting for 1 of 2 hosts for 79 s; pi-worker-1: nothing listens at pi-worker-1.pi.ns.svc:2222 (connection refused): its container has not started, or ended",
+			}}}
+		})},
 		"init-container-works": {codes.SlowStart, running(2).with(worker(1, corev1.PodPending, created(90*time.Second), onNode("node-a"), func(pod *corev1.Pod) {
-			pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "fetch-data", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(mpitest.Now.Add(-80 * time.Second))}}}}
+			pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "fetch-data", Started: new(true), State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(mpitest.Now.Add(-80 * time.Second))}}}}
 		}))},
 		"hook-failed": {codes.ContainerCreateFailed, running(2).with(
 			worker(1, corev1.PodFailed, mpitest.Exited(137, "Error")),
@@ -366,6 +373,12 @@ func TestWhatKubernetesSays(t *testing.T) {
 		}))},
 		"init-container-failed": {codes.ApplicationFailed, running(2).with(worker(1, corev1.PodFailed, failedInit(corev1.ContainerState{
 			Terminated: &corev1.ContainerStateTerminated{ExitCode: 3, Reason: "Error"},
+		})))},
+		"init-container-failed-and-no-worker-was-reached": {codes.ApplicationFailed, failed(1, unreliable).with(unreachableWorker, worker(1, corev1.PodFailed, failedInit(corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{ExitCode: 3, Reason: "Error"},
+		})))},
+		"init-container-crashes-and-no-worker-was-reached": {codes.CrashLoop, failed(1, unreliable).with(unreachableWorker, worker(1, corev1.PodPending, failedInit(corev1.ContainerState{
+			Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off 40s restarting failed container=fetch-data"},
 		})))},
 		"init-container-crashes": {codes.CrashLoop, running(2).with(worker(1, corev1.PodPending, failedInit(corev1.ContainerState{
 			Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off 40s restarting failed container=fetch-data"},
@@ -635,4 +648,12 @@ func TestSandboxThatIsCreatedLater(t *testing.T) {
 			}
 		})
 	}
+}
+
+// unreachableWorker lets the launcher's agent have missed worker 1.
+func unreachableWorker(s *scene) {
+	launcherLeft(agentapi.Summary{
+		Code: agentapi.Unreachable, Message: "Host pi-worker-1 could not be used: nothing listens.", HostsExpected: 4, SlotsExpected: 8, HostsReached: 3, SlotsFound: 6,
+		Hosts: []agentapi.HostTrouble{{Host: "pi-worker-1", Code: agentapi.Unreachable, Message: "nothing listens at 10.244.1.9:2222 (connection refused): its container has not started, or ended", Seconds: 120}},
+	}, 1)(s)
 }

@@ -95,8 +95,3 @@ func remoteMountIn(message string) (remoteMount, bool) {
 	}
 	return remoteMount{}, false
 }
-
-// isFollowUp reports whether an event only repeats that the pod waits for volumes, which the kubelet says every two minutes.
-func isFollowUp(message string) bool {
-	return strings.HasPrefix(message, "Unable to attach or mount volumes:") && anyIn(message, "timed out waiting for the condition", "context deadline exceeded")
-}

@@ -5,11 +5,13 @@ import (
 	"path"
 	"regexp"
 	"slices"
-
-	corev1 "k8s.io/api/core/v1"
+	"strings"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/diagnose/facts"
+	"opendatahub.io/mpijob/internal/diagnose/loglines"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
@@ -18,9 +20,11 @@ var (
 	// perror(3) names it, such as "cat: /data/x: No such file or directory".
 	quotedFile = regexp.MustCompile(`["'` + "`" + `]((?:\.{0,2}/)?[\w.+@%~-]+(?:/[\w.+@%~-]+)*)["']`)
 	plainFile  = regexp.MustCompile(`(?:^|[\s:])((?:\.{0,2}/)[\w.+@%~/-]+)(?:: |$)`)
-	// missingModule is the module that Python lacks, and variableName the key or variable of that name.
+	// openedFile is a file that a line of a program opens, reads or loads.
+	openedFile = regexp.MustCompile(`(?:open|Path|read\w*|load\w*|from\w*)\([^"'\n]{0,40}["']((?:\.{0,2}/)?[\w.+@%~-]+(?:/[\w.+@%~-]+)*)["']`)
 	// notDropped is an error of a connection that was refused, or whose host has no address.
-	notDropped    = regexp.MustCompile(`(?i)refused|name or service not known|name resolution|n.t resolve|to resolve|no such host|servname`)
+	notDropped = regexp.MustCompile(`(?i)refused|name or service not known|name resolution|n.t resolve|to resolve|no such host|servname`)
+	// missingModule is the module that Python lacks, and variableName the key or variable of that name.
 	missingModule = regexp.MustCompile(`No module named ['"]?([\w.]+)`)
 	variableName  = regexp.MustCompile(`KeyError: ['"]([A-Z][A-Z0-9_]+)['"]|(?:^|[\s:])([A-Za-z_]\w*): (?:unbound variable|parameter not set)|environment variable (\w+) expected, but not set`)
 )
@@ -31,13 +35,13 @@ func (p *input) ownError(entry codes.Entry, figures map[string]string) codes.Ent
 	figures["programTemplate"] = p.field(mpi.RoleLauncher)
 	if p.startedRanks(figures) {
 		figures["othersEnded"] = " MPI then ended all other ranks."
-		if !p.job.Launcher.RunsRanks {
+		if !p.Job.Launcher.RunsRanks {
 			figures["programTemplate"] = p.field(mpi.RoleWorker)
 		}
 	}
 	kind := codes.OwnErrorOf(figures["errorText"])
 	if kind == nil {
-		if figures["errorText"] != "" {
+		if figures["errorText"] != "" && entry.Summary != codes.EndedBeforeRanks.Summary {
 			entry.Remedies = codes.KnownError
 		}
 		return entry
@@ -54,6 +58,9 @@ func (p *input) ownError(entry codes.Entry, figures map[string]string) codes.Ent
 			figures["file"] = found[1]
 		}
 	}
+	if found := openedFile.FindStringSubmatch(figures["ownSource"]); found != nil && figures["file"] == "" && kind.Name == "text" {
+		figures["file"] = found[1]
+	}
 	remedies := kind.Remedies
 	if volume := p.launchersVolume(figures["file"]); volume != "" && kind.OnlyInLauncher != nil {
 		remedies, figures["volume"] = kind.OnlyInLauncher, volume
@@ -69,7 +76,7 @@ func (p *input) ownError(entry codes.Entry, figures map[string]string) codes.Ent
 func (p *input) ownCause(kind string, figures map[string]string) []v1alpha1.Remedy {
 	switch kind {
 	case "variable":
-		if name := figures["variable"]; p.job.Workers.Count > 0 && setsVariable(p.template(mpi.RoleLauncher), name) && !setsVariable(p.template(mpi.RoleWorker), name) {
+		if name := figures["variable"]; p.Job.Workers.Count > 0 && facts.SetsVariable(p.Template(mpi.RoleLauncher), name) && !facts.SetsVariable(p.Template(mpi.RoleWorker), name) {
 			return codes.VariableOnlyInLauncher
 		}
 	case "permission":
@@ -79,17 +86,12 @@ func (p *input) ownCause(kind string, figures map[string]string) []v1alpha1.Reme
 		}
 	case "network":
 		// A NetworkPolicy drops packets. What refuses a connection was reached, and names are resolved anyway.
-		if p.seen.Isolation != nil && !notDropped.MatchString(figures["errorText"]) {
-			figures["policy"], figures["address"] = p.seen.Isolation.Name, p.address(figures["errorText"])
+		if p.Seen.Isolation != nil && !notDropped.MatchString(figures["errorText"]) {
+			figures["policy"], figures["address"] = p.Seen.Isolation.Name, p.address(figures["errorText"], figures["ownSource"])
 			return codes.IsolatedNetwork
 		}
 	}
 	return nil
-}
-
-// setsVariable reports whether the first container of a pod template sets an environment variable.
-func setsVariable(spec corev1.PodSpec, name string) bool {
-	return len(spec.Containers) > 0 && name != "" && slices.ContainsFunc(spec.Containers[0].Env, func(env corev1.EnvVar) bool { return env.Name == name })
 }
 
 // unreadable returns what a file is mounted from and with which mode, if that is a Secret or ConfigMap whose files others than their
@@ -100,8 +102,8 @@ func (p *input) unreadable(file string) (mounted, volume string) {
 		return "", ""
 	}
 	for _, role := range []mpi.Role{mpi.RoleWorker, mpi.RoleLauncher} {
-		spec := p.template(role)
-		name := volumeOf(spec, file)
+		spec := p.Template(role)
+		name := facts.VolumeOf(spec, file)
 		for _, v := range spec.Volumes {
 			source, mode := "", (*int32)(nil)
 			switch {
@@ -126,19 +128,36 @@ func (p *input) unreadable(file string) (mounted, volume string) {
 var (
 	webAddress  = regexp.MustCompile(`\b(?:https?|ftp|s3)://[^\s'"<>)\]]+`)
 	hostAndPort = regexp.MustCompile(`host='([^']+)', port=(\d+)`)
+	// serverAndPort is how libpq names its server, and literalAddress how a line of a program does.
+	serverAndPort  = regexp.MustCompile(`server at "([^"]+)"(?: \([^)]*\))?, port (\d+)`)
+	literalAddress = regexp.MustCompile(`\(["']([\w.:-]+)["'], *(\d+)`)
+	// unanswered is where the launcher's agent names an address.
+	unanswered = regexp.MustCompile(`gets no answer from ([^\s;,]+)`)
 )
 
-// address returns what a program could not connect to: as its error names it, or the last address in the launcher's log; "" if it is
-// unknown.
-func (p *input) address(text string) string {
-	if found := hostAndPort.FindStringSubmatch(text); found != nil {
-		return found[1] + ":" + found[2]
+// address returns what a program could not connect to: as its error or the line that raised it names it, as an agent saw it, or the last
+// address in the launcher's log; "" if it is unknown.
+func (p *input) address(text, source string) string {
+	for _, form := range []*regexp.Regexp{hostAndPort, serverAndPort} {
+		if found := form.FindStringSubmatch(text); found != nil {
+			return found[1] + ":" + found[2]
+		}
 	}
-	if found := webAddress.FindString(text); found != "" {
+	if found := webAddress.FindString(text + "\n" + source); found != "" {
 		return found
 	}
-	if launcher := p.launcher(); launcher != nil {
-		for _, line := range slices.Backward(launcher.log.Lines) {
+	if found := literalAddress.FindStringSubmatch(source); found != nil {
+		return found[1] + ":" + found[2]
+	}
+	if launcher := p.Launcher(); launcher != nil {
+		for _, line := range slices.Backward(launcher.Log.Lines) {
+			if found := unanswered.FindStringSubmatch(line); found != nil && strings.HasPrefix(line, agentapi.StallPrefix) {
+				return found[1]
+			}
+		}
+	}
+	if launcher := p.Launcher(); launcher != nil {
+		for _, line := range slices.Backward(launcher.Log.Lines) {
 			if found := webAddress.FindString(line); found != "" {
 				return found
 			}
@@ -149,35 +168,21 @@ func (p *input) address(text string) string {
 
 // startedRanks reports whether ranks have run: one is known by its number, an agent saw one, or MPI reported its end.
 func (p *input) startedRanks(figures map[string]string) bool {
-	if s := p.launcherSummary(); figures["rank"] != "" || s != nil && (len(s.Ranks) > 0 || s.HostsIdle < s.HostsReached) {
+	if s := p.LauncherSummary(); figures["rank"] != "" || s != nil && (len(s.Ranks) > 0 || s.HostsIdle < s.HostsReached) {
 		return true
 	}
-	return slices.ContainsFunc(p.pods, func(pod jobPod) bool {
-		return pod.role == mpi.RoleLauncher && slices.ContainsFunc(pod.log.Lines, banner.MatchString)
+	return slices.ContainsFunc(p.Pods, func(pod facts.Pod) bool {
+		return pod.Role == mpi.RoleLauncher && slices.ContainsFunc(pod.Log.Lines, loglines.Banner.MatchString)
 	})
 }
 
 // launchersVolume returns the name of the volume on which the launcher has a file, if the workers mount nothing there; else "".
 func (p *input) launchersVolume(file string) string {
-	if p.job.Workers.Count == 0 || !path.IsAbs(file) {
+	if p.Job.Workers.Count == 0 || !path.IsAbs(file) {
 		return ""
 	}
-	if volumeOf(p.template(mpi.RoleWorker), file) != "" {
+	if facts.VolumeOf(p.Template(mpi.RoleWorker), file) != "" {
 		return ""
 	}
-	return volumeOf(p.template(mpi.RoleLauncher), file)
-}
-
-// volumeOf returns the name of the volume that the first container of a pod mounts at a file or a folder above it; else "".
-func volumeOf(spec corev1.PodSpec, file string) string {
-	if len(spec.Containers) == 0 {
-		return ""
-	}
-	name, longest := "", ""
-	for _, mount := range spec.Containers[0].VolumeMounts {
-		if at := path.Clean(mount.MountPath); mpi.Contains(at, file) && len(at) >= len(longest) {
-			name, longest = mount.Name, at
-		}
-	}
-	return name
+	return facts.VolumeOf(p.Template(mpi.RoleLauncher), file)
 }

@@ -20,6 +20,7 @@ func TestOwnErrors(t *testing.T) {
 	t.Parallel()
 	tried := map[string]bool{}
 	for log, want := range map[string]struct{ kind, remedy string }{
+		"ModuleNotFoundError: No module named 'encodings'":                                                                                                     {"python", "Python does not find its own library"},
 		"ModuleNotFoundError: No module named 'torch.distributed'":                                                                                             {"module", "Install torch.distributed in the image"},
 		"ImportError: cannot import name 'Dataset' from 'datasets' (/opt/datasets.py)":                                                                         {"module", "Install the module"},
 		"/work/run.sh: line 2: ./prog: cannot execute binary file: Exec format error":                                                                          {"program", "build it for the CPU"},
@@ -43,14 +44,18 @@ func TestOwnErrors(t *testing.T) {
 		"requests.exceptions.ConnectionError: HTTPConnectionPool(host='x', port=80): Max retries exceeded with url: /":                     {"network", "If jobs are isolated"},
 		"Traceback (most recent call last):\n  File \"/a.py\", line 1, in <module>\nsocket.gaierror: [Errno -2] Name or service not known": {"network", "Check the address"},
 		"train.py: error: unrecognized arguments: --epoch":                                                                                 {"arguments", "Correct the arguments"},
-		"json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)":                                                          {"text", "Check what the program reads"},
-		"sh: 1: cd: can't cd to /workspace/run":                                                                                            {"file", "Check the path of /workspace/run."},
-		"sh: 1: Syntax error: Unterminated quoted string":                                                                                  {"script", "Correct the shell script"},
-		"/work/run.sh: line 3: syntax error near unexpected token `done'":                                                                  {"script", "Correct the shell script"},
-		"SyntaxError: invalid syntax":                                                                                                      {"source", "Correct the script"},
-		"OSError: [Errno 24] Too many open files: '/data/1'":                                                                               {"files", "Open fewer files"},
-		"ValueError: shard 2 has no rows":                                                                                                  {"", "This is an error of the program itself:"},
-		"KeyError: 'loss'":                                                                                                                 {"", "This is an error of the program itself:"},
+		"TimeoutError: timed out":                          {"network", "Check the address"},
+		"TimeoutError: [Errno 110] Connection timed out":   {"network", "Check the address"},
+		"urllib.error.URLError: <urlopen error timed out>": {"network", "Check the address"},
+		"Traceback (most recent call last):\n  File \"/app/a.py\", line 9, in <module>\n    x = load(\"/data/a.json\")\n  File \"/app/a.py\", line 4, in load\n    return json.load(file)\n           ^^^^^^^\n  File \"/usr/lib/python3.11/json/__init__.py\", line 293, in load\n    return loads(fp.read(),\njson.decoder.JSONDecodeError: Expecting value: line 2 column 1 (char 7)": {"text", "Check /data/a.json:"},
+		"json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)": {"text", "Check what the program reads"},
+		"sh: 1: cd: can't cd to /workspace/run":                                   {"file", "Check the path of /workspace/run."},
+		"sh: 1: Syntax error: Unterminated quoted string":                         {"script", "Correct the shell script"},
+		"/work/run.sh: line 3: syntax error near unexpected token `done'":         {"script", "Correct the shell script"},
+		"SyntaxError: invalid syntax":                                             {"source", "Correct the script"},
+		"OSError: [Errno 24] Too many open files: '/data/1'":                      {"files", "If the command sets a limit"},
+		"ValueError: shard 2 has no rows":                                         {"", "This is an error of the program itself:"},
+		"KeyError: 'loss'":                                                        {"", "This is an error of the program itself:"},
 		// Horovod, DeepSpeed and PyTorch.
 		"ImportError: Extension horovod.torch has not been built: /opt/hvd/mpi_lib_v2.so not found":                                       {"horovod build", "Install Horovod in the image again"},
 		"ValueError: MPI support has not been built.  If this is not expected, ensure MPI is installed":                                   {"horovod build", "Install Horovod in the image again"},
@@ -131,10 +136,13 @@ func TestOwnCauses(t *testing.T) {
 		"a variable of the launcher": {"KeyError: 'DATA_DIR'", func(s *scene) {
 			s.job.Launcher.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "DATA_DIR"}}
 		}, "Set DATA_DIR in the workers as well"},
-		"a variable of none":       {"KeyError: 'DATA_DIR'", func(*scene) {}, "set it in both pod templates"},
-		"the job's policy":         {"requests.exceptions.ConnectionError: HTTPConnectionPool(host='data.example', port=80): Max retries exceeded with url: /x", isolated, "connect to data.example:80. NetworkPolicy pi isolates it"},
-		"the job's policy, curl":   {"+ curl -f http://data.example/x\ncurl: (28) Failed to connect to data.example port 80 after 129 ms: Couldn't connect to server", isolated, "connect to http://data.example/x. NetworkPolicy pi"},
-		"a job without its policy": {"curl: (6) Could not resolve host: data.example", func(*scene) {}, "If jobs are isolated"},
+		"a variable of none":           {"KeyError: 'DATA_DIR'", func(*scene) {}, "set it in both pod templates"},
+		"the job's policy":             {"requests.exceptions.ConnectionError: HTTPConnectionPool(host='data.example', port=80): Max retries exceeded with url: /x", isolated, "connect to data.example:80. NetworkPolicy pi isolates it"},
+		"the job's policy, curl":       {"+ curl -f http://data.example/x\ncurl: (28) Failed to connect to data.example port 80 after 129 ms: Couldn't connect to server", isolated, "connect to http://data.example/x. NetworkPolicy pi"},
+		"the job's policy, a time-out": {"Traceback (most recent call last):\n  File \"/app/a.py\", line 6, in <module>\n    db = socket.create_connection((\"203.0.113.9\", 5432), timeout=10)\n         ^^^^^^^^\n  File \"/usr/lib/python3.11/socket.py\", line 851, in create_connection\n    raise exceptions[0]\nTimeoutError: timed out", isolated, "connect to 203.0.113.9:5432. NetworkPolicy pi isolates it"},
+		"the job's policy, libpq":      {`psycopg2.OperationalError: connection to server at "db.corp" (10.0.0.3), port 5432 failed: timeout expired`, isolated, "connect to db.corp:5432."},
+		"the job's policy, the agent":  {"mpi-agent: no progress: the only rank is idle, since 10:00:00 UTC; blocked: 0; pi-worker-0 gets no answer from 10.0.0.7:80\nTimeoutError: timed out", isolated, "connect to 10.0.0.7:80."},
+		"a job without its policy":     {"curl: (6) Could not resolve host: data.example", func(*scene) {}, "If jobs are isolated"},
 	} {
 		found := failed(1, test.log).with(test.change).findings()
 		if len(found) == 0 || !slices.ContainsFunc(found[0].Remedies, func(r v1alpha1.Remedy) bool { return strings.Contains(r.Text, test.want) }) {

@@ -8,6 +8,7 @@ import (
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/diagnose/facts"
 	"opendatahub.io/mpijob/internal/jobstate"
 )
 
@@ -25,11 +26,11 @@ const stopsSoon = 10 * time.Second
 
 // probes returns a finding for the containers that the kubelet stopped because of a liveness or startup probe.
 func probes(p *input) []Finding {
-	var pods []jobPod
+	var pods []facts.Pod
 	var evidence []string
 	figures := map[string]string{}
-	for _, stop := range p.events("Pod", func(e jobstate.Event) bool { return e.Reason == "Killing" }) {
-		pod := p.known(stop.Name)
+	for _, stop := range p.Events("Pod", func(e jobstate.Event) bool { return e.Reason == "Killing" }) {
+		pod := p.Known(stop.Name)
 		if pod == nil {
 			continue
 		}
@@ -45,21 +46,19 @@ func probes(p *input) []Finding {
 		if line != "" {
 			evidence = append(evidence, line)
 		}
-		pods, evidence = append(pods, *pod), append(evidence, saying(stop))
+		pods, evidence = append(pods, *pod), append(evidence, facts.EventLine(stop))
 	}
 	if len(pods) == 0 {
 		return nil
 	}
-	f := p.find(codes.ProbeFailed, pods, figures)
-	f.Evidence = evidence
-	return []Finding{f}
+	return []Finding{p.find(codes.ProbeFailed, pods, figures, evidence...)}
 }
 
 // probeBefore returns the probe because of which a container was stopped, with its last answer and the event that has it; "" if it
 // was stopped for another reason. The event of the stop names the probe, or the probe failed shortly before.
 func (p *input) probeBefore(stop jobstate.Event) (probe, answer, line string) {
 	named := stoppedByProbe.FindStringSubmatch(stop.Message)
-	for _, e := range p.events("Pod", func(e jobstate.Event) bool { return e.Reason == "Unhealthy" && e.Name == stop.Name }) {
+	for _, e := range p.Events("Pod", func(e jobstate.Event) bool { return e.Reason == "Unhealthy" && e.Name == stop.Name }) {
 		failed := failedProbe.FindStringSubmatch(e.Message)
 		if failed == nil {
 			continue
@@ -67,7 +66,7 @@ func (p *input) probeBefore(stop jobstate.Event) (probe, answer, line string) {
 		kind, since := strings.ToLower(failed[1]), stop.Last.Sub(e.Last)
 		// A container that was started again fails again, after the last stop.
 		if named != nil && named[1] == kind || named == nil && since >= 0 && since <= stopsSoon {
-			probe, answer, line = kind, strings.TrimSpace(failed[2]), saying(e)
+			probe, answer, line = kind, strings.TrimSpace(failed[2]), facts.EventLine(e)
 		}
 	}
 	if probe == "" && named != nil {
@@ -79,19 +78,19 @@ func (p *input) probeBefore(stop jobstate.Event) (probe, answer, line string) {
 // hooks returns a finding for the containers that the kubelet stopped because their postStart hook failed. Since Kubernetes 1.24 its
 // event does not say why (k8s.io/kubernetes/pkg/kubelet/kuberuntime/kuberuntime_container.go).
 func hooks(p *input) []Finding {
-	var pods []jobPod
+	var pods []facts.Pod
 	var evidence []string
-	for _, event := range p.events("Pod", func(e jobstate.Event) bool { return e.Reason == "FailedPostStartHook" }) {
-		pod := p.known(event.Name)
-		if pod == nil || slices.ContainsFunc(pods, func(has jobPod) bool { return has.Name == pod.Name }) {
+	for _, event := range p.Events("Pod", func(e jobstate.Event) bool { return e.Reason == "FailedPostStartHook" }) {
+		pod := p.Known(event.Name)
+		if pod == nil || slices.ContainsFunc(pods, func(has facts.Pod) bool { return has.Name == pod.Name }) {
 			continue
 		}
-		pods, evidence = append(pods, *pod), append(evidence, saying(event))
+		pods, evidence = append(pods, *pod), append(evidence, facts.EventLine(event))
 	}
 	if len(pods) == 0 {
 		return nil
 	}
-	f := p.findAs(codes.HookFailed, pods, nil)
-	f.Severity, f.Evidence = v1alpha1.SeverityError, evidence
+	f := p.findAs(codes.HookFailed, pods, nil, evidence...)
+	f.Severity = v1alpha1.SeverityError
 	return []Finding{f}
 }

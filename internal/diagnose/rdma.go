@@ -10,72 +10,44 @@ import (
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
-	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/diagnose/facts"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/podspec"
 )
 
-// rdma is the first RDMA resource that a pod asks for; empty where it asks for none.
-func rdma(pod corev1.PodSpec) corev1.ResourceName {
-	for _, name := range sortedNames(podspec.Requests(pod)) {
-		if podspec.IsRDMA(name) {
-			return name
-		}
-	}
-	return ""
-}
-
 // rdmaNotOffered reports that pods wait for an RDMA device that no node provides; otherwise it returns false.
-func (p *input) rdmaNotOffered(pods []jobPod, short [][]string) (Finding, bool) {
-	name := rdma(p.template(pods[0].role))
-	if name == "" || len(p.evidence.Nodes) == 0 || !slices.ContainsFunc(short, func(s []string) bool { return s[2] == string(name) }) {
+func (p *input) rdmaNotOffered(pods []facts.Pod, short [][]string) (Finding, bool) {
+	name := facts.RDMA(p.Template(pods[0].Role))
+	if name == "" || len(p.Evidence.Nodes) == 0 || !slices.ContainsFunc(short, func(s []string) bool { return s[2] == string(name) }) {
 		return Finding{}, false
 	}
-	asked := podspec.Requests(p.template(pods[0].role))[name]
-	if p.room(name, asked).with > 0 {
+	asked := podspec.Requests(p.Template(pods[0].Role))[name]
+	if p.RoomFor(name, asked).With > 0 {
 		return Finding{}, false
 	}
 	figures := map[string]string{"resource": string(name), "want": amount(name, asked) + " " + string(name)}
-	offers := p.rdmaOffers()
+	offers := p.RdmaOffers()
 	if len(offers) > 0 {
 		figures["offer"] = " (available: " + strings.Join(offers, ", ") + ")"
 		figures["first"] = "Request a resource that the nodes provide."
 	}
 	f := p.find(codes.RDMANotOffered, pods, figures)
-	if p.job.RDMA.Fixed || p.job.RDMA.Optional {
+	if p.Job.RDMA.Fixed || p.Job.RDMA.Optional {
 		// It has no effect, or the nodes offered RDMA when the first pods were created.
 		f.Remedies = slices.DeleteFunc(f.Remedies, func(r v1alpha1.Remedy) bool { return strings.Contains(r.Action, mpi.AnnotationRDMA) })
 	}
-	f.Evidence = []string{fmt.Sprintf("0 of %d nodes provide %s.", len(p.evidence.Nodes), name)}
+	f.Evidence = []string{fmt.Sprintf("0 of %d nodes provide %s.", len(p.Evidence.Nodes), name)}
 	return f, true
 }
 
 // rdmaFallback reports that the job runs without the RDMA that its user requested.
 func rdmaFallback(p *input) []Finding {
-	removed := p.job.RDMA.Removed
+	removed := p.Job.RDMA.Removed
 	if len(removed) == 0 {
 		return nil
 	}
-	f := p.find(codes.RDMAFallback, nil, map[string]string{"resource": mpi.ResourceNames(removed)})
-	f.Evidence = []string{fmt.Sprintf("No node offered %s when the pods were created.", mpi.ResourceNames(removed))}
-	return []Finding{f}
-}
-
-// rdmaOffers are the RDMA resources that machines have, each with how many.
-func (p *input) rdmaOffers() []string {
-	all := corev1.ResourceList{}
-	for _, node := range p.evidence.Nodes {
-		for name, quantity := range node.Allocatable {
-			if podspec.IsRDMA(name) && !quantity.IsZero() && node.Ready && !node.Unschedulable {
-				all[name] = quantity
-			}
-		}
-	}
-	var offers []string
-	for _, name := range sortedNames(all) {
-		offers = append(offers, fmt.Sprintf("%s (%d nodes)", name, p.room(name, all[name]).with))
-	}
-	return offers
+	return []Finding{p.find(codes.RDMAFallback, nil, map[string]string{"resource": mpi.ResourceNames(removed)},
+		fmt.Sprintf("No node offered %s when the pods were created.", mpi.ResourceNames(removed)))}
 }
 
 // fallback is a text that a library prints if it does not use RDMA.
@@ -114,24 +86,24 @@ var rdmaInUse = regexp.MustCompile(`NCCL INFO Using network (?:IB|AWS Libfabric|
 // rdmaNotUsed reports that a job with RDMA devices does not use them, and is slower than necessary. The launcher's log
 // contains the output of the ranks.
 func rdmaNotUsed(p *input) []Finding {
-	name := rdma(p.template(mpi.RoleWorker))
+	name := facts.RDMA(p.Template(mpi.RoleWorker))
 	if name == "" {
-		name = rdma(p.template(mpi.RoleLauncher))
+		name = facts.RDMA(p.Template(mpi.RoleLauncher))
 	}
-	if name == "" || slices.ContainsFunc(p.pods, func(pod jobPod) bool { return slices.ContainsFunc(pod.log.Lines, rdmaInUse.MatchString) }) {
+	if name == "" || slices.ContainsFunc(p.Pods, func(pod facts.Pod) bool { return slices.ContainsFunc(pod.Log.Lines, rdmaInUse.MatchString) }) {
 		return nil
 	}
 	for _, sign := range fallbacks {
-		for _, pod := range p.pods {
-			if i := slices.IndexFunc(pod.log.Lines, sign.text.MatchString); i >= 0 {
-				return []Finding{p.withoutRDMA(name, sign, pod, pod.log.Lines[i])}
+		for _, pod := range p.Pods {
+			if i := slices.IndexFunc(pod.Log.Lines, sign.text.MatchString); i >= 0 {
+				return []Finding{p.withoutRDMA(name, sign, pod, pod.Log.Lines[i])}
 			}
 		}
 	}
 	return nil
 }
 
-func (p *input) withoutRDMA(name corev1.ResourceName, sign fallback, pod jobPod, line string) Finding {
+func (p *input) withoutRDMA(name corev1.ResourceName, sign fallback, pod facts.Pod, line string) Finding {
 	second, is, expect := addNetwork, "", ""
 	switch {
 	case sign.perhaps:
@@ -141,13 +113,13 @@ func (p *input) withoutRDMA(name corev1.ResourceName, sign fallback, pod jobPod,
 	}
 	insist, require := "env: NCCL_NET=IB", []v1alpha1.FieldChange{{Field: "env.NCCL_NET", Value: "IB"}}
 	switch {
-	case p.job.Implementation == mpi.IntelMPI:
+	case p.Job.Implementation == mpi.IntelMPI:
 		insist, require = "env: FI_PROVIDER=mlx", []v1alpha1.FieldChange{{Field: "env.FI_PROVIDER", Value: "mlx"}}
 	case !strings.Contains(line, "NCCL"):
 		insist, require = "mpirun --mca pml ucx, with env: UCX_TLS=rc,self,sm", nil
 	}
 	figures := map[string]string{"field": p.field(mpi.RoleWorker)}
-	f := p.find(codes.RDMANotUsed, []jobPod{pod}, map[string]string{
+	f := p.find(codes.RDMANotUsed, []facts.Pod{pod}, map[string]string{
 		"resource": string(name), "how": sign.how, "is": is, "expect": expect, "insist": insist,
 		"first": sign.remedy.Text, "firstAction": codes.FillAction(sign.remedy.Action, figures), "second": second.Text, "secondAction": codes.FillAction(second.Action, figures),
 	})
@@ -162,23 +134,6 @@ func (p *input) withoutRDMA(name corev1.ResourceName, sign fallback, pod jobPod,
 	if sign.perhaps {
 		f.Severity = v1alpha1.SeverityInfo
 	}
-	f.Evidence = []string{quoted(pod, line)}
+	f.Evidence = []string{facts.LogLine(pod, line)}
 	return f
-}
-
-var noNetwork = regexp.MustCompile(`cannot find a network-attachment-definition \(([^)]+)\) in namespace \(([^)]+)\)`)
-
-// networkMissing reports that a pod names a network of Multus that does not exist.
-func networkMissing(p *input) []Finding {
-	for _, event := range p.events("Pod", func(e jobstate.Event) bool { return noNetwork.MatchString(e.Message) }) {
-		pod := p.startingPod(event.Name)
-		if pod == nil {
-			continue
-		}
-		names := noNetwork.FindStringSubmatch(event.Message)
-		f := p.find(codes.NetworkMissing, []jobPod{*pod}, map[string]string{"network": names[1], "in": names[2]})
-		f.Evidence = []string{saying(event)}
-		return []Finding{f}
-	}
-	return nil
 }

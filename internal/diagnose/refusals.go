@@ -3,6 +3,7 @@ package diagnose
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/diagnose/facts"
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/phrase"
 )
@@ -25,11 +27,11 @@ var (
 // refused returns findings for what the API server rejects.
 func refused(p *input) []Finding {
 	var found []Finding
-	if p.outcome.Reason == codes.ValidationError {
-		found = append(found, p.find(codes.JobInvalid, nil, map[string]string{"message": p.outcome.Message}))
+	if p.Outcome.Reason == codes.ValidationError {
+		found = append(found, p.find(codes.JobInvalid, nil, map[string]string{"message": p.Outcome.Message}))
 	}
 	// They come in the order of answers.
-	refusals := slices.SortedStableFunc(slices.Values(p.evidence.Refusals), func(a, b jobstate.Refusal) int {
+	refusals := slices.SortedStableFunc(slices.Values(p.Evidence.Refusals), func(a, b jobstate.Refusal) int {
 		return cmp.Or(strings.Compare(a.Kind, b.Kind), cmp.Compare(len(a.Name), len(b.Name)), strings.Compare(a.Name, b.Name))
 	})
 	for _, r := range refusals {
@@ -38,11 +40,11 @@ func refused(p *input) []Finding {
 	if event, is := p.objectsRefused(); is {
 		found = append(found, p.objectRefusal(event))
 	}
-	if event, is := p.podRefused(p.seen.Launcher); is && p.launcher() == nil {
+	if event, is := p.podRefused(p.Seen.Launcher); is && p.Launcher() == nil {
 		found = append(found, p.podRefusal(event, "launcher"))
 	}
 	// A TrainJob's workers are made by a Job, too.
-	if event, is := p.podRefused(p.seen.WorkerJob); is && len(p.seen.Workers) < int(p.job.Workers.Count) {
+	if event, is := p.podRefused(p.Seen.WorkerJob); is && len(p.Seen.Workers) < int(p.Job.Workers.Count) {
 		found = append(found, p.podRefusal(event, "workers"))
 	}
 	return found
@@ -61,11 +63,11 @@ var refusedObject = regexp.MustCompile(`\b(\w+)(?:\.[\w.-]+)? "([^"]+)" (?:is in
 // objectsRefused returns the latest event of Trainer or JobSet about an object that the API server rejected; false if that is past,
 // because all Jobs exist now.
 func (p *input) objectsRefused() (last jobstate.Event, is bool) {
-	if !p.job.External || (p.seen.Launcher != nil || p.job.Launcher.None) && (p.seen.WorkerJob != nil || p.job.Workers.Count == 0) {
+	if !p.Job.External || (p.Seen.Launcher != nil || p.Job.Launcher.None) && (p.Seen.WorkerJob != nil || p.Job.Workers.Count == 0) {
 		return jobstate.Event{}, false
 	}
-	for _, kind := range []string{p.job.Kind, "JobSet"} {
-		told := p.events(kind, func(e jobstate.Event) bool {
+	for _, kind := range []string{p.Job.Kind, "JobSet"} {
+		told := p.Events(kind, func(e jobstate.Event) bool {
 			return e.Warning && creationFailed.MatchString(e.Reason) && !passingRefusal.MatchString(e.Message)
 		})
 		// What JobSet cannot create comes after what Trainer creates.
@@ -77,7 +79,7 @@ func (p *input) objectsRefused() (last jobstate.Event, is bool) {
 }
 
 // anyJob reports whether JobSet has created one of the job's Jobs.
-func (p *input) anyJob() bool { return p.seen.Launcher != nil || p.seen.WorkerJob != nil }
+func (p *input) anyJob() bool { return p.Seen.Launcher != nil || p.Seen.WorkerJob != nil }
 
 func (p *input) objectRefusal(event jobstate.Event) Finding {
 	object, name, reason := "the objects of", event.Kind+" "+event.Name, event.Message
@@ -86,27 +88,27 @@ func (p *input) objectRefusal(event jobstate.Event) Finding {
 	}
 	f := p.refusal(jobstate.Refusal{Kind: object, Name: name, Message: event.Message})
 	if f.Code == codes.ObjectRefused {
-		f = p.findAs(codes.RefusedToController, nil, map[string]string{"object": object, "name": name, "reason": sentence(reason)})
+		f = p.findAs(codes.RefusedToController, nil, map[string]string{"object": object, "name": name, "reason": facts.Sentence(reason)})
 		f.Affected = []string{object + " " + name}
 	}
-	f.Evidence = []string{saying(event)}
+	f.Evidence = []string{facts.EventLine(event)}
 	return f
 }
 
 // podRefused returns the latest event of a Job whose pod was rejected; false if that is past: the Job must have no pods
 // now, was restarted since, or created a pod since.
 func (p *input) podRefused(of *batchv1.Job) (last jobstate.Event, is bool) {
-	if of == nil || ptr.Deref(of.Spec.Suspend, false) || !p.failed() && !p.outcome.PodsMayStart {
+	if of == nil || ptr.Deref(of.Spec.Suspend, false) || !p.Failed() && !p.Outcome.PodsMayStart {
 		return jobstate.Event{}, false
 	}
-	for _, event := range p.events("Job", func(e jobstate.Event) bool { return e.Name == of.Name }) {
+	for _, event := range p.Events("Job", func(e jobstate.Event) bool { return e.Name == of.Name }) {
 		switch event.Reason {
 		case "FailedCreate":
 			last, is = event, of.Status.StartTime == nil || !event.Last.Before(of.Status.StartTime.Time)
 		case "SuccessfulCreate":
 			// Events tell seconds. Of many pods some are made in the second in which others are refused; of one it is another
 			// try that went well.
-			if event.Last.After(last.Last) || of == p.seen.Launcher {
+			if event.Last.After(last.Last) || of == p.Seen.Launcher {
 				is = false
 			}
 		}
@@ -116,12 +118,12 @@ func (p *input) podRefused(of *batchv1.Job) (last jobstate.Event, is bool) {
 
 func (p *input) podRefusal(event jobstate.Event, role string) Finding {
 	f := p.refusal(jobstate.Refusal{Kind: "Pod", Name: "of the " + role, Message: event.Message})
-	f.Evidence = []string{saying(event)}
+	f.Evidence = []string{facts.EventLine(event)}
 	return f
 }
 
 func (p *input) refusal(r jobstate.Refusal) Finding {
-	code, figures := codes.ObjectRefused, map[string]string{"object": r.Kind, "name": r.Name, "reason": sentence(r.Message)}
+	code, figures := codes.ObjectRefused, map[string]string{"object": r.Kind, "name": r.Name, "reason": facts.Sentence(r.Message)}
 	switch quota, security, webhook := quotaMessage.FindStringSubmatch(r.Message), securityMessage.FindStringSubmatch(r.Message), webhookMessage.FindStringSubmatch(r.Message); {
 	case r.Taken && r.Leaving:
 		code = codes.EarlierJobLeaving
@@ -140,7 +142,7 @@ func (p *input) refusal(r jobstate.Refusal) Finding {
 		_, rest, _ := strings.Cut(r.Message, "constraint: ")
 		figures["violations"] = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(rest), "["), "]")
 	case webhook != nil:
-		code, figures["webhook"], figures["reason"] = codes.AdmissionDenied, webhook[1], sentence(webhook[2])
+		code, figures["webhook"], figures["reason"] = codes.AdmissionDenied, webhook[1], facts.Sentence(webhook[2])
 	}
 	entry := codes.Lookup(code)
 	if code == codes.PodSecurityDenied && onlyVolumes(figures["violations"]) {
@@ -153,7 +155,7 @@ func (p *input) refusal(r jobstate.Refusal) Finding {
 		f.Evidence = []string{"Kubernetes: " + r.Message}
 	}
 	if r.Taken {
-		f.Evidence = []string{fmt.Sprintf("%s %s exists in namespace %s and does not belong to this job.", r.Kind, r.Name, p.job.Namespace)}
+		f.Evidence = []string{fmt.Sprintf("%s %s exists in namespace %s and does not belong to this job.", r.Kind, r.Name, p.Job.Namespace)}
 	}
 	if code == codes.QuotaExceeded {
 		f.Evidence = append(f.Evidence, p.quotas()...)
@@ -195,8 +197,8 @@ func pairs(list string) map[string]string {
 // quotas say what of the namespace's quotas is used up.
 func (p *input) quotas() []string {
 	var lines []string
-	for _, quota := range p.evidence.Quotas {
-		for _, name := range sortedNames(quota.Hard) {
+	for _, quota := range p.Evidence.Quotas {
+		for _, name := range slices.Sorted(maps.Keys(quota.Hard)) {
 			hard, used := quota.Hard[name], quota.Used[name]
 			if hard.Sign() > 0 && float64(used.MilliValue()) >= 0.8*float64(hard.MilliValue()) {
 				lines = append(lines, fmt.Sprintf("Quota %s: %s of %s %s used", quota.Name, used.String(), hard.String(), name))
@@ -208,26 +210,26 @@ func (p *input) quotas() []string {
 
 // keys reports that the job's keys could not be created.
 func keys(p *input) []Finding {
-	failed := p.events(p.job.Kind, func(e jobstate.Event) bool {
+	failed := p.Events(p.Job.Kind, func(e jobstate.Event) bool {
 		return strings.Contains(e.Message, "generate SSH key") || strings.Contains(e.Reason, "KeyGeneration")
 	})
-	if len(failed) == 0 || p.seen.Secret != nil {
+	if len(failed) == 0 || p.Seen.Secret != nil {
 		return nil
 	}
 	last := failed[len(failed)-1]
-	f := p.find(codes.KeyGenerationFailed, nil, map[string]string{"reason": sentence(last.Message)})
-	f.Evidence, f.Affected = []string{saying(last)}, []string{"Secret " + p.job.SecretName()}
+	f := p.find(codes.KeyGenerationFailed, nil, map[string]string{"reason": facts.Sentence(last.Message)})
+	f.Evidence, f.Affected = []string{facts.EventLine(last)}, []string{"Secret " + p.Job.SecretName()}
 	return []Finding{f}
 }
 
 // earlierJob reports that pods of an earlier job with the same name still exist.
 func earlierJob(p *input) []Finding {
-	if p.outcome.Reason != codes.WaitingForEarlierJob || len(p.seen.Earlier) == 0 {
+	if p.Outcome.Reason != codes.WaitingForEarlierJob || len(p.Seen.Earlier) == 0 {
 		return nil
 	}
-	first := p.seen.Earlier[0]
+	first := p.Seen.Earlier[0]
 	f := p.find(codes.EarlierJobLeaving, nil, map[string]string{"name": first.Name})
-	for _, pod := range p.seen.Earlier {
+	for _, pod := range p.Seen.Earlier {
 		f.Affected = append(f.Affected, pod.Name)
 		if len(pod.Finalizers) > 0 {
 			f.Evidence = append(f.Evidence, fmt.Sprintf("Pod %s is kept by finalizers of other programs: %s.", pod.Name, strings.Join(pod.Finalizers, ", ")))
@@ -238,9 +240,4 @@ func earlierJob(p *input) []Finding {
 	}
 	f.Pod = first.Name
 	return []Finding{f}
-}
-
-// sentence returns a message of Kubernetes as a sentence.
-func sentence(text string) string {
-	return cmp.Or(phrase.Sentence(text), "Kubernetes gives no reason.")
 }

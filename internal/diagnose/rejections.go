@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/diagnose/facts"
 )
 
 // rejectionRemedies are the remedies for what kubelets reject pods for (k8s.io/kubernetes/pkg/kubelet/lifecycle, sysctl,
@@ -34,8 +35,8 @@ var rejectionRemedies = []struct {
 // container of it was ever started, whatever the reason is called.
 func rejected(p *input) []Finding {
 	var order []string
-	pods := map[string][]jobPod{}
-	for _, pod := range p.pods {
+	pods := map[string][]facts.Pod{}
+	for _, pod := range p.Pods {
 		if !p.isRejected(pod) {
 			continue
 		}
@@ -47,7 +48,7 @@ func rejected(p *input) []Finding {
 	var found []Finding
 	for _, reason := range order {
 		first := pods[reason][0]
-		figures := map[string]string{"message": sentence(cmp.Or(strings.TrimPrefix(first.Status.Message, "Pod was rejected: "), reason)), "onNode": nodeText(first)}
+		figures := map[string]string{"message": facts.Sentence(cmp.Or(strings.TrimPrefix(first.Status.Message, "Pod was rejected: "), reason)), "onNode": nodeText(first)}
 		filled := p.figures(pods[reason])
 		for _, remedy := range rejectionRemedies {
 			if remedy.reason.MatchString(reason) {
@@ -56,56 +57,20 @@ func rejected(p *input) []Finding {
 		}
 		f := p.find(codes.PodRejected, pods[reason], figures)
 		for _, pod := range pods[reason] {
-			f.Evidence = append(f.Evidence, fmt.Sprintf("Pod %s: %s: %s", pod.Name, cmp.Or(pod.Status.Reason, "rejected"), sentence(pod.Status.Message)))
+			f.Evidence = append(f.Evidence, fmt.Sprintf("Pod %s: %s: %s", pod.Name, cmp.Or(pod.Status.Reason, "rejected"), facts.Sentence(pod.Status.Message)))
 		}
 		found = append(found, f)
 	}
 	return found
 }
 
-func (p *input) isRejected(pod jobPod) bool {
-	if pod.Status.Phase != corev1.PodFailed || pod.Status.Reason == "" && pod.Status.Message == "" || isPastDeadline(pod) {
+func (p *input) isRejected(pod facts.Pod) bool {
+	if pod.Status.Phase != corev1.PodFailed || pod.Status.Reason == "" && pod.Status.Message == "" || facts.IsPastDeadline(pod) {
 		return false
 	}
-	started := slices.ContainsFunc(containersOf(pod), func(c corev1.ContainerStatus) bool {
+	started := slices.ContainsFunc(facts.ContainersOf(pod), func(c corev1.ContainerStatus) bool {
 		return c.State.Running != nil || c.State.Terminated != nil || c.LastTerminationState.Terminated != nil
 	})
-	code, _, _ := p.whyTaken(pod)
 	// The Job replaces a launcher that was rejected.
-	return pod.latest && !started && code == ""
-}
-
-// nodeText is where a pod was, as a part of a sentence; "" if it had no node.
-func nodeText(pod jobPod) string {
-	if pod.Spec.NodeName == "" {
-		return ""
-	}
-	return " on " + pod.Spec.NodeName
-}
-
-// isPastDeadline reports whether a kubelet stopped a pod because of the activeDeadlineSeconds of the pod itself
-// (k8s.io/kubernetes/pkg/kubelet/active_deadline.go). The deadline of a Job deletes its pods.
-func isPastDeadline(pod jobPod) bool {
-	return pod.Status.Phase == corev1.PodFailed && pod.Status.Reason == "DeadlineExceeded"
-}
-
-// podDeadlines returns a finding for pods that a kubelet stopped because of their own deadline.
-func podDeadlines(p *input) []Finding {
-	var pods []jobPod
-	var evidence []string
-	for _, pod := range p.pods {
-		if isPastDeadline(pod) {
-			pods, evidence = append(pods, pod), append(evidence, fmt.Sprintf("Pod %s: DeadlineExceeded: %s", pod.Name, sentence(pod.Status.Message)))
-		}
-	}
-	if len(pods) == 0 {
-		return nil
-	}
-	figures := map[string]string{"onNode": nodeText(pods[0])}
-	if seconds := p.template(pods[0].role).ActiveDeadlineSeconds; seconds != nil {
-		figures["deadline"] = fmt.Sprintf(" (%d seconds)", *seconds)
-	}
-	f := p.find(codes.PodDeadlineExceeded, pods, figures)
-	f.Evidence, f.ExitCode = evidence, pods[0].exitCode()
-	return []Finding{f}
+	return pod.Latest && !started && p.RemovalOf(pod) == nil
 }

@@ -8,6 +8,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -211,6 +212,21 @@ application to be terminated by signals sent by prterun (as reported here).
 		"17-killed-because-another-rank-aborts": {codes.ApplicationFailed, failed(1, `Abort(1) on node 2 (rank 2 in comm 0): application called MPI_Abort(MPI_COMM_WORLD, 1) - process 2`, mpich).with(launcherLeft(agentapi.Summary{
 			Code: agentapi.RankFailed, ExitCode: new(int32(1)), Ranks: []agentapi.RankEnd{{Rank: 1, ExitCode: 137, Signal: 9, Program: "ranks", At: 1000}, {Rank: 0, ExitCode: 137, Signal: 9, Program: "ranks", At: 1000}},
 		}, 1))},
+		"17-killed-because-of-a-lost-abort": {codes.ApplicationFailed, failed(77, `rank 2 of 4 on pi-worker-1
+===================================================================================
+=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
+=   RANK 1 PID 27 RUNNING AT pi-worker-0
+=   EXIT CODE: 9
+===================================================================================
+YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)`, mpich).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, ExitCode: new(int32(77)), Ranks: []agentapi.RankEnd{{Rank: 1, ExitCode: 137, Signal: 9, Program: "ranks", At: 1000}, {Rank: 0, ExitCode: 137, Signal: 9, Program: "ranks", At: 1000}},
+		}, 77))},
+		"17-killed-by-somebody": {codes.Killed, failed(9, `rank 2 of 4 on pi-worker-1`, mpich).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, ExitCode: new(int32(9)), Ranks: []agentapi.RankEnd{{Rank: 1, ExitCode: 137, Signal: 9, Program: "ranks", At: 1000}, {Rank: 0, ExitCode: 137, Signal: 9, Program: "ranks", At: 1000}},
+		}, 9))},
+		"17-killed-by-somebody-in-a-script": {codes.Killed, failed(1, `rank 2 of 4 on pi-worker-1`, mpich, script).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, ExitCode: new(int32(1)), Ranks: []agentapi.RankEnd{{Rank: 1, ExitCode: 137, Signal: 9, Program: "ranks", At: 1000}},
+		}, 1))},
 		"17-crash-and-an-exception-because-of-it": {codes.SegmentationFault, failed(139, `mpirun noticed that process rank 1 with PID 27 on node pi-worker-0 exited on signal 11 (Segmentation fault).`).with(launcherLeft(agentapi.Summary{
 			Code: agentapi.RankFailed, ExitCode: new(int32(139)),
 			Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 1, Program: "python", At: 1000}, {Rank: 1, ExitCode: 139, Signal: 11, Program: "python", At: 1300}},
@@ -331,6 +347,8 @@ on node pi-worker-0. More information may be available above.
 		}, 127))},
 		"21-windows-line-ends-of-bash":         {codes.WindowsLineEnds, failed(126, `bash: ./train.sh: /bin/bash^M: bad interpreter: No such file or directory`)},
 		"21-windows-line-ends-within-a-script": {codes.WindowsLineEnds, failed(127, `/data/train.sh: line 2: $'mpirun\r': command not found`)},
+		"21-builtin-of-bash":                   {codes.ProgramMissing, failed(127, `sh: 1: source: not found`)},
+		"21-python-without-its-number":         {codes.ProgramMissing, failed(127, `/bin/sh: 1: python: not found`)},
 		"21-windows-line-ends-of-dash":         {codes.WindowsLineEnds, failed(127, `: not found`)},
 		"21-windows-line-ends-by-agent": {codes.WindowsLineEnds, failed(126, ``).with(launcherLeft(agentapi.Summary{
 			Code: agentapi.WindowsLineEnds, ExitCode: new(int32(126)),
@@ -401,6 +419,15 @@ Your Open MPI job may now hang or fail.
   Message:    connect() to 192.168.122.1:1024 failed
   Error:      Connection timed out (110)
 --------------------------------------------------------------------------`)},
+		"27-interface-not-selected": {codes.NoTransport, failed(14, `[pi-worker-1:00031] *** An error occurred in MPI_Barrier
+[pi-worker-1:00031] *** MPI_ERR_INTERN: internal error`).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, ExitCode: new(int32(14)), Ranks: []agentapi.RankEnd{{Rank: 1, ExitCode: 14, Program: "ranks"}},
+			NoInterface: &agentapi.InterfaceSetting{Name: "btl_tcp_if_include", Value: "ib0", Has: []string{"lo", "eth0"}},
+		}, 14))},
+		"27-interface-not-used": {codes.ApplicationFailed, failed(1, "Traceback (most recent call last):\n  File \"train.py\", line 3, in <module>\nNameError: name 'learning_rate' is not defined").with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, ExitCode: new(int32(1)), Ranks: []agentapi.RankEnd{{Rank: 0, ExitCode: 1, Program: "python3"}},
+			NoInterface: &agentapi.InterfaceSetting{Name: "NCCL_SOCKET_IFNAME", Value: "ib0", Has: []string{"lo", "eth0"}},
+		}, 1))},
 		"27-connection-lost-by-abort": {codes.ApplicationFailed, failed(77, `License server not reachable
 --------------------------------------------------------------------------
 MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD
@@ -476,6 +503,36 @@ torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:2251, in
 		"46-nothing-started": {codes.ApplicationFailed, failed(1, "torch.distributed.DistStoreError: Timed out after 901 seconds waiting for clients. 1/4 clients joined.", torchrun).with(launcherLeft(agentapi.Summary{
 			ExitCode: new(int32(1)), HostsExpected: 4, SlotsExpected: 8,
 		}, 1))},
+		"46-ended-before-mpirun": {codes.ApplicationFailed, failed(1, "prepare.sh: done", script).with(launcherLeft(agentapi.Summary{
+			ExitCode: new(int32(1)), HostsExpected: 4, SlotsExpected: 8,
+		}, 1))},
+		"46-ended-before-mpirun-at-a-command": {codes.ApplicationFailed, failed(1, "+ cd /tmp\n+ grep -q nothing /etc/hostname", script).with(launcherLeft(agentapi.Summary{
+			ExitCode: new(int32(1)), HostsExpected: 4, SlotsExpected: 8,
+		}, 1))},
+		"46-workers-idle-beside-the-launcher": {codes.WorkersIdle, failed(0, "rank 1 of 2 on pi-launcher", mpich, func(j *mpi.Job) { j.Launcher.RunsRanks, j.Workers.Count = true, 1 }).with(launcherLeft(agentapi.Summary{
+			ExitCode: new(int32(0)), HostsExpected: 1, SlotsExpected: 2, RanksSeen: 2, HostsIdle: 1,
+		}, 0), succeededLauncher, func(s *scene) { s.seen.Workers = s.seen.Workers[:1] })},
+		"46-ranks-with-windows-line-ends": {codes.WindowsLineEnds, failed(141, "starting", script).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.WindowsLineEnds, ExitCode: new(int32(141)), HostsExpected: 4, SlotsExpected: 8, HostsReached: 4, SlotsFound: 8, Launches: 1,
+			Message: `The ranks' program "/scripts/run.sh" cannot be started: the first line, which names the interpreter /bin/bash, ends with a carriage return.`,
+		}, 141))},
+		"46-ranks-without-interpreter": {codes.ProgramMissing, failed(255, "execve: No such file or directory", script).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.ProgramMissing, ExitCode: new(int32(255)), HostsExpected: 4, SlotsExpected: 8, HostsReached: 4, SlotsFound: 8, Launches: 1,
+			Message: `The ranks' program "/scripts/run.sh" cannot be started: its interpreter /opt/python is not in the image.`,
+		}, 255))},
+		"46-windows-line-ends-of-the-launchers-script": {codes.WindowsLineEnds, failed(134, `mpirun was unable to find the specified executable file, and therefore
+did not launch the job.
+
+Node:       pi-worker-0
+Executable: ranks`, script).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.WindowsLineEnds, ExitCode: new(int32(134)), HostsExpected: 4, SlotsExpected: 8, HostsReached: 4, SlotsFound: 8, Launches: 1,
+			Message: `The launcher's command "/scripts/run.sh" is a shell script with Windows line ends (CR LF).`,
+		}, 134))},
+		"46-windows-line-ends-of-a-ranks-script": {codes.WindowsLineEnds, failed(2, "/scripts/run.sh: 1: set: Illegal option -").with(launcherLeft(agentapi.Summary{
+			Code: agentapi.WindowsLineEnds, ExitCode: new(int32(2)), HostsExpected: 4, SlotsExpected: 8, HostsReached: 4, SlotsFound: 8, Launches: 1, RanksSeen: 8,
+			Message: `The ranks' program "/scripts/run.sh" is a shell script with Windows line ends (CR LF).`, Ranks: []agentapi.RankEnd{{Rank: 1, ExitCode: 2, Program: "sh"}},
+		}, 2))},
+		"21-rank-of-a-missing-interpreter-openmpi-4": {codes.ProgramMissing, failed(131, notExecuted("Open MPI", "/data/run has a bad interpreter on the first line."))},
 		"46-workers-idle-all": {codes.WorkersIdle, failed(0, "done").with(launcherLeft(agentapi.Summary{
 			ExitCode: new(int32(0)), HostsExpected: 4, SlotsExpected: 8, HostsIdle: 4,
 		}, 0), succeededLauncher)},
@@ -510,6 +567,22 @@ func succeededLauncher(s *scene) {
 
 func torchrun(j *mpi.Job) {
 	j.Launcher.Template.Spec.Containers[0].Command = []string{"torchrun", "--nnodes=4", "train.py"}
+}
+
+// inInit is a worker whose init container is in a state.
+func inInit(index int, state corev1.ContainerState) func(*scene) {
+	return worker(index, corev1.PodPending, func(pod *corev1.Pod) {
+		pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "fetch-data", State: state, Started: new(state.Running != nil)}}
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}}}}
+	})
+}
+
+func isolated(s *scene) {
+	s.seen.Isolation = &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: "pi"}}
+}
+
+func script(j *mpi.Job) {
+	j.Launcher.Template.Spec.Containers[0].Command = []string{"bash", "-ec", "./prepare.sh; mpirun train"}
 }
 
 func withCommand(j *mpi.Job) {
@@ -626,6 +699,16 @@ func TestAgentsTell(t *testing.T) {
 	check(t, map[string]expect{
 		"agent-unreachable": {codes.WorkerUnreachable, failed(1, unreliable).with(trouble(agentapi.Unreachable,
 			"nothing listens at 10.244.1.9:2222 (connection refused): its container has not started, or ended", 120))},
+		"agent-unreachable-while-its-init-container-works": {codes.WorkerUnreachable, failed(1, unreliable).with(trouble(agentapi.Unreachable,
+			"nothing listens at 10.244.1.9:2222 (connection refused): its container has not started, or ended", 120), inInit(2, corev1.ContainerState{
+			Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(mpitest.Now.Add(-3 * time.Minute))},
+		}))},
+		"agent-unreachable-while-its-init-container-worked": {codes.WorkerUnreachable, failed(1, unreliable).with(trouble(agentapi.Unreachable,
+			"nothing listens at 10.244.1.9:2222 (connection refused): its container has not started, or ended", 120), inInit(2, corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, StartedAt: metav1.NewTime(mpitest.Now.Add(-3 * time.Minute)), FinishedAt: metav1.NewTime(mpitest.Now)},
+		}), func(s *scene) {
+			s.seen.LauncherPods[0].Status.ContainerStatuses[0].State.Terminated.FinishedAt = metav1.NewTime(mpitest.Now.Add(-time.Minute))
+		})},
 		"agent-blocked": {codes.ConnectionTimedOut, failed(1, unreliable).with(trouble(agentapi.Unreachable,
 			"10.244.1.9:2222 does not answer (connection timed out): a NetworkPolicy or a service mesh may drop the traffic, or its node is down", 120))},
 		"agent-unreachable-for-an-image": {codes.ImagePullFailed, failed(1, unreliable).with(
@@ -639,6 +722,12 @@ func TestAgentsTell(t *testing.T) {
 		}, 255))},
 		"agent-key-refused": {codes.KeyRefused, failed(1, unreliable).with(trouble(agentapi.KeyRefused, "it does not accept this job's key (Permission denied): do both pods mount the same Secret?", 8))},
 		"agent-host-key":    {codes.HostKeyMismatch, failed(1, unreliable).with(trouble(agentapi.HostKeyMismatch, "what answers at 10.244.1.9:2222 is not this job's worker: host key differs", 8))},
+		"agent-unknown-host": {codes.UnknownHost, failed(255, `[mpiexec@pi-launcher] Error: Unable to run bstrap_proxy on node01 (pid 16, exit code 768)`, intelMPI).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.UnknownHost, ExitCode: new(int32(255)), HostsExpected: 4, Hosts: []agentapi.HostTrouble{{
+				Host: "node01", Code: agentapi.UnknownHost, Seconds: 15,
+				Message: "it is no host of this job, and its name cannot be resolved; the job's hosts are pi-worker-0, pi-worker-1",
+			}},
+		}, 255))},
 		"agent-worker-lost": {codes.ConnectionLost, failed(1, `PRTE has lost communication with a remote daemon.`).with(trouble(agentapi.ConnectionLost,
 			"the connection to it was lost while its ranks ran: its pod ended or was deleted, its node failed, or the network was cut", 300))},
 		"agent-waits": {codes.WorkerUnreachable, running(4).with(func(s *scene) {
@@ -685,14 +774,26 @@ func TestTime(t *testing.T) {
 				Name: "main", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(mpitest.Now.Add(-2 * time.Minute))}},
 			}}
 		})},
-		"ranks-wait": {codes.RanksWaiting, hanging("step 41", "mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; sleeping: 1; polling: 0, 2, 3")},
-		"ranks-idle": {codes.RanksIdle, hanging("step 41", "mpi-agent: no progress: all 4 ranks are idle, since 10:00:00 UTC; sleeping: 0, 1, 2, 3")},
+		"ranks-wait":                      {codes.RanksWaiting, hanging("step 41", "mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; sleeping: 1; polling: 0, 2, 3")},
+		"ranks-idle":                      {codes.RanksIdle, hanging("step 41", "mpi-agent: no progress: all 4 ranks are idle, since 10:00:00 UTC; sleeping: 0, 1, 2, 3")},
+		"ranks-wait-without-an-interface": {codes.NoTransport, hanging("step 41", "mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; polling: 0, 1, 2, 3; btl_tcp_if_include selects ib0, pods have lo, eth0; pi-worker-1 gets no answer from 10.0.0.7:80")},
+		"ranks-idle-for-a-lock":           {codes.RanksIdle, hanging("mpi-agent: no progress: the only rank is idle, since 10:00:00 UTC; blocked: 0; rank 0 waits for the lock of /data/index.lock")},
+		"no-answer":                       {codes.NoAnswer, hanging("Downloading http://data.corp/x.tar", "mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; blocked: 1; polling: 0, 2, 3; pi-worker-1 gets no answer from 10.0.0.7:80")},
+		"no-answer-isolated":              {codes.NoAnswer, hanging("mpi-agent: no progress: the only rank is idle, since 10:00:00 UTC; blocked: 0; pi-worker-0 gets no answer from 10.0.0.7:80").with(isolated)},
+		"no-answer-before-mpirun":         {codes.NoAnswer, hanging("mpi-agent: no progress: the launcher gets no answer from [2001:db8::1]:80, since 10:00:00 UTC").with(isolated)},
+		"no-answer-of-a-peer": {codes.RanksWaiting, hanging("mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; polling: 0, 1, 2, 3; pi-worker-1 gets no answer from 10.244.1.9:1024").with(func(s *scene) {
+			s.seen.Workers[0].Pod.Status.PodIP = "10.244.1.9"
+		})},
 		"rank-idle":  {codes.RanksIdle, hanging("mpi-agent: no progress: the only rank is idle, since 10:00:00 UTC; sleeping: 0")},
 		"straggler":  {codes.Straggler, hanging("step 41", "mpi-agent: no progress: 3 of 4 ranks wait for rank 1, since 10:00:00 UTC; busy: 1; polling: 0, 2, 3")},
 		"stragglers": {codes.Straggler, hanging("mpi-agent: no progress: 58 of 64 ranks wait for ranks 1, 2, 3, 4 and 2 more, since 10:00:00 UTC; busy: 1, 2, 3, 4 and 2 more; polling: 0, 5, 6, 7 and 54 more")},
 		"rank-gone":  {codes.RankGone, hanging("mpi-agent: no progress: Rank 1 (train) ended by signal 11 (SIGSEGV), but 3 other ranks still run, since 10:00:00 UTC")},
 		"rank-gone-by-an-exception": {codes.RankGone, hanging(`Traceback (most recent call last):`, `  File "train.py", line 3, in <module>`, `KeyError: 'lr'`,
 			"mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; polling: 0, 1, 2, 3")},
+		"rank-gone-that-finalizes": {codes.RankGone, hanging(`Traceback (most recent call last):`, `  File "train.py", line 3, in <module>`, `KeyError: 'lr'`,
+			"mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; sleeping: 2; polling: 0, 1, 3")},
+		"rank-gone-with-its-traceback": {codes.RankGone, hanging(`Traceback (most recent call last):`, `  File "train.py", line 3, in <module>`, `KeyError: 'lr'`,
+			"mpi-agent: no progress: Rank 1 (python3) ended with code 1, but 3 other ranks still run, since 10:00:00 UTC")},
 		"rank-gone-with-its-port-in-use": {codes.RankGone, hanging(`Traceback (most recent call last):`, `  File "train.py", line 3, in <module>`, `OSError: [Errno 98] Address already in use`,
 			"mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; polling: 0, 1, 2, 3")},
 		"exception-before-a-lost-peer": {codes.ApplicationFailed, failed(1, "Traceback (most recent call last):\n  File \"train.py\", line 3, in <module>\nNameError: name 'learning_rate' is not defined\n"+

@@ -11,15 +11,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/diagnose/facts"
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/phrase"
 	"opendatahub.io/mpijob/internal/podspec"
-	"opendatahub.io/mpijob/internal/podstatus"
 )
 
 var (
@@ -31,15 +30,15 @@ var (
 
 // unplaced returns findings for pods without a node, one for each reason.
 func unplaced(p *input) []Finding {
-	var pods []jobPod
+	var pods []facts.Pod
 	var message string
-	for _, pod := range p.pods {
-		said := cmp.Or(unschedulable(pod), p.missingClaim(pod))
+	for _, pod := range p.Pods {
+		said := cmp.Or(facts.Unschedulable(pod), p.MissingClaim(pod))
 		switch {
 		case said == "" || pod.DeletionTimestamp != nil:
 		case message == "":
 			message, pods = said, append(pods, pod)
-		case pod.role == pods[0].role:
+		case pod.Role == pods[0].Role:
 			pods = append(pods, pod)
 		}
 	}
@@ -49,51 +48,43 @@ func unplaced(p *input) []Finding {
 	return []Finding{p.together(p.placing(pods, message))}
 }
 
-func unschedulable(p jobPod) string {
-	if message, is := podstatus.Unschedulable(p.Pod); is && !jobstate.IsOfGang(message) {
-		return message
-	}
-	return ""
-}
-
 // unattended returns findings for pods that no scheduler has looked at for a while: a gate holds them, or there is no scheduler of
 // the name that they request (k8s.io/kubernetes/pkg/scheduler: without one, the condition PodScheduled is absent).
 func unattended(p *input) []Finding {
 	const patience = 30 * time.Second
-	var gated, ignored, claiming []jobPod
-	for _, pod := range p.pods {
-		if pod.Status.Phase != corev1.PodPending || pod.DeletionTimestamp != nil || !pod.latest ||
-			pod.CreationTimestamp.IsZero() || p.seen.Now.Sub(pod.CreationTimestamp.Time) < patience {
+	var gated, ignored, claiming []facts.Pod
+	for _, pod := range p.Pods {
+		if pod.Status.Phase != corev1.PodPending || pod.DeletionTimestamp != nil || !pod.Latest ||
+			pod.CreationTimestamp.IsZero() || p.Seen.Now.Sub(pod.CreationTimestamp.Time) < patience {
 			continue
 		}
 		switch {
-		case isGated(pod):
+		case facts.IsGated(pod):
 			gated = append(gated, pod)
-		case p.isIgnored(pod):
+		case p.IsIgnored(pod):
 			ignored = append(ignored, pod)
-		case p.waitsForClaims(pod):
+		case p.WaitsForClaims(pod):
 			claiming = append(claiming, pod)
 		}
 	}
 	var found []Finding
 	if len(gated) > 0 {
 		var gates []string
-		for _, gate := range p.template(gated[0].role).SchedulingGates {
+		for _, gate := range p.Template(gated[0].Role).SchedulingGates {
 			gates = append(gates, gate.Name)
 		}
-		f := p.find(codes.SchedulingGated, gated, map[string]string{"since": clock(gated[0].CreationTimestamp.Time), "gates": strings.Join(gates, ", ")})
-		f.Evidence = []string{fmt.Sprintf("Pod %s: its condition PodScheduled is False, for the reason SchedulingGated.", gated[0].Name)}
+		f := p.find(codes.SchedulingGated, gated, map[string]string{"since": facts.TimeText(gated[0].CreationTimestamp.Time), "gates": strings.Join(gates, ", ")},
+			fmt.Sprintf("Pod %s: its condition PodScheduled is False, for the reason SchedulingGated.", gated[0].Name))
 		found = append(found, f)
 	}
 	if len(ignored) > 0 {
-		figures := map[string]string{"since": clock(ignored[0].CreationTimestamp.Time), "scheduler": strconv.Quote(p.template(ignored[0].role).SchedulerName)}
-		f := p.find(codes.NoScheduler, ignored, figures)
-		f.Evidence = []string{fmt.Sprintf("Pod %s has no condition PodScheduled: no scheduler has tried to place it.", ignored[0].Name)}
+		figures := map[string]string{"since": facts.TimeText(ignored[0].CreationTimestamp.Time), "scheduler": strconv.Quote(p.Template(ignored[0].Role).SchedulerName)}
+		f := p.find(codes.NoScheduler, ignored, figures, fmt.Sprintf("Pod %s has no condition PodScheduled: no scheduler has tried to place it.", ignored[0].Name))
 		found = append(found, f)
 	}
 	if len(claiming) > 0 {
 		var claims []string
-		for _, claim := range p.template(claiming[0].role).ResourceClaims {
+		for _, claim := range p.Template(claiming[0].Role).ResourceClaims {
 			switch {
 			case claim.ResourceClaimName != nil:
 				claims = append(claims, fmt.Sprintf("the ResourceClaim %q", *claim.ResourceClaimName))
@@ -101,55 +92,17 @@ func unattended(p *input) []Finding {
 				claims = append(claims, fmt.Sprintf("a ResourceClaim of the template %q", *claim.ResourceClaimTemplateName))
 			}
 		}
-		f := p.findAs(codes.ClaimsMissing, claiming, map[string]string{"since": clock(claiming[0].CreationTimestamp.Time), "claims": strings.Join(claims, " and ")})
-		f.Evidence = []string{fmt.Sprintf("Pod %s has no condition PodScheduled: the scheduler has not tried to place it.", claiming[0].Name)}
+		f := p.findAs(codes.ClaimsMissing, claiming, map[string]string{"since": facts.TimeText(claiming[0].CreationTimestamp.Time), "claims": strings.Join(claims, " and ")},
+			fmt.Sprintf("Pod %s has no condition PodScheduled: the scheduler has not tried to place it.", claiming[0].Name))
 		found = append(found, f)
 	}
 	return found
 }
 
-// waitsForClaims reports whether the scheduler has not looked at a pod that requests devices by ResourceClaims: it does so when they
-// exist (k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources, PreEnqueue).
-func (p *input) waitsForClaims(pod jobPod) bool {
-	return len(p.template(pod.role).ResourceClaims) > 0 && notTried(pod)
-}
-
-// isGated reports whether a scheduling gate holds a pod.
-func isGated(pod jobPod) bool {
-	condition := podstatus.NotScheduled(pod.Pod)
-	return condition != nil && condition.Reason == corev1.PodReasonSchedulingGated && pod.Spec.NodeName == ""
-}
-
-// isIgnored reports whether no scheduler has tried to place a pod that names another scheduler than the default one.
-func (p *input) isIgnored(pod jobPod) bool {
-	name := p.template(pod.role).SchedulerName
-	return name != "" && name != corev1.DefaultSchedulerName && notTried(pod)
-}
-
-// notTried reports whether no scheduler has tried to place a pod: it has no node, and no condition PodScheduled.
-func notTried(pod jobPod) bool {
-	return pod.Spec.NodeName == "" && podstatus.NotScheduled(pod.Pod) == nil && podstatus.ScheduledAt(pod.Pod).IsZero()
-}
-
-// missingClaim returns what the scheduler reports of a pod whose claim does not exist, if it reports an internal error instead.
-// Kubernetes 1.37 does so for pods of a PodGroup: "error in "DynamicResources" PodGroupPostFilter plugins: not found".
-func (p *input) missingClaim(pod jobPod) string {
-	condition := podstatus.NotScheduled(pod.Pod)
-	if condition == nil || condition.Reason != corev1.PodReasonSchedulerError {
-		return ""
-	}
-	// The pods are known without their volumes.
-	i := slices.IndexFunc(p.evidence.Claims, func(c jobstate.Claim) bool { return c.Missing })
-	if i < 0 {
-		return ""
-	}
-	return fmt.Sprintf("persistentvolumeclaim %q not found (%s)", p.evidence.Claims[i].Name, condition.Message)
-}
-
 // placing reads the scheduler's words (k8s.io/kubernetes/pkg/scheduler/framework/types.go).
-func (p *input) placing(pods []jobPod, message string) Finding {
+func (p *input) placing(pods []facts.Pod, message string) Finding {
 	var code codes.Code
-	figures := map[string]string{"message": sentence(message)}
+	figures := map[string]string{"message": facts.Sentence(message)}
 	var more []string
 	never := false
 	switch short := insufficient.FindAllStringSubmatch(message, -1); {
@@ -164,7 +117,7 @@ func (p *input) placing(pods []jobPod, message string) Finding {
 		code = codes.InsufficientResources
 		more, never = p.roomFigures(pods[0], short, figures)
 	default:
-		code = p.restrictionFigures(pods[0].role, message, figures)
+		code = p.restrictionFigures(pods[0].Role, message, figures)
 	}
 	if count := nodeCount.FindStringSubmatch(message); count != nil {
 		figures["nodes"] = count[2] + " nodes"
@@ -179,20 +132,20 @@ func (p *input) placing(pods []jobPod, message string) Finding {
 
 // claimFigures returns the figures of a claim without a volume.
 func (p *input) claimFigures(message string, figures map[string]string) []string {
-	figures["firstAction"] = phrase.QuoteCommand([]string{"kubectl", "-n", p.job.Namespace, "get", "pvc"})
-	lines := p.claims(func(c jobstate.Claim) bool { return c.Missing || c.Phase != corev1.ClaimBound })
+	figures["firstAction"] = phrase.QuoteCommand([]string{"kubectl", "-n", p.Job.Namespace, "get", "pvc"})
+	lines := p.Claims(func(c jobstate.Claim) bool { return c.Missing || c.Phase != corev1.ClaimBound })
 	if lost := lostClaim.FindStringSubmatch(message); lost != nil {
-		figures["claimText"] = fmt.Sprintf("PersistentVolumeClaim %q does not exist in namespace %s", lost[1], p.job.Namespace)
+		figures["claimText"] = fmt.Sprintf("PersistentVolumeClaim %q does not exist in namespace %s", lost[1], p.Job.Namespace)
 		figures["first"] = "Create the claim, or correct its name in the job."
 		return lines
 	}
-	for _, claim := range p.evidence.Claims {
+	for _, claim := range p.Evidence.Claims {
 		if claim.Missing || claim.Phase == corev1.ClaimBound {
 			continue
 		}
 		figures["claimText"] = fmt.Sprintf("PersistentVolumeClaim %q is not bound", claim.Name)
 		figures["first"] = fmt.Sprintf("Find out why the claim is not bound. Its storage class is %s.", cmp.Or(claim.Class, "not set, and the cluster has no default"))
-		figures["firstAction"] = phrase.QuoteCommand([]string{"kubectl", "-n", p.job.Namespace, "describe", "pvc", claim.Name})
+		figures["firstAction"] = phrase.QuoteCommand([]string{"kubectl", "-n", p.Job.Namespace, "describe", "pvc", claim.Name})
 		if absent := missingClass.FindStringSubmatch(claim.Problem); absent != nil {
 			figures["claimText"] = fmt.Sprintf("PersistentVolumeClaim %q is not bound: its storage class %q does not exist", claim.Name, absent[1])
 			figures["first"] = "Create the claim again with a storage class that exists."
@@ -208,19 +161,19 @@ func (p *input) claimFigures(message string, figures map[string]string) []string
 
 // roomFigures compares the requests of a pod with the nodes, and returns whether no node is large enough even when it
 // is empty.
-func (p *input) roomFigures(pod jobPod, short [][]string, figures map[string]string) (lines []string, never bool) {
+func (p *input) roomFigures(pod facts.Pod, short [][]string, figures map[string]string) (lines []string, never bool) {
 	var want, have []string
-	figures["secondAction"] = fieldText(p.job.Fields.WorkerCount, "number of workers")
+	figures["secondAction"] = fieldText(p.Job.Fields.WorkerCount, "number of workers")
 	for _, s := range short {
 		name := corev1.ResourceName(s[2])
-		ask := podspec.Requests(p.template(pod.role))[name]
+		ask := podspec.Requests(p.Template(pod.Role))[name]
 		want = append(want, amount(name, ask)+" "+thing(name))
-		if len(p.evidence.Nodes) == 0 {
+		if len(p.Evidence.Nodes) == 0 {
 			have = append(have, fmt.Sprintf("insufficient %s on %s nodes", strings.TrimPrefix(strings.TrimSuffix(thing(name), "s"), "of "), s[1]))
 			continue
 		}
-		room := p.room(name, ask)
-		if room.with == 0 {
+		room := p.RoomFor(name, ask)
+		if room.With == 0 {
 			have = append(have, fmt.Sprintf("no usable node has any %s", strings.TrimPrefix(thing(name), "of ")))
 			never = true
 			figures["first"] = fmt.Sprintf("Remove the request, or use another cluster: no node here has any %s, so waiting does not help.", strings.TrimPrefix(thing(name), "of "))
@@ -228,47 +181,17 @@ func (p *input) roomFigures(pod jobPod, short [][]string, figures map[string]str
 			figures["secondAction"] = "kubectl get nodes"
 			continue
 		}
-		have = append(have, fmt.Sprintf("at most %s %s free on one node (%s)", amount(name, room.free), thing(name), room.freest))
-		lines = append(lines, fmt.Sprintf("%s: %d of %d nodes have %s free; the largest node has %s (%s).", name, room.enough, room.with, amount(name, ask), amount(name, room.total), room.largest))
-		if room.total.Cmp(ask) < 0 {
+		have = append(have, fmt.Sprintf("at most %s %s free on one node (%s)", amount(name, room.Free), thing(name), room.Freest))
+		lines = append(lines, fmt.Sprintf("%s: %d of %d nodes have %s free; the largest node has %s (%s).", name, room.Enough, room.With, amount(name, ask), amount(name, room.Total), room.Largest))
+		if room.Total.Cmp(ask) < 0 {
 			never = true
-			figures["first"] = fmt.Sprintf("Request at most %s %s per pod: no node is larger, so waiting does not help.", amount(name, room.total), thing(name))
+			figures["first"] = fmt.Sprintf("Request at most %s %s per pod: no node is larger, so waiting does not help.", amount(name, room.Total), thing(name))
 			figures["second"] = "Or use more workers with fewer slots and fewer resources each."
-			figures["secondAction"] = fieldText(p.job.Fields.Slots, "slots of a worker")
+			figures["secondAction"] = fieldText(p.Job.Fields.Slots, "slots of a worker")
 		}
 	}
 	figures["want"], figures["have"] = strings.Join(want, ", "), strings.Join(have, "; ")
 	return lines, never
-}
-
-// room is what the machines that can be used have of a resource.
-type room struct {
-	// with is how many have any; enough is how many have free what is asked for.
-	with, enough int
-	// free is the most that is free on one, on freest; total is the most that one has in all, largest.
-	free, total     resource.Quantity
-	freest, largest string
-}
-
-func (p *input) room(name corev1.ResourceName, ask resource.Quantity) room {
-	var r room
-	for _, node := range p.evidence.Nodes {
-		free, total := node.Free[name], node.Allocatable[name]
-		if !node.Ready || node.Unschedulable || total.IsZero() {
-			continue
-		}
-		r.with++
-		if free.Cmp(ask) >= 0 {
-			r.enough++
-		}
-		if r.freest == "" || free.Cmp(r.free) > 0 {
-			r.free, r.freest = free, node.Name
-		}
-		if r.largest == "" || total.Cmp(r.total) > 0 {
-			r.total, r.largest = total, node.Name
-		}
-	}
-	return r
 }
 
 // restriction is why the scheduler keeps a pod from a node that has room.
@@ -289,7 +212,7 @@ const otherPods = "existing pods anti-affinity rules"
 // excludingRole returns the role of the job whose pods have a required anti-affinity; "" if there is none.
 func (p *input) excludingRole() mpi.Role {
 	for _, role := range []mpi.Role{mpi.RoleWorker, mpi.RoleLauncher} {
-		if affinity := p.template(role).Affinity; affinity != nil && affinity.PodAntiAffinity != nil && len(affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
+		if affinity := p.Template(role).Affinity; affinity != nil && affinity.PodAntiAffinity != nil && len(affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
 			return role
 		}
 	}
@@ -387,11 +310,11 @@ func (p *input) labelsText(role mpi.Role) string {
 	add := func(key string, values []string) {
 		label := key + "=" + strings.Join(values, " or ")
 		all = append(all, label)
-		if !slices.ContainsFunc(p.evidence.Nodes, func(n jobstate.Node) bool { value, has := n.Labels[key]; return has && slices.Contains(values, value) }) {
+		if !slices.ContainsFunc(p.Evidence.Nodes, func(n jobstate.Node) bool { value, has := n.Labels[key]; return has && slices.Contains(values, value) }) {
 			absent = append(absent, label)
 		}
 	}
-	template, of := p.template(role), "nodeSelector"
+	template, of := p.Template(role), "nodeSelector"
 	for _, key := range slices.Sorted(maps.Keys(template.NodeSelector)) {
 		add(key, []string{template.NodeSelector[key]})
 	}
@@ -407,7 +330,7 @@ func (p *input) labelsText(role mpi.Role) string {
 	switch {
 	case len(all) == 0:
 		return "no node has the labels that the pod requires (nodeSelector or affinity)"
-	case len(p.evidence.Nodes) > 0 && p.evidence.NodesLeft == 0 && len(absent) > 0:
+	case len(p.Evidence.Nodes) > 0 && p.Evidence.NodesLeft == 0 && len(absent) > 0:
 		return fmt.Sprintf("no node has the label %s of the pod's %s", strings.Join(absent[:min(len(absent), most)], ", "), of)
 	}
 	return fmt.Sprintf("no node has the labels that the pod requires (%s %s)", of, strings.Join(all[:min(len(all), most)], ", "))
@@ -423,8 +346,4 @@ func onlyTerm(affinity *corev1.Affinity) []corev1.NodeSelectorRequirement {
 		return nil
 	}
 	return terms[0].MatchExpressions
-}
-
-func sortedNames(list corev1.ResourceList) []corev1.ResourceName {
-	return slices.Sorted(maps.Keys(list))
 }

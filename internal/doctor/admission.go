@@ -7,10 +7,7 @@ import (
 	"strings"
 	"time"
 
-	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -20,31 +17,43 @@ const (
 	webhook              = "mpijob.mpi.opendatahub.io"
 )
 
+const checkAdmission = "Admission"
+
 // admission checks that jobs that cannot run are rejected: a dry run creates a job with too long a name.
 func (c Cluster) admission(ctx context.Context) []Result {
-	pod := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "none"}}}}
-	job := &kubeflow.MPIJob{
-		ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "doctor-" + strings.Repeat("x", 80)},
-		Spec: kubeflow.MPIJobSpec{MPIReplicaSpecs: map[kubeflow.MPIReplicaType]*kubeflow.ReplicaSpec{
-			kubeflow.MPIReplicaTypeLauncher: {Replicas: new(int32(1)), Template: pod}, kubeflow.MPIReplicaTypeWorker: {Replicas: new(int32(1)), Template: pod},
-		}},
-	}
+	job := sampleJob(c.Namespace, "doctor-"+strings.Repeat("x", 80))
 	return judgeAdmission(c.API.Create(ctx, job, client.DryRunAll))
 }
 
 // judgeAdmission judges by the response to an invalid job.
 func judgeAdmission(err error) []Result {
-	const check = "Admission"
 	switch {
 	case err == nil:
 		return []Result{{
-			Check: check, Verdict: Warn, Found: "the operator's webhook does not respond: jobs are not validated, and fail later",
+			Check: checkAdmission, Verdict: Warn, Found: "the operator's webhook does not respond: jobs are not validated, and fail later",
 			Remedy: "Check that the operator is running, and that the API server can reach port 9443 of its pods.",
 		}}
 	case strings.Contains(err.Error(), webhook):
-		return []Result{{Check: check, Verdict: OK, Found: "invalid jobs are rejected"}}
+		return []Result{{Check: checkAdmission, Verdict: OK, Found: "invalid jobs are rejected"}}
 	}
-	return unknown(check, err)
+	return unknown(checkAdmission, err)
+}
+
+// policies checks whether the API server enforces the operator's policies (config/webhook). It returns nothing if it does.
+func (c Cluster) policies(context.Context) []Result {
+	const check = "Policies"
+	is, err := c.serves(admissionv1.SchemeGroupVersion, "validatingadmissionpolicies")
+	if err != nil {
+		return unknown(check, err)
+	}
+	if is {
+		return nil
+	}
+	return []Result{{
+		Check: check, Verdict: Warn,
+		Found:  "the API server does not serve ValidatingAdmissionPolicies: limits of namespaces are not enforced, and RuntimeTests do not run",
+		Remedy: "Update the cluster to Kubernetes 1.30 or later (OpenShift 4.17), and install the operator again.",
+	}}
 }
 
 // certificate checks how long the webhook's certificate is valid. Users may not be allowed to read it, and do not need to.

@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"math/big"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -61,6 +62,14 @@ func newCluster(t *testing.T, serves []string, refuse func(verb, resource string
 			}
 			return errors.New("unexpected object")
 		},
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if found, is := object.(*unstructured.Unstructured); is {
+				if err := refuse("get", found.GetKind()); err != nil {
+					return err
+				}
+			}
+			return c.Get(ctx, key, object, options...)
+		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			if err := refuse("list", kindOf(list)); err != nil {
 				return err
@@ -70,6 +79,9 @@ func newCluster(t *testing.T, serves []string, refuse func(verb, resource string
 	}).Build()
 	served := &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{}, FakedServerVersion: &version.Info{GitVersion: "v1.36.0"}}
 	lists := map[string]*metav1.APIResourceList{}
+	if !slices.Contains(serves, oldServer) {
+		serves = append(slices.Clone(serves), "admissionregistration.k8s.io/v1/validatingadmissionpolicies")
+	}
 	for _, text := range serves {
 		i := strings.LastIndex(text, "/")
 		if lists[text[:i]] == nil {
@@ -120,6 +132,9 @@ func deployment(namespace, name, app string, ready, wanted int32, env ...corev1.
 	}
 }
 
+// oldServer is, among what newCluster gets, an API server without ValidatingAdmissionPolicies.
+const oldServer = "admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+
 var (
 	ourKinds    = []string{"kubeflow.org/v2beta1/mpijobs", "mpi.opendatahub.io/v1alpha1/jobreports"}
 	allKinds    = append(ourKinds, "trainer.kubeflow.org/v1alpha1/trainjobs", "jobset.x-k8s.io/v1alpha2/jobsets", "kueue.x-k8s.io/v1beta2/localqueues", "scheduling.k8s.io/v1alpha2/podgroups", "scheduling.volcano.sh/v1beta1/podgroups")
@@ -168,6 +183,7 @@ func TestCheck(t *testing.T) {
 				"ok JobSet: 1 of 1 replicas of jobset/x-controller-manager are ready, x-controller-manager:v1",
 				"ok Kueue: 1 of 1 replicas of kueue/kueue-controller-manager are ready, kueue-controller-manager:v1; queues of ns: team",
 				"ok Gang scheduling: gang scheduling by Kubernetes' PodGroups, Volcano or the operator",
+				notEncrypted,
 				"ok DNS: 1 endpoints of service openshift-dns/dns-default are ready",
 				"ok Namespace: ns, Pod Security baseline: no host network, no host paths",
 				"ok Quota: no quotas in ns",
@@ -184,6 +200,7 @@ func TestCheck(t *testing.T) {
 				"- Kubeflow Trainer: not installed: only MPIJobs can run, no TrainJobs",
 				"- Kueue: not installed: no queues",
 				"ok Gang scheduling: gang scheduling by the operator, if a job requests it",
+				notEncrypted,
 				"- DNS: unknown: no service kube-system/kube-dns or openshift-dns/dns-default found",
 				"fail Namespace: namespace ns not found",
 				"ok Quota: no quotas in ns",
@@ -203,6 +220,7 @@ func TestCheck(t *testing.T) {
 				"warn JobSet: not installed: Kubeflow Trainer requires it for TrainJobs; MPIJobs run",
 				"ok Kueue: installed; ns has no queue",
 				"ok Gang scheduling: gang scheduling by the operator, if a job requests it",
+				"- Encryption: unknown",
 				"- DNS: unknown",
 				"ok Namespace: ns, Pod Security baseline: no host network, no host paths",
 				"- Quota: unknown",
@@ -224,6 +242,14 @@ func TestCheck(t *testing.T) {
 				t.Errorf("results (-want +got)\n%s", diff)
 			}
 		})
+	}
+	old, err := newCluster(t, []string{oldServer}, func(string, string) error { return nil }).Check(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const policies = "warn Policies: the API server does not serve ValidatingAdmissionPolicies: limits of namespaces are not enforced, and RuntimeTests do not run"
+	if !slices.Contains(summary(old), policies) {
+		t.Errorf("without ValidatingAdmissionPolicies the results are %q, want one to be %q", summary(old), policies)
 	}
 	c := newCluster(t, nil, func(string, string) error { return nil })
 	c.Discovery.(*fakediscovery.FakeDiscovery).PrependReactor("*", "version", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -288,6 +314,64 @@ func TestClusterQuotas(t *testing.T) {
 				if result.Verdict == Warn && !strings.HasSuffix(result.Remedy, "kubectl -n ns describe appliedclusterresourcequota full") {
 					t.Errorf("the remedy is %q", result.Remedy)
 				}
+			}
+		})
+	}
+}
+
+// notEncrypted is the result for a cluster without an encryption that is known.
+const notEncrypted = "- Encryption: no encryption of the traffic between pods was found: messages of MPI cross the network in plain text, only their start is encrypted (docs/security.md)"
+
+func TestEncryption(t *testing.T) {
+	t.Parallel()
+	plugin := func(apiVersion, kind, namespace, name string, fields map[string]any) client.Object {
+		object := &unstructured.Unstructured{Object: fields}
+		object.SetAPIVersion(apiVersion)
+		object.SetKind(kind)
+		object.SetNamespace(namespace)
+		object.SetName(name)
+		return object
+	}
+	ovn := func(mode string) client.Object {
+		return plugin("operator.openshift.io/v1", "Network", "", "cluster", map[string]any{"spec": map[string]any{
+			"defaultNetwork": map[string]any{"ovnKubernetesConfig": map[string]any{"ipsecConfig": map[string]any{"mode": mode}}},
+		}})
+	}
+	cilium := func(key, value string) client.Object {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cilium-config"}, Data: map[string]string{key: value}}
+	}
+	calico := func(on bool) client.Object {
+		return plugin("crd.projectcalico.org/v1", "FelixConfiguration", "", "default", map[string]any{"spec": map[string]any{"wireguardEnabled": on}})
+	}
+	const encrypts = " encrypts the traffic between nodes, also that of MPI"
+	for name, test := range map[string]struct {
+		objects []client.Object
+		refused string
+		want    string
+	}{
+		"nothing":                   {want: notEncrypted},
+		"OVN-Kubernetes":            {objects: []client.Object{ovn("Full")}, want: "ok Encryption: OVN-Kubernetes by IPsec" + encrypts},
+		"OVN-Kubernetes, not pods'": {objects: []client.Object{ovn("External")}, want: notEncrypted},
+		"Cilium by WireGuard":       {objects: []client.Object{cilium("enable-wireguard", "true")}, want: "ok Encryption: Cilium" + encrypts},
+		"Cilium by IPsec":           {objects: []client.Object{cilium("enable-ipsec", "true")}, want: "ok Encryption: Cilium" + encrypts},
+		"Cilium without":            {objects: []client.Object{cilium("enable-wireguard", "false")}, want: notEncrypted},
+		"Calico":                    {objects: []client.Object{calico(true)}, want: "ok Encryption: Calico by WireGuard" + encrypts},
+		"Calico without":            {objects: []client.Object{calico(false)}, want: notEncrypted},
+		"no right for OpenShift's":  {objects: []client.Object{ovn("Full")}, refused: "Network", want: "- Encryption: unknown"},
+		"one is known, and no right for another": {
+			objects: []client.Object{calico(true)}, refused: "Network", want: "ok Encryption: Calico by WireGuard" + encrypts,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t, nil, func(_, kind string) error {
+				if kind == test.refused {
+					return forbidden(kind)
+				}
+				return nil
+			}, test.objects...)
+			if diff := cmp.Diff([]string{test.want}, summary(c.encryption(t.Context()))); diff != "" {
+				t.Errorf("results (-want +got)\n%s", diff)
 			}
 		})
 	}

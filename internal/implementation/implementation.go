@@ -18,6 +18,8 @@ type Flavor interface {
 	LauncherEnv(job mpi.Job) []corev1.EnvVar
 	// TagFlags are the flags of mpirun by which each line of output starts with the rank that printed it.
 	TagFlags() []string
+	// WorkDirFlag is the flag of mpirun that sets the working folder of ranks.
+	WorkDirFlag() string
 	// Symptoms are the texts by which logs of this implementation, and of programs in it, show what is wrong. An
 	// earlier one outranks a later one.
 	Symptoms() []Symptom

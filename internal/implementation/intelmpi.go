@@ -16,6 +16,9 @@ func (intelMPI) Hostfile(hosts []mpi.Host) string { return hydraHostfile(hosts) 
 // TagFlags is Hydra's flag.
 func (intelMPI) TagFlags() []string { return []string{"-prepend-rank"} }
 
+// WorkDirFlag is Hydra's flag.
+func (intelMPI) WorkDirFlag() string { return "-wdir" }
+
 func (intelMPI) LauncherEnv(job mpi.Job) []corev1.EnvVar {
 	env := []corev1.EnvVar{
 		{Name: "I_MPI_HYDRA_HOST_FILE", Value: mpi.HostfilePath},

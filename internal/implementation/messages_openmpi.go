@@ -32,6 +32,9 @@ var openMPIMessages = []Symptom{
 	{Code: codes.NotFinalized, Whole: true, Text: "exited due to process rank", Pattern: regexp.MustCompile(`exited due to process rank (?P<rank>\d+) with PID \d+ on node (?P<host>\S+) exiting (?:improperly|without calling "finalize")`)},
 	{Code: codes.NotFinalized, Whole: true, Text: `exited due to a process exiting without calling "finalize"`},
 
+	// help-prte-odls-default.txt: programs.
+	message(codes.ProgramMissing, &codes.ProgramNotAccessible, "lacked permissions to execute an executable", `(?:.*?Executable: +(?P<program>\S+))?`+onNode),
+
 	// help-mpi-btl-tcp.txt, help-oob-tcp.txt, help-mca-bml-r2.txt, help-mpi-runtime.txt, help-mca-base.txt: transports.
 	{Code: codes.NoTransport, As: &codes.InterfaceMissing, Whole: true, Text: "MPI processes are unable to reach each other", Also: interfaceIgnored},
 	{Code: codes.NoTransport, As: &codes.InterfaceMissing, Whole: true, Text: "at least one MPI process is unreachable from another", Also: interfaceIgnored},

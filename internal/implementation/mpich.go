@@ -1,8 +1,6 @@
 package implementation
 
 import (
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"opendatahub.io/mpijob/internal/agentapi"
@@ -18,6 +16,9 @@ func (mpich) Hostfile(hosts []mpi.Host) string { return hydraHostfile(hosts) }
 // TagFlags is Hydra's flag.
 func (mpich) TagFlags() []string { return []string{"-prepend-rank"} }
 
+// WorkDirFlag is Hydra's flag.
+func (mpich) WorkDirFlag() string { return "-wdir" }
+
 func (mpich) LauncherEnv(job mpi.Job) []corev1.EnvVar {
 	if job.UsesAgent() {
 		return []corev1.EnvVar{
@@ -30,13 +31,4 @@ func (mpich) LauncherEnv(job mpi.Job) []corev1.EnvVar {
 		{Name: "HYDRA_HOST_FILE", Value: mpi.HostfilePath},
 		{Name: "HYDRA_LAUNCHER_EXTRA_ARGS", Value: connectionAttempts},
 	}
-}
-
-// hydraHostfile is the form that Hydra reads, MPICH's and Intel's.
-func hydraHostfile(hosts []mpi.Host) string {
-	var b strings.Builder
-	for _, host := range hosts {
-		b.WriteString(host.Name + ":" + itoa(host.Slots) + "\n")
-	}
-	return b.String()
 }

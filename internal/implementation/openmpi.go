@@ -1,8 +1,6 @@
 package implementation
 
 import (
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"opendatahub.io/mpijob/internal/agentapi"
@@ -14,16 +12,13 @@ import (
 // rank on the launcher and calls that a success.
 type openMPI struct{}
 
-func (openMPI) Hostfile(hosts []mpi.Host) string {
-	var b strings.Builder
-	for _, host := range hosts {
-		b.WriteString(host.Name + " slots=" + itoa(host.Slots) + "\n")
-	}
-	return b.String()
-}
+func (openMPI) Hostfile(hosts []mpi.Host) string { return openMPIHostfile(hosts) }
 
 // TagFlags is a flag of Open MPI 4 that version 5, which has --output tag, still understands.
 func (openMPI) TagFlags() []string { return []string{"--tag-output"} }
+
+// WorkDirFlag is the flag of versions 4 and 5.
+func (openMPI) WorkDirFlag() string { return "--wdir" }
 
 // maxNodePrefix is ORTE_MAX_NODE_PREFIX of Open MPI 4, without the byte that ends the text.
 const maxNodePrefix = 49

@@ -18,6 +18,9 @@ type Mention struct {
 	// Where is the place of the text, such as "variable MLFLOW_TRACKING_URI of the launcher".
 	Where string
 	Destination
+	// Program is set if the text has no destination, but a program that connects to one unless the image configures it
+	// otherwise. Only the port of Destination is then known.
+	Program string
 }
 
 // Limits on texts of a job that are searched, since users write them.
@@ -29,6 +32,12 @@ const (
 var (
 	urlsIn  = regexp.MustCompile(`[a-zA-Z][a-zA-Z0-9+.-]*://[^\s"'<>,;)]+`)
 	hostsIn = regexp.MustCompile(`[a-zA-Z0-9][a-zA-Z0-9.-]*:[0-9]+`)
+	// packagesIn finds the package manager of Debian and Ubuntu, whose servers are reached by HTTP.
+	packagesIn = regexp.MustCompile(`(?:^|[\s;&|(/])(apt|apt-get)(?:\s+-\S+)*\s+(?:update|install|upgrade|dist-upgrade)(?:[\s;&|)]|$)`)
+	// fetchesIn finds programs that use HTTP for names without a scheme, with their arguments.
+	fetchesIn = regexp.MustCompile(`(?:^|[\s;&|(/])(?:curl|wget)\s+([^;&|)\n]+)`)
+	// bareURL is a name of three or more parts with a path.
+	bareURL = regexp.MustCompile(`^[a-zA-Z0-9-]+(?:\.[a-zA-Z0-9-]+)*\.[a-zA-Z0-9-]+\.[a-zA-Z]{2,}/`)
 )
 
 // minBarePort is the lowest port that is searched without a scheme: lower numbers may be slots, as in "mpirun -H host:64".
@@ -53,9 +62,11 @@ func Mentions(job mpi.Job, home Home) []Mention {
 				}
 				s.add(fmt.Sprintf("%s of the %s", name, role.name), variable.Value)
 			}
-			for _, text := range slices.Concat(container.Command, container.Args) {
-				s.add(fmt.Sprintf("the command of the %s", role.name), text)
+			where, command := fmt.Sprintf("the command of the %s", role.name), slices.Concat(container.Command, container.Args)
+			for _, text := range command {
+				s.add(where, text)
 			}
+			s.addPrograms(where, command)
 		}
 	}
 	return s.found
@@ -88,6 +99,32 @@ func (s *search) add(where, text string) {
 	}
 }
 
+// addPrograms searches a command for programs that use HTTP although their arguments do not show it.
+func (s *search) addPrograms(where string, command []string) {
+	var text strings.Builder
+	for _, word := range command {
+		if text.Len()+len(word) > maxSearched {
+			break
+		}
+		text.WriteString(word + " ")
+	}
+	for _, match := range fetchesIn.FindAllStringSubmatch(text.String(), maxMentions) {
+		words := strings.Fields(match[1])
+		for i, word := range words {
+			// The word after an option may be a file.
+			if word = strings.Trim(word, `"'`); (i == 0 || !strings.HasPrefix(words[i-1], "-")) && bareURL.MatchString(word) {
+				s.keep(where, "http://"+word, 0)
+			}
+		}
+	}
+	if match := packagesIn.FindStringSubmatch(text.String()); match != nil {
+		program := Mention{Where: where, Program: match[1], Destination: Destination{Port: defaultPorts["http"]}}
+		if !slices.ContainsFunc(s.found, func(m Mention) bool { return m.Program != "" }) && len(s.found) < maxMentions {
+			s.found = append(s.found, program)
+		}
+	}
+}
+
 func (s *search) keep(where, text string, minPort int32) {
 	d, err := ParseDestination(text, s.home)
 	if err != nil || d.Port < minPort || len(s.found) >= maxMentions {
@@ -102,6 +139,9 @@ func (s *search) keep(where, text string, minPort int32) {
 // Warning returns the warning about a destination that the policy of a job denies. entry is that of AnnotationAllowEgress
 // which would allow it. It is the same whether the destination exists or not.
 func (m Mention) Warning(home Home, entry Egress) string {
+	if m.Program != "" {
+		return fmt.Sprintf("%s: the job's NetworkPolicy denies HTTP (port %d), which %s uses unless the image's sources are https", m.Where, m.Port, m.Program) + howToAllow(home, entry.String())
+	}
 	denied := fmt.Sprintf("%s: the job's NetworkPolicy denies connections to %s", m.Where, m.Destination)
 	switch {
 	case m.isClosed():

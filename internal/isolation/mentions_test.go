@@ -92,6 +92,54 @@ func TestMentionsOfPods(t *testing.T) {
 	}
 }
 
+// TestProgramsThatUseHTTP: programs whose arguments do not show it are found in scripts and in lists of words.
+func TestProgramsThatUseHTTP(t *testing.T) {
+	tests := map[string]struct {
+		command []string
+		want    []string
+	}{
+		"apt-get in a script":          {[]string{"sh", "-c", "set -e; apt-get -qq -y update && apt-get install -y libfoo\nmpirun train"}, []string{"80"}},
+		"apt as words":                 {[]string{"/usr/bin/apt", "-y", "install", "libfoo"}, []string{"80"}},
+		"curl without a scheme":        {[]string{"sh", "-c", "curl -s data.example.com/x; curl data.example.com/set.tar | tar x"}, []string{"80"}},
+		"wget of another port":         {[]string{"wget", "data.example.com:8080/x"}, []string{"8080"}},
+		"curl by HTTPS":                {[]string{"curl", "https://data.example.com/x"}, nil},
+		"a file of curl":               {[]string{"curl", "-o", "a.b.tar/x", "https://data.example.com/x"}, nil},
+		"other words":                  {[]string{"sh", "-c", "echo adapt-get update; python apt.py install; ls apt-get; capt install"}, nil},
+		"apt that only lists packages": {[]string{"apt", "list"}, nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			job := mpitest.Job(1, func(j *mpi.Job) { j.Launcher.Template.Spec.Containers[0].Command = test.command })
+			var got []string
+			for _, mention := range isolation.Mentions(job, home) {
+				if entry, denied := mention.CertainlyDenied(home, nil); denied {
+					got = append(got, entry.String())
+				}
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("the denied ports differ (-want +got):\n%s", diff)
+			}
+		})
+	}
+	job := mpitest.Job(1, func(j *mpi.Job) {
+		j.Workers.Template.Spec.InitContainers = []corev1.Container{{Command: []string{"apt-get", "install", "x"}}}
+	})
+	found := isolation.Mentions(job, home)
+	if len(found) != 1 {
+		t.Fatalf("found %+v", found)
+	}
+	entry, _ := found[0].CertainlyDenied(home, nil)
+	const want = "the command of the worker: the job's NetworkPolicy denies HTTP (port 80), which apt-get uses unless the image's sources are https; " +
+		"to use it, ask an administrator to add 80 to the annotation mpi.opendatahub.io/allow-egress of Namespace team"
+	if got := found[0].Warning(home, entry); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	open, _ := isolation.ParseEgress("80")
+	if _, denied := found[0].CertainlyDenied(home, open); denied {
+		t.Error("it is denied although an administrator allows port 80")
+	}
+}
+
 // TestMentionsAreBounded: a job of 50 MiB that consists of destinations is searched within the time of a test.
 func TestMentionsAreBounded(t *testing.T) {
 	for _, text := range []string{

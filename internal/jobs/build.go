@@ -83,12 +83,17 @@ func (c *Client) runtime(ctx context.Context, namespace, name string) (kind stri
 }
 
 // launchCommand returns the command with mpirun, or nil if the command starts ranks itself. Each line of output is tagged with
-// its rank, which logs removes again.
+// its rank, which logs removes again. A TrainJob has no field for the working folder, which is a flag then.
 func (s Spec) launchCommand(name mpi.Implementation, ranks int64) []string {
 	if StartsRanks(s.Command) {
 		return nil
 	}
-	return slices.Concat([]string{"mpirun"}, implementation.For(name).TagFlags(), s.MPIFlags, []string{"-n", strconv.FormatInt(ranks, 10)}, s.Command)
+	flavor := implementation.For(name)
+	launch := append([]string{"mpirun"}, flavor.TagFlags()...)
+	if s.Runtime != "" && s.WorkDir != "" {
+		launch = append(launch, flavor.WorkDirFlag(), s.WorkDir)
+	}
+	return slices.Concat(launch, s.MPIFlags, []string{"-n", strconv.FormatInt(ranks, 10)}, s.Command)
 }
 
 func (s Spec) meta() metav1.ObjectMeta {
@@ -200,8 +205,8 @@ func (s Spec) trainJob(runtimeKind string, used trainjob.Runtime) (Built, error)
 		if added = s.launchCommand(converted.Implementation, converted.Ranks()); added != nil {
 			trainer.Command = added
 		}
-	} else if len(s.MPIFlags) > 0 {
-		return Built{}, Invalid(FieldError{Field: "mpiFlags", Reason: "cannot be set with runtime " + s.Runtime + ", which does not use MPI"})
+	} else if errs := s.validateWithoutMPI(); len(errs) > 0 {
+		return Built{}, Invalid(errs...)
 	}
 	if errs, _ := trainjob.Check(job, used); len(errs) > 0 {
 		rejected := &RejectedError{Name: "trainjob/" + s.Name}
@@ -212,6 +217,24 @@ func (s Spec) trainJob(runtimeKind string, used trainjob.Runtime) (Built, error)
 	}
 	object, err := withoutEmptyFields(job)
 	return Built{Job: object, Command: added}, err
+}
+
+// validateWithoutMPI returns an error for each setting of mpirun.
+func (s Spec) validateWithoutMPI() []FieldError {
+	var errs []FieldError
+	for _, setting := range []struct {
+		name    string
+		set     bool
+		instead string
+	}{
+		{"mpiFlags", len(s.MPIFlags) > 0, ""},
+		{"workdir", s.WorkDir != "", "; write the folder in the command: sh -c 'cd FOLDER && exec python train.py'"},
+	} {
+		if setting.set {
+			errs = append(errs, FieldError{Field: setting.name, Reason: "cannot be set with runtime " + s.Runtime + ", which does not use MPI" + setting.instead})
+		}
+	}
+	return errs
 }
 
 // withoutEmptyFields returns a typed object as users write it: without a status, nulls and empty objects.
@@ -254,8 +277,12 @@ const runtimePatcher = mpi.Group + "/jobs"
 // podPatch returns what a job changes in the pods of its runtime; nil for nothing.
 func (s Spec) podPatch() map[string]any {
 	spec := s.podSpec()
-	if _, mounts := s.volumes(); len(mounts) > 0 {
-		spec.Containers = []corev1.Container{{Name: trainjob.Container, VolumeMounts: mounts}}
+	container := corev1.Container{Name: trainjob.Container}
+	if _, container.VolumeMounts = s.volumes(); s.RunAsUser != nil {
+		container.SecurityContext = &corev1.SecurityContext{RunAsUser: s.RunAsUser, RunAsNonRoot: new(true)}
+	}
+	if len(container.VolumeMounts) > 0 || container.SecurityContext != nil {
+		spec.Containers = []corev1.Container{container}
 	}
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&spec)
 	if err != nil {
@@ -282,8 +309,8 @@ func (c *Client) patchRuntime(ctx context.Context, job *unstructured.Unstructure
 		}
 	}
 	if overrides {
-		if _, set := patch["spec"].(map[string]any)["terminationGracePeriodSeconds"]; set {
-			return Invalid(FieldError{Field: "gracePeriod", Reason: "cannot be set with a runtime in this cluster; it requires Kubeflow Trainer v2.2"})
+		if errs := sinceRuntimePatches(patch); len(errs) > 0 {
+			return Invalid(errs...)
 		}
 		var targets []any
 		for _, name := range names {
@@ -301,6 +328,27 @@ func (c *Client) patchRuntime(ctx context.Context, job *unstructured.Unstructure
 		"manager":             runtimePatcher,
 		"trainingRuntimeSpec": map[string]any{"template": map[string]any{"spec": map[string]any{"replicatedJobs": jobs}}},
 	}}, "spec", "runtimePatches")
+}
+
+// sinceRuntimePatches returns an error for each setting of a patch that podTemplateOverrides do not have.
+func sinceRuntimePatches(patch map[string]any) []FieldError {
+	fields, _ := patch["spec"].(map[string]any)
+	containers, _ := fields["containers"].([]any)
+	_, grace := fields["terminationGracePeriodSeconds"]
+	user := slices.ContainsFunc(containers, func(each any) bool {
+		container, _ := each.(map[string]any)
+		return container["securityContext"] != nil
+	})
+	var errs []FieldError
+	for _, setting := range []struct {
+		name string
+		set  bool
+	}{{"gracePeriod", grace}, {"runAsUser", user}} {
+		if setting.set {
+			errs = append(errs, FieldError{Field: setting.name, Reason: "cannot be set with a runtime in this cluster; it " + sincePatches})
+		}
+	}
+	return errs
 }
 
 // HasPodTemplateOverrides reports whether the cluster's TrainJobs change pods by podTemplateOverrides (Trainer v2.1), and not

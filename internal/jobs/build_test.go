@@ -63,15 +63,15 @@ func TestValidate(t *testing.T) {
 		"priority without a queue": {func(s *Spec) { s.Runtime, s.Priority = "r", "high" }, "priority: requires a queue with a runtime; set a queue, or use a runtime whose pods have a priority class"},
 		"what a runtime determines": {
 			func(s *Spec) {
-				s.Runtime, s.Implementation, s.RunAsUser = "r", "Intel", new(int64(1))
-				s.LauncherCPU, s.LauncherMemory, s.WorkDir, s.GangTimeout = "1", "1Gi", "/a", time.Minute
+				s.Runtime, s.Implementation, s.LauncherCPU, s.LauncherMemory, s.GangTimeout = "r", "Intel", "1", "1Gi", time.Minute
 			},
-			"implementation: cannot be set with a runtime, which determines the MPI implementation; " +
-				"runAsUser: cannot be set with a runtime, which determines the user of its pods; " +
-				"launcherCpu: cannot be set with a runtime, which determines the size of the launcher; " +
-				"launcherMemory: cannot be set with a runtime, which determines the size of the launcher; " +
-				"workdir: cannot be set with a runtime, which determines the working folder; " +
-				"gangTimeout: cannot be set with a runtime, which determines how pods are scheduled",
+			"implementation: cannot be set with a runtime, which determines the MPI; use a runtime of that MPI; " +
+				"launcherCpu: " + launcherSize + "; launcherMemory: " + launcherSize + "; " +
+				"gangTimeout: cannot be set with a runtime: a TrainJob has no field for it, and its pods are scheduled together anyway; use a deadline, which includes the time that the job waits",
+		},
+		"a folder and an mpirun": {
+			func(s *Spec) { s.Runtime, s.WorkDir, s.Command = "r", "/my data", []string{"mpirun", "pi"} },
+			`workdir: /my data cannot be combined with a runtime and a command that starts ranks itself; write mpirun --wdir '/my data' in the command`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -461,6 +461,46 @@ volumes:
 		t.Error("more GPUs than the runtime allows are taken")
 	} else if _, is := errors.AsType[*RejectedError](err); !is {
 		t.Errorf("more GPUs than the runtime allows: %v", err)
+	}
+}
+
+// TestTrainJobPods: what a TrainJob has no field for is a flag of mpirun, or a patch whose lists have unique keys.
+func TestTrainJobPods(t *testing.T) {
+	t.Parallel()
+	plain := parsed(t, strings.Replace(strings.Replace(runtimeText, "mpi-openmpi", "torch", 1), "mpi: {numProcPerNode: 1, mpiImplementation: OpenMPI, sshAuthMountPath: /home/mpi/.ssh, runLauncherAsNode: true}", "torch: {}", 1))
+	hydra := parsed(t, strings.Replace(runtimeText, "name: mpi-openmpi, annotations: {", "name: mpi-mpich, annotations: {mpi.opendatahub.io/mpi-implementation: MPICH, ", 1))
+	c, _ := newServer(t, parsed(t, runtimeText), plain, hydra)
+	spec := Spec{
+		Name: "train", Namespace: "ns", Runtime: "mpi-openmpi", Command: []string{"pi"}, Workers: 2, WorkDir: "/app", MPIFlags: []string{"-v"}, RunAsUser: new(int64(7)),
+		Volumes: []Volume{{Source: VolumeClaim, Name: "data", Path: "/data"}}, Output: &Volume{Source: VolumeClaim, Name: "data", Path: "/results"},
+	}
+	for name, want := range map[string][]string{
+		"mpi-openmpi": {"mpirun", "--tag-output", "--wdir", "/app", "-v", "-n", "2", "pi"},
+		"mpi-mpich":   {"mpirun", "-prepend-rank", "-wdir", "/app", "-v", "-n", "2", "pi"},
+	} {
+		spec.Runtime = name
+		built, err := c.Build(t.Context(), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(built.Command, want) {
+			t.Errorf("the command with %s is %q, want %q", name, built.Command, want)
+		}
+		const container = `[{"name":"node","securityContext":{"runAsNonRoot":true,"runAsUser":7},"volumeMounts":[{"mountPath":"/data","name":"volume-0"},{"mountPath":"/results","name":"volume-1","subPath":"train"}]}]`
+		for _, got := range valuesAt(t, built.Job, podField(inPods, "containers")) {
+			if got != container {
+				t.Errorf("the containers with %s are %s, want %s", name, got, container)
+			}
+		}
+	}
+	spec.Runtime = "torch"
+	if _, err := c.Build(t.Context(), spec); err == nil || err.Error() != "mpiFlags: cannot be set with runtime torch, which does not use MPI; workdir: cannot be set with runtime torch, which does not use MPI; write the folder in the command: sh -c 'cd FOLDER && exec python train.py'" {
+		t.Errorf("without MPI: %v", err)
+	}
+	c.discovery = schemas{text: `{"podTemplateOverrides": {}}`}
+	spec.Runtime, spec.GracePeriod = "mpi-openmpi", new(time.Minute)
+	if _, err := c.Build(t.Context(), spec); err == nil || err.Error() != "gracePeriod: cannot be set with a runtime in this cluster; it requires Kubeflow Trainer v2.2; runAsUser: cannot be set with a runtime in this cluster; it requires Kubeflow Trainer v2.2" {
+		t.Errorf("with Trainer v2.1: %v", err)
 	}
 }
 

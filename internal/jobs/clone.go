@@ -19,12 +19,28 @@ type Clone struct {
 }
 
 // Clone returns a job with the fields of another and some changes. It is not suspended. An empty name is replaced by the
-// original's name with the next free number. It fails with DeletedError or InvalidError.
+// original's name with the next free number. Of a deleted job, the fields are those in its report. It fails with DeletedError,
+// InvalidError, or MaskedError if the changes do not set all fields that are masked there.
 func (c *Client) Clone(ctx context.Context, job Job, name string, changes ...Change) (Clone, error) {
-	if job.Object == nil {
-		return Clone{}, &DeletedError{Job: job}
+	made, err := c.clone(ctx, job, name, changes...)
+	if err != nil {
+		return Clone{}, err
 	}
-	original := UserFields(job.Object)
+	return made, checkMasked(job, made.Job)
+}
+
+// CloneMasked is Clone under the next free name, without changes. The fields of a deleted job may be masked: it is a draft that
+// a user completes.
+func (c *Client) CloneMasked(ctx context.Context, job Job) (Clone, error) {
+	return c.clone(ctx, job, "")
+}
+
+// clone is Clone of a job whose fields may be masked.
+func (c *Client) clone(ctx context.Context, job Job, name string, changes ...Change) (Clone, error) {
+	original, err := job.Written()
+	if err != nil {
+		return Clone{}, err
+	}
 	clone := original.DeepCopy()
 	removeSuspend(clone)
 	if err := Apply(clone, changes...); err != nil {
@@ -47,7 +63,7 @@ func UserFields(job *unstructured.Unstructured) *unstructured.Unstructured {
 	clean.SetNamespace(job.GetNamespace())
 	clean.SetLabels(job.GetLabels())
 	annotations := job.GetAnnotations()
-	for _, name := range []string{"kubectl.kubernetes.io/last-applied-configuration", mpi.AnnotationCreator, mpi.AnnotationSuspendSetBy, mpi.AnnotationChangedBy} {
+	for _, name := range []string{"kubectl.kubernetes.io/last-applied-configuration", mpi.AnnotationCreator, mpi.AnnotationSuspendSetBy, mpi.AnnotationChangedBy, mpi.AnnotationSuspendInQueue} {
 		delete(annotations, name)
 	}
 	if len(annotations) > 0 {

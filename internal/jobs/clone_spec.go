@@ -27,10 +27,10 @@ import (
 // creates a job that differs from the given one only in these fields. It fails with DeletedError, or with what Build fails with
 // if no specification describes the job, such as a job without workers.
 func (c *Client) SpecOf(ctx context.Context, job Job) (spec Spec, kept []string, err error) {
-	if job.Object == nil {
-		return Spec{}, nil, &DeletedError{Job: job}
+	original, err := job.Written()
+	if err != nil {
+		return Spec{}, nil, err
 	}
-	original := UserFields(job.Object)
 	removeSuspend(original)
 	spec, err = c.readSpec(ctx, original)
 	if err != nil {
@@ -40,12 +40,12 @@ func (c *Client) SpecOf(ctx context.Context, job Job) (spec Spec, kept []string,
 	setWords(original, whole)
 	// The command is read without the mpirun that Build adds, if Build adds exactly this one.
 	if command, flags, ranks := withoutLauncher(whole); ranks > 0 {
-		spec.Command, spec.MPIFlags = command, flags
-		if built, err := c.Build(ctx, spec); err == nil && slices.Equal(FromObject(built.Job).Summary().Command, whole) {
-			kept, err = fieldsWithout(original, built.Job)
-			return spec, kept, err
+		for _, read := range withWorkDir(spec, command, flags) {
+			if built, err := c.Build(ctx, read); err == nil && slices.Equal(FromObject(built.Job).Summary().Command, whole) {
+				kept, err = fieldsWithout(original, built.Job)
+				return read, kept, err
+			}
 		}
-		spec.Command, spec.MPIFlags = whole, nil
 	}
 	built, err := c.Build(ctx, spec)
 	if err != nil {
@@ -53,6 +53,20 @@ func (c *Client) SpecOf(ctx context.Context, job Job) (spec Spec, kept []string,
 	}
 	kept, err = fieldsWithout(original, built.Job)
 	return spec, kept, err
+}
+
+// withWorkDir returns the specifications that flags of mpirun may mean: with a runtime, the first may be the working folder.
+func withWorkDir(spec Spec, command, flags []string) []Spec {
+	spec.Command, spec.MPIFlags = command, flags
+	if spec.Runtime == "" || len(flags) < 2 {
+		return []Spec{spec}
+	}
+	folder := spec
+	folder.WorkDir, folder.MPIFlags = flags[1], nil
+	if len(flags) > 2 {
+		folder.MPIFlags = flags[2:]
+	}
+	return []Spec{folder, spec}
 }
 
 // setWords writes the command of a job, with its arguments, into one field.
@@ -65,7 +79,8 @@ func setWords(job *unstructured.Unstructured, command []string) {
 }
 
 // CloneWithSpec returns a job with the fields of another, changed as its specification (SpecOf) differs from a new one. Fields
-// that no specification contains are kept. It fails as SpecOf and Build do.
+// that no specification contains are kept. It fails as SpecOf and Build do, and
+// with MaskedError as Clone does.
 func (c *Client) CloneWithSpec(ctx context.Context, job Job, spec Spec) (Clone, error) {
 	before, _, err := c.SpecOf(ctx, job)
 	if err != nil {
@@ -80,7 +95,10 @@ func (c *Client) CloneWithSpec(ctx context.Context, job Job, spec Spec) (Clone, 
 	if err != nil {
 		return Clone{}, err
 	}
-	original := UserFields(job.Object)
+	original, err := job.Written()
+	if err != nil {
+		return Clone{}, err
+	}
 	clone := original.DeepCopy()
 	removeSuspend(clone)
 	clone.SetName(spec.Name)
@@ -110,7 +128,7 @@ func (c *Client) CloneWithSpec(ctx context.Context, job Job, spec Spec) (Clone, 
 			return Clone{}, err
 		}
 	}
-	return Clone{Original: original, Job: clone}, nil
+	return Clone{Original: original, Job: clone}, checkMasked(job, clone)
 }
 
 // ChangesOf returns the changes that make the clone from the original's fields, as Clone does.
@@ -179,8 +197,10 @@ func (c *Client) readSpec(ctx context.Context, job *unstructured.Unstructured) (
 	if rdma := job.GetAnnotations()[mpi.AnnotationRDMA]; rdma == mpi.RDMARequired || rdma == mpi.RDMAOptional {
 		spec.RDMA = rdma
 	}
+	spec.readMetadata(job)
 	if job.GetKind() == trainjob.Kind {
-		return spec, c.readTrainJob(ctx, job, &spec)
+		err := c.readTrainJob(ctx, job, &spec)
+		return spec, err
 	}
 	var typed kubeflow.MPIJob
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(job.Object, &typed); err != nil {
@@ -216,6 +236,7 @@ func (s *Spec) readMPIJob(job *kubeflow.MPIJob) {
 	if main.SecurityContext != nil {
 		s.RunAsUser = main.SecurityContext.RunAsUser
 	}
+	s.readPods(job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeLauncher], worker)
 }
 
 // readEnv reads the variables that have a value. Those from other objects are not read.
@@ -244,6 +265,9 @@ func (c *Client) readTrainJob(ctx context.Context, object *unstructured.Unstruct
 	s.Deadline = time.Duration(ptr.Deref(job.Spec.ActiveDeadlineSeconds, 0)) * time.Second
 	s.Retries, _ = mpi.ParseMaxRestarts(job.Annotations)
 	s.TTL, _ = mpi.ParseTTL(job.Annotations)
+	if err := s.readPatch(object); err != nil {
+		return err
+	}
 	if s.Queue != "" {
 		s.Priority = job.Labels[labelPriority]
 	}
@@ -340,7 +364,7 @@ func fieldsWithout(job, built *unstructured.Unstructured) ([]string, error) {
 	return paths, nil
 }
 
-// merge returns a value with the changes from one value to another. Entries of lists are the same if they have the same name.
+// merge returns a value with the changes from one value to another. Entries of lists are the same if they have the same key.
 func merge(value, from, to any) any {
 	if reflect.DeepEqual(from, to) {
 		return value
@@ -348,8 +372,8 @@ func merge(value, from, to any) any {
 	if objects, are := allOf[map[string]any](value, from, to); are {
 		return mergeObjects(objects[0], objects[1], objects[2])
 	}
-	if lists, are := allOf[[]any](value, from, to); are && allNamed(slices.Concat(lists...)) {
-		return mergeNamed(lists[0], lists[1], lists[2])
+	if lists, are := allOf[[]any](value, from, to); are && allKeyed(slices.Concat(lists...)) {
+		return mergeKeyed(lists[0], lists[1], lists[2])
 	}
 	return to
 }
@@ -382,26 +406,25 @@ func mergeObjects(value, from, to map[string]any) any {
 	return merged
 }
 
-// mergeNamed merges lists whose entries have names; nil for one that has no entries.
-func mergeNamed(list, from, to []any) any {
-	find := func(in []any, name any) any {
+// mergeKeyed merges lists whose entries have keys; nil for one that has no entries.
+func mergeKeyed(list, from, to []any) any {
+	find := func(in []any, key string) any {
 		for _, entry := range in {
-			if entry.(map[string]any)["name"] == name {
+			if keyOf(entry) == key {
 				return entry
 			}
 		}
 		return nil
 	}
 	var merged []any
-	add := func(name any) {
-		if find(merged, name) == nil {
-			if entry := merge(find(list, name), find(from, name), find(to, name)); entry != nil {
-				merged = append(merged, entry)
-			}
-		}
-	}
 	for _, entry := range slices.Concat(list, to) {
-		add(entry.(map[string]any)["name"])
+		key := keyOf(entry)
+		if find(merged, key) != nil {
+			continue
+		}
+		if entry := merge(find(list, key), find(from, key), find(to, key)); entry != nil {
+			merged = append(merged, entry)
+		}
 	}
 	if len(merged) == 0 {
 		return nil
@@ -409,11 +432,18 @@ func mergeNamed(list, from, to []any) any {
 	return merged
 }
 
-// allNamed reports whether all entries of a list are objects with names.
-func allNamed(list []any) bool {
-	return !slices.ContainsFunc(list, func(entry any) bool {
-		fields, _ := entry.(map[string]any)
-		name, is := fields["name"].(string)
-		return !is || name == ""
-	})
+// allKeyed reports whether all entries of a list are objects with keys.
+func allKeyed(list []any) bool {
+	return !slices.ContainsFunc(list, func(entry any) bool { return keyOf(entry) == "" })
+}
+
+// keyOf returns what identifies an entry of a list: of a mount its path, of a runtime patch its manager, otherwise the name.
+func keyOf(entry any) string {
+	fields, _ := entry.(map[string]any)
+	for _, name := range []string{"mountPath", "manager", "name"} {
+		if key, is := fields[name].(string); is && key != "" {
+			return key
+		}
+	}
+	return ""
 }

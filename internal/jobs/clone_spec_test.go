@@ -59,12 +59,13 @@ func TestSpecOf(t *testing.T) {
 		Name: "solver", Namespace: "ns", Image: "quay.io/me/solver", Command: []string{"./solver", "input.dat"}, MPIFlags: []string{"--bind-to", "core"},
 		Workers: 4, GPU: 2, GPUResource: "nvidia.com/gpu", CPU: "2", Memory: "8Gi", Queue: "gpus", Priority: "high", Connections: []string{"s3", "db"},
 		Env: []corev1.EnvVar{{Name: "MODE", Value: "fast"}, {Name: "OLD", Value: "x"}}, Retries: new(int32(2)), Deadline: time.Hour, GangTimeout: 10 * time.Minute,
+		Labels: map[string]string{"team": "x"},
 	}
 	if diff := cmp.Diff(want, spec); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	for _, path := range []string{
-		"metadata.labels.team", "metadata.annotations.note", "spec.runPolicy.cleanPodPolicy",
+		"metadata.annotations.note", "spec.runPolicy.cleanPodPolicy",
 		"spec.mpiReplicaSpecs.Worker.template.spec.containers[sidecar].image", "spec.mpiReplicaSpecs.Worker.template.spec.containers[mpi-worker].volumeMounts[data].mountPath",
 		"spec.mpiReplicaSpecs.Worker.template.spec.containers[mpi-worker].env[KEY].valueFrom.secretKeyRef.key",
 	} {
@@ -89,8 +90,23 @@ metadata: {name: torch}
 spec: {mlPolicy: {numNodes: 3, torch: {}}, template: {spec: {replicatedJobs: [{name: node, template: {spec: {template: {spec: {containers: [{name: node, image: i}]}}}}}]}}}
 `)
 	runtime.SetNamespace("")
-	c, _ := newServer(t, runtime)
+	c, _ := newServer(t, runtime, parsed(t, runtimeText))
+	pods := func(s *Spec) {
+		s.Volumes = []Volume{{Source: VolumeClaim, Name: "data", Path: "/data", ReadOnly: true}, {Source: VolumeMemory, Size: "8Gi", Path: "/dev/shm"}, {Source: VolumeSecret, Name: "s", Path: "/s"}, {Source: VolumeConfigMap, Name: "c", Path: "/c"}, {Source: VolumeScratch, Size: "1Gi", Path: "/scratch"}}
+		s.Output = &Volume{Source: VolumeClaim, Name: "data", Path: "/results", SubPath: "old"}
+		s.NodeSelector, s.Tolerations, s.ImagePullSecrets = map[string]string{"gpu": "a100"}, []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}}, []string{"registry"}
+		s.ServiceAccount, s.WorkDir, s.Topology, s.GracePeriod, s.RunAsUser = "trainer", "/app", "example.com/rack", new(time.Minute), new(int64(7))
+		s.Labels, s.Env = map[string]string{"team": "a"}, []corev1.EnvVar{{Name: "A", Value: "1"}}
+	}
 	for name, change := range map[string]func(*Spec){
+		"pods":             func(s *Spec) { pods(s); s.TopologyPreferred, s.LauncherCPU, s.LauncherMemory = true, "1", "2Gi" },
+		"a launcher's CPU": func(s *Spec) { s.LauncherCPU = "1" },
+		"a TrainJob's pods": func(s *Spec) {
+			pods(s)
+			s.Runtime, s.Slots, s.MPIFlags = "mpi-openmpi", new(int32(2)), []string{"--bind-to", "core"}
+		},
+		"a TrainJob's folder": func(s *Spec) { s.Runtime, s.WorkDir = "mpi-openmpi", "/app" },
+		"a TrainJob's flags":  func(s *Spec) { s.Runtime, s.MPIFlags = "mpi-openmpi", []string{"--bind-to", "core"} },
 		"the smallest":        func(*Spec) {},
 		"Intel MPI":           func(s *Spec) { s.Implementation, s.MPIFlags = "Intel", []string{"-genv", "A", "1"} },
 		"its own mpirun":      func(s *Spec) { s.Command = []string{"mpirun", "-n", "3", "pi"} },
@@ -195,6 +211,38 @@ spec:
 	same.Name = "solver-3"
 	if clone, err := c.CloneWithSpec(t.Context(), FromObject(job), same); err != nil || len(clone.ChangesOf()) > 0 {
 		t.Errorf("a clone without changes: %v, %v", clone.ChangesOf(), err)
+	}
+}
+
+// TestCloneWithPods changes volumes and nodes of a clone, and keeps what the original has besides.
+func TestCloneWithPods(t *testing.T) {
+	t.Parallel()
+	c, _ := newServer(t, parsed(t, runtimeText))
+	for _, name := range []string{"", "mpi-openmpi"} {
+		built, err := c.Build(t.Context(), small(func(s *Spec) {
+			s.Runtime, s.NodeSelector, s.GracePeriod = name, map[string]string{"gpu": "a100"}, new(time.Minute)
+			s.Volumes = []Volume{{Source: VolumeClaim, Name: "data", Path: "/data"}, {Source: VolumeClaim, Name: "data", Path: "/more", SubPath: "more"}}
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec, _, err := c.SpecOf(t.Context(), FromObject(built.Job))
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec.Name, spec.NodeSelector = "pi-2", nil
+		spec.Volumes = append(spec.Volumes[:1], Volume{Source: VolumeScratch, Size: "1Gi", Path: "/scratch"})
+		clone, err := c.CloneWithSpec(t.Context(), FromObject(built.Job), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := c.Build(t.Context(), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(asYAML(t, want.Job), asYAML(t, clone.Job)); diff != "" {
+			t.Errorf("with the runtime %q (-want +got)\n%s", name, diff)
+		}
 	}
 }
 

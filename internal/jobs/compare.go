@@ -13,13 +13,15 @@ import (
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/cost"
+	"opendatahub.io/mpijob/internal/logs"
 )
 
 // Comparison is two jobs side by side.
 type Comparison struct {
-	// Note says why the fields cannot be compared; empty if they are.
+	// Note says why the fields cannot be compared, or that secrets in them are masked; empty otherwise.
 	Note string `json:"note,omitempty"`
-	// Fields, Run, Usage and Findings are the parts, each with a row per property. A value is empty if a job does not have it.
+	// Fields, Run, Usage and Findings are the parts, each with a row per property. A value is empty if a job does not have it. Fields
+	// is nil if they cannot be compared.
 	Fields   []ComparedValue `json:"fields"`
 	Run      []ComparedValue `json:"run"`
 	Usage    []ComparedValue `json:"usage"`
@@ -52,19 +54,21 @@ func Compare(a, b Job, prices *cost.Prices, now time.Time) Comparison {
 }
 
 func compareFields(a, b Job) (rows []ComparedValue, note string) {
+	writtenA, errA := a.Written()
+	writtenB, errB := b.Written()
 	switch {
-	case a.Object == nil && b.Object == nil:
+	case errA != nil && errB != nil:
 		return nil, "both jobs are deleted; their reports do not contain the jobs' fields"
-	case a.Object == nil:
-		return nil, (&DeletedError{a}).Error()
-	case b.Object == nil:
-		return nil, (&DeletedError{b}).Error()
+	case errA != nil:
+		return nil, errA.Error()
+	case errB != nil:
+		return nil, errB.Error()
 	case a.Kind != b.Kind:
 		return nil, "the fields of jobs of different kinds cannot be compared"
 	}
 	fieldsA, fieldsB := map[string]string{}, map[string]string{}
-	flatten(UserFields(a.Object).Object, "", fieldsA)
-	flatten(UserFields(b.Object).Object, "", fieldsB)
+	flatten(writtenA.Object, "", fieldsA)
+	flatten(writtenB.Object, "", fieldsB)
 	all := maps.Clone(fieldsA)
 	maps.Copy(all, fieldsB)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -72,9 +76,15 @@ func compareFields(a, b Job) (rows []ComparedValue, note string) {
 		case "metadata.name", "metadata.namespace", "apiVersion", "kind":
 			continue
 		}
-		rows = append(rows, ComparedValue{name, fieldsA[name], fieldsB[name]})
+		row := ComparedValue{name, fieldsA[name], fieldsB[name]}
+		if a.Object == nil || b.Object == nil {
+			if row.A, row.B = alignMasked(row.A, row.B); strings.Contains(row.A, logs.Masked) && row.A == row.B {
+				note = "secrets are masked in the reports of deleted jobs; whether masked values differ is unknown"
+			}
+		}
+		rows = append(rows, row)
 	}
-	return rows, ""
+	return rows, note
 }
 
 // flatten writes every value of an object under its path. A list of plain values is one value. The path of a list entry

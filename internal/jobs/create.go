@@ -45,7 +45,7 @@ func (c *Client) Create(ctx context.Context, job *unstructured.Unstructured, dry
 func Check(job *unstructured.Unstructured) (warnings []string, err error) {
 	errs, warnings := editorFor(job.GetKind()).Check(job)
 	if len(errs) == 0 {
-		return warnings, nil
+		return append(warnings, warnMasked(job)...), nil
 	}
 	rejected := &RejectedError{Name: FromObject(job).String()}
 	for _, err := range errs {

@@ -81,10 +81,21 @@ func (e *AmbiguousError) Error() string {
 	return fmt.Sprintf("several %s are named %q; use %s", e.What, e.Name, strings.Join(e.References, " or "))
 }
 
-// DeletedError is a request that needs the fields of a deleted job. Its report does not contain them.
-type DeletedError struct{ Job Job }
+// DeletedError is a request that needs the fields of a deleted job, which its report does not contain, or the job itself.
+type DeletedError struct {
+	Job Job
+	// Reason is why the report does not contain the fields; empty for a report of an earlier version of the operator.
+	Reason string
+}
 
 func (e *DeletedError) Error() string {
+	specification := e.Job.Status().Specification
+	switch {
+	case e.Reason != "":
+		return fmt.Sprintf("%s is deleted; its report does not contain the job's fields: %s", e.Job, e.Reason)
+	case specification != nil && specification.Manifest != "":
+		return fmt.Sprintf("%s is deleted", e.Job)
+	}
 	return fmt.Sprintf("%s is deleted; its report does not contain the job's fields", e.Job)
 }
 

@@ -13,14 +13,18 @@ import (
 // RemedyChanges returns the changes of the job that apply a remedy. It returns false if the remedy is only a text, or its
 // changes do not fit this job. No changes and true mean that the job has to be run again as it is.
 func RemedyChanges(job Job, remedy v1alpha1.Remedy) ([]Change, bool) {
-	if job.Object == nil || !remedy.Rerun {
+	if !remedy.Rerun {
+		return nil, false
+	}
+	written, err := job.Written()
+	if err != nil {
 		return nil, false
 	}
 	var changes []Change
 	for _, change := range remedy.Changes {
 		changes = append(changes, Change{Field: change.Field, Value: change.Value})
 	}
-	if replacesRuntimeResources(job, changes) || Apply(job.Object.DeepCopy(), changes...) != nil {
+	if replacesRuntimeResources(written, changes) || Apply(written, changes...) != nil {
 		return nil, false
 	}
 	return changes, true
@@ -28,10 +32,10 @@ func RemedyChanges(job Job, remedy v1alpha1.Remedy) ([]Change, bool) {
 
 // replacesRuntimeResources reports whether changes would give a TrainJob resources of its own. These replace all of its
 // runtime's, so that the job would lose its GPUs.
-func replacesRuntimeResources(job Job, changes []Change) bool {
-	if job.Kind != trainjob.Kind {
+func replacesRuntimeResources(job *unstructured.Unstructured, changes []Change) bool {
+	if job.GetKind() != trainjob.Kind {
 		return false
 	}
-	_, own, _ := unstructured.NestedMap(job.Object.Object, "spec", "trainer", "resourcesPerNode")
+	_, own, _ := unstructured.NestedMap(job.Object, "spec", "trainer", "resourcesPerNode")
 	return !own && slices.ContainsFunc(changes, func(change Change) bool { return strings.HasPrefix(change.Field, "spec.trainer.resourcesPerNode") })
 }

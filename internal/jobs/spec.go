@@ -222,24 +222,24 @@ func (s Spec) validateVolumes() []FieldError {
 	return errs
 }
 
-// validateWithRuntime returns an error for each field that a TrainJob does not have.
+// validateWithRuntime returns an error for each setting that a TrainJob cannot express.
 func (s Spec) validateWithRuntime() []FieldError {
 	var errs []FieldError
-	for _, field := range []struct {
+	for _, setting := range []struct {
 		name string
 		set  bool
-		what string
 	}{
-		{"implementation", s.Implementation != "", "the MPI implementation"},
-		{"runAsUser", s.RunAsUser != nil, "the user of its pods"},
-		{"launcherCpu", s.LauncherCPU != "", "the size of the launcher"},
-		{"launcherMemory", s.LauncherMemory != "", "the size of the launcher"},
-		{"workdir", s.WorkDir != "", "the working folder"},
-		{"gangTimeout", s.GangTimeout != 0, "how pods are scheduled"},
+		{"implementation", s.Implementation != ""},
+		{"launcherCpu", s.LauncherCPU != ""},
+		{"launcherMemory", s.LauncherMemory != ""},
+		{"gangTimeout", s.GangTimeout != 0},
 	} {
-		if field.set {
-			errs = append(errs, FieldError{Field: field.name, Reason: "cannot be set with a runtime, which determines " + field.what})
+		if setting.set {
+			errs = append(errs, FieldError{Field: setting.name, Reason: SettingOf(setting.name).TrainJob.Reason})
 		}
+	}
+	if s.WorkDir != "" && StartsRanks(s.Command) {
+		errs = append(errs, FieldError{"workdir", s.WorkDir, "cannot be combined with a runtime and a command that starts ranks itself; write mpirun --wdir " + phrase.QuoteCommand([]string{s.WorkDir}) + " in the command"})
 	}
 	if s.Priority != "" && s.Queue == "" {
 		errs = append(errs, FieldError{Field: "priority", Reason: "requires a queue with a runtime; set a queue, or use a runtime whose pods have a priority class"})

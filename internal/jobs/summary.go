@@ -92,6 +92,14 @@ func (j Job) Progress() string {
 	return strings.TrimSpace(text)
 }
 
+// Estimate returns when a waiting job is expected to start, or why that is unknown, as its report has it; empty if it does not wait.
+func (j Job) Estimate() string {
+	if j.Report == nil || j.Report.Status.CompletionTime != nil || j.Report.Status.Scheduling == nil || j.Report.Status.Scheduling.Estimate == nil {
+		return ""
+	}
+	return j.Report.Status.Scheduling.Estimate.Message
+}
+
 // Reason returns one word for what is wrong with the job or what it waits for; "-" if nothing is wrong.
 func (j Job) Reason() string {
 	if j.Report == nil {
@@ -157,7 +165,7 @@ func FailureText(status v1alpha1.JobReportStatus) string {
 	}
 	if failure.ExitCode != nil {
 		text += fmt.Sprintf(", with exit code %d", *failure.ExitCode)
-		if signal := *failure.ExitCode - 128; signal > 0 && signal < 64 {
+		if signal := *failure.ExitCode - 128; signal > 0 && signal < 32 {
 			text += fmt.Sprintf(" (signal %d)", signal)
 		}
 	}

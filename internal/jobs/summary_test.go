@@ -82,6 +82,19 @@ func TestProgressAndReason(t *testing.T) {
 	}
 }
 
+func TestEstimate(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[string]string{
+		"": "", "{phase: Queued, scheduling: {queue: team}}": "", "{phase: Running}": "",
+		"{phase: Queued, scheduling: {estimate: {message: Expected start.}}}":                                       "Expected start.",
+		"{phase: Failed, completionTime: 2026-11-21T09:30:00Z, scheduling: {estimate: {message: Expected start.}}}": "",
+	} {
+		if got := reported(t, status).Estimate(); got != want {
+			t.Errorf("%s: %q, want %q", status, got, want)
+		}
+	}
+}
+
 func TestAge(t *testing.T) {
 	t.Parallel()
 	created := reported(t, "{startTime: 2026-11-21T05:00:00Z}")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -55,29 +56,18 @@ type SuspendReport struct {
 	Result SuspendResult
 	// Queue is the job's queue, and QueueMessage why the job waits there; both may be empty.
 	Queue, QueueMessage string
-	// ByWorkload is set if the job's Workload was changed, and not the job's own field.
-	ByWorkload bool
+	// InQueue is set if the job was suspended or resumed in its queue, and not by its own field.
+	InQueue bool
 	// Note is set if the job is in a queue whose Workload cannot be used; Err is the reason if reading it is forbidden. Kueue
 	// then starts a job again that is suspended.
 	Note QueueNote
 	Err  error
 }
 
-// QueueForbiddenError is a job that was not suspended because the user may not change its Workload: Kueue would start it
-// again at once.
-type QueueForbiddenError struct{ Err error }
-
-func (e *QueueForbiddenError) Error() string { return e.Err.Error() }
-func (e *QueueForbiddenError) Unwrap() error { return e.Err }
-
-// Suspend stops a job and keeps it. A job with a Workload is suspended by deactivating that, because Kueue starts a job
-// again that is suspended by its own field only.
+// Suspend stops a job and keeps it. A job with a Workload is suspended by mpi.AnnotationSuspendInQueue, because Kueue starts a job
+// again that is suspended by its own field only: the operator deactivates the Workload, which users may not change.
 func (c *Client) Suspend(ctx context.Context, job Job, dryRun DryRun) (SuspendReport, error) {
-	report, err := c.setSuspended(ctx, job, true, dryRun)
-	if report.ByWorkload && apierrors.IsForbidden(err) {
-		err = &QueueForbiddenError{err}
-	}
-	return report, err
+	return c.setSuspended(ctx, job, true, dryRun)
 }
 
 // Resume lets a suspended job run. A job in a queue waits there until it is admitted.
@@ -112,8 +102,37 @@ func (c *Client) setSuspended(ctx context.Context, job Job, suspend bool, dryRun
 	case workload == nil:
 		return report, c.setSuspend(ctx, job, suspend, dryRun)
 	}
-	report.ByWorkload = true
-	return report, c.setActive(ctx, job, workload, !suspend, dryRun)
+	report.InQueue = true
+	if !suspend && !isSuspendedInQueue(job) || isForMultiKueue(job) {
+		// Another user has deactivated the Workload itself, or the operator leaves the job to another cluster.
+		return report, c.setActive(ctx, job, workload, !suspend, dryRun)
+	}
+	patch := map[string]any{"metadata": map[string]any{"uid": string(job.UID), "annotations": suspensionInQueue(suspend)}}
+	return report, c.mergePatch(ctx, job.Object.DeepCopy(), patch, dryRun)
+}
+
+// isSuspendedInQueue reports whether the job has a valid mpi.AnnotationSuspendInQueue.
+func isSuspendedInQueue(job Job) bool {
+	suspended, _ := mpi.ParseSuspendInQueue(job.Object.GetAnnotations())
+	return suspended
+}
+
+// isForMultiKueue reports whether Kueue sends the job to another cluster: the operator of this one does nothing for it.
+func isForMultiKueue(job Job) bool {
+	path := []string{"spec", "managedBy"}
+	if job.Kind == mpi.KindMPIJob {
+		path = []string{"spec", "runPolicy", "managedBy"}
+	}
+	manager, _, _ := unstructured.NestedString(job.Object.Object, path...)
+	return manager == kubeflow.MultiKueueController
+}
+
+// suspensionInQueue returns the annotations of a merge patch by which a job is suspended or resumed in its queue.
+func suspensionInQueue(suspend bool) map[string]any {
+	if suspend {
+		return map[string]any{mpi.AnnotationSuspendInQueue: "true"}
+	}
+	return map[string]any{mpi.AnnotationSuspendInQueue: nil}
 }
 
 // suspendResult decides what suspending a job does; the Workload is nil if the job's own field is used.
@@ -123,6 +142,8 @@ func suspendResult(job Job, workload *kueue.Workload) SuspendResult {
 		return AlreadySuspended
 	case workload == nil:
 		return Suspended
+	case isSuspendedInQueue(job):
+		return AlreadySuspended
 	}
 	switch workload.Standing() {
 	case kueue.Stopped:
@@ -136,9 +157,9 @@ func suspendResult(job Job, workload *kueue.Workload) SuspendResult {
 // resumeResult decides what resuming a job does; the Workload is nil if the job's own field is used.
 func resumeResult(job Job, workload *kueue.Workload) SuspendResult {
 	switch {
-	case workload == nil && !job.Suspended():
+	case workload == nil && !job.Suspended() && !isSuspendedInQueue(job):
 		return NotSuspended
-	case workload == nil:
+	case workload == nil, isSuspendedInQueue(job):
 		return Resumed
 	}
 	switch workload.Standing() {
@@ -219,7 +240,11 @@ func (c *Client) setActive(ctx context.Context, job Job, workload *kueue.Workloa
 
 // setSuspend patches the job's own field, with its UID: a new job of the same name is not changed.
 func (c *Client) setSuspend(ctx context.Context, job Job, suspend bool, dryRun DryRun) error {
-	patch := map[string]any{"metadata": map[string]any{"uid": string(job.UID)}}
+	metadata := map[string]any{"uid": string(job.UID)}
+	if isSuspendedInQueue(job) {
+		metadata["annotations"] = suspensionInQueue(false)
+	}
+	patch := map[string]any{"metadata": metadata}
 	if err := unstructured.SetNestedField(patch, suspend, editorFor(job.Kind).SuspendPath()...); err != nil {
 		return err
 	}

@@ -12,6 +12,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/cost"
@@ -21,15 +23,45 @@ import (
 // UsageSorts are the values that usage can be sorted by.
 func UsageSorts() []string { return []string{"gpu", "cost", "cores", "memory", "jobs", "name"} }
 
+// What usage can be summed up by.
+const (
+	GroupJob       = "job"
+	GroupNamespace = "namespace"
+	GroupUser      = "user"
+	GroupQueue     = "queue"
+	GroupLabel     = "label"
+)
+
+// UsageGroups are the values of UsageQuery.By.
+func UsageGroups() []string {
+	return []string{GroupJob, GroupNamespace, GroupUser, GroupQueue, GroupLabel}
+}
+
+// ParseUsageGroup reads what usage is summed up by: a value of UsageGroups, project for a namespace, or label=KEY.
+func ParseUsageGroup(text string) (by, label string, err error) {
+	by, label, _ = strings.Cut(text, "=")
+	switch {
+	case by == "project" && label == "":
+		return GroupNamespace, "", nil
+	case by == GroupLabel && len(validation.IsQualifiedName(label)) > 0:
+		return "", "", Invalid(FieldError{Field: "by", Value: text, Reason: "must name a label, such as label=team"})
+	case !slices.Contains(UsageGroups(), by) || by != GroupLabel && label != "":
+		return "", "", Invalid(FieldError{Field: "by", Value: text, Reason: "is not allowed; use job, namespace, user, queue or label=KEY"})
+	}
+	return by, label, nil
+}
+
 // UsageQuery selects the jobs whose usage is summed up.
 type UsageQuery struct {
 	// Namespaces are those of the jobs; an empty name is all namespaces.
 	Namespaces []string
-	// Since selects jobs that ran after it. Each counts in full. Zero selects all.
-	Since time.Time
-	// PerNamespace sums up the jobs of each namespace, PerUser those of each user who created them. A user whose jobs have
-	// prices in several currencies has a line for each.
-	PerNamespace, PerUser bool
+	// Since and Until are the period. Of a job that ran beyond it, only the part within the period counts. Zero is no limit.
+	Since, Until time.Time
+	// By is what jobs are summed up by, a value of UsageGroups; empty for a line for each job. A user, queue or label whose jobs
+	// have prices in several currencies has a line for each.
+	By string
+	// Label is the key of the label that jobs are summed up by, if By is GroupLabel.
+	Label string
 	// Sort is a value of UsageSorts; empty for gpu.
 	Sort string
 }
@@ -39,6 +71,9 @@ type Usage struct {
 	Lines []UsageLine
 	// Omitted are objects that the user may not list; Nodes if prices depend on them.
 	Omitted []Omission
+	// Estimated is how many jobs have a report of an earlier version, without the times at which they held resources. Their part in
+	// the period is estimated.
+	Estimated int
 	// Unpriced are devices without a price; the cost does not include them.
 	Unpriced []string
 }
@@ -50,7 +85,10 @@ type UsageLine struct {
 	Kind      string `json:"kind,omitempty"`
 	Phase     string `json:"phase,omitempty"`
 	// CreatedBy is the user who created the jobs; empty if unknown.
-	CreatedBy   string             `json:"createdBy,omitempty"`
+	CreatedBy string `json:"createdBy,omitempty"`
+	// Queue is the Kueue queue of the jobs, and Label the value of the label that they are summed up by; empty if they have none.
+	Queue       string             `json:"queue,omitempty"`
+	Label       string             `json:"label,omitempty"`
 	Jobs        int                `json:"jobs"`
 	CoreHours   float64            `json:"coreHours"`
 	GiBHours    float64            `json:"gibHours"`
@@ -71,7 +109,7 @@ func (c *Client) Usage(ctx context.Context, query UsageQuery) (Usage, error) {
 		if err != nil {
 			return Usage{}, err
 		}
-		jobs = append(jobs, slices.DeleteFunc(list.Jobs, func(job Job) bool { return job.Report == nil || !ranSince(job.Report.Status, query.Since) })...)
+		jobs = append(jobs, slices.DeleteFunc(list.Jobs, func(job Job) bool { return job.Report == nil || !query.selects(job) })...)
 		usage.omit(list.Omitted...)
 	}
 	prices, nodesErr, err := c.pricesFor(ctx, jobs)
@@ -81,16 +119,15 @@ func (c *Client) Usage(ctx context.Context, query UsageQuery) (Usage, error) {
 	if nodesErr != nil {
 		usage.omit(Omission{Kind: "Node", Err: nodesErr})
 	}
-	usage.Unpriced = prices.unpriced(sumUsage(jobs, prices, nil))
-	usage.Lines = sumUsage(jobs, prices, query.group())
-	for i := range usage.Lines {
-		switch {
-		case query.PerNamespace:
-			usage.Lines[i].CreatedBy = ""
-		case query.PerUser:
-			usage.Lines[i].Namespace = ""
+	var lines []UsageLine
+	for _, job := range jobs {
+		line, isEstimate := query.lineOf(job, prices)
+		if isEstimate {
+			usage.Estimated++
 		}
+		lines = append(lines, line)
 	}
+	usage.Unpriced, usage.Lines = prices.unpriced(lines), query.sum(lines)
 	sortUsage(usage.Lines, query.Sort)
 	return usage, nil
 }
@@ -104,23 +141,106 @@ func (u *Usage) omit(omitted ...Omission) {
 	}
 }
 
-// group returns the line that a job's usage is added to; nil for one of its own.
-func (q UsageQuery) group() func(job, line UsageLine) bool {
-	switch {
-	case q.PerNamespace:
-		return func(job, line UsageLine) bool { return job.Namespace == line.Namespace }
-	case q.PerUser:
-		return func(job, line UsageLine) bool {
-			return job.CreatedBy == line.CreatedBy && (job.Cost == nil || line.Cost == nil || job.Currency == line.Currency)
-		}
-	}
-	return nil
+// selects reports whether a job ran or waited in the period.
+func (q UsageQuery) selects(job Job) bool {
+	status := job.Status()
+	return ranSince(status, q.Since) && (q.Until.IsZero() || status.StartTime == nil || status.StartTime.Time.Before(q.Until))
 }
 
-// creator returns the user who created a job: from the job, or from the timeline of its report. It is empty if unknown.
+// lineOf returns the usage of a job in the period, and whether it is an estimate.
+func (q UsageQuery) lineOf(job Job, prices priceList) (line UsageLine, isEstimate bool) {
+	status := job.Status()
+	line = UsageLine{Namespace: job.Namespace, Job: job.Name, Kind: job.Kind, Phase: string(job.Phase()), CreatedBy: job.creator(), Queue: job.queue(), Jobs: 1}
+	if q.By == GroupLabel {
+		line.Label = job.label(q.Label)
+	}
+	var began time.Time
+	for _, when := range []*metav1.Time{status.StartTime, status.RunningTime} {
+		if when != nil {
+			began = when.Time
+		}
+	}
+	line.use, isEstimate = cost.Between(status.Consumption, began, q.Since, q.Until)
+	if p, priced := prices.byNamespace[job.Namespace]; priced {
+		amount := p.On(prices.commonLabels(job)).Of(line.use)
+		line.Cost, line.Currency = &amount, p.Currency
+	}
+	line.setHours()
+	return line, isEstimate
+}
+
+// sum returns the lines of jobs, or their sums by what the query asks for.
+func (q UsageQuery) sum(all []UsageLine) []UsageLine {
+	lines := []UsageLine{} // [] in JSON if there are none
+	for _, line := range all {
+		group := UsageLine{Jobs: line.Jobs, Cost: line.Cost, Currency: line.Currency, use: line.use}
+		group.setHours()
+		switch q.By {
+		case GroupNamespace:
+			group.Namespace = line.Namespace
+		case GroupUser:
+			group.CreatedBy = line.CreatedBy
+		case GroupQueue:
+			// Each namespace has queues of its own.
+			group.Namespace, group.Queue = line.Namespace, line.Queue
+		case GroupLabel:
+			group.Label = line.Label
+		default:
+			lines = append(lines, line)
+			continue
+		}
+		i := slices.IndexFunc(lines, func(have UsageLine) bool {
+			sameCurrency := group.Cost == nil || have.Cost == nil || group.Currency == have.Currency
+			return sameCurrency && have.Namespace == group.Namespace && have.CreatedBy == group.CreatedBy && have.Queue == group.Queue && have.Label == group.Label
+		})
+		if i < 0 {
+			lines = append(lines, group)
+			continue
+		}
+		lines[i] = lines[i].Plus(group)
+	}
+	return lines
+}
+
+// queue returns the Kueue queue of a job; empty if it has none.
+func (j Job) queue() string {
+	status := j.Status()
+	switch {
+	case status.Waited != nil && status.Waited.Queue != "":
+		return status.Waited.Queue
+	case status.Scheduling != nil && status.Scheduling.Queue != "":
+		return status.Scheduling.Queue
+	}
+	return j.label(mpi.LabelQueue)
+}
+
+// label returns the value of a label of a job: from the job, or from the manifest in its report. It is empty if it is unknown.
+func (j Job) label(key string) string {
+	if j.Object != nil {
+		return j.Object.GetLabels()[key]
+	}
+	specification := j.Status().Specification
+	if specification == nil {
+		return ""
+	}
+	var object struct {
+		Metadata struct {
+			Labels map[string]string `json:"labels"`
+		} `json:"metadata"`
+	}
+	if err := yaml.Unmarshal([]byte(specification.Manifest), &object); err != nil {
+		return ""
+	}
+	return object.Metadata.Labels[key]
+}
+
+// creator returns the user who created a job: from the job, or from its report. It is empty if unknown.
 func (j Job) creator() string {
 	if j.Object != nil {
 		return j.Object.GetAnnotations()[mpi.AnnotationCreator]
+	}
+	if run := j.Status().Run; run != nil && run.Creator != "" {
+		return run.Creator
 	}
 	for _, entry := range j.Status().Timeline {
 		if _, user, found := strings.Cut(entry.Detail, " By "); found && entry.Event == "Created" {
@@ -130,14 +250,36 @@ func (j Job) creator() string {
 	return ""
 }
 
-// ParseSince reads a duration such as 12h or 30d, or a day such as 2026-11-01, in the location of now. An empty text is the
-// zero time.
+// ParseSince reads the begin of a period, like ParsePeriod.
 func ParseSince(text string, now time.Time) (time.Time, error) {
+	return parseTime("since", text, now)
+}
+
+// ParsePeriod reads the limits of a period: durations before now such as 12h or 30d, days such as 2026-11-01, which begin at
+// midnight in the location of now, or times such as 2026-11-01T08:00:00Z. The period ends just before its end. An empty text is the zero
+// time, no limit.
+func ParsePeriod(since, until string, now time.Time) (from, to time.Time, err error) {
+	if from, err = ParseSince(since, now); err != nil {
+		return from, to, err
+	}
+	if to, err = parseTime("until", until, now); err != nil {
+		return from, to, err
+	}
+	if !to.IsZero() && !from.Before(to) {
+		return from, to, Invalid(FieldError{Field: "until", Value: until, Reason: "must be after since, which is " + from.Format(time.RFC3339)})
+	}
+	return from, to, nil
+}
+
+func parseTime(field, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
 	if day, err := time.ParseInLocation(time.DateOnly, text, now.Location()); err == nil {
 		return day, nil
+	}
+	if moment, err := time.Parse(time.RFC3339, text); err == nil {
+		return moment, nil
 	}
 	length, err := time.ParseDuration(text)
 	if days, found := strings.CutSuffix(text, "d"); found {
@@ -147,7 +289,7 @@ func ParseSince(text string, now time.Time) (time.Time, error) {
 		}
 	}
 	if err != nil || length <= 0 {
-		return time.Time{}, Invalid(FieldError{Field: "since", Value: text, Reason: "must be a duration such as 12h or 30d, or a day such as 2026-11-01"})
+		return time.Time{}, Invalid(FieldError{Field: field, Value: text, Reason: "must be a duration such as 12h or 30d, a day such as 2026-11-01, or a time such as 2026-11-01T08:00:00Z"})
 	}
 	return now.Add(-length), nil
 }
@@ -235,30 +377,6 @@ func (p priceList) unpriced(lines []UsageLine) []string {
 	return names
 }
 
-// sumUsage returns a line for each job, or for each group of jobs.
-func sumUsage(jobs []Job, prices priceList, sameGroup func(job, line UsageLine) bool) []UsageLine {
-	lines := []UsageLine{} // [] in JSON if there are none
-	for _, job := range jobs {
-		line := UsageLine{Namespace: job.Namespace, CreatedBy: job.creator(), Jobs: 1, use: cost.Consumed(job.Status().Consumption)}
-		if p, priced := prices.byNamespace[job.Namespace]; priced {
-			amount := p.On(prices.commonLabels(job)).Of(line.use)
-			line.Cost, line.Currency = &amount, p.Currency
-		}
-		line.setHours()
-		if sameGroup == nil {
-			line.Job, line.Kind, line.Phase = job.Name, job.Kind, string(job.Phase())
-			lines = append(lines, line)
-			continue
-		}
-		if i := slices.IndexFunc(lines, func(have UsageLine) bool { return sameGroup(line, have) }); i >= 0 {
-			lines[i] = lines[i].Plus(line)
-			continue
-		}
-		lines = append(lines, line)
-	}
-	return lines
-}
-
 func (l *UsageLine) setHours() {
 	l.CoreHours, l.GiBHours, l.DeviceHours, l.GPUHours = l.use.CoreHours, l.use.GiBHours, l.use.DeviceHours, l.use.GPUHours()
 }
@@ -301,6 +419,6 @@ func sortUsage(lines []UsageLine, by string) {
 		default:
 			first = cmp.Or(cmp.Compare(b.GPUHours, a.GPUHours), cmp.Compare(b.CoreHours, a.CoreHours))
 		}
-		return cmp.Or(first, strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Job, b.Job), strings.Compare(a.Kind, b.Kind))
+		return cmp.Or(first, strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Job, b.Job), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Queue, b.Queue), strings.Compare(a.Label, b.Label))
 	})
 }

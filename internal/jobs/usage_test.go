@@ -3,6 +3,8 @@ package jobs
 import (
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -43,8 +45,8 @@ func TestPricesOfNodes(t *testing.T) {
 			for _, node := range test.nodes {
 				job.Report.Status.Pods = append(job.Report.Status.Pods, v1alpha1.PodStatus{Node: node})
 			}
-			if lines := sumUsage([]Job{job}, prices, nil); *lines[0].Cost != test.want {
-				t.Errorf("it costs %v, want %v", *lines[0].Cost, test.want)
+			if line, _ := (UsageQuery{}).lineOf(job, prices); *line.Cost != test.want {
+				t.Errorf("it costs %v, want %v", *line.Cost, test.want)
 			}
 		})
 	}
@@ -53,7 +55,7 @@ func TestPricesOfNodes(t *testing.T) {
 func TestSince(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
-	for text, want := range map[string]string{"": "0001-01-01T00:00:00Z", "90m": "2026-11-21T08:30:00Z", "30d": "2026-10-22T10:00:00Z", "2026-11-01": "2026-11-01T00:00:00Z"} {
+	for text, want := range map[string]string{"": "0001-01-01T00:00:00Z", "90m": "2026-11-21T08:30:00Z", "30d": "2026-10-22T10:00:00Z", "2026-11-01": "2026-11-01T00:00:00Z", "2026-11-01T08:30:00+02:00": "2026-11-01T08:30:00+02:00"} {
 		got, err := ParseSince(text, now)
 		if err != nil || got.Format(time.RFC3339) != want {
 			t.Errorf("%q is %s, want %s: %v", text, got.Format(time.RFC3339), want, err)
@@ -92,8 +94,8 @@ func TestUsage(t *testing.T) {
 		"by memory":        {UsageQuery{Sort: "memory"}, []string{"ns/gone TrainJob bob 1x 1c 4g 1.00", "ns/pi MPIJob alice 1x 2c 1g 2.00", "other/far MPIJob  1x 8c 0g -"}},
 		"by name":          {UsageQuery{Sort: "name", Namespaces: []string{"ns"}}, []string{"ns/gone TrainJob bob 1x 1c 4g 1.00", "ns/pi MPIJob alice 1x 2c 1g 2.00"}},
 		"since yesterday":  {UsageQuery{Since: now.Add(-20 * time.Hour)}, []string{"ns/pi MPIJob alice 1x 2c 1g 2.00", "other/far MPIJob  1x 8c 0g -"}},
-		"namespaces":       {UsageQuery{PerNamespace: true, Sort: "jobs"}, []string{"ns/   2x 3c 5g 3.00", "other/   1x 8c 0g -"}},
-		"users":            {UsageQuery{PerUser: true, Sort: "cores"}, []string{"/   1x 8c 0g -", "/  alice 1x 2c 1g 2.00", "/  bob 1x 1c 4g 1.00"}},
+		"namespaces":       {UsageQuery{By: GroupNamespace, Sort: "jobs"}, []string{"ns/   2x 3c 5g 3.00", "other/   1x 8c 0g -"}},
+		"users":            {UsageQuery{By: GroupUser, Sort: "cores"}, []string{"/   1x 8c 0g -", "/  alice 1x 2c 1g 2.00", "/  bob 1x 1c 4g 1.00"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -212,7 +214,7 @@ func TestUsageOfUsers(t *testing.T) {
 		objects = append(objects, object, report)
 	}
 	c, _ := newServer(t, append(objects, prices("euro", "EUR"), prices("dollar", "USD"))...)
-	usage, err := c.Usage(t.Context(), UsageQuery{Namespaces: []string{"euro", "dollar"}, PerUser: true, Sort: "jobs"})
+	usage, err := c.Usage(t.Context(), UsageQuery{Namespaces: []string{"euro", "dollar"}, By: GroupUser, Sort: "jobs"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +225,146 @@ func TestUsageOfUsers(t *testing.T) {
 	if diff := cmp.Diff([]string{"ann 2 jobs 2 hours 4 EUR", "ann 1 jobs 1 hours 2 USD", "bob 1 jobs 1 hours 2 USD"}, got); diff != "" {
 		t.Errorf("usage (-want +got)\n%s", diff)
 	}
-	if usage, err := c.Usage(t.Context(), UsageQuery{PerUser: true}); err != nil || len(usage.Lines) != 0 {
+	if usage, err := c.Usage(t.Context(), UsageQuery{By: GroupUser}); err != nil || len(usage.Lines) != 0 {
 		t.Errorf("no namespaces have usage: %+v, %v", usage, err)
+	}
+}
+
+func TestPeriod(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	for name, test := range map[string]struct {
+		since, until string
+		fails        string
+	}{
+		"none":                        {},
+		"a month":                     {since: "2026-11-01", until: "2026-12-01"},
+		"only an end":                 {until: "30d"},
+		"an end before the beginning": {since: "1d", until: "2d", fails: "until"},
+		"an empty period":             {since: "2026-11-01", until: "2026-11-01T00:00:00Z", fails: "until"},
+		"no time":                     {until: "tomorrow", fails: "until"},
+		"no beginning":                {since: "tomorrow", fails: "since"},
+	} {
+		_, _, err := ParsePeriod(test.since, test.until, now)
+		var invalid *InvalidError
+		switch {
+		case test.fails == "" && err != nil:
+			t.Errorf("%s: %v", name, err)
+		case test.fails != "" && (!errors.As(err, &invalid) || invalid.Fields[0].Field != test.fails):
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestUsageGroups(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][2]string{
+		"job": {"job"}, "namespace": {"namespace"}, "project": {"namespace"}, "user": {"user"}, "queue": {"queue"}, "label=team": {"label", "team"}, "label=a.example.com/team": {"label", "a.example.com/team"},
+	} {
+		if by, label, err := ParseUsageGroup(text); err != nil || by != want[0] || label != want[1] {
+			t.Errorf("%s is %q, %q, %v", text, by, label, err)
+		}
+	}
+	for _, text := range []string{"", "day", "label", "label=", "label=a b", "user=ann", "project=a"} {
+		if by, label, err := ParseUsageGroup(text); err == nil {
+			t.Errorf("%q is taken as %q, %q", text, by, label)
+		}
+	}
+}
+
+// TestUsageByQueueAndLabel: queues are those of a namespace; labels of deleted jobs are read from the manifest in the report.
+func TestUsageByQueueAndLabel(t *testing.T) {
+	t.Parallel()
+	labelled := object(t, "{apiVersion: kubeflow.org/v2beta1, kind: MPIJob, metadata: {name: a, labels: {team: vision, kueue.x-k8s.io/queue-name: gpu}}}")
+	used := "consumption: {until: 2026-11-21T09:00:00Z, cpuCoreSeconds: 3600, memoryGiBSeconds: 0}"
+	objects := []client.Object{
+		labelled,
+		reportFor("MPIJob", "a", "a-uid", statusOf(t, "{phase: Running, "+used+"}")),
+		reportFor("MPIJob", "b", "b-uid", statusOf(t, "{phase: Succeeded, waited: {backend: kueue, queue: gpu, pods: 1, seconds: 1, until: 2026-11-21T08:00:00Z}, specification: {version: x, manifest: 'metadata: {labels: {team: vision}}'}, "+used+"}")),
+		reportFor("TrainJob", "c", "c-uid", statusOf(t, "{phase: Queued, scheduling: {queue: cpu}, specification: {version: x, manifest: 'not: [yaml'}, "+used+"}")),
+		reportFor("MPIJob", "d", "d-uid", statusOf(t, "{phase: Succeeded, "+used+"}")),
+	}
+	objects[1].(*v1alpha1.JobReport).Spec.JobRef.UID = labelled.GetUID()
+	c, _ := newServer(t, objects...)
+	for name, test := range map[string]struct {
+		query UsageQuery
+		want  []string
+	}{
+		"queues": {UsageQuery{By: GroupQueue, Sort: "jobs"}, []string{"ns gpu  2 jobs 2 hours", "ns   1 jobs 1 hours", "ns cpu  1 jobs 1 hours"}},
+		"labels": {UsageQuery{By: GroupLabel, Label: "team", Sort: "jobs"}, []string{"   2 jobs 2 hours", "  vision 2 jobs 2 hours"}},
+	} {
+		test.query.Namespaces = []string{"ns"}
+		usage, err := c.Usage(t.Context(), test.query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, line := range usage.Lines {
+			got = append(got, fmt.Sprintf("%s %s %s %d jobs %g hours", line.Namespace, line.Queue, line.Label, line.Jobs, line.CoreHours))
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", name, diff)
+		}
+	}
+}
+
+// TestUsageOfPeriodsAddsUp: random jobs, one period and its two parts, for every way to sum up. A job that ran over the cut is
+// charged in each part with its share.
+func TestUsageOfPeriodsAddsUp(t *testing.T) {
+	t.Parallel()
+	begin := now.Add(-100 * time.Hour)
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		objects := []client.Object{pricesIn("ns", "{currency: EUR, coreHour: 1, gibHour: 0.1, deviceHours: {nvidia.com/gpu: 3}}")}
+		total := 0.0
+		for i := range 15 {
+			start := begin.Add(time.Duration(r.IntN(80*3600)) * time.Second)
+			until := start.Add(time.Duration(1+r.IntN(20*3600)) * time.Second)
+			cores := r.Int64N(1000000)
+			total += float64(cores) / 3600
+			status := v1alpha1.JobReportStatus{
+				Phase: v1alpha1.PhaseSucceeded, StartTime: &metav1.Time{Time: start}, CompletionTime: &metav1.Time{Time: until},
+				Run:         &v1alpha1.Run{Creator: []string{"ann", "bob"}[r.IntN(2)]},
+				Waited:      &v1alpha1.Waited{Queue: []string{"", "gpu"}[r.IntN(2)]},
+				Consumption: &v1alpha1.Consumption{Until: metav1.NewTime(until), CPUCoreSeconds: cores, MemoryGiBSeconds: r.Int64N(1000000), GPUSeconds: map[string]int64{"nvidia.com/gpu": r.Int64N(1000000)}},
+			}
+			if r.IntN(2) == 0 {
+				status.Consumption.Steps = []v1alpha1.ConsumptionStep{{Time: metav1.NewTime(start)}, {Time: metav1.NewTime(start.Add(until.Sub(start) / 3)), CPUCoreSeconds: cores / 2}}
+			}
+			objects = append(objects, reportFor([]string{"MPIJob", "TrainJob"}[r.IntN(2)], fmt.Sprintf("job-%d", i), fmt.Sprintf("uid-%d", i), status))
+		}
+		c, _ := newServer(t, objects...)
+		cut := begin.Add(time.Duration(r.IntN(100*3600)) * time.Second)
+		for _, by := range UsageGroups() {
+			sum := func(since, until time.Time) UsageLine {
+				usage, err := c.Usage(t.Context(), UsageQuery{Namespaces: []string{"ns"}, Since: since, Until: until, By: by, Label: "team"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				var all UsageLine
+				for _, line := range usage.Lines {
+					all = all.Plus(line)
+				}
+				return all
+			}
+			whole, first, second := sum(begin, now), sum(begin, cut), sum(cut, now)
+			parts := first.Plus(second)
+			for what, pair := range map[string][2]float64{
+				"core hours": {whole.CoreHours, parts.CoreHours}, "GiB hours": {whole.GiBHours, parts.GiBHours}, "GPU hours": {whole.GPUHours, parts.GPUHours}, "cost": {*whole.Cost, *parts.Cost}, "all core hours": {total, whole.CoreHours},
+			} {
+				if math.Abs(pair[0]-pair[1]) > 1e-6 {
+					t.Errorf("seed %d by %s: %s of the whole are %g, of the parts %g", seed, by, what, pair[0], pair[1])
+				}
+			}
+			if none := sum(now, time.Time{}); none.Jobs != 0 {
+				t.Errorf("seed %d by %s: %d jobs are counted that ended before", seed, by, none.Jobs)
+			}
+			if none := sum(time.Time{}, begin.Add(-time.Second)); none.Jobs != 0 {
+				t.Errorf("seed %d by %s: %d jobs are counted that had not begun", seed, by, none.Jobs)
+			}
+			if whole.Jobs != 15 || first.Jobs+second.Jobs < 15 {
+				t.Errorf("seed %d by %s: %d jobs, in the parts %d and %d", seed, by, whole.Jobs, first.Jobs, second.Jobs)
+			}
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -116,7 +117,8 @@ func (v Volume) pod(name string) corev1.Volume {
 	return volume
 }
 
-// volumes returns the volumes of a pod and where its container mounts them. A claim that is mounted twice is one volume.
+// volumes returns the volumes of a pod and where its container mounts them. A claim that is mounted twice is one volume, except
+// with a runtime: the mounts in a patch of a runtime have different names.
 func (s Spec) volumes() (volumes []corev1.Volume, mounts []corev1.VolumeMount) {
 	all := s.Volumes
 	if s.Output != nil {
@@ -126,7 +128,7 @@ func (s Spec) volumes() (volumes []corev1.Volume, mounts []corev1.VolumeMount) {
 	for i, v := range all {
 		source := string(v.Source) + "/" + v.Name
 		name, known := names[source]
-		if !known || v.Name == "" {
+		if !known || v.Name == "" || s.Runtime != "" {
 			name = fmt.Sprintf("volume-%d", i)
 			names[source] = name
 			volumes = append(volumes, v.pod(name))
@@ -155,4 +157,29 @@ func ParseToleration(text string) (corev1.Toleration, error) {
 		return corev1.Toleration{}, Invalid(FieldError{Field: "toleration", Value: text, Reason: "must be KEY[=VALUE][:EFFECT] with effect NoSchedule, PreferNoSchedule or NoExecute: " + problems[0]})
 	}
 	return toleration, nil
+}
+
+// TolerationText returns the text of which ParseToleration reads a toleration; false if there is none.
+func TolerationText(toleration corev1.Toleration) (string, bool) {
+	text := toleration.Key
+	if toleration.Operator == corev1.TolerationOpEqual {
+		text += "=" + toleration.Value
+	}
+	if toleration.Effect != "" {
+		text += ":" + string(toleration.Effect)
+	}
+	parsed, err := ParseToleration(text)
+	return text, err == nil && parsed == toleration
+}
+
+// String returns the text of which ParseVolume reads a volume, without its folder.
+func (v Volume) String() string {
+	text := string(v.Source) + "/" + cmp.Or(v.Name, v.Size) + ":" + v.Path
+	if v.Source == VolumeClaim {
+		text = v.Name + ":" + v.Path
+	}
+	if v.ReadOnly {
+		text += ":ro"
+	}
+	return text
 }

@@ -6,6 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/agentapi"
+	"opendatahub.io/mpijob/internal/curves"
 	"opendatahub.io/mpijob/internal/quota"
 )
 
@@ -33,6 +35,13 @@ type Evidence struct {
 	Refusals []Refusal
 	// Training is the latest progress that the program printed; zero if it prints none.
 	Training v1alpha1.Training
+	// CurveLines are the lines with figures in the last output of the program, and Curves the curves of the job's report with these.
+	CurveLines []curves.Line
+	Curves     *v1alpha1.TrainingCurves
+	// Usage is what the job's agents reported last of its usage, while it runs; nil if they reported none.
+	Usage *agentapi.Usage
+	// Used is the usage in the job's report so far; nil if there is none.
+	Used *v1alpha1.Usage
 	// Wait is how long others waited that compare with a job that waits; zero for any other.
 	Wait Wait
 }

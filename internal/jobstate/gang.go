@@ -7,6 +7,7 @@ import (
 
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/phrase"
+	"opendatahub.io/mpijob/internal/waiting"
 )
 
 // GangState is the state of a job in the back end that places its pods together.
@@ -36,6 +37,8 @@ type GangState struct {
 	// Position is the job's place among the waiting jobs, 1 for the next one; 0 if unknown. Scope names these jobs.
 	Position int32
 	Scope    string
+	// Start is when the job is expected to start; zero if nothing is estimated.
+	Start waiting.Estimate
 
 	// Since is when the job began to wait for its pods' places.
 	Since time.Time

@@ -1,5 +1,5 @@
 // Package jobstate decides the state of a job: Judge turns what was observed (Observed) into an Outcome with phase,
-// reason, message and what may happen next. All of it is pure.
+// reason, message and what may happen next, such as whether the launcher may start. All of it is pure.
 package jobstate
 
 import (
@@ -62,8 +62,8 @@ func Judge(j mpi.Job, o Observed) Outcome {
 	case finish != nil:
 		out.finish(*finish)
 		return out
-	case j.Lifecycle.Suspended && o.Queue != nil && o.Queue.Stopped:
-		out.Phase, out.Reason, out.Message = v1alpha1.PhaseSuspended, codes.Suspended, codes.Status(codes.Suspended, map[string]string{"message": o.Queue.stopped(j.Name)})
+	case j.Lifecycle.Suspended && o.Queue != nil && (o.Queue.Stopped || j.SuspendedInQueue):
+		out.Phase, out.Reason, out.Message = v1alpha1.PhaseSuspended, codes.Suspended, codes.Status(codes.Suspended, map[string]string{"message": o.Queue.stopped(j)})
 	case j.Lifecycle.Suspended && o.Queue != nil && !o.Queue.Admitted:
 		out.Phase, out.Reason, out.Message, out.NeedsAction = v1alpha1.PhaseQueued, codes.Queued, o.Queue.text(), o.Queue.Never
 	case j.Lifecycle.Suspended:

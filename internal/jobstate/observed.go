@@ -51,6 +51,8 @@ type Observed struct {
 	// Shortages are what quotas of the namespace lack for a job that has no pods yet; empty if all fit, or if that is
 	// unknown.
 	Shortages []quota.Shortage
+	// QuotaTurn is the job's place among those that wait for quota; nil if it waits for none.
+	QuotaTurn *Turn
 
 	// Earlier are pods that an earlier job of the same name has left. While they are there, this job's host names
 	// lead to them.

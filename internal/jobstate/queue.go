@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/phrase"
+	"opendatahub.io/mpijob/internal/waiting"
 )
 
 // QueueState is the state of a job in a queue that admits whole jobs.
@@ -50,8 +52,21 @@ func (q QueueState) text() string {
 }
 
 // stopped explains how to queue a job again that a user has stopped.
-func (q QueueState) stopped(job string) string {
-	return fmt.Sprintf("Suspended: a user deactivated Workload %s. To wait in queue %s again, run kubectl odh mpijob resume %s.", q.Object, q.Name, job)
+func (q QueueState) stopped(job mpi.Job) string {
+	why := fmt.Sprintf("a user deactivated Workload %s", q.Object)
+	if job.SuspendedInQueue {
+		// Kueue may have admitted the job a moment before its Workload was deactivated.
+		why = "a user requested it"
+	}
+	return fmt.Sprintf("Suspended: %s. To wait in queue %s again, run kubectl odh mpijob resume %s.", why, q.Name, job.Name)
+}
+
+// Turn is a job's place among those that wait for the same.
+type Turn struct {
+	// Position is 1 for the next job; 0 if it is unknown.
+	Position int32
+	// Start is when the job is expected to start; zero if nothing is estimated.
+	Start waiting.Estimate
 }
 
 // Wait is how long jobs waited that compare with one: in the same queue, of about as many pods.

@@ -110,6 +110,17 @@ func TestTextsOfQueuedJobs(t *testing.T) {
 	}
 }
 
+func TestSuspendedInQueueBeforeItIsPutOut(t *testing.T) {
+	t.Parallel()
+	want := "Suspended: a user requested it. To wait in queue team again, run kubectl odh mpijob resume pi."
+	for _, queue := range []jobstate.QueueState{{Name: "team"}, {Name: "team", Admitted: true}, {Name: "team", Object: "w", Never: true, Stopped: true}} {
+		job := mpitest.Job(1, func(j *mpi.Job) { j.Queue, j.Lifecycle.Suspended, j.SuspendedInQueue = "team", true, true })
+		if out := jobstate.Judge(job, jobstate.Observed{Now: mpitest.Now, Queue: &queue}); out.Phase != v1alpha1.PhaseSuspended || out.Message != want || out.NeedsAction {
+			t.Errorf("%+v: %s, %q, needs action: %t", queue, out.Phase, out.Message, out.NeedsAction)
+		}
+	}
+}
+
 func TestPodsOfAnObservation(t *testing.T) {
 	t.Parallel()
 	job := mpitest.Job(2)

@@ -97,7 +97,9 @@ func (w *Workload) Standing() Standing {
 	if w.Spec.Active == nil || *w.Spec.Active {
 		return Active
 	}
-	switch _, ours := restOf(w); {
+	switch rests, ours := restOf(w); {
+	case ours && rests.byUser:
+		return Stopped
 	case ours:
 		return Resting
 	case apimeta.IsStatusConditionTrue(w.Status.Conditions, deactivationTarget),

@@ -1,7 +1,6 @@
 package logs
 
 import (
-	"encoding/json"
 	"maps"
 	"math"
 	"regexp"
@@ -49,14 +48,16 @@ func (f figures) add(name, text string) {
 
 // addObject adds the figures of a JSON object. It returns false if the text is none.
 func (f figures) addObject(text string) bool {
-	var object map[string]json.RawMessage
-	if json.Unmarshal([]byte(text), &object) != nil {
-		return false
+	object, is := parseObject(text)
+	if reported, has := object["training"].(map[string]any); has {
+		object = reported
 	}
 	for _, name := range slices.Sorted(maps.Keys(object)) {
-		f.add(name, strings.Trim(string(object[name]), `"`))
+		if text, is := jsonText(object[name]); is {
+			f.add(name, text)
+		}
 	}
-	return true
+	return is
 }
 
 func (f figures) orNil() map[string]float64 {

@@ -1,7 +1,6 @@
 package logs
 
 import (
-	"bytes"
 	"encoding/json"
 	"regexp"
 	"strings"
@@ -96,22 +95,57 @@ func set(p *v1alpha1.Training, name, value string) {
 }
 
 func readJSON(p *v1alpha1.Training, text string) bool {
-	var object map[string]any
-	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
-	decoder.UseNumber()
-	if decoder.Decode(&object) != nil {
+	object, is := parseObject(text)
+	if !is {
 		return false
+	}
+	if reported, is := object["training"].(map[string]any); is {
+		object = reported
 	}
 	// In the order of the names, so that of two names for one thing the same counts each time.
 	for _, name := range jsonNames {
-		switch value := object[name].(type) {
-		case json.Number:
-			set(p, name, value.String())
-		case string:
-			set(p, name, strings.TrimSpace(Clean(value)))
+		if value, is := jsonText(object[name]); is {
+			set(p, name, value)
 		}
 	}
 	return true
+}
+
+// jsonText returns a number or a text of a JSON object as text.
+func jsonText(value any) (string, bool) {
+	switch value := value.(type) {
+	case json.Number:
+		return value.String(), true
+	case string:
+		return strings.TrimSpace(Clean(value)), true
+	}
+	return "", false
+}
+
+// reportedObject returns the object under "training" of a line that is a JSON object; false if it has none.
+func reportedObject(line string) (map[string]any, bool) {
+	if !strings.HasPrefix(line, "{") || !strings.Contains(line, `"training"`) {
+		return nil, false
+	}
+	object, _ := parseObject(line)
+	reported, is := object["training"].(map[string]any)
+	return reported, is
+}
+
+// notFinite matches what Python writes into JSON for numbers that are none.
+var notFinite = regexp.MustCompile(`([:,\[]\s*)(-?(?:NaN|Infinity))`)
+
+// parseObject parses a JSON object. Numbers stay as they are written, and NaN is a text.
+func parseObject(text string) (map[string]any, bool) {
+	for _, text := range []string{text, notFinite.ReplaceAllString(text, `$1"$2"`)} {
+		var object map[string]any
+		decoder := json.NewDecoder(strings.NewReader(text))
+		decoder.UseNumber()
+		if decoder.Decode(&object) == nil {
+			return object, true
+		}
+	}
+	return nil, false
 }
 
 var jsonNames = []string{"epoch", "step", "global_step", "iteration", "loss", "train_loss", "accuracy", "acc", "progress"}

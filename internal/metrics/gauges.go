@@ -17,15 +17,23 @@ const (
 	maxInfo = 500
 	// recent is how long a job is shown after its end.
 	recent = time.Hour
+	// maxQueues and maxQuotas are how many queues and resources of quotas are shown.
+	maxQueues, maxQuotas = 500, 2000
 )
 
 var (
-	runningDesc  = gauge("training_operator_mpijob_running_total", "MPIJobs whose launcher and all of whose workers run.", "namespace")
-	queuedDesc   = gauge("training_operator_mpijob_queued_total", "MPIJobs that wait: for a queue, or until all of their pods have a machine. Suspended ones are not among them.", "namespace")
-	expectedDesc = gauge("mpijob_slots_expected", "Slots of the workers in the launchers' lists of hosts, of unfinished jobs and of those that ended within the last hour; told by the agent at the end of a launcher's run.", "namespace")
-	foundDesc    = gauge("mpijob_slots_found", "Slots of those workers that the launchers started anything on, of the same jobs as mpijob_slots_expected.", "namespace")
-	infoDesc     = gauge("mpijob_info", "Always 1: what a job is and the phase it is in, for unfinished jobs and those that ended within the last hour, 500 at most.", "namespace", "name", "kind", "implementation", "phase")
-	omittedDesc  = gauge("mpijob_info_omitted", "Jobs that mpijob_info leaves out because it has too many, those that ended first.")
+	runningDesc      = gauge("training_operator_mpijob_running_total", "MPIJobs whose launcher and all of whose workers run.", "namespace")
+	queuedDesc       = gauge("training_operator_mpijob_queued_total", "MPIJobs that wait: for a queue, or until all of their pods have a machine. Suspended ones are not among them.", "namespace")
+	jobsRunningDesc  = gauge("mpijob_jobs_running", "MPI jobs of all kinds whose launcher and all of whose workers run.", "namespace", "kind")
+	jobsQueuedDesc   = gauge("mpijob_jobs_queued", "MPI jobs of all kinds that wait: for a queue, or until all of their pods have a machine. Suspended ones are not among them.", "namespace", "kind")
+	findingsDesc     = gauge("mpijob_findings", "Unfinished MPI jobs by the code of the first finding in their JobReport; jobs without a finding are not among them.", "namespace", "code")
+	queueWaitingDesc = gauge("mpijob_queue_waiting_jobs", "MPI jobs that wait in a queue.", "namespace", "queue")
+	queueOldestDesc  = gauge("mpijob_queue_oldest_wait_seconds", "For how long the job has waited that has waited longest in a queue.", "namespace", "queue")
+	quotaDesc        = gauge("mpijob_quota_used_ratio", "Used share of a limit of a ResourceQuota, from 0 to 1, in namespaces with MPI jobs; limits of 0 are left out.", "namespace", "quota", "resource")
+	expectedDesc     = gauge("mpijob_slots_expected", "Slots of the workers in the launchers' lists of hosts, of unfinished jobs and of those that ended within the last hour; told by the agent at the end of a launcher's run.", "namespace")
+	foundDesc        = gauge("mpijob_slots_found", "Slots of those workers that the launchers started anything on, of the same jobs as mpijob_slots_expected.", "namespace")
+	infoDesc         = gauge("mpijob_info", "Always 1: what a job is and the phase it is in, for unfinished jobs and those that ended within the last hour, 500 at most.", "namespace", "name", "kind", "implementation", "phase")
+	omittedDesc      = gauge("mpijob_info_omitted", "Jobs that mpijob_info leaves out because it has too many, those that ended first.")
 )
 
 func gauge(name, help string, labels ...string) *prometheus.Desc {
@@ -37,7 +45,7 @@ func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
 	for _, c := range m.all {
 		c.Describe(to)
 	}
-	for _, desc := range []*prometheus.Desc{runningDesc, queuedDesc, expectedDesc, foundDesc, infoDesc, omittedDesc} {
+	for _, desc := range []*prometheus.Desc{runningDesc, queuedDesc, jobsRunningDesc, jobsQueuedDesc, findingsDesc, queueWaitingDesc, queueOldestDesc, quotaDesc, expectedDesc, foundDesc, infoDesc, omittedDesc} {
 		to <- desc
 	}
 }
@@ -52,34 +60,25 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	if records == nil {
 		return
 	}
-	sums := map[string]*tally{}
+	all := tallies{namespaces: map[string]*slots{}, jobs: map[[2]string]*states{}, findings: map[[2]string]float64{}, queues: map[[2]string]*line{}}
 	var shown []*v1alpha1.JobReport
 	for i := range records {
 		job := &records[i]
 		if !isMPI(job) {
 			continue
 		}
-		if sums[job.Namespace] == nil {
-			sums[job.Namespace] = &tally{}
-		}
 		end := job.Status.CompletionTime
 		current := end == nil || now.Sub(end.Time) < recent
 		if current {
 			shown = append(shown, job)
 		}
-		sums[job.Namespace].add(job, current)
+		all.add(job, m.labelOf(job.Namespace), current, now)
 	}
 	set := func(desc *prometheus.Desc, value float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 	}
-	for namespace, s := range sums {
-		if s.mpiJobs {
-			set(runningDesc, s.running, namespace)
-			set(queuedDesc, s.queued, namespace)
-		}
-		set(expectedDesc, s.expected, namespace)
-		set(foundDesc, s.found, namespace)
-	}
+	all.collect(set)
+	m.collectQuotas(set, all.namespaces)
 	shown = latestOfEach(shown)
 	for _, job := range shown[:min(len(shown), maxInfo)] {
 		set(infoDesc, 1, job.Namespace, job.Spec.JobRef.Name, job.Spec.JobRef.Kind, job.Status.MPI.Implementation, string(job.Status.Phase))
@@ -87,26 +86,119 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	set(omittedDesc, float64(max(0, len(shown)-maxInfo)))
 }
 
-// tally is what there is in a namespace.
-type tally struct {
-	mpiJobs                          bool
-	running, queued, expected, found float64
+// tallies are sums over jobs.
+type tallies struct {
+	namespaces map[string]*slots
+	// jobs are by namespace and kind, findings by namespace and code, queues by namespace and queue.
+	jobs     map[[2]string]*states
+	findings map[[2]string]float64
+	queues   map[[2]string]*line
 }
 
-func (s *tally) add(job *v1alpha1.JobReport, current bool) {
-	if isMPIJob(job) {
-		s.mpiJobs = true
-		switch {
-		case job.Status.Phase == v1alpha1.PhaseRunning:
-			s.running++
-		case waits(job):
-			s.queued++
+type slots struct{ expected, found float64 }
+
+type states struct{ running, queued float64 }
+
+// line is the jobs that wait in a queue.
+type line struct {
+	jobs   float64
+	oldest time.Duration
+}
+
+// entry returns the value of a key, which is added if it is missing.
+func entry[K comparable, V any](in map[K]*V, key K) *V {
+	if in[key] == nil {
+		in[key] = new(V)
+	}
+	return in[key]
+}
+
+func (t tallies) add(job *v1alpha1.JobReport, namespace string, current bool, now time.Time) {
+	of := entry(t.jobs, [2]string{namespace, job.Spec.JobRef.Kind})
+	found := entry(t.namespaces, namespace)
+	if current {
+		found.expected += float64(job.Status.MPI.SlotsExpected)
+		found.found += float64(job.Status.MPI.SlotsFound)
+	}
+	switch {
+	case job.Status.Phase == v1alpha1.PhaseRunning:
+		of.running++
+	case waits(job):
+		of.queued++
+	}
+	if job.Status.CompletionTime != nil {
+		return
+	}
+	if len(job.Status.Findings) > 0 {
+		t.findings[[2]string{namespace, job.Status.Findings[0].Code}]++
+	}
+	wait := job.Status.Scheduling
+	if wait == nil || wait.Queue == "" || !waits(job) {
+		return
+	}
+	key := [2]string{namespace, wait.Queue}
+	if t.queues[key] == nil && len(t.queues) >= maxQueues {
+		key = [2]string{others, others}
+	}
+	queue := entry(t.queues, key)
+	queue.jobs++
+	if wait.Since != nil {
+		queue.oldest = max(queue.oldest, now.Sub(wait.Since.Time))
+	}
+}
+
+func (t tallies) collect(set func(desc *prometheus.Desc, value float64, labels ...string)) {
+	for namespace, s := range t.namespaces {
+		set(expectedDesc, s.expected, namespace)
+		set(foundDesc, s.found, namespace)
+	}
+	for key, s := range t.jobs {
+		set(jobsRunningDesc, s.running, key[:]...)
+		set(jobsQueuedDesc, s.queued, key[:]...)
+		if key[1] == mpiJobKind {
+			set(runningDesc, s.running, key[0])
+			set(queuedDesc, s.queued, key[0])
 		}
 	}
-	if current {
-		s.expected += float64(job.Status.MPI.SlotsExpected)
-		s.found += float64(job.Status.MPI.SlotsFound)
+	for key, jobs := range t.findings {
+		set(findingsDesc, jobs, key[:]...)
 	}
+	for key, queue := range t.queues {
+		set(queueWaitingDesc, queue.jobs, key[:]...)
+		set(queueOldestDesc, queue.oldest.Seconds(), key[:]...)
+	}
+}
+
+// Quota is how much of a limit of a ResourceQuota is used.
+type Quota struct {
+	Namespace, Name, Resource string
+	// Ratio is the used share, from 0 to 1, or more if the limit was lowered.
+	Ratio float64
+}
+
+// collectQuotas shows the quotas of namespaces with jobs.
+func (m *Metrics) collectQuotas(set func(desc *prometheus.Desc, value float64, labels ...string), namespaces map[string]*slots) {
+	if m.quotas == nil {
+		return
+	}
+	quotas := slices.DeleteFunc(slices.Clone(m.quotas()), func(q Quota) bool { return namespaces[q.Namespace] == nil })
+	// The most used ones are shown if there are too many.
+	slices.SortFunc(quotas, func(a, b Quota) int {
+		return cmp.Or(cmp.Compare(b.Ratio, a.Ratio), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.Resource, b.Resource))
+	})
+	for _, q := range quotas[:min(len(quotas), maxQuotas)] {
+		set(quotaDesc, q.Ratio, q.Namespace, q.Name, q.Resource)
+	}
+}
+
+// labelOf returns the label of a namespace, which tidy has seen.
+func (m *Metrics) labelOf(namespace string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, known := m.seen[namespace]; known {
+		return namespace
+	}
+	return others
 }
 
 // waits reports whether a job waits for a place.
@@ -159,13 +251,16 @@ func (m *Metrics) tidy(records []v1alpha1.JobReport, now time.Time) {
 			delete(m.unknown, job)
 		}
 	}
-	begun := map[string]bool{}
+	begun := map[[2]string]bool{}
 	for i := range records {
-		namespace := records[i].Namespace
-		m.seen[namespace] = now
-		if isMPIJob(&records[i]) && !begun[namespace] {
-			begun[namespace] = true
-			m.begin(namespace)
+		namespace, kind := m.see(records[i].Namespace, now), records[i].Spec.JobRef.Kind
+		if !isMPI(&records[i]) || begun[[2]string{namespace, kind}] {
+			continue
+		}
+		begun[[2]string{namespace, kind}] = true
+		m.jobs.begin([]string{namespace, kind})
+		if kind == mpiJobKind {
+			m.mpiJobs.begin([]string{namespace})
 		}
 	}
 	for namespace, last := range m.seen {
@@ -174,8 +269,10 @@ func (m *Metrics) tidy(records []v1alpha1.JobReport, now time.Time) {
 		}
 		delete(m.seen, namespace)
 		gone := prometheus.Labels{"namespace": namespace}
-		for _, counter := range []*prometheus.CounterVec{m.created, m.succeeded, m.failed, m.deleted, m.cpu, m.memory, m.devices} {
+		for _, counter := range slices.Concat(m.mpiJobs.counters(), m.jobs.counters(), []*prometheus.CounterVec{m.admissions, m.cpu, m.memory, m.devices}) {
 			counter.DeletePartialMatch(gone)
 		}
+		m.mpiJobs.duration.DeletePartialMatch(gone)
+		m.jobs.duration.DeletePartialMatch(gone)
 	}
 }

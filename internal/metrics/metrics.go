@@ -9,10 +9,12 @@
 // Gauges are computed from the cached records at each scrape. Only the operator that leads shows them, so that a sum
 // over all replicas is right.
 //
-// Metrics named training_operator_mpijob_* count MPIJobs alone, as the names say to those who know them from elsewhere;
-// those named mpijob_* are of all MPI jobs, TrainJobs included. TrainJobs of other frameworks have records, too, but are
-// not counted here. A namespace of which there has been no record for an
-// hour is forgotten, with its counters.
+// Metrics named training_operator_mpijob_* count only MPIJobs, as in the Training Operator; those named mpijob_* count all MPI
+// jobs, TrainJobs included. TrainJobs of other frameworks have records, too, but are not counted. A namespace without a record
+// for an hour is removed, with its counters.
+//
+// Label values are bounded: kinds, phases, results and codes are lists in the code, queues are limited by maxQueues, quotas by
+// maxQuotas and namespaces by maxNamespaces. What exceeds a limit is summed up as (others).
 package metrics
 
 import (
@@ -32,6 +34,10 @@ import (
 const (
 	// remembered is how long counters of a namespace without records are kept.
 	remembered = time.Hour
+	// maxNamespaces is how many namespaces have series of their own.
+	maxNamespaces = 1000
+	// others is the label of namespaces and queues that have no series of their own. No namespace or queue has this name.
+	others = "(others)"
 	// undecided is how long the cause of a failure may become known, a little more than evidence is looked for.
 	undecided = 3 * time.Minute
 )
@@ -39,16 +45,18 @@ const (
 // Metrics is a collector of metrics of jobs, safe for use by many at once.
 type Metrics struct {
 	records func() []v1alpha1.JobReport
+	quotas  func() []Quota
 	clock   clock.PassiveClock
 	since   time.Time
 
-	created, succeeded, failed, deleted *prometheus.CounterVec
-	duration                            *prometheus.HistogramVec
-	gangWait, start, connect, mpiInit   prometheus.Histogram
-	failures, cpu, memory, devices      *prometheus.CounterVec
-	notWritten                          prometheus.Counter
-	reportsDeleted                      *prometheus.CounterVec
-	all                                 []prometheus.Collector
+	// mpiJobs counts MPIJobs by namespace, jobs all MPI jobs by namespace and kind.
+	mpiJobs, jobs                     ends
+	admissions                        *prometheus.CounterVec
+	gangWait, start, connect, mpiInit prometheus.Histogram
+	failures, cpu, memory, devices    *prometheus.CounterVec
+	notWritten                        prometheus.Counter
+	reportsDeleted                    *prometheus.CounterVec
+	all                               []prometheus.Collector
 
 	mu sync.Mutex
 	// seen is when there was last a record of a namespace.
@@ -57,22 +65,49 @@ type Metrics struct {
 	unknown map[types.UID]time.Time
 }
 
-// New returns a collector. The records are those of all jobs at the time of a scrape; they are read only. Where there
-// are none, as with a replica that does not lead, there are no gauges.
-func New(records func() []v1alpha1.JobReport, clock clock.PassiveClock) *Metrics {
-	m := &Metrics{records: records, clock: clock, since: clock.Now().Truncate(time.Second), seen: map[string]time.Time{}, unknown: map[types.UID]time.Time{}}
+// ends counts what becomes of jobs. The labels of its counters are those of a job; durations have the result, too.
+type ends struct {
+	created, succeeded, failed, deleted *prometheus.CounterVec
+	duration                            *prometheus.HistogramVec
+}
+
+func (e ends) counters() []*prometheus.CounterVec {
+	return []*prometheus.CounterVec{e.created, e.succeeded, e.failed, e.deleted}
+}
+
+// newEnds returns counters whose names have a prefix, and whose help begins with what is counted.
+func (m *Metrics) newEnds(prefix, duration, things string, labels ...string) ends {
+	e := ends{
+		created:   m.counter(prefix+"_created_total", things+" that the operator has seen for the first time.", labels...),
+		succeeded: m.counter(prefix+"_succeeded_total", things+" that have succeeded.", labels...),
+		failed:    m.counter(prefix+"_failed_total", things+" that have failed; those that were deleted before their end are not among them.", labels...),
+		deleted:   m.counter(prefix+"_deleted_total", things+" that were deleted before their end.", labels...),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: duration, Help: "Time from the creation of " + things + " to their end, waiting included, by result: succeeded or failed.",
+			Buckets: []float64{10, 30, 60, 300, 600, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600, 24 * 3600, 3 * 24 * 3600, 7 * 24 * 3600},
+		}, append(labels, "result")),
+	}
+	m.all = append(m.all, e.duration)
+	return e
+}
+
+// Sources are what metrics are computed from at each scrape. What they return is read only.
+type Sources struct {
+	// Records returns the records of all jobs. Where there are none, as with a replica that does not lead, there are no gauges.
+	Records func() []v1alpha1.JobReport
+	// Quotas returns how far the quotas of namespaces are used; nil if they are unknown.
+	Quotas func() []Quota
+}
+
+// New returns a collector.
+func New(sources Sources, clock clock.PassiveClock) *Metrics {
+	m := &Metrics{records: sources.Records, quotas: sources.Quotas, clock: clock, since: clock.Now().Truncate(time.Second), seen: map[string]time.Time{}, unknown: map[types.UID]time.Time{}}
 	long := []float64{1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 3 * 3600, 12 * 3600}
 	quick := []float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300}
 
-	m.created = m.counter("training_operator_mpijob_created_total", "MPIJobs that the operator has seen for the first time.", "namespace")
-	m.succeeded = m.counter("training_operator_mpijob_succeeded_total", "MPIJobs that have succeeded.", "namespace")
-	m.failed = m.counter("training_operator_mpijob_failed_total", "MPIJobs that have failed; those that were deleted before their end are not among them.", "namespace")
-	m.deleted = m.counter("training_operator_mpijob_deleted_total", "MPIJobs that were deleted before their end.", "namespace")
-	m.duration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "training_operator_mpijob_duration_seconds", Help: "Time from an MPIJob's creation to its end, waiting included, by result: succeeded or failed.",
-		Buckets: []float64{10, 30, 60, 300, 600, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600, 24 * 3600, 3 * 24 * 3600, 7 * 24 * 3600},
-	}, []string{"result"})
-	m.all = append(m.all, m.duration)
+	m.mpiJobs = m.newEnds("training_operator_mpijob", "training_operator_mpijob_duration_seconds", "MPIJobs", "namespace")
+	m.jobs = m.newEnds("mpijob_jobs", "mpijob_job_duration_seconds", "MPI jobs of all kinds", "namespace", "kind")
+	m.admissions = m.counter("mpijob_queue_admissions_total", "Jobs that were admitted from a queue for the first time.", "namespace", "queue")
 
 	m.gangWait = m.histogram("mpijob_gang_wait_seconds", "Time from a job's creation, or from when it was resumed, until all of its pods had a machine.", long)
 	m.start = m.histogram("mpijob_start_seconds", "Time from a job's creation, or from when it was resumed, until its launcher and all of its workers ran.", long)
@@ -122,15 +157,25 @@ func (m *Metrics) Observe(previous *v1alpha1.JobReport, next v1alpha1.JobReport)
 	if previous == nil && ended && now.CompletionTime.Time.Before(m.since) {
 		return
 	}
-	m.seenNow(next.Namespace)
+	namespace := m.seenNow(next.Namespace)
+	// The implementation of a TrainJob may not be known at first.
+	isNew := previous == nil || !isMPI(previous)
+	counted := []ends{m.jobs}
+	labels := [][]string{{namespace, next.Spec.JobRef.Kind}}
 	if isMPIJob(&next) {
-		m.begin(next.Namespace)
-		if previous == nil {
-			m.created.WithLabelValues(next.Namespace).Inc()
+		counted, labels = append(counted, m.mpiJobs), append(labels, []string{namespace})
+	}
+	for i, e := range counted {
+		e.begin(labels[i])
+		if isNew {
+			e.created.WithLabelValues(labels[i]...).Inc()
 		}
 		if ended {
-			m.end(next)
+			e.end(next, labels[i])
 		}
+	}
+	if waited := now.Waited; waited != nil && before.Waited == nil && waited.Queue != "" {
+		m.admissions.WithLabelValues(namespace, waited.Queue).Inc()
 	}
 	m.cause(before, next)
 	m.times(previous, next)
@@ -140,37 +185,42 @@ func (m *Metrics) Observe(previous *v1alpha1.JobReport, next v1alpha1.JobReport)
 	if now.MPI.InitMilliseconds > 0 && now.MPI.InitMilliseconds != before.MPI.InitMilliseconds {
 		m.mpiInit.Observe(float64(now.MPI.InitMilliseconds) / 1000)
 	}
-	m.consumed(next.Namespace, before.Consumption, now.Consumption)
+	m.consumed(namespace, before.Consumption, now.Consumption)
 }
 
-func isMPIJob(job *v1alpha1.JobReport) bool { return job.Spec.JobRef.Kind == "MPIJob" }
+const mpiJobKind = "MPIJob"
+
+func isMPIJob(job *v1alpha1.JobReport) bool { return job.Spec.JobRef.Kind == mpiJobKind }
 
 // isMPI reports whether a job runs MPI. Every MPIJob does.
 func isMPI(job *v1alpha1.JobReport) bool { return isMPIJob(job) || job.Status.MPI.Implementation != "" }
 
 // begin makes the counters of a namespace begin at 0, so that the first failure is seen as an increase.
-func (m *Metrics) begin(namespace string) {
-	for _, counter := range []*prometheus.CounterVec{m.created, m.succeeded, m.failed, m.deleted} {
-		counter.WithLabelValues(namespace)
+func (e ends) begin(labels []string) {
+	for _, counter := range e.counters() {
+		counter.WithLabelValues(labels...)
 	}
 }
 
-// end counts that an MPIJob has ended.
-func (m *Metrics) end(job v1alpha1.JobReport) {
+// end counts that a job has ended.
+func (e ends) end(job v1alpha1.JobReport, labels []string) {
 	var seconds float64
 	if job.Status.StartTime != nil {
 		seconds = job.Status.CompletionTime.Sub(job.Status.StartTime.Time).Seconds()
 	}
+	result := ""
 	switch {
 	case job.Status.Phase == v1alpha1.PhaseSucceeded:
-		m.succeeded.WithLabelValues(job.Namespace).Inc()
-		m.duration.WithLabelValues("succeeded").Observe(seconds)
+		e.succeeded.WithLabelValues(labels...).Inc()
+		result = "succeeded"
 	case job.Status.Reason == codes.JobDeleted:
-		m.deleted.WithLabelValues(job.Namespace).Inc()
+		e.deleted.WithLabelValues(labels...).Inc()
+		return
 	default:
-		m.failed.WithLabelValues(job.Namespace).Inc()
-		m.duration.WithLabelValues("failed").Observe(seconds)
+		e.failed.WithLabelValues(labels...).Inc()
+		result = "failed"
 	}
+	e.duration.WithLabelValues(append(slices.Clone(labels), result)...).Observe(seconds)
 }
 
 // cause counts a failure by its cause, once that is known: logs and events may come a little later than the end.
@@ -242,8 +292,18 @@ func (m *Metrics) consumed(namespace string, before, now *v1alpha1.Consumption) 
 	}
 }
 
-func (m *Metrics) seenNow(namespace string) {
+// seenNow notes that there is a record of a namespace, and returns the label of the namespace.
+func (m *Metrics) seenNow(namespace string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.seen[namespace] = m.clock.Now()
+	return m.see(namespace, m.clock.Now())
+}
+
+// see is seenNow for callers that hold the lock.
+func (m *Metrics) see(namespace string, now time.Time) string {
+	if _, known := m.seen[namespace]; !known && len(m.seen) >= maxNamespaces {
+		return others
+	}
+	m.seen[namespace] = now
+	return namespace
 }

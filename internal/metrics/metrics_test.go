@@ -2,6 +2,7 @@ package metrics_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,14 +21,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	testclock "k8s.io/utils/clock/testing"
+	_ "sigs.k8s.io/controller-runtime" // registers its metrics
+	controllerruntime "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose"
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/metrics"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
 	"opendatahub.io/mpijob/internal/report"
+	"opendatahub.io/mpijob/internal/tracing"
 )
 
 // world is an operator that writes records, pass by pass.
@@ -35,6 +40,7 @@ type world struct {
 	clock   *testclock.FakeClock
 	metrics *metrics.Metrics
 	records map[string]v1alpha1.JobReport
+	quotas  []metrics.Quota
 }
 
 func newWorld() *world {
@@ -44,12 +50,15 @@ func newWorld() *world {
 
 // restart loses what the operator knew, but for the records.
 func (w *world) restart() *world {
-	w.metrics = metrics.New(func() []v1alpha1.JobReport {
-		list := []v1alpha1.JobReport{}
-		for _, record := range w.records {
-			list = append(list, record)
-		}
-		return list
+	w.metrics = metrics.New(metrics.Sources{
+		Records: func() []v1alpha1.JobReport {
+			list := []v1alpha1.JobReport{}
+			for _, record := range w.records {
+				list = append(list, record)
+			}
+			return list
+		},
+		Quotas: func() []metrics.Quota { return w.quotas },
 	}, w.clock)
 	return w
 }
@@ -226,6 +235,135 @@ func TestNamespacesAreForgotten(t *testing.T) {
 	}
 }
 
+// recordOf returns the record of a job of a kind.
+func recordOf(kind, namespace, name string, change func(*v1alpha1.JobReportStatus)) v1alpha1.JobReport {
+	r := v1alpha1.JobReport{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	r.Spec.JobRef = v1alpha1.JobReference{Kind: kind, Name: name, UID: types.UID(name)}
+	r.Status.MPI.Implementation = "OpenMPI"
+	change(&r.Status)
+	return r
+}
+
+// compare compares the series of a metric, without help and type.
+func compare(t *testing.T, w *world, name string, want ...string) {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(w.metrics)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+		if _, err := expfmt.MetricFamilyToText(&text, family); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	for line := range strings.Lines(text.String()) {
+		if !strings.HasPrefix(line, "#") {
+			got = append(got, strings.TrimSpace(line))
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%s is\n%s\nwant\n%s", name, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestTrainJobsWhoseMPIIsKnownLater: a TrainJob is counted when its runtime is known, and once.
+func TestTrainJobsWhoseMPIIsKnownLater(t *testing.T) {
+	w := newWorld()
+	first := recordOf("TrainJob", "ns", "train", func(s *v1alpha1.JobReportStatus) { s.MPI.Implementation = "" })
+	second := recordOf("TrainJob", "ns", "train", func(s *v1alpha1.JobReportStatus) { s.Phase = v1alpha1.PhaseRunning })
+	w.metrics.Observe(nil, first)
+	w.metrics.Observe(&first, second)
+	w.metrics.Observe(&second, second)
+	w.records["train"] = second
+	compare(t, w, "mpijob_jobs_created_total", `mpijob_jobs_created_total{kind="TrainJob",namespace="ns"} 1`)
+	compare(t, w, "mpijob_jobs_running", `mpijob_jobs_running{kind="TrainJob",namespace="ns"} 1`)
+	compare(t, w, "training_operator_mpijob_created_total")
+}
+
+// TestQueuesFindingsAndQuotas: what the alerts on queues, images and quotas are computed from.
+func TestQueuesFindingsAndQuotas(t *testing.T) {
+	w := newWorld()
+	now := w.clock.Now()
+	for name, since := range map[string]time.Duration{"a": time.Hour, "b": 2 * time.Hour} {
+		w.records[name] = recordOf("TrainJob", "ns", name, func(s *v1alpha1.JobReportStatus) {
+			s.Phase = v1alpha1.PhaseQueued
+			s.Scheduling = &v1alpha1.SchedulingStatus{Queue: "gpu", Since: &metav1.Time{Time: now.Add(-since)}}
+		})
+	}
+	w.records["pulls"] = recordOf("MPIJob", "ns", "pulls", func(s *v1alpha1.JobReportStatus) {
+		s.Phase, s.Findings = v1alpha1.PhaseInitializing, []v1alpha1.Finding{{Code: "ImagePullFailed"}, {Code: "WorkersNotReady"}}
+	})
+	w.records["over"] = recordOf("MPIJob", "ns", "over", func(s *v1alpha1.JobReportStatus) {
+		s.Phase, s.Findings, s.CompletionTime = v1alpha1.PhaseFailed, []v1alpha1.Finding{{Code: "OutOfMemory"}}, &metav1.Time{Time: now}
+	})
+	waiting := w.records["a"]
+	admitted := *waiting.DeepCopy()
+	admitted.Status.Waited = &v1alpha1.Waited{Backend: "kueue", Queue: "gpu"}
+	w.metrics.Observe(nil, waiting)
+	w.metrics.Observe(&waiting, admitted)
+	w.metrics.Observe(&admitted, admitted)
+	w.quotas = []metrics.Quota{{Namespace: "ns", Name: "team", Resource: "requests.cpu", Ratio: 0.5}, {Namespace: "elsewhere", Name: "team", Resource: "pods", Ratio: 1}}
+	compare(t, w, "mpijob_queue_waiting_jobs", `mpijob_queue_waiting_jobs{namespace="ns",queue="gpu"} 2`)
+	compare(t, w, "mpijob_queue_oldest_wait_seconds", `mpijob_queue_oldest_wait_seconds{namespace="ns",queue="gpu"} 7200`)
+	compare(t, w, "mpijob_queue_admissions_total", `mpijob_queue_admissions_total{namespace="ns",queue="gpu"} 1`)
+	compare(t, w, "mpijob_findings", `mpijob_findings{code="ImagePullFailed",namespace="ns"} 1`)
+	compare(t, w, "mpijob_quota_used_ratio", `mpijob_quota_used_ratio{namespace="ns",quota="team",resource="requests.cpu"} 0.5`)
+}
+
+// TestLabelsAreBounded: users choose the names of namespaces, queues and quotas. What exceeds the limits is summed up, and none
+// is lost.
+func TestLabelsAreBounded(t *testing.T) {
+	w := newWorld()
+	for i := range 1200 {
+		name := fmt.Sprintf("ns-%d", i)
+		r := recordOf("MPIJob", name, name, func(s *v1alpha1.JobReportStatus) {
+			s.Phase, s.Scheduling = v1alpha1.PhaseQueued, &v1alpha1.SchedulingStatus{Queue: name}
+		})
+		w.metrics.Observe(nil, r)
+		w.records[name] = r
+		for resource := range 3 {
+			w.quotas = append(w.quotas, metrics.Quota{Namespace: name, Name: "q", Resource: fmt.Sprint(resource), Ratio: float64(i)})
+		}
+	}
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(w.metrics)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]struct {
+		series int
+		sum    float64
+	}{
+		"mpijob_jobs_created_total": {1001, 1200}, "training_operator_mpijob_created_total": {1001, 1200}, "mpijob_jobs_queued": {1001, 1200},
+		"mpijob_queue_waiting_jobs": {501, 1200}, "mpijob_quota_used_ratio": {2000, -1},
+	}
+	for _, family := range families {
+		limit, tested := want[family.GetName()]
+		if !tested {
+			continue
+		}
+		delete(want, family.GetName())
+		sum := 0.0
+		for _, metric := range family.GetMetric() {
+			sum += metric.GetCounter().GetValue() + metric.GetGauge().GetValue()
+		}
+		if n := len(family.GetMetric()); n != limit.series || limit.sum >= 0 && sum != limit.sum {
+			t.Errorf("%s has %d series with the sum %g, want %d and %g", family.GetName(), n, sum, limit.series, limit.sum)
+		}
+	}
+	for name := range want {
+		t.Errorf("there is no %s", name)
+	}
+}
+
 // TestInfoIsBounded: of many jobs those that ended first are left out; a name is there once.
 func TestInfoIsBounded(t *testing.T) {
 	w := many(600)
@@ -295,11 +433,13 @@ func allowed(problem promlint.Problem) bool {
 	return strings.HasSuffix(problem.Metric, "ing_total") || strings.HasSuffix(problem.Metric, "queued_total")
 }
 
-// TestDocs: docs/metrics.md tells of every metric, with its labels, and of no others; the alerts ask for none that is
-// not there.
+// TestDocs: docs/metrics.md lists every metric, with its labels, and no others; the alerts and the queries of other pages ask for
+// no metric, and the alerts for no code, that does not exist. testdata/names.yaml lists all metrics for the tests of hack/monitoring, with those of controller-runtime.
 func TestDocs(t *testing.T) {
 	descs := make(chan *prometheus.Desc, 100)
 	newWorld().metrics.Describe(descs)
+	metrics.Certificates(nil).Describe(descs)
+	tracing.NewSpans().Describe(descs)
 	close(descs)
 	fields := regexp.MustCompile(`fqName: "([^"]+)", help: "([^"]+)", unit: "", constLabels: \{\}, variableLabels: \{([^}]*)\}`)
 	known := map[string]string{}
@@ -310,6 +450,16 @@ func TestDocs(t *testing.T) {
 		}
 		known[parts[1]] = parts[3]
 	}
+	names := maps.Clone(known)
+	served := make(chan *prometheus.Desc, 1000)
+	controllerruntime.Registry.(prometheus.Collector).Describe(served)
+	close(served)
+	for desc := range served {
+		if parts := fields.FindStringSubmatch(desc.String()); parts != nil && regexp.MustCompile("^(controller_runtime|workqueue)_").MatchString(parts[1]) {
+			names[parts[1]] = parts[3]
+		}
+	}
+	mpitest.Golden(t, "names", names)
 	docs := read(t, "docs", "metrics.md")
 	row := regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| [a-z]+ \\| ([^|]*)\\| [^|]+ \\| .+ \\|$")
 	told := map[string]bool{}
@@ -329,10 +479,18 @@ func TestDocs(t *testing.T) {
 	}
 	used := regexp.MustCompile(`\b(?:training_operator_)?mpijob_[a-z_]+`)
 	suffix := regexp.MustCompile(`_(bucket|sum|count)$`)
-	for _, text := range []string{docs, read(t, "config", "prometheus", "alerts.yaml")} {
+	alerts := read(t, "config", "prometheus", "alerts.yaml")
+	for _, text := range []string{docs, alerts, read(t, "docs", "admin", "capacity.md"), read(t, "docs", "runbooks.md")} {
 		for _, name := range used.FindAllString(text, -1) {
 			if _, is := known[suffix.ReplaceAllString(name, "")]; !is && !strings.HasSuffix(name, "_") {
 				t.Errorf("%s is asked for, which there is not", name)
+			}
+		}
+	}
+	for _, asked := range regexp.MustCompile(`code=~"([A-Za-z|]+)"`).FindAllStringSubmatch(alerts, -1) {
+		for code := range strings.SplitSeq(asked[1], "|") {
+			if !codes.IsExplained(code) {
+				t.Errorf("the alerts ask for the code %s, which no finding has", code)
 			}
 		}
 	}

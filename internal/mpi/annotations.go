@@ -99,6 +99,11 @@ func annotations() []Annotation {
 			Description: "Lets a job wait that the namespace's quotas have no room for now, instead of rejecting it.",
 		},
 		{
+			Name: AnnotationSuspendInQueue, On: jobs, check: errorsOf(ParseSuspendInQueue),
+			Values: "`true` or `false`", Default: "`false`",
+			Description: "Suspends a job that is in a Kueue queue; `kubectl odh mpijob suspend` and `resume` set and remove it.",
+		},
+		{
 			Name: AnnotationRequeues, On: []string{KindMPIJob}, check: errorsOf(ParseRequeues),
 			Values: fmt.Sprintf("an integer from 0 to %d", math.MaxInt32), Default: fmt.Sprintf("`%d`", RequeueLimit),
 			Description: "Sets how often a job is requeued if not all of its pods can be placed in time, before it fails.",
@@ -108,6 +113,11 @@ func annotations() []Annotation {
 			Name: AnnotationSilence, On: jobs, check: errorsOf(ParseSilence),
 			Values: fmt.Sprintf("a duration of at least %s, such as 90s or 1h30m", minSilence), Default: "`15m`",
 			Description: "Sets how long the program may print nothing before the job's report warns.",
+		},
+		{
+			Name: AnnotationTraceParent, On: jobs, check: errorsOf(ParseTraceParent),
+			Values: "a [traceparent](https://www.w3.org/TR/trace-context/#traceparent-header) of W3C Trace Context", Default: "the job has a trace of its own",
+			Description: "Makes the job's spans part of another [trace](admin/tracing.md). Only the value at the creation has an effect.",
 		},
 		{
 			Name: AnnotationMaxRestarts, On: []string{KindTrainJob}, check: errorsOf(ParseMaxRestarts),
@@ -146,6 +156,10 @@ func annotations() []Annotation {
 			Name: AnnotationAllowEgress, On: append([]string{onNamespace}, runtimes...),
 			Values: "[destinations](isolation.md#allow-more-connections), separated by commas", Default: "none",
 			Description: "Lists destinations that the pods of jobs may connect to besides their own job.",
+		},
+		{
+			Name: AnnotationRequireEncryption, On: []string{onNamespace}, Values: "`true` or `false`", Default: "`false`",
+			Description: "Refuses jobs of more than one pod unless the cluster's network [encrypts the traffic between pods](security.md#encryption-in-transit).",
 		},
 		{Name: AnnotationCreator, SetBy: setByAdmission, On: jobs, Values: "a user name", Description: "Holds the user who created the job."},
 		{

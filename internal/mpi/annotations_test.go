@@ -53,8 +53,8 @@ func TestCheckAnnotations(t *testing.T) {
 	}
 	delete(bad, mpi.AnnotationPreferredTopology)
 	for kind, want := range map[string][]string{
-		mpi.KindMPIJob:   {mpi.AnnotationLaunch, mpi.AnnotationConnections, mpi.AnnotationRDMA, mpi.AnnotationRequiredTopology, mpi.AnnotationWaitForQuota, mpi.AnnotationRequeues, mpi.AnnotationSilence},
-		mpi.KindTrainJob: {mpi.AnnotationConnections, mpi.AnnotationRDMA, mpi.AnnotationRequiredTopology, mpi.AnnotationWaitForQuota, mpi.AnnotationSilence, mpi.AnnotationMaxRestarts, mpi.AnnotationTTL},
+		mpi.KindMPIJob:   {mpi.AnnotationLaunch, mpi.AnnotationConnections, mpi.AnnotationRDMA, mpi.AnnotationRequiredTopology, mpi.AnnotationWaitForQuota, mpi.AnnotationSuspendInQueue, mpi.AnnotationRequeues, mpi.AnnotationSilence, mpi.AnnotationTraceParent},
+		mpi.KindTrainJob: {mpi.AnnotationConnections, mpi.AnnotationRDMA, mpi.AnnotationRequiredTopology, mpi.AnnotationWaitForQuota, mpi.AnnotationSuspendInQueue, mpi.AnnotationSilence, mpi.AnnotationTraceParent, mpi.AnnotationMaxRestarts, mpi.AnnotationTTL},
 	} {
 		var got []string
 		for _, err := range mpi.CheckAnnotations(kind, "ns", bad) {
@@ -144,6 +144,8 @@ func TestSameAnnotations(t *testing.T) {
 }
 
 const annotationsHead = `# Annotations
+
+<!-- question: Which annotations change how a job runs? -->
 
 Annotations configure what the API of a job has no field for. An invalid value is rejected, and an annotation without an
 effect causes a warning. A job that was started goes on if its annotation becomes invalid while the operator's webhook

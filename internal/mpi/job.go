@@ -43,15 +43,21 @@ type Job struct {
 	Gang Gang
 	// Runtime is the name of the runtime that the job uses, or "" for a job without one.
 	Runtime string
+	// RuntimeVersion is the UID and the generation of the runtime when the job was read first, or "" if they are unknown.
+	RuntimeVersion string
 	// Queue is the name of the job's Kueue LocalQueue, or "".
 	Queue string
 	// WaitForQuota is whether the job waits if its namespace's quota has no room for all of its pods (see
 	// WaitsForQuota).
 	WaitForQuota bool
+	// SuspendedInQueue is whether the job's user keeps it out of its queue (AnnotationSuspendInQueue).
+	SuspendedInQueue bool
 	// RDMA describes the use of RDMA.
 	RDMA RDMA
 	// Topology describes which nodes the pods must share.
 	Topology Topology
+	// TraceParent is the span that the job is a part of.
+	TraceParent TraceParent
 	// ManagedBy names the controller that runs this job, such as MultiKueue, or "" if this operator runs it.
 	ManagedBy string
 	// AllowEgress lists the destinations that the job's runtime allows, in the format of isolation.ParseEgress.

@@ -96,12 +96,19 @@ const (
 // all of its pods. Without it, such a job is rejected on creation.
 const AnnotationWaitForQuota = Group + "/wait-for-quota"
 
+// AnnotationSuspendInQueue on a job in a Kueue queue, with the value "true", keeps the job out of the queue: the operator deactivates
+// its Workload, and activates it again without the annotation. Kueue would resume a job that is suspended by its own field only.
+const AnnotationSuspendInQueue = Group + "/suspend-in-queue"
+
 // AnnotationRDMA on a job selects what happens if no node offers the RDMA that its pods request: RDMARequired or RDMAOptional.
 const AnnotationRDMA = Group + "/rdma"
 
 // LabelWithoutRDMA is "true" on the pods and the launcher's batch Job of an MPIJob, and on the JobSet of a TrainJob, whose
 // requests for RDMA were removed. New pods of the job are made as these were.
 const LabelWithoutRDMA = Group + "/without-rdma"
+
+// AnnotationTraceParent on a job is the span that the job is a part of, as a traceparent of W3C Trace Context.
+const AnnotationTraceParent = Group + "/traceparent"
 
 // AnnotationSilence on a job sets how long its program may print nothing before the report warns, as a Go duration
 // such as 1h30m.
@@ -119,6 +126,10 @@ const (
 // of isolation.ParseEgress. Administrators set it on a namespace, for all jobs in it, or on a training runtime, for its
 // TrainJobs.
 const AnnotationAllowEgress = Group + "/allow-egress"
+
+// AnnotationRequireEncryption on a namespace, with the value "true", lets jobs of more than one pod run only if the cluster's network
+// encrypts the traffic between pods.
+const AnnotationRequireEncryption = Group + "/require-encryption"
 
 // AnnotationEndpoints on a job's NetworkPolicy lists the destinations that it allows for data connections, by the names of
 // their Secrets, in the format of isolation.Endpoints. The operator reads the Secrets once.

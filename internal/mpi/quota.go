@@ -4,18 +4,31 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// waitForQuotaPath is the field in which users set it.
-var waitForQuotaPath = field.NewPath("metadata", "annotations").Key(AnnotationWaitForQuota)
-
 // ParseWaitForQuota reads AnnotationWaitForQuota. It returns false if the annotation is missing or invalid.
 func ParseWaitForQuota(annotations map[string]string) (bool, field.ErrorList) {
-	switch text, set := annotations[AnnotationWaitForQuota]; {
+	return parseBool(annotations, AnnotationWaitForQuota)
+}
+
+// ParseSuspendInQueue reads AnnotationSuspendInQueue. It returns false if the annotation is missing or invalid.
+func ParseSuspendInQueue(annotations map[string]string) (bool, field.ErrorList) {
+	return parseBool(annotations, AnnotationSuspendInQueue)
+}
+
+// CheckRequireEncryption returns the error of AnnotationRequireEncryption on a namespace.
+func CheckRequireEncryption(annotations map[string]string) field.ErrorList {
+	_, errs := parseBool(annotations, AnnotationRequireEncryption)
+	return errs
+}
+
+// parseBool reads an annotation that is true or false; false if it is missing or invalid.
+func parseBool(annotations map[string]string, name string) (bool, field.ErrorList) {
+	switch text, set := annotations[name]; {
 	case !set, text == "false":
 		return false, nil
 	case text == "true":
 		return true, nil
 	default:
-		return false, field.ErrorList{field.NotSupported(waitForQuotaPath, text, []string{"true", "false"})}
+		return false, field.ErrorList{field.NotSupported(annotationPath(name), text, []string{"true", "false"})}
 	}
 }
 

@@ -136,6 +136,7 @@ func TestWebhooksAnswerOnlyTheAPIServer(t *testing.T) {
 // TestOperatorTokenIsLimited: the rights of the operator's service account suffice to create what its jobs need, and
 // nothing that belongs to no job.
 func TestOperatorTokenIsLimited(t *testing.T) {
+	needsPolicies(t)
 	t.Parallel()
 	namespace := newNamespace(t)
 	stolen, err := client.New(restConfig, client.Options{Scheme: api.Scheme()})

@@ -347,7 +347,7 @@ func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) {
 func (o *order) observe(next http.RoundTripper) func(*http.Request) (*http.Response, error) {
 	return func(request *http.Request) (*http.Response, error) {
 		stops := request.Method == http.MethodDelete && strings.Contains(request.URL.Path, "/pods/low-worker-")
-		reports := request.Method == http.MethodPut && strings.Contains(request.URL.Path, "/jobreports/") && strings.Contains(bodyOf(request), `"event":"`+codes.Preempted+`"`)
+		reports := request.Method == http.MethodPatch && strings.Contains(request.URL.Path, "/jobreports/") && strings.Contains(bodyOf(request), `"event":"`+codes.Preempted+`"`)
 		o.mu.Lock()
 		if stops && !o.reported && o.early == "" {
 			o.early = request.Method + " " + request.URL.Path

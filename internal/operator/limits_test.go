@@ -47,6 +47,7 @@ spec:
 // TestLimitsOfNamespaces: the API server refuses jobs of both kinds beyond the limits of their namespace, with the figures, also if
 // no operator answers; JobSets of TrainJobs are limited, too.
 func TestLimitsOfNamespaces(t *testing.T) {
+	needsPolicies(t)
 	objects, err := manifests("webhook", "limits.yaml")
 	if err != nil {
 		t.Fatal(err)

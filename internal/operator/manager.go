@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"time"
 
@@ -37,6 +38,7 @@ import (
 	"opendatahub.io/mpijob/internal/plan"
 	"opendatahub.io/mpijob/internal/reporting"
 	"opendatahub.io/mpijob/internal/runtimetest/runner"
+	"opendatahub.io/mpijob/internal/tracing"
 )
 
 // Options configure an operator.
@@ -57,6 +59,8 @@ type Options struct {
 	IsolateAllTrainJobs bool
 	// AllowEgress is where pods of all jobs may connect to besides their own job, as mpi.ParseEgress reads it.
 	AllowEgress string
+	// RequireEncryption lets jobs of more than one pod run only if the cluster's network encrypts the traffic between pods.
+	RequireEncryption bool
 	// KeyType is the type of jobs' SSH keys; empty: cluster.KeyP521.
 	KeyType cluster.KeyType
 	// LeaderElection lets several replicas run of which one works.
@@ -86,6 +90,8 @@ type Options struct {
 	// the cipher suites of TLS 1.2; empty: those of Go.
 	TLSMinVersion   string
 	TLSCipherSuites []string
+	// Tracing sends the traces of jobs and reconciles; nil sends none. The caller closes it.
+	Tracing *tracing.Tracing
 }
 
 // validated are the kinds whose jobs the operator's webhook validates.
@@ -121,6 +127,7 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 	// would only make jobs start late.
 	restConfig = rest.CopyConfig(restConfig)
 	restConfig.QPS = -1
+	options.Tracing.WrapRequests(restConfig)
 
 	certificate := &admission.Certificate{}
 	served, err := tlsConfig(options)
@@ -135,6 +142,7 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 		// Tests run several operators in one process, each on a namespace of its own.
 		Controller:                    config.Controller{EnableWarmup: new(true), SkipNameValidation: new(true)},
 		LeaderElection:                options.LeaderElection,
+		LeaderElectionConfig:          ownConnection(restConfig),
 		LeaderElectionID:              "mpijob-operator",
 		LeaderElectionNamespace:       options.Namespace,
 		LeaderElectionReleaseOnCancel: true,
@@ -165,19 +173,20 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 	c := cluster.New(m.GetClient(), m.GetAPIReader(), keys, clock.RealClock{})
 	reports, err := reporting.New(ctx, m, reporting.Options{
 		Masker: masker, Retention: options.ReportRetention, Limits: options.ReportLimits, TrainingProgress: options.TrainingProgress, ServeMetrics: options.MetricsAddress != "0",
+		Tracing: options.Tracing,
 	})
 	if err != nil {
 		return nil, err
 	}
 	settings := plan.Settings{
 		ClusterDomain: options.ClusterDomain, AgentImage: options.AgentImage,
-		NetworkPolicies: options.NetworkPolicies, IsolatesAllTrainJobs: options.IsolateAllTrainJobs, OperatorNamespace: options.Namespace, AllowEgress: options.AllowEgress,
+		NetworkPolicies: options.NetworkPolicies, IsolatesAllTrainJobs: options.IsolateAllTrainJobs, RequireEncryption: options.RequireEncryption, OperatorNamespace: options.Namespace, AllowEgress: options.AllowEgress,
 	}
 	gangs, err := controller.Add(ctx, m, restConfig, controller.Options{
 		Kinds: []kinds.Kind{mpijob.Kind{}, trainjob.NewKind()}, Cluster: c, Settings: settings,
 		Deliveries: cluster.NewDeliveries(c, cmp.Or(options.AgentDelivery, plan.InitContainer)),
 		Reporter:   reports, Masker: masker, Namespaces: options.WatchNamespaces, GangScheduling: options.GangScheduling,
-		Autoscaler: options.Autoscaler,
+		Autoscaler: options.Autoscaler, Tracing: options.Tracing,
 	})
 	if err != nil {
 		return nil, err
@@ -193,6 +202,15 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 		}
 	}
 	return m, addChecks(m, certificate, options)
+}
+
+// ownConnection returns a configuration whose requests have a connection of their own. Otherwise the lease would be renewed on the
+// connection of all writes and watches, and wait for them when the API server is slow.
+func ownConnection(config *rest.Config) *rest.Config {
+	own := rest.CopyConfig(config)
+	// client-go shares connections among configurations with the same dialer.
+	own.Dial = (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}).DialContext
+	return own
 }
 
 // fillCache adds the indexes, and the nodes if deliveries or admission depend on them: the first job does not wait for their

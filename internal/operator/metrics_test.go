@@ -2,10 +2,13 @@ package operator_test
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +18,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/internal/operator"
 )
@@ -49,8 +53,11 @@ func TestMetricsAreServed(t *testing.T) {
 	launcher, _ := runs(t, namespace)
 	serves(`training_operator_mpijob_created_total{namespace="%s"} 1`, `training_operator_mpijob_running_total{namespace="%s"} 1`,
 		`mpijob_info{implementation="OpenMPI",kind="MPIJob",name="pi",namespace="%s",phase="Running"} 1`)
+	if text, err := scrape(t, address, token); err != nil || !strings.Contains(text, "\nmpijob_certificate_expiry_timestamp_seconds{certificate=\"metrics\"} ") {
+		t.Errorf("there is no expiry of the certificate: %v", err)
+	}
 	finish(t, get(t, namespace, "pi-launcher", launcher))
-	serves(`training_operator_mpijob_succeeded_total{namespace="%s"} 1`, `training_operator_mpijob_running_total{namespace="%s"} 0`)
+	serves(`training_operator_mpijob_succeeded_total{namespace="%s"} 1`, `mpijob_jobs_succeeded_total{kind="MPIJob",namespace="%s"} 1`, `training_operator_mpijob_running_total{namespace="%s"} 0`)
 	if _, err := scrape(t, address, "nobody's"); err == nil {
 		t.Error("/metrics is served to anybody")
 	}
@@ -79,8 +86,17 @@ func scrape(t *testing.T, address, token string) (string, error) {
 		return "", err
 	}
 	request.Header.Set("Authorization", "Bearer "+token)
+	// As config/prometheus/monitor.yaml has it.
+	var secret corev1.Secret
+	if err := api.Get(t.Context(), client.ObjectKey{Namespace: "mpijob-system", Name: "mpijob-webhook-certificate"}, &secret); err != nil {
+		return "", err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(secret.Data["metrics-ca.crt"]) {
+		return "", fmt.Errorf("there is no authority in %q", slices.Sorted(maps.Keys(secret.Data)))
+	}
 	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
-		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // the operator has made the certificate itself
+		DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: "mpijob-operator-metrics.mpijob-system.svc"},
 	}}
 	response, err := client.Do(request)
 	if err != nil {

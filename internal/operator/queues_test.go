@@ -29,6 +29,18 @@ func kueueSays(t *testing.T, workload *unstructured.Unstructured, conditions str
 	}
 }
 
+// createWorkload plays Kueue: it creates an active Workload for a job in queue team.
+func createWorkload(t *testing.T, job *kubeflow.MPIJob) *unstructured.Unstructured {
+	t.Helper()
+	workload := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"queueName": "team", "active": true}}}
+	workload.SetGroupVersionKind(kueue.WorkloadKind)
+	workload.SetNamespace(job.Namespace)
+	workload.SetName(job.Name)
+	workload.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(job, kubeflow.SchemeGroupVersion.WithKind(kubeflow.Kind))})
+	create(t, workload)
+	return workload
+}
+
 // hold plays Kueue, too: it suspends a job, or has it go on.
 func hold(t *testing.T, job *kubeflow.MPIJob, yes bool) {
 	t.Helper()
@@ -77,12 +89,7 @@ func TestQueuedJobHasItsTurn(t *testing.T) {
 	job.Labels, job.Annotations = map[string]string{mpi.LabelQueue: "team"}, map[string]string{mpi.AnnotationRequeues: "0"}
 	job.Spec.RunPolicy.Suspend, job.Spec.RunPolicy.SchedulingPolicy = new(true), &kubeflow.SchedulingPolicy{ScheduleTimeoutSeconds: new(int32(2))}
 	create(t, job)
-	workload := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"queueName": "team", "active": true}}}
-	workload.SetGroupVersionKind(kueue.WorkloadKind)
-	workload.SetNamespace(namespace)
-	workload.SetName("pi")
-	workload.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(job, kubeflow.SchemeGroupVersion.WithKind(kubeflow.Kind))})
-	create(t, workload)
+	workload := createWorkload(t, job)
 	kueueSays(t, workload, `{"type":"QuotaReserved","status":"False","reason":"Pending","message":"2 more needed","lastTransitionTime":"NOW"}`)
 	waits := reportOf(t, namespace, "pi", "it says how long others waited", func(s v1alpha1.JobReportStatus) bool {
 		return s.Phase == "Queued" && s.Scheduling.Samples == 10 && strings.Contains(s.Scheduling.Message, "2 more needed")
@@ -122,4 +129,38 @@ func TestQueuedJobHasItsTurn(t *testing.T) {
 		t.Errorf("it failed with %s, and had waited %+v: %s", failed.Reason, failed.Waited, failed.Message)
 	}
 	says(t, namespace, "pi", kubeflow.JobFailed, corev1.ConditionTrue, codes.GangTimeout)
+}
+
+// TestAnnotationAloneSuspendsInQueue: nothing but its annotation changes of a job that waits, and its Workload is deactivated and
+// activated.
+func TestAnnotationAloneSuspendsInQueue(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	start(t, namespace)
+	job := mpitest.MPIJob(namespace, 2)
+	job.Labels, job.Spec.RunPolicy.Suspend = map[string]string{mpi.LabelQueue: "team"}, new(true)
+	create(t, job)
+	workload := createWorkload(t, job)
+	reportOf(t, namespace, "pi", "it waits", func(s v1alpha1.JobReportStatus) bool { return s.Phase == v1alpha1.PhaseQueued })
+	for _, suspended := range []bool{true, false, true} {
+		value := "null"
+		if suspended {
+			value = `"true"`
+		}
+		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, mpi.AnnotationSuspendInQueue, value)
+		if err := api.Patch(t.Context(), job, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "its Workload follows", func() error {
+			active, _, _ := unstructured.NestedBool(get(t, namespace, "pi", workload).Object, "spec", "active")
+			if active == suspended {
+				return fmt.Errorf("active: %t, suspended: %t", active, suspended)
+			}
+			return nil
+		})
+	}
+	suspended := reportOf(t, namespace, "pi", "it says how it is resumed", func(s v1alpha1.JobReportStatus) bool { return s.Phase == v1alpha1.PhaseSuspended })
+	if !strings.Contains(suspended.Message, "kubectl odh mpijob resume pi") {
+		t.Errorf("it says %q", suspended.Message)
+	}
 }

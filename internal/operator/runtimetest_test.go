@@ -177,6 +177,7 @@ func (s trainerServer) jobs(t *testing.T) []string {
 
 // TestRuntimeTestRefusals: what cannot be tested says why, and leaves nothing; what goes on outlasts the operator.
 func TestRuntimeTestRefusals(t *testing.T) {
+	needsPolicies(t)
 	t.Parallel()
 	server := newTrainerServer(t)
 	server.runtime(t, "mpi")
@@ -252,6 +253,7 @@ func TestRuntimeTestRefusals(t *testing.T) {
 
 // TestRuntimeTestWithoutTrainer: where there is no Trainer a test waits for it, and says so.
 func TestRuntimeTestWithoutTrainer(t *testing.T) {
+	needsPolicies(t)
 	t.Parallel()
 	namespace := newNamespace(t)
 	test := runtimeTest("early", "mpi")
@@ -263,6 +265,7 @@ func TestRuntimeTestWithoutTrainer(t *testing.T) {
 
 // TestRuntimeTestRights: who may not create TrainJobs cannot have the operator do it.
 func TestRuntimeTestRights(t *testing.T) {
+	needsPolicies(t)
 	t.Parallel()
 	server := newTrainerServer(t)
 	policies, err := manifests("webhook", "runtimetests.yaml")

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/client-go/util/cert"
 	cliflag "k8s.io/component-base/cli/flag"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 
 	"opendatahub.io/mpijob/internal/admission"
+	jobmetrics "opendatahub.io/mpijob/internal/metrics"
 )
 
 // tlsConfig returns how webhooks and metrics are served, but for the certificate.
@@ -33,8 +35,8 @@ func tlsConfig(options Options) (*tls.Config, error) {
 	return config, nil
 }
 
-// serveMetrics serves /metrics to clients whom the API server authorizes, with a certificate of the webhooks' Secret, by
-// which they can verify it. Without webhooks, there is no Secret, and the certificate is made up.
+// serveMetrics serves /metrics to clients whom the API server authorizes, with the certificate of a Secret, by
+// which they can verify it. An operator outside of a cluster has no namespace for the Secret, and makes a certificate up.
 func serveMetrics(ctx context.Context, m manager.Manager, certificate *admission.Certificate, options Options) error {
 	if options.MetricsAddress == "" || options.MetricsAddress == "0" {
 		return nil
@@ -51,10 +53,20 @@ func serveMetrics(ctx context.Context, m manager.Manager, certificate *admission
 	if err != nil {
 		return err
 	}
-	if config.GetCertificate = certificate.GetForMetrics; options.WebhookPort == 0 {
-		if config.GetCertificate, err = selfSigned(); err != nil {
-			return err
-		}
+	config.GetCertificate = certificate.GetForMetrics
+	switch {
+	case options.WebhookPort != 0: // the webhooks keep it
+	case options.Namespace != "":
+		err = admission.AddCertificate(m, certificate, options.Namespace)
+	default:
+		config.GetCertificate, err = selfSigned()
+	}
+	if err != nil {
+		return err
+	}
+	register(ctx, jobmetrics.Certificates(certificate.Expiries))
+	if options.Tracing != nil {
+		register(ctx, options.Tracing.Spans())
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", handler)
@@ -66,6 +78,13 @@ func serveMetrics(ctx context.Context, m manager.Manager, certificate *admission
 		return fmt.Errorf("serve metrics: %w", err)
 	}
 	return nil
+}
+
+// register serves metrics until the context ends. In tests, another operator of the same process may have registered its own.
+func register(ctx context.Context, collector prometheus.Collector) {
+	if err := metrics.Registry.Register(collector); err == nil {
+		context.AfterFunc(ctx, func() { metrics.Registry.Unregister(collector) })
+	}
 }
 
 // selfSigned returns a new certificate that no client can verify.

@@ -13,6 +13,7 @@ import (
 
 // TestSizesThatStopTrainer: the API server itself refuses numbers of nodes that would keep Trainer busy for good.
 func TestSizesThatStopTrainer(t *testing.T) {
+	needsPolicies(t)
 	objects, err := manifests("webhook", "sizes.yaml")
 	if err != nil {
 		t.Fatal(err)

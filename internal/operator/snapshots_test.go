@@ -32,6 +32,7 @@ func userWith(t *testing.T, namespace, name string, rules ...rbacv1.PolicyRule) 
 // TestSnapshotsAreWrittenByTrainer: a user who writes ConfigMaps neither creates nor changes the one in which Trainer stores the
 // runtime of a TrainJob, from which Trainer builds the JobSet.
 func TestSnapshotsAreWrittenByTrainer(t *testing.T) {
+	needsPolicies(t)
 	objects, err := manifests("webhook", "snapshots.yaml")
 	if err != nil {
 		t.Fatal(err)

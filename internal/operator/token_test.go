@@ -251,6 +251,7 @@ type write struct {
 // TestOperatorTokenWritesWhatJobsNeed: the policies for the operator's service account let each write of the operator pass, of each
 // kind of job. Its role contains no other writes.
 func TestOperatorTokenWritesWhatJobsNeed(t *testing.T) {
+	needsPolicies(t)
 	t.Parallel()
 	s := newTokenServer(t)
 	const user = "default"
@@ -349,7 +350,8 @@ func TestOperatorTokenWritesWhatJobsNeed(t *testing.T) {
 
 	report := of("JobReport", user, "pi")
 	add("create a report", s.add(report))
-	add("write a report", s.update(report, set("Running", "status", "phase")))
+	add("write a report", s.patch(report, set("Running", "status", "phase")))
+	add("note in a report that the job is to be deleted", s.update(report, set("x", "metadata", "annotations", "mine")))
 	add("delete a report", s.remove(report))
 	for _, namespace := range []string{user, "mpijob-system"} {
 		event := of("Event", namespace, "e")
@@ -502,6 +504,7 @@ func isDenied(err error, by string) error {
 // TestOperatorTokenCannotSteal: who has the operator's token cannot make objects of no job, take over those of others, nor
 // change what is sent to its webhooks.
 func TestOperatorTokenCannotSteal(t *testing.T) {
+	needsPolicies(t)
 	t.Parallel()
 	s := newTokenServer(t)
 	const user = "default"

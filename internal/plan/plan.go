@@ -28,6 +28,8 @@ type Settings struct {
 	NetworkPolicies bool
 	// IsolatesAllTrainJobs is whether TrainJobs without MPI are isolated too.
 	IsolatesAllTrainJobs bool
+	// RequireEncryption is whether jobs of more than one pod only run if the traffic between pods is encrypted.
+	RequireEncryption bool
 	// OperatorNamespace is the namespace of the operator, which the endpoints of jobs do not open; empty if it runs outside.
 	OperatorNamespace string
 	// AllowEgress lists the destinations that all jobs' pods may connect to, in the format of isolation.ParseEgress.

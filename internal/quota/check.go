@@ -8,40 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"opendatahub.io/mpijob/internal/mpi"
-	"opendatahub.io/mpijob/internal/phrase"
 )
-
-// fitting says how many workers would fit into the room that there is of each: "use at most 16 workers, ", or nothing
-// where fewer workers alone do not help.
-func fitting(j mpi.Job, short []Shortage, room func(Shortage) resource.Quantity) string {
-	most := int64(-1)
-	for _, s := range short {
-		n, workers := s.workers(room(s))
-		switch {
-		case !workers:
-			return ""
-		case most < 0 || n < most:
-			most = n
-		}
-	}
-	if most <= 0 {
-		return ""
-	}
-	n, thing := asWritten(j, int32(most))
-	return "use at most " + phrase.Count(n, thing) + ", "
-}
-
-// asWritten is a number of workers as users write it, and what they call them: a TrainJob's launcher may be one of its
-// nodes.
-func asWritten(j mpi.Job, workers int32) (int32, string) {
-	switch {
-	case !j.External:
-		return workers, "worker"
-	case j.Launcher.RunsRanks:
-		return workers + 1, "node"
-	}
-	return workers, "node"
-}
 
 // CheckQuota judges a new job by what quotas lack for it as a whole. What can never run is an error at the field that
 // makes the job so large. What has no room now is an error too, of those that may pass, unless the job is to wait anyway:

@@ -1,16 +1,13 @@
 package quota
 
 import (
-	"fmt"
 	"slices"
 	"sort"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"opendatahub.io/mpijob/internal/mpi"
-	"opendatahub.io/mpijob/internal/phrase"
 )
 
 // Shortage is a resource of which a job as a whole asks for more than a ResourceQuota of its namespace gives.
@@ -45,42 +42,6 @@ func (s Shortage) Free() resource.Quantity {
 	return free
 }
 
-// String describes the shortage with all figures.
-func (s Shortage) String() string {
-	text := fmt.Sprintf("%s %s requested", s.Asked.String(), s.Resource)
-	if by := s.by(); by != "" {
-		text += " (" + by + ")"
-	}
-	if s.Never() {
-		return text + fmt.Sprintf(", quota %s allows %s", s.Quota, s.Hard.String())
-	}
-	free := s.Free()
-	text += fmt.Sprintf(", %s of %s used in quota %s", s.Used.String(), s.Hard.String(), s.Quota)
-	if !s.Ahead.IsZero() {
-		text += fmt.Sprintf(", %s reserved for earlier jobs", s.Ahead.String())
-	}
-	return text + fmt.Sprintf(", %s free", free.String())
-}
-
-func (s Shortage) by() string {
-	var parts []string
-	for _, share := range s.By {
-		switch {
-		case share.Role == mpi.RoleLauncher && s.Resource == corev1.ResourcePods:
-			parts = append(parts, "the launcher")
-		case share.Role == mpi.RoleLauncher:
-			parts = append(parts, fmt.Sprintf("the launcher with %s", share.Each.String()))
-		case s.Resource == corev1.ResourcePods:
-			parts = append(parts, phrase.Count(int32(share.Count), "worker"))
-		case share.Count == 1:
-			parts = append(parts, fmt.Sprintf("1 worker with %s", share.Each.String()))
-		default:
-			parts = append(parts, fmt.Sprintf("%d workers with %s each", share.Count, share.Each.String()))
-		}
-	}
-	return strings.Join(parts, " and ")
-}
-
 // workers is how many workers would fit into so much of the resource; false where no worker asks for it.
 func (s Shortage) workers(room resource.Quantity) (int64, bool) {
 	i := slices.IndexFunc(s.By, func(share Share) bool { return share.Role == mpi.RoleWorker })
@@ -98,15 +59,6 @@ func (s Shortage) workers(room resource.Quantity) (int64, bool) {
 		sum := total(int64(n) + 1)
 		return sum.Cmp(room) > 0
 	})), true
-}
-
-// ShortageText says all that is short, in one sentence's middle.
-func ShortageText(short []Shortage) string {
-	texts := make([]string, len(short))
-	for i, s := range short {
-		texts[i] = s.String()
-	}
-	return strings.Join(texts, "; ")
 }
 
 // SplitShortages are those for which waiting does not help, and the others.

@@ -30,6 +30,7 @@ func Closed(previous v1alpha1.JobReport, now time.Time) v1alpha1.JobReport {
 	status.Message = phrase.Limit(codes.Status(codes.JobDeleted, map[string]string{"by": who, "state": string(status.Phase)}), maxMessage)
 	status.Phase, status.Reason = v1alpha1.PhaseFailed, codes.JobDeleted
 	m.times(status)
+	status.Consumption = m.closedConsumption()
 	status.Findings, status.Scheduling = nil, nil
 	status.Pods = m.pods()
 	status.Workers = v1alpha1.WorkersStatus{

@@ -1,11 +1,14 @@
 package report
 
 import (
+	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/mpi"
@@ -29,52 +32,257 @@ func (m maker) consumption() *v1alpha1.Consumption {
 		// The clock went back: what was counted stays. After a large step, counting goes on from the new time.
 		if isSetBack(since, m.now) {
 			total.Until = *at(m.now)
+			total.Steps = slices.DeleteFunc(total.Steps, func(s v1alpha1.ConsumptionStep) bool { return !s.Time.Time.Before(m.now) })
+			total.Steps = append(total.Steps, stepOf(total, m.now))
 		}
 		return &total
 	}
-	launcher, worker := held{requests: podspec.Requests(m.job.Launcher.Template.Spec)}, held{requests: podspec.Requests(m.job.Workers.Template.Spec)}
+	if len(total.Steps) == 0 && !isNone(stepOf(total, since)) {
+		// An earlier version counted without steps.
+		total.Steps = []v1alpha1.ConsumptionStep{{Time: *at(times.Earlier(m.firstHeld(), since))}}
+	}
+	roles := m.heldSince(since)
+	steps := total.Steps
+	if !since.IsZero() {
+		steps = append(steps, stepOf(total, since))
+	}
+	for _, when := range changes(roles, since, m.now) {
+		until := total
+		until.GPUSeconds = maps.Clone(total.GPUSeconds)
+		for _, role := range roles {
+			role.addTo(&until, role.secondsUntil(when))
+		}
+		steps = append(steps, stepOf(until, when))
+	}
+	total.Held = corev1.ResourceList{}
+	for _, role := range roles {
+		role.addTo(&total, role.secondsUntil(m.now))
+		role.addHeld(total.Held)
+	}
+	total.Until, total.Steps = *at(m.now), fewerSteps(append(steps, stepOf(total, m.now)))
+	return &total
+}
+
+// heldSince returns what the launcher and the workers have held since a time.
+func (m maker) heldSince(since time.Time) []held {
+	roles := []held{{requests: podspec.Requests(m.job.Launcher.Template.Spec)}, {requests: podspec.Requests(m.job.Workers.Template.Spec)}}
 	there := map[string]bool{}
 	for _, pod := range m.seen.LauncherPods {
 		there[pod.Name] = true
-		launcher.seconds += m.ranFor(pod, since)
+		roles[0].addPod(m, pod, since)
 	}
 	for _, w := range m.seen.Workers {
 		there[w.Pod.Name] = true
-		worker.seconds += m.ranFor(w.Pod, since)
+		roles[1].addPod(m, w.Pod, since)
 	}
 	for _, old := range m.before.Pods {
 		if there[old.Name] || since.IsZero() || old.Phase != string(corev1.PodRunning) && old.Phase != terminating {
 			continue
 		}
+		role := 1
 		if old.Role == string(mpi.RoleLauncher) {
-			launcher.seconds += m.now.Sub(since).Seconds()
-		} else {
-			worker.seconds += m.now.Sub(since).Seconds()
+			role = 0
+		}
+		roles[role].add(since, m.now)
+	}
+	return roles
+}
+
+// firstHeld returns when the job first held resources, as far as a record without steps has it.
+func (m maker) firstHeld() time.Time {
+	for _, when := range []*metav1.Time{m.before.RunningTime, m.before.StartTime} {
+		if when != nil {
+			return when.Time
 		}
 	}
-	launcher.addTo(&total)
-	worker.addTo(&total)
-	total.Until = *at(m.now)
+	return m.now
+}
+
+// closedConsumption returns what a job has consumed that was deleted while its pods held resources. A leader writes the record
+// of such a job at least once an hour: of a longer time nothing is known.
+func (m maker) closedConsumption() *v1alpha1.Consumption {
+	before := m.before.Consumption
+	if before == nil || len(before.Held) == 0 {
+		return before
+	}
+	total := *before.DeepCopy()
+	until := times.Earlier(m.now, before.Until.Add(time.Hour))
+	if !until.After(before.Until.Time) {
+		return before
+	}
+	if total.GPUSeconds == nil {
+		total.GPUSeconds = map[string]int64{}
+	}
+	held{requests: total.Held}.addTo(&total, until.Sub(before.Until.Time).Seconds())
+	total.Steps = fewerSteps(append(total.Steps, stepOf(*before, before.Until.Time), stepOf(total, until)))
+	total.Until, total.Held = *at(until), nil
 	return &total
 }
 
-// held is what pods of one role have held for how many seconds, all of them together.
+// held is what pods of one role have held.
 type held struct {
 	requests corev1.ResourceList
-	seconds  float64
+	// spans are from when until when each pod held it.
+	spans [][2]time.Time
+	// pods is how many pods hold it now.
+	pods int64
 }
 
-func (h held) addTo(total *v1alpha1.Consumption) {
-	const most = 16
-	total.CPUCoreSeconds = plus(total.CPUCoreSeconds, h.requests.Cpu().AsApproximateFloat64()*h.seconds)
-	total.MemoryGiBSeconds = plus(total.MemoryGiBSeconds, h.requests.Memory().AsApproximateFloat64()/(1<<30)*h.seconds)
+func (h *held) addPod(m maker, pod *corev1.Pod, since time.Time) {
+	if pod.Status.StartTime != nil && !podstatus.HasEnded(pod) {
+		h.pods++
+	}
+	h.add(m.heldBy(pod, since))
+}
+
+func (h *held) add(from, until time.Time) {
+	if until.After(from) {
+		h.spans = append(h.spans, [2]time.Time{from, until})
+	}
+}
+
+// secondsUntil returns for how many seconds the pods together have held it up to a time.
+func (h held) secondsUntil(when time.Time) (seconds float64) {
+	for _, span := range h.spans {
+		seconds += max(0, times.Earlier(span[1], when).Sub(span[0]).Seconds())
+	}
+	return seconds
+}
+
+// addTo adds what is held for a number of seconds.
+func (h held) addTo(total *v1alpha1.Consumption, seconds float64) {
+	total.CPUCoreSeconds = plus(total.CPUCoreSeconds, h.requests.Cpu().AsApproximateFloat64()*seconds)
+	total.MemoryGiBSeconds = plus(total.MemoryGiBSeconds, h.requests.Memory().AsApproximateFloat64()/(1<<30)*seconds)
 	for _, name := range devices(h.requests) {
-		if _, known := total.GPUSeconds[name]; !known && len(total.GPUSeconds) >= most {
+		if _, known := total.GPUSeconds[name]; !known && len(total.GPUSeconds) >= maxDevices {
 			continue
 		}
 		quantity := h.requests[corev1.ResourceName(name)]
-		total.GPUSeconds[name] = plus(total.GPUSeconds[name], quantity.AsApproximateFloat64()*h.seconds)
+		total.GPUSeconds[name] = plus(total.GPUSeconds[name], quantity.AsApproximateFloat64()*seconds)
 	}
+}
+
+// addHeld adds what the pods hold now to a list.
+func (h held) addHeld(list corev1.ResourceList) {
+	if h.pods == 0 {
+		return
+	}
+	names := []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
+	for i, name := range devices(h.requests) {
+		if i < maxDevices {
+			names = append(names, corev1.ResourceName(name))
+		}
+	}
+	for _, name := range names {
+		quantity, found := h.requests[name]
+		if !found || quantity.IsZero() {
+			continue
+		}
+		sum := list[name]
+		quantity.Mul(h.pods)
+		sum.Add(quantity)
+		if _, known := list[name]; known || len(list) < maxDevices+2 {
+			list[name] = sum
+		}
+	}
+}
+
+const (
+	// maxDevices is how many kinds of devices are counted.
+	maxDevices = 16
+	// maxSteps is how many steps a record has, and maxStepBytes is how many bytes they take: names of devices may be long.
+	maxSteps     = 64
+	maxStepBytes = 8 << 10
+)
+
+// changes returns when pods began or ended to hold resources between two times, in order.
+func changes(roles []held, since, now time.Time) []time.Time {
+	var all []time.Time
+	for _, role := range roles {
+		for _, span := range role.spans {
+			for _, when := range span {
+				if when.After(since) && when.Before(now) {
+					all = append(all, when)
+				}
+			}
+		}
+	}
+	slices.SortFunc(all, time.Time.Compare)
+	return slices.CompactFunc(all, time.Time.Equal)
+}
+
+func stepOf(total v1alpha1.Consumption, when time.Time) v1alpha1.ConsumptionStep {
+	step := v1alpha1.ConsumptionStep{Time: *at(when), CPUCoreSeconds: total.CPUCoreSeconds, MemoryGiBSeconds: total.MemoryGiBSeconds}
+	for name, seconds := range total.GPUSeconds {
+		if seconds == 0 {
+			continue
+		}
+		if step.GPUSeconds == nil {
+			step.GPUSeconds = map[string]int64{}
+		}
+		step.GPUSeconds[name] = seconds
+	}
+	return step
+}
+
+// fewerSteps returns the steps without the last one, the current totals, and without those that are on the line between their
+// neighbors, and as few as a record may have.
+func fewerSteps(steps []v1alpha1.ConsumptionStep) []v1alpha1.ConsumptionStep {
+	// rounding is the distance from the line that the rounding of totals causes.
+	const rounding = 1
+	bytes := 0
+	for _, step := range steps {
+		bytes += stepSize(step)
+	}
+	for len(steps) > 2 {
+		least, distance := 1, math.Inf(1)
+		for i := 1; i < len(steps)-1; i++ {
+			if d := distanceFromLine(steps[i-1], steps[i], steps[i+1]); d < distance {
+				least, distance = i, d
+			}
+		}
+		if distance > rounding && len(steps)-1 <= maxSteps && bytes <= maxStepBytes {
+			break
+		}
+		bytes -= stepSize(steps[least])
+		steps = slices.Delete(steps, least, least+1)
+	}
+	if !slices.ContainsFunc(steps, func(s v1alpha1.ConsumptionStep) bool { return !isNone(s) }) {
+		return nil
+	}
+	return steps[:len(steps)-1]
+}
+
+// isNone reports whether nothing was consumed up to a step.
+func isNone(step v1alpha1.ConsumptionStep) bool {
+	return step.CPUCoreSeconds == 0 && step.MemoryGiBSeconds == 0 && len(step.GPUSeconds) == 0
+}
+
+// stepSize returns about how many bytes of JSON a step takes.
+func stepSize(step v1alpha1.ConsumptionStep) int {
+	bytes := len(`{"time":"2006-01-02T15:04:05Z","cpuCoreSeconds":1234567,"memoryGiBSeconds":1234567,"gpuSeconds":{}},`)
+	for name := range step.GPUSeconds {
+		bytes += len(name) + len(`"":1234567,`)
+	}
+	return bytes
+}
+
+// distanceFromLine returns how far the totals of a step are from the line between two others, at most.
+func distanceFromLine(a, b, c v1alpha1.ConsumptionStep) float64 {
+	share := 0.0
+	if length := c.Time.Sub(a.Time.Time); length > 0 {
+		share = float64(b.Time.Sub(a.Time.Time)) / float64(length)
+	}
+	distance := 0.0
+	compare := func(a, b, c int64) {
+		distance = max(distance, math.Abs(float64(b-a)-share*float64(c-a)))
+	}
+	compare(a.CPUCoreSeconds, b.CPUCoreSeconds, c.CPUCoreSeconds)
+	compare(a.MemoryGiBSeconds, b.MemoryGiBSeconds, c.MemoryGiBSeconds)
+	for name, seconds := range c.GPUSeconds {
+		compare(a.GPUSeconds[name], b.GPUSeconds[name], seconds)
+	}
+	return distance
 }
 
 // plus adds an amount, rounded, to a total. Totals stop growing at 2^60.
@@ -98,12 +306,12 @@ func devices(list corev1.ResourceList) []string {
 	return names
 }
 
-// ranFor is how many seconds of the time since a pod had its place on a machine.
-func (m maker) ranFor(pod *corev1.Pod, since time.Time) float64 {
+// heldBy returns from when until when a pod had its place on a node since a time. The times are equal if it had none.
+func (m maker) heldBy(pod *corev1.Pod, since time.Time) (from, until time.Time) {
 	if pod.Status.StartTime == nil {
-		return 0
+		return from, until
 	}
-	from, until := times.Later(pod.Status.StartTime.Time, since), m.now
+	from, until = times.Later(pod.Status.StartTime.Time, since), m.now
 	if podstatus.HasEnded(pod) {
 		until = from
 		for _, c := range pod.Status.ContainerStatuses {
@@ -112,6 +320,5 @@ func (m maker) ranFor(pod *corev1.Pod, since time.Time) float64 {
 			}
 		}
 	}
-	until = times.Earlier(m.now, until)
-	return max(0, until.Sub(from).Seconds())
+	return from, times.Earlier(m.now, until)
 }

@@ -70,7 +70,12 @@ func Make(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, outco
 	}
 	adaptRemedies(&report, m.existing())
 	status.Consumption = m.consumption()
+	status.Usage = m.usage()
 	status.Training = m.training()
+	status.Curves = m.before.Curves
+	if m.evidence.Curves != nil {
+		status.Curves = m.evidence.Curves
+	}
 	fit(status)
 	return report
 }
@@ -80,7 +85,7 @@ const often = 30 * time.Second
 
 // Changed reports whether a record differs from the previous one so that it must be written: in anything but figures
 // that grow by themselves. Progress of training counts twice a minute, the usage of an unfinished job once an hour, and
-// the duration of a wait not at all (see Outdated).
+// the duration of a wait not at all (see Outdated). Nor does another estimate (see Reestimated).
 func Changed(previous *v1alpha1.JobReport, next v1alpha1.JobReport) bool {
 	if previous == nil {
 		return true
@@ -93,21 +98,46 @@ func Changed(previous *v1alpha1.JobReport, next v1alpha1.JobReport) bool {
 	if old.Scheduling != nil && now.Scheduling != nil {
 		waits := *now.Scheduling
 		waits.ObservedAt, waits.WaitedSeconds = old.Scheduling.ObservedAt, old.Scheduling.WaitedSeconds
+		// The estimates of many jobs change with each one that starts or ends (see Reestimated).
+		if waits.Estimate != nil && old.Scheduling.Estimate != nil {
+			waits.Estimate = old.Scheduling.Estimate
+		}
 		now.Scheduling = &waits
 	}
 	if now.CompletionTime == nil && (grownFor(old.Consumption, now.Consumption) >= time.Hour || isCountedAgain(old.Consumption, now.Consumption)) {
 		return true
 	}
 	old.Pods, now.Pods = nil, nil
+	// At the end, everything is written.
+	if usedMore(old.Usage, now.Usage) || now.CompletionTime != nil && !apiequality.Semantic.DeepEqual(old.Usage, now.Usage) {
+		return true
+	}
+	if grewLonger(old.Curves, now.Curves) || now.CompletionTime != nil && !apiequality.Semantic.DeepEqual(old.Curves, now.Curves) {
+		return true
+	}
+	old.Curves, now.Curves = nil, nil
 	old.Consumption, old.Training, now.Consumption, now.Training = nil, nil, nil, nil
+	old.Usage, now.Usage = nil, nil
 	return !apiequality.Semantic.DeepEqual(old, now) || !apiequality.Semantic.DeepEqual(previous.Labels, next.Labels) || previous.Spec != next.Spec
 }
 
-// Outdated reports whether an unchanged record of a waiting job was written half a minute ago or more: readers need to
-// know that it is current.
+// Reestimated reports whether the estimate of a waiting job changed since it was written, half a minute ago or more.
+func Reestimated(previous *v1alpha1.JobReport, next v1alpha1.JobReport) bool {
+	old, now := previous.Status.Scheduling, next.Status.Scheduling
+	if old == nil || now == nil || !isDue(old.ObservedAt.Time, now.ObservedAt.Time, often) {
+		return false
+	}
+	return !apiequality.Semantic.DeepEqual(old.Estimate, now.Estimate)
+}
+
+// confirmed is how often the unchanged record of a waiting job is written.
+const confirmed = 5 * time.Minute
+
+// Outdated reports whether an unchanged record of a waiting job was written some minutes ago: readers need to know that it
+// is current.
 func Outdated(previous *v1alpha1.JobReport, next v1alpha1.JobReport) bool {
 	old, now := previous.Status.Scheduling, next.Status.Scheduling
-	return old != nil && now != nil && isDue(old.ObservedAt.Time, now.ObservedAt.Time, often)
+	return old != nil && now != nil && isDue(old.ObservedAt.Time, now.ObservedAt.Time, confirmed)
 }
 
 // isDue reports whether an interval has passed since a figure was written. A figure from the future was written before the clock
@@ -154,6 +184,20 @@ func advanced(old, now *v1alpha1.Training, often time.Duration) bool {
 	values := *now
 	values.At = old.At
 	return values != *old && isDue(old.At.Time, now.At.Time, often)
+}
+
+// curvesOften is how often curves are written. It is less than the time between two reads of a log, so that the lines of each are kept.
+const curvesOften = 20 * time.Second
+
+// grewLonger reports whether curves are to be written: they are new, or have grown for long enough.
+func grewLonger(old, now *v1alpha1.TrainingCurves) bool {
+	switch {
+	case now == nil:
+		return false
+	case old == nil:
+		return true
+	}
+	return now.Until.After(old.Until.Time) && isDue(old.Until.Time, now.Until.Time, curvesOften)
 }
 
 // Settled reports whether the record of a finished job is complete, so that no more evidence is needed: its cause is

@@ -16,6 +16,7 @@ import (
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/curves"
 	"opendatahub.io/mpijob/internal/diagnose"
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
@@ -513,8 +514,12 @@ func TestReportsAreBounded(t *testing.T) {
 	for range 100 {
 		evidence.Events = append(evidence.Events, jobstate.Event{Kind: "Pod", Name: name, Warning: true, Reason: "x", Message: strings.Repeat("<", 2000), Count: 1})
 	}
+	evidence.Curves = largestCurves()
 	r := h.pass(time.Minute, seen, evidence)
 	s := r.Status
+	if s.Curves == nil || len(s.Curves.Figures) != curves.MaxCurves || len(s.Curves.Figures[7].At) != curves.MaxPoints {
+		t.Errorf("the curves are %+v", s.Curves)
+	}
 	if len(s.Pods) == 0 || int(s.PodsOmitted)+len(s.Pods) != 1001 || s.Pods[0].Role != "launcher" {
 		t.Errorf("%d pods and %d omitted", len(s.Pods), s.PodsOmitted)
 	}
@@ -527,6 +532,18 @@ func TestReportsAreBounded(t *testing.T) {
 	if s := h.pass(time.Minute, pods(h.job, corev1.PodRunning, 0, func(pod *corev1.Pod) { pod.Spec.NodeName = "ip-10-0-123-45.eu-west-1.compute.internal" }), jobstate.Evidence{}).Status; s.PodsOmitted != 0 {
 		t.Errorf("%d pods are omitted", s.PodsOmitted)
 	}
+}
+
+// largestCurves returns curves that are as large as they can be.
+func largestCurves() (all *v1alpha1.TrainingCurves) {
+	for i := range curves.MaxPoints {
+		line := curves.Line{Time: mpitest.Now.Add(time.Duration(i) * time.Millisecond), Step: 1e15 - 1000 + float64(i)}
+		for name := range curves.MaxCurves {
+			line.Figures = append(line.Figures, curves.Figure{Name: strings.Repeat("x", 31) + string(rune('a'+name)), Value: -1.23456789e-300})
+		}
+		all = curves.Add(all, []curves.Line{line})
+	}
+	return all
 }
 
 func BenchmarkMake(b *testing.B) {

@@ -38,6 +38,9 @@ func (m maker) scheduling() *v1alpha1.SchedulingStatus {
 	}
 	if m.outcome.Reason == codes.WaitingForQuota {
 		waits.Message = phrase.Limit(m.outcome.Message, maxQueueMessage)
+		if turn := m.seen.QuotaTurn; turn != nil && turn.Position > 0 {
+			waits.Position, waits.PositionScope = new(turn.Position), "among jobs waiting for quota in this namespace (approximate)"
+		}
 		return &waits
 	}
 	waits.Message = fmt.Sprintf("%d of %d pods scheduled.", waits.Placed, waits.Wanted)

@@ -44,6 +44,8 @@ func (m maker) timeline(status v1alpha1.JobReportStatus) []v1alpha1.TimelineEntr
 	if status.Phase != suspended {
 		m.starting(&t)
 	}
+	m.launched(&t)
+	m.trainingStarted(&t)
 	m.putBack(&t, status.Scheduling)
 	m.preempted(&t)
 	entered := m.entered(status)
@@ -100,7 +102,7 @@ func sentences(first, second string) string {
 // NeedsAction reports whether a user may have to act because of an entry: all except the steps of a healthy job.
 func NeedsAction(entry v1alpha1.TimelineEntry) bool {
 	switch entry.Event {
-	case codes.Created, codes.PodsStarting, codes.PodsPlaced, codes.WorkersReady, codes.LauncherStarted, codes.Resumed, codes.Changed, codes.DeletionRequested, codes.JobDeleted:
+	case codes.Created, codes.PodsStarting, codes.PodsPlaced, codes.WorkersReady, codes.LauncherStarted, codes.WorkersFound, codes.MPIInitialized, codes.TrainingStarted, codes.Resumed, codes.Changed, codes.DeletionRequested, codes.JobDeleted:
 		return false
 	}
 	phase := v1alpha1.Phase(entry.Event)
@@ -154,6 +156,47 @@ func (m maker) starting(t *timeline) {
 		}
 	}
 	m.restarts(t)
+}
+
+// launched enters that the launcher of a running job found all workers, and that ranks run there, when its agent reports it. Programs
+// of the job can write what agents report: the figures are bounded, as are the times of all entries.
+func (m maker) launched(t *timeline) {
+	if m.before.RunningTime == nil || m.evidence.Usage == nil || m.evidence.Usage.Launch == nil {
+		return
+	}
+	launch := *m.evidence.Usage.Launch
+	enter := func(event codes.Code, at int64, seconds float64) {
+		if at <= 0 || seconds <= 0 || seconds >= maxLaunch.Seconds() {
+			return
+		}
+		took := time.Duration(seconds * float64(time.Second)).Round(time.Millisecond)
+		t.once(time.UnixMilli(at), event, detail(event, map[string]string{"workers": phrase.Count(m.job.Workers.Count, "worker"), "time": took.String()}))
+	}
+	enter(codes.WorkersFound, launch.ConnectedAt, launch.ConnectSeconds)
+	enter(codes.MPIInitialized, launch.RanksAt, launch.InitSeconds)
+}
+
+// maxLaunch is the longest time that the begin of a launch is believed to have taken.
+const maxLaunch = 30 * 24 * time.Hour
+
+// trainingStarted enters that the program of a running job printed its first progress.
+func (m maker) trainingStarted(t *timeline) {
+	if m.before.RunningTime == nil || m.before.Training != nil {
+		return
+	}
+	training := m.training()
+	if training == nil {
+		return
+	}
+	var values []string
+	for _, value := range [][2]string{
+		{"epoch", training.Epoch}, {"step", training.Step}, {"loss", training.Loss}, {"accuracy", training.Accuracy}, {"progress", training.Progress},
+	} {
+		if value[1] != "" {
+			values = append(values, value[0]+" "+value[1])
+		}
+	}
+	t.once(training.At.Time, codes.TrainingStarted, detail(codes.TrainingStarted, map[string]string{"progress": strings.Join(values, ", ")}))
 }
 
 // staying are the pods that are not on their way out.

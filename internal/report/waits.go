@@ -17,7 +17,7 @@ var waitsFor = map[v1alpha1.Phase]bool{v1alpha1.PhaseQueued: true, v1alpha1.Phas
 // waits adds to what the job waits for since when it does, and how long others did.
 func (m maker) waits(status *v1alpha1.JobReportStatus) {
 	waits := status.Scheduling
-	if waits == nil || !waitsFor[status.Phase] {
+	if waits == nil || !waitsFor[status.Phase] && status.Reason != codes.WaitingForQuota {
 		return
 	}
 	text := ""
@@ -35,6 +35,7 @@ func (m maker) waits(status *v1alpha1.JobReportStatus) {
 			waits.WaitP50, waits.WaitP90 = new(int64(wait.P50/time.Second)), new(int64(wait.P90/time.Second))
 		}
 		text = sentences(text, othersWaited(wait, waits.Queue != ""))
+		waits.Estimate = m.startEstimate(*waits)
 	}
 	// What the back end says may be long, and is what can be cut.
 	waits.Message = sentences(phrase.Limit(waits.Message, maxQueueMessage-len(text)-1), text)
@@ -51,14 +52,11 @@ func othersWaited(wait jobstate.Wait, inQueue bool) string {
 	if inQueue {
 		where = "queue"
 	}
-	size := fmt.Sprintf("of %d to %d pods in this %s", wait.FewestPods, wait.MostPods, where)
-	switch {
-	case wait.MostPods == 0:
+	if !wait.Known {
 		return ""
-	case !wait.Known:
-		return fmt.Sprintf("No estimate yet: only %s %s admitted.", phrase.Count(wait.Samples, "job"), size)
 	}
-	return fmt.Sprintf("Wait of jobs %s: median %s, 90th percentile %s (last %d).", size, lasting(wait.P50), lasting(wait.P90), wait.Samples)
+	return fmt.Sprintf("Wait of jobs of %d to %d pods in this %s: median %s, 90th percentile %s (last %d).",
+		wait.FewestPods, wait.MostPods, where, lasting(wait.P50), lasting(wait.P90), wait.Samples)
 }
 
 // lasting formats a duration with the precision that matters to waiting users.

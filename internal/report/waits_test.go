@@ -6,12 +6,16 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
+	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/kueue"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
+	"opendatahub.io/mpijob/internal/quota"
 	"opendatahub.io/mpijob/internal/report"
+	"opendatahub.io/mpijob/internal/waiting"
 )
 
 // TestWaitInAQueue: a job that waits says since when, and how long others did; once it is let in, its record tells how
@@ -64,5 +68,87 @@ func TestLetInAtOnce(t *testing.T) {
 	none := &history{t: t, job: job(2)}
 	if waited := none.pass(time.Second, pods(none.job, corev1.PodRunning, 0), jobstate.Evidence{}).Status.Waited; waited != nil {
 		t.Errorf("without a queue it has waited %+v", waited)
+	}
+}
+
+// TestEstimates: the report has the estimate in words that fit what it follows from, and names no job of another namespace.
+func TestEstimates(t *testing.T) {
+	at := func(minutes int) time.Time { return mpitest.Now.Add(time.Duration(minutes) * time.Minute) }
+	here, elsewhere := &waiting.Job{Namespace: "ns", Name: "large"}, &waiting.Job{Namespace: "other", Name: "secret"}
+	few := jobstate.Wait{Samples: 3, FewestPods: 2, MostPods: 8}
+	many := jobstate.Wait{Known: true, Samples: 23, FewestPods: 2, MostPods: 8, P50: time.Hour, P90: 2 * time.Hour}
+	for want, c := range map[string]struct {
+		start waiting.Estimate
+		wait  jobstate.Wait
+	}{
+		"Expected start: before 2026-11-21 10:30 UTC, by the deadlines of the jobs before it.":                                                           {waiting.Estimate{By: at(30), Basis: waiting.Deadlines}, many},
+		"Expected start: 2026-11-21 10:10 to 10:30 UTC, by the usual durations of the jobs before it.":                                                   {waiting.Estimate{From: at(10), By: at(30), Basis: waiting.Durations}, few},
+		"Expected start: 2026-11-21 10:10 to 2026-11-22 14:00 UTC, by the deadlines and usual durations of the jobs before it.":                          {waiting.Estimate{From: at(10), By: at(28 * 60), Basis: waiting.DeadlinesAndDurations}, few},
+		"Expected start: 2026-11-21 10:30 UTC, there is room for it.":                                                                                    {waiting.Estimate{From: at(30), By: at(30)}, few},
+		"No estimate of the start: the job large before it has no deadline (activeDeadlineSeconds), and fewer than 10 similar jobs have succeeded.":      {waiting.Estimate{Reason: waiting.NoDeadline, Other: here}, few},
+		"No estimate of the start: a job of another namespace before it runs longer than similar jobs did, and has no deadline (activeDeadlineSeconds).": {waiting.Estimate{Reason: waiting.Overdue, Other: elsewhere}, few},
+		"No estimate of the start: the pods of the job large before it stay when it ends (cleanPodPolicy: None).":                                        {waiting.Estimate{Reason: waiting.PodsStay, Other: here}, few},
+		"No estimate of the start: other pods than those of the jobs before it use the capacity.":                                                        {waiting.Estimate{Reason: waiting.NotReleased}, few},
+		"No estimate of the start: there is none for a job of another namespace before it.":                                                              {waiting.Estimate{Reason: waiting.NoneAhead, Other: elsewhere}, few},
+		"No estimate of the start: the autoscaler may add nodes at any time.":                                                                            {waiting.Estimate{Reason: waiting.Autoscaled}, few},
+		"No estimate of the start: only 3 jobs of 2 to 8 pods waited here before, 10 are needed.":                                                        {waiting.Estimate{}, few},
+		"Expected start: 2026-11-21 11:00 to 12:00 UTC, by the waits of the last 23 jobs of 2 to 8 pods.":                                                {waiting.Estimate{Reason: waiting.NoDeadline, Other: here}, many},
+	} {
+		h := &history{t: t, job: job(3, func(j *mpi.Job) { j.Namespace = "ns" })}
+		gang := jobstate.GangState{Backend: "embedded", Hold: true, Wanted: 4, Position: 1, Start: c.start, Since: mpitest.Now}
+		got := h.pass(0, jobstate.Observed{Gang: &gang}, jobstate.Evidence{Wait: c.wait}).Status.Scheduling.Estimate
+		if got == nil || got.Message != want {
+			t.Errorf("got  %+v\nwant %s", got, want)
+		}
+	}
+	never := &history{t: t, job: job(3)}
+	gang := jobstate.GangState{Backend: "embedded", Hold: true, Never: true, Start: waiting.Estimate{By: at(30)}}
+	if got := never.pass(0, jobstate.Observed{Gang: &gang}, jobstate.Evidence{Wait: many}).Status.Scheduling.Estimate; got != nil {
+		t.Errorf("a job that never fits starts %+v", got)
+	}
+}
+
+// TestWaitForQuota: a job that waits for quota knows its place, since when it waits, and when it is expected to start.
+func TestWaitForQuota(t *testing.T) {
+	h := &history{t: t, job: job(3)}
+	short := []quota.Shortage{{Quota: "team", Resource: corev1.ResourcePods, Hard: resource.MustParse("5"), Used: resource.MustParse("4"), Asked: resource.MustParse("4")}}
+	turn := &jobstate.Turn{Position: 2, Start: waiting.Estimate{By: mpitest.Now.Add(time.Hour), Basis: waiting.Deadlines}}
+	h.pass(0, jobstate.Observed{Shortages: short, QuotaTurn: turn}, jobstate.Evidence{})
+	got := h.pass(20*time.Second, jobstate.Observed{Shortages: short, QuotaTurn: turn}, jobstate.Evidence{})
+	mpitest.Golden(t, "waits-for-quota", got.Status.Scheduling)
+}
+
+// TestWritesOfWaiting: another estimate is written at most every half a minute, and nothing but the time every five
+// minutes.
+func TestWritesOfWaiting(t *testing.T) {
+	gang := jobstate.GangState{Backend: "embedded", Hold: true, Wanted: 4, Position: 7, Start: waiting.Estimate{By: mpitest.Now.Add(time.Hour), Basis: waiting.Deadlines}}
+	h := &history{t: t, job: job(3)}
+	var first *v1alpha1.JobReport
+	look := func(after time.Duration) *v1alpha1.JobReport {
+		now := gang
+		h.last = first
+		return h.pass(after, jobstate.Observed{Gang: &now}, jobstate.Evidence{})
+	}
+	first = look(0)
+	for after, want := range map[time.Duration][2]bool{20 * time.Second: {}, 290 * time.Second: {}, 300 * time.Second: {false, true}} {
+		next := *look(after)
+		if got := [2]bool{report.Reestimated(first, next), report.Outdated(first, next)}; report.Changed(first, next) || got != want {
+			t.Errorf("unchanged, after %s: changed %t, reestimated and outdated %v, want %v", after, report.Changed(first, next), got, want)
+		}
+	}
+	gang.Start.By = mpitest.Now.Add(50 * time.Minute)
+	if soon := *look(29 * time.Second); report.Changed(first, soon) || report.Reestimated(first, soon) {
+		t.Error("another estimate is written after 29 s")
+	}
+	if later := *look(30 * time.Second); report.Changed(first, later) || !report.Reestimated(first, later) {
+		t.Error("another estimate is not written after 30 s")
+	}
+	gang.Position = 6
+	if next := *look(time.Second); !report.Changed(first, next) {
+		t.Error("another place, which the job's status has as well, is not written at once")
+	}
+	gang.Start = waiting.Estimate{}
+	if none := *look(time.Second); !report.Changed(first, none) {
+		t.Error("that there is no estimate any more is not written at once")
 	}
 }

@@ -50,9 +50,28 @@ func sumOf(r *v1alpha1.JobReport) reportSum {
 	if r.Status.CompletionTime == nil {
 		return reportSum{}
 	}
-	// Log tails are most of what can be large.
+	// Log tails, the job's manifest and its usage are most of what can be large.
 	const rest = 4 << 10
 	bytes := rest
+	if specification := r.Status.Specification; specification != nil {
+		bytes += int(specification.Size)
+	}
+	if usage := r.Status.Usage; usage != nil {
+		const metric, point, rank = 80, 6, 60
+		for _, m := range usage.Metrics {
+			bytes += metric + point*len(m.Points)
+		}
+		for _, pod := range usage.PerPod {
+			bytes += metric * (1 + len(pod.Metrics))
+		}
+		bytes += rank * len(usage.PerRank)
+	}
+	if all := r.Status.Curves; all != nil {
+		const curve, point = 120, 20
+		for _, figure := range all.Figures {
+			bytes += curve + point*len(figure.At)
+		}
+	}
 	if failure := r.Status.Failure; failure != nil {
 		for _, line := range failure.LogTail {
 			bytes += len(line) + 16

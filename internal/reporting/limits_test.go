@@ -26,6 +26,12 @@ func finishedReport(namespace string, i int, phase v1alpha1.Phase, lines ...stri
 	return r
 }
 
+// withManifest returns a report as the cache has it: without the manifest, but with its size.
+func withManifest(r *v1alpha1.JobReport) *v1alpha1.JobReport {
+	r.Status.Specification = &v1alpha1.Specification{Size: 32 << 10}
+	return r
+}
+
 func TestSurplus(t *testing.T) {
 	succeeded, failed := v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed
 	running := finishedReport("ns", 0, v1alpha1.PhaseRunning)
@@ -41,6 +47,7 @@ func TestSurplus(t *testing.T) {
 		"the oldest go first":          {Limits{Reports: 2}, []*v1alpha1.JobReport{finishedReport("ns", 3, succeeded), finishedReport("ns", 1, succeeded), finishedReport("ns", 2, succeeded)}, []int{1}},
 		"failed jobs go last":          {Limits{Reports: 1}, []*v1alpha1.JobReport{finishedReport("ns", 1, failed), finishedReport("ns", 2, succeeded), finishedReport("ns", 3, succeeded)}, []int{2, 3}},
 		"bytes":                        {Limits{Bytes: 150 << 10}, []*v1alpha1.JobReport{finishedReport("ns", 1, succeeded, big), finishedReport("ns", 2, succeeded, big)}, []int{1}},
+		"manifests count":              {Limits{Bytes: 60 << 10}, []*v1alpha1.JobReport{withManifest(finishedReport("ns", 1, succeeded)), withManifest(finishedReport("ns", 2, succeeded))}, []int{1}},
 		"no limits":                    {Limits{}, []*v1alpha1.JobReport{finishedReport("ns", 1, succeeded, big), finishedReport("ns", 2, succeeded, big)}, nil},
 	}
 	for name, test := range tests {

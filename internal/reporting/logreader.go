@@ -28,6 +28,9 @@ const (
 	// may wait for each other, which the agent writes into the log after 30 to 35 s. It is reported within a minute.
 	quietInterval = 20 * time.Second
 	quietAfter    = 15 * time.Second
+	// logsPerSecond is how many logs are read in a second, whatever the number of running jobs: with more than 300, each is read less
+	// often than every 30 s.
+	logsPerSecond = 10
 	// keepUnused is how long the state of a job is kept without being used.
 	keepUnused = 15 * time.Minute
 )
@@ -71,16 +74,22 @@ func (l *logReader) readIfDue(ctx context.Context, job mpi.Job, seen jobstate.Ob
 	}
 	defer func() { <-l.slots }()
 	h.evidence = l.read(ctx, job, seen)
-	h.hasProgress = h.hasProgress || h.evidence.Training != v1alpha1.Training{}
+	h.hasProgress = h.hasProgress || h.evidence.Training != v1alpha1.Training{} || len(h.evidence.CurveLines) > 0
 	pause := max(slowInterval, l.every)
 	if l.every > 0 && (h.hasProgress || seen.Now.Sub(h.first) < discoveryPeriod) {
 		pause = l.every
 	}
 	pause = min(pause, job.Lifecycle.SilentAfter/2)
-	if job.UsesAgent() && seen.Now.Sub(lastOutput(seen, h.evidence)) >= quietAfter {
+	// A log that cannot be read is not quiet: its node may not answer, so that each try keeps others waiting for seconds.
+	if last := lastOutput(seen, h.evidence); job.UsesAgent() && !last.IsZero() && seen.Now.Sub(last) >= quietAfter {
 		pause = min(pause, quietInterval)
 	}
+	l.mu.Lock()
+	pause = max(pause, turn(len(l.jobs), logsPerSecond))
+	l.mu.Unlock()
 	answer := h.evidence
+	// The report has them, and those of a thousand jobs need much memory.
+	h.evidence.CurveLines = nil
 	if left := lastOutput(seen, h.evidence).Add(job.Lifecycle.SilentAfter).Sub(seen.Now); left > 0 {
 		// Silence is reported from its first second, and only for a log that was read then.
 		pause = min(pause, left+time.Second)
@@ -93,6 +102,11 @@ func (l *logReader) readIfDue(ctx context.Context, job mpi.Job, seen jobstate.Ob
 	return answer, pause
 }
 
+// turn is how long it takes to read something of all jobs once.
+func turn(jobs int, perSecond time.Duration) time.Duration {
+	return time.Duration(jobs) * time.Second / perSecond
+}
+
 // readLast is all that a job has said that has just ended.
 func (l *logReader) readLast(ctx context.Context, job mpi.Job, seen jobstate.Observed) jobstate.Evidence {
 	l.forget(job.UID)
@@ -102,7 +116,7 @@ func (l *logReader) readLast(ctx context.Context, job mpi.Job, seen jobstate.Obs
 func (l *logReader) read(ctx context.Context, job mpi.Job, seen jobstate.Observed) jobstate.Evidence {
 	evidence := l.gather(ctx, job, seen)
 	if l.every <= 0 {
-		evidence.Training = v1alpha1.Training{}
+		evidence.Training, evidence.CurveLines = v1alpha1.Training{}, nil
 	}
 	return evidence
 }
@@ -132,7 +146,7 @@ func (l *logReader) forget(job types.UID) {
 	delete(l.jobs, job)
 }
 
-// lastOutput is when the pods whose logs were read have last said something or begun to run.
+// lastOutput is when the pods whose logs were read have last said something or begun to run; zero if none was read.
 func lastOutput(seen jobstate.Observed, evidence jobstate.Evidence) (last time.Time) {
 	later := func(at time.Time) {
 		if at.After(last) {

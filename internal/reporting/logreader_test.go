@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
@@ -23,8 +24,8 @@ type program struct {
 	says  v1alpha1.Training
 	last  time.Time
 	reads []string
-	// speaks is set if it prints a line at all times.
-	speaks bool
+	// speaks is set if it prints a line at all times, and unreadable if its log cannot be read.
+	speaks, unreadable bool
 }
 
 func newProgram(silent time.Duration) *program {
@@ -38,6 +39,9 @@ func newProgram(silent time.Duration) *program {
 
 func (p *program) listen(_ context.Context, _ mpi.Job, seen jobstate.Observed) jobstate.Evidence {
 	p.reads = append(p.reads, seen.Now.Sub(mpitest.Now).String())
+	if p.unreadable {
+		return jobstate.Evidence{}
+	}
 	if p.speaks {
 		p.last = seen.Now
 	}
@@ -88,17 +92,19 @@ func TestJobsAreListenedTo(t *testing.T) {
 func TestQuietJobsAreReadMoreOften(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		speaks bool
-		launch string
-		want   string
+		speaks     bool
+		unreadable bool
+		launch     string
+		want       string
 	}{
-		"quiet":               {false, mpi.LaunchAgent, "[0s 30s 50s 1m10s 1m30s]"},
-		"prints":              {true, mpi.LaunchAgent, "[0s 30s 1m0s 1m30s]"},
-		"quiet, has no agent": {false, mpi.LaunchSSHD, "[0s 30s 1m0s 1m30s]"},
+		"quiet":               {false, false, mpi.LaunchAgent, "[0s 30s 50s 1m10s 1m30s]"},
+		"prints":              {true, false, mpi.LaunchAgent, "[0s 30s 1m0s 1m30s]"},
+		"cannot be read":      {false, true, mpi.LaunchAgent, "[0s 30s 1m0s 1m30s]"},
+		"quiet, has no agent": {false, false, mpi.LaunchSSHD, "[0s 30s 1m0s 1m30s]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newProgram(time.Hour)
-			p.speaks, p.job.Launch = test.speaks, test.launch
+			p.speaks, p.unreadable, p.job.Launch = test.speaks, test.unreadable, test.launch
 			if p.passes(t.Context(), newLogReader(p.listen, 30*time.Second), 90*time.Second); fmt.Sprint(p.reads) != test.want {
 				t.Errorf("its log was read at %v, want %s", p.reads, test.want)
 			}
@@ -150,5 +156,49 @@ func TestFewAreListenedToAtOnce(t *testing.T) {
 	close(release)
 	for range maxReaders {
 		<-done
+	}
+}
+
+// TestReadsDoNotGrowWithJobs: all jobs together have as many reads in a minute with 300 jobs as with 3,000, and none is forgotten.
+func TestReadsDoNotGrowWithJobs(t *testing.T) {
+	t.Parallel()
+	for _, jobs := range []int{300, 1000, 3000} {
+		p := newProgram(time.Hour)
+		p.speaks = true
+		logs := newLogReader(p.listen, 30*time.Second)
+		usages := 0
+		usage := newUsageReader(func(context.Context, mpi.Job, jobstate.Observed) *agentapi.Usage { usages++; return &agentapi.Usage{} })
+		all := make([]mpi.Job, jobs)
+		for i := range all {
+			all[i] = mpitest.Job(1)
+			all[i].UID = types.UID(fmt.Sprint(i))
+		}
+		const begin, minutes = 10 * time.Minute, 20
+		p.seen.Workers = mpitest.Workers(all[0], corev1.PodRunning)
+		readOf := map[types.UID]int{}
+		for after := time.Duration(0); after < begin+minutes*time.Minute; after += 5 * time.Second {
+			if after == begin {
+				// All have begun to run at once, and their first reads are over.
+				p.reads, usages, readOf = nil, 0, map[types.UID]int{}
+			}
+			p.seen.Now = mpitest.Now.Add(after)
+			for _, job := range all {
+				before := len(p.reads)
+				logs.readIfDue(t.Context(), job, p.seen)
+				readOf[job.UID] += len(p.reads) - before
+				usage.readIfDue(t.Context(), job, p.seen)
+			}
+		}
+		if most := minutes * 60 * logsPerSecond * 11 / 10; len(p.reads) > most {
+			t.Errorf("%d jobs: %d logs were read in %d minutes, at most %d should be", jobs, len(p.reads), minutes, most)
+		}
+		if most := minutes * 60 * usagesPerSecond * 11 / 10; usages > most {
+			t.Errorf("%d jobs: the usage of %d was read in %d minutes, at most %d should be", jobs, usages, minutes, most)
+		}
+		for uid, reads := range readOf {
+			if reads < minutes*60*logsPerSecond/jobs-1 && reads < minutes-1 {
+				t.Errorf("%d jobs: the log of %s was read %d times in %d minutes", jobs, uid, reads, minutes)
+			}
+		}
 	}
 }

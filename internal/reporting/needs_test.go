@@ -74,7 +74,7 @@ func TestPodsThatAreNotCreated(t *testing.T) {
 			if test.previous != nil {
 				next = test.previous
 			}
-			if got := nextUpdate(test.job, test.seen, out, next, 0); test.within > 0 && (got == 0 || got > test.within) || test.within == 0 && got != 0 && got < time.Minute {
+			if got := nextUpdate(test.job, test.seen, out, next, 0, 0); test.within > 0 && (got == 0 || got > test.within) || test.within == 0 && got != 0 && got < time.Minute {
 				t.Errorf("it is looked at again after %s, want %s", got, test.within)
 			}
 		})

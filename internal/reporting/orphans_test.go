@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -42,15 +43,23 @@ func TestReportsOfDeletedJobsAreClosed(t *testing.T) {
 	trainJob := reportFor("train", "uid-train")
 	trainJob.Spec.JobRef.APIVersion, trainJob.Spec.JobRef.Kind = "trainer.kubeflow.org/v1alpha1", "TrainJob"
 	reports["of a kind that the cluster does not have"] = trainJob
-	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(there)
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(there).WithIndex(&v1alpha1.JobReport{}, reportsByJob, jobOfReport)
 	for _, report := range reports {
 		builder = builder.WithObjects(report)
 	}
 	api := builder.Build()
 	now := clocktesting.NewFakePassiveClock(mpitest.Now)
-	none := metrics.New(func() []v1alpha1.JobReport { return nil }, now)
+	none := metrics.New(metrics.Sources{Records: func() []v1alpha1.JobReport { return nil }}, now)
 	r := &Reporter{client: api, clock: now, metrics: none, Events: record.NewFakeRecorder(10)}
-	if err := r.closeOrphans(t.Context(), api); err != nil {
+	live := interceptor.NewClient(api, interceptor.Funcs{
+		List: func(ctx context.Context, api client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if kind := list.GetObjectKind().GroupVersionKind(); kind.Kind == "TrainJobList" {
+				return &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
+			}
+			return api.List(ctx, list, options...)
+		},
+	})
+	if err := r.closeOrphans(t.Context(), live); err != nil {
 		t.Fatal(err)
 	}
 	for name, report := range reports {
@@ -80,16 +89,28 @@ func TestClosedReportsAreFinal(t *testing.T) {
 		}
 	}
 	running, finished := reportFor("running"), reportFor("finished")
+	// Their labels are those of the job; what they refer to decides.
+	other, trainJob := reportFor("other"), reportFor("train")
+	other.Spec.JobRef.Name, trainJob.Spec.JobRef.Kind = "other", "TrainJob"
 	finished.Status.Phase, finished.Status.CompletionTime = v1alpha1.PhaseSucceeded, new(metav1.NewTime(mpitest.Now))
 	var written []string
-	api := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(running, finished).Build(), interceptor.Funcs{
-		Update: func(ctx context.Context, api client.WithWatch, object client.Object, options ...client.UpdateOption) error {
+	api := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(running, finished, other, trainJob).
+		WithIndex(&v1alpha1.JobReport{}, reportsByJob, jobOfReport).Build(), interceptor.Funcs{
+		List: func(ctx context.Context, api client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			var by client.ListOptions
+			by.ApplyOptions(options)
+			if by.FieldSelector == nil {
+				t.Errorf("reports are listed by %+v: the cache looks at all reports of the namespace", by)
+			}
+			return api.List(ctx, list, options...)
+		},
+		Patch: func(ctx context.Context, api client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
 			written = append(written, object.GetName())
-			return api.Update(ctx, object, options...)
+			return api.Patch(ctx, object, patch, options...)
 		},
 	})
 	now := clocktesting.NewFakePassiveClock(mpitest.Now)
-	r := &Reporter{client: api, clock: now, metrics: metrics.New(func() []v1alpha1.JobReport { return nil }, now), Events: record.NewFakeRecorder(10)}
+	r := &Reporter{client: api, clock: now, metrics: metrics.New(metrics.Sources{Records: func() []v1alpha1.JobReport { return nil }}, now), Events: record.NewFakeRecorder(10)}
 	for range 2 {
 		if err := r.Close(t.Context(), "MPIJob", types.NamespacedName{Namespace: "ns", Name: "pi"}, ""); err != nil {
 			t.Fatal(err)

@@ -26,6 +26,7 @@ import (
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/cluster"
 	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/curves"
 	"opendatahub.io/mpijob/internal/diagnose"
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/logs"
@@ -33,6 +34,7 @@ import (
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/podstatus"
 	"opendatahub.io/mpijob/internal/report"
+	"opendatahub.io/mpijob/internal/tracing"
 )
 
 const (
@@ -48,7 +50,7 @@ const (
 	// waitingRefresh is how often the record of a job that waits for a place is brought up to date.
 	waitingRefresh = 30 * time.Second
 	// refreshesPerSecond is how many records a second are written at most, of all jobs, that say nothing new but the time: with more
-	// than 600 jobs that wait they are written less often than every half a minute.
+	// than 6,000 jobs that wait they are written less often than every five minutes.
 	refreshesPerSecond = 20
 	// usageRefresh is how often the report of a running job is updated with the resources used so far.
 	usageRefresh = 15 * time.Minute
@@ -61,12 +63,15 @@ type Reporter struct {
 	clock     clock.PassiveClock
 	metrics   *metrics.Metrics
 	listener  *logReader
+	usage     *usageReader
 	lastLogs  *lastLogs
 	lastPods  *lastPods
 	masker    logs.Masker
 	limiter   *reportLimiter
 	Events    record.EventRecorder
 	waitTimes *waitTimes
+	runs      runs
+	tracing   *tracing.Tracing
 	// refreshLimit bounds the writes whose only change is that a job still waits.
 	refreshLimit flowcontrol.PassiveRateLimiter
 	// retention is how long a report is kept after its job has ended.
@@ -86,6 +91,8 @@ type Options struct {
 	TrainingProgress time.Duration
 	// ServeMetrics serves the metrics of jobs with the operator's own.
 	ServeMetrics bool
+	// Tracing sends the traces of jobs; nil sends none.
+	Tracing *tracing.Tracing
 }
 
 // New returns nil where the cluster has no JobReports.
@@ -97,6 +104,9 @@ func New(ctx context.Context, m manager.Manager, options Options) (*Reporter, er
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("look for JobReports: %w", err)
+	}
+	if err := addReportIndex(ctx, m.GetFieldIndexer()); err != nil {
+		return nil, err
 	}
 	records, err := m.GetCache().GetInformer(ctx, &v1alpha1.JobReport{})
 	if err != nil {
@@ -116,8 +126,13 @@ func New(ctx context.Context, m manager.Manager, options Options) (*Reporter, er
 		return nil, err
 	}
 	r := &Reporter{client: m.GetClient(), gatherer: gatherer, clock: clock.RealClock{}, metrics: jobs, retention: options.Retention, waitTimes: waited, masker: options.Masker}
+	if _, err := records.AddEventHandler(r.runs.eventHandler()); err != nil {
+		return nil, fmt.Errorf("watch JobReports: %w", err)
+	}
+	r.tracing = options.Tracing
 	r.refreshLimit = flowcontrol.NewTokenBucketRateLimiter(refreshesPerSecond, refreshesPerSecond)
 	r.listener, r.lastLogs = newLogReader(gatherer.Listen, options.TrainingProgress), newLastLogs()
+	r.usage = newUsageReader(gatherer.Usage)
 	r.lastPods = newLastPods(gatherer.LastRun, r.lastLogs, clock.RealClock{})
 	if err := r.WatchPods(ctx, m.GetCache()); err != nil {
 		return nil, err
@@ -145,7 +160,9 @@ func New(ctx context.Context, m manager.Manager, options Options) (*Reporter, er
 
 // Update writes a job's report if it contains more than the previous one, nil for none, and returns after what time to
 // update it again even if nothing changes; 0: never. A concurrent write is an error of conflict.
-func (r *Reporter) Update(ctx context.Context, job mpi.Job, seen jobstate.Observed, refusals []jobstate.Refusal, out jobstate.Outcome, previous *v1alpha1.JobReport) (time.Duration, error) {
+//
+// The object is the job as users wrote it.
+func (r *Reporter) Update(ctx context.Context, object client.Object, job mpi.Job, seen jobstate.Observed, refusals []jobstate.Refusal, out jobstate.Outcome, previous *v1alpha1.JobReport) (time.Duration, error) {
 	if r == nil {
 		return 0, nil
 	}
@@ -159,6 +176,16 @@ func (r *Reporter) Update(ctx context.Context, job mpi.Job, seen jobstate.Observ
 		}
 	}
 	evidence, listenAgain := r.gatherEvidence(ctx, job, seen, refusals, out, previous)
+	usageAgain := time.Duration(0)
+	if out.Phase == v1alpha1.PhaseRunning {
+		evidence.Usage, usageAgain = r.usage.readIfDue(ctx, job, seen)
+		if previous != nil {
+			evidence.Used = previous.Status.Usage
+		}
+	} else {
+		r.usage.forget(job.UID)
+	}
+	evidence.Curves = curves.Add(curvesOf(previous), evidence.CurveLines)
 	evidence.Wait = r.waitTimes.waitFor(job, seen, out)
 	findings := diagnose.Job(job, seen, evidence, out)
 	if previous != nil && previous.Status.CompletionTime != nil && previous.Status.Phase == out.Phase {
@@ -167,20 +194,24 @@ func (r *Reporter) Update(ctx context.Context, job mpi.Job, seen jobstate.Observ
 	}
 	next := report.Make(job, seen, evidence, out, findings, previous)
 	report.MaskCommand(&next.Status, r.masker.Text)
-	again := nextUpdate(job, seen, out, &next, listenAgain)
-	if worth := report.Changed(previous, next) || report.Outdated(previous, next) && r.refreshLimit.TryAccept(); !worth {
+	report.SetSpecification(&next.Status, job, object, r.masker.Text)
+	r.tracing.Begin(&next.Status, job)
+	r.runs.observe(job, &next)
+	again := nextUpdate(job, seen, out, &next, listenAgain, usageAgain)
+	if worth := report.Changed(previous, next) || report.Reestimated(previous, next) || report.Outdated(previous, next) && r.refreshLimit.TryAccept(); !worth {
 		return again, nil
 	}
 	var err error
 	if previous == nil {
 		err = r.client.Create(ctx, &next)
 	} else {
-		err = r.client.Update(ctx, &next)
+		err = r.patch(ctx, previous, &next)
 	}
 	switch {
 	case err == nil:
 		r.metrics.Observe(previous, next)
 		r.emitEvents(job, previous, next)
+		r.tracing.Send(previous, next)
 		return again, nil
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return again, nil
@@ -202,28 +233,64 @@ func (r *Reporter) Update(ctx context.Context, job mpi.Job, seen jobstate.Observ
 	return 0, fmt.Errorf("write report of %s %s: %w", job.Kind, job.Key(), err)
 }
 
+// curvesOf returns the curves in a report; nil if it has none.
+func curvesOf(report *v1alpha1.JobReport) *v1alpha1.TrainingCurves {
+	if report == nil {
+		return nil
+	}
+	return report.Status.Curves
+}
+
+// patch writes a report that was made from one in the cache. The manifest, which the cache does not have, stays unless the new
+// report has one. It fails with an error of conflict if the report was changed meanwhile.
+func (r *Reporter) patch(ctx context.Context, previous, next *v1alpha1.JobReport) error {
+	return r.client.Patch(ctx, next, client.MergeFromWithOptions(previous, client.MergeFromWithOptimisticLock{})) //nolint:wrapcheck // callers tell errors apart
+}
+
+// reportsByJob is the index of reports by the kind and the name of their job. By labels, the cache would look at all reports of
+// the namespace for each job that is created or deleted.
+const reportsByJob = "reportsByJob"
+
+// addReportIndex adds the index to a cache. Call it once before the cache starts.
+func addReportIndex(ctx context.Context, indexer client.FieldIndexer) error {
+	if err := indexer.IndexField(ctx, &v1alpha1.JobReport{}, reportsByJob, jobOfReport); err != nil {
+		return fmt.Errorf("index JobReports by job: %w", err)
+	}
+	return nil
+}
+
+func jobOfReport(object client.Object) []string {
+	if r, is := object.(*v1alpha1.JobReport); is {
+		return []string{indexedJob(r.Spec.JobRef.Kind, r.Spec.JobRef.Name)}
+	}
+	return nil
+}
+
+func indexedJob(kind, name string) string { return kind + "/" + name }
+
 // Close ends the records of jobs of a name that are gone: all of them, but that of the job with a UID.
 func (r *Reporter) Close(ctx context.Context, kind string, key types.NamespacedName, but types.UID) error {
 	if r == nil {
 		return nil
 	}
-	labels := mpi.Job{Kind: kind, Name: key.Name}.ReportLabels()
+	r.runs.forgetJob(mpi.ID{Kind: kind, Namespace: key.Namespace, Name: key.Name}, but)
 	var list v1alpha1.JobReportList
-	if err := r.client.List(ctx, &list, client.InNamespace(key.Namespace), client.MatchingLabels(labels)); err != nil {
+	if err := r.client.List(ctx, &list, client.InNamespace(key.Namespace), client.MatchingFields{reportsByJob: indexedJob(kind, key.Name)}); err != nil {
 		return fmt.Errorf("list reports of %s %s: %w", kind, key, err)
 	}
 	for i := range list.Items {
 		item := &list.Items[i]
-		if item.Spec.JobRef.UID == but || item.Spec.JobRef.Name != key.Name {
+		if item.Spec.JobRef.UID == but {
 			continue
 		}
 		closed := report.Closed(*item, r.clock.Now())
 		if item.Status.CompletionTime != nil && !report.Changed(item, closed) {
 			continue
 		}
-		switch err := r.client.Update(ctx, &closed); {
+		switch err := r.patch(ctx, item, &closed); {
 		case err == nil:
 			r.metrics.Observe(item, closed)
+			r.tracing.Send(item, closed)
 			ref := item.Spec.JobRef
 			r.emitEvents(mpi.Job{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: key.Namespace, Name: ref.Name, UID: ref.UID}, item, closed)
 		case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
@@ -303,7 +370,7 @@ func anyTroubled(seen jobstate.Observed) bool {
 }
 
 // nextUpdate is how long a record may stay as it is if nothing happens; 0: for good.
-func nextUpdate(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, next *v1alpha1.JobReport, listenAgain time.Duration) time.Duration {
+func nextUpdate(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, next *v1alpha1.JobReport, listenAgain, usageAgain time.Duration) time.Duration {
 	if out.Finish != nil {
 		if !out.Finish.Succeeded && !report.Settled(next, seen.Now) {
 			return lateEvidenceRetry
@@ -321,6 +388,9 @@ func nextUpdate(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, next 
 	}
 	if out.Phase == v1alpha1.PhaseRunning {
 		atMost(usageRefresh)
+	}
+	if usageAgain > 0 {
+		atMost(usageAgain)
 	}
 	if next.Status.Scheduling != nil {
 		atMost(waitingRefresh)

@@ -65,27 +65,31 @@ func Measure(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, mp
 	}
 	s := &v1alpha1.Startup{Since: metav1.NewTime(first.UTC().Truncate(time.Second)), Milliseconds: millidurationText(first, lastStarted)}
 	if !begun.IsZero() {
-		s.Steps = append(s.Steps, v1alpha1.StartupStep{Name: v1alpha1.StepAdmission, Milliseconds: millidurationText(begun, first)})
+		waited := millidurationText(begun, first)
+		s.Steps = append(s.Steps, v1alpha1.StartupStep{Name: v1alpha1.StepAdmission, StartMilliseconds: -waited, Milliseconds: waited})
 	}
 	s.Steps = append(s.Steps, v1alpha1.StartupStep{
 		Name: v1alpha1.StepPodsCreated, Milliseconds: millidurationText(first, lastCreated), Pod: newest.Name, Node: newest.Spec.NodeName,
 	})
 	for _, step := range podSteps {
-		if slowest, known := slowestOf(step.name, pods, step.times); known {
+		if slowest, known := slowestOf(step.name, pods, first, step.times); known {
 			s.Steps = append(s.Steps, slowest)
 		}
 	}
-	if ms := connected(mpiStatus, seen, lastStarted); ms > 0 {
-		s.Steps = append(s.Steps, v1alpha1.StartupStep{Name: v1alpha1.StepConnected, Milliseconds: ms})
+	after := millidurationText(first, lastStarted)
+	connects := connected(mpiStatus, seen, lastStarted)
+	if connects > 0 {
+		s.Steps = append(s.Steps, v1alpha1.StartupStep{Name: v1alpha1.StepConnected, StartMilliseconds: after, Milliseconds: connects})
 	}
 	if ms := mpiStatus.InitMilliseconds; ms > 0 {
-		s.Steps = append(s.Steps, v1alpha1.StartupStep{Name: v1alpha1.StepMPIInit, Milliseconds: ms})
+		s.Steps = append(s.Steps, v1alpha1.StartupStep{Name: v1alpha1.StepMPIInit, StartMilliseconds: after + connects, Milliseconds: ms})
 	}
 	if n := len(seen.LauncherPods); n > 0 {
 		launcher := seen.LauncherPods[n-1]
 		if line := evidence.Logs[launcher.Name].FirstAt; !line.IsZero() {
 			s.Steps = append(s.Steps, v1alpha1.StartupStep{
-				Name: v1alpha1.StepFirstLine, Milliseconds: millidurationText(podstatus.StartedAt(launcher), line), Pod: launcher.Name, Node: launcher.Spec.NodeName,
+				Name: v1alpha1.StepFirstLine, StartMilliseconds: millidurationText(first, podstatus.StartedAt(launcher)),
+				Milliseconds: millidurationText(podstatus.StartedAt(launcher), line), Pod: launcher.Name, Node: launcher.Spec.NodeName,
 			})
 			s.Milliseconds = millidurationText(first, line)
 		}
@@ -105,8 +109,8 @@ func connected(status v1alpha1.MPIStatus, seen jobstate.Observed, lastStarted ti
 	return ms
 }
 
-// slowestOf returns a step of the slowest pod; false if it is unknown for any pod.
-func slowestOf(name v1alpha1.StartupStepName, pods []*corev1.Pod, of func(*corev1.Pod) (from, to time.Time)) (v1alpha1.StartupStep, bool) {
+// slowestOf returns a step of the slowest pod, of a start that began at a time; false if it is unknown for any pod.
+func slowestOf(name v1alpha1.StartupStepName, pods []*corev1.Pod, began time.Time, of func(*corev1.Pod) (from, to time.Time)) (v1alpha1.StartupStep, bool) {
 	slowest := v1alpha1.StartupStep{Name: name, Milliseconds: -1}
 	var all []int64
 	for _, pod := range pods {
@@ -117,7 +121,8 @@ func slowestOf(name v1alpha1.StartupStepName, pods []*corev1.Pod, of func(*corev
 		took := millidurationText(from, to)
 		all = append(all, took)
 		if took > slowest.Milliseconds {
-			slowest.Milliseconds, slowest.Pod, slowest.Node = took, pod.Name, pod.Spec.NodeName
+			slowest.StartMilliseconds, slowest.Milliseconds = millidurationText(began, from), took
+			slowest.Pod, slowest.Node = pod.Name, pod.Spec.NodeName
 		}
 	}
 	slices.Sort(all)

@@ -58,6 +58,12 @@ func step(name v1alpha1.StartupStepName, milliseconds, median int64, pod string)
 	return s
 }
 
+// after sets when a step began, in milliseconds since the start.
+func after(start int64, s v1alpha1.StartupStep) v1alpha1.StartupStep {
+	s.StartMilliseconds = start
+	return s
+}
+
 func TestMeasure(t *testing.T) {
 	job := mpitest.Job(2)
 	const launcher, last = "pi-launcher-0", "pi-worker-1"
@@ -67,15 +73,15 @@ func TestMeasure(t *testing.T) {
 	want := &v1alpha1.Startup{
 		Since: metav1.NewTime(at(0).UTC()), Milliseconds: 33500,
 		Steps: []v1alpha1.StartupStep{
-			step(v1alpha1.StepAdmission, 4000, 0, ""),
+			after(-4000, step(v1alpha1.StepAdmission, 4000, 0, "")),
 			step(v1alpha1.StepPodsCreated, 1000, 0, last),
-			step(v1alpha1.StepScheduled, 4000, 0, last),
+			after(1000, step(v1alpha1.StepScheduled, 4000, 0, last)),
 			step(v1alpha1.StepVolumes, 1000, 1000, launcher),
-			step(v1alpha1.StepContainers, 24000, 1000, last),
-			step(v1alpha1.StepReady, 1000, 1000, launcher),
-			step(v1alpha1.StepConnected, 250, 0, ""),
-			step(v1alpha1.StepMPIInit, 400, 0, ""),
-			step(v1alpha1.StepFirstLine, 31500, 0, launcher),
+			after(6000, step(v1alpha1.StepContainers, 24000, 1000, last)),
+			after(2000, step(v1alpha1.StepReady, 1000, 1000, launcher)),
+			after(30000, step(v1alpha1.StepConnected, 250, 0, "")),
+			after(30250, step(v1alpha1.StepMPIInit, 400, 0, "")),
+			after(2000, step(v1alpha1.StepFirstLine, 31500, 0, launcher)),
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -147,7 +153,7 @@ func TestMerge(t *testing.T) {
 	evidence := jobstate.Evidence{Logs: map[string]jobstate.Log{"pi-launcher-0": {FirstAt: at(40)}}}
 	second := startup.Measure(job, ended, evidence, v1alpha1.MPIStatus{ConnectMilliseconds: 250}, time.Time{})
 	merged := startup.Merge(first, second)
-	want := append(append([]v1alpha1.StartupStep(nil), first.Steps...), step(v1alpha1.StepConnected, 250, 0, ""), step(v1alpha1.StepFirstLine, 38000, 0, "pi-launcher-0"))
+	want := append(append([]v1alpha1.StartupStep(nil), first.Steps...), after(2000, step(v1alpha1.StepConnected, 250, 0, "")), after(2000, step(v1alpha1.StepFirstLine, 38000, 0, "pi-launcher-0")))
 	if diff := cmp.Diff(want, merged.Steps); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}

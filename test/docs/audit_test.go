@@ -1,7 +1,10 @@
 package docs
 
 import (
+	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"testing"
 
 	auditinternal "k8s.io/apiserver/pkg/apis/audit"
@@ -81,5 +84,22 @@ func TestAuditPolicy(t *testing.T) {
 				t.Error("managed fields are written down")
 			}
 		})
+	}
+}
+
+// TestAuditLogIsKept: the flags in docs/audit.md keep the log for 90 days, and no number of files ends it sooner.
+func TestAuditLogIsKept(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "audit.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := map[string]int{}
+	for _, flag := range regexp.MustCompile(`--audit-log-(max\w+)=(\d+)`).FindAllStringSubmatch(string(text), -1) {
+		if flags[flag[1]], err = strconv.Atoi(flag[2]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if backups, found := flags["maxbackup"]; flags["maxage"] < 90 || !found || backups != 0 {
+		t.Errorf("the flags are %v, want a maxage of 90 or more and no limit of files", flags)
 	}
 }

@@ -44,6 +44,12 @@ func TestLinks(t *testing.T) {
 // documents are the repository's *.md files, but for those in folders that the commands make.
 func documents(t *testing.T) []string {
 	t.Helper()
+	return files(t, ".md")
+}
+
+// files returns the files of the repository whose names end so, without those that were built.
+func files(t *testing.T, suffix string) []string {
+	t.Helper()
 	var paths []string
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -54,7 +60,7 @@ func documents(t *testing.T) []string {
 		case path == root:
 		case entry.IsDir() && (strings.HasPrefix(name, ".") || slices.Contains([]string{"bin", "dist", "node_modules"}, name)):
 			return fs.SkipDir
-		case strings.HasSuffix(name, ".md"):
+		case strings.HasSuffix(name, suffix):
 			paths = append(paths, path)
 		}
 		return nil

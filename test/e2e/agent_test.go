@@ -466,7 +466,7 @@ func TestAllRanksBesideTheLauncher(t *testing.T) {
 func TestHorovodStyleLaunch(t *testing.T) {
 	t.Parallel()
 	job := openMPI(newNamespace(t), 2, "sh", "-c",
-		`for h in $(cut -d' ' -f1 /etc/mpi/hostfile); do ssh -o PasswordAuthentication=no -o StrictHostKeyChecking=no "$h" "hostname; exit 0" || exit 1; done`)
+		`for h in $(cut -d' ' -f1 /etc/mpi/hostfile); do ssh -o PasswordAuthentication=no -o StrictHostKeyChecking=no "$h" -o ConnectTimeout=60 "hostname; exit 0" || exit 1; done`)
 	create(t, job)
 	waitFor(t, job, "it succeeds", succeeded)
 	// Who waits long for a worker says so.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -61,21 +60,13 @@ func TestEmbedded(t *testing.T) {
 	embeddedGangs(t)
 	t.Parallel()
 	const seat = "example.com/seat-embedded"
-	seats(t, seat, 3, 2)
-	job := seated(newNamespace(t), "nine", seat, 8, "600")
-	create(t, job)
-	told := gangWaits(t, job, "9 pods requested", "5 fit on 2 of 2 nodes")
-	if told.Backend != gang.Embedded || told.Wanted != 9 || told.Placed != 0 {
-		t.Errorf("the report says %+v", told)
-	}
+	job := nineForFive(t, seat, gang.Embedded)
 	podless(t, job)
 	killOperators(t)
 	seats(t, seat, 4, 4)
 	gangWaits(t, job, "8 fit on 2 of 2 nodes")
 	podless(t, job)
-	seats(t, seat, 5, 4)
-	t.Logf("all of 9 pods were placed %s after there was room", placed(t, job, 9))
-	reported(t, "MPIJob", job.Namespace, job.Name, "it runs once there is room", inPhase(v1alpha1.PhaseRunning))
+	nineRun(t, seat, job)
 }
 
 // TestEmbeddedInTurn: two jobs of which each would have half of the room run one after the other.
@@ -92,16 +83,7 @@ func TestEmbeddedInTurn(t *testing.T) {
 		if a, b := placedPods(t, first), placedPods(t, second); a > 0 && b > 0 && a+b > 4 {
 			t.Fatalf("the first has %d pods with a node, the second %d, and there is room for 4", a, b)
 		}
-		for _, job := range []*kubeflow.MPIJob{first, second} {
-			var now kubeflow.MPIJob
-			if err := api.Get(t.Context(), client.ObjectKeyFromObject(job), &now); err != nil {
-				return err
-			}
-			if err := succeeded(&now); err != nil {
-				return err
-			}
-		}
-		return nil
+		return allSucceeded(t, first, second)
 	})
 }
 
@@ -129,39 +111,16 @@ func TestNoDeadlockByDefault(t *testing.T) {
 	namespace := newNamespace(t)
 	for round := range rounds(t) {
 		start := time.Now()
-		var jobs []*kubeflow.MPIJob
+		var jobs []client.Object
 		for _, name := range []string{"one", "two"} {
 			job := seated(namespace, fmt.Sprintf("%s-%d", name, round), seat, 3, "1")
 			job.Spec.RunPolicy.SchedulingPolicy = nil
 			jobs = append(jobs, job)
 		}
-		var creating sync.WaitGroup
-		for _, job := range jobs {
-			creating.Go(func() {
-				if err := api.Create(t.Context(), job); err != nil {
-					t.Errorf("create %s: %v", job.Name, err)
-				}
-			})
-		}
-		creating.Wait()
-		eventually(t, "both succeed", 3*time.Minute, func() error {
-			for _, job := range jobs {
-				var now kubeflow.MPIJob
-				if err := api.Get(t.Context(), client.ObjectKeyFromObject(job), &now); err != nil {
-					return err
-				}
-				if err := succeeded(&now); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+		createAtOnce(t, jobs...)
+		eventually(t, "both succeed", 3*time.Minute, func() error { return allSucceeded(t, jobs...) })
 		t.Logf("round %d: both have succeeded after %s", round, time.Since(start).Round(100*time.Millisecond))
-		for _, job := range jobs {
-			if err := api.Delete(t.Context(), job); err != nil {
-				t.Fatal(err)
-			}
-		}
+		deleteAll(t, jobs...)
 	}
 }
 
@@ -252,15 +211,5 @@ func TestEmbeddedRace(t *testing.T) {
 		}},
 	}}
 	create(t, job)
-	report := reported(t, "MPIJob", job.Namespace, job.Name, "it fails", func(status v1alpha1.JobReportStatus) error {
-		if status.Phase != v1alpha1.PhaseFailed {
-			return fmt.Errorf("it is %s: %s", status.Phase, status.Message)
-		}
-		return nil
-	})
-	t.Logf("%s", report.Status.Message)
-	if findings := report.Status.Findings; len(findings) == 0 || findings[0].Code != codes.GangTimeout {
-		t.Errorf("its findings are %+v, want %s", findings, codes.GangTimeout)
-	}
-	podsGone(t, job)
+	timesOut(t, job)
 }

@@ -235,6 +235,10 @@ func asTrainJob(t *testing.T, job *kubeflow.MPIJob) *unstructured.Unstructured {
 		name = "mpi-mpich"
 	case job.Spec.MPIImplementation == kubeflow.MPIImplementationIntel:
 		name = "mpi-intel"
+	case strings.Contains(launcher(job).Image, "pytorch"):
+		name = "mpi-horovod"
+	case strings.Contains(launcher(job).Image, "deepspeed"):
+		name = "mpi-deepspeed"
 	case strings.Contains(launcher(job).Image, "openmpi5"):
 		name = "mpi-openmpi5"
 	}

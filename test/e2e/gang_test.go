@@ -148,6 +148,82 @@ func podsGone(t *testing.T, job *kubeflow.MPIJob) {
 	})
 }
 
+// nineForFive creates a job of 9 pods where there is room for 5, and waits until a back end reports that, with the figures.
+func nineForFive(t *testing.T, seat corev1.ResourceName, backend string) *kubeflow.MPIJob {
+	t.Helper()
+	seats(t, seat, 3, 2)
+	job := seated(newNamespace(t), "nine", seat, 8, "600")
+	create(t, job)
+	told := gangWaits(t, job, "9 pods requested", "5 fit on 2 of 2 nodes")
+	if told.Backend != backend || told.Wanted != 9 || told.Placed != 0 {
+		t.Errorf("the report says %+v", told)
+	}
+	return job
+}
+
+// nineRun makes room for all pods of a job of nineForFive, and waits until it runs.
+func nineRun(t *testing.T, seat corev1.ResourceName, job *kubeflow.MPIJob) {
+	t.Helper()
+	seats(t, seat, 5, 4)
+	t.Logf("all of 9 pods were placed %s after there was room", placed(t, job, 9))
+	reported(t, "MPIJob", job.Namespace, job.Name, "it runs once there is room", inPhase(v1alpha1.PhaseRunning))
+}
+
+// timesOut waits until a job has failed because it did not find its places in time, and has no pods.
+func timesOut(t *testing.T, job *kubeflow.MPIJob) {
+	t.Helper()
+	report := reported(t, "MPIJob", job.Namespace, job.Name, "it fails", inPhase(v1alpha1.PhaseFailed))
+	t.Logf("%s", report.Status.Message)
+	if findings := report.Status.Findings; len(findings) == 0 || findings[0].Code != codes.GangTimeout {
+		t.Errorf("its findings are %+v, want %s", findings, codes.GangTimeout)
+	}
+	podsGone(t, job)
+}
+
+// createAtOnce creates jobs side by side.
+func createAtOnce(t *testing.T, jobs ...client.Object) {
+	t.Helper()
+	var creating sync.WaitGroup
+	for _, job := range jobs {
+		creating.Go(func() {
+			if err := submit(t, api, job); err != nil {
+				t.Errorf("create %s: %v", job.GetName(), err)
+			}
+		})
+	}
+	creating.Wait()
+}
+
+// allSucceeded returns why a job of either kind has not succeeded; nil if all have.
+func allSucceeded(t *testing.T, jobs ...client.Object) error {
+	t.Helper()
+	for _, job := range jobs {
+		if _, is := job.(*kubeflow.MPIJob); !is {
+			if err := isComplete(t, job); err != nil {
+				return err
+			}
+			continue
+		}
+		var now kubeflow.MPIJob
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(job), &now); err != nil {
+			return err
+		}
+		if err := succeeded(&now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func deleteAll(t *testing.T, jobs ...client.Object) {
+	t.Helper()
+	for _, job := range jobs {
+		if err := api.Delete(t.Context(), job); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // living is held for reading by tests that need the operators to live: what the webhooks refuse is taken while none answers, and
 // only the leader that preempted a job knows why.
 var living sync.RWMutex
@@ -192,19 +268,11 @@ func TestGangNative(t *testing.T) {
 	nativeGangs(t)
 	t.Parallel()
 	const seat = "example.com/seat-gang"
-	seats(t, seat, 3, 2)
-	job := seated(newNamespace(t), "nine", seat, 8, "600")
-	create(t, job)
-	told := gangWaits(t, job, "9 pods requested", "5 fit on 2 of 2 nodes")
-	if told.Backend != gang.PodGroup || told.Wanted != 9 || told.Placed != 0 {
-		t.Errorf("it is told as %+v", told)
-	}
+	job := nineForFive(t, seat, gang.PodGroup)
 	if n := placedPods(t, job); n > 0 {
 		t.Errorf("%d of its pods are placed, want none", n)
 	}
-	seats(t, seat, 5, 4)
-	t.Logf("all of 9 pods were placed %s after there was room", placed(t, job, 9))
-	reported(t, "MPIJob", job.Namespace, job.Name, "it runs once there is room", inPhase(v1alpha1.PhaseRunning))
+	nineRun(t, seat, job)
 }
 
 // TestGangsInTurn: two jobs of which each would have half of the room run one after the other, though the operator is
@@ -372,17 +440,7 @@ func TestGangTimeout(t *testing.T) {
 	job.Spec.RunPolicy.SchedulingPolicy.ScheduleTimeoutSeconds = new(int32(5))
 	job.Annotations = map[string]string{mpi.AnnotationRequeues: "0"}
 	create(t, job)
-	report := reported(t, "MPIJob", job.Namespace, job.Name, "it fails", func(status v1alpha1.JobReportStatus) error {
-		if status.Phase != v1alpha1.PhaseFailed {
-			return fmt.Errorf("it is %s: %s", status.Phase, status.Message)
-		}
-		return nil
-	})
-	if findings := report.Status.Findings; len(findings) == 0 || findings[0].Code != codes.GangTimeout {
-		t.Errorf("its findings are %+v, want %s", findings, codes.GangTimeout)
-	}
-	t.Logf("%s", report.Status.Message)
-	podsGone(t, job)
+	timesOut(t, job)
 	eventually(t, "its PodGroup is gone", time.Minute, func() error {
 		var groups schedulingv1beta1.PodGroupList
 		if err := api.List(t.Context(), &groups, client.InNamespace(job.Namespace)); err != nil {

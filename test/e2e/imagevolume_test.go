@@ -44,6 +44,9 @@ func TestImageVolume(t *testing.T) {
 		})
 	}
 	create(t, pod)
+	if pod.Spec.Volumes[0].Image == nil {
+		t.Skip("SKIPPED: this API server drops image volumes, as Kubernetes before 1.35 by default")
+	}
 	eventually(t, "the pod has run", time.Minute, func() error {
 		if err := api.Get(t.Context(), client.ObjectKeyFromObject(pod), pod); err != nil {
 			return err

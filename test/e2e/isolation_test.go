@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -264,4 +265,48 @@ func TestTrainJobIsIsolated(t *testing.T) {
 		t.Errorf("after its runtime was changed the job's NetworkPolicy lets out %+v", now.Spec.Egress)
 	}
 	goes(t, job, policy)
+}
+
+// TestEncryptionIsRequired: in a namespace that requires that the traffic between pods is encrypted, jobs of both kinds are refused with
+// the reason as long as nothing encrypts it, and run when a network plug-in says that it does. The plug-in is simulated by the object in
+// which it publishes this.
+func TestEncryptionIsRequired(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	runtimeIn(t, namespace, "mpi-openmpi")
+	within := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+	annotate := func(value string) error {
+		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, mpi.AnnotationRequireEncryption, value)
+		return api.Patch(t.Context(), within, client.RawPatch("application/merge-patch+json", []byte(patch)))
+	}
+	if err := annotate("yes"); err == nil || !strings.Contains(err.Error(), `supported values: "true", "false"`) {
+		t.Errorf("a value that is not allowed: %v", err)
+	}
+	if err := annotate("true"); err != nil {
+		t.Fatal(err)
+	}
+	const required = "requires that the traffic between pods is encrypted, and nothing on this cluster is known to do so"
+	jobs := func() []client.Object {
+		return []client.Object{quickJob(namespace, "mpijob"), trainJob(t, namespace, "{numNodes: 2, command: [mpirun, -n, '2', ranks]}")}
+	}
+	for _, job := range jobs() {
+		eventually(t, "the job is refused", 30*time.Second, func() error {
+			err := submit(t, api, job)
+			if err == nil {
+				_ = api.Delete(t.Context(), job)
+				return errors.New("it was created")
+			}
+			if !strings.Contains(err.Error(), required) {
+				t.Errorf("%T is refused: %v", job, err)
+			}
+			return nil
+		})
+	}
+
+	plugIn := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "cilium-config"}, Data: map[string]string{"enable-wireguard": "true"}}
+	create(t, plugIn)
+	t.Cleanup(func() { _ = api.Delete(context.Background(), plugIn) })
+	for _, job := range jobs() {
+		eventually(t, "the job is created", 90*time.Second, func() error { return submit(t, api, job) })
+	}
 }

@@ -380,10 +380,11 @@ func TestQueuedJobsAreNotHalfPlaced(t *testing.T) {
 }
 
 // TestQueueKeepsSuspendedJobsOut: a job that its user suspends, while it runs or waits, has no pods though its queue has room
-// and lets others in, and says how it is resumed. Then it waits for its turn, runs and succeeds.
+// and lets others in, and says how it is resumed. Then it waits for its turn, runs and succeeds. The role for users suffices.
 func TestQueueKeepsSuspendedJobsOut(t *testing.T) {
 	t.Parallel()
-	namespace := newNamespace(t)
+	user := newTenant(t, "queued-user")
+	namespace := user.namespace
 	queueIn(t, namespace, 3)
 	jobs := []*kubeflow.MPIJob{queuedJob(namespace, "first", 2), queuedJob(namespace, "second", 2)}
 	// The second is observed while it waits for the first.
@@ -395,7 +396,7 @@ func TestQueueKeepsSuspendedJobsOut(t *testing.T) {
 		}
 	}
 	waitsFor(t, "MPIJob", namespace, "second", "position 1")
-	odh(t, namespace, "suspend", "first", "second")
+	odh(t, namespace, "suspend", "first", "second", "--as", user.name)
 	for _, job := range jobs {
 		podsGone(t, job)
 		suspended := reported(t, "MPIJob", namespace, job.Name, job.Name+" is told to be suspended", inPhase(v1alpha1.PhaseSuspended)).Status
@@ -420,9 +421,9 @@ func TestQueueKeepsSuspendedJobsOut(t *testing.T) {
 	odh(t, namespace, "explain", "first")
 	odh(t, namespace, "describe", "first")
 
-	odh(t, namespace, "resume", "first")
+	odh(t, namespace, "resume", "first", "--as", user.name)
 	reported(t, "MPIJob", namespace, "first", "the first runs again", inPhase(v1alpha1.PhaseRunning))
-	if said := odh(t, namespace, "resume", "second"); !strings.Contains(said, "mpijob/second resumed; it waits in queue team") {
+	if said := odh(t, namespace, "resume", "second", "--as", user.name); !strings.Contains(said, "mpijob/second resumed; it waits in queue team") {
 		t.Errorf("resume says %q", said)
 	}
 	if said := waitsFor(t, "MPIJob", namespace, "second", "position 1").Message; strings.Contains(said, "Evicted") {
@@ -544,7 +545,8 @@ func TestQueueOutlivesTheOperator(t *testing.T) {
 // TestQueuedInTurn: jobs of both kinds wait for each other, and their records say which is next, or that it is kept out.
 func TestQueuedInTurn(t *testing.T) {
 	t.Parallel()
-	namespace := newNamespace(t)
+	user := newTenant(t, "user-in-turn")
+	namespace := user.namespace
 	queueIn(t, namespace, 4)
 	runtimeIn(t, namespace, "mpi-openmpi")
 	first := queuedJob(namespace, "first", 2)
@@ -560,9 +562,9 @@ func TestQueuedInTurn(t *testing.T) {
 	if status.Scheduling.Queue != "team" || status.Scheduling.Backend != kueue.Kueue || status.Scheduling.Wanted != 2 {
 		t.Errorf("it waits as %+v", status.Scheduling)
 	}
-	odh(t, namespace, "suspend", "trainjob/pi")
+	odh(t, namespace, "suspend", "trainjob/pi", "--as", user.name)
 	reported(t, trainjob.Kind, namespace, "pi", "it is kept out", inPhase(v1alpha1.PhaseSuspended))
-	odh(t, namespace, "resume", "trainjob/pi")
+	odh(t, namespace, "resume", "trainjob/pi", "--as", user.name)
 	waitsFor(t, trainjob.Kind, namespace, "pi", "position")
 	if err := api.Delete(t.Context(), first); err != nil {
 		t.Fatal(err)

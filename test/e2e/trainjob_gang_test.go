@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
-	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -70,37 +68,13 @@ func TestNoDeadlockOfTrainJobs(t *testing.T) {
 			job.Spec.RunPolicy.SchedulingPolicy = nil
 			second = job
 		}
-		var creating sync.WaitGroup
-		for _, job := range []client.Object{first, second} {
-			creating.Go(func() {
-				if err := submit(t, api, job); err != nil {
-					t.Errorf("create %s: %v", job.GetName(), err)
-				}
-			})
-		}
-		creating.Wait()
+		createAtOnce(t, first, second)
 		if round%2 == 1 {
 			killOperators(t)
 		}
-		eventually(t, "both succeed", 3*time.Minute, func() error {
-			if err := isComplete(t, first); err != nil {
-				return err
-			}
-			if job, is := second.(*kubeflow.MPIJob); is {
-				var now kubeflow.MPIJob
-				if err := api.Get(t.Context(), client.ObjectKeyFromObject(job), &now); err != nil {
-					return err
-				}
-				return succeeded(&now)
-			}
-			return isComplete(t, second)
-		})
+		eventually(t, "both succeed", 3*time.Minute, func() error { return allSucceeded(t, first, second) })
 		t.Logf("round %d: %s and %T have succeeded after %s", round, first.GetKind(), second, time.Since(start).Round(100*time.Millisecond))
-		for _, job := range []client.Object{first, second} {
-			if err := api.Delete(t.Context(), job); err != nil {
-				t.Fatal(err)
-			}
-		}
+		deleteAll(t, first, second)
 	}
 }
 

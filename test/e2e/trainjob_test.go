@@ -131,12 +131,15 @@ func trainJob(t *testing.T, namespace, trainer string, rest ...string) *unstruct
 	return object
 }
 
+// unknownRuntime is how Trainer's webhooks of TrainJobs report a runtime that they have not heard of.
+var unknownRuntime = regexp.MustCompile(`must be created before the TrainJob|runtime '[^']*' not found`)
+
 // submit creates a job, and tries again while Trainer's own webhook has not heard of a runtime that was just made.
 func submit(t *testing.T, by client.Client, job client.Object) error {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(100 * time.Millisecond) {
 		err := by.Create(t.Context(), job)
-		if err == nil || time.Now().After(deadline) || !strings.Contains(err.Error(), "must be created before the TrainJob") {
+		if err == nil || time.Now().After(deadline) || !unknownRuntime.MatchString(err.Error()) {
 			return err
 		}
 	}

@@ -165,8 +165,9 @@ const journeys = {
       }),
     );
     await page.getByRole('tab', {name: 'Metrics'}).click();
-    await page.getByRole('heading', {name: 'CPU, cores'}).waitFor();
-    await page.getByRole('slider', {name: /^CPU/}).press('End');
+    const live = page.getByRole('region', {name: 'Usage of each pod'});
+    await live.getByRole('heading', {name: 'CPU, cores'}).waitFor();
+    await live.getByRole('slider', {name: /^CPU/}).press('End');
     await page.getByText(/Mean 4, bert-large-worker-0 3, bert-large-worker-1 5/).waitFor();
     await page.getByText('Unknown: this requires the network charts of Prometheus').waitFor();
     await inspect(page, 'job-metrics');
@@ -174,9 +175,47 @@ const journeys = {
     await page.keyboard.press('Enter');
     await page.getByRole('heading', {name: 'CPU, cores, sum of all pods'}).waitFor();
     await page.getByRole('heading', {name: 'GPU utilization, mean of all pods'}).waitFor();
-    await page.getByRole('slider', {name: /^CPU/}).press('End');
+    await live.getByRole('slider', {name: /^CPU/}).press('End');
     await page.locator('.mpi-chart figcaption', {hasText: 'CPU'}).getByText(/: 8$/).waitFor();
     await inspect(page, 'job-metrics-together');
+  },
+
+  async 'use over time of running, finished and deleted jobs'() {
+    const page = await open('user', '/projects/ml-team/mpijob/bert-large?tab=metrics');
+    const history = page.getByRole('region', {name: 'Use over time'});
+    await history.getByText(/^The sum of 4 pods.* A point is the mean of 2m 40s. The report is updated every 1 to 5 minutes.$/).waitFor();
+    await history.getByRole('slider', {name: /^CPU, cores by Time/}).press('End');
+    await history.getByText(/CPU 1\d\.\d+, Limit 16$/).waitFor();
+    await history.getByText(/^Mean\s*12.4\s*95th percentile\s*14\s*Maximum\s*15.6\s*Limit\s*16$/).waitFor();
+    await history.getByRole('slider', {name: /^Time in which processes waited/}).press('Home');
+    await history.getByText(/CPU 0 %, I\/O 0 %$/).waitFor();
+    await history.getByRole('button', {name: 'Memory', exact: true}).click();
+    await page.waitForURL(/metric=Memory/);
+    await history.getByRole('grid', {name: 'Memory by pod'}).getByRole('row', {name: 'bert-large-worker-3 9.1 GiB 10.7 GiB 11.6 GiB 16 GiB'}).waitFor();
+    await history.getByRole('grid', {name: 'Use by rank'}).getByRole('row', {name: '7 1.54 5.1 GiB'}).waitFor();
+    const figures = page.getByRole('region', {name: 'Training figures'});
+    await figures.getByRole('slider', {name: /^Loss by Step/}).press('End');
+    await figures.getByText(/^Step 40,000: 0\.\d+$/).waitFor();
+    await figures.getByRole('slider', {name: /^Accuracy by Epoch/}).press('Home');
+    await figures.getByText('Epoch 1: 0.3').waitFor();
+    await figures.getByRole('slider', {name: /^Samples per second by Time/}).waitFor();
+    await inspect(page, 'job-usage');
+    await history.getByRole('button', {name: 'Memory as a table'}).click();
+    assert.equal(await history.getByRole('grid', {name: 'Memory', exact: true}).getByRole('row').count(), 62, 'a row for each point that was measured, and a head');
+
+    // A short job has few points; a deleted one has its report.
+    await page.goto(`${base}/projects/ml-team/mpijob/pi?tab=metrics`);
+    await history.getByText(/^One pod, from .* \(40s\)\. A point is the mean of 10s\.$/).waitFor();
+    await page.goto(`${base}/projects/ml-team/mpijob/deleted-job?tab=metrics`);
+    await history.getByText(/^The sum of 2 pods/).waitFor();
+    await page.getByText(/^No charts of single pods: /).waitFor();
+    await figures.getByText('It is not a number, first at step 32,400.').waitFor();
+
+    await page.goto(`${base}/projects/ml-team/mpijob/typo?tab=metrics`);
+    await page.getByText('The usage over time is reported a minute after the ranks have started.').waitFor();
+    await page.goto(`${base}/projects/ml-team/mpijob/crash?tab=metrics`);
+    await page.getByText(/^The job has no usage over time: its pods had no agent/).waitFor();
+    await inspect(page, 'job-usage-none');
   },
 
   async 'every part of a job'() {
@@ -362,7 +401,7 @@ const journeys = {
     await page.getByRole('row', {name: /^All/}).waitFor();
     const [csv] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', {name: 'Download as CSV'}).click()]);
     const table = readFileSync(await csv.path(), 'utf8').split('\r\n');
-    assert.equal(table[0], 'project,kind,job,user,jobs,gpu_hours,core_hours,memory_gib_hours,cost,currency');
+    assert.equal(table[0], 'project,kind,job,user,queue,jobs,gpu_hours,core_hours,memory_gib_hours,cost,currency');
     assert.ok(table.some((line) => line.startsWith('"ml-team","MPIJob","bert-large"')), table.join('\n'));
     await tabTo(page, page.getByRole('link', {name: /that failed with OutOfMemory$/}));
     await page.keyboard.press('Enter');
@@ -639,8 +678,26 @@ const journeys = {
     await goOn();
     await refuse('Time limit in hours', '-1', 'is not allowed', '', false);
     await refuse('User ID', '0', 'is not allowed', '', false);
+    await refuse('Shared memory', 'much', 'much is not a quantity', '8Gi', false);
+    await refuse('CPUs of the launcher', 'x', 'x is not a quantity', '1', false);
+    await refuse('Working folder', 'app', 'use an absolute path', '/app', false);
+    await refuse('Topology', 'a b', 'is not the key of a node label', '', false);
+    await refuse('Grace period in seconds', '-1', 'is not allowed', '60', false);
+    await refuse('Delete after hours', '-1', 'is not allowed', '24', false);
+    await refuse('Claim for results', 'Results', 'has the name', 'results', false);
+    await field('Path of results').fill('/results');
+    await page.getByRole('button', {name: 'Add volume'}).click();
+    await field('Name of volume 1').fill('data');
+    await refuse('Path of volume 1', 'data', 'has the path "data"', '/data', false);
+    await page.getByRole('button', {name: 'Add toleration'}).click();
+    await refuse('Toleration 1', 'gpu:Never', 'must be KEY', 'nvidia.com/gpu', false);
+    await page.getByRole('button', {name: 'Add node label'}).click();
+    await field('Name of node label 1').fill('gpu');
+    await field('Value of node label 1').fill('a100');
+    await inspect(page, 'create-advanced-filled');
     await goOn();
     await page.getByText('The API server accepts this job').waitFor();
+    for (const sentence of ['All pods mount claim data at /data.', 'Each pod has 8Gi of shared memory.', 'Its pods tolerate the taints nvidia.com/gpu.', 'Its pods run on nodes with gpu=a100.']) await page.getByText(sentence).waitFor();
   },
 
   async 'the wizard shows all errors at once, and what the API server refuses'() {

@@ -1,4 +1,4 @@
-// Runs the journeys of users through the pages with real jobs on a real cluster, where hack/dashboard-e2e.sh has installed the
+// Runs the journeys of users through the pages with real jobs on a real cluster, where web/test/cluster.sh has installed the
 // dashboard. Each journey is also made with the keyboard alone.
 import assert from 'node:assert/strict';
 import {execFile, spawn} from 'node:child_process';

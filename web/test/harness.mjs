@@ -129,6 +129,8 @@ export async function start({base, relay, tokens, timeout = 20_000, limit = 300_
       if (wide > 1) problems.push(`${name} is ${wide} px wider than ${width} px`);
       const cut = await page.evaluate(() => [...document.querySelectorAll('table.mpi-jobs')].map((element) => Math.round(Math.max(element.scrollWidth - element.clientWidth, element.getBoundingClientRect().right - innerWidth))).find((pixels) => pixels > 1));
       if (cut && width > 320) problems.push(`${name}: ${cut} px of the list are cut off at ${width} px`);
+      const marks = await page.evaluate(() => [...document.querySelectorAll('.mpi-chart-area svg')].flatMap((chart) => ['x', 'y'].map((axis) => [...chart.querySelectorAll(`[data-axis=${axis}]`)].map((text) => text.textContent))));
+      for (const axis of marks) if (axis.length < 2 || new Set(axis).size < axis.length) problems.push(`${name} (${width} px): an axis has the marks ${axis.join(' | ')}`);
       if (folder) await page.screenshot({path: join(folder, `${name}-${theme}-${width}.png`)});
     }
     await page.setViewportSize({width: 1280, height: 900});

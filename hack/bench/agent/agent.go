@@ -26,14 +26,23 @@ type Settings struct {
 	Root, Out string
 	// Names match those of the results to measure.
 	Names *regexp.Regexp
+	// Full adds cases with hundreds of hosts.
+	Full bool
 	// Runs is how often each contestant runs each case.
 	Runs int
+	// Before is a commit whose agent is compared with ours; empty: OpenSSH is.
+	Before string
 	// Progress receives a line per run.
 	Progress io.Writer
 }
 
-// Peers are the contestants other than Ours, in the order of a table.
-var Peers = []string{OpenSSH, Floor}
+// Peers returns the contestants other than Ours, in the order of a table. The commit before is that of Settings.
+func Peers(before string) []string {
+	if before != "" {
+		return []string{Before, Floor}
+	}
+	return []string{OpenSSH, Floor}
+}
 
 // sample is the image whose files hosts have: Open MPI 4 and OpenSSH.
 const sample = "openmpi-sshd"
@@ -56,20 +65,32 @@ var Smallest = regexp.MustCompile("^mpirun/2$")
 // Run runs the suite. Without a name that matches there are no results.
 func Run(ctx context.Context, settings Settings) (results Results, err error) {
 	results = Results{Skipped: map[string]string{}, Versions: map[string]string{"ours": programs.Commit(ctx, settings.Root)}}
-	chosen := slices.DeleteFunc(bouts(), func(b bout) bool { return !settings.wants(b.results...) })
+	chosen := slices.DeleteFunc(bouts(settings.Full), func(b bout) bool { return !settings.wants(b.results...) })
 	if len(chosen) > 0 && os.Geteuid() != 0 {
 		for _, b := range chosen {
 			results.skip("only root can make hosts with a name and files of their own", b.results...)
 		}
 		chosen = nil
 	}
+	if len(chosen) == 0 && !settings.wants(size) {
+		return results, nil
+	}
+	agents, err := settings.build(ctx)
+	if err != nil {
+		return results, err
+	}
+	if settings.Before != "" {
+		if results.Versions[Before], err = programs.Describe(ctx, settings.Root, settings.Before); err != nil {
+			return results, err
+		}
+	}
 	if len(chosen) > 0 {
-		if err := settings.fight(ctx, chosen, &results); err != nil {
+		if err := settings.fight(ctx, agents, chosen, &results); err != nil {
 			return results, err
 		}
 	}
 	if settings.wants(size) {
-		if err := settings.size(ctx, &results); err != nil {
+		if err := results.size(agents); err != nil {
 			return results, err
 		}
 	}
@@ -82,23 +103,32 @@ func (r *Results) skip(why string, skipped ...result) {
 	}
 }
 
-// agent compiles the agent.
-func (s Settings) agent(ctx context.Context) (path string, err error) {
-	return programs.Agent(ctx, s.Root, filepath.Join(s.Out, "bin"))
+// build compiles our agent and, if asked for, that of the commit before. It returns their files by contestant.
+func (s Settings) build(ctx context.Context) (agents map[string]string, err error) {
+	agents = map[string]string{}
+	if agents[Ours], err = programs.Agent(ctx, s.Root, filepath.Join(s.Out, "bin")); err != nil || s.Before == "" {
+		return agents, err
+	}
+	s.tell("building the agent of " + s.Before)
+	earlier, err := programs.Checkout(ctx, s.Root, s.Before, filepath.Join(s.Out, "before"))
+	if err != nil {
+		return nil, err
+	}
+	agents[Before], err = programs.Agent(ctx, earlier, filepath.Join(s.Out, "bin", "before"))
+	return agents, err
 }
 
-// size weighs the agent.
-func (s Settings) size(ctx context.Context, results *Results) error {
-	binary, err := s.agent(ctx)
-	if err != nil {
-		return err
+// size adds the sizes of the agents.
+func (r *Results) size(agents map[string]string) error {
+	values := map[string][]report.Value{}
+	for name, file := range agents {
+		info, err := os.Stat(file)
+		if err != nil {
+			return fmt.Errorf("size of the agent: %w", err)
+		}
+		values[name] = []report.Value{{Value: float64(info.Size()) / 1e6}}
 	}
-	info, err := os.Stat(binary)
-	if err != nil {
-		return fmt.Errorf("size of the agent: %w", err)
-	}
-	values := map[string][]report.Value{Ours: {{Value: float64(info.Size()) / 1e6}}}
-	results.Cases = append(results.Cases, report.NewCase(size.name, size.unit, Ours, values))
+	r.Cases = append(r.Cases, report.NewCase(size.name, size.unit, Ours, values))
 	return nil
 }
 
@@ -109,11 +139,7 @@ func (s Settings) wants(all ...result) bool {
 func (s Settings) tell(line string) { _, _ = fmt.Fprintln(s.Progress, line) }
 
 // fight runs bouts on a stage that is there for as long.
-func (s Settings) fight(ctx context.Context, chosen []bout, results *Results) (err error) {
-	binary, err := s.agent(ctx)
-	if err != nil {
-		return err
-	}
+func (s Settings) fight(ctx context.Context, agents map[string]string, chosen []bout, results *Results) (err error) {
 	s.tell("unpacking the sample image " + sample)
 	image, err := rootfs.Sample(ctx, s.Root, sample, filepath.Join(s.Out, "images"))
 	if err != nil {
@@ -125,16 +151,12 @@ func (s Settings) fight(ctx context.Context, chosen []bout, results *Results) (e
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
 	stage := stage{root: image.Root, scratch: filepath.Join(work, "scratch"), logs: filepath.Join(s.Out, "logs", "agent")}
-	installed := filepath.Join(work, "installed")
-	for _, folder := range []string{stage.scratch, stage.logs, installed} {
+	for _, folder := range []string{stage.scratch, stage.logs} {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			return fmt.Errorf("set the stage: %w", err)
 		}
 	}
-	if out, err := exec.CommandContext(ctx, binary, "install", installed).CombinedOutput(); err != nil {
-		return fmt.Errorf("install the agent: %w\n%s", err, out)
-	}
-	k, err := NewKey()
+	contestants, err := meet(ctx, agents, work)
 	if err != nil {
 		return err
 	}
@@ -148,11 +170,38 @@ func (s Settings) fight(ctx context.Context, chosen []bout, results *Results) (e
 	}
 	maps.Copy(results.Versions, versions)
 	for _, b := range chosen {
-		lines, err := b.run(ctx, stage, s.Runs, []contestant{ours(k, installed), openSSH(k), floor()}, s.tell)
+		lines, err := b.run(ctx, stage, s.Runs, contestants, s.tell)
 		if err != nil {
 			return err
 		}
 		results.Cases = append(results.Cases, lines...)
 	}
 	return nil
+}
+
+// meet returns the contestants, in the order in which they take turns. It installs each agent in a folder below work.
+func meet(ctx context.Context, agents map[string]string, work string) ([]contestant, error) {
+	k, err := NewKey()
+	if err != nil {
+		return nil, err
+	}
+	var all []contestant
+	for _, name := range []string{Ours, Before} {
+		binary, built := agents[name]
+		if !built {
+			continue
+		}
+		folder := filepath.Join(work, name)
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return nil, fmt.Errorf("install the agent: %w", err)
+		}
+		if out, err := exec.CommandContext(ctx, binary, "install", folder).CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("install the agent: %w\n%s", err, out)
+		}
+		all = append(all, withAgent(name, k, folder))
+	}
+	if len(all) == 1 {
+		all = append(all, openSSH(k))
+	}
+	return append(all, floor()), nil
 }

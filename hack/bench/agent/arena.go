@@ -12,9 +12,6 @@ import (
 	"opendatahub.io/mpijob/hack/bench/agent/host"
 )
 
-// mostWorkers is how many workers a case has at most.
-const mostWorkers = 32
-
 // arena is where one contestant makes one run: a launcher, and workers that serve.
 type arena struct {
 	contestant
@@ -37,7 +34,7 @@ const limit = 2 * time.Minute
 // open starts the hosts and waits until each can be reached.
 func (s stage) open(ctx context.Context, c contestant, workers int) (*arena, error) {
 	a := &arena{contestant: c}
-	spec := host.Spec{Root: s.root, Scratch: s.scratch, Files: c.hostFiles(workers), Shared: c.shared, Env: environment}
+	spec := host.Spec{Root: s.root, Scratch: s.scratch, Files: c.hostFiles(workers), Shared: c.shared, Own: c.own, Env: environment}
 	err := func() (err error) {
 		log, err := os.Create(filepath.Join(s.logs, c.name+".log"))
 		if err != nil {

@@ -21,17 +21,26 @@ type bout struct {
 	workers int
 	// often is how many runs are made for each that is asked for: what takes milliseconds varies more.
 	often int
-	// between are the contestants' names.
-	between []string
+	// floor is whether the floor takes part.
+	floor   bool
 	measure func(context.Context, *arena) (map[string]float64, error)
 }
 
-func bouts() []bout {
+// bouts returns all cases. Those of full have hundreds of hosts, and need up to 12 GiB of memory.
+func bouts(full bool) []bout {
+	sizes, crowds := []int{2, 4, 8, 16, 32}, []int{32}
+	if full {
+		sizes, crowds = append(sizes, 64, 128, 256), append(crowds, 256, 1024)
+	}
 	var all []bout
-	for _, workers := range []int{2, 4, 8, 16, 32} {
+	for _, workers := range sizes {
 		all = append(all, mpirun(workers))
 	}
-	return append(all, execs(200), connect(mostWorkers), memory())
+	all = append(all, execs(200))
+	for _, workers := range crowds {
+		all = append(all, connect(workers))
+	}
+	return append(all, startup(200), memory())
 }
 
 // mpirun measures a program of no length over so many workers, one rank on each.
@@ -42,7 +51,7 @@ func mpirun(workers int) bout {
 		often = 3
 	}
 	return bout{
-		results: []result{{name, "s"}}, workers: workers, often: often, between: []string{Ours, OpenSSH, Floor},
+		results: []result{{name, "s"}}, workers: workers, often: often, floor: true,
 		measure: func(ctx context.Context, a *arena) (map[string]float64, error) {
 			command := append(slices.Clone(a.launch), "/usr/bin/mpirun", "--map-by", "node", "-n", fmt.Sprint(workers), "hostname")
 			reply, err := a.run(ctx, host.Request{Commands: [][]string{command}, Env: a.mpi()})
@@ -79,18 +88,13 @@ func (a *arena) everyWorker(output string, workers int) error {
 // there, one after another.
 func execs(times int) bout {
 	return bout{
-		results: []result{{"exec/p50", "s"}, {"exec/p99", "s"}}, workers: 1, often: 1, between: []string{Ours, OpenSSH},
+		results: []result{{"exec/p50", "s"}, {"exec/p99", "s"}}, workers: 1, often: 1,
 		measure: func(ctx context.Context, a *arena) (map[string]float64, error) {
-			var took []time.Duration
-			for range times {
-				reply, err := a.reach(ctx, 1)
-				if err != nil {
-					return nil, err
-				}
-				took = append(took, reply.Took)
+			took, err := repeat(times, func() (host.Reply, error) { return a.reach(ctx, 1) })
+			if err != nil {
+				return nil, err
 			}
-			slices.Sort(took)
-			return map[string]float64{"exec/p50": took[times*50/100].Seconds(), "exec/p99": took[times*99/100].Seconds()}, nil
+			return map[string]float64{"exec/p50": percentile(took, 50), "exec/p99": percentile(took, 99)}, nil
 		},
 	}
 }
@@ -98,8 +102,12 @@ func execs(times int) bout {
 // connect measures the same with so many workers at once.
 func connect(workers int) bout {
 	name := fmt.Sprintf("connect-%d", workers)
+	often := 3
+	if workers > 32 {
+		often = 1
+	}
 	return bout{
-		results: []result{{name, "s"}}, workers: workers, often: 3, between: []string{Ours, OpenSSH},
+		results: []result{{name, "s"}}, workers: workers, often: often,
 		measure: func(ctx context.Context, a *arena) (map[string]float64, error) {
 			reply, err := a.reach(ctx, workers)
 			return map[string]float64{name: reply.Took.Seconds()}, err
@@ -107,12 +115,44 @@ func connect(workers int) bout {
 	}
 }
 
+// startup measures the time from starting the program until it has ended without doing anything, one after another.
+func startup(times int) bout {
+	const name = "startup"
+	return bout{
+		results: []result{{name, "s"}}, often: 3,
+		measure: func(ctx context.Context, a *arena) (map[string]float64, error) {
+			took, err := repeat(times, func() (host.Reply, error) { return a.run(ctx, host.Request{Commands: [][]string{a.idle}}) })
+			if err != nil {
+				return nil, err
+			}
+			return map[string]float64{name: percentile(took, 50)}, nil
+		},
+	}
+}
+
+// repeat runs something so many times, one after another, and returns how long each took, in seconds.
+func repeat(times int, run func() (host.Reply, error)) (took []float64, err error) {
+	for range times {
+		reply, err := run()
+		if err != nil {
+			return nil, err
+		}
+		took = append(took, reply.Took.Seconds())
+	}
+	return took, nil
+}
+
+// percentile returns the value below which so many percent of the values are.
+func percentile(values []float64, percent int) float64 {
+	return slices.Sorted(slices.Values(values))[len(values)*percent/100]
+}
+
 // memory measures what a worker's server holds while nothing runs, and what a program holds that waits for its
 // command on a worker, of which a launcher has one for each worker.
 func memory() bout {
 	const idle, rsh, settled = "memory/idle", "memory/rsh", time.Second
 	return bout{
-		results: []result{{idle, "MiB"}, {rsh, "MiB"}}, workers: 1, often: 1, between: []string{Ours, OpenSSH},
+		results: []result{{idle, "MiB"}, {rsh, "MiB"}}, workers: 1, often: 1,
 		measure: func(ctx context.Context, a *arena) (map[string]float64, error) {
 			if err := wait.For(ctx, settled); err != nil {
 				return nil, err
@@ -132,6 +172,16 @@ func memory() bout {
 
 func mebibytes(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 
+// order returns the contestants that take part in a turn. Every second turn has them in reverse, so that none always runs after
+// the same other one.
+func (b bout) order(turn int, contestants []contestant) []contestant {
+	taking := slices.DeleteFunc(slices.Clone(contestants), func(c contestant) bool { return c.name == Floor && !b.floor })
+	if turn%2 == 1 {
+		slices.Reverse(taking)
+	}
+	return taking
+}
+
 // run makes the runs of a bout: each contestant one, and again.
 func (b bout) run(ctx context.Context, s stage, runs int, contestants []contestant, progress func(string)) ([]report.Case, error) {
 	values := map[string]map[string][]report.Value{}
@@ -139,10 +189,7 @@ func (b bout) run(ctx context.Context, s stage, runs int, contestants []contesta
 		values[r.name] = map[string][]report.Value{}
 	}
 	for turn := range runs * b.often {
-		for _, c := range contestants {
-			if !slices.Contains(b.between, c.name) {
-				continue
-			}
+		for _, c := range b.order(turn, contestants) {
 			measured, err := b.once(ctx, s, c)
 			if err != nil {
 				return nil, fmt.Errorf("%s, %s, run %d: %w", b.results[0].name, c.name, turn+1, err)

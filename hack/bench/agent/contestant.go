@@ -18,7 +18,9 @@ import (
 
 // Names of the contestants, as in the report.
 const (
-	Ours    = "ours"
+	Ours = "ours"
+	// Before is the agent of an earlier commit.
+	Before  = "before"
 	OpenSSH = "openssh"
 	Floor   = "floor"
 )
@@ -28,6 +30,8 @@ type contestant struct {
 	name string
 	// rsh is what MPI starts with a host's name and a command.
 	rsh string
+	// idle is a command that does nothing on a host.
+	idle []string
 	// launch comes before mpirun.
 	launch []string
 	// serve is what a worker runs at an address; nil: there are no workers.
@@ -35,20 +39,25 @@ type contestant struct {
 	// files and shared are on each host.
 	files  map[string]host.File
 	shared map[string]string
+	// own are folders that each host has of its own.
+	own []string
 }
 
 // agentFolder is where pods have the agent; see internal/agentapi.
 const agentFolder = "/opt/mpi-agent"
 
-// ours starts programs as in a job of our operator's.
-func ours(k Key, installed string) contestant {
+// withAgent starts programs by the agent that is installed in a folder, as in a job of our operator's.
+func withAgent(name string, k Key, installed string) contestant {
 	return contestant{
-		name: Ours, rsh: agentFolder + "/bin/ssh", launch: []string{agentFolder + "/mpi-agent", "launch", "--"},
+		name: name, rsh: agentFolder + "/bin/ssh", launch: []string{agentFolder + "/mpi-agent", "launch", "--"},
+		idle: []string{agentFolder + "/mpi-agent", "version"},
 		serve: func(address string) []string {
 			return []string{agentFolder + "/mpi-agent", "serve", address + ":2222", address + ":2223"}
 		},
 		files:  map[string]host.File{"/etc/mpi-agent/ssh-privatekey": {Content: k.Private, Mode: 0o444}},
 		shared: map[string]string{agentFolder: installed},
+		// As in pods: the files in which the rsh's of a host leave what they know.
+		own: []string{agentFolder + "/run"},
 	}
 }
 
@@ -57,7 +66,7 @@ func ours(k Key, installed string) contestant {
 func openSSH(k Key) contestant {
 	const folder = "/root/.ssh/"
 	return contestant{
-		name: OpenSSH, rsh: "/usr/bin/ssh",
+		name: OpenSSH, rsh: "/usr/bin/ssh", idle: []string{"/usr/bin/ssh", "-V"},
 		serve: func(address string) []string {
 			return []string{"/usr/local/bin/sshd-user", "-D", "-e", "-o", "ListenAddress=" + address}
 		},
@@ -70,6 +79,9 @@ func openSSH(k Key) contestant {
 	}
 }
 
+// mostRanks is how many workers a case of mpirun has at most.
+const mostRanks = 256
+
 // floor starts programs next to the launcher, which measures the cost of MPI itself. Each daemon has a folder for temporary
 // files of its own, to avoid conflicts, and a session of its own, to get its share of a busy machine.
 func floor() contestant {
@@ -81,7 +93,7 @@ shift
 exec setsid --wait /bin/sh -c "$*"
 `
 	files := map[string]host.File{"/usr/local/bin/floor": {Content: script, Mode: 0o755}}
-	for n := range mostWorkers {
+	for n := range mostRanks {
 		files[path.Join("/tmp", worker(n), "here")] = host.File{Mode: 0o644}
 	}
 	return contestant{name: Floor, rsh: "/usr/local/bin/floor", files: files}
@@ -89,7 +101,7 @@ exec setsid --wait /bin/sh -c "$*"
 
 // worker and address are a host's.
 func worker(n int) string  { return "worker-" + strconv.Itoa(n) }
-func address(n int) string { return "127.0.1." + strconv.Itoa(n+1) }
+func address(n int) string { return fmt.Sprintf("127.0.%d.%d", 1+n/250, 1+n%250) }
 
 // environment is that of every host.
 var environment = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C.UTF-8"}

@@ -37,6 +37,8 @@ type Options struct {
 	Gangs bool
 	// Latency is how much longer than on this machine every answer to a service account takes.
 	Latency time.Duration
+	// Relay has service accounts reach it through a relay even without latency: Traffic, Cut and Resume need it.
+	Relay bool
 }
 
 // GangGate is the feature gate with which Kubernetes places pods in groups.
@@ -85,7 +87,7 @@ func Start(options Options) (*Server, error) {
 		return nil, errors.Join(fmt.Errorf("start API server: %w", err), s.Stop())
 	}
 	s.admin.QPS = -1
-	if options.Latency > 0 {
+	if options.Latency > 0 || options.Relay {
 		serving := s.environment.ControlPlane.GetAPIServer().SecureServing
 		if s.far, err = relay.Start(net.JoinHostPort(serving.Address, serving.Port), options.Latency); err != nil {
 			return nil, errors.Join(err, s.Stop())
@@ -140,6 +142,15 @@ func (s *Server) Account(namespace, name string) (Account, error) {
 	}
 	return Account{User: user, Config: rest.CopyConfig(authenticated.Config()), Kubeconfig: file}, nil
 }
+
+// Traffic is how many bytes all service accounts together have sent and received so far.
+func (s *Server) Traffic() (sent, received int64) { return s.far.Traffic() }
+
+// Cut has service accounts find no API server until Resume. Administrators still reach it.
+func (s *Server) Cut() error { return s.far.Cut() }
+
+// Resume ends Cut.
+func (s *Server) Resume() error { return s.far.Resume() }
 
 // AdminKubeconfig is a file by which programs reach the API server as its administrator.
 func (s *Server) AdminKubeconfig() (string, error) {

@@ -31,20 +31,25 @@ type arena struct {
 	runner    contestant.Runner
 	seen      *observer.Observer
 	namespace string
-	limit     time.Duration
-	requests  apiserver.Requests
+	// who is the contestant's name.
+	who      string
+	settings Settings
+	requests apiserver.Requests
 }
 
 // measure makes one run of a case: a fresh contestant warms up with a job of one worker, rests, is measured,
 // is stopped, and what it made is removed.
-func measure(ctx context.Context, c Case, server *apiserver.Server, who contestant.Contestant, namespace, log string, limit time.Duration) (values map[string]report.Value, requests apiserver.Requests, err error) {
+func measure(ctx context.Context, c Case, server *apiserver.Server, who contestant.Contestant, namespace, log string, settings Settings) (values map[string]report.Value, requests apiserver.Requests, err error) {
 	admin, err := newAdmin(server.Admin())
 	if err != nil {
 		return nil, nil, err
 	}
-	a := &arena{server: server, admin: admin, namespace: namespace, limit: limit}
+	a := &arena{server: server, admin: admin, namespace: namespace, who: who.Name(), settings: settings}
 	if err := admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
 		return nil, nil, fmt.Errorf("create namespace: %w", err)
+	}
+	if c.Alone {
+		who = contestant.Alone(who)
 	}
 	if a.runner, err = who.Start(ctx, server, log); err != nil {
 		return nil, nil, err
@@ -97,7 +102,7 @@ func (a *arena) warmUp(ctx context.Context) error {
 // await waits for all of so many objects. If they take longer than the limit the value is extrapolated. The
 // share is how many of them came.
 func (a *arena) await(ctx context.Context, start time.Time, objects int) (value report.Value, share float64, err error) {
-	err = within(ctx, a.limit, func(ctx context.Context) error { return a.seen.WaitForAll(ctx, objects) })
+	err = within(ctx, a.settings.Limit, func(ctx context.Context) error { return a.seen.WaitForAll(ctx, objects) })
 	pace := report.Pace{Start: start, Cut: time.Now(), Arrivals: a.seen.Arrivals(), Want: objects}
 	switch {
 	case err == nil:

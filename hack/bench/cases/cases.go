@@ -30,6 +30,14 @@ type Case struct {
 	Counts bool
 	// Gangs says that Kubernetes' own scheduler places the pods of a PodGroup together; it goes with PodsRun.
 	Gangs bool
+	// Nodes is how many nodes there are, 0 being nodes.Count; it goes with PodsRun, as does Collects: Kubernetes' own garbage
+	// collector deletes the objects of deleted jobs.
+	Nodes    int
+	Collects bool
+	// Relayed has contestants reach the API server through a relay, which counts bytes and can cut them off.
+	Relayed bool
+	// Alone runs our operator without leader election: on a machine with other load it may not renew its lease of 4 s in time.
+	Alone bool
 	// Queued is set if there is Kueue, or the package kueue in its place.
 	Queued bool
 	// Often is how many runs are made for each that is asked for, 0 being one: what takes milliseconds varies

@@ -104,6 +104,14 @@ func (a *arena) submitPlaced(ctx context.Context, jobs, workers int, runOn bool)
 	return submits.Wait()
 }
 
+// reachedWithin waits until so many jobs have had a condition, at most for a time.
+func (a *arena) reachedWithin(ctx context.Context, limit time.Duration, jobs int, condition kubeflow.JobConditionType) error {
+	if err := within(ctx, limit, func(ctx context.Context) error { return a.reached(ctx, jobs, condition) }); err != nil {
+		return fmt.Errorf("wait until %d jobs are %s: %w", jobs, condition, err)
+	}
+	return nil
+}
+
 // reached waits until so many jobs have had a condition.
 func (a *arena) reached(ctx context.Context, jobs int, condition kubeflow.JobConditionType) error {
 	for {

@@ -22,6 +22,8 @@ type Settings struct {
 	// Assets is the folder with Kubernetes' programs, CRD the file with MPIJob's definition, ReportCRD that with
 	// JobReport's, WorkloadCRD that with Kueue's Workload's, KWOK its program.
 	Assets, CRD, ReportCRD, WorkloadCRD, KWOK string
+	// CLI is our command line.
+	CLI string
 	// Logs is a folder for the logs of all that runs.
 	Logs string
 	// Runs is how often each contestant runs each case.
@@ -32,6 +34,8 @@ type Settings struct {
 	Latency time.Duration
 	// Progress receives a line per run.
 	Progress io.Writer
+	// Save receives all results so far after each case, so that those of a long suite are not lost if it is interrupted; nil: nobody.
+	Save func([]report.Case) error
 }
 
 // Run runs the cases one after another, each on an API server of its own on which the contestants take turns.
@@ -43,6 +47,12 @@ func Run(ctx context.Context, settings Settings, all []Case, contestants []conte
 			return nil, fmt.Errorf("%s: %w", c.name(), err)
 		}
 		lines = append(lines, some...)
+		if settings.Save == nil {
+			continue
+		}
+		if err := settings.Save(lines); err != nil {
+			return nil, err
+		}
 	}
 	return lines, nil
 }
@@ -79,13 +89,15 @@ func together(ctx context.Context, settings Settings, c Case, contestants []cont
 	if c.Queued {
 		crds = append(crds, settings.WorkloadCRD)
 	}
-	server, err := apiserver.Start(apiserver.Options{Assets: settings.Assets, CRDs: crds, Audit: c.Counts, Gangs: c.Gangs, Latency: settings.Latency})
+	server, err := apiserver.Start(apiserver.Options{Assets: settings.Assets, CRDs: crds, Audit: c.Counts, Gangs: c.Gangs, Latency: settings.Latency, Relay: c.Relayed})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, server.Stop()) }()
 	if c.PodsRun {
-		fakes, err := nodes.Start(ctx, server, settings.Assets, settings.KWOK, logs, c.Gangs)
+		fakes, err := nodes.Start(ctx, server, nodes.Options{
+			Assets: settings.Assets, KWOK: settings.KWOK, Logs: logs, Gangs: c.Gangs, Count: c.Nodes, Collects: c.Collects,
+		})
 		if err != nil {
 			return err
 		}
@@ -124,7 +136,7 @@ func takeTurns(ctx context.Context, settings Settings, c Case, server *apiserver
 			}
 			namespace := fmt.Sprintf("run-%d-%d", turn, at)
 			log := filepath.Join(logs, fmt.Sprintf("%s-%d.log", who.Name(), turn+1))
-			measured, requests, err := measure(ctx, c, server, who, namespace, log, settings.Limit)
+			measured, requests, err := measure(ctx, c, server, who, namespace, log, settings)
 			if err != nil {
 				return fmt.Errorf("%s, run %d: %w", who.Name(), turn+1, err)
 			}

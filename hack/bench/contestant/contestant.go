@@ -27,6 +27,7 @@ const (
 	PodGroup           = "podgroup"
 	Embedded           = "embedded"
 	BeforeName         = "before"
+	MPIOperatorFast    = "mpi-operator-fast"
 )
 
 // Contestant can be started against an API server, again and again.
@@ -55,26 +56,49 @@ type Runner interface {
 	Stop() error
 }
 
+// Restarter is a runner with a process that can be replaced.
+type Restarter interface {
+	Runner
+	// Restart kills the process, if it runs, and starts another one. It returns when that has been started. With takeLease
+	// the new one need not wait until the lease of the old one expires.
+	Restart(ctx context.Context, takeLease bool) error
+	// Supervise has a process that ends by itself be replaced by another one, as the kubelet would do, instead of failing.
+	Supervise()
+	// Restarts is how many processes have ended by themselves since Supervise.
+	Restarts() int
+}
+
 // All are the contestants, in the order in which they take turns. The root is our checkout's.
 func All(root string, built programs.Paths) []Contestant {
-	theirs := func(name string, rest time.Duration, args ...string) operator {
-		return operator{
-			name: name, program: built.MPIOperator, rest: rest,
-			// As in its manifests/base/deployment.yaml. It serves health checks on port 8080, whatever is asked.
-			args:      append([]string{"-alsologtostderr"}, args...),
-			namespace: "mpi-operator", account: "mpi-operator",
-			manifests: []string{
-				filepath.Join(built.MPIOperatorManifests, "cluster-role.yaml"),
-				filepath.Join(built.MPIOperatorManifests, "cluster-role-binding.yaml"),
-			},
-		}
-	}
 	return []Contestant{
 		ours(root, built, Ours),
 		// Its rate limiter grants 5 requests/s, and 10 at once after a rest of 2 s.
-		theirs(MPIOperator, 3*time.Second),
-		theirs(MPIOperatorQPS1000, time.Second, "-kube-api-qps=1000", "-kube-api-burst=1000"),
+		mpiOperator(built, MPIOperator, 3*time.Second),
+		mpiOperator(built, MPIOperatorQPS1000, time.Second, "-kube-api-qps=1000", "-kube-api-burst=1000"),
 		floor{},
+	}
+}
+
+// Scale are our operator, and mpi-operator with all of its limits raised: with its default of 5 requests a second, 10,000 pods
+// would take more than half an hour, and its queue lets 10 jobs a second through. It has as many threads as ours.
+func Scale(root string, built programs.Paths) []Contestant {
+	return []Contestant{
+		ours(root, built, Ours, process.GCTrace),
+		mpiOperator(built, MPIOperatorFast, time.Second, "-kube-api-qps=1000", "-kube-api-burst=1000",
+			"-controller-queue-rate-limit=1000", "-controller-queue-burst=1000", "-threadiness=32"),
+	}
+}
+
+func mpiOperator(built programs.Paths, name string, rest time.Duration, args ...string) operator {
+	return operator{
+		name: name, program: built.MPIOperator, rest: rest,
+		// As in its manifests/base/deployment.yaml. It serves health checks on port 8080, whatever is asked.
+		args:      append([]string{"-alsologtostderr"}, args...),
+		namespace: "mpi-operator", account: "mpi-operator",
+		manifests: []string{
+			filepath.Join(built.MPIOperatorManifests, "cluster-role.yaml"),
+			filepath.Join(built.MPIOperatorManifests, "cluster-role-binding.yaml"),
+		},
 	}
 }
 
@@ -104,7 +128,7 @@ func Gangs(root string, built programs.Paths) []Contestant {
 
 func ours(root string, built programs.Paths, name string, env ...string) operator {
 	return operator{
-		name: name, program: built.Operator, rest: time.Second,
+		name: name, program: built.Operator, rest: time.Second, electsByFlag: true,
 		// As in config/manager/manager.yaml, but that the ports are any that are free, and that there is no
 		// webhook, to which an API server outside of the cluster would find no way.
 		args:      []string{"--namespace=mpijob-system", "--webhook-port=0", "--health-address=127.0.0.1:0", "--metrics-address=127.0.0.1:0"},

@@ -3,6 +3,7 @@
 package nodes
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -26,51 +27,66 @@ import (
 //go:embed stages.yaml
 var stages []byte
 
-// count nodes of 110 pods each hold a job of 64 workers several times over.
-const count = 10
+// Count nodes of 110 pods each hold a job of 64 workers several times over.
+const Count = 10
 
 // RunsOn is a label with which a launcher's pod does not succeed (see stages.yaml).
 const RunsOn = "bench-runs-on"
 
 // Name is that of a node; there is one for every number.
-func Name(number int) string { return fmt.Sprintf("fake-%d", number%count) }
+func Name(number int) string { return fmt.Sprintf("fake-%d", number%Count) }
+
+// Options say which nodes and controllers to run.
+type Options struct {
+	// Assets is the folder with kube-scheduler and kube-controller-manager, KWOK its program, Logs a folder.
+	Assets, KWOK, Logs string
+	// Gangs has the scheduler place the pods of a PodGroup together.
+	Gangs bool
+	// Count is how many nodes there are; 0: Count.
+	Count int
+	// Collects runs the garbage collector, which deletes the objects of deleted jobs.
+	Collects bool
+}
 
 // Nodes are what makes pods run.
 type Nodes struct {
 	processes []*process.Process
+	count     int
 }
 
-// Start gets nodes going and returns when they are ready. The folder assets has kube-scheduler and
-// kube-controller-manager, kwok is KWOK's program; logs go to the folder logs. With gangs the scheduler places the pods of
-// a PodGroup together.
-func Start(ctx context.Context, server *apiserver.Server, assets, kwok, logs string, gangs bool) (*Nodes, error) {
+// Start gets nodes going and returns when they are ready.
+func Start(ctx context.Context, server *apiserver.Server, options Options) (*Nodes, error) {
 	kubeconfig, err := server.AdminKubeconfig()
 	if err != nil {
 		return nil, err
 	}
-	config := filepath.Join(logs, "kwok.yaml")
+	config := filepath.Join(options.Logs, "kwok.yaml")
 	if err := os.WriteFile(config, stages, 0o600); err != nil {
 		return nil, fmt.Errorf("start nodes: %w", err)
 	}
-	n := &Nodes{}
+	n := &Nodes{count: cmp.Or(options.Count, Count)}
 	scheduler := []string{"--kubeconfig=" + kubeconfig, "--leader-elect=false", "--secure-port=0"}
-	if gangs {
+	if options.Gangs {
 		scheduler = append(scheduler, "--feature-gates="+apiserver.GangGate)
+	}
+	controllers := "job-controller"
+	if options.Collects {
+		controllers += ",garbage-collector-controller"
 	}
 	for _, program := range []struct {
 		name, path string
 		args       []string
 	}{
 		// Every port is off or any that is free: other clusters may be on this machine.
-		{"kube-scheduler", filepath.Join(assets, "kube-scheduler"), scheduler},
+		{"kube-scheduler", filepath.Join(options.Assets, "kube-scheduler"), scheduler},
 		// Hundreds of launchers must not wait for its rate limiter.
-		{"kube-controller-manager", filepath.Join(assets, "kube-controller-manager"), []string{
-			"--kubeconfig=" + kubeconfig, "--leader-elect=false", "--secure-port=0", "--controllers=job-controller",
+		{"kube-controller-manager", filepath.Join(options.Assets, "kube-controller-manager"), []string{
+			"--kubeconfig=" + kubeconfig, "--leader-elect=false", "--secure-port=0", "--controllers=" + controllers,
 			"--kube-api-qps=1000", "--kube-api-burst=1000", "--concurrent-job-syncs=20",
 		}},
-		{"kwok", kwok, []string{"--kubeconfig=" + kubeconfig, "--config=" + config, "--manage-all-nodes=true", "--server-address=127.0.0.1:0", "--node-lease-duration-seconds=0"}},
+		{"kwok", options.KWOK, []string{"--kubeconfig=" + kubeconfig, "--config=" + config, "--manage-all-nodes=true", "--server-address=127.0.0.1:0", "--node-lease-duration-seconds=0"}},
 	} {
-		started, err := process.Start(program.name, program.path, program.args, nil, filepath.Join(logs, program.name+".log"))
+		started, err := process.Start(program.name, program.path, program.args, nil, filepath.Join(options.Logs, program.name+".log"))
 		if err != nil {
 			return nil, errors.Join(err, n.Stop())
 		}
@@ -97,9 +113,9 @@ func (n *Nodes) add(ctx context.Context, server *apiserver.Server) error {
 		return fmt.Errorf("add nodes: %w", err)
 	}
 	room := corev1.ResourceList{"cpu": resource.MustParse("64"), "memory": resource.MustParse("256Gi"), "pods": resource.MustParse("110")}
-	for i := range count {
+	for i := range n.count {
 		node := &corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{Name: Name(i)},
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("fake-%d", i)},
 			Status:     corev1.NodeStatus{Capacity: room, Allocatable: room},
 		}
 		if _, err := clients.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
@@ -118,10 +134,10 @@ func (n *Nodes) add(ctx context.Context, server *apiserver.Server) error {
 		if err != nil {
 			return false, err
 		}
-		return countReady(nodes.Items) == count, nil
+		return countReady(nodes.Items) == n.count, nil
 	}
 	if err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, ready); err != nil {
-		return fmt.Errorf("wait for %d nodes to be ready: %w", count, err)
+		return fmt.Errorf("wait for %d nodes to be ready: %w", n.count, err)
 	}
 	return nil
 }

@@ -28,7 +28,9 @@ type Observer struct {
 	// objects is how many objects there are of each job; arrivals is when each came, of all jobs.
 	objects  map[string]int
 	arrivals []time.Time
-	changed  chan struct{}
+	// latest is when the latest object of each job came.
+	latest  map[string]time.Time
+	changed chan struct{}
 }
 
 // Watch observes a namespace, which must be empty, until Stop.
@@ -38,7 +40,7 @@ func Watch(ctx context.Context, config *rest.Config, namespace string) (*Observe
 		return nil, fmt.Errorf("observe %s: %w", namespace, err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	o := &Observer{cancel: cancel, failed: make(chan error, 1), objects: map[string]int{}, changed: make(chan struct{}, 1)}
+	o := &Observer{cancel: cancel, failed: make(chan error, 1), objects: map[string]int{}, latest: map[string]time.Time{}, changed: make(chan struct{}, 1)}
 	for resource, jobOf := range map[schema.GroupVersionResource]func(string) (string, bool){
 		{Version: "v1", Resource: "pods"}:                 jobOfWorker,
 		{Group: "batch", Version: "v1", Resource: "jobs"}: jobOfLauncher,
@@ -67,6 +69,7 @@ func (o *Observer) add(job string, now time.Time) {
 	o.mu.Lock()
 	o.objects[job]++
 	o.arrivals = append(o.arrivals, now)
+	o.latest[job] = now
 	o.mu.Unlock()
 	select {
 	case o.changed <- struct{}{}:
@@ -79,6 +82,13 @@ func (o *Observer) Arrivals() []time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return append([]time.Time(nil), o.arrivals...)
+}
+
+// Completed returns when the last of a job's worker pods and its launcher Job came; false if some have not come.
+func (o *Observer) Completed(job string, workers int) (time.Time, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.latest[job], o.objects[job] > workers
 }
 
 // Wait waits until a job has its launcher Job and all of its worker pods. One at a time may wait.

@@ -33,7 +33,7 @@ func TestJobOf(t *testing.T) {
 
 func TestWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := &Observer{failed: make(chan error, 1), objects: map[string]int{}, changed: make(chan struct{}, 1)}
+		o := &Observer{failed: make(chan error, 1), objects: map[string]int{}, latest: map[string]time.Time{}, changed: make(chan struct{}, 1)}
 		start := time.Now()
 		go func() {
 			for range 3 {
@@ -43,8 +43,14 @@ func TestWait(t *testing.T) {
 			}
 			o.failed <- errors.New("broken")
 		}()
+		if _, complete := o.Completed("a", 1); complete {
+			t.Error("a job without objects is complete")
+		}
 		if err := o.Wait(t.Context(), "a", 1); err != nil || time.Since(start) != 2*time.Second {
 			t.Errorf("a launcher and one worker: %v after %v; want none after 2s", err, time.Since(start))
+		}
+		if at, complete := o.Completed("a", 1); !complete || !at.Equal(start.Add(2*time.Second)) {
+			t.Errorf("a launcher and one worker were complete: %v, at %v; want at %v", complete, at, start.Add(2*time.Second))
 		}
 		if err := o.WaitForAll(t.Context(), 6); err != nil || time.Since(start) != 3*time.Second {
 			t.Errorf("all objects: %v after %v; want none after 3s", err, time.Since(start))

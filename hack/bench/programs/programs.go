@@ -18,6 +18,8 @@ type Paths struct {
 	Operator, MPIOperator string
 	// MPIOperatorManifests is the folder of the manifests that mpi-operator ships.
 	MPIOperatorManifests string
+	// CLI is our command line.
+	CLI string
 	// KWOK is empty unless it was asked for.
 	KWOK string
 }
@@ -30,6 +32,10 @@ func Build(ctx context.Context, root, dir string, kwok bool) (Paths, error) {
 	pins := filepath.Join(root, "hack", "bench", "programs")
 	built := Paths{Operator: filepath.Join(dir, "operator"), MPIOperator: filepath.Join(dir, "mpi-operator")}
 	if _, err := BuildOperator(ctx, root, built.Operator); err != nil {
+		return Paths{}, err
+	}
+	built.CLI = filepath.Join(dir, "kubectl-odh-mpijob")
+	if err := build(ctx, root, built.CLI, "./cmd/kubectl-odh-mpijob"); err != nil {
 		return Paths{}, err
 	}
 	pin := filepath.Join(pins, "mpi-operator")
@@ -131,6 +137,16 @@ func Versions(ctx context.Context, root, assets string) (map[string]string, erro
 func MPIOperatorVersion(ctx context.Context, root string) (string, error) {
 	pin := filepath.Join(root, "hack", "bench", "programs", "mpi-operator")
 	return run(ctx, pin, "list", "-m", "-f", "{{.Version}}", mpiOperatorModule)
+}
+
+// Describe returns a commit of the repository at root as Commit does that of the checkout.
+func Describe(ctx context.Context, root, commit string) (string, error) {
+	command := exec.CommandContext(ctx, "git", "-C", root, "describe", "--always", commit)
+	out, err := command.Output()
+	if err != nil {
+		return "", fmt.Errorf("there is no commit %s in %s: %w", commit, root, err)
+	}
+	return strings.TrimSpace(string(out)), nil
 }
 
 // Commit is that of the checkout at root. A checkout without git can be measured too: its commit is unknown.

@@ -7,20 +7,22 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // Relay passes connections on to a server, and what the server answers back after a delay. It does not limit
-// how much is under way: this is latency, not bandwidth.
+// how much is under way: this is latency, not bandwidth. It counts bytes, and can cut clients off.
 type Relay struct {
-	listener net.Listener
-	target   string
-	delay    time.Duration
+	address, target string
+	delay           time.Duration
+	sent, received  atomic.Int64
 
-	mu      sync.Mutex
-	closed  bool
-	open    map[net.Conn]bool
-	working sync.WaitGroup
+	mu       sync.Mutex
+	listener net.Listener
+	closed   bool
+	open     map[net.Conn]bool
+	working  sync.WaitGroup
 }
 
 // Start relays from a free port of the loopback interface to the target, host:port.
@@ -29,33 +31,54 @@ func Start(target string, delay time.Duration) (*Relay, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start relay: %w", err)
 	}
-	r := &Relay{listener: listener, target: target, delay: delay, open: map[net.Conn]bool{}}
-	r.working.Go(r.accept)
+	r := &Relay{listener: listener, address: listener.Addr().String(), target: target, delay: delay, open: map[net.Conn]bool{}}
+	r.working.Go(func() { r.accept(listener) })
 	return r, nil
 }
 
 // Address is where clients connect, host:port.
-func (r *Relay) Address() string { return r.listener.Addr().String() }
+func (r *Relay) Address() string { return r.address }
+
+// Traffic is how many bytes clients have sent and received so far, of TLS.
+func (r *Relay) Traffic() (sent, received int64) { return r.sent.Load(), r.received.Load() }
 
 // Stop ends all connections.
 func (r *Relay) Stop() error {
-	err := r.listener.Close()
+	err := r.Cut()
+	r.working.Wait()
+	return err
+}
+
+// Cut ends all connections and refuses others, as if the server's process had ended.
+func (r *Relay) Cut() error {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.closed = true
 	for conn := range r.open {
 		_ = conn.Close() // that it ends is all that is wanted
 	}
-	r.mu.Unlock()
-	r.working.Wait()
-	if err != nil && !errors.Is(err, net.ErrClosed) {
+	if err := r.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 		return fmt.Errorf("stop relay: %w", err)
 	}
 	return nil
 }
 
-func (r *Relay) accept() {
+// Resume accepts connections again after Cut, at the same address.
+func (r *Relay) Resume() error {
+	listener, err := net.Listen("tcp", r.address)
+	if err != nil {
+		return fmt.Errorf("resume relay: %w", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.listener, r.closed = listener, false
+	r.working.Go(func() { r.accept(listener) })
+	return nil
+}
+
+func (r *Relay) accept(listener net.Listener) {
 	for {
-		client, err := r.listener.Accept()
+		client, err := listener.Accept()
 		if err != nil {
 			return // stopped
 		}
@@ -78,14 +101,23 @@ func (r *Relay) connect(client net.Conn) {
 	defer r.forget(client, server)
 	var sides sync.WaitGroup
 	sides.Go(func() {
-		_, _ = io.Copy(server, client)
+		_, _ = io.Copy(io.MultiWriter(server, counter{&r.sent}), client)
 		_ = server.Close()
 	})
 	sides.Go(func() {
-		later(client, server, r.delay)
+		later(io.MultiWriter(client, counter{&r.received}), server, r.delay)
 		_ = client.Close()
 	})
 	sides.Wait()
+}
+
+// counter counts the bytes that are written to it.
+type counter struct{ bytes *atomic.Int64 }
+
+// Write implements io.Writer.
+func (c counter) Write(data []byte) (int, error) {
+	c.bytes.Add(int64(len(data)))
+	return len(data), nil
 }
 
 func (r *Relay) keep(conns ...net.Conn) bool {

@@ -67,3 +67,49 @@ func TestDelay(t *testing.T) {
 		t.Error("the connection lives on after Stop")
 	}
 }
+
+// TestCut ends a connection, has the relay refuse others, and accept them again.
+func TestCut(t *testing.T) {
+	r, err := relay.Start(echo(t), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Stop() }()
+	ask := func() (net.Conn, error) {
+		conn, err := net.Dial("tcp", r.Address())
+		if err != nil {
+			return nil, err
+		}
+		if _, err := conn.Write([]byte("one\n")); err != nil {
+			return conn, err
+		}
+		_, err = bufio.NewReader(conn).ReadString('\n')
+		return conn, err
+	}
+	open, err := ask()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = open.Close() }()
+	if err := r.Cut(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open.Read(make([]byte, 1)); err == nil {
+		t.Error("the connection lives on after Cut")
+	}
+	if conn, err := ask(); err == nil {
+		_ = conn.Close()
+		t.Error("a connection was accepted after Cut")
+	}
+	if err := r.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := ask()
+	if err != nil {
+		t.Fatalf("after Resume: %v", err)
+	}
+	_ = conn.Close()
+	if sent, received := r.Traffic(); sent != 8 || received != 8 {
+		t.Errorf("clients have sent %d bytes and received %d, want 8 and 8", sent, received)
+	}
+}

@@ -6,110 +6,66 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
 
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/hack/bench/agent"
-	"opendatahub.io/mpijob/hack/bench/agent/rootfs"
+	"opendatahub.io/mpijob/hack/bench/cluster"
 	"opendatahub.io/mpijob/hack/bench/process"
 	"opendatahub.io/mpijob/hack/bench/programs"
 	"opendatahub.io/mpijob/hack/bench/wait"
 )
-
-// namespace is where the jobs are, and mpi-operator's lease; it is removed in the end.
-const namespace = "mpijob-bench"
-
-// limit is how long a job, or anything else that is awaited, may take.
-const limit = 2 * time.Minute
 
 // sample is the image that launcher and workers run: Open MPI 4 and OpenSSH.
 const sample = "openmpi-sshd"
 
 // field is a cluster on which two operators take turns.
 type field struct {
-	client     client.WithWatch
-	logs       kubernetes.Interface
-	kubeconfig string
+	*cluster.Cluster
 	// image is what launcher and workers run, and archive its docker-archive.
 	image, archive string
-	// own is set for the cluster of this checkout.
-	own bool
 	// cold provides an image that no node has for each measured job, if it is set.
 	cold *coldImages
 	// key is the SSH key of the floor's pods.
 	key agent.Key
 	// mpiOperator is the program, whose output goes to the file log.
 	mpiOperator, log string
-	// replicas are what our operator's Deployment had.
-	replicas int32
+	// before is the template of the pods of the commit's operator before, if Settings have one.
+	before *corev1.PodTemplateSpec
 	// taken counts the jobs.
 	taken int
 }
 
-// deployment is our operator's.
-var deployment = client.ObjectKey{Namespace: "mpijob-system", Name: "mpijob-operator"}
-
-// noField is the error that explains why there is no cluster to measure on.
-type noField struct{ why string }
-
-func (n noField) Error() string { return n.why }
-
-// openField finds a cluster that our operator is on; the error is noField where there is none.
-func (s Settings) openField(ctx context.Context) (*field, error) {
-	f := &field{kubeconfig: os.Getenv("KUBECONFIG"), log: filepath.Join(s.Out, "logs", "start", "mpi-operator.log")}
-	own := f.kubeconfig == ""
-	if own {
-		f.kubeconfig = filepath.Join(s.Root, ".cluster", "kubeconfig")
-	}
-	config, err := clientcmd.BuildConfigFromFlags("", f.kubeconfig)
-	if err != nil {
-		return nil, noField{"there is no cluster: `make deploy` starts one"}
-	}
-	// It bounds watches as well, which end by themselves after limit.
-	config.Timeout = 2 * limit
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), kubeflow.AddToScheme(scheme)); err != nil {
-		return nil, fmt.Errorf("register kinds: %w", err)
-	}
-	if f.client, err = client.NewWithWatch(config, client.Options{Scheme: scheme}); err != nil {
-		return nil, noField{fmt.Sprintf("the cluster of %s does not answer: %v", f.kubeconfig, err)}
-	}
-	if f.logs, err = kubernetes.NewForConfig(config); err != nil {
-		return nil, fmt.Errorf("connect to the cluster: %w", err)
-	}
-	var operator appsv1.Deployment
-	if err := f.client.Get(ctx, deployment, &operator); err != nil || operator.Status.AvailableReplicas == 0 {
-		return nil, noField{"our operator does not run on the cluster: see `make deploy`"}
-	}
-	f.replicas = *operator.Spec.Replicas
-	image, err := rootfs.Sample(ctx, s.Root, sample, filepath.Join(s.Out, "images"))
+// openField finds a cluster that our operator is on; the error is cluster.Missing where there is none.
+func (s Settings) openField(ctx context.Context) (f *field, err error) {
+	opened, err := cluster.Open(ctx, s.Root)
 	if err != nil {
 		return nil, err
 	}
-	f.image, f.archive, f.own = image.Reference, image.Archive, own
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, opened.Close(context.WithoutCancel(ctx)))
+		}
+	}()
+	f = &field{Cluster: opened, log: filepath.Join(s.Out, "logs", "start", "mpi-operator.log")}
+	image, err := f.Load(ctx, sample, filepath.Join(s.Out, "images"))
+	if err != nil {
+		return nil, err
+	}
+	f.image, f.archive = image.Reference, image.Archive
+	if f.before, err = s.buildBefore(ctx, f.Own); err != nil {
+		return nil, err
+	}
 	if f.key, err = agent.NewKey(); err != nil {
 		return nil, err
-	}
-	if own {
-		load := exec.CommandContext(ctx, "go", "run", ".", "load", image.Archive)
-		load.Dir = filepath.Join(s.Root, "hack", "cluster")
-		if out, err := load.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("load %s: %w\n%s", image.Reference, err, out)
-		}
 	}
 	built, err := programs.Build(ctx, s.Root, filepath.Join(s.Out, "bin"), false)
 	if err != nil {
@@ -119,17 +75,12 @@ func (s Settings) openField(ctx context.Context) (*field, error) {
 	if err := os.MkdirAll(filepath.Dir(f.log), 0o755); err != nil {
 		return nil, fmt.Errorf("make folder for logs: %w", err)
 	}
-	err = f.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return nil, fmt.Errorf("create namespace: %w", err)
-	}
 	return f, nil
 }
 
-// close leaves the cluster as it was.
-func (f *field) close(ctx context.Context) error {
-	err := f.client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
-	return errors.Join(client.IgnoreNotFound(err), f.scale(ctx, f.replicas))
+// leave leaves the cluster as it was.
+func (f *field) leave(ctx context.Context) error {
+	return errors.Join(f.Close(ctx), f.Scale(ctx, f.Replicas))
 }
 
 // turn has one contestant run two jobs. The first is for it to get ready.
@@ -138,21 +89,27 @@ func (f *field) turn(ctx context.Context, who string, workers int) (took times, 
 	switch who {
 	case MPIOperator:
 		run = func() (times, error) { return f.runJob(ctx, f.sshdJob(workers)) }
-		stop, err := f.hand(ctx)
-		if err != nil {
+		var stop func() error
+		if stop, err = f.hand(ctx); err != nil {
 			return took, err
 		}
 		defer func() { err = errors.Join(err, stop()) }()
+	case Before:
+		var putBack func() error
+		if putBack, err = f.deployBefore(ctx); err != nil {
+			return took, err
+		}
+		defer func() { err = errors.Join(err, putBack()) }()
 	case Floor:
 		run = func() (times, error) { return f.runPods(ctx, f.ours(workers)) }
 	case TrainJob:
 		run = func() (times, error) { return f.runTrainJob(ctx, agentRuntime, workers) }
 	case Trainer:
 		run = func() (times, error) { return f.runTrainJob(ctx, upstreamRuntime, workers) }
-		if err := f.scale(ctx, 0); err != nil {
+		if err := f.Scale(ctx, 0); err != nil {
 			return took, err
 		}
-		defer func() { err = errors.Join(err, f.scale(context.WithoutCancel(ctx), f.replicas)) }()
+		defer func() { err = errors.Join(err, f.Scale(context.WithoutCancel(ctx), f.Replicas)) }()
 	}
 	if _, err := run(); err != nil {
 		return took, fmt.Errorf("warm up: %w", err)
@@ -173,46 +130,15 @@ func (f *field) turn(ctx context.Context, who string, workers int) (took times, 
 
 // hand hands the cluster to mpi-operator, until it is stopped.
 func (f *field) hand(ctx context.Context) (stop func() error, err error) {
-	if err := f.scale(ctx, 0); err != nil {
+	if err := f.Scale(ctx, 0); err != nil {
 		return nil, err
 	}
-	args := []string{"-alsologtostderr", "-namespace=" + namespace, "-lock-namespace=" + namespace}
-	running, err := process.Start(MPIOperator, f.mpiOperator, args, []string{"KUBECONFIG=" + f.kubeconfig}, f.log)
+	args := []string{"-alsologtostderr", "-namespace=" + cluster.Namespace, "-lock-namespace=" + cluster.Namespace}
+	running, err := process.Start(MPIOperator, f.mpiOperator, args, []string{"KUBECONFIG=" + f.Kubeconfig}, f.log)
 	if err != nil {
-		return nil, errors.Join(err, f.scale(ctx, f.replicas))
+		return nil, errors.Join(err, f.Scale(ctx, f.Replicas))
 	}
-	return func() error { return errors.Join(running.Kill(), f.scale(context.WithoutCancel(ctx), f.replicas)) }, nil
-}
-
-// scale sets the number of our operator's pods, and waits until there are so many.
-func (f *field) scale(ctx context.Context, replicas int32) error {
-	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
-	operator := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: deployment.Namespace, Name: deployment.Name}}
-	if err := f.client.Patch(ctx, operator, client.RawPatch("application/merge-patch+json", patch)); err != nil {
-		return fmt.Errorf("scale our operator to %d: %w", replicas, err)
-	}
-	return f.until(ctx, fmt.Sprintf("our operator has %d pods", replicas), func() (bool, error) {
-		if err := f.client.Get(ctx, deployment, operator); err != nil {
-			return false, err
-		}
-		var pods corev1.PodList
-		err := f.client.List(ctx, &pods, client.InNamespace(deployment.Namespace), client.MatchingLabels(operator.Spec.Selector.MatchLabels))
-		return operator.Status.AvailableReplicas == replicas && len(pods.Items) == int(replicas), err
-	})
-}
-
-// until waits until something is so.
-func (f *field) until(ctx context.Context, what string, is func() (bool, error)) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not after %s", limit))
-	defer cancel()
-	for {
-		if done, err := is(); done || err != nil {
-			return err
-		}
-		if err := wait.For(ctx, 100*time.Millisecond); err != nil {
-			return fmt.Errorf("wait until %s: %w", what, err)
-		}
-	}
+	return func() error { return errors.Join(running.Kill(), f.Scale(context.WithoutCancel(ctx), f.Replicas)) }, nil
 }
 
 // runJob runs a job and deletes it.
@@ -223,7 +149,7 @@ func (f *field) runJob(ctx context.Context, job *kubeflow.MPIJob) (took times, e
 	}
 	defer stop()
 	start := time.Now()
-	if err := f.client.Create(ctx, job); err != nil {
+	if err := f.Client.Create(ctx, job); err != nil {
 		return took, fmt.Errorf("create MPIJob %s: %w", job.Name, err)
 	}
 	ended, err := f.await(ctx, &kubeflow.MPIJobList{}, job.Name, func(object runtime.Object) (bool, error) {
@@ -245,7 +171,7 @@ func (f *field) runJob(ctx context.Context, job *kubeflow.MPIJob) (took times, e
 	}
 	var pods corev1.PodList
 	labels := client.MatchingLabels{kubeflow.JobNameLabel: job.Name, kubeflow.JobRoleLabel: launcherName}
-	if err := f.client.List(ctx, &pods, client.InNamespace(namespace), labels); err != nil {
+	if err := f.Client.List(ctx, &pods, client.InNamespace(cluster.Namespace), labels); err != nil {
 		return took, fmt.Errorf("list the launcher's pods: %w", err)
 	}
 	for _, pod := range pods.Items {
@@ -259,17 +185,17 @@ func (f *field) runJob(ctx context.Context, job *kubeflow.MPIJob) (took times, e
 	if took.pods, err = created(start); err != nil {
 		return took, err
 	}
-	if err := f.client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
+	if err := f.Client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
 		return took, fmt.Errorf("delete MPIJob %s: %w", job.Name, err)
 	}
-	return took, f.untilEmpty(ctx)
+	return took, f.UntilEmpty(ctx)
 }
 
 // await watches objects of a list's type until one of a name is as wanted, and returns when that was observed.
 func (f *field) await(ctx context.Context, list client.ObjectList, name string, is func(runtime.Object) (bool, error)) (time.Time, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%s has not ended after %s", name, limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, cluster.Limit, fmt.Errorf("%s has not ended after %s", name, cluster.Limit))
 	defer cancel()
-	changes, err := f.client.Watch(ctx, list, client.InNamespace(namespace), client.MatchingFields{"metadata.name": name})
+	changes, err := f.Client.Watch(ctx, list, client.InNamespace(cluster.Namespace), client.MatchingFields{"metadata.name": name})
 	if err != nil {
 		return time.Time{}, fmt.Errorf("watch %s: %w", name, err)
 	}
@@ -296,7 +222,7 @@ func (f *field) await(ctx context.Context, list client.ObjectList, name string, 
 // watchPods watches until so many pods have been created, and returns a function that returns how long after start that was. It
 // must be called after they all exist.
 func (f *field) watchPods(ctx context.Context, pods int) (created func(start time.Time) (time.Duration, error), stop func(), err error) {
-	changes, err := f.client.Watch(ctx, &corev1.PodList{}, client.InNamespace(namespace))
+	changes, err := f.Client.Watch(ctx, &corev1.PodList{}, client.InNamespace(cluster.Namespace))
 	if err != nil {
 		return nil, nil, fmt.Errorf("watch pods: %w", err)
 	}
@@ -315,8 +241,8 @@ func (f *field) watchPods(ctx context.Context, pods int) (created func(start tim
 		select {
 		case at := <-last:
 			return at.Sub(start), nil
-		case <-time.After(limit):
-			return 0, fmt.Errorf("pods were not observed after %s", limit)
+		case <-time.After(cluster.Limit):
+			return 0, fmt.Errorf("pods were not observed after %s", cluster.Limit)
 		}
 	}
 	return created, changes.Stop, nil
@@ -325,7 +251,7 @@ func (f *field) watchPods(ctx context.Context, pods int) (created func(start tim
 // timesOf reads the times of a job from the log of its launcher: a rank writes the name of its host, which starts with prefix,
 // and the node adds the time. That node must have this machine's clock.
 func (f *field) timesOf(ctx context.Context, pod, container, prefix string, start, ended time.Time) (times, error) {
-	stream, err := f.logs.CoreV1().Pods(namespace).GetLogs(pod, &corev1.PodLogOptions{Container: container, Timestamps: true}).Stream(ctx)
+	stream, err := f.Logs.CoreV1().Pods(cluster.Namespace).GetLogs(pod, &corev1.PodLogOptions{Container: container, Timestamps: true}).Stream(ctx)
 	if err != nil {
 		return times{}, fmt.Errorf("read the log of %s: %w", pod, err)
 	}
@@ -349,15 +275,6 @@ func (f *field) timesOf(ctx context.Context, pod, container, prefix string, star
 	return times{first: first.Sub(start), end: ended.Sub(last)}, nil
 }
 
-// untilEmpty waits until no pods are left.
-func (f *field) untilEmpty(ctx context.Context) error {
-	return f.until(ctx, "all pods are deleted", func() (bool, error) {
-		var pods corev1.PodList
-		err := f.client.List(ctx, &pods, client.InNamespace(namespace))
-		return len(pods.Items) == 0, err
-	})
-}
-
 // launcherName is the name of the launcher's container, and its role.
 const launcherName = "launcher"
 
@@ -371,7 +288,7 @@ func (f *field) ours(workers int) *kubeflow.MPIJob {
 		}}}}
 	}
 	job := &kubeflow.MPIJob{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("job-%d", f.taken)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: fmt.Sprintf("job-%d", f.taken)},
 		Spec: kubeflow.MPIJobSpec{
 			SlotsPerWorker: new(int32(1)),
 			MPIReplicaSpecs: map[kubeflow.MPIReplicaType]*kubeflow.ReplicaSpec{

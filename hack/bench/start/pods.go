@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"opendatahub.io/mpijob/hack/bench/cluster"
 )
 
 // keyPath is where the image expects the keys.
@@ -22,7 +24,7 @@ const keyPath = "/home/mpiuser/.ssh"
 // pods. Workers run the image's sshd.
 func (f *field) runPods(ctx context.Context, job *kubeflow.MPIJob) (took times, err error) {
 	meta := func(name string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"bench": job.Name}}
+		return metav1.ObjectMeta{Namespace: cluster.Namespace, Name: name, Labels: map[string]string{"bench": job.Name}}
 	}
 	secret := &corev1.Secret{
 		ObjectMeta: meta(job.Name), Type: corev1.SecretTypeSSHAuth,
@@ -39,7 +41,7 @@ func (f *field) runPods(ctx context.Context, job *kubeflow.MPIJob) (took times, 
 	for i := range workers {
 		pod := &corev1.Pod{ObjectMeta: meta(fmt.Sprintf("%s-worker-%d", job.Name, i)), Spec: *job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].Template.Spec.DeepCopy()}
 		pod.Spec.Containers[0].Command = []string{"sshd-user"}
-		pods, hosts = append(pods, pod), append(hosts, fmt.Sprintf("%s.%s.%s.svc", pod.Name, job.Name, namespace))
+		pods, hosts = append(pods, pod), append(hosts, fmt.Sprintf("%s.%s.%s.svc", pod.Name, job.Name, cluster.Namespace))
 	}
 	launcher.Spec.Containers[0].Command = []string{"mpirun", "-n", fmt.Sprint(workers), "-H", strings.Join(hosts, ","), "hostname"}
 	launcher.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "OMPI_MCA_orte_keep_fqdn_hostnames", Value: "true"}}
@@ -53,13 +55,13 @@ func (f *field) runPods(ctx context.Context, job *kubeflow.MPIJob) (took times, 
 	}
 	start := time.Now()
 	for _, object := range []client.Object{secret, service} {
-		if err := f.client.Create(ctx, object); err != nil {
+		if err := f.Client.Create(ctx, object); err != nil {
 			return took, fmt.Errorf("create %T %s: %w", object, object.GetName(), err)
 		}
 	}
 	var creating errgroup.Group
 	for _, pod := range pods {
-		creating.Go(func() error { return f.client.Create(ctx, pod) })
+		creating.Go(func() error { return f.Client.Create(ctx, pod) })
 	}
 	if err := creating.Wait(); err != nil {
 		return took, fmt.Errorf("create pods of %s: %w", job.Name, err)
@@ -78,11 +80,11 @@ func (f *field) runPods(ctx context.Context, job *kubeflow.MPIJob) (took times, 
 		return took, err
 	}
 	for _, object := range []client.Object{secret, service} {
-		err = errors.Join(err, f.client.Delete(ctx, object))
+		err = errors.Join(err, f.Client.Delete(ctx, object))
 	}
-	err = errors.Join(err, f.client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(namespace), client.MatchingLabels{"bench": job.Name}, client.GracePeriodSeconds(0)))
+	err = errors.Join(err, f.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(cluster.Namespace), client.MatchingLabels{"bench": job.Name}, client.GracePeriodSeconds(0)))
 	if err != nil {
 		return took, fmt.Errorf("delete the pods of %s: %w", job.Name, err)
 	}
-	return took, f.untilEmpty(ctx)
+	return took, f.UntilEmpty(ctx)
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"opendatahub.io/mpijob/hack/bench/cluster"
 	"opendatahub.io/mpijob/hack/bench/programs"
 	"opendatahub.io/mpijob/hack/bench/report"
 )
@@ -20,7 +21,9 @@ import (
 const (
 	Ours        = "ours"
 	MPIOperator = "mpi-operator"
-	Floor       = "floor"
+	// Before is our operator of an earlier commit, with its agent.
+	Before = "before"
+	Floor  = "floor"
 	// Trainer runs a TrainJob without our operator. In the cases of TrainJobs, Ours is a TrainJob whose ranks the agent starts,
 	// and MPIJob an MPIJob of our operator.
 	Trainer = "trainer"
@@ -29,8 +32,13 @@ const (
 	TrainJob = "trainjob"
 )
 
-// Peers are the contestants other than Ours, in the order of the table.
-var Peers = []string{MPIOperator, Trainer, MPIJob, Floor}
+// Peers returns the contestants other than Ours, in the order of the table. The commit before is that of Settings.
+func Peers(before string) []string {
+	if before != "" {
+		return []string{Before, Floor}
+	}
+	return []string{MPIOperator, Trainer, MPIJob, Floor}
+}
 
 // Settings are those of a run of the suite.
 type Settings struct {
@@ -40,6 +48,8 @@ type Settings struct {
 	Names *regexp.Regexp
 	// Runs is how often each contestant runs each case.
 	Runs int
+	// Before is a commit whose operator and agent are compared with ours; empty: mpi-operator and Trainer are.
+	Before string
 	// Progress receives a line per run.
 	Progress io.Writer
 }
@@ -85,17 +95,22 @@ func Run(ctx context.Context, settings Settings) (results Results, err error) {
 		return results, nil
 	}
 	f, err := settings.openField(ctx)
-	if none, is := errors.AsType[noField](err); is {
+	if none, is := errors.AsType[cluster.Missing](err); is {
 		for _, name := range chosen {
-			results.Skipped[name] = none.why
+			results.Skipped[name] = none.Why
 		}
 		return results, nil
 	}
 	if err != nil {
 		return results, err
 	}
-	defer func() { err = errors.Join(err, f.close(context.WithoutCancel(ctx))) }()
-	if results.Versions[MPIOperator], err = programs.MPIOperatorVersion(ctx, settings.Root); err != nil {
+	defer func() { err = errors.Join(err, f.leave(context.WithoutCancel(ctx))) }()
+	if settings.Before != "" {
+		results.Versions[Before], err = programs.Describe(ctx, settings.Root, settings.Before)
+	} else {
+		results.Versions[MPIOperator], err = programs.MPIOperatorVersion(ctx, settings.Root)
+	}
+	if err != nil {
 		return results, err
 	}
 	values := measurements{}
@@ -131,6 +146,14 @@ func (m measurements) add(name, who string, value time.Duration) {
 	m[name][who] = append(m[name][who], report.Value{Value: value.Seconds()})
 }
 
+// contestants are those of the cases of MPIJobs, in the order of their turns.
+func (s Settings) contestants() []string {
+	if s.Before != "" {
+		return []string{Ours, Before, Floor}
+	}
+	return []string{Ours, MPIOperator, Floor}
+}
+
 func isCold(name string) bool { return name == firstLineCold(endSize) }
 
 func isTrainJobs(name string) bool { return strings.Contains(name, "trainjob") }
@@ -141,7 +164,7 @@ func (s Settings) measureMPIJobs(ctx context.Context, f *field, chosen []string,
 		if !slices.Contains(chosen, firstLine(workers)) && !slices.Contains(chosen, end(workers)) {
 			continue
 		}
-		err := s.measure(ctx, f, firstLine(workers), workers, []string{Ours, MPIOperator, Floor}, func(who string, took times) {
+		err := s.measure(ctx, f, firstLine(workers), workers, s.contestants(), func(who string, took times) {
 			values.add(firstLine(workers), who, took.first)
 			values.add(end(workers), who, took.end)
 		})
@@ -156,7 +179,7 @@ func (s Settings) measureMPIJobs(ctx context.Context, f *field, chosen []string,
 // have it after the first job.
 func (s Settings) measureCold(ctx context.Context, f *field, values measurements, results *Results) error {
 	name := firstLineCold(endSize)
-	if !f.own {
+	if !f.Own {
 		results.Skipped[name] = "only the nodes of the one-machine cluster reach a registry on this machine"
 		return nil
 	}
@@ -165,7 +188,7 @@ func (s Settings) measureCold(ctx context.Context, f *field, values measurements
 		return err
 	}
 	f.cold = images
-	err = s.measure(ctx, f, name, endSize, []string{Ours, MPIOperator, Floor}, func(who string, took times) {
+	err = s.measure(ctx, f, name, endSize, s.contestants(), func(who string, took times) {
 		values.add(name, who, took.first)
 	})
 	f.cold = nil
@@ -174,14 +197,21 @@ func (s Settings) measureCold(ctx context.Context, f *field, values measurements
 
 // measureTrainJobs measures TrainJobs, if the cluster has Kubeflow Trainer.
 func (s Settings) measureTrainJobs(ctx context.Context, f *field, values measurements, results *Results) error {
+	skip := func(why string) {
+		for _, name := range []string{firstLineTrainJob, podsTrainJob, endTrainJob} {
+			results.Skipped[name] = why
+		}
+	}
+	if s.Before != "" {
+		skip("only MPIJobs are compared with an earlier commit")
+		return nil
+	}
 	installed, err := f.createRuntimes(ctx, s.Root)
 	if err != nil {
 		return err
 	}
 	if !installed {
-		for _, name := range []string{firstLineTrainJob, podsTrainJob, endTrainJob} {
-			results.Skipped[name] = "Kubeflow Trainer is not installed: `make deploy WITH=trainer` installs it"
-		}
+		skip("Kubeflow Trainer is not installed: `make deploy WITH=trainer` installs it")
 		return nil
 	}
 	return s.measure(ctx, f, firstLineTrainJob, endSize, []string{TrainJob, Trainer, Ours}, func(who string, took times) {

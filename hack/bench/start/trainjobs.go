@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"opendatahub.io/mpijob/hack/bench/cluster"
 )
 
 var trainer = schema.GroupVersion{Group: "trainer.kubeflow.org", Version: "v1alpha1"}
@@ -32,10 +34,10 @@ const (
 	rankContainer = "node"
 )
 
-// createRuntimes creates the two runtimes in the namespace, with the image of all contestants: ours as it is installed, and one
+// createRuntimes creates the two runtimes in the cluster.Namespace, with the image of all contestants: ours as it is installed, and one
 // like deepspeed-distributed of Trainer's own runtimes, which runs an sshd. It returns false if there is no Trainer.
 func (f *field) createRuntimes(ctx context.Context, root string) (bool, error) {
-	if _, err := f.client.RESTMapper().RESTMapping(trainer.WithKind("TrainingRuntime").GroupKind(), trainer.Version); err != nil {
+	if _, err := f.Client.RESTMapper().RESTMapping(trainer.WithKind("TrainingRuntime").GroupKind(), trainer.Version); err != nil {
 		return false, nil //nolint:nilerr // the cases are skipped
 	}
 	ours, err := f.ownRuntime(ctx, root)
@@ -43,7 +45,7 @@ func (f *field) createRuntimes(ctx context.Context, root string) (bool, error) {
 		return false, err
 	}
 	for _, runtime := range []*unstructured.Unstructured{ours, f.upstreamRuntime()} {
-		if err := client.IgnoreAlreadyExists(f.client.Create(ctx, runtime)); err != nil {
+		if err := client.IgnoreAlreadyExists(f.Client.Create(ctx, runtime)); err != nil {
 			return false, fmt.Errorf("create runtime %s: %w", runtime.GetName(), err)
 		}
 	}
@@ -71,29 +73,32 @@ func (f *field) ownRuntime(ctx context.Context, root string) (*unstructured.Unst
 			continue
 		}
 		object.SetKind("TrainingRuntime")
-		object.SetNamespace(namespace)
+		object.SetNamespace(cluster.Namespace)
 		object.SetName(agentRuntime)
 		return object, nil
 	}
 	return nil, fmt.Errorf("%s has no runtime mpi-openmpi", folder)
 }
 
+// agentImageVariable is the variable of the operator's container that names the agent's image.
+const agentImageVariable = "AGENT_IMAGE"
+
 // agentImage returns the agent's image that the operator uses.
 func (f *field) agentImage(ctx context.Context) (string, error) {
 	pods := &corev1.PodList{}
-	if err := f.client.List(ctx, pods, client.InNamespace(deployment.Namespace)); err != nil {
+	if err := f.Client.List(ctx, pods, client.InNamespace(cluster.Operator.Namespace)); err != nil {
 		return "", fmt.Errorf("list the operator's pods: %w", err)
 	}
 	for _, pod := range pods.Items {
 		for _, container := range pod.Spec.Containers {
 			for _, variable := range container.Env {
-				if variable.Name == "AGENT_IMAGE" {
+				if variable.Name == agentImageVariable {
 					return variable.Value, nil
 				}
 			}
 		}
 	}
-	return "", errors.New("no pod of the operator has the variable AGENT_IMAGE")
+	return "", errors.New("no pod of the operator has the variable " + agentImageVariable)
 }
 
 // upstreamRuntime returns a runtime that is set up as Trainer's deepspeed-distributed is: the launcher starts when the workers
@@ -132,7 +137,7 @@ func (f *field) upstreamRuntime() *unstructured.Unstructured {
 func newTrainerObject(kind, name string) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{}}
 	object.SetGroupVersionKind(trainer.WithKind(kind))
-	object.SetNamespace(namespace)
+	object.SetNamespace(cluster.Namespace)
 	object.SetName(name)
 	return object
 }
@@ -153,7 +158,7 @@ func (f *field) runTrainJob(ctx context.Context, runtimeName string, nodes int) 
 	}
 	defer stop()
 	start := time.Now()
-	if err := f.client.Create(ctx, job); err != nil {
+	if err := f.Client.Create(ctx, job); err != nil {
 		return took, fmt.Errorf("create TrainJob %s: %w", job.GetName(), err)
 	}
 	list := &unstructured.UnstructuredList{}
@@ -164,7 +169,7 @@ func (f *field) runTrainJob(ctx context.Context, runtimeName string, nodes int) 
 	}
 	pods := &corev1.PodList{}
 	labels := client.MatchingLabels{"jobset.sigs.k8s.io/jobset-name": job.GetName(), launcherJob: launcherName}
-	if err := f.client.List(ctx, pods, client.InNamespace(namespace), labels); err != nil || len(pods.Items) == 0 {
+	if err := f.Client.List(ctx, pods, client.InNamespace(cluster.Namespace), labels); err != nil || len(pods.Items) == 0 {
 		return took, fmt.Errorf("%s has no launcher's pod: %w", job.GetName(), err)
 	}
 	took, err = f.timesOf(ctx, pods.Items[0].Name, rankContainer, job.GetName()+"-", start, ended)
@@ -174,10 +179,10 @@ func (f *field) runTrainJob(ctx context.Context, runtimeName string, nodes int) 
 	if took.pods, err = created(start); err != nil {
 		return took, err
 	}
-	if err := f.client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
+	if err := f.Client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
 		return took, fmt.Errorf("delete TrainJob %s: %w", job.GetName(), err)
 	}
-	return took, f.untilEmpty(ctx)
+	return took, f.UntilEmpty(ctx)
 }
 
 // trainJobEnded reports whether a TrainJob is complete; the error is that it failed.

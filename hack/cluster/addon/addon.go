@@ -5,7 +5,9 @@
 package addon
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -23,6 +25,9 @@ type AddOn struct {
 // Version is one version of an add-on.
 type Version struct {
 	Version string
+	// OldestMinor is the minor version of Kubernetes from which on upstream
+	// supports it.
+	OldestMinor int
 	// Controllers are installed together. Those that others need come first.
 	Controllers []Controller
 }
@@ -72,6 +77,38 @@ func Parse(text string) (map[string]string, error) {
 		wanted[name] = found.Version
 	}
 	return wanted, nil
+}
+
+// newestFor returns the newest version of an add-on that a minor version of Kubernetes 1 suffices for; "" if there is none.
+func newestFor(name string, minor int) string {
+	for _, addOn := range All() {
+		for _, version := range addOn.Versions {
+			if addOn.Name == name && minor >= version.OldestMinor {
+				return version.Version
+			}
+		}
+	}
+	return ""
+}
+
+// CheckKubernetes refuses add-ons, versions by name, that need a later minor
+// version of Kubernetes 1.
+func CheckKubernetes(wanted map[string]string, minor int) error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		version, err := Find(name, wanted[name])
+		if err == nil && minor < version.OldestMinor {
+			wayOut := fmt.Sprintf("leave it out (--with %s, make WITH=%s)", None, None)
+			if older := newestFor(name, minor); older != "" {
+				wayOut = fmt.Sprintf("use %[1]s (--with %[1]s, make WITH=%[1]s)", name+"="+older)
+			}
+			err = fmt.Errorf("the add-on %s %s needs Kubernetes 1.%d or later, and this cluster has 1.%d: "+
+				"%s, or use a new cluster of a later version (--kubernetes)",
+				name, version.Version, version.OldestMinor, minor, wayOut)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 // Usage lists the add-ons as Parse reads them: "trainer[=v2.3.0|=v2.1.0]".

@@ -40,6 +40,53 @@ func TestParse(t *testing.T) {
 	}
 }
 
+func TestCheckKubernetes(t *testing.T) {
+	tests := map[string]struct {
+		wanted map[string]string
+		minor  int
+		err    string
+	}{
+		"no add-on":  {minor: 29},
+		"new enough": {wanted: map[string]string{"trainer": "v2.3.0", "kueue": "v0.19.2"}, minor: 33},
+		"an older version fits": {
+			wanted: map[string]string{"trainer": "v2.3.0"}, minor: 31,
+			err: "the add-on trainer v2.3.0 needs Kubernetes 1.33 or later, and this cluster has 1.31: " +
+				"use trainer=v2.1.0 (--with trainer=v2.1.0, make WITH=trainer=v2.1.0), or use a new cluster of a later version (--kubernetes)",
+		},
+		"oldest of Kueue": {wanted: map[string]string{"kueue": "v0.19.2"}, minor: 29},
+		"one is too new": {
+			wanted: map[string]string{"trainer": "v2.1.0", "kueue": "v0.19.2"}, minor: 29,
+			err: "the add-on trainer v2.1.0 needs Kubernetes 1.31 or later, and this cluster has 1.29: " +
+				"leave it out (--with none, make WITH=none), or use a new cluster of a later version (--kubernetes)",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			err := CheckKubernetes(test.wanted, test.minor)
+			if got := errorText(err); got != test.err {
+				t.Errorf("got error %q, want %q", got, test.err)
+			}
+		})
+	}
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func TestEveryAddOnHasAnOldestKubernetes(t *testing.T) {
+	for _, a := range All() {
+		for _, v := range a.Versions {
+			if v.OldestMinor == 0 {
+				t.Errorf("%s %s does not name the oldest Kubernetes that it runs with", a.Name, v.Version)
+			}
+		}
+	}
+}
+
 func TestKustomization(t *testing.T) {
 	for _, a := range All() {
 		for _, v := range a.Versions {

@@ -6,10 +6,10 @@ import (
 )
 
 // kueue is Kueue, which queues jobs until their namespace's quota has room for
-// all of their pods.
+// all of their pods. Its readme asks for Kubernetes 1.29.
 func kueue() AddOn {
 	const module = "sigs.k8s.io/kueue"
-	return AddOn{Name: "kueue", Versions: []Version{{Version: "v0.19.2", Controllers: []Controller{{
+	return AddOn{Name: "kueue", Versions: []Version{{Version: "v0.19.2", OldestMinor: 29, Controllers: []Controller{{
 		Controller: binaries.Controller{
 			Name: "kueue", Version: "v0.19.2", Module: module, Package: module + "/cmd/kueue",
 		},

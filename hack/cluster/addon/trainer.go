@@ -7,11 +7,13 @@ import (
 
 type object = map[string]any
 
-// trainer is Kubeflow Trainer with the JobSet that it requires.
+// trainer is Kubeflow Trainer with the JobSet that it requires. Its guide to
+// the installation asks for Kubernetes 1.31.
 func trainer() AddOn {
 	return AddOn{Name: "trainer", Versions: []Version{
-		{Version: "v2.3.0", Controllers: []Controller{jobSet("v0.12.0"), trainerManager("v2.3.0")}},
-		{Version: "v2.1.0", Controllers: []Controller{jobSet("v0.10.1"), trainerManager("v2.1.0")}},
+		// The CRD of JobSet v0.12 has a rule about metadata.namespace that Kubernetes 1.31 does not accept; 1.32 was not tried.
+		{Version: "v2.3.0", OldestMinor: 33, Controllers: []Controller{jobSet("v0.12.0"), trainerManager("v2.3.0")}},
+		{Version: "v2.1.0", OldestMinor: 31, Controllers: []Controller{jobSet("v0.10.1"), trainerManager("v2.1.0")}},
 	}}
 }
 

@@ -1,6 +1,7 @@
 package binaries
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -59,6 +60,8 @@ func TestKeyChangesWithWhatGoesIn(t *testing.T) {
 	check("other flags")
 	b.goVersion = "go1.27.0"
 	check("another Go")
+	c.tags = "providerless"
+	check("tags")
 	c.pkgs = []string{"go.etcd.io/etcd/server/v3"}
 	write("go.mod", "module etcd")
 	check("a package of a pinned module")
@@ -105,7 +108,8 @@ func TestOnceLeavesNothingOfAFailedBuild(t *testing.T) {
 func TestLinkHasTheNamesThatTestsAskFor(t *testing.T) {
 	cache := t.TempDir()
 	built := map[string]string{}
-	for _, c := range components() {
+	const oldest = "v1.29.15"
+	for _, c := range components(oldest) {
 		built[c.name] = filepath.Join(cache, c.name+"-1")
 		if err := os.MkdirAll(built[c.name], 0o755); err != nil {
 			t.Fatal(err)
@@ -124,7 +128,7 @@ func TestLinkHasTheNamesThatTestsAskFor(t *testing.T) {
 	if err := os.Mkdir(into, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := link(built, into); err != nil {
+	if err := link(components(oldest), built, into); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"etcd", "kube-apiserver", "kubectl", "kubelet", "coredns", "containerd", "containerd-shim-runc-v2", "ctr"} {
@@ -132,16 +136,50 @@ func TestLinkHasTheNamesThatTestsAskFor(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	for name, want := range map[string]string{"kube-apiserver": "kubernetes-v1.29", "kubelet": "kubernetes-v1.29", "kubectl": "kubernetes"} {
+		if target, err := os.Readlink(filepath.Join(into, name)); err != nil || filepath.Base(target) != want {
+			t.Errorf("%s is %s, %v; want %s", name, target, err, want)
+		}
+	}
+}
+
+// The modules of the older versions differ in their pins only. Their main.go are copies and not links, since a link does not
+// survive every way in which a source tree is copied.
+func TestOlderVersionsHaveOneMain(t *testing.T) {
+	paths, err := filepath.Glob(filepath.Join("..", "build", "kubernetes-v*", "main.go"))
+	if err != nil || len(paths) < 2 {
+		t.Fatalf("%d files main.go, %v", len(paths), err)
+	}
+	want, err := os.ReadFile(paths[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
+			t.Errorf("%s is not a regular file: %v", path, err)
+		}
+		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s differs from %s: %v", path, paths[0], err)
+		}
+	}
 }
 
 func TestVersionsAreThoseOfTheModules(t *testing.T) {
-	for folder, line := range map[string]string{
+	lines := map[string]string{
 		"kubernetes": "k8s.io/kubernetes " + layout.KubernetesVersion,
 		"etcd":       "go.etcd.io/etcd/server/v3 " + layout.EtcdVersion,
 		"coredns":    "github.com/coredns/coredns " + layout.CoreDNSVersion,
 
 		"containerd-" + layout.ContainerdVersion: containerdPath + " " + layout.ContainerdVersion,
-	} {
+	}
+	for _, name := range layout.KubernetesNames()[1:] {
+		version, err := layout.Kubernetes(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines["kubernetes-v"+name] = "k8s.io/kubernetes " + version
+	}
+	for folder, line := range lines {
 		content, err := os.ReadFile(filepath.Join("..", "build", folder, "go.mod"))
 		if err != nil {
 			t.Fatal(err)

@@ -39,7 +39,10 @@ type Cluster struct {
 // flags does the same again.
 type settings struct {
 	// Kind marks a folder as a state folder: only such a one is ever removed.
-	Kind          string            `json:"kind"`
+	Kind string `json:"kind"`
+	// Kubernetes is the name of the version. Clusters of before there were
+	// several have none; they have the newest.
+	Kubernetes    string            `json:"kubernetes,omitempty"`
 	Nodes         int               `json:"nodes"`
 	FeatureGates  map[string]bool   `json:"featureGates,omitempty"`
 	RuntimeConfig map[string]string `json:"runtimeConfig,omitempty"`
@@ -68,6 +71,9 @@ func (c *Cluster) settings() (settings, error) {
 	var s settings
 	if err := json.Unmarshal(content, &s); err != nil || s.Kind != settingsKind {
 		return settings{}, fmt.Errorf("%s is not of a cluster; it is left alone, use another --state", c.Layout.Settings())
+	}
+	if s.Kubernetes == "" {
+		s.Kubernetes = layout.Newest()
 	}
 	return s, nil
 }

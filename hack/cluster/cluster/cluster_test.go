@@ -24,13 +24,15 @@ func TestMergeKeepsWhatIsNotAskedFor(t *testing.T) {
 		options UpOptions
 		want    settings
 	}{
-		"new cluster":            {want: settings{Nodes: 2}},
-		"new cluster, 3 nodes":   {options: UpOptions{Nodes: 3}, want: settings{Nodes: 3}},
-		"as it is":               {now: settings{Nodes: 3, FeatureGates: gates}, want: settings{Nodes: 3, FeatureGates: gates}},
-		"other number of nodes":  {now: settings{Nodes: 3, FeatureGates: gates}, options: UpOptions{Nodes: 1}, want: settings{Nodes: 1, FeatureGates: gates}},
-		"add-ons stay":           {now: settings{Nodes: 2, With: map[string]string{"trainer": "v2.3.0"}}, options: UpOptions{Nodes: 1}, want: settings{Nodes: 1, With: map[string]string{"trainer": "v2.3.0"}}},
-		"add-ons taken away":     {now: settings{Nodes: 2, With: map[string]string{"trainer": "v2.3.0"}}, options: UpOptions{With: map[string]string{}}, want: settings{Nodes: 2, With: map[string]string{}}},
-		"gates taken away again": {now: settings{Nodes: 2, FeatureGates: gates}, options: UpOptions{FeatureGates: map[string]bool{}}, want: settings{Nodes: 2, FeatureGates: map[string]bool{}}},
+		"new cluster":            {want: settings{Kubernetes: layout.Newest(), Nodes: 2}},
+		"new cluster, 3 nodes":   {options: UpOptions{Nodes: 3}, want: settings{Kubernetes: layout.Newest(), Nodes: 3}},
+		"as it is":               {now: settings{Nodes: 3, FeatureGates: gates}, want: settings{Kubernetes: layout.Newest(), Nodes: 3, FeatureGates: gates}},
+		"other number of nodes":  {now: settings{Nodes: 3, FeatureGates: gates}, options: UpOptions{Nodes: 1}, want: settings{Kubernetes: layout.Newest(), Nodes: 1, FeatureGates: gates}},
+		"add-ons stay":           {now: settings{Nodes: 2, With: map[string]string{"trainer": "v2.3.0"}}, options: UpOptions{Nodes: 1}, want: settings{Kubernetes: layout.Newest(), Nodes: 1, With: map[string]string{"trainer": "v2.3.0"}}},
+		"add-ons taken away":     {now: settings{Nodes: 2, With: map[string]string{"trainer": "v2.3.0"}}, options: UpOptions{With: map[string]string{}}, want: settings{Kubernetes: layout.Newest(), Nodes: 2, With: map[string]string{}}},
+		"gates taken away again": {now: settings{Nodes: 2, FeatureGates: gates}, options: UpOptions{FeatureGates: map[string]bool{}}, want: settings{Kubernetes: layout.Newest(), Nodes: 2, FeatureGates: map[string]bool{}}},
+		"oldest version":         {options: UpOptions{Kubernetes: "1.29"}, want: settings{Kubernetes: "1.29", Nodes: 2}},
+		"version stays":          {now: settings{Kubernetes: "1.29", Nodes: 2}, options: UpOptions{Nodes: 3}, want: settings{Kubernetes: "1.29", Nodes: 3}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -68,12 +70,45 @@ func TestSettingsRefuseAFolderOfSomebodyElse(t *testing.T) {
 
 func TestSettingsAreReadBack(t *testing.T) {
 	c := &Cluster{Layout: layout.Layout{State: filepath.Join(t.TempDir(), "new")}}
-	want := settings{Kind: settingsKind, Nodes: 3, RuntimeConfig: map[string]string{"a/v1": "true"}}
+	want := settings{Kind: settingsKind, Kubernetes: "1.29", Nodes: 3, RuntimeConfig: map[string]string{"a/v1": "true"}}
 	if err := c.saveSettings(want); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := c.settings(); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v; want %+v", got, err, want)
+	}
+}
+
+func TestVersionOfAClusterWithDataIsKept(t *testing.T) {
+	tests := map[string]struct {
+		before    settings
+		requested string
+		noData    bool
+		refused   bool
+	}{
+		"new cluster":                {requested: "1.29", noData: true},
+		"version not given":          {before: settings{Kubernetes: "1.29"}},
+		"same version":               {before: settings{Kubernetes: "1.29"}, requested: "1.29"},
+		"older version":              {before: settings{Kubernetes: layout.Newest()}, requested: "1.29", refused: true},
+		"newer version":              {before: settings{Kubernetes: "1.29"}, requested: layout.Newest(), refused: true},
+		"first up ended before etcd": {before: settings{Kubernetes: layout.Newest()}, requested: "1.29", noData: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := &Cluster{Layout: layout.Layout{State: t.TempDir()}}
+			if !test.noData {
+				if err := os.Mkdir(c.Layout.Etcd(), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := c.checkVersion(test.before, UpOptions{Kubernetes: test.requested})
+			if (err != nil) != test.refused {
+				t.Fatalf("got %v, want an error: %v", err, test.refused)
+			}
+			if err != nil && (!strings.Contains(err.Error(), test.requested) || !strings.Contains(err.Error(), "cluster down")) {
+				t.Errorf("the error does not name the version and the next step: %v", err)
+			}
+		})
 	}
 }
 

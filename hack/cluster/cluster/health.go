@@ -19,8 +19,9 @@ import (
 // check reports whether a component is healthy now.
 type check func(context.Context) error
 
-// checks returns the health check of every component, by process name.
-func (c *Cluster) checks(nodes []layout.Node) map[string]check {
+// checks returns the health check of every component, by process name. minor
+// is Kubernetes' minor version.
+func (c *Cluster) checks(nodes []layout.Node, minor int) map[string]check {
 	ca := c.store().Cert(controlplane.CA)
 	all := map[string]check{
 		// The clients' port, not the metrics' port: the latter reports healthy
@@ -36,7 +37,7 @@ func (c *Cluster) checks(nodes []layout.Node) map[string]check {
 			return client.Ready(ctx)
 		},
 		controlplane.ControllerManager: httpCheck(ca, fmt.Sprintf("https://127.0.0.1:%d/healthz", layout.ControllerManagerPort)),
-		controlplane.Scheduler:         httpCheck(ca, fmt.Sprintf("https://127.0.0.1:%d/readyz", layout.SchedulerPort)),
+		controlplane.Scheduler:         httpCheck(ca, controlplane.SchedulerHealth(minor)),
 		controlplane.Proxy:             httpCheck("", fmt.Sprintf("http://127.0.0.1:%d/healthz", layout.ProxyHealthPort)),
 		controlplane.PolicyAgent:       httpCheck("", fmt.Sprintf("http://127.0.0.1:%d/healthz", layout.PolicyHealthPort)),
 		dns.Name:                       httpCheck("", fmt.Sprintf("http://127.0.0.1:%d/ready", layout.DNSReadyPort)),

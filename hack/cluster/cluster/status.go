@@ -108,7 +108,11 @@ func (c *Cluster) Status(ctx context.Context) (Status, error) {
 	for _, n := range nodes {
 		names = append(names, n.Containerd(), n.Kubelet())
 	}
-	checks := c.checks(nodes)
+	version, err := layout.Kubernetes(s.Kubernetes)
+	if err != nil {
+		return Status{}, fmt.Errorf("the cluster's version of Kubernetes: %w", err)
+	}
+	checks := c.checks(nodes, layout.Minor(version))
 	status.Components = make([]Component, len(names))
 	status.Nodes = make([]NodeStatus, len(nodes))
 	status.AddOns = make([]AddOnStatus, len(s.With))

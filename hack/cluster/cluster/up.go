@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os/exec"
 	"time"
 
+	"opendatahub.io/mpijob/hack/cluster/addon"
 	"opendatahub.io/mpijob/hack/cluster/binaries"
 	"opendatahub.io/mpijob/hack/cluster/cgroup"
 	"opendatahub.io/mpijob/hack/cluster/controlplane"
@@ -24,6 +26,9 @@ import (
 // UpOptions are what a person may ask of "up". Zero values mean: as it is,
 // and for a new cluster the default.
 type UpOptions struct {
+	// Kubernetes is the name of the version, such as 1.29; the newest by
+	// default. That of a cluster cannot be changed.
+	Kubernetes string
 	// Nodes is the number of nodes; 2 by default.
 	Nodes int
 	// FeatureGates and RuntimeConfig are passed on to Kubernetes; nil keeps
@@ -55,7 +60,13 @@ func (c *Cluster) Up(ctx context.Context, options UpOptions) error {
 	if err != nil && !errors.Is(err, errNoCluster) {
 		return err
 	}
+	if err := c.checkVersion(before, options); err != nil {
+		return err
+	}
 	wanted := merge(before, options)
+	if err := checkAddOns(wanted); err != nil {
+		return err
+	}
 	if _, err := c.owned(); err != nil {
 		return err
 	}
@@ -90,13 +101,17 @@ func (c *Cluster) Up(ctx context.Context, options UpOptions) error {
 }
 
 func (c *Cluster) newRun(ctx context.Context, wanted settings) (*run, error) {
-	set, err := binaries.Ensure(ctx, c.Repository, c.Report)
+	version, err := layout.Kubernetes(wanted.Kubernetes)
+	if err != nil {
+		return nil, fmt.Errorf("the cluster's version of Kubernetes: %w; to create it again, run: cluster down", err)
+	}
+	set, err := binaries.Ensure(ctx, c.Repository, version, c.Report)
 	if err != nil {
 		return nil, fmt.Errorf("programs: %w", err)
 	}
-	return &run{Cluster: c, nodes: c.nodes(wanted.Nodes), set: set, gates: wanted.FeatureGates, parts: controlplane.Parts{
+	return &run{Cluster: c, nodes: c.nodes(wanted.Nodes), set: set, minor: layout.Minor(version), gates: wanted.FeatureGates, parts: controlplane.Parts{
 		Layout: c.Layout, Binaries: set, Store: c.store(),
-		Settings: controlplane.Settings{FeatureGates: wanted.FeatureGates, RuntimeConfig: wanted.RuntimeConfig},
+		Settings: controlplane.Settings{Minor: layout.Minor(version), FeatureGates: wanted.FeatureGates, RuntimeConfig: wanted.RuntimeConfig},
 	}}, nil
 }
 
@@ -116,7 +131,32 @@ func (c *Cluster) existingRun(ctx context.Context) (r *run, unlock func(), err e
 	return r, unlock, nil
 }
 
+// checkVersion refuses to change the version of a cluster that has data:
+// Kubernetes does not read what a later version has stored, and not always
+// what one of several versions before has.
+func (c *Cluster) checkVersion(before settings, options UpOptions) error {
+	if options.Kubernetes == "" || before.Kubernetes == "" || options.Kubernetes == before.Kubernetes {
+		return nil
+	}
+	if _, err := os.Stat(c.Layout.Etcd()); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return fmt.Errorf("the cluster in %s has Kubernetes %s, and its version cannot be changed to %s: the data of one version is not for another; "+
+		"remove the cluster first with: make cluster-down (cluster down)", c.Layout.State, before.Kubernetes, options.Kubernetes)
+}
+
+// checkAddOns refuses add-ons that need a later Kubernetes than the cluster's,
+// before anything is built or started.
+func checkAddOns(wanted settings) error {
+	version, err := layout.Kubernetes(wanted.Kubernetes)
+	if err != nil {
+		return fmt.Errorf("the cluster's version of Kubernetes: %w; to create it again, run: cluster down", err)
+	}
+	return addon.CheckKubernetes(wanted.With, layout.Minor(version))
+}
+
 func merge(now settings, options UpOptions) settings {
+	now.Kubernetes = cmp.Or(options.Kubernetes, now.Kubernetes, layout.Newest())
 	if options.Nodes != 0 {
 		now.Nodes = options.Nodes
 	}
@@ -315,6 +355,7 @@ type run struct {
 	set   binaries.Set
 	parts controlplane.Parts
 	gates map[string]bool
+	minor int // of Kubernetes' version
 }
 
 // render writes certificates and configurations. Files that are right
@@ -364,7 +405,7 @@ func (r *run) nodeOptions(n layout.Node) (node.Options, error) {
 	}
 	name := controlplane.NodeCert(n)
 	return node.Options{
-		CgroupV1: v1, FeatureGates: r.gates, Shim: r.set.Path("containerd-shim-runc-v2"),
+		Minor: r.minor, CgroupV1: v1, FeatureGates: r.gates, Shim: r.set.Path("containerd-shim-runc-v2"),
 		CA: r.parts.Store.Cert(controlplane.CA), Cert: r.parts.Store.Cert(name), Key: r.parts.Store.Key(name),
 	}, nil
 }
@@ -465,7 +506,7 @@ func (r *run) ensure(ctx context.Context, spec process.Spec) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	if err := r.Processes.WaitHealthy(ctx, spec.Name, r.checks(r.nodes)[spec.Name]); err != nil {
+	if err := r.Processes.WaitHealthy(ctx, spec.Name, r.checks(r.nodes, r.minor)[spec.Name]); err != nil {
 		return step.End(fmt.Errorf("up: %w", err))
 	}
 	if started {

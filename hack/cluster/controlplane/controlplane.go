@@ -56,8 +56,28 @@ const DNSUser = "system:coredns"
 // policyUser is the user the policy agent is to the API server.
 const policyUser = "system:policy-agent"
 
+// firstNFTables is the first minor version whose kube-proxy has the mode
+// nftables without a feature gate.
+const firstNFTables = 31
+
+// firstReadyScheduler is the first minor version whose scheduler serves
+// /readyz, which waits for its caches; earlier ones only serve /healthz.
+const firstReadyScheduler = 31
+
+// SchedulerHealth is the URL that reports whether the scheduler of a minor
+// version is ready.
+func SchedulerHealth(minor int) string {
+	path := "readyz"
+	if minor < firstReadyScheduler {
+		path = "healthz"
+	}
+	return fmt.Sprintf("https://127.0.0.1:%d/%s", layout.SchedulerPort, path)
+}
+
 // Settings are what a person may choose.
 type Settings struct {
+	// Minor is Kubernetes' minor version.
+	Minor int
 	// FeatureGates are of all components.
 	FeatureGates map[string]bool
 	// RuntimeConfig switches API versions on and off, such as
@@ -313,8 +333,13 @@ func (p Parts) Files() (map[string]string, error) {
 		},
 		"nftables": object{"minSyncPeriod": "0.2s", "syncPeriod": "30s"},
 	}
-	if len(p.Settings.FeatureGates) > 0 {
-		proxy["featureGates"] = p.Settings.FeatureGates
+	gates := map[string]bool{}
+	maps.Copy(gates, p.Settings.FeatureGates)
+	if p.Settings.Minor < firstNFTables {
+		gates["NFTablesProxyMode"] = true
+	}
+	if len(gates) > 0 {
+		proxy["featureGates"] = gates
 	}
 	proxyFile, err := encode(proxy)
 	if err != nil {

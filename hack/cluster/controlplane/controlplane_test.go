@@ -22,8 +22,10 @@ func parts(settings Settings) Parts {
 
 func TestCommandLinesAndFiles(t *testing.T) {
 	tests := map[string]Settings{
-		"plain": {},
+		"plain":  {Minor: 37},
+		"oldest": {Minor: 29},
 		"gangs": {
+			Minor:         37,
 			FeatureGates:  map[string]bool{"GenericWorkload": true, "AnotherGate": false},
 			RuntimeConfig: map[string]string{"scheduling.k8s.io/v1beta1": "true"},
 		},
@@ -45,6 +47,14 @@ func TestCommandLinesAndFiles(t *testing.T) {
 				golden.Check(t, name+"/"+file, content)
 			}
 		})
+	}
+}
+
+func TestSchedulerHealth(t *testing.T) {
+	for minor, path := range map[int]string{29: "/healthz", 30: "/healthz", 31: "/readyz", 37: "/readyz"} {
+		if url := SchedulerHealth(minor); !strings.HasSuffix(url, path) {
+			t.Errorf("1.%d: %s, want %s", minor, url, path)
+		}
 	}
 }
 

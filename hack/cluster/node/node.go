@@ -43,8 +43,18 @@ func Mounts(n layout.Node) *process.Mounts {
 	return mounts
 }
 
+// The first minor versions whose kubelets have the fields podLogsDir, whose
+// default is the same folder, and failCgroupV1, before which cgroup v1 is
+// always accepted.
+const (
+	firstPodLogsDir   = 30
+	firstFailCgroupV1 = 31
+)
+
 // Options are what a node's configuration depends on beyond its number.
 type Options struct {
+	// Minor is Kubernetes' minor version.
+	Minor int
 	// CgroupV1 is whether the machine's controllers are on cgroup v1.
 	CgroupV1 bool
 	// FeatureGates are the cluster's.
@@ -215,7 +225,11 @@ func kubeletConfig(n layout.Node, o Options) (string, error) {
 		// Nothing here needs what the defaults do for hundreds of nodes.
 		"fileCheckFrequency": "60s",
 	}
-	if o.CgroupV1 {
+	// Kubelets reject fields that they do not know.
+	if o.Minor < firstPodLogsDir {
+		delete(config, "podLogsDir")
+	}
+	if o.CgroupV1 && o.Minor >= firstFailCgroupV1 {
 		config["failCgroupV1"] = false
 	}
 	if len(o.FeatureGates) > 0 {

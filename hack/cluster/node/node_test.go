@@ -11,8 +11,9 @@ import (
 func TestFiles(t *testing.T) {
 	n := layout.Layout{State: "/clone/.cluster"}.Node(2)
 	tests := map[string]Options{
-		"v1": {CgroupV1: true, Shim: "/cache/containerd-shim-runc-v2", CA: "/ca.crt", Cert: "/node.crt", Key: "/node.key"},
-		"v2": {Shim: "/cache/containerd-shim-runc-v2", CA: "/ca.crt", Cert: "/node.crt", Key: "/node.key", FeatureGates: map[string]bool{"GenericWorkload": true}},
+		"v1":     {Minor: 37, CgroupV1: true, Shim: "/cache/containerd-shim-runc-v2", CA: "/ca.crt", Cert: "/node.crt", Key: "/node.key"},
+		"v2":     {Minor: 37, Shim: "/cache/containerd-shim-runc-v2", CA: "/ca.crt", Cert: "/node.crt", Key: "/node.key", FeatureGates: map[string]bool{"GenericWorkload": true}},
+		"oldest": {Minor: 29, CgroupV1: true, Shim: "/cache/containerd-shim-runc-v2", CA: "/ca.crt", Cert: "/node.crt", Key: "/node.key"},
 	}
 	for name, options := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"opendatahub.io/mpijob/internal/agentapi"
 )
@@ -27,57 +26,47 @@ func readMemory(root string) memory {
 		return memory{
 			limit: number(filepath.Join(root, "memory.max")),
 			peak:  max(number(filepath.Join(root, "memory.peak")), number(filepath.Join(root, "memory.current"))),
-			kills: counter(filepath.Join(root, "memory.events"), "oom_kill"),
+			kills: values(filepath.Join(root, "memory.events"))["oom_kill"],
 		}
 	}
 	v1 := filepath.Join(root, "memory")
 	return memory{
 		limit: number(filepath.Join(v1, "memory.limit_in_bytes")),
 		peak:  number(filepath.Join(v1, "memory.max_usage_in_bytes")),
-		kills: counter(filepath.Join(v1, "memory.oom_control"), "oom_kill"),
+		kills: values(filepath.Join(v1, "memory.oom_control"))["oom_kill"],
 	}
 }
 
 // number reads a file of one number. Version 1 writes "no limit" as a number that no machine has.
 func number(path string) int64 {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return 0
-	}
-	n, err := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64)
+	n, err := strconv.ParseInt(text(path), 10, 64)
 	if err != nil || n > 1<<60 {
 		return 0
 	}
 	return n
 }
 
-// counter reads one line "name number" of a file of such lines.
-func counter(path, name string) int64 {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(data)) {
-		if key, value, found := strings.Cut(strings.TrimSpace(line), " "); found && key == name {
-			n, _ := strconv.ParseInt(value, 10, 64)
-			return n
-		}
-	}
-	return 0
-}
-
 // readCPU returns the CPU time of the container's cgroup, and the time for which the kernel stopped its processes because
 // of the CPU limit, in seconds. Both are 0 if they are unknown.
 func readCPU(root string) (used, throttled float64) {
-	if stat := filepath.Join(root, "cpu.stat"); counter(stat, "usage_usec") > 0 {
-		return float64(counter(stat, "usage_usec")) / 1e6, float64(counter(stat, "throttled_usec")) / 1e6
+	if stat := values(filepath.Join(root, "cpu.stat")); stat["usage_usec"] > 0 {
+		return float64(stat["usage_usec"]) / 1e6, float64(stat["throttled_usec"]) / 1e6
 	}
-	for _, folder := range []string{"cpu,cpuacct", "cpu"} {
-		if usage := number(filepath.Join(root, folder, "cpuacct.usage")); usage > 0 {
-			return float64(usage) / 1e9, float64(counter(filepath.Join(root, folder, "cpu.stat"), "throttled_time")) / 1e9
-		}
+	if usage := cpuTime1(root); usage > 0 {
+		return float64(usage) / 1e9, float64(values(filepath.Join(root, "cpu", "cpu.stat"))["throttled_time"]) / 1e9
 	}
 	return 0, 0
+}
+
+// cpuTime1 returns the CPU time in nanoseconds that version 1 counts; 0 if it is unknown. The first two folders are one that is linked
+// as cpu, which has the limit.
+func cpuTime1(root string) int64 {
+	for _, folder := range []string{"cpu,cpuacct", "cpu", "cpuacct"} {
+		if used := number(filepath.Join(root, folder, "cpuacct.usage")); used > 0 {
+			return used
+		}
+	}
+	return 0
 }
 
 // Kills returns how many processes of the container the kernel has killed because it was out of memory.

@@ -4,6 +4,7 @@ package hostfile
 import (
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -12,8 +13,12 @@ import (
 type Hosts struct {
 	// Others is how many hosts there are besides this pod, Slots how many slots they have together.
 	Others, Slots int32
+	// First is the first of the other hosts, "" if there is none.
+	First string
 	// OwnSlots are this pod's, where it runs ranks as well.
 	OwnSlots int32
+	// Names are those of the other hosts without their domain, in the order of their ranks.
+	Names []string
 	// SlotsOf are each host's, by its name without the domain.
 	SlotsOf map[string]int32
 }
@@ -37,12 +42,27 @@ func Read(path string) Hosts {
 			h.OwnSlots = int32(slots)
 			continue
 		}
+		if h.Others == 0 {
+			h.First = name
+		}
 		h.Others++
 		h.Slots += int32(slots)
+		h.Names = append(h.Names, Short(name))
 		h.SlotsOf[Short(name)] = int32(slots)
 	}
 	return h
 }
+
+// MayGet reports whether a host is one of the job's, or may become one: a job that grows gets hosts whose names differ from the
+// others' in their number only. Without a hostfile, any host may.
+func (h Hosts) MayGet(host string) bool {
+	name := Short(host)
+	return len(h.Names) == 0 || IsSelf(host) || slices.ContainsFunc(h.Names, func(own string) bool {
+		return withoutNumber(own) == withoutNumber(name)
+	})
+}
+
+func withoutNumber(name string) string { return strings.TrimRight(name, "0123456789") }
 
 // Short is a host's name without its domain.
 func Short(host string) string {

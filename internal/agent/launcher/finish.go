@@ -49,6 +49,11 @@ func (s *supervisor) finish(command int, status unix.WaitStatus) int {
 		summary.Signal = int32(status.Signal())
 	}
 	code = outcome.Verdict(&summary, all, s.expected, command, code)
+	if code != 0 {
+		explainNoRanks(&summary, all)
+		explainLineEnds(&summary, s.command, all)
+	}
+	summary.Usage = s.usage()
 	if summary.Message != "" {
 		fmt.Fprintln(s.stderr, "mpi-agent:", summary.Message)
 	}

@@ -22,6 +22,7 @@ import (
 	"opendatahub.io/mpijob/internal/agent/progress"
 	"opendatahub.io/mpijob/internal/agent/ranks"
 	"opendatahub.io/mpijob/internal/agent/records"
+	"opendatahub.io/mpijob/internal/agent/sampler"
 	"opendatahub.io/mpijob/internal/agent/status"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
@@ -36,13 +37,16 @@ const (
 
 // supervisor runs the launcher's own command and watches the job's hosts and ranks.
 type supervisor struct {
-	ranks  *ranks.Ranks
-	stderr io.Writer
+	ranks   *ranks.Ranks
+	sampler *sampler.Sampler
+	stderr  io.Writer
 	// folder is where the rsh's leave their records.
 	folder string
 	// expected is the hostfile's.
 	expected    hostfile.Hosts
 	launchWatch launchWatch
+	// command is the launcher's command with its arguments.
+	command []string
 	// killed is set if the agent killed the command, because the container was to end.
 	killed atomic.Bool
 }
@@ -59,7 +63,7 @@ func (s *supervisor) summary() agentapi.Summary {
 func Run(args, env []string, statusAddress string) int {
 	log := slog.New(slog.DiscardHandler)
 	s := &supervisor{
-		ranks: ranks.New(log, cgroup.Root), stderr: os.Stderr, folder: records.Folder(), expected: hostfile.Read(agentapi.Hostfile),
+		command: args, ranks: ranks.New(log, cgroup.Root), stderr: os.Stderr, folder: records.Folder(), expected: hostfile.Read(agentapi.Hostfile),
 		launchWatch: launchWatch{failedAt: map[string]time.Time{}, ended: map[string]time.Time{}, killed: map[string]bool{}},
 	}
 	processes, err := process.NewParent(s.ranks.Look)
@@ -70,9 +74,10 @@ func Run(args, env []string, statusAddress string) int {
 		fmt.Fprintln(s.stderr, "mpi-agent:", err)
 		return failedCode
 	}
+	s.sampler = sampler.New(s.ranks)
 	s.ranks.Versions = &mpiversion.Queries{Start: processes.Start}
 	// An earlier try of this container has left its records.
-	for _, name := range []string{"*.json", "*.new"} {
+	for _, name := range []string{"*.json", records.UsagePattern, "*.new"} {
 		old, _ := filepath.Glob(filepath.Join(s.folder, name))
 		for _, path := range old {
 			_ = os.Remove(path)
@@ -85,7 +90,9 @@ func Run(args, env []string, statusAddress string) int {
 	done := make(chan struct{})
 	go s.ranks.Watch(done)
 	s.ranks.Look()
-	go status.Serve(log, statusAddress, s.summary)
+	s.sampler.Start(done)
+	go s.tellUsages(done)
+	go status.Serve(log, statusAddress, s.summary, s.usage)
 	stop := s.passSignals(program.PID)
 	defer stop()
 	ended := s.wait(program)
@@ -114,7 +121,7 @@ func (s *supervisor) wait(program process.Program) unix.WaitStatus {
 				fmt.Fprintln(s.stderr, "mpi-agent:", text)
 			}
 		case now := <-sample.C:
-			if text := watch.Judge(records.ByHost(records.Read(s.folder)), s.ranks.SampleActivity(now), s.summary().Ranks, now); text != "" {
+			if text := watch.Judge(records.ByHost(records.Read(s.folder)), s.ranks.SampleActivity(now), s.summary(), now); text != "" {
 				fmt.Fprintln(s.stderr, agentapi.StallPrefix+text)
 			}
 		}

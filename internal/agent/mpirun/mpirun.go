@@ -18,6 +18,17 @@ func IsLauncher(program string) bool {
 	return slices.Contains([]string{"mpirun", "mpiexec", "orterun", "prterun"}, first)
 }
 
+// ProgramOf returns which of an MPI launcher's arguments is the program that the ranks run: the first one that is no option, and that
+// can be executed; "" if none can. Values of options are no programs, usually.
+func ProgramOf(args []string, canBeExecuted func(name string) bool) string {
+	for _, arg := range args {
+		if arg != "" && !strings.HasPrefix(arg, "-") && canBeExecuted(arg) {
+			return arg
+		}
+	}
+	return ""
+}
+
 // ToleratesFailures reports whether an MPI launcher with these arguments and this environment continues when a rank fails:
 // with an option of Hydra, Open MPI 4 (mpirun(1)) or Open MPI 5 (prterun(1)), a parameter of Open MPI, or a variable of Intel
 // MPI. Their values do not matter: a user who names one decides about failures.

@@ -8,9 +8,9 @@ import (
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
-// This file says what the exit codes and signals of ranks mean, among them those of Open MPI, MPICH and Intel MPI. What MPI launchers
-// print about them is in the package implementation (symptoms_hydra.go, symptoms_openmpi.go), and what is concluded from the exit
-// codes of containers in the package diagnose (exit.go).
+// This file says what the exit codes and signals of ranks mean. Those with which Open MPI, MPICH and Intel MPI end ranks are in the
+// package agentapi (exit_codes.go). What MPI launchers print about them is in the package implementation (symptoms_hydra.go,
+// symptoms_openmpi.go), and what is concluded from the exit codes of containers in the package diagnose (exits.go).
 
 // crashed reports whether a rank ended by an invalid access to memory. In MPI that is also how ranks end whose peer is gone.
 func crashed(end agentapi.RankEnd) bool {

@@ -1,5 +1,5 @@
-// Package outcome judges a run: how its launches and ranks ended, which of these ends was the cause, and the summary of
-// all hosts.
+// Package outcome judges a run: how its launches and ranks ended, what their exit codes mean, which of these ends was the
+// cause, and the summary of all hosts.
 package outcome
 
 import (
@@ -26,6 +26,8 @@ type Launcher struct {
 	PID     int
 	Started string
 	Name    string
+	// Args are its arguments, without its name.
+	Args []string
 	// Tolerant is set if the launcher continues when a rank fails.
 	Tolerant bool
 	// BadEnds is how many ranks of this container had failed when it started.

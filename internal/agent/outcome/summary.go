@@ -1,6 +1,7 @@
 package outcome
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -16,6 +17,7 @@ func Summarize(summary agentapi.Summary, sessions []records.Record, expected hos
 	summary.Role, summary.HostsExpected, summary.SlotsExpected = agentapi.RoleLauncher, expected.Others, expected.Slots
 	var lost []records.Record
 	all := records.ByHost(sessions)
+	summary.NoInterface = noInterface(summary, all)
 	summary.HostsIdle = idleHosts(sessions, expected, now)
 	summary.ConnectSeconds = Seconds(connectTime(all))
 	for _, use := range records.Uses(sessions) {
@@ -41,6 +43,25 @@ func Summarize(summary agentapi.Summary, sessions []records.Record, expected hos
 	return summary
 }
 
+// noInterface returns the setting by which no rank uses an interface of its pod; nil if ranks of a pod do. own is the summary of the
+// launcher's own container.
+func noInterface(own agentapi.Summary, all []records.Record) *agentapi.InterfaceSetting {
+	found := own.NoInterface
+	if own.RanksSeen > 0 && found == nil {
+		return nil
+	}
+	for _, r := range all {
+		if r.Worker == nil || r.Worker.RanksSeen == 0 {
+			continue
+		}
+		if r.Worker.NoInterface == nil {
+			return nil
+		}
+		found = cmp.Or(found, r.Worker.NoInterface)
+	}
+	return found
+}
+
 // MostRankEnds is how many bad ends of ranks are kept: the first ones show the cause, the rest follow from it.
 const MostRankEnds = 8
 
@@ -62,6 +83,30 @@ func connectTime(hosts []records.Record) time.Duration {
 		}
 	}
 	return last.Sub(first)
+}
+
+// LaunchTimes returns how a launch began; nil until all hosts of the hostfile are connected.
+func LaunchTimes(sessions []records.Record, expected hostfile.Hosts) *agentapi.Launch {
+	all := records.ByHost(sessions)
+	took := connectTime(all)
+	if expected.Others == 0 || took <= 0 || int32(len(records.Uses(sessions))) < expected.Others {
+		return nil
+	}
+	launch := agentapi.Launch{ConnectSeconds: Seconds(took)}
+	ranks := true
+	for _, r := range all {
+		launch.ConnectedAt = max(launch.ConnectedAt, r.Reached.UnixMilli())
+		if r.Worker == nil || r.Worker.InitSeconds <= 0 {
+			ranks = false
+			continue
+		}
+		launch.InitSeconds = max(launch.InitSeconds, r.Worker.InitSeconds)
+		launch.RanksAt = max(launch.RanksAt, r.Reached.Add(time.Duration(r.Worker.InitSeconds*float64(time.Second))).UnixMilli())
+	}
+	if !ranks {
+		launch.RanksAt, launch.InitSeconds = 0, 0
+	}
+	return &launch
 }
 
 // Seconds returns a duration in seconds, rounded to milliseconds and at least 0.001, because 0 means unknown.

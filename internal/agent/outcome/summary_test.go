@@ -1,6 +1,7 @@
 package outcome
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -81,6 +82,51 @@ func TestSummaryTellsHowLongConnectingTook(t *testing.T) {
 	}
 }
 
+// TestLaunchTimes: a launch is known once all hosts of the hostfile are connected, also those behind others, and its ranks once they
+// run on all hosts that the launcher connected to.
+func TestLaunchTimes(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	at := func(seconds float64) time.Time { return start.Add(time.Duration(seconds * float64(time.Second))) }
+	ran := func(seconds float64, through ...string) *agentapi.Summary {
+		s := &agentapi.Summary{InitSeconds: seconds}
+		for _, host := range through {
+			s.Through = append(s.Through, agentapi.HostUse{Host: host})
+		}
+		return s
+	}
+	a := records.Record{Host: "a", Since: start, Reached: at(1), Worker: ran(3)}
+	b := records.Record{Host: "b", Since: at(0.5), Reached: at(2)}
+	connected := agentapi.Launch{ConnectedAt: at(2).UnixMilli(), ConnectSeconds: 2}
+	running := connected
+	running.RanksAt, running.InitSeconds = at(4).UnixMilli(), 3
+	withRanks := b
+	withRanks.Worker = ran(0.5)
+	behind := a
+	behind.Worker = ran(3, "c")
+	for name, test := range map[string]struct {
+		sessions []records.Record
+		others   int32
+		want     *agentapi.Launch
+	}{
+		"nothing was started":      {others: 2},
+		"one of two":               {sessions: []records.Record{a}, others: 2},
+		"one is not reached":       {sessions: []records.Record{a, {Host: "b", Since: start}}, others: 2},
+		"no other hosts":           {sessions: []records.Record{a}},
+		"connected":                {sessions: []records.Record{a, b}, others: 2, want: &connected},
+		"ranks run":                {sessions: []records.Record{a, withRanks}, others: 2, want: &running},
+		"a host behind another":    {sessions: []records.Record{behind, withRanks}, others: 3, want: &running},
+		"a host behind is missing": {sessions: []records.Record{a, withRanks}, others: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := LaunchTimes(test.sessions, hostfile.Hosts{Others: test.others}); !reflect.DeepEqual(got, test.want) {
+				t.Errorf("got %+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
+
 // TestVerdict: the job's exit code is the command's, unless the command did not notice that a rank failed or no worker was used.
 func TestVerdict(t *testing.T) {
 	t.Parallel()
@@ -120,5 +166,30 @@ func TestVerdict(t *testing.T) {
 				t.Errorf("the message is %q", got.Message)
 			}
 		})
+	}
+}
+
+// TestNoInterface: a setting is reported if no pod with ranks has an interface of it.
+func TestNoInterface(t *testing.T) {
+	setting := &agentapi.InterfaceSetting{Name: "btl_tcp_if_include", Value: "ib0", Has: []string{"eth0"}}
+	with := func(host string, ranks int32, setting *agentapi.InterfaceSetting) records.Record {
+		return records.Record{Host: host, Reached: time.Unix(1, 0), Worker: &agentapi.Summary{RanksSeen: ranks, NoInterface: setting}}
+	}
+	for name, test := range map[string]struct {
+		own      agentapi.Summary
+		sessions []records.Record
+		want     bool
+	}{
+		"all":                       {sessions: []records.Record{with("a", 2, setting), with("b", 1, setting)}, want: true},
+		"one has it":                {sessions: []records.Record{with("a", 2, setting), with("b", 1, nil)}},
+		"one has no ranks":          {sessions: []records.Record{with("a", 2, setting), with("b", 0, nil), {Host: "c"}}, want: true},
+		"ranks beside the launcher": {own: agentapi.Summary{RanksSeen: 1}, sessions: []records.Record{with("a", 2, setting)}},
+		"only beside the launcher":  {own: agentapi.Summary{RanksSeen: 1, NoInterface: setting}, want: true},
+		"nobody":                    {sessions: []records.Record{with("a", 2, nil)}},
+	} {
+		got := Summarize(test.own, test.sessions, hostfile.Hosts{}, time.Unix(2, 0)).NoInterface
+		if (got != nil) != test.want {
+			t.Errorf("%s: got %v", name, got)
+		}
 	}
 }

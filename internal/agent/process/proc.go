@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -24,6 +25,28 @@ func All() ([]int, error) {
 	return pids, err
 }
 
+// StatFields returns the fields of /proc/PID/stat from the state on, the third of proc_pid_stat(5); none if there is no such process.
+func StatFields(pid int) []string {
+	data, err := os.ReadFile(File(pid, "stat"))
+	// The name, in parentheses, may hold anything.
+	end := bytes.LastIndexByte(data, ')')
+	if err != nil || end < 0 {
+		return nil
+	}
+	return strings.Fields(string(data[end+1:]))
+}
+
+// Ticks returns the sum of fields of /proc/PID/stat that are times. Their unit is USER_HZ: 100 a second on every architecture of Linux
+// that Go supports.
+func Ticks(fields ...string) (total time.Duration) {
+	const perSecond = 100
+	for _, field := range fields {
+		n, _ := strconv.ParseInt(field, 10, 64)
+		total += time.Duration(n) * time.Second / perSecond
+	}
+	return total
+}
+
 // Stat is some of /proc/PID/stat (proc_pid_stat(5)).
 type Stat struct {
 	State   byte
@@ -35,19 +58,34 @@ type Stat struct {
 
 // ReadStat reads the state of a process; false if there is no such process.
 func ReadStat(pid int) (Stat, bool) {
-	data, err := os.ReadFile(File(pid, "stat"))
-	if err != nil {
-		return Stat{}, false
-	}
-	// The name, in parentheses, may hold anything.
-	end := bytes.LastIndexByte(data, ')')
-	fields := strings.Fields(string(data[end+1:]))
-	if end < 0 || len(fields) < 50 {
+	fields := StatFields(pid)
+	if len(fields) < 50 {
 		return Stat{}, false
 	}
 	parent, _ := strconv.Atoi(fields[1])
 	code, _ := strconv.Atoi(fields[49])
 	return Stat{State: fields[0][0], Parent: parent, Started: fields[19], code: code}, true
+}
+
+// Use is what a process has used.
+type Use struct {
+	Parent int
+	// Started is when it was started, since the machine was.
+	Started time.Duration
+	// CPU is the CPU time of the process and of its children that have ended, and Memory its resident set in bytes.
+	CPU    time.Duration
+	Memory int64
+}
+
+// ReadUse reads what a process has used; false if there is no such process.
+func ReadUse(pid int) (Use, bool) {
+	fields := StatFields(pid)
+	if len(fields) < 22 {
+		return Use{}, false
+	}
+	parent, _ := strconv.Atoi(fields[1])
+	pages, _ := strconv.ParseInt(fields[21], 10, 64)
+	return Use{Parent: parent, Started: Ticks(fields[19]), CPU: Ticks(fields[11:15]...), Memory: pages * int64(os.Getpagesize())}, true
 }
 
 // File returns the path of a file about a process.

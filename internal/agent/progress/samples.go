@@ -3,6 +3,7 @@ package progress
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -18,13 +19,15 @@ type Usage struct {
 	At time.Time
 	// User and System are CPU times, and Queued is the time for which threads waited for a CPU, of all threads.
 	User, System, Queued time.Duration
-	// Ready is whether a thread runs or waits for a CPU at that time. The kernel adds what it waited to the queued time only when it
-	// gets one.
-	Ready bool
+	// Ready are the threads that run or wait for a CPU at that time, each with how often it has gone to sleep. The kernel adds what it
+	// waited to the queued time only when it gets one.
+	Ready map[int]int64
 	// Bytes were read and written.
 	Bytes int64
 	// Wait is the kernel function in which the main thread sleeps, if it does and the kernel tells.
 	Wait string
+	// For is what it waits for, such as "the lock of /data/index.lock"; "" if that is unknown.
+	For string
 	// Device is whether a GPU or another accelerator is open: what a process waits for may run there.
 	Device bool
 }
@@ -35,7 +38,12 @@ func (u *Usage) Add(other Usage) {
 	if other.Wait != WaitsForChild && (u.Wait == WaitsForChild || strings.Contains(u.Wait, sleeps)) {
 		u.Wait = other.Wait
 	}
-	u.Device, u.Ready = u.Device || other.Device, u.Ready || other.Ready
+	u.For = cmp.Or(u.For, other.For)
+	u.Device = u.Device || other.Device
+	if u.Ready == nil {
+		u.Ready = map[int]int64{}
+	}
+	maps.Copy(u.Ready, other.Ready)
 	u.User, u.System, u.Queued = u.User+other.User, u.System+other.System, u.Queued+other.Queued
 	u.Bytes += other.Bytes
 }
@@ -53,6 +61,8 @@ type Samples struct {
 	doing      agentapi.Doing
 	// idleSince is when the rank was busy for the last time, in seconds since 1970; 0 if it is busy.
 	idleSince int64
+	// sleptAt is when the process was last seen asleep for a time that it chose.
+	sleptAt time.Time
 	// computes is set if the process is busy only because of its use of a CPU.
 	computes bool
 	code     CodeWatch
@@ -62,31 +72,37 @@ type Samples struct {
 // to tell by it do what they did.
 func (r *Samples) Add(current Usage) agentapi.Doing {
 	const (
-		// idle is the share of a CPU that a process at most uses or waits for if it does nothing.
-		idle = 0.05
+		// idle is the share of a CPU that a process at most uses if it does nothing, and waiting the share of the time for which it then
+		// waits for a CPU at most: on a busy machine, one that wakes up every second may wait for long each time.
+		idle, waiting = 0.05, 0.5
 		// kernel is the share of CPU time in the kernel from which a process only polls: MPI libraries that wait look for
 		// messages in a loop of system calls; programs that compute hardly make any.
 		kernel = 0.25
 		// enough is the CPU time after which the share is known.
 		enough = 200 * time.Millisecond
+		// awake is how long a process that sleeps again and again is taken for asleep when it is not seen so.
+		awake = 6 * SamplePeriod
 		// moved is the number of bytes per second from which a process transfers data.
 		moved = 64 << 10
 	)
 	last := r.last
 	r.last = current
 	seconds := current.At.Sub(last.At).Seconds()
+	used := (current.User + current.System - last.User - last.System).Seconds()
 	// The queued time of processes that ended is lost.
-	demand := (current.User + current.System - last.User - last.System + max(0, current.Queued-last.Queued)).Seconds()
-	// One that is ready twice in a row wants a CPU and gets none. A process that wakes up for a moment may be ready once.
-	idles := demand/seconds < idle && (!current.Ready || !last.Ready)
+	queued := max(0, current.Queued-last.Queued).Seconds()
+	idles := used/seconds < idle && (used+queued)/seconds < waiting && !starves(last, current)
 	user, system := current.User-r.base.User, current.System-r.base.System
 	r.computes = false
+	if strings.Contains(current.Wait, sleeps) {
+		r.sleptAt = current.At
+	}
 	switch {
 	case last.At.IsZero():
 		r.base, r.doing = current, agentapi.Busy
 	case seconds <= 0, current.Device && !idles, float64(current.Bytes-last.Bytes)/seconds > moved:
 		r.base, r.doing = current, agentapi.Busy
-	case idles && strings.Contains(current.Wait, sleeps):
+	case idles && (strings.Contains(current.Wait, sleeps) || current.At.Sub(r.sleptAt) < awake):
 		r.base, r.doing = current, agentapi.Sleeping
 	case idles:
 		r.base, r.doing = current, agentapi.Blocked
@@ -101,6 +117,17 @@ func (r *Samples) Add(current Usage) agentapi.Doing {
 	return r.doing
 }
 
+// starves reports whether a thread was ready from one sample to the next without a sleep, and got too little of a CPU. One that only wakes up from
+// time to time may be ready in both, too.
+func starves(last, current Usage) bool {
+	for thread, sleeps := range current.Ready {
+		if before, ready := last.Ready[thread]; ready && before == sleeps {
+			return true
+		}
+	}
+	return false
+}
+
 // RankUsage is what a rank has used up to now.
 type RankUsage struct {
 	Rank int32
@@ -111,22 +138,31 @@ type RankUsage struct {
 	Known bool
 }
 
+// Network is what a pod has sent and received, and whom it calls.
+type Network struct {
+	Bytes int64
+	// Connecting are the addresses of connections that are being opened, such as "10.0.0.7:443".
+	Connecting []string
+}
+
 // Follower follows what the ranks of a container do.
 type Follower struct {
 	samples map[int]*Samples
 	traffic int64
-	at      time.Time
+	// calls are the addresses of connections that were being opened, with the time since when, in seconds since 1970.
+	calls map[string]int64
+	at    time.Time
 	// Latest is the latest result, nil before the first one.
 	Latest *agentapi.Activity
 }
 
-// Sample compares what the ranks used with the sample before. traffic is the number of bytes that the pod has sent and received.
-func (f *Follower) Sample(now time.Time, ranks []RankUsage, traffic int64, pages Marks) agentapi.Activity {
+// Sample compares what the ranks used with the sample before.
+func (f *Follower) Sample(now time.Time, ranks []RankUsage, network Network, pages Marks) agentapi.Activity {
 	// quietTraffic is the number of bytes per second that a pod sends and receives although its ranks do not: probes,
 	// metrics and keep-alives.
 	const quietTraffic = 4 << 10
 	elapsed := now.Sub(f.at).Seconds()
-	still := !f.at.IsZero() && elapsed > 0 && float64(traffic-f.traffic)/elapsed < quietTraffic
+	still := !f.at.IsZero() && elapsed > 0 && float64(network.Bytes-f.traffic)/elapsed < quietTraffic
 	next := agentapi.Activity{Ranks: []agentapi.RankActivity{}}
 	samples := map[int]*Samples{}
 	for _, r := range ranks {
@@ -147,7 +183,7 @@ func (f *Follower) Sample(now time.Time, ranks []RankUsage, traffic int64, pages
 		rank := agentapi.RankActivity{Rank: r.Rank, Doing: what, Device: r.Used.Device}
 		if what != agentapi.Busy {
 			of.idleSince = cmp.Or(of.idleSince, f.at.Unix())
-			rank.Since = of.idleSince
+			rank.Since, rank.For = of.idleSince, r.Used.For
 		} else {
 			of.idleSince = 0
 		}
@@ -157,8 +193,24 @@ func (f *Follower) Sample(now time.Time, ranks []RankUsage, traffic int64, pages
 	if still {
 		next.StillSince = cmp.Or(f.Latest.StillSince, f.at.Unix())
 	}
-	f.samples, f.traffic, f.at, f.Latest = samples, traffic, now, &next
+	next.Unanswered = f.unanswered(network.Connecting, now)
+	f.samples, f.traffic, f.at, f.Latest = samples, network.Bytes, now, &next
 	return next
+}
+
+// unanswered returns the connection that is being opened for the longest time, if that was so in the sample before; nil if there is
+// none. An answer takes less than the time between two samples.
+func (f *Follower) unanswered(connecting []string, now time.Time) (longest *agentapi.Unanswered) {
+	calls := map[string]int64{}
+	for _, address := range connecting {
+		since, before := f.calls[address]
+		calls[address] = cmp.Or(since, now.Unix())
+		if before && (longest == nil || since < longest.Since || since == longest.Since && address < longest.Address) {
+			longest = &agentapi.Unanswered{Address: address, Since: since}
+		}
+	}
+	f.calls = calls
+	return longest
 }
 
 // Ranks that wait for a message in shared memory may look for it without a system call: MPICH's do. Their times do not tell them

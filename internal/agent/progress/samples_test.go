@@ -17,8 +17,9 @@ func TestDoing(t *testing.T) {
 		bytes                int64
 		wait                 string
 		device               bool
-		// ready are the two samples.
+		// ready are the two samples, and slept is whether the thread went to sleep between them.
 		ready [2]bool
+		slept bool
 		want  agentapi.Doing
 	}{
 		"computes":                    {user: 10 * time.Second, want: agentapi.Busy},
@@ -28,6 +29,8 @@ func TestDoing(t *testing.T) {
 		"gets no CPU":                 {user: 50 * time.Millisecond, queued: 9 * time.Second, want: agentapi.Busy},
 		"gets no CPU, in the kernel":  {system: 50 * time.Millisecond, queued: 9 * time.Second, want: agentapi.Busy},
 		"waits for its first turn":    {ready: [2]bool{true, true}, want: agentapi.Busy},
+		"wakes up on a busy machine":  {user: 100 * time.Millisecond, queued: 3 * time.Second, ready: [2]bool{true, true}, slept: true, wait: "hrtimer_nanosleep", want: agentapi.Sleeping},
+		"gets hardly any CPU":         {user: 100 * time.Millisecond, queued: 6 * time.Second, ready: [2]bool{true, true}, slept: true, want: agentapi.Busy},
 		"woke up just now":            {ready: [2]bool{false, true}, wait: "poll_schedule_timeout", want: agentapi.Blocked},
 		"was awake":                   {ready: [2]bool{true, false}, wait: "hrtimer_nanosleep", want: agentapi.Sleeping},
 		"reads a file":                {user: time.Second, system: 4 * time.Second, bytes: 1 << 30, want: agentapi.Busy},
@@ -40,10 +43,20 @@ func TestDoing(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			before := Usage{At: start, User: time.Hour, System: time.Minute, Queued: time.Second, Bytes: 1 << 40, Ready: test.ready[0]}
+			sleeps := int64(7)
+			threads := func(ready bool) map[int]int64 {
+				if ready {
+					return map[int]int64{40: sleeps}
+				}
+				return nil
+			}
+			before := Usage{At: start, User: time.Hour, System: time.Minute, Queued: time.Second, Bytes: 1 << 40, Ready: threads(test.ready[0])}
+			if test.slept {
+				sleeps++
+			}
 			after := Usage{
 				At: start.Add(10 * time.Second), User: before.User + test.user, System: before.System + test.system, Queued: before.Queued + test.queued,
-				Bytes: before.Bytes + test.bytes, Wait: test.wait, Device: test.device, Ready: test.ready[1],
+				Bytes: before.Bytes + test.bytes, Wait: test.wait, Device: test.device, Ready: threads(test.ready[1]),
 			}
 			samples := Samples{}
 			samples.Add(before)
@@ -72,10 +85,26 @@ func TestPollingNeedsEnoughCPU(t *testing.T) {
 	}
 }
 
+// TestWakingUp: a rank that sleeps again and again, and is awake in some samples, sleeps. One that has slept for the last time does not.
+func TestWakingUp(t *testing.T) {
+	r := Samples{}
+	current := Usage{At: time.Unix(1000, 0)}
+	r.Add(current)
+	var got []agentapi.Doing
+	for _, wait := range []string{"do_wait", "hrtimer_nanosleep", "do_wait", "", "hrtimer_nanosleep", "pipe_read", "pipe_read", "pipe_read", "pipe_read", "pipe_read", "pipe_read"} {
+		current.At, current.Wait = current.At.Add(SamplePeriod), wait
+		got = append(got, r.Add(current))
+	}
+	want := []agentapi.Doing{"blocked", "sleeping", "sleeping", "sleeping", "sleeping", "sleeping", "sleeping", "sleeping", "sleeping", "sleeping", "blocked"}
+	if !slices.Equal(got, want) {
+		t.Errorf("it is %v, want %v", got, want)
+	}
+}
+
 // TestStarvedPolling: a rank that polls and then gets no CPU at all still polls.
 func TestStarvedPolling(t *testing.T) {
 	r := Samples{}
-	current := Usage{At: time.Unix(1000, 0), Ready: true}
+	current := Usage{At: time.Unix(1000, 0), Ready: map[int]int64{40: 7}}
 	r.Add(current)
 	current.At, current.User, current.System = current.At.Add(10*time.Second), time.Second, time.Second
 	got := []agentapi.Doing{r.Add(current)}
@@ -107,23 +136,46 @@ func TestFollower(t *testing.T) {
 	var f Follower
 	var last agentapi.Activity
 	for _, seconds := range []int{0, 10, 20} {
-		last = f.Sample(start.Add(time.Duration(seconds)*time.Second), []RankUsage{used(0, seconds, agentapi.Blocked), used(1, seconds, agentapi.Busy)}, 100, unmarked{})
+		last = f.Sample(start.Add(time.Duration(seconds)*time.Second), []RankUsage{used(0, seconds, agentapi.Blocked), used(1, seconds, agentapi.Busy)}, Network{Bytes: 100}, unmarked{})
 	}
 	want := agentapi.Activity{StillSince: 1000, Ranks: []agentapi.RankActivity{{Rank: 0, Doing: agentapi.Blocked, Since: 1000}, {Rank: 1, Doing: agentapi.Busy}}}
 	if diff := cmp.Diff(want, last); diff != "" || last.QuietSince() != 0 {
 		t.Errorf("quiet since %d, activity (-want +got):\n%s", last.QuietSince(), diff)
 	}
-	loud := f.Sample(start.Add(30*time.Second), []RankUsage{used(0, 30, agentapi.Blocked)}, 1<<20, unmarked{})
+	loud := f.Sample(start.Add(30*time.Second), []RankUsage{used(0, 30, agentapi.Blocked)}, Network{Bytes: 1 << 20}, unmarked{})
 	if loud.StillSince != 0 || loud.Ranks[0].Since != 1000 || loud.QuietSince() != 0 {
 		t.Errorf("a pod that sends data: %+v", loud)
 	}
-	quiet := f.Sample(start.Add(40*time.Second), []RankUsage{used(0, 40, agentapi.Blocked)}, 1<<20, unmarked{})
+	quiet := f.Sample(start.Add(40*time.Second), []RankUsage{used(0, 40, agentapi.Blocked)}, Network{Bytes: 1 << 20}, unmarked{})
 	if quiet.QuietSince() != 1030 {
 		t.Errorf("quiet since %d", quiet.QuietSince())
 	}
 	ended := used(0, 50, agentapi.Blocked)
 	ended.Known = false
-	if got := f.Sample(start.Add(50*time.Second), []RankUsage{ended}, 1<<20, unmarked{}); got.StillSince != 0 || got.QuietSince() != 0 {
+	if got := f.Sample(start.Add(50*time.Second), []RankUsage{ended}, Network{Bytes: 1 << 20}, unmarked{}); got.StillSince != 0 || got.QuietSince() != 0 {
 		t.Errorf("a rank that ended: %+v", got)
+	}
+}
+
+// TestUnanswered: a connection is unanswered if it is being opened in two samples in a row; the one that is tried the longest counts.
+func TestUnanswered(t *testing.T) {
+	start := time.Unix(1000, 0)
+	steps := []struct {
+		connecting []string
+		want       *agentapi.Unanswered
+	}{
+		{[]string{"10.0.0.7:443"}, nil},
+		{[]string{"10.0.0.1:80", "10.0.0.7:443"}, &agentapi.Unanswered{Address: "10.0.0.7:443", Since: 1000}},
+		{[]string{"10.0.0.1:80", "10.0.0.7:443"}, &agentapi.Unanswered{Address: "10.0.0.7:443", Since: 1000}},
+		{[]string{"10.0.0.1:80"}, &agentapi.Unanswered{Address: "10.0.0.1:80", Since: 1005}},
+		{nil, nil},
+		{[]string{"10.0.0.1:80"}, nil},
+	}
+	var f Follower
+	for i, step := range steps {
+		got := f.Sample(start.Add(time.Duration(i)*SamplePeriod), nil, Network{Connecting: step.connecting}, unmarked{})
+		if diff := cmp.Diff(step.want, got.Unanswered); diff != "" {
+			t.Errorf("sample %d (-want +got):\n%s", i, diff)
+		}
 	}
 }

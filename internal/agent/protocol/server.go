@@ -38,6 +38,8 @@ type Server struct {
 	Session func(log *slog.Logger, id string, channel ssh.Channel, requests <-chan *ssh.Request)
 	// Ends reports how the ranks of this worker have ended.
 	Ends func() agentapi.Summary
+	// Usage takes what the job used, as its launcher reports it; nil refuses it.
+	Usage func(agentapi.Usage)
 
 	// unproven are the connections that have not proved yet whose they are.
 	unproven connections.Limited
@@ -141,18 +143,34 @@ func (s *Server) answer(requests <-chan *ssh.Request) {
 		if !request.WantReply {
 			continue
 		}
-		if request.Type != requestEnds {
+		switch request.Type {
+		case requestEnds:
+			data, err := json.Marshal(s.Ends())
+			_ = request.Reply(err == nil, data)
+		case RequestUsage:
+			var used agentapi.Usage
+			ok := s.Usage != nil && len(request.Payload) <= MaxUsage && json.Unmarshal(request.Payload, &used) == nil
+			if ok {
+				s.Usage(used)
+			}
+			_ = request.Reply(ok, nil)
+		default:
 			_ = request.Reply(false, nil)
-			continue
 		}
-		data, err := json.Marshal(s.Ends())
-		_ = request.Reply(err == nil, data)
 	}
 }
 
 // RequestSummary carries an agentapi.Summary of a session's ranks, as JSON, from a worker to the client, after each
 // change and before the exit status; the last one counts. Other clients leave unknown requests alone (RFC 4254, 6.10 and 5.4).
 const RequestSummary = "summary@mpi.opendatahub.io"
+
+// RequestUsage carries what hosts used over time, as JSON. In a session, it is a worker's message to the client: a list of
+// agentapi.HostUsage, of the worker itself and of the hosts behind it. Without a session, it is the launcher's message to a worker: the
+// agentapi.Usage of the job, for the worker's log. Agents of other versions leave it alone.
+const RequestUsage = "usage@mpi.opendatahub.io"
+
+// MaxUsage is the most bytes of RequestUsage. SSH breaks a connection at 256 KiB.
+const MaxUsage = 128 << 10
 
 // requestEnds asks a worker how its ranks have ended. The answer is an agentapi.Summary as JSON. Other servers refuse unknown
 // requests (RFC 4254, 4).

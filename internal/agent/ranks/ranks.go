@@ -2,8 +2,10 @@
 package ranks
 
 import (
+	"cmp"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -48,6 +50,8 @@ type Ranks struct {
 	ended     []agentapi.RankEnd
 	kills     int64
 	activity  progress.Follower
+	// noInterface is the setting by which a rank uses none of the pod's network interfaces; nil if there is none.
+	noInterface *agentapi.InterfaceSetting
 	// launchers are the MPI launchers that were seen, oldest first.
 	launchers []*outcome.Launcher
 	// Versions are the queries for the versions of launchers; nil for none.
@@ -63,6 +67,8 @@ type observed struct {
 	started string
 	// rank is -1 for what is none.
 	rank int32
+	// bare is set if it once had no environment: while a process loads its program, the kernel shows none.
+	bare bool
 	// until is how long it may become a rank: a rank shows its variables when its program has been loaded.
 	until time.Time
 }
@@ -175,6 +181,7 @@ func (r *Ranks) recognize(pid int, state process.Stat, known *observed) {
 		return
 	}
 	known.rank = rank
+	r.noInterface = cmp.Or(r.noInterface, withoutInterface(env))
 	r.seen++
 	close(r.begun)
 	r.begun = make(chan struct{})
@@ -238,7 +245,7 @@ func (r *Ranks) Settle() {
 func (r *Ranks) Tell(summary *agentapi.Summary, since int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	summary.RanksSeen = r.seen
+	summary.RanksSeen, summary.NoInterface = r.seen, r.noInterface
 	if r.Versions != nil {
 		summary.MPIVersions = r.Versions.Answers()
 	}
@@ -260,14 +267,37 @@ func (r *Ranks) SampleActivity(now time.Time) agentapi.Activity {
 			running[pid] = p.rank
 		}
 	}
-	traffic, started := networkBytes(), startedBy(running)
+	network, started := progress.Network{Bytes: NetworkBytes(), Connecting: connecting()}, startedBy(running)
 	var usages []progress.RankUsage
 	for pid, rank := range running {
 		pids := append([]int{pid}, started[pid]...)
 		used, known := readUsages(pids, now)
 		usages = append(usages, progress.RankUsage{Rank: rank, Processes: pids, Used: used, Known: known})
 	}
-	return r.activity.Sample(now, usages, traffic, pages{})
+	return r.activity.Sample(now, usages, network, pages{})
+}
+
+// Uses returns what the ranks that run have used, with the processes that they started. Every process is read once.
+func (r *Ranks) Uses() []agentapi.RankUse {
+	r.mu.Lock()
+	ranks := map[int]int32{}
+	for pid, p := range r.processes {
+		if p.rank >= 0 {
+			ranks[pid] = p.rank
+		}
+	}
+	r.mu.Unlock()
+	if len(ranks) == 0 {
+		return nil
+	}
+	pids, _ := process.All()
+	read := map[int]process.Use{}
+	for _, pid := range pids {
+		if use, ok := process.ReadUse(pid); ok {
+			read[pid] = use
+		}
+	}
+	return addUses(ranks, read, bootTime())
 }
 
 // IsRank reports whether a process is a rank.
@@ -312,6 +342,10 @@ func (r *Ranks) recognizeLauncher(pid int, state process.Stat, known *observed) 
 	}
 	above := process.Ancestors(pid)
 	env := process.Environ(pid)
+	if strings.Join(env, "") == "" && !known.bare {
+		known.bare = true
+		return false
+	}
 	if !process.IsOwn(above) || environ.Get(env, mpiversion.EnvQuery) != "" {
 		return false
 	}
@@ -323,7 +357,7 @@ func (r *Ranks) recognizeLauncher(pid int, state process.Stat, known *observed) 
 	}
 	known.until = time.Time{}
 	l := &outcome.Launcher{
-		PID: pid, Started: state.Started, Name: filepath.Base(args[0]), Tolerant: mpirun.ToleratesFailures(args[1:], env),
+		PID: pid, Started: state.Started, Name: filepath.Base(args[0]), Args: args[1:], Tolerant: mpirun.ToleratesFailures(args[1:], env),
 		BadEnds: len(r.ended), Code: -1,
 	}
 	r.launchers = append(r.launchers, l)

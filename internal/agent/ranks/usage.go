@@ -14,10 +14,8 @@ import (
 
 	"opendatahub.io/mpijob/internal/agent/process"
 	"opendatahub.io/mpijob/internal/agent/progress"
+	"opendatahub.io/mpijob/internal/agentapi"
 )
-
-// clockTicks is USER_HZ, the unit of times in /proc/PID/stat: 100 on every architecture of Linux that Go supports.
-const clockTicks = 100
 
 // readUsages adds up the usage of a rank and of the processes that it started, which may do its work. The first is the
 // rank's; the others may have ended meanwhile.
@@ -38,19 +36,11 @@ func readUsages(pids []int, at time.Time) (total progress.Usage, ok bool) {
 
 // readUsage reads the usage of a process, with that of its children that have ended, from /proc.
 func readUsage(pid int, at time.Time) (progress.Usage, bool) {
-	data, err := os.ReadFile(process.File(pid, "stat"))
-	if err != nil {
-		return progress.Usage{}, false
-	}
-	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
+	fields := process.StatFields(pid)
 	if len(fields) < 15 {
 		return progress.Usage{}, false
 	}
-	ticks := func(field string) time.Duration {
-		n, _ := strconv.ParseInt(field, 10, 64)
-		return time.Duration(n) * time.Second / clockTicks
-	}
-	u := progress.Usage{At: at, User: ticks(fields[11]) + ticks(fields[13]), System: ticks(fields[12]) + ticks(fields[14]), Device: usesDevice(pid)}
+	u := progress.Usage{At: at, User: process.Ticks(fields[11], fields[13]), System: process.Ticks(fields[12], fields[14]), Device: usesDevice(pid)}
 	u.Queued, u.Ready = queued(pid)
 	io, _ := os.ReadFile(process.File(pid, "io"))
 	for line := range strings.Lines(string(io)) {
@@ -68,25 +58,40 @@ func readUsage(pid int, at time.Time) (progress.Usage, bool) {
 	case u.Wait == "0":
 		u.Wait = ""
 	}
+	u.For = awaitedBy(pid, u.Wait)
 	return u, true
 }
 
 // queued returns the time for which the threads of a process were ready to run and had no CPU, as on a busy machine
-// (Linux, Documentation/scheduler/sched-stats.rst), and whether one runs or is ready now.
-func queued(pid int) (total time.Duration, ready bool) {
+// (Linux, Documentation/scheduler/sched-stats.rst). ready are the threads that run or are ready now, each with how often it has gone to
+// sleep.
+func queued(pid int) (total time.Duration, ready map[int]int64) {
 	tasks, _ := os.ReadDir(process.File(pid, "task"))
 	for _, task := range tasks {
-		if !ready {
-			stat, _ := os.ReadFile(process.File(pid, "task/"+task.Name()+"/stat"))
-			ready = bytes.HasPrefix(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" R "))
+		folder := process.File(pid, "task/"+task.Name())
+		stat, _ := os.ReadFile(folder + "/stat")
+		if thread, err := strconv.Atoi(task.Name()); err == nil && bytes.HasPrefix(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" R ")) {
+			if ready == nil {
+				ready = map[int]int64{}
+			}
+			ready[thread] = sleeps(folder)
 		}
-		data, _ := os.ReadFile(process.File(pid, "task/"+task.Name()+"/schedstat"))
+		data, _ := os.ReadFile(folder + "/schedstat")
 		if fields := strings.Fields(string(data)); len(fields) >= 2 {
 			n, _ := strconv.ParseInt(fields[1], 10, 64)
 			total += time.Duration(n)
 		}
 	}
 	return total, ready
+}
+
+// sleeps returns how often a thread, given by its folder in /proc, has gone to sleep.
+func sleeps(folder string) (count int64) {
+	status, _ := os.ReadFile(folder + "/status")
+	_, rest, _ := strings.Cut(string(status), "\nvoluntary_ctxt_switches:")
+	line, _, _ := strings.Cut(rest, "\n")
+	count, _ = strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+	return count
 }
 
 // usesDevice reports whether a process has a device of an accelerator open.
@@ -124,8 +129,8 @@ func startedBy(ranks map[int]int32) map[int][]int {
 	return started
 }
 
-// networkBytes returns the number of bytes that this pod has sent and received.
-func networkBytes() (total int64) {
+// NetworkBytes returns the number of bytes that this pod has sent and received.
+func NetworkBytes() (total int64) {
 	data, _ := os.ReadFile("/proc/net/dev")
 	return countTraffic(string(data))
 }
@@ -215,6 +220,44 @@ func parseUse(smaps string) (use progress.CodeUse) {
 		}
 	}
 	return use
+}
+
+// addUses adds up what ranks and the processes that they started have used. ranks are the ranks by process, and now is the time since
+// the machine was started.
+func addUses(ranks map[int]int32, read map[int]process.Use, now time.Duration) []agentapi.RankUse {
+	totals := map[int]process.Use{}
+	for pid, use := range read {
+		for above, depth := pid, 0; depth < len(read); depth++ {
+			if _, isRank := ranks[above]; isRank {
+				total := totals[above]
+				totals[above] = process.Use{CPU: total.CPU + use.CPU, Memory: total.Memory + use.Memory}
+				break
+			}
+			parent, known := read[above]
+			if !known {
+				break
+			}
+			above = parent.Parent
+		}
+	}
+	var uses []agentapi.RankUse
+	for pid, rank := range ranks {
+		use, known := read[pid]
+		if age := now - use.Started; known && age > 0 {
+			uses = append(uses, agentapi.RankUse{Rank: rank, CPU: int64(1000*totals[pid].CPU.Seconds()/age.Seconds() + 0.5), Memory: totals[pid].Memory >> 20})
+		}
+	}
+	slices.SortFunc(uses, func(a, b agentapi.RankUse) int { return int(a.Rank - b.Rank) })
+	return uses
+}
+
+// bootTime returns the time since the machine was started.
+func bootTime() time.Duration {
+	var now unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) != nil {
+		return 0
+	}
+	return time.Duration(now.Nano())
 }
 
 // threadTime returns the CPU time that the calling thread has used.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"opendatahub.io/mpijob/internal/agent/process"
@@ -177,5 +178,22 @@ func TestCodeOfRealProcesses(t *testing.T) {
 				t.Error("a process without CPU time is said to run MPI")
 			}
 		})
+	}
+}
+
+// TestAddUses: a rank has used what it and the processes below it have, and not those below another rank.
+func TestAddUses(t *testing.T) {
+	const mib = 1 << 20
+	read := map[int]process.Use{
+		1:  {Parent: 0, CPU: time.Hour, Memory: 1000 * mib},
+		10: {Parent: 1, Started: 20 * time.Second, CPU: 5 * time.Second, Memory: 2 * mib},
+		11: {Parent: 10, Started: 21 * time.Second, CPU: 30 * time.Second, Memory: 100 * mib},
+		12: {Parent: 11, Started: 22 * time.Second, CPU: 5 * time.Second, Memory: 3 * mib},
+		20: {Parent: 1, Started: 40 * time.Second, CPU: 40 * time.Second, Memory: 7 * mib},
+		30: {Parent: 31, CPU: time.Hour}, 31: {Parent: 30, CPU: time.Hour}, // read while processes ended and others began
+	}
+	want := []agentapi.RankUse{{Rank: 2, CPU: 500, Memory: 105}, {Rank: 7, CPU: 667, Memory: 7}}
+	if diff := cmp.Diff(want, addUses(map[int]int32{10: 2, 20: 7, 99: 8}, read, 100*time.Second)); diff != "" {
+		t.Error(diff)
 	}
 }

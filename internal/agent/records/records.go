@@ -51,11 +51,16 @@ func Folder() string { return cmp.Or(os.Getenv(agentapi.EnvRun), agentapi.Run) }
 // Write keeps the record in a folder, under a name of its own. A folder that cannot be written to keeps none: the
 // image's own agent may run without a launcher's agent.
 func (r Record) Write(folder string) {
-	data, err := json.Marshal(r)
+	r.replace(folder, "json", r)
+}
+
+// replace writes a value as JSON to the record's file with an extension. Those who read it see the old content or the new one.
+func (r Record) replace(folder, extension string, value any) {
+	data, err := json.Marshal(value)
 	if err != nil {
 		return
 	}
-	name := filepath.Join(folder, fmt.Sprintf("%s.%d.json", filepath.Base(r.Host), r.Process))
+	name := filepath.Join(folder, fmt.Sprintf("%s.%d.%s", filepath.Base(r.Host), r.Process, extension))
 	if os.WriteFile(name+".new", data, 0o644) == nil { //nolint:gosec // the pod's containers may run as different users
 		_ = os.Rename(name+".new", name)
 	}

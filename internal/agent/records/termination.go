@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"opendatahub.io/mpijob/internal/agent/files"
+	"opendatahub.io/mpijob/internal/agent/usage"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -46,9 +47,22 @@ func terminationFile() string {
 	return cmp.Or(os.Getenv(agentapi.EnvTermination), agentapi.TerminationFile)
 }
 
-// terminationMessage is a summary as Kubernetes keeps it, shortened until it fits.
+// terminationMessage is a summary as Kubernetes keeps it, shortened until it fits. The usage gets the room that is left.
 func terminationMessage(s agentapi.Summary) []byte {
-	s.Activity = nil
+	used := s.Usage
+	s.Activity, s.Usage = nil, nil
+	message := shortened(s)
+	if used == nil {
+		return message
+	}
+	if s.Usage = usage.Within(*used, mostMessage-len(message)-len(`"usage":,`)); s.Usage == nil {
+		return message
+	}
+	return shortened(s)
+}
+
+// shortened is a summary as JSON, without what does not fit.
+func shortened(s agentapi.Summary) []byte {
 	for {
 		data, err := json.Marshal(s)
 		if err != nil {

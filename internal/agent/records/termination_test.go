@@ -24,3 +24,29 @@ func TestTerminationIsReplaced(t *testing.T) {
 		}
 	}
 }
+
+// TestTerminationHasRoomForUsage: the usage takes the room that the rest leaves, and nothing of the rest is lost for it.
+func TestTerminationHasRoomForUsage(t *testing.T) {
+	points := make([]int64, agentapi.MaxUsagePoints)
+	for i := range points {
+		points[i] = 31000 + int64(i)
+	}
+	used := agentapi.Usage{Start: 1200, Step: 10, Since: 1205, Until: 2400, PodCount: 64}
+	for _, metric := range agentapi.Metrics() {
+		used.Metrics = append(used.Metrics, agentapi.MetricUsage{Metric: metric, Mean: 31060, P95: 31100, Max: 31119, Limit: 32000, Points: points})
+	}
+	for message, want := range map[int]bool{10: true, 1500: true, 3900: false} {
+		summary := agentapi.Summary{Role: agentapi.RoleLauncher, Message: strings.Repeat("x", message), Usage: &used}
+		data := terminationMessage(summary)
+		got, is := agentapi.ParseSummary(string(data))
+		if !is || len(data) > mostMessage || len(got.Message) != message || (got.Usage != nil) != want {
+			t.Errorf("with a message of %d bytes: %d bytes, %+v", message, len(data), got)
+		}
+		if want && (len(got.Usage.Metrics) != len(used.Metrics) || got.Usage.Metrics[0].Max != 31119) {
+			t.Errorf("with a message of %d bytes: %+v", message, got.Usage)
+		}
+	}
+	if summary := (agentapi.Summary{Role: agentapi.RoleLauncher, Usage: &used}); len(terminationMessage(summary)) == 0 || summary.Usage == nil {
+		t.Error("the summary itself was changed")
+	}
+}

@@ -33,15 +33,18 @@ const (
 	flagsWithWord = "BbcDEeFIiJLlmOoPpQRSWw"
 )
 
-// parseSSH reads an ssh command line, without the program's name. After the host everything is the command, as
-// with ssh(1): words are joined by spaces, and a shell reads them again.
+// parseSSH reads an ssh command line, without the program's name. As with ssh(1), options may also follow the host, where horovodrun
+// writes them; from the first other word on, or after --, everything is the command: words are joined by spaces, and a shell reads
+// them again.
 func parseSSH(args []string) (target, error) {
 	var t target
+	ended := false
 	for i := 0; i < len(args); i++ {
 		word := args[i]
 		switch {
-		case word == "--" && t.host == "":
-		case t.host == "" && len(word) > 1 && word[0] == '-':
+		case word == "--" && !ended:
+			ended = true
+		case !ended && len(word) > 1 && word[0] == '-':
 			taken, err := t.flags(word[1:], args[i+1:])
 			if err != nil {
 				return t, err

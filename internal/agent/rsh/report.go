@@ -14,6 +14,7 @@ import (
 	"opendatahub.io/mpijob/internal/agent/outcome"
 	"opendatahub.io/mpijob/internal/agent/process"
 	"opendatahub.io/mpijob/internal/agent/records"
+	"opendatahub.io/mpijob/internal/agent/usage"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -23,6 +24,8 @@ import (
 const (
 	// reportEvery is how often the message is written while sessions last: the container ends without notice.
 	reportEvery = 2 * time.Second
+	// usageEvery is how often the usage of the hosts is added up: workers report it as often.
+	usageEvery = 30 * time.Second
 	// lockWait is how long an rsh that ends waits for another one that writes as it ends itself.
 	lockWait, lockPause = 100 * time.Millisecond, 10 * time.Millisecond
 )
@@ -39,9 +42,10 @@ func startReport() (end func()) {
 	}
 	// What was reported before this session is not complete any more, and the container may end before the next report.
 	records.LeaveTermination(agentapi.Summary{Role: agentapi.RoleLauncher, HostsReached: 1})
+	used := jobUsage{folder: folder, container: container}
 	locked := func() bool { return unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil }
-	report := func() {
-		own := agentapi.Summary{MPIVersions: mpiversion.Kept(folder, container)}
+	report := func(isLast bool) {
+		own := agentapi.Summary{MPIVersions: mpiversion.Kept(folder, container), Usage: used.get(isLast)}
 		cgroup.Tell(cgroup.Root, &own)
 		// The records of earlier runs of the container do not count.
 		sessions := slices.DeleteFunc(records.Read(folder), func(r records.Record) bool { return r.Container != container })
@@ -59,7 +63,7 @@ func startReport() (end func()) {
 				return
 			case <-ticker.C:
 				if locked() {
-					report()
+					report(false)
 				}
 			}
 		}
@@ -71,9 +75,28 @@ func startReport() (end func()) {
 		defer lock.Close()
 		for deadline := time.Now().Add(lockWait); time.Now().Before(deadline); time.Sleep(lockPause) {
 			if locked() {
-				report()
+				report(true)
 				return
 			}
 		}
 	}
+}
+
+// jobUsage is what the job used, by a folder's records of a run of the container.
+type jobUsage struct {
+	folder, container string
+	at                time.Time
+	used              *agentapi.Usage
+}
+
+// get adds up the usage of the hosts, if it is due or asked for the last time; nil if it is unknown.
+func (u *jobUsage) get(isLast bool) *agentapi.Usage {
+	if !isLast && time.Since(u.at) < usageEvery {
+		return u.used
+	}
+	u.at, u.used = time.Now(), nil
+	if job, measured := usage.Job(records.ReadUsage(u.folder, u.container)); measured {
+		u.used = &job
+	}
+	return u.used
 }

@@ -88,7 +88,8 @@ func (t target) run(stdin *os.File, stdout, stderr io.Writer) (int, error) {
 func (t target) connect(ctx context.Context, identity protocol.Identity, names *resolve.Names, known *records.Record, stderr io.Writer) (*ssh.Client, error) {
 	said := time.Now()
 	supervised := os.Getenv(records.EnvSupervised) != ""
-	d := protocol.Dialer{Identity: identity, Disbelief: disbelief, LookUp: names.Check, Foreign: protocol.ForeignHosts(hostfile.Read(agentapi.Hostfile)), Waiting: func(found *protocol.Trouble, since time.Time) {
+	job := hostfile.Read(agentapi.Hostfile)
+	d := protocol.Dialer{Identity: identity, Disbelief: disbelief, LookUp: names.Check, Foreign: protocol.ForeignHosts(job), Job: job, Waiting: func(found *protocol.Trouble, since time.Time) {
 		if known.Why != found.Why {
 			known.Trouble, known.Why = found.Code, found.Why
 			known.Write(records.Folder())
@@ -187,6 +188,14 @@ func exitOf(requests <-chan *ssh.Request, known *records.Record) (code int, ende
 		}
 		if status, is := protocol.ReadExit(request); is {
 			code, ended = status, true
+		}
+		if request.Type == protocol.RequestUsage {
+			var hosts []agentapi.HostUsage
+			if json.Unmarshal(request.Payload, &hosts) == nil && len(hosts) > 0 {
+				// The job calls the host by this name.
+				hosts[0].Host = known.Host
+				known.WriteUsage(records.Folder(), hosts)
+			}
 		}
 		if request.Type == protocol.RequestSummary {
 			var summary agentapi.Summary

@@ -21,16 +21,18 @@ import (
 
 // Serve serves the state of an agent. A client that reaches the pod gets its health, which the kubelet asks for, and
 // numbers; the status, with names of hosts and programs, is for clients in the pod, such as port-forward.
-func Serve(log *slog.Logger, address string, summary func() agentapi.Summary, counters ...func() Counts) {
+//
+// The status contains what usage returns. It is not asked for numbers.
+func Serve(log *slog.Logger, address string, summary func() agentapi.Summary, usage func() *agentapi.Usage, counters ...func() Counts) {
 	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
 	if err == nil {
-		err = statusServer(summary, counters...).Serve(listener)
+		err = statusServer(summary, usage, counters...).Serve(listener)
 	}
 	// With hostNetwork another agent may use the port. Ranks run without the status.
 	log.Warn("status is not served", "error", err)
 }
 
-func statusServer(summary func() agentapi.Summary, counters ...func() Counts) *http.Server {
+func statusServer(summary func() agentapi.Summary, usage func() *agentapi.Usage, counters ...func() Counts) *http.Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, request *http.Request) {
@@ -39,7 +41,9 @@ func statusServer(summary func() agentapi.Summary, counters ...func() Counts) *h
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(summary())
+		status := summary()
+		status.Usage = usage()
+		_ = json.NewEncoder(w).Encode(status)
 	})
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")

@@ -12,15 +12,20 @@ import (
 
 	"opendatahub.io/mpijob/internal/agent/connections"
 	"opendatahub.io/mpijob/internal/agentapi"
+	"opendatahub.io/mpijob/internal/mpitest"
 )
 
 func secretive() agentapi.Summary {
 	return agentapi.Summary{Role: agentapi.RoleLauncher, Message: "hunter2", Hosts: []agentapi.HostTrouble{{Host: "hunter2"}}}
 }
 
+func secretUsage() *agentapi.Usage {
+	return &agentapi.Usage{Pods: []agentapi.PodUsage{{Host: "hunter2"}}}
+}
+
 // TestStatusIsForThePod: whoever reaches the pod learns numbers, and neither hosts, programs nor messages.
 func TestStatusIsForThePod(t *testing.T) {
-	server := statusServer(secretive)
+	server := statusServer(secretive, secretUsage)
 	for remote, local := range map[string]bool{
 		"127.0.0.1:5000": true, "[::1]:5000": true, "[::ffff:127.0.0.1]:5000": true, "10.128.0.1:5000": false, "[fd00::7]:5000": false, "nonsense": false, "": false,
 	} {
@@ -28,7 +33,7 @@ func TestStatusIsForThePod(t *testing.T) {
 			request, answer := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil), httptest.NewRecorder()
 			request.RemoteAddr = remote
 			server.Handler.ServeHTTP(answer, request)
-			if shown := strings.Contains(answer.Body.String(), "hunter2"); answer.Code != want || shown != (local && path == "/status") {
+			if shown := strings.Contains(answer.Body.String(), "hunter2"); answer.Code != want || shown != (local && path == "/status") || shown != strings.Contains(answer.Body.String(), `"usage":{`) {
 				t.Errorf("%s from %q: %d %s", path, remote, answer.Code, answer.Body)
 			}
 		}
@@ -42,7 +47,7 @@ func TestIdleClientsOfStatus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := statusServer(secretive)
+	server := statusServer(secretive, secretUsage)
 	go func() { _ = server.Serve(listener) }()
 	defer server.Close()
 	dial := func() net.Conn {
@@ -71,4 +76,13 @@ func TestIdleClientsOfStatus(t *testing.T) {
 		t.Fatalf("a probe gets %v, %v", response, err)
 	}
 	_ = response.Body.Close()
+}
+
+// TestNames lists the metrics of agents in testdata/names.yaml, for the tests of hack/monitoring.
+func TestNames(t *testing.T) {
+	names := map[string]string{}
+	for _, s := range append(summarySeries(agentapi.Summary{Role: agentapi.RoleLauncher}), Counts{}.series()...) {
+		names[s.name] = ""
+	}
+	mpitest.Golden(t, "names", names)
 }

@@ -21,6 +21,7 @@ import (
 	"opendatahub.io/mpijob/internal/agent/process"
 	"opendatahub.io/mpijob/internal/agent/progress"
 	"opendatahub.io/mpijob/internal/agent/protocol"
+	"opendatahub.io/mpijob/internal/agent/sampler"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -111,6 +112,10 @@ func (s *session) answer(request *ssh.Request, ended chan<- struct{}) bool {
 	return false
 }
 
+// leastUse is how long a session lasts whose end reports what the worker used. Launchers run short commands to check a host, and wait for
+// them: reading the use takes a tenth of their time, and says nothing.
+const leastUse = time.Second
+
 // run starts a program whose input and output are the channel's.
 func (s *session) run(args []string, ended chan<- struct{}) bool {
 	since, _ := s.worker.ranks.BadEnds()
@@ -125,11 +130,13 @@ func (s *session) run(args []string, ended chan<- struct{}) bool {
 	}
 	s.program = &program
 	s.worker.ranks.Look()
+	s.worker.sampler.Start(s.worker.connected)
 	// Not what it runs: tools put their users' environment into the command, secrets included.
 	s.log.Info("started", "pid", program.PID)
 	finished := make(chan struct{})
 	go s.tellEvents(since, start, firstRank, finished)
 	go s.tellActivity(since, finished)
+	go s.tellUsages(finished)
 	go func() {
 		defer close(ended)
 		status := pipes.carry(s.channel, program.Done)
@@ -137,6 +144,9 @@ func (s *session) run(args []string, ended chan<- struct{}) bool {
 		s.worker.ranks.Settle()
 		s.log.Info("ended", "pid", program.PID, "exitCode", process.ExitCode(status), "seconds", int(time.Since(start).Seconds()))
 		s.tellSummary(since)
+		if time.Since(start) >= leastUse {
+			s.tellUsage()
+		}
 		protocol.SendExit(s.channel, status)
 	}()
 	return true
@@ -178,6 +188,26 @@ func (s *session) tellActivity(since int, finished <-chan struct{}) {
 				s.tellSummary(since)
 			}
 		}
+	}
+}
+
+// tellUsages reports periodically what the worker used, during the session.
+func (s *session) tellUsages(finished <-chan struct{}) {
+	ticker := time.NewTicker(sampler.ReportPeriod)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-finished:
+			return
+		case <-ticker.C:
+			s.tellUsage()
+		}
+	}
+}
+
+func (s *session) tellUsage() {
+	if data := s.worker.usages(); data != nil {
+		_, _ = s.channel.SendRequest(protocol.RequestUsage, false, data)
 	}
 }
 

@@ -3,9 +3,11 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"os/signal"
 	"slices"
 	"sync"
@@ -22,6 +24,7 @@ import (
 	"opendatahub.io/mpijob/internal/agent/protocol"
 	"opendatahub.io/mpijob/internal/agent/ranks"
 	"opendatahub.io/mpijob/internal/agent/records"
+	"opendatahub.io/mpijob/internal/agent/sampler"
 	"opendatahub.io/mpijob/internal/agent/status"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
@@ -31,6 +34,9 @@ type worker struct {
 	server    *protocol.Server
 	processes *process.Parent
 	ranks     *ranks.Ranks
+	sampler   *sampler.Sampler
+	// connected is closed when the worker ends.
+	connected <-chan struct{}
 	// env is what programs start with: the container's own.
 	env []string
 
@@ -54,7 +60,11 @@ func Run(log *slog.Logger, listen, statusAddress string, env []string) error {
 	}
 	ctx, _ := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGINT)
 	w := &worker{ranks: ranks.New(log, cgroup.Root), env: env}
-	w.server = &protocol.Server{Log: log, Identity: identity, Session: w.session, Ends: w.ends}
+	w.sampler = sampler.New(w.ranks)
+	w.server = &protocol.Server{Log: log, Identity: identity, Session: w.session, Ends: w.ends, Usage: func(job agentapi.Usage) {
+		// The operator reads it there.
+		log.Info(agentapi.UsageMessage, agentapi.UsageMessage, job)
+	}}
 	if w.processes, err = process.NewParent(w.ranks.Look); err != nil {
 		return err
 	}
@@ -65,8 +75,9 @@ func Run(log *slog.Logger, listen, statusAddress string, env []string) error {
 	// Connections stay open while ranks use their grace period: without them, MPI takes the host for lost.
 	connected, disconnect := context.WithCancel(context.Background())
 	defer disconnect()
+	w.connected = connected.Done()
 	go w.ranks.Watch(connected.Done())
-	go status.Serve(log, statusAddress, w.summary, w.counts)
+	go status.Serve(log, statusAddress, w.summary, w.usage, w.counts)
 	log.Info("ready", "address", listener.Addr().String())
 	err = w.server.Serve(ctx, connected, listener)
 	log.Info("ending")
@@ -94,7 +105,9 @@ func (w *worker) session(log *slog.Logger, id string, channel ssh.Channel, reque
 // ends reports how the ranks have ended.
 func (w *worker) ends() agentapi.Summary {
 	w.ranks.Settle()
-	return w.sessionSummary(0)
+	summary := w.sessionSummary(0)
+	summary.Usage = w.usage()
+	return summary
 }
 
 // sessionSummary returns the summary of the worker's ranks for a session's client. It leaves out the first bad ends, as many as
@@ -124,6 +137,37 @@ func (w *worker) through() []agentapi.HostUse {
 	const most = 1024
 	all := records.Uses(records.Read(records.Folder()))
 	return all[:min(len(all), most)]
+}
+
+// usage returns what the worker used since its first session; nil if it had none.
+func (w *worker) usage() *agentapi.Usage {
+	if used, measured := w.sampler.Usage(); measured {
+		return &used
+	}
+	return nil
+}
+
+// usages returns what the worker used, first, and the hosts on which its processes started others: as many as a message holds.
+func (w *worker) usages() []byte {
+	own := w.usage()
+	if own == nil {
+		return nil
+	}
+	name, _ := os.Hostname()
+	behind := records.ReadUsage(records.Folder(), "")
+	for {
+		data, err := json.Marshal(append([]agentapi.HostUsage{{Host: name, Usage: *own}}, behind...))
+		if err != nil {
+			return nil
+		}
+		if len(data) <= protocol.MaxUsage {
+			return data
+		}
+		if len(behind) == 0 {
+			return nil
+		}
+		behind = behind[:len(behind)/2]
+	}
 }
 
 // summary is what the server knows of its worker.

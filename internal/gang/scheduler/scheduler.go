@@ -38,17 +38,24 @@ import (
 	"opendatahub.io/mpijob/internal/plan"
 	"opendatahub.io/mpijob/internal/podstatus"
 	"opendatahub.io/mpijob/internal/times"
+	"opendatahub.io/mpijob/internal/waiting"
 )
 
 const (
 	// minPassInterval is the shortest time between two scheduling cycles, and restFactor the number of cycle lengths
-	// to pause after a cycle, so that a long queue does not take the CPU from everything else.
+	// to pause after a cycle, so that a long queue does not take the CPU from everything else. maxRest is the longest such
+	// pause: on a busy node a cycle takes long because it waits for the CPU, and all new jobs wait for the next one.
 	minPassInterval = 200 * time.Millisecond
 	restFactor      = 10
+	maxRest         = 2 * time.Second
 	// entryPause is the longest pause that is cut short for a new job: only long cycles make it wait.
 	entryPause = 100 * time.Millisecond
 	// refreshInterval is how often queue positions and figures are updated without an event.
 	refreshInterval = 30 * time.Second
+	// minEstimateInterval is the shortest time between two estimates of when jobs start, and estimateFactor the number of
+	// their lengths between two.
+	minEstimateInterval = 2 * time.Second
+	estimateFactor      = 50
 	// warmUp is the time after the start in which no job is admitted: until then not all jobs have been seen, and the
 	// first ones seen may be the last in the queue.
 	warmUp = 2 * time.Second
@@ -89,6 +96,10 @@ type Scheduler struct {
 	usageAt time.Time
 	// autoscaled reports whether a cluster autoscaler may add nodes for pods that do not fit.
 	autoscaled func() bool
+	// describeRun returns what is known about the end of a job.
+	describeRun func(mpi.ID) waiting.Job
+	// estimatedAt is when starts were last estimated, and nextEstimate when that may be done again for new jobs.
+	estimatedAt, nextEstimate time.Time
 	// isUsable is false if the operator may not read the nodes and pods of the cluster.
 	isUsable bool
 }
@@ -142,7 +153,10 @@ type candidate struct {
 
 	// held is the result of the last cycle, nil if there was none. evicted is set while the job must release its nodes;
 	// evictionReason and evictionMessage are why it did the last time.
-	held                            *gang.Held
+	held *gang.Held
+	// start is when it is expected to start, as of the last estimate.
+	start waiting.Estimate
+
 	evicted                         bool
 	evictionReason, evictionMessage string
 }
@@ -157,8 +171,8 @@ func (l pendingPods) isEmpty() bool { return !l.launcher && len(l.workers) == 0 
 
 // Add adds what places jobs of some kinds; it does nothing until the first one asks.
 //
-// autoscaled reports whether a cluster autoscaler may add nodes.
-func Add(ctx context.Context, m manager.Manager, config *rest.Config, c *cluster.Cluster, settings plan.Settings, kinds []string, autoscaled func() bool) (*Scheduler, error) {
+// autoscaled reports whether a cluster autoscaler may add nodes, and describeRun returns what is known about the end of a job.
+func Add(ctx context.Context, m manager.Manager, config *rest.Config, c *cluster.Cluster, settings plan.Settings, kinds []string, autoscaled func() bool, describeRun func(mpi.ID) waiting.Job) (*Scheduler, error) {
 	config = rest.CopyConfig(config)
 	config.AcceptContentTypes, config.ContentType = "application/vnd.kubernetes.protobuf,application/json", "application/vnd.kubernetes.protobuf"
 	core, err := v1.NewForConfigAndClient(config, m.GetHTTPClient())
@@ -167,7 +181,7 @@ func Add(ctx context.Context, m manager.Manager, config *rest.Config, c *cluster
 	}
 	begun, nodes := make(chan struct{}), cluster.NewNodes(core)
 	e := &Scheduler{
-		autoscaled: autoscaled, isUsable: nodes.MayRead(ctx),
+		autoscaled: autoscaled, describeRun: describeRun, isUsable: nodes.MayRead(ctx),
 		nodes: nodes, cluster: c, settings: settings, clock: clock.RealClock{},
 		start: sync.OnceFunc(func() { close(begun) }), started: begun,
 		decisions: map[string]chan event.GenericEvent{}, wakeUp: make(chan struct{}, 1),
@@ -506,7 +520,7 @@ func (c *candidate) syncPending(job mpi.Job, seen jobstate.Observed, launcher bo
 
 // requeue puts a job back into the queue.
 func (c *candidate) requeue() {
-	c.admitted, c.passed, c.held, c.probe, c.free = time.Time{}, false, nil, false, false
+	c.admitted, c.passed, c.held, c.probe, c.free, c.start = time.Time{}, false, nil, false, false, waiting.Estimate{}
 	clear(c.assignments)
 	clear(c.unassigned)
 	clear(c.reserved)
@@ -544,7 +558,7 @@ func (e *Scheduler) runPass() {
 	if !known {
 		return
 	}
-	var waiting, running []gang.Entry
+	var waits, running []gang.Entry
 	keys := make(map[types.UID]mpi.ID, len(e.jobs))
 	// In a fixed order: who reserves first matters where there is too little.
 	inOrder := slices.SortedFunc(maps.Keys(e.jobs), func(a, b mpi.ID) int { return strings.Compare(a.String(), b.String()) })
@@ -557,18 +571,46 @@ func (e *Scheduler) runPass() {
 			e.decided = append(e.decided, key)
 		}
 		if c.admitted.IsZero() {
-			waiting = append(waiting, entry)
+			waits = append(waits, entry)
 		} else {
 			running = append(running, entry)
 		}
 	}
 	e.usage, e.usageAt = e.usage.After(now, snapshot, running), now
-	decision := gang.Decide(now, snapshot, waiting, running, e.usage)
+	decision := gang.Decide(now, snapshot, waits, running, e.usage)
 	e.applyDecision(now, keys, decision)
+	e.estimate(now, keys, snapshot, decision, waits, running)
 	e.letThrough(now, keys, decision, len(snapshot.Nodes) == 0)
-	rest := restFactor * e.clock.Since(now)
+	rest := restAfter(e.clock.Since(now))
 	e.nextPass, e.nextEntry = e.clock.Now().Add(max(minPassInterval, rest)), e.clock.Now().Add(rest)
 }
+
+// estimate estimates when waiting jobs start: all of them every refreshInterval, and earlier for new ones, with pauses as between
+// cycles.
+func (e *Scheduler) estimate(now time.Time, keys map[types.UID]mpi.ID, snapshot *gang.Snapshot, decision gang.Decision, waits, running []gang.Entry) {
+	isNew := slices.ContainsFunc(waits, func(entry gang.Entry) bool {
+		return decision.Held[entry.UID].Position > 0 && e.jobs[keys[entry.UID]].start.IsZero()
+	})
+	if now.Sub(e.estimatedAt) < refreshInterval && (!isNew || now.Before(e.nextEstimate)) {
+		return
+	}
+	begin := e.clock.Now()
+	var starts map[types.UID]waiting.Estimate
+	autoscaled := e.autoscaled()
+	if !autoscaled {
+		starts = gang.EstimateStarts(now, snapshot, decision, waits, running, func(uid types.UID) waiting.Job { return e.describeRun(keys[uid]) })
+	}
+	for _, entry := range waits {
+		c := e.jobs[keys[entry.UID]]
+		if c.start = starts[entry.UID]; autoscaled {
+			c.start = waiting.Estimate{Reason: waiting.Autoscaled}
+		}
+	}
+	e.estimatedAt, e.nextEstimate = now, e.clock.Now().Add(max(minEstimateInterval, estimateFactor*e.clock.Since(begin)))
+}
+
+// restAfter returns how long to pause after a cycle that took a time.
+func restAfter(took time.Duration) time.Duration { return min(restFactor*took, maxRest) }
 
 // hasWork reports whether there is anything to decide: a job waits, has lost pods, or keeps room.
 func (e *Scheduler) hasWork() bool {
@@ -589,7 +631,7 @@ func (e *Scheduler) hasWork() bool {
 func (e *Scheduler) letThrough(now time.Time, keys map[types.UID]mpi.ID, decision gang.Decision, empty bool) {
 	autoscaled := e.autoscaled()
 	var tried []*candidate
-	var waiting []mpi.ID
+	var short []mpi.ID
 	for uid, held := range decision.Held {
 		c := e.jobs[keys[uid]]
 		switch {
@@ -597,7 +639,7 @@ func (e *Scheduler) letThrough(now time.Time, keys map[types.UID]mpi.ID, decisio
 			e.release(now, keys[uid])
 			c.free = true
 		case autoscaled && held.Never, isShortage(held.Reason) && (autoscaled || c.byDefault && c.preempts && c.priority > 0):
-			waiting = append(waiting, keys[uid])
+			short = append(short, keys[uid])
 		}
 	}
 	for _, c := range e.jobs {
@@ -605,10 +647,10 @@ func (e *Scheduler) letThrough(now time.Time, keys map[types.UID]mpi.ID, decisio
 			tried = append(tried, c)
 		}
 	}
-	if len(tried) > 0 || len(waiting) == 0 {
+	if len(tried) > 0 || len(short) == 0 {
 		return
 	}
-	next := slices.MinFunc(waiting, func(a, b mpi.ID) int {
+	next := slices.MinFunc(short, func(a, b mpi.ID) int {
 		first, second := e.jobs[a], e.jobs[b]
 		return cmp.Or(first.probedAt.Compare(second.probedAt), cmp.Compare(second.priority, first.priority), first.since.Compare(second.since), strings.Compare(a.String(), b.String()))
 	})
@@ -801,7 +843,7 @@ func (c *candidate) gangState(job mpi.Job) *jobstate.GangState {
 		state.Hold, state.Never, state.Reason, state.Message = true, held.Never, held.Reason, held.Message
 		state.PodsFit, state.NodesFit, state.NodesTotal = new(min(held.PodsFit, job.Pods())), new(held.NodesFit), new(held.NodesTotal)
 		if held.Position > 0 {
-			state.Position, state.Scope = roundPosition(held.Position), "among jobs waiting for capacity (approximate)"
+			state.Position, state.Scope, state.Start = roundPosition(held.Position), "among jobs waiting for capacity (approximate)", c.start
 		}
 		if c.evictionMessage != "" {
 			state.Message = c.evictionMessage + " " + state.Message

@@ -81,6 +81,18 @@ func TestNoPods(t *testing.T) {
 	}
 }
 
+// TestRest: cycles take a tenth of the time at most, but new jobs do not wait long for the next one.
+func TestRest(t *testing.T) {
+	for name, test := range map[string]struct{ took, want time.Duration }{
+		"short":          {20 * time.Millisecond, 200 * time.Millisecond},
+		"on a busy node": {time.Second, 2 * time.Second},
+	} {
+		if got := restAfter(test.took); got != test.want {
+			t.Errorf("%s: the pause is %s, want %s", name, got, test.want)
+		}
+	}
+}
+
 // waitingJob puts a job of a namespace into the queue, by default or because it asks for it.
 func waitingJob(e *Scheduler, name string, byDefault bool, priority int32, since time.Time) *candidate {
 	job := mpitest.Job(1, func(j *mpi.Job) { j.Name, j.UID = name, types.UID(name) })

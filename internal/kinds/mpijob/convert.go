@@ -68,10 +68,12 @@ func (c *converter) identity(from *kubeflow.MPIJob) {
 	c.job.Launch = from.Annotations[mpi.AnnotationLaunch]
 	c.job.Connections, _ = mpi.ParseConnections(from.Namespace, from.Annotations)
 	c.job.Gang.Requeues, _ = mpi.ParseRequeues(from.Annotations)
+	c.job.SuspendedInQueue, _ = mpi.ParseSuspendInQueue(from.Annotations)
 	c.job.WaitForQuota, _ = mpi.ParseWaitForQuota(from.Annotations)
 	c.job.Topology, _ = mpi.ParseTopology(from.Annotations)
 	c.job.RDMA.Optional, _ = mpi.ParseRDMA(from.Annotations)
 	c.job.Lifecycle.SilentAfter, _ = mpi.ParseSilence(from.Annotations)
+	c.job.TraceParent, _ = mpi.ParseTraceParent(from.Annotations)
 	c.errs = append(c.errs, mpi.CheckAnnotations(kubeflow.Kind, from.Namespace, from.Annotations)...)
 }
 

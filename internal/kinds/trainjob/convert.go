@@ -64,12 +64,14 @@ func Convert(from TrainJob, used Runtime) mpi.Job {
 	job.Namespace, job.Name, job.UID = from.Namespace, from.Name, from.UID
 	job.Generation, job.Authors = from.Generation, mpi.AuthorsOf(&from)
 	job.Fields, job.Names, job.External = fields, names, true
-	job.Queue, job.Runtime = from.Labels[mpi.LabelQueue], from.Spec.RuntimeRef.Name
+	job.Queue, job.Runtime, job.RuntimeVersion = from.Labels[mpi.LabelQueue], from.Spec.RuntimeRef.Name, used.Version
 	job.Lifecycle.Deleting = from.DeletionTimestamp != nil
 	job.Lifecycle.Suspended = ptr.Deref(from.Spec.Suspend, false)
 	job.Lifecycle.Deadline = from.Spec.ActiveDeadlineSeconds
 	job.Lifecycle.SilentAfter, _ = mpi.ParseSilence(from.Annotations)
+	job.TraceParent, _ = mpi.ParseTraceParent(from.Annotations)
 	job.Lifecycle.TTL, _ = mpi.ParseTTL(from.Annotations)
+	job.SuspendedInQueue, _ = mpi.ParseSuspendInQueue(from.Annotations)
 	job.WaitForQuota, _ = mpi.ParseWaitForQuota(from.Annotations)
 	job.Topology, _ = mpi.ParseTopology(from.Annotations)
 	job.RDMA = rdma(from, used)

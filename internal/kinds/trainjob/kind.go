@@ -122,13 +122,15 @@ func (k *kind) runtimeFor(ctx context.Context, from client.Reader, job Job, key 
 	if found && known.job == job.UID {
 		return known.runtime, nil
 	}
-	used, err := RuntimeOf(ctx, from, job.TrainJob)
+	used, live, err := LoadRuntimes(ctx, from, job.TrainJob)
 	switch {
 	case err != nil:
 		return Runtime{}, err
 	case used == nil:
 		// Trainer refuses jobs without a runtime: it was deleted later.
 		used = &Runtime{}
+	case live != nil:
+		used.Version = VersionOf(live)
 	}
 	if job.JobSet != nil {
 		k.mu.Lock()

@@ -9,6 +9,7 @@ package trainjob
 import (
 	"maps"
 	"slices"
+	"strconv"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -137,6 +138,13 @@ type Runtime struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              RuntimeSpec `json:"spec"`
+	// Version is VersionOf the runtime in the cluster when the job was read first, or "" if it is unknown.
+	Version string `json:"-"`
+}
+
+// VersionOf identifies a runtime and its specification.
+func VersionOf(runtime metav1.Object) string {
+	return string(runtime.GetUID()) + "/" + strconv.FormatInt(runtime.GetGeneration(), 10)
 }
 
 // RuntimeSpec is a runtime's.

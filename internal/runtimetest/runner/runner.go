@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/utils/clock"
@@ -93,6 +95,20 @@ func (r *runtimeTests) hasTrainer(ctx context.Context) bool {
 	return true
 }
 
+// noPolicies is why no test runs on Kubernetes 1.29: the rule that its user must have the right to create TrainJobs is a policy
+// of the API server (config/webhook/runtimetests.yaml), since only the API server knows all rights of a user.
+const noPolicies = "RuntimeTests require Kubernetes 1.30 or later: this API server has no ValidatingAdmissionPolicies, " +
+	"which check the right to create TrainJobs. Create a TrainJob of the runtime instead."
+
+// hasPolicies reports whether the API server enforces ValidatingAdmissionPolicies.
+func (r *runtimeTests) hasPolicies() (bool, error) {
+	_, err := r.mapper.RESTMapping(schema.GroupKind{Group: admissionv1.GroupName, Kind: "ValidatingAdmissionPolicy"}, "v1")
+	if err != nil && !meta.IsNoMatchError(err) {
+		return false, fmt.Errorf("look for ValidatingAdmissionPolicies: %w", err)
+	}
+	return err == nil, nil
+}
+
 // testOf is the test whose job a record is about; nothing for all other records.
 func (r *runtimeTests) testOf(ctx context.Context, report client.Object) []reconcile.Request {
 	of, is := report.(*v1alpha1.JobReport)
@@ -149,6 +165,13 @@ func (r *runtimeTests) Reconcile(ctx context.Context, request reconcile.Request)
 func (r *runtimeTests) proceed(ctx context.Context, test *v1alpha1.RuntimeTest) (time.Duration, error) {
 	now := r.clock.Now()
 	if test.Status.StartTime == nil {
+		switch can, err := r.hasPolicies(); {
+		case err != nil:
+			return 0, err
+		case !can:
+			test.Status = runtimetest.Fail(test.Status, now, noPolicies)
+			return 0, nil
+		}
 		if !r.hasTrainer(ctx) {
 			test.Status = runtimetest.Wait(test.Status, "Kubeflow Trainer is not installed on this cluster; the test begins when it is.")
 			return trainerInterval, nil

@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
+# They are made from the pages by tools/generate_notebooks.py.
+NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 
 
 def python_in(document: str, heading: str = "") -> str:

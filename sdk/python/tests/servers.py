@@ -196,9 +196,13 @@ class Cluster:
         self.etcd.wait()
 
 
-def small_crd(group: str, version: str, kind: str, plural: str, scope: str = "Namespaced") -> dict[str, Any]:
-    """A kind of another project, without a schema: what its controller does is not needed here."""
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+def small_crd(
+    group: str, version: str, kind: str, plural: str, scope: str = "Namespaced", lists: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """A kind of another project, without a schema but for lists in its spec: its controller is not needed here."""
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    properties = {name: {"type": "array", "items": anything} for name in lists}
+    schema = {**anything, "properties": {"spec": {**anything, "properties": properties}}}
     return {
         "metadata": {
             "name": f"{plural}.{group}",
@@ -214,7 +218,8 @@ def small_crd(group: str, version: str, kind: str, plural: str, scope: str = "Na
 
 
 SMALL_CRDS = [
-    small_crd("trainer.kubeflow.org", "v1alpha1", "TrainJob", "trainjobs"),
+    # Since v2.2, TrainJobs of Kubeflow Trainer have runtimePatches.
+    small_crd("trainer.kubeflow.org", "v1alpha1", "TrainJob", "trainjobs", lists=("runtimePatches",)),
     small_crd("trainer.kubeflow.org", "v1alpha1", "TrainingRuntime", "trainingruntimes"),
     small_crd("trainer.kubeflow.org", "v1alpha1", "ClusterTrainingRuntime", "clustertrainingruntimes", "Cluster"),
     small_crd("kueue.x-k8s.io", "v1beta2", "Workload", "workloads"),

@@ -22,6 +22,8 @@ WIDTH = 120
 
 HEAD = """# Python SDK reference
 
+<!-- question: Which classes, methods and arguments does the SDK have? -->
+
 The names of `openshift_ai_sdk.training`. [sdk.md](sdk.md) shows how to use them. In `openshift_ai_sdk.training.aio`,
 `MPIJob`, `TrainingClient` and `train` have the same methods and arguments, to be awaited; what returns an iterator here
 returns an asynchronous iterator there. `make sdk-generate` writes this file.
@@ -41,10 +43,14 @@ GROUPS = {
         "LogLine",
         "TrainingHistory",
         "TrainingPoint",
+        "TrainingCurve",
         "PodUsage",
+        "UsageHistory",
+        "UsageSeries",
         "Plot",
         "Template",
     ],
+    "Report figures from inside a job": ["report"],
     "Handle errors": [
         "TrainingError",
         "MPIJobFailed",

@@ -15,9 +15,9 @@ from _target import write
 
 FOLDER = Path(__file__).resolve().parents[1] / "src" / "openshift_ai_sdk" / "training"
 
-HEAD = '''"""Run MPI jobs: the synchronous face, made from aio.py.
+HEAD = '''"""Run MPI jobs: the synchronous face.
 
-Run `make sdk-generate` to update this file; do not edit it.
+Generated from aio.py by tools/generate_sync.py; do not edit it. Change aio.py, and run `make sdk-generate`.
 """
 '''
 
@@ -27,7 +27,7 @@ REPLACEMENTS = [
     (r"\bawait ", ""),
     (r"\b__a(enter|exit)__", r"__\1__"),
     (r"\bAsyncIterator\b", "Iterator"),
-    (r"\b_asyncio import AsyncDriver\b", "_blocking import BlockingDriver"),
+    (r"\b_driver_asyncio import AsyncDriver\b", "_driver_blocking import BlockingDriver"),
     (r"\bAsyncDriver\b", "BlockingDriver"),
     (r"import Iterator, Callable, Mapping, Sequence", "import Callable, Iterator, Mapping, Sequence"),
 ]

@@ -16,6 +16,9 @@ export interface JobKey {
 
 export const jobPath = (job: JobKey, ...rest: string[]): string => path('namespaces', job.namespace, 'jobs', job.kind.toLowerCase(), job.name, ...rest);
 
+/** The path of a request that names the job by its UID, too: a deleted job may have a namesake. */
+export const uidPath = (job: JobKey, ...rest: string[]): string => jobPath(job, ...rest) + (job.uid ? `?${new URLSearchParams({uid: job.uid}).toString()}` : '');
+
 const uidParams = (job: JobKey): URLSearchParams | undefined => (job.uid ? new URLSearchParams({uid: job.uid}) : undefined);
 
 export const useMe = (): UseQueryResult<Me> =>
@@ -56,7 +59,7 @@ export const useCloneForm = (job: JobKey | undefined): UseQueryResult<CloneForm>
   useQuery({queryKey: ['form', job], queryFn: ({signal}) => get<CloneForm>(job ? jobPath(job, 'form') : '', undefined, signal), enabled: job !== undefined, staleTime: Infinity, gcTime: 0, retry: false});
 
 export const useManifest = (job: JobKey): UseQueryResult<Manifest> =>
-  useQuery({queryKey: ['job', job, 'yaml'], queryFn: ({signal}) => get<Manifest>(jobPath(job, 'yaml'), undefined, signal)});
+  useQuery({queryKey: ['job', job, 'yaml'], queryFn: ({signal}) => get<Manifest>(jobPath(job, 'yaml'), uidParams(job), signal)});
 
 export const useChoices = (namespace: string): UseQueryResult<Choices> =>
   useQuery({queryKey: ['choices', namespace], queryFn: ({signal}) => get<Choices>(path('namespaces', namespace, 'options'), undefined, signal), enabled: namespace !== '', refetchInterval: 10_000});

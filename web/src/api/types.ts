@@ -1,799 +1,2553 @@
-// Generated from internal/dashboard/routes.go. Do not edit: go test ./internal/dashboard -run TestGenerated -update
-
-export interface ActionResult {
-  result: string;
-  message: string;
-}
-
-export interface Attempt {
-  id: string;
-  kind: string;
-  name: string;
-  phase?: string;
-  reason?: string;
-  created: string;
-  ended?: string;
-  deleted?: boolean;
-}
-
-export interface Can {
-  suspend: boolean;
-  resume: boolean;
-  cancel: boolean;
-  delete: boolean;
-  clone: boolean;
-  logs: boolean;
-}
-
-export interface CancelRequest {
-  uid?: string;
-  graceSeconds?: number;
-}
-
-export interface Changes {
-  rows: Row[];
-  removed: string[];
-  stale?: string;
-}
-
-export interface Chart {
-  title: string;
-  unit: string;
-  lines: ChartLine[];
-  aggregates: ChartLine[];
-}
-
-export interface ChartLine {
-  name: string;
-  samples: Sample[];
-}
-
-export interface Check {
-  text: string;
-  result: string;
-}
-
-export interface Choices {
-  runtimes: Runtime[];
-  queues: Queue[];
-  quotas: Quota[];
-  connections: Connection[];
-  priorities: string[];
-  images: string[];
-  gpus: string[];
-  recommended?: Recommendation;
-  missing: string[];
-}
-
-export interface CloneForm {
-  request: SpecRequest;
-  kept: string[];
-  note?: string;
-}
-
-export interface CloneRequest {
-  name?: string;
-  changes: string[];
-  dryRun?: boolean;
-}
-
-export interface ComparedValue {
-  name: string;
-  a?: string;
-  b?: string;
-}
-
-export interface Comparison {
-  note?: string;
-  sections: ComparisonSection[];
-  diff?: string;
-  commands: Snippet[];
-}
-
-export interface ComparisonSection {
-  title: string;
-  rows: ComparedValue[];
-}
-
-export interface Connection {
-  name: string;
-  displayName?: string;
-  type?: string;
-}
-
-export interface CurvePoint {
-  time?: string;
-  step?: number;
-  epoch?: number;
-  loss?: number;
-  accuracy?: number;
-  figures?: Record<string, number>;
-  notANumber?: boolean;
-}
-
-export interface Curves {
-  points: CurvePoint[];
-  skipped: number;
-  reason?: string;
-  note?: string;
-}
-
-export interface Detail {
-  row: Row;
-  headline: string;
-  status: JobReportStatus | null;
-  failure?: string;
-  findings: Finding[];
-  resources?: string;
-  total?: string;
-  ranks?: string;
-  training?: string;
-  used?: string;
-  cost?: string;
-  image?: string;
-  command?: string;
-  labels?: Record<string, string>;
-  annotations?: Record<string, string>;
-  can: Can;
-  commands: Snippet[];
-  attempts: Attempt[];
-  checklist: Check[];
-  terms: Term[];
-  outputs: Output[];
-  now: string;
-}
-
-export interface Draft {
-  namespace?: string;
-  kind?: string;
-  name?: string;
-  yaml?: string;
-  diff?: string;
-  words?: string[];
-  commands?: Snippet[];
-  warnings?: string[];
-  cost?: string;
-  requests?: Quantity[];
-  problem?: Problem;
-  created?: boolean;
-}
-
-export interface Event {
-  time: string;
-  warning: boolean;
-  reason: string;
-  object: string;
-  message: string;
-  count: number;
-}
-
-export interface Events {
-  events: Event[];
-}
-
-export interface FailureCount {
-  code: string;
-  jobs: number;
-  guide: boolean;
-}
-
-export interface FieldProblem {
-  field: string;
-  value?: string;
-  reason: string;
-}
-
-export interface Finding {
-  code: string;
-  severity: string;
-  summary: string;
-  evidence: string[];
-  affected: string[];
-  remedies: Remedy[];
-  guide: boolean;
-}
-
-export interface Glossary {
-  terms: Term[];
-}
-
-export interface Help {
-  topics: Topic[];
-}
-
-export interface JobReportStatus {
-  phase?: string;
-  reason?: string;
-  message?: string;
-  observedGeneration?: number;
-  startTime?: string;
-  runningTime?: string;
-  completionTime?: string;
-  phaseTimes?: ReportPhaseTime[];
-  run?: ReportRun;
-  mpi?: ReportMPIStatus;
-  startup?: ReportStartup;
-  workers?: ReportWorkersStatus;
-  pods?: ReportPodStatus[];
-  podsOmitted?: number;
-  scheduling?: ReportSchedulingStatus;
-  waited?: ReportWaited;
-  findings?: ReportFinding[];
-  failure?: ReportFailure;
-  timeline?: ReportTimelineEntry[];
-  consumption?: ReportConsumption;
-  training?: ReportTraining;
-}
-
-export interface JobSpec {
-  name: string;
-  namespace?: string;
-  runtime?: string;
-  image?: string;
-  command: string[];
-  mpiFlags?: string[];
-  workers: number;
-  slots?: number;
-  gpu?: number;
-  gpuResource?: string;
-  cpu?: string;
-  memory?: string;
-  implementation?: string;
-  queue?: string;
-  priority?: string;
-  connections?: string[];
-  env?: ({name: string; value?: string})[];
-  labels?: Record<string, string>;
-  runAsUser?: number;
-  retries?: number;
-  deadline?: number;
-  suspend?: boolean;
-  ttl?: number;
-  rdma?: string;
-  volumes?: Volume[];
-  outputDir?: Volume;
-  nodeSelector?: Record<string, string>;
-  tolerations?: Toleration[];
-  imagePullSecrets?: string[];
-  serviceAccount?: string;
-  workdir?: string;
-  launcherCpu?: string;
-  launcherMemory?: string;
-  topology?: string;
-  topologyPreferred?: boolean;
-  gangTimeout?: number;
-  gracePeriod?: number;
-}
-
-export interface List {
-  rows: Row[];
-  total: number;
-  visible: number;
-  facets: Record<string, Record<string, number>>;
-  cursor: string;
-  stale?: string;
-  noReports?: boolean;
-}
-
-export interface LogEvent {
-  lines?: LogLine[];
-  waiting: string[] | null;
-  note?: string;
-  done?: boolean;
-  untagged?: number;
-}
-
-export interface LogLine {
-  t?: string;
-  p: string;
-  w: string;
-  r: number;
-  l?: string;
-  x: string;
-}
-
-export interface Login {
-  token: string;
-}
-
-export interface Manifest {
-  clean: string;
-  full: string;
-}
-
-export interface Me {
-  name: string;
-  version: string;
-  program: string;
-  canLogOut: boolean;
-  createAnywhere: boolean;
-}
-
-export interface Metrics {
-  source?: string;
-  charts: Chart[];
-  reason?: string;
-}
-
-export interface Namespace {
-  name: string;
-  displayName?: string;
-  canCreate: boolean;
-}
-
-export interface NamespaceQuotas {
-  namespace: string;
-  quotas: Quota[];
-}
-
-export interface Namespaces {
-  namespaces: Namespace[];
-  complete: boolean;
-}
-
-export interface Output {
-  title: string;
-  where: string;
-  named?: boolean;
-  command: string;
-}
-
-export interface Pod {
-  role: string;
-  index: number;
-  name: string;
-  node?: string;
-  phase: string;
-  ready: boolean;
-  reason?: string;
-  message?: string;
-  restarts: number;
-  exitCode?: number;
-  ranks?: string;
-  created?: string;
-  ip?: string;
-  image?: string;
-  requests?: string;
-  cpu?: number;
-  memory?: number;
-  cpuLimit?: number;
-  memoryLimit?: number;
-}
-
-export interface Pods {
-  pods: Pod[];
-  omitted: number;
-  noUsage?: string;
-}
-
-export interface Problem {
-  code: string;
-  message: string;
-  fields?: FieldProblem[];
-  reasons?: string[];
-  similar?: string[];
-}
-
-export interface Quantity {
-  resource: string;
-  amount: number;
-  text: string;
-}
-
-export interface Queue {
-  namespace: string;
-  name: string;
-  clusterQueue: string;
-  active: boolean;
-  message?: string;
-  pending: number;
-  running: number;
-  resources: QueueResource[];
-  waiting: Row[];
-  waitP50?: number;
-  waitP90?: number;
-  samples?: number;
-}
-
-export interface QueueResource {
-  flavor: string;
-  resource: string;
-  nominal: number;
-  used: number;
-}
-
-export interface Quota {
-  name: string;
-  resource: string;
-  hard: number;
-  used: number;
-  hardText: string;
-  usedText: string;
-  shared?: boolean;
-}
-
-export interface Quotas {
-  queues: Queue[];
-  quotas: NamespaceQuotas[];
-  kueue: boolean;
-  missing: string[];
-}
-
-export interface Recommendation {
-  job: string;
-  image?: string;
-  command?: string;
-  workers: number;
-  cpu?: string;
-  memory?: string;
-  gpu?: number;
-  runtime?: string;
-}
-
-export interface Remedy {
-  text: string;
-  action?: string;
-  applicable: boolean;
-  changes?: string[];
-  command?: string;
-}
-
-export interface ReportConsumption {
-  until: string;
-  cpuCoreSeconds: number;
-  memoryGiBSeconds: number;
-  gpuSeconds?: Record<string, number>;
-}
-
-export interface ReportFailure {
-  code: string;
-  pod?: string;
-  rank?: number;
-  exitCode?: number;
-  logTail?: string[];
-}
-
-export interface ReportFieldChange {
-  field: string;
-  value: string;
-}
-
-export interface ReportFinding {
-  code: string;
-  severity: string;
-  summary: string;
-  evidence?: string[];
-  pod?: string;
-  rank?: number;
-  exitCode?: number;
-  affected?: string[];
-  remedies?: ReportRemedy[];
-}
-
-export interface ReportMPIStatus {
-  implementation?: string;
-  slotsPerWorker?: number;
-  ranks?: number;
-  slotsExpected?: number;
-  slotsFound?: number;
-  connectMilliseconds?: number;
-  initMilliseconds?: number;
-}
-
-export interface ReportPhaseTime {
-  phase: string;
-  since: string;
-  seconds: number;
-}
-
-export interface ReportPodStatus {
-  role: string;
-  index: number;
-  name: string;
-  node?: string;
-  phase?: string;
-  ready?: boolean;
-  reason?: string;
-  restarts?: number;
-  exitCode?: number;
-  ranks?: string;
-}
-
-export interface ReportRemedy {
-  text: string;
-  action?: string;
-  rerun?: boolean;
-  changes?: ReportFieldChange[];
-}
-
-export interface ReportRun {
-  image?: string;
-  launcherImage?: string;
-  command?: string;
-  requests?: Record<string, Quantity>;
-  limits?: Record<string, Quantity>;
-  runtime?: string;
-  creator?: string;
-  attempts?: number;
-  mpiVersions?: string[];
-}
-
-export interface ReportRuntimeCheck {
-  name: string;
-  result: string;
-  message?: string;
-  finding?: string;
-  remedies?: ReportRemedy[];
-  milliseconds?: number;
-}
-
-export interface ReportSchedulingStatus {
-  backend?: string;
-  queue?: string;
-  position?: number;
-  positionScope?: string;
-  since?: string;
-  waitedSeconds?: number;
-  waitP50?: number;
-  waitP90?: number;
-  samples?: number;
-  placed?: number;
-  wanted?: number;
-  nodesFit?: number;
-  nodesNeeded?: number;
-  nodesTotal?: number;
-  podsFit?: number;
-  attempts?: number;
-  evictedAt?: string;
-  nextTry?: string;
-  message?: string;
-  observedAt?: string;
-}
-
-export interface ReportStartup {
-  since: string;
-  milliseconds: number;
-  steps?: ReportStartupStep[];
-}
-
-export interface ReportStartupStep {
-  name: string;
-  milliseconds: number;
-  medianMilliseconds?: number;
-  pod?: string;
-  node?: string;
-}
-
-export interface ReportTimelineEntry {
-  time: string;
-  event: string;
-  detail?: string;
-}
-
-export interface ReportTraining {
-  epoch?: string;
-  step?: string;
-  loss?: string;
-  accuracy?: string;
-  progress?: string;
-  at: string;
-}
-
-export interface ReportWaited {
-  backend: string;
-  queue?: string;
-  pods: number;
-  seconds: number;
-  until: string;
-}
-
-export interface ReportWorkersStatus {
-  summary?: string;
-  wanted: number;
-  ready: number;
-  running: number;
-  succeeded: number;
-  failed: number;
-}
-
-export interface Row {
-  id: string;
-  kind: string;
-  namespace: string;
-  name: string;
-  framework?: string;
-  runtime?: string;
-  phase?: string;
-  reason?: string;
-  progress?: string;
-  severity?: string;
-  workers: number;
-  ready: number;
-  gpus: number;
-  queue?: string;
-  position?: number;
-  user?: string;
-  created: string;
-  running?: string;
-  ended?: string;
-  deleted?: boolean;
-  suspended?: boolean;
-}
-
-export interface Runtime {
-  kind: string;
-  namespace?: string;
-  name: string;
-  framework?: string;
-  mpi: boolean;
-  implementation?: string;
-  slots?: string;
-  image?: string;
-  maxWorkers?: string;
-  maxGPUs?: string;
-  nodeLabels?: string;
-  deleting?: boolean;
-  errors: string[];
-  tests: RuntimeTest[];
-}
-
-export interface RuntimeCopy {
-  from: string;
-  name: string;
-  settings: RuntimeSettings;
-}
-
-export interface RuntimeJobs {
-  running: number;
-  waiting: number;
-  jobs: Row[];
-}
-
-export interface RuntimeSettings {
-  image?: string;
-  slots?: number;
-  maxWorkers?: number;
-  maxGPUs?: number;
-}
-
-export interface RuntimeTest {
-  namespace: string;
-  name: string;
-  phase: string;
-  message?: string;
-  created: string;
-  checks: ReportRuntimeCheck[];
-}
-
-export interface Runtimes {
-  runtimes: Runtime[];
-  installed: boolean;
-  canManage: boolean;
-  canDelete: boolean;
-  missing: string[];
-}
-
-export interface Sample {
-  t: number;
-  v: number;
-}
-
-export interface Snippet {
-  title: string;
-  language: string;
-  text: string;
-}
-
-export interface SpecRequest {
-  spec: JobSpec;
-  commandLine?: string;
-  flagLine?: string;
-  description?: string;
-  deadlineSeconds?: number;
-  gangTimeoutSeconds?: number;
-  original?: string;
-  yaml?: string;
-  template?: string;
-  values?: Record<string, string>;
-  dryRun?: boolean;
-}
-
-export interface Step {
-  text: string;
-  command?: string;
-  setting?: string;
-}
-
-export interface Template {
-  name: string;
-  description?: string;
-  kind?: string;
-  created: string;
-  parameters: TemplateParameter[];
-  error?: string;
-}
-
-export interface TemplateParameter {
-  name: string;
-  default?: string;
-  required: boolean;
-}
-
-export interface TemplateRequest {
-  name: string;
-  description?: string;
-  job: SpecRequest;
-  replace?: boolean;
-}
-
-export interface TemplateResult {
-  message?: string;
-  problem?: Problem;
-}
-
-export interface Templates {
-  templates: Template[];
-}
-
-export interface Term {
-  name: string;
-  meaning: string;
-}
-
-export interface TestRequest {
-  namespace: string;
-  kind: string;
-  name: string;
-  image?: string;
-  cpu?: string;
-  memory?: string;
-  gpu?: string;
-  queue?: string;
-}
-
-export interface Toleration {
-  key?: string;
-  operator?: string;
-  value?: string;
-  effect?: string;
-  tolerationSeconds?: number;
-}
-
-export interface Topic {
-  code: string;
-  phase: string;
-  meaning: string;
-  steps: Step[];
-}
-
-export interface Usage {
-  lines: UsageLine[];
-  failures: FailureCount[];
-  unpriced: string[];
-  missing: string[];
-  commands: Snippet[];
-}
-
-export interface UsageLine {
-  namespace?: string;
-  job?: string;
-  kind?: string;
-  phase?: string;
-  createdBy?: string;
-  jobs: number;
-  coreHours: number;
-  gibHours: number;
-  deviceHours?: Record<string, number>;
-  gpuHours: number;
-  cost?: number;
-  currency?: string;
-}
-
-export interface Volume {
-  source: string;
-  name?: string;
-  size?: string;
-  path: string;
-  subPath?: string;
-  readOnly?: boolean;
-}
+/**
+ * This file was auto-generated by openapi-typescript.
+ * Do not make direct changes to the file.
+ */
+
+export interface paths {
+    "/api/v1/glossary": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The words that pages use */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The result */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Glossary"];
+                    };
+                };
+                /** @description A problem */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/help": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What can be wrong with jobs, and what to do */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The result */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Help"];
+                    };
+                };
+                /** @description A problem */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A page of the jobs that the user may see */
+        get: {
+            parameters: {
+                query?: {
+                    q?: string;
+                    namespace?: string;
+                    kind?: string;
+                    framework?: string;
+                    phase?: string;
+                    queue?: string;
+                    user?: string;
+                    deleted?: string;
+                    sort?: string;
+                    page?: string;
+                    size?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The result */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["List"];
+                    };
+                };
+                /** @description A problem */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        /** Create or check a job */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["SpecRequest"];
+                };
+            };
+            responses: {
+                /** @description The result */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Draft"];
+                    };
+                };
+                /** @description A problem */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Changes of jobs, as server-sent events */
+        get: {
+            parameters: {
+                query?: {
+                    cursor?: string;
+                    namespace?: string;
+                    id?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The result */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/event-stream": components["schemas"]["Changes"];
+                    };
+                };
+                /** @description A problem */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Who is logged in */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The result */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Me"];
+                    };
+                };
+                /** @description A problem */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/namespaces": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The namespaces that the user can select */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The result */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Namespaces"];
+                    };
+                };
+                /** @description A problem */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/namespaces/{namespace}/compare": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Two jobs side by side */
+        get: {
+            parameters: {
+                query?: {
+                    job?: string;
+                };
+                header?: never;
+                path: {
+                    namespace: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The result */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Comparison"];
+                    };
+                };
+                /** @description A problem */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/namespaces/{namespace}/jobs/{kind}/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A job with its report */
+        get: {
+            parameters: {
+                query?: {
+                    uid?: string;
+                };
+                header?: never;
+                path: {
+                    namespace: string;
+                    kind: string;
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The result */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Detail"];
+                    };
+                };
+                /** @description A problem */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        /** Delete a job */
+        delete: {
+            parameters: {
+                query?: {
+                    uid?: string;
+                };
+                header?: never;
+                path: {
+                    namespace: string;
+                    kind: string;
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The result */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ActionResult"];
+                    };
+                };
+                /** @description A problem */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/namespaces/{namespace}/jobs/{kind}/{name}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** End a job that has not ended */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    namespace: string;
+                    kind: string;
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["CancelRequest"];
+                };
+            };
+            responses: {
+                /** @description The result */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ActionResult"];
+                    };
+                };
+                /** @description A problem */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/namespaces/{namespace}/jobs/{kind}/{name}/clone": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Run a job again with changes */
+        post: {
+            parameters: {
+                query?: {
+                    uid?: string;
+                };
+                header?: never;
+                path: {
+                    namespace: string;
+                    kind: string;
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["CloneRequest"];
+                };
+            };
+            responses: {
+                /** @description The result */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Draft"];
+                    };
+                };
+                /** @description A problem */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/namespaces/{namespace}/jobs/{kind}/{name}/curves": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The loss and the accuracy that a job printed */
+        get: {
+            parameters: {
+                query?: {
+                    uid?: string;
+                };
+                header?: never;
+                path: {
+                    namespace: string;
+                    kind: string;
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The result */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Curves"];
+                    };
+                };
+                /** @description A problem */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/namespaces/{namespace}/jobs/{kind}/{name}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The Kubernetes events of a job */
+        get: {
+            parameters: {
+                query?: {
+                    uid?: string;
+                };
+                header?: never;
+                path: {
+                    namespace: string;
+                    kind: string;
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The result */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Events"];
+                    };
+                };
+                /** @description A problem */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/namespaces/{namespace}/jobs/{kind}/{name}/form": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What a form needs to clone a job */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    namespace: string;
+                    kind: string;
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The result */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["CloneForm"];
+                    };
+                };
+                /** @description A problem */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/namespaces/{namespace}/jobs/{kind}/{name}/logs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The logs of a job, as server-sent events */
+        get: {
+            parameters: {
+                query?: {
+                    uid?: string;
+                    container?: string;
+                    follow?: string;
+                    previous?: string;
+                    launcher?: string;
+                    ranks?: string;
+                    workers?: string;
+                    level?: string;
+                    grep?: string;
+                    since?: string;
+                    from?: string;
+                    to?: string;
+                    tail?: string;
+                    download?: string;
+                };
+                header?: never;
+                path: {
+                    namespace: string;
+                    kind: string;
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The result */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/event-stream": components["schemas"]["LogEvent"];
+                    };
+                };
+                /** @description A problem */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/namespaces/{namespace}/jobs/{kind}/{name}/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What the pods of a job use */
+        get: {
+            parameters: {
+                query?: {
+                    uid?: string;
+                };
+                header?: never;
+                path: {
+                    namespace: string;
+                    kind: string;
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The result */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Metrics"];
+                    };
+                };
+                /** @description A problem */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/namespaces/{namespace}/jobs/{kind}/{name}/pods": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The pods of a job */
+        get: {
+            parameters: {
+                query?: {
+                    uid?: string;
+                };
+                header?: never;
+                path: {
+                    namespace: string;
+                    kind: string;
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The result */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Pods"];
+                    };
+                };
+                /** @description A problem */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/namespaces/{namespace}/jobs/{kind}/{name}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Resume a job */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    namespace: string;
+                    kind: string;
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The result */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ActionResult"];
+                    };
+                };
+                /** @description A problem */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/namespaces/{namespace}/jobs/{kind}/{name}/suspend": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Suspend a job */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    namespace: string;
+                    kind: string;
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The result */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ActionResult"];
+                    };
+                };
+                /** @description A problem */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/namespaces/{namespace}/jobs/{kind}/{name}/yaml": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The YAML of a job */
+        get: {
+            parameters: {
+                query?: {
+                    uid?: string;
+                };
+                header?: never;
+                path: {
+                    namespace: string;
+                    kind: string;
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The result */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Manifest"];
+                    };
+                };
+                /** @description A problem */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/namespaces/{namespace}/options": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What a new job can use */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    namespace: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The result */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Choices"];
+                    };
+                };
+                /** @description A problem */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/namespaces/{namespace}/templates": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The templates of a namespace */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    namespace: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The result */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Templates"];
+                    };
+                };
+                /** @description A problem */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        /** Save a job as a template */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    namespace: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["TemplateRequest"];
+                };
+            };
+            responses: {
+                /** @description The result */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["TemplateResult"];
+                    };
+                };
+                /** @description A problem */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/namespaces/{namespace}/templates/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Delete a template */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    namespace: string;
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The result */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ActionResult"];
+                    };
+                };
+                /** @description A problem */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/quotas": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Queues and quotas */
+        get: {
+            parameters: {
+                query?: {
+                    namespace?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The result */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Quotas"];
+                    };
+                };
+                /** @description A problem */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runtimes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Runtimes and their tests */
+        get: {
+            parameters: {
+                query?: {
+                    namespace?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The result */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Runtimes"];
+                    };
+                };
+                /** @description A problem */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        /** Create a runtime of the cluster from another */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["RuntimeCopy"];
+                };
+            };
+            responses: {
+                /** @description The result */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ActionResult"];
+                    };
+                };
+                /** @description A problem */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runtimes/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Change a runtime of the cluster */
+        put: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["RuntimeSettings"];
+                };
+            };
+            responses: {
+                /** @description The result */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ActionResult"];
+                    };
+                };
+                /** @description A problem */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        post?: never;
+        /** Delete a runtime of the cluster */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The result */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ActionResult"];
+                    };
+                };
+                /** @description A problem */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runtimes/{name}/jobs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The jobs of a runtime of the cluster that have not ended */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The result */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["RuntimeJobs"];
+                    };
+                };
+                /** @description A problem */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runtimetests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Test a runtime */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["TestRequest"];
+                };
+            };
+            responses: {
+                /** @description The result */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ActionResult"];
+                    };
+                };
+                /** @description A problem */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What jobs have held */
+        get: {
+            parameters: {
+                query?: {
+                    since?: string;
+                    until?: string;
+                    sort?: string;
+                    by?: string;
+                    namespace?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The result */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Usage"];
+                    };
+                };
+                /** @description A problem */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
+export type webhooks = Record<string, never>;
+export interface components {
+    schemas: {
+        ActionResult: {
+            message: string;
+            result: string;
+        };
+        Attempt: {
+            /** Format: date-time */
+            created: string;
+            deleted?: boolean;
+            /** Format: date-time */
+            ended?: string;
+            id: string;
+            kind: string;
+            name: string;
+            phase?: string;
+            reason?: string;
+        };
+        Can: {
+            cancel: boolean;
+            clone: boolean;
+            delete: boolean;
+            logs: boolean;
+            resume: boolean;
+            suspend: boolean;
+        };
+        CancelRequest: {
+            graceSeconds?: number;
+            uid?: string;
+        };
+        Changes: {
+            removed: string[];
+            rows: components["schemas"]["Row"][];
+            stale?: string;
+        };
+        Chart: {
+            aggregates: components["schemas"]["ChartLine"][];
+            lines: components["schemas"]["ChartLine"][];
+            title: string;
+            unit: string;
+        };
+        ChartLine: {
+            name: string;
+            samples: components["schemas"]["Sample"][];
+        };
+        Check: {
+            result: string;
+            text: string;
+        };
+        Choices: {
+            connections: components["schemas"]["Connection"][];
+            gpus: string[];
+            images: string[];
+            missing: string[];
+            priorities: string[];
+            queues: components["schemas"]["Queue"][];
+            quotas: components["schemas"]["Quota"][];
+            recommended?: components["schemas"]["Recommendation"];
+            runtimes: components["schemas"]["Runtime"][];
+        };
+        CloneForm: {
+            kept: string[];
+            note?: string;
+            request: components["schemas"]["SpecRequest"];
+        };
+        CloneRequest: {
+            changes: string[];
+            dryRun?: boolean;
+            name?: string;
+        };
+        ComparedValue: {
+            a?: string;
+            b?: string;
+            name: string;
+        };
+        Comparison: {
+            commands: components["schemas"]["Snippet"][];
+            diff?: string;
+            note?: string;
+            sections: components["schemas"]["ComparisonSection"][];
+        };
+        ComparisonSection: {
+            rows: components["schemas"]["ComparedValue"][];
+            title: string;
+        };
+        Connection: {
+            displayName?: string;
+            name: string;
+            type?: string;
+        };
+        CurvePoint: {
+            accuracy?: number;
+            epoch?: number;
+            figures?: {
+                [key: string]: number;
+            };
+            loss?: number;
+            notANumber?: boolean;
+            step?: number;
+            time?: string;
+        };
+        Curves: {
+            note?: string;
+            points: components["schemas"]["CurvePoint"][];
+            reason?: string;
+            skipped: number;
+        };
+        Detail: {
+            annotations?: {
+                [key: string]: string;
+            };
+            attempts: components["schemas"]["Attempt"][];
+            can: components["schemas"]["Can"];
+            checklist: components["schemas"]["Check"][];
+            command?: string;
+            commands: components["schemas"]["Snippet"][];
+            cost?: string;
+            failure?: string;
+            findings: components["schemas"]["Finding"][];
+            headline: string;
+            image?: string;
+            labels?: {
+                [key: string]: string;
+            };
+            noUsage?: string;
+            /** Format: date-time */
+            now: string;
+            outputs: components["schemas"]["Output"][];
+            ranks?: string;
+            resources?: string;
+            row: components["schemas"]["Row"];
+            status: components["schemas"]["JobReportStatus"] | null;
+            terms: components["schemas"]["Term"][];
+            total?: string;
+            training?: string;
+            used?: string;
+        };
+        Draft: {
+            commands?: components["schemas"]["Snippet"][];
+            cost?: string;
+            created?: boolean;
+            diff?: string;
+            kind?: string;
+            name?: string;
+            namespace?: string;
+            problem?: components["schemas"]["Problem"];
+            requests?: components["schemas"]["Quantity"][];
+            warnings?: string[];
+            words?: string[];
+            yaml?: string;
+        };
+        Event: {
+            count: number;
+            message: string;
+            object: string;
+            reason: string;
+            /** Format: date-time */
+            time: string;
+            warning: boolean;
+        };
+        Events: {
+            events: components["schemas"]["Event"][];
+        };
+        FailureCount: {
+            code: string;
+            guide: boolean;
+            jobs: number;
+        };
+        FieldProblem: {
+            field: string;
+            reason: string;
+            value?: string;
+        };
+        Finding: {
+            affected: string[];
+            code: string;
+            evidence: string[];
+            guide: boolean;
+            remedies: components["schemas"]["Remedy"][];
+            severity: string;
+            summary: string;
+        };
+        Glossary: {
+            terms: components["schemas"]["Term"][];
+        };
+        Help: {
+            topics: components["schemas"]["Topic"][];
+        };
+        JobReportStatus: {
+            /** Format: date-time */
+            completionTime?: string;
+            consumption?: components["schemas"]["ReportConsumption"];
+            curves?: components["schemas"]["ReportTrainingCurves"];
+            failure?: components["schemas"]["ReportFailure"];
+            findings?: components["schemas"]["ReportFinding"][];
+            message?: string;
+            mpi?: components["schemas"]["ReportMPIStatus"];
+            observedGeneration?: number;
+            phase?: components["schemas"]["ReportPhase"];
+            phaseTimes?: components["schemas"]["ReportPhaseTime"][];
+            pods?: components["schemas"]["ReportPodStatus"][];
+            podsOmitted?: number;
+            reason?: string;
+            run?: components["schemas"]["ReportRun"];
+            /** Format: date-time */
+            runningTime?: string;
+            scheduling?: components["schemas"]["ReportSchedulingStatus"];
+            specification?: components["schemas"]["ReportSpecification"];
+            /** Format: date-time */
+            startTime?: string;
+            startup?: components["schemas"]["ReportStartup"];
+            timeline?: components["schemas"]["ReportTimelineEntry"][];
+            trace?: components["schemas"]["ReportTrace"];
+            training?: components["schemas"]["ReportTraining"];
+            usage?: components["schemas"]["ReportUsage"];
+            waited?: components["schemas"]["ReportWaited"];
+            workers?: components["schemas"]["ReportWorkersStatus"];
+        };
+        JobSpec: {
+            command: string[];
+            connections?: string[];
+            cpu?: string;
+            deadline?: number;
+            env?: {
+                name: string;
+                value?: string;
+            }[];
+            gangTimeout?: number;
+            gpu?: number;
+            gpuResource?: string;
+            gracePeriod?: number;
+            image?: string;
+            imagePullSecrets?: string[];
+            implementation?: string;
+            labels?: {
+                [key: string]: string;
+            };
+            launcherCpu?: string;
+            launcherMemory?: string;
+            memory?: string;
+            mpiFlags?: string[];
+            name: string;
+            namespace?: string;
+            nodeSelector?: {
+                [key: string]: string;
+            };
+            outputDir?: components["schemas"]["Volume"];
+            priority?: string;
+            queue?: string;
+            rdma?: string;
+            retries?: number;
+            runAsUser?: number;
+            runtime?: string;
+            serviceAccount?: string;
+            slots?: number;
+            suspend?: boolean;
+            tolerations?: components["schemas"]["Toleration"][];
+            topology?: string;
+            topologyPreferred?: boolean;
+            ttl?: number;
+            volumes?: components["schemas"]["Volume"][];
+            workdir?: string;
+            workers: number;
+        };
+        List: {
+            cursor: string;
+            facets: {
+                [key: string]: {
+                    [key: string]: number;
+                };
+            };
+            noReports?: boolean;
+            rows: components["schemas"]["Row"][];
+            stale?: string;
+            total: number;
+            visible: number;
+        };
+        LogEvent: {
+            done?: boolean;
+            lines?: components["schemas"]["LogLine"][];
+            note?: string;
+            untagged?: number;
+            waiting: string[] | null;
+        };
+        LogLine: {
+            l?: string;
+            p: string;
+            r: number;
+            t?: string;
+            w: string;
+            x: string;
+        };
+        Login: {
+            token: string;
+        };
+        Manifest: {
+            clean: string;
+            full: string;
+        };
+        Me: {
+            canLogOut: boolean;
+            createAnywhere: boolean;
+            name: string;
+            program: string;
+            version: string;
+        };
+        Metrics: {
+            charts: components["schemas"]["Chart"][];
+            reason?: string;
+            source?: string;
+        };
+        Namespace: {
+            canCreate: boolean;
+            displayName?: string;
+            name: string;
+        };
+        NamespaceQuotas: {
+            namespace: string;
+            quotas: components["schemas"]["Quota"][];
+        };
+        Namespaces: {
+            complete: boolean;
+            namespaces: components["schemas"]["Namespace"][];
+        };
+        Output: {
+            command: string;
+            named?: boolean;
+            title: string;
+            where: string;
+        };
+        Pod: {
+            cpu?: number;
+            cpuLimit?: number;
+            /** Format: date-time */
+            created?: string;
+            exitCode?: number;
+            image?: string;
+            index: number;
+            ip?: string;
+            memory?: number;
+            memoryLimit?: number;
+            message?: string;
+            name: string;
+            node?: string;
+            phase: string;
+            ranks?: string;
+            ready: boolean;
+            reason?: string;
+            requests?: string;
+            restarts: number;
+            role: string;
+        };
+        Pods: {
+            noUsage?: string;
+            omitted: number;
+            pods: components["schemas"]["Pod"][];
+        };
+        Problem: {
+            code: string;
+            fields?: components["schemas"]["FieldProblem"][];
+            message: string;
+            reasons?: string[];
+            similar?: string[];
+        };
+        Quantity: {
+            amount: number;
+            resource: string;
+            text: string;
+        };
+        Queue: {
+            active: boolean;
+            clusterQueue: string;
+            message?: string;
+            name: string;
+            namespace: string;
+            pending: number;
+            resources: components["schemas"]["QueueResource"][];
+            running: number;
+            samples?: number;
+            waitP50?: number;
+            waitP90?: number;
+            waiting: components["schemas"]["Row"][];
+        };
+        QueueResource: {
+            flavor: string;
+            nominal: number;
+            resource: string;
+            used: number;
+        };
+        Quota: {
+            hard: number;
+            hardText: string;
+            name: string;
+            resource: string;
+            shared?: boolean;
+            used: number;
+            usedText: string;
+        };
+        Quotas: {
+            kueue: boolean;
+            missing: string[];
+            queues: components["schemas"]["Queue"][];
+            quotas: components["schemas"]["NamespaceQuotas"][];
+        };
+        Recommendation: {
+            command?: string;
+            cpu?: string;
+            gpu?: number;
+            image?: string;
+            job: string;
+            memory?: string;
+            runtime?: string;
+            workers: number;
+        };
+        Remedy: {
+            action?: string;
+            applicable: boolean;
+            changes?: string[];
+            command?: string;
+            text: string;
+        };
+        /** @enum {string} */
+        ReportCheckName: "ImagePull" | "Keys" | "Connection" | "ProcessStart" | "RanksDistinct" | "Communication";
+        /** @enum {string} */
+        ReportCheckResult: "Pending" | "Pass" | "Fail" | "Skipped" | "Unknown";
+        ReportConsumption: {
+            cpuCoreSeconds: number;
+            gpuSeconds?: {
+                [key: string]: number;
+            };
+            held?: {
+                [key: string]: string;
+            };
+            memoryGiBSeconds: number;
+            steps?: components["schemas"]["ReportConsumptionStep"][];
+            /** Format: date-time */
+            until: string;
+        };
+        ReportConsumptionStep: {
+            cpuCoreSeconds: number;
+            gpuSeconds?: {
+                [key: string]: number;
+            };
+            memoryGiBSeconds: number;
+            /** Format: date-time */
+            time: string;
+        };
+        /** @enum {string} */
+        ReportCurveAxis: "Step" | "Epoch" | "Time";
+        ReportFailure: {
+            code: string;
+            exitCode?: number;
+            logTail?: string[];
+            pod?: string;
+            rank?: number;
+        };
+        ReportFieldChange: {
+            field: string;
+            value: string;
+        };
+        ReportFinding: {
+            affected?: string[];
+            code: string;
+            evidence?: string[];
+            exitCode?: number;
+            pod?: string;
+            rank?: number;
+            remedies?: components["schemas"]["ReportRemedy"][];
+            severity: components["schemas"]["ReportSeverity"];
+            summary: string;
+        };
+        ReportMPIStatus: {
+            connectMilliseconds?: number;
+            implementation?: string;
+            initMilliseconds?: number;
+            ranks?: number;
+            slotsExpected?: number;
+            slotsFound?: number;
+            slotsPerWorker?: number;
+        };
+        /** @enum {string} */
+        ReportMetricName: "CPU" | "Memory" | "Throttled" | "MajorFaults" | "CPUPressure" | "MemoryPressure" | "IOPressure" | "Network" | "IO" | "GPU" | "GPUMemory";
+        /** @enum {string} */
+        ReportPhase: "Pending" | "Queued" | "GangScheduling" | "Initializing" | "Running" | "Suspended" | "Succeeded" | "Failed";
+        ReportPhaseTime: {
+            phase: components["schemas"]["ReportPhase"];
+            seconds: number;
+            /** Format: date-time */
+            since: string;
+        };
+        ReportPodStatus: {
+            exitCode?: number;
+            index: number;
+            name: string;
+            node?: string;
+            phase?: string;
+            ranks?: string;
+            ready?: boolean;
+            reason?: string;
+            restarts?: number;
+            role: string;
+        };
+        ReportPodUsage: {
+            metrics?: components["schemas"]["ReportUsageMetric"][];
+            pod: string;
+        };
+        ReportRankUsage: {
+            cpuMillicores: number;
+            memoryMiB: number;
+            rank: number;
+        };
+        ReportRemedy: {
+            action?: string;
+            changes?: components["schemas"]["ReportFieldChange"][];
+            rerun?: boolean;
+            text: string;
+        };
+        ReportRun: {
+            attempts?: number;
+            command?: string;
+            creator?: string;
+            image?: string;
+            launcherImage?: string;
+            limits?: {
+                [key: string]: string;
+            };
+            mpiVersions?: string[];
+            requests?: {
+                [key: string]: string;
+            };
+            runtime?: string;
+        };
+        ReportRuntimeCheck: {
+            finding?: string;
+            message?: string;
+            milliseconds?: number;
+            name: components["schemas"]["ReportCheckName"];
+            remedies?: components["schemas"]["ReportRemedy"][];
+            result: components["schemas"]["ReportCheckResult"];
+        };
+        ReportSchedulingStatus: {
+            attempts?: number;
+            backend?: string;
+            estimate?: components["schemas"]["ReportStartEstimate"];
+            /** Format: date-time */
+            evictedAt?: string;
+            message?: string;
+            /** Format: date-time */
+            nextTry?: string;
+            nodesFit?: number;
+            nodesNeeded?: number;
+            nodesTotal?: number;
+            /** Format: date-time */
+            observedAt?: string;
+            placed?: number;
+            podsFit?: number;
+            position?: number;
+            positionScope?: string;
+            queue?: string;
+            samples?: number;
+            /** Format: date-time */
+            since?: string;
+            waitP50?: number;
+            waitP90?: number;
+            waitedSeconds?: number;
+            wanted?: number;
+        };
+        /** @enum {string} */
+        ReportSeverity: "Error" | "Warning" | "Info";
+        ReportSpecification: {
+            manifest?: string;
+            masked?: number;
+            omitted?: string;
+            runtimeVersion?: string;
+            size?: number;
+            version: string;
+        };
+        ReportStartEstimate: {
+            basis?: string;
+            /** Format: date-time */
+            by?: string;
+            /** Format: date-time */
+            from?: string;
+            message?: string;
+            reason?: string;
+        };
+        ReportStartup: {
+            milliseconds: number;
+            /** Format: date-time */
+            since: string;
+            steps?: components["schemas"]["ReportStartupStep"][];
+        };
+        ReportStartupStep: {
+            medianMilliseconds?: number;
+            milliseconds: number;
+            name: components["schemas"]["ReportStartupStepName"];
+            node?: string;
+            pod?: string;
+            startMilliseconds?: number;
+        };
+        /** @enum {string} */
+        ReportStartupStepName: "Admission" | "PodsCreated" | "Scheduled" | "Volumes" | "InitContainers" | "Containers" | "Ready" | "Connected" | "MPIInit" | "FirstLine";
+        ReportTimelineEntry: {
+            detail?: string;
+            event: string;
+            /** Format: date-time */
+            time: string;
+        };
+        ReportTrace: {
+            id: string;
+            parent?: string;
+        };
+        ReportTraining: {
+            accuracy?: string;
+            /** Format: date-time */
+            at: string;
+            epoch?: string;
+            loss?: string;
+            progress?: string;
+            step?: string;
+        };
+        ReportTrainingCurve: {
+            at?: number[];
+            by: components["schemas"]["ReportCurveAxis"];
+            epoch?: number;
+            name: string;
+            notFiniteAt?: number;
+            offset?: number;
+            values?: string[];
+            width: number;
+        };
+        ReportTrainingCurves: {
+            epoch?: number;
+            figures?: components["schemas"]["ReportTrainingCurve"][];
+            /** Format: date-time */
+            until: string;
+        };
+        ReportUsage: {
+            metrics?: components["schemas"]["ReportUsageMetric"][];
+            perPod?: components["schemas"]["ReportPodUsage"][];
+            perRank?: components["schemas"]["ReportRankUsage"][];
+            pods: number;
+            pointSeconds: number;
+            /** Format: date-time */
+            pointsSince: string;
+            /** Format: date-time */
+            since: string;
+            /** Format: date-time */
+            until: string;
+        };
+        ReportUsageMetric: {
+            limit?: number;
+            max: number;
+            mean: number;
+            metric: components["schemas"]["ReportMetricName"];
+            p95: number;
+            points?: number[];
+        };
+        ReportWaited: {
+            backend: string;
+            pods: number;
+            queue?: string;
+            seconds: number;
+            /** Format: date-time */
+            until: string;
+        };
+        ReportWorkersStatus: {
+            failed: number;
+            ready: number;
+            running: number;
+            succeeded: number;
+            summary?: string;
+            wanted: number;
+        };
+        Row: {
+            /** Format: date-time */
+            created: string;
+            deleted?: boolean;
+            /** Format: date-time */
+            ended?: string;
+            framework?: string;
+            gpus: number;
+            id: string;
+            kind: string;
+            name: string;
+            namespace: string;
+            phase?: string;
+            position?: number;
+            progress?: string;
+            queue?: string;
+            ready: number;
+            reason?: string;
+            /** Format: date-time */
+            running?: string;
+            runtime?: string;
+            severity?: string;
+            suspended?: boolean;
+            user?: string;
+            workers: number;
+        };
+        Runtime: {
+            deleting?: boolean;
+            errors: string[];
+            framework?: string;
+            image?: string;
+            implementation?: string;
+            kind: string;
+            maxGPUs?: string;
+            maxWorkers?: string;
+            mpi: boolean;
+            name: string;
+            namespace?: string;
+            nodeLabels?: string;
+            slots?: string;
+            tests: components["schemas"]["RuntimeTest"][];
+        };
+        RuntimeCopy: {
+            from: string;
+            name: string;
+            settings: components["schemas"]["RuntimeSettings"];
+        };
+        RuntimeJobs: {
+            jobs: components["schemas"]["Row"][];
+            running: number;
+            waiting: number;
+        };
+        RuntimeSettings: {
+            image?: string;
+            maxGPUs?: number;
+            maxWorkers?: number;
+            slots?: number;
+        };
+        RuntimeTest: {
+            checks: components["schemas"]["ReportRuntimeCheck"][];
+            /** Format: date-time */
+            created: string;
+            message?: string;
+            name: string;
+            namespace: string;
+            phase: string;
+        };
+        Runtimes: {
+            canDelete: boolean;
+            canManage: boolean;
+            installed: boolean;
+            missing: string[];
+            runtimes: components["schemas"]["Runtime"][];
+        };
+        Sample: {
+            t: number;
+            v: number;
+        };
+        Snippet: {
+            language: string;
+            text: string;
+            title: string;
+        };
+        SpecRequest: {
+            commandLine?: string;
+            deadlineSeconds?: number;
+            description?: string;
+            dryRun?: boolean;
+            flagLine?: string;
+            gangTimeoutSeconds?: number;
+            gracePeriodSeconds?: number;
+            original?: string;
+            shm?: string;
+            spec: components["schemas"]["JobSpec"];
+            template?: string;
+            tolerations?: string[];
+            ttlSeconds?: number;
+            values?: {
+                [key: string]: string;
+            };
+            yaml?: string;
+        };
+        Step: {
+            command?: string;
+            setting?: string;
+            text: string;
+        };
+        Template: {
+            /** Format: date-time */
+            created: string;
+            description?: string;
+            error?: string;
+            kind?: string;
+            name: string;
+            parameters: components["schemas"]["TemplateParameter"][];
+        };
+        TemplateParameter: {
+            default?: string;
+            name: string;
+            required: boolean;
+        };
+        TemplateRequest: {
+            description?: string;
+            job: components["schemas"]["SpecRequest"];
+            name: string;
+            replace?: boolean;
+        };
+        TemplateResult: {
+            message?: string;
+            problem?: components["schemas"]["Problem"];
+        };
+        Templates: {
+            templates: components["schemas"]["Template"][];
+        };
+        Term: {
+            meaning: string;
+            name: string;
+        };
+        TestRequest: {
+            cpu?: string;
+            gpu?: string;
+            image?: string;
+            kind: string;
+            memory?: string;
+            name: string;
+            namespace: string;
+            queue?: string;
+        };
+        Toleration: {
+            effect?: string;
+            key?: string;
+            operator?: string;
+            tolerationSeconds?: number;
+            value?: string;
+        };
+        Topic: {
+            code: string;
+            meaning: string;
+            phase: components["schemas"]["ReportPhase"];
+            steps: components["schemas"]["Step"][];
+        };
+        Usage: {
+            commands: components["schemas"]["Snippet"][];
+            estimated: number;
+            failures: components["schemas"]["FailureCount"][];
+            lines: components["schemas"]["UsageLine"][];
+            missing: string[];
+            unpriced: string[];
+        };
+        UsageLine: {
+            coreHours: number;
+            cost?: number;
+            createdBy?: string;
+            currency?: string;
+            deviceHours?: {
+                [key: string]: number;
+            };
+            gibHours: number;
+            gpuHours: number;
+            job?: string;
+            jobs: number;
+            kind?: string;
+            label?: string;
+            namespace?: string;
+            phase?: string;
+            queue?: string;
+        };
+        Volume: {
+            name?: string;
+            path: string;
+            readOnly?: boolean;
+            size?: string;
+            source: string;
+            subPath?: string;
+        };
+    };
+    responses: never;
+    parameters: never;
+    requestBodies: never;
+    headers: never;
+    pathItems: never;
+}
+export type ActionResult = components['schemas']['ActionResult'];
+export type Attempt = components['schemas']['Attempt'];
+export type Can = components['schemas']['Can'];
+export type CancelRequest = components['schemas']['CancelRequest'];
+export type Changes = components['schemas']['Changes'];
+export type Chart = components['schemas']['Chart'];
+export type ChartLine = components['schemas']['ChartLine'];
+export type Check = components['schemas']['Check'];
+export type Choices = components['schemas']['Choices'];
+export type CloneForm = components['schemas']['CloneForm'];
+export type CloneRequest = components['schemas']['CloneRequest'];
+export type ComparedValue = components['schemas']['ComparedValue'];
+export type Comparison = components['schemas']['Comparison'];
+export type ComparisonSection = components['schemas']['ComparisonSection'];
+export type Connection = components['schemas']['Connection'];
+export type CurvePoint = components['schemas']['CurvePoint'];
+export type Curves = components['schemas']['Curves'];
+export type Detail = components['schemas']['Detail'];
+export type Draft = components['schemas']['Draft'];
+export type Event = components['schemas']['Event'];
+export type Events = components['schemas']['Events'];
+export type FailureCount = components['schemas']['FailureCount'];
+export type FieldProblem = components['schemas']['FieldProblem'];
+export type Finding = components['schemas']['Finding'];
+export type Glossary = components['schemas']['Glossary'];
+export type Help = components['schemas']['Help'];
+export type JobReportStatus = components['schemas']['JobReportStatus'];
+export type JobSpec = components['schemas']['JobSpec'];
+export type List = components['schemas']['List'];
+export type LogEvent = components['schemas']['LogEvent'];
+export type LogLine = components['schemas']['LogLine'];
+export type Login = components['schemas']['Login'];
+export type Manifest = components['schemas']['Manifest'];
+export type Me = components['schemas']['Me'];
+export type Metrics = components['schemas']['Metrics'];
+export type Namespace = components['schemas']['Namespace'];
+export type NamespaceQuotas = components['schemas']['NamespaceQuotas'];
+export type Namespaces = components['schemas']['Namespaces'];
+export type Output = components['schemas']['Output'];
+export type Pod = components['schemas']['Pod'];
+export type Pods = components['schemas']['Pods'];
+export type Problem = components['schemas']['Problem'];
+export type Quantity = components['schemas']['Quantity'];
+export type Queue = components['schemas']['Queue'];
+export type QueueResource = components['schemas']['QueueResource'];
+export type Quota = components['schemas']['Quota'];
+export type Quotas = components['schemas']['Quotas'];
+export type Recommendation = components['schemas']['Recommendation'];
+export type Remedy = components['schemas']['Remedy'];
+export type ReportCheckName = components['schemas']['ReportCheckName'];
+export type ReportCheckResult = components['schemas']['ReportCheckResult'];
+export type ReportConsumption = components['schemas']['ReportConsumption'];
+export type ReportConsumptionStep = components['schemas']['ReportConsumptionStep'];
+export type ReportCurveAxis = components['schemas']['ReportCurveAxis'];
+export type ReportFailure = components['schemas']['ReportFailure'];
+export type ReportFieldChange = components['schemas']['ReportFieldChange'];
+export type ReportFinding = components['schemas']['ReportFinding'];
+export type ReportMPIStatus = components['schemas']['ReportMPIStatus'];
+export type ReportMetricName = components['schemas']['ReportMetricName'];
+export type ReportPhase = components['schemas']['ReportPhase'];
+export type ReportPhaseTime = components['schemas']['ReportPhaseTime'];
+export type ReportPodStatus = components['schemas']['ReportPodStatus'];
+export type ReportPodUsage = components['schemas']['ReportPodUsage'];
+export type ReportRankUsage = components['schemas']['ReportRankUsage'];
+export type ReportRemedy = components['schemas']['ReportRemedy'];
+export type ReportRun = components['schemas']['ReportRun'];
+export type ReportRuntimeCheck = components['schemas']['ReportRuntimeCheck'];
+export type ReportSchedulingStatus = components['schemas']['ReportSchedulingStatus'];
+export type ReportSeverity = components['schemas']['ReportSeverity'];
+export type ReportSpecification = components['schemas']['ReportSpecification'];
+export type ReportStartEstimate = components['schemas']['ReportStartEstimate'];
+export type ReportStartup = components['schemas']['ReportStartup'];
+export type ReportStartupStep = components['schemas']['ReportStartupStep'];
+export type ReportStartupStepName = components['schemas']['ReportStartupStepName'];
+export type ReportTimelineEntry = components['schemas']['ReportTimelineEntry'];
+export type ReportTrace = components['schemas']['ReportTrace'];
+export type ReportTraining = components['schemas']['ReportTraining'];
+export type ReportTrainingCurve = components['schemas']['ReportTrainingCurve'];
+export type ReportTrainingCurves = components['schemas']['ReportTrainingCurves'];
+export type ReportUsage = components['schemas']['ReportUsage'];
+export type ReportUsageMetric = components['schemas']['ReportUsageMetric'];
+export type ReportWaited = components['schemas']['ReportWaited'];
+export type ReportWorkersStatus = components['schemas']['ReportWorkersStatus'];
+export type Row = components['schemas']['Row'];
+export type Runtime = components['schemas']['Runtime'];
+export type RuntimeCopy = components['schemas']['RuntimeCopy'];
+export type RuntimeJobs = components['schemas']['RuntimeJobs'];
+export type RuntimeSettings = components['schemas']['RuntimeSettings'];
+export type RuntimeTest = components['schemas']['RuntimeTest'];
+export type Runtimes = components['schemas']['Runtimes'];
+export type Sample = components['schemas']['Sample'];
+export type Snippet = components['schemas']['Snippet'];
+export type SpecRequest = components['schemas']['SpecRequest'];
+export type Step = components['schemas']['Step'];
+export type Template = components['schemas']['Template'];
+export type TemplateParameter = components['schemas']['TemplateParameter'];
+export type TemplateRequest = components['schemas']['TemplateRequest'];
+export type TemplateResult = components['schemas']['TemplateResult'];
+export type Templates = components['schemas']['Templates'];
+export type Term = components['schemas']['Term'];
+export type TestRequest = components['schemas']['TestRequest'];
+export type Toleration = components['schemas']['Toleration'];
+export type Topic = components['schemas']['Topic'];
+export type Usage = components['schemas']['Usage'];
+export type UsageLine = components['schemas']['UsageLine'];
+export type Volume = components['schemas']['Volume'];
+export type $defs = Record<string, never>;
+export type operations = Record<string, never>;

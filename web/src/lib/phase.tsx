@@ -12,7 +12,7 @@ import {
 } from './icons';
 import {Label} from '@patternfly/react-core';
 import type {ReactElement} from 'react';
-import type {Detail} from '../api/types';
+import type {Detail, ReportPhase} from '../api/types';
 
 type Color = 'blue' | 'green' | 'grey' | 'red' | 'teal' | 'orange';
 
@@ -34,7 +34,7 @@ export const phases: Record<string, Look> = {
   Suspended: {text: 'Suspended', color: 'grey', icon: <PauseCircleIcon />, meaning: 'The pods are deleted until the job is resumed.'},
   Succeeded: {text: 'Succeeded', color: 'teal', icon: <CheckCircleIcon />, meaning: 'The program has ended without an error.'},
   Failed: {text: 'Failed', color: 'red', icon: <ExclamationCircleIcon />, meaning: 'The program or the job has failed.'},
-};
+} satisfies Record<ReportPhase, Look>;
 
 const unknown: Look = {text: 'Unknown', color: 'grey', icon: <UnknownIcon />, meaning: 'The operator has not reported on the job yet.'};
 

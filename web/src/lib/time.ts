@@ -55,6 +55,17 @@ const clock = new Intl.DateTimeFormat(undefined, {hour: '2-digit', minute: '2-di
 /** Returns the time of day of a moment. */
 export const timeOfDay = (iso: string): string => clock.format(new Date(iso));
 
+const shortClock = new Intl.DateTimeFormat(undefined, {hour: '2-digit', minute: '2-digit', hour12: false});
+const shortDay = new Intl.DateTimeFormat(undefined, {day: 'numeric', month: 'short'});
+
+/** Returns the format of marks of a time axis, in seconds since 1970: as short as tells them apart. */
+export function timeLabel(marks: number[]): (seconds: number) => string {
+  const at = (seconds: number): Date => new Date(seconds * 1000);
+  if (marks.every((seconds) => seconds % 86400 === (marks[0] ?? 0) % 86400)) return (seconds) => shortDay.format(at(seconds));
+  if ((marks.at(-1) ?? 0) - (marks[0] ?? 0) >= 86400) return (seconds) => `${shortDay.format(at(seconds))} ${shortClock.format(at(seconds))}`;
+  return marks.every((seconds) => seconds % 60 === 0) ? (seconds) => shortClock.format(at(seconds)) : (seconds) => clock.format(at(seconds));
+}
+
 /** Returns a moment as an input of type datetime-local has it; empty if it is none. */
 export function toLocalInput(iso: string | null): string {
   const at = new Date(iso ?? '');

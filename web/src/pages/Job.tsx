@@ -22,7 +22,7 @@ import {useMutation, useQueryClient} from '@tanstack/react-query';
 import {lazy, type ReactElement, Suspense, useState} from 'react';
 import {Link, useNavigate, useParams} from 'react-router';
 import {errorText, get, post, remove} from '../api/client';
-import {isMissing, jobPath, type JobKey, useJob, useLive} from '../api/queries';
+import {isMissing, jobPath, type JobKey, uidPath, useJob, useLive} from '../api/queries';
 import type {ActionResult, Detail, Manifest} from '../api/types';
 import {Age, Elapsed, PageHead, Snippets} from '../components/Common';
 import {Framework} from '../components/Framework';
@@ -128,7 +128,7 @@ function Actions({job, detail, openClone}: {job: JobKey; detail: Detail; openClo
   };
   const download = async (): Promise<void> => {
     try {
-      save(`${row.name}.yaml`, (await get<Manifest>(jobPath(job, 'yaml'))).clean);
+      save(`${row.name}.yaml`, (await get<Manifest>(uidPath(job, 'yaml'))).clean);
     } catch (error) {
       notify({variant: 'danger', title: 'The YAML cannot be read', text: errorText(error)});
     }
@@ -160,7 +160,7 @@ function Actions({job, detail, openClone}: {job: JobKey; detail: Detail; openClo
       <Button variant="secondary" icon={<ListIcon />} onClick={() => open({tab: 'logs'})}>
         View logs
       </Button>
-      {row.deleted ? null : (
+      {row.deleted && !detail.status?.specification?.manifest ? null : (
         <Button variant="secondary" icon={<DownloadIcon />} onClick={() => void download()}>
           Download configuration
         </Button>
@@ -266,7 +266,10 @@ export function Job(): ReactElement {
             What you see is as it was last known. Its report is in the list, with Deleted jobs.
           </Alert>
         ) : null}
-        {row.deleted ? <Alert isInline variant="info" title="This job is deleted. Its report is kept and shown here." component="p" /> : null}
+        {row.deleted ? <Alert isInline variant="info" title="This job is deleted. Its report is kept and shown here." component="p">
+          {detail.status?.specification?.masked ? 'Secrets in its configuration are masked: a clone asks for them.' : null}
+          {detail.status?.specification?.omitted ? `It cannot be cloned: ${detail.status.specification.omitted}.` : null}
+        </Alert> : null}
         <PhaseLine detail={detail} />
       </PageHead>
       {detail.findings.length > 0 || row.phase === 'Failed' ? (
@@ -282,7 +285,7 @@ export function Job(): ReactElement {
           usePageInsets
         >
           {tabs
-            .filter(({key}) => key !== 'yaml' || !row.deleted)
+            .filter(({key}) => key !== 'yaml' || !row.deleted || detail.status?.specification?.manifest)
             .map(({key, title}) => (
               <Tab key={key} eventKey={key} title={<TabTitleText>{title}</TabTitleText>} tabContentId={`tab-${key}`} />
             ))}

@@ -67,7 +67,7 @@ function TestResult({test}: {test: RuntimeTest}): ReactElement {
               key={check.name}
               id={`${test.name}-${check.name}`}
               titleId={`${test.name}-${check.name}-title`}
-              variant={check.result in checkLooks ? checkLooks[check.result as keyof typeof checkLooks] : 'pending'}
+              variant={check.result in checkLooks ? checkLooks[check.result] : 'pending'}
               aria-label={`${checkNames[check.name] ?? check.name}: ${check.result}`}
               description={check.milliseconds ? `${check.milliseconds} ms` : undefined}
             >

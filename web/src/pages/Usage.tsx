@@ -30,8 +30,8 @@ export function csvOf(lines: UsageLine[]): string {
     const text = value ?? '';
     return `"${(/^[=+\-@\t\r]/.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
   };
-  const rows = lines.map(({namespace, kind, job, createdBy, jobs, gpuHours, coreHours, gibHours, cost, currency}) => [namespace, kind, job, createdBy, jobs, gpuHours, coreHours, gibHours, cost, currency].map(cell).join(','));
-  return ['project,kind,job,user,jobs,gpu_hours,core_hours,memory_gib_hours,cost,currency', ...rows].join('\r\n') + '\r\n';
+  const rows = lines.map(({namespace, kind, job, createdBy, queue, jobs, gpuHours, coreHours, gibHours, cost, currency}) => [namespace, kind, job, createdBy, queue, jobs, gpuHours, coreHours, gibHours, cost, currency].map(cell).join(','));
+  return ['project,kind,job,user,queue,jobs,gpu_hours,core_hours,memory_gib_hours,cost,currency', ...rows].join('\r\n') + '\r\n';
 }
 
 /** The causes for which jobs failed, the most frequent first. */
@@ -76,14 +76,28 @@ const groupings = [
   ['job', 'By job'],
   ['namespace', 'By project'],
   ['user', 'By user'],
+  ['queue', 'By queue'],
 ] as const;
+
+/** Returns the limits of a period: a duration before now, or a calendar month in the user's time zone. */
+export function limitsOf(period: string, now: Date): Record<string, string> {
+  const month = (offset: number): string => new Date(now.getFullYear(), now.getMonth() + offset, 1).toISOString();
+  switch (period) {
+    case 'month':
+      return {since: month(0)};
+    case 'last-month':
+      return {since: month(-1), until: month(0)};
+    default:
+      return {since: period};
+  }
+}
 
 /** What jobs have held, and what that costs. */
 export function Usage(): ReactElement {
   const {params, refine} = useParameters();
   const by = params.get('by') ?? 'namespace';
   const since = params.get('since') ?? '30d';
-  const api = new URLSearchParams({by, since});
+  const api = new URLSearchParams({by, ...limitsOf(since, new Date())});
   const project = params.get('namespace') ?? '';
   if (project) api.set('namespace', project);
   const usage = useUsage(api);
@@ -91,7 +105,7 @@ export function Usage(): ReactElement {
     <>
       <PageHead
         title="Usage"
-        text="The resources that jobs have requested, multiplied by the time that they held them. Deleted jobs count while their reports are kept."
+        text="The resources that jobs have requested, multiplied by the time within the period that they held them. Deleted jobs count while their reports are kept."
         actions={
           <>
             <ProjectSelect value={project} onChange={(value) => refine({namespace: value})} />
@@ -99,6 +113,8 @@ export function Usage(): ReactElement {
               <FormSelectOption value="24h" label="Last day" />
               <FormSelectOption value="7d" label="Last 7 days" />
               <FormSelectOption value="30d" label="Last 30 days" />
+              <FormSelectOption value="month" label="This month" />
+              <FormSelectOption value="last-month" label="Last month" />
             </FormSelect>
             <ToggleGroup aria-label="Sum up">
               {groupings.map(([value, text]) => (
@@ -113,7 +129,7 @@ export function Usage(): ReactElement {
           {(data) => {
             const hasCost = data.lines.some(({cost}) => cost !== undefined);
             const most = Math.max(...data.lines.map(({gpuHours, coreHours}) => gpuHours || coreHours), 0);
-            const title = by === 'user' ? 'User' : by === 'namespace' ? 'Project' : 'Job';
+            const title = by === 'user' ? 'User' : by === 'queue' ? 'Queue' : by === 'namespace' ? 'Project' : 'Job';
             return data.lines.length === 0 ? (
               <>
                 <EmptyState icon={CubesIcon} titleText="No usage in this period" headingLevel="h2">
@@ -137,7 +153,7 @@ export function Usage(): ReactElement {
                   </Thead>
                   <Tbody>
                     {data.lines.map((line, i) => {
-                      const name = by === 'user' ? line.createdBy || 'unknown' : by === 'namespace' ? (line.namespace ?? '') : (line.job ?? '');
+                      const name = by === 'user' ? line.createdBy || 'unknown' : by === 'queue' ? line.queue ? `${line.namespace}/${line.queue}` : `${line.namespace}, no queue` : by === 'namespace' ? (line.namespace ?? '') : (line.job ?? '');
                       return (
                         <Tr key={`${name}/${i}`}>
                           <Td dataLabel={title} className="mpi-name">{by === 'job' && line.kind && line.namespace ? <Link to={jobURL({namespace: line.namespace, kind: line.kind, name})}>{name}</Link> : name}</Td>
@@ -177,6 +193,7 @@ export function Usage(): ReactElement {
                   </Button>
                 </div>
                 {data.unpriced.length > 0 ? <p className="mpi-subtle">Without a price: {data.unpriced.join(', ')}.</p> : null}
+                {data.estimated > 0 ? <p className="mpi-subtle">The part in this period is estimated for {count(data.estimated, 'job')} with a report of an earlier version.</p> : null}
                 {data.missing.length > 0 ? <p className="mpi-subtle">You may not list: {data.missing.join(', ')}.</p> : null}
                 <Failures failures={data.failures} project={project} />
                 <Snippets items={data.commands} title="The same on the command line" />

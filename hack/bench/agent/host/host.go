@@ -27,6 +27,8 @@ type Spec struct {
 	Files map[string]File
 	// Shared are files and folders of the machine, by the path at which the host sees them.
 	Shared map[string]string
+	// Own are folders that are empty and the host's own, also where a shared one is around them.
+	Own []string
 	// Command is what runs there, a path and arguments; its environment is Env and nothing else.
 	Command []string
 	Env     []string

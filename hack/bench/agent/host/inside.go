@@ -100,6 +100,9 @@ func (s Spec) mount() (root string, err error) {
 		}
 		mount(source, place(path, info.IsDir()), "", unix.MS_BIND, "")
 	}
+	for _, path := range s.Own {
+		mount("own", place(path, true), "tmpfs", 0, "mode=1777")
+	}
 	return root, err
 }
 

@@ -18,9 +18,25 @@ type Image struct {
 	Archive, Reference, Root string
 }
 
-// Sample builds a sample image of the checkout at root, or takes it from the cache, and unpacks it below a folder, in
-// which it replaces what was unpacked before. As root, so that the files' owners are right.
+// Sample is Build, and unpacks the image below the folder, in which it replaces what was unpacked before. As root, so that the
+// files' owners are right.
 func Sample(ctx context.Context, root, name, folder string) (Image, error) {
+	image, err := Build(ctx, root, name, folder)
+	if err != nil {
+		return Image{}, err
+	}
+	if _, err := os.Stat(image.Root); err == nil {
+		return image, nil
+	}
+	list, err := manifestOf(ctx, image.Archive)
+	if err != nil {
+		return Image{}, err
+	}
+	return image, unpack(ctx, image, list.Layers[0])
+}
+
+// Build writes the archive of a sample image of the checkout at root to a folder: built, or from the cache. Root need not exist.
+func Build(ctx context.Context, root, name, folder string) (Image, error) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return Image{}, fmt.Errorf("unpack an image: %w", err)
 	}
@@ -30,20 +46,25 @@ func Sample(ctx context.Context, root, name, folder string) (Image, error) {
 	if out, err := build.CombinedOutput(); err != nil {
 		return Image{}, fmt.Errorf("build the sample image %s: %w\n%s", name, err, out)
 	}
-	list, err := exec.CommandContext(ctx, "tar", "-xOf", image.Archive, "manifest.json").Output()
+	list, err := manifestOf(ctx, image.Archive)
 	if err != nil {
-		return Image{}, fmt.Errorf("list %s: %w", image.Archive, err)
+		return Image{}, err
 	}
-	manifest, err := parseManifest(list)
+	image.Reference = list.RepoTags[0]
+	image.Root = filepath.Join(folder, strings.TrimPrefix(list.Config, "sha256:"))
+	return image, nil
+}
+
+func manifestOf(ctx context.Context, archive string) (manifest, error) {
+	list, err := exec.CommandContext(ctx, "tar", "-xOf", archive, "manifest.json").Output()
 	if err != nil {
-		return Image{}, fmt.Errorf("list %s: %w", image.Archive, err)
+		return manifest{}, fmt.Errorf("list %s: %w", archive, err)
 	}
-	image.Reference = manifest.RepoTags[0]
-	image.Root = filepath.Join(folder, strings.TrimPrefix(manifest.Config, "sha256:"))
-	if _, err := os.Stat(image.Root); err == nil {
-		return image, nil
+	parsed, err := parseManifest(list)
+	if err != nil {
+		return manifest{}, fmt.Errorf("list %s: %w", archive, err)
 	}
-	return image, unpack(ctx, image, manifest.Layers[0])
+	return parsed, nil
 }
 
 type manifest struct {

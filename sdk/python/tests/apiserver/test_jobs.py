@@ -25,9 +25,13 @@ from openshift_ai_sdk.training import (
     PermissionDeniedError,
     TrainingClient,
     TrainingError,
-    _core,
+    _events,
+    _kinds,
     _links,
-    _spec,
+    _logs,
+    _trainer_runtime,
+    _wait,
+    _wait_reports,
 )
 
 OUT_OF_MEMORY = {
@@ -250,17 +254,17 @@ def test_following_a_job_that_is_deleted_before_it_has_a_report_ends(
     what: str, client: Any, operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No operator runs, so that nobody writes that the job was deleted."""
-    monkeypatch.setattr(_core, "FIRST_LOOK", 0.2)
+    monkeypatch.setattr(_wait_reports, "FIRST_LOOK", 0.2)
     job = create(client)
     looked = threading.Event()
-    require = {"jobs": "_require_all"}.get(what, "_require")
-    before = getattr(_core.Core, require)
+    require = {"jobs": "require_all"}.get(what, "require")
+    before = getattr(_wait_reports, require)
 
     async def required(*arguments: Any) -> None:
         await before(*arguments)
         looked.set()
 
-    monkeypatch.setattr(_core.Core, require, required)
+    monkeypatch.setattr(_wait_reports, require, required)
 
     def delete() -> None:
         looked.wait(60)
@@ -279,10 +283,10 @@ def test_following_a_job_that_is_deleted_before_it_has_a_report_ends(
 def test_a_report_that_comes_late_is_waited_for(
     what: str, client: Any, operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_core, "FIRST_LOOK", 0.2)
+    monkeypatch.setattr(_wait_reports, "FIRST_LOOK", 0.2)
     job = create(client)
     looks = 0
-    before = _core.pauses_without_a_report
+    before = _wait_reports.pauses_without_a_report
 
     def pauses() -> Iterator[float]:
         nonlocal looks
@@ -292,7 +296,7 @@ def test_a_report_that_comes_late_is_waited_for(
                 operator.report(job, "Succeeded")
             yield pause
 
-    monkeypatch.setattr(_core, "pauses_without_a_report", pauses)
+    monkeypatch.setattr(_wait_reports, "pauses_without_a_report", pauses)
     FOLLOWED[what](client, job)
     assert looks >= 3
 
@@ -325,14 +329,16 @@ def test_ctrl_c_detaches_and_says_how_to_follow_again(
         job = create(client)
         operator.report(job, "Running")
         watching = threading.Event()
-        before = _core.Core.watch_reports if what != "jobs" else _core.Core._watch_all
+        before = _wait_reports.watch_reports if what != "jobs" else _wait_reports.watch_all_reports
 
         async def watched(*arguments: Any) -> Any:
             async for item in before(*arguments):
                 watching.set()
                 yield item
 
-        monkeypatch.setattr(_core.Core, before.__name__, watched)
+        for module in (_events, _logs, _wait):
+            if hasattr(module, before.__name__):
+                monkeypatch.setattr(module, before.__name__, watched)
 
         def interrupt() -> None:
             watching.wait(60)
@@ -407,7 +413,7 @@ def test_suspend_and_resume_write_the_field(client: Any) -> None:
     assert client.get_job("train").manifest["spec"]["runPolicy"]["suspend"] is False
 
 
-def test_in_a_queue_the_workload_is_stopped(client: Any, operator: Operator) -> None:
+def test_in_a_queue_an_annotation_suspends(client: Any, operator: Operator) -> None:
     job = create(client, queue="q")
     uid = job.manifest["metadata"]["uid"]
     owner = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "name": "train", "uid": uid, "controller": True}
@@ -427,13 +433,22 @@ def test_in_a_queue_the_workload_is_stopped(client: Any, operator: Operator) -> 
             },
         },
     )
-    job.suspend()
-    workload = operator.custom.get_namespaced_custom_object(*place, "w")
-    assert workload["spec"]["active"] is False
-    assert workload["metadata"]["annotations"] == {"mpi.opendatahub.io/gang-timeouts": "2"}
-    assert client.get_job("train").manifest["spec"]["runPolicy"]["suspend"] is False
-    job.resume()
+    annotation = "mpi.opendatahub.io/suspend-in-queue"
+    for _ in range(2):
+        job.suspend()
+    manifest = client.get_job("train").manifest
+    assert manifest["metadata"]["annotations"][annotation] == "true"
+    assert manifest["spec"]["runPolicy"]["suspend"] is False
     assert operator.custom.get_namespaced_custom_object(*place, "w")["spec"]["active"] is True
+    job.resume()
+    assert annotation not in client.get_job("train").manifest["metadata"].get("annotations", {})
+
+    # A Workload that somebody else has deactivated is activated itself.
+    operator.custom.patch_namespaced_custom_object(*place, "w", {"spec": {"active": False}})
+    job.resume()
+    workload = operator.custom.get_namespaced_custom_object(*place, "w")
+    assert workload["spec"]["active"] is True
+    assert workload["metadata"]["annotations"] == {"mpi.opendatahub.io/gang-timeouts": "2"}
 
 
 def test_a_finished_job_cannot_be_suspended(client: Any, operator: Operator) -> None:
@@ -451,12 +466,13 @@ def test_a_finished_job_cannot_be_suspended(client: Any, operator: Operator) -> 
         job.suspend()
 
 
-def test_cancel_gives_pods_the_grace_period(client: Any, operator: Operator) -> None:
+@pytest.mark.parametrize("seconds", [5, 90])
+def test_cancel_gives_pods_the_grace_period(seconds: int, client: Any, operator: Operator) -> None:
     job = create(client)
     operator.pod(job, "train-worker-0")
-    job.cancel(grace_period="90s")
+    job.cancel(grace_period=f"{seconds}s")
     pod = operator.core.read_namespaced_pod("train-worker-0", operator.namespace)
-    assert pod.metadata.deletion_grace_period_seconds == 90
+    assert pod.metadata.deletion_grace_period_seconds == seconds
     assert operator.jobs() == []
 
 
@@ -479,6 +495,56 @@ def test_clone_makes_changes_under_the_next_free_name(client: Any, operator: Ope
         job.clone("A B")
 
 
+MANIFEST = """
+apiVersion: kubeflow.org/v2beta1
+kind: MPIJob
+metadata: {name: train, labels: {team: a}}
+spec:
+  runPolicy: {suspend: true}
+  mpiReplicaSpecs:
+    Launcher: {template: {spec: {containers: [{name: l, image: image, command: [mpirun, train]}]}}}
+    Worker:
+      replicas: 2
+      template:
+        spec:
+          containers: [{name: w, image: image, env: [{name: HF_TOKEN, value: "****"}]}]
+          volumes: [{name: v, csi: {driver: d, volumeAttributes: {accessKey: "a****"}}}]
+"""
+
+
+def test_a_deleted_job_is_cloned_by_its_report(client: Any, operator: Operator) -> None:
+    uid = "22222222-gone"
+    operator.write_report("MPIJob", "train", uid, "Failed", specification={"version": "1", "manifest": MANIFEST})
+    job = client.get_job("train")
+    assert job.manifest["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] == 2
+    volume = "spec.mpiReplicaSpecs.Worker.template.spec.volumes[0].csi.volumeAttributes.accessKey"
+    with pytest.raises(InvalidJobError) as masked:
+        job.clone()
+    assert [problem.field for problem in masked.value.problems] == [
+        "spec.mpiReplicaSpecs.Worker.template.spec.containers[0].env[0].value",
+        volume,
+    ]
+    assert "the variable HF_TOKEN is masked in the report of the deleted job; set it again" in str(masked.value)
+    with pytest.raises(InvalidJobError, match="HF_TOKEN"):
+        job.create()
+    assert operator.jobs() == []
+    again = job.clone(env={"HF_TOKEN": "new"}, **{volume: "key"})
+    assert again.name == "train-2" and operator.jobs() == ["train-2"]
+    assert again.manifest["metadata"]["labels"]["team"] == "a"
+    assert not again.manifest["spec"]["runPolicy"].get("suspend")
+
+
+def test_a_deleted_job_without_its_specification_is_not_cloned(client: Any, operator: Operator) -> None:
+    omitted = {"version": "1", "omitted": "the job's fields have 40000 bytes; reports keep up to 32768"}
+    operator.write_report("MPIJob", "large", "33333333-gone", "Failed", specification=omitted)
+    operator.write_report("MPIJob", "old", "44444444-gone", "Failed")
+    for name, why in ("large", "specification: the job's fields have 40000 bytes"), ("old", "its specification$"):
+        with pytest.raises(
+            JobNotFoundError, match=f"mpijob/{name} is deleted, and its report does not contain .*{why}"
+        ):
+            client.get_job(name).clone()
+
+
 def test_explain_offers_the_remedy_as_a_change(client: Any, operator: Operator) -> None:
     job = create(client)
     operator.report(job, "Failed", **OUT_OF_MEMORY)
@@ -486,6 +552,7 @@ def test_explain_offers_the_remedy_as_a_change(client: Any, operator: Operator) 
     text = str(explanation)
     assert "It began in pod train-worker-1, with rank 1; it ended with code 137, which is signal 9." in text
     assert "LauncherFailed: mpirun ended with 1." in text
+    assert f"More: {explanation.documentation}" in text
     again = job.clone(**explanation.changes[0])
     limits = again.manifest["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]["resources"][
         "limits"
@@ -506,6 +573,18 @@ def test_after_waits_for_the_job_before(client: Any, operator: Operator, face: A
     operator.report(done, "Succeeded")
     second.create(after=[done])
     assert operator.jobs() == ["done", "first", "second"]
+    # A TrainJob of PyTorch, whose command runs as it is.
+    torch = {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "ClusterTrainingRuntime",
+        "metadata": {"name": operator.namespace},
+        "spec": {"mlPolicy": {"torch": {}}},
+    }
+    place = ("trainer.kubeflow.org", "v1alpha1", "clustertrainingruntimes")
+    operator.custom.create_cluster_custom_object(*place, torch)
+    options = {"runtime": operator.namespace, "command": "torchrun train.py", "client": client}
+    train = face.MPIJob("train", operator.namespace, workers=2, **options).create(after=done)
+    assert (train.kind, train.manifest["spec"]["trainer"]["command"]) == ("TrainJob", ["torchrun", "train.py"])
 
 
 @pytest.mark.parametrize("after", ["train", 3, ["train"]])
@@ -527,6 +606,11 @@ def test_many_jobs_are_created_and_waited_for(client: Any, operator: Operator, f
     assert [status.name for status in statuses if status.is_failed] == ["job-5"]
 
 
+def job_of_runtime(name: str) -> dict[str, Any]:
+    pod = {"spec": {"containers": [{"name": "node", "image": "train"}]}}
+    return {"name": name, "template": {"spec": {"template": pod}}}
+
+
 def test_runtime_makes_a_train_job_with_mpirun(client: Any, operator: Operator, face: Any) -> None:
     operator.custom.create_cluster_custom_object(
         "trainer.kubeflow.org",
@@ -536,7 +620,10 @@ def test_runtime_makes_a_train_job_with_mpirun(client: Any, operator: Operator, 
             "apiVersion": "trainer.kubeflow.org/v1alpha1",
             "kind": "ClusterTrainingRuntime",
             "metadata": {"name": operator.namespace},
-            "spec": {"mlPolicy": {"mpi": {"numProcPerNode": 4}}, "template": {"spec": {}}},
+            "spec": {
+                "mlPolicy": {"mpi": {"numProcPerNode": 4}},
+                "template": {"spec": {"replicatedJobs": [job_of_runtime("node"), job_of_runtime("head")]}},
+            },
         },
     )
     job = face.MPIJob("train", workers=2, runtime=operator.namespace, command="train.py", client=client).create()
@@ -547,6 +634,73 @@ def test_runtime_makes_a_train_job_with_mpirun(client: Any, operator: Operator, 
     }
     operator.report(job, "Succeeded")
     assert job.wait_for_completion(timeout=30).kind == "TrainJob"
+    with_data = face.MPIJob(
+        "with-data", runtime=operator.namespace, command="train.py", client=client, node_selector={"pool": "a100"},
+        volumes=[{"name": "scratch", "emptyDir": {}}],
+        volume_mounts=[{"name": "data", "mountPath": "/data"}, {"name": "scratch", "mountPath": "/scratch"}],
+    ).create()  # fmt: skip
+    (patch,) = with_data.manifest["spec"]["runtimePatches"]
+    patched = patch["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"]
+    assert [item["name"] for item in patched] == ["node", "head"]
+    for item in patched:
+        assert item["template"]["spec"]["template"]["spec"] == {
+            "nodeSelector": {"pool": "a100"},
+            "volumes": [
+                {"name": "scratch", "emptyDir": {}},
+                {"name": "data", "persistentVolumeClaim": {"claimName": "data"}},
+            ],
+            "containers": [
+                {
+                    "name": "node",
+                    "volumeMounts": [
+                        {"name": "data", "mountPath": "/data"},
+                        {"name": "scratch", "mountPath": "/scratch"},
+                    ],
+                }
+            ],
+        }
+    with_flags = face.MPIJob(
+        "with-flags", workers=2, runtime=operator.namespace, command="train.py", client=client,
+        mpi_flags="--bind-to core", workdir="/app", run_as_user=7, output_dir="data:/results", grace_period="2m",
+    )  # fmt: skip
+    template = client.save_template("with-flags", with_flags)
+    assert with_flags.create().manifest["spec"] == {
+        "runtimeRef": {"name": operator.namespace, "kind": "ClusterTrainingRuntime"},
+        "trainer": {
+            "numNodes": 2,
+            "command": [
+                *("mpirun", "--tag-output", "--wdir", "/app", "--bind-to", "core"),
+                *("-n", "8", "train.py"),
+            ],
+            "env": [{"name": "OUTPUT_DIR", "value": "/results"}],
+        },
+        "runtimePatches": [
+            _trainer_runtime.runtime_patch(
+                {
+                    "spec": {
+                        "terminationGracePeriodSeconds": 120,
+                        "volumes": [{"name": "volume-0", "persistentVolumeClaim": {"claimName": "data"}}],
+                        "containers": [
+                            {
+                                "name": "node",
+                                "volumeMounts": [
+                                    {"name": "volume-0", "mountPath": "/results", "subPath": "with-flags"}
+                                ],
+                                "securityContext": {"runAsUser": 7, "runAsNonRoot": True},
+                            }
+                        ],
+                    }
+                },
+                ["node", "head"],
+            )
+        ],
+    }
+    # A template has no options besides its manifest.
+    assert template.manifest["spec"] == with_flags.manifest["spec"]
+    (many,) = client.create_jobs(
+        [face.MPIJob("many", runtime=operator.namespace, command="x", client=client, mpi_flags="-v")]
+    )
+    assert many.manifest["spec"]["trainer"]["command"] == ["mpirun", "--tag-output", "-v", "-n", "4", "x"]
     with pytest.raises(JobNotFoundError, match="runtime 'none' does not exist"):
         face.MPIJob("x", runtime="none", command="train.py", client=client).create()
 
@@ -590,8 +744,8 @@ def test_a_cluster_without_kubeflow_trainer_has_jobs_and_clones(
     client: Any, operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The API server answers with plain text for a group that it does not serve.
-    unserved = dataclasses.replace(_spec.TRAIN_JOB, api_version="trainer.example.com/v1")
-    monkeypatch.setitem(_spec.KINDS, "TrainJob", unserved)
+    unserved = dataclasses.replace(_kinds.TRAIN_JOB, api_version="trainer.example.com/v1")
+    monkeypatch.setitem(_kinds.KINDS, "TrainJob", unserved)
     job = create(client)
     assert [each.name for each in client.list_jobs()] == ["train"]
     assert job.clone().name == "train-2"

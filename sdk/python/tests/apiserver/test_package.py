@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from openshift_ai_sdk.training import TrainingClient
 PACKAGE = Path(__file__).resolve().parents[2]
 UV = shutil.which("uv") or str(PACKAGE / ".uv" / "bin" / "uv")
 EXAMPLES = {
-    "README.md": "Use the Python SDK",
+    "README.md": "Run a job in three ways",
     "sdk/python/README.md": "",
     "docs/sdk.md": "Run a job",
 }
@@ -51,12 +52,15 @@ def test_the_example_runs_in_a_clean_environment(
         "PATH": os.environ["PATH"],
         "KUBECONFIG": str(cluster.kubeconfig(tmp_path / "config", namespace=operator.namespace)),
     }
-    example = python_in(document, EXAMPLES[document])
+    example = python_in(document, EXAMPLES[document]).replace('"mpijob-demo"', f'"{operator.namespace}"')
+    found = re.search(r'MPIJob\(\s*(?:name=)?"([^"]*)"', example)
+    assert found is not None
+    name = found[1]
     process = subprocess.Popen([python, "-c", example], env=environment, stdout=subprocess.PIPE, text=True)
-    wait_until(lambda: operator.jobs() == ["train"] or process.poll() is not None, "the job is created")
+    wait_until(lambda: operator.jobs() == [name] or process.poll() is not None, "the job is created")
     with TrainingClient(operator.namespace, configuration=cluster.configuration()) as client:
-        job = client.get_job("train")
-        log = operator.pod(job, "train-launcher-abc", "succeeded")
+        job = client.get_job(name)
+        log = operator.pod(job, f"{name}-launcher-abc", "succeeded")
         log.say("[1,0]<stdout>:epoch 10 accuracy 0.97")
         log.end()
         operator.report(job, "Succeeded")

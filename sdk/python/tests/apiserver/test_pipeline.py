@@ -5,11 +5,13 @@ import math
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
-from kfp import compiler, dsl
+from kfp import compiler, dsl, local
 from servers import Cluster, Operator, wait_until
 
 from openshift_ai_sdk.training.kfp import mpijob_component
@@ -76,3 +78,81 @@ def test_the_step_fails_with_the_job(cluster: Cluster, operator: Operator, tmp_p
     process = run_component(cluster, operator, tmp_path)
     operator.write_report("MPIJob", "train", created(operator)["metadata"]["uid"], "Failed")
     assert process.wait(60) != 0
+
+
+VOLUMES = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+MOUNTS = [{"name": "data", "mountPath": "/data"}]
+
+
+def test_a_pipeline_runs_in_the_local_runner_of_kfp(
+    cluster: Cluster, operator: Operator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """KFP compiles the pipeline and runs its steps in order: an MPIJob, and after it a TrainJob of PyTorch."""
+    kubeconfig = cluster.kubeconfig(tmp_path / "config", namespace=operator.namespace)
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+    operator.custom.create_cluster_custom_object(
+        "trainer.kubeflow.org",
+        "v1alpha1",
+        "clustertrainingruntimes",
+        {
+            "apiVersion": "trainer.kubeflow.org/v1alpha1",
+            "kind": "ClusterTrainingRuntime",
+            "metadata": {"name": operator.namespace},
+            "spec": {"mlPolicy": {"torch": {}}, "template": {"spec": {"replicatedJobs": []}}},
+        },
+    )
+    run = mpijob_component("python:3.12", install_kfp_package=False)
+
+    @dsl.pipeline(name="train")
+    def pipeline(runtime: str) -> float:
+        first = run(
+            name="first",
+            image="image",
+            command="simulate.py",
+            slots=2,
+            connections=["store"],
+            volumes=VOLUMES,
+            volume_mounts=MOUNTS,
+            retries=3,
+            deadline="4h",
+        )
+        second = run(name="second", image="image", command="torchrun train.py", workers=2, runtime=runtime)
+        second.after(first)
+        return second.outputs["accuracy"]
+
+    made: dict[str, dict[str, Any]] = {}
+    order: list[str] = []
+
+    def play_operator() -> None:
+        for kind, group, version, plural, name in (
+            ("MPIJob", "kubeflow.org", "v2beta1", "mpijobs", "first"),
+            ("TrainJob", "trainer.kubeflow.org", "v1alpha1", "trainjobs", "second"),
+        ):
+            place = (group, version, operator.namespace, plural)
+            names = lambda place=place: [  # noqa: E731
+                item["metadata"]["name"] for item in operator.custom.list_namespaced_custom_object(*place)["items"]
+            ]
+            wait_until(lambda names=names, name=name: name in names(), f"the step creates {name}", 120)
+            trainers = operator.custom.list_namespaced_custom_object(
+                "trainer.kubeflow.org", "v1alpha1", operator.namespace, "trainjobs"
+            )["items"]
+            order.append(f"{name}, TrainJobs: {len(trainers)}")
+            made[name] = operator.custom.get_namespaced_custom_object(*place, name)
+            training = {"accuracy": "0.97", "at": "2026-01-02T10:00:00Z"}
+            operator.write_report(kind, name, made[name]["metadata"]["uid"], "Succeeded", training=training)
+
+    thread = threading.Thread(target=play_operator)
+    thread.start()
+    local.init(local.SubprocessRunner(use_venv=False), pipeline_root=str(tmp_path / "outputs"))
+    result = pipeline(runtime=operator.namespace)
+    thread.join(60)
+    assert result.output == 0.97
+    assert order == ["first, TrainJobs: 0", "second, TrainJobs: 1"]
+    spec = made["first"]["spec"]
+    pods = spec["mpiReplicaSpecs"]["Worker"]["template"]["spec"]
+    assert (pods["volumes"], pods["containers"][0]["volumeMounts"]) == (VOLUMES, MOUNTS)
+    assert (spec["slotsPerWorker"], spec["runPolicy"]["backoffLimit"]) == (2, 3)
+    assert spec["runPolicy"]["activeDeadlineSeconds"] == 4 * 3600
+    assert made["first"]["metadata"]["annotations"]["opendatahub.io/connections"] == "store"
+    # A runtime without MPI runs the command as it is.
+    assert made["second"]["spec"]["trainer"]["command"] == ["torchrun", "train.py"]

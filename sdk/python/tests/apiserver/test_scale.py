@@ -17,8 +17,8 @@ import pytest
 from kubernetes import client as kubernetes_client
 from servers import Cluster, Operator, stamp
 
-from openshift_ai_sdk.training import MPIJob, TrainingClient, _asyncio, _blocking, aio
-from openshift_ai_sdk.training._transport import Request
+from openshift_ai_sdk.training import MPIJob, TrainingClient, _driver_asyncio, _driver_blocking, aio
+from openshift_ai_sdk.training._driver import Request
 
 SUBMISSIONS = 100
 WAITING = 1000
@@ -99,7 +99,7 @@ class Counted:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.requests: list[Request] = []
-        blocking, asynchronous = _blocking.BlockingDriver._send, _asyncio.AsyncDriver._send
+        blocking, asynchronous = _driver_blocking.BlockingDriver._send, _driver_asyncio.AsyncDriver._send
 
         def send(driver: Any, request: Request, *options: Any, **named: Any) -> Any:
             self.requests.append(request)
@@ -109,8 +109,8 @@ class Counted:
             self.requests.append(request)
             return await asynchronous(driver, request, *options)
 
-        monkeypatch.setattr(_blocking.BlockingDriver, "_send", send)
-        monkeypatch.setattr(_asyncio.AsyncDriver, "_send", send_async)
+        monkeypatch.setattr(_driver_blocking.BlockingDriver, "_send", send)
+        monkeypatch.setattr(_driver_asyncio.AsyncDriver, "_send", send_async)
 
 
 def test_1000_futures_share_a_connection(

@@ -150,7 +150,9 @@ CALLS: dict[str, Call] = {
     "MPIJob.stream_events": lambda of: of.job().stream_events(),
     "MPIJob.stream_events(past)": lambda of: of.job().stream_events(follow=False),
     "MPIJob.get_training_history": lambda of: of.job().get_training_history(),
+    "MPIJob.get_training_curves": lambda of: of.job().get_training_curves(),
     "MPIJob.get_usage": lambda of: of.job().get_usage(),
+    "MPIJob.get_usage_history": lambda of: of.job().get_usage_history(),
     "MPIJob.plot": lambda of: of.job().plot(),
     "MPIJob.register_model": lambda of: of.job().register_model(
         "model", uri="s3://models/1", version="1", registry=Registry()
@@ -182,6 +184,7 @@ LOCAL = {
     "MPIJob.get_dashboard_url": "reads nothing of a namespace; see test_the_url_in_the_dashboard_contains_names_only",
     "Plot.save": "writes a file",
     "mpijob_component": "builds a component",
+    "report": "prints a line",
     "run_mpijob": "uses the default client; see test_a_step_of_a_pipeline_is_refused",
 }
 # The errors of calls that also fail in the tenant's own namespace.
@@ -551,10 +554,10 @@ def test_a_right_on_workloads_is_that_of_a_role_of_kueue(owner: Tenant, face: An
     meta["ownerReferences"] = [{"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "name": job.name, "uid": uid}]
     owner.operator.custom.create_namespaced_custom_object(
         "kueue.x-k8s.io", "v1beta2", owner.namespace, "workloads",
-        {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload", "metadata": meta, "spec": {"active": True}},
+        {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload", "metadata": meta, "spec": {"active": False}},
     )  # fmt: skip
     with pytest.raises(PermissionDeniedError, match=r"may not patch workloads.* role kueue-workload-editor-role$"):
-        job.suspend()
+        job.resume()
     client.close()
 
 

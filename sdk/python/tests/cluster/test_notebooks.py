@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import uuid
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
 import yaml
+from examples import NOTEBOOKS as OF_DOCUMENTS
+from kubernetes import client
 from nbclient import NotebookClient
 
 NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "notebooks").glob("*.ipynb"))
@@ -21,10 +25,7 @@ def test_a_notebook_runs_with_the_outputs_that_are_committed(
     monkeypatch.setenv("KUBECONFIG", str(kubeconfig(tmp_path / "config", project)))
     committed = nbformat.read(notebook, as_version=4)
     executed = nbformat.from_dict(dict(committed))
-    client = NotebookClient(
-        executed, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
-    )
-    client.execute()
+    execute(executed, tmp_path)
     nbformat.validate(executed)
     if os.environ.get("UPDATE_NOTEBOOKS"):
         for cell in executed.cells:
@@ -32,6 +33,66 @@ def test_a_notebook_runs_with_the_outputs_that_are_committed(
         nbformat.write(executed, notebook)
         return
     assert forms(executed) == forms(committed)
+
+
+@pytest.mark.parametrize("notebook", OF_DOCUMENTS, ids=lambda path: path.stem)
+def test_a_notebook_of_the_documentation_runs(
+    notebook: Path, open_project: str, results: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = nbformat.read(notebook, as_version=4)
+    for image in document.metadata["mpijob"]["samples"]:
+        if image not in os.environ.get("SAMPLES", "openmpi").split():
+            pytest.skip(
+                f"the cluster does not have the sample image {image}: make sdk-e2e SAMPLES='openmpi mpich {image}'"
+            )
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig(tmp_path / "config", open_project)))
+    execute(document, tmp_path)
+    if notebook.stem == "checkpoints":
+        printed = "".join(output.get("text", "") for output in document.cells[-3].outputs)
+        assert "until-3 [1, 2, 3]\nuntil-6 [4, 5, 6]" in printed
+
+
+def execute(document: Any, folder: Path) -> None:
+    """Run the cells of a notebook, in a folder."""
+    NotebookClient(
+        document, timeout=900, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
+    ).execute()
+
+
+@pytest.fixture
+def open_project(api: client.ApiClient) -> Iterator[str]:
+    """A namespace as `kubectl create namespace` makes it."""
+    name = f"notebook-{uuid.uuid4().hex[:8]}"
+    client.CoreV1Api(api).create_namespace({"metadata": {"name": name}})
+    yield name
+    client.CoreV1Api(api).delete_namespace(name)
+
+
+@pytest.fixture
+def results(api: client.ApiClient, open_project: str, tmp_path: Path) -> Iterator[None]:
+    """A claim "results" for all pods, on a folder of the one machine."""
+    folder = tmp_path / "results"
+    folder.mkdir()
+    folder.chmod(0o777)
+    core, size = client.CoreV1Api(api), {"storage": "1Gi"}
+    reference = {"kind": "PersistentVolumeClaim", "namespace": open_project, "name": "results"}
+    volume = {
+        "capacity": size,
+        "accessModes": ["ReadWriteMany"],
+        "persistentVolumeReclaimPolicy": "Retain",
+        "claimRef": reference,
+        "hostPath": {"path": str(folder)},
+    }
+    core.create_persistent_volume({"metadata": {"name": open_project}, "spec": volume})
+    wanted = {
+        "accessModes": ["ReadWriteMany"],
+        "storageClassName": "",
+        "volumeName": open_project,
+        "resources": {"requests": size},
+    }
+    core.create_namespaced_persistent_volume_claim(open_project, {"metadata": {"name": "results"}, "spec": wanted})
+    yield
+    core.delete_persistent_volume(open_project)
 
 
 def kubeconfig(path: Path, namespace: str) -> Path:

@@ -159,11 +159,8 @@ def test_the_lines_that_make_run_prints(project: str, capsys: pytest.CaptureFixt
 
 
 def test_the_example_of_the_readme(project: str, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = python_in("README.md", "Use the Python SDK")
-    for before, after in (
-        ('"quay.io/me/train"', f'"{IMAGE}", namespace="{project}", run_as_user=1000'),
-        ("python train.py", "pi"),
-    ):
+    lines = python_in("README.md", "Run a job in three ways")
+    for before, after in (('"odh/mpi-sample-openmpi:dev"', f'"{IMAGE}"'), ('"mpijob-demo"', f'"{project}"')):
         assert before in lines
         lines = lines.replace(before, after)
     exec(lines, {})

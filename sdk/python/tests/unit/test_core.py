@@ -36,20 +36,22 @@ from openshift_ai_sdk.training import (
     TrainingClient,
     TrainingError,
     _changes,
-    _core,
-    _html,
+    _clone,
+    _interrupt,
     _logs,
     _program,
     _quantity,
     _tls,
 )
-from openshift_ai_sdk.training._api import RetryPolicy
-from openshift_ai_sdk.training.models import fraction
+from openshift_ai_sdk.training._retry import RetryPolicy
+from openshift_ai_sdk.training._status import fraction, jobs_as_html, status_as_html
 
 PACKAGE = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("tool", ["generate_models", "generate_patterns", "generate_sync", "generate_reference"])
+@pytest.mark.parametrize(
+    "tool", ["generate_models", "generate_patterns", "generate_sync", "generate_reference", "generate_notebooks"]
+)
 def test_generated_files_are_up_to_date(tool: str) -> None:
     subprocess.run([sys.executable, PACKAGE / "tools" / f"{tool}.py", "--check"], check=True)
 
@@ -160,7 +162,10 @@ def test_a_context_that_does_not_exist_is_told(tmp_path: Path) -> None:
 
 
 def test_a_notebook_prints_little_when_ctrl_c_detaches() -> None:
-    with pytest.raises(KeyboardInterrupt) as raised, _core.detachable("mpijob/train keeps running", "follow again"):
+    with (
+        pytest.raises(KeyboardInterrupt) as raised,
+        _interrupt.detachable("mpijob/train keeps running", "follow again"),
+    ):
         raise KeyboardInterrupt
     assert raised.value._render_traceback_() == ["\x1b[31mKeyboardInterrupt\x1b[39m"]  # type: ignore[attr-defined]
 
@@ -279,6 +284,15 @@ def test_a_phase_of_a_newer_operator_is_taken() -> None:
     assert status.phase == "Paused" and str(status) == "Paused"
 
 
+def test_the_estimate_of_a_waiting_job_is_shown() -> None:
+    message = "Expected start: before 2026-11-21 10:30 UTC, by the deadlines of the jobs before it."
+    estimate = {"by": "2026-11-21T10:30:00Z", "basis": "Deadlines", "message": message}
+    fields = {"kind": "MPIJob", "name": "a", "namespace": "b", "phase": "GangScheduling"}
+    status = JobStatus.model_validate({**fields, "scheduling": {"wanted": 4, "position": 2, "estimate": estimate}})
+    assert str(status) == f"GangScheduling 0/4 pods placed. {message}"
+    assert status.scheduling and status.scheduling.estimate and status.scheduling.estimate.by
+
+
 def test_html_is_escaped() -> None:
     bad = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'"
     remedy = {"text": bad, "action": bad}
@@ -289,8 +303,8 @@ def test_html_is_escaped() -> None:
     status = JobStatus.model_validate({**fields, "cluster": bad, "pods": pods, "failure": failure})
     line = LogLine(bad, bad, bad)
     for html in (
-        _html.status(status, [bad]),
-        _html.jobs([status]),
+        status_as_html(status, [bad]),
+        jobs_as_html([status]),
         MPIJobFailed(status, [{bad: bad}])._repr_html_(),
         Explanation(status, [{bad: bad}])._repr_html_(),
         InvalidJobError([Problem(bad, bad)])._repr_html_(),
@@ -304,9 +318,9 @@ def test_html_tells_where_a_job_is() -> None:
     status = JobStatus(kind="MPIJob", name="train", namespace="ns", cluster="https://api.example.com:6443")
     other = status.model_copy(update={"namespace": "other"})
     place = " in the namespace <b>ns</b> of https://api.example.com:6443"
-    assert place in _html.status(status)
-    assert f"1 job{place}" in _html.jobs([status])
-    both = _html.jobs([status, other])
+    assert place in status_as_html(status)
+    assert f"1 job{place}" in jobs_as_html([status])
+    both = jobs_as_html([status, other])
     assert "2 jobs of https://api.example.com:6443" in both and "<td" in both and ">other</td>" in both
 
 
@@ -315,14 +329,14 @@ def test_a_notebook_prints_the_users_lines_and_the_error() -> None:
         MPIJob("Train_1", workers=0, image="quay.io/me/train", command="train.py")
     printed = "\n".join(raised.value._render_traceback_())
     assert "test_core.py" in printed and "MPIJob(" in printed
-    assert "client.py" not in printed and "_spec.py" not in printed
+    assert "client.py" not in printed and "_manifest.py" not in printed
     assert printed.endswith(f"InvalidJobError\x1b[39m: {raised.value}")
     assert str(raised.value).startswith("2 problems:\n  - name: 'Train_1'")
 
 
 def test_next_name() -> None:
-    assert _changes.next_name("train", []) == "train-2"
-    assert _changes.next_name("train-2", ["train-9", "other-11", "train-x"]) == "train-10"
+    assert _clone.next_name("train", []) == "train-2"
+    assert _clone.next_name("train-2", ["train-9", "other-11", "train-x"]) == "train-10"
 
 
 LEARNING_RATE = 0.1
@@ -377,11 +391,11 @@ def test_the_version_is_that_of_the_package() -> None:
 
 
 def test_a_cancelled_call_prints_little_in_a_notebook() -> None:
-    _asyncio = pytest.importorskip("openshift_ai_sdk.training._asyncio")
+    _driver_asyncio = pytest.importorskip("openshift_ai_sdk.training._driver_asyncio")
 
     async def call(caught: list[BaseException]) -> None:
         try:
-            await _asyncio.run(asyncio.sleep(60))
+            await _driver_asyncio.run(asyncio.sleep(60))
         except asyncio.CancelledError as error:
             caught.append(error)
 
@@ -394,7 +408,7 @@ def test_a_cancelled_call_prints_little_in_a_notebook() -> None:
         return caught[0]
 
     async def timed_out() -> None:
-        await asyncio.wait_for(_asyncio.run(asyncio.sleep(60)), 0.01)
+        await asyncio.wait_for(_driver_asyncio.run(asyncio.sleep(60)), 0.01)
 
     error = asyncio.run(cancelled())
     # IPython asks the error how to print it.

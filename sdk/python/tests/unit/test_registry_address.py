@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from openshift_ai_sdk.training import InvalidJobError, _registry
+from openshift_ai_sdk.training import InvalidJobError, _model_registry
 
 
 class Client:
@@ -41,9 +41,9 @@ class Status:
 def test_token_is_not_sent_in_clear(address: str) -> None:
     client: Any = Client()
     status: Any = Status()
-    model = _registry.Model("m", "s3://m", "1", ("", ""), None, {})
+    model = _model_registry.Model("m", "s3://m", "1", ("", ""), None, {})
     with pytest.raises(InvalidJobError, match=r"without encryption.*https://.*user_token"):
-        _registry.register(address, client, status, model)
+        _model_registry.register(address, client, status, model)
     assert client.reads == 0
 
 
@@ -52,4 +52,4 @@ def test_token_is_not_sent_in_clear(address: str) -> None:
     ["https://registry.example.com", "HTTPS://registry", "http://127.0.0.1:8080", "http://localhost", "http://[::1]:1"],
 )
 def test_token_is_sent_to(address: str) -> None:
-    _registry.check_address(address)
+    _model_registry.check_address(address)

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+from copy import deepcopy
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,10 @@ from openshift_ai_sdk.training import (
     Phase,
     ResourceRequirements,
     RetryPolicy,
-    _spec,
+    _job_spec,
+    _kinds,
+    _manifest,
+    _trainer_runtime,
     _validate,
     aio,
 )
@@ -95,6 +99,34 @@ SAME = {
     "flags of mpirun, and the gang's timeout": (
         ["--mpi-flags", "--bind-to core -x 'A=b c'", "--gang-timeout", "10m", "--command", "x"],
         {"command": "x", "mpi_flags": "--bind-to core -x 'A=b c'", "gang_timeout": "10m"},
+    ),
+    "pods": (
+        [
+            *("--shm", "8Gi", "--output-dir", "results:/results", "--node-selector", "gpu=a100"),
+            *("--toleration", "nvidia.com/gpu", "--toleration", "pool=fast:NoSchedule", "--toleration", "a:NoExecute"),
+            *("--topology", "topology.kubernetes.io/zone", "--image-pull-secret", "registry"),
+            *("--service-account", "trainer", "--workdir", "/app", "--grace-period", "2m", "--command", "x"),
+        ],
+        {
+            "command": "x",
+            "shm": "8Gi",
+            "output_dir": "results:/results",
+            "node_selector": {"gpu": "a100"},
+            "tolerations": [
+                "nvidia.com/gpu",
+                "pool=fast:NoSchedule",
+                {"key": "a", "operator": "Exists", "effect": "NoExecute"},
+            ],
+            "topology": "topology.kubernetes.io/zone",
+            "image_pull_secrets": ["registry"],
+            "service_account": "trainer",
+            "workdir": "/app",
+            "grace_period": timedelta(minutes=2),
+        },
+    ),
+    "one domain if possible": (
+        ["--topology", "prefer:example.com/rack", "--command", "x"],
+        {"command": "x", "topology": "prefer:example.com/rack"},
     ),
     "a time to live": (["--ttl", "24h", "--command", "x"], {"command": "x", "ttl": "24h"}),
     "optional RDMA": (["--rdma", "optional", "--command", "x"], {"command": "x", "rdma": "optional"}),
@@ -175,14 +207,10 @@ WRONG = {
         {"mpi_flags": {"-x": "A"}},
         "mpi_flags: {'-x': 'A'} is not allowed; use text, or a list of text, such as '--bind-to core'",
     ),
-    "flags with a runtime": (
-        {"runtime": "mpi", "mpi_flags": "-v"},
-        "mpi_flags: cannot be combined with runtime; write the flags in the command: 'mpirun --bind-to core python "
-        "train.py'",
-    ),
     "gang timeout with a runtime": (
         {"runtime": "mpi", "gang_timeout": "10m"},
-        "gang_timeout: cannot be combined with runtime; the runtime determines how pods are scheduled",
+        "gang_timeout: cannot be combined with runtime; a TrainJob has no field for it, and its pods are scheduled "
+        "together anyway; use deadline, which includes the time that the job waits",
     ),
     "image": ({"image": None}, "image: is missing; name an image, or a runtime, which brings one"),
     "command": ({"command": []}, "command: is missing; use 'python train.py' or ['python', 'train.py']"),
@@ -402,9 +430,65 @@ WRONG = {
         "runtime: 'my runtime' is not the name of a runtime; use lower-case letters, digits, '-' and '.', with a "
         "letter or digit at both ends",
     ),
-    "runtime": (
-        {"runtime": "mpi", "run_as_user": 7},
-        "run_as_user: cannot be combined with runtime; the runtime determines the user of its pods",
+    "launcher with a runtime": (
+        {"runtime": "mpi", "launcher_resources": {"cpu": 1}},
+        "launcher_resources: cannot be combined with runtime; a TrainJob has no field for the size of its launcher, "
+        "which is that of a worker if the runtime runs ranks there; set it in a copy of the runtime",
+    ),
+    "folder with a runtime and mpirun": (
+        {"runtime": "mpi", "workdir": "/app", "command": "mpirun x"},
+        "workdir: cannot be combined with runtime and a command that starts ranks itself; write it in the command: "
+        "'mpirun --wdir /app python train.py'",
+    ),
+    "relative folder": ({"workdir": "app"}, "workdir: 'app' is not allowed; use an absolute path, such as '/app'"),
+    "shared memory": ({"shm": "8 GB"}, "shm: '8 GB' is not allowed; use a quantity above 0 such as '16Gi'"),
+    "results": (
+        {"output_dir": "results"},
+        "output_dir: 'results' is not allowed; use a claim and an absolute path, such as 'results:/results'",
+    ),
+    "results in the root": (
+        {"output_dir": "results:/"},
+        "output_dir: 'results:/' is not allowed; use a claim and an absolute path, such as 'results:/results'",
+    ),
+    "results over data": (
+        {"output_dir": "results:/data/", "volume_mounts": [{"name": "data", "mountPath": "/data"}]},
+        "output_dir: /data/ is the path of two volumes",
+    ),
+    "toleration": (
+        {"tolerations": ["gpu:Never"]},
+        "tolerations[0]: 'gpu:Never' is not allowed; use KEY[=VALUE][:EFFECT] with effect NoSchedule, "
+        "PreferNoSchedule, NoExecute",
+    ),
+    "toleration as Kubernetes writes none": (
+        {"tolerations": [{"keys": "gpu"}]},
+        "tolerations[0].keys: unknown field",
+    ),
+    "one toleration": (
+        {"tolerations": "gpu"},
+        "tolerations: 'gpu' is not allowed; use a list, such as ['nvidia.com/gpu']",
+    ),
+    "topology": (
+        {"topology": "a b"},
+        "topology: 'a b' is not the key of a node label; use one such as 'topology.kubernetes.io/zone', with "
+        "'prefer:' before it if possible is enough",
+    ),
+    "one pull secret": (
+        {"image_pull_secrets": "registry"},
+        "image_pull_secrets: 'registry' is not allowed; use a list, such as ['my-secret']",
+    ),
+    "pull secret": (
+        {"image_pull_secrets": ["My"]},
+        "image_pull_secrets[0]: 'My' is not the name of a secret; use lower-case letters, digits, '-' and '.', with a "
+        "letter or digit at both ends",
+    ),
+    "service account": (
+        {"service_account": "My"},
+        "service_account: 'My' is not the name of a ServiceAccount; use lower-case letters, digits, '-' and '.', with "
+        "a letter or digit at both ends",
+    ),
+    "grace period": (
+        {"grace_period": "soon"},
+        "grace_period: 'soon' is not allowed; use 0 seconds or more, such as '2m' or 120",
     ),
     "priority": (
         {"runtime": "mpi", "priority": "high"},
@@ -547,8 +631,9 @@ WRONG_CALLS: dict[str, tuple[str, str, tuple[Any, ...], dict[str, Any], str]] = 
         "is a TrainJob with a runtime\n"
         "  - workers: is not an option; use num_workers\n"
         "  - que: is not an option; did you mean queue?; use annotations, command, connections, deadline, env, "
-        "gang_timeout, labels, launcher_resources, mlflow_tracking_uri, mpi_flags, mpi_implementation, node_selector, "
-        "priority, queue, rdma, retries, run_as_user, runtime, suspend, ttl, volume_mounts, volumes\n"
+        "gang_timeout, grace_period, image_pull_secrets, labels, launcher_resources, mlflow_tracking_uri, mpi_flags, "
+        "mpi_implementation, node_selector, output_dir, priority, queue, rdma, retries, run_as_user, runtime, "
+        "service_account, shm, suspend, tolerations, topology, ttl, volume_mounts, volumes, workdir\n"
         "  - dry_run: 'yes' is not allowed; use 'client', 'server' or None\n"
         f"  - after: 'other' is not allowed; {NO_JOBS}\n"
         "  - name: 'Train_1' is not allowed; use lower-case letters, digits and '-', with a letter first and no '-' at "
@@ -752,7 +837,7 @@ def test_yaml_that_cannot_be_read_is_told() -> None:
 def test_every_option_has_a_bad_input_that_names_it() -> None:
     named = {message.partition(":")[0].partition("[")[0].partition(".")[0] for _, message in WRONG.values()}
     named = {name for name in named if not name.endswith(" problems")}
-    assert named == set(_spec.JobSpec.__dataclass_fields__)
+    assert named == set(_job_spec.JobSpec.__dataclass_fields__)
 
 
 def test_all_problems_are_told_at_once() -> None:
@@ -825,7 +910,7 @@ spec:
 
 
 @pytest.mark.parametrize("rest", ["", "metadata: [train]", "metadata: {name: train}"])
-@pytest.mark.parametrize("kind", [_spec.MPI_JOB, _spec.TRAIN_JOB])
+@pytest.mark.parametrize("kind", [_kinds.MPI_JOB, _kinds.TRAIN_JOB])
 def test_yaml_without_a_name_or_a_specification_is_refused(kind: Any, rest: str) -> None:
     with pytest.raises(InvalidJobError, match="is missing"):
         MPIJob.from_yaml(f"apiVersion: {kind.api_version}\nkind: {kind.kind}\n{rest}\n")
@@ -834,3 +919,92 @@ def test_yaml_without_a_name_or_a_specification_is_refused(kind: Any, rest: str)
 def test_the_samples_are_read() -> None:
     for sample in ("pi", "train"):
         assert MPIJob.from_yaml(ROOT / "config" / "samples" / f"{sample}.yaml").name == sample
+
+
+def test_changes_of_pods_fit_the_runtime() -> None:
+    spec = _job_spec.JobSpec(name="train", command="train.py", runtime="mpi", node_selector={"pool": "a100"})
+    runtime: Any = {"spec": {"template": {"spec": {"replicatedJobs": []}}}}
+    for name, container in (("head", "node"), ("data", "fetch")):
+        pod = {"spec": {"containers": [{"name": container}]}}
+        runtime["spec"]["template"]["spec"]["replicatedJobs"].append(
+            {"name": name, "template": {"spec": {"template": pod}}}
+        )
+    patch = {"spec": {"nodeSelector": {"pool": "a100"}}}
+
+    manifest = _manifest.manifest_of(spec, "ns")
+    _trainer_runtime.fit_patch(manifest, runtime, overrides=False)
+    assert manifest["spec"]["runtimePatches"] == [_trainer_runtime.runtime_patch(patch, ["head"])]
+
+    # Kubeflow Trainer v2.1
+    manifest = _manifest.manifest_of(spec, "ns")
+    _trainer_runtime.fit_patch(manifest, runtime, overrides=True)
+    assert "runtimePatches" not in manifest["spec"]
+    assert manifest["spec"]["podTemplateOverrides"] == [{"targetJobs": [{"name": "head"}], **patch}]
+
+    since_v22 = _job_spec.JobSpec(name="train", command="x", runtime="mpi", run_as_user=7, grace_period=60)
+    with pytest.raises(InvalidJobError) as refused:
+        _trainer_runtime.fit_patch(_manifest.manifest_of(since_v22, "ns"), runtime, overrides=True)
+    text = "cannot be combined with runtime in this cluster; it requires Kubeflow Trainer v2.2"
+    assert [str(problem) for problem in refused.value.problems] == [f"grace_period: {text}", f"run_as_user: {text}"]
+
+    # What somebody has changed for one of the jobs stays.
+    manifest = _manifest.manifest_of(spec, "ns")
+    jobs = manifest["spec"]["runtimePatches"][0]["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"]
+    jobs[0]["template"]["spec"]["template"]["spec"]["nodeSelector"] = {"pool": "cpu"}
+    before = deepcopy(manifest)
+    _trainer_runtime.fit_patch(manifest, runtime, overrides=False)
+    assert manifest == before
+
+
+@pytest.mark.parametrize(
+    ("annotations", "words"),
+    [
+        ({}, ["mpirun", "--tag-output", "--wdir", "/app", "--bind-to", "core", "-n", "2", "x"]),
+        (
+            {"mpi.opendatahub.io/mpi-implementation": "MPICH"},
+            ["mpirun", "-prepend-rank", "-wdir", "/app", "--bind-to", "core", "-n", "2", "x"],
+        ),
+    ],
+)
+def test_flags_and_folder_are_those_of_the_mpirun_of_the_runtime(annotations: dict[str, str], words: list[str]) -> None:
+    options: Any = {"workers": 2, "mpi_flags": "--bind-to core", "workdir": "/app"}
+    spec = _job_spec.JobSpec(name="train", command="x", runtime="mpi", **options)
+    launch = spec.launch_options()
+    assert launch is not None
+    manifest = _manifest.manifest_of(spec, "ns")
+    runtime = {
+        "metadata": {"name": "mpi", "annotations": annotations},
+        "spec": {"mlPolicy": {"mpi": {}}, "template": {"spec": {}}},
+    }
+    _trainer_runtime.runtime_command(manifest, runtime, launch)
+    assert manifest["spec"]["trainer"]["command"] == words
+
+    with pytest.raises(InvalidJobError) as refused:
+        _trainer_runtime.runtime_command(manifest, {"metadata": {"name": "torch"}, "spec": {}}, launch)
+    assert [str(problem) for problem in refused.value.problems] == [
+        "mpi_flags: cannot be combined with runtime torch, which does not use MPI",
+        "workdir: cannot be combined with runtime torch, which does not use MPI; write the folder in the command: "
+        "'cd /app && exec python train.py'",
+    ]
+
+
+def test_each_volume_of_a_runtimes_pods_is_mounted_once() -> None:
+    mounts = [{"name": "data", "mountPath": "/data"}, {"name": "data", "mountPath": "/more", "subPath": "more"}]
+    spec = _job_spec.JobSpec(
+        name="train", command="x", runtime="mpi", volume_mounts=mounts, output_dir="data:/results", run_as_user=7
+    )
+    claim = {"persistentVolumeClaim": {"claimName": "data"}}
+    assert _manifest.pod_patch(spec)["spec"] == {
+        "volumes": [{"name": "data", **claim}, {"name": "volume-1", **claim}, {"name": "data-2", **claim}],
+        "containers": [
+            {
+                "name": "node",
+                "volumeMounts": [
+                    {"name": "data", "mountPath": "/data"},
+                    {"name": "data-2", "mountPath": "/more", "subPath": "more"},
+                    {"name": "volume-1", "mountPath": "/results", "subPath": "train"},
+                ],
+                "securityContext": {"runAsUser": 7, "runAsNonRoot": True},
+            }
+        ],
+    }

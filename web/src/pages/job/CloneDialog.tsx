@@ -2,8 +2,8 @@ import {Alert, Button, Form, FormGroup, FormHelperText, HelperText, HelperTextIt
 import {keepPreviousData, useMutation, useQuery} from '@tanstack/react-query';
 import {type ReactElement, useState} from 'react';
 import {Link, useNavigate} from 'react-router';
-import {errorText, post} from '../../api/client';
-import {jobPath, type JobKey} from '../../api/queries';
+import {ApiError, errorText, post} from '../../api/client';
+import {type JobKey, uidPath} from '../../api/queries';
 import type {Detail, Draft} from '../../api/types';
 import {Snippets} from '../../components/Common';
 import {Diff} from '../../components/Diff';
@@ -42,11 +42,11 @@ export function CloneDialog({job, detail, changes: initial, isAgain = false, clo
     queryFn: async ({signal}) => {
       await new Promise((resolve) => setTimeout(resolve, 300));
       signal.throwIfAborted();
-      return post<Draft>(jobPath(job, 'clone'), {...request, dryRun: true}, signal);
+      return post<Draft>(uidPath(job, 'clone'), {...request, dryRun: true}, signal);
     },
   });
   const creation = useMutation({
-    mutationFn: () => post<Draft>(jobPath(job, 'clone'), {...request, name: name || (preview.data?.name ?? '')}),
+    mutationFn: () => post<Draft>(uidPath(job, 'clone'), {...request, name: name || (preview.data?.name ?? '')}),
     onSuccess: (draft) => {
       if (!draft.created) return;
       const url = jobURL({namespace: draft.namespace ?? '', kind: draft.kind ?? '', name: draft.name ?? ''});
@@ -57,6 +57,9 @@ export function CloneDialog({job, detail, changes: initial, isAgain = false, clo
   });
   const edit = (i: number, change: Partial<Change>): void => setChanges((all) => all.map((each, at) => (at === i ? {...each, ...change} : each)));
   const draft = preview.data;
+  // Secrets that are masked in the report of a deleted job.
+  const masked = preview.error instanceof ApiError && preview.error.problem.code === 'Masked' ? (preview.error.problem.fields ?? []).map(({field}) => field) : [];
+  const missing = masked.filter((field) => !changes.some((change) => change.field === field));
   return (
     <Modal variant="large" isOpen onClose={close} aria-labelledby="clone-title">
       <ModalHeader title={isAgain ? `Run ${detail.row.name} again` : `Clone ${detail.row.name} and modify`} labelId="clone-title" description="A job that has run cannot be changed. Its clone runs under a new name; the original stays for comparison." />
@@ -105,7 +108,23 @@ export function CloneDialog({job, detail, changes: initial, isAgain = false, clo
               </div>
             </div>
           </FormGroup>
-          {preview.error ? <Alert isInline variant="danger" title={errorText(preview.error)} component="p" /> : null}
+          {masked.length > 0 ? (
+            <Alert
+              isInline
+              variant="warning"
+              title="Secrets are masked in the report of the deleted job: set them again"
+              component="p"
+              actionLinks={
+                missing.length > 0 ? (
+                  <Button variant="link" isInline onClick={() => setChanges((all) => [...all, ...missing.map((field) => ({field, value: ''}))])}>
+                    Add {missing.join(', ')}
+                  </Button>
+                ) : undefined
+              }
+            />
+          ) : preview.error ? (
+            <Alert isInline variant="danger" title={errorText(preview.error)} component="p" />
+          ) : null}
           {creation.error ? <Alert isInline variant="danger" title={errorText(creation.error)} component="p" /> : null}
           <ProblemAlert problem={creation.data?.problem ?? draft?.problem} />
           {draft?.warnings?.map((warning) => <Alert key={warning} isInline variant="warning" title={warning} component="p" />)}
@@ -119,9 +138,11 @@ export function CloneDialog({job, detail, changes: initial, isAgain = false, clo
         <Button isLoading={creation.isPending} isDisabled={creation.isPending || draft === undefined || preview.isError} onClick={() => creation.mutate()}>
           {isAgain && changes.length === 0 ? 'Run again' : 'Create clone'}
         </Button>
-        <Button variant="secondary" component={(props) => <Link {...props} to={wizardURL(job)} />}>
-          Edit all fields
-        </Button>
+        {detail.row.deleted ? null : (
+          <Button variant="secondary" component={(props) => <Link {...props} to={wizardURL(job)} />}>
+            Edit all fields
+          </Button>
+        )}
         <Button variant="link" onClick={close}>
           Close
         </Button>

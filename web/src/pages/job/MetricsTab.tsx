@@ -8,20 +8,9 @@ import {Loaded} from '../../components/States';
 import {ChartLineIcon} from '../../lib/icons';
 import {useParameters} from '../../lib/parameters';
 import {timeOfDay} from '../../lib/time';
-
-const units: Record<string, (n: number) => string> = {
-  cores: (n) => n.toLocaleString(undefined, {maximumFractionDigits: 2}),
-  percent: (n) => `${n.toLocaleString(undefined, {maximumFractionDigits: 0})} %`,
-  bytes: (n) => bytes(n),
-  'bytes/s': (n) => `${bytes(n)}/s`,
-  'packets/s': (n) => `${n.toLocaleString(undefined, {maximumFractionDigits: n < 10 ? 1 : 0})}/s`,
-};
-
-function bytes(n: number): string {
-  const names = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
-  const power = Math.min(names.length - 1, n < 1 ? 0 : Math.floor(Math.log2(n) / 10));
-  return `${(n / 1024 ** power).toLocaleString(undefined, {maximumFractionDigits: 1})} ${names[power] ?? ''}`;
-}
+import {units} from '../../lib/units';
+import {TrainingFigures} from './TrainingFigures';
+import {UsageHistory} from './UsageHistory';
 
 /** Adds the samples of a response to those that were shown before: the metrics API only has the present ones. */
 function merge(before: ChartData[], now: ChartData[]): ChartData[] {
@@ -47,7 +36,7 @@ function linesOf(chart: ChartData, isTogether: boolean): Line[] {
   return (all.some((each) => !isMean(each)) ? all.filter((each) => !isMean(each)) : all).map(line(true));
 }
 
-function Charts({metrics}: {metrics: Metrics}): ReactElement {
+function Charts({metrics, detail}: {metrics: Metrics; detail: Detail}): ReactElement {
   const [kept, setKept] = useState<ChartData[]>([]);
   const {params, refine} = useParameters();
   const isTogether = params.get('pods') === 'all';
@@ -57,14 +46,21 @@ function Charts({metrics}: {metrics: Metrics}): ReactElement {
   }, [metrics]);
   const charts = metrics.source === 'Prometheus' ? metrics.charts : merge(kept, metrics.charts);
   if (charts.length === 0) {
+    const reason = metrics.reason ?? 'Prometheus has no samples of the pods of this job.';
+    if (detail.status?.usage) return <p className="mpi-subtle">No charts of single pods: {reason}</p>;
     return (
       <EmptyState titleText="No metrics" headingLevel="h2" icon={ChartLineIcon} variant="sm">
-        <EmptyStateBody>{metrics.reason ?? 'Prometheus has no samples of the pods of this job.'}</EmptyStateBody>
+        <EmptyStateBody>
+          <p>{detail.noUsage}</p>
+          <p>{reason}</p>
+        </EmptyStateBody>
       </EmptyState>
     );
   }
   return (
-    <div className="mpi-stack">
+    <section className="mpi-stack" aria-labelledby="live-title">
+      <h2 id="live-title" className="mpi-heading">{metrics.source === 'Prometheus' ? 'Usage of each pod' : 'Usage now'}</h2>
+      {!detail.status?.usage && detail.noUsage ? <p className="mpi-subtle">{detail.noUsage}</p> : null}
       {metrics.reason ? <Alert isInline variant="info" component="p" title={metrics.reason} /> : null}
       {charts.some(({aggregates}) => aggregates.length > 0) ? (
         <ToggleGroup aria-label="Lines of the charts">
@@ -89,6 +85,8 @@ function Charts({metrics}: {metrics: Metrics}): ReactElement {
                 xTitle="Time"
                 formatX={(seconds) => timeOfDay(new Date(seconds * 1000).toISOString())}
                 formatY={units[chart.unit] ?? String}
+                isTime
+                isBinary={chart.unit.startsWith('bytes')}
                 isFromZero
               />
             </CardBody>
@@ -96,7 +94,7 @@ function Charts({metrics}: {metrics: Metrics}): ReactElement {
         ))}
       </div>
       <p className="mpi-subtle">Source: {metrics.source}</p>
-    </div>
+    </section>
   );
 }
 
@@ -139,17 +137,23 @@ function Communication({detail, metrics}: {detail: Detail; metrics: Metrics}): R
   );
 }
 
-/** What the pods of the job use, over time. */
+/** What the pods of the job used, over time. */
 export default function MetricsTab({job, detail}: {job: JobKey; detail: Detail}): ReactElement {
   const metrics = useMetrics(job, detail.row.ended === undefined);
+  const usage = detail.status?.usage;
+  const curves = detail.status?.curves;
   return (
-    <Loaded query={metrics} what="The metrics cannot be shown">
-      {(data) => (
-        <div className="mpi-stack">
-          <Charts metrics={data} />
-          <Communication detail={detail} metrics={data} />
-        </div>
-      )}
-    </Loaded>
+    <div className="mpi-stack">
+      {curves?.figures?.length ? <TrainingFigures curves={curves} /> : null}
+      {usage ? <UsageHistory usage={usage} isRunning={detail.row.ended === undefined} /> : null}
+      <Loaded query={metrics} what="The metrics cannot be shown">
+        {(data) => (
+          <>
+            <Charts metrics={data} detail={detail} />
+            <Communication detail={detail} metrics={data} />
+          </>
+        )}
+      </Loaded>
+    </div>
   );
 }

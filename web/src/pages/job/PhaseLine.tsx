@@ -1,5 +1,5 @@
 import type {ReactElement} from 'react';
-import type {Detail} from '../../api/types';
+import type {Detail, ReportPhase} from '../../api/types';
 import {CheckIcon} from '../../lib/icons';
 import {lookOf} from '../../lib/phase';
 import {duration, moment, useNow} from '../../lib/time';
@@ -13,11 +13,12 @@ export function PhaseLine({detail}: {detail: Detail}): ReactElement | null {
   const current = status.phase;
   const isOver = status.completionTime !== undefined;
   const visited = [...times.keys()].filter((phase) => phase !== 'Succeeded' && phase !== 'Failed');
-  const order = ['Pending', 'Queued', 'GangScheduling', 'Initializing', 'Running'];
+  const order: ReportPhase[] = ['Pending', 'Queued', 'GangScheduling', 'Initializing', 'Running'];
   const shown = order.filter((phase) => times.has(phase) || phase === current || phase === 'Pending' || (!isOver && (phase === 'Initializing' || phase === 'Running')));
   if (times.has('Suspended') || current === 'Suspended') {
     const at = visited.indexOf('Suspended');
-    const after = shown.indexOf(visited[at - 1] ?? '');
+    const before = visited[at - 1];
+    const after = before ? shown.indexOf(before) : -1;
     shown.splice(after + 1, 0, 'Suspended');
   }
   shown.push(current === 'Failed' ? 'Failed' : 'Succeeded');

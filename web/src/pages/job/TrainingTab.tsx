@@ -5,6 +5,7 @@ import type {CurvePoint, Detail} from '../../api/types';
 import {Chart, type Point} from '../../components/Chart';
 import {Loaded} from '../../components/States';
 import {ChartLineIcon} from '../../lib/icons';
+import {figureText, titleOfFigure} from '../../lib/units';
 
 /** Returns how the points are numbered: by step if all have one, else by epoch, else by line. */
 function axis(points: CurvePoint[]): {title: string; of: (point: CurvePoint, index: number) => number} {
@@ -13,14 +14,6 @@ function axis(points: CurvePoint[]): {title: string; of: (point: CurvePoint, ind
   if (epochs.every((epoch) => epoch !== undefined) && new Set(epochs).size === points.length) return {title: 'Epoch', of: ({epoch}) => epoch ?? 0};
   return {title: 'Line', of: (_, index) => index + 1};
 }
-
-const number = (n: number): string => (Math.abs(n) >= 1e5 || (n !== 0 && Math.abs(n) < 1e-3) ? n.toExponential(1) : n.toLocaleString(undefined, {maximumFractionDigits: 4}));
-
-/** Returns the name of a figure as a title: latency_us becomes Latency (us). */
-const titleOfFigure = (name: string): string => {
-  const words = name.replace(/_(ns|us|ms|s|[kmgt]i?bps)$/, ' ($1)').replaceAll('_', ' ');
-  return words.charAt(0).toUpperCase() + words.slice(1);
-};
 
 /** The loss, the accuracy, and the figures about speed and communication that the program prints. */
 export default function TrainingTab({job, detail}: {job: JobKey; detail: Detail}): ReactElement {
@@ -49,7 +42,7 @@ export default function TrainingTab({job, detail}: {job: JobKey; detail: Detail}
         return (
           <div className="mpi-stack">
             {brokenPoint ? (
-              <Alert isInline variant="danger" component="p" title={`The program printed a loss that is not a number (${by.title.toLowerCase()} ${number(by.of(brokenPoint, broken))})`}>
+              <Alert isInline variant="danger" component="p" title={`The program printed a loss that is not a number (${by.title.toLowerCase()} ${figureText(by.of(brokenPoint, broken))})`}>
                 The training has diverged. A lower learning rate or gradient clipping usually helps.
               </Alert>
             ) : null}
@@ -58,21 +51,21 @@ export default function TrainingTab({job, detail}: {job: JobKey; detail: Detail}
               {loss.length > 0 ? (
                 <Card component="section" aria-label="Loss">
                   <CardBody>
-                    <Chart title="Loss" lines={[{name: 'Loss', points: loss}]} xTitle={by.title} formatX={number} formatY={number} />
+                    <Chart title="Loss" lines={[{name: 'Loss', points: loss}]} xTitle={by.title} formatX={figureText} formatY={figureText} />
                   </CardBody>
                 </Card>
               ) : null}
               {accuracy.length > 0 ? (
                 <Card component="section" aria-label="Accuracy">
                   <CardBody>
-                    <Chart title="Accuracy" lines={[{name: 'Accuracy', points: accuracy}]} xTitle={by.title} formatX={number} formatY={number} />
+                    <Chart title="Accuracy" lines={[{name: 'Accuracy', points: accuracy}]} xTitle={by.title} formatX={figureText} formatY={figureText} />
                   </CardBody>
                 </Card>
               ) : null}
               {figures.map((name) => (
                 <Card key={name} component="section" aria-label={titleOfFigure(name)}>
                   <CardBody>
-                    <Chart title={titleOfFigure(name)} lines={[{name: titleOfFigure(name), points: line((point) => point.figures?.[name])}]} xTitle={by.title} formatX={number} formatY={number} />
+                    <Chart title={titleOfFigure(name)} lines={[{name: titleOfFigure(name), points: line((point) => point.figures?.[name])}]} xTitle={by.title} formatX={figureText} formatY={figureText} />
                   </CardBody>
                 </Card>
               ))}

@@ -21,7 +21,7 @@ export default function YamlTab({job}: {job: JobKey; detail: Detail}): ReactElem
               <Button variant="secondary" icon={<DownloadIcon />} onClick={() => save(`${job.name}.yaml`, text)}>
                 Download
               </Button>
-              <Switch label="With the fields of the cluster" isChecked={isFull} onChange={(_, on) => setFull(on)} />
+              {data.full ? <Switch label="With the fields of the cluster" isChecked={isFull} onChange={(_, on) => setFull(on)} /> : null}
             </div>
             <Code text={text} label={`YAML of ${job.name}`} />
           </div>

@@ -18,10 +18,13 @@ Example:
 
 from typing import TYPE_CHECKING
 
-from openshift_ai_sdk.training._api import RetryPolicy
+from openshift_ai_sdk.training._curves import TrainingCurve
 from openshift_ai_sdk.training._explain import Explanation
 from openshift_ai_sdk.training._plot import Plot
+from openshift_ai_sdk.training._report import report
+from openshift_ai_sdk.training._retry import RetryPolicy
 from openshift_ai_sdk.training._templates import Template
+from openshift_ai_sdk.training._usage_history import UsageHistory, UsageSeries
 from openshift_ai_sdk.training.client import JobList, MPIJob, TrainingClient, train
 from openshift_ai_sdk.training.errors import (
     APIError,
@@ -91,9 +94,13 @@ __all__ = [
     "TLSError",
     "Template",
     "TrainingClient",
+    "TrainingCurve",
     "TrainingError",
     "TrainingHistory",
     "TrainingPoint",
+    "UsageHistory",
+    "UsageSeries",
+    "report",
     "train",
 ]
 

@@ -5,44 +5,33 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
 from openshift_ai_sdk.training import _quantity
-from openshift_ai_sdk.training._spec import (
-    LABEL_QUEUE,
+from openshift_ai_sdk.training._command import is_command, words_of
+from openshift_ai_sdk.training._driver import Json
+from openshift_ai_sdk.training._duration import parse_duration
+from openshift_ai_sdk.training._kinds import LABEL_QUEUE, TRAIN_JOB, is_train_job
+from openshift_ai_sdk.training._similar import nearest
+from openshift_ai_sdk.training._value_rules import (
     LABEL_VALUE,
     OBJECT_NAME_RULE,
-    TRAIN_JOB,
-    is_command,
     is_object_name,
-    nearest,
-    parse_duration,
     problem_of_image,
     problems_of_env,
     problems_of_labels,
     whole,
-    without_empty,
-    words_of,
 )
-from openshift_ai_sdk.training._transport import Json
+from openshift_ai_sdk.training._written import as_written, is_suspended, suspend_path
 from openshift_ai_sdk.training.errors import Problem
 from openshift_ai_sdk.training.models import Remedy
 
-NUMBERED = re.compile(r"(.*)-([1-9][0-9]{0,5})")
 STEP = re.compile(r"\[([^\]]+)\]|([^.\[\]]+)")
 PATH = re.compile(r"[^.\[\]]+(\.[^.\[\]]+|\[[^\]]+\])*")
 
-# Annotations that the API server or the operator has set.
-NOT_WRITTEN = (
-    "kubectl.kubernetes.io/last-applied-configuration",
-    "mpi.opendatahub.io/created-by",
-    "mpi.opendatahub.io/suspend-set-by",
-    "mpi.opendatahub.io/changed-by",
-)
 BOTH_ROLES = ("Launcher", "Worker")
 # What the path of any other field begins with.
 PATHS = ("spec.", "metadata.labels", "metadata.annotations")
@@ -104,11 +93,6 @@ def apply(manifest: Json, changes: Mapping[str, Any]) -> list[Problem]:
         except ChangeError as error:
             problems.append(Problem(name, str(error)))
     return problems
-
-
-def is_train_job(manifest: Json) -> bool:
-    """Return whether a manifest is a TrainJob's."""
-    return bool(manifest["kind"] == TRAIN_JOB.kind)
 
 
 def number(mpi_path: str, train_path: str) -> Setting:
@@ -308,44 +292,11 @@ def entry(items: list[Any], step: str, path: str) -> Any:
     return items[int(step)]
 
 
-def suspend_path(kind: str) -> str:
-    """Return where a kind says that a job is suspended."""
-    return "spec.suspend" if kind == TRAIN_JOB.kind else "spec.runPolicy.suspend"
-
-
 def suspension(kind: str, to: bool) -> Json:
     """Return the change that suspends or resumes a job."""
     change: Json = {}
     set_path(change, suspend_path(kind), to)
     return change
-
-
-def is_suspended(job: Json) -> bool:
-    """Return whether a job's own field says that it is suspended."""
-    spec = job["spec"] if job["kind"] == TRAIN_JOB.kind else job["spec"].get("runPolicy") or {}
-    return bool(spec.get("suspend"))
-
-
-def as_written(job: Json) -> Json:
-    """Return a job as its user wrote it: without its status, and not suspended."""
-    meta = job["metadata"]
-    annotations = {key: value for key, value in (meta.get("annotations") or {}).items() if key not in NOT_WRITTEN}
-    kept = {
-        "name": meta["name"],
-        "namespace": meta["namespace"],
-        "labels": meta.get("labels"),
-        "annotations": annotations,
-    }
-    manifest: Json = {
-        "apiVersion": job["apiVersion"],
-        "kind": job["kind"],
-        "metadata": without_empty(kept),
-        "spec": deepcopy(job["spec"]),
-    }
-    holder = manifest["spec"] if is_train_job(manifest) else manifest["spec"].get("runPolicy") or {}
-    holder.pop("suspend", None)
-    without_queue(manifest["spec"])
-    return manifest
 
 
 def written_again(job: Json) -> Json:
@@ -354,33 +305,6 @@ def written_again(job: Json) -> Json:
     if is_suspended(job):
         set_path(manifest, suspend_path(job["kind"]), True)
     return manifest
-
-
-def without_queue(spec: Json) -> None:
-    """Remove what Kueue wrote into a TrainJob when it admitted the job."""
-    patches = spec.pop("runtimePatches", None) or []
-    kept = [patch for patch in patches if not str(patch.get("manager", "")).startswith("kueue.x-k8s.io/")]
-    for patch in kept:
-        patch.pop("time", None)
-    if kept:
-        spec["runtimePatches"] = kept
-
-
-def next_name(name: str, taken: Iterable[str]) -> str:
-    """Return a name with the number after the highest that a name of the same stem has.
-
-    Example:
-        >>> next_name("train", ["train", "train-2"])
-        'train-3'
-    """
-    found = NUMBERED.fullmatch(name)
-    stem = found[1] if found else name
-    highest = 1
-    for other in taken:
-        parts = NUMBERED.fullmatch(other)
-        if parts and parts[1] == stem:
-            highest = max(highest, int(parts[2]))
-    return f"{stem.rstrip('-') or name}-{highest + 1}"
 
 
 def of_remedy(remedy: Remedy, job: Json | None) -> dict[str, Any] | None:

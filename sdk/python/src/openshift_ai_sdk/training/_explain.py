@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from openshift_ai_sdk.training import _html
 from openshift_ai_sdk.training._changes import of_remedy
-from openshift_ai_sdk.training._core import Found
+from openshift_ai_sdk.training._job_ref import Found
+from openshift_ai_sdk.training._links import documentation
+from openshift_ai_sdk.training._status import place_of, status_as_html
 from openshift_ai_sdk.training.errors import call_of, describe
 from openshift_ai_sdk.training.models import Finding, JobStatus, Remedy
 
@@ -48,19 +49,25 @@ class Explanation:
         """What to do, the most promising first."""
         return self.status.remedies
 
+    @property
+    def documentation(self) -> str | None:
+        """The URL of the page that explains the cause, on GitHub or in ``$MPIJOB_DOCS_URL``; None without a cause."""
+        return None if self.cause is None else documentation(self.cause.code)
+
     def __str__(self) -> str:
         lines = [f"{self.status.job}: {self.status}"]
         cause = self.cause
         if cause is None:
             return "\n".join([*lines, *([f"  {self.status.message}"] if self.status.message else [])])
         lines += ["", "Why", f"  {cause.code}: {cause.summary}"]
-        where = _html.place_of(self.status)
+        where = place_of(self.status)
         lines += [f"  {where}"] if where else []
         lines += [f"  - {evidence}" for evidence in cause.evidence]
         if self.remedies:
             lines += ["", "What to do"]
         for number, (remedy, change) in enumerate(zip(self.remedies, self.by_remedy, strict=True), 1):
             lines += describe(number, remedy, change)
+        lines += ["", f"More: {self.documentation}"]
         if len(self.status.findings) > 1:
             lines += ["", "Also seen"]
             lines += [f"  - {finding.code}: {finding.summary}" for finding in self.status.findings[1:]]
@@ -70,7 +77,7 @@ class Explanation:
         return f"<Explanation of {self.status.job}: {self.status}>"
 
     def _repr_html_(self) -> str:
-        return _html.status(self.status, list(map(call_of, self.by_remedy)))
+        return status_as_html(self.status, list(map(call_of, self.by_remedy)))
 
 
 def explain(found: Found) -> Explanation:

@@ -11,11 +11,18 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 
-from openshift_ai_sdk.training._api import Change, error_of, lines_of, opened, status_in
-from openshift_ai_sdk.training._core import POD, Core, Found, detachable, found_again, is_finished, selector_of
+from openshift_ai_sdk.training._apiserver import lines_of, opened
+from openshift_ai_sdk.training._apiserver_errors import error_of, status_in
+from openshift_ai_sdk.training._cluster import Cluster
+from openshift_ai_sdk.training._driver import ConnectionLostError, Driver, Json, Request, SilenceError, Tasks
+from openshift_ai_sdk.training._duration import parse_duration
+from openshift_ai_sdk.training._interrupt import detachable
+from openshift_ai_sdk.training._job_ref import Found, found_again, is_finished, selector_of
+from openshift_ai_sdk.training._kinds import POD, TRAIN_JOB
 from openshift_ai_sdk.training._mask import Masker
-from openshift_ai_sdk.training._spec import TRAIN_JOB, parse_duration, whole
-from openshift_ai_sdk.training._transport import ConnectionLostError, Driver, Json, Request, SilenceError, Tasks
+from openshift_ai_sdk.training._value_rules import whole
+from openshift_ai_sdk.training._wait_reports import watch_reports
+from openshift_ai_sdk.training._watch import Change, watch
 from openshift_ai_sdk.training.errors import (
     APIError,
     ClusterUnreachableError,
@@ -272,8 +279,8 @@ Flush = Callable[[], Awaitable[None]]
 class Reader:
     """Reads the logs of one job."""
 
-    def __init__(self, core: Core, found: Found, selection: Selection) -> None:
-        self.core = core
+    def __init__(self, cluster: Cluster, found: Found, selection: Selection) -> None:
+        self.cluster = cluster
         self.ref = found.ref
         self.created = str(((found.object or {}).get("metadata") or {}).get("creationTimestamp", ""))
         self.status = found.status
@@ -290,13 +297,13 @@ class Reader:
         """Return what there is, in the order of time; when the pods are gone, what the report has kept."""
         self.over = True
         self.selection = replace(self.selection, untagged=self.selection.worker is not None)
-        pods, _ = await self.core.api.list(POD, self.ref.namespace, selector_of(self.ref))
+        pods, _ = await self.cluster.api.list(POD, self.ref.namespace, selector_of(self.ref))
         logs = []
         for pod in sorted(pods, key=lambda pod: (pod["metadata"]["creationTimestamp"], pod["metadata"]["name"])):
             for run in self.new_runs(pod):
                 run.ended = True
                 lines: list[LogLine] = []
-                await self._follow(self.core.api.driver, run, lines.extend)
+                await self._follow(self.cluster.api.driver, run, lines.extend)
                 logs.append(lines)
         if not logs and self.status.is_finished:
             return self.recall()
@@ -354,10 +361,10 @@ class Reader:
                     yield line
 
     async def _follow_pods(self) -> AsyncGenerator[LogLine, None]:
-        async with self.core.api.driver.tasks() as tasks:
-            core = self.core.through(tasks.driver)
-            tasks.start(forward(tasks, core.api.watch(POD, self.ref.namespace, selector_of(self.ref))))
-            tasks.start(forward(tasks, core.watch_reports(self.ref)))
+        async with self.cluster.api.driver.tasks() as tasks:
+            cluster = self.cluster.through(tasks.driver)
+            tasks.start(forward(tasks, watch(cluster.api, POD, self.ref.namespace, selector_of(self.ref))))
+            tasks.start(forward(tasks, watch_reports(cluster, self.ref)))
             open_: set[int] = set()
             async with aclosing(tasks.items()) as items:
                 async for item in items:
@@ -368,14 +375,14 @@ class Reader:
                     if isinstance(item, Done):
                         open_.discard(id(item.run))
                     elif isinstance(item, Change) and item.type != "SYNCED":
-                        started = await self._note(core, item)
+                        started = await self._note(cluster, item)
                         for run in started:
                             open_.add(id(run))
                             tasks.start(self._hand_over(tasks, run))
                     if self.over and not open_:
                         return
 
-    async def _note(self, core: Core, change: Change) -> list[Run]:
+    async def _note(self, cluster: Cluster, change: Change) -> list[Run]:
         """Take note of a change of a pod or of the report, and return the runs that have begun."""
         item = change.object
         if item["kind"] == POD.kind:
@@ -387,7 +394,7 @@ class Reader:
             return []
         # What has begun since the last that was heard of the pods.
         self.over = True
-        pods, _ = await core.api.list(POD, self.ref.namespace, selector_of(self.ref))
+        pods, _ = await cluster.api.list(POD, self.ref.namespace, selector_of(self.ref))
         started = [run for pod in pods for run in self.new_runs(pod)]
         for uid in {key.partition("/")[0] for key in self.runs} - {pod["metadata"]["uid"] for pod in pods}:
             self._end_runs(uid)
@@ -457,7 +464,7 @@ class Reader:
 
     async def _follow(self, driver: Driver, run: Run, take: Take, flush: Flush | None = None) -> None:
         """Read a run's log to its end, however often the connection breaks."""
-        pauses, failures = self.core.api.retry.pauses(), 0
+        pauses, failures = self.cluster.api.retry.pauses(), 0
         while True:
             follow = not run.ended and not self.over
             before = run.resume.newest
@@ -475,7 +482,7 @@ class Reader:
                 if flush is not None:
                     await flush()
             if run.resume.newest != before:
-                pauses, failures = self.core.api.retry.pauses(), 0
+                pauses, failures = self.cluster.api.retry.pauses(), 0
             if not follow and failures >= MOST_FAILURES:
                 warnings.warn(f"the log of pod {run.pod} could not be read to its end", stacklevel=2)
                 return

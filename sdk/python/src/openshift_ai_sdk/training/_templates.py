@@ -9,11 +9,11 @@ from typing import Any
 
 import yaml
 
-from openshift_ai_sdk.training._api import Resource
-from openshift_ai_sdk.training._changes import as_written
-from openshift_ai_sdk.training._core import Core
-from openshift_ai_sdk.training._spec import KINDS, nearest
-from openshift_ai_sdk.training._transport import Json
+from openshift_ai_sdk.training._cluster import Cluster
+from openshift_ai_sdk.training._driver import Json
+from openshift_ai_sdk.training._kinds import KINDS, Resource
+from openshift_ai_sdk.training._similar import nearest
+from openshift_ai_sdk.training._written import as_written
 from openshift_ai_sdk.training.errors import InvalidJobError, JobNotFoundError, Problem, TrainingError
 
 CONFIG_MAP = Resource("v1", "ConfigMap", "configmaps")
@@ -46,7 +46,9 @@ class Template:
     parameters: dict[str, str | None]
 
 
-async def save(core: Core, namespace: str, name: str, manifest: Json, description: str, replace: bool) -> Template:
+async def save(
+    cluster: Cluster, namespace: str, name: str, manifest: Json, description: str, replace: bool
+) -> Template:
     """Keep a job as a template."""
     template = Template(name, description, as_written(manifest), parameters_of(manifest))
     body: Json = {
@@ -59,16 +61,16 @@ async def save(core: Core, namespace: str, name: str, manifest: Json, descriptio
         },
         "data": {KEY: yaml.safe_dump(template.manifest, sort_keys=False)},
     }
-    if replace and await core.api.find(CONFIG_MAP, namespace, PREFIX + name) is not None:
-        await core.api.patch(CONFIG_MAP, namespace, PREFIX + name, body)
+    if replace and await cluster.api.find(CONFIG_MAP, namespace, PREFIX + name) is not None:
+        await cluster.api.patch(CONFIG_MAP, namespace, PREFIX + name, body)
     else:
-        await core.api.create(CONFIG_MAP, namespace, body)
+        await cluster.api.create(CONFIG_MAP, namespace, body)
     return template
 
 
-async def all_of(core: Core, namespace: str) -> list[Template]:
+async def all_of(cluster: Cluster, namespace: str) -> list[Template]:
     """Return the templates of a namespace, by name; broken ones are left out."""
-    items, _ = await core.api.list(CONFIG_MAP, namespace, LABEL)
+    items, _ = await cluster.api.list(CONFIG_MAP, namespace, LABEL)
     templates = []
     for item in items:
         try:
@@ -78,18 +80,18 @@ async def all_of(core: Core, namespace: str) -> list[Template]:
     return sorted(templates, key=lambda template: template.name)
 
 
-async def get(core: Core, namespace: str, name: str) -> Template:
+async def get(cluster: Cluster, namespace: str, name: str) -> Template:
     """Return a template by its name."""
-    item = await core.api.find(CONFIG_MAP, namespace, PREFIX + name)
+    item = await cluster.api.find(CONFIG_MAP, namespace, PREFIX + name)
     if item is None:
-        names = [template.name for template in await all_of(core, namespace)]
+        names = [template.name for template in await all_of(cluster, namespace)]
         raise JobNotFoundError(f"template {name!r} does not exist in the namespace {namespace}{nearest(name, names)}")
     return read(item)
 
 
-async def delete(core: Core, namespace: str, name: str) -> None:
+async def delete(cluster: Cluster, namespace: str, name: str) -> None:
     """Delete a template."""
-    await core.api.delete(CONFIG_MAP, namespace, PREFIX + name)
+    await cluster.api.delete(CONFIG_MAP, namespace, PREFIX + name)
 
 
 def read(config_map: Json) -> Template:

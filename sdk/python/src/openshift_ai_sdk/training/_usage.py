@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from openshift_ai_sdk.training._api import Resource
-from openshift_ai_sdk.training._core import POD, Core, JobRef, selector_of
+from openshift_ai_sdk.training._cluster import Cluster
+from openshift_ai_sdk.training._driver import Json
+from openshift_ai_sdk.training._job_ref import JobRef, selector_of
+from openshift_ai_sdk.training._kinds import POD, Resource
 from openshift_ai_sdk.training._quantity import number
-from openshift_ai_sdk.training._transport import Json
 from openshift_ai_sdk.training.errors import NotSupportedError
 from openshift_ai_sdk.training.models import PodUsage
 
 POD_METRICS = Resource("metrics.k8s.io/v1beta1", "PodMetrics", "pods")
 
 
-async def usage(core: Core, ref: JobRef) -> list[PodUsage]:
+async def usage(cluster: Cluster, ref: JobRef) -> list[PodUsage]:
     """Return what the running pods of a job use, by their names.
 
     Raises:
         NotSupportedError: The cluster has no metrics server.
     """
-    pods, _ = await core.api.list(POD, ref.namespace, selector_of(ref))
+    pods, _ = await cluster.api.list(POD, ref.namespace, selector_of(ref))
     try:
-        metrics, _ = await core.api.list(POD_METRICS, ref.namespace, selector_of(ref))
+        metrics, _ = await cluster.api.list(POD_METRICS, ref.namespace, selector_of(ref))
     except NotSupportedError as error:
         raise NotSupportedError(
             "the cluster has no metrics server (metrics.k8s.io); ask an administrator of the cluster to install one"

@@ -11,25 +11,22 @@ from urllib.parse import urlsplit
 import yaml
 
 from openshift_ai_sdk.training import _changes, _schema
-from openshift_ai_sdk.training._core import problems_of_phases
-from openshift_ai_sdk.training._spec import (
+from openshift_ai_sdk.training._driver import Json
+from openshift_ai_sdk.training._duration import Duration, parse_duration
+from openshift_ai_sdk.training._job_spec import JobSpec
+from openshift_ai_sdk.training._kinds import KINDS, MPI_JOB, TRAIN_JOB
+from openshift_ai_sdk.training._phases import problems_of_phases
+from openshift_ai_sdk.training._resources import as_resources, problems_of_resources
+from openshift_ai_sdk.training._similar import nearest
+from openshift_ai_sdk.training._value_rules import (
     DNS_LABEL,
-    KINDS,
     LABEL_VALUE,
-    MPI_JOB,
     NAMESPACE,
     OBJECT_NAME_RULE,
     QUALIFIED_NAME,
-    TRAIN_JOB,
-    Duration,
-    JobSpec,
-    as_resources,
     is_object_name,
-    nearest,
-    parse_duration,
-    problems_of_resources,
 )
-from openshift_ai_sdk.training._transport import Json
+from openshift_ai_sdk.training._written import as_written
 from openshift_ai_sdk.training.errors import InvalidJobError, Problem
 
 # The options of create_job that have another name than those of MPIJob, by the name there.
@@ -291,5 +288,5 @@ def to_yaml(manifest: Json) -> str:
     """Return a job as its user would write it."""
     written: Json = {key: manifest[key] for key in ("apiVersion", "kind", "metadata", "spec") if key in manifest}
     if "uid" in manifest["metadata"]:
-        written = _changes.as_written(manifest)
+        written = as_written(manifest)
     return str(yaml.safe_dump(written, sort_keys=False))

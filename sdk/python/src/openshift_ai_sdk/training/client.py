@@ -1,6 +1,6 @@
-"""Run MPI jobs: the synchronous face, made from aio.py.
+"""Run MPI jobs: the synchronous face.
 
-Run `make sdk-generate` to update this file; do not edit it.
+Generated from aio.py by tools/generate_sync.py; do not edit it. Change aio.py, and run `make sdk-generate`.
 """
 
 from __future__ import annotations
@@ -14,36 +14,47 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, overload
 
 from openshift_ai_sdk.training import (
     _changes,
+    _clone,
+    _create,
     _credentials,
-    _html,
+    _curves,
+    _delete,
+    _events,
     _links,
     _logs,
+    _manifest,
     _program,
+    _suspend,
     _templates,
-    _training,
+    _trainer_runtime,
+    _training_history,
     _usage,
+    _usage_history,
     _validate,
+    _wait,
+    _written,
 )
-from openshift_ai_sdk.training._api import Api, RetryPolicy
-from openshift_ai_sdk.training._blocking import BlockingDriver, iterate, run, shared
-from openshift_ai_sdk.training._core import (
-    Core,
-    Found,
-    JobRef,
-    Observer,
-    PhaseCallback,
-    parse_phases,
-    problems_of_phases,
-    raise_all,
-)
+from openshift_ai_sdk.training._apiserver import Api
+from openshift_ai_sdk.training._cluster import Cluster
+from openshift_ai_sdk.training._command import Command, LaunchOptions
+from openshift_ai_sdk.training._curves import TrainingCurve
+from openshift_ai_sdk.training._driver import Json
+from openshift_ai_sdk.training._driver_blocking import BlockingDriver, iterate, run, shared
+from openshift_ai_sdk.training._duration import Duration
 from openshift_ai_sdk.training._explain import Explanation, explain
+from openshift_ai_sdk.training._job_ref import Found, JobRef
+from openshift_ai_sdk.training._job_spec import JobSpec
 from openshift_ai_sdk.training._logs import RankSet
+from openshift_ai_sdk.training._many import raise_all
+from openshift_ai_sdk.training._model_registry import Model, register
+from openshift_ai_sdk.training._notify import Observer, PhaseCallback
+from openshift_ai_sdk.training._phases import parse_phases, problems_of_phases
 from openshift_ai_sdk.training._plot import Plot, plot
-from openshift_ai_sdk.training._progress import bar, wait
-from openshift_ai_sdk.training._registry import Model, register
-from openshift_ai_sdk.training._spec import Command, Duration, JobSpec
+from openshift_ai_sdk.training._progress_bar import bar, wait_with_bar
+from openshift_ai_sdk.training._retry import RetryPolicy
+from openshift_ai_sdk.training._status import jobs_as_html, not_created_as_html, status_as_html
 from openshift_ai_sdk.training._templates import Template
-from openshift_ai_sdk.training._transport import Json
+from openshift_ai_sdk.training._usage_history import UsageHistory
 from openshift_ai_sdk.training.errors import (
     InvalidJobError,
     JobBlockedError,
@@ -110,18 +121,18 @@ class TrainingClient:
         _validate.check(_validate.of_client(namespace, kubeconfig, context))
         credentials = _credentials.load(kubeconfig, context, configuration)
         self._driver = BlockingDriver(credentials)
-        self._core = Core(Api(self._driver, retry or RetryPolicy(), credentials.host), credentials.namespace)
-        self._core.namespace = namespace or credentials.namespace
+        self._cluster = Cluster(Api(self._driver, retry or RetryPolicy(), credentials.host), credentials.namespace)
+        self._cluster.namespace = namespace or credentials.namespace
 
     @property
     def namespace(self) -> str:
         """The namespace of jobs for which no other is named."""
-        return self._core.namespace
+        return self._cluster.namespace
 
     @property
     def host(self) -> str:
         """The address of the API server."""
-        return self._core.api.host
+        return self._cluster.api.host
 
     def __enter__(self) -> Self:
         return self
@@ -222,8 +233,8 @@ class TrainingClient:
             >>> client.create_jobs(jobs)
         """
         _validate.check(_validate.of_jobs(jobs, MPIJob, "jobs"))
-        manifests = [job._manifest_in(job._namespace or self.namespace) for job in jobs]
-        created = run(self._core.create_all(manifests))
+        manifests = [(job._manifest_in(job._namespace or self.namespace), job._launch) for job in jobs]
+        created = run(_create.create_all(self._cluster, manifests))
         for job, object_ in zip(jobs, created, strict=True):
             if isinstance(object_, dict):
                 job._adopt(self, Found(JobRef(job.kind, *_placed(object_)), object_, None, self.host))
@@ -240,7 +251,7 @@ class TrainingClient:
             >>> job = client.get_job("train")
         """
         _validate.check(_validate.of_name(name), _validate.of_namespace(namespace), _validate.of_kind(job_kind))
-        return MPIJob._found(self, run(self._core.find(name, namespace or self.namespace, job_kind)))
+        return MPIJob._found(self, run(self._cluster.find(name, namespace or self.namespace, job_kind)))
 
     def list_jobs(
         self,
@@ -274,7 +285,7 @@ class TrainingClient:
             problems_of_phases([phase], "phase") if phase is not None else (),
         )
         wanted = parse_phases([phase])[0] if phase is not None else None
-        found = run(self._core.list(where, labels, job_kind, wanted, deleted))
+        found = run(self._cluster.list(where, labels, job_kind, wanted, deleted))
         return JobList([MPIJob._found(self, each) for each in found])
 
     def update_job(
@@ -362,7 +373,7 @@ class TrainingClient:
         observer = Observer(on_phase=on_phase, webhook=webhook)
         refs = [job._ref for job in jobs]
         ended = {}
-        for status in iterate(self._core.wait_all(refs, _validate.seconds(timeout), observer)):
+        for status in iterate(_wait.wait_all(self._cluster, refs, _validate.seconds(timeout), observer)):
             ended[status.kind, status.namespace, status.name] = status
         return [ended[job._ref.kind, job._ref.namespace, job._ref.name] for job in jobs]
 
@@ -413,7 +424,7 @@ class TrainingClient:
         """
         _validate.check(_validate.of_jobs(jobs, MPIJob, "jobs"))
         jobs = [jobs] if isinstance(jobs, MPIJob) else jobs
-        deleted = run(self._core.delete_all([job._ref for job in jobs]))
+        deleted = run(_delete.delete_all(self._cluster, [job._ref for job in jobs]))
         raise_all([job.name for job in jobs], deleted, "deleted")
 
     def save_template(
@@ -434,7 +445,9 @@ class TrainingClient:
         )
         where = namespace or self.namespace
         manifest = job._manifest_in(where)
-        return run(_templates.save(self._core, where, name, manifest, description, replace))
+        if job._launch and job._launch != LaunchOptions():
+            manifest = run(_trainer_runtime.with_runtime(self._cluster, manifest, job._launch))
+        return run(_templates.save(self._cluster, where, name, manifest, description, replace))
 
     def list_templates(self, namespace: str | None = None) -> list[Template]:
         """Return the templates of a namespace, by name.
@@ -444,7 +457,7 @@ class TrainingClient:
             ['train']
         """
         _validate.check(_validate.of_namespace(namespace))
-        return run(_templates.all_of(self._core, namespace or self.namespace))
+        return run(_templates.all_of(self._cluster, namespace or self.namespace))
 
     def create_from_template(
         self,
@@ -474,7 +487,7 @@ class TrainingClient:
             _changes.problems_of(changes or {}),
         )
         where = namespace or self.namespace
-        manifest = _templates.fill(run(_templates.get(self._core, where, template)), parameters)
+        manifest = _templates.fill(run(_templates.get(self._cluster, where, template)), parameters)
         manifest["metadata"]["name"] = name or manifest["metadata"]["name"]
         manifest["metadata"]["namespace"] = where
         _validate.changes(manifest, changes or {})
@@ -487,7 +500,7 @@ class TrainingClient:
             >>> client.delete_template("train")
         """
         _validate.check(_validate.of_name(name), _validate.of_namespace(namespace))
-        run(_templates.delete(self._core, namespace or self.namespace, name))
+        run(_templates.delete(self._cluster, namespace or self.namespace, name))
 
 
 def default_client() -> TrainingClient:
@@ -512,18 +525,29 @@ class MPIJob:
         node_selector: Labels that the nodes must have.
         slots_per_worker: How many ranks a worker takes; by default one for each GPU, or one.
         mpi_implementation: The MPI in the image: ``OpenMPI`` (the default), ``Intel`` or ``MPICH``.
-        mpi_flags: More flags of the mpirun that is put before the command, such as ``"--bind-to core"``. With a
-            runtime, write them in the command.
+        mpi_flags: More flags of the mpirun that is put before the command, such as ``"--bind-to core"``. A runtime must
+            be one of MPI.
         runtime: A runtime of Kubeflow Trainer; the job is a TrainJob then.
         queue: The queue (Kueue's LocalQueue) to wait in.
         priority: The PriorityClass of the pods; of a TrainJob the queue's WorkloadPriorityClass.
         connections: Data connections (Secrets) whose keys every rank has as variables.
-        volumes: Volumes of the workers, as Kubernetes writes them.
+        volumes: Volumes of the workers, as Kubernetes writes them; with a runtime, also of the launcher.
         launcher_resources: What the launcher asks for; by default 100m of a CPU, and 128 MiB of memory with a limit of
-            1 GiB.
+            1 GiB. A TrainJob has no field for it.
+        shm: The size of shared memory (/dev/shm) of each pod, such as ``"8Gi"``.
+        output_dir: A claim in which the job has a folder for results, and the path of that folder in all pods, such as
+            ``"results:/results"``. Ranks have the path as the variable OUTPUT_DIR.
+        tolerations: Taints that all pods tolerate, such as ``"nvidia.com/gpu"`` or ``"pool=fast:NoSchedule"``, or
+            tolerations as Kubernetes writes them.
+        topology: The key of a node label, such as ``"topology.kubernetes.io/zone"``: all pods run on nodes with the
+            same value; with ``"prefer:"`` before it, if possible.
+        image_pull_secrets: Secrets with the credentials of the image's registry.
+        service_account: The ServiceAccount of the pods.
+        workdir: The working folder of the programs; by default the image's. A runtime must be one of MPI.
         labels: Labels of the job.
         annotations: Annotations of the job.
-        run_as_user: The number of the user that the pods run as; by default the image's own.
+        run_as_user: The number of the user that the pods run as; by default the image's own, or the runtime's. With a
+            runtime it requires Kubeflow Trainer v2.2.
         retries: How often the job is tried again when it fails; by default never, or with a runtime the runtime's
             number. A retry replaces workers that failed; with a runtime, all pods.
         deadline: The longest time that the job may take, in seconds or such as ``"4h"``.
@@ -532,7 +556,9 @@ class MPIJob:
         rdma: What happens if no node offers the RDMA that the job requests: ``"optional"``, the default, runs the job
             over TCP, and ``"required"`` waits for it.
         gang_timeout: Schedule all pods together, and give up an attempt after this time, in seconds or such as
-            ``"10m"``; by default the cluster's. A runtime has its own.
+            ``"10m"``; by default the cluster's. A TrainJob has no field for it.
+        grace_period: The time that programs have to end after SIGTERM, in seconds or such as ``"2m"``; by default 30 s.
+            With a runtime it requires Kubeflow Trainer v2.2.
         suspend: Create the job suspended.
         mlflow_tracking_uri: Where ranks log to MLflow: the variable MLFLOW_TRACKING_URI.
         client: The cluster; by default that of the notebook.
@@ -575,6 +601,13 @@ class MPIJob:
         connections: Sequence[str] = (),
         volumes: Sequence[Mapping[str, Any]] = (),
         launcher_resources: Resources | None = None,
+        shm: str | int | None = None,
+        output_dir: str | None = None,
+        tolerations: Sequence[str | Mapping[str, Any]] = (),
+        topology: str | None = None,
+        image_pull_secrets: Sequence[str] = (),
+        service_account: str | None = None,
+        workdir: str | None = None,
         labels: Mapping[str, str] | None = None,
         annotations: Mapping[str, str] | None = None,
         run_as_user: int | None = None,
@@ -583,6 +616,7 @@ class MPIJob:
         ttl: Duration | None = None,
         rdma: str | None = None,
         gang_timeout: Duration | None = None,
+        grace_period: Duration | None = None,
         suspend: bool = False,
         mlflow_tracking_uri: str | None = None,
         client: TrainingClient | None = None,
@@ -606,6 +640,13 @@ class MPIJob:
             volume_mounts=volume_mounts,
             node_selector=node_selector or {},
             launcher_resources=launcher_resources,
+            shm=shm,
+            output_dir=output_dir,
+            tolerations=tolerations,
+            topology=topology,
+            image_pull_secrets=image_pull_secrets,
+            service_account=service_account,
+            workdir=workdir,
             labels=labels or {},
             annotations=annotations or {},
             run_as_user=run_as_user,
@@ -614,18 +655,23 @@ class MPIJob:
             ttl=ttl,
             rdma=rdma,
             gang_timeout=gang_timeout,
+            grace_period=grace_period,
             suspend=suspend,
             mlflow_tracking_uri=mlflow_tracking_uri,
         )
         _validate.check(_validate.of_unknown(unknown), spec.problems_in(namespace) if unknown else ())
-        self._init(spec.manifest(namespace), client)
+        self._init(_manifest.manifest_of(spec, namespace), client, spec.launch_options())
 
-    def _init(self, manifest: Json, client: TrainingClient | None) -> None:
+    def _init(self, manifest: Json, client: TrainingClient | None, launch: LaunchOptions | None = None) -> None:
         self._manifest = manifest
+        # What mpirun gets once the runtime of a TrainJob is known.
+        self._launch = launch
         self._namespace: str | None = manifest["metadata"].get("namespace")
         self._given = client
         self._uid = ""
         self._seen: JobStatus | None = None
+        # Whether secrets are masked in the manifest, which is then that in the report of a deleted job.
+        self._masked = False
 
     @classmethod
     def _of_manifest(cls, manifest: Json, client: TrainingClient | None) -> Self:
@@ -636,13 +682,15 @@ class MPIJob:
     @classmethod
     def _found(cls, client: TrainingClient, found: Found) -> Self:
         ref = found.ref
-        manifest = found.object or {
+        written = found.object or _written.written_in(found.report)[0]
+        manifest = written or {
             "apiVersion": ref.resource.api_version,
             "kind": ref.kind,
             "metadata": {"name": ref.name, "namespace": ref.namespace},
         }
         job = cls._of_manifest(manifest, client)
         job._adopt(client, found)
+        job._masked = found.object is None
         return job
 
     def _adopt(self, client: TrainingClient, found: Found) -> None:
@@ -653,6 +701,8 @@ class MPIJob:
 
     def _manifest_in(self, namespace: str) -> Json:
         manifest = self._manifest
+        if self._masked:
+            _validate.check(_written.masked_in(manifest))
         if "uid" in manifest["metadata"]:
             manifest = _changes.written_again(manifest)
         return {**manifest, "metadata": {**manifest["metadata"], "namespace": namespace}}
@@ -664,8 +714,8 @@ class MPIJob:
         return self._given
 
     @property
-    def _core(self) -> Core:
-        return self._client._core
+    def _cluster(self) -> Cluster:
+        return self._client._cluster
 
     @property
     def _ref(self) -> JobRef:
@@ -699,10 +749,10 @@ class MPIJob:
         if self._seen is None:
             cluster = self._given.host if self._given else ""
             status = JobStatus(kind=self.kind, name=self.name, namespace=self._namespace or "", cluster=cluster)
-            return _html.not_created(status)
+            return not_created_as_html(status)
         job = self._manifest if "uid" in self._manifest["metadata"] else None
         calls = [call_of(_changes.of_remedy(remedy, job)) for remedy in self._seen.remedies]
-        return _html.status(self._seen, calls)
+        return status_as_html(self._seen, calls)
 
     @classmethod
     def get(cls, name: str, namespace: str | None = None, *, client: TrainingClient | None = None) -> Self:
@@ -716,7 +766,7 @@ class MPIJob:
         """
         _validate.check(_validate.of_name(name), _validate.of_namespace(namespace))
         used = client or default_client()
-        return cls._found(used, run(used._core.find(name, namespace or used.namespace)))
+        return cls._found(used, run(used._cluster.find(name, namespace or used.namespace)))
 
     @classmethod
     def from_yaml(cls, source: str | Path, *, client: TrainingClient | None = None) -> Self:
@@ -737,8 +787,8 @@ class MPIJob:
     def to_yaml(self) -> str:
         """Return the job as YAML, as ``oc apply -f`` takes it.
 
-        The command of a TrainJob that is not created yet is shown without mpirun: the runtime determines whether it is
-        needed.
+        The command of a TrainJob that is not created yet is shown without mpirun and its flags: the runtime determines
+        whether it is needed.
 
         Example:
             >>> print(job.to_yaml())
@@ -774,11 +824,12 @@ class MPIJob:
             return self
         before = [after] if isinstance(after, MPIJob) else after
         refs = [job._ref for job in before]
-        object_ = run(self._core.create(self._manifest_in(self.namespace), dry_run == "server", refs))
+        manifest = self._manifest_in(self.namespace)
+        object_ = run(_create.create(self._cluster, manifest, dry_run == "server", refs, self._launch))
         if dry_run is None:
             self._adopt(self._client, Found(JobRef(self.kind, *_placed(object_)), object_, None, self._client.host))
             if _links.is_interactive():
-                print(_links.announcement(self._ref, run(_links.dashboard(self._core))))
+                print(_links.announcement(self._ref, run(_links.dashboard(self._cluster))))
         return self
 
     def get_dashboard_url(self) -> str | None:
@@ -791,7 +842,7 @@ class MPIJob:
             >>> job.get_dashboard_url()
             'https://mpijob-dashboard.apps.example.com/projects/my-project/mpijob/train'
         """
-        url = run(_links.dashboard(self._core))
+        url = run(_links.dashboard(self._cluster))
         return _links.page(url, self._ref) if url else None
 
     def get_status(self) -> JobStatus:
@@ -807,7 +858,7 @@ class MPIJob:
             >>> status == "Running"
             True
         """
-        self._seen = run(self._core.status(self._ref))
+        self._seen = run(self._cluster.status(self._ref))
         return self._seen
 
     def wait_for_completion(
@@ -884,7 +935,9 @@ class MPIJob:
             observer = Observer(shown.show if shown else None, on_phase, webhook, bool(raise_if_blocked))
             try:
                 self._seen = run(
-                    wait(self._core, self._ref, parse_phases(until), _validate.seconds(timeout), observer, shown)
+                    wait_with_bar(
+                        self._cluster, self._ref, parse_phases(until), _validate.seconds(timeout), observer, shown
+                    )
                 )
             except (JobBlockedError, JobTimeoutError, MPIJobFailed) as error:
                 self._seen = error.status
@@ -955,14 +1008,14 @@ class MPIJob:
         """
         _validate.check(_logs.problems_of(ranks, worker_index, all_pods, since, tail, pattern))
         selection = _logs.select(self._driver_now(), ranks, worker_index, all_pods, since, tail, pattern)
-        found = run(self._core.find(self.name, self.namespace, self.kind))
-        reader = _logs.Reader(self._core, found, selection)
+        found = run(self._cluster.find(self.name, self.namespace, self.kind))
+        reader = _logs.Reader(self._cluster, found, selection)
         if follow:
             return iterate(reader.follow())
         return Logs(run(reader.read()))
 
     def _driver_now(self) -> datetime:
-        return self._core.api.driver.now()
+        return self._cluster.api.driver.now()
 
     def stream_events(self, *, follow: bool = True) -> Iterator[Event]:
         """Yield the past and the future events of the job until it has ended, each once and in order.
@@ -975,7 +1028,7 @@ class MPIJob:
             ...     print(event)
             09:30:00 Created: MPIJob train with 4 workers.
         """
-        return iterate(self._core.events(self._ref, follow))
+        return iterate(_events.events(self._cluster, self._ref, follow))
 
     def get_training_history(self) -> TrainingHistory:
         """Return the epochs, losses and accuracies in the job's log, one entry for each line that has any.
@@ -988,7 +1041,7 @@ class MPIJob:
             >>> history[-1].loss
             0.21
         """
-        return _training.history(self.get_logs())
+        return _training_history.history(self.get_logs())
 
     def get_usage(self) -> list[PodUsage]:
         """Return the CPUs and the memory that each pod of the job uses at the moment, and requests.
@@ -1000,7 +1053,37 @@ class MPIJob:
             >>> [(pod.pod, pod.cpu) for pod in job.get_usage()]
             [('train-launcher-x7k2p', 0.02), ('train-worker-0', 7.9), ('train-worker-1', 7.8)]
         """
-        return run(_usage.usage(self._core, self._ref))
+        return run(_usage.usage(self._cluster, self._ref))
+
+    def get_usage_history(self) -> UsageHistory | None:
+        """Return what the job used over time, as its report keeps it; None if no agent has reported it yet.
+
+        The agents in the job's pods measure it: no metrics server is needed. It is kept when the job is deleted.
+
+        Raises:
+            JobNotFoundError: There is no such job.
+
+        Example:
+            >>> usage = job.get_usage_history()
+            >>> usage["CPU"].mean, usage["CPU"].limit
+            (3800, 4000)
+        """
+        return _usage_history.history(self.get_status())
+
+    def get_training_curves(self) -> dict[str, TrainingCurve]:
+        """Return the figures that the program printed over time, by their names, as the job's report keeps them.
+
+        They are kept when the job is deleted. Use `openshift_ai_sdk.training.report` in the program to report them.
+
+        Raises:
+            JobNotFoundError: There is no such job.
+
+        Example:
+            >>> curves = job.get_training_curves()
+            >>> curves["loss"].latest
+            0.41
+        """
+        return _curves.curves(self.get_status())
 
     def plot(self) -> Plot:
         """Plot loss and accuracy, and while the job runs the CPUs and the memory that its pods use.
@@ -1066,7 +1149,7 @@ class MPIJob:
         Example:
             >>> print(job.explain())
         """
-        found = run(self._core.find(self.name, self.namespace, self.kind))
+        found = run(self._cluster.find(self.name, self.namespace, self.kind))
         self._seen = found.status
         return explain(found)
 
@@ -1076,7 +1159,7 @@ class MPIJob:
         Example:
             >>> job.suspend()
         """
-        run(self._core.set_suspended(self._ref, True))
+        run(_suspend.set_suspended(self._cluster, self._ref, True))
 
     def resume(self) -> None:
         """Resume the suspended job; in a queue it waits for its turn.
@@ -1084,7 +1167,7 @@ class MPIJob:
         Example:
             >>> job.resume()
         """
-        run(self._core.set_suspended(self._ref, False))
+        run(_suspend.set_suspended(self._cluster, self._ref, False))
 
     def cancel(self, *, grace_period: Duration | None = None) -> None:
         """End the job: delete it with its pods. Its report is retained and names the user who deleted it.
@@ -1097,7 +1180,7 @@ class MPIJob:
             >>> job.cancel(grace_period="2m")
         """
         _validate.check(_validate.of_duration(grace_period, "grace_period"))
-        run(self._core.cancel(self._ref, _validate.seconds(grace_period)))
+        run(_delete.cancel(self._cluster, self._ref, _validate.seconds(grace_period)))
 
     def delete(self, *, wait: bool = False, timeout: Duration | None = None) -> None:
         """Delete the job and all that belongs to it. Its report is retained.
@@ -1110,14 +1193,17 @@ class MPIJob:
             >>> job.delete(wait=True)
         """
         _validate.check(_validate.of_duration(timeout))
-        run(self._core.delete(self._ref))
+        run(_delete.delete(self._cluster, self._ref))
         if wait:
-            run(self._core.await_deletion(self._ref, _validate.seconds(timeout)))
+            run(_delete.await_deletion(self._cluster, self._ref, _validate.seconds(timeout)))
 
     def clone(
         self, new_name: str | None = None, *, dry_run: Literal["client", "server"] | None = None, **changes: Any
     ) -> Self:
         """Create a changed copy of the job and return it. A clone is never suspended.
+
+        A deleted job can be cloned while its report is kept. Secrets are masked there: ``env`` or the path of the field
+        must set each of them again.
 
         Args:
             new_name: By default the name with the next free number.
@@ -1127,13 +1213,14 @@ class MPIJob:
                 ``**{"spec.runPolicy.cleanPodPolicy": "All"}``. None takes a field out.
 
         Raises:
-            InvalidJobError: A change does not fit the job.
+            InvalidJobError: A change does not fit the job, or a secret of a deleted job is not set again.
+            JobNotFoundError: The job is deleted, and its report does not contain its specification.
 
         Example:
             >>> again = job.clone(workers=8, memory="64Gi", env={"NCCL_DEBUG": "INFO"})
         """
         _validate.check(_validate.of_new_name(new_name), _validate.of_dry_run(dry_run), _changes.problems_of(changes))
-        object_ = run(self._core.clone(self._ref, new_name, changes, dry_run))
+        object_ = run(_clone.clone(self._cluster, self._ref, new_name, changes, dry_run))
         return self._found(self._client, Found(JobRef(self.kind, *_placed(object_)), object_, None, self._client.host))
 
 
@@ -1141,7 +1228,7 @@ class JobList(list[MPIJob]):
     """Jobs; a notebook shows them as a table."""
 
     def _repr_html_(self) -> str:
-        return _html.jobs(
+        return jobs_as_html(
             [job._seen or JobStatus(kind=job.kind, name=job.name, namespace=job._namespace or "") for job in self]
         )
 

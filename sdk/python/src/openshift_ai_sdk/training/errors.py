@@ -7,12 +7,11 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from openshift_ai_sdk.training import _html
-
-if TYPE_CHECKING:
-    from openshift_ai_sdk.training.models import Finding, JobStatus, Remedy
+from openshift_ai_sdk.training._generated.jobreport import Finding, Remedy
+from openshift_ai_sdk.training._status import JobStatus, status_as_html
 
 __all__ = [
     "APIError",
@@ -231,7 +230,7 @@ class JobBlockedError(TrainingError):
         super().__init__("\n".join(lines))
 
     def _repr_html_(self) -> str:
-        return _html.status(self.status, [None] * len(self.status.remedies))
+        return status_as_html(self.status, [None] * len(self.status.remedies))
 
 
 class MPIJobFailed(TrainingError):  # noqa: N818 - the name is part of the design
@@ -270,7 +269,7 @@ class MPIJobFailed(TrainingError):  # noqa: N818 - the name is part of the desig
         super().__init__(self._describe())
 
     def _repr_html_(self) -> str:
-        return _html.status(self.status, list(map(call_of, self._changes)))
+        return status_as_html(self.status, list(map(call_of, self._changes)))
 
     def _describe(self) -> str:
         lines = [f"{self.status.job} failed: {self._reason()}"]

@@ -29,6 +29,14 @@ def run_mpijob(
     queue: str = "",
     namespace: str = "",
     timeout: str = "",
+    slots: int = 0,
+    connections: list = [],  # type: ignore[type-arg]  # noqa: B006
+    volumes: list = [],  # type: ignore[type-arg]  # noqa: B006
+    volume_mounts: list = [],  # type: ignore[type-arg]  # noqa: B006
+    retries: int = -1,
+    deadline: str = "",
+    priority: str = "",
+    run_as_user: int = 0,
 ) -> NamedTuple("Outputs", [("job", str), ("accuracy", float), ("loss", float)]):  # type: ignore[valid-type]
     """Run an MPIJob, or with a runtime a TrainJob, and wait until it has succeeded.
 
@@ -45,6 +53,15 @@ def run_mpijob(
         queue: The queue to wait in.
         namespace: By default that of the pipeline.
         timeout: Give up after this time, such as ``4h``; empty waits without a limit.
+        slots: How many ranks each worker runs; 0 is one for each GPU, or 1.
+        connections: Names of data connections, whose keys every rank has as variables.
+        volumes: Volumes of the pods, as in Kubernetes, such as
+            ``{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}``.
+        volume_mounts: Where they are mounted, such as ``{"name": "data", "mountPath": "/data"}``.
+        retries: How often a failed launcher is restarted; -1 is the default of Kubernetes.
+        deadline: Stop the job when it has run for this time, such as ``4h``; empty is no limit.
+        priority: The priority class of the pods.
+        run_as_user: The user that the pods run as; 0 is that of the image or the project.
 
     Returns:
         The job's name, and the last accuracy and loss that the program reported; NaN if it reported none.
@@ -61,6 +78,14 @@ def run_mpijob(
         env=env,
         runtime=runtime or None,
         queue=queue or None,
+        slots_per_worker=slots or None,
+        connections=connections,
+        volumes=volumes,
+        volume_mounts=volume_mounts,
+        retries=None if retries < 0 else retries,
+        deadline=deadline or None,
+        priority=priority or None,
+        run_as_user=run_as_user or None,
     ).create()
     status = job.wait_for_completion(timeout=timeout or None, on_phase=print)
 
@@ -74,7 +99,9 @@ def run_mpijob(
     return job.name, number(training.accuracy if training else None), number(training.loss if training else None)
 
 
-def mpijob_component(base_image: str, packages_to_install: Sequence[str] = ()) -> dsl.base_component.BaseComponent:
+def mpijob_component(
+    base_image: str, packages_to_install: Sequence[str] = (), *, install_kfp_package: bool = True
+) -> dsl.base_component.BaseComponent:
     """Return a component that runs an MPIJob with the arguments of ``run_mpijob``.
 
     The pipeline's service account needs the role ``edit`` (or ``mpijob-user``) in the job's namespace.
@@ -82,6 +109,8 @@ def mpijob_component(base_image: str, packages_to_install: Sequence[str] = ()) -
     Args:
         base_image: An image with Python 3.10 or later.
         packages_to_install: Packages that the image lacks, such as this one; pip installs them when the step starts.
+        install_kfp_package: Whether pip installs kfp when the step starts. False needs no package index, if the image
+            has ``openshift-ai-sdk[kfp]``.
 
     Example:
         >>> from kfp import dsl
@@ -90,4 +119,8 @@ def mpijob_component(base_image: str, packages_to_install: Sequence[str] = ()) -
         ... def pipeline(epochs: int = 10):
         ...     run(name="train", image="quay.io/me/train", command="python train.py", workers=4)
     """
-    return dsl.component(base_image=base_image, packages_to_install=list(packages_to_install))(run_mpijob)
+    return dsl.component(
+        base_image=base_image,
+        packages_to_install=list(packages_to_install),
+        install_kfp_package=install_kfp_package,
+    )(run_mpijob)

@@ -1,18 +1,17 @@
-"""Models of what is read about jobs: status, findings, events and log lines."""
+"""Models of what is read about jobs: findings, events, log lines and training. The status is in _status.py."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, overload
+from typing import overload
 
 from openshift_ai_sdk.training import _html
 from openshift_ai_sdk.training._generated.jobreport import (
     Consumption,
     Failure,
     Finding,
-    JobReportStatus,
     Phase,
     PodStatus,
     Remedy,
@@ -21,6 +20,7 @@ from openshift_ai_sdk.training._generated.jobreport import (
     TimelineEntry,
     Training,
 )
+from openshift_ai_sdk.training._status import JobStatus
 
 __all__ = [
     "Consumption",
@@ -87,149 +87,6 @@ class ResourceRequirements:
             gpu_resource=gpu_resource if gpu_resource and "/" in gpu_resource else "nvidia.com/gpu",
             other=rest,  # type: ignore[arg-type] # what it is not is an error
         )
-
-
-class JobStatus(JobReportStatus):
-    """The status of a job, as recorded by the operator.
-
-    All fields of the JobReport's status are attributes, among them ``phase``, ``reason``, ``message``, ``workers``,
-    ``pods``, ``scheduling``, ``findings``, ``failure``, ``timeline``, ``consumption`` and ``training``. Times are in
-    UTC. Before the operator has seen the job ``phase`` is None. A status is equal to the name of its phase.
-
-    Example:
-        >>> status = job.get_status()
-        >>> status.phase, status.workers.summary
-        (<Phase.RUNNING: 'Running'>, '4/4')
-        >>> status == "Running", status in ["Succeeded", "Failed"]
-        (True, False)
-    """
-
-    kind: str
-    """MPIJob or TrainJob."""
-    name: str
-    """The job's name."""
-    namespace: str
-    """The job's namespace."""
-    uid: str = ""
-    """Distinguishes the job from earlier jobs of the same name."""
-    cluster: str = ""
-    """The address of the cluster's API server; empty if unknown."""
-
-    @classmethod
-    def from_report(cls, report: Mapping[str, Any], cluster: str = "") -> JobStatus:
-        """Return the status in a JobReport object of a cluster."""
-        ref = report["spec"]["jobRef"]
-        return cls.model_validate(
-            {
-                **(report.get("status") or {}),
-                "kind": ref["kind"],
-                "name": ref["name"],
-                "uid": ref["uid"],
-                "namespace": report["metadata"]["namespace"],
-                "cluster": cluster,
-            }
-        )
-
-    @property
-    def job(self) -> str:
-        """The job with its kind, such as ``mpijob/train``."""
-        return f"{self.kind.lower()}/{self.name}"
-
-    @property
-    def is_finished(self) -> bool:
-        """Whether the job has ended, well or not."""
-        return self.completion_time is not None
-
-    @property
-    def is_failed(self) -> bool:
-        """Whether the job has failed."""
-        return self.phase == Phase.FAILED
-
-    @property
-    def cause(self) -> Finding | None:
-        """The first finding: what is wrong with the job; None if nothing is."""
-        return self.findings[0] if self.findings else None
-
-    @property
-    def blocked_by(self) -> Finding | None:
-        """What keeps a job that has not ended from going on, so that waiting does not help; None if nothing does."""
-        cause = self.cause
-        return cause if cause and cause.severity == Severity.ERROR and not self.is_finished else None
-
-    @property
-    def remedies(self) -> list[Remedy]:
-        """What to do about the cause, the most promising first."""
-        return list(self.cause.remedies) if self.cause else []
-
-    @property
-    def launcher(self) -> PodStatus | None:
-        """The launcher's latest pod; None before it exists."""
-        return self.attempts[-1] if self.attempts else None
-
-    @property
-    def attempts(self) -> list[PodStatus]:
-        """The launcher's pods, one for each try, the oldest first."""
-        return sorted((pod for pod in self.pods if pod.role == "launcher"), key=lambda pod: pod.index)
-
-    @property
-    def progress(self) -> float | None:
-        """How much of the training is done, from 0 to 1, where the program reports it."""
-        return fraction(self.training.progress) if self.training else None
-
-    def __eq__(self, other: object) -> bool:
-        # Also a phase as text: ``job.wait_for_completion() == "Succeeded"``.
-        return self.phase == other if isinstance(other, str) else super().__eq__(other)
-
-    def __hash__(self) -> int:
-        return hash(self.phase)
-
-    def has_been(self, phase: Phase | str) -> bool:
-        """Return whether the job is in a phase or has been in it."""
-        return self.phase == phase or any(time.phase == phase for time in self.phase_times)
-
-    def __str__(self) -> str:
-        if self.phase is None:
-            return "Waiting for the operator to see the job"
-        text = str(self.phase)
-        waits = self.scheduling
-        if self.phase == Phase.QUEUED and waits:
-            text += f" in {waits.queue}" if waits.queue else ""
-            text += f", number {waits.position}" if waits.position is not None else ""
-        elif self.phase in (Phase.GANG_SCHEDULING, Phase.PENDING) and waits and waits.wanted:
-            text += f" {waits.placed or 0}/{waits.wanted} pods placed"
-        elif self.phase == Phase.INITIALIZING and self.workers:
-            text += f" {self.workers.summary} workers ready"
-        elif self.phase == Phase.RUNNING and self.training:
-            values = self.training.model_dump(include={"epoch", "step", "loss", "accuracy", "progress"})
-            shown = [
-                f"{name} {values[name]}" for name in ("epoch", "step", "loss", "accuracy", "progress") if values[name]
-            ]
-            text += ": " + ", ".join(shown) if shown else ""
-        return text + (f" ({self.cause.code})" if self.cause else "")
-
-    def __repr__(self) -> str:
-        return f"<JobStatus of {self.job}: {self}>"
-
-    def _repr_html_(self) -> str:
-        return _html.status(self)
-
-
-def fraction(text: str | None) -> float | None:
-    """Return progress as a number from 0 to 1: programs write 0.4, 40%, 40 or 4/10."""
-    if not text:
-        return None
-    try:
-        if "/" in text:
-            done, whole = text.split("/", 1)
-            value = float(done) / float(whole)
-        elif text.rstrip().endswith("%"):
-            value = float(text.rstrip().rstrip("%")) / 100
-        else:
-            value = float(text)
-            value = value / 100 if value > 1 else value
-    except (ValueError, ZeroDivisionError):
-        return None
-    return min(max(value, 0.0), 1.0)
 
 
 @dataclass(frozen=True)
@@ -324,7 +181,7 @@ class Logs(Sequence[LogLine]):
         return f"<Logs: {len(self)} lines>"
 
     def _repr_html_(self) -> str:
-        return _html.logs(self._lines)
+        return _html.logs([line.text for line in self._lines])
 
 
 @dataclass(frozen=True)
@@ -361,7 +218,23 @@ class TrainingHistory(list[TrainingPoint]):
         return f"<TrainingHistory: {len(self)} entries>"
 
     def _repr_html_(self) -> str:
-        return _html.history(self)
+        return history_as_html(self)
+
+
+def history_as_html(points: Iterable[TrainingPoint]) -> str:
+    """Return what a training has reported as a table, with the columns that have values."""
+    rows = [
+        [
+            f"{point.time:%H:%M:%S}" if point.time else "",
+            *("" if value is None else f"{value:g}" for value in (point.epoch, point.step, point.loss, point.accuracy)),
+        ]
+        for point in points
+    ]
+    if not rows:
+        return "<p>The log reports no epoch, loss or accuracy.</p>"
+    names = ["Time", "Epoch", "Step", "Loss", "Accuracy"]
+    used = [column for column in range(len(names)) if any(row[column] for row in rows)]
+    return _html.table([[row[column] for column in used] for row in rows], [names[column] for column in used])
 
 
 @dataclass(frozen=True)
@@ -381,12 +254,3 @@ class PodUsage:
     cpu_requested: float
     memory: float
     memory_requested: float
-
-
-def status_of(
-    report: Mapping[str, Any] | None, kind: str, name: str, namespace: str, uid: str, cluster: str
-) -> JobStatus:
-    """Return the status in a job's report, or an empty one before there is a report."""
-    if report is None:
-        return JobStatus(kind=kind, name=name, namespace=namespace, uid=uid, cluster=cluster)
-    return JobStatus.from_report(report, cluster)

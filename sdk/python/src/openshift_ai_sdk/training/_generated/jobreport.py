@@ -13,16 +13,24 @@ from pydantic import Field
 from openshift_ai_sdk.training._generated._base import OpenEnum, Received
 
 __all__ = [
+    "Basis",
+    "By",
     "Change",
     "Consumption",
+    "Curves",
+    "Estimate",
     "Failure",
+    "Figure",
     "Finding",
     "JobReference",
     "JobReport",
     "JobReportSpec",
     "JobReportStatus",
     "MPIStatus",
+    "Metric",
     "Name",
+    "PerPod",
+    "PerRank",
     "Phase",
     "PhaseTime",
     "PodStatus",
@@ -30,10 +38,15 @@ __all__ = [
     "Run",
     "SchedulingStatus",
     "Severity",
+    "Specification",
     "Startup",
+    "StartupStep",
     "Step",
     "TimelineEntry",
+    "Trace",
     "Training",
+    "Usage",
+    "UsageMetric",
     "Waited",
     "WorkersStatus",
 ]
@@ -68,8 +81,8 @@ class JobReportSpec(Received):
     """
 
 
-class Consumption(Received):
-    """Consumption is the resources that the job's pods have reserved so far."""
+class Step(Received):
+    """ConsumptionStep is the consumption up to a time."""
 
     cpu_core_seconds: int = Field(alias="cpuCoreSeconds")
     """CpuCoreSeconds is the requested CPU cores multiplied by seconds."""
@@ -77,8 +90,78 @@ class Consumption(Received):
     """GpuSeconds is the requested devices multiplied by seconds, for each resource such as nvidia.com/gpu."""
     memory_gib_seconds: int = Field(alias="memoryGiBSeconds")
     """MemoryGiBSeconds is the requested memory in GiB multiplied by seconds."""
+    time: datetime
+    """Time is the time up to which consumption is counted."""
+
+
+class Consumption(Received):
+    """Consumption is the resources that the job's pods have reserved so far."""
+
+    cpu_core_seconds: int = Field(alias="cpuCoreSeconds")
+    """CpuCoreSeconds is the requested CPU cores multiplied by seconds."""
+    gpu_seconds: dict[str, int] | None = Field(default=None, alias="gpuSeconds")
+    """GpuSeconds is the requested devices multiplied by seconds, for each resource such as nvidia.com/gpu."""
+    held: dict[str, int | str] | None = None
+    """Held is what the job's pods hold together at the time until.
+
+    It is empty if they hold nothing.
+    """
+    memory_gib_seconds: int = Field(alias="memoryGiBSeconds")
+    """MemoryGiBSeconds is the requested memory in GiB multiplied by seconds."""
+    steps: list[Step] = Field(default_factory=list)
+    """Steps are the totals at the times at which the pods began to hold more or less, oldest first.
+
+    Between two steps, and from the last one to the time until, the totals grow evenly. If a job has too many steps,
+    those are left out that change the totals least.
+    """
     until: datetime
     """Until is the time up to which consumption is counted."""
+
+
+class By(OpenEnum):
+    """By is what the points are numbered by."""
+
+    STEP = "Step"
+    EPOCH = "Epoch"
+    TIME = "Time"
+
+
+class Figure(Received):
+    """TrainingCurve is a figure by step, epoch or time.
+
+    When a curve has more than 120 points, every second one is left out.
+    """
+
+    at: list[int] = Field(default_factory=list)
+    """At are the places of the points, in ascending order: steps, thousandths of epochs, or seconds since 1970."""
+    by: By
+    """By is what the points are numbered by."""
+    epoch: int | None = None
+    """Epoch is the epoch of the last point in thousandths, if it is known."""
+    name: str
+    """Name is the name of the figure, such as loss."""
+    not_finite_at: int | None = Field(default=None, alias="notFiniteAt")
+    """NotFiniteAt is the place of the first value that is NaN or infinite."""
+    offset: int | None = None
+    """Offset is what is added to a step if the program counts the steps of each epoch from the start."""
+    values: list[str] = Field(default_factory=list)
+    """Values are the values at these places: decimal numbers with six digits, NaN, Inf or -Inf.
+
+    The last one is the latest value.
+    """
+    width: int
+    """Width is the least distance of two points."""
+
+
+class Curves(Received):
+    """Curves are the figures that the program printed over time, such as its loss, with at most 120 points each."""
+
+    epoch: int | None = None
+    """Epoch is the last epoch that was printed, in thousandths."""
+    figures: list[Figure] = Field(default_factory=list)
+    """Figures are the curves, in the order in which the program first printed their names."""
+    until: datetime
+    """Until is when the last line with a figure was written."""
 
 
 class Failure(Received):
@@ -277,6 +360,42 @@ class Run(Received):
     """Runtime is the name of the TrainJob's runtime."""
 
 
+class Basis(OpenEnum):
+    """Basis is what the estimate follows from: the deadlines of the jobs before it (Deadlines), the durations of
+    similar jobs that succeeded (Durations), both (DeadlinesAndDurations), or how long other jobs waited (PastWaits)."""
+
+    DEADLINES = "Deadlines"
+    DURATIONS = "Durations"
+    DEADLINES_AND_DURATIONS = "DeadlinesAndDurations"
+    PAST_WAITS = "PastWaits"
+
+
+class Estimate(Received):
+    """Estimate is when the job is expected to start, or why that is unknown.
+
+    It is unset if waiting does not help.
+    """
+
+    basis: Basis | None = None
+    """Basis is what the estimate follows from: the deadlines of the jobs before it (Deadlines), the durations of
+    similar jobs that succeeded (Durations), both (DeadlinesAndDurations), or how long other jobs waited (PastWaits)."""
+    by: datetime | None = None
+    """By is when they have ended if they take as long as nine in ten similar jobs, or until their deadlines.
+
+    It is unset if there is no estimate.
+    """
+    from_: datetime | None = Field(default=None, alias="from")
+    """From is when the jobs before it have ended if they take their usual time.
+
+    It is unset if they may end at any time.
+    """
+    message: str | None = None
+    """Message is the estimate, or why there is none, in one sentence."""
+    reason: str | None = None
+    """Reason is why there is no estimate: NoDeadline, Overdue, PodsStay, NotReleased, NoneAhead, Autoscaled, FewSamples
+    or WaitedLonger."""
+
+
 class SchedulingStatus(Received):
     """Scheduling describes what the job waits for before its pods can be placed.
 
@@ -287,6 +406,11 @@ class SchedulingStatus(Received):
     """Attempts is how often the job was requeued because not all of its pods could be placed in time."""
     backend: str | None = None
     """Backend is what admits or schedules the job: kueue, podgroup, coscheduling, volcano or embedded."""
+    estimate: Estimate | None = None
+    """Estimate is when the job is expected to start, or why that is unknown.
+
+    It is unset if waiting does not help.
+    """
     evicted_at: datetime | None = Field(default=None, alias="evictedAt")
     """EvictedAt is when the job was last requeued.
 
@@ -303,7 +427,11 @@ class SchedulingStatus(Received):
     nodes_total: int | None = Field(default=None, alias="nodesTotal")
     """NodesTotal is the number of nodes of the cluster."""
     observed_at: datetime | None = Field(default=None, alias="observedAt")
-    """ObservedAt is when these values were observed."""
+    """ObservedAt is when these values were written.
+
+    The operator compares them every 30 s, and writes those that changed; if none changed, it confirms them about every
+    5 minutes.
+    """
     placed: int | None = None
     """Placed is the number of pods that are bound to a node."""
     pods_fit: int | None = Field(default=None, alias="podsFit")
@@ -335,6 +463,29 @@ class SchedulingStatus(Received):
     """Wanted is the number of pods that need a node."""
 
 
+class Specification(Received):
+    """Specification is the job as its user wrote it, with secrets masked.
+
+    It is kept when the job is deleted.
+    """
+
+    manifest: str | None = None
+    """Manifest is the job as YAML: its labels, annotations and spec, without what the cluster has added.
+
+    **** replaces secrets. It is empty if it is too large; see omitted.
+    """
+    masked: int | None = None
+    """Masked is the number of values in which secrets were masked."""
+    omitted: str | None = None
+    """Omitted is why there is no manifest."""
+    runtime_version: str | None = Field(default=None, alias="runtimeVersion")
+    """RuntimeVersion identifies the runtime of a TrainJob when the job was first seen: its UID and generation."""
+    size: int | None = None
+    """Size is the size of the manifest in bytes."""
+    version: str
+    """Version identifies the generation, labels and annotations of the job that the manifest has."""
+
+
 class Name(OpenEnum):
     """Name is the part."""
 
@@ -350,7 +501,7 @@ class Name(OpenEnum):
     FIRST_LINE = "FirstLine"
 
 
-class Step(Received):
+class StartupStep(Received):
     """StartupStep is how long a part of a start took."""
 
     median_milliseconds: int | None = Field(default=None, alias="medianMilliseconds")
@@ -368,6 +519,11 @@ class Step(Received):
 
     They are unset if the step is not one of a pod.
     """
+    start_milliseconds: int | None = Field(default=None, alias="startMilliseconds")
+    """StartMilliseconds is the time from since until the part began, in the slowest pod.
+
+    It is negative for Admission, which ends at since.
+    """
 
 
 class Startup(Received):
@@ -381,7 +537,7 @@ class Startup(Received):
     output if that is known."""
     since: datetime
     """Since is when the first of the pods was created."""
-    steps: list[Step] = Field(default_factory=list)
+    steps: list[StartupStep] = Field(default_factory=list)
     """Steps are the parts, in the order in which they happen.
 
     Unknown parts are left out. Steps of different pods overlap.
@@ -399,6 +555,19 @@ class TimelineEntry(Received):
     """Time is when the event happened, or when the operator observed it."""
 
 
+class Trace(Received):
+    """Trace identifies the job's trace.
+
+    It is unset if the operator sends no traces, or the trace of the job's caller is not sampled.
+    """
+
+    id: str
+    """Id is the trace ID in hexadecimal: that of the annotation mpi.opendatahub.io/traceparent, or the UID of the job
+    without hyphens."""
+    parent: str | None = None
+    """Parent is the ID of the span that the job is a part of, from the same annotation."""
+
+
 class Training(Received):
     """Training is the last progress that the program printed, as JSON or key=value lines."""
 
@@ -414,6 +583,95 @@ class Training(Received):
     """Progress is the completed share of the work, as printed."""
     step: str | None = None
     """Step is the current step."""
+
+
+class Metric(OpenEnum):
+    """Metric is the name of the metric."""
+
+    CPU = "CPU"
+    MEMORY = "Memory"
+    THROTTLED = "Throttled"
+    MAJOR_FAULTS = "MajorFaults"
+    CPU_PRESSURE = "CPUPressure"
+    MEMORY_PRESSURE = "MemoryPressure"
+    IO_PRESSURE = "IOPressure"
+    NETWORK = "Network"
+    IO = "IO"
+    GPU = "GPU"
+    GPU_MEMORY = "GPUMemory"
+
+
+class UsageMetric(Received):
+    """UsageMetric is what was measured of a metric, in whole numbers of its unit."""
+
+    limit: int | None = None
+    """Limit is the most that can be used.
+
+    It is unset if there is no limit.
+    """
+    max: int
+    """Max is the maximum."""
+    mean: int
+    """Mean is the mean of all samples by time."""
+    metric: Metric
+    """Metric is the name of the metric."""
+    p95: int
+    """P95 is the value that was not exceeded for 95 % of the time."""
+    points: list[int] = Field(default_factory=list)
+    """Points are means, oldest first; -1 for times in which nothing was measured."""
+
+
+class PerPod(Received):
+    """PodUsage is what a pod used."""
+
+    metrics: list[UsageMetric] = Field(default_factory=list)
+    """Metrics are the figures of the pod's samples, without points."""
+    pod: str
+    """Pod is the name of the pod."""
+
+
+class PerRank(Received):
+    """RankUsage is what a rank used, with the processes that it started."""
+
+    cpu_millicores: int = Field(alias="cpuMillicores")
+    """CpuMillicores is the mean of its CPU usage in thousandths of a core."""
+    memory_mi_b: int = Field(alias="memoryMiB")
+    """MemoryMiB is the maximum of its resident memory in MiB."""
+    rank: int
+    """Rank is the number of the rank."""
+
+
+class Usage(Received):
+    """Usage is what the job's pods used over time, with at most 120 points per metric.
+
+    It is unset if no agent measured it.
+    """
+
+    metrics: list[UsageMetric] = Field(default_factory=list)
+    """Metrics are the sums of all pods, and the means of those that are shares of time.
+
+    Metrics that the kernel of a pod does not count are left out, and so are those that were always 0, except CPU and
+    Memory. With more than one pod, p95 and max are those of the points.
+    """
+    per_pod: list[PerPod] = Field(default_factory=list, alias="perPod")
+    """PerPod are the pods.
+
+    If there are more than 32, those are listed that differ most from the others.
+    """
+    per_rank: list[PerRank] = Field(default_factory=list, alias="perRank")
+    """PerRank are the ranks.
+
+    If there are more than 32, those are listed that differ most from the others.
+    """
+    pods: int
+    """Pods is the number of pods that were measured: those with ranks."""
+    point_seconds: int = Field(alias="pointSeconds")
+    """PointSeconds is the length of a point."""
+    points_since: datetime = Field(alias="pointsSince")
+    """PointsSince is when the first point of each metric begins."""
+    since: datetime
+    """Since and until are the times of the first and the last measurement."""
+    until: datetime
 
 
 class Waited(Received):
@@ -455,6 +713,8 @@ class JobReportStatus(Received):
     """CompletionTime is when the job succeeded or failed."""
     consumption: Consumption | None = None
     """Consumption is the resources that the job's pods have reserved so far."""
+    curves: Curves | None = None
+    """Curves are the figures that the program printed over time, such as its loss, with at most 120 points each."""
     failure: Failure | None = None
     """Failure describes where and how the job failed, with the end of its log."""
     findings: list[Finding] = Field(default_factory=list)
@@ -494,6 +754,11 @@ class JobReportStatus(Received):
 
     It is unset when the job does not wait.
     """
+    specification: Specification | None = None
+    """Specification is the job as its user wrote it, with secrets masked.
+
+    It is kept when the job is deleted.
+    """
     start_time: datetime | None = Field(default=None, alias="startTime")
     """StartTime is when the operator first saw the job."""
     startup: Startup | None = None
@@ -503,8 +768,18 @@ class JobReportStatus(Received):
     """
     timeline: list[TimelineEntry] = Field(default_factory=list)
     """Timeline lists the events of the job, oldest first."""
+    trace: Trace | None = None
+    """Trace identifies the job's trace.
+
+    It is unset if the operator sends no traces, or the trace of the job's caller is not sampled.
+    """
     training: Training | None = None
     """Training is the last progress that the program printed, as JSON or key=value lines."""
+    usage: Usage | None = None
+    """Usage is what the job's pods used over time, with at most 120 points per metric.
+
+    It is unset if no agent measured it.
+    """
     waited: Waited | None = None
     """Waited is how long the job waited until it was first admitted."""
     workers: WorkersStatus | None = None

@@ -1,0 +1,345 @@
+// Package compute measures whether programs compute as fast in an MPIJob as without Kubernetes' or our help: `mpirun` in a pod of the
+// same image, with as many ranks, on the same node. The times are the programs' own.
+package compute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"opendatahub.io/mpijob/hack/bench/cluster"
+	"opendatahub.io/mpijob/hack/bench/programs"
+	"opendatahub.io/mpijob/hack/bench/report"
+)
+
+// Names of the contestants, as in the report.
+const (
+	// Ours is an MPIJob with all ranks in one worker.
+	Ours = "ours"
+	// Bare is a pod in which mpirun starts the ranks, without an operator or agent.
+	Bare = "bare"
+	// Spread is an MPIJob with a worker for each rank, all on the same node: ranks of different pods exchange messages by TCP.
+	Spread = "spread"
+)
+
+// Peers returns the contestants other than Ours, in the order of the table.
+func Peers() []string { return []string{Bare, Spread} }
+
+// Settings are those of a run of the suite.
+type Settings struct {
+	// Root is our checkout, Out the folder for everything that is written.
+	Root, Out string
+	// Names match those of the cases to measure.
+	Names *regexp.Regexp
+	// Runs is how often each contestant runs each program.
+	Runs int
+	// Progress receives a line per run.
+	Progress io.Writer
+}
+
+// Results are what was measured.
+type Results struct {
+	Cases []report.Case
+	// Skipped is why a case was not measured, by its name.
+	Skipped map[string]string
+	// Versions are those of what was measured.
+	Versions map[string]string
+}
+
+// sample is the image of the programs: packages of Debian with Open MPI 4.
+const sample = "science"
+
+// sizes are the numbers of ranks. Four share the cores of a small machine.
+var sizes = []int{2, 4}
+
+// A program is one that others wrote.
+type program struct {
+	// command is what each rank runs in an empty folder; rank 0 prints the figures.
+	command string
+	figures []figure
+}
+
+// A figure is a time that a program prints.
+type figure struct {
+	name, unit string
+	// pattern has the number as its group.
+	pattern *regexp.Regexp
+}
+
+const inputs = "/usr/local/share/science"
+
+// hpccInput makes HPC Challenge solve a larger problem than the test of its result does, with any number of ranks.
+const hpccInput = `sed 's/^400 /2000 /; s/^2            Ps/1            Ps/; s/^2            Qs/'$OMPI_COMM_WORLD_SIZE'            Qs/' ` + inputs + `/hpccinf.txt >hpccinf.txt`
+
+var all = []program{
+	{
+		command: "lmp -in " + inputs + "/melt.lammps -var steps 3000 -log melt.log >/dev/null; " + ifRankZero("cat melt.log"),
+		figures: []figure{{"lammps", "s", regexp.MustCompile(`Loop time of (\S+)`)}},
+	},
+	{
+		command: "gmx_mpi mdrun -quiet -ntomp 1 -nsteps 1500 -s " + inputs + "/water.tpr -deffnm water >/dev/null 2>&1; " + ifRankZero("cat water.log"),
+		figures: []figure{{"gromacs", "s", regexp.MustCompile(`Time:\s+\S+\s+(\S+)`)}},
+	},
+	{
+		command: hpccInput + "; hpcc; " + ifRankZero("cat hpccoutf.txt"),
+		figures: []figure{
+			{"hpl", "s", regexp.MustCompile(`HPL_time=(\S+)`)},
+			{"ptrans", "s", regexp.MustCompile(`PTRANS_time=(\S+)`)},
+			{"random-access", "s", regexp.MustCompile(`MPIRandomAccess_time=(\S+)`)},
+			{"ping-pong", "µs", regexp.MustCompile(`AvgPingPongLatency_usec=(\S+)`)},
+			{"ring", "µs", regexp.MustCompile(`NaturallyOrderedRingLatency_usec=(\S+)`)},
+		},
+	},
+}
+
+func ifRankZero(command string) string {
+	return "if [ $OMPI_COMM_WORLD_RANK = 0 ]; then " + command + "; fi"
+}
+
+// caseName is that of a figure with a number of ranks.
+func caseName(f figure, ranks int) string { return fmt.Sprintf("%s/%d", f.name, ranks) }
+
+// A run is a program with a number of ranks, and those of its figures that were asked for.
+type run struct {
+	program program
+	ranks   int
+	figures []figure
+}
+
+// chosen returns the runs that have a figure whose case matches.
+func chosen(names *regexp.Regexp) []run {
+	var runs []run
+	for _, p := range all {
+		for _, ranks := range sizes {
+			figures := slices.DeleteFunc(slices.Clone(p.figures), func(f figure) bool { return !names.MatchString(caseName(f, ranks)) })
+			if len(figures) > 0 {
+				runs = append(runs, run{p, ranks, figures})
+			}
+		}
+	}
+	return runs
+}
+
+// Run runs the suite. If no name matches, there are no results.
+func Run(ctx context.Context, settings Settings) (results Results, err error) {
+	results = Results{Skipped: map[string]string{}, Versions: map[string]string{"ours": programs.Commit(ctx, settings.Root)}}
+	runs := chosen(settings.Names)
+	if len(runs) == 0 {
+		return results, nil
+	}
+	c, err := cluster.Open(ctx, settings.Root)
+	if none, is := errors.AsType[cluster.Missing](err); is {
+		for _, run := range runs {
+			for _, f := range run.figures {
+				results.Skipped[caseName(f, run.ranks)] = none.Why
+			}
+		}
+		return results, nil
+	}
+	if err != nil {
+		return results, err
+	}
+	defer func() { err = errors.Join(err, c.Close(context.WithoutCancel(ctx))) }()
+	image, err := c.Load(ctx, sample, filepath.Join(settings.Out, "images"))
+	if err != nil {
+		return results, err
+	}
+	r := runner{cluster: c, image: image.Reference}
+	if r.node, err = firstNode(ctx, c); err != nil {
+		return results, err
+	}
+	for _, run := range runs {
+		measured, err := settings.measure(ctx, &r, run)
+		if err != nil {
+			return results, err
+		}
+		results.Cases = append(results.Cases, measured...)
+	}
+	return results, nil
+}
+
+// measure has contestants take turns with a program. One that went first in a turn goes last in the next.
+func (s Settings) measure(ctx context.Context, r *runner, run run) ([]report.Case, error) {
+	values := map[string]map[string][]report.Value{}
+	contestants := append([]string{Ours}, Peers()...)
+	for turn := range s.Runs {
+		for i := range contestants {
+			who := contestants[(turn+i)%len(contestants)]
+			text, err := r.run(ctx, who, run)
+			if err != nil {
+				return nil, fmt.Errorf("%s, %d ranks, run %d: %w", who, run.ranks, turn+1, err)
+			}
+			for _, f := range run.figures {
+				value, err := f.read(text)
+				if err != nil {
+					return nil, fmt.Errorf("%s, %d ranks, run %d: %w", who, run.ranks, turn+1, err)
+				}
+				if values[f.name] == nil {
+					values[f.name] = map[string][]report.Value{}
+				}
+				values[f.name][who] = append(values[f.name][who], report.Value{Value: value})
+				_, _ = fmt.Fprintf(s.Progress, "%-16s run %d/%d  %-7s %.4g %s\n", caseName(f, run.ranks), turn+1, s.Runs, who, value, f.unit)
+			}
+		}
+	}
+	cases := make([]report.Case, 0, len(run.figures))
+	for _, f := range run.figures {
+		cases = append(cases, report.NewCase(caseName(f, run.ranks), f.unit, Ours, values[f.name]))
+	}
+	return cases, nil
+}
+
+// read finds a figure in what a program has printed.
+func (f figure) read(text string) (float64, error) {
+	found := f.pattern.FindStringSubmatch(text)
+	if found == nil {
+		return 0, fmt.Errorf("%s is not in the output: %.2000s", f.name, text)
+	}
+	value, err := strconv.ParseFloat(found[1], 64)
+	if err != nil {
+		return 0, fmt.Errorf("read %s: %w", f.name, err)
+	}
+	return value, nil
+}
+
+// A runner runs jobs and pods on one node.
+type runner struct {
+	cluster     *cluster.Cluster
+	image, node string
+	// taken counts the jobs.
+	taken int
+}
+
+func firstNode(ctx context.Context, c *cluster.Cluster) (string, error) {
+	var nodes corev1.NodeList
+	if err := c.Client.List(ctx, &nodes); err != nil {
+		return "", fmt.Errorf("list nodes: %w", err)
+	}
+	if len(nodes.Items) == 0 {
+		return "", errors.New("the cluster has no nodes")
+	}
+	return slices.MinFunc(nodes.Items, func(a, b corev1.Node) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) }).Name, nil
+}
+
+// run returns what a program has printed that one contestant ran.
+func (r *runner) run(ctx context.Context, who string, run run) (string, error) {
+	r.taken++
+	name := fmt.Sprintf("compute-%d", r.taken)
+	command := []string{"mpirun", "-n", strconv.Itoa(run.ranks), "sh", "-ec", "cd $(mktemp -d); " + run.program.command}
+	if who == Bare {
+		// Without a hostfile, Open MPI has as many slots as the machine has cores. It needs no ssh, which the image has not.
+		command = slices.Insert(command, 1, "--oversubscribe", "--mca", "plm", "isolated")
+		return r.runPod(ctx, name, command)
+	}
+	workers, slots := 1, run.ranks
+	if who == Spread {
+		workers, slots = run.ranks, 1
+	}
+	return r.runJob(ctx, name, workers, slots, command)
+}
+
+// pod is a pod of the image on the node. Its folder for temporary files is in memory, as without it the disk would be measured.
+func (r *runner) pod(command []string) corev1.PodSpec {
+	return corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicyNever, NodeSelector: map[string]string{corev1.LabelHostname: r.node},
+		Volumes: []corev1.Volume{{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}}},
+		Containers: []corev1.Container{{
+			Name: "program", Image: r.image, ImagePullPolicy: corev1.PullIfNotPresent, Command: command,
+			SecurityContext: &corev1.SecurityContext{RunAsNonRoot: new(true), RunAsUser: new(int64(1000))},
+			VolumeMounts:    []corev1.VolumeMount{{Name: "tmp", MountPath: "/tmp"}},
+		}},
+	}
+}
+
+func (r *runner) runPod(ctx context.Context, name string, command []string) (string, error) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: name}, Spec: r.pod(command)}
+	if err := r.cluster.Client.Create(ctx, pod); err != nil {
+		return "", fmt.Errorf("create pod %s: %w", name, err)
+	}
+	err := cluster.Until(ctx, name+" has ended", func() (bool, error) {
+		err := r.cluster.Client.Get(ctx, client.ObjectKeyFromObject(pod), pod)
+		return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed, err
+	})
+	if err != nil {
+		return "", err
+	}
+	text, err := r.log(ctx, name)
+	if err == nil && pod.Status.Phase == corev1.PodFailed {
+		err = fmt.Errorf("pod %s failed: %s", name, text)
+	}
+	if err != nil {
+		return "", err
+	}
+	if err := r.cluster.Client.Delete(ctx, pod, client.GracePeriodSeconds(0)); err != nil {
+		return "", fmt.Errorf("delete pod %s: %w", name, err)
+	}
+	return text, r.cluster.UntilEmpty(ctx)
+}
+
+func (r *runner) runJob(ctx context.Context, name string, workers, slots int, command []string) (string, error) {
+	replica := func(n int, command []string) *kubeflow.ReplicaSpec {
+		return &kubeflow.ReplicaSpec{Replicas: new(int32(n)), Template: corev1.PodTemplateSpec{Spec: r.pod(command)}}
+	}
+	job := &kubeflow.MPIJob{
+		ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: name},
+		Spec: kubeflow.MPIJobSpec{
+			SlotsPerWorker: new(int32(slots)),
+			MPIReplicaSpecs: map[kubeflow.MPIReplicaType]*kubeflow.ReplicaSpec{
+				kubeflow.MPIReplicaTypeLauncher: replica(1, command), kubeflow.MPIReplicaTypeWorker: replica(workers, nil),
+			},
+		},
+	}
+	if err := r.cluster.Client.Create(ctx, job); err != nil {
+		return "", fmt.Errorf("create MPIJob %s: %w", name, err)
+	}
+	ended := func(result kubeflow.JobConditionType) bool {
+		return slices.ContainsFunc(job.Status.Conditions, func(c kubeflow.JobCondition) bool { return c.Type == result && c.Status == corev1.ConditionTrue })
+	}
+	err := cluster.Until(ctx, name+" has ended", func() (bool, error) {
+		err := r.cluster.Client.Get(ctx, client.ObjectKeyFromObject(job), job)
+		return ended(kubeflow.JobSucceeded) || ended(kubeflow.JobFailed), err
+	})
+	if err != nil {
+		return "", err
+	}
+	var pods corev1.PodList
+	labels := client.MatchingLabels{kubeflow.JobNameLabel: name, kubeflow.JobRoleLabel: "launcher"}
+	if err := r.cluster.Client.List(ctx, &pods, client.InNamespace(cluster.Namespace), labels); err != nil {
+		return "", fmt.Errorf("list the launcher's pods: %w", err)
+	}
+	if len(pods.Items) == 0 {
+		return "", fmt.Errorf("MPIJob %s has ended without a launcher", name)
+	}
+	text, err := r.log(ctx, pods.Items[0].Name)
+	if err == nil && ended(kubeflow.JobFailed) {
+		err = fmt.Errorf("MPIJob %s failed: %s", name, text)
+	}
+	if err != nil {
+		return "", err
+	}
+	if err := r.cluster.Client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
+		return "", fmt.Errorf("delete MPIJob %s: %w", name, err)
+	}
+	return text, r.cluster.UntilEmpty(ctx)
+}
+
+func (r *runner) log(ctx context.Context, pod string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	text, err := r.cluster.Logs.CoreV1().Pods(cluster.Namespace).GetLogs(pod, &corev1.PodLogOptions{Container: "program"}).DoRaw(ctx)
+	if err != nil {
+		return "", fmt.Errorf("read the log of %s: %w", pod, err)
+	}
+	return string(text), nil
+}

@@ -1,0 +1,123 @@
+// Package proof makes docs/proof.md from the files in which the suites of the benchmark and the tests of programs recorded
+// what they measured. It is pure.
+package proof
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"opendatahub.io/mpijob/hack/bench/report"
+)
+
+// Program is a run of a program that others wrote, as test/e2e records it.
+type Program struct {
+	// Name is the program and how it was started, Kind that of the job.
+	Name string `json:"name"`
+	Kind string `json:"kind"`
+	// Result is what the program computed, and Seconds is how long its job ran.
+	Result  string  `json:"result"`
+	Seconds float64 `json:"seconds"`
+}
+
+// Programs are the last run of each program. Date and Version are those of the latest.
+type Programs struct {
+	Date    time.Time `json:"date"`
+	Version string    `json:"version"`
+	Runs    []Program `json:"runs"`
+}
+
+// A section is the part of the page about a suite.
+type section struct {
+	suite, title, text string
+}
+
+// sections are in the order of the page.
+var sections = []section{
+	{"mpijob", "How fast jobs are created", "From the creation of a job until its launcher and all worker pods exist, compared with mpi-operator and with the fastest way to create the same objects. The ratio is how many times longer the other takes."},
+	{"start", "How fast jobs start and end", "On a real cluster with real MPI, compared with mpi-operator with OpenSSH and with bare pods."},
+	{"compute", "How fast programs compute", "The programs' own times: all ranks in one worker of an MPIJob, compared with `mpirun` in a pod without operator or agent (`bare`), and with a worker for each rank on the same node (`spread`), whose ranks exchange messages by TCP. At least 0.97 is at par; with four ranks, two share each core of the machine."},
+	{"agent", "How fast ranks start", "On many hosts of one machine, without Kubernetes."},
+	{"scale", "What many jobs cost", "Jobs of 1 to 1,000 workers, 10 on average, on 1,000 simulated nodes, with a real API server. The operator writes a JobReport and a NetworkPolicy for each job and schedules it as a gang; mpi-operator does none of these. The growth of a figure is the exponent of the number of jobs: 0 if it does not depend on it, 1 if it is proportional."},
+	{"report", "What JobReports cost", "The operator with JobReports, compared with the operator without."},
+	{"queue", "What waiting jobs cost", "Jobs that wait in a queue."},
+	{"gang", "What gangs cost", "The operator with gang scheduling, compared with the operator without."},
+}
+
+// Page returns the page for the reports, by suite, and the runs of programs.
+func Page(reports map[string]report.Report, programs Programs) string {
+	var page strings.Builder
+	page.WriteString("# Proof\n\n<!-- question: What was measured, what do 1,000 jobs cost, and which programs ran? -->\n\n" +
+		"What was measured, where, compared with what, and how to repeat it. This page is generated from the files in `docs/proof`, which the\n" +
+		"commands below write into `.bench`. Times depend on the machine: compare only figures of one table.\n")
+	if len(programs.Runs) > 0 {
+		page.WriteString("\n## Programs that others wrote\n\n" +
+			"Each runs as an MPIJob and as a TrainJob, in two pods, with the agent and without root, SSH or changes to the program. A test\n" +
+			"compares the result with what it must be: the accuracy of a training, or the figures of one rank.\n\n" +
+			fmt.Sprintf("Latest run: commit %s, %s. Repeat: `make e2e SUITE=Programs`.\n\n", programs.Version, programs.Date.Format(time.DateOnly)) +
+			"| program | kind | result | seconds |\n|---|---|---|---:|\n")
+		for _, run := range programs.Runs {
+			fmt.Fprintf(&page, "| %s | %s | %s | %.0f |\n", run.Name, run.Kind, run.Result, run.Seconds)
+		}
+	}
+	for _, s := range sections {
+		if r, measured := reports[s.suite]; measured {
+			writeSection(&page, s, r)
+		}
+	}
+	return page.String()
+}
+
+func writeSection(page *strings.Builder, s section, r report.Report) {
+	versions := make([]string, 0, len(r.Version))
+	for _, name := range slices.Sorted(maps.Keys(r.Version)) {
+		versions = append(versions, name+" "+r.Version[name])
+	}
+	fmt.Fprintf(page, "\n## %s\n\n%s\n\n%s; %d CPUs (%s), Linux %s; %s. Repeat: `make bench SUITE=%s`.\n\n",
+		s.title, s.text, r.Date.Format(time.DateOnly), r.Machine.CPUs, r.Machine.Model, r.Machine.Kernel, strings.Join(versions, ", "), s.suite)
+	peers := peersOf(r)
+	page.WriteString("| case | unit | ours |")
+	for _, peer := range peers {
+		page.WriteString(" " + peer + " | ratio |")
+	}
+	page.WriteString("\n|---|---|---:|" + strings.Repeat("---:|---:|", len(peers)) + "\n")
+	for _, c := range r.Cases {
+		fmt.Fprintf(page, "| `%s` | %s | %s |", c.Name, c.Unit, cell(c.Details["ours"]))
+		for _, peer := range peers {
+			ratio := ""
+			if value, known := c.Ratios[peer]; known {
+				ratio = report.Value{Value: value}.String()
+			}
+			page.WriteString(" " + cell(c.Details[peer]) + " | " + ratio + " |")
+		}
+		page.WriteString("\n")
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Skipped)) {
+		fmt.Fprintf(page, "\n`%s` was not measured: %s.\n", name, r.Skipped[name])
+	}
+}
+
+// cell returns a median with the number of runs; empty if there were none.
+func cell(s report.Summary) string {
+	if s.Runs == 0 {
+		return ""
+	}
+	text := report.Value{Value: s.Median, Extrapolated: s.Extrapolated, AtLeast: s.AtLeast}.String()
+	if s.Runs > 1 {
+		text += fmt.Sprintf(" (%d)", s.Runs)
+	}
+	return text
+}
+
+// peersOf returns the other contestants of a suite.
+func peersOf(r report.Report) []string {
+	found := map[string]bool{}
+	for _, c := range r.Cases {
+		for peer := range c.Peers {
+			found[peer] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}

@@ -1,0 +1,237 @@
+package bundle
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	opmanifests "github.com/operator-framework/api/pkg/manifests"
+	operators "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/operator-framework/api/pkg/validation"
+	validator "github.com/operator-framework/api/pkg/validation/interfaces"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"opendatahub.io/mpijob/hack/install/manifests"
+)
+
+const root = "../../.."
+
+var release = Release{
+	Version: "v0.2.0", Created: time.Date(2026, 11, 26, 10, 0, 0, 0, time.UTC),
+	Operator: "quay.io/opendatahub/mpijob-operator:v0.2.0@sha256:" + strings.Repeat("1", 64),
+	Agent:    "quay.io/opendatahub/mpijob-agent:v0.2.0@sha256:" + strings.Repeat("2", 64),
+}
+
+func load(t *testing.T) *opmanifests.Bundle {
+	t.Helper()
+	folder := filepath.Join(t.TempDir(), "bundle")
+	if err := Write(root, folder, release); err != nil {
+		t.Fatal(err)
+	}
+	bundle, err := opmanifests.GetBundleFromDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bundle
+}
+
+// TestValidators asks the validators of the operator framework, but the one that pulls the images. Only expected warnings are
+// allowed.
+func TestValidators(t *testing.T) {
+	bundle := load(t)
+	objects := []any{bundle, bundle.CSV}
+	for _, object := range bundle.Objects {
+		objects = append(objects, object)
+	}
+	for _, crd := range bundle.V1CRDs {
+		objects = append(objects, crd)
+	}
+	var warnings []string
+	validators := validator.Validators{
+		validation.PackageManifestValidator, validation.ClusterServiceVersionValidator, validation.CustomResourceDefinitionValidator, validation.BundleValidator,
+		validation.OperatorHubV2Validator, validation.StandardCategoriesValidator, validation.StandardCapabilitiesValidator, validation.ObjectValidator,
+		validation.OperatorGroupValidator, validation.CommunityOperatorValidator, validation.AlphaDeprecatedAPIsValidator, validation.GoodPracticesValidator,
+	}
+	for _, check := range validators {
+		for _, result := range check.Validate(objects...) {
+			for _, err := range result.Errors {
+				t.Errorf("%s: %v", result.Name, err)
+			}
+			for _, warning := range result.Warnings {
+				warnings = append(warnings, warning.Detail)
+			}
+		}
+	}
+	slices.Sort(warnings)
+	for _, warning := range slices.Compact(warnings) {
+		if !slices.ContainsFunc(expectedWarnings, func(text string) bool { return strings.Contains(warning, text) }) {
+			t.Errorf("unexpected warning: %s", warning)
+		}
+	}
+	if bundle.Package != Package || !slices.Equal(bundle.Channels, []string{Channel}) || bundle.DefaultChannel != Channel {
+		t.Errorf("the bundle is of package %q and channels %q, default %q", bundle.Package, bundle.Channels, bundle.DefaultChannel)
+	}
+}
+
+var expectedWarnings = []string{
+	"csv.Spec.Icon not specified",
+	"provided API should have an example annotation", // of JobReport, which no user creates
+}
+
+// TestBundleEqualsManifests proves that bundle and admission file together have every object of config/default, unchanged.
+func TestBundleEqualsManifests(t *testing.T) {
+	files, err := Files(root, release)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var csv operators.ClusterServiceVersion
+	var got []*unstructured.Unstructured
+	for path, text := range files {
+		switch {
+		case path == csvFile:
+			if err := yaml.Unmarshal(text, &csv); err != nil {
+				t.Fatal(err)
+			}
+		case path != "metadata/annotations.yaml":
+			objects, err := manifests.Parse(text)
+			if err != nil {
+				t.Fatalf("%s: %v", path, err)
+			}
+			got = append(got, objects...)
+		}
+	}
+	want, err := manifests.Build(root + "/config/default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What OLM makes of the ClusterServiceVersion.
+	strategy := csv.Spec.InstallStrategy.StrategySpec
+	for _, o := range want {
+		var made map[string]any
+		switch key := manifests.Key(o); key {
+		case "Deployment.apps mpijob-system/mpijob-operator":
+			spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&strategy.DeploymentSpecs[0].Spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			made = map[string]any{"spec": spec}
+			text, _ := yaml.Marshal(o.Object["spec"])
+			replaced := strings.NewReplacer("quay.io/opendatahub/mpijob-operator:latest", release.Operator, "quay.io/opendatahub/mpijob-agent:latest", release.Agent).Replace(string(text))
+			var wanted map[string]any
+			if err := yaml.Unmarshal([]byte(replaced), &wanted); err != nil {
+				t.Fatal(err)
+			}
+			o.Object["spec"] = wanted
+			labels := o.GetLabels()
+			labels["app.kubernetes.io/version"] = release.Version
+			o.SetLabels(labels)
+			made["metadata"] = map[string]any{"name": strategy.DeploymentSpecs[0].Name, "labels": anyMap(strategy.DeploymentSpecs[0].Label)}
+		case "ClusterRole.rbac.authorization.k8s.io mpijob-operator":
+			made = rules(t, strategy.ClusterPermissions)
+		case "Role.rbac.authorization.k8s.io mpijob-system/mpijob-operator":
+			made = rules(t, strategy.Permissions)
+		case "ServiceAccount mpijob-system/mpijob-operator", "Namespace mpijob-system", "ClusterRoleBinding.rbac.authorization.k8s.io mpijob-operator", "RoleBinding.rbac.authorization.k8s.io mpijob-system/mpijob-operator":
+			made = o.DeepCopy().Object
+		default:
+			continue
+		}
+		object := &unstructured.Unstructured{Object: made}
+		object.SetAPIVersion(o.GetAPIVersion())
+		object.SetKind(o.GetKind())
+		object.SetName(o.GetName())
+		got = append(got, object)
+	}
+	lines, err := manifests.Differences(plain(t, got), plain(t, want))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range lines {
+		t.Error(line)
+	}
+}
+
+// plain returns objects as they are in files, without namespaces and fields without a value.
+func plain(t *testing.T, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	t.Helper()
+	var all []*unstructured.Unstructured
+	for _, o := range objects {
+		o.SetNamespace("")
+		prune(o.Object)
+		text, err := yaml.Marshal(o.Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed, err := manifests.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, parsed...)
+	}
+	return all
+}
+
+// prune removes fields without a value, which Go types add.
+func prune(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, element := range value {
+			prune(element)
+			if m, is := element.(map[string]any); element == nil || is && len(m) == 0 {
+				delete(value, key)
+			}
+		}
+	case []any:
+		for _, element := range value {
+			prune(element)
+		}
+	}
+}
+
+func rules(t *testing.T, permissions []operators.StrategyDeploymentPermissions) map[string]any {
+	t.Helper()
+	if len(permissions) != 1 || permissions[0].ServiceAccountName != "mpijob-operator" {
+		t.Fatalf("the permissions are %v, want those of the account mpijob-operator", permissions)
+	}
+	made, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&permissions[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]any{"rules": made["rules"]}
+}
+
+func anyMap(m map[string]string) map[string]any {
+	all := map[string]any{}
+	for key, value := range m {
+		all[key] = value
+	}
+	return all
+}
+
+// supported are the kinds that OLM installs from a bundle (operator-registry v1.72.0, pkg/lib/bundle/supported_resources.go).
+var supported = []string{
+	"ClusterServiceVersion", "CustomResourceDefinition", "Secret", "ClusterRole", "ClusterRoleBinding", "ConfigMap", "ServiceAccount", "Service", "Role", "RoleBinding",
+	"PrometheusRule", "ServiceMonitor", "PodDisruptionBudget", "PriorityClass", "NetworkPolicy", "PodMonitor", "ConsoleLink", "ConsolePlugin",
+}
+
+func TestBundleHasSupportedKindsOnly(t *testing.T) {
+	for _, object := range load(t).Objects {
+		if !slices.Contains(supported, object.GetKind()) {
+			t.Errorf("OLM does not install the %s %s", object.GetKind(), object.GetName())
+		}
+		if object.GetNamespace() != "" {
+			t.Errorf("%s has a namespace, which OLM decides", manifests.Key(object))
+		}
+	}
+}
+
+func TestFilesRefusesVersions(t *testing.T) {
+	for _, version := range []string{"", "v1", "latest"} {
+		if _, err := Files(root, Release{Version: version}); err == nil {
+			t.Errorf("Files with version %q returns no error", version)
+		}
+	}
+}

@@ -1,0 +1,228 @@
+package progress
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"opendatahub.io/mpijob/internal/agent/hostfile"
+	"opendatahub.io/mpijob/internal/agent/outcome"
+	"opendatahub.io/mpijob/internal/agent/records"
+	"opendatahub.io/mpijob/internal/agentapi"
+)
+
+// StallWatch remembers what was reported of ranks that make no progress.
+type StallWatch struct {
+	reported string
+	// failedAt is when a failed rank was first observed.
+	failedAt time.Time
+}
+
+// Judge judges what the ranks do, and returns the line to write, or "". all are the job's hosts, own is what the ranks in the
+// launcher's pod do, and summary is that of all.
+func (w *StallWatch) Judge(all []records.Record, own agentapi.Activity, summary agentapi.Summary, now time.Time) string {
+	if len(summary.Ranks) > 0 && w.failedAt.IsZero() {
+		w.failedAt = now
+	}
+	return w.next(judgeStall(all, own, summary, w.failedAt, now))
+}
+
+// next returns the line to write after a judgment, or "".
+func (w *StallWatch) next(judged string) string {
+	was := w.reported
+	w.reported = judged
+	switch judged {
+	case was:
+		return ""
+	case "":
+		return agentapi.StallOver
+	}
+	return judged
+}
+
+// Until the lack of progress is reported:
+const (
+	// waitingAfter is how long no rank makes progress, although not all of them sleep.
+	waitingAfter = 30 * time.Second
+	// behindAfter is how long ranks wait for few others that are busy: some programs compute a part on one rank only.
+	behindAfter = time.Minute
+	// idleAfter is how long all ranks sleep, or a rank is alone: programs may sleep on purpose. idleDeviceAfter is the same for ranks
+	// with a GPU, which may compute meanwhile.
+	idleAfter, idleDeviceAfter = 2 * time.Minute, 10 * time.Minute
+	// goneAfter is how long ranks continue after one failed: MPI needs a few seconds to end them.
+	goneAfter = 20 * time.Second
+)
+
+// hasNoRanks reports whether MPI has started no rank on a host, and will not: it uses fewer slots than there are. All ranks start
+// within seconds.
+func hasNoRanks(r records.Record, now time.Time) bool {
+	const started = time.Minute
+	none := r.Worker == nil || r.Worker.Activity == nil || len(r.Worker.Activity.Ranks) == 0
+	return none && !r.Reached.IsZero() && now.Sub(r.Reached) >= started
+}
+
+// judgeStall decides whether ranks wait for each other, for one that is busy, or for one that is gone. failedAt is when the launcher
+// first saw that a rank had failed, or zero; the other arguments are those of Judge. It returns the line for the log, without the
+// agent's prefix; "" if nothing is wrong.
+func judgeStall(all []records.Record, own agentapi.Activity, summary agentapi.Summary, failedAt, now time.Time) string {
+	ranks, stillSince := running(all, own, now)
+	failed := summary.Ranks
+	switch {
+	case len(ranks) == 0:
+		return judgeLauncher(own, now)
+	case len(failed) > 0 && !failedAt.IsZero() && now.Sub(failedAt) >= goneAfter:
+		others := "1 other rank still runs"
+		if len(ranks) > 1 {
+			others = fmt.Sprintf("%d other ranks still run", len(ranks))
+		}
+		return fmt.Sprintf("%s, but %s, since %s", strings.TrimSuffix(outcome.RankEnded(failed[0]), "."), others, clockTime(failedAt))
+	case stillSince == 0:
+		return ""
+	}
+	n := count(ranks, stillSince)
+	// few is the share of ranks, of which the others wait for one at least, that are named as those who keep the others waiting.
+	const few = 8
+	waited, since := now.Sub(n.since), clockTime(n.since)
+	unanswered, doing := unansweredCall(all, own), doings(ranks)
+	if summary.NoInterface != nil {
+		doing += "; " + summary.NoInterface.String()
+	}
+	if unanswered != "" {
+		doing += "; " + unanswered
+	}
+	switch {
+	case n.busy == 0 && n.withDevice == 0 && (n.waiting > 0 || unanswered != "") && len(ranks) > 1 && waited >= waitingAfter:
+		return fmt.Sprintf("all %d ranks wait, since %s; %s", len(ranks), since, doing)
+	case n.busy == 0 && (waited >= idleAfter || unanswered != "" && waited >= waitingAfter) && (n.withDevice == 0 || waited >= idleDeviceAfter):
+		subject := "the only rank is idle"
+		if len(ranks) > 1 {
+			subject = fmt.Sprintf("all %d ranks are idle", len(ranks))
+		}
+		return fmt.Sprintf("%s, since %s; %s", subject, since, doing)
+	case n.busy > 0 && n.busy <= max(1, len(ranks)/few) && n.sleeping == 0 && n.withDevice == 0 && n.waiting > 0 && waited >= behindAfter:
+		word := "rank"
+		if n.busy > 1 {
+			word = "ranks"
+		}
+		return fmt.Sprintf("%d of %d ranks wait for %s %s, since %s; %s", n.waiting, len(ranks), word, outcome.Some(numbers(ranks, agentapi.Busy)), since, doing)
+	}
+	return ""
+}
+
+// judgeLauncher judges a launcher's command that has started no rank yet.
+func judgeLauncher(own agentapi.Activity, now time.Time) string {
+	if own.Unanswered == nil {
+		return ""
+	}
+	since := time.Unix(own.Unanswered.Since, 0)
+	if now.Sub(since) < waitingAfter {
+		return ""
+	}
+	return fmt.Sprintf("%s, since %s", unansweredCall(nil, own), clockTime(since))
+}
+
+// tally is how many ranks do what.
+type tally struct {
+	busy, sleeping, waiting int
+	// withDevice are those that are not busy and have a GPU.
+	withDevice int
+	// since is when the last one that is not busy began to wait, and the last pod to be still.
+	since time.Time
+}
+
+// count counts the ranks of pods that are still since a time, in seconds since 1970.
+func count(ranks []agentapi.RankActivity, stillSince int64) tally {
+	var n tally
+	since := stillSince
+	for _, r := range ranks {
+		switch r.Doing {
+		case agentapi.Busy:
+			n.busy++
+			continue
+		case agentapi.Sleeping:
+			n.sleeping++
+		default:
+			n.waiting++
+		}
+		since = max(since, r.Since)
+		if r.Device {
+			n.withDevice++
+		}
+	}
+	n.since = time.Unix(since, 0)
+	return n
+}
+
+// unansweredCall names the pod that has tried for the longest time to open a connection, and the address that does not answer; "" if
+// there is none.
+func unansweredCall(all []records.Record, own agentapi.Activity) string {
+	who, longest := "the launcher", own.Unanswered
+	for _, r := range all {
+		if r.Over || r.Worker == nil || r.Worker.Activity == nil {
+			continue
+		}
+		if call := r.Worker.Activity.Unanswered; call != nil && (longest == nil || call.Since < longest.Since) {
+			who, longest = hostfile.Short(r.Host), call
+		}
+	}
+	if longest == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s gets no answer from %s", who, longest.Address)
+}
+
+// running returns what the ranks of all hosts do, and since when none of their pods has sent or received anything, in seconds since
+// 1970; 0 if one does, or this is unknown.
+func running(all []records.Record, own agentapi.Activity, now time.Time) (ranks []agentapi.RankActivity, stillSince int64) {
+	still := true
+	add := func(a agentapi.Activity) {
+		ranks = append(ranks, a.Ranks...)
+		still = still && a.StillSince > 0
+		stillSince = max(stillSince, a.StillSince)
+	}
+	for _, r := range all {
+		switch {
+		case r.Over, hasNoRanks(r, now):
+		case r.Worker == nil || r.Worker.Activity == nil || len(r.Worker.Activity.Ranks) == 0:
+			// Its ranks have not started, or have not been sampled.
+			still = false
+		default:
+			add(*r.Worker.Activity)
+		}
+	}
+	if len(own.Ranks) > 0 {
+		add(own)
+	}
+	if !still {
+		return ranks, 0
+	}
+	return ranks, stillSince
+}
+
+// doings lists the ranks by what they do, such as "sleeping: 1; polling: 0, 2", with what the first one waits for of which that is known.
+func doings(ranks []agentapi.RankActivity) string {
+	var parts []string
+	for _, doing := range []agentapi.Doing{agentapi.Busy, agentapi.Sleeping, agentapi.Blocked, agentapi.Polling} {
+		if found := numbers(ranks, doing); len(found) > 0 {
+			parts = append(parts, fmt.Sprintf("%s: %s", doing, outcome.Some(found)))
+		}
+	}
+	if i := slices.IndexFunc(ranks, func(r agentapi.RankActivity) bool { return r.For != "" }); i >= 0 {
+		parts = append(parts, fmt.Sprintf("rank %d waits for %s", ranks[i].Rank, ranks[i].For))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// numbers returns the numbers of the ranks that do something.
+func numbers(ranks []agentapi.RankActivity, doing agentapi.Doing) (found []string) {
+	for _, r := range ranks {
+		if r.Doing == doing {
+			found = append(found, strconv.Itoa(int(r.Rank)))
+		}
+	}
+	return found
+}
+
+func clockTime(at time.Time) string { return at.UTC().Format("15:04:05 UTC") }

@@ -1,0 +1,118 @@
+package progress
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"opendatahub.io/mpijob/internal/agent/records"
+	"opendatahub.io/mpijob/internal/agentapi"
+)
+
+func TestJudgeStall(t *testing.T) {
+	now := time.Unix(2000, 0)
+	reached := func(r records.Record, at time.Time) records.Record {
+		r.Reached = at
+		return r
+	}
+	quiet := now.Add(-40 * time.Second)
+	host := func(since time.Time, doings ...agentapi.Doing) records.Record {
+		activity := &agentapi.Activity{}
+		if !since.IsZero() {
+			activity.StillSince = since.Unix()
+		}
+		for i, d := range doings {
+			rank := agentapi.RankActivity{Rank: int32(i), Doing: d}
+			if d != agentapi.Busy && !since.IsZero() {
+				rank.Since = since.Unix()
+			}
+			activity.Ranks = append(activity.Ranks, rank)
+		}
+		return records.Record{Host: "pi-worker-0", Worker: &agentapi.Summary{Activity: activity}}
+	}
+	minutes, long := now.Add(-200*time.Second), now.Add(-1000*time.Second)
+	still := func(r records.Record, since int64) records.Record {
+		r.Worker.Activity.StillSince = since
+		return r
+	}
+	calling := func(r records.Record, seconds int64) records.Record {
+		r.Worker.Activity.Unanswered = &agentapi.Unanswered{Address: "10.0.0.7:443", Since: now.Unix() - seconds}
+		return r
+	}
+	locked := func(r records.Record) records.Record {
+		r.Worker.Activity.Ranks[1].For = "the lock of /data/index.lock"
+		return r
+	}
+	device := func(r records.Record) records.Record {
+		for i := range r.Worker.Activity.Ranks {
+			r.Worker.Activity.Ranks[i].Device = true
+		}
+		return r
+	}
+	over := host(quiet, agentapi.Polling)
+	over.Over = true
+	crashed := []agentapi.RankEnd{{Rank: 1, ExitCode: 139, Signal: 11, Program: "train"}}
+	tests := map[string]struct {
+		hosts       []records.Record
+		own         agentapi.Activity
+		failed      []agentapi.RankEnd
+		failedAt    time.Time
+		noInterface *agentapi.InterfaceSetting
+		want        string
+	}{
+		"all wait without an interface":               {hosts: []records.Record{calling(host(quiet, agentapi.Polling, agentapi.Polling), 100)}, noInterface: &agentapi.InterfaceSetting{Name: "btl_tcp_if_include", Value: "ib0", Has: []string{"lo", "eth0"}}, want: "all 2 ranks wait, since 00:32:40 UTC; polling: 0, 1; btl_tcp_if_include selects ib0, pods have lo, eth0; pi-worker-0 gets no answer from 10.0.0.7:443"},
+		"all poll":                                    {hosts: []records.Record{host(quiet, agentapi.Polling, agentapi.Polling)}, want: "all 2 ranks wait, since 00:32:40 UTC; polling: 0, 1"},
+		"a host has had no rank for long":             {hosts: []records.Record{host(quiet, agentapi.Polling, agentapi.Polling), reached(host(time.Time{}), now.Add(-time.Minute))}, want: "all 2 ranks wait, since 00:32:40 UTC; polling: 0, 1"},
+		"a host has not reported for long":            {hosts: []records.Record{host(quiet, agentapi.Polling, agentapi.Polling), reached(records.Record{}, now.Add(-time.Minute))}, want: "all 2 ranks wait, since 00:32:40 UTC; polling: 0, 1"},
+		"a host has no rank yet":                      {hosts: []records.Record{host(quiet, agentapi.Polling, agentapi.Polling), reached(host(time.Time{}), now.Add(-59*time.Second))}},
+		"one sleeps while the others wait":            {hosts: []records.Record{host(quiet, agentapi.Polling, agentapi.Sleeping, agentapi.Blocked)}, want: "all 3 ranks wait, since 00:32:40 UTC; sleeping: 1; blocked: 2; polling: 0"},
+		"all sleep, and one calls in vain":            {hosts: []records.Record{calling(host(quiet, agentapi.Sleeping, agentapi.Sleeping), 100)}, want: "all 2 ranks wait, since 00:32:40 UTC; sleeping: 0, 1; pi-worker-0 gets no answer from 10.0.0.7:443"},
+		"the only rank calls in vain":                 {hosts: []records.Record{calling(host(quiet, agentapi.Blocked), 100)}, want: "the only rank is idle, since 00:32:40 UTC; blocked: 0; pi-worker-0 gets no answer from 10.0.0.7:443"},
+		"one calls in vain, but computes":             {hosts: []records.Record{calling(host(quiet, agentapi.Busy, agentapi.Busy), 100)}},
+		"the launcher calls in vain":                  {own: agentapi.Activity{Unanswered: &agentapi.Unanswered{Address: "10.0.0.7:443", Since: now.Unix() - 30}}, want: "the launcher gets no answer from 10.0.0.7:443, since 00:32:50 UTC"},
+		"the launcher calls for a moment":             {own: agentapi.Activity{Unanswered: &agentapi.Unanswered{Address: "10.0.0.7:443", Since: now.Unix() - 29}}},
+		"only for a moment":                           {hosts: []records.Record{host(now.Add(-20*time.Second), agentapi.Polling, agentapi.Polling)}},
+		"one computes":                                {hosts: []records.Record{host(time.Time{}, agentapi.Polling, agentapi.Busy)}},
+		"one computes on another host":                {hosts: []records.Record{host(quiet, agentapi.Polling), host(time.Time{}, agentapi.Busy)}},
+		"all sleep as they want":                      {hosts: []records.Record{host(quiet, agentapi.Sleeping, agentapi.Sleeping)}},
+		"all sleep for minutes":                       {hosts: []records.Record{host(minutes, agentapi.Sleeping, agentapi.Sleeping)}, want: "all 2 ranks are idle, since 00:30:00 UTC; sleeping: 0, 1"},
+		"one of them waits for a lock":                {hosts: []records.Record{locked(host(minutes, agentapi.Sleeping, agentapi.Blocked))}, want: "all 2 ranks wait, since 00:30:00 UTC; sleeping: 0; blocked: 1; rank 1 waits for the lock of /data/index.lock"},
+		"a rank alone":                                {hosts: []records.Record{host(quiet, agentapi.Polling)}},
+		"a rank alone for minutes":                    {hosts: []records.Record{host(minutes, agentapi.Blocked)}, want: "the only rank is idle, since 00:30:00 UTC; blocked: 0"},
+		"a GPU works for minutes":                     {hosts: []records.Record{device(host(minutes, agentapi.Blocked, agentapi.Blocked))}},
+		"GPUs for long":                               {hosts: []records.Record{device(host(long, agentapi.Blocked, agentapi.Blocked))}, want: "all 2 ranks are idle, since 00:16:40 UTC; blocked: 0, 1"},
+		"all wait for one that computes":              {hosts: []records.Record{host(minutes, agentapi.Polling, agentapi.Busy, agentapi.Blocked)}, want: "2 of 3 ranks wait for rank 1, since 00:30:00 UTC; busy: 1; blocked: 2; polling: 0"},
+		"all wait for one, for a moment":              {hosts: []records.Record{host(quiet, agentapi.Polling, agentapi.Busy)}},
+		"all wait for one that uses the network":      {hosts: []records.Record{still(host(minutes, agentapi.Polling, agentapi.Busy), 0)}},
+		"a main program waits for those that compute": {hosts: []records.Record{host(minutes, agentapi.Blocked, agentapi.Busy, agentapi.Busy)}},
+		"one sleeps and one computes":                 {hosts: []records.Record{host(minutes, agentapi.Blocked, agentapi.Sleeping, agentapi.Busy)}},
+		"GPUs wait for one that computes":             {hosts: []records.Record{device(host(minutes, agentapi.Blocked, agentapi.Busy))}},
+		"few of many keep the others waiting":         {hosts: []records.Record{host(minutes, append(slices.Repeat([]agentapi.Doing{agentapi.Polling}, 14), agentapi.Busy, agentapi.Busy)...)}, want: "14 of 16 ranks wait for ranks 14, 15, since 00:30:00 UTC; busy: 14, 15; polling: 0, 1, 2, 3 and 10 more"},
+		"another host has not started":                {hosts: []records.Record{host(quiet, agentapi.Polling, agentapi.Polling), {Host: "pi-worker-1"}}},
+		"another host's session is over":              {hosts: []records.Record{host(quiet, agentapi.Polling, agentapi.Polling), over}, want: "all 2 ranks wait, since 00:32:40 UTC; polling: 0, 1"},
+		"ranks beside the launcher":                   {own: *host(quiet, agentapi.Polling, agentapi.Polling).Worker.Activity, want: "all 2 ranks wait, since 00:32:40 UTC; polling: 0, 1"},
+		"nothing runs":                                {},
+		"others go on after a rank failed":            {hosts: []records.Record{host(time.Time{}, agentapi.Busy)}, failed: crashed, failedAt: now.Add(-time.Minute), want: "Rank 1 (train) ended by signal 11 (SIGSEGV), but 1 other rank still runs, since 00:32:20 UTC"},
+		"MPI is about to end the others":              {hosts: []records.Record{host(time.Time{}, agentapi.Busy)}, failed: crashed, failedAt: now.Add(-5 * time.Second)},
+		"a rank failed, and none is left to run":      {hosts: []records.Record{over}, failed: crashed, failedAt: now.Add(-time.Minute)},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := judgeStall(test.hosts, test.own, agentapi.Summary{Ranks: test.failed, NoInterface: test.noInterface}, test.failedAt, now); got != test.want {
+				t.Errorf("got  %q\nwant %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestStallsAreReportedOnce(t *testing.T) {
+	var w StallWatch
+	var lines []string
+	for _, text := range []string{"", "a", "a", "b", "", "", "a"} {
+		lines = append(lines, w.next(text))
+	}
+	if got := strings.Join(lines, ","); got != ",a,,b,over,,a" {
+		t.Errorf("lines are %q", got)
+	}
+}

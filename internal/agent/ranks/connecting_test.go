@@ -1,0 +1,26 @@
+package ranks
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestParseConnecting(t *testing.T) {
+	t.Parallel()
+	table := `  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0100007F:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1 1 0000000000000000 100 0 0 10 0
+   1: 0501F40A:9C40 0700000A:01BB 02 00000001:00000000 01:00000064 00000003  1000        0 2 2 0000000000000000 800 0 0 1 7
+   2: 0501F40A:9C41 0700000A:08AE 02 00000001:00000000 01:00000064 00000003  1000        0 3 2 0000000000000000 800 0 0 1 7
+   3: 0501F40A:9C42 0800000A:1F90 01 00000000:00000000 00:00000000 00000000  1000        0 4 2 0000000000000000 20 0 0 10 -1
+   4: 0501F40A:9C43 nonsense:0050 02 00000000:00000000 00:00000000 00000000  1000        0 4 2 0000000000000000 20 0 0 10 -1
+`
+	if got, want := parseConnecting(table), []string{"10.0.0.7:443"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	table6 := `   0: 0000000000000000FFFF00000501F40A:9C40 0000000000000000FFFF00000700000A:0050 02 00000001:00000000 01:00000064 00000003 1000 0 2 2
+   1: 000080FE00000000FF005450F6ABCDFE:9C40 B80D0120000000000000000001000000:01BB 02 00000001:00000000 01:00000064 00000003 1000 0 2 2
+`
+	if got, want := parseConnecting(table6), []string{"10.0.0.7:80", "[2001:db8::1]:443"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}

@@ -1,0 +1,63 @@
+package ranks
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestWaitsForALock: a process that waits for the lock of a file is seen to, with the file's name.
+func TestWaitsForALock(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "index.lock")
+	start := func(command string) *exec.Cmd {
+		cmd := exec.Command("flock", file, "sh", "-c", command)
+		if err := cmd.Start(); err != nil {
+			t.Skipf("SKIPPED: %v", err)
+		}
+		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+		return cmd
+	}
+	holder := start("exec sleep 30")
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if len(startedBy(map[int]int32{holder.Process.Pid: 0})) > 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the lock is not taken")
+		}
+	}
+	waiter := start("true")
+	want, got := "the lock of "+file, ""
+	for deadline := time.Now().Add(30 * time.Second); got != want && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		used, _ := readUsage(waiter.Process.Pid, time.Now())
+		got = used.For
+	}
+	if used, _ := readUsage(waiter.Process.Pid, time.Now()); used.Wait == "" {
+		t.Skip("SKIPPED: this kernel does not show in which of its functions a process sleeps")
+	}
+	if got != want {
+		t.Errorf("it waits for %q, want %q", got, want)
+	}
+}
+
+func TestAwaitedBy(t *testing.T) {
+	t.Parallel()
+	for wait, want := range map[string]string{
+		"rpc_wait_bit_killable": "a file server", "request_wait_answer": "a file server", "anon_pipe_read": "input from a pipe",
+		"locks_lock_inode_wait": "the lock of a file", "hrtimer_nanosleep": "", "poll_schedule_timeout": "", "": "",
+	} {
+		if got := awaitedBy(-1, wait); got != want {
+			t.Errorf("%s: %q, want %q", wait, got, want)
+		}
+	}
+	table := strings.Join([]string{
+		"1: FLOCK  ADVISORY  WRITE 97 fe:00:77 0 EOF", "1: -> FLOCK  ADVISORY  WRITE 12 fe:00:77 0 EOF", "2: -> POSIX  ADVISORY  READ 13 00:2b:78 0 EOF", "3: FLOCK",
+	}, "\n")
+	for pid, want := range map[int]uint64{97: 0, 12: 77, 13: 78, 14: 0} {
+		if got := waitedNode(table, pid); got != want {
+			t.Errorf("process %d: inode %d, want %d", pid, got, want)
+		}
+	}
+}

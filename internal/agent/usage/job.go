@@ -1,0 +1,261 @@
+package usage
+
+import (
+	"cmp"
+	"encoding/json"
+	"math"
+	"slices"
+
+	"opendatahub.io/mpijob/internal/agentapi"
+)
+
+// podMetrics are those that are kept of each pod of a job.
+var podMetrics = []agentapi.Metric{agentapi.MetricCPU, agentapi.MetricMemory, agentapi.MetricThrottled, agentapi.MetricNetwork, agentapi.MetricGPU, agentapi.MetricGPUMemory}
+
+// withoutPoints are the metrics of which a job keeps no points.
+var withoutPoints = []agentapi.Metric{agentapi.MetricMajorFaults, agentapi.MetricCPUPressure, agentapi.MetricMemoryPressure, agentapi.MetricIOPressure}
+
+// Job adds up what the hosts of a job used. The figures of a job with one host are those of its samples, others are those of the
+// points of the sum. It returns false if there is no host.
+func Job(hosts []agentapi.HostUsage) (agentapi.Usage, bool) {
+	hosts = slices.DeleteFunc(slices.Clone(hosts), func(h agentapi.HostUsage) bool { return !isWhole(h) })
+	if len(hosts) == 0 {
+		return agentapi.Usage{}, false
+	}
+	job := agentapi.Usage{Step: 1, Since: math.MaxInt64}
+	for _, h := range hosts {
+		job.Since, job.Until, job.Step = min(job.Since, h.Usage.Since), max(job.Until, h.Usage.Until), max(job.Step, h.Usage.Step)
+		job.Ranks = append(job.Ranks, h.Usage.Ranks...)
+	}
+	first, last := span(hosts, job.Step)
+	for last-first >= agentapi.MaxUsagePoints {
+		job.Step *= 2
+		first, last = span(hosts, job.Step)
+	}
+	job.Start, job.PodCount = first*job.Step, int32(len(hosts))
+	for _, metric := range agentapi.Metrics() {
+		if m, measured := sum(hosts, metric, job.Step, first, last); measured {
+			job.Metrics = append(job.Metrics, m)
+		}
+	}
+	job.Pods, job.Ranks = someOf(pods(hosts), agentapi.MaxUsagePods, podFigures), someOf(job.Ranks, agentapi.MaxUsageRanks, rankFigures)
+	slices.SortStableFunc(job.Ranks, func(a, b agentapi.RankUse) int { return cmp.Compare(a.Rank, b.Rank) })
+	return job, true
+}
+
+// podFigures and rankFigures are the figures by which pods and ranks differ.
+func podFigures(p agentapi.PodUsage) (values []int64) {
+	for _, metric := range podMetrics {
+		m, _ := find(p.Metrics, metric)
+		values = append(values, m.Mean, m.Max)
+	}
+	return values
+}
+
+func rankFigures(r agentapi.RankUse) []int64 { return []int64{r.CPU, r.Memory} }
+
+// isWhole reports whether a host's usage can be added up. Any process of the job can write one.
+func isWhole(h agentapi.HostUsage) bool {
+	const longest, latest, longestName, mostRanks = 1 << 30, 1 << 40, 253, 4096
+	u := h.Usage
+	return len(h.Host) <= longestName && len(u.Ranks) <= mostRanks && u.Since >= 0 && u.Step > 0 && u.Step < longest && u.Start >= 0 && u.Start < latest && u.Start%u.Step == 0 && u.Until >= u.Since && u.Until < latest &&
+		!slices.ContainsFunc(u.Metrics, func(m agentapi.MetricUsage) bool { return len(m.Points) > agentapi.MaxUsagePoints })
+}
+
+// span returns the numbers of the first and the last point of the sum.
+func span(hosts []agentapi.HostUsage, step int64) (first, last int64) {
+	first = math.MaxInt64
+	for _, h := range hosts {
+		points := int64(1)
+		for _, m := range h.Usage.Metrics {
+			points = max(points, int64(len(m.Points)))
+		}
+		first, last = min(first, h.Usage.Start/step), max(last, (h.Usage.Start+points*h.Usage.Step-1)/step)
+	}
+	return first, last
+}
+
+// sum adds up a metric of all hosts; false if none measured it, or if it was always 0.
+func sum(hosts []agentapi.HostUsage, metric agentapi.Metric, step, first, last int64) (agentapi.MetricUsage, bool) {
+	total := agentapi.MetricUsage{Metric: metric}
+	sums, counts := make([]float64, last-first+1), make([]int, last-first+1)
+	measured, limited := 0, 0
+	for _, h := range hosts {
+		m, is := find(h.Usage.Metrics, metric)
+		if !is {
+			continue
+		}
+		measured++
+		if m.Limit > 0 {
+			limited++
+			total.Limit += m.Limit
+		}
+		total.Mean, total.P95, total.Max = m.Mean, m.P95, max(total.Max, m.Max)
+		for i, value := range coarse(h.Usage, m, step, first, last) {
+			if value.seconds > 0 {
+				sums[i] += value.sum / value.seconds
+				counts[i]++
+			}
+		}
+	}
+	if limited < measured || metric.IsShare() {
+		total.Limit = 0
+	}
+	always := metric == agentapi.MetricCPU || metric == agentapi.MetricMemory
+	if measured == 0 || total.Max == 0 && !always {
+		return total, false
+	}
+	points, known := sumPoints(sums, counts, metric.IsShare())
+	if measured > 1 {
+		total.Mean, total.P95, total.Max = figures(known)
+	}
+	if !slices.Contains(withoutPoints, metric) {
+		total.Points = points
+	}
+	return total, true
+}
+
+// sumPoints returns the points of sums of so many values each, or of their means, and those that are known.
+func sumPoints(sums []float64, counts []int, means bool) (points, known []int64) {
+	for i, sum := range sums {
+		value := int64(agentapi.NoPoint)
+		if counts[i] > 0 {
+			if means {
+				sum /= float64(counts[i])
+			}
+			value = round(sum)
+			known = append(known, value)
+		}
+		points = append(points, value)
+	}
+	return points, known
+}
+
+// coarse returns a metric's points in those of another length.
+func coarse(u agentapi.Usage, m agentapi.MetricUsage, step, first, last int64) []weighted {
+	points := make([]weighted, last-first+1)
+	for i, value := range m.Points {
+		if at := (u.Start+int64(i)*u.Step)/step - first; value >= 0 && at >= 0 && at < int64(len(points)) {
+			points[at].add(float64(value), 1)
+		}
+	}
+	return points
+}
+
+// figures returns the mean, the 95th percentile and the maximum of points.
+func figures(points []int64) (mean, p95, most int64) {
+	if len(points) == 0 {
+		return 0, 0, 0
+	}
+	sorted, total := slices.Sorted(slices.Values(points)), 0.0
+	for _, value := range sorted {
+		total += float64(value)
+	}
+	nearest := int(math.Ceil(0.95*float64(len(sorted)))) - 1
+	return round(total / float64(len(sorted))), sorted[nearest], sorted[len(sorted)-1]
+}
+
+// pods returns the figures of each host, without points.
+func pods(hosts []agentapi.HostUsage) []agentapi.PodUsage {
+	var all []agentapi.PodUsage
+	for _, h := range hosts {
+		pod := agentapi.PodUsage{Host: h.Host}
+		for _, metric := range podMetrics {
+			m, is := find(h.Usage.Metrics, metric)
+			if is && (m.Max > 0 || metric == agentapi.MetricCPU || metric == agentapi.MetricMemory) {
+				m.Points = nil
+				pod.Metrics = append(pod.Metrics, m)
+			}
+		}
+		all = append(all, pod)
+	}
+	return all
+}
+
+// someOf returns at most a number of entries, in their order: those that differ most from the others in one of their values.
+func someOf[T any](all []T, most int, values func(T) []int64) []T {
+	if len(all) <= most {
+		return all
+	}
+	var of [][]int64
+	for _, entry := range all {
+		of = append(of, values(entry))
+	}
+	differs := make([]float64, len(all))
+	for column := range of[0] {
+		var sorted []int64
+		for _, row := range of {
+			sorted = append(sorted, row[column])
+		}
+		slices.Sort(sorted)
+		median := float64(sorted[len(sorted)/2])
+		for i, row := range of {
+			differs[i] = max(differs[i], math.Abs(float64(row[column])-median)/max(1, median))
+		}
+	}
+	order := make([]int, len(all))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(differs[b], differs[a]) })
+	var kept []T
+	for _, i := range slices.Sorted(slices.Values(order[:most])) {
+		kept = append(kept, all[i])
+	}
+	return kept
+}
+
+func find(metrics []agentapi.MetricUsage, metric agentapi.Metric) (agentapi.MetricUsage, bool) {
+	i := slices.IndexFunc(metrics, func(m agentapi.MetricUsage) bool { return m.Metric == metric })
+	if i < 0 {
+		return agentapi.MetricUsage{}, false
+	}
+	return metrics[i], true
+}
+
+// LineSize is the most bytes of a job's usage in a log: container runtimes split lines of 16 KiB.
+const LineSize = 15 << 10
+
+// Within returns a job's usage with so few points, pods and ranks that it takes at most a number of bytes as JSON; nil if there is no
+// room for its figures.
+func Within(u agentapi.Usage, bytes int) *agentapi.Usage {
+	if u.Step <= 0 {
+		return nil
+	}
+	for _, most := range []struct{ points, entries int }{
+		{agentapi.MaxUsagePoints, agentapi.MaxUsagePods}, {agentapi.MaxUsagePoints, 16}, {agentapi.MaxUsagePoints, 8}, {60, 8}, {60, 4}, {60, 0}, {30, 0}, {15, 0}, {0, 0},
+	} {
+		shorter := withPoints(u, most.points)
+		shorter.Pods, shorter.Ranks = someOf(u.Pods, most.entries, podFigures), someOf(u.Ranks, most.entries, rankFigures)
+		if data, err := json.Marshal(shorter); err == nil && len(data) <= bytes {
+			return &shorter
+		}
+	}
+	return nil
+}
+
+// withPoints returns a usage with at most a number of points.
+func withPoints(u agentapi.Usage, most int) agentapi.Usage {
+	u.Metrics = slices.Clone(u.Metrics)
+	hosts, step := []agentapi.HostUsage{{Usage: u}}, u.Step
+	first, last := span(hosts, step)
+	for most > 0 && last-first >= int64(most) {
+		step *= 2
+		first, last = span(hosts, step)
+	}
+	for i, m := range u.Metrics {
+		u.Metrics[i].Points = nil
+		if most == 0 || len(m.Points) == 0 {
+			continue
+		}
+		for _, w := range coarse(u, m, step, first, last) {
+			value := int64(agentapi.NoPoint)
+			if w.seconds > 0 {
+				value = round(w.sum / w.seconds)
+			}
+			u.Metrics[i].Points = append(u.Metrics[i].Points, value)
+		}
+	}
+	u.Start, u.Step = first*step, step
+	return u
+}

@@ -1,0 +1,364 @@
+package usage_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"opendatahub.io/mpijob/internal/agent/usage"
+	"opendatahub.io/mpijob/internal/agentapi"
+)
+
+var begin = time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
+
+func TestNewSample(t *testing.T) {
+	t.Parallel()
+	reading := func(second float64, cpu, throttled, periods float64, memory int64) usage.Reading {
+		return usage.Reading{
+			At: begin.Add(time.Duration(second * 1e9)),
+			Counters: map[agentapi.Metric]usage.Counter{
+				agentapi.MetricCPU:       {Count: cpu, PerSecond: true},
+				agentapi.MetricThrottled: {Count: throttled, Of: periods},
+			},
+			Gauges: map[agentapi.Metric]int64{agentapi.MetricMemory: memory},
+		}
+	}
+	tests := map[string]struct {
+		before, after usage.Reading
+		want          map[agentapi.Metric]float64
+	}{
+		"counters are compared, gauges are current": {
+			reading(0, 5000, 100, 1000, 7), reading(10, 25000, 150, 1100, 8),
+			map[agentapi.Metric]float64{agentapi.MetricCPU: 2000, agentapi.MetricThrottled: 0.5, agentapi.MetricMemory: 8},
+		},
+		"nothing is throttled if no period has passed": {
+			reading(0, 0, 10, 20, 1), reading(5, 0, 10, 20, 1),
+			map[agentapi.Metric]float64{agentapi.MetricCPU: 0, agentapi.MetricThrottled: 0, agentapi.MetricMemory: 1},
+		},
+		"a counter that went back is left out": {
+			reading(0, 100, 10, 20, 1), reading(5, 50, 12, 30, 1),
+			map[agentapi.Metric]float64{agentapi.MetricThrottled: 0.2, agentapi.MetricMemory: 1},
+		},
+		"a counter that is new is left out": {
+			usage.Reading{At: begin},
+			reading(5, 50, 12, 30, 1),
+			map[agentapi.Metric]float64{agentapi.MetricMemory: 1},
+		},
+		"no time has passed": {reading(5, 1, 1, 1, 1), reading(5, 2, 2, 2, 2), nil},
+		"time went back":     {reading(5, 1, 1, 1, 1), reading(4, 2, 2, 2, 2), nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sample, ok := usage.NewSample(test.before, test.after)
+			if diff := cmp.Diff(test.want, sample.Values); ok != (test.want != nil) || diff != "" {
+				t.Errorf("%v (-want +got)\n%s", ok, diff)
+			}
+		})
+	}
+}
+
+// TestSeries: whatever the samples, the series has at most 120 points, which contain the sum of the samples, and the figures are those
+// of the samples.
+func TestSeries(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(200) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		var s usage.Series
+		at := begin.Add(time.Duration(random.Int64N(1e11)))
+		var values, lengths []float64
+		sum, length := 0.0, 0.0
+		for range 1 + random.IntN(3000) {
+			from := at
+			if random.IntN(20) == 0 {
+				from = at.Add(time.Duration(random.Int64N(int64(10 * time.Minute)))) // nothing was measured meanwhile
+			}
+			at = from.Add(time.Duration(1 + random.Int64N(int64(20*time.Second))))
+			value := math.Exp(12 * random.Float64())
+			s.Add(usage.Sample{From: from, To: at, Values: map[agentapi.Metric]float64{agentapi.MetricCPU: value}}, map[agentapi.Metric]int64{agentapi.MetricCPU: 4000})
+			seconds := at.Sub(from).Seconds()
+			sum, length, values, lengths = sum+value*seconds, length+seconds, append(values, value), append(lengths, seconds)
+		}
+		u, ok := s.Usage()
+		if !ok || len(u.Metrics) != 1 {
+			t.Fatalf("seed %d: %+v", seed, u)
+		}
+		m := u.Metrics[0]
+		if len(m.Points) > agentapi.MaxUsagePoints || len(m.Points) == 0 || m.Points[0] == agentapi.NoPoint || u.Start%u.Step != 0 {
+			t.Errorf("seed %d: %d points of %d s from %d, the first %d", seed, len(m.Points), u.Step, u.Start, m.Points[0])
+		}
+		if end := u.Start + int64(len(m.Points))*u.Step; u.Until > end || u.Until <= end-u.Step-1 || u.Since < u.Start {
+			t.Errorf("seed %d: from %d to %d in points from %d to %d", seed, u.Since, u.Until, u.Start, end)
+		}
+		kept, seconds := usage.Sums(&s, agentapi.MetricCPU)
+		if math.Abs(kept-sum) > 1e-6*sum || math.Abs(seconds-length) > 1e-6*length {
+			t.Errorf("seed %d: the points contain %g in %g s, want %g in %g s", seed, kept, seconds, sum, length)
+		}
+		if want := math.Round(sum / length); math.Abs(float64(m.Mean)-want) > 1 {
+			t.Errorf("seed %d: mean %d, want %g", seed, m.Mean, want)
+		}
+		if want := math.Round(slices.Max(values)); float64(m.Max) != want {
+			t.Errorf("seed %d: max %d, want %g", seed, m.Max, want)
+		}
+		if want := quantile(values, lengths, 0.95); float64(m.P95) < want-1 || float64(m.P95) > 1.05*want+1 {
+			t.Errorf("seed %d: p95 %d, want %g", seed, m.P95, want)
+		}
+		if m.Limit != 4000 {
+			t.Errorf("seed %d: limit %d", seed, m.Limit)
+		}
+	}
+}
+
+// quantile returns the value that is not exceeded for a share of the time.
+func quantile(values, seconds []float64, share float64) float64 {
+	order := make([]int, len(values))
+	total := 0.0
+	for i := range order {
+		order[i] = i
+		total += seconds[i]
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmpFloat(values[a], values[b]) })
+	left := share * total
+	for _, i := range order {
+		if left -= seconds[i]; left <= 1e-9*total {
+			return values[i]
+		}
+	}
+	return values[order[len(order)-1]]
+}
+
+func cmpFloat(a, b float64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+func TestSeriesLeavesOutSamplesThatGoBack(t *testing.T) {
+	t.Parallel()
+	var s usage.Series
+	add := func(from, to int) {
+		s.Add(usage.Sample{
+			From: begin.Add(time.Duration(from) * time.Second), To: begin.Add(time.Duration(to) * time.Second),
+			Values: map[agentapi.Metric]float64{agentapi.MetricMemory: float64(to)},
+		}, nil)
+	}
+	if _, ok := s.Usage(); ok {
+		t.Error("a series without samples has a usage")
+	}
+	add(0, 10)
+	add(5, 20)
+	add(20, 15)
+	add(30, 40)
+	u, _ := s.Usage()
+	want := agentapi.Usage{
+		Start: begin.Unix(), Step: 10, Since: begin.Unix(), Until: begin.Unix() + 40,
+		Metrics: []agentapi.MetricUsage{{Metric: agentapi.MetricMemory, Mean: 25, P95: 40, Max: 40, Points: []int64{10, -1, -1, 40}}},
+	}
+	if diff := cmp.Diff(want, u); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// host is a host whose CPU usage and memory have points, from a second on.
+func host(name string, start, step int64, limit int64, points ...int64) agentapi.HostUsage {
+	var known []int64
+	for _, p := range points {
+		if p >= 0 {
+			known = append(known, p)
+		}
+	}
+	mean := int64(0)
+	for _, p := range known {
+		mean += p
+	}
+	mean /= int64(max(1, len(known)))
+	most := slices.Max(append(known, 0))
+	return agentapi.HostUsage{Host: name, Usage: agentapi.Usage{
+		Start: start, Step: step, Since: start, Until: start + step*int64(len(points)),
+		Metrics: []agentapi.MetricUsage{
+			{Metric: agentapi.MetricCPU, Mean: mean, P95: most, Max: most, Limit: limit, Points: points},
+			{Metric: agentapi.MetricThrottled, Mean: mean / 10, P95: most / 10, Max: most / 10, Points: points},
+		},
+	}}
+}
+
+func TestJob(t *testing.T) {
+	t.Parallel()
+	long := make([]int64, 120)
+	for i := range long {
+		long[i] = 1000
+	}
+	points := func(u agentapi.Usage, metric int) []int64 { return u.Metrics[metric].Points }
+	tests := map[string]struct {
+		hosts []agentapi.HostUsage
+		check func(u agentapi.Usage) string
+	}{
+		"values are added up, shares are averaged": {
+			[]agentapi.HostUsage{host("a", 1000, 10, 2000, 100, 200), host("b", 1000, 10, 2000, 300, 400)},
+			func(u agentapi.Usage) string {
+				return cmp.Diff([][]int64{{400, 600}, {200, 300}}, [][]int64{points(u, 0), points(u, 1)}) + fmt.Sprint(u.Metrics[0].Limit, u.Metrics[1].Limit, u.Metrics[0].Mean, u.Metrics[0].Max)
+			},
+		},
+		"hosts that started at another time": {
+			[]agentapi.HostUsage{host("a", 1000, 10, 2000, 100, 200), host("b", 1020, 10, 0, 300)},
+			func(u agentapi.Usage) string {
+				return fmt.Sprint(points(u, 0), u.Metrics[0].Limit, u.Start, u.Since, u.Until)
+			},
+		},
+		"points of different lengths": {
+			[]agentapi.HostUsage{host("a", 1000, 20, 2000, 100), host("b", 1000, 10, 2000, 300, 500)},
+			func(u agentapi.Usage) string { return fmt.Sprint(points(u, 0), u.Step) },
+		},
+		"points that were not measured do not count": {
+			[]agentapi.HostUsage{host("a", 1000, 10, 0, 100, -1, 300), host("b", 1000, 10, 0, 10, -1, -1)},
+			func(u agentapi.Usage) string { return fmt.Sprint(points(u, 0)) },
+		},
+		"more points than a series has": {
+			[]agentapi.HostUsage{host("a", 0, 10, 0, long...), host("b", 1200, 10, 0, long...)},
+			func(u agentapi.Usage) string { return fmt.Sprint(len(points(u, 0)), u.Step, u.Metrics[0].Mean) },
+		},
+		"one host keeps its own figures": {
+			[]agentapi.HostUsage{{Host: "a", Usage: agentapi.Usage{Start: 1000, Step: 10, Since: 1000, Until: 1010, Metrics: []agentapi.MetricUsage{{Metric: agentapi.MetricCPU, Mean: 1, P95: 2, Max: 3, Points: []int64{1}}}}}},
+			func(u agentapi.Usage) string {
+				return fmt.Sprint(u.Metrics[0].Mean, u.Metrics[0].P95, u.Metrics[0].Max)
+			},
+		},
+		"a host with nonsense is left out": {
+			[]agentapi.HostUsage{host("a", 1000, 10, 0, 100), {Host: "b", Usage: agentapi.Usage{Step: 0}}, {Host: "c", Usage: agentapi.Usage{Step: 7, Start: 1000}}, {Host: "d", Usage: agentapi.Usage{Step: 10, Start: 1 << 50}}},
+			func(u agentapi.Usage) string { return fmt.Sprint(u.PodCount, points(u, 0)) },
+		},
+	}
+	want := map[string]string{
+		"values are added up, shares are averaged":   "4000 0 500 600",
+		"hosts that started at another time":         "[100 200 300] 0 1000 1000 1030",
+		"points of different lengths":                "[500] 20",
+		"points that were not measured do not count": "[110 -1 300]",
+		"more points than a series has":              "120 20 1000",
+		"one host keeps its own figures":             "1 2 3",
+		"a host with nonsense is left out":           "1 [100]",
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u, ok := usage.Job(test.hosts)
+			if got := test.check(u); !ok || got != want[name] {
+				t.Errorf("%s, want %s", got, want[name])
+			}
+		})
+	}
+	if _, ok := usage.Job(nil); ok {
+		t.Error("a job without hosts has a usage")
+	}
+}
+
+// largeJob is a job of 64 hosts with 8 ranks each and all metrics; one host uses no CPU, and one rank more memory than the others.
+func largeJob() []agentapi.HostUsage {
+	random := rand.New(rand.NewPCG(1, 2))
+	var hosts []agentapi.HostUsage
+	for i := range 64 {
+		u := agentapi.Usage{Start: 1_767_347_840, Step: 320, Since: 1_767_347_843, Until: 1_767_347_840 + 120*320}
+		for _, metric := range agentapi.Metrics() {
+			m := agentapi.MetricUsage{Metric: metric, Mean: 30000 + random.Int64N(100), P95: 31234, Max: 32000, Limit: 32000}
+			if i == 40 && metric == agentapi.MetricCPU {
+				m.Mean = 3
+			}
+			for range 120 {
+				m.Points = append(m.Points, random.Int64N(32000))
+			}
+			u.Metrics = append(u.Metrics, m)
+		}
+		for rank := range 8 {
+			u.Ranks = append(u.Ranks, agentapi.RankUse{Rank: int32(8*i + rank), CPU: 3900 + random.Int64N(100), Memory: 4000})
+		}
+		hosts = append(hosts, agentapi.HostUsage{Host: fmt.Sprintf("resnet-training-worker-%d", i), Usage: u})
+	}
+	hosts[50].Usage.Ranks[3].Memory = 9000
+	return hosts
+}
+
+// TestSizes: a job's usage fits where it is reported, and what differs from the rest is kept.
+func TestSizes(t *testing.T) {
+	t.Parallel()
+	u, _ := usage.Job(largeJob())
+	for _, most := range []int{usage.LineSize, 3500, 1500} {
+		small := usage.Within(u, most)
+		if small == nil {
+			t.Fatalf("nothing fits into %d bytes", most)
+		}
+		data, err := json.Marshal(small)
+		if err != nil || len(data) > most {
+			t.Errorf("%d bytes, want at most %d: %v", len(data), most, err)
+		}
+		t.Logf("at most %d bytes: %d, with %d points, %d pods and %d ranks", most, len(data), len(small.Metrics[0].Points), len(small.Pods), len(small.Ranks))
+		if len(small.Pods) > 0 && !slices.ContainsFunc(small.Pods, func(p agentapi.PodUsage) bool { return p.Host == "resnet-training-worker-40" }) {
+			t.Errorf("the pod that does nothing is not among %d pods", len(small.Pods))
+		}
+		if len(small.Ranks) > 0 && !slices.ContainsFunc(small.Ranks, func(r agentapi.RankUse) bool { return r.Rank == 403 }) {
+			t.Errorf("the rank with the most memory is not among %d ranks", len(small.Ranks))
+		}
+		for i, m := range small.Metrics {
+			if m.Mean != u.Metrics[i].Mean || m.Max != u.Metrics[i].Max || small.PodCount != 64 {
+				t.Errorf("%s: the figures changed", m.Metric)
+			}
+		}
+	}
+	if small := usage.Within(u, 100); small != nil {
+		t.Errorf("100 bytes contain %+v", small)
+	}
+}
+
+func BenchmarkJob(b *testing.B) {
+	hosts := largeJob()
+	for b.Loop() {
+		usage.Job(hosts)
+	}
+}
+
+// TestHostileHosts: any process of a job can write what hosts used. Whatever it is, the sum is bounded.
+func TestHostileHosts(t *testing.T) {
+	t.Parallel()
+	odd := []int64{0, 1, -1, 7, 10, 320, 1 << 30, 1 << 40, 1 << 62, -1 << 63, 1<<63 - 1}
+	for seed := range uint64(2000) {
+		random := rand.New(rand.NewPCG(seed, 3))
+		pick := func() int64 { return odd[random.IntN(len(odd))] }
+		var hosts []agentapi.HostUsage
+		for range random.IntN(5) {
+			u := agentapi.Usage{Start: pick(), Step: pick(), Since: pick(), Until: pick()}
+			for range random.IntN(4) {
+				m := agentapi.MetricUsage{Metric: append(agentapi.Metrics(), "", "Other")[random.IntN(13)], Mean: pick(), P95: pick(), Max: pick(), Limit: pick()}
+				for range random.IntN(130) {
+					m.Points = append(m.Points, pick())
+				}
+				u.Metrics = append(u.Metrics, m)
+			}
+			for range random.IntN(3) {
+				u.Ranks = append(u.Ranks, agentapi.RankUse{Rank: int32(pick()), CPU: pick(), Memory: pick()})
+			}
+			hosts = append(hosts, agentapi.HostUsage{Host: fmt.Sprint(pick()), Usage: u})
+		}
+		u, ok := usage.Job(hosts)
+		if !ok {
+			continue
+		}
+		for _, m := range u.Metrics {
+			if len(m.Points) > agentapi.MaxUsagePoints {
+				t.Errorf("seed %d: %d points", seed, len(m.Points))
+			}
+		}
+		if small := usage.Within(u, 2000); small != nil {
+			if data, err := json.Marshal(small); err != nil || len(data) > 2000 {
+				t.Errorf("seed %d: %d bytes, %v", seed, len(data), err)
+			}
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package agentapi
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Usage is what a container, or the containers of a job, used over time.
+type Usage struct {
+	// Start is when the first point begins, in seconds since 1970 and a multiple of Step. Step is the length of a point in seconds.
+	Start int64 `json:"start"`
+	Step  int64 `json:"step"`
+	// Since and Until are the times of the first and the last measurement, in seconds since 1970.
+	Since int64 `json:"since"`
+	Until int64 `json:"until"`
+	// Metrics are what was measured, in the order of Metrics. Those that the kernel does not count are left out, and those of a job
+	// that were always 0.
+	Metrics []MetricUsage `json:"metrics"`
+	// Pods are the containers of a job, at most MaxUsagePods, and PodCount is the number of those that were measured. Only launchers
+	// report them.
+	Pods     []PodUsage `json:"pods,omitempty"`
+	PodCount int32      `json:"podCount,omitempty"`
+	// Ranks are the ranks of a container, or some of a job, at most MaxUsageRanks.
+	Ranks []RankUse `json:"ranks,omitempty"`
+	// Launch is how the job's first launch began; nil until all hosts are connected. Only launchers report it, also before anything
+	// was measured: then Step is 0.
+	Launch *Launch `json:"launch,omitempty"`
+}
+
+// Launch is how MPI reached the hosts of a job and started ranks there.
+type Launch struct {
+	// ConnectedAt is when all hosts of the hostfile were connected, in milliseconds since 1970, and ConnectSeconds is the time from the
+	// first attempt on.
+	ConnectedAt    int64   `json:"connectedAt"`
+	ConnectSeconds float64 `json:"connectSeconds"`
+	// RanksAt is when ranks ran on all hosts that the launcher connected to itself, in milliseconds since 1970; 0 until then. InitSeconds
+	// is the time from the start of the command there, on the slowest host.
+	RanksAt     int64   `json:"ranksAt,omitempty"`
+	InitSeconds float64 `json:"initSeconds,omitempty"`
+}
+
+// Limits of a Usage.
+const (
+	MaxUsagePoints = 120
+	MaxUsagePods   = 32
+	MaxUsageRanks  = 32
+)
+
+// MetricUsage is what was measured of a metric. All figures are whole numbers in the metric's unit.
+type MetricUsage struct {
+	Metric Metric `json:"metric"`
+	Mean   int64  `json:"mean"`
+	P95    int64  `json:"p95"`
+	Max    int64  `json:"max"`
+	// Limit is the most that can be used, 0 for no limit.
+	Limit int64 `json:"limit,omitempty"`
+	// Points are means, oldest first, NoPoint where nothing was measured.
+	Points []int64 `json:"points,omitempty"`
+}
+
+// NoPoint is the value of a point for which nothing was measured.
+const NoPoint = -1
+
+// PodUsage is what a pod of a job used.
+type PodUsage struct {
+	// Host is the pod's host name.
+	Host    string        `json:"host"`
+	Metrics []MetricUsage `json:"metrics"`
+}
+
+// RankUse is what a rank used, with the processes that it started.
+type RankUse struct {
+	Rank int32 `json:"rank"`
+	// CPU is the mean in thousandths of a core, and Memory the maximum of its resident set in MiB.
+	CPU    int64 `json:"cpu"`
+	Memory int64 `json:"memory"`
+}
+
+// HostUsage is what the container of a host used.
+type HostUsage struct {
+	Host  string `json:"host"`
+	Usage Usage  `json:"usage"`
+}
+
+// Metric is something that is measured over time.
+type Metric string
+
+// The metrics.
+const (
+	// MetricCPU is in thousandths of a core.
+	MetricCPU Metric = "CPU"
+	// MetricMemory is the working set in MiB: without cached files that the kernel can drop.
+	MetricMemory Metric = "Memory"
+	// MetricThrottled is the share of time in thousandths, by the CPU limit's periods, in which the kernel stopped processes.
+	MetricThrottled Metric = "Throttled"
+	// MetricMajorFaults is the number of page faults per minute that read from a disk.
+	MetricMajorFaults Metric = "MajorFaults"
+	// MetricCPUPressure, MetricMemoryPressure and MetricIOPressure are the share of time in thousandths in which a process waited for
+	// the resource (Linux, Documentation/accounting/psi.rst).
+	MetricCPUPressure    Metric = "CPUPressure"
+	MetricMemoryPressure Metric = "MemoryPressure"
+	MetricIOPressure     Metric = "IOPressure"
+	// MetricNetwork and MetricIO are the KiB per second that were received and sent, and read from and written to disks.
+	MetricNetwork Metric = "Network"
+	MetricIO      Metric = "IO"
+	// MetricGPU is in thousandths of a GPU, and MetricGPUMemory in MiB.
+	MetricGPU       Metric = "GPU"
+	MetricGPUMemory Metric = "GPUMemory"
+)
+
+// Metrics returns all metrics, in the order in which they are shown.
+func Metrics() []Metric {
+	return []Metric{
+		MetricCPU, MetricMemory, MetricThrottled, MetricMajorFaults, MetricCPUPressure, MetricMemoryPressure, MetricIOPressure,
+		MetricNetwork, MetricIO, MetricGPU, MetricGPUMemory,
+	}
+}
+
+// IsShare reports whether a metric is a share of time: that of several pods is their mean, and not their sum.
+func (m Metric) IsShare() bool {
+	return slices.Contains([]Metric{MetricThrottled, MetricCPUPressure, MetricMemoryPressure, MetricIOPressure}, m)
+}
+
+// UsagePause returns the time between two reports of a job's usage that has run for a time. The operator reads them as often: the record
+// of a long job changes less often.
+func UsagePause(running time.Duration) time.Duration {
+	const shortest, longest = time.Minute, 5 * time.Minute
+	return min(max(shortest, running/10), longest)
+}
+
+// UsageMessage is the message of the log lines in which a worker's agent reports the job's usage. Their field UsageMessage is a Usage.
+const UsageMessage = "usage"
+
+// ParseUsageLine parses a line of a worker's log. It returns false if the line does not report the job's usage.
+func ParseUsageLine(line string) (Usage, bool) {
+	if !strings.HasPrefix(line, `{"time":"`) || !strings.Contains(line, `"msg":"`+UsageMessage+`"`) {
+		return Usage{}, false
+	}
+	var parsed struct {
+		Message string `json:"msg"`
+		Logger  string `json:"logger"`
+		Usage   *Usage `json:"usage"`
+	}
+	if json.Unmarshal([]byte(line), &parsed) != nil || parsed.Message != UsageMessage || parsed.Logger != Logger || parsed.Usage == nil {
+		return Usage{}, false
+	}
+	return *parsed.Usage, true
+}

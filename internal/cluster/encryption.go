@@ -1,0 +1,74 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"opendatahub.io/mpijob/internal/encryption"
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/plan"
+)
+
+// EncryptionInterval is how often it is looked up what encrypts the traffic between pods, while jobs require it.
+const EncryptionInterval = time.Minute
+
+// encryptionState is what encrypts the traffic between pods, as it was last looked up.
+type encryptionState struct {
+	mu  sync.Mutex
+	at  time.Time
+	by  []string
+	err error
+}
+
+// CheckEncryption returns why a job may not run: its namespace or the operator requires that the traffic between its pods is encrypted,
+// and nothing does so. It returns nil for a job without traffic between pods.
+func (c *Cluster) CheckEncryption(ctx context.Context, job mpi.Job, settings plan.Settings) field.ErrorList {
+	if job.Pods() < 2 {
+		return nil
+	}
+	source := "the operator's flag --require-encryption"
+	if !settings.RequireEncryption {
+		required, err := c.requiresEncryption(ctx, job.Namespace)
+		if err == nil && !required {
+			return nil
+		}
+		source = "the annotation " + mpi.AnnotationRequireEncryption + " of namespace " + job.Namespace
+	}
+	by, err := c.encryptedBy(ctx)
+	why := "nothing on this cluster is known to do so"
+	switch {
+	case len(by) > 0:
+		return nil
+	case err != nil:
+		why = fmt.Sprintf("it could not be found out whether anything does so (%v)", err)
+	}
+	return field.ErrorList{field.Forbidden(field.NewPath("metadata", "namespace"), fmt.Sprintf(
+		"%s requires that the traffic between pods is encrypted, and %s; ask a cluster administrator to enable it in the cluster's network (docs/security.md), or use another namespace", source, why))}
+}
+
+// requiresEncryption reports whether a namespace requires that the traffic between pods is encrypted. A value other than false does:
+// admission refuses others, but may not have been asked.
+func (c *Cluster) requiresEncryption(ctx context.Context, namespace string) (bool, error) {
+	meta := NamespaceMeta()
+	if err := c.client.Get(ctx, client.ObjectKey{Name: namespace}, meta); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("read Namespace %s: %w", namespace, err)
+	}
+	value, set := meta.Annotations[mpi.AnnotationRequireEncryption]
+	return set && value != "false", nil
+}
+
+// encryptedBy returns what encrypts the traffic between pods, at most EncryptionInterval old.
+func (c *Cluster) encryptedBy(ctx context.Context) ([]string, error) {
+	c.encryption.mu.Lock()
+	defer c.encryption.mu.Unlock()
+	if now := c.clock.Now(); c.encryption.at.IsZero() || now.Sub(c.encryption.at) >= EncryptionInterval {
+		c.encryption.by, c.encryption.err = encryption.Find(ctx, c.live)
+		c.encryption.at = now
+	}
+	return c.encryption.by, c.encryption.err
+}

@@ -1,0 +1,65 @@
+package codes
+
+import "opendatahub.io/mpijob/api/v1alpha1"
+
+var creations = []Entry{
+	{
+		Code: MissingReference, Phase: v1alpha1.PhaseInitializing,
+		Summary: "{who} cannot start: {missing|a Secret or ConfigMap} does not exist in namespace {namespace}.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Create it with this name. The pods then start automatically.", Action: "kubectl -n {namespace} get secrets,configmaps"},
+			{Text: "Or correct the name in the job.", Action: "{reference}"},
+		},
+	},
+	{
+		Code: ContainerCreateFailed, Phase: v1alpha1.PhaseInitializing,
+		Status:  "{who} cannot start: container {container} cannot be created: {message}",
+		Summary: "{who} cannot start: the container cannot be created: {message}",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "{first|Correct the command, mount or user in the message.}", Action: "{field}.spec.containers[0]"},
+			{Text: "See the pod's conditions and events.", Action: describePod},
+		},
+	},
+}
+
+var crashLoops = []Entry{
+	{
+		Code: CrashLoop, Phase: v1alpha1.PhaseInitializing, Severity: v1alpha1.SeverityError,
+		Status:  "{who} keeps crashing: container {container} {exit} {tries}. Check its log.",
+		Summary: "{who} in a crash loop: container {container} ended with exit code {code}, started {times} times.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Read the log of the previous run.", Action: "kubectl -n {namespace} logs {pod} --previous"},
+			{Text: "A worker must keep running. Remove its command, and the agent runs there.", Action: "{field}.spec.containers[0].command"},
+		},
+	},
+}
+
+// initRemedies are those of init containers that fail.
+var initRemedies = []v1alpha1.Remedy{
+	{Text: "Read the log of the init container.", Action: "kubectl -n {namespace} logs {pod} -c {container}"},
+	{Text: "Correct its command and what it needs, or remove it.", Action: "{field}.spec.initContainers"},
+}
+
+// InitContainerFailed is the definition of ApplicationFailed for an init container: no program of the job has started.
+var InitContainerFailed = Entry{
+	Code: ApplicationFailed, Phase: v1alpha1.PhaseInitializing,
+	Summary:  "{who} cannot start: init container {container} failed{codeText}{errorText}{placeText}.",
+	Remedies: initRemedies,
+}
+
+// InitContainerRuns is the definition of SlowStart for an init container that has not ended.
+var InitContainerRuns = Entry{
+	Code: SlowStart, Phase: v1alpha1.PhaseInitializing, Severity: v1alpha1.SeverityWarning,
+	Summary: "{who} not started since {since}: its init container {container} is still running.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "See what it prints, and what it waits for.", Action: "kubectl -n {namespace} logs {pod} -c {container}"},
+		{Text: "The pod's other containers start when it has ended with exit code 0."},
+	},
+}
+
+// InitContainerCrashes is the definition of CrashLoop for an init container.
+var InitContainerCrashes = Entry{
+	Code: CrashLoop, Phase: v1alpha1.PhaseInitializing, Severity: v1alpha1.SeverityError,
+	Summary:  "{who} cannot start: init container {container} ended with exit code {code}, started {times} times.",
+	Remedies: initRemedies,
+}

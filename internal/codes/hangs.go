@@ -1,0 +1,110 @@
+package codes
+
+import "opendatahub.io/mpijob/api/v1alpha1"
+
+var stalls = []Entry{
+	{
+		Code: RankGone, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityError,
+		Summary: "{rankWho|A rank} failed{errorText}{placeText}, but the job continues: {message|the other ranks wait for it}.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Delete the launcher's pod. The job then fails or starts its next attempt; it does not continue by itself.", Action: "kubectl -n {namespace} delete pod {logPod}"},
+			{Text: "Read the output of the rank that failed.", Action: launcherLog},
+			{Text: "Python: let an exception end all ranks.", Action: "mpirun ... python -m mpi4py SCRIPT"},
+			{Text: "Set a deadline, so that a stuck job releases its nodes.", Action: "{deadlineField}"},
+		},
+	},
+	{
+		Code: RanksWaiting, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning,
+		Summary: "All {ranksNow|ranks} wait since {since}: none computes or transfers data ({message}). The job is probably stuck.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "See what the kernel reports of each rank: its state, and the system call in which it waits.", Action: processStates},
+			{Text: "Python: run the job again with this variable. A rank that receives the signal ABRT (kill -ABRT) then prints its call stacks and ends.", Action: "env: PYTHONFAULTHANDLER=1", Rerun: true, Changes: set("env.PYTHONFAULTHANDLER", "1")},
+			{Text: "Check that each receive has a matching send, and that all ranks call the same collective operations in the same order."},
+			{Text: "Set a deadline, so that a stuck job releases its nodes.", Action: "{deadlineField}"},
+		},
+	},
+	{
+		Code: RanksIdle, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityInfo,
+		Summary: "{ranksNow|The ranks} idle since {since}: none computes or transfers data ({message}). {reason|It may be on purpose: the kernel does not show what they wait for.}",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Read what the program printed last: it may say what it waits for.", Action: launcherLog},
+			{Text: "Set a deadline, so that a stuck job releases its nodes.", Action: "{deadlineField}"},
+		},
+	},
+	{
+		Code: NoAnswer, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning,
+		Summary: "{rankWho} gets no answer from {address|an address} since {since}{ranksText}: packets to it are dropped, or nothing has this address.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Check the address, and whether a NetworkPolicy or a firewall allows the connection. A policy that does not allow it drops its packets.", Action: listPolicies},
+			{Text: "Read what the program printed last.", Action: launcherLog},
+			{Text: "Set a deadline, so that a stuck job releases its nodes.", Action: "{deadlineField}"},
+		},
+	},
+	{
+		Code: Straggler, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityInfo,
+		Summary: "{ranksNow|The other ranks} wait since {since} for {rankWho|one rank} ({message}), which may have more work than the others, be slower, or be in an endless loop.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Read what the program printed last, and check what the program does on that rank between two messages.", Action: launcherLog},
+			{Text: "Check whether another program uses the CPUs of its node.", Action: "kubectl -n {namespace} top pods -l {selector}"},
+			{Text: "If only one rank has work, as when it loads the data, divide it among the ranks."},
+			{Text: "Set a deadline, so that a stuck job releases its nodes.", Action: "{deadlineField}"},
+		},
+	},
+	{
+		Code: CPUThrottled, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning,
+		Summary: "The CPU limit of the workers slows the ranks down: the kernel stopped them for {seconds} s, {share} % of the time that they needed.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Increase the CPU limit to one CPU per rank, or remove it.", Action: "{workerTemplate}.spec.containers[0].resources.limits.cpu"},
+			{Text: "Or use as many slots as CPUs.", Action: "{slotsField}"},
+		},
+	},
+	{
+		Code: TrainingDiverged, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning,
+		Summary: "The training has diverged: {figure} is {is}.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "See when it began, and compare it with the other figures of that time.", Action: "kubectl odh mpijob top {job} -n {namespace} --history"},
+			{Text: "Stop the job, and start it again from the last checkpoint before, with a lower learning rate, a warm-up, or gradient clipping."},
+			{Text: "If the loss is NaN from the start, look for invalid values in the data, such as a logarithm of 0. With mixed precision, scale the loss, or use bfloat16."},
+		},
+	},
+	{
+		Code: NoOutput, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning,
+		Summary: "No output since {since}, although all pods run. The program may be computing, or a rank is stuck.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Check the CPU usage of the ranks. A stuck rank uses none; those that wait for it use a full core.", Action: "kubectl -n {namespace} top pods -l {selector}"},
+			{Text: "See what the kernel reports of each rank: its state, and the system call in which it waits.", Action: processStates},
+			{Text: "Python: run the job again with this variable. A rank that receives the signal ABRT (kill -ABRT) then prints its call stacks and ends.", Action: "env: PYTHONFAULTHANDLER=1", Rerun: true, Changes: set("env.PYTHONFAULTHANDLER", "1")},
+			{Text: "Set a deadline, so that a stuck job releases its nodes.", Action: "{deadlineField}"},
+		},
+	},
+	{
+		Code: SlowStart, Phase: v1alpha1.PhaseInitializing, Severity: v1alpha1.SeverityWarning,
+		Summary: "{who} not started since {since}: {state}.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "See the pod's conditions and events.", Action: describePod},
+			{Text: "A node takes minutes to pull a large image for the first time. Later starts are faster."},
+		},
+	},
+	{
+		Code: SlowStartupStep, Phase: v1alpha1.PhaseInitializing, Severity: v1alpha1.SeverityInfo,
+		Summary: "The start was slow: {step} took {time}{where}{median}.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "{advice}"},
+			{Text: "See the pod's conditions and events.", Action: describePod},
+		},
+	},
+	{
+		Code: Unknown, Phase: v1alpha1.PhaseFailed, Strength: Unexplained, Traits: FollowsPodLoss,
+		Summary: "{state} The cause is unknown. {known}",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Read the launcher's log. The first error is usually the cause.", Action: "kubectl -n {namespace} logs -l {launcherPods} --tail=200"},
+			{Text: "Check the events.", Action: listEvents},
+			{Text: "Check the state of the pods.", Action: "kubectl -n {namespace} describe pods -l {selector}"},
+		},
+	},
+}
+
+// SleepsAlone are the remedies for a rank that sleeps while all others wait for a message, as Open MPI does in MPI_Finalize.
+var SleepsAlone = []v1alpha1.Remedy{
+	{Text: "Check why rank {option} does not send what the others wait for: it has ended its work and waits in MPI_Finalize, or sleeps for another reason."},
+}

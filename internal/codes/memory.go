@@ -1,0 +1,63 @@
+package codes
+
+import "opendatahub.io/mpijob/api/v1alpha1"
+
+var memory = []Entry{
+	{
+		Code: OutOfMemory, Phase: v1alpha1.PhaseRunning,
+		Summary: "{who} out of memory{rankText}: {used|memory limit exceeded}{ofLimit}. The kernel killed the program, which ends the MPI job.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Increase the memory limit of each {role}{more}.", Action: memoryLimit, Rerun: true, Changes: setMemory},
+			{Text: "Or use less memory: a smaller batch, fewer data loaders, or fewer ranks per worker.{largestText}", Action: "{slotsField}"},
+			{Text: "If that does not help, look for the sizes that the program allocates. They may be far larger than any limit, because of a wrong argument or input."},
+		},
+	},
+	{
+		Code: MemoryGrowing, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning,
+		Summary: "Memory grows steadily: {used} of {usedOf} are used, {rate} more per hour. The limit is reached at about {at}.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Check what the program keeps from step to step, such as a list of losses with their graphs, or batches in a cache. See what each pod uses.", Action: "kubectl odh mpijob top {job} -n {namespace} --history"},
+			{Text: "Write a checkpoint before that time. In a copy of the job, increase the memory limit of each {role}{more}.", Action: memoryLimit, Rerun: true, Changes: setMemory},
+		},
+	},
+	{
+		Code: GPUOutOfMemory, Phase: v1alpha1.PhaseRunning, Traits: FromProgram | FromSharedGPU,
+		Summary: "GPU out of memory{rankText}: allocation of {size|memory} failed{totalText}.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Use a smaller batch per GPU, or gradient accumulation."},
+			{Text: "Or shard the model across more GPUs (FSDP or ZeRO), or use mixed precision."},
+			{Text: "Or use GPUs with more memory."},
+		},
+	},
+	{
+		Code: MoreSlotsThanGPUs, Phase: v1alpha1.PhaseRunning, Traits: FromSharedGPU,
+		Summary: "More slots than GPUs: {perWorker} slots and {gpus|no} GPUs per worker. Ranks share a GPU, which NCCL rejects, or find none.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Use as many slots as GPUs per worker.", Action: "{slotsField}: {gpus|GPUs}", Rerun: true, Changes: set("{slotsField}", "{gpus}")},
+			{
+				Text: "Or request a GPU for each slot.", Action: "{workerTemplate}.spec.containers[0].resources.limits[nvidia.com/gpu]: {perWorker}", Rerun: true,
+				Changes: set("{workerTemplate}.spec.containers[0].resources.limits[nvidia.com/gpu]", "{perWorker}"),
+			},
+			{Text: "If the numbers match, let each rank select the GPU of its local rank.", Action: "torch.cuda.set_device(local_rank)"},
+		},
+	},
+	{
+		Code: NoGPUVisible, Phase: v1alpha1.PhaseRunning, Traits: FromProgram | FromSharedGPU,
+		Summary: "No GPU visible to the program in {whoLower}{gpuText}.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "If the program uses GPUs on the launcher, run ranks there. Otherwise use GPUs only in ranks.", Action: "spec.runLauncherAsWorker: true", Rerun: true, Changes: set("spec.runLauncherAsWorker", "true")},
+			{Text: "Request GPUs in the pods that use them.", Action: "{field}.spec.containers[0].resources.limits[nvidia.com/gpu]"},
+			{Text: "If the pods have GPUs, the image may lack CUDA or clear NVIDIA_VISIBLE_DEVICES."},
+		},
+	},
+}
+
+// MoreMemoryThanNodes is the definition of OutOfMemory for a program that allocates more than any node has.
+var MoreMemoryThanNodes = Entry{
+	Code: OutOfMemory, Phase: v1alpha1.PhaseRunning,
+	Summary: "{who} out of memory{rankText}: the program allocates {asked}, and no node has more than {largest}. A higher limit does not help.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Check the size that the program allocates: it may follow from a wrong argument or input.", Action: launcherArgs},
+		{Text: "Or distribute the data over more ranks and workers, each with less than {largest}.", Action: "{workersField}"},
+	},
+}

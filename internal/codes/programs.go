@@ -1,0 +1,122 @@
+package codes
+
+import "opendatahub.io/mpijob/api/v1alpha1"
+
+// lookForProgram is a command that looks for a program in a running pod: in its PATH, and else as a file.
+const lookForProgram = `kubectl -n {namespace} exec {hostPod} -- sh -c 'command -v -- "$0" || ls -l -- "$0"' {program|PROGRAM}`
+
+// ProgramMissingInLauncher is the definition of ProgramMissing for a program of the launcher's own command.
+var ProgramMissingInLauncher = Entry{
+	Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,
+	Summary: "Program {program} not found in the image of the launcher.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Correct the program's name or folder in the launcher's command.", Action: launcherArgs},
+		{Text: "Or use an image that contains the program. The launcher's is {launcherImage|set in its pod template}.", Action: "{launcherTemplate}.spec.containers[0].image"},
+		{Text: "Use the same image for the launcher and the workers.", Action: BothImages},
+	},
+}
+
+// ServerMissing is the definition of ProgramMissing for a worker whose command starts an OpenSSH server that its image does not have.
+var ServerMissing = Entry{
+	Code: ProgramMissing, Phase: v1alpha1.PhaseInitializing,
+	Summary: "{who} cannot start: the command of the workers starts {program}, which is not in their image. The agent needs no sshd.",
+	Remedies: []v1alpha1.Remedy{
+		letAgentStart("Remove the command of the workers, and let the agent start the ranks."),
+		{Text: "Or install an OpenSSH server in the workers' image.", Action: "apt-get install openssh-server, or dnf install openssh-server"},
+	},
+}
+
+// ShellBuiltin is the definition of ProgramMissing for a command that bash has and the shell of the script has not.
+var ShellBuiltin = Entry{
+	Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,
+	Summary: "The script calls {program}, which is no program: bash has it, but the shell that runs the script has not. In most images, sh is not bash.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Run the script by bash, if the image has it.", Action: "command: [bash, -c, SCRIPT]"},
+		{Text: "Or write it without what only bash has: \". FILE\" instead of source, \"[\" instead of \"[[\", no arrays."},
+	},
+}
+
+// NumberedPython is the definition of ProgramMissing for a name of Python that only some images have.
+var NumberedPython = Entry{
+	Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,
+	Summary: "Program {program} not found in the image of {where|the launcher or a worker}. Many images have {program}3 only.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Call {program}3.", Action: launcherArgs},
+		{Text: "If the image has that neither, use one with Python in launcher and workers.", Action: BothImages},
+	},
+}
+
+// PathReplaced is the definition of ProgramMissing for a container whose PATH is not that of its image.
+var PathReplaced = Entry{
+	Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,
+	Summary: "Program {program} not found in the PATH of {where|the launcher or a worker}: {source} sets PATH in place of the image's.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Remove PATH there. Programs are then found in the PATH of the image.", Action: "{reference}"},
+		{Text: "Or add the folders of the image's PATH, with that of MPI."},
+	},
+}
+
+// CommandWithNUL is the definition of ProgramMissing for a command that no kernel starts.
+var CommandWithNUL = Entry{
+	Code: ProgramMissing, Phase: v1alpha1.PhaseInitializing,
+	Summary: "{who} cannot start: the command contains a NUL character, with which no program can be started.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Remove the character from the command and its arguments.", Action: "{field}.spec.containers[0].command"},
+	},
+}
+
+// CommandNotStarted is the definition of ProgramMissing for a command that exists.
+var CommandNotStarted = Entry{
+	Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,
+	Summary: "The launcher's command {program} exists, but cannot be started: {reason}.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Start a script by its interpreter, which needs neither the mode nor a first line.", Action: "command: [sh, {program}]"},
+		{Text: "Or make the file executable: by chmod +x in the image, or by defaultMode: 0755 of a ConfigMap's volume."},
+		{Text: "Check the image's CPU architecture and, of a script, the interpreter that its first line names."},
+	},
+}
+
+// RankNotStarted is the definition of ProgramMissing for a rank's program that exists.
+var RankNotStarted = Entry{
+	Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,
+	Summary: "Program {program|of the ranks} exists in the image of {where|a worker}, but cannot be started: {reason}.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Start a script by its interpreter, which needs neither the mode nor a first line.", Action: "mpirun sh {program|SCRIPT}"},
+		{Text: "Make the file executable: by chmod +x in the image, or by defaultMode: 0755 of a ConfigMap's volume."},
+		{Text: "If it is a binary, build it for the CPU of the nodes.", Action: "kubectl get nodes -L kubernetes.io/arch"},
+	},
+}
+
+// ProgramNotAccessible is the definition of ProgramMissing for a program of which MPI does not say whether it exists: Open MPI 5 has
+// the same message for a file that is missing and for one that is not executable (help-prte-odls-default.txt).
+var ProgramNotAccessible = Entry{
+	Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,
+	Summary: "Program {program|of the mpirun command} is not in the image of {where|the launcher or a worker}, or is not executable.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Check its name, folder and mode, also in the workers' image, where ranks start.", Action: lookForProgram},
+		{Text: "Start a script by its interpreter, which needs neither the mode nor a first line.", Action: "mpirun sh {program|SCRIPT}"},
+		{Text: "Use the same image for the launcher and the workers.", Action: BothImages},
+	},
+}
+
+// InterpreterMissing is the definition of ProgramMissing for a script whose first line names an interpreter that does not exist.
+var InterpreterMissing = Entry{
+	Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,
+	Summary: "Script {program} exists, but cannot be started: {reason}.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Correct the first line of the script: it must name a program of the image by its full path. /usr/bin/env finds a program in PATH.", Action: "#!/usr/bin/env python3"},
+		{Text: "Or use an image that contains the interpreter.", Action: "{field}.spec.containers[0].image"},
+	},
+}
+
+// CommandInOneWord is the definition of ProgramMissing for a command that is written as one word with spaces.
+var CommandInOneWord = Entry{
+	Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,
+	Summary: "The launcher's command {program} is one word, and no program has this name.",
+	Remedies: []v1alpha1.Remedy{
+		{
+			Text: "Write each word of the command as an element of the list.", Action: "command: {words}",
+			Rerun: true, Changes: set("{launcherTemplate}.spec.containers[0].command", "{words}"),
+		},
+	},
+}

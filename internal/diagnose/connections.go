@@ -1,0 +1,120 @@
+package diagnose
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+
+	"opendatahub.io/mpijob/internal/agentapi"
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/diagnose/facts"
+	"opendatahub.io/mpijob/internal/podstatus"
+)
+
+var agentWaits = regexp.MustCompile(`^mpi-agent: waiting for (\d+) of (\d+) hosts for (\d+) s; ([^:]+): (.+)$`)
+
+// unreached returns findings for workers that the launcher's agent could not reach or did not trust.
+func unreached(p *input) []Finding {
+	s := p.LauncherSummary()
+	if s == nil {
+		return nil
+	}
+	var found []Finding
+	for _, trouble := range s.Hosts {
+		if trouble.Code == agentapi.ConnectionLost || p.stillWaiting(trouble, s) {
+			continue
+		}
+		found = append(found, p.hostTrouble(trouble, s))
+	}
+	if len(s.Hosts) == 0 && (s.Code == agentapi.Unreachable || s.Code == agentapi.KeyRefused || s.Code == agentapi.HostKeyMismatch) {
+		found = append(found, p.hostTrouble(agentapi.HostTrouble{Code: s.Code, Message: s.Message}, s))
+	}
+	return found
+}
+
+// stillWaiting reports whether a host was yet waited for when mpirun gave up, because of something else, or when the job's
+// deadline was over.
+func (p *input) stillWaiting(trouble agentapi.HostTrouble, s *agentapi.Summary) bool {
+	return trouble.Code == agentapi.Unreachable && trouble.Seconds == 0 && (s.ExitCode != nil || p.deadlineExceeded())
+}
+
+// deadlineExceeded reports whether the job failed because of its deadline.
+func (p *input) deadlineExceeded() bool {
+	if !p.Failed() {
+		return false
+	}
+	// Kubeflow Trainer states the reason in the TrainJob, and deletes the launcher's Job. This may fail before because its pod ends.
+	failed := p.FailedCondition()
+	return failed != nil && failed.Reason == batchv1.JobReasonDeadlineExceeded || p.Outcome.Finish.Reason == codes.DeadlineExceeded
+}
+
+func (p *input) hostTrouble(trouble agentapi.HostTrouble, s *agentapi.Summary) Finding {
+	figures := map[string]string{"host": trouble.Host, "hosts": trouble.Host, "message": facts.Sentence(trouble.Message)}
+	if p.Known(trouble.Host) != nil {
+		figures["hostPod"] = trouble.Host
+	}
+	if trouble.Seconds > 0 {
+		figures["seconds"] = fmt.Sprintf(" after %d seconds", trouble.Seconds)
+	}
+	if missing := s.HostsExpected - s.HostsReached; missing > 1 && s.HostsExpected > 0 {
+		figures["hosts"] = fmt.Sprintf("%d of its %d workers (such as %s)", missing, s.HostsExpected, trouble.Host)
+	}
+	code := string(trouble.Code)
+	evidence := []string{fmt.Sprintf("Launcher's agent, %s: %s", trouble.Host, trouble.Message)}
+	if pod := p.Known(trouble.Host); pod != nil && podstatus.IsReady(pod.Pod) && strings.Contains(trouble.Message, "connection timed out") {
+		// What runs, is ready and does not answer is not to blame: something stands between.
+		code, figures["host"] = codes.ConnectionTimedOut, figures["hosts"]
+		evidence = append(evidence, fmt.Sprintf("Pod %s is running and ready.", trouble.Host))
+	}
+	entry := codes.Lookup(code)
+	if pod := p.Known(trouble.Host); pod != nil && code == codes.WorkerUnreachable && !p.Job.Launcher.AfterWorkers {
+		if name, started := facts.InitAt(*pod, p.LauncherEnd()); name != "" {
+			figures["message"] = fmt.Sprintf("its init container %s was still running.", name)
+			evidence = append(evidence, fmt.Sprintf("Pod %s: init container %s was running since %s.", pod.Name, name, facts.TimeText(started)))
+			// The launcher can wait: the last remedy.
+			last := len(entry.Remedies) - 1
+			entry.Remedies = slices.Concat(entry.Remedies[last:], entry.Remedies[:last])
+		}
+	}
+	f := p.findAs(entry, nil, figures, evidence...)
+	switch {
+	case code == codes.UnknownHost:
+		f.Affected, f.Pod = []string{p.Launcher().Name}, p.Launcher().Name
+	case trouble.Host != "":
+		f.Affected, f.Pod = []string{trouble.Host}, trouble.Host
+	}
+	return f
+}
+
+// waitingForHosts reports that the launcher's agent still waits for workers, according to its log. Workers whose init containers run have
+// not begun to listen: slowStart reports them.
+func waitingForHosts(p *input) []Finding {
+	const patience = 60
+	launcher := p.Launcher()
+	if launcher == nil || p.Failed() || !podstatus.IsRunning(launcher.Pod) || slices.ContainsFunc(p.Pods, func(pod facts.Pod) bool { return facts.RunningInit(pod) != nil }) {
+		return nil
+	}
+	for _, line := range slices.Backward(launcher.Log.Lines) {
+		line = strings.TrimSpace(line)
+		if line == "" {
+			continue
+		}
+		said := agentWaits.FindStringSubmatch(line)
+		if said == nil {
+			return nil
+		}
+		if seconds, err := strconv.Atoi(said[3]); err != nil || seconds < patience {
+			return nil
+		}
+		f := p.find(codes.WorkerUnreachable, []facts.Pod{*launcher}, map[string]string{
+			"hosts": fmt.Sprintf("%s of its %s workers yet, such as %s", said[1], said[2], said[4]), "message": facts.Sentence(said[5]),
+		})
+		f.Evidence = []string{facts.LogLine(*launcher, line)}
+		return []Finding{f}
+	}
+	return nil
+}

@@ -1,0 +1,149 @@
+package diagnose
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/diagnose/facts"
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/podstatus"
+)
+
+// containers reports why containers cannot be created.
+func containers(p *input) []Finding {
+	g := p.Waiting(podstatus.NotCreated)
+	if g == nil {
+		return nil
+	}
+	message := cmp.Or(g.Status.State.Waiting.Message, g.Status.State.Waiting.Reason)
+	code, figures := codes.ContainerCreateFailed, map[string]string{"message": facts.Sentence(message), "first": creationRemedies[g.Status.State.Waiting.Reason]}
+	switch absent := missing(message); {
+	case absent != "":
+		code, figures["missing"] = codes.MissingReference, absent
+		if slices.ContainsFunc(p.Job.Connections, func(name string) bool { return absent == fmt.Sprintf("Secret %q", name) }) {
+			figures["missing"] = strings.Replace(absent, "Secret", "data connection", 1)
+			figures["reference"] = mpi.ConnectionsPath.String()
+		}
+	case lacksProgram(message):
+		code = codes.ProgramMissing
+		if program := execOf.FindStringSubmatch(message); program != nil {
+			figures["program"], figures["where"] = program[1], "the "+string(g.Pods[0].Role)
+		}
+	case strings.Contains(message, "runAsNonRoot"):
+		figures["first"] = "The image runs as root, which the pod must not. Set another user in the pod template or in the image."
+	}
+	f := p.find(code, g.Pods, figures, g.Lines...)
+	f.Severity = v1alpha1.SeverityError
+	return []Finding{f}
+}
+
+var missingObject = regexp.MustCompile(`(?:(secret|configmap) "([^"]+)" not found|couldn't find key (\S+) in (Secret|ConfigMap) (\S+))`)
+
+// missing returns the Secret or ConfigMap that does not exist according to a message, or "".
+func missing(message string) string {
+	m := missingObject.FindStringSubmatch(message)
+	switch {
+	case m == nil:
+		return ""
+	case m[1] != "":
+		kind := "Secret"
+		if m[1] == "configmap" {
+			kind = "ConfigMap"
+		}
+		return fmt.Sprintf("%s %q", kind, m[2])
+	}
+	_, name, _ := strings.Cut(m[5], "/")
+	if name == "" {
+		name = m[5]
+	}
+	return fmt.Sprintf("key %q of %s %q", m[3], m[4], name)
+}
+
+// creationRemedies are the first remedies for reasons for which a container runtime cannot create a container
+// (k8s.io/cri-api/pkg/errors).
+var creationRemedies = map[string]string{
+	"ImageVolumeMountFailed": "Correct the image volume in the pod template. If it has none, the image of the operator's agent cannot be mounted: report it to the cluster administrator.",
+	"RROUnsupported":         "Remove recursiveReadOnly from the volume mounts: the node does not support it.",
+}
+
+// commands reports containers that did not start because of a NUL character in their command. Webhooks refuse these in MPIJobs.
+func commands(p *input) []Finding {
+	for _, pod := range p.Pods {
+		main := p.Template(pod.Role).Containers
+		if len(main) == 0 || pod.End() == nil && !facts.HasWaiting(pod) {
+			continue
+		}
+		at := slices.IndexFunc(slices.Concat(main[0].Command, main[0].Args), func(word string) bool { return strings.Contains(word, "\x00") })
+		if at < 0 {
+			continue
+		}
+		f := p.findAs(codes.CommandWithNUL, []facts.Pod{pod}, nil)
+		// A command may contain secrets.
+		f.Severity, f.ExitCode, f.Evidence = v1alpha1.SeverityError, pod.ExitCode(), []string{fmt.Sprintf("Word %d of the command of container %s contains it.", at+1, main[0].Name)}
+		return []Finding{f}
+	}
+	return nil
+}
+
+// unstartable reports containers whose command the container runtime could not start.
+func unstartable(p *input) []Finding {
+	var pods []facts.Pod
+	for _, pod := range p.Pods {
+		if end := pod.End(); end != nil && (end.Reason == facts.StartError || end.Reason == "ContainerCannotRun") {
+			pods = append(pods, pod)
+		}
+	}
+	if len(pods) == 0 {
+		return nil
+	}
+	f := p.containerEnd(pods[0])
+	f.Affected = names(pods)
+	return []Finding{f}
+}
+
+// initContainers reports workers that do not start because an init container failed. The launcher then cannot reach them.
+func initContainers(p *input) []Finding {
+	var found []Finding
+	for _, pod := range p.Pods {
+		end := pod.End()
+		if pod.Role != mpi.RoleWorker || pod.FailedInit() == "" || end == nil || pod.DeletionTimestamp != nil {
+			continue
+		}
+		if end.ExitCode == facts.Terminated || end.ExitCode == facts.KilledCode {
+			// It was ended with its pod.
+			continue
+		}
+		if f := p.containerEnd(pod); len(found) == 0 {
+			found = append(found, f)
+		} else {
+			absorb(&found[0], Finding{Affected: f.Affected, Evidence: f.Evidence[:1]})
+		}
+	}
+	return found
+}
+
+// crashes reports workers in a crash loop. For a launcher, how its program ended is a better cause.
+func crashes(p *input) []Finding {
+	g := p.Waiting(podstatus.CrashLoop)
+	if g == nil || g.Pods[0].Role == mpi.RoleLauncher || g.Pods[0].IsSidecar(g.Status.Name) {
+		return nil
+	}
+	figures := map[string]string{"container": g.Status.Name, "times": fmt.Sprint(g.Status.RestartCount + 1), "code": "unknown"}
+	var code *int32
+	if last := g.Status.LastTerminationState.Terminated; last != nil {
+		figures["code"], code = fmt.Sprint(last.ExitCode), &last.ExitCode
+	}
+	entry := codes.Lookup(codes.CrashLoop)
+	if facts.IsInit(g.Pods[0], g.Status.Name) {
+		entry = codes.InitContainerCrashes
+	}
+	f := p.findAs(entry, g.Pods, figures)
+	f.ExitCode = code
+	f.Evidence = append(g.Lines, facts.LastLines(g.Pods[0])...)
+	return []Finding{f}
+}

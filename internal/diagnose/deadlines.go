@@ -1,0 +1,97 @@
+package diagnose
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/diagnose/facts"
+	"opendatahub.io/mpijob/internal/jobstate"
+)
+
+// deadline reports that the job exceeded its deadline.
+func deadline(p *input) []Finding {
+	if !p.deadlineExceeded() {
+		return nil
+	}
+	message, at := p.Outcome.Finish.Message, p.Outcome.Finish.At
+	if failed := p.FailedCondition(); failed != nil && failed.Reason == batchv1.JobReasonDeadlineExceeded {
+		message, at = failed.Message, failed.LastTransitionTime.Time
+	}
+	figures := map[string]string{}
+	if d := p.Job.Lifecycle.Deadline; d != nil {
+		figures["deadline"] = fmt.Sprintf("%d seconds", *d)
+	}
+	var pods []facts.Pod
+	if launcher := p.Launcher(); launcher != nil {
+		pods = []facts.Pod{*launcher}
+	}
+	f := p.find(codes.DeadlineExceeded, pods, figures, "Kubernetes: "+message)
+	if len(pods) > 0 && pods[0].Status.Phase == corev1.PodPending {
+		f.Evidence = append(f.Evidence, "The launcher had not started.")
+	}
+	if s := p.LauncherSummary(); s != nil && len(s.Hosts) > 0 {
+		f.Evidence = append(f.Evidence, fmt.Sprintf("Launcher's agent, %s: %s", s.Hosts[0].Host, s.Hosts[0].Message))
+	}
+	name := f.Pod
+	if name == "" {
+		// With the time being over its pod was removed. What it said may be known, or its name.
+		if name = cmp.Or(p.launcherThatSpoke(), p.launcherMade()); name != "" {
+			f.Pod, f.Affected = name, []string{name}
+		}
+	}
+	log := p.Evidence.Logs[name]
+	if !log.LastAt.IsZero() {
+		silent := at.Sub(log.LastAt)
+		f.Evidence = append(f.Evidence, fmt.Sprintf("Last output of the launcher: %d s before it was stopped.", max(0, int(silent.Seconds()))))
+	}
+	if n := len(log.Lines); n > 0 {
+		f.Evidence = append(f.Evidence, fmt.Sprintf("Log of %s: %s", name, strings.TrimSpace(log.Lines[n-1])))
+	}
+	return []Finding{f}
+}
+
+// launcherThatSpoke is the last of the launcher's pods, by name, of which there is a log; empty where there is none.
+func (p *input) launcherThatSpoke() (name string) {
+	for spoke := range p.Evidence.Logs {
+		if strings.HasPrefix(spoke, p.Job.LauncherName()+"-") && spoke > name {
+			name = spoke
+		}
+	}
+	return name
+}
+
+// launcherMade is the pod that the launcher's Job has made last, as its events say; empty where none does.
+func (p *input) launcherMade() (name string) {
+	for _, event := range p.Events("Job", func(e jobstate.Event) bool { return e.Name == p.Job.LauncherName() && e.Reason == "SuccessfulCreate" }) {
+		if _, made, found := strings.Cut(event.Message, "Created pod: "); found {
+			name = strings.TrimSpace(made)
+		}
+	}
+	return name
+}
+
+// podDeadlines returns a finding for pods that a kubelet stopped because of their own deadline.
+func podDeadlines(p *input) []Finding {
+	var pods []facts.Pod
+	var evidence []string
+	for _, pod := range p.Pods {
+		if facts.IsPastDeadline(pod) {
+			pods, evidence = append(pods, pod), append(evidence, fmt.Sprintf("Pod %s: DeadlineExceeded: %s", pod.Name, facts.Sentence(pod.Status.Message)))
+		}
+	}
+	if len(pods) == 0 {
+		return nil
+	}
+	figures := map[string]string{"onNode": nodeText(pods[0])}
+	if seconds := p.Template(pods[0].Role).ActiveDeadlineSeconds; seconds != nil {
+		figures["deadline"] = fmt.Sprintf(" (%d seconds)", *seconds)
+	}
+	f := p.find(codes.PodDeadlineExceeded, pods, figures, evidence...)
+	f.ExitCode = pods[0].ExitCode()
+	return []Finding{f}
+}

@@ -1,0 +1,45 @@
+package diagnose
+
+import (
+	"strconv"
+	"time"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/curves"
+	"opendatahub.io/mpijob/internal/diagnose/facts"
+)
+
+// trainingDiverged warns that the loss that the program prints is not a number, or has become much larger than it was.
+func trainingDiverged(p *input) []Finding {
+	if p.Outcome.Phase != v1alpha1.PhaseRunning && p.Outcome.Phase != v1alpha1.PhaseSucceeded {
+		return nil
+	}
+	found, diverges := curves.FindDivergence(p.Evidence.Curves)
+	if !diverges {
+		return nil
+	}
+	curve := found.Curve
+	point := func(at curves.Point) string { return shortNumber(at.Value) + " at " + placeText(curve.By, at.At) }
+	values := map[string]string{"figure": curve.Name, "is": found.NotFinite + " since " + placeText(curve.By, found.At)}
+	evidence := "Log: the first " + curve.Name + " that is no number was printed at " + placeText(curve.By, found.At) + "."
+	if found.NotFinite == "" {
+		// The text stays the same while the loss grows.
+		values["is"] = "more than three times as large as it was, " + point(found.Least)
+		evidence = "Log: the medians of five values of " + curve.Name + " are " + point(found.Least) + " and " + point(found.Latest) + "."
+	}
+	return []Finding{p.find(codes.TrainingDiverged, p.Pods[:min(1, len(p.Pods))], values, evidence)}
+}
+
+// placeText returns a place on the axis of a curve.
+func placeText(by v1alpha1.CurveAxis, at int64) string {
+	switch by {
+	case v1alpha1.CurveByEpoch:
+		return "epoch " + shortNumber(float64(at)/1000)
+	case v1alpha1.CurveByTime:
+		return facts.TimeText(time.Unix(at, 0))
+	}
+	return "step " + strconv.FormatInt(at, 10)
+}
+
+func shortNumber(value float64) string { return strconv.FormatFloat(value, 'g', 4, 64) }

@@ -1,0 +1,47 @@
+package diagnose_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/curves"
+	"opendatahub.io/mpijob/internal/mpitest"
+)
+
+// lossOf gives a job the curve of a loss that was printed every ten steps.
+func lossOf(count int, loss func(i int) float64) func(*scene) {
+	return func(s *scene) {
+		var lines []curves.Line
+		for i := range count {
+			lines = append(lines, curves.Line{
+				Time: mpitest.Now.Add(time.Duration(i-count) * time.Second), Step: float64(10 * i), Epoch: math.NaN(), Figures: []curves.Figure{{Name: "loss", Value: loss(i)}},
+			})
+		}
+		s.evidence.Curves = curves.Add(nil, lines)
+	}
+}
+
+func TestTrainingDiverged(t *testing.T) {
+	falling := func(i int) float64 { return 2 / (1 + float64(i)/10) }
+	notANumber := lossOf(60, func(i int) float64 {
+		if i >= 50 {
+			return math.NaN()
+		}
+		return falling(i)
+	})
+	grown := lossOf(80, func(i int) float64 { return falling(min(i, 60)) * math.Pow(1.25, float64(max(0, i-60))) })
+	check(t, map[string]expect{
+		"loss-not-a-number":           {codes.TrainingDiverged, running(2).with(notANumber)},
+		"loss-grows":                  {codes.TrainingDiverged, running(2).with(grown)},
+		"loss-not-a-number-succeeded": {codes.TrainingDiverged, running(2).with(succeededLauncher, notANumber)},
+	})
+	for name, s := range map[string]scene{"falls": running(2).with(lossOf(80, falling)), "failed": failed(1, "no").with(notANumber)} {
+		for _, f := range s.findings() {
+			if f.Code == codes.TrainingDiverged {
+				t.Errorf("%s: %+v", name, f)
+			}
+		}
+	}
+}

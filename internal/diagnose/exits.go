@@ -1,0 +1,191 @@
+package diagnose
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"opendatahub.io/mpijob/internal/agentapi"
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/diagnose/facts"
+	"opendatahub.io/mpijob/internal/diagnose/loglines"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+func endReason(end *corev1.ContainerStateTerminated) string {
+	if end.Reason == "" {
+		return "Error"
+	}
+	return end.Reason
+}
+
+// firstEnds returns findings for what ended before the launcher: a rank, or a worker's container.
+func firstEnds(p *input) []Finding {
+	var found []Finding
+	s := p.LauncherSummary()
+	isScript := s != nil && s.Code == agentapi.WindowsLineEnds
+	if f := p.rankEnd(); f != nil && !isScript {
+		found = append(found, *f)
+	} else if f := p.programMissing(); f != nil {
+		found = append(found, *f)
+	}
+	for i := range p.Pods {
+		if end := p.Pods[i].End(); end == nil || p.Pods[i].Role == mpi.RoleLauncher || end.ExitCode == facts.Terminated {
+			continue
+		}
+		return append(found, p.containerEnd(p.Pods[i]))
+	}
+	return found
+}
+
+// lastEnds returns a finding for the end of the launcher, the weakest evidence: it ends because something else did.
+// Workers that received SIGTERM ended after it.
+func lastEnds(p *input) []Finding {
+	for i := range p.Pods {
+		end := p.Pods[i].End()
+		if end == nil || p.Pods[i].Role == mpi.RoleWorker && (end.ExitCode != facts.Terminated || !p.Failed()) {
+			continue
+		}
+		return []Finding{p.containerEnd(p.Pods[i])}
+	}
+	return nil
+}
+
+// rankEnd returns a finding for the first rank that failed, as an agent observed it.
+func (p *input) rankEnd() *Finding {
+	first, teller := p.FirstRank()
+	// A rank that received SIGTERM, or was killed when a worker was lost, did not fail by itself.
+	if first == nil || first.OOM || first.Signal == 15 || first.Signal == 9 && (p.LostWorker() || p.aborts() || p.KilledByMPI()) {
+		return nil
+	}
+	figures := map[string]string{"rank": fmt.Sprint(first.Rank), "rankText": fmt.Sprintf(" in rank %d (%s)", first.Rank, first.Program)}
+	code := cmp.Or(facts.CodeOfSignal(first.Signal), facts.CodeOfCrash(first.ExitCode))
+	if code == "" {
+		code = codes.ApplicationFailed
+		if first.ExitCode > 0 {
+			figures["codeText"] = exitText(first.ExitCode)
+		}
+	}
+	host := p.HostOf(first.Rank)
+	if host == nil {
+		host = &teller
+	}
+	evidence := []string{fmt.Sprintf("Agent: rank %d (%s) ended first, exit code %d.", first.Rank, first.Program, first.ExitCode)}
+	words := p.words(figures)
+	if launcher := p.Launcher(); len(words) == 0 && launcher != nil && code == codes.ApplicationFailed {
+		words = facts.LastLines(*launcher)
+		words = words[max(0, len(words)-1):]
+	}
+	evidence = append(evidence, words...)
+	f := p.find(code, []facts.Pod{*host}, p.ended(*host, figures), evidence...)
+	if first.ExitCode > 0 {
+		f.ExitCode = &first.ExitCode
+	}
+	return &f
+}
+
+// unnoticed reports a rank that failed in a job that succeeded. Kubernetes only knows the exit code of the launcher's
+// command, which may differ from mpirun's.
+func unnoticed(p *input) []Finding {
+	first, _ := p.FirstRank()
+	if first == nil || !first.OOM && (first.Signal == 15 || first.Signal == 9) {
+		return nil
+	}
+	pods := p.Pods[:1]
+	if host := p.HostOf(first.Rank); host != nil {
+		pods = []facts.Pod{*host}
+	}
+	f := p.find(codes.RankFailed, pods, map[string]string{
+		"rank": fmt.Sprint(first.Rank), "program": first.Program, "code": fmt.Sprint(first.ExitCode),
+	})
+	f.Evidence = []string{fmt.Sprintf("Agent: rank %d (%s) ended first, exit code %d; the launcher's command ended with 0.", first.Rank, first.Program, first.ExitCode)}
+	f.ExitCode = &first.ExitCode
+	return []Finding{f}
+}
+
+// containerEnd returns a finding for the exit code of a container that ended.
+func (p *input) containerEnd(pod facts.Pod) Finding {
+	end := pod.End()
+	figures := map[string]string{}
+	code := codes.ApplicationFailed
+	switch {
+	case end.Reason == facts.StartError || end.Reason == "ContainerCannotRun":
+		code = p.notStarted(pod, end.Message, figures)
+	case end.ExitCode == 127 && !facts.PassedOn(pod) && !p.Shows(codes.LibraryMissing) && !p.Shows(codes.WindowsLineEnds):
+		code = codes.ProgramMissing
+		figures["where"] = lower(pod.Title())
+	case end.ExitCode == 255 && pod.Role == mpi.RoleLauncher && !p.Job.UsesAgent():
+		code = codes.SSHFailed
+	case facts.CodeOfSignal(end.ExitCode-128) != "" && !facts.OwnCode(pod, end.ExitCode):
+		code = facts.CodeOfSignal(end.ExitCode - 128)
+	default:
+		figures["codeText"] = exitText(end.ExitCode)
+	}
+	what := "container"
+	entry := codes.Lookup(code)
+	if name := pod.FailedInit(); name != "" && code == codes.ApplicationFailed {
+		entry, what, figures["container"] = codes.InitContainerFailed, "init container "+name, name
+	}
+	evidence := []string{fmt.Sprintf("Pod %s: %s ended with exit code %d (%s).", pod.Name, what, end.ExitCode, endReason(end))}
+	if entry.Summary == codes.Lookup(codes.ApplicationFailed).Summary && pod.Role == mpi.RoleLauncher && p.StartedNothing(pod.Summary) && startsRanks.MatchString(p.LauncherCommand()) {
+		entry = codes.EndedBeforeRanks
+		if last := loglines.LastTraced(pod.Log.Lines); last != "" {
+			figures["lastText"] = ", at " + quotedText(last)
+		}
+		evidence = append(evidence, "Launcher's agent: the command called no launcher of MPI, and started no process on a worker.")
+	}
+	if end.Reason == facts.StartError {
+		evidence = append(evidence, "Kubernetes: "+end.Message)
+	}
+	if first, _ := p.FirstRank(); pod.Role == mpi.RoleLauncher && first != nil && first.Signal == 9 && p.KilledByMPI() {
+		evidence = append(evidence, fmt.Sprintf("Agent: rank %d (%s) was killed when MPI ended the ranks because of this.", first.Rank, first.Program))
+	}
+	if what == "container" {
+		evidence = append(evidence, p.words(figures)...)
+	}
+	if figures["errorText"] == "" {
+		evidence = append(evidence, facts.LastLines(pod)...)
+	}
+	f := p.findAs(entry, []facts.Pod{pod}, p.ended(pod, figures), evidence...)
+	f.ExitCode = &end.ExitCode
+	return f
+}
+
+// aborts reports whether a rank has called MPI_Abort.
+func (p *input) aborts() bool {
+	return slices.ContainsFunc(p.Pods, func(pod facts.Pod) bool { return slices.ContainsFunc(pod.Log.Lines, loglines.Abort.MatchString) })
+}
+
+// exitText is an exit code in a sentence, with the meaning of codes that programs end with in silence.
+func exitText(code int32) string {
+	text := fmt.Sprintf(" with exit code %d", code)
+	if meaning := silentExits[code]; meaning != "" {
+		text += " (" + meaning + ")"
+	}
+	return text
+}
+
+// silentExits are the meanings of exit codes, by code: those of signals (signal(7)), and that of timeout(1).
+var silentExits = map[int32]string{
+	124:      "the program timeout ended its command because the time was over",
+	128 + 8:  "SIGFPE, an arithmetic error such as a division by zero",
+	128 + 13: "SIGPIPE, the reader of its output had ended",
+	128 + 14: "SIGALRM, a timer that the program had set",
+	128 + 24: "SIGXCPU, more CPU time than ulimit -t allows",
+	128 + 25: "SIGXFSZ, a file larger than ulimit -f allows",
+	128 + 31: "SIGSYS, a system call that is not allowed in the container",
+}
+
+// ended adds the figures about the end of a pod.
+func (p *input) ended(pod facts.Pod, figures map[string]string) map[string]string {
+	if bytes := facts.MemoryLimit(p.Template(pod.Role)); bytes > 0 {
+		figures["limitText"] = " (now " + bytesText(bytes) + ")"
+	}
+	return figures
+}
+
+// startsRanks matches a word of a command that starts ranks, or may do so: a launcher of MPI, or a script.
+var startsRanks = regexp.MustCompile(`\b(?:mpirun|mpiexec|orterun|prterun|horovodrun|srun|deepspeed)\b|\.sh\b`)

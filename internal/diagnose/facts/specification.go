@@ -1,0 +1,81 @@
+package facts
+
+import (
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/podspec"
+)
+
+// Image returns the image of the first container of a pod; "" if it has none.
+func Image(spec corev1.PodSpec) string {
+	if len(spec.Containers) == 0 {
+		return ""
+	}
+	return spec.Containers[0].Image
+}
+
+// MemoryLimit is what the first container may use of memory at most, in bytes; 0 where there is no limit.
+func MemoryLimit(spec corev1.PodSpec) int64 {
+	if len(spec.Containers) == 0 {
+		return 0
+	}
+	quantity := spec.Containers[0].Resources.Limits[corev1.ResourceMemory]
+	return quantity.Value()
+}
+
+// Gpus is how many GPUs each pod of a role asks for.
+func (f *Facts) Gpus(role mpi.Role) (count int64) {
+	for _, c := range f.Template(role).Containers {
+		count += podspec.GPUs(c.Resources)
+	}
+	return count
+}
+
+// RDMA is the first RDMA resource that a pod asks for; empty where it asks for none.
+func RDMA(pod corev1.PodSpec) corev1.ResourceName {
+	for _, name := range slices.Sorted(maps.Keys(podspec.Requests(pod))) {
+		if podspec.IsRDMA(name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// VolumeOf returns the name of the volume that the first container of a pod mounts at a file or a folder above it; else "".
+func VolumeOf(spec corev1.PodSpec, file string) string {
+	if len(spec.Containers) == 0 {
+		return ""
+	}
+	name, longest := "", ""
+	for _, mount := range spec.Containers[0].VolumeMounts {
+		if at := path.Clean(mount.MountPath); mpi.Contains(at, file) && len(at) >= len(longest) {
+			name, longest = mount.Name, at
+		}
+	}
+	return name
+}
+
+// SetsVariable reports whether the first container of a pod template sets an environment variable.
+func SetsVariable(spec corev1.PodSpec, name string) bool {
+	return len(spec.Containers) > 0 && name != "" && slices.ContainsFunc(spec.Containers[0].Env, func(env corev1.EnvVar) bool { return env.Name == name })
+}
+
+// LauncherCommand returns the launcher's command with its arguments as one line; "" if the image defines it.
+func (f *Facts) LauncherCommand() string {
+	main := f.Template(mpi.RoleLauncher).Containers
+	if len(main) == 0 {
+		return ""
+	}
+	return strings.Join(slices.Concat(main[0].Command, main[0].Args), " ")
+}
+
+// IsImageProgram reports whether only the image defines the program of a pod, which then runs without an agent above it.
+func IsImageProgram(pod corev1.PodSpec) bool {
+	return len(pod.Containers) > 0 && len(pod.Containers[0].Command) == 0
+}

@@ -1,0 +1,59 @@
+package diagnose
+
+import (
+	"maps"
+	"strconv"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/diagnose/facts"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// Finding is a finding of a report.
+type Finding = v1alpha1.Finding
+
+// find returns the finding of a code about pods, with values filled into its texts, and its evidence.
+func (p *input) find(code codes.Code, pods []facts.Pod, more map[string]string, evidence ...string) Finding {
+	return p.findAs(codes.Lookup(code), pods, more, evidence...)
+}
+
+// findAs is find for a definition other than the code's own.
+func (p *input) findAs(entry codes.Entry, pods []facts.Pod, more map[string]string, evidence ...string) Finding {
+	values := p.figures(pods)
+	maps.Copy(values, more)
+	if entry.Code == codes.ProgramMissing && entry.Summary == codes.Lookup(codes.ProgramMissing).Summary {
+		entry = p.missingProgram(entry, pods, values)
+	}
+	if entry.Summary == codes.Lookup(codes.ApplicationFailed).Summary || entry.Summary == codes.EndedBeforeRanks.Summary {
+		entry = p.ownError(entry, values)
+	}
+	f := Finding{Code: entry.Code, Severity: p.severityOf(entry), Summary: codes.Fill(entry.Summary, values), Affected: names(pods), Evidence: evidence}
+	sameImage := p.Job.Workers.Count > 0 && facts.Image(p.Template(mpi.RoleWorker)) == facts.Image(p.Template(mpi.RoleLauncher))
+	for _, r := range entry.Remedies {
+		if r.Action == codes.BothImages && sameImage {
+			continue
+		}
+		f.Remedies = append(f.Remedies, codes.FillRemedy(r, values))
+	}
+	if len(pods) > 0 {
+		f.Pod = pods[0].Name
+	}
+	if rank, err := strconv.ParseInt(values["rank"], 10, 32); err == nil {
+		f.Rank = new(int32(rank))
+	}
+	return f
+}
+
+// severityOf returns the severity of a code's findings: the code's own, if it has one and the job has not failed.
+func (p *input) severityOf(entry codes.Entry) v1alpha1.Severity {
+	switch {
+	case p.Failed():
+		return v1alpha1.SeverityError
+	case entry.Severity != "":
+		return entry.Severity
+	case p.Outcome.NeedsAction:
+		return v1alpha1.SeverityError
+	}
+	return v1alpha1.SeverityWarning
+}

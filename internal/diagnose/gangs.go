@@ -1,0 +1,37 @@
+package diagnose
+
+import (
+	"strconv"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/diagnose/facts"
+)
+
+// unplaceable reports why the pods of a job can never be placed together, or were not in time. A job that only waits
+// has no such finding.
+func unplaceable(p *input) []Finding {
+	gang := p.Seen.Gang
+	figures := map[string]string{"pods": strconv.Itoa(int(p.Job.GangSize())), "gangField": fieldText(p.Job.Fields.Gang, "schedulingPolicy")}
+	switch {
+	case p.Failed() && p.Outcome.Reason == codes.GangTimeout:
+		figures["said"] = p.Outcome.Message
+		return []Finding{p.find(codes.GangTimeout, nil, figures)}
+	case gang == nil || !gang.Never || p.Failed():
+		return nil
+	}
+	figures["said"] = facts.Sentence(gang.Message)
+	code := codes.GangNeverFits
+	if gang.Reason == codes.GangImpossible {
+		code = codes.GangImpossible
+	}
+	return []Finding{p.find(code, nil, figures)}
+}
+
+// together adds that pods are placed together: a node may have room for each of them alone.
+func (p *input) together(f Finding) Finding {
+	if gang := p.Seen.Gang; gang.Waits() && f.Code == codes.InsufficientResources && f.Severity != v1alpha1.SeverityError {
+		f.Summary = "Waiting for capacity: " + gang.Fits() + "."
+	}
+	return f
+}

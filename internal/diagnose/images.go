@@ -1,0 +1,105 @@
+package diagnose
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/diagnose/facts"
+	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/phrase"
+	"opendatahub.io/mpijob/internal/podstatus"
+)
+
+// images reports why an image cannot be pulled.
+func images(p *input) []Finding {
+	var found []Finding
+	if g := p.Waiting(podstatus.InvalidImageName); g != nil {
+		f := p.find(codes.InvalidImageName, g.Pods, map[string]string{"imageNow": p.imageOf(g)}, g.Lines...)
+		found = append(found, f)
+	}
+	g := p.Waiting(podstatus.ImageNotPulled)
+	if g == nil {
+		return found
+	}
+	figures := p.pullFigures(g.Pods[0].Role, strings.ReplaceAll(g.Lines[0], strings.Trim(p.imageOf(g), `"`), ""))
+	figures["imageNow"] = p.imageOf(g)
+	secret, line := p.missingPullSecret(g.Pods)
+	if secret != "" {
+		figures["why"] += fmt.Sprintf("; pull secret %q of the pod does not exist", secret)
+		figures["second"], figures["secondAction"] = figures["first"], figures["firstAction"]
+		figures["first"] = fmt.Sprintf("Create Secret %q with the login of the registry, or correct its name in imagePullSecrets.", secret)
+		figures["firstAction"] = phrase.QuoteCommand([]string{"kubectl", "-n", p.Job.Namespace, "get", "secrets"})
+	}
+	f := p.find(codes.ImagePullFailed, g.Pods, figures)
+	if f.Evidence = g.Lines; line != "" {
+		f.Evidence = append([]string{line}, f.Evidence...)
+	}
+	return append(found, f)
+}
+
+// noPullSecret is the kubelet's event about pull secrets that it cannot read (k8s.io/kubernetes/pkg/kubelet/kubelet_pods.go).
+var noPullSecret = regexp.MustCompile(`^Unable to retrieve some image pull secrets \(([^,)]+)`)
+
+// missingPullSecret returns the first pull secret of pods that does not exist, and the event that names it; "" if there is none.
+func (p *input) missingPullSecret(pods []facts.Pod) (secret, line string) {
+	for _, event := range p.Events("Pod", func(e jobstate.Event) bool { return e.Reason == "FailedToRetrieveImagePullSecret" }) {
+		found := noPullSecret.FindStringSubmatch(event.Message)
+		if found != nil && slices.ContainsFunc(pods, func(pod facts.Pod) bool { return pod.Name == event.Name }) {
+			return found[1], facts.EventLine(event)
+		}
+	}
+	return "", ""
+}
+
+func (p *input) imageOf(g *facts.Group) string {
+	if g.Status.Image != "" {
+		return fmt.Sprintf("%q", g.Status.Image)
+	}
+	return fmt.Sprintf("%q", facts.Image(p.Template(g.Pods[0].Role)))
+}
+
+// Status codes of a registry. Other numbers contain their digits, such as ports and digests.
+var (
+	refusedStatus  = regexp.MustCompile(`\b401\b`)
+	notFoundStatus = regexp.MustCompile(`\b404\b`)
+)
+
+// pullFigures tell from a registry's answer, without the name of the image, what is to be done.
+func (p *input) pullFigures(role mpi.Role, message string) map[string]string {
+	const login = "kubectl -n %s create secret docker-registry NAME --docker-server=REGISTRY --docker-username=USER --docker-password=TOKEN"
+	figures := map[string]string{
+		"first": "Check the image name and tag.", "firstAction": p.field(role) + ".spec.containers[0].image",
+		"second": "If the registry requires authentication, create a pull secret and reference it in the pod template.", "secondAction": "imagePullSecrets: [{name: NAME}]",
+	}
+	lowered := strings.ToLower(message)
+	switch {
+	case anyIn(lowered, strings.ToLower(podstatus.SignatureInvalid), "signature required", "invalid signature"):
+		figures["why"] = ": the node's policy does not accept its signature"
+		figures["first"] = "Use an image that is signed as the cluster demands."
+		figures["second"], figures["secondAction"] = "Ask the cluster administrator which registries and keys the policy accepts.", "On OpenShift: oc get imagepolicies,clusterimagepolicies -A"
+	case anyIn(lowered, "unauthorized", "authentication required", "no basic auth", "denied", "403 forbidden"), refusedStatus.MatchString(lowered):
+		figures["why"] = ": authentication required, or no such image"
+		figures["first"], figures["firstAction"] = "Create a pull secret for the registry, and reference it in the pod templates.", fmt.Sprintf(login, phrase.QuoteWord(p.Job.Namespace))
+		figures["second"], figures["secondAction"] = "Check the image name: many registries respond like this for an image that does not exist.", "imagePullSecrets: [{name: NAME}]"
+	case strings.Contains(lowered, "pull policy of never"):
+		figures["why"] = ": it is not on the node, and its imagePullPolicy is Never"
+		figures["first"], figures["firstAction"] = "Set imagePullPolicy to IfNotPresent, so that nodes pull the image.", p.field(role)+".spec.containers[0].imagePullPolicy: IfNotPresent"
+		figures["second"], figures["secondAction"] = "Or check the image name and tag.", p.field(role)+".spec.containers[0].image"
+	case anyIn(lowered, "not found", "manifest unknown", "not present with pull policy"), notFoundStatus.MatchString(lowered):
+		figures["why"] = ": no image with this name and tag in the registry"
+	case anyIn(lowered, "no such host", "i/o timeout", "connection refused", "dial tcp", "no route to host", "tls handshake", "registryunavailable"):
+		figures["why"] = ": the registry is not reachable from the node"
+		figures["first"] = "Check the registry's host name, and ask the cluster administrator whether nodes can reach it (proxy, mirror)."
+	case anyIn(lowered, "toomanyrequests", "rate limit"):
+		figures["why"] = ": the registry's rate limit is exceeded"
+		figures["first"], figures["firstAction"] = "Wait, or authenticate: reference a pull secret in the pod templates.", "imagePullSecrets: [{name: NAME}]"
+	case anyIn(lowered, "no match for platform", "exec format"):
+		figures["why"] = ": no variant for the node's CPU architecture"
+		figures["first"] = "Build the image for the nodes' CPU architecture, or select suitable nodes."
+	}
+	return figures
+}

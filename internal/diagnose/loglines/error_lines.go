@@ -1,0 +1,216 @@
+package loglines
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// FirstError returns the first error line of the most specific form in a log, or nil.
+// What a rank reports because another one has ended is returned only if there is nothing else.
+func FirstError(lines []string) *ErrorLine {
+	if found := firstErrorBut(lines, Aftermath.MatchString); found != nil {
+		return found
+	}
+	return firstErrorBut(lines, func(string) bool { return false })
+}
+
+// firstErrorBut is firstError without messages that are skipped.
+func firstErrorBut(lines []string, skip func(message string) bool) *ErrorLine {
+	for _, form := range errorLines {
+		if form.find != nil {
+			if found := form.find(lines, skip); found != nil {
+				return found
+			}
+			continue
+		}
+		for i, line := range lines {
+			if found := form.match(lines, i, line); found != nil && !skip(found.Message) {
+				return found
+			}
+		}
+	}
+	return nil
+}
+
+// IsException reports whether an error is an exception of Python.
+func IsException(message string) bool { return errorLines[0].pattern.MatchString(message) }
+
+// Aftermath is what a rank reports after another one has ended: the errors of Horovod, NCCL, Gloo, PyTorch's store, and of MPICH over UCX.
+var Aftermath = regexp.MustCompile(`Horovod has been shut down|HorovodInternalError: (?:ncclRemoteError|.*gloo/)|ncclRemoteError|gloo/\S+:?\d*\]? ?(?:Connection closed by peer|Read error|Write error|.*Connection reset by peer)|Failed to recv, got 0 bytes|Broken pipe$|UCX netmod.*(?:Connection reset|Endpoint timeout)`)
+
+// errorLine is a form in which a runtime reports the error that ends a program.
+type errorLine struct {
+	// text is part of every such line. It is searched before the pattern, which is slow.
+	text string
+	// pattern matches the line without its tag. Group error is the message, and rank the rank that reports it.
+	pattern *regexp.Regexp
+	// next takes the message from the next line that is not empty.
+	next bool
+	// stack, if set, matches the lines of the error's stack that follow. The last one that has a text is the cause, and is added.
+	stack *regexp.Regexp
+	// find looks for the form in a whole log instead. The others are not set.
+	find func(lines []string, skip func(message string) bool) *ErrorLine
+}
+
+// errorLines are the forms of runtimes, the most specific first. Generic ones are last.
+var errorLines = []errorLine{
+	// Python: the last line of a traceback (Lib/traceback.py).
+	{text: "", pattern: regexp.MustCompile(`^(?P<error>(?:[A-Za-z_]\w*\.)*(?:[A-Za-z_]\w*(?:Error|Exception|Exit|Interrupt)|Exception)(?:: .*)?)$`)},
+	{find: AfterTraceback},
+	// Open MPI: ompi/errhandler/errhandler_predefined.c.
+	{text: "*** MPI_ERR_", pattern: regexp.MustCompile(`\*\*\* (?P<error>MPI_ERR_\w+(?:: .*)?)$`)},
+	// MPICH and Intel MPI: src/mpi/errhan/errutil.c.
+	{text: "Fatal error in ", pattern: regexp.MustCompile(`(?:\(rank (?P<rank>\d+) in comm \d+\): )?Fatal error in (?P<error>\w+: .*?)(?:, error stack:)?$`), stack: stackLine},
+	// MPI, of calls before MPI_Init and after MPI_Finalize.
+	{text: "MPI_", pattern: regexp.MustCompile(`\*\*\* (?P<error>(?:The \w+\(\)|An MPI) function was called (?:before|after) MPI_\w+ was invoked)`)},
+	{text: "Attempting to use an MPI routine", pattern: regexp.MustCompile(`(?P<error>Attempting to use an MPI routine .+)$`)},
+	// LAMMPS: src/error.cpp.
+	{text: "ERROR", pattern: regexp.MustCompile(`^ERROR(?: on proc (?P<rank>\d+))?: (?P<error>.+)$`)},
+	// GROMACS: src/gromacs/utility/fatalerror.cpp.
+	{text: "rror", pattern: regexp.MustCompile(`^(?:Fatal error|Error in user input|Inconsistency in user input|File input/output error|Software inconsistency error):$`), next: true},
+	// Fortran: libgfortran and Intel's runtime.
+	{text: "Fortran runtime error", pattern: regexp.MustCompile(`(?P<error>Fortran runtime error: .+)$`)},
+	{text: "forrtl: ", pattern: regexp.MustCompile(`(?P<error>forrtl: (?:severe|error) .+)$`)},
+	// C++ and glibc.
+	{text: "what():", pattern: regexp.MustCompile(`^\s*what\(\): +(?P<error>.+)$`)},
+	{text: "terminate called after throwing", pattern: regexp.MustCompile(`(?P<error>terminate called after throwing .+)$`)},
+	{text: "Assertion ", pattern: regexp.MustCompile("(?P<error>\\S+: .*Assertion [`'].*' failed\\.?)$")},
+	{text: "*** ", pattern: regexp.MustCompile(`\*\*\* (?P<error>(?:stack smashing|buffer overflow) detected) \*\*\*`)},
+	{text: "(): ", pattern: regexp.MustCompile(`(?P<error>\b(?:malloc|free|realloc|munmap_chunk|calloc)\(\): .+)$`)},
+	{text: "double free or corruption", pattern: regexp.MustCompile(`(?P<error>double free or corruption.*)$`)},
+	{text: "corrupted", pattern: regexp.MustCompile(`^(?P<error>corrupted (?:size|double-linked|unsorted).*)$`)},
+	{text: "' not found (required by ", pattern: regexp.MustCompile("(?P<error>\\S+: version [`']\\S+' not found \\(required by .+\\))$")},
+	{text: "symbol lookup error", pattern: regexp.MustCompile(`(?P<error>\S+: symbol lookup error: .+)$`)},
+	// MPI's launchers, of their own command.
+	{text: "unknown option", pattern: regexp.MustCompile(`^(?:\S*/)?[\w.]+: Error: (?P<error>unknown option .+)$`)},
+	{text: "unrecognized argument", pattern: regexp.MustCompile(`^\[mpiexec@\S+\] .*(?P<error>unrecognized argument .+)$`)},
+	// NCCL: src/debug.cc.
+	{text: "NCCL WARN ", pattern: regexp.MustCompile(`NCCL WARN (?P<error>.*(?i:error|fail|refused|timed out|abort).*)$`)},
+	// Python, of its script.
+	{text: ": can't open file '", pattern: regexp.MustCompile(`^\S*python[\d.]*: (?P<error>can't open file '.+)$`)},
+	// Downloads.
+	{text: "curl: (", pattern: regexp.MustCompile(`^(?P<error>curl: \(\d+\) .+)$`)},
+	{text: "wget: ", pattern: regexp.MustCompile(`^(?P<error>wget: (?:can't connect|download timed out|unable to resolve|bad address|server returned error).*)$`)},
+	// Files.
+	{text: "No such file or directory", pattern: regexp.MustCompile(`^(?P<error>.*\S: No such file or directory.*)$`)},
+	{text: "ermission denied", pattern: regexp.MustCompile(`^(?P<error>.*\S: [Pp]ermission denied)$`)},
+	{text: "No space left on device", pattern: regexp.MustCompile(`^(?P<error>.*No space left on device.*)$`)},
+	// Shells, of what cannot be executed.
+	{text: "xec", pattern: regexp.MustCompile(`(?P<error>\S+: (?:cannot execute binary file: )?Exec format error.*)$`)},
+	{text: "cannot execute", pattern: regexp.MustCompile(`(?P<error>\S+: cannot execute.*)$`)},
+	{text: "syntax error near", pattern: regexp.MustCompile(`(?P<error>syntax error near .*)$`)},
+	{text: "unbound variable", pattern: regexp.MustCompile(`(?P<error>\w+: unbound variable)$`)},
+	// dash, and busybox (src/expand.c).
+	{text: "parameter not set", pattern: regexp.MustCompile(`^\S+: (?:line )?\d+: (?P<error>\w+: parameter not set)$`)},
+	// What most programs write.
+	{text: "", pattern: regexp.MustCompile(`^(?i:fatal error|fatal|error)\b(?: in [^:]+)?: ?(?P<error>\S.*)$`)},
+	{text: ": error: ", pattern: regexp.MustCompile(`^(?P<error>[\w./-]+: error: .+)$`)},
+	// Shells, of a script, which mostly continues after an error.
+	{text: "sh: ", pattern: regexp.MustCompile(`^(?:/\S*/)?(?:ba|da|k|z)?sh: (?:-c: )?(?:line )?\d+: (?P<error>.+)$`)},
+}
+
+func (e errorLine) match(lines []string, i int, line string) *ErrorLine {
+	if !strings.Contains(line, e.text) {
+		return nil
+	}
+	line = strings.TrimRight(line, " \r")
+	found := ErrorLine{Line: line}
+	text := line
+	if tag := RankTag.FindStringSubmatch(text); tag != nil {
+		found.Rank, text = tag[1], text[len(tag[0]):]
+	} else if LauncherWords.MatchString(text) && !usage.MatchString(text) {
+		return nil
+	}
+	groups := e.pattern.FindStringSubmatch(text)
+	if groups == nil {
+		if text = otherTag.ReplaceAllString(text, ""); text == line || LauncherWords.MatchString(text) {
+			return nil
+		}
+		if groups = e.pattern.FindStringSubmatch(text); groups == nil {
+			return nil
+		}
+	}
+	for i, name := range e.pattern.SubexpNames() {
+		switch {
+		case name == "error":
+			found.Message = groups[i]
+		case name == "rank" && groups[i] != "":
+			found.Rank = groups[i]
+		}
+	}
+	if e.next {
+		found.Message = nextLine(lines[i+1:])
+	}
+	if e.stack != nil {
+		if cause := lastOf(lines[i+1:], e.stack); cause != "" {
+			found.Message += ": " + cause
+		}
+	}
+	if found.Message == "" {
+		return nil
+	}
+	if found.Rank == "" {
+		found.Rank = reportedBy(lines[max(0, i-4):i])
+	}
+	return &found
+}
+
+// usage is what launchers write about their own options.
+var usage = regexp.MustCompile(`unknown option|unrecognized argument`)
+
+// LauncherWords begin lines of MPI's launchers and of the agent about the program. They are not the program's own words.
+var LauncherWords = regexp.MustCompile(`^(?:mpi-agent:|mpirun|mpiexec|prterun|prted|orted|ORTE|PRTE|Open RTE|\[mpiexec@|\[proxy:)|^\s*Process name:|errors? (?:was|were) suppressed|/help-\S+\.txt: No such file|(?:orted|prted|hydra_\w+): `)
+
+// stackLine is a line of the error stack of MPICH and Intel MPI.
+var stackLine = regexp.MustCompile(`^(?:\[\d+\] )?\w+\(\d+\)\.*: ?(.*?)\s*$`)
+
+// lastOf returns the text of the last of the lines at the beginning that match a pattern and have a text; "" if none has.
+func lastOf(lines []string, pattern *regexp.Regexp) string {
+	text := ""
+	for _, line := range lines {
+		found := pattern.FindStringSubmatch(line)
+		if found == nil {
+			break
+		}
+		text = cmp.Or(found[1], text)
+	}
+	return text
+}
+
+// nextLine returns the first line that is not empty.
+func nextLine(lines []string) string {
+	for _, line := range lines {
+		if line = strings.TrimSpace(line); line != "" {
+			return line
+		}
+	}
+	return ""
+}
+
+// reportedBy returns the rank that Open MPI names before an error, or "".
+func reportedBy(lines []string) string {
+	for _, line := range lines {
+		if found := reporter.FindStringSubmatch(line); found != nil {
+			return found[1]
+		}
+	}
+	return ""
+}
+
+// reporter is where Open MPI names the process that reported the error before.
+var reporter = regexp.MustCompile(`reported by process \[\d+,(\d+)\]`)
+
+// traced is a command that a shell prints before it runs it (set -x).
+var traced = regexp.MustCompile(`^\++ (\S.*)$`)
+
+// LastTraced returns the last command of a shell script in a log; "" if the shell does not print its commands.
+func LastTraced(lines []string) string {
+	for _, line := range slices.Backward(lines) {
+		if found := traced.FindStringSubmatch(line); found != nil {
+			return found[1]
+		}
+	}
+	return ""
+}

@@ -1,0 +1,53 @@
+package loglines
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestFirstError has the error lines of programs as they stand in launchers' logs, among lines that are none.
+func TestFirstError(t *testing.T) {
+	tests := map[string]struct{ log, message, rank string }{
+		"Python": {log: `step 1
+Traceback (most recent call last):
+  File "train.py", line 3, in <module>
+    x = d["lr"]
+KeyError: 'lr'
+MPI_ABORT was invoked on rank 2 in communicator MPI_COMM_WORLD`, message: "KeyError: 'lr'"},
+		"Python, tagged by mpirun":    {log: "[1,3]<stderr>:Traceback (most recent call last):\n[1,3]<stderr>:ValueError: bad shard\n[1,0]<stderr>:ValueError: later", message: "ValueError: bad shard", rank: "3"},
+		"Python, tagged by prterun":   {log: "[prterun-pi-launcher-11@1,3]<stderr>: Traceback (most recent call last):\n[prterun-pi-launcher-11@1,3]<stderr>: ValueError: bad shard", message: "ValueError: bad shard", rank: "3"},
+		"PyTorch":                     {log: "[rank5]: Traceback (most recent call last):\n[rank5]: torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:2251", message: "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:2251", rank: "5"},
+		"mpi4py":                      {log: "mpi4py.MPI.Exception: MPI_ERR_TRUNCATE: message truncated", message: "mpi4py.MPI.Exception: MPI_ERR_TRUNCATE: message truncated"},
+		"Open MPI":                    {log: "[pi-worker-0:00042] *** An error occurred in MPI_Recv\n[pi-worker-0:00042] *** reported by process [3141599233,1]\n[pi-worker-0:00042] *** on communicator MPI_COMM_WORLD\n[pi-worker-0:00042] *** MPI_ERR_TRUNCATE: message truncated", message: "MPI_ERR_TRUNCATE: message truncated", rank: "1"},
+		"MPICH":                       {log: "Abort(269616) on node 1 (rank 1 in comm 0): Fatal error in internal_Recv: Message truncated, error stack:", message: "internal_Recv: Message truncated", rank: "1"},
+		"LAMMPS":                      {log: "LAMMPS (2 Aug 2023)\nERROR: Unknown pair style lj/cutt (src/force.cpp:275)\nLast command: pair_style lj/cutt 2.5", message: "Unknown pair style lj/cutt (src/force.cpp:275)"},
+		"LAMMPS on one rank":          {log: "ERROR on proc 3: Cannot open input script in.melt: No such file or directory (src/lammps.cpp:542)", message: "Cannot open input script in.melt: No such file or directory (src/lammps.cpp:542)", rank: "3"},
+		"GROMACS":                     {log: "-------------------------------------------------------\nProgram:     gmx mdrun, version 2022.5\n\nFatal error:\nThe number of ranks is not a multiple of 3\n\nFor more information", message: "The number of ranks is not a multiple of 3"},
+		"Fortran":                     {log: "At line 12 of file heat.f90 (unit = 10, file = 'in.dat')\nFortran runtime error: End of file", message: "Fortran runtime error: End of file"},
+		"C++":                         {log: "terminate called after throwing an instance of 'std::runtime_error'\n  what():  mesh is empty", message: "mesh is empty"},
+		"assert":                      {log: "solver: solve.c:88: step: Assertion `n > 0' failed.", message: "solver: solve.c:88: step: Assertion `n > 0' failed."},
+		"glibc":                       {log: "free(): invalid pointer", message: "free(): invalid pointer"},
+		"stack smashing":              {log: "*** stack smashing detected ***: terminated", message: "stack smashing detected"},
+		"a missing file":              {log: "cat: input.dat: No such file or directory\nmpirun noticed that", message: "cat: input.dat: No such file or directory"},
+		"a missing script":            {log: "python3: can't open file '/data/train.py': [Errno 2] No such file or directory", message: "can't open file '/data/train.py': [Errno 2] No such file or directory"},
+		"any error":                   {log: "Error: mesh.vtk has no cells", message: "mesh.vtk has no cells"},
+		"the specific before the any": {log: "ERROR: cannot continue\nKeyError: 'lr'", message: "KeyError: 'lr'"},
+		"glibc too old":               {log: "/app/solver: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.38' not found (required by /app/solver)", message: "/lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.38' not found (required by /app/solver)"},
+		"dash":                        {log: "sh: 1: cd: can't cd to /data/run", message: "cd: can't cd to /data/run"},
+		"bash":                        {log: "[1,2]<stderr>:bash: line 3: unexpected EOF while looking for matching `\"'", message: "unexpected EOF while looking for matching `\"'", rank: "2"},
+		"a shell that continues":      {log: "sh: 1: nvidia-smi: not found\nError: mesh.vtk has no cells", message: "mesh.vtk has no cells"},
+		"launchers are not programs":  {log: "mpirun: Error: unknown option\n[mpiexec@pi-launcher] Error: x\nORTE_ERROR_LOG: Error: y"},
+		"no error":                    {log: "error norm 0.1\n0 errors\nstep 4 loss 0.3 errors: 0"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			found := FirstError(strings.Split(test.log, "\n"))
+			if found == nil {
+				found = &ErrorLine{}
+			}
+			if found.Message != test.message || found.Rank != test.rank {
+				t.Errorf("got %q of rank %q, want %q of rank %q", found.Message, found.Rank, test.message, test.rank)
+			}
+		})
+	}
+}

@@ -1,0 +1,26 @@
+// Package loglines reads what programs and MPI's launchers print: errors, tracebacks, tags of ranks, messages of Open MPI and Hydra.
+// It uses nothing of a job but its lines.
+package loglines
+
+import (
+	"regexp"
+	"strings"
+)
+
+// ErrorLine is an error line of a program.
+type ErrorLine struct {
+	// line is the line of the log, and message its error.
+	Line, Message string
+	// rank is the rank that wrote it, or "".
+	Rank string
+}
+
+// RankTag matches the tag before a line that names the rank of its writer: mpirun --tag-output of Open MPI ("[1,3]<stderr>:", and of
+// some versions "[prterun-pi-launcher-11@1,3]<stderr>: "), mpiexec -prepend-rank of Hydra ("[3] "), and PyTorch ("[rank3]: ").
+var RankTag = regexp.MustCompile(`^\[(?:(?:[\w.-]+@)?\d+,|rank ?)?(\d+)\](?:<\w+>)?:? ?`)
+
+// otherTag matches other tags, such as time and host.
+var otherTag = regexp.MustCompile(`^\[[^\]]*\](?:<\w+>)?:?\s*`)
+
+// OneLine writes text with one space between its words.
+func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

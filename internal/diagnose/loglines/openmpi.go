@@ -1,0 +1,88 @@
+package loglines
+
+import (
+	"regexp"
+	"strings"
+)
+
+var (
+	// ruler is the line before and after a message of Open MPI (opal/util/show_help.c). Version 5 may print a space before it.
+	ruler = regexp.MustCompile(`^ ?-{60,}\s*$`)
+	// summary is how its messages begin that only sum up how ranks ended, or after which it continues.
+	summary = regexp.MustCompile(`(?i)^(?:Primary job|\S+ detected that one or more|\S+ noticed that|MPI_ABORT was invoked|WARNING|An MPI communication peer process|A deprecated |The following command line option|An invalid value was supplied|\S+ A high-performance Open MPI|Open MPI's OFI driver|Sorry!.*/help-pcompress|A process has executed an operation involving)`)
+)
+
+// Message is a message of Open MPI.
+type Message struct {
+	// whole is all of it and first its first paragraph, each as one line.
+	Whole, First string
+}
+
+// Messages returns the text between each two rulers. Any ruler can begin or end a message, because the beginning of a log can be missing.
+func Messages(lines []string) []Message {
+	var found []Message
+	begun := -1
+	for i, line := range lines {
+		if !ruler.MatchString(line) {
+			continue
+		}
+		if begun >= 0 && i > begun+1 {
+			found = append(found, newMessage(lines[begun+1:i]))
+		}
+		begun = i
+	}
+	return found
+}
+
+func newMessage(lines []string) Message {
+	const most = 4000
+	whole := strings.Join(lines, "\n")
+	whole = strings.TrimSpace(whole[:min(len(whole), most)])
+	first, _, _ := strings.Cut(whole, "\n\n")
+	return Message{Whole: OneLine(whole), First: OneLine(first)}
+}
+
+// helpText returns the first paragraph of Open MPI's first message that is more than a summary of how ranks ended, with the topic of
+// its help if the log names that; nil if there is none. Its meaning is unknown; it is quoted.
+func helpText(lines []string) *ErrorLine {
+	for i := 0; i < len(lines); i++ {
+		if !ruler.MatchString(lines[i]) {
+			continue
+		}
+		end := i + 1
+		for end < len(lines) && !ruler.MatchString(lines[end]) {
+			end++
+		}
+		if m := newMessage(lines[i+1 : end]); m.First != "" && end < len(lines) && !summary.MatchString(m.First) {
+			text := m.First + topicIn(lines[end:])
+			return &ErrorLine{Line: text, Message: text}
+		}
+		i = end
+	}
+	return nil
+}
+
+// helpTopic is where mpirun names the topic of a message that more ranks have sent (orte/util/show_help.c).
+var helpTopic = regexp.MustCompile(`more process(?:es)? (?:has|have)? ?sent help message (\S+ / .+?)\s*$`)
+
+// topicIn returns the topic that is named in the lines up to the next message, in parentheses; "" if none is.
+func topicIn(lines []string) string {
+	for _, line := range lines[1:] {
+		if ruler.MatchString(line) {
+			break
+		}
+		if topic := helpTopic.FindStringSubmatch(line); topic != nil {
+			return " (" + topic[1] + ")"
+		}
+	}
+	return ""
+}
+
+// ExitCode is where Open MPI says how the first process ended.
+var ExitCode = regexp.MustCompile(`^\s*Exit code:\s+(\d+)`)
+
+// Banner matches the first line of what MPI launchers print when a rank has ended: Open MPI, then MPICH and Intel MPI.
+var Banner = regexp.MustCompile(`^\s*(-{20,}|={20,}|Primary job +terminated|(mpirun|prterun) detected|=\s+BAD TERMINATION)`)
+
+// Abort is what MPI prints of a rank that called MPI_Abort. It then kills the others.
+var Abort = regexp.MustCompile(`application called MPI_Abort\(.*\) - process \d+|MPI_ABORT was invoked on rank \d+`)

@@ -1,0 +1,104 @@
+package loglines
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// AfterTraceback returns the exception of Python's first traceback, whatever its name: the first line after it that is not indented
+// and has the same tag. Exceptions that are skipped do not count. Nil if there is none.
+func AfterTraceback(lines []string, skip func(message string) bool) *ErrorLine {
+	const following = 200
+	tag, begun := "", -1
+	for i, line := range lines {
+		line = strings.TrimRight(line, " \r")
+		own := RankTag.FindString(line)
+		text := line[len(own):]
+		switch {
+		case begun < 0:
+			if text == tracebackBegins {
+				tag, begun = own, i
+			}
+		case i-begun > following:
+			return nil
+		case own == tag && exceptionLine.MatchString(text) && skip(text):
+			begun = -1
+		case own == tag && exceptionLine.MatchString(text):
+			found := &ErrorLine{Line: line, Message: text}
+			if rank := RankTag.FindStringSubmatch(line); rank != nil {
+				found.Rank = rank[1]
+			}
+			return found
+		}
+	}
+	return nil
+}
+
+// exceptionLine is the name of an exception, and its text (Lib/traceback.py).
+var exceptionLine = regexp.MustCompile(`^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*(?:: .*)?$`)
+
+// RaisedAt returns where in the program's own files Python raised the exception that a line of a log ends with, such as
+// "train.py, line 12", and the line of the traceback about it. Both are "" if the log does not show it: the exception was raised in
+// the interpreter's own start, or the traceback is cut.
+func RaisedAt(lines []string, exception string) (place, line string) {
+	for _, f := range ownFrames(lines, exception) {
+		return path.Base(f.file) + ", line " + f.line, f.text
+	}
+	return "", ""
+}
+
+// frame is a call in a traceback of Python.
+type frame struct {
+	file, line string
+	// text is the line of the log, and source the one of the program, "" if it is not shown.
+	text, source string
+}
+
+// ownFrames returns the calls in the program's own files of the traceback that ends with an exception, the last call first.
+func ownFrames(lines []string, exception string) (frames []frame) {
+	// following is the number of lines that a traceback has at most.
+	const following = 200
+	at := slices.IndexFunc(lines, func(line string) bool { return strings.TrimRight(line, " \r") == exception })
+	tag := RankTag.FindString(exception)
+	source := ""
+	for i := at - 1; i >= max(0, at-following); i-- {
+		text, same := strings.CutPrefix(strings.TrimRight(lines[i], " \r"), tag)
+		if !same {
+			continue
+		}
+		if text == tracebackBegins {
+			break
+		}
+		found := frameLine.FindStringSubmatch(text)
+		if found == nil {
+			source = text
+			continue
+		}
+		if !libraryFile.MatchString(found[1]) {
+			frames = append(frames, frame{file: found[1], line: found[2], text: strings.TrimSpace(text), source: strings.TrimSpace(source)})
+		}
+		source = ""
+	}
+	return frames
+}
+
+// OwnSource returns the lines of the program's own files in the traceback that ends with an exception, the last call first.
+func OwnSource(lines []string, exception string) (source []string) {
+	for _, f := range ownFrames(lines, exception) {
+		if f.source != "" {
+			source = append(source, f.source)
+		}
+	}
+	return source
+}
+
+var (
+	// frameLine is a call in a traceback of Python (Lib/traceback.py).
+	frameLine = regexp.MustCompile(`^ {2}File "([^"]+)", line (\d+)(?:, in (.+))?$`)
+	// libraryFile is a file of Python itself or of an installed package. Those of Cython show the paths of their build.
+	libraryFile = regexp.MustCompile(`/(?:site|dist)-packages/|/lib(?:64)?/python[\d.]+/|^<frozen |\.p(?:yx|xi|xd)$`)
+)
+
+const tracebackBegins = "Traceback (most recent call last):"

@@ -1,0 +1,65 @@
+package diagnose
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/diagnose/facts"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// bashOnly are builtins of bash that POSIX's shell has not; the manual of bash lists them.
+var bashOnly = map[string]bool{
+	"[[": true, "source": true, "function": true, "let": true, "declare": true, "typeset": true, "shopt": true, "mapfile": true, "readarray": true,
+	"pushd": true, "popd": true, "dirs": true, "select": true, "enable": true, "builtin": true, "disown": true, "compgen": true, "complete": true,
+}
+
+// missingProgram returns the definition for a program that was not found, by its name and place.
+func (p *input) missingProgram(entry codes.Entry, pods []facts.Pod, values map[string]string) codes.Entry {
+	if values["program"] == "" {
+		// There is nothing to look for by a command.
+		entry.Remedies = slices.Clone(entry.Remedies)
+		entry.Remedies[0].Action = ""
+		return entry
+	}
+	inLauncher := values["where"] == "the launcher"
+	if isWorker := len(pods) > 0 && pods[0].Role == mpi.RoleWorker; isWorker && path.Base(values["program"]) == "sshd" {
+		return codes.ServerMissing
+	}
+	if bashOnly[values["program"]] {
+		return codes.ShellBuiltin
+	}
+	if own := p.whosePath(entry, values); own.Summary != entry.Summary {
+		return own
+	}
+	if name := values["program"]; name == "python" || name == "pip" {
+		return codes.NumberedPython
+	}
+	if inLauncher {
+		return codes.ProgramMissingInLauncher
+	}
+	return entry
+}
+
+// whosePath returns the definition for a program that is looked for in a PATH that is not the image's, or the one given. The
+// pod template decides before data connections.
+func (p *input) whosePath(entry codes.Entry, values map[string]string) codes.Entry {
+	if values["program"] == "" || strings.Contains(values["program"], "/") {
+		return entry
+	}
+	main := p.Template(mpi.Role(values["role"])).Containers
+	switch {
+	case len(main) > 0 && slices.ContainsFunc(main[0].Env, func(env corev1.EnvVar) bool { return env.Name == "PATH" }):
+		values["source"], values["reference"] = "the pod template", values["field"]+".spec.containers[0].env"
+	case len(p.Evidence.PathFrom) > 0:
+		values["source"], values["reference"] = fmt.Sprintf("data connection %q", p.Evidence.PathFrom[len(p.Evidence.PathFrom)-1]), mpi.ConnectionsPath.String()
+	default:
+		return entry
+	}
+	return codes.PathReplaced
+}

@@ -1,0 +1,238 @@
+package diagnose
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"opendatahub.io/mpijob/internal/agentapi"
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/diagnose/facts"
+	"opendatahub.io/mpijob/internal/diagnose/loglines"
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/podstatus"
+)
+
+// symptoms returns findings for the symptoms in logs, without those that only sum up others.
+func symptoms(p *input) []Finding {
+	var found []Finding
+	for _, s := range p.Signs {
+		if !s.Umbrella && !p.endedAfterwards(s) && (s.Code != codes.ProgramMissing || !p.AgentKnowsProgram()) {
+			found = append(found, p.signFinding(s))
+		}
+	}
+	return found
+}
+
+// summings returns findings for symptoms that sum up others, and for workers that the agent lost: consequences,
+// usually.
+func summings(p *input) []Finding {
+	var found []Finding
+	if s := p.LauncherSummary(); s != nil {
+		for _, trouble := range s.Hosts {
+			if trouble.Code == agentapi.ConnectionLost || p.stillWaiting(trouble, s) {
+				found = append(found, p.hostTrouble(trouble, s))
+			}
+		}
+	}
+	var after []Finding
+	for _, s := range p.Signs {
+		switch {
+		case p.endedAfterwards(s):
+			after = append(after, p.signFinding(s))
+		case s.Umbrella:
+			found = append(found, p.signFinding(s))
+		}
+	}
+	return append(found, after...)
+}
+
+// signFinding makes a finding of what logs show.
+func (p *input) signFinding(s facts.Sign) Finding {
+	figures, pods := p.place(s)
+	var words []string
+	if s.Code == codes.ApplicationFailed {
+		words = p.words(figures)
+		if figures["codeText"] == "" && p.KilledByMPI() {
+			figures["codeText"] = exitText(*p.LauncherSummary().ExitCode)
+		}
+	}
+	entry := codes.Lookup(s.Code)
+	if s.As != nil {
+		entry = *s.As
+	}
+	if p.enoughSlots(s) {
+		entry = codes.HostfileNotRead
+	}
+	if s.Code == codes.PortInUse && !p.Template(pods[0].Role).HostNetwork {
+		entry = codes.PortInUseInPod
+	}
+	if s.Code == codes.ConnectionLost && p.daemonEnded() {
+		entry = codes.DaemonEnded
+	}
+	if reason := whyNotExecuted(s); reason != "" {
+		entry, figures["reason"] = codes.RankNotStarted, reason
+	}
+	f := p.findAs(entry, pods, p.ended(pods[0], figures))
+	for _, pod := range s.Pods {
+		if shown := facts.FirstShown(pod, s.Symptom); shown != nil {
+			f.Evidence = append(f.Evidence, facts.LogLine(pod, shown.Line))
+		}
+	}
+	if errno := figures["errno"]; errno != "" && !strings.Contains(s.Line, errno) {
+		f.Evidence = append(f.Evidence, facts.LogLine(s.Pods[0], "Error: "+errno))
+	}
+	f.Evidence = append(f.Evidence, words...)
+	return f
+}
+
+// endedAfterwards reports whether a log shows a lost connection to a rank that had ended before: it had called MPI_Abort, or an
+// exception of the program's own ended it. The connection of the other rank may have been tried only then.
+func (p *input) endedAfterwards(s facts.Sign) bool {
+	if s.Code != codes.WrongInterface {
+		return false
+	}
+	if first, _ := p.FirstRank(); first != nil && first.Signal == 0 && first.ExitCode > 0 {
+		for _, pod := range s.Pods {
+			if loglines.AfterTraceback(pod.Log.Lines, aboutPeers.MatchString) != nil {
+				return true
+			}
+		}
+	}
+	for _, pod := range s.Pods {
+		for _, line := range pod.Log.Lines {
+			if line == s.Line {
+				break
+			}
+			if strings.Contains(line, "MPI_ABORT was invoked on rank") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// aboutPeers matches exceptions that can follow from a connection that another rank lacks.
+var aboutPeers = regexp.MustCompile(`(?i)mpi|nccl|gloo|connect|socket|time[d ]*out|broken pipe|network|distributed|horovod`)
+
+// whyNotExecuted returns why the kernel did not execute a rank's program that exists, by the error that MPI printed; "" if the
+// program may not exist.
+func whyNotExecuted(s facts.Sign) string {
+	switch errno := s.Figures["errno"]; {
+	case s.Code != codes.ProgramMissing:
+		return ""
+	case strings.Contains(errno, "Exec format error"):
+		return "it is a script whose first line names no interpreter, or a program for another CPU architecture"
+	case strings.Contains(errno, "ermission denied"):
+		return "the file is not executable"
+	case strings.Contains(errno, "has a bad interpreter"), strings.Contains(errno, "No such file") && strings.Contains(s.Text, "execve"):
+		// Open MPI has found the file before.
+		return "the interpreter that its first line names is not in the image, or the line ends with a carriage return"
+	}
+	return ""
+}
+
+// daemonEnded reports whether the launcher's agent reached all hosts, lost none of them and saw no rank, and whether all
+// workers run: if MPI misses a daemon, that has ended by itself.
+func (p *input) daemonEnded() bool {
+	s := p.LauncherSummary()
+	if s == nil || !p.Job.UsesAgent() || s.HostsExpected == 0 || s.HostsReached == 0 || s.HostsReached < s.HostsExpected || len(s.Hosts) > 0 || s.InitSeconds > 0 {
+		return false
+	}
+	workers := 0
+	for _, pod := range p.Pods {
+		if pod.Role != mpi.RoleWorker {
+			continue
+		}
+		if p.RemovalOf(pod) != nil || !podstatus.IsReady(pod.Pod) || pod.DeletionTimestamp != nil || podstatus.Restarts(pod.Pod) > 0 {
+			return false
+		}
+		workers++
+	}
+	return workers == int(p.Job.Workers.Count)
+}
+
+// place returns the pods that a sign is about, or else those whose logs contain it, and its figures with those derived
+// from them.
+func (p *input) place(s facts.Sign) (map[string]string, []facts.Pod) {
+	figures := map[string]string{}
+	maps.Copy(figures, s.Figures)
+	if (codes.Has(s.Code, codes.EndsRank) || codes.Has(s.Code, codes.FromProgram)) && figures["rank"] == "" {
+		p.copyRank(figures)
+	}
+	pods := s.Pods[:1]
+	if s.Code == codes.LauncherNameUnresolved && figures["host"] == "" {
+		figures["host"] = p.Job.LauncherName()
+	}
+	if host := figures["host"]; host != "" {
+		figures["host"] = short(host)
+		if p.Known(short(host)) != nil {
+			// Only pods of the job are named in commands: logs may contain any text.
+			figures["hostPod"] = short(host)
+		}
+	}
+	if port := figures["port"]; port != "" {
+		figures["portText"] = " (port " + port + ")"
+	}
+	if rank, err := strconv.ParseInt(figures["rank"], 10, 32); err == nil {
+		figures["rankText"], figures["rankWho"] = fmt.Sprintf(" in rank %d", rank), fmt.Sprintf("Rank %d", rank)
+		if host := p.HostOf(int32(rank)); host != nil {
+			pods = []facts.Pod{*host}
+			if s.Code == codes.ProgramMissing {
+				figures["where"], figures["hostPod"] = lower(host.Title()), host.Name
+			}
+		}
+	}
+	if host := p.Known(figures["host"]); host != nil {
+		pods = []facts.Pod{*host}
+		figures["where"] = lower(host.Title())
+	}
+	if s.Code == codes.ProgramMissing && figures["where"] == "" && figures["rank"] == "" && p.ranNoRank(s) {
+		figures["where"] = "the launcher"
+	}
+	figures["whoLower"] = lower(subject(pods))
+	p.gpuFigures(pods, figures)
+	return figures, pods
+}
+
+// ranNoRank reports whether the log of a launcher shows a symptom, and its agent saw no rank: the line is not the output of one.
+func (p *input) ranNoRank(s facts.Sign) bool {
+	summary := s.Pods[0].Summary
+	return s.Pods[0].Role == mpi.RoleLauncher && !loglines.RankTag.MatchString(s.Line) && !loglines.LauncherWords.MatchString(s.Line) && summary != nil &&
+		summary.RanksSeen == 0 && summary.HostsReached == 0 && len(summary.Ranks) == 0
+}
+
+// copyRank adds the rank that ended first: the one that crashed as an agent observed it, the one in a log, or else the one that an
+// agent observed.
+func (p *input) copyRank(figures map[string]string) {
+	if first, _ := p.FirstRank(); first != nil && first.Signal != 0 && first.Signal != 9 && first.Signal != 15 {
+		figures["rank"] = fmt.Sprint(first.Rank)
+		return
+	}
+	for _, other := range p.Signs {
+		if rank := other.Figures["rank"]; rank != "" {
+			figures["rank"], figures["host"] = rank, other.Figures["host"]
+			return
+		}
+	}
+	if first, _ := p.FirstRank(); first != nil && first.Signal != 15 {
+		figures["rank"] = fmt.Sprint(first.Rank)
+	}
+}
+
+// enoughSlots reports whether a job has the slots that MPI says it has not.
+func (p *input) enoughSlots(s facts.Sign) bool {
+	asked, err := strconv.ParseInt(s.Figures["slots"], 10, 64)
+	return s.Code == codes.NotEnoughSlots && err == nil && asked <= p.Job.Ranks()
+}
+
+// short is a host's name without its domain; an address stays as it is.
+func short(host string) string {
+	name, _, _ := strings.Cut(host, ".")
+	if _, err := strconv.Atoi(name); err == nil || name == "" {
+		return host
+	}
+	return name
+}

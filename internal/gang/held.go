@@ -1,0 +1,39 @@
+package gang
+
+import (
+	"time"
+
+	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// HeldBy returns the state of a job without pods that the embedded scheduler holds on nodes with this free capacity, if no other
+// job waits; nil if all of its pods fit.
+func HeldBy(now time.Time, job mpi.Job, seen jobstate.Observed, nodes []jobstate.Node) *jobstate.GangState {
+	snapshot := snapshotOf(nodes)
+	for i := range snapshot.Nodes {
+		node := &snapshot.Nodes[i]
+		for j := range nodes {
+			if nodes[j].Name != node.Name {
+				continue
+			}
+			free := node.Allocatable
+			node.Allocatable = snapshot.Resources.Totals(nodes[j].Allocatable)
+			node.Used = make(Totals, len(node.Allocatable))
+			for r := range node.Allocatable {
+				if node.Used[r] = node.Allocatable[r]; r < len(free) {
+					node.Used[r] -= free[r]
+				}
+			}
+		}
+	}
+	entry := Entry{UID: job.UID, Namespace: job.Namespace, Name: job.Name, Request: missing(job, seen, snapshot.Resources)}
+	held, is := Decide(now, snapshot, []Entry{entry}, nil, Usage{}).Held[job.UID]
+	if !is {
+		return nil
+	}
+	return &jobstate.GangState{
+		Backend: Embedded, Hold: true, Wanted: job.GangSize(), Never: held.Never, Reason: held.Reason, Message: held.Message,
+		PodsFit: new(min(held.PodsFit, job.Pods())), NodesFit: new(held.NodesFit), NodesTotal: new(held.NodesTotal),
+	}
+}

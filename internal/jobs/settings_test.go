@@ -1,0 +1,197 @@
+package jobs
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// examples set each setting. Settings without a field in a specification have no entry.
+var examples = map[string]func(*Spec){
+	"name":            func(s *Spec) { s.Name = "train" },
+	"namespace":       func(s *Spec) { s.Namespace = "team" },
+	"runtime":         func(s *Spec) { s.Runtime = "mpi-openmpi" },
+	"label":           func(s *Spec) { s.Labels = map[string]string{"example.com/team": "a"} },
+	"suspend":         func(s *Spec) { s.Suspend = true },
+	"image":           func(s *Spec) { s.Image = "train:2" },
+	"command":         func(s *Spec) { s.Command = []string{"python", "train.py"} },
+	"mpiFlags":        func(s *Spec) { s.MPIFlags = []string{"--bind-to", "core"} },
+	"implementation":  func(s *Spec) { s.Implementation = "MPICH" },
+	"workdir":         func(s *Spec) { s.WorkDir = "/app" },
+	"env":             func(s *Spec) { s.Env = []corev1.EnvVar{{Name: "A", Value: "1"}} },
+	"connection":      func(s *Spec) { s.Connections = []string{"data"} },
+	"runAsUser":       func(s *Spec) { s.RunAsUser = new(int64(1000)) },
+	"workers":         func(s *Spec) { s.Workers = 3 },
+	"slots":           func(s *Spec) { s.Slots = new(int32(2)) },
+	"gpu":             func(s *Spec) { s.GPU = 1 },
+	"gpuResource":     func(s *Spec) { s.GPU, s.GPUResource = 1, "amd.com/gpu" },
+	"cpu":             func(s *Spec) { s.CPU = "4" },
+	"memory":          func(s *Spec) { s.Memory = "8Gi" },
+	"shm":             func(s *Spec) { s.Volumes = []Volume{{Source: VolumeMemory, Size: "8Gi", Path: "/dev/shm"}} },
+	"launcherCpu":     func(s *Spec) { s.LauncherCPU = "1" },
+	"launcherMemory":  func(s *Spec) { s.LauncherMemory = "2Gi" },
+	"volume":          func(s *Spec) { s.Volumes = []Volume{{Source: VolumeClaim, Name: "data", Path: "/data"}} },
+	"outputDir":       func(s *Spec) { s.Output = &Volume{Source: VolumeClaim, Name: "results", Path: "/results"} },
+	"queue":           func(s *Spec) { s.Queue = "team" },
+	"priority":        func(s *Spec) { s.Queue, s.Priority = "team", "high" },
+	"nodeSelector":    func(s *Spec) { s.NodeSelector = map[string]string{"gpu": "a100"} },
+	"toleration":      func(s *Spec) { s.Tolerations = []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}} },
+	"topology":        func(s *Spec) { s.Topology = "topology.kubernetes.io/zone" },
+	"rdma":            func(s *Spec) { s.RDMA = "required" },
+	"gangTimeout":     func(s *Spec) { s.GangTimeout = 10 * time.Minute },
+	"imagePullSecret": func(s *Spec) { s.ImagePullSecrets = []string{"registry"} },
+	"serviceAccount":  func(s *Spec) { s.ServiceAccount = "trainer" },
+	"retries":         func(s *Spec) { s.Retries = new(int32(3)) },
+	"deadline":        func(s *Spec) { s.Deadline = time.Hour },
+	"gracePeriod":     func(s *Spec) { s.GracePeriod = new(2 * time.Minute) },
+	"ttl":             func(s *Spec) { s.TTL = new(24 * time.Hour) },
+}
+
+func allSettings() (all []Setting) {
+	for _, group := range Settings() {
+		all = append(all, group.Settings...)
+	}
+	return all
+}
+
+// TestSettingsAreBuilt: each setting is in the field that the table names, or refused with the reason there.
+func TestSettingsAreBuilt(t *testing.T) {
+	t.Parallel()
+	c, _ := newServer(t, parsed(t, runtimeText))
+	for _, setting := range allSettings() {
+		set, is := examples[setting.Name]
+		if !is {
+			if setting.Flag != "" {
+				t.Errorf("there is no example of %s", setting.Name)
+			}
+			continue
+		}
+		for kind, expression := range map[string]Expression{"MPIJob": setting.MPIJob, "TrainJob": setting.TrainJob} {
+			base := small(func(s *Spec) {
+				if kind == "TrainJob" {
+					s.Runtime = "mpi-openmpi"
+				}
+			})
+			with := base
+			set(&with)
+			if setting.Name == "runtime" {
+				if kind == "MPIJob" {
+					continue
+				}
+				base.Runtime = ""
+			}
+			without, err := c.Build(t.Context(), base)
+			if err != nil {
+				t.Fatal(err)
+			}
+			built, err := c.Build(t.Context(), with)
+			if expression.Reason != "" {
+				if want := setting.Name + ": " + expression.Reason; err == nil || err.Error() != want {
+					t.Errorf("%s of a %s: %v, want %s", setting.Name, kind, err, want)
+				}
+				continue
+			}
+			if err != nil {
+				t.Errorf("%s of a %s: %v", setting.Name, kind, err)
+				continue
+			}
+			before, after := valuesAt(t, without.Job, expression), valuesAt(t, built.Job, expression)
+			if len(after) == 0 || slices.Contains(after, "null") || slices.Equal(before, after) {
+				t.Errorf("%s of a %s is not at %s %s: before %v, after %v", setting.Name, kind, expression.In, expression.Field, before, after)
+			}
+		}
+	}
+}
+
+// valuesAt returns the values at the path of an expression, one for each pod template.
+func valuesAt(t *testing.T, job *unstructured.Unstructured, expression Expression) (values []string) {
+	t.Helper()
+	text, err := json.Marshal(job.Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var object any
+	if err := json.Unmarshal(text, &object); err != nil {
+		t.Fatal(err)
+	}
+	templates := map[PodRole][]string{
+		inJob:      {""},
+		inLauncher: {"spec.mpiReplicaSpecs.Launcher.template.spec."},
+		inWorkers:  {"spec.mpiReplicaSpecs.Worker.template.spec."},
+	}
+	templates[inPods] = slices.Concat(templates[inLauncher], templates[inWorkers])
+	if job.GetKind() == "TrainJob" {
+		templates[inPods] = nil
+		for i := range 2 {
+			templates[inPods] = append(templates[inPods], fmt.Sprintf("spec.runtimePatches[0].trainingRuntimeSpec.template.spec.replicatedJobs[%d].template.spec.template.spec.", i))
+		}
+	}
+	for _, template := range templates[expression.In] {
+		found, _ := json.Marshal(valueAt(object, template+expression.Field))
+		values = append(values, string(found))
+	}
+	return values
+}
+
+// step is a name, or an index or a key in brackets.
+var step = regexp.MustCompile(`[^.\[\]]+|\[[^\]]+\]`)
+
+func valueAt(value any, path string) any {
+	for _, name := range step.FindAllString(path, -1) {
+		name = strings.Trim(name, "[]")
+		switch in := value.(type) {
+		case map[string]any:
+			value = in[name]
+		case []any:
+			index, err := strconv.Atoi(name)
+			if err != nil || index >= len(in) {
+				return nil
+			}
+			value = in[index]
+		default:
+			return nil
+		}
+	}
+	return value
+}
+
+// TestSettingsAreComplete: the table has every field of a specification, and a reason where an interface lacks a setting.
+func TestSettingsAreComplete(t *testing.T) {
+	t.Parallel()
+	var spec Spec
+	for _, name := range slices.Sorted(maps.Keys(examples)) {
+		SettingOf(name)
+		examples[name](&spec)
+	}
+	for i := range reflect.TypeFor[Spec]().NumField() {
+		name := reflect.TypeFor[Spec]().Field(i).Name
+		if reflect.ValueOf(spec).Field(i).IsZero() && name != "TopologyPreferred" { // the prefix prefer: of topology
+			t.Errorf("no setting sets Spec.%s", name)
+		}
+	}
+	seen := map[string]bool{}
+	for _, s := range allSettings() {
+		if seen[s.Name] {
+			t.Errorf("%s is in the table twice", s.Name)
+		}
+		seen[s.Name] = true
+		if lacks := s.Flag == "" || s.Python == "" || s.Form == ""; lacks != (s.Absent != "") {
+			t.Errorf("%s: flag %q, argument %q, field %q, but the reason for a missing one is %q", s.Name, s.Flag, s.Python, s.Form, s.Absent)
+		}
+		for kind, e := range map[string]Expression{"MPIJob": s.MPIJob, "TrainJob": s.TrainJob} {
+			if (e.Field == "") == (e.Reason == "") {
+				t.Errorf("%s of a %s needs either a field or a reason", s.Name, kind)
+			}
+		}
+	}
+}

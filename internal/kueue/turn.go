@@ -1,0 +1,121 @@
+package kueue
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"opendatahub.io/mpijob/internal/gang"
+	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// ReasonTimeout is the reason of a job that waits for its next attempt, because its pods were not all scheduled in time.
+const ReasonTimeout = "GangTimeout"
+
+// rest is how often a job was put out because its pods did not all find a node, and until when it rests; or that the operator keeps it
+// out for its user (mpi.AnnotationSuspendInQueue).
+type rest struct {
+	count  int32
+	until  time.Time
+	byUser bool
+}
+
+// restOf reads mpi.AnnotationGangTimeouts. It is false for a Workload that is active, or that another user has deactivated.
+func restOf(workload *Workload) (rest, bool) {
+	count, until, rests := strings.Cut(workload.Annotations[mpi.AnnotationGangTimeouts], " ")
+	n, err := strconv.ParseInt(count, 10, 32)
+	if err != nil {
+		return rest{}, false
+	}
+	r := rest{count: int32(n)}
+	if !rests || workload.Spec.Active == nil || *workload.Spec.Active {
+		return r, false
+	}
+	if until == suspendedByUser {
+		r.byUser = true
+		return r, true
+	}
+	r.until, err = time.Parse(time.RFC3339, until)
+	return r, err == nil
+}
+
+// Turn is the change to make to a job's Workload.
+type Turn struct {
+	// Active is what spec.active is to become, and Timeouts what mpi.AnnotationGangTimeouts is; nil: nothing changes.
+	Active   *bool
+	Timeouts string
+	// Says is the text of the event for the job; empty for none.
+	Says string
+	// GaveUp is set where the job was put out too often, Attempts is how often, and EvictedAt when it was last.
+	GaveUp    bool
+	Attempts  int32
+	EvictedAt time.Time
+	// Again is the time until this may change by itself, or 0 if it changes only with an object.
+	Again time.Duration
+}
+
+// TurnOf suspends a job in its queue, and resumes it there, as its user requests by mpi.AnnotationSuspendInQueue. For other jobs, it
+// keeps the clock of a job that Kueue lets in and whose user bounds how long its pods may look for nodes
+// (schedulingPolicy.scheduleTimeoutSeconds). Kueue's own such clock, waitForPodsReady, is one for all jobs.
+//
+// A job is put out by its Workload's spec.active, which is Kueue's own word for that: a job that was merely suspended
+// would be let go on by Kueue at once. The Workload keeps the count, so that nothing is lost with the operator.
+func TurnOf(job mpi.Job, seen jobstate.Observed, workload *Workload) Turn {
+	if workload == nil || job.Recorded.Finish != nil {
+		return Turn{}
+	}
+	now := seen.Now.UTC()
+	rests, ours := restOf(workload)
+	isActive := workload.Spec.Active == nil || *workload.Spec.Active
+	if turn, decided := suspensionOf(job, rests, ours, isActive); decided {
+		return turn
+	}
+	switch {
+	case ours && rests.count > job.Gang.Requeues:
+		// Its pods go first: one that found a node later would hold it for nothing.
+		gone := job.Lifecycle.Suspended && len(gang.PodsOf(job, seen)) == 0
+		return Turn{GaveUp: gone, Attempts: rests.count, EvictedAt: rests.until.Add(-gang.Rest(rests.count))}
+	case ours && now.Before(rests.until):
+		return Turn{Again: rests.until.Sub(now)}
+	case ours:
+		return Turn{Active: new(true), Timeouts: strconv.Itoa(int(rests.count))}
+	case !job.Gang.TimeoutSet, !isActive, !isAdmitted(workload), startedOnce(workload):
+		return Turn{}
+	}
+	placed, wanted := gang.CountPlaced(job, seen), job.GangSize()
+	if placed >= wanted {
+		return Turn{}
+	}
+	if left := apimeta.FindStatusCondition(workload.Status.Conditions, admitted).LastTransitionTime.Add(job.Gang.Timeout).Sub(now); left > 0 {
+		return Turn{Again: left}
+	}
+	count := rests.count + 1
+	until := now.Truncate(time.Second).Add(gang.Rest(count))
+	says := fmt.Sprintf("%d of %d pods scheduled within %d s (%s).", placed, wanted, job.Gang.Timeout/time.Second, job.Fields.Gang.Child("scheduleTimeoutSeconds"))
+	if count > job.Gang.Requeues {
+		says += fmt.Sprintf(" This happened %s, so the job fails.", often(count))
+	} else {
+		says += fmt.Sprintf(" The job releases its quota; next attempt at %s. It fails after this happens %s (%s: %d).",
+			until.Format(time.TimeOnly+" MST"), often(job.Gang.Requeues+1), mpi.AnnotationRequeues, job.Gang.Requeues)
+	}
+	return Turn{Active: new(false), Timeouts: fmt.Sprintf("%d %s", count, until.Format(time.RFC3339)), Says: says}
+}
+
+// startedOnce reports whether all pods have run since the job was admitted: later ones replace others.
+func startedOnce(workload *Workload) bool {
+	ready := apimeta.FindStatusCondition(workload.Status.Conditions, podsReady)
+	return ready != nil && (ready.Status == metav1.ConditionTrue || ready.Reason != reasonWaitForStart)
+}
+
+// often says how many times.
+func often(n int32) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}

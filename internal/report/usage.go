@@ -1,0 +1,155 @@
+package report
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/agentapi"
+)
+
+// usage returns what the job used: what its agents reported last, while it ran or when its launcher ended. What was reported before is
+// kept, so that pods which ended without a report have one.
+func (m maker) usage() *v1alpha1.Usage {
+	best := m.before.Usage.DeepCopy()
+	reported := func(of agentapi.Usage) {
+		if next := m.readUsage(of); next != nil {
+			best = laterUsage(best, next)
+		}
+	}
+	if m.evidence.Usage != nil {
+		reported(*m.evidence.Usage)
+	}
+	for summary := range m.launcherSummaries() {
+		if summary.Usage != nil {
+			reported(*summary.Usage)
+		}
+		break // earlier runs are over
+	}
+	return best
+}
+
+// laterUsage returns the later one of two usages. A launcher's last message has room for few points and pods: those of a report of
+// the same run that ended shortly before are kept.
+func laterUsage(before, next *v1alpha1.Usage) *v1alpha1.Usage {
+	switch {
+	case before == nil:
+		return next
+	case next.Until.Before(&before.Until):
+		return before
+	case next.Since.Sub(before.Since.Time).Abs() > sameRun:
+		return next
+	}
+	if len(next.PerPod) < len(before.PerPod) && before.Pods == next.Pods {
+		next.PerPod = before.PerPod
+	}
+	if len(next.PerRank) < len(before.PerRank) {
+		next.PerRank = before.PerRank
+	}
+	if next.Until.Equal(&before.Until) && points(before) > points(next) {
+		next.Metrics, next.PointsSince, next.PointSeconds = before.Metrics, before.PointsSince, before.PointSeconds
+	}
+	return next
+}
+
+// sameRun is by how much the beginnings of two reports of the same run may differ: the first worker may have been lost meanwhile.
+const sameRun = time.Minute
+
+// points is how many points the metrics have.
+func points(u *v1alpha1.Usage) (count int) {
+	for _, metric := range u.Metrics {
+		count += len(metric.Points)
+	}
+	return count
+}
+
+// readUsage returns what agents reported as the API keeps it; nil if it makes no sense. Programs of the job can write what agents
+// report: it is bounded, names no other pods than the job's, and does not begin before the job or end in the future.
+func (m maker) readUsage(told agentapi.Usage) *v1alpha1.Usage {
+	const tolerance = 5 * time.Minute // between the clocks of nodes
+	since, until := time.Unix(told.Since, 0), time.Unix(told.Until, 0)
+	earliest := m.began().Add(-tolerance)
+	if m.before.StartTime != nil {
+		earliest = m.before.StartTime.Add(-tolerance)
+	}
+	const longestPoint = 1 << 24
+	if told.Step <= 0 || told.Step > longestPoint || since.Before(earliest) || until.Before(since) || until.After(m.now.Add(tolerance)) {
+		return nil
+	}
+	u := &v1alpha1.Usage{
+		Since: *at(since), Until: *at(until), PointsSince: metav1.NewTime(time.Unix(told.Start, 0).UTC()), PointSeconds: told.Step,
+		Pods: max(0, min(told.PodCount, m.job.Workers.Count+1)), Metrics: usageMetrics(told.Metrics, agentapi.MaxUsagePoints),
+	}
+	if told.Start > told.Since || told.Start < told.Since-told.Step || len(u.Metrics) == 0 {
+		return nil
+	}
+	for _, pod := range told.Pods {
+		if name := m.podOfHost(pod.Host); name != "" && len(u.PerPod) < agentapi.MaxUsagePods {
+			u.PerPod = append(u.PerPod, v1alpha1.PodUsage{Pod: name, Metrics: usageMetrics(pod.Metrics, 0)})
+		}
+	}
+	for _, rank := range told.Ranks[:min(len(told.Ranks), agentapi.MaxUsageRanks)] {
+		if rank.Rank >= 0 {
+			u.PerRank = append(u.PerRank, v1alpha1.RankUsage{Rank: rank.Rank, CPUMillicores: figure(rank.CPU), MemoryMiB: figure(rank.Memory)})
+		}
+	}
+	return u
+}
+
+// usageMetrics returns the metrics that are known, each once, with at most a number of points.
+func usageMetrics(told []agentapi.MetricUsage, most int) []v1alpha1.UsageMetric {
+	var all []v1alpha1.UsageMetric
+	for _, name := range agentapi.Metrics() {
+		i := slices.IndexFunc(told, func(m agentapi.MetricUsage) bool { return m.Metric == name })
+		if i < 0 || most > 0 && len(told[i].Points) > most {
+			continue
+		}
+		m := told[i]
+		metric := v1alpha1.UsageMetric{Metric: v1alpha1.MetricName(name), Mean: figure(m.Mean), P95: figure(m.P95), Max: figure(m.Max), Limit: figure(m.Limit)}
+		for _, point := range m.Points[:min(len(m.Points), most)] {
+			metric.Points = append(metric.Points, max(agentapi.NoPoint, min(point, maxFigure)))
+		}
+		all = append(all, metric)
+	}
+	return all
+}
+
+// maxFigure is the largest figure of a usage, with 12 digits: more than any job uses, and few enough for the size of reports.
+const maxFigure = 999_999_999_999
+
+func figure(value int64) int64 { return max(0, min(value, maxFigure)) }
+
+// podOfHost returns the name of the job's pod with a host name; "" if there is none. The host name of a pod is its name, or its name
+// without a random suffix.
+func (m maker) podOfHost(host string) string {
+	for _, pod := range m.seen.AllPods() {
+		if suffix, is := strings.CutPrefix(pod.Name, host); is && host != "" && (suffix == "" || strings.HasPrefix(suffix, "-") && !strings.Contains(suffix[1:], "-")) {
+			return pod.Name
+		}
+	}
+	for _, pod := range m.before.Pods {
+		if pod.Name == host {
+			return pod.Name
+		}
+	}
+	return ""
+}
+
+// usageRefresh is how often the record of a running job is written for its usage alone.
+const usageRefresh = time.Minute
+
+// usedMore reports whether a usage is to be written: it is new, or has grown for long enough. The usage of a job that has run for long
+// is written less often.
+func usedMore(old, now *v1alpha1.Usage) bool {
+	switch {
+	case now == nil:
+		return false
+	case old == nil || !old.Since.Equal(&now.Since):
+		return true
+	}
+	grown, running := now.Until.Sub(old.Until.Time), now.Until.Sub(now.Since.Time)
+	return grown >= max(usageRefresh, running/20)-usageRefresh/2
+}

@@ -1,0 +1,189 @@
+"""Requests to the API server: retried with back-off, with readable errors."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+
+from openshift_ai_sdk.training._apiserver_errors import error_of, status_in
+from openshift_ai_sdk.training._driver import ConnectionLostError, Driver, Json, Request, Response, Stream
+from openshift_ai_sdk.training._kinds import Resource
+from openshift_ai_sdk.training._retry import RetryPolicy
+from openshift_ai_sdk.training.errors import ClusterUnreachableError, JobNotFoundError, NotSupportedError, TLSError
+
+REQUEST_TIMEOUT = 60.0
+# After how many seconds of retries a warning says what is wrong.
+QUIET = 5.0
+# How many objects a list brings at a time: a thousand records are many megabytes.
+PAGE = 500
+
+
+class Api:
+    """The API server, through a driver."""
+
+    def __init__(self, driver: Driver, retry: RetryPolicy, host: str) -> None:
+        self.driver = driver
+        self.retry = retry
+        self.host = host
+
+    async def call(self, request: Request, deadline: float | None = None) -> Json:
+        """Send a request until it is answered, or the deadline has passed, and return the object of the answer."""
+        response = await self._answer(request, deadline)
+        if response.status >= 400:
+            raise error_of(response.status, status_in(response.body), request, self.host)
+        try:
+            body = json.loads(response.body) if response.body else {}
+        except ValueError:
+            body = None
+        if response.status >= 300 or not isinstance(body, dict):
+            raise ClusterUnreachableError(
+                f"the server at {self.host} is not an API server of Kubernetes: it answered {request.method} "
+                f"{request.path} with {response.status} and without an object; check the server in your kubeconfig"
+            )
+        return body
+
+    async def _answer(self, request: Request, deadline: float | None) -> Response:
+        """Return the response, after as many tries as the retry policy and the deadline allow."""
+        began = self.driver.monotonic()
+        end = began + self.retry.patience
+        end = end if deadline is None else min(end, deadline)
+        reloaded = warned = False
+        for pause in self.retry.pauses():
+            try:
+                response = await self.driver.request(request, REQUEST_TIMEOUT)
+                problem = f"it answers {response.status}"
+                again = response.status in (429, 503, 504) or (response.status == 500 and request.is_safe)
+                if response.status == 401 and not reloaded:
+                    # The token may have been renewed in the kubeconfig since, for example by oc login.
+                    reloaded = True
+                    await self.driver.reload()
+                    continue
+                if not again or self._is_over(end, pause):
+                    return response
+                pause = max(pause, response.retry_after or 0)
+            except TLSError:
+                # The certificates may have been renewed in the kubeconfig, too.
+                if reloaded:
+                    raise
+                reloaded = True
+                await self.driver.reload()
+                continue
+            except ConnectionLostError as error:
+                problem = str(error)
+                if error.sent and not request.is_safe:
+                    raise ClusterUnreachableError(
+                        f"the connection to {self.host} was cut ({problem}) during {request.method} {request.path}: "
+                        "the request may have succeeded; check whether the object exists before you try again"
+                    ) from error
+                if self._is_over(end, pause):
+                    raise self.unreachable(problem) from error
+            if not warned and self.driver.monotonic() - began > QUIET:
+                warned = True
+                left = end - self.driver.monotonic()
+                warnings.warn(
+                    f"the cluster at {self.host} does not respond ({problem}); trying for {left:.0f} s more",
+                    stacklevel=2,
+                )
+            await self.driver.sleep(pause)
+        raise AssertionError("pauses never end")
+
+    def _is_over(self, end: float, pause: float) -> bool:
+        return self.driver.monotonic() + pause > end
+
+    def unreachable(self, problem: str) -> ClusterUnreachableError:
+        """Return the error for an API server that does not answer."""
+        return ClusterUnreachableError(
+            f"the cluster at {self.host} cannot be reached: {problem}; check that it is up and the intended one "
+            "(kubectl config current-context)"
+        )
+
+    async def get(self, resource: Resource, namespace: str | None, name: str) -> Json:
+        """Read an object."""
+        return await self.call(Request("GET", resource.path(namespace, name)))
+
+    async def find(self, resource: Resource, namespace: str | None, name: str) -> Json | None:
+        """Read an object; None if there is none, or if the cluster does not know the kind."""
+        try:
+            return await self.get(resource, namespace, name)
+        except (JobNotFoundError, NotSupportedError):
+            return None
+
+    async def list(
+        self,
+        resource: Resource,
+        namespace: str | None,
+        labels: str = "",
+        deadline: float | None = None,
+        name: str = "",
+    ) -> tuple[list[Json], str]:
+        """Read all objects, page by page, and the version up to which they are complete."""
+        items: list[Json] = []
+        token: str | None = None
+        while True:
+            query: dict[str, str | int | None] = {**selectors(labels, name), "limit": PAGE, "continue": token}
+            page = await self.call(Request("GET", resource.path(namespace), query), deadline)
+            for item in page.get("items") or []:
+                # A list leaves out what all of its items have in common.
+                items.append({"apiVersion": resource.api_version, "kind": resource.kind, **item})
+            token = page["metadata"].get("continue")
+            if not token:
+                return items, page["metadata"]["resourceVersion"]
+
+    async def create(self, resource: Resource, namespace: str, body: Json, dry_run: bool = False) -> Json:
+        """Create an object. Fields that the API server does not know are an error."""
+        query = {"fieldValidation": "Strict", "dryRun": "All" if dry_run else None}
+        return await self.call(Request("POST", resource.path(namespace), query, body))
+
+    async def patch(self, resource: Resource, namespace: str, name: str, change: Json, dry_run: bool = False) -> Json:
+        """Change an object by a merge patch."""
+        query = {"dryRun": "All" if dry_run else None}
+        path = resource.path(namespace, name)
+        return await self.call(Request("PATCH", path, query, change, "application/merge-patch+json"))
+
+    async def delete(
+        self, resource: Resource, namespace: str, name: str, uid: str | None = None, grace_period: int | None = None
+    ) -> None:
+        """Delete an object and what it owns. With a uid only the object with this uid is deleted."""
+        body: Json = {"propagationPolicy": "Background"}
+        if uid is not None:
+            body["preconditions"] = {"uid": uid}
+        if grace_period is not None:
+            body["gracePeriodSeconds"] = grace_period
+        await self.call(Request("DELETE", resource.path(namespace, name), {}, body))
+
+
+@asynccontextmanager
+async def opened(driver: Driver, request: Request, silence: float) -> AsyncGenerator[Stream, None]:
+    """Open a stream as Driver.stream does.
+
+    If the login or a certificate is rejected, the credentials are read again once.
+    """
+    async with AsyncExitStack() as stack:
+        stream: Stream | None = None
+        with suppress(TLSError):
+            stream = await stack.enter_async_context(driver.stream(request, silence))
+        if stream is None or stream.status == 401:
+            await stack.aclose()
+            await driver.reload()
+            stream = await stack.enter_async_context(driver.stream(request, silence))
+        yield stream
+
+
+def selectors(labels: str, name: str) -> dict[str, str | None]:
+    """Return the parameters that choose objects."""
+    return {"labelSelector": labels or None, "fieldSelector": f"metadata.name={name}" if name else None}
+
+
+async def lines_of(chunks: AsyncIterator[bytes], longest: int = 1 << 22) -> AsyncGenerator[bytes, None]:
+    r"""Yield lines with their \n; the last has none if the stream ends within it. What is too long is cut off."""
+    rest = b""
+    async for chunk in chunks:
+        rest += chunk
+        *whole, rest = rest.split(b"\n")
+        for line in whole:
+            yield line[:longest] + b"\n"
+        rest = rest[: longest + 1]
+    if rest:
+        yield rest

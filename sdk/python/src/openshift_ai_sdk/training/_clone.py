@@ -1,0 +1,55 @@
+"""Creates changed copies of jobs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from openshift_ai_sdk.training import _changes
+from openshift_ai_sdk.training._cluster import Cluster
+from openshift_ai_sdk.training._driver import Json
+from openshift_ai_sdk.training._job_ref import JobRef
+from openshift_ai_sdk.training._written import as_written, masked_in, written_in
+from openshift_ai_sdk.training.errors import InvalidJobError, JobNotFoundError
+
+NUMBERED = re.compile(r"(.*)-([1-9][0-9]{0,5})")
+
+
+async def clone(
+    cluster: Cluster, ref: JobRef, new_name: str | None, changes: Mapping[str, object], dry_run: str | None
+) -> Json:
+    """Create a changed copy of a job under a new name; with ``client`` for a dry run only build it."""
+    found = await cluster.find(ref.name, ref.namespace, ref.kind)
+    written, missing = (found.object, "") if found.object else written_in(found.report)
+    if written is None:
+        raise JobNotFoundError(f"{ref} is deleted, and {missing}")
+    manifest = as_written(written)
+    problems = _changes.apply(manifest, changes)
+    if not problems and found.object is None:
+        problems = list(masked_in(manifest))
+    if problems:
+        raise InvalidJobError(problems)
+    if new_name is None:
+        names = [other.ref.name for other in await cluster.list(ref.namespace, gone=True)]
+        new_name = next_name(ref.name, names)
+    manifest["metadata"]["name"] = new_name
+    if dry_run == "client":
+        return manifest
+    return await cluster.api.create(ref.resource, ref.namespace, manifest, dry_run == "server")
+
+
+def next_name(name: str, taken: Iterable[str]) -> str:
+    """Return a name with the number after the highest that a name of the same stem has.
+
+    Example:
+        >>> next_name("train", ["train", "train-2"])
+        'train-3'
+    """
+    found = NUMBERED.fullmatch(name)
+    stem = found[1] if found else name
+    highest = 1
+    for other in taken:
+        parts = NUMBERED.fullmatch(other)
+        if parts and parts[1] == stem:
+            highest = max(highest, int(parts[2]))
+    return f"{stem.rstrip('-') or name}-{highest + 1}"

@@ -1,0 +1,110 @@
+"""The command of a job: its words, and the mpirun that is put before it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePath, PurePosixPath
+from typing import Any
+
+from openshift_ai_sdk.training.errors import Problem
+
+Command = str | Sequence[str]
+
+# A command that has one of these starts ranks by itself and is run as it is.
+LAUNCHERS = {"mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "horovodrun", "deepspeed"}
+# The flags of mpirun that set the number of ranks.
+RANK_FLAGS = {"-n", "--n", "-np", "--np", "-c", "--c"}
+
+
+@dataclass(frozen=True)
+class LaunchOptions:
+    """Options of the mpirun that a TrainJob gets when its runtime is known.
+
+    Attributes:
+        flags: More flags.
+        workdir: The working folder of ranks, for which a TrainJob has no field.
+    """
+
+    flags: tuple[str, ...] = ()
+    workdir: str | None = None
+
+    def words(self, implementation: str | None) -> list[str]:
+        """Return the flags of an implementation's mpirun."""
+        folder = [] if self.workdir is None else ["-wdir" if is_hydra(implementation) else "--wdir", self.workdir]
+        return [*folder, *self.flags]
+
+
+def is_hydra(implementation: str | None) -> bool:
+    """Return whether the mpirun of an implementation is that of Hydra; Open MPI has the other one."""
+    return (implementation or "").lower() in ("intel", "mpich")
+
+
+def launched(command: list[str], ranks: int, implementation: str | None, flags: Sequence[str] = ()) -> list[str]:
+    """Return the command that starts the ranks: mpirun is put before it where it is needed.
+
+    Each line of output is tagged with its rank, which get_logs removes again.
+    """
+    tag = "-prepend-rank" if is_hydra(implementation) else "--tag-output"
+    return command if starts_ranks(command) else ["mpirun", tag, *flags, "-n", str(ranks), *command]
+
+
+def starts_ranks(command: Sequence[str]) -> bool:
+    """Return whether a command starts ranks by itself, be it in a script of a shell."""
+    parts = (part for word in command for part in re.split(r"[ \t\n;&|()]+", word))
+    return any(PurePosixPath(part).name in LAUNCHERS for part in parts)
+
+
+def has_launcher(command: Command | None) -> bool:
+    """Return whether a command can be read and starts ranks by itself."""
+    try:
+        return is_command(command) and starts_ranks(words_of(command or ""))
+    except ValueError:
+        return False
+
+
+def words_of(command: Command) -> list[str]:
+    """Return a command as a list of words. Text that only a shell understands is given to one."""
+    if not isinstance(command, str):
+        return [str(word) for word in command]
+    if re.search(r"[|&;<>()$`*?~\n]", command):
+        return ["sh", "-c", command]
+    return shlex.split(command)
+
+
+def flags_of(flags: Any) -> list[str]:
+    """Return flags as a list of words. No shell reads them."""
+    return shlex.split(flags) if isinstance(flags, str) else [str(word) for word in flags]
+
+
+def is_command(value: object) -> bool:
+    """Return whether a value is text, or a list of text and numbers."""
+    if isinstance(value, str):
+        return True
+    return isinstance(value, Sequence) and all(isinstance(word, str | int | float | PurePath) for word in value)
+
+
+def problems_of_flags(flags: object, command: Command | None) -> list[Problem]:
+    """Return what is wrong with flags of the mpirun that is put before a command."""
+    if not is_command(flags):
+        return [
+            Problem("mpi_flags", f"{flags!r} is not allowed; use text, or a list of text, such as '--bind-to core'")
+        ]
+    try:
+        words = flags_of(flags)
+    except ValueError as error:
+        return [Problem("mpi_flags", f"{flags!r} cannot be read: {error}")]
+    if not words:
+        return []
+    if has_launcher(command):
+        text = "cannot be combined with a command that starts ranks itself; write the flags in the command"
+        return [Problem("mpi_flags", text)]
+    if not words[0].startswith("-"):
+        return [Problem("mpi_flags", f"{flags!r} is not allowed; use flags of mpirun, such as '--bind-to core'")]
+    number = next((name for name in (word.partition("=")[0] for word in words) if name in RANK_FLAGS), None)
+    if number:
+        text = f"{flags!r} is not allowed: {number} sets the number of ranks; use workers and slots_per_worker"
+        return [Problem("mpi_flags", text)]
+    return []

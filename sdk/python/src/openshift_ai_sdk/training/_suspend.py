@@ -1,0 +1,101 @@
+"""Suspends and resumes jobs, also in queues."""
+
+from __future__ import annotations
+
+from openshift_ai_sdk.training import _changes
+from openshift_ai_sdk.training._cluster import Cluster
+from openshift_ai_sdk.training._driver import Json
+from openshift_ai_sdk.training._job_ref import JobRef, is_finished
+from openshift_ai_sdk.training._kinds import LABEL_QUEUE, TRAIN_JOB, Resource
+from openshift_ai_sdk.training._written import is_suspended
+from openshift_ai_sdk.training.errors import APIError, NotSupportedError, TrainingError
+
+WORKLOAD = Resource("kueue.x-k8s.io/v1beta2", "Workload", "workloads")
+LABEL_JOB_UID = "kueue.x-k8s.io/job-uid"
+ANNOTATION_TIMEOUTS = "mpi.opendatahub.io/gang-timeouts"
+ANNOTATION_SUSPEND_IN_QUEUE = "mpi.opendatahub.io/suspend-in-queue"
+MULTIKUEUE = "kueue.x-k8s.io/multikueue"
+
+
+async def set_suspended(cluster: Cluster, ref: JobRef, to: bool) -> None:
+    """Suspend or resume a job.
+
+    In a queue the job gets an annotation instead, because Kueue resumes a job that is only suspended: the operator
+    deactivates the Workload, which users may not change.
+    """
+    found = await cluster.api.get(ref.resource, ref.namespace, ref.name)
+    if is_finished(found):
+        done, instead = ("suspended", "there is nothing to do") if to else ("resumed", "run it again with clone()")
+        raise TrainingError(f"{ref} is finished and cannot be {done}: {instead}")
+    uid = found["metadata"]["uid"]
+    if (found["metadata"].get("labels") or {}).get(LABEL_QUEUE):
+        workload = await workload_of(cluster, ref.namespace, uid)
+        if workload is not None:
+            await suspend_in_queue(cluster, ref, found, workload, to)
+            return
+    held = is_suspended_in_queue(found)
+    if is_suspended(found) != to or (held and not to):
+        change: Json = {"metadata": {"uid": uid}, **_changes.suspension(ref.kind, to)}
+        if held and not to:
+            change["metadata"]["annotations"] = {ANNOTATION_SUSPEND_IN_QUEUE: None}
+        await cluster.api.patch(ref.resource, ref.namespace, ref.name, change)
+
+
+async def suspend_in_queue(cluster: Cluster, ref: JobRef, job: Json, workload: Json, to: bool) -> None:
+    """Suspend or resume a job in a queue: by an annotation, or by its Workload where the operator does not act."""
+    held = is_suspended_in_queue(job)
+    spec = job["spec"] if job["kind"] == TRAIN_JOB.kind else job["spec"].get("runPolicy") or {}
+    if spec.get("managedBy") == MULTIKUEUE or (not to and not held):
+        # The operator leaves the job to another cluster, or somebody has deactivated the Workload itself.
+        await set_active(cluster, ref.namespace, job["metadata"]["uid"], workload, not to)
+    elif held != to and (not to or workload["spec"].get("active", True) or rests(workload)):
+        annotations = {ANNOTATION_SUSPEND_IN_QUEUE: "true" if to else None}
+        change = {"metadata": {"uid": job["metadata"]["uid"], "annotations": annotations}}
+        await cluster.api.patch(ref.resource, ref.namespace, ref.name, change)
+
+
+async def workload_of(cluster: Cluster, namespace: str, uid: str) -> Json | None:
+    """Return the Workload of a job; None if there is none, or no Kueue."""
+    try:
+        items, _ = await cluster.api.list(WORKLOAD, namespace, f"{LABEL_JOB_UID}={uid}")
+    except NotSupportedError:
+        return None
+    owned = (item for item in items if any(owner["uid"] == uid for owner in item["metadata"]["ownerReferences"]))
+    return next(owned, None)
+
+
+async def set_active(cluster: Cluster, namespace: str, uid: str, workload: Json | None, active: bool) -> None:
+    """Write whether a Workload is active; one that has changed meanwhile is read again."""
+    for pause, _ in zip(cluster.api.retry.pauses(), range(6), strict=False):
+        if workload is None:
+            raise TrainingError("the job's Workload is gone: try again")
+        if workload["spec"].get("active", True) == active:
+            return
+        meta = workload["metadata"]
+        change: Json = {
+            "metadata": {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]},
+            "spec": {"active": active},
+        }
+        count, rests, _ = (meta.get("annotations") or {}).get(ANNOTATION_TIMEOUTS, "").partition(" ")
+        if rests:
+            # The operator must not activate it again; how often it did so is kept.
+            change["metadata"]["annotations"] = {ANNOTATION_TIMEOUTS: count}
+        try:
+            await cluster.api.patch(WORKLOAD, namespace, meta["name"], change)
+            return
+        except APIError as error:
+            if error.code != 409:
+                raise
+        await cluster.api.driver.sleep(pause)
+        workload = await workload_of(cluster, namespace, uid)
+    raise TrainingError("the job's Workload keeps changing: try again")
+
+
+def is_suspended_in_queue(job: Json) -> bool:
+    """Return whether the user has suspended a job in its queue."""
+    return (job["metadata"].get("annotations") or {}).get(ANNOTATION_SUSPEND_IN_QUEUE) == "true"
+
+
+def rests(workload: Json) -> bool:
+    """Return whether the operator has deactivated a Workload, and will activate it again by itself."""
+    return " " in (workload["metadata"].get("annotations") or {}).get(ANNOTATION_TIMEOUTS, "")

@@ -1,0 +1,154 @@
+"""Adapts a TrainJob to its runtime of Kubeflow Trainer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from copy import deepcopy
+
+from openshift_ai_sdk.training._cluster import Cluster
+from openshift_ai_sdk.training._command import LaunchOptions, launched
+from openshift_ai_sdk.training._driver import Json, Request
+from openshift_ai_sdk.training._kinds import TRAIN_JOB, Resource
+from openshift_ai_sdk.training._resources import gpus_of
+from openshift_ai_sdk.training._similar import nearest
+from openshift_ai_sdk.training.errors import InvalidJobError, JobNotFoundError, NotSupportedError, Problem
+
+RUNTIMES = (
+    Resource("trainer.kubeflow.org/v1alpha1", "TrainingRuntime", "trainingruntimes"),
+    Resource("trainer.kubeflow.org/v1alpha1", "ClusterTrainingRuntime", "clustertrainingruntimes"),
+)
+# The container of a runtime's pods that a TrainJob changes, and the author of the SDK's changes.
+CONTAINER = "node"
+PATCHER = "mpi.opendatahub.io/jobs"
+
+
+async def with_runtime(cluster: Cluster, manifest: Json, launch: LaunchOptions | None = None) -> Json:
+    """Return a TrainJob with the kind of its runtime, and with mpirun in its command if it needs it.
+
+    Raises:
+        InvalidJobError: The runtime, or the version of Kubeflow Trainer, cannot express an option.
+        JobNotFoundError: There is no such runtime.
+    """
+    manifest = deepcopy(manifest)
+    ref, namespace = manifest["spec"]["runtimeRef"], manifest["metadata"]["namespace"]
+    names: list[str] = []
+    for resource in RUNTIMES:
+        scope = namespace if resource is RUNTIMES[0] else None
+        if ref.get("kind") not in (None, resource.kind):
+            continue
+        runtime = await cluster.api.find(resource, scope, ref["name"])
+        if runtime is not None:
+            ref["kind"] = resource.kind
+            runtime_command(manifest, runtime, launch or LaunchOptions())
+            if patched_by_us(manifest) is not None:
+                fit_patch(manifest, runtime, overrides=not await has_runtime_patches(cluster))
+            return manifest
+        try:
+            names += [item["metadata"]["name"] for item in (await cluster.api.list(resource, scope))[0]]
+        except NotSupportedError:
+            continue
+    there = (
+        f"use one of {', '.join(sorted(names))}"
+        if names
+        else "this cluster has no runtimes, or Kubeflow Trainer is not installed"
+    )
+    raise JobNotFoundError(f"runtime {ref['name']!r} does not exist{nearest(ref['name'], names)}; {there}")
+
+
+async def has_runtime_patches(cluster: Cluster) -> bool:
+    """Return whether the cluster's TrainJobs have runtimePatches, as those of Kubeflow Trainer since v2.2."""
+    schema = await cluster.api.call(Request("GET", f"/openapi/v3/apis/{TRAIN_JOB.api_version}"))
+    return '"runtimePatches"' in json.dumps(schema)
+
+
+def runtime_command(manifest: Json, runtime: Json, launch: LaunchOptions) -> None:
+    """Put mpirun before a TrainJob's command if its runtime is one of MPI."""
+    policy = (runtime["spec"].get("mlPolicy") or {}).get("mpi")
+    trainer = manifest["spec"]["trainer"]
+    if policy is None:
+        without = f"cannot be combined with runtime {runtime['metadata']['name']}, which does not use MPI"
+        folder = f"{without}; write the folder in the command: 'cd {launch.workdir} && exec python train.py'"
+        given = (("mpi_flags", launch.flags, without), ("workdir", launch.workdir, folder))
+        if problems := [Problem(option, text) for option, value, text in given if value]:
+            raise InvalidJobError(problems)
+        return
+    slots = trainer.get("numProcPerNode")
+    if slots is None:
+        slots = policy.get("numProcPerNode") or 1
+        slots = slots if slots != 1 else max(gpus_of(node_size(manifest, runtime)), 1)
+    hosts = trainer["numNodes"]
+    if policy.get("runLauncherAsNode"):
+        # Trainer makes one worker at least, besides the launcher.
+        hosts = max(hosts - 1, 1) + 1
+    name = (runtime["metadata"].get("annotations") or {}).get("mpi.opendatahub.io/mpi-implementation")
+    trainer["command"] = launched(trainer["command"], int(slots) * hosts, name, launch.words(name))
+
+
+def node_size(manifest: Json, runtime: Json) -> Json:
+    """Return the resources of a TrainJob's node: those of the job, else of its runtime."""
+    size: Json | None = manifest["spec"]["trainer"].get("resourcesPerNode")
+    if size is not None:
+        return size
+    for job in runtime["spec"]["template"]["spec"].get("replicatedJobs") or []:
+        labels = (job["template"].get("metadata") or {}).get("labels") or {}
+        if labels.get("trainer.kubeflow.org/trainjob-ancestor-step") == "trainer":
+            containers = job["template"]["spec"]["template"]["spec"]["containers"]
+            return next((item.get("resources") or {} for item in containers if item["name"] == "node"), {})
+    return {}
+
+
+def runtime_patch(patch: Json, jobs: Iterable[str]) -> Json:
+    """Return the runtimePatch that changes the pods of these jobs of a runtime."""
+    patched = [{"name": name, "template": {"spec": {"template": deepcopy(patch)}}} for name in jobs]
+    return {"manager": PATCHER, "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": patched}}}}
+
+
+def patched_by_us(manifest: Json) -> Json | None:
+    """Return the runtimePatch of a TrainJob that runtime_patch made, or None."""
+    patches = manifest["spec"].get("runtimePatches") or []
+    return next((patch for patch in patches if patch.get("manager") == PATCHER), None)
+
+
+def fit_patch(manifest: Json, runtime: Json, overrides: bool) -> None:
+    """Have a TrainJob's changes of pods apply to the jobs that its runtime really has.
+
+    Args:
+        manifest: The TrainJob, which is changed.
+        runtime: Its runtime.
+        overrides: Whether the cluster has Kubeflow Trainer v2.1, whose TrainJobs have podTemplateOverrides instead.
+
+    Raises:
+        InvalidJobError: The podTemplateOverrides do not have an option.
+    """
+    ours = patched_by_us(manifest)
+    if ours is None:
+        return
+    written = ours["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"]
+    patch = written[0]["template"]["spec"]["template"]
+    if any(job["template"] != written[0]["template"] for job in written):
+        # Somebody has changed one of the jobs, and knows their names.
+        return
+    names = [
+        job["name"]
+        for job in runtime["spec"]["template"]["spec"].get("replicatedJobs") or []
+        if any(item["name"] == CONTAINER for item in job["template"]["spec"]["template"]["spec"]["containers"])
+    ]
+    if not names:
+        return
+    if not overrides:
+        ours.update(runtime_patch(patch, names))
+        return
+    if problems := since_runtime_patches(patch):
+        raise InvalidJobError(problems)
+    del manifest["spec"]["runtimePatches"]
+    manifest["spec"]["podTemplateOverrides"] = [{"targetJobs": [{"name": name} for name in names], **patch}]
+
+
+def since_runtime_patches(patch: Json) -> list[Problem]:
+    """Return the options in a patch that podTemplateOverrides do not have."""
+    pod = patch["spec"]
+    user = any("securityContext" in container for container in pod.get("containers") or [])
+    text = "cannot be combined with runtime in this cluster; it requires Kubeflow Trainer v2.2"
+    given = (("grace_period", "terminationGracePeriodSeconds" in pod), ("run_as_user", user))
+    return [Problem(option, text) for option, is_set in given if is_set]

@@ -1,0 +1,102 @@
+"""Waits until jobs have reached a phase or ended."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+
+from openshift_ai_sdk.training import _changes
+from openshift_ai_sdk.training._cluster import Cluster
+from openshift_ai_sdk.training._interrupt import detachable
+from openshift_ai_sdk.training._job_ref import JobRef, found_again
+from openshift_ai_sdk.training._many import few
+from openshift_ai_sdk.training._notify import Observer, notify
+from openshift_ai_sdk.training._phases import either
+from openshift_ai_sdk.training._status import JobStatus
+from openshift_ai_sdk.training._wait_reports import require_all, watch_all_reports, watch_reports
+from openshift_ai_sdk.training.errors import JobTimeoutError, MPIJobFailed, TrainingError
+from openshift_ai_sdk.training.models import Phase
+
+
+async def wait(
+    cluster: Cluster,
+    ref: JobRef,
+    phases: Sequence[str] = (Phase.SUCCEEDED,),
+    timeout: float | None = None,
+    observer: Observer | None = None,
+) -> JobStatus:
+    """Return a job's status once it has reached one of some phases. A phase that it has passed counts.
+
+    Raises:
+        MPIJobFailed: The job has failed, and that was not waited for.
+        JobTimeoutError: It took longer than the timeout, in seconds.
+    """
+    with detachable(f"{ref} keeps running", f"follow again with {found_again(ref)}.wait_for_completion()"):
+        return await await_phase(cluster, ref, phases, timeout, observer)
+
+
+async def await_phase(
+    cluster: Cluster, ref: JobRef, phases: Sequence[str], timeout: float | None, observer: Observer | None
+) -> JobStatus:
+    """Wait as wait does, without a word when Ctrl-C ends it."""
+    deadline = None if timeout is None else cluster.api.driver.monotonic() + timeout
+    status = cluster.status_in(ref, None)
+    async with aclosing(watch_reports(cluster, ref, deadline)) as changes:
+        async for change in changes:
+            if change.type != "CHANGED":
+                continue
+            status = cluster.status_in(ref, change.object)
+            await notify(cluster, observer, status)
+            if any(status.has_been(phase) for phase in phases):
+                return status
+            if status.is_finished:
+                if status.is_failed:
+                    raise await failure_of(cluster, ref, status)
+                raise TrainingError(f"{ref} finished without reaching {either(phases)}")
+    text = f"{ref} did not reach {either(phases)} within {timeout:g} s: {status}"
+    if status.cause:
+        text += f": {status.cause.summary.rstrip('.')}; job.explain() shows what to do"
+    raise JobTimeoutError(f"{text}; the job continues", status)
+
+
+async def failure_of(cluster: Cluster, ref: JobRef, status: JobStatus) -> MPIJobFailed:
+    """Return the error of a job that has failed, with the changes by which clone applies the remedies."""
+    job = await cluster.api.find(ref.resource, ref.namespace, ref.name) if status.remedies else None
+    return MPIJobFailed(status, [_changes.of_remedy(remedy, job) for remedy in status.remedies])
+
+
+async def wait_all(
+    cluster: Cluster, refs: Sequence[JobRef], timeout: float | None = None, observer: Observer | None = None
+) -> AsyncGenerator[JobStatus, None]:
+    """Yield the status of each job when it has ended. One watch serves all jobs of a namespace."""
+    deadline = None if timeout is None else cluster.api.driver.monotonic() + timeout
+    open_ = {(ref.namespace, ref.kind, ref.name): ref for ref in refs}
+    last: dict[tuple[str, str, str], JobStatus] = {}
+    jobs = ", ".join([*map(found_again, refs[:3]), *(["..."] if len(refs) > 3 else [])])
+    state = f"{len(refs)} jobs keep running" if len(refs) > 1 else f"{refs[0] if refs else 'no job'} keeps running"
+    with detachable(state, f"follow again with TrainingClient().wait_for_jobs([{jobs}])"):
+        namespaces = list(dict.fromkeys(ref.namespace for ref in refs))
+        for namespace in namespaces[1:]:
+            # A job that cannot be awaited is reported before the jobs of other namespaces end.
+            await require_all(cluster, [ref for ref in refs if ref.namespace == namespace], known=False)
+        for namespace in namespaces:
+            mine = {key: ref for key, ref in open_.items() if key[0] == namespace}
+            async with aclosing(watch_all_reports(cluster, namespace, mine, deadline)) as changes:
+                async for key, report in changes:
+                    last[key] = cluster.status_in(mine[key], report)
+                    await notify(cluster, observer, last[key])
+                    if last[key].is_finished:
+                        del mine[key], open_[key]
+                        yield last[key]
+                        if not mine:
+                            break
+    if open_:
+        keys = [(ref.namespace, ref.kind, ref.name) for ref in refs]
+        statuses = [last.get(key) or cluster.status_in(ref, None) for key, ref in zip(keys, refs, strict=True)]
+        late = [status for key, status in zip(keys, statuses, strict=True) if key in open_]
+        names = few([f"{status.name} ({status})" for status in late])
+        text = (
+            f"{len(open_)} of {len(refs)} jobs did not finish within {timeout:g} s: {names}; they continue, and "
+            "the error's statuses has those of all jobs"
+        )
+        raise JobTimeoutError(text, late[0], statuses)

@@ -1,0 +1,101 @@
+"""A job as its user wrote it, from the cluster or from the report of a deleted job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any
+
+import yaml
+
+from openshift_ai_sdk.training._driver import Json
+from openshift_ai_sdk.training._kinds import TRAIN_JOB, is_train_job
+from openshift_ai_sdk.training._manifest import without_empty
+from openshift_ai_sdk.training._mask import MASKED
+from openshift_ai_sdk.training.errors import Problem
+
+# Annotations that the API server or the operator has set.
+NOT_WRITTEN = (
+    "kubectl.kubernetes.io/last-applied-configuration",
+    "mpi.opendatahub.io/created-by",
+    "mpi.opendatahub.io/suspend-set-by",
+    "mpi.opendatahub.io/changed-by",
+)
+# What is wrong with a secret in the report of a deleted job.
+AFTER_MASKING = "is masked in the report of the deleted job; set it again"
+
+
+def as_written(job: Json) -> Json:
+    """Return a job as its user wrote it: without its status, and not suspended."""
+    meta = job["metadata"]
+    annotations = {key: value for key, value in (meta.get("annotations") or {}).items() if key not in NOT_WRITTEN}
+    kept = {
+        "name": meta["name"],
+        "namespace": meta["namespace"],
+        "labels": meta.get("labels"),
+        "annotations": annotations,
+    }
+    manifest: Json = {
+        "apiVersion": job["apiVersion"],
+        "kind": job["kind"],
+        "metadata": without_empty(kept),
+        "spec": deepcopy(job["spec"]),
+    }
+    holder = manifest["spec"] if is_train_job(manifest) else manifest["spec"].get("runPolicy") or {}
+    holder.pop("suspend", None)
+    without_queue(manifest["spec"])
+    return manifest
+
+
+def written_in(report: Json | None) -> tuple[Json | None, str]:
+    """Return the job in the report of a deleted job, in which secrets are masked, or None and why there is none."""
+    specification = (report.get("status") or {}).get("specification") or {} if report else {}
+    if not report or not specification.get("manifest"):
+        why = specification.get("omitted")
+        return None, f"its report does not contain its specification{f': {why}' if why else ''}"
+    manifest: Json = yaml.safe_load(specification["manifest"])
+    # The reference is immutable, and what the report is about.
+    ref = report["spec"]["jobRef"]
+    manifest |= {"apiVersion": ref["apiVersion"], "kind": ref["kind"]}
+    manifest["metadata"] |= {"name": ref["name"], "namespace": report["metadata"]["namespace"]}
+    return manifest, ""
+
+
+def masked_in(value: Any, path: str = "") -> Iterator[Problem]:
+    """Yield the values of a manifest that contain a secret that was masked in a report."""
+    if isinstance(value, dict):
+        variable = value.get("name") if isinstance(value.get("value"), str) else None
+        for key, entry in value.items():
+            step = f"[{key}]" if "." in key else f".{key}" if path else key
+            for problem in masked_in(entry, path + step):
+                if key == "value" and variable and problem.field == f"{path}.value":
+                    again = f"such as with env={{{variable!r}: ...}}"
+                    yield Problem(problem.field, f"the variable {variable} {AFTER_MASKING}, {again}")
+                else:
+                    yield problem
+    elif isinstance(value, list):
+        for i, entry in enumerate(value):
+            yield from masked_in(entry, f"{path}[{i}]")
+    elif isinstance(value, str) and MASKED in value:
+        yield Problem(path, f"the value {AFTER_MASKING}")
+
+
+def without_queue(spec: Json) -> None:
+    """Remove what Kueue wrote into a TrainJob when it admitted the job."""
+    patches = spec.pop("runtimePatches", None) or []
+    kept = [patch for patch in patches if not str(patch.get("manager", "")).startswith("kueue.x-k8s.io/")]
+    for patch in kept:
+        patch.pop("time", None)
+    if kept:
+        spec["runtimePatches"] = kept
+
+
+def suspend_path(kind: str) -> str:
+    """Return where a kind says that a job is suspended."""
+    return "spec.suspend" if kind == TRAIN_JOB.kind else "spec.runPolicy.suspend"
+
+
+def is_suspended(job: Json) -> bool:
+    """Return whether a job's own field says that it is suspended."""
+    spec = job["spec"] if job["kind"] == TRAIN_JOB.kind else job["spec"].get("runPolicy") or {}
+    return bool(spec.get("suspend"))

@@ -1,0 +1,72 @@
+"""Connections that break."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from kubernetes import client
+
+from openshift_ai_sdk.training import ClusterUnreachableError, RetryPolicy
+
+
+class Closing:
+    """Accepts connections and closes each when its first bytes have come: a balancer without a live server."""
+
+    def __init__(self, resets: bool) -> None:
+        self.first: list[bytes] = []
+        self.resets = resets
+        self.server = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self.server.getsockname()[1])
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self.server.accept()
+            except OSError:
+                return
+            self.first.append(connection.recv(1 << 16))
+            if self.resets:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            connection.close()
+
+
+@pytest.fixture(params=["ends", "resets"])
+def closing(request: pytest.FixtureRequest) -> Iterator[Closing]:
+    made = Closing(request.param == "resets")
+    yield made
+    made.server.close()
+
+
+def create(face: Any, host: str) -> str:
+    configuration = client.Configuration(host=host)
+    made = face.TrainingClient("default", configuration=configuration, retry=RetryPolicy(initial=0.05, patience=1))
+    job = face.MPIJob("train", image="image", command="train", client=made)
+    with pytest.raises(ClusterUnreachableError) as caught:
+        made.create_jobs([job])
+    made.close()
+    return str(caught.value)
+
+
+def test_a_handshake_that_is_cut_is_tried_again(face: Any, closing: Closing, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("openshift_ai_sdk.training._create.is_restricted", never)
+    assert "cannot be reached" in create(face, f"https://127.0.0.1:{closing.port}")
+    # 0x16 begins a TLS handshake; nothing of the request was sent.
+    assert len(closing.first) > 1 and {each[:1] for each in closing.first} == {b"\x16"}
+
+
+def test_a_request_that_may_have_arrived_is_sent_once(
+    face: Any, closing: Closing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("openshift_ai_sdk.training._create.is_restricted", never)
+    assert "may have succeeded" in create(face, f"http://127.0.0.1:{closing.port}")
+    assert [each[:4] for each in closing.first] == [b"POST"]
+
+
+async def never(*_: object) -> bool:
+    return False

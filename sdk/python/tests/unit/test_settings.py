@@ -1,0 +1,129 @@
+"""The arguments of MPIJob are those of the table of settings, and are where the table has them in jobs of both kinds.
+
+settings.json is the table of internal/jobs/settings.go: `go test ./internal/jobs -run TestSettingsReference -update`
+writes it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from openshift_ai_sdk.training import InvalidJobError, MPIJob, _job_spec, _trainer_runtime
+
+SETTINGS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "settings.json").read_text())
+GOOD: dict[str, Any] = {"image": "train:1", "command": "train.py"}
+# The arguments of the same setting, and what is no setting of a job.
+BESIDES = {"volumes", "client", "unknown"}
+EXAMPLES: dict[str, dict[str, Any]] = {
+    "name": {"name": "other"},
+    "namespace": {"namespace": "team"},
+    "runtime": {"runtime": "mpi"},
+    "label": {"labels": {"example.com/team": "a"}},
+    "suspend": {"suspend": True},
+    "annotations": {"annotations": {"example.com/a": "b"}},
+    "image": {"image": "train:2"},
+    "command": {"command": "python train.py"},
+    "mpiFlags": {"mpi_flags": "--bind-to core"},
+    "implementation": {"mpi_implementation": "MPICH"},
+    "workdir": {"workdir": "/app"},
+    "env": {"env": {"A": "1"}},
+    "connection": {"connections": ["data"]},
+    "mlflow_tracking_uri": {"mlflow_tracking_uri": "https://mlflow.example.com"},
+    "runAsUser": {"run_as_user": 1000},
+    "workers": {"workers": 3},
+    "slots": {"slots_per_worker": 2},
+    "gpu": {"resources": {"nvidia.com/gpu": 1}},
+    "gpuResource": {"resources": {"amd.com/gpu": 1}},
+    "cpu": {"resources": {"cpu": 4}},
+    "memory": {"resources": {"memory": "8Gi"}},
+    "shm": {"shm": "8Gi"},
+    "launcherCpu": {"launcher_resources": {"cpu": 1}},
+    "launcherMemory": {"launcher_resources": {"memory": "2Gi"}},
+    "volume": {"volume_mounts": [{"name": "data", "mountPath": "/data"}]},
+    "outputDir": {"output_dir": "results:/results"},
+    "queue": {"queue": "team"},
+    "priority": {"queue": "team", "priority": "high"},
+    "nodeSelector": {"node_selector": {"gpu": "a100"}},
+    "toleration": {"tolerations": ["nvidia.com/gpu"]},
+    "topology": {"topology": "topology.kubernetes.io/zone"},
+    "rdma": {"rdma": "required"},
+    "gangTimeout": {"gang_timeout": "10m"},
+    "imagePullSecret": {"image_pull_secrets": ["registry"]},
+    "serviceAccount": {"service_account": "trainer"},
+    "retries": {"retries": 3},
+    "deadline": {"deadline": "4h"},
+    "gracePeriod": {"grace_period": "2m"},
+    "ttl": {"ttl": "24h"},
+}
+
+
+def test_all_arguments_are_settings() -> None:
+    arguments = set(inspect.signature(MPIJob).parameters)
+    assert arguments - BESIDES == {setting["Python"] for setting in SETTINGS if setting["Python"]}
+    assert set(EXAMPLES) == {setting["Name"] for setting in SETTINGS if setting["Python"]}
+
+
+def value_at(value: Any, path: str) -> Any:
+    for step in re.findall(r"[^.\[\]]+|\[[^\]]+\]", path):
+        name = step.strip("[]")
+        if isinstance(value, list):
+            value = value[int(name)] if int(name) < len(value) else None
+        else:
+            value = (value or {}).get(name)
+    return value
+
+
+def values_at(job: MPIJob, expression: dict[str, str]) -> list[Any]:
+    """Return the values at the path of an expression, one for each pod template."""
+    spec: Any = job.manifest["spec"]
+    if not expression["In"]:
+        return [value_at(job.manifest, expression["Field"])]
+    if job.kind == "TrainJob":
+        (patch,) = spec.get("runtimePatches") or [_trainer_runtime.runtime_patch({"spec": {}}, ("node", "launcher"))]
+        jobs = patch["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"]
+        pods = [each["template"]["spec"]["template"]["spec"] for each in jobs]
+    else:
+        roles = {"launcher": ["Launcher"], "workers": ["Worker"], "all pods": ["Launcher", "Worker"]}[expression["In"]]
+        pods = [spec["mpiReplicaSpecs"][role]["template"]["spec"] for role in roles]
+    return [value_at(pod, expression["Field"]) for pod in pods]
+
+
+@pytest.mark.parametrize("kind", ["MPIJob", "TrainJob"])
+@pytest.mark.parametrize("setting", [each for each in SETTINGS if each["Python"]], ids=lambda each: each["Name"])
+def test_settings_are_where_the_table_has_them(setting: dict[str, Any], kind: str) -> None:
+    name, expression = setting["Name"], setting[kind]
+    base: dict[str, Any] = {"name": "train", **GOOD, **({"runtime": "mpi"} if kind == "TrainJob" else {})}
+    options = {**base, **EXAMPLES[name]}
+    if name == "runtime":
+        base.pop("runtime", None)
+    if expression["Reason"] and name != "runtime":
+        with pytest.raises(InvalidJobError) as refused:
+            MPIJob(**options)
+        assert str(refused.value).startswith(f"{setting['Python']}: cannot be combined with runtime")
+        return
+    without, job = MPIJob(**base), MPIJob(**options)
+    if kind == "TrainJob" and name in ("mpiFlags", "workdir"):
+        # They are in the command once the runtime is known.
+        launch = job._launch
+        assert launch is not None
+        assert launch.words(None) in (["--bind-to", "core"], ["--wdir", "/app"])
+        return
+    if kind == "MPIJob" and name == "runtime":
+        assert job.kind == "TrainJob"
+        return
+    before, after = values_at(without, expression), values_at(job, expression)
+    if kind == "MPIJob" and name == "volume":
+        assert after[0] is None
+        before, after = before[1:], after[1:]
+    assert all(after) and before != after, f"{name} of a {kind} is not at {expression}"
+
+
+def test_the_specification_has_no_further_settings() -> None:
+    python = {setting["Python"] for setting in SETTINGS}
+    assert set(_job_spec.JobSpec.__dataclass_fields__) - BESIDES <= python

@@ -1,0 +1,2 @@
+// Package collector tests that a real OpenTelemetry Collector accepts the operator's traces.
+package collector
