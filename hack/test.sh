@@ -15,7 +15,9 @@ step() { # step NAME COMMAND...
   summary+=("$(printf '%-12s %-8s %4ds' "$name" "$result" $((SECONDS - start)))")
   # The end of a long output is what is read, and what failed may be far above it.
   if [ "$result" = FAILED ]; then
-    while IFS= read -r line; do summary+=("  $line"); done < <(grep -aE '^[[:space:]]*(--- FAIL|FAIL|panic:|fatal error:|make: \*\*\*)' "$output" | sort -u | head -20)
+    while IFS= read -r line; do summary+=("  $line"); done < <(grep -aE '^[[:space:]]*(--- FAIL|FAIL|panic:|fatal error:)' "$output" | sort -u | head -20)
+    # Linters and generators have words of their own.
+    if ! grep -qaE '^[[:space:]]*--- FAIL' "$output"; then while IFS= read -r line; do summary+=("  $line"); done < <(tail -n 15 "$output"); fi
   fi
 }
 skip() { # skip NAME REASON

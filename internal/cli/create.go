@@ -194,12 +194,13 @@ func (o *createOptions) create(ctx context.Context, c *jobs.Client, object *unst
 // estimateTimeout bounds how much estimates can delay a job.
 const estimateTimeout = 2 * time.Second
 
-// printEstimates prints whether a job's queue is missing, what an hour of it costs and how long it may wait. It returns lines
-// about quotas, which are true after the job was created.
+// printEstimates prints whether a job's queue is missing, what an hour of it costs, how long it may wait, and what earlier jobs advise.
+// It returns lines about quotas, which are true after the job was created.
 func (o *createOptions) printEstimates(ctx context.Context, c *jobs.Client, object *unstructured.Unstructured) (quotas []string) {
 	ctx, cancel := context.WithTimeout(ctx, estimateTimeout)
 	defer cancel()
 	var queue, cost, wait string
+	var advice []string
 	var reading sync.WaitGroup
 	reading.Go(func() { queue = queueLine(c.FindMissingQueue(ctx, object)) })
 	reading.Go(func() { cost = costLine(c.HourlyCost(ctx, object)) })
@@ -207,6 +208,8 @@ func (o *createOptions) printEstimates(ctx context.Context, c *jobs.Client, obje
 	// What others waited is for people who decide whether to send the job; scripts send it anyway.
 	if o.output.form == "" {
 		reading.Go(func() { wait = waitLine(c.EstimateWait(ctx, object)) })
+		// Whoever may not read reports, or has none, gets none.
+		reading.Go(func() { advice = adviceOn(ctx, c, object) })
 	}
 	reading.Wait()
 	for _, line := range []string{queue, cost, wait} {
@@ -214,7 +217,22 @@ func (o *createOptions) printEstimates(ctx context.Context, c *jobs.Client, obje
 			say(o.ErrOut, "%s", line)
 		}
 	}
+	for _, line := range advice {
+		say(o.ErrOut, "%s", line)
+	}
 	return quotas
+}
+
+func adviceOn(ctx context.Context, c *jobs.Client, object *unstructured.Unstructured) []string {
+	var user string
+	var asking sync.WaitGroup
+	asking.Go(func() { user = c.Self(ctx) })
+	history, err := c.History(ctx, object.GetNamespace())
+	asking.Wait()
+	if err != nil {
+		return nil
+	}
+	return history.Advise(object, user)
 }
 
 func queueLine(missing *jobs.MissingQueue, err error) string {

@@ -1,6 +1,8 @@
 package dashboard
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -21,11 +23,36 @@ type Draft struct {
 	Warnings []string  `json:"warnings,omitempty"`
 	// Cost is the cost of an hour, with the currency; empty without prices.
 	Cost string `json:"cost,omitempty"`
+	// Advice is what the user's earlier jobs of the same program suggest, a sentence each.
+	Advice []string `json:"advice,omitempty"`
 	// Requests are the sums over all pods.
 	Requests []Quantity `json:"requests,omitempty"`
 	// Problem is why the job cannot be created as it is; null if it can.
 	Problem *Problem `json:"problem,omitempty"`
 	Created bool     `json:"created,omitempty"`
+}
+
+// historyTTL is for how long a history is used again while a job is written, which is checked after each change.
+const historyTTL = time.Minute
+
+// advise returns what the user's earlier jobs suggest; nothing if they cannot be read.
+func (c *call) advise(object *unstructured.Unstructured) []string {
+	namespace := object.GetNamespace()
+	c.mu.Lock()
+	known, isKnown := c.histories[namespace]
+	c.mu.Unlock()
+	if !isKnown || c.now().Sub(known.at) > historyTTL {
+		read, err := c.jobs.History(c.ctx, namespace)
+		if err != nil {
+			return nil
+		}
+		known = history{History: read, at: c.now()}
+		c.mu.Lock()
+		// One namespace is enough: a user writes one job at a time.
+		c.histories = map[string]history{namespace: known}
+		c.mu.Unlock()
+	}
+	return known.Advise(object, c.name)
 }
 
 // submit creates a job, or checks it. What the API server or a check refuses is the draft's problem.
@@ -46,6 +73,7 @@ func (s *Server) submit(c *call, object *unstructured.Unstructured, dryRun bool)
 	mode := jobs.DryRunNone
 	if dryRun {
 		mode = jobs.DryRunServer
+		draft.Advice = c.advise(object)
 	}
 	collector := &warningCollector{}
 	err = c.jobs.Create(withWarnings(c.ctx, collector), object, mode)

@@ -133,6 +133,13 @@ type user struct {
 	name     string
 	verified time.Time
 	reviews  map[review]verdict
+	// histories are those of the namespaces in which the user is about to create jobs.
+	histories map[string]history
+}
+
+type history struct {
+	jobs.History
+	at time.Time
 }
 
 // review is a question to the API server.

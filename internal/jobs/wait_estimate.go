@@ -72,14 +72,23 @@ func (c *Client) EstimateWait(ctx context.Context, job *unstructured.Unstructure
 	if !known {
 		return WaitEstimate{}, nil
 	}
-	var reports v1alpha1.JobReportList
-	if err := c.api.List(ctx, &reports, client.InNamespace(job.GetNamespace()), client.Limit(500)); err != nil {
-		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
-			return WaitEstimate{}, nil
-		}
-		return WaitEstimate{}, fmt.Errorf("list reports: %w", err)
+	reports, err := c.pastReports(ctx, job.GetNamespace())
+	if err != nil {
+		return WaitEstimate{}, err
 	}
-	return estimateWait(reports.Items, job.GetLabels()[mpi.LabelQueue], size.Workers+1), nil
+	return estimateWait(reports, job.GetLabels()[mpi.LabelQueue], size.Workers+1), nil
+}
+
+// pastReports returns at most 500 reports of a namespace, and none if the user may not read them.
+func (c *Client) pastReports(ctx context.Context, namespace string) ([]v1alpha1.JobReport, error) {
+	var reports v1alpha1.JobReportList
+	if err := c.api.List(ctx, &reports, client.InNamespace(namespace), client.Limit(500)); err != nil {
+		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("list reports: %w", err)
+	}
+	return reports.Items, nil
 }
 
 // estimateWait estimates the wait of a job of so many pods in a queue, or in none.

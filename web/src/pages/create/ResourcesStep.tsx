@@ -30,6 +30,7 @@ function QuotaPanel({form, choices, draft}: {form: JobForm; choices: Choices | u
             {draft?.requests ? `: ${[sum('cpu') ? `${sum('cpu') ?? ''} CPUs` : '', sum('memory') ? `${sum('memory') ?? ''} of memory` : '', sum(form.gpuResource) ? `${sum(form.gpuResource) ?? ''} GPUs` : ''].filter(Boolean).join(', ')}` : ''}.
             {draft?.cost ? ` It costs ${draft.cost} per hour.` : ''}
           </p>
+          {draft?.advice?.map((sentence) => <Alert key={sentence} isInline variant="info" title={sentence} component="p" />)}
           {bars.map((bar) => (
             <QuotaBar key={bar.key} bar={bar} />
           ))}
