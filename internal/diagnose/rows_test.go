@@ -730,6 +730,14 @@ func TestAgentsTell(t *testing.T) {
 		}, 255))},
 		"agent-worker-lost": {codes.ConnectionLost, failed(1, `PRTE has lost communication with a remote daemon.`).with(trouble(agentapi.ConnectionLost,
 			"the connection to it was lost while its ranks ran: its pod ended or was deleted, its node failed, or the network was cut", 300))},
+		"agent-worker-lost-and-mpirun-crashed": {codes.ConnectionLost, failed(139, `mpirun: abort is already in progress...hit ctrl-c again to forcibly terminate
+[pi-launcher:00014] *** Process received signal ***
+[pi-launcher:00014] Signal: Segmentation fault (11)
+[pi-launcher:00014] Signal code: Address not mapped (1)
+[pi-launcher:00014] [ 1] /lib/x86_64-linux-gnu/libpmix.so.2(PMIx_Finalize+0x703)[0x7fbecf742e83]
+[pi-launcher:00014] *** End of error message ***
+Segmentation fault`).with(trouble(agentapi.ConnectionLost,
+			"the connection to it was lost while its ranks ran: its pod ended or was deleted, its node failed, or the network was cut", 300))},
 		"agent-waits": {codes.WorkerUnreachable, running(4).with(func(s *scene) {
 			s.evidence.Logs = map[string]jobstate.Log{"pi-launcher-0": {LastAt: mpitest.Now, Lines: []string{
 				"mpi-agent: waiting for 2 of 4 hosts for 90 s; pi-worker-0, pi-worker-3: connection timed out",

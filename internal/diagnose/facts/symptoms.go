@@ -82,9 +82,13 @@ func (f *Facts) killedAfterwards(s Sign) bool {
 
 // mpiCrashed reports whether a segmentation fault was one of MPI while it ended the other ranks, after the first rank had
 // ended with an exit code of its own: of mpirun, on whose host no ranks run (Open MPI), of the daemon of a host, which
-// mpiexec then misses, or of another rank, whose peer is gone (MPICH).
+// mpiexec then misses, or of another rank, whose peer is gone (MPICH). It is one, too, if the launcher's agent lost a host and
+// saw no rank end but those that were ended: mpirun crashes when it is ended meanwhile (Open MPI 4).
 func (f *Facts) mpiCrashed(s Sign) bool {
 	first, _ := f.FirstRank()
+	if s.Code == codes.SegmentationFault && f.LostWorker() && (first == nil || !first.OOM && (first.Signal == 15 || first.Signal == 9)) {
+		return true
+	}
 	if s.Code != codes.SegmentationFault || first == nil || first.Signal != 0 || first.ExitCode <= 0 || CodeOfCrash(first.ExitCode) != "" {
 		return false
 	}
