@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the site as a version, beside those that were built before, into FOLDER (dist/versions): versions.sh VERSION.
+# Builds the site as a version, next to those that were built before, into FOLDER (dist/versions): versions.sh VERSION.
 # mike keeps the versions in a Git repository of their own, FOLDER.git, so that the clone gets no branch.
 set -euo pipefail
 cd "$(dirname "$0")/../.."

@@ -208,7 +208,7 @@ func (o *createOptions) printEstimates(ctx context.Context, c *jobs.Client, obje
 	// What others waited is for people who decide whether to send the job; scripts send it anyway.
 	if o.output.form == "" {
 		reading.Go(func() { wait = waitLine(c.EstimateWait(ctx, object)) })
-		// Whoever may not read reports, or has none, gets none.
+		// Users who may not read reports get no advice.
 		reading.Go(func() { advice = adviceOn(ctx, c, object) })
 	}
 	reading.Wait()

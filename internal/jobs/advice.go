@@ -184,7 +184,7 @@ func (p *pastRuns) gpuAdvice(asked int64) string {
 		phrase.Count(len(p.gpu), "earlier job"), MetricText(v1alpha1.MetricGPU, slices.Max(p.gpu)), asked)
 }
 
-// workersAdvice tells of fewer workers that took hardly longer.
+// workersAdvice reports that fewer workers took hardly longer.
 func (p *pastRuns) workersAdvice(asked int32) string {
 	mine := p.times[asked]
 	if len(mine) < fewestSamples {
@@ -199,7 +199,7 @@ func (p *pastRuns) workersAdvice(asked int32) string {
 	if best == asked {
 		return ""
 	}
-	return fmt.Sprintf("Workers: jobs like this one took %s with %s and %s with %d (medians of %d and %d jobs). Fewer workers are enough, unless the data has grown.",
+	return fmt.Sprintf("Workers: earlier jobs took %s with %s and %s with %d (medians of %d and %d jobs). Fewer workers are enough, unless the data has grown.",
 		duration.HumanDuration(time), phrase.Count(best, "worker"), duration.HumanDuration(median(mine)), asked, len(p.times[best]), len(mine))
 }
 
@@ -228,7 +228,7 @@ func repositoryOf(image string) string {
 	return image
 }
 
-// programOf returns what tells one program from another in a command: its first two words that are neither options, numbers,
+// programOf returns what identifies the program of a command: its first two words that are neither options, numbers,
 // assignments nor starters of ranks. "mpirun -np 4 python train.py --epochs 3" is "python train.py".
 func programOf(command string) string {
 	var words []string

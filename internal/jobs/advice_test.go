@@ -62,7 +62,7 @@ func TestAdvise(t *testing.T) {
 			"GPU: 3 earlier jobs like this one used at most 0.03 GPUs in a pod on average; this one asks for 1. Check that the program uses them.",
 		}},
 		"workers in vain": {past: slices.Concat(small, three(report(8, 19, pod(1200, 1000, 0, 0)))), workers: 8, limits: map[string]any{"memory": "2Gi", "cpu": "1"}, want: []string{
-			"Workers: jobs like this one took 20m with 4 workers and 19m with 8 (medians of 3 and 3 jobs). Fewer workers are enough, unless the data has grown.",
+			"Workers: earlier jobs took 20m with 4 workers and 19m with 8 (medians of 3 and 3 jobs). Fewer workers are enough, unless the data has grown.",
 		}},
 		"workers that help": {past: slices.Concat(small, three(report(8, 11, pod(1200, 1000, 0, 0)))), workers: 8, limits: map[string]any{"memory": "2Gi", "cpu": "1"}},
 		"jobs of others": {

@@ -1705,6 +1705,7 @@ export interface components {
             used?: string;
         };
         Draft: {
+            advice?: string[];
             commands?: components["schemas"]["Snippet"][];
             cost?: string;
             created?: boolean;
