@@ -15,8 +15,10 @@ import (
 func TestAdvise(t *testing.T) {
 	pod := func(memory, cpu, gpu, throttled int64) v1alpha1.PodUsage {
 		return v1alpha1.PodUsage{Metrics: []v1alpha1.UsageMetric{
-			{Metric: v1alpha1.MetricMemory, Max: memory}, {Metric: v1alpha1.MetricCPU, P95: cpu},
-			{Metric: v1alpha1.MetricGPU, Mean: gpu}, {Metric: v1alpha1.MetricThrottled, Mean: throttled},
+			{Metric: v1alpha1.MetricMemory, Max: memory},
+			{Metric: v1alpha1.MetricCPU, P95: cpu},
+			{Metric: v1alpha1.MetricGPU, Mean: gpu},
+			{Metric: v1alpha1.MetricThrottled, Mean: throttled},
 		}}
 	}
 	report := func(workers int32, minutes int, pods ...v1alpha1.PodUsage) v1alpha1.JobReport {
