@@ -202,6 +202,14 @@ e2e-upgrade: cluster-up load ## Upgrade the operator of the commit FROM to this 
 	@KUBECONFIG=$(CURDIR)/.cluster/kubeconfig SAMPLE_IMG=$(SAMPLE_IMG) UPGRADE="$(CURDIR)/hack/deploy.sh $(IMG) $(AGENT_IMG) $(DIST)/operator.tar" \
 	  go test ./test/e2e -count=1 -v -timeout 15m -run '^TestUpgrade$$'
 
+.PHONY: e2e-switch
+e2e-switch: SAMPLES := openmpi-sshd
+e2e-switch: WITH := trainer
+e2e-switch: $(if $(KUBECONFIG),,deploy) ## Switch a real cluster from mpi-operator to this operator and back, under jobs in every state.
+	@go build -C hack/bench/programs/mpi-operator -o $(BIN)/mpi-operator github.com/kubeflow/mpi-operator/cmd/mpi-operator
+	@KUBECONFIG="$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig}" SAMPLE_IMG=$(SAMPLE_IMG) AGENT_IMG=$(AGENT_IMG) MPI_OPERATOR=$(BIN)/mpi-operator \
+	  go test ./test/e2e -count=1 -v -timeout 15m -run '^TestSwitchFromMPIOperator$$'
+
 # Removes the operator of make deploy: later steps install it again.
 .PHONY: install-e2e
 install-e2e: $(if $(KUBECONFIG),,cluster-up load) ## Install, upgrade and remove the operator with Helm on a real cluster, under a job that runs.

@@ -58,6 +58,7 @@ else
   step e2e make e2e
   if git rev-parse --verify --quiet HEAD^ >/dev/null; then step upgrade make e2e-upgrade
   else skip upgrade "this clone has only one commit, and the upgrade starts from an earlier one"; fi
+  step switch make e2e-switch
   if [ "$python" = yes ]; then step sdk-e2e make sdk-e2e; fi
   # The page that trains with PyTorch needs an image of its own, which takes 4 minutes to build: make pages-e2e runs it, too.
   step pages make pages-e2e SAMPLES=openmpi PAGE='README|first-job|repair'

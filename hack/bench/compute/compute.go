@@ -77,6 +77,10 @@ type figure struct {
 	pattern *regexp.Regexp
 }
 
+// settle is how many seconds the ranks wait before they compute. Meanwhile the cluster ends what it does because pods started, on the
+// same cores.
+const settle = "10"
+
 const inputs = "/usr/local/share/science"
 
 // hpccInput makes HPC Challenge solve a larger problem than the test of its result does, with any number of ranks.
@@ -236,7 +240,7 @@ func firstNode(ctx context.Context, c *cluster.Cluster) (string, error) {
 func (r *runner) run(ctx context.Context, who string, run run) (string, error) {
 	r.taken++
 	name := fmt.Sprintf("compute-%d", r.taken)
-	command := []string{"mpirun", "-n", strconv.Itoa(run.ranks), "sh", "-ec", "cd $(mktemp -d); " + run.program.command}
+	command := []string{"mpirun", "-n", strconv.Itoa(run.ranks), "sh", "-ec", "cd $(mktemp -d); sleep " + settle + "; " + run.program.command}
 	if who == Bare {
 		// Without a hostfile, Open MPI has as many slots as the machine has cores. It needs no ssh, which the image has not.
 		command = slices.Insert(command, 1, "--oversubscribe", "--mca", "plm", "isolated")
