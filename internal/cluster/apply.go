@@ -224,17 +224,19 @@ func (c *Cluster) resolveConflict(ctx context.Context, job mpi.Job, object plan.
 
 // adopt labels an object of the job that mpi-operator created, which only labels pods: the cache only contains
 // labeled objects.
-func (c *Cluster) adopt(ctx context.Context, job mpi.Job, there *metav1.PartialObjectMetadata) error {
-	if there.Labels[mpi.LabelOperator] == mpi.OperatorName && there.Labels[mpi.LabelJob] == job.Name {
+func (c *Cluster) adopt(ctx context.Context, job mpi.Job, there client.Object) error {
+	labels := maps.Clone(there.GetLabels())
+	if labels[mpi.LabelOperator] == mpi.OperatorName && labels[mpi.LabelJob] == job.Name {
 		return nil
 	}
-	before := there.DeepCopy()
-	if there.Labels == nil {
-		there.Labels = map[string]string{}
+	if labels == nil {
+		labels = map[string]string{}
 	}
-	maps.Copy(there.Labels, job.Labels())
+	maps.Copy(labels, job.Labels())
+	before := there.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy is of the same type
+	there.SetLabels(labels)
 	if err := c.client.Patch(ctx, there, client.MergeFrom(before), withoutReadYourWrites); err != nil {
-		return fmt.Errorf("adopt %s %s: %w", there.Kind, there.Name, err)
+		return fmt.Errorf("adopt %T %s: %w", there, there.GetName(), err)
 	}
 	return nil
 }

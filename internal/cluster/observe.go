@@ -131,6 +131,11 @@ func (c *Cluster) observePods(ctx context.Context, job mpi.Job, seen *jobstate.O
 	if err != nil {
 		return err
 	}
+	if seen.Launcher == nil {
+		if seen.Launcher, err = c.adoptLauncher(ctx, job, pods); err != nil {
+			return err
+		}
+	}
 	for i := range pods {
 		pod := &pods[i]
 		index, worker := workerIndex(job, pod)
@@ -153,6 +158,26 @@ func (c *Cluster) observePods(ctx context.Context, job mpi.Job, seen *jobstate.O
 		return strings.Compare(a.Name, b.Name)
 	})
 	return nil
+}
+
+// adoptLauncher labels the launcher of a job that mpi-operator started, and returns it; nil if there is none. The cache does not contain
+// it before, but contains its pods, which would otherwise be pods of an earlier job: the job would wait for their end.
+func (c *Cluster) adoptLauncher(ctx context.Context, job mpi.Job, pods []corev1.Pod) (*batchv1.Job, error) {
+	i := slices.IndexFunc(pods, func(pod corev1.Pod) bool {
+		owner := metav1.GetControllerOfNoCopy(&pod)
+		return owner != nil && owner.Kind == "Job" && owner.Name == job.LauncherName()
+	})
+	if i < 0 {
+		return nil, nil
+	}
+	launcher := &batchv1.Job{}
+	if err := c.live.Get(ctx, client.ObjectKey{Namespace: job.Namespace, Name: job.LauncherName()}, launcher); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	if !job.Owns(launcher) {
+		return nil, nil
+	}
+	return launcher, c.adopt(ctx, job, launcher)
 }
 
 // workerIndex returns a worker's index from its name, which cannot be edited, unlike its labels.

@@ -498,8 +498,10 @@ func TestObjectsOfMPIOperatorAreAdopted(t *testing.T) {
 	}
 	launcher := &batchv1.Job{ObjectMeta: made("pi-launcher"), Spec: batchv1.JobSpec{Template: mpitest.Template()}}
 	launcher.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
+	launcher.Spec.Template.Labels = map[string]string{mpi.LabelOperator: mpi.OperatorName, mpi.LabelJob: "pi", mpi.LabelRole: "launcher"}
 	secret := &corev1.Secret{ObjectMeta: made("pi-ssh"), Type: corev1.SecretTypeSSHAuth, Data: map[string][]byte{"ssh-privatekey": []byte("k"), "ssh-publickey": []byte("p")}}
 	create(t, launcher)
+	setPhase(t, launcherPod(t, launcher), corev1.PodRunning)
 	create(t, secret)
 	create(t, &corev1.Service{ObjectMeta: made("pi"), Spec: corev1.ServiceSpec{ClusterIP: "None", Selector: mpitest.Job(1).Selector()}})
 	create(t, &corev1.ConfigMap{ObjectMeta: made("pi-config")})
@@ -516,6 +518,8 @@ func TestObjectsOfMPIOperatorAreAdopted(t *testing.T) {
 		}
 		return nil
 	})
+	setPhase(t, exists(t, namespace, "pi-worker-0", &corev1.Pod{}), corev1.PodRunning)
+	says(t, namespace, "pi", kubeflow.JobRunning, corev1.ConditionTrue, "MPIJobRunning")
 	if now := get(t, namespace, "pi-launcher", &batchv1.Job{}); now.UID != launcher.UID {
 		t.Error("the running launcher was replaced")
 	}
