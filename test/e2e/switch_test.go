@@ -71,6 +71,8 @@ func newSwitchJobs(t *testing.T, namespace, prefix, seat string) switchJobs {
 		job := agentJob(namespace, prefix+"-"+name, "openmpi-sshd", kubeflow.MPIImplementationOpenMPI, 2, "sh", "-c", command)
 		job.Spec.SlotsPerWorker = new(int32(1))
 		job.Spec.SSHAuthMountPath = "/home/mpiuser/.ssh"
+		// Without the agent, mpirun fails if it starts before sshd does.
+		job.Spec.LauncherCreationPolicy, job.Spec.RunPolicy.BackoffLimit = kubeflow.LauncherCreationPolicyWaitForWorkersReady, nil
 		for _, container := range []*corev1.Container{launcher(job), worker(job)} {
 			container.SecurityContext.RunAsUser = new(int64(1000))
 		}
@@ -82,7 +84,7 @@ func newSwitchJobs(t *testing.T, namespace, prefix, seat string) switchJobs {
 		return job
 	}
 	ended := add("ended", "mpirun -n 2 pi", nil)
-	wrong := add("failed", "mpirun -n 2 sh -c 'exit 3'", nil)
+	wrong := add("failed", "mpirun -n 2 sh -c 'exit 3'", func(job *kubeflow.MPIJob) { job.Spec.RunPolicy.BackoffLimit = new(int32(0)) })
 	running := add("running", "mpirun -n 2 sh -c 'until [ -e /tmp/go ]; do sleep 1; done' && mpirun -n 2 pi", nil)
 	add("suspended", "mpirun -n 2 pi", func(job *kubeflow.MPIJob) { job.Spec.RunPolicy.Suspend = new(true) })
 	add("waiting", "mpirun -n 2 pi", func(job *kubeflow.MPIJob) {
