@@ -177,8 +177,8 @@ dashboard-e2e: $(BIN)/kubectl-odh-mpijob deploy dashboard-deploy ## Run real job
 	@CHROMIUM="$$(web/test/chromium.sh)" web/test/cluster.sh $(SAMPLE_IMG)
 
 .PHONY: e2e
-# The images with programs that others wrote are large, and only the tests of these programs need them.
-e2e: SAMPLES := $(if $(findstring rograms,$(SUITE)),openmpi pytorch deepspeed science,openmpi openmpi5 mpich intelmpi openmpi-sshd)
+# The images with programs that others wrote are large, and only the tests of these programs need them; so do those of upstream's examples.
+e2e: SAMPLES := $(if $(findstring rograms,$(SUITE)),openmpi pytorch deepspeed science,$(if $(findstring pstream,$(SUITE)),openmpi mpich-sshd intelmpi-sshd openmpi-sshd,openmpi openmpi5 mpich intelmpi openmpi-sshd))
 # Kubeflow Trainer v2.3 needs Kubernetes 1.33 and v2.1 1.31; without it the tests of TrainJobs are skipped.
 e2e: WITH := $(if $(filter 1.29,$(KUBERNETES)),none,$(if $(filter 1.31,$(KUBERNETES)),trainer=v2.1.0,trainer))
 e2e: $(if $(KUBECONFIG),,deploy) $(BIN)/kubectl-odh-mpijob $(BIN)/gotestsum ## Test on a real cluster with real MPI; SUITE picks tests by name, RETRY=0 repeats none that fails.

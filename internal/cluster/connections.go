@@ -1,11 +1,13 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -75,38 +77,61 @@ func (c *Cluster) ObserveEndpoints(ctx context.Context, job mpi.Job, settings pl
 			seen.EndpointsMissing = true
 			continue
 		}
-		endpoints[name] = nil
-		for _, endpoint := range found {
-			if endpoint.Err != nil {
-				continue
-			}
-			// Refused endpoints were reported at admission.
-			entries, _ := endpoint.EgressFor(c.service(ctx, endpoint.Destination), home)
-			endpoints[name] = append(endpoints[name], entries...)
+		entries, err := c.egressFor(ctx, job, found, home)
+		if err != nil {
+			seen.EndpointsMissing = true
+			continue
 		}
+		endpoints[name] = entries
 	}
 	seen.Endpoints = endpoints.String()
+}
+
+// egressFor returns what the policy of a job must allow for the endpoints of a connection.
+func (c *Cluster) egressFor(ctx context.Context, job mpi.Job, endpoints []isolation.ConnectionEndpoint, home isolation.Home) ([]isolation.Egress, error) {
+	var all []isolation.Egress
+	for _, endpoint := range endpoints {
+		if endpoint.Err != nil {
+			continue
+		}
+		service, _, err := c.service(ctx, job, endpoint.Destination)
+		if err != nil {
+			return nil, err
+		}
+		// Refused endpoints were reported at admission.
+		entries, _ := endpoint.EgressFor(service, home)
+		all = append(all, entries...)
+	}
+	return all, nil
 }
 
 // maxNamedPortPods is the number of pods of a Service that are searched for a named port.
 const maxNamedPortPods = 10
 
-// service reads the Service of a destination; nil if it names none or the Service cannot be read.
-func (c *Cluster) service(ctx context.Context, to isolation.Destination) *isolation.Service {
+// service reads the Service of a destination; nil if it names none or the Service does not exist. A Service of another namespace is
+// only read if every service account of the job's pods may read it: users can see the job's policy, and write the endpoints. Otherwise
+// lacking is the first account that may not, or may not list the pods behind a named port.
+func (c *Cluster) service(ctx context.Context, job mpi.Job, to isolation.Destination) (found *isolation.Service, lacking string, err error) {
 	if to.Namespace == "" {
-		return nil
+		return nil, "", nil
+	}
+	if lacking, err = c.lacksRight(ctx, job, to.Namespace, "get", "services", to.Service); lacking != "" || err != nil {
+		return nil, lacking, err
 	}
 	var service corev1.Service
-	if err := c.live.Get(ctx, client.ObjectKey{Namespace: to.Namespace, Name: to.Service}, &service); err != nil {
-		return nil
+	switch err := c.live.Get(ctx, client.ObjectKey{Namespace: to.Namespace, Name: to.Service}, &service); {
+	case apierrors.IsNotFound(err):
+		return nil, "", nil
+	case err != nil:
+		return nil, "", fmt.Errorf("read Service %s of Namespace %s: %w", to.Service, to.Namespace, err)
 	}
-	found := &isolation.Service{ExternalName: service.Spec.ExternalName, Selects: len(service.Spec.Selector) > 0}
+	found = &isolation.Service{ExternalName: service.Spec.ExternalName, Selects: len(service.Spec.Selector) > 0}
 	if service.Spec.Type != corev1.ServiceTypeExternalName {
 		found.ExternalName = ""
 	}
 	if service.Spec.ClusterIP == corev1.ClusterIPNone {
 		// Clients connect to the pods themselves.
-		return found
+		return found, "", nil
 	}
 	for _, port := range service.Spec.Ports {
 		if port.Port != to.Port || port.Protocol != corev1.ProtocolTCP {
@@ -114,10 +139,52 @@ func (c *Cluster) service(ctx context.Context, to isolation.Destination) *isolat
 		}
 		found.TargetPort = port.TargetPort.IntVal
 		if port.TargetPort.Type == intstr.String {
-			found.TargetPort = c.namedPort(ctx, &service, port.TargetPort.StrVal)
+			if lacking, err = c.lacksRight(ctx, job, to.Namespace, "list", "pods", ""); lacking == "" && err == nil {
+				found.TargetPort = c.namedPort(ctx, &service, port.TargetPort.StrVal)
+			}
 		}
 	}
-	return found
+	return found, lacking, err
+}
+
+// lacksRight returns the first service account of a job's pods that may not do something in another namespace; "" if all may, or
+// if it is the job's namespace.
+func (c *Cluster) lacksRight(ctx context.Context, job mpi.Job, namespace, verb, resource, name string) (account string, err error) {
+	if namespace == job.Namespace {
+		return "", nil
+	}
+	for _, account := range serviceAccounts(job) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User:               fmt.Sprintf("system:serviceaccount:%s:%s", job.Namespace, account),
+			Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + job.Namespace, "system:authenticated"},
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Version: "v1", Resource: resource, Name: name},
+		}}
+		if err := c.client.Create(ctx, review, withoutReadYourWrites); err != nil {
+			return "", fmt.Errorf("review the rights of ServiceAccount %s in Namespace %s: %w", account, namespace, err)
+		}
+		if !review.Status.Allowed {
+			return account, nil
+		}
+	}
+	return "", nil
+}
+
+// serviceAccounts returns the service accounts of a job's pods.
+func serviceAccounts(job mpi.Job) []string {
+	var specs []corev1.PodSpec
+	if !job.Launcher.None {
+		specs = append(specs, job.Launcher.Template.Spec)
+	}
+	if job.Workers.Count > 0 {
+		specs = append(specs, job.Workers.Template.Spec)
+	}
+	var names []string
+	for _, spec := range specs {
+		if name := cmp.Or(spec.ServiceAccountName, spec.DeprecatedServiceAccount, "default"); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // namedPort returns a port of the pods of a Service by its name, or 0 if none of them has it.
@@ -142,8 +209,8 @@ func (c *Cluster) namedPort(ctx context.Context, service *corev1.Service, name s
 const maxDenied = 5
 
 // DeniedConnections returns warnings about what the NetworkPolicy of a new job will certainly deny: endpoints of its data
-// connections, and destinations that its commands and variables mention. They do not depend on objects of other namespaces,
-// which the user may not be allowed to read.
+// connections, and destinations that its commands and variables mention; and about endpoints whose port behind a Service is unknown.
+// They do not depend on objects of other namespaces that the job's service accounts may not read.
 func (c *Cluster) DeniedConnections(ctx context.Context, job mpi.Job, settings plan.Settings, connections Connections) []string {
 	if !plan.Isolates(job, settings) || job.ManagedBy != "" {
 		return nil
@@ -160,20 +227,22 @@ func (c *Cluster) DeniedConnections(ctx context.Context, job mpi.Job, settings p
 		entries, _ := isolation.ParseEgress(text)
 		allowed = append(allowed, entries...)
 	}
-	var warnings []string
+	var warnings, ports []string
 	for _, endpoint := range connections.endpoints {
-		var service *isolation.Service
-		if endpoint.Namespace == home.Namespace {
-			// Services of other namespaces are not read: the warnings would show users what exists there.
-			service = c.service(ctx, endpoint.Destination)
-		}
+		service, lacking, err := c.service(ctx, job, endpoint.Destination)
 		if warning := endpoint.RefusalWarning(service, home, allowed); warning != "" {
 			warnings = append(warnings, warning)
 		}
-		if endpoint.Err == nil {
-			entries, _ := endpoint.EgressFor(service, home)
-			allowed = append(allowed, entries...)
+		if endpoint.Err != nil {
+			continue
 		}
+		if lacking != "" && err == nil && len(ports) < maxDenied {
+			if warning := endpoint.PortWarning(lacking, home, allowed); warning != "" {
+				ports = append(ports, warning)
+			}
+		}
+		entries, _ := endpoint.EgressFor(service, home)
+		allowed = append(allowed, entries...)
 	}
 	for _, mention := range isolation.Mentions(job, home) {
 		if entry, denied := mention.CertainlyDenied(home, allowed); denied {
@@ -183,5 +252,5 @@ func (c *Cluster) DeniedConnections(ctx context.Context, job mpi.Job, settings p
 	if more := len(warnings) - maxDenied; more > 0 {
 		warnings = append(warnings[:maxDenied], fmt.Sprintf("the job's NetworkPolicy denies connections to %d more of its destinations", more))
 	}
-	return warnings
+	return append(ports, warnings...)
 }

@@ -207,8 +207,8 @@ type Service struct {
 }
 
 // Behind returns the destination to which connections arrive, as policies compare it: the pods behind a Service, at their
-// port. service is that of a destination in the cluster; nil if it cannot be read. A result without a namespace or address
-// can be anywhere.
+// port. service is that of a destination in the cluster; nil if it does not exist, or may not be read
+// (docs/decisions/0051-services-of-other-namespaces.md). A result without a namespace or address can be anywhere.
 func (d Destination) Behind(service *Service, home Home) Destination {
 	switch {
 	case d.Namespace == "":
@@ -231,9 +231,14 @@ func (d Destination) Behind(service *Service, home Home) Destination {
 }
 
 // EgressFor returns what the policy of a job must allow for an endpoint of a data connection: nothing if all jobs may
-// connect there. It returns an error if tenants may not open the destination. service is as in Behind.
+// connect there. It returns an error if tenants may not open the destination. service is as in Behind. A name of two parts whose
+// Service was not read is allowed as both, so that the policy does not show whether the Service exists.
 func (d Destination) EgressFor(service *Service, home Home) ([]Egress, error) {
 	to := d.Behind(service, home)
+	var inside []Egress
+	if service == nil && d.Guessed && !home.isControlPlane(d.Namespace) && !to.isAllowedToAll(home) {
+		inside = []Egress{d.egress()}
+	}
 	switch {
 	case to.isAllowedToAll(home):
 		return nil, nil
@@ -243,10 +248,12 @@ func (d Destination) EgressFor(service *Service, home Home) ([]Egress, error) {
 		return nil, fmt.Errorf("the namespace %s belongs to the cluster", to.Namespace)
 	case to.isClosed():
 		return nil, errors.New("the address is one of the node, the network or the cloud itself")
+	case to.Namespace == "" && isControlPlanePort(to.Port) && inside != nil:
+		return inside, nil
 	case to.Namespace == "" && isControlPlanePort(to.Port):
 		return nil, fmt.Errorf("port %d is one of the cluster's control plane", to.Port)
 	}
-	return []Egress{to.egress()}, nil
+	return append(inside, to.egress()), nil
 }
 
 // isAllowedToAll reports whether every job of a namespace may connect to a destination, as Behind returns it.

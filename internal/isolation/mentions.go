@@ -188,6 +188,19 @@ func (e ConnectionEndpoint) RefusalWarning(service *Service, home Home, allowed 
 	return denied + howToAllow(home, to.egress().String())
 }
 
+// PortWarning returns the warning about an endpoint in another namespace whose Service was not read, because account, a service
+// account of the job's pods, may not read it; "" if an entry is about that namespace, or the name may be outside of the cluster. It is
+// the same whether the Service exists or not.
+func (e ConnectionEndpoint) PortWarning(account string, home Home, allowed []Egress) string {
+	covered := func(a Egress) bool { return (a.Namespace != "" || a.Port == 0) && a.mayCover(e.Destination, home) }
+	if e.Err != nil || e.Guessed || !home.isForeign(e.Namespace) || home.isControlPlane(e.Namespace) || slices.ContainsFunc(allowed, covered) {
+		return ""
+	}
+	return fmt.Sprintf("%s: Secret %q, key %s: the job's NetworkPolicy allows port %d of the pods in Namespace %s; if the targetPort of Service %s is another one, "+
+		"ask an administrator to add namespace/%[5]s:TARGETPORT to the annotation %[7]s of Namespace %[8]s, or let ServiceAccount %[9]s of this Namespace get services and list pods there",
+		mpi.ConnectionsPath, e.Secret, e.Key, e.Port, e.Namespace, e.Service, mpi.AnnotationAllowEgress, home.Namespace, account)
+}
+
 // sharedAddresses are private addresses as well (RFC 6598).
 var sharedAddresses = netip.MustParsePrefix("100.64.0.0/10")
 

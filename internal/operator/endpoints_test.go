@@ -13,6 +13,7 @@ import (
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/rest"
@@ -52,11 +53,26 @@ func storage(t *testing.T) (namespace string) {
 	return namespace
 }
 
+// mayRead lets the service accounts of a namespace read the Services of another one, and list its pods.
+func mayRead(t *testing.T, namespace, in string) {
+	t.Helper()
+	meta := metav1.ObjectMeta{Namespace: in, Name: "read-services"}
+	create(t, &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: []string{"get"}}, {APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}},
+	}})
+	create(t, &rbacv1.RoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: "system:serviceaccounts:" + namespace}},
+	})
+}
+
 // TestEndpointsOfConnectionsAreAllowed: the policy of a job allows the endpoints of its connections, also of a Secret that
-// appears after the job. Each Secret is read until it is known, also by a later operator. A hostile endpoint opens nothing.
+// appears after the job. Each Secret is read until it is known, also by a later operator. A hostile endpoint opens nothing. The port
+// behind a Service of another namespace is only shown to jobs whose service account may read it.
 func TestEndpointsOfConnectionsAreAllowed(t *testing.T) {
 	t.Parallel()
-	namespace, store := newNamespace(t), storage(t)
+	namespace, store, closed := newNamespace(t), storage(t), storage(t)
+	mayRead(t, namespace, store)
 	var reads atomic.Int32
 	counted := func(config *rest.Config) {
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return secretReads{next, namespace, &reads} })
@@ -64,25 +80,26 @@ func TestEndpointsOfConnectionsAreAllowed(t *testing.T) {
 	stop := startWith(t, namespace, counted)
 	create(t, connection(namespace, "evil", "http://me:hunter2@[::ffff:169.254.169.254]/hunter2"))
 	create(t, connection(namespace, "out", "http://s3.example.com:8333"))
-	create(t, connectedJob(namespace, "data,evil,out"))
+	create(t, connection(namespace, "closed", "http://minio."+closed+".svc"))
+	create(t, connectedJob(namespace, "data,evil,out,closed"))
 	first := lets(t, namespace, "pi")
 	create(t, connection(namespace, "data", "http://minio."+store+".svc/hunter2"))
-	policy := lets(t, namespace, "pi", 9000, 8333)
+	policy := lets(t, namespace, "pi", 80, 9000, 8333)
 	if policy.UID != first.UID {
 		t.Error("the NetworkPolicy was made anew, which leaves pods without one for a moment")
 	}
-	want := fmt.Sprintf("data=namespace/%s:9000;evil=;out=8333", store)
+	want := fmt.Sprintf("closed=namespace/%s:80;data=namespace/%s:9000;evil=;out=8333", closed, store)
 	if got := policy.Annotations[mpi.AnnotationEndpoints]; got != want {
 		t.Errorf("the policy contains the endpoints %q, want %q", got, want)
 	}
-	to := policy.Spec.Egress[4].To
+	to := policy.Spec.Egress[5].To
 	if len(to) != 1 || to[0].NamespaceSelector.MatchLabels[corev1.LabelMetadataName] != store {
 		t.Errorf("port 9000 is allowed to %+v", to)
 	}
 
 	before := reads.Load()
 	allow(t, namespace, "2049")
-	lets(t, namespace, "pi", 2049, 9000, 8333)
+	lets(t, namespace, "pi", 2049, 80, 9000, 8333)
 	stop()
 	changed := connection(namespace, "data", "http://elsewhere.example.com:1234")
 	if err := api.Update(t.Context(), changed); err != nil {
@@ -90,7 +107,7 @@ func TestEndpointsOfConnectionsAreAllowed(t *testing.T) {
 	}
 	startWith(t, namespace, counted)
 	allow(t, namespace, "2050")
-	lets(t, namespace, "pi", 2050, 9000, 8333)
+	lets(t, namespace, "pi", 2050, 80, 9000, 8333)
 	if again := reads.Load() - before; again != 0 {
 		t.Errorf("known connections were read %d times", again)
 	}
@@ -199,6 +216,11 @@ func TestDeniedConnectionsAreWarnedOf(t *testing.T) {
 		return "; to use it, ask an administrator to add " + entry + " to the annotation mpi.opendatahub.io/allow-egress of Namespace " + namespace
 	}
 	database := "variable DATABASE of the launcher: the job's NetworkPolicy denies connections to db.example.com:5432" + ask("5432")
+	port := fmt.Sprintf("metadata.annotations[opendatahub.io/connections]: Secret \"data\", key AWS_S3_ENDPOINT: the job's NetworkPolicy allows port 80 of the pods in Namespace %s; "+
+		"if the targetPort of Service minio is another one, ask an administrator to add namespace/%[1]s:TARGETPORT to the annotation mpi.opendatahub.io/allow-egress of Namespace %s, "+
+		"or let ServiceAccount default of this Namespace get services and list pods there", store, namespace)
+	warned(job, port, database)
+	mayRead(t, namespace, store)
 	warned(job, database)
 
 	job.Annotations[mpi.AnnotationConnections] = ""

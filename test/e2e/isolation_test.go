@@ -11,6 +11,7 @@ import (
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -145,7 +146,7 @@ func TestNetworkEnforcesPolicies(t *testing.T) {
 }
 
 // TestEndpointOfConnectionIsReached: a job reaches a store of another project by its data connection, through a Service whose
-// pods listen on another port. Without the connection, it does not.
+// pods listen on another port, if its service account may read the Service. Without the connection or the right, it does not.
 func TestEndpointOfConnectionIsReached(t *testing.T) {
 	parallel(t, 3)
 	own, other := newNamespace(t), newNamespace(t)
@@ -161,19 +162,35 @@ func TestEndpointOfConnectionIsReached(t *testing.T) {
 	create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "data"}, StringData: map[string]string{
 		"AWS_S3_ENDPOINT": "http://" + host + ":9000", "AWS_S3_BUCKET": "training",
 	}})
-	for name, want := range map[string]string{"without": "store blocked\n", "with": "store reached\n"} {
+	for _, name := range []string{"unconnected", "unread", "connected"} {
+		want := "store blocked\n"
 		job := openMPI(own, 1, "sh", "-c", `mpirun -n 1 ranks --sleep 1 && python3 -c "$CONNECT" store,`+host+`,9000`)
 		job.Name = name
 		launcher(job).Env = []corev1.EnvVar{{Name: "CONNECT", Value: connectScript}}
-		if name == "with" {
+		if name != "unconnected" {
 			job.Annotations = map[string]string{mpi.AnnotationConnections: "data"}
+		}
+		if name == "connected" {
+			want = "store reached\n"
+			readServices(t, own, other)
 		}
 		create(t, job)
 		waitFor(t, job, "it succeeds", succeeded)
 		if got := output(t, job); !strings.HasSuffix(got, want) {
-			t.Errorf("%s the connection: %s, want %s", name, got, want)
+			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
+}
+
+// readServices lets the service accounts of a namespace read the Services of another one.
+func readServices(t *testing.T, namespace, in string) {
+	t.Helper()
+	meta := metav1.ObjectMeta{Namespace: in, Name: "read-services"}
+	create(t, &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: []string{"get"}}}})
+	create(t, &rbacv1.RoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: "system:serviceaccounts:" + namespace}},
+	})
 }
 
 // openNetwork lets all pods of a namespace connect, as if there were no policies: policies are combined.

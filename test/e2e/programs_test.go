@@ -25,11 +25,10 @@ import (
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
 )
 
-// needImage skips a test unless the suite was asked for, and waits until a node reports a sample image: those of the programs are large,
-// and only SUITE=Programs loads them.
-func needImage(t *testing.T, sample string) {
+// needImage skips a test unless the suite was asked for, and waits until a node reports a sample image: only that suite loads it.
+func needImage(t *testing.T, suite, sample string) {
 	t.Helper()
-	whenAsked(t, "Programs")
+	whenAsked(t, suite)
 	eventually(t, "a node reports the image "+sampleImage(sample), time.Minute, func() error {
 		var nodes corev1.NodeList
 		if err := api.List(t.Context(), &nodes); err != nil {
@@ -49,7 +48,7 @@ func needImage(t *testing.T, sample string) {
 // program is a job of two workers, with a rank each unless it says otherwise, in an image with programs that others wrote.
 func program(t *testing.T, sample string, slots int32, command ...string) *kubeflow.MPIJob {
 	t.Helper()
-	needImage(t, sample)
+	needImage(t, "Programs", sample)
 	parallel(t, 2*int64(slots))
 	job := agentJob(newNamespace(t), "job", sample, kubeflow.MPIImplementationOpenMPI, 2, command...)
 	job.Spec.SlotsPerWorker = &slots

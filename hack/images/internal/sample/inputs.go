@@ -3,6 +3,7 @@ package sample
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -45,7 +46,7 @@ func (s Sample) gather(samples fs.FS) (map[string]input, error) {
 	for _, name := range s.Programs {
 		sources["usr/local/bin/"+name] = name
 	}
-	root := path.Join(s.Folder, "rootfs")
+	root := path.Join(cmp.Or(s.Rootfs, s.Folder), "rootfs")
 	err := fs.WalkDir(samples, root, func(file string, item fs.DirEntry, err error) error {
 		if file == root && errors.Is(err, fs.ErrNotExist) {
 			return fs.SkipAll

@@ -42,6 +42,8 @@ type Sample struct {
 	// Folder under images/samples has build.sh, which runs as root inside the
 	// image, and maybe rootfs/, which is laid over it before.
 	Folder string
+	// Rootfs is the folder whose rootfs/ is used instead; empty: Folder.
+	Rootfs string `json:",omitempty"`
 	// Programs of images/samples go to /usr/local/bin, Sources and Downloads to /build.
 	Programs  []string
 	Sources   []string
@@ -198,10 +200,36 @@ func All() []Sample {
 			},
 		},
 	}
+	samples = append(samples, forUpstream(samples)...)
 	for i := range samples {
 		samples[i].finish()
 	}
 	return samples
+}
+
+// forUpstream returns the samples with OpenSSH besides that of Open MPI, which the examples of mpi-operator for the other MPIs need. Each
+// is set up like the sample of its MPI, with the user and the SSH of openmpi-sshd.
+func forUpstream(samples []Sample) []Sample {
+	find := func(name string) Sample {
+		return samples[slices.IndexFunc(samples, func(s Sample) bool { return s.Name == name })]
+	}
+	from := find("openmpi-sshd")
+	mpich, intel := find("mpich"), find("intelmpi")
+	mpich.About, mpich.Folder, mpich.Sources = "MPICH 4.2 with OpenSSH, for tests of mpi-operator's examples, pi and ranks", from.Folder, from.Sources
+	intel.About, intel.Folder = "Intel MPI 2021.19 with OpenSSH, for tests of mpi-operator's examples on this machine only, pi and ranks", "intelmpi-sshd"
+	intel.Rootfs, intel.Sources = from.Folder, []string{"intelmpi/build.sh", "openmpi-sshd/build.sh", "pi.c", "ranks.c"}
+	with := []Sample{mpich, intel}
+	for i := range with {
+		s := &with[i]
+		s.Name, s.SSH, s.TestOnly = s.Name+"-sshd", true, true
+		s.Packages = slices.Concat(s.Packages, []string{"libnss-extrausers", "openssh-client", "openssh-server"})
+		s.Config.User, s.Config.Args, s.Config.WorkingDir, s.Config.Ports = from.Config.User, from.Config.Args, from.Config.WorkingDir, from.Config.Ports
+		if s.Config.Env == nil {
+			s.Config.Env = []string{"PATH=" + standardPath}
+		}
+		s.Config.Env = append(slices.Clone(s.Config.Env), "HOME=/home/mpiuser")
+	}
+	return with
 }
 
 const standardPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -240,12 +240,37 @@ func TestRealSources(t *testing.T) {
 	}
 }
 
-// TestOnlyOneSampleHasSSH: all others show that the agent is enough.
-func TestOnlyOneSampleHasSSH(t *testing.T) {
+// TestSamplesWithSSH: those for the examples of mpi-operator, of which only one is for others than tests. All others show that the agent is
+// enough.
+func TestSamplesWithSSH(t *testing.T) {
 	t.Parallel()
 	for _, s := range All() {
-		if want := s.Name == "openmpi-sshd"; s.SSH != want {
+		if want := strings.HasSuffix(s.Name, "-sshd"); s.SSH != want {
 			t.Errorf("%s: SSH is %v", s.Name, s.SSH)
+		}
+		if s.SSH && s.TestOnly == (s.Name == "openmpi-sshd") {
+			t.Errorf("%s: for tests only is %v", s.Name, s.TestOnly)
+		}
+	}
+}
+
+// TestGatherForUpstream: the samples of other MPIs with SSH have the SSH of the one of Open MPI, and the script of their own MPI.
+func TestGatherForUpstream(t *testing.T) {
+	t.Parallel()
+	files := os.DirFS("../../../../images/samples")
+	for name, script := range map[string]string{"mpich-sshd": "build/mpi/build.sh", "intelmpi-sshd": "build/intelmpi/build.sh"} {
+		s, err := Find(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inputs, err := s.gather(files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{script, "build/build.sh", "build/pi.c", "usr/local/bin/sshd-user", "etc/ssh/sshd_config.d/00-mpi.conf"} {
+			if _, has := inputs[want]; !has {
+				t.Errorf("%s lacks %s", name, want)
+			}
 		}
 	}
 }
