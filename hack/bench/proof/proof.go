@@ -46,6 +46,9 @@ var sections = []section{
 	{"gang", "What gangs cost", "The operator with gang scheduling, compared with the operator without."},
 }
 
+// ours is the name of our contestant.
+const ours = "ours"
+
 // Page returns the page for the reports, by suite, and the runs of programs.
 func Page(reports map[string]report.Report, programs Programs) string {
 	var page strings.Builder
@@ -77,6 +80,13 @@ func writeSection(page *strings.Builder, s section, r report.Report) {
 	}
 	fmt.Fprintf(page, "\n## %s\n\n%s\n\n%s; %d CPUs (%s), Linux %s; %s. Repeat: `make bench SUITE=%s`.\n\n",
 		s.title, s.text, r.Date.Format(time.DateOnly), r.Machine.CPUs, r.Machine.Model, r.Machine.Kernel, strings.Join(versions, ", "), s.suite)
+	for _, p := range plots {
+		if p.suite == s.suite {
+			if lines := p.lines(r); len(lines) > 0 {
+				fmt.Fprintf(page, "![%s](proof/%s)\n\n", p.alt(lines), p.file)
+			}
+		}
+	}
 	peers := peersOf(r)
 	page.WriteString("| case | unit | ours |")
 	for _, peer := range peers {
@@ -84,7 +94,7 @@ func writeSection(page *strings.Builder, s section, r report.Report) {
 	}
 	page.WriteString("\n|---|---|---:|" + strings.Repeat("---:|---:|", len(peers)) + "\n")
 	for _, c := range r.Cases {
-		fmt.Fprintf(page, "| `%s` | %s | %s |", c.Name, c.Unit, cell(c.Details["ours"]))
+		fmt.Fprintf(page, "| `%s` | %s | %s |", c.Name, c.Unit, cell(c.Details[ours]))
 		for _, peer := range peers {
 			ratio := ""
 			if value, known := c.Ratios[peer]; known {

@@ -2,6 +2,7 @@ package proof_test
 
 import (
 	"encoding/json"
+	"encoding/xml"
 	"flag"
 	"os"
 	"path/filepath"
@@ -44,18 +45,85 @@ func recorded(t *testing.T) (map[string]report.Report, proof.Programs) {
 	return reports, programs
 }
 
-// TestPageIsCurrent: docs/proof.md is what the records say; go test ./proof -update writes it.
+// TestPageIsCurrent: docs/proof.md and its pictures are what the records say; go test ./proof -update writes them.
 func TestPageIsCurrent(t *testing.T) {
 	reports, programs := recorded(t)
-	const file = "../../../docs/proof.md"
-	want := proof.Page(reports, programs)
-	if *update {
-		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+	files := map[string]string{folder + ".md": proof.Page(reports, programs)}
+	for name, picture := range proof.Plots(reports) {
+		files[filepath.Join(folder, name)] = picture
+	}
+	old, err := filepath.Glob(folder + "/*.svg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range old {
+		if _, is := files[file]; is {
+			continue
+		}
+		if !*update {
+			t.Errorf("%s is in no record: run go test ./proof -update in hack/bench", file)
+		} else if err := os.Remove(file); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got, err := os.ReadFile(file); err != nil || string(got) != want {
-		t.Errorf("%s is out of date (%v): run go test ./proof -update in hack/bench", file, err)
+	for file, want := range files {
+		if *update {
+			if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := os.ReadFile(file); err != nil || string(got) != want {
+			t.Errorf("%s is out of date (%v): run go test ./proof -update in hack/bench", file, err)
+		}
+	}
+}
+
+// TestPlots: a picture is well-formed, says in words what it shows, draws each point of each contestant within its axes, and is
+// drawn only for what was measured at two sizes or more.
+func TestPlots(t *testing.T) {
+	t.Parallel()
+	values := func(ours, peer float64) map[string][]report.Value {
+		return map[string][]report.Value{"ours": {{Value: ours}}, "mpi-operator": {{Value: peer}}}
+	}
+	r := report.Report{Suite: "scale", Cases: []report.Case{
+		report.NewCase("cpu/10", "s", "ours", values(1, 2)), report.NewCase("cpu/100", "s", "ours", values(10, 40)), report.NewCase("cpu/1000", "s", "ours", values(100, 800)),
+		report.NewCase("requests/10", "requests/job", "ours", values(30, 60)), report.NewCase("requests/1000", "requests/job", "ours", values(30, 60)),
+		report.NewCase("memory/10", "MiB", "ours", values(3, 6)),
+	}}
+	reports := map[string]report.Report{"scale": r}
+	files := proof.Plots(reports)
+	if len(files) != 2 {
+		t.Fatalf("%d pictures were drawn, not those of cpu and requests: %v", len(files), files)
+	}
+	page := proof.Page(reports, proof.Programs{})
+	for name, picture := range files {
+		var drawn struct {
+			Title string `xml:"title"`
+			Marks []struct {
+				X float64 `xml:"cx,attr"`
+				Y float64 `xml:"cy,attr"`
+			} `xml:"circle"`
+		}
+		if err := xml.Unmarshal([]byte(picture), &drawn); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if want := "![" + drawn.Title + "](proof/" + name + ")"; !strings.Contains(page, want) {
+			t.Errorf("the page does not contain %q: %s", want, page)
+		}
+		for _, at := range drawn.Marks {
+			if at.X < 70 || at.X > 700 || at.Y > 345 || at.Y < 40 {
+				t.Errorf("%s: a point is at %v, outside of the axes", name, at)
+			}
+		}
+	}
+	for _, want := range []string{"(s), by the number of jobs: ours 1 at 10, 10 at 100, 100 at 1,000; mpi-operator 2 at 10, 40 at 100, 800 at 1,000", "ours (exponent 1)", "mpi-operator (exponent 1.3)", "prefers-color-scheme: dark"} {
+		if !strings.Contains(files["scale-cpu.svg"], want) {
+			t.Errorf("the picture of CPU times does not contain %q: %s", want, files["scale-cpu.svg"])
+		}
+	}
+	// A figure for each job is drawn for all jobs.
+	if want := "ours 300 at 10, 30,000 at 1,000"; !strings.Contains(files["scale-requests.svg"], want) {
+		t.Errorf("the picture of requests does not contain %q: %s", want, files["scale-requests.svg"])
 	}
 }
 

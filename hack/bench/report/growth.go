@@ -53,8 +53,8 @@ func Growth(cases []Case, figures []Figure, ours string) []Case {
 	var growth []Case
 	for _, figure := range figures {
 		values := map[string][]Value{}
-		for contestant, points := range figure.points(cases) {
-			if exponent, ok := Exponent(points.x, points.y); ok {
+		for contestant, points := range figure.Points(cases) {
+			if exponent, ok := ExponentOf(points); ok {
 				values[contestant] = []Value{{Value: exponent}}
 			}
 		}
@@ -65,12 +65,21 @@ func Growth(cases []Case, figures []Figure, ours string) []Case {
 	return growth
 }
 
-// points are sizes, and the totals of a figure at them.
-type points struct{ x, y []float64 }
+// Point is a size, and the total of a figure at it.
+type Point struct{ X, Y float64 }
 
-// points returns the points of each contestant.
-func (f Figure) points(cases []Case) map[string]*points {
-	all := map[string]*points{}
+// ExponentOf returns the Exponent of points.
+func ExponentOf(points []Point) (float64, bool) {
+	var x, y []float64
+	for _, at := range points {
+		x, y = append(x, at.X), append(y, at.Y)
+	}
+	return Exponent(x, y)
+}
+
+// Points returns the points of each contestant. What was cut short is left out.
+func (f Figure) Points(cases []Case) map[string][]Point {
+	all := map[string][]Point{}
 	for _, c := range cases {
 		size, ok := sizeIn(c.Name, f.Name)
 		if !ok {
@@ -84,10 +93,7 @@ func (f Figure) points(cases []Case) map[string]*points {
 			if f.Each {
 				value *= size
 			}
-			if all[contestant] == nil {
-				all[contestant] = &points{}
-			}
-			all[contestant].x, all[contestant].y = append(all[contestant].x, size), append(all[contestant].y, value)
+			all[contestant] = append(all[contestant], Point{size, value})
 		}
 	}
 	return all
