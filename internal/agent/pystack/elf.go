@@ -86,39 +86,7 @@ const (
 // symbols returns the addresses of symbols that a module exports, from its image in memory: the program headers lead to its dynamic
 // section, which a stripped file has, too. Symbols that it does not export are missing.
 func (m *image) symbols(of module, names ...string) (map[string]uint64, error) {
-	header, err := m.read(of.start, headerSize)
-	if err != nil {
-		return nil, err
-	}
-	// 64 bits, little-endian.
-	if !bytes.HasPrefix(header, []byte("\x7fELF\x02\x01")) {
-		return nil, errInvalid
-	}
-	offset, count := binary.LittleEndian.Uint64(header[32:]), uint64(binary.LittleEndian.Uint16(header[56:]))
-	if offset > mostStructure || count*programHeaderSize > mostStructure {
-		return nil, errInvalid
-	}
-	programs, err := m.read(of.start+offset, count*programHeaderSize)
-	if err != nil {
-		return nil, err
-	}
-	// What the file calls an address is that many bytes away from where it is.
-	var shift, dynamic, size uint64
-	for ; len(programs) > 0; programs = programs[programHeaderSize:] {
-		field := func(at int) uint64 { return binary.LittleEndian.Uint64(programs[at:]) }
-		switch binary.LittleEndian.Uint32(programs) {
-		case typeLoad:
-			if field(8) == 0 {
-				shift = of.start - field(16)
-			}
-		case typeDynamic:
-			dynamic, size = field(16), field(40)
-		}
-	}
-	if dynamic == 0 || size > mostStructure {
-		return nil, errInvalid
-	}
-	tags, err := m.read(dynamic+shift, size)
+	tags, shift, err := m.readDynamic(of)
 	if err != nil {
 		return nil, err
 	}
@@ -149,6 +117,43 @@ func (m *image) symbols(of module, names ...string) (map[string]uint64, error) {
 		}
 	}
 	return found, nil
+}
+
+// readDynamic reads the dynamic section of a module. shift is how many bytes a part of the file is away from its address in the file.
+func (m *image) readDynamic(of module) (tags []byte, shift uint64, err error) {
+	header, err := m.read(of.start, headerSize)
+	if err != nil {
+		return nil, 0, err
+	}
+	// 64 bits, little-endian.
+	if !bytes.HasPrefix(header, []byte("\x7fELF\x02\x01")) {
+		return nil, 0, errInvalid
+	}
+	offset, count := binary.LittleEndian.Uint64(header[32:]), uint64(binary.LittleEndian.Uint16(header[56:]))
+	if offset > mostStructure || count*programHeaderSize > mostStructure {
+		return nil, 0, errInvalid
+	}
+	programs, err := m.read(of.start+offset, count*programHeaderSize)
+	if err != nil {
+		return nil, 0, err
+	}
+	var dynamic, size uint64
+	for ; len(programs) > 0; programs = programs[programHeaderSize:] {
+		field := func(at int) uint64 { return binary.LittleEndian.Uint64(programs[at:]) }
+		switch binary.LittleEndian.Uint32(programs) {
+		case typeLoad:
+			if field(8) == 0 {
+				shift = of.start - field(16)
+			}
+		case typeDynamic:
+			dynamic, size = field(16), field(40)
+		}
+	}
+	if dynamic == 0 || size > mostStructure {
+		return nil, 0, errInvalid
+	}
+	tags, err = m.read(dynamic+shift, size)
+	return tags, shift, err
 }
 
 // symbolTable is a table of symbols in memory, with its hash table (the section .gnu.hash).
@@ -186,16 +191,8 @@ func (t symbolTable) lookUp(name string) (uint64, error) {
 			return 0, err
 		}
 		if value|1 == hash|1 {
-			symbol, err := t.read(t.symbols+symbolSize*uint64(index), symbolSize)
-			if err != nil {
-				return 0, err
-			}
-			text, err := t.read(t.strings+uint64(binary.LittleEndian.Uint32(symbol)), uint64(len(name))+1)
-			if err != nil {
-				return 0, err
-			}
-			if string(text) == name+"\x00" {
-				return binary.LittleEndian.Uint64(symbol[8:]), nil
+			if found, err := t.valueOf(index, name); found != 0 || err != nil {
+				return found, err
 			}
 		}
 		if value&1 == 1 {
@@ -206,6 +203,20 @@ func (t symbolTable) lookUp(name string) (uint64, error) {
 	return 0, errInvalid
 }
 
+// valueOf returns the value of the symbol with an index; 0 if it has another name.
+func (t symbolTable) valueOf(index uint32, name string) (uint64, error) {
+	symbol, err := t.read(t.symbols+symbolSize*uint64(index), symbolSize)
+	if err != nil {
+		return 0, err
+	}
+	text, err := t.read(t.strings+uint64(binary.LittleEndian.Uint32(symbol)), uint64(len(name))+1)
+	if err != nil || string(text) != name+"\x00" {
+		return 0, err
+	}
+	return binary.LittleEndian.Uint64(symbol[8:]), nil
+}
+
+// number reads a number of 32 bits.
 func (t symbolTable) number(address uint64) (uint32, error) {
 	data, err := t.read(address, 4)
 	if err != nil {

@@ -99,6 +99,16 @@ var published = map[int]struct {
 	},
 }
 
+// unsupported is the error for a version whose layout is unknown.
+type unsupported struct {
+	minor int
+	build string
+}
+
+func (u unsupported) Error() string {
+	return fmt.Sprintf("Python 3.%d%s is not supported", u.minor, u.build)
+}
+
 // parsePublished returns the layout that a runtime publishes at its beginning.
 func parsePublished(runtime []byte) (layout, error) {
 	number := func(i int) uint64 { return binary.LittleEndian.Uint64(runtime[8*i:]) }
@@ -107,11 +117,11 @@ func parsePublished(runtime []byte) (layout, error) {
 		return layout{}, fmt.Errorf("the runtime is none of Python 3 (%d)", major)
 	}
 	if number(2) != 0 {
-		return layout{}, fmt.Errorf("Python 3.%d without its global lock is not supported", minor)
+		return layout{}, unsupported{minor, " without its global lock"}
 	}
 	at, known := published[minor]
 	if !known {
-		return layout{}, fmt.Errorf("Python 3.%d is not supported", minor)
+		return layout{}, unsupported{minor: minor}
 	}
 	l := layout{
 		minor: minor, interpreters: number(at.interpreters), nextInterpreter: number(at.nextInterpreter), threads: number(at.threads), nextThread: number(at.nextThread), frame: number(at.frame),

@@ -94,10 +94,10 @@ func newFake(minor int, calls ...written) *fake {
 	if f.nativeThread > 0 {
 		put(state, f.nativeThread, 77)
 	}
-	var link = func(frame uint64) { put(state, f.layout.frame, frame) }
+	link := func(frame uint64) { put(state, f.frame, frame) }
 	if f.hasCFrame {
 		at, data := f.add(32)
-		put(state, f.layout.frame, at)
+		put(state, f.frame, at)
 		link = func(frame uint64) { put(data, f.cframe, frame) }
 	}
 	for _, c := range calls {

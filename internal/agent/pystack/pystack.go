@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -180,7 +179,7 @@ func (m *image) readLayout(of module, symbols map[string]uint64) (layout, error)
 	case minor < 0:
 		return layout{}, errors.New("its version of Python is unknown")
 	}
-	return layout{}, fmt.Errorf("Python 3.%d is not supported", minor)
+	return layout{}, unsupported{minor: minor}
 }
 
 // thread is a thread of the interpreter: the address of its state, and its id in the kernel, 0 if unknown.
