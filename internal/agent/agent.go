@@ -14,6 +14,7 @@ import (
 	"opendatahub.io/mpijob/internal/agent/process"
 	"opendatahub.io/mpijob/internal/agent/records"
 	"opendatahub.io/mpijob/internal/agent/rsh"
+	"opendatahub.io/mpijob/internal/agent/stacks"
 	"opendatahub.io/mpijob/internal/agent/status"
 	"opendatahub.io/mpijob/internal/agent/worker"
 	"opendatahub.io/mpijob/internal/agentapi"
@@ -28,6 +29,7 @@ const usage = `mpi-agent starts the ranks of an MPI job.
   mpi-agent rsh [options] HOST CMD   what MPI runs to reach a worker; the same as calling it under the name ssh
   mpi-agent install FOLDER           copy the agent into a folder, for the pod's other containers
   mpi-agent status                   print the state that the agent of this pod has
+  mpi-agent stacks [--rank N]        on the launcher: print where the ranks are in their Python code, as JSON
   mpi-agent version                  print the version
 
 The job's key is read from ` + agentapi.KeyFile + `, or from the file that ` + agentapi.EnvKey + ` names.
@@ -53,6 +55,8 @@ func Main(args []string) int {
 		return exit(install(rest[0]))
 	case verb == "status" && len(rest) == 0:
 		return status.Print(os.Stdout, os.Stderr)
+	case verb == "stacks":
+		return stacks.Print(rest, os.Stdout, os.Stderr)
 	case verb == "version" && len(rest) == 0:
 		fmt.Println(version.Get())
 		return 0

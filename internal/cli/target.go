@@ -65,6 +65,11 @@ func (t *target) reach(ctx context.Context, f *Factory, name, subresource string
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	return f.reach(ctx, job, at, subresource)
+}
+
+// reach returns the running pod at a place of a job and a request to a subresource of the pod.
+func (f *Factory) reach(ctx context.Context, job jobs.Job, at logstream.Place, subresource string) (*corev1.Pod, *rest.Config, *rest.Request, error) {
 	config, err := f.RESTConfig()
 	if err != nil {
 		return nil, nil, nil, err

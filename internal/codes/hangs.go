@@ -5,7 +5,7 @@ import "opendatahub.io/mpijob/api/v1alpha1"
 var stalls = []Entry{
 	{
 		Code: RankGone, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityError,
-		Summary: "{rankWho|A rank} failed{errorText}{placeText}, but the job continues: {message|the other ranks wait for it}.",
+		Summary: "{rankWho|A rank} failed{errorText}{placeText}, but the job continues: {message|the other ranks wait for it}.{places}",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Delete the launcher's pod. The job then fails or starts its next attempt; it does not continue by itself.", Action: "kubectl -n {namespace} delete pod {logPod}"},
 			{Text: "Read the output of the rank that failed.", Action: launcherLog},
@@ -15,19 +15,20 @@ var stalls = []Entry{
 	},
 	{
 		Code: RanksWaiting, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning,
-		Summary: "All {ranksNow|ranks} wait since {since}: none computes or transfers data ({message}). The job is probably stuck.",
+		Summary: "All {ranksNow|ranks} wait since {since}: none computes or transfers data ({message}). The job is probably stuck.{places}",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "See what the kernel reports of each rank: its state, and the system call in which it waits.", Action: processStates},
-			{Text: "Python: run the job again with this variable. A rank that receives the signal ABRT (kill -ABRT) then prints its call stacks and ends.", Action: "env: PYTHONFAULTHANDLER=1", Rerun: true, Changes: set("env.PYTHONFAULTHANDLER", "1")},
+			ShowStacks,
 			{Text: "Check that each receive has a matching send, and that all ranks call the same collective operations in the same order."},
 			{Text: "Set a deadline, so that a stuck job releases its nodes.", Action: "{deadlineField}"},
 		},
 	},
 	{
 		Code: RanksIdle, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityInfo,
-		Summary: "{ranksNow|The ranks} idle since {since}: none computes or transfers data ({message}). {reason|It may be on purpose: the kernel does not show what they wait for.}",
+		Summary: "{ranksNow|The ranks} idle since {since}: none computes or transfers data ({message}). {reason|It may be on purpose: the kernel does not show what they wait for.}{places}",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Read what the program printed last: it may say what it waits for.", Action: launcherLog},
+			ShowStacks,
 			{Text: "Set a deadline, so that a stuck job releases its nodes.", Action: "{deadlineField}"},
 		},
 	},
@@ -42,9 +43,10 @@ var stalls = []Entry{
 	},
 	{
 		Code: Straggler, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityInfo,
-		Summary: "{ranksNow|The other ranks} wait since {since} for {rankWho|one rank} ({message}), which may have more work than the others, be slower, or be in an endless loop.",
+		Summary: "{ranksNow|The other ranks} wait since {since} for {rankWho|one rank} ({message}), which may have more work than the others, be slower, or be in an endless loop.{places}",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Read what the program printed last, and check what the program does on that rank between two messages.", Action: launcherLog},
+			ShowStacks,
 			{Text: "Check whether another program uses the CPUs of its node.", Action: "kubectl -n {namespace} top pods -l {selector}"},
 			{Text: "If only one rank has work, as when it loads the data, divide it among the ranks."},
 			{Text: "Set a deadline, so that a stuck job releases its nodes.", Action: "{deadlineField}"},
@@ -73,7 +75,7 @@ var stalls = []Entry{
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Check the CPU usage of the ranks. A stuck rank uses none; those that wait for it use a full core.", Action: "kubectl -n {namespace} top pods -l {selector}"},
 			{Text: "See what the kernel reports of each rank: its state, and the system call in which it waits.", Action: processStates},
-			{Text: "Python: run the job again with this variable. A rank that receives the signal ABRT (kill -ABRT) then prints its call stacks and ends.", Action: "env: PYTHONFAULTHANDLER=1", Rerun: true, Changes: set("env.PYTHONFAULTHANDLER", "1")},
+			ShowStacks,
 			{Text: "Set a deadline, so that a stuck job releases its nodes.", Action: "{deadlineField}"},
 		},
 	},
@@ -103,6 +105,17 @@ var stalls = []Entry{
 		},
 	},
 }
+
+// ShowStacks is the remedy that shows where the ranks of a running job are, if an agent starts them. PrintStacks is that for jobs without
+// agents.
+var (
+	ShowStacks = v1alpha1.Remedy{
+		Text: "Python: see in which function and line each rank is now. Compare the ranks, and repeat it: a rank in the same line every time is stuck there.", Action: "kubectl odh mpijob stacks {job} -n {namespace}",
+	}
+	PrintStacks = v1alpha1.Remedy{
+		Text: "Python: run the job again with this variable. A rank that receives the signal ABRT (kill -ABRT) then prints its call stacks and ends.", Action: "env: PYTHONFAULTHANDLER=1", Rerun: true, Changes: set("env.PYTHONFAULTHANDLER", "1"),
+	}
+)
 
 // SleepsAlone are the remedies for a rank that sleeps while all others wait for a message, as Open MPI does in MPI_Finalize.
 var SleepsAlone = []v1alpha1.Remedy{

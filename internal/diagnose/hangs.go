@@ -78,13 +78,25 @@ func stalled(p *input) []Finding {
 	if code == codes.RankGone && figures["rank"] != "" && pod.Name != launcher.Name {
 		figures["rankWho"] += " on " + pod.Name
 	}
+	evidence := []string{facts.LogLine(*launcher, agentapi.StallPrefix+text)}
+	if code != codes.NoAnswer {
+		var lines []string
+		figures["places"], lines = places(launcher.Log.Lines)
+		for _, line := range lines {
+			evidence = append(evidence, facts.LogLine(*launcher, line))
+		}
+	}
 	entry := p.stallEntry(code, text, figures)
-	return []Finding{p.findAs(entry, []facts.Pod{pod}, figures, append([]string{facts.LogLine(*launcher, agentapi.StallPrefix+text)}, words...)...)}
+	return []Finding{p.findAs(entry, []facts.Pod{pod}, figures, append(evidence, words...)...)}
 }
 
 // stallEntry returns the definition of a stall, with the remedies for what else is known of it, and adds figures for them.
 func (p *input) stallEntry(code codes.Code, text string, figures map[string]string) codes.Entry {
 	entry := codes.Lookup(code)
+	if i := slices.IndexFunc(entry.Remedies, isShowStacks); i > 0 && figures["places"] != "" {
+		// It is a Python program: what shows the most comes first.
+		entry.Remedies = slices.Insert(slices.Delete(slices.Clone(entry.Remedies), i, i+1), 0, codes.ShowStacks)
+	}
 	if sleeper := p.finalizing(text); code == codes.RanksWaiting && sleeper != "" {
 		figures["option"] = sleeper
 		entry.Remedies = slices.Concat(codes.SleepsAlone, entry.Remedies)
@@ -100,6 +112,8 @@ func (p *input) stallEntry(code codes.Code, text string, figures map[string]stri
 	}
 	return entry
 }
+
+func isShowStacks(r v1alpha1.Remedy) bool { return r.Action == codes.ShowStacks.Action }
 
 // finalizing returns the rank that alone sleeps while all others wait for a message, in what the agent wrote of a job with Open MPI; ""
 // if there is none. A rank whose program has ended sleeps in MPI_Finalize between two looks at the others

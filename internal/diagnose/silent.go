@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"slices"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
@@ -19,7 +20,12 @@ func silent(p *input) []Finding {
 			return nil
 		}
 	}
-	f := p.find(codes.NoOutput, []facts.Pod{*launcher}, map[string]string{"since": facts.TimeText(p.LastWord(*launcher))})
+	entry := codes.Lookup(codes.NoOutput)
+	if !p.Job.UsesAgent() {
+		entry.Remedies = slices.Clone(entry.Remedies)
+		entry.Remedies[slices.IndexFunc(entry.Remedies, isShowStacks)] = codes.PrintStacks
+	}
+	f := p.findAs(entry, []facts.Pod{*launcher}, map[string]string{"since": facts.TimeText(p.LastWord(*launcher))})
 	if f.Evidence = facts.LastLines(*launcher); len(f.Evidence) == 0 {
 		f.Evidence = []string{fmt.Sprintf("The log of %s is empty.", launcher.Name)}
 	}

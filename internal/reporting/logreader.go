@@ -178,8 +178,8 @@ func startOf(c corev1.ContainerStatus) time.Time {
 func withoutLines(logs map[string]jobstate.Log) map[string]jobstate.Log {
 	short := make(map[string]jobstate.Log, len(logs))
 	for name, log := range logs {
-		if stall := lastStall(log.Lines); stall != nil {
-			// The finding rests on this line until the log is read again.
+		if stall := stallLines(log.Lines); stall != nil {
+			// The finding rests on these lines until the log is read again.
 			log.Lines = stall
 			short[name] = log
 			continue
@@ -189,13 +189,11 @@ func withoutLines(logs map[string]jobstate.Log) map[string]jobstate.Log {
 	return short
 }
 
-// lastStall returns the last line in which an agent reports that ranks make no progress; nil if there is none. The line is
-// copied: it must not keep the others in memory.
-func lastStall(lines []string) []string {
-	for i, line := range slices.Backward(lines) {
-		if diagnose.LastStall(lines[i:i+1]) != "" {
-			return []string{strings.Clone(line)}
-		}
+// stallLines returns the lines in which an agent reports that ranks make no progress, and where; nil if there are none. The lines are
+// copied: they must not keep the others in memory.
+func stallLines(lines []string) (copied []string) {
+	for _, line := range diagnose.StallLines(lines) {
+		copied = append(copied, strings.Clone(line))
 	}
-	return nil
+	return copied
 }

@@ -217,6 +217,27 @@ if comm.Get_rank() == 0:
     comm.recv(source=1, tag=7)
 comm.Barrier()`
 
+// hangingInFunction is a program whose rank 1 loops in a function, or waits for a lock there, while the others wait for it.
+const hangingInFunction = `import sys, threading
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+
+
+def load_batch(how):
+    while how == "loops": pass
+
+    lock = threading.Lock()
+    lock.acquire()
+    lock.acquire()
+
+def main():
+    if comm.Get_rank() == 1:
+        load_batch(sys.argv[1])
+    comm.Barrier()
+
+main()
+`
+
 // otherLibrary is a shell's command that runs ranks with one of its libraries called by another name, of the same length.
 // It takes so long that the agent, which looks once a second, has seen the rank.
 const otherLibrary = `train=/tmp/train.$OMPI_COMM_WORLD_RANK; sed s/libmpi.so.40/libcuda.so.1/ "$(command -v ranks)" > $train; chmod +x $train; sleep 2; exec $train`
@@ -266,7 +287,21 @@ func programFailures() []failure {
 		},
 		{
 			name: "receive without a send", trainJob: true, ranks: 4, provoke: made(mpirun("python3", "-c", receiving)),
-			want: explanation{code: codes.RanksWaiting, pod: "job-launcher-", summary: "All 4 ranks wait since", remedy: "See what the kernel reports of each rank"},
+			want: explanation{code: codes.RanksWaiting, pod: "job-launcher-", summary: "All 4 ranks wait since", remedy: "in which function and line each rank is"},
+		},
+		{
+			name: "a loop in a function of one rank", trainJob: true, ranks: 4, provoke: withFile("train.py", hangingInFunction, 0o644, mpirun("python3", "/data/train.py", "loops")),
+			want: explanation{
+				code: codes.Straggler, pod: "job-worker-0", rank: new(int32(1)), summary: "Rank 1 is in load_batch (train.py:7), called from main (train.py:15); the others are in main (train.py:16).",
+				remedy: "in which function and line each rank is", after: time.Minute,
+			},
+		},
+		{
+			name: "a lock in a function of one rank", trainJob: true, ranks: 4, provoke: withFile("train.py", hangingInFunction, 0o644, mpirun("python3", "/data/train.py", "locks")),
+			want: explanation{
+				code: codes.RanksWaiting, pod: "job-launcher-", summary: "Rank 1 is in load_batch (train.py:11), called from main (train.py:15); the others are in main (train.py:16).",
+				remedy: "in which function and line each rank is", after: 30 * time.Second,
+			},
 		},
 		{
 			// Two ranks of one worker look for messages in shared memory, without a system call.

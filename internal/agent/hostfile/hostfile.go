@@ -19,6 +19,8 @@ type Hosts struct {
 	OwnSlots int32
 	// Names are those of the other hosts without their domain, in the order of their ranks.
 	Names []string
+	// Full are their names as the hostfile has them.
+	Full []string
 	// SlotsOf are each host's, by its name without the domain.
 	SlotsOf map[string]int32
 }
@@ -47,7 +49,7 @@ func Read(path string) Hosts {
 		}
 		h.Others++
 		h.Slots += int32(slots)
-		h.Names = append(h.Names, Short(name))
+		h.Names, h.Full = append(h.Names, Short(name)), append(h.Full, name)
 		h.SlotsOf[Short(name)] = int32(slots)
 	}
 	return h

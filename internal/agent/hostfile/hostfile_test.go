@@ -17,6 +17,9 @@ func TestMayGet(t *testing.T) {
 	if want := []string{"pi-worker-0", "pi-worker-1"}; !slices.Equal(job.Names, want) {
 		t.Errorf("the hosts are %q, want %q", job.Names, want)
 	}
+	if want := []string{"pi-worker-0.pi.ns.svc", "pi-worker-1.pi.ns.svc"}; !slices.Equal(job.Full, want) {
+		t.Errorf("the full names are %q, want %q", job.Full, want)
+	}
 	for host, want := range map[string]bool{
 		"pi-worker-1":            true,
 		"pi-worker-7.pi.ns.svc":  true,

@@ -20,6 +20,7 @@ import (
 	"opendatahub.io/mpijob/internal/agent/outcome"
 	"opendatahub.io/mpijob/internal/agent/process"
 	"opendatahub.io/mpijob/internal/agent/progress"
+	"opendatahub.io/mpijob/internal/agent/protocol"
 	"opendatahub.io/mpijob/internal/agent/ranks"
 	"opendatahub.io/mpijob/internal/agent/records"
 	"opendatahub.io/mpijob/internal/agent/sampler"
@@ -92,7 +93,11 @@ func Run(args, env []string, statusAddress string) int {
 	s.ranks.Look()
 	s.sampler.Start(done)
 	go s.tellUsages(done)
-	go status.Serve(log, statusAddress, s.summary, s.usage)
+	serving := status.Server{Summary: s.summary, Usage: s.usage}
+	if identity, err := protocol.ReadIdentity(""); err == nil {
+		serving.Stacks, serving.Token = s.ranks.Stacks, identity.Token
+	}
+	go serving.Serve(log, statusAddress)
 	stop := s.passSignals(program.PID)
 	defer stop()
 	ended := s.wait(program)
@@ -110,6 +115,7 @@ func (s *supervisor) wait(program process.Program) unix.WaitStatus {
 	check := time.NewTicker(checkEvery)
 	defer check.Stop()
 	var watch progress.StallWatch
+	stalls := s.newStallReport()
 	for {
 		select {
 		case status := <-program.Done:
@@ -122,8 +128,10 @@ func (s *supervisor) wait(program process.Program) unix.WaitStatus {
 			}
 		case now := <-sample.C:
 			if text := watch.Judge(records.ByHost(records.Read(s.folder)), s.ranks.SampleActivity(now), s.summary(), now); text != "" {
-				fmt.Fprintln(s.stderr, agentapi.StallPrefix+text)
+				stalls.report(text, now)
 			}
+		case places := <-stalls.answers:
+			stalls.add(places, time.Now())
 		}
 	}
 }

@@ -181,14 +181,7 @@ func (d Dialer) TellUsage(ctx context.Context, host string, port int, used agent
 	if err != nil {
 		return fmt.Errorf("tell the job's usage: %w", err)
 	}
-	client, err := d.Dial(ctx, host, port, false, 0)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	stop := context.AfterFunc(ctx, func() { client.Close() })
-	defer stop()
-	switch known, _, err := client.SendRequest(RequestUsage, true, data); {
+	switch known, _, err := d.ask(ctx, host, port, RequestUsage, data); {
 	case err != nil:
 		return fmt.Errorf("tell the job's usage: %w", err)
 	case !known:
@@ -199,14 +192,7 @@ func (d Dialer) TellUsage(ctx context.Context, host string, port int, used agent
 
 // AskEnds asks one worker how its ranks have ended.
 func (d Dialer) AskEnds(ctx context.Context, host string, port int) (told agentapi.Summary, err error) {
-	client, err := d.Dial(ctx, host, port, false, 0)
-	if err != nil {
-		return told, err
-	}
-	defer client.Close()
-	stop := context.AfterFunc(ctx, func() { client.Close() })
-	defer stop()
-	known, data, err := client.SendRequest(requestEnds, true, nil)
+	known, data, err := d.ask(ctx, host, port, requestEnds, nil)
 	switch {
 	case err != nil:
 		return told, err
@@ -214,4 +200,32 @@ func (d Dialer) AskEnds(ctx context.Context, host string, port int) (told agenta
 		return told, errors.New("it is no agent, or one that cannot be asked")
 	}
 	return told, json.Unmarshal(data, &told)
+}
+
+// AskStacks asks one worker where its ranks are in their code: one rank, or all if it is nil.
+func (d Dialer) AskStacks(ctx context.Context, host string, port int, rank *int32) (ranks []agentapi.RankStack, err error) {
+	payload, err := json.Marshal(rank)
+	if err != nil {
+		return nil, fmt.Errorf("ask for stacks: %w", err)
+	}
+	known, data, err := d.ask(ctx, host, port, requestStacks, payload)
+	switch {
+	case err != nil:
+		return nil, err
+	case !known:
+		return nil, errors.New("it is no agent, or one that cannot be asked")
+	}
+	return ranks, json.Unmarshal(data, &ranks)
+}
+
+// ask sends a request that belongs to no session, and returns the answer.
+func (d Dialer) ask(ctx context.Context, host string, port int, request string, payload []byte) (known bool, answer []byte, err error) {
+	client, err := d.Dial(ctx, host, port, false, 0)
+	if err != nil {
+		return false, nil, err
+	}
+	defer client.Close()
+	stop := context.AfterFunc(ctx, func() { client.Close() })
+	defer stop()
+	return client.SendRequest(request, true, payload)
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/ed25519"
 	"crypto/hkdf"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -29,6 +30,8 @@ import (
 type Identity struct {
 	// host is what a worker shows, client what a launcher does.
 	host, client ssh.Signer
+	// Token proves, without a connection of SSH, that a client of this pod has the job's key.
+	Token string
 	// Job is the key in the Secret itself, for peers that are no agents: OpenSSH on either side.
 	Job func() (ssh.Signer, error)
 }
@@ -55,6 +58,11 @@ func ReadIdentity(path string) (Identity, error) {
 		}
 		return signer, nil
 	})}
+	token, err := hkdf.Key(sha256.New, block.Bytes, nil, "mpi.opendatahub.io status token 1", sha256.Size)
+	if err != nil {
+		return Identity{}, fmt.Errorf("derive the token: %w", err)
+	}
+	id.Token = hex.EncodeToString(token)
 	if block.Type == rsaBlock {
 		if id.host, err = id.Job(); err != nil {
 			return Identity{}, err

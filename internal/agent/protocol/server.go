@@ -41,6 +41,9 @@ type Server struct {
 	// Usage takes what the job used, as its launcher reports it; nil refuses it.
 	Usage func(agentapi.Usage)
 
+	// Stacks returns where the ranks of this worker are in their code: of one rank, or of all if it is nil.
+	Stacks func(rank *int32) []agentapi.RankStack
+
 	// unproven are the connections that have not proved yet whose they are.
 	unproven connections.Limited
 	sessions sync.WaitGroup
@@ -147,6 +150,15 @@ func (s *Server) answer(requests <-chan *ssh.Request) {
 		case requestEnds:
 			data, err := json.Marshal(s.Ends())
 			_ = request.Reply(err == nil, data)
+		case requestStacks:
+			var rank *int32
+			ok := s.Stacks != nil && json.Unmarshal(request.Payload, &rank) == nil
+			if !ok {
+				_ = request.Reply(false, nil)
+				continue
+			}
+			data, err := json.Marshal(agentapi.LimitStacks(s.Stacks(rank), agentapi.MaxStacks))
+			_ = request.Reply(err == nil, data)
 		case RequestUsage:
 			var used agentapi.Usage
 			ok := s.Usage != nil && len(request.Payload) <= MaxUsage && json.Unmarshal(request.Payload, &used) == nil
@@ -175,6 +187,10 @@ const MaxUsage = 128 << 10
 // requestEnds asks a worker how its ranks have ended. The answer is an agentapi.Summary as JSON. Other servers refuse unknown
 // requests (RFC 4254, 4).
 const requestEnds = "ends@mpi.opendatahub.io"
+
+// requestStacks asks a worker where its ranks are in their code. It carries the number of a rank, or null for all, as JSON, and the answer
+// is a list of agentapi.RankStack. Other servers, and agents of other versions, refuse it.
+const requestStacks = "stacks@mpi.opendatahub.io"
 
 // exitSignal is the message about a program that was ended by a signal (RFC 4254, 6.10).
 type exitSignal struct {

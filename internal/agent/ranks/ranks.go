@@ -60,6 +60,8 @@ type Ranks struct {
 	awaited map[int]bool
 	// bad is closed, and replaced, when a rank has ended badly; begun when one was seen for the first time.
 	bad, begun chan struct{}
+	// stacks holds a value while stacks are read.
+	stacks chan struct{}
 }
 
 // observed is a process that was seen. A process id is given again to another process later: started tells them apart.
@@ -78,7 +80,7 @@ const becomesRankWithin = 15 * time.Second
 
 // New returns the ranks of a container whose cgroup is in a folder. Watch finds them.
 func New(log *slog.Logger, root string) *Ranks {
-	r := &Ranks{log: log, cgroup: root, news: make(chan struct{}, 1), processes: map[int]*observed{}, awaited: map[int]bool{}, bad: make(chan struct{}), begun: make(chan struct{})}
+	r := &Ranks{log: log, cgroup: root, news: make(chan struct{}, 1), processes: map[int]*observed{}, awaited: map[int]bool{}, bad: make(chan struct{}), begun: make(chan struct{}), stacks: make(chan struct{}, 1)}
 	r.kills = cgroup.Kills(root)
 	return r
 }

@@ -4,7 +4,9 @@ package status
 import (
 	"bufio"
 	"context"
+	"crypto/subtle"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -12,6 +14,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strconv"
+	"strings"
 	"time"
 
 	"opendatahub.io/mpijob/internal/agent/connections"
@@ -19,20 +22,32 @@ import (
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
-// Serve serves the state of an agent. A client that reaches the pod gets its health, which the kubelet asks for, and
-// numbers; the status, with names of hosts and programs, is for clients in the pod, such as port-forward.
-//
-// The status contains what usage returns. It is not asked for numbers.
-func Serve(log *slog.Logger, address string, summary func() agentapi.Summary, usage func() *agentapi.Usage, counters ...func() Counts) {
+// Server serves the state of an agent. A client that reaches the pod gets its health, which the kubelet asks for, and
+// numbers; the status, with names of hosts and programs, is for clients in the pod, such as port-forward. With hostNetwork these may be
+// pods of others: the stacks of ranks are for clients in the pod that have the job's key.
+type Server struct {
+	Summary func() agentapi.Summary
+	// Usage returns the usage that the status contains. It is not asked for numbers.
+	Usage func() *agentapi.Usage
+	// Counters returns what a worker has counted; nil for a launcher.
+	Counters func() Counts
+	// Stacks returns where the ranks of the pod are in their code, for clients with the token: of one rank, or of all if it is nil. Nil
+	// serves none.
+	Stacks func(rank *int32) []agentapi.RankStack
+	Token  string
+}
+
+// Serve serves at an address.
+func (s Server) Serve(log *slog.Logger, address string) {
 	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
 	if err == nil {
-		err = statusServer(summary, usage, counters...).Serve(listener)
+		err = s.http().Serve(listener)
 	}
 	// With hostNetwork another agent may use the port. Ranks run without the status.
 	log.Warn("status is not served", "error", err)
 }
 
-func statusServer(summary func() agentapi.Summary, usage func() *agentapi.Usage, counters ...func() Counts) *http.Server {
+func (s Server) http() *http.Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, request *http.Request) {
@@ -41,20 +56,21 @@ func statusServer(summary func() agentapi.Summary, usage func() *agentapi.Usage,
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		status := summary()
-		status.Usage = usage()
+		status := s.Summary()
+		status.Usage = s.Usage()
 		_ = json.NewEncoder(w).Encode(status)
 	})
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-		all := summarySeries(summary())
-		for _, more := range counters {
-			all = append(all, more().series()...)
+		all := summarySeries(s.Summary())
+		if s.Counters != nil {
+			all = append(all, s.Counters().series()...)
 		}
-		for _, s := range all {
-			s.write(w)
+		for _, one := range all {
+			one.write(w)
 		}
 	})
+	mux.HandleFunc("GET "+stacksPath, s.serveStacks)
 	// The memory is the job's: if there are too many connections, the oldest are closed.
 	var open connections.Limited
 	return &http.Server{
@@ -71,6 +87,61 @@ func statusServer(summary func() agentapi.Summary, usage func() *agentapi.Usage,
 		},
 	}
 }
+
+const stacksPath = "/stacks"
+
+// serveStacks serves where the ranks of the pod are in their code.
+func (s Server) serveStacks(w http.ResponseWriter, request *http.Request) {
+	token, _ := strings.CutPrefix(request.Header.Get("Authorization"), "Bearer ")
+	if s.Stacks == nil || s.Token == "" || !isLocal(request.RemoteAddr) || subtle.ConstantTimeCompare([]byte(token), []byte(s.Token)) != 1 {
+		http.Error(w, "the stacks are for clients in the pod that have the job's key: use mpi-agent stacks", http.StatusForbidden)
+		return
+	}
+	var rank *int32
+	if text := request.URL.Query().Get("rank"); text != "" {
+		number, err := strconv.ParseInt(text, 10, 32)
+		if err != nil {
+			http.Error(w, "the rank must be a number", http.StatusBadRequest)
+			return
+		}
+		rank = new(int32(number))
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(agentapi.LimitStacks(s.Stacks(rank), agentapi.MaxStacks))
+}
+
+// AskStacks asks the launcher's agent of this pod where its ranks are in their code: one rank, or all if it is nil.
+func AskStacks(address, token string, rank *int32) (ranks []agentapi.RankStack, err error) {
+	path := stacksPath
+	if rank != nil {
+		path += "?rank=" + strconv.Itoa(int(*rank))
+	}
+	return ranks, get(address, path, "Authorization: Bearer "+token+"\r\n", &ranks)
+}
+
+// get gets JSON from the agent of this pod. The whole client of net/http would make the agent 6 % larger.
+func get(address, path, header string, into any) error {
+	const timeout = 10 * time.Second
+	conn, err := net.DialTimeout("tcp", address, timeout)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(timeout))
+	fmt.Fprintf(conn, "GET %s HTTP/1.0\r\n%s\r\n", path, header)
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return errors.New(response.Status)
+	}
+	return json.NewDecoder(io.LimitReader(response.Body, 1<<20)).Decode(into)
+}
+
+// LocalAddress is the address of the status of this pod's agent.
+func LocalAddress() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(agentapi.StatusPort)) }
 
 // isLocal reports whether a client runs in the pod.
 func isLocal(remote string) bool {
@@ -129,23 +200,9 @@ func (c Counts) series() []series {
 
 // Print gets the status of this pod's agent, and prints it for users.
 func Print(stdout, stderr io.Writer) int {
-	const timeout = 5 * time.Second
-	conn, err := net.DialTimeout("tcp", "127.0.0.1:"+strconv.Itoa(agentapi.StatusPort), timeout)
-	if err != nil {
-		fmt.Fprintln(stderr, "mpi-agent: no agent answers in this pod:", err)
-		return 1
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(timeout))
-	fmt.Fprint(conn, "GET /status HTTP/1.0\r\n\r\n")
-	// The whole client of net/http would make the agent 6 % larger.
-	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	var s agentapi.Summary
-	if err == nil {
-		err = json.NewDecoder(io.LimitReader(response.Body, 1<<20)).Decode(&s)
-	}
-	if err != nil {
-		fmt.Fprintln(stderr, "mpi-agent: the agent's answer cannot be read:", err)
+	if err := get(LocalAddress(), "/status", "", &s); err != nil {
+		fmt.Fprintln(stderr, "mpi-agent: no agent answers in this pod:", err)
 		return 1
 	}
 	fmt.Fprintf(stdout, "%s\n", s.Role)

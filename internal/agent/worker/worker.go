@@ -64,7 +64,7 @@ func Run(log *slog.Logger, listen, statusAddress string, env []string) error {
 	w.server = &protocol.Server{Log: log, Identity: identity, Session: w.session, Ends: w.ends, Usage: func(job agentapi.Usage) {
 		// The operator reads it there.
 		log.Info(agentapi.UsageMessage, agentapi.UsageMessage, job)
-	}}
+	}, Stacks: w.ranks.Stacks}
 	if w.processes, err = process.NewParent(w.ranks.Look); err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func Run(log *slog.Logger, listen, statusAddress string, env []string) error {
 	defer disconnect()
 	w.connected = connected.Done()
 	go w.ranks.Watch(connected.Done())
-	go status.Serve(log, statusAddress, w.summary, w.usage, w.counts)
+	go status.Server{Summary: w.summary, Usage: w.usage, Counters: w.counts}.Serve(log, statusAddress)
 	log.Info("ready", "address", listener.Addr().String())
 	err = w.server.Serve(ctx, connected, listener)
 	log.Info("ending")

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"opendatahub.io/mpijob/internal/agentapi"
 )
 
 // AfterTraceback returns the exception of Python's first traceback, whatever its name: the first line after it that is not indented
@@ -76,7 +78,7 @@ func ownFrames(lines []string, exception string) (frames []frame) {
 			source = text
 			continue
 		}
-		if !libraryFile.MatchString(found[1]) {
+		if !agentapi.IsLibraryFile(found[1]) {
 			frames = append(frames, frame{file: found[1], line: found[2], text: strings.TrimSpace(text), source: strings.TrimSpace(source)})
 		}
 		source = ""
@@ -94,11 +96,7 @@ func OwnSource(lines []string, exception string) (source []string) {
 	return source
 }
 
-var (
-	// frameLine is a call in a traceback of Python (Lib/traceback.py).
-	frameLine = regexp.MustCompile(`^ {2}File "([^"]+)", line (\d+)(?:, in (.+))?$`)
-	// libraryFile is a file of Python itself or of an installed package. Those of Cython show the paths of their build.
-	libraryFile = regexp.MustCompile(`/(?:site|dist)-packages/|/lib(?:64)?/python[\d.]+/|^<frozen |\.p(?:yx|xi|xd)$`)
-)
+// frameLine is a call in a traceback of Python (Lib/traceback.py).
+var frameLine = regexp.MustCompile(`^ {2}File "([^"]+)", line (\d+)(?:, in (.+))?$`)
 
 const tracebackBegins = "Traceback (most recent call last):"

@@ -1,0 +1,124 @@
+package launcher
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"opendatahub.io/mpijob/internal/agent/hostfile"
+	"opendatahub.io/mpijob/internal/agent/protocol"
+	"opendatahub.io/mpijob/internal/agent/records"
+	"opendatahub.io/mpijob/internal/agent/stacks"
+	"opendatahub.io/mpijob/internal/agentapi"
+)
+
+const (
+	// stackTime is how long the line about a lack of progress may wait for the stacks of the ranks, and stackAge how long they are used
+	// for further lines.
+	stackTime, stackAge = 8 * time.Second, 30 * time.Second
+	// mostStackHosts is the number of hosts that are asked, and mostStackLines that of places that are written.
+	mostStackHosts, mostStackLines = 64, 8
+)
+
+// stallReport writes that ranks make no progress, with the places in their code. The stacks are read for this only.
+type stallReport struct {
+	// stacks returns the stacks of the ranks.
+	stacks func() []agentapi.HostStacks
+	write  func(text string)
+	// pending is a line that waits for stacks; "" if none does.
+	pending string
+	// answers carries the stacks, while they are asked for.
+	answers chan []string
+	asking  bool
+	// places are the latest ones, and at is when they were read.
+	places []string
+	at     time.Time
+}
+
+// report writes a line about a lack of progress, at once or when the stacks are known. Ranks that continue have no place.
+func (r *stallReport) report(text string, now time.Time) {
+	switch {
+	case text == agentapi.StallOver:
+		r.pending = ""
+		r.write(agentapi.StallPrefix + text)
+	case now.Sub(r.at) < stackAge:
+		r.writeWithPlaces(text)
+	default:
+		r.pending = text
+		if r.asking {
+			return
+		}
+		r.asking = true
+		go func() { r.answers <- placesOf(r.stacks()) }()
+	}
+}
+
+// add takes the answer, and writes the line that waits for it.
+func (r *stallReport) add(places []string, now time.Time) {
+	r.asking, r.places, r.at = false, places, now
+	if r.pending != "" {
+		r.writeWithPlaces(r.pending)
+		r.pending = ""
+	}
+}
+
+// writeWithPlaces writes all lines at once: the operator may read the log at any time.
+func (r *stallReport) writeWithPlaces(text string) {
+	lines := []string{agentapi.StallPrefix + text}
+	for _, place := range r.places {
+		lines = append(lines, agentapi.StackPrefix+place)
+	}
+	r.write(strings.Join(lines, "\n"))
+}
+
+// placesOf describes where ranks are in their code, those in the smallest groups first.
+func placesOf(hosts []agentapi.HostStacks) (places []string) {
+	groups := agentapi.GroupStacks(hosts)
+	for _, group := range groups[:min(len(groups), mostStackLines)] {
+		places = append(places, group.String())
+	}
+	return places
+}
+
+// newStallReport returns the report of the supervisor's job.
+func (s *supervisor) newStallReport() *stallReport {
+	return &stallReport{stacks: s.stacks, answers: make(chan []string, 1), write: func(text string) { fmt.Fprintln(s.stderr, text) }}
+}
+
+// stacks reads the stacks of the ranks in this pod, and asks the other hosts.
+func (s *supervisor) stacks() (all []agentapi.HostStacks) {
+	if own := s.ranks.Stacks(nil); len(own) > 0 {
+		name, _ := os.Hostname()
+		all = append(all, agentapi.HostStacks{Host: hostfile.Short(name), Ranks: own})
+	}
+	identity, err := protocol.ReadIdentity("")
+	if err != nil {
+		return all
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), stackTime)
+	defer cancel()
+	stacks.Ask(ctx, identity, hostsToAsk(records.ByHost(records.Read(s.folder))), nil, func(answer agentapi.HostStacks) { all = append(all, answer) })
+	return all
+}
+
+// hostsToAsk returns the hosts with ranks: of many, those first whose ranks do something else than wait for a message.
+func hostsToAsk(all []records.Record) (hosts []stacks.Host) {
+	all = slices.DeleteFunc(slices.Clone(all), func(r records.Record) bool {
+		return r.Over || r.Reached.IsZero() || r.Worker == nil || r.Worker.Activity == nil || len(r.Worker.Activity.Ranks) == 0
+	})
+	waits := func(r records.Record) int {
+		if slices.ContainsFunc(r.Worker.Activity.Ranks, func(a agentapi.RankActivity) bool { return a.Doing == agentapi.Busy || a.Doing == agentapi.Sleeping }) {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(all, func(a, b records.Record) int { return cmp.Compare(waits(a), waits(b)) })
+	for _, r := range all[:min(len(all), mostStackHosts)] {
+		hosts = append(hosts, stacks.Host{Name: r.Host, Port: r.Port})
+	}
+	return hosts
+}

@@ -1,0 +1,90 @@
+package agentapi
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestIsLibraryFile(t *testing.T) {
+	t.Parallel()
+	for file, want := range map[string]bool{
+		"/usr/lib64/python3.9/threading.py":                        true,
+		"/usr/lib/python3/dist-packages/mpi4py/run.py":             true,
+		"/opt/venv/lib/python3.12/site-packages/torch/__init__.py": true,
+		"/usr/local/lib/python3.12/asyncio/runners.py":             true,
+		"<frozen importlib._bootstrap>":                            true,
+		"mpi4py/MPI/Comm.pyx":                                      true,
+		"/app/train.py":                                            false,
+		"train.py":                                                 false,
+		"<string>":                                                 false,
+		"/app/lib/python/train.py":                                 false,
+		"/app/lib/python3-code/train.py":                           false,
+		"/app/lib/pythonic/lib/python3.9/json/decoder.py":          true,
+		"/app/lib/python3.9":                                       false,
+		"":                                                         false,
+	} {
+		if got := IsLibraryFile(file); got != want {
+			t.Errorf("%s: %t, want %t", file, got, want)
+		}
+	}
+}
+
+// TestGroupStacks: ranks at the same place are named together, the few first, by the program's own calls.
+func TestGroupStacks(t *testing.T) {
+	t.Parallel()
+	library := Frame{"/usr/lib64/python3.9/threading.py", 312, "wait"}
+	at := func(rank int32, frames ...Frame) RankStack {
+		return RankStack{Rank: rank, Threads: []ThreadStack{{Frames: frames}, {Frames: []Frame{{"/app/other.py", 1, "run"}}}}}
+	}
+	loads, main, barrier := Frame{"/app/train.py", 42, "load_batch"}, Frame{"/app/train.py", 60, "main"}, Frame{"/app/train.py", 61, "main"}
+	hosts := []HostStacks{
+		{Host: "w-1", Ranks: []RankStack{at(3, library, barrier), at(2, barrier), {Rank: 4, Error: "it is no Python program"}}},
+		{Host: "w-0", Ranks: []RankStack{at(0, barrier), at(1, library, loads, main)}},
+		{Host: "w-2", Error: "it is no agent"},
+		{Host: "w-3", Ranks: []RankStack{at(7, library)}},
+	}
+	var got []string
+	for _, group := range GroupStacks(hosts) {
+		got = append(got, group.String())
+	}
+	want := []string{
+		"rank 1: load_batch (/app/train.py:42) < main (/app/train.py:60)", "rank 7: wait (/usr/lib64/python3.9/threading.py:312)",
+		"ranks 0, 2, 3: main (/app/train.py:61)",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	deep := StackGroup{Ranks: []int32{0, 1, 2, 3, 4, 5}}
+	for range 20 {
+		deep.Frames = append(deep.Frames, Frame{File: "/" + strings.Repeat("a", 290) + " < b.py", Function: strings.Repeat("f", 290)})
+	}
+	if text := deep.String(); len(text) > 900 || !strings.HasPrefix(text, "ranks 0, 1, 2, 3 and 2 more: ff") || strings.Contains(text, " < ") {
+		t.Errorf("a long stack is %d bytes: %s", len(text), text)
+	}
+}
+
+// TestLimitStacks: stacks that are too large lose other threads first.
+func TestLimitStacks(t *testing.T) {
+	t.Parallel()
+	stack := ThreadStack{Frames: []Frame{{"/app/train.py", 1, "main"}}}
+	var ranks []RankStack
+	for rank := range int32(8) {
+		ranks = append(ranks, RankStack{Rank: rank, Threads: []ThreadStack{stack, stack, stack}})
+	}
+	ranks = append(ranks, RankStack{Rank: 8, Error: "it is no Python program"})
+	for most, want := range map[int][2]int{1 << 20: {9, 3}, 1000: {9, 1}, 500: {4, 1}, 1: {0, 0}} {
+		got := LimitStacks(ranks, most)
+		if len(got) != want[0] || len(got) > 0 && len(got[0].Threads) != want[1] {
+			t.Errorf("%d bytes: %+v", most, got)
+		}
+		if data, err := json.Marshal(got); err != nil || len(data) > most && len(got) > 0 {
+			t.Errorf("%d bytes instead of %d, %v", len(data), most, err)
+		}
+	}
+	if len(ranks[0].Threads) != 3 {
+		t.Error("the argument was changed")
+	}
+}

@@ -1,0 +1,111 @@
+package diagnose
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"opendatahub.io/mpijob/internal/agentapi"
+)
+
+// stackLine is a line of a launcher's agent about where ranks are in their code, without agentapi.StackPrefix.
+var (
+	stackLine = regexp.MustCompile(`^(ranks? [\d, and more]+): (.+)$`)
+	stackCall = regexp.MustCompile(`^(\S+) \((.+?)(?::(\d+))?\)$`)
+)
+
+// StallLines returns the last line of a launcher's agent about ranks that make no progress, with the lines about their places in the
+// code that follow it; nil if there is none, or that is over.
+func StallLines(lines []string) []string {
+	for i, line := range slices.Backward(lines) {
+		if !strings.HasPrefix(strings.TrimSpace(line), agentapi.StallPrefix) {
+			continue
+		}
+		if LastStall(lines[i:i+1]) == "" {
+			return nil
+		}
+		found := []string{line}
+		for _, next := range lines[i+1:] {
+			if strings.HasPrefix(strings.TrimSpace(next), agentapi.StackPrefix) {
+				found = append(found, next)
+			}
+		}
+		return found
+	}
+	return nil
+}
+
+// places describes where the ranks that make no progress are in their code, as a sentence after a space: those that differ from the
+// others first, such as " Rank 1 is in load_batch (train.py:42), called from main (train.py:60); the others are in main (train.py:61).".
+// It is "" if that is unknown. The lines are those that it is based on.
+func places(lines []string) (sentence string, evidence []string) {
+	// most is the number of groups of ranks in the sentence, and mostLines that of lines.
+	const most, mostLines = 2, 4
+	stall := StallLines(lines)
+	if stall == nil {
+		return "", nil
+	}
+	var parts []string
+	for _, line := range stall[1:] {
+		text, _ := strings.CutPrefix(strings.TrimSpace(line), agentapi.StackPrefix)
+		found := stackLine.FindStringSubmatch(text)
+		if found == nil {
+			continue
+		}
+		place := stackPlace(strings.Split(found[2], " < "))
+		if place == "" {
+			continue
+		}
+		evidence = append(evidence, strings.TrimSpace(line))
+		who := found[1]
+		if strings.HasPrefix(who, "ranks") {
+			parts = append(parts, who+" are "+place)
+		} else {
+			parts = append(parts, who+" is "+place)
+		}
+	}
+	switch {
+	case len(parts) == 0:
+		return "", nil
+	case len(parts) == 2 && strings.HasPrefix(parts[1], "ranks"):
+		_, place, _ := strings.Cut(parts[1], " are ")
+		parts[1] = "the others are " + place
+	case len(parts) > most:
+		parts = append(parts[:most], "others are elsewhere")
+	}
+	text := strings.Join(parts, "; ")
+	return " " + strings.ToUpper(text[:1]) + text[1:] + ".", evidence[:min(len(evidence), mostLines)]
+}
+
+// stackPlace describes a place by its call and the caller of that, such as "in load_batch (train.py:42), called from main (train.py:60)"; ""
+// if it is no call.
+func stackPlace(calls []string) string {
+	inner := stackCall.FindStringSubmatch(calls[0])
+	if inner == nil {
+		return ""
+	}
+	place := "in " + callText(inner)
+	if inner[1] == wholeModule {
+		place = "at " + fileText(inner)
+	}
+	if len(calls) > 1 {
+		if outer := stackCall.FindStringSubmatch(calls[1]); outer != nil && outer[1] != wholeModule {
+			place += ", called from " + callText(outer)
+		}
+	}
+	return place
+}
+
+// wholeModule is the name that Python gives to the code outside of functions.
+const wholeModule = "<module>"
+
+func callText(call []string) string { return fmt.Sprintf("%s (%s)", call[1], fileText(call)) }
+
+func fileText(call []string) string {
+	if call[3] == "" {
+		return path.Base(call[2])
+	}
+	return path.Base(call[2]) + ":" + call[3]
+}
