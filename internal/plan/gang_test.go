@@ -128,6 +128,9 @@ func TestPlanGangChanges(t *testing.T) {
 			if test.group != nil {
 				seen.PodGroups = []*unstructured.Unstructured{test.group}
 			}
+			if seen.Launcher != nil {
+				seen.Launcher.Annotations = launcherAnnotations(job, seen)
+			}
 			if diff := cmp.Diff(test.want, names(plan.For(job, seen, jobstate.Judge(job, seen), isolating))); diff != "" {
 				t.Errorf("the plan differs (-want +got):\n%s", diff)
 			}

@@ -79,13 +79,21 @@ func stopLauncher(job mpi.Job, seen jobstate.Observed) Object {
 }
 
 // launcherOutdated reports whether a suspended launcher must be recreated, because an immutable field of its batch
-// Job changed.
+// Job changed, or because mpi-operator created it: its template starts ranks by the image's ssh.
 func launcherOutdated(job mpi.Job, seen jobstate.Observed, settings Settings) bool {
 	if seen.Launcher == nil || !ptr.Deref(seen.Launcher.Spec.Suspend, false) || seen.Launcher.DeletionTimestamp != nil {
 		return false
 	}
-	was, known := seen.Launcher.Annotations[mpi.AnnotationTemplate]
-	return known && was != fixedPart(launcherTemplate(job, settings))
+	return isForeign(seen.Launcher) || seen.Launcher.Annotations[mpi.AnnotationTemplate] != fixedPart(launcherTemplate(job, settings))
+}
+
+// isForeign reports whether mpi-operator created a job's launcher, before the cluster switched to this operator.
+func isForeign(launcher *batchv1.Job) bool {
+	if launcher == nil {
+		return false
+	}
+	_, ours := launcher.Annotations[mpi.AnnotationTemplate]
+	return !ours
 }
 
 // fixedPart returns a digest of the immutable part of a batch Job's pod template. The rest can change while the Job

@@ -145,8 +145,20 @@ func settled(t *testing.T, job mpi.Job) jobstate.Observed {
 	}
 	seen.Secret = &metav1.PartialObjectMetadata{}
 	seen.Launcher = mpitest.Launcher(job)
+	seen.Launcher.Annotations = launcherAnnotations(job, seen)
 	seen.LauncherPods = []*corev1.Pod{mpitest.LauncherPod(job, 0, corev1.PodRunning)}
 	return seen
+}
+
+// launcherAnnotations are those that the operator gives the launcher of a job.
+func launcherAnnotations(job mpi.Job, seen jobstate.Observed) map[string]string {
+	seen.Launcher, seen.LauncherPods = nil, nil
+	for _, object := range plan.For(job, seen, jobstate.Judge(job, seen), isolating).Pods {
+		if launcher, is := object.(*batchv1.Job); is {
+			return launcher.Annotations
+		}
+	}
+	return nil
 }
 
 func names(p plan.Plan) map[string][]string {
@@ -254,6 +266,12 @@ func TestPlanChanges(t *testing.T) {
 			},
 			want: map[string][]string{"delete": {"Job/pi-launcher/uid-launcher"}},
 		},
+		"resumed after it was suspended under mpi-operator: the launcher is made anew": {
+			workers: 1, seen: func(_ *mpi.Job, o *jobstate.Observed) {
+				o.Launcher.Spec.Suspend, o.Launcher.Annotations = new(true), nil
+			},
+			want: map[string][]string{"delete": {"Job/pi-launcher/uid-launcher"}},
+		},
 		"resumed with another connection: the launcher is made anew": {
 			workers: 0, job: func(j *mpi.Job) { j.Connections = []string{"other"} },
 			seen: func(j *mpi.Job, o *jobstate.Observed) {
@@ -354,6 +372,28 @@ func TestSettingsArePassedOn(t *testing.T) {
 }
 
 // TestPlanLeavesItsInputAlone: templates and observations are shared with a cache.
+// TestWorkersOfAForeignLauncher: the launcher that mpi-operator started reaches a worker that is replaced by the image's ssh.
+func TestWorkersOfAForeignLauncher(t *testing.T) {
+	job := mpitest.Job(1)
+	for _, foreign := range []bool{true, false} {
+		seen := settled(t, job)
+		seen.Workers = nil
+		if foreign {
+			seen.Launcher.Annotations = nil
+		}
+		settings := isolating
+		settings.AgentImage = "agent"
+		pods := plan.For(job, seen, jobstate.Judge(job, seen), settings).Pods
+		if len(pods) != 1 {
+			t.Fatalf("foreign %v: the plan creates %d objects", foreign, len(pods))
+		}
+		command := pods[0].(*corev1.Pod).Spec.Containers[0].Command
+		if hasSSHD := len(command) > 0 && command[0] == "/usr/sbin/sshd"; hasSSHD != foreign {
+			t.Errorf("foreign %v: the worker runs %q", foreign, command)
+		}
+	}
+}
+
 func TestPlanLeavesItsInputAlone(t *testing.T) {
 	job, same := mpitest.Job(2), mpitest.Job(2)
 	seen := jobstate.Observed{}
