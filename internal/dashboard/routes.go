@@ -36,6 +36,7 @@ func (s *Server) routes() []route {
 		{method: "POST", path: jobPath + "/resume", summary: "Resume a job", in: struct{}{}, out: ActionResult{}, handle: s.resume},
 		{method: "POST", path: jobPath + "/clone", summary: "Run a job again with changes", query: []string{"uid"}, in: CloneRequest{}, out: Draft{}, handle: s.clone},
 		{method: "GET", path: jobPath + "/form", summary: "What a form needs to clone a job", out: CloneForm{}, handle: s.form},
+		{method: "GET", path: jobPath + "/edit", summary: "The YAML of a job as a new one, to edit", query: []string{"uid"}, out: Edit{}, handle: s.edit},
 		{method: "GET", path: jobPath + "/pods", summary: "The pods of a job", query: []string{"uid"}, out: Pods{}, handle: s.pods},
 		{method: "GET", path: jobPath + "/events", summary: "The Kubernetes events of a job", query: []string{"uid"}, out: Events{}, handle: s.events},
 		{method: "GET", path: jobPath + "/curves", summary: "The loss and the accuracy that a job printed", query: []string{"uid"}, out: Curves{}, handle: s.curves},

@@ -331,7 +331,9 @@ func stolenJobs(own, other *tenant) []dashboard.SpecRequest {
 		for _, original := range other.jobs {
 			clone := tenantSpec(namespace)
 			clone.Original = original.reference()
-			all = append(all, clone)
+			edited := clone
+			edited.YAML, edited.OriginalUID = fmt.Sprintf(tenantManifest, "copied"), string(original.uid)
+			all = append(all, clone, edited)
 		}
 		filled := tenantSpec(namespace)
 		filled.Template = other.template
@@ -340,12 +342,14 @@ func stolenJobs(own, other *tenant) []dashboard.SpecRequest {
 	return all
 }
 
+// tenantManifest is a job with a name.
+const tenantManifest = "apiVersion: kubeflow.org/v2beta1\nkind: MPIJob\nmetadata: {name: %s}\nspec: {mpiReplicaSpecs: {Launcher: {template: {spec: {containers: [{name: main, image: any}]}}}}}\n"
+
 // foreignJobs returns jobs in the namespace of another tenant.
 func foreignJobs(other *tenant) []dashboard.SpecRequest {
-	const manifest = "apiVersion: kubeflow.org/v2beta1\nkind: MPIJob\nmetadata: {name: %s}\nspec: {mpiReplicaSpecs: {Launcher: {template: {spec: {containers: [{name: main, image: any}]}}}}}\n"
 	written, qualified := tenantSpec(other.namespace), tenantSpec("")
-	written.YAML = fmt.Sprintf(manifest, "copied")
-	qualified.YAML = fmt.Sprintf(manifest, "copied, namespace: "+other.namespace)
+	written.YAML = fmt.Sprintf(tenantManifest, "copied")
+	qualified.YAML = fmt.Sprintf(tenantManifest, "copied, namespace: "+other.namespace)
 	taken, ofRuntime := tenantSpec(other.namespace), tenantSpec(other.namespace)
 	taken.Spec.Name, ofRuntime.Spec.Runtime = other.jobs[0].name, "tenants-own"
 	return []dashboard.SpecRequest{tenantSpec(other.namespace), written, qualified, taken, ofRuntime}
