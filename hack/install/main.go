@@ -13,12 +13,13 @@ import (
 
 	"opendatahub.io/mpijob/hack/install/bundle"
 	"opendatahub.io/mpijob/hack/install/chart"
+	"opendatahub.io/mpijob/hack/install/manifests"
 )
 
 const usage = `Make what administrators install the operator with.
 
   install [--root FOLDER] generate
-      Write the generated files of the Helm chart, from the manifests in config/.
+      Write the generated files of the Helm chart, and the runtimes that programs contain, from the manifests in config/.
   install [--root FOLDER] package VERSION RELEASE EPOCH
       Write the chart's package into the folder RELEASE, with the images of its file images.txt and the time EPOCH in seconds.
   install [--root FOLDER] bundle VERSION RELEASE EPOCH FOLDER
@@ -41,7 +42,7 @@ func run(root string, args []string) error {
 	source := filepath.Join(root, "charts", "mpijob-operator")
 	switch {
 	case len(args) == 1 && args[0] == "generate":
-		return chart.Write(root, source)
+		return errors.Join(chart.Write(root, source), manifests.WriteRuntimes(root))
 	case len(args) == 4 && args[0] == "package":
 		return pack(source, args[1], args[2], args[3])
 	case len(args) == 5 && args[0] == "bundle":

@@ -136,10 +136,12 @@ func flagName(field string) string {
 		return "NAME"
 	}
 	var b strings.Builder
+	inAcronym := false // as in maxGPUs, which is --max-gpus
 	for _, r := range field {
-		if unicode.IsUpper(r) {
+		if unicode.IsUpper(r) && !inAcronym {
 			b.WriteByte('-')
 		}
+		inAcronym = unicode.IsUpper(r)
 		b.WriteRune(unicode.ToLower(r))
 	}
 	return "--" + b.String()

@@ -18,12 +18,13 @@ import (
 func newRuntimes(f *Factory) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "runtimes",
-		Short: "List, show and test the runtimes of TrainJobs",
-		Long: `List, show and test the runtimes of Kubeflow Trainer that TrainJobs use, those of the cluster and of the namespace. NAME
-refers to either; trainingruntime/NAME is a runtime of the namespace.`,
+		Short: "List, show, create and test the runtimes of TrainJobs",
+		Long: `List, show, create and test the runtimes of Kubeflow Trainer that TrainJobs use, those of the cluster and of the namespace.
+NAME refers to either; trainingruntime/NAME is a runtime of the namespace. shipped/NAME is a runtime that comes with this
+program, from which others can be created: it need not be in the cluster.`,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newRuntimesList(f), newRuntimesShow(f), newRuntimesTest(f))
+	c.AddCommand(newRuntimesList(f), newRuntimesShow(f), newRuntimesCreate(f), newRuntimesTest(f))
 	return c
 }
 
@@ -97,7 +98,7 @@ func (o *runtimesListOptions) run(ctx context.Context) error {
 		return o.output.print(o.Out, listOf(objects))
 	}
 	if len(runtimes) == 0 {
-		say(o.ErrOut, "no MPI runtimes")
+		say(o.ErrOut, "no MPI runtimes; to create one, run %s runtimes create NAME", o.name)
 		return nil
 	}
 	return printRuntimes(o.Out, runtimes, o.output.form == "wide")
@@ -115,7 +116,10 @@ func newRuntimesShow(f *Factory) *cobra.Command {
 		Aliases: []string{"describe"},
 		Short:   "Show the limits, pods and errors of a runtime",
 		Example: `# Show a runtime
-{{name}} mpi-openmpi`,
+{{name}} mpi-openmpi
+
+# Show a runtime that comes with this program
+{{name}} shipped/mpi-mpich`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: f.completeRuntimes(1),
 		RunE:              func(c *cobra.Command, args []string) error { return o.run(c.Context(), args[0]) },

@@ -74,12 +74,19 @@ func printRuntime(to io.Writer, one jobs.Runtime, program string) error {
 		}
 	}
 	p.line("")
+	if one.Shipped {
+		p.line("To create a runtime from it, run %s runtimes create NAME --from %s%s", program, jobs.ShippedPrefix, one.Name)
+		return p.err
+	}
 	p.line("To test it, run %s runtimes test %s", program, one.Name)
 	return p.err
 }
 
 // scopeText returns where jobs can use a runtime.
 func scopeText(one jobs.Runtime) string {
+	if one.Shipped {
+		return "none; it is shipped with this program"
+	}
 	if one.Namespace != "" {
 		return "namespace"
 	}

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,8 +17,7 @@ func (c *call) build(request *SpecRequest) (*unstructured.Unstructured, *cloned,
 		return object, nil, problem, err
 	}
 	if request.YAML != "" {
-		object, err := fromYAML(request.YAML, request.Spec.Namespace)
-		return object, nil, invalid(err), nil
+		return c.fromYAML(request)
 	}
 	if errs := complete(request); len(errs) > 0 {
 		return nil, nil, invalid(jobs.Invalid(errs...)), nil
@@ -53,7 +53,7 @@ func (c *call) fromSpec(request *SpecRequest) (*unstructured.Unstructured, *clon
 		return nil, nil, err
 	}
 	clone, err := c.jobs.CloneWithSpec(c.ctx, original, request.Spec)
-	return clone.Job, &cloned{original, clone}, err
+	return clone.Job, &cloned{original: original, Clone: clone}, err
 }
 
 // fromTemplate returns the job of a template, or a problem of the request.
@@ -75,8 +75,34 @@ func (c *call) fromTemplate(request *SpecRequest) (*unstructured.Unstructured, *
 	return nil, nil, err
 }
 
-// fromYAML reads a job. A job without a namespace gets the given one.
-func fromYAML(text, namespace string) (*unstructured.Unstructured, error) {
+// fromYAML returns the job of a request's YAML, and the job that it is a clone of, or a problem of the request.
+func (c *call) fromYAML(request *SpecRequest) (*unstructured.Unstructured, *cloned, *Problem, error) {
+	object, err := decodeYAML(request.YAML, request.Spec.Namespace)
+	if err != nil || request.Original == "" {
+		return object, nil, invalid(err), nil
+	}
+	var clone jobs.Clone
+	original, err := c.findUID(request.Spec.Namespace, request.Original, request.OriginalUID)
+	if err == nil {
+		clone, err = jobs.Edited(original, object)
+	}
+	if masked, is := errors.AsType[*jobs.MaskedError](err); is {
+		return nil, nil, maskedProblem(masked), nil
+	}
+	if err != nil {
+		if status, problem := problemOf(err); status < 500 && status != 401 {
+			return nil, nil, &problem, nil
+		}
+		return nil, nil, nil, err
+	}
+	// Secrets of the original are not shown.
+	shown := jobs.Clone{Original: clone.Original.DeepCopy(), Job: object}
+	jobs.Masked(shown.Original)
+	return clone.Job, &cloned{original: original, Clone: clone, shown: &shown}, nil, nil
+}
+
+// decodeYAML reads a job. A job without a namespace gets the given one.
+func decodeYAML(text, namespace string) (*unstructured.Unstructured, error) {
 	if len(text) > maxYAML {
 		return nil, jobs.Invalid(jobs.FieldError{Field: "yaml", Reason: fmt.Sprintf("has %d KiB, which is more than the limit of %d KiB", len(text)>>10, maxYAML>>10)})
 	}

@@ -35,14 +35,19 @@ func (c *call) find() (jobs.Job, error) {
 
 // findOrUID returns the job that the URL names; with the parameter uid, a deleted job with that UID by its report.
 func (c *call) findOrUID() (jobs.Job, error) {
-	job, err := c.find()
-	uid := c.URL.Query().Get("uid")
+	return c.findUID(c.namespace(), c.reference(), c.URL.Query().Get("uid"))
+}
+
+// findUID returns the job of a reference, KIND/NAME; with a UID that is not this job's, a deleted job by its report.
+func (c *call) findUID(namespace, reference, uid string) (jobs.Job, error) {
+	job, err := c.jobs.Find(c.ctx, namespace, reference)
 	if uid == "" || err == nil && string(job.UID) == uid {
 		return job, err
 	}
+	plain := reference[strings.LastIndex(reference, "/")+1:]
 	var reports v1alpha1.JobReportList
-	name := labels.SelectorFromSet(labels.Set{mpi.LabelReportJob: mpi.Job{Name: c.PathValue("name")}.ReportLabels()[mpi.LabelReportJob]})
-	if listErr := c.api.List(c.ctx, &reports, client.InNamespace(c.namespace()), client.MatchingLabelsSelector{Selector: name}); listErr != nil {
+	name := labels.SelectorFromSet(labels.Set{mpi.LabelReportJob: mpi.Job{Name: plain}.ReportLabels()[mpi.LabelReportJob]})
+	if listErr := c.api.List(c.ctx, &reports, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: name}); listErr != nil {
 		return jobs.Job{}, listErr
 	}
 	for i := range reports.Items {
@@ -50,7 +55,7 @@ func (c *call) findOrUID() (jobs.Job, error) {
 			return jobs.FromReport(&reports.Items[i]), nil
 		}
 	}
-	return jobs.Job{}, &jobs.NotFoundError{What: "job with this UID, or its report,", Namespace: c.namespace(), Name: c.PathValue("name")}
+	return jobs.Job{}, &jobs.NotFoundError{What: "job with this UID, or its report,", Namespace: namespace, Name: plain}
 }
 
 // body reads the body of a request. Unknown fields are errors.

@@ -1,9 +1,13 @@
 package dashboard
 
 import (
+	"slices"
+	"strings"
+
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"opendatahub.io/mpijob/internal/jobs"
+	"opendatahub.io/mpijob/internal/logs"
 	"opendatahub.io/mpijob/internal/phrase"
 )
 
@@ -65,16 +69,29 @@ func (s *Server) clone(c *call) (any, error) {
 type cloned struct {
 	original jobs.Job
 	jobs.Clone
+	// shown is the clone of YAML as the user sees it, with the secrets of the original masked; nil for other clones.
+	shown *jobs.Clone
 }
 
 func (c cloned) diff() (string, error) {
-	return jobs.Diff(c.original.String(), c.Original, jobs.FromObject(c.Job).String(), c.Job)
+	shown := c.Clone
+	if c.shown != nil {
+		shown = *c.shown
+	}
+	return jobs.Diff(c.original.String(), shown.Original, jobs.FromObject(c.Job).String(), shown.Job)
 }
 
-// command returns what clones the job on the command line.
+// command returns what clones the job on the command line; nil if no command does that without showing a secret.
 func (c cloned) command() []string {
+	if c.Job.GetKind() != c.Original.GetKind() || c.Job.GetNamespace() != c.Original.GetNamespace() {
+		return nil
+	}
+	changes := c.ChangesOf()
+	if c.shown != nil && slices.ContainsFunc(c.shown.ChangesOf(), func(change jobs.Change) bool { return strings.Contains(change.Value, logs.Masked) }) {
+		return nil
+	}
 	line := []string{"clone", c.original.String(), c.Job.GetName(), "-n", c.Job.GetNamespace()}
-	for _, change := range c.ChangesOf() {
+	for _, change := range changes {
 		line = append(line, "--set", change.String())
 	}
 	return line

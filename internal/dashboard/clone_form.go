@@ -30,7 +30,7 @@ func (s *Server) form(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	clone, err := c.jobs.CloneMasked(c.ctx, job)
+	clone, _, err := c.jobs.Editable(c.ctx, job)
 	if err != nil {
 		return nil, err
 	}
@@ -40,14 +40,14 @@ func (s *Server) form(c *call) (any, error) {
 		if status >= 500 || status == 401 {
 			return nil, err
 		}
-		text, err := yaml.Marshal(clone.Job.Object)
-		return CloneForm{Request: SpecRequest{Spec: jobs.Spec{Namespace: job.Namespace}, YAML: string(text)}, Kept: []string{}, Note: problem.Message}, err
+		text, err := yaml.Marshal(clone.Object)
+		return CloneForm{Request: SpecRequest{Spec: jobs.Spec{Namespace: job.Namespace}, YAML: string(text), Original: job.String()}, Kept: []string{}, Note: problem.Message}, err
 	}
 	request := SpecRequest{
 		Spec: spec, CommandLine: commandLine(spec.Command), FlagLine: phrase.QuoteCommand(spec.MPIFlags), Description: written.GetAnnotations()[descriptionNote],
 		DeadlineSeconds: int64(spec.Deadline / time.Second), GangTimeoutSeconds: int64(spec.GangTimeout / time.Second), Original: job.String(),
 	}
-	request.Spec.Name, request.Spec.Deadline, request.Spec.GangTimeout = clone.Job.GetName(), 0, 0
+	request.Spec.Name, request.Spec.Deadline, request.Spec.GangTimeout = clone.GetName(), 0, 0
 	separatePods(&request)
 	kept = slices.DeleteFunc(kept, func(path string) bool { return path == "metadata.annotations["+descriptionNote+"]" })
 	return CloneForm{Request: request, Kept: orEmpty(kept)}, nil

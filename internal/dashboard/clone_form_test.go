@@ -90,7 +90,7 @@ func TestCloneForm(t *testing.T) {
 
 	// No specification describes a job without workers: the form is its YAML.
 	mpiJob(t, "form", "alone", func(job *kubeflow.MPIJob) { delete(job.Spec.MPIReplicaSpecs, kubeflow.MPIReplicaTypeWorker) })
-	if form := get[dashboard.CloneForm](user, "namespaces/form/jobs/mpijob/alone/form"); form.Note == "" || !strings.Contains(form.Request.YAML, "name: alone-2") || form.Request.Original != "" {
+	if form := get[dashboard.CloneForm](user, "namespaces/form/jobs/mpijob/alone/form"); form.Note == "" || !strings.Contains(form.Request.YAML, "name: alone-2") || form.Request.Original != "mpijob/alone" {
 		t.Errorf("the form of a job without workers is %+v", form)
 	}
 	invalid := post[dashboard.Draft](user, "jobs", dashboard.SpecRequest{Spec: spec, CommandLine: "mpirun -n 2 x", FlagLine: "-n 3", GangTimeoutSeconds: 1 << 40, DryRun: true})

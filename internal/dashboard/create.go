@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"errors"
 	"fmt"
 
 	"opendatahub.io/mpijob/internal/phrase"
@@ -18,10 +19,16 @@ func (s *Server) create(c *call) (any, error) {
 		return nil, err
 	}
 	if problem != nil {
+		problem.locate(request.YAML)
 		return Draft{Problem: problem}, nil
 	}
 	draft, err := s.submit(c, object.DeepCopy(), request.DryRun) // the API server's answer adds fields
+	if draft.Problem != nil {
+		draft.Problem.locate(request.YAML)
+	}
 	switch {
+	case clone != nil && clone.shown != nil:
+		return draft, errors.Join(err, s.describeEdited(c, &draft, clone))
 	case clone != nil:
 		draft.Words = words(&request, object)
 		draft.Diff, _ = clone.diff() // the review shows the YAML as well

@@ -1,13 +1,21 @@
 package dashboard
 
-import "sigs.k8s.io/yaml"
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 
-// Manifest is the YAML of a job.
+	"opendatahub.io/mpijob/internal/jobs"
+)
+
+// Manifest is the YAML of a job. Secrets are masked.
 type Manifest struct {
-	// Clean is without the fields of the API server and controllers. Of a deleted job, secrets are masked.
+	// Clean is without the fields of the API server and controllers.
 	Clean string `json:"clean"`
 	// Full is with them; empty if the job is deleted.
 	Full string `json:"full"`
+	// Masked is the number of masked values.
+	Masked int `json:"masked"`
 }
 
 // manifest returns the YAML of a job.
@@ -20,12 +28,15 @@ func (s *Server) manifest(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	masked := jobs.Masked(written)
 	clean, err := yaml.Marshal(written.Object)
 	if err != nil || job.Object == nil {
-		return Manifest{Clean: string(clean)}, err
+		return Manifest{Clean: string(clean), Masked: masked}, err
 	}
 	full := job.Object.DeepCopy()
 	full.SetManagedFields(nil)
+	unstructured.RemoveNestedField(full.Object, "metadata", "annotations", corev1.LastAppliedConfigAnnotation) // the fields again, as one text
+	jobs.Masked(full)
 	all, err := yaml.Marshal(full.Object)
-	return Manifest{string(clean), string(all)}, err
+	return Manifest{string(clean), string(all), masked}, err
 }

@@ -40,7 +40,7 @@ func TestPages(t *testing.T) {
 	if status, body := (caller{t, ""}).send("GET", "me", nil); status != 401 {
 		t.Fatalf("the server does not answer: status %d: %s", status, body)
 	}
-	tokens := namespace(t, "ml-team", "user", "viewer", "nobody")
+	tokens := namespace(t, "ml-team", "user", "viewer", "nobody", "admin")
 	// The pages list the runtimes of the cluster, as on a cluster with Kubeflow Trainer.
 	must(t, api.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "runtimes"}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{"trainer.kubeflow.org"}, Resources: []string{"clustertrainingruntimes"}, Verbs: []string{"get", "list"}},
@@ -48,9 +48,10 @@ func TestPages(t *testing.T) {
 		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list", "get"}},
 	}}))
 	must(t, api.Create(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "runtimes"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "runtimes"}, Subjects: []rbacv1.Subject{
-		{Kind: "ServiceAccount", Namespace: "ml-team", Name: "user"}, {Kind: "ServiceAccount", Namespace: "ml-team", Name: "viewer"},
+		{Kind: "ServiceAccount", Namespace: "ml-team", Name: "user"}, {Kind: "ServiceAccount", Namespace: "ml-team", Name: "viewer"}, {Kind: "ServiceAccount", Namespace: "ml-team", Name: "admin"},
 	}}))
-	tokens["admin"] = administrator(t, "ml-team")
+	// The administrator of the project, and that of the cluster.
+	tokens["manager"], tokens["admin"] = tokens["admin"], administrator(t, "ml-team")
 	tokens["other"] = namespace(t, "other-team", "user")["user"]
 	mpiJob(t, "other-team", "other-team-job", nil)
 	tokens["limited"] = namespace(t, "full-team", "user")["user"]
@@ -341,6 +342,15 @@ func fillMLTeam(t *testing.T) {
 	gone := mpiJob(t, "ml-team", "deleted-job", nil)
 	report(t, gone, v1alpha1.JobReportStatus{
 		Phase: v1alpha1.PhaseFailed, MPI: mpi, StartTime: at(9 * time.Hour), CompletionTime: at(8 * time.Hour), Pods: pods("deleted-job", 2, "Gone", ""),
+		Specification: &v1alpha1.Specification{Version: "1", Masked: 1, Manifest: `
+apiVersion: kubeflow.org/v2beta1
+kind: MPIJob
+metadata: {name: deleted-job}
+spec:
+  mpiReplicaSpecs:
+    Launcher: {template: {spec: {containers: [{name: launcher, image: "quay.io/team/train:1", command: [mpirun, train], env: [{name: HF_TOKEN, value: "****"}]}]}}}
+    Worker: {replicas: 2, template: {spec: {containers: [{name: worker, image: "quay.io/team/train:1"}]}}}
+`},
 		Curves: figuresOf(now.Add(-8*time.Hour), 80),
 		Usage:  usageOf(now.Add(-8*time.Hour), 20*time.Minute, "deleted-job-worker-0", "deleted-job-worker-1"),
 		Failure: &v1alpha1.Failure{Code: "OutOfGPUMemory", Pod: "deleted-job-worker-1", LogTail: []string{

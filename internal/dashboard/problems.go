@@ -30,6 +30,8 @@ type FieldProblem struct {
 	Field  string `json:"field"`
 	Value  string `json:"value,omitempty"`
 	Reason string `json:"reason"`
+	// Line is the line of the field in the request's YAML, the first of which is 1; 0 if it is unknown.
+	Line int `json:"line,omitempty"`
 }
 
 // errUnauthorized is a login that has expired.
@@ -57,7 +59,7 @@ func problemOf(err error) (int, Problem) {
 	if invalid, is := errors.AsType[*jobs.InvalidError](err); is {
 		problem := Problem{Code: "Invalid", Message: invalid.Error()}
 		for _, field := range invalid.Fields {
-			problem.Fields = append(problem.Fields, FieldProblem{field.Field, field.Value, field.Reason})
+			problem.Fields = append(problem.Fields, FieldProblem{Field: field.Field, Value: field.Value, Reason: field.Reason})
 		}
 		return http.StatusUnprocessableEntity, problem
 	}

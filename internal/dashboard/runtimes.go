@@ -9,7 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/doctor"
 	"opendatahub.io/mpijob/internal/jobs"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
 )
@@ -19,11 +22,18 @@ type Runtimes struct {
 	Runtimes []Runtime `json:"runtimes"`
 	// Installed is unset if the cluster has no Kubeflow Trainer.
 	Installed bool `json:"installed"`
-	// CanManage is set if the user may create and change runtimes of the cluster.
-	CanManage bool `json:"canManage"`
-	// CanDelete is set if the user may delete runtimes of the cluster.
-	CanDelete bool     `json:"canDelete"`
-	Missing   []string `json:"missing"`
+	// Cluster are the rights of the user for runtimes of the cluster.
+	Cluster RuntimeRights `json:"cluster"`
+	// Project are the rights of the user for runtimes of the namespace of the request; none without a namespace.
+	Project RuntimeRights `json:"project"`
+	Missing []string      `json:"missing"`
+}
+
+// RuntimeRights are what a user may do with runtimes.
+type RuntimeRights struct {
+	Create bool `json:"create"`
+	Update bool `json:"update"`
+	Delete bool `json:"delete"`
 }
 
 // Runtime is a runtime of Kubeflow Trainer.
@@ -57,14 +67,42 @@ type RuntimeTest struct {
 	Checks    []v1alpha1.RuntimeCheck `json:"checks"`
 }
 
-// RuntimeCopy describes a runtime of the cluster to create from another.
-type RuntimeCopy struct {
-	From     string               `json:"from"`
-	Name     string               `json:"name"`
-	Settings jobs.RuntimeSettings `json:"settings"`
+// RuntimeForm is what a form needs to create a runtime.
+type RuntimeForm struct {
+	// Shipped are the runtimes that the project ships: a cluster need not have them.
+	Shipped []ShippedRuntime `json:"shipped"`
+	// AgentImage is the image of the agent for a shipped runtime: that of the operator, if the user may read its Deployment.
+	AgentImage string `json:"agentImage"`
+	// RunAsUser is the user of the pods of a shipped runtime; null on OpenShift, which picks one.
+	RunAsUser *int64 `json:"runAsUser,omitempty"`
 }
 
-// RuntimeJobs are the jobs of a runtime of the cluster that have not ended, as far as the user may see them.
+// ShippedRuntime is a runtime that the project ships.
+type ShippedRuntime struct {
+	Name           string `json:"name"`
+	Framework      string `json:"framework,omitempty"`
+	Implementation string `json:"implementation"`
+	Slots          string `json:"slots"`
+	// Image is empty if nobody publishes one.
+	Image      string `json:"image,omitempty"`
+	MaxWorkers string `json:"maxWorkers,omitempty"`
+	MaxGPUs    string `json:"maxGPUs,omitempty"`
+}
+
+// NewRuntime describes a runtime to create from another.
+type NewRuntime struct {
+	// From is shipped/NAME, trainingruntime/NAME of the namespace or, also as NAME, clustertrainingruntime/NAME.
+	From string `json:"from"`
+	Name string `json:"name"`
+	// Namespace is that of the new runtime; empty for a runtime of the cluster.
+	Namespace string               `json:"namespace,omitempty"`
+	Settings  jobs.RuntimeSettings `json:"settings"`
+	// AgentImage and RunAsUser replace those of the other runtime; without them, they are kept.
+	AgentImage string `json:"agentImage,omitempty"`
+	RunAsUser  *int64 `json:"runAsUser,omitempty"`
+}
+
+// RuntimeJobs are the jobs of a runtime that have not ended, as far as the user may see them.
 type RuntimeJobs struct {
 	// Running is the number of jobs that have pods, Waiting the number of those that wait or are suspended.
 	Running int `json:"running"`
@@ -145,46 +183,86 @@ func (s *Server) runtimesPage(c *call) (any, error) {
 			}
 		}
 	}
-	found.CanManage, found.CanDelete = installed, installed
-	for verb, can := range map[string]*bool{"create": &found.CanManage, "update": &found.CanManage, "delete": &found.CanDelete} {
-		allowed, err := c.may(c.ctx, verb, resourceOf(jobs.RuntimeKinds()[0]).GroupResource(), "")
-		if err != nil {
-			return nil, err
-		}
-		*can = *can && allowed
-	}
 	found.Missing = orEmpty([]string(no))
-	return found, nil
+	if !installed {
+		return found, nil
+	}
+	if found.Cluster, err = c.runtimeRights(jobs.RuntimeKinds()[0], ""); err != nil {
+		return nil, err
+	}
+	if namespace := c.URL.Query().Get("namespace"); namespace != "" {
+		found.Project, err = c.runtimeRights(jobs.RuntimeKinds()[1], namespace)
+	}
+	return found, err
 }
 
-// clusterRuntime returns a runtime of the cluster.
-func (c *call) clusterRuntime(name string) (jobs.Runtime, error) {
-	return c.jobs.FindRuntime(c.ctx, "", trainjob.ClusterRuntimeKind+"/"+name)
+// runtimeRights returns what the user may do with the runtimes of a kind.
+func (c *call) runtimeRights(kind schema.GroupVersionKind, namespace string) (rights RuntimeRights, err error) {
+	for verb, can := range map[string]*bool{"create": &rights.Create, "update": &rights.Update, "delete": &rights.Delete} {
+		if *can, err = c.may(c.ctx, verb, resourceOf(kind).GroupResource(), namespace); err != nil {
+			return rights, err
+		}
+	}
+	return rights, nil
 }
 
-// copyRuntime creates a runtime of the cluster from another.
-func (s *Server) copyRuntime(c *call) (any, error) {
-	request, err := body[RuntimeCopy](c)
+// findRuntime returns the runtime that the URL names: of the cluster, or of the namespace in the parameters.
+func (c *call) findRuntime() (jobs.Runtime, error) {
+	if namespace := c.URL.Query().Get("namespace"); namespace != "" {
+		return c.jobs.FindRuntime(c.ctx, namespace, trainjob.RuntimeKind+"/"+c.PathValue("name"))
+	}
+	return c.jobs.FindRuntime(c.ctx, "", trainjob.ClusterRuntimeKind+"/"+c.PathValue("name"))
+}
+
+// runtimeForm returns what a form needs to create a runtime.
+func (s *Server) runtimeForm(c *call) (any, error) {
+	shipped, err := jobs.ShippedRuntimes()
 	if err != nil {
 		return nil, err
 	}
-	from, err := c.clusterRuntime(request.From)
+	form := RuntimeForm{}
+	for _, one := range shipped {
+		form.AgentImage = one.AgentImage
+		form.Shipped = append(form.Shipped, ShippedRuntime{
+			Name: one.Name, Framework: frameworkOf(one.Object), Implementation: one.Implementation, Slots: strconv.Itoa(int(one.Slots)), Image: one.PublishedImage(), MaxWorkers: one.MaxWorkers, MaxGPUs: one.MaxGPUs,
+		})
+	}
+	// Not every user may read the operator's Deployment; the image of this version fits most clusters.
+	if operator, err := doctor.FindOperator(c.ctx, c.api); err == nil && operator.AgentImage != "" {
+		form.AgentImage = operator.AgentImage
+	}
+	form.RunAsUser, err = c.jobs.RuntimeUser()
+	return form, err
+}
+
+// createRuntime creates a runtime from another.
+func (s *Server) createRuntime(c *call) (any, error) {
+	request, err := body[NewRuntime](c)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.jobs.CopyRuntime(c.ctx, from, request.Name, request.Settings); err != nil {
+	reference := request.From
+	if !strings.Contains(reference, "/") {
+		reference = trainjob.ClusterRuntimeKind + "/" + reference
+	}
+	from, err := c.jobs.FindRuntime(c.ctx, request.Namespace, reference)
+	if err != nil {
+		return nil, err
+	}
+	created := jobs.NewRuntime{Name: request.Name, Namespace: request.Namespace, Settings: request.Settings, AgentImage: request.AgentImage, RunAsUser: request.RunAsUser}
+	if _, err := c.jobs.CreateRuntime(c.ctx, from, created, jobs.DryRunNone); err != nil {
 		return nil, err
 	}
 	return ActionResult{request.Name, fmt.Sprintf("The runtime %s is created from %s.", request.Name, from.Name)}, nil
 }
 
-// changeRuntime changes the settings of a runtime of the cluster.
+// changeRuntime changes the settings of a runtime.
 func (s *Server) changeRuntime(c *call) (any, error) {
 	settings, err := body[jobs.RuntimeSettings](c)
 	if err != nil {
 		return nil, err
 	}
-	runtime, err := c.clusterRuntime(c.PathValue("name"))
+	runtime, err := c.findRuntime()
 	if err != nil {
 		return nil, err
 	}
@@ -194,9 +272,9 @@ func (s *Server) changeRuntime(c *call) (any, error) {
 	return ActionResult{runtime.Name, fmt.Sprintf("The runtime %s is changed.", runtime.Name)}, nil
 }
 
-// removeRuntime deletes a runtime of the cluster.
+// removeRuntime deletes a runtime.
 func (s *Server) removeRuntime(c *call) (any, error) {
-	runtime, err := c.clusterRuntime(c.PathValue("name"))
+	runtime, err := c.findRuntime()
 	if err != nil {
 		return nil, err
 	}
@@ -213,15 +291,16 @@ func (s *Server) removeRuntime(c *call) (any, error) {
 // maxRuntimeJobs is how many jobs of a runtime are returned with their names.
 const maxRuntimeJobs = 5
 
-// runtimeJobs returns the jobs of a runtime of the cluster that have not ended, as far as the user may see them.
+// runtimeJobs returns the jobs of a runtime that have not ended, as far as the user may see them.
 func (s *Server) runtimeJobs(c *call) (any, error) {
 	visible, _, _, err := s.visible(c.ctx, c.user)
 	if err != nil {
 		return nil, err
 	}
 	found := RuntimeJobs{Jobs: []Row{}}
+	namespace := c.URL.Query().Get("namespace")
 	for _, row := range visible {
-		if !row.ofCluster || row.Runtime != c.PathValue("name") || row.Deleted || row.Ended != nil {
+		if row.ofCluster != (namespace == "") || namespace != "" && row.Namespace != namespace || row.Runtime != c.PathValue("name") || row.Deleted || row.Ended != nil {
 			continue
 		}
 		switch v1alpha1.Phase(row.Phase) {

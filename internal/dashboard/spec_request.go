@@ -25,8 +25,9 @@ type SpecRequest struct {
 	// Tolerations are taints, as KEY[=VALUE][:EFFECT]. They are added to spec.tolerations.
 	Tolerations []string `json:"tolerations,omitempty"`
 	// Original is the job of the namespace, as KIND/NAME, that the job is a clone of: its fields that a specification cannot
-	// contain are kept.
-	Original string `json:"original,omitempty"`
+	// contain are kept. Of YAML, they are its secrets that the YAML has masked. OriginalUID selects a deleted job by its report.
+	Original    string `json:"original,omitempty"`
+	OriginalUID string `json:"originalUID,omitempty"`
 	// YAML is a job as YAML or JSON, instead of a specification.
 	YAML string `json:"yaml,omitempty"`
 	// Template is the name of a template, with the values of its parameters, instead of a specification. Only name and

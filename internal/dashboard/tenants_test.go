@@ -269,10 +269,11 @@ var tenantRoutes = map[string]tenantRoute{
 	"GET /quotas":               {filtered, at("/quotas", "/quotas?namespace=OTHER", "/quotas?namespace=OWN,OTHER")},
 	"GET /usage":                {filtered, at("/usage", "/usage?namespace=OTHER", "/usage?by=namespace", "/usage?by=user", "/usage?since=1h", "/usage?by=queue", "/usage?by=label%3Dteam", "/usage?since=2d&until=1d")},
 	"GET /runtimes":             {filtered, at("/runtimes", "/runtimes?namespace=OTHER")},
-	"GET /runtimes/{name}/jobs": {filtered, at("/runtimes/tenants-shared/jobs", "/runtimes/tenants-own/jobs")},
-	"POST /runtimes":            {administered, at("/runtimes").with(dashboard.RuntimeCopy{From: "tenants-shared", Name: "copied"}, dashboard.RuntimeCopy{From: "tenants-own", Name: "copied"})},
-	"PUT /runtimes/{name}":      {administered, at("/runtimes/tenants-shared", "/runtimes/tenants-own").with(jobs.RuntimeSettings{MaxWorkers: new(int32(1))})},
-	"DELETE /runtimes/{name}":   {administered, at("/runtimes/tenants-shared", "/runtimes/tenants-own")},
+	"GET /runtimes/{name}/jobs": {filtered, at("/runtimes/tenants-shared/jobs", "/runtimes/tenants-own/jobs", "/runtimes/tenants-own/jobs?namespace=OTHER")},
+	"GET /runtimes/form":        {public, at("/runtimes/form")},
+	"POST /runtimes":            {administered, newRuntimes},
+	"PUT /runtimes/{name}":      {administered, at("/runtimes/tenants-shared", "/runtimes/tenants-own", "/runtimes/tenants-own?namespace=OTHER").with(jobs.RuntimeSettings{MaxWorkers: new(int32(1))})},
+	"DELETE /runtimes/{name}":   {administered, at("/runtimes/tenants-shared", "/runtimes/tenants-own", "/runtimes/tenants-own?namespace=OTHER")},
 	"POST /runtimetests":        {refused, newRuntimeTests},
 	"POST /jobs":                {drafted, newJobs},
 
@@ -300,6 +301,17 @@ func defaultRoute(path string, hasBody bool) (tenantRoute, bool) {
 	return tenantRoute{refused, requests}, !hasBody && part != path && !strings.Contains(part, "{")
 }
 
+// newRuntimes returns requests that create runtimes of the cluster and of both namespaces, also from those of another tenant.
+func newRuntimes(own, other *tenant) []tenantRequest {
+	var all []any
+	for _, namespace := range []string{"", own.namespace, other.namespace} {
+		for _, from := range []string{"tenants-shared", "tenants-own", "trainingruntime/tenants-own", "shipped/mpi-openmpi"} {
+			all = append(all, dashboard.NewRuntime{From: from, Name: "copied", Namespace: namespace})
+		}
+	}
+	return at("/runtimes").with(all...)(own, other)
+}
+
 func newRuntimeTests(_, other *tenant) []tenantRequest {
 	return at("/runtimetests").with(
 		dashboard.TestRequest{Namespace: other.namespace, Kind: "TrainingRuntime", Name: "tenants-own"},
@@ -319,7 +331,9 @@ func stolenJobs(own, other *tenant) []dashboard.SpecRequest {
 		for _, original := range other.jobs {
 			clone := tenantSpec(namespace)
 			clone.Original = original.reference()
-			all = append(all, clone)
+			edited := clone
+			edited.YAML, edited.OriginalUID = fmt.Sprintf(tenantManifest, "copied"), string(original.uid)
+			all = append(all, clone, edited)
 		}
 		filled := tenantSpec(namespace)
 		filled.Template = other.template
@@ -328,12 +342,14 @@ func stolenJobs(own, other *tenant) []dashboard.SpecRequest {
 	return all
 }
 
+// tenantManifest is a job with a name.
+const tenantManifest = "apiVersion: kubeflow.org/v2beta1\nkind: MPIJob\nmetadata: {name: %s}\nspec: {mpiReplicaSpecs: {Launcher: {template: {spec: {containers: [{name: main, image: any}]}}}}}\n"
+
 // foreignJobs returns jobs in the namespace of another tenant.
 func foreignJobs(other *tenant) []dashboard.SpecRequest {
-	const manifest = "apiVersion: kubeflow.org/v2beta1\nkind: MPIJob\nmetadata: {name: %s}\nspec: {mpiReplicaSpecs: {Launcher: {template: {spec: {containers: [{name: main, image: any}]}}}}}\n"
 	written, qualified := tenantSpec(other.namespace), tenantSpec("")
-	written.YAML = fmt.Sprintf(manifest, "copied")
-	qualified.YAML = fmt.Sprintf(manifest, "copied, namespace: "+other.namespace)
+	written.YAML = fmt.Sprintf(tenantManifest, "copied")
+	qualified.YAML = fmt.Sprintf(tenantManifest, "copied, namespace: "+other.namespace)
 	taken, ofRuntime := tenantSpec(other.namespace), tenantSpec(other.namespace)
 	taken.Spec.Name, ofRuntime.Spec.Runtime = other.jobs[0].name, "tenants-own"
 	return []dashboard.SpecRequest{tenantSpec(other.namespace), written, qualified, taken, ofRuntime}

@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"opendatahub.io/mpijob/internal/mpi"
 )
 
 // Clone is a new job that is made from another.
@@ -27,12 +25,6 @@ func (c *Client) Clone(ctx context.Context, job Job, name string, changes ...Cha
 		return Clone{}, err
 	}
 	return made, checkMasked(job, made.Job)
-}
-
-// CloneMasked is Clone under the next free name, without changes. The fields of a deleted job may be masked: it is a draft that
-// a user completes.
-func (c *Client) CloneMasked(ctx context.Context, job Job) (Clone, error) {
-	return c.clone(ctx, job, "")
 }
 
 // clone is Clone of a job whose fields may be masked.
@@ -63,7 +55,7 @@ func UserFields(job *unstructured.Unstructured) *unstructured.Unstructured {
 	clean.SetNamespace(job.GetNamespace())
 	clean.SetLabels(job.GetLabels())
 	annotations := job.GetAnnotations()
-	for _, name := range []string{"kubectl.kubernetes.io/last-applied-configuration", mpi.AnnotationCreator, mpi.AnnotationSuspendSetBy, mpi.AnnotationChangedBy, mpi.AnnotationSuspendInQueue} {
+	for _, name := range addedAnnotations {
 		delete(annotations, name)
 	}
 	if len(annotations) > 0 {

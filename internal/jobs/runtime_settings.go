@@ -12,10 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// RuntimeSettings are what an administrator sets of an MPI runtime of the cluster.
+// RuntimeSettings are what an administrator sets of an MPI runtime.
 type RuntimeSettings struct {
 	// Image replaces the image of the workers wherever the runtime has it; empty to keep it.
 	Image string `json:"image,omitempty"`
@@ -26,20 +27,35 @@ type RuntimeSettings struct {
 	MaxGPUs    *int32 `json:"maxGPUs,omitempty"`
 }
 
-// CopyRuntime creates a runtime of the cluster with the specification of another. It fails with InvalidError or ExistsError.
-func (c *Client) CopyRuntime(ctx context.Context, from Runtime, name string, settings RuntimeSettings) error {
-	object, err := from.copyAs(name, settings)
-	if err != nil {
-		return err
+// NewRuntime describes a runtime that is made from another.
+type NewRuntime struct {
+	Name string
+	// Namespace is that of a TrainingRuntime; empty for a runtime of the cluster.
+	Namespace string
+	Settings  RuntimeSettings
+	// AgentImage replaces the image that brings the agent into the pods; empty to keep it.
+	AgentImage string
+	// RunAsUser is the user of the pods; nil to keep that of the other runtime.
+	RunAsUser *int64
+}
+
+// CreateRuntime creates a runtime with the specification of another, which may be a shipped one, and returns it. With DryRunClient it
+// only returns it. It fails with InvalidError, ExistsError or NoTrainerError.
+func (c *Client) CreateRuntime(ctx context.Context, from Runtime, request NewRuntime, dryRun DryRun) (*unstructured.Unstructured, error) {
+	object, err := from.copyAs(request)
+	if err != nil || dryRun == DryRunClient {
+		return object, err
 	}
-	err = c.api.Create(ctx, object)
-	if apierrors.IsAlreadyExists(err) {
-		return &ExistsError{Name: "runtime " + name}
+	err = c.api.Create(ctx, object, dryRun.createOptions()...)
+	switch {
+	case err == nil:
+		return object, nil
+	case apierrors.IsAlreadyExists(err):
+		return nil, &ExistsError{Name: "runtime " + request.Name}
+	case c.NotInstalled(err, object.GroupVersionKind()):
+		return nil, &NoTrainerError{}
 	}
-	if err != nil {
-		return fmt.Errorf("create runtime %s: %w", name, err)
-	}
-	return nil
+	return nil, fmt.Errorf("create runtime %s: %w", request.Name, err)
 }
 
 // ChangeRuntime changes the settings of a runtime. It fails with InvalidError, or a conflict if the runtime has changed since it
@@ -68,24 +84,46 @@ func (c *Client) DeleteRuntime(ctx context.Context, runtime Runtime) (isKept boo
 	return len(runtime.Object.GetFinalizers()) > 0, nil
 }
 
-// copyAs returns a runtime of the cluster with another name and other settings.
-func (r Runtime) copyAs(name string, settings RuntimeSettings) (*unstructured.Unstructured, error) {
-	errs := settings.check()
+// copyAs returns a runtime with the specification of another, and other settings.
+func (r Runtime) copyAs(request NewRuntime) (*unstructured.Unstructured, error) {
+	errs := request.Settings.check()
+	name := request.Name
 	switch {
 	case name == "":
 		errs = append(errs, FieldError{Field: "name", Reason: "is required"})
 	case len(validation.IsDNS1123Label(name)) > 0:
 		errs = append(errs, FieldError{Field: "name", Value: name, Reason: "is not allowed; use at most 63 lower-case letters, digits and -, such as mpi-a100"})
 	}
+	if r.lacksImage() && request.Settings.Image == "" {
+		errs = append(errs, FieldError{Field: "image", Reason: "is required: nobody publishes an image with Intel MPI; build one (images/README.md)"})
+	}
+	if hasSpace(request.AgentImage) {
+		errs = append(errs, FieldError{Field: "agentImage", Value: request.AgentImage, Reason: "is not allowed; use a reference without spaces"})
+	}
+	if user := request.RunAsUser; user != nil && *user < 1 {
+		errs = append(errs, FieldError{Field: "runAsUser", Value: strconv.FormatInt(*user, 10), Reason: "is not allowed; use 1 or more: runtimes do not run as root"})
+	}
 	if len(errs) > 0 {
 		return nil, Invalid(errs...)
 	}
-	changed, err := r.with(settings)
+	changed, err := r.with(request.Settings)
 	if err != nil {
 		return nil, err
 	}
+	if request.AgentImage != "" {
+		replaceAgent(changed.Object["spec"], request.AgentImage)
+	}
+	if request.RunAsUser != nil {
+		if err := setUser(changed, *request.RunAsUser); err != nil {
+			return nil, fmt.Errorf("set the user of %s: %w", name, err)
+		}
+	}
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": changed.Object["spec"]}}
 	object.SetGroupVersionKind(RuntimeKinds()[0])
+	if request.Namespace != "" {
+		object.SetGroupVersionKind(RuntimeKinds()[1])
+		object.SetNamespace(request.Namespace)
+	}
 	object.SetName(name)
 	object.SetLabels(changed.GetLabels())
 	notes := changed.GetAnnotations()
@@ -98,8 +136,8 @@ func (r Runtime) copyAs(name string, settings RuntimeSettings) (*unstructured.Un
 
 // with returns the object of the runtime with other settings, which were checked.
 func (r Runtime) with(settings RuntimeSettings) (*unstructured.Unstructured, error) {
-	if !r.MPI || r.Kind != RuntimeKinds()[0].Kind {
-		return nil, Invalid(FieldError{Reason: fmt.Sprintf("%s is not an MPI runtime of the cluster; change it with kubectl", r.Name)})
+	if !r.MPI {
+		return nil, Invalid(FieldError{Reason: fmt.Sprintf("%s is not an MPI runtime; copy and change it with kubectl", r.Name)})
 	}
 	object := r.Object.DeepCopy()
 	notes := object.GetAnnotations()
@@ -126,7 +164,7 @@ func (r Runtime) with(settings RuntimeSettings) (*unstructured.Unstructured, err
 
 // check returns what is wrong with settings.
 func (s RuntimeSettings) check() (errs []FieldError) {
-	if strings.ContainsAny(s.Image, " \t\n") {
+	if hasSpace(s.Image) {
 		errs = append(errs, FieldError{Field: "image", Value: s.Image, Reason: "is not allowed; use a reference without spaces, such as quay.io/my-team/train:1.2"})
 	}
 	if s.Slots < 0 {
@@ -139,6 +177,70 @@ func (s RuntimeSettings) check() (errs []FieldError) {
 		errs = append(errs, FieldError{Field: "maxGPUs", Value: strconv.Itoa(int(*s.MaxGPUs)), Reason: "is not allowed; use 0 or more, or nothing for no limit"})
 	}
 	return errs
+}
+
+func hasSpace(image string) bool { return strings.ContainsAny(image, " \t\n") }
+
+// Settings returns the settings that a runtime has; a limit that is no number is left out.
+func (r Runtime) Settings() RuntimeSettings {
+	settings := RuntimeSettings{Slots: r.Slots}
+	for text, limit := range map[*string]**int32{&r.MaxWorkers: &settings.MaxWorkers, &r.MaxGPUs: &settings.MaxGPUs} {
+		if n, err := strconv.ParseInt(*text, 10, 32); err == nil {
+			*limit = new(int32(n))
+		}
+	}
+	return settings
+}
+
+// replaceAgent replaces the image that brings the agent into pods: of the init container that copies it, or of the volume.
+func replaceAgent(in any, to string) {
+	switch in := in.(type) {
+	case []any:
+		for _, each := range in {
+			replaceAgent(each, to)
+		}
+	case map[string]any:
+		if init, is := in["initContainers"].([]any); is {
+			setNamed(init, agentapi.Container, to, "image")
+		}
+		if volumes, is := in["volumes"].([]any); is {
+			setNamed(volumes, agentapi.Volume, to, "image", "reference")
+		}
+		for _, each := range in {
+			replaceAgent(each, to)
+		}
+	}
+}
+
+// setNamed replaces a text in the entries of a name, if they have it.
+func setNamed(list []any, name, to string, path ...string) {
+	for _, entry := range list {
+		if fields, is := entry.(map[string]any); is && fields["name"] == name {
+			if _, found, err := unstructured.NestedString(fields, path...); found && err == nil {
+				_ = unstructured.SetNestedField(fields, to, path...) // the field exists
+			}
+		}
+	}
+}
+
+// setUser sets the user and group of the pods of a runtime.
+func setUser(runtime *unstructured.Unstructured, user int64) error {
+	list, _, err := unstructured.NestedSlice(runtime.Object, "spec", "template", "spec", "replicatedJobs")
+	if err != nil {
+		return err
+	}
+	for _, entry := range list {
+		job, is := entry.(map[string]any)
+		if !is {
+			continue
+		}
+		for _, field := range []string{"runAsUser", "runAsGroup"} {
+			if err := unstructured.SetNestedField(job, user, "template", "spec", "template", "spec", "securityContext", field); err != nil {
+				return err
+			}
+		}
+	}
+	return unstructured.SetNestedSlice(runtime.Object, list, "spec", "template", "spec", "replicatedJobs")
 }
 
 // replaceImage replaces the image of the containers of a specification that have it, but not of init containers.

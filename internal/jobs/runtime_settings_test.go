@@ -49,7 +49,7 @@ func TestRuntimeSettings(t *testing.T) {
 			t.Errorf("%s: a change that was made meanwhile is overwritten", name)
 		}
 	}
-	copied, err := from.copyAs("mpi-2", RuntimeSettings{Image: "new"})
+	copied, err := from.copyAs(NewRuntime{Name: "mpi-2", Settings: RuntimeSettings{Image: "new"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestRuntimeSettings(t *testing.T) {
 func TestRuntimeSettingsAreChecked(t *testing.T) {
 	t.Parallel()
 	from := describeRuntime(clusterRuntime(t, "mpi", `{mlPolicy: {mpi: {}}, template: {spec: {replicatedJobs: []}}}`))
-	_, err := from.copyAs("Not_Allowed", RuntimeSettings{Image: "two words", Slots: -1, MaxWorkers: new(int32(0)), MaxGPUs: new(int32(-1))})
+	_, err := from.copyAs(NewRuntime{Name: "Not_Allowed", AgentImage: "two words", RunAsUser: new(int64(0)), Settings: RuntimeSettings{Image: "two words", Slots: -1, MaxWorkers: new(int32(0)), MaxGPUs: new(int32(-1))}})
 	invalid, is := errors.AsType[*InvalidError](err)
 	if !is {
 		t.Fatalf("the error is %v", err)
@@ -77,14 +77,14 @@ func TestRuntimeSettingsAreChecked(t *testing.T) {
 	for _, field := range invalid.Fields {
 		fields = append(fields, field.Field)
 	}
-	if diff := cmp.Diff([]string{"image", "slots", "maxWorkers", "maxGPUs", "name"}, fields); diff != "" {
+	if diff := cmp.Diff([]string{"image", "slots", "maxWorkers", "maxGPUs", "name", "agentImage", "runAsUser"}, fields); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	torch := describeRuntime(clusterRuntime(t, "torch", `{mlPolicy: {torch: {}}, template: {spec: {replicatedJobs: []}}}`))
-	if _, err := torch.with(RuntimeSettings{}); err == nil || !strings.Contains(err.Error(), "torch is not an MPI runtime of the cluster") {
+	if _, err := torch.with(RuntimeSettings{}); err == nil || !strings.Contains(err.Error(), "torch is not an MPI runtime") {
 		t.Errorf("the error is %v", err)
 	}
-	if _, err := from.copyAs("", RuntimeSettings{}); err == nil || !strings.Contains(err.Error(), "name: is required") {
+	if _, err := from.copyAs(NewRuntime{}); err == nil || !strings.Contains(err.Error(), "name: is required") {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -46,12 +46,16 @@ type Runtime struct {
 	// them; empty for none.
 	MaxWorkers, MaxGPUs, NodeLabels, AllowEgress string
 	// Image is the workers' image; empty if it is unknown.
-	Image      string
+	Image string
+	// AgentImage is the image that brings the agent into the pods; empty for none.
+	AgentImage string
 	Containers []RuntimeContainer
 	// Errors are why jobs of the runtime fail. Of an Unreadable runtime, they say why, and only its limits are known.
 	Errors     []string
 	Unreadable bool
-	// Object is the runtime in the cluster.
+	// Shipped is set of a runtime that the project ships, which need not be in the cluster.
+	Shipped bool
+	// Object is the runtime in the cluster, or as it is shipped.
 	Object *unstructured.Unstructured
 }
 
@@ -108,9 +112,12 @@ func runtimeScope(kind schema.GroupVersionKind, namespace string) string {
 	return ""
 }
 
-// FindRuntime returns the runtime that NAME, clustertrainingruntime/NAME or trainingruntime/NAME refers to. It fails with
-// NotFoundError, AmbiguousError or NoTrainerError.
+// FindRuntime returns the runtime that NAME, clustertrainingruntime/NAME or trainingruntime/NAME refers to, or shipped/NAME to one that
+// the project ships. It fails with NotFoundError, AmbiguousError or NoTrainerError.
 func (c *Client) FindRuntime(ctx context.Context, namespace, reference string) (Runtime, error) {
+	if name, is := strings.CutPrefix(reference, ShippedPrefix); is {
+		return findShipped(name)
+	}
 	kind, name, qualified := strings.Cut(reference, "/")
 	if !qualified {
 		kind, name = "", reference
@@ -178,7 +185,7 @@ func describeRuntime(object *unstructured.Unstructured) Runtime {
 		found.LauncherRunsRanks = typed.Spec.MLPolicy.MPI.RunLauncherAsNode
 		found.KeyPath = typed.Spec.MLPolicy.MPI.SSHAuthMountPath
 	}
-	found.Image = typed.Image()
+	found.Image, found.AgentImage = typed.Image(), typed.AgentImage()
 	for _, job := range typed.Spec.Template.Spec.ReplicatedJobs {
 		pod := job.Template.Spec.Template.Spec
 		for _, container := range pod.Containers {

@@ -43,7 +43,8 @@ func (j Job) Written() (*unstructured.Unstructured, error) {
 	return UserFields(object), nil
 }
 
-// MaskedError is a request to create a job from the report of a deleted one, in which secrets are masked.
+// MaskedError is a request to create a job from another, in which secrets are masked that are not known: the other is deleted, and
+// its report does not contain them, or it has no such secret.
 type MaskedError struct {
 	Job Job
 	// Fields are the fields whose values contain masked secrets, sorted.
@@ -72,6 +73,9 @@ func (e *MaskedError) Error() string {
 	}
 	if more := len(fields) - most; more > 0 {
 		fields = append(fields[:most], fmt.Sprintf("%d more", more))
+	}
+	if e.Job.Object != nil {
+		return fmt.Sprintf("%s has no secret in the place of %s masked with %s: %s", e.Job, phrase.Count(len(e.Fields), "value"), logs.Masked, strings.Join(fields, ", "))
 	}
 	return fmt.Sprintf("%s is deleted, and its report does not contain secrets (%s masked): %s", e.Job, phrase.Count(len(e.Fields), "value"), strings.Join(fields, ", "))
 }

@@ -66,8 +66,8 @@ func TestCloneDeleted(t *testing.T) {
 	if _, is := errors.AsType[*MaskedError](second(c.CloneWithSpec(t.Context(), deleted, spec))); !is {
 		t.Error("a form clones masked secrets")
 	}
-	if draft, err := c.CloneMasked(t.Context(), deleted); err != nil || draft.Job.GetName() != "gone-2" {
-		t.Errorf("%v: %v", draft, err)
+	if draft, masked, err := c.Editable(t.Context(), deleted); err != nil || draft.GetName() != "gone-2" || masked != 4 {
+		t.Errorf("%v with %d masked values: %v", draft, masked, err)
 	}
 	if warnings := warnMasked(clone.Original); len(warnings) != 1 || !strings.Contains(warnings[0], "4 values in this job") {
 		t.Errorf("a saved manifest with masks: %q", warnings)

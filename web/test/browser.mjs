@@ -233,7 +233,7 @@ const journeys = {
     await inspect(page, 'job-topology');
     await page.getByRole('button', {name: /^launcher/}).press('ArrowRight');
     assert.match(await page.evaluate(() => document.activeElement?.textContent ?? ''), /worker-0/, 'arrow keys move between pods');
-    for (const [tab, text] of [['Pods', 'bert-large-worker-3'], ['Events', 'PodsStarting'], ['YAML', 'mpiReplicaSpecs']]) {
+    for (const [tab, text] of [['Pods', 'bert-large-worker-3'], ['Events', 'PodsStarting'], ['Configuration', 'mpiReplicaSpecs']]) {
       await page.getByRole('tab', {name: tab, exact: true}).click();
       await page.getByText(text).first().waitFor();
       await inspect(page, `job-${tab.toLowerCase()}`);
@@ -343,6 +343,63 @@ const journeys = {
     await inspect(page, 'job-described');
     await page.goto(`${base}/create?namespace=ml-team&clone=mpijob/absent`);
     await page.getByText('The job absent cannot be cloned').waitFor();
+  },
+
+  async 'the configuration of a job is edited as a new job'() {
+    const page = await open('user', '/projects/ml-team/mpijob/crash?tab=configuration');
+    const start = page.getByRole('button', {name: 'Edit as a new job'});
+    const editor = page.getByRole('textbox', {name: 'Configuration of the new job'});
+    const create = page.getByRole('button', {name: 'Create job'});
+    await tabTo(page, start);
+    await page.keyboard.press('Enter');
+    await page.getByText('The API server accepts this job').waitFor();
+    // Another journey clones the job, too.
+    const [, proposed] = /has the name (crash-\d+) unless/.exec(await page.getByText('crash stays as it is').textContent()) ?? [];
+    const name = `${proposed}-edited`;
+    const text = (await editor.inputValue()).replace(`name: ${proposed}`, `name: ${name}`);
+    assert.match(text, new RegExp(`name: ${name}\n`));
+    assert.doesNotMatch(text, /status:|uid:|resourceVersion/);
+    await inspect(page, 'configuration-edit');
+    // An error names its line; the button moves the cursor there, and the Tab key leaves the editor.
+    await editor.fill(text.replace(/replicas: \d+/, 'replicas: -1'));
+    const problem = page.getByRole('button', {name: /^Go to line \d+, spec\.mpiReplicaSpecs/}).first();
+    await problem.waitFor();
+    await create.and(page.locator(':disabled')).waitFor();
+    await inspect(page, 'configuration-error');
+    await tabTo(page, problem);
+    await page.keyboard.press('Enter');
+    assert.match(await editor.evaluate((area) => area.value.slice(area.selectionStart, area.selectionEnd)), /^ +replicas: -1$/);
+    await page.keyboard.press('Tab');
+    assert.equal(await editor.evaluate((area) => area === document.activeElement), false, 'the Tab key leaves the editor');
+    // What was written is kept while another tab is open.
+    await page.getByRole('tab', {name: 'Pods', exact: true}).click();
+    await page.getByRole('tab', {name: 'Configuration', exact: true}).click();
+    assert.match(await editor.inputValue(), /replicas: -1/);
+    await editor.fill('metadata: [');
+    await page.getByRole('button', {name: /^Go to line \d+$/}).waitFor();
+    await editor.fill('');
+    await create.and(page.locator(':disabled')).waitFor();
+    await editor.fill(text.replace(/replicas: \d+/, 'replicas: 3'));
+    await page.getByRole('region', {name: 'Differences'}).getByText('+      replicas: 3').waitFor();
+    await page.getByText('The API server accepts this job').waitFor();
+    await tabTo(page, create);
+    await page.keyboard.press('Enter');
+    await page.waitForURL((url) => url.pathname.endsWith(`/mpijob/${name}`));
+    await page.getByRole('heading', {level: 1, name: new RegExp(name)}).waitFor();
+    // The report of a deleted job has its secrets masked.
+    await page.goto(`${base}/projects/ml-team/mpijob/deleted-job?tab=configuration`);
+    await page.getByText('1 value that looks like a secret is shown as ****').waitFor();
+    await start.click();
+    await page.getByText('Replace each **** by the secret').waitFor();
+    await page.getByText('is masked; write the secret, or remove the field').waitFor();
+    await inspect(page, 'configuration-masked');
+    await editor.fill((await editor.inputValue()).replace("'****'", 'hf_new'));
+    await page.getByText('The API server accepts this job').waitFor();
+    await page.getByRole('button', {name: 'Discard changes'}).click();
+    await start.waitFor();
+    const viewer = await open('viewer', '/projects/ml-team/mpijob/crash?tab=configuration');
+    await viewer.getByText('mpiReplicaSpecs').first().waitFor();
+    assert.equal(await viewer.getByRole('button', {name: 'Edit as a new job'}).count(), 0);
   },
 
   async 'a change in the cluster is shown without a reload'() {
@@ -477,6 +534,78 @@ const journeys = {
     await page.getByText('The runtime mpi-large is deleted. Jobs that run continue.').waitFor();
   },
 
+  async 'runtimes are created on a cluster without one'() {
+    // The cluster of the other journeys has runtimes.
+    const hide = (page) =>
+      page.route(/api\/v1\/runtimes(\?|$)/, async (route) => {
+        if (route.request().method() !== 'GET') return route.continue();
+        const response = await route.fetch();
+        await route.fulfill({response, json: {...(await response.json()), runtimes: []}});
+      });
+    const page = await open('admin');
+    await hide(page);
+    await page.goto(`${base}/runtimes`);
+    await page.getByText('Create one from those that are shipped with the operator').waitFor();
+    await inspect(page, 'runtimes-none');
+    await tabTo(page, page.getByRole('button', {name: 'Create runtime'}));
+    await page.keyboard.press('Enter');
+    const dialog = page.getByRole('dialog');
+    const field = (name) => dialog.getByRole('textbox', {name, exact: true});
+    await dialog.getByLabel('Start from').selectOption('mpi-intel: Intel');
+    await dialog.getByText('Nobody publishes an image with Intel MPI').waitFor();
+    await field('Name').fill('shipped-mpich');
+    await dialog.getByRole('button', {name: 'Create'}).and(page.locator('[disabled]')).waitFor();
+    await dialog.getByLabel('Start from').selectOption('mpi-mpich: MPICH');
+    await field('User ID').fill('0');
+    await field('Image').fill('quay.io/team/mpich:1');
+    await dialog.getByRole('button', {name: 'Create'}).click();
+    await dialog.getByText('0 is not allowed; use 1 or more').waitFor();
+    await inspect(page, 'runtime-shipped');
+    await field('User ID').fill('1000');
+    await dialog.getByRole('button', {name: 'Create'}).click();
+    await page.getByText('The runtime shipped-mpich is created from mpi-mpich.').waitFor();
+    await page.unroute(/api\/v1\/runtimes(\?|$)/);
+    const row = page.getByRole('row', {name: /shipped-mpich/});
+    await row.getByText('quay.io/team/mpich:1').waitFor();
+    await row.getByText('100 workers, 16 GPUs per worker').waitFor();
+
+    // The administrator of a project creates one for the project, changes and deletes it.
+    const manager = await open('manager', '/runtimes');
+    await manager.getByRole('row', {name: /shipped-mpich/}).waitFor();
+    assert.equal(await manager.getByRole('button', {name: 'Create runtime'}).count(), 0);
+    await manager.goto(`${base}/runtimes?namespace=ml-team`);
+    await manager.getByRole('button', {name: 'Create runtime'}).click();
+    const form = manager.getByRole('dialog');
+    assert.deepEqual(await form.getByLabel('Available in').locator('option').allTextContents(), ['The project ml-team']);
+    await form.getByLabel('Start from').selectOption('mpi-openmpi5: OpenMPI');
+    await form.getByRole('textbox', {name: 'Name'}).fill('of-the-team');
+    await form.getByRole('button', {name: 'Create'}).click();
+    const own = manager.getByRole('row', {name: /of-the-team/});
+    await own.getByText('ml-team').waitFor();
+    assert.equal(await manager.getByRole('button', {name: 'Edit runtime shipped-mpich'}).count(), 0, 'a runtime of the cluster');
+    await manager.getByRole('button', {name: 'Edit runtime of-the-team'}).click();
+    await form.getByRole('textbox', {name: 'Workers of a job, at most'}).fill('7');
+    await form.getByRole('button', {name: 'Save runtime'}).click();
+    await own.getByText('7 workers, 16 GPUs per worker').waitFor();
+    await manager.getByRole('button', {name: 'Delete runtime of-the-team'}).click();
+    await form.getByText('No job that you may see uses it').waitFor();
+    await form.getByRole('button', {name: 'Delete runtime'}).click();
+    await own.waitFor({state: 'detached'});
+    await page.getByRole('button', {name: 'Delete runtime shipped-mpich'}).click();
+    await dialog.getByRole('button', {name: 'Delete runtime'}).click();
+    await row.waitFor({state: 'detached'});
+
+    // Without the right, the page names who has it.
+    const user = await open('user');
+    await hide(user);
+    for (const [query, text] of [['', 'If you are the administrator of a project, select the project'], ['?namespace=ml-team', 'this requires the role admin in ml-team']]) {
+      await user.goto(`${base}/runtimes${query}`);
+      await user.getByText(text).waitFor();
+      assert.equal(await user.getByRole('button', {name: 'Create runtime'}).count(), 0);
+    }
+    await inspect(user, 'runtimes-none-user');
+  },
+
   async 'a page whose files are missing is loaded again, once'() {
     const page = await open('user');
     await page.getByRole('heading', {level: 1, name: 'Training jobs'}).waitFor();
@@ -542,7 +671,7 @@ const journeys = {
       assert.equal(await page.getByRole('link', {name: 'bert-large', exact: true}).count(), 1, 'the last data stays');
       assert.equal(await job.getByText('4 of 4 ready').count(), 1, 'the last data stays');
       await inspect(page, 'api-away');
-      await job.getByRole('tab', {name: 'YAML'}).click();
+      await job.getByRole('tab', {name: 'Configuration'}).click();
     } finally {
       await fetch(`${control}/restore`, {method: 'POST'});
     }
@@ -613,7 +742,7 @@ const journeys = {
     assert.deepEqual(await description.getByRole('link').evaluateAll((links) => links.map(({href, rel}) => [href, rel])), [['https://example.com/guide', 'noopener noreferrer nofollow']]);
     for (const text of ['click', 'data', 'case', 'tab', 'pixel', 'entity', 'relative', '<svg onload']) await description.getByText(text).first().waitFor();
     await inspect(page, 'job-hostile');
-    for (const [tab, text] of [['Topology', 'launcher'], ['Pods', 'hostile-launcher'], ['Events', '<img'], ['YAML', '<img'], ['Training', /^(Loss|No training figures)$/], ['Metrics', /^(No metrics|Source: .*)$/], ['Logs', /No lines|<img src=x/]]) {
+    for (const [tab, text] of [['Topology', 'launcher'], ['Pods', 'hostile-launcher'], ['Events', '<img'], ['Configuration', '<img'], ['Training', /^(Loss|No training figures)$/], ['Metrics', /^(No metrics|Source: .*)$/], ['Logs', /No lines|<img src=x/]]) {
       await page.getByRole('tab', {name: tab, exact: true}).click();
       const panel = page.locator('.pf-v6-c-tab-content:not([hidden])');
       await panel.getByText(text).first().waitFor();
@@ -758,7 +887,7 @@ const journeys = {
       ['kind: MPIJob\napiVersion: kubeflow.org/v2beta1', 'metadata.name'],
     ]) {
       await area.fill(text);
-      await page.locator('#yaml-help').getByText(error).waitFor();
+      await page.locator('#yaml-problems').getByText(error).waitFor();
     }
     const job = (name, padding) => {
       const comment = `# ${'comment '.repeat(15)}\n`;

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -20,6 +22,15 @@ const Namespace = "mpijob-system"
 
 // Build returns the objects of a folder with a kustomization.yaml, in its order.
 func Build(folder string) ([]*unstructured.Unstructured, error) {
+	text, err := build(folder)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(text)
+}
+
+// build returns the objects of a folder as YAML.
+func build(folder string) ([]byte, error) {
 	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
 	if err != nil {
 		return nil, fmt.Errorf("build %s: %w", folder, err)
@@ -28,7 +39,17 @@ func Build(folder string) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build %s: %w", folder, err)
 	}
-	return Parse(text)
+	return text, nil
+}
+
+// WriteRuntimes writes the runtimes of the folder config/runtimes/openshift, which config/runtimes/shipped.go embeds.
+func WriteRuntimes(root string) error {
+	folder := filepath.Join(root, "config", "runtimes")
+	text, err := build(filepath.Join(folder, "openshift"))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(folder, "shipped.yaml"), text, 0o644)
 }
 
 // Parse returns the objects of YAML documents, without empty documents.

@@ -1,6 +1,8 @@
 package manifests
 
 import (
+	"bytes"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -60,5 +62,21 @@ func TestDifferencesRefusesTwoObjectsOfOneName(t *testing.T) {
 	}
 	if _, err := Differences(objects, nil); err == nil || !strings.Contains(err.Error(), "Pod a") {
 		t.Errorf("Differences = %v, want an error that names the Pod a", err)
+	}
+}
+
+// TestShippedRuntimes: the runtimes that the command line and the dashboard contain are those of the folder.
+func TestShippedRuntimes(t *testing.T) {
+	const folder = "../../../config/runtimes"
+	text, err := build(folder + "/openshift")
+	if err != nil {
+		t.Fatal(err)
+	}
+	embedded, err := os.ReadFile(folder + "/shipped.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(text, embedded) {
+		t.Error("config/runtimes/shipped.yaml is not what kustomize builds; run make generate")
 	}
 }

@@ -268,6 +268,24 @@ func (r Runtime) Image() string {
 	return ""
 }
 
+// AgentImage returns the image that brings the agent into the pods of a runtime; empty for none.
+func (r Runtime) AgentImage() string {
+	for i := range r.Spec.Template.Spec.ReplicatedJobs {
+		pod := r.Spec.Template.Spec.ReplicatedJobs[i].Template.Spec.Template.Spec
+		for _, c := range pod.InitContainers {
+			if c.Name == agentapi.Container {
+				return c.Image
+			}
+		}
+		for _, v := range pod.Volumes {
+			if v.Name == agentapi.Volume && v.Image != nil {
+				return v.Image.Reference
+			}
+		}
+	}
+	return ""
+}
+
 // hasAgent reports whether pods bring the agent along: an init container copies it, or they mount its image.
 func hasAgent(pod corev1.PodSpec) bool {
 	return slices.ContainsFunc(pod.InitContainers, func(c corev1.Container) bool { return c.Name == agentapi.Container }) ||

@@ -3,7 +3,7 @@ import {useEffect, useRef} from 'react';
 import {setStale} from '../lib/notices';
 import {ApiError, apiURL, get, path} from './client';
 import {openStream} from './stream';
-import type {Changes, Choices, CloneForm, Comparison, Curves, Detail, Draft, Events, Glossary, Help, List, Manifest, Metrics, Templates, Me, Namespaces, Pods, Quotas, Row, RuntimeJobs, Runtimes, SpecRequest, Usage} from './types';
+import type {Changes, Choices, CloneForm, Comparison, Curves, Detail, Draft, Events, Glossary, Help, List, Manifest, Metrics, Templates, Me, Namespaces, Pods, Quotas, Row, RuntimeForm, RuntimeJobs, Runtimes, SpecRequest, Usage} from './types';
 import {post} from './client';
 
 export interface JobKey {
@@ -67,8 +67,11 @@ export const useChoices = (namespace: string): UseQueryResult<Choices> =>
 export const useRuntimes = (namespace: string): UseQueryResult<Runtimes> =>
   useQuery({queryKey: ['runtimes', namespace], queryFn: ({signal}) => get<Runtimes>('runtimes', namespace ? new URLSearchParams({namespace}) : undefined, signal), refetchInterval: 3000});
 
-export const useRuntimeJobs = (name: string): UseQueryResult<RuntimeJobs> =>
-  useQuery({queryKey: ['runtimes', name, 'jobs'], queryFn: ({signal}) => get<RuntimeJobs>(path('runtimes', name, 'jobs'), undefined, signal)});
+export const useRuntimeJobs = (name: string, namespace: string | undefined): UseQueryResult<RuntimeJobs> =>
+  useQuery({queryKey: ['runtimes', namespace, name, 'jobs'], queryFn: ({signal}) => get<RuntimeJobs>(path('runtimes', name, 'jobs'), namespace ? new URLSearchParams({namespace}) : undefined, signal)});
+
+/** What a new runtime can start from. */
+export const useRuntimeForm = (enabled: boolean): UseQueryResult<RuntimeForm> => useQuery({queryKey: ['runtime-form'], queryFn: ({signal}) => get<RuntimeForm>('runtimes/form', undefined, signal), enabled, staleTime: 60_000});
 
 export const useQuotas = (namespace: string): UseQueryResult<Quotas> =>
   useQuery({queryKey: ['quotas', namespace], queryFn: ({signal}) => get<Quotas>('quotas', namespace ? new URLSearchParams({namespace}) : undefined, signal), refetchInterval: 5000});

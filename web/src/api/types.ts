@@ -617,6 +617,57 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/namespaces/{namespace}/jobs/{kind}/{name}/edit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The YAML of a job as a new one, to edit */
+        get: {
+            parameters: {
+                query?: {
+                    uid?: string;
+                };
+                header?: never;
+                path: {
+                    namespace: string;
+                    kind: string;
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The result */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Edit"];
+                    };
+                };
+                /** @description A problem */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/namespaces/{namespace}/jobs/{kind}/{name}/events": {
         parameters: {
             query?: never;
@@ -1296,7 +1347,7 @@ export interface paths {
             };
         };
         put?: never;
-        /** Create a runtime of the cluster from another */
+        /** Create a runtime from another */
         post: {
             parameters: {
                 query?: never;
@@ -1306,7 +1357,7 @@ export interface paths {
             };
             requestBody: {
                 content: {
-                    "application/json": components["schemas"]["RuntimeCopy"];
+                    "application/json": components["schemas"]["NewRuntime"];
                 };
             };
             responses: {
@@ -1336,6 +1387,51 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runtimes/form": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What a form needs to create a runtime */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The result */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["RuntimeForm"];
+                    };
+                };
+                /** @description A problem */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runtimes/{name}": {
         parameters: {
             query?: never;
@@ -1344,10 +1440,12 @@ export interface paths {
             cookie?: never;
         };
         get?: never;
-        /** Change a runtime of the cluster */
+        /** Change a runtime */
         put: {
             parameters: {
-                query?: never;
+                query?: {
+                    namespace?: string;
+                };
                 header?: never;
                 path: {
                     name: string;
@@ -1381,10 +1479,12 @@ export interface paths {
             };
         };
         post?: never;
-        /** Delete a runtime of the cluster */
+        /** Delete a runtime */
         delete: {
             parameters: {
-                query?: never;
+                query?: {
+                    namespace?: string;
+                };
                 header?: never;
                 path: {
                     name: string;
@@ -1425,10 +1525,12 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The jobs of a runtime of the cluster that have not ended */
+        /** The jobs of a runtime that have not ended */
         get: {
             parameters: {
-                query?: never;
+                query?: {
+                    namespace?: string;
+                };
                 header?: never;
                 path: {
                     name: string;
@@ -1719,6 +1821,13 @@ export interface components {
             words?: string[];
             yaml?: string;
         };
+        Edit: {
+            masked: number;
+            name: string;
+            original: string;
+            originalUID?: string;
+            yaml: string;
+        };
         Event: {
             count: number;
             message: string;
@@ -1738,6 +1847,7 @@ export interface components {
         };
         FieldProblem: {
             field: string;
+            line?: number;
             reason: string;
             value?: string;
         };
@@ -1866,6 +1976,7 @@ export interface components {
         Manifest: {
             clean: string;
             full: string;
+            masked: number;
         };
         Me: {
             canLogOut: boolean;
@@ -1891,6 +2002,14 @@ export interface components {
         Namespaces: {
             complete: boolean;
             namespaces: components["schemas"]["Namespace"][];
+        };
+        NewRuntime: {
+            agentImage?: string;
+            from: string;
+            name: string;
+            namespace?: string;
+            runAsUser?: number;
+            settings: components["schemas"]["RuntimeSettings"];
         };
         Output: {
             command: string;
@@ -2284,15 +2403,20 @@ export interface components {
             slots?: string;
             tests: components["schemas"]["RuntimeTest"][];
         };
-        RuntimeCopy: {
-            from: string;
-            name: string;
-            settings: components["schemas"]["RuntimeSettings"];
+        RuntimeForm: {
+            agentImage: string;
+            runAsUser?: number;
+            shipped: components["schemas"]["ShippedRuntime"][];
         };
         RuntimeJobs: {
             jobs: components["schemas"]["Row"][];
             running: number;
             waiting: number;
+        };
+        RuntimeRights: {
+            create: boolean;
+            delete: boolean;
+            update: boolean;
         };
         RuntimeSettings: {
             image?: string;
@@ -2310,15 +2434,24 @@ export interface components {
             phase: string;
         };
         Runtimes: {
-            canDelete: boolean;
-            canManage: boolean;
+            cluster: components["schemas"]["RuntimeRights"];
             installed: boolean;
             missing: string[];
+            project: components["schemas"]["RuntimeRights"];
             runtimes: components["schemas"]["Runtime"][];
         };
         Sample: {
             t: number;
             v: number;
+        };
+        ShippedRuntime: {
+            framework?: string;
+            image?: string;
+            implementation: string;
+            maxGPUs?: string;
+            maxWorkers?: string;
+            name: string;
+            slots: string;
         };
         Snippet: {
             language: string;
@@ -2334,6 +2467,7 @@ export interface components {
             gangTimeoutSeconds?: number;
             gracePeriodSeconds?: number;
             original?: string;
+            originalUID?: string;
             shm?: string;
             spec: components["schemas"]["JobSpec"];
             template?: string;
@@ -2463,6 +2597,7 @@ export type CurvePoint = components['schemas']['CurvePoint'];
 export type Curves = components['schemas']['Curves'];
 export type Detail = components['schemas']['Detail'];
 export type Draft = components['schemas']['Draft'];
+export type Edit = components['schemas']['Edit'];
 export type Event = components['schemas']['Event'];
 export type Events = components['schemas']['Events'];
 export type FailureCount = components['schemas']['FailureCount'];
@@ -2482,6 +2617,7 @@ export type Metrics = components['schemas']['Metrics'];
 export type Namespace = components['schemas']['Namespace'];
 export type NamespaceQuotas = components['schemas']['NamespaceQuotas'];
 export type Namespaces = components['schemas']['Namespaces'];
+export type NewRuntime = components['schemas']['NewRuntime'];
 export type Output = components['schemas']['Output'];
 export type Pod = components['schemas']['Pod'];
 export type Pods = components['schemas']['Pods'];
@@ -2529,12 +2665,14 @@ export type ReportWaited = components['schemas']['ReportWaited'];
 export type ReportWorkersStatus = components['schemas']['ReportWorkersStatus'];
 export type Row = components['schemas']['Row'];
 export type Runtime = components['schemas']['Runtime'];
-export type RuntimeCopy = components['schemas']['RuntimeCopy'];
+export type RuntimeForm = components['schemas']['RuntimeForm'];
 export type RuntimeJobs = components['schemas']['RuntimeJobs'];
+export type RuntimeRights = components['schemas']['RuntimeRights'];
 export type RuntimeSettings = components['schemas']['RuntimeSettings'];
 export type RuntimeTest = components['schemas']['RuntimeTest'];
 export type Runtimes = components['schemas']['Runtimes'];
 export type Sample = components['schemas']['Sample'];
+export type ShippedRuntime = components['schemas']['ShippedRuntime'];
 export type Snippet = components['schemas']['Snippet'];
 export type SpecRequest = components['schemas']['SpecRequest'];
 export type Step = components['schemas']['Step'];

@@ -113,7 +113,7 @@ function CreateWizard({initial, original, clone}: {initial: JobForm; original?: 
           {/* Steps that do not apply are left out: PatternFly counts hidden steps in the number of a step. */}
           {isYaml ? (
             <WizardStep name="YAML" id="yaml-step" footer={{isNextDisabled: current.yaml.trim() === '' || isBlocked('yaml')}}>
-              {body(<YamlStep {...props} />)}
+              {body(<YamlStep {...props} draft={draft} />)}
             </WizardStep>
           ) : null}
           {isTemplate ? (

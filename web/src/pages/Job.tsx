@@ -34,6 +34,7 @@ import {useParameters} from '../lib/parameters';
 import {phases, PhaseLabel} from '../lib/phase';
 import {save} from '../lib/save';
 import {CloneDialog} from './job/CloneDialog';
+import type {EditedJob} from './job/ConfigurationTab';
 import {Diagnosis} from './job/Diagnosis';
 import {PhaseLine} from './job/PhaseLine';
 
@@ -44,9 +45,17 @@ const LogsTab = lazy(() => import('./job/LogsTab'));
 const MetricsTab = lazy(() => import('./job/MetricsTab'));
 const TrainingTab = lazy(() => import('./job/TrainingTab'));
 const EventsTab = lazy(() => import('./job/EventsTab'));
-const YamlTab = lazy(() => import('./job/YamlTab'));
+const ConfigurationTab = lazy(() => import('./job/ConfigurationTab'));
 
-const tabs: {key: string; title: string; content: (props: {job: JobKey; detail: Detail}) => ReactElement}[] = [
+interface TabProps {
+  job: JobKey;
+  detail: Detail;
+  /** What the user writes in the tab Configuration, which is kept while other tabs are open. */
+  edited: EditedJob | undefined;
+  setEdited: (edited: EditedJob | undefined) => void;
+}
+
+const tabs: {key: string; title: string; content: (props: TabProps) => ReactElement}[] = [
   {key: 'overview', title: 'Overview', content: (props) => <Overview {...props} />},
   {key: 'topology', title: 'Topology', content: (props) => <Topology {...props} />},
   {key: 'pods', title: 'Pods', content: (props) => <PodsTab {...props} />},
@@ -54,7 +63,7 @@ const tabs: {key: string; title: string; content: (props: {job: JobKey; detail: 
   {key: 'metrics', title: 'Metrics', content: (props) => <MetricsTab {...props} />},
   {key: 'training', title: 'Training', content: (props) => <TrainingTab {...props} />},
   {key: 'events', title: 'Events', content: (props) => <EventsTab {...props} />},
-  {key: 'yaml', title: 'YAML', content: (props) => <YamlTab {...props} />},
+  {key: 'configuration', title: 'Configuration', content: (props) => <ConfigurationTab {...props} />},
 ];
 
 /** Shows what the user wrote about the job, with a bar to scroll a long text. */
@@ -218,6 +227,7 @@ export function Job(): ReactElement {
   const query = useJob(job);
   const detail = query.data;
   const [clone, setClone] = useState<{changes: string[]; isAgain?: boolean} | undefined>();
+  const [edited, setEdited] = useState<{id: string; job: EditedJob | undefined} | undefined>();
   useLive({namespace, id: detail?.row.id ?? 'unknown'});
   const crumbs = (
     <PageSection hasBodyWrapper={false} type="breadcrumb">
@@ -285,7 +295,7 @@ export function Job(): ReactElement {
           usePageInsets
         >
           {tabs
-            .filter(({key}) => key !== 'yaml' || !row.deleted || detail.status?.specification?.manifest)
+            .filter(({key}) => key !== 'configuration' || !row.deleted || detail.status?.specification?.manifest)
             .map(({key, title}) => (
               <Tab key={key} eventKey={key} title={<TabTitleText>{title}</TabTitleText>} tabContentId={`tab-${key}`} />
             ))}
@@ -294,7 +304,7 @@ export function Job(): ReactElement {
       <PageSection hasBodyWrapper={false} isFilled>
         {tabs.map(({key, title, content}) => (
           <TabContent key={key} id={`tab-${key}`} eventKey={key} activeKey={active} hidden={key !== active} aria-label={title}>
-            {key === active ? <Suspense fallback={<Loading what={`Loading ${title}`} />}>{content({job, detail})}</Suspense> : null}
+            {key === active ? <Suspense fallback={<Loading what={`Loading ${title}`} />}>{content({job, detail, edited: edited?.id === row.id ? edited.job : undefined, setEdited: (written) => setEdited({id: row.id, job: written})})}</Suspense> : null}
           </TabContent>
         ))}
         <Snippets items={detail.commands} />

@@ -2,7 +2,9 @@ import {
   Alert,
   Button,
   EmptyState,
+  EmptyStateActions,
   EmptyStateBody,
+  EmptyStateFooter,
   Form,
   FormGroup,
   FormHelperText,
@@ -25,15 +27,16 @@ import {ExpandableRowContent, Table, Tbody, Td, Th, Thead, Tr} from '@patternfly
 import {useMutation, useQueryClient} from '@tanstack/react-query';
 import {type ReactElement, useState} from 'react';
 import {Link, useSearchParams} from 'react-router';
-import {ApiError, errorText, path, post, put, remove} from '../api/client';
+import {errorText, path, post, remove} from '../api/client';
 import {useMe, useNamespaces, useRuntimeJobs, useRuntimes} from '../api/queries';
-import type {ActionResult, Runtime, RuntimeCopy, RuntimeSettings, RuntimeTest, TestRequest} from '../api/types';
+import type {ActionResult, Runtime, RuntimeTest, TestRequest} from '../api/types';
 import {Age, PageHead, Snippets} from '../components/Common';
 import {ProjectSelect} from '../components/ProjectSelect';
 import {Loaded} from '../components/States';
 import {jobURL} from '../components/Watcher';
 import {BugIcon, CheckCircleIcon, CubesIcon, ExclamationCircleIcon, InProgressIcon, PencilAltIcon, PendingIcon, PlusCircleIcon, TrashIcon} from '../lib/icons';
 import {notify} from '../lib/notices';
+import {RuntimeDialog} from './runtimes/RuntimeDialog';
 
 const checkNames: Record<string, string> = {ImagePull: 'Image pulled', Keys: 'Keys accepted', Connection: 'Workers connected', ProcessStart: 'Ranks started', RanksDistinct: 'Ranks on different workers', Communication: 'Messages exchanged'};
 const checkLooks = {Pass: 'success', Fail: 'danger', Pending: 'pending', Skipped: 'info', Unknown: 'warning'} as const;
@@ -159,124 +162,12 @@ function TestDialog({runtime, project, close}: {runtime: Runtime; project: strin
   );
 }
 
-interface RuntimeForm {
-  from: string;
-  name: string;
-  image: string;
-  slots: string;
-  maxWorkers: string;
-  maxGPUs: string;
-}
-
-const formOf = (runtime: Runtime, name: string): RuntimeForm => ({from: runtime.name, name, image: runtime.image ?? '', slots: runtime.slots ?? '', maxWorkers: runtime.maxWorkers ?? '', maxGPUs: runtime.maxGPUs ?? ''});
-
-/** The fields of a form that are numbers. */
-const amounts = ['slots', 'maxWorkers', 'maxGPUs'] as const;
-const isAmount = (text: string): boolean => text === '' || (/^-?\d+$/.test(text) && Math.abs(Number(text)) < 2 ** 31);
-
-function settingsOf(form: RuntimeForm): RuntimeSettings {
-  const settings: RuntimeSettings = {image: form.image.trim()};
-  for (const field of amounts) if (form[field] !== '') settings[field] = Number(form[field]);
-  return settings;
-}
-
-/** Creates a runtime of the cluster from another, or changes one. */
-function RuntimeDialog({runtimes, changed, close}: {runtimes: Runtime[]; changed: Runtime | undefined; close: () => void}): ReactElement {
-  const queries = useQueryClient();
-  const first = changed ?? runtimes[0];
-  const [form, setForm] = useState<RuntimeForm>(first ? formOf(first, '') : {from: '', name: '', image: '', slots: '', maxWorkers: '', maxGPUs: ''});
-  const save = useMutation({
-    mutationFn: () => {
-      const settings = settingsOf(form);
-      return changed ? put<ActionResult>(path('runtimes', changed.name), settings) : post<ActionResult>('runtimes', {from: form.from, name: form.name, settings} satisfies RuntimeCopy);
-    },
-    onSuccess: (result) => {
-      notify({variant: 'success', title: result.message});
-      void queries.invalidateQueries({queryKey: ['runtimes']});
-      close();
-    },
-  });
-  const set = (change: Partial<RuntimeForm>): void => {
-    setForm({...form, ...change});
-    save.reset();
-  };
-  const refused = new Map((save.error instanceof ApiError ? (save.error.problem.fields ?? []) : []).map(({field, value, reason}) => [field, `${value ? `${value} ` : ''}${reason}`]));
-  const errorOf = (field: keyof RuntimeForm): string | undefined =>
-    refused.get(field) ?? (amounts.some((each) => each === field) && !isAmount(form[field]) ? `${form[field]} is not a whole number` : undefined);
-  const isIncomplete = amounts.some((field) => !isAmount(form[field])) || (!changed && (form.name === '' || form.from === ''));
-  const fields: {field: keyof RuntimeForm; label: string; hint: string}[] = [
-    {field: 'image', label: 'Image', hint: 'Of the workers, and of the launcher if it has the same.'},
-    {field: 'slots', label: 'Slots per worker', hint: 'Ranks on each worker, unless the job sets it.'},
-    {field: 'maxWorkers', label: 'Workers of a job, at most', hint: 'Empty for no limit.'},
-    {field: 'maxGPUs', label: 'GPUs of a worker, at most', hint: 'Empty for no limit.'},
-  ];
-  const text = ({field, label, hint, isRequired = false}: {field: keyof RuntimeForm; label: string; hint: string; isRequired?: boolean}): ReactElement => {
-    const error = errorOf(field);
-    return (
-      <FormGroup key={field} label={label} fieldId={`runtime-${field}`} isRequired={isRequired}>
-        <TextInput id={`runtime-${field}`} value={form[field]} isRequired={isRequired} autoComplete="off" validated={error ? 'error' : 'default'} aria-describedby={`runtime-${field}-help`} onChange={(_, value) => set({[field]: value})} />
-        <FormHelperText>
-          <HelperText id={`runtime-${field}-help`} isLiveRegion={error !== undefined}>
-            {error ? <HelperTextItem variant="error" icon={<ExclamationCircleIcon />}>{error}</HelperTextItem> : <HelperTextItem>{hint}</HelperTextItem>}
-          </HelperText>
-        </FormHelperText>
-      </FormGroup>
-    );
-  };
-  return (
-    <Modal variant="medium" isOpen onClose={close} aria-labelledby="runtime-title">
-      <ModalHeader
-        title={changed ? `Edit ${changed.name}` : 'Create runtime'}
-        labelId="runtime-title"
-        description={changed ? 'New jobs get the new settings. A job above a limit is refused when it is created.' : 'A new runtime of the cluster has all settings of an existing one but these.'}
-      />
-      <ModalBody>
-        <Form
-          id="runtime-form"
-          onSubmit={(event) => {
-            event.preventDefault();
-            if (!isIncomplete) save.mutate();
-          }}
-        >
-          {changed ? null : (
-            <FormGroup label="Start from" isRequired fieldId="runtime-from">
-              <FormSelect
-                id="runtime-from"
-                value={form.from}
-                onChange={(_, name) => {
-                  const chosen = runtimes.find((each) => each.name === name);
-                  if (chosen) set(formOf(chosen, form.name));
-                }}
-              >
-                {runtimes.map(({name}) => (
-                  <FormSelectOption key={name} value={name} label={name} />
-                ))}
-              </FormSelect>
-            </FormGroup>
-          )}
-          {changed ? null : text({field: 'name', label: 'Name', hint: 'Such as mpi-a100. It cannot be changed later.', isRequired: true})}
-          {fields.map(text)}
-          {save.error && refused.size === 0 ? <Alert isInline variant="danger" title={errorText(save.error)} component="p" /> : null}
-        </Form>
-      </ModalBody>
-      <ModalFooter>
-        <Button type="submit" form="runtime-form" isDisabled={isIncomplete || save.isPending} isLoading={save.isPending}>
-          {changed ? 'Save runtime' : 'Create'}
-        </Button>
-        <Button variant="link" onClick={close}>
-          Close
-        </Button>
-      </ModalFooter>
-    </Modal>
-  );
-}
-
-/** Asks whether to delete a runtime of the cluster, with the jobs that use it. */
+/** Asks whether to delete a runtime, with the jobs that use it. */
 function DeleteDialog({runtime, close}: {runtime: Runtime; close: () => void}): ReactElement {
   const queries = useQueryClient();
-  const used = useRuntimeJobs(runtime.name);
+  const used = useRuntimeJobs(runtime.name, runtime.namespace);
   const deletion = useMutation({
-    mutationFn: () => remove<ActionResult>(path('runtimes', runtime.name)),
+    mutationFn: () => remove<ActionResult>(path('runtimes', runtime.name), runtime.namespace ? new URLSearchParams({namespace: runtime.namespace}) : undefined),
     onSuccess: (result) => {
       notify({variant: 'success', title: result.message});
       void queries.invalidateQueries({queryKey: ['runtimes']});
@@ -332,9 +223,15 @@ export function Runtimes(): ReactElement {
   // The runtime that is changed; null for one that is created.
   const [edited, setEdited] = useState<Runtime | null | undefined>();
   const [deleted, setDeleted] = useState<Runtime | undefined>();
-  const ofCluster = (runtimes.data?.runtimes ?? []).filter(({mpi, namespace}) => mpi && namespace === undefined);
-  const canDelete = runtimes.data?.canDelete ?? false;
-  const canManage = (runtimes.data?.canManage ?? false) && ofCluster.length > 0;
+  const none = {create: false, update: false, delete: false};
+  const {cluster = none, project: ofProject = none} = runtimes.data ?? {};
+  const rightsFor = ({namespace}: Runtime): typeof none => (namespace === undefined ? cluster : namespace === project ? ofProject : none);
+  const canCreate = cluster.create || ofProject.create;
+  const create = (
+    <Button icon={<PlusCircleIcon />} onClick={() => setEdited(null)}>
+      Create runtime
+    </Button>
+  );
   return (
     <>
       <PageHead
@@ -343,7 +240,7 @@ export function Runtimes(): ReactElement {
         actions={
           <>
             <ProjectSelect value={project} onChange={(value) => setParams(value ? {namespace: value} : {}, {replace: true})} />
-            {canManage ? <Button icon={<PlusCircleIcon />} onClick={() => setEdited(null)}>Create runtime</Button> : null}
+            {canCreate && (runtimes.data?.runtimes.length ?? 0) > 0 ? create : null}
           </>
         }
       />
@@ -355,10 +252,19 @@ export function Runtimes(): ReactElement {
                 <EmptyStateBody>
                   {data.missing.includes('runtimes')
                     ? 'You may not list the runtimes of the cluster. Select a project to see those of the project.'
-                    : data.installed
-                      ? 'An administrator creates runtimes as ClusterTrainingRuntimes; examples are in config/runtimes.'
-                      : 'Runtimes belong to Kubeflow Trainer. MPIJobs need neither.'}
+                    : !data.installed
+                      ? 'Runtimes belong to Kubeflow Trainer. MPIJobs need neither.'
+                      : canCreate
+                        ? 'TrainJobs need a runtime. Create one from those that are shipped with the operator, with your image.'
+                        : project
+                          ? `TrainJobs need a runtime. You may not create one: this requires the role admin in ${project}, or the right to create ClusterTrainingRuntimes. MPIJobs need no runtime.`
+                          : 'TrainJobs need a runtime. Administrators of the cluster create it for all projects. If you are the administrator of a project, select the project. MPIJobs need no runtime.'}
                 </EmptyStateBody>
+                {canCreate ? (
+                  <EmptyStateFooter>
+                    <EmptyStateActions>{create}</EmptyStateActions>
+                  </EmptyStateFooter>
+                ) : null}
               </EmptyState>
             ) : (
               <Table aria-label="Runtimes" gridBreakPoint="grid-lg">
@@ -419,12 +325,12 @@ export function Runtimes(): ReactElement {
                                 Test runtime
                               </Button>
                             ) : null}
-                            {canManage && runtime.mpi && runtime.namespace === undefined ? (
+                            {rightsFor(runtime).update && runtime.mpi ? (
                               <Button variant="link" isInline icon={<PencilAltIcon />} onClick={() => setEdited(runtime)} aria-label={`Edit runtime ${runtime.name}`}>
                                 Edit
                               </Button>
                             ) : null}
-                            {canDelete && runtime.namespace === undefined && !runtime.deleting ? (
+                            {rightsFor(runtime).delete && !runtime.deleting ? (
                               <Button variant="link" isInline isDanger icon={<TrashIcon />} onClick={() => setDeleted(runtime)} aria-label={`Delete runtime ${runtime.name}`}>
                                 Delete
                               </Button>
@@ -452,7 +358,7 @@ export function Runtimes(): ReactElement {
         </Loaded>
         {me ? <Snippets items={[{title: 'Command line', language: 'sh', text: `${me.program} runtimes list${project ? ` -n ${project}` : ''}`}]} title="The same on the command line" /> : null}
       </PageSection>
-      {edited !== undefined ? <RuntimeDialog runtimes={ofCluster} changed={edited ?? undefined} close={() => setEdited(undefined)} /> : null}
+      {edited !== undefined ? <RuntimeDialog runtimes={(runtimes.data?.runtimes ?? []).filter(({mpi}) => mpi)} changed={edited ?? undefined} canCreate={{cluster: cluster.create, project: ofProject.create ? project : ''}} close={() => setEdited(undefined)} /> : null}
       {deleted ? <DeleteDialog runtime={deleted} close={() => setDeleted(undefined)} /> : null}
       {tested ? <TestDialog runtime={tested} project={project} close={() => setTested(undefined)} /> : null}
     </>

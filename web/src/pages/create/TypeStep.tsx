@@ -1,5 +1,6 @@
 import {Alert, Card, CardBody, CardHeader, CardTitle, Title} from '@patternfly/react-core';
 import type {ReactElement} from 'react';
+import {Link} from 'react-router';
 import type {JobKey} from '../../api/queries';
 import type {CloneForm} from '../../api/types';
 import {FrameworkMark} from '../../components/Framework';
@@ -63,7 +64,7 @@ export function TypeStep({form, set, choices, clone, original}: StepProps & {clo
       </div>
       {form.way === 'runtime' && choices && choices.runtimes.length === 0 ? (
         <Alert isInline variant="warning" title="This project sees no runtimes" component="p">
-          The cluster may have no Kubeflow Trainer. An MPIJob does not need it.
+          If the cluster has Kubeflow Trainer, an administrator can <Link to={`/runtimes?${new URLSearchParams({namespace: form.namespace}).toString()}`}>create one</Link>. An MPIJob needs neither.
         </Alert>
       ) : null}
       <Card component="section" aria-labelledby="guide" isCompact className="mpi-guide">

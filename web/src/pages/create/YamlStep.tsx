@@ -1,15 +1,22 @@
-import {TextArea, Title} from '@patternfly/react-core';
+import {Title} from '@patternfly/react-core';
 import type {ReactElement} from 'react';
+import type {Draft} from '../../api/types';
+import {YamlEditor} from '../../components/YamlEditor';
 import {notify} from '../../lib/notices';
-import {Field, type StepProps} from './Field';
+import type {StepProps} from './Field';
 
-export function YamlStep({form, set, errorOf}: StepProps): ReactElement {
+export function YamlStep({form, set, draft}: StepProps & {draft: Draft | undefined}): ReactElement {
   return (
     <div className="mpi-stack">
       <Title headingLevel="h2">YAML</Title>
-      <Field id="yaml" label="Job as YAML or JSON" required error={errorOf('yaml')} hint="One MPIJob (kubeflow.org/v2beta1) or TrainJob (trainer.kubeflow.org/v1alpha1).">
-        <TextArea id="yaml" value={form.yaml} onChange={(_, yaml) => set({yaml})} rows={20} className="mpi-mono" spellCheck={false} aria-describedby="yaml-help" resizeOrientation="vertical" validated={errorOf('yaml') ? 'error' : 'default'} />
-      </Field>
+      <YamlEditor
+        id="yaml"
+        label="Job as YAML or JSON"
+        text={form.yaml}
+        set={(yaml) => set({yaml})}
+        problems={form.yaml === '' ? [] : (draft?.problem?.fields ?? [])}
+        hint="One MPIJob (kubeflow.org/v2beta1) or TrainJob (trainer.kubeflow.org/v1alpha1)."
+      />
       <div>
         <label htmlFor="yaml-file" className="mpi-subtle">Or from a file, at most 1 MiB: </label>
         <input

@@ -9,7 +9,7 @@ export const stepFields = {
   basics: ['name', 'namespace'],
   program: ['image', 'command', 'runtime', 'implementation', 'env'],
   resources: ['workers', 'cpu', 'memory', 'gpu', 'slots'],
-  yaml: ['yaml'],
+  yaml: ['yaml', 'metadata.name', 'metadata.namespace'],
 };
 
 /** Returns what is wrong with the fields of a form, by their names in errors: as the API server reports, and what needs no request. */
@@ -18,11 +18,6 @@ export function problemsOf(form: JobForm, draft: Draft | undefined, namespaces: 
   const problems = new Map((draft?.problem?.fields ?? []).map(({field, value, reason}) => [field, `${value ? `${value} ` : ''}${reason}`]));
   for (const [field, text] of [['workers', String(form.workers)], ['slots', form.slots], ['runAsUser', form.user], ['retries', form.retries]] as const) {
     if (text !== '' && !isWhole(text)) problems.set(field, `${text} is not a whole number of at most ${largest}`);
-  }
-  // YAML is one field.
-  for (const field of ['metadata.name', 'metadata.namespace']) {
-    const problem = problems.get(field);
-    if (problem && !problems.has('yaml')) problems.set('yaml', `${field} ${problem}`);
   }
   // The API server takes any printable character but =.
   const noName = form.env.find(({name}) => name !== '' && !/^[ -<>-~]+$/.test(name));
