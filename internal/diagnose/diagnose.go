@@ -64,6 +64,9 @@ func Job(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, outcom
 		if found = append(found, rdmaFallback(p)...); p.Failed() {
 			found = append(found, throttled(p)...)
 		}
+		for i := range found {
+			found[i] = p.addLimit(found[i])
+		}
 	}
 	return p.order(found)
 }
