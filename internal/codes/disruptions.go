@@ -77,3 +77,14 @@ var disruptions = []Entry{
 		},
 	},
 }
+
+// ProbeNotExecuted is the definition of ProbeFailed for a probe that cannot be executed, by which Kubernetes stops nothing. It uses
+// {message} and {effect}.
+var ProbeNotExecuted = Entry{
+	Code: ProbeFailed, Phase: v1alpha1.PhaseInitializing, Severity: v1alpha1.SeverityWarning,
+	Summary: "{who}: the {probe} probe cannot be executed: {message}. {effect}",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Remove the probe. The operator notices ranks that end or wait without it.", Action: "{field}.spec.{containers|containers}[].{probe}Probe", Rerun: true},
+		{Text: "Or name a program that is in the image and that the pod's user may execute, or a port that the container has."},
+	},
+}

@@ -108,9 +108,11 @@ var ownErrors = []OwnError{
 		},
 	},
 	{
-		Name: "network", Matches: regexp.MustCompile(`Name or service not known|failure in name resolution|Connection (?:timed out|refused)|Network is unreachable|Max retries exceeded|No route to host|Could not resolve host|Could(?:n't| not) connect to|download timed out|Failed to connect to|socket\.timeout|TimeoutError: (?:timed out|\[Errno 110\])|ConnectTimeout|urlopen error|timeout expired`),
+		Name: "network", Matches: regexp.MustCompile(`Name or service not known|failure in name resolution|(?i:connection timed out|connection refused)|Network is unreachable|Max retries exceeded|No route to host|Could not resolve host|Could(?:n't| not) connect to|download timed out|[Ff]ailed to connect to|socket\.timeout|TimeoutError: (?:timed out|\[Errno 110\])|ConnectTimeout|urlopen error|timeout expired` +
+			// Drivers of databases and queues, and what Go, Java and gRPC report.
+			`|Can't connect to (?:\w+ )*server|Cannot connect to host|[Cc]onnection timeout to|(?i:timeout connecting to|connect timed out|connection attempt timed out|connect timeout)|ServerSelectionTimeoutError|NoBrokersAvailable|dial tcp |ORA-12170|java\.net\.\w*(?:Timeout|Connect)\w*Exception|Connection to \S+ (?:timed out|failed)`),
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Check the address. If jobs are isolated, pods reach the job's own pods, DNS and port 443; who administers the namespace allows other destinations.", Action: listPolicies},
+			{Text: "Check {address|the address}. If jobs are isolated, pods reach the job's own pods, DNS and port 443; who administers the namespace allows other destinations.", Action: listPolicies},
 		},
 	},
 	{
@@ -158,6 +160,12 @@ var (
 		{Text: "Set {variable} in the workers as well: only the launcher's pod template sets it.", Action: "{workerTemplate}.spec.containers[0].env"},
 		{Text: "Or let mpirun pass it on: Open MPI does so only with -x.", Action: "mpirun -x {variable} <program>"},
 	}
+	// PythonElsewhere are those for a Python that looks for its own library where a variable says. They may also use value and source.
+	PythonElsewhere = []v1alpha1.Remedy{
+		{Text: "Remove {variable}. It is {value}, where Python does not find its own library. {source|The command, the image or an object of envFrom sets it.}", Action: "env: {variable}"},
+	}
+	// OwnLimit is the remedy for a limit that the command of a job sets itself. It may use role, field and limitSet.
+	OwnLimit = v1alpha1.Remedy{Text: "The command of the {role} sets this limit: {limitSet}. Raise or remove it.", Action: "{field}.spec.containers[0].command"}
 	// UnreadableObject are those for a file of a Secret or ConfigMap that the pod's user may not read.
 	UnreadableObject = []v1alpha1.Remedy{
 		{Text: "Let the pod's user read it: {file} is on volume {volume}, {mounted}. Set fsGroup, so that the group of the file is one of the pod's.", Action: "{programTemplate}.spec.securityContext.fsGroup"},

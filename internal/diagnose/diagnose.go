@@ -35,7 +35,7 @@ var (
 	// ends are how processes ended, which does not explain why, and what follows from that.
 	ends = []check{firstEnds, summings, lastEnds, nothingStarted, sidecars, failedSidecars}
 	// waits are what a job without another cause waits for.
-	waits = []check{workersNotReady, earlierJob, waitingForHosts, stalled, silent, slowStart}
+	waits = []check{workersNotReady, probesNotExecuted, earlierJob, waitingForHosts, stalled, silent, slowStart}
 
 	checks = slices.Concat(beforePods, podsRemoved, podsNotStarted, programs, ends, waits)
 	// queuedChecks and succeededChecks are those of jobs in these phases.
@@ -63,6 +63,9 @@ func Job(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, outcom
 		found = append(append(found, memoryGrowing(p)...), trainingDiverged(p)...)
 		if found = append(found, rdmaFallback(p)...); p.Failed() {
 			found = append(found, throttled(p)...)
+		}
+		for i := range found {
+			found[i] = p.addLimit(found[i])
 		}
 	}
 	return p.order(found)

@@ -262,6 +262,13 @@ func TestHealthyJobsHaveNoFindings(t *testing.T) {
 			func(s *scene) { s.seen.Launcher, s.seen.LauncherPods = nil, nil }, worker(1, corev1.PodRunning, notReadyFor(20*time.Second)),
 		),
 		"a worker is not ready, which the launcher does not wait for": running(2).with(worker(1, corev1.PodRunning, notReadyFor(time.Minute))),
+		"a startup probe times out, and the launcher does not wait for it": running(2).with(worker(1, corev1.PodRunning, notReadyFor(time.Minute)),
+			event("Pod", "pi-worker-1", "Unhealthy", "Startup probe errored: rpc error: code = DeadlineExceeded desc = failed to exec in container: timeout 1s exceeded: context deadline exceeded")),
+		"a startup probe was not executed at first": running(2).with(event("Pod", "pi-worker-1", "Unhealthy", "Startup probe errored and resulted in Unknown state: "+runcLacks), worker(1, corev1.PodRunning, func(pod *corev1.Pod) {
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		})),
+		"a liveness probe was not executed for a while": running(2).with(event("Pod", "pi-worker-1", "Unhealthy", "Liveness probe errored and resulted in Unknown state: "+runcLacks),
+			func(s *scene) { s.evidence.Events[0].Last = mpitest.Now.Add(-time.Hour) }),
 		"no pods": {job: mpitest.Job(2)},
 		"resumed while all pods from before are on their way out": running(2).with(event("Pod", "pi-launcher-xyz", "Killing", "Stopping container main"), func(s *scene) {
 			mpitest.Leaving(s.seen.LauncherPods[0])

@@ -1,6 +1,7 @@
 package diagnose_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -214,6 +215,30 @@ func TestWhatKubernetesSays(t *testing.T) {
 			worker(1, corev1.PodRunning, notReadyFor(time.Minute)),
 			event("Pod", "pi-worker-1", "Unhealthy", "Readiness probe failed: dial tcp 10.2.3.4:8080: connect: connection refused"),
 		)},
+		"startup-probe-not-executed-before-the-launcher": {codes.WorkersNotReady, running(2, func(j *mpi.Job) { j.Launcher.AfterWorkers = true }).with(
+			func(s *scene) { s.seen.Launcher, s.seen.LauncherPods = nil, nil },
+			worker(1, corev1.PodRunning, notReadyFor(time.Minute)), event("Pod", "pi-worker-1", "Unhealthy", "Startup probe errored and resulted in Unknown state: "+runcLacks),
+		)},
+		"startup-probe-not-executed": {codes.ProbeFailed, running(2).with(
+			worker(0, corev1.PodRunning, notReadyFor(time.Minute)), worker(1, corev1.PodRunning, notReadyFor(time.Minute)),
+			event("Pod", "pi-worker-0", "Unhealthy", "(combined from similar events): Startup probe errored: "+runcLacks),
+			event("Pod", "pi-worker-1", "Unhealthy", "Startup probe errored and resulted in Unknown state: "+runcLacks),
+		)},
+		"readiness-probe-not-executed": {codes.ProbeFailed, running(2).with(
+			worker(1, corev1.PodRunning, notReadyFor(time.Minute)),
+			event("Pod", "pi-worker-1", "Unhealthy", "Readiness probe errored and resulted in Unknown state: rpc error: code = Unknown desc = command error: executable file `ready` not found in $PATH: No such file or directory, stdout: , stderr: , exit code -1"),
+		)},
+		"startup-probe-of-a-port-without-number": {codes.ProbeFailed, running(2).with(
+			worker(1, corev1.PodRunning, notReadyFor(time.Minute)),
+			event("Pod", "pi-worker-1", "Unhealthy", "Startup probe errored and resulted in Unknown state: port \"health\" not found"),
+		)},
+		"startup-probe-of-a-sidecar-not-executed": {codes.ProbeFailed, running(2).with(
+			worker(1, corev1.PodPending, created(time.Minute), onNode("node-a"), func(pod *corev1.Pod) {
+				pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "proxy", Started: new(false), State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(mpitest.Now.Add(-50 * time.Second))}}}}
+			}),
+			event("Pod", "pi-worker-1", "Unhealthy", "Startup probe errored and resulted in Unknown state: "+strings.Replace(runcLacks, "stat /opt/ready: no such file or directory", "permission denied", 1)),
+		)},
+		"liveness-probe-not-executed": {codes.ProbeFailed, running(2).with(event("Pod", "pi-worker-1", "Unhealthy", "Liveness probe errored and resulted in Unknown state: "+runcLacks))},
 		"init-container-is-awaited": {codes.SlowStart, running(2).with(worker(1, corev1.PodPending, created(90*time.Second), onNode("node-a"), func(pod *corev1.Pod) {
 			pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "wait-for-db", Started: new(true), State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(mpitest.Now.Add(-85 * time.Second))}}}}
 		}), func(s *scene) {
@@ -411,6 +436,10 @@ func gatedBy(names ...string) func(*mpi.Job) {
 		}
 	}
 }
+
+// runcLacks is what containerd and runc report of a command that is not in the image.
+const runcLacks = `rpc error: code = Unknown desc = failed to exec in container: failed to start exec "1ee8c4ac1f2c2b9e1ec3b2fc0ba98c3f6ed8b1a4c9a1d0a5d8f6f1c0d1e2f3a4": ` +
+	`OCI runtime exec failed: exec failed: unable to start container process: exec: "/opt/ready": stat /opt/ready: no such file or directory: unknown`
 
 // notReadyFor is a pod whose container started so long ago and is not ready.
 func notReadyFor(ago time.Duration) func(*corev1.Pod) {

@@ -20,6 +20,8 @@ var (
 	// perror(3) names it, such as "cat: /data/x: No such file or directory".
 	quotedFile = regexp.MustCompile(`["'` + "`" + `]((?:\.{0,2}/)?[\w.+@%~-]+(?:/[\w.+@%~-]+)*)["']`)
 	plainFile  = regexp.MustCompile(`(?:^|[\s:])((?:\.{0,2}/)[\w.+@%~/-]+)(?:: |$)`)
+	// codecName is an encoding in quotation marks, as Python names it.
+	codecName = regexp.MustCompile(`['"][\w-]+['"] codec`)
 	// openedFile is a file that a line of a program opens, reads or loads.
 	openedFile = regexp.MustCompile(`(?:open|Path|read\w*|load\w*|from\w*)\([^"'\n]{0,40}["']((?:\.{0,2}/)?[\w.+@%~-]+(?:/[\w.+@%~-]+)*)["']`)
 	// notDropped is an error of a connection that was refused, or whose host has no address.
@@ -53,13 +55,13 @@ func (p *input) ownError(entry codes.Entry, figures map[string]string) codes.Ent
 	if found := variableName.FindStringSubmatch(text); found != nil {
 		figures["variable"] = found[1] + found[2] + found[3]
 	}
+	if found := openedFile.FindStringSubmatch(figures["ownSource"]); found != nil && kind.Name == "text" {
+		figures["file"] = found[1]
+	}
 	for _, form := range []*regexp.Regexp{quotedFile, plainFile} {
-		if found := form.FindStringSubmatch(text); found != nil && figures["file"] == "" {
+		if found := form.FindStringSubmatch(codecName.ReplaceAllString(text, "")); found != nil && figures["file"] == "" {
 			figures["file"] = found[1]
 		}
-	}
-	if found := openedFile.FindStringSubmatch(figures["ownSource"]); found != nil && figures["file"] == "" && kind.Name == "text" {
-		figures["file"] = found[1]
 	}
 	remedies := kind.Remedies
 	if volume := p.launchersVolume(figures["file"]); volume != "" && kind.OnlyInLauncher != nil {
@@ -84,14 +86,40 @@ func (p *input) ownCause(kind string, figures map[string]string) []v1alpha1.Reme
 			figures["volume"], figures["mounted"] = name, mounted
 			return codes.UnreadableObject
 		}
+	case "python":
+		if figures["variable"], figures["value"] = p.pythonFolder(); figures["variable"] != "" {
+			for _, role := range []mpi.Role{mpi.RoleLauncher, mpi.RoleWorker} {
+				if facts.SetsVariable(p.Template(role), figures["variable"]) {
+					figures["source"] = "The pod template of the " + string(role) + " sets it."
+				}
+			}
+			return codes.PythonElsewhere
+		}
 	case "network":
+		figures["address"] = p.address(figures["errorText"], figures["ownSource"])
 		// A NetworkPolicy drops packets. What refuses a connection was reached, and names are resolved anyway.
 		if p.Seen.Isolation != nil && !notDropped.MatchString(figures["errorText"]) {
-			figures["policy"], figures["address"] = p.Seen.Isolation.Name, p.address(figures["errorText"], figures["ownSource"])
+			figures["policy"] = p.Seen.Isolation.Name
 			return codes.IsolatedNetwork
 		}
 	}
 	return nil
+}
+
+// pythonPath is where Python reports a variable by which it looks for its library, when it cannot start (Python/pathconfig.c).
+var pythonPath = regexp.MustCompile(`^\s+(PYTHONHOME|PYTHONPATH) = '([^']+)'`)
+
+// pythonFolder returns the variable by which a Python that could not start looked for its own library, and its value; "" if the logs
+// show none.
+func (p *input) pythonFolder() (variable, value string) {
+	for _, pod := range p.Pods {
+		for _, line := range pod.Log.Lines {
+			if found := pythonPath.FindStringSubmatch(line[len(loglines.RankTag.FindString(line)):]); found != nil {
+				return found[1], quotedText(found[2])
+			}
+		}
+	}
+	return "", ""
 }
 
 // unreadable returns what a file is mounted from and with which mode, if that is a Secret or ConfigMap whose files others than their
@@ -131,6 +159,10 @@ var (
 	// serverAndPort is how libpq names its server, and literalAddress how a line of a program does.
 	serverAndPort  = regexp.MustCompile(`server at "([^"]+)"(?: \([^)]*\))?, port (\d+)`)
 	literalAddress = regexp.MustCompile(`\(["']([\w.:-]+)["'], *(\d+)`)
+	// serverName is how drivers of MySQL name their server, and toAddress how most programs do, with the port.
+	serverName = regexp.MustCompile(`server on '([^']+)'`)
+	toAddress  = regexp.MustCompile(`(?:^|[\s"'(/\]]|ipv[46]:)((?:[A-Za-z0-9_-]+\.)*[A-Za-z0-9_-]+|\[[0-9a-fA-F:]+\]):(\d{2,5})(?:$|[\s"'),/;]|[:.](?:\s|$))`)
+	notTime    = regexp.MustCompile(`[A-Za-z.[]`)
 	// unanswered is where the launcher's agent names an address.
 	unanswered = regexp.MustCompile(`gets no answer from ([^\s;,]+)`)
 )
@@ -145,6 +177,17 @@ func (p *input) address(text, source string) string {
 	}
 	if found := webAddress.FindString(text + "\n" + source); found != "" {
 		return found
+	}
+	for _, form := range []*regexp.Regexp{literalAddress, toAddress} {
+		for _, found := range form.FindAllStringSubmatch(text, -1) {
+			// A time of day has no letter and no dot.
+			if notTime.MatchString(found[1]) {
+				return found[1] + ":" + found[2]
+			}
+		}
+	}
+	if found := serverName.FindStringSubmatch(text); found != nil {
+		return found[1]
 	}
 	if found := literalAddress.FindStringSubmatch(source); found != nil {
 		return found[1] + ":" + found[2]

@@ -142,11 +142,113 @@ func TestOwnCauses(t *testing.T) {
 		"the job's policy, a time-out": {"Traceback (most recent call last):\n  File \"/app/a.py\", line 6, in <module>\n    db = socket.create_connection((\"203.0.113.9\", 5432), timeout=10)\n         ^^^^^^^^\n  File \"/usr/lib/python3.11/socket.py\", line 851, in create_connection\n    raise exceptions[0]\nTimeoutError: timed out", isolated, "connect to 203.0.113.9:5432. NetworkPolicy pi isolates it"},
 		"the job's policy, libpq":      {`psycopg2.OperationalError: connection to server at "db.corp" (10.0.0.3), port 5432 failed: timeout expired`, isolated, "connect to db.corp:5432."},
 		"the job's policy, the agent":  {"mpi-agent: no progress: the only rank is idle, since 10:00:00 UTC; blocked: 0; pi-worker-0 gets no answer from 10.0.0.7:80\nTimeoutError: timed out", isolated, "connect to 10.0.0.7:80."},
-		"a job without its policy":     {"curl: (6) Could not resolve host: data.example", func(*scene) {}, "If jobs are isolated"},
+		"the job's policy, MySQL":      {`pymysql.err.OperationalError: (2003, "Can't connect to MySQL server on 'db.corp' (timed out)")`, isolated, "connect to db.corp. NetworkPolicy pi"},
+		"the job's policy, MongoDB":    {"pymongo.errors.ServerSelectionTimeoutError: mongo.corp:27017: timed out (configured timeouts: connectTimeoutMS: 20000.0ms)", isolated, "connect to mongo.corp:27017."},
+		"the job's policy, Redis":      {"redis.exceptions.TimeoutError: Error 110 connecting to redis.corp:6379. Connection timed out.", isolated, "connect to redis.corp:6379."},
+		"the job's policy, Go":         {"Error: migrate at 12:30: dial tcp 10.0.0.7:5432: i/o timeout", isolated, "connect to 10.0.0.7:5432."},
+		"the job's policy, gRPC":       {"grpc._channel.RpcError: failed to connect to all addresses; last error: UNKNOWN: ipv4:10.0.0.7:8080: connection attempt timed out before receiving SETTINGS frame", isolated, "connect to 10.0.0.7:8080."},
+		"the job's policy, aiohttp":    {"aiohttp.client_exceptions.ConnectionTimeoutError: Connection timeout to host http://api.corp:81/x", isolated, "connect to http://api.corp:81/x."},
+		"the job's policy, no address": {"redis.exceptions.TimeoutError: Timeout connecting to server", isolated, "connect to this address."},
+		"a database that refuses":      {`psycopg2.OperationalError: connection to server at "db.corp" (10.0.0.3), port 5432 failed: Connection refused`, isolated, "Check db.corp:5432."},
+		"a Python elsewhere": {pythonElsewhere, func(s *scene) {
+			s.job.Workers.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "PYTHONHOME", Value: "/opt/py"}}
+		}, "Remove PYTHONHOME. It is /opt/py, where Python does not find its own library. The pod template of the worker sets it."},
+		"a Python elsewhere by the image": {pythonElsewhere, func(*scene) {}, "Remove PYTHONHOME. It is /opt/py, where Python does not find its own library. The command, the image or"},
+		"a job without its policy":        {"curl: (6) Could not resolve host: data.example", func(*scene) {}, "If jobs are isolated"},
 	} {
 		found := failed(1, test.log).with(test.change).findings()
 		if len(found) == 0 || !slices.ContainsFunc(found[0].Remedies, func(r v1alpha1.Remedy) bool { return strings.Contains(r.Text, test.want) }) {
 			t.Errorf("%s: found %+v", name, found)
+		}
+	}
+}
+
+// pythonElsewhere is what Python prints if it does not find its library (3.11), tagged by mpirun.
+const pythonElsewhere = `[1,1]<stderr>:Could not find platform independent libraries <prefix>
+[1,1]<stderr>:Python path configuration:
+[1,1]<stderr>:  PYTHONHOME = '/opt/py'
+[1,1]<stderr>:  PYTHONPATH = (not set)
+[1,1]<stderr>:  program name = 'python3'
+[1,1]<stderr>:Fatal Python error: init_fs_encoding: failed to get the Python codec of the filesystem encoding
+[1,1]<stderr>:Python runtime state: core initialized
+[1,1]<stderr>:ModuleNotFoundError: No module named 'encodings'
+[1,1]<stderr>:
+[1,1]<stderr>:Current thread 0x00007f1c2a3b4c40 (most recent call first):
+[1,1]<stderr>:  <no Python frame>`
+
+// TestLimitsOfTheCommand: a limit that the job's own command sets is named if the error is about it.
+func TestLimitsOfTheCommand(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		command []string
+		log     string
+		code    int32
+		// want is the limit that is named, or "".
+		want string
+	}{
+		"files":                      {[]string{"sh", "-c", "ulimit -n 16 && mpirun -n 8 python train.py"}, "OSError: [Errno 24] Too many open files: '/data/1'", 1, "ulimit -n 16"},
+		"files, by options":          {[]string{"bash", "-c", "ulimit -S -n $FILES; mpirun train"}, "OSError: [Errno 24] Too many open files: '/data/1'", 1, "ulimit -S -n $FILES"},
+		"memory":                     {[]string{"mpirun", "-n", "8", "bash", "-c", "ulimit -v 200000; exec python train.py"}, "MemoryError", 1, "ulimit -v 200000"},
+		"memory of a library":        {[]string{"sh", "-c", "ulimit -Sd 20000; train"}, "terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc", 134, "ulimit -Sd 20000"},
+		"processes":                  {[]string{"sh", "-c", "ulimit -u 10\nmpirun train"}, "RuntimeError: can't start new thread", 1, "ulimit -u 10"},
+		"the size of files":          {[]string{"sh", "-c", "ulimit -f 10; train"}, "OSError: [Errno 27] File too large", 1, "ulimit -f 10"},
+		"the size of files, default": {[]string{"sh", "-c", "ulimit 10; train"}, "", 128 + 25, "ulimit 10"},
+		"stack":                      {[]string{"sh", "-c", "ulimit -s 64; mpirun train"}, "", 139, "ulimit -s 64"},
+		"no limit":                   {[]string{"sh", "-c", "ulimit -n unlimited; mpirun train"}, "OSError: [Errno 24] Too many open files: '/data/1'", 1, ""},
+		"no core dumps":              {[]string{"sh", "-c", "ulimit -c 0; mpirun train"}, "OSError: [Errno 24] Too many open files: '/data/1'", 1, ""},
+		"another error":              {[]string{"sh", "-c", "ulimit -n 16; mpirun train"}, "ValueError: shard 2 has no rows", 1, ""},
+	} {
+		found := failed(test.code, test.log, func(j *mpi.Job) { j.Launcher.Template.Spec.Containers[0].Command = test.command }).findings()
+		if len(found) == 0 || len(found[0].Remedies) == 0 {
+			t.Errorf("%s: found %+v", name, found)
+			continue
+		}
+		want := "The command of the launcher sets this limit: " + test.want + ". Raise or remove it."
+		if test.want != "" && found[0].Remedies[0].Text != want || test.want == "" && strings.Contains(found[0].Remedies[0].Text, "sets this limit") {
+			t.Errorf("%s: the remedies are %+v, want %q first", name, found[0].Remedies, test.want)
+		}
+		sound(t, found[0])
+	}
+}
+
+// TestRanksOfExceptions: the rank that an exception ended is named by what MPI's launcher prints, if no agent saw its end and lines
+// have no tags.
+func TestRanksOfExceptions(t *testing.T) {
+	t.Parallel()
+	const traceback = `Traceback (most recent call last):
+  File "/app/train.py", line 4, in <module>
+    rows = open("/data/names.csv").read()
+           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+  File "<frozen codecs>", line 322, in decode
+UnicodeDecodeError: 'utf-8' codec can't decode byte 0xe9 in position 3: invalid continuation byte
+`
+	oneSlot := func(j *mpi.Job) { j.SlotsPerWorker = 1 }
+	for name, test := range map[string]struct {
+		end    string
+		change []func(*mpi.Job)
+		pod    string
+	}{
+		"Open MPI 4": {"--------------------------------------------------------------------------\nmpirun detected that one or more processes exited with non-zero status, thus causing\nthe job to be terminated. The first process to do so was:\n\n  Process name: [[47513,1],2]\n  Exit code:    1\n--------------------------------------------------------------------------", nil, "pi-worker-1"},
+		"Open MPI 5": {"--------------------------------------------------------------------------\nprterun detected that one or more processes exited with non-zero status,\nthus causing the job to be terminated. The first process to do so was:\n\n   Process name: [prterun-pi-launcher-1@1,2]\n   Exit code:    1\n--------------------------------------------------------------------------", nil, "pi-worker-1"},
+		"Intel MPI":  {"===================================================================================\n=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   RANK 2 PID 57 RUNNING AT pi-worker-1\n=   EXIT STATUS: 1\n===================================================================================", []func(*mpi.Job){intelMPI}, "pi-worker-1"},
+		"MPICH":      {"===================================================================================\n=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   PID 57 RUNNING AT pi-worker-2\n=   EXIT CODE: 1\n=   CLEANING UP REMAINING PROCESSES\n=   YOU CAN IGNORE THE BELOW CLEANUP MESSAGES\n===================================================================================", []func(*mpi.Job){mpich, oneSlot}, "pi-worker-2"},
+	} {
+		found := failed(1, traceback+test.end, test.change...).findings()
+		if len(found) == 0 || found[0].Code != codes.ApplicationFailed || found[0].Rank == nil || *found[0].Rank != 2 || found[0].Pod != test.pod ||
+			!strings.Contains(found[0].Summary, "UnicodeDecodeError") || !strings.Contains(found[0].Summary, "rank 2") || !strings.Contains(found[0].Remedies[0].Text, "Check /data/names.csv") {
+			t.Errorf("%s: found %+v", name, found)
+		}
+	}
+	// Two ranks are on the host, or the process was killed: none is named.
+	for name, test := range map[string]struct {
+		code  string
+		slots int32
+	}{"two slots": {"1", 2}, "killed by Hydra": {"9", 1}} {
+		end := "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   PID 57 RUNNING AT pi-worker-2\n=   EXIT CODE: " + test.code
+		for _, f := range failed(1, traceback+end, mpich, func(j *mpi.Job) { j.SlotsPerWorker = test.slots }).findings() {
+			if f.Rank != nil && f.Code == codes.ApplicationFailed {
+				t.Errorf("%s: found rank %d: %+v", name, *f.Rank, f)
+			}
 		}
 	}
 }

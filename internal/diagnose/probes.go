@@ -6,16 +6,31 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose/facts"
 	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/podstatus"
 )
 
 var (
 	// failedProbe is the message of the kubelet's event about a probe that failed (k8s.io/kubernetes/pkg/kubelet/prober/prober.go).
 	// A probe that executes a command without output has no more to report. Readiness probes stop nothing.
-	failedProbe = regexp.MustCompile(`^(Liveness|Startup) probe (?:failed|errored)(?:[^:]*: *(.*))?`)
+	failedProbe = regexp.MustCompile(`^(?:\(combined from similar events\): )?(Liveness|Startup) probe (?:failed|errored)(?:[^:]*: *(.*))?`)
+	// unreadyProbe is that of its event about a probe for want of which a pod is not ready: those for readiness begin after that for the start.
+	unreadyProbe = regexp.MustCompile(`^(?:\(combined from similar events\): )?((Readiness|Startup) probe .*)`)
+	// erroredProbe is that of its event about a probe that could not be executed. It drops the result of such a probe: it neither
+	// succeeds nor stops the container (worker.go in the same folder).
+	erroredProbe = regexp.MustCompile(`^(?:\(combined from similar events\): )?(Liveness|Readiness|Startup) probe errored[^:]*: *(.*)`)
+	// neverExecuted is in its message if trying again does not help: the words of execve(2), of container runtimes for a command that is
+	// not in the image, and of the kubelet for a port without a number. Time-outs and containers that end are temporary.
+	neverExecuted = regexp.MustCompile(`(?i)executable file|no such file or directory|permission denied|exec format error|not a directory|is a directory|port "[^"]*" not found|invalid port number`)
+	// executed is the command in such a message, with what is wrong with it (runc).
+	executed = regexp.MustCompile(`exec: ("[^"]+": .*?)(?:: unknown)?$`)
+	// ofRPC begins messages that the kubelet got from the container runtime.
+	ofRPC = regexp.MustCompile(`^rpc error: code = \w+ desc = (?:command error: )?`)
 	// stoppedByProbe is that of its event about a container that it stops for this
 	// (k8s.io/kubernetes/pkg/kubelet/kuberuntime/kuberuntime_manager.go).
 	stoppedByProbe = regexp.MustCompile(`[Cc]ontainer \S+ failed (liveness|startup) probe`)
@@ -73,6 +88,79 @@ func (p *input) probeBefore(stop jobstate.Event) (probe, answer, line string) {
 		probe = named[1]
 	}
 	return probe, answer, line
+}
+
+// probesNotExecuted returns a finding for the pods with a probe that cannot be executed, such as a command that is not in the image. MPI
+// runs on them nevertheless, unless a pod waits for it: a launcher for its workers (workersNotReady), or containers for a sidecar before them.
+func probesNotExecuted(p *input) []Finding {
+	const patience = 30 * time.Second
+	if p.Outcome.Finish != nil || p.awaitsReadyWorkers() {
+		return nil
+	}
+	var pods []facts.Pod
+	var evidence []string
+	figures := map[string]string{}
+	for _, pod := range p.Pods {
+		if pod.DeletionTimestamp != nil || podstatus.HasEnded(pod.Pod) || p.Seen.Now.Sub(pod.CreationTimestamp.Time) < patience {
+			continue
+		}
+		probe, message, event := p.errorOfProbe(pod)
+		if probe == "" || len(pods) > 0 && figures["probe"] != probe {
+			continue
+		}
+		if len(pods) == 0 {
+			figures["probe"], figures["message"], figures["effect"] = probe, message, probeEffect(probe, pod)
+			if pod.Status.Phase == corev1.PodPending {
+				figures["containers"] = "initContainers"
+			}
+		}
+		// The number of such events grows with each try.
+		event.Count = 1
+		pods, evidence = append(pods, pod), append(evidence, sandboxID.ReplaceAllString(facts.EventLine(event), "…"))
+	}
+	if len(pods) == 0 {
+		return nil
+	}
+	return []Finding{p.findAs(codes.ProbeNotExecuted, pods, figures, evidence...)}
+}
+
+// errorOfProbe returns the probe of a pod that cannot be executed, why, and the latest event about it; "" if there is none, or it has
+// been executed since.
+func (p *input) errorOfProbe(pod facts.Pod) (probe, message string, latest jobstate.Event) {
+	const recently = 10 * time.Minute
+	for _, event := range slices.Backward(p.Events("Pod", func(e jobstate.Event) bool { return e.Reason == "Unhealthy" && e.Name == pod.Name })) {
+		found := erroredProbe.FindStringSubmatch(event.Message)
+		if found == nil || !neverExecuted.MatchString(found[2]) {
+			continue
+		}
+		probe = strings.ToLower(found[1])
+		if probe != "liveness" && podstatus.IsReady(pod.Pod) || probe == "liveness" && p.Seen.Now.Sub(event.Last) > recently {
+			continue
+		}
+		return probe, probeError(found[2]), event
+	}
+	return "", "", latest
+}
+
+// probeError returns what is wrong with a probe, without how the kubelet asked for it.
+func probeError(message string) string {
+	message = sandboxID.ReplaceAllString(ofRPC.ReplaceAllString(message, ""), "…")
+	if found := executed.FindStringSubmatch(message); found != nil {
+		message = found[1]
+	}
+	message, _, _ = strings.Cut(message, ", stdout: ")
+	return strings.TrimSuffix(message, ".")
+}
+
+// probeEffect returns what follows for a pod from a probe that is not executed.
+func probeEffect(probe string, pod facts.Pod) string {
+	switch {
+	case pod.Status.Phase == corev1.PodPending:
+		return "The containers after it do not start."
+	case probe == "liveness":
+		return "It checks nothing."
+	}
+	return "A pod with it does not become ready. Programs run nevertheless."
 }
 
 // hooks returns a finding for the containers that the kubelet stopped because their postStart hook failed. Since Kubernetes 1.24 its

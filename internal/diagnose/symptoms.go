@@ -173,6 +173,11 @@ func (p *input) place(s facts.Sign) (map[string]string, []facts.Pod) {
 			figures["hostPod"] = short(host)
 		}
 	}
+	if host := p.Known(short(figures["host"])); host != nil && host.Role == mpi.RoleWorker && figures["rank"] == "" && s.Code == codes.ApplicationFailed &&
+		p.Job.SlotsPerWorker == 1 && !p.Job.Launcher.RunsRanks {
+		// The host has a single rank.
+		figures["rank"] = strconv.Itoa(host.Index)
+	}
 	if port := figures["port"]; port != "" {
 		figures["portText"] = " (port " + port + ")"
 	}

@@ -44,7 +44,7 @@ func endedWorkers(p *input) []Finding {
 // workersNotReady reports workers that run and are not ready, if the launcher is not started before they are.
 func workersNotReady(p *input) []Finding {
 	const patience = 30 * time.Second
-	if !p.Job.Launcher.AfterWorkers || p.Launcher() != nil || p.Outcome.Finish != nil {
+	if !p.awaitsReadyWorkers() {
 		return nil
 	}
 	var pods []facts.Pod
@@ -58,17 +58,27 @@ func workersNotReady(p *input) []Finding {
 		if pods = append(pods, pod); figures["since"] == "" {
 			figures["since"] = facts.TimeText(started)
 		}
-		for _, event := range p.Events("Pod", func(e jobstate.Event) bool {
-			return e.Name == pod.Name && e.Reason == "Unhealthy" && strings.HasPrefix(e.Message, "Readiness probe")
-		}) {
-			if figures["message"] == "" {
-				figures["message"] = ": " + strings.TrimSuffix(lower(event.Message), ".")
+		for _, event := range p.Events("Pod", func(e jobstate.Event) bool { return e.Name == pod.Name && e.Reason == "Unhealthy" }) {
+			found := unreadyProbe.FindStringSubmatch(event.Message)
+			if found == nil {
+				continue
 			}
-			evidence = append(evidence, facts.EventLine(event))
+			if figures["message"] == "" {
+				figures["probe"], figures["message"] = strings.ToLower(found[2]), ": "+strings.TrimSuffix(lower(found[1]), ".")
+			}
+			if errored := erroredProbe.FindStringSubmatch(event.Message); errored != nil && neverExecuted.MatchString(errored[2]) {
+				figures["message"] = fmt.Sprintf(": its %s probe cannot be executed: %s", figures["probe"], probeError(errored[2]))
+			}
+			evidence = append(evidence, sandboxID.ReplaceAllString(facts.EventLine(event), "…"))
 		}
 	}
 	if len(pods) == 0 {
 		return nil
 	}
 	return []Finding{p.find(codes.WorkersNotReady, pods, figures, evidence...)}
+}
+
+// awaitsReadyWorkers reports whether a job has no launcher yet because it is started when all workers are ready.
+func (p *input) awaitsReadyWorkers() bool {
+	return p.Job.Launcher.AfterWorkers && p.Launcher() == nil && p.Outcome.Finish == nil
 }

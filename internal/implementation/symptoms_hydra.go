@@ -50,10 +50,15 @@ var hydraOwn = []Symptom{
 // runningAt is how Hydra names the rank of a block about how it ended.
 var runningAt = regexp.MustCompile(`RANK (?P<rank>\d+) PID \d+ RUNNING AT (?P<host>\S+)`)
 
+// processAt is how MPICH's Hydra names the host of a process that ended, without its rank. Codes 9 and 15 are those of signals by which
+// it ended the process itself.
+var processAt = regexp.MustCompile(`^=\s+PID \d+ RUNNING AT (?P<host>\S+)`)
+
 var hydraSummingUp = []Symptom{
 	{Code: codes.ConnectionLost, Text: "callback returned error status", Umbrella: true},
 	{Code: codes.ConnectionLost, Text: "assert (!closed) failed", Umbrella: true},
 	{Code: codes.ApplicationFailed, Text: "application called MPI_Abort", Pattern: regexp.MustCompile(`application called MPI_Abort\(.*\) - process (?P<rank>\d+)`), Umbrella: true},
 	{Code: codes.ApplicationFailed, Text: "RUNNING AT", Pattern: regexp.MustCompile(`RANK (?P<rank>\d+) PID \d+ RUNNING AT (?P<host>\S+)`), Umbrella: true},
+	{Code: codes.ApplicationFailed, Text: "EXIT CODE: ", Pattern: regexp.MustCompile(`EXIT CODE: (?:[1-8]|1[0-4]|1[6-9]|[2-9]\d|1[01]\d|12[0-7])\s*$`), Before: processAt, Umbrella: true},
 	{Code: codes.ApplicationFailed, Text: "BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES", Umbrella: true},
 }

@@ -61,6 +61,54 @@ func (s shell) run(code int, wants []string, args ...string) string {
 	return stdout.String()
 }
 
+// awaitRuntime waits until a job of a new runtime is accepted in a dry run: Trainer's webhook hears of the runtime a little later.
+func (s shell) awaitRuntime(args ...string) {
+	s.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		out := exec.CommandContext(s.t.Context(), "kubectl", append([]string{"odh", "mpijob", args[0], "-n", s.namespace}, args[1:]...)...)
+		if text, err := out.CombinedOutput(); err == nil {
+			return
+		} else if time.Now().After(deadline) {
+			s.t.Fatalf("the job is not accepted: %v: %s", err, text)
+		}
+	}
+}
+
+// TestTrainJobsFolderAndUser: all ranks of a TrainJob, on the launcher and on the worker, run in the folder and as the user that were
+// chosen for them.
+func TestTrainJobsFolderAndUser(t *testing.T) {
+	parallel(t, 2)
+	needTrainer(t)
+	if _, err := exec.LookPath("kubectl-odh-mpijob"); err != nil {
+		t.Skip("SKIPPED: kubectl-odh-mpijob is not in PATH; make e2e puts it there")
+	}
+	if !takesPatches(t) {
+		t.Skip("SKIPPED: this version of Kubeflow Trainer has no runtimePatches, by which a TrainJob chooses a user")
+	}
+	s := shell{t, newNamespace(t)}
+	runtimeIn(t, s.namespace, "mpi-openmpi")
+	create := func(more ...string) []string {
+		return append(append([]string{"create", "where", "--runtime", "mpi", "--workers", "2", "--cpu", "50m", "--memory", "128Mi", "--workdir", "/var/tmp", "--run-as-user", "4711"}, more...),
+			"--", "sh", "-c", `echo "rank $OMPI_COMM_WORLD_RANK of user $(id -u) in $(pwd) on $(hostname)"`)
+	}
+	s.awaitRuntime(create("--dry-run=server")...)
+	s.run(0, []string{"trainjob/where created"}, create()...)
+	job := trainJob(t, s.namespace, "{}")
+	job.SetName("where")
+	ends(t, job, "Complete")
+	text := printed(t, job)
+	for _, want := range []string{"rank 0 of user 4711 in /var/tmp on where-launcher-0-0", "rank 1 of user 4711 in /var/tmp on where-node-0-0"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the ranks print %q, want %q", text, want)
+		}
+	}
+	for _, pod := range append(trainerPods(t, job, "launcher"), trainerPods(t, job, "node")...) {
+		if user := pod.Spec.Containers[0].SecurityContext.RunAsUser; user == nil || *user != 4711 {
+			t.Errorf("pod %s runs as user %v", pod.Name, user)
+		}
+	}
+}
+
 // TestCommandLineRunsTrainJobs runs every command with a TrainJob of Kubeflow Trainer: mostly with one, while it runs.
 func TestCommandLineRunsTrainJobs(t *testing.T) {
 	leave := parallel(t, 4)
@@ -87,15 +135,7 @@ func TestCommandLineRunsTrainJobs(t *testing.T) {
 		"--node-selector", "kubernetes.io/os=linux", "--toleration", "gpu:NoSchedule", "--image-pull-secret", "keys", "--service-account", "default", "--grace-period", "5s",
 	}
 	with := func(args []string, more ...string) []string { return append(append([]string{}, args...), more...) }
-	for deadline := time.Now().Add(20 * time.Second); ; {
-		// Trainer's webhook hears of a new runtime a little later.
-		out := exec.CommandContext(t.Context(), "kubectl", append([]string{"odh", "mpijob"}, with(with(create, "-n", namespace, "--dry-run=server"), "--", "sh", "-c", program)...)...)
-		if text, err := out.CombinedOutput(); err == nil {
-			break
-		} else if time.Now().After(deadline) {
-			t.Fatalf("the job is not accepted: %v: %s", err, text)
-		}
-	}
+	s.awaitRuntime(with(with(create, "--dry-run=server"), "--", "sh", "-c", program)...)
 	s.run(0, []string{"trainjob/tune created", "mpirun --tag-output -n 4"}, with(create, "--", "sh", "-c", program)...)
 	s.run(0, []string{"Running"}, "wait", "tune", "--for", "phase=Running", "--timeout", "4m")
 	leave()

@@ -80,6 +80,12 @@ func startMistakes() []failure {
 			want: explanation{code: codes.ProbeFailed, pod: "job-worker-", summary: "liveness probe failed", remedy: "Remove the probe"},
 		},
 		{
+			name: "startup probe that is not in the image", provoke: made(idle, workers(func(c *corev1.Container) {
+				c.StartupProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/opt/ready"}}}, PeriodSeconds: 2}
+			})),
+			want: explanation{code: codes.ProbeFailed, pod: "job-worker-", summary: `the startup probe cannot be executed: "/opt/ready"`, remedy: "Remove the probe"},
+		},
+		{
 			// Each rank of the four asks for 64 cores.
 			name: "ranks bound to more cores than a node has", ranks: 4, provoke: made([]string{"mpirun", "--bind-to", "core", "--map-by", "slot:PE=64", "-np", "4", "hostname"}),
 			want: explanation{code: codes.DaemonsNotStarted, pod: "job-worker-", summary: "ended before it started a rank", remedy: "Check how the command maps and binds ranks"},

@@ -263,3 +263,21 @@ func uids(t *testing.T, job *unstructured.Unstructured) []string {
 	slices.Sort(all)
 	return all
 }
+
+// TestTrainJobsProbeIsReported: a startup probe that cannot be executed is reported while the job runs, since it stops nothing.
+func TestTrainJobsProbeIsReported(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	// The container has no port of this name.
+	runtimeIn(t, namespace, "mpi-openmpi", "readinessProbe:", "startupProbe:", "port: mpi-status", "port: mpi-states")
+	createTrainJob(t, trainJob(t, namespace, "{numNodes: 2, command: [mpirun, -n, '2', ranks, --sleep, '600']}"))
+	reported(t, trainjob.Kind, namespace, "pi", "its report names the probe", func(status v1alpha1.JobReportStatus) error {
+		if len(status.Findings) == 0 || status.Findings[0].Code != codes.ProbeFailed || status.Phase != v1alpha1.PhaseRunning {
+			return fmt.Errorf("it is %s: %+v", status.Phase, status.Findings)
+		}
+		if got := status.Findings[0].Summary; !strings.Contains(got, `the startup probe cannot be executed: port "mpi-states" not found`) || !strings.HasPrefix(status.Findings[0].Pod, "pi-node-0-0") {
+			return fmt.Errorf("it says %s of %s", got, status.Findings[0].Pod)
+		}
+		return nil
+	})
+}

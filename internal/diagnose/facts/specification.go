@@ -67,12 +67,14 @@ func SetsVariable(spec corev1.PodSpec, name string) bool {
 }
 
 // LauncherCommand returns the launcher's command with its arguments as one line; "" if the image defines it.
-func (f *Facts) LauncherCommand() string {
-	main := f.Template(mpi.RoleLauncher).Containers
-	if len(main) == 0 {
+func (f *Facts) LauncherCommand() string { return CommandOf(f.Template(mpi.RoleLauncher)) }
+
+// CommandOf returns the command of a pod's first container with its arguments as one line; "" if the image defines it.
+func CommandOf(spec corev1.PodSpec) string {
+	if len(spec.Containers) == 0 {
 		return ""
 	}
-	return strings.Join(slices.Concat(main[0].Command, main[0].Args), " ")
+	return strings.Join(slices.Concat(spec.Containers[0].Command, spec.Containers[0].Args), " ")
 }
 
 // IsImageProgram reports whether only the image defines the program of a pod, which then runs without an agent above it.
