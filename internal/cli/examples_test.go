@@ -138,7 +138,7 @@ func TestExamplesRun(t *testing.T) {
 	t.Setenv("KUBECONFIG", kubeconfig)
 	t.Chdir(folder)
 	// What cannot be done without pods, metrics, nodes and a registry, or with objects that others make.
-	cannot := regexp.MustCompile(`mpijob (exec|port-forward|attach|top|doctor|image check|runtimes test|logs)\b`)
+	cannot := regexp.MustCompile(`mpijob (exec|port-forward|stacks|attach|top|doctor|image check|runtimes test|logs)\b`)
 	// What would end other jobs of the API server, or waits for what does not come.
 	changed := strings.NewReplacer("--interactive", "x --image i --command c --dry-run=client", " -A ", " ", "--watch --interval 10s", "", "--watch", "", "create train ", "create example ", "--name pi-2", "--name pi-9")
 	for _, line := range cli.HelpCommands() {

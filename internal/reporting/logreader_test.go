@@ -3,6 +3,7 @@ package reporting
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -199,6 +200,28 @@ func TestReadsDoNotGrowWithJobs(t *testing.T) {
 			if reads < minutes*60*logsPerSecond/jobs-1 && reads < minutes-1 {
 				t.Errorf("%d jobs: the log of %s was read %d times in %d minutes", jobs, uid, reads, minutes)
 			}
+		}
+	}
+}
+
+// TestStallLines: of the log of a program that is not silent, the lines about a lack of progress are kept, with the places of the ranks.
+func TestStallLines(t *testing.T) {
+	t.Parallel()
+	const (
+		stall, over = "mpi-agent: no progress: all 2 ranks wait, since 10:00:00 UTC; polling: 0, 1", "mpi-agent: no progress: over"
+		place       = "mpi-agent: stack of ranks 0, 1: main (train.py:1)"
+	)
+	tests := map[string]struct{ lines, want []string }{
+		"a place":       {[]string{"step 1", place, stall, place, "step 2"}, []string{stall, place}},
+		"no place":      {[]string{place, stall}, []string{stall}},
+		"it is over":    {[]string{stall, place, over, place}, nil},
+		"another stall": {[]string{stall, place, over, stall}, []string{stall}},
+		"none":          {[]string{"step 1", place}, nil},
+	}
+	for name, test := range tests {
+		got := withoutLines(map[string]jobstate.Log{"pi-launcher": {Lines: test.lines}})["pi-launcher"].Lines
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}
 }
