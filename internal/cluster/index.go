@@ -23,6 +23,7 @@ import (
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/logs"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/plan"
 	"opendatahub.io/mpijob/internal/podstatus"
 )
 
@@ -209,7 +210,11 @@ func trimPod(object any) (any, error) {
 	}
 	pod.ManagedFields, pod.Annotations = nil, nil
 	pod.Status.Phase = podstatus.EffectivePhase(pod)
-	pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName, HostNetwork: pod.Spec.HostNetwork}
+	kept := corev1.PodSpec{NodeName: pod.Spec.NodeName, HostNetwork: pod.Spec.HostNetwork}
+	if plan.RunsSSHD(pod.Spec) {
+		kept.Containers = []corev1.Container{{Name: pod.Spec.Containers[0].Name, Command: pod.Spec.Containers[0].Command}}
+	}
+	pod.Spec = kept
 	pod.Status.PodIPs, pod.Status.HostIPs, pod.Status.EphemeralContainerStatuses = nil, nil, nil
 	return pod, nil
 }

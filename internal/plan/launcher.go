@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -85,6 +86,22 @@ func launcherOutdated(job mpi.Job, seen jobstate.Observed, settings Settings) bo
 		return false
 	}
 	return isForeign(seen.Launcher) || seen.Launcher.Annotations[mpi.AnnotationTemplate] != fixedPart(launcherTemplate(job, settings))
+}
+
+// startedBySSHD reports whether pods of the job run, or are about to, that mpi-operator created: they reach each other by the image's ssh,
+// so that the job's other pods must do so, too.
+func startedBySSHD(job mpi.Job, seen jobstate.Observed) bool {
+	if isForeign(seen.Launcher) && !ptr.Deref(seen.Launcher.Spec.Suspend, false) {
+		return true
+	}
+	return !job.Workers.HasCommand() && slices.ContainsFunc(seen.Workers, func(worker jobstate.Worker) bool {
+		return worker.Pod.DeletionTimestamp == nil && RunsSSHD(worker.Pod.Spec)
+	})
+}
+
+// RunsSSHD reports whether a worker runs the command that workers have without the agent, here and under mpi-operator.
+func RunsSSHD(pod corev1.PodSpec) bool {
+	return len(pod.Containers) > 0 && slices.Equal(pod.Containers[0].Command, sshd)
 }
 
 // isForeign reports whether mpi-operator created a job's launcher, before the cluster switched to this operator.

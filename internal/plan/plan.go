@@ -72,8 +72,7 @@ type Ref struct {
 // For plans a job from its observed objects and their outcome. For a job that another controller runs, the plan contains only
 // a NetworkPolicy and the change of its gate.
 func For(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, settings Settings) Plan {
-	if settings.AgentImage == "" || isForeign(seen.Launcher) && !ptr.Deref(seen.Launcher.Spec.Suspend, false) {
-		// The launcher that mpi-operator started reaches its workers by the image's ssh.
+	if settings.AgentImage == "" || startedBySSHD(job, seen) {
 		job.Launch = mpi.LaunchSSHD
 	}
 	switch {

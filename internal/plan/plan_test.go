@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -372,25 +373,47 @@ func TestSettingsArePassedOn(t *testing.T) {
 }
 
 // TestPlanLeavesItsInputAlone: templates and observations are shared with a cache.
-// TestWorkersOfAForeignLauncher: the launcher that mpi-operator started reaches a worker that is replaced by the image's ssh.
-func TestWorkersOfAForeignLauncher(t *testing.T) {
-	job := mpitest.Job(1)
-	for _, foreign := range []bool{true, false} {
-		seen := settled(t, job)
-		seen.Workers = nil
-		if foreign {
-			seen.Launcher.Annotations = nil
-		}
-		settings := isolating
-		settings.AgentImage = "agent"
-		pods := plan.For(job, seen, jobstate.Judge(job, seen), settings).Pods
-		if len(pods) != 1 {
-			t.Fatalf("foreign %v: the plan creates %d objects", foreign, len(pods))
-		}
-		command := pods[0].(*corev1.Pod).Spec.Containers[0].Command
-		if hasSSHD := len(command) > 0 && command[0] == "/usr/sbin/sshd"; hasSSHD != foreign {
-			t.Errorf("foreign %v: the worker runs %q", foreign, command)
-		}
+// TestForeignPods: pods that mpi-operator created reach each other by the image's ssh, and so do those that are created later.
+func TestForeignPods(t *testing.T) {
+	job := mpitest.Job(2)
+	settings := isolating
+	settings.AgentImage = "agent"
+	sshd := []string{"/usr/sbin/sshd", "-De"}
+	worker := func(seen *jobstate.Observed) *corev1.Pod { seen.Workers = seen.Workers[:1]; return seen.Workers[0].Pod }
+	tests := map[string]struct {
+		seen func(*jobstate.Observed)
+		// sshd is whether what is created uses sshd.
+		sshd bool
+	}{
+		"pods of our own":      {func(o *jobstate.Observed) { worker(o) }, false},
+		"a launcher that runs": {func(o *jobstate.Observed) { worker(o); o.Launcher.Annotations = nil }, true},
+		"a worker, no launcher": {func(o *jobstate.Observed) {
+			worker(o).Spec.Containers = []corev1.Container{{Command: sshd}}
+			o.Launcher = nil
+		}, true},
+		"a worker that is leaving": {func(o *jobstate.Observed) {
+			w := worker(o)
+			w.Spec.Containers = []corev1.Container{{Command: sshd}}
+			mpitest.Leaving(w)
+		}, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			seen := settled(t, job)
+			test.seen(&seen)
+			for _, object := range plan.For(job, seen, jobstate.Judge(job, seen), settings).Pods {
+				switch object := object.(type) {
+				case *corev1.Pod:
+					if got := slices.Equal(object.Spec.Containers[0].Command, sshd); got != test.sshd {
+						t.Errorf("%s runs %q", object.Name, object.Spec.Containers[0].Command)
+					}
+				case *batchv1.Job:
+					if got := len(object.Spec.Template.Spec.InitContainers) == 0; got != test.sshd {
+						t.Errorf("the launcher has the init containers %v", object.Spec.Template.Spec.InitContainers)
+					}
+				}
+			}
+		})
 	}
 }
 

@@ -65,6 +65,9 @@ func refs(seen jobstate.Observed, which func(jobstate.Worker) bool) []Ref {
 	return slices.Clip(refs)
 }
 
+// sshd is the command of workers without the agent, as in mpi-operator.
+var sshd = []string{"/usr/sbin/sshd", "-De"}
+
 // worker returns the pod of a worker.
 func worker(job mpi.Job, index int, settings Settings) *corev1.Pod {
 	template := job.Workers.Template.DeepCopy()
@@ -93,7 +96,7 @@ func worker(job mpi.Job, index int, settings Settings) *corev1.Pod {
 	case job.UsesAgent():
 		main.Command = []string{agentapi.Binary, "serve"}
 	default:
-		main.Command = []string{"/usr/sbin/sshd", "-De"}
+		main.Command = slices.Clone(sshd)
 	}
 	addEnv(main, corev1.EnvVar{Name: mpi.EnvRole, Value: string(mpi.RoleWorker)})
 	addConnections(job, main)
