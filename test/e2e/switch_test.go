@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -50,6 +51,7 @@ func TestSwitchFromMPIOperator(t *testing.T) {
 	second := newSwitchJobs(t, namespace, "second", seat)
 	old = second.pods(t)
 	ours.stop()
+	deleteSuspendedLaunchers(t, namespace)
 	theirs = startMPIOperator(t, program, namespace)
 	time.Sleep(10 * time.Second) // it reconciles each job
 	if now := second.pods(t); !maps.Equal(old, now) {
@@ -149,6 +151,24 @@ func (j switchJobs) finish(t *testing.T, seat corev1.ResourceName) {
 		if err := api.Get(t.Context(), client.ObjectKeyFromObject(j[name]), now); err != nil || condition(now, kind).Status != corev1.ConditionTrue {
 			t.Errorf("%s: %v, %+v", name, err, now.Status.Conditions)
 		}
+	}
+}
+
+// deleteSuspendedLaunchers runs the command of docs/mpi-operator.md, in one namespace.
+func deleteSuspendedLaunchers(t *testing.T, namespace string) {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "mpi-operator.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, found := strings.Cut(string(page), "kubectl get jobs -A ")
+	block, _, ended := strings.Cut(block, "```")
+	if !found || !ended {
+		t.Fatal("docs/mpi-operator.md has no command that deletes the launchers of suspended jobs")
+	}
+	text, err := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", "kubectl get jobs -n "+namespace+" "+block).CombinedOutput() //nolint:gosec // The command is our document's.
+	if err != nil || !strings.Contains(string(text), "-suspended-launcher") {
+		t.Fatalf("%v: %s", err, text)
 	}
 }
 
