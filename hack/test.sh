@@ -11,14 +11,34 @@ step() { # step NAME COMMAND...
   local name=$1 start=$SECONDS result
   shift
   echo "== $name"
-  if "$@" 2>&1 | tee "$output"; then result=ok; else result=FAILED failed=1; fi
-  summary+=("$(printf '%-12s %-8s %4ds' "$name" "$result" $((SECONDS - start)))")
+  if "$@" 2>&1 | tee "$output"; then result=ok; else result=FAILED; fi
+  conclude "$name" "$result" $((SECONDS - start))
+}
+conclude() { # conclude NAME RESULT SECONDS, with the step's output in $output
+  summary+=("$(printf '%-12s %-8s %4ds' "$1" "$2" "$3")")
+  [ "$2" = FAILED ] || return 0
+  failed=1
   # The end of a long output is what is read, and what failed may be far above it.
-  if [ "$result" = FAILED ]; then
-    while IFS= read -r line; do summary+=("  $line"); done < <(grep -aE '^[[:space:]]*(--- FAIL|FAIL|panic:|fatal error:)' "$output" | sort -u | head -20)
-    # Linters and generators have words of their own.
-    if ! grep -qaE '^[[:space:]]*--- FAIL' "$output"; then while IFS= read -r line; do summary+=("  $line"); done < <(tail -n 15 "$output"); fi
-  fi
+  while IFS= read -r line; do summary+=("  $line"); done < <(grep -aE '^[[:space:]]*(--- FAIL|FAIL|panic:|fatal error:)' "$output" | sort -u | head -20)
+  # Linters and generators have words of their own.
+  if ! grep -qaE '^[[:space:]]*--- FAIL' "$output"; then while IFS= read -r line; do summary+=("  $line"); done < <(tail -n 15 "$output"); fi
+}
+together() { # together NAME...: "make NAME-test" for each at the same time; they wait more than they compute
+  local folder name pids=() i=0
+  folder=$(mktemp -d)
+  echo "== $* at the same time"
+  for name in "$@"; do
+    (start=$SECONDS; make "$name-test" >"$folder/$name" 2>&1; code=$?; echo "== $name ended after $((SECONDS - start)) s"; echo $((SECONDS - start)) >"$folder/$name.seconds"; exit "$code") &
+    pids+=($!)
+  done
+  for name in "$@"; do
+    local result=ok
+    wait "${pids[i++]}" || result=FAILED
+    echo "== $name"
+    tee "$output" <"$folder/$name"
+    conclude "$name" "$result" "$(cat "$folder/$name.seconds")"
+  done
+  rm -rf "$folder"
 }
 skip() { # skip NAME REASON
   echo "== $1: SKIPPED: $2"
@@ -34,16 +54,20 @@ fi
 step unit make unit
 step bench make bench-smallest
 python=yes; python3 -c 'import sys, venv; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || python=no
-if [ "$python" = yes ]; then step sdk make sdk-test
+chromium=no; if hack/node.sh >/dev/null && web/test/chromium.sh >/dev/null; then chromium=yes; fi
+tests=() pages=no
+if [ "$python" = yes ]; then tests+=(sdk)
 else skip sdk "the Python SDK needs python3 3.10 or later with venv"; fi
-if [ "$python" = yes ] && hack/node.sh >/dev/null && web/test/chromium.sh >/dev/null; then step docs make docs-test
-elif [ "$python" = yes ]; then step docs make docs
-else skip docs "the documentation site needs python3 3.10 or later with venv"; fi
-
-pages=no
-if ! reason=$(hack/node.sh); then skip dashboard "$reason"
-elif ! web/test/chromium.sh >/dev/null; then skip dashboard "Chromium is missing and cannot be installed"
-else pages=yes; step dashboard make dashboard-test; fi
+if [ "$python" = no ]; then skip docs "the documentation site needs python3 3.10 or later with venv"
+elif [ "$chromium" = yes ]; then tests+=(docs)
+else step docs make docs; fi
+if [ "$chromium" = yes ]; then pages=yes; tests+=(dashboard)
+elif ! reason=$(hack/node.sh); then skip dashboard "$reason"
+else skip dashboard "Chromium is missing and cannot be installed"; fi
+# What several of them need is made before, once.
+[ "$python" = no ] || make hack/site/.venv/synced
+[ "$chromium" = no ] || make web/node_modules/.package-lock.json
+[ ${#tests[@]} = 0 ] || together "${tests[@]}"
 
 if [ -n "${KUBECONFIG:-}" ]; then
   step e2e make e2e
