@@ -43,7 +43,7 @@ func (c *Client) Editable(ctx context.Context, job Job) (*unstructured.Unstructu
 
 // Edited returns the new job that a user made from another by changing Editable. What the API server and controllers write is
 // removed, and masked secrets that the user has left are taken from the other job. It fails with DeletedError, or with MaskedError
-// if a secret is not known: the other job is deleted, or its field has no such secret.
+// if a secret is unknown: the other job is deleted, or its field has no such secret.
 func Edited(from Job, job *unstructured.Unstructured) (Clone, error) {
 	original, err := from.Written()
 	if err != nil {

@@ -84,7 +84,7 @@ func TestEditedKeepsSecrets(t *testing.T) {
 	} {
 		_, err := Edited(from, edited(t, text, test.replace...))
 		unknown, is := errors.AsType[*MaskedError](err)
-		if !is || len(unknown.Fields) != 1 || err.Error() != "mpijob/train has no secret in the place of 1 value masked with ****: "+test.want {
+		if !is || len(unknown.Fields) != 1 || err.Error() != "mpijob/train has no secret for 1 value masked with ****: "+test.want {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -43,7 +43,7 @@ func (j Job) Written() (*unstructured.Unstructured, error) {
 	return UserFields(object), nil
 }
 
-// MaskedError is a request to create a job from another, in which secrets are masked that are not known: the other is deleted, and
+// MaskedError is a request to create a job from another, in which secrets are masked that are unknown: the other is deleted, and
 // its report does not contain them, or it has no such secret.
 type MaskedError struct {
 	Job Job
@@ -75,7 +75,7 @@ func (e *MaskedError) Error() string {
 		fields = append(fields[:most], fmt.Sprintf("%d more", more))
 	}
 	if e.Job.Object != nil {
-		return fmt.Sprintf("%s has no secret in the place of %s masked with %s: %s", e.Job, phrase.Count(len(e.Fields), "value"), logs.Masked, strings.Join(fields, ", "))
+		return fmt.Sprintf("%s has no secret for %s masked with %s: %s", e.Job, phrase.Count(len(e.Fields), "value"), logs.Masked, strings.Join(fields, ", "))
 	}
 	return fmt.Sprintf("%s is deleted, and its report does not contain secrets (%s masked): %s", e.Job, phrase.Count(len(e.Fields), "value"), strings.Join(fields, ", "))
 }
