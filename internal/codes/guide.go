@@ -176,7 +176,7 @@ func inCommands(action string) map[string]string {
 		"slotsField": "spec.slotsPerWorker", "deadlineField": "spec.runPolicy.activeDeadlineSeconds", "gangField": "spec.runPolicy.schedulingPolicy", "kindLower": "mpijob",
 		"logPod": "LAUNCHER-POD", "launcherPods": "training.kubeflow.org/job-name=JOB,training.kubeflow.org/job-role=launcher", "hostPod": "WORKER-POD", "worker": "WORKER-POD", "reference": "", "gpus": "GPUS",
 		"firstAction": "kubectl -n NAMESPACE describe pvc", "secondAction": "", "action": "", "insist": "mpirun --mca pml ucx", "sidecarAction": "spec.mpiReplicaSpecs.Launcher.template.spec.containers",
-		"selector": "training.kubeflow.org/job-name=JOB", "perWorker": "SLOTS", "probe": "liveness", "resource": "rdma/NAME",
+		"selector": "training.kubeflow.org/job-name=JOB", "perWorker": "SLOTS", "probe": "liveness", "awaited": "readiness", "resource": "rdma/NAME",
 	} {
 		if _, used := values[name]; used {
 			values[name] = field

@@ -16,7 +16,7 @@ var workers = []Entry{
 		Code: WorkersNotReady, Phase: v1alpha1.PhaseInitializing, Severity: v1alpha1.SeverityWarning,
 		Summary: "{who} running, but not ready since {since}{message}. The launcher starts when all workers are ready.",
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Remove the {probe|readiness} probe, or correct it.", Action: "{field}.spec.containers[].{probe|readiness}Probe"},
+			{Text: "Remove the {awaited|readiness} probe, or correct it.", Action: "{field}.spec.containers[].{awaited|readiness}Probe"},
 			{Text: "Or start the launcher at once. It waits for the workers' agents.", Action: "spec.launcherCreationPolicy: AtStartup", Rerun: true, Changes: set("spec.launcherCreationPolicy", "AtStartup")},
 		},
 	},

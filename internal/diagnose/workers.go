@@ -63,11 +63,10 @@ func workersNotReady(p *input) []Finding {
 			if found == nil {
 				continue
 			}
-			if figures["message"] == "" {
-				figures["probe"], figures["message"] = strings.ToLower(found[2]), ": "+strings.TrimSuffix(lower(found[1]), ".")
-			}
+			// The latest event is about the probe that the pod waits for.
+			figures["awaited"], figures["message"] = strings.ToLower(found[2]), ": "+strings.TrimSuffix(lower(found[1]), ".")
 			if errored := erroredProbe.FindStringSubmatch(event.Message); errored != nil && neverExecuted.MatchString(errored[2]) {
-				figures["message"] = fmt.Sprintf(": its %s probe cannot be executed: %s", figures["probe"], probeError(errored[2]))
+				figures["message"] = fmt.Sprintf(": its %s probe cannot be executed: %s", figures["awaited"], probeError(errored[2]))
 			}
 			evidence = append(evidence, sandboxID.ReplaceAllString(facts.EventLine(event), "…"))
 		}

@@ -31,7 +31,8 @@ func TestSwitchFromMPIOperator(t *testing.T) {
 		t.Skip("SKIPPED: MPI_OPERATOR names no program; make e2e-switch builds mpi-operator and switches from it and back")
 	}
 	namespace := newNamespace(t)
-	const seat = "example.com/seat-switch"
+	// Workers stay when their jobs have ended, and keep their seats.
+	const seat, otherSeat = "example.com/seat-switch", "example.com/seat-back"
 	ours := operatorSwitch(t)
 
 	ours.stop()
@@ -48,7 +49,7 @@ func TestSwitchFromMPIOperator(t *testing.T) {
 	}
 	first.finish(t, seat)
 
-	second := newSwitchJobs(t, namespace, "second", seat)
+	second := newSwitchJobs(t, namespace, "second", otherSeat)
 	old = second.pods(t)
 	ours.stop()
 	deleteSuspendedLaunchers(t, namespace)
@@ -57,7 +58,7 @@ func TestSwitchFromMPIOperator(t *testing.T) {
 	if now := second.pods(t); !maps.Equal(old, now) {
 		t.Errorf("the pods of our jobs were %v, and are %v", old, now)
 	}
-	second.finish(t, seat)
+	second.finish(t, otherSeat)
 	theirs()
 	ours.start()
 }
