@@ -234,6 +234,8 @@ ifeq ($(SUITE),dashboard)
 bench: dashboard-bench
 else ifeq ($(SUITE),cli)
 bench: bench-cli
+else ifeq ($(SUITE),list)
+bench: bench-list
 else
 bench: $(BIN)/cluster $(BIN)/bench ## Measure our operator beside mpi-operator; SUITE and CASES pick what.
 	@KUBEBUILDER_ASSETS="$$(cluster binaries)" bench $(if $(SUITE),--suite $(SUITE)) $(if $(CASES),--cases '$(CASES)') $(if $(LATENCY),--latency $(LATENCY)) $(if $(BEFORE),--before $(BEFORE)) $(if $(FULL),--full)
@@ -242,6 +244,14 @@ endif
 .PHONY: bench-cli
 bench-cli: $(BIN)/kubectl-odh-mpijob ## Measure how long commands of the CLI take from start to end.
 	@go test ./internal/cli -run '^$$' -bench BenchmarkStart -benchtime 20x
+
+.PHONY: bench-list
+bench-list: $(BIN)/cluster $(BIN)/kubectl-odh-mpijob $(SDK)/.venv/synced ## Measure how long the CLI and the SDK take to list 5,000 jobs; writes .bench/list.json.
+	@mkdir -p .bench
+	@if [ -n '$(BEFORE)' ]; then rm -rf .bench/before && git worktree prune && git worktree add --quiet --force --detach .bench/before '$(BEFORE)' && \
+	  go build -C .bench/before -o $(CURDIR)/.bench/kubectl-odh-mpijob-before ./cmd/kubectl-odh-mpijob; git worktree remove --force .bench/before; fi
+	@KUBEBUILDER_ASSETS="$$(cluster binaries)" LIST_BENCH=$(CURDIR)/.bench/list.json LIST_CLI=$(BIN)/kubectl-odh-mpijob LIST_PYTHON=$(SDK)/.venv/bin/python \
+	  $(if $(BEFORE),LIST_BEFORE=$(CURDIR)/.bench/kubectl-odh-mpijob-before) go test ./internal/cli -run '^TestLists$$' -count=1 -timeout 30m -v
 
 .PHONY: bench-smallest
 bench-smallest: $(BIN)/cluster $(BIN)/bench ## Does the benchmark itself still work? Its smallest case, once.

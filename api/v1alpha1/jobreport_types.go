@@ -20,6 +20,16 @@ import (
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.workers.summary`,description="The ready and the wanted number of workers."
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.message`,description="The explanation of the phase."
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.reason`,description="The reason of the phase."
+// +kubebuilder:printcolumn:name="Severity",type=string,priority=1,JSONPath=`.status.findings[0].severity`,description="The severity of the job's first finding; empty if there is none."
+// +kubebuilder:printcolumn:name="Queue",type=string,priority=1,JSONPath=`.status.scheduling.queue`,description="The queue of the job."
+// +kubebuilder:printcolumn:name="Position",type=string,priority=1,JSONPath=`.status.scheduling.position`,description="The position of the job in its queue."
+// +kubebuilder:printcolumn:name="MPI",type=string,priority=1,JSONPath=`.status.mpi.implementation`,description="The MPI implementation."
+// +kubebuilder:printcolumn:name="Ranks",type=string,priority=1,JSONPath=`.status.mpi.ranks`,description="The number of ranks."
+// +kubebuilder:printcolumn:name="Started",type=string,priority=1,JSONPath=`.status.startTime`,description="When the job was first seen."
+// +kubebuilder:printcolumn:name="Running",type=string,priority=1,JSONPath=`.status.runningTime`,description="When the job first ran."
+// +kubebuilder:printcolumn:name="Ended",type=string,priority=1,JSONPath=`.status.completionTime`,description="When the job ended."
+// +kubebuilder:printcolumn:name="UID",type=string,priority=1,JSONPath=`.spec.jobRef.uid`,description="The job's UID."
 type JobReport struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

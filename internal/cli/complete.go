@@ -37,7 +37,7 @@ func (f *Factory) completeJobs(most int) completion {
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		list, err := c.List(ctx, jobs.Selection{Namespace: namespace, WithoutReports: true})
+		list, err := c.List(ctx, jobs.Selection{Namespace: namespace, WithoutReports: true, Rows: true})
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}

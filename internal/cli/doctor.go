@@ -82,6 +82,6 @@ func (o *doctorOptions) cluster() (doctor.Cluster, error) {
 	}
 	// The API server's warnings are about the job that a check tries to create.
 	config.WarningHandler = rest.NoWarnings{}
-	api, err := newClient(config)
+	api, _, err := newClient(config)
 	return doctor.Cluster{API: api, Discovery: clients.Discovery(), Address: config.Host, Namespace: namespace, Now: o.Now()}, err
 }

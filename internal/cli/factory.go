@@ -43,6 +43,7 @@ type Factory struct {
 
 	once   sync.Once
 	client client.WithWatch
+	rest   rest.Interface
 	err    error
 }
 
@@ -82,7 +83,7 @@ func (f *Factory) Client() (client.WithWatch, error) {
 			f.err = err
 			return
 		}
-		f.client, f.err = newClient(config)
+		f.client, f.rest, f.err = newClient(config)
 	})
 	return f.client, f.err
 }
@@ -96,23 +97,30 @@ func (f *Factory) Clientset() (kubernetes.Interface, error) {
 	return kubernetes.NewForConfig(config)
 }
 
-func newClient(config *rest.Config) (client.WithWatch, error) {
+// newClient returns a client, and one for requests that it does not have, through the same connection.
+func newClient(config *rest.Config) (client.WithWatch, rest.Interface, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), kubeflow.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-		return nil, fmt.Errorf("make scheme: %w", err)
+		return nil, nil, fmt.Errorf("make scheme: %w", err)
 	}
 	config = rest.CopyConfig(config)
 	shareConnection(config)
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	others, err := apiutil.NewDynamicRESTMapper(config, httpClient)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	mapper := meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{knownKinds(), others}}
-	return client.NewWithWatch(config, client.Options{HTTPClient: httpClient, Scheme: scheme, Mapper: mapper, FieldOwner: "kubectl-odh-mpijob"})
+	objects, err := client.NewWithWatch(config, client.Options{HTTPClient: httpClient, Scheme: scheme, Mapper: mapper, FieldOwner: "kubectl-odh-mpijob"})
+	if err != nil {
+		return nil, nil, err
+	}
+	config.NegotiatedSerializer = clientgoscheme.Codecs.WithoutConversion()
+	requests, err := rest.UnversionedRESTClientForConfigAndClient(config, httpClient)
+	return objects, requests, err
 }
 
 // knownKinds maps kinds to resources without discovery, which saves a request per call of the program. The API server

@@ -18,7 +18,7 @@ func (f *Factory) Jobs() (*jobs.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return jobs.NewClient(c, clients.Discovery(), f.Now), nil
+	return jobs.NewClient(c, clients.Discovery(), f.Now).WithREST(f.rest), nil
 }
 
 // jobsHere returns the library and the user's namespace.

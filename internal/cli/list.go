@@ -148,6 +148,7 @@ func (o *listOptions) pick(ctx context.Context, args []string) ([]jobs.Job, jobs
 	if selection.Since, err = jobs.ParseSince(o.since, o.Now()); err != nil {
 		return nil, selection, err
 	}
+	selection.Rows = !o.output.objects()
 	selection.Deleted = o.gone || o.watch // a watch starts with the reports of deleted jobs, which are not changes
 	selected, err := o.List(ctx, selection)
 	return selected, selection, err

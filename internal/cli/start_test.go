@@ -35,12 +35,13 @@ func BenchmarkStart(b *testing.B) {
 		mpiJobs, reports = append(mpiJobs, job), append(reports, report)
 		server.Serve("/apis/kubeflow.org/v2beta1/namespaces/"+namespace+"/mpijobs/"+name, job)
 	}
-	list := func(path, kind, group string, items []any) {
-		server.Serve("/apis/"+group+"/namespaces/"+namespace+"/"+path, map[string]any{"apiVersion": group, "kind": kind, "metadata": map[string]any{}, "items": items})
+	list := func(path, kind, version, group string, items []any) {
+		server.Serve("/apis/"+group+"/namespaces/"+namespace+"/"+path, map[string]any{"apiVersion": version, "kind": kind, "metadata": map[string]any{}, "items": items})
 	}
-	list("mpijobs", "MPIJobList", "kubeflow.org/v2beta1", mpiJobs)
-	list("trainjobs", "TrainJobList", "trainer.kubeflow.org/v1alpha1", []any{})
-	list("jobreports", "JobReportList", "mpi.opendatahub.io/v1alpha1", reports)
+	const metadata = "meta.k8s.io/v1"
+	list("mpijobs", "PartialObjectMetadataList", metadata, "kubeflow.org/v2beta1", mpiJobs)
+	list("trainjobs", "PartialObjectMetadataList", metadata, "trainer.kubeflow.org/v1alpha1", []any{})
+	list("jobreports", "JobReportList", "mpi.opendatahub.io/v1alpha1", "mpi.opendatahub.io/v1alpha1", reports)
 	config := filepath.Join(b.TempDir(), "kubeconfig")
 	if err := os.WriteFile(config, []byte(server.Kubeconfig(namespace)), 0o600); err != nil {
 		b.Fatal(err)

@@ -136,6 +136,9 @@ type Selection struct {
 	Deleted bool
 	// WithoutReports skips the reports, which are most of the data.
 	WithoutReports bool
+	// Rows reads only what a row of a list shows, where the client can (WithREST): of jobs what identifies them, their labels and
+	// their age; of reports the columns of their table. It is for many jobs, and has no effect with Runtime or Since.
+	Rows bool
 	// Runtime selects the TrainJobs of a runtime; empty for all jobs.
 	Runtime string
 	// Since selects jobs that waited or ran after a time; zero for all jobs.
@@ -175,6 +178,7 @@ func (c *Client) List(ctx context.Context, s Selection) (List, error) {
 	if len(s.Kinds) == 0 {
 		s.Kinds = Kinds()
 	}
+	s.Rows = s.Rows && c.rest != nil && s.Runtime == "" && s.Since.IsZero()
 	lists, errs := make([][]Job, len(s.Kinds)), make([]error, len(s.Kinds))
 	var reports []v1alpha1.JobReport
 	var reportsErr error
@@ -183,7 +187,7 @@ func (c *Client) List(ctx context.Context, s Selection) (List, error) {
 		all.Go(func() { lists[i], errs[i] = c.listKind(ctx, kind, s) })
 	}
 	if !s.WithoutReports {
-		all.Go(func() { reports, reportsErr = c.listReports(ctx, s.Namespace) })
+		all.Go(func() { reports, reportsErr = c.listReports(ctx, s) })
 	}
 	all.Wait()
 
@@ -262,6 +266,9 @@ func addReports(jobs []Job, reports []v1alpha1.JobReport, s Selection) []Job {
 }
 
 func (c *Client) listKind(ctx context.Context, kind schema.GroupVersionKind, s Selection) ([]Job, error) {
+	if s.Rows {
+		return c.listMetadata(ctx, kind, s)
+	}
 	var jobs []Job
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
@@ -276,10 +283,15 @@ func (c *Client) listKind(ctx context.Context, kind schema.GroupVersionKind, s S
 	return jobs, nil
 }
 
-func (c *Client) listReports(ctx context.Context, namespace string) ([]v1alpha1.JobReport, error) {
+func (c *Client) listReports(ctx context.Context, s Selection) ([]v1alpha1.JobReport, error) {
+	if s.Rows {
+		if reports, known, err := c.listReportRows(ctx, s.Namespace, s.Deleted); known || err != nil {
+			return reports, err
+		}
+	}
 	var reports []v1alpha1.JobReport
 	var list v1alpha1.JobReportList
-	if err := EachPage(ctx, c.api, &list, namespace, nil, func() { reports = append(reports, list.Items...) }); err != nil {
+	if err := EachPage(ctx, c.api, &list, s.Namespace, nil, func() { reports = append(reports, list.Items...) }); err != nil {
 		return nil, fmt.Errorf("list JobReports: %w", err)
 	}
 	return reports, nil
@@ -287,7 +299,11 @@ func (c *Client) listReports(ctx context.Context, namespace string) ([]v1alpha1.
 
 // EachPage lists 500 objects at a time: a thousand reports are many megabytes.
 func EachPage(ctx context.Context, api client.Reader, list client.ObjectList, namespace string, selector labels.Selector, each func()) error {
-	options := []client.ListOption{client.InNamespace(namespace), client.Limit(500)}
+	return eachPageOf(ctx, api, list, 500, namespace, selector, each)
+}
+
+func eachPageOf(ctx context.Context, api client.Reader, list client.ObjectList, size int64, namespace string, selector labels.Selector, each func()) error {
+	options := []client.ListOption{client.InNamespace(namespace), client.Limit(size)}
 	if selector != nil {
 		options = append(options, client.MatchingLabelsSelector{Selector: selector})
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
@@ -22,7 +23,9 @@ import (
 type Client struct {
 	api       client.WithWatch
 	discovery discovery.ServerResourcesInterface
-	now       func() time.Time
+	// rest reads tables; nil: none are read.
+	rest rest.Interface
+	now  func() time.Time
 }
 
 // NewClient returns a client that acts with the credentials of an API client. Discovery tells an API that is not installed

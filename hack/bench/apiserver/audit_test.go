@@ -3,6 +3,7 @@ package apiserver
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -45,5 +46,18 @@ func TestRequestsSince(t *testing.T) {
 	}
 	if got.Total() != 67 {
 		t.Errorf("total is %d, want 67", got.Total())
+	}
+}
+
+func TestEachRequest(t *testing.T) {
+	const log = `{"verb":"create","user":{"username":"ours"},"objectRef":{"resource":"pods","namespace":"a"},"requestReceivedTimestamp":"2026-01-02T10:00:00.001500Z","stageTimestamp":"2026-01-02T10:00:00.004000Z"}`
+	var got []Answered
+	if err := eachRequest(strings.NewReader(log), "ours", func(a Answered) { got = append(got, a) }); err != nil {
+		t.Fatal(err)
+	}
+	at := time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
+	want := []Answered{{What: "create pods", Namespace: "a", Received: at.Add(1500 * time.Microsecond), At: at.Add(4 * time.Millisecond)}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the requests differ (-want +got):\n%s", diff)
 	}
 }

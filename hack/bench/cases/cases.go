@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"opendatahub.io/mpijob/hack/bench/apiserver"
 	"opendatahub.io/mpijob/hack/bench/report"
 	"opendatahub.io/mpijob/hack/bench/wait"
 )
@@ -61,7 +62,7 @@ func MPIJob() []Case {
 	for _, workers := range []int{1, 16, 64, 200, 1000} {
 		all = append(all, create(workers))
 	}
-	return append(all, idleSmall(), behindBig("behind-big", 0), behindBig("behind-big/1s", time.Second), burst(100, 64), requests(64))
+	return append(all, steps(1), idleSmall(), behindBig("behind-big", 0), behindBig("behind-big/1s", time.Second), burst(100, 64), requests(64))
 }
 
 // Smallest is the one case that shows that the bench works.
@@ -93,6 +94,82 @@ func create(workers int) Case {
 			return map[string]report.Value{name: value}, err
 		},
 	}
+}
+
+// steps measures when the steps of a job's creation are done, from the request that creates it on, by the API server's clock: where
+// the time of create/N goes.
+func steps(workers int) Case {
+	name := func(step string) string { return fmt.Sprintf("steps/%d/%s", workers, step) }
+	return Case{
+		Results: []Result{
+			{name("1-created"), "s"}, {name("2-first-write"), "s"}, {name("3-base-written"), "s"}, {name("4-pods-sent"), "s"}, {name("5-pods-written"), "s"}, {name("6-pods-seen"), "s"},
+		},
+		Often:         3,
+		Counts:        true,
+		OperatorsOnly: true,
+		measure: func(ctx context.Context, a *arena) (map[string]report.Value, error) {
+			start := time.Now()
+			if err := a.runner.Submit(ctx, a.job("job", workers)); err != nil {
+				return nil, err
+			}
+			created := time.Now()
+			if err := a.seen.WaitForAll(ctx, workers+1); err != nil {
+				return nil, err
+			}
+			seen := time.Now()
+			var err error
+			if a.requests, err = a.quiet(ctx); err != nil {
+				return nil, err
+			}
+			requests, err := a.server.Answered(a.runner.User())
+			if err != nil {
+				return nil, err
+			}
+			first, base, sent, written, err := stepsOf(requests, a.namespace, start)
+			if err != nil {
+				return nil, err
+			}
+			values := map[string]report.Value{}
+			for step, at := range map[string]time.Time{"1-created": created, "2-first-write": first, "3-base-written": base, "4-pods-sent": sent, "5-pods-written": written, "6-pods-seen": seen} {
+				values[name(step)] = report.Value{Value: at.Sub(start).Seconds()}
+			}
+			return values, nil
+		},
+	}
+}
+
+// stepsOf returns when an operator sent its first write of a job, when the last object that pods need was written, when it sent the
+// first pod or launcher, and when the last of these was written.
+func stepsOf(requests []apiserver.Answered, namespace string, start time.Time) (first, base, sent, written time.Time, err error) {
+	for _, r := range requests {
+		if r.Namespace != namespace || r.Received.Before(start) {
+			continue
+		}
+		switch r.What {
+		case "create services", "create configmaps", "create secrets", "create networkpolicies":
+			first, base = earlier(first, r.Received), later(base, r.At)
+		case "create pods", "create jobs":
+			sent, written = earlier(sent, r.Received), later(written, r.At)
+		}
+	}
+	if first.IsZero() || sent.IsZero() {
+		return first, base, sent, written, fmt.Errorf("the audit log has no creations in %s", namespace)
+	}
+	return first, base, sent, written, nil
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // idleSmall is the yardstick for behindBig: the same small job, when the operator has nothing else to do.
