@@ -3,7 +3,6 @@ package reporting
 import (
 	"context"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"time"
