@@ -105,9 +105,9 @@ func (o *stacksOptions) runInLauncher(ctx context.Context, job jobs.Job, command
 	var output, errorOutput limitedBuffer
 	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: &output, Stderr: &errorOutput})
 	if err != nil {
-		return nil, explainAgent(job, err, errorOutput.String())
+		return nil, explainAgent(job, err, errorOutput.kept.String())
 	}
-	return output.Bytes(), nil
+	return output.kept.Bytes(), nil
 }
 
 // explainAgent explains why the agent did not answer.
@@ -126,15 +126,15 @@ func explainAgent(job jobs.Job, err error, printed string) error {
 }
 
 // limitedBuffer keeps the first bytes of what is written to it: the pod belongs to the job's user.
-type limitedBuffer struct{ bytes.Buffer }
+type limitedBuffer struct{ kept bytes.Buffer }
 
 // Write implements io.Writer.
 func (b *limitedBuffer) Write(p []byte) (int, error) {
 	const most = 256 << 20
-	if b.Len()+len(p) > most {
+	if b.kept.Len()+len(p) > most {
 		return 0, errors.New("the output is too long")
 	}
-	return b.Buffer.Write(p)
+	return b.kept.Write(p)
 }
 
 // parseStacks reads the answer of the agent: a line of JSON for each host.

@@ -42,10 +42,10 @@ func (r *Ranks) Stacks(rank *int32) []agentapi.RankStack {
 	r.mu.Unlock()
 	started := startedBy(running)
 	var all []agentapi.RankStack
-	processes := map[int32][]int{}
+	processes := map[int][]int{}
 	for pid, rank := range running {
 		pids := append([]int{pid}, started[pid]...)
-		processes[rank] = pids[:min(len(pids), mostProcesses)]
+		processes[pid] = pids[:min(len(pids), mostProcesses)]
 		all = append(all, agentapi.RankStack{Rank: rank, Process: pid, Doing: doings[rank].Doing, For: doings[rank].For, Error: "reading its memory takes too long"})
 	}
 	slices.SortFunc(all, func(a, b agentapi.RankStack) int { return int(a.Rank - b.Rank) })
@@ -58,11 +58,12 @@ func (r *Ranks) Stacks(rank *int32) []agentapi.RankStack {
 	}
 	// The kernel may not return from a read. The next one then waits for it in vain.
 	results := make(chan agentapi.RankStack, len(all))
+	asked := slices.Clone(all)
 	go func() {
 		defer func() { <-r.stacks }()
-		for _, of := range all {
+		for _, of := range asked {
 			of.Error = ""
-			readStack(&of, processes[of.Rank])
+			readStack(&of, processes[of.Process])
 			results <- of
 		}
 	}()

@@ -12,8 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"opendatahub.io/mpijob/internal/agent/hostfile"
 	"opendatahub.io/mpijob/internal/agent/protocol"
 	"opendatahub.io/mpijob/internal/agent/resolve"
@@ -74,16 +72,14 @@ func Print(args []string, stdout, stderr io.Writer) int {
 	}
 	encoder := json.NewEncoder(stdout)
 	job := hostfile.Read(agentapi.Hostfile)
-	if job.OwnSlots > 0 || job.Others == 0 {
-		name, _ := os.Hostname()
-		own := agentapi.HostStacks{Host: hostfile.Short(name)}
-		own.Ranks, err = status.AskStacks(status.LocalAddress(), identity.Token, rank)
-		if err != nil && !errors.Is(err, unix.ECONNREFUSED) {
-			own.Error = err.Error()
-		}
-		if len(own.Ranks) > 0 || own.Error != "" {
-			_ = encoder.Encode(own)
-		}
+	name, _ := os.Hostname()
+	own := agentapi.HostStacks{Host: hostfile.Short(name)}
+	own.Ranks, err = status.AskStacks(status.LocalAddress(), identity.Token, rank)
+	if err != nil && job.OwnSlots > 0 {
+		own.Error = "its agent cannot be asked: " + err.Error()
+	}
+	if len(own.Ranks) > 0 || own.Error != "" {
+		_ = encoder.Encode(own)
 	}
 	var hosts []Host
 	for _, name := range job.Full {
