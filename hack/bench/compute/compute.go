@@ -77,7 +77,7 @@ type figure struct {
 	pattern *regexp.Regexp
 }
 
-// settle is how many seconds the ranks wait before they compute. Meanwhile the cluster ends what it does because pods started, on the
+// settle is how many seconds the ranks wait before they compute. Meanwhile the cluster completes the work that the start of pods causes, on the
 // same cores.
 const settle = "10"
 

@@ -69,7 +69,7 @@ func (p plot) heading() string {
 	return p.title + " (" + p.unit + ")"
 }
 
-// alt says in words what the picture shows.
+// alt is the text for readers who do not see the picture.
 func (p plot) alt(lines []line) string {
 	var parts []string
 	for _, l := range lines {
@@ -103,7 +103,7 @@ const style = `<style>
 </style>
 `
 
-// colors is how many contestants style tells apart.
+// colors is how many contestants style distinguishes.
 const colors = 3
 
 // svg draws lines. Besides them, a dashed line shows what would be proportional to the number of jobs, from our first point on.
