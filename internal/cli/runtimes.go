@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -35,7 +36,11 @@ func (f *Factory) findRuntime(ctx context.Context, reference string) (jobs.Runti
 		return jobs.Runtime{}, err
 	}
 	found, err := c.FindRuntime(ctx, namespace, reference)
-	if missing, is := errors.AsType[*jobs.NotFoundError](err); is {
+	missing, is := errors.AsType[*jobs.NotFoundError](err)
+	switch {
+	case is && strings.HasPrefix(reference, jobs.ShippedPrefix):
+		return found, exitf(ExitNotFound, "%v; shipped are %s", missing, strings.Join(missing.Names, ", "))
+	case is:
 		return found, exitf(ExitNotFound, "%v; run %s runtimes list to list runtimes", missing, f.name)
 	}
 	return found, err
