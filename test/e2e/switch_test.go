@@ -51,6 +51,8 @@ func TestSwitchFromMPIOperator(t *testing.T) {
 
 	second := newSwitchJobs(t, namespace, "second", otherSeat)
 	old = second.pods(t)
+	edit(t, second["waiting"], func(job *kubeflow.MPIJob) { job.Spec.RunPolicy.Suspend = new(true) })
+	noPods(t, second["waiting"], mpi.RoleLauncher, mpi.RoleWorker)
 	ours.stop()
 	deleteSuspendedLaunchers(t, namespace)
 	theirs = startMPIOperator(t, program, namespace)
@@ -137,7 +139,9 @@ func (j switchJobs) reportedAs(t *testing.T, phases map[string]v1alpha1.Phase) {
 func (j switchJobs) finish(t *testing.T, seat corev1.ResourceName) {
 	t.Helper()
 	seats(t, seat, 2, 1)
-	edit(t, j["suspended"], func(job *kubeflow.MPIJob) { job.Spec.RunPolicy.Suspend = new(false) })
+	for _, name := range []string{"suspended", "waiting"} {
+		edit(t, j[name], func(job *kubeflow.MPIJob) { job.Spec.RunPolicy.Suspend = new(false) })
+	}
 	for _, pod := range podsOf(t, j["running"], mpi.RoleWorker) {
 		if text, err := exec.CommandContext(t.Context(), "kubectl", "exec", "-n", pod.Namespace, pod.Name, "--", "touch", "/tmp/go").CombinedOutput(); err != nil { //nolint:gosec // names of our own
 			t.Fatalf("%s: %v %s", pod.Name, err, text)
