@@ -23,6 +23,7 @@ import (
 	"opendatahub.io/mpijob/internal/cluster"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/gang"
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/kinds"
 	"opendatahub.io/mpijob/internal/kinds/mpijob"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
@@ -107,6 +108,12 @@ func serviceOf(job mpi.Job) *corev1.Service {
 func launcherOf(job mpi.Job, conditions ...batchv1.JobConditionType) *batchv1.Job {
 	launcher := mpitest.Launcher(job, conditions...)
 	launcher.Spec.BackoffLimit = new(int32(6))
+	// The operator created it, so that it has the digest of its template.
+	for _, object := range plan.For(job, jobstate.Observed{}, jobstate.Outcome{PodsMayStart: true, LauncherMayStart: true}, plan.Settings{}).Pods {
+		if created, is := object.(*batchv1.Job); is {
+			launcher.Annotations = created.Annotations
+		}
+	}
 	return launcher
 }
 
