@@ -1,14 +1,13 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"regexp"
 	"slices"
-	"strings"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
-	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose/facts"
 	"opendatahub.io/mpijob/internal/diagnose/loglines"
@@ -96,10 +95,10 @@ func (p *input) ownCause(kind string, figures map[string]string) []v1alpha1.Reme
 			return codes.PythonElsewhere
 		}
 	case "network":
-		figures["address"] = p.address(figures["errorText"], figures["ownSource"])
+		figures["address"] = addressIn(figures["errorText"], figures["ownSource"])
 		// A NetworkPolicy drops packets. What refuses a connection was reached, and names are resolved anyway.
 		if p.Seen.Isolation != nil && !notDropped.MatchString(figures["errorText"]) {
-			figures["policy"] = p.Seen.Isolation.Name
+			figures["policy"], figures["address"] = p.Seen.Isolation.Name, cmp.Or(figures["address"], p.lastAddress())
 			return codes.IsolatedNetwork
 		}
 	}
@@ -151,62 +150,6 @@ func (p *input) unreadable(file string) (mounted, volume string) {
 		}
 	}
 	return "", ""
-}
-
-var (
-	webAddress  = regexp.MustCompile(`\b(?:https?|ftp|s3)://[^\s'"<>)\]]+`)
-	hostAndPort = regexp.MustCompile(`host='([^']+)', port=(\d+)`)
-	// serverAndPort is how libpq names its server, and literalAddress how a line of a program does.
-	serverAndPort  = regexp.MustCompile(`server at "([^"]+)"(?: \([^)]*\))?, port (\d+)`)
-	literalAddress = regexp.MustCompile(`\(["']([\w.:-]+)["'], *(\d+)`)
-	// serverName is how drivers of MySQL name their server, and toAddress how most programs do, with the port.
-	serverName = regexp.MustCompile(`server on '([^']+)'`)
-	toAddress  = regexp.MustCompile(`(?:^|[\s"'(/\]]|ipv[46]:)((?:[A-Za-z0-9_-]+\.)*[A-Za-z0-9_-]+|\[[0-9a-fA-F:]+\]):(\d{2,5})(?:$|[\s"'),/;]|[:.](?:\s|$))`)
-	notTime    = regexp.MustCompile(`[A-Za-z.[]`)
-	// unanswered is where the launcher's agent names an address.
-	unanswered = regexp.MustCompile(`gets no answer from ([^\s;,]+)`)
-)
-
-// address returns what a program could not connect to: as its error or the line that raised it names it, as an agent saw it, or the last
-// address in the launcher's log; "" if it is unknown.
-func (p *input) address(text, source string) string {
-	for _, form := range []*regexp.Regexp{hostAndPort, serverAndPort} {
-		if found := form.FindStringSubmatch(text); found != nil {
-			return found[1] + ":" + found[2]
-		}
-	}
-	if found := webAddress.FindString(text + "\n" + source); found != "" {
-		return found
-	}
-	for _, form := range []*regexp.Regexp{literalAddress, toAddress} {
-		for _, found := range form.FindAllStringSubmatch(text, -1) {
-			// A time of day has no letter and no dot.
-			if notTime.MatchString(found[1]) {
-				return found[1] + ":" + found[2]
-			}
-		}
-	}
-	if found := serverName.FindStringSubmatch(text); found != nil {
-		return found[1]
-	}
-	if found := literalAddress.FindStringSubmatch(source); found != nil {
-		return found[1] + ":" + found[2]
-	}
-	if launcher := p.Launcher(); launcher != nil {
-		for _, line := range slices.Backward(launcher.Log.Lines) {
-			if found := unanswered.FindStringSubmatch(line); found != nil && strings.HasPrefix(line, agentapi.StallPrefix) {
-				return found[1]
-			}
-		}
-	}
-	if launcher := p.Launcher(); launcher != nil {
-		for _, line := range slices.Backward(launcher.Log.Lines) {
-			if found := webAddress.FindString(line); found != "" {
-				return found
-			}
-		}
-	}
-	return ""
 }
 
 // startedRanks reports whether ranks have run: one is known by its number, an agent saw one, or MPI reported its end.
