@@ -22,10 +22,10 @@ type KeyType string
 
 // The types of keys.
 const (
-	// KeyP521 is ECDSA on P-521 (FIPS 186-5), as in mpi-operator and Kubeflow Trainer. Generating one takes a few
-	// milliseconds.
+	// KeyP521 is ECDSA on P-521 (FIPS 186-5), as in mpi-operator and Kubeflow Trainer. Generating one takes about a
+	// millisecond.
 	KeyP521 KeyType = "p521"
-	// KeyRSA4096 is for sites that require RSA. Generating one takes seconds, so that some are generated in advance.
+	// KeyRSA4096 is for sites that require RSA. Generating one takes seconds.
 	KeyRSA4096 KeyType = "rsa-4096"
 )
 
@@ -48,7 +48,7 @@ type keyPair struct {
 func NewKeys(kind KeyType) (*Keys, error) {
 	switch kind {
 	case KeyP521:
-		return &Keys{make: newP521}, nil
+		return &Keys{make: newP521, ready: make(chan keyPair, stockSize)}, nil
 	case KeyRSA4096:
 		return &Keys{make: newRSA, ready: make(chan keyPair, stockSize)}, nil
 	}
@@ -58,9 +58,9 @@ func NewKeys(kind KeyType) (*Keys, error) {
 // NeedLeaderElection returns true: only the leader needs keys.
 func (k *Keys) NeedLeaderElection() bool { return true }
 
-// Start generates keys in advance until the context ends, for types that are slow to generate.
+// Start generates keys in advance until the context ends.
 func (k *Keys) Start(ctx context.Context) error {
-	for k.ready != nil {
+	for {
 		keys, err := k.make()
 		if err != nil {
 			return err
@@ -71,8 +71,6 @@ func (k *Keys) Start(ctx context.Context) error {
 			return nil
 		}
 	}
-	<-ctx.Done()
-	return nil
 }
 
 // fill sets new keys in the Secret of a job.

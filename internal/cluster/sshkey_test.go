@@ -51,12 +51,15 @@ func TestKeysFitEachOther(t *testing.T) {
 
 // TestStockIsUsed: keys from the stock are handed out once each, and the stock is filled again.
 func TestStockIsUsed(t *testing.T) {
-	maker := &Keys{make: newP521, ready: make(chan keyPair, 2)}
+	maker, err := NewKeys(KeyP521)
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- maker.Start(ctx) }()
 	seen := map[string]bool{}
-	for range 8 {
+	for range stockSize + 8 {
 		keys := <-maker.ready
 		if seen[string(keys.private)] {
 			t.Fatal("two jobs got the same keys")
