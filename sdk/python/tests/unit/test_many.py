@@ -186,3 +186,24 @@ def test_a_job_that_is_finished_stays(call: str, word: str, small_client: Any, s
     small.put(JOBS, {**job.manifest, "status": {"conditions": [{"type": "Succeeded", "status": "True"}]}})
     with pytest.raises(TrainingError, match=f"is finished and cannot be {word}: "):
         getattr(job, call)()
+
+
+def test_a_list_decodes_no_status_before_it_is_shown(
+    small_client: Any, small: SmallAPI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(20):
+        small.report(make(small_client, f"train-{number}"), "Failed" if number == 7 else "Running", message="x")
+    decoded: list[str] = []
+    validate = JobStatus.from_report
+
+    def counted(report: Any, cluster: str = "") -> JobStatus:
+        decoded.append(report["spec"]["jobRef"]["name"])
+        return validate(report, cluster)
+
+    monkeypatch.setattr(JobStatus, "from_report", counted)
+    small.requests.clear()
+    jobs = small_client.list_jobs()
+    assert len(jobs) == 20 and len(small.requests) == 3
+    (failed,) = small_client.list_jobs(phase="Failed")
+    assert failed.name == "train-7" and decoded == []
+    assert "Failed" in repr(failed) and repr(failed) == repr(failed) and decoded == ["train-7"]

@@ -114,7 +114,7 @@ class Cluster:
                 if kind in (None, report["spec"]["jobRef"]["kind"])
             ]
         if phase is not None:
-            found = [each for each in found if each.status.phase == phase]
+            found = [each for each in found if each.is_in(phase)]
         return sorted(found, key=lambda each: (each.ref.namespace, each.ref.name, each.ref.kind))
 
     def status_in(self, ref: JobRef, report: Json | None) -> JobStatus:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from openshift_ai_sdk.training._driver import Json
 from openshift_ai_sdk.training._kinds import KINDS, TRAIN_JOB, Resource
@@ -49,11 +50,15 @@ class Found:
     report: Json | None
     cluster: str = ""
 
-    @property
+    @cached_property
     def status(self) -> JobStatus:
-        """The job's status."""
+        """The job's status. It is decoded when it is first needed: a list of many jobs does not need it."""
         ref = self.ref
         return status_of(self.report, ref.kind, ref.name, ref.namespace, ref.uid, self.cluster)
+
+    def is_in(self, phase: str) -> bool:
+        """Return whether the job is in a phase."""
+        return self.report is not None and bool((self.report.get("status") or {}).get("phase") == phase)
 
 
 def gone_job(report: Json, cluster: str) -> Found:

@@ -669,7 +669,7 @@ class MPIJob:
         self._namespace: str | None = manifest["metadata"].get("namespace")
         self._given = client
         self._uid = ""
-        self._seen: JobStatus | None = None
+        self._known: JobStatus | Found | None = None
         # Whether secrets are masked in the manifest, which is then that in the report of a deleted job.
         self._masked = False
 
@@ -697,7 +697,14 @@ class MPIJob:
         """Update this object from the cluster."""
         self._given = client
         self._manifest = found.object or self._manifest
-        self._namespace, self._uid, self._seen = found.ref.namespace, found.ref.uid, found.status
+        self._namespace, self._uid, self._known = found.ref.namespace, found.ref.uid, found
+
+    @property
+    def _seen(self) -> JobStatus | None:
+        """The status that was read last. Of a job in a list it is decoded when it is first needed."""
+        if isinstance(self._known, Found):
+            self._known = self._known.status
+        return self._known
 
     def _manifest_in(self, namespace: str) -> Json:
         manifest = self._manifest
@@ -858,8 +865,8 @@ class MPIJob:
             >>> status == "Running"
             True
         """
-        self._seen = await run(self._cluster.status(self._ref))
-        return self._seen
+        self._known = status = await run(self._cluster.status(self._ref))
+        return status
 
     async def wait_for_completion(
         self,
@@ -934,15 +941,15 @@ class MPIJob:
         with bar(self.name, progress) as shown:
             observer = Observer(shown.show if shown else None, on_phase, webhook, bool(raise_if_blocked))
             try:
-                self._seen = await run(
+                self._known = status = await run(
                     wait_with_bar(
                         self._cluster, self._ref, parse_phases(until), _validate.seconds(timeout), observer, shown
                     )
                 )
             except (JobBlockedError, JobTimeoutError, MPIJobFailed) as error:
-                self._seen = error.status
+                self._known = error.status
                 raise
-        return self._seen
+        return status
 
     @overload
     async def get_logs(
@@ -1150,7 +1157,7 @@ class MPIJob:
             >>> print(await job.explain())
         """
         found = await run(self._cluster.find(self.name, self.namespace, self.kind))
-        self._seen = found.status
+        self._known = found.status
         return explain(found)
 
     async def suspend(self) -> None:
