@@ -23,7 +23,7 @@ type KeyType string
 // The types of keys.
 const (
 	// KeyP521 is ECDSA on P-521 (FIPS 186-5), as in mpi-operator and Kubeflow Trainer. Generating one takes about a
-	// millisecond, a twentieth of what a small job takes until its pods exist.
+	// millisecond.
 	KeyP521 KeyType = "p521"
 	// KeyRSA4096 is for sites that require RSA. Generating one takes seconds.
 	KeyRSA4096 KeyType = "rsa-4096"

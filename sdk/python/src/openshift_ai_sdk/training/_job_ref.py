@@ -52,7 +52,7 @@ class Found:
 
     @cached_property
     def status(self) -> JobStatus:
-        """The job's status. It is decoded when it is first needed, which takes longest in a list of many jobs."""
+        """The job's status. It is decoded when it is first needed: a list of many jobs does not need it."""
         ref = self.ref
         return status_of(self.report, ref.kind, ref.name, ref.namespace, ref.uid, self.cluster)
 
