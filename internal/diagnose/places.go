@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"opendatahub.io/mpijob/internal/agentapi"
+	"opendatahub.io/mpijob/internal/phrase"
 )
 
 // stackLine is a line of a launcher's agent about where ranks are in their code, without agentapi.StackPrefix.
@@ -75,8 +76,7 @@ func places(lines []string) (sentence string, evidence []string) {
 	case len(parts) > most:
 		parts = append(parts[:most], "others are elsewhere")
 	}
-	text := strings.Join(parts, "; ")
-	return " " + strings.ToUpper(text[:1]) + text[1:] + ".", evidence[:min(len(evidence), mostLines)]
+	return " " + phrase.Capital(strings.Join(parts, "; ")) + ".", evidence[:min(len(evidence), mostLines)]
 }
 
 // stackPlace describes a place by its call and the caller of that, such as "in load_batch (train.py:42), called from main (train.py:60)"; ""

@@ -59,7 +59,6 @@ func Read(memory io.ReaderAt, maps string, process int) (Stacks, error) {
 	m := &image{memory: memory}
 	err := ErrNoPython
 	for _, candidate := range modules(maps) {
-		var symbols map[string]uint64
 		symbols, found := m.symbols(candidate, "_PyRuntime", "Py_Version", "PyCode_Type", "PyUnicode_Type")
 		if found != nil || symbols["_PyRuntime"] == 0 {
 			continue
