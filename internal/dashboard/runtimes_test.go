@@ -173,7 +173,7 @@ func TestRuntimesAreCreatedFromShipped(t *testing.T) {
 		{"of the cluster by the namespace's administrator", manager, "", "shipped/mpi-mpich", http.StatusForbidden},
 		{"of the namespace by its administrator", manager, "runtime-makers", "shipped/mpi-mpich", http.StatusOK},
 		{"under a name that is taken", manager, "runtime-makers", "shipped/mpi-mpich", http.StatusConflict},
-		{"of one that is not shipped", admin, "", "shipped/mpi-pich", http.StatusNotFound},
+		{"of one that is not shipped", admin, "", "shipped/mpi-mpich1", http.StatusNotFound},
 		{"without Intel's image", admin, "", "shipped/mpi-intel", http.StatusUnprocessableEntity},
 		{"of the cluster", admin, "", "shipped/mpi-mpich", http.StatusOK},
 	} {
