@@ -55,7 +55,7 @@ func TestCommandLine(t *testing.T) {
 	call(0, []string{"mpijob/pi created", "mpijob/pi: Succeeded"}, []string{"command: mpirun --tag-output -n 2 pi"}, create("pi", "--workers", "2", "--command", "pi", "--wait", "--timeout", "4m")...)
 	call(0, []string{"pi is approximately 3.14159"}, nil, "logs", "pi")
 	call(0, []string{"Succeeded", "OpenMPI"}, nil, "list", "-o", "wide")
-	call(0, []string{"Succeeded", "TIMELINE", "LauncherStarted", "2 ranks: 1 each on 2 workers"}, nil, "describe", "pi")
+	call(0, []string{"Succeeded", "TIMELINE", "LauncherStarted", "2 ranks: 1 each on 2 workers"}, nil, "describe", "pi", "--all")
 	// Events come a little after what they tell of.
 	eventually(t, "its end is an event", time.Minute, func() error {
 		var events corev1.EventList
