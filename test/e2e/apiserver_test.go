@@ -83,6 +83,19 @@ func TestAPIServerRestarted(t *testing.T) {
 			t.Logf("%s was started again %d times; the last time it had ended with:\n%s", pod, n, text)
 		}
 	}
+	// Tests that follow need the webhooks of JobSet and Trainer.
+	eventually(t, "all controllers of the cluster are back", 2*time.Minute, func() error {
+		var all appsv1.DeploymentList
+		if err := api.List(t.Context(), &all); err != nil {
+			return err
+		}
+		for _, d := range all.Items {
+			if d.Status.AvailableReplicas < *d.Spec.Replicas {
+				return fmt.Errorf("%d of %d replicas of %s are available", d.Status.AvailableReplicas, *d.Spec.Replicas, d.Name)
+			}
+		}
+		return nil
+	})
 }
 
 // firstAct creates a job as soon as the API server takes it, and logs how long after its return the operator has created the first
