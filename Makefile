@@ -154,7 +154,7 @@ unit: $(BIN)/cluster $(BIN)/promtool ## Test the packages; those that need an AP
 
 .PHONY: dashboard-test
 dashboard-test: dashboard $(BIN)/cluster ## Test the dashboard's server and, in Chromium, its pages; SCREENSHOTS is a folder for screenshots.
-	@CHROMIUM="$$(web/test/chromium.sh)" KUBEBUILDER_ASSETS="$$(cluster binaries)" go test ./internal/dashboard -count=1 -timeout 15m
+	@CHROMIUM="$$(web/test/chromium.sh)" KUBEBUILDER_ASSETS="$$(cluster binaries)" go test ./internal/dashboard -count=1 -timeout 25m
 
 .PHONY: dashboard-bench
 dashboard-bench: dashboard $(BIN)/cluster ## Measure the dashboard's server and, in Chromium, its pages; writes .bench/dashboard.json.
