@@ -164,8 +164,7 @@ func (c *Cluster) observePods(ctx context.Context, job mpi.Job, seen *jobstate.O
 // it before, but contains its pods, which would otherwise be pods of an earlier job: the job would wait for their end.
 func (c *Cluster) adoptLauncher(ctx context.Context, job mpi.Job, pods []corev1.Pod) (*batchv1.Job, error) {
 	i := slices.IndexFunc(pods, func(pod corev1.Pod) bool {
-		owner := metav1.GetControllerOfNoCopy(&pod)
-		return owner != nil && owner.Kind == "Job" && owner.Name == job.LauncherName()
+		return isOwnedByLauncher(job, metav1.GetControllerOfNoCopy(&pod))
 	})
 	if i < 0 {
 		return nil, nil
@@ -194,5 +193,10 @@ func workerIndex(job mpi.Job, pod *corev1.Pod) (int, bool) {
 // the name of this job or of its launcher. Other pods with the job's labels are ignored.
 func isOfEarlierJob(job mpi.Job, pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOfNoCopy(pod)
-	return owner != nil && (owner.Kind == job.Kind && owner.Name == job.Name || owner.Kind == "Job" && owner.Name == job.LauncherName())
+	return owner != nil && owner.Kind == job.Kind && owner.Name == job.Name || isOwnedByLauncher(job, owner)
+}
+
+// isOwnedByLauncher reports whether a pod's owner has the name of the job's launcher. It may be that of an earlier job.
+func isOwnedByLauncher(job mpi.Job, owner *metav1.OwnerReference) bool {
+	return owner != nil && owner.Kind == "Job" && owner.Name == job.LauncherName()
 }

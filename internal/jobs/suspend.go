@@ -38,7 +38,7 @@ const (
 	QueueGaveUp SuspendResult = "QueueGaveUp"
 )
 
-// QueueNote says why a job in a queue is suspended or resumed by its own field only.
+// QueueNote says why a job in a queue is suspended or resumed by its field suspend only.
 type QueueNote string
 
 // The notes.
@@ -56,7 +56,7 @@ type SuspendReport struct {
 	Result SuspendResult
 	// Queue is the job's queue, and QueueMessage why the job waits there; both may be empty.
 	Queue, QueueMessage string
-	// InQueue is set if the job was suspended or resumed in its queue, and not by its own field.
+	// InQueue is set if the job was suspended or resumed in its queue, and not by its field suspend.
 	InQueue bool
 	// Note is set if the job is in a queue whose Workload cannot be used; Err is the reason if reading it is forbidden. Kueue
 	// then starts a job again that is suspended.
@@ -65,7 +65,7 @@ type SuspendReport struct {
 }
 
 // Suspend stops a job and keeps it. A job with a Workload is suspended by mpi.AnnotationSuspendInQueue, because Kueue starts a job
-// again that is suspended by its own field only: the operator deactivates the Workload, which users may not change.
+// again that is suspended by its field suspend only: the operator deactivates the Workload, which users may not change.
 func (c *Client) Suspend(ctx context.Context, job Job, dryRun DryRun) (SuspendReport, error) {
 	return c.setSuspended(ctx, job, true, dryRun)
 }

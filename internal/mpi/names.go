@@ -97,7 +97,7 @@ const (
 const AnnotationWaitForQuota = Group + "/wait-for-quota"
 
 // AnnotationSuspendInQueue on a job in a Kueue queue, with the value "true", keeps the job out of the queue: the operator deactivates
-// its Workload, and activates it again without the annotation. Kueue would resume a job that is suspended by its own field only.
+// its Workload, and activates it again without the annotation. Kueue would resume a job that is suspended by its field suspend only.
 const AnnotationSuspendInQueue = Group + "/suspend-in-queue"
 
 // AnnotationRDMA on a job selects what happens if no node offers the RDMA that its pods request: RDMARequired or RDMAOptional.

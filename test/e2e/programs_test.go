@@ -171,7 +171,7 @@ func trained(t *testing.T, text string) string {
 	return fmt.Sprintf("accuracy %.3f after 5 epochs, 2 ranks", lines[4].Accuracy)
 }
 
-// TestProgramsHorovod: Horovod trains a model of PyTorch, started by mpirun and by its own horovodrun.
+// TestProgramsHorovod: Horovod trains a model of PyTorch, started by mpirun and by horovodrun.
 func TestProgramsHorovod(t *testing.T) {
 	t.Parallel()
 	for name, command := range map[string][]string{
@@ -188,7 +188,7 @@ func TestProgramsHorovod(t *testing.T) {
 	}
 }
 
-// TestProgramsDeepSpeed: DeepSpeed trains with ZeRO, started by mpirun and by its own launcher. Debian's PyTorch is built without libuv,
+// TestProgramsDeepSpeed: DeepSpeed trains with ZeRO, started by mpirun and by the launcher `deepspeed`. Debian's PyTorch is built without libuv,
 // which torchrun requires.
 func TestProgramsDeepSpeed(t *testing.T) {
 	t.Parallel()

@@ -24,12 +24,12 @@ func LogLine(p Pod, line string) string {
 // LastLines are the last few lines of a pod's log that say something: those of the program, where MPI's own follow them.
 func LastLines(p Pod) []string {
 	const most = 3
-	theirs := p.Log.Lines
-	if i := slices.IndexFunc(theirs, loglines.Banner.MatchString); i > 0 {
-		theirs = theirs[:i]
+	printed := p.Log.Lines
+	if i := slices.IndexFunc(printed, loglines.Banner.MatchString); i > 0 {
+		printed = printed[:i]
 	}
 	var lines []string
-	for _, line := range slices.Backward(theirs) {
+	for _, line := range slices.Backward(printed) {
 		if strings.ContainsFunc(line, unicode.IsLetter) && len(lines) < most {
 			lines = append(lines, LogLine(p, line))
 		}
