@@ -207,9 +207,7 @@ func (o *createOptions) printEstimates(ctx context.Context, c *jobs.Client, obje
 	reading.Go(func() { quotas = quotaLines(c.QuotaUse(ctx, object)) })
 	// What others waited is for people who decide whether to send the job; scripts send it anyway.
 	if o.output.form == "" {
-		reading.Go(func() { wait = waitLine(c.EstimateWait(ctx, object)) })
-		// Users who may not read reports get no advice.
-		reading.Go(func() { advice = adviceOn(ctx, c, object) })
+		reading.Go(func() { wait, advice = adviceOn(ctx, c, object) })
 	}
 	reading.Wait()
 	for _, line := range []string{queue, cost, wait} {
@@ -223,16 +221,21 @@ func (o *createOptions) printEstimates(ctx context.Context, c *jobs.Client, obje
 	return quotas
 }
 
-func adviceOn(ctx context.Context, c *jobs.Client, object *unstructured.Unstructured) []string {
+// adviceOn returns what the earlier jobs of the namespace suggest for a new one: how long it may wait, and what it should ask for. Users who may
+// not read reports get no advice.
+func adviceOn(ctx context.Context, c *jobs.Client, object *unstructured.Unstructured) (wait string, advice []string) {
 	var user string
 	var asking sync.WaitGroup
 	asking.Go(func() { user = c.Self(ctx) })
-	history, err := c.History(ctx, object.GetNamespace())
+	past, err := c.Past(ctx, object.GetNamespace())
 	asking.Wait()
-	if err != nil {
-		return nil
+	if _, known := jobs.SizeOf(object); known {
+		wait = waitLine(past.EstimateWait(object), err)
 	}
-	return history.Advise(object, user)
+	if err != nil {
+		return wait, nil
+	}
+	return wait, past.History().Advise(object, user)
 }
 
 func queueLine(missing *jobs.MissingQueue, err error) string {

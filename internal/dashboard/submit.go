@@ -42,11 +42,11 @@ func (c *call) advise(object *unstructured.Unstructured) []string {
 	known, isKnown := c.histories[namespace]
 	c.mu.Unlock()
 	if !isKnown || c.now().Sub(known.at) > historyTTL {
-		read, err := c.jobs.History(c.ctx, namespace)
+		past, err := c.jobs.Past(c.ctx, namespace)
 		if err != nil {
 			return nil
 		}
-		known = history{History: read, at: c.now()}
+		known = history{History: past.History(), at: c.now()}
 		c.mu.Lock()
 		// One namespace is enough: a user writes one job at a time.
 		c.histories = map[string]history{namespace: known}

@@ -41,11 +41,8 @@ type pastRun struct {
 	memory, cpu, gpu, throttled int64
 }
 
-// History reads the jobs of a namespace that succeeded, from at most 500 reports. It is empty if the user may not read reports.
-func (c *Client) History(ctx context.Context, namespace string) (History, error) {
-	reports, err := c.pastReports(ctx, namespace)
-	return historyOf(reports), err
-}
+// History returns the jobs that succeeded.
+func (p Past) History() History { return historyOf(p.reports) }
 
 func historyOf(reports []v1alpha1.JobReport) (h History) {
 	for _, report := range reports {

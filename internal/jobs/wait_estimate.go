@@ -65,30 +65,28 @@ func (w WaitEstimate) String() string {
 	return now + "; " + past
 }
 
-// EstimateWait estimates from the reports in its namespace how long a job that does not exist yet will wait. It returns the
-// zero value if its size is unknown, or the user may not read reports. It reads at most 500 reports.
-func (c *Client) EstimateWait(ctx context.Context, job *unstructured.Unstructured) (WaitEstimate, error) {
-	size, known := SizeOf(job)
-	if !known {
-		return WaitEstimate{}, nil
-	}
-	reports, err := c.pastReports(ctx, job.GetNamespace())
-	if err != nil {
-		return WaitEstimate{}, err
-	}
-	return estimateWait(reports, job.GetLabels()[mpi.LabelQueue], size.Workers+1), nil
-}
+// Past is what the reports of a namespace contain about its jobs.
+type Past struct{ reports []v1alpha1.JobReport }
 
-// pastReports returns at most 500 reports of a namespace, and none if the user may not read them.
-func (c *Client) pastReports(ctx context.Context, namespace string) ([]v1alpha1.JobReport, error) {
+// Past reads at most 500 reports of a namespace, and none if the user may not read them.
+func (c *Client) Past(ctx context.Context, namespace string) (Past, error) {
 	var reports v1alpha1.JobReportList
 	if err := c.api.List(ctx, &reports, client.InNamespace(namespace), client.Limit(500)); err != nil {
 		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
-			return nil, nil
+			return Past{}, nil
 		}
-		return nil, fmt.Errorf("list reports: %w", err)
+		return Past{}, fmt.Errorf("list reports: %w", err)
 	}
-	return reports.Items, nil
+	return Past{reports: reports.Items}, nil
+}
+
+// EstimateWait estimates how long a job that does not exist yet will wait. It returns the zero value if its size is unknown.
+func (p Past) EstimateWait(job *unstructured.Unstructured) WaitEstimate {
+	size, known := SizeOf(job)
+	if !known {
+		return WaitEstimate{}
+	}
+	return estimateWait(p.reports, job.GetLabels()[mpi.LabelQueue], size.Workers+1)
 }
 
 // estimateWait estimates the wait of a job of so many pods in a queue, or in none.
