@@ -252,7 +252,7 @@ func loadCommand(state *string) *cobra.Command {
 }
 
 func binariesCommand() *cobra.Command {
-	var kubernetes string
+	var kubernetes, with string
 	command := &cobra.Command{
 		Use: "binaries", Args: cobra.NoArgs,
 		Short: "Build etcd, kube-apiserver, kubectl and the others if need be; print their folder",
@@ -261,9 +261,16 @@ func binariesCommand() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("--kubernetes: %w", err)
 			}
+			addOns, err := addon.Parse(with)
+			if err != nil {
+				return fmt.Errorf("--with: %w", err)
+			}
 			return reported("", func(c *cluster.Cluster) error {
 				set, err := binaries.Ensure(cmd.Context(), c.Repository, version, c.Report)
 				if err != nil {
+					return err
+				}
+				if err := addon.PrepareAll(cmd.Context(), addOns, c.Repository, set, c.Report); err != nil {
 					return err
 				}
 				cmd.Println(set.Dir)
@@ -272,6 +279,7 @@ func binariesCommand() *cobra.Command {
 		},
 	}
 	command.Flags().StringVar(&kubernetes, "kubernetes", layout.Newest(), "version of Kubernetes: "+strings.Join(layout.KubernetesNames(), ", "))
+	command.Flags().StringVar(&with, "with", addon.None, "controllers to build, too: "+addon.Usage())
 	return command
 }
 

@@ -72,6 +72,7 @@ func TestTraining(t *testing.T) {
 		"nan":              {"epoch=3 loss=nan", v1alpha1.Training{Epoch: "3", Loss: "nan"}},
 		"rank 0":           {"[1,0]<stdout>: epoch=3 loss=0.5", v1alpha1.Training{Epoch: "3", Loss: "0.5"}},
 		"another rank":     {"[1,3]<stdout>: epoch=3 loss=0.5", v1alpha1.Training{}},
+		"the agent":        {"mpi-agent: no progress: 1 of 2 ranks wait for rank 1, since 03:49:09 UTC; busy: 1; polling: 0", v1alpha1.Training{}},
 		"step alone":       {"step=3 of the installation", v1alpha1.Training{}},
 		"hugging face":     {`{'loss': 0.3912, 'grad_norm': 2.1, 'learning_rate': 4e-05, 'epoch': 1.25}`, v1alpha1.Training{Epoch: "1.25", Loss: "0.3912"}},
 		"keras's epoch":    {"Epoch 3/10", v1alpha1.Training{Epoch: "3/10"}},

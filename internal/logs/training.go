@@ -46,12 +46,14 @@ func ParseTraining(line string) (v1alpha1.Training, bool) {
 	return p, says(p)
 }
 
-// untag returns a line without the tag of mpirun, and whether its figures count: those of other ranks than 0 do not.
+// untag returns a line without the tag of mpirun, and whether its figures count: those of other ranks than 0 do not, and neither do those
+// of the agent, which tells of ranks that make no progress.
 func untag(line string) (text string, counts bool) {
+	const agent = "mpi-agent: "
 	line = strings.TrimSpace(line)
 	tag := rankTag.FindStringSubmatch(line)
 	if tag == nil {
-		return line, true
+		return line, !strings.HasPrefix(line, agent)
 	}
 	return line[len(tag[0]):], tag[1] == "0"
 }

@@ -104,6 +104,7 @@ func summary(t *testing.T, job *kubeflow.MPIJob) (told agentapi.Summary) {
 
 // TestCheckpointWithinGracePeriod: ranks of a deleted job have the pods' grace period to write a checkpoint, which takes 12 s.
 func TestCheckpointWithinGracePeriod(t *testing.T) {
+	t.Parallel()
 	for _, with := range implementations {
 		t.Run(with.sample, func(t *testing.T) {
 			t.Parallel()

@@ -159,14 +159,20 @@ func reported(t *testing.T, kind, namespace, name, what string, check func(v1alp
 // these come to a halt together, and so does everything else on the machine.
 var rankRoom = semaphore.NewWeighted(ranksAtOnce)
 
-var ranksAtOnce = int64(3 * goruntime.NumCPU())
+var ranksAtOnce = int64(5 * goruntime.NumCPU())
 
-// parallel runs a test beside others once there is room for its ranks, as many as compute or wait for each other at a
-// time; what they start that knows nothing of MPI, such as sleep, does not count. They have the room until the test's end,
-// or until what parallel returns is called: when they sleep, say.
+// parallel runs a test beside others once there is room for its ranks, as takeRoom counts them.
 func parallel(t *testing.T, ranks int64) (leave func()) {
 	t.Helper()
 	t.Parallel()
+	return takeRoom(t, ranks)
+}
+
+// takeRoom waits until there is room for a test's ranks, as many as compute or wait for each other at a time; what they start that
+// knows nothing of MPI, such as sleep, does not count. They have the room until the test's end, or until what takeRoom returns is
+// called: when they sleep, say.
+func takeRoom(t *testing.T, ranks int64) (leave func()) {
+	t.Helper()
 	ranks = min(ranks, ranksAtOnce)
 	if err := rankRoom.Acquire(t.Context(), ranks); err != nil {
 		t.Fatalf("wait for room for %d ranks: %v", ranks, err)
@@ -239,8 +245,9 @@ const (
 	maxWait = 2 * time.Minute
 )
 
-// pause is between two looks at what is waited for. Looking is a good part of what the API server has to do in these tests.
-const pause = 250 * time.Millisecond
+// pause is between two looks at what is waited for, and what is waited for long is looked at every longestPause. Looking is a good part
+// of what the API server has to do in these tests.
+const pause, longestPause = 250 * time.Millisecond, time.Second
 
 // eventually waits until a check finds nothing wrong: patience times as long as it takes on a quiet machine, and no longer
 // than maxWait.
@@ -253,7 +260,8 @@ func eventually(t *testing.T, what string, within time.Duration, check func() er
 func eventuallyAfter(t *testing.T, what string, first, within time.Duration, check func() error) {
 	t.Helper()
 	within = first + min(within*patience, maxWait)
-	deadline := time.Now().Add(within)
+	start := time.Now()
+	deadline := start.Add(within)
 	for {
 		err := check()
 		if err == nil {
@@ -262,7 +270,7 @@ func eventuallyAfter(t *testing.T, what string, first, within time.Duration, che
 		if time.Now().After(deadline) {
 			t.Fatalf("%s: not within %s: %v", what, within, err)
 		}
-		time.Sleep(pause)
+		time.Sleep(min(max(time.Since(start)/20, pause), longestPause))
 	}
 }
 

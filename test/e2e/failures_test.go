@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -41,6 +42,11 @@ type failure struct {
 	trainJob bool
 	// cured is set where the first remedy that changes the job lets it succeed.
 	cured bool
+}
+
+// hangs says whether the program of a failure goes on without getting on.
+func (f failure) hangs() bool {
+	return slices.Contains([]codes.Code{codes.RanksWaiting, codes.RanksIdle, codes.RankGone, codes.Straggler, codes.NoOutput}, f.want.code)
 }
 
 // provocation makes a job in a namespace that admits restricted pods only, and does to it what it is to suffer from. It
@@ -122,36 +128,56 @@ func (s *shape) apply(job *kubeflow.MPIJob, want *explanation, whole bool) {
 }
 
 // TestFailures has real failures of real jobs explained by their reports, each in one of the shapes that people write, and
-// in all of them with FULL=1.
+// in all of them with FULL=1. HALF=0 tries every second one as an MPIJob and the others as TrainJobs, if they are tried as such;
+// HALF=1 does it the other way round.
 func TestFailures(t *testing.T) {
 	t.Parallel()
-	whole := os.Getenv("FULL") == "1"
+	tryFailures(t, slices.DeleteFunc(failures(), failure.hangs), parallel)
+}
+
+// TestHangs is the same for programs that hang. These tests wait for more than they compute: one after the other they take the time
+// of a few of the other tests, which go on beside them.
+func TestHangs(t *testing.T) {
+	t.Parallel()
+	tryFailures(t, slices.DeleteFunc(failures(), func(f failure) bool { return !f.hangs() }), takeRoom)
+}
+
+// bothHalves is HALF where it is not set: all failures are tried.
+const bothHalves = 2
+
+// tryFailures tries failures, each when start has made room for its ranks.
+func tryFailures(t *testing.T, tried []failure, start func(t *testing.T, ranks int64) (leave func())) {
+	t.Helper()
+	whole, half := os.Getenv("FULL") == "1", numberOf(t, "HALF", bothHalves)
 	var outcome tally
 	t.Cleanup(func() { fmt.Printf("explained %d of %d\n", outcome.explained, outcome.tried) })
 	all := shapes()
 	next := 0
-	for _, f := range failures() {
-		tried := []*shape{nil}
+	for i, f := range tried {
+		asMPIJob := []*shape{nil}
 		switch {
 		case !f.want.fails || f.want.removed:
 			// What holds a job up does not depend on how it is tried again; nor is it tried when its time is over.
 		case whole:
-			tried = all
+			asMPIJob = all
 		default:
-			tried = all[next%len(all):][:1]
+			asMPIJob = all[next%len(all):][:1]
 			next++
 		}
-		for _, s := range tried {
+		if half == 1-i%2 {
+			asMPIJob = nil
+		}
+		for _, s := range asMPIJob {
 			shaped := f
 			shaped.shape = s
 			t.Run(f.name+s.String(), func(t *testing.T) {
-				parallel(t, f.ranks)
+				start(t, f.ranks)
 				outcome.run(t, shaped, whole)
 			})
 		}
-		if f.trainJob {
+		if f.trainJob && half != i%2 {
 			t.Run(f.name+", TrainJob", func(t *testing.T) {
-				parallel(t, f.ranks)
+				start(t, f.ranks)
 				outcome.runTrainJob(t, f)
 			})
 		}
@@ -235,7 +261,7 @@ func asTrainJob(t *testing.T, job *kubeflow.MPIJob) *unstructured.Unstructured {
 		name = "mpi-mpich"
 	case job.Spec.MPIImplementation == kubeflow.MPIImplementationIntel:
 		name = "mpi-intel"
-	case strings.Contains(launcher(job).Image, "pytorch"):
+	case strings.Contains(launcher(job).Image, "pytorch"), strings.Contains(launcher(job).Image, "tensorflow"):
 		name = "mpi-horovod"
 	case strings.Contains(launcher(job).Image, "deepspeed"):
 		name = "mpi-deepspeed"

@@ -29,6 +29,7 @@ const rankWithoutData = `import os; r = int(os.environ["OMPI_COMM_WORLD_RANK"]);
 // TestSavedFiles: explain -f finds in saved objects, events and logs what the operator has found. With SAVED_FILES=FOLDER the
 // files become test data of internal/offline.
 func TestSavedFiles(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("kubectl-odh-mpijob"); err != nil {
 		t.Skip("SKIPPED: kubectl-odh-mpijob is not in PATH; make e2e puts it there")
 	}

@@ -188,6 +188,22 @@ func TestProgramsHorovod(t *testing.T) {
 	}
 }
 
+// TestProgramsTensorFlow: Horovod trains a model of Keras, started by mpirun and by horovodrun.
+func TestProgramsTensorFlow(t *testing.T) {
+	t.Parallel()
+	for name, command := range map[string][]string{
+		"mpirun":     {"mpirun", "-n", "2", "train_tensorflow.py"},
+		"horovodrun": {"horovodrun", "-np", "2", "--hostfile", "/etc/mpi/hostfile", "train_tensorflow.py"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asBothKinds(t, "Horovod 0.28, TensorFlow 2.13: "+name, func(t *testing.T) *kubeflow.MPIJob {
+				t.Helper()
+				return program(t, "tensorflow", 1, command...)
+			}, trained)
+		})
+	}
+}
+
 // TestProgramsDeepSpeed: DeepSpeed trains with ZeRO, started by mpirun and by the launcher `deepspeed`. Debian's PyTorch is built without libuv,
 // which torchrun requires.
 func TestProgramsDeepSpeed(t *testing.T) {

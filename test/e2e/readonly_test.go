@@ -10,6 +10,7 @@ import (
 // TestReadOnlyRoot: a job runs on every MPI although no container may write to its image's files: not even to /tmp, which any
 // user of the image may write to otherwise.
 func TestReadOnlyRoot(t *testing.T) {
+	t.Parallel()
 	for _, with := range implementations {
 		t.Run(with.sample, func(t *testing.T) {
 			parallel(t, 4)

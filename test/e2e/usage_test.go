@@ -28,6 +28,7 @@ var (
 
 // TestUsageOverTime: the record of a job shows whether it computed or did nothing, by pod and by rank, also when it has been deleted.
 func TestUsageOverTime(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("kubectl-odh-mpijob"); err != nil {
 		t.Skip("SKIPPED: kubectl-odh-mpijob is not in PATH; make e2e puts it there")
 	}

@@ -6,13 +6,16 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"opendatahub.io/mpijob/hack/cluster/binaries"
+	"opendatahub.io/mpijob/hack/cluster/progress"
 )
 
 // Files of rendered manifests: CRDs, and all other objects.
@@ -64,6 +67,40 @@ const patch = `- patch: |-
               initialDelaySeconds: 0
               periodSeconds: 1
 `
+
+// Prepare builds what the add-on consists of, if need be, without a cluster:
+// an archive with the image of each controller, and the folder of manifests
+// (Files), rendered with the program kubectl.
+func (v Version) Prepare(ctx context.Context, builder binaries.Builder, kubectl string) (archives []string, manifests string, err error) {
+	for _, controller := range v.Controllers {
+		archive, err := builder.Archive(ctx, controller.Controller)
+		if err != nil {
+			return nil, "", err
+		}
+		archives = append(archives, archive)
+	}
+	manifests, err = v.Render(ctx, builder, kubectl)
+	return archives, manifests, err
+}
+
+// PrepareAll prepares add-ons, versions by name as Parse returns them, with
+// the programs of set.
+func PrepareAll(ctx context.Context, wanted map[string]string, repository string, set binaries.Set, report *progress.Reporter) error {
+	builder, err := binaries.NewBuilder(ctx, repository, report)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		version, err := Find(name, wanted[name])
+		if err != nil {
+			return err
+		}
+		if _, _, err := version.Prepare(ctx, builder, set.Path("kubectl")); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
 
 // Render returns a folder with the rendered manifests (Files), made if need be
 // with the program kubectl.

@@ -43,13 +43,7 @@ func (r *run) installAddOn(ctx context.Context, name string, version addon.Versi
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	archives := make([]string, len(version.Controllers))
-	for i, controller := range version.Controllers {
-		if archives[i], err = builder.Archive(ctx, controller.Controller); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	manifests, err := version.Render(ctx, builder, r.set.Path("kubectl"))
+	archives, manifests, err := version.Prepare(ctx, builder, r.set.Path("kubectl"))
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}

@@ -101,6 +101,7 @@ func (s *supervisor) stacks() (all []agentapi.HostStacks) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), stackTime)
 	defer cancel()
+	defer s.ranks.LookedInto()
 	stacks.Ask(ctx, identity, hostsToAsk(records.ByHost(records.Read(s.folder))), nil, func(answer agentapi.HostStacks) { all = append(all, answer) })
 	return all
 }

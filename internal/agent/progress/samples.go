@@ -152,9 +152,15 @@ type Follower struct {
 	// calls are the addresses of connections that were being opened, with the time since when, in seconds since 1970.
 	calls map[string]int64
 	at    time.Time
+	// looked is set if the agent has looked into the ranks since the latest sample.
+	looked bool
 	// Latest is the latest result, nil before the first one.
 	Latest *agentapi.Activity
 }
+
+// LookedInto notes that the agent has read the memory or the programs of the ranks, or has sent what it found. The kernel marks what was
+// read as used, as if the ranks had used it, and the answer is traffic of the pod: until the next sample, neither says what the ranks do.
+func (f *Follower) LookedInto() { f.looked = true }
 
 // Sample compares what the ranks used with the sample before.
 func (f *Follower) Sample(now time.Time, ranks []RankUsage, network Network, pages Marks) agentapi.Activity {
@@ -162,7 +168,7 @@ func (f *Follower) Sample(now time.Time, ranks []RankUsage, network Network, pag
 	// metrics and keep-alives.
 	const quietTraffic = 4 << 10
 	elapsed := now.Sub(f.at).Seconds()
-	still := !f.at.IsZero() && elapsed > 0 && float64(network.Bytes-f.traffic)/elapsed < quietTraffic
+	still := !f.at.IsZero() && elapsed > 0 && (float64(network.Bytes-f.traffic)/elapsed < quietTraffic || f.looked && f.Latest.StillSince > 0)
 	next := agentapi.Activity{Ranks: []agentapi.RankActivity{}}
 	samples := map[int]*Samples{}
 	for _, r := range ranks {
@@ -177,6 +183,9 @@ func (f *Follower) Sample(now time.Time, ranks []RankUsage, network Network, pag
 		}
 		samples[r.Processes[0]] = of
 		what := of.Add(r.Used)
+		if f.looked {
+			of.code.Forget()
+		}
 		if of.code.RunsOnlyMPI(pages, r.Processes, now, of.computes) {
 			what = agentapi.Polling
 		}
@@ -194,7 +203,7 @@ func (f *Follower) Sample(now time.Time, ranks []RankUsage, network Network, pag
 		next.StillSince = cmp.Or(f.Latest.StillSince, f.at.Unix())
 	}
 	next.Unanswered = f.unanswered(network.Connecting, now)
-	f.samples, f.traffic, f.at, f.Latest = samples, network.Bytes, now, &next
+	f.samples, f.traffic, f.at, f.looked, f.Latest = samples, network.Bytes, now, false, &next
 	return next
 }
 
@@ -241,7 +250,12 @@ type CodeWatch struct {
 	processes     []int
 	// onlyMPI is the latest result.
 	onlyMPI bool
+	// forgotten is set if the marks say nothing since they were cleared.
+	forgotten bool
 }
+
+// Forget makes the latest result the next one, too: others than the rank have used its pages since.
+func (w *CodeWatch) Forget() { w.forgotten = true }
 
 // RunsOnlyMPI reports whether all code that a rank, with the processes that it started, has run since the sample before is MPI's.
 // It is called with each sample; computes is whether the rank uses a CPU.
@@ -254,12 +268,17 @@ func (w *CodeWatch) RunsOnlyMPI(of Marks, pids []int, now time.Time, computes bo
 		again = 3 * SamplePeriod
 		cost  = 0.005
 	)
+	forgotten := w.forgotten
+	w.forgotten = false
 	if !computes || now.Before(w.next) {
 		w.cleared, w.onlyMPI = time.Time{}, false
 		return false
 	}
 	known := !w.cleared.IsZero() && slices.Equal(pids, w.processes)
-	if known {
+	switch {
+	case known && forgotten:
+		known = w.onlyMPI
+	case known:
 		use, ok := of.Used(pids)
 		if ok && w.onlyMPI && !use.MPI && !use.Other {
 			// It has hardly had a CPU, and still waits.

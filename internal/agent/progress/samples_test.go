@@ -157,6 +157,46 @@ func TestFollower(t *testing.T) {
 	}
 }
 
+// spinning is a kernel that marks the pages that one rank uses: MPI's, and with looked those of its program, which somebody has read.
+type spinning struct{ looked bool }
+
+func (s *spinning) Used([]int) (CodeUse, bool) { return CodeUse{MPI: true, Other: s.looked}, true }
+func (s *spinning) Clear([]int) bool           { s.looked = false; return true }
+
+// TestLookedInto: that the agent reads a rank's memory, and sends what it found, is not taken for something that the rank does.
+func TestLookedInto(t *testing.T) {
+	for name, test := range map[string]struct {
+		told bool
+		want []agentapi.Doing
+	}{
+		"looked into":         {true, []agentapi.Doing{"busy", "busy", "polling", "polling", "polling"}},
+		"used by the program": {false, []agentapi.Doing{"busy", "busy", "polling", "busy", "busy"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var f Follower
+			var got []agentapi.Doing
+			kernel, bytes, still := &spinning{}, int64(0), int64(0)
+			for i := range 5 {
+				at := time.Unix(1000, 0).Add(time.Duration(i) * SamplePeriod)
+				if i == 3 {
+					kernel.looked, bytes = true, 1<<20
+					if test.told {
+						f.LookedInto()
+					}
+				}
+				activity := f.Sample(at, []RankUsage{{Processes: []int{7}, Used: Usage{At: at, User: time.Duration(i) * SamplePeriod}, Known: true}}, Network{Bytes: bytes}, kernel)
+				got, still = append(got, activity.Ranks[0].Doing), activity.StillSince
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("it is %v, want %v", got, test.want)
+			}
+			if test.told != (still == 1000) {
+				t.Errorf("the pod is still since %d", still)
+			}
+		})
+	}
+}
+
 // TestUnanswered: a connection is unanswered if it is being opened in two samples in a row; the one that is tried the longest counts.
 func TestUnanswered(t *testing.T) {
 	start := time.Unix(1000, 0)

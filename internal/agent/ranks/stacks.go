@@ -61,6 +61,8 @@ func (r *Ranks) Stacks(rank *int32) []agentapi.RankStack {
 	asked := slices.Clone(all)
 	go func() {
 		defer func() { <-r.stacks }()
+		defer r.LookedInto()
+		r.LookedInto()
 		for _, of := range asked {
 			of.Error = ""
 			readStack(&of, processes[of.Process])
@@ -75,6 +77,13 @@ func (r *Ranks) Stacks(rank *int32) []agentapi.RankStack {
 		}
 	}
 	return all
+}
+
+// LookedInto notes that the ranks' memory was read, or what was found was sent or received, which says nothing of what they do.
+func (r *Ranks) LookedInto() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.activity.LookedInto()
 }
 
 // readStack reads the stack of the first of a rank's processes that runs Python.

@@ -123,6 +123,44 @@ func All() []Sample {
 			Config: oci.Config{Env: []string{"PATH=" + standardPath, "DS_ACCELERATOR=cpu", "USE_LIBUV=0"}},
 		},
 		{
+			// For the guide and the tests of TensorFlow.
+			Name:     "tensorflow",
+			TestOnly: true,
+			About:    "TensorFlow 2.13 for CPUs with Horovod 0.28, Open MPI 4.1, Python with mpi4py and numpy, pi and ranks",
+			Release:  "bookworm",
+			Packages: []string{
+				"openmpi-bin", "python3", "python3-mpi4py", "python3-numpy",
+				// What Horovod, its horovodrun and TensorFlow import.
+				"python3-cffi-backend", "python3-cloudpickle", "python3-distutils", "python3-packaging", "python3-pkg-resources", "python3-psutil", "python3-yaml",
+			},
+			BuildPackages: []string{
+				"cmake", "g++", "gcc", "libc6-dev", "libopenmpi-dev", "make", "python3-cffi", "python3-dev",
+				"python3-pip", "python3-setuptools", "python3-wheel",
+			},
+			Unneeded: slices.Concat(hwloc, usrmerge, []string{"libicu72", "openssh-client"}),
+			Folder:   "tensorflow", Programs: []string{"train_tensorflow.py"}, Sources: []string{"mpi/build.sh", "pi.c", "ranks.c"},
+			// TensorFlow's wheel and what it imports, in the versions that pip chose for Python 3.11.
+			Downloads: []Download{
+				{URL: "https://files.pythonhosted.org/packages/e4/86/da559fcc1620ac7831a16ccb2ad3acb477a8da8a631f75a83b6410507210/horovod-0.28.1.tar.gz", SHA256: "92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0"},
+				{URL: "https://files.pythonhosted.org/packages/b3/7d/01e62f59e4166af1be6238d9f2b7f3453630c51b8044b412d05b5606532a/absl_py-2.5.1-py3-none-any.whl", SHA256: "721200f2f0e9960f2ca9dc3a2a706b201f5f75d812c158f059cbbe29eeafbdb8"},
+				{URL: "https://files.pythonhosted.org/packages/2b/03/13dde6512ad7b4557eb792fbcf0c653af6076b81e5941d36ec61f7ce6028/astunparse-1.6.3-py2.py3-none-any.whl", SHA256: "c2652417f2c8b5bb325c885ae329bdf3f86424075c4fd1a128674bc6fba4b8e8"},
+				{URL: "https://files.pythonhosted.org/packages/e8/2d/d2a548598be01649e2d46231d151a6c56d10b964d94043a335ae56ea2d92/flatbuffers-25.12.19-py2.py3-none-any.whl", SHA256: "7634f50c427838bb021c2d66a3d1168e9d199b0607e6329399f04846d42e20b4"},
+				{URL: "https://files.pythonhosted.org/packages/b6/48/583c032b79ae5b3daa02225a675aeb673e58d2cb698e78510feceb11958c/gast-0.4.0-py3-none-any.whl", SHA256: "b7adcdd5adbebf1adf17378da5ba3f543684dbec47b1cda1f3997e573cd542c4"},
+				{URL: "https://files.pythonhosted.org/packages/a3/de/c648ef6835192e6e2cc03f40b19eeda4382c49b5bafb43d88b931c4c74ac/google_pasta-0.2.0-py3-none-any.whl", SHA256: "b32482794a366b5366a32c92a9a9201b107821889935a02b3e51f6b432ea84ed"},
+				{URL: "https://files.pythonhosted.org/packages/82/ea/a4820c4c44c8b35b1903a6c72a5bdccec92d0840cf5c858c498c66786ba5/grpcio-1.74.0-cp311-cp311-manylinux_2_17_x86_64.manylinux2014_x86_64.whl", SHA256: "c98e0b7434a7fa4e3e63f250456eaef52499fba5ae661c58cc5b5477d11e7182"},
+				{URL: "https://files.pythonhosted.org/packages/52/a0/c1f604538ff6db22a0690be2dc44ab59178e115f63c917794e529356ab23/h5py-3.16.0-cp311-cp311-manylinux_2_28_x86_64.whl", SHA256: "fb1720028d99040792bb2fb31facb8da44a6f29df7697e0b84f0d79aff2e9bd3"},
+				{URL: "https://files.pythonhosted.org/packages/2e/f3/19da7511b45e80216cbbd9467137b2d28919c58ba1ccb971435cb631e470/keras-2.13.1-py3-none-any.whl", SHA256: "5ce5f706f779fa7330e63632f327b75ce38144a120376b2ae1917c00fa6136af"},
+				{URL: "https://files.pythonhosted.org/packages/23/cd/066e86230ae37ed0be70aae89aabf03ca8d9f39c8aea0dec8029455b5540/opt_einsum-3.4.0-py3-none-any.whl", SHA256: "69bb92469f86a1565195ece4ac0323943e83477171b91d24c35afe028a90d7cd"},
+				{URL: "https://files.pythonhosted.org/packages/a8/5c/53f18822017b8bda6bd8bb4e02048e911fdc79a3dafdc83ab994fe922a84/protobuf-4.25.9-cp37-abi3-manylinux2014_x86_64.whl", SHA256: "438c636de8fb706a0de94a12a268ef1ae8f5ba5ae655a7671fcda5968ba3c9be"},
+				{URL: "https://files.pythonhosted.org/packages/b7/ce/149a00dd41f10bc29e5921b496af8b574d8413afcd5e30dfa0ed46c2cc5e/six-1.17.0-py2.py3-none-any.whl", SHA256: "4721f391ed90541fddacab5acf947aa0d3dc7d27b2e1e8eda2be8970586c3274"},
+				{URL: "https://files.pythonhosted.org/packages/68/f6/0dac98459ac7b7dd1f7559c55bff360a742c2220610cf1851c89038567b8/tensorflow_cpu-2.13.1-cp311-cp311-manylinux_2_17_x86_64.manylinux2014_x86_64.whl", SHA256: "87be6e61314b2c0fa062f71e26e41d6a17e162ffe4da72c820fe8f1fc94d97fe"},
+				{URL: "https://files.pythonhosted.org/packages/72/5c/c318268d96791c6222ad7df1651bbd1b2409139afeb6f468c0f327177016/tensorflow_estimator-2.13.0-py2.py3-none-any.whl", SHA256: "6f868284eaa654ae3aa7cacdbef2175d0909df9fcf11374f5166f8bf475952aa"},
+				{URL: "https://files.pythonhosted.org/packages/33/d1/8bb87d21e9aeb323cc03034f5eaf2c8f69841e40e4853c2627edf8111ed3/termcolor-3.3.0-py3-none-any.whl", SHA256: "cf642efadaf0a8ebbbf4bc7a31cec2f9b5f21a9f726f4ccbb08192c9c26f43a5"},
+				{URL: "https://files.pythonhosted.org/packages/31/25/5abcd82372d3d4a3932e1fa8c3dbf9efac10cc7c0d16e78467460571b404/typing_extensions-4.5.0-py3-none-any.whl", SHA256: "fb33085c39dd998ac16d1431ebc293a8b3eedd00fd4a32de0ff79002c19511b4"},
+				{URL: "https://files.pythonhosted.org/packages/98/00/a0effd5872aed3271b28b4740a71bc2d7406d33b4e03eac01ae099ac8569/wrapt-2.5.2-cp311-cp311-manylinux1_x86_64.manylinux_2_28_x86_64.manylinux_2_5_x86_64.whl", SHA256: "0743950d3dda9940e56f81f5334ba051c4fe2e1421e4e4a4ef8eb8fb86a90894"},
+			},
+		},
+		{
 			// For the tests of programs that others wrote.
 			Name:     "science",
 			TestOnly: true,

@@ -26,6 +26,9 @@ def parse(line: str) -> dict[str, str]:
         {'epoch': '3', 'loss': '0.25'}
     """
     line = line.strip()
+    # The agent tells of ranks that make no progress.
+    if line.startswith("mpi-agent: "):
+        return {}
     if tag := RANK_TAG.match(line):
         if tag[1] != "0":
             return {}
