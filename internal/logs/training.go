@@ -47,7 +47,7 @@ func ParseTraining(line string) (v1alpha1.Training, bool) {
 }
 
 // untag returns a line without the tag of mpirun, and whether its figures count: those of other ranks than 0 do not, and neither do those
-// of the agent, which tells of ranks that make no progress.
+// in the agent's own lines, such as "no progress: 1 of 2 ranks wait".
 func untag(line string) (text string, counts bool) {
 	const agent = "mpi-agent: "
 	line = strings.TrimSpace(line)

@@ -159,7 +159,7 @@ type Follower struct {
 }
 
 // LookedInto notes that the agent has read the memory or the programs of the ranks, or has sent what it found. The kernel marks what was
-// read as used, as if the ranks had used it, and the answer is traffic of the pod: until the next sample, neither says what the ranks do.
+// read as used, as if the ranks had used it, and the answer is traffic of the pod: until the next sample, neither shows what the ranks do.
 func (f *Follower) LookedInto() { f.looked = true }
 
 // Sample compares what the ranks used with the sample before.

@@ -79,7 +79,8 @@ func (r *Ranks) Stacks(rank *int32) []agentapi.RankStack {
 	return all
 }
 
-// LookedInto notes that the ranks' memory was read, or what was found was sent or received, which says nothing of what they do.
+// LookedInto notes that the ranks' memory was read, or that stacks were sent or received: until the next sample, marks of pages and traffic
+// are not those of the ranks alone.
 func (r *Ranks) LookedInto() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -26,7 +26,7 @@ def parse(line: str) -> dict[str, str]:
         {'epoch': '3', 'loss': '0.25'}
     """
     line = line.strip()
-    # The agent tells of ranks that make no progress.
+    # The agent's own lines, such as "no progress: 1 of 2 ranks wait".
     if line.startswith("mpi-agent: "):
         return {}
     if tag := RANK_TAG.match(line):
