@@ -68,9 +68,13 @@ func UserFields(job *unstructured.Unstructured) *unstructured.Unstructured {
 	return clean
 }
 
-// removeSuspend removes the field that suspends a job, and its parent if that becomes empty.
+// removeSuspend removes the field that suspends a job, and its parent if that becomes empty. A job that is not suspended stays as it is: the
+// API server writes this default, and it would be shown as a difference.
 func removeSuspend(job *unstructured.Unstructured) {
 	path := editorFor(job.GetKind()).SuspendPath()
+	if suspended, found, err := unstructured.NestedBool(job.Object, path...); found && err == nil && !suspended {
+		return
+	}
 	unstructured.RemoveNestedField(job.Object, path...)
 	if parent, found, _ := unstructured.NestedMap(job.Object, path[:len(path)-1]...); found && len(parent) == 0 {
 		unstructured.RemoveNestedField(job.Object, path[:len(path)-1]...)

@@ -62,6 +62,7 @@ func TestSuspendIsNotCloned(t *testing.T) {
 	for name, test := range map[string]struct{ job, want string }{
 		"an empty policy":      {"{kind: MPIJob, spec: {runPolicy: {suspend: true}}}", "{kind: MPIJob, spec: {}}"},
 		"a policy with more":   {"{kind: MPIJob, spec: {runPolicy: {suspend: true, backoffLimit: 1}}}", "{kind: MPIJob, spec: {runPolicy: {backoffLimit: 1}}}"},
+		"not suspended":        {"{kind: MPIJob, spec: {runPolicy: {suspend: false}}}", "{kind: MPIJob, spec: {runPolicy: {suspend: false}}}"},
 		"a TrainJob with more": {"{kind: TrainJob, spec: {suspend: true, runtimeRef: {name: r}}}", "{kind: TrainJob, spec: {runtimeRef: {name: r}}}"},
 	} {
 		job := parsed(t, test.job)

@@ -335,6 +335,7 @@ func (f *follower) follow(ctx context.Context, s *stream) error {
 	const patience = 6
 	const soonest, latest = 200 * time.Millisecond, 10 * time.Second
 	pause, failures := soonest, 0
+	ended := false // the kubelet has ended the log while it was followed: all of it was read
 	for {
 		follow := f.options.Follow && !s.run.isOver() && !isClosed(f.over)
 		before := s.resume.newest
@@ -347,11 +348,12 @@ func (f *follower) follow(ctx context.Context, s *stream) error {
 		case isFinal(err):
 			return fmt.Errorf("read the log of pod %s: %w", s.run.pod, err)
 		case errors.Is(err, errGone), apierrors.IsNotFound(err), s.run.isLost():
-			if !s.run.isLost() || !s.again {
+			if !s.again || !s.run.isLost() && !ended {
 				f.say("The log of %s (pod %s) is gone.", s.run.place, s.run.pod)
 			}
 			return nil
 		}
+		ended = err == nil
 		if s.resume.newest.After(before) {
 			pause, failures = soonest, 0
 		} else if err != nil {

@@ -259,6 +259,25 @@ func TestFollowsPodsAsTheyCome(t *testing.T) {
 	}
 }
 
+// TestRemovedLogs: a log that was removed after it was read to its end is no loss, and one of which nothing was read is.
+func TestRemovedLogs(t *testing.T) {
+	server := podserver.New(t)
+	reader := newReader()
+	removed := server.Log("job-worker-1", false)
+	removed.Remove()
+	finish := reader.follow(t, server)
+	server.Put(pod("job-worker-0", running(), 0))
+	server.Log("job-worker-0", false).Say(time.Now(), "done")
+	reader.until(t, "the line", func() bool { return slices.Contains(reader.lines, "[worker-0] done") })
+	server.Log("job-worker-0", false).Remove()
+	server.Put(pod("job-worker-1", ended(0), 0))
+	reader.until(t, "the loss", func() bool { return len(reader.said) > 0 })
+	finish()
+	if want := []string{"The log of worker-1 (pod job-worker-1) is gone."}; !slices.Equal(reader.said, want) {
+		t.Errorf("it said %q, want %q", reader.said, want)
+	}
+}
+
 func TestFollowsAContainerThatIsStartedAgain(t *testing.T) {
 	server := podserver.New(t)
 	server.Put(pod("job-launcher-x", running(), 0))

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/mpitest"
 )
@@ -29,16 +30,7 @@ func TestLauncherRefused(t *testing.T) {
 			Type:           kind, Reason: reason, Message: message, Count: 1, LastTimestamp: metav1.Now(),
 		})
 	}
-	first := func(code codes.Code) {
-		t.Helper()
-		eventually(t, fmt.Sprintf("the first finding is %q", code), func() error {
-			findings := reported(t, namespace, "Initializing").Status.Findings
-			if code == "" && len(findings) == 0 || len(findings) > 0 && findings[0].Code == code {
-				return nil
-			}
-			return fmt.Errorf("there are %+v", findings)
-		})
-	}
+	findings := func() []v1alpha1.Finding { return reported(t, namespace, "Initializing").Status.Findings }
 	says(corev1.EventTypeWarning, "FailedCreate", `Error creating: admission webhook "mpod.kb.io" denied the request: workload owner not found`)
 	launcher.Status.StartTime = &metav1.Time{Time: time.Now().Add(-time.Minute)}
 	launcher.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobSuspended, Status: corev1.ConditionFalse}}
@@ -47,12 +39,29 @@ func TestLauncherRefused(t *testing.T) {
 	}
 	worker := exists(t, namespace, "pi-worker-0", &corev1.Pod{})
 	setPhase(t, worker, corev1.PodRunning)
-	first(codes.AdmissionDenied)
+	eventually(t, "the refusal is found", func() error {
+		if found := findings(); len(found) == 0 || found[0].Code != codes.AdmissionDenied {
+			return fmt.Errorf("there are %+v", found)
+		}
+		return nil
+	})
 
 	says(corev1.EventTypeNormal, "SuccessfulCreate", "Created pod: pi-launcher-x2x4z")
-	worker.Status.Conditions[0].Status = corev1.ConditionFalse
-	if err := api.Status().Update(t.Context(), worker); err != nil {
-		t.Fatal(err)
-	}
-	first("")
+	// A pod that changes has the job looked at again. The events that are used then may be some seconds old.
+	changed := time.Time{}
+	eventually(t, "nothing is found", func() error {
+		found := findings()
+		if len(found) > 0 && time.Since(changed) > 2*time.Second {
+			changed = time.Now()
+			ready := &worker.Status.Conditions[0].Status
+			*ready = map[corev1.ConditionStatus]corev1.ConditionStatus{corev1.ConditionTrue: corev1.ConditionFalse, corev1.ConditionFalse: corev1.ConditionTrue}[*ready]
+			if err := api.Status().Update(t.Context(), worker); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(found) > 0 {
+			return fmt.Errorf("there are %+v", found)
+		}
+		return nil
+	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/curves"
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/phrase"
 	"opendatahub.io/mpijob/internal/podstatus"
@@ -188,15 +189,40 @@ func (m maker) trainingStarted(t *timeline) {
 	if training == nil {
 		return
 	}
+	first, at := *training, training.At.Time
+	// What was read of the log may be all that a short job has printed.
+	if lines := m.evidence.CurveLines; len(lines) > 0 {
+		first, at = trainingOf(lines[0]), lines[0].Time
+	}
 	var values []string
 	for _, value := range [][2]string{
-		{"epoch", training.Epoch}, {"step", training.Step}, {"loss", training.Loss}, {"accuracy", training.Accuracy}, {"progress", training.Progress},
+		{"epoch", first.Epoch}, {"step", first.Step}, {"loss", first.Loss}, {"accuracy", first.Accuracy}, {"progress", first.Progress},
 	} {
 		if value[1] != "" {
 			values = append(values, value[0]+" "+value[1])
 		}
 	}
-	t.once(training.At.Time, codes.TrainingStarted, detail(codes.TrainingStarted, map[string]string{"progress": strings.Join(values, ", ")}))
+	t.once(at, codes.TrainingStarted, detail(codes.TrainingStarted, map[string]string{"progress": strings.Join(values, ", ")}))
+}
+
+// trainingOf returns the figures of a line of a log.
+func trainingOf(line curves.Line) (training v1alpha1.Training) {
+	text := func(value float64) string {
+		if math.IsNaN(value) {
+			return ""
+		}
+		return strconv.FormatFloat(value, 'g', -1, 64)
+	}
+	training.Epoch, training.Step = text(line.Epoch), text(line.Step)
+	for _, figure := range line.Figures {
+		switch figure.Name {
+		case "loss":
+			training.Loss = strconv.FormatFloat(figure.Value, 'g', -1, 64)
+		case "accuracy":
+			training.Accuracy = strconv.FormatFloat(figure.Value, 'g', -1, 64)
+		}
+	}
+	return training
 }
 
 // staying are the pods that are not on their way out.

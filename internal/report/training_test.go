@@ -1,6 +1,7 @@
 package report_test
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -84,6 +85,22 @@ func TestTrainingStarted(t *testing.T) {
 	}
 	if events := strings.Join(h.events(), ", "); !strings.HasSuffix(events, "00:30 TrainingStarted") {
 		t.Errorf("the timeline is %s", events)
+	}
+}
+
+// TestTrainingStartedAtTheFirstLine: what a short job prints is read at once, and its first line is the start.
+func TestTrainingStartedAtTheFirstLine(t *testing.T) {
+	h := &history{t: t, job: job(2)}
+	line := func(seconds int, epoch, loss float64) curves.Line {
+		return curves.Line{Time: mpitest.Now.Add(time.Duration(seconds) * time.Second), Step: math.NaN(), Epoch: epoch, Figures: []curves.Figure{{Name: "loss", Value: loss}, {Name: "throughput", Value: 5}}}
+	}
+	h.pass(10*time.Second, pods(h.job, corev1.PodRunning, 0), jobstate.Evidence{})
+	h.pass(30*time.Second, pods(h.job, corev1.PodRunning, 0), jobstate.Evidence{
+		Training: v1alpha1.Training{Epoch: "10", Loss: "0.1"}, CurveLines: []curves.Line{line(15, 1, 0.75), line(25, 10, 0.1)},
+	})
+	at := slices.IndexFunc(h.last.Status.Timeline, func(entry v1alpha1.TimelineEntry) bool { return entry.Event == "TrainingStarted" })
+	if at < 0 || h.last.Status.Timeline[at].Detail != "First progress: epoch 1, loss 0.75." || !slices.Contains(h.events(), "00:15 TrainingStarted") {
+		t.Errorf("the timeline is %+v", h.last.Status.Timeline)
 	}
 }
 

@@ -184,6 +184,8 @@ type Log struct {
 	mu     sync.Mutex
 	lines  []line
 	ended  bool
+	// removed is set once the kubelet has removed the log.
+	removed bool
 	// Source, if set, returns the next part of the log instead of lines; an empty part is the end.
 	Source func(done <-chan struct{}) []byte
 }
@@ -228,6 +230,15 @@ func (l *Log) Say(at time.Time, text string) {
 func (l *Log) End() {
 	l.mu.Lock()
 	l.ended = true
+	l.mu.Unlock()
+	l.changed()
+}
+
+// Remove says that the container has ended, and that the kubelet has removed its log: those who read it get the rest, and nobody gets it
+// later.
+func (l *Log) Remove() {
+	l.mu.Lock()
+	l.ended, l.removed = true, true
 	l.mu.Unlock()
 	l.changed()
 }
@@ -338,6 +349,13 @@ func (s *Server) log(w http.ResponseWriter, r *http.Request, name string) {
 	flush(w)
 	if log.Source != nil {
 		log.pour(w, r)
+		return
+	}
+	log.mu.Lock()
+	removed := log.removed
+	log.mu.Unlock()
+	if removed {
+		_, _ = io.WriteString(w, "unable to retrieve container logs for containerd://0123456789")
 		return
 	}
 	stamps, follows := query.Get("timestamps") == "true", query.Get("follow") == "true"

@@ -42,7 +42,17 @@ export function Diagnosis({detail, onApply}: {detail: Detail; onApply: (changes:
   const {open} = useParameters();
   const [known, ...others] = detail.findings;
   const [showAll, setShowAll] = useState(false);
-  const first: Finding = known ?? {code: 'Unknown', severity: 'Error', summary: detail.status?.message ?? 'The job has failed. No cause is recorded: the operator has not reported on it.', evidence: [], affected: [], remedies: [], guide: true};
+  const deleted = !known && detail.status?.reason === 'JobDeleted';
+  const unexplained: Finding = {
+    code: deleted ? 'Deleted' : 'Unknown',
+    severity: deleted ? 'Info' : 'Error',
+    summary: detail.status?.message ?? 'The job has failed. No cause is recorded: the operator has not reported on it.',
+    evidence: [],
+    affected: [],
+    remedies: [],
+    guide: !deleted,
+  };
+  const first = known ?? unexplained;
   const look = lookOf(first.severity);
   const Icon = look.icon;
   return (
@@ -50,7 +60,7 @@ export function Diagnosis({detail, onApply}: {detail: Detail; onApply: (changes:
       <CardHeader>
         <CardTitle component="h2" id="diagnosis">
           <span className="mpi-inline">
-            {detail.row.phase === 'Failed' ? 'Why it failed' : detail.row.phase === 'Running' ? 'What needs attention' : 'Why it waits'}{' '}
+            {deleted ? 'Why it ended' : detail.row.phase === 'Failed' ? 'Why it failed' : detail.row.phase === 'Running' ? 'What needs attention' : 'Why it waits'}{' '}
             <Label color={look.color} icon={<Icon />}>{first.code}</Label>
           </span>
         </CardTitle>
