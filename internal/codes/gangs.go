@@ -6,7 +6,7 @@ import "opendatahub.io/mpijob/api/v1alpha1"
 // other back ends than the operator's own scheduler are reported as they are, except coscheduling's, which has only phases.
 var gangWaits = []Entry{
 	{Code: CapacityUnknown, Phase: v1alpha1.PhaseGangScheduling, Status: "The operator is checking the capacity of the cluster."},
-	{Code: InsufficientCapacity, Phase: v1alpha1.PhaseGangScheduling, Status: "Workers request {want} of {resource} in total, {have} is free on matching nodes."},
+	{Code: InsufficientCapacity, Phase: v1alpha1.PhaseGangScheduling, Status: "Workers request {want} of {resource} in total, {have} is free on matching nodes{most}."},
 	{Code: LauncherUnplaced, Phase: v1alpha1.PhaseGangScheduling, Status: "The launcher does not fit."},
 	{Code: TopologyFull, Phase: v1alpha1.PhaseGangScheduling, Status: "All pods must run on nodes with the same {resource}."},
 	{Code: CapacityReserved, Phase: v1alpha1.PhaseGangScheduling, Status: "The free capacity is reserved for jobs ahead in the queue; the first is {first}, which needs {pods}."},

@@ -233,19 +233,27 @@ func (p *pass) shortage(entry *Entry, f fit) (reason codes.Code, message string)
 	if entry.Request.Together != "" {
 		return codes.TopologyFull, codes.Status(codes.TopologyFull, map[string]string{"resource": entry.Request.Together})
 	}
-	free := int64(0)
+	free, largest := int64(0), int64(0)
 	takes := p.nodes.takes(entry.Request.Worker, false)
 	for i, node := range p.free {
 		if takes[i] && f.short < len(node) {
-			free += max(0, node[f.short])
+			free, largest = free+max(0, node[f.short]), max(largest, node[f.short])
 		}
 	}
 	for _, a := range entry.Request.workerRequests() {
-		if a.Resource == f.short {
-			name, all := p.nodes.Resources.text(a.Resource, a.Quantity*int64(entry.Request.Workers))
-			_, left := p.nodes.Resources.text(a.Resource, free)
-			return codes.InsufficientCapacity, codes.Status(codes.InsufficientCapacity, map[string]string{"want": all, "resource": name, "have": left})
+		if a.Resource != f.short {
+			continue
 		}
+		text := func(quantity int64) string {
+			_, amount := p.nodes.Resources.text(a.Resource, quantity)
+			return amount
+		}
+		name, all := p.nodes.Resources.text(a.Resource, a.Quantity*int64(entry.Request.Workers))
+		values := map[string]string{"want": all, "resource": name, "have": text(free)}
+		if a.Quantity > largest && free > 0 {
+			values["most"] = fmt.Sprintf(", and no more than %s on one node: each worker requests %s", text(largest), text(a.Quantity))
+		}
+		return codes.InsufficientCapacity, codes.Status(codes.InsufficientCapacity, values)
 	}
 	return codes.InsufficientCapacity, ""
 }

@@ -93,6 +93,14 @@ func TestTextsOfThoseThatWait(t *testing.T) {
 				Message: "Workers request 3 of example.com/gpu in total, 1 is free on matching nodes.",
 			},
 		},
+		"no room on one node": {
+			running: func(w *world) []Entry { return []Entry{w.on(entry("a", "one", Request{}, 60), 3, 3)} },
+			request: func(w *world) Request { return Request{Worker: w.shape(2, 0), Workers: 1} },
+			want: Held{
+				Position: 1, Of: 1, NodesFit: 0, NodesTotal: 2, Reason: codes.InsufficientCapacity,
+				Message: "Workers request 2 of example.com/gpu in total, 2 is free on matching nodes, and no more than 1 on one node: each worker requests 2.",
+			},
+		},
 		"labels that no node has": {
 			request: func(w *world) Request { return Request{Worker: w.shape(1, 0, onZone("x")), Workers: 1} },
 			want: Held{
