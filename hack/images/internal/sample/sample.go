@@ -131,7 +131,7 @@ func All() []Sample {
 			Packages: []string{
 				"openmpi-bin", "python3", "python3-mpi4py", "python3-numpy",
 				// What Horovod, its horovodrun and TensorFlow import.
-				"python3-cffi-backend", "python3-cloudpickle", "python3-distutils", "python3-packaging", "python3-pkg-resources", "python3-psutil", "python3-yaml",
+				"python3-cffi-backend", "python3-cloudpickle", "python3-distutils", "python3-packaging", "python3-pkg-resources", "python3-psutil", "python3-requests", "python3-yaml",
 			},
 			BuildPackages: []string{
 				"cmake", "g++", "gcc", "libc6-dev", "libopenmpi-dev", "make", "python3-cffi", "python3-dev",
