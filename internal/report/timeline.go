@@ -207,19 +207,19 @@ func (m maker) trainingStarted(t *timeline) {
 
 // trainingOf returns the figures of a line of a log.
 func trainingOf(line curves.Line) (training v1alpha1.Training) {
-	text := func(value float64) string {
-		if math.IsNaN(value) {
-			return ""
-		}
-		return strconv.FormatFloat(value, 'g', -1, 64)
+	text := func(value float64) string { return strconv.FormatFloat(value, 'g', -1, 64) }
+	if !math.IsNaN(line.Epoch) {
+		training.Epoch = text(line.Epoch)
 	}
-	training.Epoch, training.Step = text(line.Epoch), text(line.Step)
+	if !math.IsNaN(line.Step) {
+		training.Step = text(line.Step)
+	}
 	for _, figure := range line.Figures {
 		switch figure.Name {
 		case "loss":
-			training.Loss = strconv.FormatFloat(figure.Value, 'g', -1, 64)
+			training.Loss = text(figure.Value)
 		case "accuracy":
-			training.Accuracy = strconv.FormatFloat(figure.Value, 'g', -1, 64)
+			training.Accuracy = text(figure.Value)
 		}
 	}
 	return training

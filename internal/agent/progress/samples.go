@@ -183,10 +183,7 @@ func (f *Follower) Sample(now time.Time, ranks []RankUsage, network Network, pag
 		}
 		samples[r.Processes[0]] = of
 		what := of.Add(r.Used)
-		if f.looked {
-			of.code.Forget()
-		}
-		if of.code.RunsOnlyMPI(pages, r.Processes, now, of.computes) {
+		if of.code.RunsOnlyMPI(pages, r.Processes, now, of.computes, f.looked) {
 			what = agentapi.Polling
 		}
 		rank := agentapi.RankActivity{Rank: r.Rank, Doing: what, Device: r.Used.Device}
@@ -250,16 +247,12 @@ type CodeWatch struct {
 	processes     []int
 	// onlyMPI is the latest result.
 	onlyMPI bool
-	// forgotten is set if the marks say nothing since they were cleared.
-	forgotten bool
 }
 
-// Forget makes the latest result the next one, too: others than the rank have used its pages since.
-func (w *CodeWatch) Forget() { w.forgotten = true }
-
 // RunsOnlyMPI reports whether all code that a rank, with the processes that it started, has run since the sample before is MPI's.
-// It is called with each sample; computes is whether the rank uses a CPU.
-func (w *CodeWatch) RunsOnlyMPI(of Marks, pids []int, now time.Time, computes bool) bool {
+// It is called with each sample; computes is whether the rank uses a CPU. If others than the rank have used its pages since the sample
+// before, the marks show nothing, and the latest result is the next one, too.
+func (w *CodeWatch) RunsOnlyMPI(of Marks, pids []int, now time.Time, computes, usedByOthers bool) bool {
 	const (
 		// few is the size of the pages that a rank uses at most if it only waits. One that transfers data uses more.
 		few = 16 << 20
@@ -268,15 +261,13 @@ func (w *CodeWatch) RunsOnlyMPI(of Marks, pids []int, now time.Time, computes bo
 		again = 3 * SamplePeriod
 		cost  = 0.005
 	)
-	forgotten := w.forgotten
-	w.forgotten = false
 	if !computes || now.Before(w.next) {
 		w.cleared, w.onlyMPI = time.Time{}, false
 		return false
 	}
 	known := !w.cleared.IsZero() && slices.Equal(pids, w.processes)
 	switch {
-	case known && forgotten:
+	case known && usedByOthers:
 		known = w.onlyMPI
 	case known:
 		use, ok := of.Used(pids)

@@ -161,7 +161,7 @@ func TestCodeOfRealProcesses(t *testing.T) {
 			for i := 0; i < samples && !got; i++ {
 				time.Sleep(100 * time.Millisecond)
 				now = now.Add(progress.SamplePeriod)
-				got = watch.RunsOnlyMPI(pages{}, pids, now, true)
+				got = watch.RunsOnlyMPI(pages{}, pids, now, true, false)
 			}
 			if got != want {
 				t.Errorf("runs only MPI: %t, want %t", got, want)
@@ -170,11 +170,11 @@ func TestCodeOfRealProcesses(t *testing.T) {
 			_ = command.Process.Signal(syscall.SIGSTOP)
 			for range 3 {
 				now = now.Add(progress.SamplePeriod)
-				if got := watch.RunsOnlyMPI(pages{}, pids, now, true); got != want {
+				if got := watch.RunsOnlyMPI(pages{}, pids, now, true, false); got != want {
 					t.Errorf("runs only MPI, stopped: %t, want %t", got, want)
 				}
 			}
-			if watch.RunsOnlyMPI(pages{}, pids, now, false) {
+			if watch.RunsOnlyMPI(pages{}, pids, now, false, false) {
 				t.Error("a process without CPU time is said to run MPI")
 			}
 		})

@@ -65,6 +65,10 @@ func All() []Sample {
 	hwloc := []string{"libhwloc-plugins", "libxml2"}
 	usrmerge := []string{"libfile-find-rule-perl", "libperl5.36", "perl", "perl-modules-5.36", "usrmerge"}
 	rocm := []string{"libamd-comgr2", "libamdhip64-5", "libhsa-runtime64-1", "libllvm17t64", "libz3-4", "libze1"}
+	horovod := Download{
+		URL:    "https://files.pythonhosted.org/packages/e4/86/da559fcc1620ac7831a16ccb2ad3acb477a8da8a631f75a83b6410507210/horovod-0.28.1.tar.gz",
+		SHA256: "92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0",
+	}
 	samples := []Sample{
 		{
 			Name:     "openmpi",
@@ -92,10 +96,7 @@ func All() []Sample {
 			},
 			Unneeded: slices.Concat([]string{"libhwloc-plugins", "openssh-client"}, usrmerge),
 			Folder:   "pytorch", Programs: []string{"train_horovod.py"}, Sources: []string{"mpi/build.sh", "pi.c", "ranks.c"},
-			Downloads: []Download{{
-				URL:    "https://files.pythonhosted.org/packages/e4/86/da559fcc1620ac7831a16ccb2ad3acb477a8da8a631f75a83b6410507210/horovod-0.28.1.tar.gz",
-				SHA256: "92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0",
-			}},
+			Downloads: []Download{horovod},
 		},
 		{
 			// For the guide and the tests of DeepSpeed.
@@ -141,7 +142,7 @@ func All() []Sample {
 			Folder:   "tensorflow", Programs: []string{"train_tensorflow.py"}, Sources: []string{"mpi/build.sh", "pi.c", "ranks.c"},
 			// TensorFlow's wheel and what it imports, in the versions that pip chose for Python 3.11.
 			Downloads: []Download{
-				{URL: "https://files.pythonhosted.org/packages/e4/86/da559fcc1620ac7831a16ccb2ad3acb477a8da8a631f75a83b6410507210/horovod-0.28.1.tar.gz", SHA256: "92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0"},
+				horovod,
 				{URL: "https://files.pythonhosted.org/packages/b3/7d/01e62f59e4166af1be6238d9f2b7f3453630c51b8044b412d05b5606532a/absl_py-2.5.1-py3-none-any.whl", SHA256: "721200f2f0e9960f2ca9dc3a2a706b201f5f75d812c158f059cbbe29eeafbdb8"},
 				{URL: "https://files.pythonhosted.org/packages/2b/03/13dde6512ad7b4557eb792fbcf0c653af6076b81e5941d36ec61f7ce6028/astunparse-1.6.3-py2.py3-none-any.whl", SHA256: "c2652417f2c8b5bb325c885ae329bdf3f86424075c4fd1a128674bc6fba4b8e8"},
 				{URL: "https://files.pythonhosted.org/packages/e8/2d/d2a548598be01649e2d46231d151a6c56d10b964d94043a335ae56ea2d92/flatbuffers-25.12.19-py2.py3-none-any.whl", SHA256: "7634f50c427838bb021c2d66a3d1168e9d199b0607e6329399f04846d42e20b4"},
