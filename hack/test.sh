@@ -91,12 +91,12 @@ else
   # The page that trains with PyTorch needs an image of its own, which takes 4 minutes to build: make pages-e2e runs it, too.
   step pages make pages-e2e SAMPLES=openmpi PAGE='README|first-job|repair'
   if [ "$pages" = yes ]; then step journeys make dashboard-e2e; fi
+  # Separate from the other tests: the feature gate GenericWorkload changes how every job is scheduled.
+  step gangs make e2e SUITE='^TestGang' SAMPLES=openmpi GANGS=native
   # Separate from the other tests: Kueue's webhook delays every new pod in the cluster.
   wait "$preparing" || cat "$kueue"
   preparing=
-  step queues make e2e SUITE=Queue WITH=kueue,trainer
-  # Separate from the other tests: the feature gate GenericWorkload changes how every job is scheduled.
-  step gangs make e2e SUITE='^TestGang' SAMPLES=openmpi GANGS=native
+  step queues make e2e SUITE=Queue GANGS=none WITH=kueue,trainer
   if [ "$was_up" = no ] && [ -z "${KEEP_CLUSTER:-}" ]; then
     step cluster-down make cluster-down
     # The oldest version of Kubernetes: installation, one job that succeeds and one that fails. Its compile takes 7 minutes of CPU.
@@ -106,7 +106,7 @@ else
       step cluster-down make cluster-down
     fi
   else
-    step gangs-off make cluster-up GANGS=none
+    step queues-off make cluster-up WITH=trainer
     skip oldest "the cluster that runs is kept, and has another version; make cluster-down, then make e2e KUBERNETES=1.29 runs it"
   fi
 fi

@@ -185,7 +185,7 @@ func (r *run) removeAddOn(ctx context.Context, record string) error {
 			return os.RemoveAll(record)
 		}
 		if try == tries {
-			return err
+			return errors.Join(err, r.remaining(ctx, definitions))
 		}
 	}
 }
@@ -206,12 +206,40 @@ func (r *run) releaseAll(ctx context.Context, kind string) error {
 	}
 	for line := range strings.Lines(list) {
 		name, namespace, _ := strings.Cut(strings.TrimSpace(line), " ")
-		_, err := r.kubectl(ctx, "patch", kind, name, "--namespace", namespace, "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+		release := func() error {
+			_, err := r.kubectl(ctx, "patch", kind, name, "--namespace", namespace, "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+			return err
+		}
+		err := release()
+		if err != nil && strings.Contains(err.Error(), "namespaces \""+namespace+"\" not found") {
+			err = r.inNamespace(ctx, namespace, release)
+		}
 		if err != nil && !strings.Contains(err.Error(), "NotFound") {
 			return err
 		}
 	}
 	return nil
+}
+
+// inNamespace calls change while a namespace exists that did not. An object that was created as its namespace went may stay behind,
+// and the API server refuses changes of objects without a namespace.
+func (r *run) inNamespace(ctx context.Context, namespace string, change func() error) error {
+	if _, err := r.kubectl(ctx, "create", "namespace", namespace); err != nil {
+		return err
+	}
+	err := change()
+	_, deleted := r.kubectl(ctx, "delete", "namespace", namespace, "--wait=false")
+	return errors.Join(err, deleted)
+}
+
+// remaining says which definitions remain, and why the API server keeps them.
+func (r *run) remaining(ctx context.Context, definitions string) error {
+	out, err := r.kubectl(ctx, "get", "--ignore-not-found", "-f", definitions, "-o",
+		`custom-columns=KIND:.metadata.name,WHY:.status.conditions[?(@.type=="Terminating")].message`)
+	if err != nil {
+		return err
+	}
+	return errors.New("not deleted:\n" + out)
 }
 
 // serves returns nil if all controllers of an add-on are available and their

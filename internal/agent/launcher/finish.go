@@ -25,11 +25,15 @@ func (s *supervisor) finish(command int, status unix.WaitStatus) int {
 		status = unix.WaitStatus(unix.SIGTERM)
 	}
 	code := process.ExitCode(status)
-	if code != 0 {
-		s.settle()
-		if !s.killed.Load() {
-			s.askWorkers()
-		}
+	switch {
+	case code == 0:
+		// The last report of what a worker used follows its session's end; MPI's launcher need not wait for that.
+		s.settle(time.Second, func(r records.Record) bool { return !r.Reached.IsZero() && time.Since(r.Reached) >= protocol.LeastUse })
+	case s.killed.Load():
+		s.settle(2*time.Second, nil)
+	default:
+		s.settle(4*time.Second, nil)
+		s.askWorkers()
 	}
 	s.ranks.Settle()
 	sessions := records.Read(s.folder)
@@ -74,16 +78,12 @@ func exitCode(code int, sessions []records.Record) int {
 	return code
 }
 
-// settle gives the rsh's that MPI has left behind the time to write down how their hosts ended: less if the container is about to
-// end.
-func (s *supervisor) settle() {
-	limit := 4 * time.Second
-	if s.killed.Load() {
-		limit = 2 * time.Second
-	}
+// settle gives the rsh's that MPI has left behind up to limit to write down how their hosts ended. counts says whose records are waited
+// for, nil: all.
+func (s *supervisor) settle(limit time.Duration, counts func(records.Record) bool) {
 	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		open := slices.ContainsFunc(records.Read(s.folder), func(r records.Record) bool {
-			return !r.Over && process.Runs(r.Process)
+			return !r.Over && (counts == nil || counts(r)) && process.Runs(r.Process)
 		})
 		if !open {
 			return

@@ -181,6 +181,10 @@ const RequestSummary = "summary@mpi.opendatahub.io"
 // agentapi.Usage of the job, for the worker's log. Agents of other versions leave it alone.
 const RequestUsage = "usage@mpi.opendatahub.io"
 
+// LeastUse is how long a session lasts whose end reports what the worker used. Launchers run short commands to check a host, and wait for
+// them: reading the use takes a tenth of their time, and says nothing.
+const LeastUse = time.Second
+
 // MaxUsage is the most bytes of RequestUsage. SSH breaks a connection at 256 KiB.
 const MaxUsage = 128 << 10
 

@@ -112,10 +112,6 @@ func (s *session) answer(request *ssh.Request, ended chan<- struct{}) bool {
 	return false
 }
 
-// leastUse is how long a session lasts whose end reports what the worker used. Launchers run short commands to check a host, and wait for
-// them: reading the use takes a tenth of their time, and says nothing.
-const leastUse = time.Second
-
 // run starts a program whose input and output are the channel's.
 func (s *session) run(args []string, ended chan<- struct{}) bool {
 	since, _ := s.worker.ranks.BadEnds()
@@ -144,7 +140,7 @@ func (s *session) run(args []string, ended chan<- struct{}) bool {
 		s.worker.ranks.Settle()
 		s.log.Info("ended", "pid", program.PID, "exitCode", process.ExitCode(status), "seconds", int(time.Since(start).Seconds()))
 		s.tellSummary(since)
-		if time.Since(start) >= leastUse {
+		if time.Since(start) >= protocol.LeastUse {
 			s.tellUsage()
 		}
 		protocol.SendExit(s.channel, status)
