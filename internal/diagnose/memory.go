@@ -9,6 +9,7 @@ import (
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose/facts"
+	"opendatahub.io/mpijob/internal/mpi"
 )
 
 // oomOf returns the evidence that a pod ran out of memory, and its peak usage if it is known.
@@ -52,14 +53,25 @@ func outOfMemory(p *input) []Finding {
 	if rank != nil {
 		evidence = append(evidence, fmt.Sprintf("Agent: rank %d (%s) was killed because of memory.", rank.Rank, rank.Program))
 		figures["rank"], figures["rankText"] = fmt.Sprint(rank.Rank), fmt.Sprintf(" in rank %d (%s)", rank.Rank, rank.Program)
-		if host := p.HostOf(rank.Rank); len(pods) == 0 && host != nil {
+	}
+	switch {
+	case len(pods) > 0:
+		p.limitFigures(pods[0].Role, pods[0].Summary, figures)
+	case rank == nil:
+		return nil
+	default:
+		host := p.HostOf(rank.Rank)
+		role, index, known := p.PlaceOf(rank.Rank)
+		switch {
+		case host != nil:
 			pods = append(pods, *host)
+			p.limitFigures(role, host.Summary, figures)
+		case known:
+			// The pod is gone, as after JobSet has ended its job.
+			figures["who"] = subject([]facts.Pod{{Role: role, Index: index}})
+			p.limitFigures(role, nil, figures)
 		}
 	}
-	if len(pods) == 0 && rank == nil {
-		return nil
-	}
-	p.limitFigures(pods, figures)
 	entry, size := p.sizeFigures(pods, figures)
 	f := p.findAs(entry, pods, figures)
 	if f.Evidence = evidence; size != "" {
@@ -100,14 +112,11 @@ func (p *input) sizeFigures(pods []facts.Pod, figures map[string]string) (codes.
 	return entry, line
 }
 
-// limitFigures say how much the pods may use, and how much more to try.
-func (p *input) limitFigures(pods []facts.Pod, figures map[string]string) {
-	if len(pods) == 0 {
-		return
-	}
-	limit := facts.MemoryLimit(p.Template(pods[0].Role))
-	if s := pods[0].Summary; s != nil && s.MemoryLimit > 0 {
-		limit = s.MemoryLimit
+// limitFigures say how much the pods of a role may use, by what an agent observed or the template, and how much more to try.
+func (p *input) limitFigures(role mpi.Role, observed *agentapi.Summary, figures map[string]string) {
+	limit := facts.MemoryLimit(p.Template(role))
+	if observed != nil && observed.MemoryLimit > 0 {
+		limit = observed.MemoryLimit
 	}
 	if limit > 0 {
 		figures["limit"] = bytesText(limit)

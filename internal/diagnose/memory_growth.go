@@ -32,7 +32,7 @@ func memoryGrowing(p *input) []Finding {
 	figures := map[string]string{
 		"used": exactly(found.used * mib), "usedOf": exactly(memory.Limit * mib), "rate": exactly(int64(found.perHour) * mib), "at": full.UTC().Format("15:04 on 2 January 2006") + " UTC",
 	}
-	p.limitFigures([]facts.Pod{pod}, figures)
+	p.limitFigures(pod.Role, pod.Summary, figures)
 	f := p.find(codes.MemoryGrowing, []facts.Pod{pod}, figures)
 	f.Evidence = []string{fmt.Sprintf("Agents: the memory of %s grew from %s at %s to %s at %s.", podsText(usage.Pods),
 		exactly(found.before*mib), facts.TimeText(usage.PointsSince.Add(found.from)), exactly(found.used*mib), facts.TimeText(usage.Until.Time))}

@@ -128,6 +128,13 @@ mpirun noticed that process rank 3 with PID 27 on node pi-worker-1 exited on sig
 				Role: agentapi.RoleWorker, Code: agentapi.OutOfMemory, OOMKills: 1, MemoryLimit: 16 << 30, MemoryPeak: 16 << 30,
 				Ranks: []agentapi.RankEnd{{Rank: 3, ExitCode: 137, Signal: 9, OOM: true, Program: "python"}},
 			}, 143)))},
+		// JobSet deletes the workers as soon as their launcher has failed.
+		"16-rank-killed-in-a-deleted-pod": {codes.OutOfMemory, failed(137, `prterun noticed that process rank 3 with PID 27 on node pi-worker-1 exited on signal 9 (Killed).`).with(
+			launcherLeft(agentapi.Summary{
+				Code: agentapi.OutOfMemory, Message: "Rank 3 (python) was killed by the kernel for lack of memory.", HostsExpected: 4, SlotsExpected: 8, HostsReached: 4, SlotsFound: 8,
+				Ranks: []agentapi.RankEnd{{Rank: 3, ExitCode: 137, Signal: 9, OOM: true, Program: "python"}}, OOMKills: 1,
+			}, 137),
+			func(s *scene) { s.seen.Workers = nil })},
 		"16-more-memory-than-nodes": {codes.OutOfMemory, failed(137, `allocating 4.0 TiB for the mesh`).with(worker(1, corev1.PodFailed, left(agentapi.Summary{
 			Role: agentapi.RoleWorker, Code: agentapi.OutOfMemory, OOMKills: 1, MemoryLimit: 512 << 20, MemoryPeak: 512 << 20,
 			Ranks: []agentapi.RankEnd{{Rank: 3, ExitCode: 137, Signal: 9, OOM: true, Program: "python"}},

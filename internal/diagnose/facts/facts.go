@@ -87,28 +87,40 @@ func (f *Facts) Template(role mpi.Role) corev1.PodSpec {
 	return f.Job.Workers.Template.Spec
 }
 
-// HostOf returns the pod with the slot of a rank: MPI fills hosts one after another. It returns nil if the pod is
-// unknown.
-func (f *Facts) HostOf(rank int32) *Pod {
+// PlaceOf returns the role and index of the pod with the slot of a rank: MPI fills hosts one after another. known is false if the job has no
+// slot for the rank.
+func (f *Facts) PlaceOf(rank int32) (role mpi.Role, index int, known bool) {
 	if f.Job.SlotsPerWorker <= 0 || rank < 0 {
-		return nil
+		return "", 0, false
 	}
 	host := int(rank / f.Job.SlotsPerWorker)
 	if f.Job.Launcher.RunsRanks {
 		if host == 0 {
-			return f.FailedLauncher()
+			return mpi.RoleLauncher, 0, true
 		}
 		host--
 	}
+	return mpi.RoleWorker, host, host < int(f.Job.Workers.Count)
+}
+
+// HostOf returns the pod with the slot of a rank, as PlaceOf; nil if the pod is unknown.
+func (f *Facts) HostOf(rank int32) *Pod {
+	role, index, known := f.PlaceOf(rank)
+	switch {
+	case !known:
+		return nil
+	case role == mpi.RoleLauncher:
+		return f.FailedLauncher()
+	}
 	for i := range f.Pods {
-		if f.Pods[i].Role == mpi.RoleWorker && f.Pods[i].Index == host {
+		if f.Pods[i].Role == role && f.Pods[i].Index == index {
 			return &f.Pods[i]
 		}
 	}
 	return nil
 }
 
-// HostOfText is hostOf for a rank that was read from a text.
+// HostOfText is HostOf for a rank that was read from a text.
 func (f *Facts) HostOfText(rank string) *Pod {
 	number, err := strconv.ParseInt(rank, 10, 32)
 	if err != nil {
