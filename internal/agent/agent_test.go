@@ -501,7 +501,7 @@ func TestLaunch(t *testing.T) {
 	}
 	// launch is a run of MPI's launcher that starts no rank of a program, and ends without a message.
 	launch := func(program string, args ...string) []string {
-		return append([]string{mpirun, "-c", "sleep 0.3; exit 141", program}, args...)
+		return append([]string{mpirun, "-c", "sleep 1; exit 141", program}, args...)
 	}
 	tests := map[string]struct {
 		command []string
