@@ -99,6 +99,9 @@ type Summary struct {
 	// Launches is the number of runs of mpirun and mpiexec that were observed; 0 as well if none was. Only launchers report it,
 	// when their command has ended.
 	Launches int32 `json:"launches,omitempty"`
+	// MPISucceeded is set if the command failed although each of its runs of mpirun and mpiexec had ended with exit code 0 before. Only
+	// launchers report it.
+	MPISucceeded bool `json:"mpiSucceeded,omitempty"`
 	// MPIVersions are the MPI libraries whose launchers were observed, with their versions, such as "Open MPI 5.0.7" (see
 	// IsMPIVersion). Only launchers report them.
 	MPIVersions []string `json:"mpiVersions,omitempty"`

@@ -102,6 +102,16 @@ var exits = []Entry{
 	},
 }
 
+// EndedAfterRanks is the definition of ApplicationFailed for a launcher whose command failed after its mpirun had succeeded.
+var EndedAfterRanks = Entry{
+	Code: ApplicationFailed, Phase: v1alpha1.PhaseRunning, Strength: Ending, Traits: FollowsPodLoss,
+	Summary: "The launcher's command failed{codeText} after its MPI program had succeeded{lastText}{errorText}{placeText}.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Check what the command does after mpirun. A shell prints each command before it runs if its options include -x.", Action: "command: [sh, -exc, ...]"},
+		{Text: "With set -e, a script ends with the first command whose exit code is not 0, such as grep or diff without a match. Allow that where it is no error.", Action: "grep PATTERN FILE || true"},
+	},
+}
+
 // EndedBeforeRanks is the definition of ApplicationFailed for a launcher whose command ended before it called mpirun.
 var EndedBeforeRanks = Entry{
 	Code: ApplicationFailed, Phase: v1alpha1.PhaseRunning, Strength: Ending, Traits: FollowsPodLoss,

@@ -96,7 +96,7 @@ var frameworkErrors = []OwnError{
 		},
 	},
 	{
-		Name: "torch port", Matches: regexp.MustCompile(`server socket has failed to (?:listen|bind)|EADDRINUSE|[Aa]ddress already in use`),
+		Name: "torch port", Matches: regexp.MustCompile(`server socket has failed to (?:listen|bind)`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Let only rank 0 of the job open the port: each rank needs another RANK, and none may be started twice."},
 			{Text: "Or use another port.", Action: "mpirun -x MASTER_PORT=29501 <program>"},

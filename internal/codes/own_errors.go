@@ -28,7 +28,7 @@ const (
 )
 
 // OwnErrors are the kinds of errors of programs. The first that matches is the most specific.
-var OwnErrors = slices.Concat(frameworkErrors, ownErrors)
+var OwnErrors = slices.Concat(frameworkErrors, environmentErrors, ownErrors, programErrors)
 
 // ownErrors are those of any program.
 var ownErrors = []OwnError{
@@ -47,7 +47,7 @@ var ownErrors = []OwnError{
 		},
 	},
 	{
-		Name: "module", Matches: regexp.MustCompile(`No module named|cannot import name`),
+		Name: "module", Matches: regexp.MustCompile(`No module named|cannot import name|partially initialized module|consider renaming|module '[\w.]+' has no attribute`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Install {module|the module} in the image of every pod in which ranks run.", Action: "{programTemplate}.spec.containers[0].image"},
 			{Text: "If it is a module of your own, mount it in the workers as well, and set PYTHONPATH there.", Action: "env: PYTHONPATH"},
@@ -108,7 +108,7 @@ var ownErrors = []OwnError{
 		},
 	},
 	{
-		Name: "network", Matches: regexp.MustCompile(`Name or service not known|failure in name resolution|(?i:connection timed out|connection refused)|Network is unreachable|Max retries exceeded|No route to host|Could not resolve host|Could(?:n't| not) connect to|download timed out|[Ff]ailed to connect to|socket\.timeout|TimeoutError: (?:timed out|\[Errno 110\])|ConnectTimeout|urlopen error|timeout expired` +
+		Name: "network", Matches: regexp.MustCompile(`Name or service not known|failure in name resolution|(?i:connection timed out|connection refused)|Network is unreachable|Max retries exceeded|No route to host|Could not resolve host|Could(?:n't| not) connect to|download timed out|[Ff]ailed to connect to|socket\.timeout|TimeoutError: (?:timed out|\[Errno 110\])|ConnectTimeout|urlopen error|timeout expired|[Cc]ouldn't connect to 'https?:` +
 			// Drivers of databases and queues, and what Go, Java and gRPC report.
 			`|Can't connect to (?:\w+ )*server|Cannot connect to host|[Cc]onnection timeout to|(?i:timeout connecting to|connect timed out|connection attempt timed out|connect timeout)|ServerSelectionTimeoutError|NoBrokersAvailable|dial tcp |ORA-12170|java\.net\.\w*(?:Timeout|Connect)\w*Exception|Connection to \S+ (?:timed out|failed)`),
 		Remedies: []v1alpha1.Remedy{
@@ -116,13 +116,13 @@ var ownErrors = []OwnError{
 		},
 	},
 	{
-		Name: "arguments", Matches: regexp.MustCompile(`unrecognized argument|unknown option|arguments are required|invalid choice|unrecognized option|invalid option`),
+		Name: "arguments", Matches: regexp.MustCompile(`unrecognized argument|unknown option|arguments are required|invalid choice|unrecognized option|invalid option|argument \S+: invalid`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Correct the arguments of the command.", Action: launcherArgs},
 		},
 	},
 	{
-		Name: "text", Matches: regexp.MustCompile(`JSONDecodeError|ParserError|ScannerError|UnicodeDecodeError|unexpected end of (?:file|JSON)`),
+		Name: "text", Matches: regexp.MustCompile(`JSONDecodeError|TOMLDecodeError|ParserError|ScannerError|UnicodeDecodeError|unexpected end of (?:file|JSON)|not in gzip format|Unexpected EOF in archive|BadZipFile|BadGzipFile|crc error|file is truncated`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Check {file|what the program reads}: it may be empty, cut off, or of another format or encoding than the program expects."},
 		},
@@ -154,6 +154,29 @@ var (
 	// KnownError are those for an error of none of these kinds.
 	KnownError = []v1alpha1.Remedy{
 		{Text: "This is an error of the program itself: correct the program or its input. Later errors of other ranks are consequences.", Action: launcherLog},
+	}
+	// ShadowedModule are those for a name that a module lacks whose file is in none of Python's folders. They may also use module and file.
+	ShadowedModule = []v1alpha1.Remedy{
+		{Text: "If {file|a file of the program} is not the module {module|that the program imports}, rename it: Python looks in the program's own folder first, and its name hides the other module."},
+		{Text: "Otherwise define the name there. Two modules that import each other do not see what is defined later."},
+	}
+	// ModuleVersion are those for a name that an installed module lacks. They may also use module.
+	ModuleVersion = []v1alpha1.Remedy{
+		{Text: "Install the version of {module|the module} that the program is written for: the one in the image lacks this name.", Action: "{programTemplate}.spec.containers[0].image"},
+	}
+	// CommandOfProgram are those for a command that the program starts and that is not in its image. They may also use file.
+	CommandOfProgram = []v1alpha1.Remedy{
+		{Text: "The program starts the command {file}. Install it in the image of every pod in which ranks run, or do without it.", Action: "{programTemplate}.spec.containers[0].image"},
+	}
+	// UnexpandedReference are those for a text in which a reference to a variable remains. They may also use variable.
+	UnexpandedReference = []v1alpha1.Remedy{
+		{Text: "Define {variable} before the variable that refers to it, in the same list env: Kubernetes keeps the text $({variable}) if it knows no value yet.", Action: "{programTemplate}.spec.containers[0].env"},
+		{Text: "In a shell, $({variable}) runs a command of that name; a variable is ${variable} there."},
+	}
+	// OneProcess are those for such an error of a command that does not call MPI.
+	OneProcess = []v1alpha1.Remedy{
+		{Text: "The command ran as one process in the launcher, and nothing ran on the workers. Start the program by mpirun.", Action: "mpirun -n {ranks} <program>"},
+		{Text: "If it is to run as one process, correct the program or its input.", Action: launcherLog},
 	}
 	// VariableOnlyInLauncher are those for a variable that only the launcher's pod template sets.
 	VariableOnlyInLauncher = []v1alpha1.Remedy{

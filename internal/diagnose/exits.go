@@ -130,12 +130,12 @@ func (p *input) containerEnd(pod facts.Pod) Finding {
 		entry, what, figures["container"] = codes.InitContainerFailed, "init container "+name, name
 	}
 	evidence := []string{fmt.Sprintf("Pod %s: %s ended with exit code %d (%s).", pod.Name, what, end.ExitCode, endReason(end))}
-	if entry.Summary == codes.Lookup(codes.ApplicationFailed).Summary && pod.Role == mpi.RoleLauncher && p.StartedNothing(pod.Summary) && startsRanks.MatchString(p.LauncherCommand()) {
-		entry = codes.EndedBeforeRanks
-		if last := loglines.LastTraced(pod.Log.Lines); last != "" {
-			figures["lastText"] = ", at " + quotedText(last)
+	if entry.Summary == codes.Lookup(codes.ApplicationFailed).Summary && pod.Role == mpi.RoleLauncher {
+		var line string
+		entry, line = p.outsideMPI(pod, figures)
+		if line != "" {
+			evidence = append(evidence, line)
 		}
-		evidence = append(evidence, "Launcher's agent: the command called no launcher of MPI, and started no process on a worker.")
 	}
 	if end.Reason == facts.StartError {
 		evidence = append(evidence, "Kubernetes: "+end.Message)
@@ -152,6 +152,24 @@ func (p *input) containerEnd(pod facts.Pod) Finding {
 	f := p.findAs(entry, []facts.Pod{pod}, p.ended(pod, figures), evidence...)
 	f.ExitCode = &end.ExitCode
 	return f
+}
+
+// outsideMPI returns the definition for a launcher whose command failed, by whether MPI ran meanwhile, and what the launcher's agent
+// observed, or "".
+func (p *input) outsideMPI(launcher facts.Pod, figures map[string]string) (entry codes.Entry, observed string) {
+	entry = codes.Lookup(codes.ApplicationFailed)
+	switch {
+	case launcher.Summary != nil && launcher.Summary.MPISucceeded:
+		entry, observed = codes.EndedAfterRanks, "Launcher's agent: each launcher of MPI that the command called ended with exit code 0."
+	case p.StartedNothing(launcher.Summary) && startsRanks.MatchString(p.LauncherCommand()):
+		entry, observed = codes.EndedBeforeRanks, "Launcher's agent: the command called no launcher of MPI, and started no process on a worker."
+	default:
+		return entry, ""
+	}
+	if last := loglines.LastTraced(launcher.Log.Lines); last != "" {
+		figures["lastText"] = ", at " + quotedText(last)
+	}
+	return entry, observed
 }
 
 // aborts reports whether a rank has called MPI_Abort.

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"maps"
+	"slices"
 	"strconv"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
@@ -25,7 +26,7 @@ func (p *input) findAs(entry codes.Entry, pods []facts.Pod, more map[string]stri
 	if entry.Code == codes.ProgramMissing && entry.Summary == codes.Lookup(codes.ProgramMissing).Summary {
 		entry = p.missingProgram(entry, pods, values)
 	}
-	if entry.Summary == codes.Lookup(codes.ApplicationFailed).Summary || entry.Summary == codes.EndedBeforeRanks.Summary {
+	if slices.Contains([]string{codes.Lookup(codes.ApplicationFailed).Summary, codes.EndedBeforeRanks.Summary, codes.EndedAfterRanks.Summary}, entry.Summary) {
 		entry = p.ownError(entry, values)
 	}
 	f := Finding{Code: entry.Code, Severity: p.severityOf(entry), Summary: codes.Fill(entry.Summary, values), Affected: names(pods), Evidence: evidence}

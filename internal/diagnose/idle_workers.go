@@ -110,19 +110,22 @@ func (p *input) unconnectedWorkers() (idle, of int32, evidence string) {
 	return idle, p.Job.Workers.Count, evidence
 }
 
-// nothingStarted reports that a job failed whose command started nothing on the workers, and does not call MPI: the workers only run
+// nothingStarted reports that a command failed which started nothing on the workers, and does not call MPI: the workers only run
 // what MPI starts there.
 func nothingStarted(p *input) []Finding {
-	launcher, s := p.FailedLauncher(), p.LauncherSummary()
+	launcher := p.FailedLauncher()
 	if launcher == nil {
 		launcher = p.Launcher()
 	}
-	if !p.Failed() || launcher == nil || p.Job.Workers.HasOwnCommand() || !p.StartedNothing(s) {
-		return nil
-	}
-	if command := p.LauncherCommand(); command == "" || startsRanks.MatchString(command) {
+	if launcher == nil || !p.failedWithoutMPI() {
 		return nil
 	}
 	return []Finding{p.findAs(codes.NothingStarted, []facts.Pod{*launcher}, map[string]string{"hosts": phrase.Count(p.Job.Workers.Count, "worker")},
 		fmt.Sprintf("Launcher's agent: the command started no process on any of %s, and called no launcher of MPI.", phrase.Count(p.Job.Workers.Count, "worker")))}
+}
+
+// failedWithoutMPI reports whether the launcher's command failed, does not call MPI, and started nothing on the workers.
+func (p *input) failedWithoutMPI() bool {
+	s, command := p.LauncherSummary(), p.LauncherCommand()
+	return p.StartedNothing(s) && *s.ExitCode != 0 && !p.Job.Workers.HasOwnCommand() && command != "" && !startsRanks.MatchString(command)
 }

@@ -6,8 +6,10 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strings"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose/facts"
 	"opendatahub.io/mpijob/internal/diagnose/loglines"
@@ -42,8 +44,11 @@ func (p *input) ownError(entry codes.Entry, figures map[string]string) codes.Ent
 	}
 	kind := codes.OwnErrorOf(figures["errorText"])
 	if kind == nil {
-		if figures["errorText"] != "" && entry.Summary != codes.EndedBeforeRanks.Summary {
+		if figures["errorText"] != "" && entry.Summary == codes.Lookup(codes.ApplicationFailed).Summary {
 			entry.Remedies = codes.KnownError
+			if p.failedWithoutMPI() {
+				entry.Remedies = codes.OneProcess
+			}
 		}
 		return entry
 	}
@@ -76,6 +81,16 @@ func (p *input) ownError(entry codes.Entry, figures map[string]string) codes.Ent
 // ownCause returns the remedies for a program's error whose cause the job itself shows, and adds figures for them; nil if it does not.
 func (p *input) ownCause(kind string, figures map[string]string) []v1alpha1.Remedy {
 	switch kind {
+	case "module":
+		return wrongModule(figures)
+	case "file":
+		if found := unexpanded.FindStringSubmatch(figures["errorText"]); found != nil {
+			figures["variable"] = found[1]
+			return codes.UnexpandedReference
+		}
+		if file := figures["file"]; file != "" && !strings.Contains(file, "/") && path.Base(figures["raisedIn"]) == "subprocess.py" {
+			return codes.CommandOfProgram
+		}
 	case "variable":
 		if name := figures["variable"]; p.Job.Workers.Count > 0 && facts.SetsVariable(p.Template(mpi.RoleLauncher), name) && !facts.SetsVariable(p.Template(mpi.RoleWorker), name) {
 			return codes.VariableOnlyInLauncher
@@ -103,6 +118,29 @@ func (p *input) ownCause(kind string, figures map[string]string) []v1alpha1.Reme
 		}
 	}
 	return nil
+}
+
+var (
+	// moduleWithout is a module of Python that lacks a name, with its file where Python names it (Python/ceval.c, Objects/moduleobject.c).
+	moduleWithout = regexp.MustCompile(`(?:from (?:partially initialized module )?|module )'([\w.]+)'.*?(?:\((/[^()]+)\)|renaming '(/[^']+)'|$)`)
+	// mountOfMaps is the folder into which the kubelet writes the files of a ConfigMap or Secret.
+	mountOfMaps = regexp.MustCompile(`/\.\.\d{4}_\d\d_\d\d_[\d_.]+/`)
+	// unexpanded is a reference to a variable that Kubernetes has left as it is.
+	unexpanded = regexp.MustCompile(`\$\((\w+)\)`)
+)
+
+// wrongModule returns the remedies for a module that is not the one that the program expects, and adds figures for them; nil if it is missing.
+func wrongModule(figures map[string]string) []v1alpha1.Remedy {
+	found := moduleWithout.FindStringSubmatch(figures["errorText"])
+	if found == nil || figures["module"] != "" {
+		return nil
+	}
+	file := mountOfMaps.ReplaceAllString(found[2]+found[3], "/")
+	if figures["module"] = found[1]; agentapi.IsLibraryFile(file) || file == "" && !strings.Contains(figures["errorText"], "partially initialized") {
+		return codes.ModuleVersion
+	}
+	figures["file"] = file
+	return codes.ShadowedModule
 }
 
 // pythonPath is where Python reports a variable by which it looks for its library, when it cannot start (Python/pathconfig.c).

@@ -30,6 +30,7 @@ func (p *input) words(figures map[string]string) []string {
 			figures["rank"], figures["rankText"] = found.Rank, fmt.Sprintf(" in rank %s", found.Rank)
 		}
 		evidence = []string{facts.LogLine(pod, found.Line)}
+		figures["raisedIn"] = loglines.LastCall(pod.Log.Lines, found.Line)
 		if place, frame := loglines.RaisedAt(pod.Log.Lines, found.Line); place != "" {
 			figures["placeText"] = " (" + quotedText(place) + ")"
 			evidence = append(evidence, facts.LogLine(pod, frame))

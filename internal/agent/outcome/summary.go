@@ -216,10 +216,17 @@ func Verdict(summary *agentapi.Summary, all []Launch, expected hostfile.Hosts, c
 		}
 	}
 	summary.ExitCode, summary.Launches = new(int32(code)), int32(len(all))
+	summary.MPISucceeded = code != 0 && summary.Signal == 0 && len(all) > 0 && !slices.ContainsFunc(all, func(l Launch) bool { return !l.succeeded(command) })
 	if code != 0 {
 		summary.HostsIdle = 0
 	}
 	return code
+}
+
+// succeeded reports whether a launcher is known to have ended with 0, while the process command, which started it, went on.
+func (l *Launch) succeeded(command int) bool {
+	_, failed := l.Cause()
+	return !failed && l.PID != command && l.Over && l.Code == 0
 }
 
 // addMissed adds the rank whose end was not observed, if it is the cause. code is that of the job's command, the process command.

@@ -58,8 +58,22 @@ type frame struct {
 	text, source string
 }
 
+// LastCall returns the file of the call in which Python raised the exception that a line of a log ends with, in the program or a library;
+// "" if the log does not show it.
+func LastCall(lines []string, exception string) (file string) {
+	for _, f := range frames(lines, exception) {
+		return f.file
+	}
+	return ""
+}
+
 // ownFrames returns the calls in the program's own files of the traceback that ends with an exception, the last call first.
-func ownFrames(lines []string, exception string) (frames []frame) {
+func ownFrames(lines []string, exception string) []frame {
+	return slices.DeleteFunc(frames(lines, exception), func(f frame) bool { return agentapi.IsLibraryFile(f.file) })
+}
+
+// frames returns the calls of the traceback that ends with an exception, the last call first.
+func frames(lines []string, exception string) (frames []frame) {
 	// following is the number of lines that a traceback has at most.
 	const following = 200
 	at := slices.IndexFunc(lines, func(line string) bool { return strings.TrimRight(line, " \r") == exception })
@@ -78,9 +92,7 @@ func ownFrames(lines []string, exception string) (frames []frame) {
 			source = text
 			continue
 		}
-		if !agentapi.IsLibraryFile(found[1]) {
-			frames = append(frames, frame{file: found[1], line: found[2], text: strings.TrimSpace(text), source: strings.TrimSpace(source)})
-		}
+		frames = append(frames, frame{file: found[1], line: found[2], text: strings.TrimSpace(text), source: strings.TrimSpace(source)})
 		source = ""
 	}
 	return frames

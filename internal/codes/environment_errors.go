@@ -1,0 +1,190 @@
+package codes
+
+import (
+	"regexp"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+)
+
+// environmentErrors are the kinds of errors of programs that meet what a pod, its image or a service is: their phrases are those of the
+// kernel (errno(3)), glibc, the CUDA runtime, OpenSSL, AWS's clients and HTTP, pip and apt.
+var environmentErrors = []OwnError{
+	{
+		Name: "file lock", Matches: regexp.MustCompile(`[Uu]nable to lock file|database is locked|Unable to acquire lock|could not lock`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Several ranks open the same file. Let one rank write it, or give each rank a file of its own."},
+			{Text: "If they only read a file of HDF5, or the file system has no locks, turn locks off.", Action: "env: HDF5_USE_FILE_LOCKING=FALSE"},
+		},
+	},
+	{
+		Name: "threads", Matches: regexp.MustCompile(`can't start new thread|pthread_create|[Cc]annot fork|fork: retry|Resource temporarily unavailable`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Start fewer threads and processes in each rank: a container has a limit of process IDs, and libraries start a thread per CPU of the node.", Action: "env: OMP_NUM_THREADS=1, OPENBLAS_NUM_THREADS=1"},
+		},
+	},
+	{
+		Name: "port", Matches: regexp.MustCompile(`[Aa]ddress already in use|EADDRINUSE`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Another process of the pod listens on this port. If several ranks run in a pod, each opens it: let one of them do so, or add the rank's number within the pod to the port.", Action: "OMPI_COMM_WORLD_LOCAL_RANK (MPI_LOCALRANKID with MPICH and Intel MPI)"},
+		},
+	},
+	{
+		Name: "no GPU", Matches: regexp.MustCompile(`not compiled with CUDA|not compiled with (?:GPU|ROCm)|[Nn]o CUDA-capable device|no CUDA GPUs are available|CUDA driver version is insufficient|libcuda\.so|No HIP GPUs`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Request a GPU for each pod in which ranks run, and use an image whose framework is built for GPUs.", Action: "{programTemplate}.spec.containers[0].resources.limits[nvidia.com/gpu]"},
+			{Text: "Or run the program on CPUs."},
+		},
+	},
+	{
+		Name: "GPU model", Matches: regexp.MustCompile(`no kernel image is available|invalid device function|not compatible with the current PyTorch installation`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Use an image whose framework is built for the model of the nodes' GPUs, or select nodes with another model.", Action: "{programTemplate}.spec.nodeSelector"},
+		},
+	},
+	{
+		Name: "library version", Matches: regexp.MustCompile("version [`'](?:GLIBC|GLIBCXX|CXXABI|GFORTRAN)_\\S+ not found|symbol lookup error|undefined symbol|numpy\\.core\\.multiarray failed to import|numpy\\.dtype size changed|binary incompatibility"),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "The program or a package was built with other versions of its libraries than those in the image. Build it in the image, or use the image that it was built in.", Action: "{programTemplate}.spec.containers[0].image"},
+			{Text: "See which libraries it loads. LD_LIBRARY_PATH may name the folder of others.", Action: "ldd <program>"},
+		},
+	},
+	{
+		Name: "certificate", Matches: regexp.MustCompile(`CERTIFICATE_VERIFY_FAILED|certificate verify failed|x509: certificate|unable to get local issuer certificate|self[- ]signed certificate`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Mount the certificate of the authority that signed the server's, and name its file.", Action: "env: SSL_CERT_FILE, REQUESTS_CA_BUNDLE, AWS_CA_BUNDLE"},
+		},
+	},
+	{
+		Name: "credentials", Matches: regexp.MustCompile(`NoCredentialsError|Unable to locate credentials|AccessDenied|InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|(?:\b40[13] )(?:Client Error|Forbidden|Unauthorized)|HTTP Error 40[13]|password authentication failed|Access denied for user|gated repo`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Check the credentials: they must be in the environment or the files of every pod in which a rank uses them, not expired, and allowed to do this. A data connection of the job sets them in all pods.", Action: "{programTemplate}.spec.containers[0].env"},
+		},
+	},
+	{
+		Name: "no such object", Matches: regexp.MustCompile(`NoSuchBucket|NoSuchKey|\b404 (?:Client Error|Not Found)|HTTP Error 404|\(404\)`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Check the name and the address of what the program reads: the server answers that it does not exist."},
+		},
+	},
+	{
+		Name: "server error", Matches: regexp.MustCompile(`\b(?:429|50[0234]) (?:Client|Server) Error|HTTP Error (?:429|50[0234])|Too Many Requests|SlowDown|Service Unavailable|Bad Gateway`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "The server is overloaded or down. Let one rank read what all ranks need and distribute it, try again after a pause, or start the job again later."},
+		},
+	},
+	{
+		Name: "character set", Matches: regexp.MustCompile(`UnicodeEncodeError|unsupported locale setting`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Set a character set that the image has.", Action: "env: LC_ALL=C.UTF-8, PYTHONUTF8=1"},
+		},
+	},
+	{
+		Name: "exists", Matches: regexp.MustCompile(`FileExistsError|: File exists`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Let one rank create {file|it}, or allow that it exists: all ranks run the same lines, and an earlier attempt of the job may have created it.", Action: "os.makedirs(PATH, exist_ok=True)"},
+		},
+	},
+	{
+		Name: "folder", Matches: regexp.MustCompile(`IsADirectoryError|: Is a directory`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Name a file: {file|the path} is a folder. A ConfigMap or Secret that is mounted without subPath is a folder, too."},
+		},
+	},
+	{
+		Name: "storage", Matches: regexp.MustCompile(`Stale (?:NFS )?file handle|Input/output error|Remote I/O error|Transport endpoint is not connected|StaleFileHandle`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "The storage behind the volume does not answer as it should: check its server and the node. Start the job again when it works.", Action: "kubectl -n {namespace} get pvc"},
+		},
+	},
+	{
+		Name: "root", Matches: regexp.MustCompile(`must be suid|must be (?:run as )?root|[Aa]re you root|a password is required|sudo: |externally-managed-environment|/var/lib/(?:dpkg|apt)|requires superuser`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Install what the program needs in the image. Pods do not run as root, and cannot install packages of the system.", Action: "{programTemplate}.spec.containers[0].image"},
+		},
+	},
+	{
+		Name: "package", Matches: regexp.MustCompile(`No matching distribution found|Could not find a version that satisfies|there is no package called|ResolutionImpossible`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Check the package's name and version, and install it in the image: while a job runs, each rank would install it, and pods may not reach the package registry.", Action: "{programTemplate}.spec.containers[0].image"},
+		},
+	},
+	{
+		Name: "git", Matches: regexp.MustCompile(`dubious ownership`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Allow git to use the folder although another user owns it.", Action: "git config --global --add safe.directory {file|FOLDER}"},
+		},
+	},
+	{
+		Name: "MPI variables", Matches: regexp.MustCompile(`KeyError: '(?:OMPI_COMM_WORLD|OMPI_UNIVERSE|PMI|PMIX|MPI_LOCAL|MV2_COMM)\w*'`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Start the program by mpirun: it sets {variable|this variable} for each rank.", Action: "mpirun -n {ranks} <program>"},
+			{Text: "Each MPI has names of its own: OMPI_COMM_WORLD_RANK with Open MPI, PMI_RANK with MPICH and Intel MPI. mpi4py works with all of them.", Action: "MPI.COMM_WORLD.Get_rank()"},
+		},
+	},
+}
+
+// programErrors are the kinds of errors of programs whose cause is in their own lines or input.
+var programErrors = []OwnError{
+	{
+		Name: "overflow", Matches: regexp.MustCompile(`FloatingPointError|[Ll]oss(?: value)?(?: is|:| =|=| became| was)? ?'?(?:nan|NaN|inf|-inf)\b|(?i:(?:nan|inf|infinite|non-finite)\b.{0,20}\b(?:loss|gradients?)\b)|(?i:training|loss) (?:has )?diverged`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "The numbers overflow. Reduce the learning rate, which many programs multiply by the number of ranks (here {ranks}), increase it slowly at the start, or limit the gradients."},
+			{Text: "Check the input for missing and very large values."},
+		},
+	},
+	{
+		Name: "recursion", Matches: regexp.MustCompile(`RecursionError|maximum recursion depth|[Ss]tack overflow|stack level too deep`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "A function calls itself without an end. Look at its last calls in the log, and at what ends them: input that refers to itself is a usual cause.", Action: launcherLog},
+		},
+	},
+	{
+		Name: "pickle", Matches: regexp.MustCompile(`PicklingError|UnpicklingError|can(?:'t|not) pickle|Can't get attribute`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Send plain data: mpi4py and process pools convert objects to bytes, which works for functions and classes at the top of a module that all ranks import, and not for lambdas, open files and locks."},
+		},
+	},
+	{
+		Name: "value", Matches: regexp.MustCompile(`invalid literal for int\(\)|could not convert string to float|invalid (?:int|float|bool|choice) value|not NoneType|^strconv\.|stoi|stod`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Check the arguments and variables that the program reads: one of them is missing, empty or no number. Open MPI passes a variable of the launcher on only with -x.", Action: launcherArgs},
+		},
+	},
+	{
+		Name: "heap", Matches: regexp.MustCompile(`double free|free\(\): invalid|malloc\(\): |malloc_consolidate|munmap_chunk|corrupted size|corrupted double-linked|stack smashing detected|heap-buffer-overflow|invalid pointer`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "The program writes outside its memory. With MPI, compare the count and type of each call with its buffer. A build with this option names the line.", Action: "-g -fsanitize=address"},
+		},
+	},
+	{
+		Name: "called command", Matches: regexp.MustCompile(`CalledProcessError: Command`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Read what this command printed, before the traceback. If the program kept its output, let it print it.", Action: launcherLog},
+		},
+	},
+	{
+		Name: "Fortran input", Matches: regexp.MustCompile(`Fortran runtime error: (?:End of file|Bad |Missing )|forrtl: severe \((?:24|29|30|39|59|64)\)`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Check the file that the program reads: it must exist in every pod in which a rank opens it, be complete, and have the form that the program expects. Relative names start at the working folder.", Action: "{programTemplate}.spec.containers[0].workingDir"},
+		},
+	},
+	{
+		Name: "name", Matches: regexp.MustCompile(`NameError: name|UnboundLocalError`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Define or import this name before it is used. A condition on the rank may leave it undefined on some ranks."},
+		},
+	},
+	{
+		Name: "length", Matches: regexp.MustCompile(`IndexError|ZeroDivisionError|division by zero|out_of_range|index out of (?:range|bounds)`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Check how the program divides its data over {ranks} ranks: a rank may have less than others, or nothing."},
+			{Text: "If it does not depend on the number of ranks, check the program's input."},
+		},
+	},
+	{
+		Name: "shape", Matches: regexp.MustCompile(`could not be broadcast|shapes? (?:mismatch|cannot be multiplied)|[Ss]ize mismatch|size of tensor|cannot reshape|mat1 and mat2|dimensions? (?:must|do not|mismatch)|not aligned`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Two arrays do not fit. Print their shapes on each rank: parts of data that is divided over {ranks} ranks may differ in length."},
+		},
+	},
+}
