@@ -79,13 +79,13 @@ var environmentErrors = []OwnError{
 		},
 	},
 	{
-		Name: "exists", Matches: regexp.MustCompile(`FileExistsError|: File exists`),
+		Name: "exists", Matches: regexp.MustCompile(`\bFile exists\b|FileExistsError`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Let one rank create {file|it}, or allow that it exists: all ranks run the same lines, and an earlier attempt of the job may have created it.", Action: "os.makedirs(PATH, exist_ok=True)"},
 		},
 	},
 	{
-		Name: "folder", Matches: regexp.MustCompile(`IsADirectoryError|: Is a directory`),
+		Name: "folder", Matches: regexp.MustCompile(`IsADirectoryError|\bIs a directory\b`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Name a file: {file|the path} is a folder. A ConfigMap or Secret that is mounted without subPath is a folder, too."},
 		},

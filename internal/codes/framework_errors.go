@@ -132,6 +132,12 @@ var frameworkErrors = []OwnError{
 		},
 	},
 	{
+		Name: "launcher in a rank", Matches: regexp.MustCompile(`does not support recursive calls`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Call mpirun once. The launcher's command starts a script by mpirun that itself calls mpirun: start the script without mpirun, or remove mpirun from the script.", Action: launcherArgs},
+		},
+	},
+	{
 		Name: "time limit", Matches: regexp.MustCompile(`time limit for job execution has been reached|APPLICATION TIMED OUT`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Remove the time limit of the launcher's command (--timeout), or increase it.", Action: launcherArgs},

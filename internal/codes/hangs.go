@@ -121,3 +121,8 @@ var (
 var SleepsAlone = []v1alpha1.Remedy{
 	{Text: "Check why rank {option} does not send what the others wait for: it has ended its work and waits in MPI_Finalize, or sleeps for another reason."},
 }
+
+// ThreadsLeft are the first remedies for ranks whose program has ended but for its threads.
+var ThreadsLeft = []v1alpha1.Remedy{
+	{Text: "End the threads and processes that the program has started before its last line: tell them to stop, and join them. A thread that need not end by itself is created with daemon=True.", Action: "threading.Thread(target=..., daemon=True)"},
+}

@@ -37,7 +37,10 @@ var (
 	loneSleeper = regexp.MustCompile(`; sleeping: (\d+); (?:blocked|polling): \d`)
 	calls       = regexp.MustCompile(`; (the launcher|\S+) gets no answer from (\S+)$`)
 	waitForFew  = regexp.MustCompile(`^(\d+ of \d+ ranks) wait for (ranks? (\d+)[\d, and more]*), since (\S+ UTC); (.+)$`)
-	oneGone     = regexp.MustCompile(`^Rank (\d+) \(([^)]*)\) (.+), but (\d+ other ranks? still runs?), since (\S+ UTC)$`)
+	// atExit is a stack in which Python waits for threads and processes when its program has ended (Lib/threading.py,
+	// Lib/concurrent/futures/thread.py, Lib/multiprocessing/util.py).
+	atExit  = regexp.MustCompile(`\b(?:_shutdown \(\S*/threading|_python_exit \(\S*/thread|_exit_function \(\S*/util)\.py\b`)
+	oneGone = regexp.MustCompile(`^Rank (\d+) \(([^)]*)\) (.+), but (\d+ other ranks? still runs?), since (\S+ UTC)$`)
 )
 
 // stalled reports that ranks of a running job wait for each other, or for one that is gone, as the launcher's agent
@@ -82,6 +85,10 @@ func stalled(p *input) []Finding {
 	if code != codes.NoAnswer {
 		var lines []string
 		figures["places"], lines = places(launcher.Log.Lines)
+		if slices.ContainsFunc(lines, atExit.MatchString) {
+			figures["atExit"] = "yes"
+			figures["places"] += " That is Python's own end: the program has ended, and a thread or process that it started has not."
+		}
 		for _, line := range lines {
 			evidence = append(evidence, facts.LogLine(*launcher, line))
 		}
@@ -100,6 +107,9 @@ func (p *input) stallEntry(code codes.Code, text string, figures map[string]stri
 	if sleeper := p.finalizing(text); code == codes.RanksWaiting && sleeper != "" {
 		figures["option"] = sleeper
 		entry.Remedies = slices.Concat(codes.SleepsAlone, entry.Remedies)
+	}
+	if figures["atExit"] != "" {
+		entry.Remedies = slices.Concat(codes.ThreadsLeft, entry.Remedies)
 	}
 	if code == codes.RankGone && figures["errorText"] != "" {
 		// What to do about its error, in place of reading it.

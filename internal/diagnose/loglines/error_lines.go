@@ -10,6 +10,9 @@ import (
 // FirstError returns the first error line of the most specific form in a log, or nil.
 // What a rank reports because another one has ended is returned only if there is nothing else.
 func FirstError(lines []string) *ErrorLine {
+	if found := firstErrorBut(lines, func(message string) bool { return Aftermath.MatchString(message) || mixed.MatchString(message) }); found != nil {
+		return found
+	}
 	if found := firstErrorBut(lines, Aftermath.MatchString); found != nil {
 		return found
 	}
@@ -40,6 +43,9 @@ func IsException(message string) bool { return errorLines[0].pattern.MatchString
 // Aftermath is what a rank reports after another one has ended: the errors of Horovod, NCCL, Gloo, PyTorch's store, and of MPICH over UCX.
 var Aftermath = regexp.MustCompile(`Horovod has been shut down|HorovodInternalError: (?:ncclRemoteError|.*gloo/)|ncclRemoteError|gloo/\S+:?\d*\]? ?(?:Connection closed by peer|Read error|Write error|.*Connection reset by peer)|Failed to recv, got 0 bytes|Broken pipe$|UCX netmod.*(?:Connection reset|Endpoint timeout)`)
 
+// mixed is an exception whose line another rank's traceback has overwritten: the same exception of another rank may be whole.
+var mixed = regexp.MustCompile(` {1,2}File "[^"]*", line \d+`)
+
 // errorLine is a form in which a runtime reports the error that ends a program.
 type errorLine struct {
 	// text is part of every such line. It is searched before the pattern, which is slow.
@@ -66,6 +72,8 @@ var errorLines = []errorLine{
 	// MPI, of calls before MPI_Init and after MPI_Finalize.
 	{text: "MPI_", pattern: regexp.MustCompile(`\*\*\* (?P<error>(?:The \w+\(\)|An MPI) function was called (?:before|after) MPI_\w+ was invoked)`)},
 	{text: "Attempting to use an MPI routine", pattern: regexp.MustCompile(`(?P<error>Attempting to use an MPI routine .+)$`)},
+	// Open MPI: a launcher that a rank starts.
+	{text: "recursive calls", pattern: regexp.MustCompile(`(?P<error>\w+ does not support recursive calls)`)},
 	// LAMMPS: src/error.cpp.
 	{text: "ERROR", pattern: regexp.MustCompile(`^ERROR(?: on proc (?P<rank>\d+))?: (?P<error>.+)$`)},
 	// GROMACS: src/gromacs/utility/fatalerror.cpp.
@@ -157,8 +165,8 @@ func (e errorLine) match(lines []string, i int, line string) *ErrorLine {
 	return &found
 }
 
-// usage is what launchers write about their own options.
-var usage = regexp.MustCompile(`unknown option|unrecognized argument`)
+// usage is what launchers write about how they are called.
+var usage = regexp.MustCompile(`unknown option|unrecognized argument|recursive calls`)
 
 // LauncherWords begin lines of MPI's launchers and of the agent about the program. They are not the program's own words.
 var LauncherWords = regexp.MustCompile(`^(?:mpi-agent:|mpirun|mpiexec|prterun|prted|orted|ORTE|PRTE|Open RTE|\[mpiexec@|\[proxy:)|^\s*Process name:|errors? (?:was|were) suppressed|/help-\S+\.txt: No such file|(?:orted|prted|hydra_\w+): `)
