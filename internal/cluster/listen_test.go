@@ -79,6 +79,38 @@ func TestListening(t *testing.T) {
 	}
 }
 
+// TestListeningToAnInitContainer reads the log of an init container that a pod waits for, of the first such pod, and of no sidecar.
+func TestListeningToAnInitContainer(t *testing.T) {
+	t.Parallel()
+	asked := make(chan string, 10)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.URL.Path + " " + r.URL.Query().Get("container") }))
+	t.Cleanup(server.Close)
+	core, err := typedcore.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := mpitest.Job(3)
+	seen := jobstate.Observed{Now: mpitest.Now, Workers: mpitest.Workers(job, corev1.PodPending)}
+	for i, worker := range seen.Workers {
+		name := "wait-for-data"
+		if i == 0 {
+			name = "proxy"
+			worker.Pod.Spec.InitContainers = []corev1.Container{{Name: name, RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}}
+		}
+		worker.Pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: name, Started: new(true), State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+	}
+	cluster.NewGatherer(nil, core, logs.Masker{}, clock.RealClock{}).Listen(t.Context(), job, seen)
+	server.Close()
+	close(asked)
+	var all []string
+	for one := range asked {
+		all = append(all, one)
+	}
+	if diff := cmp.Diff([]string{"/api/v1/namespaces/ns/pods/pi-worker-1/log wait-for-data"}, all); diff != "" {
+		t.Errorf("the logs that were read differ (-want +got):\n%s", diff)
+	}
+}
+
 // TestLogOfARemovedContainerIsNone: what a kubelet says instead is no word of the program's.
 func TestLogOfARemovedContainerIsNone(t *testing.T) {
 	t.Parallel()

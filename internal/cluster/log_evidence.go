@@ -82,7 +82,7 @@ type source struct {
 
 // sources returns the logs to read: first that of the launcher's latest failed attempt, or of its latest, then those
 // of failed workers in the order of their failures. If nothing but the logs of sshd shows which workers a job used that has
-// succeeded, those of workers follow.
+// succeeded, those of workers follow. The last is that of an init container for which a pod waits.
 func sources(job mpi.Job, seen jobstate.Observed) []source {
 	var pods []*corev1.Pod
 	for _, try := range slices.Backward(seen.LauncherPods) {
@@ -127,7 +127,20 @@ func sources(job mpi.Job, seen jobstate.Observed) []source {
 			found = append(found, s)
 		}
 	}
+	if s, has := firstRunningInit(seen); has && len(found) < jobstate.MaxLogPods && !slices.ContainsFunc(found, func(other source) bool { return other.pod.Name == s.pod.Name }) {
+		found = append(found, s)
+	}
 	return found
+}
+
+// firstRunningInit returns the init container of the job's pods for which the first of them waits.
+func firstRunningInit(seen jobstate.Observed) (source, bool) {
+	for _, pod := range seen.AllPods() {
+		if c := podstatus.RunningInit(pod); c != nil && pod.DeletionTimestamp == nil {
+			return source{pod: pod, container: c.Name}, true
+		}
+	}
+	return source{}, false
 }
 
 // workersOfSuccess returns the workers of a job whose launcher has succeeded.

@@ -50,7 +50,7 @@ var InitContainerFailed = Entry{
 // InitContainerRuns is the definition of SlowStart for an init container that has not ended.
 var InitContainerRuns = Entry{
 	Code: SlowStart, Phase: v1alpha1.PhaseInitializing, Severity: v1alpha1.SeverityWarning,
-	Summary: "{who} not started since {since}: its init container {container} is still running.",
+	Summary: "{who} not started since {since}: its init container {container} is still running.{lastText}",
 	Remedies: []v1alpha1.Remedy{
 		{Text: "See what it prints, and what it waits for.", Action: "kubectl -n {namespace} logs {pod} -c {container}"},
 		{Text: "The pod's other containers start when it has ended with exit code 0."},

@@ -95,7 +95,7 @@ func (p *input) hostTrouble(trouble agentapi.HostTrouble, s *agentapi.Summary) F
 func waitingForHosts(p *input) []Finding {
 	const patience = 60
 	launcher := p.Launcher()
-	if launcher == nil || p.Failed() || !podstatus.IsRunning(launcher.Pod) || slices.ContainsFunc(p.Pods, func(pod facts.Pod) bool { return facts.RunningInit(pod) != nil }) {
+	if launcher == nil || p.Failed() || !podstatus.IsRunning(launcher.Pod) || slices.ContainsFunc(p.Pods, func(pod facts.Pod) bool { return podstatus.RunningInit(pod.Pod) != nil }) {
 		return nil
 	}
 	for _, line := range slices.Backward(launcher.Log.Lines) {

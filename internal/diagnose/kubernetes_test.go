@@ -248,7 +248,9 @@ func TestWhatKubernetesSays(t *testing.T) {
 		})},
 		"init-container-works": {codes.SlowStart, running(2).with(worker(1, corev1.PodPending, created(90*time.Second), onNode("node-a"), func(pod *corev1.Pod) {
 			pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "fetch-data", Started: new(true), State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(mpitest.Now.Add(-80 * time.Second))}}}}
-		}))},
+		}), func(s *scene) {
+			s.evidence.Logs = map[string]jobstate.Log{"pi-worker-1": {LastAt: mpitest.Now, Lines: []string{"waiting for features.data.svc", "nslookup: can't resolve 'features.data.svc'"}}}
+		})},
 		"hook-failed": {codes.ContainerCreateFailed, running(2).with(
 			worker(1, corev1.PodFailed, mpitest.Exited(137, "Error")),
 			event("Pod", "pi-worker-1", "FailedPostStartHook", "PostStartHook failed"), event("Pod", "pi-worker-1", "Killing", "FailedPostStartHook"),

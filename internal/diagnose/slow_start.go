@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,6 +10,7 @@ import (
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose/facts"
 	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/podstatus"
 )
 
 // slowStart reports pods that have not started. It counts if no problem of them is known.
@@ -23,7 +25,7 @@ func slowStart(p *input) []Finding {
 			continue
 		}
 		patience := slowAfter
-		if facts.RunningInit(pod) != nil {
+		if podstatus.RunningInit(pod.Pod) != nil {
 			patience = time.Minute
 		}
 		if p.Seen.Now.Sub(pod.CreationTimestamp.Time) >= patience {
@@ -41,17 +43,20 @@ func slowStart(p *input) []Finding {
 	entry := codes.Lookup(codes.SlowStart)
 	figures := map[string]string{"since": facts.TimeText(first.CreationTimestamp.Time), "state": state}
 	var evidence []string
-	if c := facts.RunningInit(first); c != nil {
+	if c := podstatus.RunningInit(first.Pod); c != nil {
 		entry, figures["container"] = codes.InitContainerRuns, c.Name
 		evidence = []string{fmt.Sprintf("Pod %s: init container %s has been running since %s.", first.Name, c.Name, facts.TimeText(c.State.Running.StartedAt.Time))}
+		if last := facts.LastLines(first); len(last) > 0 {
+			_, text, _ := strings.Cut(last[len(last)-1], ": ")
+			figures["lastText"] = " It last printed: " + quotedText(text) + "."
+			evidence = append(evidence, last[len(last)-1])
+		}
 	}
-	f := p.findAs(entry, slow, figures, evidence...)
+	f := p.findAs(entry, slow, figures)
 	for _, event := range p.Events("Pod", func(e jobstate.Event) bool { return e.Name == first.Name }) {
 		f.Evidence = append(f.Evidence, facts.EventLine(event))
 	}
-	if extra := len(f.Evidence) - MaxEvidence; extra > 0 {
-		f.Evidence = f.Evidence[extra:]
-	}
+	f.Evidence = append(evidence, f.Evidence[max(0, len(f.Evidence)+len(evidence)-MaxEvidence):]...)
 	return []Finding{f}
 }
 

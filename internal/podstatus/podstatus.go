@@ -2,6 +2,7 @@
 package podstatus
 
 import (
+	"slices"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -25,6 +26,25 @@ func IsReady(pod *corev1.Pod) bool {
 		}
 	}
 	return false
+}
+
+// RunningInit returns the init container that a pod waits for while it runs; nil if there is none. A sidecar of Kubernetes, an init
+// container that is restarted always, is waited for until it has started.
+func RunningInit(pod *corev1.Pod) *corev1.ContainerStatus {
+	for i := range pod.Status.InitContainerStatuses {
+		c := &pod.Status.InitContainerStatuses[i]
+		if c.State.Running != nil && (!IsRestartedAlways(pod, c.Name) || !ptr.Deref(c.Started, false)) {
+			return c
+		}
+	}
+	return nil
+}
+
+// IsRestartedAlways reports whether an init container is a sidecar by its specification.
+func IsRestartedAlways(pod *corev1.Pod, name string) bool {
+	return slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool {
+		return c.Name == name && ptr.Deref(c.RestartPolicy, "") == corev1.ContainerRestartPolicyAlways
+	})
 }
 
 // HasEnded reports whether a pod has succeeded or failed.

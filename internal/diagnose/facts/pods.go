@@ -64,13 +64,6 @@ func IsInit(pod Pod, container string) bool {
 	return slices.ContainsFunc(pod.Status.InitContainerStatuses, func(c corev1.ContainerStatus) bool { return c.Name == container })
 }
 
-// isRestartedAlways reports whether an init container is a sidecar by its specification.
-func isRestartedAlways(pod Pod, name string) bool {
-	return slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool {
-		return c.Name == name && ptr.Deref(c.RestartPolicy, "") == corev1.ContainerRestartPolicyAlways
-	})
-}
-
 // End is how the first container that ended badly has ended, in its present run or the one before; nil where none did. Sidecars
 // of the container that runs MPI do not count, nor does the end of a run whose pod was deleted before.
 func (p Pod) End() *corev1.ContainerStateTerminated {
@@ -165,25 +158,14 @@ func HasWaiting(pod Pod) bool {
 	})
 }
 
-// RunningInit returns the init container that a pod waits for while it runs; nil if there is none. A sidecar of Kubernetes, an init
-// container that is restarted always, is waited for until it has started.
-func RunningInit(pod Pod) *corev1.ContainerStatus {
-	for i := range pod.Status.InitContainerStatuses {
-		if c := &pod.Status.InitContainerStatuses[i]; c.State.Running != nil && (!isRestartedAlways(pod, c.Name) || !ptr.Deref(c.Started, false)) {
-			return c
-		}
-	}
-	return nil
-}
-
 // InitAt returns the init container of a pod that had not ended at a time, with its start; "" if there is none. It may have been ended
 // since, with its pod.
 func InitAt(pod Pod, at time.Time) (name string, started time.Time) {
-	if c := RunningInit(pod); c != nil {
+	if c := podstatus.RunningInit(pod.Pod); c != nil {
 		return c.Name, c.State.Running.StartedAt.Time
 	}
 	for _, c := range pod.Status.InitContainerStatuses {
-		if end := c.State.Terminated; end != nil && !isRestartedAlways(pod, c.Name) && !end.StartedAt.After(at) && !end.FinishedAt.Time.Before(at) {
+		if end := c.State.Terminated; end != nil && !podstatus.IsRestartedAlways(pod.Pod, c.Name) && !end.StartedAt.After(at) && !end.FinishedAt.Time.Before(at) {
 			return c.Name, end.StartedAt.Time
 		}
 	}
