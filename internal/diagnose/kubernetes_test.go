@@ -251,6 +251,14 @@ func TestWhatKubernetesSays(t *testing.T) {
 		}), func(s *scene) {
 			s.evidence.Logs = map[string]jobstate.Log{"pi-worker-1": {LastAt: mpitest.Now, Lines: []string{"waiting for features.data.svc", "nslookup: can't resolve 'features.data.svc'"}}}
 		})},
+		"memory-limit-for-no-process": {codes.ContainerCreateFailed, running(2).with(func(s *scene) {
+			s.job.Workers.Template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("200m")}
+		}, worker(1, corev1.PodFailed, func(pod *corev1.Pod) {
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+				ExitCode: 128, Reason: "StartError", Message: "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: error during container init: " +
+					"error setting cgroup config for procHooks process: unable to set memory limit to 1 (current usage: 2297856, peak usage: 2519040)",
+			}}}}
+		}))},
 		"hook-failed": {codes.ContainerCreateFailed, running(2).with(
 			worker(1, corev1.PodFailed, mpitest.Exited(137, "Error")),
 			event("Pod", "pi-worker-1", "FailedPostStartHook", "PostStartHook failed"), event("Pod", "pi-worker-1", "Killing", "FailedPostStartHook"),

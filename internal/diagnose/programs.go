@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose/facts"
@@ -89,6 +91,17 @@ func list(words []string) string {
 
 // notStarted reads why the container runtime could not start a container's command (runc's words).
 func (p *input) notStarted(pod facts.Pod, message string, figures map[string]string) codes.Code {
+	if memoryTooSmall.MatchString(message) {
+		limit := "its memory limit"
+		if main := p.Template(pod.Role).Containers; len(main) > 0 {
+			if q, is := main[0].Resources.Limits[corev1.ResourceMemory]; is {
+				limit += " of " + q.String()
+			}
+		}
+		figures["message"] = limit + " is too small for any process."
+		figures["first"] = "Increase the memory limit. In quantities, Mi is mebibytes and m is a thousandth: 512Mi."
+		return codes.ContainerCreateFailed
+	}
 	if !lacksProgram(message) {
 		figures["message"] = facts.Sentence(message)
 		return codes.ContainerCreateFailed
@@ -99,6 +112,9 @@ func (p *input) notStarted(pod facts.Pod, message string, figures map[string]str
 	}
 	return codes.ProgramMissing
 }
+
+// memoryTooSmall is what runc and crun report about a memory limit with which no process starts.
+var memoryTooSmall = regexp.MustCompile(`unable to set memory limit|memory limit too low|set memory limit|memory\.max.*: (?:Device or resource busy|Invalid argument)`)
 
 // workingDir is what runc reports about a working directory that it can neither find nor make.
 var workingDir = regexp.MustCompile(`: (?:mkdir /|chdir to cwd )`)
