@@ -126,6 +126,7 @@ func Warnings(j Job) []string {
 		}
 	}
 	warnings = append(warnings, warnLauncher(j)...)
+	warnings = append(warnings, warnReferences(j)...)
 	if j.Ranks() == 0 && j.Workers.Count > 0 {
 		warnings = append(warnings, fmt.Sprintf("%s: with 0 slots mpirun cannot start ranks; use 1 or more", j.Fields.Slots))
 	}

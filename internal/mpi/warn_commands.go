@@ -27,6 +27,8 @@ var (
 	// background is a script whose last command runs in the background, and pipe a pipe.
 	background = regexp.MustCompile(`[^&]&\s*$`)
 	pipe       = regexp.MustCompile(`[^|]\|[^|]`)
+	// runsOnce is a program that starts no ranks by itself: Python, and launchers that must be started on each host.
+	runsOnce = regexp.MustCompile(`^(?:python[\d.]*|torchrun|accelerate)$`)
 	// hostFlag is a flag of MPI's launchers with the hosts of the ranks: Open MPI, and Hydra. Files of hosts have other flags.
 	hostFlag = regexp.MustCompile(`(?:^|\s)(?:--?hosts?|-H)[ =]([^\s"']+)`)
 )
@@ -46,6 +48,9 @@ func (j Job) WarnLauncher(command, args []string, env []corev1.EnvVar, at *field
 	warnings = j.warnTransport(words, env, at, variables)
 	script, isScript := scriptOf(words)
 	if isScript {
+		if rest := words[slices.Index(words, script)+1:]; len(rest) > 0 && slices.Contains(Launchers, path.Base(script)) {
+			warnings = append(warnings, fmt.Sprintf("%s: the shell runs only %q, because a script is one word after -c: write %q as one word, or remove %q and -c", at, script, phrase.Cut(script+" "+strings.Join(rest, " "), 80), words[0]))
+		}
 		if startsMPI.MatchString(script) {
 			warnings = append(warnings, warnScript(script, at)...)
 		}
@@ -57,6 +62,9 @@ func (j Job) WarnLauncher(command, args []string, env []corev1.EnvVar, at *field
 				break
 			}
 		}
+	}
+	if runsOnce.MatchString(path.Base(words[0])) && j.Workers.Count > 0 && !j.Workers.HasOwnCommand() {
+		warnings = append(warnings, fmt.Sprintf("%s: %s runs once, in the launcher, and nothing runs on the workers unless it calls MPI's launcher; start it by mpirun", at, path.Base(words[0])))
 	}
 	text := script
 	if !isScript {

@@ -38,6 +38,9 @@ func TestWarnTransport(t *testing.T) {
 		job.Fields.LauncherTemplate = field.NewPath("template")
 		container := &job.Launcher.Template.Spec.Containers[0]
 		container.Command = strings.Fields(test.command)
+		if script, is := strings.CutPrefix(test.command, "sh -c "); is {
+			container.Command = []string{"sh", "-c", script}
+		}
 		if name, value, is := strings.Cut(test.env, "="); is {
 			container.Env = append(container.Env, corev1.EnvVar{Name: name, Value: value})
 		}

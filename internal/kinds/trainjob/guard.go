@@ -364,6 +364,10 @@ func warn(job TrainJob, used Runtime) []string {
 	var warnings []string
 	trainer := job.trainer()
 	warnings = append(warnings, Convert(job, used).WarnLauncher(trainer.Command, trainer.Args, trainer.Env, trainerPath)...)
+	pod := used.trainer().pod()
+	if own := container(&pod.Spec); own != nil {
+		warnings = append(warnings, mpi.WarnReferences(trainer.Env, own.EnvFrom, trainerPath.Child("env"), own.Env...)...)
+	}
 	warnings = append(warnings, mpi.WarnMemory(size(job, used), sizePath)...)
 	if policy := used.mpiPolicy(); policy.RunLauncherAsNode && nodes(job, used) <= 1 {
 		warnings = append(warnings, fmt.Sprintf("%s: %d makes 2 pods with ranks, the launcher and a worker: Trainer has no fewer where the launcher runs ranks (runLauncherAsNode)", nodesPath, nodes(job, used)))

@@ -1,0 +1,58 @@
+package mpi
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// reference is a reference to a variable as Kubernetes expands it, or $$, which is a dollar sign (k8s.io/kubernetes/third_party/forked/golang/expansion).
+var reference = regexp.MustCompile(`\$\$|\$\(([A-Za-z_][\w.-]*)\)`)
+
+// WarnReferences returns warnings about references to variables that Kubernetes does not expand: it knows those that stand earlier in the
+// list, those before it, known, and those of envFrom, whose names are not known here. at is the list's path.
+func WarnReferences(env []corev1.EnvVar, from []corev1.EnvFromSource, at *field.Path, known ...corev1.EnvVar) (warnings []string) {
+	if len(from) > 0 {
+		return nil
+	}
+	for i, variable := range env {
+		for _, found := range reference.FindAllStringSubmatch(variable.Value, -1) {
+			name := found[1]
+			defines := func(other corev1.EnvVar) bool { return other.Name == name }
+			if name == "" || isServiceVariable(name) || slices.ContainsFunc(env[:i], defines) || slices.ContainsFunc(known, defines) {
+				continue
+			}
+			remedy := "define " + name + " before it: those of the image do not count"
+			if slices.ContainsFunc(env[i+1:], defines) {
+				remedy = "move " + name + " before it: Kubernetes reads the list from its start"
+			}
+			warnings = append(warnings, fmt.Sprintf("%s: $(%s) is not expanded, because no variable of that name is known there; %s", at.Index(i).Child("value"), name, remedy))
+		}
+	}
+	return warnings
+}
+
+// isServiceVariable reports whether a name is of those that the kubelet sets for the Services of a namespace.
+func isServiceVariable(name string) bool {
+	return strings.Contains(name, "_SERVICE_") || strings.Contains(name, "_PORT")
+}
+
+// warnReferences returns those of a job's main containers. The variables of data connections are not known.
+func warnReferences(j Job) (warnings []string) {
+	if len(j.Connections) > 0 {
+		return nil
+	}
+	for _, role := range []struct {
+		at       *field.Path
+		template corev1.PodTemplateSpec
+	}{{j.Fields.LauncherTemplate, j.Launcher.Template}, {j.Fields.WorkerTemplate, j.Workers.Template}} {
+		for i, container := range role.template.Spec.Containers {
+			warnings = append(warnings, WarnReferences(container.Env, container.EnvFrom, role.at.Child("spec", "containers").Index(i).Child("env"))...)
+		}
+	}
+	return warnings
+}

@@ -1,0 +1,40 @@
+package mpi_test
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/mpitest"
+)
+
+func TestWarnReferences(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		env  []corev1.EnvVar
+		from []corev1.EnvFromSource
+		want string
+	}{
+		"none":             {[]corev1.EnvVar{{Name: "A", Value: "x"}}, nil, ""},
+		"an earlier one":   {[]corev1.EnvVar{{Name: "A", Value: "x"}, {Name: "B", Value: "$(A)/y"}}, nil, ""},
+		"a later one":      {[]corev1.EnvVar{{Name: "B", Value: "$(A)/y"}, {Name: "A", Value: "x"}}, nil, "worker.spec.containers[0].env[0].value: $(A) is not expanded, because no variable of that name is known there; move A before it"},
+		"an unknown one":   {[]corev1.EnvVar{{Name: "A", Value: "x"}, {Name: "B", Value: "$(A)$(HOME)"}}, nil, "env[1].value: $(HOME) is not expanded, because no variable of that name is known there; define HOME before it"},
+		"itself":           {[]corev1.EnvVar{{Name: "PATH", Value: "/opt/bin:$(PATH)"}}, nil, "$(PATH) is not expanded"},
+		"a dollar sign":    {[]corev1.EnvVar{{Name: "B", Value: "$$(A)"}}, nil, ""},
+		"a Service":        {[]corev1.EnvVar{{Name: "B", Value: "$(KUBERNETES_SERVICE_HOST)"}}, nil, ""},
+		"one of an object": {[]corev1.EnvVar{{Name: "B", Value: "$(A)"}}, []corev1.EnvFromSource{{}}, ""},
+	} {
+		job := mpitest.Job(2, func(j *mpi.Job) {
+			j.Fields.LauncherTemplate, j.Fields.WorkerTemplate = field.NewPath("launcher"), field.NewPath("worker")
+			main := &j.Workers.Template.Spec.Containers[0]
+			main.Env, main.EnvFrom = test.env, test.from
+		})
+		got := strings.Join(mpi.Warnings(job), "\n")
+		if !strings.Contains(got, test.want) || test.want == "" && strings.Contains(got, "not expanded") {
+			t.Errorf("%s: warns %q, want %q", name, got, test.want)
+		}
+	}
+}
