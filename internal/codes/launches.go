@@ -28,6 +28,14 @@ var (
 		v1alpha1.Remedy{Text: "Name the program after the options. An option without its value takes the program as its value.", Action: launcherArgs},
 		v1alpha1.Remedy{Text: "If several programs are separated by a colon, give each its -np."},
 	)
+	// ScriptInManyWords may use words, the list of words that were meant.
+	ScriptInManyWords = refusedLaunch("the shell runs only the first word after -c; the others are no part of its script.",
+		v1alpha1.Remedy{
+			Text: "Remove the shell, which the command does not need.", Action: "command: {words}",
+			Rerun: true, Changes: set("{launcherTemplate}.spec.containers[0].command", "{words}"),
+		},
+		v1alpha1.Remedy{Text: "Or write the whole script as one word.", Action: "command: [sh, -c, \"mpirun ...\"]"},
+	)
 	WorkingDirMissing = refusedLaunch("the working directory {file|of its command} does not exist on {host|a worker}, or is not accessible.",
 		v1alpha1.Remedy{Text: "Mount the volume with this folder in the workers as well, or create the folder in their image.", Action: "{workerTemplate}.spec.containers[0].volumeMounts"},
 		v1alpha1.Remedy{Text: "Or start the ranks in another folder.", Action: "mpirun --wdir /tmp <program>"},

@@ -155,6 +155,12 @@ var (
 	KnownError = []v1alpha1.Remedy{
 		{Text: "This is an error of the program itself: correct the program or its input. Later errors of other ranks are consequences.", Action: launcherLog},
 	}
+	// FullVolume are those for a write for which there is no space in a job with an emptyDir of a limited size. They may also use volume and
+	// size, that of the volume.
+	FullVolume = []v1alpha1.Remedy{
+		{Text: "If it writes to volume {volume}, an emptyDir of {size} in each pod, increase its sizeLimit. With medium Memory, its files count as memory of the pod.", Action: "{programTemplate}.spec.volumes: sizeLimit"},
+		{Text: "Or write less: delete what is not needed any more, or write to a claim."},
+	}
 	// ShadowedModule are those for a name that a module lacks whose file is in none of Python's folders. They may also use module and file.
 	ShadowedModule = []v1alpha1.Remedy{
 		{Text: "If {file|a file of the program} is not the module {module|that the program imports}, rename it: Python looks in the program's own folder first, and its name hides the other module."},

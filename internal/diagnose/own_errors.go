@@ -91,6 +91,10 @@ func (p *input) ownCause(kind string, figures map[string]string) []v1alpha1.Reme
 		if file := figures["file"]; file != "" && !strings.Contains(file, "/") && path.Base(figures["raisedIn"]) == "subprocess.py" {
 			return codes.CommandOfProgram
 		}
+	case "space":
+		if figures["volume"], figures["size"] = p.smallVolume(figures["file"]); figures["volume"] != "" {
+			return codes.FullVolume
+		}
 	case "variable":
 		if name := figures["variable"]; p.Job.Workers.Count > 0 && facts.SetsVariable(p.Template(mpi.RoleLauncher), name) && !facts.SetsVariable(p.Template(mpi.RoleWorker), name) {
 			return codes.VariableOnlyInLauncher
@@ -157,6 +161,25 @@ func (p *input) pythonFolder() (variable, value string) {
 		}
 	}
 	return "", ""
+}
+
+// smallVolume returns the emptyDir with a limited size on which a file is, and that size; of several, if the file is unknown, none.
+func (p *input) smallVolume(file string) (name, size string) {
+	spec := p.Template(mpi.RoleWorker)
+	on := ""
+	if path.IsAbs(file) {
+		on = facts.VolumeOf(spec, file)
+	}
+	for _, v := range spec.Volumes {
+		if v.EmptyDir == nil || v.EmptyDir.SizeLimit == nil || on != "" && v.Name != on {
+			continue
+		}
+		if name != "" {
+			return "", ""
+		}
+		name, size = v.Name, v.EmptyDir.SizeLimit.String()
+	}
+	return name, size
 }
 
 // unreadable returns what a file is mounted from and with which mode, if that is a Secret or ConfigMap whose files others than their

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
@@ -181,6 +182,12 @@ func TestOwnCauses(t *testing.T) {
 		"a variable of the launcher": {"KeyError: 'DATA_DIR'", func(s *scene) {
 			s.job.Launcher.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "DATA_DIR"}}
 		}, "Set DATA_DIR in the workers as well"},
+		"a small volume": {"OSError: [Errno 28] No space left on device", func(s *scene) {
+			s.job.Workers.Template.Spec.Volumes = []corev1.Volume{
+				{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: new(resource.MustParse("16Mi"))}}},
+				{Name: "other", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+			}
+		}, "volume scratch, an emptyDir of 16Mi in each pod"},
 		"a variable of none":           {"KeyError: 'DATA_DIR'", func(*scene) {}, "set it in both pod templates"},
 		"the job's policy":             {"requests.exceptions.ConnectionError: HTTPConnectionPool(host='data.example', port=80): Max retries exceeded with url: /x", isolated, "connect to data.example:80. NetworkPolicy pi isolates it"},
 		"the job's policy, curl":       {"+ curl -f http://data.example/x\ncurl: (28) Failed to connect to data.example port 80 after 129 ms: Couldn't connect to server", isolated, "connect to http://data.example/x. NetworkPolicy pi"},

@@ -135,6 +135,15 @@ mpirun noticed that process rank 3 with PID 27 on node pi-worker-1 exited on sig
 				Ranks: []agentapi.RankEnd{{Rank: 3, ExitCode: 137, Signal: 9, OOM: true, Program: "python"}}, OOMKills: 1,
 			}, 137),
 			func(s *scene) { s.seen.Workers = nil })},
+		"failed-after-mpi": {codes.ApplicationFailed, failed(1, "final accuracy: 0.90").with(launcherLeft(agentapi.Summary{
+			HostsExpected: 4, SlotsExpected: 8, HostsReached: 4, SlotsFound: 8, Launches: 1, MPISucceeded: true, ExitCode: new(int32(1)),
+		}, 1))},
+		"one-process": {codes.ApplicationFailed, failed(1, "AssertionError: 1 rank(s) for 2 shards", func(j *mpi.Job) {
+			j.Launcher.Template.Spec.Containers[0].Command = []string{"python3", "shards.py"}
+		}).with(launcherLeft(agentapi.Summary{HostsExpected: 4, SlotsExpected: 8, ExitCode: new(int32(1))}, 1))},
+		"script-in-many-words": {codes.LaunchRefused, failed(1, "--------------------------------------------------------------------------\nmpirun could not find anything to do.\n\nIt is possible that you forgot to specify how many processes to run\nvia the \"-np\" argument.\n--------------------------------------------------------------------------", func(j *mpi.Job) {
+			j.Launcher.Template.Spec.Containers[0].Command = []string{"bash", "-c", "mpirun", "-np", "2", "python3", "train.py"}
+		})},
 		"16-more-memory-than-nodes": {codes.OutOfMemory, failed(137, `allocating 4.0 TiB for the mesh`).with(worker(1, corev1.PodFailed, left(agentapi.Summary{
 			Role: agentapi.RoleWorker, Code: agentapi.OutOfMemory, OOMKills: 1, MemoryLimit: 512 << 20, MemoryPeak: 512 << 20,
 			Ranks: []agentapi.RankEnd{{Rank: 3, ExitCode: 137, Signal: 9, OOM: true, Program: "python"}},

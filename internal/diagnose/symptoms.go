@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -71,6 +72,13 @@ func (p *input) signFinding(s facts.Sign) Finding {
 	}
 	if s.Code == codes.ConnectionLost && p.daemonEnded() {
 		entry = codes.DaemonEnded
+	}
+	if entry.Summary == codes.ProgramNotNamed.Summary {
+		if main := p.Template(mpi.RoleLauncher).Containers; len(main) > 0 {
+			if meant, cut := mpi.CutScript(slices.Concat(main[0].Command, main[0].Args)); cut {
+				entry, figures["words"] = codes.ScriptInManyWords, list(meant)
+			}
+		}
 	}
 	if reason := whyNotExecuted(s); reason != "" {
 		entry, figures["reason"] = codes.RankNotStarted, reason

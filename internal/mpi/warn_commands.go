@@ -48,8 +48,8 @@ func (j Job) WarnLauncher(command, args []string, env []corev1.EnvVar, at *field
 	warnings = j.warnTransport(words, env, at, variables)
 	script, isScript := scriptOf(words)
 	if isScript {
-		if rest := words[slices.Index(words, script)+1:]; len(rest) > 0 && slices.Contains(Launchers, path.Base(script)) {
-			warnings = append(warnings, fmt.Sprintf("%s: the shell runs only %q, because a script is one word after -c: write %q as one word, or remove %q and -c", at, script, phrase.Cut(script+" "+strings.Join(rest, " "), 80), words[0]))
+		if whole, cut := CutScript(words); cut {
+			warnings = append(warnings, fmt.Sprintf("%s: the shell runs only %q, because a script is one word after -c: write %q as one word, or remove %q and -c", at, script, phrase.Cut(strings.Join(whole, " "), 80), words[0]))
 		}
 		if startsMPI.MatchString(script) {
 			warnings = append(warnings, warnScript(script, at)...)
@@ -113,6 +113,20 @@ func scriptOf(words []string) (script string, is bool) {
 		}
 	}
 	return "", false
+}
+
+// CutScript returns the words that a shell was meant to run by a command that calls it with -c and a script in many words, such as
+// [bash, -c, mpirun, train]: it runs the first one. cut is false if the command is another.
+func CutScript(words []string) (meant []string, cut bool) {
+	if len(words) == 0 {
+		return nil, false
+	}
+	script, is := scriptOf(words)
+	if !is || !slices.Contains(Launchers, path.Base(script)) {
+		return nil, false
+	}
+	meant = words[slices.Index(words, script):]
+	return meant, len(meant) > 1
 }
 
 func isShell(word string) bool { return slices.Contains(shells, path.Base(word)) }
