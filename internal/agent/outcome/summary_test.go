@@ -127,6 +127,35 @@ func TestLaunchTimes(t *testing.T) {
 	}
 }
 
+// TestMPISucceeded: a command that fails after MPI's launchers succeeded is told from one whose launcher failed, or is the command itself.
+func TestMPISucceeded(t *testing.T) {
+	t.Parallel()
+	const command = 7
+	succeeded := Launch{Launcher: Launcher{PID: 8, Over: true}}
+	failed, unknown, own, lost := succeeded, succeeded, succeeded, succeeded
+	failed.Code, unknown.Code, own.PID = 3, -1, command
+	lost.Failed = []agentapi.RankEnd{{Rank: 1, Of: 2, ExitCode: 42}}
+	for name, test := range map[string]struct {
+		all  []Launch
+		code int
+		want bool
+	}{
+		"it failed afterwards":   {[]Launch{succeeded}, 1, true},
+		"it succeeded, too":      {[]Launch{succeeded}, 0, false},
+		"two launches":           {[]Launch{succeeded, succeeded}, 1, true},
+		"one of two failed":      {[]Launch{succeeded, failed}, 3, false},
+		"the end is unknown":     {[]Launch{unknown}, 1, false},
+		"the launcher itself":    {[]Launch{own}, 1, false},
+		"a rank failed":          {[]Launch{lost}, 1, false},
+		"no launcher was called": {nil, 1, false},
+	} {
+		var got agentapi.Summary
+		if Verdict(&got, test.all, hostfile.Hosts{Others: 2}, command, test.code); got.MPISucceeded != test.want {
+			t.Errorf("%s: %v", name, got.MPISucceeded)
+		}
+	}
+}
+
 // TestVerdict: the job's exit code is the command's, unless the command did not notice that a rank failed or no worker was used.
 func TestVerdict(t *testing.T) {
 	t.Parallel()
