@@ -83,7 +83,9 @@ func TestListening(t *testing.T) {
 func TestListeningToAnInitContainer(t *testing.T) {
 	t.Parallel()
 	asked := make(chan string, 10)
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.URL.Path + " " + r.URL.Query().Get("container") }))
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked <- r.URL.Path + " " + r.URL.Query().Get("container")
+	}))
 	t.Cleanup(server.Close)
 	core, err := typedcore.NewForConfig(&rest.Config{Host: server.URL})
 	if err != nil {

@@ -141,7 +141,7 @@ comm.Barrier()`)), want: own("MPI_ERR_TRUNCATE", 1).advises("Correct the argumen
 		{name: "server that refuses connections", ranks: 4, provoke: made(script("import urllib.request; urllib.request.urlopen('http://127.0.0.1:9')")), want: own("Connection refused", 1).advises("Check the address")},
 		{name: "disk full", ranks: 4, provoke: made(script("open('/data/model.pt', 'wb').write(bytes(1 << 24))"), mounts(kubeflow.MPIReplicaTypeWorker, corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{
 			Medium: corev1.StorageMediumMemory, SizeLimit: resource.NewQuantity(1<<22, resource.BinarySI),
-		}})), want: own("No space left on device", 1).advises("Write less")},
+		}})), want: own("No space left on device", 1).advises("increase its sizeLimit")},
 		{name: "arguments that the program does not know", ranks: 4, provoke: made(mpirun("python3", "-c", "import argparse; argparse.ArgumentParser(prog='train.py').parse_args()", "--epochz", "3")), want: all("train.py: error: unrecognized arguments: --epochz 3", 2).advises("Correct the arguments")},
 		{name: "MPI_Abort", ranks: 4, provoke: made(script("MPI.COMM_WORLD.Abort(5)")), want: own("code 5", 5)},
 		{name: "arithmetic error", ranks: 4, provoke: made(script("import os, signal; os.kill(os.getpid(), signal.SIGFPE)")), want: own("SIGFPE", 136)},
@@ -156,6 +156,13 @@ comm.Barrier()`)), want: own("MPI_ERR_TRUNCATE", 1).advises("Correct the argumen
 		{name: "memory limit a little too low", ranks: 4, cured: true, provoke: made(mpirun("ranks", "--memory", "3:250", "--sleep", "1"), func(_ *testing.T, job *kubeflow.MPIJob) {
 			worker(job).Resources.Limits[corev1.ResourceMemory] = resource.MustParse("256Mi")
 		}), want: explanation{code: codes.OutOfMemory, pod: "job-worker-1", summary: "256 MiB", remedy: "Increase the memory limit of each worker", fails: true}},
+		{name: "command after MPI", provoke: made([]string{"sh", "-ec", "mpirun -n 4 ranks; grep -q accuracy /etc/hostname"}), want: explanation{
+			code: codes.ApplicationFailed, pod: "job-launcher", summary: "after its MPI program had succeeded", remedy: "what the command does after mpirun", fails: true,
+		}},
+		{name: "launcher in a rank", provoke: made([]string{"mpirun", "-n", "2", "mpirun", "-n", "1", "ranks"}), want: all("does not support recursive calls", 1).advises("Call mpirun once")},
+		{name: "script in many words", cured: true, provoke: made([]string{"sh", "-c", "mpirun", "-n", "4", "ranks"}), want: explanation{
+			code: codes.LaunchRefused, pod: "job-launcher", summary: "only the first word after -c", remedy: "Remove the shell", fails: true,
+		}},
 		{name: "script not executable", provoke: inFolder("train.sh", "#!/bin/sh\nexec ranks\n", 0o644), want: explanation{code: codes.ProgramMissing, pod: "job-", summary: "/data/train.sh", remedy: "Check its name", fails: true}},
 	}
 }
