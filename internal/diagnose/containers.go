@@ -29,6 +29,8 @@ func containers(p *input) []Finding {
 			figures["missing"] = strings.Replace(absent, "Secret", "data connection", 1)
 			figures["reference"] = mpi.ConnectionsPath.String()
 		}
+	case p.lacksMemory(g.Pods[0], message, figures):
+		// Its figures say what to do.
 	case lacksProgram(message):
 		code = codes.ProgramMissing
 		if program := execOf.FindStringSubmatch(message); program != nil {

@@ -166,6 +166,10 @@ func (p *input) pythonFolder() (variable, value string) {
 // smallVolume returns the emptyDir with a limited size on which a file is, and that size; of several, if the file is unknown, none.
 func (p *input) smallVolume(file string) (name, size string) {
 	spec := p.Template(mpi.RoleWorker)
+	if at := slices.IndexFunc(p.Pods, func(pod facts.Pod) bool { return len(pod.Spec.Volumes) > 0 }); at >= 0 {
+		// A TrainJob may change its runtime's volumes.
+		spec = p.Pods[at].Spec
+	}
 	on := ""
 	if path.IsAbs(file) {
 		on = facts.VolumeOf(spec, file)

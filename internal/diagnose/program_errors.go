@@ -59,7 +59,7 @@ func printedCode(pod facts.Pod) string {
 // quotedText returns a message as a part of a sentence.
 func quotedText(message string) string {
 	const most = 200
-	text := phrase.Cut(phrase.OneLine(message), most)
+	text := phrase.Cut(phrase.OneLine(mountOfMaps.ReplaceAllString(message, "/")), most)
 	for _, end := range []string{", error stack:", ":", "."} {
 		text = strings.TrimSuffix(text, end)
 	}

@@ -91,15 +91,7 @@ func list(words []string) string {
 
 // notStarted reads why the container runtime could not start a container's command (runc's words).
 func (p *input) notStarted(pod facts.Pod, message string, figures map[string]string) codes.Code {
-	if memoryTooSmall.MatchString(message) {
-		limit := "its memory limit"
-		if main := p.Template(pod.Role).Containers; len(main) > 0 {
-			if q, is := main[0].Resources.Limits[corev1.ResourceMemory]; is {
-				limit += " of " + q.String()
-			}
-		}
-		figures["message"] = limit + " is too small for any process."
-		figures["first"] = "Increase the memory limit. In quantities, Mi is mebibytes and m is a thousandth: 512Mi."
+	if p.lacksMemory(pod, message, figures) {
 		return codes.ContainerCreateFailed
 	}
 	if !lacksProgram(message) {
@@ -111,6 +103,22 @@ func (p *input) notStarted(pod facts.Pod, message string, figures map[string]str
 		figures["program"] = program[1]
 	}
 	return codes.ProgramMissing
+}
+
+// lacksMemory reports whether a container did not start because of a memory limit with which no process starts, and adds figures for that.
+func (p *input) lacksMemory(pod facts.Pod, message string, figures map[string]string) bool {
+	if !memoryTooSmall.MatchString(message) {
+		return false
+	}
+	limit := "its memory limit"
+	if main := p.Template(pod.Role).Containers; len(main) > 0 {
+		if q, is := main[0].Resources.Limits[corev1.ResourceMemory]; is {
+			limit += " of " + q.String()
+		}
+	}
+	figures["message"] = limit + " is too small for any process."
+	figures["first"] = "Increase the memory limit. In quantities, Mi is mebibytes and m is a thousandth: 512Mi."
+	return true
 }
 
 // memoryTooSmall is what runc and crun report about a memory limit with which no process starts.
