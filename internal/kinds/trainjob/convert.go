@@ -227,7 +227,7 @@ func template(from TrainJob, of *ReplicatedJob, sized bool) corev1.PodTemplateSp
 		}
 	}
 	containers[0] = main
-	from.place(of, &pod.Spec)
+	from.patch(of, &pod.Spec)
 	return pod
 }
 

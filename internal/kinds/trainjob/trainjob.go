@@ -130,7 +130,16 @@ type PodPatch struct {
 		NodeSelector map[string]string   `json:"nodeSelector,omitempty"`
 		Affinity     *corev1.Affinity    `json:"affinity,omitempty"`
 		Tolerations  []corev1.Toleration `json:"tolerations,omitempty"`
+		Volumes      []corev1.Volume     `json:"volumes,omitempty"`
+		Containers   []ContainerPatch    `json:"containers,omitempty"`
 	} `json:"spec"`
+}
+
+// ContainerPatch is what a patch or override changes in a container of the pods, which it names.
+type ContainerPatch struct {
+	Name         string               `json:"name"`
+	Env          []corev1.EnvVar      `json:"env,omitempty"`
+	VolumeMounts []corev1.VolumeMount `json:"volumeMounts,omitempty"`
 }
 
 // Runtime is what is read of a TrainingRuntime or ClusterTrainingRuntime.
@@ -325,8 +334,9 @@ func (j TrainJob) nodeSelector(of *ReplicatedJob) map[string]string {
 	return selector
 }
 
-// place adds to the pods of one of the runtime's jobs what the TrainJob says about their nodes.
-func (j TrainJob) place(of *ReplicatedJob, pod *corev1.PodSpec) {
+// patch adds to the pods of one of the runtime's jobs what the TrainJob says about their nodes, volumes and variables. Those of the same
+// name or path are replaced.
+func (j TrainJob) patch(of *ReplicatedJob, pod *corev1.PodSpec) {
 	if selector := j.nodeSelector(of); len(selector) > 0 {
 		pod.NodeSelector = selector
 	}
@@ -335,7 +345,25 @@ func (j TrainJob) place(of *ReplicatedJob, pod *corev1.PodSpec) {
 		if patch.Spec.Affinity != nil {
 			pod.Affinity = patch.Spec.Affinity
 		}
+		pod.Volumes = replaced(pod.Volumes, patch.Spec.Volumes, func(v corev1.Volume) string { return v.Name })
+		for _, change := range patch.Spec.Containers {
+			for i := range pod.Containers {
+				if c := &pod.Containers[i]; c.Name == change.Name {
+					c.Env = replaced(c.Env, change.Env, func(e corev1.EnvVar) string { return e.Name })
+					c.VolumeMounts = replaced(c.VolumeMounts, change.VolumeMounts, func(m corev1.VolumeMount) string { return m.MountPath })
+				}
+			}
+		}
 	}
+}
+
+// replaced returns a list with others added, in place of those with the same key.
+func replaced[T any](have, others []T, key func(T) string) []T {
+	for _, other := range others {
+		have = slices.DeleteFunc(slices.Clone(have), func(one T) bool { return key(one) == key(other) })
+		have = append(have, other)
+	}
+	return have
 }
 
 // implementation is the MPI in a runtime's image. Upstream's CRD only allows Open MPI, so an annotation contains it.

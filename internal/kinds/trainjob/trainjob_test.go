@@ -5,9 +5,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
@@ -380,10 +382,11 @@ func TestCheckRDMA(t *testing.T) {
 	}
 }
 
-// TestPodsOfTrainJobs: what a TrainJob says about its pods' nodes and resources counts as Trainer applies it. The embedded
+// TestPodsOfTrainJobs: what a TrainJob says about its pods' nodes, resources, volumes and variables counts as Trainer applies it. The embedded
 // scheduler and the quota check rely on it.
 func TestPodsOfTrainJobs(t *testing.T) {
-	const pod = "nodeSelector: {pool: gpu}, tolerations: [{key: nvidia.com/gpu, operator: Exists}], affinity: {nodeAffinity: {}}"
+	const pod = "nodeSelector: {pool: gpu}, tolerations: [{key: nvidia.com/gpu, operator: Exists}], affinity: {nodeAffinity: {}}, " +
+		"volumes: [{name: scratch, emptyDir: {sizeLimit: 16Mi}}], containers: [{name: node, env: [{name: A, value: b}], volumeMounts: [{name: scratch, mountPath: /scratch}]}]"
 	for name, more := range map[string]string{
 		"patches":   "  runtimePatches: [{manager: me, trainingRuntimeSpec: {template: {spec: {replicatedJobs: [{name: node, template: {spec: {template: {spec: {" + pod + "}}}}}]}}}}]",
 		"overrides": "  podTemplateOverrides: [{targetJobs: [{name: node}], spec: {" + pod + "}}]",
@@ -397,7 +400,13 @@ func TestPodsOfTrainJobs(t *testing.T) {
 			if len(launcher.NodeSelector)+len(launcher.Tolerations) > 0 || launcher.Affinity != nil {
 				t.Errorf("the launcher is placed by %v, %v, %v", launcher.NodeSelector, launcher.Tolerations, launcher.Affinity)
 			}
-			resources := workers.Containers[0].Resources
+			main := workers.Containers[0]
+			isScratch := func(v corev1.Volume) bool { return v.Name == "scratch" && v.EmptyDir.SizeLimit.String() == "16Mi" }
+			isMounted := func(m corev1.VolumeMount) bool { return m.Name == "scratch" && m.MountPath == "/scratch" }
+			if !slices.ContainsFunc(workers.Volumes, isScratch) || !slices.ContainsFunc(main.VolumeMounts, isMounted) || !slices.Contains(main.Env, corev1.EnvVar{Name: "A", Value: "b"}) {
+				t.Errorf("workers have the volumes %+v, mounted at %+v, and the variables %+v", workers.Volumes, main.VolumeMounts, main.Env)
+			}
+			resources := main.Resources
 			if cpu, memory, gpus := resources.Requests.Cpu().String(), resources.Requests.Memory().String(), resources.Limits["nvidia.com/gpu"]; cpu != "4" || memory != "128Mi" || gpus.String() != "8" {
 				t.Errorf("a worker requests %s of cpu and %s of memory, and has %s GPUs; want 4, the runtime's 128Mi, and 8", cpu, memory, gpus.String())
 			}
