@@ -127,20 +127,22 @@ func sources(job mpi.Job, seen jobstate.Observed) []source {
 			found = append(found, s)
 		}
 	}
-	if s, has := firstRunningInit(seen); has && len(found) < jobstate.MaxLogPods && !slices.ContainsFunc(found, func(other source) bool { return other.pod.Name == s.pod.Name }) {
-		found = append(found, s)
-	}
-	return found
+	return withRunningInit(found, seen)
 }
 
-// firstRunningInit returns the init container of the job's pods for which the first of them waits.
-func firstRunningInit(seen jobstate.Observed) (source, bool) {
+// withRunningInit adds the log of the init container for which the first of the job's pods waits, if there is one, and room for it.
+func withRunningInit(found []source, seen jobstate.Observed) []source {
 	for _, pod := range seen.AllPods() {
-		if c := podstatus.RunningInit(pod); c != nil && pod.DeletionTimestamp == nil {
-			return source{pod: pod, container: c.Name}, true
+		c := podstatus.RunningInit(pod)
+		if c == nil || pod.DeletionTimestamp != nil {
+			continue
 		}
+		if len(found) < jobstate.MaxLogPods && !slices.ContainsFunc(found, func(other source) bool { return other.pod.Name == pod.Name }) {
+			found = append(found, source{pod: pod, container: c.Name})
+		}
+		break
 	}
-	return source{}, false
+	return found
 }
 
 // workersOfSuccess returns the workers of a job whose launcher has succeeded.

@@ -129,7 +129,7 @@ var programErrors = []OwnError{
 		Name: "overflow", Matches: regexp.MustCompile(`FloatingPointError|[Ll]oss(?: value)?(?: is|:| =|=| became| was)? ?'?(?:nan|NaN|inf|-inf)\b|(?i:(?:nan|inf|infinite|non-finite)\b.{0,20}\b(?:loss|gradients?)\b)|(?i:training|loss) (?:has )?diverged`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "The numbers overflow. Reduce the learning rate, which many programs multiply by the number of ranks (here {ranks}), increase it slowly at the start, or limit the gradients."},
-			{Text: "Check the input for missing and very large values."},
+			{Text: "Check the input for missing values and outliers."},
 		},
 	},
 	{

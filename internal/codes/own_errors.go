@@ -176,7 +176,7 @@ var (
 	}
 	// UnexpandedReference are those for a text in which a reference to a variable remains. They may also use variable.
 	UnexpandedReference = []v1alpha1.Remedy{
-		{Text: "Define {variable} before the variable that refers to it, in the same list env: Kubernetes keeps the text $({variable}) if it knows no value yet.", Action: "{programTemplate}.spec.containers[0].env"},
+		{Text: "Define {variable} before the variable that refers to it, in the same list env: Kubernetes keeps the text $({variable}) where the variable is not defined yet.", Action: "{programTemplate}.spec.containers[0].env"},
 		{Text: "In a shell, $({variable}) runs a command of that name; a variable is ${variable} there."},
 	}
 	// OneProcess are those for such an error of a command that does not call MPI.

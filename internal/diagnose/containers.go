@@ -30,7 +30,7 @@ func containers(p *input) []Finding {
 			figures["reference"] = mpi.ConnectionsPath.String()
 		}
 	case p.lacksMemory(g.Pods[0], message, figures):
-		// Its figures say what to do.
+		// Its figures contain the remedy.
 	case lacksProgram(message):
 		code = codes.ProgramMissing
 		if program := execOf.FindStringSubmatch(message); program != nil {

@@ -83,18 +83,24 @@ func stalled(p *input) []Finding {
 	}
 	evidence := []string{facts.LogLine(*launcher, agentapi.StallPrefix+text)}
 	if code != codes.NoAnswer {
-		var lines []string
-		figures["places"], lines = places(launcher.Log.Lines)
-		if slices.ContainsFunc(lines, atExit.MatchString) {
-			figures["atExit"] = "yes"
-			figures["places"] += " That is Python's own end: the program has ended, and a thread or process that it started has not."
-		}
-		for _, line := range lines {
-			evidence = append(evidence, facts.LogLine(*launcher, line))
-		}
+		evidence = append(evidence, addPlaces(*launcher, figures)...)
 	}
 	entry := p.stallEntry(code, text, figures)
 	return []Finding{p.findAs(entry, []facts.Pod{pod}, figures, append(evidence, words...)...)}
+}
+
+// addPlaces adds where the ranks are in their code to the figures, and returns the lines of the launcher's log that show it.
+func addPlaces(launcher facts.Pod, figures map[string]string) (evidence []string) {
+	text, lines := places(launcher.Log.Lines)
+	if slices.ContainsFunc(lines, atExit.MatchString) {
+		figures["atExit"] = "yes"
+		text += " That is Python's own end: the program has ended, and a thread or process that it started has not."
+	}
+	figures["places"] = text
+	for _, line := range lines {
+		evidence = append(evidence, facts.LogLine(launcher, line))
+	}
+	return evidence
 }
 
 // stallEntry returns the definition of a stall, with the remedies for what else is known of it, and adds figures for them.

@@ -44,13 +44,7 @@ func (p *input) ownError(entry codes.Entry, figures map[string]string) codes.Ent
 	}
 	kind := codes.OwnErrorOf(figures["errorText"])
 	if kind == nil {
-		if figures["errorText"] != "" && entry.Summary == codes.Lookup(codes.ApplicationFailed).Summary {
-			entry.Remedies = codes.KnownError
-			if p.failedWithoutMPI() {
-				entry.Remedies = codes.OneProcess
-			}
-		}
-		return entry
+		return p.unknownError(entry, figures)
 	}
 	text := figures["errorText"]
 	if found := missingModule.FindStringSubmatch(text); found != nil {
@@ -78,19 +72,25 @@ func (p *input) ownError(entry codes.Entry, figures map[string]string) codes.Ent
 	return entry
 }
 
+// unknownError is ownError for an error of none of the known kinds.
+func (p *input) unknownError(entry codes.Entry, figures map[string]string) codes.Entry {
+	if figures["errorText"] == "" || entry.Summary != codes.Lookup(codes.ApplicationFailed).Summary {
+		return entry
+	}
+	entry.Remedies = codes.KnownError
+	if p.failedWithoutMPI() {
+		entry.Remedies = codes.OneProcess
+	}
+	return entry
+}
+
 // ownCause returns the remedies for a program's error whose cause the job itself shows, and adds figures for them; nil if it does not.
 func (p *input) ownCause(kind string, figures map[string]string) []v1alpha1.Remedy {
 	switch kind {
 	case "module":
 		return wrongModule(figures)
 	case "file":
-		if found := unexpanded.FindStringSubmatch(figures["errorText"]); found != nil {
-			figures["variable"] = found[1]
-			return codes.UnexpandedReference
-		}
-		if file := figures["file"]; file != "" && !strings.Contains(file, "/") && path.Base(figures["raisedIn"]) == "subprocess.py" {
-			return codes.CommandOfProgram
-		}
+		return missingFile(figures)
 	case "space":
 		if figures["volume"], figures["size"] = p.smallVolume(figures["file"]); figures["volume"] != "" {
 			return codes.FullVolume
@@ -132,6 +132,18 @@ var (
 	// unexpanded is a reference to a variable that Kubernetes has left as it is.
 	unexpanded = regexp.MustCompile(`\$\((\w+)\)`)
 )
+
+// missingFile returns the remedies for a file that is missing because of its name, or which is a command; nil if neither is known.
+func missingFile(figures map[string]string) []v1alpha1.Remedy {
+	if found := unexpanded.FindStringSubmatch(figures["errorText"]); found != nil {
+		figures["variable"] = found[1]
+		return codes.UnexpandedReference
+	}
+	if file := figures["file"]; file != "" && !strings.Contains(file, "/") && path.Base(figures["raisedIn"]) == "subprocess.py" {
+		return codes.CommandOfProgram
+	}
+	return nil
+}
 
 // wrongModule returns the remedies for a module that is not the one that the program expects, and adds figures for them; nil if it is missing.
 func wrongModule(figures map[string]string) []v1alpha1.Remedy {

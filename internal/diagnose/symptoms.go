@@ -73,12 +73,8 @@ func (p *input) signFinding(s facts.Sign) Finding {
 	if s.Code == codes.ConnectionLost && p.daemonEnded() {
 		entry = codes.DaemonEnded
 	}
-	if entry.Summary == codes.ProgramNotNamed.Summary {
-		if main := p.Template(mpi.RoleLauncher).Containers; len(main) > 0 {
-			if meant, cut := mpi.CutScript(slices.Concat(main[0].Command, main[0].Args)); cut {
-				entry, figures["words"] = codes.ScriptInManyWords, list(meant)
-			}
-		}
+	if meant := p.cutScript(); meant != nil && entry.Summary == codes.ProgramNotNamed.Summary {
+		entry, figures["words"] = codes.ScriptInManyWords, list(meant)
 	}
 	if reason := whyNotExecuted(s); reason != "" {
 		entry, figures["reason"] = codes.RankNotStarted, reason
@@ -94,6 +90,19 @@ func (p *input) signFinding(s facts.Sign) Finding {
 	}
 	f.Evidence = append(f.Evidence, words...)
 	return f
+}
+
+// cutScript returns the words that the launcher's shell was meant to run, if it runs only the first one (mpi.CutScript); else nil.
+func (p *input) cutScript() []string {
+	main := p.Template(mpi.RoleLauncher).Containers
+	if len(main) == 0 {
+		return nil
+	}
+	meant, cut := mpi.CutScript(slices.Concat(main[0].Command, main[0].Args))
+	if !cut {
+		return nil
+	}
+	return meant
 }
 
 // endedAfterwards reports whether a log shows a lost connection to a rank that had ended before: it had called MPI_Abort, or an

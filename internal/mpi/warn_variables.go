@@ -13,8 +13,8 @@ import (
 // reference is a reference to a variable as Kubernetes expands it, or $$, which is a dollar sign (k8s.io/kubernetes/third_party/forked/golang/expansion).
 var reference = regexp.MustCompile(`\$\$|\$\(([A-Za-z_][\w.-]*)\)`)
 
-// WarnReferences returns warnings about references to variables that Kubernetes does not expand: it knows those that stand earlier in the
-// list, those before it, known, and those of envFrom, whose names are not known here. at is the list's path.
+// WarnReferences returns warnings about references to variables that Kubernetes does not expand: only those to variables earlier in the
+// list, to known, which come before it, and to those of envFrom, whose names are unknown here, are expanded. at is the list's path.
 func WarnReferences(env []corev1.EnvVar, from []corev1.EnvFromSource, at *field.Path, known ...corev1.EnvVar) (warnings []string) {
 	if len(from) > 0 {
 		return nil
@@ -26,11 +26,11 @@ func WarnReferences(env []corev1.EnvVar, from []corev1.EnvFromSource, at *field.
 			if name == "" || isServiceVariable(name) || slices.ContainsFunc(env[:i], defines) || slices.ContainsFunc(known, defines) {
 				continue
 			}
-			remedy := "define " + name + " before it: those of the image do not count"
+			remedy := "define " + name + ": variables of the image do not count"
 			if slices.ContainsFunc(env[i+1:], defines) {
-				remedy = "move " + name + " before it: Kubernetes reads the list from its start"
+				remedy = "move " + name + " before it"
 			}
-			warnings = append(warnings, fmt.Sprintf("%s: $(%s) is not expanded, because no variable of that name is known there; %s", at.Index(i).Child("value"), name, remedy))
+			warnings = append(warnings, fmt.Sprintf("%s: $(%s) is not expanded, because no such variable is defined before it; %s", at.Index(i).Child("value"), name, remedy))
 		}
 	}
 	return warnings
@@ -41,7 +41,7 @@ func isServiceVariable(name string) bool {
 	return strings.Contains(name, "_SERVICE_") || strings.Contains(name, "_PORT")
 }
 
-// warnReferences returns those of a job's main containers. The variables of data connections are not known.
+// warnReferences returns those of a job's main containers. The variables of data connections are unknown.
 func warnReferences(j Job) (warnings []string) {
 	if len(j.Connections) > 0 {
 		return nil

@@ -20,8 +20,8 @@ func TestWarnReferences(t *testing.T) {
 	}{
 		"none":             {[]corev1.EnvVar{{Name: "A", Value: "x"}}, nil, ""},
 		"an earlier one":   {[]corev1.EnvVar{{Name: "A", Value: "x"}, {Name: "B", Value: "$(A)/y"}}, nil, ""},
-		"a later one":      {[]corev1.EnvVar{{Name: "B", Value: "$(A)/y"}, {Name: "A", Value: "x"}}, nil, "worker.spec.containers[0].env[0].value: $(A) is not expanded, because no variable of that name is known there; move A before it"},
-		"an unknown one":   {[]corev1.EnvVar{{Name: "A", Value: "x"}, {Name: "B", Value: "$(A)$(HOME)"}}, nil, "env[1].value: $(HOME) is not expanded, because no variable of that name is known there; define HOME before it"},
+		"a later one":      {[]corev1.EnvVar{{Name: "B", Value: "$(A)/y"}, {Name: "A", Value: "x"}}, nil, "worker.spec.containers[0].env[0].value: $(A) is not expanded, because no such variable is defined before it; move A before it"},
+		"an unknown one":   {[]corev1.EnvVar{{Name: "A", Value: "x"}, {Name: "B", Value: "$(A)$(HOME)"}}, nil, "env[1].value: $(HOME) is not expanded, because no such variable is defined before it; define HOME"},
 		"itself":           {[]corev1.EnvVar{{Name: "PATH", Value: "/opt/bin:$(PATH)"}}, nil, "$(PATH) is not expanded"},
 		"a dollar sign":    {[]corev1.EnvVar{{Name: "B", Value: "$$(A)"}}, nil, ""},
 		"a Service":        {[]corev1.EnvVar{{Name: "B", Value: "$(KUBERNETES_SERVICE_HOST)"}}, nil, ""},
