@@ -81,7 +81,8 @@ func (p *input) signFinding(s facts.Sign) Finding {
 	}
 	f := p.findAs(entry, pods, p.ended(pods[0], figures))
 	for _, pod := range s.Pods {
-		if shown := facts.FirstShown(pod, s.Symptom); shown != nil {
+		// That some rank failed says nothing beside its own error.
+		if shown := facts.FirstShown(pod, s.Symptom); shown != nil && !(s.Umbrella && len(words) > 0) {
 			f.Evidence = append(f.Evidence, facts.LogLine(pod, shown.Line))
 		}
 	}
