@@ -226,6 +226,7 @@ const (
 //	all 4 ranks are idle, since 10:00:00 UTC; sleeping: 0, 1, 2, 3
 //	3 of 4 ranks wait for rank 1, since 10:00:00 UTC; busy: 1; polling: 0, 2, 3
 //	Rank 1 (train) ended by signal 11 (SIGSEGV), but 3 other ranks still run, since 10:00:00 UTC
+//	mpirun ended with exit code 0, but the launcher's command continues and is idle, since 10:00:00 UTC
 //
 // The first three may end with "; rank 0 waits for the lock of /data/index.lock", "; btl_tcp_if_include selects ib0, pods have lo, eth0" and "; pi-worker-1 gets no answer from 10.0.0.7:80".
 // When they continue it is StallPrefix + StallOver.

@@ -126,3 +126,15 @@ var SleepsAlone = []v1alpha1.Remedy{
 var ThreadsLeft = []v1alpha1.Remedy{
 	{Text: "End the threads and processes that the program has started before its last line: tell them to stop, and join them. A thread that need not end by itself is created with daemon=True.", Action: "threading.Thread(target=..., daemon=True)"},
 }
+
+// CommandContinues is the definition of RanksIdle for a launcher whose mpirun has ended while its command goes on. It may use program, the
+// launcher of MPI.
+var CommandContinues = Entry{
+	Code: RanksIdle, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityInfo,
+	Summary: "No rank runs since {since}: {program|mpirun} ended{codeText}, but the launcher's command continues, and is idle.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "End what the command has started in the background, such as tail -f, before it waits for that.", Action: "kill %1; wait"},
+		{Text: "See which processes it waits for.", Action: "kubectl -n {namespace} exec {logPod} -- sh -c 'for p in /proc/[0-9]*; do echo \"$p $(tr \"\\0\" \" \" < $p/cmdline)\"; done'"},
+		{Text: "Set a deadline, so that a stuck job releases its nodes.", Action: "{deadlineField}"},
+	},
+}

@@ -37,6 +37,7 @@ var (
 	loneSleeper = regexp.MustCompile(`; sleeping: (\d+); (?:blocked|polling): \d`)
 	calls       = regexp.MustCompile(`; (the launcher|\S+) gets no answer from (\S+)$`)
 	waitForFew  = regexp.MustCompile(`^(\d+ of \d+ ranks) wait for (ranks? (\d+)[\d, and more]*), since (\S+ UTC); (.+)$`)
+	mpiOver     = regexp.MustCompile(`^(\w[\w.]*) ended(?: with exit code (\d+))?, but the launcher's command continues and is idle, since (\S+ UTC)$`)
 	// atExit is a stack in which Python waits for threads and processes when its program has ended (Lib/threading.py,
 	// Lib/concurrent/futures/thread.py, Lib/multiprocessing/util.py).
 	atExit  = regexp.MustCompile(`\b(?:_shutdown \(\S*/threading|_python_exit \(\S*/thread|_exit_function \(\S*/util)\.py\b`)
@@ -106,6 +107,9 @@ func addPlaces(launcher facts.Pod, figures map[string]string) (evidence []string
 // stallEntry returns the definition of a stall, with the remedies for what else is known of it, and adds figures for them.
 func (p *input) stallEntry(code codes.Code, text string, figures map[string]string) codes.Entry {
 	entry := codes.Lookup(code)
+	if figures["afterMPI"] != "" {
+		return codes.CommandContinues
+	}
 	if i := slices.IndexFunc(entry.Remedies, isShowStacks); i > 0 && figures["places"] != "" {
 		// It is a Python program: what shows the most comes first.
 		entry.Remedies = slices.Insert(slices.Delete(slices.Clone(entry.Remedies), i, i+1), 0, codes.ShowStacks)
@@ -175,6 +179,12 @@ func stallFigures(text string, lines []string) (code codes.Code, figures map[str
 	} else if few := waitForFew.FindStringSubmatch(text); few != nil {
 		code = codes.Straggler
 		figures["ranksNow"], figures["rankWho"], figures["rank"], figures["since"], figures["message"] = few[1], few[2], few[3], few[4], few[5]
+	} else if over := mpiOver.FindStringSubmatch(text); over != nil {
+		code, figures["since"], figures["program"] = codes.RanksIdle, over[3], over[1]
+		figures["afterMPI"], figures["codeText"] = "yes", ""
+		if over[2] != "" {
+			figures["codeText"] = " with exit code " + over[2]
+		}
 	} else if alone := callsAlone.FindStringSubmatch(text); alone != nil {
 		code, figures["since"] = codes.NoAnswer, alone[3]
 		figures["rankWho"], figures["address"] = phrase.Capital(alone[1]), alone[2]

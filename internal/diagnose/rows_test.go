@@ -826,10 +826,11 @@ func TestTime(t *testing.T) {
 		"no-answer-of-a-peer": {codes.RanksWaiting, hanging("mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; polling: 0, 1, 2, 3; pi-worker-1 gets no answer from 10.244.1.9:1024").with(func(s *scene) {
 			s.seen.Workers[0].Pod.Status.PodIP = "10.244.1.9"
 		})},
-		"rank-idle":  {codes.RanksIdle, hanging("mpi-agent: no progress: the only rank is idle, since 10:00:00 UTC; sleeping: 0")},
-		"straggler":  {codes.Straggler, hanging("step 41", "mpi-agent: no progress: 3 of 4 ranks wait for rank 1, since 10:00:00 UTC; busy: 1; polling: 0, 2, 3")},
-		"stragglers": {codes.Straggler, hanging("mpi-agent: no progress: 58 of 64 ranks wait for ranks 1, 2, 3, 4 and 2 more, since 10:00:00 UTC; busy: 1, 2, 3, 4 and 2 more; polling: 0, 5, 6, 7 and 54 more")},
-		"rank-gone":  {codes.RankGone, hanging("mpi-agent: no progress: Rank 1 (train) ended by signal 11 (SIGSEGV), but 3 other ranks still run, since 10:00:00 UTC")},
+		"command-continues-after-mpi": {codes.RanksIdle, hanging("final accuracy: 0.90", "mpi-agent: no progress: mpirun ended with exit code 0, but the launcher's command continues and is idle, since 10:00:00 UTC")},
+		"rank-idle":                   {codes.RanksIdle, hanging("mpi-agent: no progress: the only rank is idle, since 10:00:00 UTC; sleeping: 0")},
+		"straggler":                   {codes.Straggler, hanging("step 41", "mpi-agent: no progress: 3 of 4 ranks wait for rank 1, since 10:00:00 UTC; busy: 1; polling: 0, 2, 3")},
+		"stragglers":                  {codes.Straggler, hanging("mpi-agent: no progress: 58 of 64 ranks wait for ranks 1, 2, 3, 4 and 2 more, since 10:00:00 UTC; busy: 1, 2, 3, 4 and 2 more; polling: 0, 5, 6, 7 and 54 more")},
+		"rank-gone":                   {codes.RankGone, hanging("mpi-agent: no progress: Rank 1 (train) ended by signal 11 (SIGSEGV), but 3 other ranks still run, since 10:00:00 UTC")},
 		"rank-gone-by-an-exception": {codes.RankGone, hanging(`Traceback (most recent call last):`, `  File "train.py", line 3, in <module>`, `KeyError: 'lr'`,
 			"mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; polling: 0, 1, 2, 3")},
 		"rank-gone-that-finalizes": {codes.RankGone, hanging(`Traceback (most recent call last):`, `  File "train.py", line 3, in <module>`, `KeyError: 'lr'`,

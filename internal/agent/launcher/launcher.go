@@ -115,6 +115,7 @@ func (s *supervisor) wait(program process.Program) unix.WaitStatus {
 	check := time.NewTicker(checkEvery)
 	defer check.Stop()
 	var watch progress.StallWatch
+	var command progress.CommandWatch
 	stalls := s.newStallReport()
 	for {
 		select {
@@ -127,7 +128,11 @@ func (s *supervisor) wait(program process.Program) unix.WaitStatus {
 				fmt.Fprintln(s.stderr, "mpi-agent:", text)
 			}
 		case now := <-sample.C:
-			if text := watch.Judge(records.ByHost(records.Read(s.folder)), s.ranks.SampleActivity(now), s.summary(), now); text != "" {
+			sessions := records.Read(s.folder)
+			var own agentapi.Summary
+			cgroup.Tell(cgroup.Root, &own)
+			idle := command.Judge(s.ranks.Launches(sessions), own.CPUSeconds, now)
+			if text := watch.Judge(records.ByHost(sessions), s.ranks.SampleActivity(now), s.summary(), idle, now); text != "" {
 				stalls.report(text, now)
 			}
 		case places := <-stalls.answers:

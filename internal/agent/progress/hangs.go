@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -21,12 +22,12 @@ type StallWatch struct {
 }
 
 // Judge judges what the ranks do, and returns the line to write, or "". all are the job's hosts, own is what the ranks in the
-// launcher's pod do, and summary is that of all.
-func (w *StallWatch) Judge(all []records.Record, own agentapi.Activity, summary agentapi.Summary, now time.Time) string {
+// launcher's pod do, summary is that of all, and command is what CommandWatch returned.
+func (w *StallWatch) Judge(all []records.Record, own agentapi.Activity, summary agentapi.Summary, command string, now time.Time) string {
 	if len(summary.Ranks) > 0 && w.failedAt.IsZero() {
 		w.failedAt = now
 	}
-	return w.next(judgeStall(all, own, summary, w.failedAt, now))
+	return w.next(cmp.Or(judgeStall(all, own, summary, w.failedAt, now), command))
 }
 
 // next returns the line to write after a judgment, or "".
