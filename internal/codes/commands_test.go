@@ -18,7 +18,7 @@ var special = []codes.Entry{
 	codes.DaemonEnded, codes.HostfileNotRead, codes.CommandInOneWord, codes.CommandNotStarted, codes.InitContainerFailed, codes.InitContainerCrashes,
 	codes.RemoteMountFailed, codes.HostPathMissing, codes.VolumeDenied, codes.RefusedToController, codes.PortInUseInPod, codes.SandboxFailed, codes.NodeNetworkDown, codes.DevicesNotPrepared, codes.PathReplaced, codes.CommandWithNUL, codes.HookFailed, codes.ClaimsMissing,
 	codes.ProgramMissingInLauncher, codes.RankNotStarted, codes.NothingStarted, codes.MoreMemoryThanNodes, codes.EndedBeforeRanks, codes.EndedAfterRanks, codes.CommandContinues, codes.InterpreterMissing, codes.ServerMissing,
-	codes.MappingConflict, codes.HostNotInJob, codes.RankfileInvalid, codes.ProgramNotNamed, codes.WorkingDirMissing, codes.ScriptInManyWords, codes.VersionsDiffer, codes.SystemLimit,
+	codes.MappingConflict, codes.HostNotInJob, codes.RankfileInvalid, codes.ProgramNotNamed, codes.WorkingDirMissing, codes.ScriptInManyWords, codes.OptionOfOther, codes.VersionsDiffer, codes.SystemLimit,
 	codes.NoTemporaryDir, codes.TemporaryPathTooLong, codes.HostfileInvalid, codes.BindingImpossible, codes.InterfaceMissing, codes.InterfaceNotSelected, codes.ComponentMissing,
 	codes.ProviderMissing, codes.UCXTransportMissing, codes.PeersUnreachable, codes.ProgramNotAccessible, codes.TensorsMissing, codes.ProbeNotExecuted,
 }
@@ -31,7 +31,7 @@ func allEntries() []codes.Entry {
 		entry.Remedies = append(slices.Clone(of.Remedies), of.OnlyInLauncher...)
 		all = append(all, entry)
 	}
-	for _, remedies := range [][]v1alpha1.Remedy{codes.KnownError, codes.OneProcess, codes.FullVolume, codes.ShadowedModule, codes.ModuleVersion, codes.CommandOfProgram, codes.UnexpandedReference, codes.VariableOnlyInLauncher, codes.UnreadableObject, codes.IsolatedNetwork, codes.SleepsAlone, codes.ThreadsLeft, codes.PythonElsewhere, {codes.OwnLimit}} {
+	for _, remedies := range [][]v1alpha1.Remedy{codes.KnownError, codes.OneProcess, codes.FullVolume, codes.ShadowedModule, codes.ModuleVersion, codes.CommandOfProgram, codes.UnexpandedReference, codes.FolderOnlyInLauncher, codes.VariableOnlyInLauncher, codes.UnreadableObject, codes.IsolatedNetwork, codes.SleepsAlone, codes.ThreadsLeft, codes.PythonElsewhere, {codes.OwnLimit}} {
 		entry := codes.Lookup(codes.ApplicationFailed)
 		entry.Remedies = remedies
 		all = append(all, entry)

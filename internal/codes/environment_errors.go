@@ -85,9 +85,9 @@ var environmentErrors = []OwnError{
 		},
 	},
 	{
-		Name: "folder", Matches: regexp.MustCompile(`IsADirectoryError|\bIs a directory\b`),
+		Name: "folder", Matches: regexp.MustCompile(`IsADirectoryError|can't find '__main__' module|\bIs a directory\b`),
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Name a file: {file|the path} is a folder. A ConfigMap or Secret that is mounted without subPath is a folder, too."},
+			{Text: "Name a file: {file|the path} is a folder. A ConfigMap or Secret that is mounted without subPath is one, and so is a subPath that is no key of it."},
 		},
 	},
 	{

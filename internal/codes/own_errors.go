@@ -174,9 +174,15 @@ var (
 	CommandOfProgram = []v1alpha1.Remedy{
 		{Text: "The program starts the command {file}. Install it in the image of every pod in which ranks run, or do without it.", Action: "{programTemplate}.spec.containers[0].image"},
 	}
+	// FolderOnlyInLauncher are those for a folder that the launcher's command makes, while ranks run on the workers. They may also use
+	// folder.
+	FolderOnlyInLauncher = []v1alpha1.Remedy{
+		{Text: "Make {folder} where the ranks run: the launcher's command does that in the launcher's pod only. Let the program do it, or each rank's command.", Action: "mpirun sh -c 'mkdir -p \"$0\" && exec \"$@\"' {folder} <program>"},
+		{Text: "Or mount a volume that all pods share.", Action: "{workerTemplate}.spec.volumes"},
+	}
 	// UnexpandedReference are those for a text in which a reference to a variable remains. They may also use variable.
 	UnexpandedReference = []v1alpha1.Remedy{
-		{Text: "Define {variable} before the variable that refers to it, in the same list env: Kubernetes keeps the text $({variable}) where the variable is not defined yet.", Action: "{programTemplate}.spec.containers[0].env"},
+		{Text: "Check the name: Kubernetes keeps the text $({variable}) where no variable {variable} is defined. Define it in the list env, before other variables that refer to it.", Action: "{programTemplate}.spec.containers[0].env"},
 		{Text: "In a shell, $({variable}) runs a command of that name; a variable is ${variable} there."},
 	}
 	// OneProcess are those for such an error of a command that does not call MPI.

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose/facts"
@@ -84,6 +85,7 @@ func (p *input) rankEnd() *Finding {
 	if first.ExitCode > 0 {
 		f.ExitCode = &first.ExitCode
 	}
+	adviseOnExit(&f)
 	return &f
 }
 
@@ -151,6 +153,7 @@ func (p *input) containerEnd(pod facts.Pod) Finding {
 	}
 	f := p.findAs(entry, []facts.Pod{pod}, p.ended(pod, figures), evidence...)
 	f.ExitCode = &end.ExitCode
+	adviseOnExit(&f)
 	return f
 }
 
@@ -195,6 +198,23 @@ var silentExits = map[int32]string{
 	128 + 24: "SIGXCPU, more CPU time than ulimit -t allows",
 	128 + 25: "SIGXFSZ, a file larger than ulimit -f allows",
 	128 + 31: "SIGSYS, a system call that is not allowed in the container",
+}
+
+// adviseOnExit adds what to do about the exit code of a program that reported no error.
+func adviseOnExit(f *Finding) {
+	if f.ExitCode == nil || f.Code != codes.ApplicationFailed {
+		return
+	}
+	if remedy, is := silentRemedies[*f.ExitCode]; is {
+		f.Remedies = append([]v1alpha1.Remedy{remedy}, f.Remedies...)
+	}
+}
+
+// silentRemedies are what to do about some of them.
+var silentRemedies = map[int32]v1alpha1.Remedy{
+	124:      {Text: "Increase the time of the program timeout in the command, or remove it.", Action: "timeout 1h mpirun <program>"},
+	128 + 8:  {Text: "Correct the calculation: a division by zero of integers, or floating-point exceptions that the program has turned on."},
+	128 + 14: {Text: "Turn the timer off when it is not needed any more, or give it more time.", Action: "signal.alarm(0)"},
 }
 
 // ended adds the figures about the end of a pod.

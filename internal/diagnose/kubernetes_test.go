@@ -198,8 +198,13 @@ func TestWhatKubernetesSays(t *testing.T) {
 		"tainted":            {codes.NoMatchingNode, starting(2, unschedulable("0/5 nodes are available: 5 node(s) had untolerated taint {gpu: true}."))},
 		"unschedulable":      {codes.Unschedulable, starting(2, unschedulable("0/5 nodes are available: 5 node(s) didn't have free ports for the requested pod ports."))},
 		"anti-affinity":      {codes.NoMatchingNode, running(2).with(worker(1, corev1.PodPending, unschedulable("0/2 nodes are available: 2 node(s) didn't match pod anti-affinity rules. preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod.")))},
-		"gated":              {codes.SchedulingGated, running(2, gatedBy("example.com/approval")).with(worker(1, corev1.PodPending, created(time.Minute), heldByGate))},
-		"gated-by-others":    {codes.SchedulingGated, running(2).with(worker(1, corev1.PodPending, created(time.Minute), heldByGate))},
+		"spread-over-a-label-that-no-node-has": {codes.NoMatchingNode, running(2, func(j *mpi.Job) {
+			j.Workers.Template.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{
+				{TopologyKey: "kubernetes.io/hostname", WhenUnsatisfiable: corev1.ScheduleAnyway}, {TopologyKey: "topology.kubernetes.io/rack", WhenUnsatisfiable: corev1.DoNotSchedule},
+			}
+		}).with(worker(1, corev1.PodPending, unschedulable("0/2 nodes are available: 2 node(s) didn't match pod topology spread constraints (missing required label). preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.")))},
+		"gated":           {codes.SchedulingGated, running(2, gatedBy("example.com/approval")).with(worker(1, corev1.PodPending, created(time.Minute), heldByGate))},
+		"gated-by-others": {codes.SchedulingGated, running(2).with(worker(1, corev1.PodPending, created(time.Minute), heldByGate))},
 		"no-scheduler": {codes.NoScheduler, running(2, func(j *mpi.Job) { j.Workers.Template.Spec.SchedulerName = "volcano" }).with(
 			worker(0, corev1.PodPending, created(time.Minute)), worker(1, corev1.PodPending, created(time.Minute)),
 		)},

@@ -21,8 +21,8 @@ var (
 	// perror(3) names it, such as "cat: /data/x: No such file or directory".
 	quotedFile = regexp.MustCompile(`["'` + "`" + `]((?:\.{0,2}/)?[\w.+@%~-]+(?:/[\w.+@%~-]+)*)["']`)
 	plainFile  = regexp.MustCompile(`(?:^|[\s:])((?:\.{0,2}/)[\w.+@%~/-]+)(?:: |$)`)
-	// codecName is an encoding in quotation marks, as Python names it.
-	codecName = regexp.MustCompile(`['"][\w-]+['"] codec`)
+	// notFile is what Python quotes that is no file: an encoding, and the module that it looks for in a folder.
+	notFile = regexp.MustCompile(`['"][\w-]+['"] codec|'__main__' module`)
 	// openedFile is a file that a line of a program opens, reads or loads.
 	openedFile = regexp.MustCompile(`(?:open|Path|read\w*|load\w*|from\w*)\([^"'\n]{0,40}["']((?:\.{0,2}/)?[\w.+@%~-]+(?:/[\w.+@%~-]+)*)["']`)
 	// notDropped is an error of a connection that was refused, or whose host has no address.
@@ -57,7 +57,7 @@ func (p *input) ownError(entry codes.Entry, figures map[string]string) codes.Ent
 		figures["file"] = found[1]
 	}
 	for _, form := range []*regexp.Regexp{quotedFile, plainFile} {
-		if found := form.FindStringSubmatch(codecName.ReplaceAllString(text, "")); found != nil && figures["file"] == "" {
+		if found := form.FindStringSubmatch(notFile.ReplaceAllString(text, "")); found != nil && figures["file"] == "" {
 			figures["file"] = found[1]
 		}
 	}
@@ -86,11 +86,15 @@ func (p *input) unknownError(entry codes.Entry, figures map[string]string) codes
 
 // ownCause returns the remedies for a program's error whose cause the job itself shows, and adds figures for them; nil if it does not.
 func (p *input) ownCause(kind string, figures map[string]string) []v1alpha1.Remedy {
+	if found := unexpanded.FindStringSubmatch(figures["errorText"]); found != nil {
+		figures["variable"] = found[1]
+		return codes.UnexpandedReference
+	}
 	switch kind {
 	case "module":
 		return wrongModule(figures)
 	case "file":
-		return missingFile(figures)
+		return p.missingFile(figures)
 	case "space":
 		if figures["volume"], figures["size"] = p.smallVolume(figures["file"]); figures["volume"] != "" {
 			return codes.FullVolume
@@ -105,14 +109,7 @@ func (p *input) ownCause(kind string, figures map[string]string) []v1alpha1.Reme
 			return codes.UnreadableObject
 		}
 	case "python":
-		if figures["variable"], figures["value"] = p.pythonFolder(); figures["variable"] != "" {
-			for _, role := range []mpi.Role{mpi.RoleLauncher, mpi.RoleWorker} {
-				if facts.SetsVariable(p.Template(role), figures["variable"]) {
-					figures["source"] = "The pod template of the " + string(role) + " sets it."
-				}
-			}
-			return codes.PythonElsewhere
-		}
+		return p.pythonElsewhere(figures)
 	case "network":
 		figures["address"] = addressIn(figures["errorText"], figures["ownSource"])
 		// A NetworkPolicy drops packets. What refuses a connection was reached, and names are resolved anyway.
@@ -134,15 +131,21 @@ var (
 )
 
 // missingFile returns the remedies for a file that is missing because of its name, or which is a command; nil if neither is known.
-func missingFile(figures map[string]string) []v1alpha1.Remedy {
-	if found := unexpanded.FindStringSubmatch(figures["errorText"]); found != nil {
-		figures["variable"] = found[1]
-		return codes.UnexpandedReference
-	}
-	if file := figures["file"]; file != "" && !strings.Contains(file, "/") && path.Base(figures["raisedIn"]) == "subprocess.py" {
+func (p *input) missingFile(figures map[string]string) []v1alpha1.Remedy {
+	file := figures["file"]
+	if file != "" && !strings.Contains(file, "/") && path.Base(figures["raisedIn"]) == "subprocess.py" {
 		return codes.CommandOfProgram
 	}
+	if !p.Job.Launcher.RunsRanks && path.IsAbs(file) && createsIn(p.LauncherCommand(), path.Dir(file)) {
+		figures["folder"] = path.Dir(file)
+		return codes.FolderOnlyInLauncher
+	}
 	return nil
+}
+
+// createsIn reports whether a script makes a folder, or copies files into it.
+func createsIn(script, folder string) bool {
+	return regexp.MustCompile(`\b(?:mkdir|cp|mv|tar|unzip|wget|curl|touch)\b[^;&|\n]*` + regexp.QuoteMeta(folder) + `(?:[/\s"';&|]|$)`).MatchString(script)
 }
 
 // wrongModule returns the remedies for a module that is not the one that the program expects, and adds figures for them; nil if it is missing.
@@ -157,6 +160,20 @@ func wrongModule(figures map[string]string) []v1alpha1.Remedy {
 	}
 	figures["file"] = file
 	return codes.ShadowedModule
+}
+
+// pythonElsewhere returns the remedies for a Python that looks for its library in another folder, and adds figures for them; nil if it does
+// not.
+func (p *input) pythonElsewhere(figures map[string]string) []v1alpha1.Remedy {
+	if figures["variable"], figures["value"] = p.pythonFolder(); figures["variable"] != "" {
+		for _, role := range []mpi.Role{mpi.RoleLauncher, mpi.RoleWorker} {
+			if facts.SetsVariable(p.Template(role), figures["variable"]) {
+				figures["source"] = "The pod template of the " + string(role) + " sets it."
+			}
+		}
+		return codes.PythonElsewhere
+	}
+	return nil
 }
 
 // pythonPath is where Python reports a variable by which it looks for its library, when it cannot start (Python/pathconfig.c).

@@ -97,7 +97,9 @@ func TestOwnErrors(t *testing.T) {
 		"ImportError: cannot import name 'Random' from 'random' (/scripts/..2026_11_27_07_52_00.2382125561/random.py)":                   {"module", "If /scripts/random.py is not the module random"},
 		"ImportError: cannot import name 'x' from partially initialized module 'a' (most likely due to a circular import) (/app/a.py)":   {"module", "If /app/a.py is not the module a"},
 		"ImportError: cannot import name 'Tensor' from 'torch' (/usr/lib/python3/dist-packages/torch/__init__.py)":                       {"module", "Install the version of torch"},
-		"FileNotFoundError: [Errno 2] No such file or directory: '$(DATA_ROOT)/train/samples.csv'":                                       {"file", "Define DATA_ROOT before the variable"},
+		"FileNotFoundError: [Errno 2] No such file or directory: '$(DATA_ROOT)/train/samples.csv'":                                       {"file", "Check the name: Kubernetes keeps the text $(DATA_ROOT)"},
+		"train: error: argument --epochs: invalid int value: '$(EPOCH)'":                                                                 {"arguments", "where no variable EPOCH is defined"},
+		"/usr/bin/python3: can't find '__main__' module in '/app/train.py'":                                                              {"folder", "/app/train.py is a folder"},
 		"tomllib.TOMLDecodeError: Invalid value (at line 1, column 5)":                                                                   {"text", "another format"},
 		"Traceback (most recent call last):\n  File \"/app/a.py\", line 10, in <module>\n    rev = subprocess.check_output([\"git\", \"describe\"])\n  File \"/usr/lib/python3.11/subprocess.py\", line 1955, in _execute_child\n    raise child_exception_type(errno_num, err_msg, err_filename)\nFileNotFoundError: [Errno 2] No such file or directory: 'git'": {"file", "The program starts the command git"},
 		// Horovod, DeepSpeed and PyTorch.
@@ -182,6 +184,9 @@ func TestOwnCauses(t *testing.T) {
 		"a variable of the launcher": {"KeyError: 'DATA_DIR'", func(s *scene) {
 			s.job.Launcher.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "DATA_DIR"}}
 		}, "Set DATA_DIR in the workers as well"},
+		"a folder of the launcher": {"FileNotFoundError: [Errno 2] No such file or directory: '/tmp/results/rank-0.csv'", func(s *scene) {
+			s.job.Launcher.Template.Spec.Containers[0].Command = []string{"bash", "-c", "mkdir -p /tmp/results && mpirun python3 mc.py"}
+		}, "Make /tmp/results where the ranks run"},
 		"a small volume": {"OSError: [Errno 28] No space left on device", func(s *scene) {
 			s.job.Workers.Template.Spec.Volumes = []corev1.Volume{
 				{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: new(resource.MustParse("16Mi"))}}},

@@ -141,6 +141,7 @@ mpirun noticed that process rank 3 with PID 27 on node pi-worker-1 exited on sig
 		"one-process": {codes.ApplicationFailed, failed(1, "AssertionError: 1 rank(s) for 2 shards", func(j *mpi.Job) {
 			j.Launcher.Template.Spec.Containers[0].Command = []string{"python3", "shards.py"}
 		}).with(launcherLeft(agentapi.Summary{HostsExpected: 4, SlotsExpected: 8, ExitCode: new(int32(1))}, 1))},
+		"option-of-open-mpi": {codes.LaunchRefused, failed(255, "[mpiexec@pi-launcher] match_arg (lib/utils/args.c:166): unrecognized argument x\n[mpiexec@pi-launcher] HYDU_parse_array (lib/utils/args.c:181): argument matching returned error", mpich)},
 		"script-in-many-words": {codes.LaunchRefused, failed(1, "--------------------------------------------------------------------------\nmpirun could not find anything to do.\n\nIt is possible that you forgot to specify how many processes to run\nvia the \"-np\" argument.\n--------------------------------------------------------------------------", func(j *mpi.Job) {
 			j.Launcher.Template.Spec.Containers[0].Command = []string{"bash", "-c", "mpirun", "-np", "2", "python3", "train.py"}
 		})},

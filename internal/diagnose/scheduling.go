@@ -290,6 +290,10 @@ func (p *input) restrictionFigures(role mpi.Role, message string, figures map[st
 			figures["first"], figures["at"] = known.first, known.at
 			figures["firstAction"] = p.field(role) + ".spec." + known.at
 		}
+		if keys := spreadKeys(p.Template(role)); known.at == "topologySpreadConstraints" && strings.Contains(message, "missing required label") && keys != "" {
+			why[len(why)-1] = "nodes lack the label of the pod's topology spread constraints (topologyKey " + keys + ")"
+			figures["first"] = "Use a label that the nodes have, such as kubernetes.io/hostname, or set whenUnsatisfiable: ScheduleAnyway."
+		}
 		if of := p.excludingRole(); slices.Contains(known.said, otherPods) && of != "" {
 			figures["first"] = "The anti-affinity of the job's own " + string(of) + " pods may exclude this pod: let it select only these, or use no more pods than nodes."
 			figures["firstAction"] = p.field(of) + ".spec.affinity.podAntiAffinity"
@@ -300,6 +304,17 @@ func (p *input) restrictionFigures(role mpi.Role, message string, figures map[st
 	}
 	figures["why"] = strings.Join(why, "; ")
 	return codes.NoMatchingNode
+}
+
+// spreadKeys are the labels by which a pod must be spread.
+func spreadKeys(template corev1.PodSpec) string {
+	var keys []string
+	for _, constraint := range template.TopologySpreadConstraints {
+		if constraint.WhenUnsatisfiable != corev1.ScheduleAnyway {
+			keys = append(keys, constraint.TopologyKey)
+		}
+	}
+	return strings.Join(keys, ", ")
 }
 
 // labelsText states which labels no node has that a pod requires: those of its nodeSelector that no node has at all, if the nodes are

@@ -12,6 +12,7 @@ import (
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose/facts"
 	"opendatahub.io/mpijob/internal/diagnose/loglines"
+	"opendatahub.io/mpijob/internal/implementation"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/podstatus"
 )
@@ -60,29 +61,11 @@ func (p *input) signFinding(s facts.Sign) Finding {
 			figures["codeText"] = exitText(*p.LauncherSummary().ExitCode)
 		}
 	}
-	entry := codes.Lookup(s.Code)
-	if s.As != nil {
-		entry = *s.As
-	}
-	if p.enoughSlots(s) {
-		entry = codes.HostfileNotRead
-	}
-	if s.Code == codes.PortInUse && !p.Template(pods[0].Role).HostNetwork {
-		entry = codes.PortInUseInPod
-	}
-	if s.Code == codes.ConnectionLost && p.daemonEnded() {
-		entry = codes.DaemonEnded
-	}
-	if meant := p.cutScript(); meant != nil && entry.Summary == codes.ProgramNotNamed.Summary {
-		entry, figures["words"] = codes.ScriptInManyWords, list(meant)
-	}
-	if reason := whyNotExecuted(s); reason != "" {
-		entry, figures["reason"] = codes.RankNotStarted, reason
-	}
+	entry := p.signEntry(s, pods[0], figures)
 	f := p.findAs(entry, pods, p.ended(pods[0], figures))
 	for _, pod := range s.Pods {
-		// That some rank failed says nothing beside its own error.
-		if shown := facts.FirstShown(pod, s.Symptom); shown != nil && !(s.Umbrella && len(words) > 0) {
+		// The error of a rank makes it unnecessary to say that some rank failed.
+		if shown := facts.FirstShown(pod, s.Symptom); shown != nil && (!s.Umbrella || len(words) == 0) {
 			f.Evidence = append(f.Evidence, facts.LogLine(pod, shown.Line))
 		}
 	}
@@ -91,6 +74,36 @@ func (p *input) signFinding(s facts.Sign) Finding {
 	}
 	f.Evidence = append(f.Evidence, words...)
 	return f
+}
+
+// signEntry returns the definition for what logs show, by what else is known of it, and adds figures for that.
+func (p *input) signEntry(s facts.Sign, pod facts.Pod, figures map[string]string) codes.Entry {
+	entry := codes.Lookup(s.Code)
+	if s.As != nil {
+		entry = *s.As
+	}
+	if p.enoughSlots(s) {
+		entry = codes.HostfileNotRead
+	}
+	if s.Code == codes.PortInUse && !p.Template(pod.Role).HostNetwork {
+		entry = codes.PortInUseInPod
+	}
+	if s.Code == codes.ConnectionLost && p.daemonEnded() {
+		entry = codes.DaemonEnded
+	}
+	if meant := p.cutScript(); meant != nil && entry.Summary == codes.ProgramNotNamed.Summary {
+		entry, figures["words"] = codes.ScriptInManyWords, list(meant)
+	}
+	if foreign := implementation.Foreign(figures["option"], p.Job.Implementation); foreign != nil && entry.Summary == codes.Lookup(codes.LaunchRefused).Summary {
+		entry, figures["option"], figures["others"] = codes.OptionOfOther, foreign.Option, foreign.Of
+		if foreign.Instead != "" {
+			figures["first"] = fmt.Sprintf("Write %s in place of it.", foreign.Instead)
+		}
+	}
+	if reason := whyNotExecuted(s); reason != "" {
+		entry, figures["reason"] = codes.RankNotStarted, reason
+	}
+	return entry
 }
 
 // cutScript returns the words that the launcher's shell was meant to run, if it runs only the first one (mpi.CutScript); else nil.

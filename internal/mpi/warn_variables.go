@@ -36,6 +36,23 @@ func WarnReferences(env []corev1.EnvVar, from []corev1.EnvFromSource, at *field.
 	return warnings
 }
 
+// WarnCommandReferences is WarnReferences for a command or arguments at a path. Shells give $(NAME) a meaning of their own.
+func WarnCommandReferences(words []string, env []corev1.EnvVar, from []corev1.EnvFromSource, at *field.Path) (warnings []string) {
+	if len(from) > 0 || slices.ContainsFunc(words, isShell) {
+		return nil
+	}
+	for i, word := range words {
+		for _, found := range reference.FindAllStringSubmatch(word, -1) {
+			name := found[1]
+			if name == "" || isServiceVariable(name) || slices.ContainsFunc(env, func(other corev1.EnvVar) bool { return other.Name == name }) {
+				continue
+			}
+			warnings = append(warnings, fmt.Sprintf("%s: $(%s) is not expanded, because env has no such variable; define it, or correct its name", at.Index(i), name))
+		}
+	}
+	return warnings
+}
+
 // isServiceVariable reports whether a name is of those that the kubelet sets for the Services of a namespace.
 func isServiceVariable(name string) bool {
 	return strings.Contains(name, "_SERVICE_") || strings.Contains(name, "_PORT")
@@ -51,7 +68,12 @@ func warnReferences(j Job) (warnings []string) {
 		template corev1.PodTemplateSpec
 	}{{j.Fields.LauncherTemplate, j.Launcher.Template}, {j.Fields.WorkerTemplate, j.Workers.Template}} {
 		for i, container := range role.template.Spec.Containers {
-			warnings = append(warnings, WarnReferences(container.Env, container.EnvFrom, role.at.Child("spec", "containers").Index(i).Child("env"))...)
+			at := role.at.Child("spec", "containers").Index(i)
+			warnings = append(warnings, WarnReferences(container.Env, container.EnvFrom, at.Child("env"))...)
+			warnings = append(warnings, WarnCommandReferences(container.Command, container.Env, container.EnvFrom, at.Child("command"))...)
+			if !slices.ContainsFunc(container.Command, isShell) {
+				warnings = append(warnings, WarnCommandReferences(container.Args, container.Env, container.EnvFrom, at.Child("args"))...)
+			}
 		}
 	}
 	return warnings

@@ -11,6 +11,27 @@ import (
 	"opendatahub.io/mpijob/internal/mpitest"
 )
 
+// TestWarnCommandReferences: a reference to a variable that env has not is reported, but for those that a shell expands.
+func TestWarnCommandReferences(t *testing.T) {
+	t.Parallel()
+	env := []corev1.EnvVar{{Name: "EPOCHS", Value: "3"}}
+	for name, test := range map[string]struct {
+		words []string
+		from  []corev1.EnvFromSource
+		want  string
+	}{
+		"none":         {[]string{"mpirun", "train"}, nil, ""},
+		"known":        {[]string{"mpirun", "train", "$(EPOCHS)"}, nil, ""},
+		"unknown":      {[]string{"mpirun", "train", "--epochs", "$(EPOCH)"}, nil, "command[3]: $(EPOCH) is not expanded, because env has no such variable; define it, or correct its name"},
+		"of a shell":   {[]string{"sh", "-c", "mpirun -n $(nproc) train"}, nil, ""},
+		"of an object": {[]string{"mpirun", "train", "$(EPOCH)"}, []corev1.EnvFromSource{{}}, ""},
+	} {
+		if got := strings.Join(mpi.WarnCommandReferences(test.words, env, test.from, field.NewPath("command")), "\n"); got != test.want {
+			t.Errorf("%s: warns %q, want %q", name, got, test.want)
+		}
+	}
+}
+
 func TestWarnReferences(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -98,6 +98,7 @@ var errorLines = []errorLine{
 	{text: "NCCL WARN ", pattern: regexp.MustCompile(`NCCL WARN (?P<error>.*(?i:error|fail|refused|timed out|abort).*)$`)},
 	// Python, of its script.
 	{text: ": can't open file '", pattern: regexp.MustCompile(`^\S*python[\d.]*: (?P<error>can't open file '.+)$`)},
+	{text: "can't find '__main__' module", pattern: regexp.MustCompile(`^\S*python[\d.]*: (?P<error>can't find '__main__' module in '.+')$`)},
 	// Downloads.
 	{text: "curl: (", pattern: regexp.MustCompile(`^(?P<error>curl: \(\d+\) .+)$`)},
 	{text: "wget: ", pattern: regexp.MustCompile(`^(?P<error>wget: (?:can't connect|download timed out|unable to resolve|bad address|server returned error).*)$`)},

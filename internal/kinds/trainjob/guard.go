@@ -367,6 +367,9 @@ func warn(job TrainJob, used Runtime) []string {
 	pod := used.trainer().pod()
 	if own := container(&pod.Spec); own != nil {
 		warnings = append(warnings, mpi.WarnReferences(trainer.Env, own.EnvFrom, trainerPath.Child("env"), own.Env...)...)
+		if names, _ := Connections(job, used); len(names) == 0 {
+			warnings = append(warnings, mpi.WarnCommandReferences(trainer.Command, slices.Concat(own.Env, trainer.Env), own.EnvFrom, trainerPath.Child("command"))...)
+		}
 	}
 	warnings = append(warnings, mpi.WarnMemory(size(job, used), sizePath)...)
 	if policy := used.mpiPolicy(); policy.RunLauncherAsNode && nodes(job, used) <= 1 {
