@@ -121,3 +121,10 @@ var (
 var SleepsAlone = []v1alpha1.Remedy{
 	{Text: "Check why rank {option} does not send what the others wait for: it has ended its work and waits in MPI_Finalize, or sleeps for another reason."},
 }
+
+// Throttling is the definition of CPUThrottled while the job runs. It uses {share}.
+var Throttling = Entry{
+	Code: CPUThrottled, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning,
+	Summary:  "The CPU limit slows {whoLower} down: the kernel stops the ranks for at least {share} % of the time.",
+	Remedies: Lookup(CPUThrottled).Remedies,
+}
