@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, overload
 
 from openshift_ai_sdk.training import (
+    _advice,
     _changes,
     _clone,
     _create,
@@ -855,6 +856,22 @@ class MPIJob:
             if _links.is_interactive():
                 print(_links.announcement(self._ref, await run(_links.dashboard(self._cluster))))
         return self
+
+    async def get_advice(self) -> list[str]:
+        """Return what your earlier jobs of the same program suggest for this one, a sentence each.
+
+        Memory and CPU that the job would not use or does not have enough of, GPUs that were idle, and workers that made
+        it no faster. The job need not exist yet. Only jobs of the namespace that succeeded count, with the same image
+        (of any tag) and program, and at least three of them: with fewer, nothing is suggested. ``kubectl odh mpijob
+        create`` and the dashboard show the same.
+
+        Example:
+            >>> job = MPIJob("train", image=image, command="train.py", resources={"memory": "64Gi"})
+            >>> for line in await job.get_advice():
+            ...     print(line)
+            Memory: 5 earlier jobs like this one used at most 9 GiB in a pod; this one asks for 64 GiB. 11Gi is enough.
+        """
+        return await run(_advice.advice(self._cluster, self._manifest, self.namespace))
 
     async def get_dashboard_url(self) -> str | None:
         """Return the URL of the job's page in the dashboard; None if the dashboard is unknown.
