@@ -54,7 +54,7 @@ func (p *logPrinter) print(lines []logstream.Line) error {
 
 func (p *logPrinter) write(line logstream.Line) error {
 	if p.json != nil {
-		return p.json.Encode(asLogLine(line))
+		return p.json.Encode(line.Record())
 	}
 	b := p.text[:0]
 	if p.timestamps && !line.Time.IsZero() {

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/kubernetes"
@@ -326,28 +325,6 @@ func reportedLines(job jobs.Job, options logstream.Options) []logstream.Line {
 		places[pod.Name] = logstream.Place{Role: mpi.Role(pod.Role), Index: int(pod.Index)}
 	}
 	return logstream.Recall(job.Report.Status.Failure.LogTail, places, options)
-}
-
-// logLine is a line in the output of -o json. Time and rank are omitted if unknown.
-type logLine struct {
-	Time  *metav1.MicroTime `json:"time,omitempty"`
-	Pod   string            `json:"pod"`
-	Role  string            `json:"role"`
-	Index int               `json:"index"`
-	Rank  *int              `json:"rank,omitempty"`
-	Level string            `json:"level,omitempty"`
-	Text  string            `json:"text"`
-}
-
-func asLogLine(line logstream.Line) logLine {
-	l := logLine{Pod: line.Pod, Role: string(line.Place.Role), Index: line.Place.Index, Level: line.Level.String(), Text: line.Text}
-	if line.Rank != logstream.NoRank {
-		l.Rank = &line.Rank
-	}
-	if !line.Time.IsZero() {
-		l.Time = &metav1.MicroTime{Time: line.Time.UTC()}
-	}
-	return l
 }
 
 // newLogPrinter returns a printer of a job's lines and its progress.

@@ -36,6 +36,8 @@ type Gatherer struct {
 	clock  clock.PassiveClock
 	// clusterQuotas are OpenShift's quotas.
 	clusterQuotas *clusterQuotas
+	// cordoned are the nodes that accept no new pods.
+	cordoned *cordonedNodes
 	// reads has an entry for each log that is being read.
 	reads chan struct{}
 	// events are the events of namespaces, for the jobs that are diagnosed at the same time.
@@ -50,7 +52,10 @@ type Gatherer struct {
 // NewGatherer returns a Gatherer that reads objects and logs from the API server. The masker removes secrets from
 // texts before they are used.
 func NewGatherer(live client.Reader, pods typedcore.PodsGetter, masker logs.Masker, clock clock.PassiveClock) *Gatherer {
-	return &Gatherer{live: live, logs: pods, masker: masker, clock: clock, clusterQuotas: &clusterQuotas{live: live, clock: clock}, reads: make(chan struct{}, maxLogReads)}
+	return &Gatherer{
+		live: live, logs: pods, masker: masker, clock: clock, clusterQuotas: &clusterQuotas{live: live, clock: clock},
+		cordoned: &cordonedNodes{live: live, clock: clock}, reads: make(chan struct{}, maxLogReads),
+	}
 }
 
 // Gather reads the evidence of a stuck or failed job in parallel, within 5 s. It leaves out what cannot be read.

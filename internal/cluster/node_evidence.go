@@ -4,10 +4,13 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/internal/jobstate"
@@ -132,4 +135,56 @@ func (g *Gatherer) Nodes(ctx context.Context) []jobstate.Node {
 		return nil
 	}
 	return nodes
+}
+
+// Cordoned returns those of the nodes of a job's pods that accept no new pods; nothing if they cannot be read. All jobs share one request
+// in a minute, which returns only such nodes.
+func (g *Gatherer) Cordoned(ctx context.Context, seen jobstate.Observed) []string {
+	cordoned := g.cordoned.read(ctx)
+	var names []string
+	for pod := range podsIn(seen) {
+		if name := pod.Spec.NodeName; cordoned[name] && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// cordonedNodes reads the nodes that accept no new pods. They are advice: if they cannot be read there are none.
+type cordonedNodes struct {
+	live  client.Reader
+	clock clock.PassiveClock
+
+	mu    sync.Mutex
+	until time.Time
+	names map[string]bool
+}
+
+const (
+	// cordonedTTL is how long the cordoned nodes are cached, and cordonedTimeout limits the request, for which all running jobs wait.
+	cordonedTTL     = time.Minute
+	cordonedTimeout = time.Second
+)
+
+func (c *cordonedNodes) read(ctx context.Context) map[string]bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.clock.Now()
+	if now.Before(c.until) {
+		return c.names
+	}
+	c.until = now.Add(cordonedTTL)
+	ctx, cancel := context.WithTimeout(ctx, cordonedTimeout)
+	defer cancel()
+	var list corev1.NodeList
+	err := c.live.List(ctx, &list, client.MatchingFields{"spec.unschedulable": "true"}, client.Limit(jobstate.MaxNodes))
+	c.names = map[string]bool{}
+	if err != nil {
+		return c.names
+	}
+	for i := range list.Items {
+		c.names[list.Items[i].Name] = true
+	}
+	return c.names
 }

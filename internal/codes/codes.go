@@ -46,6 +46,8 @@ const (
 	ProbeFailed         Code = "ProbeFailed"
 	DeadlineExceeded    Code = "DeadlineExceeded"
 	PodDeadlineExceeded Code = "PodDeadlineExceeded"
+	DeadlineNear        Code = "DeadlineNear"
+	NodeCordoned        Code = "NodeCordoned"
 )
 
 // Pods find no node, or do not start.

@@ -76,6 +76,22 @@ var disruptions = []Entry{
 			{Text: "If it was stuck, check the end of the log in this report: a rank that waits for another prints nothing.", Action: "kubectl -n {namespace} get jobreport {report} -o jsonpath='{.status.failure.logTail}'"},
 		},
 	},
+	{
+		Code: DeadlineNear, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning,
+		Summary: "The deadline of {deadline} ends the job at {at}{pace}.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Write a checkpoint before that time: a running job keeps its deadline."},
+			{Text: "In a copy of the job, increase the deadline, or remove it.", Action: "{deadlineField}", Rerun: true, Changes: set("{deadlineField}", "{enough}")},
+		},
+	},
+	{
+		Code: NodeCordoned, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityInfo,
+		Summary: "{nodesAre|A node is} cordoned: a drain evicts {whoLower|pods of the job} and ends this run of the job.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Write a checkpoint now, or often, so that the job can go on from there."},
+			{Text: "Ask the administrators when the node is drained.", Action: "kubectl describe node {node}"},
+		},
+	},
 }
 
 // ProbeNotExecuted is the definition of ProbeFailed for a probe that cannot be executed, by which Kubernetes stops nothing. It uses

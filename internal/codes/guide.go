@@ -151,6 +151,8 @@ var meanings = map[Code]string{
 	RanksWaiting:           "All ranks wait: none computes or transfers data. The job is probably stuck.",
 	WorkersIdle:            "The job succeeded, but no rank ran on some of its workers.",
 	CPUThrottled:           "The CPU limit of the workers slows the ranks down: the kernel stopped them for a considerable part of the time.",
+	DeadlineNear:           "The deadline of the job ends it before it is done, or soon.",
+	NodeCordoned:           "A node on which the job runs accepts no new pods, as before it is drained.",
 	MemoryGrowing:          "The memory of the job grows steadily towards its limit, at which the kernel kills the program.",
 	TrainingDiverged:       "The loss of the training is not a number, or has become much larger than it was.",
 	NoOutput:               "The program has printed nothing for a long time, although all pods run. It may be computing, or a rank is stuck.",

@@ -138,3 +138,10 @@ var CommandContinues = Entry{
 		{Text: "Set a deadline, so that a stuck job releases its nodes.", Action: "{deadlineField}"},
 	},
 }
+
+// Throttling is the definition of CPUThrottled while the job runs. It uses {share}.
+var Throttling = Entry{
+	Code: CPUThrottled, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning,
+	Summary:  "The CPU limit slows {whoLower} down: the kernel stops the ranks for at least {share} % of the time.",
+	Remedies: Lookup(CPUThrottled).Remedies,
+}

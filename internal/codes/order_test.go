@@ -56,6 +56,8 @@ func TestOrderOfCauses(t *testing.T) {
 
 		"3: an image that is missing, after a lack of room":  {waits, of(codes.ImagePullFailed), of(codes.InsufficientResources), true},
 		"3: a crash, after a pod was taken away":             {failed, of(codes.SegmentationFault, rank), of(codes.Evicted), true},
+		"3: the deadline, after its warning":                 {failed, of(codes.DeadlineExceeded), of(codes.DeadlineNear, warning), true},
+		"3: an eviction, after its node was cordoned":        {runs, of(codes.Evicted), of(codes.NodeCordoned, warning), true},
 		"4: another cause in a later attempt":                {runsAgain, of(codes.OutOfMemory), of(codes.SegmentationFault), true},
 		"4: another cause in the same attempt":               {runs, of(codes.OutOfMemory), of(codes.SegmentationFault), false},
 		"5: a cause, after a consequence":                    {failed, of(codes.OutOfMemory), of(codes.ConnectionLost), true},

@@ -13,6 +13,12 @@ import (
 	"opendatahub.io/mpijob/internal/logstream"
 )
 
+// The values of the parameter download.
+const (
+	downloadText = "true"
+	downloadJSON = "json"
+)
+
 // logOptions reads the options of a stream from the parameters of a URL. It returns jobs.InvalidError with all errors.
 func logOptions(values url.Values) (logstream.Options, error) {
 	options := logstream.Options{Container: values.Get("container"), Follow: values.Get("follow") == "true", Previous: values.Get("previous") == "true", Levels: true}
@@ -59,6 +65,7 @@ func logOptions(values url.Values) (logstream.Options, error) {
 		options.Tail = &n
 		return nil
 	})
+	parse("download", checkDownload)
 	if options.Follow && options.Previous {
 		errs = append(errs, jobs.FieldError{Field: "previous", Reason: "cannot be combined with follow"})
 	}
@@ -66,6 +73,13 @@ func logOptions(values url.Values) (logstream.Options, error) {
 		return options, jobs.Invalid(errs...)
 	}
 	return options, nil
+}
+
+func checkDownload(text string) error {
+	if text != downloadText && text != downloadJSON {
+		return fmt.Errorf("%q is not allowed; use true for text, or json", text)
+	}
+	return nil
 }
 
 func parseTime(text string) (time.Time, error) {

@@ -2,8 +2,10 @@ package dashboard
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"strconv"
@@ -17,21 +19,22 @@ import (
 	"opendatahub.io/mpijob/internal/phrase"
 )
 
-// streamLogs sends the lines of a job's pods as they come, or as a file with the parameter download.
+// streamLogs sends the lines of a job's pods as they come, or as a file with the parameter download: true for text, json for JSON Lines.
 func (s *Server) streamLogs(c *call, w http.ResponseWriter) error {
 	options, err := logOptions(c.URL.Query())
 	if err != nil {
 		return err
 	}
+	download := c.URL.Query().Get("download")
 	job, err := c.findOrUID()
 	if err != nil {
 		return err
 	}
 	options.Selector, options.Place, options.Hosts = labels.Set(job.PodLabels()).String(), c.jobs.OwnPlace(c.ctx, job), job.Hosts()
 	s.bound(c, &options)
-	if c.URL.Query().Get("download") == "true" {
+	if download != "" {
 		options.Follow = false
-		return c.downloadLogs(job, options, w)
+		return c.downloadLogs(job, options, download == downloadJSON, w)
 	}
 	if job.Object != nil {
 		if allowed, err := c.may(c.ctx, "get", corev1.Resource("pods/log"), job.Namespace); err != nil || !allowed {
@@ -88,20 +91,23 @@ func (c *call) readLogs(ctx context.Context, job jobs.Job, options logstream.Opt
 	return stats, err
 }
 
-// downloadLogs sends lines as a text file.
-func (c *call) downloadLogs(job jobs.Job, options logstream.Options, w http.ResponseWriter) error {
+// downloadLogs sends lines as a file: of text, or of JSON Lines as those of logs -o json.
+func (c *call) downloadLogs(job jobs.Job, options logstream.Options, asJSON bool, w http.ResponseWriter) error {
 	control := http.NewResponseController(w)
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	contentType, ending, writeLine := "text/plain; charset=utf-8", "log", printLine
+	if asJSON {
+		contentType, ending = "application/jsonl", "jsonl"
+		encoder := json.NewEncoder(w)
+		encoder.SetEscapeHTML(false)
+		writeLine = func(_ io.Writer, line logstream.Line) error { return encoder.Encode(line.Record()) }
+	}
+	w.Header().Set("Content-Type", contentType)
 	// Names of Kubernetes objects need no quoting.
-	w.Header().Set("Content-Disposition", `attachment; filename="`+job.Namespace+"-"+job.Name+`.log"`)
+	w.Header().Set("Content-Disposition", `attachment; filename="`+job.Namespace+"-"+job.Name+"."+ending+`"`)
 	write := func(lines []logstream.Line) error {
 		_ = control.SetWriteDeadline(time.Now().Add(writeTimeout))
 		for _, line := range lines {
-			at := "-"
-			if !line.Time.IsZero() {
-				at = line.Time.UTC().Format(time.RFC3339Nano)
-			}
-			if _, err := fmt.Fprintf(w, "%s [%s%s] %s\n", at, line.Place, rankTag(line.Rank), phrase.Printable(line.Text)); err != nil {
+			if err := writeLine(w, line); err != nil {
 				return err
 			}
 		}
@@ -116,6 +122,16 @@ func (c *call) downloadLogs(job jobs.Job, options logstream.Options, w http.Resp
 		panic(http.ErrAbortHandler)
 	}
 	return nil
+}
+
+// printLine prints a line as text: its time, its pod with its rank, and what was printed.
+func printLine(w io.Writer, line logstream.Line) error {
+	at := "-"
+	if !line.Time.IsZero() {
+		at = line.Time.UTC().Format(time.RFC3339Nano)
+	}
+	_, err := fmt.Fprintf(w, "%s [%s%s] %s\n", at, line.Place, rankTag(line.Rank), phrase.Printable(line.Text))
+	return err
 }
 
 func rankTag(rank int) string {

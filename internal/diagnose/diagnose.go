@@ -38,6 +38,8 @@ var (
 	waits = []check{workersNotReady, probesNotExecuted, earlierJob, waitingForHosts, stalled, silent, slowStart}
 
 	checks = slices.Concat(beforePods, podsRemoved, podsNotStarted, programs, ends, waits)
+	// warnings are what can make a running job fail, or waste its resources.
+	warnings = []check{memoryGrowing, trainingDiverged, deadlineNear, nodesCordoned, throttling}
 	// queuedChecks and succeededChecks are those of jobs in these phases.
 	queuedChecks    = []check{queued, shortOfQuota}
 	succeededChecks = []check{hostfileIgnored, mixedMPI, unnoticed, rdmaNotUsed, rdmaFallback, throttled, workersIdle, trainingDiverged}
@@ -60,7 +62,7 @@ func Job(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, outcom
 		if len(found) == 0 {
 			found = unknown(p)
 		}
-		found = append(append(found, memoryGrowing(p)...), trainingDiverged(p)...)
+		found = append(found, run(warnings, p)...)
 		if found = append(found, rdmaFallback(p)...); p.Failed() {
 			found = append(found, throttled(p)...)
 		}

@@ -3,11 +3,16 @@ package diagnose
 import (
 	"fmt"
 	"regexp"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose/facts"
+	"opendatahub.io/mpijob/internal/phrase"
+	"opendatahub.io/mpijob/internal/podstatus"
 )
 
 // takenAway returns findings for pods that Kubernetes removed.
@@ -98,4 +103,31 @@ func shortageOf(r facts.Removal) shortage {
 		}
 	}
 	return shortage{}
+}
+
+// nodesCordoned reports that nodes of a running job accept no new pods, as before they are drained.
+func nodesCordoned(p *input) []Finding {
+	const mostNodes = 8
+	if p.Outcome.Phase != v1alpha1.PhaseRunning {
+		return nil
+	}
+	var pods []facts.Pod
+	var nodes []string
+	for _, pod := range p.Pods {
+		if name := pod.Spec.NodeName; slices.Contains(p.Evidence.Cordoned, name) && !podstatus.HasEnded(pod.Pod) {
+			if pods = append(pods, pod); !slices.Contains(nodes, name) {
+				nodes = append(nodes, name)
+			}
+		}
+	}
+	if len(pods) == 0 {
+		return nil
+	}
+	slices.Sort(nodes)
+	of := "Node " + nodes[0] + " is"
+	if len(nodes) > 1 {
+		of = phrase.Count(len(nodes), "node") + " are"
+	}
+	return []Finding{p.find(codes.NodeCordoned, pods, map[string]string{"nodesAre": of, "whoLower": lower(subject(pods)), "node": nodes[0]},
+		"Nodes that accept no new pods: "+strings.Join(nodes[:min(mostNodes, len(nodes))], ", ")+".")}
 }

@@ -30,7 +30,7 @@ func memoryGrowing(p *input) []Finding {
 	full := usage.Until.Add(found.left).Truncate(roundedTo).Add(roundedTo)
 	pod := fullest(usage.PerPod, p.Pods)
 	figures := map[string]string{
-		"used": exactly(found.used * mib), "usedOf": exactly(memory.Limit * mib), "rate": exactly(int64(found.perHour) * mib), "at": full.UTC().Format("15:04 on 2 January 2006") + " UTC",
+		"used": exactly(found.used * mib), "usedOf": exactly(memory.Limit * mib), "rate": exactly(int64(found.perHour) * mib), "at": momentText(full),
 	}
 	p.limitFigures(pod.Role, pod.Summary, figures)
 	f := p.find(codes.MemoryGrowing, []facts.Pod{pod}, figures)

@@ -2,8 +2,12 @@ package diagnose
 
 import (
 	"fmt"
+	"strconv"
+	"time"
 
+	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/diagnose/facts"
 )
 
 // throttled reports that CPU limits slowed the ranks down, as the launcher's agent counted when its command ended.
@@ -19,4 +23,38 @@ func throttled(p *input) []Finding {
 	})
 	f.Evidence = []string{fmt.Sprintf("Launcher's agent: the ranks' containers used %.0f s of CPU time, and were stopped by their CPU limit for %.0f s.", s.CPUSeconds, s.ThrottledSeconds)}
 	return []Finding{f}
+}
+
+// throttling warns while a job runs that CPU limits stop its ranks, as the agents measure in its pods.
+func throttling(p *input) []Finding {
+	// worth is the share of the time, in thousandths, from which it is worth a finding, and atLeast how long it was measured.
+	const worth, atLeast = 200, 5 * time.Minute
+	usage := p.Evidence.Used
+	if p.Outcome.Phase != v1alpha1.PhaseRunning || usage == nil || usage.Until.Sub(usage.Since.Time) < atLeast {
+		return nil
+	}
+	var pods []facts.Pod
+	most := int64(0)
+	for _, used := range usage.PerPod {
+		m := v1alpha1.FindMetric(used.Metrics, v1alpha1.MetricThrottled)
+		if pod := p.Known(used.Pod); pod != nil && m != nil && m.Mean >= worth {
+			pods, most = append(pods, *pod), max(most, m.Mean)
+		}
+	}
+	if len(pods) == 0 {
+		return nil
+	}
+	// The text stays the same while the share is about the same.
+	share := strconv.FormatInt(most/100*10, 10)
+	f := p.findAs(codes.Throttling, pods, map[string]string{"share": share, "whoLower": lower(subject(pods))})
+	f.Evidence = []string{fmt.Sprintf("Agents: since %s, %s was stopped for at least %s %% of the time.", facts.TimeText(usage.Since.Time), subjectOrMost(pods), share)}
+	return []Finding{f}
+}
+
+// subjectOrMost is the only pod, or the one of several that was stopped most.
+func subjectOrMost(pods []facts.Pod) string {
+	if len(pods) == 1 {
+		return "pod " + pods[0].Name
+	}
+	return fmt.Sprintf("the most throttled of %d pods", len(pods))
 }

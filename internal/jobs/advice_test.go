@@ -3,13 +3,16 @@ package jobs
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/mpitest"
 )
 
 func TestAdvise(t *testing.T) {
@@ -39,6 +42,7 @@ func TestAdvise(t *testing.T) {
 		return all
 	}
 	small := three(report(4, 20, pod(1100, 900, 0, 0), pod(1200, 700, 0, 0)))
+	var golden []adviceCase
 	for name, test := range map[string]struct {
 		past    []v1alpha1.JobReport
 		workers int64
@@ -97,8 +101,37 @@ func TestAdvise(t *testing.T) {
 			if got := historyOf(test.past).Advise(job, "ann"); !slices.Equal(got, test.want) {
 				t.Errorf("advice\n%q\nwant\n%q", got, test.want)
 			}
+			golden = append(golden, adviceCase{Name: name, Past: counted(test.past), Job: job.Object, User: "ann", Advice: test.want})
 		})
 	}
+	slices.SortFunc(golden, func(a, b adviceCase) int { return strings.Compare(a.Name, b.Name) })
+	mpitest.Golden(t, "advice", golden)
+}
+
+// adviceCase is a case for the tests of the Python SDK, which has the same rules.
+type adviceCase struct {
+	Name   string         `json:"name"`
+	Past   []equalJobs    `json:"past"`
+	Job    map[string]any `json:"job"`
+	User   string         `json:"user"`
+	Advice []string       `json:"advice,omitempty"`
+}
+
+// equalJobs are jobs with the same status.
+type equalJobs struct {
+	Jobs   int                      `json:"jobs"`
+	Status v1alpha1.JobReportStatus `json:"status"`
+}
+
+func counted(reports []v1alpha1.JobReport) (past []equalJobs) {
+	for _, report := range reports {
+		if last := len(past) - 1; last >= 0 && equality.Semantic.DeepEqual(past[last].Status, report.Status) {
+			past[last].Jobs++
+			continue
+		}
+		past = append(past, equalJobs{1, report.Status})
+	}
+	return past
 }
 
 func TestProgramOf(t *testing.T) {

@@ -25,6 +25,8 @@ type Evidence struct {
 	// Nodes are the cluster's nodes, by name, at most MaxNodes; NodesLeft is how many there are beyond.
 	Nodes     []Node
 	NodesLeft int
+	// Cordoned are the names of nodes of a running job's pods that accept no new pods.
+	Cordoned []string
 	// Quotas are the ResourceQuotas of the job's namespace.
 	Quotas []quota.Quota
 	// Claims are the PersistentVolumeClaims that the job's pods use.

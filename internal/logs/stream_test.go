@@ -1,6 +1,9 @@
 package logs_test
 
 import (
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -90,25 +93,24 @@ func TestRank(t *testing.T) {
 	}
 }
 
+// The tests of the Python SDK read the same lines.
 func TestLevelOf(t *testing.T) {
-	tests := map[string]struct {
-		want  logs.Level
-		lines []string
-	}{
-		"none":    {logs.LevelNone, []string{"", "epoch 3 loss 0.2", "0 errors", "Errors: none", "level 3 of 5", "step 4 error_rate=0.3", "Information"}},
-		"debug":   {logs.LevelDebug, []string{"DEBUG:root:hi", `{"level":"debug","msg":"x"}`, "time=1 level=TRACE x"}},
-		"info":    {logs.LevelInfo, []string{"INFO:root:no ValueError here", "I1121 13:00:00.000000 1 a.go:1] x", `{"time":"x","level":"INFO","msg":"rank started"}`, "node-0:7:9 [0] NCCL INFO Bootstrap"}},
-		"warning": {logs.LevelWarning, []string{"WARNING: x", "2026-11-21 13:00:00,000 - train - WARNING - slow", "a.py:3: UserWarning: x; warning", "W1121 13:00:00.000000 1 a.go:1] x", "node-0:7:9 [0] NCCL WARN x"}},
-		"error": {logs.LevelError, []string{
-			"ERROR: x", "[ERROR] x", `{"severity": "ERROR"}`, "ValueError: bad", "torch.cuda.OutOfMemoryError: CUDA out of memory", "Traceback (most recent call last):", "E1121 13:00:00.000000 1 a.go:1] x",
-			"mpirun noticed that process rank 3 with PID 0 on node x exited on signal 9 (Killed).", "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES", "MPI_ABORT was invoked on rank 2", "ssh: connect to host x port 22: Connection refused", "bash: error: x", "lvl=fatal x",
-		}},
+	raw, err := os.ReadFile(filepath.Join("testdata", "levels.json"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	for name, test := range tests {
-		for _, line := range test.lines {
-			t.Run(name+"/"+line, func(t *testing.T) {
-				if got := logs.LevelOf(line); got != test.want {
-					t.Errorf("%q, want %q", got, test.want)
+	var levels map[string][]string
+	if err := json.Unmarshal(raw, &levels); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []logs.Level{logs.LevelNone, logs.LevelDebug, logs.LevelInfo, logs.LevelWarning, logs.LevelError} {
+		if len(levels[want.String()]) == 0 {
+			t.Errorf("no lines of level %q", want)
+		}
+		for _, line := range levels[want.String()] {
+			t.Run(want.String()+"/"+line, func(t *testing.T) {
+				if got := logs.LevelOf(line); got != want {
+					t.Errorf("%q, want %q", got, want)
 				}
 			})
 		}

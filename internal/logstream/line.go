@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"opendatahub.io/mpijob/internal/logs"
 	"opendatahub.io/mpijob/internal/mpi"
 )
@@ -23,6 +25,30 @@ type Line struct {
 	Level logs.Level
 	// Text is the line without the tag of its rank, with secrets masked.
 	Text string
+}
+
+// Record is a line in the form in which programs read it: of logs -o json, and of a download from the dashboard. Time, rank and level
+// are omitted if unknown.
+type Record struct {
+	Time  *metav1.MicroTime `json:"time,omitempty"`
+	Pod   string            `json:"pod"`
+	Role  string            `json:"role"`
+	Index int               `json:"index"`
+	Rank  *int              `json:"rank,omitempty"`
+	Level string            `json:"level,omitempty"`
+	Text  string            `json:"text"`
+}
+
+// Record returns the record of the line.
+func (l Line) Record() Record {
+	r := Record{Pod: l.Pod, Role: string(l.Place.Role), Index: l.Place.Index, Level: l.Level.String(), Text: l.Text}
+	if l.Rank != NoRank {
+		r.Rank = &l.Rank
+	}
+	if !l.Time.IsZero() {
+		r.Time = &metav1.MicroTime{Time: l.Time.UTC()}
+	}
+	return r
 }
 
 // NoRank is the rank of a line without a known rank.

@@ -131,6 +131,8 @@ type Lifecycle struct {
 	TTL *time.Duration
 	// Deadline is the number of seconds after which a started launcher is stopped; nil means never.
 	Deadline *int64
+	// DeadlineFrom is when the deadline began to count; zero: when the launcher's Job started.
+	DeadlineFrom time.Time
 	// BackoffLimit is how often a failed launcher is restarted; nil means the default of batch Jobs, 6.
 	BackoffLimit *int32
 	// MaxRestarts is how often the whole job is started again: new pods for the launcher and all workers. It is 0 for

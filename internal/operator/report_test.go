@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
 	"opendatahub.io/mpijob/internal/operator"
@@ -124,6 +127,40 @@ func TestReportFollowsAJobThatSucceeds(t *testing.T) {
 }
 
 // TestReportOfADeletedJobEnds: the record of a job that is deleted while it runs does not say for good that it runs.
+// TestReportWarnsBeforeAJobEnds: a running job is warned of its deadline, and of a node that accepts no new pods.
+func TestReportWarnsBeforeAJobEnds(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: namespace}, Spec: corev1.NodeSpec{Unschedulable: true}}
+	create(t, node)
+	t.Cleanup(func() { _ = api.Delete(context.Background(), node) })
+	start(t, namespace)
+	create(t, mpitest.MPIJob(namespace, 1, func(job *kubeflow.MPIJob) { job.Spec.RunPolicy.ActiveDeadlineSeconds = new(int64(3600)) }))
+	launcher := exists(t, namespace, "pi-launcher", &batchv1.Job{})
+	launcher.Status.StartTime = new(metav1.NewTime(time.Now().Add(-55 * time.Minute)))
+	if err := api.Status().Update(t.Context(), launcher); err != nil {
+		t.Fatal(err)
+	}
+	worker := exists(t, namespace, "pi-worker-0", &corev1.Pod{})
+	if err := api.SubResource("binding").Create(t.Context(), worker, &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: node.Name}}); err != nil {
+		t.Fatal(err)
+	}
+	setPhase(t, get(t, namespace, "pi-worker-0", worker), corev1.PodRunning)
+	setPhase(t, launcherPod(t, launcher), corev1.PodRunning)
+	want := map[string]string{
+		codes.DeadlineNear: "The deadline of 3600 seconds ends the job at ", codes.NodeCordoned: "Node " + node.Name + " is cordoned: a drain evicts worker 0 and ",
+	}
+	eventually(t, "the report warns", func() error {
+		report := reported(t, namespace, "Running")
+		for code, summary := range want {
+			if !slices.ContainsFunc(report.Status.Findings, func(f v1alpha1.Finding) bool { return f.Code == code && strings.HasPrefix(f.Summary, summary) }) {
+				return fmt.Errorf("the findings are %+v", report.Status.Findings)
+			}
+		}
+		return nil
+	})
+}
+
 func TestReportOfADeletedJobEnds(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)

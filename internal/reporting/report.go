@@ -179,6 +179,7 @@ func (r *Reporter) Update(ctx context.Context, object client.Object, job mpi.Job
 	usageAgain := time.Duration(0)
 	if out.Phase == v1alpha1.PhaseRunning {
 		evidence.Usage, usageAgain = r.usage.readIfDue(ctx, job, seen)
+		evidence.Cordoned = r.gatherer.Cordoned(ctx, seen)
 		if previous != nil {
 			evidence.Used = previous.Status.Usage
 		}

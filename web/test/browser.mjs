@@ -242,6 +242,13 @@ const journeys = {
     await page.getByText('CUDA out of memory').first().waitFor();
     assert.equal(await page.evaluate(() => window.hacked), undefined, 'log lines run no script');
     await inspect(page, 'job-logs');
+    const [lines] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', {name: 'Download as JSON'}).click()]);
+    assert.equal(lines.suggestedFilename(), 'ml-team-deleted-job.jsonl');
+    const records = readFileSync(await lines.path(), 'utf8').trim().split('\n').map((line) => JSON.parse(line));
+    assert.ok(records.some(({level, text}) => level === 'error' && text.includes('CUDA out of memory')), JSON.stringify(records));
+    await page.getByLabel('Level').selectOption('Debug and above');
+    await page.waitForURL(/level=debug/);
+    await page.getByText('CUDA out of memory').first().waitFor();
     await page.goto(`${base}/projects/ml-team/mpijob/bert-lage`);
     await page.getByText('Did you mean bert-large?', {exact: true}).waitFor();
     await inspect(page, 'job-missing');

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -56,6 +57,14 @@ var (
 // (k8s.io/kubernetes/pkg/apis/batch/validation: maxParallelismForIndexedJob).
 const maxNodes = 100_000
 
+// deadlineFrom returns when a TrainJob's deadline began to count: when it was created, or last resumed (Trainer's TrainJob controller).
+func deadlineFrom(job TrainJob) time.Time {
+	if suspended := apimeta.FindStatusCondition(job.Status.Conditions, "Suspended"); suspended != nil && suspended.Status == metav1.ConditionFalse {
+		return suspended.LastTransitionTime.Time
+	}
+	return job.CreationTimestamp.Time
+}
+
 // Convert returns the job that Trainer runs for a TrainJob with a runtime, by Trainer's rules, odd ones included. A job of
 // a runtime without MPI has no launcher, and its nodes are its workers.
 func Convert(from TrainJob, used Runtime) mpi.Job {
@@ -67,7 +76,7 @@ func Convert(from TrainJob, used Runtime) mpi.Job {
 	job.Queue, job.Runtime, job.RuntimeVersion = from.Labels[mpi.LabelQueue], from.Spec.RuntimeRef.Name, used.Version
 	job.Lifecycle.Deleting = from.DeletionTimestamp != nil
 	job.Lifecycle.Suspended = ptr.Deref(from.Spec.Suspend, false)
-	job.Lifecycle.Deadline = from.Spec.ActiveDeadlineSeconds
+	job.Lifecycle.Deadline, job.Lifecycle.DeadlineFrom = from.Spec.ActiveDeadlineSeconds, deadlineFrom(from)
 	job.Lifecycle.SilentAfter, _ = mpi.ParseSilence(from.Annotations)
 	job.TraceParent, _ = mpi.ParseTraceParent(from.Annotations)
 	job.Lifecycle.TTL, _ = mpi.ParseTTL(from.Annotations)

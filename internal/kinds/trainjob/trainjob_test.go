@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -409,6 +410,30 @@ func TestPodsOfTrainJobs(t *testing.T) {
 			resources := main.Resources
 			if cpu, memory, gpus := resources.Requests.Cpu().String(), resources.Requests.Memory().String(), resources.Limits["nvidia.com/gpu"]; cpu != "4" || memory != "128Mi" || gpus.String() != "8" {
 				t.Errorf("a worker requests %s of cpu and %s of memory, and has %s GPUs; want 4, the runtime's 128Mi, and 8", cpu, memory, gpus.String())
+			}
+		})
+	}
+}
+
+// TestDeadlineFrom: Trainer counts a deadline from a TrainJob's creation, or from when it was resumed last.
+func TestDeadlineFrom(t *testing.T) {
+	created := metav1.NewTime(time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC))
+	later := metav1.NewTime(created.Add(time.Hour))
+	for name, test := range map[string]struct {
+		conditions []metav1.Condition
+		want       time.Time
+	}{
+		"created":   {want: created.Time},
+		"resumed":   {[]metav1.Condition{{Type: "Suspended", Status: metav1.ConditionFalse, LastTransitionTime: later}}, later.Time},
+		"suspended": {[]metav1.Condition{{Type: "Suspended", Status: metav1.ConditionTrue, LastTransitionTime: later}}, created.Time},
+	} {
+		t.Run(name, func(t *testing.T) {
+			job := trainjob.TrainJob{
+				ObjectMeta: metav1.ObjectMeta{Name: "train", Namespace: "ns", CreationTimestamp: created},
+				Spec:       trainjob.Spec{ActiveDeadlineSeconds: new(int64(60))}, Status: trainjob.Status{Conditions: test.conditions},
+			}
+			if got := trainjob.Convert(job, trainjob.Runtime{}).Lifecycle.DeadlineFrom; !got.Equal(test.want) {
+				t.Errorf("%s, want %s", got, test.want)
 			}
 		})
 	}

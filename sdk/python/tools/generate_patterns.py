@@ -1,10 +1,10 @@
-"""Write the patterns by which logs are read: of secrets, and of a training's progress, as the operator reads them.
+"""Write the patterns by which logs are read: of secrets, levels, and a training's progress, as the operator reads them.
 
 Usage: generate_patterns.py [--check]. With --check nothing is written, and the exit status is 1 if the file would
 change.
 
 The patterns, and the words that hint at them, are read from internal/logs. What is done with them is written by hand in
-_mask.py and _progress.py, and tested against files in internal/logs/testdata.
+_mask.py, _levels.py and _training_history.py, and tested against files in internal/logs/testdata.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[3]
 LOGS = ROOT / "internal" / "logs"
 TARGET = ROOT / "sdk" / "python" / "src" / "openshift_ai_sdk" / "training" / "_generated" / "patterns.py"
 
-HEAD = '''"""Patterns of secrets and of progress in logs, from internal/logs.
+HEAD = '''"""Patterns of secrets, levels and progress in logs, from internal/logs.
 
 Run `make sdk-generate` to update this file; do not edit it.
 """
@@ -59,6 +59,15 @@ def words_in(source: str, name: str) -> list[str]:
     return [ast.literal_eval(word) for word in re.findall(LITERAL, found[1])]
 
 
+def levels_in(source: str, name: str) -> dict[str, str]:
+    """Return the levels of a map's texts, by their names."""
+    found = re.search(rf"^\t{name} += map\[string\]Level\{{(.*?)\}}", source, re.DOTALL | re.MULTILINE)
+    if found is None:
+        raise SystemExit(f"{LOGS} has no map {name}")
+    pairs = re.findall(rf"({LITERAL}): Level(\w+)", found[1])
+    return {ast.literal_eval(text): level.lower() for text, level in pairs}
+
+
 def rules_in(source: str, names: dict[str, str]) -> list[tuple[object, str, str | None]]:
     """Return the hint, the pattern and the exception of each rule."""
     rules = []
@@ -77,7 +86,9 @@ def rules_in(source: str, names: dict[str, str]) -> list[tuple[object, str, str 
 
 def generate() -> str:
     """Return the module."""
-    source = "\n".join((LOGS / f"{name}.go").read_text() for name in ("mask", "hint", "keyblock", "stream", "training"))
+    source = "\n".join(
+        (LOGS / f"{name}.go").read_text() for name in ("mask", "hint", "keyblock", "stream", "training", "level")
+    )
     names: dict[str, str] = {}
     for name in ("secretName", "secretValue"):
         found = re.search(rf"^\t{name} += ({LITERAL}(?:\s*\+\s*{LITERAL})*)$", source, re.MULTILINE)
@@ -98,6 +109,10 @@ def generate() -> str:
         r'^\t"(\w+)": +func\(p \*v1alpha1.Training\) \*string \{ return &p.(\w+) \}', source, re.MULTILINE
     )
     lines.append(f"}}\nPROGRESS_NAMES = { ({name: field.lower() for name, field in progress})!r}\n")
+    lines.append(f"LEVELS = {tuple(words_in(source, 'levelNames'))!r}\n")
+    for name, of in (("DECLARED_LEVELS", "declaredLevels"), ("LEVEL_TAGS", "tags"), ("LEVEL_SIGNS", "signs")):
+        lines.append(f"{name} = {levels_in(source, of)!r}\n")
+    lines.append(f"LEVEL_PHRASES = {tuple(words_in(source, 'phrases'))!r}\n")
     lines.append("# The hint, the pattern, and what is no secret although it matches.\nRULES = [\n")
     for rule in rules_in(source, names):
         lines.append(f"    {rule!r},\n")

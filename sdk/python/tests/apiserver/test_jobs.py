@@ -780,3 +780,38 @@ def test_a_webhook_is_told_of_phases(client: Any, operator: Operator) -> None:
     job.wait_for_completion(timeout=30, webhook=f"http://127.0.0.1:{server.server_address[1]}/")
     server.shutdown()
     assert len(told) == 2 and b'"phase": "Succeeded"' in told[1].replace(b'":"', b'": "')
+
+
+def test_earlier_jobs_of_the_user_and_the_program_give_advice(client: Any, operator: Operator, face: Any) -> None:
+    now = "2026-01-02T10:00:00Z"
+    memory = {"metric": "Memory", "mean": 1000, "p95": 1100, "max": 1200}
+    usage = {
+        "since": now,
+        "until": now,
+        "pointsSince": now,
+        "pointSeconds": 10,
+        "pods": 1,
+        "perPod": [{"pod": "past-worker-0", "metrics": [memory]}],
+    }
+    workers = {"wanted": 1, "ready": 0, "running": 0, "succeeded": 0, "failed": 0}
+
+    def finish(number: int, creator: str) -> None:
+        run = {"image": "quay.io/me/train:v1", "command": "mpirun -np 1 python train.py --epochs 1", "creator": creator}
+        uid = f"{number:08}-0000-0000-0000-000000000000"
+        operator.write_report("MPIJob", f"past-{number}", uid, "Succeeded", run=run, usage=usage, workers=workers)
+
+    job = face.MPIJob(
+        "next",
+        image="quay.io/me/train:v2",
+        command="python train.py",
+        resources={"memory": "64Gi"},
+        client=client,
+    )
+    for number in range(5):
+        finish(number, "somebody" if number < 3 else "admin")
+    assert job.get_advice() == []
+    finish(5, "admin")
+    (advice,) = job.get_advice()
+    assert advice.startswith("Memory: 3 earlier jobs like this one used at most 1.2 GiB in a pod;"), advice
+    assert advice.endswith("this one asks for 64 GiB. 1536Mi is enough."), advice
+    assert job.create().get_advice() == [advice]

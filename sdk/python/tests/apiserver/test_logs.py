@@ -6,8 +6,11 @@ import threading
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+import pytest
 from servers import Operator, wait_until
 from test_jobs import create
+
+from openshift_ai_sdk.training import InvalidJobError
 
 START = datetime(2026, 1, 2, 10, 0, 0, tzinfo=timezone.utc)
 
@@ -33,6 +36,37 @@ def test_lines_of_launcher_ranks_and_workers(client: Any, operator: Operator) ->
     assert str(job.get_logs(pattern="^[sz]")) == "start\nzero"
     assert str(job.get_logs(since=START + timedelta(seconds=2))) == "one\nend"
     assert job.get_logs()[2].time == START + timedelta(seconds=2)
+
+
+def test_lines_by_level_and_until_a_time(client: Any, operator: Operator) -> None:
+    job = create(client)
+    launcher = operator.pod(job, "train-launcher-abc")
+    lines = [
+        "INFO start",
+        "[1,1]<stdout>:Traceback (most recent call last):",
+        "WARNING slow",
+        "[1,1]<stdout>:  File x",
+        "end",
+    ]
+    for second, text in enumerate(lines):
+        launcher.say(text, START + timedelta(seconds=second))
+    assert str(job.get_logs(level="info")) == "INFO start\nTraceback (most recent call last):\nWARNING slow\n  File x"
+    assert str(job.get_logs(level="error")) == "Traceback (most recent call last):\n  File x"
+    assert str(job.get_logs(until=START + timedelta(seconds=1))) == "\n".join(["INFO start", lines[1][14:]])
+    assert str(client.get_job_logs("train", level="warning", until=START + timedelta(seconds=2), tail=4)) == (
+        "Traceback (most recent call last):\nWARNING slow"
+    )
+    # All of it was written long ago.
+    assert len(job.get_logs(until="1h")) == len(lines)
+    assert len(job.get_logs(until=START - timedelta(seconds=1))) == 0
+    for wrong, why in (
+        ({"level": "loud"}, "level: 'loud' is not allowed"),
+        ({"until": "noon"}, "until: 'noon' is not allowed"),
+        ({"until": "1m", "follow": True}, "until: cannot be combined with follow"),
+        ({"until": "2h", "since": "1h"}, "is before since; use a later time"),
+    ):
+        with pytest.raises(InvalidJobError, match=why):
+            job.get_logs(**wrong)
 
 
 def test_following_takes_in_pods_as_they_come_and_ends_with_the_job(client: Any, operator: Operator) -> None:

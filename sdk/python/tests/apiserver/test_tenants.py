@@ -157,6 +157,7 @@ CALLS: dict[str, Call] = {
     "MPIJob.register_model": lambda of: of.job().register_model(
         "model", uri="s3://models/1", version="1", registry=Registry()
     ),
+    "MPIJob.get_advice": lambda of: of.job().get_advice(),
     "MPIJob.explain": lambda of: of.job().explain(),
     "MPIJob.suspend": lambda of: of.job().suspend(),
     "MPIJob.resume": lambda of: of.job().resume(),

@@ -51,6 +51,7 @@ function logParams(params: URLSearchParams, uid: string | undefined): URLSearchP
 
 const levels = [
   ['', 'All levels'],
+  ['debug', 'Debug and above'],
   ['info', 'Info and above'],
   ['warning', 'Warnings and errors'],
   ['error', 'Errors'],
@@ -200,8 +201,14 @@ export default function LogsTab({job, detail}: {job: JobKey; detail: Detail}): R
   };
 
   const workers = Array.from({length: Math.min(detail.row.workers, 256)}, (_, i) => `worker-${i}`);
-  const download = new URLSearchParams(queryText);
-  download.set('download', 'true');
+  const downloads = [
+    ['true', 'Download'],
+    ['json', 'Download as JSON'],
+  ].map(([form, label]) => {
+    const all = new URLSearchParams(queryText);
+    all.set('download', form ?? '');
+    return {label, url: apiURL(jobPath(job, 'logs'), all)};
+  });
   const stateText = {connecting: 'Connecting', open: isOver ? 'Reading' : 'Live', waiting: 'The connection is lost; it is opened again', ended: 'Complete'}[state];
   const fieldProblem = (field: string): string | undefined => problem?.fields?.find((each) => each.field === field)?.reason;
   return (
@@ -311,9 +318,11 @@ export default function LogsTab({job, detail}: {job: JobKey; detail: Detail}): R
               {isPaused ? 'Scroll with new lines' : 'Stop scrolling'}
             </Button>
           )}
-          <Button variant="secondary" size="sm" icon={<DownloadIcon />} component="a" href={apiURL(jobPath(job, 'logs'), download)} download>
-            Download
-          </Button>
+          {downloads.map(({label, url}) => (
+            <Button key={label} variant="secondary" size="sm" icon={<DownloadIcon />} component="a" href={url} download>
+              {label}
+            </Button>
+          ))}
         </span>
       </div>
     </div>

@@ -19,6 +19,7 @@ from openshift_ai_sdk.training._duration import parse_duration
 from openshift_ai_sdk.training._interrupt import detachable
 from openshift_ai_sdk.training._job_ref import Found, found_again, is_finished, selector_of
 from openshift_ai_sdk.training._kinds import POD, TRAIN_JOB
+from openshift_ai_sdk.training._levels import NONE, Levels, parse_level
 from openshift_ai_sdk.training._mask import Masker
 from openshift_ai_sdk.training._value_rules import whole
 from openshift_ai_sdk.training._wait_reports import watch_reports
@@ -26,6 +27,7 @@ from openshift_ai_sdk.training._watch import Change, watch
 from openshift_ai_sdk.training.errors import (
     APIError,
     ClusterUnreachableError,
+    InvalidJobError,
     JobNotFoundError,
     JobRefusedError,
     Problem,
@@ -41,6 +43,7 @@ MOST_FAILURES = 6
 LOG_GONE = b"unable to retrieve container logs for "
 
 RankSet = int | str | Sequence[int]
+Since = str | float | timedelta | datetime
 
 # Tags that MPI's launchers and training libraries put before a rank's line:
 #   [1,5]<stdout>: text        mpirun --tag-output (Open MPI 4), horovodrun
@@ -67,6 +70,8 @@ class Selection:
         all_pods: Lines of all pods.
         pattern: Lines that it is found in; None takes all.
         since: The time of the first line; None takes all.
+        until: The time of the last line; None takes all.
+        level: The lowest level of a line; NONE takes all, also lines without a level.
         tail: How many last lines of each log are read; None reads all.
         untagged: For a worker, also lines in the launcher's log whose rank is unknown.
     """
@@ -76,6 +81,8 @@ class Selection:
     all_pods: bool = False
     pattern: re.Pattern[str] | None = None
     since: datetime | None = None
+    until: datetime | None = None
+    level: int = NONE
     tail: int | None = None
     untagged: bool = False
 
@@ -261,6 +268,7 @@ class Run:
     ended: bool = False
     resume: Resume = field(default_factory=Resume)
     masker: Masker = field(default_factory=Masker)
+    levels: Levels = field(default_factory=Levels)
 
 
 @dataclass
@@ -333,13 +341,19 @@ class Reader:
         selection = replace(self.selection, all_pods=self.selection.worker is None, untagged=False)
         kept = self.status.failure.log_tail if self.status.failure else []
         lines = []
+        levels: dict[str, Levels] = {}
         for entry in kept:
             pod, _, text = entry.removeprefix("[").partition("]")
             source = places.get(pod, Place("launcher"))
             line = self.hosts.read(source, pod, text.removeprefix(" "), None)
-            if selection.takes(source, line):
+            if self._has_level(levels.setdefault(pod, Levels()), line) and selection.takes(source, line):
                 lines.append(line)
         return lines
+
+    def _has_level(self, levels: Levels, line: LogLine) -> bool:
+        """Return whether the next line of a log has the wanted level."""
+        lowest = self.selection.level
+        return lowest == NONE or levels.of(line.rank, line.text) >= lowest
 
     async def follow(self) -> AsyncGenerator[LogLine, None]:
         """Yield lines as they come, until the job has ended and all is read.
@@ -515,15 +529,16 @@ class Reader:
                 async with aclosing(lines_of(stream.chunks(), LONGEST_LINE)) as lines:
                     async for raw in lines:
                         # A followed log that ends within a line was cut; it is read again.
-                        if raw.endswith(b"\n") or not follow:
-                            self._take(run, raw.rstrip(b"\r\n"), take)
+                        if (raw.endswith(b"\n") or not follow) and not self._take(run, raw.rstrip(b"\r\n"), take):
+                            return True
                         if flush is not None:
                             await flush()
             except SilenceError:
                 return False
         return True
 
-    def _take(self, run: Run, raw: bytes, take: Take) -> None:
+    def _take(self, run: Run, raw: bytes, take: Take) -> bool:
+        """Take a line, and return whether any of the lines after it can be wanted."""
         stamp, _, text = raw.partition(b" ")
         time = parse_time(stamp.decode(errors="replace"))
         if time is None:
@@ -531,13 +546,16 @@ class Reader:
                 raise _LogGoneError
             time, text = run.resume.newest, raw
         elif not run.resume.is_new(time) or (self.selection.since is not None and time < self.selection.since):
-            return
+            return True
+        elif self.selection.until is not None and time > self.selection.until:
+            return False
         line = self.hosts.read(run.place, run.pod, run.masker.line(text.decode(errors="replace")), time)
         if run.place.role == "launcher":
             self.tagged = self.tagged or line.rank is not None
             self.untagged = self.untagged or line.rank is None
-        if self.selection.takes(run.place, line):
+        if self._has_level(run.levels, line) and self.selection.takes(run.place, line):
             take([line])
+        return True
 
 
 def command_in(job: Json | None) -> str:
@@ -608,7 +626,16 @@ def second_of(text: str, zone: str) -> datetime | None:
 
 
 def problems_of(
-    ranks: object, worker_index: object, all_pods: object, since: object, tail: object, pattern: object
+    *,
+    ranks: object = None,
+    worker_index: object = None,
+    all_pods: object = False,
+    since: object = None,
+    until: object = None,
+    level: object = None,
+    tail: object = None,
+    pattern: object = None,
+    follow: object = False,
 ) -> list[Problem]:
     """Return what is wrong with the arguments of ``get_logs``."""
     problems = []
@@ -623,12 +650,20 @@ def problems_of(
             problems.append(Problem(name, f"{value!r} is not allowed; use 0 or more"))
     if worker_index is not None and all_pods:
         problems.append(Problem("all_pods", "cannot be combined with worker_index; use one of them"))
+    for name, value in (("since", since), ("until", until)):
+        try:
+            if value is not None and not isinstance(value, datetime):
+                parse_duration(value)  # type: ignore[arg-type]
+        except ValueError:
+            text = f"{value!r} is not allowed; use seconds, text such as '10m', or a datetime"
+            problems.append(Problem(name, text))
+    if until is not None and follow:
+        problems.append(Problem("until", "cannot be combined with follow; omit one of them"))
     try:
-        if since is not None and not isinstance(since, datetime):
-            parse_duration(since)  # type: ignore[arg-type]
-    except ValueError:
-        text = f"{since!r} is not allowed; use seconds, text such as '10m', or a datetime"
-        problems.append(Problem("since", text))
+        if level is not None:
+            parse_level(level)
+    except ValueError as error:
+        problems.append(Problem("level", str(error)))
     try:
         if pattern is not None:
             re.compile(pattern)  # type: ignore[call-overload]
@@ -639,27 +674,37 @@ def problems_of(
 
 def select(
     now: datetime,
+    *,
     ranks: RankSet | None = None,
     worker_index: int | None = None,
     all_pods: bool = False,
-    since: str | float | timedelta | datetime | None = None,
+    since: Since | None = None,
+    until: Since | None = None,
+    level: str | None = None,
     tail: int | None = None,
     pattern: str | None = None,
 ) -> Selection:
     """Return the selection of some arguments of ``get_logs``, which were checked."""
-    begin: datetime | None = None
-    if isinstance(since, datetime):
-        begin = since.astimezone(timezone.utc)
-    elif since is not None:
-        begin = now - timedelta(seconds=parse_duration(since))
+    begin, end = _moment(since, now), _moment(until, now)
+    if begin is not None and end is not None and end < begin:
+        raise InvalidJobError([Problem("until", f"{end:%Y-%m-%dT%H:%M:%SZ} is before since; use a later time")])
     return Selection(
         ranks=None if ranks is None else parse_ranks(ranks),
         worker=worker_index,
         all_pods=all_pods,
         pattern=None if pattern is None else re.compile(pattern),
         since=begin,
+        until=end,
+        level=NONE if level is None else parse_level(level),
         tail=tail,
     )
+
+
+def _moment(time: Since | None, now: datetime) -> datetime | None:
+    """Return a time, or how long ago it was, as a time."""
+    if time is None or isinstance(time, datetime):
+        return time and time.astimezone(timezone.utc)
+    return now - timedelta(seconds=parse_duration(time))
 
 
 def parse_ranks(ranks: RankSet) -> frozenset[int]:

@@ -6,13 +6,14 @@ The synchronous face, client.py, is generated from this file: change it here, an
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, overload
 
 from openshift_ai_sdk.training import (
+    _advice,
     _changes,
     _clone,
     _create,
@@ -44,7 +45,7 @@ from openshift_ai_sdk.training._duration import Duration
 from openshift_ai_sdk.training._explain import Explanation, explain
 from openshift_ai_sdk.training._job_ref import Found, JobRef
 from openshift_ai_sdk.training._job_spec import JobSpec
-from openshift_ai_sdk.training._logs import RankSet
+from openshift_ai_sdk.training._logs import RankSet, Since
 from openshift_ai_sdk.training._many import raise_all
 from openshift_ai_sdk.training._model_registry import Model, register
 from openshift_ai_sdk.training._notify import Observer, PhaseCallback
@@ -82,7 +83,6 @@ if TYPE_CHECKING:
 __all__ = ["JobList", "MPIJob", "TrainingClient", "train"]
 
 Resources = ResourceRequirements | Mapping[str, int | float | str]
-Since = str | float | timedelta | datetime
 T = TypeVar("T")
 
 
@@ -386,6 +386,8 @@ class TrainingClient:
         worker_index: int | None = None,
         all_pods: bool = False,
         since: Since | None = None,
+        until: Since | None = None,
+        level: str | None = None,
         tail: int | None = None,
         pattern: str | None = None,
     ) -> Logs:
@@ -397,11 +399,27 @@ class TrainingClient:
         _validate.check(
             _validate.of_name(name),
             _validate.of_namespace(namespace),
-            _logs.problems_of(ranks, worker_index, all_pods, since, tail, pattern),
+            _logs.problems_of(
+                ranks=ranks,
+                worker_index=worker_index,
+                all_pods=all_pods,
+                since=since,
+                until=until,
+                level=level,
+                tail=tail,
+                pattern=pattern,
+            ),
         )
         job = await self.get_job(name, namespace)
         return await job.get_logs(
-            ranks=ranks, worker_index=worker_index, all_pods=all_pods, since=since, tail=tail, pattern=pattern
+            ranks=ranks,
+            worker_index=worker_index,
+            all_pods=all_pods,
+            since=since,
+            until=until,
+            level=level,
+            tail=tail,
+            pattern=pattern,
         )
 
     async def delete_job(self, name: str, namespace: str | None = None, *, job_kind: str | None = None) -> None:
@@ -839,6 +857,22 @@ class MPIJob:
                 print(_links.announcement(self._ref, await run(_links.dashboard(self._cluster))))
         return self
 
+    async def get_advice(self) -> list[str]:
+        """Return what your earlier jobs of the same program suggest for this one, a sentence each.
+
+        Memory and CPU that the job would not use or does not have enough of, GPUs that were idle, and workers that made
+        it no faster. The job need not exist yet. Only jobs of the namespace that succeeded count, with the same image
+        (of any tag) and program, and at least three of them: with fewer, nothing is suggested. ``kubectl odh mpijob
+        create`` and the dashboard show the same.
+
+        Example:
+            >>> job = MPIJob("train", image=image, command="train.py", resources={"memory": "64Gi"})
+            >>> for line in await job.get_advice():
+            ...     print(line)
+            Memory: 5 earlier jobs like this one used at most 9 GiB in a pod; this one asks for 64 GiB. 11Gi is enough.
+        """
+        return await run(_advice.advice(self._cluster, self._manifest, self.namespace))
+
     async def get_dashboard_url(self) -> str | None:
         """Return the URL of the job's page in the dashboard; None if the dashboard is unknown.
 
@@ -959,6 +993,8 @@ class MPIJob:
         worker_index: int | None = None,
         all_pods: bool = False,
         since: Since | None = None,
+        until: Since | None = None,
+        level: str | None = None,
         tail: int | None = None,
         pattern: str | None = None,
         follow: Literal[False] = False,
@@ -972,6 +1008,8 @@ class MPIJob:
         worker_index: int | None = None,
         all_pods: bool = False,
         since: Since | None = None,
+        until: Since | None = None,
+        level: str | None = None,
         tail: int | None = None,
         pattern: str | None = None,
         follow: Literal[True],
@@ -984,6 +1022,8 @@ class MPIJob:
         worker_index: int | None = None,
         all_pods: bool = False,
         since: Since | None = None,
+        until: Since | None = None,
+        level: str | None = None,
         tail: int | None = None,
         pattern: str | None = None,
         follow: bool = False,
@@ -1000,6 +1040,9 @@ class MPIJob:
                 returned, with a warning.
             all_pods: Lines of the launcher and of all workers.
             since: Lines of the last seconds, or of a time such as ``"10m"``, or a time.
+            until: Lines until so many seconds ago, or a time such as ``"10m"`` ago, or a time.
+            level: Lines at or above this level: ``"debug"``, ``"info"``, ``"warning"`` or ``"error"``. Indented lines
+                have the level of the line before, as in a traceback. Lines without a level are left out.
             tail: Read at most this many last lines of each log.
             pattern: Lines in which this regular expression is found.
             follow: Return an iterator that goes on until the job has ended. No line is lost or repeated, even if
@@ -1013,8 +1056,29 @@ class MPIJob:
             >>> async for line in await job.get_logs(follow=True):
             ...     print(line.rank, line.text)
         """
-        _validate.check(_logs.problems_of(ranks, worker_index, all_pods, since, tail, pattern))
-        selection = _logs.select(self._driver_now(), ranks, worker_index, all_pods, since, tail, pattern)
+        problems = _logs.problems_of(
+            ranks=ranks,
+            worker_index=worker_index,
+            all_pods=all_pods,
+            since=since,
+            until=until,
+            level=level,
+            tail=tail,
+            pattern=pattern,
+            follow=follow,
+        )
+        _validate.check(problems)
+        selection = _logs.select(
+            self._driver_now(),
+            ranks=ranks,
+            worker_index=worker_index,
+            all_pods=all_pods,
+            since=since,
+            until=until,
+            level=level,
+            tail=tail,
+            pattern=pattern,
+        )
         found = await run(self._cluster.find(self.name, self.namespace, self.kind))
         reader = _logs.Reader(self._cluster, found, selection)
         if follow:

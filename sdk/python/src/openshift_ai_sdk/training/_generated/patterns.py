@@ -1,4 +1,4 @@
-"""Patterns of secrets and of progress in logs, from internal/logs.
+"""Patterns of secrets, levels and progress in logs, from internal/logs.
 
 Run `make sdk-generate` to update this file; do not edit it.
 """
@@ -26,8 +26,15 @@ PATTERNS = {
     'rankTag': '^\\[(?:[^\\],]*,)?(?:MPI_COMM_WORLD,)?(\\d+)\\](?:<\\w+>)?:? ?',
     'pair': "(?:^|[\\s,;|(\\[{])'?([A-Za-z_]+)'?\\s?[=:]\\s?([-+]?(?:\\d[\\d,._]*(?:[eE][-+]?\\d+)?(?:/\\d+)?%?|nan|NaN|inf|Infinity))(?:$|[\\s,;|)\\]}])",
     'inWords': '(?:^|[\\s,;|(\\[{])(?:([Ee]poch):?\\s+\\[?(\\d+(?:/\\d+)?)|([Ll]oss|[Aa]ccuracy|[Aa]cc)\\s+(\\d+\\.\\d+(?:[eE][-+]?\\d+)?))(?:$|[\\s,;|:)\\]}])',
+    'klogHead': '^[IWEF]\\d{4} \\d\\d:\\d\\d',
+    'declared': '(?i)\\b(?:level|levelname|log_level|severity|lvl)["\']?\\s*[=:]\\s*["\']?([a-z]+)',
 }
 PROGRESS_NAMES = {'epoch': 'epoch', 'step': 'step', 'global_step': 'step', 'iteration': 'step', 'loss': 'loss', 'train_loss': 'loss', 'accuracy': 'accuracy', 'acc': 'accuracy', 'progress': 'progress'}
+LEVELS = ('', 'debug', 'info', 'warning', 'error')
+DECLARED_LEVELS = {'trace': 'debug', 'debug': 'debug', 'info': 'info', 'notice': 'info', 'warn': 'warning', 'warning': 'warning', 'error': 'error', 'err': 'error', 'fatal': 'error', 'critical': 'error', 'panic': 'error'}
+LEVEL_TAGS = {'TRACE': 'debug', 'DEBUG': 'debug', 'INFO': 'info', 'NOTICE': 'info', 'WARN': 'warning', 'WARNING': 'warning', 'ERROR': 'error', 'FATAL': 'error', 'CRITICAL': 'error', 'SEVERE': 'error'}
+LEVEL_SIGNS = {'Warning': 'warning', 'warning': 'warning', 'Error': 'error', 'Exception': 'error', 'Traceback': 'error', 'fatal': 'error', 'Fatal': 'error', 'panic': 'error', 'TERMINATION': 'error', 'ABORT': 'error', 'MPI_ABORT': 'error', 'SIGSEGV': 'error', 'SIGABRT': 'error', 'SIGKILL': 'error', 'SIGBUS': 'error', 'SIGILL': 'error', 'Segmentation': 'error'}
+LEVEL_PHRASES = ('mpirun noticed', 'exited with non-zero status', 'error: ', 'error]', 'Permission denied', 'Connection refused', 'command not found', 'No such file or directory')
 # The hint, the pattern, and what is no secret although it matches.
 RULES = [
     (('eyj',), '\\beyJ[\\w-]{6,}\\.[\\w-]{4,}(?:\\.[\\w-]*)*', None),

@@ -1,0 +1,112 @@
+package diagnose
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/diagnose/facts"
+)
+
+const (
+	// leastRun is how long a job must have run, and leastDone which share of its work it must have done, until its pace is known.
+	leastRun  = 5 * time.Minute
+	leastDone = 0.02
+	// worthLate is by which share of the deadline a job must be expected to be late.
+	worthLate = 0.1
+	// A job whose pace is unknown is warned when this share of its deadline is left, and not earlier than longestNotice.
+	lastShare     = 0.1
+	longestNotice = 30 * time.Minute
+)
+
+// deadlineNear warns that the deadline of a running job ends it before it is done, as far as its pace shows, or soon.
+func deadlineNear(p *input) []Finding {
+	from, ends, has := p.deadlineTimes()
+	if p.Outcome.Phase != v1alpha1.PhaseRunning || !has {
+		return nil
+	}
+	figures := map[string]string{
+		"deadline": fmt.Sprintf("%d seconds", *p.Job.Lifecycle.Deadline), "at": momentText(ends),
+		"enough": strconv.FormatInt(2**p.Job.Lifecycle.Deadline, 10),
+	}
+	evidence := []string{"The deadline counts from " + facts.TimeText(from) + "."}
+	done, at, isPaced := p.pace()
+	switch {
+	case isPaced && at.After(p.Seen.Now):
+		if at.Sub(ends).Seconds() < worthLate*ends.Sub(from).Seconds() {
+			return nil
+		}
+		// The text stays the same while the pace does.
+		at = at.Truncate(roundedTo).Add(roundedTo)
+		figures["pace"] = ", and the program needs until about " + momentText(at) + " at its pace"
+		figures["enough"] = strconv.FormatInt(int64(at.Add(at.Sub(from)/4).Sub(from).Truncate(time.Minute).Seconds()), 10)
+		evidence = append(evidence, "Log: "+done+".")
+	case ends.Sub(p.Seen.Now) > min(longestNotice, time.Duration(lastShare*float64(ends.Sub(from)))):
+		return nil
+	}
+	return []Finding{p.find(codes.DeadlineNear, p.Pods[:min(1, len(p.Pods))], figures, evidence...)}
+}
+
+// deadlineTimes returns from when on the job's deadline counts, and when it ends the job.
+func (p *input) deadlineTimes() (from, ends time.Time, has bool) {
+	seconds := p.Job.Lifecycle.Deadline
+	if seconds == nil {
+		return from, ends, false
+	}
+	if from = p.Job.Lifecycle.DeadlineFrom; from.IsZero() && p.Seen.Launcher != nil && p.Seen.Launcher.Status.StartTime != nil {
+		from = p.Seen.Launcher.Status.StartTime.Time
+	}
+	return from, from.Add(time.Duration(*seconds) * time.Second), !from.IsZero()
+}
+
+// pace returns the progress that the program has printed, and when all of it is done if the rest takes as long. A program that went on
+// from a checkpoint is taken for faster than it is.
+func (p *input) pace() (done string, at time.Time, isKnown bool) {
+	training := p.Evidence.Training
+	share := shareOf(training.Progress)
+	done = "progress " + training.Progress
+	if share == 0 && strings.Contains(training.Epoch, "/") {
+		share = shareOf(training.Epoch)
+		done = "epoch " + training.Epoch
+	}
+	if share < leastDone || share > 1 || len(p.Pods) == 0 {
+		return "", at, false
+	}
+	main := p.Pods[0].MainStatus()
+	if main == nil || main.State.Running == nil {
+		return "", at, false
+	}
+	began := main.State.Running.StartedAt.Time
+	if training.At.Sub(began) < leastRun {
+		return "", at, false
+	}
+	return done, began.Add(time.Duration(float64(training.At.Sub(began)) / share)), true
+}
+
+// shareOf returns the share that programs print as 40%, 0.4 or 4/10; 0 if a text is none of them.
+func shareOf(text string) float64 {
+	text = strings.TrimSpace(text)
+	divisor := 1.0
+	if percent, is := strings.CutSuffix(text, "%"); is {
+		text, divisor = strings.TrimSpace(percent), 100
+	} else if part, whole, is := strings.Cut(text, "/"); is {
+		var err error
+		if divisor, err = strconv.ParseFloat(strings.TrimSpace(whole), 64); err != nil || !(divisor > 0) {
+			return 0
+		}
+		text = strings.TrimSpace(part)
+	}
+	value, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(value > 0) {
+		return 0
+	}
+	return value / divisor
+}
+
+// momentText returns a time of another day, too, to the minute.
+func momentText(at time.Time) string {
+	return at.UTC().Format("15:04 on 2 January 2006") + " UTC"
+}

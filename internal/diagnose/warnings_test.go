@@ -1,0 +1,137 @@
+package diagnose_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/mpitest"
+)
+
+// withDeadline gives a job a deadline and how long ago its launcher was started.
+func withDeadline(deadline, started time.Duration) func(*scene) {
+	return func(s *scene) {
+		s.job.Lifecycle.Deadline = new(int64(deadline.Seconds()))
+		s.seen.Launcher.Status.StartTime = new(metav1.NewTime(mpitest.Now.Add(-started)))
+		for _, pod := range s.seen.LauncherPods {
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+				Name: s.job.Launcher.Template.Spec.Containers[0].Name, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: *s.seen.Launcher.Status.StartTime}},
+			}}
+		}
+	}
+}
+
+// printed is the progress that a program has just printed.
+func printed(training v1alpha1.Training) func(*scene) {
+	return func(s *scene) {
+		training.At = metav1.NewTime(mpitest.Now)
+		s.evidence.Training = training
+	}
+}
+
+func TestDeadlineNear(t *testing.T) {
+	check(t, map[string]expect{
+		"deadline-too-short": {codes.DeadlineNear, running(2).with(withDeadline(4*time.Hour, 2*time.Hour), printed(v1alpha1.Training{Progress: "25%"}))},
+		"deadline-soon":      {codes.DeadlineNear, running(2).with(withDeadline(4*time.Hour, 3*time.Hour+40*time.Minute))},
+	})
+}
+
+// TestDeadlineIsWorthAWarning: a job that is expected to end in time is not warned, nor one whose deadline is far away and whose pace is
+// unknown.
+func TestDeadlineIsWorthAWarning(t *testing.T) {
+	const deadline = 4 * time.Hour
+	for name, test := range map[string]struct {
+		ran      time.Duration
+		training v1alpha1.Training
+		want     bool
+	}{
+		"in time":                        {2 * time.Hour, v1alpha1.Training{Progress: "60%"}, false},
+		"in time, at the last moment":    {3*time.Hour + 50*time.Minute, v1alpha1.Training{Progress: "98%"}, false},
+		"a little late":                  {2 * time.Hour, v1alpha1.Training{Progress: "48%"}, false},
+		"late":                           {2 * time.Hour, v1alpha1.Training{Progress: "0.4"}, true},
+		"late by epochs":                 {2 * time.Hour, v1alpha1.Training{Epoch: "2/10"}, true},
+		"an epoch without their number":  {2 * time.Hour, v1alpha1.Training{Epoch: "2"}, false},
+		"the pace of the first minutes":  {4 * time.Minute, v1alpha1.Training{Progress: "1/100"}, false},
+		"the pace of the first steps":    {30 * time.Minute, v1alpha1.Training{Progress: "1%"}, false},
+		"odd progress":                   {2 * time.Hour, v1alpha1.Training{Progress: "-1/0"}, false},
+		"more than all of it":            {2 * time.Hour, v1alpha1.Training{Progress: "2500%"}, false},
+		"no number":                      {2 * time.Hour, v1alpha1.Training{Progress: "NaN%"}, false},
+		"no progress":                    {3 * time.Hour, v1alpha1.Training{}, false},
+		"no progress, soon":              {3*time.Hour + 40*time.Minute, v1alpha1.Training{}, true},
+		"all done long ago, and runs on": {3*time.Hour + 40*time.Minute, v1alpha1.Training{Progress: "100%"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			isNear := func(f v1alpha1.Finding) bool { return f.Code == codes.DeadlineNear }
+			s := running(2).with(withDeadline(deadline, test.ran), printed(test.training))
+			if found := s.findings(); slices.ContainsFunc(found, isNear) != test.want {
+				t.Errorf("%+v, want a warning: %v", found, test.want)
+			}
+			// A TrainJob's deadline counts from its creation or resumption, whatever its launcher's Job says.
+			s.job.Lifecycle.DeadlineFrom, s.seen.Launcher.Status.StartTime = s.seen.Launcher.Status.StartTime.Time, nil
+			if found := s.findings(); slices.ContainsFunc(found, isNear) != test.want {
+				t.Errorf("TrainJob: %+v, want a warning: %v", found, test.want)
+			}
+			s.job.Lifecycle.Deadline = nil
+			if found := s.findings(); slices.ContainsFunc(found, isNear) {
+				t.Errorf("without a deadline: %+v", found)
+			}
+		})
+	}
+}
+
+// onNodes are the nodes of the workers, of which some are cordoned.
+func onNodes(cordoned ...string) func(*scene) {
+	return func(s *scene) {
+		for i, worker := range s.seen.Workers {
+			worker.Pod.Spec.NodeName = "node-" + string(rune('a'+i))
+		}
+		s.evidence.Cordoned = cordoned
+	}
+}
+
+func TestNodeCordoned(t *testing.T) {
+	check(t, map[string]expect{
+		"node-cordoned":  {codes.NodeCordoned, running(3).with(onNodes("node-b"))},
+		"nodes-cordoned": {codes.NodeCordoned, running(3).with(onNodes("node-a", "node-c"))},
+	})
+	for name, s := range map[string]scene{
+		"another job's node": running(3).with(onNodes("node-x")), "none": running(3).with(onNodes()), "succeeded": running(3).with(onNodes("node-a"), succeededLauncher),
+	} {
+		for _, f := range s.findings() {
+			if f.Code == codes.NodeCordoned {
+				t.Errorf("%s: %+v", name, f)
+			}
+		}
+	}
+}
+
+// throttledUsage is the usage of two workers of which the second was stopped for shares of the time, in thousandths.
+func throttledUsage(measured time.Duration, second int64) func(*scene) {
+	return func(s *scene) {
+		share := func(pod string, mean int64) v1alpha1.PodUsage {
+			return v1alpha1.PodUsage{Pod: pod, Metrics: []v1alpha1.UsageMetric{{Metric: v1alpha1.MetricThrottled, Mean: mean}}}
+		}
+		s.evidence.Used = &v1alpha1.Usage{
+			Since: metav1.NewTime(mpitest.Now.Add(-measured)), Until: metav1.NewTime(mpitest.Now), PerPod: []v1alpha1.PodUsage{share("pi-worker-0", 30), share("pi-worker-1", second), share("another", 900)},
+		}
+	}
+}
+
+func TestThrottlingWhileRunning(t *testing.T) {
+	check(t, map[string]expect{"cpu-throttling": {codes.CPUThrottled, running(2).with(throttledUsage(10*time.Minute, 437))}})
+	for name, s := range map[string]scene{
+		"less than a fifth": running(2).with(throttledUsage(10*time.Minute, 199)), "for a moment": running(2).with(throttledUsage(4*time.Minute, 437)),
+		"over": running(2).with(throttledUsage(10*time.Minute, 437), succeededLauncher), "not measured": running(2),
+	} {
+		for _, f := range s.findings() {
+			if f.Code == codes.CPUThrottled {
+				t.Errorf("%s: %+v", name, f)
+			}
+		}
+	}
+}
