@@ -404,6 +404,12 @@ func keptRequests(job TrainJob, used Runtime) (kept []string) {
 	return kept
 }
 
+// fixed is the error for a change of the trainer of a job that is not suspended. Trainer v2.1 accepts it and does not apply it; later
+// versions refuse it.
+const fixed = "cannot be changed while the job runs: its pods would stay as they are; suspend the job first (spec.suspend: true), or delete it and create it again with the change"
+
+func isSuspended(job TrainJob) bool { return ptr.Deref(job.Spec.Suspend, false) }
+
 // CheckChange is Check for a TrainJob that is changed: it returns the errors that the change causes.
 func CheckChange(before, after TrainJob, used Runtime) (errs field.ErrorList, warnings []string) {
 	old, _ := Check(before, used)
@@ -418,6 +424,9 @@ func CheckChange(before, after TrainJob, used Runtime) (errs field.ErrorList, wa
 		if !equality.Semantic.DeepEqual(was, is) {
 			errs = append(errs, field.Forbidden(spec, mpi.FinishedIsFixed(before.Name)))
 		}
+	}
+	if runs := !isSuspended(before) && !isSuspended(after) && past(before).Finish == nil; runs && used.IsMPI() && !equality.Semantic.DeepEqual(before.trainer(), after.trainer()) {
+		errs = append(errs, field.Forbidden(trainerPath, fixed))
 	}
 	if used.ours() && past(before).Finish == nil && before.Annotations[mpi.AnnotationConnections] != after.Annotations[mpi.AnnotationConnections] {
 		errs = append(errs, field.Forbidden(mpi.ConnectionsPath, "cannot be changed after the job was created: its pods were defined with it; delete the job and create it again with the change"))

@@ -204,6 +204,31 @@ func TestCheck(t *testing.T) {
 	})
 }
 
+// TestRunningTrainerIsFixed: the trainer of a job with an MPI runtime changes only while the job is suspended. Trainer v2.1 accepts other
+// changes and leaves the pods as they are.
+func TestRunningTrainerIsFixed(t *testing.T) {
+	const command = ", command: [mpirun, pi]}"
+	other := base(t, "    mpi:\n", "    torch:\n")
+	for name, test := range map[string]struct {
+		before, after trainjob.TrainJob
+		used          trainjob.Runtime
+		want          []string
+	}{
+		"nodes":                    {job(t, "{numNodes: 4"+command), job(t, "{numNodes: 2"+command), base(t), []string{"spec.trainer: Forbidden: cannot be changed while the job runs"}},
+		"the command":              {job(t, "{numNodes: 4"+command), job(t, "{numNodes: 4, command: [mpirun, other]}"), base(t), []string{"spec.trainer: Forbidden"}},
+		"nothing":                  {job(t, "{numNodes: 4"+command), job(t, "{numNodes: 4"+command), base(t), nil},
+		"while it is suspended":    {job(t, "{numNodes: 4"+command, "  suspend: true"), job(t, "{numNodes: 2"+command, "  suspend: true"), base(t), nil},
+		"with its suspension":      {job(t, "{numNodes: 4"+command), job(t, "{numNodes: 2"+command, "  suspend: true"), base(t), nil},
+		"when it is resumed":       {job(t, "{numNodes: 4"+command, "  suspend: true"), job(t, "{numNodes: 2"+command), base(t), nil},
+		"with another framework's": {job(t, "{numNodes: 4"+command), job(t, "{numNodes: 2"+command), other, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			errs, _ := trainjob.CheckChange(test.before, test.after, test.used)
+			wants(t, errs, test.want...)
+		})
+	}
+}
+
 // TestCheckChange: what was wrong before does not keep a queue from resuming a job.
 func TestCheckChange(t *testing.T) {
 	before := job(t, "{numNodes: 4}", "  suspend: true")
