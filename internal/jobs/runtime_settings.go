@@ -25,6 +25,9 @@ type RuntimeSettings struct {
 	// MaxWorkers and MaxGPUs (per worker) limit the jobs of the runtime; nil for no limit.
 	MaxWorkers *int32 `json:"maxWorkers,omitempty"`
 	MaxGPUs    *int32 `json:"maxGPUs,omitempty"`
+	// GangTimeoutSeconds is after how long an attempt to place all pods of a job together ends, unless the job sets it; nil for the
+	// default.
+	GangTimeoutSeconds *int32 `json:"gangTimeoutSeconds,omitempty"`
 }
 
 // NewRuntime describes a runtime that is made from another.
@@ -144,10 +147,12 @@ func (r Runtime) with(settings RuntimeSettings) (*unstructured.Unstructured, err
 	if notes == nil {
 		notes = map[string]string{}
 	}
-	for name, limit := range map[string]*int32{mpi.AnnotationMaxWorkers: settings.MaxWorkers, mpi.AnnotationMaxGPUs: settings.MaxGPUs} {
+	for name, number := range map[string]*int32{
+		mpi.AnnotationMaxWorkers: settings.MaxWorkers, mpi.AnnotationMaxGPUs: settings.MaxGPUs, mpi.AnnotationScheduleTimeout: settings.GangTimeoutSeconds,
+	} {
 		delete(notes, name)
-		if limit != nil {
-			notes[name] = strconv.Itoa(int(*limit))
+		if number != nil {
+			notes[name] = strconv.Itoa(int(*number))
 		}
 	}
 	object.SetAnnotations(notes)
@@ -176,17 +181,20 @@ func (s RuntimeSettings) check() (errs []FieldError) {
 	if s.MaxGPUs != nil && *s.MaxGPUs < 0 {
 		errs = append(errs, FieldError{Field: "maxGPUs", Value: strconv.Itoa(int(*s.MaxGPUs)), Reason: "is not allowed; use 0 or more, or nothing for no limit"})
 	}
+	if s.GangTimeoutSeconds != nil && *s.GangTimeoutSeconds < 1 {
+		errs = append(errs, FieldError{Field: "gangTimeoutSeconds", Value: strconv.Itoa(int(*s.GangTimeoutSeconds)), Reason: "is not allowed; use 1 or more, or nothing for the default"})
+	}
 	return errs
 }
 
 func hasSpace(image string) bool { return strings.ContainsAny(image, " \t\n") }
 
-// Settings returns the settings that a runtime has; a limit that is no number is left out.
+// Settings returns the settings that a runtime has; what is no number is left out.
 func (r Runtime) Settings() RuntimeSettings {
 	settings := RuntimeSettings{Slots: r.Slots}
-	for text, limit := range map[*string]**int32{&r.MaxWorkers: &settings.MaxWorkers, &r.MaxGPUs: &settings.MaxGPUs} {
+	for text, number := range map[*string]**int32{&r.MaxWorkers: &settings.MaxWorkers, &r.MaxGPUs: &settings.MaxGPUs, &r.GangTimeout: &settings.GangTimeoutSeconds} {
 		if n, err := strconv.ParseInt(*text, 10, 32); err == nil {
-			*limit = new(int32(n))
+			*number = new(int32(n))
 		}
 	}
 	return settings

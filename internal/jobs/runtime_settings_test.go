@@ -30,6 +30,7 @@ func TestRuntimeSettings(t *testing.T) {
 		"nothing but limits": {RuntimeSettings{MaxWorkers: new(int32(4)), MaxGPUs: new(int32(0))}, Runtime{MaxWorkers: "4", MaxGPUs: "0", Slots: 1, Image: "old"}},
 		"no limit":           {RuntimeSettings{}, Runtime{Slots: 1, Image: "old"}},
 		"image and slots":    {RuntimeSettings{Image: "new", Slots: 8}, Runtime{Slots: 8, Image: "new"}},
+		"a gang timeout":     {RuntimeSettings{GangTimeoutSeconds: new(int32(300))}, Runtime{Slots: 1, Image: "old", GangTimeout: "300"}},
 	} {
 		changed, err := from.with(test.settings)
 		if err != nil {
@@ -37,8 +38,11 @@ func TestRuntimeSettings(t *testing.T) {
 			continue
 		}
 		got := describeRuntime(changed)
-		if diff := cmp.Diff(test.want, Runtime{MaxWorkers: got.MaxWorkers, MaxGPUs: got.MaxGPUs, Slots: got.Slots, Image: got.Image}); diff != "" {
+		if diff := cmp.Diff(test.want, Runtime{MaxWorkers: got.MaxWorkers, MaxGPUs: got.MaxGPUs, GangTimeout: got.GangTimeout, Slots: got.Slots, Image: got.Image}); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", name, diff)
+		}
+		if timeout := got.Settings().GangTimeoutSeconds; (timeout == nil) != (test.settings.GangTimeoutSeconds == nil) {
+			t.Errorf("%s: the settings have the gang timeout %v", name, timeout)
 		}
 		for _, container := range got.Containers {
 			if want := map[bool]string{true: "logger", false: test.want.Image}[container.Image == "logger"]; container.Image != want {
@@ -68,7 +72,7 @@ func TestRuntimeSettings(t *testing.T) {
 func TestRuntimeSettingsAreChecked(t *testing.T) {
 	t.Parallel()
 	from := describeRuntime(clusterRuntime(t, "mpi", `{mlPolicy: {mpi: {}}, template: {spec: {replicatedJobs: []}}}`))
-	_, err := from.copyAs(NewRuntime{Name: "Not_Allowed", AgentImage: "two words", RunAsUser: new(int64(0)), Settings: RuntimeSettings{Image: "two words", Slots: -1, MaxWorkers: new(int32(0)), MaxGPUs: new(int32(-1))}})
+	_, err := from.copyAs(NewRuntime{Name: "Not_Allowed", AgentImage: "two words", RunAsUser: new(int64(0)), Settings: RuntimeSettings{Image: "two words", Slots: -1, MaxWorkers: new(int32(0)), MaxGPUs: new(int32(-1)), GangTimeoutSeconds: new(int32(0))}})
 	invalid, is := errors.AsType[*InvalidError](err)
 	if !is {
 		t.Fatalf("the error is %v", err)
@@ -77,7 +81,7 @@ func TestRuntimeSettingsAreChecked(t *testing.T) {
 	for _, field := range invalid.Fields {
 		fields = append(fields, field.Field)
 	}
-	if diff := cmp.Diff([]string{"image", "slots", "maxWorkers", "maxGPUs", "name", "agentImage", "runAsUser"}, fields); diff != "" {
+	if diff := cmp.Diff([]string{"image", "slots", "maxWorkers", "maxGPUs", "gangTimeoutSeconds", "name", "agentImage", "runAsUser"}, fields); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	torch := describeRuntime(clusterRuntime(t, "torch", `{mlPolicy: {torch: {}}, template: {spec: {replicatedJobs: []}}}`))
