@@ -21,10 +21,11 @@ type runtimesCreateOptions struct {
 	from, implementation string
 	ofCluster            bool
 	new                  jobs.NewRuntime
-	// slots, maxWorkers, maxGPUs, user and gangTimeout are those of the flags that are set.
+	// slots, maxWorkers, maxGPUs, user, gangTimeout and priorityClass are those of the flags that are set.
 	slots, maxWorkers, maxGPUs int32
 	user                       int64
 	gangTimeout                time.Duration
+	priorityClass              string
 	dryRun                     jobs.DryRun
 	changed                    func(flag string) bool
 	output                     *output
@@ -74,11 +75,13 @@ ClusterTrainingRuntimes.`,
 	flags.Int32Var(&o.maxWorkers, "max-workers", 0, "Maximum number of nodes of a job (shipped: 100)")
 	flags.Int32Var(&o.maxGPUs, "max-gpus", 0, "Maximum number of GPUs per node of a job (shipped: 16)")
 	flags.DurationVar(&o.gangTimeout, "gang-timeout", 0, "End an attempt to place all pods of a job together after this time, unless the job sets it, such as 10m")
+	flags.StringVar(&o.priorityClass, "priority-class", "", "PriorityClass of the pods")
 	flags.StringVar(&o.new.AgentImage, "agent-image", "", "Image of the agent that starts ranks")
 	flags.Int64Var(&o.user, "run-as-user", 0, "User ID of the pods (default: 1000 with a shipped runtime, unless OpenShift assigns one)")
 	addDryRun(c, &o.dryRun)
 	o.output = addOutput(c)
 	_ = c.RegisterFlagCompletionFunc("implementation", cobra.FixedCompletions(implementationNames(), cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("priority-class", f.completeObjects(priorityClasses))
 	_ = c.RegisterFlagCompletionFunc("from", f.completeFrom)
 	return c
 }
@@ -151,10 +154,11 @@ func (o *runtimesCreateOptions) complete(ctx context.Context, c *jobs.Client, fr
 	o.new.Settings = from.Settings()
 	o.new.Settings.Image = image
 	for flag, set := range map[string]func(){
-		"slots":       func() { o.new.Settings.Slots = o.slots },
-		"max-workers": func() { o.new.Settings.MaxWorkers = &o.maxWorkers },
-		"max-gpus":    func() { o.new.Settings.MaxGPUs = &o.maxGPUs },
-		"run-as-user": func() { o.new.RunAsUser = &o.user },
+		"slots":          func() { o.new.Settings.Slots = o.slots },
+		"max-workers":    func() { o.new.Settings.MaxWorkers = &o.maxWorkers },
+		"max-gpus":       func() { o.new.Settings.MaxGPUs = &o.maxGPUs },
+		"run-as-user":    func() { o.new.RunAsUser = &o.user },
+		"priority-class": func() { o.new.Settings.PriorityClass = o.priorityClass },
 		"gang-timeout": func() {
 			o.new.Settings.GangTimeoutSeconds = new(int32(min(o.gangTimeout/time.Second, math.MaxInt32)))
 		},

@@ -66,6 +66,7 @@ func printRuntime(to io.Writer, one jobs.Runtime, program string) error {
 		if seconds := one.Settings().GangTimeoutSeconds; seconds != nil {
 			named("gang timeout", (time.Duration(*seconds) * time.Second).String())
 		}
+		named("priority class", one.PriorityClass)
 		p.heading("Pods")
 		for _, container := range one.Containers {
 			named(container.Job, fmt.Sprintf("%s (%s)", container.Image, podspec.Text(container.Requests)))

@@ -28,6 +28,8 @@ type RuntimeSettings struct {
 	// GangTimeoutSeconds is after how long an attempt to place all pods of a job together ends, unless the job sets it; nil for the
 	// default.
 	GangTimeoutSeconds *int32 `json:"gangTimeoutSeconds,omitempty"`
+	// PriorityClass is that of all pods; empty for the cluster's default.
+	PriorityClass string `json:"priorityClass,omitempty"`
 }
 
 // NewRuntime describes a runtime that is made from another.
@@ -161,6 +163,17 @@ func (r Runtime) with(settings RuntimeSettings) (*unstructured.Unstructured, err
 			return nil, fmt.Errorf("set the slots of %s: %w", r.Name, err)
 		}
 	}
+	if settings.PriorityClass != r.PriorityClass {
+		setPriority := func(pod map[string]any) error {
+			if delete(pod, "priorityClassName"); settings.PriorityClass != "" {
+				pod["priorityClassName"] = settings.PriorityClass
+			}
+			return nil
+		}
+		if err := changePods(object, setPriority); err != nil {
+			return nil, fmt.Errorf("set the priority class of %s: %w", r.Name, err)
+		}
+	}
 	if settings.Image != "" {
 		replaceImage(object.Object["spec"], r.Image, settings.Image)
 	}
@@ -184,6 +197,9 @@ func (s RuntimeSettings) check() (errs []FieldError) {
 	if s.GangTimeoutSeconds != nil && *s.GangTimeoutSeconds < 1 {
 		errs = append(errs, FieldError{Field: "gangTimeoutSeconds", Value: strconv.Itoa(int(*s.GangTimeoutSeconds)), Reason: "is not allowed; use 1 or more, or nothing for the default"})
 	}
+	if s.PriorityClass != "" && len(validation.IsDNS1123Subdomain(s.PriorityClass)) > 0 {
+		errs = append(errs, FieldError{Field: "priorityClass", Value: s.PriorityClass, Reason: "is not the name of a PriorityClass; use lower-case letters, digits, - and ."})
+	}
 	return errs
 }
 
@@ -191,7 +207,7 @@ func hasSpace(image string) bool { return strings.ContainsAny(image, " \t\n") }
 
 // Settings returns the settings that a runtime has; what is no number is left out.
 func (r Runtime) Settings() RuntimeSettings {
-	settings := RuntimeSettings{Slots: r.Slots}
+	settings := RuntimeSettings{Slots: r.Slots, PriorityClass: r.PriorityClass}
 	for text, number := range map[*string]**int32{&r.MaxWorkers: &settings.MaxWorkers, &r.MaxGPUs: &settings.MaxGPUs, &r.GangTimeout: &settings.GangTimeoutSeconds} {
 		if n, err := strconv.ParseInt(*text, 10, 32); err == nil {
 			*number = new(int32(n))
@@ -233,7 +249,20 @@ func setNamed(list []any, name, to string, path ...string) {
 
 // setUser sets the user and group of the pods of a runtime.
 func setUser(runtime *unstructured.Unstructured, user int64) error {
-	list, _, err := unstructured.NestedSlice(runtime.Object, "spec", "template", "spec", "replicatedJobs")
+	return changePods(runtime, func(pod map[string]any) error {
+		for _, field := range []string{"runAsUser", "runAsGroup"} {
+			if err := unstructured.SetNestedField(pod, user, "securityContext", field); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// changePods changes the specification of the pods of each job of a runtime.
+func changePods(runtime *unstructured.Unstructured, change func(pod map[string]any) error) error {
+	jobsPath, podPath := []string{"spec", "template", "spec", "replicatedJobs"}, []string{"template", "spec", "template", "spec"}
+	list, _, err := unstructured.NestedSlice(runtime.Object, jobsPath...)
 	if err != nil {
 		return err
 	}
@@ -242,13 +271,21 @@ func setUser(runtime *unstructured.Unstructured, user int64) error {
 		if !is {
 			continue
 		}
-		for _, field := range []string{"runAsUser", "runAsGroup"} {
-			if err := unstructured.SetNestedField(job, user, "template", "spec", "template", "spec", "securityContext", field); err != nil {
-				return err
-			}
+		pod, _, err := unstructured.NestedMap(job, podPath...)
+		if err != nil {
+			return err
+		}
+		if pod == nil {
+			pod = map[string]any{}
+		}
+		if err := change(pod); err != nil {
+			return err
+		}
+		if err := unstructured.SetNestedMap(job, pod, podPath...); err != nil {
+			return err
 		}
 	}
-	return unstructured.SetNestedSlice(runtime.Object, list, "spec", "template", "spec", "replicatedJobs")
+	return unstructured.SetNestedSlice(runtime.Object, list, jobsPath...)
 }
 
 // replaceImage replaces the image of the containers of a specification that have it, but not of init containers.

@@ -47,6 +47,8 @@ type Runtime struct {
 	MaxWorkers, MaxGPUs, NodeLabels, AllowEgress string
 	// GangTimeout is mpi.AnnotationScheduleTimeout as the runtime has it.
 	GangTimeout string
+	// PriorityClass is that of the pods; empty for the cluster's default.
+	PriorityClass string
 	// Image is the workers' image; empty if it is unknown.
 	Image string
 	// AgentImage is the image that brings the agent into the pods; empty for none.
@@ -190,6 +192,7 @@ func describeRuntime(object *unstructured.Unstructured) Runtime {
 	found.Image, found.AgentImage = typed.Image(), typed.AgentImage()
 	for _, job := range typed.Spec.Template.Spec.ReplicatedJobs {
 		pod := job.Template.Spec.Template.Spec
+		found.PriorityClass = cmp.Or(found.PriorityClass, pod.PriorityClassName)
 		for _, container := range pod.Containers {
 			found.Containers = append(found.Containers, RuntimeContainer{Job: job.Name, Image: container.Image, Requests: podspec.Requests(pod)})
 		}

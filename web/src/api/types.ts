@@ -2402,6 +2402,7 @@ export interface components {
             name: string;
             namespace?: string;
             nodeLabels?: string;
+            priorityClass?: string;
             slots?: string;
             tests: components["schemas"]["RuntimeTest"][];
         };
@@ -2425,6 +2426,7 @@ export interface components {
             image?: string;
             maxGPUs?: number;
             maxWorkers?: number;
+            priorityClass?: string;
             slots?: number;
         };
         RuntimeTest: {
