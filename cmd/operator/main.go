@@ -29,7 +29,7 @@ func main() {
 	flag.BoolVar(&options.RequireEncryption, "require-encryption", false, "Refuse jobs of more than one pod unless the cluster's network encrypts the traffic between pods (docs/security.md)")
 	flag.StringVar(&options.AllowEgress, "allow-egress", "", "Destinations that pods of all jobs may connect to besides DNS and HTTPS, such as 10.0.0.7:2049,namespace/minio:9000 (docs/isolation.md)")
 	flag.StringVar(&options.GangScheduling, "gang-scheduling", "auto", "Gang scheduler: podgroup (kube-scheduler of Kubernetes 1.37 or later), volcano, embedded (the operator), none, or the name of a scheduler with coscheduling; auto uses podgroup if the cluster has it, else embedded; requested is auto, but uses embedded only for jobs with a schedulingPolicy (docs/gangs.md)")
-	flag.StringVar((*string)(&options.KeyType), "ssh-key-type", "p521", "Type of the SSH keys of jobs: p521 (ECDSA) or rsa-4096; agents use keys derived from a p521 key, or the rsa-4096 key itself")
+	flag.StringVar((*string)(&options.KeyType), "ssh-key-type", "p521", "Type of the SSH keys of MPIJobs: p521 (ECDSA) or rsa-4096; agents use keys derived from a p521 key, or the rsa-4096 key itself. Kubeflow Trainer makes those of TrainJobs, of type p521")
 	flag.BoolVar(&options.LeaderElection, "leader-elect", true, "Elect a leader, so that only one of several replicas runs jobs")
 	flag.StringVar(&options.Autoscaler, "autoscaler", "auto", "Whether a cluster autoscaler may add nodes for waiting jobs: present, none, or auto, which looks for Cluster Autoscaler and Karpenter")
 	flag.StringVar(&options.HealthAddress, "health-address", ":8081", "Address to serve /healthz and /readyz on; 0 disables them")

@@ -3,7 +3,9 @@ package cli
 import (
 	"cmp"
 	"context"
+	"math"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,9 +21,11 @@ type runtimesCreateOptions struct {
 	from, implementation string
 	ofCluster            bool
 	new                  jobs.NewRuntime
-	// slots, maxWorkers, maxGPUs and user are those of the flags that are set.
+	// slots, maxWorkers, maxGPUs, user, gangTimeout and priorityClass are those of the flags that are set.
 	slots, maxWorkers, maxGPUs int32
 	user                       int64
+	gangTimeout                time.Duration
+	priorityClass              string
 	dryRun                     jobs.DryRun
 	changed                    func(flag string) bool
 	output                     *output
@@ -70,11 +74,14 @@ ClusterTrainingRuntimes.`,
 	flags.Int32Var(&o.slots, "slots", 0, "Ranks per node, unless the job sets it")
 	flags.Int32Var(&o.maxWorkers, "max-workers", 0, "Maximum number of nodes of a job (shipped: 100)")
 	flags.Int32Var(&o.maxGPUs, "max-gpus", 0, "Maximum number of GPUs per node of a job (shipped: 16)")
+	flags.DurationVar(&o.gangTimeout, "gang-timeout", 0, "End an attempt to place all pods of a job together after this time, unless the job sets it, such as 10m")
+	flags.StringVar(&o.priorityClass, "priority-class", "", "PriorityClass of the pods")
 	flags.StringVar(&o.new.AgentImage, "agent-image", "", "Image of the agent that starts ranks")
 	flags.Int64Var(&o.user, "run-as-user", 0, "User ID of the pods (default: 1000 with a shipped runtime, unless OpenShift assigns one)")
 	addDryRun(c, &o.dryRun)
 	o.output = addOutput(c)
 	_ = c.RegisterFlagCompletionFunc("implementation", cobra.FixedCompletions(implementationNames(), cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("priority-class", f.completeObjects(priorityClasses))
 	_ = c.RegisterFlagCompletionFunc("from", f.completeFrom)
 	return c
 }
@@ -147,10 +154,14 @@ func (o *runtimesCreateOptions) complete(ctx context.Context, c *jobs.Client, fr
 	o.new.Settings = from.Settings()
 	o.new.Settings.Image = image
 	for flag, set := range map[string]func(){
-		"slots":       func() { o.new.Settings.Slots = o.slots },
-		"max-workers": func() { o.new.Settings.MaxWorkers = &o.maxWorkers },
-		"max-gpus":    func() { o.new.Settings.MaxGPUs = &o.maxGPUs },
-		"run-as-user": func() { o.new.RunAsUser = &o.user },
+		"slots":          func() { o.new.Settings.Slots = o.slots },
+		"max-workers":    func() { o.new.Settings.MaxWorkers = &o.maxWorkers },
+		"max-gpus":       func() { o.new.Settings.MaxGPUs = &o.maxGPUs },
+		"run-as-user":    func() { o.new.RunAsUser = &o.user },
+		"priority-class": func() { o.new.Settings.PriorityClass = o.priorityClass },
+		"gang-timeout": func() {
+			o.new.Settings.GangTimeoutSeconds = new(int32(min(o.gangTimeout/time.Second, math.MaxInt32)))
+		},
 	} {
 		if o.changed(flag) {
 			set()
@@ -158,6 +169,9 @@ func (o *runtimesCreateOptions) complete(ctx context.Context, c *jobs.Client, fr
 	}
 	if o.changed("slots") && o.slots == 0 {
 		return usagef("--slots: 0 is not allowed; use 1 or more")
+	}
+	if o.changed("gang-timeout") && (o.gangTimeout < time.Second || o.gangTimeout%time.Second != 0) {
+		return usagef("--gang-timeout: %s is not allowed; use whole seconds, 1s or more", o.gangTimeout)
 	}
 	if !from.Shipped || o.dryRun == jobs.DryRunClient {
 		return nil

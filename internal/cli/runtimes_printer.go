@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"time"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/jobs"
@@ -62,6 +63,10 @@ func printRuntime(to io.Writer, one jobs.Runtime, program string) error {
 		named("GPUs", cmp.Or(one.MaxGPUs, "any number")+" per node")
 		named("nodes have", cmp.Or(one.NodeLabels, "any labels"))
 		named("connects to", cmp.Or(one.AllowEgress, "its own job, DNS and HTTPS"))
+		if seconds := one.Settings().GangTimeoutSeconds; seconds != nil {
+			named("gang timeout", (time.Duration(*seconds) * time.Second).String())
+		}
+		named("priority class", one.PriorityClass)
 		p.heading("Pods")
 		for _, container := range one.Containers {
 			named(container.Job, fmt.Sprintf("%s (%s)", container.Image, podspec.Text(container.Requests)))

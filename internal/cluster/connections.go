@@ -169,7 +169,7 @@ func (c *Cluster) lacksRight(ctx context.Context, job mpi.Job, namespace, verb, 
 	return "", nil
 }
 
-// serviceAccounts returns the service accounts of a job's pods.
+// serviceAccounts returns the service accounts of a job's pods, at least one.
 func serviceAccounts(job mpi.Job) []string {
 	var specs []corev1.PodSpec
 	if !job.Launcher.None {
@@ -183,6 +183,9 @@ func serviceAccounts(job mpi.Job) []string {
 		if name := cmp.Or(spec.ServiceAccountName, spec.DeprecatedServiceAccount, "default"); !slices.Contains(names, name) {
 			names = append(names, name)
 		}
+	}
+	if len(names) == 0 {
+		return []string{"default"}
 	}
 	return names
 }

@@ -124,6 +124,18 @@ func TestUnreviewedRightsAreAskedAgain(t *testing.T) {
 	}
 }
 
+// TestJobWithoutPodsHasNoRights: nothing of another namespace is read for a job that has no pods, and so no service account.
+func TestJobWithoutPodsHasNoRights(t *testing.T) {
+	job := mpitest.Job(0, func(j *mpi.Job) { j.Namespace, j.Connections, j.Launcher.None = "ns", []string{"data"}, true })
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data"}, Data: map[string][]byte{"URI": []byte("http://store.other.svc:81")}}
+	live := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(append(serviceOf("other"), secret)...).WithInterceptorFuncs(interceptor.Funcs{Create: reviews()}).Build()
+	seen := jobstate.Observed{}
+	cluster.New(live, live, nil, clock.RealClock{}).ObserveEndpoints(t.Context(), job, plan.Settings{NetworkPolicies: true}, &seen)
+	if want := "data=namespace/other:81"; seen.Endpoints != want {
+		t.Errorf("it allows %q, want %q", seen.Endpoints, want)
+	}
+}
+
 // TestWarningsShowNoOtherProjects: the warnings about denied destinations are the same whatever exists in other namespaces, of
 // which nothing is read.
 func TestWarningsShowNoOtherProjects(t *testing.T) {

@@ -101,9 +101,9 @@ func TestFlagsAndImagesOfRuntimes(t *testing.T) {
 		t.Errorf("the images are %q; want those of jobs, and then those of runtimes", images)
 	}
 
-	request := dashboard.SpecRequest{Spec: jobs.Spec{Name: "first", Namespace: "form-runtimes", Runtime: "form-mpi", Workers: 2}, CommandLine: "python train.py", FlagLine: "--bind-to core", DryRun: true}
+	request := dashboard.SpecRequest{Spec: jobs.Spec{Name: "first", Namespace: "form-runtimes", Runtime: "form-mpi", Workers: 2}, CommandLine: "python train.py", FlagLine: "--bind-to core", GangTimeoutSeconds: 60, DryRun: true}
 	draft := post[dashboard.Draft](admin, "jobs", request)
-	if draft.Problem != nil || !slices.Contains(draft.Words, "mpirun gets the flags --bind-to core.") || !strings.Contains(draft.Commands[0].Text, "--mpi-flags '--bind-to core'") {
+	if draft.Problem != nil || !slices.Contains(draft.Words, "mpirun gets the flags --bind-to core.") || !strings.Contains(draft.Commands[0].Text, "--mpi-flags '--bind-to core'") || !strings.Contains(draft.Commands[0].Text, "--gang-timeout 1m0s") {
 		t.Errorf("with a runtime of MPI, the draft is %+v, %+v", draft, draft.Problem)
 	}
 	if python := draft.Commands[1].Text; !strings.Contains(python, `mpi_flags=["--bind-to", "core"]`) || !strings.Contains(python, `command=["python", "train.py"]`) {
@@ -113,8 +113,8 @@ func TestFlagsAndImagesOfRuntimes(t *testing.T) {
 		change func(*dashboard.SpecRequest)
 		want   string
 	}{
-		"a runtime without MPI": {func(r *dashboard.SpecRequest) { r.Spec.Runtime = "form-torch" }, "mpiFlags cannot be set with runtime form-torch, which does not use MPI"},
-		"a gang timeout":        {func(r *dashboard.SpecRequest) { r.GangTimeoutSeconds = 60 }, "gangTimeout"},
+		"a runtime without MPI":  {func(r *dashboard.SpecRequest) { r.Spec.Runtime = "form-torch" }, "mpiFlags cannot be set with runtime form-torch, which does not use MPI"},
+		"a size of its launcher": {func(r *dashboard.SpecRequest) { r.Spec.LauncherCPU = "1" }, "launcherCpu"},
 	} {
 		changed := request
 		test.change(&changed)

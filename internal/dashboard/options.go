@@ -3,6 +3,7 @@ package dashboard
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -14,17 +15,22 @@ import (
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/jobs"
+	"opendatahub.io/mpijob/internal/kueue"
+	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/phrase"
 	"opendatahub.io/mpijob/internal/podspec"
 )
 
 // Choices are what a new job in a namespace can use.
 type Choices struct {
-	Runtimes    []Runtime    `json:"runtimes"`
-	Queues      []Queue      `json:"queues"`
-	Quotas      []Quota      `json:"quotas"`
+	Runtimes []Runtime `json:"runtimes"`
+	Queues   []Queue   `json:"queues"`
+	Quotas   []Quota   `json:"quotas"`
+	// Connections are those of the namespace. If the user may not list them, they are those of earlier jobs.
 	Connections []Connection `json:"connections"`
-	Priorities  []string     `json:"priorities"`
+	// Priorities are the PriorityClasses of pods, and QueuePriorities the WorkloadPriorityClasses of Kueue's queues.
+	Priorities      []string `json:"priorities"`
+	QueuePriorities []string `json:"queuePriorities"`
 	// Images are those of the namespace's jobs, the latest first, and then those of the runtimes.
 	Images []string `json:"images"`
 	// GPUs are the GPU resources of the cluster's nodes, as far as the user may read them.
@@ -54,13 +60,35 @@ type Connection struct {
 	Type        string `json:"type,omitempty"`
 }
 
+// queuePriorities is the kind of a list of Kueue's priorities.
+var queuePriorities = kueue.LocalQueueKind.GroupVersion().WithKind("WorkloadPriorityClassList")
+
+// missingConnections is in Choices.Missing if the user may not list Secrets.
+const missingConnections = "data connections"
+
+// connectionsOf returns the data connections that jobs name, in the order of their names.
+func connectionsOf(past []jobs.Job) []Connection {
+	names := map[string]bool{}
+	for _, job := range past {
+		list, _ := mpi.ParseConnections(job.Object.GetNamespace(), job.Object.GetAnnotations())
+		for _, name := range list {
+			names[name] = true
+		}
+	}
+	all := []Connection{}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		all = append(all, Connection{Name: name})
+	}
+	return all
+}
+
 // connectionLabel marks Secrets that are data connections of the Open Data Hub dashboard.
 const connectionLabel = "opendatahub.io/dashboard"
 
 // choices returns what a new job in a namespace can use.
 func (s *Server) choices(c *call) (any, error) {
 	namespace := c.namespace()
-	found := Choices{Priorities: []string{}, Images: []string{}, GPUs: []string{}, Connections: []Connection{}}
+	found := Choices{Priorities: []string{}, QueuePriorities: []string{}, Images: []string{}, GPUs: []string{}, Connections: []Connection{}}
 	var no missing
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -78,7 +106,7 @@ func (s *Server) choices(c *call) (any, error) {
 	var own, shared map[string][]Quota
 	gather("quotas", func() (err error) { own, err = c.resourceQuotas(namespace); return err })
 	gather("ClusterResourceQuotas", func() (err error) { shared, err = c.clusterQuotas(namespace); return err })
-	gather("data connections", func() (err error) { found.Connections, err = c.connections(namespace); return err })
+	gather(missingConnections, func() (err error) { found.Connections, err = c.connections(namespace); return err })
 	gather("priority classes", func() error {
 		var classes schedulingv1.PriorityClassList
 		err := c.api.List(c.ctx, &classes)
@@ -89,13 +117,24 @@ func (s *Server) choices(c *call) (any, error) {
 		}
 		return err
 	})
+	gather("priority classes of queues", func() error {
+		classes := &metav1.PartialObjectMetadataList{}
+		classes.SetGroupVersionKind(queuePriorities)
+		err := c.api.List(c.ctx, classes)
+		for i := range classes.Items {
+			found.QueuePriorities = append(found.QueuePriorities, classes.Items[i].Name)
+		}
+		return err
+	})
 	gather("nodes", func() (err error) { found.GPUs, err = c.gpus(); return err })
 	var waits map[string][]int64
+	var used []Connection
 	gather("jobs", func() error {
 		past, err := c.jobs.List(c.ctx, jobs.Selection{Namespace: namespace})
 		if err == nil {
 			waits = waitsOf(past.Jobs)
 			found.Images, found.Recommended = c.recommend(past.Jobs)
+			used = connectionsOf(past.Jobs)
 		}
 		return err
 	})
@@ -108,6 +147,9 @@ func (s *Server) choices(c *call) (any, error) {
 		if runtime.Image != "" && !slices.Contains(found.Images, runtime.Image) {
 			found.Images = append(found.Images, runtime.Image)
 		}
+	}
+	if slices.Contains(no, missingConnections) {
+		found.Connections = used
 	}
 	found.Missing = orEmpty([]string(no))
 	slices.Sort(found.Missing)

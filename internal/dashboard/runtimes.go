@@ -49,7 +49,10 @@ type Runtime struct {
 	Image          string `json:"image,omitempty"`
 	MaxWorkers     string `json:"maxWorkers,omitempty"`
 	MaxGPUs        string `json:"maxGPUs,omitempty"`
-	NodeLabels     string `json:"nodeLabels,omitempty"`
+	// GangTimeout is in seconds.
+	GangTimeout   string `json:"gangTimeout,omitempty"`
+	PriorityClass string `json:"priorityClass,omitempty"`
+	NodeLabels    string `json:"nodeLabels,omitempty"`
 	// Deleting is set while finalizers keep a deleted runtime.
 	Deleting bool     `json:"deleting,omitempty"`
 	Errors   []string `json:"errors"`
@@ -138,7 +141,7 @@ func (c *call) runtimes(namespace string) (all []Runtime, installed bool, err er
 	for _, one := range list.Runtimes {
 		found := Runtime{
 			Kind: one.Kind, Namespace: one.Namespace, Name: one.Name, Framework: frameworkOf(one.Object), MPI: one.MPI, Implementation: one.Implementation,
-			Image: one.Image, MaxWorkers: one.MaxWorkers, MaxGPUs: one.MaxGPUs, NodeLabels: one.NodeLabels, Errors: []string{}, Tests: []RuntimeTest{},
+			Image: one.Image, MaxWorkers: one.MaxWorkers, MaxGPUs: one.MaxGPUs, GangTimeout: one.GangTimeout, PriorityClass: one.PriorityClass, NodeLabels: one.NodeLabels, Errors: []string{}, Tests: []RuntimeTest{},
 			Deleting: one.Object.GetDeletionTimestamp() != nil,
 		}
 		if one.MPI {

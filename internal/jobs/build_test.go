@@ -63,11 +63,10 @@ func TestValidate(t *testing.T) {
 		"priority without a queue": {func(s *Spec) { s.Runtime, s.Priority = "r", "high" }, "priority: requires a queue with a runtime; set a queue, or use a runtime whose pods have a priority class"},
 		"what a runtime determines": {
 			func(s *Spec) {
-				s.Runtime, s.Implementation, s.LauncherCPU, s.LauncherMemory, s.GangTimeout = "r", "Intel", "1", "1Gi", time.Minute
+				s.Runtime, s.Implementation, s.LauncherCPU, s.LauncherMemory = "r", "Intel", "1", "1Gi"
 			},
 			"implementation: cannot be set with a runtime, which determines the MPI; use a runtime of that MPI; " +
-				"launcherCpu: " + launcherSize + "; launcherMemory: " + launcherSize + "; " +
-				"gangTimeout: cannot be set with a runtime: a TrainJob has no field for it, and its pods are scheduled together anyway; use a deadline, which includes the time that the job waits",
+				"launcherCpu: " + launcherSize + "; launcherMemory: " + launcherSize,
 		},
 		"a folder and an mpirun": {
 			func(s *Spec) { s.Runtime, s.WorkDir, s.Command = "r", "/my data", []string{"mpirun", "pi"} },

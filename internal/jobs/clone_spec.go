@@ -264,6 +264,7 @@ func (c *Client) readTrainJob(ctx context.Context, object *unstructured.Unstruct
 	}
 	s.Deadline = time.Duration(ptr.Deref(job.Spec.ActiveDeadlineSeconds, 0)) * time.Second
 	s.Retries, _ = mpi.ParseMaxRestarts(job.Annotations)
+	s.GangTimeout, _ = mpi.ParseScheduleTimeout(job.Annotations)
 	s.TTL, _ = mpi.ParseTTL(job.Annotations)
 	if err := s.readPatch(object); err != nil {
 		return err

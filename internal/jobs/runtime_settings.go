@@ -25,6 +25,11 @@ type RuntimeSettings struct {
 	// MaxWorkers and MaxGPUs (per worker) limit the jobs of the runtime; nil for no limit.
 	MaxWorkers *int32 `json:"maxWorkers,omitempty"`
 	MaxGPUs    *int32 `json:"maxGPUs,omitempty"`
+	// GangTimeoutSeconds is after how long an attempt to place all pods of a job together ends, unless the job sets it; nil for the
+	// default.
+	GangTimeoutSeconds *int32 `json:"gangTimeoutSeconds,omitempty"`
+	// PriorityClass is that of all pods; empty for the cluster's default.
+	PriorityClass string `json:"priorityClass,omitempty"`
 }
 
 // NewRuntime describes a runtime that is made from another.
@@ -144,16 +149,29 @@ func (r Runtime) with(settings RuntimeSettings) (*unstructured.Unstructured, err
 	if notes == nil {
 		notes = map[string]string{}
 	}
-	for name, limit := range map[string]*int32{mpi.AnnotationMaxWorkers: settings.MaxWorkers, mpi.AnnotationMaxGPUs: settings.MaxGPUs} {
+	for name, number := range map[string]*int32{
+		mpi.AnnotationMaxWorkers: settings.MaxWorkers, mpi.AnnotationMaxGPUs: settings.MaxGPUs, mpi.AnnotationScheduleTimeout: settings.GangTimeoutSeconds,
+	} {
 		delete(notes, name)
-		if limit != nil {
-			notes[name] = strconv.Itoa(int(*limit))
+		if number != nil {
+			notes[name] = strconv.Itoa(int(*number))
 		}
 	}
 	object.SetAnnotations(notes)
 	if settings.Slots > 0 {
 		if err := unstructured.SetNestedField(object.Object, int64(settings.Slots), "spec", "mlPolicy", "mpi", "numProcPerNode"); err != nil {
 			return nil, fmt.Errorf("set the slots of %s: %w", r.Name, err)
+		}
+	}
+	if settings.PriorityClass != r.PriorityClass {
+		setPriority := func(pod map[string]any) error {
+			if delete(pod, "priorityClassName"); settings.PriorityClass != "" {
+				pod["priorityClassName"] = settings.PriorityClass
+			}
+			return nil
+		}
+		if err := changePods(object, setPriority); err != nil {
+			return nil, fmt.Errorf("set the priority class of %s: %w", r.Name, err)
 		}
 	}
 	if settings.Image != "" {
@@ -176,17 +194,23 @@ func (s RuntimeSettings) check() (errs []FieldError) {
 	if s.MaxGPUs != nil && *s.MaxGPUs < 0 {
 		errs = append(errs, FieldError{Field: "maxGPUs", Value: strconv.Itoa(int(*s.MaxGPUs)), Reason: "is not allowed; use 0 or more, or nothing for no limit"})
 	}
+	if s.GangTimeoutSeconds != nil && *s.GangTimeoutSeconds < 1 {
+		errs = append(errs, FieldError{Field: "gangTimeoutSeconds", Value: strconv.Itoa(int(*s.GangTimeoutSeconds)), Reason: "is not allowed; use 1 or more, or nothing for the default"})
+	}
+	if s.PriorityClass != "" && len(validation.IsDNS1123Subdomain(s.PriorityClass)) > 0 {
+		errs = append(errs, FieldError{Field: "priorityClass", Value: s.PriorityClass, Reason: "is not the name of a PriorityClass; use lower-case letters, digits, - and ."})
+	}
 	return errs
 }
 
 func hasSpace(image string) bool { return strings.ContainsAny(image, " \t\n") }
 
-// Settings returns the settings that a runtime has; a limit that is no number is left out.
+// Settings returns the settings that a runtime has; what is no number is left out.
 func (r Runtime) Settings() RuntimeSettings {
-	settings := RuntimeSettings{Slots: r.Slots}
-	for text, limit := range map[*string]**int32{&r.MaxWorkers: &settings.MaxWorkers, &r.MaxGPUs: &settings.MaxGPUs} {
+	settings := RuntimeSettings{Slots: r.Slots, PriorityClass: r.PriorityClass}
+	for text, number := range map[*string]**int32{&r.MaxWorkers: &settings.MaxWorkers, &r.MaxGPUs: &settings.MaxGPUs, &r.GangTimeout: &settings.GangTimeoutSeconds} {
 		if n, err := strconv.ParseInt(*text, 10, 32); err == nil {
-			*limit = new(int32(n))
+			*number = new(int32(n))
 		}
 	}
 	return settings
@@ -225,7 +249,20 @@ func setNamed(list []any, name, to string, path ...string) {
 
 // setUser sets the user and group of the pods of a runtime.
 func setUser(runtime *unstructured.Unstructured, user int64) error {
-	list, _, err := unstructured.NestedSlice(runtime.Object, "spec", "template", "spec", "replicatedJobs")
+	return changePods(runtime, func(pod map[string]any) error {
+		for _, field := range []string{"runAsUser", "runAsGroup"} {
+			if err := unstructured.SetNestedField(pod, user, "securityContext", field); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// changePods changes the specification of the pods of each job of a runtime.
+func changePods(runtime *unstructured.Unstructured, change func(pod map[string]any) error) error {
+	jobsPath, podPath := []string{"spec", "template", "spec", "replicatedJobs"}, []string{"template", "spec", "template", "spec"}
+	list, _, err := unstructured.NestedSlice(runtime.Object, jobsPath...)
 	if err != nil {
 		return err
 	}
@@ -234,13 +271,21 @@ func setUser(runtime *unstructured.Unstructured, user int64) error {
 		if !is {
 			continue
 		}
-		for _, field := range []string{"runAsUser", "runAsGroup"} {
-			if err := unstructured.SetNestedField(job, user, "template", "spec", "template", "spec", "securityContext", field); err != nil {
-				return err
-			}
+		pod, _, err := unstructured.NestedMap(job, podPath...)
+		if err != nil {
+			return err
+		}
+		if pod == nil {
+			pod = map[string]any{}
+		}
+		if err := change(pod); err != nil {
+			return err
+		}
+		if err := unstructured.SetNestedMap(job, pod, podPath...); err != nil {
+			return err
 		}
 	}
-	return unstructured.SetNestedSlice(runtime.Object, list, "spec", "template", "spec", "replicatedJobs")
+	return unstructured.SetNestedSlice(runtime.Object, list, jobsPath...)
 }
 
 // replaceImage replaces the image of the containers of a specification that have it, but not of init containers.

@@ -30,6 +30,8 @@ func TestRuntimeSettings(t *testing.T) {
 		"nothing but limits": {RuntimeSettings{MaxWorkers: new(int32(4)), MaxGPUs: new(int32(0))}, Runtime{MaxWorkers: "4", MaxGPUs: "0", Slots: 1, Image: "old"}},
 		"no limit":           {RuntimeSettings{}, Runtime{Slots: 1, Image: "old"}},
 		"image and slots":    {RuntimeSettings{Image: "new", Slots: 8}, Runtime{Slots: 8, Image: "new"}},
+		"a gang timeout":     {RuntimeSettings{GangTimeoutSeconds: new(int32(300))}, Runtime{Slots: 1, Image: "old", GangTimeout: "300"}},
+		"a priority class":   {RuntimeSettings{PriorityClass: "urgent"}, Runtime{Slots: 1, Image: "old", PriorityClass: "urgent"}},
 	} {
 		changed, err := from.with(test.settings)
 		if err != nil {
@@ -37,8 +39,11 @@ func TestRuntimeSettings(t *testing.T) {
 			continue
 		}
 		got := describeRuntime(changed)
-		if diff := cmp.Diff(test.want, Runtime{MaxWorkers: got.MaxWorkers, MaxGPUs: got.MaxGPUs, Slots: got.Slots, Image: got.Image}); diff != "" {
+		if diff := cmp.Diff(test.want, Runtime{MaxWorkers: got.MaxWorkers, MaxGPUs: got.MaxGPUs, GangTimeout: got.GangTimeout, PriorityClass: got.PriorityClass, Slots: got.Slots, Image: got.Image}); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", name, diff)
+		}
+		if timeout := got.Settings().GangTimeoutSeconds; (timeout == nil) != (test.settings.GangTimeoutSeconds == nil) {
+			t.Errorf("%s: the settings have the gang timeout %v", name, timeout)
 		}
 		for _, container := range got.Containers {
 			if want := map[bool]string{true: "logger", false: test.want.Image}[container.Image == "logger"]; container.Image != want {
@@ -48,6 +53,21 @@ func TestRuntimeSettings(t *testing.T) {
 		if changed.GetResourceVersion() != "7" {
 			t.Errorf("%s: a change that was made meanwhile is overwritten", name)
 		}
+	}
+	// The class is that of all pods, and is removed again.
+	urgent, err := from.with(RuntimeSettings{PriorityClass: "urgent"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, _ := urgent.MarshalJSON(); strings.Count(string(text), `"priorityClassName":"urgent"`) != 2 {
+		t.Errorf("not all pods have the priority class: %s", text)
+	}
+	plain, err := describeRuntime(urgent).with(RuntimeSettings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, _ := plain.MarshalJSON(); strings.Contains(string(text), "priorityClassName") {
+		t.Errorf("the priority class is left: %s", text)
 	}
 	copied, err := from.copyAs(NewRuntime{Name: "mpi-2", Settings: RuntimeSettings{Image: "new"}})
 	if err != nil {
@@ -68,7 +88,7 @@ func TestRuntimeSettings(t *testing.T) {
 func TestRuntimeSettingsAreChecked(t *testing.T) {
 	t.Parallel()
 	from := describeRuntime(clusterRuntime(t, "mpi", `{mlPolicy: {mpi: {}}, template: {spec: {replicatedJobs: []}}}`))
-	_, err := from.copyAs(NewRuntime{Name: "Not_Allowed", AgentImage: "two words", RunAsUser: new(int64(0)), Settings: RuntimeSettings{Image: "two words", Slots: -1, MaxWorkers: new(int32(0)), MaxGPUs: new(int32(-1))}})
+	_, err := from.copyAs(NewRuntime{Name: "Not_Allowed", AgentImage: "two words", RunAsUser: new(int64(0)), Settings: RuntimeSettings{Image: "two words", Slots: -1, MaxWorkers: new(int32(0)), MaxGPUs: new(int32(-1)), GangTimeoutSeconds: new(int32(0)), PriorityClass: "Two words"}})
 	invalid, is := errors.AsType[*InvalidError](err)
 	if !is {
 		t.Fatalf("the error is %v", err)
@@ -77,7 +97,7 @@ func TestRuntimeSettingsAreChecked(t *testing.T) {
 	for _, field := range invalid.Fields {
 		fields = append(fields, field.Field)
 	}
-	if diff := cmp.Diff([]string{"image", "slots", "maxWorkers", "maxGPUs", "name", "agentImage", "runAsUser"}, fields); diff != "" {
+	if diff := cmp.Diff([]string{"image", "slots", "maxWorkers", "maxGPUs", "gangTimeoutSeconds", "priorityClass", "name", "agentImage", "runAsUser"}, fields); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	torch := describeRuntime(clusterRuntime(t, "torch", `{mlPolicy: {torch: {}}, template: {spec: {replicatedJobs: []}}}`))

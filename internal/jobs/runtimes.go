@@ -45,6 +45,10 @@ type Runtime struct {
 	// MaxWorkers, MaxGPUs (per node), NodeLabels and AllowEgress are the limits for jobs as the runtime's annotations have
 	// them; empty for none.
 	MaxWorkers, MaxGPUs, NodeLabels, AllowEgress string
+	// GangTimeout is mpi.AnnotationScheduleTimeout as the runtime has it.
+	GangTimeout string
+	// PriorityClass is that of the pods; empty for the cluster's default.
+	PriorityClass string
 	// Image is the workers' image; empty if it is unknown.
 	Image string
 	// AgentImage is the image that brings the agent into the pods; empty for none.
@@ -171,7 +175,7 @@ func describeRuntime(object *unstructured.Unstructured) Runtime {
 	found := Runtime{
 		Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(), Object: object,
 		MaxWorkers: notes[mpi.AnnotationMaxWorkers], MaxGPUs: notes[mpi.AnnotationMaxGPUs], NodeLabels: notes[mpi.AnnotationNodeLabels],
-		AllowEgress: notes[mpi.AnnotationAllowEgress],
+		AllowEgress: notes[mpi.AnnotationAllowEgress], GangTimeout: notes[mpi.AnnotationScheduleTimeout],
 	}
 	var typed trainjob.Runtime
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &typed); err != nil {
@@ -188,6 +192,7 @@ func describeRuntime(object *unstructured.Unstructured) Runtime {
 	found.Image, found.AgentImage = typed.Image(), typed.AgentImage()
 	for _, job := range typed.Spec.Template.Spec.ReplicatedJobs {
 		pod := job.Template.Spec.Template.Spec
+		found.PriorityClass = cmp.Or(found.PriorityClass, pod.PriorityClassName)
 		for _, container := range pod.Containers {
 			found.Containers = append(found.Containers, RuntimeContainer{Job: job.Name, Image: container.Image, Requests: podspec.Requests(pod)})
 		}

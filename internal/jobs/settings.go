@@ -259,7 +259,7 @@ var settings = []SettingGroup{
 		{
 			Name: "gangTimeout", Flag: "gang-timeout", Python: "gang_timeout", Form: "gangMinutes", Text: "Schedule all pods together, and give up an attempt after this time, such as 10m", Limits: wholeSeconds,
 			MPIJob:   jobField("spec.runPolicy.schedulingPolicy.scheduleTimeoutSeconds"),
-			TrainJob: notIn("cannot be set with a runtime: a TrainJob has no field for it, and its pods are scheduled together anyway; use a deadline, which includes the time that the job waits"),
+			TrainJob: jobField("metadata.annotations[mpi.opendatahub.io/schedule-timeout-seconds]").only(withMPI),
 		},
 		{
 			Name: "imagePullSecret", Flag: "image-pull-secret", Python: "image_pull_secrets", Form: "pullSecrets", Text: "Secret with the credentials of the image's registry", IsList: true,

@@ -232,7 +232,6 @@ func (s Spec) validateWithRuntime() []FieldError {
 		{"implementation", s.Implementation != ""},
 		{"launcherCpu", s.LauncherCPU != ""},
 		{"launcherMemory", s.LauncherMemory != ""},
-		{"gangTimeout", s.GangTimeout != 0},
 	} {
 		if setting.set {
 			errs = append(errs, FieldError{Field: setting.name, Reason: SettingOf(setting.name).TrainJob.Reason})
@@ -298,6 +297,9 @@ func (s Spec) annotations() map[string]string {
 	}
 	if s.Runtime != "" && s.Retries != nil {
 		annotations[mpi.AnnotationMaxRestarts] = fmt.Sprint(*s.Retries)
+	}
+	if s.Runtime != "" && s.GangTimeout > 0 {
+		annotations[mpi.AnnotationScheduleTimeout] = fmt.Sprint(int64(s.GangTimeout / time.Second))
 	}
 	if s.Runtime != "" && s.TTL != nil {
 		annotations[mpi.AnnotationTTL] = fmt.Sprint(int64(*s.TTL / time.Second))

@@ -2,6 +2,7 @@ package kueue
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -61,7 +62,7 @@ type Turn struct {
 
 // TurnOf suspends a job in its queue, and resumes it there, as its user requests by mpi.AnnotationSuspendInQueue. For other jobs, it
 // keeps the clock of a job that Kueue lets in and whose user bounds how long its pods may look for nodes
-// (schedulingPolicy.scheduleTimeoutSeconds). Kueue's own such clock, waitForPodsReady, is one for all jobs.
+// (schedulingPolicy.scheduleTimeoutSeconds, mpi.AnnotationScheduleTimeout). Kueue's own such clock, waitForPodsReady, is one for all jobs.
 //
 // A job is put out by its Workload's spec.active, which is Kueue's own word for that: a job that was merely suspended
 // would be let go on by Kueue at once. The Workload keeps the count, so that nothing is lost with the operator.
@@ -96,12 +97,14 @@ func TurnOf(job mpi.Job, seen jobstate.Observed, workload *Workload) Turn {
 	}
 	count := rests.count + 1
 	until := now.Truncate(time.Second).Add(gang.Rest(count))
-	says := fmt.Sprintf("%d of %d pods scheduled within %d s (%s).", placed, wanted, job.Gang.Timeout/time.Second, job.Fields.Gang.Child("scheduleTimeoutSeconds"))
+	says := fmt.Sprintf("%d of %d pods scheduled within %d s (%s).", placed, wanted, job.Gang.Timeout/time.Second, job.Fields.GangTimeout)
 	if count > job.Gang.Requeues {
 		says += fmt.Sprintf(" This happened %s, so the job fails.", often(count))
 	} else {
-		says += fmt.Sprintf(" The job releases its quota; next attempt at %s. It fails after this happens %s (%s: %d).",
-			until.Format(time.TimeOnly+" MST"), often(job.Gang.Requeues+1), mpi.AnnotationRequeues, job.Gang.Requeues)
+		says += fmt.Sprintf(" The job releases its quota; next attempt at %s.", until.Format(time.TimeOnly+" MST"))
+		if job.Gang.Requeues < math.MaxInt32 {
+			says += fmt.Sprintf(" It fails after this happens %s (%s: %d).", often(job.Gang.Requeues+1), mpi.AnnotationRequeues, job.Gang.Requeues)
+		}
 	}
 	return Turn{Active: new(false), Timeouts: fmt.Sprintf("%d %s", count, until.Format(time.RFC3339)), Says: says}
 }

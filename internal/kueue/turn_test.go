@@ -1,6 +1,7 @@
 package kueue_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -35,6 +36,7 @@ func TestTurn(t *testing.T) {
 		unbounded bool
 		suspended bool
 		byUser    bool
+		forEver   bool
 		want      kueue.Turn
 	}{
 		"not admitted":                     {workload: "{}", after: time.Hour},
@@ -44,6 +46,11 @@ func TestTurn(t *testing.T) {
 		"no limit of its own":              {workload: active(letIn, waits), after: time.Hour, placed: 3, unbounded: true},
 		"is being put out by Kueue":        {workload: active(letIn, "{type: Evicted, status: 'True'}"), after: time.Hour, placed: 3},
 		"stopped by somebody":              {workload: "{spec: {active: false}, status: {conditions: [" + letIn + "]}}", after: time.Hour, placed: 3},
+		"too late, and never fails": {
+			workload: active(letIn, waits), after: time.Minute, placed: 3, forEver: true,
+			want: kueue.Turn{Active: new(false), Timeouts: "1 2026-01-02T03:01:30Z", Says: "3 of 5 pods scheduled within 60 s (spec.runPolicy.schedulingPolicy.scheduleTimeoutSeconds). " +
+				"The job releases its quota; next attempt at 03:01:30 UTC."},
+		},
 		"too late": {
 			workload: active(letIn, waits), after: time.Minute, placed: 3,
 			want: kueue.Turn{Active: new(false), Timeouts: "1 2026-01-02T03:01:30Z", Says: "3 of 5 pods scheduled within 60 s (spec.runPolicy.schedulingPolicy.scheduleTimeoutSeconds). " +
@@ -75,6 +82,10 @@ func TestTurn(t *testing.T) {
 			job.Gang.Timeout, job.Gang.TimeoutSet, job.Gang.Requeues = time.Minute, !test.unbounded, 2
 			job.SuspendedInQueue = test.byUser
 			job.Lifecycle.Suspended, job.Fields.Gang = test.suspended, field.NewPath("spec", "runPolicy", "schedulingPolicy")
+			job.Fields.GangTimeout = job.Fields.Gang.Child("scheduleTimeoutSeconds")
+			if test.forEver {
+				job.Gang.Requeues = math.MaxInt32
+			}
 			seen := jobstate.Observed{Now: day.Add(3*time.Hour + test.after)}
 			for i := range test.placed {
 				seen.Workers = append(seen.Workers, jobstate.Worker{Index: i % 4, Pod: &corev1.Pod{Spec: corev1.PodSpec{NodeName: "a"}}})

@@ -235,8 +235,13 @@ func (c *toTrainJob) policy() {
 	if clean, found := take(policy, "cleanPodPolicy"); !found || clean != string(kubeflow.CleanPodPolicyAll) {
 		c.tell(Changed, "spec.runPolicy.cleanPodPolicy", "", "worker pods are deleted when the launcher succeeds; the JobReport keeps the last lines of their logs")
 	}
-	if _, found := take(policy, "schedulingPolicy"); found {
-		c.tell(Lost, "spec.runPolicy.schedulingPolicy", "", "configure gang scheduling in the runtime (podGroupPolicy), or use a queue (label %s)", mpi.LabelQueue)
+	gang := look(policy, "schedulingPolicy")
+	if seconds, found := take(gang, "scheduleTimeoutSeconds"); found && fmt.Sprint(seconds) != "0" {
+		object(c.object, "metadata", "annotations")[mpi.AnnotationScheduleTimeout] = fmt.Sprint(seconds)
+		c.moved("spec.runPolicy.schedulingPolicy.scheduleTimeoutSeconds", "metadata.annotations["+mpi.AnnotationScheduleTimeout+"]")
+	}
+	if _, found := take(policy, "schedulingPolicy"); found && len(gang) > 0 {
+		c.tell(Lost, "spec.runPolicy.schedulingPolicy", "", "all pods are placed together by default; for other settings configure another scheduler in the runtime (podGroupPolicy), or use a queue (label %s)", mpi.LabelQueue)
 	}
 	for _, role := range []string{"Launcher", "Worker"} {
 		take(look(c.left, "spec", "mpiReplicaSpecs"), role, "restartPolicy")

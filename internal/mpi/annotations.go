@@ -110,6 +110,12 @@ func annotations() []Annotation {
 			instead:     map[string]string{KindTrainJob: "a TrainJob waits until all of its pods can be placed"},
 		},
 		{
+			Name: AnnotationScheduleTimeout, On: append([]string{KindTrainJob}, runtimes...), check: errorsOf(ParseScheduleTimeout),
+			Values: fmt.Sprintf("an integer from 1 to %d", math.MaxInt32), Default: "that of the runtime, or `600`",
+			Description: "Sets after how many seconds an attempt to [place all pods of a TrainJob together](gangs.md#limit-the-waiting-time) ends.",
+			instead:     map[string]string{KindMPIJob: "set spec.runPolicy.schedulingPolicy.scheduleTimeoutSeconds"},
+		},
+		{
 			Name: AnnotationSilence, On: jobs, check: errorsOf(ParseSilence),
 			Values: fmt.Sprintf("a duration of at least %s, such as 90s or 1h30m", minSilence), Default: "`15m`",
 			Description: "Sets how long the program may print nothing before the job's report warns.",

@@ -54,7 +54,7 @@ func TestCheckAnnotations(t *testing.T) {
 	delete(bad, mpi.AnnotationPreferredTopology)
 	for kind, want := range map[string][]string{
 		mpi.KindMPIJob:   {mpi.AnnotationLaunch, mpi.AnnotationConnections, mpi.AnnotationRDMA, mpi.AnnotationRequiredTopology, mpi.AnnotationWaitForQuota, mpi.AnnotationSuspendInQueue, mpi.AnnotationRequeues, mpi.AnnotationSilence, mpi.AnnotationTraceParent},
-		mpi.KindTrainJob: {mpi.AnnotationConnections, mpi.AnnotationRDMA, mpi.AnnotationRequiredTopology, mpi.AnnotationWaitForQuota, mpi.AnnotationSuspendInQueue, mpi.AnnotationSilence, mpi.AnnotationTraceParent, mpi.AnnotationMaxRestarts, mpi.AnnotationTTL},
+		mpi.KindTrainJob: {mpi.AnnotationConnections, mpi.AnnotationRDMA, mpi.AnnotationRequiredTopology, mpi.AnnotationWaitForQuota, mpi.AnnotationSuspendInQueue, mpi.AnnotationScheduleTimeout, mpi.AnnotationSilence, mpi.AnnotationTraceParent, mpi.AnnotationMaxRestarts, mpi.AnnotationTTL},
 	} {
 		var got []string
 		for _, err := range mpi.CheckAnnotations(kind, "ns", bad) {
@@ -98,6 +98,8 @@ func TestWarnAnnotations(t *testing.T) {
 		{mpi.KindMPIJob, "allow-egress", "has no effect on a job: it is set on objects of kind Namespace, ClusterTrainingRuntime, TrainingRuntime"},
 		{mpi.KindMPIJob, "mpi-implementation", "has no effect on a job of kind MPIJob: set spec.mpiImplementation"},
 		{mpi.KindTrainJob, "max-restarts", ""},
+		{mpi.KindTrainJob, "schedule-timeout-seconds", ""},
+		{mpi.KindMPIJob, "schedule-timeout-seconds", "has no effect on a job of kind MPIJob: set spec.runPolicy.schedulingPolicy.scheduleTimeoutSeconds"},
 		{mpi.KindTrainJob, "launch", "has no effect on a job of kind TrainJob: its runtime decides what starts ranks"},
 		{mpi.KindTrainJob, "gang-requeues", "has no effect on a job of kind TrainJob: a TrainJob waits until all of its pods can be placed"},
 		{mpi.KindTrainJob, "gate", "has no effect on a job: the operator sets it on objects of kind JobSet"},

@@ -46,11 +46,21 @@ func ParseRequeues(annotations map[string]string) (int32, field.ErrorList) {
 	return ptr.Deref(requeues, RequeueLimit), errs
 }
 
+// ParseScheduleTimeout reads AnnotationScheduleTimeout. It returns 0 if the annotation is missing or invalid.
+func ParseScheduleTimeout(annotations map[string]string) (time.Duration, field.ErrorList) {
+	const detail = "must be a number of seconds, 1 or more: how long an attempt to place all pods together may take"
+	seconds, errs := parseCount(annotations, AnnotationScheduleTimeout, math.MaxInt32, detail)
+	if seconds != nil && *seconds == 0 {
+		return 0, field.ErrorList{field.Invalid(annotationPath(AnnotationScheduleTimeout), annotations[AnnotationScheduleTimeout], detail)}
+	}
+	return time.Duration(ptr.Deref(seconds, 0)) * time.Second, errs
+}
+
 // validateGang validates how the pods are scheduled together.
 func validateGang(j Job) field.ErrorList {
 	var errs field.ErrorList
 	if j.Gang.Timeout < 0 {
-		errs = append(errs, field.Invalid(j.Fields.Gang.Child("scheduleTimeoutSeconds"), int64(j.Gang.Timeout/time.Second), "must be 0 or more"))
+		errs = append(errs, field.Invalid(j.Fields.GangTimeout, int64(j.Gang.Timeout/time.Second), "must be 0 or more"))
 	}
 	for _, name := range slices.Sorted(maps.Keys(j.Gang.MinResources)) {
 		if quantity := j.Gang.MinResources[name]; quantity.Sign() < 0 || quantity.CmpInt64(maxQuantity) > 0 {

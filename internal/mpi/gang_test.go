@@ -93,6 +93,7 @@ func TestValidateGangs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			job := mpitest.Job(2, test.change...)
 			job.Fields.Gang = field.NewPath("schedulingPolicy")
+			job.Fields.GangTimeout = job.Fields.Gang.Child("scheduleTimeoutSeconds")
 			got := ""
 			if errs := mpi.Validate(job); len(errs) > 0 {
 				got = errs.ToAggregate().Error()

@@ -75,6 +75,10 @@ const AnnotationLaunch = Group + "/launch"
 // fails. The default is RequeueLimit.
 const AnnotationRequeues = Group + "/gang-requeues"
 
+// AnnotationScheduleTimeout on a TrainJob, or for all of its jobs on a runtime, sets after how many seconds an attempt to place the pods
+// together ends, as scheduleTimeoutSeconds of an MPIJob does. The default is defaultGangTimeout.
+const AnnotationScheduleTimeout = Group + "/schedule-timeout-seconds"
+
 // AnnotationMaxRestarts on a TrainJob sets how often the whole job, launcher and workers, is started again after a failure.
 // The default is that of the runtime.
 const AnnotationMaxRestarts = Group + "/max-restarts"

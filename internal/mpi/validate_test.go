@@ -19,7 +19,7 @@ func named(job *mpi.Job) {
 	job.Fields = mpi.Fields{
 		Name: field.NewPath("metadata", "name"), Slots: spec.Child("slots"), SSHMountPath: spec.Child("ssh"),
 		LauncherTemplate: spec.Child("launcher"), WorkerCount: spec.Child("workers"), WorkerTemplate: spec.Child("worker"),
-		Gang: spec.Child("gang"), TTL: spec.Child("ttl"), Deadline: spec.Child("deadline"), BackoffLimit: spec.Child("backoff"),
+		Gang: spec.Child("gang"), GangTimeout: spec.Child("gang", "scheduleTimeoutSeconds"), TTL: spec.Child("ttl"), Deadline: spec.Child("deadline"), BackoffLimit: spec.Child("backoff"),
 	}
 }
 

@@ -24,9 +24,9 @@ import (
 // trainGang plays Trainer, JobSet, the batch Job controller and a scheduler for one TrainJob of three pods.
 type trainGang struct {
 	trainerServer
-	name  string
-	group *unstructured.Unstructured
-	pods  []*corev1.Pod
+	kind, name string
+	group      *unstructured.Unstructured
+	pods       []*corev1.Pod
 }
 
 // trainGang makes what they make: a PodGroup, a JobSet with its Jobs, and pods without a node. The PodGroup has the job's
@@ -53,7 +53,7 @@ func (s trainerServer) trainGang(t *testing.T, name, runtime, groupVersion strin
 		}
 		s.create(t, object)
 	}
-	g := &trainGang{trainerServer: s, name: name, group: &unstructured.Unstructured{}}
+	g := &trainGang{trainerServer: s, kind: trainjob.Kind, name: name, group: &unstructured.Unstructured{}}
 	g.group.SetAPIVersion(groupVersion)
 	g.group.SetKind("PodGroup")
 	g.group.Object["spec"] = map[string]any{"minMember": int64(3), "minResources": map[string]any{"cpu": "6"}}
@@ -114,7 +114,7 @@ func (g *trainGang) told(t *testing.T, what string, check func(v1alpha1.JobRepor
 			return err
 		}
 		for _, report := range list.Items {
-			if ref := report.Spec.JobRef; ref.Kind == trainjob.Kind && ref.Name == g.name {
+			if ref := report.Spec.JobRef; ref.Kind == g.kind && ref.Name == g.name {
 				found = report.Status
 				return check(found)
 			}

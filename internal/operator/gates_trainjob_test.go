@@ -3,10 +3,12 @@ package operator_test
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -18,7 +20,9 @@ import (
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
+	"opendatahub.io/mpijob/internal/kueue"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/mpitest"
 )
 
 // gatedJob plays Trainer, JobSet and the batch Job controller for one TrainJob of three pods, whose JobSet has a gate.
@@ -30,7 +34,7 @@ type gatedJob struct {
 // gatedJob creates a TrainJob, and the JobSet and Jobs that Trainer and JobSet create. The gate is what the webhook sets.
 func (s trainerServer) gatedJob(t *testing.T, name string, changes ...func(*gatedJob)) *gatedJob {
 	t.Helper()
-	g := &gatedJob{trainGang: trainGang{trainerServer: s, name: name}, job: trainjob.New(), set: &unstructured.Unstructured{}}
+	g := &gatedJob{trainGang: trainGang{trainerServer: s, kind: trainjob.Kind, name: name}, job: trainjob.New(), set: &unstructured.Unstructured{}}
 	g.job.SetNamespace("default")
 	g.job.SetName(name)
 	g.job.Object["spec"] = map[string]any{
@@ -67,6 +71,13 @@ func (g *gatedJob) isOpen(t *testing.T) bool {
 // start creates the job's Jobs, and its pods on a node.
 func (g *gatedJob) start(t *testing.T, node string) {
 	t.Helper()
+	g.createPods(t)
+	g.runs(t, node)
+}
+
+// createPods creates the job's Jobs, and its pods without a node.
+func (g *gatedJob) createPods(t *testing.T) {
+	t.Helper()
 	for role, pods := range map[string]int{"launcher": 1, "node": 2} {
 		labels := map[string]string{
 			mpi.LabelJobSet: g.name, mpi.LabelJobSetJob: role, "jobset.sigs.k8s.io/restart-attempt": "0", batchv1.JobCompletionIndexAnnotation: "0",
@@ -86,7 +97,6 @@ func (g *gatedJob) start(t *testing.T, node string) {
 			g.pods = append(g.pods, pod)
 		}
 	}
-	g.runs(t, node)
 }
 
 // end has the job's pods succeed, and the job with them.
@@ -139,7 +149,8 @@ func (s trainerServer) node(t *testing.T, name string) *corev1.Node {
 }
 
 // TestTrainJobsArePlacedAsAWhole: of TrainJobs that need more than half of the cluster each, without any setting, one gets its
-// pods, and another when the first has ended. The others wait and say for what, also over a restart of the operator.
+// pods, and another when the first has ended. The others wait and say for what, also over a restart of the operator. A job of either
+// kind that can never fit has no pods.
 func TestTrainJobsArePlacedAsAWhole(t *testing.T) {
 	t.Parallel()
 	server := newTrainerServer(t)
@@ -216,6 +227,111 @@ func TestTrainJobsArePlacedAsAWhole(t *testing.T) {
 			return fmt.Errorf("its gate is closed")
 		}
 		return nil
+	})
+
+	// Jobs that do not fit on an empty cluster, of both kinds, get no pods and say why.
+	never := server.gatedJob(t, "never", func(g *gatedJob) {
+		if err := unstructured.SetNestedField(g.job.Object, int64(9), "spec", "trainer", "numNodes"); err != nil {
+			t.Fatal(err)
+		}
+	})
+	large := mpitest.MPIJob("default", 8, func(j *kubeflow.MPIJob) {
+		for _, role := range j.Spec.MPIReplicaSpecs {
+			role.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
+		}
+	})
+	server.create(t, large)
+	for _, g := range []*trainGang{&never.trainGang, {trainerServer: server, name: large.Name, kind: kubeflow.Kind}} {
+		g.told(t, "it never fits", func(status v1alpha1.JobReportStatus) error {
+			if len(status.Findings) == 0 || status.Findings[0].Code != codes.GangNeverFits {
+				return fmt.Errorf("it is %s: %+v", status.Phase, status.Findings)
+			}
+			return nil
+		})
+	}
+	if never.isOpen(t) {
+		t.Error("the gate of a TrainJob that never fits is open")
+	}
+	var pods corev1.PodList
+	if err := server.client.List(t.Context(), &pods, client.InNamespace("default"), client.MatchingLabels{mpi.LabelJob: large.Name}); err != nil || len(pods.Items) > 0 {
+		t.Errorf("an MPIJob that never fits has %d pods: %v", len(pods.Items), err)
+	}
+}
+
+// TestTrainJobReleasesNodesInTime: a TrainJob of which a pod has a node and others have none gives it back after the time in its
+// annotation, and waits for its next try. In a queue of Kueue it releases its quota.
+func TestTrainJobReleasesNodesInTime(t *testing.T) {
+	t.Parallel()
+	server := newTrainerServer(t, filepath.Join("testdata", "workloads.yaml"))
+	node := server.node(t, "one")
+	server.runtime(t, "mpi")
+	defer server.start(t)()
+	timeout := map[string]string{mpi.AnnotationScheduleTimeout: "2"}
+	job := server.gatedJob(t, "one", func(g *gatedJob) { g.job.SetAnnotations(timeout) })
+	eventually(t, "it may have its pods", func() error {
+		if !job.isOpen(t) {
+			return errors.New("its gate is closed")
+		}
+		return nil
+	})
+	job.createPods(t)
+	if err := server.client.SubResource("binding").Create(t.Context(), job.pods[0], &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: node.Name}}); err != nil {
+		t.Fatal(err)
+	}
+	status := job.told(t, "it is put back", func(status v1alpha1.JobReportStatus) error {
+		if status.Scheduling == nil || status.Scheduling.Attempts != 1 || status.Scheduling.NextTry == nil {
+			return fmt.Errorf("it is %s: %+v", status.Phase, status.Scheduling)
+		}
+		return nil
+	})
+	if status.Phase != v1alpha1.PhaseGangScheduling {
+		t.Errorf("it is %s: %s", status.Phase, status.Message)
+	}
+	eventually(t, "its nodes are released", func() error {
+		if job.isOpen(t) {
+			return errors.New("its gate is open")
+		}
+		return nil
+	})
+
+	queued := server.gatedJob(t, "queued", func(g *gatedJob) {
+		g.job.SetAnnotations(timeout)
+		g.job.SetLabels(map[string]string{mpi.LabelQueue: "team"})
+	})
+	workload := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"queueName": "team", "active": true}}}
+	workload.SetGroupVersionKind(kueue.WorkloadKind)
+	workload.SetNamespace("default")
+	workload.SetName("queued")
+	workload.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(queued.job, queued.job.GroupVersionKind())})
+	server.create(t, workload)
+	workload.Object["status"] = map[string]any{"conditions": []any{map[string]any{
+		"type": "Admitted", "status": "True", "reason": "Admitted", "message": "", "lastTransitionTime": time.Now().UTC().Format(time.RFC3339),
+	}}}
+	if err := server.client.Status().Update(t.Context(), workload); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "its Workload is deactivated", func() error {
+		if err := server.client.Get(t.Context(), client.ObjectKeyFromObject(workload), workload); err != nil {
+			return err
+		}
+		active, _, _ := unstructured.NestedBool(workload.Object, "spec", "active")
+		if times := workload.GetAnnotations()[mpi.AnnotationGangTimeouts]; active || !strings.HasPrefix(times, "1 ") {
+			return fmt.Errorf("it is active: %t, and has timed out: %q", active, times)
+		}
+		return nil
+	})
+	const want = "0 of 3 pods scheduled within 2 s (metadata.annotations[mpi.opendatahub.io/schedule-timeout-seconds]). The job releases its quota; next attempt at "
+	eventually(t, "an event tells it", func() error {
+		var events corev1.EventList
+		if err := server.client.List(t.Context(), &events, client.InNamespace("default")); err != nil {
+			return err
+		}
+		for _, event := range events.Items {
+			if event.InvolvedObject.Name == "queued" && strings.HasPrefix(event.Message, want) && strings.HasSuffix(event.Message, " UTC.") {
+				return nil
+			}
+		}
+		return fmt.Errorf("there are %d others", len(events.Items))
 	})
 }
 

@@ -33,8 +33,8 @@ type trainerServer struct {
 	client client.Client
 }
 
-// newTrainerServer starts one. It takes any TrainJob but those with the image "refused".
-func newTrainerServer(t *testing.T) trainerServer {
+// newTrainerServer starts one, with the CRDs in further files. It takes any TrainJob but those with the image "refused".
+func newTrainerServer(t *testing.T, more ...string) trainerServer {
 	t.Helper()
 	kind := func(group, version, plural, kind string, scope apiextensions.ResourceScope) *apiextensions.CustomResourceDefinition {
 		spec := apiextensions.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
@@ -62,9 +62,9 @@ func newTrainerServer(t *testing.T) trainerServer {
 	trainer := trainjob.GroupVersion
 	crds := filepath.Join("..", "..", "config", "crd")
 	environment := &envtest.Environment{
-		CRDDirectoryPaths: []string{
+		CRDDirectoryPaths: append([]string{
 			filepath.Join(crds, "kubeflow.org_mpijobs.yaml"), filepath.Join(crds, "mpi.opendatahub.io_jobreports.yaml"), filepath.Join(crds, "mpi.opendatahub.io_runtimetests.yaml"),
-		},
+		}, more...),
 		CRDs: []*apiextensions.CustomResourceDefinition{
 			kind(trainer.Group, trainer.Version, "trainjobs", trainjob.Kind, apiextensions.NamespaceScoped),
 			kind(trainer.Group, trainer.Version, "trainingruntimes", trainjob.RuntimeKind, apiextensions.NamespaceScoped),

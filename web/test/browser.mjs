@@ -337,10 +337,15 @@ const journeys = {
     await page.getByRole('spinbutton', {name: 'Number of workers'}).fill('3');
     await steps(/^Advanced/);
     await page.getByRole('spinbutton', {name: 'Gang timeout in minutes'}).fill('10');
+    // This user may not list Secrets, and names them.
+    await page.getByRole('button', {name: 'Add data connection'}).click();
+    await page.getByRole('textbox', {name: 'Data connection 1'}).fill('training-data');
+    await inspect(page, 'clone-advanced');
     await steps('Review');
     await page.getByRole('heading', {name: 'Differences from the original'}).waitFor();
     await page.getByRole('region', {name: 'Differences', exact: true}).getByText('+      replicas: 3').waitFor();
     await page.getByRole('region', {name: 'Differences', exact: true}).getByText('scheduleTimeoutSeconds: 600').waitFor();
+    await page.getByRole('region', {name: 'Differences', exact: true}).getByText('opendatahub.io/connections: training-data').waitFor();
     await inspect(page, 'clone-review');
     await page.getByRole('button', {name: 'Create job'}).focus();
     await page.waitForFunction(() => document.activeElement?.hasAttribute('disabled') === false);
@@ -514,6 +519,8 @@ const journeys = {
     await dialog.getByText('use at most 63 lower-case letters').waitFor();
     await dialog.getByText('0 is not allowed; use 1 or more').waitFor();
     await inspect(page, 'runtime-create');
+    await field('Gang timeout in seconds').fill('300');
+    await field('Priority class').fill('urgent');
     await field('Name').fill('mpi-large');
     await field('Workers of a job, at most').fill('4');
     await field('Image').fill('quay.io/team/mpi:2');
@@ -523,6 +530,8 @@ const journeys = {
     await row.getByText('quay.io/team/mpi:2').waitFor();
     await page.getByRole('button', {name: 'Edit runtime mpi-large'}).click();
     await field('GPUs of a worker, at most').fill('');
+    assert.equal(await field('Gang timeout in seconds').inputValue(), '300');
+    assert.equal(await field('Priority class').inputValue(), 'urgent');
     await inspect(page, 'runtime-edit');
     await dialog.getByRole('button', {name: 'Save runtime'}).click();
     await row.getByText('4 workers', {exact: true}).waitFor();

@@ -34,6 +34,7 @@ var (
 		Deadline:         policy.Child("activeDeadlineSeconds"),
 		BackoffLimit:     policy.Child("backoffLimit"),
 		Gang:             policy.Child("schedulingPolicy"),
+		GangTimeout:      policy.Child("schedulingPolicy", "scheduleTimeoutSeconds"),
 		Launch:           field.NewPath("metadata", "annotations").Key(mpi.AnnotationLaunch),
 	}
 )

@@ -1,6 +1,7 @@
 package trainjob
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -45,6 +46,7 @@ var (
 		Deadline:         spec.Child("activeDeadlineSeconds"),
 		BackoffLimit:     spec.Child("runtimeRef"),
 		Gang:             spec.Child("runtimeRef"),
+		GangTimeout:      annotations.Key(mpi.AnnotationScheduleTimeout),
 		Launch:           spec.Child("runtimeRef"),
 		TTL:              annotations.Key(mpi.AnnotationTTL),
 	}
@@ -114,6 +116,10 @@ func Convert(from TrainJob, used Runtime) mpi.Job {
 	if job.Gated = used.mayBeGated(); job.Gated {
 		// Only Trainer can end a TrainJob.
 		job.Gang.Requeues = math.MaxInt32
+		if timeout := scheduleTimeout(from, used); timeout > 0 {
+			// Outside of a queue, a job of which no pod has a node holds nothing, and waits for its turn.
+			job.Gang.Timeout, job.Gang.TimeoutSet = timeout, job.Queue != ""
+		}
 	}
 	job.Launch = mpi.LaunchSSHD
 	if hasAgent(node.pod().Spec) {
@@ -128,6 +134,13 @@ func (r Runtime) mayBeGated() bool {
 	return r.ours() && r.Spec.PodGroupPolicy == nil && !slices.ContainsFunc(r.Spec.Template.Spec.ReplicatedJobs, func(j ReplicatedJob) bool {
 		return len(j.DependsOn) > 0 || j.Name != launcherName && j.Name != nodeName
 	})
+}
+
+// scheduleTimeout returns how long an attempt to place the pods together may take, by the job or its runtime; 0 for the default.
+func scheduleTimeout(from TrainJob, used Runtime) time.Duration {
+	jobs, _ := mpi.ParseScheduleTimeout(from.Annotations)
+	runtimes, _ := mpi.ParseScheduleTimeout(used.Annotations)
+	return cmp.Or(jobs, runtimes)
 }
 
 // maxRestarts is how often JobSet starts the whole job again after a failure of its program: as often as the job's annotation allows

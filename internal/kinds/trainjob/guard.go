@@ -95,7 +95,8 @@ func checkAnnotations(r Runtime) field.ErrorList {
 		errs = append(errs, field.Invalid(templatePath.Child("metadata", "annotations").Key(mpi.AnnotationImplementation), have,
 			fmt.Sprintf("must be %q as in %s: from here Trainer copies it to every JobSet, which is how jobs of this runtime are known", want, annotations)))
 	}
-	return slices.Concat(errs, CheckLimitAnnotations(r.Annotations), isolation.CheckEgress(r.Annotations))
+	_, timeout := mpi.ParseScheduleTimeout(r.Annotations)
+	return slices.Concat(errs, timeout, CheckLimitAnnotations(r.Annotations), isolation.CheckEgress(r.Annotations))
 }
 
 // CheckLimitAnnotations returns the errors of the annotations that limit jobs, of a runtime or a Namespace.
@@ -162,6 +163,9 @@ func check(before map[string]string, job TrainJob, used Runtime) (errs field.Err
 	errs, warnings = append(checkJobAnnotations(job, used), checkPodLabels(job)...), mpi.WarnAnnotations(Kind, before, job.Annotations)
 	if !used.ours() {
 		warnings = append(warnings, warnIneffective(job, used)...)
+	} else if job.Annotations[mpi.AnnotationScheduleTimeout] != "" && !used.mayBeGated() {
+		warnings = append(warnings, fmt.Sprintf("%s: has no effect with the runtime %s, whose pods another scheduler places together, or JobSet creates in order; set the timeout of that scheduler",
+			annotations.Key(mpi.AnnotationScheduleTimeout), used.Name))
 	}
 	if !used.IsMPI() {
 		return errs, warnings
@@ -231,6 +235,7 @@ func warnIneffective(job TrainJob, used Runtime) (warnings []string) {
 		{job.Annotations[mpi.AnnotationConnections] != "", mpi.ConnectionsPath, "give the job the Secret's keys as variables (trainer.env)"},
 		{topology.Key != "", annotations, "set podAffinity in its pod templates"},
 		{job.Annotations[mpi.AnnotationMaxRestarts] != "", annotations.Key(mpi.AnnotationMaxRestarts), "set failurePolicy.maxRestarts of its JobSet"},
+		{job.Annotations[mpi.AnnotationScheduleTimeout] != "", annotations.Key(mpi.AnnotationScheduleTimeout), "its pods are not placed together, unless by the scheduler in podGroupPolicy of its runtime"},
 		{job.Annotations[mpi.AnnotationRDMA] == mpi.RDMAOptional, mpi.RDMAPath, "its pods wait for nodes with RDMA"},
 	} {
 		if annotation.isSet {
@@ -411,6 +416,12 @@ func keptRequests(job TrainJob, used Runtime) (kept []string) {
 	return kept
 }
 
+// fixed is the error for a change of the trainer of a job that is not suspended. Trainer v2.1 accepts it and does not apply it; later
+// versions refuse it.
+const fixed = "cannot be changed while the job runs: its pods would stay as they are; suspend the job first (spec.suspend: true), or delete it and create it again with the change"
+
+func isSuspended(job TrainJob) bool { return ptr.Deref(job.Spec.Suspend, false) }
+
 // CheckChange is Check for a TrainJob that is changed: it returns the errors that the change causes.
 func CheckChange(before, after TrainJob, used Runtime) (errs field.ErrorList, warnings []string) {
 	old, _ := Check(before, used)
@@ -425,6 +436,9 @@ func CheckChange(before, after TrainJob, used Runtime) (errs field.ErrorList, wa
 		if !equality.Semantic.DeepEqual(was, is) {
 			errs = append(errs, field.Forbidden(spec, mpi.FinishedIsFixed(before.Name)))
 		}
+	}
+	if runs := !isSuspended(before) && !isSuspended(after) && past(before).Finish == nil; runs && used.IsMPI() && !equality.Semantic.DeepEqual(before.trainer(), after.trainer()) {
+		errs = append(errs, field.Forbidden(trainerPath, fixed))
 	}
 	if used.ours() && past(before).Finish == nil && before.Annotations[mpi.AnnotationConnections] != after.Annotations[mpi.AnnotationConnections] {
 		errs = append(errs, field.Forbidden(mpi.ConnectionsPath, "cannot be changed after the job was created: its pods were defined with it; delete the job and create it again with the change"))

@@ -2,6 +2,7 @@ package trainjob_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -207,6 +208,31 @@ func TestCheck(t *testing.T) {
 	})
 }
 
+// TestRunningTrainerIsFixed: the trainer of a job with an MPI runtime changes only while the job is suspended. Trainer v2.1 accepts other
+// changes and leaves the pods as they are.
+func TestRunningTrainerIsFixed(t *testing.T) {
+	const command = ", command: [mpirun, pi]}"
+	other := base(t, "    mpi:\n", "    torch:\n")
+	for name, test := range map[string]struct {
+		before, after trainjob.TrainJob
+		used          trainjob.Runtime
+		want          []string
+	}{
+		"nodes":                    {job(t, "{numNodes: 4"+command), job(t, "{numNodes: 2"+command), base(t), []string{"spec.trainer: Forbidden: cannot be changed while the job runs"}},
+		"the command":              {job(t, "{numNodes: 4"+command), job(t, "{numNodes: 4, command: [mpirun, other]}"), base(t), []string{"spec.trainer: Forbidden"}},
+		"nothing":                  {job(t, "{numNodes: 4"+command), job(t, "{numNodes: 4"+command), base(t), nil},
+		"while it is suspended":    {job(t, "{numNodes: 4"+command, "  suspend: true"), job(t, "{numNodes: 2"+command, "  suspend: true"), base(t), nil},
+		"with its suspension":      {job(t, "{numNodes: 4"+command), job(t, "{numNodes: 2"+command, "  suspend: true"), base(t), nil},
+		"when it is resumed":       {job(t, "{numNodes: 4"+command, "  suspend: true"), job(t, "{numNodes: 2"+command), base(t), nil},
+		"with another framework's": {job(t, "{numNodes: 4"+command), job(t, "{numNodes: 2"+command), other, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			errs, _ := trainjob.CheckChange(test.before, test.after, test.used)
+			wants(t, errs, test.want...)
+		})
+	}
+}
+
 // TestCheckChange: what was wrong before does not keep a queue from resuming a job.
 func TestCheckChange(t *testing.T) {
 	before := job(t, "{numNodes: 4}", "  suspend: true")
@@ -361,6 +387,47 @@ func TestCheckAnnotations(t *testing.T) {
 	wants(t, errs, "ttl-seconds-after-finished")
 	errs, _ = trainjob.Check(with(bad, false), trainjob.Runtime{})
 	wants(t, errs, silence, "ttl-seconds-after-finished")
+}
+
+// TestScheduleTimeout: an attempt to place the pods of a job together takes as long as the job says, else its runtime; a job in a queue
+// releases its quota then. Runtimes whose pods the operator does not place have no such time.
+func TestScheduleTimeout(t *testing.T) {
+	own, runtimes, queue := map[string]string{mpi.AnnotationScheduleTimeout: "90"}, map[string]string{mpi.AnnotationScheduleTimeout: "300"}, map[string]string{mpi.LabelQueue: "team"}
+	ordered := []string{"- name: launcher", "- name: launcher\n        dependsOn: [{name: node, status: Ready}]"}
+	for name, test := range map[string]struct {
+		own, runtimes, labels map[string]string
+		change                []string
+		want                  time.Duration
+		isSet                 bool
+	}{
+		"by default":       {want: 10 * time.Minute},
+		"of the runtime":   {runtimes: runtimes, want: 5 * time.Minute},
+		"of the job":       {own: own, runtimes: runtimes, want: 90 * time.Second},
+		"in a queue":       {own: own, labels: queue, want: 90 * time.Second, isSet: true},
+		"jobs in an order": {own: own, change: ordered, want: 10 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			from, used := job(t, "{numNodes: 4, command: [mpirun, pi]}"), base(t, test.change...)
+			from.Annotations, from.Labels = test.own, test.labels
+			maps.Copy(used.Annotations, test.runtimes)
+			got := trainjob.Convert(from, used).Gang
+			if got.Timeout != test.want || got.TimeoutSet != test.isSet {
+				t.Errorf("the timeout is %s, set: %t", got.Timeout, got.TimeoutSet)
+			}
+			_, warnings := trainjob.Check(from, used)
+			if isWarned := strings.Contains(fmt.Sprint(warnings), "schedule-timeout-seconds]: has no effect with the runtime"); isWarned != (test.change != nil) {
+				t.Errorf("the warnings are %q", warnings)
+			}
+		})
+	}
+	for _, bad := range []string{"0", "-1", "10m", ""} {
+		from, used := job(t, "{numNodes: 4, command: [mpirun, pi]}"), base(t)
+		from.Annotations = map[string]string{mpi.AnnotationScheduleTimeout: bad}
+		errs, _ := trainjob.Check(from, used)
+		wants(t, errs, "metadata.annotations[mpi.opendatahub.io/schedule-timeout-seconds]: Invalid value: \""+bad+"\": must be a number of seconds, 1 or more")
+		used.Annotations[mpi.AnnotationScheduleTimeout] = bad
+		wants(t, trainjob.CheckRuntime(used), "must be a number of seconds, 1 or more")
+	}
 }
 
 // TestCheckRDMA: with a runtime of ours, unknown values are refused; with others, a warning names what has no effect.

@@ -1724,6 +1724,7 @@ export interface components {
             images: string[];
             missing: string[];
             priorities: string[];
+            queuePriorities: string[];
             queues: components["schemas"]["Queue"][];
             quotas: components["schemas"]["Quota"][];
             recommended?: components["schemas"]["Recommendation"];
@@ -2391,6 +2392,7 @@ export interface components {
             deleting?: boolean;
             errors: string[];
             framework?: string;
+            gangTimeout?: string;
             image?: string;
             implementation?: string;
             kind: string;
@@ -2400,6 +2402,7 @@ export interface components {
             name: string;
             namespace?: string;
             nodeLabels?: string;
+            priorityClass?: string;
             slots?: string;
             tests: components["schemas"]["RuntimeTest"][];
         };
@@ -2419,9 +2422,11 @@ export interface components {
             update: boolean;
         };
         RuntimeSettings: {
+            gangTimeoutSeconds?: number;
             image?: string;
             maxGPUs?: number;
             maxWorkers?: number;
+            priorityClass?: string;
             slots?: number;
         };
         RuntimeTest: {

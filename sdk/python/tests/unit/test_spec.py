@@ -207,11 +207,6 @@ WRONG = {
         {"mpi_flags": {"-x": "A"}},
         "mpi_flags: {'-x': 'A'} is not allowed; use text, or a list of text, such as '--bind-to core'",
     ),
-    "gang timeout with a runtime": (
-        {"runtime": "mpi", "gang_timeout": "10m"},
-        "gang_timeout: cannot be combined with runtime; a TrainJob has no field for it, and its pods are scheduled "
-        "together anyway; use deadline, which includes the time that the job waits",
-    ),
     "image": ({"image": None}, "image: is missing; name an image, or a runtime, which brings one"),
     "command": ({"command": []}, "command: is missing; use 'python train.py' or ['python', 'train.py']"),
     "blank command": ({"command": "  "}, "command: is missing; use 'python train.py' or ['python', 'train.py']"),

@@ -25,7 +25,7 @@ export function AdvancedStep(props: StepProps): ReactElement {
       <Title headingLevel="h2">Advanced</Title>
       <Content component="p">
         Nothing here is required.
-        {form.way === 'runtime' ? ' A TrainJob has no field for the size of its launcher and for a gang timeout: the runtime determines them.' : ''}
+        {form.way === 'runtime' ? ' A TrainJob has no field for the size of its launcher: the runtime determines it.' : ''}
       </Content>
       <FormSection title="Queue" titleElement="h3">
         <QueueFields {...props} />
@@ -48,6 +48,10 @@ export function AdvancedStep(props: StepProps): ReactElement {
 }
 
 function QueueFields({form, set, errorOf, choices}: StepProps): ReactElement {
+  const runtime = choices?.runtimes.find(({name}) => name === form.runtime);
+  // A TrainJob has the priority of its queue, an MPIJob that of its pods.
+  const priorities = form.way === 'runtime' ? choices?.queuePriorities : choices?.priorities;
+  const isPriorityTyped = choices?.missing.includes(form.way === 'runtime' ? 'priority classes of queues' : 'priority classes');
   return (
     <>
       <Field id="queue" label="Queue" error={errorOf('queue')} help="A LocalQueue of Kueue. The job waits there until all of its pods can run together." hint={choices?.queues.length === 0 ? 'This project has no queues. All pods of the job are scheduled together all the same.' : undefined}>
@@ -61,15 +65,19 @@ function QueueFields({form, set, errorOf, choices}: StepProps): ReactElement {
           ))}
         </FormSelect>
       </Field>
-      <Field id="priority" label="Priority class" error={errorOf('priority')} help="Jobs of higher priority are scheduled first, and may evict others. A TrainJob has a priority only in a queue.">
-        <FormSelect id="priority" value={form.priority} onChange={(_, priority) => set({priority})} aria-describedby="priority-help">
-          <FormSelectOption value="" label="Default" />
-          {[...new Set([...(choices?.priorities ?? []), form.priority])].filter(Boolean).map((name) => (
-            <FormSelectOption key={name} value={name} label={name} />
-          ))}
-        </FormSelect>
+      <Field id="priority" label="Priority class" error={errorOf('priority')} help="Jobs of higher priority are scheduled first, and may evict others. A TrainJob has a priority only in a queue." hint={isPriorityTyped ? 'You may not list them: enter a name, or leave it empty for the default.' : undefined}>
+        {isPriorityTyped ? (
+          <TextInput id="priority" value={form.priority} onChange={(_, priority) => set({priority})} aria-describedby="priority-help" autoComplete="off" spellCheck={false} />
+        ) : (
+          <FormSelect id="priority" value={form.priority} onChange={(_, priority) => set({priority})} aria-describedby="priority-help">
+            <FormSelectOption value="" label="Default" />
+            {[...new Set([...(priorities ?? []), form.priority])].filter(Boolean).map((name) => (
+              <FormSelectOption key={name} value={name} label={name} />
+            ))}
+          </FormSelect>
+        )}
       </Field>
-      {form.way === 'image' ? <Line {...{form, set, errorOf}} field="gangMinutes" setting="gangTimeout" number label="Gang timeout in minutes" help="All pods are scheduled together. An attempt ends if not all of them are scheduled by then, so that the job does not hold a place in vain." hint="Empty for the cluster's default." /> : null}
+      {form.way === 'image' || runtime?.mpi ? <Line {...{form, set, errorOf}} field="gangMinutes" setting="gangTimeout" number label="Gang timeout in minutes" help="All pods are scheduled together. An attempt ends if not all of them are scheduled by then, so that the job does not hold a place in vain." hint={form.way === 'image' ? "Empty for the cluster's default." : "Empty for the runtime's, or the cluster's default."} /> : null}
     </>
   );
 }
@@ -77,16 +85,22 @@ function QueueFields({form, set, errorOf, choices}: StepProps): ReactElement {
 function DataFields({form, set, errorOf, choices}: StepProps): ReactElement {
   const connections = [...(choices?.connections ?? []), ...missingChoices(form.connections, choices?.connections).map((name) => ({name, displayName: `${name} (not found)`}))];
   const output = form.outputDir;
+  const connectionsHelp = 'Their keys become variables of every rank. The values are not shown here.';
+  const known = (choices?.connections ?? []).map(({name}) => name).join(', ');
   return (
     <>
-      <FormGroup label="Data connections" role="group" fieldId="connections" labelHelp={<Help label="Data connections">Their keys become variables of every rank. The values are not shown here.</Help>}>
-        <div className="mpi-actions" id="connections">
-          {connections.map(({name, displayName}) => (
-            <Switch key={name} label={displayName ?? name} isChecked={form.connections.includes(name)} onChange={(_, on) => set({connections: on ? [...form.connections, name] : form.connections.filter((each) => each !== name)})} />
-          ))}
-          {choices && connections.length === 0 ? <span className="mpi-subtle">{choices.missing.includes('data connections') ? 'You may not list the Secrets of this project.' : 'This project has no data connections.'}</span> : null}
-        </div>
-      </FormGroup>
+      {choices?.missing.includes('data connections') ? (
+        <Texts id="connections" label="Data connections" noun="data connection" placeholder="training-data" help={`${connectionsHelp} You may not list the Secrets of this project: enter their names.${known ? ` Earlier jobs used ${known}.` : ''}`} items={form.connections} set={(names) => set({connections: names})} error={errorOf('connection')} />
+      ) : (
+        <FormGroup label="Data connections" role="group" fieldId="connections" labelHelp={<Help label="Data connections">{connectionsHelp}</Help>}>
+          <div className="mpi-actions" id="connections">
+            {connections.map(({name, displayName}) => (
+              <Switch key={name} label={displayName ?? name} isChecked={form.connections.includes(name)} onChange={(_, on) => set({connections: on ? [...form.connections, name] : form.connections.filter((each) => each !== name)})} />
+            ))}
+            {choices && connections.length === 0 ? <span className="mpi-subtle">This project has no data connections.</span> : null}
+          </div>
+        </FormGroup>
+      )}
       <Volumes id="volumes" label="Volumes" noun="volume" help="All pods mount them. A claim needs the access mode ReadWriteMany if the pods run on several nodes." items={form.volumes} set={(volumes) => set({volumes})} error={errorOf('volume')} />
       <div className="mpi-grid">
         <Field id="output-claim" label="Claim for results" error={errorOf('outputDir')} help="The job has a folder of its own on this claim. Its path is in the variable OUTPUT_DIR of every rank." hint="The name of a claim. Empty for none.">

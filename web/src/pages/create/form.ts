@@ -182,7 +182,7 @@ export function requestOf(form: JobForm): SpecRequest {
     memory: form.memory.trim(),
     queue: form.queue,
     priority: form.priority,
-    connections: form.connections,
+    connections: form.connections.map((name) => name.trim()).filter(Boolean),
     env: form.env.filter(({name}) => name !== ''),
     suspend: form.suspend,
     labels: valuesOf(form.labels),
@@ -211,8 +211,8 @@ export function requestOf(form: JobForm): SpecRequest {
     spec.implementation = form.implementation;
     spec.launcherCpu = form.launcherCpu.trim();
     spec.launcherMemory = form.launcherMemory.trim();
-    if (form.gangMinutes) request.gangTimeoutSeconds = Math.round(Number(form.gangMinutes) * 60);
   }
+  if (form.gangMinutes) request.gangTimeoutSeconds = Math.round(Number(form.gangMinutes) * 60);
   return request;
 }
 

@@ -33,6 +33,8 @@ interface Base {
   slots: string;
   maxWorkers: string;
   maxGPUs: string;
+  gangTimeoutSeconds: string;
+  priorityClass: string;
 }
 
 interface Fields {
@@ -43,6 +45,8 @@ interface Fields {
   slots: string;
   maxWorkers: string;
   maxGPUs: string;
+  gangTimeoutSeconds: string;
+  priorityClass: string;
   agentImage: string;
   runAsUser: string;
 }
@@ -50,7 +54,7 @@ interface Fields {
 const shippedGroup = 'Shipped with the operator';
 const isShipped = (reference: string): boolean => reference.startsWith('shipped/');
 
-const baseOf = ({kind, name, namespace, image = '', slots = '', maxWorkers = '', maxGPUs = ''}: Runtime): Base => ({
+const baseOf = ({kind, name, namespace, image = '', slots = '', maxWorkers = '', maxGPUs = '', gangTimeout = '', priorityClass = ''}: Runtime): Base => ({
   reference: `${kind.toLowerCase()}/${name}`,
   label: name,
   group: namespace === undefined ? 'Of the cluster' : `Of the project ${namespace}`,
@@ -58,24 +62,26 @@ const baseOf = ({kind, name, namespace, image = '', slots = '', maxWorkers = '',
   slots,
   maxWorkers,
   maxGPUs,
+  gangTimeoutSeconds: gangTimeout,
+  priorityClass,
 });
 
 /** The runtimes that a new one in a namespace can start from: a runtime of a project is copied within the project. */
 function basesFor(namespace: string, runtimes: Runtime[], form: RuntimeForm): Base[] {
-  const shipped = form.shipped.map(({name, implementation, image = '', slots, maxWorkers = '', maxGPUs = ''}) => ({reference: `shipped/${name}`, label: `${name}: ${implementation}`, group: shippedGroup, image, slots, maxWorkers, maxGPUs}));
+  const shipped = form.shipped.map(({name, implementation, image = '', slots, maxWorkers = '', maxGPUs = ''}) => ({reference: `shipped/${name}`, label: `${name}: ${implementation}`, group: shippedGroup, image, slots, maxWorkers, maxGPUs, gangTimeoutSeconds: '', priorityClass: ''}));
   return [...runtimes.filter((runtime) => runtime.namespace === undefined || runtime.namespace === namespace).map(baseOf), ...shipped];
 }
 
 /** The fields that a base sets. */
-const fieldsOf = ({reference, image, slots, maxWorkers, maxGPUs}: Base): Pick<Fields, 'from' | 'image' | 'slots' | 'maxWorkers' | 'maxGPUs'> => ({from: reference, image, slots, maxWorkers, maxGPUs});
+const fieldsOf = ({reference, image, slots, maxWorkers, maxGPUs, gangTimeoutSeconds, priorityClass}: Base): Omit<Fields, 'name' | 'namespace' | 'agentImage' | 'runAsUser'> => ({from: reference, image, slots, maxWorkers, maxGPUs, gangTimeoutSeconds, priorityClass});
 
 /** The fields that are numbers. */
-const amounts = ['slots', 'maxWorkers', 'maxGPUs', 'runAsUser'] as const;
+const amounts = ['slots', 'maxWorkers', 'maxGPUs', 'gangTimeoutSeconds', 'runAsUser'] as const;
 const isAmount = (text: string): boolean => text === '' || (/^-?\d+$/.test(text) && Math.abs(Number(text)) < 2 ** 31);
 
 function settingsOf(fields: Fields): RuntimeSettings {
-  const settings: RuntimeSettings = {image: fields.image.trim()};
-  for (const field of ['slots', 'maxWorkers', 'maxGPUs'] as const) if (fields[field] !== '') settings[field] = Number(fields[field]);
+  const settings: RuntimeSettings = {image: fields.image.trim(), priorityClass: fields.priorityClass.trim()};
+  for (const field of ['slots', 'maxWorkers', 'maxGPUs', 'gangTimeoutSeconds'] as const) if (fields[field] !== '') settings[field] = Number(fields[field]);
   return settings;
 }
 
@@ -102,7 +108,7 @@ interface Props {
 export function RuntimeDialog(props: Props): ReactElement {
   const {changed, runtimes, canCreate, close} = props;
   const form = useRuntimeForm(!changed);
-  const empty = {from: '', name: '', namespace: '', image: '', slots: '', maxWorkers: '', maxGPUs: '', agentImage: '', runAsUser: ''};
+  const empty = {from: '', name: '', namespace: '', image: '', slots: '', maxWorkers: '', maxGPUs: '', gangTimeoutSeconds: '', priorityClass: '', agentImage: '', runAsUser: ''};
   if (changed) return <FilledDialog {...props} bases={() => []} initial={{...empty, ...fieldsOf(baseOf(changed))}} />;
   if (!form.data) {
     return (
@@ -218,6 +224,8 @@ function FilledDialog({changed, canCreate, bases: basesIn, initial, close}: Prop
           {text('slots', 'Slots per worker', 'Ranks on each worker, unless the job sets it.')}
           {text('maxWorkers', 'Workers of a job, at most', 'Empty for no limit.')}
           {text('maxGPUs', 'GPUs of a worker, at most', 'Empty for no limit.')}
+          {text('gangTimeoutSeconds', 'Gang timeout in seconds', 'An attempt to place all pods of a job together ends after this time, unless the job sets it. Empty for 600.')}
+          {text('priorityClass', 'Priority class', "Of the pods. Empty for the cluster's default.")}
           {!changed && isFromShipped ? text('agentImage', 'Image of the agent', 'The program that starts ranks in the pods. Change it if nodes pull images from another registry.') : null}
           {!changed && isFromShipped ? text('runAsUser', 'User ID', 'User of the pods. Empty if the cluster assigns one, as OpenShift does, or if the image names a user other than root.') : null}
           {save.error && refused.size === 0 ? <Alert isInline variant="danger" title={errorText(save.error)} component="p" /> : null}

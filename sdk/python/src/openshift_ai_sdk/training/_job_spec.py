@@ -278,12 +278,6 @@ class JobSpec:
         for label, given, instead in (
             ("mpi_implementation", self.mpi_implementation, "the runtime determines the MPI"),
             (
-                "gang_timeout",
-                self.gang_timeout,
-                "a TrainJob has no field for it, and its pods are scheduled together anyway; use deadline, which "
-                "includes the time that the job waits",
-            ),
-            (
                 "launcher_resources",
                 self.launcher_resources,
                 "a TrainJob has no field for the size of its launcher, which is that of a worker if the runtime runs "

@@ -18,6 +18,7 @@ from openshift_ai_sdk.training.errors import InvalidJobError
 LABEL_PRIORITY = "kueue.x-k8s.io/priority-class"
 ANNOTATION_CONNECTIONS = "opendatahub.io/connections"
 ANNOTATION_MAX_RESTARTS = "mpi.opendatahub.io/max-restarts"
+ANNOTATION_SCHEDULE_TIMEOUT = "mpi.opendatahub.io/schedule-timeout-seconds"
 ANNOTATION_TTL = "mpi.opendatahub.io/ttl-seconds-after-finished"
 ANNOTATION_RDMA = "mpi.opendatahub.io/rdma"
 ANNOTATION_REQUIRED_TOPOLOGY = "mpi.opendatahub.io/required-topology"
@@ -63,6 +64,8 @@ def metadata(spec: JobSpec, namespace: str | None) -> Json:
         annotations[key] = spec.topology.removeprefix(PREFER)
     if spec.runtime and spec.retries is not None:
         annotations[ANNOTATION_MAX_RESTARTS] = str(spec.retries)
+    if spec.runtime and spec.gang_timeout is not None:
+        annotations[ANNOTATION_SCHEDULE_TIMEOUT] = str(math.ceil(parse_duration(spec.gang_timeout)))
     if spec.runtime and spec.ttl is not None:
         annotations[ANNOTATION_TTL] = str(math.ceil(parse_duration(spec.ttl)))
     return {"name": spec.name, "namespace": namespace, "labels": labels, "annotations": annotations}

@@ -574,7 +574,7 @@ class MPIJob:
         rdma: What happens if no node offers the RDMA that the job requests: ``"optional"``, the default, runs the job
             over TCP, and ``"required"`` waits for it.
         gang_timeout: Schedule all pods together, and give up an attempt after this time, in seconds or such as
-            ``"10m"``; by default the cluster's. A TrainJob has no field for it.
+            ``"10m"``; by default the cluster's or the runtime's.
         grace_period: The time that programs have to end after SIGTERM, in seconds or such as ``"2m"``; by default 30 s.
             With a runtime it requires Kubeflow Trainer v2.2.
         suspend: Create the job suspended.
