@@ -68,7 +68,7 @@ func Make(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, outco
 		// After the timeline: the job is healthy.
 		status.Findings = append(status.Findings, finding)
 	}
-	adaptRemedies(&report, m.existing())
+	adaptRemedies(&report, m.lasting())
 	status.Consumption = m.consumption()
 	status.Usage = m.usage()
 	status.Training = m.training()
