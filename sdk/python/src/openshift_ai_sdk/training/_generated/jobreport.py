@@ -701,7 +701,10 @@ class WorkersStatus(Received):
     succeeded: int
     """Succeeded is the number of workers whose pod succeeded."""
     summary: str | None = None
-    """Summary is the ready and the wanted number of workers, such as 7/8."""
+    """Summary is the ready and the wanted number of workers, such as 7/8.
+
+    For a finished job, whose pods are not ready any more, it is the wanted number, such as 8.
+    """
     wanted: int
     """Wanted is the number of workers in the job's specification."""
 
