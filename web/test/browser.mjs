@@ -254,9 +254,22 @@ const journeys = {
     await page.getByRole('heading', {name: 'What do you want to run?'}).waitFor();
     await inspect(page, 'create-type');
     const next = async () => {
+      // Longer steps are scrolled to their end.
+      await page.setViewportSize({width: 1280, height: 500});
       await page.getByRole('button', {name: 'Next'}).focus();
       await page.waitForFunction(() => document.activeElement?.hasAttribute('disabled') === false);
       await page.keyboard.press('Enter');
+    };
+    const opens = async (name) => {
+      await page.getByRole('heading', {name}).waitFor();
+      await page
+        .waitForFunction((text) => {
+          const heading = document.activeElement;
+          if (heading?.tagName !== 'H2' || !heading.textContent.startsWith(text)) return false;
+          const {top, bottom} = heading.getBoundingClientRect();
+          return top >= 0 && bottom <= innerHeight && document.querySelector('.pf-v6-c-wizard__main').scrollTop === 0;
+        }, name, {timeout: 5_000})
+        .catch(() => assert.fail(`the step ${name} does not open at its top, with the focus on its heading`));
     };
     const type = async (label, text) => {
       await page.getByRole('textbox', {name: label}).or(page.getByRole('combobox', {name: label})).first().focus();
@@ -264,7 +277,7 @@ const journeys = {
       await page.keyboard.type(text);
     };
     await next();
-    await page.getByRole('heading', {name: 'Basics'}).waitFor();
+    await opens('Basics');
     await type('Name', 'Not_Allowed');
     await type('Project', 'ml-team');
     await page.getByText('use lower-case letters').waitFor();
@@ -273,20 +286,21 @@ const journeys = {
     await page.getByText('use lower-case letters').waitFor({state: 'detached'});
     await page.waitForFunction(() => ![...document.querySelectorAll('button')].find((button) => button.textContent === 'Next')?.disabled);
     await next();
-    await page.getByRole('heading', {name: 'Image and command'}).waitFor();
+    await opens('Image and command');
     await type('Image', 'quay.io/me/train:1');
     await type('Command', 'python train.py --epochs 3');
     await page.waitForFunction(() => ![...document.querySelectorAll('button')].find((button) => button.textContent === 'Next')?.disabled);
     await inspect(page, 'create-program');
     await next();
-    await page.getByRole('heading', {name: 'Workers and resources'}).waitFor();
+    await opens('Workers and resources');
     await page.getByText(/requested, .* of .* free/).first().waitFor();
     await page.getByText('8.1 requested, 188 of 400 free').waitFor();
     await inspect(page, 'create-resources');
     await next();
-    await page.getByRole('heading', {name: 'Advanced'}).waitFor();
+    await opens('Advanced');
     await inspect(page, 'create-advanced');
     await next();
+    await opens('Review');
     await page.getByText('The API server accepts this job').waitFor();
     await page.getByText('The job first-job runs 4 workers in namespace ml-team').waitFor();
     assert.match(await page.locator('.pf-v6-c-wizard__toggle').textContent(), /^6\s*Review/, 'steps that are left out are not counted');
