@@ -290,7 +290,11 @@ func fillMLTeam(t *testing.T) {
 		Timeline:   []v1alpha1.TimelineEntry{{Time: *at(3 * time.Hour), Event: "Created", Detail: "by ada"}, {Time: *at(179 * time.Minute), Event: "Queued", Detail: "in gpu-queue, position 3"}, {Time: *at(171 * time.Minute), Event: "Admitted"}, {Time: *at(170 * time.Minute), Event: "Running", Detail: "launcher and 4 workers"}},
 	})
 	const memory = "spec.mpiReplicaSpecs.Worker.template.spec.containers[0].resources.limits.memory"
-	report(t, mpiJob(t, "ml-team", "resnet-horovod", large(4, "4Gi", "1")), v1alpha1.JobReportStatus{
+	byPipeline := func(job *kubeflow.MPIJob) {
+		large(4, "4Gi", "1")(job)
+		job.Annotations["mpi.opendatahub.io/created-by"] = "system:serviceaccount:ml-platform-experiments:nightly-training-pipeline"
+	}
+	report(t, mpiJob(t, "ml-team", "resnet-horovod", byPipeline), v1alpha1.JobReportStatus{
 		Phase: v1alpha1.PhaseFailed, Message: "Worker 3 used more than its limit of 4 GiB.", MPI: mpi, Run: ran, Workers: v1alpha1.WorkersStatus{Summary: "4", Wanted: 4, Failed: 1},
 		StartTime: at(50 * time.Minute), RunningTime: at(48 * time.Minute), CompletionTime: at(3 * time.Minute), Pods: pods("resnet-horovod", 4, "Gone", "OOMKilled"), Consumption: used,
 		PhaseTimes: []v1alpha1.PhaseTime{{Phase: "Pending", Since: *at(50 * time.Minute), Seconds: 1}, {Phase: "Initializing", Since: *at(49 * time.Minute), Seconds: 94}, {Phase: "Running", Since: *at(48 * time.Minute), Seconds: 2700}, {Phase: "Failed", Since: *at(3 * time.Minute)}},

@@ -49,6 +49,22 @@ const journeys = {
     await page.getByRole('button', {name: 'Clear filters'}).last().click();
     await page.getByRole('link', {name: 'bert-large', exact: true}).waitFor();
     assert.equal(await page.getByText('other-team-job').count(), 0, 'jobs of others are not shown');
+    const user = 'system:serviceaccount:ml-platform-experiments:nightly-training-pipeline';
+    await page.goto(`${base}/?user=${user}`);
+    await page.getByRole('link', {name: 'resnet-horovod', exact: true}).waitFor();
+    await page.locator('.pf-v6-c-toolbar').getByRole('button', {name: 'Created by 1'}).click();
+    const cut = () => page.locator('.pf-v6-c-menu__item-text').evaluateAll((texts) => texts.filter((text) => text.scrollWidth > text.clientWidth + 1).map((text) => text.textContent));
+    await page.getByRole('checkbox', {name: new RegExp(user)}).waitFor();
+    assert.deepEqual(await cut(), [], 'the menu shows the names of users whole');
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'the menu is not wider than the page');
+    await page.keyboard.press('Escape');
+    await page.route(/api\/v1\/me$/, async (route) => route.fulfill({json: {...(await (await route.fetch()).json()), name: user}}));
+    await page.goto(`${base}/projects/ml-team/mpijob/resnet-horovod`);
+    await page.getByText(`by ${user}`).waitFor();
+    assert.equal(await page.locator('.mpi-user').getAttribute('title'), user);
+    await page.getByRole('button', {name: `User ${user}`}).click();
+    await page.getByRole('menuitem', {name: user}).waitFor();
+    assert.deepEqual(await cut(), [], 'the menu shows the whole name of the user');
   },
 
   async 'a failed job says why, and its clone applies the remedy'() {
@@ -309,6 +325,13 @@ const journeys = {
     await page.keyboard.press('Enter');
     await page.waitForURL(/projects\/ml-team\/mpijob\/first-job/);
     await page.getByRole('heading', {level: 1, name: /first-job/}).waitFor();
+    const notice = page.locator('.pf-v6-c-alert-group', {hasText: 'first-job is created'});
+    await notice.waitFor();
+    for (const width of [1280, 640, 320]) {
+      await page.setViewportSize({width, height: 900});
+      const [covering, head] = [await notice.boundingBox(), await page.locator('.mpi-head-row').boundingBox()];
+      assert.ok(covering.y >= head.y + head.height && covering.y + covering.height <= 900, `at ${width} px, the notice covers the heading or leaves the page: ${JSON.stringify([covering, head])}`);
+    }
     await page.goto(`${base}/`);
     await page.getByRole('link', {name: 'first-job', exact: true}).waitFor();
   },

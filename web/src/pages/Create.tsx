@@ -83,7 +83,7 @@ function CreateWizard({initial, original, clone}: {initial: JobForm; original?: 
       onSuccess: (result) => {
         if (!result.created) return;
         const url = jobURL({namespace: result.namespace ?? '', kind: result.kind ?? '', name: result.name ?? ''});
-        notify({variant: 'success', title: `${result.name ?? 'The job'} is created`, to: url, link: 'Open the job'});
+        notify({variant: 'success', title: `${result.name ?? 'The job'} is created`});
         void navigate(url);
       },
     });
