@@ -184,10 +184,11 @@ type JobReportStatus struct {
 	// +optional
 	Timeline []TimelineEntry `json:"timeline,omitempty"`
 
-	// consumption is the resources that the job's pods have reserved so far.
+	// consumption is the resources that the job's pods have reserved so far: their requests, multiplied by the time that they held
+	// them. What they used is in usage.
 	// +optional
 	Consumption *Consumption `json:"consumption,omitempty"`
-	// usage is what the job's pods used over time, with at most 120 points per metric. It is unset if no agent measured it.
+	// usage is what the job's pods used over time, as their agents measured it, with at most 120 points per metric. It is unset if no agent measured it.
 	// +optional
 	Usage *Usage `json:"usage,omitempty"`
 	// training is the last progress that the program printed, as JSON or key=value lines.

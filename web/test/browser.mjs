@@ -219,6 +219,12 @@ const journeys = {
     await history.getByRole('button', {name: 'Memory as a table'}).click();
     assert.equal(await history.getByRole('grid', {name: 'Memory', exact: true}).getByRole('row').count(), 62, 'a row for each point that was measured, and a head');
 
+    // The overview has both, by their names.
+    const value = (term) => page.locator('dt', {hasText: new RegExp(`^${term}$`)}).locator('..').locator('dd');
+    await page.goto(`${base}/projects/ml-team/mpijob/bert-large`);
+    assert.match(await value('Reserved').innerText(), /^88\.89 core hours, .* \(requests multiplied by time\)$/);
+    assert.match(await value('Used').innerText(), /^CPU .* on average, .* \(measured\)$/);
+
     // A short job has few points; a deleted one has its report.
     await page.goto(`${base}/projects/ml-team/mpijob/pi?tab=metrics`);
     await history.getByText(/^One pod, from .* \(40s\)\. A point is the mean of 10s\.$/).waitFor();

@@ -1798,6 +1798,7 @@ export interface components {
             now: string;
             outputs: components["schemas"]["Output"][];
             ranks?: string;
+            reserved?: string;
             resources?: string;
             row: components["schemas"]["Row"];
             status: components["schemas"]["JobReportStatus"] | null;
