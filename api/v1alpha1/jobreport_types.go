@@ -17,7 +17,7 @@ import (
 // +kubebuilder:printcolumn:name="Kind",type=string,JSONPath=`.spec.jobRef.kind`,description="The job's kind."
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="The phase of the job."
 // +kubebuilder:printcolumn:name="Why",type=string,JSONPath=`.status.findings[0].code`,description="The code of the job's first finding; empty if there is none."
-// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.workers.summary`,description="The ready and the wanted number of workers."
+// +kubebuilder:printcolumn:name="Workers",type=string,JSONPath=`.status.workers.summary`,description="The ready and the wanted number of workers; of a finished job the number of its workers."
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.message`,description="The explanation of the phase."
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.reason`,description="The reason of the phase."
@@ -184,10 +184,11 @@ type JobReportStatus struct {
 	// +optional
 	Timeline []TimelineEntry `json:"timeline,omitempty"`
 
-	// consumption is the resources that the job's pods have reserved so far.
+	// consumption is the resources that the job's pods have reserved so far: their requests, multiplied by the time that they held
+	// them. What they used is in usage.
 	// +optional
 	Consumption *Consumption `json:"consumption,omitempty"`
-	// usage is what the job's pods used over time, with at most 120 points per metric. It is unset if no agent measured it.
+	// usage is what the job's pods used over time, as their agents measured it, with at most 120 points per metric. It is unset if no agent measured it.
 	// +optional
 	Usage *Usage `json:"usage,omitempty"`
 	// training is the last progress that the program printed, as JSON or key=value lines.
@@ -375,7 +376,8 @@ const (
 
 // WorkersStatus counts the worker pods of a job.
 type WorkersStatus struct {
-	// summary is the ready and the wanted number of workers, such as 7/8.
+	// summary is the ready and the wanted number of workers, such as 7/8. For a finished job, whose pods are not ready any more, it is
+	// the wanted number, such as 8.
 	// +optional
 	Summary string `json:"summary,omitempty"`
 	// wanted is the number of workers in the job's specification.

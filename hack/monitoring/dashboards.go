@@ -81,7 +81,7 @@ func clusterDashboard() dashboard {
 					{`histogram_quantile(0.9, sum by (le) (increase(mpijob_mpi_init_seconds_bucket[1d])))`, "MPI init"},
 				}},
 			}},
-			{"Consumption", []panel{
+			{"Reserved resources", []panel{
 				one("GPU hours of the last day", "Requested devices multiplied by time, of the ten largest projects.", lines, hours, `topk(10, namespace_resource:mpijob_gpu_hours:increase1d)`, "{{namespace}} {{resource}}"),
 				one("Core hours of the last day", "Requested CPU cores multiplied by time, of the ten largest projects.", lines, hours, `topk(10, namespace:mpijob_cpu_core_hours:increase1d)`, "{{namespace}}"),
 			}},
@@ -99,7 +99,7 @@ func clusterDashboard() dashboard {
 
 func projectDashboard() dashboard {
 	return dashboard{
-		name: "mpijob-project", title: "MPI jobs / Project", description: "The jobs, consumption and quotas of projects.",
+		name: "mpijob-project", title: "MPI jobs / Project", description: "The jobs, reserved resources and quotas of projects.",
 		variables: []variable{projects},
 		rows: []row{
 			{"Jobs", []panel{
@@ -116,7 +116,7 @@ func projectDashboard() dashboard {
 				one("Used share of slots", "Slots on which ranks started, of the slots of all workers.", lines, share, `sum by (namespace) (mpijob_slots_found{namespace=~"$namespace"}) / sum by (namespace) (mpijob_slots_expected{namespace=~"$namespace"})`, "{{namespace}}"),
 				one("Jobs", "Unfinished jobs, and those that ended within the last hour.", table, number, `mpijob_info{namespace=~"$namespace"}`, "{{kind}} {{name}} {{phase}}"),
 			}},
-			{"Consumption", []panel{
+			{"Reserved resources", []panel{
 				one("GPU hours of the last day", "Requested devices multiplied by time.", lines, hours, `namespace_resource:mpijob_gpu_hours:increase1d{namespace=~"$namespace"}`, "{{namespace}} {{resource}}"),
 				one("Core hours of the last day", "Requested CPU cores multiplied by time.", lines, hours, `namespace:mpijob_cpu_core_hours:increase1d{namespace=~"$namespace"}`, "{{namespace}}"),
 				one("Memory, GiB hours of the last day", "Requested memory multiplied by time.", lines, hours, `sum by (namespace) (increase(mpijob_memory_gib_seconds_total{namespace=~"$namespace"}[1d])) / 3600`, "{{namespace}}"),

@@ -18,7 +18,7 @@ func printComparison(to io.Writer, pair [2]jobs.Job, compared jobs.Comparison, a
 		t.fields(compared.Fields, all)
 	}
 	t.part("RUN", compared.Run, all)
-	t.part("USAGE", compared.Usage, all)
+	t.part("RESERVED", compared.Usage, all)
 	t.part("FINDINGS", compared.Findings, all)
 	return t.print(to)
 }

@@ -148,7 +148,7 @@ func (o *describeOptions) resources(job jobs.Job) [][2]string {
 		{"Attempts", attempts},
 		{"Training", jobs.TrainingText(status.Training)},
 		{"Figures", jobs.CurvesText(status.Curves)},
-		{"Consumed", jobs.ConsumptionText(status.Consumption)},
+		{"Reserved", jobs.ReservedText(status.Consumption)},
 		{"Used", jobs.UsageText(status.Usage)},
 		{"Start-up", startUp},
 	}

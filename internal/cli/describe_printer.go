@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/jobs"
 	"opendatahub.io/mpijob/internal/logstream"
@@ -131,8 +133,12 @@ func (p *describePrinter) pods(status v1alpha1.JobReportStatus, most int) {
 	t := table{header: []string{"NAME", "RANKS", "PHASE", "READY", "REASON", "RESTARTS", "EXIT", "NODE"}}
 	for _, pod := range shown {
 		ready, exit := "no", "-"
-		if pod.Ready {
+		switch {
+		case pod.Ready:
 			ready = "yes"
+		case status.CompletionTime != nil || pod.Phase == string(corev1.PodSucceeded) || pod.Phase == string(corev1.PodFailed):
+			// Containers that have ended are not ready, which is no problem.
+			ready = "-"
 		}
 		if pod.ExitCode != nil {
 			exit = strconv.Itoa(int(*pod.ExitCode))

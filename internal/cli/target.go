@@ -103,6 +103,10 @@ func (f *Factory) pod(ctx context.Context, clients kubernetes.Interface, job job
 		place, ours := own(&pod)
 		return !ours || place != at
 	})
+	if job.Ended() && !slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return isRunning(pod) == 1 }) {
+		return nil, exitf(ExitNotFound, "%s has ended, and its %s does not run any more; run %s logs %s -n %s for its output, or run a command in a copy of the job: "+
+			"%s clone %s -n %s --workers 1 --command COMMAND --logs", job, at, f.name, job.Name, job.Namespace, f.name, job.Name, job.Namespace)
+	}
 	if len(pods) == 0 {
 		return nil, exitf(ExitNotFound, "%s has no %s; run %s describe %s -n %s to see its pods", job, at, f.name, job.Name, job.Namespace)
 	}

@@ -23,7 +23,7 @@ func newUsage(f *Factory) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "usage",
 		Short: "Show the resource usage and cost of jobs",
-		Long: `Show the resource usage of jobs: the hours of GPUs, cores and GiB of memory that their pods held, used or not. Deleted jobs
+		Long: `Show the resource usage of jobs: the hours of GPUs, cores and GiB of memory that their pods reserved, used or not. Deleted jobs
 are included while their reports are retained.
 
 --since and --until limit the period. Of a job that ran beyond it, only the part within the period counts, so that the usage

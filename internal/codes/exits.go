@@ -90,7 +90,7 @@ var exits = []Entry{
 		Summary: "The program cannot start: shared library {library|of the program} not found.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Pass the library path to all ranks.", Action: "mpirun -x LD_LIBRARY_PATH <program>"},
-			{Text: "Or install the library in the workers' image, too.", Action: "kubectl -n {namespace} exec {worker} -- ldconfig -p | grep -F -e {library|LIBRARY}"},
+			{Text: "Or install the library in the workers' image, too.", Action: `kubectl -n {namespace} exec {worker} -- sh -c 'ldconfig -p | grep -F -e "$0"' {library|LIBRARY}`},
 		},
 	},
 	{

@@ -134,10 +134,13 @@ const (
 	describePod   = "kubectl -n {namespace} describe pod {pod}"
 	describeQuota = "kubectl -n {namespace} describe resourcequota"
 	nodeResources = "kubectl describe nodes | grep -A 10 -E 'Allocatable|Allocated resources'"
-	processStates = `kubectl -n {namespace} exec {worker} -- sh -c 'for p in /proc/[0-9]*; do echo "$p $(cat $p/comm) $(grep State $p/status) $(cat $p/wchan)"; done'`
+	processStates = "kubectl -n {namespace} exec {worker} -- " + ShowProcesses
 	memoryLimit   = "{field}.spec.containers[0].resources.limits.memory"
 	largerShm     = "volumes: [{name: shm, emptyDir: {medium: Memory, sizeLimit: 8Gi}}], mounted at /dev/shm"
 )
+
+// ShowProcesses is the command in a pod that shows the state of its processes. It is of use only while they exist.
+const ShowProcesses = `sh -c 'for p in /proc/[0-9]*; do echo "$p $(cat $p/comm) $(grep State $p/status) $(cat $p/wchan)"; done'`
 
 // letAgentStart returns the remedy that has the agent start the ranks instead of ssh.
 func letAgentStart(text string) v1alpha1.Remedy {

@@ -46,7 +46,7 @@ func (s *Server) compare(c *call) (any, error) {
 	for _, section := range []struct {
 		title string
 		rows  []jobs.ComparedValue
-	}{{"Run", result.Run}, {"Findings", result.Findings}, {"Usage", result.Usage}, {"Fields", result.Fields}} {
+	}{{"Run", result.Run}, {"Findings", result.Findings}, {"Reserved", result.Usage}, {"Fields", result.Fields}} {
 		if len(section.rows) > 0 {
 			shown.Sections = append(shown.Sections, ComparisonSection{section.title, section.rows})
 		}

@@ -31,6 +31,8 @@ type Detail struct {
 	Total    string `json:"total,omitempty"`
 	Ranks    string `json:"ranks,omitempty"`
 	Training string `json:"training,omitempty"`
+	// Reserved is what the pods have requested, multiplied by time, and Used what they used, as it was measured.
+	Reserved string `json:"reserved,omitempty"`
 	Used     string `json:"used,omitempty"`
 	// NoUsage is why the report has no usage over time.
 	NoUsage   string            `json:"noUsage,omitempty"`
@@ -110,7 +112,7 @@ func (s *Server) detail(c *call) (any, error) {
 	status := job.Status()
 	d := Detail{
 		Row: rowOf(s.rows, job), Headline: job.Headline(now), Failure: jobs.FailureText(status), Findings: s.findings(job), Ranks: jobs.RanksText(status),
-		Training: jobs.TrainingText(status.Training), Used: jobs.ConsumptionText(status.Consumption), NoUsage: jobs.NoUsageText(status, now),
+		Training: jobs.TrainingText(status.Training), Reserved: jobs.ReservedText(status.Consumption), Used: jobs.UsageText(status.Usage), NoUsage: jobs.NoUsageText(status, now),
 		Commands: s.jobCommands(job), Checklist: checklist(status), Terms: []Term{}, Outputs: outputsOf(job), Attempts: []Attempt{}, Now: now.UTC(),
 	}
 	if job.Report != nil {

@@ -46,6 +46,7 @@ var terms = []Term{
 	{"RDMA", "Remote direct memory access: a network, such as InfiniBand, by which ranks read each other's memory without the kernel."},
 	{"Remedy", "A suggested fix of a problem, where possible with the change or the command that applies it."},
 	{"Request", "What a container needs. Pods are placed on nodes, and quotas are counted, by their requests."},
+	{"Reserved", "What the pods of a job requested, multiplied by the time that they held it, used or not. Costs are calculated from it. What a job used is measured."},
 	{"Runtime", "A ClusterTrainingRuntime or TrainingRuntime of Kubeflow Trainer: image, MPI and limits that an administrator prepared."},
 	{"Slot", "A place for one rank on a worker. Usually a worker has one slot for each of its GPUs."},
 	{"Template", "A saved job with parameters. It is shared by all users of a project, and by the command line and the SDK."},

@@ -290,8 +290,12 @@ func fillMLTeam(t *testing.T) {
 		Timeline:   []v1alpha1.TimelineEntry{{Time: *at(3 * time.Hour), Event: "Created", Detail: "by ada"}, {Time: *at(179 * time.Minute), Event: "Queued", Detail: "in gpu-queue, position 3"}, {Time: *at(171 * time.Minute), Event: "Admitted"}, {Time: *at(170 * time.Minute), Event: "Running", Detail: "launcher and 4 workers"}},
 	})
 	const memory = "spec.mpiReplicaSpecs.Worker.template.spec.containers[0].resources.limits.memory"
-	report(t, mpiJob(t, "ml-team", "resnet-horovod", large(4, "4Gi", "1")), v1alpha1.JobReportStatus{
-		Phase: v1alpha1.PhaseFailed, Message: "Worker 3 used more than its limit of 4 GiB.", MPI: mpi, Run: ran, Workers: v1alpha1.WorkersStatus{Summary: "0/4", Wanted: 4, Failed: 1},
+	byPipeline := func(job *kubeflow.MPIJob) {
+		large(4, "4Gi", "1")(job)
+		job.Annotations["mpi.opendatahub.io/created-by"] = "system:serviceaccount:ml-platform-experiments:nightly-training-pipeline"
+	}
+	report(t, mpiJob(t, "ml-team", "resnet-horovod", byPipeline), v1alpha1.JobReportStatus{
+		Phase: v1alpha1.PhaseFailed, Message: "Worker 3 used more than its limit of 4 GiB.", MPI: mpi, Run: ran, Workers: v1alpha1.WorkersStatus{Summary: "4", Wanted: 4, Failed: 1},
 		StartTime: at(50 * time.Minute), RunningTime: at(48 * time.Minute), CompletionTime: at(3 * time.Minute), Pods: pods("resnet-horovod", 4, "Gone", "OOMKilled"), Consumption: used,
 		PhaseTimes: []v1alpha1.PhaseTime{{Phase: "Pending", Since: *at(50 * time.Minute), Seconds: 1}, {Phase: "Initializing", Since: *at(49 * time.Minute), Seconds: 94}, {Phase: "Running", Since: *at(48 * time.Minute), Seconds: 2700}, {Phase: "Failed", Since: *at(3 * time.Minute)}},
 		Failure:    &v1alpha1.Failure{Code: "OutOfMemory", Pod: "resnet-horovod-worker-3", Rank: new(int32(6)), ExitCode: new(int32(137))},
@@ -319,7 +323,7 @@ func fillMLTeam(t *testing.T) {
 	failed := pods("crash", 2, "Failed", "Error")
 	failed[2].ExitCode = new(int32(3))
 	report(t, crashed, v1alpha1.JobReportStatus{
-		Phase: v1alpha1.PhaseFailed, Message: "The program failed.", MPI: mpi, Workers: v1alpha1.WorkersStatus{Summary: "0/2", Wanted: 2, Failed: 1},
+		Phase: v1alpha1.PhaseFailed, Message: "The program failed.", MPI: mpi, Workers: v1alpha1.WorkersStatus{Summary: "2", Wanted: 2, Failed: 1},
 		StartTime: at(20 * time.Minute), RunningTime: at(19 * time.Minute), CompletionTime: at(18 * time.Minute), Pods: failed,
 		PhaseTimes: []v1alpha1.PhaseTime{{Phase: "Running", Since: *at(19 * time.Minute), Seconds: 60}, {Phase: "Failed", Since: *at(18 * time.Minute)}},
 		Findings: []v1alpha1.Finding{{
@@ -335,7 +339,7 @@ func fillMLTeam(t *testing.T) {
 		Findings: []v1alpha1.Finding{{Code: "ImagePullFailed", Severity: v1alpha1.SeverityError, Summary: "The image quay.io/team/trian:1.2 does not exist.", Remedies: []v1alpha1.Remedy{{Text: "Correct the image."}}}},
 	})
 	report(t, mpiJob(t, "ml-team", "pi", nil), v1alpha1.JobReportStatus{
-		Phase: v1alpha1.PhaseSucceeded, Message: "The launcher succeeded.", MPI: mpi, Workers: v1alpha1.WorkersStatus{Summary: "0/4", Wanted: 4, Succeeded: 4}, StartTime: at(26 * time.Hour), RunningTime: at(26 * time.Hour), CompletionTime: at(25 * time.Hour),
+		Phase: v1alpha1.PhaseSucceeded, Message: "The launcher succeeded.", MPI: mpi, Workers: v1alpha1.WorkersStatus{Summary: "4", Wanted: 4, Succeeded: 4}, StartTime: at(26 * time.Hour), RunningTime: at(26 * time.Hour), CompletionTime: at(25 * time.Hour),
 		PhaseTimes: []v1alpha1.PhaseTime{{Phase: "Running", Since: *at(26 * time.Hour), Seconds: 3600}}, Pods: pods("pi", 4, "Gone", ""), Consumption: used,
 		Usage: usageOf(now.Add(-25*time.Hour), 40*time.Second, "pi-worker-0"),
 	})

@@ -11,7 +11,7 @@ import (
 	"opendatahub.io/mpijob/internal/curves"
 )
 
-// UsageText returns what a job used in one line; "" if it is unknown.
+// UsageText returns what a job used, as its agents measured it, in one line; "" if it is unknown.
 func UsageText(usage *v1alpha1.Usage) string {
 	if usage == nil {
 		return ""
@@ -41,7 +41,10 @@ func UsageText(usage *v1alpha1.Usage) string {
 	if m := v1alpha1.FindMetric(usage.Metrics, v1alpha1.MetricThrottled); m != nil && m.Mean >= 5 {
 		parts = append(parts, "throttled "+MetricText(m.Metric, m.Mean)+" of the time")
 	}
-	return strings.Join(parts, ", ")
+	if len(parts) == 0 {
+		return ""
+	}
+	return strings.Join(parts, ", ") + " (measured)"
 }
 
 // firstUsage is when the agents of a job that has begun to run have reported its usage, and usagePeriod the time between two samples.

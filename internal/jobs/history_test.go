@@ -55,15 +55,15 @@ func TestUsageText(t *testing.T) {
 		"unknown": {nil, ""},
 		"with limits": {
 			&v1alpha1.Usage{Metrics: []v1alpha1.UsageMetric{metric(v1alpha1.MetricCPU, 3800, 4000, 4000), metric(v1alpha1.MetricMemory, 1000, 2150, 4096), metric(v1alpha1.MetricThrottled, 30, 500, 0)}},
-			"CPU 3.8 of 4 cores on average, memory 2.1 of 4 GiB at most, throttled 3 % of the time",
+			"CPU 3.8 of 4 cores on average, memory 2.1 of 4 GiB at most, throttled 3 % of the time (measured)",
 		},
 		"without limits": {
 			&v1alpha1.Usage{Metrics: []v1alpha1.UsageMetric{metric(v1alpha1.MetricCPU, 3800, 4000, 0), metric(v1alpha1.MetricMemory, 1000, 2150, 0)}},
-			"CPU 3.8 cores on average, memory 2.1 GiB at most",
+			"CPU 3.8 cores on average, memory 2.1 GiB at most (measured)",
 		},
 		"in other units": {
 			&v1alpha1.Usage{Metrics: []v1alpha1.UsageMetric{metric(v1alpha1.MetricCPU, 1000, 1000, 2000), metric(v1alpha1.MetricMemory, 90, 100, 4096), metric(v1alpha1.MetricGPU, 250, 1000, 1000), metric(v1alpha1.MetricThrottled, 4, 500, 0)}},
-			"CPU 1 of 2 cores on average, memory 100 MiB of 4 GiB at most, GPU 0.25 of 1 GPU on average",
+			"CPU 1 of 2 cores on average, memory 100 MiB of 4 GiB at most, GPU 0.25 of 1 GPU on average (measured)",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

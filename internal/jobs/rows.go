@@ -86,7 +86,7 @@ var reportColumns = map[string]func(*v1alpha1.JobReport, string) error{
 		firstFinding(r).Severity = v1alpha1.Severity(text)
 		return nil
 	},
-	"Ready":    func(r *v1alpha1.JobReport, text string) error { r.Status.Workers.Summary = text; return nil },
+	"Workers":  func(r *v1alpha1.JobReport, text string) error { r.Status.Workers.Summary = text; return nil },
 	"Message":  func(r *v1alpha1.JobReport, text string) error { r.Status.Message = text; return nil },
 	"Queue":    func(r *v1alpha1.JobReport, text string) error { schedulingOf(r).Queue = text; return nil },
 	"Position": func(r *v1alpha1.JobReport, text string) error { return setPosition(text, &schedulingOf(r).Position) },

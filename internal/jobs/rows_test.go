@@ -58,7 +58,7 @@ func TestListRows(t *testing.T) {
 		page := tableOf("", map[string]any{"Name": "gone-1", "Job": "gone", "Kind": "MPIJob", "UID": "gone-uid", "Phase": "Failed"})
 		if query.Get("continue") == "" {
 			page = tableOf("more", map[string]any{
-				"Name": "pi-1", "Job": "pi", "Kind": "MPIJob", "UID": "pi-uid", "Phase": "Queued", "Reason": "Waits", "Why": "QuotaExceeded", "Severity": "Error", "Ready": "0/2",
+				"Name": "pi-1", "Job": "pi", "Kind": "MPIJob", "UID": "pi-uid", "Phase": "Queued", "Reason": "Waits", "Why": "QuotaExceeded", "Severity": "Error", "Workers": "0/2",
 				"Message": "It waits.", "Queue": "q", "Position": "3", "MPI": "OpenMPI", "Ranks": "8", "Started": "2026-11-21T09:00:00Z", "Running": nil, "Ended": nil,
 			})
 		}

@@ -186,9 +186,9 @@ func TrainingText(t *v1alpha1.Training) string {
 	return strings.Join(parts, ", ")
 }
 
-// ConsumptionText returns what the job's pods have requested over time, in hours, or in seconds if that is little; empty if there
-// is nothing.
-func ConsumptionText(used *v1alpha1.Consumption) string {
+// ReservedText returns what the job's pods have reserved by their requests over time, in hours, or in seconds if that is little; empty
+// if there is nothing.
+func ReservedText(used *v1alpha1.Consumption) string {
 	if used == nil {
 		return ""
 	}
@@ -207,7 +207,10 @@ func ConsumptionText(used *v1alpha1.Consumption) string {
 	for _, name := range slices.Sorted(maps.Keys(used.GPUSeconds)) {
 		add(used.GPUSeconds[name], "", " of "+name)
 	}
-	return strings.Join(parts, ", ")
+	if len(parts) == 0 {
+		return ""
+	}
+	return strings.Join(parts, ", ") + " (requests multiplied by time)"
 }
 
 // RanksText returns the MPI of a job and where its ranks run; empty for another framework.

@@ -141,13 +141,13 @@ run: {mpiVersions: [Open MPI 5.0.7]}
 mpi: {implementation: OpenMPI, slotsPerWorker: 2, ranks: 6}
 workers: {wanted: 3, ready: 3, running: 3, succeeded: 0, failed: 0}`)
 	for got, want := range map[string]string{
-		TrainingText(status.Training):                               "epoch 2/10, step 40, loss 0.25, accuracy 0.9, progress 20%",
-		TrainingText(nil):                                           "",
-		ConsumptionText(status.Consumption):                         "1.50 core hours, 0.01 GiB hours of memory, 0.50 hours of amd.com/gpu, 1.00 hours of nvidia.com/gpu",
-		ConsumptionText(nil):                                        "",
-		ConsumptionText(&v1alpha1.Consumption{}):                    "",
-		ConsumptionText(&v1alpha1.Consumption{MemoryGiBSeconds: 3}): "3 GiB seconds of memory",
-		ConsumptionText(&v1alpha1.Consumption{CPUCoreSeconds: 1, MemoryGiBSeconds: 90, GPUSeconds: map[string]int64{"nvidia.com/gpu": 20}}): "1 core second, 0.03 GiB hours of memory, 20 seconds of nvidia.com/gpu",
+		TrainingText(status.Training):                            "epoch 2/10, step 40, loss 0.25, accuracy 0.9, progress 20%",
+		TrainingText(nil):                                        "",
+		ReservedText(status.Consumption):                         "1.50 core hours, 0.01 GiB hours of memory, 0.50 hours of amd.com/gpu, 1.00 hours of nvidia.com/gpu (requests multiplied by time)",
+		ReservedText(nil):                                        "",
+		ReservedText(&v1alpha1.Consumption{}):                    "",
+		ReservedText(&v1alpha1.Consumption{MemoryGiBSeconds: 3}): "3 GiB seconds of memory (requests multiplied by time)",
+		ReservedText(&v1alpha1.Consumption{CPUCoreSeconds: 1, MemoryGiBSeconds: 90, GPUSeconds: map[string]int64{"nvidia.com/gpu": 20}}): "1 core second, 0.03 GiB hours of memory, 20 seconds of nvidia.com/gpu (requests multiplied by time)",
 		RanksText(status): "Open MPI 5.0.7, 6 ranks: 2 each on 3 workers",
 	} {
 		if got != want {

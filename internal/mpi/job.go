@@ -180,6 +180,15 @@ func New() Job {
 	}
 }
 
+// DeletesWhenFinished reports whether a worker's pod is deleted once the job has finished. Pending pods count as running, because they
+// may start. JobSet deletes those of a TrainJob that still run.
+func (j Job) DeletesWhenFinished(hasEnded bool) bool {
+	if j.External {
+		return !hasEnded
+	}
+	return j.Lifecycle.CleanPods == CleanAll || j.Lifecycle.CleanPods == CleanRunning && !hasEnded
+}
+
 // ControlsPods reports whether the operator decides when the job's pods are created: it creates them itself, or opens their gate.
 func (j Job) ControlsPods() bool { return !j.External || j.Gated }
 

@@ -46,12 +46,10 @@ func lostWorkers(job mpi.Job, seen jobstate.Observed) []Ref {
 	})
 }
 
-// finishedWorkers returns the workers that the job's clean-up policy deletes after it finished. Pending pods count as
-// running, because they may start.
+// finishedWorkers returns the workers that the job's clean-up policy deletes after it finished.
 func finishedWorkers(job mpi.Job, seen jobstate.Observed) []Ref {
 	return refs(seen, func(worker jobstate.Worker) bool {
-		return job.Lifecycle.CleanPods == mpi.CleanAll ||
-			job.Lifecycle.CleanPods == mpi.CleanRunning && !podstatus.HasEnded(worker.Pod)
+		return job.DeletesWhenFinished(podstatus.HasEnded(worker.Pod))
 	})
 }
 

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"time"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
@@ -34,7 +33,7 @@ func Closed(previous v1alpha1.JobReport, now time.Time) v1alpha1.JobReport {
 	status.Findings, status.Scheduling = nil, nil
 	status.Pods = m.pods()
 	status.Workers = v1alpha1.WorkersStatus{
-		Summary: fmt.Sprintf("0/%d", status.Workers.Wanted), Wanted: status.Workers.Wanted, Succeeded: status.Workers.Succeeded, Failed: status.Workers.Failed,
+		Summary: finishedWorkers(status.Workers.Wanted), Wanted: status.Workers.Wanted, Succeeded: status.Workers.Succeeded, Failed: status.Workers.Failed,
 	}
 	t.add(m.now, codes.JobDeleted, status.Message)
 	status.Timeline = t.entries

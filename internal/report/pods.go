@@ -54,15 +54,16 @@ func (m maker) pods() []v1alpha1.PodStatus {
 	return pods
 }
 
-// existing returns the names of the pods that exist.
-func (m maker) existing() map[string]bool {
+// lasting returns the names of the pods that exist and will: a job is reported as finished before its workers are deleted, and users
+// run the commands of its remedies later.
+func (m maker) lasting() map[string]bool {
 	names := map[string]bool{}
-	for _, pod := range m.seen.LauncherPods {
-		names[pod.Name] = true
+	for _, pod := range staying(m.seen.LauncherPods) {
+		names[pod.Name] = m.outcome.Finish == nil || !m.job.External || podstatus.HasEnded(pod)
 	}
 	for _, worker := range m.seen.Workers {
-		if worker.Pod != nil {
-			names[worker.Pod.Name] = true
+		if pod := worker.Pod; pod.DeletionTimestamp == nil {
+			names[pod.Name] = m.outcome.Finish == nil || !m.job.DeletesWhenFinished(podstatus.HasEnded(pod))
 		}
 	}
 	return names

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -68,7 +69,7 @@ func Make(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, outco
 		// After the timeline: the job is healthy.
 		status.Findings = append(status.Findings, finding)
 	}
-	adaptRemedies(&report, m.existing())
+	adaptRemedies(&report, m.lasting())
 	status.Consumption = m.consumption()
 	status.Usage = m.usage()
 	status.Training = m.training()
@@ -341,9 +342,14 @@ func (m maker) workers() v1alpha1.WorkersStatus {
 		}
 		w.Succeeded, w.Failed = max(w.Succeeded, m.before.Workers.Succeeded), max(w.Failed, m.before.Workers.Failed)
 	}
-	w.Summary = fmt.Sprintf("%d/%d", w.Ready, w.Wanted)
+	if w.Summary = fmt.Sprintf("%d/%d", w.Ready, w.Wanted); m.outcome.Finish != nil {
+		w.Summary = finishedWorkers(w.Wanted)
+	}
 	return w
 }
+
+// finishedWorkers summarizes the workers of a finished job: how many are ready is not of interest any more.
+func finishedWorkers(wanted int32) string { return strconv.Itoa(int(wanted)) }
 
 func (m maker) training() *v1alpha1.Training {
 	told := m.evidence.Training

@@ -408,6 +408,44 @@ func TestStartup(t *testing.T) {
 	}
 }
 
+// TestRemediesOutliveWorkers: users read the remedies of a finished job after its workers are deleted, although the report is written
+// before that.
+func TestRemediesOutliveWorkers(t *testing.T) {
+	const inCopy = `kubectl odh mpijob clone mpijob/pi -n ns --workers 1 --command 'mpirun -n 1 sh -c '\''ldconfig -p | grep -F -e "$0"'\'' libx.so.1' --logs`
+	const inPod = `kubectl -n ns exec pi-worker-0 -- sh -c 'ldconfig -p | grep -F -e "$0"' libx.so.1`
+	for name, test := range map[string]struct {
+		change  func(*mpi.Job)
+		workers corev1.PodPhase
+		want    string
+	}{
+		"workers that stay":         {func(j *mpi.Job) { j.Lifecycle.CleanPods = mpi.CleanNone }, corev1.PodRunning, inPod},
+		"running workers":           {func(j *mpi.Job) { j.Lifecycle.CleanPods = mpi.CleanRunning }, corev1.PodRunning, inCopy},
+		"all workers":               {func(j *mpi.Job) { j.Lifecycle.CleanPods = mpi.CleanAll }, corev1.PodRunning, inCopy},
+		"workers that JobSet stops": {func(j *mpi.Job) { j.External = true }, corev1.PodRunning, inCopy},
+		"workers that have ended":   {func(j *mpi.Job) { j.Lifecycle.CleanPods = mpi.CleanRunning }, corev1.PodSucceeded, inCopy},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &history{t: t, job: job(2, test.change)}
+			seen := ended(pods(h.job, test.workers, 0), h.job, batchv1.JobFailed, time.Minute)
+			seen.LauncherPods[0].Status.Phase = corev1.PodFailed
+			mpitest.Exited(127, "Error")(seen.LauncherPods[0])
+			if h.job.External {
+				h.job.Recorded.Finish = &mpi.Finish{Reason: "Failed", At: mpitest.Now.Add(time.Minute)}
+			}
+			h.pass(time.Minute, seen, jobstate.Evidence{Logs: map[string]jobstate.Log{seen.LauncherPods[0].Name: {
+				Lines: []string{"train: error while loading shared libraries: libx.so.1: cannot open shared object file: No such file or directory"},
+			}}})
+			found := h.last.Status.Findings
+			if len(found) == 0 || found[0].Code != codes.LibraryMissing {
+				t.Fatalf("findings are %+v", found)
+			}
+			if got := found[0].Remedies[1].Action; got != test.want {
+				t.Errorf("the command is\n%s, want\n%s", got, test.want)
+			}
+		})
+	}
+}
+
 // TestInvalidChange: the report of a job that became invalid after it had been started says what is ignored, until it ends.
 func TestInvalidChange(t *testing.T) {
 	h := &history{t: t, job: job(2)}

@@ -92,12 +92,13 @@ function UserMenu(): ReactElement | null {
   };
   return (
     <Dropdown
+      className="mpi-menu"
       isOpen={isOpen}
       onOpenChange={setOpen}
       popperProps={{position: 'end'}}
       toggle={(ref) => (
         <MenuToggle ref={ref} isExpanded={isOpen} onClick={() => setOpen(!isOpen)} icon={<UserIcon />} aria-label={`User ${me.name}`} variant="plainText">
-          <span className="mpi-user">{me.name}</span>
+          <span className="mpi-user" title={me.name}>{me.name}</span>
         </MenuToggle>
       )}
     >
@@ -163,7 +164,7 @@ function Navigation({isHorizontal = false}: {isHorizontal?: boolean}): ReactElem
 function Toasts(): ReactElement {
   const toasts = useToasts();
   return (
-    <AlertGroup isToast isLiveRegion aria-label="Notifications">
+    <AlertGroup isToast isLiveRegion className="mpi-toasts" aria-label="Notifications">
       {toasts.map((toast) => (
         <Alert
           key={toast.id}

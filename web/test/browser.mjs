@@ -49,6 +49,22 @@ const journeys = {
     await page.getByRole('button', {name: 'Clear filters'}).last().click();
     await page.getByRole('link', {name: 'bert-large', exact: true}).waitFor();
     assert.equal(await page.getByText('other-team-job').count(), 0, 'jobs of others are not shown');
+    const user = 'system:serviceaccount:ml-platform-experiments:nightly-training-pipeline';
+    await page.goto(`${base}/?user=${user}`);
+    await page.getByRole('link', {name: 'resnet-horovod', exact: true}).waitFor();
+    await page.locator('.pf-v6-c-toolbar').getByRole('button', {name: 'Created by 1'}).click();
+    const cut = () => page.locator('.pf-v6-c-menu__item-text').evaluateAll((texts) => texts.filter((text) => text.scrollWidth > text.clientWidth + 1).map((text) => text.textContent));
+    await page.getByRole('checkbox', {name: new RegExp(user)}).waitFor();
+    assert.deepEqual(await cut(), [], 'the menu shows the names of users whole');
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'the menu is not wider than the page');
+    await page.keyboard.press('Escape');
+    await page.route(/api\/v1\/me$/, async (route) => route.fulfill({json: {...(await (await route.fetch()).json()), name: user}}));
+    await page.goto(`${base}/projects/ml-team/mpijob/resnet-horovod`);
+    await page.getByText(`by ${user}`).waitFor();
+    assert.equal(await page.locator('.mpi-user').getAttribute('title'), user);
+    await page.getByRole('button', {name: `User ${user}`}).click();
+    await page.getByRole('menuitem', {name: user}).waitFor();
+    assert.deepEqual(await cut(), [], 'the menu shows the whole name of the user');
   },
 
   async 'a failed job says why, and its clone applies the remedy'() {
@@ -203,6 +219,12 @@ const journeys = {
     await history.getByRole('button', {name: 'Memory as a table'}).click();
     assert.equal(await history.getByRole('grid', {name: 'Memory', exact: true}).getByRole('row').count(), 62, 'a row for each point that was measured, and a head');
 
+    // The overview has both, by their names.
+    const value = (term) => page.locator('dt', {hasText: new RegExp(`^${term}$`)}).locator('..').locator('dd');
+    await page.goto(`${base}/projects/ml-team/mpijob/bert-large`);
+    assert.match(await value('Reserved').innerText(), /^88\.89 core hours, .* \(requests multiplied by time\)$/);
+    assert.match(await value('Used').innerText(), /^CPU .* on average, .* \(measured\)$/);
+
     // A short job has few points; a deleted one has its report.
     await page.goto(`${base}/projects/ml-team/mpijob/pi?tab=metrics`);
     await history.getByText(/^One pod, from .* \(40s\)\. A point is the mean of 10s\.$/).waitFor();
@@ -261,9 +283,22 @@ const journeys = {
     await page.getByRole('heading', {name: 'What do you want to run?'}).waitFor();
     await inspect(page, 'create-type');
     const next = async () => {
+      // Longer steps are scrolled to their end.
+      await page.setViewportSize({width: 1280, height: 500});
       await page.getByRole('button', {name: 'Next'}).focus();
       await page.waitForFunction(() => document.activeElement?.hasAttribute('disabled') === false);
       await page.keyboard.press('Enter');
+    };
+    const opens = async (name) => {
+      await page.getByRole('heading', {name}).waitFor();
+      await page
+        .waitForFunction((text) => {
+          const heading = document.activeElement;
+          if (heading?.tagName !== 'H2' || !heading.textContent.startsWith(text)) return false;
+          const {top, bottom} = heading.getBoundingClientRect();
+          return top >= 0 && bottom <= innerHeight && document.querySelector('.pf-v6-c-wizard__main').scrollTop === 0;
+        }, name, {timeout: 5_000})
+        .catch(() => assert.fail(`the step ${name} does not open at its top, with the focus on its heading`));
     };
     const type = async (label, text) => {
       await page.getByRole('textbox', {name: label}).or(page.getByRole('combobox', {name: label})).first().focus();
@@ -271,7 +306,7 @@ const journeys = {
       await page.keyboard.type(text);
     };
     await next();
-    await page.getByRole('heading', {name: 'Basics'}).waitFor();
+    await opens('Basics');
     await type('Name', 'Not_Allowed');
     await type('Project', 'ml-team');
     await page.getByText('use lower-case letters').waitFor();
@@ -280,20 +315,21 @@ const journeys = {
     await page.getByText('use lower-case letters').waitFor({state: 'detached'});
     await page.waitForFunction(() => ![...document.querySelectorAll('button')].find((button) => button.textContent === 'Next')?.disabled);
     await next();
-    await page.getByRole('heading', {name: 'Image and command'}).waitFor();
+    await opens('Image and command');
     await type('Image', 'quay.io/me/train:1');
     await type('Command', 'python train.py --epochs 3');
     await page.waitForFunction(() => ![...document.querySelectorAll('button')].find((button) => button.textContent === 'Next')?.disabled);
     await inspect(page, 'create-program');
     await next();
-    await page.getByRole('heading', {name: 'Workers and resources'}).waitFor();
+    await opens('Workers and resources');
     await page.getByText(/requested, .* of .* free/).first().waitFor();
     await page.getByText('8.1 requested, 188 of 400 free').waitFor();
     await inspect(page, 'create-resources');
     await next();
-    await page.getByRole('heading', {name: 'Advanced'}).waitFor();
+    await opens('Advanced');
     await inspect(page, 'create-advanced');
     await next();
+    await opens('Review');
     await page.getByText('The API server accepts this job').waitFor();
     await page.getByText('The job first-job runs 4 workers in namespace ml-team').waitFor();
     assert.match(await page.locator('.pf-v6-c-wizard__toggle').textContent(), /^6\s*Review/, 'steps that are left out are not counted');
@@ -302,6 +338,13 @@ const journeys = {
     await page.keyboard.press('Enter');
     await page.waitForURL(/projects\/ml-team\/mpijob\/first-job/);
     await page.getByRole('heading', {level: 1, name: /first-job/}).waitFor();
+    const notice = page.locator('.pf-v6-c-alert-group', {hasText: 'first-job is created'});
+    await notice.waitFor();
+    for (const width of [1280, 640, 320]) {
+      await page.setViewportSize({width, height: 900});
+      const [covering, head] = [await notice.boundingBox(), await page.locator('.mpi-head-row').boundingBox()];
+      assert.ok(covering.y >= head.y + head.height && covering.y + covering.height <= 900, `at ${width} px, the notice covers the heading or leaves the page: ${JSON.stringify([covering, head])}`);
+    }
     await page.goto(`${base}/`);
     await page.getByRole('link', {name: 'first-job', exact: true}).waitFor();
   },

@@ -1799,6 +1799,7 @@ export interface components {
             now: string;
             outputs: components["schemas"]["Output"][];
             ranks?: string;
+            reserved?: string;
             resources?: string;
             row: components["schemas"]["Row"];
             status: components["schemas"]["JobReportStatus"] | null;

@@ -26,6 +26,16 @@ function cloneOf(params: URLSearchParams): JobKey | undefined {
   return kind && name && namespace ? {namespace, kind, name} : undefined;
 }
 
+/** Shows a step of the wizard from its top, with the focus on its heading: it opens as far down as the step before was scrolled. */
+function startAtTop(): void {
+  const heading = document.querySelector<HTMLElement>('.mpi-wizard .pf-v6-c-wizard__main h2');
+  if (!heading) return;
+  heading.tabIndex = -1;
+  heading.focus({preventScroll: true});
+  for (let above = heading.parentElement; above; above = above.parentElement) above.scrollTop = 0;
+  heading.scrollIntoView({block: 'nearest'});
+}
+
 /** The wizard that creates a job. Nobody has to see YAML. */
 export function Create(): ReactElement {
   const [params] = useSearchParams();
@@ -55,6 +65,10 @@ function CreateWizard({initial, original, clone}: {initial: JobForm; original?: 
   const request: SpecRequest = {...requestOf(current), ...(clone?.request.original && current.way === initial.way ? {original: clone.request.original} : {})};
   const preview = usePreview(request, true);
   const creation = useCreate();
+  const [step, setStep] = useState<string | number>();
+  useEffect(() => {
+    if (step !== undefined) startAtTop();
+  }, [step]);
   const draft = preview.data;
   const set = (change: Partial<JobForm>): void => {
     setForm({...current, ...change});
@@ -69,7 +83,7 @@ function CreateWizard({initial, original, clone}: {initial: JobForm; original?: 
       onSuccess: (result) => {
         if (!result.created) return;
         const url = jobURL({namespace: result.namespace ?? '', kind: result.kind ?? '', name: result.name ?? ''});
-        notify({variant: 'success', title: `${result.name ?? 'The job'} is created`, to: url, link: 'Open the job'});
+        notify({variant: 'success', title: `${result.name ?? 'The job'} is created`});
         void navigate(url);
       },
     });
@@ -103,7 +117,7 @@ function CreateWizard({initial, original, clone}: {initial: JobForm; original?: 
       </PageSection>
       <PageHead title={original ? `Clone ${original.name}` : 'Create training job'} text={original ? 'All values are those of the job. Change what you want; the original stays as it is.' : 'The wizard proposes what you do not know. Everything is checked by the cluster before it is created.'} />
       <PageSection hasBodyWrapper={false} isFilled className="mpi-wizard">
-        <Wizard navAriaLabel="Steps" onClose={() => void navigate('/')} onSave={create} isVisitRequired={false}>
+        <Wizard navAriaLabel="Steps" shouldFocusContent={false} onStepChange={(_, {id}) => setStep(id)} onClose={() => void navigate('/')} onSave={create} isVisitRequired={false}>
           <WizardStep name="Type" id="type">
             {body(<TypeStep {...props} clone={clone} original={original} />)}
           </WizardStep>

@@ -64,6 +64,7 @@ function FacetSelect({title, options, selected, onToggle}: {title: string; optio
   const [isOpen, setOpen] = useState(false);
   return (
     <Select
+      className="mpi-menu"
       role="menu"
       isOpen={isOpen}
       onOpenChange={setOpen}

@@ -92,7 +92,7 @@ export function limitsOf(period: string, now: Date): Record<string, string> {
   }
 }
 
-/** What jobs have held, and what that costs. */
+/** What jobs have reserved, and what that costs. */
 export function Usage(): ReactElement {
   const {params, refine} = useParameters();
   const by = params.get('by') ?? 'namespace';
@@ -105,7 +105,7 @@ export function Usage(): ReactElement {
     <>
       <PageHead
         title="Usage"
-        text="The resources that jobs have requested, multiplied by the time within the period that they held them. Deleted jobs count while their reports are kept."
+        text="The resources that jobs have reserved in the period: their requests, multiplied by the time that they held them, used or not. Deleted jobs count while their reports are kept."
         actions={
           <>
             <ProjectSelect value={project} onChange={(value) => refine({namespace: value})} />

@@ -132,6 +132,13 @@ def test_create_prints_where_the_job_can_be_seen(
     url = f"https://dashboard.example.com/projects/{operator.namespace}/mpijob/second"
     assert capsys.readouterr().out == f"mpijob/second {described} second -n {operator.namespace}\n  {url}\n"
     assert second.get_dashboard_url() == url
+    client.update_job("first", dry_run="server")
+    assert capsys.readouterr().out == ""
+    third = first.clone(workers=3)
+    url = url.replace("second", "first-2")
+    assert capsys.readouterr().out == f"mpijob/first-2 {described} first-2 -n {operator.namespace}\n  {url}\n"
+    assert f"{operator.namespace}/first-2: " in repr(third) and "job.wait_for_completion()" in repr(third)
+    assert "<b>mpijob/first-2</b>" in third._repr_html_() and "job.get_logs(follow=True)" in third._repr_html_()
 
 
 def test_the_dashboard_is_found_in_the_application_menu(client: Any, operator: Operator) -> None:
@@ -161,6 +168,7 @@ def test_dry_run_creates_nothing(client: Any, operator: Operator) -> None:
     for dry_run in ("server", "client"):
         again = job.clone(workers=3, dry_run=dry_run)
         assert (again.name, again.manifest["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"]) == ("train-2", 3)
+        assert "wait_for_completion" not in repr(again) and "not created yet" in again._repr_html_()
         client.update_job("train", dry_run=dry_run)
     assert operator.jobs() == ["train"]
 

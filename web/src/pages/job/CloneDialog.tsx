@@ -50,7 +50,7 @@ export function CloneDialog({job, detail, changes: initial, isAgain = false, clo
     onSuccess: (draft) => {
       if (!draft.created) return;
       const url = jobURL({namespace: draft.namespace ?? '', kind: draft.kind ?? '', name: draft.name ?? ''});
-      notify({variant: 'success', title: `${draft.name ?? 'The job'} is created`, to: url, link: 'Open the job'});
+      notify({variant: 'success', title: `${draft.name ?? 'The job'} is created`});
       close();
       void navigate(url);
     },

@@ -71,7 +71,7 @@ function Editor({job, detail, edited: {edit, text}, setText, close}: {job: JobKe
       onSuccess: (result) => {
         if (!result.created) return;
         const url = jobURL({namespace: result.namespace ?? '', kind: result.kind ?? '', name: result.name ?? ''});
-        notify({variant: 'success', title: `${result.name ?? 'The job'} is created`, to: url, link: 'Open the job'});
+        notify({variant: 'success', title: `${result.name ?? 'The job'} is created`});
         close();
         void navigate(url);
       },

@@ -97,7 +97,8 @@ export default function Overview({detail}: {job: JobKey; detail: Detail}): React
               <Entry term="Ranks">{detail.ranks}</Entry>
               <Entry term="Each worker">{detail.resources}</Entry>
               <Entry term="All pods">{detail.total}</Entry>
-              <Entry term="Held so far">{detail.used}</Entry>
+              <Entry term="Reserved">{detail.reserved}</Entry>
+              <Entry term="Used">{detail.used}</Entry>
               <Entry term="Cost">{detail.cost ? `${detail.cost} per hour` : null}</Entry>
               <Entry term="Image">{detail.image ? <span className="mpi-mono">{detail.image}</span> : null}</Entry>
               <Entry term="Runtime">{row.runtime}</Entry>

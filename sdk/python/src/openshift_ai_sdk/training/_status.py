@@ -9,6 +9,9 @@ from typing import Any
 from openshift_ai_sdk.training import _html
 from openshift_ai_sdk.training._generated.jobreport import Finding, JobReportStatus, Phase, PodStatus, Remedy, Severity
 
+# How to follow a job that was just created.
+FOLLOW = "job.wait_for_completion() waits until it has ended, and job.get_logs(follow=True) shows its output"
+
 
 class JobStatus(JobReportStatus):
     """The status of a job, as recorded by the operator.
@@ -202,6 +205,7 @@ def status_as_html(of: JobStatus, calls: Sequence[str | None] = ()) -> str:
         of: The status.
         calls: For each remedy of the cause the call that applies it, or None.
     """
+    follow = f"<p>{escape(FOLLOW)}</p>" if of.phase is None else ""
     rows = [["Phase", state_as_html(of)]]
     if workers_text(of):
         rows.append(["Workers" if of.is_finished else "Workers ready", escape(workers_text(of))])
@@ -209,7 +213,7 @@ def status_as_html(of: JobStatus, calls: Sequence[str | None] = ()) -> str:
         rows.append(["Message", escape(of.message)])
     place = place_of(of)
     causes = "".join(_html.finding(found, calls if number == 0 else ()) for number, found in enumerate(of.findings))
-    return title_as_html(of) + _html.table(rows) + (f"<p>{escape(place)}</p>" if place else "") + causes
+    return title_as_html(of) + _html.table(rows) + (f"<p>{escape(place)}</p>" if place else "") + causes + follow
 
 
 def not_created_as_html(of: JobStatus) -> str:

@@ -53,7 +53,7 @@ from openshift_ai_sdk.training._phases import parse_phases, problems_of_phases
 from openshift_ai_sdk.training._plot import Plot, plot
 from openshift_ai_sdk.training._progress_bar import bar, wait_with_bar
 from openshift_ai_sdk.training._retry import RetryPolicy
-from openshift_ai_sdk.training._status import jobs_as_html, not_created_as_html, status_as_html
+from openshift_ai_sdk.training._status import FOLLOW, jobs_as_html, not_created_as_html, status_as_html
 from openshift_ai_sdk.training._templates import Template
 from openshift_ai_sdk.training._usage_history import UsageHistory
 from openshift_ai_sdk.training.errors import (
@@ -768,6 +768,8 @@ class MPIJob:
 
     def __repr__(self) -> str:
         state = f": {self._seen}" if self._seen else ""
+        if self._seen and self._seen.phase is None:
+            state += f". {FOLLOW}"
         return f"<{self.kind} {self._namespace or '-'}/{self.name}{state}>"
 
     def _repr_html_(self) -> str:
@@ -853,8 +855,7 @@ class MPIJob:
         object_ = await run(_create.create(self._cluster, manifest, dry_run == "server", refs, self._launch))
         if dry_run is None:
             self._adopt(self._client, Found(JobRef(self.kind, *_placed(object_)), object_, None, self._client.host))
-            if _links.is_interactive():
-                print(_links.announcement(self._ref, await run(_links.dashboard(self._cluster))))
+            await self._announce()
         return self
 
     async def get_advice(self) -> list[str]:
@@ -872,6 +873,11 @@ class MPIJob:
             Memory: 5 earlier jobs like this one used at most 9 GiB in a pod; this one asks for 64 GiB. 11Gi is enough.
         """
         return await run(_advice.advice(self._cluster, self._manifest, self.namespace))
+
+    async def _announce(self) -> None:
+        """Print where a job is shown that was created, if a user reads it."""
+        if _links.is_interactive():
+            print(_links.announcement(self._ref, await run(_links.dashboard(self._cluster))))
 
     async def get_dashboard_url(self) -> str | None:
         """Return the URL of the job's page in the dashboard; None if the dashboard is unknown.
@@ -1273,6 +1279,8 @@ class MPIJob:
     ) -> Self:
         """Create a changed copy of the job and return it. A clone is never suspended.
 
+        In a notebook, a Python shell or a terminal this prints the name of the copy, as ``create`` does.
+
         A deleted job can be cloned while its report is kept. Secrets are masked there: ``env`` or the path of the field
         must set each of them again.
 
@@ -1292,7 +1300,12 @@ class MPIJob:
         """
         _validate.check(_validate.of_new_name(new_name), _validate.of_dry_run(dry_run), _changes.problems_of(changes))
         object_ = await run(_clone.clone(self._cluster, self._ref, new_name, changes, dry_run))
-        return self._found(self._client, Found(JobRef(self.kind, *_placed(object_)), object_, None, self._client.host))
+        if dry_run is not None:
+            return self._of_manifest(object_, self._client)
+        ref = JobRef(self.kind, *_placed(object_))
+        copy = self._found(self._client, Found(ref, object_, None, self._client.host))
+        await copy._announce()
+        return copy
 
 
 class JobList(list[MPIJob]):

@@ -95,7 +95,11 @@ class Step(Received):
 
 
 class Consumption(Received):
-    """Consumption is the resources that the job's pods have reserved so far."""
+    """Consumption is the resources that the job's pods have reserved so far: their requests, multiplied by the time
+    that they held them.
+
+    What they used is in usage.
+    """
 
     cpu_core_seconds: int = Field(alias="cpuCoreSeconds")
     """CpuCoreSeconds is the requested CPU cores multiplied by seconds."""
@@ -642,7 +646,7 @@ class PerRank(Received):
 
 
 class Usage(Received):
-    """Usage is what the job's pods used over time, with at most 120 points per metric.
+    """Usage is what the job's pods used over time, as their agents measured it, with at most 120 points per metric.
 
     It is unset if no agent measured it.
     """
@@ -701,7 +705,10 @@ class WorkersStatus(Received):
     succeeded: int
     """Succeeded is the number of workers whose pod succeeded."""
     summary: str | None = None
-    """Summary is the ready and the wanted number of workers, such as 7/8."""
+    """Summary is the ready and the wanted number of workers, such as 7/8.
+
+    For a finished job, whose pods are not ready any more, it is the wanted number, such as 8.
+    """
     wanted: int
     """Wanted is the number of workers in the job's specification."""
 
@@ -712,7 +719,11 @@ class JobReportStatus(Received):
     completion_time: datetime | None = Field(default=None, alias="completionTime")
     """CompletionTime is when the job succeeded or failed."""
     consumption: Consumption | None = None
-    """Consumption is the resources that the job's pods have reserved so far."""
+    """Consumption is the resources that the job's pods have reserved so far: their requests, multiplied by the time
+    that they held them.
+
+    What they used is in usage.
+    """
     curves: Curves | None = None
     """Curves are the figures that the program printed over time, such as its loss, with at most 120 points each."""
     failure: Failure | None = None
@@ -776,7 +787,7 @@ class JobReportStatus(Received):
     training: Training | None = None
     """Training is the last progress that the program printed, as JSON or key=value lines."""
     usage: Usage | None = None
-    """Usage is what the job's pods used over time, with at most 120 points per metric.
+    """Usage is what the job's pods used over time, as their agents measured it, with at most 120 points per metric.
 
     It is unset if no agent measured it.
     """
