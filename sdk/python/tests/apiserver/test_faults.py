@@ -312,7 +312,7 @@ def test_a_server_that_is_no_api_server_is_told(face: Any) -> None:
 def test_retries_do_not_stay_silent(cluster: Cluster, face: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_apiserver, "QUIET", 0)
     configuration = client.Configuration(host=f"http://127.0.0.1:{free_port()}")
-    away = face.TrainingClient("ns", configuration=configuration, retry=RetryPolicy(initial=0.05, patience=0.5))
+    away = face.TrainingClient("ns", configuration=configuration, retry=RetryPolicy(initial=0.05, patience=3))
     with (
         pytest.warns(UserWarning, match=r"does not respond \(.*\); trying for \d+ s more"),
         pytest.raises(ClusterUnreachableError),
