@@ -326,7 +326,7 @@ func programFailures() []failure {
 		},
 		{
 			name: "exit code of the launcher's shell", ranks: 2, provoke: made([]string{"sh", "-c", "mpirun -n 2 hostname; sleep 2; exit 7"}),
-			want: explanation{code: codes.ApplicationFailed, pod: "job-launcher-", exit: new(int32(7)), summary: "exit code 7", remedy: "Read its output", fails: true},
+			want: explanation{code: codes.ApplicationFailed, pod: "job-launcher-", exit: new(int32(7)), summary: "exit code 7 after its MPI program had succeeded", remedy: "what the command does after mpirun", fails: true},
 		},
 		{
 			name: "deadline exceeded", provoke: made(idle, func(_ *testing.T, job *kubeflow.MPIJob) { job.Spec.RunPolicy.ActiveDeadlineSeconds = new(int64(15)) }),

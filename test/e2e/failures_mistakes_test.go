@@ -144,7 +144,7 @@ comm.Barrier()`)), want: own("MPI_ERR_TRUNCATE", 1).advises("Correct the argumen
 		}})), want: own("No space left on device", 1).advises("increase its sizeLimit")},
 		{name: "arguments that the program does not know", ranks: 4, provoke: made(mpirun("python3", "-c", "import argparse; argparse.ArgumentParser(prog='train.py').parse_args()", "--epochz", "3")), want: all("train.py: error: unrecognized arguments: --epochz 3", 2).advises("Correct the arguments")},
 		{name: "MPI_Abort", ranks: 4, provoke: made(script("MPI.COMM_WORLD.Abort(5)")), want: own("code 5", 5)},
-		{name: "arithmetic error", ranks: 4, provoke: made(script("import os, signal; os.kill(os.getpid(), signal.SIGFPE)")), want: own("SIGFPE", 136)},
+		{name: "arithmetic error", ranks: 4, provoke: made(script("import os, signal; os.kill(os.getpid(), signal.SIGFPE)")), want: own("SIGFPE", 136).advises("Correct the calculation")},
 		{name: "killed by somebody", ranks: 4, provoke: made(script("import os; os.kill(os.getpid(), 9)")), want: signal(codes.Killed, 9, "Give each worker more memory")},
 		{name: "missing library in Python", ranks: 4, provoke: made(script("import ctypes; ctypes.CDLL('libsolver.so.2')")), want: explanation{
 			code: codes.LibraryMissing, pod: "job-worker-1", rank: new(int32(2)), exit: new(int32(1)), summary: "libsolver.so.2", remedy: "Pass the library path to all ranks", fails: true,
