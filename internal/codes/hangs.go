@@ -10,7 +10,7 @@ var stalls = []Entry{
 			{Text: "Delete the launcher's pod. The job then fails or starts its next attempt; it does not continue by itself.", Action: "kubectl -n {namespace} delete pod {logPod}"},
 			{Text: "Read the output of the rank that failed.", Action: launcherLog},
 			{Text: "Python: let an exception end all ranks.", Action: "mpirun ... python -m mpi4py SCRIPT"},
-			{Text: "Set a deadline, so that a stuck job releases its nodes.", Action: "{deadlineField}"},
+			setDeadline,
 		},
 	},
 	{
@@ -20,7 +20,7 @@ var stalls = []Entry{
 			{Text: "See what the kernel reports of each rank: its state, and the system call in which it waits.", Action: processStates},
 			ShowStacks,
 			{Text: "Check that each receive has a matching send, and that all ranks call the same collective operations in the same order."},
-			{Text: "Set a deadline, so that a stuck job releases its nodes.", Action: "{deadlineField}"},
+			setDeadline,
 		},
 	},
 	{
@@ -29,7 +29,7 @@ var stalls = []Entry{
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Read what the program printed last: it may say what it waits for.", Action: launcherLog},
 			ShowStacks,
-			{Text: "Set a deadline, so that a stuck job releases its nodes.", Action: "{deadlineField}"},
+			setDeadline,
 		},
 	},
 	{
@@ -38,7 +38,7 @@ var stalls = []Entry{
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Check the address, and whether a NetworkPolicy or a firewall allows the connection. A policy that does not allow it drops its packets.", Action: listPolicies},
 			{Text: "Read what the program printed last.", Action: launcherLog},
-			{Text: "Set a deadline, so that a stuck job releases its nodes.", Action: "{deadlineField}"},
+			setDeadline,
 		},
 	},
 	{
@@ -49,7 +49,7 @@ var stalls = []Entry{
 			ShowStacks,
 			{Text: "Check whether another program uses the CPUs of its node.", Action: "kubectl -n {namespace} top pods -l {selector}"},
 			{Text: "If only one rank has work, as when it loads the data, divide it among the ranks."},
-			{Text: "Set a deadline, so that a stuck job releases its nodes.", Action: "{deadlineField}"},
+			setDeadline,
 		},
 	},
 	{
@@ -76,7 +76,7 @@ var stalls = []Entry{
 			{Text: "Check the CPU usage of the ranks. A stuck rank uses none; those that wait for it use a full core.", Action: "kubectl -n {namespace} top pods -l {selector}"},
 			{Text: "See what the kernel reports of each rank: its state, and the system call in which it waits.", Action: processStates},
 			ShowStacks,
-			{Text: "Set a deadline, so that a stuck job releases its nodes.", Action: "{deadlineField}"},
+			setDeadline,
 		},
 	},
 	{
@@ -117,6 +117,9 @@ var (
 	}
 )
 
+// setDeadline is the remedy for all jobs that may be stuck.
+var setDeadline = v1alpha1.Remedy{Text: "Set a deadline, so that a stuck job releases its nodes.", Action: "{deadlineField}"}
+
 // SleepsAlone are the remedies for a rank that sleeps while all others wait for a message, as Open MPI does in MPI_Finalize.
 var SleepsAlone = []v1alpha1.Remedy{
 	{Text: "Check why rank {option} does not send what the others wait for: it has ended its work and waits in MPI_Finalize, or sleeps for another reason."},
@@ -135,7 +138,7 @@ var CommandContinues = Entry{
 	Remedies: []v1alpha1.Remedy{
 		{Text: "End what the command has started in the background, such as tail -f, before it waits for that.", Action: "kill %1; wait"},
 		{Text: "See which processes it waits for.", Action: "kubectl -n {namespace} exec {logPod} -- sh -c 'for p in /proc/[0-9]*; do echo \"$p $(tr \"\\0\" \" \" < $p/cmdline)\"; done'"},
-		{Text: "Set a deadline, so that a stuck job releases its nodes.", Action: "{deadlineField}"},
+		setDeadline,
 	},
 }
 

@@ -210,7 +210,7 @@ func adviseOnExit(f *Finding) {
 	}
 }
 
-// silentRemedies are what to do about some of them.
+// silentRemedies are what to do about some of silentExits.
 var silentRemedies = map[int32]v1alpha1.Remedy{
 	124:      {Text: "Increase the time of the program timeout in the command, or remove it.", Action: "timeout 1h mpirun <program>"},
 	128 + 8:  {Text: "Correct the calculation: a division by zero of integers, or floating-point exceptions that the program has turned on."},

@@ -124,8 +124,6 @@ func (p *input) ownCause(kind string, figures map[string]string) []v1alpha1.Reme
 var (
 	// moduleWithout is a module of Python that lacks a name, with its file where Python names it (Python/ceval.c, Objects/moduleobject.c).
 	moduleWithout = regexp.MustCompile(`(?:from (?:partially initialized module )?|module )'([\w.]+)'.*?(?:\((/[^()]+)\)|renaming '(/[^']+)'|$)`)
-	// mountOfMaps is the folder into which the kubelet writes the files of a ConfigMap or Secret.
-	mountOfMaps = regexp.MustCompile(`/\.\.\d{4}_\d\d_\d\d_[\d_.]+/`)
 	// unexpanded is a reference to a variable that Kubernetes has left as it is.
 	unexpanded = regexp.MustCompile(`\$\((\w+)\)`)
 )
@@ -154,7 +152,7 @@ func wrongModule(figures map[string]string) []v1alpha1.Remedy {
 	if found == nil || figures["module"] != "" {
 		return nil
 	}
-	file := mountOfMaps.ReplaceAllString(found[2]+found[3], "/")
+	file := found[2] + found[3]
 	if figures["module"] = found[1]; agentapi.IsLibraryFile(file) || file == "" && !strings.Contains(figures["errorText"], "partially initialized") {
 		return codes.ModuleVersion
 	}
@@ -195,10 +193,6 @@ func (p *input) pythonFolder() (variable, value string) {
 // smallVolume returns the emptyDir with a limited size on which a file is, and that size; of several, if the file is unknown, none.
 func (p *input) smallVolume(file string) (name, size string) {
 	spec := p.Template(mpi.RoleWorker)
-	if at := slices.IndexFunc(p.Pods, func(pod facts.Pod) bool { return len(pod.Spec.Volumes) > 0 }); at >= 0 {
-		// A TrainJob may change its runtime's volumes.
-		spec = p.Pods[at].Spec
-	}
 	on := ""
 	if path.IsAbs(file) {
 		on = facts.VolumeOf(spec, file)

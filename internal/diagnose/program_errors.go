@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"opendatahub.io/mpijob/internal/diagnose/facts"
@@ -55,6 +56,9 @@ func printedCode(pod facts.Pod) string {
 	}
 	return ""
 }
+
+// mountOfMaps is the folder into which the kubelet writes the files of a ConfigMap or Secret.
+var mountOfMaps = regexp.MustCompile(`/\.\.\d{4}_\d\d_\d\d_[\d_.]+/`)
 
 // quotedText returns a message as a part of a sentence.
 func quotedText(message string) string {

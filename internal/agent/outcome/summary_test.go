@@ -127,7 +127,7 @@ func TestLaunchTimes(t *testing.T) {
 	}
 }
 
-// TestMPISucceeded: a command that fails after MPI's launchers succeeded is told from one whose launcher failed, or is the command itself.
+// TestMPISucceeded: a command that fails after MPI's launchers succeeded is distinguished from one whose launcher failed, or is the command itself.
 func TestMPISucceeded(t *testing.T) {
 	t.Parallel()
 	const command = 7

@@ -42,7 +42,7 @@ def test_train_jobs_are_compared_with_those_of_their_runtime() -> None:
     for report in reports:
         report["status"]["run"]["runtime"] = "mpi"
     assert advise(reports, job, "ann") == [case["advice"][0]]
-    # The image of the runtime is not known from the job; those of all users count if the user is unknown.
+    # A job does not name the image of its runtime. If the user is unknown, the jobs of all users count.
     del trainer["image"]
     assert advise(reports, job, "") == [case["advice"][0]]
 
