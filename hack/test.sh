@@ -19,7 +19,7 @@ conclude() { # conclude NAME RESULT SECONDS, with the step's output in $output
   [ "$2" = FAILED ] || return 0
   failed=1
   # The end of a long output is what is read, and what failed may be far above it.
-  while IFS= read -r line; do summary+=("  $line"); done < <(grep -aE '^[[:space:]]*(--- FAIL|FAIL|panic:|fatal error:)' "$output" | sort -u | head -20)
+  while IFS= read -r line; do summary+=("  $line"); done < <(grep -aE '^[[:space:]]*(--- FAIL|FAIL|PROBLEM|panic:|fatal error:)' "$output" | sort -u | head -20)
   # Linters and generators have words of their own.
   if ! grep -qaE '^[[:space:]]*--- FAIL' "$output"; then while IFS= read -r line; do summary+=("  $line"); done < <(tail -n 15 "$output"); fi
 }

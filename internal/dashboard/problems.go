@@ -48,7 +48,8 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	if _, is := errors.AsType[*busyError](err); is {
 		w.Header().Set("Retry-After", retryAfter)
 	}
-	if status == http.StatusInternalServerError {
+	// The error of a request that its page has given up is not the server's.
+	if status == http.StatusInternalServerError && r.Context().Err() == nil {
 		slog.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 	}
 	writeProblem(w, status, problem)

@@ -3,12 +3,15 @@ package jobs
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"strings"
 
+	"golang.org/x/net/http2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"opendatahub.io/mpijob/internal/phrase"
 )
@@ -152,11 +155,12 @@ func IsNotInstalled(err error) bool {
 	return details == nil || details.Name == "" || strings.Contains(err.Error(), "could not find the requested resource")
 }
 
-// IsUnreachable reports whether an error is one of the connection to the API server.
+// IsUnreachable reports whether an error is one of the connection to the API server, also of one that ended within a response.
 func IsUnreachable(err error) bool {
 	_, isURL := errors.AsType[*url.Error](err)
 	_, isNet := errors.AsType[net.Error](err)
-	return isURL || isNet
+	_, isStream := errors.AsType[http2.StreamError](err)
+	return isURL || isNet || isStream || errors.Is(err, io.ErrUnexpectedEOF) || utilnet.IsHTTP2ConnectionLost(err)
 }
 
 // IsTransient reports whether a request may succeed when it is repeated.

@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 )
 
 func statusError(code int32, message string) error {
@@ -68,6 +72,35 @@ func TestErrorClasses(t *testing.T) {
 		}
 		if got := IsTransient(test.err); got != test.transient {
 			t.Errorf("%s: transient is %t", name, got)
+		}
+	}
+}
+
+// An API server that ends within a response is one that does not answer, over each version of HTTP.
+func TestResponseThatIsCut(t *testing.T) {
+	t.Parallel()
+	for _, isHTTP2 := range []bool{false, true} {
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Content-Length", "1000")
+			_, _ = w.Write([]byte("{"))
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		}))
+		server.EnableHTTP2 = isHTTP2
+		server.StartTLS()
+		t.Cleanup(server.Close)
+		config := &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
+		if !isHTTP2 {
+			config.NextProtos = []string{"http/1.1"}
+		}
+		client, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = client.CoreV1().Pods("ns").Get(t.Context(), "pi", metav1.GetOptions{})
+		if !IsUnreachable(err) || !IsTransient(err) {
+			t.Errorf("HTTP/2 %t: unreachable is %t, transient is %t: %v", isHTTP2, IsUnreachable(err), IsTransient(err), err)
 		}
 	}
 }

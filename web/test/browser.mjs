@@ -709,10 +709,13 @@ const journeys = {
     const page = await open('user');
     await page.getByRole('link', {name: 'bert-large', exact: true}).waitFor();
     cut(true);
-    await page.getByText('as it was last known').waitFor();
-    assert.equal(await page.getByRole('link', {name: 'bert-large', exact: true}).count(), 1, 'the last data stays');
-    await inspect(page, 'offline');
-    cut(false);
+    try {
+      await page.getByText('as it was last known').waitFor();
+      assert.equal(await page.getByRole('link', {name: 'bert-large', exact: true}).count(), 1, 'the last data stays');
+      await inspect(page, 'offline');
+    } finally {
+      cut(false);
+    }
     await page.getByText('as it was last known').waitFor({state: 'detached', timeout: 30_000});
     await page.context().clearCookies();
     await page.goto(`${base}/usage`);

@@ -76,9 +76,9 @@ async function launch(base, relay) {
 
 /**
  * Returns the functions of journeys: open, logIn, inspect, picture, and run, which runs them. A journey that takes longer than
- * its limit in milliseconds has failed.
+ * its limit in milliseconds has failed. A page may take settling milliseconds until it looks as it should.
  */
-export async function start({base, relay, tokens, timeout = 20_000, limit = 300_000}) {
+export async function start({base, relay, tokens, timeout = 20_000, limit = 300_000, settling = 5_000}) {
   const browser = await launch(base, relay);
   const problems = [];
   let checks = 0;
@@ -110,7 +110,23 @@ export async function start({base, relay, tokens, timeout = 20_000, limit = 300_
     await page.getByRole('heading', {level: 1, name: 'Training jobs'}).waitFor({timeout: 60_000});
   }
 
-  /** Checks a page as it is now: in both themes, at a zoom of 200 % (1280 pixels are then 640), and on a narrow screen. */
+  /** Returns what is wrong with a page at this moment. */
+  async function faults(page, where, width) {
+    const {violations} = await page.evaluate(() => window.axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa']}));
+    const found = violations.map((violation) => `${where}: ${violation.id}: ${violation.help}\n    ${violation.nodes.slice(0, 3).map((node) => node.html.slice(0, 200) + (node.any[0]?.message ? `\n      ${node.any[0].message}` : '')).join('\n    ')}`);
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+    if (wide > 1) found.push(`${where}: the page is ${wide} px wider than the screen`);
+    const cut = await page.evaluate(() => [...document.querySelectorAll('table.mpi-jobs')].map((element) => Math.round(Math.max(element.scrollWidth - element.clientWidth, element.getBoundingClientRect().right - innerWidth))).find((pixels) => pixels > 1));
+    if (cut && width > 320) found.push(`${where}: ${cut} px of the list are cut off`);
+    const marks = await page.evaluate(() => [...document.querySelectorAll('.mpi-chart-area svg')].flatMap((chart) => ['x', 'y'].map((axis) => [...chart.querySelectorAll(`[data-axis=${axis}]`)].map((text) => text.textContent))));
+    for (const axis of marks) if (axis.length < 2 || new Set(axis).size < axis.length) found.push(`${where}: an axis has the marks ${axis.join(' | ')}`);
+    return found;
+  }
+
+  /**
+   * Checks a page: in both themes, at a zoom of 200 % (1280 pixels are then 640), and on a narrow screen. The page follows a new
+   * width, new data and a menu that closes in a moment, so what is wrong must still be wrong when it has settled.
+   */
   async function inspect(page, name) {
     checks++;
     for (const [theme, width] of [['light', 1280], ['dark', 1280], ['light', 640], ['light', 320]]) {
@@ -119,18 +135,12 @@ export async function start({base, relay, tokens, timeout = 20_000, limit = 300_
       await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
       await page.evaluate(() => document.getAnimations().filter((animation) => animation.effect?.getComputedTiming().endTime !== Infinity).forEach((animation) => animation.finish()));
       if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(readFileSync(axe, 'utf8'));
-      const found = await page.evaluate(() => window.axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa']}));
-      for (const violation of found.violations) {
-        problems.push(`${name} (${theme}, ${width} px): ${violation.id}: ${violation.help}\n    ${violation.nodes.slice(0, 3).map((node) => node.html.slice(0, 200) + (node.any[0]?.message ? `\n      ${node.any[0].message}` : '')).join('\n    ')}`);
+      let found = await faults(page, `${name} (${theme}, ${width} px)`, width);
+      for (const deadline = Date.now() + settling; found.length > 0 && Date.now() < deadline; ) {
+        await new Promise((resolve) => setTimeout(resolve, 250));
+        found = await faults(page, `${name} (${theme}, ${width} px)`, width);
       }
-      // The page follows a new width in a moment: the navigation folds, then the content is laid out again.
-      await page.waitForFunction(() => document.documentElement.scrollWidth - document.documentElement.clientWidth <= 1, null, {timeout: 3_000}).catch(() => {});
-      const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-      if (wide > 1) problems.push(`${name} is ${wide} px wider than ${width} px`);
-      const cut = await page.evaluate(() => [...document.querySelectorAll('table.mpi-jobs')].map((element) => Math.round(Math.max(element.scrollWidth - element.clientWidth, element.getBoundingClientRect().right - innerWidth))).find((pixels) => pixels > 1));
-      if (cut && width > 320) problems.push(`${name}: ${cut} px of the list are cut off at ${width} px`);
-      const marks = await page.evaluate(() => [...document.querySelectorAll('.mpi-chart-area svg')].flatMap((chart) => ['x', 'y'].map((axis) => [...chart.querySelectorAll(`[data-axis=${axis}]`)].map((text) => text.textContent))));
-      for (const axis of marks) if (axis.length < 2 || new Set(axis).size < axis.length) problems.push(`${name} (${width} px): an axis has the marks ${axis.join(' | ')}`);
+      problems.push(...found);
       if (folder) await page.screenshot({path: join(folder, `${name}-${theme}-${width}.png`)});
     }
     await page.setViewportSize({width: 1280, height: 900});
