@@ -49,7 +49,7 @@ def test_a_notebook_of_the_documentation_runs(
     execute(document, tmp_path)
     if notebook.stem == "checkpoints":
         printed = "".join(output.get("text", "") for output in document.cells[-3].outputs)
-        assert "until-3 [1, 2, 3]\nuntil-6 [4, 5, 6]" in printed
+        assert "until-3 [1.0, 2.0, 3.0]\nuntil-6 [4.0, 5.0, 6.0]" in printed
 
 
 def execute(document: Any, folder: Path) -> None:
