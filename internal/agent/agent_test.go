@@ -537,6 +537,34 @@ func TestLaunch(t *testing.T) {
 	}
 }
 
+// TestLaunchInTheBackground: a command that succeeds before its MPI launcher has ended did not wait for it.
+func TestLaunchInTheBackground(t *testing.T) {
+	mpirun := filepath.Join(t.TempDir(), "mpirun")
+	if err := os.Symlink("/bin/sh", mpirun); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		script string
+		want   string
+	}{
+		"in the background":     {"nohup $M -c 'sleep 30' >/dev/null 2>&1 & echo started", "while mpirun was still running in the background"},
+		"awaited":               {"$M -c 'sleep 0.1' & wait", ""},
+		"another program":       {"sleep 30 & echo started", ""},
+		"a command that failed": {"$M -c 'sleep 30' & exit 3", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := newWorld(t).agent("mpi-agent", "launch", "--", "sh", "-c", test.script)
+			cmd.Env = append(cmd.Env, "M="+mpirun)
+			var stderr strings.Builder
+			cmd.Stderr, cmd.WaitDelay = &stderr, time.Second
+			_ = cmd.Run()
+			if got := stderr.String(); !strings.Contains(got, test.want) || test.want == "" && strings.Contains(got, "background") {
+				t.Errorf("stderr is %q", got)
+			}
+		})
+	}
+}
+
 func TestInstall(t *testing.T) {
 	w := newWorld(t)
 	folder := t.TempDir()

@@ -102,6 +102,9 @@ type Summary struct {
 	// MPISucceeded is set if the command failed although each of its runs of mpirun and mpiexec had ended with exit code 0 before. Only
 	// launchers report it.
 	MPISucceeded bool `json:"mpiSucceeded,omitempty"`
+	// LeftRunning is the MPI launcher, such as mpirun, that still ran when the launcher's command had ended with exit code 0; "" if none
+	// did. Only launchers report it.
+	LeftRunning string `json:"leftRunning,omitempty"`
 	// MPIVersions are the MPI libraries whose launchers were observed, with their versions, such as "Open MPI 5.0.7" (see
 	// IsMPIVersion). Only launchers report them.
 	MPIVersions []string `json:"mpiVersions,omitempty"`

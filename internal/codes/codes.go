@@ -148,6 +148,7 @@ const (
 	CPUThrottled       Code = "CPUThrottled"
 	MemoryGrowing      Code = "MemoryGrowing"
 	TrainingDiverged   Code = "TrainingDiverged"
+	MPINotAwaited      Code = "MPINotAwaited"
 	WorkersIdle        Code = "WorkersIdle"
 	NoOutput           Code = "NoOutput"
 	Unknown            Code = "Unknown"

@@ -88,7 +88,7 @@ var known = strings.Fields(`
 	workers perWorker ranks slots limit limitText slotsField workersField workerTemplate deadlineField gangField
 	who whoLower pod logPod worker hostPod launcherPods selector node onNode host hosts hostText
 	rank rankText rankWho ranksText code codeText errorText placeText probe program where library file uid size gpus gpuText totalText
-	idle message said reason state known since others folder seconds portText cause advice action deadline
+	idle message said reason hookText workerImage key state known since others folder seconds portText cause advice action deadline
 	workersText hostsText slotsText launcherImage asked largest largestText policy address mounted programTemplate module variable volume othersEnded gates scheduler at first firstAction second secondAction sidecarAction missing claimText claims container times exit imageNow why
 	want have nodes offer resource is how expect insist network in
 	object name quota figures level violations webhook queue workload pods

@@ -20,7 +20,7 @@ var special = []codes.Entry{
 	codes.ProgramMissingInLauncher, codes.RankNotStarted, codes.NothingStarted, codes.MoreMemoryThanNodes, codes.EndedBeforeRanks, codes.EndedAfterRanks, codes.CommandContinues, codes.InterpreterMissing, codes.ServerMissing,
 	codes.MappingConflict, codes.HostNotInJob, codes.RankfileInvalid, codes.ProgramNotNamed, codes.WorkingDirMissing, codes.ScriptInManyWords, codes.OptionOfOther, codes.VersionsDiffer, codes.SystemLimit,
 	codes.NoTemporaryDir, codes.TemporaryPathTooLong, codes.HostfileInvalid, codes.BindingImpossible, codes.InterfaceMissing, codes.InterfaceNotSelected, codes.ComponentMissing,
-	codes.ProviderMissing, codes.UCXTransportMissing, codes.PeersUnreachable, codes.ProgramNotAccessible, codes.TensorsMissing, codes.ProbeNotExecuted, codes.Throttling,
+	codes.ProviderMissing, codes.UCXTransportMissing, codes.PeersUnreachable, codes.ProgramNotAccessible, codes.TensorsMissing, codes.ProbeNotExecuted, codes.Throttling, codes.HelperOfOtherMPI,
 }
 
 // allEntries are the definitions of all codes, with special cases and those of programs' own errors.
@@ -31,7 +31,7 @@ func allEntries() []codes.Entry {
 		entry.Remedies = append(slices.Clone(of.Remedies), of.OnlyInLauncher...)
 		all = append(all, entry)
 	}
-	for _, remedies := range [][]v1alpha1.Remedy{codes.KnownError, codes.OneProcess, codes.FullVolume, codes.ShadowedModule, codes.ModuleVersion, codes.CommandOfProgram, codes.UnexpandedReference, codes.FolderOnlyInLauncher, codes.VariableOnlyInLauncher, codes.UnreadableObject, codes.IsolatedNetwork, codes.SleepsAlone, codes.ThreadsLeft, codes.PythonElsewhere, {codes.OwnLimit}} {
+	for _, remedies := range [][]v1alpha1.Remedy{codes.KnownError, codes.OneProcess, codes.FullVolume, codes.ShadowedModule, codes.ModuleVersion, codes.CommandOfProgram, codes.UnexpandedReference, codes.FolderOnlyInLauncher, codes.VariableOnlyInLauncher, codes.UnreadableObject, codes.IsolatedNetwork, codes.WrongSubPath, codes.RenamedByAnother, codes.LostInPipe, codes.SleepsAlone, codes.ThreadsLeft, codes.PythonElsewhere, {codes.OwnLimit}} {
 		entry := codes.Lookup(codes.ApplicationFailed)
 		entry.Remedies = remedies
 		all = append(all, entry)

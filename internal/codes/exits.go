@@ -2,13 +2,35 @@ package codes
 
 import "opendatahub.io/mpijob/api/v1alpha1"
 
+// LostInPipe are the remedies of RankFailed for a command whose ranks write into a pipe, whose exit code is that of its last program.
+var LostInPipe = []v1alpha1.Remedy{
+	{Text: "Let the shell return the exit code of mpirun instead of that of the program after the pipe: run the script with bash, and begin it with set -o pipefail.", Action: "bash -c 'set -o pipefail; mpirun ... | tee ...'"},
+	{Text: "Correct the error of the rank: read its output.", Action: launcherLog},
+}
+
+// HelperOfOtherMPI is the definition of MPINotInPath for a launcher and workers with different images.
+var HelperOfOtherMPI = Entry{
+	Code: MPINotInPath, Phase: v1alpha1.PhaseRunning,
+	Summary: "MPI's helper {program|program} not found on a worker: launcher and workers have different images, {launcherImage} and {workerImage}, with different MPIs or versions.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Use the same image for the launcher and the workers.", Action: BothImages},
+	},
+}
+
 var exits = []Entry{
 	{
 		Code: RankFailed, Phase: v1alpha1.PhaseSucceeded, Severity: v1alpha1.SeverityWarning,
-		Summary: "Rank {rank} ({program}) failed with exit code {code}, but the job succeeded: the launcher's command ended with 0.",
+		Summary: "Rank {rank} ({program}) failed with exit code {code}{errorText}, but the job succeeded: the launcher's command ended with 0.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Return mpirun's exit code: call mpirun last, or stop the shell at the first error.", Action: "sh -c 'set -e; mpirun ...; ...'"},
 			{Text: "If the command retries by itself, check whether the last attempt succeeded.", Action: launcherLog},
+		},
+	},
+	{
+		Code: MPINotAwaited, Phase: v1alpha1.PhaseSucceeded, Severity: v1alpha1.SeverityWarning,
+		Summary: "The launcher's command ended while {program} was still running in the background: the job counts as succeeded, but its ranks were ended with the pod.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Run {program} in the foreground: remove the & after it, and nohup, setsid or screen before it. Or let the script end with wait.", Action: "{launcherTemplate}.spec.containers[0].command"},
 		},
 	},
 	{

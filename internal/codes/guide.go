@@ -149,6 +149,7 @@ var meanings = map[Code]string{
 	NoAnswer:               "A pod tries to open a connection and gets no answer: a NetworkPolicy or a firewall drops the packets, or nothing has the address.",
 	Straggler:              "Most ranks wait for one that computes: it has more work than the others, is slower, or is in an endless loop.",
 	RanksWaiting:           "All ranks wait: none computes or transfers data. The job is probably stuck.",
+	MPINotAwaited:          "The launcher's command ended with 0 while MPI was still running in the background, and the pod ended with it.",
 	WorkersIdle:            "The job succeeded, but no rank ran on some of its workers.",
 	CPUThrottled:           "The CPU limit of the workers slows the ranks down: the kernel stopped them for a considerable part of the time.",
 	DeadlineNear:           "The deadline of the job ends it before it is done, or soon.",

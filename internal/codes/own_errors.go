@@ -96,6 +96,14 @@ var ownErrors = []OwnError{
 		},
 	},
 	{
+		// The variables of Slurm, PBS, LSF, Grid Engine, PALS and Flux.
+		Name: "scheduler variables", Matches: regexp.MustCompile(`KeyError: ['"](?:SLURM|PBS|LSB|LSF|SGE|PALS|FLUX)_\w+['"]|\b(?:SLURM|PBS|LSB|LSF|SGE|PALS|FLUX)_\w+: (?:unbound variable|parameter not set)`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Take the rank and the number of ranks from MPI: {variable|this variable} is one of a batch system, which does not run here.", Action: "OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE (PMI_RANK, PMI_SIZE with MPICH and Intel MPI)"},
+			{Text: "mpi4py works with every MPI.", Action: "MPI.COMM_WORLD.Get_rank()"},
+		},
+	},
+	{
 		Name: "variable", Matches: regexp.MustCompile(`KeyError: ['"][A-Z][A-Z0-9_]+['"]|unbound variable|\w: parameter not set`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "If {variable|the name} is an environment variable, set it in both pod templates. Open MPI passes a variable of the launcher on only with -x.", Action: "mpirun -x {variable|NAME} <program>"},
@@ -108,7 +116,15 @@ var ownErrors = []OwnError{
 		},
 	},
 	{
-		Name: "network", Matches: regexp.MustCompile(`Name or service not known|failure in name resolution|(?i:connection timed out|connection refused)|Network is unreachable|Max retries exceeded|No route to host|Could not resolve host|Could(?:n't| not) connect to|download timed out|[Ff]ailed to connect to|socket\.timeout|TimeoutError: (?:timed out|\[Errno 110\])|ConnectTimeout|urlopen error|timeout expired|[Cc]ouldn't connect to 'https?:` +
+		// The errors of getaddrinfo(3), curl, Go, Java and aiohttp for an unknown name.
+		Name: "host name", Matches: regexp.MustCompile(`Name or service not known|failure in name resolution|nodename nor servname|No address associated with hostname|UnknownHostException|no such host|NameResolutionError|Unknown host\b|(?i:(?:failed|unable) to resolve|(?:could not|cannot|couldn.t|can.t) resolve)`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Correct the host's name{address| in this address}, or create its Service. A name without a dot is that of a Service in the job's own namespace; one of another namespace needs it in its name.", Action: "NAME.NAMESPACE.svc"},
+			{Text: "See the Services of this namespace.", Action: "kubectl -n {namespace} get services"},
+		},
+	},
+	{
+		Name: "network", Matches: regexp.MustCompile(`(?i:connection timed out|connection refused)|Network is unreachable|Max retries exceeded|No route to host|Could(?:n't| not) connect to|download timed out|[Ff]ailed to connect to|socket\.timeout|TimeoutError: (?:timed out|\[Errno 110\])|ConnectTimeout|urlopen error|timeout expired|[Cc]ouldn't connect to 'https?:` +
 			// Drivers of databases and queues, and what Go, Java and gRPC report.
 			`|Can't connect to (?:\w+ )*server|Cannot connect to host|[Cc]onnection timeout to|(?i:timeout connecting to|connect timed out|connection attempt timed out|connect timeout)|ServerSelectionTimeoutError|NoBrokersAvailable|dial tcp |ORA-12170|java\.net\.\w*(?:Timeout|Connect)\w*Exception|Connection to \S+ (?:timed out|failed)`),
 		Remedies: []v1alpha1.Remedy{
@@ -205,6 +221,15 @@ var (
 	UnreadableObject = []v1alpha1.Remedy{
 		{Text: "Let the pod's user read it: {file} is on volume {volume}, {mounted}. Set fsGroup, so that the group of the file is one of the pod's.", Action: "{programTemplate}.spec.securityContext.fsGroup"},
 		{Text: "Or set defaultMode of the volume so that the group, or everyone, can read its files.", Action: "{programTemplate}.spec.volumes: defaultMode: 0444"},
+	}
+	// WrongSubPath are those for a file of a ConfigMap or Secret that is a folder, since its subPath is no key. They also use mounted and key.
+	WrongSubPath = []v1alpha1.Remedy{
+		{Text: "Correct subPath {key}: {mounted} has no such key, and Kubernetes then mounts an empty folder as {file}.", Action: "{programTemplate}.spec.containers[0].volumeMounts"},
+	}
+	// RenamedByAnother are those for a file that is missing when the program renames it.
+	RenamedByAnother = []v1alpha1.Remedy{
+		{Text: "Let one rank alone write {file}, or give each rank a file of its own: all ranks run the same lines, and another rank of the pod has renamed or removed it already.", Action: "if MPI.COMM_WORLD.Get_rank() == 0:"},
+		{Text: "If only one rank writes it, check that it is written before it is renamed."},
 	}
 	// IsolatedNetwork are those for a connection from a job that the operator isolates.
 	IsolatedNetwork = []v1alpha1.Remedy{

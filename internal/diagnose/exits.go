@@ -100,10 +100,14 @@ func unnoticed(p *input) []Finding {
 	if host := p.HostOf(first.Rank); host != nil {
 		pods = []facts.Pod{*host}
 	}
-	f := p.find(codes.RankFailed, pods, map[string]string{
-		"rank": fmt.Sprint(first.Rank), "program": first.Program, "code": fmt.Sprint(first.ExitCode),
-	})
-	f.Evidence = []string{fmt.Sprintf("Agent: rank %d (%s) ended first, exit code %d; the launcher's command ended with 0.", first.Rank, first.Program, first.ExitCode)}
+	figures := map[string]string{"rank": fmt.Sprint(first.Rank), "program": first.Program, "code": fmt.Sprint(first.ExitCode)}
+	words := p.words(figures)
+	entry := codes.Lookup(codes.RankFailed)
+	if mpi.PipesRanks(p.LauncherCommand()) {
+		entry.Remedies = codes.LostInPipe
+	}
+	evidence := fmt.Sprintf("Agent: rank %d (%s) ended first, exit code %d; the launcher's command ended with 0.", first.Rank, first.Program, first.ExitCode)
+	f := p.findAs(entry, pods, figures, append([]string{evidence}, words...)...)
 	f.ExitCode = &first.ExitCode
 	return []Finding{f}
 }

@@ -49,7 +49,7 @@ func choosesHosts(command []string) bool {
 // workersIdle reports that a job succeeded without some of its workers. It may be intended, so that it is no failure.
 func workersIdle(p *input) []Finding {
 	idle, of, evidence := p.idleWorkers()
-	if idle == 0 {
+	if s := p.LauncherSummary(); idle == 0 || s != nil && s.LeftRunning != "" {
 		return nil
 	}
 	f := p.find(codes.WorkersIdle, p.Pods[:1], map[string]string{
@@ -57,6 +57,16 @@ func workersIdle(p *input) []Finding {
 	})
 	f.Evidence = []string{evidence}
 	return []Finding{f}
+}
+
+// notAwaited reports a job whose command did not wait for MPI.
+func notAwaited(p *input) []Finding {
+	s := p.LauncherSummary()
+	if s == nil || s.LeftRunning == "" {
+		return nil
+	}
+	return []Finding{p.find(codes.MPINotAwaited, []facts.Pod{*p.Launcher()}, map[string]string{"program": s.LeftRunning},
+		fmt.Sprintf("Launcher's agent: %s was running when the command had ended with exit code 0.", s.LeftRunning))}
 }
 
 // idleWorkers returns on how many of a job's workers certainly no rank ran, and how that is known.

@@ -264,7 +264,9 @@ func TestWhatKubernetesSays(t *testing.T) {
 					"error setting cgroup config for procHooks process: unable to set memory limit to 1 (current usage: 2297856, peak usage: 2519040)",
 			}}}}
 		}))},
-		"hook-failed": {codes.ContainerCreateFailed, running(2).with(
+		"hook-failed": {codes.ContainerCreateFailed, running(2, func(j *mpi.Job) {
+			j.Workers.Template.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "-c", "cp /licenses/solver.lic /tmp"}}}}
+		}).with(
 			worker(1, corev1.PodFailed, mpitest.Exited(137, "Error")),
 			event("Pod", "pi-worker-1", "FailedPostStartHook", "PostStartHook failed"), event("Pod", "pi-worker-1", "Killing", "FailedPostStartHook"),
 		)},

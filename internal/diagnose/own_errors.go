@@ -25,8 +25,8 @@ var (
 	notFile = regexp.MustCompile(`['"][\w-]+['"] codec|'__main__' module`)
 	// openedFile is a file that a line of a program opens, reads or loads.
 	openedFile = regexp.MustCompile(`(?:open|Path|read\w*|load\w*|from\w*)\([^"'\n]{0,40}["']((?:\.{0,2}/)?[\w.+@%~-]+(?:/[\w.+@%~-]+)*)["']`)
-	// notDropped is an error of a connection that was refused, or whose host has no address.
-	notDropped = regexp.MustCompile(`(?i)refused|name or service not known|name resolution|n.t resolve|to resolve|no such host|servname`)
+	// refusal is an error of a connection whose host answered.
+	refusal = regexp.MustCompile(`(?i)refused`)
 	// missingModule is the module that Python lacks, and variableName the key or variable of that name.
 	missingModule = regexp.MustCompile(`No module named ['"]?([\w.]+)`)
 	variableName  = regexp.MustCompile(`KeyError: ['"]([A-Z][A-Z0-9_]+)['"]|(?:^|[\s:])([A-Za-z_]\w*): (?:unbound variable|parameter not set)|environment variable (\w+) expected, but not set`)
@@ -95,6 +95,10 @@ func (p *input) ownCause(kind string, figures map[string]string) []v1alpha1.Reme
 		return wrongModule(figures)
 	case "file":
 		return p.missingFile(figures)
+	case "folder":
+		if figures["mounted"], figures["key"] = p.mountedKey(figures["file"]); figures["key"] != "" {
+			return codes.WrongSubPath
+		}
 	case "space":
 		if figures["volume"], figures["size"] = p.smallVolume(figures["file"]); figures["volume"] != "" {
 			return codes.FullVolume
@@ -110,10 +114,14 @@ func (p *input) ownCause(kind string, figures map[string]string) []v1alpha1.Reme
 		}
 	case "python":
 		return p.pythonElsewhere(figures)
+	case "host name":
+		if address := addressIn(figures["errorText"], figures["ownSource"]); address != "" {
+			figures["address"] = " in " + address
+		}
 	case "network":
 		figures["address"] = addressIn(figures["errorText"], figures["ownSource"])
-		// A NetworkPolicy drops packets. What refuses a connection was reached, and names are resolved anyway.
-		if p.Seen.Isolation != nil && !notDropped.MatchString(figures["errorText"]) {
+		// A NetworkPolicy drops packets. What refuses a connection was reached.
+		if p.Seen.Isolation != nil && !refusal.MatchString(figures["errorText"]) {
 			figures["policy"], figures["address"] = p.Seen.Isolation.Name, cmp.Or(figures["address"], p.lastAddress())
 			return codes.IsolatedNetwork
 		}
@@ -134,11 +142,43 @@ func (p *input) missingFile(figures map[string]string) []v1alpha1.Remedy {
 	if file != "" && !strings.Contains(file, "/") && path.Base(figures["raisedIn"]) == "subprocess.py" {
 		return codes.CommandOfProgram
 	}
+	if renamed.MatchString(figures["errorText"]) {
+		return codes.RenamedByAnother
+	}
 	if !p.Job.Launcher.RunsRanks && path.IsAbs(file) && createsIn(p.LauncherCommand(), path.Dir(file)) {
 		figures["folder"] = path.Dir(file)
 		return codes.FolderOnlyInLauncher
 	}
 	return nil
+}
+
+// renamed is an error with the names of a file before and after (OSError.__str__ of Python; mv and ln of coreutils).
+var renamed = regexp.MustCompile(`'[^']+' -> '[^']+'|\bmv: cannot (?:stat|move) '[^']+'(?: to '[^']+')?: No such file`)
+
+// mountedKey returns the ConfigMap or Secret of which a path is one key, and that key, by the pod template of the program; "" if the path
+// is no such mount.
+func (p *input) mountedKey(file string) (object, key string) {
+	for _, role := range []mpi.Role{mpi.RoleWorker, mpi.RoleLauncher} {
+		spec := p.Template(role)
+		if len(spec.Containers) == 0 || file == "" {
+			continue
+		}
+		for _, mount := range spec.Containers[0].VolumeMounts {
+			if mount.SubPath == "" || path.Clean(mount.MountPath) != path.Clean(file) {
+				continue
+			}
+			for _, v := range spec.Volumes {
+				switch {
+				case v.Name != mount.Name:
+				case v.Secret != nil:
+					return "Secret " + v.Secret.SecretName, mount.SubPath
+				case v.ConfigMap != nil:
+					return "ConfigMap " + v.ConfigMap.Name, mount.SubPath
+				}
+			}
+		}
+	}
+	return "", ""
 }
 
 // createsIn reports whether a script makes a folder, or copies files into it.

@@ -43,8 +43,15 @@ func TestOwnErrors(t *testing.T) {
 		"/scripts/step.sh: 2: DATA_DIR: parameter not set": {"variable", "If DATA_DIR is an environment variable"},
 		"EOFError: EOF when reading a line":                {"input", "A pod has no standard input"},
 		"requests.exceptions.ConnectionError: HTTPConnectionPool(host='x', port=80): Max retries exceeded with url: /":                     {"network", "If jobs are isolated"},
-		"Traceback (most recent call last):\n  File \"/a.py\", line 1, in <module>\nsocket.gaierror: [Errno -2] Name or service not known": {"network", "Check the address"},
-		"train.py: error: unrecognized arguments: --epoch":                                                                                 {"arguments", "Correct the arguments"},
+		"Traceback (most recent call last):\n  File \"/a.py\", line 1, in <module>\nsocket.gaierror: [Errno -2] Name or service not known": {"host name", "Correct the host's name"},
+		"urllib.error.URLError: <urlopen error [Errno -3] Temporary failure in name resolution>":                                           {"host name", "Service in the job's own namespace"},
+		"curl: (6) Could not resolve host: mlflow":                {"host name", "Correct the host's name"},
+		"KeyError: 'SLURM_PROCID'":                                {"scheduler variables", "SLURM_PROCID is one of a batch system"},
+		"/scripts/run.sh: line 4: PBS_NODEFILE: unbound variable": {"scheduler variables", "PBS_NODEFILE is one of a batch system"},
+		"FileNotFoundError: [Errno 2] No such file or directory: '/tmp/checkpoint.tmp' -> '/tmp/checkpoint.json'": {"file", "Let one rank alone write /tmp/checkpoint.tmp"},
+		"mv: cannot stat '/results/model.tmp': No such file or directory":                                         {"file", "Let one rank alone write /results/model.tmp"},
+		"cp: cannot stat '/data/model': No such file or directory":                                                {"file", "Check the path of /data/model"},
+		"train.py: error: unrecognized arguments: --epoch":                                                        {"arguments", "Correct the arguments"},
 		"TimeoutError: timed out":                          {"network", "Check the address"},
 		"TimeoutError: [Errno 110] Connection timed out":   {"network", "Check the address"},
 		"urllib.error.URLError: <urlopen error timed out>": {"network", "Check the address"},
@@ -210,8 +217,14 @@ func TestOwnCauses(t *testing.T) {
 		"a Python elsewhere": {pythonElsewhere, func(s *scene) {
 			s.job.Workers.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "PYTHONHOME", Value: "/opt/py"}}
 		}, "Remove PYTHONHOME. It is /opt/py, where Python does not find its own library. The pod template of the worker sets it."},
-		"a Python elsewhere by the image": {pythonElsewhere, func(*scene) {}, "Remove PYTHONHOME. It is /opt/py, where Python does not find its own library. The command, the image or"},
-		"a job without its policy":        {"curl: (6) Could not resolve host: data.example", func(*scene) {}, "If jobs are isolated"},
+		"a Python elsewhere by the image":       {pythonElsewhere, func(*scene) {}, "Remove PYTHONHOME. It is /opt/py, where Python does not find its own library. The command, the image or"},
+		"a job without its policy":              {"curl: (28) Failed to connect to data.example port 80 after 129 ms: Couldn't connect to server", func(*scene) {}, "If jobs are isolated"},
+		"a name that is unknown, with a policy": {"+ curl -f http://data/x\ncurl: (6) Could not resolve host: data", isolated, "Correct the host's name in this address, or create its Service"},
+		"a folder in place of a key": {"IsADirectoryError: [Errno 21] Is a directory: '/etc/train/config.json'", func(s *scene) {
+			spec := &s.job.Workers.Template.Spec
+			spec.Volumes = []corev1.Volume{{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "tft-config"}}}}}
+			spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "config", MountPath: "/etc/train/config.json", SubPath: "config.json"}}
+		}, "Correct subPath config.json: ConfigMap tft-config has no such key"},
 	} {
 		found := failed(1, test.log).with(test.change).findings()
 		if len(found) == 0 || !slices.ContainsFunc(found[0].Remedies, func(r v1alpha1.Remedy) bool { return strings.Contains(r.Text, test.want) }) {

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -178,7 +179,17 @@ func hooks(p *input) []Finding {
 	if len(pods) == 0 {
 		return nil
 	}
-	f := p.findAs(codes.HookFailed, pods, nil, evidence...)
+	f := p.findAs(codes.HookFailed, pods, map[string]string{"hookText": hookText(p.Template(pods[0].Role))}, evidence...)
 	f.Severity = v1alpha1.SeverityError
 	return []Finding{f}
+}
+
+// hookText returns the command of the first postStart hook of a pod template as a part of a sentence; "" if there is none.
+func hookText(spec corev1.PodSpec) string {
+	for _, container := range spec.Containers {
+		if life := container.Lifecycle; life != nil && life.PostStart != nil && life.PostStart.Exec != nil {
+			return fmt.Sprintf(" (%s)", quotedText(strings.Join(life.PostStart.Exec.Command, " ")))
+		}
+	}
+	return ""
 }

@@ -385,6 +385,9 @@ while attempting to start process rank 0.
 4 total processes failed to start`).with(launcherLeft(agentapi.Summary{Code: agentapi.RankFailed, ExitCode: new(int32(132))}, 132))},
 		"22-daemon-missing":   {codes.MPINotInPath, failed(1, `bash: line 1: orted: command not found`+unreliable)},
 		"22-daemon-missing-5": {codes.MPINotInPath, failed(1, `/bin/sh: 1: prted: not found`)},
+		"22-daemon-missing-other-image": {codes.MPINotInPath, failed(1, `/bin/sh: 1: prted: not found`, func(j *mpi.Job) {
+			j.Launcher.Template.Spec.Containers[0].Image, j.Workers.Template.Spec.Containers[0].Image = "quay.io/team/train:5", "quay.io/team/train:4"
+		})},
 		"23-library-missing": {codes.LibraryMissing, failed(127, `/app/solver: error while loading shared libraries: libmpi.so.40: cannot open shared object file: No such file or directory
 mpirun detected that one or more processes exited with non-zero status, thus causing the job to be terminated.`)},
 		"23-library-missing-in-python": {codes.LibraryMissing, failed(1, `Traceback (most recent call last):
@@ -425,6 +428,15 @@ file system, leaving your system in an unusable state.`, sshd)},
 			s.seen.Launcher = mpitest.Launcher(s.job, batchv1.JobComplete)
 			s.seen.LauncherPods[0].Status.Phase = corev1.PodSucceeded
 		})},
+		"26-unnoticed-pipe": {codes.RankFailed, failed(0, "Traceback (most recent call last):\n  File \"/scripts/train.py\", line 5, in <module>\n    print(config['learning_rate'])\nKeyError: 'learning_rate'", func(j *mpi.Job) {
+			j.Launcher.Template.Spec.Containers[0].Command = []string{"bash", "-c", "mpirun -np 8 python3 /scripts/train.py 2>&1 | tee /tmp/train.log"}
+		}).with(launcherLeft(agentapi.Summary{
+			ExitCode: new(int32(0)), HostsExpected: 4, SlotsExpected: 8, HostsReached: 4, SlotsFound: 8, RanksSeen: 8,
+			Ranks: []agentapi.RankEnd{{Rank: 0, ExitCode: 1, Program: "python3"}},
+		}, 0), succeededLauncher)},
+		"26-mpi-not-awaited": {codes.MPINotAwaited, failed(0, "training started with pid 12").with(launcherLeft(agentapi.Summary{
+			ExitCode: new(int32(0)), HostsExpected: 4, SlotsExpected: 8, HostsIdle: 4, LeftRunning: "mpirun",
+		}, 0), succeededLauncher)},
 		"27-wrong-interface": {codes.WrongInterface, failed(1, `--------------------------------------------------------------------------
 WARNING: Open MPI failed to TCP connect to a peer MPI process.  This
 should not happen.

@@ -85,6 +85,9 @@ func (p *input) signEntry(s facts.Sign, pod facts.Pod, figures map[string]string
 	if p.enoughSlots(s) {
 		entry = codes.HostfileNotRead
 	}
+	if launcher, worker := p.images(); s.Code == codes.MPINotInPath && launcher != worker {
+		entry, figures["launcherImage"], figures["workerImage"] = codes.HelperOfOtherMPI, launcher, worker
+	}
 	if s.Code == codes.PortInUse && !p.Template(pod.Role).HostNetwork {
 		entry = codes.PortInUseInPod
 	}
@@ -104,6 +107,15 @@ func (p *input) signEntry(s facts.Sign, pod facts.Pod, figures map[string]string
 		entry, figures["reason"] = codes.RankNotStarted, reason
 	}
 	return entry
+}
+
+// images returns the images of the first container of the launcher and the workers; "" for both if one is unknown.
+func (p *input) images() (launcher, worker string) {
+	ofLauncher, ofWorkers := p.Template(mpi.RoleLauncher).Containers, p.Template(mpi.RoleWorker).Containers
+	if len(ofLauncher) == 0 || len(ofWorkers) == 0 {
+		return "", ""
+	}
+	return ofLauncher[0].Image, ofWorkers[0].Image
 }
 
 // cutScript returns the words that the launcher's shell was meant to run, if it runs only the first one (mpi.CutScript); else nil.

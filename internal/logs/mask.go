@@ -215,6 +215,12 @@ var nothing = []string{
 	"redacted", "[redacted]", "<redacted>", "hidden",
 }
 
+// ofKind is what the kubelet writes between the name of a volume and the kind of object that it misses, which are kinds: the volume may
+// be called hf-token.
+const ofKind = `" : `
+
+var kinds = []string{"secret", "configmap"}
+
 // isNoSecret reports whether a setting contains no secret. It is found as its name, the text between, and the value in one
 // of the groups after it.
 func isNoSecret(found []string) bool {
@@ -230,6 +236,9 @@ func isNoArgument(found []string) bool {
 func spared(name, set, value string) bool {
 	bare := strings.TrimRight(value, `,;)}]"'`)
 	if strings.HasPrefix(value, Masked) || slices.Contains(nothing, strings.ToLower(bare)) || isVariable.MatchString(strings.TrimRight(value, ",;")) || isMark.MatchString(value) {
+		return true
+	}
+	if set == ofKind && slices.Contains(kinds, bare) {
 		return true
 	}
 	const short = 16

@@ -116,6 +116,8 @@ func TestMaskLeavesTheRest(t *testing.T) {
 		"pad_token=<pad> eos_token: </s>",
 		"Loading tokenizer from /models/llama/tokenizer.json",
 		`secret "s3-credentials" not found`,
+		`MountVolume.SetUp failed for volume "hf-token" : secret "huggingface-token" not found`,
+		`MountVolume.SetUp failed for volume "api-key" : configmap "keys" not found`,
 		"ssh: connect to host pi-worker-0.pi.ns.svc port 2222: Connection refused",
 		"me@pi-worker-0: Permission denied (publickey,password).",
 		"KeyError: 'password'",

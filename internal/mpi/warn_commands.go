@@ -82,11 +82,14 @@ func warnScript(script string, at *field.Path) (warnings []string) {
 	if background.MatchString(script) {
 		warnings = append(warnings, fmt.Sprintf("%s: the last command of the script runs in the background, so that the script and with it the job end at once: remove the &, or end the script with wait", at))
 	}
-	if piped(script) && !strings.Contains(script, "pipefail") {
+	if PipesRanks(script) {
 		warnings = append(warnings, fmt.Sprintf("%s: the exit code of MPI is lost in the pipe, so that a job that fails counts as succeeded: run the script with bash, and begin it with set -o pipefail", at))
 	}
 	return warnings
 }
+
+// PipesRanks reports whether the ranks that a launcher's command starts write into a pipe, so that the exit code of MPI is lost.
+func PipesRanks(command string) bool { return piped(command) && !strings.Contains(command, "pipefail") }
 
 // piped reports whether the ranks that a script starts write into a pipe.
 func piped(script string) bool {

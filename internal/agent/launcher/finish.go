@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
@@ -11,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"opendatahub.io/mpijob/internal/agent/mpirun"
 	"opendatahub.io/mpijob/internal/agent/outcome"
 	"opendatahub.io/mpijob/internal/agent/process"
 	"opendatahub.io/mpijob/internal/agent/protocol"
@@ -25,6 +27,10 @@ func (s *supervisor) finish(command int, status unix.WaitStatus) int {
 		status = unix.WaitStatus(unix.SIGTERM)
 	}
 	code := process.ExitCode(status)
+	left := ""
+	if code == 0 {
+		left = leftRunning()
+	}
 	switch {
 	case code == 0:
 		// The last report of what a worker used follows its session's end; MPI's launcher need not wait for that.
@@ -57,12 +63,40 @@ func (s *supervisor) finish(command int, status unix.WaitStatus) int {
 		explainNoRanks(&summary, all)
 		explainLineEnds(&summary, s.command, all)
 	}
+	if summary.LeftRunning = left; left != "" {
+		fmt.Fprintf(s.stderr, "mpi-agent: The launcher's command ended while %s was still running in the background. Its ranks end now.\n", left)
+	}
 	summary.Usage = s.usage()
 	if summary.Message != "" {
 		fmt.Fprintln(s.stderr, "mpi-agent:", summary.Message)
 	}
 	records.WriteTermination(summary)
 	return exitCode(code, sessions)
+}
+
+// leftRunning returns the name of an MPI launcher that runs although the command has ended; "" if none does. A process that the command
+// has just started becomes the launcher in a moment.
+func leftRunning() string {
+	const moment, pause = 300 * time.Millisecond, 20 * time.Millisecond
+	for deadline := time.Now().Add(moment); ; time.Sleep(pause) {
+		pids, _ := process.All()
+		others := false
+		for _, pid := range pids {
+			if ancestors := process.Ancestors(pid); pid == os.Getpid() || !process.Runs(pid) || !process.IsOwn(ancestors) {
+				continue
+			}
+			others = true
+			// A launcher that is a script has its interpreter before it.
+			for _, word := range process.Arguments(pid)[:min(2, len(process.Arguments(pid)))] {
+				if mpirun.IsLauncher(word) {
+					return filepath.Base(word)
+				}
+			}
+		}
+		if !others || time.Now().After(deadline) {
+			return ""
+		}
+	}
 }
 
 // exitCode returns the exit code of a run that ended with code: that of agentapi.EnvExitDisrupted if the run failed and a worker's

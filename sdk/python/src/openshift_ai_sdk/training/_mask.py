@@ -39,6 +39,9 @@ def is_spared(name: str, set_: str, value: str) -> bool:
         or IS["isMark"].search(value)
     ):
         return True
+    # The kubelet writes the kind of object that a volume misses after the volume's name.
+    if set_ == '" : ' and bare in {"secret", "configmap"}:
+        return True
     lowered = name.lower()
     is_sentence = ":" in set_ and set_.endswith(" ") and '"' not in set_ and "'" not in set_
     is_word = len(bare) < SHORT and IS["wordsOnly"].search(bare) is not None
