@@ -50,6 +50,8 @@ type Frame struct {
 	// Line is 0 if it is unknown.
 	Line     int32  `json:"line,omitempty"`
 	Function string `json:"function"`
+	// Source is the text of the line, of the innermost call in the program's own files of the main thread; "" if it is unknown.
+	Source string `json:"source,omitempty"`
 }
 
 // String returns the frame as text, such as "load_batch (/app/train.py:42)".
@@ -106,7 +108,9 @@ func inStandardLibrary(file string) bool {
 // one for the ranks that are at the same place. Such a line is StackPrefix and, with the innermost call in the program's own files first,
 //
 //	rank 1: load_batch (/app/train.py:42) < main (/app/train.py:60)
-//	ranks 0, 2, 3: main (/app/train.py:61) < <module> (/app/train.py:70)
+//	ranks 0, 2, 3: main (/app/train.py:61) < <module> (/app/train.py:70) | comm.Barrier()
+//
+// where the text after the bar is the line of the innermost call.
 const StackPrefix = "mpi-agent: stack of "
 
 // MaxStacks is the most bytes of a host's stacks as JSON. SSH breaks a connection at 256 KiB.
@@ -172,11 +176,11 @@ func GroupStacks(hosts []HostStacks) []StackGroup {
 // String returns the group as a line of a launcher's agent, without StackPrefix.
 func (g StackGroup) String() string {
 	// mostFrames is the number of calls in a line, and mostLine its length in bytes: the operator keeps 1000 of each line.
-	const mostFrames, mostLine = 6, 900
+	const mostFrames, mostLine = 6, 800
 	var text strings.Builder
 	text.WriteString(RanksText(g.Ranks, 4) + ": ")
 	for i, f := range g.Frames[:min(len(g.Frames), mostFrames)] {
-		call := strings.ReplaceAll(f.String(), stackSeparator, " ? ")
+		call := strings.ReplaceAll(strings.ReplaceAll(f.String(), stackSeparator, " ? "), sourceSeparator, " ? ")
 		if i > 0 {
 			call = stackSeparator + call
 			if text.Len()+len(call) > mostLine {
@@ -185,11 +189,17 @@ func (g StackGroup) String() string {
 		}
 		text.WriteString(call)
 	}
+	if len(g.Frames) > 0 && g.Frames[0].Source != "" {
+		text.WriteString(sourceSeparator + g.Frames[0].Source)
+	}
 	return text.String()
 }
 
 // stackSeparator is between a call and its caller.
 const stackSeparator = " < "
+
+// sourceSeparator is between the calls and the line of source code.
+const sourceSeparator = " | "
 
 // RanksText names ranks, such as "rank 1" or "ranks 0, 2, 3, 4 and 12 more".
 func RanksText(ranks []int32, most int) string {

@@ -35,11 +35,11 @@ func TestIsLibraryFile(t *testing.T) {
 // TestGroupStacks: ranks at the same place are named together, the few first, by the program's own calls.
 func TestGroupStacks(t *testing.T) {
 	t.Parallel()
-	library := Frame{"/usr/lib64/python3.9/threading.py", 312, "wait"}
+	library := Frame{File: "/usr/lib64/python3.9/threading.py", Line: 312, Function: "wait"}
 	at := func(rank int32, frames ...Frame) RankStack {
-		return RankStack{Rank: rank, Threads: []ThreadStack{{Frames: frames}, {Frames: []Frame{{"/app/other.py", 1, "run"}}}}}
+		return RankStack{Rank: rank, Threads: []ThreadStack{{Frames: frames}, {Frames: []Frame{{File: "/app/other.py", Line: 1, Function: "run"}}}}}
 	}
-	loads, main, barrier := Frame{"/app/train.py", 42, "load_batch"}, Frame{"/app/train.py", 60, "main"}, Frame{"/app/train.py", 61, "main"}
+	loads, main, barrier := Frame{File: "/app/train.py", Line: 42, Function: "load_batch"}, Frame{File: "/app/train.py", Line: 60, Function: "main"}, Frame{File: "/app/train.py", Line: 61, Function: "main", Source: "comm.Barrier()"}
 	hosts := []HostStacks{
 		{Host: "w-1", Ranks: []RankStack{at(3, library, barrier), at(2, barrier), {Rank: 4, Error: "it is no Python program"}}},
 		{Host: "w-0", Ranks: []RankStack{at(0, barrier), at(1, library, loads, main)}},
@@ -52,7 +52,7 @@ func TestGroupStacks(t *testing.T) {
 	}
 	want := []string{
 		"rank 1: load_batch (/app/train.py:42) < main (/app/train.py:60)", "rank 7: wait (/usr/lib64/python3.9/threading.py:312)",
-		"ranks 0, 2, 3: main (/app/train.py:61)",
+		"ranks 0, 2, 3: main (/app/train.py:61) | comm.Barrier()",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -69,7 +69,7 @@ func TestGroupStacks(t *testing.T) {
 // TestLimitStacks: stacks that are too large lose other threads first.
 func TestLimitStacks(t *testing.T) {
 	t.Parallel()
-	stack := ThreadStack{Frames: []Frame{{"/app/train.py", 1, "main"}}}
+	stack := ThreadStack{Frames: []Frame{{File: "/app/train.py", Line: 1, Function: "main"}}}
 	var ranks []RankStack
 	for rank := range int32(8) {
 		ranks = append(ranks, RankStack{Rank: rank, Threads: []ThreadStack{stack, stack, stack}})

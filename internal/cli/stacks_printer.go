@@ -50,6 +50,9 @@ func printStacks(to, notes io.Writer, hosts []agentapi.HostStacks) bool {
 			}
 			for _, f := range thread.Frames {
 				say(to, "%s%s", indent, logs.Clean(f.String()))
+				if f.Source != "" {
+					say(to, "%s    %s", indent, logs.Clean(f.Source))
+				}
 			}
 			if thread.More {
 				say(to, "%s…", indent)

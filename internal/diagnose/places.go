@@ -13,7 +13,7 @@ import (
 
 // stackLine is a line of a launcher's agent about where ranks are in their code, without agentapi.StackPrefix.
 var (
-	stackLine = regexp.MustCompile(`^(ranks? [\d, and more]+): (.+)$`)
+	stackLine = regexp.MustCompile(`^(ranks? [\d, and more]+): (.+?)(?: \| (.+))?$`)
 	stackCall = regexp.MustCompile(`^(\S+) \((.+?)(?::(\d+))?\)$`)
 )
 
@@ -55,7 +55,7 @@ func places(lines []string) (sentence string, evidence []string) {
 		if found == nil {
 			continue
 		}
-		place := stackPlace(strings.Split(found[2], " < "))
+		place := stackPlace(strings.Split(found[2], " < "), found[3])
 		if place == "" {
 			continue
 		}
@@ -79,16 +79,20 @@ func places(lines []string) (sentence string, evidence []string) {
 	return " " + phrase.Capital(strings.Join(parts, "; ")) + ".", evidence[:min(len(evidence), mostLines)]
 }
 
-// stackPlace describes a place by its call and the caller of that, such as "in load_batch (train.py:42), called from main (train.py:60)"; ""
-// if it is no call.
-func stackPlace(calls []string) string {
+// stackPlace describes a place by its call, the line of source code if that is known, and the caller, such as "in load_batch (train.py:42,
+// `batch = next(it)`), called from main (train.py:60)"; "" if it is no call.
+func stackPlace(calls []string, source string) string {
 	inner := stackCall.FindStringSubmatch(calls[0])
 	if inner == nil {
 		return ""
 	}
-	place := "in " + callText(inner)
+	where := fileText(inner)
+	if source != "" {
+		where += ", `" + source + "`"
+	}
+	place := fmt.Sprintf("in %s (%s)", inner[1], where)
 	if inner[1] == wholeModule {
-		place = "at " + fileText(inner)
+		place = "at " + where
 	}
 	if len(calls) > 1 {
 		if outer := stackCall.FindStringSubmatch(calls[1]); outer != nil && outer[1] != wholeModule {

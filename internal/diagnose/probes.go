@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -179,6 +180,7 @@ func hooks(p *input) []Finding {
 	if len(pods) == 0 {
 		return nil
 	}
+	slices.SortFunc(pods, func(a, b facts.Pod) int { return cmp.Compare(a.Index, b.Index) })
 	f := p.findAs(codes.HookFailed, pods, map[string]string{"hookText": hookText(p.Template(pods[0].Role))}, evidence...)
 	f.Severity = v1alpha1.SeverityError
 	return []Finding{f}

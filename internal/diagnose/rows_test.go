@@ -818,7 +818,7 @@ func TestTime(t *testing.T) {
 		"ranks-wait-in-their-code-trainjob": {codes.RanksWaiting, hanging("mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; polling: 0, 1, 2, 3",
 			"mpi-agent: stack of ranks 0, 1, 2, 3: Trainer.step (/workspace/train.py:61) < <module> (/workspace/train.py:70)").with(trainJob)},
 		"straggler-in-its-code": {codes.Straggler, hanging("mpi-agent: no progress: 3 of 4 ranks wait for rank 1, since 10:00:00 UTC; busy: 1; polling: 0, 2, 3",
-			"mpi-agent: stack of rank 1: <module> (train.py:5)", "mpi-agent: stack of ranks 0, 2, 3: wait (train.py:9) < <module> (train.py:12)")},
+			"mpi-agent: stack of rank 1: <module> (train.py:5) | while not os.path.exists(marker):", "mpi-agent: stack of ranks 0, 2, 3: wait (train.py:9) < <module> (train.py:12) | comm.Barrier()")},
 		"straggler-in-its-code-trainjob": {codes.Straggler, hanging("mpi-agent: no progress: 3 of 4 ranks wait for rank 1, since 10:00:00 UTC; busy: 1; polling: 0, 2, 3",
 			"mpi-agent: stack of rank 1: <module> (train.py:5)", "mpi-agent: stack of ranks 0, 2, 3: wait (train.py:9) < <module> (train.py:12)").with(trainJob)},
 		"ranks-idle-in-their-code": {codes.RanksIdle, hanging("mpi-agent: no progress: all 4 ranks are idle, since 10:00:00 UTC; sleeping: 0, 1, 2, 3",

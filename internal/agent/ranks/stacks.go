@@ -94,6 +94,9 @@ func readStack(of *agentapi.RankStack, pids []int) {
 		found, err := stackOf(pid)
 		if err == nil {
 			of.Process, of.Python, of.Threads = pid, found.Python, found.Threads
+			if len(of.Threads) > 0 {
+				addSource(pid, &of.Threads[0])
+			}
 			return
 		}
 		if errors.Is(failed, pystack.ErrNoPython) {

@@ -46,6 +46,9 @@ func TestStacks(t *testing.T) {
 			t.Fatalf("the stacks are %+v", all)
 		}
 	}
+	if source := all[0].Threads[0].Frames[0].Source; source != "def waits(): sys.stdin.read()" {
+		t.Errorf("the line of rank 0 is %q", source)
+	}
 	if all[0].Doing != agentapi.Blocked || all[0].For == "" || all[0].Python == "" || r.processes[all[0].Process] != nil {
 		t.Errorf("rank 0 is %+v", all[0])
 	}

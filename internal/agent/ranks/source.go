@@ -1,0 +1,90 @@
+package ranks
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"opendatahub.io/mpijob/internal/agent/process"
+	"opendatahub.io/mpijob/internal/agentapi"
+	"opendatahub.io/mpijob/internal/phrase"
+)
+
+const (
+	// sourceTime is how long reading a line of source code may take: its file may be on a server that does not answer.
+	sourceTime = time.Second
+	// mostSource is the size of a file that is read for that, and mostLine that of the line that is shown.
+	mostSource, mostLine = 4 << 20, 100
+)
+
+// addSource adds the text of the line at which a thread of a process is in the program's own files.
+func addSource(pid int, thread *agentapi.ThreadStack) {
+	for i := range thread.Frames {
+		f := &thread.Frames[i]
+		if f.Line == 0 || agentapi.IsLibraryFile(f.File) {
+			continue
+		}
+		read := make(chan string, 1)
+		go func(file string, line int) { read <- sourceLine(pid, file, line) }(f.File, int(f.Line))
+		select {
+		case f.Source = <-read:
+		case <-time.After(sourceTime):
+		}
+		return
+	}
+}
+
+// inlineFlag is Python's flag -c, also after others, whose argument is the program "<string>".
+var inlineFlag = regexp.MustCompile(`^-[A-Za-z]*c$`)
+
+// sourceLine returns a line of a process's Python code as one line of text; "" if it cannot be read.
+func sourceLine(pid int, file string, line int) string {
+	text := inlineProgram(pid)
+	if file != "<string>" {
+		text = fileOf(pid, file)
+	}
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	lines.Buffer(nil, mostSource)
+	for i := 1; lines.Scan(); i++ {
+		if i == line {
+			return phrase.Cut(phrase.OneLine(strings.TrimSpace(lines.Text())), mostLine)
+		}
+	}
+	return ""
+}
+
+// inlineProgram returns the program that is an argument of a process; nil if there is none.
+func inlineProgram(pid int) []byte {
+	args := process.Arguments(pid)
+	for i, arg := range args[:len(args)-1] {
+		if i > 0 && inlineFlag.MatchString(arg) {
+			return []byte(args[i+1])
+		}
+	}
+	return nil
+}
+
+// fileOf returns a regular file as a process has it; nil if it cannot be read.
+func fileOf(pid int, name string) []byte {
+	base := "root"
+	if !filepath.IsAbs(name) {
+		base = "cwd"
+	}
+	file, err := os.OpenFile(filepath.Join(process.File(pid, base), name), os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	text, _ := io.ReadAll(io.LimitReader(file, mostSource))
+	return text
+}
