@@ -21,12 +21,13 @@ func TestPrintStacks(t *testing.T) {
 {"host": "train-worker-0", "ranks": [
  {"rank": 0, "process": 7, "doing": "polling", "python": "3.9", "threads": [{"thread": 7, "frames": [{"file": "/app/train.py", "line": 61, "function": "main"}]}]},
  {"rank": 1, "process": 6, "doing": "busy", "python": "3.9", "threads": [
-  {"thread": 6, "frames": [{"file": "/app/tr\u001b[1main.py", "line": 42, "function": "load_batch"}, {"file": "/app/train.py", "line": 60, "function": "main"}], "more": true},
+  {"thread": 6, "frames": [{"file": "/app/tr\u001b[1main.py", "line": 42, "function": "load_batch", "source": "batch = \u001b[1mnext(it)"}, {"file": "/app/train.py", "line": 60, "function": "main"}], "more": true},
   {"thread": 16, "frames": [{"file": "<string>", "function": "f"}]}]},
  {"rank": 4, "process": 5, "doing": "blocked", "for": "a file server", "error": "it is no Python program"}]}
 `
 	const want = `rank 1 on train-worker-0: busy, Python 3.9
   load_batch (/app/train.py:42)
+      batch = next(it)
   main (/app/train.py:60)
   …
   thread 16
