@@ -89,6 +89,12 @@ var frameworkErrors = []OwnError{
 		},
 	},
 	{
+		Name: "weights", Matches: regexp.MustCompile(`loading state_dict|key\(s\) in state_dict|size mismatch for \S+: copying a param`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Load the weights into the model that they are from. Names that begin with module. are those of DistributedDataParallel's wrapper: save the model within it.", Action: "torch.save(model.module.state_dict(), PATH)"},
+		},
+	},
+	{
 		Name: "torch variables", Matches: regexp.MustCompile(`environment variable \w+ expected, but not set|requires the LOCAL_RANK environment|KeyError: '(?:LOCAL_)?(?:RANK|WORLD_SIZE)'`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Set {variable|RANK, WORLD_SIZE and LOCAL_RANK} in the program, from the variables of MPI.", Action: `os.environ["RANK"] = os.environ["OMPI_COMM_WORLD_RANK"] (PMI_RANK with MPICH and Intel MPI)`},

@@ -159,3 +159,12 @@ var TensorsMissing = Entry{
 		{Text: "If long steps are expected, increase the limit.", Action: "env: HOROVOD_STALL_SHUTDOWN_TIME_SECONDS"},
 	},
 }
+
+// BatchLauncher is the definition of LaunchRefused for a command or variable that has MPI start its processes by a batch system.
+var BatchLauncher = Entry{
+	Code: LaunchRefused, Phase: v1alpha1.PhaseRunning,
+	Summary: "The setting {setting} has MPI start its processes by {option}, a part of a batch system that pods do not have.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Remove the setting {setting}. The operator sets how MPI reaches the workers.", Action: "{launcherTemplate}.spec.containers[0]"},
+	},
+}

@@ -138,6 +138,32 @@ var ownErrors = []OwnError{
 		},
 	},
 	{
+		// numpy.load takes a file without the magic string of its formats for pickled data (numpy/lib/_npyio_impl.py).
+		Name: "array file", Matches: regexp.MustCompile(`Cannot load file containing pickled data|Failed to interpret file .* as a pickle|magic string is not correct|cannot identify image file|Unable to synchronously open file \(file signature not found\)|invalid load key|not a (?:valid )?(?:HDF5|Parquet|TFRecord) file|Parquet magic bytes not found`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Check {file|the file that the program reads}: it has another format than its name promises. It may be the pointer of Git LFS (get the data with git lfs pull), an error page that was downloaded, or cut off.", Action: "head -c 200 {file|FILE}"},
+		},
+	},
+	{
+		Name: "joined lines", Matches: regexp.MustCompile("(?:export|declare|readonly|local): [`'].*not a valid identifier"),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "If the script is a block in YAML, write it with | in place of >, which joins its lines: the words of the next command became names of variables.", Action: launcherArgs},
+		},
+	},
+	{
+		Name: "service variable", Matches: regexp.MustCompile(`['"=: ]tcp://\d+\.\d+\.\d+\.\d+:\d+['"]`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "The program reads a variable that Kubernetes has set: for each Service of the namespace there are variables such as NAME_PORT=tcp://ADDRESS:PORT. Set the program's own variable in the pod templates, which comes first, or give it another name.", Action: "{programTemplate}.spec.containers[0].env"},
+			{Text: "Or turn those variables off.", Action: "{programTemplate}.spec.enableServiceLinks: false"},
+		},
+	},
+	{
+		Name: "blank at the end", Matches: regexp.MustCompile(`\w(?:Error|Exception): (?:.*[ :=(\[,])?['"][^'" ][^'"]*(?:\\n|\\r| )['"](?:\W|$)`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "The value ends with a line end or a blank. In YAML, write it without the block sign |, or with |-; in a shell, use printf or echo -n in place of echo. Or let the program strip it."},
+		},
+	},
+	{
 		Name: "text", Matches: regexp.MustCompile(`JSONDecodeError|TOMLDecodeError|ParserError|ScannerError|UnicodeDecodeError|unexpected end of (?:file|JSON)|not in gzip format|Unexpected EOF in archive|BadZipFile|BadGzipFile|crc error|file is truncated`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Check {file|what the program reads}: it may be empty, cut off, or of another format or encoding than the program expects."},

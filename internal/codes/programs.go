@@ -99,6 +99,16 @@ var ProgramNotAccessible = Entry{
 	},
 }
 
+// ModeWithoutExecution is the definition of ProgramMissing for a program on a volume whose mode does not allow to execute it.
+var ModeWithoutExecution = Entry{
+	Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,
+	Summary: "Program {program} cannot be started: it is on volume {volume}, {mounted}, which does not allow to execute its files.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Start a script by its interpreter, which needs neither the mode nor a first line.", Action: "mpirun sh {program|SCRIPT}"},
+		{Text: "Or make the files of the volume executable.", Action: "{programTemplate}.spec.volumes: defaultMode: 0755"},
+	},
+}
+
 // InterpreterMissing is the definition of ProgramMissing for a script whose first line names an interpreter that does not exist.
 var InterpreterMissing = Entry{
 	Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,

@@ -12,10 +12,25 @@ import (
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose/facts"
+	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/podstatus"
 )
 
 var agentWaits = regexp.MustCompile(`^mpi-agent: waiting for (\d+) of (\d+) hosts for (\d+) s; ([^:]+): (.+)$`)
+
+// batchLauncher reports a launcher whose setting has MPI start its processes by a batch system.
+func batchLauncher(p *input) []Finding {
+	launcher, main := p.FailedLauncher(), p.Template(mpi.RoleLauncher).Containers
+	if launcher == nil || len(main) == 0 {
+		return nil
+	}
+	setting, system := mpi.BatchLauncher(slices.Concat(main[0].Command, main[0].Args), main[0].Env)
+	if s := p.LauncherSummary(); system == "" || s != nil && s.RanksSeen > 0 {
+		return nil
+	}
+	return []Finding{p.findAs(codes.BatchLauncher, []facts.Pod{*launcher}, map[string]string{"option": system, "setting": setting},
+		fmt.Sprintf("Pod %s: container ended with exit code %d (%s).", launcher.Name, launcher.End().ExitCode, endReason(launcher.End())))}
+}
 
 // unreached returns findings for workers that the launcher's agent could not reach or did not trust.
 func unreached(p *input) []Finding {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose/facts"
 	"opendatahub.io/mpijob/internal/jobstate"
@@ -27,6 +29,9 @@ func images(p *input) []Finding {
 	}
 	figures := p.pullFigures(g.Pods[0].Role, strings.ReplaceAll(g.Lines[0], strings.Trim(p.imageOf(g), `"`), ""))
 	figures["imageNow"] = p.imageOf(g)
+	if p.pullsAlways(g.Pods[0].Role) {
+		figures["second"], figures["secondAction"] = "If the nodes have the image, let them use it: imagePullPolicy Always asks the registry each time.", p.field(g.Pods[0].Role)+".spec.containers[0].imagePullPolicy: IfNotPresent"
+	}
 	secret, line := p.missingPullSecret(g.Pods)
 	if secret != "" {
 		figures["why"] += fmt.Sprintf("; pull secret %q of the pod does not exist", secret)
@@ -39,6 +44,12 @@ func images(p *input) []Finding {
 		f.Evidence = append([]string{line}, f.Evidence...)
 	}
 	return append(found, f)
+}
+
+// pullsAlways reports whether the pod template of a role demands that an image is pulled although the node has it.
+func (p *input) pullsAlways(role mpi.Role) bool {
+	main := p.Template(role).Containers
+	return len(main) > 0 && main[0].ImagePullPolicy == corev1.PullAlways
 }
 
 // noPullSecret is the kubelet's event about pull secrets that it cannot read (k8s.io/kubernetes/pkg/kubelet/kubelet_pods.go).

@@ -62,9 +62,12 @@ func TestWhatKubernetesSays(t *testing.T) {
 		"image-registry-away-and-no-pull-secret": {codes.ImagePullFailed, starting(1, mpitest.Waiting("ErrImagePull", `dial tcp: lookup registry.example.com: no such host`)).with(
 			event("Pod", "pi-worker-0", "FailedToRetrieveImagePullSecret", "Unable to retrieve some image pull secrets (team-login); attempting to pull the image may not succeed."))},
 		"image-registry-away": {codes.ImagePullFailed, starting(1, mpitest.Waiting("ErrImagePull", `dial tcp: lookup registry.example.com: no such host`))},
-		"image-never-pulled":  {codes.ImagePullFailed, starting(1, mpitest.Waiting("ErrImageNeverPull", `Container image "quay.io/team/train:1" is not present with pull policy of Never`))},
-		"image-name-invalid":  {codes.InvalidImageName, starting(2, mpitest.Waiting("InvalidImageName", `Failed to apply default image tag "Quay.io/Team/Image": couldn't parse image name: invalid reference format: repository name must be lowercase`))},
-		"secret-missing":      {codes.MissingReference, starting(2, mpitest.Waiting("CreateContainerConfigError", `secret "s3-credentials" not found`))},
+		"image-always-pulled": {codes.ImagePullFailed, starting(1, mpitest.Waiting("ErrImagePull", `dial tcp: lookup registry.example.com: no such host`)).with(func(s *scene) {
+			s.job.Workers.Template.Spec.Containers[0].ImagePullPolicy = corev1.PullAlways
+		})},
+		"image-never-pulled": {codes.ImagePullFailed, starting(1, mpitest.Waiting("ErrImageNeverPull", `Container image "quay.io/team/train:1" is not present with pull policy of Never`))},
+		"image-name-invalid": {codes.InvalidImageName, starting(2, mpitest.Waiting("InvalidImageName", `Failed to apply default image tag "Quay.io/Team/Image": couldn't parse image name: invalid reference format: repository name must be lowercase`))},
+		"secret-missing":     {codes.MissingReference, starting(2, mpitest.Waiting("CreateContainerConfigError", `secret "s3-credentials" not found`))},
 		"connection-missing": {codes.MissingReference, starting(2, mpitest.Waiting("CreateContainerConfigError", `secret "training-data" not found`)).with(func(s *scene) {
 			s.job.Connections = []string{"results", "training-data"}
 		})},

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"opendatahub.io/mpijob/internal/agentapi"
+	"opendatahub.io/mpijob/internal/diagnose/loglines"
 	"opendatahub.io/mpijob/internal/phrase"
 )
 
@@ -36,6 +37,19 @@ func StallLines(lines []string) []string {
 		return found
 	}
 	return nil
+}
+
+// StallEvidence returns the lines of a launcher's log on which the findings about ranks that make no progress rest: those of the agent,
+// and all if the log also has the exception of a rank. It is nil if there are none.
+func StallEvidence(lines []string) []string {
+	stall := StallLines(lines)
+	if stall == nil {
+		return nil
+	}
+	if words := loglines.FirstError(lines); words != nil && loglines.IsException(words.Message) {
+		return lines
+	}
+	return stall
 }
 
 // places describes where the ranks that make no progress are in their code, as a sentence after a space: those that differ from the

@@ -388,6 +388,16 @@ while attempting to start process rank 0.
 		"22-daemon-missing-other-image": {codes.MPINotInPath, failed(1, `/bin/sh: 1: prted: not found`, func(j *mpi.Job) {
 			j.Launcher.Template.Spec.Containers[0].Image, j.Workers.Template.Spec.Containers[0].Image = "quay.io/team/train:5", "quay.io/team/train:4"
 		})},
+		"22-batch-launcher": {codes.LaunchRefused, failed(255, "whoami: cannot find name for user ID 65532", func(j *mpi.Job) {
+			j.Launcher.Template.Spec.Containers[0].Command = []string{"mpirun", "-bootstrap", "slurm", "-n", "2", "pi"}
+		}).with(launcherLeft(agentapi.Summary{
+			HostsExpected: 4, SlotsExpected: 8, ExitCode: new(int32(255)), Hosts: []agentapi.HostTrouble{{Host: "2", Code: agentapi.UnknownHost, Message: "it is no host of this job, and its name cannot be resolved"}},
+		}, 255))},
+		"22-mode-without-execution": {codes.ProgramMissing, failed(1, "--------------------------------------------------------------------------\nprterun was unable to launch the specified application as it lacked\npermissions to execute an executable:\n\n   Executable: /app/bench.sh\n   Node: pi-worker-0\n\nwhile attempting to start process rank 0.\n--------------------------------------------------------------------------", func(j *mpi.Job) {
+			spec := &j.Workers.Template.Spec
+			spec.Volumes = []corev1.Volume{{Name: "app", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "bench"}}}}}
+			spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "app", MountPath: "/app"}}
+		})},
 		"23-library-missing": {codes.LibraryMissing, failed(127, `/app/solver: error while loading shared libraries: libmpi.so.40: cannot open shared object file: No such file or directory
 mpirun detected that one or more processes exited with non-zero status, thus causing the job to be terminated.`)},
 		"23-library-missing-in-python": {codes.LibraryMissing, failed(1, `Traceback (most recent call last):

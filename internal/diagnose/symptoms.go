@@ -1,8 +1,10 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -103,8 +105,14 @@ func (p *input) signEntry(s facts.Sign, pod facts.Pod, figures map[string]string
 			figures["first"] = fmt.Sprintf("Write %s in place of it.", foreign.Instead)
 		}
 	}
-	if reason := whyNotExecuted(s); reason != "" {
+	reason := whyNotExecuted(s)
+	if reason != "" {
 		entry, figures["reason"] = codes.RankNotStarted, reason
+	}
+	if reason == notExecutable || entry.Summary == codes.ProgramNotAccessible.Summary {
+		if volume, mounted := p.withoutExecution(figures["program"]); volume != "" {
+			entry, figures["volume"], figures["mounted"], figures["programTemplate"] = codes.ModeWithoutExecution, volume, mounted, p.field(mpi.RoleWorker)
+		}
 	}
 	return entry
 }
@@ -160,6 +168,36 @@ func (p *input) endedAfterwards(s facts.Sign) bool {
 // aboutPeers matches exceptions that can follow from a connection that another rank lacks.
 var aboutPeers = regexp.MustCompile(`(?i)mpi|nccl|gloo|connect|socket|time[d ]*out|broken pipe|network|distributed|horovod`)
 
+const notExecutable = "the file is not executable"
+
+// withoutExecution returns the volume of a ConfigMap or Secret on which the ranks' program is, and its mode, if that does not allow to
+// execute it; "" otherwise. The default is 0644.
+func (p *input) withoutExecution(program string) (volume, mounted string) {
+	const executable, byDefault = 0o111, 0o644
+	spec := p.Template(mpi.RoleWorker)
+	if !path.IsAbs(program) {
+		return "", ""
+	}
+	name := facts.VolumeOf(spec, program)
+	for _, v := range spec.Volumes {
+		source, mode := "", new(int32(byDefault))
+		switch {
+		case v.Name != name:
+			continue
+		case v.ConfigMap != nil:
+			source, mode = "ConfigMap "+v.ConfigMap.Name, cmp.Or(v.ConfigMap.DefaultMode, mode)
+		case v.Secret != nil:
+			source, mode = "Secret "+v.Secret.SecretName, cmp.Or(v.Secret.DefaultMode, mode)
+		default:
+			return "", ""
+		}
+		if *mode&executable == 0 {
+			return name, fmt.Sprintf("%s with mode %04o", source, *mode)
+		}
+	}
+	return "", ""
+}
+
 // whyNotExecuted returns why the kernel did not execute a rank's program that exists, by the error that MPI printed; "" if the
 // program may not exist.
 func whyNotExecuted(s facts.Sign) string {
@@ -169,7 +207,7 @@ func whyNotExecuted(s facts.Sign) string {
 	case strings.Contains(errno, "Exec format error"):
 		return "it is a script whose first line names no interpreter, or a program for another CPU architecture"
 	case strings.Contains(errno, "ermission denied"):
-		return "the file is not executable"
+		return notExecutable
 	case strings.Contains(errno, "has a bad interpreter"), strings.Contains(errno, "No such file") && strings.Contains(s.Text, "execve"):
 		// Open MPI has found the file before.
 		return "the interpreter that its first line names is not in the image, or the line ends with a carriage return"

@@ -215,16 +215,15 @@ var nothing = []string{
 	"redacted", "[redacted]", "<redacted>", "hidden",
 }
 
-// ofKind is what the kubelet writes between the name of a volume and the kind of object that it misses, which are kinds: the volume may
-// be called hf-token.
-const ofKind = `" : `
-
-var kinds = []string{"secret", "configmap"}
+// ofVolume is what the kubelet writes between the name of a volume, such as "hf-token", and why it cannot be mounted. In JSON, a value in
+// quotes follows it.
+const ofVolume = `" : `
 
 // isNoSecret reports whether a setting contains no secret. It is found as its name, the text between, and the value in one
 // of the groups after it.
 func isNoSecret(found []string) bool {
-	return spared(found[1], found[2], strings.Join(found[3:], ""))
+	unquoted := found[len(found)-1]
+	return found[2] == ofVolume && wordsOnly.MatchString(strings.Trim(unquoted, "/.:")) && unquoted != "" || spared(found[1], found[2], strings.Join(found[3:], ""))
 }
 
 // isNoArgument tells the same of a flag and the argument after it, which may be the next flag.
@@ -236,9 +235,6 @@ func isNoArgument(found []string) bool {
 func spared(name, set, value string) bool {
 	bare := strings.TrimRight(value, `,;)}]"'`)
 	if strings.HasPrefix(value, Masked) || slices.Contains(nothing, strings.ToLower(bare)) || isVariable.MatchString(strings.TrimRight(value, ",;")) || isMark.MatchString(value) {
-		return true
-	}
-	if set == ofKind && slices.Contains(kinds, bare) {
 		return true
 	}
 	const short = 16

@@ -46,6 +46,9 @@ func (j Job) WarnLauncher(command, args []string, env []corev1.EnvVar, at *field
 	}
 	at = at.Child(program)
 	warnings = j.warnTransport(words, env, at, variables)
+	if setting, system := BatchLauncher(words, env); system != "" {
+		warnings = append(warnings, fmt.Sprintf("%s: %q starts MPI's processes by %s, a part of a batch system that pods do not have: remove it, since the operator sets how MPI reaches the workers", at, setting, system))
+	}
 	script, isScript := scriptOf(words)
 	if isScript {
 		if whole, cut := CutScript(words); cut {

@@ -68,6 +68,7 @@ func warnReferences(j Job) (warnings []string) {
 		template corev1.PodTemplateSpec
 	}{{j.Fields.LauncherTemplate, j.Launcher.Template}, {j.Fields.WorkerTemplate, j.Workers.Template}} {
 		for i, container := range role.template.Spec.Containers {
+			warnings = append(warnings, j.WarnLocalMaster(container.Env, role.at.Child("spec", "containers").Index(i).Child("env"))...)
 			at := role.at.Child("spec", "containers").Index(i)
 			warnings = append(warnings, WarnReferences(container.Env, container.EnvFrom, at.Child("env"))...)
 			warnings = append(warnings, WarnCommandReferences(container.Command, container.Env, container.EnvFrom, at.Child("command"))...)
@@ -77,4 +78,16 @@ func warnReferences(j Job) (warnings []string) {
 		}
 	}
 	return warnings
+}
+
+// WarnLocalMaster returns a warning about the variable at a path with the address at which the ranks of PyTorch meet, if that is each pod's
+// own; nil if it is not.
+func (j Job) WarnLocalMaster(env []corev1.EnvVar, at *field.Path) []string {
+	for i, v := range env {
+		if v.Name == "MASTER_ADDR" && slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, v.Value) && j.Workers.Count > 1 {
+			return []string{fmt.Sprintf("%s: MASTER_ADDR is %s, which is another pod for the ranks of each worker, so that they wait for each other and do not begin: name a worker, such as %s",
+				at.Index(i).Child("value"), v.Value, j.HostName(j.WorkerName(0), ""))}
+		}
+	}
+	return nil
 }

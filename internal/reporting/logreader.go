@@ -188,10 +188,10 @@ func withoutLines(logs map[string]jobstate.Log) map[string]jobstate.Log {
 	return short
 }
 
-// stallLines returns the lines in which an agent reports that ranks make no progress, and where; nil if there are none. The lines are
-// copied: they must not keep the others in memory.
+// stallLines returns the lines on which findings about ranks that make no progress rest; nil if there are none. The lines are copied: they
+// must not keep the others in memory.
 func stallLines(lines []string) (copied []string) {
-	for _, line := range diagnose.StallLines(lines) {
+	for _, line := range diagnose.StallEvidence(lines) {
 		copied = append(copied, strings.Clone(line))
 	}
 	return copied

@@ -217,6 +217,7 @@ func TestStallLines(t *testing.T) {
 		"it is over":    {[]string{stall, place, over, place}, nil},
 		"another stall": {[]string{stall, place, over, stall}, []string{stall}},
 		"none":          {[]string{"step 1", place}, nil},
+		"an exception":  {[]string{"TypeError: 'NoneType' object is not subscriptable", stall, place}, []string{"TypeError: 'NoneType' object is not subscriptable", stall, place}},
 	}
 	for name, test := range tests {
 		got := withoutLines(map[string]jobstate.Log{"pi-launcher": {Lines: test.lines}})["pi-launcher"].Lines

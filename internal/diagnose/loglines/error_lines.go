@@ -152,6 +152,7 @@ func (e errorLine) match(lines []string, i int, line string) *ErrorLine {
 	if e.next {
 		found.Message = nextLine(lines[i+1:])
 	}
+	found.Message += continued(found.Message, lines[i+1:])
 	if e.stack != nil {
 		if cause := lastOf(lines[i+1:], e.stack); cause != "" {
 			found.Message += ": " + cause
@@ -196,6 +197,23 @@ func nextLine(lines []string) string {
 		}
 	}
 	return ""
+}
+
+// continued returns the indented lines with which a message that ends with a colon goes on, after a blank; "" if there are none.
+func continued(message string, lines []string) (text string) {
+	const most = 3
+	if !strings.HasSuffix(message, ":") {
+		return ""
+	}
+	for _, line := range lines[:min(most, len(lines))] {
+		line = line[len(RankTag.FindString(line)):]
+		if trimmed := strings.TrimSpace(line); trimmed != "" && strings.TrimLeft(line, " \t") != line {
+			text += " " + trimmed
+			continue
+		}
+		break
+	}
+	return text
 }
 
 // reportedBy returns the rank that Open MPI names before an error, or "".

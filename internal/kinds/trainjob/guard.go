@@ -368,7 +368,9 @@ func checkCommand(job TrainJob, used Runtime) field.ErrorList {
 func warn(job TrainJob, used Runtime) []string {
 	var warnings []string
 	trainer := job.trainer()
-	warnings = append(warnings, Convert(job, used).WarnLauncher(trainer.Command, trainer.Args, trainer.Env, trainerPath)...)
+	converted := Convert(job, used)
+	warnings = append(warnings, converted.WarnLauncher(trainer.Command, trainer.Args, trainer.Env, trainerPath)...)
+	warnings = append(warnings, converted.WarnLocalMaster(trainer.Env, trainerPath.Child("env"))...)
 	pod := used.trainer().pod()
 	if own := container(&pod.Spec); own != nil {
 		warnings = append(warnings, mpi.WarnReferences(trainer.Env, own.EnvFrom, trainerPath.Child("env"), own.Env...)...)

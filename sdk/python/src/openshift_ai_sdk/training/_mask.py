@@ -39,9 +39,6 @@ def is_spared(name: str, set_: str, value: str) -> bool:
         or IS["isMark"].search(value)
     ):
         return True
-    # The kubelet writes the kind of object that a volume misses after the volume's name.
-    if set_ == '" : ' and bare in {"secret", "configmap"}:
-        return True
     lowered = name.lower()
     is_sentence = ":" in set_ and set_.endswith(" ") and '"' not in set_ and "'" not in set_
     is_word = len(bare) < SHORT and IS["wordsOnly"].search(bare) is not None
@@ -63,6 +60,10 @@ def is_spared(name: str, set_: str, value: str) -> bool:
 
 def is_setting(found: Sequence[str]) -> bool:
     """Return whether a setting, found as its name, what is between, and its value, holds no secret."""
+    # The kubelet writes why a volume cannot be mounted after the volume's name. In JSON, a value in quotes follows there.
+    unquoted = found[-1] or ""
+    if found[2] == '" : ' and unquoted and IS["wordsOnly"].search(unquoted.strip("/.:")):
+        return True
     return is_spared(found[1], found[2], "".join(found[3:]))
 
 
