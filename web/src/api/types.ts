@@ -2418,6 +2418,7 @@ export interface components {
             kind: string;
             maxGPUs?: string;
             maxWorkers?: string;
+            minWorkers?: string;
             mpi: boolean;
             name: string;
             namespace?: string;
@@ -2446,6 +2447,7 @@ export interface components {
             image?: string;
             maxGPUs?: number;
             maxWorkers?: number;
+            minWorkers?: number;
             priorityClass?: string;
             slots?: number;
         };
