@@ -18,7 +18,8 @@ class JobStatus(JobReportStatus):
 
     All fields of the JobReport's status are attributes, among them ``phase``, ``reason``, ``message``, ``workers``,
     ``pods``, ``scheduling``, ``findings``, ``failure``, ``timeline``, ``consumption``, ``training`` and
-    ``end_estimate``, which has when a running job is expected to end. Times are in UTC. Before the operator has seen the job ``phase`` is None. A status is equal to the name of its phase.
+    ``end_estimate``, which has when a running job is expected to end. Times are in UTC. Before the operator has seen
+    the job ``phase`` is None. A status is equal to the name of its phase.
 
     Example:
         >>> status = job.get_status()
