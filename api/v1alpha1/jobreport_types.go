@@ -194,6 +194,10 @@ type JobReportStatus struct {
 	// training is the last progress that the program printed, as JSON or key=value lines.
 	// +optional
 	Training *Training `json:"training,omitempty"`
+	// endEstimate is when a running job is expected to end, by the progress that its program printed. It is unset if the program printed
+	// no share of its work, and while the job does not run.
+	// +optional
+	EndEstimate *EndEstimate `json:"endEstimate,omitempty"`
 	// curves are the figures that the program printed over time, such as its loss, with at most 120 points each.
 	// +optional
 	Curves *TrainingCurves `json:"curves,omitempty"`
@@ -264,6 +268,12 @@ type Run struct {
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	Creator string `json:"creator,omitempty"`
+	// fieldManager is the field manager of the request that created the job, if its creator was not recorded because no
+	// operator answered. It names a program, such as kubectl-create. The client chooses this name, so that it does not prove
+	// who created the job.
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	FieldManager string `json:"fieldManager,omitempty"`
 	// attempts is how often the launcher's container was started. It is 0 before the first start, and for jobs without
 	// a launcher.
 	// +optional
@@ -519,6 +529,39 @@ type StartEstimate struct {
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	Message string `json:"message,omitempty"`
+}
+
+// EndEstimate is when a running job is expected to end if it goes on at its average pace since the first progress that was read. The
+// shares of work are in millionths.
+type EndEstimate struct {
+	// from and by limit the time at which the job is expected to end. They are unset if there is no estimate.
+	// +optional
+	From *metav1.Time `json:"from,omitempty"`
+	// +optional
+	By *metav1.Time `json:"by,omitempty"`
+	// reason is why there is no estimate: TooEarly, StandsStill, or WentBack if the program printed less than before, so that
+	// what it prints is not the share of the whole job.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// message is the estimate, or why there is none, in one sentence.
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	Message string `json:"message,omitempty"`
+	// first is the completed share of the work when it was first read, and firstAt is when that was.
+	First   int32       `json:"first"`
+	FirstAt metav1.Time `json:"firstAt"`
+	// reached is the completed share that was read last, and reachedAt is when it was reached.
+	Reached   int32       `json:"reached"`
+	ReachedAt metav1.Time `json:"reachedAt"`
+	// steps is how often the share has grown, and longestStepSeconds is the longest time that this took.
+	// +optional
+	Steps int32 `json:"steps,omitempty"`
+	// +optional
+	LongestStepSeconds int64 `json:"longestStepSeconds,omitempty"`
+	// attempt is the attempt of the launcher that the progress is of.
+	// +optional
+	Attempt int32 `json:"attempt,omitempty"`
 }
 
 // Waited is how long a job waited until it was admitted.

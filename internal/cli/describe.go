@@ -104,7 +104,7 @@ func (o *describeOptions) printText(job jobs.Job) error {
 	return s.err
 }
 
-// estimate prints when a waiting job is expected to start.
+// estimate prints when a waiting job is expected to start, or a running one to end.
 func (s *describePrinter) estimate(job jobs.Job) {
 	if estimate := job.Estimate(); estimate != "" {
 		s.text("", estimate)
@@ -120,10 +120,10 @@ func (o *describeOptions) resources(job jobs.Job) [][2]string {
 	}
 	if job.Object != nil {
 		at := job.Object.GetCreationTimestamp()
-		created = jobs.Since(at, o.Now()) + " ago" + by(job.Creator())
+		created = jobs.Since(at, o.Now()) + " ago" + job.CreatorText()
 	}
 	if start := status.StartTime; start != nil {
-		created = cmp.Or(created, jobs.Since(*start, o.Now())+" ago"+by(job.Creator())) + ", " + start.UTC().Format(time.RFC1123)
+		created = cmp.Or(created, jobs.Since(*start, o.Now())+" ago"+job.CreatorText()) + ", " + start.UTC().Format(time.RFC1123)
 	}
 	if startUp = startup.Text(status.Startup); startUp == "" && status.MPI.ConnectMilliseconds > 0 {
 		m := status.MPI
@@ -152,11 +152,4 @@ func (o *describeOptions) resources(job jobs.Job) [][2]string {
 		{"Used", jobs.UsageText(status.Usage)},
 		{"Start-up", startUp},
 	}
-}
-
-func by(user string) string {
-	if user == "" {
-		return ""
-	}
-	return " by " + user
 }

@@ -212,7 +212,7 @@ func (o *runtimesTestOptions) run(ctx context.Context, reference string) error {
 	if err != nil {
 		return err
 	}
-	say(o.ErrOut, "runtimetest/%s tests %s with 3 pods in namespace %s", test.Name, one.Name, test.Namespace)
+	say(o.ErrOut, "runtimetest/%s tests %s with a small job in namespace %s", test.Name, one.Name, test.Namespace)
 	return o.follow(ctx, c, test)
 }
 

@@ -21,14 +21,14 @@ type runtimesCreateOptions struct {
 	from, implementation string
 	ofCluster            bool
 	new                  jobs.NewRuntime
-	// slots, maxWorkers, maxGPUs, user, gangTimeout and priorityClass are those of the flags that are set.
-	slots, maxWorkers, maxGPUs int32
-	user                       int64
-	gangTimeout                time.Duration
-	priorityClass              string
-	dryRun                     jobs.DryRun
-	changed                    func(flag string) bool
-	output                     *output
+	// slots, maxWorkers, minWorkers, maxGPUs, user, gangTimeout and priorityClass are those of the flags that are set.
+	slots, maxWorkers, minWorkers, maxGPUs int32
+	user                                   int64
+	gangTimeout                            time.Duration
+	priorityClass                          string
+	dryRun                                 jobs.DryRun
+	changed                                func(flag string) bool
+	output                                 *output
 }
 
 func newRuntimesCreate(f *Factory) *cobra.Command {
@@ -73,6 +73,7 @@ ClusterTrainingRuntimes.`,
 	flags.StringVar(&o.new.Settings.Image, "image", "", "Image of the workers and the launcher (default: that of the runtime to start from)")
 	flags.Int32Var(&o.slots, "slots", 0, "Ranks per node, unless the job sets it")
 	flags.Int32Var(&o.maxWorkers, "max-workers", 0, "Maximum number of nodes of a job (shipped: 100)")
+	flags.Int32Var(&o.minWorkers, "min-workers", 0, "Minimum number of nodes of a job")
 	flags.Int32Var(&o.maxGPUs, "max-gpus", 0, "Maximum number of GPUs per node of a job (shipped: 16)")
 	flags.DurationVar(&o.gangTimeout, "gang-timeout", 0, "End an attempt to place all pods of a job together after this time, unless the job sets it, such as 10m")
 	flags.StringVar(&o.priorityClass, "priority-class", "", "PriorityClass of the pods")
@@ -156,6 +157,7 @@ func (o *runtimesCreateOptions) complete(ctx context.Context, c *jobs.Client, fr
 	for flag, set := range map[string]func(){
 		"slots":          func() { o.new.Settings.Slots = o.slots },
 		"max-workers":    func() { o.new.Settings.MaxWorkers = &o.maxWorkers },
+		"min-workers":    func() { o.new.Settings.MinWorkers = &o.minWorkers },
 		"max-gpus":       func() { o.new.Settings.MaxGPUs = &o.maxGPUs },
 		"run-as-user":    func() { o.new.RunAsUser = &o.user },
 		"priority-class": func() { o.new.Settings.PriorityClass = o.priorityClass },

@@ -59,7 +59,7 @@ func printRuntime(to io.Writer, one jobs.Runtime, program string) error {
 		named("launcher", launcherText(one)+map[bool]string{true: "; it is the first of the job's nodes", false: "; it is added to the job's nodes"}[one.LauncherRunsRanks])
 		named("keys", one.KeyPath)
 		p.heading("Limits")
-		named("nodes", cmp.Or(one.MaxWorkers, "any number"))
+		named("nodes", cmp.Or(one.WorkersText(), "any number"))
 		named("GPUs", cmp.Or(one.MaxGPUs, "any number")+" per node")
 		named("nodes have", cmp.Or(one.NodeLabels, "any labels"))
 		named("connects to", cmp.Or(one.AllowEgress, "its own job, DNS and HTTPS"))

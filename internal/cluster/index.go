@@ -187,12 +187,15 @@ func trimNamespace(object any) (any, error) {
 	return namespace, nil
 }
 
-// trimReport drops the managed fields of an object, and of a JobReport the manifest of its job, which is only written. A report from
-// the cache must be written as a patch.
+// trimReport drops the managed fields of an object, except for those of a job that tell who changed it, and of a JobReport the manifest
+// of its job, which is only written. A report from the cache must be written as a patch.
 func trimReport(object any) (any, error) {
 	report, ok := object.(*v1alpha1.JobReport)
 	if !ok {
-		return cache.TransformStripManagedFields()(object)
+		if job, ok := object.(client.Object); ok {
+			mpi.TrimManagedFields(job)
+		}
+		return object, nil
 	}
 	report.ManagedFields = nil
 	if report.Status.Specification != nil {

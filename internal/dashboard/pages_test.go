@@ -282,12 +282,13 @@ func fillMLTeam(t *testing.T) {
 	report(t, mpiJob(t, "ml-team", "bert-large", large(4, "64Gi", "2")), v1alpha1.JobReportStatus{
 		Phase: v1alpha1.PhaseRunning, Message: "4 of 4 workers running, launcher running.", MPI: mpi, Workers: v1alpha1.WorkersStatus{Summary: "4/4", Wanted: 4, Ready: 4, Running: 4},
 		StartTime: at(3 * time.Hour), RunningTime: at(170 * time.Minute), Pods: pods("bert-large", 4, "Running", ""), Consumption: used,
-		PhaseTimes: []v1alpha1.PhaseTime{{Phase: "Pending", Since: *at(3 * time.Hour), Seconds: 1}, {Phase: "Queued", Since: *at(179 * time.Minute), Seconds: 420}, {Phase: "Initializing", Since: *at(171 * time.Minute), Seconds: 38}, {Phase: "Running", Since: *at(170 * time.Minute)}},
-		Training:   &v1alpha1.Training{Epoch: "7", Step: "41200", Loss: "1.8342", Progress: "62%", At: *at(time.Minute)},
-		Curves:     figuresOf(now, 100),
-		Usage:      usageOf(now, 169*time.Minute, "bert-large-worker-0", "bert-large-worker-1", "bert-large-worker-2", "bert-large-worker-3"),
-		Waited:     &v1alpha1.Waited{Backend: "kueue", Queue: "gpu-queue", Pods: 5, Seconds: 420, Until: *at(171 * time.Minute)},
-		Timeline:   []v1alpha1.TimelineEntry{{Time: *at(3 * time.Hour), Event: "Created", Detail: "by ada"}, {Time: *at(179 * time.Minute), Event: "Queued", Detail: "in gpu-queue, position 3"}, {Time: *at(171 * time.Minute), Event: "Admitted"}, {Time: *at(170 * time.Minute), Event: "Running", Detail: "launcher and 4 workers"}},
+		PhaseTimes:  []v1alpha1.PhaseTime{{Phase: "Pending", Since: *at(3 * time.Hour), Seconds: 1}, {Phase: "Queued", Since: *at(179 * time.Minute), Seconds: 420}, {Phase: "Initializing", Since: *at(171 * time.Minute), Seconds: 38}, {Phase: "Running", Since: *at(170 * time.Minute)}},
+		Training:    &v1alpha1.Training{Epoch: "7", Step: "41200", Loss: "1.8342", Progress: "62%", At: *at(time.Minute)},
+		EndEstimate: &v1alpha1.EndEstimate{From: new(metav1.NewTime(now.Add(95 * time.Minute))), By: new(metav1.NewTime(now.Add(2 * time.Hour))), Message: "Expected end: " + now.Add(95*time.Minute).UTC().Format("2006-01-02 15:04") + " to " + now.Add(2*time.Hour).UTC().Format("15:04") + " UTC, by the average pace so far (62%)."},
+		Curves:      figuresOf(now, 100),
+		Usage:       usageOf(now, 169*time.Minute, "bert-large-worker-0", "bert-large-worker-1", "bert-large-worker-2", "bert-large-worker-3"),
+		Waited:      &v1alpha1.Waited{Backend: "kueue", Queue: "gpu-queue", Pods: 5, Seconds: 420, Until: *at(171 * time.Minute)},
+		Timeline:    []v1alpha1.TimelineEntry{{Time: *at(3 * time.Hour), Event: "Created", Detail: "by ada"}, {Time: *at(179 * time.Minute), Event: "Queued", Detail: "in gpu-queue, position 3"}, {Time: *at(171 * time.Minute), Event: "Admitted"}, {Time: *at(170 * time.Minute), Event: "Running", Detail: "launcher and 4 workers"}},
 	})
 	const memory = "spec.mpiReplicaSpecs.Worker.template.spec.containers[0].resources.limits.memory"
 	byPipeline := func(job *kubeflow.MPIJob) {

@@ -48,6 +48,7 @@ type Runtime struct {
 	Slots          string `json:"slots,omitempty"`
 	Image          string `json:"image,omitempty"`
 	MaxWorkers     string `json:"maxWorkers,omitempty"`
+	MinWorkers     string `json:"minWorkers,omitempty"`
 	MaxGPUs        string `json:"maxGPUs,omitempty"`
 	// GangTimeout is in seconds.
 	GangTimeout   string `json:"gangTimeout,omitempty"`
@@ -141,7 +142,7 @@ func (c *call) runtimes(namespace string) (all []Runtime, installed bool, err er
 	for _, one := range list.Runtimes {
 		found := Runtime{
 			Kind: one.Kind, Namespace: one.Namespace, Name: one.Name, Framework: frameworkOf(one.Object), MPI: one.MPI, Implementation: one.Implementation,
-			Image: one.Image, MaxWorkers: one.MaxWorkers, MaxGPUs: one.MaxGPUs, GangTimeout: one.GangTimeout, PriorityClass: one.PriorityClass, NodeLabels: one.NodeLabels, Errors: []string{}, Tests: []RuntimeTest{},
+			Image: one.Image, MaxWorkers: one.MaxWorkers, MinWorkers: one.MinWorkers, MaxGPUs: one.MaxGPUs, GangTimeout: one.GangTimeout, PriorityClass: one.PriorityClass, NodeLabels: one.NodeLabels, Errors: []string{}, Tests: []RuntimeTest{},
 			Deleting: one.Object.GetDeletionTimestamp() != nil,
 		}
 		if one.MPI {

@@ -22,8 +22,9 @@ type RuntimeSettings struct {
 	Image string `json:"image,omitempty"`
 	// Slots is the number of ranks per worker, unless the job sets it; zero to keep it.
 	Slots int32 `json:"slots,omitempty"`
-	// MaxWorkers and MaxGPUs (per worker) limit the jobs of the runtime; nil for no limit.
+	// MaxWorkers, MinWorkers and MaxGPUs (per worker) limit the jobs of the runtime; nil for no limit.
 	MaxWorkers *int32 `json:"maxWorkers,omitempty"`
+	MinWorkers *int32 `json:"minWorkers,omitempty"`
 	MaxGPUs    *int32 `json:"maxGPUs,omitempty"`
 	// GangTimeoutSeconds is after how long an attempt to place all pods of a job together ends, unless the job sets it; nil for the
 	// default.
@@ -150,7 +151,7 @@ func (r Runtime) with(settings RuntimeSettings) (*unstructured.Unstructured, err
 		notes = map[string]string{}
 	}
 	for name, number := range map[string]*int32{
-		mpi.AnnotationMaxWorkers: settings.MaxWorkers, mpi.AnnotationMaxGPUs: settings.MaxGPUs, mpi.AnnotationScheduleTimeout: settings.GangTimeoutSeconds,
+		mpi.AnnotationMaxWorkers: settings.MaxWorkers, mpi.AnnotationMinWorkers: settings.MinWorkers, mpi.AnnotationMaxGPUs: settings.MaxGPUs, mpi.AnnotationScheduleTimeout: settings.GangTimeoutSeconds,
 	} {
 		delete(notes, name)
 		if number != nil {
@@ -191,6 +192,12 @@ func (s RuntimeSettings) check() (errs []FieldError) {
 	if s.MaxWorkers != nil && *s.MaxWorkers < 1 {
 		errs = append(errs, FieldError{Field: "maxWorkers", Value: strconv.Itoa(int(*s.MaxWorkers)), Reason: "is not allowed; use 1 or more, or nothing for no limit"})
 	}
+	if s.MinWorkers != nil && *s.MinWorkers < 1 {
+		errs = append(errs, FieldError{Field: "minWorkers", Value: strconv.Itoa(int(*s.MinWorkers)), Reason: "is not allowed; use 1 or more, or nothing for no minimum"})
+	}
+	if s.MinWorkers != nil && s.MaxWorkers != nil && *s.MinWorkers > *s.MaxWorkers && *s.MaxWorkers > 0 {
+		errs = append(errs, FieldError{Field: "minWorkers", Value: strconv.Itoa(int(*s.MinWorkers)), Reason: fmt.Sprintf("is not allowed; use at most %d, the maximum", *s.MaxWorkers)})
+	}
 	if s.MaxGPUs != nil && *s.MaxGPUs < 0 {
 		errs = append(errs, FieldError{Field: "maxGPUs", Value: strconv.Itoa(int(*s.MaxGPUs)), Reason: "is not allowed; use 0 or more, or nothing for no limit"})
 	}
@@ -208,7 +215,7 @@ func hasSpace(image string) bool { return strings.ContainsAny(image, " \t\n") }
 // Settings returns the settings that a runtime has; what is no number is left out.
 func (r Runtime) Settings() RuntimeSettings {
 	settings := RuntimeSettings{Slots: r.Slots, PriorityClass: r.PriorityClass}
-	for text, number := range map[*string]**int32{&r.MaxWorkers: &settings.MaxWorkers, &r.MaxGPUs: &settings.MaxGPUs, &r.GangTimeout: &settings.GangTimeoutSeconds} {
+	for text, number := range map[*string]**int32{&r.MaxWorkers: &settings.MaxWorkers, &r.MinWorkers: &settings.MinWorkers, &r.MaxGPUs: &settings.MaxGPUs, &r.GangTimeout: &settings.GangTimeoutSeconds} {
 		if n, err := strconv.ParseInt(*text, 10, 32); err == nil {
 			*number = new(int32(n))
 		}

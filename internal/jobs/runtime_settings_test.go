@@ -28,6 +28,7 @@ func TestRuntimeSettings(t *testing.T) {
 		want Runtime
 	}{
 		"nothing but limits": {RuntimeSettings{MaxWorkers: new(int32(4)), MaxGPUs: new(int32(0))}, Runtime{MaxWorkers: "4", MaxGPUs: "0", Slots: 1, Image: "old"}},
+		"a minimum":          {RuntimeSettings{MinWorkers: new(int32(2))}, Runtime{MinWorkers: "2", Slots: 1, Image: "old"}},
 		"no limit":           {RuntimeSettings{}, Runtime{Slots: 1, Image: "old"}},
 		"image and slots":    {RuntimeSettings{Image: "new", Slots: 8}, Runtime{Slots: 8, Image: "new"}},
 		"a gang timeout":     {RuntimeSettings{GangTimeoutSeconds: new(int32(300))}, Runtime{Slots: 1, Image: "old", GangTimeout: "300"}},
@@ -39,7 +40,7 @@ func TestRuntimeSettings(t *testing.T) {
 			continue
 		}
 		got := describeRuntime(changed)
-		if diff := cmp.Diff(test.want, Runtime{MaxWorkers: got.MaxWorkers, MaxGPUs: got.MaxGPUs, GangTimeout: got.GangTimeout, PriorityClass: got.PriorityClass, Slots: got.Slots, Image: got.Image}); diff != "" {
+		if diff := cmp.Diff(test.want, Runtime{MaxWorkers: got.MaxWorkers, MinWorkers: got.MinWorkers, MaxGPUs: got.MaxGPUs, GangTimeout: got.GangTimeout, PriorityClass: got.PriorityClass, Slots: got.Slots, Image: got.Image}); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", name, diff)
 		}
 		if timeout := got.Settings().GangTimeoutSeconds; (timeout == nil) != (test.settings.GangTimeoutSeconds == nil) {
@@ -88,7 +89,7 @@ func TestRuntimeSettings(t *testing.T) {
 func TestRuntimeSettingsAreChecked(t *testing.T) {
 	t.Parallel()
 	from := describeRuntime(clusterRuntime(t, "mpi", `{mlPolicy: {mpi: {}}, template: {spec: {replicatedJobs: []}}}`))
-	_, err := from.copyAs(NewRuntime{Name: "Not_Allowed", AgentImage: "two words", RunAsUser: new(int64(0)), Settings: RuntimeSettings{Image: "two words", Slots: -1, MaxWorkers: new(int32(0)), MaxGPUs: new(int32(-1)), GangTimeoutSeconds: new(int32(0)), PriorityClass: "Two words"}})
+	_, err := from.copyAs(NewRuntime{Name: "Not_Allowed", AgentImage: "two words", RunAsUser: new(int64(0)), Settings: RuntimeSettings{Image: "two words", Slots: -1, MaxWorkers: new(int32(0)), MinWorkers: new(int32(0)), MaxGPUs: new(int32(-1)), GangTimeoutSeconds: new(int32(0)), PriorityClass: "Two words"}})
 	invalid, is := errors.AsType[*InvalidError](err)
 	if !is {
 		t.Fatalf("the error is %v", err)
@@ -97,8 +98,12 @@ func TestRuntimeSettingsAreChecked(t *testing.T) {
 	for _, field := range invalid.Fields {
 		fields = append(fields, field.Field)
 	}
-	if diff := cmp.Diff([]string{"image", "slots", "maxWorkers", "maxGPUs", "gangTimeoutSeconds", "priorityClass", "name", "agentImage", "runAsUser"}, fields); diff != "" {
+	if diff := cmp.Diff([]string{"image", "slots", "maxWorkers", "minWorkers", "maxGPUs", "gangTimeoutSeconds", "priorityClass", "name", "agentImage", "runAsUser"}, fields); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+	_, err = from.copyAs(NewRuntime{Name: "b", Settings: RuntimeSettings{MinWorkers: new(int32(5)), MaxWorkers: new(int32(4))}})
+	if err == nil || !strings.Contains(err.Error(), "use at most 4, the maximum") {
+		t.Errorf("a minimum above the maximum: %v", err)
 	}
 	torch := describeRuntime(clusterRuntime(t, "torch", `{mlPolicy: {torch: {}}, template: {spec: {replicatedJobs: []}}}`))
 	if _, err := torch.with(RuntimeSettings{}); err == nil || !strings.Contains(err.Error(), "torch is not an MPI runtime") {

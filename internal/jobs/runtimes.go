@@ -42,9 +42,9 @@ type Runtime struct {
 	LauncherRunsRanks bool
 	// KeyPath is the folder in which containers find the SSH keys; empty for Trainer's default.
 	KeyPath string
-	// MaxWorkers, MaxGPUs (per node), NodeLabels and AllowEgress are the limits for jobs as the runtime's annotations have
-	// them; empty for none.
-	MaxWorkers, MaxGPUs, NodeLabels, AllowEgress string
+	// MaxWorkers, MinWorkers, MaxGPUs (per node), NodeLabels and AllowEgress are the limits for jobs as the runtime's annotations
+	// have them; empty for none.
+	MaxWorkers, MinWorkers, MaxGPUs, NodeLabels, AllowEgress string
 	// GangTimeout is mpi.AnnotationScheduleTimeout as the runtime has it.
 	GangTimeout string
 	// PriorityClass is that of the pods; empty for the cluster's default.
@@ -174,7 +174,7 @@ func describeRuntime(object *unstructured.Unstructured) Runtime {
 	notes := object.GetAnnotations()
 	found := Runtime{
 		Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(), Object: object,
-		MaxWorkers: notes[mpi.AnnotationMaxWorkers], MaxGPUs: notes[mpi.AnnotationMaxGPUs], NodeLabels: notes[mpi.AnnotationNodeLabels],
+		MaxWorkers: notes[mpi.AnnotationMaxWorkers], MinWorkers: notes[mpi.AnnotationMinWorkers], MaxGPUs: notes[mpi.AnnotationMaxGPUs], NodeLabels: notes[mpi.AnnotationNodeLabels],
 		AllowEgress: notes[mpi.AnnotationAllowEgress], GangTimeout: notes[mpi.AnnotationScheduleTimeout],
 	}
 	var typed trainjob.Runtime
@@ -216,4 +216,17 @@ func (c *Client) runtimeNames(ctx context.Context, namespace string) (names []st
 		})
 	}
 	return names
+}
+
+// WorkersText returns the limits of the number of nodes of a job, such as "4 to 16"; empty for none.
+func (r Runtime) WorkersText() string {
+	switch {
+	case r.MinWorkers != "" && r.MaxWorkers != "":
+		return r.MinWorkers + " to " + r.MaxWorkers
+	case r.MinWorkers != "":
+		return "at least " + r.MinWorkers
+	case r.MaxWorkers != "":
+		return "at most " + r.MaxWorkers
+	}
+	return ""
 }

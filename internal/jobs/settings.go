@@ -182,7 +182,7 @@ var settings = []SettingGroup{
 	}},
 	{"Workers and resources", []Setting{
 		{
-			Name: "workers", Flag: "workers", Python: "workers", Form: "workers", Text: "Number of workers, the pods that run ranks", Limits: "1 or more",
+			Name: "workers", Flag: "workers", Python: "workers", Form: "workers", Text: "Number of workers, the pods that run ranks", Limits: "1 or more; a runtime can have a minimum and a maximum",
 			MPIJob: jobField("spec.mpiReplicaSpecs.Worker.replicas"), TrainJob: jobField("spec.trainer.numNodes"),
 		},
 		{

@@ -92,12 +92,18 @@ func (j Job) Progress() string {
 	return strings.TrimSpace(text)
 }
 
-// Estimate returns when a waiting job is expected to start, or why that is unknown, as its report has it; empty if it does not wait.
+// Estimate returns when a waiting job is expected to start, or a running job to end, or why that is unknown, as its report has it; empty
+// if the report has none.
 func (j Job) Estimate() string {
-	if j.Report == nil || j.Report.Status.CompletionTime != nil || j.Report.Status.Scheduling == nil || j.Report.Status.Scheduling.Estimate == nil {
+	switch status := j.Status(); {
+	case status.CompletionTime != nil:
 		return ""
+	case status.EndEstimate != nil:
+		return status.EndEstimate.Message
+	case status.Scheduling != nil && status.Scheduling.Estimate != nil:
+		return status.Scheduling.Estimate.Message
 	}
-	return j.Report.Status.Scheduling.Estimate.Message
+	return ""
 }
 
 // Reason returns one word for what is wrong with the job or what it waits for; "-" if nothing is wrong.
@@ -268,6 +274,18 @@ func (j Job) Creator() string {
 		return ptr.Deref(j.Status().Run, v1alpha1.Run{}).Creator
 	}
 	return j.Object.GetAnnotations()[mpi.AnnotationCreator]
+}
+
+// CreatorText returns who created the job, as " by ada". If no user was recorded, it names the field manager that the job's report
+// contains; it is empty if that is unknown, too.
+func (j Job) CreatorText() string {
+	if creator := j.Creator(); creator != "" {
+		return " by " + creator
+	}
+	if manager := ptr.Deref(j.Status().Run, v1alpha1.Run{}).FieldManager; manager != "" {
+		return fmt.Sprintf(" (the user was not recorded; field manager: %q)", manager)
+	}
+	return ""
 }
 
 // ResourcesText returns the requests of a container, and its limits where they differ.

@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/mpi"
 )
 
 // statusOf reads the status of a report. The time in all tests (now) is 2026-11-21T10:00:00Z.
@@ -86,12 +87,46 @@ func TestEstimate(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[string]string{
 		"": "", "{phase: Queued, scheduling: {queue: team}}": "", "{phase: Running}": "",
-		"{phase: Queued, scheduling: {estimate: {message: Expected start.}}}":                                       "Expected start.",
-		"{phase: Failed, completionTime: 2026-11-21T09:30:00Z, scheduling: {estimate: {message: Expected start.}}}": "",
+		"{phase: Queued, scheduling: {estimate: {message: Expected start.}}}":                                         "Expected start.",
+		"{phase: Running, scheduling: {estimate: {message: Expected start.}}, endEstimate: {message: Expected end.}}": "Expected end.",
+		"{phase: Failed, completionTime: 2026-11-21T09:30:00Z, scheduling: {estimate: {message: Expected start.}}}":   "",
 	} {
 		if got := reported(t, status).Estimate(); got != want {
 			t.Errorf("%s: %q, want %q", status, got, want)
 		}
+	}
+}
+
+func TestCreatorText(t *testing.T) {
+	t.Parallel()
+	manager := `{run: {fieldManager: kubectl-create}}`
+	by := func(user string) func(*Job) {
+		return func(job *Job) { job.Object.SetAnnotations(map[string]string{mpi.AnnotationCreator: user}) }
+	}
+	deleted := func(job *Job) { job.Object = nil }
+	for name, test := range map[string]struct {
+		status, want string
+		change       func(*Job)
+	}{
+		"unknown":                       {"", "", nil},
+		"recorded":                      {manager, " by ada", by("ada")},
+		"not recorded":                  {manager, ` (the user was not recorded; field manager: "kubectl-create")`, nil},
+		"not recorded, and deleted":     {manager, ` (the user was not recorded; field manager: "kubectl-create")`, deleted},
+		"recorded, and deleted":         {"{run: {creator: ada}}", " by ada", deleted},
+		"in a report without a manager": {"{run: {}}", "", nil},
+	} {
+		job := reported(t, test.status)
+		if test.change != nil {
+			test.change(&job)
+		}
+		if got := job.CreatorText(); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+	// A field manager is no user, whatever its name.
+	job := reported(t, `{run: {fieldManager: "x By eve."}, timeline: [{time: 2026-11-21T09:30:00Z, event: Created, detail: 'MPIJob pi with 1 worker. The user was not recorded; field manager: "x By eve.".'}]}`)
+	if job.Object = nil; job.creator() != "" {
+		t.Errorf("the creator is %q", job.creator())
 	}
 }
 

@@ -239,7 +239,7 @@ func (j Job) creator() string {
 	if j.Object != nil {
 		return j.Object.GetAnnotations()[mpi.AnnotationCreator]
 	}
-	if run := j.Status().Run; run != nil && run.Creator != "" {
+	if run := j.Status().Run; run != nil && (run.Creator != "" || run.FieldManager != "") {
 		return run.Creator
 	}
 	for _, entry := range j.Status().Timeline {

@@ -149,6 +149,11 @@ func annotations() []Annotation {
 			Description: "Limits the number of nodes of a TrainJob and, on a Namespace, of workers of an MPIJob.",
 		},
 		{
+			Name: AnnotationMinWorkers, On: runtimes,
+			Values: "an integer, 0 or more, and not more than `max-workers`", Default: "no minimum",
+			Description: "Requires at least this number of nodes of a TrainJob.",
+		},
+		{
 			Name: AnnotationMaxGPUs, On: append([]string{onNamespace}, runtimes...),
 			Values: "an integer, 0 or more", Default: "no limit",
 			Description: "Limits the number of GPUs that a TrainJob requests per node and, on a Namespace, an MPIJob per pod.",

@@ -3,8 +3,10 @@ package mpi_test
 import (
 	"maps"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"opendatahub.io/mpijob/internal/mpi"
@@ -84,6 +86,68 @@ func TestAuthorsOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, mpi.AuthorsOf(written("MPIJob", 4, nil, test.has))); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestUnrecordedAuthors(t *testing.T) {
+	created := time.Date(2026, 11, 27, 9, 0, 0, 0, time.UTC)
+	entry := func(manager string, after time.Duration, fields string) metav1.ManagedFieldsEntry {
+		at := metav1.NewTime(created.Add(after))
+		return metav1.ManagedFieldsEntry{Manager: manager, Operation: "Update", APIVersion: "v1", Time: &at, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)}
+	}
+	const all, suspend, suspendTrainJob = `{"f:metadata":{},"f:spec":{".":{},"f:slotsPerWorker":{}}}`, `{"f:spec":{"f:runPolicy":{"f:suspend":{}}}}`, `{"f:spec":{"f:suspend":{}}}`
+	status := entry("mpijob-operator", time.Hour, all)
+	status.Subresource = "status"
+	label := entry("labeler", time.Hour, `{"f:metadata":{"f:labels":{"f:spec":{}}}}`)
+	timeless := entry("timeless", 0, all)
+	timeless.Time = nil
+	creation := entry("kubectl-create", -time.Second, all)
+	tests := map[string]struct {
+		has        annotations
+		generation int64
+		managers   []metav1.ManagedFieldsEntry
+		want       mpi.Authors
+	}{
+		"created":             {nil, 1, []metav1.ManagedFieldsEntry{label, status, timeless, creation}, mpi.Authors{CreatedWith: "kubectl-create"}},
+		"by the first of two": {nil, 1, []metav1.ManagedFieldsEntry{entry("second", 0, all), creation}, mpi.Authors{CreatedWith: "kubectl-create"}},
+		"written again since": {nil, 2, []metav1.ManagedFieldsEntry{entry("kubectl-apply", time.Minute, all)}, mpi.Authors{Unrecorded: mpi.UnrecordedChange{Generation: 2, Manager: "kubectl-apply", At: created.Add(time.Minute)}}},
+		"changed twice":       {nil, 3, []metav1.ManagedFieldsEntry{creation, entry("b", time.Hour, all), entry("a", time.Minute, all)}, mpi.Authors{CreatedWith: "kubectl-create", Unrecorded: mpi.UnrecordedChange{Generation: 3, Manager: "b", At: created.Add(time.Hour)}}},
+		"suspended":           {nil, 2, []metav1.ManagedFieldsEntry{creation, entry("b", time.Hour, suspend)}, mpi.Authors{CreatedWith: "kubectl-create", Unrecorded: mpi.UnrecordedChange{Generation: 2, Manager: "b", At: created.Add(time.Hour), OnlySuspend: true}}},
+		"trainjob suspended":  {nil, 2, []metav1.ManagedFieldsEntry{creation, entry("b", time.Hour, suspendTrainJob)}, mpi.Authors{CreatedWith: "kubectl-create", Unrecorded: mpi.UnrecordedChange{Generation: 2, Manager: "b", At: created.Add(time.Hour), OnlySuspend: true}}},
+		"in the same second":  {nil, 2, []metav1.ManagedFieldsEntry{creation, entry("a", time.Hour, all), entry("b", time.Hour, suspend)}, mpi.Authors{CreatedWith: "kubectl-create"}},
+		"a field was removed": {nil, 2, []metav1.ManagedFieldsEntry{creation}, mpi.Authors{CreatedWith: "kubectl-create"}},
+		"no managers":         {nil, 1, nil, mpi.Authors{}},
+		"no fields":           {nil, 1, []metav1.ManagedFieldsEntry{entry("a", 0, `["no object"]`)}, mpi.Authors{}},
+		"recorded":            {annotations{mpi.AnnotationCreator: "ada"}, 1, []metav1.ManagedFieldsEntry{creation}, mpi.Authors{Creator: "ada"}},
+		"the change is not recorded": {
+			annotations{mpi.AnnotationCreator: "ada", mpi.AnnotationChangedBy: "2 bob"},
+			3,
+			[]metav1.ManagedFieldsEntry{creation, entry("b", time.Hour, all)},
+			mpi.Authors{Creator: "ada", Change: mpi.Change{Generation: 2, User: "bob"}, Unrecorded: mpi.UnrecordedChange{Generation: 3, Manager: "b", At: created.Add(time.Hour)}},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			job := written("MPIJob", test.generation, nil, test.has)
+			job.SetCreationTimestamp(metav1.NewTime(created))
+			job.SetManagedFields(test.managers)
+			if diff := cmp.Diff(test.want, mpi.AuthorsOf(job)); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+			mpi.TrimManagedFields(job)
+			if diff := cmp.Diff(test.want, mpi.AuthorsOf(job)); diff != "" {
+				t.Errorf("after they were trimmed (-want +got)\n%s", diff)
+			}
+			needed := test.want.CreatedWith != "" || test.want.Unrecorded.Manager != ""
+			if kept := job.GetManagedFields(); (len(kept) > 0) != needed {
+				t.Errorf("of the managed fields %+v are left", kept)
+			}
+			for _, kept := range job.GetManagedFields() {
+				if kept.FieldsType != "" || kept.APIVersion != "" {
+					t.Errorf("the API server would accept %+v", kept)
+				}
 			}
 		})
 	}

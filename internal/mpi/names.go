@@ -45,6 +45,8 @@ const (
 	AnnotationImplementation = Group + "/mpi-implementation"
 	// AnnotationMaxWorkers is the maximum number of nodes of a job.
 	AnnotationMaxWorkers = Group + "/max-workers"
+	// AnnotationMinWorkers is the minimum number of nodes of a job.
+	AnnotationMinWorkers = Group + "/min-workers"
 	// AnnotationMaxGPUs is the maximum number of GPUs that a job requests per node.
 	AnnotationMaxGPUs = Group + "/max-gpus-per-worker"
 	// AnnotationNodeLabels lists labels that the nodes of a job's pods must have, as key=value, separated by commas.

@@ -54,6 +54,55 @@ func TestTimelineSaysWhoDidIt(t *testing.T) {
 	}
 }
 
+// TestTimelineOfUnrecordedUsers: where no user was recorded, the timeline names the field manager, at the time of its last write.
+func TestTimelineOfUnrecordedUsers(t *testing.T) {
+	h := &history{t: t, job: job(1)}
+	wrote := func(generation int64, manager string, after time.Duration, onlySuspend bool) {
+		h.job.Generation, h.job.Authors.Unrecorded = generation, mpi.UnrecordedChange{}
+		if manager != "" {
+			h.job.Authors.Unrecorded = mpi.UnrecordedChange{Generation: generation, Manager: manager, At: mpitest.Now.Add(after), OnlySuspend: onlySuspend}
+		}
+	}
+	h.job.Generation, h.job.Authors.CreatedWith = 1, `kubectl-create. By "ada"`
+	h.pass(0, pods(h.job, corev1.PodRunning, 0), jobstate.Evidence{})
+	wrote(2, "kubectl-edit", 30*time.Second, false)
+	h.pass(time.Minute, pods(h.job, corev1.PodRunning, 0), jobstate.Evidence{})
+	// The same change, and one of which nothing is known.
+	h.pass(2*time.Minute, pods(h.job, corev1.PodRunning, 0), jobstate.Evidence{})
+	wrote(3, "", 0, false)
+	h.pass(3*time.Minute, pods(h.job, corev1.PodRunning, 0), jobstate.Evidence{})
+	wrote(4, "kubectl-patch", 4*time.Minute, true)
+	h.job.Lifecycle.Suspended = true
+	h.pass(5*time.Minute, jobstate.Observed{}, jobstate.Evidence{})
+	wrote(5, "argocd", 6*time.Minute, false)
+	h.job.Lifecycle.Suspended = false
+	h.pass(7*time.Minute, jobstate.Observed{}, jobstate.Evidence{})
+	// A field is removed, which leaves no trace: the manager that is named wrote before.
+	wrote(6, "argocd", 6*time.Minute, false)
+	h.pass(8*time.Minute, jobstate.Observed{}, jobstate.Evidence{})
+	const by = "The user was not recorded; field manager: "
+	want := []string{
+		fmt.Sprintf(`Created MPIJob %s with 1 worker. %s"kubectl-create. By \"ada\"".`, h.job.Name, by), `Changed ` + by + `"kubectl-edit".`,
+		`Suspended ` + by + `"kubectl-patch". Suspended. Pods are deleted until the job is resumed.`, `Resumed ` + by + `"argocd".`,
+	}
+	if diff := cmp.Diff(want, h.said("Created", "Suspended", "Changed", "Resumed")); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	for _, entry := range h.last.Status.Timeline {
+		if entry.Event == "Changed" && !entry.Time.Time.Equal(mpitest.Now.Add(30*time.Second)) {
+			t.Errorf("the change happened at %s", entry.Time)
+		}
+	}
+	if run := h.last.Status.Run; run.FieldManager != `kubectl-create. By "ada"` || run.Creator != "" {
+		t.Errorf("it was created by %+v", run)
+	}
+	h.job.Authors.Creator, h.job.Authors.CreatedWith = "ada", ""
+	h.pass(9*time.Minute, jobstate.Observed{}, jobstate.Evidence{})
+	if run := h.last.Status.Run; run.FieldManager != "" || run.Creator != "ada" {
+		t.Errorf("once the user is known it was created by %+v", run)
+	}
+}
+
 // TestTimelineInAQueue: the queue switches a job's own field, also for whoever keeps the job out of it or lets it in again.
 func TestTimelineInAQueue(t *testing.T) {
 	kept, waits, in := jobstate.QueueState{Name: "team", Object: "mpijob-1", Never: true, Stopped: true}, jobstate.QueueState{Name: "team"}, jobstate.QueueState{Name: "team", Admitted: true}

@@ -73,6 +73,7 @@ func Make(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, outco
 	status.Consumption = m.consumption()
 	status.Usage = m.usage()
 	status.Training = m.training()
+	status.EndEstimate = m.endEstimate(*status)
 	status.Curves = m.before.Curves
 	if m.evidence.Curves != nil {
 		status.Curves = m.evidence.Curves
@@ -118,6 +119,10 @@ func Changed(previous *v1alpha1.JobReport, next v1alpha1.JobReport) bool {
 	}
 	old.Curves, now.Curves = nil, nil
 	old.Consumption, old.Training, now.Consumption, now.Training = nil, nil, nil, nil
+	if old.EndEstimate != nil && now.EndEstimate != nil && old.EndEstimate.Reason == now.EndEstimate.Reason {
+		// An estimate changes with the progress.
+		old.EndEstimate, now.EndEstimate = nil, nil
+	}
 	old.Usage, now.Usage = nil, nil
 	return !apiequality.Semantic.DeepEqual(old, now) || !apiequality.Semantic.DeepEqual(previous.Labels, next.Labels) || previous.Spec != next.Spec
 }

@@ -18,6 +18,8 @@ const (
 	maxImage   = 1000
 	maxCommand = 4000
 	maxCreator = 500
+	// maxManager is the longest name of a field manager that the API server accepts.
+	maxManager = 128
 	// maxMPIVersions is how many MPI libraries are kept.
 	maxMPIVersions = 4
 	// maxUnmasked is how much of a command is masked: more than is kept, so that no secret is cut before it is recognized.
@@ -38,7 +40,9 @@ func (m maker) run() *v1alpha1.Run {
 	}
 	run.Runtime = m.job.Runtime
 	if creator := m.job.Authors.Creator; creator != "" {
-		run.Creator = phrase.Limit(creator, maxCreator)
+		run.Creator, run.FieldManager = phrase.Limit(creator, maxCreator), ""
+	} else if manager := m.job.Authors.CreatedWith; manager != "" && run.Creator == "" {
+		run.FieldManager = phrase.Limit(manager, maxManager)
 	}
 	launcher, worker := mainOf(m.job.Launcher.Template), mainOf(m.job.Workers.Template)
 	main := launcher

@@ -14,6 +14,7 @@ import (
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/curves"
 	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/phrase"
 	"opendatahub.io/mpijob/internal/podstatus"
 	"opendatahub.io/mpijob/internal/times"
@@ -29,7 +30,7 @@ func (m maker) timeline(status v1alpha1.JobReportStatus) []v1alpha1.TimelineEntr
 	}
 	if len(t.entries) == 0 {
 		t.enter(status.StartTime.Time, codes.Created, map[string]string{
-			"kind": m.job.Kind, "job": m.job.Name, "workers": phrase.Count(m.job.Workers.Count, "worker"), "by": by(m.job.Authors.Creator),
+			"kind": m.job.Kind, "job": m.job.Name, "workers": phrase.Count(m.job.Workers.Count, "worker"), "by": m.createdBy(),
 		})
 	}
 	if m.before.CompletionTime != nil {
@@ -39,6 +40,9 @@ func (m maker) timeline(status v1alpha1.JobReportStatus) []v1alpha1.TimelineEntr
 		t.enter(m.now, codes.Changed, map[string]string{"by": by(change.User)})
 	}
 	const suspended = v1alpha1.PhaseSuspended
+	if change := m.unrecordedChange(); change.Manager != "" && !change.OnlySuspend && (m.before.Phase == suspended) == (status.Phase == suspended) {
+		t.enter(change.At, codes.Changed, map[string]string{"by": unrecorded(change.Manager)})
+	}
 	if m.before.Phase == suspended && status.Phase != suspended {
 		t.enter(m.now, codes.Resumed, map[string]string{"by": m.switchedBy()})
 	}
@@ -82,7 +86,45 @@ func (m maker) switchedBy() string {
 	if m.seen.Queue != nil && !m.seen.Queue.Admitted {
 		return ""
 	}
-	return by(m.job.Authors.Suspend.User)
+	if user := m.job.Authors.Suspend.User; user != "" {
+		return by(user)
+	}
+	return unrecorded(m.unrecordedChange().Manager)
+}
+
+// createdBy returns the user who created the job, or the field manager with which an unrecorded user did.
+func (m maker) createdBy() string {
+	if user := m.job.Authors.Creator; user != "" {
+		return by(user)
+	}
+	return unrecorded(m.job.Authors.CreatedWith)
+}
+
+// unrecordedChange returns the last change of the job if it happened since the previous record and its user was not recorded. A manager
+// that wrote before the last known action was not the one that changed the job.
+func (m maker) unrecordedChange() mpi.UnrecordedChange {
+	change := m.job.Authors.Unrecorded
+	if m.before.ObservedGeneration == 0 || change.Generation <= m.before.ObservedGeneration {
+		return mpi.UnrecordedChange{}
+	}
+	for _, entry := range m.before.Timeline {
+		switch entry.Event {
+		case codes.Changed, codes.Resumed, string(v1alpha1.PhaseSuspended):
+			if change.At.Before(entry.Time.Time) {
+				return mpi.UnrecordedChange{}
+			}
+		}
+	}
+	return change
+}
+
+// unrecorded returns with which field manager a user acted who was not recorded, or "" if that is unknown. The name is quoted, because
+// clients choose it.
+func unrecorded(manager string) string {
+	if manager == "" {
+		return ""
+	}
+	return fmt.Sprintf("The user was not recorded; field manager: %q.", phrase.Limit(manager, maxManager))
 }
 
 // by returns who did something, or "" if the user is unknown.

@@ -53,7 +53,7 @@ func Ref(test v1alpha1.RuntimeTest) trainjob.TrainJob {
 	return job
 }
 
-// Job returns the TrainJob that tests a runtime: a launcher and two workers, with one rank per pod that runs ranks. A
+// Job returns the TrainJob that tests a runtime: a launcher and two workers, or as many as the runtime requires, with one rank per pod that runs ranks. A
 // nil runtime is one that does not exist. The error explains to users why the runtime cannot be tested.
 func Job(test v1alpha1.RuntimeTest, used *trainjob.Runtime) (*unstructured.Unstructured, error) {
 	ref := test.Spec.RuntimeRef
@@ -77,10 +77,16 @@ func Job(test v1alpha1.RuntimeTest, used *trainjob.Runtime) (*unstructured.Unstr
 	if converted.Implementation != mpi.OpenMPI {
 		mpirun = "mpiexec"
 	}
+	// A runtime may require more nodes.
+	ranks = max(ranks, int32(min(used.MinWorkers(), mostRanks)))
 	job.Spec.Trainer.NumNodes = &ranks
 	job.Spec.Trainer.Command = append([]string{mpirun, "-n", fmt.Sprint(ranks), "sh", "-c", rankScript}, exchanges(converted)...)
+	pods := ranks
+	if !converted.Launcher.RunsRanks {
+		pods++
+	}
 	if errs, _ := trainjob.Check(job, *used); len(errs) > 0 {
-		return nil, fmt.Errorf("%s %s does not accept the test's job of %d pods: %w", ref.Kind, ref.Name, Workers+1, errs.ToAggregate())
+		return nil, fmt.Errorf("%s %s does not accept the test's job of %d pods: %w", ref.Kind, ref.Name, pods, errs.ToAggregate())
 	}
 	return written(test, job)
 }

@@ -99,6 +99,9 @@ func TestRefusals(t *testing.T) {
 			newTest(), newRuntime(t, "OpenMPI\nspec", "OpenMPI\n    mpi.opendatahub.io/max-workers: '2'\nspec"),
 			"does not accept the test's job of 3 pods: spec.trainer.numNodes: Invalid value: 3: must be at most 2",
 		},
+		"too many required": {
+			newTest(), newRuntime(t, "OpenMPI\nspec", "OpenMPI\n    mpi.opendatahub.io/min-workers: '1000'\nspec"), "spec.trainer.numNodes: Invalid value: 64: must be at least 1000",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -110,6 +113,18 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("it says %q, want %q", err, test.says)
 			}
 		})
+	}
+}
+
+// TestJobHasAsManyNodesAsRequired: a runtime with a minimum is tested with that number.
+func TestJobHasAsManyNodesAsRequired(t *testing.T) {
+	t.Parallel()
+	job, err := Job(newTest(), newRuntime(t, "OpenMPI\nspec", "OpenMPI\n    mpi.opendatahub.io/min-workers: '5'\nspec"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if Ranks(job) != 5 || !strings.Contains(fmt.Sprint(job.Object["spec"]), " -n 5 ") {
+		t.Errorf("it is %v", job.Object["spec"])
 	}
 }
 

@@ -96,7 +96,7 @@ func checkAnnotations(r Runtime) field.ErrorList {
 			fmt.Sprintf("must be %q as in %s: from here Trainer copies it to every JobSet, which is how jobs of this runtime are known", want, annotations)))
 	}
 	_, timeout := mpi.ParseScheduleTimeout(r.Annotations)
-	return slices.Concat(errs, timeout, CheckLimitAnnotations(r.Annotations), isolation.CheckEgress(r.Annotations))
+	return slices.Concat(errs, timeout, checkMinimum(r), CheckLimitAnnotations(r.Annotations), isolation.CheckEgress(r.Annotations))
 }
 
 // CheckLimitAnnotations returns the errors of the annotations that limit jobs, of a runtime or a Namespace.
@@ -112,6 +112,25 @@ func CheckLimitAnnotations(of map[string]string) (errs field.ErrorList) {
 		errs = append(errs, err)
 	}
 	return errs
+}
+
+// checkMinimum checks the annotation with the least number of nodes.
+func checkMinimum(r Runtime) field.ErrorList {
+	least, limited, err := limit(r, mpi.AnnotationMinWorkers)
+	if err != nil {
+		return field.ErrorList{err}
+	}
+	if most, bounded, _ := limit(r, mpi.AnnotationMaxWorkers); limited && bounded && least > most {
+		return field.ErrorList{field.Invalid(annotations.Key(mpi.AnnotationMinWorkers), r.Annotations[mpi.AnnotationMinWorkers],
+			fmt.Sprintf("must be at most %d, which is %s: no job could use the runtime", most, mpi.AnnotationMaxWorkers))}
+	}
+	return nil
+}
+
+// MinWorkers returns the least number of nodes of the jobs of a runtime; 0 for no minimum.
+func (r Runtime) MinWorkers() int64 {
+	least, _, _ := limit(r, mpi.AnnotationMinWorkers)
+	return least
 }
 
 // limit reads a number from a runtime's annotation; false where there is none.
@@ -283,7 +302,7 @@ func checkName(job TrainJob, used Runtime) field.ErrorList {
 	return nil
 }
 
-// CheckLimits returns what a TrainJob exceeds of the limits of an MPI runtime: nodes, GPUs, and the labels of nodes.
+// CheckLimits returns where a TrainJob does not keep the limits of an MPI runtime: nodes, GPUs, and the labels of nodes.
 func CheckLimits(job TrainJob, used Runtime) field.ErrorList {
 	if !used.IsMPI() {
 		return nil
@@ -298,6 +317,9 @@ func CheckLimits(job TrainJob, used Runtime) field.ErrorList {
 		if n := nodes(job, used); int64(n) > most {
 			errs = append(errs, field.Invalid(nodesPath, n, fmt.Sprintf("must be at most %d with the runtime %s", most, used.Name)))
 		}
+	}
+	if n, least := nodes(job, used), used.MinWorkers(); n >= 0 && int64(n) < least {
+		errs = append(errs, field.Invalid(nodesPath, n, fmt.Sprintf("must be at least %d with the runtime %s", least, used.Name)))
 	}
 	if most, limited, _ := limit(used, mpi.AnnotationMaxGPUs); limited {
 		if n := podspec.GPUs(size(job, used)); n > most {

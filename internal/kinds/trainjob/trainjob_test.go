@@ -96,9 +96,13 @@ func TestCheckRuntime(t *testing.T) {
 			want:   []string{`Unsupported value: "LAM": supported values: "OpenMPI", "Intel", "MPICH"`},
 		},
 		"annotated above alone": {change: []string{annotation, "    mpi.opendatahub.io/mpi-implementation: MPICH\nspec:"}, want: []string{`must be "MPICH"`}},
+		"a minimum above the maximum": {
+			change: []string{annotation, "    mpi.opendatahub.io/mpi-implementation: OpenMPI\n    mpi.opendatahub.io/max-workers: '2'\n    mpi.opendatahub.io/min-workers: '3'\nspec:"},
+			want:   []string{"min-workers]: Invalid value: \"3\": must be at most 2, which is mpi.opendatahub.io/max-workers"},
+		},
 		"annotations all wrong at once": {
-			change: []string{annotation, "    mpi.opendatahub.io/mpi-implementation: OpenMPI\n    mpi.opendatahub.io/max-workers: many\n    mpi.opendatahub.io/max-gpus-per-worker: '-1'\n    mpi.opendatahub.io/required-node-labels: gpu\nspec:"},
-			want:   []string{"max-workers]: Invalid", "max-gpus-per-worker]: Invalid", "required-node-labels]: Invalid"},
+			change: []string{annotation, "    mpi.opendatahub.io/mpi-implementation: OpenMPI\n    mpi.opendatahub.io/max-workers: many\n    mpi.opendatahub.io/min-workers: few\n    mpi.opendatahub.io/max-gpus-per-worker: '-1'\n    mpi.opendatahub.io/required-node-labels: gpu\nspec:"},
+			want:   []string{"min-workers]: Invalid", "max-workers]: Invalid", "max-gpus-per-worker]: Invalid", "required-node-labels]: Invalid"},
 		},
 	}
 	for name, test := range tests {
@@ -113,6 +117,7 @@ func TestCheck(t *testing.T) {
 		"    mpi.opendatahub.io/mpi-implementation: OpenMPI\nspec:",
 		"    mpi.opendatahub.io/mpi-implementation: OpenMPI\n    mpi.opendatahub.io/max-workers: '4'\n    mpi.opendatahub.io/max-gpus-per-worker: '2'\n    mpi.opendatahub.io/required-node-labels: pool=mpi\nspec:",
 	}
+	const minimum = "    mpi.opendatahub.io/mpi-implementation: OpenMPI\n    mpi.opendatahub.io/min-workers: '3'\nspec:"
 	pool := []string{"                securityContext: &user", "                nodeSelector: {pool: mpi}\n                securityContext: &user", "                securityContext: *user", "                nodeSelector: {pool: mpi}\n                securityContext: *user"}
 	tests := map[string]struct {
 		trainer  string
@@ -125,6 +130,10 @@ func TestCheck(t *testing.T) {
 		"args will do":   {trainer: "{numNodes: 4, args: [mpirun, pi]}"},
 		"nothing to run": {trainer: "{numNodes: 4}", want: []string{"spec.trainer.command: Required"}},
 		"one node":       {trainer: "{numNodes: 1, command: [mpirun, pi]}", warnings: []string{"spec.trainer.numNodes: 1 makes 2 pods"}},
+		"too few nodes": {
+			trainer: "{numNodes: 2, command: [mpirun, pi]}", change: []string{limits[0], minimum}, want: []string{"spec.trainer.numNodes: Invalid value: 2: must be at least 3 with the runtime mpi"},
+		},
+		"as many nodes as required": {trainer: "{numNodes: 3, command: [mpirun, pi]}", change: []string{limits[0], minimum}},
 		"limits alone": {
 			trainer:  "{numNodes: 4, command: [mpirun, pi], resourcesPerNode: {limits: {cpu: 8, memory: 1Gi}, requests: {memory: 1Gi}}}",
 			warnings: []string{"pods request what the runtime mpi requests (cpu 100m), whatever the limits"},

@@ -49,6 +49,7 @@ GROUPS = {
         "UsageSeries",
         "Plot",
         "Template",
+        "Runtime",
     ],
     "Report figures from inside a job": ["report"],
     "Handle errors": [

@@ -1873,6 +1873,7 @@ export interface components {
             completionTime?: string;
             consumption?: components["schemas"]["ReportConsumption"];
             curves?: components["schemas"]["ReportTrainingCurves"];
+            endEstimate?: components["schemas"]["ReportEndEstimate"];
             failure?: components["schemas"]["ReportFailure"];
             findings?: components["schemas"]["ReportFinding"][];
             message?: string;
@@ -2138,6 +2139,23 @@ export interface components {
         };
         /** @enum {string} */
         ReportCurveAxis: "Step" | "Epoch" | "Time";
+        ReportEndEstimate: {
+            attempt?: number;
+            /** Format: date-time */
+            by?: string;
+            first: number;
+            /** Format: date-time */
+            firstAt: string;
+            /** Format: date-time */
+            from?: string;
+            longestStepSeconds?: number;
+            message?: string;
+            reached: number;
+            /** Format: date-time */
+            reachedAt: string;
+            reason?: string;
+            steps?: number;
+        };
         ReportFailure: {
             code: string;
             exitCode?: number;
@@ -2210,6 +2228,7 @@ export interface components {
             attempts?: number;
             command?: string;
             creator?: string;
+            fieldManager?: string;
             image?: string;
             launcherImage?: string;
             limits?: {
@@ -2399,6 +2418,7 @@ export interface components {
             kind: string;
             maxGPUs?: string;
             maxWorkers?: string;
+            minWorkers?: string;
             mpi: boolean;
             name: string;
             namespace?: string;
@@ -2427,6 +2447,7 @@ export interface components {
             image?: string;
             maxGPUs?: number;
             maxWorkers?: number;
+            minWorkers?: number;
             priorityClass?: string;
             slots?: number;
         };
@@ -2640,6 +2661,7 @@ export type ReportCheckResult = components['schemas']['ReportCheckResult'];
 export type ReportConsumption = components['schemas']['ReportConsumption'];
 export type ReportConsumptionStep = components['schemas']['ReportConsumptionStep'];
 export type ReportCurveAxis = components['schemas']['ReportCurveAxis'];
+export type ReportEndEstimate = components['schemas']['ReportEndEstimate'];
 export type ReportFailure = components['schemas']['ReportFailure'];
 export type ReportFieldChange = components['schemas']['ReportFieldChange'];
 export type ReportFinding = components['schemas']['ReportFinding'];

@@ -212,6 +212,9 @@ function DeleteDialog({runtime, close}: {runtime: Runtime; close: () => void}): 
   );
 }
 
+/** The limits of the number of workers of a job. */
+const workersOf = ({minWorkers, maxWorkers}: Runtime): string => (minWorkers ? `${minWorkers}${maxWorkers ? ` to ${maxWorkers}` : ' or more'} workers` : maxWorkers ? `${maxWorkers} workers` : '');
+
 /** The runtimes of Kubeflow Trainer, their limits and their tests. */
 export function Runtimes(): ReactElement {
   const [params, setParams] = useSearchParams();
@@ -307,7 +310,7 @@ export function Runtimes(): ReactElement {
                           <div className="mpi-subtle">{runtime.implementation}</div>
                         </Td>
                         <Td dataLabel="Limits" className="mpi-wrap">
-                          {[runtime.maxWorkers ? `${runtime.maxWorkers} workers` : '', runtime.maxGPUs ? `${runtime.maxGPUs} GPUs per worker` : '', runtime.nodeLabels ? `nodes with ${runtime.nodeLabels}` : ''].filter(Boolean).join(', ') || 'None'}
+                          {[workersOf(runtime), runtime.maxGPUs ? `${runtime.maxGPUs} GPUs per worker` : '', runtime.nodeLabels ? `nodes with ${runtime.nodeLabels}` : ''].filter(Boolean).join(', ') || 'None'}
                         </Td>
                         <Td dataLabel="Image" className="mpi-wrap mpi-mono">{runtime.image ?? '–'}</Td>
                         <Td dataLabel="Last test">

@@ -134,6 +134,8 @@ CALLS: dict[str, Call] = {
     "TrainingClient.create_from_template": lambda of: of.client.create_from_template(
         "template", of.fresh(), namespace=of.namespace
     ),
+    "TrainingClient.list_runtimes": lambda of: of.client.list_runtimes(of.namespace),
+    "TrainingClient.get_runtime": lambda of: of.client.get_runtime(RUNTIME, of.namespace),
     "TrainingClient.delete_template": lambda of: of.client.delete_template("template", of.namespace),
     "MPIJob.get": lambda of: of.face.MPIJob.get(of.name, of.namespace, client=of.client),
     "MPIJob.create": lambda of: of.new().create(),

@@ -293,6 +293,16 @@ def test_the_estimate_of_a_waiting_job_is_shown() -> None:
     assert status.scheduling and status.scheduling.estimate and status.scheduling.estimate.by
 
 
+def test_the_estimate_of_a_running_job_is_shown() -> None:
+    message = "Expected end: 2026-11-21 10:30 to 10:40 UTC, by the average pace so far (45%)."
+    estimate = {"by": "2026-11-21T10:40:00Z", "from": "2026-11-21T10:30:00Z", "message": message}
+    work = {"first": 0, "firstAt": "2026-11-21T10:00:00Z", "reached": 450_000, "reachedAt": "2026-11-21T10:20:00Z"}
+    fields = {"kind": "MPIJob", "name": "a", "namespace": "b", "phase": "Running"}
+    status = JobStatus.model_validate({**fields, "endEstimate": {**estimate, **work}})
+    assert str(status) == f"Running. {message}"
+    assert status.end_estimate and status.end_estimate.by and status.end_estimate.by.minute == 40
+
+
 def test_html_is_escaped() -> None:
     bad = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'"
     remedy = {"text": bad, "action": bad}

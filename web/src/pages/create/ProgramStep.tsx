@@ -33,7 +33,7 @@ export function ProgramStep({form, set, errorOf, choices}: StepProps): ReactElem
         </Alert>
       ) : null}
       {form.way === 'runtime' ? (
-        <Field id="runtime" label="Runtime" required error={errorOf('runtime')} help="A runtime has the image, the MPI and the limits that an administrator has set." hint={runtime ? [runtime.implementation ?? runtime.framework, runtime.image, runtime.maxWorkers ? `at most ${runtime.maxWorkers} workers` : '', runtime.maxGPUs ? `at most ${runtime.maxGPUs} GPUs per worker` : ''].filter(Boolean).join(' · ') : undefined}>
+        <Field id="runtime" label="Runtime" required error={errorOf('runtime')} help="A runtime has the image, the MPI and the limits that an administrator has set." hint={runtime ? [runtime.implementation ?? runtime.framework, runtime.image, runtime.minWorkers ? `at least ${runtime.minWorkers} workers` : '', runtime.maxWorkers ? `at most ${runtime.maxWorkers} workers` : '', runtime.maxGPUs ? `at most ${runtime.maxGPUs} GPUs per worker` : ''].filter(Boolean).join(' · ') : undefined}>
           <FormSelect id="runtime" value={form.runtime} onChange={(_, name) => set({runtime: name})} validated={errorOf('runtime') ? 'error' : 'default'} aria-describedby="runtime-help">
             <FormSelectOption value="" label="Select a runtime" isPlaceholder />
             {(choices?.runtimes ?? []).map(({name, kind, framework}) => (

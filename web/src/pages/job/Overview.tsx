@@ -63,7 +63,6 @@ const results = {
 export default function Overview({detail}: {job: JobKey; detail: Detail}): ReactElement {
   const {row, status} = detail;
   const done = progressOf(detail);
-  const expected = done !== undefined && done > 2 && row.running && !row.ended ? new Date(Date.parse(row.running) + ((Date.parse(detail.now) - Date.parse(row.running)) / done) * 100).toISOString() : undefined;
   const scheduling = status?.scheduling;
   const guide = detail.findings.find((finding) => finding.guide);
   return (
@@ -76,11 +75,11 @@ export default function Overview({detail}: {job: JobKey; detail: Detail}): React
               <Entry term="Status">{status?.message ?? detail.headline}</Entry>
               <Entry term="Workers">{row.ended ? count(row.workers, 'worker') : `${row.ready} of ${row.workers} ready`}</Entry>
               <Entry term="Created">
-                {moment(row.created)} (<Age at={row.created} /> ago){row.user ? ` by ${row.user}` : ''}
+                {moment(row.created)} (<Age at={row.created} /> ago){row.user ? ` by ${row.user}` : status?.run?.fieldManager ? ` (the user was not recorded; field manager: "${status.run.fieldManager}")` : ''}
               </Entry>
               <Entry term="Started">{row.running ? moment(row.running) : null}</Entry>
               <Entry term="Duration">{row.running ? <Elapsed from={row.running} to={row.ended} /> : null}</Entry>
-              <Entry term="Estimated end">{expected ? `${moment(expected)}, by the progress so far` : null}</Entry>
+              <Entry term="Estimated end">{row.ended ? null : status?.endEstimate?.message}</Entry>
               <Entry term="Training">{detail.training}</Entry>
               <Entry term="Queue">{row.queue ? `${row.queue}${row.position ? `, position ${row.position}` : ''}` : null}</Entry>
               <Entry term="Waits for">{row.ended ? null : scheduling?.message}</Entry>

@@ -32,6 +32,7 @@ interface Base {
   image: string;
   slots: string;
   maxWorkers: string;
+  minWorkers: string;
   maxGPUs: string;
   gangTimeoutSeconds: string;
   priorityClass: string;
@@ -44,6 +45,7 @@ interface Fields {
   image: string;
   slots: string;
   maxWorkers: string;
+  minWorkers: string;
   maxGPUs: string;
   gangTimeoutSeconds: string;
   priorityClass: string;
@@ -54,13 +56,14 @@ interface Fields {
 const shippedGroup = 'Shipped with the operator';
 const isShipped = (reference: string): boolean => reference.startsWith('shipped/');
 
-const baseOf = ({kind, name, namespace, image = '', slots = '', maxWorkers = '', maxGPUs = '', gangTimeout = '', priorityClass = ''}: Runtime): Base => ({
+const baseOf = ({kind, name, namespace, image = '', slots = '', maxWorkers = '', minWorkers = '', maxGPUs = '', gangTimeout = '', priorityClass = ''}: Runtime): Base => ({
   reference: `${kind.toLowerCase()}/${name}`,
   label: name,
   group: namespace === undefined ? 'Of the cluster' : `Of the project ${namespace}`,
   image,
   slots,
   maxWorkers,
+  minWorkers,
   maxGPUs,
   gangTimeoutSeconds: gangTimeout,
   priorityClass,
@@ -68,20 +71,20 @@ const baseOf = ({kind, name, namespace, image = '', slots = '', maxWorkers = '',
 
 /** The runtimes that a new one in a namespace can start from: a runtime of a project is copied within the project. */
 function basesFor(namespace: string, runtimes: Runtime[], form: RuntimeForm): Base[] {
-  const shipped = form.shipped.map(({name, implementation, image = '', slots, maxWorkers = '', maxGPUs = ''}) => ({reference: `shipped/${name}`, label: `${name}: ${implementation}`, group: shippedGroup, image, slots, maxWorkers, maxGPUs, gangTimeoutSeconds: '', priorityClass: ''}));
+  const shipped = form.shipped.map(({name, implementation, image = '', slots, maxWorkers = '', maxGPUs = ''}) => ({reference: `shipped/${name}`, label: `${name}: ${implementation}`, group: shippedGroup, image, slots, maxWorkers, minWorkers: '', maxGPUs, gangTimeoutSeconds: '', priorityClass: ''}));
   return [...runtimes.filter((runtime) => runtime.namespace === undefined || runtime.namespace === namespace).map(baseOf), ...shipped];
 }
 
 /** The fields that a base sets. */
-const fieldsOf = ({reference, image, slots, maxWorkers, maxGPUs, gangTimeoutSeconds, priorityClass}: Base): Omit<Fields, 'name' | 'namespace' | 'agentImage' | 'runAsUser'> => ({from: reference, image, slots, maxWorkers, maxGPUs, gangTimeoutSeconds, priorityClass});
+const fieldsOf = ({reference, image, slots, maxWorkers, minWorkers, maxGPUs, gangTimeoutSeconds, priorityClass}: Base): Omit<Fields, 'name' | 'namespace' | 'agentImage' | 'runAsUser'> => ({from: reference, image, slots, maxWorkers, minWorkers, maxGPUs, gangTimeoutSeconds, priorityClass});
 
 /** The fields that are numbers. */
-const amounts = ['slots', 'maxWorkers', 'maxGPUs', 'gangTimeoutSeconds', 'runAsUser'] as const;
+const amounts = ['slots', 'maxWorkers', 'minWorkers', 'maxGPUs', 'gangTimeoutSeconds', 'runAsUser'] as const;
 const isAmount = (text: string): boolean => text === '' || (/^-?\d+$/.test(text) && Math.abs(Number(text)) < 2 ** 31);
 
 function settingsOf(fields: Fields): RuntimeSettings {
   const settings: RuntimeSettings = {image: fields.image.trim(), priorityClass: fields.priorityClass.trim()};
-  for (const field of ['slots', 'maxWorkers', 'maxGPUs', 'gangTimeoutSeconds'] as const) if (fields[field] !== '') settings[field] = Number(fields[field]);
+  for (const field of ['slots', 'maxWorkers', 'minWorkers', 'maxGPUs', 'gangTimeoutSeconds'] as const) if (fields[field] !== '') settings[field] = Number(fields[field]);
   return settings;
 }
 
@@ -108,7 +111,7 @@ interface Props {
 export function RuntimeDialog(props: Props): ReactElement {
   const {changed, runtimes, canCreate, close} = props;
   const form = useRuntimeForm(!changed);
-  const empty = {from: '', name: '', namespace: '', image: '', slots: '', maxWorkers: '', maxGPUs: '', gangTimeoutSeconds: '', priorityClass: '', agentImage: '', runAsUser: ''};
+  const empty = {from: '', name: '', namespace: '', image: '', slots: '', maxWorkers: '', minWorkers: '', maxGPUs: '', gangTimeoutSeconds: '', priorityClass: '', agentImage: '', runAsUser: ''};
   if (changed) return <FilledDialog {...props} bases={() => []} initial={{...empty, ...fieldsOf(baseOf(changed))}} />;
   if (!form.data) {
     return (
@@ -223,6 +226,7 @@ function FilledDialog({changed, canCreate, bases: basesIn, initial, close}: Prop
           {text('image', 'Image', imageHint, needsImage)}
           {text('slots', 'Slots per worker', 'Ranks on each worker, unless the job sets it.')}
           {text('maxWorkers', 'Workers of a job, at most', 'Empty for no limit.')}
+          {text('minWorkers', 'Workers of a job, at least', 'Empty for no minimum.')}
           {text('maxGPUs', 'GPUs of a worker, at most', 'Empty for no limit.')}
           {text('gangTimeoutSeconds', 'Gang timeout in seconds', 'An attempt to place all pods of a job together ends after this time, unless the job sets it. Empty for 600.')}
           {text('priorityClass', 'Priority class', "Of the pods. Empty for the cluster's default.")}

@@ -23,6 +23,7 @@ from openshift_ai_sdk.training._explain import Explanation
 from openshift_ai_sdk.training._plot import Plot
 from openshift_ai_sdk.training._report import report
 from openshift_ai_sdk.training._retry import RetryPolicy
+from openshift_ai_sdk.training._runtimes import Runtime
 from openshift_ai_sdk.training._templates import Template
 from openshift_ai_sdk.training._usage_history import UsageHistory, UsageSeries
 from openshift_ai_sdk.training.client import JobList, MPIJob, TrainingClient, train
@@ -90,6 +91,7 @@ __all__ = [
     "Remedy",
     "ResourceRequirements",
     "RetryPolicy",
+    "Runtime",
     "Severity",
     "TLSError",
     "Template",

@@ -17,8 +17,9 @@ class JobStatus(JobReportStatus):
     """The status of a job, as recorded by the operator.
 
     All fields of the JobReport's status are attributes, among them ``phase``, ``reason``, ``message``, ``workers``,
-    ``pods``, ``scheduling``, ``findings``, ``failure``, ``timeline``, ``consumption`` and ``training``. Times are in
-    UTC. Before the operator has seen the job ``phase`` is None. A status is equal to the name of its phase.
+    ``pods``, ``scheduling``, ``findings``, ``failure``, ``timeline``, ``consumption``, ``training`` and
+    ``end_estimate``, which has when a running job is expected to end. Times are in UTC. Before the operator has seen
+    the job ``phase`` is None. A status is equal to the name of its phase.
 
     Example:
         >>> status = job.get_status()
@@ -130,7 +131,7 @@ class JobStatus(JobReportStatus):
             ]
             text += ": " + ", ".join(shown) if shown else ""
         text += f" ({self.cause.code})" if self.cause else ""
-        estimate = waits.estimate if waits else None
+        estimate = self.end_estimate or (waits.estimate if waits else None)
         return text + (f". {estimate.message}" if estimate and estimate.message else "")
 
     def __repr__(self) -> str:

@@ -25,6 +25,7 @@ from openshift_ai_sdk.training import (
     _logs,
     _manifest,
     _program,
+    _runtimes,
     _suspend,
     _templates,
     _trainer_runtime,
@@ -53,6 +54,7 @@ from openshift_ai_sdk.training._phases import parse_phases, problems_of_phases
 from openshift_ai_sdk.training._plot import Plot, plot
 from openshift_ai_sdk.training._progress_bar import bar, wait_with_bar
 from openshift_ai_sdk.training._retry import RetryPolicy
+from openshift_ai_sdk.training._runtimes import Runtime
 from openshift_ai_sdk.training._status import FOLLOW, jobs_as_html, not_created_as_html, status_as_html
 from openshift_ai_sdk.training._templates import Template
 from openshift_ai_sdk.training._usage_history import UsageHistory
@@ -519,6 +521,31 @@ class TrainingClient:
         """
         _validate.check(_validate.of_name(name), _validate.of_namespace(namespace))
         run(_templates.delete(self._cluster, namespace or self.namespace, name))
+
+    def list_runtimes(self, namespace: str | None = None) -> list[Runtime]:
+        """Return the runtimes of a namespace and of the cluster, by name.
+
+        Those of the cluster are left out if you may not list them.
+
+        Example:
+            >>> [runtime.name for runtime in client.list_runtimes() if runtime.implementation]
+            ['mpi-openmpi']
+        """
+        _validate.check(_validate.of_namespace(namespace))
+        return run(_runtimes.all_of(self._cluster, namespace or self.namespace))
+
+    def get_runtime(self, name: str, namespace: str | None = None) -> Runtime:
+        """Return a runtime with its image, MPI and limits: of the namespace, else of the cluster.
+
+        Example:
+            >>> (client.get_runtime("mpi-openmpi")).max_workers
+            '100'
+
+        Raises:
+            JobNotFoundError: There is no such runtime.
+        """
+        _validate.check(_validate.of_name(name), _validate.of_namespace(namespace))
+        return run(_runtimes.get(self._cluster, namespace or self.namespace, name))
 
 
 def default_client() -> TrainingClient:

@@ -18,6 +18,7 @@ __all__ = [
     "Change",
     "Consumption",
     "Curves",
+    "EndEstimate",
     "Estimate",
     "Failure",
     "Figure",
@@ -166,6 +167,36 @@ class Curves(Received):
     """Figures are the curves, in the order in which the program first printed their names."""
     until: datetime
     """Until is when the last line with a figure was written."""
+
+
+class EndEstimate(Received):
+    """EndEstimate is when a running job is expected to end, by the progress that its program printed.
+
+    It is unset if the program printed no share of its work, and while the job does not run.
+    """
+
+    attempt: int | None = None
+    """Attempt is the attempt of the launcher that the progress is of."""
+    by: datetime | None = None
+    first: int
+    """First is the completed share of the work when it was first read, and firstAt is when that was."""
+    first_at: datetime = Field(alias="firstAt")
+    from_: datetime | None = Field(default=None, alias="from")
+    """From and by limit the time at which the job is expected to end.
+
+    They are unset if there is no estimate.
+    """
+    longest_step_seconds: int | None = Field(default=None, alias="longestStepSeconds")
+    message: str | None = None
+    """Message is the estimate, or why there is none, in one sentence."""
+    reached: int
+    """Reached is the completed share that was read last, and reachedAt is when it was reached."""
+    reached_at: datetime = Field(alias="reachedAt")
+    reason: str | None = None
+    """Reason is why there is no estimate: TooEarly, StandsStill, or WentBack if the program printed less than before,
+    so that what it prints is not the share of the whole job."""
+    steps: int | None = None
+    """Steps is how often the share has grown, and longestStepSeconds is the longest time that this took."""
 
 
 class Failure(Received):
@@ -347,6 +378,13 @@ class Run(Received):
     """
     creator: str | None = None
     """Creator is the user who created the job, if the admission webhook recorded it."""
+    field_manager: str | None = Field(default=None, alias="fieldManager")
+    """FieldManager is the field manager of the request that created the job, if its creator was not recorded because no
+    operator answered.
+
+    It names a program, such as kubectl-create. The client chooses this name, so that it does not prove who created the
+    job.
+    """
     image: str | None = None
     """Image is the image of the workers, and launcherImage that of the launcher if it is another one."""
     launcher_image: str | None = Field(default=None, alias="launcherImage")
@@ -726,6 +764,11 @@ class JobReportStatus(Received):
     """
     curves: Curves | None = None
     """Curves are the figures that the program printed over time, such as its loss, with at most 120 points each."""
+    end_estimate: EndEstimate | None = Field(default=None, alias="endEstimate")
+    """EndEstimate is when a running job is expected to end, by the progress that its program printed.
+
+    It is unset if the program printed no share of its work, and while the job does not run.
+    """
     failure: Failure | None = None
     """Failure describes where and how the job failed, with the end of its log."""
     findings: list[Finding] = Field(default_factory=list)
