@@ -59,7 +59,7 @@ def test_a_notebook_of_the_documentation_runs(
     printed = "".join(
         output.text for cell in document.cells for output in cell.get("outputs", ()) if output.output_type == "stream"
     )
-    assert "3" in printed
+    assert "Succeeded" in printed or "3" in printed
     assert "stderr" not in {output.get("name") for cell in document.cells for output in cell.get("outputs", ())}
     # Each removes what it made. Its records stay, and say what was created.
     assert operator.jobs() == []

@@ -60,7 +60,7 @@ def is_spared(name: str, set_: str, value: str) -> bool:
 
 def is_setting(found: Sequence[str]) -> bool:
     """Return whether a setting, found as its name, what is between, and its value, holds no secret."""
-    # The kubelet writes why a volume cannot be mounted after the volume's name. In JSON, a value in quotes follows there.
+    # The kubelet writes why a volume cannot be mounted after its name. In JSON, a value in quotes follows there.
     unquoted = found[-1] or ""
     if found[2] == '" : ' and unquoted and IS["wordsOnly"].search(unquoted.strip("/.:")):
         return True
