@@ -219,11 +219,16 @@ var nothing = []string{
 // quotes follows it.
 const ofVolume = `" : `
 
+var slashesAndDots = strings.NewReplacer("/", "", ".", "")
+
 // isNoSecret reports whether a setting contains no secret. It is found as its name, the text between, and the value in one
 // of the groups after it.
 func isNoSecret(found []string) bool {
 	unquoted := found[len(found)-1]
-	return found[2] == ofVolume && wordsOnly.MatchString(strings.Trim(unquoted, "/.:")) && unquoted != "" || spared(found[1], found[2], strings.Join(found[3:], ""))
+	if found[2] == ofVolume && unquoted != "" && wordsOnly.MatchString(slashesAndDots.Replace(unquoted)) {
+		return true
+	}
+	return spared(found[1], found[2], strings.Join(found[3:], ""))
 }
 
 // isNoArgument tells the same of a flag and the argument after it, which may be the next flag.

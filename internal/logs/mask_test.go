@@ -118,6 +118,7 @@ func TestMaskLeavesTheRest(t *testing.T) {
 		`secret "s3-credentials" not found`,
 		`MountVolume.SetUp failed for volume "hf-token" : secret "huggingface-token" not found`,
 		`MountVolume.SetUp failed for volume "api-key" : configmap "keys" not found`,
+		`MountVolume.SetUp failed for volume "credentials" : kubernetes.io/csi: mounter.SetUpAt failed to get CSI client`,
 		`MountVolume.SetUp failed for volume "credentials" : rpc error: code = Unknown`,
 		"ssh: connect to host pi-worker-0.pi.ns.svc port 2222: Connection refused",
 		"me@pi-worker-0: Permission denied (publickey,password).",

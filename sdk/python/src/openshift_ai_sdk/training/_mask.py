@@ -62,7 +62,7 @@ def is_setting(found: Sequence[str]) -> bool:
     """Return whether a setting, found as its name, what is between, and its value, holds no secret."""
     # The kubelet writes why a volume cannot be mounted after its name. In JSON, a value in quotes follows there.
     unquoted = found[-1] or ""
-    if found[2] == '" : ' and unquoted and IS["wordsOnly"].search(unquoted.strip("/.:")):
+    if found[2] == '" : ' and unquoted and IS["wordsOnly"].search(unquoted.replace("/", "").replace(".", "")):
         return True
     return is_spared(found[1], found[2], "".join(found[3:]))
 
