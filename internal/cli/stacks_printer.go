@@ -49,10 +49,7 @@ func printStacks(to, notes io.Writer, hosts []agentapi.HostStacks) bool {
 				indent = "    "
 			}
 			for _, f := range thread.Frames {
-				say(to, "%s%s", indent, logs.Clean(f.String()))
-				if f.Source != "" {
-					say(to, "%s    %s", indent, logs.Clean(f.Source))
-				}
+				printFrame(to, indent, f)
 			}
 			if thread.More {
 				say(to, "%s…", indent)
@@ -65,6 +62,14 @@ func printStacks(to, notes io.Writer, hosts []agentapi.HostStacks) bool {
 		}
 	}
 	return len(all) > 0
+}
+
+// printFrame prints a call, and the line of source code at which it is.
+func printFrame(to io.Writer, indent string, f agentapi.Frame) {
+	say(to, "%s%s", indent, logs.Clean(f.String()))
+	if f.Source != "" {
+		say(to, "%s    %s", indent, logs.Clean(f.Source))
+	}
 }
 
 // groupShown puts ranks together that are shown alike: small groups first.

@@ -9,12 +9,12 @@ import (
 	"regexp"
 	"strings"
 	"time"
+	"unicode"
 
 	"golang.org/x/sys/unix"
 
 	"opendatahub.io/mpijob/internal/agent/process"
 	"opendatahub.io/mpijob/internal/agentapi"
-	"opendatahub.io/mpijob/internal/phrase"
 )
 
 const (
@@ -41,6 +41,20 @@ func addSource(pid int, thread *agentapi.ThreadStack) {
 	}
 }
 
+// shorten returns a line without its indentation and control characters, and at most mostLine characters of it.
+func shorten(line string) string {
+	text := []rune(strings.TrimSpace(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, line)))
+	if len(text) > mostLine {
+		return string(text[:mostLine-1]) + "…"
+	}
+	return string(text)
+}
+
 // inlineFlag is Python's flag -c, also after others, whose argument is the program "<string>".
 var inlineFlag = regexp.MustCompile(`^-[A-Za-z]*c$`)
 
@@ -54,7 +68,7 @@ func sourceLine(pid int, file string, line int) string {
 	lines.Buffer(nil, mostSource)
 	for i := 1; lines.Scan(); i++ {
 		if i == line {
-			return phrase.Cut(phrase.OneLine(strings.TrimSpace(lines.Text())), mostLine)
+			return shorten(lines.Text())
 		}
 	}
 	return ""

@@ -27,7 +27,7 @@ func TestSourceLine(t *testing.T) {
 		want string
 	}{
 		{file, 2, "while  True:"},
-		{file, 3, strings.Repeat("x", 97) + "…"},
+		{file, 3, strings.Repeat("x", 99) + "…"},
 		{file, 4, ""},
 		{file, 0, ""},
 		{filepath.Join(folder, "missing.py"), 1, ""},
