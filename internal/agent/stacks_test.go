@@ -38,7 +38,7 @@ func TestStacksOfWorker(t *testing.T) {
 	eventually(t, "the rank hangs in load_batch", func() bool {
 		got = ask(w.key, nil)
 		groups := agentapi.GroupStacks([]agentapi.HostStacks{got})
-		return len(groups) == 1 && groups[0].String() == "rank 3: load_batch (<string>:2) < <module> (<string>:3)"
+		return len(groups) == 1 && groups[0].String() == "rank 3: load_batch (<string>:2) < <module> (<string>:3) | def load_batch(): time.sleep(600)"
 	})
 	if got.Host != host || len(got.Ranks) != 1 || got.Error != "" {
 		t.Errorf("got %+v", got)

@@ -284,7 +284,7 @@ func fillMLTeam(t *testing.T) {
 		StartTime: at(3 * time.Hour), RunningTime: at(170 * time.Minute), Pods: pods("bert-large", 4, "Running", ""), Consumption: used,
 		PhaseTimes:  []v1alpha1.PhaseTime{{Phase: "Pending", Since: *at(3 * time.Hour), Seconds: 1}, {Phase: "Queued", Since: *at(179 * time.Minute), Seconds: 420}, {Phase: "Initializing", Since: *at(171 * time.Minute), Seconds: 38}, {Phase: "Running", Since: *at(170 * time.Minute)}},
 		Training:    &v1alpha1.Training{Epoch: "7", Step: "41200", Loss: "1.8342", Progress: "62%", At: *at(time.Minute)},
-		EndEstimate: &v1alpha1.EndEstimate{From: new(metav1.NewTime(now.Add(95 * time.Minute))), By: new(metav1.NewTime(now.Add(2 * time.Hour))), Message: "Expected end: " + now.Add(95*time.Minute).UTC().Format("2006-01-02 15:04") + " to " + now.Add(2*time.Hour).UTC().Format("15:04") + " UTC, by the average pace so far (62%)."},
+		EndEstimate: &v1alpha1.EndEstimate{First: 100_000, FirstAt: *at(150 * time.Minute), Reached: 620_000, ReachedAt: *at(time.Minute), Steps: 52, From: new(metav1.NewTime(now.Add(95 * time.Minute))), By: new(metav1.NewTime(now.Add(2 * time.Hour))), Message: "Expected end: " + now.Add(95*time.Minute).UTC().Format("2006-01-02 15:04") + " to " + now.Add(2*time.Hour).UTC().Format("15:04") + " UTC, by the average pace so far (62%)."},
 		Curves:      figuresOf(now, 100),
 		Usage:       usageOf(now, 169*time.Minute, "bert-large-worker-0", "bert-large-worker-1", "bert-large-worker-2", "bert-large-worker-3"),
 		Waited:      &v1alpha1.Waited{Backend: "kueue", Queue: "gpu-queue", Pods: 5, Seconds: 420, Until: *at(171 * time.Minute)},

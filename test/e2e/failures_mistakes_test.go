@@ -129,7 +129,7 @@ func programMistakes() []failure {
 		{name: "syntax error", ranks: 4, provoke: made(mpirun("python3", "-c", "print('epoch'")), want: all("SyntaxError", 1).advises("Correct the script")},
 		{name: "data missing", trainJob: true, ranks: 4, provoke: made(script("open('/data/train.csv')")), want: own("FileNotFoundError: [Errno 2] No such file or directory: '/data/train.csv'", 1).advises("Check the path of /data/train.csv")},
 		{name: "folder not writable", ranks: 4, provoke: made(script("open('/etc/model.pt', 'w')")), want: own("PermissionError: [Errno 13] Permission denied: '/etc/model.pt'", 1).advises("Write to a folder")},
-		{name: "host that does not exist", ranks: 4, provoke: made(script("import urllib.request; urllib.request.urlopen('http://datasets.invalid/train')")), want: own("URLError", 1).advises("Check the address")},
+		{name: "host that does not exist", ranks: 4, provoke: made(script("import urllib.request; urllib.request.urlopen('http://datasets.invalid/train')")), want: own("URLError", 1).advises("Correct the host's name")},
 		{name: "message too long for its buffer", ranks: 4, provoke: made(mpirun("python3", "-m", "mpi4py", "-c", `from mpi4py import MPI
 comm = MPI.COMM_WORLD
 if comm.Get_rank() == 1:
