@@ -168,12 +168,8 @@ func (p *input) mountedKey(file string) (object, key string) {
 				continue
 			}
 			for _, v := range spec.Volumes {
-				switch {
-				case v.Name != mount.Name:
-				case v.Secret != nil:
-					return "Secret " + v.Secret.SecretName, mount.SubPath
-				case v.ConfigMap != nil:
-					return "ConfigMap " + v.ConfigMap.Name, mount.SubPath
+				if of, _ := facts.ObjectOf(v); v.Name == mount.Name && of != "" {
+					return of, mount.SubPath
 				}
 			}
 		}
@@ -260,13 +256,7 @@ func (p *input) unreadable(file string) (mounted, volume string) {
 		spec := p.Template(role)
 		name := facts.VolumeOf(spec, file)
 		for _, v := range spec.Volumes {
-			source, mode := "", (*int32)(nil)
-			switch {
-			case v.Secret != nil:
-				source, mode = "Secret "+v.Secret.SecretName, v.Secret.DefaultMode
-			case v.ConfigMap != nil:
-				source, mode = "ConfigMap "+v.ConfigMap.Name, v.ConfigMap.DefaultMode
-			}
+			source, mode := facts.ObjectOf(v)
 			if v.Name != name || mode == nil || *mode&readByOthers != 0 {
 				continue
 			}

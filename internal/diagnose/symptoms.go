@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"path"
@@ -9,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"k8s.io/utils/ptr"
 
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/codes"
@@ -87,7 +88,7 @@ func (p *input) signEntry(s facts.Sign, pod facts.Pod, figures map[string]string
 	if p.enoughSlots(s) {
 		entry = codes.HostfileNotRead
 	}
-	if launcher, worker := p.images(); s.Code == codes.MPINotInPath && launcher != worker {
+	if launcher, worker := facts.Image(p.Template(mpi.RoleLauncher)), facts.Image(p.Template(mpi.RoleWorker)); s.Code == codes.MPINotInPath && launcher != worker && launcher != "" && worker != "" {
 		entry, figures["launcherImage"], figures["workerImage"] = codes.HelperOfOtherMPI, launcher, worker
 	}
 	if s.Code == codes.PortInUse && !p.Template(pod.Role).HostNetwork {
@@ -115,15 +116,6 @@ func (p *input) signEntry(s facts.Sign, pod facts.Pod, figures map[string]string
 		}
 	}
 	return entry
-}
-
-// images returns the images of the first container of the launcher and the workers; "" for both if one is unknown.
-func (p *input) images() (launcher, worker string) {
-	ofLauncher, ofWorkers := p.Template(mpi.RoleLauncher).Containers, p.Template(mpi.RoleWorker).Containers
-	if len(ofLauncher) == 0 || len(ofWorkers) == 0 {
-		return "", ""
-	}
-	return ofLauncher[0].Image, ofWorkers[0].Image
 }
 
 // cutScript returns the words that the launcher's shell was meant to run, if it runs only the first one (mpi.CutScript); else nil.
@@ -180,19 +172,12 @@ func (p *input) withoutExecution(program string) (volume, mounted string) {
 	}
 	name := facts.VolumeOf(spec, program)
 	for _, v := range spec.Volumes {
-		source, mode := "", new(int32(byDefault))
-		switch {
-		case v.Name != name:
+		object, mode := facts.ObjectOf(v)
+		if v.Name != name || object == "" {
 			continue
-		case v.ConfigMap != nil:
-			source, mode = "ConfigMap "+v.ConfigMap.Name, cmp.Or(v.ConfigMap.DefaultMode, mode)
-		case v.Secret != nil:
-			source, mode = "Secret "+v.Secret.SecretName, cmp.Or(v.Secret.DefaultMode, mode)
-		default:
-			return "", ""
 		}
-		if *mode&executable == 0 {
-			return name, fmt.Sprintf("%s with mode %04o", source, *mode)
+		if mode := ptr.Deref(mode, byDefault); mode&executable == 0 {
+			return name, fmt.Sprintf("%s with mode %04o", object, mode)
 		}
 	}
 	return "", ""

@@ -56,7 +56,7 @@ func TestUnrecordedUsers(t *testing.T) {
 	timelineSays(t, namespace, "Suspended", `The user was not recorded; field manager: "kubectl-patch".`)
 	for _, report := range reportsIn(t, namespace) {
 		if run := report.Status.Run; run == nil || run.FieldManager != "kubectl-create" || run.Creator != "" {
-			t.Errorf("the report says of its creation: %+v", run)
+			t.Errorf("the record of the creation is %+v", run)
 		}
 	}
 	managers := map[string]bool{}

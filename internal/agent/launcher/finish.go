@@ -28,11 +28,9 @@ func (s *supervisor) finish(command int, status unix.WaitStatus) int {
 	}
 	code := process.ExitCode(status)
 	left := ""
-	if code == 0 {
-		left = leftRunning()
-	}
 	switch {
 	case code == 0:
+		left = leftRunning()
 		// The last report of what a worker used follows its session's end; MPI's launcher need not wait for that.
 		s.settle(time.Second, func(r records.Record) bool { return !r.Reached.IsZero() && time.Since(r.Reached) >= protocol.LeastUse })
 	case s.killed.Load():
@@ -82,15 +80,15 @@ func leftRunning() string {
 		pids, _ := process.All()
 		others := false
 		for _, pid := range pids {
-			if ancestors := process.Ancestors(pid); pid == os.Getpid() || !process.Runs(pid) || !process.IsOwn(ancestors) {
+			if pid == os.Getpid() || !process.Runs(pid) || !process.IsOwn(process.Ancestors(pid)) {
 				continue
 			}
 			others = true
 			// A launcher that is a script has its interpreter before it.
-			for _, word := range process.Arguments(pid)[:min(2, len(process.Arguments(pid)))] {
-				if mpirun.IsLauncher(word) {
-					return filepath.Base(word)
-				}
+			words := process.Arguments(pid)
+			words = words[:min(2, len(words))]
+			if i := slices.IndexFunc(words, mpirun.IsLauncher); i >= 0 {
+				return filepath.Base(words[i])
 			}
 		}
 		if !others || time.Now().After(deadline) {

@@ -60,8 +60,10 @@ var inlineFlag = regexp.MustCompile(`^-[A-Za-z]*c$`)
 
 // sourceLine returns a line of a process's Python code as one line of text; "" if it cannot be read.
 func sourceLine(pid int, file string, line int) string {
-	text := inlineProgram(pid)
-	if file != "<string>" {
+	var text []byte
+	if file == "<string>" {
+		text = inlineProgram(pid)
+	} else {
 		text = fileOf(pid, file)
 	}
 	lines := bufio.NewScanner(bytes.NewReader(text))

@@ -61,6 +61,18 @@ func VolumeOf(spec corev1.PodSpec, file string) string {
 	return name
 }
 
+// ObjectOf returns the Secret or ConfigMap of a volume, such as "Secret login", and the mode of its files, nil for the default of 0644; ""
+// if the volume is another.
+func ObjectOf(volume corev1.Volume) (object string, mode *int32) {
+	switch {
+	case volume.Secret != nil:
+		return "Secret " + volume.Secret.SecretName, volume.Secret.DefaultMode
+	case volume.ConfigMap != nil:
+		return "ConfigMap " + volume.ConfigMap.Name, volume.ConfigMap.DefaultMode
+	}
+	return "", nil
+}
+
 // SetsVariable reports whether the first container of a pod template sets an environment variable.
 func SetsVariable(spec corev1.PodSpec, name string) bool {
 	return len(spec.Containers) > 0 && name != "" && slices.ContainsFunc(spec.Containers[0].Env, func(env corev1.EnvVar) bool { return env.Name == name })
