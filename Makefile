@@ -153,8 +153,9 @@ unit: $(BIN)/cluster $(BIN)/promtool ## Test the packages; those that need an AP
 	  (cd $$module && KUBEBUILDER_ASSETS="$$assets" go test -vet=off $$(go list ./... | grep -v /test/e2e)); done
 
 .PHONY: dashboard-test
-dashboard-test: dashboard $(BIN)/cluster ## Test the dashboard's server and, in Chromium, its pages; SCREENSHOTS is a folder for screenshots.
-	@CHROMIUM="$$(web/test/chromium.sh)" KUBEBUILDER_ASSETS="$$(cluster binaries)" go test ./internal/dashboard -count=1 -timeout 25m
+dashboard-test: dashboard $(BIN)/cluster $(BIN)/gotestsum ## Test the dashboard's server and, in Chromium, its pages; SCREENSHOTS is a folder for screenshots, RETRY=0 repeats none that fails.
+	@CHROMIUM="$$(web/test/chromium.sh)" KUBEBUILDER_ASSETS="$$(cluster binaries)" \
+	  gotestsum --format standard-quiet $(if $(filter-out 0,$(RETRY)),--rerun-fails=$(RETRY) --rerun-fails-max-failures=3) --packages ./internal/dashboard -- -count=1 -timeout 25m
 
 .PHONY: dashboard-bench
 dashboard-bench: dashboard $(BIN)/cluster ## Measure the dashboard's server and, in Chromium, its pages; writes .bench/dashboard.json.

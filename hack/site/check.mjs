@@ -8,7 +8,7 @@ import {fileURLToPath, pathToFileURL} from 'node:url';
 
 const {CHROMIUM: program, SCREENSHOTS: pictures = ''} = process.env;
 const require = createRequire(new URL('../../web/package.json', import.meta.url));
-const {chromium} = require('playwright-core');
+const {chromium} = require('playwright');
 const axe = require.resolve('axe-core/axe.min.js');
 const site = fileURLToPath(new URL('../../dist/site', import.meta.url));
 const address = (page) => pathToFileURL(join(site, page)).href;

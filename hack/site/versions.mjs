@@ -10,7 +10,7 @@ import {extname, join, normalize} from 'node:path';
 import {fileURLToPath} from 'node:url';
 
 const require = createRequire(new URL('../../web/package.json', import.meta.url));
-const {chromium} = require('playwright-core');
+const {chromium} = require('playwright');
 const axe = require.resolve('axe-core/axe.min.js');
 const build = fileURLToPath(new URL('versions.sh', import.meta.url));
 const types = {'.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.json': 'application/json', '.svg': 'image/svg+xml', '.png': 'image/png'};

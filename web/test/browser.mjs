@@ -2,7 +2,7 @@
 // data.
 import assert from 'node:assert/strict';
 import {readFileSync} from 'node:fs';
-import {connection, start, tabTo} from './harness.mjs';
+import {connection, expect, start, tabTo} from './harness.mjs';
 
 const {DASHBOARD_URL: server, DASHBOARD_TOKENS: tokensJSON, API_CONTROL: control} = process.env;
 const tokens = JSON.parse(tokensJSON);
@@ -48,23 +48,23 @@ const journeys = {
     await inspect(page, 'jobs-none');
     await page.getByRole('button', {name: 'Clear filters'}).last().click();
     await page.getByRole('link', {name: 'bert-large', exact: true}).waitFor();
-    assert.equal(await page.getByText('other-team-job').count(), 0, 'jobs of others are not shown');
+    await expect(page.getByText('other-team-job'), 'jobs of others are not shown').toHaveCount(0);
     const user = 'system:serviceaccount:ml-platform-experiments:nightly-training-pipeline';
     await page.goto(`${base}/?user=${user}`);
     await page.getByRole('link', {name: 'resnet-horovod', exact: true}).waitFor();
     await page.locator('.pf-v6-c-toolbar').getByRole('button', {name: 'Created by 1'}).click();
     const cut = () => page.locator('.pf-v6-c-menu__item-text').evaluateAll((texts) => texts.filter((text) => text.scrollWidth > text.clientWidth + 1).map((text) => text.textContent));
     await page.getByRole('checkbox', {name: new RegExp(user)}).waitFor();
-    assert.deepEqual(await cut(), [], 'the menu shows the names of users whole');
+    await expect.poll(cut, 'the menu shows the names of users whole').toEqual([]);
     assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'the menu is not wider than the page');
     await page.keyboard.press('Escape');
     await page.route(/api\/v1\/me$/, async (route) => route.fulfill({json: {...(await (await route.fetch()).json()), name: user}}));
     await page.goto(`${base}/projects/ml-team/mpijob/resnet-horovod`);
     await page.getByText(`by ${user}`).waitFor();
-    assert.equal(await page.locator('.mpi-user').getAttribute('title'), user);
+    await expect(page.locator('.mpi-user')).toHaveAttribute('title', user);
     await page.getByRole('button', {name: `User ${user}`}).click();
     await page.getByRole('menuitem', {name: user}).waitFor();
-    assert.deepEqual(await cut(), [], 'the menu shows the whole name of the user');
+    await expect.poll(cut, 'the menu shows the whole name of the user').toEqual([]);
   },
 
   async 'a failed job says why, and its clone applies the remedy'() {
@@ -124,8 +124,8 @@ const journeys = {
     await tabTo(page, page.getByRole('link', {name: /^Log at Failed/}));
     await page.keyboard.press('Enter');
     await page.waitForURL(/tab=logs&from=.*&to=/);
-    assert.equal(await page.locator('#log-since').inputValue(), 'custom');
-    assert.match(await page.locator('#log-from').inputValue(), /^\d{4}-\d\d-\d\dT\d\d:\d\d/);
+    await expect(page.locator('#log-since')).toHaveValue('custom');
+    await expect(page.locator('#log-from')).toHaveValue(/^\d{4}-\d\d-\d\dT\d\d:\d\d/);
     await inspect(page, 'job-logs-range');
     // Until a time before the start: the server names the field.
     await page.locator('#log-to').fill('2020-01-01T00:00:00');
@@ -141,7 +141,7 @@ const journeys = {
     await tabTo(page, page.getByRole('button', {name: 'Events of bert-large-worker-2'}));
     await page.keyboard.press('Enter');
     await page.getByText('Back-off pulling image').waitFor();
-    assert.equal(await page.getByText('PodsStarting').count(), 0, 'only events of the pod');
+    await expect(page.getByText('PodsStarting'), 'only events of the pod').toHaveCount(0);
     await inspect(page, 'job-events-of-pod');
     await page.getByLabel('Object of the events').selectOption('');
     await page.getByText('PodsStarting').waitFor();
@@ -217,13 +217,13 @@ const journeys = {
     await figures.getByRole('slider', {name: /^Samples per second by Time/}).waitFor();
     await inspect(page, 'job-usage');
     await history.getByRole('button', {name: 'Memory as a table'}).click();
-    assert.equal(await history.getByRole('grid', {name: 'Memory', exact: true}).getByRole('row').count(), 62, 'a row for each point that was measured, and a head');
+    await expect(history.getByRole('grid', {name: 'Memory', exact: true}).getByRole('row'), 'a row for each point that was measured, and a head').toHaveCount(62);
 
     // The overview has both, by their names.
     const value = (term) => page.locator('dt', {hasText: new RegExp(`^${term}$`)}).locator('..').locator('dd');
     await page.goto(`${base}/projects/ml-team/mpijob/bert-large`);
-    assert.match(await value('Reserved').innerText(), /^88\.89 core hours, .* \(requests multiplied by time\)$/);
-    assert.match(await value('Used').innerText(), /^CPU .* on average, .* \(measured\)$/);
+    await expect(value('Reserved')).toHaveText(/^88\.89 core hours, .* \(requests multiplied by time\)$/);
+    await expect(value('Used')).toHaveText(/^CPU .* on average, .* \(measured\)$/);
 
     // A short job has few points; a deleted one has its report.
     await page.goto(`${base}/projects/ml-team/mpijob/pi?tab=metrics`);
@@ -254,7 +254,7 @@ const journeys = {
     await page.getByRole('button', {name: /^launcher/}).click();
     await inspect(page, 'job-topology');
     await page.getByRole('button', {name: /^launcher/}).press('ArrowRight');
-    assert.match(await page.evaluate(() => document.activeElement?.textContent ?? ''), /worker-0/, 'arrow keys move between pods');
+    await expect(page.locator(':focus'), 'arrow keys move between pods').toHaveText(/worker-0/);
     for (const [tab, text] of [['Pods', 'bert-large-worker-3'], ['Events', 'PodsStarting'], ['Configuration', 'mpiReplicaSpecs']]) {
       await page.getByRole('tab', {name: tab, exact: true}).click();
       await page.getByText(text).first().waitFor();
@@ -297,7 +297,7 @@ const journeys = {
           if (heading?.tagName !== 'H2' || !heading.textContent.startsWith(text)) return false;
           const {top, bottom} = heading.getBoundingClientRect();
           return top >= 0 && bottom <= innerHeight && document.querySelector('.pf-v6-c-wizard__main').scrollTop === 0;
-        }, name, {timeout: 5_000})
+        }, name, {timeout: 20_000})
         .catch(() => assert.fail(`the step ${name} does not open at its top, with the focus on its heading`));
     };
     const type = async (label, text) => {
@@ -332,7 +332,7 @@ const journeys = {
     await opens('Review');
     await page.getByText('The API server accepts this job').waitFor();
     await page.getByText('The job first-job runs 4 workers in namespace ml-team').waitFor();
-    assert.match(await page.locator('.pf-v6-c-wizard__toggle').textContent(), /^6\s*Review/, 'steps that are left out are not counted');
+    await expect(page.locator('.pf-v6-c-wizard__toggle'), 'steps that are left out are not counted').toHaveText(/^6\s*Review/);
     await inspect(page, 'create-review');
     await page.getByRole('button', {name: 'Create job'}).focus();
     await page.keyboard.press('Enter');
@@ -342,8 +342,10 @@ const journeys = {
     await notice.waitFor();
     for (const width of [1280, 640, 320]) {
       await page.setViewportSize({width, height: 900});
-      const [covering, head] = [await notice.boundingBox(), await page.locator('.mpi-head-row').boundingBox()];
-      assert.ok(covering.y >= head.y + head.height && covering.y + covering.height <= 900, `at ${width} px, the notice covers the heading or leaves the page: ${JSON.stringify([covering, head])}`);
+      await expect(async () => {
+        const [covering, head] = [await notice.boundingBox(), await page.locator('.mpi-head-row').boundingBox()];
+        assert.ok(covering.y >= head.y + head.height && covering.y + covering.height <= 900, `at ${width} px, the notice covers the heading or leaves the page: ${JSON.stringify([covering, head])}`);
+      }).toPass({timeout: 5_000});
     }
     await page.goto(`${base}/`);
     await page.getByRole('link', {name: 'first-job', exact: true}).waitFor();
@@ -362,9 +364,9 @@ const journeys = {
     await inspect(page, 'clone-type');
     await steps('Basics');
     // Another journey clones the job, too.
+    await expect(page.getByRole('textbox', {name: 'Name', exact: true})).toHaveValue(/^crash-\d+$/);
     const name = await page.getByRole('textbox', {name: 'Name', exact: true}).inputValue();
-    assert.match(name, /^crash-\d+$/);
-    assert.equal(await page.locator('#namespace').getAttribute('readonly'), '', 'a clone stays in its project');
+    await expect(page.locator('#namespace'), 'a clone stays in its project').toHaveAttribute('readonly', '');
     const description = page.getByRole('textbox', {name: 'Description'});
     const preview = page.getByRole('region', {name: 'Preview of the description'});
     await description.fill('>'.repeat(3000));
@@ -375,7 +377,7 @@ const journeys = {
     await preview.locator('strong', {hasText: 'smaller'}).waitFor();
     await inspect(page, 'clone-basics');
     await steps('Image and command');
-    assert.notEqual(await page.getByRole('combobox', {name: 'Image', exact: true}).inputValue(), '');
+    await expect(page.getByRole('combobox', {name: 'Image', exact: true})).not.toHaveValue('');
     await steps('Workers and resources');
     await page.getByRole('spinbutton', {name: 'Number of workers'}).fill('3');
     await steps(/^Advanced/);
@@ -423,13 +425,13 @@ const journeys = {
     await inspect(page, 'configuration-error');
     await tabTo(page, problem);
     await page.keyboard.press('Enter');
-    assert.match(await editor.evaluate((area) => area.value.slice(area.selectionStart, area.selectionEnd)), /^ +replicas: -1$/);
+    await expect.poll(() => editor.evaluate((area) => area.value.slice(area.selectionStart, area.selectionEnd))).toMatch(/^ +replicas: -1$/);
     await page.keyboard.press('Tab');
-    assert.equal(await editor.evaluate((area) => area === document.activeElement), false, 'the Tab key leaves the editor');
+    await expect(editor, 'the Tab key leaves the editor').not.toBeFocused();
     // What was written is kept while another tab is open.
     await page.getByRole('tab', {name: 'Pods', exact: true}).click();
     await page.getByRole('tab', {name: 'Configuration', exact: true}).click();
-    assert.match(await editor.inputValue(), /replicas: -1/);
+    await expect(editor).toHaveValue(/replicas: -1/);
     await editor.fill('metadata: [');
     await page.getByRole('button', {name: /^Go to line \d+$/}).waitFor();
     await editor.fill('');
@@ -454,7 +456,7 @@ const journeys = {
     await start.waitFor();
     const viewer = await open('viewer', '/projects/ml-team/mpijob/crash?tab=configuration');
     await viewer.getByText('mpiReplicaSpecs').first().waitFor();
-    assert.equal(await viewer.getByRole('button', {name: 'Edit as a new job'}).count(), 0);
+    await expect(viewer.getByRole('button', {name: 'Edit as a new job'})).toHaveCount(0);
   },
 
   async 'a change in the cluster is shown without a reload'() {
@@ -537,14 +539,14 @@ const journeys = {
     const full = page.getByRole('region', {name: 'Quotas of full-team'});
     await full.getByText('90 %', {exact: true}).waitFor();
     await page.getByRole('region', {name: 'Quotas of ml-team'}).waitFor();
-    assert.match(await page.getByRole('region', {name: /^Quotas of/}).first().innerText(), /^full-team/);
+    await expect(page.getByRole('region', {name: /^Quotas of/}).first()).toHaveText(/^full-team/);
     await page.locator('label', {hasText: 'Only these'}).click();
     await page.getByRole('region', {name: 'Quotas of ml-team'}).waitFor({state: 'detached'});
     await full.waitFor();
     await inspect(page, 'quotas-admin');
     const user = await open('user', '/quotas');
     await user.getByRole('region', {name: 'Quotas of ml-team'}).waitFor();
-    assert.equal(await user.getByRole('region', {name: 'Quotas of full-team'}).count(), 0, 'a user sees the own projects only');
+    await expect(user.getByRole('region', {name: 'Quotas of full-team'}), 'a user sees the own projects only').toHaveCount(0);
   },
 
   async 'an administrator creates, changes and deletes a runtime'() {
@@ -573,14 +575,14 @@ const journeys = {
     await row.getByText('quay.io/team/mpi:2').waitFor();
     await page.getByRole('button', {name: 'Edit runtime mpi-large'}).click();
     await field('GPUs of a worker, at most').fill('');
-    assert.equal(await field('Gang timeout in seconds').inputValue(), '300');
-    assert.equal(await field('Priority class').inputValue(), 'urgent');
+    await expect(field('Gang timeout in seconds')).toHaveValue('300');
+    await expect(field('Priority class')).toHaveValue('urgent');
     await inspect(page, 'runtime-edit');
     await dialog.getByRole('button', {name: 'Save runtime'}).click();
     await row.getByText('4 workers', {exact: true}).waitFor();
     const user = await open('user', '/runtimes');
     await user.getByRole('button', {name: 'Test runtime mpi-large'}).waitFor();
-    for (const name of ['Create runtime', 'Edit runtime mpi-large', 'Delete runtime mpi-large']) assert.equal(await user.getByRole('button', {name}).count(), 0, name);
+    for (const name of ['Create runtime', 'Edit runtime mpi-large', 'Delete runtime mpi-large']) await expect(user.getByRole('button', {name}), name).toHaveCount(0);
     await page.getByRole('button', {name: 'Delete runtime torch-distributed'}).click();
     await dialog.getByText('Jobs that use it: 1 waiting or suspended', {exact: true}).waitFor();
     await dialog.getByRole('link', {name: 'ml-team/llama-sft'}).waitFor();
@@ -631,17 +633,17 @@ const journeys = {
     // The administrator of a project creates one for the project, changes and deletes it.
     const manager = await open('manager', '/runtimes');
     await manager.getByRole('row', {name: /shipped-mpich/}).waitFor();
-    assert.equal(await manager.getByRole('button', {name: 'Create runtime'}).count(), 0);
+    await expect(manager.getByRole('button', {name: 'Create runtime'})).toHaveCount(0);
     await manager.goto(`${base}/runtimes?namespace=ml-team`);
     await manager.getByRole('button', {name: 'Create runtime'}).click();
     const form = manager.getByRole('dialog');
-    assert.deepEqual(await form.getByLabel('Available in').locator('option').allTextContents(), ['The project ml-team']);
+    await expect(form.getByLabel('Available in').locator('option')).toHaveText(['The project ml-team']);
     await form.getByLabel('Start from').selectOption('mpi-openmpi5: OpenMPI');
     await form.getByRole('textbox', {name: 'Name'}).fill('of-the-team');
     await form.getByRole('button', {name: 'Create'}).click();
     const own = manager.getByRole('row', {name: /of-the-team/});
     await own.getByText('ml-team').waitFor();
-    assert.equal(await manager.getByRole('button', {name: 'Edit runtime shipped-mpich'}).count(), 0, 'a runtime of the cluster');
+    await expect(manager.getByRole('button', {name: 'Edit runtime shipped-mpich'}), 'a runtime of the cluster').toHaveCount(0);
     await manager.getByRole('button', {name: 'Edit runtime of-the-team'}).click();
     await form.getByRole('textbox', {name: 'Workers of a job, at most'}).fill('7');
     await form.getByRole('button', {name: 'Save runtime'}).click();
@@ -660,7 +662,7 @@ const journeys = {
     for (const [query, text] of [['', 'If you are the administrator of a project, select the project'], ['?namespace=ml-team', 'this requires the role admin in ml-team']]) {
       await user.goto(`${base}/runtimes${query}`);
       await user.getByText(text).waitFor();
-      assert.equal(await user.getByRole('button', {name: 'Create runtime'}).count(), 0);
+      await expect(user.getByRole('button', {name: 'Create runtime'})).toHaveCount(0);
     }
     await inspect(user, 'runtimes-none-user');
   },
@@ -691,13 +693,13 @@ const journeys = {
   async 'a viewer sees, and may change nothing'() {
     const page = await open('viewer', '/projects/ml-team/mpijob/resnet-horovod');
     await page.getByRole('heading', {name: /Why it failed/}).waitFor();
-    for (const name of ['Suspend', 'Cancel job', 'Clone and modify', 'Clone with this change']) assert.equal(await page.getByRole('button', {name}).count(), 0, name);
+    for (const name of ['Suspend', 'Cancel job', 'Clone and modify', 'Clone with this change']) await expect(page.getByRole('button', {name}), name).toHaveCount(0);
     // What remains is to read: nothing is in a menu.
-    assert.equal(await page.getByRole('button', {name: 'Actions'}).count(), 0);
+    await expect(page.getByRole('button', {name: 'Actions'})).toHaveCount(0);
     for (const name of ['View logs', 'Download configuration']) await page.getByRole('button', {name}).waitFor();
     const crash = await open('viewer', '/projects/ml-team/mpijob/crash');
     await crash.getByRole('heading', {name: /Why it failed/}).waitFor();
-    assert.equal(await crash.getByRole('button', {name: 'Run it again'}).count(), 0);
+    await expect(crash.getByRole('button', {name: 'Run it again'})).toHaveCount(0);
     await page.goto(`${base}/`);
     await page.getByRole('button', {name: 'Create training job'}).and(page.locator('[aria-disabled=true]')).waitFor();
     const nobody = await open('nobody');
@@ -711,7 +713,7 @@ const journeys = {
     cut(true);
     try {
       await page.getByText('as it was last known').waitFor();
-      assert.equal(await page.getByRole('link', {name: 'bert-large', exact: true}).count(), 1, 'the last data stays');
+      await expect(page.getByRole('link', {name: 'bert-large', exact: true}), 'the last data stays').toHaveCount(1);
       await inspect(page, 'offline');
     } finally {
       cut(false);
@@ -730,8 +732,8 @@ const journeys = {
     await fetch(`${control}/cut`, {method: 'POST'});
     try {
       for (const each of [page, job]) await each.getByText('The API server does not answer').waitFor();
-      assert.equal(await page.getByRole('link', {name: 'bert-large', exact: true}).count(), 1, 'the last data stays');
-      assert.equal(await job.getByText('4 of 4 ready').count(), 1, 'the last data stays');
+      await expect(page.getByRole('link', {name: 'bert-large', exact: true}), 'the last data stays').toHaveCount(1);
+      await expect(job.getByText('4 of 4 ready'), 'the last data stays').toHaveCount(1);
       await inspect(page, 'api-away');
       await job.getByRole('tab', {name: 'Configuration'}).click();
     } finally {
@@ -753,7 +755,7 @@ const journeys = {
     await page.getByRole('button', {name: 'Log in'}).click();
     // The same page continues.
     await page.getByRole('heading', {level: 1, name: /bert-large/}).waitFor();
-    assert.match(page.url(), /tab=events/);
+    await expect(page).toHaveURL(/tab=events/);
   },
 
   async 'a job is deleted while its page is open'() {
@@ -763,7 +765,7 @@ const journeys = {
     await page.getByRole('heading', {level: 1, name: /short-lived/}).waitFor();
     await request(page, 'DELETE', 'namespaces/ml-team/jobs/mpijob/short-lived');
     await page.getByText('The job was deleted while this page was open').waitFor();
-    assert.equal(await page.getByRole('heading', {level: 1, name: /short-lived/}).count(), 1, 'the last data stays');
+    await expect(page.getByRole('heading', {level: 1, name: /short-lived/}), 'the last data stays').toHaveCount(1);
     await inspect(page, 'job-deleted-meanwhile');
   },
 
@@ -775,8 +777,8 @@ const journeys = {
     await request(one, 'POST', 'namespaces/ml-team/jobs/mpijob/pi/clone', {name: 'own-secret', changes: []});
     await other.getByRole('link', {name: 'other-secret', exact: true}).waitFor();
     await one.getByRole('link', {name: 'own-secret', exact: true}).waitFor();
-    assert.equal(await one.getByText(/^other-/).count(), 0, 'the jobs of the other project are not shown');
-    assert.equal(await other.getByText(/ml-team|own-secret|bert-large/).count(), 0, 'the jobs of the other project are not shown');
+    await expect(one.getByText(/^other-/), 'the jobs of the other project are not shown').toHaveCount(0);
+    await expect(other.getByText(/ml-team|own-secret|bert-large/), 'the jobs of the other project are not shown').toHaveCount(0);
     await other.goto(`${base}/projects/ml-team/mpijob/bert-large`);
     await other.getByText('You may not see this').waitFor();
     await inspect(other, 'job-forbidden');
@@ -801,7 +803,7 @@ const journeys = {
     for (const name of [/^Evidence/, /^As a command/]) for (const toggle of await page.getByRole('button', {name}).all()) await toggle.click();
     await check('the diagnosis');
     const description = page.getByRole('region', {name: 'Description'});
-    assert.deepEqual(await description.getByRole('link').evaluateAll((links) => links.map(({href, rel}) => [href, rel])), [['https://example.com/guide', 'noopener noreferrer nofollow']]);
+    await expect.poll(() => description.getByRole('link').evaluateAll((links) => links.map(({href, rel}) => [href, rel]))).toEqual([['https://example.com/guide', 'noopener noreferrer nofollow']]);
     for (const text of ['click', 'data', 'case', 'tab', 'pixel', 'entity', 'relative', '<svg onload']) await description.getByText(text).first().waitFor();
     await inspect(page, 'job-hostile');
     for (const [tab, text] of [['Topology', 'launcher'], ['Pods', 'hostile-launcher'], ['Events', '<img'], ['Configuration', '<img'], ['Training', /^(Loss|No training figures)$/], ['Metrics', /^(No metrics|Source: .*)$/], ['Logs', /No lines|<img src=x/]]) {

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import {execFile, spawn} from 'node:child_process';
 import https from 'node:https';
 import {promisify} from 'node:util';
-import {connection, start, tabTo} from './harness.mjs';
+import {connection, expect, start, tabTo} from './harness.mjs';
 
 const {KUBECTL: kubectlLine, NAMESPACE: namespace, SAMPLE_IMAGE: image, RUNTIME: runtime, PLUGIN: plugin} = process.env;
 const [program, ...globals] = kubectlLine.split(' ');
@@ -282,7 +282,7 @@ const repair = {
     await page.getByRole('tab', {name: 'Pods'}).click();
     await page.getByRole('button', {name: 'Events of greedy-worker-0'}).click();
     await page.getByText('pod/greedy-worker-0').nth(1).waitFor();
-    assert.equal(await page.locator('td', {hasText: 'pod/greedy-launcher'}).count(), 0, 'only events of the pod');
+    await expect(page.locator('td', {hasText: 'pod/greedy-launcher'}), 'only events of the pod').toHaveCount(0);
     await page.getByRole('tab', {name: 'Overview'}).click();
     await page.getByRole('link', {name: /^Log at Failed/}).click();
     await page.locator('.mpi-log-line').first().waitFor();
@@ -313,7 +313,7 @@ const repair = {
   async 'a viewer sees jobs and logs, and may change nothing'() {
     const page = await open('viewer', jobPage('greedy'));
     await page.getByRole('heading', {name: /Why it failed/}).waitFor();
-    for (const name of ['Suspend', 'Cancel job', 'Clone and modify', 'Clone with this change']) assert.equal(await page.getByRole('button', {name}).count(), 0, name);
+    for (const name of ['Suspend', 'Cancel job', 'Clone and modify', 'Clone with this change']) await expect(page.getByRole('button', {name}), name).toHaveCount(0);
     const response = await page.request.post(`${base}/api/v1/namespaces/${namespace}/jobs/mpijob/greedy/clone`, {data: {name: 'of-viewer', changes: []}});
     assert.match(await response.text(), /Forbidden|cannot create/i, 'a viewer clones nothing');
     assert.equal((await kubectl('get', 'mpijobs', 'of-viewer', '--ignore-not-found')).trim(), '');
@@ -412,8 +412,8 @@ const causes = {
       await label.getByText(code).waitFor({timeout: 120_000}).catch(async (error) => {
         throw new Error(`${name} shows ${(await label.allInnerTexts()).join() || 'no cause'} instead of ${code}`, {cause: error});
       });
-      assert.ok((await page.locator('.mpi-cause').innerText()).length > 10, `${name} shows a cause`);
-      assert.ok((await page.locator('.mpi-remedies li').count()) > 0 || (await page.getByRole('button', {name: /^Evidence/}).count()) > 0, `${name} shows what to do or the evidence`);
+      await expect(page.locator('.mpi-cause').first(), `${name} shows a cause`).toHaveText(/.{10}/);
+      await expect(page.locator('.mpi-remedies li').or(page.getByRole('button', {name: /^Evidence/})), `${name} shows what to do or the evidence`).not.toHaveCount(0);
       shown.push(`${name}: ${await label.innerText()}: ${await page.locator('.mpi-cause').innerText()}`);
     }
     await page.goto(`${base}/?namespace=${namespace}`);

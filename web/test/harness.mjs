@@ -9,10 +9,14 @@ import tls from 'node:tls';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 import {fileURLToPath} from 'node:url';
-import {chromium} from 'playwright-core';
+import {chromium} from 'playwright';
+import {expect as expectWith} from 'playwright/test';
 import {pipe} from './pipe.mjs';
 
 const {CHROMIUM: program, SCREENSHOTS: folder = '', PICTURES: pictures = ''} = process.env;
+/** Asserts what a page shows, and waits for it: what is read only once may be read while the page still loads. */
+export const expect = expectWith.configure({timeout: 20_000});
+
 const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 for (const each of [folder, pictures]) if (each) mkdirSync(each, {recursive: true});
 

@@ -1,7 +1,7 @@
 // Opens the pages in a host page (web/test/host), which loads them by module federation from the server that TestHostPage
 // (internal/dashboard) starts.
 import assert from 'node:assert/strict';
-import {connection, start} from './harness.mjs';
+import {connection, expect, start} from './harness.mjs';
 
 const {base, relay, close} = await connection(() => process.env.HOST_URL);
 const {open, inspect, run} = await start({base, relay, tokens: {}, timeout: 60_000});
@@ -19,7 +19,7 @@ const journeys = {
     await page.getByRole('link', {name: 'Open the training jobs'}).click();
     await page.getByRole('heading', {level: 1, name: 'Training jobs'}).waitFor();
     await page.getByRole('link', {name: 'hosted-job', exact: true}).waitFor();
-    assert.equal(await page.locator('.pf-v6-c-masthead').count(), 0, 'the host has its own header');
+    await expect(page.locator('.pf-v6-c-masthead'), 'the host has its own header').toHaveCount(0);
     await inspect(page, 'host-jobs');
     // A link and a reload stay below the path of the host.
     await page.getByRole('link', {name: 'hosted-job', exact: true}).click();
