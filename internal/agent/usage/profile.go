@@ -74,7 +74,7 @@ func profileRanks(ranks []agentapi.RankProfile, late *agentapi.LateRank, most in
 }
 
 // lateRank returns the rank that the others wait for: the one with the least time in functions of MPI, if the median of the others has
-// clearly more. It returns nil if there is none: the ranks have about the same time, or several have little.
+// much more. It returns nil if there is none: the ranks have about the same time, or several have little.
 func lateRank(ranks []agentapi.RankProfile) *agentapi.LateRank {
 	// least is the least difference, in milliseconds, and share the least part of the time.
 	const least, share = 1000, 10

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Compiles the library for profiles: build.sh FILE. CC is the compiler, gcc or clang, by default gcc. It needs no C library and no headers
-# of one: the library is linked with none, so that it can be loaded beside any of them.
+# of one: the library is linked with none, so that it can be loaded together with any of them.
 set -eu
 CC=${CC:-gcc}
 atomics=
