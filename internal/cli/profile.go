@@ -22,8 +22,7 @@ functions with the most time, the sizes of messages, the imbalance between the r
 The job must have been created with --profile, or with the annotation mpi.opendatahub.io/profile. The profile is reported
 a minute after the ranks have started, then each minute, later up to each 5 minutes, and at the end. The command also works
 for deleted jobs while their reports are retained.`,
-		Example: `# Create a job with a profile, and look at it
-kubectl odh mpijob create pi --image quay.io/opendatahub/mpi-sample-openmpi --workers 2 --profile -- pi
+		Example: `# Show where the time of a job goes that was created with --profile
 {{name}} pi
 
 # As JSON, in milliseconds and bytes
