@@ -191,6 +191,9 @@ type JobReportStatus struct {
 	// usage is what the job's pods used over time, as their agents measured it, with at most 120 points per metric. It is unset if no agent measured it.
 	// +optional
 	Usage *Usage `json:"usage,omitempty"`
+	// profile is where the time of the job's ranks went: in functions of MPI, and in which. It is unset unless the job asks for it.
+	// +optional
+	Profile *Profile `json:"profile,omitempty"`
 	// training is the last progress that the program printed, as JSON or key=value lines.
 	// +optional
 	Training *Training `json:"training,omitempty"`

@@ -104,6 +104,17 @@ func runProgram(ctx context.Context, arguments []string, stdout, stderr io.Write
 		build.Image.Links[path] = target
 		return nil
 	})
+	flags.Func("library", "shared library in the image, as `PATH=SCRIPT`; the script of the module compiles it with $CC into the file that its argument names; may be repeated", func(text string) error {
+		path, script, err := keyValue(text)
+		if err != nil {
+			return err
+		}
+		if build.Libraries == nil {
+			build.Libraries = map[string]string{}
+		}
+		build.Libraries[path] = script
+		return nil
+	})
 	flags.Func("folder", "empty folder in the image, as an absolute `path`; may be repeated", func(text string) error {
 		build.Image.Folders = append(build.Image.Folders, text)
 		return nil

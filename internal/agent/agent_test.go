@@ -578,6 +578,36 @@ func TestInstall(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "mpi-agent") {
 		t.Errorf("%v: %s", err, out)
 	}
+	if _, err := os.Stat(filepath.Join(folder, "lib")); err == nil {
+		t.Error("there is a library that the image does not have")
+	}
+	image := t.TempDir()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{
+		os.Mkdir(filepath.Join(image, "lib"), 0o755), os.WriteFile(filepath.Join(image, "lib", filepath.Base(agentapi.ProfileLibrary)), []byte("library"), 0o600),
+		exec.CommandContext(t.Context(), "cp", self, filepath.Join(image, "mpi-agent")).Run(),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		install := w.agent("mpi-agent", "install", folder)
+		install.Path = filepath.Join(image, "mpi-agent")
+		if out, err := install.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	library := filepath.Join(folder, "lib", filepath.Base(agentapi.ProfileLibrary))
+	if data, err := os.ReadFile(library); err != nil || string(data) != "library" {
+		t.Errorf("the library is %q, %v", data, err)
+	}
+	if info, err := os.Stat(library); err == nil && info.Mode().Perm() != 0o755 {
+		t.Errorf("the library is %v", info.Mode())
+	}
 	if info, err := os.Stat(filepath.Join(folder, "run")); err != nil || info.Mode().Perm() != 0o777 {
 		t.Errorf("run is %v, %v", info, err)
 	}

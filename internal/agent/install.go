@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,8 +14,11 @@ import (
 // a folder in which any user of the pod may write.
 func install(folder string) error {
 	binary := filepath.Join(folder, filepath.Base(agentapi.Binary))
-	if err := copySelf(binary); err != nil {
+	if err := copyFile("/proc/self/exe", binary); err != nil {
 		return fmt.Errorf("install the agent in %s: %w", folder, err)
+	}
+	if err := installLibrary(folder); err != nil {
+		return fmt.Errorf("install the library for profiles in %s: %w", folder, err)
 	}
 	bin := filepath.Join(folder, filepath.Base(filepath.Dir(agentapi.Shim)))
 	run := filepath.Join(folder, filepath.Base(agentapi.Run))
@@ -36,9 +40,32 @@ func install(folder string) error {
 	return nil
 }
 
-// copySelf writes this program's file, complete or not at all.
-func copySelf(path string) error {
-	from, err := os.Open("/proc/self/exe")
+// installLibrary copies the library for profiles, if the image has it.
+func installLibrary(folder string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	path, err := filepath.Rel(agentapi.Path, agentapi.ProfileLibrary)
+	if err != nil {
+		return err
+	}
+	from, to := filepath.Join(filepath.Dir(self), path), filepath.Join(folder, path)
+	if _, err := os.Stat(from); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	if err := os.Chmod(filepath.Dir(to), 0o755); err != nil { //nolint:gosec // any user of the pod loads it
+		return err
+	}
+	return copyFile(from, to)
+}
+
+// copyFile copies a program or a library, complete or not at all.
+func copyFile(source, path string) error {
+	from, err := os.Open(source)
 	if err != nil {
 		return err
 	}

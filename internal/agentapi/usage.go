@@ -27,6 +27,8 @@ type Usage struct {
 	// Launch is how the job's first launch began; nil until all hosts are connected. Only launchers report it, also before anything
 	// was measured: then Step is 0.
 	Launch *Launch `json:"launch,omitempty"`
+	// Profile is where the time of the ranks goes; nil if the job does not ask for that.
+	Profile *Profile `json:"profile,omitempty"`
 }
 
 // Launch is how MPI reached the hosts of a job and started ranks there.

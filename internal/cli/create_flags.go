@@ -67,6 +67,7 @@ func (j *jobFlags) add(c *cobra.Command, f *Factory) {
 	flags.DurationVar(&j.spec.Deadline, "deadline", 0, usage("deadline"))
 	flags.DurationVar(&j.ttl, "ttl", 0, usage("ttl"))
 	flags.StringVar(&j.spec.RDMA, "rdma", "", usage("rdma"))
+	flags.BoolVar(&j.spec.Profile, "profile", false, usage("profile"))
 	flags.BoolVar(&j.spec.Suspend, "suspend", false, usage("suspend"))
 	flags.StringArrayVar(&j.volumes, "volume", nil, usage("volume"))
 	flags.StringVar(&j.shm, "shm", "", usage("shm"))

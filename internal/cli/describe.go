@@ -150,6 +150,7 @@ func (o *describeOptions) resources(job jobs.Job) [][2]string {
 		{"Figures", jobs.CurvesText(status.Curves)},
 		{"Reserved", jobs.ReservedText(status.Consumption)},
 		{"Used", jobs.UsageText(status.Usage)},
+		{"Profile", jobs.ProfileText(status.Profile)},
 		{"Start-up", startUp},
 	}
 }

@@ -27,6 +27,13 @@ func (p *linePrinter) line(format string, args ...any) {
 	}
 }
 
+// table prints a table.
+func (p *linePrinter) table(t table) {
+	if p.err == nil {
+		p.err = t.write(p.to, "", true)
+	}
+}
+
 // heading starts a part.
 func (p *linePrinter) heading(title string) {
 	p.line("")

@@ -52,6 +52,7 @@ func commands() []group {
 			newDoctor,
 			newEvents,
 			newTop,
+			newProfile,
 			newStacks,
 			newWait,
 			newExec,

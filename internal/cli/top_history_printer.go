@@ -78,12 +78,6 @@ func (p *historyPrinter) ranks(usage *v1alpha1.Usage) {
 	p.table(t)
 }
 
-func (p *historyPrinter) table(t table) {
-	if p.err == nil {
-		p.err = t.write(p.to, "", true)
-	}
-}
-
 // printHistory prints what a job used over time, also of a deleted job.
 func (o *topOptions) printHistory(job jobs.Job) error {
 	usage, curves := job.Status().Usage, job.Status().Curves

@@ -69,6 +69,7 @@ const (
 	CrashLoop             Code = "CrashLoop"
 	SlowStart             Code = "SlowStart"
 	SlowStartupStep       Code = "SlowStartupStep"
+	ProfileMissing        Code = "ProfileMissing"
 	WorkerEnded           Code = "WorkerEnded"
 	WorkersNotReady       Code = "WorkersNotReady"
 	SidecarFailed         Code = "SidecarFailed"

@@ -159,6 +159,7 @@ var meanings = map[Code]string{
 	NoOutput:               "The program has printed nothing for a long time, although all pods run. It may be computing, or a rank is stuck.",
 	SlowStart:              "A pod has not started for a long time.",
 	SlowStartupStep:        "A part of the start, such as pulling an image or attaching a volume, took unusually long.",
+	ProfileMissing:         "The job asks for a communication profile, but no rank has counted its calls of MPI.",
 	Unknown:                "The job failed, and neither pods, events nor logs show a known cause.",
 }
 

@@ -96,6 +96,14 @@ var stalls = []Entry{
 		},
 	},
 	{
+		Code: ProfileMissing, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityInfo,
+		Summary: "The job has no communication profile. {why}",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "The library for profiles counts the calls of programs in C, C++ and Python that use MPI as a shared library."},
+			{Text: "If the job needs no profile, remove the annotation.", Action: "metadata.annotations[mpi.opendatahub.io/profile]"},
+		},
+	},
+	{
 		Code: Unknown, Phase: v1alpha1.PhaseFailed, Strength: Unexplained, Traits: FollowsPodLoss,
 		Summary: "{state} The cause is unknown. {known}",
 		Remedies: []v1alpha1.Remedy{

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"opendatahub.io/mpijob/internal/jobs"
+	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/phrase"
 )
 
@@ -48,6 +49,10 @@ func (s *Server) specCommands(spec jobs.Spec) []Snippet {
 	all.number("--retries", "retries", spec.Retries)
 	all.duration("--deadline", "deadline", spec.Deadline)
 	all.text("--rdma", "rdma", spec.RDMA)
+	if spec.Profile {
+		all.line = append(all.line, "--profile")
+		all.python = append(all.python, `annotations={"`+mpi.AnnotationProfile+`": "true"}`)
+	}
 	if spec.TTL != nil {
 		all.anyDuration("--ttl", "ttl", *spec.TTL)
 	}

@@ -197,6 +197,7 @@ func (c *Client) readSpec(ctx context.Context, job *unstructured.Unstructured) (
 	if rdma := job.GetAnnotations()[mpi.AnnotationRDMA]; rdma == mpi.RDMARequired || rdma == mpi.RDMAOptional {
 		spec.RDMA = rdma
 	}
+	spec.Profile, _ = mpi.ParseProfile(job.GetAnnotations())
 	spec.readMetadata(job)
 	if job.GetKind() == trainjob.Kind {
 		err := c.readTrainJob(ctx, job, &spec)

@@ -257,6 +257,11 @@ var settings = []SettingGroup{
 			MPIJob: jobField("metadata.annotations[mpi.opendatahub.io/rdma]"), TrainJob: jobField("metadata.annotations[mpi.opendatahub.io/rdma]").only(withMPI),
 		},
 		{
+			Name: "profile", Flag: "profile", Text: "Count and time the calls of MPI in each rank",
+			Absent: "In Python, it is one of the annotations; in the wizard, set the annotation in the YAML",
+			MPIJob: jobField("metadata.annotations[mpi.opendatahub.io/profile]"), TrainJob: jobField("metadata.annotations[mpi.opendatahub.io/profile]").only(withMPI),
+		},
+		{
 			Name: "gangTimeout", Flag: "gang-timeout", Python: "gang_timeout", Form: "gangMinutes", Text: "Schedule all pods together, and give up an attempt after this time, such as 10m", Limits: wholeSeconds,
 			MPIJob:   jobField("spec.runPolicy.schedulingPolicy.scheduleTimeoutSeconds"),
 			TrainJob: jobField("metadata.annotations[mpi.opendatahub.io/schedule-timeout-seconds]").only(withMPI),

@@ -48,6 +48,7 @@ var examples = map[string]func(*Spec){
 	"toleration":      func(s *Spec) { s.Tolerations = []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}} },
 	"topology":        func(s *Spec) { s.Topology = "topology.kubernetes.io/zone" },
 	"rdma":            func(s *Spec) { s.RDMA = "required" },
+	"profile":         func(s *Spec) { s.Profile = true },
 	"gangTimeout":     func(s *Spec) { s.GangTimeout = 10 * time.Minute },
 	"imagePullSecret": func(s *Spec) { s.ImagePullSecrets = []string{"registry"} },
 	"serviceAccount":  func(s *Spec) { s.ServiceAccount = "trainer" },

@@ -64,6 +64,8 @@ type Spec struct {
 	// RDMA is what happens if no node offers the RDMA that the pods request: mpi.RDMARequired or mpi.RDMAOptional; empty is
 	// mpi.RDMAOptional.
 	RDMA string `json:"rdma,omitempty"`
+	// Profile has the calls of MPI in each rank counted and timed.
+	Profile bool `json:"profile,omitempty"`
 	// Volumes are mounted by all pods.
 	Volumes []Volume `json:"volumes,omitempty"`
 	// Output is a volume for results; every rank has its path in the variable OUTPUT_DIR. Each job has a folder of its own
@@ -291,6 +293,9 @@ func (s Spec) annotations() map[string]string {
 		annotations[mpi.AnnotationPreferredTopology] = s.Topology
 	default:
 		annotations[mpi.AnnotationRequiredTopology] = s.Topology
+	}
+	if s.Profile {
+		annotations[mpi.AnnotationProfile] = "true"
 	}
 	if s.RDMA != "" {
 		annotations[mpi.AnnotationRDMA] = s.RDMA

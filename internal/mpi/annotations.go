@@ -121,6 +121,11 @@ func annotations() []Annotation {
 			Description: "Sets how long the program may print nothing before the job's report warns.",
 		},
 		{
+			Name: AnnotationProfile, On: jobs, definesPods: true, check: errorsOf(ParseProfile),
+			Values: "`true` or `false`", Default: "`false`",
+			Description: "Counts and times the calls of MPI in each rank, for the job's [communication profile](metrics.md#where-the-time-goes).",
+		},
+		{
 			Name: AnnotationTraceParent, On: jobs, check: errorsOf(ParseTraceParent),
 			Values: "a [traceparent](https://www.w3.org/TR/trace-context/#traceparent-header) of W3C Trace Context", Default: "the job has a trace of its own",
 			Description: "Makes the job's spans part of another [trace](admin/tracing.md). Only the value at the creation has an effect.",

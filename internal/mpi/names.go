@@ -106,6 +106,9 @@ const AnnotationWaitForQuota = Group + "/wait-for-quota"
 // its Workload, and activates it again without the annotation. Kueue would resume a job that is suspended by its field suspend only.
 const AnnotationSuspendInQueue = Group + "/suspend-in-queue"
 
+// AnnotationProfile on a job, with the value "true", has the calls of MPI in each rank counted and timed.
+const AnnotationProfile = Group + "/profile"
+
 // AnnotationRDMA on a job selects what happens if no node offers the RDMA that its pods request: RDMARequired or RDMAOptional.
 const AnnotationRDMA = Group + "/rdma"
 

@@ -20,6 +20,11 @@ func CheckRequireEncryption(annotations map[string]string) field.ErrorList {
 	return errs
 }
 
+// ParseProfile reads AnnotationProfile. It returns false if the annotation is missing or invalid.
+func ParseProfile(annotations map[string]string) (bool, field.ErrorList) {
+	return parseBool(annotations, AnnotationProfile)
+}
+
 // parseBool reads an annotation that is true or false; false if it is missing or invalid.
 func parseBool(annotations map[string]string, name string) (bool, field.ErrorList) {
 	switch text, set := annotations[name]; {

@@ -21,6 +21,9 @@ func addAgent(job mpi.Job, pod *corev1.PodSpec, settings Settings) {
 	if path := main.TerminationMessagePath; path != "" && path != agentapi.TerminationFile {
 		addEnv(main, corev1.EnvVar{Name: agentapi.EnvTermination, Value: path})
 	}
+	if job.Profile {
+		addEnv(main, corev1.EnvVar{Name: agentapi.EnvProfile, Value: agentapi.ProfileFolder})
+	}
 	main.VolumeMounts = append(main.VolumeMounts, deliver(pod, main, settings)...)
 	main.VolumeMounts = append(main.VolumeMounts, corev1.VolumeMount{Name: agentapi.KeyVolume, MountPath: agentapi.KeyPath, ReadOnly: true})
 	pod.Volumes = append(pod.Volumes, corev1.Volume{Name: agentapi.KeyVolume, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{

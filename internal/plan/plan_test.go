@@ -339,10 +339,11 @@ func finished(j *mpi.Job, o *jobstate.Observed) {
 	o.Launcher = mpitest.Launcher(*j, batchv1.JobComplete)
 }
 
-// TestSettingsArePassedOn: the agent knows a pod's grace period, unless the user sets the variable, and the file of its
-// termination message.
+// TestSettingsArePassedOn: the agent knows a pod's grace period, unless the user sets the variable, the file of its
+// termination message, and whether the job asks for a profile.
 func TestSettingsArePassedOn(t *testing.T) {
 	job := mpitest.Job(1, func(j *mpi.Job) {
+		j.Profile = true
 		j.Launcher.Template.Spec.TerminationGracePeriodSeconds = new(int64(120))
 		j.Workers.Template.Spec.TerminationGracePeriodSeconds = new(int64(300))
 		j.Launcher.Template.Spec.Containers[0].TerminationMessagePath = "/tmp/end"
@@ -362,12 +363,12 @@ func TestSettingsArePassedOn(t *testing.T) {
 	}
 	for _, pod := range pods {
 		for _, v := range pod.Containers[0].Env {
-			if v.Name == agentapi.EnvGrace || v.Name == agentapi.EnvTermination {
+			if v.Name == agentapi.EnvGrace || v.Name == agentapi.EnvTermination || v.Name == agentapi.EnvProfile {
 				got[pod.Hostname] += v.Value
 			}
 		}
 	}
-	if want := map[string]string{"pi-launcher": "120s/tmp/end", "pi-worker-0": "10s"}; !maps.Equal(got, want) {
+	if want := map[string]string{"pi-launcher": "120s/tmp/end" + agentapi.ProfileFolder, "pi-worker-0": "10s" + agentapi.ProfileFolder}; !maps.Equal(got, want) {
 		t.Errorf("the settings are %v, want %v", got, want)
 	}
 }

@@ -72,6 +72,12 @@ func Make(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, outco
 	adaptRemedies(&report, m.lasting())
 	status.Consumption = m.consumption()
 	status.Usage = m.usage()
+	var noLibrary bool
+	status.Profile, noLibrary = m.profile()
+	if finding, missing := m.profileMissing(*status, noLibrary); missing {
+		// After the timeline, too.
+		status.Findings = append(status.Findings, finding)
+	}
 	status.Training = m.training()
 	status.EndEstimate = m.endEstimate(*status)
 	status.Curves = m.before.Curves
@@ -124,6 +130,8 @@ func Changed(previous *v1alpha1.JobReport, next v1alpha1.JobReport) bool {
 		old.EndEstimate, now.EndEstimate = nil, nil
 	}
 	old.Usage, now.Usage = nil, nil
+	// It is reported with the usage.
+	old.Profile, now.Profile = nil, nil
 	return !apiequality.Semantic.DeepEqual(old, now) || !apiequality.Semantic.DeepEqual(previous.Labels, next.Labels) || previous.Spec != next.Spec
 }
 

@@ -31,6 +31,8 @@ func TestProgramLayerAndConfig(t *testing.T) {
 	t.Parallel()
 	static := elfFile(t, "operator", false)
 	content := string(readFile(t, static))
+	library := filepath.Join(t.TempDir(), "library")
+	writeFile(t, library, []byte("a library"))
 	tests := map[string]struct {
 		program Program
 		layer   []member
@@ -49,10 +51,13 @@ func TestProgramLayerAndConfig(t *testing.T) {
 				Reference: "odh/operator:dev", Binary: static, Path: "/usr/bin/manager", User: "1001:0",
 				Env: []string{"A=b"}, Args: []string{"--verbose"}, Labels: map[string]string{"k": "v"},
 				Links: map[string]string{"/bin/ssh": "../usr/bin/manager"}, Folders: []string{"/run"},
+				Libraries: map[string]string{"/lib/lib.so": library},
 			},
 			layer: []member{
 				{Name: "bin/", Type: tar.TypeDir, Mode: 0o755},
 				{Name: "bin/ssh", Link: "../usr/bin/manager", Type: tar.TypeSymlink, Mode: 0o777},
+				{Name: "lib/", Type: tar.TypeDir, Mode: 0o755},
+				{Name: "lib/lib.so", Type: tar.TypeReg, Mode: 0o755, Content: "a library"},
 				{Name: "run/", Type: tar.TypeDir, Mode: 0o755},
 				{Name: "tmp/", Type: tar.TypeDir, Mode: 0o1777},
 				{Name: "usr/", Type: tar.TypeDir, Mode: 0o755},

@@ -19,7 +19,7 @@ import (
 const DefaultUser = "65532:65532"
 
 // Program is an image with one static Linux binary, a /tmp, and no more than
-// links and empty folders besides.
+// libraries, links and empty folders besides.
 type Program struct {
 	// Reference is the image's name with its tag, for instance
 	// "odh/mpijob-operator:dev".
@@ -32,6 +32,8 @@ type Program struct {
 	// A pod that mounts the image as a volume finds them next to the binary.
 	Links   map[string]string
 	Folders []string
+	// Libraries are files for programs of other images, which mount this one as a volume: the files to take by path.
+	Libraries map[string]string
 	// User is "uid:gid"; DefaultUser when empty.
 	User string
 	// Env holds KEY=value pairs.
@@ -55,7 +57,7 @@ func (p Program) Write(file string) error {
 	tag, err := parseReference(p.Reference)
 	architecture, errBinary := checkBinary(p.Binary)
 	err = errors.Join(err, checkTarget(target), errBinary)
-	for _, path := range slices.Concat(slices.Sorted(maps.Keys(p.Links)), p.Folders) {
+	for _, path := range slices.Concat(slices.Sorted(maps.Keys(p.Libraries)), slices.Sorted(maps.Keys(p.Links)), p.Folders) {
 		err = errors.Join(err, checkTarget(path))
 	}
 	if err != nil {
@@ -106,14 +108,18 @@ func checkBinary(binary string) (architecture string, err error) {
 }
 
 func (p Program) writeLayer(w io.Writer, target string) error {
-	info, err := os.Stat(p.Binary)
-	if err != nil {
-		return fmt.Errorf("binary: %w", err)
-	}
-	entry := strings.TrimPrefix(target, "/")
-	headers := map[string]*tar.Header{
-		"tmp": {Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777, ModTime: epoch},
-		entry: {Typeflag: tar.TypeReg, Name: entry, Mode: 0o755, Size: info.Size(), ModTime: epoch},
+	headers := map[string]*tar.Header{"tmp": {Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777, ModTime: epoch}}
+	files := map[string]string{target: p.Binary}
+	maps.Copy(files, p.Libraries)
+	sources := map[string]string{}
+	for path, source := range files {
+		info, err := os.Stat(source)
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		name := strings.TrimPrefix(path, "/")
+		headers[name] = &tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o755, Size: info.Size(), ModTime: epoch}
+		sources[name] = source
 	}
 	for link, to := range p.Links {
 		name := strings.TrimPrefix(link, "/")
@@ -137,10 +143,11 @@ func (p Program) writeLayer(w io.Writer, target string) error {
 		if err := archive.WriteHeader(headers[name]); err != nil {
 			return fmt.Errorf("entry %s: %w", name, err)
 		}
-		if name != entry {
+		source, isFile := sources[name]
+		if !isFile {
 			continue
 		}
-		if err := copyFile(archive, p.Binary); err != nil {
+		if err := copyFile(archive, source); err != nil {
 			return err
 		}
 	}
@@ -153,7 +160,7 @@ func (p Program) writeLayer(w io.Writer, target string) error {
 func copyFile(w io.Writer, file string) (err error) {
 	source, err := os.Open(file)
 	if err != nil {
-		return fmt.Errorf("binary: %w", err)
+		return fmt.Errorf("file of the image: %w", err)
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
 	if _, err := io.Copy(w, source); err != nil {

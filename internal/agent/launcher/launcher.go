@@ -19,6 +19,7 @@ import (
 	"opendatahub.io/mpijob/internal/agent/mpiversion"
 	"opendatahub.io/mpijob/internal/agent/outcome"
 	"opendatahub.io/mpijob/internal/agent/process"
+	"opendatahub.io/mpijob/internal/agent/profile"
 	"opendatahub.io/mpijob/internal/agent/progress"
 	"opendatahub.io/mpijob/internal/agent/protocol"
 	"opendatahub.io/mpijob/internal/agent/ranks"
@@ -40,7 +41,9 @@ const (
 type supervisor struct {
 	ranks   *ranks.Ranks
 	sampler *sampler.Sampler
-	stderr  io.Writer
+	// profiler profiles the ranks of this pod.
+	profiler *profile.Profiler
+	stderr   io.Writer
 	// folder is where the rsh's leave their records.
 	folder string
 	// expected is the hostfile's.
@@ -64,12 +67,12 @@ func (s *supervisor) summary() agentapi.Summary {
 func Run(args, env []string, statusAddress string) int {
 	log := slog.New(slog.DiscardHandler)
 	s := &supervisor{
-		command: args, ranks: ranks.New(log, cgroup.Root), stderr: os.Stderr, folder: records.Folder(), expected: hostfile.Read(agentapi.Hostfile),
+		command: args, ranks: ranks.New(log, cgroup.Root), profiler: profile.New(), stderr: os.Stderr, folder: records.Folder(), expected: hostfile.Read(agentapi.Hostfile),
 		launchWatch: launchWatch{failedAt: map[string]time.Time{}, ended: map[string]time.Time{}, killed: map[string]bool{}},
 	}
 	processes, err := process.NewParent(s.ranks.Look)
 	if err == nil {
-		env, err = hydraEnv(launcherEnv(env), agentapi.Hostfile)
+		env, err = hydraEnv(s.profiler.Env(launcherEnv(env)), agentapi.Hostfile)
 	}
 	if err != nil {
 		fmt.Fprintln(s.stderr, "mpi-agent:", err)

@@ -26,6 +26,7 @@ func (s *supervisor) usage() *agentapi.Usage {
 	var own agentapi.Summary
 	if s.ranks.Tell(&own, 0); own.RanksSeen > 0 || len(hosts) == 0 && s.expected.Others == 0 {
 		if used, measured := s.sampler.Usage(); measured {
+			used.Profile = s.profiler.Get()
 			name, _ := os.Hostname()
 			hosts = slices.Insert(hosts, 0, agentapi.HostUsage{Host: hostfile.Short(name), Usage: used})
 		}

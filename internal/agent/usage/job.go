@@ -32,7 +32,7 @@ func Job(hosts []agentapi.HostUsage) (agentapi.Usage, bool) {
 		job.Step *= 2
 		first, last = span(hosts, job.Step)
 	}
-	job.Start, job.PodCount = first*job.Step, int32(len(hosts))
+	job.Start, job.PodCount, job.Profile = first*job.Step, int32(len(hosts)), jobProfile(hosts)
 	for _, metric := range agentapi.Metrics() {
 		if m, measured := sum(hosts, metric, job.Step, first, last); measured {
 			job.Metrics = append(job.Metrics, m)
@@ -58,7 +58,7 @@ func rankFigures(r agentapi.RankUse) []int64 { return []int64{r.CPU, r.Memory} }
 func isWhole(h agentapi.HostUsage) bool {
 	const longest, latest, longestName, mostRanks = 1 << 30, 1 << 40, 253, 4096
 	u := h.Usage
-	return len(h.Host) <= longestName && len(u.Ranks) <= mostRanks && u.Since >= 0 && u.Step > 0 && u.Step < longest && u.Start >= 0 && u.Start < latest && u.Start%u.Step == 0 && u.Until >= u.Since && u.Until < latest &&
+	return len(h.Host) <= longestName && isWholeProfile(u.Profile) && len(u.Ranks) <= mostRanks && u.Since >= 0 && u.Step > 0 && u.Step < longest && u.Start >= 0 && u.Start < latest && u.Start%u.Step == 0 && u.Until >= u.Since && u.Until < latest &&
 		!slices.ContainsFunc(u.Metrics, func(m agentapi.MetricUsage) bool { return len(m.Points) > agentapi.MaxUsagePoints })
 }
 
@@ -216,16 +216,31 @@ func find(metrics []agentapi.MetricUsage, metric agentapi.Metric) (agentapi.Metr
 // LineSize is the most bytes of a job's usage in a log: container runtimes split lines of 16 KiB.
 const LineSize = 15 << 10
 
-// Within returns a job's usage with so few points, pods and ranks that it takes at most a number of bytes as JSON; nil if there is no
+// Within returns a job's usage with so few points, pods, ranks and calls that it takes at most a number of bytes as JSON; nil if there is no
 // room for its figures.
 func Within(u agentapi.Usage, bytes int) *agentapi.Usage {
 	if u.Step <= 0 {
 		return nil
 	}
-	for _, most := range []struct{ points, entries int }{
-		{agentapi.MaxUsagePoints, agentapi.MaxUsagePods}, {agentapi.MaxUsagePoints, 16}, {agentapi.MaxUsagePoints, 8}, {60, 8}, {60, 4}, {60, 0}, {30, 0}, {15, 0}, {0, 0},
+	const allCalls, someCalls, noProfile = agentapi.MaxJobCalls, 4, 0
+	for _, most := range []struct{ points, entries, calls int }{
+		{agentapi.MaxUsagePoints, agentapi.MaxUsagePods, allCalls},
+		{agentapi.MaxUsagePoints, 16, allCalls},
+		{agentapi.MaxUsagePoints, 8, allCalls},
+		{60, 8, allCalls},
+		{60, 4, allCalls},
+		{60, 0, allCalls},
+		{30, 0, allCalls},
+		{15, 0, someCalls},
+		{0, 0, someCalls},
+		{0, 0, noProfile},
 	} {
 		shorter := withPoints(u, most.points)
+		if shorter.Profile = nil; u.Profile != nil && most.calls > 0 {
+			profile := *u.Profile
+			profile.Ranks, profile.Calls = profileRanks(profile.Ranks, profile.Late, most.entries), profile.Calls[:min(len(profile.Calls), most.calls)]
+			shorter.Profile = &profile
+		}
 		shorter.Pods, shorter.Ranks = someOf(u.Pods, most.entries, podFigures), someOf(u.Ranks, most.entries, rankFigures)
 		if data, err := json.Marshal(shorter); err == nil && len(data) <= bytes {
 			return &shorter

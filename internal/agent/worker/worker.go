@@ -20,6 +20,7 @@ import (
 	"opendatahub.io/mpijob/internal/agent/cgroup"
 	"opendatahub.io/mpijob/internal/agent/outcome"
 	"opendatahub.io/mpijob/internal/agent/process"
+	"opendatahub.io/mpijob/internal/agent/profile"
 	"opendatahub.io/mpijob/internal/agent/progress"
 	"opendatahub.io/mpijob/internal/agent/protocol"
 	"opendatahub.io/mpijob/internal/agent/ranks"
@@ -35,6 +36,7 @@ type worker struct {
 	processes *process.Parent
 	ranks     *ranks.Ranks
 	sampler   *sampler.Sampler
+	profiler  *profile.Profiler
 	// connected is closed when the worker ends.
 	connected <-chan struct{}
 	// env is what programs start with: the container's own.
@@ -59,8 +61,8 @@ func Run(log *slog.Logger, listen, statusAddress string, env []string) error {
 		return err
 	}
 	ctx, _ := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGINT)
-	w := &worker{ranks: ranks.New(log, cgroup.Root), env: env}
-	w.sampler = sampler.New(w.ranks)
+	w := &worker{ranks: ranks.New(log, cgroup.Root), profiler: profile.New()}
+	w.env, w.sampler = w.profiler.Env(env), sampler.New(w.ranks)
 	w.server = &protocol.Server{Log: log, Identity: identity, Session: w.session, Ends: w.ends, Usage: func(job agentapi.Usage) {
 		// The operator reads it there.
 		log.Info(agentapi.UsageMessage, agentapi.UsageMessage, job)
@@ -142,6 +144,7 @@ func (w *worker) through() []agentapi.HostUse {
 // usage returns what the worker used since its first session; nil if it had none.
 func (w *worker) usage() *agentapi.Usage {
 	if used, measured := w.sampler.Usage(); measured {
+		used.Profile = w.profiler.Get()
 		return &used
 	}
 	return nil

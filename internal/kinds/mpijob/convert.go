@@ -70,6 +70,7 @@ func (c *converter) identity(from *kubeflow.MPIJob) {
 	c.job.Connections, _ = mpi.ParseConnections(from.Namespace, from.Annotations)
 	c.job.Gang.Requeues, _ = mpi.ParseRequeues(from.Annotations)
 	c.job.SuspendedInQueue, _ = mpi.ParseSuspendInQueue(from.Annotations)
+	c.job.Profile, _ = mpi.ParseProfile(from.Annotations)
 	c.job.WaitForQuota, _ = mpi.ParseWaitForQuota(from.Annotations)
 	c.job.Topology, _ = mpi.ParseTopology(from.Annotations)
 	c.job.RDMA.Optional, _ = mpi.ParseRDMA(from.Annotations)

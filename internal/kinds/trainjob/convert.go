@@ -83,6 +83,7 @@ func Convert(from TrainJob, used Runtime) mpi.Job {
 	job.TraceParent, _ = mpi.ParseTraceParent(from.Annotations)
 	job.Lifecycle.TTL, _ = mpi.ParseTTL(from.Annotations)
 	job.SuspendedInQueue, _ = mpi.ParseSuspendInQueue(from.Annotations)
+	job.Profile, _ = mpi.ParseProfile(from.Annotations)
 	job.WaitForQuota, _ = mpi.ParseWaitForQuota(from.Annotations)
 	job.Topology, _ = mpi.ParseTopology(from.Annotations)
 	job.RDMA = rdma(from, used)

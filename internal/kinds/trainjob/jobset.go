@@ -30,7 +30,7 @@ type tree = map[string]any
 //   - a service mesh keeps out of the pods;
 //   - pods have no labels of another job, by which NetworkPolicies would take them for its pods;
 //   - pods have no API token, unless a service account or the token was chosen;
-//   - a variable tells the agent how long ranks may take to end.
+//   - a variable tells the agent how long ranks may take to end, and another one that it is to profile them.
 //
 // The domain is the cluster's; empty stands for cluster.local.
 //
@@ -84,7 +84,12 @@ func (p jobPart) equip(job TrainJob, domain string) error {
 			return err
 		}
 	}
-	p.passGrace()
+	if seconds, set := at(p.pod, "spec")["terminationGracePeriodSeconds"]; set {
+		p.passSetting(agentapi.EnvGrace, fmt.Sprintf("%vs", seconds))
+	}
+	if isProfiled, _ := mpi.ParseProfile(job.Annotations); isProfiled {
+		p.passSetting(agentapi.EnvProfile, agentapi.ProfileFolder)
+	}
 	return nil
 }
 
@@ -266,15 +271,14 @@ func (p jobPart) supervise() {
 	p.container["command"] = append([]any{agentapi.Binary, "launch", "--"}, command...)
 }
 
-// passGrace gives the agent of launcher or workers the pod's grace period, unless a variable sets another one.
-func (p jobPart) passGrace() {
-	seconds, set := at(p.pod, "spec")["terminationGracePeriodSeconds"]
-	if !set || p.container == nil {
+// passSetting gives the agent of launcher or workers a setting as a variable, unless there is one of this name.
+func (p jobPart) passSetting(name, value string) {
+	if p.container == nil {
 		return
 	}
 	env, _ := p.container["env"].([]any)
-	if !slices.ContainsFunc(env, func(have any) bool { is, _ := have.(tree); return is["name"] == agentapi.EnvGrace }) {
-		p.container["env"] = append(env, tree{"name": agentapi.EnvGrace, "value": fmt.Sprintf("%vs", seconds)})
+	if !slices.ContainsFunc(env, func(have any) bool { is, _ := have.(tree); return is["name"] == name }) {
+		p.container["env"] = append(env, tree{"name": name, "value": value})
 	}
 }
 

@@ -209,6 +209,23 @@ func TestGracePeriodIsPassedOn(t *testing.T) {
 	}
 }
 
+// TestProfileIsPassedOn: the agents of launcher and workers know that the job asks for a profile, if it does.
+func TestProfileIsPassedOn(t *testing.T) {
+	for value, want := range map[string]int{"": 0, "false": 0, "true": 2} {
+		jobSet, from := tree(t, made), job(t, "{command: [mpirun, pi]}")
+		from.Annotations = map[string]string{mpi.AnnotationProfile: value}
+		if value == "" {
+			from.Annotations = nil
+		}
+		if err := trainjob.Wire(jobSet, from, ""); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(text(t, jobSet), "name: MPI_AGENT_PROFILE\n                value: /opt/mpi-agent/run/profile"); got != want {
+			t.Errorf("%q: %d pods have the variable, want %d", value, got, want)
+		}
+	}
+}
+
 // TestKeep: whatever Trainer applies later, the JobSet stays in these fields what it was made as, wired or, from before
 // the operator, not; and everything else changes.
 func TestKeep(t *testing.T) {

@@ -47,6 +47,8 @@ GROUPS = {
         "PodUsage",
         "UsageHistory",
         "UsageSeries",
+        "Profile",
+        "ProfileCall",
         "Plot",
         "Template",
         "Runtime",

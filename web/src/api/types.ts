@@ -1883,6 +1883,7 @@ export interface components {
             phaseTimes?: components["schemas"]["ReportPhaseTime"][];
             pods?: components["schemas"]["ReportPodStatus"][];
             podsOmitted?: number;
+            profile?: components["schemas"]["ReportProfile"];
             reason?: string;
             run?: components["schemas"]["ReportRun"];
             /** Format: date-time */
@@ -1929,6 +1930,7 @@ export interface components {
             };
             outputDir?: components["schemas"]["Volume"];
             priority?: string;
+            profile?: boolean;
             queue?: string;
             rdma?: string;
             retries?: number;
@@ -2178,6 +2180,10 @@ export interface components {
             severity: components["schemas"]["ReportSeverity"];
             summary: string;
         };
+        ReportLateRank: {
+            rank: number;
+            waitedMilliseconds: number;
+        };
         ReportMPIStatus: {
             connectMilliseconds?: number;
             implementation?: string;
@@ -2186,6 +2192,10 @@ export interface components {
             slotsExpected?: number;
             slotsFound?: number;
             slotsPerWorker?: number;
+        };
+        ReportMessageSizes: {
+            count: number;
+            upToBytes?: number;
         };
         /** @enum {string} */
         ReportMetricName: "CPU" | "Memory" | "Throttled" | "MajorFaults" | "CPUPressure" | "MemoryPressure" | "IOPressure" | "Network" | "IO" | "GPU" | "GPUMemory";
@@ -2212,6 +2222,30 @@ export interface components {
         ReportPodUsage: {
             metrics?: components["schemas"]["ReportUsageMetric"][];
             pod: string;
+        };
+        ReportProfile: {
+            calls?: components["schemas"]["ReportProfileCall"][];
+            communicationMilliseconds: number;
+            communicationPercent: number;
+            imbalancePercent: number;
+            lateRank?: components["schemas"]["ReportLateRank"];
+            messageSizes?: components["schemas"]["ReportMessageSizes"][];
+            milliseconds: number;
+            perRank?: components["schemas"]["ReportRankProfile"][];
+            ranks: number;
+            /** Format: date-time */
+            until: string;
+        };
+        ReportProfileCall: {
+            bytes: number;
+            call: string;
+            count: number;
+            milliseconds: number;
+        };
+        ReportRankProfile: {
+            communicationMilliseconds: number;
+            milliseconds: number;
+            rank: number;
         };
         ReportRankUsage: {
             cpuMillicores: number;
@@ -2665,12 +2699,17 @@ export type ReportEndEstimate = components['schemas']['ReportEndEstimate'];
 export type ReportFailure = components['schemas']['ReportFailure'];
 export type ReportFieldChange = components['schemas']['ReportFieldChange'];
 export type ReportFinding = components['schemas']['ReportFinding'];
+export type ReportLateRank = components['schemas']['ReportLateRank'];
 export type ReportMPIStatus = components['schemas']['ReportMPIStatus'];
+export type ReportMessageSizes = components['schemas']['ReportMessageSizes'];
 export type ReportMetricName = components['schemas']['ReportMetricName'];
 export type ReportPhase = components['schemas']['ReportPhase'];
 export type ReportPhaseTime = components['schemas']['ReportPhaseTime'];
 export type ReportPodStatus = components['schemas']['ReportPodStatus'];
 export type ReportPodUsage = components['schemas']['ReportPodUsage'];
+export type ReportProfile = components['schemas']['ReportProfile'];
+export type ReportProfileCall = components['schemas']['ReportProfileCall'];
+export type ReportRankProfile = components['schemas']['ReportRankProfile'];
 export type ReportRankUsage = components['schemas']['ReportRankUsage'];
 export type ReportRemedy = components['schemas']['ReportRemedy'];
 export type ReportRun = components['schemas']['ReportRun'];

@@ -24,8 +24,10 @@ type Build struct {
 	Package string
 	// LDFlags are added to "-s -w".
 	LDFlags string
-	// Image is the image; its Binary is filled in here.
+	// Image is the image; its Binary and its Libraries are filled in here.
 	Image oci.Program
+	// Libraries are shared libraries in C: scripts of the module that compile them, by their paths in the image.
+	Libraries map[string]string
 	// Out is the archive to write.
 	Out string
 }
@@ -51,6 +53,9 @@ func (b Build) Run(ctx context.Context, log *steps.Log, stderr io.Writer) (err e
 	command.Stderr = stderr
 	if err := command.Run(); err != nil {
 		return fmt.Errorf("compile %s in %s: %w", b.Package, b.Dir, err)
+	}
+	if image.Libraries, err = b.compileLibraries(ctx, dir, log, stderr); err != nil {
+		return err
 	}
 	log.Step("write %s as %s", image.Reference, b.Out)
 	if err := image.Write(b.Out); err != nil {

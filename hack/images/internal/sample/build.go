@@ -15,12 +15,12 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"opendatahub.io/mpijob/hack/images/internal/debian"
 	"opendatahub.io/mpijob/hack/images/internal/steps"
 	"opendatahub.io/mpijob/hack/images/oci"
 )
@@ -85,7 +85,7 @@ func (b Builder) Build(ctx context.Context, s Sample, out string) error {
 
 // make builds the image and puts it into the cache, in one step at the end.
 func (b Builder) make(ctx context.Context, s Sample, packed []byte, cached string) (err error) {
-	if err := b.ensureMmdebstrap(ctx); err != nil {
+	if err := debian.Ensure(ctx, "mmdebstrap", []string{"mmdebstrap", "debian-archive-keyring"}, b.Log, b.Output); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(b.Cache, 0o755); err != nil {
@@ -192,59 +192,6 @@ func (d Download) fetch(ctx context.Context, target string) error {
 		}
 		return nil
 	})
-}
-
-// debianTools are what a build needs of the machine.
-var debianTools = []string{"mmdebstrap", "debian-archive-keyring"}
-
-// ensureMmdebstrap installs the tool where that can be done without asking.
-func (b Builder) ensureMmdebstrap(ctx context.Context) error {
-	if _, err := exec.LookPath("mmdebstrap"); err == nil {
-		return nil
-	}
-	_, aptErr := exec.LookPath("apt-get")
-	if err := missingTool(os.Geteuid() == 0, aptErr == nil); err != nil {
-		return err
-	}
-	unlock, err := b.lockTools()
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	if _, err := exec.LookPath("mmdebstrap"); err == nil {
-		return nil
-	}
-	b.Log.Step("install %s on this machine", strings.Join(debianTools, ", "))
-	if err := b.run(ctx, "apt-get", "update", "--quiet"); err != nil {
-		return err
-	}
-	return b.run(ctx, "apt-get", slices.Concat([]string{"install", "--yes", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300"}, debianTools)...)
-}
-
-// lockTools waits until no other build installs the tools: apt-get fails while another one runs. The kernel releases the lock of a
-// build that ends.
-func (b Builder) lockTools() (unlock func(), err error) {
-	file, err := os.OpenFile(filepath.Join(os.TempDir(), "mpijob-images-tools.lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("install tools: %w", err)
-	}
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
-		return nil, errors.Join(fmt.Errorf("install tools: lock %s: %w", file.Name(), err), file.Close())
-	}
-	return func() { _ = file.Close() }, nil
-}
-
-// missingTool says what to type when mmdebstrap cannot be installed from here,
-// and nil when it can.
-func missingTool(root, apt bool) error {
-	names := strings.Join(debianTools, " ")
-	switch {
-	case !apt:
-		return fmt.Errorf("mmdebstrap is not installed and this is not Debian or Ubuntu: install %s with your package manager, or build on Debian", names)
-	case !root:
-		return fmt.Errorf("mmdebstrap is not installed: run \"sudo apt-get install %s\"", names)
-	}
-	return nil
 }
 
 // run runs a tool and shows what it printed only if it failed.

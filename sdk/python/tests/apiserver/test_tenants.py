@@ -154,6 +154,7 @@ CALLS: dict[str, Call] = {
     "MPIJob.get_training_history": lambda of: of.job().get_training_history(),
     "MPIJob.get_training_curves": lambda of: of.job().get_training_curves(),
     "MPIJob.get_usage": lambda of: of.job().get_usage(),
+    "MPIJob.get_profile": lambda of: of.job().get_profile(),
     "MPIJob.get_usage_history": lambda of: of.job().get_usage_history(),
     "MPIJob.plot": lambda of: of.job().plot(),
     "MPIJob.register_model": lambda of: of.job().register_model(

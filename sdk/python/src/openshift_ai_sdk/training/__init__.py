@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from openshift_ai_sdk.training._curves import TrainingCurve
 from openshift_ai_sdk.training._explain import Explanation
 from openshift_ai_sdk.training._plot import Plot
+from openshift_ai_sdk.training._profile import Profile, ProfileCall
 from openshift_ai_sdk.training._report import report
 from openshift_ai_sdk.training._retry import RetryPolicy
 from openshift_ai_sdk.training._runtimes import Runtime
@@ -88,6 +89,8 @@ __all__ = [
     "PodStatus",
     "PodUsage",
     "Problem",
+    "Profile",
+    "ProfileCall",
     "Remedy",
     "ResourceRequirements",
     "RetryPolicy",

@@ -24,6 +24,7 @@ from openshift_ai_sdk.training import (
     _links,
     _logs,
     _manifest,
+    _profile,
     _program,
     _runtimes,
     _suspend,
@@ -52,6 +53,7 @@ from openshift_ai_sdk.training._model_registry import Model, register
 from openshift_ai_sdk.training._notify import Observer, PhaseCallback
 from openshift_ai_sdk.training._phases import parse_phases, problems_of_phases
 from openshift_ai_sdk.training._plot import Plot, plot
+from openshift_ai_sdk.training._profile import Profile
 from openshift_ai_sdk.training._progress_bar import bar, wait_with_bar
 from openshift_ai_sdk.training._retry import RetryPolicy
 from openshift_ai_sdk.training._runtimes import Runtime
@@ -1173,6 +1175,22 @@ class MPIJob:
             (3800, 4000)
         """
         return _usage_history.history(self.get_status())
+
+    def get_profile(self) -> Profile | None:
+        """Return where the time of the job's ranks goes, as its report keeps it; None if it has no profile.
+
+        The job asks for it with ``annotations={"mpi.opendatahub.io/profile": "true"}``. It is reported a minute after
+        the ranks have started, then every few minutes and at the end, and is kept when the job is deleted.
+
+        Raises:
+            JobNotFoundError: There is no such job.
+
+        Example:
+            >>> profile = job.get_profile()
+            >>> profile.calls[0].name, profile.late_rank
+            ('MPI_Allreduce', 1)
+        """
+        return _profile.profile(self.get_status())
 
     def get_training_curves(self) -> dict[str, TrainingCurve]:
         """Return the figures that the program printed over time, by their names, as the job's report keeps them.

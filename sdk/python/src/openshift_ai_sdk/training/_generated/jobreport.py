@@ -15,6 +15,7 @@ from openshift_ai_sdk.training._generated._base import OpenEnum, Received
 __all__ = [
     "Basis",
     "By",
+    "Call",
     "Change",
     "Consumption",
     "Curves",
@@ -27,7 +28,9 @@ __all__ = [
     "JobReport",
     "JobReportSpec",
     "JobReportStatus",
+    "LateRank",
     "MPIStatus",
+    "MessageSize",
     "Metric",
     "Name",
     "PerPod",
@@ -35,6 +38,7 @@ __all__ = [
     "Phase",
     "PhaseTime",
     "PodStatus",
+    "Profile",
     "Remedy",
     "Run",
     "SchedulingStatus",
@@ -48,6 +52,7 @@ __all__ = [
     "Training",
     "Usage",
     "UsageMetric",
+    "UsagePerRank",
     "Waited",
     "WorkersStatus",
 ]
@@ -357,6 +362,89 @@ class PodStatus(Received):
     """Restarts is how often containers of the pod were restarted."""
     role: str
     """Role is launcher or worker."""
+
+
+class Call(Received):
+    """ProfileCall is what the ranks did in a function of MPI."""
+
+    bytes: int
+    """Bytes is the size of the data that the ranks sent or passed to it; 0 for functions that receive or wait."""
+    call: str
+    """Call is the name of the function, such as MPI_Allreduce."""
+    count: int
+    """Count is how often the ranks called it."""
+    milliseconds: int
+    """Milliseconds is the time in it."""
+
+
+class LateRank(Received):
+    """LateRank is the rank that the others wait for.
+
+    It is unset if there is none.
+    """
+
+    rank: int
+    """Rank is the number of the rank."""
+    waited_milliseconds: int = Field(alias="waitedMilliseconds")
+    """WaitedMilliseconds is how much longer the median of the other ranks was in functions of MPI."""
+
+
+class MessageSize(Received):
+    """MessageSizes is the number of calls with data of some size."""
+
+    count: int
+    """Count is the number of calls."""
+    up_to_bytes: int | None = Field(default=None, alias="upToBytes")
+    """UpToBytes is the largest size, above that of the entry before.
+
+    It is unset in the last entry.
+    """
+
+
+class PerRank(Received):
+    """RankProfile is where the time of a rank went."""
+
+    communication_milliseconds: int = Field(alias="communicationMilliseconds")
+    milliseconds: int
+    """Milliseconds is the time between MPI_Init and MPI_Finalize, and communicationMilliseconds that in functions of
+    MPI."""
+    rank: int
+    """Rank is the number of the rank."""
+
+
+class Profile(Received):
+    """Profile is where the time of the job's ranks went: in functions of MPI, and in which.
+
+    It is unset unless the job asks for it.
+    """
+
+    calls: list[Call] = Field(default_factory=list)
+    """Calls are the functions of MPI with the most time, of all ranks."""
+    communication_milliseconds: int = Field(alias="communicationMilliseconds")
+    communication_percent: int = Field(alias="communicationPercent")
+    """CommunicationPercent is the share of the time in functions of MPI."""
+    imbalance_percent: int = Field(alias="imbalancePercent")
+    """ImbalancePercent is how much less time the mean rank spent outside of functions of MPI than the one with the
+    most."""
+    late_rank: LateRank | None = Field(default=None, alias="lateRank")
+    """LateRank is the rank that the others wait for.
+
+    It is unset if there is none.
+    """
+    message_sizes: list[MessageSize] = Field(default_factory=list, alias="messageSizes")
+    """MessageSizes are the numbers of calls by the size of the data that the rank sent or passed to a collective
+    function."""
+    milliseconds: int
+    """Milliseconds and communicationMilliseconds are the sums of all ranks: their time, and that in functions of MPI."""
+    per_rank: list[PerRank] = Field(default_factory=list, alias="perRank")
+    """PerRank are the ranks.
+
+    If there are more than 32, those are listed that differ most from the others.
+    """
+    ranks: int
+    """Ranks is the number of ranks that were measured."""
+    until: datetime
+    """Until is the time of the last measurement."""
 
 
 class Run(Received):
@@ -672,7 +760,7 @@ class PerPod(Received):
     """Pod is the name of the pod."""
 
 
-class PerRank(Received):
+class UsagePerRank(Received):
     """RankUsage is what a rank used, with the processes that it started."""
 
     cpu_millicores: int = Field(alias="cpuMillicores")
@@ -700,7 +788,7 @@ class Usage(Received):
 
     If there are more than 32, those are listed that differ most from the others.
     """
-    per_rank: list[PerRank] = Field(default_factory=list, alias="perRank")
+    per_rank: list[UsagePerRank] = Field(default_factory=list, alias="perRank")
     """PerRank are the ranks.
 
     If there are more than 32, those are listed that differ most from the others.
@@ -794,6 +882,11 @@ class JobReportStatus(Received):
     """
     pods_omitted: int | None = Field(default=None, alias="podsOmitted")
     """PodsOmitted is the number of pods that are not listed in pods."""
+    profile: Profile | None = None
+    """Profile is where the time of the job's ranks went: in functions of MPI, and in which.
+
+    It is unset unless the job asks for it.
+    """
     reason: str | None = None
     """Reason is the cause of the phase as an identifier for programs."""
     run: Run | None = None

@@ -1,0 +1,193 @@
+// Package profile finds out where the time of a container's ranks goes: it has a library preloaded into them, which counts their calls of
+// MPI, and reads what it counted.
+package profile
+
+import (
+	"cmp"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"opendatahub.io/mpijob/internal/agent/environ"
+	"opendatahub.io/mpijob/internal/agent/process"
+	"opendatahub.io/mpijob/internal/agentapi"
+)
+
+// Profiler profiles the ranks of a container, if its job asks for that.
+type Profiler struct {
+	folder, library string
+
+	mu sync.Mutex
+	// ended are the sums over ranks that have ended, whose records are deleted.
+	ended sums
+}
+
+// New returns the profiler of this container. It removes the records of the container's earlier runs.
+func New() *Profiler {
+	p := &Profiler{folder: os.Getenv(agentapi.EnvProfile), library: agentapi.ProfileLibrary, ended: newSums()}
+	if !filepath.IsAbs(p.folder) {
+		p.folder = ""
+		return p
+	}
+	for _, pattern := range []string{"*" + extension, "*.new"} {
+		old, _ := filepath.Glob(filepath.Join(p.folder, pattern))
+		for _, path := range old {
+			_ = os.Remove(path)
+		}
+	}
+	// Ranks may run as other users.
+	if os.Mkdir(p.folder, 0o755) == nil {
+		_ = os.Chmod(p.folder, 0o777|os.ModeSticky) //nolint:gosec // see above
+	}
+	return p
+}
+
+// extension is that of the file of a record.
+const extension = ".profile"
+
+// preload is the variable that lists libraries to load before all others (ld.so(8)).
+const preload = "LD_PRELOAD"
+
+// Env returns an environment in which programs are profiled: the library is preloaded, after those of the user.
+func (p *Profiler) Env(env []string) []string {
+	if p.folder == "" || !p.hasLibrary() {
+		return env
+	}
+	libraries := p.library
+	if own := environ.Get(env, preload); own != "" {
+		libraries = own + ":" + libraries
+	}
+	return environ.Set(env, preload, libraries)
+}
+
+func (p *Profiler) hasLibrary() bool {
+	_, err := os.Stat(p.library)
+	return err == nil
+}
+
+// Get returns the profile of the container's ranks until now; nil if its job does not ask for one.
+func (p *Profiler) Get() *agentapi.Profile {
+	switch {
+	case p.folder == "":
+		return nil
+	case !p.hasLibrary():
+		return &agentapi.Profile{NoLibrary: true}
+	}
+	var clock unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &clock) != nil {
+		return &agentapi.Profile{}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := p.ended.clone()
+	for _, name := range p.files() {
+		r, ok := readRecord(name)
+		if !ok {
+			continue
+		}
+		if r.end == 0 && process.Runs(int(r.process)) {
+			all.add(r, uint64(clock.Nano()))
+			continue
+		}
+		// What it did between the two looks counts.
+		if last, ok := readRecord(name); ok {
+			r = last
+		}
+		all.add(r, 0)
+		if os.Remove(name) == nil {
+			p.ended.add(r, 0)
+		}
+	}
+	return all.profile()
+}
+
+// mostFiles is how many ranks are read at once. Programs of the job can write into the folder.
+const mostFiles = 4096
+
+func (p *Profiler) files() []string {
+	folder, err := os.Open(p.folder)
+	if err != nil {
+		return nil
+	}
+	defer folder.Close()
+	names, _ := folder.Readdirnames(mostFiles)
+	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasSuffix(name, extension) })
+	slices.Sort(names)
+	for i, name := range names {
+		names[i] = filepath.Join(p.folder, name)
+	}
+	return names
+}
+
+// sums are what the ranks of a container did, in nanoseconds.
+type sums struct {
+	ranks map[int32]rankSum
+	calls map[string]agentapi.CallProfile
+	sizes [len(agentapi.MessageSizes) + 1]uint64
+}
+
+type rankSum struct{ elapsed, communication uint64 }
+
+func newSums() sums {
+	return sums{ranks: map[int32]rankSum{}, calls: map[string]agentapi.CallProfile{}}
+}
+
+func (s sums) clone() sums {
+	s.ranks, s.calls = maps.Clone(s.ranks), maps.Clone(s.calls)
+	return s
+}
+
+// mostRanks is how many ranks are kept. Programs choose the numbers of their ranks.
+const mostRanks = 1024
+
+// add adds a record: until a time of the monotonic clock, or until its last call if that is 0.
+func (s *sums) add(r record, now uint64) {
+	rank, known := s.ranks[r.rank]
+	if !known && len(s.ranks) >= mostRanks {
+		return
+	}
+	elapsed, communication := r.until(now)
+	rank.elapsed = min(rank.elapsed+elapsed, longest)
+	rank.communication = min(rank.communication+communication, rank.elapsed)
+	s.ranks[r.rank] = rank
+	for _, c := range r.calls {
+		of, known := s.calls[c.Call]
+		if !known && len(s.calls) >= agentapi.MaxProfileCalls {
+			continue
+		}
+		s.calls[c.Call] = agentapi.CallProfile{
+			Call: c.Call, Count: min(of.Count+c.Count, longest), Time: min(of.Time+c.Time, longest), Bytes: min(of.Bytes+c.Bytes, longest),
+		}
+	}
+	for i, count := range r.sizes {
+		s.sizes[i] = min(s.sizes[i]+count, longest)
+	}
+}
+
+const millisecond = 1_000_000
+
+func (s sums) profile() *agentapi.Profile {
+	p := &agentapi.Profile{RankCount: int32(len(s.ranks))}
+	for rank, of := range s.ranks {
+		p.Ranks = append(p.Ranks, agentapi.RankProfile{Rank: rank, Elapsed: int64(of.elapsed / millisecond), Communication: int64(of.communication / millisecond)})
+	}
+	slices.SortFunc(p.Ranks, func(a, b agentapi.RankProfile) int { return cmp.Compare(a.Rank, b.Rank) })
+	for _, of := range s.calls {
+		of.Time /= millisecond
+		p.Calls = append(p.Calls, of)
+	}
+	slices.SortFunc(p.Calls, func(a, b agentapi.CallProfile) int {
+		return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(b.Count, a.Count), strings.Compare(a.Call, b.Call))
+	})
+	if s.sizes != (sums{}).sizes {
+		for _, count := range s.sizes {
+			p.Sizes = append(p.Sizes, int64(count))
+		}
+	}
+	return p
+}

@@ -1,0 +1,245 @@
+package profile
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"opendatahub.io/mpijob/internal/agentapi"
+)
+
+// compile compiles a program or a library of C.
+func compile(t *testing.T, arguments ...string) {
+	t.Helper()
+	if out, err := exec.CommandContext(t.Context(), arguments[0], arguments[1:]...).CombinedOutput(); err != nil {
+		t.Fatalf("%q: %v\n%s", arguments, err, out)
+	}
+}
+
+// TestLibrary: the library counts the calls of a program, for MPI libraries with either kind of handles, also of one that loads MPI for
+// itself alone and of one that is killed; and leaves programs alone that do not use MPI.
+func TestLibrary(t *testing.T) {
+	for _, tool := range []string{"sh", "gcc"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip(tool + " is not installed")
+		}
+	}
+	folder := t.TempDir()
+	library := filepath.Join(folder, "libmpi-profile.so")
+	compile(t, "sh", "library/build.sh", library)
+	for handles, flags := range map[string][]string{"pointers": nil, "integers": {"-DINTEGERS"}} {
+		mpi, program := filepath.Join(folder, handles+".so"), filepath.Join(folder, handles)
+		// Warnings about casts between pointers and integers are beside the point.
+		compile(t, append([]string{"gcc", "-w", "-shared", "-fPIC", "-o", mpi, "testdata/mpi.c"}, flags...)...)
+		compile(t, append([]string{"gcc", "-w", "-o", program, "testdata/program.c", mpi}, flags...)...)
+		for name, argument := range map[string]string{"ends": "", "is killed": "kill"} {
+			t.Run(handles+", "+name, func(t *testing.T) {
+				p := &Profiler{folder: t.TempDir(), library: library, ended: newSums()}
+				cmd := exec.CommandContext(t.Context(), program, strings.Fields(argument)...)
+				cmd.Env = p.Env([]string{agentapi.EnvProfile + "=" + p.folder, "PMI_RANK=5", "PMI_SIZE=8"})
+				if out, err := cmd.CombinedOutput(); (err == nil) != (argument == "") || len(out) > 0 {
+					t.Fatalf("%v: %s", err, out)
+				}
+				checkProfile(t, p.Get())
+				// The record of a rank that has ended is kept, and its file is not.
+				if files, _ := os.ReadDir(p.folder); len(files) > 0 {
+					t.Errorf("%d files are left", len(files))
+				}
+				checkProfile(t, p.Get())
+			})
+		}
+	}
+	t.Run("no MPI", func(t *testing.T) {
+		p := &Profiler{folder: t.TempDir(), library: library, ended: newSums()}
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", "ls / && sh -c 'exit 3'")
+		cmd.Env = p.Env([]string{agentapi.EnvProfile + "=" + p.folder, "PATH=" + os.Getenv("PATH")})
+		if out, _ := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != 3 || bytes.Contains(out, []byte("ld.so")) {
+			t.Errorf("%s: %s", cmd.ProcessState, out)
+		}
+		if got := p.Get(); got == nil || got.RankCount != 0 {
+			t.Errorf("%+v", got)
+		}
+	})
+	t.Run("no folder", func(t *testing.T) {
+		cmd := exec.CommandContext(t.Context(), filepath.Join(folder, "pointers"))
+		cmd.Env = []string{preload + "=" + library, agentapi.EnvProfile + "=/does/not/exist"}
+		if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+}
+
+// checkProfile compares a profile of testdata/program.c. Each of its 7 calls takes 20 ms.
+func checkProfile(t *testing.T, p *agentapi.Profile) {
+	t.Helper()
+	if p == nil || len(p.Ranks) != 1 || p.Ranks[0].Rank != 5 {
+		t.Fatalf("%+v", p)
+	}
+	if r := p.Ranks[0]; r.Communication < 140 || r.Elapsed < r.Communication {
+		t.Errorf("the rank's times are %+v", r)
+	}
+	type counted struct{ Count, Bytes int64 }
+	got := map[string]counted{}
+	for _, c := range p.Calls {
+		// Both functions to send have one name.
+		of := got[c.Call]
+		got[c.Call] = counted{of.Count + c.Count, of.Bytes + c.Bytes}
+		if c.Time < 20*c.Count {
+			t.Errorf("%s took %d ms", c.Call, c.Time)
+		}
+	}
+	want := map[string]counted{"Send": {3, 16000 + 4<<40}, "Sendrecv": {1, 80}, "Alltoallv": {1, 24}, "Gather": {1, 0}, "Barrier": {1, 0}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the calls differ (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]int64{1, 1, 2, 0, 0, 1}, p.Sizes); diff != "" {
+		t.Errorf("the sizes of messages differ (-want +got):\n%s", diff)
+	}
+}
+
+// page is a record as the library writes it.
+func page(change func([]byte)) []byte {
+	data := make([]byte, pageSize)
+	copy(data, magic)
+	for at, value := range map[int]uint32{8: 17, 12: 3, 16: 8, 20: 1} {
+		binary.NativeEndian.PutUint32(data[at:], value)
+	}
+	for at, value := range map[int]uint64{24: 1_000_000_000, 40: 5_000_000_000, 48: 5_000_000_000, 56: 1_000_000_000, 72: 7} {
+		binary.NativeEndian.PutUint64(data[at:], value)
+	}
+	copy(data[headerSize:], "Barrier")
+	data[headerSize+nameSize] = 1
+	binary.NativeEndian.PutUint64(data[headerSize+24:], 4)
+	if change != nil {
+		change(data)
+	}
+	return data
+}
+
+func TestParseRecord(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change func([]byte)
+		calls  int
+		bad    bool
+	}{
+		"in order":          {nil, 1, false},
+		"another file":      {func(d []byte) { d[0] = 'x' }, 0, true},
+		"not begun":         {func(d []byte) { clear(d[24:32]) }, 0, true},
+		"a call is written": {func(d []byte) { d[headerSize+nameSize] = 0 }, 0, false},
+		"no name":           {func(d []byte) { clear(d[headerSize : headerSize+nameSize]) }, 0, false},
+		"an odd name":       {func(d []byte) { copy(d[headerSize:], "B\"rrier") }, 0, false},
+		"too many calls":    {func(d []byte) { binary.NativeEndian.PutUint32(d[20:], 1<<31) }, 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, ok := parseRecord(page(test.change))
+			if ok == test.bad || len(r.calls) != test.calls {
+				t.Errorf("%v with %d calls", ok, len(r.calls))
+			}
+		})
+	}
+}
+
+// TestUntil: a rank counts until its end, until now while it runs, and until its last call if it was killed.
+func TestUntil(t *testing.T) {
+	t.Parallel()
+	const second = 1_000_000_000
+	for name, test := range map[string]struct {
+		record                        record
+		now, elapsed, inCommunication uint64
+	}{
+		"ended":          {record{start: 1 * second, end: 11 * second, last: 11 * second, communication: 4 * second}, 50 * second, 10, 4},
+		"computes":       {record{start: 1 * second, last: 3 * second, communication: second}, 11 * second, 10, 1},
+		"is in a call":   {record{start: 1 * second, last: 3 * second, entered: 3 * second, communication: second}, 11 * second, 10, 9},
+		"was killed":     {record{start: 1 * second, last: 3 * second, entered: 3 * second, communication: second}, 0, 2, 1},
+		"two threads":    {record{start: 1 * second, end: 11 * second, communication: 30 * second}, 0, 10, 10},
+		"another clock":  {record{start: 60 * second, last: 61 * second}, 11 * second, 0, 0},
+		"no call so far": {record{start: 1 * second, last: 1 * second}, 0, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			elapsed, communication := test.record.until(test.now)
+			if elapsed != test.elapsed*second || communication != test.inCommunication*second {
+				t.Errorf("%d, %d", elapsed, communication)
+			}
+		})
+	}
+}
+
+// TestHostileRecords: programs of the job can write anything into the folder. What is read is bounded.
+func TestHostileRecords(t *testing.T) {
+	t.Parallel()
+	p := &Profiler{folder: t.TempDir(), library: "/proc/self/exe", ended: newSums()}
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range 300 {
+		data := page(func(d []byte) {
+			for at := 24; at < len(d); at++ {
+				if random.IntN(3) == 0 {
+					d[at] = byte(random.Uint32())
+				}
+			}
+			binary.NativeEndian.PutUint32(d[12:], random.Uint32())
+			binary.NativeEndian.PutUint32(d[20:], 80)
+			for j := range mostCalls {
+				copy(d[headerSize+j*callSize:], append([]byte{'A' + byte(random.IntN(26)), 'a' + byte(random.IntN(26)), 'a' + byte(i%26)}, 0))
+				d[headerSize+j*callSize+nameSize] = 1
+			}
+		})
+		if err := os.WriteFile(filepath.Join(p.folder, string(rune('a'+i%26))+strings.Repeat("x", i/26)+extension), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(p.folder, "short"+extension), []byte(magic), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		got := p.Get()
+		if got == nil || len(got.Calls) > agentapi.MaxProfileCalls || len(got.Ranks) > mostRanks || got.RankCount == 0 {
+			t.Fatalf("%+v", got)
+		}
+		for _, r := range got.Ranks {
+			if r.Rank < 0 || r.Elapsed < 0 || r.Communication < 0 || r.Communication > r.Elapsed {
+				t.Errorf("%+v", r)
+			}
+		}
+	}
+}
+
+// TestEnv: the library is preloaded after those of the user, if the job asks for it and the image has it.
+func TestEnv(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "profile")
+	t.Setenv(agentapi.EnvProfile, folder)
+	p := New()
+	if got := p.Env([]string{"A=b"}); len(got) != 1 || !p.Get().NoLibrary {
+		t.Errorf("without the library: %q, %+v", got, p.Get())
+	}
+	p.library = "/proc/self/exe"
+	if diff := cmp.Diff([]string{"A=b", "LD_PRELOAD=/proc/self/exe"}, p.Env([]string{"A=b"})); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"LD_PRELOAD=own.so:/proc/self/exe"}, p.Env([]string{"LD_PRELOAD=own.so"})); diff != "" {
+		t.Error(diff)
+	}
+	// A container that runs again has the files of its earlier run, and other files are not the agent's.
+	for _, name := range []string{"7.profile", "8.new", "data"} {
+		if err := os.WriteFile(filepath.Join(folder, name), page(nil), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	New()
+	if left, err := os.ReadDir(folder); err != nil || len(left) != 1 || left[0].Name() != "data" {
+		t.Errorf("%v, %v", left, err)
+	}
+	t.Setenv(agentapi.EnvProfile, "")
+	if p := New(); p.Get() != nil || len(p.Env(nil)) > 0 {
+		t.Error("a job that asks for no profile has one")
+	}
+}

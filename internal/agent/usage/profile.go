@@ -1,0 +1,112 @@
+package usage
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"opendatahub.io/mpijob/internal/agentapi"
+)
+
+// jobProfile adds up the profiles of the ranks of all hosts; nil if no host has one.
+func jobProfile(hosts []agentapi.HostUsage) *agentapi.Profile {
+	var job *agentapi.Profile
+	ranks, calls := map[int32]agentapi.RankProfile{}, map[string]agentapi.CallProfile{}
+	for _, h := range hosts {
+		p := h.Usage.Profile
+		if p == nil {
+			continue
+		}
+		if job == nil {
+			job = &agentapi.Profile{}
+		}
+		job.NoLibrary = job.NoLibrary || p.NoLibrary
+		for _, r := range p.Ranks {
+			of := ranks[r.Rank]
+			ranks[r.Rank] = agentapi.RankProfile{Rank: r.Rank, Elapsed: of.Elapsed + r.Elapsed, Communication: of.Communication + r.Communication}
+		}
+		for _, c := range p.Calls {
+			of := calls[c.Call]
+			calls[c.Call] = agentapi.CallProfile{Call: c.Call, Count: of.Count + c.Count, Time: of.Time + c.Time, Bytes: of.Bytes + c.Bytes}
+		}
+		for i, count := range p.Sizes {
+			if job.Sizes == nil {
+				job.Sizes = make([]int64, len(p.Sizes))
+			}
+			job.Sizes[i] += count
+		}
+	}
+	if job == nil {
+		return nil
+	}
+	for _, r := range ranks {
+		job.Ranks = append(job.Ranks, r)
+		job.Elapsed += r.Elapsed
+		job.Communication += r.Communication
+		job.MaxComputation = max(job.MaxComputation, r.Computation())
+	}
+	slices.SortFunc(job.Ranks, func(a, b agentapi.RankProfile) int { return cmp.Compare(a.Rank, b.Rank) })
+	job.RankCount, job.Late = int32(len(job.Ranks)), lateRank(job.Ranks)
+	job.Ranks = profileRanks(job.Ranks, job.Late, agentapi.MaxProfileRanks)
+	for _, c := range calls {
+		job.Calls = append(job.Calls, c)
+	}
+	slices.SortFunc(job.Calls, func(a, b agentapi.CallProfile) int {
+		return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(b.Count, a.Count), strings.Compare(a.Call, b.Call))
+	})
+	job.Calls = job.Calls[:min(len(job.Calls), agentapi.MaxJobCalls)]
+	return job
+}
+
+// profileRanks returns at most a number of ranks: the one that others wait for, and those that differ most from the others.
+func profileRanks(ranks []agentapi.RankProfile, late *agentapi.LateRank, most int) []agentapi.RankProfile {
+	kept := someOf(ranks, most, func(r agentapi.RankProfile) []int64 { return []int64{r.Computation(), r.Communication} })
+	if late == nil || most == 0 || slices.ContainsFunc(kept, func(r agentapi.RankProfile) bool { return r.Rank == late.Rank }) {
+		return kept
+	}
+	i := slices.IndexFunc(ranks, func(r agentapi.RankProfile) bool { return r.Rank == late.Rank })
+	if i < 0 {
+		return kept
+	}
+	kept = append(slices.Clone(kept[:most-1]), ranks[i])
+	slices.SortFunc(kept, func(a, b agentapi.RankProfile) int { return cmp.Compare(a.Rank, b.Rank) })
+	return kept
+}
+
+// lateRank returns the rank that the others wait for: the one with the least time in functions of MPI, if the median of the others has
+// much more. It returns nil if there is none: the ranks have about the same time, or several have little.
+func lateRank(ranks []agentapi.RankProfile) *agentapi.LateRank {
+	// least is the least difference, in milliseconds, and share the least part of the time.
+	const least, share = 1000, 10
+	if len(ranks) < 2 {
+		return nil
+	}
+	sorted := slices.SortedStableFunc(slices.Values(ranks), func(a, b agentapi.RankProfile) int {
+		return cmp.Compare(a.Communication, b.Communication)
+	})
+	first, others := sorted[0], sorted[1:]
+	median := others[len(others)/2]
+	waited := median.Communication - first.Communication
+	if waited < least || waited < max(first.Elapsed, median.Elapsed)/share {
+		return nil
+	}
+	// The next one is late as well if it is nearer to the first than to the others.
+	if next := others[0]; next.Communication-first.Communication < waited/2 {
+		return nil
+	}
+	return &agentapi.LateRank{Rank: first.Rank, Waited: waited}
+}
+
+// isWholeProfile reports whether the profile of a host can be added up. Any process of the job can write one.
+func isWholeProfile(p *agentapi.Profile) bool {
+	const most, mostRanks = 1 << 50, 4096
+	figure := func(values ...int64) bool {
+		return !slices.ContainsFunc(values, func(v int64) bool { return v < 0 || v > most })
+	}
+	return p == nil || len(p.Ranks) <= mostRanks && len(p.Calls) <= agentapi.MaxProfileCalls &&
+		(len(p.Sizes) == 0 || len(p.Sizes) == len(agentapi.MessageSizes)+1) && figure(p.Sizes...) &&
+		!slices.ContainsFunc(p.Ranks, func(r agentapi.RankProfile) bool { return r.Rank < 0 || !figure(r.Elapsed, r.Communication) }) &&
+		!slices.ContainsFunc(p.Calls, func(c agentapi.CallProfile) bool {
+			return len(c.Call) > agentapi.MaxCallName || !figure(c.Count, c.Time, c.Bytes)
+		})
+}

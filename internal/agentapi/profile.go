@@ -1,0 +1,70 @@
+package agentapi
+
+// EnvProfile is set in pods of a job that has its communication profiled. Its value is ProfileFolder: the folder in which the
+// library that is preloaded into the ranks keeps a record of each.
+const EnvProfile = "MPI_AGENT_PROFILE"
+
+// Paths of the profile in a pod. ProfileLibrary is a part of the agent's image.
+const (
+	ProfileFolder  = Run + "/profile"
+	ProfileLibrary = Path + "/lib/libmpi-profile.so"
+)
+
+// Profile is where the time of ranks goes: of those of a container, or of a job. Times are in milliseconds.
+type Profile struct {
+	// NoLibrary is set if the agent's image does not have the library, so that nothing is known of ranks.
+	NoLibrary bool `json:"noLibrary,omitempty"`
+	// Ranks are those of a container, by number, or some of a job: at most MaxProfileRanks. RankCount is the number of ranks that were
+	// profiled.
+	Ranks     []RankProfile `json:"ranks,omitempty"`
+	RankCount int32         `json:"rankCount,omitempty"`
+	// Elapsed and Communication are the sums over all ranks, and MaxComputation is the longest time of a rank outside of communication.
+	// A container has none of them.
+	Elapsed        int64 `json:"elapsed,omitempty"`
+	Communication  int64 `json:"communication,omitempty"`
+	MaxComputation int64 `json:"maxComputation,omitempty"`
+	// Late is the rank that others wait for, nil if there is none. Only a job has one.
+	Late *LateRank `json:"late,omitempty"`
+	// Calls are the functions of MPI in which ranks were, those with the most time first: at most MaxProfileCalls.
+	Calls []CallProfile `json:"calls,omitempty"`
+	// Sizes are the numbers of calls by the size of their message: up to MessageSizes, and above.
+	Sizes []int64 `json:"sizes,omitempty"`
+}
+
+// Limits of a Profile. MaxCallName is the length of the longest name of a function, without "MPI_".
+const (
+	MaxProfileRanks = 32
+	MaxProfileCalls = 64
+	MaxJobCalls     = 12
+	MaxCallName     = 21
+)
+
+// MessageSizes are the upper limits of classes of sizes, in bytes. One more class has no limit.
+var MessageSizes = [...]int64{64, 1 << 10, 16 << 10, 256 << 10, 4 << 20}
+
+// RankProfile is how long a rank ran between MPI_Init and MPI_Finalize, and how much of that in functions of MPI.
+type RankProfile struct {
+	Rank          int32 `json:"rank"`
+	Elapsed       int64 `json:"ms"`
+	Communication int64 `json:"in"`
+}
+
+// Computation returns the rank's time outside of communication.
+func (r RankProfile) Computation() int64 { return max(0, r.Elapsed-r.Communication) }
+
+// CallProfile is what all ranks did in a function of MPI.
+type CallProfile struct {
+	// Call is its name without "MPI_".
+	Call  string `json:"call"`
+	Count int64  `json:"count"`
+	Time  int64  `json:"ms"`
+	// Bytes is the size of the data that the ranks contributed: sent, or passed to a collective function.
+	Bytes int64 `json:"bytes,omitempty"`
+}
+
+// LateRank is a rank that the others wait for.
+type LateRank struct {
+	Rank int32 `json:"rank"`
+	// Waited is how much longer the median rank was in functions of MPI.
+	Waited int64 `json:"ms"`
+}
