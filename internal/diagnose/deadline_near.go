@@ -3,11 +3,11 @@ package diagnose
 import (
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/curves"
 	"opendatahub.io/mpijob/internal/diagnose/facts"
 )
 
@@ -66,13 +66,8 @@ func (p *input) deadlineTimes() (from, ends time.Time, has bool) {
 // from a checkpoint is taken for faster than it is.
 func (p *input) pace() (done string, at time.Time, isKnown bool) {
 	training := p.Evidence.Training
-	share := shareOf(training.Progress)
-	done = "progress " + training.Progress
-	if share == 0 && strings.Contains(training.Epoch, "/") {
-		share = shareOf(training.Epoch)
-		done = "epoch " + training.Epoch
-	}
-	if share < leastDone || share > 1 || len(p.Pods) == 0 {
+	share, done, isPrinted := curves.ShareDone(training)
+	if !isPrinted || share < leastDone || len(p.Pods) == 0 {
 		return "", at, false
 	}
 	main := p.Pods[0].MainStatus()
@@ -84,26 +79,6 @@ func (p *input) pace() (done string, at time.Time, isKnown bool) {
 		return "", at, false
 	}
 	return done, began.Add(time.Duration(float64(training.At.Sub(began)) / share)), true
-}
-
-// shareOf returns the share that programs print as 40%, 0.4 or 4/10; 0 if a text is none of them.
-func shareOf(text string) float64 {
-	text = strings.TrimSpace(text)
-	divisor := 1.0
-	if percent, is := strings.CutSuffix(text, "%"); is {
-		text, divisor = strings.TrimSpace(percent), 100
-	} else if part, whole, is := strings.Cut(text, "/"); is {
-		var err error
-		if divisor, err = strconv.ParseFloat(strings.TrimSpace(whole), 64); err != nil || !(divisor > 0) {
-			return 0
-		}
-		text = strings.TrimSpace(part)
-	}
-	value, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(value > 0) {
-		return 0
-	}
-	return value / divisor
 }
 
 // momentText returns a time of another day, too, to the minute.

@@ -5,10 +5,10 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/curves"
 	"opendatahub.io/mpijob/internal/phrase"
 	"opendatahub.io/mpijob/internal/times"
 )
@@ -38,7 +38,8 @@ func (m maker) endEstimate(status v1alpha1.JobReportStatus) *v1alpha1.EndEstimat
 		return nil
 	}
 	printed := times.Earlier(m.now, status.Training.At.Time)
-	share, known := shareOf(*status.Training)
+	done, _, known := curves.ShareDone(*status.Training)
+	share := int32(math.Round(done * whole))
 	if !known || slices.ContainsFunc(status.PhaseTimes, func(t v1alpha1.PhaseTime) bool {
 		// What was printed before the job was suspended and resumed is no progress of this run.
 		return t.Phase == v1alpha1.PhaseRunning && printed.Before(t.Since.Time)
@@ -106,40 +107,4 @@ func endText(e v1alpha1.EndEstimate) string {
 		return "No estimate of the end: the program printed less progress than before, so that it is not that of the whole job."
 	}
 	return fmt.Sprintf("Expected end: %s UTC, by the average pace so far (%s).", period(e.From.Time, e.By.Time), percent)
-}
-
-// shareOf returns the completed share of the work in millionths, and whether a program printed it: as progress, or as the epoch or step
-// of so many.
-func shareOf(t v1alpha1.Training) (share int32, known bool) {
-	value, known := parseShare(t.Progress, true)
-	for _, text := range []string{t.Epoch, t.Step} {
-		if !known {
-			value, known = parseShare(text, false)
-		}
-	}
-	if !known {
-		return 0, false
-	}
-	return int32(math.Round(value * whole)), true
-}
-
-// parseShare reads 3/10 and, if it is progress, also 40%, 0.4 and 40.
-func parseShare(text string, isProgress bool) (share float64, known bool) {
-	done, of, isFraction := strings.Cut(strings.ReplaceAll(text, "_", ""), "/")
-	number := strings.TrimSuffix(done, "%")
-	value, err := strconv.ParseFloat(number, 64)
-	switch {
-	case err != nil || !isFraction && !isProgress:
-		return 0, false
-	case isFraction:
-		most, err := strconv.ParseFloat(of, 64)
-		if err != nil || most <= 0 {
-			return 0, false
-		}
-		value /= most
-	case number != done || value > 1:
-		value /= 100
-	}
-	// NaN fails both comparisons.
-	return value, value >= 0 && value <= 1
 }

@@ -1,0 +1,41 @@
+package curves
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+)
+
+// ShareDone returns which share of its work a program has done, 0 to 1, by the progress that it printed, or else by the epoch or step of so
+// many. text is the figure that says so, such as "epoch 3/10". isKnown is false if no figure does.
+func ShareDone(t v1alpha1.Training) (share float64, text string, isKnown bool) {
+	for _, figure := range []struct{ name, value string }{{"progress", t.Progress}, {"epoch", t.Epoch}, {"step", t.Step}} {
+		if share, isKnown = parseShare(figure.value, figure.name == "progress"); isKnown {
+			return share, figure.name + " " + figure.value, true
+		}
+	}
+	return 0, "", false
+}
+
+// parseShare reads 3/10 and, if it is progress, also 40%, 0.4 and 40.
+func parseShare(text string, isProgress bool) (share float64, isKnown bool) {
+	done, of, isFraction := strings.Cut(strings.ReplaceAll(text, "_", ""), "/")
+	number := strings.TrimSuffix(done, "%")
+	value, err := strconv.ParseFloat(number, 64)
+	switch {
+	case err != nil || !isFraction && !isProgress:
+		return 0, false
+	case isFraction:
+		most, err := strconv.ParseFloat(of, 64)
+		if err != nil || !(most > 0) || math.IsInf(most, 0) {
+			return 0, false
+		}
+		value /= most
+	case number != done || value > 1:
+		value /= 100
+	}
+	// NaN fails both comparisons.
+	return value, value >= 0 && value <= 1
+}
