@@ -4,14 +4,17 @@
  *
  *     mpirun -n 4 ranks [--lines N] [--memory RANK:MIB] [--segv RANK]
  *                       [--abort RANK] [--exit RANK:CODE] [--wait RANK]
- *                       [--loop RANK] [--sleep SECONDS]
+ *                       [--loop RANK] [--pause RANK] [--file RANK]
+ *                       [--slow RANK] [--sleep SECONDS]
  *
  * Every rank prints "rank R of N on HOST"; rank 0 prints "sum S", the sum of
  * all rank numbers as MPI found it. Then, in this order: N lines of 64 bytes
  * from each rank, "out R NUMBER" filled up with dots; memory is touched; a
  * rank dies by a bad address, by MPI_Abort, or ends with a code while the
- * others wait for it, waits for a message that nobody sends, or computes without
- * end; all sleep. Exit status: 0, 1 when MPI is wrong, 2 when an argument is.
+ * others wait for it, waits for a message that nobody sends, computes without
+ * end, sleeps without end, looks for a file that never comes, or computes ten
+ * times as long as the others in each of steps without end; all sleep. Exit
+ * status: 0, 1 when MPI is wrong, 2 when an argument is.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <mpi.h>
@@ -19,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { EXIT_MPI = 1, EXIT_USAGE = 2, LINE = 64 };
@@ -35,6 +39,9 @@ struct plan {
 	int exit_code;
 	int wait_rank;
 	int loop_rank;
+	int pause_rank;
+	int file_rank;
+	int slow_rank;
 };
 
 static int usage(const char *argument)
@@ -71,6 +78,12 @@ static int parse(int argc, char **argv, struct plan *plan)
 			plan->wait_rank = atoi(value);
 		else if (strcmp(name, "--loop") == 0)
 			plan->loop_rank = atoi(value);
+		else if (strcmp(name, "--pause") == 0)
+			plan->pause_rank = atoi(value);
+		else if (strcmp(name, "--file") == 0)
+			plan->file_rank = atoi(value);
+		else if (strcmp(name, "--slow") == 0)
+			plan->slow_rank = atoi(value);
 		else if (strcmp(name, "--memory") == 0 && pair(value, &plan->memory_rank, &plan->memory_mib))
 			continue;
 		else if (strcmp(name, "--exit") == 0 && pair(value, &plan->exit_rank, &code))
@@ -108,9 +121,19 @@ static void touch_memory(long mib)
 	}
 }
 
+/* Computes for some CPU time, which others on the machine do not shorten. */
+static void compute(long milliseconds)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	for (double end = (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6 + (double)milliseconds; (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6 < end;)
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+}
+
 int main(int argc, char **argv)
 {
-	struct plan plan = { .memory_rank = -1, .segv_rank = -1, .abort_rank = -1, .exit_rank = -1, .wait_rank = -1, .loop_rank = -1 };
+	struct plan plan = { .memory_rank = -1, .segv_rank = -1, .abort_rank = -1, .exit_rank = -1, .wait_rank = -1, .loop_rank = -1, .pause_rank = -1, .file_rank = -1, .slow_rank = -1 };
 	int rank, ranks, sum = 0;
 	char host[256] = "";
 
@@ -148,6 +171,14 @@ int main(int argc, char **argv)
 		MPI_Recv(&sum, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 	for (volatile unsigned long sum = 0; rank == plan.loop_rank; sum++)
 		;
+	while (rank == plan.pause_rank)
+		pause();
+	while (rank == plan.file_rank && access("/tmp/never", F_OK) != 0)
+		nanosleep(&(struct timespec){ .tv_nsec = 200000000 }, NULL);
+	while (plan.slow_rank >= 0) {
+		compute(rank == plan.slow_rank ? 500 : 50);
+		MPI_Barrier(MPI_COMM_WORLD);
+	}
 	sleep((unsigned int)plan.seconds);
 	MPI_Barrier(MPI_COMM_WORLD);
 	MPI_Finalize();
