@@ -31,10 +31,15 @@ const (
 	Bare = "bare"
 	// Spread is an MPIJob with a worker for each rank, all on the same node: ranks of different pods exchange messages by TCP.
 	Spread = "spread"
+	// Profiled is Ours with a communication profile, which counts and times each call of MPI.
+	Profiled = "profiled"
 )
 
+// annotationProfile asks for the profile, as in docs/annotations.md.
+const annotationProfile = "mpi.opendatahub.io/profile"
+
 // Peers returns the contestants other than Ours, in the order of the table.
-func Peers() []string { return []string{Bare, Spread} }
+func Peers() []string { return []string{Bare, Spread, Profiled} }
 
 // Settings are those of a run of the suite.
 type Settings struct {
@@ -250,7 +255,11 @@ func (r *runner) run(ctx context.Context, who string, run run) (string, error) {
 	if who == Spread {
 		workers, slots = run.ranks, 1
 	}
-	return r.runJob(ctx, name, workers, slots, command)
+	job := r.job(name, workers, slots, command)
+	if who == Profiled {
+		job.Annotations = map[string]string{annotationProfile: "true"}
+	}
+	return r.runJob(ctx, job)
 }
 
 // pod is a pod of the image on the node. Its folder for temporary files is in memory, as without it the disk would be measured.
@@ -291,11 +300,11 @@ func (r *runner) runPod(ctx context.Context, name string, command []string) (str
 	return text, r.cluster.UntilEmpty(ctx)
 }
 
-func (r *runner) runJob(ctx context.Context, name string, workers, slots int, command []string) (string, error) {
+func (r *runner) job(name string, workers, slots int, command []string) *kubeflow.MPIJob {
 	replica := func(n int, command []string) *kubeflow.ReplicaSpec {
 		return &kubeflow.ReplicaSpec{Replicas: new(int32(n)), Template: corev1.PodTemplateSpec{Spec: r.pod(command)}}
 	}
-	job := &kubeflow.MPIJob{
+	return &kubeflow.MPIJob{
 		ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: name},
 		Spec: kubeflow.MPIJobSpec{
 			SlotsPerWorker: new(int32(slots)),
@@ -304,6 +313,10 @@ func (r *runner) runJob(ctx context.Context, name string, workers, slots int, co
 			},
 		},
 	}
+}
+
+func (r *runner) runJob(ctx context.Context, job *kubeflow.MPIJob) (string, error) {
+	name := job.Name
 	if err := r.cluster.Client.Create(ctx, job); err != nil {
 		return "", fmt.Errorf("create MPIJob %s: %w", name, err)
 	}
