@@ -24,6 +24,7 @@ from openshift_ai_sdk.training._plot import Plot
 from openshift_ai_sdk.training._profile import Profile, ProfileCall
 from openshift_ai_sdk.training._report import report
 from openshift_ai_sdk.training._retry import RetryPolicy
+from openshift_ai_sdk.training._runtime_tests import RuntimeCheck, RuntimeTest
 from openshift_ai_sdk.training._runtimes import Runtime
 from openshift_ai_sdk.training._templates import Template
 from openshift_ai_sdk.training._usage_history import UsageHistory, UsageSeries
@@ -95,6 +96,8 @@ __all__ = [
     "ResourceRequirements",
     "RetryPolicy",
     "Runtime",
+    "RuntimeCheck",
+    "RuntimeTest",
     "Severity",
     "TLSError",
     "Template",
