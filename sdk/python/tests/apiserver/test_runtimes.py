@@ -35,7 +35,8 @@ def agent(cluster: Cluster) -> Iterator[str]:
     """The image of the agent that an installed operator names."""
     core, apps = kubernetes.CoreV1Api(cluster.api), kubernetes.AppsV1Api(cluster.api)
     manager = CRDS.parent / "manager"
-    deployment = yaml.safe_load((manager / "manager.yaml").read_text())
+    objects = yaml.safe_load_all((manager / "manager.yaml").read_text())
+    deployment = next(each for each in objects if each["kind"] == "Deployment")
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     (variable,) = [each for each in container["env"] if each["name"] == "AGENT_IMAGE"]
     variable["value"] = "registry.example.com/agent:7"
@@ -93,7 +94,9 @@ def test_a_runtime_of_the_cluster_is_named_as_such(client: Any, operator: Operat
     assert [pod["securityContext"]["runAsUser"] for pod in pods_of(made.manifest)] == [7, 7]
     # That of all namespaces is not changed or deleted by mistake.
     for call in (lambda: client.delete_runtime(name), lambda: client.update_runtime(name, slots=2)):
-        with pytest.raises(JobNotFoundError, match="the cluster has one, for all namespaces: cluster=True means that one"):
+        with pytest.raises(
+            JobNotFoundError, match="the cluster has one, for all namespaces: cluster=True means that one"
+        ):
             call()
     assert client.update_runtime(name, slots=2, cluster=True).slots == 2
     of_namespace = client.create_runtime(name, from_runtime=name, slots=3)
@@ -104,7 +107,9 @@ def test_a_runtime_of_the_cluster_is_named_as_such(client: Any, operator: Operat
             call()
     assert client.create_runtime("x", from_runtime=f"clustertrainingruntime/{name}", dry_run="server").slots == 2
     client.delete_runtime(name, cluster=True)
-    with pytest.raises(JobNotFoundError, match=rf"in the cluster; the namespace {operator.namespace} has one: leave out"):
+    with pytest.raises(
+        JobNotFoundError, match=rf"in the cluster; the namespace {operator.namespace} has one: leave out"
+    ):
         client.delete_runtime(name, cluster=True)
 
 

@@ -148,7 +148,12 @@ def test_other_texts_are_no_references_of_runtimes(reference: object) -> None:
 
 
 def test_shipped_runtimes_have_the_images_of_the_release(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert [tag_of(each) for each in ("0.2.0", "0.2.0rc1", "0.2.0.dev3", "0.2")] == ["v0.2.0", "v0.2.0-rc.1", None, None]
+    assert [tag_of(each) for each in ("0.2.0", "0.2.0rc1", "0.2.0.dev3", "0.2")] == [
+        "v0.2.0",
+        "v0.2.0-rc.1",
+        None,
+        None,
+    ]
     assert release() is None, "the tests run from a tree of source code"
     assert read(shipped("mpi-openmpi")).image == "quay.io/opendatahub/mpi-sample-openmpi:latest"
     monkeypatch.setattr(_shipped_runtimes, "release", lambda: "v1.2.3")
@@ -156,7 +161,9 @@ def test_shipped_runtimes_have_the_images_of_the_release(monkeypatch: pytest.Mon
     assert "quay.io/opendatahub/mpi-sample-openmpi:v1.2.3" in tagged
     assert "quay.io/opendatahub/mpijob-agent:v1.2.3" in tagged
     assert ":latest" not in tagged
-    with pytest.raises(JobNotFoundError, match=r"did you mean mpi-openmpi.*\?; shipped are mpi-deepspeed, .*mpi-openmpi5$"):
+    with pytest.raises(
+        JobNotFoundError, match=r"did you mean mpi-openmpi.*\?; shipped are mpi-deepspeed, .*mpi-openmpi5$"
+    ):
         shipped("mpi-openmp")
 
 
@@ -190,13 +197,28 @@ def test_what_is_wrong_with_a_runtime_is_reported_at_once(small: Any, small_clie
     fields = {problem.field for problem in error.value.problems}
     assert fields == {"name", "implementation", "max_workers", "cluster", "namespace", "dry_run"}
     for call, text in (
-        (lambda: small_client.create_runtime("a", implementation="MPICH", from_runtime="b"), "cannot be combined with f"),
-        (lambda: small_client.create_runtime("a", implementation="Intel"), "image: is required: nobody publishes an im"),
+        (
+            lambda: small_client.create_runtime("a", implementation="MPICH", from_runtime="b"),
+            "cannot be combined with f",
+        ),
+        (
+            lambda: small_client.create_runtime("a", implementation="Intel"),
+            "image: is required: nobody publishes an im",
+        ),
         (lambda: small_client.update_runtime("a"), "nothing is changed; use one or more of image, slots, max_workers,"),
-        (lambda: small_client.update_runtime("a", slots=1, cluster=True, namespace="b"), "namespace: cannot be combine"),
-        (lambda: small_client.test_runtime("shipped/mpi-mpich"), "name: 'shipped/mpi-mpich' is not in the cluster; cre"),
+        (
+            lambda: small_client.update_runtime("a", slots=1, cluster=True, namespace="b"),
+            "namespace: cannot be combine",
+        ),
+        (
+            lambda: small_client.test_runtime("shipped/mpi-mpich"),
+            "name: 'shipped/mpi-mpich' is not in the cluster; cre",
+        ),
         (lambda: small_client.test_runtime("a", timeout="1s"), "timeout: '1s' is not allowed; use '10s' to '1h'"),
-        (lambda: small_client.test_runtime("a", cpu="lots", queue="A b"), "2 problems:\n  - cpu: 'lots' is not allowed"),
+        (
+            lambda: small_client.test_runtime("a", cpu="lots", queue="A b"),
+            "2 problems:\n  - cpu: 'lots' is not allowed",
+        ),
     ):
         with pytest.raises(InvalidJobError, match=re.escape(text)):
             call()

@@ -134,7 +134,7 @@ class Api:
     async def create(
         self, resource: Resource, namespace: str | None, body: Json, dry_run: bool = False, strict: bool = True
     ) -> Json:
-        """Create an object. If strict, fields that the API server does not know are an error, else they are left out."""
+        """Create an object. Fields that the API server does not know are left out; if strict, they are an error."""
         query = {"fieldValidation": "Strict" if strict else None, "dryRun": "All" if dry_run else None}
         return await self.call(Request("POST", resource.path(namespace), query, body))
 
@@ -149,7 +149,12 @@ class Api:
         return await self.call(Request("PATCH", path, query, change, "application/merge-patch+json"))
 
     async def delete(
-        self, resource: Resource, namespace: str | None, name: str, uid: str | None = None, grace_period: int | None = None
+        self,
+        resource: Resource,
+        namespace: str | None,
+        name: str,
+        uid: str | None = None,
+        grace_period: int | None = None,
     ) -> None:
         """Delete an object and what it owns. With a uid only the object with this uid is deleted."""
         body: Json = {"propagationPolicy": "Background"}

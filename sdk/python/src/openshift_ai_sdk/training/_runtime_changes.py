@@ -126,7 +126,9 @@ async def resolve(cluster: Cluster, namespace: str, reference: str) -> Runtime:
         raise refused
     if not found:
         names = [runtime.name for runtime in await _runtimes.all_of(cluster, namespace)]
-        raise JobNotFoundError(f"runtime {reference!r} does not exist{nearest(name, names)}; list_runtimes() returns all")
+        raise JobNotFoundError(
+            f"runtime {reference!r} does not exist{nearest(name, names)}; list_runtimes() returns all"
+        )
     return _runtimes.read(found[0])
 
 

@@ -52,11 +52,11 @@ class RuntimeSettings:
 
     image: str | None = None
     slots: int | None = None
-    max_workers: int | None | Keep = KEEP
-    min_workers: int | None | Keep = KEEP
-    max_gpus: int | None | Keep = KEEP
-    gang_timeout: Duration | None | Keep = KEEP
-    priority_class: str | None | Keep = KEEP
+    max_workers: int | Keep | None = KEEP
+    min_workers: int | Keep | None = KEEP
+    max_gpus: int | Keep | None = KEEP
+    gang_timeout: Duration | Keep | None = KEEP
+    priority_class: str | Keep | None = KEEP
     agent_image: str | None = None
     run_as_user: int | None = None
 
@@ -82,7 +82,9 @@ class RuntimeSettings:
         """Return the problem of a change without any setting."""
         if self != RuntimeSettings():
             return []
-        return [Problem("", f"nothing is changed; use one or more of {', '.join(RuntimeSettings.__dataclass_fields__)}")]
+        return [
+            Problem("", f"nothing is changed; use one or more of {', '.join(RuntimeSettings.__dataclass_fields__)}")
+        ]
 
     def problems_with(self, runtime: Runtime) -> list[Problem]:
         """Return what is wrong with the settings, which were checked, for a runtime."""

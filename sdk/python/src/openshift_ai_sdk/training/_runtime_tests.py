@@ -171,8 +171,8 @@ async def await_end(cluster: Cluster, item: Json) -> RuntimeTest:
         if driver.monotonic() > deadline:
             known = (item.get("status") or {}).get("message") or "no message"
             raise TrainingError(
-                f"runtimetest/{meta['name']} has no result after {patience:.0f} s: {known}; check that the operator runs, "
-                "for example with kubectl odh mpijob doctor"
+                f"runtimetest/{meta['name']} has no result after {patience:.0f} s: {known}; check that the operator "
+                "runs, for example with kubectl odh mpijob doctor"
             )
         await driver.sleep(PAUSE)
 
