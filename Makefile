@@ -333,7 +333,7 @@ sdk: $(SDK)/.venv/synced ## Generate, format, lint and type-check the Python SDK
 
 .PHONY: sdk-generate
 sdk-generate: $(SDK)/.venv/synced ## Write the SDK's models, its synchronous face, its reference and the notebooks of the documentation anew.
-	@cd $(SDK) && for tool in models patterns sync reference notebooks; do $(SDK_PYTHON) tools/generate_$$tool.py; done
+	@cd $(SDK) && for tool in models patterns runtimes sync reference notebooks; do $(SDK_PYTHON) tools/generate_$$tool.py; done
 
 .PHONY: sdk-test
 sdk-test: sdk $(BIN)/cluster ## The same, and test the SDK on a real API server, with faults.

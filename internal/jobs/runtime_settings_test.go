@@ -1,11 +1,15 @@
 package jobs
 
 import (
+	"encoding/json"
 	"errors"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"opendatahub.io/mpijob/internal/mpi"
 )
@@ -112,4 +116,74 @@ func TestRuntimeSettingsAreChecked(t *testing.T) {
 	if _, err := from.copyAs(NewRuntime{}); err == nil || !strings.Contains(err.Error(), "name: is required") {
 		t.Errorf("the error is %v", err)
 	}
+}
+
+// TestRuntimesOfSDK writes runtimes that are made from others, or why they are not, for a test of the SDK, which has these rules in
+// Python.
+func TestRuntimesOfSDK(t *testing.T) {
+	t.Parallel()
+	const pod = `{spec: {template: {spec: {initContainers: [{name: mpi-agent, image: agent}, {name: other, image: old}], containers: [{name: node, image: old}, {name: log, image: logger}, {name: copy, image: old}], volumes: [{name: data, image: {reference: agent}}, {name: mpi-agent, image: {reference: agent}}]}}}}`
+	base := clusterRuntime(t, "mpi", `{mlPolicy: {mpi: {numProcPerNode: 1}}, template: {spec: {replicatedJobs: [{name: launcher, template: `+pod+`}, {name: node, template: {spec: {template: {spec: {priorityClassName: low, securityContext: {runAsNonRoot: true}, containers: [{name: node, image: old}]}}}}}]}}}`)
+	base.SetResourceVersion("7")
+	base.SetUID("1")
+	base.SetLabels(map[string]string{"team": "a"})
+	base.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}", "team": "a", mpi.AnnotationMaxWorkers: "8", mpi.AnnotationScheduleTimeout: "60"})
+	torch := clusterRuntime(t, "torch", `{mlPolicy: {torch: {}}, template: {spec: {replicatedJobs: []}}}`)
+	shippedAll, err := shippedRuntimes("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type sdkCase struct {
+		Name string `json:"name"`
+		// From is an object, or the reference of a shipped runtime.
+		From       any             `json:"from"`
+		Runtime    string          `json:"runtime"`
+		Namespace  string          `json:"namespace"`
+		Settings   json.RawMessage `json:"settings"`
+		AgentImage string          `json:"agentImage,omitempty"`
+		RunAsUser  *int64          `json:"runAsUser,omitempty"`
+		// Object is the runtime; without it, Refused are the fields that are wrong.
+		Object  map[string]any `json:"object,omitempty"`
+		Refused []string       `json:"refused,omitempty"`
+	}
+	cases := []sdkCase{
+		{Name: "a copy", From: base, Runtime: "mine", Namespace: "team", Settings: json.RawMessage(`{}`)},
+		{Name: "all settings", From: base, Runtime: "mine", Settings: json.RawMessage(`{"image": "quay.io/me/new:1", "slots": 8, "maxWorkers": 4, "minWorkers": 2, "maxGPUs": 0, "gangTimeoutSeconds": 300, "priorityClass": "urgent"}`), AgentImage: "quay.io/me/agent:1", RunAsUser: new(int64(7))},
+		{Name: "no limits", From: base, Runtime: "mine", Settings: json.RawMessage(`{"maxWorkers": null, "gangTimeoutSeconds": null, "priorityClass": ""}`)},
+		{Name: "a shipped runtime", From: "shipped/mpi-openmpi", Runtime: "1st", Namespace: "team", Settings: json.RawMessage(`{"image": "quay.io/me/new:1", "maxGPUs": null}`), AgentImage: "quay.io/me/agent:1", RunAsUser: new(int64(1000))},
+		{Name: "a shipped runtime without an image", From: "shipped/mpi-intel", Runtime: "mine", Settings: json.RawMessage(`{}`)},
+		{Name: "all that is wrong", From: base, Runtime: "Not_Allowed", Settings: json.RawMessage(`{"image": "two words", "slots": -1, "maxWorkers": 0, "minWorkers": 0, "maxGPUs": -1, "gangTimeoutSeconds": 0, "priorityClass": "Two words"}`), AgentImage: "two words", RunAsUser: new(int64(0))},
+		{Name: "a minimum above that maximum", From: base, Runtime: "mine", Settings: json.RawMessage(`{"minWorkers": 9}`)},
+		{Name: "a minimum above the maximum", From: base, Runtime: "mine", Settings: json.RawMessage(`{"minWorkers": 3, "maxWorkers": 2}`)},
+		{Name: "no MPI", From: torch, Runtime: "mine", Settings: json.RawMessage(`{}`)},
+	}
+	for i := range cases {
+		test := &cases[i]
+		var from Runtime
+		switch source := test.From.(type) {
+		case *unstructured.Unstructured:
+			from = describeRuntime(source)
+		case string:
+			from = shippedAll[slices.IndexFunc(shippedAll, func(one Runtime) bool { return ShippedPrefix+one.Name == source })]
+		}
+		settings := from.Settings()
+		if err := json.Unmarshal(test.Settings, &settings); err != nil {
+			t.Fatal(err)
+		}
+		made, err := from.copyAs(NewRuntime{Name: test.Runtime, Namespace: test.Namespace, Settings: settings, AgentImage: test.AgentImage, RunAsUser: test.RunAsUser})
+		if invalid, is := errors.AsType[*InvalidError](err); is {
+			for _, field := range invalid.Fields {
+				test.Refused = append(test.Refused, field.Field)
+			}
+		} else if err != nil {
+			t.Fatal(err)
+		} else {
+			test.Object = made.Object
+		}
+	}
+	text, err := json.MarshalIndent(cases, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	compareFile(t, filepath.Join("..", "..", "sdk", "python", "tests", "unit", "runtimes.json"), string(text)+"\n")
 }

@@ -52,6 +52,8 @@ GROUPS = {
         "Plot",
         "Template",
         "Runtime",
+        "RuntimeTest",
+        "RuntimeCheck",
     ],
     "Report figures from inside a job": ["report"],
     "Handle errors": [

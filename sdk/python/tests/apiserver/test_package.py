@@ -14,6 +14,7 @@ from examples import python_in
 from servers import Cluster, Operator, wait_until
 
 from openshift_ai_sdk.training import TrainingClient
+from openshift_ai_sdk.training._shipped_runtimes import tag_of
 
 PACKAGE = Path(__file__).resolve().parents[2]
 UV = shutil.which("uv") or str(PACKAGE / ".uv" / "bin" / "uv")
@@ -68,3 +69,14 @@ def test_the_example_runs_in_a_clean_environment(
     assert process.returncode == 0
     if "get_logs" in example:
         assert printed == "epoch 10 accuracy 0.97\n"
+
+
+def test_the_packages_contain_the_shipped_runtimes_with_the_images_of_the_release(python: Path) -> None:
+    program = "from openshift_ai_sdk.training import _runtimes, _shipped_runtimes as runtimes\n"
+    program += "print(runtimes.release(), _runtimes.read(runtimes.shipped('mpi-openmpi')).image)"
+    printed = subprocess.run([python, "-c", program], check=True, capture_output=True, text=True).stdout
+    version = re.search(r'^version = "(.*)"$', (PACKAGE / "pyproject.toml").read_text(), re.MULTILINE)
+    assert version is not None
+    tag = tag_of(version[1])
+    assert tag is not None
+    assert printed == f"{tag} quay.io/opendatahub/mpi-sample-openmpi:{tag}\n"

@@ -35,12 +35,14 @@ from openshift_ai_sdk.training.kfp import run_mpijob
 
 ROLE = "mpijob-user"
 RUNTIME = "runtime"
+MPI_RUNTIME = "runtime-of-mpi"
 JOBS = {"MPIJob": "train", "TrainJob": "tune"}
 OBJECTS = (
     ("kubeflow.org", "v2beta1", "mpijobs"),
     ("trainer.kubeflow.org", "v1alpha1", "trainjobs"),
     ("trainer.kubeflow.org", "v1alpha1", "trainingruntimes"),
     ("mpi.opendatahub.io", "v1alpha1", "jobreports"),
+    ("mpi.opendatahub.io", "v1alpha1", "runtimetests"),
     ("kueue.x-k8s.io", "v1beta2", "workloads"),
 )
 numbers = itertools.count(1)
@@ -136,6 +138,18 @@ CALLS: dict[str, Call] = {
     ),
     "TrainingClient.list_runtimes": lambda of: of.client.list_runtimes(of.namespace),
     "TrainingClient.get_runtime": lambda of: of.client.get_runtime(RUNTIME, of.namespace),
+    "TrainingClient.create_runtime": lambda of: of.client.create_runtime(
+        of.fresh(), image="image", namespace=of.namespace
+    ),
+    "TrainingClient.create_runtime(from_runtime)": lambda of: of.client.create_runtime(
+        of.fresh(), from_runtime=MPI_RUNTIME, namespace=of.namespace
+    ),
+    "TrainingClient.create_runtime(dry_run)": lambda of: of.client.create_runtime(
+        of.fresh(), image="image", namespace=of.namespace, dry_run="server"
+    ),
+    "TrainingClient.update_runtime": lambda of: of.client.update_runtime(MPI_RUNTIME, slots=2, namespace=of.namespace),
+    "TrainingClient.delete_runtime": lambda of: of.client.delete_runtime(RUNTIME, namespace=of.namespace),
+    "TrainingClient.test_runtime": lambda of: of.client.test_runtime(RUNTIME, wait=False, namespace=of.namespace),
     "TrainingClient.delete_template": lambda of: of.client.delete_template("template", of.namespace),
     "MPIJob.get": lambda of: of.face.MPIJob.get(of.name, of.namespace, client=of.client),
     "MPIJob.create": lambda of: of.new().create(),
@@ -195,6 +209,20 @@ LOCAL = {
 FAILS = {
     # The API server has no metrics server behind it.
     "MPIJob.get_usage": (NotSupportedError, "no metrics server"),
+    # The role mpijob-user does not include changes of runtimes; mpijob-admin does.
+    **{
+        f"TrainingClient.{call}": (
+            PermissionDeniedError,
+            rf"may not {call[:6]} trainingruntimes\.trainer\..* in .* for the role admin \(or mpijob-admin\)$",
+        )
+        for call in (
+            "create_runtime",
+            "create_runtime(from_runtime)",
+            "create_runtime(dry_run)",
+            "update_runtime",
+            "delete_runtime",
+        )
+    },
     # The role mpijob-user does not include the deletion of pods; edit does.
     "MPIJob.cancel(grace_period)": (PermissionDeniedError, r"may not delete pods in .* for the role edit$"),
 }
@@ -242,8 +270,9 @@ class Tenant:
         """Create a job of each kind, and what else a tenant has."""
         place = ("trainer.kubeflow.org", "v1alpha1", self.namespace, "trainingruntimes")
         runtime = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainingRuntime", "spec": {}}
-        meta = {"name": RUNTIME, "annotations": {"example.com/secret": self.secret}}
-        self.operator.custom.create_namespaced_custom_object(*place, {**runtime, "metadata": meta})
+        for name, spec in ((RUNTIME, {}), (MPI_RUNTIME, {"mlPolicy": {"mpi": {}}})):
+            meta = {"name": name, "annotations": {"example.com/secret": self.secret}}
+            self.operator.custom.create_namespaced_custom_object(*place, {**runtime, "metadata": meta, "spec": spec})
         with TrainingClient(self.namespace, configuration=self.configuration) as client:
             # The name of the last one is a secret, too; it resembles the first one, so that it could be suggested.
             names = [*JOBS.items(), ("MPIJob", f"train-{self.secret}")]
@@ -350,8 +379,9 @@ def check_refused(result: Any, caller: Tenant, other: Tenant) -> None:
     # Where several jobs failed, a line about each follows the summary.
     lines = [line.partition(": ")[2] for line in str(result).splitlines()[1:]] or [str(result)]
     text = (
-        rf"you \({caller.user}\) may not (get|list|watch|create|patch|delete) [a-z./]+ in the namespace "
-        rf"{other.namespace}: ask an administrator of the cluster for the role (view|edit) \(or mpijob-(viewer|user)\)"
+        rf"you \({caller.user}\) may not (get|list|watch|create|update|patch|delete) [a-z./]+ in the namespace "
+        rf"{other.namespace}: ask an administrator of the cluster for the role "
+        r"(view|edit|admin) \(or mpijob-(viewer|user|admin)\)"
     )
     for line in lines:
         assert re.fullmatch(text, line), result
@@ -547,6 +577,30 @@ def test_logs_without_the_right_to_read_them_are_not_empty(owner: Tenant, face: 
         result = attempt(lambda call=call: CALLS[call](Target(face, client, "MPIJob", "train", owner.namespace)))
         check_refused(result, reader, owner)
         assert "may not get pods/log" in str(result)
+    client.close()
+
+
+def test_an_administrator_of_a_project_manages_its_runtimes(cluster: Cluster, roles: None, face: Any) -> None:
+    tenant = Tenant(cluster)
+    client = tenant.client(face)
+    with pytest.raises(
+        PermissionDeniedError, match=r"may not create trainingruntimes\.trainer\.kubeflow\.org in the name"
+    ):
+        client.create_runtime("mine", image="image")
+    tenant.unbind(tenant)
+    tenant.bind(tenant, "mpijob-admin")
+    assert client.create_runtime("mine", image="image", max_workers=4).max_workers == "4"
+    assert client.update_runtime("mine", max_workers=5).max_workers == "5"
+    assert client.create_runtime("copy", from_runtime="mine").max_workers == "5"
+    with pytest.raises(PermissionDeniedError) as refused:
+        client.create_runtime("mine", image="image", cluster=True)
+    assert str(refused.value) == (
+        f"you ({tenant.user}) may not create clustertrainingruntimes.trainer.kubeflow.org in the whole cluster: ask an "
+        "administrator of the cluster for the role cluster-admin (or mpijob-admin in a ClusterRoleBinding); without "
+        f"cluster=True, it is created in the namespace {tenant.namespace}"
+    )
+    client.delete_runtime("mine")
+    assert [runtime.name for runtime in client.list_runtimes()] == ["copy"]
     client.close()
 
 

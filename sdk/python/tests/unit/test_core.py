@@ -50,7 +50,7 @@ PACKAGE = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize(
-    "tool", ["generate_models", "generate_patterns", "generate_sync", "generate_reference", "generate_notebooks"]
+    "tool", [f"generate_{name}" for name in ("models", "patterns", "runtimes", "sync", "reference", "notebooks")]
 )
 def test_generated_files_are_up_to_date(tool: str) -> None:
     subprocess.run([sys.executable, PACKAGE / "tools" / f"{tool}.py", "--check"], check=True)

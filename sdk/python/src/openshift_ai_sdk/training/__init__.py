@@ -20,10 +20,12 @@ from typing import TYPE_CHECKING
 
 from openshift_ai_sdk.training._curves import TrainingCurve
 from openshift_ai_sdk.training._explain import Explanation
+from openshift_ai_sdk.training._generated.runtimetest import Check as RuntimeCheck
 from openshift_ai_sdk.training._plot import Plot
 from openshift_ai_sdk.training._profile import Profile, ProfileCall
 from openshift_ai_sdk.training._report import report
 from openshift_ai_sdk.training._retry import RetryPolicy
+from openshift_ai_sdk.training._runtime_tests import RuntimeTest
 from openshift_ai_sdk.training._runtimes import Runtime
 from openshift_ai_sdk.training._templates import Template
 from openshift_ai_sdk.training._usage_history import UsageHistory, UsageSeries
@@ -95,6 +97,8 @@ __all__ = [
     "ResourceRequirements",
     "RetryPolicy",
     "Runtime",
+    "RuntimeCheck",
+    "RuntimeTest",
     "Severity",
     "TLSError",
     "Template",

@@ -131,10 +131,16 @@ class Api:
             if not token:
                 return items, page["metadata"]["resourceVersion"]
 
-    async def create(self, resource: Resource, namespace: str, body: Json, dry_run: bool = False) -> Json:
-        """Create an object. Fields that the API server does not know are an error."""
-        query = {"fieldValidation": "Strict", "dryRun": "All" if dry_run else None}
+    async def create(
+        self, resource: Resource, namespace: str | None, body: Json, dry_run: bool = False, strict: bool = True
+    ) -> Json:
+        """Create an object. Fields that the API server does not know are left out; if strict, they are an error."""
+        query = {"fieldValidation": "Strict" if strict else None, "dryRun": "All" if dry_run else None}
         return await self.call(Request("POST", resource.path(namespace), query, body))
+
+    async def replace(self, resource: Resource, namespace: str | None, name: str, body: Json) -> Json:
+        """Replace an object by a later version of it; it is a conflict if it has changed since it was read."""
+        return await self.call(Request("PUT", resource.path(namespace, name), {}, body))
 
     async def patch(self, resource: Resource, namespace: str, name: str, change: Json, dry_run: bool = False) -> Json:
         """Change an object by a merge patch."""
@@ -143,7 +149,12 @@ class Api:
         return await self.call(Request("PATCH", path, query, change, "application/merge-patch+json"))
 
     async def delete(
-        self, resource: Resource, namespace: str, name: str, uid: str | None = None, grace_period: int | None = None
+        self,
+        resource: Resource,
+        namespace: str | None,
+        name: str,
+        uid: str | None = None,
+        grace_period: int | None = None,
     ) -> None:
         """Delete an object and what it owns. With a uid only the object with this uid is deleted."""
         body: Json = {"propagationPolicy": "Background"}

@@ -37,7 +37,13 @@ DENIED = re.compile(
     r'(?: in the namespace "(?P<namespace>[^"]*)")?'
 )
 # The roles that allow changes which mpijob-user does not include.
-OTHER_ROLES = {"pods": "edit", "workloads.kueue.x-k8s.io": "kueue-workload-editor-role"}
+OTHER_ROLES = {
+    "pods": "edit",
+    "workloads.kueue.x-k8s.io": "kueue-workload-editor-role",
+    "trainingruntimes.trainer.kubeflow.org": "admin (or mpijob-admin)",
+    # A binding in a namespace does not grant what all namespaces have.
+    "clustertrainingruntimes.trainer.kubeflow.org": "cluster-admin (or mpijob-admin in a ClusterRoleBinding)",
+}
 
 
 def error_of(code: int, status: Mapping[str, Any], request: Request, host: str) -> TrainingError:

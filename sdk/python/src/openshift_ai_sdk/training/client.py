@@ -26,6 +26,8 @@ from openshift_ai_sdk.training import (
     _manifest,
     _profile,
     _program,
+    _runtime_changes,
+    _runtime_tests,
     _runtimes,
     _suspend,
     _templates,
@@ -56,6 +58,8 @@ from openshift_ai_sdk.training._plot import Plot, plot
 from openshift_ai_sdk.training._profile import Profile
 from openshift_ai_sdk.training._progress_bar import bar, wait_with_bar
 from openshift_ai_sdk.training._retry import RetryPolicy
+from openshift_ai_sdk.training._runtime_settings import KEEP, Keep, RuntimeSettings
+from openshift_ai_sdk.training._runtime_tests import RuntimeTest
 from openshift_ai_sdk.training._runtimes import Runtime
 from openshift_ai_sdk.training._status import FOLLOW, jobs_as_html, not_created_as_html, status_as_html
 from openshift_ai_sdk.training._templates import Template
@@ -548,6 +552,200 @@ class TrainingClient:
         """
         _validate.check(_validate.of_name(name), _validate.of_namespace(namespace))
         return run(_runtimes.get(self._cluster, namespace or self.namespace, name))
+
+    def create_runtime(
+        self,
+        name: str,
+        *,
+        implementation: str | None = None,
+        from_runtime: str | None = None,
+        image: str | None = None,
+        slots: int | None = None,
+        max_workers: int | Keep | None = KEEP,
+        min_workers: int | Keep | None = KEEP,
+        max_gpus: int | Keep | None = KEEP,
+        gang_timeout: Duration | Keep | None = KEEP,
+        priority_class: str | Keep | None = KEEP,
+        agent_image: str | None = None,
+        run_as_user: int | None = None,
+        cluster: bool = False,
+        namespace: str | None = None,
+        dry_run: Literal["client", "server"] | None = None,
+    ) -> Runtime:
+        """Create an MPI runtime, as ``kubectl odh mpijob runtimes create`` and the dashboard do.
+
+        It has the settings of the runtime to start from, except for those that are given. A runtime that comes with
+        this package need not be in the cluster: ``shipped/mpi-openmpi``, ``mpi-openmpi5``, ``mpi-mpich``,
+        ``mpi-intel``, ``mpi-horovod`` and ``mpi-deepspeed``.
+
+        Args:
+            name: The runtime's name.
+            implementation: Start from the shipped runtime of this MPI: ``OpenMPI`` (the default), ``Intel`` or
+                ``MPICH``. Nobody publishes an image with Intel MPI, so that it requires an image.
+            from_runtime: Start from this runtime: ``shipped/NAME``, or one of the namespace or the cluster. If both
+                have one of this name, use ``trainingruntime/NAME`` or ``clustertrainingruntime/NAME``.
+            image: The image of the workers and the launcher.
+            slots: Ranks per worker, unless the job sets it.
+            max_workers: The maximum number of workers of a job; None for no limit.
+            min_workers: The minimum number of workers of a job; None for none.
+            max_gpus: The maximum number of GPUs of a worker; None for no limit.
+            gang_timeout: After how long an attempt to place all pods together ends, unless the job sets it, in seconds
+                or such as ``"10m"``; None for the default.
+            priority_class: The PriorityClass of the pods; None for the cluster's default.
+            agent_image: The image of the agent, which starts ranks; by default, with a shipped runtime, that of the
+                installed operator if you may read its Deployment.
+            run_as_user: The number of the user that the pods run as; by default, with a shipped runtime, 1000, unless
+                OpenShift assigns one.
+            cluster: Create a ClusterTrainingRuntime, for all namespaces, and no TrainingRuntime of the namespace.
+            namespace: By default that of the client.
+            dry_run: ``client`` only checks and returns the runtime, ``server`` also asks the cluster.
+
+        Raises:
+            InvalidJobError: An argument is wrong; nothing was created.
+            JobNotFoundError: The runtime to start from does not exist.
+            JobExistsError: A runtime of that name exists.
+            PermissionDeniedError: You may not create runtimes; the text names the role.
+
+        Example:
+            >>> runtime = client.create_runtime("mine", image="quay.io/me/train:1", max_workers=16)
+            >>> runtime.max_workers
+            '16'
+        """
+        settings = RuntimeSettings(
+            image, slots, max_workers, min_workers, max_gpus, gang_timeout, priority_class, agent_image, run_as_user
+        )
+        new = _runtime_changes.NewRuntime(name, cluster, implementation, from_runtime, settings)
+        _validate.check(
+            new.problems(),
+            _runtime_changes.problems_of_scope(None, cluster),
+            _validate.of_namespace(namespace),
+            _validate.of_dry_run(dry_run),
+        )
+        return run(_runtime_changes.create(self._cluster, namespace or self.namespace, new, dry_run))
+
+    def update_runtime(
+        self,
+        name: str,
+        *,
+        image: str | None = None,
+        slots: int | None = None,
+        max_workers: int | Keep | None = KEEP,
+        min_workers: int | Keep | None = KEEP,
+        max_gpus: int | Keep | None = KEEP,
+        gang_timeout: Duration | Keep | None = KEEP,
+        priority_class: str | Keep | None = KEEP,
+        agent_image: str | None = None,
+        run_as_user: int | None = None,
+        cluster: bool = False,
+        namespace: str | None = None,
+    ) -> Runtime:
+        """Change settings of an MPI runtime. Those that are not given stay as they are, and jobs that run continue.
+
+        Args:
+            name: The runtime's name.
+            image: Replaces the image of the workers in all containers that have it.
+            slots: Ranks per worker, unless the job sets it.
+            max_workers: The maximum number of workers of a job; None for no limit.
+            min_workers: The minimum number of workers of a job; None for none.
+            max_gpus: The maximum number of GPUs of a worker; None for no limit.
+            gang_timeout: After how long an attempt to place all pods together ends, unless the job sets it, in seconds
+                or such as ``"10m"``; None for the default.
+            priority_class: The PriorityClass of the pods; None for the cluster's default.
+            agent_image: Replaces the image of the agent, which starts ranks.
+            run_as_user: The number of the user that the pods run as.
+            cluster: Change the ClusterTrainingRuntime of this name, for all namespaces.
+            namespace: The namespace of a TrainingRuntime; by default that of the client.
+
+        Raises:
+            InvalidJobError: An argument is wrong, or it is no MPI runtime; nothing was changed.
+            JobNotFoundError: There is no such runtime.
+            PermissionDeniedError: You may not change runtimes; the text names the role.
+
+        Example:
+            >>> client.update_runtime("mine", image="quay.io/me/train:2", max_gpus=None)
+        """
+        settings = RuntimeSettings(
+            image, slots, max_workers, min_workers, max_gpus, gang_timeout, priority_class, agent_image, run_as_user
+        )
+        _validate.check(
+            _validate.of_name(name),
+            _runtime_changes.problems_of_scope(namespace, cluster),
+            _validate.of_namespace(namespace),
+            settings.problems() or settings.problems_of_nothing(),
+        )
+        where = namespace or self.namespace
+        return run(_runtime_changes.update(self._cluster, where, name, cluster, settings))
+
+    def delete_runtime(self, name: str, *, cluster: bool = False, namespace: str | None = None) -> None:
+        """Delete a runtime. Jobs of it that run continue; those that wait or are suspended cannot start any more.
+
+        Kubeflow Trainer before v2.2 keeps runtimes that jobs use until these are gone, about which this warns.
+
+        Args:
+            name: The runtime's name.
+            cluster: Delete the ClusterTrainingRuntime of this name, which all namespaces share.
+            namespace: The namespace of a TrainingRuntime; by default that of the client.
+
+        Raises:
+            JobNotFoundError: There is no such runtime.
+            PermissionDeniedError: You may not delete runtimes; the text names the role.
+
+        Example:
+            >>> client.delete_runtime("mine")
+        """
+        _validate.check(
+            _validate.of_name(name),
+            _runtime_changes.problems_of_scope(namespace, cluster),
+            _validate.of_namespace(namespace),
+        )
+        run(_runtime_changes.delete(self._cluster, namespace or self.namespace, name, cluster))
+
+    def test_runtime(
+        self,
+        name: str,
+        *,
+        image: str | None = None,
+        cpu: int | float | str | None = None,
+        memory: str | None = None,
+        gpu: int | str | None = None,
+        queue: str | None = None,
+        timeout: Duration = "5m",
+        keep: bool = False,
+        wait: bool = True,
+        namespace: str | None = None,
+    ) -> RuntimeTest:
+        """Test a runtime with a small job, as ``kubectl odh mpijob runtimes test`` does.
+
+        The operator runs a launcher and two workers, and measures the latency and bandwidth of MPI messages between
+        them; for that the image needs python3 with mpi4py, or mpicc. The job is deleted then, and so is the RuntimeTest
+        if it has passed.
+
+        Args:
+            name: The runtime, of the namespace or the cluster. If both have one of this name, use
+                ``trainingruntime/NAME`` or ``clustertrainingruntime/NAME``.
+            image: Replaces the runtime's image.
+            cpu: CPU cores of each pod. One of the three replaces all resources of the runtime, such as GPUs.
+            memory: Memory of each pod.
+            gpu: GPUs (nvidia.com/gpu) of each pod.
+            queue: The queue (Kueue's LocalQueue) to wait in.
+            timeout: How long the test may run, from ``"10s"`` to ``"1h"``.
+            keep: Keep the RuntimeTest when it has passed.
+            wait: Wait for the end of the test. Otherwise it is returned as it begins, and kept for a day after its end.
+            namespace: Where the test runs; by default in that of the client.
+
+        Raises:
+            InvalidJobError: An argument is wrong; nothing was started.
+            JobNotFoundError: There is no such runtime.
+            TrainingError: The operator has not ended the test a minute after its timeout.
+
+        Example:
+            >>> test = client.test_runtime("mine")
+            >>> print(test.passed, test.message)
+            >>> print([check.message for check in test.checks if check.result == "Fail"])
+        """
+        request = _runtime_tests.TestRequest(name, image, cpu, memory, gpu, queue, timeout, keep, wait)
+        _validate.check(request.problems(), _validate.of_namespace(namespace))
+        return run(_runtime_tests.run_test(self._cluster, namespace or self.namespace, request))
 
 
 def default_client() -> TrainingClient:
