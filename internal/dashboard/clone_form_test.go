@@ -21,7 +21,7 @@ func TestCloneForm(t *testing.T) {
 	user := caller{t, tokens["user"]}
 	spec := jobs.Spec{
 		Name: "first", Namespace: "form", Image: "quay.io/me/train", Workers: 2, CPU: "1", Memory: "1Gi", Env: []corev1.EnvVar{{Name: "MODE", Value: "fast"}},
-		Volumes: []jobs.Volume{{Source: jobs.VolumeClaim, Name: "data", Path: "/data"}}, RunAsUser: new(int64(1000)), Priority: "urgent", RDMA: "required", TTL: new(time.Hour),
+		Volumes: []jobs.Volume{{Source: jobs.VolumeClaim, Name: "data", Path: "/data"}}, RunAsUser: new(int64(1000)), Priority: "urgent", RDMA: "required", Profile: true, TTL: new(time.Hour),
 	}
 	request := dashboard.SpecRequest{Spec: spec, CommandLine: "python train.py | tee log", FlagLine: "--bind-to core", Description: "A *first* job", DeadlineSeconds: 90, GangTimeoutSeconds: 600, Shm: "8Gi", Tolerations: []string{"nvidia.com/gpu"}}
 	first := post[dashboard.Draft](user, "jobs", request)
@@ -50,7 +50,7 @@ func TestCloneForm(t *testing.T) {
 
 	form := get[dashboard.CloneForm](user, "namespaces/form/jobs/mpijob/first/form")
 	asked := form.Request
-	if asked.Spec.Name != "first-2" || asked.CommandLine != request.CommandLine || asked.FlagLine != request.FlagLine || asked.Description != request.Description || asked.DeadlineSeconds != 90 || asked.GangTimeoutSeconds != 600 || asked.Spec.Priority != "urgent" || asked.Original != "mpijob/first" {
+	if asked.Spec.Name != "first-2" || asked.CommandLine != request.CommandLine || asked.FlagLine != request.FlagLine || asked.Description != request.Description || asked.DeadlineSeconds != 90 || asked.GangTimeoutSeconds != 600 || asked.Spec.Priority != "urgent" || !asked.Spec.Profile || asked.Original != "mpijob/first" {
 		t.Errorf("the form is %+v", asked)
 	}
 	if len(asked.Spec.Volumes) != 1 || asked.Spec.Volumes[0] != spec.Volumes[0] || asked.Shm != "8Gi" || *asked.TTLSeconds != 3600 || !slices.Equal(asked.Tolerations, []string{"nvidia.com/gpu"}) {

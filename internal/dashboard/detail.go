@@ -13,6 +13,7 @@ import (
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/jobs"
+	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/phrase"
 )
 
@@ -34,6 +35,12 @@ type Detail struct {
 	// Reserved is what the pods have requested, multiplied by time, and Used what they used, as it was measured.
 	Reserved string `json:"reserved,omitempty"`
 	Used     string `json:"used,omitempty"`
+	// Profile describes the communication profile in a line, and LateRank the rank that the others wait for.
+	Profile  string `json:"profile,omitempty"`
+	LateRank string `json:"lateRank,omitempty"`
+	// NoProfile is why a job that asks for a profile, or could, has none. ProfileChange is the change by which its clone has one.
+	NoProfile     string `json:"noProfile,omitempty"`
+	ProfileChange string `json:"profileChange,omitempty"`
 	// NoUsage is why the report has no usage over time.
 	NoUsage   string            `json:"noUsage,omitempty"`
 	Cost      string            `json:"cost,omitempty"`
@@ -118,6 +125,7 @@ func (s *Server) detail(c *call) (any, error) {
 	if job.Report != nil {
 		d.Status = &job.Report.Status
 	}
+	d.addProfile(job)
 	summary := job.Summary()
 	d.Image, d.Command, d.Resources = summary.Image, job.CommandText(), jobs.ResourcesText(summary.Worker)
 	d.Total = totalText(job)
@@ -145,6 +153,21 @@ func (s *Server) detail(c *call) (any, error) {
 		return nil, err
 	}
 	return d, nil
+}
+
+// addProfile adds where the time of the job's ranks went, or why that is unknown.
+func (d *Detail) addProfile(job jobs.Job) {
+	if profile := job.Status().Profile; profile != nil {
+		d.Profile, d.LateRank = jobs.ProfileText(profile), phrase.Sentence(phrase.Capital(jobs.LateRankText(profile)))
+		return
+	}
+	asks, can := jobs.AsksForProfile(job), jobs.CanProfile(job)
+	if asks || can {
+		d.NoProfile = jobs.NoProfileText(job, d.Now)
+	}
+	if can && !asks {
+		d.ProfileChange = jobs.Change{Field: "metadata.annotations[" + mpi.AnnotationProfile + "]", Value: "true"}.String()
+	}
 }
 
 func (s *Server) findings(job jobs.Job) []Finding {

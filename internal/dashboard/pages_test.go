@@ -247,6 +247,27 @@ func figuresOf(until time.Time, broken int) *v1alpha1.TrainingCurves {
 	return &v1alpha1.TrainingCurves{Until: metav1.NewMicroTime(until.Truncate(time.Microsecond)), Figures: []v1alpha1.TrainingCurve{loss, accuracy, rate}}
 }
 
+// profileOf returns where the time of eight ranks went, of which the others wait for rank 5.
+func profileOf(until time.Time) *v1alpha1.Profile {
+	profile := &v1alpha1.Profile{
+		Until: metav1.Time{Time: until}, Ranks: 8, Milliseconds: 80_000_000, CommunicationMilliseconds: 23_600_000, CommunicationPercent: 30, ImbalancePercent: 23,
+		LateRank: &v1alpha1.LateRank{Rank: 5, WaitedMilliseconds: 2_400_000},
+		Calls: []v1alpha1.ProfileCall{
+			{Call: "MPI_Allreduce", Count: 3_296_000, Milliseconds: 21_700_000, Bytes: 44_030_000_000_000}, {Call: "MPI_Bcast", Count: 412_000, Milliseconds: 1_520_000, Bytes: 98_700_000_000},
+			{Call: "MPI_Waitall", Count: 82_400, Milliseconds: 379_000}, {Call: "MPI_Barrier", Count: 41_200, Milliseconds: 990},
+		},
+		MessageSizes: []v1alpha1.MessageSizes{{UpToBytes: new(int64(64)), Count: 41_200}, {UpToBytes: new(int64(1 << 10))}, {UpToBytes: new(int64(16 << 10)), Count: 370_800}, {UpToBytes: new(int64(256 << 10))}, {UpToBytes: new(int64(4 << 20))}, {Count: 3_296_000}},
+	}
+	for rank := range int32(8) {
+		waited := 3_200_000 + 10_000*int64(rank)
+		if rank == 5 {
+			waited = 830_000
+		}
+		profile.PerRank = append(profile.PerRank, v1alpha1.RankProfile{Rank: rank, Milliseconds: 10_000_000, CommunicationMilliseconds: waited})
+	}
+	return profile
+}
+
 // fillMLTeam creates jobs in all states, as the operator reports them.
 func fillMLTeam(t *testing.T) {
 	t.Helper()
@@ -287,6 +308,7 @@ func fillMLTeam(t *testing.T) {
 		EndEstimate: &v1alpha1.EndEstimate{First: 100_000, FirstAt: *at(150 * time.Minute), Reached: 620_000, ReachedAt: *at(time.Minute), Steps: 52, From: new(metav1.NewTime(now.Add(95 * time.Minute))), By: new(metav1.NewTime(now.Add(2 * time.Hour))), Message: "Expected end: " + now.Add(95*time.Minute).UTC().Format("2006-01-02 15:04") + " to " + now.Add(2*time.Hour).UTC().Format("15:04") + " UTC, by the average pace so far (62%)."},
 		Curves:      figuresOf(now, 100),
 		Usage:       usageOf(now, 169*time.Minute, "bert-large-worker-0", "bert-large-worker-1", "bert-large-worker-2", "bert-large-worker-3"),
+		Profile:     profileOf(now),
 		Waited:      &v1alpha1.Waited{Backend: "kueue", Queue: "gpu-queue", Pods: 5, Seconds: 420, Until: *at(171 * time.Minute)},
 		Timeline:    []v1alpha1.TimelineEntry{{Time: *at(3 * time.Hour), Event: "Created", Detail: "by ada"}, {Time: *at(179 * time.Minute), Event: "Queued", Detail: "in gpu-queue, position 3"}, {Time: *at(171 * time.Minute), Event: "Admitted"}, {Time: *at(170 * time.Minute), Event: "Running", Detail: "launcher and 4 workers"}},
 	})
@@ -339,10 +361,15 @@ func fillMLTeam(t *testing.T) {
 		PhaseTimes: []v1alpha1.PhaseTime{{Phase: "Initializing", Since: *at(4 * time.Minute)}}, Pods: pods("typo", 4, "Pending", ""),
 		Findings: []v1alpha1.Finding{{Code: "ImagePullFailed", Severity: v1alpha1.SeverityError, Summary: "The image quay.io/team/trian:1.2 does not exist.", Remedies: []v1alpha1.Remedy{{Text: "Correct the image."}}}},
 	})
-	report(t, mpiJob(t, "ml-team", "pi", nil), v1alpha1.JobReportStatus{
+	profiled := func(job *kubeflow.MPIJob) { job.Annotations = map[string]string{"mpi.opendatahub.io/profile": "true"} }
+	report(t, mpiJob(t, "ml-team", "pi", profiled), v1alpha1.JobReportStatus{
 		Phase: v1alpha1.PhaseSucceeded, Message: "The launcher succeeded.", MPI: mpi, Workers: v1alpha1.WorkersStatus{Summary: "4", Wanted: 4, Succeeded: 4}, StartTime: at(26 * time.Hour), RunningTime: at(26 * time.Hour), CompletionTime: at(25 * time.Hour),
 		PhaseTimes: []v1alpha1.PhaseTime{{Phase: "Running", Since: *at(26 * time.Hour), Seconds: 3600}}, Pods: pods("pi", 4, "Gone", ""), Consumption: used,
 		Usage: usageOf(now.Add(-25*time.Hour), 40*time.Second, "pi-worker-0"),
+		Findings: []v1alpha1.Finding{{
+			Code: "ProfileMissing", Severity: v1alpha1.SeverityInfo, Summary: "The job has no communication profile. No rank has counted its calls: the program is statically linked with MPI, is written in Fortran, or does not use MPI.",
+			Remedies: []v1alpha1.Remedy{{Text: "If the job needs no profile, remove the annotation.", Action: "metadata.annotations[mpi.opendatahub.io/profile]"}},
+		}},
 	})
 	gone := mpiJob(t, "ml-team", "deleted-job", nil)
 	report(t, gone, v1alpha1.JobReportStatus{

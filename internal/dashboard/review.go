@@ -163,6 +163,9 @@ func limitWords(spec jobs.Spec) []string {
 	if spec.Deadline > 0 {
 		all = append(all, fmt.Sprintf("The job is ended after %s.", durationText(spec.Deadline)))
 	}
+	if spec.Profile {
+		all = append(all, "The calls of MPI in each rank are counted and timed, for its communication profile.")
+	}
 	if spec.RDMA == mpi.RDMARequired {
 		all = append(all, "If no node offers the RDMA that its pods request, the job waits for it.")
 	}

@@ -91,7 +91,7 @@ func TestSettingsInCommands(t *testing.T) {
 	user := caller{t, namespace(t, "settings", "user")["user"]}
 	spec := jobs.Spec{
 		Name: "all", Namespace: "settings", Image: "quay.io/me/train", Workers: 2, GPU: 1, GPUResource: "amd.com/gpu", CPU: "1", Memory: "1Gi", Implementation: "MPICH", Queue: "q", Priority: "urgent", Slots: new(int32(2)),
-		Connections: []string{"data"}, Env: []corev1.EnvVar{{Name: "A", Value: "1"}}, Labels: map[string]string{"team": "a"}, RunAsUser: new(int64(7)), Retries: new(int32(1)), Suspend: true, RDMA: "optional",
+		Connections: []string{"data"}, Env: []corev1.EnvVar{{Name: "A", Value: "1"}}, Labels: map[string]string{"team": "a"}, RunAsUser: new(int64(7)), Retries: new(int32(1)), Suspend: true, RDMA: "optional", Profile: true,
 		Volumes: []jobs.Volume{{Source: jobs.VolumeClaim, Name: "data", Path: "/data", ReadOnly: true}, {Source: jobs.VolumeSecret, Name: "token", Path: "/token"}}, Output: &jobs.Volume{Source: jobs.VolumeClaim, Name: "results", Path: "/results"},
 		NodeSelector: map[string]string{"gpu": "a100"}, ImagePullSecrets: []string{"registry"}, ServiceAccount: "trainer", WorkDir: "/app", LauncherCPU: "1", LauncherMemory: "2Gi", Topology: "example.com/rack", TopologyPreferred: true,
 	}
@@ -117,7 +117,7 @@ func TestSettingsInCommands(t *testing.T) {
 	for _, argument := range []string{
 		`volumes=[{"name": "volume-1", "secret": {"secretName": "token"}}]`,
 		`volume_mounts=[{"name": "data", "mountPath": "/data", "readOnly": True}, {"name": "volume-1", "mountPath": "/token"}]`,
-		`topology="prefer:example.com/rack"`, `output_dir="results:/results"`, `tolerations=["pool=fast:NoSchedule"]`, `grace_period="60s"`, `launcher_resources=ResourceRequirements(cpu="1", memory="2Gi")`,
+		`annotations={"mpi.opendatahub.io/profile": "true"}`, `topology="prefer:example.com/rack"`, `output_dir="results:/results"`, `tolerations=["pool=fast:NoSchedule"]`, `grace_period="60s"`, `launcher_resources=ResourceRequirements(cpu="1", memory="2Gi")`,
 	} {
 		if !strings.Contains(draft.Commands[1].Text, argument) {
 			t.Errorf("%s is missing in %s", argument, draft.Commands[1].Text)
@@ -125,7 +125,7 @@ func TestSettingsInCommands(t *testing.T) {
 	}
 	for _, sentence := range []string{
 		"Its pods run on nodes with gpu=a100.", "Its pods tolerate the taints pool=fast:NoSchedule.", "If possible, all pods run on nodes with the same value of example.com/rack.",
-		"All pods mount claim data at /data to read.", "Each pod has 8Gi of shared memory.", "Results are kept on the claim results in the folder all, at /results and in the variable OUTPUT_DIR.",
+		"All pods mount claim data at /data to read.", "The calls of MPI in each rank are counted and timed, for its communication profile.", "Each pod has 8Gi of shared memory.", "Results are kept on the claim results in the folder all, at /results and in the variable OUTPUT_DIR.",
 	} {
 		if !slices.Contains(draft.Words, sentence) {
 			t.Errorf("%q is missing in %q", sentence, draft.Words)

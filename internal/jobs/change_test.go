@@ -76,6 +76,7 @@ func TestChanges(t *testing.T) {
 		"another runtime":            {trainJobText, "runtime=own", []string{"-    name: mpi-openmpi", "+    name: own"}},
 		"suspended":                  {mpiJobText, "suspend=true", []string{"+  runPolicy:", "+    suspend: true"}},
 		"any field":                  {mpiJobText, "spec.mpiReplicaSpecs.Worker.template.spec.containers[1].image=new", []string{"-          - image: other", "+          - image: new"}},
+		"an annotation":              {trainJobText, "metadata.annotations[example.com/a]=true", []string{"+  annotations:", `+    example.com/a: "true"`}},
 		"a field with dots":          {trainJobText, "metadata.annotations[example.com/a.b]=c", []string{"+  annotations:", "+    example.com/a.b: c"}},
 		"a field with a list":        {trainJobText, "spec.trainer.args=[a, 2]", []string{"-    - x", "+    - a", "+    - 2"}},
 		"a field away":               {trainJobText, "spec.trainer.args=", []string{"-    args:", "-    - x"}},

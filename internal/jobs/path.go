@@ -3,6 +3,7 @@ package jobs
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,6 +27,9 @@ func setPath(in map[string]any, path, value string) error {
 		if err := json.Unmarshal(data, &parsed); err != nil {
 			return err
 		}
+		if _, isText := parsed.(string); !isText && parsed != nil && holdsTexts(steps) {
+			parsed = value
+		}
 	}
 	var at any = in
 	for i, step := range steps {
@@ -40,6 +44,11 @@ func setPath(in map[string]any, path, value string) error {
 		}
 	}
 	return nil
+}
+
+// holdsTexts reports whether the last step of a path is in an object that the API only allows texts in, also true and 1.
+func holdsTexts(steps []string) bool {
+	return len(steps) > 1 && slices.Contains([]string{"annotations", "labels", "nodeSelector"}, steps[len(steps)-2])
 }
 
 // entry returns an entry of an object or a list. The path is the path of the parent, for errors.

@@ -5,8 +5,13 @@ import (
 	"strings"
 	"time"
 
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/kinds/mpijob"
+	"opendatahub.io/mpijob/internal/mpi"
 )
 
 // ProfileText describes in a line where the time of a job's ranks went; "" if it is unknown.
@@ -50,10 +55,43 @@ func NoProfileText(job Job, now time.Time) string {
 			return finding.Summary
 		}
 	}
+	if !AsksForProfile(job) {
+		return "The job has no communication profile: create it with --profile, or with the annotation mpi.opendatahub.io/profile."
+	}
 	if without := NoUsageText(status, now); without != "" {
 		return "The job has no communication profile. Profiles are reported with the usage. " + without
 	}
-	return "The job has no communication profile: create it with --profile, or with the annotation mpi.opendatahub.io/profile."
+	if !job.Ended() {
+		return "The job has no communication profile yet: no rank has counted a call of MPI so far."
+	}
+	return "The job has no communication profile: no rank has counted a call of MPI."
+}
+
+// AsksForProfile reports whether the ranks of a job are to be profiled; false if its annotations are unknown.
+func AsksForProfile(job Job) bool {
+	written, err := job.Written()
+	if err != nil {
+		return false
+	}
+	asks, _ := mpi.ParseProfile(written.GetAnnotations())
+	return asks
+}
+
+// CanProfile reports whether the ranks of a job can be profiled: the job has an MPI, and an agent that starts them.
+func CanProfile(job Job) bool {
+	written, err := job.Written()
+	switch {
+	case err != nil || job.Status().MPI.Implementation == "":
+		return false
+	case job.Kind != kubeflow.Kind:
+		return true // the ranks of TrainJobs with MPI are always started by agents
+	}
+	var typed kubeflow.MPIJob
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(written.Object, &typed); err != nil {
+		return false
+	}
+	converted, _ := mpijob.Kind{}.Convert(&typed)
+	return converted.UsesAgent()
 }
 
 // TimeText returns a time in milliseconds with three digits and a unit.

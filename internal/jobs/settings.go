@@ -257,8 +257,8 @@ var settings = []SettingGroup{
 			MPIJob: jobField("metadata.annotations[mpi.opendatahub.io/rdma]"), TrainJob: jobField("metadata.annotations[mpi.opendatahub.io/rdma]").only(withMPI),
 		},
 		{
-			Name: "profile", Flag: "profile", Text: "Count and time the calls of MPI in each rank",
-			Absent: "In Python, it is one of the annotations; in the wizard, set the annotation in the YAML",
+			Name: "profile", Flag: "profile", Form: "profile", Text: "Count and time the calls of MPI in each rank",
+			Absent: "In Python, it is one of the annotations",
 			MPIJob: jobField("metadata.annotations[mpi.opendatahub.io/profile]"), TrainJob: jobField("metadata.annotations[mpi.opendatahub.io/profile]").only(withMPI),
 		},
 		{

@@ -216,6 +216,16 @@ const journeys = {
     await figures.getByText('Epoch 1: 0.3').waitFor();
     await figures.getByRole('slider', {name: /^Samples per second by Time/}).waitFor();
     await inspect(page, 'job-usage');
+
+    // Where the time of the ranks went.
+    const profile = page.getByRole('region', {name: 'Communication profile'});
+    await profile.getByText(/^Where the time of 8 ranks went between MPI_Init and MPI_Finalize, until /).waitFor();
+    await profile.getByText('The others wait for rank 5: they were in MPI for 2400 s more.').waitFor();
+    await expect(profile.getByRole('grid', {name: 'Calls with the most time'}).getByRole('row', {name: /^MPI_/})).toHaveText([/^MPI_Allreduce3,296,0006\.0 h27\.1 %6\.58 ms/, /^MPI_Bcast/, /^MPI_Waitall/, /^MPI_Barrier41,200990 ms0\.0 %24 µs–$/]);
+    await profile.getByRole('grid', {name: 'Time by rank'}).getByRole('row', {name: '5 late 2.8 h 830 s 8.3 %'}).waitFor();
+    await expect(profile.getByRole('grid', {name: 'Message sizes'}).getByRole('row', {name: / B|iB/})).toHaveText([/^up to 64 B41,2001\.1 %/, /^up to 16 KiB370,80010\.0 %/, /^over 4 MiB3,296,00088\.9 %/]);
+    await profile.scrollIntoViewIfNeeded();
+    await inspect(page, 'job-profile');
     await history.getByRole('button', {name: 'Memory as a table'}).click();
     await expect(history.getByRole('grid', {name: 'Memory', exact: true}).getByRole('row'), 'a row for each point that was measured, and a head').toHaveCount(62);
 
@@ -224,10 +234,16 @@ const journeys = {
     await page.goto(`${base}/projects/ml-team/mpijob/bert-large`);
     await expect(value('Reserved')).toHaveText(/^88\.89 core hours, .* \(requests multiplied by time\)$/);
     await expect(value('Used')).toHaveText(/^CPU .* on average, .* \(measured\)$/);
+    await expect(value('Profile')).toHaveText(/^30 % of the time in MPI, most of it in MPI_Allreduce; imbalance 23 %; the others wait for rank 5/);
 
     // A short job has few points; a deleted one has its report.
     await page.goto(`${base}/projects/ml-team/mpijob/pi?tab=metrics`);
     await history.getByText(/^One pod, from .* \(40s\)\. A point is the mean of 10s\.$/).waitFor();
+    await page.getByRole('heading', {name: 'What needs attention ProfileMissing'}).waitFor();
+    const missing = page.locator('.pf-v6-c-empty-state', {hasText: 'No communication profile'});
+    await missing.getByText(/No rank has counted its calls: the program is statically linked/).waitFor();
+    await missing.getByRole('link', {name: 'Guide to ProfileMissing'}).waitFor();
+    await expect(missing.getByRole('button'), 'a job that asks for a profile is not cloned with one').toHaveCount(0);
     await page.goto(`${base}/projects/ml-team/mpijob/deleted-job?tab=metrics`);
     await history.getByText(/^The sum of 2 pods/).waitFor();
     await page.getByText(/^No charts of single pods: /).waitFor();
@@ -237,7 +253,10 @@ const journeys = {
     await page.getByText('The usage over time is reported a minute after the ranks have started.').waitFor();
     await page.goto(`${base}/projects/ml-team/mpijob/crash?tab=metrics`);
     await page.getByText(/^The job has no usage over time: its pods had no agent/).waitFor();
+    await missing.getByText(/^The job has no communication profile: create it with --profile, or/).waitFor();
     await inspect(page, 'job-usage-none');
+    await missing.getByRole('button', {name: 'Clone with a profile'}).click();
+    await page.getByRole('dialog').getByText('+    mpi.opendatahub.io/profile: "true"').waitFor();
   },
 
   async 'every part of a job'() {
@@ -398,6 +417,9 @@ const journeys = {
     await page.waitForURL((url) => url.pathname.endsWith(`/mpijob/${name}`));
     await page.getByRole('region', {name: 'Description'}).locator('strong', {hasText: 'smaller'}).waitFor();
     await inspect(page, 'job-described');
+    await page.goto(`${base}/create?namespace=ml-team&clone=mpijob/pi`);
+    await steps(/^Advanced/);
+    await expect(page.getByRole('switch', {name: 'Profile communication'}), 'the clone of a job with a profile has one').toBeChecked();
     await page.goto(`${base}/create?namespace=ml-team&clone=mpijob/absent`);
     await page.getByText('The job absent cannot be cloned').waitFor();
   },
@@ -887,10 +909,11 @@ const journeys = {
     await page.getByRole('button', {name: 'Add node label'}).click();
     await field('Name of node label 1').fill('gpu');
     await field('Value of node label 1').fill('a100');
+    await page.locator('label', {hasText: 'Profile communication'}).click();
     await inspect(page, 'create-advanced-filled');
     await goOn();
     await page.getByText('The API server accepts this job').waitFor();
-    for (const sentence of ['All pods mount claim data at /data.', 'Each pod has 8Gi of shared memory.', 'Its pods tolerate the taints nvidia.com/gpu.', 'Its pods run on nodes with gpu=a100.']) await page.getByText(sentence).waitFor();
+    for (const sentence of ['All pods mount claim data at /data.', 'Each pod has 8Gi of shared memory.', 'Its pods tolerate the taints nvidia.com/gpu.', 'Its pods run on nodes with gpu=a100.', 'The calls of MPI in each rank are counted and timed, for its communication profile.']) await page.getByText(sentence).waitFor();
   },
 
   async 'the wizard shows all errors at once, and what the API server refuses'() {

@@ -1794,10 +1794,14 @@ export interface components {
             labels?: {
                 [key: string]: string;
             };
+            lateRank?: string;
+            noProfile?: string;
             noUsage?: string;
             /** Format: date-time */
             now: string;
             outputs: components["schemas"]["Output"][];
+            profile?: string;
+            profileChange?: string;
             ranks?: string;
             reserved?: string;
             resources?: string;

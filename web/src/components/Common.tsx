@@ -105,5 +105,16 @@ export function Help({label, children}: {label: string; children: string}): Reac
   );
 }
 
+/** A table that scrolls on narrow screens. */
+export const Scrolled = ({title, children}: {title: string; children: ReactNode}): ReactElement => (
+  <>
+    {/* A region that scrolls is reached by the keyboard. */}
+    {/* eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
+    <div className="mpi-scroll" tabIndex={0} role="region" aria-label={title}>
+      {children}
+    </div>
+  </>
+);
+
 /** A number with its noun. */
 export const count = (n: number, noun: string): string => `${n.toLocaleString()} ${noun}${n === 1 ? '' : 's'}`;

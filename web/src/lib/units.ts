@@ -15,6 +15,16 @@ export const units: Record<string, (n: number) => string> = {
   '/min': (n) => `${n.toLocaleString(undefined, {maximumFractionDigits: n < 10 ? 1 : 0})}/min`,
 };
 
+/** Returns a time in milliseconds with three digits and a unit. */
+export function timeText(milliseconds: number): string {
+  const [value, unit] = milliseconds > 0 && milliseconds < 1 ? [1000 * milliseconds, 'µs'] : milliseconds < 1000 ? [milliseconds, 'ms'] : milliseconds < 3.6e6 ? [milliseconds / 1000, 's'] : [milliseconds / 3.6e6, 'h'];
+  const digits = unit === 'µs' || value >= 100 ? 0 : value >= 10 || unit === 'h' ? 1 : 2;
+  return `${value.toLocaleString(undefined, {minimumFractionDigits: unit === 'ms' ? 0 : digits, maximumFractionDigits: digits})} ${unit}`;
+}
+
+/** Returns a part in percent of the whole. */
+export const shareText = (part: number, whole: number): string => (whole > 0 ? `${((100 * part) / whole).toLocaleString(undefined, {minimumFractionDigits: 1, maximumFractionDigits: 1})} %` : '–');
+
 /** Returns a figure of a program as text. */
 export const figureText = (n: number): string => (Math.abs(n) >= 1e5 || (n !== 0 && Math.abs(n) < 1e-3) ? n.toExponential(1) : n.toLocaleString(undefined, {maximumFractionDigits: 4}));
 

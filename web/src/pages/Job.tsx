@@ -53,6 +53,8 @@ interface TabProps {
   /** What the user writes in the tab Configuration, which is kept while other tabs are open. */
   edited: EditedJob | undefined;
   setEdited: (edited: EditedJob | undefined) => void;
+  /** Opens the dialog that clones the job with changes. */
+  openClone: (changes: string[]) => void;
 }
 
 const tabs: {key: string; title: string; content: (props: TabProps) => ReactElement}[] = [
@@ -304,7 +306,7 @@ export function Job(): ReactElement {
       <PageSection hasBodyWrapper={false} isFilled>
         {tabs.map(({key, title, content}) => (
           <TabContent key={key} id={`tab-${key}`} eventKey={key} activeKey={active} hidden={key !== active} aria-label={title}>
-            {key === active ? <Suspense fallback={<Loading what={`Loading ${title}`} />}>{content({job, detail, edited: edited?.id === row.id ? edited.job : undefined, setEdited: (written) => setEdited({id: row.id, job: written})})}</Suspense> : null}
+            {key === active ? <Suspense fallback={<Loading what={`Loading ${title}`} />}>{content({job, detail, openClone: (changes) => setClone({changes}), edited: edited?.id === row.id ? edited.job : undefined, setEdited: (written) => setEdited({id: row.id, job: written})})}</Suspense> : null}
           </TabContent>
         ))}
         <Snippets items={detail.commands} />

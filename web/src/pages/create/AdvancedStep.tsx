@@ -152,14 +152,21 @@ function TimeFields({form, set, errorOf}: StepProps): ReactElement {
 
 function PodFields({form, set, errorOf, choices}: StepProps): ReactElement {
   const runtime = choices?.runtimes.find(({name}) => name === form.runtime);
+  const isMPI = form.way === 'image' || runtime?.mpi;
   return (
     <>
-      {form.way === 'image' || runtime?.mpi ? <Line {...{form, set, errorOf}} field="flags" setting="mpiFlags" mono label="MPI flags" help="More flags of the mpirun that is added to your command. A command that starts ranks itself has its own." hint={form.way === 'image' && form.implementation === 'OpenMPI' ? 'Such as --bind-to core --map-by socket, or --mca btl_tcp_if_include eth0.' : 'Such as -genv I_MPI_DEBUG 5, or -bind-to core.'} /> : null}
+      {isMPI ? <Line {...{form, set, errorOf}} field="flags" setting="mpiFlags" mono label="MPI flags" help="More flags of the mpirun that is added to your command. A command that starts ranks itself has its own." hint={form.way === 'image' && form.implementation === 'OpenMPI' ? 'Such as --bind-to core --map-by socket, or --mca btl_tcp_if_include eth0.' : 'Such as -genv I_MPI_DEBUG 5, or -bind-to core.'} /> : null}
       <div className="mpi-grid">
         <Line {...{form, set, errorOf}} field="workdir" label="Working folder" help="Where the program starts. With a runtime it requires MPI." hint="Such as /app. Empty for the folder of the image." />
         <Line {...{form, set, errorOf}} field="user" setting="runAsUser" number label="User ID" help="The number of the user that the program runs as. A project that only admits restricted pods requires one if the image runs as root; OpenShift sets it itself." hint={form.way === 'runtime' ? 'Empty for the user of the runtime.' : 'Empty for the user of the image.'} />
         <Line {...{form, set, errorOf}} field="serviceAccount" label="Service account" help="The ServiceAccount of the pods, which programs need only if they call the API server." hint="Empty for none." />
       </div>
+      {isMPI || form.profile ? (
+        <div>
+          <Switch label="Profile communication" isChecked={form.profile} onChange={(_, profile) => set({profile})} />
+          <Help label="Profile communication">Counts and times the calls of MPI in each rank. The tab Metrics of the job then shows where the time goes. Each call takes up to 100 ns longer.</Help>
+        </div>
+      ) : null}
       <Texts id="pull-secrets" label="Pull secrets" noun="pull secret" placeholder="my-registry" help="Secrets with the credentials of the image's registry." items={form.pullSecrets} set={(pullSecrets) => set({pullSecrets})} error={errorOf('imagePullSecret')} />
       <Pairs id="labels" label="Labels" noun="label" help="Labels of the job, such as for the costs of a team." items={form.labels} set={(labels) => set({labels})} error={errorOf('label')} />
     </>

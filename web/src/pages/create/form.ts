@@ -57,6 +57,7 @@ export interface JobForm {
   topology: string;
   topologyPreferred: boolean;
   rdma: string;
+  profile: boolean;
   pullSecrets: string[];
   serviceAccount: string;
   yaml: string;
@@ -103,6 +104,7 @@ export const emptyForm: JobForm = {
   topology: '',
   topologyPreferred: false,
   rdma: '',
+  profile: false,
   pullSecrets: [],
   serviceAccount: '',
   yaml: '',
@@ -158,6 +160,7 @@ export function formOf({request, note}: CloneForm): JobForm {
     topology: spec.topology ?? '',
     topologyPreferred: spec.topologyPreferred ?? false,
     rdma: spec.rdma ?? '',
+    profile: spec.profile ?? false,
     pullSecrets: spec.imagePullSecrets ?? [],
     serviceAccount: spec.serviceAccount ?? '',
   };
@@ -194,6 +197,7 @@ export function requestOf(form: JobForm): SpecRequest {
     topology: form.topology.trim(),
     topologyPreferred: form.topology !== '' && form.topologyPreferred,
     rdma: form.rdma,
+    profile: form.profile,
   };
   if (form.outputDir.name || form.outputDir.path) spec.outputDir = {source: 'claim', ...form.outputDir};
   const [slots, user, retries] = [whole(form.slots), whole(form.user), whole(form.retries)];

@@ -60,7 +60,7 @@ export function Diagnosis({detail, onApply}: {detail: Detail; onApply: (changes:
       <CardHeader>
         <CardTitle component="h2" id="diagnosis">
           <span className="mpi-inline">
-            {deleted ? 'Why it ended' : detail.row.phase === 'Failed' ? 'Why it failed' : detail.row.phase === 'Running' ? 'What needs attention' : 'Why it waits'}{' '}
+            {deleted ? 'Why it ended' : detail.row.phase === 'Failed' ? 'Why it failed' : detail.row.phase === 'Running' || detail.row.phase === 'Succeeded' ? 'What needs attention' : 'Why it waits'}{' '}
             <Label color={look.color} icon={<Icon />}>{first.code}</Label>
           </span>
         </CardTitle>

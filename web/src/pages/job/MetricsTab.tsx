@@ -9,6 +9,7 @@ import {ChartLineIcon} from '../../lib/icons';
 import {useParameters} from '../../lib/parameters';
 import {timeOfDay} from '../../lib/time';
 import {units} from '../../lib/units';
+import {CommunicationProfile, NoProfile} from './CommunicationProfile';
 import {TrainingFigures} from './TrainingFigures';
 import {UsageHistory} from './UsageHistory';
 
@@ -98,7 +99,7 @@ function Charts({metrics, detail}: {metrics: Metrics; detail: Detail}): ReactEle
   );
 }
 
-/** What is known about the communication of the ranks: MPI reports no figures of its own. */
+/** What is known about the communication of the ranks from outside: MPI reports no figures of its own. */
 function Communication({detail, metrics}: {detail: Detail; metrics: Metrics}): ReactElement | null {
   const mpi = detail.status?.mpi;
   const [params] = useSearchParams();
@@ -131,21 +132,24 @@ function Communication({detail, metrics}: {detail: Detail; metrics: Metrics}): R
             </DescriptionListGroup>
           ))}
         </DescriptionList>
-        <p className="mpi-subtle">MPI libraries export no metrics, and measuring inside of them would change the program. RDMA and shared memory are not part of the network charts.</p>
+        <p className="mpi-subtle">MPI libraries export no metrics; a communication profile counts and times their calls. RDMA and shared memory are not part of the network charts.</p>
       </CardBody>
     </Card>
   );
 }
 
 /** What the pods of the job used, over time. */
-export default function MetricsTab({job, detail}: {job: JobKey; detail: Detail}): ReactElement {
-  const metrics = useMetrics(job, detail.row.ended === undefined);
+export default function MetricsTab({job, detail, openClone}: {job: JobKey; detail: Detail; openClone: (changes: string[]) => void}): ReactElement {
+  const isRunning = detail.row.ended === undefined;
+  const metrics = useMetrics(job, isRunning);
   const usage = detail.status?.usage;
   const curves = detail.status?.curves;
+  const profile = detail.status?.profile;
   return (
     <div className="mpi-stack">
       {curves?.figures?.length ? <TrainingFigures curves={curves} /> : null}
-      {usage ? <UsageHistory usage={usage} isRunning={detail.row.ended === undefined} /> : null}
+      {usage ? <UsageHistory usage={usage} isRunning={isRunning} /> : null}
+      {profile ? <CommunicationProfile profile={profile} lateRank={detail.lateRank} isRunning={isRunning} /> : null}
       <Loaded query={metrics} what="The metrics cannot be shown">
         {(data) => (
           <>
@@ -154,6 +158,7 @@ export default function MetricsTab({job, detail}: {job: JobKey; detail: Detail})
           </>
         )}
       </Loaded>
+      {detail.noProfile ? <NoProfile detail={detail} reason={detail.noProfile} onApply={openClone} /> : null}
     </div>
   );
 }

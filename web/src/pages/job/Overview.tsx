@@ -98,6 +98,7 @@ export default function Overview({detail}: {job: JobKey; detail: Detail}): React
               <Entry term="All pods">{detail.total}</Entry>
               <Entry term="Reserved">{detail.reserved}</Entry>
               <Entry term="Used">{detail.used}</Entry>
+              <Entry term="Profile">{detail.profile}</Entry>
               <Entry term="Cost">{detail.cost ? `${detail.cost} per hour` : null}</Entry>
               <Entry term="Image">{detail.image ? <span className="mpi-mono">{detail.image}</span> : null}</Entry>
               <Entry term="Runtime">{row.runtime}</Entry>

@@ -1,8 +1,9 @@
 import {Card, CardBody, DescriptionList, DescriptionListDescription, DescriptionListGroup, DescriptionListTerm, ToggleGroup, ToggleGroupItem} from '@patternfly/react-core';
 import {Table, Tbody, Td, Th, Thead, Tr} from '@patternfly/react-table';
-import type {ReactElement, ReactNode} from 'react';
+import type {ReactElement} from 'react';
 import type {ReportUsage, ReportUsageMetric} from '../../api/types';
 import {Chart, type Line} from '../../components/Chart';
+import {Scrolled} from '../../components/Common';
 import {useParameters} from '../../lib/parameters';
 import {duration, moment, timeOfDay} from '../../lib/time';
 import {units} from '../../lib/units';
@@ -57,17 +58,6 @@ function limitOf(metric: ReportUsageMetric, {points}: Line): Line[] {
   if (!first || !last || limit <= 0 || limit > 4 * Math.max(...points.map(({y}) => y))) return [];
   return [{name: 'Limit', isLimit: true, points: [{x: first.x, y: limit}, {x: last.x, y: limit}]}];
 }
-
-/** A table that scrolls on narrow screens. */
-const Scrolled = ({title, children}: {title: string; children: ReactNode}): ReactElement => (
-  <>
-    {/* A region that scrolls is reached by the keyboard. */}
-    {/* eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
-    <div className="mpi-scroll" tabIndex={0} role="region" aria-label={title}>
-      {children}
-    </div>
-  </>
-);
 
 /** Mean, 95th percentile, maximum and limit of a metric. */
 function FiguresOfOne({title, metric}: {title: string; metric: ReportUsageMetric}): ReactElement {

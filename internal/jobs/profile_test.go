@@ -1,0 +1,65 @@
+package jobs_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/jobs"
+)
+
+// TestNoProfile: a job without a communication profile reports why, and whether a clone can have one.
+func TestNoProfile(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
+	at := func(ago time.Duration) *metav1.Time { return &metav1.Time{Time: now.Add(-ago)} }
+	const asks = `mpi.opendatahub.io/profile: "true"`
+	ranks := v1alpha1.MPIStatus{Implementation: "OpenMPI"}
+	running := v1alpha1.JobReportStatus{MPI: ranks, RunningTime: at(time.Hour), Usage: &v1alpha1.Usage{}}
+	ended := v1alpha1.JobReportStatus{MPI: ranks, RunningTime: at(time.Hour), CompletionTime: at(time.Minute), Usage: &v1alpha1.Usage{}}
+	missing := v1alpha1.JobReportStatus{MPI: ranks, Findings: []v1alpha1.Finding{{Code: "ProfileMissing", Summary: "The image has no library."}}}
+	for name, test := range map[string]struct {
+		kind, annotations, worker string
+		status                    v1alpha1.JobReportStatus
+		want                      string
+		asks, can                 bool
+	}{
+		"a profile":             {"MPIJob", asks, "", v1alpha1.JobReportStatus{MPI: ranks, Profile: &v1alpha1.Profile{}}, "", true, true},
+		"not asked for":         {"MPIJob", "", "", running, "create it with --profile, or with the annotation mpi.opendatahub.io/profile.", false, true},
+		"too early":             {"MPIJob", asks, "", v1alpha1.JobReportStatus{MPI: ranks}, "is reported a minute after the ranks have started.", true, true},
+		"no calls yet":          {"MPIJob", asks, "", running, "yet: no rank has counted a call of MPI so far.", true, true},
+		"no calls":              {"MPIJob", asks, "", ended, "profile: no rank has counted a call of MPI.", true, true},
+		"a finding":             {"MPIJob", asks, "", missing, "The image has no library.", true, true},
+		"the image's sshd":      {"MPIJob", "mpi.opendatahub.io/launch: sshd", "", running, "create it with", false, false},
+		"workers with commands": {"MPIJob", "", "command: [/usr/sbin/sshd]", running, "create it with", false, false},
+		"a TrainJob with MPI":   {"TrainJob", "", "", running, "create it with", false, true},
+		"another framework":     {"TrainJob", "", "", v1alpha1.JobReportStatus{}, "create it with", false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var object unstructured.Unstructured
+			manifest := "{apiVersion: kubeflow.org/v2beta1, kind: " + test.kind + ", metadata: {name: a, annotations: {" + test.annotations + "}}, spec: {mpiReplicaSpecs: {Worker: {template: {spec: {containers: [{name: w, " + test.worker + "}]}}}}}}"
+			if err := yaml.Unmarshal([]byte(manifest), &object.Object); err != nil {
+				t.Fatal(err)
+			}
+			job := jobs.FromObject(&object)
+			job.Report = &v1alpha1.JobReport{Status: test.status}
+			if got := jobs.NoProfileText(job, now); !strings.Contains(got, test.want) || (test.want == "") != (got == "") {
+				t.Errorf("the reason is %q, want %q", got, test.want)
+			}
+			if asks, can := jobs.AsksForProfile(job), jobs.CanProfile(job); asks != test.asks || can != test.can {
+				t.Errorf("it asks: %t, want %t; it can: %t, want %t", asks, test.asks, can, test.can)
+			}
+		})
+	}
+	// Of a deleted job, the report has the annotations, if anything.
+	gone := jobs.FromReport(&v1alpha1.JobReport{Status: running})
+	if jobs.AsksForProfile(gone) || jobs.CanProfile(gone) {
+		t.Error("a job whose fields are unknown asks for a profile, or can have one")
+	}
+}
