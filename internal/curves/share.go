@@ -9,7 +9,7 @@ import (
 )
 
 // ShareDone returns which share of its work a program has done, 0 to 1, by the progress that it printed, or else by the epoch or step of so
-// many. text is the figure that says so, such as "epoch 3/10". isKnown is false if no figure does.
+// many. text is the figure that it is read from, such as "epoch 3/10". isKnown is false if there is none.
 func ShareDone(t v1alpha1.Training) (share float64, text string, isKnown bool) {
 	for _, figure := range []struct{ name, value string }{{"progress", t.Progress}, {"epoch", t.Epoch}, {"step", t.Step}} {
 		if share, isKnown = parseShare(figure.value, figure.name == "progress"); isKnown {

@@ -253,8 +253,10 @@ func profileOf(until time.Time) *v1alpha1.Profile {
 		Until: metav1.Time{Time: until}, Ranks: 8, Milliseconds: 80_000_000, CommunicationMilliseconds: 23_600_000, CommunicationPercent: 30, ImbalancePercent: 23,
 		LateRank: &v1alpha1.LateRank{Rank: 5, WaitedMilliseconds: 2_400_000},
 		Calls: []v1alpha1.ProfileCall{
-			{Call: "MPI_Allreduce", Count: 3_296_000, Milliseconds: 21_700_000, Bytes: 44_030_000_000_000}, {Call: "MPI_Bcast", Count: 412_000, Milliseconds: 1_520_000, Bytes: 98_700_000_000},
-			{Call: "MPI_Waitall", Count: 82_400, Milliseconds: 379_000}, {Call: "MPI_Barrier", Count: 41_200, Milliseconds: 990},
+			{Call: "MPI_Allreduce", Count: 3_296_000, Milliseconds: 21_700_000, Bytes: 44_030_000_000_000},
+			{Call: "MPI_Bcast", Count: 412_000, Milliseconds: 1_520_000, Bytes: 98_700_000_000},
+			{Call: "MPI_Waitall", Count: 82_400, Milliseconds: 379_000},
+			{Call: "MPI_Barrier", Count: 41_200, Milliseconds: 990},
 		},
 		MessageSizes: []v1alpha1.MessageSizes{{UpToBytes: new(int64(64)), Count: 41_200}, {UpToBytes: new(int64(1 << 10))}, {UpToBytes: new(int64(16 << 10)), Count: 370_800}, {UpToBytes: new(int64(256 << 10))}, {UpToBytes: new(int64(4 << 20))}, {Count: 3_296_000}},
 	}
