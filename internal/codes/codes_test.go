@@ -85,7 +85,7 @@ func TestEveryCodeIsUsed(t *testing.T) {
 // known are the placeholders that texts may contain.
 var known = strings.Fields(`
 	namespace job kind kindLower service secret report role field reference image
-	workers perWorker ranks slots limit limitText slotsField workersField workerTemplate deadlineField gangField
+	workers perWorker ranks slots alone limit limitText slotsField workersField workerTemplate deadlineField gangField
 	who whoLower pod logPod worker hostPod launcherPods selector node onNode host hosts hostText
 	rank rankText rankWho ranksText code codeText errorText placeText probe program where library file uid size gpus gpuText totalText
 	idle message said reason hookText workerImage key state known since others folder seconds portText cause advice action deadline

@@ -15,7 +15,7 @@ var stalls = []Entry{
 	},
 	{
 		Code: RanksWaiting, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning,
-		Summary: "All {ranksNow|ranks} wait since {since}: none computes or transfers data ({message}). The job is probably stuck.{places}",
+		Summary: "All {ranksNow|ranks} wait since {since}: none computes or transfers data ({message}). {alone|The job is probably stuck.}{places}",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "See what the kernel reports of each rank: its state, and the system call in which it waits.", Action: processStates},
 			ShowStacks,
@@ -128,9 +128,10 @@ var (
 // setDeadline is the remedy for all jobs that may be stuck.
 var setDeadline = v1alpha1.Remedy{Text: "Set a deadline, so that a stuck job releases its nodes.", Action: "{deadlineField}"}
 
-// SleepsAlone are the remedies for a rank that sleeps while all others wait for a message, as Open MPI does in MPI_Finalize.
+// SleepsAlone are the remedies for a rank that sleeps or is blocked while all others wait for a message. In Open MPI's MPI_Finalize, a rank
+// sleeps, too.
 var SleepsAlone = []v1alpha1.Remedy{
-	{Text: "Check why rank {option} does not send what the others wait for: it has ended its work and waits in MPI_Finalize, or sleeps for another reason."},
+	{Text: "Check why rank {option} does not send what the others wait for: it waits for something outside MPI, such as a file, a lock or a process, or has ended its work and waits in MPI_Finalize."},
 }
 
 // ThreadsLeft are the first remedies for ranks whose program has ended but for its threads.

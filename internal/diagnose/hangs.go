@@ -33,11 +33,11 @@ var (
 	allWait    = regexp.MustCompile(`^all (\d+ ranks) wait, since (\S+ UTC); (.+)$`)
 	allIdle    = regexp.MustCompile(`^(all \d+ ranks are|the only rank is) idle, since (\S+ UTC); (.+)$`)
 	callsAlone = regexp.MustCompile(`^(the launcher) gets no answer from (\S+), since (\S+ UTC)$`)
-	// loneSleeper is one rank that sleeps while others wait.
-	loneSleeper = regexp.MustCompile(`; sleeping: (\d+); (?:blocked|polling): \d`)
-	calls       = regexp.MustCompile(`; (the launcher|\S+) gets no answer from (\S+)$`)
-	waitForFew  = regexp.MustCompile(`^(\d+ of \d+ ranks) wait for (ranks? (\d+)[\d, and more]*), since (\S+ UTC); (.+)$`)
-	mpiOver     = regexp.MustCompile(`^(\w[\w.]*) ended(?: with exit code (\d+))?, but the launcher's command continues and is idle, since (\S+ UTC)$`)
+	// aloneInKernel is one rank that sleeps or is blocked while the others do not.
+	aloneInKernel = regexp.MustCompile(`; (?:sleeping: (\d+); (?:blocked|polling): \d|blocked: (\d+); polling: \d)`)
+	calls         = regexp.MustCompile(`; (the launcher|\S+) gets no answer from (\S+)$`)
+	waitForFew    = regexp.MustCompile(`^(\d+ of \d+ ranks) wait for (ranks? (\d+)[\d, and more]*), since (\S+ UTC); (.+)$`)
+	mpiOver       = regexp.MustCompile(`^(\w[\w.]*) ended(?: with exit code (\d+))?, but the launcher's command continues and is idle, since (\S+ UTC)$`)
 	// atExit is a stack in which Python waits for threads and processes when its program has ended (Lib/threading.py,
 	// Lib/concurrent/futures/thread.py, Lib/multiprocessing/util.py).
 	atExit  = regexp.MustCompile(`\b(?:_shutdown \(\S*/threading|_python_exit \(\S*/thread|_exit_function \(\S*/util)\.py\b`)
@@ -74,6 +74,10 @@ func stalled(p *input) []Finding {
 			figures["rankWho"] = "Rank " + rank
 		}
 	}
+	if rank, does := aloneIn(text); code == codes.RanksWaiting && rank != "" {
+		figures["rank"], figures["option"] = rank, rank
+		figures["alone"] = "The job is probably stuck: the others wait for rank " + rank + ", which " + does + "."
+	}
 	if figures["rank"] != "" {
 		if host := p.HostOfText(figures["rank"]); host != nil {
 			pod = *host
@@ -86,7 +90,7 @@ func stalled(p *input) []Finding {
 	if code != codes.NoAnswer {
 		evidence = append(evidence, addPlaces(*launcher, figures)...)
 	}
-	entry := p.stallEntry(code, text, figures)
+	entry := p.stallEntry(code, figures)
 	return []Finding{p.findAs(entry, []facts.Pod{pod}, figures, append(evidence, words...)...)}
 }
 
@@ -105,7 +109,7 @@ func addPlaces(launcher facts.Pod, figures map[string]string) (evidence []string
 }
 
 // stallEntry returns the definition of a stall, with the remedies for what else is known of it, and adds figures for them.
-func (p *input) stallEntry(code codes.Code, text string, figures map[string]string) codes.Entry {
+func (p *input) stallEntry(code codes.Code, figures map[string]string) codes.Entry {
 	entry := codes.Lookup(code)
 	if figures["afterMPI"] != "" {
 		return codes.CommandContinues
@@ -114,8 +118,7 @@ func (p *input) stallEntry(code codes.Code, text string, figures map[string]stri
 		// It is a Python program: what shows the most comes first.
 		entry.Remedies = slices.Insert(slices.Delete(slices.Clone(entry.Remedies), i, i+1), 0, codes.ShowStacks)
 	}
-	if sleeper := p.finalizing(text); code == codes.RanksWaiting && sleeper != "" {
-		figures["option"] = sleeper
+	if figures["alone"] != "" && figures["places"] == "" {
 		entry.Remedies = slices.Concat(codes.SleepsAlone, entry.Remedies)
 	}
 	if figures["atExit"] != "" {
@@ -139,11 +142,29 @@ func isShowStacks(r v1alpha1.Remedy) bool { return r.Action == codes.ShowStacks.
 // if there is none. A rank whose program has ended sleeps in MPI_Finalize between two looks at the others
 // (OMPI_LAZY_WAIT_FOR_COMPLETION in ompi/runtime/ompi_mpi_finalize.c); one that waits for a message does not.
 func (p *input) finalizing(text string) string {
-	found := loneSleeper.FindStringSubmatch(text)
-	if found == nil || p.Job.Implementation != mpi.OpenMPI {
-		return ""
+	if rank, does := aloneIn(text); does == sleeps && p.Job.Implementation == mpi.OpenMPI {
+		return rank
 	}
-	return found[1]
+	return ""
+}
+
+// What one rank does while the others look for messages.
+const (
+	sleeps    = "sleeps"
+	isBlocked = "is blocked in the kernel"
+)
+
+// aloneIn returns the rank that alone sleeps or is blocked in what the agent wrote, and which of the two; "" if there is none. Ranks that wait
+// in MPI all do the same, mostly look for messages in a loop.
+func aloneIn(text string) (rank, does string) {
+	switch found := aloneInKernel.FindStringSubmatch(text); {
+	case found == nil:
+		return "", ""
+	case found[1] != "":
+		return found[1], sleeps
+	default:
+		return found[2], isBlocked
+	}
 }
 
 // stall returns what the launcher's agent of a running job last wrote about ranks that make no progress; "" if it wrote nothing.
