@@ -821,9 +821,9 @@ func TestTime(t *testing.T) {
 				Name: "main", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(mpitest.Now.Add(-2 * time.Minute))}},
 			}}
 		})},
-		"ranks-wait": {codes.RanksWaiting, hanging("step 41", "mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; sleeping: 1; polling: 0, 2, 3")},
+		"ranks-wait":                 {codes.RanksWaiting, hanging("step 41", "mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; sleeping: 1; polling: 0, 2, 3")},
 		"ranks-wait-for-one-blocked": {codes.RanksWaiting, hanging("step 41", "mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; blocked: 1; polling: 0, 2, 3; rank 1 waits for the lock of /data/index.lock")},
-		"ranks-idle": {codes.RanksIdle, hanging("step 41", "mpi-agent: no progress: all 4 ranks are idle, since 10:00:00 UTC; sleeping: 0, 1, 2, 3")},
+		"ranks-idle":                 {codes.RanksIdle, hanging("step 41", "mpi-agent: no progress: all 4 ranks are idle, since 10:00:00 UTC; sleeping: 0, 1, 2, 3")},
 		"ranks-wait-in-their-code": {codes.RanksWaiting, hanging("step 41", "mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; sleeping: 1; polling: 0, 2, 3",
 			"mpi-agent: stack of rank 1: load_batch (/app/train.py:42) < main (/app/train.py:60) < <module> (/app/train.py:70)", "mpi-agent: stack of ranks 0, 2, 3: main (/app/train.py:61) < <module> (/app/train.py:70)")},
 		"ranks-wait-in-their-code-trainjob": {codes.RanksWaiting, hanging("mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; polling: 0, 1, 2, 3",
