@@ -76,6 +76,7 @@ func prepareExamples(t *testing.T, namespace, folder string) {
 			Status: v1alpha1.JobReportStatus{
 				Phase: v1alpha1.PhaseSucceeded, RunningTime: &ended, CompletionTime: &ended,
 				PhaseTimes: []v1alpha1.PhaseTime{{Phase: v1alpha1.PhaseRunning, Since: ended}},
+				Profile:    &v1alpha1.Profile{Until: ended, Ranks: 4, Milliseconds: 4000, Calls: []v1alpha1.ProfileCall{{Call: "MPI_Barrier", Count: 4}}},
 				Findings: []v1alpha1.Finding{{Code: "RankFailed", Severity: v1alpha1.SeverityWarning, Summary: "x", Remedies: []v1alpha1.Remedy{
 					{Text: "a"}, {Text: "b", Rerun: true, Changes: []v1alpha1.FieldChange{{Field: "env.A", Value: "1"}}},
 				}}},
