@@ -14,7 +14,7 @@ func corpus() []Case {
 	name := func() string { return fmt.Sprintf("hostile-%d", len(all)) }
 	const program = "[mpirun, -n, '1', sleep, '5']"
 	// Annotations of a job that runs.
-	for _, annotation := range []string{mpi.AnnotationRDMA, mpi.AnnotationSilence, mpi.AnnotationRequeues, mpi.AnnotationRequiredTopology, mpi.AnnotationWaitForQuota} {
+	for _, annotation := range []string{mpi.AnnotationRDMA, mpi.AnnotationSilence, mpi.AnnotationProfile, mpi.AnnotationRequeues, mpi.AnnotationRequiredTopology, mpi.AnnotationWaitForQuota} {
 		c := mpiJob(name(), program, 1)
 		c.Later = map[string]string{annotation: "x y"}
 		all = append(all, c)
