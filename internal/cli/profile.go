@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -56,7 +57,8 @@ for deleted jobs while their reports are retained.`,
 type profilePrinter struct{ linePrinter }
 
 func (p *profilePrinter) print(job jobs.Job, profile *v1alpha1.Profile) error {
-	p.line("%s: %s, %d %% of the time in MPI, imbalance %d %%", job, phrase.Count(int(profile.Ranks), "rank"), profile.CommunicationPercent, profile.ImbalancePercent)
+	p.line("%s: %s, %d %% of the time in MPI, imbalance %d %%, until %s UTC", job, phrase.Count(int(profile.Ranks), "rank"), profile.CommunicationPercent, profile.ImbalancePercent,
+		profile.Until.UTC().Format(time.DateTime))
 	if late := jobs.LateRankText(profile); late != "" {
 		p.line("%s", phrase.Sentence(phrase.Capital(late)))
 	}
@@ -74,6 +76,9 @@ func (p *profilePrinter) print(job jobs.Job, profile *v1alpha1.Profile) error {
 			))
 		}
 		p.table(t)
+	}
+	if open := jobs.OpenCalls(profile); open > profile.CommunicationMilliseconds/10 {
+		p.line("and %s in calls that have not returned", jobs.TimeText(open))
 	}
 	if rows := jobs.MessageSizeRows(profile); len(rows) > 0 {
 		p.line("")

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/kinds/mpijob"
 	"opendatahub.io/mpijob/internal/mpi"
@@ -20,7 +21,10 @@ func ProfileText(profile *v1alpha1.Profile) string {
 		return ""
 	}
 	parts := []string{fmt.Sprintf("%d %% of the time in MPI", profile.CommunicationPercent)}
-	if len(profile.Calls) > 0 {
+	switch most := profile.CommunicationMilliseconds / 2; {
+	case OpenCalls(profile) > most:
+		parts[0] += ", most of it in calls that have not returned"
+	case len(profile.Calls) > 0 && profile.Calls[0].Milliseconds >= max(1, most):
 		parts[0] += ", most of it in " + profile.Calls[0].Call
 	}
 	if profile.ImbalancePercent >= noticedImbalance {
@@ -30,6 +34,19 @@ func ProfileText(profile *v1alpha1.Profile) string {
 		parts = append(parts, late)
 	}
 	return strings.Join(parts, "; ")
+}
+
+// OpenCalls returns the time in milliseconds in calls of MPI that have not returned, or did not when their ranks were killed: it is part of the
+// time in MPI, and of no call. It is 0 if the profile does not list all calls.
+func OpenCalls(profile *v1alpha1.Profile) int64 {
+	if len(profile.Calls) >= agentapi.MaxJobCalls {
+		return 0
+	}
+	open := profile.CommunicationMilliseconds
+	for _, call := range profile.Calls {
+		open -= call.Milliseconds
+	}
+	return max(0, open)
 }
 
 // noticedImbalance is the imbalance in percent from which it is worth a mention in a line.

@@ -63,3 +63,33 @@ func TestNoProfile(t *testing.T) {
 		t.Error("a job whose fields are unknown asks for a profile, or can have one")
 	}
 }
+
+// TestProfileText: a call is only named as most of the time in MPI if it is, and calls that have not returned are in no row.
+func TestProfileText(t *testing.T) {
+	t.Parallel()
+	calls := func(milliseconds ...int64) []v1alpha1.ProfileCall {
+		var all []v1alpha1.ProfileCall
+		for i, each := range milliseconds {
+			all = append(all, v1alpha1.ProfileCall{Call: "MPI_" + string(rune('A'+i)), Milliseconds: each})
+		}
+		return all
+	}
+	for name, test := range map[string]struct {
+		profile v1alpha1.Profile
+		want    string
+		open    int64
+	}{
+		"one call":          {v1alpha1.Profile{CommunicationPercent: 40, CommunicationMilliseconds: 1000, Calls: calls(700, 300)}, "40 % of the time in MPI, most of it in MPI_A", 0},
+		"several calls":     {v1alpha1.Profile{CommunicationPercent: 40, CommunicationMilliseconds: 1000, Calls: calls(400, 350, 250)}, "40 % of the time in MPI", 0},
+		"a call that hangs": {v1alpha1.Profile{CommunicationPercent: 94, CommunicationMilliseconds: 1000, Calls: calls(200)}, "94 % of the time in MPI, most of it in calls that have not returned", 800},
+		"calls left out":    {v1alpha1.Profile{CommunicationPercent: 40, CommunicationMilliseconds: 10_000, Calls: calls(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)}, "40 % of the time in MPI", 0},
+		"no calls":          {v1alpha1.Profile{CommunicationPercent: 0}, "0 % of the time in MPI", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got, open := jobs.ProfileText(&test.profile), jobs.OpenCalls(&test.profile); got != test.want || open != test.open {
+				t.Errorf("%q, %d; want %q, %d", got, open, test.want, test.open)
+			}
+		})
+	}
+}

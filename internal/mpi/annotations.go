@@ -123,7 +123,7 @@ func annotations() []Annotation {
 		{
 			Name: AnnotationProfile, On: jobs, definesPods: true, check: errorsOf(ParseProfile),
 			Values: "`true` or `false`", Default: "`false`",
-			Description: "Counts and times the calls of MPI in each rank, for the job's [communication profile](metrics.md#where-the-time-goes).",
+			Description: "Counts and times the calls of MPI in each rank, for the job's [communication profile](metrics.md#where-the-time-goes). It must be there before the pods are created.",
 		},
 		{
 			Name: AnnotationTraceParent, On: jobs, check: errorsOf(ParseTraceParent),

@@ -206,6 +206,7 @@ func TestWarnings(t *testing.T) {
 		"no slots":                {func(j *mpi.Job) { j.SlotsPerWorker = 0 }, "with 0 slots mpirun cannot start ranks; use 1 or more"},
 		"fewer ranks than GPUs":   {func(j *mpi.Job) { gpus(j, "4"); j.SlotsPerWorker = 1 }, "1 rank per worker with 4 GPUs; most MPI programs for GPUs need one rank per GPU"},
 		"a rank per GPU":          {func(j *mpi.Job) { gpus(j, "2"); j.SlotsPerWorker = 2 }, ""},
+		"a profile with sshd":     {func(j *mpi.Job) { j.Profile, j.Launch = true, mpi.LaunchSSHD }, "profile]: has no effect, because the agent does not start"},
 		"connections with sshd":   {func(j *mpi.Job) { j.Connections, j.Launch = []string{"data"}, mpi.LaunchSSHD }, mpi.ConnectionsWithoutAgent},
 		"a host name": {
 			func(j *mpi.Job) { j.Workers.Template.Spec.Hostname = strings.Repeat("a", 64) },

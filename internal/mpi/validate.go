@@ -139,6 +139,9 @@ func Warnings(j Job) []string {
 		warnings = append(warnings, fmt.Sprintf("%s: two workers on one node cannot both use port %d; spread the workers over nodes with podAntiAffinity, or remove hostNetwork",
 			j.Fields.WorkerTemplate.Child("spec", "hostNetwork"), agentapi.Port))
 	}
+	if j.Profile && !j.UsesAgent() {
+		warnings = append(warnings, annotationPath(AnnotationProfile).String()+": has no effect, because the agent does not start the ranks of this job; remove it, or use the agent")
+	}
 	if len(j.Connections) > 0 && j.Workers.Count > 0 && !j.UsesAgent() {
 		warnings = append(warnings, ConnectionsWithoutAgent)
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/codes"
@@ -110,6 +112,15 @@ func percent(part, whole int64) int32 {
 	return int32(max(0, min(100, (100*float64(part)+float64(whole)/2)/float64(whole))))
 }
 
+// startedWithoutProfile reports whether the job's pods were created when it did not ask for a profile.
+func (m maker) startedWithoutProfile() bool {
+	pods := m.seen.AllPods()
+	asks := func(v corev1.EnvVar) bool { return v.Name == agentapi.EnvProfile }
+	return len(pods) > 0 && !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool {
+		return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return slices.ContainsFunc(c.Env, asks) })
+	})
+}
+
 // profileMissing returns the finding that the job asks for a profile and has none; false if it has one, does not ask, or still runs without
 // an agent that reported why.
 func (m maker) profileMissing(status v1alpha1.JobReportStatus, noLibrary bool) (v1alpha1.Finding, bool) {
@@ -127,8 +138,10 @@ func (m maker) profileMissing(status v1alpha1.JobReportStatus, noLibrary bool) (
 		why = "The image of the agent does not contain the library that counts the calls of MPI."
 	case !m.job.UsesAgent():
 		why = "Its ranks are started without the agent."
+	case status.Phase == v1alpha1.PhaseSucceeded && m.startedWithoutProfile():
+		why = "The job asked for one after its pods had been created."
 	case status.Phase == v1alpha1.PhaseSucceeded && status.Usage != nil:
-		why = "No rank has counted its calls: the program is statically linked with MPI, is written in Fortran, or does not use MPI."
+		why = "No rank has counted its calls: the program is statically linked with MPI, is written in Fortran, sets LD_PRELOAD for itself, or does not use MPI."
 	default:
 		return v1alpha1.Finding{}, false
 	}

@@ -58,20 +58,32 @@ func TestProfileMissing(t *testing.T) {
 	for name, test := range map[string]struct {
 		change  func(*mpi.Job)
 		profile *agentapi.Profile
-		want    string
+		// asked is whether the pods have the variable for profiles.
+		asked bool
+		want  string
 	}{
-		"no library":      {func(j *mpi.Job) { j.Profile = true }, &agentapi.Profile{NoLibrary: true}, "does not contain the library"},
-		"no rank counted": {func(j *mpi.Job) { j.Profile = true }, &agentapi.Profile{}, "No rank has counted"},
-		"not asked for":   {func(*mpi.Job) {}, nil, ""},
+		"no library":         {func(j *mpi.Job) { j.Profile = true }, &agentapi.Profile{NoLibrary: true}, true, "does not contain the library"},
+		"no rank counted":    {func(j *mpi.Job) { j.Profile = true }, &agentapi.Profile{}, true, "No rank has counted"},
+		"asked for too late": {func(j *mpi.Job) { j.Profile = true }, nil, false, "after its pods had been created"},
+		"not asked for":      {func(*mpi.Job) {}, nil, false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := &history{t: t, job: job(2)}
 			test.change(&h.job)
 			last := used(h.job, 5*time.Second, 150*time.Second, 1300, func(u *agentapi.Usage) { u.Profile = test.profile })
 			end := ended(pods(h.job, corev1.PodRunning, time.Second), h.job, batchv1.JobComplete, 150*time.Second)
+			if test.asked {
+				for _, pod := range end.AllPods() {
+					pod.Spec.Containers = []corev1.Container{{Name: "main", Env: []corev1.EnvVar{{Name: agentapi.EnvProfile, Value: agentapi.ProfileFolder}}}}
+				}
+			}
 			h.pass(155*time.Second, withUsage(end, last), jobstate.Evidence{})
 			h.pass(160*time.Second, end, jobstate.Evidence{})
+			h.pass(165*time.Second, end, jobstate.Evidence{})
 			status := h.last.Status
+			if len(status.Findings) > 1 {
+				t.Errorf("there are %d findings: %+v", len(status.Findings), status.Findings)
+			}
 			got := ""
 			if len(status.Findings) > 0 {
 				got = status.Findings[0].Summary

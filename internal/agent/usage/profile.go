@@ -74,10 +74,16 @@ func profileRanks(ranks []agentapi.RankProfile, late *agentapi.LateRank, most in
 }
 
 // lateRank returns the rank that the others wait for: the one with the least time in functions of MPI, if the median of the others has
-// much more. It returns nil if there is none: the ranks have about the same time, or several have little.
+// much more. It returns nil if there is none: the ranks have about the same time, or several have little. Ranks that ran for a shorter time
+// than others, as in one of several programs, had less time to wait, and do not count.
 func lateRank(ranks []agentapi.RankProfile) *agentapi.LateRank {
 	// least is the least difference, in milliseconds, and share the least part of the time.
 	const least, share = 1000, 10
+	longest := int64(0)
+	for _, r := range ranks {
+		longest = max(longest, r.Elapsed)
+	}
+	ranks = slices.DeleteFunc(slices.Clone(ranks), func(r agentapi.RankProfile) bool { return r.Elapsed < longest-longest/share })
 	if len(ranks) < 2 {
 		return nil
 	}

@@ -26,6 +26,14 @@ func profiled(name string, first int32, seconds ...int64) agentapi.HostUsage {
 	return h
 }
 
+// shorter is a host whose ranks ran for some seconds.
+func shorter(h agentapi.HostUsage, seconds int64) agentapi.HostUsage {
+	for i := range h.Usage.Profile.Ranks {
+		h.Usage.Profile.Ranks[i].Elapsed = seconds * 1000
+	}
+	return h
+}
+
 func TestJobProfile(t *testing.T) {
 	t.Parallel()
 	late := func(p *agentapi.Profile) string {
@@ -44,6 +52,7 @@ func TestJobProfile(t *testing.T) {
 		"one waits for many":                    {[]agentapi.HostUsage{profiled("a", 0, 90, 5, 6, 5)}, "4 ranks, 106000 of 400000, at most 95000; late none"},
 		"half of them are late":                 {[]agentapi.HostUsage{profiled("a", 0, 60, 61, 5, 6)}, "4 ranks, 132000 of 400000, at most 95000; late none"},
 		"a little later":                        {[]agentapi.HostUsage{profiled("a", 0, 14, 14, 14, 5)}, "4 ranks, 47000 of 400000, at most 95000; late none"},
+		"a rank of a shorter program":           {[]agentapi.HostUsage{profiled("a", 0, 60, 61), shorter(profiled("b", 2, 5), 6)}, "3 ranks, 126000 of 206000, at most 40000; late none"},
 		"one rank":                              {[]agentapi.HostUsage{profiled("a", 0, 14)}, "1 ranks, 14000 of 100000, at most 86000; late none"},
 		"two launches":                          {[]agentapi.HostUsage{profiled("a", 0, 14), profiled("b", 0, 16)}, "1 ranks, 30000 of 200000, at most 170000; late none"},
 		"a host without a profile":              {[]agentapi.HostUsage{profiled("a", 0, 14), host("b", 1000, 10, 0, 100)}, "1 ranks, 14000 of 100000, at most 86000; late none"},

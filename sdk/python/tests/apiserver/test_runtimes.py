@@ -6,12 +6,13 @@ import itertools
 import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
 import yaml
 from kubernetes import client as kubernetes
+from kubernetes.client import ApiException
 from servers import CRDS, Cluster, Operator, wait_until
 
 from openshift_ai_sdk.training import (
@@ -148,7 +149,8 @@ def played(operator: Operator, status: dict[str, Any]) -> Iterator[list[dict[str
         found: list[dict[str, Any]] = []
 
         def begun() -> bool:
-            found[:] = operator.custom.list_namespaced_custom_object(*place)["items"]
+            with suppress(ApiException):  # While its storage is initializing, the server answers 429.
+                found[:] = operator.custom.list_namespaced_custom_object(*place)["items"]
             return bool(found)
 
         wait_until(begun, "a test is started")
