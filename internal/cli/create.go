@@ -126,7 +126,7 @@ func (o *createOptions) run(ctx context.Context) error {
 	}
 	job := jobs.FromObject(objects[0])
 	if !o.quiet && o.output.form == "" && !o.wait && !o.logs {
-		say(o.ErrOut, "To see its state, run %s describe %s; to see its output, run %s logs %s -f", o.Name(), job.Name, o.Name(), job.Name)
+		say(o.ErrOut, "To see its state, run %s; to see its output, run %s -f", o.hint("describe", job.Namespace, job.Name), o.hint("logs", job.Namespace, job.Name))
 	}
 	return o.follow(ctx, o.Factory, job)
 }

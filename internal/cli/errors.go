@@ -80,7 +80,7 @@ func (f *Factory) describeJobError(err error) string {
 		return missing.Error() + f.nextStep(missing)
 	}
 	if deleted, is := errors.AsType[*jobs.DeletedError](err); is {
-		return fmt.Sprintf("%v; run %s describe %s to see the report", deleted, f.name, deleted.Job.Name)
+		return fmt.Sprintf("%v; run %s to see the report", deleted, f.hint("describe", deleted.Job.Namespace, deleted.Job.Name))
 	}
 	if masked, is := errors.AsType[*jobs.MaskedError](err); is {
 		return masked.Error() + "; set them again: " + maskedFlags(masked)

@@ -71,7 +71,7 @@ func (o *eventsOptions) run(ctx context.Context, arg string) error {
 		if o.warnings {
 			what = "warnings"
 		}
-		say(o.ErrOut, "no %s of %s; Kubernetes deletes events after an hour; run %s describe %s to see the timeline", what, job, o.name, job.Name)
+		say(o.ErrOut, "no %s of %s; Kubernetes deletes events after an hour; run %s to see the timeline", what, job, o.hint("describe", job.Namespace, job.Name))
 		return nil
 	default:
 		err = p.printTable(events)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -59,6 +60,17 @@ func (f *Factory) Name() string { return f.name }
 func (f *Factory) Namespace() (string, error) {
 	namespace, _, err := f.flags.ToRawKubeConfigLoader().Namespace()
 	return namespace, err
+}
+
+// hint returns a command for an object, such as "describe", as the user can run it next. It names the namespace if the user did, or if it is
+// not that of the kubeconfig; an object without one is of the cluster.
+func (f *Factory) hint(command, namespace, name string) string {
+	text := strings.Join([]string{f.name, command, name}, " ")
+	own, isNamed, err := f.flags.ToRawKubeConfigLoader().Namespace()
+	if namespace != "" && (isNamed || err != nil || own != namespace) {
+		text += " -n " + namespace
+	}
+	return text
 }
 
 // RESTConfig is how the API server is reached. Warnings of the API server and its webhooks go to the user.

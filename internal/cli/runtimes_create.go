@@ -221,7 +221,7 @@ func (o *runtimesCreateOptions) print(object *unstructured.Unstructured, from jo
 	}
 	say(o.Out, "%s created from %s%s", reference, source, dryRunMark(o.dryRun))
 	if o.dryRun == jobs.DryRunNone {
-		say(o.ErrOut, "To test it, run %s runtimes test %s", o.name, object.GetName())
+		say(o.ErrOut, "To test it, run %s", o.hint("runtimes test", object.GetNamespace(), object.GetName()))
 	}
 	return nil
 }

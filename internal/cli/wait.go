@@ -189,7 +189,7 @@ func (f *Factory) awaitPhase(ctx, limited context.Context, job jobs.Job, phases 
 	case ctx.Err() != nil:
 		return job, f.detached(job)
 	case limited.Err() != nil:
-		return job, exitf(ExitTimeout, "%s is not %s after %s: %s; the job continues; run %s describe %s", job, either(phases), timeout, job.Progress(), f.name, job.Name)
+		return job, exitf(ExitTimeout, "%s is not %s after %s: %s; the job continues; run %s", job, either(phases), timeout, job.Progress(), f.hint("describe", job.Namespace, job.Name))
 	}
 	return job, err
 }
