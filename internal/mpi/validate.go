@@ -108,23 +108,7 @@ func WarnMemory(resources corev1.ResourceRequirements, at *field.Path) (warnings
 
 // Warnings returns warnings about valid values that are probably unintended.
 func Warnings(j Job) []string {
-	var warnings []string
-	for _, role := range []struct {
-		at       *field.Path
-		template corev1.PodTemplateSpec
-	}{{j.Fields.LauncherTemplate, j.Launcher.Template}, {j.Fields.WorkerTemplate, j.Workers.Template}} {
-		if policy := role.template.Spec.RestartPolicy; policy != "" {
-			warnings = append(warnings, fmt.Sprintf("%s: %q has no effect; set restartPolicy next to replicas", role.at.Child("spec", "restartPolicy"), policy))
-		}
-		warnings = append(warnings, warnHostNames(j, role.template.Spec, role.at.Child("spec"))...)
-		warnings = append(warnings, warnDNS(role.template.Spec, role.at.Child("spec"))...)
-		for i, container := range role.template.Spec.Containers {
-			warnings = append(warnings, WarnMemory(container.Resources, role.at.Child("spec", "containers").Index(i).Child("resources"))...)
-		}
-		if role.template.Spec.HostPID {
-			warnings = append(warnings, fmt.Sprintf("%s: the job can see and signal the processes of other pods on its nodes; MPI does not need it: remove it", role.at.Child("spec", "hostPID")))
-		}
-	}
+	warnings := warnTemplates(j)
 	warnings = append(warnings, warnLauncher(j)...)
 	warnings = append(warnings, warnReferences(j)...)
 	if j.Ranks() == 0 && j.Workers.Count > 0 {
@@ -147,6 +131,27 @@ func Warnings(j Job) []string {
 	}
 	if j.Gang.Wanted && j.Launcher.AfterWorkers && j.Workers.Count > 0 {
 		warnings = append(warnings, fmt.Sprintf("%s: the launcher is not one of the %d pods that are scheduled together, because it is created when all workers are ready", j.Fields.Gang, j.GangSize()))
+	}
+	return warnings
+}
+
+// warnTemplates returns warnings about fields of the pod templates.
+func warnTemplates(j Job) (warnings []string) {
+	for _, role := range []struct {
+		at       *field.Path
+		template corev1.PodTemplateSpec
+	}{{j.Fields.LauncherTemplate, j.Launcher.Template}, {j.Fields.WorkerTemplate, j.Workers.Template}} {
+		if policy := role.template.Spec.RestartPolicy; policy != "" {
+			warnings = append(warnings, fmt.Sprintf("%s: %q has no effect; set restartPolicy next to replicas", role.at.Child("spec", "restartPolicy"), policy))
+		}
+		warnings = append(warnings, warnHostNames(j, role.template.Spec, role.at.Child("spec"))...)
+		warnings = append(warnings, warnDNS(role.template.Spec, role.at.Child("spec"))...)
+		for i, container := range role.template.Spec.Containers {
+			warnings = append(warnings, WarnMemory(container.Resources, role.at.Child("spec", "containers").Index(i).Child("resources"))...)
+		}
+		if role.template.Spec.HostPID {
+			warnings = append(warnings, fmt.Sprintf("%s: the job can see and signal the processes of other pods on its nodes; MPI does not need it: remove it", role.at.Child("spec", "hostPID")))
+		}
 	}
 	return warnings
 }
