@@ -31,7 +31,7 @@ func (m maker) findings(found []diagnose.Finding) ([]v1alpha1.Finding, *v1alpha1
 		if failure != nil && len(failure.LogTail) == 0 {
 			failure.LogTail = m.logTail(failure.Pod)
 		}
-		return slices.Clone(m.before.Findings), failure
+		return slices.DeleteFunc(slices.Clone(m.before.Findings), isAdded), failure
 	}
 	findings := make([]v1alpha1.Finding, 0, len(found))
 	for _, f := range found {
@@ -44,6 +44,11 @@ func (m maker) findings(found []diagnose.Finding) ([]v1alpha1.Finding, *v1alpha1
 	}
 	findings = m.keep(findings)
 	return findings[:min(len(findings), maxFindings)], m.failure(findings)
+}
+
+// isAdded reports whether a finding is no cause of anything: Make adds it anew to those of each report.
+func isAdded(f v1alpha1.Finding) bool {
+	return f.Code == codes.InvalidChange || f.Code == codes.SlowStartupStep || f.Code == codes.ProfileMissing
 }
 
 // invalidChange returns the finding of a job that became invalid after it had been started.

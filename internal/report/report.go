@@ -74,8 +74,6 @@ func Make(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, outco
 	status.Usage = m.usage()
 	var noLibrary bool
 	status.Profile, noLibrary = m.profile()
-	// A report of a job that has ended keeps its findings, and this one with them.
-	status.Findings = slices.DeleteFunc(status.Findings, func(f v1alpha1.Finding) bool { return f.Code == codes.ProfileMissing })
 	if finding, missing := m.profileMissing(*status, noLibrary); missing {
 		// After the timeline, too.
 		status.Findings = append(status.Findings, finding)

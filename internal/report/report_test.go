@@ -406,6 +406,13 @@ func TestStartup(t *testing.T) {
 	if diff := cmp.Diff(status.Startup, gone.Startup); diff != "" {
 		t.Errorf("it changes when the pods are gone (-want +got):\n%s", diff)
 	}
+	end := ended(running, h.job, batchv1.JobComplete, 8*time.Minute)
+	for i := range 3 {
+		findings := h.pass(8*time.Minute+time.Duration(i)*time.Second, end, jobstate.Evidence{}).Status.Findings
+		if len(findings) != 1 || findings[0].Code != codes.SlowStartupStep {
+			t.Errorf("look %d at the job that succeeded: %+v", i+1, findings)
+		}
+	}
 }
 
 // TestRemediesOutliveWorkers: users read the remedies of a finished job after its workers are deleted, although the report is written

@@ -135,7 +135,7 @@ export function CommunicationProfile({profile, lateRank, isRunning}: {profile: R
       value: `${profile.communicationPercent} %`,
       about: `${timeText(profile.communicationMilliseconds)} of ${timeText(profile.milliseconds)} of all ranks together, in functions for messages, collective operations, waits and one-sided communication.`,
     },
-    {term: 'Imbalance', value: `${profile.imbalancePercent} %`, about: 'How much less the mean rank computes than the one that computes most. With 33 %, a third of the capacity waits.'},
+    {term: 'Imbalance', value: `${profile.imbalancePercent} %`, about: 'How much less the mean rank computes than the one that computes most: with 33 %, a third less.'},
   ];
   return (
     <section className="mpi-stack" aria-labelledby="profile-title">

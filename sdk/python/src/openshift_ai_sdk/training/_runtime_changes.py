@@ -249,7 +249,7 @@ async def existing(cluster: Cluster, namespace: str, name: str, of_cluster: bool
     """Return a runtime of the namespace, or of the cluster.
 
     Raises:
-        JobNotFoundError: There is no such runtime; the text tells of one of this name elsewhere.
+        JobNotFoundError: There is no such runtime; the message names one with this name elsewhere.
     """
     resource, where = place_of(namespace, of_cluster)
     found = await cluster.api.find(resource, where, name)
