@@ -1,5 +1,11 @@
 package agentapi
 
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
 // EnvProfile is set in pods of a job that has its communication profiled. Its value is ProfileFolder: the folder in which the
 // library that is preloaded into the ranks keeps a record of each.
 const EnvProfile = "MPI_AGENT_PROFILE"
@@ -60,6 +66,13 @@ type CallProfile struct {
 	Time  int64  `json:"ms"`
 	// Bytes is the size of the data that the ranks contributed: sent, or passed to a collective function.
 	Bytes int64 `json:"bytes,omitempty"`
+}
+
+// SortCalls sorts calls as in a Profile.
+func SortCalls(calls []CallProfile) {
+	slices.SortFunc(calls, func(a, b CallProfile) int {
+		return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(b.Count, a.Count), strings.Compare(a.Call, b.Call))
+	})
 }
 
 // LateRank is a rank that the others wait for.

@@ -46,7 +46,7 @@ func (m maker) findings(found []diagnose.Finding) ([]v1alpha1.Finding, *v1alpha1
 	return findings[:min(len(findings), maxFindings)], m.failure(findings)
 }
 
-// isAdded reports whether a finding is no cause of anything: Make adds it anew to those of each report.
+// isAdded reports whether a finding is no cause of anything: Make adds it to those of each report.
 func isAdded(f v1alpha1.Finding) bool {
 	return f.Code == codes.InvalidChange || f.Code == codes.SlowStartupStep || f.Code == codes.ProfileMissing
 }

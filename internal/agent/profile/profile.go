@@ -181,9 +181,7 @@ func (s sums) profile() *agentapi.Profile {
 		of.Time /= millisecond
 		p.Calls = append(p.Calls, of)
 	}
-	slices.SortFunc(p.Calls, func(a, b agentapi.CallProfile) int {
-		return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(b.Count, a.Count), strings.Compare(a.Call, b.Call))
-	})
+	agentapi.SortCalls(p.Calls)
 	if s.sizes != (sums{}).sizes {
 		for _, count := range s.sizes {
 			p.Sizes = append(p.Sizes, int64(count))

@@ -3,7 +3,6 @@ package usage
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"opendatahub.io/mpijob/internal/agentapi"
 )
@@ -51,9 +50,7 @@ func jobProfile(hosts []agentapi.HostUsage) *agentapi.Profile {
 	for _, c := range calls {
 		job.Calls = append(job.Calls, c)
 	}
-	slices.SortFunc(job.Calls, func(a, b agentapi.CallProfile) int {
-		return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(b.Count, a.Count), strings.Compare(a.Call, b.Call))
-	})
+	agentapi.SortCalls(job.Calls)
 	job.Calls = job.Calls[:min(len(job.Calls), agentapi.MaxJobCalls)]
 	return job
 }
