@@ -116,7 +116,9 @@ func (s *Server) detail(c *call) (any, error) {
 		Commands: s.jobCommands(job), Checklist: checklist(status), Terms: []Term{}, Outputs: outputsOf(job), Attempts: []Attempt{}, Now: now.UTC(),
 	}
 	if job.Report != nil {
-		d.Status = &job.Report.Status
+		// The page reads logs on its own.
+		status.Logs = nil
+		d.Status = &status
 	}
 	summary := job.Summary()
 	d.Image, d.Command, d.Resources = summary.Image, job.CommandText(), jobs.ResourcesText(summary.Worker)

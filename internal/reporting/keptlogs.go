@@ -1,0 +1,112 @@
+package reporting
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/report"
+)
+
+const (
+	// lateLogs is how long after its end the logs of a job are still read: the operator that saw the end may have been replaced.
+	lateLogs = 2 * time.Minute
+	// maxKeptLogs is how many bytes of logs wait to be written, of all jobs.
+	maxKeptLogs = 32 << 20
+)
+
+// keptLogs reads the logs of jobs that end before their pods are deleted, and keeps them until they are written. It is safe for concurrent
+// use.
+type keptLogs struct {
+	// most is how many bytes are kept of a job, compressed; 0 keeps none.
+	most int
+	read func(ctx context.Context, job mpi.Job, seen jobstate.Observed, most int) *v1alpha1.Logs
+
+	mu    sync.Mutex
+	jobs  map[types.UID]readLogs
+	bytes int
+}
+
+// CheckLogBytes returns an error if a limit of the logs in reports is not allowed.
+func CheckLogBytes(most int) error {
+	if most < 0 || most > report.MaxLogs {
+		return fmt.Errorf("--max-log-bytes: %d is not allowed; use 0 to %d", most, report.MaxLogs)
+	}
+	return nil
+}
+
+// readLogs are the logs of a job, and when they were read.
+type readLogs struct {
+	logs *v1alpha1.Logs
+	at   time.Time
+}
+
+func newKeptLogs(most int, read func(context.Context, mpi.Job, jobstate.Observed, int) *v1alpha1.Logs) *keptLogs {
+	return &keptLogs{most: most, read: read, jobs: map[types.UID]readLogs{}}
+}
+
+// ReadLogs reads the logs of a job that has ended, for its report. Call it before the job's pods are deleted. It takes 5 s at most, and does
+// nothing if the report has the logs.
+func (r *Reporter) ReadLogs(ctx context.Context, job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, previous *v1alpha1.JobReport) {
+	if r == nil || out.Finish == nil || previous != nil && isTooLateForLogs(previous, seen.Now) {
+		return
+	}
+	r.keptLogs.readOnce(ctx, job, seen)
+}
+
+// isTooLateForLogs reports whether a report has the logs of its job, or will not have them.
+func isTooLateForLogs(report *v1alpha1.JobReport, now time.Time) bool {
+	end := report.Status.CompletionTime
+	return report.Status.Logs != nil || end != nil && now.Sub(end.Time) > lateLogs
+}
+
+// readOnce reads the logs of a job unless they wait to be written.
+func (k *keptLogs) readOnce(ctx context.Context, job mpi.Job, seen jobstate.Observed) {
+	if k.most == 0 || len(seen.LauncherPods)+len(seen.Workers) == 0 || k.of(job.UID) != nil {
+		return
+	}
+	read := k.read(ctx, job, seen, k.most)
+	if read == nil {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for uid, other := range k.jobs {
+		if seen.Now.Sub(other.at) > lateLogs {
+			k.drop(uid)
+		}
+	}
+	if k.bytes+int(read.Size) > maxKeptLogs {
+		read.Data, read.Size, read.Omitted = nil, 0, "The reports of too many jobs could not be written when the job ended."
+	}
+	k.drop(job.UID)
+	k.jobs[job.UID] = readLogs{logs: read, at: seen.Now}
+	k.bytes += int(read.Size)
+}
+
+// of returns the logs of a job that wait to be written; nil if there are none.
+func (k *keptLogs) of(job types.UID) *v1alpha1.Logs {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.jobs[job].logs
+}
+
+// forget drops the logs of a job.
+func (k *keptLogs) forget(job types.UID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.drop(job)
+}
+
+func (k *keptLogs) drop(job types.UID) {
+	if kept, is := k.jobs[job]; is {
+		k.bytes -= int(kept.logs.Size)
+		delete(k.jobs, job)
+	}
+}
