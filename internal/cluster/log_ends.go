@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,13 +25,13 @@ import (
 const (
 	// endsTimeout limits how long the logs of a job that ends are read: its pods are deleted after that.
 	endsTimeout = 5 * time.Second
-	// launcherLines is the number of lines that are read of the launcher's log, which has the output of most ranks. The workers
-	// share workerLines.
-	launcherLines, workerLines = 10_000, 40_000
+	// launcherLines is the number of lines that are read of the log of the launcher's latest attempt, which has the output of most ranks.
+	// The other pods share otherLines.
+	launcherLines, otherLines = 10_000, 40_000
 	// maxReadOfLog is how many bytes are read of each log.
 	maxReadOfLog = 2 << 20
-	// workerBytes is how many bytes of the logs of all workers are kept until they are compressed, leastBytes of each at least.
-	workerBytes, leastBytes = 8 << 20, 8 << 10
+	// otherBytes is how many bytes of the logs of the other pods are kept until they are compressed, leastBytes of each at least.
+	otherBytes, leastBytes = 8 << 20, 8 << 10
 	// leastLines is the number of lines that are read of each log at least.
 	leastLines = 50
 	// maxOmitted is the length of the reason why logs could not be read.
@@ -44,14 +45,8 @@ func (g *Gatherer) LogEnds(ctx context.Context, job mpi.Job, seen jobstate.Obser
 	defer cancel()
 	pods := podsToKeep(seen)
 	ends := make([]logEnd, len(pods))
-	var next sync.Mutex
-	at := 0
-	take := func() int {
-		next.Lock()
-		defer next.Unlock()
-		at++
-		return at - 1
-	}
+	var next atomic.Int32
+	take := func() int { return int(next.Add(1)) - 1 }
 	// In their order, so that the launcher's log is read even if there is no time for all.
 	var all sync.WaitGroup
 	for range min(len(pods), maxLogReads) {
@@ -94,7 +89,7 @@ func (g *Gatherer) packEnds(ends []logEnd, most int) *v1alpha1.Logs {
 func podsToKeep(seen jobstate.Observed) []keptPod {
 	var pods []keptPod
 	for pod := range podsIn(seen) {
-		pods = append(pods, keptPod{pod: pod, isLauncher: slices.Contains(seen.LauncherPods, pod)})
+		pods = append(pods, keptPod{pod: pod, isLauncher: len(pods) < len(seen.LauncherPods), isFirst: len(pods) == 0 && len(seen.LauncherPods) > 0})
 	}
 	slices.SortStableFunc(pods, func(a, b keptPod) int { return a.worth() - b.worth() })
 	return pods
@@ -104,6 +99,8 @@ func podsToKeep(seen jobstate.Observed) []keptPod {
 type keptPod struct {
 	pod        *corev1.Pod
 	isLauncher bool
+	// isFirst is set for the launcher's latest attempt.
+	isFirst bool
 }
 
 // worth is lower for pods whose logs are more important.
@@ -118,11 +115,11 @@ func (p keptPod) worth() int {
 }
 
 // share returns how many lines of the log of one of so many pods are read, and how many bytes of them are kept.
-func (p keptPod) share(pods int) (lines, bytes int) {
-	if p.isLauncher {
+func (p keptPod) share(pods int) (lines, size int) {
+	if p.isFirst {
 		return launcherLines, logs.MaxPackedText
 	}
-	return min(max(workerLines/pods, leastLines), launcherLines), min(max(workerBytes/pods, leastBytes), logs.MaxPackedText)
+	return min(max(otherLines/pods, leastLines), launcherLines), min(max(otherBytes/pods, leastBytes), logs.MaxPackedText)
 }
 
 // logEnd is the end of the log of a pod.
@@ -143,7 +140,7 @@ func (g *Gatherer) readRuns(ctx context.Context, job mpi.Job, kept keptPod, pods
 	if len(containers) == 0 {
 		return logEnd{}
 	}
-	lines, bytes := kept.share(pods)
+	lines, size := kept.share(pods)
 	for _, run := range runsToKeep(kept.pod, containers[0].Name) {
 		read, err := g.readEndOf(ctx, run, lines)
 		end.ran = true
@@ -157,7 +154,7 @@ func (g *Gatherer) readRuns(ctx context.Context, job mpi.Job, kept keptPod, pods
 			end.err = fmt.Errorf("pod %s: %w", kept.pod.Name, err)
 		}
 	}
-	end.log = end.log.Last(bytes)
+	end.log = end.log.Last(size)
 	return end
 }
 
@@ -195,9 +192,9 @@ func (g *Gatherer) readEndOf(ctx context.Context, run source, lines int) (logs.P
 		if err != nil {
 			return logs.PodLog{}, err
 		}
-		if len(text) >= maxReadOfLog && lines > leastLines {
+		if len(text) >= maxReadOfLog && lines > 1 {
 			// The kubelet has sent the first bytes of these lines. The last ones are wanted.
-			lines = max(lines/16, leastLines)
+			lines = max(lines/16, 1)
 			continue
 		}
 		isWhole := len(text) < maxReadOfLog && bytes.Count(text, []byte("\n")) < lines

@@ -3,7 +3,6 @@ package dashboard
 import (
 	"context"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -80,14 +79,17 @@ func (o *logWriter) lines(lines []logstream.Line) error {
 // reported sends the lines in a job's report.
 func (o *logWriter) reported(job jobs.Job, options logstream.Options) {
 	kept := job.KeptLogs()
-	missing := phrase.Sentence(kept.Note)
+	missing := ""
+	if kept.Note != "" {
+		missing = ": " + kept.Note
+	}
 	switch {
 	case len(kept.Lines) > 0:
-		o.note(strings.TrimSpace("The pods are deleted. These are the last log lines in the job's report. " + missing))
+		o.note(phrase.Sentence("The pods are deleted. These are the last log lines in the job's report" + missing))
 	case job.Report == nil || job.Report.Status.CompletionTime == nil && job.Object != nil:
 		o.note("No pod has run yet.")
 	default:
-		o.note(strings.TrimSpace("The pods and their logs are deleted, and the job's report has no log lines. " + missing))
+		o.note(phrase.Sentence("The pods and their logs are deleted, and the job's report has no log lines" + missing))
 	}
 	for part := range slices.Chunk(kept.Recall(options), maxLines) {
 		event := LogEvent{}

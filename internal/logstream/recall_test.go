@@ -2,6 +2,7 @@ package logstream
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,9 +18,7 @@ func keptLines() Kept {
 	kept := Kept{Places: map[string]Place{"l": {Role: mpi.RoleLauncher}, "w0": {Role: mpi.RoleWorker}, "w1": {Role: mpi.RoleWorker, Index: 1}}}
 	kept.Lines = ParseTail([]string{"[w1] Traceback:", "[w1]", "[w1]   File x", "no pod"})
 	for i, line := range []string{"l start", "w0 hello", "l [1,1]<stdout>:ERROR bad", "l end"} {
-		var pod, text string
-		_, _ = fmt.Sscanf(line, "%s", &pod)
-		text = line[len(pod)+1:]
+		pod, text, _ := strings.Cut(line, " ")
 		kept.Lines = append(kept.Lines, logs.PodLine{Pod: pod, Text: text, Time: recalledAt.Add(time.Duration(i) * time.Minute)})
 	}
 	return kept

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,24 +28,25 @@ import (
 	"opendatahub.io/mpijob/internal/operator"
 )
 
-// logKubelet serves the logs of the pods of a node, and records which pods were being deleted when their log was read.
+// logKubelet serves the logs of the pods of a node, and records which pods were being deleted when their log was first read.
 type logKubelet struct {
 	texts map[string]string
 
 	mu       sync.Mutex
-	deleting []string
+	deleting map[string]bool
 }
 
 func (k *logKubelet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// /containerLogs/NAMESPACE/POD/CONTAINER
 	path := strings.Split(r.URL.Path, "/")
 	var pod corev1.Pod
-	if err := api.Get(r.Context(), client.ObjectKey{Namespace: path[2], Name: path[3]}, &pod); err != nil || pod.DeletionTimestamp != nil {
-		k.mu.Lock()
-		k.deleting = append(k.deleting, path[3])
-		k.mu.Unlock()
+	err := api.Get(r.Context(), client.ObjectKey{Namespace: path[2], Name: path[3]}, &pod)
+	k.mu.Lock()
+	if _, read := k.deleting[path[3]]; !read {
+		k.deleting[path[3]] = err != nil || pod.DeletionTimestamp != nil
 	}
-	text, has := k.texts[pod.Labels[mpi.LabelRole]+pod.Name[len(pod.Name)-2:]]
+	k.mu.Unlock()
+	text, has := k.texts[pod.Labels[mpi.LabelRole]+path[3][len(path[3])-2:]]
 	if !has {
 		text, has = k.texts[pod.Labels[mpi.LabelRole]]
 	}
@@ -95,7 +98,7 @@ func runOn(t *testing.T, node string, pod *corev1.Pod) {
 func TestLogsAreInTheReport(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
-	kubelet := &logKubelet{texts: map[string]string{
+	kubelet := &logKubelet{deleting: map[string]bool{}, texts: map[string]string{
 		"launcher": "2026-11-21T10:00:00Z start\n2026-11-21T10:00:02Z password=hunter2hunter2\n",
 		"worker-0": "2026-11-21T10:00:01Z hello from worker 0\n",
 	}}
@@ -109,9 +112,6 @@ func TestLogsAreInTheReport(t *testing.T) {
 	}
 	runOn(t, node, launcherPod(t, launcher))
 	says(t, namespace, "pi", kubeflow.JobRunning, corev1.ConditionTrue, "MPIJobRunning")
-	kubelet.mu.Lock()
-	kubelet.deleting = nil
-	kubelet.mu.Unlock()
 	finish(t, get(t, namespace, "pi-launcher", launcher))
 	report := reported(t, namespace, "Succeeded")
 	check := func() {
@@ -126,8 +126,8 @@ func TestLogsAreInTheReport(t *testing.T) {
 	}
 	check()
 	kubelet.mu.Lock()
-	if len(kubelet.deleting) > 0 {
-		t.Errorf("the logs of %v were read when the pods were deleted", kubelet.deleting)
+	if read := len(kubelet.deleting); read != 3 || slices.Contains(slices.Collect(maps.Values(kubelet.deleting)), true) {
+		t.Errorf("logs of %d pods were read; which ones were being deleted by then: %v", read, kubelet.deleting)
 	}
 	kubelet.mu.Unlock()
 	kept := report.Status.Logs

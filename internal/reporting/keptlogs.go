@@ -11,6 +11,7 @@ import (
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/podstatus"
 	"opendatahub.io/mpijob/internal/report"
 )
 
@@ -45,6 +46,8 @@ func CheckLogBytes(most int) error {
 type readLogs struct {
 	logs *v1alpha1.Logs
 	at   time.Time
+	// launcher is the UID of the launcher's pod that had ended; empty if there was none.
+	launcher types.UID
 }
 
 func newKeptLogs(most int, read func(context.Context, mpi.Job, jobstate.Observed, int) *v1alpha1.Logs) *keptLogs {
@@ -52,12 +55,23 @@ func newKeptLogs(most int, read func(context.Context, mpi.Job, jobstate.Observed
 }
 
 // ReadLogs reads the logs of a job that has ended, for its report. Call it before the job's pods are deleted. It takes 5 s at most, and does
-// nothing if the report has the logs.
+// nothing if the report has the logs. Those of a TrainJob are read when its launcher has ended: JobSet deletes the workers right after that.
 func (r *Reporter) ReadLogs(ctx context.Context, job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, previous *v1alpha1.JobReport) {
-	if r == nil || out.Finish == nil || previous != nil && isTooLateForLogs(previous, seen.Now) {
+	if r == nil || previous != nil && isTooLateForLogs(previous, seen.Now) {
 		return
 	}
-	r.keptLogs.readOnce(ctx, job, seen)
+	launcher := endedLauncher(seen)
+	if out.Finish != nil || job.External && launcher != "" {
+		r.keptLogs.readOnce(ctx, job, seen, launcher)
+	}
+}
+
+// endedLauncher returns the UID of the launcher's latest pod if it has ended, else an empty one.
+func endedLauncher(seen jobstate.Observed) types.UID {
+	if n := len(seen.LauncherPods); n > 0 && podstatus.HasEnded(seen.LauncherPods[n-1]) {
+		return seen.LauncherPods[n-1].UID
+	}
+	return ""
 }
 
 // isTooLateForLogs reports whether a report has the logs of its job, or will not have them.
@@ -66,9 +80,9 @@ func isTooLateForLogs(report *v1alpha1.JobReport, now time.Time) bool {
 	return report.Status.Logs != nil || end != nil && now.Sub(end.Time) > lateLogs
 }
 
-// readOnce reads the logs of a job unless they wait to be written.
-func (k *keptLogs) readOnce(ctx context.Context, job mpi.Job, seen jobstate.Observed) {
-	if k.most == 0 || len(seen.LauncherPods)+len(seen.Workers) == 0 || k.of(job.UID) != nil {
+// readOnce reads the logs of a job unless they wait to be written, and no other pod of the launcher has ended since.
+func (k *keptLogs) readOnce(ctx context.Context, job mpi.Job, seen jobstate.Observed, launcher types.UID) {
+	if k.most == 0 || len(seen.LauncherPods)+len(seen.Workers) == 0 || k.has(job.UID, launcher) {
 		return
 	}
 	read := k.read(ctx, job, seen, k.most)
@@ -86,8 +100,16 @@ func (k *keptLogs) readOnce(ctx context.Context, job mpi.Job, seen jobstate.Obse
 		read.Data, read.Size, read.Omitted = nil, 0, "The reports of too many jobs could not be written when the job ended."
 	}
 	k.drop(job.UID)
-	k.jobs[job.UID] = readLogs{logs: read, at: seen.Now}
+	k.jobs[job.UID] = readLogs{logs: read, at: seen.Now, launcher: launcher}
 	k.bytes += int(read.Size)
+}
+
+// has reports whether logs of a job wait to be written that were read after the end of its launcher.
+func (k *keptLogs) has(job, launcher types.UID) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	kept, is := k.jobs[job]
+	return is && (launcher == "" || kept.launcher == launcher)
 }
 
 // of returns the logs of a job that wait to be written; nil if there are none.

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -61,8 +62,27 @@ func TestLogsAreReadOnce(t *testing.T) {
 	if r.keptLogs.of(job.UID) != nil || r.keptLogs.bytes != 0 {
 		t.Errorf("logs are kept after they were written: %d bytes", r.keptLogs.bytes)
 	}
+	// JobSet deletes the workers of a TrainJob when the launcher has ended, before the TrainJob has.
+	job.External, job.UID = true, "train"
+	for _, try := range []struct {
+		launcher corev1.PodPhase
+		number   int
+		out      jobstate.Outcome
+		reads    int
+	}{
+		{corev1.PodRunning, 0, jobstate.Outcome{}, 1},
+		{corev1.PodFailed, 0, jobstate.Outcome{}, 2},
+		{corev1.PodFailed, 0, jobstate.Outcome{}, 2},
+		{corev1.PodSucceeded, 1, jobstate.Outcome{}, 3},
+		{corev1.PodSucceeded, 1, ended, 3},
+	} {
+		seen.LauncherPods = []*corev1.Pod{mpitest.LauncherPod(job, try.number, try.launcher, func(pod *corev1.Pod) { pod.UID = types.UID(pod.Name) })}
+		if r.ReadLogs(t.Context(), job, seen, try.out, nil); reads != try.reads {
+			t.Errorf("try %d of a TrainJob's launcher is %s: logs were read %d times, want %d", try.number, try.launcher, reads, try.reads)
+		}
+	}
 	r.keptLogs.most = 0
-	if r.ReadLogs(t.Context(), job, seen, ended, nil); reads != 1 {
+	if r.ReadLogs(t.Context(), job, seen, ended, nil); reads != 3 {
 		t.Error("logs are read although none are kept")
 	}
 	if CheckLogBytes(0) != nil || CheckLogBytes(512<<10) != nil || CheckLogBytes(-1) == nil || CheckLogBytes(512<<10+1) == nil {

@@ -190,7 +190,9 @@ func (r *Reporter) Update(ctx context.Context, object client.Object, job mpi.Job
 	} else {
 		r.usage.forget(job.UID)
 	}
-	evidence.KeptLogs = r.keptLogs.of(job.UID)
+	if out.Finish != nil {
+		evidence.KeptLogs = r.keptLogs.of(job.UID)
+	}
 	evidence.Curves = curves.Add(curvesOf(previous), evidence.CurveLines)
 	evidence.Wait = r.waitTimes.waitFor(job, seen, out)
 	findings := diagnose.Job(job, seen, evidence, out)
@@ -215,7 +217,9 @@ func (r *Reporter) Update(ctx context.Context, object client.Object, job mpi.Job
 	}
 	switch {
 	case err == nil:
-		r.keptLogs.forget(job.UID)
+		if out.Finish != nil {
+			r.keptLogs.forget(job.UID)
+		}
 		r.metrics.Observe(previous, next)
 		r.emitEvents(job, previous, next)
 		r.tracing.Send(previous, next)
