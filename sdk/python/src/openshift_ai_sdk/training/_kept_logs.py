@@ -66,9 +66,9 @@ def missing_in(logs: Mapping[str, Any]) -> str:
     """Return what the logs in a report lack; empty if nothing is missing."""
     notes = []
     for name, text in (
-        ("podsCut", "only the last log lines of {} pods are kept"),
-        ("podsUnread", "the logs of {} pods could not be read when the job ended"),
+        ("podsCut", "only the last log lines of {} are kept"),
+        ("podsUnread", "the logs of {} could not be read when the job ended"),
     ):
         if count := logs.get(name):
-            notes.append(text.format(count))
+            notes.append(text.format("1 pod" if count == 1 else f"{count} pods"))
     return "; ".join([*notes, *([logs["omitted"]] if logs.get("omitted") else [])])
