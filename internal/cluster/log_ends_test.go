@@ -59,7 +59,7 @@ func stampedLines(texts ...string) string {
 }
 
 // endedJob returns a job with a launcher and workers that have ended.
-func endedJob(workers int) jobstate.Observed {
+func endedJob(workers int32) jobstate.Observed {
 	job := mpitest.Job(workers)
 	seen := jobstate.Observed{Now: mpitest.Now, Workers: mpitest.Workers(job, corev1.PodRunning), LauncherPods: []*corev1.Pod{mpitest.LauncherPod(job, 0, corev1.PodSucceeded)}}
 	for _, pod := range seen.AllPods() {

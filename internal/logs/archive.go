@@ -109,7 +109,9 @@ func sizeOf(of []PodLog) (bytes int) {
 	return bytes
 }
 
-func packedSize(line PodLine) int { return len(stampFormat) + len(line.Pod) + len(line.Text) + len(" [] \n") }
+func packedSize(line PodLine) int {
+	return len(stampFormat) + len(line.Pod) + len(line.Text) + len(" [] \n")
+}
 
 // Last returns the last lines of a log, which take so many bytes.
 func (l PodLog) Last(most int) PodLog {

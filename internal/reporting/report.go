@@ -76,7 +76,7 @@ type Reporter struct {
 	refreshLimit flowcontrol.PassiveRateLimiter
 	// retention is how long a report is kept after its job has ended.
 	retention time.Duration
-	keptLogs  *keptLogs
+	jobLogs   *jobLogs
 }
 
 // Options configure a reporter.
@@ -136,7 +136,7 @@ func New(ctx context.Context, m manager.Manager, options Options) (*Reporter, er
 	r.refreshLimit = flowcontrol.NewTokenBucketRateLimiter(refreshesPerSecond, refreshesPerSecond)
 	r.listener, r.lastLogs = newLogReader(gatherer.Listen, options.TrainingProgress), newLastLogs()
 	r.usage = newUsageReader(gatherer.Usage)
-	r.keptLogs = newKeptLogs(options.MaxLogBytes, gatherer.LogEnds)
+	r.jobLogs = newJobLogs(options.MaxLogBytes, gatherer.LogEnds)
 	r.lastPods = newLastPods(gatherer.LastRun, r.lastLogs, clock.RealClock{})
 	if err := r.WatchPods(ctx, m.GetCache()); err != nil {
 		return nil, err
@@ -191,7 +191,7 @@ func (r *Reporter) Update(ctx context.Context, object client.Object, job mpi.Job
 		r.usage.forget(job.UID)
 	}
 	if out.Finish != nil {
-		evidence.KeptLogs = r.keptLogs.of(job.UID)
+		evidence.KeptLogs = r.jobLogs.of(job.UID)
 	}
 	evidence.Curves = curves.Add(curvesOf(previous), evidence.CurveLines)
 	evidence.Wait = r.waitTimes.waitFor(job, seen, out)
@@ -218,7 +218,7 @@ func (r *Reporter) Update(ctx context.Context, object client.Object, job mpi.Job
 	switch {
 	case err == nil:
 		if out.Finish != nil {
-			r.keptLogs.forget(job.UID)
+			r.jobLogs.forget(job.UID)
 		}
 		r.metrics.Observe(previous, next)
 		r.emitEvents(job, previous, next)

@@ -18,13 +18,13 @@ import (
 const (
 	// lateLogs is how long after its end the logs of a job are still read: the operator that saw the end may have been replaced.
 	lateLogs = 2 * time.Minute
-	// maxKeptLogs is how many bytes of logs wait to be written, of all jobs.
-	maxKeptLogs = 32 << 20
+	// maxJobLogs is how many bytes of logs wait to be written, of all jobs.
+	maxJobLogs = 32 << 20
 )
 
-// keptLogs reads the logs of jobs that end before their pods are deleted, and keeps them until they are written. It is safe for concurrent
+// jobLogs reads the logs of jobs that end before their pods are deleted, and keeps them until they are written. It is safe for concurrent
 // use.
-type keptLogs struct {
+type jobLogs struct {
 	// most is how many bytes are kept of a job, compressed; 0 keeps none.
 	most int
 	read func(ctx context.Context, job mpi.Job, seen jobstate.Observed, most int) *v1alpha1.Logs
@@ -50,8 +50,8 @@ type readLogs struct {
 	launcher types.UID
 }
 
-func newKeptLogs(most int, read func(context.Context, mpi.Job, jobstate.Observed, int) *v1alpha1.Logs) *keptLogs {
-	return &keptLogs{most: most, read: read, jobs: map[types.UID]readLogs{}}
+func newJobLogs(most int, read func(context.Context, mpi.Job, jobstate.Observed, int) *v1alpha1.Logs) *jobLogs {
+	return &jobLogs{most: most, read: read, jobs: map[types.UID]readLogs{}}
 }
 
 // ReadLogs reads the logs of a job that has ended, for its report. Call it before the job's pods are deleted. It takes 5 s at most, and does
@@ -62,7 +62,7 @@ func (r *Reporter) ReadLogs(ctx context.Context, job mpi.Job, seen jobstate.Obse
 	}
 	launcher := endedLauncher(seen)
 	if out.Finish != nil || job.External && launcher != "" {
-		r.keptLogs.readOnce(ctx, job, seen, launcher)
+		r.jobLogs.readOnce(ctx, job, seen, launcher)
 	}
 }
 
@@ -81,7 +81,7 @@ func isTooLateForLogs(report *v1alpha1.JobReport, now time.Time) bool {
 }
 
 // readOnce reads the logs of a job unless they wait to be written, and no other pod of the launcher has ended since.
-func (k *keptLogs) readOnce(ctx context.Context, job mpi.Job, seen jobstate.Observed, launcher types.UID) {
+func (k *jobLogs) readOnce(ctx context.Context, job mpi.Job, seen jobstate.Observed, launcher types.UID) {
 	if k.most == 0 || len(seen.LauncherPods)+len(seen.Workers) == 0 || k.has(job.UID, launcher) {
 		return
 	}
@@ -96,7 +96,7 @@ func (k *keptLogs) readOnce(ctx context.Context, job mpi.Job, seen jobstate.Obse
 			k.drop(uid)
 		}
 	}
-	if k.bytes+int(read.Size) > maxKeptLogs {
+	if k.bytes+int(read.Size) > maxJobLogs {
 		read.Data, read.Size, read.Omitted = nil, 0, "The reports of too many jobs could not be written when the job ended."
 	}
 	k.drop(job.UID)
@@ -105,7 +105,7 @@ func (k *keptLogs) readOnce(ctx context.Context, job mpi.Job, seen jobstate.Obse
 }
 
 // has reports whether logs of a job wait to be written that were read after the end of its launcher.
-func (k *keptLogs) has(job, launcher types.UID) bool {
+func (k *jobLogs) has(job, launcher types.UID) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	kept, is := k.jobs[job]
@@ -113,20 +113,20 @@ func (k *keptLogs) has(job, launcher types.UID) bool {
 }
 
 // of returns the logs of a job that wait to be written; nil if there are none.
-func (k *keptLogs) of(job types.UID) *v1alpha1.Logs {
+func (k *jobLogs) of(job types.UID) *v1alpha1.Logs {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.jobs[job].logs
 }
 
 // forget drops the logs of a job.
-func (k *keptLogs) forget(job types.UID) {
+func (k *jobLogs) forget(job types.UID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.drop(job)
 }
 
-func (k *keptLogs) drop(job types.UID) {
+func (k *jobLogs) drop(job types.UID) {
 	if kept, is := k.jobs[job]; is {
 		k.bytes -= int(kept.logs.Size)
 		delete(k.jobs, job)

@@ -28,7 +28,7 @@ func TestLogsAreReadOnce(t *testing.T) {
 		reads++
 		return &v1alpha1.Logs{Data: []byte("x"), Size: 1}
 	}
-	r := &Reporter{keptLogs: newKeptLogs(100, read)}
+	r := &Reporter{jobLogs: newJobLogs(100, read)}
 	job := mpitest.Job(1)
 	seen := jobstate.Observed{Now: mpitest.Now, Workers: mpitest.Workers(job, corev1.PodRunning)}
 	ended := jobstate.Outcome{Finish: &mpi.Finish{At: mpitest.Now}}
@@ -55,12 +55,12 @@ func TestLogsAreReadOnce(t *testing.T) {
 			t.Errorf("%s: logs were read %d times, want %d", step.name, reads, step.reads)
 		}
 	}
-	if r.keptLogs.of(job.UID) == nil {
+	if r.jobLogs.of(job.UID) == nil {
 		t.Error("the logs are not kept")
 	}
-	r.keptLogs.forget(job.UID)
-	if r.keptLogs.of(job.UID) != nil || r.keptLogs.bytes != 0 {
-		t.Errorf("logs are kept after they were written: %d bytes", r.keptLogs.bytes)
+	r.jobLogs.forget(job.UID)
+	if r.jobLogs.of(job.UID) != nil || r.jobLogs.bytes != 0 {
+		t.Errorf("logs are kept after they were written: %d bytes", r.jobLogs.bytes)
 	}
 	// JobSet deletes the workers of a TrainJob when the launcher has ended, before the TrainJob has.
 	job.External, job.UID = true, "train"
@@ -81,7 +81,7 @@ func TestLogsAreReadOnce(t *testing.T) {
 			t.Errorf("try %d of a TrainJob's launcher is %s: logs were read %d times, want %d", try.number, try.launcher, reads, try.reads)
 		}
 	}
-	r.keptLogs.most = 0
+	r.jobLogs.most = 0
 	if r.ReadLogs(t.Context(), job, seen, ended, nil); reads != 3 {
 		t.Error("logs are read although none are kept")
 	}
