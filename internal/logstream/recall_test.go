@@ -38,7 +38,7 @@ func TestRecall(t *testing.T) {
 		"since":      {Options{SinceTime: recalledAt.Add(3 * time.Minute)}, "[w1:Traceback: w1: w1:  File x l:end]"},
 		"until":      {Options{Until: recalledAt}, "[w1:Traceback: w1: w1:  File x l:start]"},
 		"long since": {Options{Since: time.Second}, "[w1:Traceback: w1: w1:  File x]"},
-		"a level":    {Options{Filter: Filter{Level: logs.LevelError}}, "[l:ERROR bad]"},
+		"a level":    {Options{Filter: Filter{Level: logs.LevelError}}, "[w1:Traceback: l:ERROR bad]"},
 	} {
 		test.options.Hosts = Hosts{Slots: 1, Ranks: 2}
 		var got []string
