@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
@@ -59,4 +60,29 @@ func TestLogsStayWhenPodsAreGone(t *testing.T) {
 	check("without pods")
 	s.run(0, nil, "delete", "kept", "--yes", "--wait")
 	check("without the job")
+}
+
+// TestTrainJobsLogsStay reads the logs of a TrainJob that has succeeded and was deleted.
+func TestTrainJobsLogsStay(t *testing.T) {
+	parallel(t, 2)
+	needCommandLine(t)
+	needTrainer(t)
+	namespace := newNamespace(t)
+	runtimeIn(t, namespace, "mpi-openmpi")
+	createTrainJob(t, trainJob(t, namespace, "{numNodes: 2, command: [mpirun, -n, '2', pi]}"))
+	s := shell{t, namespace}
+	s.run(0, []string{"Succeeded"}, "wait", "pi", "--timeout", "4m")
+	s.run(0, nil, "delete", "pi", "--yes", "--wait")
+	code, out, complaints := plugin(t, namespace, "", "logs", "trainjob/pi")
+	if code != 0 || !strings.Contains(out, "pi is approximately 3.14159") || !strings.Contains(complaints, "are deleted") {
+		t.Errorf("logs of a deleted TrainJob ended with %d", code)
+	}
+	// JobSet may have deleted the workers before their logs were read. The report shows that.
+	var reports v1alpha1.JobReportList
+	if err := api.List(t.Context(), &reports, client.InNamespace(namespace)); err != nil || len(reports.Items) != 1 {
+		t.Fatalf("%d reports: %v", len(reports.Items), err)
+	}
+	if kept := reports.Items[0].Status.Logs; kept == nil || kept.Pods+kept.PodsUnread < 1 {
+		t.Errorf("the report has the logs %+v", kept)
+	}
 }
