@@ -112,15 +112,21 @@ func (k *jobLogs) has(job, launcher types.UID) bool {
 	return is && (launcher == "" || kept.launcher == launcher)
 }
 
-// of returns the logs of a job that wait to be written; nil if there are none.
-func (k *jobLogs) of(job types.UID) *v1alpha1.Logs {
+// of returns the logs of a job that wait to be written; nil if there are none, or the job has not ended.
+func (k *jobLogs) of(job types.UID, out jobstate.Outcome) *v1alpha1.Logs {
+	if out.Finish == nil {
+		return nil
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.jobs[job].logs
 }
 
-// forget drops the logs of a job.
-func (k *jobLogs) forget(job types.UID) {
+// forget drops the logs of a job that has ended.
+func (k *jobLogs) forget(job types.UID, out jobstate.Outcome) {
+	if out.Finish == nil {
+		return
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.drop(job)

@@ -55,11 +55,12 @@ func TestLogsAreReadOnce(t *testing.T) {
 			t.Errorf("%s: logs were read %d times, want %d", step.name, reads, step.reads)
 		}
 	}
-	if r.jobLogs.of(job.UID) == nil {
-		t.Error("the logs are not kept")
+	r.jobLogs.forget(job.UID, jobstate.Outcome{})
+	if r.jobLogs.of(job.UID, ended) == nil || r.jobLogs.of(job.UID, jobstate.Outcome{}) != nil {
+		t.Error("the logs are not kept, or are those of a job that runs")
 	}
-	r.jobLogs.forget(job.UID)
-	if r.jobLogs.of(job.UID) != nil || r.jobLogs.bytes != 0 {
+	r.jobLogs.forget(job.UID, ended)
+	if r.jobLogs.of(job.UID, ended) != nil || r.jobLogs.bytes != 0 {
 		t.Errorf("logs are kept after they were written: %d bytes", r.jobLogs.bytes)
 	}
 	// JobSet deletes the workers of a TrainJob when the launcher has ended, before the TrainJob has.

@@ -190,9 +190,7 @@ func (r *Reporter) Update(ctx context.Context, object client.Object, job mpi.Job
 	} else {
 		r.usage.forget(job.UID)
 	}
-	if out.Finish != nil {
-		evidence.KeptLogs = r.jobLogs.of(job.UID)
-	}
+	evidence.KeptLogs = r.jobLogs.of(job.UID, out)
 	evidence.Curves = curves.Add(curvesOf(previous), evidence.CurveLines)
 	evidence.Wait = r.waitTimes.waitFor(job, seen, out)
 	findings := diagnose.Job(job, seen, evidence, out)
@@ -217,9 +215,7 @@ func (r *Reporter) Update(ctx context.Context, object client.Object, job mpi.Job
 	}
 	switch {
 	case err == nil:
-		if out.Finish != nil {
-			r.jobLogs.forget(job.UID)
-		}
+		r.jobLogs.forget(job.UID, out)
 		r.metrics.Observe(previous, next)
 		r.emitEvents(job, previous, next)
 		r.tracing.Send(previous, next)
