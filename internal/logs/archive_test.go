@@ -57,7 +57,7 @@ func TestPackKeepsLogsInTheOrderOfTime(t *testing.T) {
 
 // TestPackIsBounded: a log that is large takes nothing from the others, whatever it contains.
 func TestPackIsBounded(t *testing.T) {
-	random := podLog("pi-worker-0", 4000, 0)
+	random := podLog("pi-worker-0", 400, 0)
 	source := rand.New(rand.NewPCG(1, 2))
 	for i := range random.Lines {
 		text := make([]byte, 1000)
@@ -68,8 +68,8 @@ func TestPackIsBounded(t *testing.T) {
 	}
 	for name, large := range map[string]PodLog{
 		"text that cannot be compressed": random,
-		"text that can":                  podLog("pi-worker-0", 40000, 1000),
-		"long lines":                     podLog("pi-worker-0", 2000, MaxPackedLine),
+		"text that can":                  podLog("pi-worker-0", 4000, 1000),
+		"long lines":                     podLog("pi-worker-0", 700, MaxPackedLine),
 	} {
 		const most = 64 << 10
 		small := podLog("pi-launcher-0", 20, 100)
