@@ -178,6 +178,9 @@ type JobReportStatus struct {
 	// failure describes where and how the job failed, with the end of its log.
 	// +optional
 	Failure *Failure `json:"failure,omitempty"`
+	// logs contains the ends of the logs of all pods of a finished job. It is unset if none of them has run, or the operator keeps no logs.
+	// +optional
+	Logs *Logs `json:"logs,omitempty"`
 	// timeline lists the events of the job, oldest first.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
@@ -671,6 +674,34 @@ type Failure struct {
 	// +listType=atomic
 	// +optional
 	LogTail []string `json:"logTail,omitempty"`
+}
+
+// Logs contains the ends of the logs of a job's pods, as they were when the job ended.
+type Logs struct {
+	// data is the text of the logs, compressed with gzip: one line for each line of a log, in the order of time. It is the time, the name
+	// of the pod in brackets, and the text, with secrets masked and without control characters. If it is empty, see omitted.
+	// +kubebuilder:validation:MaxLength=700000
+	// +optional
+	Data []byte `json:"data,omitempty"`
+	// size is the size of the compressed data in bytes.
+	// +optional
+	Size int32 `json:"size,omitempty"`
+	// lines is the number of lines.
+	// +optional
+	Lines int32 `json:"lines,omitempty"`
+	// pods is the number of pods whose logs were read.
+	// +optional
+	Pods int32 `json:"pods,omitempty"`
+	// podsCut is the number of pods of whose logs only the last lines are contained.
+	// +optional
+	PodsCut int32 `json:"podsCut,omitempty"`
+	// podsUnread is the number of pods whose logs could not be read.
+	// +optional
+	PodsUnread int32 `json:"podsUnread,omitempty"`
+	// omitted is why the logs of pods could not be read, or why there is no data any more.
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	Omitted string `json:"omitted,omitempty"`
 }
 
 // TimelineEntry is an event of a job.

@@ -105,7 +105,7 @@ func isHealthy(status v1alpha1.JobReportStatus) bool {
 
 // tail prints the last lines of the log of a failed job, at most a number of them, as the command logs does.
 func (p *describePrinter) tail(job jobs.Job, most int) {
-	lines := reportedLines(job, logstream.Options{})
+	lines := job.FailureLogs().Recall(withHosts(logstream.Options{}, job))
 	if len(lines) == 0 {
 		return
 	}

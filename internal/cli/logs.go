@@ -23,7 +23,6 @@ import (
 	"opendatahub.io/mpijob/internal/jobs"
 	"opendatahub.io/mpijob/internal/logs"
 	"opendatahub.io/mpijob/internal/logstream"
-	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/phrase"
 )
 
@@ -52,7 +51,7 @@ Only warnings and errors of the agent, which starts the ranks, are shown; --agen
 
 With --follow, output is shown until the job ends, through restarts and lost connections; the exit code is then 3 if the job
 failed. Ctrl-C does not stop the job. While a container restarts, the output of its previous run is shown. If the pods are
-deleted, the end of the output of a failed job is shown from its report.`,
+deleted, the last lines of the launcher and of all workers are shown from the job's report.`,
 		Example: `# All output
 {{name}} train
 
@@ -119,7 +118,7 @@ func (o *logsOptions) run(ctx context.Context, arg string) error {
 	case stats.Lines == 0 && stats.WithoutRank > 0:
 		return exitf(ExitError, "no log lines are tagged with these ranks (%s without a tag); let mpirun tag them (Open MPI: --tag-output; version 5: --output tag; Intel MPI and MPICH: -prepend-rank)", phrase.Count(stats.WithoutRank, "line"))
 	case stats.Lines == 0 && !o.previous:
-		if stats.Runs == 0 || len(reportedLines(job, options)) > 0 {
+		if stats.Runs == 0 || len(job.KeptLogs().Recall(withHosts(options, job))) > 0 {
 			return o.printReported(job, options)
 		}
 		say(o.ErrOut, "note: %s", o.noLines(job))
@@ -248,7 +247,7 @@ func (o *logsOptions) read(ctx context.Context, job jobs.Job, options logstream.
 	options.Says = shown.note
 	options.Waits = shown.waits
 	if job.Ended() {
-		options.Follow = false
+		options.Follow, options.Kept = false, job.KeptLogs()
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -299,32 +298,35 @@ func (o *logsOptions) printReported(job jobs.Job, options logstream.Options) err
 		return exitf(ExitNotFound, "%s has no pods with output, although its report shows %s; run %s describe %s -n %s to see its pods", job, job.Progress(), o.name, job.Name, job.Namespace)
 	case job.Report == nil || job.Report.Status.CompletionTime == nil && job.Object != nil:
 		return exitf(ExitNotFound, "no pod of %s has run yet: %s; run %s logs %s -f to wait for them", job, job.Progress(), o.name, job.Name)
-	case job.Report.Status.Failure == nil || len(job.Report.Status.Failure.LogTail) == 0:
-		return exitf(ExitNotFound, "the pods of %s and their logs are deleted; reports only contain the logs of failed jobs, and this job is %s", job, job.Phase())
 	}
-	lines := reportedLines(job, options)
-	say(o.ErrOut, "note: the pods of %s are deleted; showing the last log lines from its report", job)
+	kept := job.KeptLogs()
+	if len(kept.Lines) == 0 {
+		return exitf(ExitNotFound, "the pods of %s and their logs are deleted, and its report has no log lines%s", job, after(": ", kept.Note))
+	}
+	lines := kept.Recall(withHosts(options, job))
+	say(o.ErrOut, "note: the pods of %s are deleted; showing the last log lines from its report%s", job, after(": ", kept.Note))
 	shown := o.newLogPrinter(job)
 	if err := shown.print(lines); err != nil {
 		return err
 	}
 	if len(lines) == 0 {
-		say(o.ErrOut, "note: none of its %d lines match", len(job.Report.Status.Failure.LogTail))
+		say(o.ErrOut, "note: none of its %d lines match", len(kept.Lines))
 	}
 	return o.printResult(job)
 }
 
-// reportedLines returns the log lines in a job's report.
-func reportedLines(job jobs.Job, options logstream.Options) []logstream.Line {
-	if job.Report == nil || job.Report.Status.Failure == nil {
-		return nil
-	}
+// withHosts returns options for the lines in a job's report.
+func withHosts(options logstream.Options, job jobs.Job) logstream.Options {
 	options.Hosts = job.Hosts()
-	places := map[string]logstream.Place{}
-	for _, pod := range job.Report.Status.Pods {
-		places[pod.Name] = logstream.Place{Role: mpi.Role(pod.Role), Index: int(pod.Index)}
+	return options
+}
+
+// after returns a text with what separates it from the text before; empty if the text is empty.
+func after(separator, text string) string {
+	if text == "" {
+		return ""
 	}
-	return logstream.Recall(job.Report.Status.Failure.LogTail, places, options)
+	return separator + text
 }
 
 // newLogPrinter returns a printer of a job's lines and its progress.

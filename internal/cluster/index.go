@@ -188,7 +188,7 @@ func trimNamespace(object any) (any, error) {
 }
 
 // trimReport drops the managed fields of an object, except for those of a job that tell who changed it, and of a JobReport the manifest
-// of its job, which is only written. A report from the cache must be written as a patch.
+// of its job and the logs, which are only written. A report from the cache must be written as a patch.
 func trimReport(object any) (any, error) {
 	report, ok := object.(*v1alpha1.JobReport)
 	if !ok {
@@ -200,6 +200,9 @@ func trimReport(object any) (any, error) {
 	report.ManagedFields = nil
 	if report.Status.Specification != nil {
 		report.Status.Specification.Manifest = ""
+	}
+	if report.Status.Logs != nil {
+		report.Status.Logs.Data = nil
 	}
 	return report, nil
 }

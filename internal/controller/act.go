@@ -40,6 +40,8 @@ func (r *reconciler) act(ctx context.Context, g gathered, d decision) (acted, er
 			return a, reported
 		}
 	}
+	// The plan may delete the pods, and their logs with them.
+	r.reporter.ReadLogs(ctx, g.job, d.seen, d.out, g.record)
 	a.refusals, err = r.cluster.Apply(ctx, g.job, d.plan)
 	if gang := d.seen.Gang; gang != nil && gang.Refused != nil {
 		a.refusals = append(a.refusals, *gang.Refused)

@@ -123,7 +123,9 @@ func (s *Server) detail(c *call) (any, error) {
 		Commands: s.jobCommands(job), Checklist: checklist(status), Terms: []Term{}, Outputs: outputsOf(job), Attempts: []Attempt{}, Now: now.UTC(),
 	}
 	if job.Report != nil {
-		d.Status = &job.Report.Status
+		// The page reads logs on its own.
+		status.Logs = nil
+		d.Status = &status
 	}
 	d.addProfile(job)
 	summary := job.Summary()

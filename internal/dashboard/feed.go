@@ -101,7 +101,7 @@ func (f *feed) trim(u *unstructured.Unstructured) {
 	if f.kind.Group != v1alpha1.GroupVersion.Group {
 		return
 	}
-	for _, field := range []string{"failure", "pods", "timeline"} {
+	for _, field := range []string{"failure", "logs", "pods", "timeline"} {
 		unstructured.RemoveNestedField(u.Object, "status", field)
 	}
 }

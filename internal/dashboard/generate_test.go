@@ -182,6 +182,8 @@ func (s *schemas) of(t reflect.Type) map[string]any {
 		return map[string]any{"type": "string", "format": "date-time"}
 	case reflect.TypeFor[resource.Quantity]():
 		return text
+	case reflect.TypeFor[[]byte]():
+		return map[string]any{"type": "string", "format": "byte"}
 	case reflect.TypeFor[corev1.EnvVar]():
 		return map[string]any{"type": "object", "properties": map[string]any{"name": text, "value": text}, "required": []string{"name"}}
 	}

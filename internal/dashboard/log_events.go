@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -77,20 +78,26 @@ func (o *logWriter) lines(lines []logstream.Line) error {
 
 // reported sends the lines in a job's report.
 func (o *logWriter) reported(job jobs.Job, options logstream.Options) {
-	lines := recall(job, options)
+	kept := job.KeptLogs()
+	missing := ""
+	if kept.Note != "" {
+		missing = ": " + kept.Note
+	}
 	switch {
-	case len(lines) > 0:
-		o.note("The pods are deleted. These are the last log lines in the job's report.")
+	case len(kept.Lines) > 0:
+		o.note(phrase.Sentence("The pods are deleted. These are the last log lines in the job's report" + missing))
 	case job.Report == nil || job.Report.Status.CompletionTime == nil && job.Object != nil:
 		o.note("No pod has run yet.")
 	default:
-		o.note("The pods and their logs are deleted. Reports only contain the logs of failed jobs.")
+		o.note(phrase.Sentence("The pods and their logs are deleted, and the job's report has no log lines" + missing))
 	}
-	event := LogEvent{}
-	for _, line := range lines {
-		event.Lines = append(event.Lines, asLogLine(line))
+	for part := range slices.Chunk(kept.Recall(options), maxLines) {
+		event := LogEvent{}
+		for _, line := range part {
+			event.Lines = append(event.Lines, asLogLine(line))
+		}
+		o.event(event)
 	}
-	o.event(event)
 }
 
 func (o *logWriter) waits(waiting []logstream.Waiting) {

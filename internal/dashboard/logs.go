@@ -74,7 +74,7 @@ func (c *call) readLogs(ctx context.Context, job jobs.Job, options logstream.Opt
 		return logstream.Stats{}, nil
 	}
 	if job.Ended() {
-		options.Follow = false
+		options.Follow, options.Kept = false, job.KeptLogs()
 	}
 	if options.Follow {
 		over := make(chan struct{})
@@ -113,13 +113,20 @@ func (c *call) downloadLogs(job jobs.Job, options logstream.Options, asJSON bool
 		}
 		return nil
 	}
+	kept := func() error { return write(job.KeptLogs().Recall(options)) }
 	if job.Object == nil {
-		return write(recall(job, options))
+		return kept()
 	}
-	_, err := logstream.Run(c.ctx, c.logs.Pods(job.Namespace), options, write)
+	if job.Ended() {
+		options.Kept = job.KeptLogs()
+	}
+	stats, err := logstream.Run(c.ctx, c.logs.Pods(job.Namespace), options, write)
 	if err != nil {
 		// The status was sent: end the connection, so that the file is not taken for a complete one.
 		panic(http.ErrAbortHandler)
+	}
+	if stats.Runs == 0 && stats.Lines == 0 {
+		return kept()
 	}
 	return nil
 }

@@ -87,7 +87,7 @@ func (s *Server) curves(c *call) (any, error) {
 		}
 	}
 	if len(points.all) == 0 {
-		if err := read(recall(job, options)); err != nil {
+		if err := read(job.KeptLogs().Recall(options)); err != nil {
 			return nil, err
 		}
 		if len(points.all) > 0 {

@@ -42,6 +42,8 @@ type Evidence struct {
 	Curves     *v1alpha1.TrainingCurves
 	// Usage is what the job's agents reported last of its usage, while it runs; nil if they reported none.
 	Usage *agentapi.Usage
+	// KeptLogs are the ends of the logs of all pods of a job that has ended, for its report; nil if they were not read now.
+	KeptLogs *v1alpha1.Logs
 	// Used is the usage in the job's report so far; nil if there is none.
 	Used *v1alpha1.Usage
 	// Wait is how long others waited that compare with a job that waits; zero for any other.

@@ -49,6 +49,9 @@ type Options struct {
 	// Until leaves out what is newer, and ends the reading of a log there. Zero: nothing.
 	Until time.Time
 
+	// Kept are the lines in the report of a job that has ended. Run returns those of pods that do not exist any more, if some pods do.
+	Kept Kept
+
 	// Budget limits the lines that wait in this and other runs together; nil for no more than 32 MiB in this one. Open is called
 	// before each log is read, and what it returns after that; an error ends the run. It may be nil.
 	Budget *Budget
@@ -194,6 +197,7 @@ func (f *follower) list(ctx context.Context) (version string, err error) {
 		there[list.Items[i].UID] = true
 		f.update(ctx, &list.Items[i])
 	}
+	f.recall(ctx, list.Items)
 	// Only now: a line that is read before every log has its queue would not wait for an earlier one.
 	f.read()
 	for uid := range f.tracked {

@@ -82,6 +82,8 @@ type Options struct {
 	ReportLimits reporting.Limits
 	// MaskPatterns are regular expressions of text to hide in reports, in addition to the patterns of logs.Masker.
 	MaskPatterns []string
+	// MaxLogBytes is how many bytes of the compressed logs of its pods the report of a finished job keeps; 0 keeps none.
+	MaxLogBytes int
 	// TrainingProgress is how often the log of a job that runs is read for its progress; 0: never.
 	TrainingProgress time.Duration
 	// WebhookPort serves the admission webhooks; 0 turns them off.
@@ -120,7 +122,7 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 	if _, errs := isolation.ParseEgress(options.AllowEgress); len(errs) > 0 {
 		return nil, fmt.Errorf("what all jobs' pods may connect to: %w", errors.Join(errs...))
 	}
-	if err := errors.Join(plan.CheckDelivery(options.AgentDelivery), controller.CheckAutoscaler(options.Autoscaler)); err != nil {
+	if err := errors.Join(plan.CheckDelivery(options.AgentDelivery), reporting.CheckLogBytes(options.MaxLogBytes), controller.CheckAutoscaler(options.Autoscaler)); err != nil {
 		return nil, err
 	}
 	// The API server's priority and fairness divides it among its clients; throttling ourselves below that
@@ -172,7 +174,7 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 	}
 	c := cluster.New(m.GetClient(), m.GetAPIReader(), keys, clock.RealClock{})
 	reports, err := reporting.New(ctx, m, reporting.Options{
-		Masker: masker, Retention: options.ReportRetention, Limits: options.ReportLimits, TrainingProgress: options.TrainingProgress, ServeMetrics: options.MetricsAddress != "0",
+		Masker: masker, Retention: options.ReportRetention, Limits: options.ReportLimits, MaxLogBytes: options.MaxLogBytes, TrainingProgress: options.TrainingProgress, ServeMetrics: options.MetricsAddress != "0",
 		Tracing: options.Tracing,
 	})
 	if err != nil {

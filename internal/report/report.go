@@ -80,6 +80,9 @@ func Make(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, outco
 	}
 	status.Training = m.training()
 	status.EndEstimate = m.endEstimate(*status)
+	if m.evidence.KeptLogs != nil {
+		status.Logs = m.evidence.KeptLogs
+	}
 	status.Curves = m.before.Curves
 	if m.evidence.Curves != nil {
 		status.Curves = m.evidence.Curves

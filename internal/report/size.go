@@ -8,8 +8,13 @@ import (
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// MaxSize is how many bytes of JSON a record has at most, metadata included: its specification, and 256 KiB for the rest.
+// MaxSize is how many bytes of JSON a record has at most, metadata included: its specification, and 256 KiB for the rest. The logs
+// of its pods are not included; they have a limit of their own, MaxLogs.
 const MaxSize = 256<<10 + maxSpecification
+
+// MaxLogs is the highest limit for the compressed logs of a job's pods, in bytes. As JSON they take a third more: a report with them is
+// half as large as what the API server accepts, 1.5 MiB.
+const MaxLogs = 512 << 10
 
 // What is kept of each part; the numbers are those of the API's schema, or less.
 const (
@@ -40,9 +45,9 @@ const (
 // fit keeps a status within maxStatus: logs get their share, pods the room that is left, those in trouble first. Should
 // all the rest be too large by itself, which needs texts that no one writes, its least telling parts go.
 func fit(status *v1alpha1.JobReportStatus) {
-	pods, specification := status.Pods, status.Specification
-	status.Pods, status.Specification = nil, nil // the specification has a limit of its own
-	defer func() { status.Specification = specification }()
+	pods, specification, logs := status.Pods, status.Specification, status.Logs
+	status.Pods, status.Specification, status.Logs = nil, nil, nil // the specification and the logs have limits of their own
+	defer func() { status.Specification, status.Logs = specification, logs }()
 	if status.Failure != nil {
 		status.Failure.LogTail = lastBytes(status.Failure.LogTail, maxTail)
 	}

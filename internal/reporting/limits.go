@@ -3,6 +3,7 @@ package reporting
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -56,6 +57,7 @@ func sumOf(r *v1alpha1.JobReport) reportSum {
 	if specification := r.Status.Specification; specification != nil {
 		bytes += int(specification.Size)
 	}
+	bytes += logBytes(r)
 	if usage := r.Status.Usage; usage != nil {
 		const metric, point, rank = 80, 6, 60
 		for _, m := range usage.Metrics {
@@ -80,9 +82,19 @@ func sumOf(r *v1alpha1.JobReport) reportSum {
 	return reportSum{1, bytes}
 }
 
-// surplus returns the reports of a namespace to delete: those of jobs that succeeded before those that failed, and the oldest
-// first, until a tenth less than the limits is left.
-func (l Limits) surplus(reports []v1alpha1.JobReport) []*v1alpha1.JobReport {
+// logBytes returns how many bytes the logs of a job's pods take in its report.
+func logBytes(r *v1alpha1.JobReport) int {
+	if r.Status.Logs == nil {
+		return 0
+	}
+	// In base64.
+	return int(r.Status.Logs.Size) * 4 / 3
+}
+
+// surplus returns the reports of a namespace to delete, and those whose logs to delete. Those of jobs that succeeded come before those that
+// failed, and the oldest first, until a tenth less than the limits is left. If the reports take too many bytes, all logs are deleted before
+// the first report.
+func (l Limits) surplus(reports []v1alpha1.JobReport) (doomed, stripped []*v1alpha1.JobReport) {
 	var finished []*v1alpha1.JobReport
 	var sum reportSum
 	for i := range reports {
@@ -91,7 +103,7 @@ func (l Limits) surplus(reports []v1alpha1.JobReport) []*v1alpha1.JobReport {
 		}
 	}
 	if !l.exceededBy(sum) {
-		return nil
+		return nil, nil
 	}
 	slices.SortFunc(finished, func(a, b *v1alpha1.JobReport) int {
 		return cmp.Or(
@@ -102,10 +114,26 @@ func (l Limits) surplus(reports []v1alpha1.JobReport) []*v1alpha1.JobReport {
 	})
 	less := Limits{Reports: l.Reports - l.Reports/10, Bytes: l.Bytes - l.Bytes/10}
 	n := 0
-	for ; n < len(finished) && less.exceededBy(sum); n++ {
+	for ; n < len(finished) && (Limits{Reports: less.Reports}).exceededBy(sum); n++ {
 		sum = sum.minus(sumOf(finished[n]))
 	}
-	return finished[:n]
+	for _, r := range finished[n:] {
+		if bytes := logBytes(r); bytes > 0 && less.exceededBy(sum) {
+			stripped, sum.bytes = append(stripped, r), sum.bytes-bytes
+		}
+	}
+	if less.exceededBy(sum) {
+		// No report has logs now.
+		for stripped = nil; n < len(finished) && less.exceededBy(sum); n++ {
+			sum = sum.minus(sumOf(finished[n])).plus(reportSum{0, logBytes(finished[n])})
+		}
+		for _, r := range finished[n:] {
+			if logBytes(r) > 0 {
+				stripped = append(stripped, r)
+			}
+		}
+	}
+	return finished[:n], stripped
 }
 
 func failedLast(r *v1alpha1.JobReport) int {
@@ -279,7 +307,16 @@ func (l *reportLimiter) prune(ctx context.Context, namespace string, limits Limi
 	if err := l.client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list reports of namespace %s: %w", namespace, err)
 	}
-	for _, item := range limits.surplus(list.Items) {
+	doomed, stripped := limits.surplus(list.Items)
+	if len(stripped) > 0 {
+		log.FromContext(ctx).Info("the reports of a namespace take too many bytes: the logs in the oldest ones are deleted", "namespace", namespace, "logs", len(stripped))
+	}
+	for _, item := range stripped {
+		if err := l.deleteLogs(ctx, item); err != nil {
+			return err
+		}
+	}
+	for _, item := range doomed {
 		l.mu.Lock()
 		latest := l.pruned[namespace]
 		latest[failedLast(item)] = times.Later(latest[failedLast(item)], item.Status.CompletionTime.Time)
@@ -292,6 +329,27 @@ func (l *reportLimiter) prune(ctx context.Context, namespace string, limits Limi
 			return fmt.Errorf("delete report %s/%s: %w", item.Namespace, item.Name, err)
 		}
 		l.deleted(which)
+	}
+	return nil
+}
+
+// deleteLogs deletes the logs in a report. The cache does not have them, so that the patch is written by hand.
+func (l *reportLimiter) deleteLogs(ctx context.Context, item *v1alpha1.JobReport) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": item.UID, "resourceVersion": item.ResourceVersion},
+		"status": map[string]any{"logs": map[string]any{
+			"data": nil, "size": nil, "omitted": "The logs were deleted because the reports of jobs take too much space (--max-report-bytes, --max-total-report-bytes).",
+		}},
+	})
+	if err != nil {
+		return fmt.Errorf("delete logs in report %s/%s: %w", item.Namespace, item.Name, err)
+	}
+	changed := &v1alpha1.JobReport{}
+	changed.Namespace, changed.Name = item.Namespace, item.Name
+	err = l.client.Patch(ctx, changed, client.RawPatch(types.MergePatchType, patch))
+	// After a conflict, the event of the change starts another try.
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("delete logs in report %s/%s: %w", item.Namespace, item.Name, err)
 	}
 	return nil
 }

@@ -76,6 +76,7 @@ type Reporter struct {
 	refreshLimit flowcontrol.PassiveRateLimiter
 	// retention is how long a report is kept after its job has ended.
 	retention time.Duration
+	jobLogs   *jobLogs
 }
 
 // Options configure a reporter.
@@ -87,6 +88,8 @@ type Options struct {
 	Retention time.Duration
 	// Limits bound the reports of finished jobs.
 	Limits Limits
+	// MaxLogBytes is how many bytes of compressed logs the report of a finished job keeps; 0 keeps none.
+	MaxLogBytes int
 	// TrainingProgress is how often the log of a running job is read for its progress; 0 never reads it.
 	TrainingProgress time.Duration
 	// ServeMetrics serves the metrics of jobs with the operator's own.
@@ -133,6 +136,7 @@ func New(ctx context.Context, m manager.Manager, options Options) (*Reporter, er
 	r.refreshLimit = flowcontrol.NewTokenBucketRateLimiter(refreshesPerSecond, refreshesPerSecond)
 	r.listener, r.lastLogs = newLogReader(gatherer.Listen, options.TrainingProgress), newLastLogs()
 	r.usage = newUsageReader(gatherer.Usage)
+	r.jobLogs = newJobLogs(options.MaxLogBytes, gatherer.LogEnds)
 	r.lastPods = newLastPods(gatherer.LastRun, r.lastLogs, clock.RealClock{})
 	if err := r.WatchPods(ctx, m.GetCache()); err != nil {
 		return nil, err
@@ -186,6 +190,7 @@ func (r *Reporter) Update(ctx context.Context, object client.Object, job mpi.Job
 	} else {
 		r.usage.forget(job.UID)
 	}
+	evidence.KeptLogs = r.jobLogs.of(job.UID, out)
 	evidence.Curves = curves.Add(curvesOf(previous), evidence.CurveLines)
 	evidence.Wait = r.waitTimes.waitFor(job, seen, out)
 	findings := diagnose.Job(job, seen, evidence, out)
@@ -210,6 +215,7 @@ func (r *Reporter) Update(ctx context.Context, object client.Object, job mpi.Job
 	}
 	switch {
 	case err == nil:
+		r.jobLogs.forget(job.UID, out)
 		r.metrics.Observe(previous, next)
 		r.emitEvents(job, previous, next)
 		r.tracing.Send(previous, next)

@@ -49,6 +49,7 @@ versions, but no kinds. */}}
   (list "max-reports" $s.reports.perNamespace)
   (list "max-report-bytes" $s.reports.bytesPerNamespace)
   (list "max-total-report-bytes" $s.reports.bytes)
+  (list "max-log-bytes" $s.reports.logBytes)
   (list "tls-min-version" $s.tls.minVersion)
   (list "tls-cipher-suites" (join "," $s.tls.cipherSuites))
   (list "log-level" $s.logLevel) -}}

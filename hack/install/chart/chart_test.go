@@ -262,7 +262,7 @@ settings:
   allowEgress: ["10.0.0.7:2049", ns/minio:9000]
   mask: [first, "sec(o)nd"]
   trainingProgress: "0"
-  reports: {retention: 24h, perNamespace: 0, bytesPerNamespace: 16777216, bytes: 104857600}
+  reports: {retention: 24h, perNamespace: 0, bytesPerNamespace: 16777216, bytes: 104857600, logBytes: 0}
   tls: {minVersion: VersionTLS13, cipherSuites: [A, B]}
   logLevel: debug
 extraArgs: [--health-address=:8081]
@@ -281,7 +281,7 @@ func TestSettingsBecomeFlags(t *testing.T) {
 		"--watch-namespaces=a,b", "--cluster-domain=cluster.local", "--agent-delivery=image-volume", "--gang-scheduling=none",
 		"--autoscaler=none", "--ssh-key-type=rsa-4096", "--network-policies=false", "--isolate-all-trainjobs=true",
 		"--allow-egress=10.0.0.7:2049,ns/minio:9000", "--training-progress=0", "--report-retention=24h", "--max-reports=0",
-		"--max-report-bytes=16777216", "--max-total-report-bytes=104857600", "--tls-min-version=VersionTLS13",
+		"--max-report-bytes=16777216", "--max-total-report-bytes=104857600", "--max-log-bytes=0", "--tls-min-version=VersionTLS13",
 		"--tls-cipher-suites=A,B", "--log-level=debug", "--mask=first", "--mask=sec(o)nd", "--health-address=:8081",
 	}
 	if got := container(allSettings)["args"]; fmt.Sprint(got) != fmt.Sprint(want) {
@@ -348,7 +348,7 @@ func TestDocumentedDefaults(t *testing.T) {
 	for value, flag := range map[string]string{
 		"agentDelivery": "agent-delivery", "gangScheduling": "gang-scheduling", "autoscaler": "autoscaler", "sshKeyType": "ssh-key-type",
 		"networkPolicies": "network-policies", "trainingProgress": "training-progress", "retention": "report-retention",
-		"perNamespace": "max-reports", "bytesPerNamespace": "max-report-bytes", "bytes": "max-total-report-bytes", "minVersion": "tls-min-version",
+		"perNamespace": "max-reports", "bytesPerNamespace": "max-report-bytes", "bytes": "max-total-report-bytes", "logBytes": "max-log-bytes", "minVersion": "tls-min-version",
 	} {
 		described := regexp.MustCompile(`(?s)-` + flag + ` \w*\n[^\n]*\(default "?([^"\s)]+)"?\)`).FindSubmatch(help)
 		if described == nil {

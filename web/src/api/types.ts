@@ -1880,6 +1880,7 @@ export interface components {
             endEstimate?: components["schemas"]["ReportEndEstimate"];
             failure?: components["schemas"]["ReportFailure"];
             findings?: components["schemas"]["ReportFinding"][];
+            logs?: components["schemas"]["ReportLogs"];
             message?: string;
             mpi?: components["schemas"]["ReportMPIStatus"];
             observedGeneration?: number;
@@ -2187,6 +2188,16 @@ export interface components {
         ReportLateRank: {
             rank: number;
             waitedMilliseconds: number;
+        };
+        ReportLogs: {
+            /** Format: byte */
+            data?: string;
+            lines?: number;
+            omitted?: string;
+            pods?: number;
+            podsCut?: number;
+            podsUnread?: number;
+            size?: number;
         };
         ReportMPIStatus: {
             connectMilliseconds?: number;
@@ -2704,6 +2715,7 @@ export type ReportFailure = components['schemas']['ReportFailure'];
 export type ReportFieldChange = components['schemas']['ReportFieldChange'];
 export type ReportFinding = components['schemas']['ReportFinding'];
 export type ReportLateRank = components['schemas']['ReportLateRank'];
+export type ReportLogs = components['schemas']['ReportLogs'];
 export type ReportMPIStatus = components['schemas']['ReportMPIStatus'];
 export type ReportMessageSizes = components['schemas']['ReportMessageSizes'];
 export type ReportMetricName = components['schemas']['ReportMetricName'];

@@ -18,6 +18,7 @@ from openshift_ai_sdk.training._driver import ConnectionLostError, Driver, Json,
 from openshift_ai_sdk.training._duration import parse_duration
 from openshift_ai_sdk.training._interrupt import detachable
 from openshift_ai_sdk.training._job_ref import Found, found_again, is_finished, selector_of
+from openshift_ai_sdk.training._kept_logs import DamagedLogsError, KeptLine, missing_in, unpack
 from openshift_ai_sdk.training._kinds import POD, TRAIN_JOB
 from openshift_ai_sdk.training._levels import NONE, Levels, parse_level
 from openshift_ai_sdk.training._mask import Masker
@@ -292,6 +293,7 @@ class Reader:
         self.ref = found.ref
         self.created = str(((found.object or {}).get("metadata") or {}).get("creationTimestamp", ""))
         self.status = found.status
+        self.report_logs = ((found.report or {}).get("status") or {}).get("logs") or {}
         self.selection = selection
         self.hosts = Hosts.of(found)
         self.command = command_in(found.object)
@@ -302,7 +304,7 @@ class Reader:
         self.launchers: dict[str, int] = {}
 
     async def read(self) -> list[LogLine]:
-        """Return what there is, in the order of time; when the pods are gone, what the report has kept."""
+        """Return what there is, in the order of time; of pods that are gone, what the report has kept."""
         self.over = True
         self.selection = replace(self.selection, untagged=self.selection.worker is not None)
         pods, _ = await self.cluster.api.list(POD, self.ref.namespace, selector_of(self.ref))
@@ -313,8 +315,11 @@ class Reader:
                 lines: list[LogLine] = []
                 await self._follow(self.cluster.api.driver, run, lines.extend)
                 logs.append(lines)
-        if not logs and self.status.is_finished:
-            return self.recall()
+        if self.status.is_finished:
+            kept = self.recall({pod["metadata"]["name"] for pod in pods})
+            if not logs and all(line.time is None for line in kept):
+                return kept
+            logs.append(kept)
         earliest = datetime.min.replace(tzinfo=timezone.utc)
         lines = list(heapq.merge(*logs, key=lambda line: line.time or earliest))
         if self.selection.untagged and self.tagged:
@@ -334,21 +339,49 @@ class Reader:
             stacklevel=2,
         )
 
-    def recall(self) -> list[LogLine]:
-        """Return the ends of logs that the report of a failed job has kept."""
+    def recall(self, there: set[str]) -> list[LogLine]:
+        """Return the ends of the logs that the report has kept, but those of pods that still exist."""
         places = {pod.name: Place(pod.role, pod.index) for pod in self.status.pods}
-        # Of the little that is left all is shown, unless some of it was asked for.
-        selection = replace(self.selection, all_pods=self.selection.worker is None, untagged=False)
-        kept = self.status.failure.log_tail if self.status.failure else []
-        lines = []
+        kept = self._kept()
+        selection = self.selection
+        if not there and all(line.time is None for line in kept):
+            # Of the little that is left all is shown, unless some of it was asked for.
+            selection = replace(selection, all_pods=selection.worker is None, untagged=False)
         levels: dict[str, Levels] = {}
-        for entry in kept:
-            pod, _, text = entry.removeprefix("[").partition("]")
+        lines = []
+        for pod, time, text in last_of(kept, selection.tail):
             source = places.get(pod, Place("launcher"))
-            line = self.hosts.read(source, pod, text.removeprefix(" "), None)
-            if self._has_level(levels.setdefault(pod, Levels()), line) and selection.takes(source, line):
+            line = self.hosts.read(source, pod, text, time)
+            if not self._has_level(levels.setdefault(pod, Levels()), line) or pod in there or not self._is_within(time):
+                continue
+            if source.role == "launcher":
+                self.tagged = self.tagged or line.rank is not None
+                self.untagged = self.untagged or line.rank is None
+            if selection.reads(source) and selection.takes(source, line):
                 lines.append(line)
+        if lines and (missing := missing_in(self.report_logs)):
+            warnings.warn(f"{self.ref}: {missing}", stacklevel=2)
         return lines
+
+    def _kept(self) -> list[KeptLine]:
+        """Return all lines in the report: those of pods whose logs it does not have come first, without times."""
+        try:
+            lines = unpack(self.report_logs)
+        except DamagedLogsError as error:
+            warnings.warn(f"{self.ref}: {error}", stacklevel=2)
+            lines = []
+        has = {line.pod for line in lines}
+        tail = []
+        for entry in self.status.failure.log_tail if self.status.failure else []:
+            pod, _, text = entry.removeprefix("[").partition("]")
+            if pod not in has:
+                tail.append(KeptLine(pod, None, text.removeprefix(" ")))
+        return tail + lines
+
+    def _is_within(self, time: datetime | None) -> bool:
+        """Return whether a time is one of those that are wanted; one that is unknown may be."""
+        first, last = self.selection.since, self.selection.until
+        return time is None or ((first is None or time >= first) and (last is None or time <= last))
 
     def _has_level(self, levels: Levels, line: LogLine) -> bool:
         """Return whether the next line of a log has the wanted level."""
@@ -556,6 +589,19 @@ class Reader:
         if self._has_level(run.levels, line) and self.selection.takes(run.place, line):
             take([line])
         return True
+
+
+def last_of(lines: Sequence[KeptLine], most: int | None) -> list[KeptLine]:
+    """Return so many last lines of each pod; None returns all."""
+    if most is None:
+        return list(lines)
+    count: dict[str, int] = {}
+    last = []
+    for line in reversed(lines):
+        count[line.pod] = count.get(line.pod, 0) + 1
+        if count[line.pod] <= most:
+            last.append(line)
+    return last[::-1]
 
 
 def command_in(job: Json | None) -> str:

@@ -1264,8 +1264,9 @@ class MPIJob:
         """Return lines of the job's logs: of the launcher, through which most ranks write, or of some ranks or pods.
 
         The rank of a line is known if mpirun tags it (Open MPI: ``--tag-output``, or
-        ``--output tag`` with version 5; Intel MPI and MPICH: ``-prepend-rank``). When the pods are gone, the report of
-        a failed job still has the last lines of their logs. Secrets are masked as on the command line.
+        ``--output tag`` with version 5; Intel MPI and MPICH: ``-prepend-rank``). Of pods that are gone, the lines are
+        those that the report of the finished job has kept, with a warning if some are missing. Secrets are masked as
+        on the command line.
 
         Args:
             ranks: Lines of these ranks alone: a number, a list, or text such as ``"0,4-7"``.

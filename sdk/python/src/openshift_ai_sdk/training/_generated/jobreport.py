@@ -29,6 +29,7 @@ __all__ = [
     "JobReportSpec",
     "JobReportStatus",
     "LateRank",
+    "Logs",
     "MPIStatus",
     "MessageSize",
     "Metric",
@@ -282,6 +283,32 @@ class Finding(Received):
     Info (a consequence of another finding)."""
     summary: str
     """Summary describes the problem in one or two sentences."""
+
+
+class Logs(Received):
+    """Logs contains the ends of the logs of all pods of a finished job.
+
+    It is unset if none of them has run, or the operator keeps no logs.
+    """
+
+    data: str | None = None
+    """Data is the text of the logs, compressed with gzip: one line for each line of a log, in the order of time.
+
+    It is the time, the name of the pod in brackets, and the text, with secrets masked and without control characters.
+    If it is empty, see omitted.
+    """
+    lines: int | None = None
+    """Lines is the number of lines."""
+    omitted: str | None = None
+    """Omitted is why the logs of pods could not be read, or why there is no data any more."""
+    pods: int | None = None
+    """Pods is the number of pods whose logs were read."""
+    pods_cut: int | None = Field(default=None, alias="podsCut")
+    """PodsCut is the number of pods of whose logs only the last lines are contained."""
+    pods_unread: int | None = Field(default=None, alias="podsUnread")
+    """PodsUnread is the number of pods whose logs could not be read."""
+    size: int | None = None
+    """Size is the size of the compressed data in bytes."""
 
 
 class MPIStatus(Received):
@@ -863,6 +890,11 @@ class JobReportStatus(Received):
     """Findings are the problems of the job: first the cause, then its consequences and other problems.
 
     A healthy job has none.
+    """
+    logs: Logs | None = None
+    """Logs contains the ends of the logs of all pods of a finished job.
+
+    It is unset if none of them has run, or the operator keeps no logs.
     """
     message: str | None = None
     """Message explains the phase to users."""
