@@ -29,6 +29,12 @@ import (
 // returns the ClusterQueue, by which the room can be changed.
 func queueIn(t *testing.T, namespace string, pods int, how ...string) *unstructured.Unstructured {
 	t.Helper()
+	return queueOn(t, namespace, "{}", pods, how...)
+}
+
+// queueOn makes a queue whose nodes the specification of a ResourceFlavor describes.
+func queueOn(t *testing.T, namespace, flavor string, pods int, how ...string) *unstructured.Unstructured {
+	t.Helper()
 	if _, err := api.RESTMapper().RESTMapping(kueue.WorkloadKind.GroupKind(), kueue.WorkloadKind.Version); err != nil {
 		if apimeta.IsNoMatchError(err) {
 			t.Skip("SKIPPED: Kueue is not installed here; make e2e SUITE=Queue WITH=kueue,trainer runs this")
@@ -39,6 +45,7 @@ func queueIn(t *testing.T, namespace string, pods int, how ...string) *unstructu
 apiVersion: kueue.x-k8s.io/v1beta2
 kind: ResourceFlavor
 metadata: {name: %[1]s}
+spec: %[4]s
 ---
 apiVersion: kueue.x-k8s.io/v1beta2
 kind: LocalQueue
@@ -59,7 +66,7 @@ spec:
       - {name: cpu, nominalQuota: 1k}
       - {name: memory, nominalQuota: 1Ti}
 %[3]s
-`, namespace, pods, strings.Join(how, "\n"))
+`, namespace, pods, strings.Join(how, "\n"), flavor)
 	var last *unstructured.Unstructured
 	for text := range strings.SplitSeq(objects, "\n---\n") {
 		object := &unstructured.Unstructured{}
@@ -228,11 +235,9 @@ func TestQueueOfSmallJobsBehindABigOne(t *testing.T) {
 	}
 }
 
-// TestQueuePreemptsAsAWhole: a job makes room as a whole for a more important one, and comes back after that.
-func TestQueuePreemptsAsAWhole(t *testing.T) {
-	t.Parallel()
-	namespace := newNamespace(t)
-	queueIn(t, namespace, 5, "  preemption: {withinClusterQueue: LowerPriority}")
+// queuePriorities makes two priorities of Kueue, NAMESPACE-low and NAMESPACE-high.
+func queuePriorities(t *testing.T, namespace string) {
+	t.Helper()
 	for name, value := range map[string]int64{"-low": 1, "-high": 1000} {
 		class := &unstructured.Unstructured{Object: map[string]any{"value": value}}
 		class.SetGroupVersionKind(kueue.WorkloadKind.GroupVersion().WithKind("WorkloadPriorityClass"))
@@ -240,6 +245,14 @@ func TestQueuePreemptsAsAWhole(t *testing.T) {
 		create(t, class)
 		t.Cleanup(func() { _ = api.Delete(context.Background(), class) })
 	}
+}
+
+// TestQueuePreemptsAsAWhole: a job makes room as a whole for a more important one, and comes back after that.
+func TestQueuePreemptsAsAWhole(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	queueIn(t, namespace, 5, "  preemption: {withinClusterQueue: LowerPriority}")
+	queuePriorities(t, namespace)
 	low, high := queuedJob(namespace, "low", 3), queuedJob(namespace, "high", 3)
 	low.Labels["kueue.x-k8s.io/priority-class"], high.Labels["kueue.x-k8s.io/priority-class"] = namespace+"-low", namespace+"-high"
 	create(t, low)

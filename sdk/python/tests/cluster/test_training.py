@@ -14,7 +14,7 @@ import yaml
 from examples import python_in
 from kubernetes import client
 
-from openshift_ai_sdk.training import Logs, MPIJob, MPIJobFailed, TrainingClient, aio, train
+from openshift_ai_sdk.training import JobNotFoundError, Logs, MPIJob, MPIJobFailed, TrainingClient, aio, train
 
 ROOT = Path(__file__).resolve().parents[4]
 IMAGE = os.environ.get("SAMPLE_IMG", "odh/mpi-sample-openmpi:dev")
@@ -104,6 +104,31 @@ def install_runtime(api: client.ApiClient, project: str) -> None:
     client.CustomObjectsApi(api).create_namespaced_custom_object(
         "trainer.kubeflow.org", "v1alpha1", project, "trainingruntimes", runtime
     )
+
+
+def test_a_runtime_is_created_tested_changed_and_deleted(project: str) -> None:
+    """The schemas and webhooks of the installed Kubeflow Trainer accept what the SDK writes, and its jobs run."""
+    with TrainingClient(project) as cluster:
+        made = cluster.create_runtime("mine", image=IMAGE, slots=2, max_workers=3, run_as_user=1000)
+        assert (made.name, made.slots, made.max_workers) == ("mine", 2, "3")
+
+        test = cluster.test_runtime("mine", cpu=0.1, memory="128Mi", timeout=LIMIT)
+        assert test.passed, test
+        assert test.latency is not None
+        assert 0 < test.latency < 1
+
+        job = MPIJob("two", workers=2, runtime="mine", command="mpirun ranks", client=cluster).create()
+        job.wait_for_completion(timeout=LIMIT)
+        assert job.get_status().mpi.ranks == 4, "the runtime has two slots"
+
+        cluster.update_runtime("mine", slots=1)
+        job = MPIJob("one", workers=2, runtime="mine", command="mpirun ranks", client=cluster).create()
+        job.wait_for_completion(timeout=LIMIT)
+        assert job.get_status().mpi.ranks == 2, "the runtime has one slot now"
+
+        cluster.delete_runtime("mine")
+        with pytest.raises(JobNotFoundError):
+            cluster.get_runtime("mine")
 
 
 def greet(greeting: str) -> None:

@@ -1,0 +1,234 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/kinds/trainjob"
+	"opendatahub.io/mpijob/internal/kueue"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// TestQueueTopology: where Kueue chooses the nodes by its topology-aware scheduling (TAS), jobs of both kinds have all of their
+// pods in the domain that they require, or none. A job that no domain has room for says so. Others wait for the quota, are
+// suspended, resumed and preempted as a whole, also while the operators are killed. The role for users suffices.
+func TestQueueTopology(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"MPIJob", trainjob.Kind} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			q := newTopologyQueue(t, kind)
+			first, second := q.job("first", 3), q.job("second", 3)
+			create(t, first)
+			q.runsOnOneNode(first, 3)
+			create(t, second)
+			q.runsOnOneNode(second, 3)
+
+			large := q.job("large", 4)
+			create(t, large)
+			never := reported(t, kind, q.namespace, "large", "its report says that no domain has room for it", func(status v1alpha1.JobReportStatus) error {
+				if len(status.Findings) == 0 || status.Findings[0].Code != codes.QueueNeverFits {
+					return fmt.Errorf("it is %s (%s) with %+v", status.Phase, status.Message, status.Findings)
+				}
+				return nil
+			})
+			t.Logf("%s\n%+v", never.Status.Message, never.Status.Findings)
+			q.hasPods(large, 0)
+			if err := api.Delete(t.Context(), large); err != nil {
+				t.Fatal(err)
+			}
+
+			third := q.job("third", 3)
+			create(t, third)
+			waitsFor(t, kind, q.namespace, "third", "position 1")
+			q.hasPods(third, 0)
+			killOperators(t)
+			odh(t, q.namespace, "suspend", strings.ToLower(kind)+"/first", "--as", q.user)
+			reported(t, kind, q.namespace, "first", "it is suspended", inPhase(v1alpha1.PhaseSuspended))
+			q.hasPods(first, 0)
+			q.runsOnOneNode(third, 3)
+			odh(t, q.namespace, "resume", strings.ToLower(kind)+"/first", "--as", q.user)
+			waitsFor(t, kind, q.namespace, "first", "position 1")
+			q.hasPods(first, 0)
+
+			high := q.job("high", 3)
+			labels := high.GetLabels()
+			labels["kueue.x-k8s.io/priority-class"] = q.namespace + "-high"
+			high.SetLabels(labels)
+			create(t, high)
+			q.runsOnOneNode(high, 3)
+			evicted := 0
+			for _, job := range []client.Object{second, third} {
+				switch pods := len(q.pods(job)); pods {
+				case 0:
+					evicted++
+					waitsFor(t, kind, q.namespace, job.GetName(), "Evicted after admission")
+				case 3:
+				default:
+					t.Errorf("%s has %d pods", job.GetName(), pods)
+				}
+			}
+			if evicted != 1 {
+				t.Errorf("%d jobs were evicted for the more important one, want 1", evicted)
+			}
+		})
+	}
+}
+
+// TestQueueTopologyTakesBack: a job that Kueue has placed, and of which a pod finds no node in time, gives its quota back.
+func TestQueueTopologyTakesBack(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"MPIJob", trainjob.Kind} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			q := newTopologyQueue(t, kind)
+			job := q.job("lost", 3)
+			q.findsNoNodes(job)
+			create(t, job)
+			waitsFor(t, kind, q.namespace, "lost", "not all pods were scheduled in time (once)")
+			q.hasPods(job, 0)
+			other := q.job("other", 3)
+			create(t, other)
+			q.runsOnOneNode(other, 3)
+		})
+	}
+}
+
+// topologyQueue is a queue of Kueue's that chooses the nodes, each node being a domain with room for three pods.
+type topologyQueue struct {
+	t                     *testing.T
+	kind, namespace, user string
+	seat                  corev1.ResourceName
+}
+
+func newTopologyQueue(t *testing.T, kind string) topologyQueue {
+	t.Helper()
+	user := newTenant(t, "topology-"+strings.ToLower(kind))
+	q := topologyQueue{t: t, kind: kind, namespace: user.namespace, user: user.name}
+	q.seat = corev1.ResourceName("example.com/seat-" + q.namespace)
+	topology := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"levels": []any{map[string]any{"nodeLabel": corev1.LabelHostname}}}}}
+	topology.SetGroupVersionKind(kueue.WorkloadKind.GroupVersion().WithKind("Topology"))
+	topology.SetName(q.namespace)
+	seats(t, q.seat, 3, 3)
+	queueOn(t, q.namespace, "{topologyName: "+q.namespace+", nodeLabels: {kubernetes.io/os: linux}}", 6, "  preemption: {withinClusterQueue: LowerPriority}")
+	create(t, topology)
+	t.Cleanup(func() { _ = api.Delete(context.Background(), topology) })
+	queuePriorities(t, q.namespace)
+	if kind == trainjob.Kind {
+		runtimeIn(t, q.namespace, "mpi-openmpi")
+	}
+	return q
+}
+
+// job returns a job of the user's with so many pods, which all need the same domain.
+func (q topologyQueue) job(name string, pods int) client.Object {
+	q.t.Helper()
+	together := map[string]string{"kueue.x-k8s.io/podset-required-topology": corev1.LabelHostname, "kueue.x-k8s.io/podset-group-name": "all"}
+	labels := map[string]string{mpi.LabelQueue: "team", "kueue.x-k8s.io/priority-class": q.namespace + "-low"}
+	if q.kind == trainjob.Kind {
+		text, err := json.Marshal(together)
+		if err != nil {
+			q.t.Fatal(err)
+		}
+		template := fmt.Sprintf("template: {spec: {template: {metadata: {annotations: %s}}}}", text)
+		job := trainJob(q.t, q.namespace, fmt.Sprintf("{numNodes: %d, command: [sleep, '600'], resourcesPerNode: {limits: {%s: 1}}}", pods, q.seat),
+			"  runtimePatches: [{manager: example.com/me, trainingRuntimeSpec: {template: {spec: {replicatedJobs: [{name: launcher, "+template+"}, {name: node, "+template+"}]}}}}]")
+		job.SetName(name)
+		job.SetLabels(labels)
+		return job
+	}
+	job := seated(q.namespace, name, q.seat, int32(pods-1), "600")
+	job.Labels = labels
+	if name != "second" {
+		// Without this, the operator itself would choose the nodes.
+		job.Spec.RunPolicy.SchedulingPolicy = nil
+	}
+	for _, role := range job.Spec.MPIReplicaSpecs {
+		role.Template.Annotations = together
+	}
+	return job
+}
+
+// findsNoNodes has a pod of the job find no node within 8 seconds: it must be beside a pod that there is not, of which Kueue knows
+// nothing.
+func (q topologyQueue) findsNoNodes(job client.Object) {
+	affinity := &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+		TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"example.com/not": "there"}},
+	}}}}
+	annotations := map[string]string{mpi.AnnotationRequeues: "1"}
+	if mpiJob, is := job.(*kubeflow.MPIJob); is {
+		mpiJob.Spec.RunPolicy.SchedulingPolicy = &kubeflow.SchedulingPolicy{ScheduleTimeoutSeconds: new(int32(8))}
+		mpiJob.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].Template.Spec.Affinity = affinity
+	} else {
+		annotations[mpi.AnnotationScheduleTimeout] = "8"
+		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(affinity)
+		if err != nil {
+			q.t.Fatal(err)
+		}
+		patches, _, _ := unstructured.NestedSlice(job.(*unstructured.Unstructured).Object, "spec", "runtimePatches")
+		jobs, _, _ := unstructured.NestedSlice(patches[0].(map[string]any), "trainingRuntimeSpec", "template", "spec", "replicatedJobs")
+		for _, replicated := range jobs {
+			if err := unstructured.SetNestedMap(replicated.(map[string]any), object, "template", "spec", "template", "spec", "affinity"); err != nil {
+				q.t.Fatal(err)
+			}
+		}
+		if err := unstructured.SetNestedSlice(patches[0].(map[string]any), jobs, "trainingRuntimeSpec", "template", "spec", "replicatedJobs"); err != nil {
+			q.t.Fatal(err)
+		}
+		if err := unstructured.SetNestedSlice(job.(*unstructured.Unstructured).Object, patches, "spec", "runtimePatches"); err != nil {
+			q.t.Fatal(err)
+		}
+	}
+	job.SetAnnotations(annotations)
+}
+
+// pods returns the pods of a job that are not on their way out.
+func (q topologyQueue) pods(job client.Object) (pods []corev1.Pod) {
+	q.t.Helper()
+	var list corev1.PodList
+	if err := api.List(q.t.Context(), &list, client.InNamespace(q.namespace)); err != nil {
+		q.t.Fatal(err)
+	}
+	for _, pod := range list.Items {
+		if strings.HasPrefix(pod.Name, job.GetName()+"-") && pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+// hasPods checks how many pods a job has.
+func (q topologyQueue) hasPods(job client.Object, want int) {
+	q.t.Helper()
+	if pods := len(q.pods(job)); pods != want {
+		q.t.Errorf("%s has %d pods, want %d", job.GetName(), pods, want)
+	}
+}
+
+// runsOnOneNode waits until all pods of a job run, and checks that it is on the same node.
+func (q topologyQueue) runsOnOneNode(job client.Object, want int) {
+	q.t.Helper()
+	reported(q.t, q.kind, q.namespace, job.GetName(), job.GetName()+" runs", inPhase(v1alpha1.PhaseRunning))
+	nodes := map[string]int{}
+	for _, pod := range q.pods(job) {
+		nodes[pod.Spec.NodeName]++
+	}
+	q.t.Logf("%s runs on %v", job.GetName(), nodes)
+	for node, pods := range nodes {
+		if node == "" || pods != want {
+			q.t.Errorf("%s runs on %v, want %d pods on one node", job.GetName(), nodes, want)
+		}
+	}
+}
