@@ -93,6 +93,8 @@ var meanings = map[Code]string{
 	AdmissionDenied:        "An admission webhook rejected the job, or an object that the job needs.",
 	ObjectRefused:          "The API server rejected an object that the job needs.",
 	QueueNeverFits:         "The job exceeds the maximum capacity of its queue, so waiting does not help.",
+	QueueLacksResource:     "The queue of the job has no quota for a resource that its pods request, so waiting does not help.",
+	QueueLacksNodes:        "The queue of the job has no nodes that its pods accept, by their node selector, affinity, tolerations or topology.",
 	QueueUnusable:          "The queue of the job cannot admit it: the queue does not exist, is stopped, or is misconfigured.",
 	QueueGaveUp:            "Kueue deactivated the job's Workload, usually because the pods did not start in time too often.",
 	Evicted:                "A pod was evicted, for example because its node ran out of memory or disk space. An MPI program ends when it loses a worker.",

@@ -13,6 +13,24 @@ var queues = []Entry{
 		},
 	},
 	{
+		Code: QueueLacksResource, Phase: v1alpha1.PhaseQueued, Severity: v1alpha1.SeverityError,
+		Summary: "Queue {queue} can never admit the job: {said}",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Use a queue with a quota for this resource.", Action: "kubectl -n {namespace} get localqueues"},
+			{Text: "Or do not request it, if the program does not need it.", Action: "{field}.spec.containers[0].resources"},
+			{Text: "Or ask the cluster administrator for a quota for it.", Action: "kubectl -n {namespace} describe localqueue {queue}"},
+		},
+	},
+	{
+		Code: QueueLacksNodes, Phase: v1alpha1.PhaseQueued, Severity: v1alpha1.SeverityError,
+		Summary: "Queue {queue} has no nodes that the job accepts, so waiting does not help: {said}",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Change the node selector, affinity, tolerations or topology of the job's pods.", Action: "{field}.spec"},
+			{Text: "Or use a queue with other nodes.", Action: "kubectl -n {namespace} get localqueues"},
+			{Text: "Or ask the cluster administrator which nodes the queue has.", Action: "kubectl -n {namespace} describe localqueue {queue}"},
+		},
+	},
+	{
 		Code: QueueUnusable, Phase: v1alpha1.PhaseQueued, Severity: v1alpha1.SeverityError,
 		Summary: "Queue {queue} cannot admit the job: {said}",
 		Remedies: []v1alpha1.Remedy{

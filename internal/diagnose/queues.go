@@ -1,6 +1,8 @@
 package diagnose
 
 import (
+	"cmp"
+
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose/facts"
 )
@@ -15,13 +17,13 @@ func queued(p *input) []Finding {
 	if !known {
 		code = codes.QueueUnusable
 	}
-	return []Finding{p.find(code, nil, map[string]string{"queue": queue.Name, "workload": queue.Object, "said": facts.Sentence(queue.Message)},
+	return []Finding{p.find(code, nil, map[string]string{"queue": queue.Name, "workload": queue.Object, "said": facts.Sentence(cmp.Or(queue.Why, queue.Message))},
 		"Queue: "+queue.Reason+": "+queue.Message)}
 }
 
-// queueReasons are the reasons for which waiting in a queue does not help
+// queueReasons are the reasons for which waiting in a queue does not help, of Kueue and of the package kueue
 // (kueue/apis/kueue/v1beta2/workload_types.go).
 var queueReasons = map[string]codes.Code{
-	"ExceedsMaxQuota": codes.QueueNeverFits, "NoMatchingFlavor": codes.QueueNeverFits,
+	"ExceedsMaxQuota": codes.QueueNeverFits, "NoMatchingFlavor": codes.QueueLacksNodes, "LacksResource": codes.QueueLacksResource,
 	"Deactivated": codes.QueueGaveUp,
 }

@@ -20,8 +20,10 @@ func TestQueues(t *testing.T) {
 		}}}
 	}
 	check(t, map[string]expect{
-		"queue-too-small": {codes.QueueNeverFits, in("ExceedsMaxQuota", "insufficient quota for pods in flavor f, request > maximum capacity (5)")},
-		"queue-missing":   {codes.QueueUnusable, in("Inadmissible", "LocalQueue team-a doesn't exist")},
-		"queue-gave-up":   {codes.QueueGaveUp, in(kueue.ReasonDeactivated, "The workload is deactivated due to exceeding the maximum number of re-queuing retries")},
+		"queue-too-small":   {codes.QueueNeverFits, in("ExceedsMaxQuota", "insufficient quota for pods in flavor f, request > maximum capacity (5)")},
+		"queue-lacks-gpus":  {codes.QueueLacksResource, in(kueue.ReasonLacksResource, "resource nvidia.com/gpu unavailable in ClusterQueue")},
+		"queue-lacks-nodes": {codes.QueueLacksNodes, in("NoMatchingFlavor", "flavor default doesn't match node affinity")},
+		"queue-missing":     {codes.QueueUnusable, in("Inadmissible", "LocalQueue team-a doesn't exist")},
+		"queue-gave-up":     {codes.QueueGaveUp, in(kueue.ReasonDeactivated, "The workload is deactivated due to exceeding the maximum number of re-queuing retries")},
 	})
 }

@@ -95,7 +95,8 @@ func size(job mpi.Job, seen jobstate.Observed) int32 {
 type Choice struct {
 	// Backend is empty where nothing does.
 	Backend, Scheduler string
-	// ByDefault is set if the embedded scheduler places a job that did not ask for it (see Decision).
+	// ByDefault is set if the embedded scheduler places a job that did not ask for it (see Decision), or that Kueue assigns to nodes: it
+	// waits until all of its pods have room, but does not select the nodes.
 	ByDefault bool
 	// Wrong is why it cannot, with what to do; the job is then not to be started. Empty: it can.
 	Wrong string
@@ -113,7 +114,7 @@ func Choose(setting string, installed func(backend string) bool, job mpi.Job) Ch
 	case Auto, Requested:
 		return automatic(installed(PodGroup), setting == Auto, job)
 	case Embedded:
-		return Choice{Backend: Embedded}
+		return Choice{Backend: Embedded, ByDefault: job.PlacedByKueue()}
 	case PodGroup:
 		if odd := unlike(job); odd != "" {
 			return Choice{Backend: PodGroup, Wrong: odd}
@@ -150,7 +151,7 @@ func automatic(native, all bool, job mpi.Job) Choice {
 	asks := job.Gang.Wanted
 	switch odd := unlike(job); {
 	case !native && asks:
-		return Choice{Backend: Embedded}
+		return Choice{Backend: Embedded, ByDefault: job.PlacedByKueue()}
 	case !native && all && isDefaultScheduler(job):
 		return Choice{Backend: Embedded, ByDefault: true}
 	case !native, job.Launcher.AfterWorkers && !asks:

@@ -25,6 +25,9 @@ func TestChoose(t *testing.T) {
 	later := func(j *mpi.Job) { j.Launcher.AfterWorkers = true }
 	odd := func(j *mpi.Job) { j.Launcher.Template.Spec.PriorityClassName = "high" }
 	own := func(j *mpi.Job) { j.Launcher.Template.Spec.SchedulerName = "mine" }
+	placed := func(j *mpi.Job) {
+		j.Workers.Template.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "kueue.x-k8s.io/topology"}}
+	}
 	external := func(j *mpi.Job) { j.External = true }
 	gated := func(j *mpi.Job) { j.Gated = true }
 	tests := map[string]struct {
@@ -50,6 +53,7 @@ func TestChoose(t *testing.T) {
 		"no scheduler does it, launcher and workers differ": {setting: gang.Auto, workers: 2, change: []func(*mpi.Job){odd}, want: gang.Choice{Backend: gang.Embedded, ByDefault: true}},
 		"no scheduler does it, the launcher comes later":    {setting: gang.Auto, workers: 2, change: []func(*mpi.Job){later}, want: gang.Choice{Backend: gang.Embedded, ByDefault: true}},
 		"a queue of Kueue admits it":                        {setting: gang.Auto, workers: 2, change: []func(*mpi.Job){func(j *mpi.Job) { j.Queue = "team" }}, want: gang.Choice{Backend: gang.Embedded, ByDefault: true}},
+		"Kueue assigns its pods to nodes, and it asks":      {setting: gang.Auto, workers: 2, change: []func(*mpi.Job){asks, placed}, want: gang.Choice{Backend: gang.Embedded, ByDefault: true}},
 		"a scheduler of its own":                            {setting: gang.Auto, workers: 2, change: []func(*mpi.Job){own}},
 		"no scheduler does it, and it asks":                 {setting: gang.Auto, workers: 2, change: []func(*mpi.Job){asks}, want: gang.Choice{Backend: gang.Embedded}},
 		"another controller runs it":                        {setting: gang.Auto, workers: 2, change: []func(*mpi.Job){external}},

@@ -71,8 +71,8 @@ type Gate struct {
 	Kind schema.GroupVersionKind
 	Name string
 	UID  types.UID
-	// Closed is set while no pods may be created.
-	Closed bool
+	// Closed is set while no pods may be created, Suspended while the job's controller, and not the operator, prevents that.
+	Closed, Suspended bool
 }
 
 // Worker is a worker's pod with its place.

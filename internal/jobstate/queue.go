@@ -23,6 +23,8 @@ type QueueState struct {
 	Stopped bool
 	// Reason and Message are the queue's own, about why the job is not admitted; empty if there are none.
 	Reason, Message string
+	// Why is a clause that explains why the job is never admitted; empty if only Message does.
+	Why string
 	// Position is the job's place among the jobs that wait in the queue, and Total its place among all that wait for
 	// the same quota, 1 for the next one; 0 if unknown.
 	Position, Total int32

@@ -63,9 +63,8 @@ const (
 	reasonInadmissible  = "Inadmissible"
 )
 
-// tooMuch is how Kueue says what ExceedsMaxQuota means, where it does not give that reason: its finer reasons are
-// switched off by default (kueue/pkg/scheduler/flavorassigner).
-const tooMuch = "> maximum capacity ("
+// ReasonLacksResource is the reason of a job that requests a resource for which its queue has no quota.
+const ReasonLacksResource = "LacksResource"
 
 // ReasonDeactivated is the reason of a job whose Workload is not active: Kueue or a user has deactivated it.
 const ReasonDeactivated = "Deactivated"
@@ -198,11 +197,11 @@ func held(state *jobstate.QueueState, conditions []metav1.Condition) {
 	if why.Message != "" {
 		state.Message = why.Message
 	}
-	if strings.Contains(why.Message, tooMuch) {
-		state.Reason = reasonExceeds
+	if reason, clause := refusal(why.Message); reason != "" {
+		state.Reason, state.Why = reason, clause
 	}
 	switch state.Reason {
-	case reasonExceeds, reasonNoFlavor, reasonMisconfigured, reasonInadmissible:
+	case reasonExceeds, reasonNoFlavor, reasonMisconfigured, reasonInadmissible, ReasonLacksResource:
 		state.Never = true
 	}
 }

@@ -37,7 +37,14 @@ func TestFromKueue(t *testing.T) {
 		"can never be let in, by Kueue's words": {
 			workload: "{status: {conditions: [{type: QuotaReserved, status: 'False', reason: Pending, message: 'insufficient quota for pods in flavor f, request > maximum capacity (5)'}]}}",
 			position: &kueue.Position{},
-			want:     jobstate.QueueState{Name: "team-a", Reason: "ExceedsMaxQuota", Message: "insufficient quota for pods in flavor f, request > maximum capacity (5)", Never: true, Position: 1, Total: 1},
+			want:     jobstate.QueueState{Name: "team-a", Reason: "ExceedsMaxQuota", Message: "insufficient quota for pods in flavor f, request > maximum capacity (5)", Never: true, Why: "flavor f has at most 5 of pods", Position: 1, Total: 1},
+		},
+		"a resource without a quota": {
+			workload: "{status: {conditions: [{type: QuotaReserved, status: 'False', reason: Pending, message: \"couldn't assign flavors to pod set launcher: insufficient unused quota for cpu in flavor default, 3 more needed; couldn't assign flavors to pod set worker: resource nvidia.com/gpu unavailable in ClusterQueue\"}]}}",
+			want: jobstate.QueueState{
+				Name: "team-a", Reason: "LacksResource", Never: true, Why: "it has no quota for nvidia.com/gpu",
+				Message: "couldn't assign flavors to pod set launcher: insufficient unused quota for cpu in flavor default, 3 more needed; couldn't assign flavors to pod set worker: resource nvidia.com/gpu unavailable in ClusterQueue",
+			},
 		},
 		"no such queue": {
 			workload: "{status: {conditions: [{type: QuotaReserved, status: 'False', reason: Misconfigured, message: LocalQueue x doesn't exist}]}}",

@@ -187,7 +187,7 @@ func annotations() []Annotation {
 			Description: "Holds the user who last changed any other field of the job's specification.",
 		},
 		{
-			Name: AnnotationGate, SetBy: setByOperator, On: []string{"JobSet"}, Values: "`closed` or `open`",
+			Name: AnnotationGate, SetBy: setByOperator, On: []string{"JobSet"}, Values: "`suspended`, `closed` or `open`",
 			Description: "Holds back the pods of a TrainJob until all of them fit.",
 		},
 		{

@@ -90,10 +90,12 @@ const AnnotationMaxRestarts = Group + "/max-restarts"
 const AnnotationTTL = Group + "/ttl-seconds-after-finished"
 
 // AnnotationGate on the JobSet of a TrainJob is GateClosed while the operator holds back its pods because they do not all fit:
-// the JobSet stays suspended, although the TrainJob is not. GateOpen lets them be created. A JobSet without it is not held
-// back.
+// the JobSet stays suspended, although the TrainJob is not. It is GateSuspended from when Trainer suspends the JobSet, because its
+// TrainJob is suspended, until Trainer resumes it: only then does it have the nodes that Kueue has chosen meanwhile, which can no
+// longer be added to a JobSet that runs. GateOpen lets the pods be created. A JobSet without it is not held back.
 const (
 	AnnotationGate = Group + "/gate"
+	GateSuspended  = "suspended"
 	GateClosed     = "closed"
 	GateOpen       = "open"
 )

@@ -1,6 +1,7 @@
 package mpi
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,6 +41,17 @@ func ParseTopology(annotations map[string]string) (Topology, field.ErrorList) {
 // kueueTopologyPrefix and kueueTopologySuffix delimit the annotations by which a pod template requests a topology
 // from Kueue (sigs.k8s.io/kueue/apis/kueue/v1beta2/topology_types.go).
 const kueueTopologyPrefix, kueueTopologySuffix = "kueue.x-k8s.io/podset-", "-topology"
+
+// kueueTopologyGate is the scheduling gate of pods whose nodes Kueue selects (sigs.k8s.io/kueue/apis/kueue/v1beta2/topology_types.go).
+const kueueTopologyGate = "kueue.x-k8s.io/topology"
+
+// PlacedByKueue reports whether Kueue has admitted the job with topology-aware scheduling, by which it selects a node for each pod.
+func (j Job) PlacedByKueue() bool {
+	isGated := func(of *corev1.PodTemplateSpec) bool {
+		return slices.ContainsFunc(of.Spec.SchedulingGates, func(gate corev1.PodSchedulingGate) bool { return gate.Name == kueueTopologyGate })
+	}
+	return isGated(&j.Workers.Template) || isGated(&j.Launcher.Template)
+}
 
 // WithTopologyAffinity returns an affinity with a term that places a pod with the other pods of the job. It returns
 // the affinity unchanged if the job has no topology, or if the pod's annotations request one from Kueue, which then

@@ -9,9 +9,10 @@ import (
 
 // gate returns the change that opens or closes the gate of a job's pods, or nil if nothing changes. It is opened when all pods
 // have room on nodes and in the quotas. It is closed to remove all pods, or for a job without pods, such as between two attempts.
-// A job that runs and waits for a place of one lost pod keeps the others. The gate of a suspended or finished job stays as it is.
+// A job that runs and waits for a place of one lost pod keeps the others. The gate of a suspended or finished job stays as it is, also while Trainer
+// has yet to resume the JobSet of a job that was resumed.
 func gate(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome) Object {
-	if seen.Gate == nil || job.Lifecycle.Suspended || out.Finish != nil {
+	if seen.Gate == nil || seen.Gate.Suspended || job.Lifecycle.Suspended || out.Finish != nil {
 		return nil
 	}
 	evicted, hasPods := seen.Gang != nil && seen.Gang.Evict, len(seen.LauncherPods)+len(seen.Workers) > 0

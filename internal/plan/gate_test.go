@@ -17,6 +17,7 @@ import (
 func TestGate(t *testing.T) {
 	kind := schema.GroupVersionKind{Group: "jobset.x-k8s.io", Version: "v1alpha2", Kind: "JobSet"}
 	closed, open := &jobstate.Gate{Kind: kind, Name: "pi", UID: "uid-set", Closed: true}, &jobstate.Gate{Kind: kind, Name: "pi", UID: "uid-set"}
+	asleep := &jobstate.Gate{Kind: kind, Name: "pi", UID: "uid-set", Closed: true, Suspended: true}
 	for name, test := range map[string]struct {
 		gate      *jobstate.Gate
 		gang      *jobstate.GangState
@@ -39,6 +40,7 @@ func TestGate(t *testing.T) {
 		"it is preempted":                               {gate: open, gang: &jobstate.GangState{Hold: true, Evict: true}, want: mpi.GateClosed},
 		"its user suspends it while it waits":           {gate: closed, suspended: true},
 		"its user suspends it while it runs":            {gate: open, gang: &jobstate.GangState{Hold: true}, suspended: true},
+		"it was resumed, and its JobSet not yet":        {gate: asleep, gang: &jobstate.GangState{}},
 		"it has finished":                               {gate: open, gang: &jobstate.GangState{Hold: true}, finished: true},
 	} {
 		t.Run(name, func(t *testing.T) {

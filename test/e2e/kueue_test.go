@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,11 +31,11 @@ import (
 // returns the ClusterQueue, by which the room can be changed.
 func queueIn(t *testing.T, namespace string, pods int, how ...string) *unstructured.Unstructured {
 	t.Helper()
-	return queueOn(t, namespace, "{}", pods, how...)
+	return queueOn(t, namespace, "{}", "", pods, how...)
 }
 
-// queueOn makes a queue whose nodes the specification of a ResourceFlavor describes.
-func queueOn(t *testing.T, namespace, flavor string, pods int, how ...string) *unstructured.Unstructured {
+// queueOn makes a queue whose nodes the specification of a ResourceFlavor describes, and in which pods may have seats.
+func queueOn(t *testing.T, namespace, flavor, seat string, pods int, how ...string) *unstructured.Unstructured {
 	t.Helper()
 	if _, err := api.RESTMapper().RESTMapping(kueue.WorkloadKind.GroupKind(), kueue.WorkloadKind.Version); err != nil {
 		if apimeta.IsNoMatchError(err) {
@@ -58,15 +60,16 @@ metadata: {name: %[1]s}
 spec:
   namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %[1]s}}
   resourceGroups:
-  - coveredResources: [pods, cpu, memory]
+  - coveredResources: [pods, cpu, memory, %[5]s]
     flavors:
     - name: %[1]s
       resources:
       - {name: pods, nominalQuota: %[2]d}
       - {name: cpu, nominalQuota: 1k}
       - {name: memory, nominalQuota: 1Ti}
+      - {name: %[5]s, nominalQuota: 1k}
 %[3]s
-`, namespace, pods, strings.Join(how, "\n"), flavor)
+`, namespace, pods, strings.Join(how, "\n"), flavor, cmp.Or(seat, "example.com/seat"))
 	var last *unstructured.Unstructured
 	for text := range strings.SplitSeq(objects, "\n---\n") {
 		object := &unstructured.Unstructured{}
@@ -313,10 +316,7 @@ func TestQueuedJobsAreNotHalfPlaced(t *testing.T) {
 	t.Parallel()
 	const seat = "example.com/seat-queued"
 	namespace := newNamespace(t)
-	queueIn(t, namespace, 100, "  - coveredResources: ["+seat+"]", "    flavors:", "    - name: "+namespace+"-seats", "      resources: [{name: "+seat+", nominalQuota: 100}]")
-	flavor := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": map[string]any{"name": namespace + "-seats"}}}
-	create(t, flavor)
-	t.Cleanup(func() { _ = api.Delete(context.Background(), flavor) })
+	queueOn(t, namespace, "{}", seat, 100)
 	seats(t, seat, 3, 3)
 	runtimeIn(t, namespace, "mpi-openmpi")
 	queued := func(name string, pods int, trainJob bool) client.Object {
@@ -555,12 +555,13 @@ func TestQueueOutlivesTheOperator(t *testing.T) {
 	}
 }
 
-// TestQueuedInTurn: jobs of both kinds wait for each other, and their records say which is next, or that it is kept out.
+// TestQueuedInTurn: jobs of both kinds wait for each other, and their records say which is next, or that it is kept out. The pods of
+// both run on the nodes that the queue has.
 func TestQueuedInTurn(t *testing.T) {
 	t.Parallel()
 	user := newTenant(t, "user-in-turn")
 	namespace := user.namespace
-	queueIn(t, namespace, 4)
+	queueOn(t, namespace, "{nodeLabels: {kubernetes.io/os: linux}}", "", 4)
 	runtimeIn(t, namespace, "mpi-openmpi")
 	first := queuedJob(namespace, "first", 2)
 	create(t, first)
@@ -583,10 +584,50 @@ func TestQueuedInTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	reported(t, "MPIJob", namespace, "second", "the second runs", inPhase(v1alpha1.PhaseRunning))
+	onNodesOfQueue := func(pods int) {
+		t.Helper()
+		var list corev1.PodList
+		if err := api.List(t.Context(), &list, client.InNamespace(namespace)); err != nil {
+			t.Fatal(err)
+		}
+		count := 0
+		for _, pod := range list.Items {
+			if pod.DeletionTimestamp != nil {
+				continue
+			}
+			count++
+			if pod.Spec.NodeSelector[corev1.LabelOSStable] != "linux" {
+				t.Errorf("pod %s has the node selector %v, and not that of the queue", pod.Name, pod.Spec.NodeSelector)
+			}
+		}
+		if count < pods {
+			t.Errorf("there are %d pods, want %d", count, pods)
+		}
+	}
+	onNodesOfQueue(3)
 	if err := api.Delete(t.Context(), second); err != nil {
 		t.Fatal(err)
 	}
 	ends(t, third, "Complete")
+	onNodesOfQueue(1)
+}
+
+// TestQueueLacksResource: a job that requests what its queue has no quota for is told that waiting does not help.
+func TestQueueLacksResource(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	queueIn(t, namespace, 4)
+	job := queuedJob(namespace, "gpus", 1)
+	worker(job).Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}
+	create(t, job)
+	report := reported(t, "MPIJob", namespace, "gpus", "it is told that its queue has no GPUs", func(status v1alpha1.JobReportStatus) error {
+		if len(status.Findings) == 0 || status.Findings[0].Code != codes.QueueLacksResource {
+			return fmt.Errorf("it is %s with %+v", status.Phase, status.Findings)
+		}
+		return nil
+	})
+	text, _ := yaml.Marshal(report.Status.Findings)
+	t.Logf("%s", text)
 }
 
 // TestNoSuchQueue: a job whose queue is not there is told so.

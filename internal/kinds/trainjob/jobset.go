@@ -96,7 +96,11 @@ func (p jobPart) equip(job TrainJob, domain string) error {
 // Gate holds back the pods of a new JobSet: it stays suspended until the operator has room for all of its pods
 // (mpi.AnnotationGate).
 func Gate(jobSet tree) {
-	child(jobSet, "metadata", "annotations")[mpi.AnnotationGate] = mpi.GateClosed
+	state := mpi.GateClosed
+	if at(jobSet, "spec")["suspend"] == true {
+		state = mpi.GateSuspended
+	}
+	child(jobSet, "metadata", "annotations")[mpi.AnnotationGate] = state
 	child(jobSet, "spec")["suspend"] = true
 }
 
@@ -113,12 +117,16 @@ func keepGate(jobSet, before tree, byOperator bool) {
 		return
 	}
 	annotations := child(jobSet, "metadata", "annotations")
-	if !byOperator {
+	wasSuspended, isSuspended := at(before, "spec")["suspend"] == true, at(jobSet, "spec")["suspend"] == true
+	switch {
+	case byOperator && (isSuspended || annotations[mpi.AnnotationGate] == mpi.GateOpen && was != mpi.GateSuspended):
+	case byOperator:
 		annotations[mpi.AnnotationGate] = was
-	}
-	resumes := at(before, "spec")["suspend"] == true && at(jobSet, "spec")["suspend"] != true
-	if resumes && (!byOperator || annotations[mpi.AnnotationGate] != mpi.GateOpen) {
+		child(jobSet, "spec")["suspend"] = true
+	case isSuspended, wasSuspended:
 		Gate(jobSet)
+	default:
+		annotations[mpi.AnnotationGate] = was
 	}
 }
 

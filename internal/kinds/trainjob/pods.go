@@ -71,7 +71,9 @@ func (j Job) gate() *jobstate.Gate {
 	if state == "" {
 		return nil
 	}
-	return &jobstate.Gate{Kind: JobSetKind, Name: j.JobSet.GetName(), UID: j.JobSet.GetUID(), Closed: state == mpi.GateClosed}
+	return &jobstate.Gate{
+		Kind: JobSetKind, Name: j.JobSet.GetName(), UID: j.JobSet.GetUID(), Closed: state != mpi.GateOpen, Suspended: state == mpi.GateSuspended,
+	}
 }
 
 // Status returns nil: Trainer writes the status of TrainJobs.
