@@ -250,24 +250,61 @@ func queuePriorities(t *testing.T, namespace string) {
 	}
 }
 
-// TestQueuePreemptsAsAWhole: a job makes room as a whole for a more important one, and comes back after that.
+// TestQueuePreemptsAsAWhole: a job of either kind makes room as a whole for a more important one, and comes back after that.
 func TestQueuePreemptsAsAWhole(t *testing.T) {
 	t.Parallel()
-	namespace := newNamespace(t)
-	queueIn(t, namespace, 5, "  preemption: {withinClusterQueue: LowerPriority}")
+	const preempts = "  preemption: {withinClusterQueue: LowerPriority}"
+	t.Run("MPIJob", func(t *testing.T) {
+		t.Parallel()
+		namespace := newNamespace(t)
+		queueIn(t, namespace, 5, preempts)
+		preemptsAsAWhole(t, namespace, func(name string) client.Object { return queuedJob(namespace, name, 3) })
+	})
+	t.Run(trainjob.Kind, func(t *testing.T) {
+		t.Parallel()
+		namespace := newNamespace(t)
+		queueIn(t, namespace, 5, preempts)
+		runtimeIn(t, namespace, "mpi-openmpi")
+		preemptsAsAWhole(t, namespace, func(name string) client.Object {
+			job := trainJob(t, namespace, "{numNodes: 4, command: [sleep, '600']}")
+			job.SetName(name)
+			return job
+		})
+	})
+}
+
+// preemptsAsAWhole runs two jobs of four pods in a queue with room for five.
+func preemptsAsAWhole(t *testing.T, namespace string, job func(name string) client.Object) {
+	t.Helper()
 	queuePriorities(t, namespace)
-	low, high := queuedJob(namespace, "low", 3), queuedJob(namespace, "high", 3)
-	low.Labels["kueue.x-k8s.io/priority-class"], high.Labels["kueue.x-k8s.io/priority-class"] = namespace+"-low", namespace+"-high"
+	low, high := job("low"), job("high")
+	kind := kindOf(low)
+	for _, job := range []client.Object{low, high} {
+		job.SetLabels(map[string]string{mpi.LabelQueue: "team", "kueue.x-k8s.io/priority-class": namespace + "-" + job.GetName()})
+	}
 	create(t, low)
-	before := reported(t, "MPIJob", namespace, "low", "the first runs", inPhase(v1alpha1.PhaseRunning))
-	create(t, high)
-	reported(t, "MPIJob", namespace, "high", "the more important one runs", inPhase(v1alpha1.PhaseRunning))
-	waitsFor(t, "MPIJob", namespace, "low", "Evicted after admission")
-	hasNoPods(t, low)
+	before := reported(t, kind, namespace, "low", "the first runs", inPhase(v1alpha1.PhaseRunning))
+	if err := submit(t, api, high); err != nil {
+		t.Fatal(err)
+	}
+	reported(t, kind, namespace, "high", "the more important one runs", inPhase(v1alpha1.PhaseRunning))
+	waitsFor(t, kind, namespace, "low", "Evicted after admission")
+	eventually(t, "only the pods of the more important one are left", time.Minute, func() error {
+		var pods corev1.PodList
+		if err := api.List(t.Context(), &pods, client.InNamespace(namespace)); err != nil {
+			return err
+		}
+		for _, pod := range pods.Items {
+			if !strings.HasPrefix(pod.Name, "high-") {
+				return fmt.Errorf("there is %s", pod.Name)
+			}
+		}
+		return nil
+	})
 	if err := api.Delete(t.Context(), high); err != nil {
 		t.Fatal(err)
 	}
-	after := reported(t, "MPIJob", namespace, "low", "it comes back", inPhase(v1alpha1.PhaseRunning))
+	after := reported(t, kind, namespace, "low", "it comes back", inPhase(v1alpha1.PhaseRunning))
 	if len(after.Status.Pods) != 4 || *after.Status.Waited != *before.Status.Waited {
 		t.Errorf("it has %d pods and waited %+v, first %+v", len(after.Status.Pods), after.Status.Waited, before.Status.Waited)
 	}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/gang"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
 )
@@ -83,11 +84,38 @@ func TestNoDeadlockOfTrainJobs(t *testing.T) {
 func TestTrainJobWaitsForCapacity(t *testing.T) {
 	embeddedGangs(t)
 	t.Parallel()
-	const seat = "example.com/seat-trainjob-waits"
-	seats(t, seat, 3, 1)
+	trainJobWaitsForCapacity(t, "example.com/seat-trainjob-waits", func() {})
+}
+
+// TestGangOfTrainJobs: the operator does the same on a cluster whose scheduler places gangs, also when it is killed meanwhile. A
+// TrainJob that no nodes can ever take has no pods.
+func TestGangOfTrainJobs(t *testing.T) {
+	nativeGangs(t)
+	t.Parallel()
+	const seat = "example.com/seat-trainjob-native"
+	trainJobWaitsForCapacity(t, seat, func() { killOperators(t) })
 	namespace := newNamespace(t)
 	runtimeIn(t, namespace, "mpi-openmpi")
-	before := seated(namespace, "before", seat, 1, "600")
+	large := seatedTrainJob(t, namespace, "large", seat, 8, "[sleep, '600']")
+	createTrainJob(t, large)
+	reported(t, trainjob.Kind, namespace, "large", "its report says that it never fits", func(status v1alpha1.JobReportStatus) error {
+		if len(status.Findings) == 0 || status.Findings[0].Code != codes.GangNeverFits {
+			return fmt.Errorf("it is %s with %+v", status.Phase, status.Findings)
+		}
+		return nil
+	})
+	if n := trainJobPods(t, large); n > 0 {
+		t.Errorf("it has %d pods, want none", n)
+	}
+}
+
+// trainJobWaitsForCapacity calls a function while the TrainJob waits.
+func trainJobWaitsForCapacity(t *testing.T, seat string, meanwhile func()) {
+	t.Helper()
+	seats(t, corev1.ResourceName(seat), 3, 1)
+	namespace := newNamespace(t)
+	runtimeIn(t, namespace, "mpi-openmpi")
+	before := seated(namespace, "before", corev1.ResourceName(seat), 1, "600")
 	create(t, before)
 	placed(t, before, 2)
 	job := seatedTrainJob(t, namespace, "four", seat, 4, "[mpirun, -n, '4', ranks, --sleep, '1']")
@@ -110,6 +138,7 @@ func TestTrainJobWaitsForCapacity(t *testing.T) {
 	reported(t, trainjob.Kind, namespace, "four", "it is suspended", inPhase(v1alpha1.PhaseSuspended))
 	suspend(t, job, false)
 	waiting()
+	meanwhile()
 	if err := api.Delete(t.Context(), before); err != nil {
 		t.Fatal(err)
 	}
