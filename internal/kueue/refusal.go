@@ -5,10 +5,13 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+
+	"opendatahub.io/mpijob/internal/phrase"
 )
 
-// What Kueue says of a pod set that it does not admit. By default, the reason of the condition is the same for jobs that wait and for jobs
+// The clauses of Kueue about a pod set that it does not admit. By default, the reason of the condition is the same for jobs that wait and for jobs
 // that are never admitted, so that only the words tell (kueue/pkg/scheduler/flavorassigner/flavorassigner.go and
 // tas_flavorassigner.go).
 const (
@@ -21,6 +24,8 @@ var (
 	tooMuch    = regexp.MustCompile(`insufficient quota for (\S+) in flavor ` + aFlavor +
 		`, (?:previously considered podsets requests \((\S+)\) \+ current podset request \((\S+)\)|request) > maximum capacity \((\S+)\)`)
 	waitsFor   = regexp.MustCompile(`insufficient unused quota for \S+ in flavor ` + aFlavor + `,`)
+	noTopology = regexp.MustCompile(`topology "[^"]*" (?:doesn't allow|allows) to fit [^.]*\. Total nodes: (\d+); excluded: ([^;]*)`)
+	excludes   = regexp.MustCompile(`(nodeSelector|affinity|taint "[^"]*"): (\d+)`)
 	mismatches = []struct {
 		said *regexp.Regexp
 		// why has the first group of the expression, if it has two; the last one is the flavor.
@@ -35,8 +40,8 @@ var (
 	}
 )
 
-// refusal returns the reason for which a queue never admits a job, and a clause that explains it, from what Kueue says of its
-// pod sets. Both are empty if it is admitted sooner or later, or if that does not follow from the words.
+// refusal returns the reason for which a queue never admits a job, and a clause that explains it, from the message of Kueue about its
+// pod sets. Both are empty if the job only waits, or if the words do not tell.
 func refusal(message string) (reason, why string) {
 	for sentence := range strings.SplitSeq(message, perPodSet) {
 		if reason, why = refusalOfPodSet(sentence); reason != "" {
@@ -74,6 +79,9 @@ func refusalOfPodSet(said string) (reason, why string) {
 			refused[flavor] = fmt.Sprintf("flavor %s: %s", flavor, why)
 		}
 	}
+	if why := noNodeOf(said); why != "" {
+		return reasonNoFlavor, why
+	}
 	for _, m := range waitsFor.FindAllStringSubmatch(said, -1) {
 		if exceeded[m[1]] == "" && refused[m[1]] == "" {
 			return "", ""
@@ -87,4 +95,24 @@ func refusalOfPodSet(said string) (reason, why string) {
 		reason = reasonNoFlavor
 	}
 	return reason, strings.Join(all, "; ")
+}
+
+// noNodeOf returns that none of the nodes of a topology accepts the pods, however many of them are free; "" if some do.
+func noNodeOf(said string) string {
+	m := noTopology.FindStringSubmatch(said)
+	if m == nil {
+		return ""
+	}
+	nodes, _ := strconv.Atoi(m[1])
+	left := nodes
+	var reasons []string
+	for _, excluded := range excludes.FindAllStringSubmatch(m[2], -1) {
+		count, _ := strconv.Atoi(excluded[2])
+		left -= count
+		reasons = append(reasons, excluded[1]+" excludes "+phrase.Count(count, "node"))
+	}
+	if left > 0 || len(reasons) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("none of its %s accepts the pods: %s", phrase.Count(nodes, "node"), strings.Join(reasons, ", "))
 }

@@ -11,6 +11,8 @@ func TestRefusal(t *testing.T) {
 		"it waits for quota":              {message: perPodSet + "main: " + waits},
 		"it waits for a preemption":       {message: perPodSet + "main: " + waits + ". Pending the preemption of 1 workload(s)"},
 		"it waits for nodes":              {message: perPodSet + `main: topology "default" allows to fit only 3 out of 4 pod(s)`},
+		"no node has the label":           {perPodSet + `worker: topology "default" doesn't allow to fit any of 3 pod(s). Total nodes: 2; excluded: nodeSelector: 1, taint "gpu": 1`, reasonNoFlavor, `none of its 2 nodes accepts the pods: nodeSelector excludes 1 node, taint "gpu" excludes 1 node`},
+		"some nodes have the label":       {message: perPodSet + `worker: topology "default" doesn't allow to fit any of 3 pod(s). Total nodes: 3; excluded: nodeSelector: 1, resource "cpu": 2`},
 		"nothing is known":                {message: "the workload is not considered yet"},
 		"nothing is said":                 {},
 		"it exceeds one flavor of two":    {message: perPodSet + "main: " + exceeds + ", " + waits},
