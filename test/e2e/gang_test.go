@@ -452,3 +452,23 @@ func TestGangTimeout(t *testing.T) {
 		return nil
 	})
 }
+
+// TestGangSuspended: a user with the role for users suspends a job that the scheduler has placed, which removes all of its pods, and
+// resumes it.
+func TestGangSuspended(t *testing.T) {
+	nativeGangs(t)
+	t.Parallel()
+	const seat = "example.com/seat-suspended"
+	seats(t, seat, 3)
+	user := newTenant(t, "gang-user")
+	job := seated(user.namespace, "three", seat, 2, "600")
+	create(t, job)
+	placed(t, job, 3)
+	odh(t, user.namespace, "suspend", "three", "--as", user.name)
+	podsGone(t, job)
+	other := seated(user.namespace, "other", seat, 2, "1")
+	create(t, other)
+	waitFor(t, other, "another job has its nodes meanwhile", succeeded)
+	odh(t, user.namespace, "resume", "three", "--as", user.name)
+	placed(t, job, 3)
+}
