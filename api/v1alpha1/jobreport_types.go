@@ -181,6 +181,11 @@ type JobReportStatus struct {
 	// logs contains the ends of the logs of all pods of a finished job. It is unset if none of them has run, or the operator keeps no logs.
 	// +optional
 	Logs *Logs `json:"logs,omitempty"`
+	// logsLink is the address of the complete logs of the job in the log store of the cluster. It is unset if the administrator has set no
+	// log store.
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	LogsLink string `json:"logsLink,omitempty"`
 	// timeline lists the events of the job, oldest first.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic

@@ -39,6 +39,7 @@ func main() {
 	flag.IntVar(&options.ReportLimits.Bytes, "max-report-bytes", 16<<20, "Size in bytes of the reports of finished jobs to keep in each namespace; 0 is no limit")
 	flag.IntVar(&options.ReportLimits.TotalBytes, "max-total-report-bytes", 100<<20, "Size in bytes of the reports of finished jobs to keep in all namespaces, those of the namespaces with the most reports are deleted first; 0 is no limit")
 	flag.IntVar(&options.MaxLogBytes, "max-log-bytes", 128<<10, "Size in bytes of the compressed logs of its pods to keep in the report of each finished job, the first lines are left out; 0 keeps none, 524288 is the highest value")
+	flag.StringVar(&options.LogsLink, "logs-link", "", "URL of a job's logs in a log store, with {namespace}, {kind}, {name}, {uid}, {start}, {end}, {startMs} and {endMs}; reports contain it (docs/admin/logs.md)")
 	flag.Func("mask", "Regular expression (RE2) of secrets to mask in the logs and events of reports; only its first group is masked if it has one. Can be repeated. Common forms of secrets are always masked", func(pattern string) error {
 		options.MaskPatterns = append(options.MaskPatterns, pattern)
 		return nil

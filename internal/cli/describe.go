@@ -152,5 +152,6 @@ func (o *describeOptions) resources(job jobs.Job) [][2]string {
 		{"Used", jobs.UsageText(status.Usage)},
 		{"Profile", jobs.ProfileText(status.Profile)},
 		{"Start-up", startUp},
+		{"All logs", status.LogsLink},
 	}
 }

@@ -305,6 +305,9 @@ func (o *logsOptions) printReported(job jobs.Job, options logstream.Options) err
 	}
 	lines := kept.Recall(withHosts(options, job))
 	say(o.ErrOut, "note: the pods of %s are deleted; showing the last log lines from its report%s", job, after(": ", kept.Note))
+	if link := job.Report.Status.LogsLink; link != "" {
+		say(o.ErrOut, "note: all log lines: %s", link)
+	}
 	shown := o.newLogPrinter(job)
 	if err := shown.print(lines); err != nil {
 		return err

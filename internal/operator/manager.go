@@ -36,6 +36,7 @@ import (
 	"opendatahub.io/mpijob/internal/logs"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/plan"
+	"opendatahub.io/mpijob/internal/report"
 	"opendatahub.io/mpijob/internal/reporting"
 	"opendatahub.io/mpijob/internal/runtimetest/runner"
 	"opendatahub.io/mpijob/internal/tracing"
@@ -84,6 +85,8 @@ type Options struct {
 	MaskPatterns []string
 	// MaxLogBytes is how many bytes of the compressed logs of its pods the report of a finished job keeps; 0 keeps none.
 	MaxLogBytes int
+	// LogsLink is the template of the links to jobs' logs in a log store (report.ParseLogsLink); empty: reports have none.
+	LogsLink string
 	// TrainingProgress is how often the log of a job that runs is read for its progress; 0: never.
 	TrainingProgress time.Duration
 	// WebhookPort serves the admission webhooks; 0 turns them off.
@@ -124,6 +127,10 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 	}
 	if err := errors.Join(plan.CheckDelivery(options.AgentDelivery), reporting.CheckLogBytes(options.MaxLogBytes), controller.CheckAutoscaler(options.Autoscaler)); err != nil {
 		return nil, err
+	}
+	logsLink, err := report.ParseLogsLink(options.LogsLink)
+	if err != nil {
+		return nil, fmt.Errorf("--logs-link: %w", err)
 	}
 	// The API server's priority and fairness divides it among its clients; throttling ourselves below that
 	// would only make jobs start late.
@@ -174,7 +181,7 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 	}
 	c := cluster.New(m.GetClient(), m.GetAPIReader(), keys, clock.RealClock{})
 	reports, err := reporting.New(ctx, m, reporting.Options{
-		Masker: masker, Retention: options.ReportRetention, Limits: options.ReportLimits, MaxLogBytes: options.MaxLogBytes, TrainingProgress: options.TrainingProgress, ServeMetrics: options.MetricsAddress != "0",
+		Masker: masker, Retention: options.ReportRetention, Limits: options.ReportLimits, MaxLogBytes: options.MaxLogBytes, LogsLink: logsLink, TrainingProgress: options.TrainingProgress, ServeMetrics: options.MetricsAddress != "0",
 		Tracing: options.Tracing,
 	})
 	if err != nil {

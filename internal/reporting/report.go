@@ -77,6 +77,7 @@ type Reporter struct {
 	// retention is how long a report is kept after its job has ended.
 	retention time.Duration
 	jobLogs   *jobLogs
+	logsLink  report.LogsLink
 }
 
 // Options configure a reporter.
@@ -88,6 +89,8 @@ type Options struct {
 	Retention time.Duration
 	// Limits bound the reports of finished jobs.
 	Limits Limits
+	// LogsLink makes the links to jobs' logs in a log store.
+	LogsLink report.LogsLink
 	// MaxLogBytes is how many bytes of compressed logs the report of a finished job keeps; 0 keeps none.
 	MaxLogBytes int
 	// TrainingProgress is how often the log of a running job is read for its progress; 0 never reads it.
@@ -136,7 +139,7 @@ func New(ctx context.Context, m manager.Manager, options Options) (*Reporter, er
 	r.refreshLimit = flowcontrol.NewTokenBucketRateLimiter(refreshesPerSecond, refreshesPerSecond)
 	r.listener, r.lastLogs = newLogReader(gatherer.Listen, options.TrainingProgress), newLastLogs()
 	r.usage = newUsageReader(gatherer.Usage)
-	r.jobLogs = newJobLogs(options.MaxLogBytes, gatherer.LogEnds)
+	r.jobLogs, r.logsLink = newJobLogs(options.MaxLogBytes, gatherer.LogEnds), options.LogsLink
 	r.lastPods = newLastPods(gatherer.LastRun, r.lastLogs, clock.RealClock{})
 	if err := r.WatchPods(ctx, m.GetCache()); err != nil {
 		return nil, err
@@ -201,6 +204,7 @@ func (r *Reporter) Update(ctx context.Context, object client.Object, job mpi.Job
 	next := report.Make(job, seen, evidence, out, findings, previous)
 	report.MaskCommand(&next.Status, r.masker.Text)
 	report.SetSpecification(&next.Status, job, object, r.masker.Text)
+	next.Status.LogsLink = r.logsLink.Of(&next)
 	r.tracing.Begin(&next.Status, job)
 	r.runs.observe(job, &next)
 	again := nextUpdate(job, seen, out, &next, listenAgain, usageAgain)

@@ -50,6 +50,7 @@ versions, but no kinds. */}}
   (list "max-report-bytes" $s.reports.bytesPerNamespace)
   (list "max-total-report-bytes" $s.reports.bytes)
   (list "max-log-bytes" $s.reports.logBytes)
+  (list "logs-link" $s.logsLink)
   (list "tls-min-version" $s.tls.minVersion)
   (list "tls-cipher-suites" (join "," $s.tls.cipherSuites))
   (list "log-level" $s.logLevel) -}}

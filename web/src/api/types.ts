@@ -1881,6 +1881,7 @@ export interface components {
             failure?: components["schemas"]["ReportFailure"];
             findings?: components["schemas"]["ReportFinding"][];
             logs?: components["schemas"]["ReportLogs"];
+            logsLink?: string;
             message?: string;
             mpi?: components["schemas"]["ReportMPIStatus"];
             observedGeneration?: number;

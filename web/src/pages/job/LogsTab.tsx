@@ -5,7 +5,7 @@ import {apiURL} from '../../api/client';
 import {jobPath, type JobKey} from '../../api/queries';
 import {openStream, type StreamState} from '../../api/stream';
 import type {Detail, LogEvent, LogLine, Problem} from '../../api/types';
-import {DownloadIcon, PauseIcon, PlayIcon} from '../../lib/icons';
+import {DownloadIcon, ExternalLinkAltIcon, PauseIcon, PlayIcon} from '../../lib/icons';
 import {useParameters} from '../../lib/parameters';
 import {fromLocalInput, timeOfDay, toLocalInput} from '../../lib/time';
 
@@ -318,6 +318,19 @@ export default function LogsTab({job, detail}: {job: JobKey; detail: Detail}): R
               {isPaused ? 'Scroll with new lines' : 'Stop scrolling'}
             </Button>
           )}
+          {detail.status?.logsLink ? (
+            <Button
+              variant="secondary"
+              size="sm"
+              icon={<ExternalLinkAltIcon />}
+              component="a"
+              href={detail.status.logsLink}
+              target="_blank"
+              rel="noopener noreferrer"
+            >
+              All logs
+            </Button>
+          ) : null}
           {downloads.map(({label, url}) => (
             <Button key={label} variant="secondary" size="sm" icon={<DownloadIcon />} component="a" href={url} download>
               {label}

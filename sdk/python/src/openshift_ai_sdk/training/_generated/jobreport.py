@@ -896,6 +896,11 @@ class JobReportStatus(Received):
 
     It is unset if none of them has run, or the operator keeps no logs.
     """
+    logs_link: str | None = Field(default=None, alias="logsLink")
+    """LogsLink is the address of the complete logs of the job in the log store of the cluster.
+
+    It is unset if the administrator has set no log store.
+    """
     message: str | None = None
     """Message explains the phase to users."""
     mpi: MPIStatus | None = None
