@@ -162,18 +162,7 @@ func scrapeJob(m monitor) (object, error) {
 			object{"target_label": "endpoint", "replacement": of.Port},
 		)
 	}
-	for _, r := range of.Relabelings {
-		rule := object{}
-		for key, value := range map[string]string{"target_label": r.TargetLabel, "regex": r.Regex, "replacement": r.Replacement, "action": r.Action} {
-			if value != "" {
-				rule[key] = value
-			}
-		}
-		if len(r.SourceLabels) > 0 {
-			rule["source_labels"] = r.SourceLabels
-		}
-		rules = append(rules, rule)
-	}
+	rules = append(rules, of.relabelings()...)
 	job := object{
 		"job_name": m.Metadata.Name, "scheme": of.Scheme, "scrape_interval": of.Interval, "honor_labels": of.HonorLabels,
 		"kubernetes_sd_configs": []object{discovery}, "relabel_configs": rules,
@@ -186,6 +175,24 @@ func scrapeJob(m monitor) (object, error) {
 		job["tls_config"] = object{"server_name": of.TLSConfig.ServerName, "ca_file": of.TLSConfig.CA.Secret.Key}
 	}
 	return job, nil
+}
+
+// relabelings returns the rules of an endpoint in the names of Prometheus' configuration.
+func (e endpoint) relabelings() []object {
+	var rules []object
+	for _, r := range e.Relabelings {
+		rule := object{}
+		for key, value := range map[string]string{"target_label": r.TargetLabel, "regex": r.Regex, "replacement": r.Replacement, "action": r.Action} {
+			if value != "" {
+				rule[key] = value
+			}
+		}
+		if len(r.SourceLabels) > 0 {
+			rule["source_labels"] = r.SourceLabels
+		}
+		rules = append(rules, rule)
+	}
+	return rules
 }
 
 // relabelings returns the rules that keep the targets of the selected services or pods.
