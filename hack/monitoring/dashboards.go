@@ -69,7 +69,7 @@ func clusterDashboard() dashboard {
 				one("Succeeded in the last hour", "", figure, number, `sum(namespace_kind:mpijob_jobs_succeeded:increase1h)`, ""),
 				one("Running jobs by kind", "", lines, number, `sum by (kind) (mpijob_jobs_running)`, "{{kind}}"),
 				one("Created jobs per hour", "", lines, number, `sum by (kind) (increase(mpijob_jobs_created_total[1h]))`, "{{kind}}"),
-				one("Failures by cause", "Failed jobs per hour, by the code of the first finding.", lines, number, `topk(10, sum by (code) (increase(mpijob_failures_total[1h])))`, "{{code}}"),
+				one("Failures by cause", "Failed jobs per hour, by the code of the first finding.", lines, number, `topk(10, sum by (code) (increase(mpijob_failures_total[1h])) > 0)`, "{{code}}"),
 				one("Findings of unfinished jobs", "What jobs have that have not ended, by code.", lines, number, `sum by (code) (mpijob_findings)`, "{{code}}"),
 			}},
 			{"Start", []panel{

@@ -41,11 +41,11 @@ var datasource = object{"type": "prometheus", "uid": "${datasource}"}
 
 // grafana returns a dashboard for Grafana 10 and later.
 func grafana(d dashboard) object {
-	variables := []any{object{"name": "datasource", "type": "datasource", "label": "Data source", "query": "prometheus", "current": object{}}}
+	variables := []any{object{"name": "datasource", "type": "datasource", "label": "Data source", "query": "prometheus", "current": object{"text": "", "value": ""}}}
 	for _, v := range d.variables {
 		variable := object{
 			"name": v.name, "type": "query", "label": v.title, "datasource": datasource, "refresh": 2, "sort": 1,
-			"query": object{"query": fmt.Sprintf("label_values(%s, %s)", v.metric, v.label), "refId": v.name}, "current": object{},
+			"query": object{"query": fmt.Sprintf("label_values(%s, %s)", v.metric, v.label), "refId": v.name}, "current": object{"text": "", "value": ""},
 			"multi": v.many, "includeAll": v.many,
 		}
 		if v.many {
@@ -82,9 +82,12 @@ func grafanaPanel(id int, p panel, at place) object {
 		targets = append(targets, target)
 	}
 	options := map[kind]object{
-		lines:  {"legend": object{"displayMode": "list", "placement": "bottom", "showLegend": true}, "tooltip": object{"mode": "multi", "sort": "desc"}},
-		figure: {"reduceOptions": object{"calcs": []string{"lastNotNull"}, "fields": "", "values": false}, "colorMode": "value", "graphMode": "area"},
-		table:  {"showHeader": true},
+		lines: {"legend": object{"displayMode": "list", "placement": "bottom", "showLegend": true, "calcs": []string{}}, "tooltip": object{"mode": "multi", "sort": "desc"}},
+		figure: {
+			"reduceOptions": object{"calcs": []string{"lastNotNull"}, "fields": "", "values": false}, "colorMode": "value", "graphMode": "area",
+			"justifyMode": "auto", "textMode": "auto", "orientation": "auto", "wideLayout": true, "showPercentChange": false, "percentChangeColorMode": "standard",
+		},
+		table: {"showHeader": true, "frameIndex": 0},
 	}[p.kind]
 	return object{
 		"id": id, "type": map[kind]string{lines: "timeseries", figure: "stat", table: "table"}[p.kind], "title": p.title, "description": p.description,

@@ -1,10 +1,11 @@
-// Monitoring generates the dashboards of config/dashboards, for Grafana and for Perses, from one description, and its tests check
-// them, the alerts and the recording rules.
+// Monitoring generates the dashboards of config/dashboards, for Grafana and for Perses, from one description, and the configuration of a
+// Prometheus without the Prometheus operator from the objects for it. Its tests check them, the alerts and the recording rules.
 package main
 
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,17 +23,26 @@ func run(args []string, config string) error {
 	if len(args) != 1 || args[0] != "generate" {
 		return fmt.Errorf("%q is not allowed; use generate", args)
 	}
-	files, err := generate()
+	boards, err := generate()
 	if err != nil {
 		return err
 	}
+	configuration, err := plain(filepath.Join(config, "prometheus"))
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(filepath.Join(config, "dashboards"), boards), write(filepath.Join(config, "prometheus"), configuration))
+}
+
+// write writes files into a folder.
+func write(folder string, files map[string][]byte) error {
 	for name, content := range files {
-		path := filepath.Join(config, "dashboards", name)
+		path := filepath.Join(folder, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return fmt.Errorf("write dashboards: %w", err)
+			return fmt.Errorf("write generated files: %w", err)
 		}
 		if err := os.WriteFile(path, content, 0o644); err != nil {
-			return fmt.Errorf("write dashboards: %w", err)
+			return fmt.Errorf("write generated files: %w", err)
 		}
 	}
 	return nil

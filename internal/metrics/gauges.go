@@ -258,6 +258,7 @@ func (m *Metrics) tidy(records []v1alpha1.JobReport, now time.Time) {
 			continue
 		}
 		begun[[2]string{namespace, kind}] = true
+		m.beginUse(namespace)
 		m.jobs.begin([]string{namespace, kind})
 		if kind == mpiJobKind {
 			m.mpiJobs.begin([]string{namespace})

@@ -114,6 +114,13 @@ func New(sources Sources, clock clock.PassiveClock) *Metrics {
 	m.connect = m.histogram("mpijob_connect_seconds", "Time from a launcher's first attempt to connect to a worker until it had reached all; told by the agent at the end of the launcher's run.", quick)
 	m.mpiInit = m.histogram("mpijob_mpi_init_seconds", "Time that MPI took on the slowest worker from its first command there until a rank's process ran; told by the agent at the end of the launcher's run.", quick)
 	m.failures = m.counter("mpijob_failures_total", "Jobs that have failed, by the code of the cause, which is that of the first finding in their JobReport.", "code")
+	// Prometheus does not count the first value of a series as an increase: what has few labels begins at 0.
+	m.failures.WithLabelValues(codes.Unknown)
+	for _, entry := range codes.Entries() {
+		if entry.IsFinding() {
+			m.failures.WithLabelValues(entry.Code)
+		}
+	}
 	m.cpu = m.counter("mpijob_cpu_core_seconds_total", "Requested CPU cores of jobs' pods times the seconds that they had them; a running job's share is added about once an hour.", "namespace")
 	m.memory = m.counter("mpijob_memory_gib_seconds_total", "Requested GiB of memory of jobs' pods times the seconds that they had them; a running job's share is added about once an hour.", "namespace")
 	m.devices = m.counter("mpijob_gpu_seconds_total", "Requested GPUs and other devices of jobs' pods times the seconds that they had them, by resource such as nvidia.com/gpu; a running job's share is added about once an hour.", "namespace", "resource")
@@ -122,6 +129,9 @@ func New(sources Sources, clock clock.PassiveClock) *Metrics {
 	})
 	m.all = append(m.all, m.notWritten)
 	m.reportsDeleted = m.counter("mpijob_reports_deleted_total", "JobReports of finished jobs that were deleted because of a limit: that of their namespace, or that of all namespaces (total).", "limit")
+	for _, limit := range []string{"namespace", "total"} {
+		m.reportsDeleted.WithLabelValues(limit)
+	}
 	return m
 }
 
@@ -158,6 +168,7 @@ func (m *Metrics) Observe(previous *v1alpha1.JobReport, next v1alpha1.JobReport)
 		return
 	}
 	namespace := m.seenNow(next.Namespace)
+	m.beginUse(namespace)
 	// The implementation of a TrainJob may not be known at first.
 	isNew := previous == nil || !isMPI(previous)
 	counted := []ends{m.jobs}
@@ -200,6 +211,12 @@ func (e ends) begin(labels []string) {
 	for _, counter := range e.counters() {
 		counter.WithLabelValues(labels...)
 	}
+}
+
+// beginUse does the same for the resources of a namespace that every job has.
+func (m *Metrics) beginUse(namespace string) {
+	m.cpu.WithLabelValues(namespace)
+	m.memory.WithLabelValues(namespace)
 }
 
 // end counts that a job has ended.

@@ -361,7 +361,7 @@ func TestUpstreamExamplesOfOtherMPIs(t *testing.T) {
 		"Intel MPI": {"pi/pi-intel.yaml", "intelmpi-sshd"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			needImage(t, "Upstream", test.sample)
+			needImage(t, "Upstream", sampleImage(test.sample))
 			runsUpstream(t, test.file, test.sample)
 		})
 	}

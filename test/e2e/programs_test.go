@@ -25,30 +25,30 @@ import (
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
 )
 
-// needImage skips a test unless the suite was asked for, and waits until a node reports a sample image: only that suite loads it.
-func needImage(t *testing.T, suite, sample string) {
+// needImage skips a test unless the suite was asked for, and waits until a node reports an image: only that suite loads it.
+func needImage(t *testing.T, suite, image string) {
 	t.Helper()
 	whenAsked(t, suite)
-	eventually(t, "a node reports the image "+sampleImage(sample), time.Minute, func() error {
+	eventually(t, "a node reports the image "+image, time.Minute, func() error {
 		var nodes corev1.NodeList
 		if err := api.List(t.Context(), &nodes); err != nil {
 			return err
 		}
 		for _, node := range nodes.Items {
-			for _, image := range node.Status.Images {
-				if slices.ContainsFunc(image.Names, func(name string) bool { return strings.HasSuffix(name, sampleImage(sample)) }) {
+			for _, has := range node.Status.Images {
+				if slices.ContainsFunc(has.Names, func(name string) bool { return strings.HasSuffix(name, image) }) {
 					return nil
 				}
 			}
 		}
-		return fmt.Errorf("none of %d nodes does; make load SAMPLES=%s loads it", len(nodes.Items), sample)
+		return fmt.Errorf("none of %d nodes does; make e2e SUITE=%s loads it", len(nodes.Items), suite)
 	})
 }
 
 // program is a job of two workers, with a rank each unless it says otherwise, in an image with programs that others wrote.
 func program(t *testing.T, sample string, slots int32, command ...string) *kubeflow.MPIJob {
 	t.Helper()
-	needImage(t, "Programs", sample)
+	needImage(t, "Programs", sampleImage(sample))
 	parallel(t, 2*int64(slots))
 	job := agentJob(newNamespace(t), "job", sample, kubeflow.MPIImplementationOpenMPI, 2, command...)
 	job.Spec.SlotsPerWorker = &slots
