@@ -111,7 +111,7 @@ func inStandardLibrary(file string) bool {
 //	ranks 0, 2, 3: main (/app/train.py:61) < <module> (/app/train.py:70) | comm.Barrier()
 //
 // where the text after the bar is the line of the innermost call.
-const StackPrefix = "mpi-agent: stack of "
+const StackPrefix = LinePrefix + "stack of "
 
 // MaxStacks is the most bytes of a host's stacks as JSON. SSH breaks a connection at 256 KiB.
 const MaxStacks = 128 << 10

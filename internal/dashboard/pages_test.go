@@ -250,7 +250,8 @@ func figuresOf(until time.Time, broken int) *v1alpha1.TrainingCurves {
 // profileOf returns where the time of eight ranks went, of which the others wait for rank 5.
 func profileOf(until time.Time) *v1alpha1.Profile {
 	profile := &v1alpha1.Profile{
-		Until: metav1.Time{Time: until}, Ranks: 8, Milliseconds: 80_000_000, CommunicationMilliseconds: 23_600_000, CommunicationPercent: 30, ImbalancePercent: 23,
+		Until: metav1.Time{Time: until}, Since: &metav1.Time{Time: until.Add(-10_000 * time.Second)}, Runs: 2,
+		Ranks: 8, Milliseconds: 80_000_000, CommunicationMilliseconds: 26_600_000, CommunicationPercent: 33, ImbalancePercent: 23,
 		LateRank: &v1alpha1.LateRank{Rank: 5, WaitedMilliseconds: 2_400_000},
 		Calls: []v1alpha1.ProfileCall{
 			{Call: "MPI_Allreduce", Count: 3_296_000, Milliseconds: 21_700_000, Bytes: 44_030_000_000_000},

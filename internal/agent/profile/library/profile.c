@@ -40,6 +40,8 @@ struct record {
 	uint64_t communication, collective;
 	uint64_t sizes[sizeClasses];
 	struct call call[maxCalls];
+	// launch identifies the run of MPI's launcher; it is empty if the agent has not set it.
+	char launch[64];
 };
 _Static_assert(sizeof(struct record) <= pageSize, "the record takes one page");
 
@@ -252,6 +254,8 @@ static void begin(void) {
 		return;
 	}
 	r->process = (uint32_t)process, r->rank = number(ranks, 0), r->ranks = number(sizes, 1);
+	const char *launch = getenv("MPI_AGENT_LAUNCH");
+	for (unsigned i = 0; launch && i < sizeof r->launch - 1 && launch[i]; i++) r->launch[i] = launch[i];
 	r->start = r->last = now();
 	static const char magic[8] = {'M', 'P', 'I', 'P', 'R', 'O', 'F', '1'};
 	for (int i = 0; i < 8; i++) r->magic[i] = magic[i];
