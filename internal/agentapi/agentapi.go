@@ -181,7 +181,7 @@ type Slowness struct {
 	Throttled int32 `json:"throttled,omitempty"`
 	// Faults is the number of page faults per second that read from a disk.
 	Faults int32 `json:"faults,omitempty"`
-	// Queued is the share of the time, in percent, for which the busy ranks waited for a CPU.
+	// Queued is the share of the time, in percent, for which ranks that use a CPU waited for it.
 	Queued int32 `json:"queued,omitempty"`
 }
 

@@ -370,7 +370,7 @@ func fillMLTeam(t *testing.T) {
 		PhaseTimes: []v1alpha1.PhaseTime{{Phase: "Running", Since: *at(26 * time.Hour), Seconds: 3600}}, Pods: pods("pi", 4, "Gone", ""), Consumption: used,
 		Usage: usageOf(now.Add(-25*time.Hour), 40*time.Second, "pi-worker-0"),
 		Findings: []v1alpha1.Finding{{
-			Code: "ProfileMissing", Severity: v1alpha1.SeverityInfo, Summary: "The job has no communication profile. No rank has counted its calls: the program is statically linked with MPI, is written in Fortran, or does not use MPI.",
+			Code: "ProfileMissing", Severity: v1alpha1.SeverityInfo, Summary: "The job has no communication profile. No rank has counted its calls: the program is statically linked with MPI, or does not use MPI.",
 			Remedies: []v1alpha1.Remedy{{Text: "If the job needs no profile, remove the annotation.", Action: "metadata.annotations[mpi.opendatahub.io/profile]"}},
 		}},
 	})

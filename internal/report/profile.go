@@ -144,7 +144,7 @@ func (m maker) profileMissing(status v1alpha1.JobReportStatus, noLibrary bool) (
 	case status.Phase == v1alpha1.PhaseSucceeded && m.startedWithoutProfile():
 		why = "The job asked for one after its pods had been created."
 	case status.Phase == v1alpha1.PhaseSucceeded && status.Usage != nil:
-		why = "No rank has counted its calls: the program is statically linked with MPI, is written in Fortran, sets LD_PRELOAD for itself, or does not use MPI."
+		why = "No rank has counted its calls: the program is statically linked with MPI, sets LD_PRELOAD for itself, or does not use MPI."
 	default:
 		return v1alpha1.Finding{}, false
 	}

@@ -42,6 +42,28 @@ func TestLibrary(t *testing.T) {
 		// Warnings about casts between pointers and integers are beside the point.
 		compile(t, append([]string{"gcc", "-w", "-shared", "-fPIC", "-o", mpi, "testdata/mpi.c"}, flags...)...)
 		compile(t, append([]string{"gcc", "-w", "-o", program, "testdata/program.c", mpi}, flags...)...)
+		fortran := filepath.Join(folder, handles+"-fortran")
+		compile(t, append([]string{"gcc", "-w", "-o", fortran, "testdata/fortran.c", mpi}, flags...)...)
+		for _, module := range []string{"", "mpi_f08"} {
+			t.Run(handles+", in Fortran "+module, func(t *testing.T) {
+				p := &Profiler{folder: t.TempDir(), library: library, runs: map[string]*run{}}
+				cmd := exec.CommandContext(t.Context(), fortran, strings.Fields(module)...)
+				cmd.Env = p.Env([]string{agentapi.EnvProfile + "=" + p.folder})
+				if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+					t.Fatalf("%v: %s", err, out)
+				}
+				got := p.Get()
+				for i := range got.Calls {
+					if got.Calls[i].Time < 20*got.Calls[i].Count {
+						t.Errorf("%s took %d ms", got.Calls[i].Call, got.Calls[i].Time)
+					}
+					got.Calls[i].Time = 0
+				}
+				if diff := cmp.Diff([]agentapi.CallProfile{{Call: "Send", Count: 2, Bytes: 16000}, {Call: "Barrier", Count: 1}}, got.Calls); diff != "" {
+					t.Errorf("the calls differ (-want +got):\n%s", diff)
+				}
+			})
+		}
 		for name, argument := range map[string]string{"ends": "", "is killed": "kill"} {
 			t.Run(handles+", "+name, func(t *testing.T) {
 				p := &Profiler{folder: t.TempDir(), library: library, runs: map[string]*run{}}

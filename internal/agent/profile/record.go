@@ -21,8 +21,8 @@ type record struct {
 	communication             uint64
 	// launch identifies the run of MPI's launcher; "" if it is unknown.
 	launch string
-	calls                     []agentapi.CallProfile
-	sizes                     [len(agentapi.MessageSizes) + 1]uint64
+	calls  []agentapi.CallProfile
+	sizes  [len(agentapi.MessageSizes) + 1]uint64
 }
 
 // The layout of a record's file.

@@ -219,7 +219,7 @@ func (f *Follower) Sample(now time.Time, ranks []RankUsage, network Network, pod
 	elapsed := now.Sub(f.at).Seconds()
 	still := !f.at.IsZero() && elapsed > 0 && (float64(network.Bytes-f.traffic)/elapsed < quietTraffic || f.looked && f.Latest.StillSince > 0)
 	next := agentapi.Activity{Ranks: []agentapi.RankActivity{}}
-	samples, queued, busy := map[int]*Samples{}, 0.0, 0
+	samples, queued, awake := map[int]*Samples{}, 0.0, 0
 	for _, r := range ranks {
 		if !r.Known {
 			// It has ended meanwhile, which the others may have waited for.
@@ -244,7 +244,9 @@ func (f *Follower) Sample(now time.Time, ranks []RankUsage, network Network, pod
 			rank.Since, rank.For = of.idleSince, r.Used.For
 		} else {
 			of.idleSince = 0
-			queued, busy = queued+min(1, of.queued), busy+1
+		}
+		if what == agentapi.Busy || what == agentapi.Polling {
+			queued, awake = queued+min(1, of.queued), awake+1
 		}
 		next.Ranks = append(next.Ranks, rank)
 	}
@@ -253,7 +255,7 @@ func (f *Follower) Sample(now time.Time, ranks []RankUsage, network Network, pod
 		next.StillSince = cmp.Or(f.Latest.StillSince, f.at.Unix())
 	}
 	next.Unanswered = f.unanswered(network.Connecting, now)
-	next.Slow = f.slow.next(pod, queued/max(1, float64(busy)), now)
+	next.Slow = f.slow.next(pod, queued/max(1, float64(awake)), now)
 	f.samples, f.traffic, f.at, f.looked, f.Latest = samples, network.Bytes, now, false, &next
 	return next
 }
@@ -325,7 +327,7 @@ func (w *CodeWatch) RunsOnlyMPI(of Marks, pids []int, now time.Time, computes, u
 		known = w.onlyMPI
 	case known:
 		use, ok := of.Used(pids)
-		if ok && !use.MPI && !use.Other {
+		if isCheap := w.onlyMPI || float64(use.Cost) <= cost*float64(SamplePeriod); ok && isCheap && !use.MPI && !use.Other {
 			// It has hardly had a CPU, and does what it did: what it uses next shows more.
 			return w.onlyMPI
 		}

@@ -26,7 +26,7 @@ const (
 
 // slowWatch finds what slows the ranks of a pod down. Its zero value is ready to use.
 type slowWatch struct {
-	// counts are those of the latest minute, oldest first, and queued the shares of the time for which the busy ranks waited for a CPU.
+	// counts are those of the latest minute, oldest first, and queued the shares of the time for which the ranks that use a CPU waited for it.
 	counts []timedCounts
 	// since is when something was found to slow the ranks down; 0 if nothing does.
 	since int64
@@ -38,8 +38,8 @@ type timedCounts struct {
 	queued float64
 }
 
-// next adds what was counted up to now, and the share of the time since the last call for which the busy ranks waited for a CPU. It returns
-// what has slowed the ranks down in the latest minute; nil if nothing has, or if that is not known yet.
+// next adds what was counted up to now, and the share of the time since the last call for which ranks that use a CPU waited for it. It
+// returns what has slowed the ranks down in the latest minute; nil if nothing has, or if that is not known yet.
 func (w *slowWatch) next(counts Counts, queued float64, now time.Time) *agentapi.Slowness {
 	w.counts = append(w.counts, timedCounts{now, counts, queued})
 	if len(w.counts) > latestSamples+1 {

@@ -301,7 +301,7 @@ func (r *Ranks) SampleActivity(now time.Time) agentapi.Activity {
 		used, known := readUsages(pids, now)
 		usages = append(usages, progress.RankUsage{Rank: rank, Processes: pids, Used: used, Known: known})
 	}
-	return r.activity.Sample(now, usages, network, pages{})
+	return r.activity.Sample(now, usages, network, podCounts(r.cgroup), pages{})
 }
 
 // Uses returns what the ranks that run have used, with the processes that they started. Every process is read once.

@@ -42,10 +42,14 @@ func AfterTraceback(lines []string, skip func(message string) bool) *ErrorLine {
 var exceptionLine = regexp.MustCompile(`^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*(?:: .*)?$`)
 
 // RaisedAt returns where in the program's own files Python raised the exception that a line of a log ends with, such as
-// "train.py, line 12", and the line of the traceback about it. Both are "" if the log does not show it: the exception was raised in
+// "train.py, line 12" or "the program of python -c, line 3", and the line of the traceback about it. Both are "" if the log does not show it: the exception was raised in
 // the interpreter's own start, or the traceback is cut.
 func RaisedAt(lines []string, exception string) (place, line string) {
 	for _, f := range ownFrames(lines, exception) {
+		if f.file == agentapi.InlineFile {
+			// Its log does not show which of several programs it is; the line does, which is not a file's.
+			return "the program of python -c, line " + f.line, f.text
+		}
 		return path.Base(f.file) + ", line " + f.line, f.text
 	}
 	return "", ""
