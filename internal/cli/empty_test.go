@@ -49,7 +49,7 @@ func TestEmptyNames(t *testing.T) {
 	for want, args := range map[string][]string{
 		"B is empty":           {"compare", "a", " "},
 		"NAME is empty; usage": {"delete", "a", ""},
-		"REMOTE is empty": {"port-forward", "a", ""},
+		"REMOTE is empty":      {"port-forward", "a", ""},
 		"IMAGE is empty":       {"image", "check", ""},
 	} {
 		if got := run(args...); !strings.Contains(got, want) {
