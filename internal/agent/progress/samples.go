@@ -141,11 +141,15 @@ func (r *Samples) Add(current Usage) agentapi.Doing {
 }
 
 // believe returns what a rank does, by what the latest sample showed. If it waited, and has now computed with little of a CPU, as on a busy
-// machine, it needs a second sample to show that.
+// machine, it needs a second sample to show that. A sample with hardly any of a CPU shows nothing.
 func (r *Samples) believe(what, before agentapi.Doing, used time.Duration) agentapi.Doing {
 	// little is the CPU time between two samples up to which the second one is needed.
-	const little = SamplePeriod / 5
-	if doubts := what == agentapi.Busy && r.computes && before != "" && before != agentapi.Busy && used < little && !r.doubted; doubts {
+	const little, none = SamplePeriod / 5, 20 * time.Millisecond
+	mayWait := what == agentapi.Busy && r.computes && before != "" && before != agentapi.Busy
+	switch {
+	case mayWait && used < none:
+		return before
+	case mayWait && used < little && !r.doubted:
 		r.doubted = true
 		return before
 	}

@@ -163,11 +163,15 @@ func TestDoubts(t *testing.T) {
 		// milliseconds are the CPU times of the samples after the rank waited.
 		milliseconds []int64
 		want         []agentapi.Doing
+		// ready is whether it is ready to run all the time.
+		ready bool
 	}{
-		"once":                 {[]int64{300, 0, 300, 0}, []agentapi.Doing{"blocked", "blocked", "blocked", "blocked"}},
-		"twice":                {[]int64{300, 300, 300}, []agentapi.Doing{"blocked", "busy", "busy"}},
-		"with more of a CPU":   {[]int64{2000, 2000}, []agentapi.Doing{"busy", "busy"}},
-		"and waits after that": {[]int64{300, 300, 0, 300}, []agentapi.Doing{"blocked", "busy", "blocked", "blocked"}},
+		"gets no CPU":          {[]int64{0, 0, 0}, []agentapi.Doing{"blocked", "blocked", "blocked"}, true},
+		"gets one after that":  {[]int64{0, 300, 10, 300}, []agentapi.Doing{"blocked", "blocked", "blocked", "busy"}, true},
+		"once":                 {[]int64{300, 0, 300, 0}, []agentapi.Doing{"blocked", "blocked", "blocked", "blocked"}, false},
+		"twice":                {[]int64{300, 300, 300}, []agentapi.Doing{"blocked", "busy", "busy"}, false},
+		"with more of a CPU":   {[]int64{2000, 2000}, []agentapi.Doing{"busy", "busy"}, false},
+		"and waits after that": {[]int64{300, 300, 0, 300}, []agentapi.Doing{"blocked", "busy", "blocked", "blocked"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var f Follower
@@ -179,6 +183,10 @@ func TestDoubts(t *testing.T) {
 			}
 			sample(0)
 			since := sample(0).Since
+			if test.ready {
+				used.Ready = map[int]int64{7: 1}
+				sample(0)
+			}
 			var got []agentapi.Doing
 			for _, cpu := range test.milliseconds {
 				r := sample(cpu)
