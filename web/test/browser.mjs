@@ -223,7 +223,7 @@ const journeys = {
     await profile.getByText(/ It is the latest of 2 runs of MPI’s launcher, and began /).waitFor();
     await profile.getByText('The others wait for rank 5: they were in MPI for 2400 s more.').waitFor();
     await expect(profile.getByRole('grid', {name: 'Calls with the most time'}).getByRole('row', {name: /^MPI_/})).toHaveText([/^MPI_Allreduce3,296,0006\.0 h27\.1 %6\.58 ms/, /^MPI_Bcast/, /^MPI_Waitall/, /^MPI_Barrier41,200990 ms0\.0 %24 µs–$/]);
-    await profile.getByRole('row', {name: 'in calls that have not returned – 3000 s 3.8 %'}).waitFor();
+    await profile.getByRole('row', {name: 'in calls that have not returned – 3,000 s 3.8 %'}).waitFor();
     await profile.getByRole('grid', {name: 'Time by rank'}).getByRole('row', {name: '5 late 2.8 h 830 s 8.3 %'}).waitFor();
     await expect(profile.getByRole('grid', {name: 'Message sizes'}).getByRole('row', {name: / B|iB/})).toHaveText([/^up to 64 B41,2001\.1 %/, /^up to 16 KiB370,80010\.0 %/, /^over 4 MiB3,296,00088\.9 %/]);
     await profile.scrollIntoViewIfNeeded();
