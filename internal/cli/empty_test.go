@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,13 +29,13 @@ func TestEmptyNames(t *testing.T) {
 	var try func(c *cobra.Command, path []string)
 	try = func(c *cobra.Command, path []string) {
 		for _, sub := range c.Commands() {
-			try(sub, append(path[:len(path):len(path)], sub.Name()))
+			try(sub, append(slices.Clip(path), sub.Name()))
 		}
 		if c.HasSubCommands() || !strings.Contains(c.Use, "NAME") {
 			return
 		}
 		tried++
-		args := append(path[:len(path):len(path)], "")
+		args := append(slices.Clip(path), "")
 		if c.Name() == "port-forward" {
 			args = append(args, "80")
 		}

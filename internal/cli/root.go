@@ -214,8 +214,8 @@ func prepare(parent *cobra.Command) {
 	}
 }
 
-// placeholder is the name of an argument in the usage of a command, with dots if it can be repeated, or that of a flag's value or an optional
-// part, with what tells it from an argument.
+// placeholder is the name of an argument in the usage of a command, with dots if it can be repeated. That of a flag's value has the flag before
+// it, and that of an optional part its bracket.
 var placeholder = regexp.MustCompile(`(-\S+ [A-Z]|\[[A-Z]+:)?([A-Z]+)?(\.\.\.)?`)
 
 // checkNotEmpty returns an error if an argument is empty, such as a name from a variable that is not set. Those of another command, after --,

@@ -130,7 +130,7 @@ func (p *Profiler) Get() *agentapi.Profile {
 	return latest(all)
 }
 
-// runIn returns a run, which is added if it is not known. A known run keeps its begin: the clock may be set. Of many runs, the earliest one
+// runIn returns a run, which is added if it is new. A known run keeps its begin: the clock may be set. Of many runs, the earliest one
 // is dropped: one more than MaxProfileRuns are kept, so that it shows that there are more.
 func runIn(runs map[string]*run, launch string, began int64) *run {
 	if of := runs[launch]; of != nil {

@@ -33,7 +33,7 @@ func (w *StallWatch) Judge(all []records.Record, own agentapi.Activity, summary 
 	return w.next(cmp.Or(judgeStall(all, own, summary, w.failedAt, now), command))
 }
 
-// slowerText is the part of a judgment that says why ranks are slower than others.
+// slowerText is the part of a judgment with the reason why ranks are slower than others.
 var slowerText = regexp.MustCompile(` \(slower: [^)]*\)`)
 
 // next returns the line to write after a judgment, or "". The figures of what slows ranks down change, and are reported once.
@@ -96,8 +96,6 @@ func judgeStall(all []records.Record, own agentapi.Activity, summary agentapi.Su
 		return judgeSlow(slow, why, pods, now)
 	}
 	n := count(ranks, stillSince)
-	// few is the share of ranks, of which the others wait for one at least, that are named as those who keep the others waiting.
-	const few = 8
 	waited, since := now.Sub(n.since), clockTime(n.since)
 	unanswered, doing := unansweredCall(all, own), doings(ranks)
 	if summary.NoInterface != nil {
@@ -115,14 +113,27 @@ func judgeStall(all []records.Record, own agentapi.Activity, summary agentapi.Su
 			subject = fmt.Sprintf("all %d ranks are idle", len(ranks))
 		}
 		return fmt.Sprintf("%s, since %s; %s", subject, since, doing)
-	case n.busy > 0 && (n.busy <= max(1, len(ranks)/few) || why != "" && n.busy == len(numbers(slow.ranks, agentapi.Busy))) &&
-		n.sleeping == 0 && n.withDevice == 0 && n.waiting > 0 && waited >= behindAfter:
-		if n.busy > len(numbers(slow.ranks, agentapi.Busy)) {
-			why = ""
+	case n.busy > 0 && n.sleeping == 0 && n.withDevice == 0 && n.waiting > 0 && waited >= behindAfter:
+		if text := judgeFew(ranks, n, slow, why, doing); text != "" {
+			return text
 		}
-		return waitText(n.waiting, len(ranks), numbers(ranks, agentapi.Busy), why, since, doing)
 	}
 	return judgeSlow(slow, why, pods, now)
+}
+
+// judgeFew names the ranks that keep all others waiting, if they are few or all in the pod that something slows down, and returns the line for
+// the log; "" if they are many.
+func judgeFew(ranks []agentapi.RankActivity, n tally, slow pod, why, doing string) string {
+	// few is the share of ranks, of which the others wait for one at least, that are named.
+	const few = 8
+	inSlow := n.busy == len(numbers(slow.ranks, agentapi.Busy))
+	switch {
+	case !inSlow && n.busy > max(1, len(ranks)/few), why == "" && n.busy > max(1, len(ranks)/few):
+		return ""
+	case !inSlow:
+		why = ""
+	}
+	return waitText(n.waiting, len(ranks), numbers(ranks, agentapi.Busy), why, clockTime(n.since), doing)
 }
 
 // waitText says that some of the ranks wait for others, and why these are slower, if that is known.

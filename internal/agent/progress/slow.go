@@ -39,7 +39,7 @@ type timedCounts struct {
 }
 
 // next adds what was counted up to now, and the share of the time since the last call for which ranks that use a CPU waited for it. It
-// returns what has slowed the ranks down in the latest minute; nil if nothing has, or if that is not known yet.
+// returns what has slowed the ranks down in the latest minute; nil if nothing has, or if that is unknown so far.
 func (w *slowWatch) next(counts Counts, queued float64, now time.Time) *agentapi.Slowness {
 	w.counts = append(w.counts, timedCounts{now, counts, queued})
 	if len(w.counts) > latestSamples+1 {
