@@ -4,11 +4,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Profile is where the time of a job's ranks went: how long they were in functions of MPI, and in which. It describes the launcher's
-// latest run, between MPI_Init and MPI_Finalize of each rank. The job asks for it with the annotation mpi.opendatahub.io/profile.
+// Profile is where the time of a job's ranks went: how long they were in functions of MPI, and in which. It describes one run of MPI's
+// launcher, the one that began last, between MPI_Init and MPI_Finalize of each rank. The job asks for it with the annotation mpi.opendatahub.io/profile.
 type Profile struct {
 	// until is the time of the last measurement.
 	Until metav1.Time `json:"until"`
+	// since is when the run began: the first of its ranks had called MPI_Init.
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
+	// runs is the number of runs of MPI's launcher, such as mpirun, in which ranks were measured. The other figures are those of the run
+	// that began last. 33 stands for more than 32.
+	// +optional
+	Runs int32 `json:"runs,omitempty"`
 	// ranks is the number of ranks that were measured.
 	Ranks int32 `json:"ranks"`
 	// milliseconds and communicationMilliseconds are the sums of all ranks: their time, and that in functions of MPI.

@@ -530,6 +530,10 @@ func (in *PodUsage) DeepCopy() *PodUsage {
 func (in *Profile) DeepCopyInto(out *Profile) {
 	*out = *in
 	in.Until.DeepCopyInto(&out.Until)
+	if in.Since != nil {
+		in, out := &in.Since, &out.Since
+		*out = (*in).DeepCopy()
+	}
 	if in.LateRank != nil {
 		in, out := &in.LateRank, &out.LateRank
 		*out = new(LateRank)

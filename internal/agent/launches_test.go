@@ -198,3 +198,29 @@ exit 15`, folder, port, host, folder, test.rank, folder)
 		})
 	}
 }
+
+// TestRunsOfRanks: ranks of profiled jobs know to which run of a launcher they belong.
+func TestRunsOfRanks(t *testing.T) {
+	w := newWorld(t).serve()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	launcher := filepath.Join(t.TempDir(), "mpiexec")
+	if err := os.Symlink(self, launcher); err != nil {
+		t.Fatal(err)
+	}
+	address := strings.Split(w.address, ":")
+	cmd := w.agent("mpi-agent", "launch", "--", "sh", "-c", `$M "$R" "$R"; $M "$R"`)
+	cmd.Env = append(
+		cmd.Env, "M="+launcher, "AGENT_TEST_WORKER=-p "+address[1]+" "+address[0], agentapi.EnvProfile+"="+t.TempDir(), "R=echo $"+agentapi.EnvLaunch,
+	)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs := strings.Fields(string(out))
+	if len(runs) != 3 || runs[0] != runs[1] || runs[1] == runs[2] || strings.Trim(runs[0]+runs[2], "0123456789.") != "" {
+		t.Errorf("two ranks of a run and one of the next belong to %q", runs)
+	}
+}

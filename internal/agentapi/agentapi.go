@@ -169,6 +169,20 @@ type Activity struct {
 	StillSince int64 `json:"stillSince,omitempty"`
 	// Unanswered is a connection that the pod tries to open, without an answer so far; nil if there is none.
 	Unanswered *Unanswered `json:"unanswered,omitempty"`
+	// Slow is what slows the pod's ranks down; nil if nothing does.
+	Slow *Slowness `json:"slow,omitempty"`
+}
+
+// Slowness is what slowed the ranks of a pod down in the last minute. Figures below those that matter are 0, and others are rounded down.
+type Slowness struct {
+	// Since is the time, in seconds since 1970, since which something has slowed them down.
+	Since int64 `json:"since"`
+	// Throttled is the share of the time, in percent, in which the CPU limit stopped processes.
+	Throttled int32 `json:"throttled,omitempty"`
+	// Faults is the number of page faults per second that read from a disk.
+	Faults int32 `json:"faults,omitempty"`
+	// Queued is the share of the time, in percent, for which ranks that use a CPU waited for it.
+	Queued int32 `json:"queued,omitempty"`
 }
 
 // Unanswered is an attempt to connect that gets no answer: neither a connection nor a refusal.
@@ -205,6 +219,8 @@ type RankActivity struct {
 	For string `json:"for,omitempty"`
 	// Device is whether the rank has a GPU or another accelerator open: what it waits for may run there.
 	Device bool `json:"device,omitempty"`
+	// Waits is whether the rank was not busy in most samples of the last minute.
+	Waits bool `json:"waits,omitempty"`
 }
 
 // Doing is what a process does.
@@ -222,19 +238,23 @@ const (
 	Sleeping Doing = "sleeping"
 )
 
+// LinePrefix begins the lines that agents write into the log of a launcher. The others are those of its command.
+const LinePrefix = "mpi-agent: "
+
 // StallPrefix begins the lines of a launcher's agent about ranks that make no progress. Such a line is
 // StallPrefix and one of
 //
 //	all 4 ranks wait, since 10:00:00 UTC; sleeping: 1; polling: 0, 2, 3
 //	all 4 ranks are idle, since 10:00:00 UTC; sleeping: 0, 1, 2, 3
 //	3 of 4 ranks wait for rank 1, since 10:00:00 UTC; busy: 1; polling: 0, 2, 3
+//	2 of 4 ranks wait for ranks 2, 3 (slower: pi-worker-1 is throttled 40 % of the time), since 10:00:00 UTC; busy: 2, 3; polling: 0, 1
 //	Rank 1 (train) ended by signal 11 (SIGSEGV), but 3 other ranks still run, since 10:00:00 UTC
 //	mpirun ended with exit code 0, but the launcher's command continues and is idle, since 10:00:00 UTC
 //
-// The first three may end with "; rank 0 waits for the lock of /data/index.lock", "; btl_tcp_if_include selects ib0, pods have lo, eth0" and "; pi-worker-1 gets no answer from 10.0.0.7:80".
+// All but the last two may end with "; rank 0 waits for the lock of /data/index.lock", "; btl_tcp_if_include selects ib0, pods have lo, eth0" and "; pi-worker-1 gets no answer from 10.0.0.7:80".
 // When they continue it is StallPrefix + StallOver.
 const (
-	StallPrefix = "mpi-agent: no progress: "
+	StallPrefix = LinePrefix + "no progress: "
 	StallOver   = "over"
 )
 

@@ -10,6 +10,9 @@ import (
 // library that is preloaded into the ranks keeps a record of each.
 const EnvProfile = "MPI_AGENT_PROFILE"
 
+// EnvLaunch identifies the run of MPI's launcher to which a rank on a worker belongs, in jobs that have their communication profiled.
+const EnvLaunch = "MPI_AGENT_LAUNCH"
+
 // Paths of the profile in a pod. ProfileLibrary is a part of the agent's image.
 const (
 	ProfileFolder  = Run + "/profile"
@@ -20,6 +23,15 @@ const (
 type Profile struct {
 	// NoLibrary is set if the agent's image does not have the library, so that nothing is known of ranks.
 	NoLibrary bool `json:"noLibrary,omitempty"`
+	// Launch is the run of MPI's launcher that the profile describes, the latest one of a container; "" if it is unknown. Other lists
+	// earlier runs of the container, at most MaxProfileRuns. A job has neither.
+	Launch string   `json:"launch,omitempty"`
+	Other  []string `json:"other,omitempty"`
+	// Began is when the first rank of the run had called MPI_Init, in milliseconds since 1970; 0 if there is none.
+	Began int64 `json:"began,omitempty"`
+	// Runs is how many runs of MPI's launcher have ranks that were profiled, of which the profile describes the one that began last. Only a
+	// job has it.
+	Runs int32 `json:"runs,omitempty"`
 	// Ranks are those of a container, by number, or some of a job: at most MaxProfileRanks. RankCount is the number of ranks that were
 	// profiled.
 	Ranks     []RankProfile `json:"ranks,omitempty"`
@@ -37,9 +49,10 @@ type Profile struct {
 	Sizes []int64 `json:"sizes,omitempty"`
 }
 
-// Limits of a Profile. MaxCallName is the length of the longest name of a function, without "MPI_".
+// Limits of a Profile. MaxProfileRuns is how many runs before the latest one are counted. MaxCallName is the length of the longest name of a function, without "MPI_".
 const (
 	MaxProfileRanks = 32
+	MaxProfileRuns  = 32
 	MaxProfileCalls = 64
 	MaxJobCalls     = 12
 	MaxCallName     = 21

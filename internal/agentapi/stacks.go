@@ -28,6 +28,8 @@ type RankStack struct {
 	For   string `json:"for,omitempty"`
 	// Python is the version of the interpreter, such as "3.11".
 	Python string `json:"python,omitempty"`
+	// Inline is the program that Python got as an argument, whose file is InlineFile, as one line; "" if there is none.
+	Inline string `json:"inline,omitempty"`
 	// Threads are those that run Python code, the main thread first.
 	Threads []ThreadStack `json:"threads,omitempty"`
 	// Error is why there are no stacks, such as "it is no Python program"; empty if there are.
@@ -53,6 +55,23 @@ type Frame struct {
 	// Source is the text of the line, of the innermost call in the program's own files of the main thread; "" if it is unknown.
 	Source string `json:"source,omitempty"`
 }
+
+// InlineFile is the name that Python gives to the file of a program that is an argument (python -c).
+const InlineFile = "<string>"
+
+// InlineProgram names a program that is an argument by its begin, such as python -c 'import time; time.sleep(1)'.
+func InlineProgram(program string) string {
+	const most = 40
+	if text := []rune(program); len(text) > most {
+		program = string(text[:most-1]) + "…"
+	}
+	return inlineBegin + "'" + program + "'"
+}
+
+const inlineBegin = "python -c "
+
+// IsInlineProgram reports whether the name of a file is one of InlineProgram.
+func IsInlineProgram(file string) bool { return strings.HasPrefix(file, inlineBegin+"'") }
 
 // String returns the frame as text, such as "load_batch (/app/train.py:42)".
 func (f Frame) String() string {
@@ -111,7 +130,7 @@ func inStandardLibrary(file string) bool {
 //	ranks 0, 2, 3: main (/app/train.py:61) < <module> (/app/train.py:70) | comm.Barrier()
 //
 // where the text after the bar is the line of the innermost call.
-const StackPrefix = "mpi-agent: stack of "
+const StackPrefix = LinePrefix + "stack of "
 
 // MaxStacks is the most bytes of a host's stacks as JSON. SSH breaks a connection at 256 KiB.
 const MaxStacks = 128 << 10
@@ -146,9 +165,16 @@ type StackGroup struct {
 }
 
 // GroupStacks puts ranks together whose main threads are at the same place in the program's own files: small groups first, then by the
-// number of the first rank. Ranks without a stack are left out.
+// number of the first rank. Ranks without a stack are left out. If ranks run several programs that are arguments of Python, these are named.
 func GroupStacks(hosts []HostStacks) []StackGroup {
-	groups := map[string]*StackGroup{}
+	groups, programs := map[string]*StackGroup{}, map[string]bool{}
+	for _, host := range hosts {
+		for _, r := range host.Ranks {
+			if r.Inline != "" {
+				programs[r.Inline] = true
+			}
+		}
+	}
 	for _, host := range hosts {
 		for _, r := range host.Ranks {
 			if len(r.Threads) == 0 {
@@ -156,6 +182,10 @@ func GroupStacks(hosts []HostStacks) []StackGroup {
 			}
 			frames := r.Threads[0].OwnFrames()
 			key := fmt.Sprint(frames)
+			if len(programs) > 1 && r.Inline != "" {
+				frames = nameInline(frames, r.Inline)
+				key = fmt.Sprint(frames, r.Inline)
+			}
 			if groups[key] == nil {
 				groups[key] = &StackGroup{Frames: frames}
 			}
@@ -171,6 +201,17 @@ func GroupStacks(hosts []HostStacks) []StackGroup {
 		return cmp.Or(len(a.Ranks)-len(b.Ranks), int(a.Ranks[0]-b.Ranks[0]))
 	})
 	return all
+}
+
+// nameInline returns calls with the name of the program that is an argument in place of InlineFile.
+func nameInline(frames []Frame, program string) []Frame {
+	frames = slices.Clone(frames)
+	for i := range frames {
+		if frames[i].File == InlineFile {
+			frames[i].File = InlineProgram(program)
+		}
+	}
+	return frames
 }
 
 // String returns the group as a line of a launcher's agent, without StackPrefix.

@@ -57,6 +57,28 @@ func TestGroupStacks(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+	inline := func(rank int32, program string, line int32) RankStack {
+		r := at(rank, Frame{File: "<string>", Line: line, Function: "<module>"}, Frame{File: "/app/x.py", Line: 1, Function: "run"})
+		r.Inline = program
+		return r
+	}
+	long := "import time; time.sleep(600); print('the master has slept')"
+	for name, test := range map[string]struct {
+		ranks []RankStack
+		want  []string
+	}{
+		"one program":    {[]RankStack{inline(0, "a()", 2), inline(1, "a()", 2), at(2, main)}, []string{"rank 2: main (/app/train.py:60)", "ranks 0, 1: <module> (<string>:2) < run (/app/x.py:1)"}},
+		"two programs":   {[]RankStack{inline(0, "a()", 2), inline(1, "b(1/2)", 2), inline(2, "b(1/2)", 2)}, []string{"rank 0: <module> (python -c 'a()':2) < run (/app/x.py:1)", "ranks 1, 2: <module> (python -c 'b(1/2)':2) < run (/app/x.py:1)"}},
+		"they are alike": {[]RankStack{inline(0, long+"1", 1), inline(1, long+"2", 1)}, []string{"rank 0: <module> (python -c 'import time; time.sleep(600); print('th…':1) < run (/app/x.py:1)", "rank 1: <module> (python -c 'import time; time.sleep(600); print('th…':1) < run (/app/x.py:1)"}},
+	} {
+		var got []string
+		for _, group := range GroupStacks([]HostStacks{{Host: "w-0", Ranks: test.ranks}}) {
+			got = append(got, group.String())
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
 	deep := StackGroup{Ranks: []int32{0, 1, 2, 3, 4, 5}}
 	for range 20 {
 		deep.Frames = append(deep.Frames, Frame{File: "/" + strings.Repeat("a", 290) + " < b.py", Function: strings.Repeat("f", 290)})

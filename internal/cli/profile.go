@@ -19,6 +19,7 @@ func newProfile(f *Factory) *cobra.Command {
 		Short: "Show where the time of a job's ranks goes",
 		Long: `Show where the time of a job's ranks goes, between MPI_Init and MPI_Finalize: the share in functions of MPI, the
 functions with the most time, the sizes of messages, the imbalance between the ranks, and the rank that the others wait for.
+If the job runs mpirun or mpiexec more than once, it is the profile of the run that began last.
 
 The job must have been created with --profile, or with the annotation mpi.opendatahub.io/profile. The profile is reported
 a minute after the ranks have started, then each minute, later up to each 5 minutes, and at the end. The command also works
@@ -59,6 +60,9 @@ type profilePrinter struct{ linePrinter }
 func (p *profilePrinter) print(job jobs.Job, profile *v1alpha1.Profile) error {
 	p.line("%s: %s, %d %% of the time in MPI, imbalance %d %%, until %s UTC", job, phrase.Count(int(profile.Ranks), "rank"), profile.CommunicationPercent, profile.ImbalancePercent,
 		profile.Until.UTC().Format(time.DateTime))
+	if runs := jobs.RunsText(profile); runs != "" && profile.Since != nil {
+		p.line("It is the latest of %s of MPI's launcher, and began at %s UTC.", runs, profile.Since.UTC().Format(time.DateTime))
+	}
 	if late := jobs.LateRankText(profile); late != "" {
 		p.line("%s", phrase.Sentence(phrase.Capital(late)))
 	}
@@ -77,7 +81,7 @@ func (p *profilePrinter) print(job jobs.Job, profile *v1alpha1.Profile) error {
 		}
 		p.table(t)
 	}
-	if open := jobs.OpenCalls(profile); open > profile.CommunicationMilliseconds/10 {
+	if open := jobs.OpenCalls(profile); open > 0 {
 		p.line("and %s in calls that have not returned", jobs.TimeText(open))
 	}
 	if rows := jobs.MessageSizeRows(profile); len(rows) > 0 {

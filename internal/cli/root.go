@@ -11,6 +11,8 @@ import (
 	"cmp"
 	"context"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -207,9 +209,38 @@ func prepare(parent *cobra.Command) {
 				}
 				return usagef("%s; usage: %s", text, c.UseLine())
 			}
-			return nil
+			return checkNotEmpty(c, args)
 		}
 	}
+}
+
+// placeholder is the name of an argument in the usage of a command, with dots if it can be repeated. That of a flag's value has the flag before
+// it, and that of an optional part its bracket.
+var placeholder = regexp.MustCompile(`(-\S+ [A-Z]|\[[A-Z]+:)?([A-Z]+)?(\.\.\.)?`)
+
+// checkNotEmpty returns an error if an argument is empty, such as a name from a variable that is not set. Those of another command, after --,
+// may be.
+func checkNotEmpty(c *cobra.Command, args []string) error {
+	if dash := c.ArgsLenAtDash(); dash >= 0 {
+		args = args[:dash]
+	}
+	i := slices.IndexFunc(args, func(arg string) bool { return strings.TrimSpace(arg) == "" })
+	if i < 0 {
+		return nil
+	}
+	what := "an argument"
+	n := 0
+	for _, found := range placeholder.FindAllStringSubmatch(c.Use, -1) {
+		// The value of a flag is not an argument, and neither is an optional part of one.
+		if found[1] != "" && !strings.HasSuffix(found[1], ":") || found[2] == "" {
+			continue
+		}
+		if what = found[2]; n == i || found[3] != "" {
+			break
+		}
+		n++
+	}
+	return usagef("%s is empty; usage: %s", what, c.UseLine())
 }
 
 // unknownCommand returns an error for arguments of the root, which are not commands.

@@ -119,6 +119,9 @@ func heading(s *shownStack) string {
 	if s.of.Python != "" {
 		details = append(details, "Python "+s.of.Python)
 	}
+	if s.of.Inline != "" {
+		details = append(details, agentapi.InlineProgram(s.of.Inline))
+	}
 	if s.of.Error != "" {
 		details = append(details, "no stack: "+s.of.Error)
 	}

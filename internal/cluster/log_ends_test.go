@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -114,6 +115,30 @@ func TestLogEnds(t *testing.T) {
 	}
 	if none := gatherer.LogEnds(t.Context(), mpitest.Job(0), jobstate.Observed{Now: mpitest.Now}, 64<<10); none != nil {
 		t.Errorf("a job without pods has logs: %+v", none)
+	}
+}
+
+// TestFirstLine: the first line of a log is that of the program, and not one of the agent that started it.
+func TestFirstLine(t *testing.T) {
+	t.Parallel()
+	pod := endedJob(0).LauncherPods[0]
+	pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1}}
+	for name, test := range map[string]struct {
+		lines []string
+		want  string
+	}{
+		"the program's":         {[]string{"step 1", "mpi-agent: no progress: over"}, "10:00:00"},
+		"after the agent's":     {[]string{"mpi-agent: waiting for 1 of 2 hosts for 10 s; connecting: w", "mpi-agent: x", "", "step 1"}, "10:00:02"},
+		"only those of agents":  {[]string{"mpi-agent: waiting for 1 of 2 hosts for 10 s; connecting: w"}, "00:00:00"},
+		"a program names agent": {[]string{"the mpi-agent: starts"}, "10:00:00"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			log, err := logServer(t, map[string]string{pod.Name: stampedLines(test.lines...)}).LastRun(t.Context(), pod)
+			if got := log.FirstAt.Format(time.TimeOnly); err != nil || got != test.want {
+				t.Errorf("the first line is of %s, want %s: %v", got, test.want, err)
+			}
+		})
 	}
 }
 

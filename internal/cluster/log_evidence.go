@@ -271,13 +271,14 @@ func readEnd(stream io.Reader) []byte {
 	return end
 }
 
-// stripTimes removes the timestamp that the kubelet adds to each line, and returns the first and the last one.
+// stripTimes removes the timestamp that the kubelet adds to each line, and returns the first one of a line that is not an agent's, and the
+// last one.
 func stripTimes(log []byte) (lines []byte, first, last time.Time) {
 	var text bytes.Buffer
 	for line := range bytes.Lines(log) {
 		stamp, rest, found := bytes.Cut(line, []byte(" "))
 		if at, err := time.Parse(time.RFC3339Nano, string(bytes.TrimSpace(stamp))); err == nil {
-			if last, line = at, rest; first.IsZero() {
+			if last, line = at, rest; first.IsZero() && !bytes.HasPrefix(rest, []byte(agentapi.LinePrefix)) {
 				first = at
 			}
 			if !found {

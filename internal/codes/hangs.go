@@ -99,7 +99,7 @@ var stalls = []Entry{
 		Code: ProfileMissing, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityInfo,
 		Summary: "The job has no communication profile. {why}",
 		Remedies: []v1alpha1.Remedy{
-			{Text: "The library for profiles counts the calls of programs in C, C++ and Python that use MPI as a shared library."},
+			{Text: "The library for profiles counts the calls of programs in C, C++, Fortran and Python that use MPI as a shared library."},
 			{Text: "If the job needs no profile, remove the annotation.", Action: "metadata.annotations[mpi.opendatahub.io/profile]"},
 		},
 	},
@@ -133,6 +133,24 @@ var setDeadline = v1alpha1.Remedy{Text: "Set a deadline, so that a stuck job rel
 var SleepsAlone = []v1alpha1.Remedy{
 	{Text: "Check why rank {option} does not send what the others wait for: it waits for something outside MPI, such as a file, a lock or a process, or has ended its work and waits in MPI_Finalize."},
 }
+
+// SlowerRanks is the definition of Straggler if it is known why the ranks are slower. It uses {slower}, such as "Rank 1 is slower: ...".
+var SlowerRanks = Entry{
+	Code: Straggler, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityInfo,
+	Summary:  "{ranksNow|The other ranks} wait since {since} for {rankWho|one rank} ({message}). {slower}{places}",
+	Remedies: Lookup(Straggler).Remedies,
+}
+
+// MemoryFromDisk and BusyNode are the first remedies for a pod whose ranks are slower than those of others since their memory is read from a
+// disk, or since they do not get a CPU.
+var (
+	MemoryFromDisk = []v1alpha1.Remedy{
+		{Text: "Check the memory of the pod: parts of it are swapped out, or files that it reads do not fit. Increase its memory, or read less data at once.", Action: "{workerTemplate}.spec.containers[0].resources.limits.memory"},
+	}
+	BusyNode = []v1alpha1.Remedy{
+		{Text: "Request as many CPUs as the pod has ranks: its node runs more than it has CPUs for.", Action: "{workerTemplate}.spec.containers[0].resources.requests.cpu"},
+	}
+)
 
 // ThreadsLeft are the first remedies for ranks whose program has ended but for its threads.
 var ThreadsLeft = []v1alpha1.Remedy{

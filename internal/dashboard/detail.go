@@ -38,6 +38,10 @@ type Detail struct {
 	// Profile describes the communication profile in a line, and LateRank the rank that the others wait for.
 	Profile  string `json:"profile,omitempty"`
 	LateRank string `json:"lateRank,omitempty"`
+	// OpenCalls is the time in milliseconds in calls of MPI that have not returned, which none of the profile's calls contains.
+	OpenCalls int64 `json:"openCalls,omitempty"`
+	// Runs is the number of runs of MPI's launcher, such as "3 runs", of which the profile is the latest; "" if there is only one.
+	Runs string `json:"runs,omitempty"`
 	// NoProfile is why a job that asks for a profile, or could, has none. ProfileChange is the change by which its clone has one.
 	NoProfile     string `json:"noProfile,omitempty"`
 	ProfileChange string `json:"profileChange,omitempty"`
@@ -161,6 +165,7 @@ func (s *Server) detail(c *call) (any, error) {
 func (d *Detail) addProfile(job jobs.Job) {
 	if profile := job.Status().Profile; profile != nil {
 		d.Profile, d.LateRank = jobs.ProfileText(profile), phrase.Sentence(phrase.Capital(jobs.LateRankText(profile)))
+		d.OpenCalls, d.Runs = jobs.OpenCalls(profile), jobs.RunsText(profile)
 		return
 	}
 	asks, can := jobs.AsksForProfile(job), jobs.CanProfile(job)

@@ -250,7 +250,8 @@ func figuresOf(until time.Time, broken int) *v1alpha1.TrainingCurves {
 // profileOf returns where the time of eight ranks went, of which the others wait for rank 5.
 func profileOf(until time.Time) *v1alpha1.Profile {
 	profile := &v1alpha1.Profile{
-		Until: metav1.Time{Time: until}, Ranks: 8, Milliseconds: 80_000_000, CommunicationMilliseconds: 23_600_000, CommunicationPercent: 30, ImbalancePercent: 23,
+		Until: metav1.Time{Time: until}, Since: &metav1.Time{Time: until.Add(-10_000 * time.Second)}, Runs: 2,
+		Ranks: 8, Milliseconds: 80_000_000, CommunicationMilliseconds: 26_600_000, CommunicationPercent: 33, ImbalancePercent: 23,
 		LateRank: &v1alpha1.LateRank{Rank: 5, WaitedMilliseconds: 2_400_000},
 		Calls: []v1alpha1.ProfileCall{
 			{Call: "MPI_Allreduce", Count: 3_296_000, Milliseconds: 21_700_000, Bytes: 44_030_000_000_000},
@@ -369,7 +370,7 @@ func fillMLTeam(t *testing.T) {
 		PhaseTimes: []v1alpha1.PhaseTime{{Phase: "Running", Since: *at(26 * time.Hour), Seconds: 3600}}, Pods: pods("pi", 4, "Gone", ""), Consumption: used,
 		Usage: usageOf(now.Add(-25*time.Hour), 40*time.Second, "pi-worker-0"),
 		Findings: []v1alpha1.Finding{{
-			Code: "ProfileMissing", Severity: v1alpha1.SeverityInfo, Summary: "The job has no communication profile. No rank has counted its calls: the program is statically linked with MPI, is written in Fortran, or does not use MPI.",
+			Code: "ProfileMissing", Severity: v1alpha1.SeverityInfo, Summary: "The job has no communication profile. No rank has counted its calls: the program is statically linked with MPI, or does not use MPI.",
 			Remedies: []v1alpha1.Remedy{{Text: "If the job needs no profile, remove the annotation.", Action: "metadata.annotations[mpi.opendatahub.io/profile]"}},
 		}},
 	})

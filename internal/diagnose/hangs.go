@@ -36,7 +36,7 @@ var (
 	// aloneInKernel is one rank that sleeps or is blocked while the others do not.
 	aloneInKernel = regexp.MustCompile(`; (?:sleeping: (\d+); (?:blocked|polling): \d|blocked: (\d+); polling: \d)`)
 	calls         = regexp.MustCompile(`; (the launcher|\S+) gets no answer from (\S+)$`)
-	waitForFew    = regexp.MustCompile(`^(\d+ of \d+ ranks) wait for (ranks? (\d+)[\d, and more]*), since (\S+ UTC); (.+)$`)
+	waitForFew    = regexp.MustCompile(`^(\d+ of \d+ ranks) wait for (ranks? (\d+)[\d, and more]*)(?: \(slower: ([^)]+)\))?, since (\S+ UTC); (.+)$`)
 	mpiOver       = regexp.MustCompile(`^(\w[\w.]*) ended(?: with exit code (\d+))?, but the launcher's command continues and is idle, since (\S+ UTC)$`)
 	// atExit is a stack in which Python waits for threads and processes when its program has ended (Lib/threading.py,
 	// Lib/concurrent/futures/thread.py, Lib/multiprocessing/util.py).
@@ -121,6 +121,9 @@ func (p *input) stallEntry(code codes.Code, figures map[string]string) codes.Ent
 	if figures["alone"] != "" && figures["places"] == "" {
 		entry.Remedies = slices.Concat(codes.SleepsAlone, entry.Remedies)
 	}
+	if why := figures["slower"]; why != "" {
+		entry = slowerEntry(why)
+	}
 	if figures["atExit"] != "" {
 		entry.Remedies = slices.Concat(codes.ThreadsLeft, entry.Remedies)
 	}
@@ -133,6 +136,19 @@ func (p *input) stallEntry(code codes.Code, figures map[string]string) codes.Ent
 		figures["policy"] = p.Seen.Isolation.Name
 		entry.Remedies = slices.Concat(codes.IsolatedNetwork, entry.Remedies[1:])
 	}
+	return entry
+}
+
+// slowerEntry returns the definition of Straggler for ranks of which it is known why they are slower, with what helps against that.
+func slowerEntry(why string) codes.Entry {
+	entry, first := codes.SlowerRanks, codes.BusyNode
+	switch {
+	case strings.Contains(why, " is throttled "):
+		first = codes.Lookup(codes.CPUThrottled).Remedies[:1]
+	case strings.Contains(why, " page faults "):
+		first = codes.MemoryFromDisk
+	}
+	entry.Remedies = slices.Concat(first, entry.Remedies[:2])
 	return entry
 }
 
@@ -199,7 +215,14 @@ func stallFigures(text string, lines []string) (code codes.Code, figures map[str
 		}
 	} else if few := waitForFew.FindStringSubmatch(text); few != nil {
 		code = codes.Straggler
-		figures["ranksNow"], figures["rankWho"], figures["rank"], figures["since"], figures["message"] = few[1], few[2], few[3], few[4], few[5]
+		figures["ranksNow"], figures["rankWho"], figures["rank"], figures["since"], figures["message"] = few[1], few[2], few[3], few[5], few[6]
+		if few[4] != "" {
+			is := " is slower: "
+			if strings.HasPrefix(few[2], "ranks") {
+				is = " are slower: "
+			}
+			figures["slower"] = phrase.Capital(few[2]) + is + few[4] + "."
+		}
 	} else if over := mpiOver.FindStringSubmatch(text); over != nil {
 		code, figures["since"], figures["program"] = codes.RanksIdle, over[3], over[1]
 		figures["afterMPI"], figures["codeText"] = "yes", ""

@@ -122,8 +122,12 @@ const wholeModule = "<module>"
 func callText(call []string) string { return fmt.Sprintf("%s (%s)", call[1], fileText(call)) }
 
 func fileText(call []string) string {
-	if call[3] == "" {
-		return path.Base(call[2])
+	file := call[2]
+	if !agentapi.IsInlineProgram(file) {
+		file = path.Base(file)
 	}
-	return path.Base(call[2]) + ":" + call[3]
+	if call[3] == "" {
+		return file
+	}
+	return file + ":" + call[3]
 }

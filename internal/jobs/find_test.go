@@ -44,6 +44,7 @@ func TestFind(t *testing.T) {
 	for reference, want := range map[string]string{
 		"pi":          `several jobs are named "pi"; use mpijob/pi or trainjob/pi`,
 		"pod/pi":      "name: pod/pi is not a job; use NAME, mpijob/NAME or trainjob/NAME",
+		"":            "name: \"\" is not a job; use NAME, mpijob/NAME or trainjob/NAME",
 		"mpijob/":     "name: mpijob/ is not a job; use NAME, mpijob/NAME or trainjob/NAME",
 		"tun":         `job "tun" not found in namespace ns; did you mean tune?`,
 		"mpijob/tune": `MPIJob "tune" not found in namespace ns; did you mean gone?`,

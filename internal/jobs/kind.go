@@ -56,10 +56,13 @@ func ParseKind(word string) (schema.GroupVersionKind, bool) {
 // parseReference reads NAME or KIND/NAME. Without a kind, all kinds are returned.
 func parseReference(reference string) ([]schema.GroupVersionKind, string, error) {
 	word, name, qualified := strings.Cut(reference, "/")
-	if !qualified {
+	if !qualified && reference != "" {
 		return Kinds(), reference, nil
 	}
 	kind, known := ParseKind(word)
+	if reference == "" {
+		reference = `""`
+	}
 	if !known || name == "" {
 		return nil, "", Invalid(FieldError{Field: "name", Value: reference, Reason: "is not a job; use NAME, mpijob/NAME or trainjob/NAME"})
 	}

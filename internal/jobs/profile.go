@@ -33,12 +33,29 @@ func ProfileText(profile *v1alpha1.Profile) string {
 	if late := LateRankText(profile); late != "" {
 		parts = append(parts, late)
 	}
+	if runs := RunsText(profile); runs != "" {
+		parts = append(parts, "the latest of "+runs)
+	}
 	return strings.Join(parts, "; ")
 }
 
+// RunsText returns the number of runs of MPI's launcher, such as "3 runs", of which the profile is the latest; "" if there is only one.
+func RunsText(profile *v1alpha1.Profile) string {
+	switch runs := profile.Runs; {
+	case runs <= 1:
+		return ""
+	case runs > agentapi.MaxProfileRuns:
+		return fmt.Sprintf("more than %d runs", agentapi.MaxProfileRuns)
+	default:
+		return fmt.Sprintf("%d runs", runs)
+	}
+}
+
 // OpenCalls returns the time in milliseconds in calls of MPI that have not returned, or did not when their ranks were killed: it is part of the
-// time in MPI, and of no call. It is 0 if the profile does not list all calls.
+// time in MPI, and of no call. It is 0 if it is at most a tenth of the time in MPI, as in any running job, or if the profile does not list all
+// calls.
 func OpenCalls(profile *v1alpha1.Profile) int64 {
+	const noticed = 10
 	if len(profile.Calls) >= agentapi.MaxJobCalls {
 		return 0
 	}
@@ -46,7 +63,10 @@ func OpenCalls(profile *v1alpha1.Profile) int64 {
 	for _, call := range profile.Calls {
 		open -= call.Milliseconds
 	}
-	return max(0, open)
+	if open <= profile.CommunicationMilliseconds/noticed {
+		return 0
+	}
+	return open
 }
 
 // noticedImbalance is the imbalance in percent from which it is worth a mention in a line.

@@ -45,7 +45,7 @@ func laterProfile(before, next *v1alpha1.Profile, since int64) *v1alpha1.Profile
 		return next
 	case next.Until.Before(&before.Until):
 		return before
-	case before.Until.Unix() < since || before.Ranks != next.Ranks:
+	case before.Until.Unix() < since || before.Ranks != next.Ranks || !before.Since.Equal(next.Since):
 		return next
 	}
 	if len(next.PerRank) < len(before.PerRank) {
@@ -63,13 +63,16 @@ func laterProfile(before, next *v1alpha1.Profile, since int64) *v1alpha1.Profile
 // readProfile returns what agents reported as the API keeps it; nil if no rank was profiled. Programs of the job can write what agents
 // report: it is bounded.
 func readProfile(told agentapi.Profile, until time.Time) *v1alpha1.Profile {
-	const mostRanks = 1 << 20
+	const mostRanks, latestBegin = 1 << 20, 1 << 43
 	if told.RankCount <= 0 || told.RankCount > mostRanks {
 		return nil
 	}
 	p := &v1alpha1.Profile{
 		Until: *at(until), Ranks: told.RankCount, Milliseconds: figure(told.Elapsed),
 		CommunicationMilliseconds: min(figure(told.Communication), figure(told.Elapsed)),
+	}
+	if told.Began > 0 && told.Began < latestBegin {
+		p.Since, p.Runs = at(time.UnixMilli(told.Began)), min(max(1, told.Runs), agentapi.MaxProfileRuns+1)
 	}
 	p.CommunicationPercent = percent(p.CommunicationMilliseconds, p.Milliseconds)
 	if most := figure(told.MaxComputation) * int64(told.RankCount); most > 0 {
@@ -141,7 +144,7 @@ func (m maker) profileMissing(status v1alpha1.JobReportStatus, noLibrary bool) (
 	case status.Phase == v1alpha1.PhaseSucceeded && m.startedWithoutProfile():
 		why = "The job asked for one after its pods had been created."
 	case status.Phase == v1alpha1.PhaseSucceeded && status.Usage != nil:
-		why = "No rank has counted its calls: the program is statically linked with MPI, is written in Fortran, sets LD_PRELOAD for itself, or does not use MPI."
+		why = "No rank has counted its calls: the program is statically linked with MPI, sets LD_PRELOAD for itself, or does not use MPI."
 	default:
 		return v1alpha1.Finding{}, false
 	}

@@ -20,7 +20,7 @@ import (
 // withProfile adds a profile of two ranks to a usage.
 func withProfile(u *agentapi.Usage) {
 	u.Profile = &agentapi.Profile{
-		RankCount: 2, Elapsed: 120_000, Communication: 48_000, MaxComputation: 54_000, Late: &agentapi.LateRank{Rank: 1, Waited: 36_000},
+		Began: u.Since*1000 + 250, Runs: 2, RankCount: 2, Elapsed: 120_000, Communication: 48_000, MaxComputation: 54_000, Late: &agentapi.LateRank{Rank: 1, Waited: 36_000},
 		Ranks: []agentapi.RankProfile{{Rank: 0, Elapsed: 60_000, Communication: 42_000}, {Rank: 1, Elapsed: 60_000, Communication: 6_000}},
 		Calls: []agentapi.CallProfile{{Call: "Allreduce", Count: 2000, Time: 47_000, Bytes: 16_000_000}, {Call: "Bcast", Count: 2, Time: 1000, Bytes: 80}},
 		Sizes: []int64{2, 0, 2000, 0, 0, 0},
@@ -50,6 +50,13 @@ func TestProfile(t *testing.T) {
 	other := used(h.job, 400*time.Second, 460*time.Second, 7, withProfile, func(u *agentapi.Usage) { u.Profile.Calls = nil })
 	if h.pass(500*time.Second, running, jobstate.Evidence{Usage: other}); len(h.last.Status.Profile.Calls) > 0 {
 		t.Errorf("another run keeps the calls of the one before: %+v", h.last.Status.Profile)
+	}
+	next := used(h.job, 400*time.Second, 520*time.Second, 7, withProfile, func(u *agentapi.Usage) {
+		u.Profile.Calls, u.Profile.Began, u.Profile.Runs = u.Profile.Calls[:1], u.Profile.Began+100_000, 1000
+	})
+	h.pass(560*time.Second, running, jobstate.Evidence{Usage: next})
+	if p := h.last.Status.Profile; len(p.Calls) != 1 || p.Runs != 33 || p.Since.Sub(mpitest.Now) != 500*time.Second {
+		t.Errorf("the next run of the same pods began at %s: %+v", p.Since, p)
 	}
 }
 

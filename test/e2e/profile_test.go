@@ -44,6 +44,21 @@ func TestProfileOfAnyMPI(t *testing.T) {
 	}
 }
 
+// TestProfileOfTheLatestRun: the profile of a job that runs mpirun twice is that of the second run, in which fewer ranks and workers take part.
+func TestProfileOfTheLatestRun(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	job := openMPI(namespace, 2, "sh", "-c", "mpirun -n 4 ranks --sleep 5 && mpirun -n 2 ranks --sleep 15")
+	job.Annotations = map[string]string{mpi.AnnotationProfile: "true"}
+	create(t, job)
+	profile := reported(t, kubeflow.Kind, namespace, "job", "the record of the job that ended has a profile", hasProfile).Status.Profile
+	t.Logf("%+v", profile)
+	i := slices.IndexFunc(profile.Calls, func(c v1alpha1.ProfileCall) bool { return c.Call == "MPI_Allreduce" })
+	if profile.Ranks != 2 || profile.Runs != 2 || profile.Since == nil || i < 0 || profile.Calls[i].Count != 2 || profile.Milliseconds > 2*60_000 {
+		t.Errorf("the profile is %+v", profile)
+	}
+}
+
 // unbalancedProgram has all ranks wait for rank 1 in each of 12 steps.
 const unbalancedProgram = `
 import time

@@ -1,18 +1,25 @@
 package e2e
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	corev1 "k8s.io/api/core/v1"
+
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/kinds/mpijob"
+	"opendatahub.io/mpijob/internal/mpi"
 )
 
 // TestStragglers: with each MPI, and whatever holds rank 1 up, the report says that the ranks wait, and names rank 1 where the others wait
@@ -38,9 +45,12 @@ func TestStragglers(t *testing.T) {
 					t.Parallel()
 					takeRoom(t, 2)
 				}
-				job := agentJob(newNamespace(t), "job", with.sample, with.implementation, 2, with.mpirun, "-n", "4", "ranks", fault.option, "1")
+				job := agentJob(newNamespace(t), "job", with.sample, with.implementation, 2, with.mpirun, "-n", "4", "ranks", fault.option, cmp.Or(fault.value, "1"))
 				create(t, job)
 				waitFor(t, job, "the job runs", runs)
+				if fault.inject != nil {
+					fault.inject(t, job)
+				}
 				began := time.Now()
 				var found v1alpha1.Finding
 				eventuallyAfter(t, "a finding says who waits", 2*time.Minute, maxWait, func() error {
@@ -67,6 +77,10 @@ type stragglerFault struct {
 	name string
 	// option is that of the sample program ranks.
 	option string
+	// value is that of the option, by default rank 1.
+	value string
+	// inject makes the fault outside of the program, if it is one; nil otherwise.
+	inject func(*testing.T, *kubeflow.MPIJob)
 	tells  func(v1alpha1.Finding) bool
 }
 
@@ -80,12 +94,48 @@ func stragglerFaults() []stragglerFault {
 		return isNamed && slices.Contains([]codes.Code{codes.Straggler, codes.RanksWaiting, codes.RanksIdle}, f.Code)
 	}
 	return []stragglerFault{
-		{"endless loop", "--loop", names},
-		{"sleep", "--pause", names},
-		{"file that never comes", "--file", names},
-		{"much more work than the others", "--slow", names},
+		{name: "endless loop", option: "--loop", tells: names},
+		{name: "sleep", option: "--pause", tells: names},
+		{name: "file that never comes", option: "--file", tells: names},
+		{name: "much more work than the others", option: "--slow", tells: names},
 		// Rank 1 waits as the others do: for a message of any rank.
-		{"lost message", "--wait", func(f v1alpha1.Finding) bool { return names(f) || f.Code == codes.RanksWaiting }},
+		{name: "lost message", option: "--wait", tells: func(f v1alpha1.Finding) bool { return names(f) || f.Code == codes.RanksWaiting }},
+		// All ranks have the same work, and none is rank 99.
+		{name: "throttled pod", option: "--slow", value: "99", inject: throttleWorker, tells: func(f v1alpha1.Finding) bool {
+			return f.Code == codes.Straggler && f.Rank != nil && *f.Rank >= 2 && strings.Contains(f.Summary, "job-worker-1 is throttled")
+		}},
+	}
+}
+
+// throttleWorker gives the second worker of a job a tenth of a CPU, as another CPU limit than that of the first does. The nodes of the
+// one-machine cluster have their cgroups on this machine.
+func throttleWorker(t *testing.T, job *kubeflow.MPIJob) {
+	t.Helper()
+	const quota, period = "10000", "100000"
+	pods := podsOf(t, job, mpi.RoleWorker)
+	i := slices.IndexFunc(pods, func(p corev1.Pod) bool { return p.Name == job.Name+"-worker-1" })
+	if i < 0 {
+		t.Fatalf("%s has no second worker", job.Name)
+	}
+	uid, limited := string(pods[i].UID), 0
+	// The kubelet writes them with dashes or underscores, below a folder for each controller in version 1.
+	isPod := func(path string) bool {
+		return strings.Contains(path, "pod"+uid) || strings.Contains(path, "pod"+strings.ReplaceAll(uid, "-", "_"))
+	}
+	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, entry fs.DirEntry, err error) error {
+		// Those of the pod itself have no processes.
+		if err != nil || !entry.IsDir() || !isPod(filepath.Dir(path)) {
+			return nil
+		}
+		for name, value := range map[string]string{"cpu.max": quota + " " + period, "cpu.cfs_quota_us": quota} {
+			if os.WriteFile(filepath.Join(path, name), []byte(value), 0) == nil {
+				limited++
+			}
+		}
+		return nil
+	})
+	if limited == 0 {
+		t.Skip("SKIPPED: the cgroups of the job's pods are not on this machine")
 	}
 }
 

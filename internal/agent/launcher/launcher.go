@@ -67,9 +67,10 @@ func (s *supervisor) summary() agentapi.Summary {
 func Run(args, env []string, statusAddress string) int {
 	log := slog.New(slog.DiscardHandler)
 	s := &supervisor{
-		command: args, ranks: ranks.New(log, cgroup.Root), profiler: profile.New(), stderr: os.Stderr, folder: records.Folder(), expected: hostfile.Read(agentapi.Hostfile),
+		command: args, ranks: ranks.New(log, cgroup.Root), stderr: os.Stderr, folder: records.Folder(), expected: hostfile.Read(agentapi.Hostfile),
 		launchWatch: launchWatch{failedAt: map[string]time.Time{}, ended: map[string]time.Time{}, killed: map[string]bool{}},
 	}
+	s.profiler = profile.New(s.ranks.LaunchOf)
 	processes, err := process.NewParent(s.ranks.Look)
 	if err == nil {
 		env, err = hydraEnv(s.profiler.Env(launcherEnv(env)), agentapi.Hostfile)

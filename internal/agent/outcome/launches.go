@@ -47,7 +47,7 @@ func Launches(launchers []*Launcher, ended []agentapi.RankEnd, sessions []record
 		}
 		next := Launch{Launcher: *l, Failed: slices.Clone(failed), quiet: true}
 		for _, r := range sessions {
-			if launcherAbove(launchers, r.Ancestors) == l {
+			if LauncherAbove(launchers, r.Ancestors) == l {
 				next.add(r)
 			}
 		}
@@ -60,8 +60,8 @@ func Launches(launchers []*Launcher, ended []agentapi.RankEnd, sessions []record
 	return all
 }
 
-// launcherAbove returns the MPI launcher among a process's ancestors, or nil.
-func launcherAbove(launchers []*Launcher, ancestors []int) *Launcher {
+// LauncherAbove returns the MPI launcher among a process's ancestors, or nil.
+func LauncherAbove(launchers []*Launcher, ancestors []int) *Launcher {
 	for _, l := range slices.Backward(launchers) {
 		if slices.Contains(ancestors, l.PID) {
 			return l

@@ -134,6 +134,12 @@ func Signal(pid int, started string, signal unix.Signal) {
 	}
 }
 
+// Launch identifies the run of a launcher of MPI, by its process and when that was started, among those of all containers of a job. It consists
+// of digits and dots.
+func Launch(pid int, started string) string {
+	return ContainerRun() + "." + strconv.Itoa(pid) + "." + started
+}
+
 // Runs reports whether a process has not ended.
 func Runs(pid int) bool {
 	state, ok := ReadStat(pid)

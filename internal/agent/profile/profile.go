@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -22,14 +23,26 @@ import (
 type Profiler struct {
 	folder, library string
 
+	// launchOf returns the run of MPI's launcher to which a process of this container belongs; "" if it is unknown.
+	launchOf func(pid int) string
+
 	mu sync.Mutex
-	// ended are the sums over ranks that have ended, whose records are deleted.
-	ended sums
+	// runs are the latest runs of MPI's launcher, by their name.
+	runs map[string]*run
 }
 
-// New returns the profiler of this container. It removes the records of the container's earlier runs.
-func New() *Profiler {
-	p := &Profiler{folder: os.Getenv(agentapi.EnvProfile), library: agentapi.ProfileLibrary, ended: newSums()}
+// run is what is known of the ranks of this container that belong to a run of MPI's launcher.
+type run struct {
+	// began is when the first of them had called MPI_Init, in milliseconds since 1970.
+	began int64
+	// sums are those over ranks that have ended, whose records are deleted.
+	sums
+}
+
+// New returns the profiler of this container. It removes the records of the container's earlier runs. launchOf returns the run of MPI's
+// launcher to which a process of this container belongs, for those that were not started through a connection; nil if there are none.
+func New(launchOf func(pid int) string) *Profiler {
+	p := &Profiler{folder: os.Getenv(agentapi.EnvProfile), library: agentapi.ProfileLibrary, launchOf: launchOf, runs: map[string]*run{}}
 	if !filepath.IsAbs(p.folder) {
 		p.folder = ""
 		return p
@@ -70,7 +83,7 @@ func (p *Profiler) hasLibrary() bool {
 	return err == nil
 }
 
-// Get returns the profile of the container's ranks until now; nil if its job does not ask for one.
+// Get returns the profile of the container's ranks of the latest run until now; nil if its job does not ask for one.
 func (p *Profiler) Get() *agentapi.Profile {
 	switch {
 	case p.folder == "":
@@ -84,26 +97,70 @@ func (p *Profiler) Get() *agentapi.Profile {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	all := p.ended.clone()
+	now := time.Now()
+	all := map[string]*run{}
+	for name, of := range p.runs {
+		all[name] = &run{of.began, of.clone()}
+	}
 	for _, name := range p.files() {
 		r, ok := readRecord(name)
 		if !ok {
 			continue
 		}
+		launch := r.launch
+		if launch == "" && p.launchOf != nil {
+			launch = p.launchOf(int(r.process))
+		}
+		began := now.Add(-time.Duration(max(0, clock.Nano()-int64(r.start)))).UnixMilli()
+		kept := runIn(p.runs, launch, began)
+		current := runIn(all, launch, kept.began)
 		if r.end == 0 && process.Runs(int(r.process)) {
-			all.add(r, uint64(clock.Nano()))
+			current.add(r, uint64(clock.Nano()))
 			continue
 		}
 		// What it did between the two looks counts.
 		if last, ok := readRecord(name); ok {
 			r = last
 		}
-		all.add(r, 0)
+		current.add(r, 0)
 		if os.Remove(name) == nil {
-			p.ended.add(r, 0)
+			kept.add(r, 0)
 		}
 	}
-	return all.profile()
+	return latest(all)
+}
+
+// runIn returns a run, which is added if it is new. A known run keeps its begin: the clock may be set. Of many runs, the earliest one
+// is dropped: one more than MaxProfileRuns are kept, so that it shows that there are more.
+func runIn(runs map[string]*run, launch string, began int64) *run {
+	if of := runs[launch]; of != nil {
+		return of
+	}
+	of := &run{began, newSums()}
+	runs[launch] = of
+	if len(runs) > agentapi.MaxProfileRuns+1 {
+		delete(runs, byBegin(runs)[0])
+	}
+	return of
+}
+
+// byBegin returns the names of runs, the earliest first.
+func byBegin(runs map[string]*run) []string {
+	return slices.SortedFunc(maps.Keys(runs), func(a, b string) int {
+		return cmp.Or(cmp.Compare(runs[a].began, runs[b].began), strings.Compare(a, b))
+	})
+}
+
+// latest returns the profile of the run that began last.
+func latest(runs map[string]*run) *agentapi.Profile {
+	names := byBegin(runs)
+	if len(names) == 0 {
+		return &agentapi.Profile{}
+	}
+	last := len(names) - 1
+	p := runs[names[last]].profile()
+	p.Launch, p.Began, p.Other = names[last], runs[names[last]].began, names[:last]
+	return p
 }
 
 // mostFiles is how many ranks are read at once. Programs of the job can write into the folder.

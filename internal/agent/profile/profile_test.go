@@ -3,6 +3,7 @@ package profile
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -11,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"golang.org/x/sys/unix"
 
 	"opendatahub.io/mpijob/internal/agentapi"
 )
@@ -39,11 +42,33 @@ func TestLibrary(t *testing.T) {
 		// Warnings about casts between pointers and integers are beside the point.
 		compile(t, append([]string{"gcc", "-w", "-shared", "-fPIC", "-o", mpi, "testdata/mpi.c"}, flags...)...)
 		compile(t, append([]string{"gcc", "-w", "-o", program, "testdata/program.c", mpi}, flags...)...)
+		fortran := filepath.Join(folder, handles+"-fortran")
+		compile(t, append([]string{"gcc", "-w", "-o", fortran, "testdata/fortran.c", mpi}, flags...)...)
+		for _, module := range []string{"", "mpi_f08"} {
+			t.Run(handles+", in Fortran "+module, func(t *testing.T) {
+				p := &Profiler{folder: t.TempDir(), library: library, runs: map[string]*run{}}
+				cmd := exec.CommandContext(t.Context(), fortran, strings.Fields(module)...)
+				cmd.Env = p.Env([]string{agentapi.EnvProfile + "=" + p.folder})
+				if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+					t.Fatalf("%v: %s", err, out)
+				}
+				got := p.Get()
+				for i := range got.Calls {
+					if got.Calls[i].Time < 20*got.Calls[i].Count {
+						t.Errorf("%s took %d ms", got.Calls[i].Call, got.Calls[i].Time)
+					}
+					got.Calls[i].Time = 0
+				}
+				if diff := cmp.Diff([]agentapi.CallProfile{{Call: "Send", Count: 2, Bytes: 16000}, {Call: "Barrier", Count: 1}}, got.Calls); diff != "" {
+					t.Errorf("the calls differ (-want +got):\n%s", diff)
+				}
+			})
+		}
 		for name, argument := range map[string]string{"ends": "", "is killed": "kill"} {
 			t.Run(handles+", "+name, func(t *testing.T) {
-				p := &Profiler{folder: t.TempDir(), library: library, ended: newSums()}
+				p := &Profiler{folder: t.TempDir(), library: library, runs: map[string]*run{}}
 				cmd := exec.CommandContext(t.Context(), program, strings.Fields(argument)...)
-				cmd.Env = p.Env([]string{agentapi.EnvProfile + "=" + p.folder, "PMI_RANK=5", "PMI_SIZE=8"})
+				cmd.Env = p.Env([]string{agentapi.EnvProfile + "=" + p.folder, "PMI_RANK=5", "PMI_SIZE=8", agentapi.EnvLaunch + "=100.7.200"})
 				if out, err := cmd.CombinedOutput(); (err == nil) != (argument == "") || len(out) > 0 {
 					t.Fatalf("%v: %s", err, out)
 				}
@@ -57,7 +82,7 @@ func TestLibrary(t *testing.T) {
 		}
 	}
 	t.Run("no MPI", func(t *testing.T) {
-		p := &Profiler{folder: t.TempDir(), library: library, ended: newSums()}
+		p := &Profiler{folder: t.TempDir(), library: library, runs: map[string]*run{}}
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", "ls / && sh -c 'exit 3'")
 		cmd.Env = p.Env([]string{agentapi.EnvProfile + "=" + p.folder, "PATH=" + os.Getenv("PATH")})
 		if out, _ := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != 3 || bytes.Contains(out, []byte("ld.so")) {
@@ -79,7 +104,7 @@ func TestLibrary(t *testing.T) {
 // checkProfile compares a profile of testdata/program.c. Each of its 7 calls takes 20 ms.
 func checkProfile(t *testing.T, p *agentapi.Profile) {
 	t.Helper()
-	if p == nil || len(p.Ranks) != 1 || p.Ranks[0].Rank != 5 {
+	if p == nil || len(p.Ranks) != 1 || p.Ranks[0].Rank != 5 || p.Launch != "100.7.200" {
 		t.Fatalf("%+v", p)
 	}
 	if r := p.Ranks[0]; r.Communication < 140 || r.Elapsed < r.Communication {
@@ -177,7 +202,7 @@ func TestUntil(t *testing.T) {
 // TestHostileRecords: programs of the job can write anything into the folder. What is read is bounded.
 func TestHostileRecords(t *testing.T) {
 	t.Parallel()
-	p := &Profiler{folder: t.TempDir(), library: "/proc/self/exe", ended: newSums()}
+	p := &Profiler{folder: t.TempDir(), library: "/proc/self/exe", runs: map[string]*run{}}
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range 300 {
 		data := page(func(d []byte) {
@@ -213,11 +238,81 @@ func TestHostileRecords(t *testing.T) {
 	}
 }
 
+// TestRuns: a profile is of the run of MPI's launcher that began last, also while ranks of an earlier one run. Others are named, and those of
+// many that began first are dropped.
+func TestRuns(t *testing.T) {
+	t.Parallel()
+	const second = 1_000_000_000
+	var clock unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &clock); err != nil {
+		t.Fatal(err)
+	}
+	p := &Profiler{folder: t.TempDir(), library: "/proc/self/exe", runs: map[string]*run{}, launchOf: func(pid int) string {
+		return map[int]string{1 << 29: "5.5.5"}[pid]
+	}}
+	// write writes the record of a rank that began some seconds ago, and was in MPI for some.
+	write := func(name, launch string, process, rank uint32, ago, end, in int64) {
+		t.Helper()
+		data := page(func(d []byte) {
+			binary.NativeEndian.PutUint32(d[8:], process)
+			binary.NativeEndian.PutUint32(d[12:], rank)
+			start := clock.Nano() - ago*second
+			for at, value := range map[int]int64{24: start, 32: 0, 40: start + in*second, 48: 0, 56: in * second} {
+				if at == 32 && end > 0 {
+					value = start + end*second
+				}
+				binary.NativeEndian.PutUint64(d[at:], uint64(value))
+			}
+			copy(d[headerSize+mostCalls*callSize:], launch)
+		})
+		if err := os.WriteFile(filepath.Join(p.folder, name+extension), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(launch string, other []string, want ...agentapi.RankProfile) {
+		t.Helper()
+		for range 2 {
+			got := p.Get()
+			if got.Launch != launch || got.Began <= 0 {
+				t.Errorf("it is of %q, which began at %d, want %q", got.Launch, got.Began, launch)
+			}
+			if diff := cmp.Diff(other, got.Other, cmpopts.EquateEmpty()); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(want, got.Ranks, cmpopts.IgnoreFields(agentapi.RankProfile{}, "Elapsed")); diff != "" {
+				t.Error(diff)
+			}
+		}
+	}
+	const ended = 1 << 30
+	write("a", "1.2.3", ended, 0, 100, 10, 4)
+	write("b", "1.2.3", ended, 1, 100, 10, 5)
+	check("1.2.3", nil, agentapi.RankProfile{Rank: 0, Communication: 4000}, agentapi.RankProfile{Rank: 1, Communication: 5000})
+	// The same rank again, in another run, and one of the first run that still runs.
+	write("c", "1.2.4", ended, 0, 50, 10, 7)
+	write("d", "1.2.3", uint32(os.Getpid()), 2, 100, 0, 1)
+	check("1.2.4", []string{"1.2.3"}, agentapi.RankProfile{Rank: 0, Communication: 7000})
+	// Its name is not in the record: the process is one of the launcher's pod.
+	write("e", "", 1<<29, 3, 40, 10, 2)
+	check("5.5.5", []string{"1.2.3", "1.2.4"}, agentapi.RankProfile{Rank: 3, Communication: 2000})
+	for i := range 2 * agentapi.MaxProfileRuns {
+		write("f", fmt.Sprintf("9.%d.1", i), ended, 0, 30, 1, 1)
+		p.Get()
+	}
+	if got := p.Get(); len(got.Other) != agentapi.MaxProfileRuns || len(p.runs) != agentapi.MaxProfileRuns+1 {
+		t.Errorf("there are %d other runs, and %d are kept", len(got.Other), len(p.runs))
+	}
+	write("g", "no\nname", ended, 0, 1, 1, 1)
+	if got := p.Get(); got.Launch != "" {
+		t.Errorf("a program chose the name %q", got.Launch)
+	}
+}
+
 // TestEnv: the library is preloaded after those of the user, if the job asks for it and the image has it.
 func TestEnv(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "profile")
 	t.Setenv(agentapi.EnvProfile, folder)
-	p := New()
+	p := New(nil)
 	if got := p.Env([]string{"A=b"}); len(got) != 1 || !p.Get().NoLibrary {
 		t.Errorf("without the library: %q, %+v", got, p.Get())
 	}
@@ -234,12 +329,12 @@ func TestEnv(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	New()
+	New(nil)
 	if left, err := os.ReadDir(folder); err != nil || len(left) != 1 || left[0].Name() != "data" {
 		t.Errorf("%v, %v", left, err)
 	}
 	t.Setenv(agentapi.EnvProfile, "")
-	if p := New(); p.Get() != nil || len(p.Env(nil)) > 0 {
+	if p := New(nil); p.Get() != nil || len(p.Env(nil)) > 0 {
 		t.Error("a job that asks for no profile has one")
 	}
 }

@@ -19,8 +19,10 @@ type record struct {
 	// when the one began in which the rank is, or 0.
 	start, end, last, entered uint64
 	communication             uint64
-	calls                     []agentapi.CallProfile
-	sizes                     [len(agentapi.MessageSizes) + 1]uint64
+	// launch identifies the run of MPI's launcher; "" if it is unknown.
+	launch string
+	calls  []agentapi.CallProfile
+	sizes  [len(agentapi.MessageSizes) + 1]uint64
 }
 
 // The layout of a record's file.
@@ -31,6 +33,7 @@ const (
 	callSize   = 48
 	nameSize   = 22
 	mostCalls  = 80
+	launchSize = 64
 	// mostRank is more than the number of any rank.
 	mostRank = 1 << 24
 	// longest is longer than a rank runs, 36 years, so that the sum of two does not overflow. The other figures have the same limit.
@@ -64,6 +67,11 @@ func parseRecord(data []byte) (record, bool) {
 	}
 	if r.start == 0 || r.rank == mostRank {
 		return record{}, false
+	}
+	launch := data[headerSize+mostCalls*callSize:]
+	launch, _, _ = bytes.Cut(launch[:launchSize], []byte{0})
+	if strings.Trim(string(launch), "0123456789.") == "" {
+		r.launch = string(launch)
 	}
 	for i := range r.sizes {
 		r.sizes[i] = long(72 + 8*i)

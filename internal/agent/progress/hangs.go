@@ -3,6 +3,7 @@ package progress
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +18,8 @@ import (
 // StallWatch remembers what was reported of ranks that make no progress.
 type StallWatch struct {
 	reported string
+	// judged is what was judged last, without what changes often.
+	judged string
 	// failedAt is when a failed rank was first observed.
 	failedAt time.Time
 }
@@ -30,13 +33,18 @@ func (w *StallWatch) Judge(all []records.Record, own agentapi.Activity, summary 
 	return w.next(cmp.Or(judgeStall(all, own, summary, w.failedAt, now), command))
 }
 
-// next returns the line to write after a judgment, or "".
+// slowerText is the part of a judgment with the reason why ranks are slower than others.
+var slowerText = regexp.MustCompile(` \(slower: [^)]*\)`)
+
+// next returns the line to write after a judgment, or "". The figures of what slows ranks down change, and are reported once.
 func (w *StallWatch) next(judged string) string {
-	was := w.reported
+	was, wasSlower := w.judged, slowerText.MatchString(w.reported)
+	w.judged = slowerText.ReplaceAllString(judged, "")
+	if w.judged == was && (wasSlower || w.judged == judged) {
+		return ""
+	}
 	w.reported = judged
 	switch judged {
-	case was:
-		return ""
 	case "":
 		return agentapi.StallOver
 	}
@@ -68,8 +76,13 @@ func hasNoRanks(r records.Record, now time.Time) bool {
 // first saw that a rank had failed, or zero; the other arguments are those of Judge. It returns the line for the log, without the
 // agent's prefix; "" if nothing is wrong.
 func judgeStall(all []records.Record, own agentapi.Activity, summary agentapi.Summary, failedAt, now time.Time) string {
-	ranks, stillSince := running(all, own, now)
+	pods, stillSince := running(all, own, now)
+	var ranks []agentapi.RankActivity
+	for _, p := range pods {
+		ranks = append(ranks, p.ranks...)
+	}
 	failed := summary.Ranks
+	slow, why := slowPod(pods)
 	switch {
 	case len(ranks) == 0:
 		return judgeLauncher(own, now)
@@ -80,11 +93,9 @@ func judgeStall(all []records.Record, own agentapi.Activity, summary agentapi.Su
 		}
 		return fmt.Sprintf("%s, but %s, since %s", strings.TrimSuffix(outcome.RankEnded(failed[0]), "."), others, clockTime(failedAt))
 	case stillSince == 0:
-		return ""
+		return judgeSlow(slow, why, pods, now)
 	}
 	n := count(ranks, stillSince)
-	// few is the share of ranks, of which the others wait for one at least, that are named as those who keep the others waiting.
-	const few = 8
 	waited, since := now.Sub(n.since), clockTime(n.since)
 	unanswered, doing := unansweredCall(all, own), doings(ranks)
 	if summary.NoInterface != nil {
@@ -102,14 +113,58 @@ func judgeStall(all []records.Record, own agentapi.Activity, summary agentapi.Su
 			subject = fmt.Sprintf("all %d ranks are idle", len(ranks))
 		}
 		return fmt.Sprintf("%s, since %s; %s", subject, since, doing)
-	case n.busy > 0 && n.busy <= max(1, len(ranks)/few) && n.sleeping == 0 && n.withDevice == 0 && n.waiting > 0 && waited >= behindAfter:
-		word := "rank"
-		if n.busy > 1 {
-			word = "ranks"
+	case n.busy > 0 && n.sleeping == 0 && n.withDevice == 0 && n.waiting > 0 && waited >= behindAfter:
+		if text := judgeFew(ranks, n, slow, why, doing); text != "" {
+			return text
 		}
-		return fmt.Sprintf("%d of %d ranks wait for %s %s, since %s; %s", n.waiting, len(ranks), word, outcome.Some(numbers(ranks, agentapi.Busy)), since, doing)
 	}
-	return ""
+	return judgeSlow(slow, why, pods, now)
+}
+
+// judgeFew names the ranks that keep all others waiting, if they are few or all in the pod that something slows down, and returns the line for
+// the log; "" if they are many.
+func judgeFew(ranks []agentapi.RankActivity, n tally, slow pod, why, doing string) string {
+	// few is the share of ranks, of which the others wait for one at least, that are named.
+	const few = 8
+	inSlow := n.busy == len(numbers(slow.ranks, agentapi.Busy))
+	switch {
+	case !inSlow && n.busy > max(1, len(ranks)/few), why == "" && n.busy > max(1, len(ranks)/few):
+		return ""
+	case !inSlow:
+		why = ""
+	}
+	return waitText(n.waiting, len(ranks), numbers(ranks, agentapi.Busy), why, clockTime(n.since), doing)
+}
+
+// waitText says that some of the ranks wait for others, and why these are slower, if that is known.
+func waitText(waiting, all int, busy []string, why, since, doing string) string {
+	word := "rank"
+	if len(busy) > 1 {
+		word = "ranks"
+	}
+	if why != "" {
+		why = " (slower: " + why + ")"
+	}
+	return fmt.Sprintf("%d of %d ranks wait for %s %s%s, since %s; %s", waiting, all, word, outcome.Some(busy), why, since, doing)
+}
+
+// judgeSlow decides whether ranks that exchange data wait most of the time for those of a pod that something slows down, and returns the line
+// for the log; "" if they do not. Ranks that compute in turn with those of other pods are not slower without such a reason.
+func judgeSlow(slow pod, why string, pods []pod, now time.Time) string {
+	busy, others := waitForPod(slow, pods)
+	since := time.Unix(slow.slow.Since, 0)
+	if why == "" || len(busy) == 0 || len(others) == 0 || now.Sub(since) < behindAfter {
+		return ""
+	}
+	var all, names []string
+	for _, r := range busy {
+		names = append(names, strconv.Itoa(int(r.Rank)))
+	}
+	for _, r := range others {
+		all = append(all, strconv.Itoa(int(r.Rank)))
+	}
+	total := len(slow.ranks) + len(others)
+	return waitText(len(others), total, names, why, clockTime(since), "mostly waiting: "+outcome.Some(all))
 }
 
 // judgeLauncher judges a launcher's command that has started no rank yet.
@@ -174,12 +229,16 @@ func unansweredCall(all []records.Record, own agentapi.Activity) string {
 	return fmt.Sprintf("%s gets no answer from %s", who, longest.Address)
 }
 
-// running returns what the ranks of all hosts do, and since when none of their pods has sent or received anything, in seconds since
-// 1970; 0 if one does, or this is unknown.
-func running(all []records.Record, own agentapi.Activity, now time.Time) (ranks []agentapi.RankActivity, stillSince int64) {
+// running returns the hosts on which ranks run, and since when none of their pods has sent or received anything, in seconds since 1970; 0 if
+// one does, or this is unknown.
+func running(all []records.Record, own agentapi.Activity, now time.Time) (pods []pod, stillSince int64) {
 	still := true
-	add := func(a agentapi.Activity) {
-		ranks = append(ranks, a.Ranks...)
+	add := func(host string, a agentapi.Activity) {
+		p := pod{host: host, ranks: a.Ranks}
+		if a.Slow != nil {
+			p.slow = *a.Slow
+		}
+		pods = append(pods, p)
 		still = still && a.StillSince > 0
 		stillSince = max(stillSince, a.StillSince)
 	}
@@ -190,16 +249,16 @@ func running(all []records.Record, own agentapi.Activity, now time.Time) (ranks 
 			// Its ranks have not started, or have not been sampled.
 			still = false
 		default:
-			add(*r.Worker.Activity)
+			add(hostfile.Short(r.Host), *r.Worker.Activity)
 		}
 	}
 	if len(own.Ranks) > 0 {
-		add(own)
+		add("the launcher's pod", own)
 	}
 	if !still {
-		return ranks, 0
+		return pods, 0
 	}
-	return ranks, stillSince
+	return pods, stillSince
 }
 
 // doings lists the ranks by what they do, such as "sleeping: 1; polling: 0, 2", with what the first one waits for of which that is known.

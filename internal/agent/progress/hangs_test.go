@@ -1,6 +1,8 @@
 package progress
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -50,6 +52,27 @@ func TestJudgeStall(t *testing.T) {
 		}
 		return r
 	}
+	// at is the host of another worker whose ranks have other numbers, and slow one whose ranks something slows down.
+	at := func(r records.Record, worker int32) records.Record {
+		r.Host = fmt.Sprintf("pi-worker-%d.pi.ns.svc", worker)
+		for i := range r.Worker.Activity.Ranks {
+			r.Worker.Activity.Ranks[i].Rank += 2 * worker
+		}
+		return r
+	}
+	slow := func(r records.Record, by agentapi.Slowness) records.Record {
+		by.Since = cmp.Or(by.Since, minutes.Unix())
+		r.Worker.Activity.Slow = &by
+		return r
+	}
+	// waiting is a host whose ranks have waited most of the time.
+	waiting := func(r records.Record) records.Record {
+		for i := range r.Worker.Activity.Ranks {
+			r.Worker.Activity.Ranks[i].Waits = true
+		}
+		return r
+	}
+	throttled, faults, queued := agentapi.Slowness{Throttled: 40}, agentapi.Slowness{Faults: 150}, agentapi.Slowness{Queued: 60}
 	over := host(quiet, agentapi.Polling)
 	over.Over = true
 	crashed := []agentapi.RankEnd{{Rank: 1, ExitCode: 139, Signal: 11, Program: "train"}}
@@ -88,6 +111,20 @@ func TestJudgeStall(t *testing.T) {
 		"a main program waits for those that compute": {hosts: []records.Record{host(minutes, agentapi.Blocked, agentapi.Busy, agentapi.Busy)}},
 		"one sleeps and one computes":                 {hosts: []records.Record{host(minutes, agentapi.Blocked, agentapi.Sleeping, agentapi.Busy)}},
 		"GPUs wait for one that computes":             {hosts: []records.Record{device(host(minutes, agentapi.Blocked, agentapi.Busy))}},
+		"one is throttled":                            {hosts: []records.Record{host(minutes, agentapi.Polling, agentapi.Polling), slow(at(host(minutes, agentapi.Busy, agentapi.Polling), 1), throttled)}, want: "3 of 4 ranks wait for rank 2 (slower: pi-worker-1 is throttled 40 % of the time), since 00:30:00 UTC; busy: 2; polling: 0, 1, 3"},
+		"all ranks of a pod are throttled":            {hosts: []records.Record{host(minutes, agentapi.Polling, agentapi.Polling), slow(at(host(minutes, agentapi.Busy, agentapi.Busy), 1), throttled)}, want: "2 of 4 ranks wait for ranks 2, 3 (slower: pi-worker-1 is throttled 40 % of the time), since 00:30:00 UTC; busy: 2, 3; polling: 0, 1"},
+		"all ranks of a pod are busy":                 {hosts: []records.Record{host(minutes, agentapi.Polling, agentapi.Polling), at(host(minutes, agentapi.Busy, agentapi.Busy), 1)}},
+		"one reads its memory from a disk":            {hosts: []records.Record{host(minutes, agentapi.Polling, agentapi.Polling), slow(at(host(minutes, agentapi.Busy, agentapi.Polling), 1), faults)}, want: "3 of 4 ranks wait for rank 2 (slower: pi-worker-1 has 150 major page faults per second), since 00:30:00 UTC; busy: 2; polling: 0, 1, 3"},
+		"one is on a busy node":                       {hosts: []records.Record{host(minutes, agentapi.Polling, agentapi.Polling), slow(at(host(minutes, agentapi.Busy, agentapi.Polling), 1), queued)}, want: "3 of 4 ranks wait for rank 2 (slower: the ranks of pi-worker-1 wait for a CPU 60 % of the time), since 00:30:00 UTC; busy: 2; polling: 0, 1, 3"},
+		"all are on a busy node":                      {hosts: []records.Record{slow(host(minutes, agentapi.Polling, agentapi.Polling), queued), slow(at(host(minutes, agentapi.Busy, agentapi.Polling), 1), queued)}, want: "3 of 4 ranks wait for rank 2, since 00:30:00 UTC; busy: 2; polling: 0, 1, 3"},
+		"another pod is throttled":                    {hosts: []records.Record{slow(host(minutes, agentapi.Polling, agentapi.Polling), throttled), at(host(minutes, agentapi.Busy, agentapi.Polling), 1)}, want: "3 of 4 ranks wait for rank 2, since 00:30:00 UTC; busy: 2; polling: 0, 1, 3"},
+		"a throttled one that exchanges data":         {hosts: []records.Record{waiting(host(time.Time{}, agentapi.Polling, agentapi.Busy)), slow(at(host(time.Time{}, agentapi.Busy, agentapi.Busy), 1), throttled)}, want: "2 of 4 ranks wait for ranks 2, 3 (slower: pi-worker-1 is throttled 40 % of the time), since 00:30:00 UTC; mostly waiting: 0, 1"},
+		"a throttled one, for a moment":               {hosts: []records.Record{waiting(host(time.Time{}, agentapi.Polling, agentapi.Busy)), slow(at(host(time.Time{}, agentapi.Busy, agentapi.Busy), 1), agentapi.Slowness{Throttled: 40, Since: now.Unix() - 50})}},
+		"a throttled one for which nobody waits":      {hosts: []records.Record{host(time.Time{}, agentapi.Polling, agentapi.Busy), slow(at(host(time.Time{}, agentapi.Busy, agentapi.Busy), 1), throttled)}},
+		"a throttled one that waits itself":           {hosts: []records.Record{waiting(host(time.Time{}, agentapi.Polling, agentapi.Busy)), slow(at(waiting(host(time.Time{}, agentapi.Polling, agentapi.Polling)), 1), throttled)}},
+		"all are throttled":                           {hosts: []records.Record{waiting(slow(host(time.Time{}, agentapi.Polling), throttled)), slow(at(host(time.Time{}, agentapi.Busy, agentapi.Busy), 1), throttled)}},
+		"a throttled one, others have GPUs":           {hosts: []records.Record{device(waiting(host(time.Time{}, agentapi.Polling))), slow(at(host(time.Time{}, agentapi.Busy), 1), throttled)}},
+		"a throttled one alone":                       {hosts: []records.Record{slow(host(time.Time{}, agentapi.Busy, agentapi.Busy), throttled)}},
 		"few of many keep the others waiting":         {hosts: []records.Record{host(minutes, append(slices.Repeat([]agentapi.Doing{agentapi.Polling}, 14), agentapi.Busy, agentapi.Busy)...)}, want: "14 of 16 ranks wait for ranks 14, 15, since 00:30:00 UTC; busy: 14, 15; polling: 0, 1, 2, 3 and 10 more"},
 		"another host has not started":                {hosts: []records.Record{host(quiet, agentapi.Polling, agentapi.Polling), {Host: "pi-worker-1"}}},
 		"another host's session is over":              {hosts: []records.Record{host(quiet, agentapi.Polling, agentapi.Polling), over}, want: "all 2 ranks wait, since 00:32:40 UTC; polling: 0, 1"},
@@ -109,10 +146,10 @@ func TestJudgeStall(t *testing.T) {
 func TestStallsAreReportedOnce(t *testing.T) {
 	var w StallWatch
 	var lines []string
-	for _, text := range []string{"", "a", "a", "b", "", "", "a"} {
+	for _, text := range []string{"", "a", "a", "b", "", "", "a", "a (slower: p is 10 %), b", "a (slower: p is 20 %), b", "a, b", "c (slower: p is 20 %), b"} {
 		lines = append(lines, w.next(text))
 	}
-	if got := strings.Join(lines, ","); got != ",a,,b,over,,a" {
+	if got := strings.Join(lines, "|"); got != "|a||b|over||a|a (slower: p is 10 %), b|||c (slower: p is 20 %), b" {
 		t.Errorf("lines are %q", got)
 	}
 }

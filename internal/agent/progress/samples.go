@@ -4,6 +4,7 @@ package progress
 import (
 	"cmp"
 	"maps"
+	"math/bits"
 	"slices"
 	"strings"
 	"time"
@@ -22,6 +23,8 @@ type Usage struct {
 	// Ready are the threads that run or wait for a CPU at that time, each with how often it has gone to sleep. The kernel adds what it
 	// waited to the queued time only when it gets one.
 	Ready map[int]int64
+	// Sleeps is how often the main thread has gone to sleep.
+	Sleeps int64
 	// Bytes were read and written.
 	Bytes int64
 	// Wait is the kernel function in which the main thread sleeps, if it does and the kernel tells.
@@ -46,6 +49,7 @@ func (u *Usage) Add(other Usage) {
 	maps.Copy(u.Ready, other.Ready)
 	u.User, u.System, u.Queued = u.User+other.User, u.System+other.System, u.Queued+other.Queued
 	u.Bytes += other.Bytes
+	u.Sleeps += other.Sleeps
 }
 
 // The kernel's functions in which processes wait for the end of a child, and (a part of the name) sleep.
@@ -66,6 +70,15 @@ type Samples struct {
 	// computes is set if the process is busy only because of its use of a CPU.
 	computes bool
 	code     CodeWatch
+	// doubted is set if the latest result was not believed: it was based on too little of a CPU.
+	doubted bool
+	// is what the rank does, as it was reported last.
+	is agentapi.Doing
+	// waits has a bit for each of the latest samples, the latest first, which is set if the rank was not busy, and count is their number.
+	waits uint16
+	count int
+	// queued is the share of the time since the sample before for which threads waited for a CPU.
+	queued float64
 }
 
 // Add compares a sample with those before, and returns what the process does. Processes that have had too little of a CPU
@@ -75,11 +88,16 @@ func (r *Samples) Add(current Usage) agentapi.Doing {
 		// idle is the share of a CPU that a process at most uses if it does nothing, and waiting the share of the time for which it then
 		// waits for a CPU at most: on a busy machine, one that wakes up every second may wait for long each time.
 		idle, waiting = 0.05, 0.5
+		// brief is the CPU time that a process uses at most each time it wakes up if it then only looks whether it can go on.
+		brief = 500 * time.Microsecond
 		// kernel is the share of CPU time in the kernel from which a process only polls: MPI libraries that wait look for
 		// messages in a loop of system calls; programs that compute hardly make any.
 		kernel = 0.25
 		// enough is the CPU time after which the share is known.
 		enough = 200 * time.Millisecond
+		// certain is the CPU time after which the share is exact, and unlike the part of it that a process is below which no longer polls
+		// although less is known: the kernel counts by its ticks whether time is its own.
+		certain, unlike = time.Second, 0.5
 		// awake is how long a process that sleeps again and again is taken for asleep when it is not seen so.
 		awake = 6 * SamplePeriod
 		// moved is the number of bytes per second from which a process transfers data.
@@ -91,7 +109,10 @@ func (r *Samples) Add(current Usage) agentapi.Doing {
 	used := (current.User + current.System - last.User - last.System).Seconds()
 	// The queued time of processes that ended is lost.
 	queued := max(0, current.Queued-last.Queued).Seconds()
-	idles := used/seconds < idle && (used+queued)/seconds < waiting && !starves(last, current)
+	// On a machine with many processes per CPU, one that wakes up several times a second waits most of the time.
+	wakes := time.Duration(used*float64(time.Second)) < time.Duration(current.Sleeps-last.Sleeps)*brief
+	idles := used/seconds < idle && ((used+queued)/seconds < waiting || wakes) && !starves(last, current)
+	r.queued = queued / max(seconds, 1)
 	user, system := current.User-r.base.User, current.System-r.base.System
 	r.computes = false
 	if strings.Contains(current.Wait, sleeps) {
@@ -108,6 +129,8 @@ func (r *Samples) Add(current Usage) agentapi.Doing {
 		r.base, r.doing = current, agentapi.Blocked
 	case user+system >= enough && float64(system) >= kernel*float64(user+system):
 		r.base, r.doing = current, agentapi.Polling
+	case r.doing == agentapi.Polling && user+system < certain && float64(system) >= unlike*kernel*float64(user+system):
+		// It has had too little of a CPU to tell.
 	case user+system >= enough, r.doing != agentapi.Polling:
 		r.doing, r.computes = agentapi.Busy, true
 		if user+system >= enough {
@@ -115,6 +138,35 @@ func (r *Samples) Add(current Usage) agentapi.Doing {
 		}
 	}
 	return r.doing
+}
+
+// believe returns what a rank does, by what the latest sample showed. If it waited, and has now computed with little of a CPU, as on a busy
+// machine, it needs a second sample to show that. A sample with hardly any of a CPU shows nothing.
+func (r *Samples) believe(what, before agentapi.Doing, used time.Duration) agentapi.Doing {
+	// little is the CPU time between two samples up to which the second one is needed.
+	const little, none = SamplePeriod / 5, 20 * time.Millisecond
+	mayWait := what == agentapi.Busy && r.computes && before != "" && before != agentapi.Busy
+	switch {
+	case mayWait && used < none:
+		return before
+	case mayWait && used < little && !r.doubted:
+		r.doubted = true
+		return before
+	}
+	r.doubted = false
+	return what
+}
+
+// latestSamples is how many samples are looked at to find ranks that wait most of the time: those of a minute.
+const latestSamples = int(time.Minute / SamplePeriod)
+
+// keepWaits notes whether the rank is busy, and reports whether it was not in most of the latest samples.
+func (r *Samples) keepWaits(what agentapi.Doing) bool {
+	r.waits, r.count = r.waits<<1&(1<<latestSamples-1), min(r.count+1, latestSamples)
+	if what != agentapi.Busy {
+		r.waits |= 1
+	}
+	return r.count >= latestSamples/2 && 2*bits.OnesCount16(r.waits) > r.count
 }
 
 // starves reports whether a thread was ready from one sample to the next without a sleep, and got too little of a CPU. One that only wakes up from
@@ -154,6 +206,7 @@ type Follower struct {
 	at    time.Time
 	// looked is set if the agent has looked into the ranks since the latest sample.
 	looked bool
+	slow   slowWatch
 	// Latest is the latest result, nil before the first one.
 	Latest *agentapi.Activity
 }
@@ -163,14 +216,14 @@ type Follower struct {
 func (f *Follower) LookedInto() { f.looked = true }
 
 // Sample compares what the ranks used with the sample before.
-func (f *Follower) Sample(now time.Time, ranks []RankUsage, network Network, pages Marks) agentapi.Activity {
+func (f *Follower) Sample(now time.Time, ranks []RankUsage, network Network, pod Counts, pages Marks) agentapi.Activity {
 	// quietTraffic is the number of bytes per second that a pod sends and receives although its ranks do not: probes,
 	// metrics and keep-alives.
 	const quietTraffic = 4 << 10
 	elapsed := now.Sub(f.at).Seconds()
 	still := !f.at.IsZero() && elapsed > 0 && (float64(network.Bytes-f.traffic)/elapsed < quietTraffic || f.looked && f.Latest.StillSince > 0)
 	next := agentapi.Activity{Ranks: []agentapi.RankActivity{}}
-	samples := map[int]*Samples{}
+	samples, queued, awake := map[int]*Samples{}, 0.0, 0
 	for _, r := range ranks {
 		if !r.Known {
 			// It has ended meanwhile, which the others may have waited for.
@@ -182,16 +235,22 @@ func (f *Follower) Sample(now time.Time, ranks []RankUsage, network Network, pag
 			of = &Samples{}
 		}
 		samples[r.Processes[0]] = of
+		used := r.Used.User + r.Used.System - of.last.User - of.last.System
 		what := of.Add(r.Used)
 		if of.code.RunsOnlyMPI(pages, r.Processes, now, of.computes, f.looked) {
 			what = agentapi.Polling
 		}
-		rank := agentapi.RankActivity{Rank: r.Rank, Doing: what, Device: r.Used.Device}
+		what = of.believe(what, of.is, used)
+		of.is = what
+		rank := agentapi.RankActivity{Rank: r.Rank, Doing: what, Device: r.Used.Device, Waits: of.keepWaits(what)}
 		if what != agentapi.Busy {
 			of.idleSince = cmp.Or(of.idleSince, f.at.Unix())
 			rank.Since, rank.For = of.idleSince, r.Used.For
 		} else {
 			of.idleSince = 0
+		}
+		if what == agentapi.Busy || what == agentapi.Polling {
+			queued, awake = queued+min(1, of.queued), awake+1
 		}
 		next.Ranks = append(next.Ranks, rank)
 	}
@@ -200,6 +259,7 @@ func (f *Follower) Sample(now time.Time, ranks []RankUsage, network Network, pag
 		next.StillSince = cmp.Or(f.Latest.StillSince, f.at.Unix())
 	}
 	next.Unanswered = f.unanswered(network.Connecting, now)
+	next.Slow = f.slow.next(pod, queued/max(1, float64(awake)), now)
 	f.samples, f.traffic, f.at, f.looked, f.Latest = samples, network.Bytes, now, false, &next
 	return next
 }
@@ -271,9 +331,9 @@ func (w *CodeWatch) RunsOnlyMPI(of Marks, pids []int, now time.Time, computes, u
 		known = w.onlyMPI
 	case known:
 		use, ok := of.Used(pids)
-		if ok && w.onlyMPI && !use.MPI && !use.Other {
-			// It has hardly had a CPU, and still waits.
-			return true
+		if isCheap := w.onlyMPI || float64(use.Cost) <= cost*float64(SamplePeriod); ok && isCheap && !use.MPI && !use.Other {
+			// It has hardly had a CPU, and does what it did: what it uses next shows more.
+			return w.onlyMPI
 		}
 		if !ok || !use.MPI || use.Other || use.Bytes > few {
 			w.cleared, w.onlyMPI, w.next = time.Time{}, false, now.Add(max(again, time.Duration(float64(use.Cost)/cost)))

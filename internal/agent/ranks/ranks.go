@@ -4,6 +4,7 @@ package ranks
 import (
 	"cmp"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -54,6 +55,8 @@ type Ranks struct {
 	noInterface *agentapi.InterfaceSetting
 	// launchers are the MPI launchers that were seen, oldest first.
 	launchers []*outcome.Launcher
+	// launches are the runs of those to which processes belong that were ranks, by process id.
+	launches map[int]string
 	// Versions are the queries for the versions of launchers; nil for none.
 	Versions *mpiversion.Queries
 	// awaited are the processes whose ends are awaited.
@@ -80,7 +83,7 @@ const becomesRankWithin = 15 * time.Second
 
 // New returns the ranks of a container whose cgroup is in a folder. Watch finds them.
 func New(log *slog.Logger, root string) *Ranks {
-	r := &Ranks{log: log, cgroup: root, news: make(chan struct{}, 1), processes: map[int]*observed{}, awaited: map[int]bool{}, bad: make(chan struct{}), begun: make(chan struct{}), stacks: make(chan struct{}, 1)}
+	r := &Ranks{log: log, cgroup: root, news: make(chan struct{}, 1), processes: map[int]*observed{}, launches: map[int]string{}, awaited: map[int]bool{}, bad: make(chan struct{}), begun: make(chan struct{}), stacks: make(chan struct{}, 1)}
 	r.kills = cgroup.Kills(root)
 	return r
 }
@@ -172,7 +175,8 @@ func (r *Ranks) recognize(pid int, state process.Stat, known *observed) {
 	}
 	env := process.Environ(pid)
 	rank, is := mpirun.RankOf(env)
-	if !is || !process.IsOwn(process.Ancestors(pid)) {
+	above := process.Ancestors(pid)
+	if !is || !process.IsOwn(above) {
 		return
 	}
 	if parent := r.processes[state.Parent]; parent != nil && parent.rank >= 0 {
@@ -183,6 +187,7 @@ func (r *Ranks) recognize(pid int, state process.Stat, known *observed) {
 		return
 	}
 	known.rank = rank
+	r.keepLaunch(pid, above)
 	r.noInterface = cmp.Or(r.noInterface, withoutInterface(env))
 	r.seen++
 	close(r.begun)
@@ -190,6 +195,26 @@ func (r *Ranks) recognize(pid int, state process.Stat, known *observed) {
 	end := agentapi.RankEnd{Rank: rank, Of: mpirun.SizeOf(env), Program: filepath.Base(process.Arguments(pid)[0])}
 	r.log.Info("rank started", "rank", rank, "pid", pid, "program", end.Program)
 	r.awaited[pid] = process.OnEnd(pid, func(status unix.WaitStatus, known bool) { r.keepEnd(pid, end, status, known) })
+}
+
+// keepLaunch keeps to which run of a launcher a rank belongs, if it is one of this container. r.mu is held.
+func (r *Ranks) keepLaunch(pid int, above []int) {
+	const most = 4096
+	l := outcome.LauncherAbove(r.launchers, above)
+	if l == nil {
+		return
+	}
+	if len(r.launches) >= most {
+		maps.DeleteFunc(r.launches, func(pid int, _ string) bool { return r.processes[pid] == nil })
+	}
+	r.launches[pid] = process.Launch(l.PID, l.Started)
+}
+
+// LaunchOf returns the run of a launcher of this container to which a process belongs that is a rank, or was one; "" if there is none.
+func (r *Ranks) LaunchOf(pid int) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.launches[pid]
 }
 
 // keepEnd keeps the end of a rank if it was a bad one.
@@ -276,7 +301,7 @@ func (r *Ranks) SampleActivity(now time.Time) agentapi.Activity {
 		used, known := readUsages(pids, now)
 		usages = append(usages, progress.RankUsage{Rank: rank, Processes: pids, Used: used, Known: known})
 	}
-	return r.activity.Sample(now, usages, network, pages{})
+	return r.activity.Sample(now, usages, network, podCounts(r.cgroup), pages{})
 }
 
 // Uses returns what the ranks that run have used, with the processes that they started. Every process is read once.

@@ -61,7 +61,7 @@ var inlineFlag = regexp.MustCompile(`^-[A-Za-z]*c$`)
 // sourceLine returns a line of a process's Python code as one line of text; "" if it cannot be read.
 func sourceLine(pid int, file string, line int) string {
 	var text []byte
-	if file == "<string>" {
+	if file == agentapi.InlineFile {
 		text = inlineProgram(pid)
 	} else {
 		text = fileOf(pid, file)
@@ -74,6 +74,19 @@ func sourceLine(pid int, file string, line int) string {
 		}
 	}
 	return ""
+}
+
+// inlineText returns the program that is an argument of a process as one line of bounded length; "" if there is none.
+func inlineText(pid int) string {
+	const most = 400
+	var parts []string
+	for line := range strings.Lines(string(inlineProgram(pid))) {
+		if line = shorten(line); line != "" {
+			parts = append(parts, line)
+		}
+	}
+	text := []rune(strings.Join(parts, "; "))
+	return string(text[:min(len(text), most)])
 }
 
 // inlineProgram returns the program that is an argument of a process; nil if there is none.

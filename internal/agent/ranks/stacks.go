@@ -94,6 +94,7 @@ func readStack(of *agentapi.RankStack, pids []int) {
 		found, err := stackOf(pid)
 		if err == nil {
 			of.Process, of.Python, of.Threads = pid, found.Python, found.Threads
+			of.Inline = inlineText(pid)
 			if len(of.Threads) > 0 {
 				addSource(pid, &of.Threads[0])
 			}

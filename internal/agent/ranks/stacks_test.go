@@ -39,7 +39,7 @@ func TestStacks(t *testing.T) {
 	var all []agentapi.RankStack
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		all = r.Stacks(nil)
-		if len(all) == 2 && len(all[0].Threads) == 1 && all[0].Threads[0].Frames[0].String() == "waits (<string>:2)" {
+		if len(all) == 2 && len(all[0].Threads) == 1 && all[0].Threads[0].Frames[0].String() == "waits (<string>:2)" && all[0].Inline == "import sys; def waits(): sys.stdin.read(); waits()" {
 			break
 		}
 		if time.Now().After(deadline) {

@@ -12,8 +12,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"opendatahub.io/mpijob/internal/agent/cgroup"
 	"opendatahub.io/mpijob/internal/agent/process"
 	"opendatahub.io/mpijob/internal/agent/progress"
+	"opendatahub.io/mpijob/internal/agent/usage"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -42,6 +44,7 @@ func readUsage(pid int, at time.Time) (progress.Usage, bool) {
 	}
 	u := progress.Usage{At: at, User: process.Ticks(fields[11], fields[13]), System: process.Ticks(fields[12], fields[14]), Device: usesDevice(pid)}
 	u.Queued, u.Ready = queued(pid)
+	u.Sleeps = sleeps(process.File(pid, "task/"+strconv.Itoa(pid)))
 	io, _ := os.ReadFile(process.File(pid, "io"))
 	for line := range strings.Lines(string(io)) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
@@ -127,6 +130,15 @@ func startedBy(ranks map[int]int32) map[int][]int {
 		}
 	}
 	return started
+}
+
+// podCounts returns what the cgroup in a folder has counted that slows ranks down.
+func podCounts(root string) progress.Counts {
+	reading := usage.Reading{Counters: map[agentapi.Metric]usage.Counter{}, Gauges: map[agentapi.Metric]int64{}, Limits: map[agentapi.Metric]int64{}}
+	cgroup.ReadUsage(root, &reading)
+	// Their units are thousandths of periods, and faults by the minute.
+	throttled := reading.Counters[agentapi.MetricThrottled]
+	return progress.Counts{Periods: throttled.Of, Throttled: throttled.Count / 1000, Faults: reading.Counters[agentapi.MetricMajorFaults].Count / 60}
 }
 
 // NetworkBytes returns the number of bytes that this pod has sent and received.

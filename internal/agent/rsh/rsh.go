@@ -2,6 +2,7 @@
 package rsh
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"opendatahub.io/mpijob/internal/agent/hostfile"
+	"opendatahub.io/mpijob/internal/agent/mpirun"
 	"opendatahub.io/mpijob/internal/agent/process"
 	"opendatahub.io/mpijob/internal/agent/protocol"
 	"opendatahub.io/mpijob/internal/agent/records"
@@ -148,6 +150,10 @@ func (t target) execute(client *ssh.Client, stdin *os.File, stdout, stderr io.Wr
 	if err != nil {
 		return 0, fmt.Errorf("open a session: %w", err)
 	}
+	if name := launchOf(known.Ancestors); name != "" {
+		// Another server may refuse it.
+		_, _ = channel.SendRequest("env", false, ssh.Marshal(struct{ Name, Value string }{agentapi.EnvLaunch, name}))
+	}
 	started := "shell"
 	payload := []byte(nil)
 	if t.command != "" {
@@ -178,6 +184,27 @@ func (t target) execute(client *ssh.Client, stdin *os.File, stdout, stderr io.Wr
 		return 0, errors.New(known.Why)
 	}
 	return code, nil
+}
+
+// launchOf returns the name of the run of MPI's launcher to which what a process starts belongs; "" if the job is not profiled. On a worker,
+// MPI's daemons start others in the same run.
+func launchOf(ancestors []int) string {
+	if os.Getenv(agentapi.EnvProfile) == "" || len(ancestors) == 0 {
+		return ""
+	}
+	launcher := 0
+	for _, above := range ancestors {
+		if mpirun.IsLauncher(process.Arguments(above)[0]) {
+			launcher = above
+		}
+	}
+	if outer := os.Getenv(agentapi.EnvLaunch); launcher == 0 && outer != "" {
+		return outer
+	}
+	// Without a launcher, it is what has called ssh.
+	launcher = cmp.Or(launcher, ancestors[0])
+	state, _ := process.ReadStat(launcher)
+	return process.Launch(launcher, state.Started)
 }
 
 // exitOf reads the worker's messages about the command until the connection ends; false if there was no exit status.

@@ -2,14 +2,17 @@ package usage
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
-// jobProfile adds up the profiles of the ranks of all hosts; nil if no host has one.
+// jobProfile adds up the profiles of the ranks of all hosts that took part in the run of MPI's launcher that began last; nil if no host has
+// one.
 func jobProfile(hosts []agentapi.HostUsage) *agentapi.Profile {
 	var job *agentapi.Profile
+	last, began, runs := lastRun(hosts)
 	ranks, calls := map[int32]agentapi.RankProfile{}, map[string]agentapi.CallProfile{}
 	for _, h := range hosts {
 		p := h.Usage.Profile
@@ -17,9 +20,12 @@ func jobProfile(hosts []agentapi.HostUsage) *agentapi.Profile {
 			continue
 		}
 		if job == nil {
-			job = &agentapi.Profile{}
+			job = &agentapi.Profile{Began: began, Runs: runs}
 		}
 		job.NoLibrary = job.NoLibrary || p.NoLibrary
+		if p.Launch != last {
+			continue
+		}
 		for _, r := range p.Ranks {
 			of := ranks[r.Rank]
 			ranks[r.Rank] = agentapi.RankProfile{Rank: r.Rank, Elapsed: of.Elapsed + r.Elapsed, Communication: of.Communication + r.Communication}
@@ -53,6 +59,30 @@ func jobProfile(hosts []agentapi.HostUsage) *agentapi.Profile {
 	agentapi.SortCalls(job.Calls)
 	job.Calls = job.Calls[:min(len(job.Calls), agentapi.MaxJobCalls)]
 	return job
+}
+
+// lastRun returns the name of the run that began last, when it began on the first of its hosts, and the number of all runs; 0 if there is
+// none.
+func lastRun(hosts []agentapi.HostUsage) (name string, began int64, count int32) {
+	begins, all := map[string]int64{}, map[string]bool{}
+	for _, h := range hosts {
+		p := h.Usage.Profile
+		if p == nil || len(p.Ranks) == 0 {
+			continue
+		}
+		if first, known := begins[p.Launch]; !known || p.Began < first {
+			begins[p.Launch] = p.Began
+		}
+		for _, run := range slices.Concat(p.Other, []string{p.Launch}) {
+			all[run] = true
+		}
+	}
+	for _, run := range slices.Sorted(maps.Keys(begins)) {
+		if begins[run] >= began {
+			name, began = run, begins[run]
+		}
+	}
+	return name, began, int32(len(all))
 }
 
 // profileRanks returns at most a number of ranks: the one that others wait for, and those that differ most from the others.
@@ -102,11 +132,12 @@ func lateRank(ranks []agentapi.RankProfile) *agentapi.LateRank {
 
 // isWholeProfile reports whether the profile of a host can be added up. Any process of the job can write one.
 func isWholeProfile(p *agentapi.Profile) bool {
-	const most, mostRanks = 1 << 50, 4096
+	const most, mostRanks, mostRuns, longestName = 1 << 50, 4096, 2 * agentapi.MaxProfileRuns, 64
 	figure := func(values ...int64) bool {
 		return !slices.ContainsFunc(values, func(v int64) bool { return v < 0 || v > most })
 	}
-	return p == nil || len(p.Ranks) <= mostRanks && len(p.Calls) <= agentapi.MaxProfileCalls &&
+	return p == nil || figure(p.Began) && len(p.Other) <= mostRuns && len(p.Launch) <= longestName &&
+		!slices.ContainsFunc(p.Other, func(run string) bool { return len(run) > longestName }) && len(p.Ranks) <= mostRanks && len(p.Calls) <= agentapi.MaxProfileCalls &&
 		(len(p.Sizes) == 0 || len(p.Sizes) == len(agentapi.MessageSizes)+1) && figure(p.Sizes...) &&
 		!slices.ContainsFunc(p.Ranks, func(r agentapi.RankProfile) bool { return r.Rank < 0 || !figure(r.Elapsed, r.Communication) }) &&
 		!slices.ContainsFunc(p.Calls, func(c agentapi.CallProfile) bool {

@@ -26,6 +26,12 @@ func profiled(name string, first int32, seconds ...int64) agentapi.HostUsage {
 	return h
 }
 
+// inRun is a host whose ranks were profiled in a run that began at a time, after others.
+func inRun(h agentapi.HostUsage, launch string, began int64, others ...string) agentapi.HostUsage {
+	h.Usage.Profile.Launch, h.Usage.Profile.Began, h.Usage.Profile.Other = launch, began, others
+	return h
+}
+
 // shorter is a host whose ranks ran for some seconds.
 func shorter(h agentapi.HostUsage, seconds int64) agentapi.HostUsage {
 	for i := range h.Usage.Profile.Ranks {
@@ -54,7 +60,8 @@ func TestJobProfile(t *testing.T) {
 		"a little later":                        {[]agentapi.HostUsage{profiled("a", 0, 14, 14, 14, 5)}, "4 ranks, 47000 of 400000, at most 95000; late none"},
 		"a rank of a shorter program":           {[]agentapi.HostUsage{profiled("a", 0, 60, 61), shorter(profiled("b", 2, 5), 6)}, "3 ranks, 126000 of 206000, at most 40000; late none"},
 		"one rank":                              {[]agentapi.HostUsage{profiled("a", 0, 14)}, "1 ranks, 14000 of 100000, at most 86000; late none"},
-		"two launches":                          {[]agentapi.HostUsage{profiled("a", 0, 14), profiled("b", 0, 16)}, "1 ranks, 30000 of 200000, at most 170000; late none"},
+		"two runs":                              {[]agentapi.HostUsage{inRun(profiled("a", 0, 14), "1.1.1", 2000), inRun(profiled("b", 0, 16), "1.2.1", 3000)}, "1 ranks, 16000 of 100000, at most 84000; late none"},
+		"a run on some of the hosts":            {[]agentapi.HostUsage{inRun(profiled("a", 0, 14), "1.2.1", 3000, "1.1.1"), inRun(profiled("b", 1, 16), "1.1.1", 2000)}, "1 ranks, 14000 of 100000, at most 86000; late none"},
 		"a host without a profile":              {[]agentapi.HostUsage{profiled("a", 0, 14), host("b", 1000, 10, 0, 100)}, "1 ranks, 14000 of 100000, at most 86000; late none"},
 		"a host with nonsense is left out":      {[]agentapi.HostUsage{profiled("a", 0, 14), profiled("b", 1, -4)}, "1 ranks, 14000 of 100000, at most 86000; late none"},
 		"a host with a rank of a negative kind": {[]agentapi.HostUsage{profiled("a", 0, 14), profiled("b", -1, 4)}, "1 ranks, 14000 of 100000, at most 86000; late none"},
@@ -70,6 +77,12 @@ func TestJobProfile(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
 		})
+	}
+	several, _ := usage.Job([]agentapi.HostUsage{
+		inRun(profiled("a", 0, 20), "1.3.1", 5000, "1.1.1", "1.2.1"), inRun(profiled("b", 1, 20), "1.3.1", 4900, "1.1.1"), inRun(profiled("c", 0, 20), "1.4.1", 4950), host("d", 1000, 10, 0, 100),
+	})
+	if p := several.Profile; p.Began != 4950 || p.Runs != 4 || p.RankCount != 1 {
+		t.Errorf("of four runs, it is the one that began at %d with %d ranks, of %d", p.Began, p.RankCount, p.Runs)
 	}
 	u, _ := usage.Job([]agentapi.HostUsage{profiled("a", 0, 20), profiled("b", 1, 20)})
 	want := []agentapi.CallProfile{{Call: "Allreduce", Count: 20, Time: 6000, Bytes: 160}, {Call: "Send", Count: 2, Time: 10}}

@@ -61,7 +61,7 @@ func Run(log *slog.Logger, listen, statusAddress string, env []string) error {
 		return err
 	}
 	ctx, _ := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGINT)
-	w := &worker{ranks: ranks.New(log, cgroup.Root), profiler: profile.New()}
+	w := &worker{ranks: ranks.New(log, cgroup.Root), profiler: profile.New(nil)}
 	w.env, w.sampler = w.profiler.Env(env), sampler.New(w.ranks)
 	w.server = &protocol.Server{Log: log, Identity: identity, Session: w.session, Ends: w.ends, Usage: func(job agentapi.Usage) {
 		// The operator reads it there.

@@ -41,14 +41,19 @@ func AfterTraceback(lines []string, skip func(message string) bool) *ErrorLine {
 // exceptionLine is the name of an exception, and its text (Lib/traceback.py).
 var exceptionLine = regexp.MustCompile(`^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*(?:: .*)?$`)
 
-// RaisedAt returns where in the program's own files Python raised the exception that a line of a log ends with, such as
-// "train.py, line 12", and the line of the traceback about it. Both are "" if the log does not show it: the exception was raised in
-// the interpreter's own start, or the traceback is cut.
+// RaisedAt returns where in the program's own files Python raised the exception that a line of a log ends with, and the line of the
+// traceback about it. A place is "train.py, line 12" or "the program of python -c, line 3". Both are "" if the log does not show it: the
+// exception was raised in the interpreter's own start, or the traceback is cut.
 func RaisedAt(lines []string, exception string) (place, line string) {
-	for _, f := range ownFrames(lines, exception) {
-		return path.Base(f.file) + ", line " + f.line, f.text
+	own := ownFrames(lines, exception)
+	switch {
+	case len(own) == 0:
+		return "", ""
+	case own[0].file == agentapi.InlineFile:
+		// The log does not show which one it is, if there are several.
+		return "the program of python -c, line " + own[0].line, own[0].text
 	}
-	return "", ""
+	return path.Base(own[0].file) + ", line " + own[0].line, own[0].text
 }
 
 // frame is a call in a traceback of Python.

@@ -1799,6 +1799,7 @@ export interface components {
             noUsage?: string;
             /** Format: date-time */
             now: string;
+            openCalls?: number;
             outputs: components["schemas"]["Output"][];
             profile?: string;
             profileChange?: string;
@@ -1806,6 +1807,7 @@ export interface components {
             reserved?: string;
             resources?: string;
             row: components["schemas"]["Row"];
+            runs?: string;
             status: components["schemas"]["JobReportStatus"] | null;
             terms: components["schemas"]["Term"][];
             total?: string;
@@ -2249,6 +2251,9 @@ export interface components {
             milliseconds: number;
             perRank?: components["schemas"]["ReportRankProfile"][];
             ranks: number;
+            runs?: number;
+            /** Format: date-time */
+            since?: string;
             /** Format: date-time */
             until: string;
         };

@@ -40,6 +40,8 @@ struct record {
 	uint64_t communication, collective;
 	uint64_t sizes[sizeClasses];
 	struct call call[maxCalls];
+	// launch identifies the run of MPI's launcher; it is empty if the agent has not set it.
+	char launch[64];
 };
 _Static_assert(sizeof(struct record) <= pageSize, "the record takes one page");
 
@@ -252,6 +254,8 @@ static void begin(void) {
 		return;
 	}
 	r->process = (uint32_t)process, r->rank = number(ranks, 0), r->ranks = number(sizes, 1);
+	const char *launch = getenv("MPI_AGENT_LAUNCH");
+	for (unsigned i = 0; launch && i < sizeof r->launch - 1 && launch[i]; i++) r->launch[i] = launch[i];
 	r->start = r->last = now();
 	static const char magic[8] = {'M', 'P', 'I', 'P', 'R', 'O', 'F', '1'};
 	for (int i = 0; i < 8; i++) r->magic[i] = magic[i];
@@ -274,13 +278,17 @@ PUBLIC int MPI_Init_thread(word count, word arguments, word required, word provi
 	return result;
 }
 
-PUBLIC int MPI_Finalize(void) {
+SHARED static void finish(void) {
 	struct record *r = record;
 	if (r && !r->end) {
 		record = 0;
 		set(&r->last, now());
 		set(&r->end, r->last);
 	}
+}
+
+PUBLIC int MPI_Finalize(void) {
+	finish();
 	depth++;
 	int result = resolve("PMPI_Finalize")();
 	depth--;
@@ -301,6 +309,7 @@ PUBLIC int MPI_Finalize(void) {
 #define P10 P9, word a10
 #define P11 P10, word a11
 #define P12 P11, word a12
+#define P13 P12, word a13
 #define A1 a1
 #define A2 A1, a2
 #define A3 A2, a3
@@ -313,6 +322,7 @@ PUBLIC int MPI_Finalize(void) {
 #define A10 A9, a10
 #define A11 A10, a11
 #define A12 A11, a12
+#define A13 A12, a13
 
 #define DEFINE(name, shown, isLarge, kind, n, size) \
 	PUBLIC int name(P##n) { \
@@ -397,3 +407,152 @@ WRAP(MPI_Win_flush, 'p', 2)
 WRAP(MPI_Win_flush_all, 'p', 1)
 WRAP(MPI_Win_complete, 'p', 1)
 WRAP(MPI_Win_wait, 'p', 1)
+
+// Fortran. Its functions have other names, and get their arguments by reference, with one more for the error (MPI 4.1, 19.1.5). Those of
+// Open MPI call the functions of C by their names that begin with PMPI, and so do those of MPICH and Intel MPI for the module mpi_f08 that
+// have no buffer: they are counted here. The others of MPICH and Intel MPI call functions of C that are counted above.
+static int isOpenMPI(void) {
+	static int known;
+	if (!known) known = find("ompi_mpi_comm_world") ? 1 : -1;
+	return known > 0;
+}
+
+static int32_t value(word reference) { return *(int32_t *)reference; }
+
+// inC returns a handle of C; only Open MPI has other handles in Fortran.
+typedef word conversion(int);
+SHARED static word inC(conversion **known, const char *name, word reference) {
+	if (!*known) *known = (conversion *)find(name);
+	return *known ? (*known)(value(reference)) : 0;
+}
+
+SHARED static uint64_t fortranBytes(word count, word type) {
+	static conversion *f;
+	return isOpenMPI() ? bytes(0, (word)value(count), inC(&f, "PMPI_Type_f2c", type)) : 0;
+}
+
+SHARED static uint64_t fortranGroup(word communicator) {
+	static conversion *f;
+	return isOpenMPI() ? (uint64_t)groupSize(inC(&f, "PMPI_Comm_f2c", communicator)) : 0;
+}
+
+SHARED static function *resolveFortran(const char *name) {
+	function *f = find(name);
+	return f ? f : (function *)missing;
+}
+
+#define FORTRAN_BEGIN(name, n) \
+	PUBLIC void name(P##n) { \
+		depth++; \
+		resolveFortran(#name)(A##n); \
+		if (!--depth && (!a##n || !value(a##n))) begin(); \
+	}
+#define FORTRAN_END(name) \
+	PUBLIC void name(P1) { \
+		finish(); \
+		depth++; \
+		resolveFortran(#name)(A1); \
+		depth--; \
+	}
+FORTRAN_BEGIN(mpi_init_, 1)
+FORTRAN_BEGIN(mpi_init_f08_, 1)
+FORTRAN_BEGIN(mpi_init_thread_, 3)
+FORTRAN_BEGIN(mpi_init_thread_f08_, 3)
+FORTRAN_END(mpi_finalize_)
+FORTRAN_END(mpi_finalize_f08_)
+
+#define DEFINE_FORTRAN(name, shown, isCounted, kind, n, size) \
+	PUBLIC void name(P##n) { \
+		static function *f; \
+		static struct call *known; \
+		function *call = __atomic_load_n(&f, __ATOMIC_RELAXED); \
+		if (!call) { \
+			call = resolveFortran(#name); \
+			__atomic_store_n(&f, call, __ATOMIC_RELAXED); \
+		} \
+		if (depth || !record || !(isCounted)) { \
+			call(A##n); \
+			return; \
+		} \
+		depth++; \
+		uint64_t contributed = (size), began = enter(); \
+		call(A##n); \
+		leave(&known, shown, kind, began, contributed); \
+		depth--; \
+	}
+#define FORTRAN(lower, name, kind, n, size) \
+	DEFINE_FORTRAN(mpi_##lower##_, #name, isOpenMPI(), kind, n, size) DEFINE_FORTRAN(mpi_##lower##_f08_, #name, 1, kind, n, size)
+
+// Of collective functions that have no meaning for one of their counts in some ranks, the size of the data is unknown: the values of
+// Fortran for them, such as MPI_IN_PLACE, differ between libraries.
+#define FORTRAN_SENT fortranBytes(a2, a3)
+FORTRAN(send, MPI_Send, 'p', 7, FORTRAN_SENT)
+FORTRAN(ssend, MPI_Ssend, 'p', 7, FORTRAN_SENT)
+FORTRAN(rsend, MPI_Rsend, 'p', 7, FORTRAN_SENT)
+FORTRAN(bsend, MPI_Bsend, 'p', 7, FORTRAN_SENT)
+FORTRAN(isend, MPI_Isend, 'p', 8, FORTRAN_SENT)
+FORTRAN(issend, MPI_Issend, 'p', 8, FORTRAN_SENT)
+FORTRAN(irsend, MPI_Irsend, 'p', 8, FORTRAN_SENT)
+FORTRAN(ibsend, MPI_Ibsend, 'p', 8, FORTRAN_SENT)
+FORTRAN(recv, MPI_Recv, 'p', 8, 0)
+FORTRAN(irecv, MPI_Irecv, 'p', 8, 0)
+FORTRAN(mrecv, MPI_Mrecv, 'p', 6, 0)
+FORTRAN(sendrecv, MPI_Sendrecv, 'p', 13, FORTRAN_SENT)
+FORTRAN(sendrecv_replace, MPI_Sendrecv_replace, 'p', 10, FORTRAN_SENT)
+FORTRAN(probe, MPI_Probe, 'p', 5, 0)
+FORTRAN(iprobe, MPI_Iprobe, 'p', 6, 0)
+FORTRAN(mprobe, MPI_Mprobe, 'p', 6, 0)
+FORTRAN(start, MPI_Start, 'p', 2, 0)
+FORTRAN(startall, MPI_Startall, 'p', 3, 0)
+FORTRAN(wait, MPI_Wait, 'w', 3, 0)
+FORTRAN(waitall, MPI_Waitall, 'w', 4, 0)
+FORTRAN(waitany, MPI_Waitany, 'w', 5, 0)
+FORTRAN(waitsome, MPI_Waitsome, 'w', 6, 0)
+FORTRAN(test, MPI_Test, 'w', 4, 0)
+FORTRAN(testall, MPI_Testall, 'w', 5, 0)
+FORTRAN(testany, MPI_Testany, 'w', 6, 0)
+FORTRAN(testsome, MPI_Testsome, 'w', 6, 0)
+FORTRAN(barrier, MPI_Barrier, 'c', 2, 0)
+FORTRAN(ibarrier, MPI_Ibarrier, 'p', 3, 0)
+FORTRAN(bcast, MPI_Bcast, 'c', 6, value(a4) < 0 ? 0 : fortranBytes(a2, a3))
+FORTRAN(ibcast, MPI_Ibcast, 'p', 7, value(a4) < 0 ? 0 : fortranBytes(a2, a3))
+FORTRAN(reduce, MPI_Reduce, 'c', 8, value(a6) < 0 ? 0 : fortranBytes(a3, a4))
+FORTRAN(ireduce, MPI_Ireduce, 'p', 9, value(a6) < 0 ? 0 : fortranBytes(a3, a4))
+FORTRAN(allreduce, MPI_Allreduce, 'c', 7, fortranBytes(a3, a4))
+FORTRAN(iallreduce, MPI_Iallreduce, 'p', 8, fortranBytes(a3, a4))
+FORTRAN(scan, MPI_Scan, 'c', 7, fortranBytes(a3, a4))
+FORTRAN(iscan, MPI_Iscan, 'p', 8, fortranBytes(a3, a4))
+FORTRAN(exscan, MPI_Exscan, 'c', 7, fortranBytes(a3, a4))
+FORTRAN(iexscan, MPI_Iexscan, 'p', 8, fortranBytes(a3, a4))
+FORTRAN(reduce_scatter, MPI_Reduce_scatter, 'c', 7, 0)
+FORTRAN(ireduce_scatter, MPI_Ireduce_scatter, 'p', 8, 0)
+FORTRAN(reduce_scatter_block, MPI_Reduce_scatter_block, 'c', 7, fortranBytes(a3, a4) * fortranGroup(a6))
+FORTRAN(ireduce_scatter_block, MPI_Ireduce_scatter_block, 'p', 8, fortranBytes(a3, a4) * fortranGroup(a6))
+FORTRAN(gather, MPI_Gather, 'c', 9, 0)
+FORTRAN(igather, MPI_Igather, 'p', 10, 0)
+FORTRAN(gatherv, MPI_Gatherv, 'c', 10, 0)
+FORTRAN(igatherv, MPI_Igatherv, 'p', 11, 0)
+FORTRAN(scatter, MPI_Scatter, 'c', 9, 0)
+FORTRAN(iscatter, MPI_Iscatter, 'p', 10, 0)
+FORTRAN(scatterv, MPI_Scatterv, 'c', 10, 0)
+FORTRAN(iscatterv, MPI_Iscatterv, 'p', 11, 0)
+FORTRAN(allgather, MPI_Allgather, 'c', 8, fortranBytes(a5, a6))
+FORTRAN(iallgather, MPI_Iallgather, 'p', 9, fortranBytes(a5, a6))
+FORTRAN(allgatherv, MPI_Allgatherv, 'c', 9, 0)
+FORTRAN(iallgatherv, MPI_Iallgatherv, 'p', 10, 0)
+FORTRAN(alltoall, MPI_Alltoall, 'c', 8, fortranBytes(a5, a6) * fortranGroup(a7))
+FORTRAN(ialltoall, MPI_Ialltoall, 'p', 9, fortranBytes(a5, a6) * fortranGroup(a7))
+FORTRAN(alltoallv, MPI_Alltoallv, 'c', 10, 0)
+FORTRAN(ialltoallv, MPI_Ialltoallv, 'p', 11, 0)
+FORTRAN(alltoallw, MPI_Alltoallw, 'c', 10, 0)
+FORTRAN(ialltoallw, MPI_Ialltoallw, 'p', 11, 0)
+FORTRAN(put, MPI_Put, 'p', 9, FORTRAN_SENT)
+FORTRAN(get, MPI_Get, 'p', 9, 0)
+FORTRAN(accumulate, MPI_Accumulate, 'p', 10, FORTRAN_SENT)
+FORTRAN(win_fence, MPI_Win_fence, 'c', 3, 0)
+FORTRAN(win_lock, MPI_Win_lock, 'p', 5, 0)
+FORTRAN(win_unlock, MPI_Win_unlock, 'p', 3, 0)
+FORTRAN(win_flush, MPI_Win_flush, 'p', 3, 0)
+FORTRAN(win_flush_all, MPI_Win_flush_all, 'p', 2, 0)
+FORTRAN(win_complete, MPI_Win_complete, 'p', 2, 0)
+FORTRAN(win_wait, MPI_Win_wait, 'p', 2, 0)

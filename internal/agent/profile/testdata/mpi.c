@@ -44,3 +44,31 @@ DEFINE(Gather, const void *data, int count, Handle type, void *to, int size, Han
 DEFINE(Send_c, const void *data, long count, Handle type, int to, int tag, Handle communicator) {
 	return !data || count != 1L << 40 || !type || to != -1 || tag != 7 || !communicator ? 1 : take();
 }
+
+/* The functions for Fortran: with pointers as those of Open MPI, which call the functions of C by their other names; with integers as those of
+   MPICH, of which only those of the module mpi_f08 without a buffer do. */
+#ifdef INTEGERS
+#define IN_FORTRAN(name) MPI_##name
+static Handle inC(int handle) { return handle; }
+#else
+#define IN_FORTRAN(name) PMPI_##name
+int ompi_mpi_comm_world;
+Handle PMPI_Type_f2c(int handle) { return (Handle)(long)handle; }
+Handle PMPI_Comm_f2c(int handle) { return (Handle)(long)handle; }
+static Handle inC(int handle) { return PMPI_Type_f2c(handle); }
+#endif
+static int none;
+static char **nothing;
+void mpi_init_(int *error) { *error = IN_FORTRAN(Init)(&none, &nothing); }
+void mpi_init_f08_(int *error) { *error = PMPI_Init(&none, &nothing); }
+void mpi_finalize_(int *error) { *error = IN_FORTRAN(Finalize)(); }
+void mpi_finalize_f08_(int *error) { *error = PMPI_Finalize(); }
+void mpi_send_(void *data, int *count, int *type, int *to, int *tag, int *communicator, int *error) {
+	*error = IN_FORTRAN(Send)(data, *count, inC(*type), *to, *tag, inC(*communicator));
+}
+void mpi_barrier_(int *communicator, int *error) { *error = IN_FORTRAN(Barrier)(inC(*communicator)); }
+/* The error is optional in this module. */
+void mpi_barrier_f08_(int *communicator, int *error) {
+	int result = PMPI_Barrier(inC(*communicator));
+	if (error) *error = result;
+}

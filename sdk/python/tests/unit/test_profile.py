@@ -23,6 +23,8 @@ def test_profile() -> None:
             phase="Running",
             profile={
                 "until": "2026-01-02T10:03:00Z",
+                "since": "2026-01-02T10:01:00Z",
+                "runs": 3,
                 "ranks": 2,
                 "milliseconds": 120000,
                 "communicationMilliseconds": 48000,
@@ -37,6 +39,7 @@ def test_profile() -> None:
     )
     assert profile is not None
     assert profile.until == datetime(2026, 1, 2, 10, 3, tzinfo=timezone.utc)
+    assert (profile.since, profile.runs) == (datetime(2026, 1, 2, 10, 1, tzinfo=timezone.utc), 3)
     assert profile.communication / profile.time == 0.4
     assert (profile.rank_count, profile.imbalance, profile.late_rank) == (2, 0.33, 1)
     assert profile.calls == (ProfileCall("MPI_Allreduce", 2000, timedelta(seconds=47), 16000000),)
@@ -60,4 +63,5 @@ def test_a_profile_of_balanced_ranks() -> None:
     )
     assert profile is not None
     assert profile.late_rank is None
+    assert (profile.since, profile.runs) == (None, 1)
     assert profile.calls == ()

@@ -60,9 +60,10 @@ function Figures({title, columns, rows, children}: {title: string; columns: Colu
   );
 }
 
-function Calls({profile}: {profile: ReportProfile}): ReactElement | null {
+function Calls({profile, openCalls}: {profile: ReportProfile; openCalls: number}): ReactElement | null {
   const calls = profile.calls ?? [];
-  if (calls.length === 0) return null;
+  if (calls.length === 0 && openCalls === 0) return null;
+  const open = {key: '', cells: ['in calls that have not returned', '–', timeText(openCalls), <Share key="share" part={openCalls} whole={profile.milliseconds} />, '–', '–']};
   return (
     <Figures
       title="Calls with the most time"
@@ -74,7 +75,7 @@ function Calls({profile}: {profile: ReportProfile}): ReactElement | null {
         {title: 'Mean time', about: 'The mean time of a call.'},
         {title: 'Data', about: 'What the ranks sent, or passed to a collective function. Functions that receive or wait have none.'},
       ]}
-      rows={calls.map((call) => ({
+      rows={[...calls.map((call) => ({
         key: call.call,
         cells: [
           call.call,
@@ -84,7 +85,7 @@ function Calls({profile}: {profile: ReportProfile}): ReactElement | null {
           timeText(call.milliseconds / Math.max(1, call.count)),
           call.bytes > 0 ? bytes(call.bytes) : '–',
         ],
-      }))}
+      })), ...(openCalls > 0 ? [open] : [])]}
     />
   );
 }
@@ -127,7 +128,8 @@ function PerRank({profile}: {profile: ReportProfile}): ReactElement | null {
 }
 
 /** Where the time of the job's ranks went. */
-export function CommunicationProfile({profile, lateRank, isRunning}: {profile: ReportProfile; lateRank: string | undefined; isRunning: boolean}): ReactElement {
+export function CommunicationProfile({profile, detail, isRunning}: {profile: ReportProfile; detail: Detail; isRunning: boolean}): ReactElement {
+  const {lateRank, runs} = detail;
   const figures: {term: string; value: string; about?: string}[] = [
     {term: 'Ranks', value: profile.ranks.toLocaleString()},
     {
@@ -143,6 +145,7 @@ export function CommunicationProfile({profile, lateRank, isRunning}: {profile: R
         <h2 id="profile-title" className="mpi-heading">Communication profile</h2>
         <p className="mpi-subtle">
           Where the time of {count(profile.ranks, 'rank')} went between MPI_Init and MPI_Finalize, until {moment(profile.until)}.{isRunning ? ' The report is updated every 1 to 5 minutes.' : ''}
+          {runs && profile.since ? <> It is the latest of {runs} of MPI’s launcher, and began {moment(profile.since)}.</> : null}
         </p>
       </div>
       <Card component="section" aria-label="Time in MPI">
@@ -160,7 +163,7 @@ export function CommunicationProfile({profile, lateRank, isRunning}: {profile: R
           {lateRank ? <Alert isInline variant="info" component="p" title={lateRank} /> : null}
         </CardBody>
       </Card>
-      <Calls profile={profile} />
+      <Calls profile={profile} openCalls={detail.openCalls ?? 0} />
       <div className="mpi-grid is-top">
         <PerRank profile={profile} />
         <MessageSizes profile={profile} />

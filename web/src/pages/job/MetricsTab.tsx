@@ -149,7 +149,7 @@ export default function MetricsTab({job, detail, openClone}: {job: JobKey; detai
     <div className="mpi-stack">
       {curves?.figures?.length ? <TrainingFigures curves={curves} /> : null}
       {usage ? <UsageHistory usage={usage} isRunning={isRunning} /> : null}
-      {profile ? <CommunicationProfile profile={profile} lateRank={detail.lateRank} isRunning={isRunning} /> : null}
+      {profile ? <CommunicationProfile profile={profile} detail={detail} isRunning={isRunning} /> : null}
       <Loaded query={metrics} what="The metrics cannot be shown">
         {(data) => (
           <>

@@ -32,6 +32,9 @@ class Profile:
 
     Attributes:
         until: When it was last measured.
+        since: When the run began of which it is the profile; None in reports of earlier versions.
+        runs: The number of runs of MPI's launcher, such as ``mpirun``, in which ranks were profiled. It is the profile
+            of the one that began last. 33 stands for more than 32.
         rank_count: The number of ranks.
         time: The time of all ranks together.
         communication: The part of it in functions of MPI.
@@ -49,6 +52,8 @@ class Profile:
     """
 
     until: datetime
+    since: datetime | None
+    runs: int
     rank_count: int
     time: timedelta
     communication: timedelta
@@ -66,6 +71,8 @@ def profile(status: JobStatus) -> Profile | None:
         return None
     return Profile(
         until=found.until,
+        since=found.since,
+        runs=found.runs or 1,
         rank_count=found.ranks,
         time=timedelta(milliseconds=found.milliseconds),
         communication=timedelta(milliseconds=found.communication_milliseconds),

@@ -470,6 +470,13 @@ class Profile(Received):
     """
     ranks: int
     """Ranks is the number of ranks that were measured."""
+    runs: int | None = None
+    """Runs is the number of runs of MPI's launcher, such as mpirun, in which ranks were measured.
+
+    The other figures are those of the run that began last. 33 stands for more than 32.
+    """
+    since: datetime | None = None
+    """Since is when the run began: the first of its ranks had called MPI_Init."""
     until: datetime
     """Until is the time of the last measurement."""
 
