@@ -36,8 +36,10 @@ func containers(p *input) []Finding {
 		if program := execOf.FindStringSubmatch(message); program != nil {
 			figures["program"], figures["where"] = program[1], "the "+string(g.Pods[0].Role)
 		}
-	case strings.Contains(message, "runAsNonRoot"):
-		figures["first"] = "The image runs as root, which the pod must not. Set another user in the pod template or in the image."
+	default:
+		if why, remedy := userRefused(message); why != "" {
+			figures["message"], figures["first"] = why, remedy
+		}
 	}
 	f := p.find(code, g.Pods, figures, g.Lines...)
 	f.Severity = v1alpha1.SeverityError
@@ -64,6 +66,26 @@ func missing(message string) string {
 		name = m[5]
 	}
 	return fmt.Sprintf("key %q of %s %q", m[3], m[4], name)
+}
+
+// nonNumericUser is a user of an image that the kubelet cannot tell from root.
+var nonNumericUser = regexp.MustCompile(`non-numeric user \(([^)]*)\)`)
+
+// userRefused returns why the kubelet does not start a container that must not run as root, and what to do about it
+// (k8s.io/kubernetes/pkg/kubelet/kuberuntime/security_context_others.go); "" if its message is about something else.
+func userRefused(message string) (why, remedy string) {
+	switch user := nonNumericUser.FindStringSubmatch(message); {
+	case user != nil:
+		return fmt.Sprintf("its securityContext has runAsNonRoot, and the image names its user %q, which may be root.", user[1]),
+			"Set runAsUser to the number of this user, or give the image a numeric USER."
+	case strings.Contains(message, "image will run as root"):
+		return "its securityContext has runAsNonRoot, and the image runs as root.",
+			"Set a runAsUser other than 0, or use an image with a numeric USER other than 0. On OpenShift, remove runAsUser: the project sets it."
+	case strings.Contains(message, "breaks non-root policy"):
+		return "its securityContext has runAsNonRoot and runAsUser 0, which is root.",
+			"Set a runAsUser other than 0, or remove it where the image has one. A container needs no root for MPI."
+	}
+	return "", ""
 }
 
 // creationRemedies are the first remedies for reasons for which a container runtime cannot create a container

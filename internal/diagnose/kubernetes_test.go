@@ -71,9 +71,11 @@ func TestWhatKubernetesSays(t *testing.T) {
 		"connection-missing": {codes.MissingReference, starting(2, mpitest.Waiting("CreateContainerConfigError", `secret "training-data" not found`)).with(func(s *scene) {
 			s.job.Connections = []string{"results", "training-data"}
 		})},
-		"secret-key-missing": {codes.MissingReference, starting(2, mpitest.Waiting("CreateContainerConfigError", `couldn't find key AWS_KEY in Secret ns/s3-credentials`))},
-		"configmap-missing":  {codes.MissingReference, starting(2, mpitest.Waiting("CreateContainerConfigError", `configmap "settings" not found`))},
-		"runs-as-root":       {codes.ContainerCreateFailed, starting(2, mpitest.Waiting("CreateContainerConfigError", `container has runAsNonRoot and image will run as root (pod: "pi-worker-0_ns(uid)", container: main)`))},
+		"secret-key-missing":           {codes.MissingReference, starting(2, mpitest.Waiting("CreateContainerConfigError", `couldn't find key AWS_KEY in Secret ns/s3-credentials`))},
+		"configmap-missing":            {codes.MissingReference, starting(2, mpitest.Waiting("CreateContainerConfigError", `configmap "settings" not found`))},
+		"runs-as-root":                 {codes.ContainerCreateFailed, starting(2, mpitest.Waiting("CreateContainerConfigError", `container has runAsNonRoot and image will run as root (pod: "pi-worker-0_ns(uid)", container: main)`))},
+		"runs-as-root-by-its-template": {codes.ContainerCreateFailed, starting(2, mpitest.Waiting("CreateContainerConfigError", `container's runAsUser breaks non-root policy (pod: "pi-worker-0_ns(uid)", container: main)`))},
+		"runs-as-a-user-with-a-name":   {codes.ContainerCreateFailed, starting(2, mpitest.Waiting("CreateContainerConfigError", `container has runAsNonRoot and image has non-numeric user (mpiuser), cannot verify user is non-root (pod: "pi-worker-0_ns(uid)", container: main)`))},
 		"command-missing": {codes.ProgramMissing, starting(2, mpitest.Waiting("RunContainerError",
 			`failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: exec: "sshd": executable file not found in $PATH`))},
 		"oom-killed": {codes.OutOfMemory, failed(1, `ORTE has lost communication with a remote daemon.`, sshd).with(worker(1, corev1.PodFailed, mpitest.Exited(137, "OOMKilled")))},

@@ -121,7 +121,11 @@ func (p *input) ownCause(kind string, figures map[string]string) []v1alpha1.Reme
 	case "network":
 		figures["address"] = addressIn(figures["errorText"], figures["ownSource"])
 		// A NetworkPolicy drops packets. What refuses a connection was reached.
-		if p.Seen.Isolation != nil && !refusal.MatchString(figures["errorText"]) {
+		if refusal.MatchString(figures["errorText"]) {
+			figures["host"] = p.firstHost()
+			return codes.RefusedConnection
+		}
+		if p.Seen.Isolation != nil {
 			figures["policy"], figures["address"] = p.Seen.Isolation.Name, cmp.Or(figures["address"], p.lastAddress())
 			return codes.IsolatedNetwork
 		}
@@ -149,7 +153,32 @@ func (p *input) missingFile(figures map[string]string) []v1alpha1.Remedy {
 		figures["folder"] = path.Dir(file)
 		return codes.FolderOnlyInLauncher
 	}
-	return nil
+	return p.missingOnVolume(figures)
+}
+
+// missingOnVolume returns the remedies for a file that is missing in a folder at which the pods of the program mount a volume, and adds
+// figures for them; nil if it is in no such folder.
+func (p *input) missingOnVolume(figures map[string]string) []v1alpha1.Remedy {
+	role, file := mpi.RoleLauncher, figures["file"]
+	if figures["programTemplate"] == p.field(mpi.RoleWorker) {
+		role = mpi.RoleWorker
+	}
+	spec := p.Template(role)
+	mount := facts.MountOf(spec, file)
+	if mount == nil || !path.IsAbs(file) || path.Clean(mount.MountPath) == path.Clean(file) {
+		return nil
+	}
+	figures["volume"], figures["folder"] = mount.Name, path.Clean(mount.MountPath)
+	source := facts.SourceOf(spec, mount.Name)
+	kind, name, _ := strings.Cut(source, " ")
+	if isObject := kind == "ConfigMap" || kind == "Secret"; isObject && mount.SubPath == "" && path.Dir(path.Clean(file)) == figures["folder"] {
+		figures["mounted"], figures["object"], figures["key"] = source, strings.ToLower(kind)+"/"+name, path.Base(file)
+		return codes.MissingKey
+	}
+	if source != "" {
+		figures["mounted"] = " (" + source + ")"
+	}
+	return codes.MissingOnVolume
 }
 
 // renamed is an error with the names of a file before and after (OSError.__str__ of Python; mv and ln of coreutils).
@@ -268,6 +297,14 @@ func (p *input) unreadable(file string) (mounted, volume string) {
 		}
 	}
 	return "", ""
+}
+
+// firstHost returns the name of the host of rank 0 for the pods of the job, if mpirun fills the hosts in their order.
+func (p *input) firstHost() string {
+	if p.Job.Launcher.RunsRanks || p.Job.Workers.Count == 0 {
+		return p.Job.HostName(p.Job.LauncherName(), "")
+	}
+	return p.Job.HostName(p.Job.WorkerName(0), "")
 }
 
 // startedRanks reports whether ranks have run: one is known by its number, an agent saw one, or MPI reported its end.

@@ -3,6 +3,7 @@ package diagnose
 import (
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -37,6 +38,12 @@ func (p *input) missingProgram(entry codes.Entry, pods []facts.Pod, values map[s
 	if own := p.whosePath(entry, values); own.Summary != entry.Summary {
 		return own
 	}
+	if p.isMountedOver(inLauncher, values) {
+		if path.IsAbs(values["program"]) && !programFolders.MatchString(values["folder"]) {
+			return codes.ProgramNotOnVolume
+		}
+		return codes.ProgramHidden
+	}
 	if name := values["program"]; name == "python" || name == "pip" {
 		return codes.NumberedPython
 	}
@@ -62,4 +69,36 @@ func (p *input) whosePath(entry codes.Entry, values map[string]string) codes.Ent
 		return entry
 	}
 	return codes.PathReplaced
+}
+
+// programFolders are folders in which images have the programs of their PATH, or folders above these.
+var programFolders = regexp.MustCompile(`^/(?:usr|usr/local|opt|opt/conda)$|/s?bin$`)
+
+// isMountedOver reports whether a volume is mounted where a program was looked for and not found, in the launcher or else in the pods that run
+// ranks, and adds figures for that. A program without a folder is looked for in those of PATH.
+func (p *input) isMountedOver(inLauncher bool, values map[string]string) bool {
+	roles := []mpi.Role{mpi.RoleWorker, mpi.RoleLauncher}
+	if inLauncher {
+		roles = roles[1:]
+	}
+	program := values["program"]
+	for _, role := range roles {
+		spec := p.Template(role)
+		if len(spec.Containers) == 0 {
+			continue
+		}
+		for _, mount := range spec.Containers[0].VolumeMounts {
+			at := path.Clean(mount.MountPath)
+			hides := path.IsAbs(program) && program != at && mpi.Contains(at, program) || !strings.Contains(program, "/") && mount.SubPath == "" && programFolders.MatchString(at)
+			if !hides {
+				continue
+			}
+			values["volume"], values["folder"], values["programTemplate"] = mount.Name, at, p.field(role)
+			if source := facts.SourceOf(spec, mount.Name); source != "" {
+				values["mounted"] = " (" + source + ")"
+			}
+			return true
+		}
+	}
+	return false
 }

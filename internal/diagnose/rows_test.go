@@ -312,7 +312,11 @@ while attempting to start process rank 0.`)},
 			Code: agentapi.RankFailed, ExitCode: new(int32(127)), HostsExpected: 4, SlotsExpected: 8, HostsReached: 4, RanksSeen: 8,
 			Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 127, Program: "sh"}},
 		}, 127))},
-		"21-program-unknown": {codes.ProgramMissing, failed(127, `starting`)},
+		"21-program-hidden-by-a-volume":          {codes.ProgramMissing, failed(134, notFound("solver"), codeAt("/usr/local/bin"))},
+		"21-program-on-a-volume":                 {codes.ProgramMissing, failed(134, notFound("/code/bin/solver"), codeAt("/code"))},
+		"03-no-server-on-the-workers":            {codes.SSHMissing, failed(243, "The value of the MCA parameter \"plm_rsh_agent\" was set to a path\nthat could not be found:\n\n  plm_rsh_agent: ssh : rsh", sshd, workersRun("sleep", "infinity"))},
+		"03-no-server-on-the-workers-in-a-shell": {codes.ConnectionRefused, failed(1, `ssh: connect to host pi-worker-1.pi.ns.svc port 22: Connection refused`+unreliable, sshd, workersRun("sh", "-c", "tail -f /dev/null"))},
+		"21-program-unknown":                     {codes.ProgramMissing, failed(127, `starting`)},
 		"21-script-without-interpreter": {codes.ProgramMissing, failed(126, ``).with(launcherLeft(agentapi.Summary{
 			Code: agentapi.ProgramMissing, ExitCode: new(int32(126)),
 			Message: `The launcher's command "/data/run" cannot be started: it is a script whose first line names no interpreter, or a program for another CPU architecture.`,
@@ -882,6 +886,33 @@ func hanging(lines ...string) scene {
 	return running(2).with(func(s *scene) {
 		s.evidence.Logs = map[string]jobstate.Log{"pi-launcher-0": {LastAt: mpitest.Now, Lines: lines}}
 	})
+}
+
+// notFound is what Open MPI 4 prints if a rank's program does not exist.
+func notFound(program string) string {
+	return strings.ReplaceAll(`--------------------------------------------------------------------------
+mpirun was unable to find the specified executable file, and therefore
+did not launch the job.  This error was first reported for process
+rank 0; it may have occurred for other processes as well.
+
+Node:       pi-worker-0
+Executable: PROGRAM
+--------------------------------------------------------------------------`, "PROGRAM", program)
+}
+
+// workersRun gives the workers a command of their own.
+func workersRun(words ...string) func(*mpi.Job) {
+	return func(j *mpi.Job) { j.Workers.Template.Spec.Containers[0].Command = words }
+}
+
+// codeAt mounts a ConfigMap in all pods.
+func codeAt(folder string) func(*mpi.Job) {
+	return func(j *mpi.Job) {
+		for _, template := range []*corev1.PodTemplateSpec{&j.Launcher.Template, &j.Workers.Template} {
+			template.Spec.Volumes = []corev1.Volume{{Name: "code", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "train-code"}}}}}
+			template.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "code", MountPath: folder}}
+		}
+	}
 }
 
 // notExecuted is what Open MPI 4, or PRTE of version 5, prints if the kernel does not execute a rank's program.

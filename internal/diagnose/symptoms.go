@@ -91,6 +91,10 @@ func (p *input) signEntry(s facts.Sign, pod facts.Pod, figures map[string]string
 	if launcher, worker := facts.Image(p.Template(mpi.RoleLauncher)), facts.Image(p.Template(mpi.RoleWorker)); s.Code == codes.MPINotInPath && launcher != worker && launcher != "" && worker != "" {
 		entry, figures["launcherImage"], figures["workerImage"] = codes.HelperOfOtherMPI, launcher, worker
 	}
+	if noServer := []codes.Code{codes.SSHMissing, codes.ConnectionRefused, codes.SSHFailed}; slices.Contains(noServer, s.Code) && !p.Job.UsesAgent() && p.Job.Workers.ServesNothing() {
+		entry, figures["setting"] = codes.NoServerOnWorkers, quotedText(facts.CommandOf(p.Template(mpi.RoleWorker)))
+		entry.Code = s.Code
+	}
 	if s.Code == codes.PortInUse && !p.Template(pod.Role).HostNetwork {
 		entry = codes.PortInUseInPod
 	}
