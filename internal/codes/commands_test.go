@@ -16,7 +16,7 @@ import (
 // special are the definitions for special cases of a code.
 var special = []codes.Entry{
 	codes.DaemonEnded, codes.HostfileNotRead, codes.CommandInOneWord, codes.CommandNotStarted, codes.InitContainerFailed, codes.InitContainerCrashes,
-	codes.RemoteMountFailed, codes.HostPathMissing, codes.VolumeDenied, codes.RefusedToController, codes.PortInUseInPod, codes.SandboxFailed, codes.NodeNetworkDown, codes.DevicesNotPrepared, codes.PathReplaced, codes.ProgramHidden, codes.NoServerOnWorkers, codes.ProgramNotOnVolume, codes.CommandWithNUL, codes.HookFailed, codes.ClaimsMissing,
+	codes.RemoteMountFailed, codes.HostPathMissing, codes.VolumeDenied, codes.RefusedToController, codes.PortInUseInPod, codes.SandboxFailed, codes.NodeNetworkDown, codes.DevicesNotPrepared, codes.PathReplaced, codes.ProgramHidden, codes.InitProgramMissing, codes.OtherMPI, codes.OtherMPIThanRuntime, codes.OptionsInOneWord, codes.ReferenceInCommand, codes.LauncherMessage, codes.PatchOfNoJob, codes.NoServerOnWorkers, codes.ProgramNotOnVolume, codes.CommandWithNUL, codes.HookFailed, codes.ClaimsMissing,
 	codes.ProgramMissingInLauncher, codes.RankNotStarted, codes.NothingStarted, codes.MoreMemoryThanNodes, codes.EndedBeforeRanks, codes.EndedAfterRanks, codes.CommandContinues, codes.InterpreterMissing, codes.ServerMissing,
 	codes.MappingConflict, codes.HostNotInJob, codes.RankfileInvalid, codes.ProgramNotNamed, codes.WorkingDirMissing, codes.ScriptInManyWords, codes.OptionOfOther, codes.VersionsDiffer, codes.SystemLimit,
 	codes.NoTemporaryDir, codes.TemporaryPathTooLong, codes.HostfileInvalid, codes.BindingImpossible, codes.InterfaceMissing, codes.InterfaceNotSelected, codes.ComponentMissing,

@@ -41,6 +41,23 @@ var (
 		},
 		v1alpha1.Remedy{Text: "Or write the whole script as one word.", Action: "command: [sh, -c, \"mpirun ...\"]"},
 	)
+	// OptionsInOneWord may use option, the word, and words, the command as it was meant.
+	OptionsInOneWord = refusedLaunch("{option} is one word of its command. Each option, each value and the program must be a word of its own.",
+		v1alpha1.Remedy{
+			Text: "Write each as an element of the list.", Action: "command: {words}",
+			Rerun: true, Changes: set("{launcherTemplate}.spec.containers[0].command", "{words}"),
+		},
+	)
+	// ReferenceInCommand may use variable, and option, the word of the command that refers to it.
+	ReferenceInCommand = refusedLaunch("its command contains {option}, a reference to a variable that nothing has replaced.",
+		v1alpha1.Remedy{Text: "Define {variable} in env of the launcher, or write its value. Kubernetes replaces only $(NAME) of a variable in that list; variables of the image do not count.", Action: "{launcherTemplate}.spec.containers[0].env"},
+		v1alpha1.Remedy{Text: "Write $({variable}) where no shell runs the command: only a shell replaces ${variable}.", Action: launcherArgs},
+	)
+	// LauncherMessage may use said, what the launcher printed.
+	LauncherMessage = refusedLaunch("{said}",
+		v1alpha1.Remedy{Text: "Correct the command as this message says: it is of MPI's launcher, which started no rank.", Action: launcherArgs},
+		v1alpha1.Remedy{Text: "Read the whole message.", Action: launcherLog},
+	)
 	WorkingDirMissing = refusedLaunch("the working directory {file|of its command} does not exist on {host|a worker}, or is not accessible.",
 		v1alpha1.Remedy{Text: "Mount the volume with this folder in the workers as well, or create the folder in their image.", Action: "{workerTemplate}.spec.containers[0].volumeMounts"},
 		v1alpha1.Remedy{Text: "Or start the ranks in another folder.", Action: "mpirun --wdir /tmp <program>"},

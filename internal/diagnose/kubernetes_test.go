@@ -98,6 +98,10 @@ func TestWhatKubernetesSays(t *testing.T) {
 			disrupted("PreemptionByScheduler", "default-scheduler: preempting to accommodate a higher priority pod")))},
 		"refused-to-job-set": {codes.ObjectRefused, running(2).with(trainJob, withoutJobs, event("JobSet", "pi", "JobCreationFailed",
 			`job "pi-node-0" creation failed with error: Job.batch "pi-node-0" is invalid: spec.template.spec.containers[0].resources.requests: Invalid value: "-1": must be greater than or equal to 0`))},
+		"mounted-onto-a-file":               {codes.ContainerCreateFailed, starting(2, mpitest.Waiting("RunContainerError", `failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: error during container init: error mounting "/var/lib/kubelet/pods/0e3a/volumes/kubernetes.io~configmap/code" to rootfs at "/usr/local/bin/train.py": mount /var/lib/kubelet/pods/0e3a/volumes/kubernetes.io~configmap/code:/usr/local/bin/train.py (via /proc/self/fd/6), flags: 0x5001: not a directory`)).with(func(s *scene) { codeAt("/usr/local/bin/train.py")(&s.job) })},
+		"mounted-within-a-read-only-volume": {codes.ContainerCreateFailed, starting(2, mpitest.Waiting("RunContainerError", `runc create failed: unable to start container process: error during container init: error mounting "/var/lib/kubelet/pods/0e3a/volumes/kubernetes.io~empty-dir/out" to rootfs at "/code/out": create mountpoint for /code/out mount: make mountpoint "/code/out": mkdirat /run/containerd/rootfs/code/out: read-only file system`)).with(func(s *scene) { codeAt("/code/out")(&s.job) })},
+		"refused-patch-of-no-job": {codes.ObjectRefused, running(2).with(trainJob, withoutJobs, event("JobSet", "pi", "JobCreationFailed",
+			`job "pi-worker-0" creation failed with error: Job.batch "pi-worker-0" is invalid: spec.template.spec.containers[0].image: Required value`))},
 		"refused-to-trainer": {codes.ObjectRefused, running(2).with(trainJob, withoutJobs, event("TrainJob", "pi", "TrainJobResourcesCreationFailed",
 			`TrainJob resources reconciliation failed: jobsets.jobset.x-k8s.io "pi" is forbidden: User "system:serviceaccount:trainer:trainer" cannot patch resource "jobsets"`))},
 		"refused-to-trainer-by-webhook": {codes.AdmissionDenied, running(2).with(trainJob, withoutJobs, event("TrainJob", "pi", "TrainJobResourcesCreationFailed",
@@ -427,6 +431,11 @@ func TestWhatKubernetesSays(t *testing.T) {
 		"init-container-crashes-and-no-worker-was-reached": {codes.CrashLoop, failed(1, unreliable).with(unreachableWorker, worker(1, corev1.PodPending, failedInit(corev1.ContainerState{
 			Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off 40s restarting failed container=fetch-data"},
 		})))},
+		"init-container-without-its-program": {codes.ProgramMissing, running(2).with(worker(1, corev1.PodFailed, failedInit(corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{ExitCode: 127, Reason: "Error"},
+		})), func(s *scene) {
+			s.evidence.Logs = map[string]jobstate.Log{"pi-worker-1": {Lines: []string{"sh: 1: git: not found"}, LastAt: mpitest.Now}}
+		})},
 		"init-container-crashes": {codes.CrashLoop, running(2).with(worker(1, corev1.PodPending, failedInit(corev1.ContainerState{
 			Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off 40s restarting failed container=fetch-data"},
 		})))},

@@ -312,9 +312,15 @@ func (p *input) startedRanks(figures map[string]string) bool {
 	if s := p.LauncherSummary(); figures["rank"] != "" || s != nil && (len(s.Ranks) > 0 || s.HostsIdle < s.HostsReached) {
 		return true
 	}
-	return slices.ContainsFunc(p.Pods, func(pod facts.Pod) bool {
+	return !p.noRankRan() && slices.ContainsFunc(p.Pods, func(pod facts.Pod) bool {
 		return pod.Role == mpi.RoleLauncher && slices.ContainsFunc(pod.Log.Lines, loglines.Banner.MatchString)
 	})
+}
+
+// noRankRan reports whether the launcher's agent, without which no rank starts on a worker, saw none: on no host, and not in the launcher.
+func (p *input) noRankRan() bool {
+	s := p.LauncherSummary()
+	return s != nil && p.Job.UsesAgent() && s.HostsExpected > 0 && s.HostsReached == 0 && s.RanksSeen == 0 && len(s.Ranks) == 0
 }
 
 // launchersVolume returns the name of the volume on which the launcher has a file, if the workers mount nothing there; else "".

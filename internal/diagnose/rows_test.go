@@ -426,6 +426,18 @@ file system, leaving your system in an unusable state.`, sshd)},
 			Code: agentapi.HostfileIgnored, Message: "The command ended well, but all of the 8 ranks that it started ran beside the launcher.", ExitCode: new(int32(125)),
 			HostsExpected: 4, SlotsExpected: 8, RanksSeen: 8,
 		}, 125))},
+		"25-image-with-another-mpi": {codes.HostfileIgnored, failed(125, `rank 0 of 8 on pi-launcher-0`).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.HostfileIgnored, ExitCode: new(int32(125)), HostsExpected: 4, SlotsExpected: 8, RanksSeen: 8, MPIVersions: []string{"MPICH 4.2.1"},
+		}, 125))},
+		"25-image-with-another-mpi-in-a-trainjob": {codes.HostfileIgnored, failed(125, `rank 0 of 8 on pi-launcher-0`).with(trainJob, launcherLeft(agentapi.Summary{
+			Code: agentapi.HostfileIgnored, ExitCode: new(int32(125)), HostsExpected: 4, SlotsExpected: 8, RanksSeen: 8, MPIVersions: []string{"MPICH 4.2.1"},
+		}, 125))},
+		"25-reference-in-the-command": {codes.LaunchRefused, failed(1, ruler+"Open MPI has detected that a parameter given to a command line\noption does not match the expected format:\n\n  Option: n\n  Param:  $(NP)\n\nThis is frequently caused by omitting to provide the parameter"+ruler, launcherRuns("mpirun", "-n", "$(NP)", "solver"))},
+		"25-message-of-the-launcher":  {codes.LaunchRefused, failed(1, ruler+"An option is not known to this launcher, which gives up:\n\n  Option: n"+ruler).with(launcherLeft(agentapi.Summary{ExitCode: new(int32(1)), HostsExpected: 4, SlotsExpected: 8}, 1))},
+		"25-options-in-one-word":      {codes.LaunchRefused, failed(1, "mpirun: Error: option \"-n\" did not have enough parameters (1)\nType 'mpirun --help' for usage.", launcherRuns("mpirun", "-n 4 solver"))},
+		"25-component-of-the-environment": {codes.NoTransport, failed(1, ruler+"No components were able to be opened in the pml framework."+ruler+"[pi-worker-0:00018] PML ucx cannot be selected", func(j *mpi.Job) {
+			j.Launcher.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "OMPI_MCA_pml", Value: "ucx"}}
+		})},
 		"26-mixed-mpi": {codes.MixedMPI, failed(0, "Hello from rank 0 of 1\nHello from rank 0 of 1\nHello from rank 0 of 1\nHello from rank 0 of 1", withCommand).with(succeededLauncher)},
 		"25-hostfile-of-another-mpi": {codes.HostfileIgnored, failed(125, `rank 0 of 8 on pi-launcher-0`, func(j *mpi.Job) {
 			j.Launcher.Template.Spec.Containers[0].Command = []string{"mpiexec", "-n", "8", "ranks"}
@@ -903,6 +915,11 @@ Executable: PROGRAM
 // workersRun gives the workers a command of their own.
 func workersRun(words ...string) func(*mpi.Job) {
 	return func(j *mpi.Job) { j.Workers.Template.Spec.Containers[0].Command = words }
+}
+
+// launcherRuns gives the launcher a command.
+func launcherRuns(words ...string) func(*mpi.Job) {
+	return func(j *mpi.Job) { j.Launcher.Template.Spec.Containers[0].Command = words }
 }
 
 // codeAt mounts a ConfigMap in all pods.

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path"
@@ -95,11 +96,20 @@ func (p *input) signEntry(s facts.Sign, pod facts.Pod, figures map[string]string
 		entry, figures["setting"] = codes.NoServerOnWorkers, quotedText(facts.CommandOf(p.Template(mpi.RoleWorker)))
 		entry.Code = s.Code
 	}
+	if entry.Summary == codes.ComponentMissing.Summary && slices.Contains(frameworks, figures["component"]) {
+		figures["component"] = cmp.Or(p.Job.SelectedComponent(figures["component"]), figures["component"])
+	}
 	if s.Code == codes.PortInUse && !p.Template(pod.Role).HostNetwork {
 		entry = codes.PortInUseInPod
 	}
 	if s.Code == codes.ConnectionLost && p.daemonEnded() {
 		entry = codes.DaemonEnded
+	}
+	if word, variable := p.unexpandedInCommand(); word != "" && entry.Code == codes.LaunchRefused {
+		entry, figures["option"], figures["variable"] = codes.ReferenceInCommand, strconv.Quote(quotedText(word)), variable
+	}
+	if word, meant := p.joinedOptions(); word != "" && entry.Code == codes.LaunchRefused {
+		entry, figures["option"], figures["words"] = codes.OptionsInOneWord, strconv.Quote(quotedText(word)), list(meant)
 	}
 	if meant := p.cutScript(); meant != nil && entry.Summary == codes.ProgramNotNamed.Summary {
 		entry, figures["words"] = codes.ScriptInManyWords, list(meant)
@@ -120,6 +130,30 @@ func (p *input) signEntry(s facts.Sign, pod facts.Pod, figures map[string]string
 		}
 	}
 	return entry
+}
+
+// unexpandedInCommand returns a word of the launcher's command with a reference to a variable that nothing replaces, and its name
+// (mpi.UnexpandedIn), if the launcher's log shows that word; "" if there is none, or data connections may define it.
+func (p *input) unexpandedInCommand() (word, variable string) {
+	main, launcher := p.Template(mpi.RoleLauncher).Containers, p.Launcher()
+	if len(main) == 0 || len(p.Job.Connections) > 0 || launcher == nil {
+		return "", ""
+	}
+	word, variable = mpi.UnexpandedIn(main[0])
+	if word == "" || !slices.ContainsFunc(launcher.Log.Lines, func(line string) bool { return strings.Contains(line, word) }) {
+		return "", ""
+	}
+	return word, variable
+}
+
+// joinedOptions returns a word of the launcher's command that joins options of MPI's launcher with their values, and the command as it was
+// meant (mpi.JoinedOptions); "" if there is none.
+func (p *input) joinedOptions() (word string, meant []string) {
+	main := p.Template(mpi.RoleLauncher).Containers
+	if len(main) == 0 {
+		return "", nil
+	}
+	return mpi.JoinedOptions(slices.Concat(main[0].Command, main[0].Args))
 }
 
 // cutScript returns the words that the launcher's shell was meant to run, if it runs only the first one (mpi.CutScript); else nil.
@@ -163,6 +197,9 @@ func (p *input) endedAfterwards(s facts.Sign) bool {
 
 // aboutPeers matches exceptions that can follow from a connection that another rank lacks.
 var aboutPeers = regexp.MustCompile(`(?i)mpi|nccl|gloo|connect|socket|time[d ]*out|broken pipe|network|distributed|horovod`)
+
+// frameworks are those of Open MPI by whose components ranks communicate. Some of its messages name them in place of the component.
+var frameworks = []string{"pml", "btl", "mtl"}
 
 const notExecutable = "the file is not executable"
 

@@ -100,6 +100,7 @@ var openMPIMessages = []Symptom{
 	refused("requires an argument, but no argument was given"),
 	refused("was given that requires a value"),
 	refused("was given that defines a value multiple times"),
+	refused("that a parameter given to a command line option does not match the expected format"),
 	refused("Help was requested for an unknown option"),
 	refused("The provided command line option requires passing two values"),
 	refused("The command line contains a generic MCA param that is not recognized"),

@@ -1,6 +1,7 @@
 package mpi
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"regexp"
@@ -65,6 +66,9 @@ func (j Job) WarnLauncher(command, args []string, env []corev1.EnvVar, at *field
 				break
 			}
 		}
+	}
+	if joined, meant := JoinedOptions(words); joined != "" {
+		warnings = append(warnings, fmt.Sprintf("%s: %q is one word, which MPI takes as one option: write each option, value and program as a word of its own, as in %q", at, phrase.Cut(joined, maxShownName), meant))
 	}
 	if runsOnce.MatchString(path.Base(words[0])) && j.Workers.Count > 0 && !j.Workers.HasOwnCommand() {
 		warnings = append(warnings, fmt.Sprintf("%s: %s runs once, in the launcher, and nothing runs on the workers unless it calls MPI's launcher; start it by mpirun", at, path.Base(words[0])))
@@ -133,6 +137,30 @@ func CutScript(words []string) (meant []string, cut bool) {
 	}
 	meant = words[slices.Index(words, script):]
 	return meant, len(meant) > 1
+}
+
+// JoinedOptions returns the first word of a command of MPI's launcher that joins an option with its value or more words, such as "-n 2 train",
+// and the command with each as a word of its own; "" if there is none. What follows a program that is named as a word is its own matter.
+func JoinedOptions(words []string) (joined string, meant []string) {
+	if len(words) == 0 || !slices.Contains(Launchers, path.Base(words[0])) {
+		return "", nil
+	}
+	meant = words[:1:1]
+	wasJoined := true // the launcher's own name is no value of an option either
+	for i, word := range words[1:] {
+		isOption, parts := strings.HasPrefix(word, "-"), strings.Fields(word)
+		if !isOption && (wasJoined || !strings.HasPrefix(words[i], "-")) {
+			// It is the program.
+			return joined, append(meant, words[i+1:]...)
+		}
+		if wasJoined = isOption && len(parts) > 1 && !strings.ContainsAny(word, "'\"$\\`*?&|;<>"); !wasJoined {
+			meant = append(meant, word)
+			continue
+		}
+		joined = cmp.Or(joined, word)
+		meant = append(meant, parts...)
+	}
+	return joined, meant
 }
 
 func isShell(word string) bool { return slices.Contains(shells, path.Base(word)) }
