@@ -20,6 +20,11 @@ var (
 		v1alpha1.Remedy{Text: "Remove --host, --hostfile and other host settings from the command and the image.", Action: "mpirun <program>"},
 		v1alpha1.Remedy{Text: "If the command needs a hostfile, use the job's. Host names must be spelled as there.", Action: "mpirun --hostfile /etc/mpi/hostfile"},
 	)
+	// BindingConflict may use option, the policy.
+	BindingConflict = refusedLaunch("its mapping gives each rank several cores (PE=N), to which it must be bound, and the binding policy is {option|another one}.",
+		v1alpha1.Remedy{Text: "Bind the ranks to cores. Without --bind-to they are not bound, since the pods of a node share its cores.", Action: "mpirun --bind-to core --map-by slot:PE=N <program>"},
+		v1alpha1.Remedy{Text: "Or remove PE=N, and set the number of threads of each rank.", Action: "mpirun -x OMP_NUM_THREADS=N <program>"},
+	)
 	RankfileInvalid = refusedLaunch("the rankfile {file|of its command} cannot be read, or does not fit the job's hosts and ranks.",
 		v1alpha1.Remedy{Text: "Remove the rankfile. MPI then fills the slots of all workers.", Action: "mpirun <program>"},
 		v1alpha1.Remedy{Text: "Or correct it: a line for each rank, and host names as in the job's hostfile.", Action: "rank 0=HOST slot=0"},

@@ -64,9 +64,13 @@ func stalled(p *input) []Finding {
 		figures["ranksText"] = ", and no rank computes or transfers data"
 		code = codes.NoAnswer
 	}
+	ended := endedPrograms(launcher.Log.Lines)
 	var words []string
 	if code == codes.RankGone {
 		words = p.words(figures)
+		if rank, isOne := strings.CutPrefix(ended, "rank "); isOne && figures["rank"] == "" {
+			figures["rank"] = rank
+		}
 		if figures["rank"] == "" {
 			figures["rank"] = p.finalizing(text)
 		}
@@ -74,7 +78,12 @@ func stalled(p *input) []Finding {
 			figures["rankWho"] = "Rank " + rank
 		}
 	}
-	if rank, does := aloneIn(text); code == codes.RanksWaiting && rank != "" {
+	if code == codes.RanksWaiting && ended != "" {
+		figures["alone"] = "The job is stuck: the others wait for " + ended + ", whose program has ended without the calls that the others make."
+		if rank, isOne := strings.CutPrefix(ended, "rank "); isOne {
+			figures["rank"], figures["option"] = rank, rank
+		}
+	} else if rank, does := aloneIn(text); code == codes.RanksWaiting && rank != "" {
 		figures["rank"], figures["option"] = rank, rank
 		figures["alone"] = "The job is probably stuck: the others wait for rank " + rank + ", which " + does + "."
 	}

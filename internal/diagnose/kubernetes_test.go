@@ -184,6 +184,12 @@ func TestWhatKubernetesSays(t *testing.T) {
 		"no-label-matches-unknown-nodes": {codes.NoMatchingNode, starting(2, unschedulable("0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.")).with(func(s *scene) {
 			s.job.Workers.Template.Spec.NodeSelector = map[string]string{"disk": "ssd"}
 		})},
+		"volume-by-name-missing": {codes.VolumeClaimPending, starting(2, unschedulable("0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found")).with(func(s *scene) {
+			s.evidence.Claims = []jobstate.Claim{{Name: "dataset", Phase: corev1.ClaimPending, Static: true, Volume: "pv-dataset", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}}}
+		})},
+		"volume-without-a-class": {codes.VolumeClaimPending, starting(2, unschedulable("0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found")).with(func(s *scene) {
+			s.evidence.Claims = []jobstate.Claim{{Name: "dataset", Phase: corev1.ClaimPending, Static: true, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}}}
+		})},
 		"volume-class-missing": {codes.VolumeClaimPending, starting(2, unschedulable("0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: not eligible due to unbound PVCs.")).with(func(s *scene) {
 			s.evidence.Claims = []jobstate.Claim{{Name: "data", Phase: corev1.ClaimPending, Class: "nfs-fast", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, Problem: `storageclass.storage.k8s.io "nfs-fast" not found`}}
 		})},

@@ -62,6 +62,7 @@ var openMPIMessages = []Symptom{
 	message(codes.LaunchRefused, &codes.MappingConflict, "Your job has requested more processes than the ppr for this topology can support", `(?:.*?Number of procs: +(?P<slots>\d+))?(?:.*? PPR: +(?P<option>\S+))?`),
 	message(codes.LaunchRefused, &codes.MappingConflict, "Your job has requested a conflicting number of processes", `(?:.*?number of procs: +(?P<slots>\d+))?`),
 	message(codes.LaunchRefused, &codes.MappingConflict, "The provided mapping directives resulted in too many processes being placed on a node", ``),
+	message(codes.LaunchRefused, &codes.BindingConflict, `A binding policy was provided that is not supported in combination with the "PE=N" option`, `(?:.*?Policy: +(?P<option>\S+))?`),
 	message(codes.LaunchRefused, &codes.MappingConflict, "A sequential map was requested, but not enough node entries", `(?:.*?Num procs: +(?P<slots>\d+))?`),
 
 	// The same files and help-opal-hwloc-base.txt, help-prte-hwloc-base.txt, help-orte-odls-base.txt: hosts lack the hardware.
