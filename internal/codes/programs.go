@@ -67,6 +67,16 @@ var ProgramHidden = Entry{
 	},
 }
 
+// ProgramOnlyInLauncher is the definition of ProgramMissing for a program on a volume that only the launcher mounts.
+var ProgramOnlyInLauncher = Entry{
+	Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,
+	Summary: "Program {program} not found in {where|a worker}: it is on volume {volume}, which only the launcher mounts.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Mount volume {volume} in the workers as well: ranks start there.", Action: "{workerTemplate}.spec.containers[0].volumeMounts"},
+		{Text: "Or use an image that contains the program.", Action: "{workerTemplate}.spec.containers[0].image"},
+	},
+}
+
 // ProgramNotOnVolume is the definition of ProgramMissing for a program whose path is on a volume.
 var ProgramNotOnVolume = Entry{
 	Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,

@@ -38,6 +38,10 @@ func (p *input) missingProgram(entry codes.Entry, pods []facts.Pod, values map[s
 	if own := p.whosePath(entry, values); own.Summary != entry.Summary {
 		return own
 	}
+	if volume := p.launchersVolume(values["program"]); volume != "" && !inLauncher {
+		values["volume"] = volume
+		return codes.ProgramOnlyInLauncher
+	}
 	if p.isMountedOver(inLauncher, values) {
 		if path.IsAbs(values["program"]) && !programFolders.MatchString(values["folder"]) {
 			return codes.ProgramNotOnVolume
@@ -74,31 +78,28 @@ func (p *input) whosePath(entry codes.Entry, values map[string]string) codes.Ent
 // programFolders are folders in which images have the programs of their PATH, or folders above these.
 var programFolders = regexp.MustCompile(`^/(?:usr|usr/local|opt|opt/conda)$|/s?bin$`)
 
-// isMountedOver reports whether a volume is mounted where a program was looked for and not found, in the launcher or else in the pods that run
-// ranks, and adds figures for that. A program without a folder is looked for in those of PATH.
+// isMountedOver reports whether a volume is mounted where a program was looked for and not found, in the launcher or else in the workers,
+// and adds figures for that. A program without a folder is looked for in those of PATH.
 func (p *input) isMountedOver(inLauncher bool, values map[string]string) bool {
-	roles := []mpi.Role{mpi.RoleWorker, mpi.RoleLauncher}
-	if inLauncher {
-		roles = roles[1:]
+	role, program := mpi.RoleWorker, values["program"]
+	if inLauncher || p.Job.Workers.Count == 0 {
+		role = mpi.RoleLauncher
 	}
-	program := values["program"]
-	for _, role := range roles {
-		spec := p.Template(role)
-		if len(spec.Containers) == 0 {
+	spec := p.Template(role)
+	if len(spec.Containers) == 0 {
+		return false
+	}
+	for _, mount := range spec.Containers[0].VolumeMounts {
+		at := path.Clean(mount.MountPath)
+		hides := path.IsAbs(program) && program != at && mpi.Contains(at, program) || !strings.Contains(program, "/") && mount.SubPath == "" && programFolders.MatchString(at)
+		if !hides {
 			continue
 		}
-		for _, mount := range spec.Containers[0].VolumeMounts {
-			at := path.Clean(mount.MountPath)
-			hides := path.IsAbs(program) && program != at && mpi.Contains(at, program) || !strings.Contains(program, "/") && mount.SubPath == "" && programFolders.MatchString(at)
-			if !hides {
-				continue
-			}
-			values["volume"], values["folder"], values["programTemplate"] = mount.Name, at, p.field(role)
-			if source := facts.SourceOf(spec, mount.Name); source != "" {
-				values["mounted"] = " (" + source + ")"
-			}
-			return true
+		values["volume"], values["folder"], values["programTemplate"] = mount.Name, at, p.field(role)
+		if source := facts.SourceOf(spec, mount.Name); source != "" {
+			values["mounted"] = " (" + source + ")"
 		}
+		return true
 	}
 	return false
 }

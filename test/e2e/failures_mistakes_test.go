@@ -138,7 +138,7 @@ if comm.Get_rank() == 2:
     comm.Recv(bytearray(8), source=1)
 comm.Barrier()`)), want: own("MPI_ERR_TRUNCATE", 1).advises("Correct the arguments of this MPI call")},
 		{name: "variable not set", ranks: 4, provoke: made(script("import os; os.environ['DATA']")), want: own("KeyError: 'DATA'", 1).advises("If DATA is an environment variable")},
-		{name: "server that refuses connections", ranks: 4, provoke: made(script("import urllib.request; urllib.request.urlopen('http://127.0.0.1:9')")), want: own("Connection refused", 1).advises("Check the address")},
+		{name: "server that refuses connections", ranks: 4, provoke: made(script("import urllib.request; urllib.request.urlopen('http://127.0.0.1:9')")), want: own("Connection refused", 1).advises("Check that a program listens")},
 		{name: "disk full", ranks: 4, provoke: made(script("open('/data/model.pt', 'wb').write(bytes(1 << 24))"), mounts(kubeflow.MPIReplicaTypeWorker, corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{
 			Medium: corev1.StorageMediumMemory, SizeLimit: resource.NewQuantity(1<<22, resource.BinarySI),
 		}})), want: own("No space left on device", 1).advises("increase its sizeLimit")},
