@@ -95,7 +95,7 @@ func (p *input) mountRefused(role mpi.Role, message string, figures map[string]s
 		return true
 	}
 	figures["message"] = fmt.Sprintf("%s is mounted at %s. One of the two is a folder and the other a file.", what, at)
-	figures["first"] = fmt.Sprintf("A volume is a folder. To mount one of its files there, add subPath: %s to the mount; or mount the volume at a folder.", path.Base(at))
+	figures["first"] = fmt.Sprintf("A volume is a folder. To mount one of its files there, add subPath: %s to the mount, and defaultMode: 0755 to the volume if it is a program; or mount the volume at a folder.", path.Base(at))
 	return true
 }
 

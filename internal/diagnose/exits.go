@@ -159,17 +159,23 @@ func (p *input) containerEnd(pod facts.Pod) Finding {
 	if figures["errorText"] == "" {
 		evidence = append(evidence, facts.LastLines(pod)...)
 	}
-	if entry.Summary == codes.Lookup(codes.ApplicationFailed).Summary && pod.Role == mpi.RoleLauncher && figures["said"] != "" && p.noRankRan() {
-		// It was not the program that failed.
-		entry = codes.LauncherMessage
-		if word, variable := p.unexpandedInCommand(); word != "" {
-			entry, figures["option"], figures["variable"] = codes.ReferenceInCommand, strconv.Quote(quotedText(word)), variable
-		}
-	}
-	f := p.findAs(entry, []facts.Pod{pod}, p.ended(pod, figures), evidence...)
+	f := p.findAs(p.launcherSaid(entry, pod, figures), []facts.Pod{pod}, p.ended(pod, figures), evidence...)
 	f.ExitCode = &end.ExitCode
 	adviseOnExit(&f)
 	return f
+}
+
+// launcherSaid returns the definition for what MPI's launcher printed before any rank ran, which is no error of the program; entry if it
+// printed nothing.
+func (p *input) launcherSaid(entry codes.Entry, pod facts.Pod, figures map[string]string) codes.Entry {
+	if entry.Summary != codes.Lookup(codes.ApplicationFailed).Summary || pod.Role != mpi.RoleLauncher || figures["said"] == "" || !p.noRankRan() {
+		return entry
+	}
+	if word, variable := p.unexpandedInCommand(); word != "" {
+		figures["option"], figures["variable"] = strconv.Quote(quotedText(word)), variable
+		return codes.ReferenceInCommand
+	}
+	return codes.LauncherMessage
 }
 
 // notFoundIn returns the program that a shell did not find, by the last line of a log that names one; "" if none does.

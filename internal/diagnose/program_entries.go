@@ -38,6 +38,10 @@ func (p *input) missingProgram(entry codes.Entry, pods []facts.Pod, values map[s
 	if own := p.whosePath(entry, values); own.Summary != entry.Summary {
 		return own
 	}
+	if file, volume, mounted := p.mountedProgram(values["program"]); file != "" && !inLauncher {
+		values["program"], values["volume"], values["mounted"], values["programTemplate"] = file, volume, mounted, p.field(mpi.RoleWorker)
+		return codes.ModeWithoutExecution
+	}
 	if volume := p.launchersVolume(values["program"]); volume != "" && !inLauncher {
 		values["volume"] = volume
 		return codes.ProgramOnlyInLauncher
@@ -102,4 +106,23 @@ func (p *input) isMountedOver(inLauncher bool, values map[string]string) bool {
 		return true
 	}
 	return false
+}
+
+// mountedProgram returns the path at which the workers mount a file of the name of a program without a folder, its volume, and what is on that
+// with its mode, if the mode does not allow to execute it: what searches PATH passes over such files. Empty if there is none.
+func (p *input) mountedProgram(program string) (file, volume, mounted string) {
+	main := p.Template(mpi.RoleWorker).Containers
+	if len(main) == 0 || program == "" || strings.Contains(program, "/") {
+		return "", "", ""
+	}
+	for _, mount := range main[0].VolumeMounts {
+		at := path.Clean(mount.MountPath)
+		if mount.SubPath == "" || path.Base(at) != program || !programFolders.MatchString(path.Dir(at)) {
+			continue
+		}
+		if volume, mounted = p.withoutExecution(at); volume != "" {
+			return at, volume, mounted
+		}
+	}
+	return "", "", ""
 }

@@ -61,7 +61,7 @@ var passingRefusal = regexp.MustCompile(`the object has been modified|already ex
 // refusedObject is the object that a message of the API server names.
 var refusedObject = regexp.MustCompile(`\b(\w+)(?:\.[\w.-]+)? "([^"]+)" (?:is invalid|is forbidden|not found)`)
 
-// imageRequired is what the API server says of a container without an image.
+// imageRequired is how the API server refuses a container without an image.
 var imageRequired = regexp.MustCompile(`ontainers\[\d+\]\.image: Required value`)
 
 // objectsRefused returns the latest event of Trainer or JobSet about an object that the API server rejected; false if that is past,

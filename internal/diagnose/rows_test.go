@@ -312,8 +312,11 @@ while attempting to start process rank 0.`)},
 			Code: agentapi.RankFailed, ExitCode: new(int32(127)), HostsExpected: 4, SlotsExpected: 8, HostsReached: 4, RanksSeen: 8,
 			Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 127, Program: "sh"}},
 		}, 127))},
-		"21-program-hidden-by-a-volume":          {codes.ProgramMissing, failed(134, notFound("solver"), codeAt("/usr/local/bin"))},
-		"21-program-on-the-launchers-volume":     {codes.ProgramMissing, failed(134, notFound("/code/solver"), codeAt("/code"), func(j *mpi.Job) { j.Workers.Template.Spec.Containers[0].VolumeMounts = nil })},
+		"21-program-hidden-by-a-volume":      {codes.ProgramMissing, failed(134, notFound("solver"), codeAt("/usr/local/bin"))},
+		"21-program-on-the-launchers-volume": {codes.ProgramMissing, failed(134, notFound("/code/solver"), codeAt("/code"), func(j *mpi.Job) { j.Workers.Template.Spec.Containers[0].VolumeMounts = nil })},
+		"21-program-mounted-without-execution": {codes.ProgramMissing, failed(134, notFound("train.py"), codeAt("/usr/local/bin/train.py"), func(j *mpi.Job) {
+			j.Workers.Template.Spec.Containers[0].VolumeMounts[0].SubPath = "train.py"
+		})},
 		"21-program-on-a-volume":                 {codes.ProgramMissing, failed(134, notFound("/code/bin/solver"), codeAt("/code"))},
 		"03-no-server-on-the-workers":            {codes.SSHMissing, failed(243, "The value of the MCA parameter \"plm_rsh_agent\" was set to a path\nthat could not be found:\n\n  plm_rsh_agent: ssh : rsh", sshd, workersRun("sleep", "infinity"))},
 		"03-no-server-on-the-workers-in-a-shell": {codes.ConnectionRefused, failed(1, `ssh: connect to host pi-worker-1.pi.ns.svc port 22: Connection refused`+unreliable, sshd, workersRun("sh", "-c", "tail -f /dev/null"))},

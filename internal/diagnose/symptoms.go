@@ -92,7 +92,7 @@ func (p *input) signEntry(s facts.Sign, pod facts.Pod, figures map[string]string
 	if launcher, worker := facts.Image(p.Template(mpi.RoleLauncher)), facts.Image(p.Template(mpi.RoleWorker)); s.Code == codes.MPINotInPath && launcher != worker && launcher != "" && worker != "" {
 		entry, figures["launcherImage"], figures["workerImage"] = codes.HelperOfOtherMPI, launcher, worker
 	}
-	if noServer := []codes.Code{codes.SSHMissing, codes.ConnectionRefused, codes.SSHFailed}; slices.Contains(noServer, s.Code) && !p.Job.UsesAgent() && p.Job.Workers.ServesNothing() {
+	if slices.Contains(withoutServer, s.Code) && !p.Job.UsesAgent() && p.Job.Workers.ServesNothing() {
 		entry, figures["setting"] = codes.NoServerOnWorkers, quotedText(facts.CommandOf(p.Template(mpi.RoleWorker)))
 		entry.Code = s.Code
 	}
@@ -105,21 +105,38 @@ func (p *input) signEntry(s facts.Sign, pod facts.Pod, figures map[string]string
 	if s.Code == codes.ConnectionLost && p.daemonEnded() {
 		entry = codes.DaemonEnded
 	}
-	if word, variable := p.unexpandedInCommand(); word != "" && entry.Code == codes.LaunchRefused {
-		entry, figures["option"], figures["variable"] = codes.ReferenceInCommand, strconv.Quote(quotedText(word)), variable
+	if entry.Code == codes.LaunchRefused {
+		entry = p.refusedEntry(entry, figures)
 	}
-	if word, meant := p.joinedOptions(); word != "" && entry.Code == codes.LaunchRefused {
-		entry, figures["option"], figures["words"] = codes.OptionsInOneWord, strconv.Quote(quotedText(word)), list(meant)
+	return p.executedEntry(entry, s, figures)
+}
+
+// refusedEntry returns the definition for a command that MPI's launcher refuses, by the words of that command.
+func (p *input) refusedEntry(entry codes.Entry, figures map[string]string) codes.Entry {
+	if word, variable := p.unexpandedInCommand(); word != "" {
+		figures["option"], figures["variable"] = strconv.Quote(quotedText(word)), variable
+		return codes.ReferenceInCommand
+	}
+	if word, meant := p.joinedOptions(); word != "" {
+		figures["option"], figures["words"] = strconv.Quote(quotedText(word)), list(meant)
+		return codes.OptionsInOneWord
 	}
 	if meant := p.cutScript(); meant != nil && entry.Summary == codes.ProgramNotNamed.Summary {
-		entry, figures["words"] = codes.ScriptInManyWords, list(meant)
+		figures["words"] = list(meant)
+		return codes.ScriptInManyWords
 	}
 	if foreign := implementation.Foreign(figures["option"], p.Job.Implementation); foreign != nil && entry.Summary == codes.Lookup(codes.LaunchRefused).Summary {
-		entry, figures["option"], figures["others"] = codes.OptionOfOther, foreign.Option, foreign.Of
+		figures["option"], figures["others"] = foreign.Option, foreign.Of
 		if foreign.Instead != "" {
 			figures["first"] = fmt.Sprintf("Write %s in place of it.", foreign.Instead)
 		}
+		return codes.OptionOfOther
 	}
+	return entry
+}
+
+// executedEntry returns the definition for a program that exists and was not executed; entry if it is about something else.
+func (p *input) executedEntry(entry codes.Entry, s facts.Sign, figures map[string]string) codes.Entry {
 	reason := whyNotExecuted(s)
 	if reason != "" {
 		entry, figures["reason"] = codes.RankNotStarted, reason
@@ -197,6 +214,9 @@ func (p *input) endedAfterwards(s facts.Sign) bool {
 
 // aboutPeers matches exceptions that can follow from a connection that another rank lacks.
 var aboutPeers = regexp.MustCompile(`(?i)mpi|nccl|gloo|connect|socket|time[d ]*out|broken pipe|network|distributed|horovod`)
+
+// withoutServer are what launchers report of workers on which no SSH server runs.
+var withoutServer = []codes.Code{codes.SSHMissing, codes.ConnectionRefused, codes.SSHFailed}
 
 // frameworks are those of Open MPI by whose components ranks communicate. Some of its messages name them in place of the component.
 var frameworks = []string{"pml", "btl", "mtl"}

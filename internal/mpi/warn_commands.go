@@ -58,17 +58,8 @@ func (j Job) WarnLauncher(command, args []string, env []corev1.EnvVar, at *field
 		if startsMPI.MatchString(script) {
 			warnings = append(warnings, warnScript(script, at)...)
 		}
-	} else if slices.Contains(Launchers, path.Base(words[0])) && !slices.ContainsFunc(words, isShell) {
-		for _, word := range words {
-			if found := shellVariable.FindStringSubmatch(word); found != nil {
-				name := found[1] + found[2]
-				warnings = append(warnings, fmt.Sprintf(`%s: %q is not expanded, because no shell runs this command: write $(%s), or use ["sh", "-c", "..."]`, at, phrase.Cut(word, maxShownName), name))
-				break
-			}
-		}
-	}
-	if joined, meant := JoinedOptions(words); joined != "" {
-		warnings = append(warnings, fmt.Sprintf("%s: %q is one word, which MPI takes as one option: write each option, value and program as a word of its own, as in %q", at, phrase.Cut(joined, maxShownName), meant))
+	} else {
+		warnings = append(warnings, warnWords(words, at)...)
 	}
 	if runsOnce.MatchString(path.Base(words[0])) && j.Workers.Count > 0 && !j.Workers.HasOwnCommand() {
 		warnings = append(warnings, fmt.Sprintf("%s: %s runs once, in the launcher, and nothing runs on the workers unless it calls MPI's launcher; start it by mpirun", at, path.Base(words[0])))
@@ -80,6 +71,23 @@ func (j Job) WarnLauncher(command, args []string, env []corev1.EnvVar, at *field
 	if name := j.strangeHost(text); name != "" && startsMPI.MatchString(text) {
 		warnings = append(warnings, fmt.Sprintf("%s: host %q is none of this job, whose hosts are %s; remove the flag, since MPI reads the job's hostfile by itself",
 			at, phrase.Cut(name, maxShownName), j.hostRange()))
+	}
+	return warnings
+}
+
+// warnWords returns warnings about the words of a command of MPI's launcher that no shell runs.
+func warnWords(words []string, at *field.Path) (warnings []string) {
+	if joined, meant := JoinedOptions(words); joined != "" {
+		warnings = append(warnings, fmt.Sprintf("%s: %q is one word, which MPI takes as one option: write each option, value and program as a word of its own, as in %q", at, phrase.Cut(joined, maxShownName), meant))
+	}
+	if !slices.Contains(Launchers, path.Base(words[0])) || slices.ContainsFunc(words, isShell) {
+		return warnings
+	}
+	for _, word := range words {
+		if found := shellVariable.FindStringSubmatch(word); found != nil {
+			name := found[1] + found[2]
+			return append(warnings, fmt.Sprintf(`%s: %q is not expanded, because no shell runs this command: write $(%s), or use ["sh", "-c", "..."]`, at, phrase.Cut(word, maxShownName), name))
+		}
 	}
 	return warnings
 }
