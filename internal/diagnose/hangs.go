@@ -88,7 +88,7 @@ func stalled(p *input) []Finding {
 	return []Finding{p.findAs(entry, []facts.Pod{pod}, figures, append(evidence, words...)...)}
 }
 
-// nameGone adds the rank that is gone to the figures, if it is not known and the lines of a launcher's log tell it.
+// nameGone adds the rank that is gone to the figures, if it is unknown there and the lines of a launcher's log show it.
 func (p *input) nameGone(text string, lines []string, figures map[string]string) {
 	if rank, isOne := strings.CutPrefix(endedPrograms(lines), "rank "); isOne && figures["rank"] == "" {
 		figures["rank"] = rank
@@ -101,7 +101,7 @@ func (p *input) nameGone(text string, lines []string, figures map[string]string)
 	}
 }
 
-// nameAwaited adds the rank for which the others wait to the figures, if the lines of a launcher's log tell it.
+// nameAwaited adds the rank for which the others wait to the figures, if the lines of a launcher's log show it.
 func nameAwaited(text string, lines []string, figures map[string]string) {
 	rank, does := aloneIn(text)
 	if ended := endedPrograms(lines); ended != "" {

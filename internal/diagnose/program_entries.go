@@ -109,7 +109,7 @@ func (p *input) isMountedOver(inLauncher bool, values map[string]string) bool {
 }
 
 // mountedProgram returns the path at which the workers mount a file of the name of a program without a folder, its volume, and what is on that
-// with its mode, if the mode does not allow to execute it: what searches PATH passes over such files. Empty if there is none.
+// with its mode, if the mode does not allow to execute it: such files in PATH are not found. Empty if there is none.
 func (p *input) mountedProgram(program string) (file, volume, mounted string) {
 	main := p.Template(mpi.RoleWorker).Containers
 	if len(main) == 0 || program == "" || strings.Contains(program, "/") {

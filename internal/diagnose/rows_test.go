@@ -439,6 +439,10 @@ file system, leaving your system in an unusable state.`, sshd)},
 		"25-reference-in-the-command": {codes.LaunchRefused, failed(1, ruler+"Open MPI has detected that a parameter given to a command line\noption does not match the expected format:\n\n  Option: n\n  Param:  $(NP)\n\nThis is frequently caused by omitting to provide the parameter"+ruler, launcherRuns("mpirun", "-n", "$(NP)", "solver"))},
 		"25-message-of-the-launcher":  {codes.LaunchRefused, failed(1, ruler+"An option is not known to this launcher, which gives up:\n\n  Option: n"+ruler).with(launcherLeft(agentapi.Summary{ExitCode: new(int32(1)), HostsExpected: 4, SlotsExpected: 8}, 1))},
 		"25-options-in-one-word":      {codes.LaunchRefused, failed(1, "mpirun: Error: option \"-n\" did not have enough parameters (1)\nType 'mpirun --help' for usage.", launcherRuns("mpirun", "-n 4 solver"))},
+		"25-options-in-one-word-of-args": {codes.LaunchRefused, failed(1, "mpirun: Error: option \"-n\" did not have enough parameters (1)", func(j *mpi.Job) {
+			main := &j.Launcher.Template.Spec.Containers[0]
+			main.Command, main.Args = []string{"mpirun"}, []string{"-n 4", "solver"}
+		})},
 		"25-component-of-the-environment": {codes.NoTransport, failed(1, ruler+"No components were able to be opened in the pml framework."+ruler+"[pi-worker-0:00018] PML ucx cannot be selected", func(j *mpi.Job) {
 			j.Launcher.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "OMPI_MCA_pml", Value: "ucx"}}
 		})},
