@@ -16,7 +16,7 @@ var trainJobPlaces = strings.NewReplacer(
 	"spec.trainer.spec.containers[0].command", "spec.trainer.command",
 	"spec.trainer.spec.containers[0].args", "spec.trainer.args",
 	"spec.mpiReplicaSpecs.{Launcher,Worker}.template.spec.containers[0].image", "spec.trainer.image",
-	"spec.trainer.spec", "the runtime's pod templates: spec",
+	"spec.trainer.spec", "the pod templates, in spec.runtimePatches or the runtime: spec",
 	"spec.trainer.metadata", "the runtime's pod templates: metadata",
 	"spec.runPolicy.schedulingPolicy.priorityClass", "the runtime's pod templates: spec.priorityClassName",
 	"spec.mpiImplementation: OpenMPI, Intel or MPICH", "the runtime's annotation mpi.opendatahub.io/mpi-implementation: OpenMPI, Intel or MPICH",
