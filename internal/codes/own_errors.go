@@ -267,6 +267,15 @@ var (
 		{Text: "Check that a program listens at {address|this address and port}, and that it is started before the others connect to it: the pod or server was reached, and refused."},
 		{Text: "If the address is localhost, it is each pod itself. For the ranks of other pods, name the host of the rank that listens.", Action: "{host|HOST}"},
 	}
+	// ReadOnlyVolume are those for a file on a volume that cannot be written to. They may also use mounted.
+	ReadOnlyVolume = []v1alpha1.Remedy{
+		{Text: "Write {file} elsewhere: it is on volume {volume}{mounted}, which cannot be written to. Use a claim, or an emptyDir for files that the job alone needs.", Action: programVolumes},
+	}
+	// FileNotExecutable are those for a file that a shell may not execute.
+	FileNotExecutable = []v1alpha1.Remedy{
+		{Text: "Start {file} by its interpreter, which does not need the mode.", Action: "sh {file}"},
+		{Text: "Or make it executable: by defaultMode: 0755 of a ConfigMap's volume, or by chmod +x in the image.", Action: programVolumes},
+	}
 	// RenamedByAnother are those for a file that is missing when the program renames it.
 	RenamedByAnother = []v1alpha1.Remedy{
 		{Text: "Let one rank alone write {file}, or give each rank a file of its own: all ranks run the same lines, and another rank of the pod has renamed or removed it already.", Action: "if MPI.COMM_WORLD.Get_rank() == 0:"},

@@ -56,6 +56,15 @@ var PathReplaced = Entry{
 	},
 }
 
+// NumberAsProgram is the definition of ProgramMissing for a program that is a number.
+var NumberAsProgram = Entry{
+	Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,
+	Summary: "MPI took {program}, a number, as the program: an option before it has more values than it takes, or lacks one and took the next option as its value.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Check the values of each option: -genv of MPICH and Intel MPI takes a name and a value, and -x of Open MPI takes NAME=VALUE.", Action: launcherArgs},
+	},
+}
+
 // ProgramHidden is the definition of ProgramMissing for a program in a folder at which a volume is mounted.
 var ProgramHidden = Entry{
 	Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,

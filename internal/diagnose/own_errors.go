@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/codes"
@@ -19,7 +21,7 @@ import (
 var (
 	// quotedFile is a file in quotation marks, as Python and most programs name it. plainFile is one before the error, as
 	// perror(3) names it, such as "cat: /data/x: No such file or directory".
-	quotedFile = regexp.MustCompile(`["'` + "`" + `]((?:\.{0,2}/)?[\w.+@%~-]+(?:/[\w.+@%~-]+)*)["']`)
+	quotedFile = regexp.MustCompile(`["'` + "`" + `]((?:\.{0,2}//?)?[\w.+@%~-]+(?:/[\w.+@%~-]+)*)["']`)
 	plainFile  = regexp.MustCompile(`(?:^|[\s:])((?:\.{0,2}/)[\w.+@%~/-]+)(?:: |$)`)
 	// notFile is what Python quotes that is no file: an encoding, and the module that it looks for in a folder.
 	notFile = regexp.MustCompile(`['"][\w-]+['"] codec|'__main__' module`)
@@ -58,7 +60,8 @@ func (p *input) ownError(entry codes.Entry, figures map[string]string) codes.Ent
 	}
 	for _, form := range []*regexp.Regexp{quotedFile, plainFile} {
 		if found := form.FindStringSubmatch(notFile.ReplaceAllString(text, "")); found != nil && figures["file"] == "" {
-			figures["file"] = found[1]
+			// Python joins the working folder / and a name to //NAME.
+			figures["file"] = strings.ReplaceAll(found[1], "//", "/")
 		}
 	}
 	remedies := kind.Remedies
@@ -107,7 +110,14 @@ func (p *input) ownCause(kind string, figures map[string]string) []v1alpha1.Reme
 		if name := figures["variable"]; p.Job.Workers.Count > 0 && facts.SetsVariable(p.Template(mpi.RoleLauncher), name) && !facts.SetsVariable(p.Template(mpi.RoleWorker), name) {
 			return codes.VariableOnlyInLauncher
 		}
+	case "read-only":
+		if role := p.programRole(figures); p.onReadOnlyVolume(p.Template(role), figures) {
+			return codes.ReadOnlyVolume
+		}
 	case "permission":
+		if figures["file"] != "" && strings.Contains(figures["codeText"], notExecutedCode) {
+			return codes.FileNotExecutable
+		}
 		if mounted, name := p.unreadable(figures["file"]); mounted != "" {
 			figures["volume"], figures["mounted"] = name, mounted
 			return codes.UnreadableObject
@@ -156,14 +166,39 @@ func (p *input) missingFile(figures map[string]string) []v1alpha1.Remedy {
 	return p.missingOnVolume(figures)
 }
 
+// notExecutedCode is how a shell ends that may not execute a file (POSIX).
+const notExecutedCode = "exit code 126"
+
+// programRole returns the role of the pods in which a program has run, by the figures of its error.
+func (p *input) programRole(figures map[string]string) mpi.Role {
+	if figures["programTemplate"] == p.field(mpi.RoleWorker) {
+		return mpi.RoleWorker
+	}
+	return mpi.RoleLauncher
+}
+
+// onReadOnlyVolume reports whether a file is on a volume of a pod that cannot be written to, and adds figures for it.
+func (p *input) onReadOnlyVolume(spec corev1.PodSpec, figures map[string]string) bool {
+	mount := facts.MountOf(spec, figures["file"])
+	if mount == nil || !path.IsAbs(figures["file"]) {
+		return false
+	}
+	source := facts.SourceOf(spec, mount.Name)
+	if isObject := strings.HasPrefix(source, "ConfigMap ") || strings.HasPrefix(source, "Secret "); !isObject && !mount.ReadOnly {
+		return false
+	}
+	figures["volume"], figures["mounted"] = mount.Name, ""
+	if source != "" {
+		figures["mounted"] = " (" + source + ")"
+	}
+	return true
+}
+
 // missingOnVolume returns the remedies for a file that is missing in a folder at which the pods of the program mount a volume, and adds
 // figures for them; nil if it is in no such folder.
 func (p *input) missingOnVolume(figures map[string]string) []v1alpha1.Remedy {
-	role, file := mpi.RoleLauncher, figures["file"]
-	if figures["programTemplate"] == p.field(mpi.RoleWorker) {
-		role = mpi.RoleWorker
-	}
-	spec := p.Template(role)
+	file := figures["file"]
+	spec := p.Template(p.programRole(figures))
 	mount := facts.MountOf(spec, file)
 	if mount == nil || !path.IsAbs(file) || path.Clean(mount.MountPath) == path.Clean(file) {
 		return nil

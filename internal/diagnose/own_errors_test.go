@@ -26,6 +26,7 @@ func TestOwnErrors(t *testing.T) {
 		"ImportError: cannot import name 'Dataset' from 'datasets' (/opt/datasets.py)":                                                                         {"module", "If /opt/datasets.py is not the module datasets"},
 		"/work/run.sh: line 2: ./prog: cannot execute binary file: Exec format error":                                                                          {"program", "build it for the CPU"},
 		"OSError: [Errno 8] Exec format error: './prog'":                                                                                                       {"program", "build it for the CPU"},
+		"python3: can't open file '//prepare.py': [Errno 2] No such file or directory":                                                                         {"file", "Check the path of /prepare.py."},
 		"python3: can't open file '/work/train.py': [Errno 2] No such file or directory":                                                                       {"file", "Check the path of /work/train.py."},
 		"FileNotFoundError: [Errno 2] No such file or directory: 'data.csv'":                                                                                   {"file", "Check the path of data.csv."},
 		"cat: /data/shard-3: No such file or directory":                                                                                                        {"file", "Check the path of /data/shard-3."},
@@ -172,6 +173,17 @@ func TestOwnErrors(t *testing.T) {
 	}
 }
 
+// TestScriptThatMayNotBeExecuted: the exit code of the shell tells it from a file that may not be written.
+func TestScriptThatMayNotBeExecuted(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[int32]string{126: "Start ./run.sh by its interpreter", 2: "Write to a folder"} {
+		found := failed(code, "sh: 1: ./run.sh: Permission denied").findings()
+		if len(found) == 0 || len(found[0].Remedies) == 0 || !strings.HasPrefix(found[0].Remedies[0].Text, want) {
+			t.Errorf("exit code %d: found %+v", code, found)
+		}
+	}
+}
+
 // TestOwnCauses: remedies name what in the job itself causes the error of a program.
 func TestOwnCauses(t *testing.T) {
 	t.Parallel()
@@ -233,6 +245,9 @@ func TestOwnCauses(t *testing.T) {
 		"the job's policy, no address": {"redis.exceptions.TimeoutError: Timeout connecting to server", isolated, "connect to this address."},
 		"a database that refuses":      {`psycopg2.OperationalError: connection to server at "db.corp" (10.0.0.3), port 5432 failed: Connection refused`, isolated, "a program listens at db.corp:5432,"},
 		"a program that refuses":       {"ConnectionRefusedError: [Errno 111] Connection refused", isolated, "If the address is localhost, it is each pod itself."},
+		"a file on a ConfigMap that is written": {"OSError: [Errno 30] Read-only file system: '/conf/log.txt'", mounted(corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: "settings"},
+		}}), "Write /conf/log.txt elsewhere: it is on volume conf (ConfigMap settings)"},
 		"a file that a ConfigMap lacks": {"FileNotFoundError: [Errno 2] No such file or directory: '/conf/settings.json'", mounted(corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 			LocalObjectReference: corev1.LocalObjectReference{Name: "settings"},
 		}}), "Check the keys of ConfigMap settings, which are the files in /conf: settings.json is none of them"},

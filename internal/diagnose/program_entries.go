@@ -5,6 +5,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,6 +28,9 @@ func (p *input) missingProgram(entry codes.Entry, pods []facts.Pod, values map[s
 		entry.Remedies = slices.Clone(entry.Remedies)
 		entry.Remedies[0].Action = ""
 		return entry
+	}
+	if _, err := strconv.Atoi(values["program"]); err == nil {
+		return codes.NumberAsProgram
 	}
 	inLauncher := values["where"] == "the launcher"
 	if isWorker := len(pods) > 0 && pods[0].Role == mpi.RoleWorker; isWorker && path.Base(values["program"]) == "sshd" {

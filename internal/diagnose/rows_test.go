@@ -314,6 +314,7 @@ while attempting to start process rank 0.`)},
 		}, 127))},
 		"21-program-hidden-by-a-volume":      {codes.ProgramMissing, failed(134, notFound("solver"), codeAt("/usr/local/bin"))},
 		"21-program-on-the-launchers-volume": {codes.ProgramMissing, failed(134, notFound("/code/solver"), codeAt("/code"), func(j *mpi.Job) { j.Workers.Template.Spec.Containers[0].VolumeMounts = nil })},
+		"21-program-is-a-number":             {codes.ProgramMissing, failed(255, `[proxy:1@pi-worker-1] HYDU_create_process (lib/utils/launch.c:73): execvp error on file 2 (No such file or directory)`, mpich)},
 		"21-program-mounted-without-execution": {codes.ProgramMissing, failed(134, notFound("train.py"), codeAt("/usr/local/bin/train.py"), func(j *mpi.Job) {
 			j.Workers.Template.Spec.Containers[0].VolumeMounts[0].SubPath = "train.py"
 		})},
