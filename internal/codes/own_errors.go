@@ -273,7 +273,7 @@ var (
 	}
 	// FileNotExecutable are those for a file that a shell may not execute.
 	FileNotExecutable = []v1alpha1.Remedy{
-		{Text: "Start {file} by its interpreter, which does not need the mode.", Action: "sh {file}"},
+		{Text: "Start {file} by its interpreter, which does not need the mode.", Action: "command: [sh, {file}]"},
 		{Text: "Or make it executable: by defaultMode: 0755 of a ConfigMap's volume, or by chmod +x in the image.", Action: programVolumes},
 	}
 	// RenamedByAnother are those for a file that is missing when the program renames it.

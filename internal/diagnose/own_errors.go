@@ -115,13 +115,7 @@ func (p *input) ownCause(kind string, figures map[string]string) []v1alpha1.Reme
 			return codes.ReadOnlyVolume
 		}
 	case "permission":
-		if figures["file"] != "" && strings.Contains(figures["codeText"], notExecutedCode) {
-			return codes.FileNotExecutable
-		}
-		if mounted, name := p.unreadable(figures["file"]); mounted != "" {
-			figures["volume"], figures["mounted"] = name, mounted
-			return codes.UnreadableObject
-		}
+		return p.notPermitted(figures)
 	case "python":
 		return p.pythonElsewhere(figures)
 	case "host name":
@@ -164,6 +158,19 @@ func (p *input) missingFile(figures map[string]string) []v1alpha1.Remedy {
 		return codes.FolderOnlyInLauncher
 	}
 	return p.missingOnVolume(figures)
+}
+
+// notPermitted returns the remedies for a file that may not be executed, or not read because of its mode, and adds figures for them; nil if
+// neither is known.
+func (p *input) notPermitted(figures map[string]string) []v1alpha1.Remedy {
+	if figures["file"] != "" && strings.Contains(figures["codeText"], notExecutedCode) {
+		return codes.FileNotExecutable
+	}
+	if mounted, name := p.unreadable(figures["file"]); mounted != "" {
+		figures["volume"], figures["mounted"] = name, mounted
+		return codes.UnreadableObject
+	}
+	return nil
 }
 
 // notExecutedCode is how a shell ends that may not execute a file (POSIX).

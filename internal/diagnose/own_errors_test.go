@@ -173,6 +173,20 @@ func TestOwnErrors(t *testing.T) {
 	}
 }
 
+// TestTracebacksWithinEachOther: the call in the program's own file is found although another rank's traceback begins before its source.
+func TestTracebacksWithinEachOther(t *testing.T) {
+	t.Parallel()
+	const header, own = "Traceback (most recent call last):\n", "  File \"/code/train.py\", line 3, in <module>\n"
+	const rest = "    config = json.load(open(\"/code/config.json\"))\n             ^^^^^\n  File \"/usr/lib/python3.11/json/decoder.py\", line 353, in raw_decode\n    obj, end = self.scan_once(s, idx)\n" +
+		"json.decoder.JSONDecodeError: Expecting value: line 1 column 2 (char 1)\n"
+	for name, log := range map[string]string{"one after the other": header + own + rest + header + own + rest, "within each other": header + own + header + rest + own + rest} {
+		found := failed(1, log).findings()
+		if len(found) == 0 || !strings.Contains(found[0].Summary, "(train.py, line 3)") || !strings.HasPrefix(found[0].Remedies[0].Text, "Check /code/config.json:") {
+			t.Errorf("%s: found %+v", name, found)
+		}
+	}
+}
+
 // TestScriptThatMayNotBeExecuted: the exit code of the shell tells it from a file that may not be written.
 func TestScriptThatMayNotBeExecuted(t *testing.T) {
 	t.Parallel()
