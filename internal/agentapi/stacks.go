@@ -123,6 +123,13 @@ func inStandardLibrary(file string) bool {
 	return false
 }
 
+// NoPythonCode is the Error of a rank whose interpreter is at its beginning or end: all of its Python code has returned, and the process is
+// within what it runs at its exit, such as MPI_Finalize.
+const NoPythonCode = "it runs no Python code"
+
+// ProgramEnded is the place of such a rank in the lines of a launcher's agent.
+const ProgramEnded = "its program has ended"
+
 // StackPrefix begins the lines of a launcher's agent about where ranks are in their Python code. They follow a line with StallPrefix,
 // one for the ranks that are at the same place. Such a line is StackPrefix and, with the innermost call in the program's own files first,
 //

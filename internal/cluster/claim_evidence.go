@@ -38,6 +38,7 @@ func (g *Gatherer) readClaims(ctx context.Context, job mpi.Job, seen jobstate.Ob
 			if claim.Spec.StorageClassName != nil {
 				found.Class = *claim.Spec.StorageClassName
 			}
+			found.Volume, found.Static = claim.Spec.VolumeName, claim.Spec.StorageClassName != nil && found.Class == ""
 			if claim.Status.Phase != corev1.ClaimBound {
 				found.Problem = g.claimProblem(ctx, &claim)
 			}

@@ -16,7 +16,7 @@ import (
 // special are the definitions for special cases of a code.
 var special = []codes.Entry{
 	codes.DaemonEnded, codes.HostfileNotRead, codes.CommandInOneWord, codes.CommandNotStarted, codes.InitContainerFailed, codes.InitContainerCrashes,
-	codes.RemoteMountFailed, codes.HostPathMissing, codes.VolumeDenied, codes.RefusedToController, codes.PortInUseInPod, codes.SandboxFailed, codes.NodeNetworkDown, codes.DevicesNotPrepared, codes.PathReplaced, codes.CommandWithNUL, codes.HookFailed, codes.ClaimsMissing,
+	codes.RemoteMountFailed, codes.HostPathMissing, codes.VolumeDenied, codes.RefusedToController, codes.PortInUseInPod, codes.SandboxFailed, codes.NodeNetworkDown, codes.DevicesNotPrepared, codes.PathReplaced, codes.ProgramHidden, codes.NumberAsProgram, codes.InitProgramMissing, codes.OtherMPI, codes.OtherMPIThanRuntime, codes.OptionsInOneWord, codes.BindingConflict, codes.ReferenceInCommand, codes.LauncherMessage, codes.PatchOfNoJob, codes.NoServerOnWorkers, codes.ProgramNotOnVolume, codes.ProgramOnlyInLauncher, codes.CommandWithNUL, codes.HookFailed, codes.ClaimsMissing,
 	codes.ProgramMissingInLauncher, codes.RankNotStarted, codes.NothingStarted, codes.MoreMemoryThanNodes, codes.EndedBeforeRanks, codes.EndedAfterRanks, codes.CommandContinues, codes.InterpreterMissing, codes.ServerMissing,
 	codes.MappingConflict, codes.HostNotInJob, codes.RankfileInvalid, codes.ProgramNotNamed, codes.WorkingDirMissing, codes.ScriptInManyWords, codes.OptionOfOther, codes.VersionsDiffer, codes.SystemLimit,
 	codes.NoTemporaryDir, codes.TemporaryPathTooLong, codes.HostfileInvalid, codes.BindingImpossible, codes.InterfaceMissing, codes.InterfaceNotSelected, codes.ComponentMissing,
@@ -31,7 +31,7 @@ func allEntries() []codes.Entry {
 		entry.Remedies = append(slices.Clone(of.Remedies), of.OnlyInLauncher...)
 		all = append(all, entry)
 	}
-	for _, remedies := range [][]v1alpha1.Remedy{codes.KnownError, codes.OneProcess, codes.FullVolume, codes.ShadowedModule, codes.ModuleVersion, codes.CommandOfProgram, codes.UnexpandedReference, codes.FolderOnlyInLauncher, codes.VariableOnlyInLauncher, codes.UnreadableObject, codes.IsolatedNetwork, codes.WrongSubPath, codes.RenamedByAnother, codes.LostInPipe, codes.SleepsAlone, codes.ThreadsLeft, codes.PythonElsewhere, {codes.OwnLimit}} {
+	for _, remedies := range [][]v1alpha1.Remedy{codes.KnownError, codes.OneProcess, codes.FullVolume, codes.ShadowedModule, codes.ModuleVersion, codes.CommandOfProgram, codes.UnexpandedReference, codes.FolderOnlyInLauncher, codes.VariableOnlyInLauncher, codes.UnreadableObject, codes.IsolatedNetwork, codes.WrongSubPath, codes.RenamedByAnother, codes.MissingOnVolume, codes.MissingKey, codes.ReadOnlyVolume, codes.FileNotExecutable, codes.RefusedConnection, codes.LostInPipe, codes.SleepsAlone, codes.ThreadsLeft, codes.PythonElsewhere, {codes.OwnLimit}} {
 		entry := codes.Lookup(codes.ApplicationFailed)
 		entry.Remedies = remedies
 		all = append(all, entry)

@@ -199,3 +199,13 @@ var DaemonEnded = Entry{
 		{Text: "Let mpirun print what its helpers do.", Action: "mpirun --debug-daemons"},
 	},
 }
+
+// NoServerOnWorkers is the definition of codes about connections to workers whose command is no SSH server.
+var NoServerOnWorkers = Entry{
+	Code: SSHMissing, Phase: v1alpha1.PhaseInitializing,
+	Summary: "The workers run {setting}, the command of their pod template, in place of the agent. It is no SSH server, so that mpirun cannot start ranks there.",
+	Remedies: []v1alpha1.Remedy{
+		letAgentStart("Remove the command of the workers. The agent then runs there, and keeps the pods running until the job ends."),
+		{Text: "Or let it start an SSH server that stays in the foreground, and use an image with OpenSSH in launcher and workers.", Action: "command: [/usr/sbin/sshd, -De]"},
+	},
+}

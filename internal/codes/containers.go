@@ -63,3 +63,13 @@ var InitContainerCrashes = Entry{
 	Summary:  "{who} cannot start: init container {container} ended with exit code {code}, started {times} times.",
 	Remedies: initRemedies,
 }
+
+// InitProgramMissing is the definition of ProgramMissing for an init container.
+var InitProgramMissing = Entry{
+	Code: ProgramMissing, Phase: v1alpha1.PhaseInitializing, Severity: v1alpha1.SeverityError,
+	Summary: "{who} cannot start: init container {container} calls {program|a program}, which is not in its image.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Use an image that contains {program|the program} for this init container, or correct the name.", Action: "{field}.spec.initContainers[].image"},
+		{Text: "Read the log of the init container.", Action: "kubectl -n {namespace} logs {pod} -c {container}"},
+	},
+}

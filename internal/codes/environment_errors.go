@@ -169,6 +169,13 @@ var programErrors = []OwnError{
 		},
 	},
 	{
+		Name: "none", Matches: regexp.MustCompile(`'NoneType' object|NoneType: None|unsupported operand type\(s\) for .*'NoneType'`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "A value is None. If only one rank has read or received it, send it to the others: gather and reduce return None on all ranks but the root.", Action: "value = comm.bcast(value, root=0)"},
+			{Text: "Otherwise look for what returned None: a search without a result, or a function without return."},
+		},
+	},
+	{
 		Name: "name", Matches: regexp.MustCompile(`NameError: name|UnboundLocalError`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Define or import this name before it is used. A condition on the rank may leave it undefined on some ranks."},

@@ -20,6 +20,11 @@ var (
 		v1alpha1.Remedy{Text: "Remove --host, --hostfile and other host settings from the command and the image.", Action: "mpirun <program>"},
 		v1alpha1.Remedy{Text: "If the command needs a hostfile, use the job's. Host names must be spelled as there.", Action: "mpirun --hostfile /etc/mpi/hostfile"},
 	)
+	// BindingConflict may use option, the policy.
+	BindingConflict = refusedLaunch("its mapping gives each rank several cores (PE=N), to which it must be bound, and the binding policy is {option|another one}.",
+		v1alpha1.Remedy{Text: "Bind the ranks to cores. Without --bind-to they are not bound, since the pods of a node share its cores.", Action: "mpirun --bind-to core --map-by slot:PE=N <program>"},
+		v1alpha1.Remedy{Text: "Or remove PE=N, and set the number of threads of each rank.", Action: "mpirun -x OMP_NUM_THREADS=N <program>"},
+	)
 	RankfileInvalid = refusedLaunch("the rankfile {file|of its command} cannot be read, or does not fit the job's hosts and ranks.",
 		v1alpha1.Remedy{Text: "Remove the rankfile. MPI then fills the slots of all workers.", Action: "mpirun <program>"},
 		v1alpha1.Remedy{Text: "Or correct it: a line for each rank, and host names as in the job's hostfile.", Action: "rank 0=HOST slot=0"},
@@ -40,6 +45,23 @@ var (
 			Rerun: true, Changes: set("{launcherTemplate}.spec.containers[0].command", "{words}"),
 		},
 		v1alpha1.Remedy{Text: "Or write the whole script as one word.", Action: "command: [sh, -c, \"mpirun ...\"]"},
+	)
+	// OptionsInOneWord may use option, the word, and words, the command as it was meant.
+	OptionsInOneWord = refusedLaunch("{option} is one word of its command. Each option, each value and the program must be a word of its own.",
+		v1alpha1.Remedy{
+			Text: "Write each as an element of the list.", Action: "command: {words}",
+			Rerun: true, Changes: set("{launcherTemplate}.spec.containers[0].command", "{words}"),
+		},
+	)
+	// ReferenceInCommand may use variable, and option, the word of the command that refers to it.
+	ReferenceInCommand = refusedLaunch("its command contains {option}, a reference to a variable that nothing has replaced.",
+		v1alpha1.Remedy{Text: "Define {variable} in env of the launcher, or write its value. Kubernetes replaces only $(NAME) of a variable in that list; variables of the image do not count.", Action: "{launcherTemplate}.spec.containers[0].env"},
+		v1alpha1.Remedy{Text: "Write $({variable}) where no shell runs the command: only a shell replaces ${variable}.", Action: launcherArgs},
+	)
+	// LauncherMessage may use said, what the launcher printed.
+	LauncherMessage = refusedLaunch("{said}",
+		v1alpha1.Remedy{Text: "Correct the command as this message says: it is of MPI's launcher, which started no rank.", Action: launcherArgs},
+		v1alpha1.Remedy{Text: "Read the whole message.", Action: launcherLog},
 	)
 	WorkingDirMissing = refusedLaunch("the working directory {file|of its command} does not exist on {host|a worker}, or is not accessible.",
 		v1alpha1.Remedy{Text: "Mount the volume with this folder in the workers as well, or create the folder in their image.", Action: "{workerTemplate}.spec.containers[0].volumeMounts"},

@@ -2,6 +2,26 @@ package codes
 
 import "opendatahub.io/mpijob/api/v1alpha1"
 
+// OtherMPI is the definition of HostfileIgnored for an image whose MPI is not the one that the job or its runtime names.
+var OtherMPI = Entry{
+	Code: HostfileIgnored, Phase: v1alpha1.PhaseFailed, Severity: v1alpha1.SeverityError,
+	Summary: "The image has {found}, and the job is set up for {expected}: MPI read no list of hosts, and all ranks ran on the launcher.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Name the MPI of the image.", Action: "spec.mpiImplementation: {value}", Rerun: true, Changes: set("spec.mpiImplementation", "{value}")},
+		{Text: "Or use an image with {expected}.", Action: BothImages},
+	},
+}
+
+// OtherMPIThanRuntime is OtherMPI for a job whose runtime names the MPI.
+var OtherMPIThanRuntime = Entry{
+	Code: HostfileIgnored, Phase: v1alpha1.PhaseFailed, Severity: v1alpha1.SeverityError,
+	Summary: "The image has {found}, and the job's runtime is for {expected}: MPI read no list of hosts, and all ranks ran on the launcher.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Use a runtime for the MPI of the image.", Action: "spec.runtimeRef.name, one of: kubectl odh mpijob runtimes list -n {namespace}"},
+		{Text: "Or use an image with {expected}.", Action: "spec.trainer.image"},
+	},
+}
+
 var libraries = []Entry{
 	{
 		Code: LaunchRefused, Phase: v1alpha1.PhaseRunning,

@@ -252,6 +252,30 @@ var (
 	WrongSubPath = []v1alpha1.Remedy{
 		{Text: "Correct subPath {key}: {mounted} has no such key, and Kubernetes then mounts an empty folder as {file}.", Action: "{programTemplate}.spec.containers[0].volumeMounts"},
 	}
+	// MissingOnVolume are those for a file that is missing in a folder at which a volume is mounted. They may also use folder and mounted.
+	MissingOnVolume = []v1alpha1.Remedy{
+		{Text: "Check the path of {file}: it is on volume {volume}{mounted}, which is mounted at {folder}.", Action: "{programTemplate}.spec.containers[0].volumeMounts"},
+		{Text: "If the file is in the image, mount the volume at another folder: it hides everything that the image has below {folder}."},
+	}
+	// MissingKey are those for such a file on a ConfigMap or Secret. They may also use object, its kind and name, and key.
+	MissingKey = []v1alpha1.Remedy{
+		{Text: "Check the keys of {mounted}, which are the files in {folder}: {key} is none of them, or the list items of the volume leaves it out.", Action: "kubectl -n {namespace} describe {object}"},
+		{Text: "If the file is in the image, mount the volume at another folder: it hides everything that the image has below {folder}.", Action: "{programTemplate}.spec.containers[0].volumeMounts"},
+	}
+	// RefusedConnection are those for a connection that was refused: what the address names was reached. They may also use host.
+	RefusedConnection = []v1alpha1.Remedy{
+		{Text: "Check that a program listens at {address|this address and port}, and that it is started before the others connect to it: the pod or server was reached, and refused."},
+		{Text: "If the address is localhost, it is each pod itself. For the ranks of other pods, name the host of the rank that listens.", Action: "{host|HOST}"},
+	}
+	// ReadOnlyVolume are those for a file on a volume that cannot be written to. They may also use mounted.
+	ReadOnlyVolume = []v1alpha1.Remedy{
+		{Text: "Write {file} elsewhere: it is on volume {volume}{mounted}, which cannot be written to. Use a claim, or an emptyDir for files that the job alone needs.", Action: programVolumes},
+	}
+	// FileNotExecutable are those for a file that a shell may not execute.
+	FileNotExecutable = []v1alpha1.Remedy{
+		{Text: "Start {file} by its interpreter, which does not need the mode.", Action: "command: [sh, {file}]"},
+		{Text: "Or make it executable: by defaultMode: 0755 of a ConfigMap's volume, or by chmod +x in the image.", Action: programVolumes},
+	}
 	// RenamedByAnother are those for a file that is missing when the program renames it.
 	RenamedByAnother = []v1alpha1.Remedy{
 		{Text: "Let one rank alone write {file}, or give each rank a file of its own: all ranks run the same lines, and another rank of the pod has renamed or removed it already.", Action: "if MPI.COMM_WORLD.Get_rank() == 0:"},

@@ -56,6 +56,47 @@ var PathReplaced = Entry{
 	},
 }
 
+// NumberAsProgram is the definition of ProgramMissing for a program that is a number.
+var NumberAsProgram = Entry{
+	Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,
+	Summary: "MPI took {program}, a number, as the program: an option before it has more values than it takes, or lacks one and took the next option as its value.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Check the values of each option: -genv of MPICH and Intel MPI takes a name and a value, and -x of Open MPI takes NAME=VALUE.", Action: launcherArgs},
+	},
+}
+
+// ProgramHidden is the definition of ProgramMissing for a program in a folder at which a volume is mounted.
+var ProgramHidden = Entry{
+	Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,
+	Summary: "Program {program} not found in {where|the launcher or a worker}: volume {volume}{mounted} is mounted at {folder} and hides what the image has there.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "If the program is in the image, mount the volume at a folder of its own.", Action: "{programTemplate}.spec.containers[0].volumeMounts"},
+		{Text: "To add single files to a folder of the image, mount each with subPath.", Action: "volumeMounts: [{name: {volume}, mountPath: {folder}/FILE, subPath: FILE}]"},
+		{Text: "If the program is on the volume, check its name there.", Action: "kubectl -n {namespace} exec {hostPod} -- ls -l {folder}"},
+	},
+}
+
+// ProgramOnlyInLauncher is the definition of ProgramMissing for a program on a volume that only the launcher mounts.
+var ProgramOnlyInLauncher = Entry{
+	Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,
+	Summary: "Program {program} not found in {where|a worker}: it is on volume {volume}, which only the launcher mounts.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Mount volume {volume} in the workers as well: ranks start there.", Action: "{workerTemplate}.spec.containers[0].volumeMounts"},
+		{Text: "Or use an image that contains the program.", Action: "{workerTemplate}.spec.containers[0].image"},
+	},
+}
+
+// ProgramNotOnVolume is the definition of ProgramMissing for a program whose path is on a volume.
+var ProgramNotOnVolume = Entry{
+	Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,
+	Summary: "Program {program} not found in {where|the launcher or a worker}, or not executable: its path is on volume {volume}{mounted}, which is mounted at {folder}.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Check its name and mode there. Files of a ConfigMap cannot be executed unless the volume has defaultMode: 0755.", Action: "kubectl -n {namespace} exec {hostPod} -- ls -lL {folder}"},
+		{Text: "Start a script by its interpreter, which needs neither the mode nor a first line.", Action: "mpirun sh {program|SCRIPT}"},
+		{Text: "If the program is in the image, mount the volume at another folder: it hides what the image has there.", Action: "{programTemplate}.spec.containers[0].volumeMounts"},
+	},
+}
+
 // CommandWithNUL is the definition of ProgramMissing for a command that no kernel starts.
 var CommandWithNUL = Entry{
 	Code: ProgramMissing, Phase: v1alpha1.PhaseInitializing,

@@ -120,3 +120,14 @@ var VolumeDenied = Entry{
 		{Text: "Or run the job in a namespace with a less restrictive level."},
 	},
 }
+
+// PatchOfNoJob is the definition of ObjectRefused for a Job of a TrainJob's JobSet without an image: its patches name a job or a container
+// that the runtime does not have, and become another one.
+var PatchOfNoJob = Entry{
+	Code: ObjectRefused, Phase: v1alpha1.PhasePending, Severity: v1alpha1.SeverityError, Traits: BlocksPods,
+	Summary: "{object} {name} has a container without an image: the TrainJob changes a job or container that its runtime does not have, which Trainer then adds.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Correct the names in the TrainJob's patches. MPI runtimes have the jobs launcher and node, each with a container node.", Action: "spec.runtimePatches[].trainingRuntimeSpec.template.spec.replicatedJobs[].name"},
+		{Text: "See the jobs and containers of the runtime.", Action: "kubectl odh mpijob runtimes list -n {namespace}"},
+	},
+}

@@ -3,6 +3,7 @@ package diagnose
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -36,8 +37,12 @@ func containers(p *input) []Finding {
 		if program := execOf.FindStringSubmatch(message); program != nil {
 			figures["program"], figures["where"] = program[1], "the "+string(g.Pods[0].Role)
 		}
-	case strings.Contains(message, "runAsNonRoot"):
-		figures["first"] = "The image runs as root, which the pod must not. Set another user in the pod template or in the image."
+	case p.mountRefused(g.Pods[0].Role, message, figures):
+		// Its figures contain the remedy.
+	default:
+		if why, remedy := userRefused(message); why != "" {
+			figures["message"], figures["first"] = why, remedy
+		}
 	}
 	f := p.find(code, g.Pods, figures, g.Lines...)
 	f.Severity = v1alpha1.SeverityError
@@ -64,6 +69,54 @@ func missing(message string) string {
 		name = m[5]
 	}
 	return fmt.Sprintf("key %q of %s %q", m[3], m[4], name)
+}
+
+// refusedMount is what runc and crun report of a mount in a container that is not possible (libcontainer/rootfs_linux.go of runc, and
+// linux.c of crun), with its path and the error.
+var refusedMount = regexp.MustCompile(`(?:to rootfs at "|mount [^ ]+ to )['"` + "`" + `]?(/?[^"'` + "`" + `\s]+)['"` + "`" + `]?.*?(?i:: (not a directory|is a directory|read-only file system))`)
+
+// mountRefused reports whether a container did not start because one of its volumes cannot be mounted at its path, and adds figures for that.
+func (p *input) mountRefused(role mpi.Role, message string, figures map[string]string) bool {
+	found := refusedMount.FindStringSubmatch(message)
+	if found == nil {
+		return false
+	}
+	at := "/" + strings.TrimPrefix(found[1], "/")
+	what := "a volume"
+	if mount := facts.MountOf(p.Template(role), at); mount != nil {
+		what = "volume " + mount.Name
+		if source := facts.SourceOf(p.Template(role), mount.Name); source != "" {
+			what += " (" + source + ")"
+		}
+	}
+	if strings.EqualFold(found[2], "read-only file system") {
+		figures["message"] = fmt.Sprintf("%s cannot be mounted at %s, which does not exist and lies within another volume or an image that cannot be written to.", what, at)
+		figures["first"] = "Mount it at a folder that exists, or outside of the other volume."
+		return true
+	}
+	figures["message"] = fmt.Sprintf("%s is mounted at %s. One of the two is a folder and the other a file.", what, at)
+	figures["first"] = fmt.Sprintf("A volume is a folder. To mount one of its files there, add subPath: %s to the mount, and defaultMode: 0755 to the volume if it is a program; or mount the volume at a folder.", path.Base(at))
+	return true
+}
+
+// nonNumericUser is a user of an image that the kubelet cannot tell from root.
+var nonNumericUser = regexp.MustCompile(`non-numeric user \(([^)]*)\)`)
+
+// userRefused returns why the kubelet does not start a container that must not run as root, and what to do about it
+// (k8s.io/kubernetes/pkg/kubelet/kuberuntime/security_context_others.go); "" if its message is about something else.
+func userRefused(message string) (why, remedy string) {
+	switch user := nonNumericUser.FindStringSubmatch(message); {
+	case user != nil:
+		return fmt.Sprintf("its securityContext has runAsNonRoot, and the image names its user %q, which may be root.", user[1]),
+			"Set runAsUser to the number of this user, or give the image a numeric USER."
+	case strings.Contains(message, "image will run as root"):
+		return "its securityContext has runAsNonRoot, and the image runs as root.",
+			"Set a runAsUser other than 0, or use an image with a numeric USER other than 0. On OpenShift, remove runAsUser: the project sets it."
+	case strings.Contains(message, "breaks non-root policy"):
+		return "its securityContext has runAsNonRoot and runAsUser 0, which is root.",
+			"Set a runAsUser other than 0, or remove it where the image has one. A container needs no root for MPI."
+	}
+	return "", ""
 }
 
 // creationRemedies are the first remedies for reasons for which a container runtime cannot create a container

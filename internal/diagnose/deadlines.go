@@ -87,7 +87,7 @@ func podDeadlines(p *input) []Finding {
 	if len(pods) == 0 {
 		return nil
 	}
-	figures := map[string]string{"onNode": nodeText(pods[0])}
+	figures := map[string]string{"onNode": nodesText(pods)}
 	if seconds := p.Template(pods[0].Role).ActiveDeadlineSeconds; seconds != nil {
 		figures["deadline"] = fmt.Sprintf(" (%d seconds)", *seconds)
 	}

@@ -34,7 +34,7 @@ func takenAway(p *input) []Finding {
 	var found []Finding
 	for _, code := range order {
 		of := causes[code]
-		figures := map[string]string{"cause": of.cause, "advice": of.advice, "action": codes.FillAction(of.action, p.figures(pods[code])), "whoLower": lower(subject(pods[code])), "onNode": nodeText(pods[code][0])}
+		figures := map[string]string{"cause": of.cause, "advice": of.advice, "action": codes.FillAction(of.action, p.figures(pods[code])), "whoLower": lower(subject(pods[code])), "onNode": nodesText(pods[code])}
 		f := p.find(code, pods[code], figures, evidence[code]...)
 		f.ExitCode = pods[code][0].ExitCode()
 		found = append(found, f)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -132,8 +133,11 @@ func (p *input) containerEnd(pod facts.Pod) Finding {
 	}
 	what := "container"
 	entry := codes.Lookup(code)
-	if name := pod.FailedInit(); name != "" && code == codes.ApplicationFailed {
+	if name := pod.FailedInit(); name != "" && (code == codes.ApplicationFailed || code == codes.ProgramMissing) {
 		entry, what, figures["container"] = codes.InitContainerFailed, "init container "+name, name
+		if code == codes.ProgramMissing {
+			entry, figures["program"] = codes.InitProgramMissing, cmp.Or(figures["program"], notFoundIn(pod.Log.Lines))
+		}
 	}
 	evidence := []string{fmt.Sprintf("Pod %s: %s ended with exit code %d (%s).", pod.Name, what, end.ExitCode, endReason(end))}
 	if entry.Summary == codes.Lookup(codes.ApplicationFailed).Summary && pod.Role == mpi.RoleLauncher {
@@ -155,11 +159,37 @@ func (p *input) containerEnd(pod facts.Pod) Finding {
 	if figures["errorText"] == "" {
 		evidence = append(evidence, facts.LastLines(pod)...)
 	}
-	f := p.findAs(entry, []facts.Pod{pod}, p.ended(pod, figures), evidence...)
+	f := p.findAs(p.launcherSaid(entry, pod, figures), []facts.Pod{pod}, p.ended(pod, figures), evidence...)
 	f.ExitCode = &end.ExitCode
 	adviseOnExit(&f)
 	return f
 }
+
+// launcherSaid returns the definition for what MPI's launcher printed before any rank ran, which is no error of the program; entry if it
+// printed nothing.
+func (p *input) launcherSaid(entry codes.Entry, pod facts.Pod, figures map[string]string) codes.Entry {
+	if entry.Summary != codes.Lookup(codes.ApplicationFailed).Summary || pod.Role != mpi.RoleLauncher || figures["said"] == "" || !p.noRankRan() {
+		return entry
+	}
+	if word, variable := p.unexpandedInCommand(); word != "" {
+		figures["option"], figures["variable"] = strconv.Quote(quotedText(word)), variable
+		return codes.ReferenceInCommand
+	}
+	return codes.LauncherMessage
+}
+
+// notFoundIn returns the program that a shell did not find, by the last line of a log that names one; "" if none does.
+func notFoundIn(lines []string) string {
+	for _, line := range slices.Backward(lines) {
+		if found := shellNotFound.FindStringSubmatch(line); found != nil {
+			return found[1]
+		}
+	}
+	return ""
+}
+
+// shellNotFound is what shells print of a program that they do not find: dash, busybox, bash and zsh.
+var shellNotFound = regexp.MustCompile(`(?:ba|da|a|k|z)?sh: (?:-c: )?(?:line )?(?:\d+: )?([^\s:]+): (?:command )?not found`)
 
 // outsideMPI returns the definition for a launcher whose command failed, by whether MPI ran meanwhile, and what the launcher's agent
 // observed, or "".

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -147,6 +148,25 @@ func nodeText(pod facts.Pod) string {
 		return ""
 	}
 	return " on " + pod.Spec.NodeName
+}
+
+// nodesText is nodeText for several pods: the nodes of all, if they are few.
+func nodesText(pods []facts.Pod) string {
+	const most = 3
+	var nodes []string
+	for _, pod := range pods {
+		if name := pod.Spec.NodeName; name != "" && !slices.Contains(nodes, name) {
+			nodes = append(nodes, name)
+		}
+	}
+	switch {
+	case len(nodes) == 0:
+		return ""
+	case len(nodes) > most:
+		return " on " + phrase.Count(len(nodes), "node")
+	}
+	slices.Sort(nodes)
+	return " on " + strings.Join(nodes, ", ")
 }
 
 func anyIn(text string, words ...string) bool {

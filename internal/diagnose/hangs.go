@@ -65,18 +65,12 @@ func stalled(p *input) []Finding {
 		code = codes.NoAnswer
 	}
 	var words []string
-	if code == codes.RankGone {
+	switch code {
+	case codes.RankGone:
 		words = p.words(figures)
-		if figures["rank"] == "" {
-			figures["rank"] = p.finalizing(text)
-		}
-		if rank := figures["rank"]; rank != "" && figures["rankWho"] == "" {
-			figures["rankWho"] = "Rank " + rank
-		}
-	}
-	if rank, does := aloneIn(text); code == codes.RanksWaiting && rank != "" {
-		figures["rank"], figures["option"] = rank, rank
-		figures["alone"] = "The job is probably stuck: the others wait for rank " + rank + ", which " + does + "."
+		p.nameGone(text, launcher.Log.Lines, figures)
+	case codes.RanksWaiting:
+		nameAwaited(text, launcher.Log.Lines, figures)
 	}
 	if figures["rank"] != "" {
 		if host := p.HostOfText(figures["rank"]); host != nil {
@@ -92,6 +86,36 @@ func stalled(p *input) []Finding {
 	}
 	entry := p.stallEntry(code, figures)
 	return []Finding{p.findAs(entry, []facts.Pod{pod}, figures, append(evidence, words...)...)}
+}
+
+// nameGone adds the rank that is gone to the figures, if it is unknown there and the lines of a launcher's log show it.
+func (p *input) nameGone(text string, lines []string, figures map[string]string) {
+	if rank, isOne := strings.CutPrefix(endedPrograms(lines), "rank "); isOne && figures["rank"] == "" {
+		figures["rank"] = rank
+	}
+	if figures["rank"] == "" {
+		figures["rank"] = p.finalizing(text)
+	}
+	if rank := figures["rank"]; rank != "" && figures["rankWho"] == "" {
+		figures["rankWho"] = "Rank " + rank
+	}
+}
+
+// nameAwaited adds the rank for which the others wait to the figures, if the lines of a launcher's log show it.
+func nameAwaited(text string, lines []string, figures map[string]string) {
+	rank, does := aloneIn(text)
+	if ended := endedPrograms(lines); ended != "" {
+		figures["alone"] = "The job is stuck: the others wait for " + ended + ", whose program has ended without the calls that the others make."
+		rank, _ = strings.CutPrefix(ended, "rank ")
+		if strings.HasPrefix(ended, "ranks") {
+			rank = ""
+		}
+	} else if rank != "" {
+		figures["alone"] = "The job is probably stuck: the others wait for rank " + rank + ", which " + does + "."
+	}
+	if rank != "" {
+		figures["rank"], figures["option"] = rank, rank
+	}
 }
 
 // addPlaces adds where the ranks are in their code to the figures, and returns the lines of the launcher's log that show it.

@@ -12,6 +12,7 @@ import (
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose/facts"
+	"opendatahub.io/mpijob/internal/implementation"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/phrase"
 )
@@ -26,12 +27,23 @@ func hostfileIgnored(p *input) []Finding {
 	if launcher == nil {
 		launcher = p.Launcher()
 	}
-	f := p.find(codes.HostfileIgnored, []facts.Pod{*launcher}, map[string]string{
+	entry, figures := codes.Lookup(codes.HostfileIgnored), map[string]string{
 		"found": strconv.Itoa(int(s.SlotsFound)), "expected": strconv.Itoa(int(s.SlotsExpected)),
-	})
+	}
+	other := implementation.OtherThan(p.Job.Implementation, s.MPIVersions)
+	if other != "" {
+		entry, figures["found"], figures["expected"], figures["value"] = codes.OtherMPI, s.MPIVersions[0], implementation.NameOf(p.Job.Implementation), string(other)
+		if p.Job.Kind == mpi.KindTrainJob {
+			entry = codes.OtherMPIThanRuntime
+		}
+	}
+	f := p.findAs(entry, []facts.Pod{*launcher}, figures)
 	f.Evidence = []string{fmt.Sprintf("Launcher's agent: %d of %d workers used, %d of %d slots; %d ranks ran in the launcher's pod.",
 		s.HostsReached, s.HostsExpected, s.SlotsFound, s.SlotsExpected, s.RanksSeen)}
 	f.ExitCode = s.ExitCode
+	if other != "" {
+		return []Finding{f}
+	}
 	if main := p.Template(mpi.RoleLauncher).Containers; len(main) > 0 && !choosesHosts(slices.Concat(main[0].Command, main[0].Args)) {
 		// Nothing to remove from the command: the image's MPI reads another variable.
 		f.Remedies[0], f.Remedies[1] = f.Remedies[1], f.Remedies[0]

@@ -71,9 +71,11 @@ func TestWhatKubernetesSays(t *testing.T) {
 		"connection-missing": {codes.MissingReference, starting(2, mpitest.Waiting("CreateContainerConfigError", `secret "training-data" not found`)).with(func(s *scene) {
 			s.job.Connections = []string{"results", "training-data"}
 		})},
-		"secret-key-missing": {codes.MissingReference, starting(2, mpitest.Waiting("CreateContainerConfigError", `couldn't find key AWS_KEY in Secret ns/s3-credentials`))},
-		"configmap-missing":  {codes.MissingReference, starting(2, mpitest.Waiting("CreateContainerConfigError", `configmap "settings" not found`))},
-		"runs-as-root":       {codes.ContainerCreateFailed, starting(2, mpitest.Waiting("CreateContainerConfigError", `container has runAsNonRoot and image will run as root (pod: "pi-worker-0_ns(uid)", container: main)`))},
+		"secret-key-missing":           {codes.MissingReference, starting(2, mpitest.Waiting("CreateContainerConfigError", `couldn't find key AWS_KEY in Secret ns/s3-credentials`))},
+		"configmap-missing":            {codes.MissingReference, starting(2, mpitest.Waiting("CreateContainerConfigError", `configmap "settings" not found`))},
+		"runs-as-root":                 {codes.ContainerCreateFailed, starting(2, mpitest.Waiting("CreateContainerConfigError", `container has runAsNonRoot and image will run as root (pod: "pi-worker-0_ns(uid)", container: main)`))},
+		"runs-as-root-by-its-template": {codes.ContainerCreateFailed, starting(2, mpitest.Waiting("CreateContainerConfigError", `container's runAsUser breaks non-root policy (pod: "pi-worker-0_ns(uid)", container: main)`))},
+		"runs-as-a-user-with-a-name":   {codes.ContainerCreateFailed, starting(2, mpitest.Waiting("CreateContainerConfigError", `container has runAsNonRoot and image has non-numeric user (mpiuser), cannot verify user is non-root (pod: "pi-worker-0_ns(uid)", container: main)`))},
 		"command-missing": {codes.ProgramMissing, starting(2, mpitest.Waiting("RunContainerError",
 			`failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: exec: "sshd": executable file not found in $PATH`))},
 		"oom-killed": {codes.OutOfMemory, failed(1, `ORTE has lost communication with a remote daemon.`, sshd).with(worker(1, corev1.PodFailed, mpitest.Exited(137, "OOMKilled")))},
@@ -96,6 +98,10 @@ func TestWhatKubernetesSays(t *testing.T) {
 			disrupted("PreemptionByScheduler", "default-scheduler: preempting to accommodate a higher priority pod")))},
 		"refused-to-job-set": {codes.ObjectRefused, running(2).with(trainJob, withoutJobs, event("JobSet", "pi", "JobCreationFailed",
 			`job "pi-node-0" creation failed with error: Job.batch "pi-node-0" is invalid: spec.template.spec.containers[0].resources.requests: Invalid value: "-1": must be greater than or equal to 0`))},
+		"mounted-onto-a-file":               {codes.ContainerCreateFailed, starting(2, mpitest.Waiting("RunContainerError", `failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: error during container init: error mounting "/var/lib/kubelet/pods/0e3a/volumes/kubernetes.io~configmap/code" to rootfs at "/usr/local/bin/train.py": mount /var/lib/kubelet/pods/0e3a/volumes/kubernetes.io~configmap/code:/usr/local/bin/train.py (via /proc/self/fd/6), flags: 0x5001: not a directory`)).with(func(s *scene) { codeAt("/usr/local/bin/train.py")(&s.job) })},
+		"mounted-within-a-read-only-volume": {codes.ContainerCreateFailed, starting(2, mpitest.Waiting("RunContainerError", `runc create failed: unable to start container process: error during container init: error mounting "/var/lib/kubelet/pods/0e3a/volumes/kubernetes.io~empty-dir/out" to rootfs at "/code/out": create mountpoint for /code/out mount: make mountpoint "/code/out": mkdirat /run/containerd/rootfs/code/out: read-only file system`)).with(func(s *scene) { codeAt("/code/out")(&s.job) })},
+		"refused-patch-of-no-job": {codes.ObjectRefused, running(2).with(trainJob, withoutJobs, event("JobSet", "pi", "JobCreationFailed",
+			`job "pi-worker-0" creation failed with error: Job.batch "pi-worker-0" is invalid: spec.template.spec.containers[0].image: Required value`))},
 		"refused-to-trainer": {codes.ObjectRefused, running(2).with(trainJob, withoutJobs, event("TrainJob", "pi", "TrainJobResourcesCreationFailed",
 			`TrainJob resources reconciliation failed: jobsets.jobset.x-k8s.io "pi" is forbidden: User "system:serviceaccount:trainer:trainer" cannot patch resource "jobsets"`))},
 		"refused-to-trainer-by-webhook": {codes.AdmissionDenied, running(2).with(trainJob, withoutJobs, event("TrainJob", "pi", "TrainJobResourcesCreationFailed",
@@ -177,6 +183,12 @@ func TestWhatKubernetesSays(t *testing.T) {
 		})},
 		"no-label-matches-unknown-nodes": {codes.NoMatchingNode, starting(2, unschedulable("0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.")).with(func(s *scene) {
 			s.job.Workers.Template.Spec.NodeSelector = map[string]string{"disk": "ssd"}
+		})},
+		"volume-by-name-missing": {codes.VolumeClaimPending, starting(2, unschedulable("0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found")).with(func(s *scene) {
+			s.evidence.Claims = []jobstate.Claim{{Name: "dataset", Phase: corev1.ClaimPending, Static: true, Volume: "pv-dataset", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}}}
+		})},
+		"volume-without-a-class": {codes.VolumeClaimPending, starting(2, unschedulable("0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found")).with(func(s *scene) {
+			s.evidence.Claims = []jobstate.Claim{{Name: "dataset", Phase: corev1.ClaimPending, Static: true, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}}}
 		})},
 		"volume-class-missing": {codes.VolumeClaimPending, starting(2, unschedulable("0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: not eligible due to unbound PVCs.")).with(func(s *scene) {
 			s.evidence.Claims = []jobstate.Claim{{Name: "data", Phase: corev1.ClaimPending, Class: "nfs-fast", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, Problem: `storageclass.storage.k8s.io "nfs-fast" not found`}}
@@ -425,6 +437,11 @@ func TestWhatKubernetesSays(t *testing.T) {
 		"init-container-crashes-and-no-worker-was-reached": {codes.CrashLoop, failed(1, unreliable).with(unreachableWorker, worker(1, corev1.PodPending, failedInit(corev1.ContainerState{
 			Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off 40s restarting failed container=fetch-data"},
 		})))},
+		"init-container-without-its-program": {codes.ProgramMissing, running(2).with(worker(1, corev1.PodFailed, failedInit(corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{ExitCode: 127, Reason: "Error"},
+		})), func(s *scene) {
+			s.evidence.Logs = map[string]jobstate.Log{"pi-worker-1": {Lines: []string{"sh: 1: git: not found"}, LastAt: mpitest.Now}}
+		})},
 		"init-container-crashes": {codes.CrashLoop, running(2).with(worker(1, corev1.PodPending, failedInit(corev1.ContainerState{
 			Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off 40s restarting failed container=fetch-data"},
 		})))},

@@ -56,6 +56,7 @@ func TestMessagesOfLaunchers(t *testing.T) {
 
 		// Open MPI: slots, mappings and hardware.
 		"ppr":                                  message(codes.LaunchRefused, "requests 8 ranks, but its mapping 1:node allows fewer", "ppr:2:node", "Your job has requested more processes than the ppr for\nthis topology can support:\n\n  App: ranks\n  Number of procs:  8\n  PPR: 1:node\n\nPlease revise the conflict and try again."),
+		"cores of a rank that is not bound":    message(codes.LaunchRefused, "the binding policy is NONE", "--bind-to core", "[pi-launcher:00013] PRTE ERROR: Bad parameter in file ../../src/mca/rmaps/base/rmaps_base_map_job.c at line 775\nA binding policy was provided that is not supported in combination\nwith the \"PE=N\" option:\n\n  Policy:  NONE\n\nWhen"),
 		"npernode":                             message(codes.LaunchRefused, "requests 9 ranks", "", "Your job has requested a conflicting number of processes for the\napplication:\n\nApp: ranks\nnumber of procs:  9"),
 		"nodes":                                message(codes.NotEnoughSlots, "requested 16 ranks", "", "There are not enough nodes in your allocation to satisfy your request to launch\n16 processes on a per-node basis"),
 		"slots of version 5":                   message(codes.NotEnoughSlots, "requested 16 ranks", "", "Either there are not enough slots available in the system to launch\nthe 16 processes that were requested"),

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/codes"
@@ -19,7 +21,7 @@ import (
 var (
 	// quotedFile is a file in quotation marks, as Python and most programs name it. plainFile is one before the error, as
 	// perror(3) names it, such as "cat: /data/x: No such file or directory".
-	quotedFile = regexp.MustCompile(`["'` + "`" + `]((?:\.{0,2}/)?[\w.+@%~-]+(?:/[\w.+@%~-]+)*)["']`)
+	quotedFile = regexp.MustCompile(`["'` + "`" + `]((?:\.{0,2}//?)?[\w.+@%~-]+(?:/[\w.+@%~-]+)*)["']`)
 	plainFile  = regexp.MustCompile(`(?:^|[\s:])((?:\.{0,2}/)[\w.+@%~/-]+)(?:: |$)`)
 	// notFile is what Python quotes that is no file: an encoding, and the module that it looks for in a folder.
 	notFile = regexp.MustCompile(`['"][\w-]+['"] codec|'__main__' module`)
@@ -58,7 +60,8 @@ func (p *input) ownError(entry codes.Entry, figures map[string]string) codes.Ent
 	}
 	for _, form := range []*regexp.Regexp{quotedFile, plainFile} {
 		if found := form.FindStringSubmatch(notFile.ReplaceAllString(text, "")); found != nil && figures["file"] == "" {
-			figures["file"] = found[1]
+			// Python joins the working folder / and a name to //NAME.
+			figures["file"] = strings.ReplaceAll(found[1], "//", "/")
 		}
 	}
 	remedies := kind.Remedies
@@ -107,11 +110,12 @@ func (p *input) ownCause(kind string, figures map[string]string) []v1alpha1.Reme
 		if name := figures["variable"]; p.Job.Workers.Count > 0 && facts.SetsVariable(p.Template(mpi.RoleLauncher), name) && !facts.SetsVariable(p.Template(mpi.RoleWorker), name) {
 			return codes.VariableOnlyInLauncher
 		}
-	case "permission":
-		if mounted, name := p.unreadable(figures["file"]); mounted != "" {
-			figures["volume"], figures["mounted"] = name, mounted
-			return codes.UnreadableObject
+	case "read-only":
+		if role := p.programRole(figures); p.onReadOnlyVolume(p.Template(role), figures) {
+			return codes.ReadOnlyVolume
 		}
+	case "permission":
+		return p.notPermitted(figures)
 	case "python":
 		return p.pythonElsewhere(figures)
 	case "host name":
@@ -121,7 +125,11 @@ func (p *input) ownCause(kind string, figures map[string]string) []v1alpha1.Reme
 	case "network":
 		figures["address"] = addressIn(figures["errorText"], figures["ownSource"])
 		// A NetworkPolicy drops packets. What refuses a connection was reached.
-		if p.Seen.Isolation != nil && !refusal.MatchString(figures["errorText"]) {
+		if refusal.MatchString(figures["errorText"]) {
+			figures["host"] = p.firstHost()
+			return codes.RefusedConnection
+		}
+		if p.Seen.Isolation != nil {
 			figures["policy"], figures["address"] = p.Seen.Isolation.Name, cmp.Or(figures["address"], p.lastAddress())
 			return codes.IsolatedNetwork
 		}
@@ -149,7 +157,70 @@ func (p *input) missingFile(figures map[string]string) []v1alpha1.Remedy {
 		figures["folder"] = path.Dir(file)
 		return codes.FolderOnlyInLauncher
 	}
+	return p.missingOnVolume(figures)
+}
+
+// notPermitted returns the remedies for a file that may not be executed, or not read because of its mode, and adds figures for them; nil if
+// neither is known.
+func (p *input) notPermitted(figures map[string]string) []v1alpha1.Remedy {
+	if figures["file"] != "" && strings.Contains(figures["codeText"], notExecutedCode) {
+		return codes.FileNotExecutable
+	}
+	if mounted, name := p.unreadable(figures["file"]); mounted != "" {
+		figures["volume"], figures["mounted"] = name, mounted
+		return codes.UnreadableObject
+	}
 	return nil
+}
+
+// notExecutedCode is how a shell ends that may not execute a file (POSIX).
+const notExecutedCode = "exit code 126"
+
+// programRole returns the role of the pods in which a program has run, by the figures of its error.
+func (p *input) programRole(figures map[string]string) mpi.Role {
+	if figures["programTemplate"] == p.field(mpi.RoleWorker) {
+		return mpi.RoleWorker
+	}
+	return mpi.RoleLauncher
+}
+
+// onReadOnlyVolume reports whether a file is on a volume of a pod that cannot be written to, and adds figures for it.
+func (p *input) onReadOnlyVolume(spec corev1.PodSpec, figures map[string]string) bool {
+	mount := facts.MountOf(spec, figures["file"])
+	if mount == nil || !path.IsAbs(figures["file"]) {
+		return false
+	}
+	source := facts.SourceOf(spec, mount.Name)
+	if isObject := strings.HasPrefix(source, "ConfigMap ") || strings.HasPrefix(source, "Secret "); !isObject && !mount.ReadOnly {
+		return false
+	}
+	figures["volume"], figures["mounted"] = mount.Name, ""
+	if source != "" {
+		figures["mounted"] = " (" + source + ")"
+	}
+	return true
+}
+
+// missingOnVolume returns the remedies for a file that is missing in a folder at which the pods of the program mount a volume, and adds
+// figures for them; nil if it is in no such folder.
+func (p *input) missingOnVolume(figures map[string]string) []v1alpha1.Remedy {
+	file := figures["file"]
+	spec := p.Template(p.programRole(figures))
+	mount := facts.MountOf(spec, file)
+	if mount == nil || !path.IsAbs(file) || path.Clean(mount.MountPath) == path.Clean(file) {
+		return nil
+	}
+	figures["volume"], figures["folder"] = mount.Name, path.Clean(mount.MountPath)
+	source := facts.SourceOf(spec, mount.Name)
+	kind, name, _ := strings.Cut(source, " ")
+	if isObject := kind == "ConfigMap" || kind == "Secret"; isObject && mount.SubPath == "" && path.Dir(path.Clean(file)) == figures["folder"] {
+		figures["mounted"], figures["object"], figures["key"] = source, strings.ToLower(kind)+"/"+name, path.Base(file)
+		return codes.MissingKey
+	}
+	if source != "" {
+		figures["mounted"] = " (" + source + ")"
+	}
+	return codes.MissingOnVolume
 }
 
 // renamed is an error with the names of a file before and after (OSError.__str__ of Python; mv and ln of coreutils).
@@ -270,14 +341,28 @@ func (p *input) unreadable(file string) (mounted, volume string) {
 	return "", ""
 }
 
+// firstHost returns the name of the host of rank 0 for the pods of the job, if mpirun fills the hosts in their order.
+func (p *input) firstHost() string {
+	if p.Job.Launcher.RunsRanks || p.Job.Workers.Count == 0 {
+		return p.Job.HostName(p.Job.LauncherName(), "")
+	}
+	return p.Job.HostName(p.Job.WorkerName(0), "")
+}
+
 // startedRanks reports whether ranks have run: one is known by its number, an agent saw one, or MPI reported its end.
 func (p *input) startedRanks(figures map[string]string) bool {
 	if s := p.LauncherSummary(); figures["rank"] != "" || s != nil && (len(s.Ranks) > 0 || s.HostsIdle < s.HostsReached) {
 		return true
 	}
-	return slices.ContainsFunc(p.Pods, func(pod facts.Pod) bool {
+	return !p.noRankRan() && slices.ContainsFunc(p.Pods, func(pod facts.Pod) bool {
 		return pod.Role == mpi.RoleLauncher && slices.ContainsFunc(pod.Log.Lines, loglines.Banner.MatchString)
 	})
+}
+
+// noRankRan reports whether the launcher's agent, without which no rank starts on a worker, saw none: on no host, and not in the launcher.
+func (p *input) noRankRan() bool {
+	s := p.LauncherSummary()
+	return s != nil && p.Job.UsesAgent() && s.HostsExpected > 0 && s.HostsReached == 0 && s.RanksSeen == 0 && len(s.Ranks) == 0
 }
 
 // launchersVolume returns the name of the volume on which the launcher has a file, if the workers mount nothing there; else "".

@@ -26,6 +26,7 @@ func TestOwnErrors(t *testing.T) {
 		"ImportError: cannot import name 'Dataset' from 'datasets' (/opt/datasets.py)":                                                                         {"module", "If /opt/datasets.py is not the module datasets"},
 		"/work/run.sh: line 2: ./prog: cannot execute binary file: Exec format error":                                                                          {"program", "build it for the CPU"},
 		"OSError: [Errno 8] Exec format error: './prog'":                                                                                                       {"program", "build it for the CPU"},
+		"python3: can't open file '//prepare.py': [Errno 2] No such file or directory":                                                                         {"file", "Check the path of /prepare.py."},
 		"python3: can't open file '/work/train.py': [Errno 2] No such file or directory":                                                                       {"file", "Check the path of /work/train.py."},
 		"FileNotFoundError: [Errno 2] No such file or directory: 'data.csv'":                                                                                   {"file", "Check the path of data.csv."},
 		"cat: /data/shard-3: No such file or directory":                                                                                                        {"file", "Check the path of /data/shard-3."},
@@ -103,6 +104,8 @@ func TestOwnErrors(t *testing.T) {
 		"double free or corruption (!prev)":                                                                                              {"heap", "writes outside its memory"},
 		"subprocess.CalledProcessError: Command '['prepare']' returned non-zero exit status 9.":                                          {"called command", "what this command printed"},
 		"At line 12 of file a.f90 (unit = 10)\nFortran runtime error: End of file":                                                       {"Fortran input", "Check the file that the program reads"},
+		"TypeError: 'NoneType' object is not subscriptable":                                                                              {"none", "A value is None"},
+		"AttributeError: 'NoneType' object has no attribute 'shape'":                                                                     {"none", "A value is None"},
 		"NameError: name 'np' is not defined":                                                                                            {"name", "Define or import this name"},
 		"IndexError: list index out of range":                                                                                            {"length", "over 8 ranks"},
 		"ValueError: operands could not be broadcast together with shapes (4,) (5,)":                                                     {"shape", "Two arrays do not fit"},
@@ -170,6 +173,31 @@ func TestOwnErrors(t *testing.T) {
 	}
 }
 
+// TestTracebacksWithinEachOther: the call in the program's own file is found although another rank's traceback begins before its source.
+func TestTracebacksWithinEachOther(t *testing.T) {
+	t.Parallel()
+	const header, own = "Traceback (most recent call last):\n", "  File \"/code/train.py\", line 3, in <module>\n"
+	const rest = "    config = json.load(open(\"/code/config.json\"))\n             ^^^^^\n  File \"/usr/lib/python3.11/json/decoder.py\", line 353, in raw_decode\n    obj, end = self.scan_once(s, idx)\n" +
+		"json.decoder.JSONDecodeError: Expecting value: line 1 column 2 (char 1)\n"
+	for name, log := range map[string]string{"one after the other": header + own + rest + header + own + rest, "within each other": header + own + header + rest + own + rest} {
+		found := failed(1, log).findings()
+		if len(found) == 0 || !strings.Contains(found[0].Summary, "(train.py, line 3)") || !strings.HasPrefix(found[0].Remedies[0].Text, "Check /code/config.json:") {
+			t.Errorf("%s: found %+v", name, found)
+		}
+	}
+}
+
+// TestScriptThatMayNotBeExecuted: the exit code of the shell tells it from a file that may not be written.
+func TestScriptThatMayNotBeExecuted(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[int32]string{126: "Start ./run.sh by its interpreter", 2: "Write to a folder"} {
+		found := failed(code, "sh: 1: ./run.sh: Permission denied").findings()
+		if len(found) == 0 || len(found[0].Remedies) == 0 || !strings.HasPrefix(found[0].Remedies[0].Text, want) {
+			t.Errorf("exit code %d: found %+v", code, found)
+		}
+	}
+}
+
 // TestOwnCauses: remedies name what in the job itself causes the error of a program.
 func TestOwnCauses(t *testing.T) {
 	t.Parallel()
@@ -186,6 +214,14 @@ func TestOwnCauses(t *testing.T) {
 	}
 	isolated := func(s *scene) {
 		s.seen.Isolation = &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: "pi"}}
+	}
+	mounted := func(source corev1.VolumeSource) func(*scene) {
+		return func(s *scene) {
+			for _, template := range []*corev1.PodTemplateSpec{&s.job.Launcher.Template, &s.job.Workers.Template} {
+				template.Spec.Volumes = []corev1.Volume{{Name: "conf", VolumeSource: source}}
+				template.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "conf", MountPath: "/conf/"}}
+			}
+		}
 	}
 	const denied = "PermissionError: [Errno 13] Permission denied: '/etc/login/key'"
 	for name, test := range map[string]struct {
@@ -221,7 +257,17 @@ func TestOwnCauses(t *testing.T) {
 		"the job's policy, gRPC":       {"grpc._channel.RpcError: failed to connect to all addresses; last error: UNKNOWN: ipv4:10.0.0.7:8080: connection attempt timed out before receiving SETTINGS frame", isolated, "connect to 10.0.0.7:8080."},
 		"the job's policy, aiohttp":    {"aiohttp.client_exceptions.ConnectionTimeoutError: Connection timeout to host http://api.corp:81/x", isolated, "connect to http://api.corp:81/x."},
 		"the job's policy, no address": {"redis.exceptions.TimeoutError: Timeout connecting to server", isolated, "connect to this address."},
-		"a database that refuses":      {`psycopg2.OperationalError: connection to server at "db.corp" (10.0.0.3), port 5432 failed: Connection refused`, isolated, "Check db.corp:5432."},
+		"a database that refuses":      {`psycopg2.OperationalError: connection to server at "db.corp" (10.0.0.3), port 5432 failed: Connection refused`, isolated, "a program listens at db.corp:5432,"},
+		"a program that refuses":       {"ConnectionRefusedError: [Errno 111] Connection refused", isolated, "If the address is localhost, it is each pod itself."},
+		"a file on a ConfigMap that is written": {"OSError: [Errno 30] Read-only file system: '/conf/log.txt'", mounted(corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: "settings"},
+		}}), "Write /conf/log.txt elsewhere: it is on volume conf (ConfigMap settings)"},
+		"a file that a ConfigMap lacks": {"FileNotFoundError: [Errno 2] No such file or directory: '/conf/settings.json'", mounted(corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: "settings"},
+		}}), "Check the keys of ConfigMap settings, which are the files in /conf: settings.json is none of them"},
+		"a file that a claim lacks": {"FileNotFoundError: [Errno 2] No such file or directory: '/conf/a/settings.json'", mounted(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{
+			ClaimName: "data",
+		}}), "Check the path of /conf/a/settings.json: it is on volume conf (claim data), which is mounted at /conf."},
 		"a Python elsewhere": {pythonElsewhere, func(s *scene) {
 			s.job.Workers.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "PYTHONHOME", Value: "/opt/py"}}
 		}, "Remove PYTHONHOME. It is /opt/py, where Python does not find its own library. The pod template of the worker sets it."},
@@ -343,7 +389,7 @@ func TestFileOfTheLauncher(t *testing.T) {
 		want   string
 	}{
 		"only the launcher mounts it": {func(j *mpi.Job) { mount(&j.Launcher.Template, "/work/") }, "Mount volume code in the workers as well: /work/src/train.py is on it"},
-		"both mount it":               {func(j *mpi.Job) { mount(&j.Launcher.Template, "/work"); mount(&j.Workers.Template, "/work/src") }, "Check the path of /work/src/train.py."},
+		"both mount it":               {func(j *mpi.Job) { mount(&j.Launcher.Template, "/work"); mount(&j.Workers.Template, "/work/src") }, "Check the path of /work/src/train.py: it is on volume code, which is mounted at /work/src."},
 		"it is beside the volume":     {func(j *mpi.Job) { mount(&j.Launcher.Template, "/work/s") }, "Check the path of /work/src/train.py."},
 	} {
 		found := failed(2, log, test.change).findings()

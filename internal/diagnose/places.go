@@ -70,6 +70,9 @@ func places(lines []string) (sentence string, evidence []string) {
 			continue
 		}
 		place := stackPlace(strings.Split(found[2], " < "), found[3])
+		if found[2] == agentapi.ProgramEnded {
+			place = atItsEnd
+		}
 		if place == "" {
 			continue
 		}
@@ -91,6 +94,21 @@ func places(lines []string) (sentence string, evidence []string) {
 		parts = append(parts[:most], "others are elsewhere")
 	}
 	return " " + phrase.Capital(strings.Join(parts, "; ")) + ".", evidence[:min(len(evidence), mostLines)]
+}
+
+// atItsEnd is the place of a rank whose Python code has returned.
+const atItsEnd = "at the end of the program"
+
+// endedPrograms returns the ranks whose program has ended while others make no progress, as the launcher's agent names them, such as "rank 1"
+// or "ranks 1, 2"; "" if there are none.
+func endedPrograms(lines []string) string {
+	for _, line := range StallLines(lines) {
+		text, _ := strings.CutPrefix(strings.TrimSpace(line), agentapi.StackPrefix)
+		if found := stackLine.FindStringSubmatch(text); found != nil && found[2] == agentapi.ProgramEnded {
+			return found[1]
+		}
+	}
+	return ""
 }
 
 // stackPlace describes a place by its call, the line of source code if that is known, and the caller, such as "in load_batch (train.py:42,

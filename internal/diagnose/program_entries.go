@@ -3,7 +3,9 @@ package diagnose
 import (
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,6 +29,9 @@ func (p *input) missingProgram(entry codes.Entry, pods []facts.Pod, values map[s
 		entry.Remedies[0].Action = ""
 		return entry
 	}
+	if _, err := strconv.Atoi(values["program"]); err == nil {
+		return codes.NumberAsProgram
+	}
 	inLauncher := values["where"] == "the launcher"
 	if isWorker := len(pods) > 0 && pods[0].Role == mpi.RoleWorker; isWorker && path.Base(values["program"]) == "sshd" {
 		return codes.ServerMissing
@@ -36,6 +41,20 @@ func (p *input) missingProgram(entry codes.Entry, pods []facts.Pod, values map[s
 	}
 	if own := p.whosePath(entry, values); own.Summary != entry.Summary {
 		return own
+	}
+	if file, volume, mounted := p.mountedProgram(values["program"]); file != "" && !inLauncher {
+		values["program"], values["volume"], values["mounted"], values["programTemplate"] = file, volume, mounted, p.field(mpi.RoleWorker)
+		return codes.ModeWithoutExecution
+	}
+	if volume := p.launchersVolume(values["program"]); volume != "" && !inLauncher {
+		values["volume"] = volume
+		return codes.ProgramOnlyInLauncher
+	}
+	if p.isMountedOver(inLauncher, values) {
+		if path.IsAbs(values["program"]) && !programFolders.MatchString(values["folder"]) {
+			return codes.ProgramNotOnVolume
+		}
+		return codes.ProgramHidden
 	}
 	if name := values["program"]; name == "python" || name == "pip" {
 		return codes.NumberedPython
@@ -62,4 +81,52 @@ func (p *input) whosePath(entry codes.Entry, values map[string]string) codes.Ent
 		return entry
 	}
 	return codes.PathReplaced
+}
+
+// programFolders are folders in which images have the programs of their PATH, or folders above these.
+var programFolders = regexp.MustCompile(`^/(?:usr|usr/local|opt|opt/conda)$|/s?bin$`)
+
+// isMountedOver reports whether a volume is mounted where a program was looked for and not found, in the launcher or else in the workers,
+// and adds figures for that. A program without a folder is looked for in those of PATH.
+func (p *input) isMountedOver(inLauncher bool, values map[string]string) bool {
+	role, program := mpi.RoleWorker, values["program"]
+	if inLauncher || p.Job.Workers.Count == 0 {
+		role = mpi.RoleLauncher
+	}
+	spec := p.Template(role)
+	if len(spec.Containers) == 0 {
+		return false
+	}
+	for _, mount := range spec.Containers[0].VolumeMounts {
+		at := path.Clean(mount.MountPath)
+		hides := path.IsAbs(program) && program != at && mpi.Contains(at, program) || !strings.Contains(program, "/") && mount.SubPath == "" && programFolders.MatchString(at)
+		if !hides {
+			continue
+		}
+		values["volume"], values["folder"], values["programTemplate"] = mount.Name, at, p.field(role)
+		if source := facts.SourceOf(spec, mount.Name); source != "" {
+			values["mounted"] = " (" + source + ")"
+		}
+		return true
+	}
+	return false
+}
+
+// mountedProgram returns the path at which the workers mount a file of the name of a program without a folder, its volume, and what is on that
+// with its mode, if the mode does not allow to execute it: such files in PATH are not found. Empty if there is none.
+func (p *input) mountedProgram(program string) (file, volume, mounted string) {
+	main := p.Template(mpi.RoleWorker).Containers
+	if len(main) == 0 || program == "" || strings.Contains(program, "/") {
+		return "", "", ""
+	}
+	for _, mount := range main[0].VolumeMounts {
+		at := path.Clean(mount.MountPath)
+		if mount.SubPath == "" || path.Base(at) != program || !programFolders.MatchString(path.Dir(at)) {
+			continue
+		}
+		if volume, mounted = p.withoutExecution(at); volume != "" {
+			return at, volume, mounted
+		}
+	}
+	return "", "", ""
 }

@@ -40,7 +40,7 @@ func (p *input) words(figures map[string]string) []string {
 	}
 	if launcher := p.Launcher(); evidence == nil && launcher != nil {
 		if found := loglines.LauncherText(launcher.Log.Lines, first != nil); found != nil {
-			figures["errorText"] = ": " + quotedText(found.Message)
+			figures["errorText"], figures["said"] = ": "+quotedText(found.Message), facts.Sentence(quotedText(found.Message))
 			evidence = []string{facts.LogLine(*launcher, found.Line)}
 		}
 	}

@@ -94,6 +94,9 @@ func (p *input) notStarted(pod facts.Pod, message string, figures map[string]str
 	if p.lacksMemory(pod, message, figures) {
 		return codes.ContainerCreateFailed
 	}
+	if p.mountRefused(pod.Role, message, figures) {
+		return codes.ContainerCreateFailed
+	}
 	if !lacksProgram(message) {
 		figures["message"] = facts.Sentence(message)
 		return codes.ContainerCreateFailed

@@ -14,6 +14,7 @@ import (
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose/facts"
 	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/phrase"
 )
 
@@ -60,6 +61,9 @@ var passingRefusal = regexp.MustCompile(`the object has been modified|already ex
 // refusedObject is the object that a message of the API server names.
 var refusedObject = regexp.MustCompile(`\b(\w+)(?:\.[\w.-]+)? "([^"]+)" (?:is invalid|is forbidden|not found)`)
 
+// imageRequired is how the API server refuses a container without an image.
+var imageRequired = regexp.MustCompile(`ontainers\[\d+\]\.image: Required value`)
+
 // objectsRefused returns the latest event of Trainer or JobSet about an object that the API server rejected; false if that is past,
 // because all Jobs exist now.
 func (p *input) objectsRefused() (last jobstate.Event, is bool) {
@@ -88,7 +92,11 @@ func (p *input) objectRefusal(event jobstate.Event) Finding {
 	}
 	f := p.refusal(jobstate.Refusal{Kind: object, Name: name, Message: event.Message})
 	if f.Code == codes.ObjectRefused {
-		f = p.findAs(codes.RefusedToController, nil, map[string]string{"object": object, "name": name, "reason": facts.Sentence(reason)})
+		entry := codes.RefusedToController
+		if p.Job.Kind == mpi.KindTrainJob && imageRequired.MatchString(reason) {
+			entry = codes.PatchOfNoJob
+		}
+		f = p.findAs(entry, nil, map[string]string{"object": object, "name": name, "reason": facts.Sentence(reason)})
 		f.Affected = []string{object + " " + name}
 	}
 	f.Evidence = []string{facts.EventLine(event)}

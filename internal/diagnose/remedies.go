@@ -14,8 +14,9 @@ var trainJobPlaces = strings.NewReplacer(
 	"spec.trainer.spec.containers[0].resources", "spec.trainer.resourcesPerNode",
 	"spec.trainer.spec.containers[0].image", "spec.trainer.image",
 	"spec.trainer.spec.containers[0].command", "spec.trainer.command",
+	"spec.trainer.spec.containers[0].args", "spec.trainer.args",
 	"spec.mpiReplicaSpecs.{Launcher,Worker}.template.spec.containers[0].image", "spec.trainer.image",
-	"spec.trainer.spec", "the runtime's pod templates: spec",
+	"spec.trainer.spec", "the pod templates, in spec.runtimePatches or the runtime: spec",
 	"spec.trainer.metadata", "the runtime's pod templates: metadata",
 	"spec.runPolicy.schedulingPolicy.priorityClass", "the runtime's pod templates: spec.priorityClassName",
 	"spec.mpiImplementation: OpenMPI, Intel or MPICH", "the runtime's annotation mpi.opendatahub.io/mpi-implementation: OpenMPI, Intel or MPICH",
@@ -50,6 +51,13 @@ func (p *input) adaptRemedy(remedy *v1alpha1.Remedy) {
 		}
 		remedy.Changes[i] = change
 	}
+	if setsCommand := func(c v1alpha1.FieldChange) bool {
+		return c.Field == rename(p.field(mpi.RoleLauncher)+".spec.containers[0].command")
+	}; slices.ContainsFunc(remedy.Changes, setsCommand) && p.launcherHasArgs() {
+		// The command is the whole one.
+		remedy.Action += ", and no args"
+		remedy.Changes = append(remedy.Changes, v1alpha1.FieldChange{Field: rename(p.field(mpi.RoleLauncher) + ".spec.containers[0].args"), Value: "null"})
+	}
 	if slices.Contains(remedy.Changes, useAgent) && p.Job.Workers.HasCommand() {
 		// A worker with a command of its own runs that, and not the agent.
 		remedy.Action += ", and no command or args in the workers' container"
@@ -59,6 +67,12 @@ func (p *input) adaptRemedy(remedy *v1alpha1.Remedy) {
 	}
 	// An action that is no change is for users, and so is the decision to run the job again.
 	remedy.Rerun = remedy.Rerun && (len(remedy.Changes) > 0 || remedy.Action == "")
+}
+
+// launcherHasArgs reports whether the launcher's command has arguments in a list of their own.
+func (p *input) launcherHasArgs() bool {
+	main := p.Template(mpi.RoleLauncher).Containers
+	return len(main) > 0 && len(main[0].Args) > 0
 }
 
 // isField reports whether users can set a field in the job's own kind: a path, or the variable of a name.

@@ -312,7 +312,16 @@ while attempting to start process rank 0.`)},
 			Code: agentapi.RankFailed, ExitCode: new(int32(127)), HostsExpected: 4, SlotsExpected: 8, HostsReached: 4, RanksSeen: 8,
 			Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 127, Program: "sh"}},
 		}, 127))},
-		"21-program-unknown": {codes.ProgramMissing, failed(127, `starting`)},
+		"21-program-hidden-by-a-volume":      {codes.ProgramMissing, failed(134, notFound("solver"), codeAt("/usr/local/bin"))},
+		"21-program-on-the-launchers-volume": {codes.ProgramMissing, failed(134, notFound("/code/solver"), codeAt("/code"), func(j *mpi.Job) { j.Workers.Template.Spec.Containers[0].VolumeMounts = nil })},
+		"21-program-is-a-number":             {codes.ProgramMissing, failed(255, `[proxy:1@pi-worker-1] HYDU_create_process (lib/utils/launch.c:73): execvp error on file 2 (No such file or directory)`, mpich)},
+		"21-program-mounted-without-execution": {codes.ProgramMissing, failed(134, notFound("train.py"), codeAt("/usr/local/bin/train.py"), func(j *mpi.Job) {
+			j.Workers.Template.Spec.Containers[0].VolumeMounts[0].SubPath = "train.py"
+		})},
+		"21-program-on-a-volume":                 {codes.ProgramMissing, failed(134, notFound("/code/bin/solver"), codeAt("/code"))},
+		"03-no-server-on-the-workers":            {codes.SSHMissing, failed(243, "The value of the MCA parameter \"plm_rsh_agent\" was set to a path\nthat could not be found:\n\n  plm_rsh_agent: ssh : rsh", sshd, workersRun("sleep", "infinity"))},
+		"03-no-server-on-the-workers-in-a-shell": {codes.ConnectionRefused, failed(1, `ssh: connect to host pi-worker-1.pi.ns.svc port 22: Connection refused`+unreliable, sshd, workersRun("sh", "-c", "tail -f /dev/null"))},
+		"21-program-unknown":                     {codes.ProgramMissing, failed(127, `starting`)},
 		"21-script-without-interpreter": {codes.ProgramMissing, failed(126, ``).with(launcherLeft(agentapi.Summary{
 			Code: agentapi.ProgramMissing, ExitCode: new(int32(126)),
 			Message: `The launcher's command "/data/run" cannot be started: it is a script whose first line names no interpreter, or a program for another CPU architecture.`,
@@ -422,6 +431,22 @@ file system, leaving your system in an unusable state.`, sshd)},
 			Code: agentapi.HostfileIgnored, Message: "The command ended well, but all of the 8 ranks that it started ran beside the launcher.", ExitCode: new(int32(125)),
 			HostsExpected: 4, SlotsExpected: 8, RanksSeen: 8,
 		}, 125))},
+		"25-image-with-another-mpi": {codes.HostfileIgnored, failed(125, `rank 0 of 8 on pi-launcher-0`).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.HostfileIgnored, ExitCode: new(int32(125)), HostsExpected: 4, SlotsExpected: 8, RanksSeen: 8, MPIVersions: []string{"MPICH 4.2.1"},
+		}, 125))},
+		"25-image-with-another-mpi-in-a-trainjob": {codes.HostfileIgnored, failed(125, `rank 0 of 8 on pi-launcher-0`).with(trainJob, launcherLeft(agentapi.Summary{
+			Code: agentapi.HostfileIgnored, ExitCode: new(int32(125)), HostsExpected: 4, SlotsExpected: 8, RanksSeen: 8, MPIVersions: []string{"MPICH 4.2.1"},
+		}, 125))},
+		"25-reference-in-the-command": {codes.LaunchRefused, failed(1, ruler+"Open MPI has detected that a parameter given to a command line\noption does not match the expected format:\n\n  Option: n\n  Param:  $(NP)\n\nThis is frequently caused by omitting to provide the parameter"+ruler, launcherRuns("mpirun", "-n", "$(NP)", "solver"))},
+		"25-message-of-the-launcher":  {codes.LaunchRefused, failed(1, ruler+"An option is not known to this launcher, which gives up:\n\n  Option: n"+ruler).with(launcherLeft(agentapi.Summary{ExitCode: new(int32(1)), HostsExpected: 4, SlotsExpected: 8}, 1))},
+		"25-options-in-one-word":      {codes.LaunchRefused, failed(1, "mpirun: Error: option \"-n\" did not have enough parameters (1)\nType 'mpirun --help' for usage.", launcherRuns("mpirun", "-n 4 solver"))},
+		"25-options-in-one-word-of-args": {codes.LaunchRefused, failed(1, "mpirun: Error: option \"-n\" did not have enough parameters (1)", func(j *mpi.Job) {
+			main := &j.Launcher.Template.Spec.Containers[0]
+			main.Command, main.Args = []string{"mpirun"}, []string{"-n 4", "solver"}
+		})},
+		"25-component-of-the-environment": {codes.NoTransport, failed(1, ruler+"No components were able to be opened in the pml framework."+ruler+"[pi-worker-0:00018] PML ucx cannot be selected", func(j *mpi.Job) {
+			j.Launcher.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "OMPI_MCA_pml", Value: "ucx"}}
+		})},
 		"26-mixed-mpi": {codes.MixedMPI, failed(0, "Hello from rank 0 of 1\nHello from rank 0 of 1\nHello from rank 0 of 1\nHello from rank 0 of 1", withCommand).with(succeededLauncher)},
 		"25-hostfile-of-another-mpi": {codes.HostfileIgnored, failed(125, `rank 0 of 8 on pi-launcher-0`, func(j *mpi.Job) {
 			j.Launcher.Template.Spec.Containers[0].Command = []string{"mpiexec", "-n", "8", "ranks"}
@@ -836,6 +861,10 @@ func TestTime(t *testing.T) {
 			"mpi-agent: stack of rank 0: <module> (python -c 'open('/a/b'); wait()':2) | wait()", "mpi-agent: stack of rank 1: <module> (python -c 'serve()':2)")},
 		"ranks-idle-in-their-code": {codes.RanksIdle, hanging("mpi-agent: no progress: all 4 ranks are idle, since 10:00:00 UTC; sleeping: 0, 1, 2, 3",
 			"mpi-agent: stack of rank 0: a (a.py:1)", "mpi-agent: stack of rank 1: b (b.py)", "mpi-agent: stack of ranks 2, 3: c (c.py:3)")},
+		"rank-ended-and-others-wait": {codes.RanksWaiting, hanging("rank 1 has nothing to do", "mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; polling: 0, 1, 2, 3",
+			"mpi-agent: stack of rank 1: its program has ended", "mpi-agent: stack of ranks 0, 2, 3: <module> (/app/train.py:8) | total = comm.allreduce(1)")},
+		"rank-failed-and-others-wait": {codes.RankGone, hanging("Traceback (most recent call last):", "  File \"/app/train.py\", line 7, in <module>", "TypeError: 'NoneType' object is not subscriptable",
+			"mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; polling: 0, 1, 2, 3", "mpi-agent: stack of rank 2: its program has ended", "mpi-agent: stack of ranks 0, 1, 3: <module> (/app/train.py:9)")},
 		"rank-gone-and-others-in-their-code": {codes.RankGone, hanging("mpi-agent: no progress: Rank 1 (train) ended by signal 11 (SIGSEGV), but 3 other ranks still run, since 10:00:00 UTC",
 			"mpi-agent: stack of ranks 0, 2, 3: main (/app/train.py:61)")},
 		"ranks-wait-and-a-program-prints-stacks": {codes.RanksWaiting, hanging("mpi-agent: stack of rank 1: early (train.py:1)", "mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; polling: 0, 1, 2, 3",
@@ -887,6 +916,38 @@ func hanging(lines ...string) scene {
 	return running(2).with(func(s *scene) {
 		s.evidence.Logs = map[string]jobstate.Log{"pi-launcher-0": {LastAt: mpitest.Now, Lines: lines}}
 	})
+}
+
+// notFound is what Open MPI 4 prints if a rank's program does not exist.
+func notFound(program string) string {
+	return strings.ReplaceAll(`--------------------------------------------------------------------------
+mpirun was unable to find the specified executable file, and therefore
+did not launch the job.  This error was first reported for process
+rank 0; it may have occurred for other processes as well.
+
+Node:       pi-worker-0
+Executable: PROGRAM
+--------------------------------------------------------------------------`, "PROGRAM", program)
+}
+
+// workersRun gives the workers a command of their own.
+func workersRun(words ...string) func(*mpi.Job) {
+	return func(j *mpi.Job) { j.Workers.Template.Spec.Containers[0].Command = words }
+}
+
+// launcherRuns gives the launcher a command.
+func launcherRuns(words ...string) func(*mpi.Job) {
+	return func(j *mpi.Job) { j.Launcher.Template.Spec.Containers[0].Command = words }
+}
+
+// codeAt mounts a ConfigMap in all pods.
+func codeAt(folder string) func(*mpi.Job) {
+	return func(j *mpi.Job) {
+		for _, template := range []*corev1.PodTemplateSpec{&j.Launcher.Template, &j.Workers.Template} {
+			template.Spec.Volumes = []corev1.Volume{{Name: "code", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "train-code"}}}}}
+			template.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "code", MountPath: folder}}
+		}
+	}
 }
 
 // notExecuted is what Open MPI 4, or PRTE of version 5, prints if the kernel does not execute a rank's program.

@@ -146,6 +146,16 @@ func (p *input) claimFigures(message string, figures map[string]string) []string
 		figures["claimText"] = fmt.Sprintf("PersistentVolumeClaim %q is not bound", claim.Name)
 		figures["first"] = fmt.Sprintf("Find out why the claim is not bound. Its storage class is %s.", cmp.Or(claim.Class, "not set, and the cluster has no default"))
 		figures["firstAction"] = phrase.QuoteCommand([]string{"kubectl", "-n", p.Job.Namespace, "describe", "pvc", claim.Name})
+		switch {
+		case claim.Volume != "":
+			figures["claimText"] = fmt.Sprintf("PersistentVolumeClaim %q is not bound: it asks for PersistentVolume %q, which does not exist, is taken, or does not fit", claim.Name, claim.Volume)
+			figures["first"] = "Create this volume with the storage class and access modes of the claim and at least its size, or create the claim again without volumeName."
+			figures["firstAction"] = phrase.QuoteCommand([]string{"kubectl", "get", "pv", claim.Volume})
+		case claim.Static:
+			figures["claimText"] = fmt.Sprintf(`PersistentVolumeClaim %q is not bound: its storage class is "", for which no volume is created, and no volume that exists fits`, claim.Name)
+			figures["first"] = "Create a PersistentVolume without a storage class that fits, or create the claim again with a storage class."
+			figures["firstAction"] = "kubectl get storageclasses,pv"
+		}
 		if absent := missingClass.FindStringSubmatch(claim.Problem); absent != nil {
 			figures["claimText"] = fmt.Sprintf("PersistentVolumeClaim %q is not bound: its storage class %q does not exist", claim.Name, absent[1])
 			figures["first"] = "Create the claim again with a storage class that exists."

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path"
@@ -91,21 +92,51 @@ func (p *input) signEntry(s facts.Sign, pod facts.Pod, figures map[string]string
 	if launcher, worker := facts.Image(p.Template(mpi.RoleLauncher)), facts.Image(p.Template(mpi.RoleWorker)); s.Code == codes.MPINotInPath && launcher != worker && launcher != "" && worker != "" {
 		entry, figures["launcherImage"], figures["workerImage"] = codes.HelperOfOtherMPI, launcher, worker
 	}
+	if slices.Contains(withoutServer, s.Code) && !p.Job.UsesAgent() && p.Job.Workers.ServesNothing() {
+		entry, figures["setting"] = codes.NoServerOnWorkers, quotedText(facts.CommandOf(p.Template(mpi.RoleWorker)))
+		entry.Code = s.Code
+	}
+	if entry.Summary == codes.ComponentMissing.Summary && slices.Contains(frameworks, figures["component"]) {
+		figures["component"] = cmp.Or(p.Job.SelectedComponent(figures["component"]), figures["component"])
+	}
 	if s.Code == codes.PortInUse && !p.Template(pod.Role).HostNetwork {
 		entry = codes.PortInUseInPod
 	}
 	if s.Code == codes.ConnectionLost && p.daemonEnded() {
 		entry = codes.DaemonEnded
 	}
+	if entry.Code == codes.LaunchRefused {
+		entry = p.refusedEntry(entry, figures)
+	}
+	return p.executedEntry(entry, s, figures)
+}
+
+// refusedEntry returns the definition for a command that MPI's launcher refuses, by the words of that command.
+func (p *input) refusedEntry(entry codes.Entry, figures map[string]string) codes.Entry {
+	if word, variable := p.unexpandedInCommand(); word != "" {
+		figures["option"], figures["variable"] = strconv.Quote(quotedText(word)), variable
+		return codes.ReferenceInCommand
+	}
+	if word, meant := p.joinedOptions(); word != "" {
+		figures["option"], figures["words"] = strconv.Quote(quotedText(word)), list(meant)
+		return codes.OptionsInOneWord
+	}
 	if meant := p.cutScript(); meant != nil && entry.Summary == codes.ProgramNotNamed.Summary {
-		entry, figures["words"] = codes.ScriptInManyWords, list(meant)
+		figures["words"] = list(meant)
+		return codes.ScriptInManyWords
 	}
 	if foreign := implementation.Foreign(figures["option"], p.Job.Implementation); foreign != nil && entry.Summary == codes.Lookup(codes.LaunchRefused).Summary {
-		entry, figures["option"], figures["others"] = codes.OptionOfOther, foreign.Option, foreign.Of
+		figures["option"], figures["others"] = foreign.Option, foreign.Of
 		if foreign.Instead != "" {
 			figures["first"] = fmt.Sprintf("Write %s in place of it.", foreign.Instead)
 		}
+		return codes.OptionOfOther
 	}
+	return entry
+}
+
+// executedEntry returns the definition for a program that exists and was not executed; entry if it is about something else.
+func (p *input) executedEntry(entry codes.Entry, s facts.Sign, figures map[string]string) codes.Entry {
 	reason := whyNotExecuted(s)
 	if reason != "" {
 		entry, figures["reason"] = codes.RankNotStarted, reason
@@ -116,6 +147,30 @@ func (p *input) signEntry(s facts.Sign, pod facts.Pod, figures map[string]string
 		}
 	}
 	return entry
+}
+
+// unexpandedInCommand returns a word of the launcher's command with a reference to a variable that nothing replaces, and its name
+// (mpi.UnexpandedIn), if the launcher's log shows that word; "" if there is none, or data connections may define it.
+func (p *input) unexpandedInCommand() (word, variable string) {
+	main, launcher := p.Template(mpi.RoleLauncher).Containers, p.Launcher()
+	if len(main) == 0 || len(p.Job.Connections) > 0 || launcher == nil {
+		return "", ""
+	}
+	word, variable = mpi.UnexpandedIn(main[0])
+	if word == "" || !slices.ContainsFunc(launcher.Log.Lines, func(line string) bool { return strings.Contains(line, word) }) {
+		return "", ""
+	}
+	return word, variable
+}
+
+// joinedOptions returns a word of the launcher's command that joins options of MPI's launcher with their values, and the command as it was
+// meant (mpi.JoinedOptions); "" if there is none.
+func (p *input) joinedOptions() (word string, meant []string) {
+	main := p.Template(mpi.RoleLauncher).Containers
+	if len(main) == 0 {
+		return "", nil
+	}
+	return mpi.JoinedOptions(slices.Concat(main[0].Command, main[0].Args))
 }
 
 // cutScript returns the words that the launcher's shell was meant to run, if it runs only the first one (mpi.CutScript); else nil.
@@ -159,6 +214,12 @@ func (p *input) endedAfterwards(s facts.Sign) bool {
 
 // aboutPeers matches exceptions that can follow from a connection that another rank lacks.
 var aboutPeers = regexp.MustCompile(`(?i)mpi|nccl|gloo|connect|socket|time[d ]*out|broken pipe|network|distributed|horovod`)
+
+// withoutServer are what launchers report of workers on which no SSH server runs.
+var withoutServer = []codes.Code{codes.SSHMissing, codes.ConnectionRefused, codes.SSHFailed}
+
+// frameworks are those of Open MPI by whose components ranks communicate. Some of its messages name them in place of the component.
+var frameworks = []string{"pml", "btl", "mtl"}
 
 const notExecutable = "the file is not executable"
 

@@ -62,6 +62,7 @@ var openMPIMessages = []Symptom{
 	message(codes.LaunchRefused, &codes.MappingConflict, "Your job has requested more processes than the ppr for this topology can support", `(?:.*?Number of procs: +(?P<slots>\d+))?(?:.*? PPR: +(?P<option>\S+))?`),
 	message(codes.LaunchRefused, &codes.MappingConflict, "Your job has requested a conflicting number of processes", `(?:.*?number of procs: +(?P<slots>\d+))?`),
 	message(codes.LaunchRefused, &codes.MappingConflict, "The provided mapping directives resulted in too many processes being placed on a node", ``),
+	message(codes.LaunchRefused, &codes.BindingConflict, `A binding policy was provided that is not supported in combination with the "PE=N" option`, `(?:.*?Policy: +(?P<option>\S+))?`),
 	message(codes.LaunchRefused, &codes.MappingConflict, "A sequential map was requested, but not enough node entries", `(?:.*?Num procs: +(?P<slots>\d+))?`),
 
 	// The same files and help-opal-hwloc-base.txt, help-prte-hwloc-base.txt, help-orte-odls-base.txt: hosts lack the hardware.
@@ -100,6 +101,7 @@ var openMPIMessages = []Symptom{
 	refused("requires an argument, but no argument was given"),
 	refused("was given that requires a value"),
 	refused("was given that defines a value multiple times"),
+	refused("that a parameter given to a command line option does not match the expected format"),
 	refused("Help was requested for an unknown option"),
 	refused("The provided command line option requires passing two values"),
 	refused("The command line contains a generic MCA param that is not recognized"),

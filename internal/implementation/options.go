@@ -12,6 +12,28 @@ const (
 	hydraName   = "MPICH and Intel MPI"
 )
 
+// names are those of all implementations, as agents report them (agentapi.IsMPIVersion).
+var names = map[mpi.Implementation]string{mpi.OpenMPI: openMPIName, mpi.MPICH: "MPICH", mpi.IntelMPI: "Intel MPI"}
+
+// NameOf returns the name of an implementation as its users know it.
+func NameOf(of mpi.Implementation) string { return names[of] }
+
+// OtherThan returns the implementation of which all versions are, such as "MPICH 4.2.1", if it is another than the job's; "" if it is not, or
+// unknown.
+func OtherThan(job mpi.Implementation, versions []string) (other mpi.Implementation) {
+	for _, version := range versions {
+		for _, of := range mpi.Implementations {
+			if strings.HasPrefix(version, names[of]+" ") {
+				if of == job || other != "" && other != of {
+					return ""
+				}
+				other = of
+			}
+		}
+	}
+	return other
+}
+
 // ForeignOption is an option of mpirun that the job's implementation does not have.
 type ForeignOption struct {
 	// Option is with its dashes, Of the implementations that have it, and Instead what to write; "" if nothing.

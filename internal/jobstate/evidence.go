@@ -106,6 +106,10 @@ type Claim struct {
 	AccessModes []corev1.PersistentVolumeAccessMode
 	// Class is the storage class; empty where the claim names none and the cluster has no default.
 	Class string
+	// Volume is the PersistentVolume that the claim asks for by its name; "" if it takes any. Static is set if the claim names the
+	// storage class "", for which no volume is created.
+	Volume string
+	Static bool
 	// Problem is the latest warning about a claim that is not bound; empty if there is none.
 	Problem string
 }

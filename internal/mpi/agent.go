@@ -1,7 +1,10 @@
 package mpi
 
 import (
+	"path"
+	"regexp"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -38,6 +41,25 @@ func (w Workers) HasOwnCommand() bool {
 	}
 	command := slices.Concat(w.Template.Spec.Containers[0].Command, w.Template.Spec.Containers[0].Args)
 	return !slices.Equal(command, []string{agentapi.Binary, "serve"})
+}
+
+var (
+	// waitingPrograms are programs by which users keep a container running, or start ranks.
+	waitingPrograms = regexp.MustCompile(`^(?:sleep|tail|cat|true|yes|watch|python[\d.]*|` + strings.Join(Launchers, "|") + `)$`)
+	// mayServe is what a shell's script may start a server by: its name, or another script.
+	mayServe = regexp.MustCompile(`sshd|mpi-agent|\.sh\b|/`)
+)
+
+// ServesNothing reports whether the worker's template has a command that certainly is no server that starts ranks.
+func (w Workers) ServesNothing() bool {
+	if !w.HasCommand() || len(w.Template.Spec.Containers[0].Command) == 0 {
+		return false
+	}
+	words := slices.Concat(w.Template.Spec.Containers[0].Command, w.Template.Spec.Containers[0].Args)
+	if isShell(words[0]) {
+		return !mayServe.MatchString(strings.ReplaceAll(strings.Join(words[1:], " "), "/dev/null", ""))
+	}
+	return waitingPrograms.MatchString(path.Base(words[0]))
 }
 
 // AgentSummary returns the agent's summary from the latest terminated run of any container of a pod, and whether

@@ -207,7 +207,14 @@ func TestWarnings(t *testing.T) {
 		"fewer ranks than GPUs":   {func(j *mpi.Job) { gpus(j, "4"); j.SlotsPerWorker = 1 }, "1 rank per worker with 4 GPUs; most MPI programs for GPUs need one rank per GPU"},
 		"a rank per GPU":          {func(j *mpi.Job) { gpus(j, "2"); j.SlotsPerWorker = 2 }, ""},
 		"a profile with sshd":     {func(j *mpi.Job) { j.Profile, j.Launch = true, mpi.LaunchSSHD }, "profile]: has no effect, because the agent does not start"},
-		"connections with sshd":   {func(j *mpi.Job) { j.Connections, j.Launch = []string{"data"}, mpi.LaunchSSHD }, mpi.ConnectionsWithoutAgent},
+		"workers that sleep": {func(j *mpi.Job) {
+			j.Workers.Template.Spec.Containers[0].Command = []string{"sh", "-c", "tail -f /dev/null"}
+		}, "sh runs in place of the agent, and starts no ranks"},
+		"workers that serve": {func(j *mpi.Job) {
+			j.Workers.Template.Spec.Containers[0].Command = []string{"sh", "-c", "exec /usr/sbin/sshd -De"}
+		}, ""},
+		"workers with a script": {func(j *mpi.Job) { j.Workers.Template.Spec.Containers[0].Command = []string{"bash", "start.sh"} }, ""},
+		"connections with sshd": {func(j *mpi.Job) { j.Connections, j.Launch = []string{"data"}, mpi.LaunchSSHD }, mpi.ConnectionsWithoutAgent},
 		"a host name": {
 			func(j *mpi.Job) { j.Workers.Template.Spec.Hostname = strings.Repeat("a", 64) },
 			`hostname: "` + strings.Repeat("a", 64) + `" has no effect; the operator sets the host names of all pods, such as pi-launcher.pi.ns.svc`,

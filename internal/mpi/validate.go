@@ -123,6 +123,9 @@ func Warnings(j Job) []string {
 		warnings = append(warnings, fmt.Sprintf("%s: two workers on one node cannot both use port %d; spread the workers over nodes with podAntiAffinity, or remove hostNetwork",
 			j.Fields.WorkerTemplate.Child("spec", "hostNetwork"), agentapi.Port))
 	}
+	if containers := j.Workers.Template.Spec.Containers; len(containers) > 0 && !j.UsesAgent() && j.Workers.ServesNothing() {
+		warnings = append(warnings, fmt.Sprintf("%s: %s runs in place of the agent, and starts no ranks; remove the command", j.Fields.WorkerTemplate.Child("spec", "containers").Index(0).Child("command"), path.Base(containers[0].Command[0])))
+	}
 	if j.Profile && !j.UsesAgent() {
 		warnings = append(warnings, annotationPath(AnnotationProfile).String()+": has no effect, because the agent does not start the ranks of this job; remove it, or use the agent")
 	}

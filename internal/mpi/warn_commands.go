@@ -1,6 +1,7 @@
 package mpi
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"regexp"
@@ -57,14 +58,8 @@ func (j Job) WarnLauncher(command, args []string, env []corev1.EnvVar, at *field
 		if startsMPI.MatchString(script) {
 			warnings = append(warnings, warnScript(script, at)...)
 		}
-	} else if slices.Contains(Launchers, path.Base(words[0])) && !slices.ContainsFunc(words, isShell) {
-		for _, word := range words {
-			if found := shellVariable.FindStringSubmatch(word); found != nil {
-				name := found[1] + found[2]
-				warnings = append(warnings, fmt.Sprintf(`%s: %q is not expanded, because no shell runs this command: write $(%s), or use ["sh", "-c", "..."]`, at, phrase.Cut(word, maxShownName), name))
-				break
-			}
-		}
+	} else {
+		warnings = append(warnings, warnWords(words, at)...)
 	}
 	if runsOnce.MatchString(path.Base(words[0])) && j.Workers.Count > 0 && !j.Workers.HasOwnCommand() {
 		warnings = append(warnings, fmt.Sprintf("%s: %s runs once, in the launcher, and nothing runs on the workers unless it calls MPI's launcher; start it by mpirun", at, path.Base(words[0])))
@@ -76,6 +71,23 @@ func (j Job) WarnLauncher(command, args []string, env []corev1.EnvVar, at *field
 	if name := j.strangeHost(text); name != "" && startsMPI.MatchString(text) {
 		warnings = append(warnings, fmt.Sprintf("%s: host %q is none of this job, whose hosts are %s; remove the flag, since MPI reads the job's hostfile by itself",
 			at, phrase.Cut(name, maxShownName), j.hostRange()))
+	}
+	return warnings
+}
+
+// warnWords returns warnings about the words of a command of MPI's launcher that no shell runs.
+func warnWords(words []string, at *field.Path) (warnings []string) {
+	if joined, meant := JoinedOptions(words); joined != "" {
+		warnings = append(warnings, fmt.Sprintf("%s: %q is one word, which MPI takes as one option: write each option, value and program as a word of its own, as in %q", at, phrase.Cut(joined, maxShownName), meant))
+	}
+	if !slices.Contains(Launchers, path.Base(words[0])) || slices.ContainsFunc(words, isShell) {
+		return warnings
+	}
+	for _, word := range words {
+		if found := shellVariable.FindStringSubmatch(word); found != nil {
+			name := found[1] + found[2]
+			return append(warnings, fmt.Sprintf(`%s: %q is not expanded, because no shell runs this command: write $(%s), or use ["sh", "-c", "..."]`, at, phrase.Cut(word, maxShownName), name))
+		}
 	}
 	return warnings
 }
@@ -133,6 +145,30 @@ func CutScript(words []string) (meant []string, cut bool) {
 	}
 	meant = words[slices.Index(words, script):]
 	return meant, len(meant) > 1
+}
+
+// JoinedOptions returns the first word of a command of MPI's launcher that joins an option with its value or more words, such as "-n 2 train",
+// and the command with each as a word of its own; "" if there is none. What follows a program that is named as a word is its own matter.
+func JoinedOptions(words []string) (joined string, meant []string) {
+	if len(words) == 0 || !slices.Contains(Launchers, path.Base(words[0])) {
+		return "", nil
+	}
+	meant = words[:1:1]
+	wasJoined := true // the launcher's own name is no value of an option either
+	for i, word := range words[1:] {
+		isOption, parts := strings.HasPrefix(word, "-"), strings.Fields(word)
+		if !isOption && (wasJoined || !strings.HasPrefix(words[i], "-")) {
+			// It is the program.
+			return joined, append(meant, words[i+1:]...)
+		}
+		if wasJoined = isOption && len(parts) > 1 && !strings.ContainsAny(word, "'\"$\\`*?&|;<>"); !wasJoined {
+			meant = append(meant, word)
+			continue
+		}
+		joined = cmp.Or(joined, word)
+		meant = append(meant, parts...)
+	}
+	return joined, meant
 }
 
 func isShell(word string) bool { return slices.Contains(shells, path.Base(word)) }

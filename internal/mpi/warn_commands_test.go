@@ -53,6 +53,10 @@ func TestWarnLauncher(t *testing.T) {
 		"Hydra's ssh":                            {[]string{"mpiexec", "-launcher", "ssh", "pi"}, ""},
 		"a file of hosts":                        {[]string{"mpirun", "--hostfile", "/etc/mpi/hostfile", "train"}, ""},
 		"a host of a program that is not of MPI": {[]string{"psql", "--host", "db", "-c", "x"}, ""},
+		"options in one word":                    {[]string{"mpirun", "-n 4 train"}, `spec.command: "-n 4 train" is one word, which MPI takes as one option: write each option, value and program as a word of its own, as in ["mpirun" "-n" "4" "train"]`},
+		"an option with its value":               {[]string{"mpirun", "-n", "4", "--map-by node", "train", "--lr 1"}, `"--map-by node" is one word`},
+		"an option of the program":               {[]string{"mpirun", "-n", "4", "train", "--name a b"}, ""},
+		"an option of the program alone":         {[]string{"mpirun", "train", "-x y"}, ""},
 		"the launcher itself":                    {[]string{"mpirun", "--host", "localhost", "train"}, ""},
 	} {
 		got := strings.Join(job.WarnLauncher(test.command, nil, nil, field.NewPath("spec")), "\n")

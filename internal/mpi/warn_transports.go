@@ -17,7 +17,7 @@ import (
 var betweenPods = []string{"tcp", "ofi", "uct", "openib", "usnic", "ugni", "portals4"}
 
 // selection matches a selection of Open MPI's components in a command line, for example --mca btl ^tcp.
-var selection = regexp.MustCompile(`(?:^|\s)--?g?(?:mca|omca)\s+(btl|pml)\s+["']?([^\s"']+)`)
+var selection = regexp.MustCompile(`(?:^|\s)--?g?(?:mca|omca)\s+(btl|pml|mtl)\s+["']?([^\s"']+)`)
 
 // warnTransport returns a warning if the launcher selects components of Open MPI that connect no pods.
 func (j Job) warnTransport(words []string, env []corev1.EnvVar, command, variables *field.Path) []string {
@@ -40,6 +40,27 @@ func (j Job) WithoutTransport() string {
 		return ""
 	}
 	selected, _ := j.withoutTransport(slices.Concat(containers[0].Command, containers[0].Args), containers[0].Env)
+	return selected
+}
+
+// SelectedComponent returns what the launcher's command or variables select of a framework of Open MPI (btl, pml or mtl), and how, such as
+// "ucx (OMPI_MCA_pml)"; "" if they select nothing.
+func (j Job) SelectedComponent(framework string) string {
+	containers := j.Launcher.Template.Spec.Containers
+	if len(containers) == 0 {
+		return ""
+	}
+	selected := ""
+	for _, variable := range containers[0].Env {
+		if variable.Name == "OMPI_MCA_"+framework && variable.Value != "" {
+			selected = fmt.Sprintf("%s (%s)", phrase.Cut(variable.Value, maxShownName), variable.Name)
+		}
+	}
+	for _, found := range selection.FindAllStringSubmatch(strings.Join(slices.Concat(containers[0].Command, containers[0].Args), " "), -1) {
+		if found[1] == framework {
+			selected = fmt.Sprintf("%s (--mca %s)", phrase.Cut(found[2], maxShownName), framework)
+		}
+	}
 	return selected
 }
 

@@ -2,6 +2,7 @@ package mpi
 
 import (
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -51,6 +52,28 @@ func WarnCommandReferences(words []string, env []corev1.EnvVar, from []corev1.En
 		}
 	}
 	return warnings
+}
+
+// UnexpandedIn returns the first word of a container's command or arguments with a reference to a variable that neither Kubernetes nor a
+// shell replaces, and the variable; "" if there is none.
+func UnexpandedIn(container corev1.Container) (word, variable string) {
+	words := slices.Concat(container.Command, container.Args)
+	if len(words) == 0 || slices.ContainsFunc(words, isShell) {
+		return "", ""
+	}
+	for _, word := range words {
+		for _, found := range reference.FindAllStringSubmatch(word, -1) {
+			name := found[1]
+			if name == "" || len(container.EnvFrom) > 0 || isServiceVariable(name) || slices.ContainsFunc(container.Env, func(env corev1.EnvVar) bool { return env.Name == name }) {
+				continue
+			}
+			return word, name
+		}
+		if found := shellVariable.FindStringSubmatch(word); found != nil && slices.Contains(Launchers, path.Base(words[0])) {
+			return word, found[1] + found[2]
+		}
+	}
+	return "", ""
 }
 
 // isServiceVariable reports whether a name is of those that the kubelet sets for the Services of a namespace.

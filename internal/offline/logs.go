@@ -107,8 +107,15 @@ func readEnd(path string, most int64) ([]byte, error) {
 	return io.ReadAll(file) //nolint:wrapcheck // as above
 }
 
+// logServer answers requests for logs.
+type logServer struct {
+	logFiles
+	// waits reports whether a container waits to be started again: the API server then sends its previous log without being asked for it.
+	waits func(namespace, pod, container string) bool
+}
+
 // getter returns what reads logs as the API server would send them.
-func (l logFiles) getter() (typedcore.PodsGetter, error) {
+func (l logServer) getter() (typedcore.PodsGetter, error) {
 	server, err := typedcore.NewForConfigAndClient(&rest.Config{Host: "http://files.invalid"}, &http.Client{Transport: l})
 	if err != nil {
 		return nil, fmt.Errorf("set up reading logs: %w", err)
@@ -117,7 +124,7 @@ func (l logFiles) getter() (typedcore.PodsGetter, error) {
 }
 
 // RoundTrip answers a request for a log: GET /api/v1/namespaces/NS/pods/POD/log.
-func (l logFiles) RoundTrip(request *http.Request) (*http.Response, error) {
+func (l logServer) RoundTrip(request *http.Request) (*http.Response, error) {
 	parts := strings.Split(request.URL.Path, "/")
 	query := request.URL.Query()
 	answer := func(code int, body []byte) (*http.Response, error) {
@@ -130,7 +137,12 @@ func (l logFiles) RoundTrip(request *http.Request) (*http.Response, error) {
 	if at < 0 || len(parts) != at+5 || parts[at+2] != "pods" || parts[at+4] != "log" {
 		return answer(http.StatusNotFound, nil)
 	}
-	path := l.find(logKey{namespace: parts[at+1], pod: parts[at+3], container: query.Get("container"), previous: query.Get("previous") == "true"})
+	key := logKey{namespace: parts[at+1], pod: parts[at+3], container: query.Get("container"), previous: query.Get("previous") == "true"}
+	path := l.find(key)
+	if path == "" && key.previous && l.waits(key.namespace, key.pod, key.container) {
+		key.previous = false
+		path = l.find(key)
+	}
 	if path == "" {
 		return answer(http.StatusNotFound, nil)
 	}

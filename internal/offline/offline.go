@@ -146,14 +146,34 @@ func (g *gathering) gather(ctx context.Context) error {
 		return err
 	}
 	g.readShortages(ctx, from)
-	pods, err := g.saved.logs.getter()
+	pods, err := logServer{g.saved.logs, g.waits}.getter()
 	if err != nil {
 		return err
 	}
 	gatherer := cluster.NewGatherer(g.live, pods, g.masker, g.now)
 	g.placeTogether(gatherer.Nodes(ctx))
 	g.evidence = gatherer.Gather(ctx, g.job, g.seen, nil)
+	g.forgetUnsaved()
 	return nil
+}
+
+// waits reports whether a container of the job's pods waits, as it does between two tries.
+func (g *gathering) waits(namespace, pod, container string) bool {
+	return slices.ContainsFunc(g.seen.AllPods(), func(of *corev1.Pod) bool {
+		return of.Namespace == namespace && of.Name == pod && slices.ContainsFunc(slices.Concat(of.Status.ContainerStatuses, of.Status.InitContainerStatuses), func(c corev1.ContainerStatus) bool {
+			return c.State.Waiting != nil && (container == "" || c.Name == container)
+		})
+	})
+}
+
+// forgetUnsaved leaves out that nodes and claims do not exist if the files have none of their kind: they were not saved.
+func (g *gathering) forgetUnsaved() {
+	if len(g.live.byKind[schema.GroupKind{Kind: "Node"}]) == 0 {
+		g.evidence.Nodes = slices.DeleteFunc(g.evidence.Nodes, func(n jobstate.Node) bool { return n.Missing })
+	}
+	if len(g.live.byKind[schema.GroupKind{Kind: "PersistentVolumeClaim"}]) == 0 {
+		g.evidence.Claims = slices.DeleteFunc(g.evidence.Claims, func(c jobstate.Claim) bool { return c.Missing })
+	}
 }
 
 // placeTogether sets what the pods of a job wait for that are created only once all of them fit. Without the free capacity of

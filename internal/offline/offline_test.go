@@ -111,6 +111,19 @@ func TestFiles(t *testing.T) {
 			cause,
 			[]string{launcher},
 		},
+		"a pod that is not ready, and no nodes": {
+			map[string]string{
+				"a.yaml":      job + "---\n" + strings.Replace(pods, "phase: Running\n", "phase: Running\n    conditions: [{type: Ready, status: \"False\"}]\n", 1),
+				"events.yaml": events, "train-launcher-x-previous.log": traceback,
+			},
+			cause,
+			[]string{launcher},
+		},
+		"the log of a container that waits": {
+			map[string]string{"a.yaml": job + "---\n" + pods, "events.yaml": events, "train-launcher-x.log": traceback},
+			cause,
+			[]string{launcher},
+		},
 		"a log with the name of its container": {
 			map[string]string{"a.yaml": job + "---\n" + pods, "events.yaml": events, "train-launcher-x_main-previous.log": traceback},
 			cause,

@@ -269,7 +269,7 @@ func programFailures() []failure {
 					LocalObjectReference: corev1.LocalObjectReference{Name: "program"}, DefaultMode: new(int32(0o755)),
 				}}))(t, namespace, submit)
 			},
-			want: explanation{code: codes.ProgramMissing, pod: "job-worker-", summary: "/data/train", remedy: "Check its name and folder", fails: true},
+			want: explanation{code: codes.ProgramMissing, pod: "job-worker-", summary: "/data/train not found in worker", remedy: "Mount volume", fails: true},
 		},
 		{
 			name: "launcher's command missing", trainJob: true, provoke: made([]string{"mpirum", "-n", "4", "ranks"}),
@@ -346,7 +346,7 @@ func mpiFailures() []failure {
 		{name: "too many slots asked, Open MPI 5", provoke: made([]string{"mpirun", "-n", "8", "ranks"}, five), want: slots},
 		{
 			name: "launcher without ssh", provoke: made(mpirun("ranks"), workers(func(c *corev1.Container) { c.Command = []string{"sleep", "600"} })),
-			want: explanation{code: codes.SSHMissing, pod: "job-launcher-", exit: new(int32(243)), summary: "contains no ssh", remedy: "Let the agent start the ranks", fails: true},
+			want: explanation{code: codes.SSHMissing, pod: "job-launcher-", exit: new(int32(243)), summary: "The workers run sleep 600", remedy: "Remove the command of the workers", fails: true},
 		},
 		{name: "hostfile ignored", ranks: 4, provoke: made(alone), want: ignored},
 		{name: "hostfile ignored, Open MPI 5", ranks: 4, provoke: made([]string{"mpirun", "--host", "localhost:4", "--bind-to", "none", "-n", "4", "ranks", "--sleep", "1"}, five), want: ignored},

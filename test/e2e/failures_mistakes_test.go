@@ -72,6 +72,18 @@ func startMistakes() []failure {
 			want: explanation{code: codes.ApplicationFailed, pod: "job-worker-0", exit: new(int32(3)), summary: "init container fetch-data failed with exit code 3", remedy: "Read the log of the init container"},
 		},
 		{
+			name: "init container without its program", provoke: made(idle, workerPods(func(pod *corev1.PodSpec) {
+				first := *pod.Containers[0].DeepCopy()
+				first.Name, first.Command = "fetch-code", []string{"sh", "-c", "git clone https://git.example.com/model /tmp/model"}
+				pod.InitContainers = []corev1.Container{first}
+			})),
+			want: explanation{code: codes.ProgramMissing, pod: "job-worker-", exit: new(int32(127)), summary: "init container fetch-code calls git", remedy: "Use an image that contains git"},
+		},
+		{
+			name: "folder mounted onto a file", provoke: mountedAt("/usr/local/bin/ranks"),
+			want: explanation{code: codes.ContainerCreateFailed, pod: "job-worker-", summary: "volume data (ConfigMap program) is mounted at /usr/local/bin/ranks", remedy: "add subPath: ranks"},
+		},
+		{
 			name: "liveness probe that nothing answers", ranks: 4, provoke: made(idle, workers(func(c *corev1.Container) {
 				c.LivenessProbe = &corev1.Probe{
 					ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(8080)}}, InitialDelaySeconds: 5, PeriodSeconds: 2, FailureThreshold: 1,
@@ -138,7 +150,7 @@ if comm.Get_rank() == 2:
     comm.Recv(bytearray(8), source=1)
 comm.Barrier()`)), want: own("MPI_ERR_TRUNCATE", 1).advises("Correct the arguments of this MPI call")},
 		{name: "variable not set", ranks: 4, provoke: made(script("import os; os.environ['DATA']")), want: own("KeyError: 'DATA'", 1).advises("If DATA is an environment variable")},
-		{name: "server that refuses connections", ranks: 4, provoke: made(script("import urllib.request; urllib.request.urlopen('http://127.0.0.1:9')")), want: own("Connection refused", 1).advises("Check the address")},
+		{name: "server that refuses connections", ranks: 4, provoke: made(script("import urllib.request; urllib.request.urlopen('http://127.0.0.1:9')")), want: own("Connection refused", 1).advises("Check that a program listens")},
 		{name: "disk full", ranks: 4, provoke: made(script("open('/data/model.pt', 'wb').write(bytes(1 << 24))"), mounts(kubeflow.MPIReplicaTypeWorker, corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{
 			Medium: corev1.StorageMediumMemory, SizeLimit: resource.NewQuantity(1<<22, resource.BinarySI),
 		}})), want: own("No space left on device", 1).advises("increase its sizeLimit")},
@@ -163,6 +175,7 @@ comm.Barrier()`)), want: own("MPI_ERR_TRUNCATE", 1).advises("Correct the argumen
 		{name: "script in many words", cured: true, provoke: made([]string{"sh", "-c", "mpirun", "-n", "4", "ranks"}), want: explanation{
 			code: codes.LaunchRefused, pod: "job-launcher", summary: "only the first word after -c", remedy: "Remove the shell", fails: true,
 		}},
+		{name: "volume over the image's programs", provoke: mountedAt("/usr/local/bin"), want: explanation{code: codes.ProgramMissing, pod: "job-worker-", summary: "is mounted at /usr/local/bin and hides", remedy: "mount the volume at a folder of its own", fails: true}},
 		{name: "script not executable", provoke: inFolder("train.sh", "#!/bin/sh\nexec ranks\n", 0o644), want: explanation{code: codes.ProgramMissing, pod: "job-", summary: "/data/train.sh", remedy: "Check its name", fails: true}},
 	}
 }
@@ -178,6 +191,17 @@ func withFile(file, content string, mode int32, command []string) provocation {
 		create(t, configMap(namespace, "program", file, content))
 		source := corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "program"}, DefaultMode: &mode}}
 		return made(command, mounts(kubeflow.MPIReplicaTypeLauncher, source), mounts(kubeflow.MPIReplicaTypeWorker, source))(t, namespace, submit)
+	}
+}
+
+// mountedAt mounts a ConfigMap in the workers at a path at which their image has programs.
+func mountedAt(path string) provocation {
+	return func(t *testing.T, namespace string, submit submission) *kubeflow.MPIJob {
+		create(t, configMap(namespace, "program", "settings.json", "{}"))
+		source := corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "program"}}}
+		return made(mpirun("ranks"), mounts(kubeflow.MPIReplicaTypeWorker, source), func(_ *testing.T, job *kubeflow.MPIJob) {
+			worker(job).VolumeMounts[len(worker(job).VolumeMounts)-1].MountPath = path
+		})(t, namespace, submit)
 	}
 }
 
@@ -221,6 +245,18 @@ func mpiMistakes() []failure {
 		{
 			name: "launcher segfault", provoke: made([]string{"python3", "-c", "import os; print('loading', flush=True); os.kill(os.getpid(), 11)"}),
 			want: explanation{code: codes.SegmentationFault, pod: "job-launcher-", exit: new(int32(139)), summary: "segmentation fault", remedy: "stack trace", fails: true},
+		},
+		{
+			name: "options in one word", trainJob: true, cured: true, provoke: made([]string{"mpirun", "-n 4", "ranks"}),
+			want: explanation{code: codes.LaunchRefused, pod: "job-launcher-", exit: new(int32(1)), summary: `"-n 4" is one word of its command`, remedy: "Write each as an element", fails: true},
+		},
+		{
+			name: "reference that nothing replaces", provoke: made([]string{"mpirun", "-n", "$(RANKS)", "ranks"}),
+			want: explanation{code: codes.LaunchRefused, pod: "job-launcher-", exit: new(int32(1)), summary: `its command contains "$(RANKS)"`, remedy: "Define RANKS in env", fails: true},
+		},
+		{
+			name: "cores without a binding, Open MPI 5", provoke: made([]string{"mpirun", "--map-by", "slot:PE=2", "-n", "2", "ranks"}, with("openmpi5", kubeflow.MPIImplementationOpenMPI)),
+			want: explanation{code: codes.LaunchRefused, pod: "job-launcher-", exit: new(int32(251)), summary: "several cores (PE=N)", remedy: "Bind the ranks to cores", fails: true},
 		},
 		{name: "program misspelled", trainJob: true, provoke: made(mpirun("pyhton3", "train.py")), want: missing("pyhton3")},
 		{name: "program misspelled, MPICH", provoke: made([]string{"mpiexec", "-n", "4", "pyhton3", "train.py"}, mpich), want: missing("pyhton3")},

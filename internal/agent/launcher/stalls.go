@@ -81,6 +81,19 @@ func placesOf(hosts []agentapi.HostStacks) (places []string) {
 	for _, group := range groups[:min(len(groups), mostStackLines)] {
 		places = append(places, group.String())
 	}
+	var ended []int32
+	for _, host := range hosts {
+		for _, rank := range host.Ranks {
+			if rank.Error == agentapi.NoPythonCode {
+				ended = append(ended, rank.Rank)
+			}
+		}
+	}
+	if len(ended) > 0 && len(groups) > 0 {
+		slices.Sort(ended)
+		const most = 4
+		places = append([]string{agentapi.RanksText(ended, most) + ": " + agentapi.ProgramEnded}, places...)
+	}
 	return places
 }
 

@@ -50,6 +50,28 @@ func TestStallReport(t *testing.T) {
 	}
 }
 
+// TestPlacesOfEndedPrograms: ranks whose Python code has returned are named, if others are in theirs.
+func TestPlacesOfEndedPrograms(t *testing.T) {
+	t.Parallel()
+	ended := func(rank int32) agentapi.RankStack {
+		return agentapi.RankStack{Rank: rank, Error: agentapi.NoPythonCode}
+	}
+	running := agentapi.RankStack{Rank: 0, Threads: []agentapi.ThreadStack{{Frames: []agentapi.Frame{{File: "/app/train.py", Line: 8, Function: "<module>"}}}}}
+	for name, test := range map[string]struct {
+		ranks []agentapi.RankStack
+		want  []string
+	}{
+		"one":  {[]agentapi.RankStack{running, ended(1)}, []string{"rank 1: its program has ended", "rank 0: <module> (/app/train.py:8)"}},
+		"two":  {[]agentapi.RankStack{ended(2), running, ended(1)}, []string{"ranks 1, 2: its program has ended", "rank 0: <module> (/app/train.py:8)"}},
+		"all":  {[]agentapi.RankStack{ended(0), ended(1)}, nil},
+		"none": {[]agentapi.RankStack{running, {Rank: 1, Error: "it is no Python program"}}, []string{"rank 0: <module> (/app/train.py:8)"}},
+	} {
+		if diff := cmp.Diff(test.want, placesOf([]agentapi.HostStacks{{Ranks: test.ranks}})); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
 // TestHostsToAsk: of many hosts, those are asked whose ranks do not only wait for a message.
 func TestHostsToAsk(t *testing.T) {
 	t.Parallel()

@@ -149,7 +149,7 @@ func (m *image) readStacks(of module, symbols map[string]uint64, process int) (S
 		}
 	}
 	if len(found.Threads) == 0 {
-		return found, errors.New("it runs no Python code")
+		return found, errors.New(agentapi.NoPythonCode)
 	}
 	return found, nil
 }

@@ -49,16 +49,41 @@ func RDMA(pod corev1.PodSpec) corev1.ResourceName {
 
 // VolumeOf returns the name of the volume that the first container of a pod mounts at a file or a folder above it; else "".
 func VolumeOf(spec corev1.PodSpec, file string) string {
-	if len(spec.Containers) == 0 {
-		return ""
+	if mount := MountOf(spec, file); mount != nil {
+		return mount.Name
 	}
-	name, longest := "", ""
-	for _, mount := range spec.Containers[0].VolumeMounts {
+	return ""
+}
+
+// MountOf returns the mount of the first container of a pod at a file or a folder above it, the innermost one; nil if there is none.
+func MountOf(spec corev1.PodSpec, file string) (innermost *corev1.VolumeMount) {
+	if len(spec.Containers) == 0 {
+		return nil
+	}
+	longest := ""
+	for i, mount := range spec.Containers[0].VolumeMounts {
 		if at := path.Clean(mount.MountPath); mpi.Contains(at, file) && len(at) >= len(longest) {
-			name, longest = mount.Name, at
+			innermost, longest = &spec.Containers[0].VolumeMounts[i], at
 		}
 	}
-	return name
+	return innermost
+}
+
+// SourceOf names what is on a volume of a pod, such as "ConfigMap code"; "" if that is of another kind, or the pod has no such volume.
+func SourceOf(spec corev1.PodSpec, volume string) string {
+	for _, v := range spec.Volumes {
+		object, _ := ObjectOf(v)
+		switch {
+		case v.Name != volume:
+		case object != "":
+			return object
+		case v.PersistentVolumeClaim != nil:
+			return "claim " + v.PersistentVolumeClaim.ClaimName
+		case v.EmptyDir != nil:
+			return "an emptyDir, which is empty when the pod starts"
+		}
+	}
+	return ""
 }
 
 // ObjectOf returns the Secret or ConfigMap of a volume, such as "Secret login", and the mode of its files, nil for the default of 0644; ""

@@ -2,6 +2,7 @@ package loglines
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -34,8 +35,12 @@ func Messages(lines []string) []Message {
 	return found
 }
 
+// internalError is where an error occurred in the code of Open MPI or PRRTE (PRTE_ERROR_LOG), which can be within a message.
+var internalError = regexp.MustCompile(`^\[[^\]\s]+:\d+\] (?:PRTE ERROR:|\[\[.*ORTE_ERROR_LOG:)`)
+
 func newMessage(lines []string) Message {
 	const most = 4000
+	lines = slices.DeleteFunc(slices.Clone(lines), internalError.MatchString)
 	whole := strings.Join(lines, "\n")
 	whole = strings.TrimSpace(whole[:min(len(whole), most)])
 	first, _, _ := strings.Cut(whole, "\n\n")

@@ -90,6 +90,10 @@ func frames(lines []string, exception string) (frames []frame) {
 			continue
 		}
 		if text == tracebackBegins {
+			if i > 0 && frameLine.MatchString(strings.TrimRight(strings.TrimPrefix(lines[i-1], tag), " \r")) {
+				// Another rank has begun its own within this one: no traceback ends with a call.
+				continue
+			}
 			break
 		}
 		found := frameLine.FindStringSubmatch(text)

@@ -402,6 +402,7 @@ func warn(job TrainJob, used Runtime) []string {
 		}
 	}
 	warnings = append(warnings, mpi.WarnMemory(size(job, used), sizePath)...)
+	warnings = append(warnings, warnPatches(job, used)...)
 	if policy := used.mpiPolicy(); policy.RunLauncherAsNode && nodes(job, used) <= 1 {
 		warnings = append(warnings, fmt.Sprintf("%s: %d makes 2 pods with ranks, the launcher and a worker: Trainer has no fewer where the launcher runs ranks (runLauncherAsNode)", nodesPath, nodes(job, used)))
 	} else if !policy.RunLauncherAsNode && trainer.ResourcesPerNode != nil {
@@ -418,6 +419,30 @@ func warn(job TrainJob, used Runtime) []string {
 		if trainer.Image != nil || len(trainer.Env) > 0 && !used.mpiPolicy().RunLauncherAsNode {
 			warnings = append(warnings, fmt.Sprintf("%s: image and env reach the launcher alone with the runtime %s; with one that has the annotation %s they reach the workers too",
 				trainerPath, used.Name, mpi.AnnotationImplementation))
+		}
+	}
+	return warnings
+}
+
+// warnPatches returns warnings about patches of jobs that the runtime does not have: Trainer adds them as further jobs.
+func warnPatches(job TrainJob, used Runtime) (warnings []string) {
+	var names []string
+	for _, of := range used.Spec.Template.Spec.ReplicatedJobs {
+		names = append(names, of.Name)
+	}
+	unknown := func(at *field.Path, name string) {
+		if !slices.Contains(names, name) {
+			warnings = append(warnings, fmt.Sprintf("%s: the runtime %s has no job %q; its jobs are %s", at.Child("name"), used.Name, name, strings.Join(names, ", ")))
+		}
+	}
+	for i, patch := range job.Spec.RuntimePatches {
+		for j, of := range patch.TrainingRuntimeSpec.Template.Spec.ReplicatedJobs {
+			unknown(spec.Child("runtimePatches").Index(i).Child("trainingRuntimeSpec", "template", "spec", "replicatedJobs").Index(j), of.Name)
+		}
+	}
+	for i, override := range job.Spec.PodTemplateOverrides {
+		for j, of := range override.TargetJobs {
+			unknown(spec.Child("podTemplateOverrides").Index(i).Child("targetJobs").Index(j), of.Name)
 		}
 	}
 	return warnings

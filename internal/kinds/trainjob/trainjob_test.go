@@ -180,6 +180,16 @@ func TestCheck(t *testing.T) {
 			trainer: "{numNodes: 4, command: [mpirun, pi]}", change: limits,
 			more: []string{"  podTemplateOverrides: [{targetJobs: [{name: launcher}, {name: node}], spec: {nodeSelector: {pool: mpi}}}]"},
 		},
+		"a patch of a job that the runtime lacks": {
+			trainer:  "{numNodes: 4, command: [mpirun, pi]}",
+			more:     []string{"  runtimePatches: [{manager: me, trainingRuntimeSpec: {template: {spec: {replicatedJobs: [{name: launcher}, {name: worker}]}}}}]"},
+			warnings: []string{`replicatedJobs[1].name: the runtime mpi has no job "worker"; its jobs are node, launcher`},
+		},
+		"an override of a job that the runtime lacks": {
+			trainer:  "{numNodes: 4, command: [mpirun, pi]}",
+			more:     []string{"  podTemplateOverrides: [{targetJobs: [{name: trainer}], spec: {}}]"},
+			warnings: []string{`spec.podTemplateOverrides[0].targetJobs[0].name: the runtime mpi has no job "trainer"`},
+		},
 		"no MPI": {trainer: "{numNodes: 9}", change: append([]string{"    mpi:\n", "    torch:\n"}, limits...)},
 	}
 	for name, test := range tests {
