@@ -129,12 +129,17 @@ func TestLibraryFindsMPI(t *testing.T) {
 		"named by Intel": {mpich, map[string]string{"intel/lib/libmpi.so.12": integers}, []string{"I_MPI_ROOT=intel"}, "MPICH 4.2.1", "finalized"},
 		// No case takes a library of this machine.
 		"of another MPI": {
-			openMPI, map[string]string{"other/libmpi.so.40": integers, "other/libmpi.so": integers}, []string{"LD_LIBRARY_PATH=other", "I_MPI_ROOT=other"}, "",
+			openMPI,
+			map[string]string{"other/libmpi.so.40": integers, "other/libmpi.so": integers},
+			[]string{"LD_LIBRARY_PATH=other", "I_MPI_ROOT=other"},
+			"",
 			"mpi-runtime-test: libmpi.so.40: belongs to another MPI than the launcher; libmpi.so: belongs",
 		},
 		"cannot be loaded": {
-			mpich, map[string]string{"mpi/lib/libmpi.so.12": text, "other/libmpi.so.12": text, "other/libmpich.so.12": text, "other/libmpi.so": text},
-			[]string{"LD_LIBRARY_PATH=other"}, "", "/mpi/lib/libmpi.so.12: invalid ELF header; ",
+			mpich,
+			map[string]string{"mpi/lib/libmpi.so.12": text, "other/libmpi.so.12": text, "other/libmpich.so.12": text, "other/libmpi.so": text},
+			[]string{"LD_LIBRARY_PATH=other"},
+			"", "/mpi/lib/libmpi.so.12: invalid ELF header; ",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
