@@ -28,9 +28,9 @@ extern long write(int file, const void *data, unsigned long size);
 
 #define PRINT(...) do { \
 		char line[1024]; \
-		int size = snprintf(line, sizeof line, "mpi-runtime-test: " __VA_ARGS__); \
-		if (size >= (int)sizeof line) size = sizeof line - 1; \
-		(void)!write(standardOutput, line, (unsigned long)size); \
+		int printed = snprintf(line, sizeof line, "mpi-runtime-test: " __VA_ARGS__); \
+		if (printed >= (int)sizeof line) printed = sizeof line - 1; \
+		(void)!write(standardOutput, line, (unsigned long)printed); \
 	} while (0)
 
 // The MPI library. Its handles are pointers in Open MPI, and integers of 32 bits in MPICH and Intel MPI, whose values their common binary
