@@ -122,7 +122,8 @@ images: $(BIN)/images ## Build the images, as archives in dist/; FIPS=1: the ope
 	@mkdir -p $(DIST)
 	@$(if $(FIPS),GOFIPS140=v1.0.0) images program --name odh/mpijob-operator:dev --package ./cmd/operator --ldflags '$(LDFLAGS)' --out $(DIST)/operator.tar
 	@GOFIPS140=v1.0.0 images program --name odh/mpijob-agent:dev --package ./cmd/agent --path /mpi-agent \
-	  --library /lib/libmpi-profile.so=internal/agent/profile/library/build.sh \
+	  --library /lib/libmpi-profile.so=internal/agent/library/build.sh \
+	  --library /lib/libmpi-exchange.so=internal/agent/library/build.sh \
 	  --link /bin/ssh=../mpi-agent --folder /run --ldflags '$(LDFLAGS)' --out $(DIST)/agent.tar
 	@printf '%s\n' $(SAMPLES) | xargs -P 2 -I {} images sample {} --out $(DIST)/{}.tar
 

@@ -117,7 +117,7 @@ type RuntimeTestStatus struct {
 	// +listMapKey=name
 	// +optional
 	Checks []RuntimeCheck `json:"checks,omitempty"`
-	// communication is what the ranks measured. It is unset if the image has no means to exchange messages; the check
+	// communication is what the ranks measured. It is unset if no MPI library of the image could be loaded; the check
 	// Communication has the reason.
 	// +optional
 	Communication *RuntimeCommunication `json:"communication,omitempty"`
@@ -129,8 +129,8 @@ type RuntimeCommunication struct {
 	LatencyNanoseconds int64 `json:"latencyNanoseconds"`
 	// bytesPerSecond is the bandwidth of messages of 4 MiB.
 	BytesPerSecond int64 `json:"bytesPerSecond"`
-	// method is how the program of the test called MPI: mpi4py, or mpicc for a C program.
-	// +kubebuilder:validation:MaxLength=16
+	// method is the MPI library of the image with which the ranks exchanged the messages, such as Open MPI 5.0.7.
+	// +kubebuilder:validation:MaxLength=32
 	Method string `json:"method"`
 }
 

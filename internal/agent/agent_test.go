@@ -586,8 +586,11 @@ func TestInstall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	libraries := []string{filepath.Base(agentapi.ProfileLibrary), filepath.Base(agentapi.ExchangeLibrary)}
 	for _, err := range []error{
-		os.Mkdir(filepath.Join(image, "lib"), 0o755), os.WriteFile(filepath.Join(image, "lib", filepath.Base(agentapi.ProfileLibrary)), []byte("library"), 0o600),
+		os.Mkdir(filepath.Join(image, "lib"), 0o755),
+		os.WriteFile(filepath.Join(image, "lib", libraries[0]), []byte(libraries[0]), 0o600),
+		os.WriteFile(filepath.Join(image, "lib", libraries[1]), []byte(libraries[1]), 0o600),
 		exec.CommandContext(t.Context(), "cp", self, filepath.Join(image, "mpi-agent")).Run(),
 	} {
 		if err != nil {
@@ -601,12 +604,14 @@ func TestInstall(t *testing.T) {
 			t.Fatalf("%v: %s", err, out)
 		}
 	}
-	library := filepath.Join(folder, "lib", filepath.Base(agentapi.ProfileLibrary))
-	if data, err := os.ReadFile(library); err != nil || string(data) != "library" {
-		t.Errorf("the library is %q, %v", data, err)
-	}
-	if info, err := os.Stat(library); err == nil && info.Mode().Perm() != 0o755 {
-		t.Errorf("the library is %v", info.Mode())
+	for _, name := range libraries {
+		library := filepath.Join(folder, "lib", name)
+		if data, err := os.ReadFile(library); err != nil || string(data) != name {
+			t.Errorf("%s is %q, %v", name, data, err)
+		}
+		if info, err := os.Stat(library); err == nil && info.Mode().Perm() != 0o755 {
+			t.Errorf("%s is %v", name, info.Mode())
+		}
 	}
 	if info, err := os.Stat(filepath.Join(folder, "run")); err != nil || info.Mode().Perm() != 0o777 {
 		t.Errorf("run is %v, %v", info, err)

@@ -17,8 +17,10 @@ func install(folder string) error {
 	if err := copyFile("/proc/self/exe", binary); err != nil {
 		return fmt.Errorf("install the agent in %s: %w", folder, err)
 	}
-	if err := installLibrary(folder); err != nil {
-		return fmt.Errorf("install the library for profiles in %s: %w", folder, err)
+	for _, library := range []string{agentapi.ProfileLibrary, agentapi.ExchangeLibrary} {
+		if err := installLibrary(folder, library); err != nil {
+			return fmt.Errorf("install %s in %s: %w", filepath.Base(library), folder, err)
+		}
 	}
 	bin := filepath.Join(folder, filepath.Base(filepath.Dir(agentapi.Shim)))
 	run := filepath.Join(folder, filepath.Base(agentapi.Run))
@@ -40,13 +42,13 @@ func install(folder string) error {
 	return nil
 }
 
-// installLibrary copies the library for profiles, if the image has it.
-func installLibrary(folder string) error {
+// installLibrary copies a library, if the image has it.
+func installLibrary(folder, library string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	path, err := filepath.Rel(agentapi.Path, agentapi.ProfileLibrary)
+	path, err := filepath.Rel(agentapi.Path, library)
 	if err != nil {
 		return err
 	}

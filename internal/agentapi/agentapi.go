@@ -26,6 +26,8 @@ const (
 	KeyFile   = KeyPath + "/ssh-privatekey"
 	// Run is the folder in which the launcher's agent keeps its records. Any user of the pod can write to it.
 	Run = Path + "/run"
+	// ExchangeLibrary is a part of the agent's image. The test of a runtime preloads it to measure MPI messages.
+	ExchangeLibrary = Path + "/lib/libmpi-exchange.so"
 	// TerminationFile is Kubernetes' default for a container's terminationMessagePath.
 	TerminationFile = "/dev/termination-log"
 	// Hostfile is the job's hostfile, in the format of its MPI library.

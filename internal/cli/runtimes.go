@@ -157,8 +157,8 @@ func newRuntimesTest(f *Factory) *cobra.Command {
 		Use:   "test NAME",
 		Short: "Test a runtime with a small job",
 		Long: `Test a runtime with a small job, a launcher and two workers, in this namespace, and show the result of each step: image,
-keys, connections, start of ranks, where they ran, and the latency and bandwidth of MPI messages between them. Messages need
-python3 with mpi4py, or mpicc, in the image; without them this step is skipped. The exit code is 3 if a step failed.
+keys, connections, start of ranks, where they ran, and the latency and bandwidth of MPI messages between them. Messages are
+measured with every image that has a shared library of MPI, and skipped otherwise. The exit code is 3 if a step failed.
 
 The operator runs the test and deletes its job. The test itself is deleted when it has passed, unless --keep is set. Ctrl-C
 does not stop it.`,

@@ -429,7 +429,7 @@ spec:
 		{Name: v1alpha1.CheckConnection, Result: v1alpha1.CheckPass, Milliseconds: 310},
 		{Name: v1alpha1.CheckProcessStart, Result: v1alpha1.CheckPass, Milliseconds: 640},
 		{Name: v1alpha1.CheckRanksDistinct, Result: v1alpha1.CheckPass},
-		{Name: v1alpha1.CheckCommunication, Result: v1alpha1.CheckPass, Message: "Latency 10.7µs, bandwidth 1.862 GB/s between two pods on different nodes, measured with mpi4py."},
+		{Name: v1alpha1.CheckCommunication, Result: v1alpha1.CheckPass, Message: "Latency 10.7µs, bandwidth 1.862 GB/s between two pods on different nodes, measured with Open MPI 5.0.7."},
 	}}
 	must(t, api.Status().Update(t.Context(), test))
 	user := caller{t, ownToken}

@@ -11,15 +11,10 @@ import (
 	"opendatahub.io/mpijob/api/v1alpha1"
 )
 
-// The script of each rank, and the programs with which it exchanges messages: one for Python with mpi4py, one for mpicc.
-var (
-	//go:embed ranks/rank.sh
-	rankScript string
-	//go:embed ranks/exchange.py
-	pythonExchange string
-	//go:embed ranks/exchange.c
-	cExchange string
-)
+// rankScript is what each rank runs.
+//
+//go:embed ranks/rank.sh
+var rankScript string
 
 // Exchange is what the ranks printed of the messages that they exchanged; the zero value if they printed nothing.
 type Exchange struct {
@@ -32,16 +27,34 @@ type Exchange struct {
 }
 
 var (
-	measured    = regexp.MustCompile(`(?m)mpi-runtime-test: latency ([0-9]{1,15}) ns, bandwidth ([0-9]{1,15}) B/s, by (mpi4py|mpicc)\b`)
+	measured    = regexp.MustCompile(`(?m)mpi-runtime-test: latency ([0-9]{1,15}) ns, bandwidth ([0-9]{1,15}) B/s, by (.*)`)
 	notMeasured = regexp.MustCompile(`(?m)mpi-runtime-test: not measured: ([a-z-]{1,16})\b`)
 )
 
 // reasons are why the ranks did not exchange messages, by the word that they print.
 var reasons = map[string]string{
-	"tools":     "the image has neither python3 with mpi4py nor mpicc",
-	"compiler":  "mpicc could not compile a program; it needs a compiler, the headers of MPI, and a directory for temporary files that is writable and not noexec",
-	"other-mpi": "mpi4py or mpicc of the image belongs to another MPI than its mpirun",
+	"agent":     "the pods lack the library that measures; use the agent's image of the operator's version in the runtime",
+	"load":      "the image's shell does not load the agent's library; it is a static program, or the image is for another CPU than the agent's",
+	"library":   "the image has no shared library of the MPI of its mpirun, or it cannot be loaded; the launcher's log has the error",
+	"other-mpi": "the shared library of MPI that was loaded belongs to another MPI than the image's mpirun",
 	"images":    "the launcher and the workers have different images",
+}
+
+// libraryVersion matches what MPI libraries report as their version (MPI_Get_library_version).
+var libraryVersion = regexp.MustCompile(`^(Open MPI v|MPICH Version:[ \t]{1,9}|Intel\(R\) MPI Library )([0-9][0-9a-z.]{1,15})`)
+
+// methodOf returns the MPI library with which the ranks measured.
+func methodOf(version string) string {
+	match := libraryVersion.FindStringSubmatch(version)
+	switch {
+	case match == nil:
+		return "an unknown MPI library"
+	case match[1][0] == 'M':
+		return "MPICH " + match[2]
+	case match[1][0] == 'I':
+		return "Intel MPI " + match[2]
+	}
+	return "Open MPI " + match[2]
 }
 
 // ParseExchange returns what the ranks of a test printed. The output is a container's, which can print anything.
@@ -50,7 +63,7 @@ func ParseExchange(log string) Exchange {
 		latency, _ := strconv.ParseInt(match[1], 10, 64)
 		bandwidth, _ := strconv.ParseInt(match[2], 10, 64)
 		if latency > 0 && bandwidth > 0 {
-			exchange := Exchange{Measured: &v1alpha1.RuntimeCommunication{LatencyNanoseconds: latency, BytesPerSecond: bandwidth, Method: match[3]}}
+			exchange := Exchange{Measured: &v1alpha1.RuntimeCommunication{LatencyNanoseconds: latency, BytesPerSecond: bandwidth, Method: methodOf(match[3])}}
 			for _, rank := range output.FindAllStringSubmatch(log, mostRanks) {
 				if rank[1] == "0" || rank[1] == "1" {
 					exchange.Hosts[rank[1][0]-'0'] = rank[2]

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
 	"opendatahub.io/mpijob/internal/mpi"
 )
@@ -80,7 +81,7 @@ func Job(test v1alpha1.RuntimeTest, used *trainjob.Runtime) (*unstructured.Unstr
 	// A runtime may require more nodes.
 	ranks = max(ranks, int32(min(used.MinWorkers(), mostRanks)))
 	job.Spec.Trainer.NumNodes = &ranks
-	job.Spec.Trainer.Command = append([]string{mpirun, "-n", fmt.Sprint(ranks), "sh", "-c", rankScript}, exchanges(converted)...)
+	job.Spec.Trainer.Command = append([]string{mpirun, "-n", fmt.Sprint(ranks), "sh", "-c", rankScript}, exchanges(converted, mpirun)...)
 	pods := ranks
 	if !converted.Launcher.RunsRanks {
 		pods++
@@ -93,12 +94,12 @@ func Job(test v1alpha1.RuntimeTest, used *trainjob.Runtime) (*unstructured.Unstr
 
 // exchanges returns the arguments of the ranks' script; none if some ranks could lack what others have, because the launcher
 // has another image: MPI needs all ranks.
-func exchanges(job mpi.Job) []string {
+func exchanges(job mpi.Job, mpirun string) []string {
 	launcher, workers := job.Launcher.Template.Spec.Containers, job.Workers.Template.Spec.Containers
 	if job.Launcher.RunsRanks && len(launcher) > 0 && len(workers) > 0 && launcher[0].Image != workers[0].Image {
 		return nil
 	}
-	return []string{"sh", pythonExchange, cExchange}
+	return []string{"sh", agentapi.ExchangeLibrary, mpirun}
 }
 
 // Ranks returns the number of ranks of the test's job.

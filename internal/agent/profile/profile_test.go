@@ -36,7 +36,7 @@ func TestLibrary(t *testing.T) {
 	}
 	folder := t.TempDir()
 	library := filepath.Join(folder, "libmpi-profile.so")
-	compile(t, "sh", "library/build.sh", library)
+	compile(t, "sh", "../library/build.sh", library)
 	for handles, flags := range map[string][]string{"pointers": nil, "integers": {"-DINTEGERS"}} {
 		mpi, program := filepath.Join(folder, handles+".so"), filepath.Join(folder, handles)
 		// Warnings about casts between pointers and integers are beside the point.

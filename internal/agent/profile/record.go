@@ -10,7 +10,7 @@ import (
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
-// record is what the library counts of a rank. library/profile.c writes it, in the byte order of the machine. Times are in
+// record is what the library counts of a rank. internal/agent/library/profile.c writes it, in the byte order of the machine. Times are in
 // nanoseconds.
 type record struct {
 	process uint32

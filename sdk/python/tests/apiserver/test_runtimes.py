@@ -172,12 +172,12 @@ def test_a_runtime_is_tested(client: Any, operator: Operator) -> None:
     client.create_runtime("mine", image=IMAGE)
     check = {"name": "ImagePull", "result": "Pass", "message": "All 3 pods have the image.", "milliseconds": 1200}
     ended = {"phase": "Passed", "message": "The runtime works.", "completionTime": "2026-01-02T10:10:00Z"}
-    figures = {"latencyNanoseconds": 10746, "bytesPerSecond": 1862151712, "method": "mpi4py"}
+    figures = {"latencyNanoseconds": 10746, "bytesPerSecond": 1862151712, "method": "Open MPI 5.0.7"}
     with played(operator, {**ended, "checks": [check], "communication": figures}) as seen:
         found = client.test_runtime("mine", cpu="500m", timeout="90s")
     assert found.passed
     assert (found.runtime, found.namespace, found.phase) == ("mine", operator.namespace, "Passed")
-    assert (found.latency, found.bandwidth, found.method) == (pytest.approx(10.746e-6), 1862151712, "mpi4py")
+    assert (found.latency, found.bandwidth, found.method) == (pytest.approx(10.746e-6), 1862151712, "Open MPI 5.0.7")
     assert [(each.name, each.result, each.milliseconds) for each in found.checks] == [("ImagePull", "Pass", 1200)]
     spec = seen[0]["spec"]
     assert spec["runtimeRef"] == {"kind": "TrainingRuntime", "name": "mine"}

@@ -47,7 +47,7 @@ class RuntimeTest:
         checks: The steps with their results, in order.
         latency: Half of the round trip of an MPI message of 8 bytes, in seconds; None if it was not measured.
         bandwidth: That of MPI messages of 4 MiB, in bytes per second; None if it was not measured.
-        method: How the test called MPI: ``mpi4py``, or ``mpicc`` for a C program; None if it could not.
+        method: The MPI library of the image with which it was measured, such as ``Open MPI 5.0.7``; None if it was not.
         job: The TrainJob of the test, whose report has more details; None if it was not created.
     """
 

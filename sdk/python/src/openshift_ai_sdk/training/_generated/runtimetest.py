@@ -190,7 +190,7 @@ class Check(Received):
 class Communication(Received):
     """Communication is what the ranks measured.
 
-    It is unset if the image has no means to exchange messages; the check Communication has the reason.
+    It is unset if no MPI library of the image could be loaded; the check Communication has the reason.
     """
 
     bytes_per_second: int = Field(alias="bytesPerSecond")
@@ -198,7 +198,7 @@ class Communication(Received):
     latency_nanoseconds: int = Field(alias="latencyNanoseconds")
     """LatencyNanoseconds is half of the round trip of a message of 8 bytes."""
     method: str
-    """Method is how the program of the test called MPI: mpi4py, or mpicc for a C program."""
+    """Method is the MPI library of the image with which the ranks exchanged the messages, such as Open MPI 5.0.7."""
 
 
 class JobRef(Received):
@@ -237,7 +237,7 @@ class RuntimeTestStatus(Received):
     communication: Communication | None = None
     """Communication is what the ranks measured.
 
-    It is unset if the image has no means to exchange messages; the check Communication has the reason.
+    It is unset if no MPI library of the image could be loaded; the check Communication has the reason.
     """
     completion_time: datetime | None = Field(default=None, alias="completionTime")
     """CompletionTime is when the test finished."""
