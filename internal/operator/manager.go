@@ -36,7 +36,6 @@ import (
 	"opendatahub.io/mpijob/internal/logs"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/plan"
-	"opendatahub.io/mpijob/internal/report"
 	"opendatahub.io/mpijob/internal/reporting"
 	"opendatahub.io/mpijob/internal/runtimetest/runner"
 	"opendatahub.io/mpijob/internal/tracing"
@@ -128,10 +127,6 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 	if err := errors.Join(plan.CheckDelivery(options.AgentDelivery), reporting.CheckLogBytes(options.MaxLogBytes), controller.CheckAutoscaler(options.Autoscaler)); err != nil {
 		return nil, err
 	}
-	logsLink, err := report.ParseLogsLink(options.LogsLink)
-	if err != nil {
-		return nil, fmt.Errorf("--logs-link: %w", err)
-	}
 	// The API server's priority and fairness divides it among its clients; throttling ourselves below that
 	// would only make jobs start late.
 	restConfig = rest.CopyConfig(restConfig)
@@ -181,7 +176,7 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 	}
 	c := cluster.New(m.GetClient(), m.GetAPIReader(), keys, clock.RealClock{})
 	reports, err := reporting.New(ctx, m, reporting.Options{
-		Masker: masker, Retention: options.ReportRetention, Limits: options.ReportLimits, MaxLogBytes: options.MaxLogBytes, LogsLink: logsLink, TrainingProgress: options.TrainingProgress, ServeMetrics: options.MetricsAddress != "0",
+		Masker: masker, Retention: options.ReportRetention, Limits: options.ReportLimits, MaxLogBytes: options.MaxLogBytes, LogsLink: options.LogsLink, TrainingProgress: options.TrainingProgress, ServeMetrics: options.MetricsAddress != "0",
 		Tracing: options.Tracing,
 	})
 	if err != nil {

@@ -89,8 +89,8 @@ type Options struct {
 	Retention time.Duration
 	// Limits bound the reports of finished jobs.
 	Limits Limits
-	// LogsLink makes the links to jobs' logs in a log store.
-	LogsLink report.LogsLink
+	// LogsLink is the template of the links to jobs' logs in a log store (report.ParseLogsLink); empty: reports have none.
+	LogsLink string
 	// MaxLogBytes is how many bytes of compressed logs the report of a finished job keeps; 0 keeps none.
 	MaxLogBytes int
 	// TrainingProgress is how often the log of a running job is read for its progress; 0 never reads it.
@@ -103,6 +103,10 @@ type Options struct {
 
 // New returns nil where the cluster has no JobReports.
 func New(ctx context.Context, m manager.Manager, options Options) (*Reporter, error) {
+	link, err := report.ParseLogsLink(options.LogsLink)
+	if err != nil {
+		return nil, fmt.Errorf("--logs-link: %w", err)
+	}
 	kind := v1alpha1.GroupVersion.WithKind("JobReport")
 	switch _, err := m.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version); {
 	case meta.IsNoMatchError(err):
@@ -139,7 +143,7 @@ func New(ctx context.Context, m manager.Manager, options Options) (*Reporter, er
 	r.refreshLimit = flowcontrol.NewTokenBucketRateLimiter(refreshesPerSecond, refreshesPerSecond)
 	r.listener, r.lastLogs = newLogReader(gatherer.Listen, options.TrainingProgress), newLastLogs()
 	r.usage = newUsageReader(gatherer.Usage)
-	r.jobLogs, r.logsLink = newJobLogs(options.MaxLogBytes, gatherer.LogEnds), options.LogsLink
+	r.jobLogs, r.logsLink = newJobLogs(options.MaxLogBytes, gatherer.LogEnds), link
 	r.lastPods = newLastPods(gatherer.LastRun, r.lastLogs, clock.RealClock{})
 	if err := r.WatchPods(ctx, m.GetCache()); err != nil {
 		return nil, err
