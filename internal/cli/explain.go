@@ -39,7 +39,7 @@ objects, events and logs of jobs. Those are diagnosed as the operator does, as o
 report lists what the files lack. Files are lists of objects as YAML or JSON, folders of oc adm inspect or must-gather, and
 logs named POD.log or POD_CONTAINER.log, which these commands save:
 
-  kubectl get mpijobs,trainjobs,jobs,jobsets,pods,events,configmaps,resourcequotas -o yaml > objects.yaml
+  kubectl get mpijobs,trainjobs,jobs,jobsets,pods,events,configmaps,services,resourcequotas,workloads -o yaml > objects.yaml
   kubectl logs pi-launcher-abcde --timestamps > pi-launcher-abcde.log
 
 With NAME, only this job is explained.

@@ -302,7 +302,7 @@ func emptyObject(version, kind string) client.Object {
 }
 
 // isRefusal reports whether an error is a refusal of the request by the API server, so that a retry only succeeds
-// after something else changed: quota, policy, or the job.
+// after something else changed: quota, policy, the job, or a webhook that the API server cannot call.
 func isRefusal(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -312,6 +312,6 @@ func isRefusal(err error) bool {
 	case http.StatusUnauthorized, http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
 		return false
 	default:
-		return code >= 400 && code < 500
+		return code >= 400 && code < 500 || jobstate.IsUncalledWebhook(status.Status().Message)
 	}
 }

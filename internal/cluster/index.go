@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/logs"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/plan"
@@ -219,6 +220,12 @@ func trimPod(object any) (any, error) {
 	kept := corev1.PodSpec{NodeName: pod.Spec.NodeName, HostNetwork: pod.Spec.HostNetwork}
 	if plan.RunsSSHD(pod.Spec) {
 		kept.Containers = []corev1.Container{{Name: pod.Spec.Containers[0].Name, Command: pod.Spec.Containers[0].Command}}
+	}
+	for _, container := range pod.Spec.Containers {
+		if i := slices.IndexFunc(container.Env, func(v corev1.EnvVar) bool { return v.Name == agentapi.EnvProfile }); i >= 0 {
+			// Which reports need to say why a job has no profile.
+			kept.Containers = append(kept.Containers, corev1.Container{Name: container.Name, Env: []corev1.EnvVar{container.Env[i]}})
+		}
 	}
 	pod.Spec = kept
 	pod.Status.PodIPs, pod.Status.HostIPs, pod.Status.EphemeralContainerStatuses = nil, nil, nil

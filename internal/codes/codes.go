@@ -17,6 +17,7 @@ const (
 	PodSecurityDenied     Code = "PodSecurityDenied"
 	SecurityContextDenied Code = "SecurityContextDenied"
 	AdmissionDenied       Code = "AdmissionDenied"
+	WebhookUnreachable    Code = "WebhookUnreachable"
 	ObjectRefused         Code = "ObjectRefused"
 	KeyGenerationFailed   Code = "KeyGenerationFailed"
 )

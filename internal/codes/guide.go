@@ -90,6 +90,7 @@ var meanings = map[Code]string{
 	QuotaExhausted:         "The job waits for quota of the namespace, and no pods are created yet. The message has the figures.",
 	PodSecurityDenied:      "The pods violate the Pod Security level of the namespace. The message names the fields.",
 	SecurityContextDenied:  "No OpenShift security context constraint allows the pods. The message names the fields.",
+	WebhookUnreachable:     "The API server cannot call an admission webhook, so that it accepts no objects of the job.",
 	AdmissionDenied:        "An admission webhook rejected the job, or an object that the job needs.",
 	ObjectRefused:          "The API server rejected an object that the job needs.",
 	QueueNeverFits:         "The job exceeds the maximum capacity of its queue, so waiting does not help.",

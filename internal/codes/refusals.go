@@ -84,6 +84,14 @@ var refusals = []Entry{
 		},
 	},
 	{
+		Code: WebhookUnreachable, Phase: v1alpha1.PhasePending, Traits: BlocksPods,
+		Summary: "The API server accepts no {object} of the job, because it cannot call webhook {webhook}: {reason}",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Wait if the webhook's operator is being updated: the job goes on by itself when the webhook answers."},
+			{Text: "If it lasts longer than a minute, ask the cluster administrator: the pods behind the webhook's Service must be ready. To see who installed it:", Action: "kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations"},
+		},
+	},
+	{
 		Code: ObjectRefused, Phase: v1alpha1.PhasePending, Traits: BlocksPods,
 		Status:  "The API server rejected {object} {name}: {message}",
 		Summary: "The API server rejected {object} {name}, which the job needs: {reason}",

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -14,6 +15,10 @@ import (
 // refusalRetry is the time until objects are written again that the API server refused: no event tells when a quota has
 // room again, or another owner's object is gone.
 const refusalRetry = 15 * time.Second
+
+// webhookRetry is the time until objects are written again if the API server could not call a webhook: those are away for seconds when they are
+// updated.
+const webhookRetry = 3 * time.Second
 
 // minEndpointRetry is the shortest time until Secrets of data connections are read again that did not exist. Events of the
 // pods, which wait for them, cause a reconcile as well.
@@ -37,6 +42,9 @@ func requeueAfter(g gathered, d decision, a acted) time.Duration {
 	switch {
 	case len(a.refusals) > 0:
 		waits = append(waits, refusalRetry)
+		if slices.ContainsFunc(a.refusals, func(r jobstate.Refusal) bool { return jobstate.IsUncalledWebhook(r.Message) }) {
+			waits = append(waits, webhookRetry)
+		}
 	case d.expiresIn != nil:
 		waits = append(waits, *d.expiresIn)
 	}

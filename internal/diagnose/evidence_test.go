@@ -32,6 +32,7 @@ var named = []struct {
 	{regexp.MustCompile(`FailedPostStartHook`), []codes.Code{codes.ContainerCreateFailed}},
 	{regexp.MustCompile(`exceeded quota`), []codes.Code{codes.QuotaExceeded, codes.QuotaTooSmall, codes.QuotaExhausted}},
 	{regexp.MustCompile(`violates PodSecurity`), []codes.Code{codes.PodSecurityDenied}},
+	{regexp.MustCompile(`failed calling webhook`), []codes.Code{codes.WebhookUnreachable}},
 	{regexp.MustCompile(`admission webhook ".*" denied`), []codes.Code{codes.AdmissionDenied}},
 	{regexp.MustCompile(`(?:secret|configmap) "[^"]+" not found`), []codes.Code{codes.MissingReference}},
 	{regexp.MustCompile(`ErrImage|ImagePullBackOff`), []codes.Code{codes.ImagePullFailed}},

@@ -106,6 +106,8 @@ func TestWhatKubernetesSays(t *testing.T) {
 			`TrainJob resources reconciliation failed: jobsets.jobset.x-k8s.io "pi" is forbidden: User "system:serviceaccount:trainer:trainer" cannot patch resource "jobsets"`))},
 		"refused-to-trainer-by-webhook": {codes.AdmissionDenied, running(2).with(trainJob, withoutJobs, event("TrainJob", "pi", "TrainJobResourcesCreationFailed",
 			`TrainJob resources reconciliation failed: admission webhook "vjobset.kb.io" denied the request: the name is too long`))},
+		"webhook-away-for-trainer": {codes.WebhookUnreachable, running(2).with(trainJob, withoutJobs, event("TrainJob", "pi", "TrainJobResourcesCreationFailed",
+			`TrainJob resources reconciliation failed: Internal error occurred: failed calling webhook "jobs.example.com": failed to call webhook: Post "https://gone.eyes.svc:443/?timeout=10s": service "gone" not found`))},
 		"rejected-sysctl": {codes.PodRejected, running(4).with(worker(1, corev1.PodFailed, onNode("node-a"), rejectedFor("SysctlForbidden", `forbidden sysctl: "kernel.msgmax" not allowlisted`)))},
 		"rejected-apparmor": {codes.PodRejected, running(4).with(
 			worker(1, corev1.PodFailed, onNode("node-a"), rejectedFor("AppArmor", `Cannot enforce AppArmor: profile "mpi" is not loaded`)),
@@ -342,6 +344,8 @@ func TestWhatKubernetesSays(t *testing.T) {
 			`pods "pi-worker-0" is forbidden: unable to validate against any security context constraint: [provider "anyuid": Forbidden: not usable by user or serviceaccount, .spec.containers[0].securityContext.runAsUser: Invalid value: 0: must be in the ranges: [1000650000, 1000659999]]`))},
 		"webhook": {codes.AdmissionDenied, running(2).with(refusal("Pod", "pi-worker-0",
 			`admission webhook "validation.gatekeeper.sh" denied the request: [owner-label] every pod needs the label "owner"`))},
+		"webhook-away": {codes.WebhookUnreachable, running(2).with(refusal("Pod", "pi-worker-0",
+			`Internal error occurred: failed calling webhook "vpod.kb.io": failed to call webhook: Post "https://kueue-webhook-service.kueue-system.svc:443/validate--v1-pod?timeout=10s": no endpoints available for service "kueue-webhook-service"`))},
 		"refused": {codes.ObjectRefused, running(2).with(refusal("Pod", "pi-worker-0", `pods "pi-worker-0" is forbidden: error looking up service account ns/trainer: serviceaccount "trainer" not found`))},
 		"name-taken": {codes.NameTaken, running(2).with(func(s *scene) {
 			s.evidence.Refusals = []jobstate.Refusal{{Kind: "ConfigMap", Name: "pi-config", Taken: true}}

@@ -22,6 +22,7 @@ var (
 	quotaMessage    = regexp.MustCompile(`exceeded quota: (\S+), requested: (\S+), used: (\S+), limited: (\S+)`)
 	securityMessage = regexp.MustCompile(`violates PodSecurity "([a-z]+):[^"]*": (.*)`)
 	inBrackets      = regexp.MustCompile(` \([^()]*\)`)
+	webhookCall     = regexp.MustCompile(`failed calling webhook "([^"]+)": (?:failed to call webhook: )?(.*)`)
 	webhookMessage  = regexp.MustCompile(`admission webhook "([^"]+)" denied the request(?:: )?(.*)`)
 )
 
@@ -87,7 +88,10 @@ func (p *input) anyJob() bool { return p.Seen.Launcher != nil || p.Seen.WorkerJo
 
 func (p *input) objectRefusal(event jobstate.Event) Finding {
 	object, name, reason := "the objects of", event.Kind+" "+event.Name, event.Message
-	if named := refusedObject.FindStringSubmatchIndex(reason); named != nil {
+	if jobstate.IsUncalledWebhook(reason) {
+		// The object that it names is the webhook's Service.
+		object, name = "objects", ""
+	} else if named := refusedObject.FindStringSubmatchIndex(reason); named != nil {
 		object, name, reason = phrase.Capital(reason[named[2]:named[3]]), reason[named[4]:named[5]], reason[named[0]:]
 	}
 	f := p.refusal(jobstate.Refusal{Kind: object, Name: name, Message: event.Message})
@@ -133,6 +137,11 @@ func (p *input) podRefusal(event jobstate.Event, role string) Finding {
 func (p *input) refusal(r jobstate.Refusal) Finding {
 	code, figures := codes.ObjectRefused, map[string]string{"object": r.Kind, "name": r.Name, "reason": facts.Sentence(r.Message)}
 	switch quota, security, webhook := quotaMessage.FindStringSubmatch(r.Message), securityMessage.FindStringSubmatch(r.Message), webhookMessage.FindStringSubmatch(r.Message); {
+	case jobstate.IsUncalledWebhook(r.Message):
+		code = codes.WebhookUnreachable
+		if call := webhookCall.FindStringSubmatch(r.Message); call != nil {
+			figures["webhook"], figures["reason"] = call[1], facts.Sentence(call[2])
+		}
 	case r.Taken && r.Leaving:
 		code = codes.EarlierJobLeaving
 		figures["name"] = r.Kind + " " + r.Name
@@ -158,7 +167,7 @@ func (p *input) refusal(r jobstate.Refusal) Finding {
 		figures["violations"] = strings.TrimSuffix(securityMessage.FindStringSubmatch(r.Message)[2], ".")
 	}
 	f := p.findAs(entry, nil, figures)
-	f.Affected = []string{r.Kind + " " + r.Name}
+	f.Affected = []string{strings.TrimSpace(r.Kind + " " + r.Name)}
 	if r.Message != "" {
 		f.Evidence = []string{"Kubernetes: " + r.Message}
 	}

@@ -2,6 +2,7 @@ package jobstate
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -80,6 +81,12 @@ type Worker struct {
 	// Index counts from 0, as in the pod's name.
 	Index int
 	Pod   *corev1.Pod
+}
+
+// IsUncalledWebhook reports whether a message of the API server is that it could not call a webhook without which it accepts nothing
+// (k8s.io/apiserver/pkg/admission/plugin/webhook/errors).
+func IsUncalledWebhook(message string) bool {
+	return strings.Contains(message, "failed calling webhook \"")
 }
 
 // Refusal is the API server's no to an object that the job needs.

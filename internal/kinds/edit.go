@@ -1,8 +1,6 @@
 package kinds
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -98,14 +96,19 @@ func SetQuantity(resources map[string]any, name, quantity string) map[string]any
 	return resources
 }
 
-// SetVariable returns a container's environment with a variable set, or removed if the value is empty.
+// SetVariable returns a container's environment with a variable set, or removed if the value is empty. A variable that is there keeps its
+// place: later ones can refer to it.
 func SetVariable(env []any, name, value string) []any {
-	env = slices.DeleteFunc(env, func(entry any) bool {
-		variable, is := entry.(map[string]any)
-		return is && variable["name"] == name
-	})
-	if value != "" {
-		env = append(env, map[string]any{"name": name, "value": value})
+	changed, isSet := make([]any, 0, len(env)+1), value == ""
+	for _, entry := range env {
+		if variable, is := entry.(map[string]any); !is || variable["name"] != name {
+			changed = append(changed, entry)
+		} else if !isSet {
+			changed, isSet = append(changed, map[string]any{"name": name, "value": value}), true
+		}
 	}
-	return env
+	if !isSet {
+		changed = append(changed, map[string]any{"name": name, "value": value})
+	}
+	return changed
 }

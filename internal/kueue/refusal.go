@@ -20,6 +20,8 @@ const (
 )
 
 var (
+	// goTaint is a taint as Go prints its struct.
+	goTaint    = regexp.MustCompile(`^\{(\S+) (\S*) (\S+) [^}]*\}$`)
 	notCovered = regexp.MustCompile(`resource (\S+) unavailable in ClusterQueue`)
 	tooMuch    = regexp.MustCompile(`insufficient quota for (\S+) in flavor ` + aFlavor +
 		`, (?:previously considered podsets requests \((\S+)\) \+ current podset request \((\S+)\)|request) > maximum capacity \((\S+)\)`)
@@ -73,7 +75,7 @@ func refusalOfPodSet(said string) (reason, why string) {
 		for _, m := range mismatch.said.FindAllStringSubmatch(said, -1) {
 			why := mismatch.why
 			if len(m) > 2 {
-				why = fmt.Sprintf(why, m[1])
+				why = fmt.Sprintf(why, goTaint.ReplaceAllString(m[1], "$1=$2:$3"))
 			}
 			flavor := m[len(m)-1]
 			refused[flavor] = fmt.Sprintf("flavor %s: %s", flavor, why)

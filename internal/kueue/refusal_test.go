@@ -25,9 +25,9 @@ func TestRefusal(t *testing.T) {
 		"as earlier versions say it":    {perPodSet + "main: insufficient quota for cpu in flavor a.b, request > maximum capacity (4)", reasonExceeds, "flavor a.b has at most 4 of cpu"},
 		"no quota":                      {perPodSet + "launcher: resource nvidia.com/gpu unavailable in ClusterQueue", ReasonLacksResource, "it has no quota for nvidia.com/gpu"},
 		"the workers only":              {perPodSet + "launcher: " + waits + "; " + perPodSet + "worker: flavor spot doesn't match node affinity", reasonNoFlavor, "flavor spot: its node labels do not match the node selector or affinity"},
-		"a taint":                       {perPodSet + "main: untolerated taint {gpu true NoSchedule <nil>} in flavor gpu", reasonNoFlavor, "flavor gpu: its taint {gpu true NoSchedule <nil>} is not tolerated"},
+		"a taint":                       {perPodSet + "main: untolerated taint {gpu true NoSchedule <nil>} in flavor gpu", reasonNoFlavor, "flavor gpu: its taint gpu=true:NoSchedule is not tolerated"},
 		"a topology that no flavor has": {perPodSet + `main: Flavor "default" does not support TopologyAwareScheduling`, reasonNoFlavor, "flavor default: it has no topology, which the pods request"},
-		"one is too small, one tainted": {perPodSet + "main: " + exceeds + ", untolerated taint {a b NoExecute <nil>} in flavor big", reasonExceeds, "flavor small has at most 4 of cpu, and 8 are requested; flavor big: its taint {a b NoExecute <nil>} is not tolerated"},
+		"one is too small, one tainted": {perPodSet + "main: " + exceeds + ", untolerated taint {a b NoExecute <nil>} in flavor big", reasonExceeds, "flavor small has at most 4 of cpu, and 8 are requested; flavor big: its taint a=b:NoExecute is not tolerated"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if reason, why := refusal(test.message); reason != test.reason || why != test.why {

@@ -114,11 +114,15 @@ func isForeign(launcher *batchv1.Job) bool {
 }
 
 // fixedPart returns a digest of the immutable part of a batch Job's pod template. The rest can change while the Job
-// is suspended (KEP-2926): labels, annotations and scheduling fields.
+// is suspended (KEP-2926): labels, annotations and scheduling fields, but not affinity between pods.
 func fixedPart(template corev1.PodTemplateSpec) string {
 	template.Labels, template.Annotations = nil, nil
 	spec := &template.Spec
+	affinity := spec.Affinity
 	spec.NodeSelector, spec.Affinity, spec.Tolerations, spec.SchedulingGates = nil, nil, nil, nil
+	if affinity != nil && (affinity.PodAffinity != nil || affinity.PodAntiAffinity != nil) {
+		spec.Affinity = &corev1.Affinity{PodAffinity: affinity.PodAffinity, PodAntiAffinity: affinity.PodAntiAffinity}
+	}
 	data, err := json.Marshal(template)
 	if err != nil {
 		// A template that was decoded from JSON can be encoded.

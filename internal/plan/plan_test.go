@@ -273,6 +273,20 @@ func TestPlanChanges(t *testing.T) {
 			},
 			want: map[string][]string{"delete": {"Job/pi-launcher/uid-launcher"}},
 		},
+		"admitted with a topology of Kueue's, which replaces ours: the launcher is made anew": {
+			workers: 0, job: func(j *mpi.Job) {
+				j.Topology = mpi.Topology{Key: corev1.LabelTopologyZone, Required: true}
+				j.Launcher.Template.Annotations = map[string]string{"kueue.x-k8s.io/podset-unconstrained-topology": "true"}
+			},
+			seen: func(j *mpi.Job, o *jobstate.Observed) {
+				before := *j
+				before.Launcher.Template.Annotations = nil
+				first := jobstate.Observed{}
+				launcher := plan.For(before, first, jobstate.Judge(before, first), plan.Settings{}).Pods[0]
+				o.Launcher.Spec.Suspend, o.Launcher.Annotations = new(true), launcher.GetAnnotations()
+			},
+			want: map[string][]string{"delete": {"Job/pi-launcher/uid-launcher"}},
+		},
 		"resumed with another connection: the launcher is made anew": {
 			workers: 0, job: func(j *mpi.Job) { j.Connections = []string{"other"} },
 			seen: func(j *mpi.Job, o *jobstate.Observed) {

@@ -145,6 +145,10 @@ func (q topologyQueue) job(name string, pods int) client.Object {
 	}
 	job := seated(q.namespace, name, q.seat, int32(pods-1), "600")
 	job.Labels = labels
+	if name == "first" {
+		// Ours gives way to Kueue's.
+		job.Annotations = map[string]string{mpi.AnnotationPreferredTopology: corev1.LabelHostname}
+	}
 	if name != "second" {
 		// That asks the operator to choose the nodes, which it leaves to Kueue.
 		job.Spec.RunPolicy.SchedulingPolicy = nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os/exec"
 	"slices"
+	"strings"
 	"testing"
 
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
@@ -116,7 +117,9 @@ func TestProfileOfAProgramWithoutMPI(t *testing.T) {
 	job.Annotations = map[string]string{mpi.AnnotationProfile: "true"}
 	create(t, job)
 	reported(t, kubeflow.Kind, namespace, "job", "the record of the job that ended says why it has no profile", func(status v1alpha1.JobReportStatus) error {
-		isMissing := func(f v1alpha1.Finding) bool { return f.Code == codes.ProfileMissing }
+		isMissing := func(f v1alpha1.Finding) bool {
+			return f.Code == codes.ProfileMissing && strings.Contains(f.Summary, "does not use MPI")
+		}
 		if status.Phase != v1alpha1.PhaseSucceeded || status.Profile != nil || !slices.ContainsFunc(status.Findings, isMissing) {
 			return fmt.Errorf("it is %s, with the profile %+v and the findings %+v", status.Phase, status.Profile, status.Findings)
 		}

@@ -1,12 +1,14 @@
 package rsh
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"opendatahub.io/mpijob/internal/agentapi"
 )
@@ -28,6 +30,16 @@ func TestLaunchOf(t *testing.T) {
 	}
 	defer func() { _ = launcher.Process.Kill(); _ = launcher.Wait() }()
 	self, started := os.Getpid(), launcher.Process.Pid
+	// The process has its command line a moment after Start returns.
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", started))
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("it has no command line: %v", err)
+		}
+		if len(command) > 0 {
+			break
+		}
+	}
 	for name, test := range map[string]struct {
 		profile, outer string
 		ancestors      []int
