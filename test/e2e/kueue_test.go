@@ -282,7 +282,9 @@ func preemptsAsAWhole(t *testing.T, namespace string, job func(name string) clie
 	for _, job := range []client.Object{low, high} {
 		job.SetLabels(map[string]string{mpi.LabelQueue: "team", "kueue.x-k8s.io/priority-class": namespace + "-" + job.GetName()})
 	}
-	create(t, low)
+	if err := submit(t, api, low); err != nil {
+		t.Fatal(err)
+	}
 	before := reported(t, kind, namespace, "low", "the first runs", inPhase(v1alpha1.PhaseRunning))
 	if err := submit(t, api, high); err != nil {
 		t.Fatal(err)

@@ -31,7 +31,7 @@ func TestQueueTopology(t *testing.T) {
 			t.Parallel()
 			q := newTopologyQueue(t, kind)
 			large := q.job("large", 4)
-			create(t, large)
+			q.create(large)
 			waitsFor(t, kind, q.namespace, "large", "allows to fit only 3 out of")
 			q.hasPods(large, 0)
 			if err := api.Delete(t.Context(), large); err != nil {
@@ -39,13 +39,13 @@ func TestQueueTopology(t *testing.T) {
 			}
 
 			first, second := q.job("first", 3), q.job("second", 3)
-			create(t, first)
+			q.create(first)
 			q.runsOnOneNode(first, 3)
-			create(t, second)
+			q.create(second)
 			q.runsOnOneNode(second, 3)
 
 			third := q.job("third", 3)
-			create(t, third)
+			q.create(third)
 			waitsFor(t, kind, q.namespace, "third", "position 1")
 			q.hasPods(third, 0)
 			killOperators(t)
@@ -61,7 +61,7 @@ func TestQueueTopology(t *testing.T) {
 			labels := high.GetLabels()
 			labels["kueue.x-k8s.io/priority-class"] = q.namespace + "-high"
 			high.SetLabels(labels)
-			create(t, high)
+			q.create(high)
 			q.runsOnOneNode(high, 3)
 			evicted := 0
 			for _, job := range []client.Object{second, third} {
@@ -90,11 +90,11 @@ func TestQueueTopologyTakesBack(t *testing.T) {
 			q := newTopologyQueue(t, kind)
 			job := q.job("lost", 3)
 			q.findsNoNodes(job)
-			create(t, job)
+			q.create(job)
 			waitsFor(t, kind, q.namespace, "lost", "not all pods were scheduled in time (once)")
 			q.podsGone(job)
 			other := q.job("other", 3)
-			create(t, other)
+			q.create(other)
 			q.runsOnOneNode(other, 3)
 		})
 	}
@@ -157,6 +157,14 @@ func (q topologyQueue) job(name string, pods int) client.Object {
 		role.Template.Annotations = together
 	}
 	return job
+}
+
+// create creates a job, as soon as Kueue knows its runtime.
+func (q topologyQueue) create(job client.Object) {
+	q.t.Helper()
+	if err := submit(q.t, api, job); err != nil {
+		q.t.Fatalf("create %s: %v", job.GetName(), err)
+	}
 }
 
 // findsNoNodes has a pod of the job find no node within 8 seconds: it must be beside a pod that there is not, of which Kueue knows
