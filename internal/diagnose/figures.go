@@ -142,15 +142,7 @@ func names(pods []facts.Pod) []string {
 
 func lower(text string) string { return strings.ToLower(text[:1]) + text[1:] }
 
-// nodeText is where a pod was, as a part of a sentence; "" if it had no node.
-func nodeText(pod facts.Pod) string {
-	if pod.Spec.NodeName == "" {
-		return ""
-	}
-	return " on " + pod.Spec.NodeName
-}
-
-// nodesText is nodeText for several pods: the nodes of all, if they are few.
+// nodesText names the nodes of pods if they are few, such as " on node-a, node-b", or counts them; "" if the pods have none.
 func nodesText(pods []facts.Pod) string {
 	const most = 3
 	var nodes []string

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"regexp"
@@ -90,12 +91,7 @@ func stalled(p *input) []Finding {
 
 // nameGone adds the rank that is gone to the figures, if it is unknown there and the lines of a launcher's log show it.
 func (p *input) nameGone(text string, lines []string, figures map[string]string) {
-	if rank, isOne := strings.CutPrefix(endedPrograms(lines), "rank "); isOne && figures["rank"] == "" {
-		figures["rank"] = rank
-	}
-	if figures["rank"] == "" {
-		figures["rank"] = p.finalizing(text)
-	}
+	figures["rank"] = cmp.Or(figures["rank"], loneRank(endedPrograms(lines)), p.finalizing(text))
 	if rank := figures["rank"]; rank != "" && figures["rankWho"] == "" {
 		figures["rankWho"] = "Rank " + rank
 	}
@@ -106,16 +102,21 @@ func nameAwaited(text string, lines []string, figures map[string]string) {
 	rank, does := aloneIn(text)
 	if ended := endedPrograms(lines); ended != "" {
 		figures["alone"] = "The job is stuck: the others wait for " + ended + ", whose program has ended without the calls that the others make."
-		rank, _ = strings.CutPrefix(ended, "rank ")
-		if strings.HasPrefix(ended, "ranks") {
-			rank = ""
-		}
+		rank = loneRank(ended)
 	} else if rank != "" {
 		figures["alone"] = "The job is probably stuck: the others wait for rank " + rank + ", which " + does + "."
 	}
 	if rank != "" {
 		figures["rank"], figures["option"] = rank, rank
 	}
+}
+
+// loneRank returns the number in a text such as "rank 1"; "" if that names several ranks, or none.
+func loneRank(ranks string) string {
+	if rank, isOne := strings.CutPrefix(ranks, "rank "); isOne {
+		return rank
+	}
+	return ""
 }
 
 // addPlaces adds where the ranks are in their code to the figures, and returns the lines of the launcher's log that show it.

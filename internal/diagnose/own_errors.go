@@ -194,11 +194,16 @@ func (p *input) onReadOnlyVolume(spec corev1.PodSpec, figures map[string]string)
 	if isObject := strings.HasPrefix(source, "ConfigMap ") || strings.HasPrefix(source, "Secret "); !isObject && !mount.ReadOnly {
 		return false
 	}
-	figures["volume"], figures["mounted"] = mount.Name, ""
-	if source != "" {
-		figures["mounted"] = " (" + source + ")"
-	}
+	figures["volume"], figures["mounted"] = mount.Name, asAside(source)
 	return true
+}
+
+// asAside returns a text in brackets, with a space before them; "" for none.
+func asAside(text string) string {
+	if text == "" {
+		return ""
+	}
+	return " (" + text + ")"
 }
 
 // missingOnVolume returns the remedies for a file that is missing in a folder at which the pods of the program mount a volume, and adds
@@ -217,9 +222,7 @@ func (p *input) missingOnVolume(figures map[string]string) []v1alpha1.Remedy {
 		figures["mounted"], figures["object"], figures["key"] = source, strings.ToLower(kind)+"/"+name, path.Base(file)
 		return codes.MissingKey
 	}
-	if source != "" {
-		figures["mounted"] = " (" + source + ")"
-	}
+	figures["mounted"] = asAside(source)
 	return codes.MissingOnVolume
 }
 

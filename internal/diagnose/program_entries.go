@@ -104,9 +104,7 @@ func (p *input) isMountedOver(inLauncher bool, values map[string]string) bool {
 			continue
 		}
 		values["volume"], values["folder"], values["programTemplate"] = mount.Name, at, p.field(role)
-		if source := facts.SourceOf(spec, mount.Name); source != "" {
-			values["mounted"] = " (" + source + ")"
-		}
+		values["mounted"] = asAside(facts.SourceOf(spec, mount.Name))
 		return true
 	}
 	return false

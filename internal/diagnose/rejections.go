@@ -48,7 +48,7 @@ func rejected(p *input) []Finding {
 	var found []Finding
 	for _, reason := range order {
 		first := pods[reason][0]
-		figures := map[string]string{"message": facts.Sentence(cmp.Or(strings.TrimPrefix(first.Status.Message, "Pod was rejected: "), reason)), "onNode": nodeText(first)}
+		figures := map[string]string{"message": facts.Sentence(cmp.Or(strings.TrimPrefix(first.Status.Message, "Pod was rejected: "), reason)), "onNode": nodesText([]facts.Pod{first})}
 		filled := p.figures(pods[reason])
 		for _, remedy := range rejectionRemedies {
 			if remedy.reason.MatchString(reason) {

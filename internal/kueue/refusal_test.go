@@ -2,8 +2,7 @@ package kueue
 
 import "testing"
 
-// TestRefusal: only jobs that their queue never admits are told that waiting does not help. The messages are those of Kueue 0.10 to
-// 0.19.
+// TestRefusal: only for jobs that their queue never admits does waiting not help. The messages are those of Kueue 0.10 to 0.19.
 func TestRefusal(t *testing.T) {
 	const waits = "insufficient unused quota for cpu in flavor spot, 3 more needed"
 	const exceeds = "insufficient quota for cpu in flavor small, previously considered podsets requests (0) + current podset request (8) > maximum capacity (4)"

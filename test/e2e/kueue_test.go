@@ -651,7 +651,7 @@ func TestQueuedInTurn(t *testing.T) {
 	onNodesOfQueue(1)
 }
 
-// TestQueueLacksResource: a job that requests what its queue has no quota for is told that waiting does not help.
+// TestQueueLacksResource: a job that requests a resource without a quota in its queue has a finding, because waiting does not help.
 func TestQueueLacksResource(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
@@ -659,7 +659,7 @@ func TestQueueLacksResource(t *testing.T) {
 	job := queuedJob(namespace, "gpus", 1)
 	worker(job).Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}
 	create(t, job)
-	report := reported(t, "MPIJob", namespace, "gpus", "it is told that its queue has no GPUs", func(status v1alpha1.JobReportStatus) error {
+	report := reported(t, "MPIJob", namespace, "gpus", "its report shows that its queue has no GPUs", func(status v1alpha1.JobReportStatus) error {
 		if len(status.Findings) == 0 || status.Findings[0].Code != codes.QueueLacksResource {
 			return fmt.Errorf("it is %s with %+v", status.Phase, status.Findings)
 		}

@@ -118,8 +118,10 @@ func keepGate(jobSet, before tree, byOperator bool) {
 	}
 	annotations := child(jobSet, "metadata", "annotations")
 	wasSuspended, isSuspended := at(before, "spec")["suspend"] == true, at(jobSet, "spec")["suspend"] == true
+	mayResume := annotations[mpi.AnnotationGate] == mpi.GateOpen && was != mpi.GateSuspended
 	switch {
-	case byOperator && (isSuspended || annotations[mpi.AnnotationGate] == mpi.GateOpen && was != mpi.GateSuspended):
+	case byOperator && (isSuspended || mayResume):
+		// It closes the gate, opens it, or changes something else.
 	case byOperator:
 		annotations[mpi.AnnotationGate] = was
 		child(jobSet, "spec")["suspend"] = true
