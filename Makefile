@@ -291,10 +291,12 @@ generate: $(BIN)/controller-gen ## Write the generated files anew.
 .PHONY: fmt
 fmt: $(BIN)/golangci-lint ## Format the code.
 	@for module in $(MODULES); do (cd $$module && golangci-lint fmt --config $(CURDIR)/.golangci.yml); done
+	@if python3 -c 'import venv' 2>/dev/null; then $(MAKE) sdk-fmt; else echo "fmt: without python3 the SDK's code is not formatted"; fi
 
 .PHONY: lint
 lint: $(BIN)/golangci-lint $(if $(SKIP_PROSE),,prose dashboard-lint) ## Look for mistakes, for imports that the architecture does not allow, and for unclear texts.
 	@for module in $(MODULES); do echo "== lint $$module"; (cd $$module && golangci-lint run --config $(CURDIR)/.golangci.yml ./...); done
+	@if python3 -c 'import venv' 2>/dev/null; then $(MAKE) sdk-lint; else echo "lint: without python3 the SDK's code is not checked"; fi
 
 .PHONY: prose
 prose: hack/prose/node_modules/.package-lock.json ## Check that documents, messages and comments are plain technical English.
@@ -340,8 +342,16 @@ UV := UV_PROJECT_ENVIRONMENT=$(SDK)/.venv $(UV_PROGRAM)
 SDK_PYTHON := $(SDK)/.venv/bin/python
 
 .PHONY: sdk
-sdk: $(SDK)/.venv/synced ## Generate, format, lint and type-check the Python SDK, and run its unit tests.
-	@cd $(SDK) && .venv/bin/ruff format --quiet && .venv/bin/ruff check --quiet && .venv/bin/mypy && .venv/bin/pytest --quiet tests/unit
+sdk: sdk-fmt sdk-lint ## Format, lint and type-check the Python SDK, and run its unit tests.
+	@cd $(SDK) && .venv/bin/pytest --quiet tests/unit
+
+.PHONY: sdk-fmt
+sdk-fmt: $(SDK)/.venv/synced
+	@cd $(SDK) && .venv/bin/ruff format --quiet
+
+.PHONY: sdk-lint
+sdk-lint: $(SDK)/.venv/synced
+	@cd $(SDK) && .venv/bin/ruff check --quiet && .venv/bin/mypy
 
 .PHONY: sdk-generate
 sdk-generate: $(SDK)/.venv/synced ## Write the SDK's models, its synchronous face, its reference and the notebooks of the documentation anew.

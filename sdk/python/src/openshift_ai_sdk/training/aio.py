@@ -717,8 +717,8 @@ class TrainingClient:
         """Test a runtime with a small job, as ``kubectl odh mpijob runtimes test`` does.
 
         The operator runs a launcher and two workers, and measures the latency and bandwidth of MPI messages between
-        them, for which the image needs a shared library of MPI. The job is deleted then, and so is the RuntimeTest if it
-        has passed.
+        them, for which the image needs a shared library of MPI. The job is deleted then, and so is the RuntimeTest if
+        it has passed.
 
         Args:
             name: The runtime, of the namespace or the cluster. If both have one of this name, use
