@@ -158,12 +158,20 @@ func (o *cloneOptions) run(ctx context.Context, args []string) error {
 	if note := c.RuntimeNote(ctx, job); note != "" && job.Object == nil {
 		say(o.ErrOut, "note: %s", note)
 	}
+	o.printNote(clone)
 	if !o.without {
 		if err := o.printDiff(job.String(), clone); err != nil {
 			return err
 		}
 	}
 	return o.create(ctx, c, clone.Job)
+}
+
+// printNote prints what the clone keeps although it may no longer fit.
+func (o *cloneOptions) printNote(clone jobs.Clone) {
+	if clone.Note != "" {
+		say(o.ErrOut, "note: %s", clone.Note)
+	}
 }
 
 func (o *cloneOptions) printDiff(before string, clone jobs.Clone) error {

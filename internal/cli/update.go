@@ -87,6 +87,7 @@ func (o *updateOptions) replaceJob(ctx context.Context, arg string, changes []jo
 	if err != nil {
 		return err
 	}
+	o.printNote(clone)
 	if !o.without {
 		if err := o.printDiff(old.String()+" (now)", clone); err != nil {
 			return err

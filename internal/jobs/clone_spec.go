@@ -128,7 +128,8 @@ func (c *Client) CloneWithSpec(ctx context.Context, job Job, spec Spec) (Clone, 
 			return Clone{}, err
 		}
 	}
-	return Clone{Original: original, Job: clone}, checkMasked(job, clone)
+	note := c.followRanks(ctx, original, clone)
+	return Clone{Original: original, Job: clone, Note: note}, checkMasked(job, clone)
 }
 
 // ChangesOf returns the changes that make the clone from the original's fields, as Clone does.

@@ -209,6 +209,17 @@ func annotations() []Annotation {
 	}
 }
 
+// NamespaceAnnotations returns the names of the annotations of a Namespace that have an effect on its jobs. Callers share them and must
+// not change them.
+var NamespaceAnnotations = sync.OnceValue(func() (names []string) {
+	for _, a := range Annotations() {
+		if slices.Contains(a.On, onNamespace) {
+			names = append(names, a.Name)
+		}
+	}
+	return names
+})
+
 // annotationPath returns the field of an annotation.
 func annotationPath(name string) *field.Path {
 	return field.NewPath("metadata", "annotations").Key(name)
