@@ -14,6 +14,7 @@ import (
 type cloneOptions struct {
 	*Factory
 	changeFlags
+	copyFlags
 	followFlags
 	dryRun  jobs.DryRun
 	output  *output
@@ -69,6 +70,9 @@ Without NEW, the name is the original name with the next free number. A clone is
 A deleted job can be cloned while its report is retained. Secrets in its fields are masked there: --env or --set must set
 each of them again.
 
+The flags of create change the copy. Lists and labels are added to those of the original. --command is the command of the
+launcher, with mpirun. If the original starts as many ranks as its workers have slots, so does the copy.
+
 --set accepts workers, slots, image, command, cpu, memory, gpu, queue, runtime (TrainJobs), deadline (seconds), suspend,
 env.NAME, label.NAME, or the path of any field. An empty value removes the field. The workers of a TrainJob are all of its
 nodes.`,
@@ -99,6 +103,7 @@ nodes.`,
 	addDryRun(c, &o.dryRun)
 	c.Flags().BoolVar(&o.without, "no-diff", false, "Do not show the changes")
 	o.output = addOutput(c)
+	o.addCopied(c, f)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		o.read(c)
 		return o.run(c.Context(), args)
@@ -151,7 +156,7 @@ func (o *cloneOptions) run(ctx context.Context, args []string) error {
 	if len(args) == 2 {
 		name = args[1]
 	}
-	clone, err := c.Clone(ctx, job, name, changes...)
+	clone, err := o.cloneWithFlags(ctx, c, job, name, changes)
 	if err != nil {
 		return err
 	}
@@ -165,6 +170,18 @@ func (o *cloneOptions) run(ctx context.Context, args []string) error {
 		}
 	}
 	return o.create(ctx, c, clone.Job)
+}
+
+// cloneWithFlags returns a copy of a job with the changes of all flags.
+func (o *cloneOptions) cloneWithFlags(ctx context.Context, c *jobs.Client, job jobs.Job, name string, changes []jobs.Change) (jobs.Clone, error) {
+	edit, err := o.edit()
+	switch {
+	case err != nil:
+		return jobs.Clone{}, err
+	case edit == nil:
+		return c.Clone(ctx, job, name, changes...)
+	}
+	return c.CloneEdited(ctx, job, name, edit, changes...)
 }
 
 // printNote prints what the clone keeps although it may no longer fit.

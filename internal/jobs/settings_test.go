@@ -49,6 +49,7 @@ var examples = map[string]func(*Spec){
 	"topology":        func(s *Spec) { s.Topology = "topology.kubernetes.io/zone" },
 	"rdma":            func(s *Spec) { s.RDMA = "required" },
 	"profile":         func(s *Spec) { s.Profile = true },
+	"waitForQuota":    func(s *Spec) { s.WaitForQuota = true },
 	"gangTimeout":     func(s *Spec) { s.GangTimeout = 10 * time.Minute },
 	"imagePullSecret": func(s *Spec) { s.ImagePullSecrets = []string{"registry"} },
 	"serviceAccount":  func(s *Spec) { s.ServiceAccount = "trainer" },
