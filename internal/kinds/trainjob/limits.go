@@ -134,11 +134,11 @@ func CheckNamespaceLimits(job TrainJob, used Runtime, namespace map[string]strin
 	}
 	if most, limited, _ := limit(namespace, mpi.AnnotationMaxWorkers); limited {
 		if n := countNodes(job, used, pods); n > most {
-			from := ""
+			detail := fmt.Sprintf("must be at most %d, %s", most, ask(mpi.AnnotationMaxWorkers))
 			if job.trainer().NumNodes == nil {
-				from = "which the runtime " + used.Name + " sets, "
+				detail += fmt.Sprintf("; set it, since the runtime %s has %d nodes", used.Name, n)
 			}
-			errs = append(errs, field.Invalid(nodesPath, n, fmt.Sprintf("%smust be at most %d, %s", from, most, ask(mpi.AnnotationMaxWorkers))))
+			errs = append(errs, field.Invalid(nodesPath, n, detail))
 		}
 	}
 	if most, limited, _ := limit(namespace, mpi.AnnotationMaxGPUs); limited {
