@@ -137,7 +137,7 @@ var settings = []SettingGroup{
 		},
 		{
 			Name: "annotations", Python: "annotations", Text: "Annotations of the job",
-			Absent: "Annotations with an effect have settings of their own; others can be written in YAML",
+			Absent: "What users set often has a setting of its own; others can be written in YAML",
 			MPIJob: jobField("metadata.annotations"), TrainJob: jobField("metadata.annotations"),
 		},
 	}},
