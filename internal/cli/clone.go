@@ -19,12 +19,12 @@ type cloneOptions struct {
 	dryRun  jobs.DryRun
 	output  *output
 	without bool
-	env     []string
 }
 
 // changeFlags are the changes of a job.
 type changeFlags struct {
 	set   []string
+	env   []string
 	flags map[string]string
 }
 
@@ -36,7 +36,7 @@ func (o *changeFlags) addSet(c *cobra.Command, usage string) {
 	c.Flags().StringArrayVar(&o.set, "set", nil, usage)
 }
 
-// addNamed adds a flag for each of namedChanges.
+// addNamed adds a flag for each of namedChanges, and one for variables.
 func (o *changeFlags) addNamed(c *cobra.Command, f *Factory) {
 	flags := c.Flags()
 	flags.Int32P("workers", "w", 0, "Number of workers")
@@ -44,6 +44,7 @@ func (o *changeFlags) addNamed(c *cobra.Command, f *Factory) {
 	flags.String("image", "", "Image of launcher and workers")
 	flags.String("command", "", "Command of the launcher, including mpirun")
 	flags.String("queue", "", "Queue of the job")
+	flags.StringArrayVarP(&o.env, "env", "e", nil, "Environment variable as NAME=VALUE, as --set env.NAME=VALUE; repeatable")
 	_ = c.RegisterFlagCompletionFunc("queue", f.completeObjects(kueue.LocalQueueKind))
 }
 
@@ -98,7 +99,6 @@ nodes.`,
 	}
 	o.addSet(c, "Change as NAME=VALUE; repeatable")
 	o.addNamed(c, f)
-	c.Flags().StringArrayVarP(&o.env, "env", "e", nil, "Environment variable as NAME=VALUE, as --set env.NAME=VALUE; repeatable")
 	o.add(c)
 	addDryRun(c, &o.dryRun)
 	c.Flags().BoolVar(&o.without, "no-diff", false, "Do not show the changes")
@@ -119,6 +119,13 @@ func (o *changeFlags) changes() ([]jobs.Change, error) {
 			changes = append(changes, jobs.Change{Field: name, Value: value})
 		}
 	}
+	for _, text := range o.env {
+		name, value, found := strings.Cut(text, "=")
+		if !found || name == "" {
+			return nil, usagef("--env: %s is not allowed; use NAME=VALUE", text)
+		}
+		changes = append(changes, jobs.Change{Field: "env." + name, Value: value})
+	}
 	for _, text := range o.set {
 		change, err := jobs.ParseChange(text)
 		if err != nil {
@@ -136,13 +143,6 @@ func (o *cloneOptions) run(ctx context.Context, args []string) error {
 	changes, err := o.changes()
 	if err != nil {
 		return err
-	}
-	for _, text := range o.env {
-		name, value, found := strings.Cut(text, "=")
-		if !found || name == "" {
-			return usagef("--env: %s is not allowed; use NAME=VALUE", text)
-		}
-		changes = append(changes, jobs.Change{Field: "env." + name, Value: value})
 	}
 	job, err := o.Find(ctx, args[0])
 	if err != nil {

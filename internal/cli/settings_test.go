@@ -46,7 +46,7 @@ func TestCopiesHaveSettings(t *testing.T) {
 		own     []string
 	}{
 		"clone":  {newClone(f), own},
-		"update": {newUpdate(f), append([]string{"grace-period"}, own[:5]...)}, // of the pods that --replace ends
+		"update": {newUpdate(f), append([]string{"grace-period"}, own...)}, // of the pods that --replace ends
 	} {
 		for _, group := range jobs.Settings() {
 			for _, setting := range group.Settings {

@@ -1,11 +1,13 @@
 package operator_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -150,6 +152,10 @@ func TestLimitsOfNamespaces(t *testing.T) {
 					t.Error(err)
 				}
 				return
+			}
+			// Clients show the message of the cause.
+			if status, is := errors.AsType[*apierrors.StatusError](err); !is || !apierrors.IsInvalid(err) || len(status.Status().Details.Causes) != 1 || status.Status().Details.Causes[0].Field != "" {
+				t.Errorf("the error is %#v", err)
 			}
 			for _, part := range test.refused {
 				if err == nil || !strings.Contains(err.Error(), part) {
