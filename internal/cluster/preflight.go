@@ -279,10 +279,14 @@ func podErrors(details *metav1.StatusDetails, template *field.Path) field.ErrorL
 	}
 	var errs field.ErrorList
 	for _, cause := range details.Causes {
-		kind := field.ErrorType(cause.Type)
+		kind, at := field.ErrorType(cause.Type), template.String()+"."+cause.Field
+		if cause.Field == "" {
+			// A ValidatingAdmissionPolicy refused it.
+			kind, at = field.ErrorTypeForbidden, template.String()
+		}
 		errs = append(errs, &field.Error{
 			Type: kind, BadValue: field.OmitValueType{},
-			Field:  template.String() + "." + cause.Field,
+			Field:  at,
 			Detail: strings.TrimPrefix(cause.Message, kind.String()+": "),
 		})
 	}

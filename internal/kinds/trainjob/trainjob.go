@@ -202,6 +202,7 @@ type FailureRule struct {
 // ReplicatedJob is one of the jobs of a JobSet.
 type ReplicatedJob struct {
 	Name      string                  `json:"name"`
+	Replicas  *int32                  `json:"replicas,omitempty"`
 	DependsOn []Dependency            `json:"dependsOn,omitempty"`
 	Template  batchv1.JobTemplateSpec `json:"template"`
 }
