@@ -26,6 +26,7 @@ var (
 	tooMuch    = regexp.MustCompile(`insufficient quota for (\S+) in flavor ` + aFlavor +
 		`, (?:previously considered podsets requests \((\S+)\) \+ current podset request \((\S+)\)|request) > maximum capacity \((\S+)\)`)
 	waitsFor   = regexp.MustCompile(`insufficient unused quota for \S+ in flavor ` + aFlavor + `,`)
+	notActive  = regexp.MustCompile(`^(LocalQueue|ClusterQueue) (\S+) is (stopped|inactive)\.?$`)
 	noTopology = regexp.MustCompile(`topology "[^"]*" (?:doesn't allow|allows) to fit [^.]*\. Total nodes: (\d+); excluded: ([^;]*)`)
 	excludes   = regexp.MustCompile(`(nodeSelector|affinity|taint "[^"]*"): (\d+)`)
 	mismatches = []struct {
@@ -45,12 +46,23 @@ var (
 // refusal returns the reason for which a queue never admits a job, and a clause that explains it, from the message of Kueue about its
 // pod sets. Both are empty if the job only waits, or if the words do not tell.
 func refusal(message string) (reason, why string) {
+	if queue := notActive.FindStringSubmatch(message); queue != nil {
+		return ReasonStopped, stoppedText(queue[1]+" "+queue[2], queue[3] == "stopped")
+	}
 	for sentence := range strings.SplitSeq(message, perPodSet) {
 		if reason, why = refusalOfPodSet(sentence); reason != "" {
 			return reason, why
 		}
 	}
 	return "", ""
+}
+
+// stoppedText explains that a queue admits no jobs. One that is inactive is stopped, or incompletely configured.
+func stoppedText(queue string, stopped bool) string {
+	if stopped {
+		return queue + " is stopped: it admits no job until its administrator starts it again"
+	}
+	return queue + " is inactive: it is stopped or incompletely configured, and admits no job until its administrator corrects that"
 }
 
 // refusalOfPodSet is refusal for one pod set. A pod set is never admitted if none of the flavors that Kueue tried ever accepts it: one
