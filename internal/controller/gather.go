@@ -90,7 +90,7 @@ func (r *reconciler) gather(ctx context.Context, loaded kinds.Job) (gathered, er
 	if g.workload, g.seen.Queue, err = r.queues.observe(ctx, g.job, g.seen.Now); err != nil {
 		return g, err
 	}
-	if g.seen.Queue != nil && g.seen.Queue.Reason == kueue.ReasonTimeout {
+	if g.seen.Queue != nil && kueue.MayLackNodes(*g.seen.Queue) {
 		g.seen.Queue.NeverFits = r.gangs.neverFits(ctx, g.job, g.seen)
 	}
 	g.quota = r.quotas.observe(ctx, g.job, g.seen)

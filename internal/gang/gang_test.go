@@ -265,12 +265,20 @@ func TestFitsNever(t *testing.T) {
 		list := func(n int64) corev1.ResourceList {
 			return corev1.ResourceList{"pods": resource.MustParse("100"), "example.com/seat": *resource.NewQuantity(n, resource.DecimalSI)}
 		}
-		return jobstate.Node{Name: name, Ready: true, Allocatable: list(seats), Free: list(free)}
+		return jobstate.Node{Name: name, Ready: true, Allocatable: list(seats), Free: list(free), Labels: map[string]string{corev1.LabelHostname: name}}
+	}
+	queued := jobstate.Observed{Queue: &jobstate.QueueState{}}
+	inOneHost := func(launcher, workers string) func(*mpi.Job) {
+		return func(j *mpi.Job) {
+			for group, template := range map[*string]*corev1.PodTemplateSpec{&launcher: &j.Launcher.Template, &workers: &j.Workers.Template} {
+				template.Annotations = map[string]string{"kueue.x-k8s.io/podset-required-topology": corev1.LabelHostname, "kueue.x-k8s.io/podset-group-name": *group}
+			}
+		}
 	}
 	request := func(launcher, worker string) func(*mpi.Job) {
 		return func(j *mpi.Job) {
-			for seats, template := range map[string]*corev1.PodTemplateSpec{launcher: &j.Launcher.Template, worker: &j.Workers.Template} {
-				template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"example.com/seat": resource.MustParse(seats)}
+			for seats, template := range map[*string]*corev1.PodTemplateSpec{&launcher: &j.Launcher.Template, &worker: &j.Workers.Template} {
+				template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"example.com/seat": resource.MustParse(*seats)}
 			}
 		}
 	}
@@ -290,7 +298,13 @@ func TestFitsNever(t *testing.T) {
 		"enough of them fit":             {workers: 4, change: []func(*mpi.Job){request("2", "1"), func(j *mpi.Job) { j.Gang.MinAvailable = new(int32(3)) }}},
 		"no worker fits, as pods show":   {workers: 2, change: []func(*mpi.Job){request("1", "4")}},
 		"no worker fits, and it asks":    {workers: 2, change: []func(*mpi.Job){request("1", "4"), asks}, want: "Only 1 of 3 pods fit"},
-		"no worker fits, in a queue":     {workers: 2, change: []func(*mpi.Job){request("1", "4")}, seen: jobstate.Observed{Queue: &jobstate.QueueState{}}, want: "Only 1 of 3 pods fit"},
+		"one domain of Kueue's is too small": {
+			workers: 3, change: []func(*mpi.Job){request("1", "1"), inOneHost("all", "all")}, seen: queued,
+			want: "Only 3 of 4 pods fit on the cluster's 2 nodes, even if it is empty: all pods must run on nodes with the same kubernetes.io/hostname, of which a has room for the most; each worker requests 1 of example.com/seat.",
+		},
+		"one domain of Kueue's holds the workers": {workers: 3, change: []func(*mpi.Job){request("1", "1"), inOneHost("", "")}, seen: queued},
+		"Kueue has chosen the domain":             {workers: 3, change: []func(*mpi.Job){request("1", "1"), inOneHost("all", "all")}, seen: jobstate.Observed{Queue: &jobstate.QueueState{Admitted: true}}},
+		"no worker fits, in a queue":              {workers: 2, change: []func(*mpi.Job){request("1", "4")}, seen: queued, want: "Only 1 of 3 pods fit"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

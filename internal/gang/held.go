@@ -26,6 +26,10 @@ func FitsNever(job mpi.Job, seen jobstate.Observed, nodes []jobstate.Node, state
 	if CountPlaced(job, seen) > 0 {
 		return
 	}
+	if seen.Queue != nil && !seen.Queue.Admitted {
+		// Once it has admitted a job, Kueue has chosen.
+		job = job.WithKueueTopology()
+	}
 	held, is := heldAlone(seen.Now, job, seen, nodes)
 	if is && held.Never && (held.Partly || job.Gang.Wanted || seen.Queue != nil) {
 		state.Never, state.Reason, state.Message = true, held.Reason, held.Message

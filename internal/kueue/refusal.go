@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/phrase"
 )
 
@@ -25,11 +26,12 @@ var (
 	notCovered = regexp.MustCompile(`resource (\S+) unavailable in ClusterQueue`)
 	tooMuch    = regexp.MustCompile(`insufficient quota for (\S+) in flavor ` + aFlavor +
 		`, (?:previously considered podsets requests \((\S+)\) \+ current podset request \((\S+)\)|request) > maximum capacity \((\S+)\)`)
-	waitsFor   = regexp.MustCompile(`insufficient unused quota for \S+ in flavor ` + aFlavor + `,`)
-	notActive  = regexp.MustCompile(`^(LocalQueue|ClusterQueue) (\S+) is (stopped|inactive)\.?$`)
-	noTopology = regexp.MustCompile(`topology "[^"]*" (?:doesn't allow|allows) to fit [^.]*\. Total nodes: (\d+); excluded: ([^;]*)`)
-	excludes   = regexp.MustCompile(`(nodeSelector|affinity|taint "[^"]*"): (\d+)`)
-	mismatches = []struct {
+	waitsFor     = regexp.MustCompile(`insufficient unused quota for \S+ in flavor ` + aFlavor + `,`)
+	notActive    = regexp.MustCompile(`^(LocalQueue|ClusterQueue) (\S+) is (stopped|inactive)\.?$`)
+	topologyFull = regexp.MustCompile(`topology "[^"]*" (?:doesn't allow|allows) to fit`)
+	noTopology   = regexp.MustCompile(`topology "[^"]*" (?:doesn't allow|allows) to fit [^.]*\. Total nodes: (\d+); excluded: ([^;]*)`)
+	excludes     = regexp.MustCompile(`(nodeSelector|affinity|taint "[^"]*"): (\d+)`)
+	mismatches   = []struct {
 		said *regexp.Regexp
 		// why has the first group of the expression, if it has two; the last one is the flavor.
 		why string
@@ -55,6 +57,12 @@ func refusal(message string) (reason, why string) {
 		}
 	}
 	return "", ""
+}
+
+// MayLackNodes reports whether a job may wait because all nodes together cannot hold its pods: Kueue found none for it in its topology, or
+// it was put out because its pods found none.
+func MayLackNodes(state jobstate.QueueState) bool {
+	return !state.Admitted && (state.Reason == ReasonTimeout || topologyFull.MatchString(state.Message))
 }
 
 // stoppedText explains that a queue admits no jobs. One that is inactive is stopped, or incompletely configured.

@@ -43,7 +43,7 @@ func (m maker) waits(status *v1alpha1.JobReportStatus) {
 
 // never reports whether waiting does not help.
 func (m maker) never() bool {
-	return m.seen.Queue != nil && m.seen.Queue.Never || m.seen.Gang != nil && m.seen.Gang.Never
+	return m.seen.Queue != nil && (m.seen.Queue.Never || m.seen.Queue.NeverFits != "") || m.seen.Gang != nil && m.seen.Gang.Never
 }
 
 // isAdmitted reports whether the job's queue has admitted it.
