@@ -108,11 +108,13 @@ func (c *Cluster) preflight(ctx context.Context, job mpi.Job, probes []probe, ob
 		if tooLarge != nil {
 			found.TooLarge = append(found.TooLarge, tooLarge)
 		}
-		if tooLarge == nil && unmatched == "" && probe.role == mpi.RoleWorker {
-			unmatched = probe.crowded(pods[i].Pod, nodes)
-		}
 		if unmatched != "" && !slices.Contains(found.Unmatched, unmatched) {
 			found.Unmatched = append(found.Unmatched, unmatched)
+		}
+	}
+	if len(found.TooLarge)+len(found.Unmatched) == 0 && len(probes) > 0 {
+		if text := crowded(job, pods, nodes); text != "" {
+			found.Unmatched = append(found.Unmatched, text)
 		}
 	}
 	if quotasErr == nil && rangesErr == nil && len(quotas) > 0 && len(probes) > 0 {
