@@ -313,7 +313,7 @@ func preemptsAsAWhole(t *testing.T, namespace string, job func(name string) clie
 }
 
 // TestQueueTakesBackWhatFindsNoNodes: a job that was let in gives its quota back when its pods do not all find a node in the
-// time that it says, is tried again, and fails at last.
+// time that it says, is tried again, and fails at last. Its report says that no node will do.
 func TestQueueTakesBackWhatFindsNoNodes(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
@@ -331,7 +331,7 @@ func TestQueueTakesBackWhatFindsNoNodes(t *testing.T) {
 	reported(t, "MPIJob", namespace, "other", "another has its quota meanwhile", inPhase(v1alpha1.PhaseSucceeded))
 
 	failed := reported(t, "MPIJob", namespace, "lost", "it fails at last", inPhase(v1alpha1.PhaseFailed))
-	if failed.Status.Reason != codes.GangTimeout || len(failed.Status.Findings) == 0 || failed.Status.Findings[0].Code != "GangTimeout" {
+	if failed.Status.Reason != codes.GangNeverFits || len(failed.Status.Findings) == 0 || failed.Status.Findings[0].Code != codes.GangNeverFits {
 		t.Errorf("it failed with %s: %s\n%+v", failed.Status.Reason, failed.Status.Message, failed.Status.Findings)
 	}
 	text, _ := yaml.Marshal(failed.Status.Findings)
