@@ -147,12 +147,12 @@ func jobsAndTrainJobsWaitForQuota(t *testing.T) {
 	first := seated(namespace, "first", "", 2, "600")
 	create(t, first)
 	placed(t, first, 3)
-	waits := map[string]string{mpi.AnnotationWaitForQuota: "true"}
+	annotations := map[string]string{mpi.AnnotationWaitForQuota: "true"}
 	second := seated(namespace, "second", "", 2, "2")
-	second.Spec.RunPolicy.SchedulingPolicy, second.Annotations = nil, waits
+	second.Spec.RunPolicy.SchedulingPolicy, second.Annotations = nil, annotations
 	third := trainJob(t, namespace, "{numNodes: 3, command: [sleep, '2']}")
 	third.SetName("third")
-	third.SetAnnotations(waits)
+	third.SetAnnotations(annotations)
 	for _, job := range []client.Object{second, third} {
 		if err := submit(t, api, job); err != nil {
 			t.Fatalf("create %s: %v", job.GetName(), err)
