@@ -20,9 +20,6 @@ func unplaceable(p *input) []Finding {
 	case p.Failed() && isGangFailure[p.Outcome.Reason]:
 		figures["said"] = p.Outcome.Message
 		return []Finding{p.find(p.Outcome.Reason, nil, figures)}
-	case p.Seen.Queue != nil && p.Seen.Queue.NeverFits != "":
-		figures["said"] = facts.Sentence(p.Seen.Queue.NeverFits)
-		return []Finding{p.find(codes.GangNeverFits, nil, figures)}
 	case gang == nil || !gang.Never || p.Failed():
 		return nil
 	}

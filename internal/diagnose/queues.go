@@ -16,7 +16,12 @@ import (
 // queued reports why a job in a queue will never be admitted. A job that only waits has no such finding.
 func queued(p *input) []Finding {
 	queue := p.Seen.Queue
-	if queue == nil || !queue.Never || queue.NeverFits != "" {
+	switch {
+	case queue == nil:
+		return nil
+	case queue.NeverFits != "":
+		return []Finding{p.find(codes.GangNeverFits, nil, map[string]string{"said": facts.Sentence(queue.NeverFits)}, "Queue: "+queue.Message)}
+	case !queue.Never:
 		return nil
 	}
 	code, known := queueReasons[queue.Reason]
@@ -25,7 +30,7 @@ func queued(p *input) []Finding {
 	}
 	values := map[string]string{"queue": queue.Name, "workload": queue.Object, "said": facts.Sentence(cmp.Or(queue.Why, queue.Message))}
 	if code == codes.QueueLacksResource && p.Job.RDMA.Optional && lacksRDMA(p.Job, cmp.Or(queue.Why, queue.Message)) {
-		values["rdma"] = " Without RDMA, ranks communicate over TCP. That the operator removes a request which no node can fulfil does not help: Kueue counts it before."
+		values["rdma"] = " Without RDMA, ranks communicate over TCP. The operator removes a request for RDMA that no node can fulfil, but Kueue counts it."
 	}
 	return []Finding{p.find(code, nil, values, "Queue: "+queue.Reason+": "+queue.Message)}
 }

@@ -213,8 +213,8 @@ func (p *pass) asks(entry *Entry, f fit) string {
 	var parts []string
 	if entry.Request.Firmly {
 		text := "all pods must run on nodes with the same " + entry.Request.Together
-		if f.place != "" {
-			text += fmt.Sprintf(", of which %s has room for the most", f.place)
+		if f.domain != "" {
+			text += fmt.Sprintf(", of which %s has room for the most", f.domain)
 		}
 		parts = append(parts, text)
 	}

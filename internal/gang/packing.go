@@ -315,8 +315,8 @@ type fit struct {
 	pods, nodes int
 	// short is the resource of which most nodes have too little for one worker more, -1 where that is none's fault.
 	short int
-	// place is the value of the label of which all nodes have the same; empty if they may be anywhere.
-	place string
+	// domain is the value of the label of which all nodes have the same; empty if they may be anywhere.
+	domain string
 }
 
 func (f fit) ok() bool {
@@ -340,7 +340,7 @@ func (s *Snapshot) fit(free space, request Request, ever bool) fit {
 	size := 0
 	for value, nodes := range s.placesBy(request.Together) {
 		f := s.fitOn(free, request, ever, nodes)
-		f.place = value
+		f.domain = value
 		total := 0
 		for _, n := range f.rooms {
 			total += n
