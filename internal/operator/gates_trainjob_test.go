@@ -403,8 +403,8 @@ func TestJobsThatNeverFitReleaseQuota(t *testing.T) {
 		}
 		return nil
 	})
-	if !strings.Contains(waits.Message, "next attempt at") || !strings.Contains(waits.Message, "of 9 pods fit on the cluster's 1 node, even if it is empty") {
-		t.Errorf("it says %q", waits.Message)
+	if said := waits.Scheduling.Message; !strings.Contains(said, "next attempt at") || !strings.Contains(said, "of 9 pods fit on the cluster's 1 node, even if it is empty") {
+		t.Errorf("it says %q", said)
 	}
 	failed := (&trainGang{trainerServer: server, name: limited.Name, kind: kubeflow.Kind}).told(t, "it fails", func(status v1alpha1.JobReportStatus) error {
 		if status.Phase != v1alpha1.PhaseFailed {
