@@ -47,7 +47,7 @@ func (c *Cluster) AdmitRDMA(ctx context.Context, job mpi.Job) (mpi.Job, []string
 	job = job.WithoutRDMA()
 	text := fmt.Sprintf("%s: no node offers the %s that the pods request: the job runs over TCP, which is slower", mpi.RDMAPath, mpi.ResourceNames(job.RDMA.Removed))
 	if job.Queue != "" {
-		text += fmt.Sprintf(". Kueue counts the request all the same: the job waits if queue %s has no quota for it", job.Queue)
+		text += fmt.Sprintf(". Kueue still counts the request: the job waits if queue %s has no quota for it", job.Queue)
 	}
 	return job, []string{text}
 }

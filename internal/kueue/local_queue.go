@@ -42,7 +42,7 @@ const (
 	reasonStoppedByItsUser = "Stopped"
 )
 
-// Warnings returns why a new job is going to wait in its queue until somebody changes the queue: the queue is stopped or incompletely
+// Warnings returns why a new job is going to wait in its queue until someone changes the queue: the queue is stopped or incompletely
 // configured, or it has no quota for a resource that the pods request.
 func (q *LocalQueue) Warnings(job mpi.Job) []string {
 	var warnings []string
