@@ -131,7 +131,16 @@ func TestCrowded(t *testing.T) {
 		"the launcher besides":   {launcher: "4", cpu: "4", count: 3, nodes: nodes, want: "template: Only 3 of 4 pods fit on the cluster's 2 nodes, even if it is empty: each worker requests 4 of cpu."},
 		"enough of them fit":     {launcher: "4", cpu: "4", count: 3, nodes: nodes, change: func(j *mpi.Job) { j.Gang.MinAvailable = new(int32(3)) }},
 		"not in one zone":        {launcher: "1", cpu: "3", count: 3, nodes: nodes, change: func(j *mpi.Job) { j.Topology = mpi.Topology{Key: "zone", Required: true} }, want: "template: Only 3 of 4 pods fit on the cluster's 2 nodes, even if it is empty: all pods must run on nodes with the same zone, of which b has room for the most;"},
-		"no node is known":       {launcher: "4", cpu: "4", count: 4},
+		"not in one of Kueue's domains": {
+			launcher: "1", cpu: "3", count: 3, nodes: nodes, change: func(j *mpi.Job) {
+				j.Queue = "team"
+				for _, template := range []*corev1.PodTemplateSpec{&j.Launcher.Template, &j.Workers.Template} {
+					template.Annotations = map[string]string{"kueue.x-k8s.io/podset-required-topology": "zone", "kueue.x-k8s.io/podset-group-name": "all"}
+				}
+			},
+			want: "template: Only 3 of 4 pods fit on the cluster's 2 nodes, even if it is empty: all pods must run on nodes with the same zone, of which b has room for the most;",
+		},
+		"no node is known": {launcher: "4", cpu: "4", count: 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := func(cpu string) *corev1.Pod {

@@ -1,6 +1,7 @@
 package gang_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -289,6 +290,7 @@ func TestFitsNever(t *testing.T) {
 		workers int32
 		change  []func(*mpi.Job)
 		seen    jobstate.Observed
+		tainted bool
 		want    string
 	}{
 		"it fits when others have ended": {workers: 2, change: []func(*mpi.Job){request("2", "1")}},
@@ -308,7 +310,12 @@ func TestFitsNever(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			state := jobstate.GangState{}
+			state, nodes := jobstate.GangState{}, slices.Clone(nodes)
+			for i := range nodes {
+				if test.tainted {
+					nodes[i].Taints = []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}}
+				}
+			}
 			gang.FitsNever(mpitest.Job(test.workers, test.change...), test.seen, nodes, &state)
 			if state.Never != (test.want != "") || !strings.HasPrefix(state.Message, test.want) {
 				t.Errorf("never %t: %s\nwant %s", state.Never, state.Message, test.want)

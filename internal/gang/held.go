@@ -1,6 +1,7 @@
 package gang
 
 import (
+	"slices"
 	"time"
 
 	"opendatahub.io/mpijob/internal/jobstate"
@@ -27,8 +28,11 @@ func FitsNever(job mpi.Job, seen jobstate.Observed, nodes []jobstate.Node, state
 		return
 	}
 	if seen.Queue != nil && !seen.Queue.Admitted {
-		// Once it has admitted a job, Kueue has chosen.
-		job = job.WithKueueTopology()
+		// Once it has admitted a job, Kueue has chosen its domain, and added the tolerations of the flavor.
+		job, nodes = job.WithKueueTopology(), slices.Clone(nodes)
+		for i := range nodes {
+			nodes[i].Taints = nil
+		}
 	}
 	held, is := heldAlone(seen.Now, job, seen, nodes)
 	if is && held.Never && (held.Partly || job.Gang.Wanted || seen.Queue != nil) {

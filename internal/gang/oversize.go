@@ -69,9 +69,15 @@ func Oversized(pod *corev1.Pod, nodes []corev1.Node) *Oversize {
 
 // Crowded returns why not all pods of a new job find room at once, though each of them does; "" if they do, or if no node is registered. The
 // launcher and the worker are as the API server completes them, nil if the job has none. Nodes that are not ready, or cordoned, count, and
-// what runs there does not.
+// what runs there does not. A queue may add tolerations.
 func Crowded(job mpi.Job, launcher, worker *corev1.Pod, nodes []corev1.Node) string {
 	snapshot := &Snapshot{Resources: NewResources()}
+	inQueue := job.Queue != ""
+	if inQueue {
+		if job = job.WithKueueTopology(); job.Launcher.None {
+			launcher = nil
+		}
+	}
 	for i := range nodes {
 		node := &nodes[i]
 		if len(node.Status.Allocatable) == 0 {
@@ -83,9 +89,11 @@ func Crowded(job mpi.Job, launcher, worker *corev1.Pod, nodes []corev1.Node) str
 			allocatable = maps.Clone(allocatable)
 			allocatable[corev1.ResourcePods] = *resource.NewQuantity(math.MaxInt32, resource.DecimalSI)
 		}
-		snapshot.Nodes = append(snapshot.Nodes, Node{
-			Name: node.Name, Labels: node.Labels, Taints: node.Spec.Taints, Ready: true, Allocatable: snapshot.Resources.Totals(allocatable),
-		})
+		of := Node{Name: node.Name, Labels: node.Labels, Taints: node.Spec.Taints, Ready: true, Allocatable: snapshot.Resources.Totals(allocatable)}
+		if inQueue {
+			of.Taints = nil
+		}
+		snapshot.Nodes = append(snapshot.Nodes, of)
 	}
 	if len(snapshot.Nodes) == 0 {
 		return ""

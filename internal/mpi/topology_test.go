@@ -61,7 +61,7 @@ func TestWithKueueTopology(t *testing.T) {
 		want              mpi.Topology
 		alone             bool
 	}{
-		"none":                   {},
+		"none":                   {want: mpi.Topology{Key: "zone"}},
 		"the workers":            {workers: map[string]string{required: "rack"}, want: mpi.Topology{Key: "rack", Required: true}, alone: true},
 		"preferred":              {workers: map[string]string{"kueue.x-k8s.io/podset-preferred-topology": "rack"}},
 		"all pods":               {launcher: map[string]string{required: "rack", group: "a"}, workers: map[string]string{required: "rack", group: "a"}, want: mpi.Topology{Key: "rack", Required: true}},

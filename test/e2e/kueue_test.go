@@ -693,7 +693,7 @@ func TestQueueStopped(t *testing.T) {
 			t.Errorf("%s: the warnings are %q", job.GetName(), recorder.texts)
 		}
 		finds(t, kindOf(job), namespace, job.GetName(), codes.QueueUnusable)
-		waitsFor(t, kindOf(job), namespace, job.GetName(), "LocalQueue team is stopped")
+		waitsFor(t, kindOf(job), namespace, job.GetName(), "LocalQueue team is ")
 	}
 	stopQueue(t, namespace, "None")
 	eventually(t, "both succeed", time.Minute, func() error { return allSucceeded(t, mpiJob, other) })
