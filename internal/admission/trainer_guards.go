@@ -126,6 +126,7 @@ func guardTrainJob(ctx context.Context, live client.Reader, c *cluster.Cluster, 
 		errs = append(errs, taken)
 	}
 	warnings = append(warnings, missing...)
+	warnings = append(warnings, checkQueue(ctx, live, trainjob.Convert(job, *used))...)
 	if !used.IsMPI() {
 		// They are isolated if the administrator chose so.
 		denied := c.DeniedConnections(ctx, trainjob.Convert(job, *used), settings, connections)

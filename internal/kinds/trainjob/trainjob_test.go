@@ -545,9 +545,10 @@ func TestCheckRDMA(t *testing.T) {
 func TestPodsOfTrainJobs(t *testing.T) {
 	const pod = "nodeSelector: {pool: gpu}, tolerations: [{key: nvidia.com/gpu, operator: Exists}], affinity: {nodeAffinity: {}}, " +
 		"volumes: [{name: scratch, emptyDir: {sizeLimit: 16Mi}}], containers: [{name: node, env: [{name: A, value: b}], volumeMounts: [{name: scratch, mountPath: /scratch}]}]"
+	const metadata = "metadata: {annotations: {kueue.x-k8s.io/podset-required-topology: rack}}"
 	for name, more := range map[string]string{
-		"patches":   "  runtimePatches: [{manager: me, trainingRuntimeSpec: {template: {spec: {replicatedJobs: [{name: node, template: {spec: {template: {spec: {" + pod + "}}}}}]}}}}]",
-		"overrides": "  podTemplateOverrides: [{targetJobs: [{name: node}], spec: {" + pod + "}}]",
+		"patches":   "  runtimePatches: [{manager: me, trainingRuntimeSpec: {template: {spec: {replicatedJobs: [{name: node, template: {spec: {template: {" + metadata + ", spec: {" + pod + "}}}}}]}}}}]",
+		"overrides": "  podTemplateOverrides: [{targetJobs: [{name: node}], " + metadata + ", spec: {" + pod + "}}]",
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := trainjob.Convert(job(t, "{numNodes: 2, command: [mpirun, pi], resourcesPerNode: {requests: {cpu: 4}, limits: {nvidia.com/gpu: 8}}}", more), base(t))
@@ -557,6 +558,9 @@ func TestPodsOfTrainJobs(t *testing.T) {
 			}
 			if len(launcher.NodeSelector)+len(launcher.Tolerations) > 0 || launcher.Affinity != nil {
 				t.Errorf("the launcher is placed by %v, %v, %v", launcher.NodeSelector, launcher.Tolerations, launcher.Affinity)
+			}
+			if topology := got.WithKueueTopology().Topology; topology.Key != "rack" || got.Launcher.Template.Annotations["kueue.x-k8s.io/podset-required-topology"] != "" {
+				t.Errorf("they require the topology %+v", topology)
 			}
 			main := workers.Containers[0]
 			isScratch := func(v corev1.Volume) bool { return v.Name == "scratch" && v.EmptyDir.SizeLimit.String() == "16Mi" }
