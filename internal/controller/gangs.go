@@ -286,7 +286,7 @@ func (g *Gangs) reserve(ctx context.Context, job mpi.Job, seen jobstate.Observed
 }
 
 // addCapacity adds to the state of a job that waits how much room there is, and whether that can ever be enough, where its back end
-// does not say.
+// does not say. Another controller may require fewer pods at once, unless a queue holds all of them back.
 func (g *Gangs) addCapacity(ctx context.Context, job mpi.Job, seen jobstate.Observed, state *jobstate.GangState) {
 	if !state.Waits() || state.Never || state.PodsFit != nil {
 		return
@@ -296,7 +296,8 @@ func (g *Gangs) addCapacity(ctx context.Context, job mpi.Job, seen jobstate.Obse
 		return
 	}
 	gang.Fits(job, seen, nodes, state)
-	if !g.autoscaled() {
+	isWhole := job.ControlsPods() || seen.Queue != nil && !seen.Queue.Admitted
+	if isWhole && !g.autoscaled() {
 		gang.FitsNever(job, seen, nodes, state)
 	}
 }
