@@ -271,7 +271,8 @@ func (k *Keeper) jobFor(namespace, report string, uid types.UID) *job {
 // update takes note of the runs of a pod, and has those be read that are to be read now. The caller holds the lock.
 func (k *Keeper) update(j *job, pod *corev1.Pod, container string, isLauncher bool) {
 	for _, status := range pod.Status.ContainerStatuses {
-		if status.Name != container {
+		// The template of a job whose runtime is gone is unknown.
+		if status.Name != container && (container != "" || len(pod.Status.ContainerStatuses) > 1) {
 			continue
 		}
 		add := func(restarts int32, isPrevious, hasEnded bool, startedAt time.Time) {
@@ -279,7 +280,7 @@ func (k *Keeper) update(j *job, pod *corev1.Pod, container string, isLauncher bo
 			r := j.runs[id]
 			wakes := r == nil && isLauncher
 			if r == nil {
-				r = &run{id: id, container: container, isLauncher: isLauncher, startedAt: startedAt}
+				r = &run{id: id, container: status.Name, isLauncher: isLauncher, startedAt: startedAt}
 				j.runs[id] = r
 				k.jobOfPod[pod.UID] = j.uid
 			}

@@ -199,7 +199,7 @@ func TestResumeTakesEachLineOnce(t *testing.T) {
 			r.Again()
 			cut := min(len(log), readTo+dice.IntN(30))
 			for i, stamp := range log[:cut] {
-				if stamp.Before(r.from()) {
+				if stamp.Before(r.From()) {
 					continue
 				}
 				if r.IsNew(stamp) {
