@@ -139,7 +139,7 @@ func (o *logsOptions) printStored(ctx context.Context, job jobs.Job, options log
 	if o.previous || o.container != "" || !job.Ended() || !job.HasCompleteLogs(o.Now()) {
 		return false, nil
 	}
-	stored, err := job.CompleteLogs(ctx, jobs.NewFetch())
+	stored, err := job.CompleteLogs(ctx, jobs.NewFetch(nil))
 	if err != nil {
 		say(o.ErrOut, "note: %v; showing what the pods and the report of the job have", err)
 		return false, nil

@@ -2,6 +2,8 @@ package jobs
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -20,10 +22,12 @@ type Fetch func(ctx context.Context, address string) (io.ReadCloser, error)
 // FetchTimeout limits how long the server of complete logs may take to begin its answer.
 const FetchTimeout = 15 * time.Second
 
-// NewFetch returns a Fetch over HTTP, which follows no redirects. Its errors do not contain the signature of an address.
-func NewFetch() Fetch {
+// NewFetch returns a Fetch over HTTP, which follows no redirects. Its errors do not contain the signature of an address. Servers are
+// verified with some certificates; nil is those of the system.
+func NewFetch(roots *x509.CertPool) Fetch {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.ResponseHeaderTimeout = FetchTimeout
+	transport.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return func(ctx context.Context, address string) (io.ReadCloser, error) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
@@ -71,6 +75,18 @@ func (j Job) CompleteLogs(ctx context.Context, fetch Fetch) (logstream.Stored, e
 		return fail(err)
 	}
 	return logstream.Stored{Index: index, Places: j.podPlaces(), Fetch: fetch}, nil
+}
+
+// CompleteLogsText describes which complete logs there are, and until when; empty if there are none.
+func (j Job) CompleteLogsText() string {
+	kept := j.Status().CompleteLogs
+	switch {
+	case kept == nil:
+		return ""
+	case kept.Index == "" || kept.Expires == nil:
+		return kept.Message
+	}
+	return fmt.Sprintf("%s of %s, until %s", phrase.Count(int(kept.Lines), "line"), phrase.Count(int(kept.Pods), "pod"), kept.Expires.UTC().Format(time.RFC3339))
 }
 
 // CompleteLogsNote describes what the complete logs lack; empty if nothing is missing.

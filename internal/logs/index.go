@@ -32,8 +32,8 @@ type IndexedPart struct {
 // Limits of complete logs, in bytes: a line, the compressed data of a part, and an index.
 const (
 	MaxStoredLine = 256 << 10
-	MaxPartData   = 4 << 20
-	MaxIndex      = 64 << 20
+	MaxPartData   = 1 << 20
+	MaxIndex      = 16 << 20
 )
 
 // ParseIndex reads an index in JSON.

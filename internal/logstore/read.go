@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/logs"
@@ -267,6 +268,9 @@ func (k *Keeper) ask(request func() error) error {
 	case errors.Is(err, context.Canceled):
 	default:
 		k.counters.errors.Inc()
+		if k.pause == 0 {
+			log.Log.Error(err, "the log bucket does not answer; complete logs wait in memory, and it is tried again")
+		}
 		k.pause = min(max(2*k.pause, soonestRetry), latestRetry)
 		k.pauseEnd = k.clock.Now().Add(k.pause)
 		k.problem = err

@@ -45,6 +45,14 @@ func (s Stored) Run(ctx context.Context, options Options, sink func([]Line) erro
 	if options.Since > 0 {
 		options.SinceTime = time.Now().Add(-options.Since)
 	}
+	if options.Open != nil {
+		// The objects of all pods count as one log: few are read at once.
+		closed, err := options.Open()
+		if err != nil {
+			return Stats{}, err
+		}
+		defer closed()
+	}
 	f := &follower{options: options, merger: newMerger(options.Budget), atlas: atlas{hosts: options.Hosts}}
 	fetches := make(chan struct{}, maxFetches)
 	var all sync.WaitGroup

@@ -35,7 +35,7 @@ const bucketSecret = "secret-of-the-bucket"
 func newBucket(t *testing.T) (logstore.Settings, string) {
 	t.Helper()
 	bin, root, keys := t.TempDir(), t.TempDir(), t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-C", filepath.Join("..", "..", "test", "s3"), "-o", bin, "github.com/versity/versitygw/cmd/versitygw")
+	build := exec.CommandContext(t.Context(), "go", "build", "-C", filepath.Join("..", "..", "test", "s3"), "-ldflags", "-s -w", "-o", bin, "github.com/versity/versitygw/cmd/versitygw")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the S3 server: %v: %s", err, out)
@@ -85,7 +85,7 @@ func checkCompleteLogs(t *testing.T, report *v1alpha1.JobReport, folder string, 
 	if !job.HasCompleteLogs(time.Now()) || job.CompleteLogsNote() != "" {
 		t.Fatalf("the report has %+v", report.Status.CompleteLogs)
 	}
-	stored, err := job.CompleteLogs(t.Context(), jobs.NewFetch())
+	stored, err := job.CompleteLogs(t.Context(), jobs.NewFetch(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,10 +111,10 @@ func checkCompleteLogs(t *testing.T, report *v1alpha1.JobReport, folder string, 
 	}
 	// Only who has the address can read it.
 	address, _, _ := strings.Cut(report.Status.CompleteLogs.Index, "?")
-	if body, err := jobs.NewFetch()(t.Context(), address); err == nil || !strings.Contains(err.Error(), "403") || strings.Contains(err.Error(), "Signature") {
+	if body, err := jobs.NewFetch(nil)(t.Context(), address); err == nil || !strings.Contains(err.Error(), "403") || strings.Contains(err.Error(), "Signature") {
 		t.Errorf("without a signature, the server sends %v: %v", body, err)
 	}
-	if entries, err := os.ReadDir(filepath.Join(folder, "kept", report.Namespace, string(report.Spec.JobRef.UID))); err != nil || len(entries) < 3 {
+	if entries, err := os.ReadDir(filepath.Join(folder, report.Namespace, string(report.Spec.JobRef.UID))); err != nil || len(entries) < 3 {
 		t.Errorf("the folder of the job has %d entries: %v", len(entries), err)
 	}
 }
@@ -135,11 +135,25 @@ func completed(t *testing.T, api client.Client, namespace string) *v1alpha1.JobR
 	return &reports.Items[0]
 }
 
-// TestCompleteLogs: all lines of all pods of an MPIJob are in the bucket, masked, and are read by the address in its report, after its
-// workers were deleted. Another operator changes nothing.
+// TestCompleteLogs: all lines of all pods of a job of either kind are in the bucket, masked, and are read by the address in its report, after
+// its pods were deleted.
 func TestCompleteLogs(t *testing.T) {
 	t.Parallel()
 	settings, folder := newBucket(t)
+	t.Run("MPIJob", func(t *testing.T) {
+		t.Parallel()
+		completeLogsOfMPIJob(t, settings, folder)
+	})
+	t.Run("TrainJob", func(t *testing.T) {
+		t.Parallel()
+		other := settings
+		other.Prefix = "trainjobs/"
+		completeLogsOfTrainJob(t, other, folder)
+	})
+}
+
+// completeLogsOfMPIJob: another operator changes nothing of what is kept.
+func completeLogsOfMPIJob(t *testing.T, settings logstore.Settings, folder string) {
 	namespace := newNamespace(t)
 	const lines = 60_000
 	kubelet := &logKubelet{deleting: map[string]bool{}, texts: map[string]string{"launcher": chatty(lines), "worker": "2026-11-21T10:00:01Z hello\n"}}
@@ -163,7 +177,7 @@ func TestCompleteLogs(t *testing.T) {
 		t.Fatal(err)
 	}
 	report := completed(t, api, namespace)
-	checkCompleteLogs(t, report, folder, lines)
+	checkCompleteLogs(t, report, filepath.Join(folder, settings.Prefix), lines)
 	if kept := report.Status.CompleteLogs; kept.Pods != 2 || kept.Lines != lines+2 || kept.Size == 0 || kept.Expires == nil || time.Until(kept.Expires.Time) > settings.Retention {
 		t.Errorf("the report has %+v", kept)
 	}
@@ -176,13 +190,11 @@ func TestCompleteLogs(t *testing.T) {
 	if report = get(t, namespace, report.Name, report); report.ResourceVersion != before {
 		t.Errorf("the next operator has changed the report, which has %+v", report.Status.CompleteLogs)
 	}
-	checkCompleteLogs(t, report, folder, lines)
+	checkCompleteLogs(t, report, filepath.Join(folder, settings.Prefix), lines)
 }
 
-// TestCompleteLogsOfTrainJobs: so are those of a TrainJob, whose pods JobSet deletes.
-func TestCompleteLogsOfTrainJobs(t *testing.T) {
-	t.Parallel()
-	settings, folder := newBucket(t)
+// completeLogsOfTrainJob: the pods are those of JobSet.
+func completeLogsOfTrainJob(t *testing.T, settings logstore.Settings, folder string) {
 	server := newTrainerServer(t)
 	server.runtime(t, "mpi")
 	const lines = 20_000
@@ -236,5 +248,5 @@ func TestCompleteLogsOfTrainJobs(t *testing.T) {
 	if err := g.client.DeleteAllOf(context.WithoutCancel(t.Context()), &corev1.Pod{}, client.InNamespace("default"), client.GracePeriodSeconds(0)); err != nil {
 		t.Fatal(err)
 	}
-	checkCompleteLogs(t, completed(t, g.client, "default"), folder, lines)
+	checkCompleteLogs(t, completed(t, g.client, "default"), filepath.Join(folder, settings.Prefix), lines)
 }

@@ -111,7 +111,9 @@ def test_what_is_missing_is_told(small_client: Any, bucket: Bucket) -> None:
 def test_the_tail_is_read_instead(small_client: Any, small: SmallAPI, bucket: Bucket) -> None:
     job = bucket.finished(small_client)
     small.fails = lambda method, path: (403, {}) if "worker-1" in path else None
-    with pytest.warns(UserWarning, match="complete logs cannot be read .the server answers with the status 403") as told:
+    with pytest.warns(
+        UserWarning, match="complete logs cannot be read .the server answers with the status 403"
+    ) as told:
         assert str(job.get_logs()) == "the tail"
     assert not any(SIGNATURE in str(each.message) for each in told)
     small.fails = lambda method, path: None

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 # How many bytes of text a report contains at most, compressed.
 MOST_TEXT = 2 << 20
 # The same of an object with complete logs, of its compressed data, and of their index.
-MOST_PART_TEXT, MOST_PART_DATA, MOST_INDEX = 8 << 20, 4 << 20, 64 << 20
+MOST_PART_TEXT, MOST_PART_DATA, MOST_INDEX = 8 << 20, 1 << 20, 16 << 20
 
 
 class KeptLine(NamedTuple):
@@ -64,7 +64,7 @@ def lines_in(data: bytes, most: int = MOST_PART_TEXT) -> list[KeptLine]:
 
 
 def parse_index(data: bytes) -> list[tuple[str, list[Part]]]:
-    """Return the names of pods in the index of a job's complete logs, with the parts of each (internal/logs/index.go)."""
+    """Return the pods in the index of a job's complete logs, with the parts of each (internal/logs/index.go)."""
     try:
         return [
             (

@@ -362,7 +362,9 @@ class Reader:
                 source = places.get(pod, Place("launcher"))
                 logs.append(await self._read_parts(pod, source, parts) if self.selection.reads(source) else [])
         except (ConnectionLostError, DamagedLogsError) as error:
-            text = f"{self.ref}: the complete logs cannot be read ({error}); these are the lines of pods and of the report"
+            text = (
+                f"{self.ref}: the complete logs cannot be read ({error}); these are the lines of pods and of the report"
+            )
             warnings.warn(text, stacklevel=2)
             self.tagged = self.untagged = False
             return None
