@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"opendatahub.io/mpijob/internal/jobs"
 	"opendatahub.io/mpijob/internal/logstream"
 )
 

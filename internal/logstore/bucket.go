@@ -40,8 +40,8 @@ type Bucket interface {
 	Sign(ctx context.Context, key string, life time.Duration) (string, error)
 }
 
-// requestTimeout limits a request to the bucket.
-const requestTimeout = 10 * time.Second
+// requestTimeout limits a request to the bucket, with another try. The end of a job does not wait for it longer.
+const requestTimeout = 5 * time.Second
 
 // s3Bucket is a bucket of an S3 server.
 type s3Bucket struct {

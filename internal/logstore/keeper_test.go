@@ -515,7 +515,8 @@ func TestDeletedWhileItRuns(t *testing.T) {
 		w.keeper.SeePod(pod, false)
 	}
 	w.report()
-	w.eventually("both logs are followed", func() bool { return w.server.Opened() >= 2 })
+	// Five lines of 68 bytes, and five of 64.
+	w.eventually("both logs are followed", func() bool { return w.keeper.buffered.Load() == 5*(68+64) })
 	w.say(launcher, 5, 8)
 	w.say(worker, 5, 8)
 	w.gone(launcher)

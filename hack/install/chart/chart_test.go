@@ -348,7 +348,7 @@ func TestLogBucket(t *testing.T) {
 	if got, want := fmt.Sprint(container["volumeMounts"]), "[map[mountPath:/etc/tracing name:tracing readOnly:true] map[mountPath:/etc/mpijob/log-bucket name:log-bucket readOnly:true]]"; got != want {
 		t.Errorf("the mounts are %s, want %s", got, want)
 	}
-	if got, want := fmt.Sprint(pod["volumes"]), "[map[configMap:map[items:[map[key:ca.crt path:ca.crt]] name:cas] name:tracing] map[name:log-bucket secret:map[secretName:keys]]]"; got != want {
+	if got, want := fmt.Sprint(pod["volumes"]), "[map[configMap:map[items:[map[key:ca.crt path:ca.crt]] name:cas] name:tracing] map[name:log-bucket secret:map[optional:true secretName:keys]]]"; got != want {
 		t.Errorf("the volumes are %s, want %s", got, want)
 	}
 }

@@ -173,6 +173,7 @@ volumes:
 - name: log-bucket
   secret:
     secretName: {{ .secret }}
+    optional: true
 {{- end }}
 {{- end }}
 {{- end }}`)

@@ -55,7 +55,7 @@ class Bucket:
             pods=PLACES,
             mpi={"slotsPerWorker": 1, "ranks": 2},
             workers={"summary": "2", "wanted": 2, "ready": 0, "running": 0, "succeeded": 0, "failed": 0},
-            failure={"reason": "", "message": "", "logTail": ["[train-launcher-x] the tail"]},
+            failure={"code": "Unknown", "logTail": ["[train-launcher-x] the tail"]},
             completeLogs={"index": self.url("index"), "expires": "2126-01-02T10:00:00Z", **kept},
         )
         return job
@@ -95,11 +95,13 @@ def test_only_objects_that_are_needed_are_read(small_client: Any, bucket: Bucket
     job = bucket.finished(small_client)
     bucket.read()
     assert str(job.get_logs(tail=1)) == "end"
+    assert bucket.read() == ["index", "train-launcher-x-1"]
+    assert str(job.get_logs(all_pods=True, tail=1)) == "of worker 0\nbye\nend"
     assert bucket.read() == ["index", "train-launcher-x-1", "train-worker-0-0", "train-worker-1-0"]
     assert str(job.get_logs(all_pods=True, until=START + timedelta(seconds=2))) == "start\nof worker 0\nValueError: one"
     assert bucket.read() == ["index", "train-launcher-x-0", "train-worker-0-0"]
     assert str(job.get_logs(since=START + timedelta(seconds=5))) == "end"
-    assert bucket.read() == ["index", "train-launcher-x-1", "train-worker-1-0"]
+    assert bucket.read() == ["index", "train-launcher-x-1"]
 
 
 def test_what_is_missing_is_told(small_client: Any, bucket: Bucket) -> None:
@@ -110,7 +112,7 @@ def test_what_is_missing_is_told(small_client: Any, bucket: Bucket) -> None:
 
 def test_the_tail_is_read_instead(small_client: Any, small: SmallAPI, bucket: Bucket) -> None:
     job = bucket.finished(small_client)
-    small.fails = lambda method, path: (403, {}) if "worker-1" in path else None
+    small.fails = lambda method, path: (403, {}) if "launcher-x-1" in path else None
     with pytest.warns(
         UserWarning, match="complete logs cannot be read .the server answers with the status 403"
     ) as told:
