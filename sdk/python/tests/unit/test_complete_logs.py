@@ -49,6 +49,11 @@ class Bucket:
         index = {"pods": [{"name": pod, "parts": parts} for pod, parts in self.pods.items()]}
         self.small.logs["index"] = json.dumps(index).encode()
         job = client.create_job("train", container_image="image", command="mpirun --tag-output train.py", num_workers=2)
+        self.report(job, **kept)
+        return job
+
+    def report(self, job: Any, **kept: Any) -> None:
+        """Write the report of a job, with the address of the index."""
         self.small.report(
             job,
             "Succeeded",
@@ -58,7 +63,6 @@ class Bucket:
             failure={"code": "Unknown", "logTail": ["[train-launcher-x] the tail"]},
             completeLogs={"index": self.url("index"), "expires": "2126-01-02T10:00:00Z", **kept},
         )
-        return job
 
     def read(self) -> list[str]:
         """Return which objects were read since the last call."""
@@ -123,7 +127,7 @@ def test_the_tail_is_read_instead(small_client: Any, small: SmallAPI, bucket: Bu
     with pytest.warns(UserWarning, match="the complete logs are damaged"):
         assert str(job.get_logs()) == "the tail"
     # Logs that are deleted are not asked for.
-    bucket.finished(small_client, expires="2026-01-02T10:00:00Z")
+    bucket.report(job, expires="2026-01-02T10:00:00Z")
     bucket.read()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
