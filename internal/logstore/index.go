@@ -20,6 +20,8 @@ const (
 	// indexTimeout is how long the index of a finished job waits for logs that are not read yet, such as those on a node that does not
 	// answer. It is written again when they are.
 	indexTimeout = 2 * time.Minute
+	// problemDelay is how long after the end of a job its report shows that its logs are not kept yet.
+	problemDelay = 30 * time.Second
 	// maxMessage is the length of the reason why logs are not kept.
 	maxMessage = 400
 )
@@ -37,10 +39,14 @@ func (k *Keeper) writeIndex(ctx context.Context, uid types.UID) error {
 	}
 	areKept := j.areKept()
 	wait := indexTimeout - k.clock.Since(j.overSince)
+	var problem error
+	if k.pause > 0 {
+		problem = k.problem
+	}
 	k.mu.Unlock()
 	if !areKept && wait > 0 {
-		k.tasks.AddAfter(task{job: uid}, wait)
-		return nil
+		k.tasks.AddAfter(task{job: uid}, min(wait, problemDelay))
+		return k.publishProblem(ctx, j, problem)
 	}
 	if err := k.publishIndex(ctx, j); err != nil {
 		return errors.Join(err, k.publishProblem(ctx, j, err))
@@ -153,15 +159,17 @@ func (k *Keeper) indexOf(ctx context.Context, parts []part, life time.Duration) 
 	return data, nil
 }
 
-// publishProblem publishes why the logs of a finished job are not kept yet, once a problem lasts.
+// publishProblem publishes why the logs of a finished job are not kept yet, once a problem lasts. It does nothing without an error.
 func (k *Keeper) publishProblem(ctx context.Context, j *job, err error) error {
+	if err == nil {
+		return nil
+	}
 	k.mu.Lock()
 	if errors.Is(err, errPaused) && k.problem != nil {
 		err = k.problem
 	}
 	text := phrase.Cut(phrase.OneLine("The complete logs are not kept yet: "+k.masker.Text(err.Error())), maxMessage)
-	const patience = 30 * time.Second
-	isNew := j.problem == "" && !j.wasIndexed && k.clock.Since(j.overSince) > patience
+	isNew := j.problem == "" && !j.wasIndexed && k.clock.Since(j.overSince) > problemDelay
 	k.mu.Unlock()
 	if !isNew {
 		return nil

@@ -32,6 +32,8 @@ const (
 	maxBuffered, leastPart = 24 << 20, 32 << 10
 	// maxUnsent is how many bytes of compressed lines may wait for the bucket. If there are more, logs are not read.
 	maxUnsent = 32 << 20
+	// unseenDelay is how long the index of a finished job waits whose pods were not observed.
+	unseenDelay = time.Minute
 	// soonestRetry and latestRetry limit the growing delay before another try.
 	soonestRetry, latestRetry = time.Second, time.Minute
 )
@@ -91,8 +93,8 @@ type job struct {
 	text int64
 	// isEnding is set once the logs of all pods are to be read to their ends, isOver once the report has an end.
 	isEnding, isOver bool
-	// overSince is when the report was seen to have an end.
-	overSince time.Time
+	// overSince is when the report was seen to have an end, and seen when anything was seen of the job last.
+	overSince, seen time.Time
 	// wasIndexed is set once the report has an index, and problem is the one that the report has.
 	wasIndexed bool
 	problem    string
@@ -248,9 +250,16 @@ func (k *Keeper) SeeReport(report *v1alpha1.JobReport) {
 	if kept := report.Status.CompleteLogs; kept != nil && kept.Index != "" && k.jobs[uid] == nil {
 		return
 	}
-	if j := k.jobFor(report.Namespace, report.Name, uid); j != nil && !j.isOver {
-		j.isOver, j.overSince = true, k.clock.Now()
+	j := k.jobFor(report.Namespace, report.Name, uid)
+	if j == nil || j.isOver {
+		return
+	}
+	j.isOver, j.overSince = true, k.clock.Now()
+	if len(j.runs) > 0 {
 		k.tasks.Add(task{job: uid})
+	} else {
+		// This process may lead since a moment, and observe the job's pods soon.
+		k.tasks.AddAfter(task{job: uid}, unseenDelay)
 	}
 }
 
@@ -265,6 +274,7 @@ func (k *Keeper) jobFor(namespace, report string, uid types.UID) *job {
 		j = &job{namespace: namespace, report: report, uid: uid, runs: map[runID]*run{}}
 		k.jobs[uid] = j
 	}
+	j.seen = k.clock.Now()
 	return j
 }
 
@@ -352,17 +362,12 @@ func (k *Keeper) next(ctx context.Context, all *sync.WaitGroup) bool {
 		k.retry(ctx, t, k.writeIndex(ctx, t.job))
 		return true
 	}
-	r, follows := k.begin(t)
+	r, followed := k.begin(ctx, t)
 	switch {
 	case r == nil:
-	case follows:
-		followed, stop := context.WithCancel(ctx)
-		k.mu.Lock()
-		r.stop = stop
-		k.mu.Unlock()
+	case followed != nil:
 		all.Go(func() {
 			defer func() { <-k.follows }()
-			defer stop()
 			err := k.read(followed, r, true)
 			k.end(ctx, t, r, true, err)
 		})
@@ -381,27 +386,27 @@ func (k *Keeper) retry(ctx context.Context, t task, err error) {
 	k.tasks.AddRateLimited(t)
 }
 
-// begin returns the run of a task, and whether it is to be followed; nil if there is nothing to read, or it is being read.
-func (k *Keeper) begin(t task) (r *run, follows bool) {
+// begin returns the run of a task, and if it is to be followed the context for that; nil if there is nothing to read, or it is being read.
+func (k *Keeper) begin(ctx context.Context, t task) (r *run, followed context.Context) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	j := k.jobs[t.job]
 	if j == nil {
-		return nil, false
+		return nil, nil
 	}
 	r = j.runs[t.run]
 	if r == nil || r.isDone && len(r.unsent) == 0 || r.isBusy {
-		return nil, false
+		return nil, nil
 	}
 	if isWorth := r.isDeleting || r.isLauncher && !j.isEnding; isWorth && !r.hasEnded && !r.isGone && !r.isDone {
 		select {
 		case k.follows <- struct{}{}:
-			follows = true
+			followed, r.stop = context.WithCancel(ctx)
 		default:
 		}
 	}
 	r.isBusy = true
-	return r, follows
+	return r, followed
 }
 
 // end takes note of how far the log of a run was read.
@@ -409,17 +414,23 @@ func (k *Keeper) end(ctx context.Context, t task, r *run, followed bool, err err
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	j := k.jobs[t.job]
-	r.isBusy, r.stop = false, nil
+	r.isBusy = false
+	if r.stop != nil {
+		r.stop()
+		r.stop = nil
+	}
 	again := false
 	switch {
 	case ctx.Err() != nil || j == nil:
 		return
+	case r.isFull:
+		r.wasRead, r.isDone = true, true
 	case followed && !r.isDone && !isLogGone(err):
 		// What ended the log, or this reading of it, is known soon. The rest is read then.
 		again = true
 	case err == nil:
 		r.wasRead = true
-		r.isDone = r.isDone || r.hasEnded || r.isGone || r.isFull
+		r.isDone = r.isDone || r.hasEnded || r.isGone
 	case isLogGone(err) || r.isGone:
 		if !r.wasRead && r.lost == "" && !r.resume.Begun() {
 			r.lost = k.masker.Text(err.Error())

@@ -391,7 +391,9 @@ func TestFinishedBeforeTheOperatorStarted(t *testing.T) {
 	}
 	w.clock.move(time.Minute)
 	w.start()
-	w.finish()
+	// The report may be seen before the job's pods are observed.
+	w.report()
+	w.observe(&mpi.Finish{At: w.clock.Now(), Succeeded: true})
 	got := w.lines()
 	w.check(w.seen.LauncherPods[0], got, 10)
 	w.check(w.seen.Workers[0].Pod, got, 10)
@@ -625,4 +627,30 @@ func TestRetention(t *testing.T) {
 	if _, err := w.keeper.deleteOld(t.Context(), ""); !errors.Is(err, errPaused) {
 		t.Errorf("the next pass ends with %v", err)
 	}
+}
+
+// TestForgotten: what is known of jobs is dropped when nobody asks for it any more: of jobs that are kept, of those that could not be kept in
+// time, and of those without a report.
+func TestForgotten(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 0)
+	w.bucket.set(true)
+	w.observe(nil)
+	w.say(w.seen.LauncherPods[0], 0, 10)
+	w.end(w.seen.LauncherPods[0])
+	w.observe(&mpi.Finish{At: w.clock.Now()})
+	w.keeper.mu.Lock()
+	w.keeper.kept["other"] = w.clock.Now()
+	w.keeper.mu.Unlock()
+	known := func() int {
+		w.keeper.dropOld()
+		w.keeper.mu.Lock()
+		defer w.keeper.mu.Unlock()
+		return len(w.keeper.jobs) + len(w.keeper.kept) + len(w.keeper.jobOfPod)
+	}
+	if got := known(); got != 3 {
+		t.Errorf("%d entries are known, want 3", got)
+	}
+	w.clock.move(w.settings.Retention + time.Minute)
+	w.eventually("everything is forgotten", func() bool { return known() == 0 && w.keeper.unsent.Load() == 0 })
 }

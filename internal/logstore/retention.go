@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -116,8 +115,14 @@ func (k *Keeper) dropOld() {
 	defer k.mu.Unlock()
 	maps.DeleteFunc(k.kept, func(_ types.UID, seen time.Time) bool { return k.clock.Since(seen) > k.settings.Retention })
 	for uid, j := range k.jobs {
-		isBusy := slices.ContainsFunc(slices.Collect(maps.Values(j.runs)), func(r *run) bool { return r.isBusy })
-		if !j.isOver || isBusy || k.clock.Since(j.overSince) <= k.settings.Retention {
+		isBusy, isDone := false, true
+		for _, r := range j.runs {
+			isBusy, isDone = isBusy || r.isBusy, isDone && r.isDone
+		}
+		isOld := j.isOver && k.clock.Since(j.overSince) > k.settings.Retention
+		// The report of a job may have been deleted before the job ended.
+		isUnseen := isDone && k.clock.Since(j.seen) > k.settings.Retention
+		if isBusy || !isOld && !isUnseen {
 			continue
 		}
 		for id, r := range j.runs {
