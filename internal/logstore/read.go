@@ -154,8 +154,10 @@ func (k *Keeper) readLines(ctx context.Context, r *run, follow bool) error {
 	options := &corev1.PodLogOptions{Container: r.container, Previous: r.isPrevious, Follow: follow && !r.isPrevious, Timestamps: true}
 	k.mu.Unlock()
 	r.resume.Again()
+	var since time.Time
 	if r.resume.Begun() {
-		options.SinceTime = &metav1.Time{Time: r.resume.From()}
+		since = r.resume.From()
+		options.SinceTime = &metav1.Time{Time: since}
 	}
 	stream, err := k.pods.Pods(r.id.namespace).GetLogs(r.id.pod, options).Stream(ctx)
 	if err != nil {
@@ -168,7 +170,7 @@ func (k *Keeper) readLines(ctx context.Context, r *run, follow bool) error {
 		raw, err := logstream.ReadLine(reader, logs.MaxStoredLine)
 		// A followed log that ends within a line was cut; it is read again.
 		if err == nil || errors.Is(err, io.EOF) && !follow && len(raw) > 0 {
-			if taken := k.take(ctx, r, raw); taken != nil {
+			if taken := k.take(ctx, r, raw, since); taken != nil {
 				return taken
 			}
 		}
@@ -181,13 +183,13 @@ func (k *Keeper) readLines(ctx context.Context, r *run, follow bool) error {
 	}
 }
 
-// take adds a line as the kubelet sends it, its time first, to the next part.
-func (k *Keeper) take(ctx context.Context, r *run, raw []byte) error {
+// take adds a line as the kubelet sends it, its time first, to the next part. Lines before a time were not asked for.
+func (k *Keeper) take(ctx context.Context, r *run, raw []byte, since time.Time) error {
 	stamp, text, _ := bytes.Cut(raw, []byte(" "))
 	var at time.Time
 	switch err := at.UnmarshalText(stamp); {
 	case err == nil:
-		if !r.resume.IsNew(at) {
+		if at.Before(since) || !r.resume.IsNew(at) {
 			return nil
 		}
 	case bytes.HasPrefix(raw, []byte(logstream.LogGone)):
