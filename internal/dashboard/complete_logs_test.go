@@ -40,7 +40,7 @@ func TestCompleteLogs(t *testing.T) {
 	}))
 	defer bucket.Close()
 	report(t, gone, v1alpha1.JobReportStatus{
-		Phase: v1alpha1.PhaseSucceeded, MPI: v1alpha1.MPIStatus{SlotsPerWorker: 1, Ranks: 2}, Workers: v1alpha1.WorkersStatus{Wanted: 2},
+		Phase: v1alpha1.PhaseSucceeded, CompletionTime: new(metav1.Now()), MPI: v1alpha1.MPIStatus{SlotsPerWorker: 1, Ranks: 2}, Workers: v1alpha1.WorkersStatus{Wanted: 2},
 		Pods:         []v1alpha1.PodStatus{{Role: "launcher", Name: "train-launcher-x"}},
 		Failure:      &v1alpha1.Failure{Code: "Unknown", LogTail: []string{"[train-launcher-x] the tail"}},
 		CompleteLogs: &v1alpha1.CompleteLogs{Index: bucket.URL + "/index?signed", Expires: new(metav1.NewTime(time.Now().Add(time.Hour))), Lines: 2, Pods: 1, PodsCut: 1},
