@@ -715,7 +715,7 @@ type Logs struct {
 
 // CompleteLogs is where the complete logs of a job's pods are.
 type CompleteLogs struct {
-	// index is the signed address of a list of the objects with the logs. Whoever has it can read the logs until it expires.
+	// index is the signed address of a list of the objects with the logs. Anyone who has it can read the logs until it expires.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Index string `json:"index,omitempty"`

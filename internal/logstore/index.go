@@ -111,7 +111,7 @@ func (k *Keeper) publishIndex(ctx context.Context, j *job) error {
 	return nil
 }
 
-// summarize returns what a report tells of a job's logs, without their address.
+// summarize returns what a report shows about a job's logs, without their address.
 func (k *Keeper) summarize(j *job, parts []part, size int64) v1alpha1.CompleteLogs {
 	kept := v1alpha1.CompleteLogs{Size: size}
 	isCut, pods := map[types.UID]bool{}, map[types.UID]bool{}

@@ -93,7 +93,7 @@ type job struct {
 	text int64
 	// isEnding is set once the logs of all pods are to be read to their ends, isOver once the report has an end.
 	isEnding, isOver bool
-	// overSince is when the report was seen to have an end, and seen when anything was seen of the job last.
+	// overSince is when the end in the report was observed, and seen when the job was observed last.
 	overSince, seen time.Time
 	// wasIndexed is set once the report has an index, and problem is the one that the report has.
 	wasIndexed bool
@@ -117,7 +117,7 @@ type run struct {
 	// lost is why the log could not be read; empty if it could.
 	lost string
 
-	// What follows belongs to whoever has set isBusy.
+	// What follows belongs to the reader that has set isBusy.
 	isRestored bool
 	resume     logstream.Resume
 	mask       *logs.Stream

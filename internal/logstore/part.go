@@ -29,7 +29,7 @@ type runID struct {
 	restarts int32
 }
 
-// part is what the key of an object tells of its lines.
+// part is what the key of an object describes: its lines.
 type part struct {
 	run runID
 	// number counts the parts of a run from 1.

@@ -71,7 +71,7 @@ func (k *Keeper) restore(ctx context.Context, r *run) error {
 		return nil
 	}
 	if isNew {
-		// Nobody else can have read it.
+		// No other operator can have read it.
 		r.isRestored, r.mask = true, k.masker.Stream(true)
 		return nil
 	}

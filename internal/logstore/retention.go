@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// maxListed is how many objects are listed in one pass; the next one goes on after them.
+// maxListed is how many objects are listed each time; the next time continues after them.
 const maxListed = 100_000
 
 // deleteOldPeriodically deletes the logs of jobs whose retention is over, until the context ends.

@@ -101,7 +101,7 @@ class CompleteLogs(Received):
     index: str | None = None
     """Index is the signed address of a list of the objects with the logs.
 
-    Whoever has it can read the logs until it expires.
+    Anyone who has it can read the logs until it expires.
     """
     lines: int | None = None
     """Lines is the number of lines."""
