@@ -32,6 +32,8 @@ const (
 	maxBuffered, leastPart = 24 << 20, 32 << 10
 	// maxUnsent is how many bytes of compressed lines may wait for the bucket. If there are more, logs are not read.
 	maxUnsent = 32 << 20
+	// clockSkew is by how much the clocks of nodes may be ahead of that of the operator.
+	clockSkew = time.Minute
 	// unseenDelay is how long the index of a finished job waits whose pods were not observed.
 	unseenDelay = time.Minute
 	// soonestRetry and latestRetry limit the growing delay before another try.

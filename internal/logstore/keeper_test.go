@@ -127,7 +127,7 @@ func (c *movedClock) Now() time.Time                   { return time.Now().Add(t
 func (c *movedClock) Since(at time.Time) time.Duration { return c.Now().Sub(at) }
 func (c *movedClock) move(by time.Duration)            { c.by.Add(int64(by)) }
 func (c *movedClock) ago(by time.Duration) metav1.Time { return metav1.NewTime(c.Now().Add(-by)) }
-func (c *movedClock) running() corev1.ContainerState   { return startedAt(c.ago(-time.Second)) }
+func (c *movedClock) running() corev1.ContainerState   { return startedAt(c.ago(-2 * clockSkew)) }
 func startedAt(at metav1.Time) corev1.ContainerState {
 	return corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at}}
 }
@@ -364,7 +364,7 @@ func TestAnotherOperatorContinues(t *testing.T) {
 	w.eventually("a part is written", func() bool { return len(w.bucket.keys()) > 0 })
 	w.stop()
 	w.say(launcher, 9000, 10_000)
-	w.clock.move(time.Minute)
+	w.clock.move(time.Hour)
 	w.start()
 	w.observe(nil)
 	w.say(launcher, 10_000, 19_000)
@@ -389,7 +389,7 @@ func TestFinishedBeforeTheOperatorStarted(t *testing.T) {
 		w.say(pod, 0, 10)
 		w.end(pod)
 	}
-	w.clock.move(time.Minute)
+	w.clock.move(time.Hour)
 	w.start()
 	// The report may be seen before the job's pods are observed.
 	w.report()

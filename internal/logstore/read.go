@@ -65,7 +65,7 @@ func (k *Keeper) restore(ctx context.Context, r *run) error {
 	}
 	k.mu.Lock()
 	j := k.jobs[r.id.job]
-	isNew := r.startedAt.After(k.started)
+	isNew := r.startedAt.After(k.started.Add(clockSkew))
 	k.mu.Unlock()
 	if j == nil {
 		return nil
