@@ -17,8 +17,8 @@ import (
 	"opendatahub.io/mpijob/internal/logs"
 )
 
-// TestCompleteLogs shows and downloads the complete logs of a job that was deleted, and only from the server that the administrator has named.
-func TestCompleteLogs(t *testing.T) {
+// TestCompleteLogsAreShown shows and downloads the complete logs of a job that was deleted, and only from the server that the administrator has named.
+func TestCompleteLogsAreShown(t *testing.T) {
 	needsServer(t)
 	token := namespace(t, "complete-logs", "user")["user"]
 	gone := mpiJob(t, "complete-logs", "train", nil)
