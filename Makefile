@@ -161,9 +161,9 @@ test: ## Test everything that this machine can test, and say what it cannot.
 	@hack/test.sh
 
 .PHONY: unit
-unit: $(BIN)/cluster $(BIN)/promtool ## Test the packages; those that need an API server get a real one.
+unit: $(BIN)/cluster $(BIN)/promtool $(BIN)/versitygw ## Test the packages; those that need an API server or an S3 server get a real one.
 	@assets="$$(cluster binaries)"; for module in $(MODULES); do echo "== go test $$module"; \
-	  (cd $$module && KUBEBUILDER_ASSETS="$$assets" go test -vet=off $$(go list ./... | grep -v /test/e2e)); done
+	  (cd $$module && S3_SERVER=$(BIN)/versitygw KUBEBUILDER_ASSETS="$$assets" go test -vet=off $$(go list ./... | grep -v /test/e2e)); done
 
 .PHONY: dashboard-test
 dashboard-test: dashboard $(BIN)/cluster $(BIN)/gotestsum ## Test the dashboard's server and, in Chromium, its pages; SCREENSHOTS is a folder for screenshots, RETRY=0 repeats none that fails.
@@ -384,7 +384,7 @@ $(SDK)/.venv/synced: $(SDK)/uv.lock $(SDK)/pyproject.toml $(UV_PROGRAM)
 	@touch $@
 
 # Go knows best whether these are up to date.
-.PHONY: $(BIN)/opm $(BIN)/promtool $(BIN)/cluster $(BIN)/images $(BIN)/install $(BIN)/bench $(BIN)/kubectl-odh-mpijob $(BIN)/controller-gen $(BIN)/golangci-lint $(BIN)/gotestsum $(BIN)/kustomize
+.PHONY: $(BIN)/opm $(BIN)/promtool $(BIN)/versitygw $(BIN)/cluster $(BIN)/images $(BIN)/install $(BIN)/bench $(BIN)/kubectl-odh-mpijob $(BIN)/controller-gen $(BIN)/golangci-lint $(BIN)/gotestsum $(BIN)/kustomize
 $(BIN)/cluster $(BIN)/images $(BIN)/install $(BIN)/bench:
 	@cd hack/$(@F) && go build -o $@ .
 $(BIN)/kubectl-odh-mpijob:
@@ -394,5 +394,8 @@ $(BIN)/controller-gen $(BIN)/golangci-lint $(BIN)/gotestsum $(BIN)/kustomize:
 # Without the discovery of targets in clouds, which promtool does not need here; compiled once, in 4 minutes of CPU time.
 $(BIN)/promtool:
 	@cd hack/monitoring && CGO_ENABLED=0 GOBIN=$(BIN) go install -tags remove_all_sd github.com/prometheus/prometheus/cmd/promtool
+# The S3 server of tests, compiled once, in 5 minutes of CPU time.
+$(BIN)/versitygw:
+	@cd test/s3 && CGO_ENABLED=0 go build -ldflags '-s -w' -o $@ github.com/versity/versitygw/cmd/versitygw
 $(BIN)/opm:
 	@cd hack/tools/opm && CGO_ENABLED=0 GOBIN=$(BIN) go install -tags containers_image_openpgp,exclude_graphdriver_btrfs tool

@@ -181,6 +181,10 @@ type JobReportStatus struct {
 	// logs contains the ends of the logs of all pods of a finished job. It is unset if none of them has run, or the operator keeps no logs.
 	// +optional
 	Logs *Logs `json:"logs,omitempty"`
+	// completeLogs is where the complete logs of all pods of a finished job are, in the bucket of the cluster's administrator. It is unset if
+	// there is no such bucket, or the logs are not written yet.
+	// +optional
+	CompleteLogs *CompleteLogs `json:"completeLogs,omitempty"`
 	// logsLink is the address of the complete logs of the job in the log store of the cluster. It is unset if the administrator has set no
 	// log store.
 	// +kubebuilder:validation:MaxLength=4096
@@ -707,6 +711,36 @@ type Logs struct {
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	Omitted string `json:"omitted,omitempty"`
+}
+
+// CompleteLogs is where the complete logs of a job's pods are.
+type CompleteLogs struct {
+	// index is the signed address of a list of the objects with the logs. Anyone who has it can read the logs until it expires.
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	Index string `json:"index,omitempty"`
+	// expires is when the address stops working, and the logs are deleted.
+	// +optional
+	Expires *metav1.Time `json:"expires,omitempty"`
+	// lines is the number of lines.
+	// +optional
+	Lines int64 `json:"lines,omitempty"`
+	// size is the size of the compressed logs in bytes.
+	// +optional
+	Size int64 `json:"size,omitempty"`
+	// pods is the number of pods with logs.
+	// +optional
+	Pods int32 `json:"pods,omitempty"`
+	// podsCut is the number of pods of whose logs lines may be missing.
+	// +optional
+	PodsCut int32 `json:"podsCut,omitempty"`
+	// podsUnread is the number of pods whose logs could not be read.
+	// +optional
+	PodsUnread int32 `json:"podsUnread,omitempty"`
+	// message is why logs could not be read, or are not written yet.
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // TimelineEntry is an event of a job.

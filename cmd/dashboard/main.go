@@ -32,6 +32,8 @@ func main() {
 	flag.BoolVar(&options.TrustProxy, "trust-proxy", false, "Accept the user's token from a proxy in the header X-Forwarded-Access-Token. Only the proxy may then reach the address")
 	flag.StringVar(&options.Prometheus, "prometheus", "", "URL of the Prometheus or Thanos for charts, asked with the user's token, such as https://thanos-querier.openshift-monitoring.svc:9092 (default none)")
 	flag.StringVar(&options.PrometheusCA, "prometheus-ca", "", "File of the certificates to verify it with (default those of the system)")
+	flag.StringVar(&options.LogBucket, "log-bucket", "", "URL of the S3 server with the complete logs of finished jobs, as users reach it: no other server is asked (default none: pages show the last lines in reports)")
+	flag.StringVar(&options.LogBucketCA, "log-bucket-ca", "", "File of the certificates to verify it with (default those of the system)")
 	flag.IntVar(&options.UserStreams, "max-streams-per-user", 40, "Maximum number of streams of changes and logs that a user may have open at once; a page has up to two")
 	flag.StringVar(&options.Program, "program", "oc odh mpijob", "Command line in the commands that pages show")
 	program.Main("dashboard", func(handler slog.Handler) error {

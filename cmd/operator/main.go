@@ -39,6 +39,15 @@ func main() {
 	flag.IntVar(&options.ReportLimits.Bytes, "max-report-bytes", 16<<20, "Size in bytes of the reports of finished jobs to keep in each namespace; 0 is no limit")
 	flag.IntVar(&options.ReportLimits.TotalBytes, "max-total-report-bytes", 100<<20, "Size in bytes of the reports of finished jobs to keep in all namespaces, those of the namespaces with the most reports are deleted first; 0 is no limit")
 	flag.IntVar(&options.MaxLogBytes, "max-log-bytes", 128<<10, "Size in bytes of the compressed logs of its pods to keep in the report of each finished job, the first lines are left out; 0 keeps none, 524288 is the highest value")
+	bucket := &options.LogBucket
+	flag.StringVar(&bucket.Bucket, "log-bucket", "", "Name of an S3 bucket to keep the complete logs of finished jobs in; empty: only the ends of logs are kept, in reports (docs/admin/logs.md)")
+	flag.StringVar(&bucket.Prefix, "log-bucket-prefix", "mpijob-logs/", "Prefix of the objects in the log bucket, all of which belong to this operator: it deletes old ones")
+	flag.StringVar(&bucket.Endpoint, "log-bucket-endpoint", "", "URL of the S3 server of the log bucket (default that of AWS in the region)")
+	flag.StringVar(&bucket.PublicEndpoint, "log-bucket-public-endpoint", "", "URL by which users reach the S3 server of the log bucket (default that of --log-bucket-endpoint)")
+	flag.StringVar(&bucket.Region, "log-bucket-region", "us-east-1", "Region of the log bucket")
+	flag.StringVar(&bucket.Credentials, "log-bucket-credentials", "/etc/mpijob/log-bucket", "Folder with the files AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and ca.crt if the S3 server has a CA of its own")
+	flag.DurationVar(&bucket.Retention, "log-bucket-retention", 24*time.Hour, "Duration to keep the complete logs of a finished job, 168h at most")
+	flag.Int64Var(&bucket.MaxBytes, "log-bucket-job-bytes", 1<<30, "Size in bytes of the text of its logs to keep of each job in the log bucket; what is printed after that is left out")
 	flag.StringVar(&options.LogsLink, "logs-link", "", "URL of a job's logs in a log store, with {namespace}, {kind}, {name}, {uid}, {start}, {end}, {startMs} and {endMs}; reports contain it (docs/admin/logs.md)")
 	flag.Func("mask", "Regular expression (RE2) of secrets to mask in the logs and events of reports; only its first group is masked if it has one. Can be repeated. Common forms of secrets are always masked", func(pattern string) error {
 		options.MaskPatterns = append(options.MaskPatterns, pattern)

@@ -153,5 +153,6 @@ func (o *describeOptions) resources(job jobs.Job) [][2]string {
 		{"Profile", jobs.ProfileText(status.Profile)},
 		{"Start-up", startUp},
 		{"All logs", status.LogsLink},
+		{"Complete logs", job.CompleteLogsText()},
 	}
 }

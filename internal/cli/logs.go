@@ -50,8 +50,10 @@ Most output of ranks goes through the launcher, because mpirun collects it. Let 
 Only warnings and errors of the agent, which starts the ranks, are shown; --agent shows all of its lines.
 
 With --follow, output is shown until the job ends, through restarts and lost connections; the exit code is then 3 if the job
-failed. Ctrl-C does not stop the job. While a container restarts, the output of its previous run is shown. If the pods are
-deleted, the last lines of the launcher and of all workers are shown from the job's report.`,
+failed. Ctrl-C does not stop the job. While a container restarts, the output of its previous run is shown.
+
+When the job has ended, its complete logs are shown if the administrator has set a bucket for them, for a day or as long as it keeps
+them. Otherwise, if the pods are deleted, the last lines of the launcher and of all workers are shown from the job's report.`,
 		Example: `# All output
 {{name}} train
 
@@ -103,6 +105,9 @@ func (o *logsOptions) run(ctx context.Context, arg string) error {
 	if err != nil {
 		return err
 	}
+	if isStored, err := o.printStored(ctx, job, options); isStored {
+		return err
+	}
 	if job.Object == nil {
 		return o.printReported(job, options)
 	}
@@ -116,7 +121,7 @@ func (o *logsOptions) run(ctx context.Context, arg string) error {
 	case stats.Lines == 0 && o.beyond(job, options.Filter.Ranks):
 		return usagef("--rank: %s is not allowed; %s has ranks 0 to %d", o.ranks, job, job.Status().MPI.Ranks-1)
 	case stats.Lines == 0 && stats.WithoutRank > 0:
-		return exitf(ExitError, "no log lines are tagged with these ranks (%s without a tag); let mpirun tag them (Open MPI: --tag-output; version 5: --output tag; Intel MPI and MPICH: -prepend-rank)", phrase.Count(stats.WithoutRank, "line"))
+		return o.untagged(stats)
 	case stats.Lines == 0 && !o.previous:
 		if stats.Runs == 0 || len(job.KeptLogs().Recall(withHosts(options, job))) > 0 {
 			return o.printReported(job, options)
@@ -126,6 +131,43 @@ func (o *logsOptions) run(ctx context.Context, arg string) error {
 		return exitf(ExitNotFound, "no container of %s was restarted; omit --previous", job)
 	}
 	return o.printResult(job)
+}
+
+// printStored prints the complete logs of a job that has ended, if a bucket has them. It returns false if it has printed none, since there
+// is no bucket, or it cannot be read.
+func (o *logsOptions) printStored(ctx context.Context, job jobs.Job, options logstream.Options) (bool, error) {
+	if o.previous || o.container != "" || !job.Ended() || !job.HasCompleteLogs(o.Now()) {
+		return false, nil
+	}
+	stored, err := job.CompleteLogs(ctx, jobs.NewFetch(nil))
+	if err != nil {
+		say(o.ErrOut, "note: %v; showing what the pods and the report of the job have", err)
+		return false, nil
+	}
+	options = withHosts(options, job)
+	options.Follow = false
+	shown := o.newLogPrinter(job)
+	stats, err := stored.Run(ctx, options, shown.print)
+	job = shown.end()
+	if err != nil {
+		return true, err
+	}
+	say(o.ErrOut, "note: these are the complete logs of %s, %s of all pods, kept until %s%s", job, phrase.Count(stored.Lines(), "line"),
+		job.Status().CompleteLogs.Expires.UTC().Format(time.RFC3339), after(": ", job.CompleteLogsNote()))
+	switch {
+	case stats.Lines == 0 && o.beyond(job, options.Filter.Ranks):
+		return true, usagef("--rank: %s is not allowed; %s has ranks 0 to %d", o.ranks, job, job.Status().MPI.Ranks-1)
+	case stats.Lines == 0 && stats.WithoutRank > 0:
+		return true, o.untagged(stats)
+	case stats.Lines == 0:
+		say(o.ErrOut, "note: %s", o.noLines(job))
+	}
+	return true, o.printResult(job)
+}
+
+// untagged returns the error that no line has a rank.
+func (o *logsOptions) untagged(stats logstream.Stats) error {
+	return exitf(ExitError, "no log lines are tagged with these ranks (%s without a tag); let mpirun tag them (Open MPI: --tag-output; version 5: --output tag; Intel MPI and MPICH: -prepend-rank)", phrase.Count(stats.WithoutRank, "line"))
 }
 
 // beyond reports whether the job has none of some ranks.
@@ -305,6 +347,11 @@ func (o *logsOptions) printReported(job jobs.Job, options logstream.Options) err
 	}
 	lines := kept.Recall(withHosts(options, job))
 	say(o.ErrOut, "note: the pods of %s are deleted; showing the last log lines from its report%s", job, after(": ", kept.Note))
+	if complete := job.Status().CompleteLogs; complete != nil && complete.Index == "" {
+		say(o.ErrOut, "note: %s", complete.Message)
+	} else if complete != nil && !job.HasCompleteLogs(o.Now()) {
+		say(o.ErrOut, "note: its complete logs were deleted on %s", complete.Expires.UTC().Format(time.RFC3339))
+	}
 	if link := job.Report.Status.LogsLink; link != "" {
 		say(o.ErrOut, "note: all log lines: %s", link)
 	}

@@ -157,7 +157,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"), UpdateScripts: *update, RequireExplicitExec: true, RequireUniqueNames: true,
 		Setup: setup,
-		Cmds:  map[string]func(*testscript.TestScript, bool, []string){"report": makeReports, "status": setStatus, "pod": makePod, "workload": makeWorkload},
+		Cmds:  map[string]func(*testscript.TestScript, bool, []string){"report": makeReports, "status": setStatus, "pod": makePod, "workload": makeWorkload, "bucket": fillBucket},
 	})
 }
 

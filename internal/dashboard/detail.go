@@ -128,7 +128,7 @@ func (s *Server) detail(c *call) (any, error) {
 	}
 	if job.Report != nil {
 		// The page reads logs on its own.
-		status.Logs = nil
+		status.Logs, status.CompleteLogs = nil, nil
 		d.Status = &status
 	}
 	d.addProfile(job)

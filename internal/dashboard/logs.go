@@ -34,7 +34,7 @@ func (s *Server) streamLogs(c *call, w http.ResponseWriter) error {
 	s.bound(c, &options)
 	if download != "" {
 		options.Follow = false
-		return c.downloadLogs(job, options, download == downloadJSON, w)
+		return s.downloadLogs(c, job, options, download == downloadJSON, w)
 	}
 	if job.Object != nil {
 		if allowed, err := c.may(c.ctx, "get", corev1.Resource("pods/log"), job.Namespace); err != nil || !allowed {
@@ -50,7 +50,7 @@ func (s *Server) streamLogs(c *call, w http.ResponseWriter) error {
 	ctx, cancel := context.WithCancel(c.ctx)
 	defer cancel()
 	go out.beats(ctx, cancel)
-	stats, err := c.readLogs(ctx, job, options, out)
+	stats, err := s.readLogs(ctx, c, job, options, out)
 	if c.ctx.Err() != nil || ctx.Err() != nil {
 		return nil
 	}
@@ -67,8 +67,15 @@ func (s *Server) bound(c *call, options *logstream.Options) {
 	options.Budget, options.Open = s.logLines, func() (func(), error) { return s.logs.acquire(name, 1) }
 }
 
-// readLogs sends the lines of pods; the lines in the report if the pods are deleted.
-func (c *call) readLogs(ctx context.Context, job jobs.Job, options logstream.Options, out *logWriter) (logstream.Stats, error) {
+// readLogs sends the complete logs of a job that has ended, if there are any; else the lines of pods, or those in the report if the pods are
+// deleted.
+func (s *Server) readLogs(ctx context.Context, c *call, job jobs.Job, options logstream.Options, out *logWriter) (logstream.Stats, error) {
+	if stored, has, err := s.stored(ctx, job); err != nil {
+		out.note(phrase.Sentence(err.Error()))
+	} else if has {
+		out.note(phrase.Sentence("These are the complete logs, " + job.CompleteLogsText() + after(": ", job.CompleteLogsNote())))
+		return stored.Run(ctx, options, out.lines)
+	}
 	if job.Object == nil {
 		out.reported(job, options)
 		return logstream.Stats{}, nil
@@ -92,7 +99,7 @@ func (c *call) readLogs(ctx context.Context, job jobs.Job, options logstream.Opt
 }
 
 // downloadLogs sends lines as a file: of text, or of JSON Lines as those of logs -o json.
-func (c *call) downloadLogs(job jobs.Job, options logstream.Options, asJSON bool, w http.ResponseWriter) error {
+func (s *Server) downloadLogs(c *call, job jobs.Job, options logstream.Options, asJSON bool, w http.ResponseWriter) error {
 	control := http.NewResponseController(w)
 	contentType, ending, writeLine := "text/plain; charset=utf-8", "log", printLine
 	if asJSON {
@@ -110,6 +117,13 @@ func (c *call) downloadLogs(job jobs.Job, options logstream.Options, asJSON bool
 			if err := writeLine(w, line); err != nil {
 				return err
 			}
+		}
+		return nil
+	}
+	// A file has no place for a note that the complete logs cannot be read.
+	if stored, has, err := s.stored(c.ctx, job); has && err == nil {
+		if _, err := stored.Run(c.ctx, options, write); err != nil {
+			panic(http.ErrAbortHandler)
 		}
 		return nil
 	}

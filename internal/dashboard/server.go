@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"opendatahub.io/mpijob/internal/jobs"
 	"opendatahub.io/mpijob/internal/logstream"
 )
 
@@ -44,6 +45,9 @@ type Options struct {
 	// Prometheus is the URL of a Prometheus or Thanos that users may ask with their tokens; empty for none. PrometheusCA is
 	// the file of the certificates that it is verified with; empty for those of the system.
 	Prometheus, PrometheusCA string
+	// LogBucket is the URL of the S3 server whose complete logs of jobs are read; empty for none. LogBucketCA is the file of the
+	// certificates that it is verified with; empty for those of the system.
+	LogBucket, LogBucketCA string
 	// UserStreams is how many streams of changes and logs a user may have open at once; 0 for 40.
 	UserStreams int
 	// Assets are the files of the web pages, with index.html; nil if they were not built.
@@ -61,6 +65,8 @@ type Server struct {
 	api     dynamic.Interface
 	// prometheus is nil without one.
 	prometheus *prometheus
+	// completeLogs reads complete logs; nil without a log bucket.
+	completeLogs jobs.Fetch
 	// requests, bodies and streams limit what is in work at once.
 	requests, bodies, streams, logs *limiter
 	// logLines limits the lines of logs that wait.
@@ -103,6 +109,9 @@ func New(config *rest.Config, options Options, now func() time.Time) (*Server, e
 	s.logs, s.logLines = newLimiter("logs of pods", maxLogs, maxUserLogs), logstream.NewBudget(maxLogLines)
 	s.streams = newLimiter("open pages", maxStreams, int64(cmp.Or(options.UserStreams, maxUserStreams)))
 	if s.prometheus, err = newPrometheus(options.Prometheus, options.PrometheusCA); err != nil {
+		return nil, err
+	}
+	if s.completeLogs, err = fetchFrom(options.LogBucket, options.LogBucketCA); err != nil {
 		return nil, err
 	}
 	clientset, err := kubernetes.NewForConfigAndClient(config, httpClient)

@@ -13,15 +13,20 @@ import (
 
 // FailureLogs returns the last log lines of the launcher and of the failed pods of a job that has failed.
 func (j Job) FailureLogs() logstream.Kept {
-	status := j.Status()
-	kept := logstream.Kept{Places: map[string]logstream.Place{}}
-	for _, pod := range status.Pods {
-		kept.Places[pod.Name] = logstream.Place{Role: mpi.Role(pod.Role), Index: int(pod.Index)}
-	}
-	if failure := status.Failure; failure != nil {
+	kept := logstream.Kept{Places: j.podPlaces()}
+	if failure := j.Status().Failure; failure != nil {
 		kept.Lines = logstream.ParseTail(failure.LogTail)
 	}
 	return kept
+}
+
+// podPlaces returns the places of the pods in the job's report, by name.
+func (j Job) podPlaces() map[string]logstream.Place {
+	places := map[string]logstream.Place{}
+	for _, pod := range j.Status().Pods {
+		places[pod.Name] = logstream.Place{Role: mpi.Role(pod.Role), Index: int(pod.Index)}
+	}
+	return places
 }
 
 // KeptLogs returns the log lines in the job's report: those of all pods, as they were when the job ended, and the last lines of pods that

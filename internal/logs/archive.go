@@ -75,8 +75,10 @@ func packWithin(of []PodLog, most int) Packed {
 	var data bytes.Buffer
 	// Writing to memory does not fail.
 	zip := gzip.NewWriter(&data)
+	var text []byte
 	for _, line := range all {
-		_, _ = fmt.Fprintf(zip, "%s [%s] %s\n", line.Time.UTC().Format(stampFormat), line.Pod, line.Text)
+		text = AppendLine(text[:0], line)
+		_, _ = zip.Write(text)
 	}
 	_ = zip.Close()
 	packed.Data, packed.Lines = data.Bytes(), len(all)
@@ -138,7 +140,7 @@ func Unpack(data []byte) ([]PodLine, error) {
 	scanner := bufio.NewScanner(limited)
 	scanner.Buffer(nil, MaxPackedLine+1<<10)
 	for scanner.Scan() {
-		line, is := unpackLine(scanner.Text())
+		line, is := unpackLine(scanner.Text(), MaxPackedLine)
 		if !is {
 			return nil, errPacked
 		}
@@ -153,9 +155,9 @@ func Unpack(data []byte) ([]PodLine, error) {
 	return lines, nil
 }
 
-func unpackLine(text string) (PodLine, bool) {
+func unpackLine(text string, most int) (PodLine, bool) {
 	stamp, rest, _ := strings.Cut(text, " [")
 	pod, line, found := strings.Cut(rest, "] ")
 	at, err := time.Parse(stampFormat, stamp)
-	return PodLine{Pod: pod, Time: at, Text: CleanWithin(line, MaxPackedLine)}, err == nil && found
+	return PodLine{Pod: pod, Time: at, Text: CleanWithin(line, most)}, err == nil && found
 }

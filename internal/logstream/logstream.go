@@ -306,7 +306,7 @@ func (f *follower) start(ctx context.Context, t *tracked, key, container string,
 	whole := !f.options.Follow
 	q := f.merger.add(whole)
 	fromStart := f.options.Tail == nil && f.options.Since == 0 && f.options.SinceTime.IsZero()
-	s := &stream{follower: f, run: r, queue: q, mask: f.options.Masker.Stream(fromStart), resume: resume{middle: !fromStart}}
+	s := &stream{follower: f, run: r, queue: q, mask: f.options.Masker.Stream(fromStart), resume: Resume{middle: !fromStart}}
 	f.unread = append(f.unread, func() {
 		defer closed()
 		defer q.end()
@@ -342,7 +342,7 @@ func (f *follower) follow(ctx context.Context, s *stream) error {
 	ended := false // the kubelet has ended the log while it was followed: all of it was read
 	for {
 		follow := f.options.Follow && !s.run.isOver() && !isClosed(f.over)
-		before := s.resume.newest
+		before := s.resume.Newest
 		err := f.readWhile(ctx, s, follow)
 		switch {
 		case ctx.Err() != nil:
@@ -358,7 +358,7 @@ func (f *follower) follow(ctx context.Context, s *stream) error {
 			return nil
 		}
 		ended = err == nil
-		if s.resume.newest.After(before) {
+		if s.resume.Newest.After(before) {
 			pause, failures = soonest, 0
 		} else if err != nil {
 			failures++

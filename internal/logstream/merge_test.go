@@ -193,16 +193,16 @@ func TestResumeTakesEachLineOnce(t *testing.T) {
 			// Two pipes may be a little out of order.
 			log = append(log, now.Add(-time.Duration(dice.IntN(3))*time.Millisecond))
 		}
-		var r resume
+		var r Resume
 		var got []int
 		for readTo := 0; readTo < len(log); {
-			r.again()
+			r.Again()
 			cut := min(len(log), readTo+dice.IntN(30))
 			for i, stamp := range log[:cut] {
-				if stamp.Before(r.from()) {
+				if stamp.Before(r.From()) {
 					continue
 				}
-				if r.isNew(stamp) {
+				if r.IsNew(stamp) {
 					got = append(got, i)
 				}
 			}
@@ -220,17 +220,17 @@ func TestResumeTakesEachLineOnce(t *testing.T) {
 }
 
 func TestResumeSeesThatALogWasBegunAnew(t *testing.T) {
-	var r resume
-	r.again()
+	var r Resume
+	r.Again()
 	for _, ms := range []int{100, 200, 300} {
-		r.isNew(at(ms))
+		r.IsNew(at(ms))
 	}
-	r.again()
-	if !r.isNew(at(400)) || !r.isNew(at(500)) {
+	r.Again()
+	if !r.IsNew(at(400)) || !r.IsNew(at(500)) {
 		t.Error("lines of the new log are taken for old ones")
 	}
-	r.again()
-	if r.isNew(at(400)) || r.isNew(at(500)) || !r.isNew(at(600)) {
+	r.Again()
+	if r.IsNew(at(400)) || r.IsNew(at(500)) || !r.IsNew(at(600)) {
 		t.Error("the new log is read from another place")
 	}
 }

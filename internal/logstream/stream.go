@@ -23,7 +23,7 @@ type stream struct {
 	follower *follower
 	run      *run
 	queue    *queue
-	resume   resume
+	resume   Resume
 	mask     *logs.Stream
 
 	batch      []Line
@@ -41,14 +41,14 @@ var errGone = errors.New("its log was removed")
 // errUntil says that the rest of the log is newer than what the options ask for.
 var errUntil = errors.New("the rest of the log is newer")
 
-// logGone begins what a kubelet answers in place of the log of a container that was removed, and as if it were one
+// LogGone begins what a kubelet answers in place of the log of a container that was removed, and as if it were one
 // (k8s.io/kubernetes/pkg/kubelet/kuberuntime/kuberuntime_container.go).
-const logGone = "unable to retrieve container logs for "
+const LogGone = "unable to retrieve container logs for "
 
 // read reads the log from where it was left, and waits for more if it is to be followed. Without an error all of it was
 // read, up to where the server has ended it.
 func (s *stream) read(ctx context.Context, follow bool) error {
-	s.resume.again()
+	s.resume.Again()
 	body, err := s.follower.pods.GetLogs(s.run.pod, s.request(follow)).Stream(ctx)
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func (s *stream) lines(ctx context.Context, reader *bufio.Reader, follow bool) e
 				return err
 			}
 		}
-		line, err := readLine(reader, mostLine)
+		line, err := ReadLine(reader, mostLine)
 		// A followed log that ends within a line was cut; it is read again.
 		if err == nil || errors.Is(err, io.EOF) && !follow && len(line) > 0 {
 			if gone := s.add(line); gone != nil {
@@ -92,7 +92,7 @@ func (s *stream) request(follow bool) *corev1.PodLogOptions {
 	request := &corev1.PodLogOptions{Container: s.run.container, Follow: follow, Previous: s.run.isPrevious(), Timestamps: true}
 	switch {
 	case s.again:
-		request.SinceTime = &metav1.Time{Time: s.resume.from()}
+		request.SinceTime = &metav1.Time{Time: s.resume.From()}
 		return request
 	case !options.SinceTime.IsZero():
 		request.SinceTime = &metav1.Time{Time: options.SinceTime}
@@ -126,17 +126,17 @@ func (s *stream) add(raw []byte) error {
 	err := at.UnmarshalText(stamp)
 	switch {
 	case err == nil:
-		if !s.resume.isNew(at) {
+		if !s.resume.IsNew(at) {
 			return nil
 		}
 		if until := s.follower.options.Until; !until.IsZero() && at.After(until) {
 			return errUntil
 		}
 		s.again = true
-	case bytes.HasPrefix(raw, []byte(logGone)):
+	case bytes.HasPrefix(raw, []byte(LogGone)):
 		return errGone
 	default:
-		at, text = s.resume.newest, raw
+		at, text = s.resume.Newest, raw
 	}
 	if at.After(s.readTo) {
 		s.readTo = at
@@ -171,9 +171,9 @@ func (s *stream) level(line Line) logs.Level {
 	return level
 }
 
-// readLine reads up to the end of a line, which it leaves out, and drops what is beyond so many bytes. The line is good
+// ReadLine reads up to the end of a line, which it leaves out, and drops what is beyond so many bytes. The line is good
 // until the next read. With an error it is what came before that.
-func readLine(reader *bufio.Reader, most int) ([]byte, error) {
+func ReadLine(reader *bufio.Reader, most int) ([]byte, error) {
 	line, err := reader.ReadSlice('\n')
 	if err == nil {
 		return line[:len(line)-1], nil

@@ -60,6 +60,12 @@ func (k *logKubelet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // newKubelet makes a node whose kubelet serves logs, and returns its name.
 func newKubelet(t *testing.T, kubelet *logKubelet) string {
 	t.Helper()
+	return newKubeletOf(t, api, kubelet)
+}
+
+// newKubeletOf makes a node in any cluster whose kubelet serves logs, and returns its name.
+func newKubeletOf(t *testing.T, api client.Client, kubelet http.Handler) string {
+	t.Helper()
 	server := httptest.NewTLSServer(kubelet)
 	t.Cleanup(server.Close)
 	host, port, err := net.SplitHostPort(server.Listener.Addr().String())
@@ -67,7 +73,9 @@ func newKubelet(t *testing.T, kubelet *logKubelet) string {
 		t.Fatal(err)
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{GenerateName: "logs-"}, Spec: corev1.NodeSpec{Unschedulable: true}}
-	create(t, node)
+	if err := api.Create(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() { _ = api.Delete(context.Background(), node) })
 	number, err := strconv.ParseInt(port, 10, 32)
 	if err != nil {

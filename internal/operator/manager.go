@@ -34,6 +34,7 @@ import (
 	"opendatahub.io/mpijob/internal/kinds/mpijob"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
 	"opendatahub.io/mpijob/internal/logs"
+	"opendatahub.io/mpijob/internal/logstore"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/plan"
 	"opendatahub.io/mpijob/internal/reporting"
@@ -84,6 +85,8 @@ type Options struct {
 	MaskPatterns []string
 	// MaxLogBytes is how many bytes of the compressed logs of its pods the report of a finished job keeps; 0 keeps none.
 	MaxLogBytes int
+	// LogBucket is the bucket that complete logs are kept in; the zero value keeps none.
+	LogBucket logstore.Settings
 	// LogsLink is the template of the links to jobs' logs in a log store (report.ParseLogsLink); empty: reports have none.
 	LogsLink string
 	// TrainingProgress is how often the log of a job that runs is read for its progress; 0: never.
@@ -124,7 +127,7 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 	if _, errs := isolation.ParseEgress(options.AllowEgress); len(errs) > 0 {
 		return nil, fmt.Errorf("what all jobs' pods may connect to: %w", errors.Join(errs...))
 	}
-	if err := errors.Join(plan.CheckDelivery(options.AgentDelivery), reporting.CheckLogBytes(options.MaxLogBytes), controller.CheckAutoscaler(options.Autoscaler)); err != nil {
+	if err := errors.Join(plan.CheckDelivery(options.AgentDelivery), reporting.CheckLogBytes(options.MaxLogBytes), options.LogBucket.Check(), controller.CheckAutoscaler(options.Autoscaler)); err != nil {
 		return nil, err
 	}
 	// The API server's priority and fairness divides it among its clients; throttling ourselves below that
@@ -176,7 +179,7 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 	}
 	c := cluster.New(m.GetClient(), m.GetAPIReader(), keys, clock.RealClock{})
 	reports, err := reporting.New(ctx, m, reporting.Options{
-		Masker: masker, Retention: options.ReportRetention, Limits: options.ReportLimits, MaxLogBytes: options.MaxLogBytes, LogsLink: options.LogsLink, TrainingProgress: options.TrainingProgress, ServeMetrics: options.MetricsAddress != "0",
+		Masker: masker, Retention: options.ReportRetention, Limits: options.ReportLimits, MaxLogBytes: options.MaxLogBytes, LogBucket: options.LogBucket, LogsLink: options.LogsLink, TrainingProgress: options.TrainingProgress, ServeMetrics: options.MetricsAddress != "0",
 		Tracing: options.Tracing,
 	})
 	if err != nil {

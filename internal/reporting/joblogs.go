@@ -56,8 +56,17 @@ func newJobLogs(most int, read func(context.Context, mpi.Job, jobstate.Observed,
 
 // ReadLogs reads the logs of a job that has ended, for its report. Call it before the job's pods are deleted. It takes 5 s at most, and does
 // nothing if the report has the logs. Those of a TrainJob are read when its launcher has ended: JobSet deletes the workers right after that.
+// The keeper of complete logs observes the job at the same time.
 func (r *Reporter) ReadLogs(ctx context.Context, job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, previous *v1alpha1.JobReport) {
-	if r == nil || previous != nil && isTooLateForLogs(previous, seen.Now) {
+	if r == nil {
+		return
+	}
+	var all sync.WaitGroup
+	defer all.Wait()
+	if r.keeper != nil {
+		all.Go(func() { r.keeper.Observe(ctx, job, seen, out, previous) })
+	}
+	if previous != nil && isTooLateForLogs(previous, seen.Now) {
 		return
 	}
 	launcher := endedLauncher(seen)

@@ -4,6 +4,7 @@ package reporting
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -30,6 +31,7 @@ import (
 	"opendatahub.io/mpijob/internal/diagnose"
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/logs"
+	"opendatahub.io/mpijob/internal/logstore"
 	"opendatahub.io/mpijob/internal/metrics"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/podstatus"
@@ -78,6 +80,8 @@ type Reporter struct {
 	retention time.Duration
 	jobLogs   *jobLogs
 	logsLink  report.LogsLink
+	// keeper keeps complete logs; nil keeps none.
+	keeper *logstore.Keeper
 }
 
 // Options configure a reporter.
@@ -93,6 +97,8 @@ type Options struct {
 	LogsLink string
 	// MaxLogBytes is how many bytes of compressed logs the report of a finished job keeps; 0 keeps none.
 	MaxLogBytes int
+	// LogBucket is where complete logs are kept; the zero value keeps none.
+	LogBucket logstore.Settings
 	// TrainingProgress is how often the log of a running job is read for its progress; 0 never reads it.
 	TrainingProgress time.Duration
 	// ServeMetrics serves the metrics of jobs with the operator's own.
@@ -145,6 +151,9 @@ func New(ctx context.Context, m manager.Manager, options Options) (*Reporter, er
 	r.usage = newUsageReader(gatherer.Usage)
 	r.jobLogs, r.logsLink = newJobLogs(options.MaxLogBytes, gatherer.LogEnds), link
 	r.lastPods = newLastPods(gatherer.LastRun, r.lastLogs, clock.RealClock{})
+	if err := r.addKeeper(m, core, options, records); err != nil {
+		return nil, err
+	}
 	if err := r.WatchPods(ctx, m.GetCache()); err != nil {
 		return nil, err
 	}
@@ -501,7 +510,7 @@ func (r *Reporter) WatchPods(ctx context.Context, of cache.Cache) error {
 	if r == nil {
 		return nil
 	}
-	return r.lastPods.watch(ctx, of)
+	return errors.Join(r.lastPods.watch(ctx, of), r.watchKeptPods(ctx, of))
 }
 
 // Nodes returns the nodes of the cluster; nil if they are unknown.

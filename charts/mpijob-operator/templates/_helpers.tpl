@@ -51,6 +51,13 @@ versions, but no kinds. */}}
   (list "max-total-report-bytes" $s.reports.bytes)
   (list "max-log-bytes" $s.reports.logBytes)
   (list "logs-link" $s.logsLink)
+  (list "log-bucket" $s.logBucket.name)
+  (list "log-bucket-prefix" $s.logBucket.prefix)
+  (list "log-bucket-endpoint" $s.logBucket.endpoint)
+  (list "log-bucket-public-endpoint" $s.logBucket.publicEndpoint)
+  (list "log-bucket-region" $s.logBucket.region)
+  (list "log-bucket-retention" $s.logBucket.retention)
+  (list "log-bucket-job-bytes" $s.logBucket.jobBytes)
   (list "tls-min-version" $s.tls.minVersion)
   (list "tls-cipher-suites" (join "," $s.tls.cipherSuites))
   (list "log-level" $s.logLevel) -}}

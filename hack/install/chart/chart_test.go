@@ -336,6 +336,23 @@ func TestTracing(t *testing.T) {
 	}
 }
 
+// TestLogBucket: the log bucket becomes flags of the operator and a volume with its credentials, beside that of traces.
+func TestLogBucket(t *testing.T) {
+	const values = `{settings: {logBucket: {name: logs, endpoint: "https://s3.example.com", retention: 72h, jobBytes: 1048576, secret: keys}}, tracing: {endpoint: "https://c:4317", ca: {configMap: cas, key: ca.crt}}}`
+	deployment := find(t, render(t, values, current).Objects, "Deployment", "mpijob-operator")
+	pod, _, _ := unstructured.NestedMap(deployment.Object, "spec", "template", "spec")
+	container := pod["containers"].([]any)[0].(map[string]any)
+	if got, want := fmt.Sprint(container["args"]), "[--log-bucket=logs --log-bucket-endpoint=https://s3.example.com --log-bucket-retention=72h --log-bucket-job-bytes=1048576]"; got != want {
+		t.Errorf("the flags are %s, want %s", got, want)
+	}
+	if got, want := fmt.Sprint(container["volumeMounts"]), "[map[mountPath:/etc/tracing name:tracing readOnly:true] map[mountPath:/etc/mpijob/log-bucket name:log-bucket readOnly:true]]"; got != want {
+		t.Errorf("the mounts are %s, want %s", got, want)
+	}
+	if got, want := fmt.Sprint(pod["volumes"]), "[map[configMap:map[items:[map[key:ca.crt path:ca.crt]] name:cas] name:tracing] map[name:log-bucket secret:map[optional:true secretName:keys]]]"; got != want {
+		t.Errorf("the volumes are %s, want %s", got, want)
+	}
+}
+
 // TestDocumentedDefaults compares the defaults that the comments of values.yaml name with those of the operator.
 func TestDocumentedDefaults(t *testing.T) {
 	help, err := exec.CommandContext(t.Context(), "go", "run", "-C", root, "./cmd/operator", "--help").CombinedOutput()

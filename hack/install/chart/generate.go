@@ -143,21 +143,38 @@ args:
 		}
 	}
 	container["env"] = append(env, t.token(tracingEnv), t.token(listOf(".Values.extraEnv")))
-	t.block(container, `{{- if .Values.tracing.ca.configMap }}
+	t.block(container, `{{- if or .Values.tracing.ca.configMap .Values.settings.logBucket.name }}
 volumeMounts:
+{{- if .Values.tracing.ca.configMap }}
 - name: tracing
   mountPath: /etc/tracing
   readOnly: true
+{{- end }}
+{{- if .Values.settings.logBucket.name }}
+- name: log-bucket
+  mountPath: /etc/mpijob/log-bucket
+  readOnly: true
+{{- end }}
 {{- end }}`)
-	t.block(pod, `{{- with .Values.tracing.ca }}
-{{- if .configMap }}
+	t.block(pod, `{{- if or .Values.tracing.ca.configMap .Values.settings.logBucket.name }}
 volumes:
+{{- with .Values.tracing.ca }}
+{{- if .configMap }}
 - name: tracing
   configMap:
     name: {{ .configMap }}
     items:
     - key: {{ .key }}
       path: ca.crt
+{{- end }}
+{{- end }}
+{{- with .Values.settings.logBucket }}
+{{- if .name }}
+- name: log-bucket
+  secret:
+    secretName: {{ .secret }}
+    optional: true
+{{- end }}
 {{- end }}
 {{- end }}`)
 	return nil

@@ -1875,6 +1875,7 @@ export interface components {
             topics: components["schemas"]["Topic"][];
         };
         JobReportStatus: {
+            completeLogs?: components["schemas"]["ReportCompleteLogs"];
             /** Format: date-time */
             completionTime?: string;
             consumption?: components["schemas"]["ReportConsumption"];
@@ -2126,6 +2127,17 @@ export interface components {
         ReportCheckName: "ImagePull" | "Keys" | "Connection" | "ProcessStart" | "RanksDistinct" | "Communication";
         /** @enum {string} */
         ReportCheckResult: "Pending" | "Pass" | "Fail" | "Skipped" | "Unknown";
+        ReportCompleteLogs: {
+            /** Format: date-time */
+            expires?: string;
+            index?: string;
+            lines?: number;
+            message?: string;
+            pods?: number;
+            podsCut?: number;
+            podsUnread?: number;
+            size?: number;
+        };
         ReportConsumption: {
             cpuCoreSeconds: number;
             gpuSeconds?: {
@@ -2714,6 +2726,7 @@ export type Recommendation = components['schemas']['Recommendation'];
 export type Remedy = components['schemas']['Remedy'];
 export type ReportCheckName = components['schemas']['ReportCheckName'];
 export type ReportCheckResult = components['schemas']['ReportCheckResult'];
+export type ReportCompleteLogs = components['schemas']['ReportCompleteLogs'];
 export type ReportConsumption = components['schemas']['ReportConsumption'];
 export type ReportConsumptionStep = components['schemas']['ReportConsumptionStep'];
 export type ReportCurveAxis = components['schemas']['ReportCurveAxis'];

@@ -124,6 +124,12 @@ class Driver(Protocol):
     async def post(self, url: str, body: Json, timeout: float) -> int:
         """Send JSON to any URL, without the cluster's credentials, and return the status code."""
 
+    async def fetch(self, url: str, most: int, timeout: float) -> Response:
+        """Get what is at any URL, without the cluster's credentials and redirects.
+
+        Raises ConnectionLostError, whose text does not contain the URL, also for a body of more than so many bytes.
+        """
+
     async def reload(self) -> None:
         """Read the credentials again."""
 

@@ -18,11 +18,19 @@ import urllib3
 from openshift_ai_sdk.training import _tls
 from openshift_ai_sdk.training._credentials import Credentials
 from openshift_ai_sdk.training._driver import ConnectionLostError, Json, Request, Response, SilenceError
-from openshift_ai_sdk.training._driver_blocking import CONNECT_TIMEOUT, MOST_REQUESTS, pool_of, proxy_for, seconds
+from openshift_ai_sdk.training._driver_blocking import (
+    CONNECT_TIMEOUT,
+    MOST_REQUESTS,
+    host_of,
+    pool_of,
+    proxy_for,
+    seconds,
+)
 from openshift_ai_sdk.training.errors import NotSupportedError, TrainingError, rendered
 
 try:
     import aiohttp
+    import yarl
 except ImportError as error:
     raise NotSupportedError("asyncio needs aiohttp: pip install 'openshift-ai-sdk[aio]'") from error
 
@@ -155,6 +163,24 @@ class AsyncDriver:
                 return response.status
         except (aiohttp.ClientError, asyncio.TimeoutError, OSError) as error:
             raise ConnectionLostError(str(error) or type(error).__name__) from error
+
+    async def fetch(self, url: str, most: int, timeout: float) -> Response:
+        """Get what is at any URL, without the cluster's credentials."""
+        limits = aiohttp.ClientTimeout(total=timeout)
+        body = bytearray()
+        try:
+            async with (
+                aiohttp.ClientSession(timeout=limits, auto_decompress=False) as session,
+                # The URL is signed as it is.
+                session.get(yarl.URL(url, encoded=True), proxy=proxy_for(url), allow_redirects=False) as response,
+            ):
+                async for chunk in response.content.iter_chunked(1 << 16):
+                    body += chunk
+                    if len(body) > most:
+                        raise ConnectionLostError(f"{host_of(url)} sends more than {most} bytes")
+                return Response(response.status, bytes(body))
+        except (aiohttp.ClientError, asyncio.TimeoutError, OSError, ValueError) as error:
+            raise ConnectionLostError(f"{host_of(url)} does not answer ({type(error).__name__})") from None
 
     async def reload(self) -> None:
         """Read the credentials again."""

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from copy import copy
 from datetime import datetime, timezone
 from typing import Any, Generic, TypeVar
+from urllib.parse import urlsplit
 
 import urllib3
 
@@ -25,6 +26,11 @@ CONNECT_TIMEOUT = 10.0
 # How many requests of a client are under way at a time, streams aside. More would not be answered sooner: each needs a
 # connection, and to open one costs more than most requests.
 MOST_REQUESTS = 32
+
+
+def host_of(url: str) -> str:
+    """Return the host of a URL, for messages: the rest of it may be secret."""
+    return urlsplit(url).netloc.rpartition("@")[2]
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
@@ -164,6 +170,21 @@ class BlockingDriver:
             except (urllib3.exceptions.HTTPError, OSError) as error:
                 raise ConnectionLostError(innermost(error)) from error
             return int(response.status)
+
+    async def fetch(self, url: str, most: int, timeout: float) -> Response:
+        """Get what is at any URL, without the cluster's credentials."""
+        proxy = proxy_for(url)
+        with urllib3.ProxyManager(proxy) if proxy else urllib3.PoolManager() as pool:
+            try:
+                response = pool.request(
+                    "GET", url, timeout=timeout, retries=False, redirect=False, preload_content=False
+                )
+                body = response.read(most + 1, decode_content=False)
+            except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+                raise ConnectionLostError(f"{host_of(url)} does not answer ({type(error).__name__})") from None
+        if len(body) > most:
+            raise ConnectionLostError(f"{host_of(url)} sends more than {most} bytes")
+        return Response(int(response.status), body)
 
     async def reload(self) -> None:
         """Read the credentials again."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import binascii
+import json
 import zlib
 from base64 import b64decode
 from collections.abc import Mapping
@@ -11,6 +12,8 @@ from typing import Any, NamedTuple
 
 # How many bytes of text a report contains at most, compressed.
 MOST_TEXT = 2 << 20
+# The same of an object with complete logs, of its compressed data, and of their index.
+MOST_PART_TEXT, MOST_PART_DATA, MOST_INDEX = 8 << 20, 1 << 20, 16 << 20
 
 
 class KeptLine(NamedTuple):
@@ -22,10 +25,19 @@ class KeptLine(NamedTuple):
 
 
 class DamagedLogsError(ValueError):
-    """The logs in a report cannot be read."""
+    """Logs that were kept cannot be read."""
 
-    def __init__(self) -> None:
-        super().__init__("the logs in the job's report are damaged")
+    def __init__(self, where: str = "the logs in the job's report") -> None:
+        super().__init__(f"{where} are damaged")
+
+
+class Part(NamedTuple):
+    """An object with lines of the complete log of a pod, and the times of the first and the last one."""
+
+    url: str
+    first: datetime
+    last: datetime
+    lines: int
 
 
 def unpack(logs: Mapping[str, Any]) -> list[KeptLine]:
@@ -34,13 +46,48 @@ def unpack(logs: Mapping[str, Any]) -> list[KeptLine]:
     if not data:
         return []
     try:
-        gzip = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
-        text = gzip.decompress(b64decode(data, validate=True), MOST_TEXT + 1)
-    except (binascii.Error, TypeError, ValueError, zlib.error):
+        return lines_in(b64decode(data, validate=True), MOST_TEXT)
+    except (binascii.Error, TypeError, ValueError):
         raise DamagedLogsError from None
-    if not gzip.eof or len(text) > MOST_TEXT:
+
+
+def lines_in(data: bytes, most: int = MOST_PART_TEXT) -> list[KeptLine]:
+    """Return the lines in compressed text of at most so many bytes."""
+    try:
+        gzip = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+        text = gzip.decompress(data, most + 1)
+    except zlib.error:
+        raise DamagedLogsError from None
+    if not gzip.eof or len(text) > most:
         raise DamagedLogsError
     return [line_of(line) for line in text.decode(errors="replace").split("\n")[:-1]]
+
+
+def parse_index(data: bytes) -> list[tuple[str, list[Part]]]:
+    """Return the pods in the index of a job's complete logs, with the parts of each (internal/logs/index.go)."""
+    try:
+        return [
+            (
+                str(pod["name"]),
+                [Part(str(p["url"]), moment(p["first"]), moment(p["last"]), int(p["lines"])) for p in pod["parts"]],
+            )
+            for pod in json.loads(data)["pods"]
+        ]
+    except (KeyError, TypeError, ValueError):
+        raise DamagedLogsError("the complete logs") from None
+
+
+def moment(text: str) -> datetime:
+    """Return a time in UTC, with or without a fraction of a second.
+
+    Example:
+        >>> moment("2026-11-21T10:00:00.5Z").microsecond
+        500000
+    """
+    second, _, fraction = text.removesuffix("Z").partition(".")
+    time = datetime.strptime(second, "%Y-%m-%dT%H:%M:%S").replace(tzinfo=timezone.utc)
+    # Nanoseconds are cut to microseconds.
+    return time.replace(microsecond=int(fraction[:6].ljust(6, "0")))
 
 
 def line_of(text: str) -> KeptLine:
@@ -60,6 +107,15 @@ def line_of(text: str) -> KeptLine:
     if not found:
         raise DamagedLogsError
     return KeptLine(pod, time, line)
+
+
+def missing_in_complete(logs: Mapping[str, Any]) -> str:
+    """Return what the complete logs of a job lack; empty if nothing is missing."""
+    notes = []
+    for name, text in (("podsCut", "lines of {} may be missing"), ("podsUnread", "the logs of {} could not be read")):
+        if count := logs.get(name):
+            notes.append(text.format("1 pod" if count == 1 else f"{count} pods"))
+    return "; ".join([*notes, *([logs["message"]] if logs.get("message") else [])])
 
 
 def missing_in(logs: Mapping[str, Any]) -> str:

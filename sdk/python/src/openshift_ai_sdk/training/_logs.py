@@ -18,7 +18,19 @@ from openshift_ai_sdk.training._driver import ConnectionLostError, Driver, Json,
 from openshift_ai_sdk.training._duration import parse_duration
 from openshift_ai_sdk.training._interrupt import detachable
 from openshift_ai_sdk.training._job_ref import Found, found_again, is_finished, selector_of
-from openshift_ai_sdk.training._kept_logs import DamagedLogsError, KeptLine, missing_in, unpack
+from openshift_ai_sdk.training._kept_logs import (
+    MOST_INDEX,
+    MOST_PART_DATA,
+    DamagedLogsError,
+    KeptLine,
+    Part,
+    lines_in,
+    missing_in,
+    missing_in_complete,
+    moment,
+    parse_index,
+    unpack,
+)
 from openshift_ai_sdk.training._kinds import POD, TRAIN_JOB
 from openshift_ai_sdk.training._levels import NONE, Levels, parse_level
 from openshift_ai_sdk.training._mask import Masker
@@ -38,6 +50,8 @@ from openshift_ai_sdk.training.models import JobStatus, LogLine
 LONGEST_LINE = 256 << 10
 # A stream that brings nothing for so many seconds is opened again, since a dead connection looks the same.
 SILENCE = 20.0
+# How long an object with complete logs may take, in seconds.
+FETCH_TIMEOUT = 30.0
 # How often the rest of a log that has ended is asked for when that fails.
 MOST_FAILURES = 6
 # What a kubelet answers in place of the log of a container that was removed, as if it were one.
@@ -294,6 +308,7 @@ class Reader:
         self.created = str(((found.object or {}).get("metadata") or {}).get("creationTimestamp", ""))
         self.status = found.status
         self.report_logs = ((found.report or {}).get("status") or {}).get("logs") or {}
+        self.complete_logs = ((found.report or {}).get("status") or {}).get("completeLogs") or {}
         self.selection = selection
         self.hosts = Hosts.of(found)
         self.command = command_in(found.object)
@@ -304,9 +319,23 @@ class Reader:
         self.launchers: dict[str, int] = {}
 
     async def read(self) -> list[LogLine]:
-        """Return what there is, in the order of time; of pods that are gone, what the report has kept."""
+        """Return what there is, in the order of time; of pods that are gone, what was kept."""
         self.over = True
         self.selection = replace(self.selection, untagged=self.selection.worker is not None)
+        logs = await self._read_complete()
+        if logs is None:
+            logs = await self._read_pods()
+        if len(logs) == 1 and logs[0] and all(line.time is None for line in logs[0]):
+            return logs[0]
+        earliest = datetime.min.replace(tzinfo=timezone.utc)
+        lines = list(heapq.merge(*logs, key=lambda line: line.time or earliest))
+        if self.selection.untagged and self.tagged:
+            return [line for line in lines if not is_untagged(line)]
+        self._warn_of_tags(self.untagged and not self.tagged)
+        return lines
+
+    async def _read_pods(self) -> list[list[LogLine]]:
+        """Return the lines of each pod; of those that are gone, what the report has kept."""
         pods, _ = await self.cluster.api.list(POD, self.ref.namespace, selector_of(self.ref))
         logs = []
         for pod in sorted(pods, key=lambda pod: (pod["metadata"]["creationTimestamp"], pod["metadata"]["name"])):
@@ -316,15 +345,62 @@ class Reader:
                 await self._follow(self.cluster.api.driver, run, lines.extend)
                 logs.append(lines)
         if self.status.is_finished:
-            kept = self.recall({pod["metadata"]["name"] for pod in pods})
-            if not logs and all(line.time is None for line in kept):
-                return kept
-            logs.append(kept)
-        earliest = datetime.min.replace(tzinfo=timezone.utc)
-        lines = list(heapq.merge(*logs, key=lambda line: line.time or earliest))
-        if self.selection.untagged and self.tagged:
-            return [line for line in lines if not is_untagged(line)]
-        self._warn_of_tags(self.untagged and not self.tagged)
+            logs.append(self.recall({pod["metadata"]["name"] for pod in pods}))
+        return logs
+
+    async def _read_complete(self) -> list[list[LogLine]] | None:
+        """Return the lines of each pod from the complete logs of a job that has ended; None if they cannot be read."""
+        complete = self.complete_logs
+        if not self.status.is_finished or not complete.get("index") or not complete.get("expires"):
+            return None
+        if moment(complete["expires"]) <= self.cluster.api.driver.now():
+            return None
+        places = {pod.name: Place(pod.role, pod.index) for pod in self.status.pods}
+        logs = []
+        try:
+            for pod, parts in parse_index(await self._fetch(complete["index"], MOST_INDEX)):
+                source = places.get(pod, Place("launcher"))
+                logs.append(await self._read_parts(pod, source, parts) if self.selection.reads(source) else [])
+        except (ConnectionLostError, DamagedLogsError) as error:
+            text = (
+                f"{self.ref}: the complete logs cannot be read ({error}); these are the lines of pods and of the report"
+            )
+            warnings.warn(text, stacklevel=2)
+            self.tagged = self.untagged = False
+            return None
+        if missing := missing_in_complete(complete):
+            warnings.warn(f"{self.ref}: {missing}", stacklevel=2)
+        return logs
+
+    async def _fetch(self, url: str, most: int) -> bytes:
+        """Return the object at a signed address."""
+        response = await self.cluster.api.driver.fetch(url, most, FETCH_TIMEOUT)
+        if response.status != 200:
+            raise ConnectionLostError(f"the server answers with the status {response.status}")
+        return response.body
+
+    async def _read_parts(self, pod: str, source: Place, parts: Sequence[Part]) -> list[LogLine]:
+        """Return the selected lines of a pod. Only objects are read that may contain some."""
+        selection, levels = self.selection, Levels()
+        skip = 0 if selection.tail is None else max(0, sum(part.lines for part in parts) - selection.tail)
+        lines: list[LogLine] = []
+        for part in parts:
+            if skip >= part.lines or (selection.since is not None and part.last < selection.since):
+                skip = max(0, skip - part.lines)
+                continue
+            if selection.until is not None and part.first > selection.until:
+                break
+            stored = lines_in(await self._fetch(part.url, MOST_PART_DATA))[skip:]
+            skip = 0
+            for _, time, text in stored:
+                line = self.hosts.read(source, pod, text, time)
+                if not self._has_level(levels, line) or not self._is_within(time):
+                    continue
+                if source.role == "launcher":
+                    self.tagged = self.tagged or line.rank is not None
+                    self.untagged = self.untagged or line.rank is None
+                if selection.takes(source, line):
+                    lines.append(line)
         return lines
 
     def _warn_of_tags(self, is_unsure: bool) -> None:

@@ -1268,8 +1268,10 @@ class MPIJob:
         """Return lines of the job's logs: of the launcher, through which most ranks write, or of some ranks or pods.
 
         The rank of a line is known if mpirun tags it (Open MPI: ``--tag-output``, or
-        ``--output tag`` with version 5; Intel MPI and MPICH: ``-prepend-rank``). Of pods that are gone, the lines are
-        those that the report of the finished job has kept, with a warning if some are missing. Secrets are masked as
+        ``--output tag`` with version 5; Intel MPI and MPICH: ``-prepend-rank``). If the
+        administrator has a bucket for logs, those of a finished job are read from there, complete, for a day or as long
+        as it keeps them. Otherwise, of pods that are gone, the lines are those that the report of the finished job has
+        kept, with a warning if some are missing. Secrets are masked as
         on the command line.
 
         Args:

@@ -17,6 +17,7 @@ __all__ = [
     "By",
     "Call",
     "Change",
+    "CompleteLogs",
     "Consumption",
     "Curves",
     "EndEstimate",
@@ -86,6 +87,34 @@ class JobReportSpec(Received):
 
     A later job of the same name has another uid and its own report.
     """
+
+
+class CompleteLogs(Received):
+    """CompleteLogs is where the complete logs of all pods of a finished job are, in the bucket of the cluster's
+    administrator.
+
+    It is unset if there is no such bucket, or the logs are not written yet.
+    """
+
+    expires: datetime | None = None
+    """Expires is when the address stops working, and the logs are deleted."""
+    index: str | None = None
+    """Index is the signed address of a list of the objects with the logs.
+
+    Anyone who has it can read the logs until it expires.
+    """
+    lines: int | None = None
+    """Lines is the number of lines."""
+    message: str | None = None
+    """Message is why logs could not be read, or are not written yet."""
+    pods: int | None = None
+    """Pods is the number of pods with logs."""
+    pods_cut: int | None = Field(default=None, alias="podsCut")
+    """PodsCut is the number of pods of whose logs lines may be missing."""
+    pods_unread: int | None = Field(default=None, alias="podsUnread")
+    """PodsUnread is the number of pods whose logs could not be read."""
+    size: int | None = None
+    """Size is the size of the compressed logs in bytes."""
 
 
 class Step(Received):
@@ -876,6 +905,12 @@ class WorkersStatus(Received):
 class JobReportStatus(Received):
     """Status is the state of the job as the operator observed it."""
 
+    complete_logs: CompleteLogs | None = Field(default=None, alias="completeLogs")
+    """CompleteLogs is where the complete logs of all pods of a finished job are, in the bucket of the cluster's
+    administrator.
+
+    It is unset if there is no such bucket, or the logs are not written yet.
+    """
     completion_time: datetime | None = Field(default=None, alias="completionTime")
     """CompletionTime is when the job succeeded or failed."""
     consumption: Consumption | None = None
