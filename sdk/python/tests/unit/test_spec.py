@@ -417,6 +417,10 @@ WRONG = {
         "a letter or digit at both ends",
     ),
     "suspend": ({"suspend": "yes"}, "suspend: 'yes' is not allowed; use True or False"),
+    "waiting that is no switch": (
+        {"wait_for_quota": "yes"},
+        "wait_for_quota: 'yes' is not allowed; use True or False",
+    ),
     "mlflow": (
         {"mlflow_tracking_uri": ""},
         "mlflow_tracking_uri: '' is not allowed; use a URL, such as 'https://mlflow.example.com'",
