@@ -33,8 +33,10 @@ func TestCompleteLogsOfReport(t *testing.T) {
 		"complete": {&v1alpha1.CompleteLogs{Index: "https://x", Expires: later, Lines: 1200, Pods: 1}, true, "1200 lines of 1 pod, until 2026-11-21T11:00:00Z", ""},
 		"expired":  {&v1alpha1.CompleteLogs{Index: "https://x", Expires: new(metav1.NewTime(now)), Lines: 1, Pods: 2}, false, "1 line of 2 pods, until 2026-11-21T10:00:00Z", ""},
 		"late":     {&v1alpha1.CompleteLogs{Message: "not kept yet"}, false, "not kept yet", "not kept yet"},
-		"cut": {&v1alpha1.CompleteLogs{Index: "https://x", Expires: later, Lines: 2, Pods: 3, PodsCut: 1, PodsUnread: 2, Message: "it was deleted"}, true,
-			"2 lines of 3 pods, until 2026-11-21T11:00:00Z", "lines of 1 pod may be missing; the logs of 2 pods could not be read; it was deleted"},
+		"cut": {
+			&v1alpha1.CompleteLogs{Index: "https://x", Expires: later, Lines: 2, Pods: 3, PodsCut: 1, PodsUnread: 2, Message: "it was deleted"}, true,
+			"2 lines of 3 pods, until 2026-11-21T11:00:00Z", "lines of 1 pod may be missing; the logs of 2 pods could not be read; it was deleted",
+		},
 	} {
 		job := withCompleteLogs(test.kept)
 		if has, text, note := job.HasCompleteLogs(now), job.CompleteLogsText(), job.CompleteLogsNote(); has != test.has || text != test.text || note != test.note {

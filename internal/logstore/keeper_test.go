@@ -131,6 +131,7 @@ func (c *movedClock) running() corev1.ContainerState   { return startedAt(c.ago(
 func startedAt(at metav1.Time) corev1.ContainerState {
 	return corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at}}
 }
+
 func endedSince(state corev1.ContainerState) corev1.ContainerState {
 	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{StartedAt: state.Running.StartedAt}}
 }
