@@ -99,7 +99,7 @@ var exits = []Entry{
 		},
 	},
 	{
-		Code: MPINotInPath, Phase: v1alpha1.PhaseRunning,
+		Code: MPINotInPath, Phase: v1alpha1.PhaseRunning, Settings: []string{"PATH", "OPAL_PREFIX", "PRTE_PREFIX", "I_MPI_ROOT"},
 		Summary: "MPI's helper {program|program} not found on a worker: MPI is not in its image, or not in PATH for remote logins.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Use the same image for the launcher and the workers.", Action: BothImages},
@@ -108,8 +108,8 @@ var exits = []Entry{
 		},
 	},
 	{
-		Code: LibraryMissing, Phase: v1alpha1.PhaseRunning, Traits: FromProgram,
-		Summary: "The program cannot start: shared library {library|of the program} not found.",
+		Code: LibraryMissing, Phase: v1alpha1.PhaseRunning, Traits: FromProgram, Settings: []string{"LD_LIBRARY_PATH", "LD_PRELOAD"},
+		Summary: "The program cannot start: shared library {library|of the program} not found{replacedText}.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Pass the library path to all ranks.", Action: "mpirun -x LD_LIBRARY_PATH <program>"},
 			{Text: "Or install the library in the workers' image, too.", Action: `kubectl -n {namespace} exec {worker} -- sh -c 'ldconfig -p | grep -F -e "$0"' {library|LIBRARY}`},

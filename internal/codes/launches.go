@@ -86,7 +86,7 @@ var (
 
 // HostfileInvalid is the definition of HostfileMissing for a file that exists.
 var HostfileInvalid = Entry{
-	Code: HostfileMissing, Phase: v1alpha1.PhaseRunning,
+	Code: HostfileMissing, Phase: v1alpha1.PhaseRunning, Settings: hostfileSettings,
 	Summary: "MPI's launcher cannot read the hostfile {file|of its command}: a line is not valid.",
 	Remedies: []v1alpha1.Remedy{
 		{Text: "Remove the hostfile from the command: MPI reads the job's hostfile by itself.", Action: "mpirun <program>"},
@@ -107,6 +107,7 @@ var BindingImpossible = Entry{
 // InterfaceMissing is the definition of NoTransport for a network interface that the pods do not have.
 var InterfaceMissing = Entry{
 	Code: NoTransport, Phase: v1alpha1.PhaseRunning,
+	Settings: []string{"OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_oob_tcp_if_include", "PRTE_MCA_oob_tcp_if_include", "OMPI_MCA_btl_tcp_if_exclude", "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "HOROVOD_GLOO_IFACE", "HYDRA_IFACE", "I_MPI_HYDRA_IFACE", "FI_TCP_IFACE", "FI_SOCKETS_IFACE"},
 	Summary: "The pods have no network interface {interface|of the name that the command or the environment sets}.",
 	Remedies: []v1alpha1.Remedy{
 		{Text: "Remove the option, or name the pod network.", Action: "mpirun --mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0"},
@@ -129,6 +130,7 @@ var InterfaceNotSelected = Entry{
 // ComponentMissing is the definition of NoTransport for a component of Open MPI that the image lacks.
 var ComponentMissing = Entry{
 	Code: NoTransport, Phase: v1alpha1.PhaseRunning,
+	Settings: []string{"OMPI_MCA_pml", "OMPI_MCA_btl", "OMPI_MCA_mtl"},
 	Summary: "MPI cannot use {component|the component} for communication: the image's MPI lacks it, or the pods lack the device or a library for it.",
 	Remedies: []v1alpha1.Remedy{
 		{Text: "Remove the component from the command (pml, btl, mtl). MPI then uses what the pods have.", Action: launcherArgs},
@@ -140,6 +142,7 @@ var ComponentMissing = Entry{
 // ProviderMissing is the definition of NoTransport for MPICH and Intel MPI, which communicate by libfabric.
 var ProviderMissing = Entry{
 	Code: NoTransport, Phase: v1alpha1.PhaseRunning,
+	Settings: []string{"FI_PROVIDER", "FI_PROVIDER_PATH", "I_MPI_FABRICS", "I_MPI_OFI_PROVIDER", "I_MPI_OFI_LIBRARY", "I_MPI_OFI_LIBRARY_INTERNAL", "MPIR_CVAR_OFI_USE_PROVIDER"},
 	Summary: "MPI found no usable network provider of libfabric: the selected one needs a device that the pods do not have.",
 	Remedies: []v1alpha1.Remedy{
 		{Text: "Use TCP.", Action: "env: FI_PROVIDER=tcp", Rerun: true, Changes: set("env.FI_PROVIDER", "tcp")},
@@ -151,6 +154,7 @@ var ProviderMissing = Entry{
 // UCXTransportMissing is the definition of NoTransport for MPI on UCX.
 var UCXTransportMissing = Entry{
 	Code: NoTransport, Phase: v1alpha1.PhaseRunning,
+	Settings: []string{"UCX_TLS", "UCX_NET_DEVICES"},
 	Summary: "UCX has no transport between some of the ranks: its settings name devices or transports that the pods do not have.",
 	Remedies: []v1alpha1.Remedy{
 		{Text: "Use TCP and shared memory.", Action: "env: UCX_TLS=tcp,sm,self", Rerun: true, Changes: set("env.UCX_TLS", "tcp,sm,self")},
@@ -180,6 +184,12 @@ var TensorsMissing = Entry{
 		{Text: "Check the program for conditions under which only some ranks call a collective (saving, evaluation, uneven data)."},
 		{Text: "If long steps are expected, increase the limit.", Action: "env: HOROVOD_STALL_SHUTDOWN_TIME_SECONDS"},
 	},
+}
+
+// OwnSetting is the remedy for a variable that can cause the problem and that a pod template sets. It may use ownVariable, the variable with
+// its value, setBy, the pod templates, and variableField.
+var OwnSetting = v1alpha1.Remedy{
+	Text: "Remove {ownVariable} from {setBy}. It replaces what the image and the operator set.", Action: "{variableField}.spec.containers[0].env",
 }
 
 // BatchLauncher is the definition of LaunchRefused for a command or variable that has MPI start its processes by a batch system.

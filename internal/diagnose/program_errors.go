@@ -36,6 +36,8 @@ func (p *input) words(figures map[string]string) []string {
 			figures["placeText"] = " (" + quotedText(place) + ")"
 			evidence = append(evidence, facts.LogLine(pod, frame))
 			figures["ownSource"] = strings.Join(loglines.OwnSource(pod.Log.Lines, found.Line), "\n")
+		} else if place := loglines.ScriptPlace(found.Line); place != "" {
+			figures["placeText"] = " (" + quotedText(place) + ")"
 		}
 	}
 	if launcher := p.Launcher(); evidence == nil && launcher != nil {

@@ -25,12 +25,36 @@ import (
 func symptoms(p *input) []Finding {
 	var found []Finding
 	for _, s := range p.Signs {
-		if !s.Umbrella && !p.endedAfterwards(s) && (s.Code != codes.ProgramMissing || !p.AgentKnowsProgram()) {
+		if !s.Umbrella && !p.endedAfterwards(s) && !p.continuedAfter(s) && (s.Code != codes.ProgramMissing || !p.AgentKnowsProgram()) {
 			found = append(found, p.signFinding(s))
 		}
 	}
 	return found
 }
+
+// continuedAfter reports whether the shell that did not find a program went on with its script, which something else ended: the rank, or
+// the launcher if no rank failed, ended with another code than that of a missing program, and the log has another error.
+func (p *input) continuedAfter(s facts.Sign) bool {
+	if s.Code != codes.ProgramMissing || !shellNotFound.MatchString(s.Line) {
+		return false
+	}
+	code := int32(0)
+	if first, _ := p.FirstRank(); first != nil {
+		code = first.ExitCode
+	} else if launcher := p.FailedLauncher(); launcher != nil {
+		code = ptr.Deref(launcher.ExitCode(), 0)
+	}
+	if code <= 0 || code == shellFoundNothing {
+		return false
+	}
+	return slices.ContainsFunc(s.Pods, func(pod facts.Pod) bool {
+		found := loglines.FirstError(pod.Log.Lines)
+		return found != nil && !shellNotFound.MatchString(found.Line)
+	})
+}
+
+// shellFoundNothing is the exit code of a shell whose last program was not found (POSIX).
+const shellFoundNothing = 127
 
 // summings returns findings for symptoms that sum up others, and for workers that the agent lost: consequences,
 // usually.

@@ -1,0 +1,79 @@
+package diagnose
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/phrase"
+)
+
+// ownSetting returns the definition of a problem that a variable of the job's own can cause, with the remedy to remove it, and a line of
+// evidence; the definition itself and no line if no pod template sets such a variable. It adds figures for the variable.
+func (p *input) ownSetting(entry codes.Entry, figures map[string]string) (codes.Entry, []string) {
+	for _, name := range entry.Settings {
+		roles, value := p.setters(name)
+		if len(roles) == 0 {
+			continue
+		}
+		value, setBy, sets := quotedText(value), "the pod template of the "+string(roles[0]), "sets"
+		switch {
+		case p.Job.Kind == mpi.KindTrainJob:
+			setBy = "the job or its runtime"
+		case len(roles) > 1:
+			setBy, sets = "the pod templates", "set"
+		}
+		figures["ownVariable"], figures["setBy"], figures["variableField"] = name+"="+value, setBy, p.field(roles[0])
+		figures["replacedText"] = fmt.Sprintf(": %s is %s, which %s %s in place of the image's value", name, value, setBy, sets)
+		// A remedy that sets this variable to a value that works comes first, because it can be applied as it is.
+		at := 0
+		if len(entry.Remedies) > 0 && strings.Contains(entry.Remedies[0].Action, name+"=") {
+			at = 1
+		}
+		entry.Remedies = slices.Insert(slices.Clone(entry.Remedies), at, codes.OwnSetting)
+		return entry, []string{fmt.Sprintf("%s %s %s.", phrase.Capital(setBy), sets, figures["ownVariable"])}
+	}
+	return entry, nil
+}
+
+// setters returns the roles whose pod templates set a variable to a value that is not the operator's own, and that value.
+func (p *input) setters(name string) (roles []mpi.Role, value string) {
+	for _, role := range []mpi.Role{mpi.RoleLauncher, mpi.RoleWorker} {
+		for _, main := range first(p.Template(role).Containers) {
+			for _, variable := range main.Env {
+				if variable.Name == name && variable.Value != "" && !ofOperator.MatchString(variable.Value) {
+					roles, value = append(roles, role), variable.Value
+				}
+			}
+		}
+	}
+	return slices.Compact(roles), value
+}
+
+// ofOperator matches the values that runtimes give to variables of MPI, so that it finds the agent and the list of hosts.
+var ofOperator = regexp.MustCompile(`/mpi-agent/|^/etc/mpi/`)
+
+// first returns the first container of a pod, in which ranks run; none if it has none.
+func first(containers []corev1.Container) []corev1.Container { return containers[:min(1, len(containers))] }
+
+// passedOn matches how remedies have Open MPI pass a variable on, with or without a value.
+var passedOn = regexp.MustCompile(`-x ([\w]+)=(\S+)|-x ([\w]+)`)
+
+// inOptionsOf writes the options of mpirun in an action as the job's MPI has them. Remedies are written for Open MPI.
+func inOptionsOf(implementation mpi.Implementation, action string) string {
+	if implementation == mpi.OpenMPI || !strings.Contains(action, "mpirun ") {
+		return action
+	}
+	return passedOn.ReplaceAllStringFunc(action, func(option string) string {
+		name, value, hasValue := strings.Cut(strings.TrimPrefix(option, "-x "), "=")
+		if hasValue {
+			return "-genv " + name + " " + value
+		}
+		return "-genvlist " + name
+	})
+}
