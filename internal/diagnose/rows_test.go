@@ -312,6 +312,21 @@ while attempting to start process rank 0.`)},
 			Code: agentapi.RankFailed, ExitCode: new(int32(127)), HostsExpected: 4, SlotsExpected: 8, HostsReached: 4, RanksSeen: 8,
 			Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 127, Program: "sh"}},
 		}, 127))},
+		"21-program-of-a-script-file": {codes.ProgramMissing, failed(127, `[1,2]<stderr>:/scripts/run.sh: 2: wget: not found`).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, ExitCode: new(int32(127)), HostsExpected: 4, SlotsExpected: 8, HostsReached: 4, RanksSeen: 8,
+			Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 127, Program: "sh"}},
+		}, 127))},
+		// The shell went on after a program that it did not find.
+		"21-program-that-was-not-needed": {codes.ApplicationFailed, failed(1, "[1,2]<stderr>:/scripts/run.sh: 2: nvidia-smi: not found\n[1,2]<stderr>:Traceback (most recent call last):\n"+
+			"[1,2]<stderr>:  File \"/app/train.py\", line 3, in <module>\n[1,2]<stderr>:    x = d[\"lr\"]\n[1,2]<stderr>:KeyError: 'lr'").with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, ExitCode: new(int32(1)), HostsExpected: 4, SlotsExpected: 8, HostsReached: 4, RanksSeen: 8,
+			Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 1, Program: "sh"}},
+		}, 1))},
+		"23-library-path-replaced": {codes.LibraryMissing, failed(127, `pi: error while loading shared libraries: libmpi.so.12: cannot open shared object file: No such file or directory`, intelMPI, func(j *mpi.Job) {
+			for _, template := range []*corev1.PodTemplateSpec{&j.Launcher.Template, &j.Workers.Template} {
+				template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "LD_LIBRARY_PATH", Value: "/usr/local/cuda/lib64"}}
+			}
+		})},
 		"21-program-hidden-by-a-volume":      {codes.ProgramMissing, failed(134, notFound("solver"), codeAt("/usr/local/bin"))},
 		"21-program-on-the-launchers-volume": {codes.ProgramMissing, failed(134, notFound("/code/solver"), codeAt("/code"), func(j *mpi.Job) { j.Workers.Template.Spec.Containers[0].VolumeMounts = nil })},
 		"21-program-is-a-number":             {codes.ProgramMissing, failed(255, `[proxy:1@pi-worker-1] HYDU_create_process (lib/utils/launch.c:73): execvp error on file 2 (No such file or directory)`, mpich)},

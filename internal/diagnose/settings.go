@@ -66,7 +66,7 @@ var passedOn = regexp.MustCompile(`-x ([\w]+)=(\S+)|-x ([\w]+)`)
 
 // inOptionsOf writes the options of mpirun in an action as the job's MPI has them. Remedies are written for Open MPI.
 func inOptionsOf(implementation mpi.Implementation, action string) string {
-	if implementation == mpi.OpenMPI || !strings.Contains(action, "mpirun ") {
+	if implementation != mpi.MPICH && implementation != mpi.IntelMPI || !strings.Contains(action, "mpirun ") {
 		return action
 	}
 	return passedOn.ReplaceAllStringFunc(action, func(option string) string {

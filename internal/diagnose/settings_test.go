@@ -1,0 +1,65 @@
+package diagnose
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/diagnose/facts"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// TestOwnSetting: a variable of the job's own that can cause a finding is named, and those of runtimes are not.
+func TestOwnSetting(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		kind             string
+		launcher, worker []corev1.EnvVar
+		want, evidence   string
+	}{
+		"none":            {"MPIJob", nil, []corev1.EnvVar{{Name: "A", Value: "b"}}, "", ""},
+		"of the workers":  {"MPIJob", nil, []corev1.EnvVar{{Name: "UCX_TLS", Value: "rc"}}, "Remove UCX_TLS=rc from the pod template of the worker.", "The pod template of the worker sets UCX_TLS=rc."},
+		"of both":         {"MPIJob", []corev1.EnvVar{{Name: "UCX_TLS", Value: "rc"}}, []corev1.EnvVar{{Name: "UCX_TLS", Value: "rc"}}, "Remove UCX_TLS=rc from the pod templates.", "The pod templates set UCX_TLS=rc."},
+		"of a TrainJob":   {"TrainJob", []corev1.EnvVar{{Name: "UCX_TLS", Value: "rc"}}, nil, "Remove UCX_TLS=rc from the job or its runtime.", "The job or its runtime sets UCX_TLS=rc."},
+		"of the operator": {"TrainJob", []corev1.EnvVar{{Name: "UCX_TLS", Value: "/etc/mpi/x"}}, nil, "", ""},
+	} {
+		pod := func(env []corev1.EnvVar) (template corev1.PodTemplateSpec) {
+			template.Spec.Containers = []corev1.Container{{Env: env}}
+			return template
+		}
+		job := mpi.Job{Kind: test.kind}
+		job.Launcher.Template, job.Workers.Template = pod(test.launcher), pod(test.worker)
+		p := &input{&facts.Facts{Job: job}}
+		figures := map[string]string{}
+		entry, evidence := p.ownSetting(codes.UCXTransportMissing, figures)
+		got := ""
+		for _, remedy := range entry.Remedies {
+			if text := codes.FillRemedy(remedy, figures).Text; strings.HasPrefix(text, "Remove UCX_TLS=") {
+				got, _, _ = strings.Cut(text, " It replaces")
+			}
+		}
+		if got != test.want || strings.Join(evidence, " ") != test.evidence {
+			t.Errorf("%s: got %q with %q", name, got, evidence)
+		}
+	}
+}
+
+// TestOptionsOfTheJobsMPI: remedies that have Open MPI pass a variable on are written as the job's MPI does it.
+func TestOptionsOfTheJobsMPI(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		implementation mpi.Implementation
+		action, want   string
+	}{
+		{mpi.OpenMPI, "mpirun -x DATA <program>", "mpirun -x DATA <program>"},
+		{mpi.MPICH, "mpirun -x DATA <program>", "mpirun -genvlist DATA <program>"},
+		{mpi.IntelMPI, "mpirun -x PORT=29501 <program>", "mpirun -genv PORT 29501 <program>"},
+		{mpi.MPICH, "grep -x DATA", "grep -x DATA"},
+	} {
+		if got := inOptionsOf(test.implementation, test.action); got != test.want {
+			t.Errorf("%s: %q, want %q", test.implementation, got, test.want)
+		}
+	}
+}
