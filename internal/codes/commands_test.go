@@ -21,6 +21,9 @@ var special = []codes.Entry{
 	codes.MappingConflict, codes.HostNotInJob, codes.RankfileInvalid, codes.ProgramNotNamed, codes.WorkingDirMissing, codes.ScriptInManyWords, codes.OptionOfOther, codes.VersionsDiffer, codes.SystemLimit,
 	codes.NoTemporaryDir, codes.TemporaryPathTooLong, codes.HostfileInvalid, codes.BindingImpossible, codes.InterfaceMissing, codes.InterfaceNotSelected, codes.ComponentMissing,
 	codes.ProviderMissing, codes.UCXTransportMissing, codes.PeersUnreachable, codes.ProgramNotAccessible, codes.TensorsMissing, codes.ProbeNotExecuted, codes.Throttling, codes.HelperOfOtherMPI, codes.BatchLauncher, codes.ModeWithoutExecution,
+	codes.ServiceAccountMissing, codes.PriorityClassMissing, codes.RuntimeClassMissing, codes.RuntimeClassElsewhere, codes.AboveLimitRange, codes.BelowLimitRange,
+	codes.WithoutResources, codes.AboveRequestRatio, codes.QuotaNeedsResources, codes.NamespaceSelectsNodes, codes.TolerationsNotAllowed, codes.SecretNotOfAccount,
+	codes.AffinityNotAllowed,
 }
 
 // allEntries are the definitions of all codes, with special cases and those of programs' own errors.
