@@ -108,7 +108,7 @@ var BindingImpossible = Entry{
 var InterfaceMissing = Entry{
 	Code: NoTransport, Phase: v1alpha1.PhaseRunning,
 	Settings: []string{"OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_oob_tcp_if_include", "PRTE_MCA_oob_tcp_if_include", "OMPI_MCA_btl_tcp_if_exclude", "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "HOROVOD_GLOO_IFACE", "HYDRA_IFACE", "I_MPI_HYDRA_IFACE", "FI_TCP_IFACE", "FI_SOCKETS_IFACE"},
-	Summary: "The pods have no network interface {interface|of the name that the command or the environment sets}.",
+	Summary:  "The pods have no network interface {interface|of the name that the command or the environment sets}.",
 	Remedies: []v1alpha1.Remedy{
 		{Text: "Remove the option, or name the pod network.", Action: "mpirun --mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0"},
 		{Text: "It may also be set in the environment, or in the image.", Action: "env: OMPI_MCA_btl_tcp_if_include, OMPI_MCA_oob_tcp_if_include, NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME, HOROVOD_GLOO_IFACE"},
@@ -131,7 +131,7 @@ var InterfaceNotSelected = Entry{
 var ComponentMissing = Entry{
 	Code: NoTransport, Phase: v1alpha1.PhaseRunning,
 	Settings: []string{"OMPI_MCA_pml", "OMPI_MCA_btl", "OMPI_MCA_mtl"},
-	Summary: "MPI cannot use {component|the component} for communication: the image's MPI lacks it, or the pods lack the device or a library for it.",
+	Summary:  "MPI cannot use {component|the component} for communication: the image's MPI lacks it, or the pods lack the device or a library for it.",
 	Remedies: []v1alpha1.Remedy{
 		{Text: "Remove the component from the command (pml, btl, mtl). MPI then uses what the pods have.", Action: launcherArgs},
 		{Text: "It may also be set in the environment.", Action: "env: OMPI_MCA_pml, OMPI_MCA_btl, OMPI_MCA_mtl"},
@@ -143,7 +143,7 @@ var ComponentMissing = Entry{
 var ProviderMissing = Entry{
 	Code: NoTransport, Phase: v1alpha1.PhaseRunning,
 	Settings: []string{"FI_PROVIDER", "FI_PROVIDER_PATH", "I_MPI_FABRICS", "I_MPI_OFI_PROVIDER", "I_MPI_OFI_LIBRARY", "I_MPI_OFI_LIBRARY_INTERNAL", "MPIR_CVAR_OFI_USE_PROVIDER"},
-	Summary: "MPI found no usable network provider of libfabric: the selected one needs a device that the pods do not have.",
+	Summary:  "MPI found no usable network provider of libfabric: the selected one needs a device that the pods do not have.",
 	Remedies: []v1alpha1.Remedy{
 		{Text: "Use TCP.", Action: "env: FI_PROVIDER=tcp", Rerun: true, Changes: set("env.FI_PROVIDER", "tcp")},
 		{Text: "Remove other settings of the network from the job and the image.", Action: "env: I_MPI_FABRICS, I_MPI_OFI_PROVIDER, FI_PROVIDER_PATH"},
@@ -155,7 +155,7 @@ var ProviderMissing = Entry{
 var UCXTransportMissing = Entry{
 	Code: NoTransport, Phase: v1alpha1.PhaseRunning,
 	Settings: []string{"UCX_TLS", "UCX_NET_DEVICES"},
-	Summary: "UCX has no transport between some of the ranks: its settings name devices or transports that the pods do not have.",
+	Summary:  "UCX has no transport between some of the ranks: its settings name devices or transports that the pods do not have.",
 	Remedies: []v1alpha1.Remedy{
 		{Text: "Use TCP and shared memory.", Action: "env: UCX_TLS=tcp,sm,self", Rerun: true, Changes: set("env.UCX_TLS", "tcp,sm,self")},
 		{Text: "Remove the devices from the settings.", Action: "env: UCX_NET_DEVICES"},

@@ -22,10 +22,7 @@ func (p *input) ownSetting(entry codes.Entry, figures map[string]string) (codes.
 			continue
 		}
 		value, setBy, sets := quotedText(value), "the pod template of the "+string(roles[0]), "sets"
-		switch {
-		case p.Job.Kind == mpi.KindTrainJob:
-			setBy = "the job or its runtime"
-		case len(roles) > 1:
+		if len(roles) > 1 {
 			setBy, sets = "the pod templates", "set"
 		}
 		figures["ownVariable"], figures["setBy"], figures["variableField"] = name+"="+value, setBy, p.field(roles[0])
@@ -59,7 +56,9 @@ func (p *input) setters(name string) (roles []mpi.Role, value string) {
 var ofOperator = regexp.MustCompile(`/mpi-agent/|^/etc/mpi/`)
 
 // first returns the first container of a pod, in which ranks run; none if it has none.
-func first(containers []corev1.Container) []corev1.Container { return containers[:min(1, len(containers))] }
+func first(containers []corev1.Container) []corev1.Container {
+	return containers[:min(1, len(containers))]
+}
 
 // passedOn matches how remedies have Open MPI pass a variable on, with or without a value.
 var passedOn = regexp.MustCompile(`-x ([\w]+)=(\S+)|-x ([\w]+)`)

@@ -22,7 +22,7 @@ func TestOwnSetting(t *testing.T) {
 		"none":            {"MPIJob", nil, []corev1.EnvVar{{Name: "A", Value: "b"}}, "", ""},
 		"of the workers":  {"MPIJob", nil, []corev1.EnvVar{{Name: "UCX_TLS", Value: "rc"}}, "Remove UCX_TLS=rc from the pod template of the worker.", "The pod template of the worker sets UCX_TLS=rc."},
 		"of both":         {"MPIJob", []corev1.EnvVar{{Name: "UCX_TLS", Value: "rc"}}, []corev1.EnvVar{{Name: "UCX_TLS", Value: "rc"}}, "Remove UCX_TLS=rc from the pod templates.", "The pod templates set UCX_TLS=rc."},
-		"of a TrainJob":   {"TrainJob", []corev1.EnvVar{{Name: "UCX_TLS", Value: "rc"}}, nil, "Remove UCX_TLS=rc from the job or its runtime.", "The job or its runtime sets UCX_TLS=rc."},
+		"of a TrainJob":   {"TrainJob", []corev1.EnvVar{{Name: "UCX_TLS", Value: "rc"}}, nil, "Remove UCX_TLS=rc from the pod template of the launcher.", "The pod template of the launcher sets UCX_TLS=rc."},
 		"of the operator": {"TrainJob", []corev1.EnvVar{{Name: "UCX_TLS", Value: "/etc/mpi/x"}}, nil, "", ""},
 	} {
 		pod := func(env []corev1.EnvVar) (template corev1.PodTemplateSpec) {

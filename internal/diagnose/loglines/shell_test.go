@@ -13,7 +13,7 @@ func TestScriptPlace(t *testing.T) {
 		"sh: 1: cd: can't cd to /data":                        "",
 		"/bin/bash: -c: line 2: syntax error near token `fi'": "",
 		"cat: /data/x: No such file or directory":             "",
-		"loss: 3: better":                                     "",
+		"loss: 3: better": "",
 	} {
 		if got := ScriptPlace(line); got != want {
 			t.Errorf("%q is at %q, want %q", line, got, want)
