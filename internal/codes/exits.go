@@ -86,6 +86,7 @@ var exits = []Entry{
 		Summary: "Program {program|of the mpirun command} not found in the image of {where|the launcher or a worker}.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Check its name and folder, also in the workers' image, where ranks start.", Action: lookForProgram},
+			{Text: "Or use an image that contains it. The one of these pods is {image|set in their template}.", Action: "{field}.spec.containers[0].image"},
 			{Text: "Use the same image for the launcher and the workers.", Action: BothImages},
 			{Text: "If it is a script that exists, check the interpreter in its first line: it must exist, too, and the line must not end with a carriage return."},
 		},
