@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/phrase"
@@ -27,12 +28,14 @@ func (p *input) ownSetting(entry codes.Entry, figures map[string]string) (codes.
 		}
 		figures["ownVariable"], figures["setBy"], figures["variableField"] = name+"="+value, setBy, p.field(roles[0])
 		figures["replacedText"] = fmt.Sprintf(": %s is %s, which %s %s in place of the image's value", name, value, setBy, sets)
+		// To pass on its value does not help.
+		entry.Remedies = slices.DeleteFunc(slices.Clone(entry.Remedies), func(r v1alpha1.Remedy) bool { return strings.Contains(r.Action, "-x "+name+" ") })
 		// A remedy that sets this variable to a value that works comes first, because it can be applied as it is.
 		at := 0
 		if len(entry.Remedies) > 0 && strings.Contains(entry.Remedies[0].Action, name+"=") {
 			at = 1
 		}
-		entry.Remedies = slices.Insert(slices.Clone(entry.Remedies), at, codes.OwnSetting)
+		entry.Remedies = slices.Insert(entry.Remedies, at, codes.OwnSetting)
 		return entry, []string{fmt.Sprintf("%s %s %s.", phrase.Capital(setBy), sets, figures["ownVariable"])}
 	}
 	return entry, nil

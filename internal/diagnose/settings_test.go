@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose/facts"
 	"opendatahub.io/mpijob/internal/mpi"
@@ -58,8 +59,10 @@ func TestOptionsOfTheJobsMPI(t *testing.T) {
 		{mpi.IntelMPI, "mpirun -x PORT=29501 <program>", "mpirun -genv PORT 29501 <program>"},
 		{mpi.MPICH, "grep -x DATA", "grep -x DATA"},
 	} {
-		if got := inOptionsOf(test.implementation, test.action); got != test.want {
-			t.Errorf("%s: %q, want %q", test.implementation, got, test.want)
+		remedy := v1alpha1.Remedy{Action: test.action}
+		(&input{&facts.Facts{Job: mpi.Job{Implementation: test.implementation}}}).adaptRemedy(&remedy)
+		if remedy.Action != test.want {
+			t.Errorf("%s: %q, want %q", test.implementation, remedy.Action, test.want)
 		}
 	}
 }
