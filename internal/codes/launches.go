@@ -58,6 +58,10 @@ var (
 		v1alpha1.Remedy{Text: "Define {variable} in env of the launcher, or write its value. Kubernetes replaces only $(NAME) of a variable in that list; variables of the image do not count.", Action: "{launcherTemplate}.spec.containers[0].env"},
 		v1alpha1.Remedy{Text: "Write $({variable}) where no shell runs the command: only a shell replaces ${variable}.", Action: launcherArgs},
 	)
+	// UndefinedInScript may use variable.
+	UndefinedInScript = refusedLaunch("the shell replaced ${variable} in its command by nothing. Neither the pod template of the launcher nor the command sets {variable}.",
+		v1alpha1.Remedy{Text: "Set {variable} in env of the launcher, or correct its name in the command.", Action: "{launcherTemplate}.spec.containers[0].env"},
+	)
 	// LauncherMessage may use said, what the launcher printed.
 	LauncherMessage = refusedLaunch("{said}",
 		v1alpha1.Remedy{Text: "Correct the command as this message says: it is of MPI's launcher, which started no rank.", Action: launcherArgs},
@@ -197,6 +201,6 @@ var BatchLauncher = Entry{
 	Code: LaunchRefused, Phase: v1alpha1.PhaseRunning,
 	Summary: "The setting {setting} has MPI start its processes by {option}, a part of a batch system that pods do not have.",
 	Remedies: []v1alpha1.Remedy{
-		{Text: "Remove the setting {setting}. The operator sets how MPI reaches the workers.", Action: "{launcherTemplate}.spec.containers[0]"},
+		{Text: "Remove the setting {setting}. The operator sets how MPI reaches the workers.", Action: "{launcherTemplate}.spec.containers[0].{at|command}"},
 	},
 }

@@ -322,6 +322,11 @@ while attempting to start process rank 0.`)},
 			Code: agentapi.RankFailed, ExitCode: new(int32(1)), HostsExpected: 4, SlotsExpected: 8, HostsReached: 4, RanksSeen: 8,
 			Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 1, Program: "sh"}},
 		}, 1))},
+		"26-time-of-timeout-over": {codes.ApplicationFailed, failed(124, "mpi-agent: waiting for 1 of 4 hosts for 19 s; pi-worker-1: nothing listens", launcherRuns("timeout", "20", "mpirun", "-n", "8", "pi")).with(launcherLeft(agentapi.Summary{
+			ExitCode: new(int32(124)), HostsExpected: 4, SlotsExpected: 8, Hosts: []agentapi.HostTrouble{{Host: "pi-worker-1", Code: agentapi.Unreachable, Message: "nothing listens"}},
+		}, 124))},
+		"26-variable-not-set": {codes.LaunchRefused, failed(243, "--------------------------------------------------------------------------\nNo executable was specified on the prterun command line.\n\nAborting.\n"+
+			"--------------------------------------------------------------------------", launcherRuns("sh", "-c", "mpirun -n $NPROCS pi"))},
 		"23-library-path-replaced": {codes.LibraryMissing, failed(127, `pi: error while loading shared libraries: libmpi.so.12: cannot open shared object file: No such file or directory`, intelMPI, func(j *mpi.Job) {
 			for _, template := range []*corev1.PodTemplateSpec{&j.Launcher.Template, &j.Workers.Template} {
 				template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "LD_LIBRARY_PATH", Value: "/usr/local/cuda/lib64"}}
@@ -903,7 +908,11 @@ func TestTime(t *testing.T) {
 		"stragglers-from-disk":        {codes.Straggler, hanging("mpi-agent: no progress: 2 of 4 ranks wait for ranks 2, 3 (slower: pi-worker-1 has 150 major page faults per second), since 10:00:00 UTC; mostly waiting: 0, 1")},
 		"stragglers-without-cpu":      {codes.Straggler, hanging("mpi-agent: no progress: 2 of 4 ranks wait for ranks 2, 3 (slower: the ranks of pi-worker-1 wait for a CPU 60 % of the time), since 10:00:00 UTC; busy: 2, 3; polling: 0, 1").with(trainJob)},
 		"stragglers":                  {codes.Straggler, hanging("mpi-agent: no progress: 58 of 64 ranks wait for ranks 1, 2, 3, 4 and 2 more, since 10:00:00 UTC; busy: 1, 2, 3, 4 and 2 more; polling: 0, 5, 6, 7 and 54 more")},
-		"rank-gone":                   {codes.RankGone, hanging("mpi-agent: no progress: Rank 1 (train) ended by signal 11 (SIGSEGV), but 3 other ranks still run, since 10:00:00 UTC")},
+		"rank-gone-before-mpi": {codes.RankGone, hanging("/scripts/run.sh: 3: cannot open /scripts/part-3.csv: No such file",
+			"mpi-agent: no progress: all 3 ranks wait, since 10:00:00 UTC; blocked: 0, 1, 2").with(func(s *scene) {
+			s.job.Launcher.Template.Spec.Containers[0].Command = []string{"mpirun", "-n", "4", "sh", "/scripts/run.sh"}
+		})},
+		"rank-gone": {codes.RankGone, hanging("mpi-agent: no progress: Rank 1 (train) ended by signal 11 (SIGSEGV), but 3 other ranks still run, since 10:00:00 UTC")},
 		"rank-gone-by-an-exception": {codes.RankGone, hanging(`Traceback (most recent call last):`, `  File "train.py", line 3, in <module>`, `KeyError: 'lr'`,
 			"mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; polling: 0, 1, 2, 3")},
 		"rank-gone-that-finalizes": {codes.RankGone, hanging(`Traceback (most recent call last):`, `  File "train.py", line 3, in <module>`, `KeyError: 'lr'`,

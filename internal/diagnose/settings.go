@@ -79,3 +79,34 @@ func inOptionsOf(implementation mpi.Implementation, action string) string {
 		return "-genvlist " + name
 	})
 }
+
+var (
+	// referenced is a variable in a script of a shell whose value is nothing if it is not set.
+	referenced = regexp.MustCompile(`\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))`)
+	// shellOption is how a shell is given a script as a word, such as -c or -euxc.
+	shellOption = regexp.MustCompile(`^-[a-z]*c[a-z]*$`)
+)
+
+// undefinedInScript returns the first variable to which the script of the launcher's command refers on a line that calls MPI's launcher, if
+// neither the pod template nor the script sets it; "" if there is none, or other objects may define it.
+func (p *input) undefinedInScript() string {
+	for _, main := range first(p.Template(mpi.RoleLauncher).Containers) {
+		words := slices.Concat(main.Command, main.Args)
+		if len(words) < 3 || !shellOption.MatchString(words[1]) || len(main.EnvFrom) > 0 || len(p.Job.Connections) > 0 {
+			return ""
+		}
+		for line := range strings.Lines(words[2]) {
+			if !startsRanks.MatchString(line) {
+				continue
+			}
+			for _, found := range referenced.FindAllStringSubmatch(line, -1) {
+				name := found[1] + found[2]
+				isSet := slices.ContainsFunc(main.Env, func(v corev1.EnvVar) bool { return v.Name == name })
+				if !isSet && !regexp.MustCompile(`\b`+name+`=|\b(?:for|read|export)\b[^;\n]*\b`+name+`\b`).MatchString(words[2]) {
+					return name
+				}
+			}
+		}
+	}
+	return ""
+}

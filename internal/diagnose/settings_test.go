@@ -47,6 +47,29 @@ func TestOwnSetting(t *testing.T) {
 	}
 }
 
+// TestUndefinedInScript: a variable is undefined if neither the pod template nor the script sets it.
+func TestUndefinedInScript(t *testing.T) {
+	t.Parallel()
+	for script, want := range map[string]string{
+		"mpirun -n $NPROCS pi":                           "NPROCS",
+		"mpirun -n ${NPROCS} pi":                         "NPROCS",
+		"mpirun -n $SET pi":                              "",
+		"N=4; mpirun -n $N pi":                           "",
+		"for n in 1 2; do mpirun -n $n pi; done":         "",
+		"mpirun -n ${N:-2} pi":                           "",
+		"echo $HOME\nmpirun -n 2 pi":                     "",
+		"read N < /data/ranks\nmpirun -n $N pi":          "",
+		"mpirun -n $(cat /data/ranks) pi":                "",
+		"set -e\nprepare\nexport A\nmpirun -n $RANKS pi": "RANKS",
+	} {
+		job := mpi.Job{}
+		job.Launcher.Template.Spec.Containers = []corev1.Container{{Command: []string{"sh", "-ec", script}, Env: []corev1.EnvVar{{Name: "SET"}}}}
+		if got := (&input{&facts.Facts{Job: job}}).undefinedInScript(); got != want {
+			t.Errorf("%q: %q, want %q", script, got, want)
+		}
+	}
+}
+
 // TestOptionsOfTheJobsMPI: remedies that have Open MPI pass a variable on are written as the job's MPI does it.
 func TestOptionsOfTheJobsMPI(t *testing.T) {
 	t.Parallel()

@@ -149,6 +149,10 @@ func (p *input) refusedEntry(entry codes.Entry, figures map[string]string) codes
 		figures["words"] = list(meant)
 		return codes.ScriptInManyWords
 	}
+	if name := p.undefinedInScript(); name != "" && entry.Summary == codes.ProgramNotNamed.Summary {
+		figures["variable"] = name
+		return codes.UndefinedInScript
+	}
 	if foreign := implementation.Foreign(figures["option"], p.Job.Implementation); foreign != nil && entry.Summary == codes.Lookup(codes.LaunchRefused).Summary {
 		figures["option"], figures["others"] = foreign.Option, foreign.Of
 		if foreign.Instead != "" {
