@@ -133,7 +133,7 @@ var ownErrors = []OwnError{
 		},
 	},
 	{
-		Name: "arguments", Matches: regexp.MustCompile(`unrecognized argument|unknown option|arguments are required|invalid choice|unrecognized option|invalid option|argument \S+: invalid`),
+		Name: "arguments", Matches: regexp.MustCompile(`unrecognized argument|unknown option|arguments are required|invalid choice|unrecognized option|invalid option|argument \S+: invalid|\((?i:usage): `),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Correct the arguments of the command.", Action: launcherArgs},
 		},

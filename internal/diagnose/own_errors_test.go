@@ -63,6 +63,7 @@ func TestOwnErrors(t *testing.T) {
 		"/scripts/run.sh: line 3: /data/part-3.csv: No such file or directory":          {"file", "Check the path of /data/part-3.csv."},
 		"/scripts/run.sh: 4: cannot create /results/a/log: Directory nonexistent":       {"file", "Check the path of /results/a/log."},
 		"/scripts/run.sh: 6: Syntax error: end of file unexpected (expecting \"fi\")":   {"script", "Correct the shell script"},
+		"Error: 1e9 is no number (Usage: pi [INTERVALS])":                               {"arguments", "Correct the arguments"},
 		"sh: 1: Syntax error: Unterminated quoted string":                               {"script", "Correct the shell script"},
 		"/work/run.sh: line 3: syntax error near unexpected token `done'":               {"script", "Correct the shell script"},
 		"SyntaxError: invalid syntax":                                                   {"source", "Correct the script"},

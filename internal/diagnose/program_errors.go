@@ -23,6 +23,9 @@ func (p *input) words(figures map[string]string) []string {
 			continue
 		}
 		found := loglines.FirstError(pod.Log.Lines)
+		if found == nil && first != nil && first.ExitCode > 0 {
+			found = loglines.OwnMessage(pod.Log.Lines, first.Program)
+		}
 		if found == nil || first != nil && loglines.Aftermath.MatchString(found.Message) {
 			continue
 		}

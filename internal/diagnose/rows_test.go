@@ -322,6 +322,10 @@ while attempting to start process rank 0.`)},
 			Code: agentapi.RankFailed, ExitCode: new(int32(1)), HostsExpected: 4, SlotsExpected: 8, HostsReached: 4, RanksSeen: 8,
 			Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 1, Program: "sh"}},
 		}, 1))},
+		"26-usage-of-the-program": {codes.ApplicationFailed, failed(2, "pi: \"1e9\" is not a number of intervals\nusage: pi [INTERVALS]").with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, ExitCode: new(int32(2)), HostsExpected: 4, SlotsExpected: 8, HostsReached: 4, RanksSeen: 8,
+			Ranks: []agentapi.RankEnd{{Rank: 0, ExitCode: 2, Program: "pi"}},
+		}, 2))},
 		"26-time-of-timeout-over": {codes.ApplicationFailed, failed(124, "mpi-agent: waiting for 1 of 4 hosts for 19 s; pi-worker-1: nothing listens", launcherRuns("timeout", "20", "mpirun", "-n", "8", "pi")).with(launcherLeft(agentapi.Summary{
 			ExitCode: new(int32(124)), HostsExpected: 4, SlotsExpected: 8, Hosts: []agentapi.HostTrouble{{Host: "pi-worker-1", Code: agentapi.Unreachable, Message: "nothing listens"}},
 		}, 124))},
