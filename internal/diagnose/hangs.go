@@ -257,7 +257,7 @@ func stallFigures(text string, lines []string) (code codes.Code, figures map[str
 		figures["message"] = fmt.Sprintf("it %s, and %s since %s", gone[3], gone[4], gone[5])
 	} else if waiting := allWait.FindStringSubmatch(text); waiting != nil {
 		figures["ranksNow"], figures["since"], figures["message"] = waiting[1], waiting[2], waiting[3]
-		if words := loglines.FirstError(lines); words != nil && loglines.IsException(words.Message) {
+		if words := loglines.FirstError(lines); words != nil && (loglines.IsException(words.Message) || isRaised(lines)) {
 			// Python's interpreter is still there when its program has ended: MPI waits for the other ranks.
 			code = codes.RankGone
 			figures["message"] = fmt.Sprintf("all %s wait since %s", waiting[1], waiting[2])
@@ -291,6 +291,11 @@ func stallFigures(text string, lines []string) (code codes.Code, figures map[str
 		return "", nil
 	}
 	return code, figures
+}
+
+// isRaised reports whether a log has a traceback of Python with an exception, whatever its name, such as socket.gaierror.
+func isRaised(lines []string) bool {
+	return loglines.AfterTraceback(lines, func(string) bool { return false }) != nil
 }
 
 // isOwnAddress reports whether an address, with its port, is that of a pod of the job.

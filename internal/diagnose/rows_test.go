@@ -912,6 +912,8 @@ func TestTime(t *testing.T) {
 		"stragglers-from-disk":        {codes.Straggler, hanging("mpi-agent: no progress: 2 of 4 ranks wait for ranks 2, 3 (slower: pi-worker-1 has 150 major page faults per second), since 10:00:00 UTC; mostly waiting: 0, 1")},
 		"stragglers-without-cpu":      {codes.Straggler, hanging("mpi-agent: no progress: 2 of 4 ranks wait for ranks 2, 3 (slower: the ranks of pi-worker-1 wait for a CPU 60 % of the time), since 10:00:00 UTC; busy: 2, 3; polling: 0, 1").with(trainJob)},
 		"stragglers":                  {codes.Straggler, hanging("mpi-agent: no progress: 58 of 64 ranks wait for ranks 1, 2, 3, 4 and 2 more, since 10:00:00 UTC; busy: 1, 2, 3, 4 and 2 more; polling: 0, 5, 6, 7 and 54 more")},
+		"rank-gone-by-an-unusual-exception": {codes.RankGone, hanging(`Traceback (most recent call last):`, `  File "/app/train.py", line 7, in connect`,
+			`socket.gaierror: [Errno -2] Name or service not known`, "mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; polling: 0, 1, 2, 3")},
 		"rank-gone-before-mpi": {codes.RankGone, hanging("/scripts/run.sh: 3: cannot open /scripts/part-3.csv: No such file",
 			"mpi-agent: no progress: all 3 ranks wait, since 10:00:00 UTC; blocked: 0, 1, 2").with(func(s *scene) {
 			s.job.Launcher.Template.Spec.Containers[0].Command = []string{"mpirun", "-n", "4", "sh", "/scripts/run.sh"}

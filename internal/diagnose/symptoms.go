@@ -60,7 +60,7 @@ const shellFoundNothing = 127
 // usually.
 func summings(p *input) []Finding {
 	var found []Finding
-	if s := p.LauncherSummary(); s != nil {
+	if s := p.LauncherSummary(); s != nil && !p.endedByTimeout() {
 		for _, trouble := range s.Hosts {
 			if trouble.Code == agentapi.ConnectionLost || p.stillWaiting(trouble, s) {
 				found = append(found, p.hostTrouble(trouble, s))
