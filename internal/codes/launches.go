@@ -59,7 +59,7 @@ var (
 		v1alpha1.Remedy{Text: "Write $({variable}) where no shell runs the command: only a shell replaces ${variable}.", Action: launcherArgs},
 	)
 	// UndefinedInScript may use variable.
-	UndefinedInScript = refusedLaunch("the shell replaced ${variable} in its command by nothing. Neither the pod template of the launcher nor the command sets {variable}.",
+	UndefinedInScript = refusedLaunch("the shell replaced ${variable} by nothing. Neither the launcher's pod template nor the command sets it.",
 		v1alpha1.Remedy{Text: "Set {variable} in env of the launcher, or correct its name in the command.", Action: "{launcherTemplate}.spec.containers[0].env"},
 	)
 	// LauncherMessage may use said, what the launcher printed.
